@@ -1,0 +1,119 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace sator {
+
+[[noreturn]] static void fail_file(const fs::path& path, std::string_view verb, int code) {
+  fail({.what = text("cannot ", verb, " ", path.string(), ": ", std::strerror(code)),
+        .needs = text("a file that this user may ", verb),
+        .hint = "check the path and its permissions"});
+}
+
+std::string read_file(const fs::path& path) {
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) fail_file(path, "read", errno);
+  std::string bytes;
+  char chunk[1 << 16];
+  while (true) {
+    ssize_t n = ::read(fd, chunk, sizeof chunk);
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      int code = errno;
+      ::close(fd);
+      fail_file(path, "read", code);
+    }
+    if (n == 0) break;
+    bytes.append(chunk, static_cast<size_t>(n));
+  }
+  ::close(fd);
+  return bytes;
+}
+
+void write_file(const fs::path& path, std::string_view bytes) {
+  std::error_code ignored;
+  if (path.has_parent_path()) fs::create_directories(path.parent_path(), ignored);
+  fs::path temporary = path;
+  temporary += text(".", static_cast<int64_t>(::getpid()), ".partial");
+  int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) fail_file(path, "write", errno);
+  auto give_up = [&](int code) {
+    ::close(fd);
+    ::unlink(temporary.c_str());
+    fail_file(path, "write", code);
+  };
+  while (!bytes.empty()) {
+    ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      give_up(errno);
+    }
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  if (::close(fd) != 0 || ::rename(temporary.c_str(), path.c_str()) != 0) {
+    int code = errno;
+    ::unlink(temporary.c_str());
+    fail_file(path, "write", code);
+  }
+}
+
+Ref<MappedFile> MappedFile::open(const fs::path& path) {
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) fail_file(path, "read", errno);
+  struct stat st {};
+  if (::fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+    int code = S_ISREG(st.st_mode) ? errno : EISDIR;
+    ::close(fd);
+    fail_file(path, "read", code);
+  }
+  Ref<MappedFile> file(new MappedFile);
+  file->path_ = path;
+  file->size_ = static_cast<size_t>(st.st_size);
+  if (file->size_ > 0) {
+    void* at = ::mmap(nullptr, file->size_, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (at == MAP_FAILED) {
+      int code = errno;
+      ::close(fd);
+      fail_file(path, "read", code);
+    }
+    file->data_ = static_cast<const std::byte*>(at);
+  }
+  ::close(fd);
+  return file;
+}
+
+MappedFile::~MappedFile() {
+  if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+fs::path sator_home() {
+  if (const char* home = std::getenv("SATOR_HOME"); home && *home) return home;
+  if (const char* home = std::getenv("HOME"); home && *home) return fs::path(home) / ".cache" / "sator";
+  return fs::temp_directory_path() / text("sator-", static_cast<int64_t>(::getuid()));
+}
+
+uint64_t hash_bytes(std::string_view bytes, uint64_t seed) {
+  uint64_t h = 0xcbf29ce484222325ull ^ (seed * 0x9e3779b97f4a7c15ull);
+  for (unsigned char c : bytes) h = (h ^ c) * 0x100000001b3ull;
+  h ^= h >> 33;
+  h *= 0xff51afd7ed558ccdull;
+  return h ^ (h >> 33);
+}
+
+std::string hex(uint64_t value) {
+  char buf[20];
+  std::snprintf(buf, sizeof buf, "%016llx", static_cast<unsigned long long>(value));
+  return buf;
+}
+
+}  // namespace sator
