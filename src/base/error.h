@@ -11,7 +11,7 @@ namespace sator {
 
 /// A place in the work that an error speaks of: a node of a program and what is wrong with it there.
 struct At {
-  Ref<Object> node;
+  Ref<const Object> node;
   std::string label;
 };
 

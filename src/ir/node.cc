@@ -1,0 +1,59 @@
+#include "ir/node.h"
+
+namespace sator {
+
+bool Equality::nodes(const NodeRef& a, const NodeRef& b) {
+  if (!a || !b) return !a && !b;
+  if (&a->info() != &b->info()) return false;
+  if (a->info().has_identity) {
+    auto f = forward_.find(a.get());
+    auto g = backward_.find(b.get());
+    if (f != forward_.end() || g != backward_.end())
+      return f != forward_.end() && g != backward_.end() && f->second == b.get() && g->second == a.get();
+    if (!defining_ && !map_free_variables) return a.get() == b.get();
+    if (!a->info().equal(*a, *b, *this)) return false;
+    forward_.emplace(a.get(), b.get());
+    backward_.emplace(b.get(), a.get());
+    return true;
+  }
+  // Without definitions inside, one object equals itself; with them its variables still need their mapping.
+  return a->info().equal(*a, *b, *this);
+}
+
+bool Equality::define(const NodeRef& a, const NodeRef& b) {
+  bool outer = std::exchange(defining_, true);
+  bool same = nodes(a, b);
+  defining_ = outer;
+  return same;
+}
+
+void Hasher::node(const NodeRef& n) {
+  if (!n) {
+    mix(0);
+    return;
+  }
+  mix(reinterpret_cast<uintptr_t>(n->info().name.data()));
+  if (!n->info().has_identity) {
+    n->info().hash(*n, *this);
+    return;
+  }
+  auto [at, fresh] = numbers_.emplace(n.get(), numbers_.size() + 1);
+  mix(at->second);
+  if (fresh) n->info().hash(*n, *this);
+}
+
+void Hasher::define(const NodeRef& n) { node(n); }
+
+bool equal(const NodeRef& a, const NodeRef& b, bool map_free_variables) {
+  Equality eq;
+  eq.map_free_variables = map_free_variables;
+  return eq.nodes(a, b);
+}
+
+uint64_t structural_hash(const NodeRef& n) {
+  Hasher h;
+  h.node(n);
+  return h.result();
+}
+
+}  // namespace sator

@@ -1,0 +1,48 @@
+#include "tir/nodes.h"
+
+namespace sator::tir {
+
+BufferRef PrimFunc::buffer_of(const VarRef& param) const {
+  for (const auto& [var, buffer] : buffer_map) {
+    if (var == param) return buffer;
+  }
+  return nullptr;
+}
+
+Stmt seq(std::vector<Stmt> stmts) {
+  std::vector<Stmt> flat;
+  for (Stmt& s : stmts) {
+    if (const Seq* inner = s.as<Seq>()) {
+      flat.insert(flat.end(), inner->stmts.begin(), inner->stmts.end());
+    } else if (s) {
+      flat.push_back(std::move(s));
+    }
+  }
+  if (flat.size() == 1) return flat.front();
+  return make<Seq>(std::move(flat));
+}
+
+Stmt for_loop(VarRef var, Expr extent, Stmt body, LoopKind kind) {
+  Expr zero = int_imm(0, var->dtype);
+  return make<For>(std::move(var), zero, std::move(extent), kind, std::string(), Attrs{}, std::move(body));
+}
+
+BufferRegionRef full_region(const BufferRef& buffer) {
+  std::vector<RangeRef> region;
+  for (const Expr& extent : buffer->shape) region.push_back(range_of(extent));
+  return make<BufferRegion>(buffer, std::move(region));
+}
+
+BufferRegionRef point_region(const BufferRef& buffer, const std::vector<Expr>& indices) {
+  std::vector<RangeRef> region;
+  for (const Expr& i : indices) region.push_back(make<Range>(i, int_imm(1, i->dtype)));
+  return make<BufferRegion>(buffer, std::move(region));
+}
+
+BlockRealizeRef root_of(const PrimFunc& func) {
+  const BlockRealize* realize = func.body.as<BlockRealize>();
+  if (!realize || !realize->block->iter_vars.empty()) return nullptr;
+  return ref(*realize);
+}
+
+}  // namespace sator::tir
