@@ -1,0 +1,205 @@
+#include "frontend/hf_config.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "temp_folder.h"
+
+namespace sator {
+namespace {
+
+// As the hub's gpt2 and a Llama 3.1 have them: the smallest set of members that states the architecture.
+const char* kGpt2 =
+    R"({"model_type":"gpt2","vocab_size":100,"n_embd":12,"n_head":3,"n_layer":2,"n_positions":64,"n_ctx":64,
+  "activation_function":"gelu_new","layer_norm_epsilon":1e-5,"bos_token_id":50256,"eos_token_id":50256,
+  "attn_pdrop":0.1,"task_specific_params":{"text-generation":{"do_sample":true}}})";
+const char* kLlama =
+    R"({"model_type":"llama","vocab_size":100,"hidden_size":48,"intermediate_size":96,"num_hidden_layers":2,
+  "num_attention_heads":6,"num_key_value_heads":2,"eos_token_id":[7,8,9],"bos_token_id":1,"torch_dtype":"bfloat16",
+  "rope_theta":500000.0,"max_position_embeddings":256})";
+
+/// The config with some members replaced; a null removes.
+ModelConfig read_with(const char* base, std::string_view changes) {
+  Json config = Json::parse(base);
+  config.merge_patch(Json::parse(changes));
+  TempFolder folder;
+  folder.write("config.json", config.dump());
+  return read_model_config(folder.path());
+}
+
+TEST(HfConfig, Gpt2) {
+  ModelConfig model = read_with(kGpt2, "{}");
+  const auto& gpt2 = std::get<Gpt2Config>(model.family);
+  EXPECT_EQ(gpt2.hidden_size, 12);
+  EXPECT_EQ(gpt2.layers, 2);
+  EXPECT_EQ(gpt2.heads, 3);
+  EXPECT_EQ(gpt2.head_dim(), 4);
+  EXPECT_EQ(gpt2.intermediate_size, 48);
+  EXPECT_EQ(gpt2.activation, Activation::gelu_tanh);
+  EXPECT_TRUE(gpt2.scale_attn_weights);
+  EXPECT_EQ(model.vocab_size, 100);
+  EXPECT_EQ(model.max_positions, 64);
+  EXPECT_TRUE(model.tie_word_embeddings);  // Transformers' default where the member is absent
+  EXPECT_EQ(model.eos_token_ids, std::vector<int64_t>{50256});
+  EXPECT_FALSE(model.dtype);
+  EXPECT_FALSE(read_with(kGpt2, R"({"tie_word_embeddings":false})").tie_word_embeddings);
+  EXPECT_EQ(std::get<Gpt2Config>(read_with(kGpt2, R"({"n_inner":20})").family).intermediate_size, 20);
+  EXPECT_EQ(std::get<Gpt2Config>(read_with(kGpt2, R"({"activation_function":"gelu"})").family).activation,
+            Activation::gelu_erf);
+  EXPECT_TRUE(std::get<Gpt2Config>(read_with(kGpt2, R"({"scale_attn_by_inverse_layer_idx":true})").family)
+                  .scale_attn_by_inverse_layer_idx);
+}
+
+TEST(HfConfig, Llama) {
+  ModelConfig model = read_with(kLlama, "{}");
+  const auto& llama = std::get<LlamaConfig>(model.family);
+  EXPECT_EQ(llama.head_dim, 8);
+  EXPECT_EQ(llama.kv_heads, 2);
+  EXPECT_EQ(llama.rope_theta, 500000);
+  EXPECT_EQ(llama.rope_scaling, RopeScaling{});
+  EXPECT_EQ(llama.rms_norm_eps, 1e-6);
+  EXPECT_EQ(llama.activation, Activation::silu);
+  EXPECT_FALSE(model.tie_word_embeddings);
+  EXPECT_EQ(model.eos_token_ids, (std::vector<int64_t>{7, 8, 9}));
+  EXPECT_EQ(model.bos_token_id, 1);
+  EXPECT_EQ(model.dtype, bf16);
+  EXPECT_EQ(std::get<LlamaConfig>(read_with(kLlama, R"({"num_key_value_heads":null})").family).kv_heads, 6);
+  EXPECT_EQ(std::get<LlamaConfig>(read_with(kLlama, R"({"head_dim":10})").family).head_dim, 10);
+  EXPECT_EQ(read_with(kLlama, R"({"dtype":"float16"})").dtype, f16);
+  EXPECT_TRUE(read_with(kLlama, R"({"eos_token_id":null})").eos_token_ids.empty());
+}
+
+LlamaConfig rope_of(std::string_view changes) {
+  return std::get<LlamaConfig>(read_with(kLlama, changes).family);
+}
+
+TEST(HfConfig, RotarySpellings) {
+  RopeScaling linear{.kind = RopeScaling::Kind::linear, .factor = 4};
+  RopeScaling llama3{.kind = RopeScaling::Kind::llama3,
+                     .factor = 8,
+                     .low_freq_factor = 1,
+                     .high_freq_factor = 4,
+                     .original_positions = 64};
+  EXPECT_EQ(rope_of(R"({"rope_scaling":{"type":"linear","factor":4.0}})").rope_scaling, linear);
+  EXPECT_EQ(rope_of(R"({"rope_scaling":{"rope_type":"linear","factor":4}})").rope_scaling, linear);
+  LlamaConfig parameters =
+      rope_of(R"({"rope_theta":null,"rope_parameters":{"rope_type":"linear","factor":4,"rope_theta":5000}})");
+  EXPECT_EQ(parameters.rope_scaling, linear);
+  EXPECT_EQ(parameters.rope_theta, 5000);
+  const char* dict =
+      R"("rope_type":"llama3","factor":8.0,"low_freq_factor":1.0,"high_freq_factor":4.0,"original_max_position_embeddings":64)";
+  EXPECT_EQ(rope_of(text(R"({"rope_scaling":{)", dict, "}}")).rope_scaling, llama3);
+  LlamaConfig twice =
+      rope_of(text(R"({"rope_scaling":{)", dict, R"(},"rope_parameters":{"rope_theta":1000,)", dict, "}}"));
+  EXPECT_EQ(twice.rope_scaling, llama3);
+  EXPECT_EQ(twice.rope_theta,
+            500000);  // Transformers 5: the dictionary is rope_scaling, theta comes from outside it
+  // As Transformers 5 writes beside the old spelling.
+  EXPECT_EQ(rope_of(R"({"rope_scaling":null,"rope_parameters":{"rope_type":"default","rope_theta":20000.0}})")
+                .rope_theta,
+            20000);
+  EXPECT_EQ(
+      rope_of(R"({"rope_scaling":{"type":"linear","factor":4},"rope_parameters":{"rope_type":"default"}})")
+          .rope_scaling,
+      linear);
+}
+
+TEST(HfConfig, RefusesWhatItDoesNotCompute) {
+  struct Case {
+    const char *base, *changes, *says;
+  };
+  const Case cases[] = {
+      {kLlama, R"({"model_type":"mamba"})", "one of gpt2, llama"},
+      {kLlama, R"({"model_type":null})", "has no \"model_type\""},
+      {kLlama, R"({"hidden_size":null})", "has no \"hidden_size\""},
+      {kLlama, R"({"hidden_size":"48"})", "hidden_size is \"48\""},
+      {kLlama, R"({"hidden_size":0})", "hidden_size is 0"},
+      {kLlama, R"({"hidden_size":-48})", "hidden_size is -48"},
+      {kLlama, R"({"hidden_size":1152921504606846976})", "hidden_size is 1152921504606846976"},
+      {kLlama, R"({"hidden_size":50})", "not a multiple of num_attention_heads = 6"},
+      {kLlama, R"({"num_key_value_heads":4})", "not a multiple of num_key_value_heads = 4"},
+      {kLlama, R"({"head_dim":7})", "head_dim = 7"},
+      {kLlama, R"({"num_hidden_layers":100000})", "num_hidden_layers is 100000"},
+      {kLlama, R"({"vocab_size":2.5})", "vocab_size is 2.5"},
+      {kLlama, R"({"hidden_act":"mish"})", "\"mish\""},
+      {kLlama, R"({"rms_norm_eps":0})", "rms_norm_eps is 0"},
+      {kLlama, R"({"rope_theta":-1})", "rope_theta is -1"},
+      {kLlama, R"({"rope_scaling":{"type":"yarn","factor":4}})", "\"yarn\""},
+      {kLlama, R"({"rope_scaling":{"rope_type":"dynamic","factor":4}})", "\"dynamic\""},
+      {kLlama, R"({"rope_parameters":{"rope_type":"longrope"}})", "\"longrope\""},
+      {kLlama, R"({"rope_parameters":{"full_attention":{"rope_type":"default"}}})", "each kind of layer"},
+      {kLlama, R"({"rope_scaling":{"type":"linear"}})", "rope_scaling has no \"factor\""},
+      {kLlama, R"({"rope_scaling":{"rope_type":"llama3","factor":8}})", "has no \"low_freq_factor\""},
+      {kLlama,
+       R"({"rope_scaling":{"type":"linear","factor":2},"rope_parameters":{"rope_type":"linear","factor":4}})",
+       "two different rotary scalings"},
+      {kLlama, R"({"rope_parameters":{"partial_rotary_factor":0.5}})", "partial_rotary_factor"},
+      {kLlama, R"({"sliding_window":128})", "sliding window"},
+      {kLlama, R"({"layer_types":["full_attention","sliding_attention"]})", "layer_types[1]"},
+      {kLlama, R"({"quantization_config":{"quant_method":"awq"}})", "quantized already"},
+      {kLlama, R"({"torch_dtype":"float99"})", "float99"},
+      {kLlama, R"({"tie_word_embeddings":1})", "tie_word_embeddings is 1"},
+      {kGpt2, R"({"n_embd":13})", "not a multiple of n_head = 3"},
+      {kGpt2, R"({"n_positions":null,"n_ctx":null})", "has no \"n_positions\""},
+      {kGpt2, R"({"add_cross_attention":true})", "add_cross_attention is true"},
+      {kGpt2, R"({"activation_function":"quick_gelu"})", "\"quick_gelu\""},
+      {kGpt2, R"({"eos_token_id":"x"})", "eos_token_id is \"x\""},
+  };
+  for (const Case& c : cases) {
+    std::string error = error_of([&] { read_with(c.base, c.changes); });
+    EXPECT_NE(error.find(c.says), std::string::npos) << c.changes << "\n" << error;
+  }
+  EXPECT_EQ(error_of([] { read_with(kLlama, R"({"sliding_window":128,"use_sliding_window":false})"); }), "");
+  TempFolder folder;
+  EXPECT_NE(error_of([&] { read_model_config(folder.path()); }).find("there is no"), std::string::npos);
+  EXPECT_NE(error_of([&] { read_model_config(folder.write("config.json", "[]")); }).find("an object"),
+            std::string::npos);
+}
+
+TEST(HfConfig, GenerationConfig) {
+  TempFolder folder;
+  EXPECT_TRUE(read_generation_config(folder.path()).eos_token_ids.empty());
+  auto read = [&](std::string_view json) {
+    folder.write("generation_config.json", json);
+    return read_generation_config(folder.path());
+  };
+  GenerationConfig g = read(
+      R"({"eos_token_id":[128001,128009],"bos_token_id":128000,"do_sample":true,"temperature":0.6,"top_p":0.9,"top_k":50})");
+  EXPECT_EQ(g.eos_token_ids, (std::vector<int64_t>{128001, 128009}));
+  EXPECT_EQ(g.bos_token_id, 128000);
+  EXPECT_EQ(g.do_sample, true);
+  EXPECT_EQ(g.temperature, 0.6);
+  EXPECT_EQ(g.top_p, 0.9);
+  EXPECT_EQ(g.top_k, 50);
+  EXPECT_NE(error_of([&] { read(R"({"top_p":1.5})"); }).find("top_p is 1.5"), std::string::npos);
+  EXPECT_NE(error_of([&] { read(R"({"temperature":-1})"); }).find("temperature is -1"), std::string::npos);
+  EXPECT_NE(error_of([&] { read(R"({"top_k":-1})"); }).find("top_k is -1"), std::string::npos);
+}
+
+TEST(HfConfig, SharedModels) {
+  fs::path models = shared_folder() / "models";
+  SKIP_WITHOUT(models);
+  // models/README.md states the shapes.
+  ModelConfig gpt2 = read_model_config(models / "gpt2-stories");
+  EXPECT_EQ(std::get<Gpt2Config>(gpt2.family).layers, 8);
+  EXPECT_EQ(std::get<Gpt2Config>(gpt2.family).hidden_size, 256);
+  EXPECT_EQ(gpt2.max_positions, 512);
+  EXPECT_EQ(gpt2.dtype, f16);
+  EXPECT_TRUE(gpt2.tie_word_embeddings);
+  ModelConfig llama = read_model_config(models / "llama-stories");
+  EXPECT_EQ(std::get<LlamaConfig>(llama.family).layers, 9);
+  EXPECT_EQ(std::get<LlamaConfig>(llama.family).kv_heads, 2);
+  EXPECT_EQ(std::get<LlamaConfig>(llama.family).intermediate_size, 768);
+  EXPECT_EQ(llama.dtype, bf16);
+  EXPECT_FALSE(llama.tie_word_embeddings);
+  EXPECT_EQ(read_generation_config(models / "llama-stories").eos_token_ids, std::vector<int64_t>{2});
+  EXPECT_EQ(std::get<LlamaConfig>(read_model_config(models / "tiny" / "llama-a").family).head_dim, 16);
+  EXPECT_EQ(std::get<Gpt2Config>(read_model_config(models / "tiny" / "gpt2-a").family).heads, 5);
+  EXPECT_NE(error_of([&] { read_model_config(models / "tiny" / "falcon-a"); }).find("falcon"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace sator
