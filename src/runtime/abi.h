@@ -8,25 +8,27 @@
 extern "C" {
 #endif
 
-/// Changes whenever a struct below or the meaning of a field changes; a library of another version is refused.
+/// Changes whenever a struct below or the meaning of a field changes; a library of another version is
+/// refused.
 #define SATOR_ABI_VERSION 1u
 
 typedef struct SatorContext SatorContext;
 
-/// One chunk [begin, end) of a parallel loop. `ctx` belongs to the worker that runs it. Returns 0, or a status to stop.
+/// One chunk [begin, end) of a parallel loop. `ctx` belongs to the worker that runs it. Returns 0, or a
+/// status to stop.
 typedef int32_t (*SatorChunk)(void* closure, int64_t begin, int64_t end, SatorContext* ctx);
 
 /// What a kernel may use of the world. There are no globals: one context per worker thread.
 struct SatorContext {
   uint32_t abi_version;
-  int32_t worker;       ///< index of this worker, 0 .. num_workers-1; 0 is the calling thread
+  int32_t worker;  ///< index of this worker, 0 .. num_workers-1; 0 is the calling thread
   int32_t num_workers;
-  int32_t rank;         ///< of this process among the hosts or devices that share the model
+  int32_t rank;  ///< of this process among the hosts or devices that share the model
   int32_t num_ranks;
   int32_t reserved;
-  void* stream;         ///< device stream, null on the CPU
-  /// Runs body on [0, n), cut into contiguous chunks, one per worker, the same cut for the same n and worker count.
-  /// Returns the first status that is not 0. A call from inside a chunk runs serially.
+  void* stream;  ///< device stream, null on the CPU
+  /// Runs body on [0, n), cut into contiguous chunks, one per worker, the same cut for the same n and worker
+  /// count. Returns the first status that is not 0. A call from inside a chunk runs serially.
   int32_t (*parallel_for)(SatorContext* ctx, int64_t n, SatorChunk body, void* closure);
   /// Scratch memory of this worker, 64-byte aligned; released in reverse order. Null when memory is out.
   void* (*workspace_push)(SatorContext* ctx, int64_t bytes);
@@ -35,8 +37,8 @@ struct SatorContext {
   void (*set_error)(SatorContext* ctx, const char* message);
 };
 
-/// A kernel. `buffers`: data pointers in the order of the function's buffer parameters. `values`: its symbolic sizes and
-/// scalar parameters in the order of its descriptor. Returns 0, or 1 after set_error.
+/// A kernel. `buffers`: data pointers in the order of the function's buffer parameters. `values`: its
+/// symbolic sizes and scalar parameters in the order of its descriptor. Returns 0, or 1 after set_error.
 typedef int32_t (*SatorKernel)(void* const* buffers, const int64_t* values, SatorContext* ctx);
 
 typedef struct SatorKernelEntry {

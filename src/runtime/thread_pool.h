@@ -1,0 +1,102 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/object.h"
+#include "runtime/abi.h"
+#include "runtime/workspace.h"
+
+namespace sator::runtime {
+
+/// The threads to use when nobody said: $SATOR_NUM_THREADS, else the physical cores that the affinity mask
+/// and the CPU quota of the control group allow; at least 1. Errors: SATOR_NUM_THREADS is not a number from 1
+/// to 1024.
+int default_num_threads();
+
+/// Threads that run parallel loops together with the calling thread, which is worker 0.
+///
+/// A loop over [0, n) is cut into one contiguous chunk per worker, by n and the number of workers alone.
+/// Results must not depend on the cut: a chunk computes what the whole loop would have computed there.
+///
+/// Waiting threads spin for some tens of microseconds, then yield the core, then sleep. They yield at once
+/// where two of them find themselves on the same core: a thread that spins there keeps the one it waits for
+/// from running.
+///
+/// One thread at a time calls into a pool.
+class ThreadPool final : public Object {
+ public:
+  /// `num_threads` counts the caller; 0 means default_num_threads(). Errors: fewer than 0 or more than 1024
+  /// threads.
+  static Ref<ThreadPool> create(int num_threads = 0);
+  ~ThreadPool() override;
+
+  int num_workers() const { return static_cast<int>(workers_.size()); }
+  /// The context of worker 0, to call kernels with.
+  SatorContext* context();
+
+  /// What SatorContext::parallel_for does. On failure the message of the lowest failing worker becomes worker
+  /// 0's.
+  int32_t parallel_for(int64_t n, SatorChunk body, void* closure);
+  /// The same for C++: f(begin, end, ctx) on each chunk. Errors: what f throws, of the lowest worker.
+  template <class F>
+  void for_each_chunk(int64_t n, F&& f) {
+    auto body = [](void* closure, int64_t begin, int64_t end, SatorContext* ctx) -> int32_t {
+      (*static_cast<std::remove_reference_t<F>*>(closure))(begin, end, ctx);
+      return 0;
+    };
+    if (parallel_for(n, body, &f) != 0) fail_with_last_error();
+  }
+
+  /// The message of the last failure, which is then forgotten.
+  std::string take_error();
+  /// Scratch memory that the caller's kernels pushed and did not pop is taken back to this mark.
+  size_t workspace_mark() const { return workers_[0]->workspace.mark(); }
+  void workspace_release(size_t mark) { workers_[0]->workspace.release(mark); }
+
+ private:
+  struct alignas(128) Worker {
+    SatorContext context;  // first: the C interface hands out its address
+    ThreadPool* pool;
+    Workspace workspace;
+    std::string error;
+    std::exception_ptr exception;  // what a C++ body threw
+    int32_t status = 0;            // of the last chunk
+    bool in_loop = false;
+    std::atomic<int32_t> core{-1};  // where it was seen last
+  };
+
+  ThreadPool() = default;
+  [[noreturn]] void fail_with_last_error();
+  static int32_t context_parallel_for(SatorContext* ctx, int64_t n, SatorChunk body, void* closure);
+  void run_chunk(Worker& worker);
+  void serve(Worker& worker);
+  void await_loop(Worker& worker, uint32_t seen);
+  void await_workers();
+
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::thread> threads_;
+
+  // What the caller writes and the workers read.
+  struct alignas(128) {
+    std::atomic<uint32_t> epoch{0};  // one more for each loop
+    std::atomic<int32_t> caller_core{-1};
+    std::atomic<uint32_t> sleepers{0};
+    bool stop = false;
+    int64_t n = 0;
+    SatorChunk body = nullptr;
+    void* closure = nullptr;
+  } job_;
+  // What the workers write and the caller reads.
+  struct alignas(128) {
+    std::atomic<uint32_t> pending{0};  // workers that have not finished the loop
+    std::atomic<uint32_t> caller_sleeps{0};
+  } done_;
+};
+
+}  // namespace sator::runtime

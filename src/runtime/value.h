@@ -1,0 +1,89 @@
+#pragma once
+
+#include <concepts>
+#include <string>
+#include <typeinfo>
+#include <variant>
+#include <vector>
+
+#include "runtime/tensor.h"
+
+namespace sator::runtime {
+
+/// What a register of the virtual machine holds: nothing, an integer, a float, a dtype, a string, or a
+/// counted object (Tensor, Shape, Tuple, Storage, Closure, a cache).
+class Value {
+ public:
+  Value() = default;
+  Value(std::integral auto v) : held_(static_cast<int64_t>(v)) {}
+  Value(double v) : held_(v) {}
+  Value(DType v) : held_(v) {}
+  Value(std::string v) : held_(std::move(v)) {}
+  Value(const char* v) : held_(std::string(v)) {}
+  template <class T>
+  Value(Ref<T> object) {
+    if (object) held_ = Ref<Object>(std::move(object));
+  }
+
+  bool is_null() const { return held_.index() == 0; }
+  const int64_t* as_int() const { return std::get_if<int64_t>(&held_); }
+  const double* as_float() const { return std::get_if<double>(&held_); }
+  const DType* as_dtype() const { return std::get_if<DType>(&held_); }
+  const std::string* as_string() const { return std::get_if<std::string>(&held_); }
+  Object* as_object() const {
+    const Ref<Object>* object = std::get_if<Ref<Object>>(&held_);
+    return object ? object->get() : nullptr;
+  }
+  /// The object as a T, a final class; null if it is anything else.
+  template <class T>
+  T* as() const {
+    static_assert(std::is_final_v<T>);
+    Object* object = as_object();
+    return object != nullptr && typeid(*object) == typeid(T) ? static_cast<T*>(object) : nullptr;
+  }
+  /// The same as a counted pointer.
+  template <class T>
+  Ref<T> ref() const {
+    T* object = as<T>();
+    return object ? Ref<T>(object) : Ref<T>();
+  }
+
+  /// In words, for messages: "a float32[2, 3] tensor", "the integer 5", "nothing".
+  std::string describe() const;
+
+ private:
+  std::variant<std::monostate, int64_t, double, DType, std::string, Ref<Object>> held_;
+};
+
+/// A run-time shape, as Relax's `R.Shape` values are.
+class Shape final : public Object {
+ public:
+  static Ref<Shape> of(const Dims& dims) { return Ref<Shape>(new Shape(dims)); }
+  const Dims dims;
+
+ private:
+  explicit Shape(const Dims& dims) : dims(dims) {}
+};
+
+class Tuple final : public Object {
+ public:
+  static Ref<Tuple> of(std::vector<Value> fields);
+  std::vector<Value> fields;
+
+ private:
+  Tuple() = default;
+};
+
+/// A function of an executable, by its index there, with the values that it captured.
+class Closure final : public Object {
+ public:
+  static Ref<Closure> of(int32_t function, std::vector<Value> captured = {});
+  const int32_t function;
+  const std::vector<Value> captured;
+
+ private:
+  Closure(int32_t function, std::vector<Value> captured)
+      : function(function), captured(std::move(captured)) {}
+};
+
+}  // namespace sator::runtime
