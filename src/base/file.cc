@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 
 namespace sator {
 
@@ -45,6 +46,7 @@ void write_file(const fs::path& path, std::string_view bytes) {
   if (path.has_parent_path()) fs::create_directories(path.parent_path(), ignored);
   fs::path temporary = path;
   temporary += text(".", static_cast<int64_t>(::getpid()), ".partial");
+  RemoveOnInterrupt guard(temporary);
   int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) fail_file(path, "write", errno);
   auto give_up = [&](int code) {

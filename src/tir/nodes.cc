@@ -9,7 +9,7 @@ BufferRef PrimFunc::buffer_of(const VarRef& param) const {
   return nullptr;
 }
 
-void Seq::finish() {
+Stmt seq(std::vector<Stmt> stmts) {
   std::vector<Stmt> flat;
   for (Stmt& s : stmts) {
     if (const Seq* inner = s.as<Seq>()) {
@@ -18,13 +18,8 @@ void Seq::finish() {
       flat.push_back(std::move(s));
     }
   }
-  stmts = std::move(flat);
-}
-
-Stmt seq(std::vector<Stmt> stmts) {
-  Ref<const Seq> all = make<Seq>(std::move(stmts));
-  if (all->stmts.size() == 1) return all->stmts.front();
-  return all;
+  if (flat.size() == 1) return flat.front();
+  return make<Seq>(std::move(flat));
 }
 
 Stmt for_loop(VarRef var, Expr extent, Stmt body, LoopKind kind) {

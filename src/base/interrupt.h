@@ -1,0 +1,23 @@
+#pragma once
+
+#include "base/file.h"
+
+namespace sator {
+
+/// From now on Ctrl-C (SIGINT) and SIGTERM remove the files being written, say so, and end the process with status 1.
+void end_on_interrupt();
+
+/// While this lives, an interrupt removes the file `path`: for output under a temporary name.
+class RemoveOnInterrupt {
+ public:
+  explicit RemoveOnInterrupt(const fs::path& path);
+  ~RemoveOnInterrupt();
+  RemoveOnInterrupt(const RemoveOnInterrupt&) = delete;
+  RemoveOnInterrupt& operator=(const RemoveOnInterrupt&) = delete;
+
+ private:
+  std::string path_;
+  int slot_ = -1;
+};
+
+}  // namespace sator

@@ -1,0 +1,214 @@
+#include "cli/app.h"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <new>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace sator::cli {
+
+// The parts of an option's name: "-o,--output FOLDER" is flags "-o,--output" and value "FOLDER"; "MODEL" is only a value.
+struct OptionName {
+  std::string flags, value;
+  explicit OptionName(const std::string& name) {
+    size_t space = name.find(' ');
+    flags = name.substr(0, space);
+    if (space != std::string::npos) value = name.substr(space + 1);
+  }
+  bool positional() const { return flags[0] != '-'; }
+};
+
+// Hands a slot to the CLI11 call for its type.
+struct SlotBinder {
+  CLI::App& app;
+  const std::string &flags, &help;
+  CLI::Option* operator()(bool* v) const { return app.add_flag(flags, *v, help); }
+  CLI::Option* operator()(std::vector<std::string>* v) const { return list(app.add_option(flags, *v, help)); }
+  CLI::Option* operator()(std::vector<int64_t>* v) const {
+    return list(app.add_option(flags, *v, help))->delimiter(',');
+  }
+  template <class T>
+  CLI::Option* operator()(std::optional<T>* v) const {
+    return app.add_option(flags, *v, help);
+  }
+  template <class T>
+  CLI::Option* operator()(T* v) const {
+    return app.add_option(flags, *v, help)->capture_default_str();
+  }
+  // One value each time the option is given, so that a positional argument may follow; a positional list takes the rest.
+  CLI::Option* list(CLI::Option* option) const { return option->allow_extra_args(flags[0] != '-'); }
+};
+
+// Adds the option and returns its default value as text, empty if there is none to speak of.
+static std::string add_option(CLI::App& app, const Option& option) {
+  OptionName name(option.name);
+  CLI::Option* bound = std::visit(SlotBinder{app, name.flags, option.help}, option.into);
+  bound->required(option.required);
+  if (!option.choices.empty()) bound->check(CLI::IsMember(option.choices));
+  return bound->get_default_str();
+}
+
+// The names by which options may be given: for the hint after a misspelled one.
+static std::vector<std::string> option_names(const Command& command) {
+  std::vector<std::string> names = {"--help", "--json"};
+  for (const Option& option : command.options)
+    for (std::string_view flag : split(OptionName(option.name).flags, ','))
+      if (flag.starts_with("-")) names.emplace_back(flag);
+  return names;
+}
+
+static std::string usage(const std::string& called, const Command& command) {
+  std::string line = called;
+  for (const Option& option : command.options)
+    if (OptionName name(option.name); name.positional())
+      line += option.required ? " " + option.name : " [" + option.name + "]";
+    else if (option.required)
+      line += " " + option.name;
+  return line + " [OPTIONS]";
+}
+
+// The text of `--help`. `defaults` has one entry per option.
+static std::string help(const std::string& called, const Command& command, const std::vector<Option>& options,
+                        const std::vector<std::string>& defaults) {
+  std::vector<std::pair<std::string, std::string>> rows;
+  for (size_t i = 0; i < options.size(); ++i) {
+    OptionName name(options[i].name);
+    std::string about = options[i].help;
+    if (!options[i].choices.empty()) about += text(": ", join(options[i].choices, ", "));
+    if (!defaults[i].empty()) about += text(" [", defaults[i], "]");
+    rows.emplace_back(join(split(name.flags, ','), ", ") + (name.value.empty() ? "" : " " + name.value), about);
+  }
+  rows.emplace_back("-h, --help", "print this");
+  size_t width = 0;
+  for (const auto& [name, about] : rows) width = std::max(width, name.size());
+  std::string out = text(called, ": ", command.does, "\n\nusage: ", usage(called, command), "\n\n");
+  for (const auto& [name, about] : rows)
+    out += text("  ", name, std::string(width + 2 - name.size(), ' '), about, "\n");
+  if (!command.details.empty()) out += text("\n", command.details, "\n");
+  return out;
+}
+
+[[noreturn]] static void fail_usage(const std::string& called, const Command& command,
+                                    const std::vector<std::string>& args, const CLI::ParseError& error) {
+  Reason reason{.what = text(called, ": ", error.what()),
+                .needs = usage(called, command),
+                .hint = text("`", called, " --help` lists the options")};
+  if (dynamic_cast<const CLI::ExtrasError*>(&error)) {
+    std::vector<std::string> known = option_names(command);
+    for (const std::string& arg : args) {
+      std::string name = arg.substr(0, arg.find('='));
+      if (!name.starts_with("-") || std::find(known.begin(), known.end(), name) != known.end()) continue;
+      reason.what = text(called, " has no option ", name);
+      if (auto near = nearest_names(name, known); !near.empty())
+        reason.hint = text("did you mean ", join(near, ", "), "?");
+      break;
+    }
+  }
+  fail(std::move(reason));
+}
+
+// `called` is how the user named the command: "sator version".
+static void run_command(const std::string& called, const Command& command, const std::vector<std::string>& args,
+                        std::istream& in, std::ostream& out, std::ostream& notes) {
+  CLI::App app;
+  std::string json_path;
+  std::vector<Option> options = command.options;
+  options.push_back({"--json FILE", "also write the results to this file as JSON", &json_path});
+  std::vector<std::string> defaults;
+  for (const Option& option : options) defaults.push_back(add_option(app, option));
+  try {
+    app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
+  } catch (const CLI::CallForHelp&) {
+    out << help(called, command, options, defaults);
+    return;
+  } catch (const CLI::ParseError& error) {
+    fail_usage(called, command, args, error);
+  }
+  nlohmann::json json;
+  Streams streams{in, out, notes, json};
+  command.run(streams);
+  if (!json_path.empty())
+    write_file(json_path, json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+static std::string overview(const std::vector<Command>& commands) {
+  size_t width = 0;
+  for (const Command& command : commands) width = std::max(width, command.name.size());
+  std::string out =
+      version_line() + ": compiles language models, runs them, and tells what they would cost on another chip\n\n";
+  out += "usage: sator COMMAND [OPTIONS]\n\n";
+  for (const Command& command : commands)
+    out += text("  ", command.name, std::string(width + 2 - command.name.size(), ' '), command.does, "\n");
+  return out + "\n`sator COMMAND --help` lists a command's options.\n";
+}
+
+static void dispatch(std::vector<std::string> args, const std::vector<Command>& commands, std::istream& in,
+                     std::ostream& out, std::ostream& notes) {
+  if (args.size() == 2 && args[0] == "help") args = {args[1], "--help"};
+  if (args.empty() || args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
+    out << overview(commands);
+    return;
+  }
+  if (args[0] == "--version") {
+    out << version_line() << "\n";
+    return;
+  }
+  std::vector<std::string> names;
+  for (const Command& command : commands) {
+    if (command.name == args[0])
+      return run_command("sator " + command.name, command, {args.begin() + 1, args.end()}, in, out, notes);
+    names.push_back(command.name);
+  }
+  auto near = nearest_names(args[0], names);
+  fail({.what = text("sator has no command ", args[0]),
+        .needs = text("one of ", join(names, ", ")),
+        .hint = near.empty() ? "`sator --help` says what each does" : text("did you mean ", join(near, ", "), "?")});
+}
+
+// Runs `work` and turns whatever it throws into words and an exit status.
+template <class Work>
+static int guarded(std::ostream& out, std::ostream& notes, const Work& work) {
+  auto end = [&](const Reason& reason) {
+    out.flush();
+    notes << reason.render() << std::endl;
+    return kUserMistake;
+  };
+  try {
+    work();
+    if (!out.flush())
+      fail({.what = "standard output could not be written",
+            .needs = "a destination that takes all of the output",
+            .hint = "is the disk full, or has the reader gone?"});
+    return kSuccess;
+  } catch (const Error& error) {
+    return end(error.reason);
+  } catch (const std::bad_alloc&) {
+    return end({.what = "memory ran out",
+                .needs = "room for the model and its workspace",
+                .hint = "close other programs, or take a smaller model or scheme"});
+  } catch (const std::filesystem::filesystem_error& error) {
+    return end({.what = error.what(),
+                .needs = "files and folders that this user may use",
+                .hint = "check the path and its permissions"});
+  } catch (const InternalError& error) {
+    notes << error.what() << std::endl;
+  } catch (const std::exception& error) {
+    notes << "internal error: " << error.what() << std::endl;
+  }
+  return kOurMistake;
+}
+
+int run_app(const std::vector<std::string>& args, const std::vector<Command>& commands, std::istream& in,
+            std::ostream& out, std::ostream& notes) {
+  return guarded(out, notes, [&] { dispatch(args, commands, in, out, notes); });
+}
+
+int run_single(const std::vector<std::string>& args, const Command& command, std::istream& in, std::ostream& out,
+               std::ostream& notes) {
+  return guarded(out, notes, [&] { run_command(command.name, command, args, in, out, notes); });
+}
+
+}  // namespace sator::cli

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace sator::cli {
+
+/// Where the value of an option goes. A bool is a flag and takes no value. A list of strings takes one value each time the
+/// option is given; a list of integers also takes them separated by commas. An optional stays empty unless given.
+using Slot = std::variant<bool*, int64_t*, double*, std::string*, std::optional<int64_t>*, std::optional<double>*,
+                          std::optional<std::string>*, std::vector<std::string>*, std::vector<int64_t>*>;
+
+/// One option or positional argument of a command. What the slot holds before is the default, and help shows it.
+///   name      "MODEL" takes its value by position; "--max-tokens N", "-o,--output FOLDER", "--greedy" by name
+///   choices   the values allowed; empty if any is
+struct Option {
+  std::string name;
+  std::string help;
+  Slot into;
+  bool required = false;
+  std::vector<std::string> choices = {};
+};
+
+/// What a running command reads and writes.
+struct Streams {
+  std::istream& in;
+  std::ostream& out;     ///< results: standard output
+  std::ostream& notes;   ///< progress and remarks: standard error
+  nlohmann::json& json;  ///< what `--json FILE` writes once the command has ended without an error
+};
+
+/// One command of the program: a row of table.cc. The options point into values that `run` owns as well.
+/// `--help` and `--json FILE` belong to every command and are not listed.
+struct Command {
+  std::string name;
+  std::string does;  ///< one line, beginning with a verb: "splits text into token ids"
+  std::vector<Option> options;
+  std::function<void(Streams&)> run;
+  std::string details = {};  ///< further help, shown after the options
+};
+
+}  // namespace sator::cli

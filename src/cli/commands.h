@@ -1,0 +1,13 @@
+#pragma once
+
+#include "cli/command.h"
+
+// One function per command, each in the file of its name. table.cc lists them in the order of `sator --help`.
+namespace sator::cli {
+
+Command version_command();
+
+/// All commands.
+std::vector<Command> command_table();
+
+}  // namespace sator::cli

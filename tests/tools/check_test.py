@@ -1,0 +1,62 @@
+"""tools/check.py: which includes break the order of the rooms."""
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+import check  # noqa: E402
+
+
+class Layers(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = Path(self.folder.name)
+        self.write("src/LAYERS", "# comment\nbase\nir\n")
+        self.write("src/base/text.h", "#pragma once\n")
+        self.write("src/ir/node.h", '#include "base/text.h"\n#include <vector>\n')
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def findings(self):
+        return [(str(p.relative_to(self.root)), line, words) for p, line, words in check.layer_findings(self.root)]
+
+    def test_downward_includes_are_fine(self):
+        self.assertEqual(self.findings(), [])
+
+    def test_an_upward_include_is_named_with_its_line(self):
+        self.write("src/base/bad.cc", '\n#  include "ir/node.h"\n')
+        self.assertEqual(self.findings(), [("src/base/bad.cc", 2, "room base includes room ir, which stands below it in src/LAYERS")])
+
+    def test_a_file_that_does_not_exist_is_named(self):
+        self.write("src/ir/bad.cc", '#include "node.h"\n')
+        self.assertEqual([f[:2] for f in self.findings()], [("src/ir/bad.cc", 1)])
+
+    def test_a_folder_that_is_no_room_is_named(self):
+        self.write("src/extra/x.cc", "")
+        self.assertEqual(self.findings(), [("src/extra/x.cc", 1, "src/extra/x.cc is in no room of src/LAYERS")])
+
+
+class Format(unittest.TestCase):
+    def test_differences_are_found_and_fixed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            (root / "src").mkdir()
+            (root / ".clang-format").write_text("BasedOnStyle: Google\n")
+            bad, good = root / "src" / "bad.cc", root / "src" / "good.cc"
+            bad.write_text("int  x ;\n")
+            good.write_text("int x;\n")
+            self.assertEqual([(p.name, line) for p, line, _ in check.format_findings(root, [bad, good])], [("bad.cc", 1)])
+            check.format_findings(root, [bad, good], fix=True)
+            self.assertEqual(bad.read_text(), "int x;\n")
+            self.assertEqual(check.format_findings(root, [bad, good]), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""The checks that need no compiler: order of the rooms, format, sizes of files.
+
+    check.py                 prints every finding as file:line: words; exit status 1 if there is one
+    check.py --fix [FILE...] rewrites sources in the house's format
+
+A room (folder of src/) includes only itself and rooms above it in src/LAYERS. Sizes are hints and fail nothing.
+"""
+import argparse
+import concurrent.futures
+import difflib
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE_FOLDERS = ("src", "tests", "bench")
+INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')
+# Lines beyond which a file is worth a second look; a pure table may be longer.
+SIZE_HINTS = {".cc": 400, ".h": 300, ".py": 400}
+FORMATTER = "clang-format-19"  # another version breaks lines differently
+
+
+def read_layers(root):
+    """The rooms in their order."""
+    lines = (root / "src" / "LAYERS").read_text().splitlines()
+    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+
+
+def sources(root, folders=SOURCE_FOLDERS, suffixes=(".cc", ".h")):
+    """All source files below the folders, sorted."""
+    return sorted(p for folder in folders for p in (root / folder).rglob("*") if p.suffix in suffixes and p.is_file())
+
+
+def layer_findings(root):
+    """Includes that break the order of the rooms: (path, line, words)."""
+    layers = read_layers(root)
+    rank = {room: i for i, room in enumerate(layers)}
+    for path in sources(root, ("src",)):
+        relative = path.relative_to(root / "src")
+        room = relative.parts[0]
+        if len(relative.parts) == 1 or room not in rank:
+            yield path, 1, f"src/{relative} is in no room of src/LAYERS"
+            continue
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            included = match.group(1)
+            other = included.split("/")[0]
+            if not (root / "src" / included).is_file():
+                yield path, number, f'"{included}" is no file of src/ (system headers stand in <>, ours are named from src/)'
+            elif rank.get(other, len(layers)) > rank[room]:
+                yield path, number, f"room {room} includes room {other}, which stands below it in src/LAYERS"
+
+
+def size_findings(root):
+    for path in sources(root, SOURCE_FOLDERS + ("tools",), tuple(SIZE_HINTS)):
+        lines = path.read_text(errors="replace").count("\n")
+        limit = SIZE_HINTS[path.suffix]
+        if lines > limit * 1.5:
+            yield path, lines, f"{lines} lines; about {limit} read well"
+
+
+def formatted(path, style):
+    """The file's text in the house's format."""
+    run = subprocess.run([FORMATTER, f"--style=file:{style}", str(path)], capture_output=True, text=True)
+    if run.returncode != 0:
+        raise RuntimeError(f"{FORMATTER} failed on {path}: {run.stderr.strip()}")
+    return run.stdout
+
+
+def format_findings(root, paths, fix=False):
+    """Files whose format differs. A cache under build/ keeps what was found well, so a whole-tree check is quick."""
+    style = root / ".clang-format"
+    cache_path = root / "build" / "format-cache.json"
+    try:
+        known = set(json.loads(cache_path.read_text()))
+    except (OSError, ValueError):
+        known = set()
+
+    def key(text):
+        return hashlib.sha1(style.read_bytes() + text.encode()).hexdigest()
+
+    def examine(path):
+        text = path.read_text()
+        if key(text) in known:
+            return path, key(text), None
+        new = formatted(path, style)
+        if new != text and fix:
+            path.write_text(new)
+        return path, key(new) if new == text or fix else None, None if new == text else (text, new)
+
+    good, findings = set(), []
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for path, digest, change in pool.map(examine, paths):
+            if digest:
+                good.add(digest)
+            if change:
+                old, new = (t.splitlines() for t in change)
+                blocks = [op for op in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes() if op[0] != "equal"]
+                findings.append((path, blocks[0][1] + 1, f"{len(blocks)} places differ from the format (./dev format {path.relative_to(root)})"))
+    cache_path.parent.mkdir(exist_ok=True)
+    cache_path.write_text(json.dumps(sorted(good | known if fix else good)))
+    return findings
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fix", action="store_true", help="rewrite sources in the house's format")
+    parser.add_argument("--root", type=Path, default=ROOT, help=argparse.SUPPRESS)
+    parser.add_argument("files", nargs="*", type=Path)
+    args = parser.parse_args()
+    root = args.root.resolve()
+
+    def show(findings):
+        count = 0
+        for path, line, words in findings:
+            print(f"{path.relative_to(root)}:{line}: {words}")
+            count += 1
+        return count
+
+    if not shutil.which(FORMATTER):
+        sys.exit(f"error: {FORMATTER} is not installed\n  needs: the packages of tools/packages.txt\n  hint:  ./dev check installs them")
+    if args.fix:
+        paths = [p.resolve() for p in args.files] or sources(root)
+        print(f"{len(format_findings(root, paths, fix=True))} of {len(paths)} files rewritten")
+        return 0
+    layers = show(layer_findings(root))
+    formats = show(format_findings(root, sources(root)))
+    hints = show(size_findings(root))
+    print(f"check: {layers} includes against the order of the rooms, {formats} files out of format, {hints} hints on size")
+    return 1 if layers or formats else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
