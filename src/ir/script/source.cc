@@ -1,0 +1,63 @@
+#include "ir/script/source.h"
+
+#include <algorithm>
+
+namespace sator::script {
+
+namespace {
+
+/// Characters of UTF-8: bytes that do not continue one.
+int count_characters(std::string_view s) {
+  return static_cast<int>(std::count_if(s.begin(), s.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+}  // namespace
+
+Source::Source(std::string text, std::string name) : text_(std::move(text)), name_(std::move(name)) {
+  if (text_.size() >= 0x7fffffff)
+    sator::fail({.what = sator::text("the program is ", text_.size(), " bytes long"), .needs = "a text below 2 GiB",
+                 .hint = "split the module"});
+  line_starts_.push_back(0);
+  for (size_t i = 0; i < text_.size(); ++i) {
+    if (text_[i] == '\n') line_starts_.push_back(static_cast<uint32_t>(i + 1));
+  }
+}
+
+std::string_view Source::line(int number) const {
+  size_t begin = line_starts_[number - 1];
+  size_t end = static_cast<size_t>(number) < line_starts_.size() ? line_starts_[number] - 1 : text_.size();
+  std::string_view s = std::string_view(text_).substr(begin, end - begin);
+  if (s.ends_with('\r')) s.remove_suffix(1);
+  return s;
+}
+
+Span Source::span(Place place) const {
+  auto after = std::upper_bound(line_starts_.begin(), line_starts_.end(), place.begin);
+  auto number = static_cast<int32_t>(after - line_starts_.begin());
+  uint32_t start = line_starts_[number - 1];
+  std::string_view before = std::string_view(text_).substr(start, place.begin - start);
+  return {number, count_characters(before) + 1};
+}
+
+void Source::fail(Place place, Reason reason) const {
+  Span at = span(place);
+  std::string position = sator::text("line ", at.line, ", column ", at.column);
+  std::string here = name_.empty() ? position : sator::text("in ", name_, " ", position);
+  reason.where = reason.where.empty() ? here : sator::text(here, ", ", reason.where);
+  if (reason.program.empty()) {
+    std::string_view quoted_line = line(at.line);
+    uint32_t start = line_starts_[at.line - 1];
+    size_t first = std::min<size_t>(place.begin - start, quoted_line.size());
+    size_t last = std::clamp<size_t>(place.end > start ? place.end - start : 0, first, quoted_line.size());
+    size_t lead = quoted_line.find_first_not_of(" \t");
+    if (lead == quoted_line.npos || lead > first) lead = std::min(first, quoted_line.size());
+    int carets = std::max(1, count_characters(quoted_line.substr(first, last - first)));
+    std::string shown(quoted_line.substr(lead));
+    std::replace(shown.begin(), shown.end(), '\t', ' ');
+    reason.program = sator::text(shown, "\n", std::string(count_characters(quoted_line.substr(lead, first - lead)), ' '),
+                                 std::string(carets, '^'));
+  }
+  sator::fail(std::move(reason));
+}
+
+}  // namespace sator::script

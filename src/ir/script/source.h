@@ -1,0 +1,38 @@
+// The text of a program, and errors that quote it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "ir/node.h"
+
+namespace sator::script {
+
+/// A stretch of a text: the bytes [begin, end).
+struct Place {
+  uint32_t begin = 0, end = 0;
+};
+
+/// A text and its name (a file, or empty); knows its lines.
+class Source : public Object {
+ public:
+  explicit Source(std::string text, std::string name = "");
+
+  std::string_view text() const { return text_; }
+  const std::string& name() const { return name_; }
+  /// Line and column, both from 1; the column counts characters, not bytes.
+  Span span(Place place) const;
+  /// Throws `reason` with `where` ("line 3, column 5") and the source line with the place underlined.
+  [[noreturn]] void fail(Place place, Reason reason) const;
+
+ private:
+  std::string_view line(int number) const;
+  std::string text_, name_;
+  std::vector<uint32_t> line_starts_;
+};
+using SourceRef = Ref<const Source>;
+
+}  // namespace sator::script
