@@ -9,7 +9,7 @@ BufferRef PrimFunc::buffer_of(const VarRef& param) const {
   return nullptr;
 }
 
-Stmt seq(std::vector<Stmt> stmts) {
+void Seq::finish() {
   std::vector<Stmt> flat;
   for (Stmt& s : stmts) {
     if (const Seq* inner = s.as<Seq>()) {
@@ -18,8 +18,13 @@ Stmt seq(std::vector<Stmt> stmts) {
       flat.push_back(std::move(s));
     }
   }
-  if (flat.size() == 1) return flat.front();
-  return make<Seq>(std::move(flat));
+  stmts = std::move(flat);
+}
+
+Stmt seq(std::vector<Stmt> stmts) {
+  Ref<const Seq> all = make<Seq>(std::move(stmts));
+  if (all->stmts.size() == 1) return all->stmts.front();
+  return all;
 }
 
 Stmt for_loop(VarRef var, Expr extent, Stmt body, LoopKind kind) {

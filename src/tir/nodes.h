@@ -109,9 +109,11 @@ struct For final : Node<For, StmtNode> {
 };
 using ForRef = Ref<const For>;
 
+/// Statements one after the other; none of them is a Seq itself.
 struct Seq final : Node<Seq, StmtNode> {
   std::vector<Stmt> stmts;
   static constexpr auto fields() { return std::tuple{field("stmts", &Seq::stmts)}; }
+  void finish();
 };
 
 struct BufferStore final : Node<BufferStore, StmtNode> {
