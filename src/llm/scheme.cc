@@ -1,0 +1,215 @@
+#include "llm/scheme.h"
+
+#include <charconv>
+
+#include "base/error.h"
+
+namespace sator::llm {
+
+namespace {
+
+struct GranularityName {
+  const char* text;
+  Granularity granularity;
+  int size;  ///< group size, or number of activation groups
+};
+constexpr GranularityName kWeightGranularities[] = {
+    {"tensor", Granularity::tensor, 0},   {"channel", Granularity::channel, 0}, {"input", Granularity::input, 0},
+    {"group32", Granularity::group, 32},  {"group64", Granularity::group, 64},  {"group128", Granularity::group, 128},
+};
+constexpr GranularityName kEmbeddingGranularities[] = {
+    {"tensor", Granularity::tensor, 0}, {"channel", Granularity::channel, 0}, {"group32", Granularity::group, 32}};
+constexpr GranularityName kActivationGranularities[] = {
+    {"token", Granularity::token, 0},
+    {"tensor", Granularity::tensor, 0},
+    {"embedding", Granularity::input, 0},
+    {"peg8", Granularity::peg, 8},
+};
+
+constexpr const char* kGrammar =
+    "f32, f16, bf16, q4f16_1, embed-int{2..8}-{tensor|channel|group32}, or "
+    "int{2..8}-{tensor|channel|input|group32|group64|group128} followed, in this order, by any of -asym, +embed, "
+    "+a{4..8}[-token|-tensor|-embedding|-peg8]";
+
+/// Names a user may have meant: the named schemes and a few of each family.
+std::vector<std::string> examples() {
+  std::vector<std::string> names = {"f32", "f16", "bf16", "q4f16_1"};
+  for (int bits = 2; bits <= 8; ++bits) {
+    for (const auto& g : kWeightGranularities) {
+      names.push_back(text("int", bits, "-", g.text));
+      names.push_back(text("int", bits, "-", g.text, "-asym"));
+      for (const auto& a : kActivationGranularities) names.push_back(text("int", bits, "-", g.text, "+a8-", a.text));
+      names.push_back(text("int", bits, "-", g.text, "+a8"));
+      names.push_back(text("int", bits, "-", g.text, "+embed"));
+    }
+    for (const auto& g : kEmbeddingGranularities) names.push_back(text("embed-int", bits, "-", g.text));
+  }
+  return names;
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string_view name) : name_(name), rest_(name) {}
+
+  bool take(std::string_view word) {
+    if (!rest_.starts_with(word)) return false;
+    rest_.remove_prefix(word.size());
+    return true;
+  }
+  bool done() const { return rest_.empty(); }
+
+  int bits(int least) {
+    int v = 0;
+    auto [end, err] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), v);
+    if (err != std::errc() || v < least || v > 8) refuse(text("bits from ", least, " to 8"));
+    rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
+    return v;
+  }
+
+  /// The longest name that stands here: "group128" before "group12...".
+  template <size_t N>
+  const GranularityName& granularity(const GranularityName (&among)[N]) {
+    const GranularityName* best = nullptr;
+    for (const GranularityName& g : among) {
+      std::string_view word = g.text;
+      if (!rest_.starts_with(word)) continue;
+      if (!best || word.size() > std::string_view(best->text).size()) best = &g;
+    }
+    if (!best) {
+      std::vector<std::string> names;
+      for (const GranularityName& g : among) names.push_back(g.text);
+      refuse(join(names, ", "));
+    }
+    take(best->text);
+    return *best;
+  }
+
+  [[noreturn]] void refuse(const std::string& expected) const {
+    std::vector<std::string> near = nearest_names(name_, examples());
+    fail({.what = text("there is no quantization scheme ", quoted(name_), ": at ",
+                       rest_.empty() ? std::string("its end") : quoted(rest_), " it should have ", expected),
+          .needs = kGrammar,
+          .hint = near.empty() ? std::string("`sator schemes` lists them with their meaning")
+                               : text("the nearest are: ", join(near, ", "), "; `sator schemes` lists all")});
+  }
+
+ private:
+  std::string_view name_, rest_;
+};
+
+IntegerFormat read_format(Reader& r, int bits, const GranularityName& g) {
+  IntegerFormat format{.bits = bits, .granularity = g.granularity, .group = g.size};
+  format.asymmetric = r.take("-asym");
+  return format;
+}
+
+}  // namespace
+
+Scheme parse_scheme(std::string_view name) {
+  Scheme scheme{.name = std::string(name)};
+  if (name == "f32" || name == "f16" || name == "bf16") {
+    scheme.storage = name == "f32" ? f32 : name == "f16" ? f16 : bf16;
+    return scheme;
+  }
+  if (name == "q4f16_1") {
+    IntegerFormat mlc{.bits = 4, .granularity = Granularity::group, .group = 32, .scale_dtype = f16, .mlc = true};
+    scheme.storage = f16;
+    scheme.linear = mlc;
+    scheme.embedding = mlc;
+    return scheme;
+  }
+  Reader r(name);
+  if (r.take("embed-int")) {
+    int bits = r.bits(2);
+    if (!r.take("-")) r.refuse("-");
+    const GranularityName& g = r.granularity(kEmbeddingGranularities);
+    scheme.embedding = IntegerFormat{.bits = bits, .granularity = g.granularity, .group = g.size};
+    if (!r.done()) r.refuse("nothing more");
+    return scheme;
+  }
+  if (!r.take("int")) r.refuse("f32, f16, bf16, q4f16_1, int.. or embed-int..");
+  int bits = r.bits(2);
+  if (!r.take("-")) r.refuse("-");
+  scheme.linear = read_format(r, bits, r.granularity(kWeightGranularities));
+  if (r.take("+embed")) scheme.embedding = scheme.linear;
+  if (r.take("+a")) {
+    ActivationFormat a{.bits = r.bits(4)};
+    if (r.take("-")) {
+      const GranularityName& g = r.granularity(kActivationGranularities);
+      a.granularity = g.granularity;
+      a.groups = g.size;
+    }
+    scheme.activation = a;
+  }
+  if (!r.done()) r.refuse("-asym, +embed or +a{4..8}[-granularity], in this order");
+  return scheme;
+}
+
+const std::vector<SchemeFamily>& scheme_families() {
+  static const std::vector<SchemeFamily> families = {
+      {"f32", "all weights as 32-bit floats: the exact reference", "-"},
+      {"f16, bf16", "all weights as 16-bit floats; arithmetic in f32", "-"},
+      {"int{2..8}-tensor", "linear layers inside the blocks as b-bit integers, per tensor", "S[]"},
+      {"int{2..8}-channel", "the same, per output channel", "S[out]"},
+      {"int{2..8}-input", "the same, per embedding (input feature)", "S[in]"},
+      {"int{2..8}-group{32|64|128}", "the same, per group of consecutive inputs", "S[out, in/g]"},
+      {"...-asym", "with a zero point: codes from min(w, 0) to max(w, 0)", "as above, and Z with the same indices"},
+      {"...+embed", "token embedding and head too, in the same way", "as above"},
+      {"...+a{4..8}, +a{4..8}-token", "inputs of those layers as integers, per token, taken from the row (dynamic)",
+       "S[token]"},
+      {"...+a{4..8}-tensor", "the same, one scale from the calibration text (static)", "S[]"},
+      {"...+a{4..8}-embedding", "the same, one scale per input feature (static), folded into the weights", "S[in]"},
+      {"...+a{4..8}-peg8", "the same, 8 groups of consecutive features (static), folded into the weights",
+       "S[8 in/features]"},
+      {"embed-int{2..8}-{tensor|channel|group32}", "token embedding and head alone", "S[], S[token id], S[id, in/32]"},
+      {"q4f16_1", "MLC-LLM's 4-bit format, bit for bit: groups of 32, f16 scales, embedding and head too",
+       "S[out, in/32]"},
+  };
+  return families;
+}
+
+static std::string describe(const IntegerFormat& f, bool embedding) {
+  std::string per;
+  switch (f.granularity) {
+    case Granularity::tensor: per = "one scale per tensor"; break;
+    case Granularity::channel: per = embedding ? "one scale per token of the vocabulary" : "one scale per output channel"; break;
+    case Granularity::input: per = "one scale per input feature (embedding)"; break;
+    case Granularity::group: per = text("one scale per ", f.group, " consecutive inputs"); break;
+    default: internal_error("a weight has no such granularity");
+  }
+  return text("int", f.bits, ", ", per, f.asymmetric ? ", with zero points" : ", symmetric",
+              f.scale_dtype == f32 ? "" : text(", ", f.scale_dtype, " scales"), f.mlc ? ", as MLC-LLM" : "");
+}
+
+static std::string describe(const ActivationFormat& a) {
+  std::string per;
+  switch (a.granularity) {
+    case Granularity::token: per = "one scale per token, dynamic"; break;
+    case Granularity::tensor: per = "one scale per tensor, static"; break;
+    case Granularity::input: per = "one scale per embedding (input feature), static"; break;
+    case Granularity::peg: per = text(a.groups, " groups of consecutive features, static"); break;
+    default: internal_error("an activation has no such granularity");
+  }
+  return text("int", a.bits, ", ", per);
+}
+
+std::string describe(const Scheme& s) {
+  std::vector<std::string> parts;
+  if (s.linear) parts.push_back("linear layers: " + describe(*s.linear, false));
+  if (s.embedding) parts.push_back("embedding and head: " + describe(*s.embedding, true));
+  if (s.activation) parts.push_back("activations: " + describe(*s.activation));
+  if (s.storage && parts.empty()) parts.push_back(text("all weights ", *s.storage));
+  else if (s.storage) parts.push_back(text("the rest ", *s.storage));
+  else parts.push_back("the rest as in the checkpoint");
+  return join(parts, "; ");
+}
+
+const std::vector<std::string>& default_schemes() {
+  static const std::vector<std::string> names = {
+      "f32",           "f16",          "int8-tensor",          "int8-channel",
+      "int8-input",    "int8-channel+a8", "int8-channel+a8-tensor", "int8-channel+a8-embedding",
+      "int8-channel+a8-peg8", "int4-group32", "int4-group32+a8", "q4f16_1"};
+  return names;
+}
+
+}  // namespace sator::llm

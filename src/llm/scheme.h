@@ -1,0 +1,77 @@
+// Quantization schemes: rows of data. What a scheme means for weights, embeddings and activations, and how it is named.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/dtype.h"
+
+namespace sator::llm {
+
+/// What shares one scale. For a weight W[out, in] and an activation X[token, feature] the scale is S with these indices:
+///   tensor     S[]            one for all
+///   channel    S[out]         one per output channel
+///   input      S[in]          one per input feature; for activations "per embedding" (one per feature)
+///   group      S[out, in/g]   one per g consecutive inputs of an output channel
+///   token      S[token]       activations only: one per row, taken from the row when it is there (dynamic)
+///   peg        S[feature*n/features]  activations only: n groups of consecutive features
+enum class Granularity { tensor, channel, input, group, token, peg };
+
+/// How one matrix is stored as integers.
+///   symmetric   s = max|w| / (2^(b-1)-1),   q = clamp(round(w/s), -(2^(b-1)-1), 2^(b-1)-1),    w' = q*s
+///   asymmetric  lo = min(w, 0), hi = max(w, 0), s = (hi-lo) / (2^b-1), z = round(-lo/s),
+///               q = clamp(round(w/s) + z, 0, 2^b-1),                                         w' = (q-z)*s
+/// round is to nearest, ties to even; all arithmetic is f32.
+struct IntegerFormat {
+  int bits = 8;  ///< 2 .. 8
+  Granularity granularity = Granularity::channel;
+  int group = 0;  ///< consecutive inputs per scale; with Granularity::group only
+  bool asymmetric = false;
+  DType scale_dtype = f32;
+  /// MLC-LLM's group quantization: arithmetic in f16 after the weights are cast to it, codes offset by 2^(b-1)-1.
+  bool mlc = false;
+};
+
+/// How the inputs of a quantized linear layer become integers, always symmetric. Token scales are dynamic; the others are
+/// static, max|x| / (2^(b-1)-1) over the calibration text, and are multiplied into the weights before these are
+/// quantized, so that the integer dot product stays whole.
+struct ActivationFormat {
+  int bits = 8;
+  Granularity granularity = Granularity::token;  ///< token, tensor, input (per embedding) or peg
+  int groups = 0;                                ///< with peg: how many groups of features
+  bool is_static() const { return granularity != Granularity::token; }
+};
+
+struct Scheme {
+  std::string name;
+  /// What all weights are converted to; nothing: the tensors that are not quantized keep the checkpoint's dtype.
+  std::optional<DType> storage;
+  std::optional<IntegerFormat> linear;      ///< the linear layers inside the blocks
+  std::optional<IntegerFormat> embedding;   ///< token embedding and head
+  std::optional<ActivationFormat> activation;
+
+  bool needs_calibration() const { return activation && activation->is_static(); }
+};
+
+/// The scheme of that name.
+/// Errors: the name does not follow the grammar; says which part is wrong and lists the nearest names.
+Scheme parse_scheme(std::string_view name);
+
+/// One line of `sator schemes`: a family of names and what they mean.
+struct SchemeFamily {
+  std::string names;
+  std::string means;
+  std::string scales;  ///< which index the scale has
+};
+const std::vector<SchemeFamily>& scheme_families();
+
+/// "linear layers: int8, one scale per output channel, symmetric; activations: int8, one scale per token, ..."
+std::string describe(const Scheme& scheme);
+
+/// What `sator study` runs unless told.
+const std::vector<std::string>& default_schemes();
+
+}  // namespace sator::llm
