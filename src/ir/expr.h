@@ -279,14 +279,13 @@ RangeRef range_of(Expr extent);
 using VarMap = std::unordered_map<VarRef, Expr>;
 using BufferMap = std::unordered_map<BufferRef, BufferRef>;
 
-/// The program with variables replaced; definitions of those variables are left alone, so pass closed parts.
+/// The program with variables replaced by expressions. Where a variable is bound, only another variable can stand.
 template <class T>
 Ref<T> substitute(const Ref<T>& root, const VarMap& map) {
-  if (map.empty()) return root;
-  return transform(root, [&](const Var& v) -> NodeRef {
-    auto at = map.find(ref(v));
-    return at == map.end() ? NodeRef(&v) : NodeRef(at->second);
-  });
+  if (map.empty() || !root) return root;
+  NodeMap nodes;
+  for (const auto& [var, value] : map) nodes.emplace(var, value);
+  return replaced(root, nodes);
 }
 
 bool uses_var(const NodeRef& root, const Var& var);

@@ -1,5 +1,7 @@
 #include "ir/node.h"
 
+#include "ir/visit.h"
+
 namespace sator {
 
 bool Equality::nodes(const NodeRef& a, const NodeRef& b) {
@@ -54,6 +56,34 @@ uint64_t structural_hash(const NodeRef& n) {
   Hasher h;
   h.node(n);
   return h.result();
+}
+
+namespace {
+
+class Replacer {
+ public:
+  explicit Replacer(const NodeMap& map) : map_(map) {}
+  NodeRef operator()(const NodeRef& n) {
+    if (auto at = map_.find(n); at != map_.end()) return at->second;
+    if (!n->info().has_identity) return children(n);
+    if (auto at = done_.find(n); at != done_.end()) return at->second;
+    NodeRef out = children(n);
+    done_.emplace(n, out);
+    return out;
+  }
+
+ private:
+  NodeRef children(const NodeRef& n) {
+    return n->info().map_children(*n, [this](const NodeRef& child) { return (*this)(child); });
+  }
+  const NodeMap& map_;
+  NodeMap done_;
+};
+
+}  // namespace
+
+NodeRef replace_nodes(const NodeRef& root, const NodeMap& map) {
+  return root && !map.empty() ? Replacer(map)(root) : root;
 }
 
 }  // namespace sator

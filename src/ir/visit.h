@@ -143,6 +143,14 @@ void walk(const NodeRef& root, Arms&&... arms) {
   walker(root);
 }
 
+using NodeMap = std::unordered_map<NodeRef, NodeRef>;
+/// Puts other nodes in the place of given ones (by identity), from the top: what is put in is not searched again.
+NodeRef replace_nodes(const NodeRef& root, const NodeMap& map);
+template <class T>
+Ref<T> replaced(const Ref<T>& root, const NodeMap& map) {
+  return cast<std::remove_const_t<T>>(replace_nodes(root, map));
+}
+
 /// Rewrites a program from its leaves: children first, then the node itself is offered to the first fitting arm, whose
 /// result takes its place. Unchanged means the same node. A node with an identity (variable, buffer) is rewritten once,
 /// and all its uses become the one result.
