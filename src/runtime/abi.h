@@ -37,8 +37,16 @@ struct SatorContext {
   void (*set_error)(SatorContext* ctx, const char* message);
 };
 
-/// A kernel. `buffers`: data pointers in the order of the function's buffer parameters. `values`: its
-/// symbolic sizes and scalar parameters in the order of its descriptor. Returns 0, or 1 after set_error.
+/// A kernel.
+///   buffers  data pointers of the function's buffer parameters, in their order. Each is aligned to its
+///   element (memory
+///            of the runtime to 64 bytes) and may be null when the buffer has no elements. Distinct buffers
+///            do not overlap unless the function was called so.
+///   values   what the kernel's signature (bytecode.h) lists as `values`, in that order: symbolic sizes and
+///   scalar
+///            parameters. A floating scalar is passed as the 64 bits of a double, an integer or bool as
+///            itself.
+/// Returns 0, or 1 after set_error. Shapes and dtypes were checked before the call.
 typedef int32_t (*SatorKernel)(void* const* buffers, const int64_t* values, SatorContext* ctx);
 
 typedef struct SatorKernelEntry {

@@ -10,16 +10,23 @@
 
 namespace sator::runtime {
 
-/// What a register of the virtual machine holds: nothing, an integer, a float, a dtype, a string, or a
-/// counted object (Tensor, Shape, Tuple, Storage, Closure, a cache).
+/// A string as a value.
+class String final : public Object {
+ public:
+  explicit String(std::string text) : text(std::move(text)) {}
+  const std::string text;
+};
+
+/// What a register of the virtual machine holds: nothing, an integer, a float, a dtype, or a counted object
+/// (String, Tensor, Shape, Tuple, Storage, Closure, a cache).
 class Value {
  public:
   Value() = default;
   Value(std::integral auto v) : held_(static_cast<int64_t>(v)) {}
   Value(double v) : held_(v) {}
   Value(DType v) : held_(v) {}
-  Value(std::string v) : held_(std::move(v)) {}
-  Value(const char* v) : held_(std::string(v)) {}
+  Value(std::string v) : Value(Ref<String>(new String(std::move(v)))) {}
+  Value(const char* v) : Value(std::string(v)) {}
   template <class T>
   Value(Ref<T> object) {
     if (object) held_ = Ref<Object>(std::move(object));
@@ -29,7 +36,10 @@ class Value {
   const int64_t* as_int() const { return std::get_if<int64_t>(&held_); }
   const double* as_float() const { return std::get_if<double>(&held_); }
   const DType* as_dtype() const { return std::get_if<DType>(&held_); }
-  const std::string* as_string() const { return std::get_if<std::string>(&held_); }
+  const std::string* as_string() const {
+    const String* string = as<String>();
+    return string ? &string->text : nullptr;
+  }
   Object* as_object() const {
     const Ref<Object>* object = std::get_if<Ref<Object>>(&held_);
     return object ? object->get() : nullptr;
@@ -52,8 +62,11 @@ class Value {
   std::string describe() const;
 
  private:
-  std::variant<std::monostate, int64_t, double, DType, std::string, Ref<Object>> held_;
+  std::variant<std::monostate, int64_t, double, DType, Ref<Object>> held_;
 };
+
+/// "a float32", "an int8".
+std::string with_article(DType dtype);
 
 /// A run-time shape, as Relax's `R.Shape` values are.
 class Shape final : public Object {

@@ -1,0 +1,42 @@
+#include "base/error.h"
+#include "runtime/builtins/functions.h"
+#include "runtime/vm.h"
+
+namespace sator::runtime::builtin {
+
+Value alloc_storage(VirtualMachine& vm, const Args& args) {
+  const Dims& shape = args.shape(0).dims;
+  DType dtype = args.dtype(2);
+  if (args.integer(1) != 0 || args.string(3) != "global")
+    fail({.what = text("a storage on device ", args.integer(1), " in scope ", quoted(args.string(3)),
+                       " is asked for"),
+          .needs = "device 0, the CPU, and scope \"global\""});
+  std::optional<int64_t> size_bytes = Tensor::bytes_of(shape, dtype);
+  if (dtype.is_void() || !size_bytes)
+    fail({.what = text("a storage of shape ", shape, " and dtype ", dtype, " is asked for"),
+          .needs = "extents >= 0 whose product fits 62 bits, and a dtype"});
+  return vm.memory().allocate(*size_bytes);
+}
+
+Value alloc_tensor(VirtualMachine&, const Args& args) {
+  Storage& storage = args.object<Storage>(0, "a storage");
+  return Tensor::view(Ref<Storage>(&storage), args.integer(1), args.shape(2).dims, args.dtype(3));
+}
+
+Value null_value(VirtualMachine&, const Args&) { return {}; }
+
+Value reshape(VirtualMachine&, const Args& args) { return args.tensor(0).reshaped(args.shape(1).dims); }
+
+Value copy(VirtualMachine&, const Args& args) { return args[0]; }
+
+Value to_device(VirtualMachine&, const Args& args) {
+  Tensor& tensor = args.tensor(0);
+  Device wanted{static_cast<Device::Kind>(args.integer(1)), static_cast<int32_t>(args.integer(2))};
+  if (wanted != tensor.device())
+    fail({.what = text("a tensor on ", tensor.device(), " is wanted on device kind ", args.integer(1),
+                       ", index ", args.integer(2)),
+          .needs = "a device of this build: cpu0"});
+  return args[0];
+}
+
+}  // namespace sator::runtime::builtin

@@ -1,0 +1,316 @@
+#include "runtime/kv_cache.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+#include "base/float16.h"
+
+namespace sator::runtime {
+
+namespace {
+
+constexpr int64_t kPage = PagedSequences::kPageSize;
+constexpr int64_t kMaxSlots = (int64_t{1} << 31) - 1;  // slots are int32
+
+[[noreturn]] void refuse(const std::string& what, std::string needs) {
+  fail({.what = "KV cache: " + what, .needs = std::move(needs)});
+}
+
+// As many pages as the worst case takes in which each sequence leaves 15 positions of its last page empty.
+int64_t pages_in_pool(const KVCacheConfig& c) {
+  return (c.max_total_seq_len + (kPage - 1) * c.max_num_sequences) / kPage;
+}
+
+void check_config(const KVCacheConfig& c) {
+  struct Size {
+    const char* name;
+    int64_t value;
+  };
+  for (Size size :
+       {Size{"max_num_sequences", c.max_num_sequences}, Size{"max_total_seq_len", c.max_total_seq_len},
+        Size{"prefill_chunk_size", c.prefill_chunk_size}, Size{"num_layers", c.num_layers},
+        Size{"num_qo_heads", c.num_qo_heads}, Size{"num_kv_heads", c.num_kv_heads},
+        Size{"head_dim", c.head_dim}})
+    if (size.value < 1 || size.value > (1 << 30))
+      refuse(text(size.name, " is ", size.value), "a size from 1 to 2^30");
+  if (pages_in_pool(c) > kMaxSlots / kPage)
+    refuse(text(pages_in_pool(c), " pages"), "fewer than 2^27 pages of 16 positions");
+  if (c.num_qo_heads % c.num_kv_heads != 0)
+    refuse(text(c.num_qo_heads, " query heads for ", c.num_kv_heads, " key heads"),
+           "a number of query heads that the number of key heads divides");
+  if (c.dtype != f32 && c.dtype != f16) refuse(text("dtype ", c.dtype), "float32 or float16");
+  const Tensor* f = c.rope_inv_freq.get();
+  if (f && (f->dtype() != f32 || f->rank() != 1 || f->dim(0) < 1 || 2 * f->dim(0) > c.head_dim))
+    refuse(text("rope_inv_freq is a ", *f, " tensor for heads of ", c.head_dim),
+           "float32[R / 2] with 2 <= R <= head_dim");
+}
+
+// [max_total_seq_len, R]. The angle is rounded to float32 before its cosine is taken, as in the models'
+// reference code; the cosine itself is computed in double.
+Ref<Tensor> rope_table(const KVCacheConfig& c) {
+  int64_t half = c.rope_inv_freq->dim(0);
+  Ref<Tensor> table = Tensor::empty(Dims{c.max_total_seq_len, 2 * half}, f32);
+  const float* inv_freq = c.rope_inv_freq->data_as<const float>();
+  float* row = table->data_as<float>();
+  for (int64_t position = 0; position < c.max_total_seq_len; ++position, row += 2 * half)
+    for (int64_t j = 0; j < half; ++j) {
+      double angle = static_cast<float>(position) * inv_freq[j];
+      row[j] = static_cast<float>(std::cos(angle) * c.rope_scale);
+      row[half + j] = static_cast<float>(std::sin(angle) * c.rope_scale);
+    }
+  return table;
+}
+
+void check_kernel(const VirtualMachine& vm, int32_t index, const char* role, size_t num_params) {
+  const auto& functions = vm.executable().functions;
+  if (index < 0 || index >= static_cast<int32_t>(functions.size()))
+    refuse(text(role, " is function ", index), "a function of the program");
+  const FunctionInfo& f = functions[static_cast<size_t>(index)];
+  if (f.kind != FunctionKind::kernel || f.kernel.params.size() != num_params)
+    refuse(text(role, " is ", f.kind == FunctionKind::kernel ? describe_signature(f) : f.name),
+           text("a kernel of ", num_params, " parameters, as kv_cache.h describes it"));
+}
+
+// The tensor as float32 of this shape; the very same value if it is so already.
+Value as_rows(const Value& value, const char* name, const Dims& shape) {
+  const Tensor* tensor = value.as<Tensor>();
+  if (tensor == nullptr || tensor->dtype() != f32 || tensor->num_elements() != count_elements(shape))
+    refuse(text(name, " of the attention is ", value.describe()),
+           text("float32 with the elements of ", shape));
+  return tensor->shape() == shape ? value : Value(tensor->reshaped(shape));
+}
+
+}  // namespace
+
+void PagedKVCache::StepTensor::allocate(int64_t capacity) {
+  Ref<Tensor> made = Tensor::empty(Dims{capacity}, i32);
+  tensor = made.get();
+  data = made->data_as<int32_t>();
+  value = made;
+}
+
+void PagedKVCache::StepTensor::resize(int64_t extent) {
+  tensor->show(tensor->storage(), 0, std::array{extent});
+}
+
+PagedKVCache::PagedKVCache(const KVCacheConfig& config, int64_t num_pages)
+    : config_(config),
+      num_pages_(num_pages),
+      sequences_(num_pages, config.max_num_sequences, config.max_total_seq_len) {
+  const KVCacheConfig& c = config_;
+  for (int64_t layer = 0; layer < c.num_layers; ++layer) {
+    k_pages_.push_back(Tensor::empty(Dims{num_pages, c.num_kv_heads, c.head_dim, kPage}, c.dtype));
+    v_pages_.push_back(Tensor::empty(Dims{num_pages, c.num_kv_heads, kPage, c.head_dim}, c.dtype));
+  }
+  if (c.rope_inv_freq) {
+    rope_ = rope_table(c);
+    rotated_q_ = Tensor::empty(Dims{c.prefill_chunk_size, c.num_qo_heads, c.head_dim}, f32);
+    rotated_q_tensor_ = rotated_q_.as<Tensor>();
+  }
+  for (StepTensor* per_token : {&slots_, &positions_, &token_seq_}) per_token->allocate(c.prefill_chunk_size);
+  kv_lengths_.allocate(c.max_num_sequences);
+  q_indptr_.allocate(c.max_num_sequences + 1);
+  page_indptr_.allocate(c.max_num_sequences + 1);
+  page_table_.allocate(c.max_num_sequences *
+                       std::min(PagedSequences::pages_for(c.max_total_seq_len), num_pages));
+}
+
+Ref<PagedKVCache> PagedKVCache::create(VirtualMachine& vm, const KVCacheConfig& config, int32_t kv_append,
+                                       int32_t attention) {
+  check_config(config);
+  check_kernel(vm, kv_append, "kv_append", config.rope_inv_freq ? 7 : 4);
+  check_kernel(vm, attention, "attention", 11);
+  Ref<PagedKVCache> cache(new PagedKVCache(config, pages_in_pool(config)));
+  cache->kv_append_ = kv_append;
+  cache->attention_ = attention;
+  return cache;
+}
+
+int64_t PagedKVCache::size_bytes() const {
+  return 2 * config_.num_layers * num_pages_ * config_.num_kv_heads * config_.head_dim * kPage *
+         config_.dtype.bytes();
+}
+
+void PagedKVCache::require_no_step(const char* what) const {
+  if (in_step_) refuse(text(what, " while a step is open"), "end_forward first");
+}
+
+void PagedKVCache::require_step(const char* what) const {
+  if (!in_step_) refuse(text(what, " outside of a step"), "begin_forward first");
+}
+
+void PagedKVCache::clear() {
+  sequences_.clear();
+  in_step_ = false;
+}
+
+void PagedKVCache::add_sequence(int64_t id) {
+  require_no_step("add_sequence");
+  sequences_.add(id);
+}
+
+void PagedKVCache::remove_sequence(int64_t id) {
+  require_no_step("remove_sequence");
+  sequences_.remove(id);
+}
+
+void PagedKVCache::fork_sequence(int64_t parent, int64_t child, int64_t position) {
+  require_no_step("fork_sequence");
+  sequences_.fork(parent, child, position);
+}
+
+void PagedKVCache::popn(int64_t id, int64_t n) {
+  require_no_step("popn");
+  sequences_.popn(id, n);
+}
+
+void PagedKVCache::begin_forward(std::span<const int64_t> ids, std::span<const int64_t> append_lengths) {
+  require_no_step("begin_forward");
+  if (ids.size() != append_lengths.size() || ids.empty())
+    refuse(text(ids.size(), " sequences and ", append_lengths.size(), " lengths"),
+           "one length for each of at least one sequence");
+  int64_t tokens = 0;
+  for (int64_t length : append_lengths) {
+    if (length < 0 || length > config_.prefill_chunk_size - tokens)
+      refuse(text("a step of ", length, " tokens after ", tokens, " others"),
+             text("lengths >= 0, together at most ", config_.prefill_chunk_size, ", prefill_chunk_size"));
+    tokens += length;
+  }
+  if (tokens == 0) refuse("a step without tokens", "at least one token");
+  PagedSequences::Growth growth = sequences_.extend(ids, append_lengths);
+  for (auto [from, to] : growth.copies) copy_page(from, to);
+  for (int32_t page : growth.fresh) clear_page(page);
+  num_tokens_ = tokens;
+  fill_step(ids, append_lengths);
+  in_step_ = true;
+}
+
+void PagedKVCache::fill_step(std::span<const int64_t> ids, std::span<const int64_t> append_lengths) {
+  auto num_sequences = static_cast<int64_t>(ids.size());
+  int32_t token = 0, entry = 0;
+  longest_ = scores_ = 0;
+  q_indptr_.data[0] = page_indptr_.data[0] = 0;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    int64_t length = sequences_.length(ids[i]);
+    std::span<const int32_t> pages = sequences_.pages(ids[i]);
+    for (int64_t position = length - append_lengths[i]; position < length; ++position, ++token) {
+      slots_.data[token] =
+          static_cast<int32_t>(pages[static_cast<size_t>(position / kPage)] * kPage + position % kPage);
+      positions_.data[token] = static_cast<int32_t>(position);
+      token_seq_.data[token] = static_cast<int32_t>(i);
+      scores_ += position + 1;
+    }
+    std::copy(pages.begin(), pages.end(), page_table_.data + entry);
+    entry += static_cast<int32_t>(pages.size());
+    q_indptr_.data[i + 1] = token;
+    page_indptr_.data[i + 1] = entry;
+    kv_lengths_.data[i] = static_cast<int32_t>(length);
+    longest_ = std::max(longest_, length);
+  }
+  for (StepTensor* per_token : {&slots_, &positions_, &token_seq_}) per_token->resize(num_tokens_);
+  kv_lengths_.resize(num_sequences);
+  q_indptr_.resize(num_sequences + 1);
+  page_indptr_.resize(num_sequences + 1);
+  page_table_.resize(entry);
+  if (rotated_q_tensor_)
+    rotated_q_tensor_->show(rotated_q_tensor_->storage(), 0,
+                            std::array{num_tokens_, config_.num_qo_heads, config_.head_dim});
+}
+
+void PagedKVCache::end_forward() {
+  require_step("end_forward");
+  in_step_ = false;
+}
+
+void PagedKVCache::copy_page(int32_t from, int32_t to) {
+  for (const auto* pages : {&k_pages_, &v_pages_})
+    for (const Value& layer : *pages) {
+      const Tensor& tensor = *layer.as<Tensor>();
+      int64_t page_bytes = tensor.size_bytes() / num_pages_;
+      std::memcpy(tensor.data_as<char>() + to * page_bytes, tensor.data_as<char>() + from * page_bytes,
+                  static_cast<size_t>(page_bytes));
+    }
+}
+
+void PagedKVCache::clear_page(int32_t page) {
+  for (const auto* pages : {&k_pages_, &v_pages_})
+    for (const Value& layer : *pages) {
+      const Tensor& tensor = *layer.as<Tensor>();
+      int64_t page_bytes = tensor.size_bytes() / num_pages_;
+      std::memset(tensor.data_as<char>() + page * page_bytes, 0, static_cast<size_t>(page_bytes));
+    }
+}
+
+void PagedKVCache::attention_with_fused_qkv(VirtualMachine& vm, int64_t layer, double sm_scale,
+                                            const Value& qkv, const Value& o) {
+  require_step("attention");
+  if (layer < 0 || layer >= config_.num_layers)
+    refuse(text("attention of layer ", layer), text("a layer below ", config_.num_layers));
+  const int64_t heads = config_.num_qo_heads, all_heads = heads + 2 * config_.num_kv_heads;
+  Value qkv_rows = as_rows(qkv, "qkv", Dims{num_tokens_, all_heads, config_.head_dim});
+  Value o_rows = as_rows(o, "o", Dims{num_tokens_, heads, config_.head_dim});
+  const Value& k = k_pages_[static_cast<size_t>(layer)];
+  const Value& v = v_pages_[static_cast<size_t>(layer)];
+  char where[32];
+  std::snprintf(where, sizeof where, "layers.%d", static_cast<int>(layer));
+
+  if (rotated_q_tensor_) {
+    const Value* append[] = {&qkv_rows, &positions_.value, &rope_, &slots_.value, &rotated_q_, &k, &v};
+    vm.call_kernel(kv_append_, append, {}, where);
+  } else {
+    const Value* append[] = {&qkv_rows, &slots_.value, &k, &v};
+    vm.call_kernel(kv_append_, append, {}, where);
+  }
+  const Value scale = sm_scale;
+  const Value* attend[] = {rotated_q_tensor_ ? &rotated_q_ : &qkv_rows,
+                           &token_seq_.value,
+                           &positions_.value,
+                           &q_indptr_.value,
+                           &kv_lengths_.value,
+                           &page_indptr_.value,
+                           &page_table_.value,
+                           &k,
+                           &v,
+                           &o_rows,
+                           &scale};
+  const std::array extra{VirtualMachine::Extra{"num_sequences", kv_lengths_.tensor->dim(0)},
+                         VirtualMachine::Extra{"kv_len", longest_}, VirtualMachine::Extra{"scores", scores_}};
+  vm.call_kernel(attention_, attend, extra, where);
+}
+
+Ref<Tensor> PagedKVCache::get_query_positions() const {
+  require_step("get_query_positions");
+  return Tensor::view(positions_.tensor->storage(), 0, Dims{num_tokens_}, i32);
+}
+
+PagedKVCache::KeysAndValues PagedKVCache::debug_get_kv(int64_t id, int64_t begin, int64_t end) const {
+  if (begin < 0 || begin > end || end > sequences_.length(id))
+    refuse(text("positions ", begin, " to ", end, " of sequence ", id, " of length ", sequences_.length(id)),
+           "0 <= begin <= end <= length");
+  const int64_t heads = config_.num_kv_heads, dim = config_.head_dim;
+  Dims shape{config_.num_layers, end - begin, heads, dim};
+  KeysAndValues dense{Tensor::empty(shape, f32), Tensor::empty(shape, f32)};
+  std::span<const int32_t> pages = sequences_.pages(id);
+  auto element = [&](const Value& tensor, int64_t index) {
+    const Tensor& t = *tensor.as<Tensor>();
+    return t.dtype() == f16 ? f16_to_f32(t.data_as<uint16_t>()[index]) : t.data_as<float>()[index];
+  };
+  int64_t at = 0;
+  for (size_t layer = 0; layer < k_pages_.size(); ++layer)
+    for (int64_t position = begin; position < end; ++position) {
+      int64_t page = pages[static_cast<size_t>(position / kPage)], offset = position % kPage;
+      for (int64_t h = 0; h < heads; ++h)
+        for (int64_t d = 0; d < dim; ++d, ++at) {
+          dense.k->data_as<float>()[at] =
+              element(k_pages_[layer], ((page * heads + h) * dim + d) * kPage + offset);
+          dense.v->data_as<float>()[at] =
+              element(v_pages_[layer], ((page * heads + h) * kPage + offset) * dim + d);
+        }
+    }
+  return dense;
+}
+
+}  // namespace sator::runtime
