@@ -1,0 +1,376 @@
+#include "dataflow/relation_reader.h"
+
+#include <cctype>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "dataflow/boxes.h"
+
+namespace sator::dataflow {
+
+namespace {
+
+constexpr int64_t kLargestNumber = int64_t{1} << 50;  // sums and products stay inside of 64 bits while reading
+constexpr int kDeepest = 64;
+
+bool starts_word(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
+bool continues_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '\''; }
+
+}  // namespace
+
+void Source::fail_at(size_t column, std::string what, std::string needs, std::string hint) const {
+  std::string shown(content.substr(0, 200)), mark(std::min(column, size_t{200}), ' ');
+  fail({.what = std::move(what),
+        .needs = std::move(needs),
+        .hint = std::move(hint),
+        .program = text(shown, "\n", mark, "^"),
+        .where = text(file, " line ", line, ", column ", column + 1)});
+}
+
+void RelationReader::fail_here(std::string what, std::string needs) const {
+  source_.fail_at(at_, std::move(what), std::move(needs), "");
+}
+
+void RelationReader::skip_spaces() {
+  while (!at_end() && std::isspace(static_cast<unsigned char>(source_.content[at_]))) ++at_;
+}
+
+bool RelationReader::accept(std::string_view token) {
+  if (source_.content.substr(at_, token.size()) != token) return false;
+  at_ += token.size();
+  skip_spaces();
+  return true;
+}
+
+bool RelationReader::accept_word(std::string_view wanted) {
+  size_t end = at_ + wanted.size();
+  if (source_.content.substr(at_, wanted.size()) != wanted) return false;
+  if (end < source_.content.size() && continues_word(source_.content[end])) return false;
+  at_ = end;
+  skip_spaces();
+  return true;
+}
+
+void RelationReader::expect(std::string_view token, std::string_view where) {
+  if (accept(token)) return;
+  fail_here(at_end() ? text("the line ends where ", quoted(token), " should stand") : text("unexpected ", quoted(text(peek()))),
+            text(quoted(token), " ", where));
+}
+
+std::string_view RelationReader::word() {
+  size_t from = at_;
+  if (!starts_word(peek())) fail_here(at_end() ? "the line ends where a name should stand" : text("unexpected ", quoted(text(peek()))), "a name");
+  while (!at_end() && continues_word(peek())) ++at_;
+  std::string_view name = source_.content.substr(from, at_ - from);
+  skip_spaces();
+  return name;
+}
+
+int64_t RelationReader::literal() {
+  size_t from = at_;
+  int64_t value = 0;
+  while (!at_end() && std::isdigit(static_cast<unsigned char>(peek()))) {
+    value = value * 10 + (peek() - '0');
+    if (value > kLargestNumber)
+      source_.fail_at(from, "the number is too large", text("numbers up to ", kLargestNumber), "");
+    ++at_;
+  }
+  if (from == at_) fail_here(at_end() ? "the line ends where a number should stand" : text("unexpected ", quoted(text(peek()))), "a number");
+  skip_spaces();
+  return value;
+}
+
+int64_t RelationReader::integer() {
+  bool negative = accept("-");
+  int64_t value = literal();
+  return negative ? -value : value;
+}
+
+RelationReader::Ratio RelationReader::checked(Ratio ratio, size_t column) const {
+  bool small = std::abs(ratio.numerator.constant) <= kLargestNumber && ratio.denominator <= kLargestNumber;
+  for (const Term& t : ratio.numerator.terms) small &= std::abs(t.coefficient) <= kLargestNumber;
+  if (!small) source_.fail_at(column, "a coefficient is too large", text("coefficients up to ", kLargestNumber), "");
+  return ratio;
+}
+
+QuasiAffine RelationReader::whole(const Ratio& ratio, size_t column) const {
+  if (ratio.denominator != 1)
+    source_.fail_at(column, "the quotient is not rounded", "floor(e/c)", "write floor( ) around the division");
+  return ratio.numerator;
+}
+
+RelationReader::Ratio RelationReader::factor(RelationPiece& piece) {
+  const size_t column = at_;
+  if (++depth_ > kDeepest) fail_here("the expression is nested too deeply", text("at most ", kDeepest, " levels"));
+  Ratio result;
+  if (accept("(")) {
+    result = sum(piece);
+    expect(")", "closing the parenthesis");
+  } else if (accept("-")) {
+    result = factor(piece);
+    result.numerator = result.numerator * -1;
+  } else if (std::isdigit(static_cast<unsigned char>(peek()))) {
+    result.numerator = number(literal());
+    // 2i means 2*i.
+    if (starts_word(peek()) && !accept_word("mod")) {
+      bool keyword = false;
+      for (std::string_view k : {"and", "or"})
+        keyword |= source_.content.substr(at_, k.size()) == k &&
+                   (at_ + k.size() >= source_.content.size() || !continues_word(source_.content[at_ + k.size()]));
+      if (!keyword) {
+        Ratio of = factor(piece);
+        int64_t by = result.numerator.constant;
+        if (by != 0)
+          for (const Term& t : of.numerator.terms)
+            if (std::abs(t.coefficient) > kLargestNumber / by)
+              source_.fail_at(column, "a coefficient is too large", text("coefficients up to ", kLargestNumber), "");
+        result = {of.numerator * by, of.denominator};
+      }
+    }
+  } else if (accept_word("floor")) {
+    expect("(", "after floor");
+    Ratio inside = sum(piece);
+    expect(")", "closing floor(");
+    result.numerator = floor_div(inside.numerator, inside.denominator);
+  } else {
+    std::string name(word());
+    for (std::string_view reserved : {"exists", "or", "not", "mod", "and"})
+      if (name == reserved)
+        source_.fail_at(column, text("`", name, "` cannot be read here"), "sums of iterators, floor(e/c) and e%c", "");
+    size_t v = 0;
+    while (v < piece.variables.size() && piece.variables[v] != name) ++v;
+    if (v == piece.variables.size()) {
+      if (!free_allowed_)
+        source_.fail_at(column, text("no iterator is called ", name),
+                        text("one of ", join(piece.variables, ", ")), "check the tuple on the left");
+      piece.variables.push_back(name);
+      ++piece.free_variables;
+    }
+    result.numerator = variable(static_cast<int>(v));
+  }
+  --depth_;
+  return checked(std::move(result), column);
+}
+
+RelationReader::Ratio RelationReader::product(RelationPiece& piece) {
+  const size_t column = at_;
+  Ratio left = factor(piece);
+  while (true) {
+    const size_t at = at_;
+    if (accept("*")) {
+      Ratio right = factor(piece);
+      if (!left.numerator.is_constant()) std::swap(left, right);
+      if (!left.numerator.is_constant() || left.denominator != 1)
+        source_.fail_at(at, "two iterators are multiplied", "products with an integer constant", "keep indices linear");
+      const int64_t by = left.numerator.constant;
+      auto grows = [&](int64_t v) { return by != 0 && std::abs(v) > kLargestNumber / std::abs(by); };
+      bool too_large = grows(right.numerator.constant);
+      for (const Term& t : right.numerator.terms) too_large |= grows(t.coefficient);
+      if (too_large) source_.fail_at(at, "a coefficient is too large", text("coefficients up to ", kLargestNumber), "");
+      left = {right.numerator * by, right.denominator};
+    } else if (accept("%") || accept_word("mod")) {
+      Ratio right = factor(piece);
+      QuasiAffine of = whole(left, column);
+      if (!right.numerator.is_constant() || right.denominator != 1 || right.numerator.constant <= 0)
+        source_.fail_at(at, "the modulus is no positive constant", "e % c with an integer c > 0", "");
+      left = {mod(of, right.numerator.constant), 1};
+    } else if (accept("/")) {
+      Ratio right = factor(piece);
+      if (!right.numerator.is_constant() || right.denominator != 1 || right.numerator.constant <= 0)
+        source_.fail_at(at, "the divisor is no positive constant", "floor(e/c) with an integer c > 0", "");
+      if (static_cast<Wide>(left.denominator) * right.numerator.constant > kLargestNumber)
+        source_.fail_at(at, "a divisor is too large", text("divisors up to ", kLargestNumber), "");
+      left.denominator *= right.numerator.constant;
+    } else {
+      return checked(std::move(left), column);
+    }
+  }
+}
+
+RelationReader::Ratio RelationReader::sum(RelationPiece& piece) {
+  const size_t column = at_;
+  Ratio total = product(piece);
+  while (true) {
+    bool minus = false;
+    if (accept("+")) {
+    } else if (peek() == '-' && source_.content.substr(at_, 2) != "->" && accept("-")) {
+      minus = true;
+    } else {
+      return total;
+    }
+    Ratio next = product(piece);
+    if (minus) next.numerator = next.numerator * -1;
+    const int64_t common = std::lcm(total.denominator, next.denominator);
+    auto scaled = [&](const Ratio& r) {
+      const int64_t by = common / r.denominator;
+      bool too_large = std::abs(r.numerator.constant) > kLargestNumber / by;
+      for (const Term& t : r.numerator.terms) too_large |= std::abs(t.coefficient) > kLargestNumber / by;
+      if (too_large) source_.fail_at(column, "a coefficient is too large", text("coefficients up to ", kLargestNumber), "");
+      return r.numerator * by;
+    };
+    if (common > kLargestNumber || common <= 0)
+      source_.fail_at(column, "a divisor is too large", text("divisors up to ", kLargestNumber), "");
+    total = checked({scaled(total) + scaled(next), common}, column);
+  }
+}
+
+bool RelationReader::comparison(Compare& op) {
+  if (accept("<=")) op = Compare::less_equal;
+  else if (accept(">=")) op = Compare::greater_equal;
+  else if (accept("<")) op = Compare::less;
+  else if (accept(">")) op = Compare::greater;
+  else if (accept("==") || accept("=")) op = Compare::equal;
+  else return false;
+  return true;
+}
+
+/// a <= b, c < d: every expression of a list compares with every one of the next list.
+void RelationReader::chain(RelationPiece& piece) {
+  auto list = [&] {
+    std::vector<QuasiAffine> items;
+    do {
+      const size_t column = at_;
+      items.push_back(whole(sum(piece), column));
+    } while (accept(","));
+    return items;
+  };
+  const size_t column = at_;
+  std::vector<QuasiAffine> left = list();
+  Compare op;
+  if (!comparison(op)) source_.fail_at(at_, "a comparison is missing", "<=, <, >=, > or =", "");
+  (void)column;
+  do {
+    std::vector<QuasiAffine> right = list();
+    for (const QuasiAffine& a : left)
+      for (const QuasiAffine& b : right) switch (op) {
+          case Compare::less_equal: piece.constraints.push_back(b - a); break;
+          case Compare::less: piece.constraints.push_back(b - a - 1); break;
+          case Compare::greater_equal: piece.constraints.push_back(a - b); break;
+          case Compare::greater: piece.constraints.push_back(a - b - 1); break;
+          case Compare::equal:
+            piece.constraints.push_back(a - b);
+            piece.constraints.push_back(b - a);
+            break;
+        }
+    left = std::move(right);
+  } while (comparison(op));
+}
+
+void RelationReader::constraints(RelationPiece& piece) {
+  do chain(piece);
+  while (accept_word("and") || accept("&&"));
+}
+
+Tuple RelationReader::tuple(RelationPiece& piece, bool defines) {
+  Tuple result;
+  result.column = at_;
+  result.name = word();
+  expect("[", "after the tuple's name");
+  if (accept("]")) return result;
+  do {
+    const size_t column = at_;
+    if (defines) {
+      std::string name(word());
+      for (const std::string& known : piece.variables)
+        if (known == name) source_.fail_at(column, text("iterator ", name, " stands twice in the tuple"), "distinct names", "");
+      result.elements.push_back(variable(static_cast<int>(piece.variables.size())));
+      piece.variables.push_back(std::move(name));
+    } else {
+      result.elements.push_back(whole(sum(piece), column));
+    }
+  } while (accept(","));
+  expect("]", "closing the tuple");
+  return result;
+}
+
+RelationPiece RelationReader::piece(bool is_map) {
+  RelationPiece piece;
+  piece.from = tuple(piece, true);
+  if (is_map) {
+    expect("->", "between the two tuples");
+    free_allowed_ = true;
+    piece.to = tuple(piece, false);
+    free_allowed_ = false;
+  }
+  piece.constraint_column = at_;
+  if (accept(":")) constraints(piece);
+  return piece;
+}
+
+std::vector<RelationPiece> RelationReader::relation(bool is_map) {
+  std::vector<RelationPiece> pieces;
+  if (peek() == '[')
+    fail_here("parameters cannot be read", "relations with integer constants, { S[...] ... }");
+  expect("{", "at the start");
+  while (!accept("}")) {
+    pieces.push_back(piece(is_map));
+    if (!accept(";")) {
+      expect("}", "or \";\" after a part");
+      break;
+    }
+  }
+  if (!at_end()) fail_here("there is text after the closing brace", "one relation on a line");
+  return pieces;
+}
+
+std::vector<RelationPiece> read_relation(const Source& source, bool is_map) {
+  return RelationReader(source).relation(is_map);
+}
+
+Domain to_domain(const Source& source, const RelationPiece& set) {
+  const size_t rank = set.variables.size();
+  std::vector<Interval> bounds(rank, {-kLargestNumber - 1, kLargestNumber + 1});
+  auto known = [&](int64_t v) { return v >= -kLargestNumber && v <= kLargestNumber; };
+  bool impossible = false;
+  // c * x + rest >= 0 bounds x once the rest is bounded; a few rounds follow chains such as 0 <= j <= i < 8.
+  for (size_t round = 0; round < rank + 1; ++round)
+    for (const QuasiAffine& g : set.constraints) {
+      bool linear = true;
+      for (const Term& t : g.terms) linear &= !t.division;
+      if (!linear) continue;
+      if (g.is_constant()) impossible |= g.constant < 0;
+      for (const Term& t : g.terms) {
+        Wide most = g.constant;
+        bool bounded = true;
+        for (const Term& other : g.terms) {
+          if (other.variable == t.variable) continue;
+          const Interval& b = bounds[static_cast<size_t>(other.variable)];
+          const int64_t end = other.coefficient > 0 ? b.hi : b.lo;
+          bounded &= known(end);
+          most += static_cast<Wide>(other.coefficient) * end;
+        }
+        if (!bounded) continue;
+        Interval& mine = bounds[static_cast<size_t>(t.variable)];
+        const Wide c = t.coefficient < 0 ? -static_cast<Wide>(t.coefficient) : t.coefficient;
+        Wide quotient = most / c - (most % c < 0);  // floor(most / |c|)
+        if (quotient > kLargestNumber || quotient < -kLargestNumber) continue;
+        const int64_t limit = static_cast<int64_t>(quotient);
+        if (t.coefficient < 0) mine.hi = std::min(mine.hi, limit);
+        else mine.lo = std::max(mine.lo, -limit);
+      }
+    }
+  Domain domain;
+  for (size_t v = 0; v < rank; ++v) {
+    if (!known(bounds[v].lo) || !known(bounds[v].hi))
+      source.fail_at(set.from.column, text("iterator ", set.variables[v], " has no ", known(bounds[v].lo) ? "upper" : "lower", " bound"),
+                     "bounds such as 0<=i<8 for every iterator", text("add a bound for ", set.variables[v]));
+    domain.names.push_back(set.variables[v]);
+    domain.lower.push_back(bounds[v].lo);
+    domain.extent.push_back(impossible ? 0 : bounds[v].size());
+  }
+  // What the box does not say yet stays as a guard.
+  Box box(bounds.begin(), bounds.end());
+  for (const QuasiAffine& g : set.constraints) {
+    std::vector<int64_t> row(rank, 0);
+    bool linear = true;
+    for (const Term& t : g.terms) {
+      if (t.division) linear = false;
+      else row[static_cast<size_t>(t.variable)] += t.coefficient;
+    }
+    if (!linear || range_of(row, g.constant, box).lo < 0) domain.guards.push_back(g);
+  }
+  return domain;
+}
+
+}  // namespace sator::dataflow
