@@ -28,7 +28,8 @@ struct Item {
     auto same = [](const Progression& a, const Progression& b) {
       return a.lo == b.lo && a.step == b.step && a.count == b.count;
     };
-    return piece == o.piece && std::equal(window.begin(), window.end(), o.window.begin(), o.window.end(), same);
+    return piece == o.piece &&
+           std::equal(window.begin(), window.end(), o.window.begin(), o.window.end(), same);
   }
 };
 
@@ -63,17 +64,21 @@ class AccessCounter {
   }
 
  private:
-  Wide whole_volume(size_t p) const { return volume(stamps_.pieces[p].visible) * volume(stamps_.pieces[p].hidden); }
+  Wide whole_volume(size_t p) const {
+    return volume(stamps_.pieces[p].visible) * volume(stamps_.pieces[p].hidden);
+  }
 
   /// rows_ and patches_: the access over all digits, one patch per piece and distinct reference.
   std::optional<Reason> gather(const Access& access, size_t first, size_t rank) {
-    rows_.assign(digits_.rows.begin() + static_cast<long>(first), digits_.rows.begin() + static_cast<long>(first + rank));
+    rows_.assign(digits_.rows.begin() + static_cast<long>(first),
+                 digits_.rows.begin() + static_cast<long>(first + rank));
     for (size_t ref = 1; ref < access.references.size(); ++ref)
       for (size_t r = 0; r < rank; ++r)
         if (digits_.rows[first + ref * rank + r] != rows_[r])
-          return Reason{.what = text("references to tensor ", access.tensor, " differ by more than constants"),
-                        .needs = "references of one access that are shifts of each other",
-                        .hint = "name the differing references as separate tensors"};
+          return Reason{
+              .what = text("references to tensor ", access.tensor, " differ by more than constants"),
+              .needs = "references of one access that are shifts of each other",
+              .hint = "name the differing references as separate tensors"};
     distinct_.assign(digits_.pieces.size(), 0);
     for (size_t p = 0; p < digits_.pieces.size(); ++p) {
       std::vector<std::vector<int64_t>> seen;
@@ -91,7 +96,8 @@ class AccessCounter {
     return {};
   }
 
-  /// items_: each patch with its window as progressions; hidden digits that make none are listed value by value.
+  /// items_: each patch with its window as progressions; hidden digits that make none are listed value by
+  /// value.
   std::optional<Reason> list_windows() {
     steps_.assign(rows_.size(), 0);
     for (size_t i = 0; i < patches_.size(); ++i)
@@ -102,7 +108,8 @@ class AccessCounter {
     by_piece_.assign(stamps_.pieces.size(), {});
     for (size_t i = 0; i < items_.size(); ++i) by_piece_[items_[i].piece].push_back(i);
     for (size_t r = 0; r < rows_.size(); ++r) {
-      bool wide = std::any_of(items_.begin(), items_.end(), [&](const Item& i) { return i.window[r].count > 1; });
+      bool wide =
+          std::any_of(items_.begin(), items_.end(), [&](const Item& i) { return i.window[r].count > 1; });
       if (wide) wide_rows_.push_back(r);
     }
     return {};
@@ -128,7 +135,8 @@ class AccessCounter {
     }
     for (size_t r = 0; r < rows_.size(); ++r) {
       const std::vector<int64_t>& row = rows_[r];
-      std::sort(own[r].begin(), own[r].end(), [&](size_t a, size_t b) { return std::abs(row[a]) < std::abs(row[b]); });
+      std::sort(own[r].begin(), own[r].end(),
+                [&](size_t a, size_t b) { return std::abs(row[a]) < std::abs(row[b]); });
       Progression& w = window[r];
       for (size_t h : own[r]) {
         const int64_t c = std::abs(row[h]), size = patch.box[h].size();
@@ -138,8 +146,10 @@ class AccessCounter {
           listed.push_back(h);
           continue;
         }
-        if (starts) w.step = steps_[r] = c, w.count = size;
-        else w.count += c / w.step * (size - 1);
+        if (starts)
+          w.step = steps_[r] = c, w.count = size;
+        else
+          w.count += c / w.step * (size - 1);
         w.lo += row[h] * (row[h] > 0 ? patch.box[h].lo : patch.box[h].hi);
       }
     }
@@ -213,8 +223,8 @@ class AccessCounter {
     }
   }
 
-  /// Whether an instance of item a finds elements of item b when its own row values are moved; the part of a's window
-  /// where it does goes to the last axes of `hit`.
+  /// Whether an instance of item a finds elements of item b when its own row values are moved; the part of
+  /// a's window where it does goes to the last axes of `hit`.
   bool overlap(const Item& a, const Item& b, const std::vector<int64_t>& moved, Box& hit) const {
     size_t axis = stamps_.visible.size();
     for (size_t r = 0; r < rows_.size(); ++r) {
@@ -238,12 +248,12 @@ class AccessCounter {
   const StampForm& stamps_;
   Rows rows_;
   std::vector<Patch> patches_;
-  std::vector<size_t> piece_of_;      // of each patch
-  std::vector<int64_t> distinct_;     // elements per instance, per piece
-  std::vector<int64_t> steps_;        // common step of the windows, per row
+  std::vector<size_t> piece_of_;   // of each patch
+  std::vector<int64_t> distinct_;  // elements per instance, per piece
+  std::vector<int64_t> steps_;     // common step of the windows, per row
   std::vector<Item> items_;
   std::vector<std::vector<size_t>> by_piece_;
-  std::vector<size_t> wide_rows_;     // rows where some window holds more than one element
+  std::vector<size_t> wide_rows_;  // rows where some window holds more than one element
 };
 
 }  // namespace
@@ -251,7 +261,9 @@ class AccessCounter {
 std::optional<Reason> mismatch(const Problem& problem) {
   const Domain& domain = problem.statement.domain;
   if (domain.lower.size() != domain.extent.size())
-    return Reason{.what = "a domain names other lower bounds than extents", .needs = "one of each per iterator", .hint = {}};
+    return Reason{.what = "a domain names other lower bounds than extents",
+                  .needs = "one of each per iterator",
+                  .hint = {}};
   auto points = [](const Domain& d) {
     Wide product = 1;
     for (int64_t extent : d.extent) product = std::min(product * std::max(extent, int64_t{0}), Wide{1} << 63);
@@ -259,23 +271,28 @@ std::optional<Reason> mismatch(const Problem& problem) {
   };
   for (int64_t extent : domain.extent)
     if (extent < 0)
-      return Reason{.what = text("an iterator has extent ", extent), .needs = "extents >= 0", .hint = "check the bounds"};
+      return Reason{.what = text("an iterator has extent ", extent),
+                    .needs = "extents >= 0",
+                    .hint = "check the bounds"};
   if (points(domain) > INT64_MAX || points(problem.array.pes) > INT64_MAX)
-    return Reason{.what = text(points(domain) > INT64_MAX ? "the domain" : "the array", " has more than 2^63 points"),
-                  .needs = "counts below 2^63",
-                  .hint = "use smaller extents"};
+    return Reason{
+        .what = text(points(domain) > INT64_MAX ? "the domain" : "the array", " has more than 2^63 points"),
+        .needs = "counts below 2^63",
+        .hint = "use smaller extents"};
   if (problem.mapping.space.size() != static_cast<size_t>(problem.array.pes.rank()))
-    return Reason{.what = text("the space map has ", problem.mapping.space.size(), " coordinates, but the array's PEs have ",
-                               problem.array.pes.rank()),
+    return Reason{.what = text("the space map has ", problem.mapping.space.size(),
+                               " coordinates, but the array's PEs have ", problem.array.pes.rank()),
                   .needs = "a space map of the array's rank",
                   .hint = "give the space map one coordinate per PE coordinate"};
   for (const Access& access : problem.statement.accesses) {
     if (access.references.empty())
-      return Reason{.what = text("access to tensor ", access.tensor, " has no reference"), .needs = "one or more", .hint = {}};
+      return Reason{.what = text("access to tensor ", access.tensor, " has no reference"),
+                    .needs = "one or more",
+                    .hint = {}};
     for (const Map& reference : access.references)
       if (reference.size() != access.references[0].size())
-        return Reason{.what = text("tensor ", access.tensor, " is referenced with ", access.references[0].size(), " and ",
-                                   reference.size(), " coordinates"),
+        return Reason{.what = text("tensor ", access.tensor, " is referenced with ",
+                                   access.references[0].size(), " and ", reference.size(), " coordinates"),
                       .needs = "references of one rank",
                       .hint = "write each tensor with all of its coordinates"};
   }
@@ -311,7 +328,8 @@ std::variant<Counts, Reason> count_by_boxes(const Problem& problem) {
   if (stamps.work_cycles) counts.work_cycles = store(*stamps.work_cycles);
   counts.outside_array = stamps.outside_array;
   if (!fits)
-    return Reason{.what = "a count of the domain does not fit 64 bits", .needs = "fewer than 2^63 instances",
+    return Reason{.what = "a count of the domain does not fit 64 bits",
+                  .needs = "fewer than 2^63 instances",
                   .hint = "use smaller extents"};
   size_t row = problem.mapping.space.size() + problem.mapping.time.size();
   for (const Access& access : problem.statement.accesses) {

@@ -24,8 +24,8 @@ struct Radix {
   std::vector<Box> boxes;
 };
 
-/// Weights that divide each other in turn, from moduli that need not. Moduli that do not divide share one digit, whose
-/// values are then cut at their multiples.
+/// Weights that divide each other in turn, from moduli that need not. Moduli that do not divide share one
+/// digit, whose values are then cut at their multiples.
 std::vector<int64_t> divisor_chain(const std::set<int64_t>& moduli, int64_t extent) {
   std::vector<int64_t> chain{1};
   for (int64_t m : moduli) {
@@ -46,7 +46,8 @@ std::vector<int64_t> divisor_chain(const std::set<int64_t>& moduli, int64_t exte
   return chain;
 }
 
-void append_boxes(const std::vector<int64_t>& weights, size_t level, int64_t extent, Box& box, std::vector<Box>& out) {
+void append_boxes(const std::vector<int64_t>& weights, size_t level, int64_t extent, Box& box,
+                  std::vector<Box>& out) {
   int64_t full = extent / weights[level], rest = extent % weights[level];
   auto below_full = [&](Box& b) {
     for (size_t k = 0; k < level; ++k) b[k] = {0, weights[k + 1] / weights[k] - 1};
@@ -65,7 +66,9 @@ void append_boxes(const std::vector<int64_t>& weights, size_t level, int64_t ext
 class Builder {
  public:
   Builder(Domain domain, std::vector<QuasiAffine> expressions, const DigitLimits& limits)
-      : domain_(std::move(domain)), expressions_(std::move(expressions)), limits_(limits),
+      : domain_(std::move(domain)),
+        expressions_(std::move(expressions)),
+        limits_(limits),
         moduli_(static_cast<size_t>(domain_.rank())) {
     for (const QuasiAffine& e : expressions_) expect_moduli(e);
   }
@@ -98,7 +101,8 @@ class Builder {
     return false;
   }
 
-  /// The moduli of floor(x / m), x % m and floor(x / m) % q, which most maps are made of, without a round of learning.
+  /// The moduli of floor(x / m), x % m and floor(x / m) % q, which most maps are made of, without a round of
+  /// learning.
   void expect_moduli(const QuasiAffine& e) {
     for (const Term& t : e.terms) {
       if (!t.division) continue;
@@ -112,7 +116,8 @@ class Builder {
       if (inner->constant == 0 && inner->terms.size() == 1 && inner->terms[0].coefficient == 1 &&
           !inner->terms[0].division) {
         const size_t x = static_cast<size_t>(inner->terms[0].variable);
-        if (domain_.lower[x] == 0 && modulus < domain_.extent[x]) moduli_[x].insert(static_cast<int64_t>(modulus));
+        if (domain_.lower[x] == 0 && modulus < domain_.extent[x])
+          moduli_[x].insert(static_cast<int64_t>(modulus));
       }
       expect_moduli(t.division->inner);
     }
@@ -185,14 +190,16 @@ class Builder {
         Affine atom = divide(inner, *t.division);
         if (again_ || refusal_) return sum;
         for (size_t k = 0; k < digits_.size(); ++k)
-          sum.coefficient[k] = checked(sum.coefficient[k] + static_cast<Wide>(t.coefficient) * atom.coefficient[k]);
+          sum.coefficient[k] =
+              checked(sum.coefficient[k] + static_cast<Wide>(t.coefficient) * atom.coefficient[k]);
         for (size_t p = 0; p < pieces_.size(); ++p)
           sum.constant[p] = checked(sum.constant[p] + static_cast<Wide>(t.coefficient) * atom.constant[p]);
         continue;
       }
       for (size_t k = 0; k < digits_.size(); ++k)
         if (digits_[k].iterator == t.variable)
-          sum.coefficient[k] = checked(sum.coefficient[k] + static_cast<Wide>(t.coefficient) * digits_[k].weight);
+          sum.coefficient[k] =
+              checked(sum.coefficient[k] + static_cast<Wide>(t.coefficient) * digits_[k].weight);
       Wide base = static_cast<Wide>(t.coefficient) * domain_.lower[static_cast<size_t>(t.variable)];
       if (base != 0)
         for (int64_t& c : sum.constant) c = checked(c + base);
@@ -234,7 +241,8 @@ class Builder {
       if (lower[k] > m / 2) lower[k] -= m;
       upper[k] = (c - lower[k]) / m;
     }
-    Affine result{division.remainder ? std::move(lower) : std::move(upper), std::vector<int64_t>(pieces_.size())};
+    Affine result{division.remainder ? std::move(lower) : std::move(upper),
+                  std::vector<int64_t>(pieces_.size())};
     if (again_) return result;
     const std::vector<int64_t>& low = division.remainder ? result.coefficient : lower;
     for (size_t p = 0; p < pieces_.size(); ++p) {
@@ -254,7 +262,8 @@ class Builder {
     return result;
   }
 
-  /// The quotient of `low` changes inside of piece p: cut the digit there, or fuse the two iterators that form one.
+  /// The quotient of `low` changes inside of piece p: cut the digit there, or fuse the two iterators that
+  /// form one.
   void cut_or_fuse(const std::vector<int64_t>& low, const Range& range, size_t p, const Division& division) {
     int moving = -1, how_many = 0;
     for (size_t k = 0; k < low.size(); ++k)
@@ -264,8 +273,9 @@ class Builder {
         again_ = fused_ = true;
         return;
       }
-      refuse({.what = text(division.remainder ? "the remainder (" : "the floor (", to_text(division.inner, domain_.names),
-                           division.remainder ? ") % " : ") / ", division.divisor, " mixes several iterators"),
+      refuse({.what = text(division.remainder ? "the remainder (" : "the floor (",
+                           to_text(division.inner, domain_.names), division.remainder ? ") % " : ") / ",
+                           division.divisor, " mixes several iterators"),
               .needs = "the numerator's parts below the divisor together stay within one period",
               .hint = "give the digits of one iterator to each floor and remainder"});
       return;
@@ -273,7 +283,8 @@ class Builder {
     const size_t k = static_cast<size_t>(moving);
     const Interval span = pieces_[p][k];
     const int64_t c = low[k], m = division.divisor;
-    const int64_t at_lo = static_cast<int64_t>(c > 0 ? range.lo : range.hi);  // value at the digit's lower end
+    const int64_t at_lo =
+        static_cast<int64_t>(c > 0 ? range.lo : range.hi);  // value at the digit's lower end
     auto quotient = [&](int64_t v) { return floor_quotient(at_lo + c * (v - span.lo), m); };
     auto& positions = cuts_[{digits_[k].iterator, digits_[k].weight}];
     int64_t v = span.lo;
@@ -304,8 +315,9 @@ class Builder {
         if (inner.division || outer.division || inner.variable == outer.variable) continue;
         const size_t x = static_cast<size_t>(inner.variable), y = static_cast<size_t>(outer.variable);
         const int64_t size = domain_.extent[x];
-        if (static_cast<Wide>(inner.coefficient) * size != outer.coefficient || size < 2 || domain_.extent[y] < 2 ||
-            domain_.lower[x] != 0 || domain_.lower[y] != 0 || static_cast<Wide>(size) * domain_.extent[y] > kLargest)
+        if (static_cast<Wide>(inner.coefficient) * size != outer.coefficient || size < 2 ||
+            domain_.extent[y] < 2 || domain_.lower[x] != 0 || domain_.lower[y] != 0 ||
+            static_cast<Wide>(size) * domain_.extent[y] > kLargest)
           continue;
         std::vector<QuasiAffine> replacement;
         for (int v = 0; v < domain_.rank(); ++v) replacement.push_back(variable(v));
@@ -348,10 +360,12 @@ class Builder {
       for (size_t g = kept; g < resolved.size(); ++g) {
         std::vector<Box> next;
         for (const Box& box : inside)
-          if (!slice(box, resolved[g].coefficient, resolved[g].constant[p], {0, INT64_MAX}, limits_.pieces, next))
-            return Reason{.what = text("the domain's guards leave more than ", limits_.pieces, " boxes of digits"),
-                          .needs = "a box, or guards that cut few tiles",
-                          .hint = "use larger tiles or a smaller domain"};
+          if (!slice(box, resolved[g].coefficient, resolved[g].constant[p], {0, INT64_MAX}, limits_.pieces,
+                     next))
+            return Reason{
+                .what = text("the domain's guards leave more than ", limits_.pieces, " boxes of digits"),
+                .needs = "a box, or guards that cut few tiles",
+                .hint = "use larger tiles or a smaller domain"};
         inside.swap(next);
       }
       if (form.pieces.size() + inside.size() > limits_.pieces)
@@ -369,8 +383,8 @@ class Builder {
   Domain domain_;
   std::vector<QuasiAffine> expressions_;  // the caller's, then the guards
   DigitLimits limits_;
-  std::vector<std::set<int64_t>> moduli_;                         // per iterator
-  std::map<std::pair<int, int64_t>, std::set<int64_t>> cuts_;     // per (iterator, weight)
+  std::vector<std::set<int64_t>> moduli_;                      // per iterator
+  std::map<std::pair<int, int64_t>, std::set<int64_t>> cuts_;  // per (iterator, weight)
   std::vector<DigitForm::Digit> digits_;
   std::vector<Box> pieces_;
   std::vector<int64_t> largest_;  // per digit, over all pieces
@@ -380,7 +394,8 @@ class Builder {
 
 }  // namespace
 
-std::variant<DigitForm, Reason> to_digits(const Domain& domain, std::span<const QuasiAffine* const> expressions,
+std::variant<DigitForm, Reason> to_digits(const Domain& domain,
+                                          std::span<const QuasiAffine* const> expressions,
                                           const DigitLimits& limits) {
   std::vector<QuasiAffine> all;
   all.reserve(expressions.size() + domain.guards.size());

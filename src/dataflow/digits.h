@@ -8,9 +8,10 @@
 
 namespace sator::dataflow {
 
-/// Iteration domain and expressions rewritten over mixed-radix digits of the iterators, so that every floor and every
-/// remainder is gone: iterator = lower + sum of weight * digit, expression e = constant + rows[e] . digits.
-/// The domain is a disjoint union of pieces, each a box of digits; constants differ from piece to piece.
+/// Iteration domain and expressions rewritten over mixed-radix digits of the iterators, so that every floor
+/// and every remainder is gone: iterator = lower + sum of weight * digit, expression e = constant + rows[e] .
+/// digits. The domain is a disjoint union of pieces, each a box of digits; constants differ from piece to
+/// piece.
 struct DigitForm {
   struct Digit {
     int iterator;
@@ -30,9 +31,10 @@ struct DigitLimits {
   int64_t cuts_per_digit = 512;  // where moduli do not divide each other
 };
 
-/// Errors (as a value): a floor or remainder mixes iterators in a way that no digits resolve; too many pieces; numbers
-/// beyond 62 bits.
-std::variant<DigitForm, Reason> to_digits(const Domain& domain, std::span<const QuasiAffine* const> expressions,
+/// Errors (as a value): a floor or remainder mixes iterators in a way that no digits resolve; too many
+/// pieces; numbers beyond 62 bits.
+std::variant<DigitForm, Reason> to_digits(const Domain& domain,
+                                          std::span<const QuasiAffine* const> expressions,
                                           const DigitLimits& limits = {});
 
 }  // namespace sator::dataflow

@@ -25,7 +25,9 @@ struct PointHash {
 /// Points in the order of first sight.
 class Numbering {
  public:
-  int64_t of(const Point& p) { return numbers_.try_emplace(p, static_cast<int64_t>(numbers_.size())).first->second; }
+  int64_t of(const Point& p) {
+    return numbers_.try_emplace(p, static_cast<int64_t>(numbers_.size())).first->second;
+  }
   int64_t find(const Point& p) const {
     auto at = numbers_.find(p);
     return at == numbers_.end() ? -1 : at->second;
@@ -82,8 +84,10 @@ std::optional<Reason> wire(const Array& array, const Numbering& pes, Wiring& wir
                         [&](const QuasiAffine& g) { return evaluate(g, values) < 0; }))
           return false;
         int64_t q = pes.find(evaluate(link.source, values));
-        if (q == number) wiring.keeps[self] = true;
-        else if (q >= 0) wiring.neighbours[self].push_back(q);
+        if (q == number)
+          wiring.keeps[self] = true;
+        else if (q >= 0)
+          wiring.neighbours[self].push_back(q);
         return true;
       };
       if (link.free_variables == 0) {
@@ -153,7 +157,8 @@ class Enumerator {
     const Domain& pes = problem_.array.pes;
     for (size_t k = 0; k < p.size(); ++k)
       if (p[k] < pes.lower[k] || p[k] >= pes.lower[k] + pes.extent[k]) return false;
-    return std::all_of(pes.guards.begin(), pes.guards.end(), [&](const QuasiAffine& g) { return evaluate(g, p) >= 0; });
+    return std::all_of(pes.guards.begin(), pes.guards.end(),
+                       [&](const QuasiAffine& g) { return evaluate(g, p) >= 0; });
   }
 
   bool visit_instances() {
@@ -237,6 +242,8 @@ class Enumerator {
 
 }  // namespace
 
-std::variant<Counts, Reason> enumerate(const Problem& problem, int64_t limit) { return Enumerator(problem, limit).run(); }
+std::variant<Counts, Reason> enumerate(const Problem& problem, int64_t limit) {
+  return Enumerator(problem, limit).run();
+}
 
 }  // namespace sator::dataflow

@@ -10,8 +10,8 @@ namespace sator::dataflow {
 
 namespace {
 
-constexpr size_t kBoxLimit = 1 << 12;      // boxes of a union
-constexpr int64_t kListLimit = 1 << 20;    // points listed one by one
+constexpr size_t kBoxLimit = 1 << 12;    // boxes of a union
+constexpr int64_t kListLimit = 1 << 20;  // points listed one by one
 
 size_t digits_in(const std::vector<int64_t>& row) {
   return static_cast<size_t>(std::count_if(row.begin(), row.end(), [](int64_t c) { return c != 0; }));
@@ -87,10 +87,13 @@ bool image_boxes(const Rows& rows, const Patch& patch, size_t limit, BoxList& ou
     std::vector<size_t> own;
     for (size_t k = 0; k < digits; ++k) {
       if (rows[r][k] == 0) continue;
-      if (patch.box[k].size() == 1) base += rows[r][k] * patch.box[k].lo;
-      else if (!is_listed[k]) own.push_back(k);
+      if (patch.box[k].size() == 1)
+        base += rows[r][k] * patch.box[k].lo;
+      else if (!is_listed[k])
+        own.push_back(k);
     }
-    std::sort(own.begin(), own.end(), [&](size_t a, size_t b) { return std::abs(rows[r][a]) < std::abs(rows[r][b]); });
+    std::sort(own.begin(), own.end(),
+              [&](size_t a, size_t b) { return std::abs(rows[r][a]) < std::abs(rows[r][b]); });
     Interval values{base, base};
     for (size_t k : own) {
       const int64_t c = rows[r][k];
@@ -131,8 +134,8 @@ bool image_boxes(const Rows& rows, const Patch& patch, size_t limit, BoxList& ou
 
 namespace {
 
-/// A row f whose small steps span less than its next larger step g says the same as the pair (floor(f/g), f mod g).
-/// Splits where all patches agree on it and values would otherwise have gaps.
+/// A row f whose small steps span less than its next larger step g says the same as the pair (floor(f/g), f
+/// mod g). Splits where all patches agree on it and values would otherwise have gaps.
 void split_rows(Rows& rows, std::vector<Patch>& patches) {
   const std::vector<bool> moves = moving_digits(rows.empty() ? 0 : rows[0].size(), patches);
   for (size_t r = 0; r < rows.size(); ++r) {
@@ -214,8 +217,9 @@ std::variant<Wide, Reason> image_size(Rows rows, std::vector<Patch> patches) {
   for (bool split : {false, true}) {
     if (split) split_rows(rows, patches);
     BoxList boxes(static_cast<int>(rows.size()));
-    bool fits = std::all_of(patches.begin(), patches.end(),
-                            [&](const Patch& p) { return image_boxes(rows, p, split ? kBoxLimit : patches.size(), boxes); });
+    bool fits = std::all_of(patches.begin(), patches.end(), [&](const Patch& p) {
+      return image_boxes(rows, p, split ? kBoxLimit : patches.size(), boxes);
+    });
     if (fits) return union_volume(boxes);
   }
   Wide size = 0;

@@ -17,9 +17,9 @@ struct Patch {
   std::vector<int64_t> constants;  // one per row
 };
 
-/// Changes rows by subtracting multiples of others where that leaves fewer digits per row, so that digits move one row
-/// each where possible. Points stay distinct if they were. `ordered`: only later rows change, which also keeps the
-/// lexicographic order. The constants of all patches change along.
+/// Changes rows by subtracting multiples of others where that leaves fewer digits per row, so that digits
+/// move one row each where possible. Points stay distinct if they were. `ordered`: only later rows change,
+/// which also keeps the lexicographic order. The constants of all patches change along.
 void separate_rows(Rows& rows, std::vector<Patch>& patches, bool ordered);
 
 /// Divides a row by the greatest common divisor of all its steps and of the constants' differences.

@@ -12,8 +12,8 @@ namespace sator::dataflow {
 /// Solves M d = b over the integers inside of a box, for one M and many b.
 class Lattice {
  public:
-  /// rows: M, each of `columns` coefficients. extents[k]: how far unknown k may range; the widest are solved for, the
-  /// narrowest are tried. Errors: the coefficients grow beyond 62 bits.
+  /// rows: M, each of `columns` coefficients. extents[k]: how far unknown k may range; the widest are solved
+  /// for, the narrowest are tried. Errors: the coefficients grow beyond 62 bits.
   static std::variant<Lattice, Reason> reduce(const std::vector<std::vector<int64_t>>& rows, size_t columns,
                                               std::span<const int64_t> extents);
 
@@ -26,7 +26,8 @@ class Lattice {
   bool injective() const { return free_.empty(); }
 
  private:
-  /// scale * d[pivot] + sum free[i] * d[free_[i]] = sum from[k] * rhs[k]; pivot < 0 states that the left side is 0.
+  /// scale * d[pivot] + sum free[i] * d[free_[i]] = sum from[k] * rhs[k]; pivot < 0 states that the left side
+  /// is 0.
   struct Equation {
     int pivot;
     int64_t scale;

@@ -23,8 +23,8 @@ bool constant_shift(const Link& link, size_t rank, Hop& hop) {
   return true;
 }
 
-/// If coordinate `axis` of the source depends on nothing but that coordinate and at most one free variable which is the
-/// coordinate itself: its pairs (p, q) as shifts with intervals.
+/// If coordinate `axis` of the source depends on nothing but that coordinate and at most one free variable
+/// which is the coordinate itself: its pairs (p, q) as shifts with intervals.
 struct AxisHop {
   int64_t offset;
   Interval when;
@@ -40,8 +40,10 @@ std::vector<AxisHop> compress(const std::map<int64_t, std::vector<int64_t>>& by_
   std::vector<AxisHop> hops;
   for (const auto& [offset, at] : by_offset)
     for (int64_t p : at) {
-      if (!hops.empty() && hops.back().offset == offset && hops.back().when.hi + 1 == p) hops.back().when.hi = p;
-      else hops.push_back({offset, {p, p}});
+      if (!hops.empty() && hops.back().offset == offset && hops.back().when.hi + 1 == p)
+        hops.back().when.hi = p;
+      else
+        hops.push_back({offset, {p, p}});
     }
   return hops;
 }
@@ -82,7 +84,8 @@ bool per_axis(const Link& link, BoxView reach, std::vector<std::vector<AxisHop>>
           if (evaluate(*g, values) < 0) return;
         by_offset[q - p].push_back(p);
       };
-      if (free < 0) add(evaluate(e, values));
+      if (free < 0)
+        add(evaluate(e, values));
       else
         for (int64_t q = span.lo; q <= span.hi; ++q) add(q);
     }
@@ -96,7 +99,8 @@ bool per_axis(const Link& link, BoxView reach, std::vector<std::vector<AxisHop>>
   return true;
 }
 
-void product(const std::vector<std::vector<AxisHop>>& axes, size_t axis, Hop& partial, std::vector<Hop>& out) {
+void product(const std::vector<std::vector<AxisHop>>& axes, size_t axis, Hop& partial,
+             std::vector<Hop>& out) {
   if (axis == axes.size()) {
     out.push_back(partial);
     return;
@@ -128,7 +132,8 @@ std::vector<int64_t> corner(BoxView box) {
 /// Free variables can be listed only where each is a coordinate of the source: then the array bounds it.
 bool free_variables_are_coordinates(const Link& link, int rank) {
   for (int x = rank; x < rank + link.free_variables; ++x)
-    if (std::none_of(link.source.begin(), link.source.end(), [&](const QuasiAffine& e) { return e == variable(x); }))
+    if (std::none_of(link.source.begin(), link.source.end(),
+                     [&](const QuasiAffine& e) { return e == variable(x); }))
       return false;
   return true;
 }
@@ -180,24 +185,28 @@ bool list_pairs(const Link& link, BoxView reach, size_t limit, std::vector<Hop>&
 
 }  // namespace
 
-std::variant<std::vector<Hop>, Reason> hops_of(const std::vector<Link>& interconnect, BoxView reach, size_t limit) {
+std::variant<std::vector<Hop>, Reason> hops_of(const std::vector<Link>& interconnect, BoxView reach,
+                                               size_t limit) {
   std::vector<Hop> hops;
   for (const Link& link : interconnect) {
     Hop hop;
     std::vector<std::vector<AxisHop>> axes;
     if (link.source.size() != reach.size())
-      return Reason{.what = text("a wire names ", link.source.size(), " coordinates, but PEs have ", reach.size()),
-                    .needs = "an interconnect of the PEs' rank",
-                    .hint = "give every wire one source coordinate per PE coordinate"};
+      return Reason{
+          .what = text("a wire names ", link.source.size(), " coordinates, but PEs have ", reach.size()),
+          .needs = "an interconnect of the PEs' rank",
+          .hint = "give every wire one source coordinate per PE coordinate"};
     if (constant_shift(link, reach.size(), hop)) {
       hops.push_back(std::move(hop));
     } else if (per_axis(link, reach, axes)) {
       Hop partial;
       product(axes, 0, partial, hops);
     } else if (!list_pairs(link, reach, limit, hops)) {
-      return Reason{.what = "a wire of the interconnect is no shift, ring, leader or bus, and cannot be listed",
-                    .needs = text("free variables that are coordinates of the source, and at most ", limit, " PE pairs"),
-                    .hint = "write the interconnect with shifts, (i+a)%R, constants and 0<=x<j"};
+      return Reason{
+          .what = "a wire of the interconnect is no shift, ring, leader or bus, and cannot be listed",
+          .needs =
+              text("free variables that are coordinates of the source, and at most ", limit, " PE pairs"),
+          .hint = "write the interconnect with shifts, (i+a)%R, constants and 0<=x<j"};
     }
     if (hops.size() > limit)
       return Reason{.what = text("the interconnect has more than ", limit, " different wires"),

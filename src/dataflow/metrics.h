@@ -20,19 +20,19 @@ struct TenetTensorMetrics {
 
 /// TENET's metrics as they are meant: 64-bit, on exact counts.
 struct TenetMetrics {
-  int64_t delay_in = 0, delay_out = 0;      // cycles to move the unique items of all read, all written tensors
-  int64_t delay_compute_master = 0;         // macs / PEs that ever work
-  int64_t delay_compute_micro_tutorial = 0; // macs / average working PEs, the average rounded down first
-  double delay_compute_unrounded = 0;       // macs * time / spacetime
+  int64_t delay_in = 0, delay_out = 0;  // cycles to move the unique items of all read, all written tensors
+  int64_t delay_compute_master = 0;     // macs / PEs that ever work
+  int64_t delay_compute_micro_tutorial = 0;  // macs / average working PEs, the average rounded down first
+  double delay_compute_unrounded = 0;        // macs * time / spacetime
   int64_t latency_master = 0, latency_micro_tutorial = 0;  // largest of the three: perfect overlap
   double avg_active_pe = 0;
-  double utilization = 0;         // spacetime / (time * pe_array)
-  double energy_untruncated = 0;  // in MACs
+  double utilization = 0;                   // spacetime / (time * pe_array)
+  double energy_untruncated = 0;            // in MACs
   std::vector<TenetTensorMetrics> tensors;  // in the order of counts.tensors
 };
 
-/// Source: Lu et al., "TENET", ISCA 2021, and the program published with it (branches master and micro_tutorial).
-/// All zero where nothing runs.
+/// Source: Lu et al., "TENET", ISCA 2021, and the program published with it (branches master and
+/// micro_tutorial). All zero where nothing runs.
 TenetMetrics tenet_metrics(const Counts& counts, const TenetHardware& hardware);
 
 }  // namespace sator::dataflow

@@ -116,12 +116,16 @@ QuasiAffine substitute(const QuasiAffine& e, std::span<const QuasiAffine> replac
 std::string to_text(const QuasiAffine& e, std::span<const std::string> names) {
   std::string out;
   auto add = [&](int64_t factor, const std::string& atom) {
-    if (!out.empty()) out += factor < 0 ? " - " : " + ";
-    else if (factor < 0) out += "-";
+    if (!out.empty())
+      out += factor < 0 ? " - " : " + ";
+    else if (factor < 0)
+      out += "-";
     // The magnitude as unsigned: the smallest int64 has no positive counterpart.
     uint64_t size = factor < 0 ? 0 - static_cast<uint64_t>(factor) : static_cast<uint64_t>(factor);
-    if (atom.empty()) append_text(out, size);
-    else out += size == 1 ? atom : text(size, "*", atom);
+    if (atom.empty())
+      append_text(out, size);
+    else
+      out += size == 1 ? atom : text(size, "*", atom);
   };
   for (const Term& t : e.terms) {
     if (!t.division) {
@@ -133,8 +137,11 @@ std::string to_text(const QuasiAffine& e, std::span<const std::string> names) {
     bool atomic = inner.constant == 0 && inner.terms.size() == 1 && inner.terms[0].coefficient == 1 &&
                   !inner.terms[0].division;
     if (!atomic) numerator = "(" + numerator + ")";
-    add(t.coefficient, t.division->remainder ? text(numerator, "%", t.division->divisor)
-                                             : text("floor(", numerator, "/", t.division->divisor, ")"));
+    std::string quotient = t.division->remainder ? text(numerator, "%", t.division->divisor)
+                                                 : text("floor(", numerator, "/", t.division->divisor, ")");
+    // A factor before a remainder would read as part of its numerator.
+    bool alone = t.coefficient == 1 || !t.division->remainder;
+    add(t.coefficient, alone ? quotient : "(" + quotient + ")");
   }
   if (e.constant != 0 || out.empty()) add(e.constant, "");
   return out;

@@ -11,7 +11,8 @@ namespace sator::dataflow {
 
 struct Division;
 
-/// coefficient * atom; the atom is a variable (by number) or, where `division` is set, a floor or a remainder.
+/// coefficient * atom; the atom is a variable (by number) or, where `division` is set, a floor or a
+/// remainder.
 struct Term {
   int64_t coefficient = 1;
   int variable = -1;
@@ -26,7 +27,8 @@ struct QuasiAffine {
   bool is_constant() const { return terms.empty(); }
 };
 
-/// floor(inner / divisor), or the remainder inner - divisor * floor(inner / divisor), which lies in [0, divisor).
+/// floor(inner / divisor), or the remainder inner - divisor * floor(inner / divisor), which lies in [0,
+/// divisor).
 struct Division final : Object {
   QuasiAffine inner;
   int64_t divisor = 1;  // positive
@@ -88,14 +90,16 @@ struct Statement {
   std::vector<Access> accesses;
 };
 
-/// Where and when an instance runs: space map to PE coordinates, time map to stamps ordered lexicographically.
+/// Where and when an instance runs: space map to PE coordinates, time map to stamps ordered
+/// lexicographically.
 struct Mapping {
   Map space;
   Map time;
 };
 
-/// Part of an interconnect: PE p can be supplied by PE source(p, x) for all integers x that satisfy the guards.
-/// Variables 0 .. rank-1 are p, the next `free_variables` are x (for buses: {PE[i,j] -> PE[i,x] : 0 <= x < j}).
+/// Part of an interconnect: PE p can be supplied by PE source(p, x) for all integers x that satisfy the
+/// guards. Variables 0 .. rank-1 are p, the next `free_variables` are x (for buses: {PE[i,j] -> PE[i,x] : 0
+/// <= x < j}).
 struct Link {
   Map source;
   int free_variables = 0;

@@ -11,7 +11,8 @@ namespace sator::dataflow {
 
 namespace {
 
-constexpr int64_t kLargestNumber = int64_t{1} << 50;  // sums and products stay inside of 64 bits while reading
+constexpr int64_t kLargestNumber = int64_t{1}
+                                   << 50;  // sums and products stay inside of 64 bits while reading
 constexpr int kDeepest = 64;
 
 bool starts_word(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
@@ -54,13 +55,17 @@ bool RelationReader::accept_word(std::string_view wanted) {
 
 void RelationReader::expect(std::string_view token, std::string_view where) {
   if (accept(token)) return;
-  fail_here(at_end() ? text("the line ends where ", quoted(token), " should stand") : text("unexpected ", quoted(text(peek()))),
+  fail_here(at_end() ? text("the line ends where ", quoted(token), " should stand")
+                     : text("unexpected ", quoted(text(peek()))),
             text(quoted(token), " ", where));
 }
 
 std::string_view RelationReader::word() {
   size_t from = at_;
-  if (!starts_word(peek())) fail_here(at_end() ? "the line ends where a name should stand" : text("unexpected ", quoted(text(peek()))), "a name");
+  if (!starts_word(peek()))
+    fail_here(
+        at_end() ? "the line ends where a name should stand" : text("unexpected ", quoted(text(peek()))),
+        "a name");
   while (!at_end() && continues_word(peek())) ++at_;
   std::string_view name = source_.content.substr(from, at_ - from);
   skip_spaces();
@@ -76,7 +81,10 @@ int64_t RelationReader::literal() {
       source_.fail_at(from, "the number is too large", text("numbers up to ", kLargestNumber), "");
     ++at_;
   }
-  if (from == at_) fail_here(at_end() ? "the line ends where a number should stand" : text("unexpected ", quoted(text(peek()))), "a number");
+  if (from == at_)
+    fail_here(
+        at_end() ? "the line ends where a number should stand" : text("unexpected ", quoted(text(peek()))),
+        "a number");
   skip_spaces();
   return value;
 }
@@ -90,44 +98,26 @@ int64_t RelationReader::integer() {
 RelationReader::Ratio RelationReader::checked(Ratio ratio, size_t column) const {
   bool small = std::abs(ratio.numerator.constant) <= kLargestNumber && ratio.denominator <= kLargestNumber;
   for (const Term& t : ratio.numerator.terms) small &= std::abs(t.coefficient) <= kLargestNumber;
-  if (!small) source_.fail_at(column, "a coefficient is too large", text("coefficients up to ", kLargestNumber), "");
+  if (!small)
+    source_.fail_at(column, "a coefficient is too large", text("coefficients up to ", kLargestNumber), "");
   return ratio;
 }
 
 QuasiAffine RelationReader::whole(const Ratio& ratio, size_t column) const {
   if (ratio.denominator != 1)
-    source_.fail_at(column, "the quotient is not rounded", "floor(e/c)", "write floor( ) around the division");
+    source_.fail_at(column, "the quotient is not rounded", "floor(e/c)",
+                    "write floor( ) around the division");
   return ratio.numerator;
 }
 
 RelationReader::Ratio RelationReader::factor(RelationPiece& piece) {
   const size_t column = at_;
-  if (++depth_ > kDeepest) fail_here("the expression is nested too deeply", text("at most ", kDeepest, " levels"));
   Ratio result;
   if (accept("(")) {
     result = sum(piece);
     expect(")", "closing the parenthesis");
-  } else if (accept("-")) {
-    result = factor(piece);
-    result.numerator = result.numerator * -1;
   } else if (std::isdigit(static_cast<unsigned char>(peek()))) {
     result.numerator = number(literal());
-    // 2i means 2*i.
-    if (starts_word(peek()) && !accept_word("mod")) {
-      bool keyword = false;
-      for (std::string_view k : {"and", "or"})
-        keyword |= source_.content.substr(at_, k.size()) == k &&
-                   (at_ + k.size() >= source_.content.size() || !continues_word(source_.content[at_ + k.size()]));
-      if (!keyword) {
-        Ratio of = factor(piece);
-        int64_t by = result.numerator.constant;
-        if (by != 0)
-          for (const Term& t : of.numerator.terms)
-            if (std::abs(t.coefficient) > kLargestNumber / by)
-              source_.fail_at(column, "a coefficient is too large", text("coefficients up to ", kLargestNumber), "");
-        result = {of.numerator * by, of.denominator};
-      }
-    }
   } else if (accept_word("floor")) {
     expect("(", "after floor");
     Ratio inside = sum(piece);
@@ -137,7 +127,8 @@ RelationReader::Ratio RelationReader::factor(RelationPiece& piece) {
     std::string name(word());
     for (std::string_view reserved : {"exists", "or", "not", "mod", "and"})
       if (name == reserved)
-        source_.fail_at(column, text("`", name, "` cannot be read here"), "sums of iterators, floor(e/c) and e%c", "");
+        source_.fail_at(column, text("`", name, "` cannot be read here"),
+                        "sums of iterators, floor(e/c) and e%c", "");
     size_t v = 0;
     while (v < piece.variables.size() && piece.variables[v] != name) ++v;
     if (v == piece.variables.size()) {
@@ -149,26 +140,52 @@ RelationReader::Ratio RelationReader::factor(RelationPiece& piece) {
     }
     result.numerator = variable(static_cast<int>(v));
   }
-  --depth_;
   return checked(std::move(result), column);
 }
 
+bool RelationReader::at_keyword() const {
+  for (std::string_view k : {"and", "or", "mod"}) {
+    size_t end = at_ + k.size();
+    if (source_.content.substr(at_, k.size()) == k &&
+        (end >= source_.content.size() || !continues_word(source_.content[end])))
+      return true;
+  }
+  return false;
+}
+
+RelationReader::Ratio RelationReader::scaled(Ratio ratio, int64_t by, size_t column) const {
+  auto grows = [&](int64_t v) { return by != 0 && std::abs(v) > kLargestNumber / std::abs(by); };
+  bool too_large = grows(ratio.numerator.constant);
+  for (const Term& t : ratio.numerator.terms) too_large |= grows(t.coefficient);
+  if (too_large)
+    source_.fail_at(column, "a coefficient is too large", text("coefficients up to ", kLargestNumber), "");
+  ratio.numerator = ratio.numerator * by;
+  return ratio;
+}
+
+/// As in isl, a sign and a leading number bind weaker than what follows: 3*c%2 is 3*(c%2), -j%4 is -(j%4).
 RelationReader::Ratio RelationReader::product(RelationPiece& piece) {
+  struct Depth {
+    int& depth;
+    ~Depth() { --depth; }
+  } depth{++depth_};
+  if (depth_ > kDeepest)
+    fail_here("the expression is nested too deeply", text("at most ", kDeepest, " levels"));
   const size_t column = at_;
+  if (accept("-")) return scaled(product(piece), -1, column);
   Ratio left = factor(piece);
+  // 2i means 2*i.
+  if (left.numerator.is_constant() && left.denominator == 1 &&
+      ((starts_word(peek()) && !at_keyword()) || accept("*")))
+    return scaled(product(piece), left.numerator.constant, column);
   while (true) {
     const size_t at = at_;
     if (accept("*")) {
       Ratio right = factor(piece);
-      if (!left.numerator.is_constant()) std::swap(left, right);
-      if (!left.numerator.is_constant() || left.denominator != 1)
-        source_.fail_at(at, "two iterators are multiplied", "products with an integer constant", "keep indices linear");
-      const int64_t by = left.numerator.constant;
-      auto grows = [&](int64_t v) { return by != 0 && std::abs(v) > kLargestNumber / std::abs(by); };
-      bool too_large = grows(right.numerator.constant);
-      for (const Term& t : right.numerator.terms) too_large |= grows(t.coefficient);
-      if (too_large) source_.fail_at(at, "a coefficient is too large", text("coefficients up to ", kLargestNumber), "");
-      left = {right.numerator * by, right.denominator};
+      if (!right.numerator.is_constant() || right.denominator != 1)
+        source_.fail_at(at, "two iterators are multiplied", "products with an integer constant",
+                        "keep indices linear");
+      left = scaled(std::move(left), right.numerator.constant, at);
     } else if (accept("%") || accept_word("mod")) {
       Ratio right = factor(piece);
       QuasiAffine of = whole(left, column);
@@ -202,26 +219,27 @@ RelationReader::Ratio RelationReader::sum(RelationPiece& piece) {
     Ratio next = product(piece);
     if (minus) next.numerator = next.numerator * -1;
     const int64_t common = std::lcm(total.denominator, next.denominator);
-    auto scaled = [&](const Ratio& r) {
-      const int64_t by = common / r.denominator;
-      bool too_large = std::abs(r.numerator.constant) > kLargestNumber / by;
-      for (const Term& t : r.numerator.terms) too_large |= std::abs(t.coefficient) > kLargestNumber / by;
-      if (too_large) source_.fail_at(column, "a coefficient is too large", text("coefficients up to ", kLargestNumber), "");
-      return r.numerator * by;
-    };
     if (common > kLargestNumber || common <= 0)
       source_.fail_at(column, "a divisor is too large", text("divisors up to ", kLargestNumber), "");
-    total = checked({scaled(total) + scaled(next), common}, column);
+    QuasiAffine both = scaled(total, common / total.denominator, column).numerator +
+                       scaled(next, common / next.denominator, column).numerator;
+    total = checked({std::move(both), common}, column);
   }
 }
 
 bool RelationReader::comparison(Compare& op) {
-  if (accept("<=")) op = Compare::less_equal;
-  else if (accept(">=")) op = Compare::greater_equal;
-  else if (accept("<")) op = Compare::less;
-  else if (accept(">")) op = Compare::greater;
-  else if (accept("==") || accept("=")) op = Compare::equal;
-  else return false;
+  if (accept("<="))
+    op = Compare::less_equal;
+  else if (accept(">="))
+    op = Compare::greater_equal;
+  else if (accept("<"))
+    op = Compare::less;
+  else if (accept(">"))
+    op = Compare::greater;
+  else if (accept("==") || accept("="))
+    op = Compare::equal;
+  else
+    return false;
   return true;
 }
 
@@ -235,11 +253,9 @@ void RelationReader::chain(RelationPiece& piece) {
     } while (accept(","));
     return items;
   };
-  const size_t column = at_;
   std::vector<QuasiAffine> left = list();
   Compare op;
   if (!comparison(op)) source_.fail_at(at_, "a comparison is missing", "<=, <, >=, > or =", "");
-  (void)column;
   do {
     std::vector<QuasiAffine> right = list();
     for (const QuasiAffine& a : left)
@@ -273,7 +289,9 @@ Tuple RelationReader::tuple(RelationPiece& piece, bool defines) {
     if (defines) {
       std::string name(word());
       for (const std::string& known : piece.variables)
-        if (known == name) source_.fail_at(column, text("iterator ", name, " stands twice in the tuple"), "distinct names", "");
+        if (known == name)
+          source_.fail_at(column, text("iterator ", name, " stands twice in the tuple"), "distinct names",
+                          "");
       result.elements.push_back(variable(static_cast<int>(piece.variables.size())));
       piece.variables.push_back(std::move(name));
     } else {
@@ -346,15 +364,19 @@ Domain to_domain(const Source& source, const RelationPiece& set) {
         Wide quotient = most / c - (most % c < 0);  // floor(most / |c|)
         if (quotient > kLargestNumber || quotient < -kLargestNumber) continue;
         const int64_t limit = static_cast<int64_t>(quotient);
-        if (t.coefficient < 0) mine.hi = std::min(mine.hi, limit);
-        else mine.lo = std::max(mine.lo, -limit);
+        if (t.coefficient < 0)
+          mine.hi = std::min(mine.hi, limit);
+        else
+          mine.lo = std::max(mine.lo, -limit);
       }
     }
   Domain domain;
   for (size_t v = 0; v < rank; ++v) {
     if (!known(bounds[v].lo) || !known(bounds[v].hi))
-      source.fail_at(set.from.column, text("iterator ", set.variables[v], " has no ", known(bounds[v].lo) ? "upper" : "lower", " bound"),
-                     "bounds such as 0<=i<8 for every iterator", text("add a bound for ", set.variables[v]));
+      source.fail_at(
+          set.from.column,
+          text("iterator ", set.variables[v], " has no ", known(bounds[v].lo) ? "upper" : "lower", " bound"),
+          "bounds such as 0<=i<8 for every iterator", text("add a bound for ", set.variables[v]));
     domain.names.push_back(set.variables[v]);
     domain.lower.push_back(bounds[v].lo);
     domain.extent.push_back(impossible ? 0 : bounds[v].size());
@@ -365,8 +387,10 @@ Domain to_domain(const Source& source, const RelationPiece& set) {
     std::vector<int64_t> row(rank, 0);
     bool linear = true;
     for (const Term& t : g.terms) {
-      if (t.division) linear = false;
-      else row[static_cast<size_t>(t.variable)] += t.coefficient;
+      if (t.division)
+        linear = false;
+      else
+        row[static_cast<size_t>(t.variable)] += t.coefficient;
     }
     if (!linear || range_of(row, g.constant, box).lo < 0) domain.guards.push_back(g);
   }

@@ -24,7 +24,8 @@ struct Tuple {
   size_t column = 0;
 };
 
-/// One part of a union: from -> to : constraints. Variables are those of `from`, then free ones that only `to` names.
+/// One part of a union: from -> to : constraints. Variables are those of `from`, then free ones that only
+/// `to` names.
 struct RelationPiece {
   Tuple from, to;
   std::vector<std::string> variables;
@@ -71,6 +72,8 @@ class RelationReader {
   Ratio sum(RelationPiece& piece);
   Ratio product(RelationPiece& piece);
   Ratio factor(RelationPiece& piece);
+  bool at_keyword() const;
+  Ratio scaled(Ratio ratio, int64_t by, size_t column) const;
   QuasiAffine whole(const Ratio& ratio, size_t column) const;
   Ratio checked(Ratio ratio, size_t column) const;
 

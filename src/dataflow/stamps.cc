@@ -41,7 +41,8 @@ std::variant<std::vector<Box>, Reason> array_boxes(const Domain& pes) {
   for (const DigitForm::Piece& piece : form.pieces) {
     BoxList image(pes.rank());
     if (!image_boxes(form.rows, {piece.box, piece.constants}, kCellLimit, image))
-      return Reason{.what = "the PE set is no union of boxes", .needs = "a PE set given by bounds", .hint = {}};
+      return Reason{
+          .what = "the PE set is no union of boxes", .needs = "a PE set given by bounds", .hint = {}};
     for (size_t i = 0; i < image.size(); ++i) boxes.emplace_back(image[i].begin(), image[i].end());
   }
   return boxes;
@@ -49,12 +50,14 @@ std::variant<std::vector<Box>, Reason> array_boxes(const Domain& pes) {
 
 class Stamper {
  public:
-  Stamper(const DigitForm& form, size_t space_rows, size_t time_rows, const Array& array, const StampLimits& limits)
+  Stamper(const DigitForm& form, size_t space_rows, size_t time_rows, const Array& array,
+          const StampLimits& limits)
       : form_(form), array_(array), limits_(limits), space_rows_(space_rows), time_rows_(time_rows) {}
 
   std::variant<StampForm, Reason> run() {
     choose_digits();
-    if (out_.pieces.empty()) return count_array() ? std::variant<StampForm, Reason>(std::move(out_)) : *refusal_;
+    if (out_.pieces.empty())
+      return count_array() ? std::variant<StampForm, Reason>(std::move(out_)) : *refusal_;
     if (!count_space() || !count_array() || !lay_out_time() || !find_shifts()) return *refusal_;
     count_stamps();
     return std::move(out_);
@@ -79,9 +82,9 @@ class Stamper {
       out_.macs += volume(piece.box);
       const auto first = piece.constants.begin();
       space_patches_.push_back({out_.pieces.back().visible, {first, first + static_cast<long>(space_rows_)}});
-      time_patches_.push_back({out_.pieces.back().visible,
-                               {first + static_cast<long>(space_rows_),
-                                first + static_cast<long>(space_rows_ + time_rows_)}});
+      time_patches_.push_back(
+          {out_.pieces.back().visible,
+           {first + static_cast<long>(space_rows_), first + static_cast<long>(space_rows_ + time_rows_)}});
     }
   }
 
@@ -101,9 +104,10 @@ class Stamper {
 
   bool count_array() {
     if (array_.pes.rank() != static_cast<int>(space_rows_))
-      return refuse({.what = text("the space map has ", space_rows_, " coordinates, but PEs have ", array_.pes.rank()),
-                     .needs = "a space map of the PEs' rank",
-                     .hint = "give the space map one coordinate per PE coordinate"});
+      return refuse(
+          {.what = text("the space map has ", space_rows_, " coordinates, but PEs have ", array_.pes.rank()),
+           .needs = "a space map of the PEs' rank",
+           .hint = "give the space map one coordinate per PE coordinate"});
     auto boxes = array_boxes(array_.pes);
     if (auto* reason = std::get_if<Reason>(&boxes)) return refuse(*reason);
     inside_ = std::get<std::vector<Box>>(boxes);
@@ -127,9 +131,11 @@ class Stamper {
     for (const Patch& p : time_patches_) {
       size_t first = cells.size();
       if (!image_boxes(time_, p, kCellLimit, cells))
-        return refuse({.what = "the time stamps form too many boxes",
-                       .needs = "a time map whose coordinates run without gaps and have digits of their own",
-                       .hint = "let each iterator's digits appear in one time coordinate; write gaps as a further one"});
+        return refuse(
+            {.what = "the time stamps form too many boxes",
+             .needs = "a time map whose coordinates run without gaps and have digits of their own",
+             .hint =
+                 "let each iterator's digits appear in one time coordinate; write gaps as a further one"});
       cells_of_.emplace_back(first, cells.size());
     }
     auto built = Timeline::build(cells);
@@ -166,14 +172,18 @@ class Stamper {
     if (out_.outside_array)
       for (const Box& box : inside_) routes.push_back({zero, box, 0, kSupplies});
     for (Hop& hop : std::get<std::vector<Hop>>(hops)) {
-      if (hop.offset == zero) routes.push_back({zero, std::move(hop.when), 0, kSupplies});
-      else routes.push_back({std::move(hop.offset), std::move(hop.when), kNeighbour | kSupplies, kNeighbour | kSupplies});
+      if (hop.offset == zero)
+        routes.push_back({zero, std::move(hop.when), 0, kSupplies});
+      else
+        routes.push_back(
+            {std::move(hop.offset), std::move(hop.when), kNeighbour | kSupplies, kNeighbour | kSupplies});
     }
     return true;
   }
 
   /// The parts of boxes on which rows lie in `when`.
-  bool restrict(std::vector<Box>& boxes, const Rows& rows, const std::vector<int64_t>& constants, const Box& when) {
+  bool restrict(std::vector<Box>& boxes, const Rows& rows, const std::vector<int64_t>& constants,
+                const Box& when) {
     for (size_t r = 0; r < rows.size(); ++r) {
       if (when[r] == kAnyValue) continue;
       std::vector<Box> parts;
@@ -226,7 +236,8 @@ class Stamper {
     for (const Route& route : routes) {
       const uint8_t kinds = when ? route.kinds_before : route.kinds_now;
       if (kinds == 0) continue;
-      bool conditional = std::any_of(route.when.begin(), route.when.end(), [](Interval i) { return i != kAnyValue; });
+      bool conditional =
+          std::any_of(route.when.begin(), route.when.end(), [](Interval i) { return i != kAnyValue; });
       std::vector<std::vector<Box>> narrowed;
       if (conditional) {
         narrowed = here;
@@ -256,7 +267,8 @@ class Stamper {
     for (size_t r = 0; r < time_rows_; ++r)
       rhs_.push_back(time_shift[r] - b.constants[space_rows_ + r] + a.constants[space_rows_ + r]);
     bounds_.clear();
-    for (size_t k = 0; k < digits; ++k) bounds_.push_back({b.hull[k].lo - a.hull[k].hi, b.hull[k].hi - a.hull[k].lo});
+    for (size_t k = 0; k < digits; ++k)
+      bounds_.push_back({b.hull[k].lo - a.hull[k].hi, b.hull[k].hi - a.hull[k].lo});
     solutions_.clear();
     if (!lattice_.solve(rhs_, bounds_, limits_.tries, solutions_))
       return refuse({.what = "too many instances share a stamp without being tiled",
@@ -296,7 +308,8 @@ class Stamper {
     bool overlaps = false;
     const std::vector<int64_t> zero(out_.visible.size(), 0);
     for (const Shift& s : out_.shifts) {
-      // Of several instances on one stamp the first counts: the one of an earlier piece, or of smaller digits.
+      // Of several instances on one stamp the first counts: the one of an earlier piece, or of smaller
+      // digits.
       if (!(s.kinds & kSameStamp) || (s.from == s.to ? !(s.d < zero) : s.to > s.from)) continue;
       doubled[s.from].push(s.where);
       overlaps = true;
@@ -304,7 +317,8 @@ class Stamper {
     for (size_t p = 0; p < out_.pieces.size(); ++p)
       out_.spacetime += volume(out_.pieces[p].visible) - union_volume(doubled[p]);
     if (overlaps) return;
-    // PEs that run more instances at a stamp hold the stamp up: sum over v of the stamps where some PE runs >= v.
+    // PEs that run more instances at a stamp hold the stamp up: sum over v of the stamps where some PE runs
+    // >= v.
     std::map<Wide, std::vector<size_t>> by_work;
     for (size_t p = 0; p < out_.pieces.size(); ++p) by_work[volume(out_.pieces[p].hidden)].push_back(p);
     BoxList busy(static_cast<int>(time_rows_));

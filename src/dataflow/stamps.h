@@ -12,14 +12,14 @@ namespace sator::dataflow {
 
 /// What an instance at distance d from another is to it.
 enum ShiftKind : uint8_t {
-  kSameStamp = 1,  // same PE, same time: another copy of the instance's stamp
-  kSelfBefore = 2,   // same PE, one stamp ago: temporal reuse
-  kNeighbour = 4,  // a wired PE, now or one stamp ago: spatial reuse
-  kSupplies = 8,   // any of the places `unique` looks at
+  kSameStamp = 1,   // same PE, same time: another copy of the instance's stamp
+  kSelfBefore = 2,  // same PE, one stamp ago: temporal reuse
+  kNeighbour = 4,   // a wired PE, now or one stamp ago: spatial reuse
+  kSupplies = 8,    // any of the places `unique` looks at
 };
 
-/// Where the instances of one piece find others: for n in `where` (digits of piece `from`), n + d lies in piece `to`,
-/// and its stamp stands in the relation `kinds` to n's.
+/// Where the instances of one piece find others: for n in `where` (digits of piece `from`), n + d lies in
+/// piece `to`, and its stamp stands in the relation `kinds` to n's.
 struct Shift {
   size_t from, to;
   std::vector<int64_t> d;

@@ -50,7 +50,8 @@ std::vector<int64_t> integers(const Source& source, size_t most) {
   std::vector<int64_t> values;
   RelationReader reader(source);
   while (!reader.at_end()) {
-    if (values.size() == most) reader.fail_here("there are more numbers than expected", text("at most ", most, " integers"));
+    if (values.size() == most)
+      reader.fail_here("there are more numbers than expected", text("at most ", most, " integers"));
     values.push_back(reader.integer());
   }
   return values;
@@ -61,18 +62,20 @@ void expect_tuple(const Source& source, const RelationPiece& piece, const std::s
     source.fail_at(piece.from.column, text("tuple ", piece.from.name, " is not the statement's tuple ", name),
                    text("the name ", name), "use one tuple name in the mapping and the statement");
   if (piece.from.elements.size() != rank)
-    source.fail_at(piece.from.column, text("tuple ", name, " has ", piece.from.elements.size(), " coordinates"),
+    source.fail_at(piece.from.column,
+                   text("tuple ", name, " has ", piece.from.elements.size(), " coordinates"),
                    text(rank, " coordinates, as in the domain"), "name all iterators");
 }
 
 void expect_plain(const Source& source, const RelationPiece& piece, std::string_view what) {
   if (piece.free_variables > 0)
-    source.fail_at(piece.to.column, text("the ", what, " names ", piece.variables[piece.from.elements.size()],
-                                         ", which is no iterator"),
-                   "coordinates made of the iterators", "check the spelling of the iterators");
+    source.fail_at(
+        piece.to.column,
+        text("the ", what, " names ", piece.variables[piece.from.elements.size()], ", which is no iterator"),
+        "coordinates made of the iterators", "check the spelling of the iterators");
   if (!piece.constraints.empty())
-    source.fail_at(piece.constraint_column, text("the ", what, " has a condition"), "a map of the whole domain",
-                   "put conditions on the domain");
+    source.fail_at(piece.constraint_column, text("the ", what, " has a condition"),
+                   "a map of the whole domain", "put conditions on the domain");
 }
 
 Domain read_domain(const Source& source, std::string& name) {
@@ -87,7 +90,8 @@ Domain read_domain(const Source& source, std::string& name) {
 Map read_map(const Source& source, const std::string& tuple, size_t rank, std::string_view what) {
   std::vector<RelationPiece> pieces = read_relation(source, /*is_map=*/true);
   if (pieces.size() != 1)
-    source.fail_at(0, text("the ", what, " has ", pieces.size(), " parts"), "one map", "give each instance one stamp");
+    source.fail_at(0, text("the ", what, " has ", pieces.size(), " parts"), "one map",
+                   "give each instance one stamp");
   expect_tuple(source, pieces[0], tuple, rank);
   expect_plain(source, pieces[0], what);
   return pieces[0].to.elements;
@@ -107,8 +111,9 @@ Access read_access(const Source& source, Role role, const std::string& tuple, si
       source.fail_at(piece.to.column, text("the line mixes tensors ", piece.to.name, " and ", access.tensor),
                      "references to one tensor on a line", "give each tensor a line of its own");
     if (!access.references.empty() && piece.to.elements.size() != access.references[0].size())
-      source.fail_at(piece.to.column, text("tensor ", access.tensor, " has ", piece.to.elements.size(), " coordinates here and ",
-                                           access.references[0].size(), " before"),
+      source.fail_at(piece.to.column,
+                     text("tensor ", access.tensor, " has ", piece.to.elements.size(),
+                          " coordinates here and ", access.references[0].size(), " before"),
                      "references of one rank", "write each tensor with all of its coordinates");
     access.references.push_back(std::move(piece.to.elements));
   }
@@ -125,16 +130,16 @@ TenetInput parse_tenet(const TenetTexts& texts) {
   Source counts_line = statement.take("the numbers of read and write lines");
   std::vector<int64_t> numbers = integers(counts_line, 2);
   if (numbers.size() != 2 || numbers[0] < 0 || numbers[1] < 0 || numbers[0] > 1000 || numbers[1] > 1000)
-    counts_line.fail_at(0, "the first line does not count the read and write lines", "two integers from 0 to 1000",
-                        "write for example 2 1");
+    counts_line.fail_at(0, "the first line does not count the read and write lines",
+                        "two integers from 0 to 1000", "write for example 2 1");
   std::string tuple;
   problem.statement.domain = read_domain(statement.take("the iteration domain"), tuple);
   problem.statement.name = tuple;
   const size_t rank = problem.statement.domain.extent.size();
   for (int64_t line = 0; line < numbers[0] + numbers[1]; ++line) {
     Role role = line < numbers[0] ? Role::read : Role::write;
-    problem.statement.accesses.push_back(
-        read_access(statement.take(role == Role::read ? "a read access" : "a write access"), role, tuple, rank));
+    problem.statement.accesses.push_back(read_access(
+        statement.take(role == Role::read ? "a read access" : "a write access"), role, tuple, rank));
   }
   statement.finish();
 
@@ -149,14 +154,16 @@ TenetInput parse_tenet(const TenetTexts& texts) {
   problem.array.pes = read_domain(pe_line, pe);
   const size_t pe_rank = problem.array.pes.extent.size();
   if (pe_rank != problem.mapping.space.size())
-    pe_line.fail_at(0, text("PEs have ", pe_rank, " coordinates, but the space map of ", texts.mapping_name, " has ",
-                            problem.mapping.space.size()),
+    pe_line.fail_at(0,
+                    text("PEs have ", pe_rank, " coordinates, but the space map of ", texts.mapping_name,
+                         " has ", problem.mapping.space.size()),
                     "a PE set and a space map of one rank", "change the array or the mapping");
   Source wires = array.take("the interconnect");
   for (RelationPiece& piece : read_relation(wires, /*is_map=*/true)) {
     if (piece.from.name != pe || piece.to.name != pe || piece.from.elements.size() != pe_rank ||
         piece.to.elements.size() != pe_rank)
-      wires.fail_at(piece.from.column, text("the wire does not lead from ", pe, " to ", pe, " with ", pe_rank, " coordinates"),
+      wires.fail_at(piece.from.column,
+                    text("the wire does not lead from ", pe, " to ", pe, " with ", pe_rank, " coordinates"),
                     "wires between PEs of the array", "use the PE set's tuple on both sides");
     problem.array.interconnect.push_back(
         {std::move(piece.to.elements), piece.free_variables, std::move(piece.constraints)});
@@ -173,7 +180,8 @@ TenetInput parse_tenet(const TenetTexts& texts) {
                  "write for example 256 1024 64 16");
   input.hardware = {hardware[0], hardware[1], hardware[2], hardware[3]};
   if (input.hardware.bandwidth_bits_per_cycle <= 0 || input.hardware.latency_cycles < 0)
-    last.fail_at(0, "the bandwidth is not positive or the latency is negative", "bandwidth >= 1 bit per cycle, latency >= 0",
+    last.fail_at(0, "the bandwidth is not positive or the latency is negative",
+                 "bandwidth >= 1 bit per cycle, latency >= 0",
                  "check the order: L1 size, L2 size, bandwidth, latency");
   return input;
 }
@@ -184,7 +192,8 @@ std::string tuple_text(const std::string& name, const std::vector<std::string>& 
   return text(name, "[", join(elements, ","), "]");
 }
 
-std::string map_text(const std::string& from, const std::vector<std::string>& names, const std::string& to, const Map& map) {
+std::string map_text(const std::string& from, const std::vector<std::string>& names, const std::string& to,
+                     const Map& map) {
   std::vector<std::string> elements;
   for (const QuasiAffine& e : map) elements.push_back(to_text(e, names));
   return text(tuple_text(from, names), "->", tuple_text(to, elements));
@@ -216,8 +225,8 @@ std::string tenet_array_text(const Array& array, const TenetHardware& hardware) 
     if (!guards.empty()) wire += ": " + join(guards, " and ");
     wires.push_back(std::move(wire));
   }
-  return text(set_text("PE", array.pes), "\n{", join(wires, "; "), "}\n", hardware.l1_size, " ", hardware.l2_size, " ",
-              hardware.bandwidth_bits_per_cycle, " ", hardware.latency_cycles, "\n");
+  return text(set_text("PE", array.pes), "\n{", join(wires, "; "), "}\n", hardware.l1_size, " ",
+              hardware.l2_size, " ", hardware.bandwidth_bits_per_cycle, " ", hardware.latency_cycles, "\n");
 }
 
 std::string tenet_mapping_text(const Problem& problem) {

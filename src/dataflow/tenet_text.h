@@ -26,9 +26,9 @@ struct TenetInput {
   TenetHardware hardware;
 };
 
-/// Reads TENET's three files: tuples, floor(e/c), e%c, + - *, chained comparisons joined by `and`, unions by `;`.
-/// Errors: each names the file, the line and the column, and what is allowed there. Beyond TENET's own reader, which
-/// silently counts nothing, it is an error if tuple names or ranks of the three files disagree.
+/// Reads TENET's three files: tuples, floor(e/c), e%c, + - *, chained comparisons joined by `and`, unions by
+/// `;`. Errors: each names the file, the line and the column, and what is allowed there. Beyond TENET's own
+/// reader, which silently counts nothing, it is an error if tuple names or ranks of the three files disagree.
 TenetInput parse_tenet(const TenetTexts& texts);
 
 /// The same files back; parsing them gives an equal problem.

@@ -11,11 +11,12 @@ namespace sator::dataflow {
 /// A condition that every value meets.
 inline constexpr Interval kAnyValue{INT64_MIN, INT64_MAX};
 
-/// A finite set of time stamps, given as boxes, in lexicographic order: a tree whose levels are the coordinates and
-/// whose nodes list intervals of values that share what lies below.
+/// A finite set of time stamps, given as boxes, in lexicographic order: a tree whose levels are the
+/// coordinates and whose nodes list intervals of values that share what lies below.
 class Timeline {
  public:
-  /// One way from a stamp to the one before it: where `when` holds, prev(t) = t + shift, if t + shift is in the set.
+  /// One way from a stamp to the one before it: where `when` holds, prev(t) = t + shift, if t + shift is in
+  /// the set.
   struct Step {
     std::vector<int64_t> shift;
     Box when;  // kAnyValue: no condition on that coordinate

@@ -1,8 +1,8 @@
-// Every experiment that TENET ships, and other pairings of its files, against the exact counts stored for them.
+// Every experiment that TENET ships, and other pairings of its files, against the exact counts stored for
+// them.
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <filesystem>
+#include <array>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -63,6 +63,62 @@ TEST(TenetCases, CountsAreEqual) {
     equal += !testing::Test::HasFailure();
   }
   EXPECT_EQ(equal, cases.size());
+}
+
+TEST(TenetCases, DerivedMetricsAreEqual) {
+  std::vector<json> cases = tenet_cases();
+  if (cases.empty()) GTEST_SKIP() << "no reference cases beside this checkout";
+  for (const json& c : cases) {
+    SCOPED_TRACE(c["id"].get<std::string>());
+    TenetInput input = Texts(c).parse();
+    Counts counts = std::get<Counts>(count_by_boxes(input.problem));
+    TenetMetrics m = tenet_metrics(counts, input.hardware);
+    const json& want = c["derived"];
+    auto near = [](double got, const json& value) {
+      const double v = value.get<double>();
+      EXPECT_NEAR(got, v, 1e-12 * std::abs(v) + 1e-300);
+    };
+    EXPECT_EQ(m.delay_in, want["delay_in"]);
+    EXPECT_EQ(m.delay_out, want["delay_out"]);
+    EXPECT_EQ(m.delay_compute_master, want["delay_compute_master"]);
+    EXPECT_EQ(m.delay_compute_micro_tutorial, want["delay_compute_micro_tutorial"]);
+    EXPECT_EQ(m.latency_master, want["latency_master"]);
+    EXPECT_EQ(m.latency_micro_tutorial, want["latency_micro_tutorial"]);
+    near(m.delay_compute_unrounded, want["delay_compute_unrounded"]);
+    near(m.avg_active_pe, want["avg_active_pe"]);
+    near(m.utilization, want["utilization"]);
+    near(m.energy_untruncated, want["energy_untruncated"]);
+    for (size_t i = 0; i < m.tensors.size(); ++i) {
+      const json& t = want["tensors"][key(counts.tensors[i])];
+      SCOPED_TRACE(key(counts.tensors[i]));
+      ASSERT_EQ(m.tensors[i].reuse_factor.has_value(), !t["reuse_factor"].is_null());
+      if (m.tensors[i].reuse_factor) near(*m.tensors[i].reuse_factor, t["reuse_factor"]);
+      near(m.tensors[i].temporal_reuse, t["temporal_reuse"]);
+      near(m.tensors[i].spatial_reuse, t["spatial_reuse"]);
+      near(m.tensors[i].ibw_per_cycle, t["ibw_per_cycle"]);
+      near(m.tensors[i].sbw_per_cycle, t["sbw_per_cycle"]);
+      EXPECT_EQ(m.tensors[i].delay_cycles, t["delay"]);
+    }
+  }
+}
+
+TEST(TenetCases, TextReadsBackAsTheSameProblem) {
+  std::vector<json> cases = tenet_cases();
+  if (cases.empty()) GTEST_SKIP() << "no reference cases beside this checkout";
+  for (const json& c : cases) {
+    SCOPED_TRACE(c["id"].get<std::string>());
+    TenetInput input = Texts(c).parse();
+    auto print = [](const TenetInput& i) {
+      return std::array{tenet_array_text(i.problem.array, i.hardware), tenet_mapping_text(i.problem),
+                        tenet_statement_text(i.problem.statement)};
+    };
+    std::array<std::string, 3> once = print(input);
+    TenetInput again = parse_tenet({once[0], once[1], once[2]});
+    EXPECT_EQ(print(again), once);
+    Counts a = std::get<Counts>(count_by_boxes(input.problem)),
+           b = std::get<Counts>(count_by_boxes(again.problem));
+    for (size_t t = 0; t < a.tensors.size(); ++t) EXPECT_EQ(a.tensors[t].unique, b.tensors[t].unique);
+  }
 }
 
 }  // namespace
