@@ -26,15 +26,20 @@ Ref<Executable> sample() {
   ExecutableBuilder b;
   int32_t main = b.begin_function("main", {"x", "flag"});
   Arg out = b.new_register(), item = b.new_register();
-  b.call(b.builtin("vm.builtin.copy"),
-         {b.constant(Tensor::of<float>({1, 2, 3, 4, 5, 6, 7, 8}, Dims{2, 4}, f32))}, out);
+  b.call(b.builtin("vm.builtin.copy"), {b.constant(Tensor::of<float>({1, 2, 3, 4, 5, 6, 7, 8}, Dims{2, 4}, f32))}, out);
   int32_t skip = b.if_(Arg::reg(1));
   b.call(b.kernel("matmul", matmul_signature()), {Arg::reg(0), out, b.constant(0.5)}, {}, "layers.0.mlp");
   int32_t end = b.goto_();
   b.patch(skip);
   b.call(b.builtin("vm.builtin.make_tuple"),
-         {out, Arg::imm(-7), b.constant("text"), b.constant(i8), b.constant(Shape::of({1, 0, 3})),
-          b.constant(Value()), b.constant(int64_t{1} << 60), Arg::function(main)},
+         {out,
+          Arg::imm(-7),
+          b.constant("text"),
+          b.constant(i8),
+          b.constant(Shape::of({1, 0, 3})),
+          b.constant(Value()),
+          b.constant(int64_t{1} << 60),
+          Arg::function(main)},
          item);
   b.ret(item);
   b.patch(end);
@@ -47,9 +52,7 @@ Ref<Executable> sample() {
   return b.finish();
 }
 
-std::span<const std::byte> bytes_of(const std::string& s) {
-  return std::as_bytes(std::span(s.data(), s.size()));
-}
+std::span<const std::byte> bytes_of(const std::string& s) { return std::as_bytes(std::span(s.data(), s.size())); }
 
 TEST(Bytecode, PrintsAsTheReferenceDescribes) {
   EXPECT_EQ(sample()->as_text(), R"(kernel matmul(a: float32[n, 4], out: float32[n, ?], scale: float32)
@@ -97,8 +100,7 @@ TEST(Bytecode, ReadsBackWhatItWrote) {
 
 TEST(Bytecode, RefusesEveryTruncationAndEveryDamagedByte) {
   std::string bytes = sample()->save();
-  for (size_t n = 0; n < bytes.size(); ++n)
-    EXPECT_THROW(Executable::load(bytes_of(bytes.substr(0, n))), Error) << n;
+  for (size_t n = 0; n < bytes.size(); ++n) EXPECT_THROW(Executable::load(bytes_of(bytes.substr(0, n))), Error) << n;
   for (size_t n = 0; n < bytes.size(); ++n) {
     std::string damaged = bytes;
     damaged[n] ^= 0x40;
@@ -125,15 +127,14 @@ bool jumps_back(const Executable& e) {
 TEST(Bytecode, SurvivesHostileBytes) {
   ExecutableBuilder b;
   b.begin_function("main", {"x"});
-  Arg heap = b.new_register(), shape = b.new_register(), storage = b.new_register(),
-      tensor = b.new_register();
+  Arg heap = b.new_register(), shape = b.new_register(), storage = b.new_register(), tensor = b.new_register();
   b.call(b.builtin("vm.builtin.alloc_shape_heap"), {Arg::imm(2)}, heap);
-  b.call(b.builtin("vm.builtin.match_shape"), {Arg::reg(0), heap, Arg::imm(2), Arg::imm(1), Arg::imm(0),
-                                               Arg::imm(0), Arg::imm(3), b.constant("x")});
+  b.call(b.builtin("vm.builtin.match_shape"),
+         {Arg::reg(0), heap, Arg::imm(2), Arg::imm(1), Arg::imm(0), Arg::imm(0), Arg::imm(3), b.constant("x")});
   b.call(b.builtin("vm.builtin.make_shape"),
-         {heap, Arg::imm(2), Arg::imm(1), Arg::imm(0), Arg::imm(0), Arg::imm(3)}, shape);
-  b.call(b.builtin("vm.builtin.alloc_storage"), {shape, Arg::imm(0), b.constant(f32), b.constant("global")},
-         storage);
+         {heap, Arg::imm(2), Arg::imm(1), Arg::imm(0), Arg::imm(0), Arg::imm(3)},
+         shape);
+  b.call(b.builtin("vm.builtin.alloc_storage"), {shape, Arg::imm(0), b.constant(f32), b.constant("global")}, storage);
   b.call(b.builtin("vm.builtin.alloc_tensor"), {storage, Arg::imm(0), shape, b.constant(f32)}, tensor);
   b.call(b.builtin("vm.builtin.make_tuple"), {tensor, Arg::function(0)}, storage);
   b.call(b.builtin("vm.builtin.tuple_getitem"), {storage, Arg::imm(0)}, tensor);

@@ -10,9 +10,7 @@
 namespace sator::runtime {
 namespace {
 
-bool aligned(const void* p, int64_t to) {
-  return reinterpret_cast<uintptr_t>(p) % static_cast<uintptr_t>(to) == 0;
-}
+bool aligned(const void* p, int64_t to) { return reinterpret_cast<uintptr_t>(p) % static_cast<uintptr_t>(to) == 0; }
 
 TEST(Dims, KeepsExtentsBeyondTheInlineOnes) {
   Dims dims{1, 2, 3, 4, 5, 6};
@@ -85,8 +83,7 @@ TEST(Storage, BorrowedMemoryKeepsItsOwner) {
   };
   bool gone = false;
   float values[4] = {1, 2, 3, 4};
-  auto tensor =
-      Tensor::view(Storage::borrow(values, sizeof values, Ref<Owner>(new Owner(&gone))), 4, Dims{3}, f32);
+  auto tensor = Tensor::view(Storage::borrow(values, sizeof values, Ref<Owner>(new Owner(&gone))), 4, Dims{3}, f32);
   EXPECT_EQ(tensor->data_as<float>()[0], 2);
   EXPECT_FALSE(gone);
   tensor = nullptr;

@@ -43,10 +43,10 @@ Ref<Executable> add_program() {
   b.call(b.builtin("vm.builtin.match_shape"),
          {Arg::reg(0), heap, Arg::imm(2), Arg::imm(1), Arg::imm(0), Arg::imm(0), Arg::imm(3), context});
   b.call(b.builtin("vm.builtin.make_shape"),
-         {heap, Arg::imm(2), Arg::imm(1), Arg::imm(0), Arg::imm(0), Arg::imm(3)}, shape);
+         {heap, Arg::imm(2), Arg::imm(1), Arg::imm(0), Arg::imm(0), Arg::imm(3)},
+         shape);
   b.call(b.builtin("vm.builtin.copy"), {b.constant(Shape::of({1 << 16}))}, bytes);
-  b.call(b.builtin("vm.builtin.alloc_storage"), {bytes, Arg::imm(0), b.constant(u8), b.constant("global")},
-         storage);
+  b.call(b.builtin("vm.builtin.alloc_storage"), {bytes, Arg::imm(0), b.constant(u8), b.constant("global")}, storage);
   b.call(b.builtin("vm.builtin.alloc_tensor"), {storage, Arg::imm(0), shape, b.constant(f32)}, alloc);
   b.kill(storage);
   b.call(b.kernel("add", add_signature()), {Arg::reg(0), Arg::reg(1), alloc}, {}, "layers.7.mlp");
@@ -125,13 +125,10 @@ TEST(VirtualMachine, ChecksWhatAFunctionIsGiven) {
             "main, parameter x: got a float32[3] tensor / a tensor of rank 2 and dtype float32");
   EXPECT_EQ(failure(vm, {Tensor::empty(Dims{2, 3}, i32), kBias}),
             "main, parameter x: got an int32[2, 3] tensor / a tensor of rank 2 and dtype float32");
-  EXPECT_EQ(failure(vm, {5, kBias}),
-            "main, parameter x: got the integer 5 / a tensor of rank 2 and dtype float32");
-  EXPECT_EQ(failure(vm, {Tensor::empty(Dims{2, 4}, f32), kBias}),
-            "main, parameter x: extent 1 is 4 / 3 there");
+  EXPECT_EQ(failure(vm, {5, kBias}), "main, parameter x: got the integer 5 / a tensor of rank 2 and dtype float32");
+  EXPECT_EQ(failure(vm, {Tensor::empty(Dims{2, 4}, f32), kBias}), "main, parameter x: extent 1 is 4 / 3 there");
   EXPECT_EQ(failure(vm, {ramp(2)}), "main is called with 1 arguments / 2 arguments: x, b");
-  EXPECT_EQ(failure(vm, {}, "mane"),
-            "the program has no function \"mane\" / a function of the compiled model");
+  EXPECT_EQ(failure(vm, {}, "mane"), "the program has no function \"mane\" / a function of the compiled model");
 }
 
 TEST(VirtualMachine, ChecksEveryArgumentOfAKernel) {
@@ -142,8 +139,7 @@ TEST(VirtualMachine, ChecksEveryArgumentOfAKernel) {
   EXPECT_EQ(failure(vm, {ramp(2), 1}),
             text("argument 1 (\"b\") of kernel add is the integer 1 / a float32[3] tensor", signature));
   EXPECT_EQ(failure(vm, {ramp(2), kBias, Tensor::empty(Dims{2, 3}, f16)}, "add"),
-            text("argument 2 (\"out\") of kernel add is a float16[2, 3] tensor / a float32[n, 3] tensor",
-                 signature));
+            text("argument 2 (\"out\") of kernel add is a float16[2, 3] tensor / a float32[n, 3] tensor", signature));
   EXPECT_EQ(failure(vm, {ramp(2), kBias, ramp(3)}, "add"),
             text("argument 2 (\"out\") of kernel add is a float32[3, 3] tensor / a float32[n, 3] tensor, "
                  "where n = 2 from \"a\"",
@@ -175,10 +171,8 @@ TEST(VirtualMachine, PassesScalarsInTheirOwnForm) {
   EXPECT_EQ(seen[1], std::bit_cast<int64_t>(3.0));
   EXPECT_EQ(failure(vm, {0.5, 0.1, 1, 1}, "k").substr(0, 64),
             "argument 0 (\"p0\") of kernel k is the float 0.5 / an int32 scalar");
-  for (std::initializer_list<Value> bad : {std::initializer_list<Value>{int64_t{1} << 31, 0.1, 1, 1},
-                                           {0, 0.1, 2, 1},
-                                           {0, 0.1, 1, 256},
-                                           {0, 0.1, 1, -1}})
+  for (std::initializer_list<Value> bad :
+       {std::initializer_list<Value>{int64_t{1} << 31, 0.1, 1, 1}, {0, 0.1, 2, 1}, {0, 0.1, 1, 256}, {0, 0.1, 1, -1}})
     EXPECT_THROW(vm.call("k", bad), Error);
 }
 
@@ -188,8 +182,7 @@ TEST(VirtualMachine, LoopsAndBranches) {
   b.begin_function("sum_to", {"n"});
   Arg heap = b.new_register(), value = b.new_register();
   b.call(b.builtin("vm.builtin.alloc_shape_heap"), {Arg::imm(2)}, heap);
-  b.call(b.builtin("vm.builtin.match_prim_value"),
-         {Arg::reg(0), heap, Arg::imm(1), Arg::imm(0), b.constant("n")});
+  b.call(b.builtin("vm.builtin.match_prim_value"), {Arg::reg(0), heap, Arg::imm(1), Arg::imm(0), b.constant("n")});
   int32_t top = b.here();
   b.call(b.builtin("vm.builtin.make_prim_value"), {heap, Arg::imm(1), Arg::imm(0)}, value);
   b.call(b.builtin("vm.builtin.read_if_cond"), {value}, value);
@@ -269,8 +262,9 @@ TEST(VirtualMachine, RecordsEachCallWithATensor) {
   vm.call("main", {ramp(4), kBias});
   std::vector<std::string> names;
   for (const CallRecord& r : records) names.push_back(r.function);
-  EXPECT_EQ(names, (std::vector<std::string>{"vm.builtin.check_tensor_info", "vm.builtin.match_shape",
-                                             "vm.builtin.make_shape", "add"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{
+                "vm.builtin.check_tensor_info", "vm.builtin.match_shape", "vm.builtin.make_shape", "add"}));
   const CallRecord& add = records.back();
   EXPECT_TRUE(add.is_kernel);
   EXPECT_FALSE(records[0].is_kernel);
@@ -296,8 +290,8 @@ TEST(VirtualMachine, ABuiltinsTimeExcludesTheKernelsItCalls) {
   int32_t slow = b.kernel("slow", s);
   b.begin_function("main", {"x"});
   Arg nothing = b.new_register();
-  b.call(b.builtin("vm.builtin.call_tir_dyn"),
-         {Arg::function(slow), Arg::reg(0), b.constant(Shape::of({20}))}, nothing);
+  b.call(
+      b.builtin("vm.builtin.call_tir_dyn"), {Arg::function(slow), Arg::reg(0), b.constant(Shape::of({20}))}, nothing);
   b.ret(nothing);
   b.end_function();
   KernelTable table;
@@ -331,7 +325,9 @@ class Builtins : public testing::Test {
     b.end_function();
     given() = std::move(args);
     static constexpr Builtin kArgument{
-        "test.argument", 1, 1,
+        "test.argument",
+        1,
+        1,
         [](VirtualMachine&, const Args& a) { return given()[static_cast<size_t>(a.integer(0))]; },
         "hands out a test's argument"};
     VirtualMachine vm(b.finish(), {}, ThreadPool::create(1), std::span(&kArgument, 1));

@@ -1,0 +1,150 @@
+#pragma once
+
+// The two kernels of kv_cache.h in plain C++, straight from their description there: what a compiled model brings, for
+// tests. Sizes come from the shapes; scores are summed in double.
+#include <bit>
+#include <cmath>
+#include <vector>
+
+#include "base/float16.h"
+#include "runtime/executable_builder.h"
+#include "runtime/vm.h"
+
+namespace sator::runtime::testing {
+
+struct KVShape {
+  int64_t qo_heads, kv_heads, dim;
+  int64_t rope = 0;  // R; 0: none
+  DType dtype = f32;
+};
+
+inline float load(const void* pages, DType dtype, int64_t at) {
+  return dtype == f16 ? f16_to_f32(static_cast<const uint16_t*>(pages)[at]) : static_cast<const float*>(pages)[at];
+}
+
+inline void store(void* pages, DType dtype, int64_t at, float value) {
+  if (dtype == f16)
+    static_cast<uint16_t*>(pages)[at] = f32_to_f16(value);
+  else
+    static_cast<float*>(pages)[at] = value;
+}
+
+/// `values[0]` is n. Buffers as listed in kv_cache.h.
+inline int32_t kv_append_kernel(const KVShape& s, void* const* buffers, const int64_t* values) {
+  const bool rope = s.rope > 0;
+  auto* qkv = static_cast<const float*>(buffers[0]);
+  auto* positions = static_cast<const int32_t*>(rope ? buffers[1] : nullptr);
+  auto* table = static_cast<const float*>(rope ? buffers[2] : nullptr);
+  auto* slots = static_cast<const int32_t*>(buffers[rope ? 3 : 1]);
+  auto* q = static_cast<float*>(rope ? buffers[4] : nullptr);
+  void* k_pages = buffers[rope ? 5 : 2];
+  void* v_pages = buffers[rope ? 6 : 3];
+  const int64_t rows = s.qo_heads + 2 * s.kv_heads, half = s.rope / 2;
+  for (int64_t t = 0; t < values[0]; ++t) {
+    auto rotated = [&](int64_t row, int64_t d) {
+      const float* x = qkv + (t * rows + row) * s.dim;
+      if (d >= s.rope) return x[d];
+      int64_t j = d % half;
+      float c = table[positions[t] * s.rope + j], sine = table[positions[t] * s.rope + half + j];
+      return d < half ? x[j] * c - x[j + half] * sine : x[j + half] * c + x[j] * sine;
+    };
+    int64_t page = slots[t] / 16, offset = slots[t] % 16;
+    for (int64_t d = 0; d < s.dim; ++d) {
+      if (rope)
+        for (int64_t h = 0; h < s.qo_heads; ++h) q[(t * s.qo_heads + h) * s.dim + d] = rotated(h, d);
+      for (int64_t g = 0; g < s.kv_heads; ++g) {
+        store(k_pages, s.dtype, ((page * s.kv_heads + g) * s.dim + d) * 16 + offset, rotated(s.qo_heads + g, d));
+        store(v_pages,
+              s.dtype,
+              ((page * s.kv_heads + g) * 16 + offset) * s.dim + d,
+              qkv[(t * rows + s.qo_heads + s.kv_heads + g) * s.dim + d]);
+      }
+    }
+  }
+  return 0;
+}
+
+/// `values` are n, h and the bits of sm_scale. Reads all 16 positions of a page and masks, as a vectorised kernel does.
+inline int32_t attention_kernel(const KVShape& s, void* const* buffers, const int64_t* values, SatorContext* ctx) {
+  auto* q = static_cast<const float*>(buffers[0]);
+  auto* token_seq = static_cast<const int32_t*>(buffers[1]);
+  auto* positions = static_cast<const int32_t*>(buffers[2]);
+  auto* page_indptr = static_cast<const int32_t*>(buffers[5]);
+  auto* page_table = static_cast<const int32_t*>(buffers[6]);
+  auto* o = static_cast<float*>(buffers[9]);
+  const int64_t n = values[0], q_rows = values[1];
+  const double scale = std::bit_cast<double>(values[2]);
+  auto* scores = static_cast<double*>(ctx->workspace_push(ctx, 8 * (n > 0 ? 1 << 16 : 0)));
+  for (int64_t t = 0; t < n; ++t)
+    for (int64_t h = 0; h < s.qo_heads; ++h) {
+      int64_t g = h / (s.qo_heads / s.kv_heads), length = positions[t] + 1, padded = (length + 15) / 16 * 16;
+      auto page_of = [&](int64_t p) { return page_table[page_indptr[token_seq[t]] + p / 16]; };
+      double max = -1e300, sum = 0;
+      for (int64_t p = 0; p < padded; ++p) {
+        double dot = 0;
+        for (int64_t d = 0; d < s.dim; ++d)
+          dot += static_cast<double>(q[(t * q_rows + h) * s.dim + d]) *
+                 load(buffers[7], s.dtype, ((page_of(p) * s.kv_heads + g) * s.dim + d) * 16 + p % 16);
+        scores[p] = p < length ? dot * scale : -1e300;
+        max = std::max(max, scores[p]);
+      }
+      for (int64_t p = 0; p < padded; ++p) sum += scores[p] = std::exp(scores[p] - max);
+      for (int64_t d = 0; d < s.dim; ++d) {
+        double y = 0;
+        for (int64_t p = 0; p < padded; ++p)
+          y += scores[p] * load(buffers[8], s.dtype, ((page_of(p) * s.kv_heads + g) * 16 + p % 16) * s.dim + d);
+        o[(t * s.qo_heads + h) * s.dim + d] = static_cast<float>(y / sum);
+      }
+    }
+  ctx->workspace_pop(ctx, scores);
+  return 0;
+}
+
+struct KVKernels {
+  int32_t kv_append, attention;
+};
+
+/// Adds the kernels "kv_append" and "attention" with the signatures of kv_cache.h for these sizes.
+inline KVKernels add_kv_kernels(ExecutableBuilder& b, KernelTable& table, const KVShape& s) {
+  auto extent = [](int64_t e) { return KernelDim::constant(e); };
+  auto value = [](int64_t index) { return KernelDim::symbolic(index); };
+  const std::vector<KernelDim> k{KernelDim::any(), extent(s.kv_heads), extent(s.dim), extent(16)};
+  const std::vector<KernelDim> v{KernelDim::any(), extent(s.kv_heads), extent(16), extent(s.dim)};
+  auto tensor = [](const char* name, DType dtype, std::vector<KernelDim> dims) {
+    return KernelParam{.name = name, .dtype = dtype, .dims = std::move(dims)};
+  };
+  std::vector<KernelParam> append{tensor("qkv", f32, {value(0), extent(s.qo_heads + 2 * s.kv_heads), extent(s.dim)})};
+  if (s.rope > 0) {
+    append.push_back(tensor("positions", i32, {value(0)}));
+    append.push_back(tensor("rope", f32, {KernelDim::any(), extent(s.rope)}));
+  }
+  append.push_back(tensor("slots", i32, {value(0)}));
+  if (s.rope > 0) append.push_back(tensor("q", f32, {value(0), extent(s.qo_heads), extent(s.dim)}));
+  append.push_back(tensor("k_pages", s.dtype, k));
+  append.push_back(tensor("v_pages", s.dtype, v));
+  int32_t kv_append = b.kernel("kv_append", {.params = append, .values = {{.name = "n", .param = 0, .dim = 0}}});
+  table.add_host("kv_append", [s](void* const* buffers, const int64_t* values, SatorContext*) {
+    return kv_append_kernel(s, buffers, values);
+  });
+  int32_t attention = b.kernel("attention",
+                               {.params = {tensor("q", f32, {value(0), value(1), extent(s.dim)}),
+                                           tensor("token_seq", i32, {value(0)}),
+                                           tensor("positions", i32, {value(0)}),
+                                           tensor("q_indptr", i32, {KernelDim::any()}),
+                                           tensor("kv_lengths", i32, {KernelDim::any()}),
+                                           tensor("page_indptr", i32, {KernelDim::any()}),
+                                           tensor("page_table", i32, {KernelDim::any()}),
+                                           tensor("k_pages", s.dtype, k),
+                                           tensor("v_pages", s.dtype, v),
+                                           tensor("o", f32, {value(0), extent(s.qo_heads), extent(s.dim)}),
+                                           {.name = "sm_scale", .dtype = f32, .is_tensor = false, .value = 2}},
+                                .values = {{.name = "n", .param = 0, .dim = 0},
+                                           {.name = "h", .param = 0, .dim = 1},
+                                           {.name = "sm_scale", .param = 10}}});
+  table.add_host("attention", [s](void* const* buffers, const int64_t* values, SatorContext* ctx) {
+    return attention_kernel(s, buffers, values, ctx);
+  });
+  return {kv_append, attention};
+}
+
+}  // namespace sator::runtime::testing
