@@ -54,9 +54,11 @@ static std::string add_option(CLI::App& app, const Option& option) {
 // The names by which options may be given: for the hint after a misspelled one.
 static std::vector<std::string> option_names(const Command& command) {
   std::vector<std::string> names = {"--help", "--json"};
-  for (const Option& option : command.options)
-    for (std::string_view flag : split(OptionName(option.name).flags, ','))
+  for (const Option& option : command.options) {
+    const OptionName name(option.name);
+    for (std::string_view flag : split(name.flags, ','))
       if (flag.starts_with("-")) names.emplace_back(flag);
+  }
   return names;
 }
 
