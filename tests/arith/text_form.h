@@ -1,0 +1,32 @@
+// Expressions as text for the tests of arith/: Python's operators, `//` and `%` floored, and calls of functions.
+//   floordiv(a, b) floormod truncdiv truncmod min max select(c, a, b) ramp(b, s, lanes) broadcast(v, lanes)
+//   cast("int64", e) likely(e) if_then_else(c, a, b) shift_right(a, b) shift_left bitwise_and ceildiv(a, b)
+//   And(a, b) Or(a, b) Not(a) LT LE GT GE EQ NE (exactly that node); true, false; i64(3): a constant of that dtype
+// Operators fold constants as the language's do.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "ir/expr.h"
+
+namespace sator::arith {
+
+/// The variables that a text may use; an unknown name becomes an int32 variable.
+struct Names {
+  std::map<std::string, VarRef> vars;
+  VarRef operator[](const std::string& name) {
+    VarRef& v = vars[name];
+    if (!v) v = make_var(name);
+    return v;
+  }
+  VarRef add(const std::string& name, DType dtype, bool size = false) {
+    return vars[name] = size ? make_size_var(name, dtype) : make_var(name, dtype);
+  }
+};
+
+/// Throws Error with the place if the text is not an expression.
+Expr parse_expr(const std::string& text, Names& names);
+std::string show(const Expr& e);
+
+}  // namespace sator::arith
