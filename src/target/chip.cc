@@ -1,0 +1,247 @@
+#include "target/chip.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "target/chip_file.h"
+
+namespace sator {
+
+namespace {
+
+constexpr Unit kHertz{"Hz", 1e3, 1e12};
+constexpr Unit kBytes{"bytes", 1, 1e18};
+constexpr Unit kBytesPerCycle{"bytes per cycle", 1e-6, 1e12};
+constexpr Unit kBytesPerSecond{"bytes per second", 1, 1e18};
+constexpr Unit kCycles{"cycles", 0, 1e12};
+constexpr Unit kPes{"PEs", 1, 1 << 20};
+constexpr Unit kBits{"bits", 1, 64};
+constexpr Unit kNanometres{"nm", 1, 1000};
+constexpr Unit kLanes{"lanes", 1, 1e9};
+constexpr Unit kPicojoules{"pJ", 0, 1e9};
+constexpr Unit kWatts{"W", 0, 1e6};
+constexpr Unit kMacRate{"MACs per PE and cycle", 1e-6, 4096};
+constexpr Unit kOpRate{"operations per lane and cycle", 1e-6, 4096};
+
+// In the order of the enums.
+const std::vector<std::string_view> kDataflowNames{"os", "ws", "is", "schedule"};
+const std::vector<std::string_view> kWireNames{"systolic", "multicast", "none"};
+const std::vector<std::string_view> kWorkNames{"elementwise", "reduce", "dequantize", "rescale", "quantize"};
+const std::vector<std::string_view> kOperandNames{"weight", "activation", "output"};
+
+/// key = pJ, and the source of the figure in `source_key`, which must then be there.
+EnergyFigure energy(KeyReader& in, std::string_view key, std::string_view source_key) {
+  EnergyFigure figure{in.number_or(key, kPicojoules, 0), in.string_or(source_key, "")};
+  if (figure.picojoules > 0 && figure.source.empty())
+    in.fail_at(key,
+               "the energy has no source",
+               text(source_key, " = \"where the figure comes from, and its node\""),
+               text("add ", source_key));
+  return figure;
+}
+
+std::vector<VectorWork> work_list(KeyReader& in, std::string_view key) {
+  std::vector<VectorWork> work;
+  for (size_t i : in.choices_or(key, kWorkNames, {})) work.push_back(kVectorWork[i]);
+  return work;
+}
+
+Precision read_precision(KeyReader in) {
+  Precision p;
+  p.weight_bits = static_cast<int>(in.integer("weight_bits", kBits));
+  p.activation_bits = static_cast<int>(in.integer("activation_bits", kBits));
+  p.accumulator_bits = static_cast<int>(in.integer("accumulator_bits", kBits));
+  p.is_float = in.has("number") && in.choice("number", {"int", "float"}) == 1;
+  p.macs_per_pe_per_cycle = in.number("macs_per_pe_per_cycle", kMacRate);
+  const double rate = p.macs_per_pe_per_cycle, slow = 1 / rate;
+  const auto is_whole = [](double v) { return std::abs(v - std::round(v)) < 1e-9 * v; };
+  if (!is_whole(rate) && !is_whole(slow))
+    in.fail_at("macs_per_pe_per_cycle",
+               text("the value is ", rate),
+               "a whole number of MACs per cycle, or of cycles per MAC",
+               "write 2, 1, 0.5, 0.25 ...");
+  p.energy_per_mac = energy(in, "energy_pj_per_mac", "energy_source");
+  in.finish();
+  return p;
+}
+
+Memory read_memory(KeyReader in, double clock_hz) {
+  Memory m;
+  m.name = in.string("name");
+  if (in.has("capacity_bytes")) m.capacity_bytes = in.integer("capacity_bytes", kBytes);
+  // One bandwidth for both directions, or one for each.
+  const bool per_cycle = in.has("bytes_per_cycle"), per_second = in.has("bytes_per_second");
+  const bool apart = in.has("read_bytes_per_cycle") || in.has("write_bytes_per_cycle");
+  if (per_cycle + per_second + apart != 1)
+    in.fail_at("bytes_per_cycle",
+               "the bandwidth is missing or given twice",
+               "bytes_per_cycle, bytes_per_second, or read_bytes_per_cycle with write_bytes_per_cycle",
+               "state the bandwidth once");
+  m.shared_port = !apart;
+  if (apart) {
+    m.read_bytes_per_cycle = in.number("read_bytes_per_cycle", kBytesPerCycle);
+    m.write_bytes_per_cycle = in.number("write_bytes_per_cycle", kBytesPerCycle);
+  } else {
+    m.read_bytes_per_cycle = per_cycle ? in.number("bytes_per_cycle", kBytesPerCycle)
+                                       : in.number("bytes_per_second", kBytesPerSecond) / clock_hz;
+    m.write_bytes_per_cycle = m.read_bytes_per_cycle;
+  }
+  m.double_buffered = in.flag_or("double_buffered", false);
+  std::vector<size_t> holds = in.choices_or("holds", kOperandNames, {0, 1, 2});
+  auto held = [&](size_t kind) { return std::find(holds.begin(), holds.end(), kind) != holds.end(); };
+  m.holds_weights = held(0), m.holds_activations = held(1), m.holds_outputs = held(2);
+  m.read_energy_per_bit = energy(in, "energy_pj_per_bit", "energy_source");
+  m.write_energy_per_bit = m.read_energy_per_bit;
+  m.write_energy_per_bit.picojoules =
+      in.number_or("write_energy_pj_per_bit", kPicojoules, m.read_energy_per_bit.picojoules);
+  in.finish();
+  return m;
+}
+
+void read_array(KeyReader in, Chip& chip) {
+  chip.rows = in.integer("rows", kPes);
+  chip.columns = in.integer("columns", kPes);
+  chip.dataflow = static_cast<Stationary>(in.choice("dataflow", kDataflowNames));
+  chip.wires = static_cast<Wires>(in.choice("interconnect", kWireNames));
+  chip.tiles_overlap = in.flag_or("tiles_overlap", false);
+  chip.stationary_load_hidden = in.flag_or("stationary_load_hidden", false);
+  chip.inline_work = work_list(in, "inline");
+  chip.energy_per_hop_bit = energy(in, "hop_energy_pj_per_bit", "hop_energy_source");
+  in.finish();
+}
+
+void read_vector(KeyReader in, Chip& chip) {
+  chip.vector.lanes = in.integer("lanes", kLanes);
+  chip.vector.ops_per_lane_per_cycle = in.number("ops_per_lane_per_cycle", kOpRate);
+  chip.vector.does = work_list(in, "does");
+  chip.vector.overlaps_array = in.flag_or("overlaps_array", true);
+  chip.vector.energy_per_op = energy(in, "energy_pj_per_op", "energy_source");
+  in.finish();
+}
+
+void read_memories(KeyReader& in, Chip& chip) {
+  std::set<std::string> names;
+  for (KeyReader& reader : in.tables("memory")) {
+    Memory m = read_memory(reader, chip.clock_hz);
+    if (!names.insert(m.name).second)
+      reader.fail_at("name", text("two memories are called ", m.name), "distinct names of memories", "rename one");
+    chip.memories.push_back(std::move(m));
+  }
+  const Memory& outer = chip.memories.front();
+  if (!outer.holds_weights || !outer.holds_activations || !outer.holds_outputs)
+    in.fail_at("memory",
+               text("the first memory, ", outer.name, ", does not hold everything"),
+               "memories from the outside in; the first holds all operands",
+               "put the DRAM first, without `holds`");
+  auto on_chip = [&](auto member) {
+    return std::any_of(chip.memories.begin() + 1, chip.memories.end(), [&](const Memory& m) { return m.*member; });
+  };
+  if (!on_chip(&Memory::holds_weights) || !on_chip(&Memory::holds_activations) || !on_chip(&Memory::holds_outputs))
+    in.fail_at("memory",
+               "weights, activations or outputs have no memory on the chip",
+               "a second memory for each kind of operand",
+               "add a [[memory]] or widen `holds`");
+}
+
+}  // namespace
+
+std::string_view name_of(VectorWork work) { return kWorkNames[static_cast<size_t>(work)]; }
+
+const Memory* Chip::memory(std::string_view memory_name) const {
+  for (const Memory& m : memories)
+    if (m.name == memory_name) return &m;
+  return nullptr;
+}
+
+Chip parse_chip(std::string_view source, const std::string& file) {
+  toml::table root;
+  try {
+    root = toml::parse(source, file);
+  } catch (const toml::parse_error& e) {
+    fail({.what = std::string(e.description()),
+          .needs = "a TOML file",
+          .hint = "compare with the shipped files in chips/",
+          .where = text(file, " line ", e.source().begin.line, ", column ", e.source().begin.column)});
+  }
+  KeyReader in(root, file, "");
+  Chip chip;
+  chip.file = file;
+  chip.name = in.string("name");
+  chip.description = in.string_or("description", "");
+  chip.source = in.string("source");
+  chip.node_nm = static_cast<int>(in.integer("node_nm", kNanometres));
+  chip.clock_hz = in.number("clock_hz", kHertz);
+  chip.launch_cycles = in.integer_or("launch_cycles", kCycles, 0);
+  read_array(in.table("array"), chip);
+  for (KeyReader& reader : in.tables("precision")) chip.precisions.push_back(read_precision(std::move(reader)));
+  read_memories(in, chip);
+  KeyReader pe = in.table("pe");
+  chip.pe.capacity_bytes = pe.integer("capacity_bytes", kBytes);
+  chip.pe.energy_per_bit = energy(pe, "energy_pj_per_bit", "energy_source");
+  pe.finish();
+  read_vector(in.table("vector"), chip);
+  if (in.has("static_power")) {
+    KeyReader power = in.table("static_power");
+    chip.static_watts = power.number("watts", kWatts);
+    chip.static_source = power.string("source");
+    power.finish();
+  }
+  in.finish();
+  return chip;
+}
+
+namespace {
+
+/// Folders that may hold shipped chips: $SATOR_CHIPS, then chips/ or share/sator/chips in the folders above this
+/// program or library, then chips/ here.
+std::vector<fs::path> chip_folders() {
+  std::vector<fs::path> folders;
+  if (const char* named = std::getenv("SATOR_CHIPS"); named && *named) folders.emplace_back(named);
+  Dl_info image{};
+  std::error_code ignored;
+  if (dladdr(reinterpret_cast<const void*>(&shipped_chips), &image) && image.dli_fname) {
+    fs::path at = fs::weakly_canonical(image.dli_fname, ignored);
+    for (int up = 0; up < 6 && at.has_parent_path() && at != at.parent_path(); ++up) {
+      at = at.parent_path();
+      folders.push_back(at / "chips");
+      folders.push_back(at / "share/sator/chips");
+    }
+  }
+  folders.emplace_back("chips");
+  std::erase_if(folders, [&](const fs::path& f) { return !fs::is_directory(f, ignored); });
+  return folders;
+}
+
+}  // namespace
+
+std::vector<std::string> shipped_chips() {
+  std::set<std::string> names;
+  std::error_code ignored;
+  for (const fs::path& folder : chip_folders())
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored))
+      if (entry.path().extension() == ".toml") names.insert(entry.path().stem().string());
+  return {names.begin(), names.end()};
+}
+
+Chip find_chip(const std::string& name_or_path) {
+  const bool is_path = name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".toml");
+  if (is_path) return parse_chip(read_file(name_or_path), name_or_path);
+  for (const fs::path& folder : chip_folders()) {
+    fs::path file = folder / (name_or_path + ".toml");
+    std::error_code ignored;
+    if (fs::is_regular_file(file, ignored)) return parse_chip(read_file(file), file.filename().string());
+  }
+  std::vector<std::string> known = shipped_chips(), near = nearest_names(name_or_path, known);
+  fail({.what = text("there is no chip called ", name_or_path),
+        .needs = known.empty() ? "a path to a chip's TOML file"
+                               : text("one of ", join(known, ", "), ", or a path to a TOML file"),
+        .hint = near.empty() ? "" : text("did you mean ", near[0], "?")});
+}
+
+}  // namespace sator

@@ -1,0 +1,171 @@
+#include "target/chip_file.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace sator {
+
+namespace {
+
+std::string range_text(const Unit& unit) { return text("from ", unit.least, " to ", unit.most, " ", unit.name); }
+
+std::string_view kind_of(const toml::node& node) {
+  switch (node.type()) {
+    case toml::node_type::string: return "a string";
+    case toml::node_type::integer: return "an integer";
+    case toml::node_type::floating_point: return "a number";
+    case toml::node_type::boolean: return "a truth value";
+    case toml::node_type::array: return "an array";
+    case toml::node_type::table: return "a table";
+    default: return "a date or time";
+  }
+}
+
+std::string quoted_list(const std::vector<std::string_view>& words) {
+  std::vector<std::string> out;
+  for (std::string_view w : words) out.push_back(quoted(w));
+  return join(out, ", ");
+}
+
+}  // namespace
+
+std::string KeyReader::full(std::string_view key) const {
+  return path_.empty() ? std::string(key) : text(path_, ".", key);
+}
+
+void KeyReader::fail_at(std::string_view key, std::string what, std::string needs, std::string hint) const {
+  const toml::node* node = table_.get(key);
+  const toml::source_region& region = node ? node->source() : table_.source();
+  fail({.what = text(full(key), ": ", what),
+        .needs = std::move(needs),
+        .hint = std::move(hint),
+        .where = text(file_, " line ", region.begin.line, ", column ", region.begin.column)});
+}
+
+const toml::node* KeyReader::find(std::string_view key) {
+  asked_.emplace(key);
+  return table_.get(key);
+}
+
+const toml::node& KeyReader::need(std::string_view key, std::string_view what) {
+  const toml::node* node = find(key);
+  if (!node) {
+    // A misspelt key explains a missing one better.
+    std::vector<std::string> present;
+    for (const auto& [k, v] : table_) present.emplace_back(k.str());
+    std::string hint = text("add ", key, " = ...");
+    for (const std::string& near : nearest_names(key, present))
+      if (!asked_.contains(near)) hint = text("is ", near, " meant to be ", key, "?");
+    fail_at(key, "the key is missing", text(full(key), ": ", what), hint);
+  }
+  return *node;
+}
+
+bool KeyReader::has(std::string_view key) { return find(key) != nullptr; }
+
+double KeyReader::checked(std::string_view key, const toml::node& node, const Unit& unit) const {
+  std::optional<double> value = node.is_number() ? node.value<double>() : std::nullopt;
+  if (!value) fail_at(key, text("the value is ", kind_of(node)), text(full(key), ": a number ", range_text(unit)));
+  if (!std::isfinite(*value) || *value < unit.least || *value > unit.most)
+    fail_at(key, text("the value is ", *value), text(full(key), ": ", range_text(unit)));
+  return *value;
+}
+
+double KeyReader::number(std::string_view key, const Unit& unit) {
+  return checked(key, need(key, text("a number ", range_text(unit))), unit);
+}
+
+double KeyReader::number_or(std::string_view key, const Unit& unit, double otherwise) {
+  const toml::node* node = find(key);
+  return node ? checked(key, *node, unit) : otherwise;
+}
+
+int64_t KeyReader::integer(std::string_view key, const Unit& unit) {
+  const toml::node& node = need(key, text("an integer ", range_text(unit)));
+  if (!node.is_integer())
+    fail_at(key, text("the value is ", kind_of(node)), text(full(key), ": an integer ", range_text(unit)));
+  return static_cast<int64_t>(checked(key, node, unit));
+}
+
+int64_t KeyReader::integer_or(std::string_view key, const Unit& unit, int64_t otherwise) {
+  return has(key) ? integer(key, unit) : otherwise;
+}
+
+std::string KeyReader::string(std::string_view key) {
+  const toml::node& node = need(key, "a string");
+  if (!node.is_string()) fail_at(key, text("the value is ", kind_of(node)), text(full(key), ": a string"));
+  return std::string(*node.value<std::string_view>());
+}
+
+std::string KeyReader::string_or(std::string_view key, std::string otherwise) {
+  return has(key) ? string(key) : otherwise;
+}
+
+bool KeyReader::flag_or(std::string_view key, bool otherwise) {
+  const toml::node* node = find(key);
+  if (!node) return otherwise;
+  if (!node->is_boolean()) fail_at(key, text("the value is ", kind_of(*node)), text(full(key), ": true or false"));
+  return *node->value<bool>();
+}
+
+size_t KeyReader::position_of(std::string_view key, const toml::node& node,
+                              const std::vector<std::string_view>& allowed) const {
+  std::optional<std::string_view> word = node.is_string() ? node.value<std::string_view>() : std::nullopt;
+  if (!word) fail_at(key, text("the value is ", kind_of(node)), text(full(key), ": one of ", quoted_list(allowed)));
+  for (size_t i = 0; i < allowed.size(); ++i)
+    if (allowed[i] == *word) return i;
+  std::vector<std::string> near = nearest_names(*word, {allowed.begin(), allowed.end()});
+  fail_at(key,
+          text("the value is ", quoted(*word)),
+          text(full(key), ": one of ", quoted_list(allowed)),
+          near.empty() ? "" : text("did you mean ", quoted(near[0]), "?"));
+}
+
+size_t KeyReader::choice(std::string_view key, const std::vector<std::string_view>& allowed) {
+  return position_of(key, need(key, text("one of ", quoted_list(allowed))), allowed);
+}
+
+std::vector<size_t> KeyReader::choices_or(std::string_view key, const std::vector<std::string_view>& allowed,
+                                          std::vector<size_t> otherwise) {
+  const toml::node* node = find(key);
+  if (!node) return otherwise;
+  const toml::array* list = node->as_array();
+  if (!list) fail_at(key, text("the value is ", kind_of(*node)), text(full(key), ": a list of ", quoted_list(allowed)));
+  std::vector<size_t> chosen;
+  for (const toml::node& element : *list) chosen.push_back(position_of(key, element, allowed));
+  return chosen;
+}
+
+KeyReader KeyReader::table(std::string_view key) {
+  const toml::node& node = need(key, "a table");
+  const toml::table* inner = node.as_table();
+  if (!inner) fail_at(key, text("the value is ", kind_of(node)), text("a table [", full(key), "]"));
+  return KeyReader(*inner, file_, full(key));
+}
+
+std::vector<KeyReader> KeyReader::tables(std::string_view key) {
+  const toml::node& node = need(key, text("one table [[", key, "]] or more"));
+  const toml::array* list = node.as_array();
+  if (!list || list->empty() || !list->is_homogeneous(toml::node_type::table))
+    fail_at(key, text("the value is ", kind_of(node)), text("one table [[", full(key), "]] or more"));
+  std::vector<KeyReader> readers;
+  for (size_t i = 0; i < list->size(); ++i)
+    readers.emplace_back(*list->get(i)->as_table(), file_, text(full(key), "[", i, "]"));
+  return readers;
+}
+
+void KeyReader::finish() const {
+  std::vector<std::string> known(asked_.begin(), asked_.end());
+  for (const auto& [key, node] : table_) {
+    if (asked_.contains(key.str())) continue;
+    std::vector<std::string> near = nearest_names(key.str(), known);
+    fail_at(key.str(),
+            "there is no such key",
+            text("keys ", join(known, ", ")),
+            near.empty() ? "remove the line" : text("did you mean ", join(near, " or "), "?"));
+  }
+}
+
+}  // namespace sator

@@ -1,0 +1,58 @@
+#pragma once
+
+#define TOML_EXCEPTIONS 1
+#include <toml++/toml.h>
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sator {
+
+/// What a number may be, and what it counts.
+struct Unit {
+  std::string_view name;  // "bytes", "Hz"
+  double least;
+  double most;
+};
+
+/// Reads the keys of one TOML table. Each question names a key; what was never asked for is unknown.
+class KeyReader {
+ public:
+  KeyReader(const toml::table& table, std::string file, std::string path)
+      : table_(table), file_(std::move(file)), path_(std::move(path)) {}
+
+  bool has(std::string_view key);
+  double number(std::string_view key, const Unit& unit);
+  double number_or(std::string_view key, const Unit& unit, double otherwise);
+  int64_t integer(std::string_view key, const Unit& unit);
+  int64_t integer_or(std::string_view key, const Unit& unit, int64_t otherwise);
+  std::string string(std::string_view key);
+  std::string string_or(std::string_view key, std::string otherwise);
+  bool flag_or(std::string_view key, bool otherwise);
+  /// The position of the value in `allowed`.
+  size_t choice(std::string_view key, const std::vector<std::string_view>& allowed);
+  std::vector<size_t> choices_or(std::string_view key, const std::vector<std::string_view>& allowed,
+                                 std::vector<size_t> otherwise);
+  KeyReader table(std::string_view key);
+  /// [[key]] tables, at least one.
+  std::vector<KeyReader> tables(std::string_view key);
+
+  /// Errors on the first key that was never asked for.
+  void finish() const;
+  [[noreturn]] void fail_at(std::string_view key, std::string what, std::string needs, std::string hint = "") const;
+
+ private:
+  const toml::node* find(std::string_view key);
+  const toml::node& need(std::string_view key, std::string_view what);
+  double checked(std::string_view key, const toml::node& node, const Unit& unit) const;
+  std::string full(std::string_view key) const;
+  size_t position_of(std::string_view key, const toml::node& node, const std::vector<std::string_view>& allowed) const;
+
+  const toml::table& table_;
+  std::string file_, path_;
+  std::set<std::string, std::less<>> asked_;
+};
+
+}  // namespace sator
