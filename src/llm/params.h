@@ -1,0 +1,74 @@
+// The parameters of a compiled model: what each is, and how it is made from a checkpoint.
+#pragma once
+
+#include <functional>
+#include <map>
+
+#include "frontend/safetensors.h"
+#include "llm/quantize.h"
+
+namespace sator::llm {
+
+/// A weight as the model uses it, by the tensors it is made of.
+///   tensors     names in the checkpoint; several are laid one under the other (q, k, v; gate, up)
+///   transposed  they are stored [in, out] (GPT-2's Conv1D), and used as [out, in]
+struct WeightSource {
+  std::vector<std::string> tensors;
+  bool transposed = false;
+  bool operator<(const WeightSource& o) const {
+    return std::tie(tensors, transposed) < std::tie(o.tensors, o.transposed);
+  }
+};
+
+/// Which part of a weight a parameter is.
+enum class ParamPart {
+  plain,             ///< the values, in the parameter's dtype
+  codes,             ///< packed integers, uint32[out, words]
+  scale,             ///< of the codes
+  zero,              ///< zero points of the codes, uint8
+  activation_scale,  ///< of the inputs of a layer, static, f32
+};
+
+/// One parameter of the compiled program, in the order of its tuple.
+struct ParamSpec {
+  std::string name;  ///< "transformer.h.0.attn.c_attn.q_weight": the checkpoint's, with MLC's endings
+  ParamPart part = ParamPart::plain;
+  runtime::Dims shape;
+  DType dtype;
+  WeightSource source;
+  std::optional<IntegerFormat> format;          ///< of a quantized weight
+  std::optional<ActivationFormat> activation;   ///< static scales that are folded into the weight
+  std::string layer;                            ///< with static activation scales: the layer they belong to
+
+  int64_t bytes() const;
+};
+
+/// Largest |x| of each input feature of each quantized layer, by the layer's name, over the calibration text.
+using ActivationRanges = std::map<std::string, std::vector<float>>;
+
+/// Scales of a layer's inputs from its ranges: max / (2^(b-1)-1) per tensor, per feature, or per group of features.
+///   →  [1] | [features] | [groups] f32
+std::vector<float> activation_scales(const std::vector<float>& ranges, const ActivationFormat& format);
+
+/// Makes the parameters. Each weight is read and quantized once, however many parameters are parts of it.
+///   ranges    needed where the scheme has static activation scales
+///   progress  told how many parameters are done
+/// Errors: a tensor is missing or has another shape than the configuration says (both are named); a weight is not
+/// finite; static scales without ranges.
+std::vector<Ref<runtime::Tensor>> make_params(const std::vector<ParamSpec>& specs, const SafeTensors& checkpoint,
+                                              const ActivationRanges& ranges = {},
+                                              const std::function<void(size_t done)>& progress = {});
+
+/// The tensor of a checkpoint under either of the names published GPT-2 folders use, with or without `transformer.`
+/// (`model.` for others); null if there is none.
+const SafeTensor* find_weight(const SafeTensors& checkpoint, const std::string& name);
+
+/// All stored bytes and all parameters of the checkpoint they stand for: bits_per_weight = bytes * 8 / weights.
+struct WeightSize {
+  int64_t bytes = 0;
+  int64_t weights = 0;
+  double bits_per_weight() const { return static_cast<double>(bytes) * 8 / static_cast<double>(weights); }
+};
+WeightSize weight_size(const std::vector<ParamSpec>& specs, const SafeTensors& checkpoint);
+
+}  // namespace sator::llm
