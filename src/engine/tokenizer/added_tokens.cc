@@ -1,0 +1,136 @@
+#include "engine/tokenizer/added_tokens.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "engine/tokenizer/unicode.h"
+
+namespace sator {
+
+// The search looks this far ahead at each place of a text; the longest token in use has a few hundred bytes.
+static constexpr size_t kMaxContentBytes = 4096;
+
+void AddedTokens::add(const AddedToken& token, const Bpe& model) {
+  if (token.content.empty()) return;
+  if (token.content.size() > kMaxContentBytes)
+    fail({.what = text("an added token has ", token.content.size(),
+                       " bytes: ", sator::quoted(token.content.substr(0, 40)), "..."),
+          .needs = text("at most ", kMaxContentBytes, " bytes")});
+  std::optional<int32_t> id = id_of(token.content);
+  if (!id) {
+    id = model.id_of(token.content);
+    if (!id) {
+      auto model_size = static_cast<int32_t>(model.size());
+      id = highest_ >= model_size || model_size == 0 ? highest_ + 1 : model_size;
+      ++beyond_model_;
+    }
+    ids_.emplace(token.content, *id);
+    order_.push_back(*id);
+  }
+  tokens_[*id] = token;
+  highest_ = std::max(highest_, *id);
+}
+
+void AddedTokens::Trie::add(std::string_view content, int32_t id) {
+  if (content.empty()) return;
+  begins[static_cast<unsigned char>(content[0])] = true;
+  uint32_t node = 0;
+  for (char c : content) {
+    uint32_t& next = edges(node, static_cast<unsigned char>(c));
+    if (next == 0) {
+      next = static_cast<uint32_t>(ids.size());
+      ids.push_back(-1);
+    }
+    node = next;
+  }
+  if (ids[node] < 0) ids[node] = id;
+}
+
+void AddedTokens::finish(const std::function<std::string(std::string)>& normalize) {
+  // Special tokens go first: of two whose normalized contents are equal, the first is found.
+  for (bool special : {true, false})
+    for (int32_t id : order_) {
+      const AddedToken& token = tokens_.at(id);
+      if (token.special != special) continue;
+      if (token.normalized)
+        normalized_.add(normalize ? normalize(token.content) : token.content, id);
+      else
+        raw_.add(token.content, id);
+    }
+}
+
+std::optional<int32_t> AddedTokens::id_of(std::string_view content) const {
+  auto found = ids_.find(content);
+  if (found == ids_.end()) return {};
+  return found->second;
+}
+
+const AddedToken* AddedTokens::find(int32_t id) const {
+  auto found = tokens_.find(id);
+  return found == tokens_.end() ? nullptr : &found->second;
+}
+
+/// The begin of the character that ends at `end`.
+static size_t char_before(std::string_view s, size_t end) {
+  do --end;
+  while (end > 0 && (static_cast<unsigned char>(s[end]) & 0xc0) == 0x80);
+  return end;
+}
+
+static bool word_ends_at(std::string_view s, size_t end) {
+  if (end == 0) return false;
+  size_t i = char_before(s, end);
+  return is_word(next_char(s, i));
+}
+
+static bool word_begins_at(std::string_view s, size_t i) { return i < s.size() && is_word(next_char(s, i)); }
+
+void AddedTokens::split(const Trie& trie, std::string_view s, std::vector<TokenSplit>& out) const {
+  out.clear();
+  size_t done = 0;  // the end of what is already in `out`
+  auto add_text = [&](size_t begin, size_t end) {
+    if (begin < end) out.push_back({s.substr(begin, end - begin), -1, begin});
+  };
+  for (size_t i = 0; trie.ids.size() > 1 && i < s.size();) {
+    if (!trie.begins[static_cast<unsigned char>(s[i])]) {
+      ++i;
+      continue;
+    }
+    uint32_t node = 0;
+    size_t begin = i, end = i;
+    int32_t id = -1;
+    for (size_t k = i; k < s.size(); ++k) {
+      const uint32_t* next = trie.edges.find(node, static_cast<unsigned char>(s[k]));
+      if (!next) break;
+      node = *next;
+      if (trie.ids[node] >= 0) id = trie.ids[node], end = k + 1;
+    }
+    if (id < 0) {
+      ++i;
+      continue;
+    }
+    i = end;  // matches do not overlap, whatever becomes of this one
+    const AddedToken& token = tokens_.at(id);
+    if (token.single_word && (word_ends_at(s, begin) || word_begins_at(s, end))) continue;
+    if (token.lstrip) {
+      while (begin > done) {
+        size_t before = char_before(s, begin), at = before;
+        if (before < done || !is_white_space(next_char(s, at))) break;
+        begin = before;
+      }
+    }
+    if (token.rstrip) {
+      while (end < s.size()) {
+        size_t behind = end;
+        if (!is_white_space(next_char(s, behind))) break;
+        end = behind;
+      }
+    }
+    add_text(done, begin);
+    out.push_back({s.substr(begin, end - begin), id, begin});
+    done = end;
+  }
+  add_text(done, s.size());
+}
+
+}  // namespace sator

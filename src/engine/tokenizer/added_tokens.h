@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/tokenizer/bpe.h"
+#include "engine/tokenizer/flat_map.h"
+
+namespace sator {
+
+/// A token that is found in the text itself, before the model sees it.
+///   special      left out by decode(skip_special_tokens)
+///   single_word  found only where no word character touches it
+///   lstrip       takes the whitespace before it, rstrip that behind it
+///   normalized   looked for in the normalized text, by its normalized content; else in the text as given
+struct AddedToken {
+  std::string content;
+  bool special = false, single_word = false, lstrip = false, rstrip = false, normalized = false;
+};
+
+/// A stretch of text: one added token, or (id < 0) text for the model.
+struct TokenSplit {
+  std::string_view text;
+  int32_t id;
+  size_t begin;  // in the searched text
+};
+
+/// The added tokens of a tokenizer and the search for them: leftmost, of several the longest.
+class AddedTokens {
+ public:
+  /// Adds one, as Hugging Face's `tokenizers` does: what the model's vocabulary has keeps that id, anything
+  /// else gets the next free one, whatever the file says. An empty content is ignored; a content given again
+  /// gets the new flags.
+  void add(const AddedToken& token, const Bpe& model);
+  /// Builds the search. To be called once, when all are added.
+  void finish(const std::function<std::string(std::string)>& normalize);
+
+  /// Splits text as given by the tokens that are not `normalized`; normalized text by those that are.
+  void split_raw(std::string_view text, std::vector<TokenSplit>& out) const { split(raw_, text, out); }
+  void split_normalized(std::string_view text, std::vector<TokenSplit>& out) const {
+    split(normalized_, text, out);
+  }
+
+  std::optional<int32_t> id_of(std::string_view content) const;
+  const AddedToken* find(int32_t id) const;
+  /// How many are not in the model's vocabulary.
+  size_t beyond_model() const { return beyond_model_; }
+
+ private:
+  /// The contents as a tree of bytes.
+  struct Trie {
+    PairMap<uint32_t> edges;       // (node, byte) -> node; node 0 is the root
+    std::vector<int32_t> ids{-1};  // per node: the token that ends there
+    bool begins[256] = {};
+    void add(std::string_view content, int32_t id);
+  };
+  void split(const Trie& trie, std::string_view text, std::vector<TokenSplit>& out) const;
+
+  TextMap<int32_t> ids_;
+  std::unordered_map<int32_t, AddedToken> tokens_;
+  std::vector<int32_t> order_;
+  int32_t highest_ = -1;
+  size_t beyond_model_ = 0;
+  Trie raw_, normalized_;
+};
+
+}  // namespace sator

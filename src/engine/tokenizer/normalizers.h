@@ -1,0 +1,35 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "engine/tokenizer/pieces.h"
+
+namespace sator {
+
+/// Text to text, before it is cut.
+using Normalizer = std::function<std::string(std::string)>;
+
+/// The `normalizer` of a tokenizer.json.
+/// Errors: a kind that is not supported, named with the place; malformed members.
+Normalizer read_normalizer(const JsonAt& at);
+
+/// A `pattern` of a tokenizer.json: {"String": s} or {"Regex": r}.
+Pattern read_pattern(const JsonAt& at);
+
+/// What a table of kinds does with one that it lacks: an Error that names it and lists the kinds it has.
+template <class Row, size_t n>
+const Row& find_kind(const Row (&rows)[n], const JsonAt& at, std::string_view what) {
+  const std::string& kind = at.at("type").string();
+  std::vector<std::string> names;
+  for (const Row& row : rows) {
+    if (row.type == kind) return row;
+    names.emplace_back(row.type);
+  }
+  at.fail(text("is of type ", sator::quoted(kind), ", a ", what, " that is not supported"),
+          text("one of ", join(names, ", ")));
+}
+
+}  // namespace sator

@@ -1,0 +1,135 @@
+#include "engine/tokenizer/tokenizer.h"
+
+#include "base/error.h"
+#include "engine/tokenizer/parts.h"
+#include "engine/tokenizer/unicode.h"
+
+namespace sator {
+
+namespace {
+
+/// Pieces longer than this are not worth keeping: they do not come again.
+constexpr size_t kCachedBytes = 64;
+
+/// Merges pieces; words come again and again, so their ids are copied from where they last went out.
+class PieceEncoder {
+ public:
+  PieceEncoder(const Bpe& bpe, std::vector<int32_t>& out) : bpe_(bpe), out_(out) {}
+
+  void encode(std::string_view piece) {
+    if (piece.size() > kCachedBytes) return bpe_.encode(piece, out_);
+    auto known = seen_.find(piece);
+    if (known != seen_.end()) {
+      auto [begin, count] = known->second;
+      out_.resize(out_.size() + count);
+      std::copy_n(out_.begin() + static_cast<ptrdiff_t>(begin), count,
+                  out_.end() - static_cast<ptrdiff_t>(count));
+      return;
+    }
+    size_t begin = out_.size();
+    bpe_.encode(piece, out_);
+    seen_.emplace(piece, std::pair(begin, out_.size() - begin));
+  }
+
+ private:
+  const Bpe& bpe_;
+  std::vector<int32_t>& out_;
+  TextMap<std::pair<size_t, size_t>> seen_;
+};
+
+}  // namespace
+
+std::vector<int32_t> Tokenizer::encode(std::string_view bytes, bool add_special_tokens) const {
+  const Parts& p = *parts_;
+  std::string repaired;
+  if (!is_valid_utf8(bytes)) {
+    repaired = lossy_utf8(bytes);
+    bytes = repaired;
+  }
+  std::vector<int32_t> ids;
+  if (add_special_tokens) ids = p.before;
+  PieceEncoder encoder(p.model, ids);
+  std::vector<TokenSplit> raw, inner;
+  p.added.split_raw(bytes, raw);
+  for (const TokenSplit& outer : raw) {
+    if (outer.id >= 0) {
+      ids.push_back(outer.id);
+      continue;
+    }
+    std::string normal(outer.text);
+    if (p.normalize) normal = p.normalize(std::move(normal));
+    p.added.split_normalized(normal, inner);
+    for (const TokenSplit& split : inner) {
+      if (split.id >= 0) {
+        ids.push_back(split.id);
+        continue;
+      }
+      Pieces pieces(std::string(split.text), outer.begin == 0 && split.begin == 0);
+      if (p.pre_tokenize) p.pre_tokenize(pieces);
+      for (const Pieces::Piece& piece : pieces.pieces) encoder.encode(pieces.view(piece));
+    }
+  }
+  if (add_special_tokens) ids.insert(ids.end(), p.after.begin(), p.after.end());
+  return ids;
+}
+
+std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special_tokens) const {
+  std::vector<std::string> tokens;
+  tokens.reserve(ids.size());
+  for (int32_t id : ids) {
+    if (skip_special_tokens && is_special(id)) continue;
+    if (auto token = token_of(id)) tokens.emplace_back(*token);
+  }
+  if (!parts_->decode) return join(tokens, " ");
+  parts_->decode(tokens);
+  return join(tokens, "");
+}
+
+int64_t Tokenizer::vocab_size() const {
+  return static_cast<int64_t>(parts_->model.size() + parts_->added.beyond_model());
+}
+
+std::optional<int32_t> Tokenizer::id_of(std::string_view token) const {
+  if (auto id = parts_->added.id_of(token)) return id;
+  return parts_->model.id_of(token);
+}
+
+std::optional<std::string_view> Tokenizer::token_of(int32_t id) const {
+  if (const AddedToken* added = parts_->added.find(id)) return added->content;
+  if (const std::string* token = parts_->model.token_of(id)) return *token;
+  return {};
+}
+
+bool Tokenizer::is_special(int32_t id) const {
+  const AddedToken* added = parts_->added.find(id);
+  return added && added->special;
+}
+
+const std::vector<int32_t>& Tokenizer::ids_before() const { return parts_->before; }
+const std::vector<int32_t>& Tokenizer::ids_after() const { return parts_->after; }
+std::optional<int32_t> Tokenizer::bos_id() const { return parts_->bos; }
+std::optional<int32_t> Tokenizer::eos_id() const { return parts_->eos; }
+
+std::string StreamDecoder::push(int32_t id) {
+  window_.push_back(id);
+  return advance(false);
+}
+
+std::string StreamDecoder::finish() { return advance(true); }
+
+std::string StreamDecoder::advance(bool at_end) {
+  if (shown_ == window_.size()) return {};
+  std::string all = tokenizer_.decode(window_, skip_special_tokens_);
+  // An incomplete character shows as U+FFFD at the end. It has at most three bytes, so it waits for three
+  // more tokens; after that the bytes are known to be no character.
+  bool incomplete = all.ends_with("\xef\xbf\xbd") && window_.size() - shown_ < 4;
+  if (incomplete && !at_end) return {};
+  std::string fresh = all.size() > shown_text_.size() ? all.substr(shown_text_.size()) : "";
+  // Ids without a text of their own (special ones) are no context: the ids before them stay.
+  if (!fresh.empty()) window_.erase(window_.begin(), window_.begin() + static_cast<ptrdiff_t>(shown_));
+  shown_ = window_.size();
+  shown_text_ = tokenizer_.decode(window_, skip_special_tokens_);
+  return fresh;
+}
+
+}  // namespace sator
