@@ -46,16 +46,19 @@ void AddedTokens::Trie::add(std::string_view content, int32_t id) {
   if (ids[node] < 0) ids[node] = id;
 }
 
-void AddedTokens::finish(const std::function<std::string(std::string)>& normalize) {
-  // Special tokens go first: of two whose normalized contents are equal, the first is found.
+void AddedTokens::finish(const Normalizer& normalize) {
+  // Of two whose normalized contents are equal the first is found; special tokens go first.
   for (bool special : {true, false})
     for (int32_t id : order_) {
-      const AddedToken& token = tokens_.at(id);
+      AddedToken& token = tokens_.at(id);
       if (token.special != special) continue;
-      if (token.normalized)
-        normalized_.add(normalize ? normalize(token.content) : token.content, id);
-      else
-        raw_.add(token.content, id);
+      token.shown = token.content;
+      if (token.normalized && normalize) {
+        NormalText normal{token.content};
+        normalize(normal);
+        token.shown = std::move(normal.text);
+      }
+      (token.normalized ? normalized_ : raw_).add(token.shown, id);
     }
 }
 
@@ -68,6 +71,13 @@ std::optional<int32_t> AddedTokens::id_of(std::string_view content) const {
 const AddedToken* AddedTokens::find(int32_t id) const {
   auto found = tokens_.find(id);
   return found == tokens_.end() ? nullptr : &found->second;
+}
+
+bool AddedTokens::is_special(int32_t id) const {
+  const AddedToken* token = find(id);
+  if (!token) return false;
+  auto named = id_of(token->shown);
+  return named && tokens_.at(*named).special;
 }
 
 /// The begin of the character that ends at `end`.
@@ -113,6 +123,7 @@ void AddedTokens::split(const Trie& trie, std::string_view s, std::vector<TokenS
     const AddedToken& token = tokens_.at(id);
     if (token.single_word && (word_ends_at(s, begin) || word_begins_at(s, end))) continue;
     if (token.lstrip) {
+      begin = std::max(begin, done);  // a token before it may have taken the same whitespace
       while (begin > done) {
         size_t before = char_before(s, begin), at = before;
         if (before < done || !is_white_space(next_char(s, at))) break;
@@ -126,6 +137,7 @@ void AddedTokens::split(const Trie& trie, std::string_view s, std::vector<TokenS
         end = behind;
       }
     }
+    if (begin >= end) continue;
     add_text(done, begin);
     out.push_back({s.substr(begin, end - begin), id, begin});
     done = end;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +9,7 @@
 
 #include "engine/tokenizer/bpe.h"
 #include "engine/tokenizer/flat_map.h"
+#include "engine/tokenizer/normalizers.h"
 
 namespace sator {
 
@@ -21,6 +21,8 @@ namespace sator {
 struct AddedToken {
   std::string content;
   bool special = false, single_word = false, lstrip = false, rstrip = false, normalized = false;
+  /// What the id decodes to: the content, for a normalized token its normalized form. Filled by AddedTokens.
+  std::string shown = {};
 };
 
 /// A stretch of text: one added token, or (id < 0) text for the model.
@@ -38,7 +40,7 @@ class AddedTokens {
   /// gets the new flags.
   void add(const AddedToken& token, const Bpe& model);
   /// Builds the search. To be called once, when all are added.
-  void finish(const std::function<std::string(std::string)>& normalize);
+  void finish(const Normalizer& normalize);
 
   /// Splits text as given by the tokens that are not `normalized`; normalized text by those that are.
   void split_raw(std::string_view text, std::vector<TokenSplit>& out) const { split(raw_, text, out); }
@@ -48,6 +50,9 @@ class AddedTokens {
 
   std::optional<int32_t> id_of(std::string_view content) const;
   const AddedToken* find(int32_t id) const;
+  /// The id decodes to the content of a special token. (A special token whose shown form is another is not
+  /// skipped: so does the reference.)
+  bool is_special(int32_t id) const;
   /// How many are not in the model's vocabulary.
   size_t beyond_model() const { return beyond_model_; }
 

@@ -85,6 +85,12 @@ void Bpe::add_merge(const JsonAt& merges, size_t rank, std::string_view left, st
   if (right.size() < prefix_.size()) bad("the right one lacks the prefix of subwords");
   auto joined = id_of(text(left, right.substr(prefix_.size())));
   if (!joined) bad("the joint is not in the vocabulary");
+  if (!left.empty() && !right.empty()) {
+    size_t last = left.size() - 1, first = 0;
+    while (last > 0 && (static_cast<unsigned char>(left[last]) & 0xc0) == 0x80) --last;
+    char32_t from = next_char(left, last), to = next_char(right, first);
+    joints_(from, to) = 1;
+  }
   merges_(static_cast<uint32_t>(*a), static_cast<uint32_t>(*b)) = {static_cast<uint32_t>(rank), *joined};
 }
 
@@ -180,6 +186,26 @@ void Bpe::encode(std::string_view piece, std::vector<int32_t>& out) const {
   symbols_of(piece, symbols);
   symbols.size() <= kShort ? merge_short(symbols) : merge_long(symbols);
   out.insert(out.end(), symbols.begin(), symbols.end());
+}
+
+void Bpe::each_part(std::string_view piece, const std::function<void(std::string_view)>& visit) const {
+  // Affixes depend on the place in the piece, and a piece that is a token may bypass the merges.
+  if (ignore_merges_ || !prefix_.empty() || !suffix_.empty()) return visit(piece);
+  size_t begin = 0;
+  char32_t before = 0;
+  bool before_is_token =
+      false;  // unknown characters are not cut off: they may be fused, or be several byte tokens
+  for (size_t i = 0; i < piece.size();) {
+    size_t at = i;
+    char32_t c = next_char(piece, i);
+    bool is_token = id_of_char(piece.substr(at, i - at), true, true) >= 0;
+    if (is_token && before_is_token && !joints_.find(before, c)) {
+      visit(piece.substr(begin, at - begin));
+      begin = at;
+    }
+    before = c, before_is_token = is_token;
+  }
+  visit(piece.substr(begin));
 }
 
 void Bpe::merge_short(Symbols& s) const {

@@ -36,6 +36,11 @@ class Bpe {
   /// unknown token, else nothing. Cost: O(n log n) for n characters.
   void encode(std::string_view piece, std::vector<int32_t>& out) const;
 
+  /// Cuts a piece where no merge can ever join the two characters, and visits the parts in order: encoding
+  /// them one by one gives what encoding the piece gives. (Text that no pre-tokenizer cut falls into its
+  /// words.)
+  void each_part(std::string_view piece, const std::function<void(std::string_view part)>& visit) const;
+
   std::optional<int32_t> id_of(std::string_view token) const;
   const std::string* token_of(int32_t id) const;
   size_t size() const { return ids_.size(); }
@@ -61,6 +66,7 @@ class Bpe {
   TextMap<int32_t> ids_;
   std::unordered_map<int32_t, const std::string*> tokens_;
   PairMap<Merge> merges_;
+  PairMap<char> joints_;              // (last character of the left, first of the right) of all merges
   std::vector<int32_t> small_chars_;  // id of the one-character token per code point below its size; -1: none
   std::vector<int32_t> byte_ids_;     // with byte fallback: id of <0xHH> per byte; -1: none
   std::optional<int32_t> unknown_;

@@ -17,63 +17,75 @@ namespace {
 
 template <NormalForm form>
 Normalizer read_form(const JsonAt&) {
-  return [](std::string s) { return normalized(s, form); };
+  return [](NormalText& s) { s.text = normalized(s.text, form); };
 }
 
 Normalizer read_lowercase(const JsonAt&) {
-  return [](std::string s) { return lowercased(s); };
+  return [](NormalText& s) { s.text = lowercased(s.text); };
 }
 
 Normalizer read_strip_accents(const JsonAt&) {
-  return [](std::string s) {
-    if (is_ascii(s)) return s;
+  return [](NormalText& s) {
+    if (is_ascii(s.text)) return;
     std::string out;
-    for (size_t i = 0; i < s.size();)
-      if (char32_t c = next_char(s, i); !is_mark(c)) append_char(out, c);
-    return out;
+    for (size_t i = 0; i < s.text.size();) {
+      bool at_begin = i == 0;
+      char32_t c = next_char(s.text, i);
+      if (!is_mark(c))
+        append_char(out, c);
+      else if (at_begin)
+        s.keeps_begin = false;
+    }
+    s.text = std::move(out);
   };
 }
 
 Normalizer read_strip(const JsonAt& at) {
   bool left = at.boolean_or("strip_left", true), right = at.boolean_or("strip_right", true);
-  return [=](std::string s) {
-    size_t begin = s.size(), end = 0;
-    for (size_t i = 0; i < s.size();) {
+  return [=](NormalText& s) {
+    size_t begin = s.text.size(), end = 0;
+    for (size_t i = 0; i < s.text.size();) {
       size_t at = i;
-      if (is_white_space(next_char(s, i))) continue;
-      if (begin == s.size()) begin = at;
+      if (is_white_space(next_char(s.text, i))) continue;
+      if (begin == s.text.size()) begin = at;
       end = i;
     }
     if (!left) begin = 0;
-    if (!right) end = s.size();
-    return begin < end ? s.substr(begin, end - begin) : std::string();
+    if (!right) end = s.text.size();
+    s.text = begin < end ? s.text.substr(begin, end - begin) : std::string();
+    s.keeps_begin &= begin == 0;
   };
 }
 
 Normalizer read_prepend(const JsonAt& at) {
-  return [prefix = at.at("prepend").string()](std::string s) { return s.empty() ? s : prefix + s; };
+  return [prefix = at.at("prepend").string()](NormalText& s) {
+    if (!s.text.empty()) s.text.insert(0, prefix);
+  };
 }
 
 Normalizer read_replace(const JsonAt& at) {
-  return [pattern = read_pattern(at.at("pattern")), content = at.at("content").string()](std::string s) {
-    return replaced(s, pattern, content);
+  return [pattern = read_pattern(at.at("pattern")), content = at.at("content").string()](NormalText& s) {
+    std::vector<Stretch> stretches;
+    pattern.stretches(s.text, stretches);
+    bool takes_begin = content.empty() && stretches[0].is_match && stretches[0].end > 0;
+    s.text = replaced(s.text, stretches, content);
+    s.keeps_begin &= !takes_begin;
   };
 }
 
 Normalizer read_byte_level(const JsonAt&) {
-  return [](std::string s) {
+  return [](NormalText& s) {
     std::string out;
-    for (char c : s) append_char(out, byte_alphabet().char_of[static_cast<unsigned char>(c)]);
-    return out;
+    for (char c : s.text) append_char(out, byte_alphabet().char_of[static_cast<unsigned char>(c)]);
+    s.text = std::move(out);
   };
 }
 
 Normalizer read_sequence(const JsonAt& at) {
   std::vector<Normalizer> steps;
   at.at("normalizers").each([&](const JsonAt& step) { steps.push_back(read_normalizer(step)); });
-  return [steps](std::string s) {
-    for (const Normalizer& step : steps) s = step(std::move(s));
-    return s;
+  return [steps](NormalText& s) {
+    for (const Normalizer& step : steps) step(s);
   };
 }
 

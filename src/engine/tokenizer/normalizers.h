@@ -9,8 +9,15 @@
 
 namespace sator {
 
-/// Text to text, before it is cut.
-using Normalizer = std::function<std::string(std::string)>;
+/// A text on its way through the normalizers.
+struct NormalText {
+  std::string text;
+  /// Nothing was taken off the begin: the text starts where it started before. (Metaspace's "first" asks.)
+  bool keeps_begin = true;
+};
+
+/// Rewrites text before it is cut.
+using Normalizer = std::function<void(NormalText&)>;
 
 /// The `normalizer` of a tokenizer.json.
 /// Errors: a kind that is not supported, named with the place; malformed members.

@@ -108,15 +108,18 @@ void rewrite_pieces(Pieces& pieces,
   pieces.text = std::move(out);
 }
 
-std::string replaced(std::string_view s, const Pattern& pattern, std::string_view content) {
-  if (s.empty()) return {};
-  std::vector<Stretch> stretches;
-  pattern.stretches(s, stretches);
+std::string replaced(std::string_view s, const std::vector<Stretch>& stretches, std::string_view content) {
   std::string out;
   out.reserve(s.size());
   for (const Stretch& stretch : stretches)
-    out += stretch.is_match ? content : s.substr(stretch.begin, stretch.end - stretch.begin);
+    if (!s.empty()) out += stretch.is_match ? content : s.substr(stretch.begin, stretch.end - stretch.begin);
   return out;
+}
+
+std::string replaced(std::string_view s, const Pattern& pattern, std::string_view content) {
+  std::vector<Stretch> stretches;
+  pattern.stretches(s, stretches);
+  return replaced(s, stretches, content);
 }
 
 }  // namespace sator

@@ -63,7 +63,9 @@ void split_pieces(Pieces& pieces, const Pattern& pattern, SplitBehavior behavior
 void rewrite_pieces(Pieces& pieces,
                     const std::function<void(std::string_view, bool at_start, std::string& out)>& rewrite);
 
-/// `s` with each match replaced by `content`, literally.
+/// `s` with each match replaced by `content`, literally; an empty text stays empty.
 std::string replaced(std::string_view s, const Pattern& pattern, std::string_view content);
+/// The same where the stretches of `s` are already known.
+std::string replaced(std::string_view s, const std::vector<Stretch>& stretches, std::string_view content);
 
 }  // namespace sator

@@ -17,27 +17,30 @@ namespace {
 
 // Sets as members of a character class.
 constexpr std::string_view kSpace = "\\p{White_Space}", kNotSpace = "\\P{White_Space}";
-constexpr std::string_view kWord = "\\p{Alphabetic}\\p{M}\\p{N}\\p{Pc}";
+// By itself \w also matches Latin-1's superscript digits and fractions; in a class, and as [:word:], it does
+// not.
+constexpr std::string_view kPosixWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
+constexpr std::string_view kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\xB2\\xB3\\xB9\\xBC-\\xBE";
 constexpr std::string_view kHex = "0-9A-Fa-f";
 constexpr std::string_view kAnyChar = "[\\x{0}-\\x{10FFFF}]";
 
 /// POSIX brackets and properties of the same name, as members of a class.
 struct NamedSet {
-  std::string_view name, members;
+  std::string_view name, bracket, property;
 };
 const NamedSet kNamedSets[] = {
-    {"alpha", "\\p{Alphabetic}"},
-    {"alnum", "\\p{Alphabetic}\\p{Nd}"},
-    {"ascii", "\\x{0}-\\x{7F}"},
-    {"blank", "\\p{Zs}\\t"},
-    {"cntrl", "\\p{Cc}"},
-    {"digit", "\\p{Nd}"},
-    {"lower", "\\p{Lowercase}"},
-    {"punct", "\\p{P}$+<=>^`|~"},
-    {"space", kSpace},
-    {"upper", "\\p{Uppercase}"},
-    {"word", kWord},
-    {"xdigit", kHex},
+    {"alpha", "\\p{Alphabetic}", "\\p{Alphabetic}"},
+    {"alnum", "\\p{Alphabetic}\\p{Nd}", "\\p{Alphabetic}\\p{Nd}"},
+    {"ascii", "\\x{0}-\\x{7F}", "\\x{0}-\\x{7F}"},
+    {"blank", "\\p{Zs}\\t", "\\p{Zs}\\t"},
+    {"cntrl", "\\p{Cc}", "\\p{Cc}"},
+    {"digit", "\\p{Nd}", "\\p{Nd}"},
+    {"lower", "\\p{Lowercase}", "\\p{Lowercase}"},
+    {"punct", "\\p{P}\\p{S}", "\\p{P}"},
+    {"space", kSpace, kSpace},
+    {"upper", "\\p{Uppercase}", "\\p{Uppercase}"},
+    {"word", kPosixWord, kWord},
+    {"xdigit", kHex, kHex},
 };
 
 bool compiles(const std::string& pcre) {
@@ -269,8 +272,8 @@ class Translator {
       case 'S': set.members += kNotSpace; return;
       case 'd': set.members += "\\p{Nd}"; return;
       case 'D': set.members += "\\P{Nd}"; return;
-      case 'w': set.members += kWord, single_escape_ = false; return;
-      case 'W': set.others.push_back(text("[^", kWord, "]")); return;
+      case 'w': set.members += kPosixWord, single_escape_ = false; return;
+      case 'W': set.others.push_back(text("[^", kPosixWord, "]")); return;
       case 'h': set.members += kHex, single_escape_ = false; return;
       case 'H': set.others.push_back(text("[^", kHex, "]")); return;
       case 'p':
@@ -345,7 +348,7 @@ class Translator {
       return;
     }
     for (const NamedSet& row : kNamedSets)
-      if (row.name == plain) return add_named(set, row.members, negated);
+      if (row.name == plain) return add_named(set, row.property, negated);
     std::string script = text("\\p{sc:", name, "}");
     std::string letter = negated ? "\\P{" : "\\p{";
     if (compiles(script))
@@ -385,7 +388,7 @@ class Translator {
         for (const NamedSet& row : kNamedSets)
           if (row.name == name) found = &row;
         if (!found) give_up(text("the POSIX bracket ", name));
-        add_named(set, found->members, not_in);
+        add_named(set, found->bracket, not_in);
       } else if (accept("[")) {
         Set inner = bracket();
         set.members += inner.members;

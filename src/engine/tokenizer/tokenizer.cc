@@ -1,5 +1,7 @@
 #include "engine/tokenizer/tokenizer.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "engine/tokenizer/parts.h"
 #include "engine/tokenizer/unicode.h"
@@ -17,7 +19,17 @@ class PieceEncoder {
   PieceEncoder(const Bpe& bpe, std::vector<int32_t>& out) : bpe_(bpe), out_(out) {}
 
   void encode(std::string_view piece) {
-    if (piece.size() > kCachedBytes) return bpe_.encode(piece, out_);
+    if (piece.size() <= kCachedBytes) return encode_cached(piece);
+    bpe_.each_part(piece, [&](std::string_view part) {
+      if (part.size() <= kCachedBytes)
+        encode_cached(part);
+      else
+        bpe_.encode(part, out_);
+    });
+  }
+
+ private:
+  void encode_cached(std::string_view piece) {
     auto known = seen_.find(piece);
     if (known != seen_.end()) {
       auto [begin, count] = known->second;
@@ -31,7 +43,6 @@ class PieceEncoder {
     seen_.emplace(piece, std::pair(begin, out_.size() - begin));
   }
 
- private:
   const Bpe& bpe_;
   std::vector<int32_t>& out_;
   TextMap<std::pair<size_t, size_t>> seen_;
@@ -56,15 +67,15 @@ std::vector<int32_t> Tokenizer::encode(std::string_view bytes, bool add_special_
       ids.push_back(outer.id);
       continue;
     }
-    std::string normal(outer.text);
-    if (p.normalize) normal = p.normalize(std::move(normal));
-    p.added.split_normalized(normal, inner);
+    NormalText normal{std::string(outer.text)};
+    if (p.normalize) p.normalize(normal);
+    p.added.split_normalized(normal.text, inner);
     for (const TokenSplit& split : inner) {
       if (split.id >= 0) {
         ids.push_back(split.id);
         continue;
       }
-      Pieces pieces(std::string(split.text), outer.begin == 0 && split.begin == 0);
+      Pieces pieces(std::string(split.text), outer.begin == 0 && split.begin == 0 && normal.keeps_begin);
       if (p.pre_tokenize) p.pre_tokenize(pieces);
       for (const Pieces::Piece& piece : pieces.pieces) encoder.encode(pieces.view(piece));
     }
@@ -95,15 +106,12 @@ std::optional<int32_t> Tokenizer::id_of(std::string_view token) const {
 }
 
 std::optional<std::string_view> Tokenizer::token_of(int32_t id) const {
-  if (const AddedToken* added = parts_->added.find(id)) return added->content;
+  if (const AddedToken* added = parts_->added.find(id)) return added->shown;
   if (const std::string* token = parts_->model.token_of(id)) return *token;
   return {};
 }
 
-bool Tokenizer::is_special(int32_t id) const {
-  const AddedToken* added = parts_->added.find(id);
-  return added && added->special;
-}
+bool Tokenizer::is_special(int32_t id) const { return parts_->added.is_special(id); }
 
 const std::vector<int32_t>& Tokenizer::ids_before() const { return parts_->before; }
 const std::vector<int32_t>& Tokenizer::ids_after() const { return parts_->after; }

@@ -1,0 +1,128 @@
+#include "engine/sampling.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace sator {
+
+Random::Random(uint64_t seed) {
+  for (uint64_t& word : state_) {
+    seed += 0x9e3779b97f4a7c15ull;
+    uint64_t z = seed;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+    word = z ^ z >> 31;
+  }
+}
+
+uint64_t Random::next() {
+  uint64_t result = std::rotl(state_[1] * 5, 7) * 9;
+  uint64_t t = state_[1] << 17;
+  state_[2] ^= state_[0];
+  state_[3] ^= state_[1];
+  state_[1] ^= state_[2];
+  state_[0] ^= state_[3];
+  state_[2] ^= t;
+  state_[3] = std::rotl(state_[3], 45);
+  return result;
+}
+
+/// exp(x) for x <= 0 from additions and multiplications alone (relative error below 1e-15); 0 below -708.
+static double exp_nonpositive(double x) {
+  if (!(x > -708)) return 0;
+  double n = std::nearbyint(x * 1.4426950408889634);
+  // ln 2 in two parts; the first has 32 bits, so n times it is exact.
+  double r = (x - n * 0x1.62e42feep-1) - n * 0x1.a39ef35793c76p-33;
+  // Taylor's series by Horner's rule, |r| <= 0.35: 1/13! ... 1/2!, 1, 1.
+  static constexpr double kInverseFactorials[] = {
+      1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040,
+      1.0 / 720,        1.0 / 120,       1.0 / 24,       1.0 / 6,       1.0 / 2,      1.0,         1.0};
+  double sum = 0;
+  for (double c : kInverseFactorials) sum = sum * r + c;
+  return sum * std::bit_cast<double>((static_cast<uint64_t>(static_cast<int64_t>(n) + 1023)) << 52);
+}
+
+int32_t most_likely(std::span<const float> logits) {
+  size_t best = 0;
+  bool is_nan = logits.empty();
+  for (size_t i = 0; i < logits.size(); ++i) {
+    if (logits[i] > logits[best]) best = i;
+    is_nan |= logits[i] != logits[i];
+  }
+  if (is_nan || !std::isfinite(logits[best]))
+    fail({.what = is_nan ? "a logit is not a number" : text("the largest logit is ", logits[best]),
+          .needs = "finite logits",
+          .hint = "the model's arithmetic overflowed: check weights, dtype and scheme"});
+  return static_cast<int32_t>(best);
+}
+
+Sampler::Sampler(const SamplingParams& params) : params_(params), random_(params.seed) {
+  if (!(params.temperature >= 0 && std::isfinite(params.temperature)))
+    fail({.what = text("temperature is ", params.temperature),
+          .needs = "a temperature >= 0",
+          .hint = "0 is greedy, 0.7 is usual"});
+  if (params.top_k < 0)
+    fail({.what = text("top_k is ", params.top_k), .needs = "top_k >= 0", .hint = "0 takes all tokens"});
+  if (!(params.top_p > 0 && params.top_p <= 1))
+    fail({.what = text("top_p is ", params.top_p), .needs = "0 < top_p <= 1", .hint = "1 takes all tokens"});
+}
+
+int32_t Sampler::sample(std::span<const float> logits) {
+  int32_t best = most_likely(logits);
+  if (params_.temperature == 0) return best;
+  double max = static_cast<double>(logits[static_cast<size_t>(best)]);
+  auto likelier = [&](int32_t a, int32_t b) {
+    float la = logits[static_cast<size_t>(a)], lb = logits[static_cast<size_t>(b)];
+    return la > lb || (la == lb && a < b);
+  };
+  auto probability = [&](int32_t id) {
+    return exp_nonpositive((static_cast<double>(logits[static_cast<size_t>(id)]) - max) /
+                           params_.temperature);
+  };
+  order_.resize(logits.size());
+  std::iota(order_.begin(), order_.end(), 0);
+  if (params_.top_k > 0 && static_cast<size_t>(params_.top_k) < order_.size()) {
+    std::nth_element(order_.begin(), order_.begin() + (params_.top_k - 1), order_.end(), likelier);
+    order_.resize(static_cast<size_t>(params_.top_k));
+    std::sort(order_.begin(), order_.end());  // sums run in the order of ids
+  }
+  double total = 0;
+  probabilities_.clear();
+  for (int32_t id : order_) {
+    probabilities_.push_back(probability(id));
+    total += probabilities_.back();
+  }
+  if (params_.top_p < 1) {
+    // The likeliest come to the front in growing runs: a nucleus is a small part of the vocabulary as a rule.
+    double wanted = params_.top_p * total, reached = 0;
+    size_t kept = 0;
+    for (size_t run = 64, sorted = 0; reached < wanted && sorted < order_.size(); run *= 4) {
+      size_t end = std::min(order_.size(), sorted + run);
+      auto at = [&](size_t i) { return order_.begin() + static_cast<ptrdiff_t>(i); };
+      if (end < order_.size()) std::nth_element(at(sorted), at(end), order_.end(), likelier);
+      std::sort(at(sorted), at(end), likelier);
+      for (sorted = end; kept < end && reached < wanted; ++kept) {
+        probabilities_[kept] = probability(order_[kept]);
+        reached += probabilities_[kept];
+      }
+    }
+    order_.resize(kept);
+    total = reached;
+  }
+
+  double at = random_.uniform() * total;
+  int32_t last = best;
+  for (size_t i = 0; i < order_.size(); ++i) {
+    if (probabilities_[i] == 0) continue;
+    last = order_[i];
+    if (at < probabilities_[i]) return last;
+    at -= probabilities_[i];
+  }
+  return last;  // rounding left a little over
+}
+
+}  // namespace sator

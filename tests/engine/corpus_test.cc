@@ -1,0 +1,120 @@
+#include "engine/corpus.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+
+#include "base/text.h"
+#include "temp_folder.h"
+
+namespace sator {
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+TEST(Corpus, WorksAreSeparatedByLines) {
+  auto works = [](std::string_view text) { return works_of(text); };
+  using Works = std::vector<std::string_view>;
+  EXPECT_EQ(works("a\nb\n<|endoftext|>\nc\n"), (Works{"a\nb", "c"}));
+  EXPECT_EQ(works("a\n\n"), Works{"a\n"});  // the last newline alone
+  EXPECT_EQ(works("a <|endoftext|>\nb"), Works{"a <|endoftext|>\nb"});
+  EXPECT_EQ(works("<|endoftext|>\na\n<|endoftext|>\n<|endoftext|>\nb\n<|endoftext|>"), (Works{"a", "b"}));
+  EXPECT_EQ(works("\n<|endoftext|>\na"), (Works{"a"}));
+  EXPECT_TRUE(works("").empty());
+  EXPECT_TRUE(works("\n").empty());
+}
+
+Ids read_u16(const fs::path& file) {
+  std::string bytes = read_file(file);
+  Ids ids;
+  for (size_t i = 0; i + 1 < bytes.size(); i += 2)
+    ids.push_back(static_cast<unsigned char>(bytes[i]) | static_cast<unsigned char>(bytes[i + 1]) << 8);
+  return ids;
+}
+
+TEST(Corpus, StoredStreamsOfTheStoryModels) {
+  fs::path text_file = shared_folder() / "data/stories/validation.txt", models = shared_folder() / "models";
+  SKIP_WITHOUT(text_file);
+  std::string text = read_file(text_file);
+  for (const char* name : {"gpt2-stories", "llama-stories"}) {
+    Tokenizer tokenizer = Tokenizer::load(models / name);
+    auto start = std::chrono::steady_clock::now();
+    Ids stream = token_stream(tokenizer, text, work_marks(tokenizer));
+    std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    RecordProperty(name, text.size() / took.count());
+    EXPECT_LT(took.count(), 10) << "seconds for " << text.size() << " bytes";
+    EXPECT_TRUE(stream == read_u16(models / name / "validation.ids.u16")) << name;
+    printf("%s: %zu ids in %.3f s\n", name, stream.size(), took.count());
+  }
+  // models/README.md: counts of ids and windows.
+  Tokenizer qwen3 = Tokenizer::load(models / "qwen3-tiny");
+  EXPECT_EQ(token_stream(qwen3, text, work_marks(qwen3)).size(), 366'233u);
+  Tokenizer gpt2 = Tokenizer::load(models / "gpt2-stories");
+  Ids wikitext =
+      token_stream(gpt2, read_file(shared_folder() / "data/wikitext-2/test.txt"), work_marks(gpt2));
+  EXPECT_EQ(windows_of(wikitext).size(), 828u);
+}
+
+TEST(Corpus, MarksOfAWork) {
+  std::string vocab = R"("model":{"type":"BPE","vocab":{"a":0,"<s>":1,"</s>":2},"merges":[]})";
+  Tokenizer plain = Tokenizer::from_json(text("{", vocab, "}"));
+  EXPECT_TRUE(work_marks(plain).after.empty());
+  EXPECT_EQ(work_marks(plain, 2).after, Ids{2});
+  std::string post =
+      R"("post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>","type_id":0}},
+      {"Sequence":{"id":"A","type_id":0}}],"pair":[],"special_tokens":{"<s>":{"id":"<s>","ids":[1],"tokens":["<s>"]}}})";
+  TempFolder folder;
+  folder.write("tokenizer.json", text("{", post, ",", vocab, "}"));
+  folder.write("tokenizer_config.json", R"({"eos_token":"</s>"})");
+  Tokenizer llama = Tokenizer::load(folder.path());
+  EXPECT_EQ(token_stream(llama, "a\n<|endoftext|>\naa\n", work_marks(llama)), (Ids{1, 0, 2, 1, 0, 0, 2}));
+}
+
+TEST(Corpus, Windows) {
+  Ids stream(25);
+  EXPECT_EQ(windows_of(stream, 10).size(), 2u);
+  EXPECT_EQ(windows_of(stream, 10, 1).size(), 1u);
+  EXPECT_EQ(windows_of(stream, 10)[1].data(), stream.data() + 10);
+  EXPECT_NE(error_of([&] { windows_of(stream); }).find("25 tokens"), std::string::npos);
+  EXPECT_NE(error_of([&] { windows_of(stream, 1); }), "");
+}
+
+TEST(Perplexity, LikelihoodOfATarget) {
+  // Against the definition in long double.
+  std::vector<float> logits;
+  for (int i = 0; i < 1037; ++i) logits.push_back(12.0f * std::sin(static_cast<float>(i * i)) - 3.0f);
+  long double sum = 0;
+  for (float l : logits) sum += std::exp(static_cast<long double>(l));
+  for (int32_t target : {0, 17, 1036}) {
+    long double expected = std::log(sum) - static_cast<long double>(logits[static_cast<size_t>(target)]);
+    EXPECT_NEAR(negative_log_likelihood(logits, target), static_cast<double>(expected), 3e-7);
+  }
+  std::vector<float> huge = {1e30f, 1e30f, -1e30f};
+  EXPECT_NEAR(negative_log_likelihood(huge, 1), std::log(2.0), 1e-7);
+  EXPECT_NE(error_of([&] { negative_log_likelihood(huge, 3); }).find("outside"), std::string::npos);
+  EXPECT_NE(error_of([&] { negative_log_likelihood(huge, -1); }).find("outside"), std::string::npos);
+  huge[0] = NAN;
+  EXPECT_NE(error_of([&] { negative_log_likelihood(huge, 1); }).find("not a number"), std::string::npos);
+}
+
+TEST(Perplexity, OfWindows) {
+  Perplexity p;
+  EXPECT_NE(error_of([&] { p.perplexity(); }), "");
+  // Each prediction has probability 1/8: perplexity 8, no spread.
+  p.add_window(10 * std::log(8.0), 10);
+  p.add_window(5 * std::log(8.0), 5);
+  EXPECT_NEAR(p.perplexity(), 8, 1e-12);
+  EXPECT_NEAR(p.standard_error(), 0, 1e-12);
+  EXPECT_EQ(p.predictions(), 15);
+  // Means 1 and 3: sd = sqrt 2, over sqrt 2 windows is 1; the mean of 20 predictions is 2.
+  Perplexity q;
+  q.add_window(10, 10);
+  q.add_window(30, 10);
+  EXPECT_NEAR(q.perplexity(), std::exp(2.0), 1e-12);
+  EXPECT_NEAR(q.standard_error(), std::exp(2.0), 1e-12);
+}
+
+}  // namespace
+}  // namespace sator

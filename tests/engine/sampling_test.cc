@@ -1,0 +1,127 @@
+#include "engine/sampling.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "temp_folder.h"
+
+namespace sator {
+namespace {
+
+TEST(Random, Xoshiro256StarStar) {
+  // The published sequence for the state that SplitMix64 makes of seed 0.
+  Random random(0);
+  EXPECT_EQ(random.next(), 0x99ec5f36cb75f2b4u);
+  EXPECT_EQ(random.next(), 0xbf6e1f784956452au);
+  EXPECT_EQ(random.next(), 0x1a5f849d4933e6e0u);
+  EXPECT_EQ(random.next(), 0x6aa594f1262d2d2cu);
+}
+
+TEST(Sampler, GreedyTakesTheFirstOfTies) {
+  Sampler greedy({});
+  EXPECT_EQ(greedy.sample(std::vector<float>{1, 3, 3, 2}), 1);
+  EXPECT_EQ(greedy.sample(std::vector<float>{-INFINITY, -5}), 1);
+  EXPECT_EQ(most_likely(std::vector<float>{-0.0f, 0.0f}), 0);
+}
+
+std::map<int32_t, double> frequencies(const SamplingParams& params, const std::vector<float>& logits,
+                                      int draws) {
+  Sampler sampler(params);
+  std::map<int32_t, double> counts;
+  for (int i = 0; i < draws; ++i) counts[sampler.sample(logits)] += 1.0 / draws;
+  return counts;
+}
+
+TEST(Sampler, DrawsByProbability) {
+  // softmax(log p / T) = p^(1/T) normalized; five standard deviations of a binomial.
+  std::vector<double> p = {0.5, 0.25, 0.15, 0.1};
+  std::vector<float> logits;
+  for (double v : p) logits.push_back(static_cast<float>(std::log(v)));
+  constexpr int kDraws = 40'000;
+  for (double temperature : {0.5, 1.0, 2.0}) {
+    double sum = 0;
+    for (double v : p) sum += std::pow(v, 1 / temperature);
+    auto seen = frequencies({.temperature = temperature, .seed = 3}, logits, kDraws);
+    for (int32_t i = 0; i < 4; ++i) {
+      double expected = std::pow(p[static_cast<size_t>(i)], 1 / temperature) / sum;
+      EXPECT_NEAR(seen[i], expected, 5 * std::sqrt(expected * (1 - expected) / kDraws))
+          << temperature << " " << i;
+    }
+  }
+}
+
+TEST(Sampler, TopKAndTopP) {
+  std::vector<float> logits;
+  for (double v : {0.1, 0.4, 0.3, 0.2}) logits.push_back(static_cast<float>(std::log(v)));
+  auto only = [&](SamplingParams params) {
+    params.temperature = 1;
+    std::vector<int32_t> ids;
+    for (auto [id, frequency] : frequencies(params, logits, 2000)) ids.push_back(id);
+    return ids;
+  };
+  using Ids = std::vector<int32_t>;
+  EXPECT_EQ(only({.top_k = 1}), Ids{1});
+  EXPECT_EQ(only({.top_k = 3}), (Ids{1, 2, 3}));
+  EXPECT_EQ(only({.top_k = 9}), (Ids{0, 1, 2, 3}));
+  EXPECT_EQ(only({.top_p = 0.39}), Ids{1});
+  EXPECT_EQ(only({.top_p = 0.65}), (Ids{1, 2}));
+  EXPECT_EQ(only({.top_p = 0.95}), (Ids{0, 1, 2, 3}));
+  EXPECT_EQ(only({.top_k = 2, .top_p = 0.6}), (Ids{1, 2}));  // of the two kept, 0.4/0.7 < 0.6
+  EXPECT_EQ(only({.top_k = 2, .top_p = 0.55}), Ids{1});
+  // Of equal logits the lower id is kept.
+  logits = {0, 0, 0, 0};
+  EXPECT_EQ(only({.top_k = 2}), (Ids{0, 1}));
+  EXPECT_EQ(only({.top_p = 0.5}), (Ids{0, 1}));
+}
+
+TEST(Sampler, NucleusOfALargeVocabulary) {
+  // 10,000 equal tokens: top_p 0.25 keeps the first 2,500, whatever the runs in which they are sorted.
+  std::vector<float> logits(10'000, 1.0f);
+  Sampler sampler({.temperature = 1, .top_p = 0.25, .seed = 1});
+  int32_t highest = 0;
+  for (int i = 0; i < 2000; ++i) highest = std::max(highest, sampler.sample(logits));
+  EXPECT_LE(highest, 2499);
+  EXPECT_GE(highest, 2400);
+}
+
+TEST(Sampler, SeedsRepeat) {
+  std::vector<float> logits;
+  for (int i = 0; i < 500; ++i) logits.push_back(std::sin(static_cast<float>(i)));
+  auto draw = [&](uint64_t seed) {
+    Sampler sampler({.temperature = 0.9, .top_p = 0.95, .seed = seed});
+    std::vector<int32_t> ids;
+    for (int i = 0; i < 50; ++i) ids.push_back(sampler.sample(logits));
+    return ids;
+  };
+  EXPECT_EQ(draw(11), draw(11));
+  EXPECT_NE(draw(11), draw(12));
+}
+
+TEST(Sampler, RefusesBadInput) {
+  for (SamplingParams bad : {SamplingParams{.temperature = -1},
+                             {.temperature = NAN},
+                             {.temperature = INFINITY},
+                             {.top_k = -1},
+                             {.top_p = 0},
+                             {.top_p = 1.1},
+                             {.top_p = NAN}})
+    EXPECT_NE(error_of([&] { Sampler sampler(bad); }).find("needs"), std::string::npos);
+  Sampler sampler({.temperature = 1});
+  EXPECT_NE(error_of([&] {
+              sampler.sample(std::vector<float>{1, NAN});
+            }).find("not a number"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              sampler.sample(std::vector<float>{1, INFINITY});
+            }).find("inf"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { sampler.sample(std::vector<float>{-INFINITY}); }).find("inf"), std::string::npos);
+  EXPECT_NE(error_of([&] { sampler.sample(std::vector<float>{}); }), "");
+  // A masked vocabulary: what has no probability is never drawn.
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(sampler.sample(std::vector<float>{-INFINITY, 2, -INFINITY}), 1);
+}
+
+}  // namespace
+}  // namespace sator
