@@ -32,8 +32,13 @@ std::string instruction_text(const Executable& e, const Instruction& i) {
       for (uint32_t a = 0; a < i.num_args; ++a) args.push_back(arg_text(e, e.args[i.first_arg + a]));
       std::string note;
       if (i.annotation >= 0) note = text("  # ", *e.constants[static_cast<size_t>(i.annotation)].as_string());
-      return text("call  ", e.functions[static_cast<size_t>(i.function)].name, "  in: ", join(args, ", "),
-                  "  dst: ", register_text(i.reg), note);
+      return text("call  ",
+                  e.functions[static_cast<size_t>(i.function)].name,
+                  "  in: ",
+                  join(args, ", "),
+                  "  dst: ",
+                  register_text(i.reg),
+                  note);
     }
   }
   internal_error("instruction_text: unknown opcode");
@@ -49,8 +54,7 @@ std::string describe_signature(const FunctionInfo& kernel) {
       std::vector<std::string> dims;
       for (const KernelDim& d : p.dims) {
         if (d.kind == KernelDim::Kind::constant) dims.push_back(text(d.value));
-        if (d.kind == KernelDim::Kind::value)
-          dims.push_back(kernel.kernel.values[static_cast<size_t>(d.value)].name);
+        if (d.kind == KernelDim::Kind::value) dims.push_back(kernel.kernel.values[static_cast<size_t>(d.value)].name);
         if (d.kind == KernelDim::Kind::any) dims.push_back("?");
       }
       param += text('[', join(dims, ", "), ']');

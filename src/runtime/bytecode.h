@@ -45,15 +45,12 @@ inline constexpr int32_t kVoidRegister = -1;
 
 struct Instruction {
   Opcode op = Opcode::ret;
-  int32_t reg =
-      kVoidRegister;  ///< call: where the result goes; ret: what is returned; if: the condition, an integer
-  int32_t function = 0;    ///< call: index in the function table
-  uint32_t first_arg = 0;  ///< call: its arguments in Executable::args
+  int32_t reg = kVoidRegister;  ///< call: where the result goes; ret: what is returned; if: the condition, an integer
+  int32_t function = 0;         ///< call: index in the function table
+  uint32_t first_arg = 0;       ///< call: its arguments in Executable::args
   uint32_t num_args = 0;
-  int32_t offset =
-      0;  ///< goto: to the target, counted from this instruction; if: the same when the condition is 0
-  int32_t annotation =
-      -1;  ///< call: a string constant that says where in the model it is ("layers.3.mlp"); -1: none
+  int32_t offset = 0;  ///< goto: to the target, counted from this instruction; if: the same when the condition is 0
+  int32_t annotation = -1;  ///< call: a string constant that says where in the model it is ("layers.3.mlp"); -1: none
   bool operator==(const Instruction&) const = default;
 };
 

@@ -83,8 +83,7 @@ class Reader {
     return d;
   }
   std::span<const std::byte> take(size_t n) {
-    if (n > bytes_.size() - at_)
-      refuse(text("it ends after ", bytes_.size(), " bytes"), text(n, " more bytes here"));
+    if (n > bytes_.size() - at_) refuse(text("it ends after ", bytes_.size(), " bytes"), text(n, " more bytes here"));
     auto taken = bytes_.subspan(at_, n);
     at_ += n;
     return taken;
@@ -203,8 +202,7 @@ Value read_tensor(Reader& r) {
   auto size_bytes = r.number<int64_t>();
   std::optional<int64_t> expected = Tensor::bytes_of(shape, dtype);
   if (dtype.is_void() || expected != size_bytes || static_cast<uint64_t>(size_bytes) > r.left())
-    r.refuse(text("a ", dtype, shape, " constant of ", size_bytes, " bytes"),
-             "the bytes of its shape and dtype");
+    r.refuse(text("a ", dtype, shape, " constant of ", size_bytes, " bytes"), "the bytes of its shape and dtype");
   Ref<Tensor> tensor = Tensor::empty(shape, dtype);
   auto bytes = r.take(static_cast<size_t>(size_bytes));
   if (size_bytes > 0) std::memcpy(tensor->data(), bytes.data(), bytes.size());

@@ -29,17 +29,14 @@ class Verifier {
 
  private:
   Reason refuse(std::string what, std::string needs) const {
-    return {.what = std::move(what),
-            .needs = std::move(needs),
-            .where = text("in function ", quoted(function_->name))};
+    return {.what = std::move(what), .needs = std::move(needs), .where = text("in function ", quoted(function_->name))};
   }
 
   std::optional<Reason> check_signature(const KernelSignature& s) const {
     auto num_values = static_cast<int64_t>(s.values.size());
     for (size_t i = 0; i < s.params.size(); ++i) {
       const KernelParam& p = s.params[i];
-      if (p.dtype.is_void())
-        return refuse(text("parameter ", i, " has no dtype"), "a dtype for each parameter");
+      if (p.dtype.is_void()) return refuse(text("parameter ", i, " has no dtype"), "a dtype for each parameter");
       for (const KernelDim& d : p.dims) {
         if (d.kind == KernelDim::Kind::constant && d.value < 0)
           return refuse(text("parameter ", i, " has extent ", d.value), "extents >= 0");
@@ -48,8 +45,7 @@ class Verifier {
                         "an index below the number of values");
       }
       if (p.is_tensor) continue;
-      if (!p.dims.empty())
-        return refuse(text("scalar parameter ", i, " has extents"), "extents for tensors only");
+      if (!p.dims.empty()) return refuse(text("scalar parameter ", i, " has extents"), "extents for tensors only");
       if (p.value < 0 || p.value >= num_values || s.values[static_cast<size_t>(p.value)].dim != -1 ||
           s.values[static_cast<size_t>(p.value)].param != static_cast<int64_t>(i))
         return refuse(text("scalar parameter ", i, " has no value of its own"),
@@ -60,8 +56,8 @@ class Verifier {
       if (v.param < 0 || v.param >= static_cast<int64_t>(s.params.size()))
         return refuse(text("value ", i, " is read from parameter ", v.param), "an existing parameter");
       const KernelParam& p = s.params[static_cast<size_t>(v.param)];
-      bool exists = v.dim == -1 ? !p.is_tensor
-                                : p.is_tensor && v.dim >= 0 && v.dim < static_cast<int64_t>(p.dims.size());
+      bool exists =
+          v.dim == -1 ? !p.is_tensor : p.is_tensor && v.dim >= 0 && v.dim < static_cast<int64_t>(p.dims.size());
       if (!exists)
         return refuse(text("value ", i, " is read from extent ", v.dim, " of parameter ", v.param),
                       "an extent of a tensor, or -1 of a scalar");
@@ -120,9 +116,8 @@ class Verifier {
       return refuse(text("a call of function ", i.function, " of ", num_functions), "an existing function");
     if (i.reg != kVoidRegister && (i.reg < 0 || i.reg >= f.num_registers)) return bad_register(i.reg, f);
     if (i.first_arg > e_.args.size() || i.num_args > e_.args.size() - i.first_arg)
-      return refuse(
-          text("arguments [", i.first_arg, ", ", uint64_t{i.first_arg} + i.num_args, ") of ", e_.args.size()),
-          "a range inside the arguments");
+      return refuse(text("arguments [", i.first_arg, ", ", uint64_t{i.first_arg} + i.num_args, ") of ", e_.args.size()),
+                    "a range inside the arguments");
     if (i.annotation != -1 && (i.annotation < 0 || i.annotation >= num_constants ||
                                !e_.constants[static_cast<size_t>(i.annotation)].as_string()))
       return refuse(text("annotation ", i.annotation), "a string constant");

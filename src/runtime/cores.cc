@@ -37,8 +37,7 @@ int allowed_cores() {
       if (!CPU_ISSET_S(static_cast<size_t>(cpu), mask_bytes, mask)) continue;
       std::string topology = text("/sys/devices/system/cpu/cpu", cpu, "/topology/");
       int core = read_number(topology + "core_id");
-      cores.insert(core < 0 ? std::pair(-1, cpu)
-                            : std::pair(read_number(topology + "physical_package_id"), core));
+      cores.insert(core < 0 ? std::pair(-1, cpu) : std::pair(read_number(topology + "physical_package_id"), core));
     }
   CPU_FREE(mask);
   if (!cores.empty()) return static_cast<int>(cores.size());
@@ -63,8 +62,7 @@ int default_num_threads() {
     int value = 0;
     auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (error != std::errc() || end != digits.data() + digits.size() || value < 1 || value > kMaxThreads)
-      fail({.what = text("SATOR_NUM_THREADS is ", quoted(given)),
-            .needs = text("a number from 1 to ", kMaxThreads)});
+      fail({.what = text("SATOR_NUM_THREADS is ", quoted(given)), .needs = text("a number from 1 to ", kMaxThreads)});
     return value;
   }
   return std::min({allowed_cores(), quota_cores(), kMaxThreads});

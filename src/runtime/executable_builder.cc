@@ -5,8 +5,7 @@ namespace sator::runtime {
 ExecutableBuilder::ExecutableBuilder() : executable_(new Executable()) {}
 
 int32_t ExecutableBuilder::add(FunctionKind kind, std::string_view name) {
-  auto [it, is_new] =
-      functions_.emplace(std::string(name), static_cast<int32_t>(executable_->functions.size()));
+  auto [it, is_new] = functions_.emplace(std::string(name), static_cast<int32_t>(executable_->functions.size()));
   if (is_new) executable_->functions.push_back({.kind = kind, .name = std::string(name)});
   if (executable_->functions[static_cast<size_t>(it->second)].kind != kind)
     internal_error(text("ExecutableBuilder: ", quoted(name), " is used as two kinds of function"));
@@ -50,8 +49,7 @@ std::string constant_key(const Value& value) {
 }  // namespace
 
 Arg ExecutableBuilder::constant(const Value& value) {
-  auto [it, is_new] =
-      constants_.emplace(constant_key(value), static_cast<int64_t>(executable_->constants.size()));
+  auto [it, is_new] = constants_.emplace(constant_key(value), static_cast<int64_t>(executable_->constants.size()));
   if (is_new) executable_->constants.push_back(value);
   return Arg::constant(it->second);
 }
@@ -110,9 +108,7 @@ int32_t ExecutableBuilder::if_(Arg condition) {
   return at;
 }
 
-void ExecutableBuilder::patch(int32_t jump) {
-  executable_->code.at(static_cast<size_t>(jump)).offset = here() - jump;
-}
+void ExecutableBuilder::patch(int32_t jump) { executable_->code.at(static_cast<size_t>(jump)).offset = here() - jump; }
 
 void ExecutableBuilder::end_function() {
   if (current_ < 0) internal_error("ExecutableBuilder: no function to end");

@@ -29,13 +29,14 @@ void check_config(const KVCacheConfig& c) {
     const char* name;
     int64_t value;
   };
-  for (Size size :
-       {Size{"max_num_sequences", c.max_num_sequences}, Size{"max_total_seq_len", c.max_total_seq_len},
-        Size{"prefill_chunk_size", c.prefill_chunk_size}, Size{"num_layers", c.num_layers},
-        Size{"num_qo_heads", c.num_qo_heads}, Size{"num_kv_heads", c.num_kv_heads},
-        Size{"head_dim", c.head_dim}})
-    if (size.value < 1 || size.value > (1 << 30))
-      refuse(text(size.name, " is ", size.value), "a size from 1 to 2^30");
+  for (Size size : {Size{"max_num_sequences", c.max_num_sequences},
+                    Size{"max_total_seq_len", c.max_total_seq_len},
+                    Size{"prefill_chunk_size", c.prefill_chunk_size},
+                    Size{"num_layers", c.num_layers},
+                    Size{"num_qo_heads", c.num_qo_heads},
+                    Size{"num_kv_heads", c.num_kv_heads},
+                    Size{"head_dim", c.head_dim}})
+    if (size.value < 1 || size.value > (1 << 30)) refuse(text(size.name, " is ", size.value), "a size from 1 to 2^30");
   if (pages_in_pool(c) > kMaxSlots / kPage)
     refuse(text(pages_in_pool(c), " pages"), "fewer than 2^27 pages of 16 positions");
   if (c.num_qo_heads % c.num_kv_heads != 0)
@@ -78,8 +79,7 @@ void check_kernel(const VirtualMachine& vm, int32_t index, const char* role, siz
 Value as_rows(const Value& value, const char* name, const Dims& shape) {
   const Tensor* tensor = value.as<Tensor>();
   if (tensor == nullptr || tensor->dtype() != f32 || tensor->num_elements() != count_elements(shape))
-    refuse(text(name, " of the attention is ", value.describe()),
-           text("float32 with the elements of ", shape));
+    refuse(text(name, " of the attention is ", value.describe()), text("float32 with the elements of ", shape));
   return tensor->shape() == shape ? value : Value(tensor->reshaped(shape));
 }
 
@@ -92,9 +92,7 @@ void PagedKVCache::StepTensor::allocate(int64_t capacity) {
   value = made;
 }
 
-void PagedKVCache::StepTensor::resize(int64_t extent) {
-  tensor->show(tensor->storage(), 0, std::array{extent});
-}
+void PagedKVCache::StepTensor::resize(int64_t extent) { tensor->show(tensor->storage(), 0, std::array{extent}); }
 
 PagedKVCache::PagedKVCache(const KVCacheConfig& config, int64_t num_pages)
     : config_(config),
@@ -114,8 +112,7 @@ PagedKVCache::PagedKVCache(const KVCacheConfig& config, int64_t num_pages)
   kv_lengths_.allocate(c.max_num_sequences);
   q_indptr_.allocate(c.max_num_sequences + 1);
   page_indptr_.allocate(c.max_num_sequences + 1);
-  page_table_.allocate(c.max_num_sequences *
-                       std::min(PagedSequences::pages_for(c.max_total_seq_len), num_pages));
+  page_table_.allocate(c.max_num_sequences * std::min(PagedSequences::pages_for(c.max_total_seq_len), num_pages));
 }
 
 Ref<PagedKVCache> PagedKVCache::create(VirtualMachine& vm, const KVCacheConfig& config, int32_t kv_append,
@@ -130,8 +127,7 @@ Ref<PagedKVCache> PagedKVCache::create(VirtualMachine& vm, const KVCacheConfig& 
 }
 
 int64_t PagedKVCache::size_bytes() const {
-  return 2 * config_.num_layers * num_pages_ * config_.num_kv_heads * config_.head_dim * kPage *
-         config_.dtype.bytes();
+  return 2 * config_.num_layers * num_pages_ * config_.num_kv_heads * config_.head_dim * kPage * config_.dtype.bytes();
 }
 
 void PagedKVCache::require_no_step(const char* what) const {
@@ -216,8 +212,8 @@ void PagedKVCache::fill_step(std::span<const int64_t> ids, std::span<const int64
   page_indptr_.resize(num_sequences + 1);
   page_table_.resize(entry);
   if (rotated_q_tensor_)
-    rotated_q_tensor_->show(rotated_q_tensor_->storage(), 0,
-                            std::array{num_tokens_, config_.num_qo_heads, config_.head_dim});
+    rotated_q_tensor_->show(
+        rotated_q_tensor_->storage(), 0, std::array{num_tokens_, config_.num_qo_heads, config_.head_dim});
 }
 
 void PagedKVCache::end_forward() {
@@ -230,7 +226,8 @@ void PagedKVCache::copy_page(int32_t from, int32_t to) {
     for (const Value& layer : *pages) {
       const Tensor& tensor = *layer.as<Tensor>();
       int64_t page_bytes = tensor.size_bytes() / num_pages_;
-      std::memcpy(tensor.data_as<char>() + to * page_bytes, tensor.data_as<char>() + from * page_bytes,
+      std::memcpy(tensor.data_as<char>() + to * page_bytes,
+                  tensor.data_as<char>() + from * page_bytes,
                   static_cast<size_t>(page_bytes));
     }
 }
@@ -244,8 +241,8 @@ void PagedKVCache::clear_page(int32_t page) {
     }
 }
 
-void PagedKVCache::attention_with_fused_qkv(VirtualMachine& vm, int64_t layer, double sm_scale,
-                                            const Value& qkv, const Value& o) {
+void PagedKVCache::attention_with_fused_qkv(VirtualMachine& vm, int64_t layer, double sm_scale, const Value& qkv,
+                                            const Value& o) {
   require_step("attention");
   if (layer < 0 || layer >= config_.num_layers)
     refuse(text("attention of layer ", layer), text("a layer below ", config_.num_layers));
@@ -277,7 +274,8 @@ void PagedKVCache::attention_with_fused_qkv(VirtualMachine& vm, int64_t layer, d
                            &o_rows,
                            &scale};
   const std::array extra{VirtualMachine::Extra{"num_sequences", kv_lengths_.tensor->dim(0)},
-                         VirtualMachine::Extra{"kv_len", longest_}, VirtualMachine::Extra{"scores", scores_}};
+                         VirtualMachine::Extra{"kv_len", longest_},
+                         VirtualMachine::Extra{"scores", scores_}};
   vm.call_kernel(attention_, attend, extra, where);
 }
 
@@ -304,10 +302,8 @@ PagedKVCache::KeysAndValues PagedKVCache::debug_get_kv(int64_t id, int64_t begin
       int64_t page = pages[static_cast<size_t>(position / kPage)], offset = position % kPage;
       for (int64_t h = 0; h < heads; ++h)
         for (int64_t d = 0; d < dim; ++d, ++at) {
-          dense.k->data_as<float>()[at] =
-              element(k_pages_[layer], ((page * heads + h) * dim + d) * kPage + offset);
-          dense.v->data_as<float>()[at] =
-              element(v_pages_[layer], ((page * heads + h) * kPage + offset) * dim + d);
+          dense.k->data_as<float>()[at] = element(k_pages_[layer], ((page * heads + h) * dim + d) * kPage + offset);
+          dense.v->data_as<float>()[at] = element(v_pages_[layer], ((page * heads + h) * kPage + offset) * dim + d);
         }
     }
   return dense;

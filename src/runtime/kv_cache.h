@@ -129,8 +129,7 @@ class PagedKVCache final : public KVState {
   ///   qkv  float32, n * (H + 2 * G) * D elements in the order of [n, H + 2 * G, D]
   ///   o    float32, n * H * D elements in the order of [n, H, D]
   /// Errors: no step is open; no such layer; another number of elements; what the kernels report.
-  void attention_with_fused_qkv(VirtualMachine& vm, int64_t layer, double sm_scale, const Value& qkv,
-                                const Value& o);
+  void attention_with_fused_qkv(VirtualMachine& vm, int64_t layer, double sm_scale, const Value& qkv, const Value& o);
   /// int32[n], the position of each token of the open step. It shows other positions after the next
   /// begin_forward.
   Ref<Tensor> get_query_positions() const;

@@ -14,8 +14,8 @@ int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1
 // Maps one huge page more than asked, then gives back what lies outside the aligned part.
 void* map_huge(int64_t size_bytes) {
   int64_t mapped_bytes = size_bytes + kHugePage;
-  void* mapped = mmap(nullptr, static_cast<size_t>(mapped_bytes), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* mapped =
+      mmap(nullptr, static_cast<size_t>(mapped_bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;
   char* begin = static_cast<char*>(mapped);
   int64_t head = -reinterpret_cast<intptr_t>(begin) & (kHugePage - 1);
@@ -31,8 +31,7 @@ void* map_huge(int64_t size_bytes) {
 void* allocate_memory(int64_t size_bytes) noexcept {
   if (size_bytes < 0 || size_bytes > (int64_t{1} << 62)) return nullptr;
   if (size_bytes >= kHugePage) return map_huge(round_up(size_bytes, kHugePage));
-  return std::aligned_alloc(kAlignment,
-                            static_cast<size_t>(round_up(size_bytes > 0 ? size_bytes : 1, kAlignment)));
+  return std::aligned_alloc(kAlignment, static_cast<size_t>(round_up(size_bytes > 0 ? size_bytes : 1, kAlignment)));
 }
 
 void free_memory(void* memory, int64_t size_bytes) noexcept {

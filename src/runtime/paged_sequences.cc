@@ -20,8 +20,7 @@ void PagedSequences::clear() {
   sequences_.clear();
   std::fill(refs_.begin(), refs_.end(), 0);
   free_.clear();
-  for (size_t page = refs_.size(); page-- > 0;)
-    free_.push_back(static_cast<int32_t>(page));  // page 0 is taken first
+  for (size_t page = refs_.size(); page-- > 0;) free_.push_back(static_cast<int32_t>(page));  // page 0 is taken first
 }
 
 PagedSequences::Sequence& PagedSequences::find(int64_t id) {
@@ -98,27 +97,22 @@ void PagedSequences::drop_page(int32_t page) {
   if (--refs_[static_cast<size_t>(page)] == 0) free_.push_back(page);
 }
 
-int64_t PagedSequences::count_needed_pages(std::span<const int64_t> ids,
-                                           std::span<const int64_t> append_lengths) {
+int64_t PagedSequences::count_needed_pages(std::span<const int64_t> ids, std::span<const int64_t> append_lengths) {
   int64_t needed = 0;
   ++extends_;
   for (size_t i = 0; i < ids.size(); ++i) {
     Sequence& sequence = find(ids[i]);
     if (std::exchange(sequence.seen_in, extends_) == extends_)
-      fail({.what = text("sequence ", ids[i], " is named twice in one step"),
-            .needs = "each sequence at most once"});
+      fail({.what = text("sequence ", ids[i], " is named twice in one step"), .needs = "each sequence at most once"});
     if (append_lengths[i] < 0 || append_lengths[i] > max_length_ - sequence.length)
-      fail({.what = text("sequence ", ids[i], " of length ", sequence.length, " cannot grow by ",
-                         append_lengths[i]),
+      fail({.what = text("sequence ", ids[i], " of length ", sequence.length, " cannot grow by ", append_lengths[i]),
             .needs = text("a length of at most ", max_length_, ", max_total_seq_len"),
             .hint = "create the cache for longer sequences"});
     needed += pages_for(sequence.length + append_lengths[i]) - static_cast<int64_t>(sequence.pages.size());
   }
   // Of w sequences that write into a page with r references, w copy it; but if nobody else has it the last
   // one keeps it.
-  auto writes_into_last_page = [&](size_t i) {
-    return append_lengths[i] > 0 && find(ids[i]).length % kPageSize != 0;
-  };
+  auto writes_into_last_page = [&](size_t i) { return append_lengths[i] > 0 && find(ids[i]).length % kPageSize != 0; };
   for (size_t i = 0; i < ids.size(); ++i)
     if (writes_into_last_page(i)) ++writers_[static_cast<size_t>(find(ids[i]).pages.back())];
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -129,11 +123,9 @@ int64_t PagedSequences::count_needed_pages(std::span<const int64_t> ids,
   return needed;
 }
 
-PagedSequences::Growth PagedSequences::extend(std::span<const int64_t> ids,
-                                              std::span<const int64_t> append_lengths) {
+PagedSequences::Growth PagedSequences::extend(std::span<const int64_t> ids, std::span<const int64_t> append_lengths) {
   if (int64_t needed = count_needed_pages(ids, append_lengths); needed > num_available_pages())
-    fail({.what = text("the step needs ", needed, " pages of the KV cache, but ", num_available_pages(),
-                       " are free"),
+    fail({.what = text("the step needs ", needed, " pages of the KV cache, but ", num_available_pages(), " are free"),
           .needs = text("enough free pages of ", kPageSize, " positions"),
           .hint = "remove sequences, or create the cache for a larger max_total_seq_len"});
   copies_.clear();
@@ -151,8 +143,7 @@ PagedSequences::Growth PagedSequences::extend(std::span<const int64_t> ids,
     size_t before = sequence.pages.size();
     while (static_cast<int64_t>(sequence.pages.size()) < pages_for(sequence.length))
       sequence.pages.push_back(take_page());
-    if (sequence.pages.size() > before && sequence.length % kPageSize != 0)
-      fresh_.push_back(sequence.pages.back());
+    if (sequence.pages.size() > before && sequence.length % kPageSize != 0) fresh_.push_back(sequence.pages.back());
   }
   return {copies_, fresh_};
 }

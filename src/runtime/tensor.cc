@@ -9,8 +9,7 @@ std::optional<int64_t> count_elements(std::span<const int64_t> dims) {
   // too.
   int64_t product = 1, bound = 1;
   for (int64_t dim : dims) {
-    if (dim < 0 || __builtin_mul_overflow(bound, dim > 0 ? dim : 1, &bound) || bound > (int64_t{1} << 62))
-      return {};
+    if (dim < 0 || __builtin_mul_overflow(bound, dim > 0 ? dim : 1, &bound) || bound > (int64_t{1} << 62)) return {};
     product *= dim;
   }
   return product;
@@ -45,20 +44,23 @@ std::optional<int64_t> Tensor::bytes_of(std::span<const int64_t> shape, DType dt
 namespace {
 
 int64_t require_bytes(const Dims& shape, DType dtype) {
-  if (dtype.is_void())
-    fail({.what = "a tensor without dtype cannot be made", .needs = "a dtype such as float32"});
+  if (dtype.is_void()) fail({.what = "a tensor without dtype cannot be made", .needs = "a dtype such as float32"});
   std::optional<int64_t> bytes = Tensor::bytes_of(shape, dtype);
   if (!bytes)
-    fail({.what = text("a tensor cannot have the shape ", shape),
-          .needs = "extents >= 0 and fewer than 2^62 elements"});
+    fail(
+        {.what = text("a tensor cannot have the shape ", shape), .needs = "extents >= 0 and fewer than 2^62 elements"});
   return *bytes;
 }
 
 void require_inside(const Storage& storage, int64_t byte_offset, int64_t size_bytes, int64_t alignment) {
-  if (byte_offset < 0 || byte_offset > storage.size_bytes() ||
-      size_bytes > storage.size_bytes() - byte_offset)
-    fail({.what = text("a tensor of ", size_bytes, " bytes at offset ", byte_offset,
-                       " does not fit a storage of ", storage.size_bytes(), " bytes"),
+  if (byte_offset < 0 || byte_offset > storage.size_bytes() || size_bytes > storage.size_bytes() - byte_offset)
+    fail({.what = text("a tensor of ",
+                       size_bytes,
+                       " bytes at offset ",
+                       byte_offset,
+                       " does not fit a storage of ",
+                       storage.size_bytes(),
+                       " bytes"),
           .needs = "offset + size <= size of the storage"});
   if (size_bytes > 0 && (reinterpret_cast<uintptr_t>(storage.data()) + static_cast<uintptr_t>(byte_offset)) %
                                 static_cast<uintptr_t>(alignment) !=

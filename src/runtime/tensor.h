@@ -73,8 +73,7 @@ void append_text(std::string& out, const Tensor& tensor);
 template <class T>
 Ref<Tensor> Tensor::of(const std::vector<T>& values, const Dims& shape, DType dtype) {
   Ref<Tensor> tensor = empty(shape, dtype);
-  if (static_cast<int64_t>(sizeof(T)) != dtype.bytes() ||
-      static_cast<int64_t>(values.size()) != tensor->num_elements())
+  if (static_cast<int64_t>(sizeof(T)) != dtype.bytes() || static_cast<int64_t>(values.size()) != tensor->num_elements())
     fail_wrong_element_size(sizeof(T), dtype, static_cast<int64_t>(values.size()), shape);
   std::copy(values.begin(), values.end(), tensor->template data_as<T>());
   return tensor;

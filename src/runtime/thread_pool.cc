@@ -73,14 +73,10 @@ Ref<ThreadPool> ThreadPool::create(int num_threads) {
         .reserved = 0,
         .stream = nullptr,
         .parallel_for = context_parallel_for,
-        .workspace_push =
-            [](SatorContext* ctx, int64_t size_bytes) {
-              return reinterpret_cast<Worker*>(ctx)->workspace.push(size_bytes);
-            },
-        .workspace_pop = [](SatorContext* ctx,
-                            void* memory) { reinterpret_cast<Worker*>(ctx)->workspace.pop(memory); },
-        .set_error = [](SatorContext* ctx,
-                        const char* message) { reinterpret_cast<Worker*>(ctx)->error = message; },
+        .workspace_push = [](SatorContext* ctx,
+                             int64_t size_bytes) { return reinterpret_cast<Worker*>(ctx)->workspace.push(size_bytes); },
+        .workspace_pop = [](SatorContext* ctx, void* memory) { reinterpret_cast<Worker*>(ctx)->workspace.pop(memory); },
+        .set_error = [](SatorContext* ctx, const char* message) { reinterpret_cast<Worker*>(ctx)->error = message; },
     };
     pool->workers_.push_back(std::move(worker));
   }

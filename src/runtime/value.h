@@ -95,8 +95,7 @@ class Closure final : public Object {
   const std::vector<Value> captured;
 
  private:
-  Closure(int32_t function, std::vector<Value> captured)
-      : function(function), captured(std::move(captured)) {}
+  Closure(int32_t function, std::vector<Value> captured) : function(function), captured(std::move(captured)) {}
 };
 
 }  // namespace sator::runtime

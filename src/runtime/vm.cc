@@ -26,8 +26,7 @@ const Builtin* find_builtin(std::string_view name, std::span<const Builtin> extr
   return nullptr;
 }
 
-[[noreturn]] void fail_missing(const char* kind, const std::string& name,
-                               const std::vector<std::string>& among) {
+[[noreturn]] void fail_missing(const char* kind, const std::string& name, const std::vector<std::string>& among) {
   std::vector<std::string> near = nearest_names(name, among);
   fail({.what = text("the program calls the ", kind, ' ', quoted(name), ", which is not there"),
         .needs = text("a runtime and a library made by the same compiler"),
@@ -206,8 +205,7 @@ Value VirtualMachine::run_vm(const FunctionInfo& f, const Args& args) {
     if (!reason.where.empty()) reason.where += ", called ";
     reason.where += text("in ", f.name, " at instruction ", index);
     if (at->op == Opcode::call && at->annotation >= 0)
-      reason.where +=
-          text(" (", *executable_->constants[static_cast<size_t>(at->annotation)].as_string(), ')');
+      reason.where += text(" (", *executable_->constants[static_cast<size_t>(at->annotation)].as_string(), ')');
     fail(std::move(reason));
   }
 }
@@ -222,8 +220,8 @@ Value VirtualMachine::run_call(const Instruction& i, std::vector<Value>& registe
   }
   for (uint32_t a = 0; a < i.num_args; ++a) {
     const Arg& arg = executable_->args[i.first_arg + a];
-    pointers[a] = arg.kind == ArgKind::register_ ? &registers[static_cast<size_t>(arg.value)]
-                                                 : &arg_values_[i.first_arg + a];
+    pointers[a] =
+        arg.kind == ArgKind::register_ ? &registers[static_cast<size_t>(arg.value)] : &arg_values_[i.first_arg + a];
   }
   return dispatch(i.function, {pointers, i.num_args});
 }
@@ -236,21 +234,20 @@ CallRecord VirtualMachine::begin_record(const FunctionInfo& f, std::span<const V
   if (site_.annotation >= 0)
     record.annotation = *executable_->constants[static_cast<size_t>(site_.annotation)].as_string();
   for (const Value* arg : args)
-    if (const Tensor* tensor = arg->as<Tensor>())
-      record.arguments.push_back({tensor->dtype(), tensor->shape()});
+    if (const Tensor* tensor = arg->as<Tensor>()) record.arguments.push_back({tensor->dtype(), tensor->shape()});
   return record;
 }
 
-void VirtualMachine::call_kernel(int32_t function, std::span<const Value* const> args,
-                                 std::span<const Extra> extra, std::string_view annotation) {
+void VirtualMachine::call_kernel(int32_t function, std::span<const Value* const> args, std::span<const Extra> extra,
+                                 std::string_view annotation) {
   const FunctionInfo& f = executable_->functions[static_cast<size_t>(function)];
   const KernelTable::Entry& kernel = loaded_[static_cast<size_t>(function)].kernel;
   gather_arguments(f, args);
   SatorContext* ctx = pool_->context();
   size_t mark = pool_->workspace_mark();
   Clock::time_point start = instrument_ ? Clock::now() : Clock::time_point();
-  int32_t status = kernel.run ? kernel.run(buffers_.data(), values_.data(), ctx)
-                              : kernel.host(buffers_.data(), values_.data(), ctx);
+  int32_t status =
+      kernel.run ? kernel.run(buffers_.data(), values_.data(), ctx) : kernel.host(buffers_.data(), values_.data(), ctx);
   double duration_us = instrument_ ? us_since(start) : 0;
   pool_->workspace_release(mark);
   if (status != 0) {
@@ -259,8 +256,7 @@ void VirtualMachine::call_kernel(int32_t function, std::span<const Value* const>
   }
   if (!instrument_) return;
   CallRecord record = begin_record(f, args);
-  for (size_t v = 0; v < f.kernel.values.size(); ++v)
-    record.values.push_back({f.kernel.values[v].name, values_[v]});
+  for (size_t v = 0; v < f.kernel.values.size(); ++v) record.values.push_back({f.kernel.values[v].name, values_[v]});
   for (const Extra& e : extra) record.values.push_back({e.name, e.value});
   if (record.annotation.empty()) record.annotation = annotation;
   record.duration_us = duration_us;

@@ -61,9 +61,7 @@ class VirtualMachine {
 
   /// Called after each call of a kernel, and of a builtin that has a tensor argument; null to stop. Costs
   /// nothing when off.
-  void set_instrument(std::function<void(const CallRecord&)> instrument) {
-    instrument_ = std::move(instrument);
-  }
+  void set_instrument(std::function<void(const CallRecord&)> instrument) { instrument_ = std::move(instrument); }
 
   const Executable& executable() const { return *executable_; }
   ThreadPool& pool() { return *pool_; }

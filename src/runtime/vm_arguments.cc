@@ -19,15 +19,18 @@ std::string expected_text(const FunctionInfo& f, const KernelParam& p, const std
     const KernelValue& v = f.kernel.values[static_cast<size_t>(d.value)];
     dims.push_back(v.name);
     if (sizes_known)
-      known.push_back(text(v.name, " = ", values[static_cast<size_t>(d.value)], " from ",
+      known.push_back(text(v.name,
+                           " = ",
+                           values[static_cast<size_t>(d.value)],
+                           " from ",
                            quoted(f.kernel.params[static_cast<size_t>(v.param)].name)));
   }
   std::string shape = text(with_article(p.dtype), '[', join(dims, ", "), "] tensor");
   return known.empty() ? shape : text(shape, ", where ", join(known, ", "));
 }
 
-[[noreturn]] void fail_argument(const FunctionInfo& f, size_t i, const Value& got,
-                                const std::vector<int64_t>& values, bool sizes_known) {
+[[noreturn]] void fail_argument(const FunctionInfo& f, size_t i, const Value& got, const std::vector<int64_t>& values,
+                                bool sizes_known) {
   const KernelParam& p = f.kernel.params[i];
   fail({.what = text("argument ", i, " (", quoted(p.name), ") of kernel ", f.name, " is ", got.describe()),
         .needs = text(expected_text(f, p, values, sizes_known), ", as in ", describe_signature(f))});
@@ -71,17 +74,16 @@ void VirtualMachine::gather_arguments(const FunctionInfo& f, std::span<const Val
   }
   for (size_t v = 0; v < s.values.size(); ++v)
     if (s.values[v].dim >= 0)
-      values_[v] = args[static_cast<size_t>(s.values[v].param)]->as<Tensor>()->dim(
-          static_cast<size_t>(s.values[v].dim));
+      values_[v] =
+          args[static_cast<size_t>(s.values[v].param)]->as<Tensor>()->dim(static_cast<size_t>(s.values[v].dim));
   for (size_t i = 0; i < s.params.size(); ++i) {
     const KernelParam& p = s.params[i];
     if (!p.is_tensor) continue;
     const Dims& shape = args[i]->as<Tensor>()->shape();
     for (size_t d = 0; d < p.dims.size(); ++d) {
       const KernelDim& dim = p.dims[d];
-      bool wrong =
-          (dim.kind == KernelDim::Kind::constant && shape[d] != dim.value) ||
-          (dim.kind == KernelDim::Kind::value && shape[d] != values_[static_cast<size_t>(dim.value)]);
+      bool wrong = (dim.kind == KernelDim::Kind::constant && shape[d] != dim.value) ||
+                   (dim.kind == KernelDim::Kind::value && shape[d] != values_[static_cast<size_t>(dim.value)]);
       if (wrong) fail_argument(f, i, *args[i], values_, true);
     }
   }

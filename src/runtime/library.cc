@@ -1,0 +1,126 @@
+#include "runtime/library.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+
+#include "runtime/isa.h"
+
+namespace sator::runtime {
+
+namespace {
+
+class DynamicLibrary final : public Object {
+ public:
+  explicit DynamicLibrary(void* handle) : handle_(handle) {}
+  ~DynamicLibrary() override { dlclose(handle_); }
+  void* symbol(const char* name) const { return dlsym(handle_, name); }
+
+ private:
+  void* handle_;
+};
+
+[[noreturn]] void refuse(const std::string& library, std::string what, std::string needs, std::string hint) {
+  fail({.what = text("model library ", library, ' ', what), .needs = std::move(needs), .hint = std::move(hint)});
+}
+
+std::string level_names(const SatorModel& model) {
+  std::vector<std::string> names;
+  for (uint32_t i = 0; i < model.num_levels; ++i) names.emplace_back(model.levels[i]->isa);
+  return join(names, ", ");
+}
+
+bool can_run(const char* isa) {
+  const IsaLevel* level = find_isa_level(isa);
+  return level != nullptr && level->available();
+}
+
+// The level to use: the one that $SATOR_ISA names, else the first that runs here.
+const SatorKernelTable* pick_level(const SatorModel& model, const std::string& library) {
+  const char* wanted = std::getenv("SATOR_ISA");
+  if (wanted == nullptr || *wanted == '\0') {
+    for (uint32_t i = 0; i < model.num_levels; ++i)
+      if (can_run(model.levels[i]->isa)) return model.levels[i];
+    refuse(library,
+           text("has kernels for ", level_names(model), "; this machine runs ", available_isa_text()),
+           "a level that this machine runs",
+           "compile the model here, or with --isa portable");
+  }
+  std::vector<std::string> known;
+  for (const IsaLevel& level : isa_levels()) known.emplace_back(level.name);
+  const IsaLevel* level = find_isa_level(wanted);
+  if (level == nullptr)
+    fail({.what = text("SATOR_ISA names the unknown level ", sator::quoted(wanted)),
+          .needs = text("one of ", join(known, ", "))});
+  for (uint32_t i = 0; i < model.num_levels; ++i) {
+    if (model.levels[i]->isa != level->name) continue;
+    if (level->available()) return model.levels[i];
+    fail({.what = text("SATOR_ISA asks for ", wanted, ", which this machine does not run"),
+          .needs = std::string(level->needs),
+          .hint = text("this machine runs ", available_isa_text())});
+  }
+  refuse(library,
+         text("has kernels for ", level_names(model), ", but SATOR_ISA asks for ", wanted),
+         "a level that it has",
+         "unset SATOR_ISA, or compile with --isa portable");
+}
+
+void check_tables(const SatorModel& model, const std::string& library) {
+  bool complete = model.levels != nullptr && model.num_levels > 0 && model.executable != nullptr &&
+                  model.source_hash != nullptr && model.metadata_json != nullptr;
+  for (uint32_t i = 0; complete && i < model.num_levels; ++i) {
+    const SatorKernelTable* level = model.levels[i];
+    complete = level != nullptr && level->isa != nullptr && level->num_kernels >= 0 &&
+               (level->kernels != nullptr || level->num_kernels == 0);
+    for (int32_t k = 0; complete && k < level->num_kernels; ++k)
+      complete = level->kernels[k].name != nullptr && level->kernels[k].run != nullptr;
+  }
+  if (!complete) refuse(library, "has empty tables", "a library written by this compiler", "compile the model again");
+}
+
+}  // namespace
+
+Ref<ModelLibrary> ModelLibrary::from_memory(const SatorModel* model, std::string name, Ref<Object> owner) {
+  if (model == nullptr) refuse(name, "gives no model", "a library written by this compiler", "compile the model again");
+  if (model->abi_version != SATOR_ABI_VERSION)
+    refuse(name,
+           text("has interface version ", model->abi_version),
+           text("version ", SATOR_ABI_VERSION),
+           "compile the model again");
+  check_tables(*model, name);
+  Ref<ModelLibrary> library(new ModelLibrary());
+  library->kernels_ = pick_level(*model, name);
+  library->isa_ = library->kernels_->isa;
+  library->metadata_json_ = model->metadata_json;
+  library->source_hash_ = model->source_hash;
+  library->executable_ = Executable::load(std::as_bytes(std::span(model->executable, model->executable_bytes)));
+  library->owner_ = std::move(owner);
+  return library;
+}
+
+Ref<ModelLibrary> ModelLibrary::open(const std::filesystem::path& path) {
+  std::string name = path.filename().string();
+  // An absolute path, for a bare name would be looked up among the system's libraries.
+  void* handle = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* why = dlerror();
+    fail({.what = text("model library ", path.string(), " cannot be loaded: ", why ? why : "no reason given"),
+          .needs = "a shared library for this machine",
+          .hint = "compile the model again"});
+  }
+  Ref<DynamicLibrary> loaded(new DynamicLibrary(handle));
+  auto entry = reinterpret_cast<SatorModelEntry>(loaded->symbol("sator_model"));
+  if (entry == nullptr)
+    refuse(
+        name, "does not export sator_model", "a library written by this compiler", "give the path of a model library");
+  return from_memory(entry(), std::move(name), loaded);
+}
+
+KernelTable ModelLibrary::kernels() const {
+  KernelTable table;
+  for (int32_t k = 0; k < kernels_->num_kernels; ++k) table.add(kernels_->kernels[k].name, kernels_->kernels[k].run);
+  table.keep_alive = owner_;
+  return table;
+}
+
+}  // namespace sator::runtime
