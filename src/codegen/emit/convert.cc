@@ -1,0 +1,99 @@
+// Conversions between dtypes. Rounding is to nearest, ties to even; a float becomes an integer by truncation, which is
+// undefined where the integer dtype cannot hold it.
+#include <llvm/IR/Constants.h>
+
+#include "codegen/emit/emit.h"
+
+namespace sator::codegen {
+
+namespace {
+
+llvm::Type* like(llvm::Value* shape, llvm::Type* element) {
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(shape->getType());
+  return vector ? llvm::FixedVectorType::get(element, vector->getNumElements()) : element;
+}
+llvm::Constant* bits(llvm::Value* shape, llvm::Type* element, uint64_t value) {
+  return llvm::ConstantInt::get(like(shape, element), value);
+}
+
+llvm::Value* bf16_to_f32(Emit& e, llvm::Value* v) {
+  llvm::Type* i32 = e.b.getInt32Ty();
+  llvm::Value* wide = e.b.CreateShl(e.b.CreateZExt(v, like(v, i32)), bits(v, i32, 16));
+  return e.b.CreateBitCast(wide, like(v, e.b.getFloatTy()));
+}
+
+llvm::Value* f32_to_bf16(Emit& e, llvm::Value* v) {
+  llvm::Type* i32 = e.b.getInt32Ty();
+  llvm::Value* word = e.b.CreateBitCast(v, like(v, i32));
+  llvm::Value* high = e.b.CreateLShr(word, bits(v, i32, 16));
+  llvm::Value* odd = e.b.CreateAnd(high, bits(v, i32, 1));
+  llvm::Value* rounded =
+      e.b.CreateLShr(e.b.CreateAdd(e.b.CreateAdd(word, bits(v, i32, 0x7fff)), odd), bits(v, i32, 16));
+  llvm::Value* quiet_nan = e.b.CreateOr(high, bits(v, i32, 0x40));
+  llvm::Value* out = e.b.CreateSelect(e.b.CreateFCmpUNO(v, v), quiet_nan, rounded);
+  return e.b.CreateTrunc(out, like(v, e.b.getInt16Ty()));
+}
+
+/// f64 to f32 such that a later rounding to 16 bits is the right one: toward zero, with the last bit set when inexact.
+llvm::Value* f64_to_f32_odd(Emit& e, llvm::Value* v) {
+  llvm::Type* i32 = e.b.getInt32Ty();
+  llvm::Value* near = e.b.CreateFPTrunc(v, like(v, e.b.getFloatTy()));
+  llvm::Value* back = e.b.CreateFPExt(near, v->getType());
+  llvm::Value* word = e.b.CreateBitCast(near, like(v, i32));
+  auto magnitude = [&](llvm::Value* x) { return e.b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); };
+  llvm::Value* over = e.b.CreateFCmpOGT(magnitude(back), magnitude(v));
+  llvm::Value* down = e.b.CreateSub(word, e.b.CreateZExt(over, like(v, i32)));
+  llvm::Value* odd = e.b.CreateOr(down, e.b.CreateZExt(e.b.CreateFCmpONE(back, v), like(v, i32)));
+  return e.b.CreateBitCast(odd, like(v, e.b.getFloatTy()));
+}
+
+llvm::Value* float_to_float(Emit& e, llvm::Value* v, DType from, DType to) {
+  if (from.is_bfloat()) {
+    v = bf16_to_f32(e, v);
+    from = f32;
+  } else if (from.bits == 16) {
+    v = e.b.CreateFPExt(v, like(v, e.b.getFloatTy()));
+    from = f32;
+  }
+  if (to.bits == 16) {
+    if (from.bits == 64) v = f64_to_f32_odd(e, v);
+    return to.is_bfloat() ? f32_to_bf16(e, v) : e.b.CreateFPTrunc(v, like(v, e.b.getHalfTy()));
+  }
+  llvm::Type* type = like(v, to.bits == 64 ? e.b.getDoubleTy() : e.b.getFloatTy());
+  return to.bits > from.bits ? e.b.CreateFPExt(v, type) : to.bits < from.bits ? e.b.CreateFPTrunc(v, type) : v;
+}
+
+}  // namespace
+
+DType widened(DType d) { return d.is_float() && d.bits == 16 ? DType::Float(32, d.lanes) : d; }
+
+llvm::Value* widened(Emit& e, llvm::Value* v, DType d) { return convert(e, v, d, widened(d)); }
+
+llvm::Value* convert(Emit& e, llvm::Value* v, DType from, DType to) {
+  if (from == to) return v;
+  if (from.lanes != to.lanes) unsupported(text("a cast of ", from, " to ", to));
+  llvm::Type* type = type_of(e, to);
+  if (from.is_handle() || to.is_handle()) {
+    if (from.is_handle() && to.is_handle()) return v;
+    return from.is_handle() ? e.b.CreatePtrToInt(v, type) : e.b.CreateIntToPtr(v, type);
+  }
+  if (from.is_float() && to.is_float()) return float_to_float(e, v, from, to);
+  if (to.is_bool()) {
+    v = widened(e, v, from);
+    llvm::Value* zero = llvm::Constant::getNullValue(v->getType());
+    return from.is_float() ? e.b.CreateFCmpUNE(v, zero) : e.b.CreateICmpNE(v, zero);
+  }
+  if (from.is_float()) {
+    v = widened(e, v, from);
+    return e.b.CreateFreeze(to.is_int() ? e.b.CreateFPToSI(v, type) : e.b.CreateFPToUI(v, type));
+  }
+  if (to.is_float()) {
+    DType wide = widened(to);
+    llvm::Type* wide_type = type_of(e, wide);
+    v = from.is_int() ? e.b.CreateSIToFP(v, wide_type) : e.b.CreateUIToFP(v, wide_type);
+    return convert(e, v, wide, to);
+  }
+  return from.is_int() ? e.b.CreateSExtOrTrunc(v, type) : e.b.CreateZExtOrTrunc(v, type);
+}
+
+}  // namespace sator::codegen

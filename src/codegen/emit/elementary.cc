@@ -1,0 +1,327 @@
+#include "codegen/emit/elementary.h"
+
+#include <limits>
+
+#include "codegen/emit/lane_math.h"
+
+namespace sator::codegen::elementary {
+
+namespace {
+
+// Constants in parts: the first with few enough bits that its product by a whole number is exact in a fused multiply-add.
+constexpr double kLn2Hi = 0.693147182, kLn2Lo = -1.90465421e-09;
+constexpr double kLog2e = 1.44269504;
+constexpr double kLog10Of2Hi = 0.30103001, kLog10Of2Lo = -1.43209888e-08;
+constexpr double kPiHalf1 = 1.57079637, kPiHalf2 = -4.37113883e-08, kPiHalf3 = -1.71512451e-15;
+
+/// p * 2^n for |n| < 254, rounded once also where the result is subnormal: in two steps, the first of which is exact.
+Lane scale(Lane p, Lane n) {
+  Lane half = sar(n, 1);
+  Lane low = shl(iadd(half, 127), 23).as_f32(), high = shl(iadd(isub(n, half), 127), 23).as_f32();
+  return p * low * high;
+}
+
+/// e^r for |r| <= 0.3475
+Lane exp_reduced(Lane r) {
+  static constexpr double c[] = {0.49999994, 0.166665211, 0.0416682884, 0.00836871564, 0.0013819033};
+  return fma(r * r, polynomial(r, c), r) + 1.0;
+}
+
+Lane exp_of(Lane x) {
+  x = clamp(x, -104.0, 89.0);  // beyond, the result is 0 or infinity anyway
+  Rounded n = nearest(x * kLog2e);
+  Lane r = fma(n.value, -kLn2Hi, x);
+  r = fma(n.value, -kLn2Lo, r);
+  return scale(exp_reduced(r), n.integer);
+}
+
+/// x = 2^k * (1 + f) with f in [sqrt(1/2) - 1, sqrt(2) - 1]; x > 0 and finite.
+struct Split {
+  Lane k, f;
+};
+constexpr int64_t kSqrtHalfBits = 0x3f3504f3;
+Lane exponent_above_sqrt_half(Lane bits) { return sar(iadd(bits, 0x3f800000 - kSqrtHalfBits), 23); }
+
+Split split(Lane x) {
+  Lane subnormal = x < 0x1p-126;
+  Lane scaled = select(subnormal, x * 0x1p23, x);
+  Lane bits = scaled.as_i32();
+  Lane exponent = iadd(exponent_above_sqrt_half(bits), -127);
+  Lane mantissa = isub(bits, shl(exponent, 23)).as_f32();
+  Lane k = x.of(x.b().CreateSIToFP(exponent.v, x.v->getType()));
+  return {select(subnormal, k - 23.0, k), mantissa - 1.0};
+}
+
+/// log(1 + f) - f for f as in Split.
+Lane log1p_tail(Lane f) {
+  static constexpr double c[] = {0.333333313, -0.250008196, 0.200012401, -0.166234076,
+                                 0.142016277, -0.131596833, 0.127618611, -0.0763575062};
+  Lane square = f * f;
+  return fma(square * f, polynomial(f, c), square * -0.5);
+}
+
+/// The values of a logarithm outside its domain: 0, negative, infinity, NaN.
+Lane log_edges(Lane x, Lane regular) {
+  double inf = std::numeric_limits<double>::infinity();
+  Lane out = select(x == 0.0, -inf, regular);
+  out = select(x < 0.0, std::numeric_limits<double>::quiet_NaN(), out);
+  return select(x == inf || is_nan(x), x, out);
+}
+
+/// k * log_b(2) + log_b(e) * (f + tail), the constants in two parts.
+Lane log_in_base(Lane x, double two_hi, double two_lo, double e_hi, double e_lo) {
+  Split s = split(x);
+  Lane tail = log1p_tail(s.f);
+  Lane high = s.f * e_hi;
+  Lane low = fma(s.f, e_hi, -high);  // what the product lost
+  low = fma(s.f, e_lo, low);
+  low = fma(tail, e_hi, low);
+  low = fma(s.k, two_lo, low);
+  Lane k = s.k * two_hi;
+  Lane sum = k + high;
+  low = low + (high - (sum - k));  // what the sum lost; |k| >= |high| or k = 0
+  return log_edges(x, sum + low);
+}
+
+/// sin and cos of r + quadrant * pi/2 for |r| <= 0.8; `cosine` is one quadrant further.
+Lane sin_or_cos(Lane r, Lane quadrant) {
+  static constexpr double s[] = {-0.166666672, 0.00833337754, -0.00019852072, 2.82045949e-06};
+  static constexpr double c[] = {0.0416666679, -0.00138889765, 2.48204105e-05, -2.87043122e-07};
+  Lane square = r * r;
+  Lane sine = fma(square * r, polynomial(square, s), r);
+  Lane cosine = fma(square * square, polynomial(square, c), fma(square, -0.5, r.number(1.0)));
+  Lane value = select(is_set(quadrant, 1), cosine, sine);
+  Lane sign = shl(iand(quadrant, 2), 30);
+  return ixor(value.as_i32(), sign).as_f32();
+}
+
+/// x mod pi/2 for |x| >= 2^17, one lane: `float reduce(float x, int* quadrant)`. The bits of 2/pi that matter to x's
+/// exponent are multiplied by its 24-bit mantissa exactly.
+/// Source: Payne & Hanek, "Radian reduction for trigonometric functions", SIGNUM Newsletter 18, 1983.
+llvm::Function* large_reduction(Emit& e) {
+  const char* name = "sator.reduce_pi_half";
+  if (llvm::Function* f = e.module.getFunction(name)) return f;
+  llvm::IRBuilder<> b(e.llvm);
+  llvm::Type *i32 = b.getInt32Ty(), *i64 = b.getInt64Ty(), *f64 = b.getDoubleTy();
+  auto* type = llvm::FunctionType::get(b.getFloatTy(), {b.getFloatTy(), b.getPtrTy()}, false);
+  auto* f = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, e.module);
+  set_level(f, e.level);
+  f->addFnAttr(llvm::Attribute::NoInline);
+  b.SetInsertPoint(llvm::BasicBlock::Create(e.llvm, "entry", f));
+  // 2/pi = 0.a2f9836e4e44...; one word of zeros in front so that every window begins inside the table.
+  static constexpr uint32_t words[] = {0x00000000, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab};
+  auto* data = llvm::ConstantDataArray::get(e.llvm, llvm::ArrayRef<uint32_t>(words));
+  auto* table = new llvm::GlobalVariable(e.module, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data, "two_over_pi");
+
+  llvm::Value* bits = b.CreateBitCast(f->getArg(0), i32);
+  llvm::Value* exponent = b.CreateAnd(b.CreateLShr(bits, 23), 255);  // 144 .. 254: x = m * 2^(exponent - 150)
+  llvm::Value* mantissa = b.CreateZExt(b.CreateOr(b.CreateAnd(bits, 0x7fffff), 0x800000), i64);
+  // Bits of 2/pi worth 2^2 and more in the product do not change the quadrant: the window of 96 bits begins at the bit
+  // of weight 2^(1 - 23 - (exponent - 150) + 24 - 24), counted below from the front of the table.
+  llvm::Value* first = b.CreateAdd(b.CreateSub(exponent, b.getInt32(150)), b.getInt32(32 - 2));
+  llvm::Value *word = b.CreateLShr(first, 5), *shift = b.CreateZExt(b.CreateAnd(first, 31), i64);
+  auto load = [&](int i) {
+    llvm::Value* at = b.CreateInBoundsGEP(i32, table, b.CreateZExt(b.CreateAdd(word, b.getInt32(static_cast<uint32_t>(i))), i64));
+    return b.CreateZExt(b.CreateAlignedLoad(i32, at, llvm::Align(4)), i64);
+  };
+  llvm::Value* w[4] = {load(0), load(1), load(2), load(3)};
+  auto window = [&](int i) {  // 32 bits from bit `first` + 32 i on
+    llvm::Value* pair = b.CreateOr(b.CreateShl(w[i], 32), w[i + 1]);
+    return b.CreateLShr(b.CreateShl(pair, shift), 32);
+  };
+  // m * window, modulo 2^96: the top two bits are the quadrant, the rest the fraction.
+  llvm::Value *p0 = b.CreateMul(window(0), mantissa), *p1 = b.CreateMul(window(1), mantissa), *p2 = b.CreateMul(window(2), mantissa);
+  llvm::Value* middle = b.CreateAdd(p1, b.CreateLShr(p2, 32));
+  llvm::Value* high = b.CreateAdd(b.CreateShl(p0, 32), middle);  // bits 95 .. 32
+  // Nearest quarter turn: the fraction, as a signed number, is in [-1/2, 1/2) of a quarter turn.
+  llvm::Value* quadrant = b.CreateLShr(b.CreateAdd(high, b.getInt64(1ull << 61)), 62);
+  llvm::Value* fraction = b.CreateSub(high, b.CreateShl(quadrant, 62));
+  llvm::Value* turns = b.CreateFMul(b.CreateSIToFP(fraction, f64), llvm::ConstantFP::get(f64, 0x1p-62));
+  llvm::Value* r = b.CreateFMul(turns, llvm::ConstantFP::get(f64, 1.5707963267948966));
+  llvm::Value* negative = b.CreateICmpSLT(bits, b.getInt32(0));
+  llvm::Value* q = b.CreateTrunc(quadrant, i32);
+  b.CreateStore(b.CreateSelect(negative, b.CreateNeg(q), q), f->getArg(1));
+  b.CreateRet(b.CreateFPTrunc(b.CreateSelect(negative, b.CreateFNeg(r), r), b.getFloatTy()));
+  return f;
+}
+
+/// r and quadrant of the lanes whose |x| is too large for three-part constants, by the function above; rarely entered.
+std::pair<Lane, Lane> with_large(Emit& e, Lane x, Lane r, Lane quadrant, Lane is_large) {
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x.v->getType());
+  int lanes = vector ? static_cast<int>(vector->getNumElements()) : 1;
+  llvm::Value* any = vector ? e.b.CreateOrReduce(is_large.v) : is_large.v;
+  llvm::Function* reduce = large_reduction(e);
+  llvm::IRBuilder<> entry(&e.function->getEntryBlock(), e.function->getEntryBlock().begin());
+  llvm::Value* slot = entry.CreateAlloca(e.b.getInt32Ty());
+
+  llvm::BasicBlock* from = e.b.GetInsertBlock();
+  auto* slow = llvm::BasicBlock::Create(e.llvm, "large_angle", e.function);
+  auto* done = llvm::BasicBlock::Create(e.llvm, "reduced", e.function);
+  e.b.CreateCondBr(any, slow, done, llvm::MDBuilder(e.llvm).createBranchWeights(1, 1000));
+  e.b.SetInsertPoint(slow);
+  llvm::Value *slow_r = r.v, *slow_q = quadrant.v;
+  for (int i = 0; i < lanes; ++i) {
+    auto lane = [&](llvm::Value* v) { return vector ? e.b.CreateExtractElement(v, static_cast<uint64_t>(i)) : v; };
+    llvm::Value* large = lane(is_large.v);
+    // A lane that is not large reduces some large number instead, and keeps its own result.
+    llvm::Value* xi = e.b.CreateSelect(large, lane(x.v), llvm::ConstantFP::get(e.b.getFloatTy(), 0x1p20));
+    llvm::Value* ri = e.b.CreateCall(reduce, {xi, slot});
+    llvm::Value* qi = e.b.CreateLoad(e.b.getInt32Ty(), slot);
+    ri = e.b.CreateSelect(large, ri, lane(r.v));
+    qi = e.b.CreateSelect(large, qi, lane(quadrant.v));
+    slow_r = vector ? e.b.CreateInsertElement(slow_r, ri, static_cast<uint64_t>(i)) : ri;
+    slow_q = vector ? e.b.CreateInsertElement(slow_q, qi, static_cast<uint64_t>(i)) : qi;
+  }
+  llvm::BasicBlock* slow_end = e.b.GetInsertBlock();
+  e.b.CreateBr(done);
+  e.b.SetInsertPoint(done);
+  auto join = [&](llvm::Value* fast, llvm::Value* slow_value) {
+    llvm::PHINode* phi = e.b.CreatePHI(fast->getType(), 2);
+    phi->addIncoming(fast, from);
+    phi->addIncoming(slow_value, slow_end);
+    return phi;
+  };
+  llvm::PHINode* phi_r = join(r.v, slow_r);
+  return {r.of(phi_r), quadrant.of(join(quadrant.v, slow_q))};
+}
+
+llvm::Value* trigonometric(Emit& e, llvm::Value* value, int64_t first_quadrant) {
+  Lane x{&e, value};
+  double inf = std::numeric_limits<double>::infinity();
+  Lane magnitude = fabs(x);
+  Lane finite = magnitude < inf;
+  Lane is_large = magnitude > 0x1p17 && finite;
+  Rounded n = nearest(x * 0.636619772);
+  Lane r = fma(n.value, -kPiHalf1, x);
+  r = fma(n.value, -kPiHalf2, r);
+  r = fma(n.value, -kPiHalf3, r);
+  auto [angle, quadrant] = with_large(e, x, r, n.integer, is_large);
+  Lane out = sin_or_cos(angle, iadd(quadrant, first_quadrant));
+  return select(finite, out, x - x).v;  // of infinity and NaN: NaN
+}
+
+}  // namespace
+
+llvm::Value* exp(Emit& e, llvm::Value* x) { return exp_of(Lane{&e, x}).v; }
+
+llvm::Value* exp2(Emit& e, llvm::Value* value) {
+  static constexpr double c[] = {0.693147182, 0.240226507, 0.0555040501, 0.00961808674, 0.00133379654, 0.000154522029, 1.43214174e-05};
+  Lane x = clamp(Lane{&e, value}, -151.0, 129.0);
+  Rounded n = nearest(x);
+  Lane r = x - n.value;
+  return scale(fma(r, polynomial(r, c), 1.0), n.integer).v;
+}
+
+llvm::Value* exp10(Emit& e, llvm::Value* value) {
+  static constexpr double c[] = {2.30258512, 2.65094924, 2.03466845, 1.17121899, 0.54017818, 0.208743244, 0.0502525754};
+  Lane x = clamp(Lane{&e, value}, -45.5, 39.0);
+  Rounded n = nearest(x * 3.32192809);
+  Lane r = fma(n.value, -kLog10Of2Hi, x);
+  r = fma(n.value, -kLog10Of2Lo, r);
+  return scale(fma(r, polynomial(r, c), 1.0), n.integer).v;
+}
+
+llvm::Value* log(Emit& e, llvm::Value* value) {
+  Lane x{&e, value};
+  Split s = split(x);
+  Lane low = fma(s.k, kLn2Lo, log1p_tail(s.f));
+  return log_edges(x, fma(s.k, kLn2Hi, low + s.f)).v;
+}
+
+llvm::Value* log2(Emit& e, llvm::Value* x) { return log_in_base({&e, x}, 1.0, 0.0, 1.44269502, 1.92596303e-08).v; }
+
+llvm::Value* log10(Emit& e, llvm::Value* x) {
+  return log_in_base({&e, x}, kLog10Of2Hi, kLog10Of2Lo, 0.434294492, -1.010305e-08).v;
+}
+
+llvm::Value* log1p(Emit& e, llvm::Value* value) {
+  Lane x{&e, value};
+  // 1 + x = 2^k (1 + f) where f is computed from x itself, so that a small x loses nothing.
+  Lane sum = x + 1.0;
+  Lane exponent = iadd(exponent_above_sqrt_half(sum.as_i32()), -127);
+  Lane k = x.of(x.b().CreateSIToFP(exponent.v, x.v->getType()));
+  // 2^-k, subnormal for k = 127 and 128: from 2^(-k / 2) twice.
+  Lane inverse = scale(x.number(1.0), isub(exponent.whole(0), exponent));
+  Lane f = fma(x, inverse, inverse - 1.0);
+  Lane low = fma(k, kLn2Lo, log1p_tail(f));
+  Lane out = fma(k, kLn2Hi, low + f);
+  double inf = std::numeric_limits<double>::infinity();
+  out = select(x == -1.0, -inf, out);
+  out = select(x < -1.0, std::numeric_limits<double>::quiet_NaN(), out);
+  // x itself: infinity, NaN, and 0 with its sign.
+  return select(x == inf || is_nan(x) || x == 0.0, x, out).v;
+}
+
+llvm::Value* tanh(Emit& e, llvm::Value* value) {
+  static constexpr double c[] = {-0.333332986, 0.133319363, -0.0537847169, 0.0207986254, -0.00589796668};
+  Lane x{&e, value};
+  Lane square = x * x;
+  Lane small = fma(square * x, polynomial(square, c), x);
+  // 1 - 2 / (e^2|x| + 1); 9.1 and more round to 1.
+  Lane a = clamp(fabs(x), 0.0, 10.0);
+  Lane large = copysign(1.0 - 2.0 / (exp_of(a + a) + 1.0), x);
+  return select(fabs(x) < 0.6, small, large).v;
+}
+
+llvm::Value* sigmoid(Emit& e, llvm::Value* value) {
+  // 1 / (1 + e^-|x|), or e^-|x| times that: nothing overflows and small results keep their digits.
+  Lane x{&e, value};
+  Lane t = exp_of(-fabs(x));
+  Lane denominator = t + 1.0;
+  return (select(x < 0.0, t, t.number(1.0)) / denominator).v;
+}
+
+llvm::Value* erf(Emit& e, llvm::Value* value) {
+  static constexpr double near[] = {0.128379166, -0.376126289, 0.112836257, -0.0268557314, 0.00519240508, -0.000804976968, 7.99664995e-05};
+  static constexpr double far[] = {0.000298358354, -1.130144,      -0.631981671,    -0.109930135,  0.0263335537,
+                                   -0.00472780922, 0.000589796458, -4.51984015e-05, 1.59219201e-06};
+  Lane x{&e, value};
+  Lane square = x * x;
+  Lane small = fma(x, polynomial(square, near), x);
+  // 1 - erfc(|x|) through log(erfc); 3.92 and more round to 1.
+  Lane a = clamp(fabs(x), 0.0, 4.0);
+  Lane large = copysign(1.0 - exp_of(polynomial(a, far)), x);
+  return select(is_nan(x), x, select(fabs(x) < 0.93, small, large)).v;
+}
+
+llvm::Value* sin(Emit& e, llvm::Value* x) { return trigonometric(e, x, 0); }
+llvm::Value* cos(Emit& e, llvm::Value* x) { return trigonometric(e, x, 1); }
+
+llvm::Value* pow(Emit& e, llvm::Value* base, llvm::Value* exponent) {
+  static constexpr double log_c[] = {2.8853900817779272,  0.96179669392440414, 0.57707801722795438, 0.4121984043076915,
+                                     0.32061625210734018, 0.26144812053660538, 0.24287443499764855};
+  static constexpr double exp_c[] = {0.99999999999976208,  0.6931471805465147,    0.24022650698882592,
+                                     0.055504109393402161, 0.0096181285424834922, 0.0013333452063295245,
+                                     0.00015403851970143031, 1.5309737206740781e-05, 1.3175816372142242e-06};
+  double inf = std::numeric_limits<double>::infinity();
+  Lane x{&e, base}, y{&e, exponent};
+  Lane a = fabs(x);
+  // log2 of |x| in f64: 2^k (1 + f), s = f / (2 + f). A subnormal f32 is normal in f64.
+  Lane wide = a.to_f64();
+  Lane bits = wide.as_i64();
+  constexpr int64_t sqrt_half = 0x3fe6a09e667f3bcd, one = 0x3ff0000000000000;
+  Lane k_bits = iadd(sar(iadd(bits, one - sqrt_half), 52), -1023);
+  Lane f = isub(bits, shl(k_bits, 52)).as_f64() - 1.0;
+  Lane k32 = k_bits.of(k_bits.b().CreateTrunc(k_bits.v, k_bits.like(k_bits.b().getInt32Ty())));
+  Lane k = wide.of(wide.b().CreateSIToFP(k32.v, wide.v->getType()));
+  Lane s = f / (f + 2.0);
+  Lane log = fma(s, polynomial(s * s, log_c), k);
+  log = select(wide == 0.0, -inf, select(wide == inf, inf, log));
+  // 2^(y log2|x|), rounded to f32 at the end.
+  Lane t = clamp(y.to_f64() * log, -300.0, 300.0);
+  Rounded n = nearest(t);
+  Lane p = polynomial(t - n.value, exp_c);
+  Lane out = (p * shl(iadd(n.integer, 1023), 52).as_f64()).to_f32();
+
+  auto trunc = [&](Lane v) { return v.of(v.b().CreateUnaryIntrinsic(llvm::Intrinsic::trunc, v.v)); };
+  Lane is_whole = !(trunc(y) != y), is_odd = is_whole && (trunc(y * 0.5) != y * 0.5);
+  Lane negative = x.of(x.b().CreateICmpSLT(x.as_i32().v, x.as_i32().whole(0).v));
+  out = select(negative && is_odd, -out, out);
+  out = select(x < 0.0 && !is_whole && a < inf, std::numeric_limits<double>::quiet_NaN(), out);
+  out = select(is_nan(x) || is_nan(y), x + y, out);
+  // 1 to any power is 1, (-1) to an infinite one too, anything to the power 0 as well: also with NaN.
+  Lane infinite_y = fabs(y) == inf;
+  return select(x == 1.0 || y == 0.0 || (a == 1.0 && infinite_y), 1.0, out).v;
+}
+
+}  // namespace sator::codegen::elementary

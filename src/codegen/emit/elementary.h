@@ -1,0 +1,28 @@
+// Elementary functions as straight-line code in f32, the same bits for every number of lanes and at every level.
+//
+// Each is accurate to 2 ulp over the whole range, subnormal arguments and results included; infinities and NaN as in C.
+// Method: argument reduction by multiples of a constant in two or three parts (Cody & Waite, "Software Manual for the
+// Elementary Functions", 1980), then a minimax polynomial; coefficients by tools/fit_elementary.py.
+#pragma once
+
+#include "codegen/emit/emit.h"
+
+namespace sator::codegen::elementary {
+
+// `x`: f32 with any number of lanes.
+llvm::Value* exp(Emit& e, llvm::Value* x);
+llvm::Value* exp2(Emit& e, llvm::Value* x);
+llvm::Value* exp10(Emit& e, llvm::Value* x);
+llvm::Value* log(Emit& e, llvm::Value* x);
+llvm::Value* log2(Emit& e, llvm::Value* x);
+llvm::Value* log10(Emit& e, llvm::Value* x);
+llvm::Value* log1p(Emit& e, llvm::Value* x);
+llvm::Value* tanh(Emit& e, llvm::Value* x);
+llvm::Value* sigmoid(Emit& e, llvm::Value* x);
+llvm::Value* erf(Emit& e, llvm::Value* x);
+llvm::Value* sin(Emit& e, llvm::Value* x);
+llvm::Value* cos(Emit& e, llvm::Value* x);
+/// Through f64: y * log2(x) needs more digits than f32 has.
+llvm::Value* pow(Emit& e, llvm::Value* x, llvm::Value* y);
+
+}  // namespace sator::codegen::elementary

@@ -1,0 +1,130 @@
+// The state of one function that is being translated to LLVM IR, and the parts of the translation.
+//
+// Values: intN -> iN, bool -> i1 (one byte in memory), float16 -> half, bfloat16 -> i16 holding its bits, lanes ->
+// vectors of exactly that many lanes. Arithmetic on half and bfloat16 happens in f32 and is rounded after each operation.
+//
+// What a program computes is the same at every instruction-set level, to the bit: nothing is reassociated, a sum with a
+// product as its operand is one fused multiply-add (see arithmetic.cc), and elementary functions are polynomials of ours.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/MDBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "target/cpu.h"
+#include "tir/nodes.h"
+
+namespace sator::codegen {
+
+/// The memory behind a data pointer.
+struct Memory {
+  llvm::Value* base = nullptr;
+  llvm::Align align{1};        ///< of `base`
+  bool is_stack = false;       ///< ours alone: lanes that a mask switches off may be loaded and stored back
+  llvm::MDNode* scope = nullptr;  ///< alias scope; null where LLVM sees by itself
+};
+
+/// Which memories of a kernel cannot overlap, as LLVM's alias scopes.
+class AliasScopes {
+ public:
+  AliasScopes(llvm::LLVMContext& llvm, const std::string& kernel);
+  llvm::MDNode* add(const std::string& name);
+  /// Marks a load or store of `memory`: in its own scope, in none of the others.
+  void mark(llvm::Instruction* access, const Memory& memory);
+
+ private:
+  llvm::LLVMContext& llvm_;
+  llvm::MDBuilder builder_;
+  llvm::MDNode* domain_;
+  std::vector<llvm::MDNode*> scopes_;
+  std::unordered_map<llvm::MDNode*, std::pair<llvm::MDNode*, llvm::MDNode*>> lists_;  // scope -> (own, others)
+};
+
+struct Emit {
+  llvm::Module& module;
+  llvm::LLVMContext& llvm;
+  const target::CpuLevel& level;
+  AliasScopes& aliases;
+  llvm::IRBuilder<> b;
+  llvm::Function* function = nullptr;
+  llvm::Value* ctx = nullptr;   ///< SatorContext*
+  bool in_chunk = false;        ///< inside a parallel loop: further ones run serially
+  std::unordered_map<const Var*, llvm::Value*> values;
+  std::unordered_map<const Var*, Memory> memory;
+  std::unordered_map<const Var*, llvm::MDNode*> scope_of;  ///< alias scopes given before the walk
+  std::vector<llvm::Value*> pushed;                        ///< workspace to pop when the function fails
+  std::vector<const Var*> streaming;                       ///< buffers whose stores bypass the caches
+  llvm::Value* mask = nullptr;  ///< the lanes that run; null: all
+  bool in_index = false;        ///< index arithmetic does not wrap
+
+  Emit(llvm::Module& module, const target::CpuLevel& level, AliasScopes& aliases)
+      : module(module), llvm(module.getContext()), level(level), aliases(aliases), b(module.getContext()) {}
+};
+
+/// The register type of a dtype.
+llvm::Type* type_of(Emit& e, DType dtype);
+/// The type of one element in memory.
+llvm::Type* memory_type(Emit& e, DType element);
+/// `value` in every lane (or itself for one lane).
+llvm::Value* splat(Emit& e, llvm::Value* value, int lanes);
+/// A number in every lane of a dtype.
+llvm::Value* number(Emit& e, double value, DType dtype);
+llvm::Value* integer(Emit& e, int64_t value, DType dtype);
+
+// expr.cc: an expression's value.
+llvm::Value* value_of(Emit& e, const Expr& expr);
+/// An index: a sum or product in it does not overflow.
+llvm::Value* index_of(Emit& e, const Expr& expr);
+
+// arithmetic.cc
+llvm::Value* emit_add(Emit& e, const Add& n);
+llvm::Value* emit_sub(Emit& e, const Sub& n);
+llvm::Value* emit_mul(Emit& e, const Mul& n);
+llvm::Value* emit_division(Emit& e, const Expr& a, const Expr& b, bool floor, bool remainder);
+llvm::Value* emit_compare(Emit& e, const Expr& a, const Expr& b, llvm::CmpInst::Predicate for_signed,
+                          llvm::CmpInst::Predicate for_unsigned, llvm::CmpInst::Predicate for_float);
+llvm::Value* emit_min_max(Emit& e, const Expr& a, const Expr& b, bool is_max);
+
+// convert.cc: one dtype to another, same lanes.
+llvm::Value* convert(Emit& e, llvm::Value* value, DType from, DType to);
+/// f16 and bf16 as f32; everything else as it is.
+llvm::Value* widened(Emit& e, llvm::Value* value, DType dtype);
+DType widened(DType dtype);
+
+// memory.cc
+llvm::Value* emit_load(Emit& e, const BufferLoad& n);
+void emit_store(Emit& e, const tir::BufferStore& n);
+/// Where buffer[indices] begins.
+llvm::Value* address_of(Emit& e, const BufferLoad& n);
+
+// builtins.cc
+llvm::Value* emit_call(Emit& e, const Call& n);
+
+// stmt.cc, parallel.cc, allocate.cc
+void run(Emit& e, const tir::Stmt& stmt);
+/// for i in [begin, end): body(i), both of one integer type.
+void emit_loop(Emit& e, llvm::Value* begin, llvm::Value* end, FunctionRef<void(llvm::Value*)> body,
+               llvm::MDNode* hints = nullptr);
+void emit_parallel(Emit& e, const tir::For& loop);
+void emit_allocate(Emit& e, const tir::Allocate& n);
+void emit_allocate_const(Emit& e, const tir::AllocateConst& n);
+/// Ends the function with `status` where `failed` holds; scratch memory is given back.
+void return_if(Emit& e, llvm::Value* failed, llvm::Value* status);
+/// Records the message, then ends the function with status 1, where `failed` holds.
+void fail_if(Emit& e, llvm::Value* failed, const std::string& message);
+/// Calls a function pointer of the context; `field` is its place in SatorContext.
+llvm::Value* call_context(Emit& e, unsigned field, llvm::FunctionType* type, std::vector<llvm::Value*> args);
+llvm::StructType* context_type(llvm::LLVMContext& llvm);
+
+/// What the translation does not cover: a mistake of the passes before it.
+[[noreturn]] void unsupported(const std::string& what);
+
+/// The attributes that make LLVM write code of the level.
+void set_level(llvm::Function* function, const target::CpuLevel& level);
+
+}  // namespace sator::codegen

@@ -1,0 +1,165 @@
+// The value of an expression, one arm per kind.
+#include <llvm/IR/Constants.h>
+
+#include "codegen/emit/emit.h"
+
+namespace sator::codegen {
+
+namespace {
+
+/// Whether evaluating it where it is not asked for could fault or be dear.
+bool must_be_lazy(const Expr& expr) {
+  bool lazy = false;
+  walk(expr, [&](const BufferLoad&) { lazy = true; }, [&](const Call& c) { lazy |= c.op != "tir.likely"; },
+       [&](const Div& n) { lazy |= n.dtype.is_integer(); }, [&](const Mod& n) { lazy |= n.dtype.is_integer(); },
+       [&](const FloorDiv& n) { lazy |= n.dtype.is_integer() && !n.b.as<IntImm>(); },
+       [&](const FloorMod& n) { lazy |= n.dtype.is_integer() && !n.b.as<IntImm>(); });
+  return lazy;
+}
+
+/// a && b, a || b: b is evaluated where it decides.
+llvm::Value* logical(Emit& e, const Expr& a, const Expr& b, bool is_and) {
+  llvm::Value* x = value_of(e, a);
+  if (a->dtype.lanes > 1) {
+    llvm::Value* outer = e.mask;
+    if (must_be_lazy(b)) {
+      llvm::Value* decides = is_and ? x : e.b.CreateNot(x);
+      e.mask = outer ? e.b.CreateAnd(outer, decides) : decides;
+    }
+    llvm::Value* y = value_of(e, b);
+    e.mask = outer;
+    return is_and ? e.b.CreateAnd(x, y) : e.b.CreateOr(x, y);
+  }
+  if (!must_be_lazy(b)) {
+    llvm::Value* y = value_of(e, b);
+    return is_and ? e.b.CreateLogicalAnd(x, y) : e.b.CreateLogicalOr(x, y);
+  }
+  llvm::BasicBlock* from = e.b.GetInsertBlock();
+  auto* second = llvm::BasicBlock::Create(e.llvm, "second", e.function);
+  auto* done = llvm::BasicBlock::Create(e.llvm, "decided", e.function);
+  is_and ? e.b.CreateCondBr(x, second, done) : e.b.CreateCondBr(x, done, second);
+  e.b.SetInsertPoint(second);
+  llvm::Value* y = value_of(e, b);
+  llvm::BasicBlock* end = e.b.GetInsertBlock();
+  e.b.CreateBr(done);
+  e.b.SetInsertPoint(done);
+  llvm::PHINode* phi = e.b.CreatePHI(e.b.getInt1Ty(), 2);
+  phi->addIncoming(e.b.getInt1(!is_and), from);
+  phi->addIncoming(y, end);
+  return phi;
+}
+
+llvm::Value* emit_ramp(Emit& e, const Ramp& n) {
+  int inner = n.base->dtype.lanes;
+  llvm::Value *base = value_of(e, n.base), *stride = value_of(e, n.stride);
+  std::vector<llvm::Constant*> steps;
+  std::vector<int> repeat;
+  llvm::Type* element = type_of(e, n.dtype.element());
+  for (int i = 0; i < n.lanes; ++i)
+    for (int j = 0; j < inner; ++j) {
+      steps.push_back(llvm::ConstantInt::get(element, static_cast<uint64_t>(i)));
+      repeat.push_back(j);
+    }
+  auto wide = [&](llvm::Value* v) {
+    return inner == 1 ? splat(e, v, n.lanes) : e.b.CreateShuffleVector(v, repeat);
+  };
+  llvm::Value* offsets = e.b.CreateMul(wide(stride), llvm::ConstantVector::get(steps), "", false, e.in_index);
+  return e.b.CreateAdd(wide(base), offsets, "", false, e.in_index);
+}
+
+llvm::Value* emit_broadcast(Emit& e, const Broadcast& n) {
+  llvm::Value* value = value_of(e, n.value);
+  int inner = n.value->dtype.lanes;
+  if (inner == 1) return splat(e, value, n.lanes);
+  std::vector<int> repeat;
+  for (int i = 0; i < n.lanes * inner; ++i) repeat.push_back(i % inner);
+  return e.b.CreateShuffleVector(value, repeat);
+}
+
+llvm::Value* emit_shuffle(Emit& e, const Shuffle& n) {
+  // Laid end to end by pairs of equal width; the others lane by lane.
+  std::vector<std::pair<llvm::Value*, int>> lanes;
+  std::vector<llvm::Value*> vectors;
+  for (const Expr& v : n.vectors) {
+    vectors.push_back(value_of(e, v));
+    for (int i = 0; i < v->dtype.lanes; ++i) lanes.emplace_back(vectors.back(), i);
+  }
+  std::vector<int> picked;
+  for (const Expr& i : n.indices) {
+    auto at = as_int(i);
+    if (!at || *at < 0 || *at >= static_cast<int64_t>(lanes.size())) unsupported("a shuffle whose index is not a constant lane");
+    picked.push_back(static_cast<int>(*at));
+  }
+  auto lane = [&](int at) {
+    auto [v, i] = lanes[static_cast<size_t>(at)];
+    return v->getType()->isVectorTy() ? e.b.CreateExtractElement(v, static_cast<uint64_t>(i)) : v;
+  };
+  if (picked.size() == 1) return lane(picked[0]);
+  bool same_width = vectors.size() <= 2 && vectors[0]->getType()->isVectorTy() &&
+                    vectors.back()->getType() == vectors[0]->getType();
+  if (same_width && vectors.size() == 1) return e.b.CreateShuffleVector(vectors[0], picked);
+  if (same_width) return e.b.CreateShuffleVector(vectors[0], vectors[1], picked);
+  llvm::Value* out = llvm::PoisonValue::get(type_of(e, n.dtype));
+  for (size_t i = 0; i < picked.size(); ++i) out = e.b.CreateInsertElement(out, lane(picked[i]), i);
+  return out;
+}
+
+}  // namespace
+
+llvm::Value* value_of(Emit& e, const Expr& expr) {
+  using P = llvm::CmpInst::Predicate;
+  return match(
+      expr,
+      [&](const Var& v) -> llvm::Value* {
+        if (auto at = e.values.find(&v); at != e.values.end()) return at->second;
+        if (auto at = e.memory.find(&v); at != e.memory.end()) return at->second.base;
+        unsupported(text("variable ", v.name, " has no value here"));
+      },
+      [&](const IntImm& n) -> llvm::Value* { return integer(e, n.value, n.dtype); },
+      [&](const FloatImm& n) -> llvm::Value* { return number(e, n.value, n.dtype); },
+      [&](const StringImm& n) -> llvm::Value* { return e.b.CreateGlobalString(n.value, "text"); },
+      [&](const Add& n) -> llvm::Value* { return emit_add(e, n); },
+      [&](const Sub& n) -> llvm::Value* { return emit_sub(e, n); },
+      [&](const Mul& n) -> llvm::Value* { return emit_mul(e, n); },
+      [&](const Div& n) -> llvm::Value* { return emit_division(e, n.a, n.b, false, false); },
+      [&](const Mod& n) -> llvm::Value* { return emit_division(e, n.a, n.b, false, true); },
+      [&](const FloorDiv& n) -> llvm::Value* { return emit_division(e, n.a, n.b, true, false); },
+      [&](const FloorMod& n) -> llvm::Value* { return emit_division(e, n.a, n.b, true, true); },
+      [&](const Min& n) -> llvm::Value* { return emit_min_max(e, n.a, n.b, false); },
+      [&](const Max& n) -> llvm::Value* { return emit_min_max(e, n.a, n.b, true); },
+      [&](const EQ& n) -> llvm::Value* { return emit_compare(e, n.a, n.b, P::ICMP_EQ, P::ICMP_EQ, P::FCMP_OEQ); },
+      [&](const NE& n) -> llvm::Value* { return emit_compare(e, n.a, n.b, P::ICMP_NE, P::ICMP_NE, P::FCMP_UNE); },
+      [&](const LT& n) -> llvm::Value* { return emit_compare(e, n.a, n.b, P::ICMP_SLT, P::ICMP_ULT, P::FCMP_OLT); },
+      [&](const LE& n) -> llvm::Value* { return emit_compare(e, n.a, n.b, P::ICMP_SLE, P::ICMP_ULE, P::FCMP_OLE); },
+      [&](const GT& n) -> llvm::Value* { return emit_compare(e, n.a, n.b, P::ICMP_SGT, P::ICMP_UGT, P::FCMP_OGT); },
+      [&](const GE& n) -> llvm::Value* { return emit_compare(e, n.a, n.b, P::ICMP_SGE, P::ICMP_UGE, P::FCMP_OGE); },
+      [&](const And& n) -> llvm::Value* { return logical(e, n.a, n.b, true); },
+      [&](const Or& n) -> llvm::Value* { return logical(e, n.a, n.b, false); },
+      [&](const Not& n) -> llvm::Value* { return e.b.CreateNot(value_of(e, n.a)); },
+      [&](const Select& n) -> llvm::Value* {
+        llvm::Value* condition = value_of(e, n.condition);
+        llvm::Value* yes = value_of(e, n.true_value);
+        return e.b.CreateSelect(condition, yes, value_of(e, n.false_value));
+      },
+      [&](const Cast& n) -> llvm::Value* { return convert(e, value_of(e, n.value), n.value->dtype, n.dtype); },
+      [&](const BufferLoad& n) -> llvm::Value* { return emit_load(e, n); },
+      [&](const Call& n) -> llvm::Value* { return emit_call(e, n); },
+      [&](const Let& n) -> llvm::Value* {
+        bool outer = std::exchange(e.in_index, false);
+        e.values[n.var.get()] = value_of(e, n.value);
+        e.in_index = outer;
+        return value_of(e, n.body);
+      },
+      [&](const Ramp& n) -> llvm::Value* { return emit_ramp(e, n); },
+      [&](const Broadcast& n) -> llvm::Value* { return emit_broadcast(e, n); },
+      [&](const Shuffle& n) -> llvm::Value* { return emit_shuffle(e, n); });
+}
+
+llvm::Value* index_of(Emit& e, const Expr& expr) {
+  bool outer = std::exchange(e.in_index, true);
+  llvm::Value* value = value_of(e, expr);
+  e.in_index = outer;
+  return value;
+}
+
+}  // namespace sator::codegen

@@ -1,0 +1,251 @@
+// Loads and stores. A vector access is planned by its lanes: one wide access where they are contiguous, a few wide
+// accesses and a shuffle where they are near each other, a gather or single lanes otherwise.
+#include <llvm/IR/Constants.h>
+
+#include <algorithm>
+
+#include "codegen/emit/emit.h"
+#include "codegen/emit/lanes.h"
+
+namespace sator::codegen {
+
+namespace {
+
+/// One access to flat memory: where, and what of each lane.
+struct Access {
+  Memory memory;
+  DType element;        ///< of the buffer
+  llvm::Type* in_memory;
+  llvm::Value* base;    ///< element index of lane offset 0
+  std::vector<int64_t> offsets;
+  llvm::Value* vector_index = nullptr;  ///< instead of base and offsets: an index for each lane
+  bool streaming = false;
+  int lanes() const {
+    if (!vector_index) return static_cast<int>(offsets.size());
+    return static_cast<int>(llvm::cast<llvm::FixedVectorType>(vector_index->getType())->getNumElements());
+  }
+};
+
+llvm::Align element_align(const Access& a) {
+  return llvm::Align(static_cast<uint64_t>(std::max<int64_t>(1, a.element.element_bytes())));
+}
+
+llvm::Value* pointer(Emit& e, const Access& a, int64_t offset) {
+  llvm::Value* index = a.base;
+  if (offset) index = e.b.CreateAdd(index, llvm::ConstantInt::get(index->getType(), static_cast<uint64_t>(offset)), "", false, true);
+  return e.b.CreateInBoundsGEP(a.in_memory, a.memory.base, index);
+}
+
+/// Alignment of an access at a constant place; elsewhere only the element's own is known.
+llvm::Align align_at(const Access& a, int64_t offset) {
+  auto* constant = llvm::dyn_cast<llvm::ConstantInt>(a.base);
+  if (!constant) return element_align(a);
+  int64_t bytes = (constant->getSExtValue() + offset) * a.element.element_bytes();
+  return llvm::commonAlignment(std::max(a.memory.align, element_align(a)), static_cast<uint64_t>(bytes));
+}
+
+llvm::Value* from_memory(Emit& e, llvm::Value* v, DType element) {
+  if (element.is_bool()) return e.b.CreateICmpNE(v, llvm::Constant::getNullValue(v->getType()));
+  if (element.is_integer() && element.bits != element.element_bytes() * 8) {
+    auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(v->getType());
+    return e.b.CreateTrunc(v, type_of(e, element.with_lanes(vector ? static_cast<int>(vector->getNumElements()) : 1)));
+  }
+  return v;
+}
+llvm::Value* to_memory(Emit& e, llvm::Value* v, DType element, llvm::Type* in_memory) {
+  llvm::Type* type = in_memory;
+  if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(v->getType()))
+    type = llvm::FixedVectorType::get(in_memory, vector->getNumElements());
+  if (v->getType() == type || !(element.is_bool() || element.is_integer())) return v;
+  return element.is_int() ? e.b.CreateSExt(v, type) : e.b.CreateZExt(v, type);
+}
+
+Access plan(Emit& e, const BufferRef& buffer, const std::vector<Expr>& indices) {
+  if (indices.size() != 1) unsupported(text("buffer ", buffer->name, " of rank ", indices.size(), " was not flattened"));
+  auto at = e.memory.find(buffer->data.get());
+  if (at == e.memory.end()) unsupported(text("buffer ", buffer->name, " has no memory here"));
+  Access a{.memory = at->second, .element = buffer->dtype.element(), .in_memory = memory_type(e, buffer->dtype)};
+  a.streaming = std::find(e.streaming.begin(), e.streaming.end(), buffer->data.get()) != e.streaming.end();
+  Expr index = indices[0];
+  auto scaled = [&](Expr x) {
+    if (!buffer->strides.empty()) x = x * cast_to(x->dtype.element(), buffer->strides[0]);
+    if (buffer->elem_offset && !is_zero(buffer->elem_offset)) x = x + cast_to(x->dtype.element(), buffer->elem_offset);
+    return buffer->dtype.lanes > 1 ? x * int64_t{buffer->dtype.lanes} : x;
+  };
+  if (index->dtype.lanes == 1) {
+    a.base = index_of(e, scaled(index));
+    for (int i = 0; i < buffer->dtype.lanes; ++i) a.offsets.push_back(i);
+    return a;
+  }
+  if (buffer->dtype.lanes > 1) unsupported("a vector of vectors as a buffer's element");
+  index = scaled(index);
+  if (auto lanes = lanes_of(index)) {
+    DType scalar = index->dtype.element();
+    a.base = lanes->base ? index_of(e, lanes->base) : integer(e, 0, scalar);
+    a.offsets = lanes->offsets;
+  } else {
+    a.vector_index = index_of(e, index);
+  }
+  return a;
+}
+
+llvm::Instruction* wide_load(Emit& e, const Access& a, int64_t offset, int lanes, llvm::Value* mask) {
+  llvm::Type* type = lanes == 1 && !mask ? a.in_memory : llvm::FixedVectorType::get(a.in_memory, static_cast<unsigned>(lanes));
+  llvm::Value* at = pointer(e, a, offset);
+  llvm::Align align = align_at(a, offset);
+  llvm::Instruction* load;
+  if (mask && !a.memory.is_stack)
+    load = e.b.CreateMaskedLoad(type, at, align, mask, llvm::Constant::getNullValue(type));
+  else
+    load = e.b.CreateAlignedLoad(type, at, align);
+  e.aliases.mark(load, a.memory);
+  return load;
+}
+
+llvm::Value* any_lane(Emit& e) {
+  return e.b.CreateInsertElement(llvm::PoisonValue::get(llvm::FixedVectorType::get(e.b.getInt1Ty(), 1)),
+                                 e.b.CreateOrReduce(e.mask), uint64_t{0});
+}
+
+/// The mask for an access of `lanes` lanes; null: none. A mask of another width belongs to a loop further out.
+llvm::Value* mask_for(Emit& e, int lanes) {
+  if (!e.mask) return nullptr;
+  int width = static_cast<int>(llvm::cast<llvm::FixedVectorType>(e.mask->getType())->getNumElements());
+  if (width == lanes) return e.mask;
+  if (lanes % width != 0) unsupported(text("a mask of ", width, " lanes over an access of ", lanes));
+  std::vector<int> repeat;
+  for (int i = 0; i < lanes; ++i) repeat.push_back(i / (lanes / width));
+  return e.b.CreateShuffleVector(e.mask, repeat);
+}
+
+llvm::Value* gather(Emit& e, const Access& a, llvm::Value* mask) {
+  llvm::Value* index = a.vector_index;
+  unsigned lanes = static_cast<unsigned>(a.lanes());
+  if (!index) {
+    std::vector<llvm::Constant*> offsets;
+    for (int64_t o : a.offsets) offsets.push_back(llvm::ConstantInt::get(a.base->getType(), static_cast<uint64_t>(o)));
+    index = e.b.CreateAdd(e.b.CreateVectorSplat(lanes, a.base), llvm::ConstantVector::get(offsets), "", false, true);
+  }
+  llvm::Value* pointers = e.b.CreateInBoundsGEP(a.in_memory, a.memory.base, index);
+  auto* type = llvm::FixedVectorType::get(a.in_memory, lanes);
+  llvm::Instruction* load =
+      e.b.CreateMaskedGather(type, pointers, element_align(a), mask, mask ? llvm::Constant::getNullValue(type) : nullptr);
+  e.aliases.mark(load, a.memory);
+  return load;
+}
+
+/// Lanes near each other: wide loads side by side that cover them all, then one pick of each. Nothing beyond the first
+/// and the last lane is touched.
+llvm::Value* load_near(Emit& e, const Access& a, int64_t lowest, int64_t span) {
+  int64_t lanes = a.lanes(), width = std::min(span, lanes);
+  std::vector<int64_t> starts;
+  for (int64_t s = 0; s < span; s += width) starts.push_back(std::min(s, span - width));
+  llvm::Value* out = nullptr;
+  for (size_t t = 0; t < starts.size(); ++t) {
+    llvm::Value* part = wide_load(e, a, lowest + starts[t], static_cast<int>(width), nullptr);
+    if (!part->getType()->isVectorTy()) part = e.b.CreateVectorSplat(1, part);
+    // First spread this part over the lanes, then take from it the lanes that begin in it.
+    std::vector<int> spread, merge;
+    for (int64_t i = 0; i < lanes; ++i) {
+      int64_t at = a.offsets[static_cast<size_t>(i)] - lowest - starts[t];
+      bool here = at >= 0 && at < width;
+      spread.push_back(here ? static_cast<int>(at) : -1);
+      merge.push_back(static_cast<int>(here ? lanes + i : i));
+    }
+    llvm::Value* spread_part = e.b.CreateShuffleVector(part, spread);
+    out = out ? e.b.CreateShuffleVector(out, spread_part, merge) : spread_part;
+  }
+  return out;
+}
+
+constexpr int64_t kMaxNearSpan = 4;  ///< wide loads for one vector of lanes, before a gather is better
+
+bool is_contiguous(const std::vector<int64_t>& offsets) {
+  for (size_t i = 1; i < offsets.size(); ++i)
+    if (offsets[i] != offsets[0] + static_cast<int64_t>(i)) return false;
+  return true;
+}
+
+llvm::Value* load_lanes(Emit& e, const Access& a) {
+  int lanes = a.lanes();
+  llvm::Value* mask = lanes > 1 ? mask_for(e, lanes) : nullptr;
+  if (a.vector_index) return gather(e, a, mask);
+  auto [low, high] = std::minmax_element(a.offsets.begin(), a.offsets.end());
+  if (*low == *high) {  // one element in every lane
+    llvm::Value* one = mask || e.mask ? wide_load(e, a, *low, 1, any_lane(e)) : wide_load(e, a, *low, 1, nullptr);
+    if (one->getType()->isVectorTy()) one = e.b.CreateExtractElement(one, uint64_t{0});
+    return splat(e, one, lanes);
+  }
+  if (is_contiguous(a.offsets)) return wide_load(e, a, *low, lanes, mask);
+  int64_t span = *high - *low + 1;
+  if ((!mask || a.memory.is_stack) && span <= kMaxNearSpan * lanes) return load_near(e, a, *low, span);
+  return gather(e, a, mask);
+}
+
+void store_lanes(Emit& e, const Access& a, llvm::Value* value) {
+  int lanes = a.lanes();
+  llvm::Value* mask = lanes > 1 ? mask_for(e, lanes) : nullptr;
+  if (!a.vector_index && is_contiguous(a.offsets)) {
+    llvm::Value* at = pointer(e, a, a.offsets[0]);
+    llvm::Align align = align_at(a, a.offsets[0]);
+    llvm::Instruction* store;
+    if (mask && a.memory.is_stack)
+      store = e.b.CreateAlignedStore(e.b.CreateSelect(mask, value, wide_load(e, a, a.offsets[0], lanes, mask)), at, align);
+    else if (mask)
+      store = e.b.CreateMaskedStore(value, at, align, mask);
+    else
+      store = e.b.CreateAlignedStore(value, at, align);
+    e.aliases.mark(store, a.memory);
+    if (a.streaming && !mask)
+      store->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                         llvm::MDNode::get(e.llvm, llvm::ConstantAsMetadata::get(e.b.getInt32(1))));
+    return;
+  }
+  if (mask) {
+    llvm::Value* index = a.vector_index;
+    if (!index) {
+      std::vector<llvm::Constant*> offsets;
+      for (int64_t o : a.offsets) offsets.push_back(llvm::ConstantInt::get(a.base->getType(), static_cast<uint64_t>(o)));
+      index = e.b.CreateAdd(splat(e, a.base, lanes), llvm::ConstantVector::get(offsets), "", false, true);
+    }
+    llvm::Value* pointers = e.b.CreateInBoundsGEP(a.in_memory, a.memory.base, index);
+    e.aliases.mark(e.b.CreateMaskedScatter(value, pointers, element_align(a), mask), a.memory);
+    return;
+  }
+  for (int i = 0; i < lanes; ++i) {
+    llvm::Value* at = a.vector_index
+                          ? e.b.CreateInBoundsGEP(a.in_memory, a.memory.base,
+                                                  e.b.CreateExtractElement(a.vector_index, static_cast<uint64_t>(i)))
+                          : pointer(e, a, a.offsets[static_cast<size_t>(i)]);
+    llvm::Value* lane = e.b.CreateExtractElement(value, static_cast<uint64_t>(i));
+    e.aliases.mark(e.b.CreateAlignedStore(lane, at, element_align(a)), a.memory);
+  }
+}
+
+}  // namespace
+
+llvm::Value* emit_load(Emit& e, const BufferLoad& n) {
+  bool outer = std::exchange(e.in_index, false);
+  Access a = plan(e, n.buffer, n.indices);
+  llvm::Value* value = from_memory(e, load_lanes(e, a), a.element);
+  e.in_index = outer;
+  return value;
+}
+
+void emit_store(Emit& e, const tir::BufferStore& n) {
+  llvm::Value* value = value_of(e, n.value);
+  Access a = plan(e, n.buffer, n.indices);
+  int lanes = a.lanes();
+  if (n.value->dtype.lanes == 1) value = splat(e, value, lanes);
+  if (n.value->dtype.lanes != lanes && n.value->dtype.lanes != 1)
+    unsupported(text("a store of ", n.value->dtype.lanes, " lanes into ", lanes, " elements"));
+  store_lanes(e, a, to_memory(e, value, a.element, a.in_memory));
+}
+
+llvm::Value* address_of(Emit& e, const BufferLoad& n) {
+  Access a = plan(e, n.buffer, n.indices);
+  if (a.vector_index) unsupported("the address of scattered lanes");
+  return pointer(e, a, *std::min_element(a.offsets.begin(), a.offsets.end()));
+}
+
+}  // namespace sator::codegen
