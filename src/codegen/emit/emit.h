@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "target/cpu.h"
+#include "ir/builtins.h"
 #include "tir/nodes.h"
 
 namespace sator::codegen {

@@ -1,0 +1,303 @@
+#include "codegen/emit/builtins.h"
+
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Intrinsics.h>
+
+#include <unordered_map>
+
+#include "codegen/emit/elementary.h"
+
+namespace sator::codegen {
+
+namespace {
+
+using llvm::Intrinsic::ID;
+
+llvm::Value* arg(Emit& e, const Call& n, size_t i) { return value_of(e, n.args[i]); }
+
+/// A function of libm, on each lane as f64: what has no polynomial here. Rare in models.
+llvm::Value* from_libm(Emit& e, const Call& n, const char* name) {
+  DType wide = DType::Float(64, n.dtype.lanes);
+  std::vector<llvm::Value*> args;
+  for (size_t i = 0; i < n.args.size(); ++i) args.push_back(convert(e, arg(e, n, i), n.args[i]->dtype, wide));
+  llvm::Type* f64 = e.b.getDoubleTy();
+  std::vector<llvm::Type*> types(args.size(), f64);
+  llvm::FunctionCallee f = e.module.getOrInsertFunction(name, llvm::FunctionType::get(f64, types, false));
+  llvm::cast<llvm::Function>(f.getCallee())->setDoesNotAccessMemory();
+  if (n.dtype.lanes == 1) return convert(e, e.b.CreateCall(f, args), wide, n.dtype);
+  llvm::Value* out = llvm::PoisonValue::get(type_of(e, wide));
+  for (int i = 0; i < n.dtype.lanes; ++i) {
+    std::vector<llvm::Value*> lane;
+    for (llvm::Value* v : args) lane.push_back(e.b.CreateExtractElement(v, static_cast<uint64_t>(i)));
+    out = e.b.CreateInsertElement(out, e.b.CreateCall(f, lane), static_cast<uint64_t>(i));
+  }
+  return convert(e, out, wide, n.dtype);
+}
+#define FROM_LIBM(name) [](Emit& e, const Call& n) { return from_libm(e, n, name); }
+
+/// Ours in f32 (f16 and bf16 through it); f64 from libm.
+template <llvm::Value* (*F)(Emit&, llvm::Value*)>
+llvm::Value* elementary_call(Emit& e, const Call& n, const char* libm_name) {
+  if (n.dtype.is_float() && n.dtype.bits == 64) return from_libm(e, n, libm_name);
+  DType wide = DType::Float(32, n.dtype.lanes);
+  return convert(e, F(e, convert(e, arg(e, n, 0), n.args[0]->dtype, wide)), wide, n.dtype);
+}
+#define OURS(f) [](Emit& e, const Call& n) { return elementary_call<elementary::f>(e, n, #f); }
+
+llvm::Value* emit_sigmoid(Emit& e, const Call& n) {
+  if (n.dtype.bits != 64) return elementary_call<elementary::sigmoid>(e, n, "");
+  llvm::Value* x = arg(e, n, 0);
+  Expr negated = constant(0, n.dtype) - n.args[0];
+  llvm::Value* t = from_libm(e, *call(n.dtype, "tir.exp", {negated}).as<Call>(), "exp");
+  llvm::Value* one = llvm::ConstantFP::get(x->getType(), 1.0);
+  return e.b.CreateFDiv(one, e.b.CreateFAdd(one, t));
+}
+
+llvm::Value* emit_pow(Emit& e, const Call& n) {
+  if (n.dtype.bits == 64) return from_libm(e, n, "pow");
+  if (!n.dtype.is_float()) unsupported("pow of integers");
+  DType wide = DType::Float(32, n.dtype.lanes);
+  llvm::Value* x = convert(e, arg(e, n, 0), n.dtype, wide);
+  llvm::Value* y = convert(e, arg(e, n, 1), n.args[1]->dtype, wide);
+  return convert(e, elementary::pow(e, x, y), wide, n.dtype);
+}
+
+/// An LLVM intrinsic that IEEE 754 defines exactly (or that works on bits).
+llvm::Value* exact(Emit& e, const Call& n, ID id) {
+  std::vector<llvm::Value*> args;
+  for (size_t i = 0; i < n.args.size(); ++i) args.push_back(widened(e, arg(e, n, i), n.args[i]->dtype));
+  llvm::Value* out = e.b.CreateIntrinsic(id, {args[0]->getType()}, args);
+  return convert(e, out, widened(n.dtype), n.dtype);
+}
+/// Rounding to a whole number leaves an integer as it is.
+template <ID id>
+llvm::Value* rounding(Emit& e, const Call& n) {
+  return n.dtype.is_float() ? exact(e, n, id) : arg(e, n, 0);
+}
+template <ID id>
+llvm::Value* exactly(Emit& e, const Call& n) {
+  return exact(e, n, id);
+}
+
+llvm::Value* emit_fabs(Emit& e, const Call& n) {
+  if (n.dtype.is_float()) return exact(e, n, llvm::Intrinsic::fabs);
+  llvm::Value* x = arg(e, n, 0);
+  return n.dtype.is_int() ? e.b.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x, e.b.getFalse()) : x;
+}
+
+llvm::Value* emit_rsqrt(Emit& e, const Call& n) {
+  DType wide = widened(n.dtype);
+  llvm::Value* root = e.b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, widened(e, arg(e, n, 0), n.dtype));
+  return convert(e, e.b.CreateFDiv(llvm::ConstantFP::get(root->getType(), 1.0), root), wide, n.dtype);
+}
+
+llvm::Value* emit_fma(Emit& e, const Call& n) {
+  if (n.dtype.is_float()) return exact(e, n, llvm::Intrinsic::fma);
+  llvm::Value* product = e.b.CreateMul(arg(e, n, 0), arg(e, n, 1));
+  return e.b.CreateAdd(product, arg(e, n, 2));
+}
+
+llvm::Value* emit_fmod(Emit& e, const Call& n) {
+  llvm::Value* x = widened(e, arg(e, n, 0), n.dtype);
+  return convert(e, e.b.CreateFRem(x, widened(e, arg(e, n, 1), n.dtype)), widened(n.dtype), n.dtype);
+}
+
+template <bool finite, bool infinite>
+llvm::Value* classify(Emit& e, const Call& n) {
+  DType d = n.args[0]->dtype;
+  if (!d.is_float()) return integer(e, finite, DType::Bool(d.lanes));
+  llvm::Value* x = widened(e, arg(e, n, 0), d);
+  if (!finite && !infinite) return e.b.CreateFCmpUNO(x, x);
+  llvm::Value* size = e.b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+  llvm::Value* inf = llvm::ConstantFP::getInfinity(size->getType());
+  return finite ? e.b.CreateFCmpOLT(size, inf) : e.b.CreateFCmpOEQ(size, inf);
+}
+
+template <llvm::Instruction::BinaryOps op>
+llvm::Value* bitwise(Emit& e, const Call& n) {
+  llvm::Value* x = arg(e, n, 0);
+  return e.b.CreateBinOp(op, x, arg(e, n, 1));
+}
+
+/// A shift by the width or more is undefined, as in C.
+llvm::Value* emit_shift_right(Emit& e, const Call& n) {
+  llvm::Value* x = arg(e, n, 0);
+  llvm::Value* by = convert(e, arg(e, n, 1), n.args[1]->dtype, n.dtype);
+  return n.dtype.is_int() ? e.b.CreateAShr(x, by) : e.b.CreateLShr(x, by);
+}
+llvm::Value* emit_shift_left(Emit& e, const Call& n) {
+  llvm::Value* x = arg(e, n, 0);
+  return e.b.CreateShl(x, convert(e, arg(e, n, 1), n.args[1]->dtype, n.dtype));
+}
+
+llvm::Value* emit_clz(Emit& e, const Call& n) {
+  llvm::Value* zeros = e.b.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, arg(e, n, 0), e.b.getFalse());
+  DType counted = DType::UInt(n.args[0]->dtype.bits, n.dtype.lanes);
+  return convert(e, zeros, counted, n.dtype);
+}
+
+/// round(x * y * 2^-shift), y with q fraction bits: (x * y + half) >> (q + shift), in 64 bits.
+llvm::Value* emit_q_multiply_shift(Emit& e, const Call& n) {
+  DType wide = DType::Int(64, n.dtype.lanes);
+  auto as64 = [&](size_t i) { return convert(e, arg(e, n, i), n.args[i]->dtype, wide); };
+  llvm::Value* one = integer(e, 1, wide);
+  llvm::Value* shift = e.b.CreateAdd(as64(2), as64(3));
+  llvm::Value* half = e.b.CreateShl(one, e.b.CreateSub(shift, one));
+  llvm::Value* product = e.b.CreateMul(as64(0), as64(1));
+  return convert(e, e.b.CreateAShr(e.b.CreateAdd(product, half), shift), wide, n.dtype);
+}
+
+llvm::Value* emit_if_then_else(Emit& e, const Call& n) {
+  llvm::Value* condition = arg(e, n, 0);
+  if (n.args[0]->dtype.lanes > 1) {
+    llvm::Value* outer = e.mask;
+    auto under = [&](llvm::Value* lanes) { e.mask = outer ? e.b.CreateAnd(outer, lanes) : lanes; };
+    under(condition);
+    llvm::Value* yes = arg(e, n, 1);
+    e.mask = outer;
+    if (!n.args[2].as<FloatImm>() && !n.args[2].as<IntImm>() && !n.args[2].as<Broadcast>()) under(e.b.CreateNot(condition));
+    llvm::Value* no = arg(e, n, 2);
+    e.mask = outer;
+    return e.b.CreateSelect(condition, yes, no);
+  }
+  auto* then = llvm::BasicBlock::Create(e.llvm, "then", e.function);
+  auto* otherwise = llvm::BasicBlock::Create(e.llvm, "else", e.function);
+  auto* done = llvm::BasicBlock::Create(e.llvm, "chosen", e.function);
+  e.b.CreateCondBr(condition, then, otherwise);
+  e.b.SetInsertPoint(then);
+  llvm::Value* yes = arg(e, n, 1);
+  llvm::BasicBlock* then_end = e.b.GetInsertBlock();
+  e.b.CreateBr(done);
+  e.b.SetInsertPoint(otherwise);
+  llvm::Value* no = arg(e, n, 2);
+  llvm::BasicBlock* else_end = e.b.GetInsertBlock();
+  e.b.CreateBr(done);
+  e.b.SetInsertPoint(done);
+  llvm::PHINode* phi = e.b.CreatePHI(yes->getType(), 2);
+  phi->addIncoming(yes, then_end);
+  phi->addIncoming(no, else_end);
+  return phi;
+}
+
+llvm::Value* emit_likely(Emit& e, const Call& n) {
+  llvm::Value* x = arg(e, n, 0);
+  return n.dtype.lanes > 1 ? x : e.b.CreateIntrinsic(llvm::Intrinsic::expect, {x->getType()}, {x, e.b.getTrue()});
+}
+
+llvm::Value* emit_assume(Emit& e, const Call& n) {
+  llvm::Value* x = arg(e, n, 0);
+  if (n.args[0]->dtype.lanes == 1 && !e.mask) e.b.CreateAssumption(x);
+  return x;
+}
+
+llvm::Value* emit_reinterpret(Emit& e, const Call& n) {
+  DType from = n.args[0]->dtype;
+  if (from.bits * from.lanes != n.dtype.bits * n.dtype.lanes) unsupported(text("reinterpret of ", from, " as ", n.dtype));
+  return e.b.CreateBitCast(arg(e, n, 0), type_of(e, n.dtype));
+}
+
+llvm::Value* emit_vector_half(Emit& e, const Call& n, bool high) {
+  std::vector<int> lanes;
+  for (int i = 0; i < n.dtype.lanes; ++i) lanes.push_back(i + (high ? n.args[0]->dtype.lanes - n.dtype.lanes : 0));
+  return e.b.CreateShuffleVector(arg(e, n, 0), lanes);
+}
+llvm::Value* emit_vector_combine(Emit& e, const Call& n) {
+  std::vector<int> lanes;
+  for (int i = 0; i < n.dtype.lanes; ++i) lanes.push_back(i);
+  llvm::Value* low = arg(e, n, 0);
+  return e.b.CreateShuffleVector(low, arg(e, n, 1), lanes);
+}
+
+const BufferLoad& address_argument(const Call& n) {
+  const BufferLoad* place = n.args[0].as<BufferLoad>();
+  if (!place) unsupported("the address of something that is not a place in a buffer");
+  return *place;
+}
+llvm::Value* emit_address_of(Emit& e, const Call& n) { return address_of(e, address_argument(n)); }
+
+llvm::Value* emit_prefetch(Emit& e, const Call& n) {
+  const Call* place = n.args[0].as<Call>();
+  llvm::Value* at = place ? value_of(e, n.args[0]) : address_of(e, address_argument(n));
+  auto option = [&](size_t i) { return e.b.getInt32(static_cast<uint32_t>(as_int(n.args[i]).value_or(0))); };
+  e.b.CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()}, {at, option(1), option(2), option(3)});
+  return integer(e, 0, i32);
+}
+
+/// A function outside, called by its C name.
+llvm::Value* emit_extern(Emit& e, const Call& n) {
+  const StringImm* name = n.args[0].as<StringImm>();
+  if (!name) unsupported("call_extern without a name");
+  std::vector<llvm::Value*> args;
+  std::vector<llvm::Type*> types;
+  for (size_t i = 1; i < n.args.size(); ++i) {
+    args.push_back(arg(e, n, i));
+    types.push_back(args.back()->getType());
+  }
+  llvm::Type* result = n.dtype.is_void() ? e.b.getVoidTy() : type_of(e, n.dtype);
+  llvm::FunctionCallee f = e.module.getOrInsertFunction(name->value, llvm::FunctionType::get(result, types, false));
+  return e.b.CreateCall(f, args);
+}
+
+/// Nothing to do on a CPU: a lane reads only what its own thread wrote.
+llvm::Value* emit_nothing(Emit& e, const Call& n) { return n.dtype.is_void() ? nullptr : integer(e, 0, n.dtype); }
+
+llvm::Value* emit_ret(Emit& e, const Call& n) {
+  auto status = as_int(n.args[0]);
+  if (!status || *status != 0) unsupported("a kernel that returns something");
+  return integer(e, 0, i32);
+}
+
+constexpr EmitBuiltin kTable[] = {
+    {"tir.exp", OURS(exp)}, {"tir.exp2", OURS(exp2)}, {"tir.exp10", OURS(exp10)}, {"tir.log", OURS(log)},
+    {"tir.log2", OURS(log2)}, {"tir.log10", OURS(log10)}, {"tir.log1p", OURS(log1p)}, {"tir.tanh", OURS(tanh)},
+    {"tir.erf", OURS(erf)}, {"tir.sin", OURS(sin)}, {"tir.cos", OURS(cos)}, {"tir.sigmoid", emit_sigmoid},
+    {"tir.pow", emit_pow},
+    {"tir.tan", FROM_LIBM("tan")}, {"tir.cosh", FROM_LIBM("cosh")}, {"tir.sinh", FROM_LIBM("sinh")},
+    {"tir.acos", FROM_LIBM("acos")}, {"tir.acosh", FROM_LIBM("acosh")}, {"tir.asin", FROM_LIBM("asin")},
+    {"tir.asinh", FROM_LIBM("asinh")}, {"tir.atan", FROM_LIBM("atan")}, {"tir.atanh", FROM_LIBM("atanh")},
+    {"tir.atan2", FROM_LIBM("atan2")}, {"tir.hypot", FROM_LIBM("hypot")},
+    {"tir.sqrt", exactly<llvm::Intrinsic::sqrt>}, {"tir.rsqrt", emit_rsqrt},
+    {"tir.floor", rounding<llvm::Intrinsic::floor>}, {"tir.ceil", rounding<llvm::Intrinsic::ceil>},
+    {"tir.trunc", rounding<llvm::Intrinsic::trunc>}, {"tir.round", rounding<llvm::Intrinsic::round>},
+    {"tir.nearbyint", rounding<llvm::Intrinsic::roundeven>}, {"tir.fabs", emit_fabs},
+    {"tir.copysign", exactly<llvm::Intrinsic::copysign>}, {"tir.fma", emit_fma}, {"tir.fmod", emit_fmod},
+    {"tir.isnan", classify<false, false>}, {"tir.isinf", classify<false, true>}, {"tir.isfinite", classify<true, false>},
+    {"tir.popcount", exactly<llvm::Intrinsic::ctpop>}, {"tir.clz", emit_clz},
+    {"tir.bitwise_and", bitwise<llvm::Instruction::And>}, {"tir.bitwise_or", bitwise<llvm::Instruction::Or>},
+    {"tir.bitwise_xor", bitwise<llvm::Instruction::Xor>},
+    {"tir.bitwise_not", [](Emit& e, const Call& n) { return e.b.CreateNot(arg(e, n, 0)); }},
+    {"tir.shift_left", emit_shift_left}, {"tir.shift_right", emit_shift_right},
+    {"tir.q_multiply_shift", emit_q_multiply_shift},
+    {"tir.if_then_else", emit_if_then_else}, {"tir.likely", emit_likely}, {"tir.assume", emit_assume},
+    {"tir.undef", [](Emit& e, const Call& n) -> llvm::Value* { return llvm::Constant::getNullValue(type_of(e, n.dtype)); }},
+    {"tir.ret", emit_ret}, {"tir.reinterpret", emit_reinterpret},
+    {"tir.vectorlow", [](Emit& e, const Call& n) { return emit_vector_half(e, n, false); }},
+    {"tir.vectorhigh", [](Emit& e, const Call& n) { return emit_vector_half(e, n, true); }},
+    {"tir.vectorcombine", emit_vector_combine},
+    {"tir.dot4", emit_dot4}, {"tir.dp4a", emit_dot4}, {"tir.dot2", emit_dot2},
+    {"tir.address_of", emit_address_of}, {"tir.prefetch", emit_prefetch},
+    {"tir.isnullptr", [](Emit& e, const Call& n) { return e.b.CreateIsNull(arg(e, n, 0)); }},
+    {"tir.call_extern", emit_extern}, {"tir.call_pure_extern", emit_extern},
+    {"tir.tvm_storage_sync", emit_nothing},
+    {"tir.tvm_thread_invariant", [](Emit& e, const Call& n) { return arg(e, n, 0); }},
+};
+
+}  // namespace
+
+llvm::Value* emit_call(Emit& e, const Call& n) {
+  static const auto index = [] {
+    std::unordered_map<std::string_view, const EmitBuiltin*> out;
+    for (const EmitBuiltin& row : kTable) out.emplace(row.op, &row);
+    return out;
+  }();
+  auto at = index.find(n.op);
+  if (at == index.end())
+    fail({.what = text("a CPU kernel calls ", n.op), .needs = "a builtin that machine code for a CPU has",
+          .hint = "rewrite the call by arithmetic, or by call_extern of a C function"});
+  bool outer = std::exchange(e.in_index, false);
+  llvm::Value* value = at->second->emit(e, n);
+  e.in_index = outer;
+  return value;
+}
+
+}  // namespace sator::codegen

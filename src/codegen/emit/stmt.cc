@@ -1,0 +1,148 @@
+// Statements: loops, branches, bindings, and how a function fails.
+#include <llvm/IR/Constants.h>
+
+#include "codegen/emit/emit.h"
+
+namespace sator::codegen {
+
+namespace {
+
+/// A promise of the schedule that stores to the buffer need not stay in the caches: each vector stored there is aligned
+/// to its own size as long as the buffer's data is aligned to 64 bytes.
+constexpr std::string_view kStreamingStores = "nontemporal_store";
+
+void emit_if(Emit& e, const tir::IfThenElse& n) {
+  llvm::Value* condition = value_of(e, n.condition);
+  if (n.condition->dtype.lanes > 1) {  // per lane
+    llvm::Value* outer = e.mask;
+    e.mask = outer ? e.b.CreateAnd(outer, condition) : condition;
+    run(e, n.then_case);
+    if (n.else_case) {
+      llvm::Value* rest = e.b.CreateNot(condition);
+      e.mask = outer ? e.b.CreateAnd(outer, rest) : rest;
+      run(e, n.else_case);
+    }
+    e.mask = outer;
+    return;
+  }
+  auto* then = llvm::BasicBlock::Create(e.llvm, "then", e.function);
+  auto* otherwise = n.else_case ? llvm::BasicBlock::Create(e.llvm, "else", e.function) : nullptr;
+  auto* done = llvm::BasicBlock::Create(e.llvm, "endif", e.function);
+  e.b.CreateCondBr(condition, then, otherwise ? otherwise : done);
+  e.b.SetInsertPoint(then);
+  run(e, n.then_case);
+  e.b.CreateBr(done);
+  if (otherwise) {
+    e.b.SetInsertPoint(otherwise);
+    run(e, n.else_case);
+    e.b.CreateBr(done);
+  }
+  e.b.SetInsertPoint(done);
+}
+
+void emit_while(Emit& e, const tir::While& n) {
+  auto* head = llvm::BasicBlock::Create(e.llvm, "while", e.function);
+  auto* body = llvm::BasicBlock::Create(e.llvm, "do", e.function);
+  auto* done = llvm::BasicBlock::Create(e.llvm, "endwhile", e.function);
+  e.b.CreateBr(head);
+  e.b.SetInsertPoint(head);
+  e.b.CreateCondBr(value_of(e, n.condition), body, done);
+  e.b.SetInsertPoint(body);
+  run(e, n.body);
+  e.b.CreateBr(head);
+  e.b.SetInsertPoint(done);
+}
+
+void emit_for(Emit& e, const tir::For& n) {
+  if (n.kind == tir::LoopKind::parallel && !e.in_chunk) return emit_parallel(e, n);
+  if (n.kind == tir::LoopKind::thread_binding)
+    fail({.what = text("loop ", n.var->name, " is bound to ", n.thread, " in a kernel for a CPU"),
+          .needs = "loops without thread bindings", .hint = "use a CPU schedule for this target"});
+  llvm::Value* begin = value_of(e, n.min);
+  llvm::Value* end = index_of(e, n.min + cast_to(n.min->dtype, n.extent));
+  emit_loop(e, begin, end, [&](llvm::Value* i) {
+    e.values[n.var.get()] = i;
+    run(e, n.body);
+  });
+}
+
+void emit_attr(Emit& e, const tir::AttrStmt& n) {
+  const Var* buffer = n.node.as<Var>();
+  if (n.key != kStreamingStores || !buffer) return run(e, n.body);
+  e.streaming.push_back(buffer);
+  run(e, n.body);
+  e.streaming.pop_back();
+}
+
+void emit_assert(Emit& e, const tir::AssertStmt& n) {
+  const StringImm* message = n.message.as<StringImm>();
+  fail_if(e, e.b.CreateNot(value_of(e, n.condition)), message ? message->value : "an assertion of the kernel does not hold");
+  run(e, n.body);
+}
+
+}  // namespace
+
+void emit_loop(Emit& e, llvm::Value* begin, llvm::Value* end, FunctionRef<void(llvm::Value*)> body, llvm::MDNode* hints) {
+  auto* preheader = e.b.GetInsertBlock();
+  auto* loop = llvm::BasicBlock::Create(e.llvm, "loop", e.function);
+  auto* done = llvm::BasicBlock::Create(e.llvm, "endloop", e.function);
+  e.b.CreateCondBr(e.b.CreateICmpSLT(begin, end), loop, done);
+  e.b.SetInsertPoint(loop);
+  llvm::PHINode* i = e.b.CreatePHI(begin->getType(), 2);
+  i->addIncoming(begin, preheader);
+  body(i);
+  llvm::Value* next = e.b.CreateAdd(i, llvm::ConstantInt::get(i->getType(), 1), "", false, true);
+  i->addIncoming(next, e.b.GetInsertBlock());
+  llvm::Instruction* back = e.b.CreateCondBr(e.b.CreateICmpSLT(next, end), loop, done);
+  if (hints) back->setMetadata(llvm::LLVMContext::MD_loop, hints);
+  e.b.SetInsertPoint(done);
+}
+
+void run(Emit& e, const tir::Stmt& stmt) {
+  struct Nothing {};
+  using namespace tir;
+  auto block = [](const char* name) { unsupported(text("a ", name, " that was not lowered")); };
+  match(
+      stmt, [&](const BufferStore& n) { emit_store(e, n); }, [&](const For& n) { emit_for(e, n); },
+      [&](const Seq& n) {
+        for (const Stmt& s : n.stmts) run(e, s);
+      },
+      [&](const IfThenElse& n) { emit_if(e, n); }, [&](const While& n) { emit_while(e, n); },
+      [&](const LetStmt& n) {
+        e.values[n.var.get()] = value_of(e, n.value);
+        if (n.var->dtype.is_handle()) e.memory[n.var.get()] = {.base = e.values[n.var.get()]};
+        run(e, n.body);
+      },
+      [&](const AttrStmt& n) { emit_attr(e, n); }, [&](const AssertStmt& n) { emit_assert(e, n); },
+      [&](const Evaluate& n) {
+        if (has_side_effect(n.value)) value_of(e, n.value);
+      },
+      [&](const Allocate& n) { emit_allocate(e, n); }, [&](const AllocateConst& n) { emit_allocate_const(e, n); },
+      [&](const DeclBuffer& n) { run(e, n.body); }, [&](const Block&) { block("block"); },
+      [&](const BlockRealize&) { block("block"); });
+}
+
+void return_if(Emit& e, llvm::Value* failed, llvm::Value* status) {
+  auto* leave = llvm::BasicBlock::Create(e.llvm, "fail", e.function);
+  auto* go_on = llvm::BasicBlock::Create(e.llvm, "ok", e.function);
+  e.b.CreateCondBr(failed, leave, go_on, llvm::MDBuilder(e.llvm).createBranchWeights(1, 1000000));
+  e.b.SetInsertPoint(leave);
+  for (size_t i = e.pushed.size(); i-- > 0;)
+    call_context(e, 9, llvm::FunctionType::get(e.b.getVoidTy(), {e.b.getPtrTy(), e.b.getPtrTy()}, false), {e.ctx, e.pushed[i]});
+  e.b.CreateRet(status);
+  e.b.SetInsertPoint(go_on);
+}
+
+void fail_if(Emit& e, llvm::Value* failed, const std::string& message) {
+  auto* leave = llvm::BasicBlock::Create(e.llvm, "fail", e.function);
+  auto* go_on = llvm::BasicBlock::Create(e.llvm, "ok", e.function);
+  e.b.CreateCondBr(failed, leave, go_on, llvm::MDBuilder(e.llvm).createBranchWeights(1, 1000000));
+  e.b.SetInsertPoint(leave);
+  auto* type = llvm::FunctionType::get(e.b.getVoidTy(), {e.b.getPtrTy(), e.b.getPtrTy()}, false);
+  call_context(e, 10, type, {e.ctx, e.b.CreateGlobalString(message, "message")});
+  for (size_t i = e.pushed.size(); i-- > 0;) call_context(e, 9, type, {e.ctx, e.pushed[i]});
+  e.b.CreateRet(e.b.getInt32(1));
+  e.b.SetInsertPoint(go_on);
+}
+
+}  // namespace sator::codegen

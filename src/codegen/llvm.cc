@@ -1,0 +1,117 @@
+#include "codegen/llvm.h"
+
+#include <llvm/Analysis/TargetTransformInfo.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <memory>
+#include <mutex>
+
+#include "codegen/emit/kernel.h"
+
+namespace sator::codegen {
+
+namespace {
+
+void start_llvm() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
+  });
+}
+
+std::unique_ptr<llvm::TargetMachine> target_machine(const target::CpuLevel& level) {
+  start_llvm();
+  std::string error, triple(level.triple);
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target) internal_error(text("LLVM has no target ", triple, ": ", error));
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // which sums are fused is written in the IR
+  return std::unique_ptr<llvm::TargetMachine>(
+      target->createTargetMachine(triple, level.cpu, level.features, options, llvm::Reloc::PIC_,
+                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive));
+}
+
+std::string printed(const llvm::Module& module) {
+  std::string out;
+  llvm::raw_string_ostream stream(out);
+  module.print(stream, nullptr);
+  return out;
+}
+
+void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopUnrolling = true;
+  tuning.LoopVectorization = true;
+  tuning.SLPVectorization = true;
+  llvm::PassBuilder builder(&machine, tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager graphs;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(graphs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, graphs, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+}
+
+std::string written(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, type)) internal_error("LLVM cannot write this kind of file");
+  passes.run(module);
+  return std::string(bytes.begin(), bytes.end());
+}
+
+/// Emits, checks and optimises; `before` gets the text before optimisation.
+std::unique_ptr<llvm::Module> compiled(llvm::LLVMContext& llvm, llvm::TargetMachine& machine, const tir::PrimFunc& func,
+                                       const std::string& symbol, const target::CpuLevel& level, std::string* before) {
+  auto module = std::make_unique<llvm::Module>(symbol, llvm);
+  module->setTargetTriple(machine.getTargetTriple().str());
+  module->setDataLayout(machine.createDataLayout());
+  emit_kernel(*module, func, symbol, level);
+  if (before) *before = printed(*module);
+  std::string mistakes;
+  llvm::raw_string_ostream stream(mistakes);
+  if (llvm::verifyModule(*module, &stream)) internal_error(text("kernel ", symbol, " is not valid LLVM IR: ", stream.str()));
+  optimize(*module, machine);
+  return module;
+}
+
+}  // namespace
+
+std::string compile_object(const tir::PrimFunc& func, const std::string& symbol, const target::CpuLevel& level) {
+  auto machine = target_machine(level);
+  llvm::LLVMContext llvm;
+  auto module = compiled(llvm, *machine, func, symbol, level, nullptr);
+  return written(*module, *machine, llvm::CodeGenFileType::ObjectFile);
+}
+
+Listing compile_listing(const tir::PrimFunc& func, const std::string& symbol, const target::CpuLevel& level) {
+  auto machine = target_machine(level);
+  llvm::LLVMContext llvm;
+  Listing out;
+  auto module = compiled(llvm, *machine, func, symbol, level, &out.ir);
+  out.optimized = printed(*module);
+  out.assembly = written(*module, *machine, llvm::CodeGenFileType::AssemblyFile);
+  return out;
+}
+
+}  // namespace sator::codegen
