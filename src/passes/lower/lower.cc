@@ -1,0 +1,36 @@
+#include "passes/lower/lower.h"
+
+namespace sator::passes {
+
+std::string_view stage_name(LowerStage stage) {
+  constexpr std::string_view names[] = {"blocks", "opaque", "loops", "flat", "machine"};
+  return names[static_cast<int>(stage)];
+}
+
+std::span<const LowerPass> lower_passes() {
+  using enum LowerStage;
+  static constexpr LowerPass passes[] = {
+      {"LowerInitBlock", "runs a block's init where its reduction begins", blocks, blocks, lower_init_block},
+      {"PlanAndUpdateBufferAllocationLocation", "moves each allocation to the innermost place around its uses", blocks, blocks,
+       plan_buffer_allocation},
+      {"ConvertBlocksToOpaque", "replaces block iterators by their values", blocks, opaque, convert_blocks_to_opaque},
+      {"LowerMatchBuffer", "replaces a matched buffer by the box it names", opaque, opaque, lower_match_buffer},
+      {"LowerOpaqueBlock", "replaces blocks by allocations and conditions", opaque, loops, lower_opaque_block},
+      {"FlattenBuffer", "gives each buffer one dimension", loops, flat, flatten_buffer},
+      {"VectorizeLoop", "turns vectorized loops into vector expressions", flat, flat, vectorize_loop},
+      {"UnrollLoop", "writes out unrolled loops", flat, machine, unroll_loop},
+  };
+  return passes;
+}
+
+tir::PrimFuncRef lower(const tir::PrimFuncRef& func, const LowerOptions& options) {
+  tir::PrimFuncRef out = func;
+  for (const LowerPass& pass : lower_passes()) out = pass.run(out, options);
+  return out;
+}
+
+tir::PrimFuncRef with_body(const tir::PrimFuncRef& func, tir::Stmt body) {
+  return body == func->body ? func : with(func, &tir::PrimFunc::body, std::move(body));
+}
+
+}  // namespace sator::passes

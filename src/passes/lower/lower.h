@@ -1,0 +1,57 @@
+// Lowering of a tensor program: from blocks to flat loops that code generation reads.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include "base/error.h"
+#include "tir/nodes.h"
+
+namespace sator::passes {
+
+/// What a program consists of between two passes of the lowering.
+///   blocks   blocks with iterators, init and predicates: what schedules work on
+///   opaque   blocks without iterators: loops and the buffers that a block owns
+///   loops    no blocks; buffers are allocated by Allocate and have several dimensions
+///   flat     buffers have one dimension
+///   machine  no vectorized or unrolled loops: what codegen/ translates
+enum class LowerStage { blocks, opaque, loops, flat, machine };
+std::string_view stage_name(LowerStage stage);
+
+struct LowerOptions {
+  /// Copies that unrolling one loop nest may make of a statement.
+  int64_t max_unrolled_copies = 4096;
+  /// Called when a request of the schedule cannot be followed, such as a vectorized loop that has to run serially.
+  std::function<void(const Reason&)> note;
+};
+
+struct LowerPass {
+  std::string_view name;  ///< as TVM names it, where TVM has it
+  std::string_view does;
+  LowerStage from, to;
+  tir::PrimFuncRef (*run)(const tir::PrimFuncRef& func, const LowerOptions& options);
+};
+
+/// The passes in the order in which `lower` runs them.
+std::span<const LowerPass> lower_passes();
+
+/// A function of stage `blocks` (or of a later one: the passes before it find nothing to do) as `machine`.
+/// Meaning is preserved, except that loads and stores that no later statement can see may go.
+/// Errors: those of the passes; each names its loop, block or buffer.
+tir::PrimFuncRef lower(const tir::PrimFuncRef& func, const LowerOptions& options = {});
+
+/// The function with another body; the same function for the same body.
+tir::PrimFuncRef with_body(const tir::PrimFuncRef& func, tir::Stmt body);
+
+// The passes, one per file.
+tir::PrimFuncRef lower_init_block(const tir::PrimFuncRef& func, const LowerOptions&);
+tir::PrimFuncRef plan_buffer_allocation(const tir::PrimFuncRef& func, const LowerOptions&);
+tir::PrimFuncRef convert_blocks_to_opaque(const tir::PrimFuncRef& func, const LowerOptions&);
+tir::PrimFuncRef lower_match_buffer(const tir::PrimFuncRef& func, const LowerOptions&);
+tir::PrimFuncRef lower_opaque_block(const tir::PrimFuncRef& func, const LowerOptions&);
+tir::PrimFuncRef flatten_buffer(const tir::PrimFuncRef& func, const LowerOptions&);
+tir::PrimFuncRef vectorize_loop(const tir::PrimFuncRef& func, const LowerOptions& options);
+tir::PrimFuncRef unroll_loop(const tir::PrimFuncRef& func, const LowerOptions& options);
+
+}  // namespace sator::passes

@@ -1,0 +1,21 @@
+// A block's init runs where all its reduction iterators are at their first value:
+//   init: X; body: Y   =>   if k == 0: X;  Y
+#include "passes/lower/lower.h"
+
+namespace sator::passes {
+
+using namespace tir;
+
+PrimFuncRef lower_init_block(const PrimFuncRef& func, const LowerOptions&) {
+  Stmt body = transform(func->body, [](const Block& block) -> Stmt {
+    if (!block.init) return ref(block);
+    Expr first = bool_imm(true);
+    for (const IterVarRef& iter : block.iter_vars)
+      if (iter->kind == IterKind::reduce) first = logical_and(first, eq(iter->var, iter->dom->min));
+    Stmt init = first.as<IntImm>() ? block.init : Stmt(make<IfThenElse>(first, block.init, Stmt()));
+    return with(*with(block, &Block::init, Stmt()), &Block::body, seq({init, block.body}));
+  });
+  return with_body(func, body);
+}
+
+}  // namespace sator::passes

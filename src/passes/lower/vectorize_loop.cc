@@ -1,0 +1,277 @@
+// for i in vectorized 0..n: B[i] = A[i] + x   =>   B[ramp(0, 1, n)] = A[ramp(0, 1, n)] + broadcast(x, n)
+//
+// An expression of m lanes that depends on i becomes one of n * m lanes: the m lanes of the first i, then of the next.
+#include "ir/builtins.h"
+#include "passes/lower/lower.h"
+
+namespace sator::passes {
+
+using namespace tir;
+
+namespace {
+
+/// Thrown inside this file alone: the loop has to run serially.
+struct CannotVectorize {
+  std::string why;
+};
+
+Expr widen(const Expr& e, int lanes) {
+  return make<Broadcast>(e, int{lanes});
+}
+
+/// Each lane of e repeated `times` times in a row.
+Expr repeat_each(const Expr& e, int times) {
+  if (times == 1) return e;
+  if (const Broadcast* b = e.as<Broadcast>(); b && b->value->dtype.lanes == 1) return make<Broadcast>(b->value, b->lanes * times);
+  if (const Ramp* r = e.as<Ramp>(); r && r->base->dtype.lanes == 1)
+    return make<Ramp>(widen(r->base, times), widen(r->stride, times), int{r->lanes});
+  std::vector<Expr> indices;
+  for (int i = 0; i < e->dtype.lanes; ++i)
+    for (int j = 0; j < times; ++j) indices.push_back(int_imm(i));
+  return make<Shuffle>(std::vector<Expr>{e}, std::move(indices));
+}
+
+class Vectorizer {
+ public:
+  Vectorizer(const For& loop, int lanes) : lanes_(lanes) {
+    let_[loop.var] = make<Ramp>(loop.min, int_imm(1, loop.var->dtype), int{lanes});
+  }
+
+  Expr expr(const Expr& e) {
+    if (auto at = done_.find(e); at != done_.end()) return at->second;
+    Expr out = rewritten(e);
+    done_.emplace(e, out);
+    return out;
+  }
+
+  Stmt stmt(const Stmt& s) {
+    auto refuse = [](const char* what) -> Stmt { throw CannotVectorize{what}; };
+    return match(
+        s,
+        [&](const BufferStore& n) -> Stmt {
+          std::vector<Expr> indices = place(n.indices);
+          Expr value = expr(n.value);
+          if (indices == n.indices) {
+            if (value != n.value) throw CannotVectorize{text("every iteration stores to the same place of ", n.buffer->name)};
+            if (masked_) throw CannotVectorize{text("a store to ", n.buffer->name, " does not depend on the loop, its condition does")};
+            return s;
+          }
+          if (n.buffer->dtype.lanes != 1) throw CannotVectorize{text("buffer ", n.buffer->name, " has vectors as elements")};
+          if (value == n.value) value = widen(value, lanes_);
+          return make<BufferStore>(n.buffer, value, std::move(indices));
+        },
+        [&](const Seq& n) -> Stmt {
+          std::vector<Stmt> all;
+          for (const Stmt& inner : n.stmts) all.push_back(stmt(inner));
+          return seq(std::move(all));
+        },
+        [&](const IfThenElse& n) -> Stmt {
+          Expr condition = expr(n.condition);
+          bool outer = masked_;
+          masked_ |= condition != n.condition;
+          Stmt then = stmt(n.then_case), otherwise = n.else_case ? stmt(n.else_case) : nullptr;
+          masked_ = outer;
+          return make<IfThenElse>(condition, then, otherwise);
+        },
+        [&](const For& n) -> Stmt {
+          if (expr(n.min) != n.min || expr(n.extent) != n.extent) throw CannotVectorize{text("the range of loop ", n.var->name, " depends on it")};
+          if (n.kind == LoopKind::parallel) throw CannotVectorize{"there is a parallel loop inside"};
+          return with(n, &For::body, stmt(n.body));
+        },
+        [&](const LetStmt& n) -> Stmt {
+          Expr value = expr(n.value);
+          if (value == n.value) return with(n, &LetStmt::body, stmt(n.body));
+          VarRef wide = make_var(n.var->name, value->dtype);
+          let_[n.var] = wide;
+          return make<LetStmt>(value, wide, stmt(n.body));
+        },
+        [&](const AttrStmt& n) -> Stmt { return with(n, &AttrStmt::body, stmt(n.body)); },
+        [&](const DeclBuffer& n) -> Stmt { return with(n, &DeclBuffer::body, stmt(n.body)); },
+        [&](const Evaluate& n) -> Stmt {
+          if (expr(n.value) != n.value || masked_) throw CannotVectorize{"a call for its effect depends on the loop"};
+          return s;
+        },
+        [&](const Allocate&) -> Stmt { return refuse("a buffer is allocated inside"); },
+        [&](const AllocateConst&) -> Stmt { return refuse("a buffer is allocated inside"); },
+        [&](const While&) -> Stmt { return refuse("there is a while loop inside"); },
+        [&](const AssertStmt&) -> Stmt { return refuse("there is an assertion inside"); },
+        [&](const Block&) -> Stmt { return refuse("there is a block inside"); },
+        [&](const BlockRealize&) -> Stmt { return refuse("there is a block inside"); });
+  }
+
+ private:
+  Expr rewritten(const Expr& e) {
+    return match(
+        e,
+        [&](const Var& v) -> Expr {
+          auto at = let_.find(ref(v));
+          return at == let_.end() ? e : at->second;
+        },
+        [&](const Add& n) -> Expr { return sum(n, e, 1); },
+        [&](const Sub& n) -> Expr { return sum(n, e, -1); },
+        [&](const Mul& n) -> Expr {
+          Expr a = expr(n.a), b = expr(n.b);
+          if (a == n.a && b == n.b) return e;
+          for (auto [ramp, factor] : {std::pair(a, b), std::pair(b, a)})
+            if (const Ramp* r = scalar_ramp(ramp); r && factor->dtype.lanes == 1)
+              return make<Ramp>(r->base * factor, r->stride * factor, int{r->lanes});
+          return rebuilt(e);
+        },
+        [&](const BufferLoad& n) -> Expr {
+          std::vector<Expr> indices = place(n.indices);
+          if (indices == n.indices) return e;
+          if (n.buffer->dtype.lanes != 1) throw CannotVectorize{text("buffer ", n.buffer->name, " has vectors as elements")};
+          return make<BufferLoad>(n.buffer, std::move(indices));
+        },
+        [&](const Let& n) -> Expr {
+          Expr value = expr(n.value);
+          if (value == n.value) return with(n, &Let::body, expr(n.body));
+          VarRef wide = make_var(n.var->name, value->dtype);
+          let_[n.var] = wide;
+          return make<Let>(value, wide, expr(n.body));
+        },
+        [&](const Ramp& n) -> Expr {
+          Expr base = expr(n.base), stride = expr(n.stride);
+          if (base == n.base && stride == n.stride) return e;
+          if (stride != n.stride || n.base->dtype.lanes != 1) throw CannotVectorize{"a ramp of vectors depends on the loop"};
+          // lane (i, j): base(i) + stride * j
+          if (const Ramp* r = scalar_ramp(base)) {
+            auto outer = as_int(r->stride), inner = as_int(stride);
+            if (outer && inner && *outer == *inner * n.lanes) return make<Ramp>(r->base, stride, r->lanes * n.lanes);
+            return make<Ramp>(make<Ramp>(r->base, stride, int{n.lanes}), widen(r->stride, n.lanes), int{r->lanes});
+          }
+          Expr steps = make<Ramp>(int_imm(0, stride->dtype), stride, int{n.lanes});
+          return make<Add>(repeat_each(base, n.lanes), widen(steps, lanes_));
+        },
+        [&](const Broadcast& n) -> Expr {
+          Expr value = expr(n.value);
+          if (value == n.value) return e;
+          if (n.value->dtype.lanes != 1) throw CannotVectorize{"a broadcast vector depends on the loop"};
+          return repeat_each(value, n.lanes);
+        },
+        [&](const Shuffle& n) -> Expr {
+          if (!changes(n.vectors)) return e;
+          throw CannotVectorize{"a shuffle depends on the loop"};
+        },
+        [&](const Call& n) -> Expr {
+          if (!changes(n.args)) return e;
+          const Builtin* row = find_builtin(n.op);
+          if (n.op == "tir.if_then_else") return choice(n);
+          if (!row || !row->is_lanewise) throw CannotVectorize{text("a call of ", n.op, " depends on the loop")};
+          std::vector<Expr> args;
+          for (const Expr& a : n.args) args.push_back(wide(a));
+          return make<Call>(n.dtype.with_lanes(n.dtype.lanes * lanes_), n.op, std::move(args));
+        },
+        [&](const Cast& n) -> Expr {
+          Expr value = expr(n.value);
+          if (value == n.value) return e;
+          return make<Cast>(n.dtype.with_lanes(n.dtype.lanes * lanes_), value);
+        },
+        [&](const ExprNode&) -> Expr { return rebuilt(e); });
+  }
+
+  static const Ramp* scalar_ramp(const Expr& e) {
+    const Ramp* r = e.as<Ramp>();
+    return r && r->base->dtype.lanes == 1 ? r : nullptr;
+  }
+
+  /// The expression for all iterations; an invariant one is repeated.
+  Expr wide(const Expr& e) {
+    Expr w = expr(e);
+    return w == e ? widen(e, lanes_) : w;
+  }
+
+  bool changes(const std::vector<Expr>& all) {
+    for (const Expr& e : all)
+      if (expr(e) != e) return true;
+    return false;
+  }
+
+  /// Indices of a place; at most the last one becomes a vector.
+  std::vector<Expr> place(const std::vector<Expr>& indices) {
+    std::vector<Expr> out;
+    for (size_t i = 0; i < indices.size(); ++i) {
+      out.push_back(expr(indices[i]));
+      if (out.back() != indices[i] && i + 1 < indices.size()) throw CannotVectorize{"a buffer of several dimensions was not flattened"};
+    }
+    return out;
+  }
+
+  template <class N>
+  Expr sum(const N& n, const Expr& e, int sign) {
+    Expr a = expr(n.a), b = expr(n.b);
+    if (a == n.a && b == n.b) return e;
+    const Ramp *r = scalar_ramp(a), *q = scalar_ramp(b);
+    bool scalar_a = a->dtype.lanes == 1, scalar_b = b->dtype.lanes == 1;
+    if (n.dtype.is_integer()) {
+      if (r && scalar_b) return make<Ramp>(sign > 0 ? r->base + b : r->base - b, r->stride, int{r->lanes});
+      if (q && scalar_a)
+        return make<Ramp>(sign > 0 ? a + q->base : a - q->base, sign > 0 ? q->stride : -q->stride, int{q->lanes});
+      if (r && q && a != n.a && b != n.b)
+        return make<Ramp>(sign > 0 ? r->base + q->base : r->base - q->base,
+                          sign > 0 ? r->stride + q->stride : r->stride - q->stride, int{r->lanes});
+    }
+    return rebuilt(e);
+  }
+
+  /// The same node over all iterations: every operand as wide as the others.
+  Expr rebuilt(const Expr& e) {
+    bool changed = false;
+    e->info().each_child(*e, [&](const NodeRef& child) {
+      if (const ExprNode* c = child->as<ExprNode>()) changed |= expr(ref(*c)) != ref(*c);
+    });
+    if (!changed) return e;
+    NodeRef out = e->info().map_children(*e, [&](const NodeRef& child) -> NodeRef {
+      const ExprNode* c = child->as<ExprNode>();
+      return c ? NodeRef(wide(ref(*c))) : child;
+    });
+    return cast<ExprNode>(out);
+  }
+
+  /// A scalar condition stays one: only the values become vectors.
+  Expr choice(const Call& n) {
+    Expr condition = expr(n.args[0]);
+    if (condition == n.args[0] && condition->dtype.lanes != 1) condition = widen(condition, lanes_);
+    return make<Call>(n.dtype.with_lanes(n.dtype.lanes * lanes_), n.op,
+                      std::vector<Expr>{condition, wide(n.args[1]), wide(n.args[2])});
+  }
+
+  int lanes_;
+  bool masked_ = false;  // under a condition that differs between lanes
+  std::unordered_map<Expr, Expr> done_;
+  VarMap let_;  // what the loop variable and the bindings that depend on it became
+};
+
+constexpr int64_t kMaxLanes = 1024;
+
+}  // namespace
+
+PrimFuncRef vectorize_loop(const PrimFuncRef& func, const LowerOptions& options) {
+  Stmt body = transform(func->body, [&](const For& loop) -> Stmt {
+    if (loop.kind != LoopKind::vectorized) return ref(loop);
+    auto extent = as_int(loop.extent);
+    if (!extent)
+      fail({.what = text("loop ", loop.var->name, " has a symbolic extent and cannot be vectorized"),
+            .needs = "a constant extent",
+            .hint = "split the loop by a constant factor and vectorize the inner loop",
+            .at = {{ref(loop), "symbolic extent"}}});
+    if (*extent == 1) return substitute(loop.body, {{loop.var, loop.min}});
+    Reason why{.what = text("loop ", loop.var->name, " runs serially, not as a vector")};
+    if (*extent < 1 || *extent > kMaxLanes) {
+      why.needs = text("an extent from 1 to ", kMaxLanes);
+      why.hint = "split the loop by the lanes of a vector";
+    } else {
+      try {
+        return Vectorizer(loop, static_cast<int>(*extent)).stmt(loop.body);
+      } catch (const CannotVectorize& reason) {
+        why.needs = "a body whose stores follow the loop variable";
+        why.hint = reason.why;
+      }
+    }
+    if (options.note) options.note(why);
+    return with(loop, &For::kind, LoopKind::serial);
+  });
+  return with_body(func, body);
+}
+
+}  // namespace sator::passes

@@ -1,0 +1,175 @@
+// What a kernel does with its arguments, its threads, its memory and its failures; integer dot products.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <random>
+
+#include "codegen/llvm.h"
+#include "codegen/programs.h"
+#include "codegen/run_kernel.h"
+#include "codegen/signature.h"
+#include "ir/builtins.h"
+
+namespace sator::codegen {
+namespace {
+
+using tir::LoopKind;
+
+std::vector<Expr> shape(std::initializer_list<int64_t> extents) {
+  std::vector<Expr> out;
+  for (int64_t x : extents) out.push_back(int_imm(x, i64));
+  return out;
+}
+
+/// acc[g] += sum over 4 of a[4g + j] * b[4g + j], in vectors of `lanes` groups.
+tir::PrimFuncRef dots(int64_t groups, int lanes, DType da, DType db) {
+  BufferRef a = make_buffer("A", shape({groups * 4}), da), b = make_buffer("B", shape({groups * 4}), db), c = make_buffer("C", shape({groups}), i32);
+  VarRef g = make_var("g", i64);
+  Expr first = g * lanes;
+  auto ramp = [&](const Expr& base, int n) -> Expr {
+    return n == 1 ? base : Expr(make<Ramp>(base, int_imm(1, i64), int{n}));
+  };
+  Expr sum = call_builtin("tir.dot4", {load(c, {ramp(first, lanes)}), load(a, {ramp(first * 4, 4 * lanes)}), load(b, {ramp(first * 4, 4 * lanes)})});
+  return prim_func({a, b, c}, tir::for_loop(g, int_imm(groups / lanes, i64), tir::store(c, sum, {ramp(first, lanes)})));
+}
+
+TEST(Dot4, IsExactForAllValuesAtEveryLevel) {
+  constexpr int64_t kGroups = 65536 / 4 + 96;
+  std::mt19937 random(7);
+  for (bool a_signed : {false, true})
+    for (bool b_signed : {false, true}) {
+      Data<uint8_t> a(kGroups * 4), b(kGroups * 4);
+      for (size_t i = 0; i < kGroups * 4; ++i) {  // every pair of bytes once, then extremes side by side
+        a[i] = static_cast<uint8_t>(i < 65536 ? i >> 8 : random() & 1 ? 255 : 128);
+        b[i] = static_cast<uint8_t>(i < 65536 ? i : random() & 1 ? 127 : 128);
+      }
+      std::vector<int32_t> start(kGroups), expected(kGroups);
+      for (size_t g = 0; g < kGroups; ++g) {
+        start[g] = static_cast<int32_t>(random());
+        uint32_t sum = static_cast<uint32_t>(start[g]);
+        for (size_t j = 4 * g; j < 4 * g + 4; ++j) {
+          int x = a_signed ? static_cast<int8_t>(a[j]) : a[j], y = b_signed ? static_cast<int8_t>(b[j]) : b[j];
+          sum += static_cast<uint32_t>(x * y);
+        }
+        expected[g] = static_cast<int32_t>(sum);
+      }
+      for (const target::CpuLevel* level : target::host_levels())
+        for (int lanes : {1, 2, 4, 8, 16, 32, 24}) {
+          Data<int32_t> c(kGroups);
+          std::copy(start.begin(), start.end(), c.memory);
+          ASSERT_EQ(run_kernel(dots(kGroups, lanes, a_signed ? i8 : u8, b_signed ? i8 : u8), *level, {a.raw(), b.raw(), c.raw()}), 0);
+          size_t wrong = 0, n = kGroups / static_cast<size_t>(lanes) * static_cast<size_t>(lanes);
+          for (size_t g = 0; g < n; ++g) wrong += c[g] != expected[g];
+          EXPECT_EQ(wrong, 0u) << level->name << ", " << lanes << " lanes, " << (a_signed ? "s8 x " : "u8 x ") << (b_signed ? "s8" : "u8");
+        }
+    }
+}
+
+TEST(Dot4, IsOneInstructionWhereTheCpuHasIt) {
+  std::string vnni = compile_listing(*passes::lower(dots(64, 16, u8, i8)), "k", target::cpu_level("avx512")).assembly;
+  EXPECT_NE(vnni.find("vpdpbusd"), std::string::npos);
+  std::string avx2 = compile_listing(*passes::lower(dots(64, 8, u8, i8)), "k", target::cpu_level("avx2")).assembly;
+  EXPECT_NE(avx2.find("vpmaddwd"), std::string::npos);
+  EXPECT_EQ(avx2.find("vpmaddubsw"), std::string::npos) << "saturates";
+}
+
+TEST(Kernel, GetsSymbolicSizesAndScalars) {
+  // out[i] = a[i] * s + n for i < n, s a float parameter, n from a's shape.
+  VarRef n = make_size_var("n"), s = make_var("s", f32), i = make_var("i", i64);
+  BufferRef a = make_buffer("A", {n}, f32), out = make_buffer("Out", {n}, f32);
+  tir::PrimFuncRef f = prim_func({a, out}, tir::for_loop(i, n, tir::store(out, load(a, {i}) * s + cast_to(f32, n), {i})), {s});
+  KernelArguments arguments = kernel_arguments(*f);
+  ASSERT_EQ(arguments.values.size(), 2u);
+  EXPECT_EQ(arguments.values[0], s);
+  EXPECT_EQ(arguments.values[1], n);
+  runtime::KernelSignature signature = kernel_signature(*f);
+  EXPECT_EQ(signature.values[0].dim, -1);
+  EXPECT_EQ(signature.values[0].param, 2);
+  EXPECT_EQ(signature.values[1].param, 0);
+  EXPECT_EQ(signature.values[1].dim, 0);
+  Data<float> x(5), y(8);
+  for (size_t k = 0; k < 5; ++k) x[k] = static_cast<float>(k);
+  y[5] = -1;
+  float scale = 0.5f;
+  ASSERT_EQ(run_kernel(f, *target::host_levels()[0], {x.raw(), y.raw()}, {std::bit_cast<int32_t>(scale), 5}), 0);
+  for (size_t k = 0; k < 5; ++k) EXPECT_EQ(y[k], 0.5f * static_cast<float>(k) + 5);
+  EXPECT_EQ(y[5], -1);
+}
+
+TEST(Kernel, RefusesASizeThatNothingGives) {
+  VarRef n = make_size_var("n");
+  BufferRef a = make_buffer("A", {n * 4}, f32);
+  tir::PrimFuncRef f = prim_func({a}, tir::store(a, float_imm(0), {int_imm(0, i64)}));
+  EXPECT_THROW(kernel_signature(*f), Error);
+}
+
+TEST(Kernel, ParallelLoopsCoverTheirRangeOnceForAnyNumberOfThreads) {
+  VarRef n = make_size_var("n"), i = make_var("i", i64);
+  BufferRef a = make_buffer("A", {n}, i32);
+  tir::Stmt loop = tir::for_loop(i, n - 3, tir::store(a, load(a, {i + 3}) + 1, {i + 3}), LoopKind::parallel);
+  for (int64_t extent : {3, 4, 5, 1000})
+    for (int threads : {1, 2, 3}) {
+      Data<int32_t> x(1000);
+      std::fill(x.memory, x.memory + 1000, 10);
+      ASSERT_EQ(run_kernel(prim_func({a}, loop), *target::host_levels()[0], {x.raw()}, {extent}, threads), 0);
+      for (int64_t k = 0; k < 1000; ++k) ASSERT_EQ(x[static_cast<size_t>(k)], k >= 3 && k < extent ? 11 : 10);
+    }
+}
+
+TEST(Kernel, TakesLargeBuffersFromTheWorkspaceAndGivesThemBack) {
+  // Each parallel iteration fills 100 kB of its own, then sums it.
+  constexpr int64_t kSize = 25000;
+  BufferRef out = make_buffer("Out", shape({8}), i32), scratch = make_buffer("scratch", shape({kSize}), i32);
+  VarRef t = make_var("t", i64), i = make_var("i", i64), j = make_var("j", i64);
+  tir::Stmt fill = tir::for_loop(i, int_imm(kSize, i64), tir::store(scratch, cast_to(i32, i * t), {i}));
+  tir::Stmt sum = tir::for_loop(j, int_imm(kSize, i64), tir::store(out, load(out, {t}) + load(scratch, {j}), {t}));
+  tir::Stmt body = make<tir::Allocate>(scratch->data, i32, scratch->shape, bool_imm(true), Attrs{}, tir::seq({fill, sum}));
+  Ref<Jit> jit = Jit::create(*target::host_levels()[0]);
+  SatorKernel kernel = jit->add(*passes::lower(prim_func({out}, tir::for_loop(t, int_imm(8, i64), body, LoopKind::parallel))));
+  Ref<runtime::ThreadPool> pool = runtime::ThreadPool::create(2);
+  size_t mark = pool->workspace_mark();
+  Data<int32_t> x(8);
+  std::fill(x.memory, x.memory + 8, 0);
+  void* buffers[] = {x.raw()};
+  ASSERT_EQ(kernel(buffers, nullptr, pool->context()), 0);
+  for (int64_t k = 0; k < 8; ++k) EXPECT_EQ(x[static_cast<size_t>(k)], static_cast<int32_t>(k * (kSize * (kSize - 1) / 2)));
+  EXPECT_EQ(pool->workspace_mark(), mark);
+}
+
+TEST(Kernel, ReportsAFailedAssertionFromAParallelLoop) {
+  VarRef n = make_size_var("n"), i = make_var("i", i64);
+  BufferRef a = make_buffer("A", {n}, i32);
+  tir::Stmt body = make<tir::AssertStmt>(lt(load(a, {i}), int_imm(100)), string_imm("a token is out of range"), tir::store(a, int_imm(7), {i}));
+  Ref<Jit> jit = Jit::create(*target::host_levels()[0]);
+  SatorKernel kernel = jit->add(*passes::lower(prim_func({a}, tir::for_loop(i, n, body, LoopKind::parallel))));
+  Ref<runtime::ThreadPool> pool = runtime::ThreadPool::create(2);
+  Data<int32_t> x(16);
+  std::fill(x.memory, x.memory + 16, 1);
+  x[13] = 100;
+  void* buffers[] = {x.raw()};
+  int64_t values[] = {16};
+  EXPECT_NE(kernel(buffers, values, pool->context()), 0);
+  EXPECT_NE(pool->take_error().find("a token is out of range"), std::string::npos);
+  EXPECT_EQ(x[0], 7);
+  EXPECT_EQ(x[13], 100);
+  values[0] = 13;
+  EXPECT_EQ(kernel(buffers, values, pool->context()), 0);
+}
+
+TEST(Kernel, EmitsTheSameBytesEachTime) {
+  tir::PrimFuncRef f = passes::lower(dots(64, 16, u8, i8));
+  const target::CpuLevel& level = target::cpu_level("avx512");
+  EXPECT_EQ(compile_object(*f, "k", level), compile_object(*f, "k", level));
+}
+
+TEST(Kernel, NamesWhatACpuDoesNotHave) {
+  BufferRef a = make_buffer("A", shape({4}), f32);
+  VarRef i = make_var("i", i64);
+  tir::Stmt bound = make<tir::For>(i, int_imm(0, i64), int_imm(4, i64), LoopKind::thread_binding, "threadIdx.x", Attrs{}, tir::store(a, float_imm(0), {i}));
+  EXPECT_THROW(compile_object(*passes::lower(prim_func({a}, bound)), "k", target::cpu_level("avx2")), Error);
+  tir::Stmt gpu = tir::store(a, call(f32, "tir.tvm_warp_activemask", {}), {int_imm(0, i64)});
+  EXPECT_THROW(compile_object(*passes::lower(prim_func({a}, gpu)), "k", target::cpu_level("avx2")), Error);
+}
+
+}  // namespace
+}  // namespace sator::codegen
