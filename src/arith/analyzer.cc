@@ -158,6 +158,8 @@ IntSet Analyzer::set(const Expr& e) {
   return IntervalEvaluator(*this, parts_->sets, &parts_->set_constraints)(e);
 }
 
+IntSet Analyzer::set(const Expr& e, const SetMap& domains) { return IntervalEvaluator(*this, domains)(e); }
+
 Order Analyzer::known_order(const Expr& a, const Expr& b) { return parts_->known.compare(a, b, chain_inequalities); }
 
 }  // namespace sator::arith

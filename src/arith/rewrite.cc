@@ -437,6 +437,7 @@ Expr Rewriter::visit_call(const Expr& e) {
 Expr Rewriter::visit_cast(const Expr& e) {
   const auto& n = static_cast<const Cast&>(*e);
   Expr value = visit(n.value);
+  if (const FloatImm* f = value.as<FloatImm>(); f && n.dtype == boolean) return bool_imm(f->value != 0);
   Expr result = cast_to(n.dtype, value);
   return value == n.value && kind_of(result) == Kind::cast ? e : result;
 }

@@ -65,10 +65,12 @@ Expr Sum::expr() const {
   std::vector<Split> ordered = merged(terms);
   for (const Split& t : ordered)
     if (t.scale > 0) e = fold(Kind::add, e, t.expr());
-  if (base > 0) e = fold(Kind::add, e, int_imm(base, dtype));
+  // The least value has no negative: it is added.
+  bool least = !arith::fits(-base, dtype);
+  if (base > 0 || least) e = fold(Kind::add, e, int_imm(base, dtype));
   for (const Split& t : ordered)
     if (t.scale < 0) e = fold(Kind::sub, e, t.expr(-1));
-  if (base < 0) e = arith::fits(-base, dtype) ? fold(Kind::sub, e, int_imm(-base, dtype)) : fold(Kind::add, e, int_imm(base, dtype));
+  if (base < 0 && !least) e = fold(Kind::sub, e, int_imm(-base, dtype));
   return e;
 }
 

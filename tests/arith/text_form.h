@@ -1,6 +1,7 @@
 // Expressions as text for the tests of arith/: Python's operators, `//` and `%` floored, and calls of functions.
 //   floordiv(a, b) floormod truncdiv truncmod min max select(c, a, b) ramp(b, s, lanes) broadcast(v, lanes)
 //   cast("int64", e) likely(e) if_then_else(c, a, b) shift_right(a, b) shift_left bitwise_and ceildiv(a, b)
+//   call("int32", "tir.clz", x) and, with the dtype of their first argument, shift_right(a, b) and other names
 //   And(a, b) Or(a, b) Not(a) LT LE GT GE EQ NE (exactly that node); true, false; i64(3): a constant of that dtype
 // Operators fold constants as the language's do.
 #pragma once

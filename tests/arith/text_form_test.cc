@@ -126,6 +126,16 @@ class Parser {
       expect(")");
       return cast_to(*dtype, e);
     }
+    if (f == "call") {
+      auto dtype = DType::parse(string());
+      if (!dtype) wrong("a dtype");
+      expect(",");
+      std::string op = string();
+      std::vector<Expr> args;
+      while (eat(",")) args.push_back(disjunction());
+      expect(")");
+      return call(*dtype, op, args);
+    }
     if (f == "ramp" || f == "broadcast") {
       Expr base = disjunction(), stride;
       expect(",");
