@@ -42,7 +42,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build_dir", type=Path)
     parser.add_argument("filter", nargs="?", default="")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     chosen = {name: command for name, command in benchmarks(args.build_dir.resolve()).items() if args.filter in name}
     if not chosen:
         sys.exit(f"error: no benchmark contains {args.filter}\n  needs: part of a name: {' '.join(benchmarks(args.build_dir))}\n  hint:  ./dev bench runs all")

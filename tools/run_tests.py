@@ -85,7 +85,7 @@ def main():
     parser.add_argument("build_dir", type=Path)
     parser.add_argument("filter", nargs="?", default="")
     parser.add_argument("--label", default="")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     results = args.build_dir / "results"
     results.mkdir(exist_ok=True)
     for old in results.glob("*.json"):

@@ -75,7 +75,7 @@ apt_install() {  # PACKAGE...
   # Lists may be absent (a fresh image) or name versions that the mirror no longer has: then read them and try again.
   if ! { compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null && install "$@"; }; then
     if ! { refresh && install "$@"; }; then
-      tail -n 15 "$log" >&2
+      tail -n 6 "$log" >&2
       give_up 1 "apt-get could not install: $*" "Debian 12 with a package mirror that can be reached" \
         "check the network and /etc/apt, then run this again; or install by hand: $by_hand (log: build/setup.log)"
     fi
