@@ -35,7 +35,7 @@ const Builtin* find_builtin_by_script(std::string_view name);
 
 /// Whether evaluating the expression has no effect and depends on nothing but its variables: no loads, no impure calls.
 bool is_pure(const Expr& e);
-/// Whether evaluating the expression changes nothing (loads are allowed).
+/// Whether evaluating the expression may change memory, synchronise or call something unknown. Loads do not.
 bool has_side_effect(const Expr& e);
 
 // Calls as their rows describe them: exp(x) is call("tir.exp", {x}) with x's dtype.

@@ -150,7 +150,7 @@ struct BufferLoad final : Node<BufferLoad, ExprNode> {
   }
 };
 
-/// A call of a builtin ("tir.exp", "tir.call_extern", ...; the table is tir/builtins.cc) or of a function of the module
+/// A call of a builtin ("tir.exp", "tir.call_extern", ...; the table is ir/builtins.cc) or of a function of the module
 /// (op is "global:" and its name). Its dtype cannot be told from the arguments alone.
 struct Call final : Node<Call, ExprNode> {
   std::string op;
@@ -291,6 +291,16 @@ Ref<T> substitute(const Ref<T>& root, const VarMap& map) {
 bool uses_var(const NodeRef& root, const Var& var);
 /// Every variable that occurs in `root`, each once, in order of first sight.
 std::vector<VarRef> vars_in(const NodeRef& root);
+
+// The TVMScript of an expression, for messages; a buffer and a variable are their names.
+void append_text(std::string& out, const ExprNode& e);
+void append_text(std::string& out, const Buffer& buffer);
+void append_text(std::string& out, const Range& range);
+template <class T>
+  requires(std::is_base_of_v<ExprNode, T> || std::is_same_v<T, Buffer> || std::is_same_v<T, Range>)
+void append_text(std::string& out, const Ref<const T>& node) {
+  append_text(out, *node);
+}
 
 inline int64_t floor_div(int64_t a, int64_t b) {
   int64_t q = a / b;

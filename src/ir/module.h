@@ -10,6 +10,22 @@ struct FuncNode : NodeBase {
 };
 using Func = Ref<const FuncNode>;
 
+/// A target as an attribute: its configuration, with at least "kind". The room target/ knows what it means.
+struct TargetConfig final : Node<TargetConfig> {
+  Attrs config;
+  static constexpr auto fields() { return std::tuple{field("config", &TargetConfig::config)}; }
+};
+/// A place for tensors: a target, the number of the device, and a memory scope on it.
+struct VDevice final : Node<VDevice> {
+  NodeRef target;
+  int index = 0;
+  std::string memory_scope = "global";
+  static constexpr auto fields() {
+    return std::tuple{field("target", &VDevice::target), field("index", &VDevice::index),
+                      field("memory_scope", &VDevice::memory_scope)};
+  }
+};
+
 /// Functions by name, as TVM's IRModule. A function without the attribute "global_symbol" is private.
 struct Module final : Node<Module> {
   std::map<std::string, Func> functions;

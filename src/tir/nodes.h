@@ -152,7 +152,27 @@ struct LetStmt final : Node<LetStmt, StmtNode> {
   }
 };
 
-/// An attribute `key` of `node` (a variable, buffer or thread axis) holds in `body`.
+/// An axis of a thread launch ("threadIdx.x", "vthread", ...) as the node of the attributes "thread_extent" and
+/// "virtual_thread": inside, `var` is the thread's coordinate.
+struct ThreadAxis final : Node<ThreadAxis> {
+  VarRef var;
+  std::string tag;
+  static constexpr auto fields() {
+    return std::tuple{definition("var", &ThreadAxis::var), field("tag", &ThreadAxis::tag)};
+  }
+};
+
+/// A commutative, associative combination of tuples: result(lhs, rhs); `identity` combines to the other operand.
+struct CommReducer final : Node<CommReducer> {
+  std::vector<VarRef> lhs, rhs;
+  std::vector<Expr> result, identity;
+  static constexpr auto fields() {
+    return std::tuple{definition("lhs", &CommReducer::lhs), definition("rhs", &CommReducer::rhs),
+                      field("result", &CommReducer::result), field("identity", &CommReducer::identity)};
+  }
+};
+
+/// An attribute `key` of `node` (a variable, buffer, ThreadAxis or CommReducer) holds in `body`.
 struct AttrStmt final : Node<AttrStmt, StmtNode> {
   NodeRef node;
   std::string key;
