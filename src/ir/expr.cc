@@ -38,19 +38,7 @@ bool is_int(const Expr& e, int64_t value) {
   return i && i->value == value;
 }
 
-namespace {
-
-/// Wraps to the dtype as machine arithmetic does.
-int64_t wrapped(int64_t v, DType d) {
-  if (d.is_bool()) return v != 0;
-  if (d.bits >= 64) return v;
-  uint64_t mask = (uint64_t{1} << d.bits) - 1, u = static_cast<uint64_t>(v) & mask;
-  if (d.is_int() && (u >> (d.bits - 1))) u |= ~mask;
-  return static_cast<int64_t>(u);
-}
-
-/// Brings both sides to one dtype, as TVM's BinaryOpMatchTypes.
-void match_types(Expr& a, Expr& b, const char* what) {
+void match_dtypes(Expr& a, Expr& b, const char* what) {
   if (a->dtype == b->dtype) return;
   DType x = a->dtype, y = b->dtype;
   if (x.lanes != y.lanes) {
@@ -87,6 +75,17 @@ void match_types(Expr& a, Expr& b, const char* what) {
   }
 }
 
+namespace {
+
+/// Wraps to the dtype as machine arithmetic does.
+int64_t wrapped(int64_t v, DType d) {
+  if (d.is_bool()) return v != 0;
+  if (d.bits >= 64) return v;
+  uint64_t mask = (uint64_t{1} << d.bits) - 1, u = static_cast<uint64_t>(v) & mask;
+  if (d.is_int() && (u >> (d.bits - 1))) u |= ~mask;
+  return static_cast<int64_t>(u);
+}
+
 double rounded(double v, DType d) {
   if (d.bits == 32) return static_cast<float>(v);
   if (d.is_bfloat()) return bf16_to_f32(f32_to_bf16(static_cast<float>(v)));
@@ -105,7 +104,7 @@ Expr fold_binary(const Expr& a, const Expr& b, IntFn int_fn, FloatFn float_fn) {
 
 template <class T, class Fn>
 Expr compare(Expr a, Expr b, Fn fn, const char* what) {
-  match_types(a, b, what);
+  match_dtypes(a, b, what);
   const IntImm *x = a.as<IntImm>(), *y = b.as<IntImm>();
   if (x && y) return bool_imm(fn(x->value, y->value));
   const FloatImm *u = a.as<FloatImm>(), *v = b.as<FloatImm>();
@@ -131,7 +130,7 @@ void need_divisor(const Expr& b, const char* what) {
 }  // namespace
 
 Expr operator+(Expr a, Expr b) {
-  match_types(a, b, "addition");
+  match_dtypes(a, b, "addition");
   if (Expr e = fold_binary<Add>(
           a, b, [](int64_t x, int64_t y) { return wrapping(std::plus<uint64_t>(), x, y); }, std::plus<double>()))
     return e;
@@ -141,7 +140,7 @@ Expr operator+(Expr a, Expr b) {
 }
 
 Expr operator-(Expr a, Expr b) {
-  match_types(a, b, "subtraction");
+  match_dtypes(a, b, "subtraction");
   if (Expr e = fold_binary<Sub>(
           a, b, [](int64_t x, int64_t y) { return wrapping(std::minus<uint64_t>(), x, y); }, std::minus<double>()))
     return e;
@@ -150,7 +149,7 @@ Expr operator-(Expr a, Expr b) {
 }
 
 Expr operator*(Expr a, Expr b) {
-  match_types(a, b, "multiplication");
+  match_dtypes(a, b, "multiplication");
   if (Expr e = fold_binary<Mul>(
           a, b, [](int64_t x, int64_t y) { return wrapping(std::multiplies<uint64_t>(), x, y); },
           std::multiplies<double>()))
@@ -169,7 +168,7 @@ Expr operator-(const Expr& a) {
 }
 
 Expr div(Expr a, Expr b) {
-  match_types(a, b, "division");
+  match_dtypes(a, b, "division");
   need_divisor(b, "division");
   if (is_float_value(b, 0))
     fail({.what = "division by the constant 0", .needs = "a divisor that is not zero",
@@ -183,7 +182,7 @@ Expr div(Expr a, Expr b) {
 }
 
 Expr truncmod(Expr a, Expr b) {
-  match_types(a, b, "remainder");
+  match_dtypes(a, b, "remainder");
   need_divisor(b, "remainder");
   const IntImm *x = a.as<IntImm>(), *y = b.as<IntImm>();
   if (x && y) return int_imm(y->value == -1 ? 0 : x->value % y->value, x->dtype);
@@ -193,7 +192,7 @@ Expr truncmod(Expr a, Expr b) {
 }
 
 Expr floordiv(Expr a, Expr b) {
-  match_types(a, b, "floordiv");
+  match_dtypes(a, b, "floordiv");
   need_divisor(b, "floordiv");
   if (a->dtype.is_float()) {
     const FloatImm *u = a.as<FloatImm>(), *v = b.as<FloatImm>();
@@ -206,7 +205,7 @@ Expr floordiv(Expr a, Expr b) {
 }
 
 Expr floormod(Expr a, Expr b) {
-  match_types(a, b, "floormod");
+  match_dtypes(a, b, "floormod");
   need_divisor(b, "floormod");
   const IntImm *x = a.as<IntImm>(), *y = b.as<IntImm>();
   if (x && y) return int_imm(y->value == -1 ? 0 : floor_mod(x->value, y->value), x->dtype);
@@ -218,7 +217,7 @@ Expr floormod(Expr a, Expr b) {
 Expr ceildiv(const Expr& a, const Expr& b) { return floordiv(a + (b - 1), b); }
 
 Expr min(Expr a, Expr b) {
-  match_types(a, b, "min");
+  match_dtypes(a, b, "min");
   if (Expr e = fold_binary<Min>(
           a, b, [](int64_t x, int64_t y) { return std::min(x, y); }, [](double x, double y) { return std::min(x, y); }))
     return e;
@@ -226,7 +225,7 @@ Expr min(Expr a, Expr b) {
   return make<Min>(std::move(a), std::move(b));
 }
 Expr max(Expr a, Expr b) {
-  match_types(a, b, "max");
+  match_dtypes(a, b, "max");
   if (Expr e = fold_binary<Max>(
           a, b, [](int64_t x, int64_t y) { return std::max(x, y); }, [](double x, double y) { return std::max(x, y); }))
     return e;
@@ -249,7 +248,7 @@ static void need_bool(const Expr& e, const char* what) {
 Expr logical_and(Expr a, Expr b) {
   need_bool(a, "and");
   need_bool(b, "and");
-  match_types(a, b, "and");
+  match_dtypes(a, b, "and");
   if (const IntImm* x = a.as<IntImm>()) return x->value ? b : a;
   if (const IntImm* y = b.as<IntImm>()) return y->value ? a : b;
   return make<And>(std::move(a), std::move(b));
@@ -257,7 +256,7 @@ Expr logical_and(Expr a, Expr b) {
 Expr logical_or(Expr a, Expr b) {
   need_bool(a, "or");
   need_bool(b, "or");
-  match_types(a, b, "or");
+  match_dtypes(a, b, "or");
   if (const IntImm* x = a.as<IntImm>()) return x->value ? a : b;
   if (const IntImm* y = b.as<IntImm>()) return y->value ? b : a;
   return make<Or>(std::move(a), std::move(b));
@@ -270,7 +269,7 @@ Expr logical_not(Expr a) {
 
 Expr select(Expr condition, Expr true_value, Expr false_value) {
   need_bool(condition, "select");
-  match_types(true_value, false_value, "select");
+  match_dtypes(true_value, false_value, "select");
   if (const IntImm* c = condition.as<IntImm>()) return c->value ? true_value : false_value;
   return make<Select>(std::move(condition), std::move(true_value), std::move(false_value));
 }
@@ -283,7 +282,8 @@ Expr cast_to(DType dtype, Expr value) {
       if (dtype.is_float()) return float_imm(rounded(static_cast<double>(i->value), dtype), dtype);
     }
     if (const FloatImm* f = value.as<FloatImm>()) {
-      if (dtype.is_float()) return float_imm(rounded(f->value, dtype), dtype);
+      // A narrower constant keeps its decimal value, as the text of a program shows it; it is rounded where it is used.
+      if (dtype.is_float()) return float_imm(dtype.bits > f->dtype.bits ? rounded(f->value, f->dtype) : f->value, dtype);
       if (dtype.is_integer() && std::fabs(f->value) < 0x1p62)
         return int_imm(wrapped(static_cast<int64_t>(f->value), dtype), dtype);
     }

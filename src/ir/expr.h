@@ -35,6 +35,7 @@ struct IntImm final : Node<IntImm, ExprNode> {
     return std::tuple{field("dtype", &IntImm::dtype), field("value", &IntImm::value)};
   }
 };
+/// A real constant: the value of dtype nearest to `value`, which is kept as it was written.
 struct FloatImm final : Node<FloatImm, ExprNode> {
   double value = 0;
   static constexpr auto fields() {
@@ -237,6 +238,10 @@ std::optional<int64_t> as_int(const Expr& e);
 bool is_int(const Expr& e, int64_t value);
 inline bool is_zero(const Expr& e) { return is_int(e, 0); }
 inline bool is_one(const Expr& e) { return is_int(e, 1); }
+
+/// Brings both operands to one dtype as TVM does: lanes are broadcast, an integer meets a float as that float, a narrow
+/// operand becomes as wide as the other. Errors: handles, different numbers of lanes; `what` names the operation.
+void match_dtypes(Expr& a, Expr& b, const char* what);
 
 // Arithmetic as the parser and the passes write it: operands are brought to one dtype as TVM does (an int32 constant
 // takes the other side's integer dtype, an integer the other side's floating one), and constants are folded: 2 + 3,

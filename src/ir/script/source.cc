@@ -57,7 +57,7 @@ void Source::fail(Place place, Reason reason) const {
     reason.program = sator::text(shown, "\n", std::string(count_characters(quoted_line.substr(lead, first - lead)), ' '),
                                  std::string(carets, '^'));
   }
-  sator::fail(std::move(reason));
+  throw SourceError(std::move(reason), at);
 }
 
 }  // namespace sator::script

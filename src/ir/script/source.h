@@ -16,6 +16,13 @@ struct Place {
   uint32_t begin = 0, end = 0;
 };
 
+/// An Error that says where in a text it is.
+class SourceError final : public Error {
+ public:
+  SourceError(Reason reason, Span at) : Error(std::move(reason)), at(at) {}
+  Span at;
+};
+
 /// A text and its name (a file, or empty); knows its lines.
 class Source : public Object {
  public:
@@ -25,7 +32,7 @@ class Source : public Object {
   const std::string& name() const { return name_; }
   /// Line and column, both from 1; the column counts characters, not bytes.
   Span span(Place place) const;
-  /// Throws `reason` with `where` ("line 3, column 5") and the source line with the place underlined.
+  /// Throws a SourceError: `reason` with `where` ("line 3, column 5") and the source line with the place underlined.
   [[noreturn]] void fail(Place place, Reason reason) const;
 
  private:

@@ -1,0 +1,40 @@
+// TVMScript to tensor programs. The spellings of 2024 (TVM v0.17), older ones (T.Buffer[128, "float32"],
+// tvm.script.ir_module) and newer ones (T.sblock, tirx) are all read.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "ir/script/ast.h"
+#include "tir/nodes.h"
+
+namespace sator::tir {
+
+/// What a function sees of the text around it.
+struct ParseContext {
+  std::map<std::string, std::string, std::less<>> languages;  ///< names of T, R and I beyond the usual ones
+  std::vector<std::string> modules;                           ///< names of the module around: its class, "cls"
+  std::map<std::string, DType, std::less<>> functions;        ///< functions of the module and what they return
+  bool verify = true;                                         ///< check that the result is well formed
+};
+
+/// One decorated function, `@T.prim_func def f(...)`. `name` is the file's, for messages.
+/// Errors: SourceError with line, column and the line of the text.
+PrimFuncRef parse_function(std::string text, std::string name = "");
+/// A class of tensor programs, or functions alone. Errors: as above; a function of graphs (relax/ parses those).
+ModuleRef parse_module(std::string text, std::string name = "");
+/// An expression over named values.
+Expr parse_expr(std::string text, const std::map<std::string, NodeRef>& names = {});
+
+// For the parser of mixed modules.
+PrimFuncRef parse_function(const script::Source& source, const script::Statement& def, const ParseContext& context);
+/// Whether a function is decorated as a tensor program.
+bool is_prim_func(const script::Statement& def, const ParseContext& context);
+/// The language and name of a decorator, "T.prim_func"; empty if it is none of ours.
+std::string decorator_name(const script::Expression& decorator, const ParseContext& context);
+/// Adds what an import statement binds: `from tvm.script import tir as T`.
+void read_import(const script::Statement& import, ParseContext& context);
+/// The name, return dtype of every function of a class body, so that they may call each other.
+void declare_functions(const std::vector<script::Statement>& body, ParseContext& context);
+
+}  // namespace sator::tir

@@ -1,0 +1,127 @@
+// The parser of tensor programs' statements. Names of T that only make sense as statements are rows of a table in
+// parse_scopes.cc; statements are in parse_stmt.cc; functions in parse.cc.
+#pragma once
+
+#include <functional>
+#include <unordered_set>
+
+#include "tir/parse.h"
+#include "tir/parse_eval.h"
+#include "tir/regions.h"
+
+namespace sator::tir {
+
+/// What opens a scope: a loop nest, a block, its init, or a wrapper around the statements that follow.
+struct ScopeOpener {
+  enum class Kind { loops, block, init, wrapper } kind = Kind::wrapper;
+  struct Loop {
+    VarRef var;
+    Expr min, extent;
+    LoopKind kind = LoopKind::serial;
+    std::string thread;
+    Attrs annotations;
+  };
+  std::vector<Loop> loops;
+  std::string block_name;
+  bool no_realize = false;
+  std::function<Stmt(Stmt)> wrap;
+  Value bound;  ///< what `as` names, and an assignment
+  BufferRef declares;  ///< a buffer that is visible inside
+};
+using ScopeOpenerRef = std::shared_ptr<ScopeOpener>;
+
+class FunctionParser final : public Evaluator {
+ public:
+  FunctionParser(const script::Source& source, const ParseContext& context);
+  PrimFuncRef parse(const script::Statement& def);
+
+  // The rows of parse_scopes.cc work on these.
+  struct BlockState {
+    std::vector<IterVarRef> iter_vars;
+    std::vector<Expr> values;
+    Expr predicate;
+    std::optional<std::vector<BufferRegionRef>> reads, writes;
+    std::optional<Attrs> annotations;
+    std::vector<BufferRef> alloc_buffers;
+    std::vector<MatchBufferRef> match_buffers;
+    Stmt init;
+  };
+  /// The block whose body is being read, at its own level. Errors: the place is inside a loop, or in no block.
+  BlockState& block_here(const script::Expression& call, std::string_view what);
+  void alloc_buffer(BufferRef buffer, const script::Expression& call);
+  Value match_buffer(const script::Expression& call);
+  BufferRef make_buffer_value(const Arguments& args);
+  const ScopeOpener::Loop* open_loop(const Var& v) const;
+  void add_attrs(Attrs attrs, const script::Expression& call);
+  void append(Stmt stmt);
+  Stmt make_store(const BufferRef& buffer, Expr value, std::vector<Expr> indices, script::Place place);
+  /// The variable of a thread axis, by variable or (fresh) by tag.
+  Ref<const ThreadAxis> thread_axis(const Value& thread, DType dtype, script::Place place);
+  VarRef declare_thread(std::string tag, DType dtype);
+
+ protected:
+  Value call_language(const std::string& name, const script::Expression& call) override;
+  Value call_other(const Value& callee, const script::Expression& call) override;
+  Value unknown_name(const script::Expression& name) override;
+
+ private:
+  enum class FrameKind { function, block, init, other };
+  /// A list of statements being read, with the wrappers that its later ones are in.
+  struct Frame {
+    FrameKind kind;
+    std::vector<Stmt> stmts;
+    struct Open {
+      size_t first;  ///< the wrapper holds the statements from here on
+      ScopeOpenerRef opener;
+    };
+    std::vector<Open> open;
+  };
+
+  Stmt body(const std::vector<script::Statement>& stmts, FrameKind kind);
+  Stmt close(Frame& frame);
+  void open(ScopeOpenerRef opener);
+  void statement(const script::Statement& s);
+  void expression_statement(const script::Statement& s);
+  void assign(const script::Statement& s);
+  void annotated_assign(const script::Statement& s);
+  void augmented_assign(const script::Statement& s);
+  void store(const script::Expression& target, const Value& value);
+  void for_loop(const script::Statement& s);
+  void with(const script::Statement& s, size_t item);
+  Stmt block(const ScopeOpener& opener, const script::Statement& s, size_t item);
+  void if_then_else(const script::Statement& s);
+
+  /// Binds what an assignment gives: fresh variables and buffers take the name, scopes open, expressions become lets.
+  void bind(const script::Expression& target, Value value, bool lets);
+  Value bind_name(const std::string& name, Value value, script::Place place, bool lets);
+  void name_value(const Value& value, const std::string& name);
+  bool is_bound(const Var& v) const { return bound_.count(&v) > 0; }
+
+  void params(const script::Statement& def);
+  BufferRef complete_buffer(BufferRef buffer) const;
+  Stmt with_root(Stmt body);
+  void detect_regions(BlockState& state, const Stmt& body, const script::Place& place, int mask);
+
+  const ParseContext& context_;
+  std::vector<Frame> frames_;
+  std::vector<BlockState> blocks_;
+  std::vector<ScopeOpener::Loop> loops_;
+  std::map<const Var*, Ref<const ThreadAxis>> threads_;
+  std::unordered_set<const Var*> bound_;
+  VisibleBuffers visible_;
+  std::unordered_map<const Block*, int> detected_;  ///< which regions of a block were detected: 1 reads, 2 writes
+
+  std::vector<VarRef> params_;
+  std::vector<std::pair<VarRef, BufferRef>> buffer_map_;
+  std::vector<BufferRef> root_allocs_;
+  Attrs attrs_;
+  bool is_private_ = false;
+  int depth_ = 0;
+};
+
+/// A name of T that makes a statement or opens a scope.
+using ScopeFunction = Value (*)(FunctionParser&, const script::Expression& call);
+ScopeFunction find_scope_function(std::string_view name);
+std::vector<std::string> scope_function_names();
+
+}  // namespace sator::tir

@@ -1,0 +1,89 @@
+// What an expression of a script stands for while it is parsed: a part of the program, or a plain Python value.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ir/script/ast.h"
+#include "tir/nodes.h"
+
+namespace sator::tir {
+
+struct Value;
+
+/// A list or a tuple.
+struct Values {
+  std::vector<Value> items;
+  bool is_tuple = false;
+};
+/// A Python integer; `is_unsigned`: above 2^63 - 1, as its 64 bits.
+struct Integer {
+  int64_t value = 0;
+  bool is_unsigned = false;
+};
+/// An index of a subscript; a slice start:stop:step has `stop`, and `step` if it was written.
+struct SubscriptIndex {
+  Expr start, stop, step;
+};
+/// buffer[...]: an element, a vector or a region, as the place where it stands asks.
+struct Subscript {
+  BufferRef buffer;
+  std::vector<SubscriptIndex> indices;
+  bool has_slice() const {
+    for (const SubscriptIndex& i : indices) {
+      if (i.stop) return true;
+    }
+    return false;
+  }
+};
+/// A name of a language: "T.block", "R.add", "I.ir_module", or the language itself ("T").
+struct LanguageName {
+  std::string name;
+};
+/// A function of the module that is being parsed, or the module itself (empty).
+struct ModuleName {
+  std::string function;
+};
+struct DictValue {
+  std::vector<std::pair<Value, Value>> items;
+};
+/// A lambda, still as written.
+struct LambdaValue {
+  const script::Expression* expression;
+};
+/// A method of a value: x.astype, A.vload.
+struct Method {
+  std::shared_ptr<Value> object;
+  std::string name;
+};
+/// What stands in `with ...` and `for ... in ...`, or opens a scope as a statement; the statements' parser makes them.
+struct ScopeOpener;
+/// Keeps its value from being bound by a let: T.meta_var(x).
+struct MetaVar {
+  std::shared_ptr<Value> value;
+};
+
+struct Value {
+  std::variant<std::monostate, bool, Integer, double, std::string, Expr, BufferRef, Subscript, Values, DictValue,
+               LanguageName, ModuleName, LambdaValue, Method, std::shared_ptr<ScopeOpener>, MetaVar, NodeRef>
+      is;
+
+  Value() = default;
+  template <class T>
+    requires(!std::is_same_v<std::remove_cvref_t<T>, Value>)
+  Value(T v) : is(std::move(v)) {}
+
+  template <class T>
+  const T* as() const {
+    return std::get_if<T>(&is);
+  }
+  bool is_none() const { return std::holds_alternative<std::monostate>(is); }
+  /// A Python number, text or None, or a list or tuple of such: known while parsing.
+  bool is_plain() const;
+  /// What it is, for messages: "an integer", "a buffer", ...
+  std::string kind() const;
+};
+
+}  // namespace sator::tir
