@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "arith/analyzer.h"
 #include "ir/script/parser.h"
-#include "tir/linear.h"
 
 namespace sator::tir {
 
@@ -324,7 +324,7 @@ Expr extent_between(const Expr& start, const Expr& stop) {
   // As the printer writes it: start + extent.
   if (const Add* n = stop.as<Add>(); n && equal(n->a, start) && n->b->dtype == stop->dtype) return n->b;
   if (const Add* n = stop.as<Add>(); n && equal(n->b, start) && n->a->dtype == stop->dtype && !n->b.as<IntImm>()) return n->a;
-  return difference(stop, start);
+  return arith::Analyzer().simplify(stop - start);
 }
 
 BufferRegionRef Evaluator::to_region(const Subscript& s, Place place) {

@@ -1,125 +1,29 @@
 #include "tir/regions.h"
 
 #include <algorithm>
-#include <map>
 
-#include "tir/linear.h"
+#include "arith/analyzer.h"
+#include "arith/intset.h"
 
 namespace sator::tir {
 
 namespace {
 
-/// [min, max]; a null end is unbounded.
-struct Interval {
-  Expr min, max;
-  bool is_point() const { return min && min == max; }
-};
-using Domains = std::map<const Var*, Interval>;
+using arith::IntSet;
 
-Interval point(const Expr& e) { return {e, e}; }
-
-Expr smaller(const Expr& a, const Expr& b) {
-  if (!a || !b) return nullptr;
-  return always_le(a, b) ? a : always_le(b, a) ? b : min(a, b);
+IntSet relaxed(const IntSet& set, const arith::SetMap& domains) {
+  if (set.empty) return set;
+  if (set.is_point()) return arith::eval_set(set.min, domains);
+  return IntSet::interval(set.min ? arith::eval_set(set.min, domains).min : nullptr,
+                          set.max ? arith::eval_set(set.max, domains).max : nullptr);
 }
-Expr larger(const Expr& a, const Expr& b) {
-  if (!a || !b) return nullptr;
-  return always_le(a, b) ? b : always_le(b, a) ? a : max(a, b);
-}
-Interval unite(const Interval& a, const Interval& b) { return {smaller(a.min, b.min), larger(a.max, b.max)}; }
-
-/// The values of an index over the domains of the loops around it.
-class IntervalOf {
- public:
-  explicit IntervalOf(const Domains& domains) : domains_(domains) {}
-
-  Interval operator()(const Expr& e) {
-    bool relaxed = false;
-    walk(e, [&](const Var& v) { relaxed |= domains_.count(&v) > 0; });
-    if (!relaxed && e->dtype.lanes == 1) return point(e);
-    return match(
-        e, [&](const Var& v) { return variable(v); },
-        [&](const Add& n) {
-          Interval a = (*this)(n.a), b = (*this)(n.b);
-          return Interval{sum(a.min, b.min), sum(a.max, b.max)};
-        },
-        [&](const Sub& n) {
-          Interval a = (*this)(n.a), b = (*this)(n.b);
-          return Interval{minus(a.min, b.max), minus(a.max, b.min)};
-        },
-        [&](const Mul& n) {
-          Interval a = (*this)(n.a), b = (*this)(n.b);
-          if (!b.is_point()) std::swap(a, b);
-          auto c = b.is_point() ? as_int(b.min) : std::nullopt;
-          if (!c) return Interval{};
-          Expr low = a.min ? a.min * b.min : nullptr, high = a.max ? a.max * b.min : nullptr;
-          return *c >= 0 ? Interval{low, high} : Interval{high, low};
-        },
-        [&](const FloorDiv& n) {
-          Interval a = (*this)(n.a);
-          auto c = as_int(n.b);
-          if (!c || *c <= 0) return Interval{};
-          return Interval{a.min ? floordiv(a.min, n.b) : nullptr, a.max ? floordiv(a.max, n.b) : nullptr};
-        },
-        [&](const FloorMod& n) {
-          auto c = as_int(n.b);
-          if (!c || *c <= 0) return Interval{};
-          Interval a = (*this)(n.a);
-          auto low = a.min ? as_int(a.min) : std::nullopt, high = a.max ? as_int(a.max) : std::nullopt;
-          if (low && high && floor_div(*low, *c) == floor_div(*high, *c))
-            return Interval{floormod(a.min, n.b), floormod(a.max, n.b)};
-          return Interval{int_imm(0, n.dtype), int_imm(*c - 1, n.dtype)};
-        },
-        [&](const Min& n) {
-          Interval a = (*this)(n.a), b = (*this)(n.b);
-          // One bounded side bounds the minimum from above.
-          Expr high = a.max && b.max ? smaller(a.max, b.max) : a.max ? a.max : b.max;
-          return Interval{smaller(a.min, b.min), high};
-        },
-        [&](const Max& n) {
-          Interval a = (*this)(n.a), b = (*this)(n.b);
-          Expr low = a.min && b.min ? larger(a.min, b.min) : a.min ? a.min : b.min;
-          return Interval{low, larger(a.max, b.max)};
-        },
-        [&](const Select& n) { return unite((*this)(n.true_value), (*this)(n.false_value)); },
-        [&](const Cast& n) {
-          Interval v = (*this)(n.value);
-          return Interval{v.min ? cast_to(n.dtype, v.min) : nullptr, v.max ? cast_to(n.dtype, v.max) : nullptr};
-        },
-        [&](const Ramp& n) {
-          Interval base = (*this)(n.base);
-          auto c = as_int(n.stride);
-          if (!c) return Interval{};
-          Expr reach = int_imm(*c * (n.lanes - 1), n.base->dtype);
-          return *c >= 0 ? Interval{base.min, sum(base.max, reach)} : Interval{sum(base.min, reach), base.max};
-        },
-        [&](const Broadcast& n) { return (*this)(n.value); }, [&](const ExprNode&) { return Interval{}; });
-  }
-
- private:
-  static Expr sum(const Expr& a, const Expr& b) { return a && b ? a + b : nullptr; }
-  static Expr minus(const Expr& a, const Expr& b) { return a && b ? a - b : nullptr; }
-
-  Interval variable(const Var& v) {
-    auto at = domains_.find(&v);
-    if (at == domains_.end()) return point(ref(v));
-    // A loop's bounds may depend on loops around it.
-    Interval d = at->second;
-    if (++depth_ > domains_.size() + 1) return {};
-    Interval out{d.min ? (*this)(d.min).min : nullptr, d.max ? (*this)(d.max).max : nullptr};
-    --depth_;
-    return out;
-  }
-  const Domains& domains_;
-  size_t depth_ = 0;
-};
 
 class RegionDetector {
  public:
   RegionDetector(const Block& block, const VisibleBuffers& visible) : visible_(visible) {
     for (const MatchBufferRef& m : block.match_buffers) {
       if (!visible_.count(m->source->buffer->data)) continue;
-      matched_[m->buffer->data.get()] = m;
+      matched_[m->buffer->data] = m;
       visible_.insert_or_assign(m->buffer->data, m->buffer);
     }
     if (block.init) visit(block.init);
@@ -141,17 +45,16 @@ class RegionDetector {
  private:
   struct Access {
     BufferRef buffer;
-    std::vector<Interval> box;
+    std::vector<IntSet> box;
   };
 
   void visit(const NodeRef& node) {
     if (const For* loop = node.as<For>()) {
       visit(loop->min);
       visit(loop->extent);
-      Interval domain{loop->min, loop->min + loop->extent - 1};
-      domains_[loop->var.get()] = domain;
+      domains_[loop->var] = IntSet::from_min_extent(loop->min, loop->extent);
       visit(loop->body);
-      domains_.erase(loop->var.get());
+      domains_.erase(loop->var);
     } else if (const LetStmt* let = node.as<LetStmt>()) {
       visit(let->value);
       lets_[let->var] = let->value;
@@ -199,12 +102,10 @@ class RegionDetector {
     for (size_t i = 0; i < block.iter_vars.size(); ++i) bindings[block.iter_vars[i]->var] = realize.values[i];
     auto add = [&](std::vector<Access>& accesses, const std::vector<BufferRegionRef>& regions) {
       for (const BufferRegionRef& r : regions) {
-        std::vector<Interval> box;
+        std::vector<IntSet> box;
         for (const RangeRef& range : r->region) {
-          Expr low = substitute(range->min, bindings), extent = substitute(range->extent, bindings);
-          Interval a = IntervalOf(domains_)(low);
-          if (!is_one(extent)) a.max = IntervalOf(domains_)(low + extent - 1).max;
-          box.push_back(std::move(a));
+          RangeRef instance = make<Range>(substitute(range->min, bindings), substitute(range->extent, bindings));
+          box.push_back(arith::eval_set(instance, domains_));
         }
         update(accesses, r->buffer, std::move(box));
       }
@@ -222,48 +123,40 @@ class RegionDetector {
     }
     BufferRef buffer = buffer_behind(*pointer);
     if ((*mask & 3) == 3) return use_pointer(*pointer);
-    std::vector<Interval> box;
-    for (const Expr& extent : buffer->shape) box.push_back({int_imm(0, extent->dtype), extent - 1});
+    std::vector<IntSet> box;
+    for (const Expr& extent : buffer->shape) box.push_back(arith::eval_set(range_of(extent), domains_));
     if (*mask & 1) update(reads_, buffer, box);
     if (*mask & 2) update(writes_, buffer, box);
   }
 
-  std::vector<Interval> box_of(const std::vector<Expr>& indices) {
-    std::vector<Interval> box;
-    for (const Expr& i : indices) box.push_back(IntervalOf(domains_)(substitute(i, lets_)));
+  std::vector<IntSet> box_of(const std::vector<Expr>& indices) {
+    std::vector<IntSet> box;
+    for (const Expr& index : indices) {
+      Expr e = substitute(index, lets_);
+      box.push_back(e->dtype.lanes == 1 ? arith::eval_set(e, domains_) : relaxed(arith::vector_set(e), domains_));
+    }
     return box;
   }
 
-  /// The region of the buffer that a matched one stands for.
-  std::vector<Interval> in_source(const MatchBuffer& m, const std::vector<Interval>& box) {
+  /// The region of the buffer that a part of a matched one stands for.
+  std::vector<IntSet> in_source(const MatchBuffer& m, const std::vector<IntSet>& box) {
     const std::vector<RangeRef>& source = m.source->region;
     size_t skipped = source.size() - std::min(source.size(), box.size());  // leading dimensions may be dropped
-    std::vector<Interval> out;
+    std::vector<IntSet> out;
     for (size_t i = 0; i < source.size(); ++i) {
-      const RangeRef& r = source[i];
-      if (i < skipped) {
-        out.push_back(point(r->min));
-        continue;
+      RangeRef part = make<Range>(source[i]->min, int_imm(1, source[i]->min->dtype));
+      if (i >= skipped) {
+        RangeRef inner = box[i - skipped].cover_range(range_of(m.buffer->shape[i - skipped]));
+        part = make<Range>(source[i]->min + inner->min, inner->extent);
       }
-      const Interval& inner = box[i - skipped];
-      if (!inner.min || !inner.max) {
-        out.push_back({r->min, r->min + r->extent - 1});
-      } else if (inner.is_point()) {
-        out.push_back(point(r->min + inner.min));
-      } else {
-        out.push_back({r->min + inner.min, r->min + inner.max});
-      }
-    }
-    for (Interval& i : out) {
-      Interval relaxed{i.min ? IntervalOf(domains_)(i.min).min : nullptr, i.max ? IntervalOf(domains_)(i.max).max : nullptr};
-      if (!i.is_point() || !relaxed.is_point()) i = relaxed;
+      out.push_back(arith::eval_set(part, domains_));
     }
     return out;
   }
 
-  void update(std::vector<Access>& accesses, BufferRef buffer, std::vector<Interval> box) {
+  void update(std::vector<Access>& accesses, BufferRef buffer, std::vector<IntSet> box) {
     if (!visible_.count(buffer->data)) return;
-    for (auto m = matched_.find(buffer->data.get()); m != matched_.end(); m = matched_.find(buffer->data.get())) {
+    for (auto m = matched_.find(buffer->data); m != matched_.end(); m = matched_.find(buffer->data)) {
       box = in_source(*m->second, box);
       buffer = m->second->source->buffer;
     }
@@ -271,21 +164,21 @@ class RegionDetector {
       if (a.buffer != buffer) continue;
       for (size_t i = 0; i < box.size() && i < a.box.size(); ++i) {
         bool same = a.box[i].is_point() && box[i].is_point() && equal(a.box[i].min, box[i].min);
-        if (!same) a.box[i] = unite(a.box[i], box[i]);
+        if (!same) a.box[i] = arith::unite({a.box[i], box[i]});
       }
       return;
     }
     accesses.push_back({std::move(buffer), std::move(box)});
   }
 
-  BufferRegionRef cover(const Access& a) const {
+  BufferRegionRef cover(const Access& a) {
     std::vector<RangeRef> ranges;
     for (size_t i = 0; i < a.box.size(); ++i) {
-      const Interval& b = a.box[i];
-      bool is_point = b.min && b.max && constant_difference(b.max, b.min) == 0;
-      if (is_point) ranges.push_back(make<Range>(b.min, int_imm(1, b.min->dtype)));
-      else if (b.min && b.max) ranges.push_back(make<Range>(b.min, difference(b.max + 1, b.min)));
-      else ranges.push_back(range_of(a.buffer->shape[i]));
+      const IntSet& b = a.box[i];
+      if (b.min && b.max && (b.is_point() || analyzer_.prove_equal(b.min, b.max)))
+        ranges.push_back(make<Range>(b.min, int_imm(1, b.min->dtype)));
+      else
+        ranges.push_back(b.cover_range(range_of(a.buffer->shape[i])));
     }
     return make<BufferRegion>(a.buffer, std::move(ranges));
   }
@@ -298,7 +191,7 @@ class RegionDetector {
   /// Runs `body` with the loops' domains narrowed by what holds of the condition.
   template <class Fn>
   void under(const Expr& condition, bool holds, Fn body) {
-    Domains before = domains_;
+    arith::SetMap before = domains_;
     narrow(condition, holds);
     body();
     domains_ = std::move(before);
@@ -331,41 +224,28 @@ class RegionDetector {
     }
   }
 
-  /// small + slack <= large bounds a loop variable that occurs once in it, alone of all loop variables.
+  /// small + slack <= large bounds each loop variable that it is linear in, with a factor of 1 or -1 and no other.
   void bound(const Expr& small, const Expr& large, int64_t slack) {
-    if (!small->dtype.is_int() || small->dtype.lanes != 1) return;
-    LinearSum sum(small);
-    sum.add(large, -1);
-    sum.constant += slack;  // sum <= 0
-    const Var* var = nullptr;
-    int64_t sign = 0;
-    LinearSum rest(int_imm(sum.constant, small->dtype));
-    for (const auto& [term, c] : sum.terms) {
-      const Var* v = term.as<Var>();
-      bool relaxed = false;
-      walk(term, [&](const Var& inner) { relaxed |= domains_.count(&inner) > 0; });
-      if (!relaxed) {
-        rest.add(term, c);
-        continue;
-      }
-      if (!v || var || (c != 1 && c != -1)) return;
-      var = v;
-      sign = c;
+    if (!small->dtype.is_int() || small->dtype.lanes != 1 || small->dtype != large->dtype) return;
+    Expr difference = small - large + slack;  // <= 0
+    std::vector<VarRef> loops;
+    for (const VarRef& v : vars_in(difference)) {
+      if (domains_.count(v)) loops.push_back(v);
     }
-    if (!var) return;
-    Interval& d = domains_[var];
-    if (sign > 0) {
-      Expr limit = difference(int_imm(0, var->dtype), rest.to_expr());
-      d.max = d.max ? smaller(d.max, limit) : limit;
-    } else {
-      Expr limit = rest.to_expr();
-      d.min = d.min ? larger(d.min, limit) : limit;
-    }
+    if (loops.size() != 1) return;
+    const VarRef& v = loops[0];
+    Expr rest = substitute(difference, VarMap{{v, int_imm(0, v->dtype)}});
+    IntSet limit;
+    if (analyzer_.prove_equal(difference, rest + v)) limit = IntSet::interval(nullptr, analyzer_.simplify(int_imm(0, v->dtype) - rest));
+    else if (analyzer_.prove_equal(difference, rest - v)) limit = IntSet::interval(analyzer_.simplify(rest), nullptr);
+    else return;
+    domains_[v] = arith::intersect({domains_[v], limit});
   }
 
   VisibleBuffers visible_;
-  std::map<const Var*, MatchBufferRef> matched_;
-  Domains domains_;
+  std::unordered_map<VarRef, MatchBufferRef> matched_;
+  arith::SetMap domains_;
+  arith::Analyzer analyzer_;
   VarMap lets_;
   std::vector<Access> reads_, writes_;
   std::vector<VarRef> opaque_;
