@@ -27,8 +27,7 @@ Wide union_from(const BoxList& boxes, const std::vector<uint32_t>& chosen, size_
   Wide scale = 1;
   for (; axis < axes; ++axis) {
     Interval first = boxes[chosen[0]][axis];
-    bool agree =
-        std::all_of(chosen.begin(), chosen.end(), [&](uint32_t b) { return boxes[b][axis] == first; });
+    bool agree = std::all_of(chosen.begin(), chosen.end(), [&](uint32_t b) { return boxes[b][axis] == first; });
     if (!agree) break;
     scale *= first.size();
   }
@@ -61,8 +60,7 @@ Wide union_volume(const BoxList& boxes) {
   kept.reserve(boxes.size());
   for (size_t i = 0; i < boxes.size(); ++i) {
     if (is_empty(boxes[i])) continue;
-    bool inside =
-        std::any_of(kept.begin(), kept.end(), [&](uint32_t k) { return contains(boxes[k], boxes[i]); });
+    bool inside = std::any_of(kept.begin(), kept.end(), [&](uint32_t k) { return contains(boxes[k], boxes[i]); });
     if (inside) continue;
     std::erase_if(kept, [&](uint32_t k) { return contains(boxes[i], boxes[k]); });
     kept.push_back(static_cast<uint32_t>(i));
@@ -74,8 +72,7 @@ Range range_of(std::span<const int64_t> coefficient, int64_t constant, BoxView b
   Range range{constant, constant};
   for (size_t k = 0; k < coefficient.size(); ++k) {
     if (coefficient[k] == 0) continue;
-    Wide at_lo = static_cast<Wide>(coefficient[k]) * box[k].lo,
-         at_hi = static_cast<Wide>(coefficient[k]) * box[k].hi;
+    Wide at_lo = static_cast<Wide>(coefficient[k]) * box[k].lo, at_hi = static_cast<Wide>(coefficient[k]) * box[k].hi;
     range.lo += std::min(at_lo, at_hi);
     range.hi += std::max(at_lo, at_hi);
   }
@@ -89,8 +86,7 @@ Wide floor_wide(Wide a, Wide b) { return a / b - ((a % b != 0) && ((a < 0) != (b
 /// The values v of an axis with coefficient c for which lo <= c * v + rest <= hi, clipped to `axis`.
 Interval solve_axis(Interval axis, int64_t c, Wide lo, Wide hi) {
   Wide first = c > 0 ? lo : hi, last = c > 0 ? hi : lo;  // c * v runs from first to last as v grows
-  Wide from = std::max<Wide>(-floor_wide(-first, c), axis.lo),
-       to = std::min<Wide>(floor_wide(last, c), axis.hi);
+  Wide from = std::max<Wide>(-floor_wide(-first, c), axis.lo), to = std::min<Wide>(floor_wide(last, c), axis.hi);
   return from > to ? Interval{} : Interval{static_cast<int64_t>(from), static_cast<int64_t>(to)};
 }
 

@@ -28,8 +28,7 @@ struct Item {
     auto same = [](const Progression& a, const Progression& b) {
       return a.lo == b.lo && a.step == b.step && a.count == b.count;
     };
-    return piece == o.piece &&
-           std::equal(window.begin(), window.end(), o.window.begin(), o.window.end(), same);
+    return piece == o.piece && std::equal(window.begin(), window.end(), o.window.begin(), o.window.end(), same);
   }
 };
 
@@ -64,9 +63,7 @@ class AccessCounter {
   }
 
  private:
-  Wide whole_volume(size_t p) const {
-    return volume(stamps_.pieces[p].visible) * volume(stamps_.pieces[p].hidden);
-  }
+  Wide whole_volume(size_t p) const { return volume(stamps_.pieces[p].visible) * volume(stamps_.pieces[p].hidden); }
 
   /// rows_ and patches_: the access over all digits, one patch per piece and distinct reference.
   std::optional<Reason> gather(const Access& access, size_t first, size_t rank) {
@@ -75,10 +72,9 @@ class AccessCounter {
     for (size_t ref = 1; ref < access.references.size(); ++ref)
       for (size_t r = 0; r < rank; ++r)
         if (digits_.rows[first + ref * rank + r] != rows_[r])
-          return Reason{
-              .what = text("references to tensor ", access.tensor, " differ by more than constants"),
-              .needs = "references of one access that are shifts of each other",
-              .hint = "name the differing references as separate tensors"};
+          return Reason{.what = text("references to tensor ", access.tensor, " differ by more than constants"),
+                        .needs = "references of one access that are shifts of each other",
+                        .hint = "name the differing references as separate tensors"};
     distinct_.assign(digits_.pieces.size(), 0);
     for (size_t p = 0; p < digits_.pieces.size(); ++p) {
       std::vector<std::vector<int64_t>> seen;
@@ -108,8 +104,7 @@ class AccessCounter {
     by_piece_.assign(stamps_.pieces.size(), {});
     for (size_t i = 0; i < items_.size(); ++i) by_piece_[items_[i].piece].push_back(i);
     for (size_t r = 0; r < rows_.size(); ++r) {
-      bool wide =
-          std::any_of(items_.begin(), items_.end(), [&](const Item& i) { return i.window[r].count > 1; });
+      bool wide = std::any_of(items_.begin(), items_.end(), [&](const Item& i) { return i.window[r].count > 1; });
       if (wide) wide_rows_.push_back(r);
     }
     return {};
@@ -135,8 +130,7 @@ class AccessCounter {
     }
     for (size_t r = 0; r < rows_.size(); ++r) {
       const std::vector<int64_t>& row = rows_[r];
-      std::sort(own[r].begin(), own[r].end(),
-                [&](size_t a, size_t b) { return std::abs(row[a]) < std::abs(row[b]); });
+      std::sort(own[r].begin(), own[r].end(), [&](size_t a, size_t b) { return std::abs(row[a]) < std::abs(row[b]); });
       Progression& w = window[r];
       for (size_t h : own[r]) {
         const int64_t c = std::abs(row[h]), size = patch.box[h].size();
@@ -261,9 +255,8 @@ class AccessCounter {
 std::optional<Reason> mismatch(const Problem& problem) {
   const Domain& domain = problem.statement.domain;
   if (domain.lower.size() != domain.extent.size())
-    return Reason{.what = "a domain names other lower bounds than extents",
-                  .needs = "one of each per iterator",
-                  .hint = {}};
+    return Reason{
+        .what = "a domain names other lower bounds than extents", .needs = "one of each per iterator", .hint = {}};
   auto points = [](const Domain& d) {
     Wide product = 1;
     for (int64_t extent : d.extent) product = std::min(product * std::max(extent, int64_t{0}), Wide{1} << 63);
@@ -271,28 +264,32 @@ std::optional<Reason> mismatch(const Problem& problem) {
   };
   for (int64_t extent : domain.extent)
     if (extent < 0)
-      return Reason{.what = text("an iterator has extent ", extent),
-                    .needs = "extents >= 0",
-                    .hint = "check the bounds"};
+      return Reason{
+          .what = text("an iterator has extent ", extent), .needs = "extents >= 0", .hint = "check the bounds"};
   if (points(domain) > INT64_MAX || points(problem.array.pes) > INT64_MAX)
-    return Reason{
-        .what = text(points(domain) > INT64_MAX ? "the domain" : "the array", " has more than 2^63 points"),
-        .needs = "counts below 2^63",
-        .hint = "use smaller extents"};
+    return Reason{.what = text(points(domain) > INT64_MAX ? "the domain" : "the array", " has more than 2^63 points"),
+                  .needs = "counts below 2^63",
+                  .hint = "use smaller extents"};
   if (problem.mapping.space.size() != static_cast<size_t>(problem.array.pes.rank()))
-    return Reason{.what = text("the space map has ", problem.mapping.space.size(),
-                               " coordinates, but the array's PEs have ", problem.array.pes.rank()),
+    return Reason{.what = text("the space map has ",
+                               problem.mapping.space.size(),
+                               " coordinates, but the array's PEs have ",
+                               problem.array.pes.rank()),
                   .needs = "a space map of the array's rank",
                   .hint = "give the space map one coordinate per PE coordinate"};
   for (const Access& access : problem.statement.accesses) {
     if (access.references.empty())
-      return Reason{.what = text("access to tensor ", access.tensor, " has no reference"),
-                    .needs = "one or more",
-                    .hint = {}};
+      return Reason{
+          .what = text("access to tensor ", access.tensor, " has no reference"), .needs = "one or more", .hint = {}};
     for (const Map& reference : access.references)
       if (reference.size() != access.references[0].size())
-        return Reason{.what = text("tensor ", access.tensor, " is referenced with ",
-                                   access.references[0].size(), " and ", reference.size(), " coordinates"),
+        return Reason{.what = text("tensor ",
+                                   access.tensor,
+                                   " is referenced with ",
+                                   access.references[0].size(),
+                                   " and ",
+                                   reference.size(),
+                                   " coordinates"),
                       .needs = "references of one rank",
                       .hint = "write each tensor with all of its coordinates"};
   }
@@ -348,7 +345,10 @@ std::variant<Counts, Reason> count(const Problem& problem, const CountOptions& o
   Wide points = 1;
   for (int64_t extent : problem.statement.domain.extent) points *= std::min(extent, int64_t{1} << 40);
   if (points > options.enumerate_up_to) {
-    why->hint = text(why->hint, why->hint.empty() ? "" : "; ", "or at most ", options.enumerate_up_to,
+    why->hint = text(why->hint,
+                     why->hint.empty() ? "" : "; ",
+                     "or at most ",
+                     options.enumerate_up_to,
                      " instances, which are then counted one by one");
     return counted;
   }

@@ -14,10 +14,10 @@ namespace sator::dataflow {
 struct TensorCounts {
   std::string tensor;
   Role role = Role::read;
-  int64_t total = 0;     // sum over instances of the distinct elements each touches
-  int64_t assigned = 0;  // triples
-  int64_t unique = 0;  // triples whose element is at hand neither in a wired PE now or one stamp ago, nor in
-                       // the same PE one stamp ago
+  int64_t total = 0;          // sum over instances of the distinct elements each touches
+  int64_t assigned = 0;       // triples
+  int64_t unique = 0;         // triples whose element is at hand neither in a wired PE now or one stamp ago, nor in
+                              // the same PE one stamp ago
   int64_t temporal_hits = 0;  // triples that the same PE had one stamp ago
   int64_t spatial_hits = 0;   // triples that a wired PE has now or had one stamp ago
   int64_t footprint = 0;      // distinct elements
@@ -33,9 +33,8 @@ struct Counts {
   /// Sum over stamps of the most instances that one PE runs there: cycles at one instance per PE and cycle.
   /// Absent where several tilings overlap on a stamp.
   std::optional<int64_t> work_cycles;
-  bool outside_array =
-      false;  // some work falls on PEs that the array does not have; see TENET's reading in the docs
-  bool enumerated = false;            // found point by point, not by boxes
+  bool outside_array = false;  // some work falls on PEs that the array does not have; see TENET's reading in the docs
+  bool enumerated = false;     // found point by point, not by boxes
   std::vector<TensorCounts> tensors;  // in the order of the statement's accesses
 };
 

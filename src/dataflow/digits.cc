@@ -46,8 +46,7 @@ std::vector<int64_t> divisor_chain(const std::set<int64_t>& moduli, int64_t exte
   return chain;
 }
 
-void append_boxes(const std::vector<int64_t>& weights, size_t level, int64_t extent, Box& box,
-                  std::vector<Box>& out) {
+void append_boxes(const std::vector<int64_t>& weights, size_t level, int64_t extent, Box& box, std::vector<Box>& out) {
   int64_t full = extent / weights[level], rest = extent % weights[level];
   auto below_full = [&](Box& b) {
     for (size_t k = 0; k < level; ++k) b[k] = {0, weights[k + 1] / weights[k] - 1};
@@ -116,8 +115,7 @@ class Builder {
       if (inner->constant == 0 && inner->terms.size() == 1 && inner->terms[0].coefficient == 1 &&
           !inner->terms[0].division) {
         const size_t x = static_cast<size_t>(inner->terms[0].variable);
-        if (domain_.lower[x] == 0 && modulus < domain_.extent[x])
-          moduli_[x].insert(static_cast<int64_t>(modulus));
+        if (domain_.lower[x] == 0 && modulus < domain_.extent[x]) moduli_[x].insert(static_cast<int64_t>(modulus));
       }
       expect_moduli(t.division->inner);
     }
@@ -190,16 +188,14 @@ class Builder {
         Affine atom = divide(inner, *t.division);
         if (again_ || refusal_) return sum;
         for (size_t k = 0; k < digits_.size(); ++k)
-          sum.coefficient[k] =
-              checked(sum.coefficient[k] + static_cast<Wide>(t.coefficient) * atom.coefficient[k]);
+          sum.coefficient[k] = checked(sum.coefficient[k] + static_cast<Wide>(t.coefficient) * atom.coefficient[k]);
         for (size_t p = 0; p < pieces_.size(); ++p)
           sum.constant[p] = checked(sum.constant[p] + static_cast<Wide>(t.coefficient) * atom.constant[p]);
         continue;
       }
       for (size_t k = 0; k < digits_.size(); ++k)
         if (digits_[k].iterator == t.variable)
-          sum.coefficient[k] =
-              checked(sum.coefficient[k] + static_cast<Wide>(t.coefficient) * digits_[k].weight);
+          sum.coefficient[k] = checked(sum.coefficient[k] + static_cast<Wide>(t.coefficient) * digits_[k].weight);
       Wide base = static_cast<Wide>(t.coefficient) * domain_.lower[static_cast<size_t>(t.variable)];
       if (base != 0)
         for (int64_t& c : sum.constant) c = checked(c + base);
@@ -241,8 +237,7 @@ class Builder {
       if (lower[k] > m / 2) lower[k] -= m;
       upper[k] = (c - lower[k]) / m;
     }
-    Affine result{division.remainder ? std::move(lower) : std::move(upper),
-                  std::vector<int64_t>(pieces_.size())};
+    Affine result{division.remainder ? std::move(lower) : std::move(upper), std::vector<int64_t>(pieces_.size())};
     if (again_) return result;
     const std::vector<int64_t>& low = division.remainder ? result.coefficient : lower;
     for (size_t p = 0; p < pieces_.size(); ++p) {
@@ -274,8 +269,10 @@ class Builder {
         return;
       }
       refuse({.what = text(division.remainder ? "the remainder (" : "the floor (",
-                           to_text(division.inner, domain_.names), division.remainder ? ") % " : ") / ",
-                           division.divisor, " mixes several iterators"),
+                           to_text(division.inner, domain_.names),
+                           division.remainder ? ") % " : ") / ",
+                           division.divisor,
+                           " mixes several iterators"),
               .needs = "the numerator's parts below the divisor together stay within one period",
               .hint = "give the digits of one iterator to each floor and remainder"});
       return;
@@ -283,8 +280,7 @@ class Builder {
     const size_t k = static_cast<size_t>(moving);
     const Interval span = pieces_[p][k];
     const int64_t c = low[k], m = division.divisor;
-    const int64_t at_lo =
-        static_cast<int64_t>(c > 0 ? range.lo : range.hi);  // value at the digit's lower end
+    const int64_t at_lo = static_cast<int64_t>(c > 0 ? range.lo : range.hi);  // value at the digit's lower end
     auto quotient = [&](int64_t v) { return floor_quotient(at_lo + c * (v - span.lo), m); };
     auto& positions = cuts_[{digits_[k].iterator, digits_[k].weight}];
     int64_t v = span.lo;
@@ -298,7 +294,8 @@ class Builder {
       v = hi;
       positions.insert(v);
       if (static_cast<int64_t>(positions.size()) > limits_.cuts_per_digit) {
-        refuse({.what = text("iterator ", domain_.names[static_cast<size_t>(digits_[k].iterator)],
+        refuse({.what = text("iterator ",
+                             domain_.names[static_cast<size_t>(digits_[k].iterator)],
                              " is divided by moduli that do not divide each other"),
                 .needs = text("at most ", limits_.cuts_per_digit, " cuts"),
                 .hint = "use tile and group sizes of which one divides the other"});
@@ -315,9 +312,8 @@ class Builder {
         if (inner.division || outer.division || inner.variable == outer.variable) continue;
         const size_t x = static_cast<size_t>(inner.variable), y = static_cast<size_t>(outer.variable);
         const int64_t size = domain_.extent[x];
-        if (static_cast<Wide>(inner.coefficient) * size != outer.coefficient || size < 2 ||
-            domain_.extent[y] < 2 || domain_.lower[x] != 0 || domain_.lower[y] != 0 ||
-            static_cast<Wide>(size) * domain_.extent[y] > kLargest)
+        if (static_cast<Wide>(inner.coefficient) * size != outer.coefficient || size < 2 || domain_.extent[y] < 2 ||
+            domain_.lower[x] != 0 || domain_.lower[y] != 0 || static_cast<Wide>(size) * domain_.extent[y] > kLargest)
           continue;
         std::vector<QuasiAffine> replacement;
         for (int v = 0; v < domain_.rank(); ++v) replacement.push_back(variable(v));
@@ -360,12 +356,10 @@ class Builder {
       for (size_t g = kept; g < resolved.size(); ++g) {
         std::vector<Box> next;
         for (const Box& box : inside)
-          if (!slice(box, resolved[g].coefficient, resolved[g].constant[p], {0, INT64_MAX}, limits_.pieces,
-                     next))
-            return Reason{
-                .what = text("the domain's guards leave more than ", limits_.pieces, " boxes of digits"),
-                .needs = "a box, or guards that cut few tiles",
-                .hint = "use larger tiles or a smaller domain"};
+          if (!slice(box, resolved[g].coefficient, resolved[g].constant[p], {0, INT64_MAX}, limits_.pieces, next))
+            return Reason{.what = text("the domain's guards leave more than ", limits_.pieces, " boxes of digits"),
+                          .needs = "a box, or guards that cut few tiles",
+                          .hint = "use larger tiles or a smaller domain"};
         inside.swap(next);
       }
       if (form.pieces.size() + inside.size() > limits_.pieces)
@@ -394,8 +388,7 @@ class Builder {
 
 }  // namespace
 
-std::variant<DigitForm, Reason> to_digits(const Domain& domain,
-                                          std::span<const QuasiAffine* const> expressions,
+std::variant<DigitForm, Reason> to_digits(const Domain& domain, std::span<const QuasiAffine* const> expressions,
                                           const DigitLimits& limits) {
   std::vector<QuasiAffine> all;
   all.reserve(expressions.size() + domain.guards.size());

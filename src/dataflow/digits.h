@@ -33,8 +33,7 @@ struct DigitLimits {
 
 /// Errors (as a value): a floor or remainder mixes iterators in a way that no digits resolve; too many
 /// pieces; numbers beyond 62 bits.
-std::variant<DigitForm, Reason> to_digits(const Domain& domain,
-                                          std::span<const QuasiAffine* const> expressions,
+std::variant<DigitForm, Reason> to_digits(const Domain& domain, std::span<const QuasiAffine* const> expressions,
                                           const DigitLimits& limits = {});
 
 }  // namespace sator::dataflow

@@ -25,9 +25,7 @@ struct PointHash {
 /// Points in the order of first sight.
 class Numbering {
  public:
-  int64_t of(const Point& p) {
-    return numbers_.try_emplace(p, static_cast<int64_t>(numbers_.size())).first->second;
-  }
+  int64_t of(const Point& p) { return numbers_.try_emplace(p, static_cast<int64_t>(numbers_.size())).first->second; }
   int64_t find(const Point& p) const {
     auto at = numbers_.find(p);
     return at == numbers_.end() ? -1 : at->second;
@@ -48,8 +46,8 @@ bool for_each_point(const Domain& domain, int64_t limit, Visit visit) {
   if (points == 0) return true;
   Point x = domain.lower;
   while (true) {
-    bool inside = std::all_of(domain.guards.begin(), domain.guards.end(),
-                              [&](const QuasiAffine& g) { return evaluate(g, x) >= 0; });
+    bool inside = std::all_of(
+        domain.guards.begin(), domain.guards.end(), [&](const QuasiAffine& g) { return evaluate(g, x) >= 0; });
     if (inside) visit(x);
     size_t k = x.size();
     while (k > 0 && ++x[k - 1] == domain.lower[k - 1] + domain.extent[k - 1]) --k, x[k] = domain.lower[k];
@@ -80,8 +78,8 @@ std::optional<Reason> wire(const Array& array, const Numbering& pes, Wiring& wir
     wiring.keeps[self] = declared;
     for (const Link& link : array.interconnect) {
       auto supply = [&](const Point& values) {
-        if (std::any_of(link.guards.begin(), link.guards.end(),
-                        [&](const QuasiAffine& g) { return evaluate(g, values) < 0; }))
+        if (std::any_of(
+                link.guards.begin(), link.guards.end(), [&](const QuasiAffine& g) { return evaluate(g, values) < 0; }))
           return false;
         int64_t q = pes.find(evaluate(link.source, values));
         if (q == number)
@@ -157,8 +155,7 @@ class Enumerator {
     const Domain& pes = problem_.array.pes;
     for (size_t k = 0; k < p.size(); ++k)
       if (p[k] < pes.lower[k] || p[k] >= pes.lower[k] + pes.extent[k]) return false;
-    return std::all_of(pes.guards.begin(), pes.guards.end(),
-                       [&](const QuasiAffine& g) { return evaluate(g, p) >= 0; });
+    return std::all_of(pes.guards.begin(), pes.guards.end(), [&](const QuasiAffine& g) { return evaluate(g, p) >= 0; });
   }
 
   bool visit_instances() {

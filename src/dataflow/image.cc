@@ -92,8 +92,7 @@ bool image_boxes(const Rows& rows, const Patch& patch, size_t limit, BoxList& ou
       else if (!is_listed[k])
         own.push_back(k);
     }
-    std::sort(own.begin(), own.end(),
-              [&](size_t a, size_t b) { return std::abs(rows[r][a]) < std::abs(rows[r][b]); });
+    std::sort(own.begin(), own.end(), [&](size_t a, size_t b) { return std::abs(rows[r][a]) < std::abs(rows[r][b]); });
     Interval values{base, base};
     for (size_t k : own) {
       const int64_t c = rows[r][k];

@@ -83,14 +83,9 @@ struct Lattice::Search {
   std::vector<int64_t>& out;
 };
 
-bool Lattice::solve(std::span<const int64_t> rhs, BoxView bounds, size_t limit,
-                    std::vector<int64_t>& out) const {
+bool Lattice::solve(std::span<const int64_t> rhs, BoxView bounds, size_t limit, std::vector<int64_t>& out) const {
   if (is_empty(bounds)) return true;
-  Search s{.bounds = bounds,
-           .tries = limit,
-           .value = {},
-           .unknown = std::vector<int64_t>(columns_, 0),
-           .out = out};
+  Search s{.bounds = bounds, .tries = limit, .value = {}, .unknown = std::vector<int64_t>(columns_, 0), .out = out};
   s.value.reserve(equations_.size());
   for (const Equation& e : equations_) {
     Wide v = 0;
@@ -129,8 +124,7 @@ bool Lattice::search(Search& s, size_t next) const {
       to -= std::min(a, b);
     };
     subtract(e.scale, s.bounds[static_cast<size_t>(e.pivot)]);
-    for (size_t later = next + 1; later < free_.size(); ++later)
-      subtract(e.free[later], s.bounds[free_[later]]);
+    for (size_t later = next + 1; later < free_.size(); ++later) subtract(e.free[later], s.bounds[free_[later]]);
     Wide c = e.free[next];
     if (c < 0) std::swap(from, to), from = -from, to = -to, c = -c;
     lo = std::max(lo, from >= 0 ? (from + c - 1) / c : -((-from) / c));

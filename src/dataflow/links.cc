@@ -99,8 +99,7 @@ bool per_axis(const Link& link, BoxView reach, std::vector<std::vector<AxisHop>>
   return true;
 }
 
-void product(const std::vector<std::vector<AxisHop>>& axes, size_t axis, Hop& partial,
-             std::vector<Hop>& out) {
+void product(const std::vector<std::vector<AxisHop>>& axes, size_t axis, Hop& partial, std::vector<Hop>& out) {
   if (axis == axes.size()) {
     out.push_back(partial);
     return;
@@ -132,8 +131,7 @@ std::vector<int64_t> corner(BoxView box) {
 /// Free variables can be listed only where each is a coordinate of the source: then the array bounds it.
 bool free_variables_are_coordinates(const Link& link, int rank) {
   for (int x = rank; x < rank + link.free_variables; ++x)
-    if (std::none_of(link.source.begin(), link.source.end(),
-                     [&](const QuasiAffine& e) { return e == variable(x); }))
+    if (std::none_of(link.source.begin(), link.source.end(), [&](const QuasiAffine& e) { return e == variable(x); }))
       return false;
   return true;
 }
@@ -156,8 +154,8 @@ bool list_pairs(const Link& link, BoxView reach, size_t limit, std::vector<Hop>&
     do {
       std::vector<int64_t> values = p;
       values.insert(values.end(), x.begin(), x.end());
-      bool holds = std::all_of(link.guards.begin(), link.guards.end(),
-                               [&](const QuasiAffine& g) { return evaluate(g, values) >= 0; });
+      bool holds = std::all_of(
+          link.guards.begin(), link.guards.end(), [&](const QuasiAffine& g) { return evaluate(g, values) >= 0; });
       if (!holds) continue;
       std::vector<int64_t> q = evaluate(link.source, values);
       for (size_t k = 0; k < rank; ++k) q[k] -= p[k];
@@ -185,17 +183,15 @@ bool list_pairs(const Link& link, BoxView reach, size_t limit, std::vector<Hop>&
 
 }  // namespace
 
-std::variant<std::vector<Hop>, Reason> hops_of(const std::vector<Link>& interconnect, BoxView reach,
-                                               size_t limit) {
+std::variant<std::vector<Hop>, Reason> hops_of(const std::vector<Link>& interconnect, BoxView reach, size_t limit) {
   std::vector<Hop> hops;
   for (const Link& link : interconnect) {
     Hop hop;
     std::vector<std::vector<AxisHop>> axes;
     if (link.source.size() != reach.size())
-      return Reason{
-          .what = text("a wire names ", link.source.size(), " coordinates, but PEs have ", reach.size()),
-          .needs = "an interconnect of the PEs' rank",
-          .hint = "give every wire one source coordinate per PE coordinate"};
+      return Reason{.what = text("a wire names ", link.source.size(), " coordinates, but PEs have ", reach.size()),
+                    .needs = "an interconnect of the PEs' rank",
+                    .hint = "give every wire one source coordinate per PE coordinate"};
     if (constant_shift(link, reach.size(), hop)) {
       hops.push_back(std::move(hop));
     } else if (per_axis(link, reach, axes)) {
@@ -204,8 +200,7 @@ std::variant<std::vector<Hop>, Reason> hops_of(const std::vector<Link>& intercon
     } else if (!list_pairs(link, reach, limit, hops)) {
       return Reason{
           .what = "a wire of the interconnect is no shift, ring, leader or bus, and cannot be listed",
-          .needs =
-              text("free variables that are coordinates of the source, and at most ", limit, " PE pairs"),
+          .needs = text("free variables that are coordinates of the source, and at most ", limit, " PE pairs"),
           .hint = "write the interconnect with shifts, (i+a)%R, constants and 0<=x<j"};
     }
     if (hops.size() > limit)

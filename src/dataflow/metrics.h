@@ -20,8 +20,8 @@ struct TenetTensorMetrics {
 
 /// TENET's metrics as they are meant: 64-bit, on exact counts.
 struct TenetMetrics {
-  int64_t delay_in = 0, delay_out = 0;  // cycles to move the unique items of all read, all written tensors
-  int64_t delay_compute_master = 0;     // macs / PEs that ever work
+  int64_t delay_in = 0, delay_out = 0;       // cycles to move the unique items of all read, all written tensors
+  int64_t delay_compute_master = 0;          // macs / PEs that ever work
   int64_t delay_compute_micro_tutorial = 0;  // macs / average working PEs, the average rounded down first
   double delay_compute_unrounded = 0;        // macs * time / spacetime
   int64_t latency_master = 0, latency_micro_tutorial = 0;  // largest of the three: perfect overlap

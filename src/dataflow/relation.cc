@@ -105,9 +105,9 @@ bool mentions(const QuasiAffine& e, int index) {
 QuasiAffine substitute(const QuasiAffine& e, std::span<const QuasiAffine> replacement) {
   QuasiAffine result = number(e.constant);
   for (const Term& t : e.terms) {
-    QuasiAffine atom = t.division ? divide(substitute(t.division->inner, replacement), t.division->divisor,
-                                           t.division->remainder)
-                                  : replacement[static_cast<size_t>(t.variable)];
+    QuasiAffine atom =
+        t.division ? divide(substitute(t.division->inner, replacement), t.division->divisor, t.division->remainder)
+                   : replacement[static_cast<size_t>(t.variable)];
     result = result + atom * t.coefficient;
   }
   return result;
@@ -134,8 +134,8 @@ std::string to_text(const QuasiAffine& e, std::span<const std::string> names) {
     }
     const QuasiAffine& inner = t.division->inner;
     std::string numerator = to_text(inner, names);
-    bool atomic = inner.constant == 0 && inner.terms.size() == 1 && inner.terms[0].coefficient == 1 &&
-                  !inner.terms[0].division;
+    bool atomic =
+        inner.constant == 0 && inner.terms.size() == 1 && inner.terms[0].coefficient == 1 && !inner.terms[0].division;
     if (!atomic) numerator = "(" + numerator + ")";
     std::string quotient = t.division->remainder ? text(numerator, "%", t.division->divisor)
                                                  : text("floor(", numerator, "/", t.division->divisor, ")");

@@ -11,8 +11,7 @@ namespace sator::dataflow {
 
 namespace {
 
-constexpr int64_t kLargestNumber = int64_t{1}
-                                   << 50;  // sums and products stay inside of 64 bits while reading
+constexpr int64_t kLargestNumber = int64_t{1} << 50;  // sums and products stay inside of 64 bits while reading
 constexpr int kDeepest = 64;
 
 bool starts_word(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
@@ -63,9 +62,8 @@ void RelationReader::expect(std::string_view token, std::string_view where) {
 std::string_view RelationReader::word() {
   size_t from = at_;
   if (!starts_word(peek()))
-    fail_here(
-        at_end() ? "the line ends where a name should stand" : text("unexpected ", quoted(text(peek()))),
-        "a name");
+    fail_here(at_end() ? "the line ends where a name should stand" : text("unexpected ", quoted(text(peek()))),
+              "a name");
   while (!at_end() && continues_word(peek())) ++at_;
   std::string_view name = source_.content.substr(from, at_ - from);
   skip_spaces();
@@ -82,9 +80,8 @@ int64_t RelationReader::literal() {
     ++at_;
   }
   if (from == at_)
-    fail_here(
-        at_end() ? "the line ends where a number should stand" : text("unexpected ", quoted(text(peek()))),
-        "a number");
+    fail_here(at_end() ? "the line ends where a number should stand" : text("unexpected ", quoted(text(peek()))),
+              "a number");
   skip_spaces();
   return value;
 }
@@ -98,15 +95,13 @@ int64_t RelationReader::integer() {
 RelationReader::Ratio RelationReader::checked(Ratio ratio, size_t column) const {
   bool small = std::abs(ratio.numerator.constant) <= kLargestNumber && ratio.denominator <= kLargestNumber;
   for (const Term& t : ratio.numerator.terms) small &= std::abs(t.coefficient) <= kLargestNumber;
-  if (!small)
-    source_.fail_at(column, "a coefficient is too large", text("coefficients up to ", kLargestNumber), "");
+  if (!small) source_.fail_at(column, "a coefficient is too large", text("coefficients up to ", kLargestNumber), "");
   return ratio;
 }
 
 QuasiAffine RelationReader::whole(const Ratio& ratio, size_t column) const {
   if (ratio.denominator != 1)
-    source_.fail_at(column, "the quotient is not rounded", "floor(e/c)",
-                    "write floor( ) around the division");
+    source_.fail_at(column, "the quotient is not rounded", "floor(e/c)", "write floor( ) around the division");
   return ratio.numerator;
 }
 
@@ -127,14 +122,15 @@ RelationReader::Ratio RelationReader::factor(RelationPiece& piece) {
     std::string name(word());
     for (std::string_view reserved : {"exists", "or", "not", "mod", "and"})
       if (name == reserved)
-        source_.fail_at(column, text("`", name, "` cannot be read here"),
-                        "sums of iterators, floor(e/c) and e%c", "");
+        source_.fail_at(column, text("`", name, "` cannot be read here"), "sums of iterators, floor(e/c) and e%c", "");
     size_t v = 0;
     while (v < piece.variables.size() && piece.variables[v] != name) ++v;
     if (v == piece.variables.size()) {
       if (!free_allowed_)
-        source_.fail_at(column, text("no iterator is called ", name),
-                        text("one of ", join(piece.variables, ", ")), "check the tuple on the left");
+        source_.fail_at(column,
+                        text("no iterator is called ", name),
+                        text("one of ", join(piece.variables, ", ")),
+                        "check the tuple on the left");
       piece.variables.push_back(name);
       ++piece.free_variables;
     }
@@ -157,8 +153,7 @@ RelationReader::Ratio RelationReader::scaled(Ratio ratio, int64_t by, size_t col
   auto grows = [&](int64_t v) { return by != 0 && std::abs(v) > kLargestNumber / std::abs(by); };
   bool too_large = grows(ratio.numerator.constant);
   for (const Term& t : ratio.numerator.terms) too_large |= grows(t.coefficient);
-  if (too_large)
-    source_.fail_at(column, "a coefficient is too large", text("coefficients up to ", kLargestNumber), "");
+  if (too_large) source_.fail_at(column, "a coefficient is too large", text("coefficients up to ", kLargestNumber), "");
   ratio.numerator = ratio.numerator * by;
   return ratio;
 }
@@ -169,22 +164,19 @@ RelationReader::Ratio RelationReader::product(RelationPiece& piece) {
     int& depth;
     ~Depth() { --depth; }
   } depth{++depth_};
-  if (depth_ > kDeepest)
-    fail_here("the expression is nested too deeply", text("at most ", kDeepest, " levels"));
+  if (depth_ > kDeepest) fail_here("the expression is nested too deeply", text("at most ", kDeepest, " levels"));
   const size_t column = at_;
   if (accept("-")) return scaled(product(piece), -1, column);
   Ratio left = factor(piece);
   // 2i means 2*i.
-  if (left.numerator.is_constant() && left.denominator == 1 &&
-      ((starts_word(peek()) && !at_keyword()) || accept("*")))
+  if (left.numerator.is_constant() && left.denominator == 1 && ((starts_word(peek()) && !at_keyword()) || accept("*")))
     return scaled(product(piece), left.numerator.constant, column);
   while (true) {
     const size_t at = at_;
     if (accept("*")) {
       Ratio right = factor(piece);
       if (!right.numerator.is_constant() || right.denominator != 1)
-        source_.fail_at(at, "two iterators are multiplied", "products with an integer constant",
-                        "keep indices linear");
+        source_.fail_at(at, "two iterators are multiplied", "products with an integer constant", "keep indices linear");
       left = scaled(std::move(left), right.numerator.constant, at);
     } else if (accept("%") || accept_word("mod")) {
       Ratio right = factor(piece);
@@ -290,8 +282,7 @@ Tuple RelationReader::tuple(RelationPiece& piece, bool defines) {
       std::string name(word());
       for (const std::string& known : piece.variables)
         if (known == name)
-          source_.fail_at(column, text("iterator ", name, " stands twice in the tuple"), "distinct names",
-                          "");
+          source_.fail_at(column, text("iterator ", name, " stands twice in the tuple"), "distinct names", "");
       result.elements.push_back(variable(static_cast<int>(piece.variables.size())));
       piece.variables.push_back(std::move(name));
     } else {
@@ -318,8 +309,7 @@ RelationPiece RelationReader::piece(bool is_map) {
 
 std::vector<RelationPiece> RelationReader::relation(bool is_map) {
   std::vector<RelationPiece> pieces;
-  if (peek() == '[')
-    fail_here("parameters cannot be read", "relations with integer constants, { S[...] ... }");
+  if (peek() == '[') fail_here("parameters cannot be read", "relations with integer constants, { S[...] ... }");
   expect("{", "at the start");
   while (!accept("}")) {
     pieces.push_back(piece(is_map));
@@ -373,10 +363,10 @@ Domain to_domain(const Source& source, const RelationPiece& set) {
   Domain domain;
   for (size_t v = 0; v < rank; ++v) {
     if (!known(bounds[v].lo) || !known(bounds[v].hi))
-      source.fail_at(
-          set.from.column,
-          text("iterator ", set.variables[v], " has no ", known(bounds[v].lo) ? "upper" : "lower", " bound"),
-          "bounds such as 0<=i<8 for every iterator", text("add a bound for ", set.variables[v]));
+      source.fail_at(set.from.column,
+                     text("iterator ", set.variables[v], " has no ", known(bounds[v].lo) ? "upper" : "lower", " bound"),
+                     "bounds such as 0<=i<8 for every iterator",
+                     text("add a bound for ", set.variables[v]));
     domain.names.push_back(set.variables[v]);
     domain.lower.push_back(bounds[v].lo);
     domain.extent.push_back(impossible ? 0 : bounds[v].size());

@@ -41,8 +41,7 @@ std::variant<std::vector<Box>, Reason> array_boxes(const Domain& pes) {
   for (const DigitForm::Piece& piece : form.pieces) {
     BoxList image(pes.rank());
     if (!image_boxes(form.rows, {piece.box, piece.constants}, kCellLimit, image))
-      return Reason{
-          .what = "the PE set is no union of boxes", .needs = "a PE set given by bounds", .hint = {}};
+      return Reason{.what = "the PE set is no union of boxes", .needs = "a PE set given by bounds", .hint = {}};
     for (size_t i = 0; i < image.size(); ++i) boxes.emplace_back(image[i].begin(), image[i].end());
   }
   return boxes;
@@ -50,14 +49,12 @@ std::variant<std::vector<Box>, Reason> array_boxes(const Domain& pes) {
 
 class Stamper {
  public:
-  Stamper(const DigitForm& form, size_t space_rows, size_t time_rows, const Array& array,
-          const StampLimits& limits)
+  Stamper(const DigitForm& form, size_t space_rows, size_t time_rows, const Array& array, const StampLimits& limits)
       : form_(form), array_(array), limits_(limits), space_rows_(space_rows), time_rows_(time_rows) {}
 
   std::variant<StampForm, Reason> run() {
     choose_digits();
-    if (out_.pieces.empty())
-      return count_array() ? std::variant<StampForm, Reason>(std::move(out_)) : *refusal_;
+    if (out_.pieces.empty()) return count_array() ? std::variant<StampForm, Reason>(std::move(out_)) : *refusal_;
     if (!count_space() || !count_array() || !lay_out_time() || !find_shifts()) return *refusal_;
     count_stamps();
     return std::move(out_);
@@ -104,10 +101,9 @@ class Stamper {
 
   bool count_array() {
     if (array_.pes.rank() != static_cast<int>(space_rows_))
-      return refuse(
-          {.what = text("the space map has ", space_rows_, " coordinates, but PEs have ", array_.pes.rank()),
-           .needs = "a space map of the PEs' rank",
-           .hint = "give the space map one coordinate per PE coordinate"});
+      return refuse({.what = text("the space map has ", space_rows_, " coordinates, but PEs have ", array_.pes.rank()),
+                     .needs = "a space map of the PEs' rank",
+                     .hint = "give the space map one coordinate per PE coordinate"});
     auto boxes = array_boxes(array_.pes);
     if (auto* reason = std::get_if<Reason>(&boxes)) return refuse(*reason);
     inside_ = std::get<std::vector<Box>>(boxes);
@@ -134,8 +130,7 @@ class Stamper {
         return refuse(
             {.what = "the time stamps form too many boxes",
              .needs = "a time map whose coordinates run without gaps and have digits of their own",
-             .hint =
-                 "let each iterator's digits appear in one time coordinate; write gaps as a further one"});
+             .hint = "let each iterator's digits appear in one time coordinate; write gaps as a further one"});
       cells_of_.emplace_back(first, cells.size());
     }
     auto built = Timeline::build(cells);
@@ -175,15 +170,13 @@ class Stamper {
       if (hop.offset == zero)
         routes.push_back({zero, std::move(hop.when), 0, kSupplies});
       else
-        routes.push_back(
-            {std::move(hop.offset), std::move(hop.when), kNeighbour | kSupplies, kNeighbour | kSupplies});
+        routes.push_back({std::move(hop.offset), std::move(hop.when), kNeighbour | kSupplies, kNeighbour | kSupplies});
     }
     return true;
   }
 
   /// The parts of boxes on which rows lie in `when`.
-  bool restrict(std::vector<Box>& boxes, const Rows& rows, const std::vector<int64_t>& constants,
-                const Box& when) {
+  bool restrict(std::vector<Box>& boxes, const Rows& rows, const std::vector<int64_t>& constants, const Box& when) {
     for (size_t r = 0; r < rows.size(); ++r) {
       if (when[r] == kAnyValue) continue;
       std::vector<Box> parts;
@@ -236,8 +229,7 @@ class Stamper {
     for (const Route& route : routes) {
       const uint8_t kinds = when ? route.kinds_before : route.kinds_now;
       if (kinds == 0) continue;
-      bool conditional =
-          std::any_of(route.when.begin(), route.when.end(), [](Interval i) { return i != kAnyValue; });
+      bool conditional = std::any_of(route.when.begin(), route.when.end(), [](Interval i) { return i != kAnyValue; });
       std::vector<std::vector<Box>> narrowed;
       if (conditional) {
         narrowed = here;
@@ -267,8 +259,7 @@ class Stamper {
     for (size_t r = 0; r < time_rows_; ++r)
       rhs_.push_back(time_shift[r] - b.constants[space_rows_ + r] + a.constants[space_rows_ + r]);
     bounds_.clear();
-    for (size_t k = 0; k < digits; ++k)
-      bounds_.push_back({b.hull[k].lo - a.hull[k].hi, b.hull[k].hi - a.hull[k].lo});
+    for (size_t k = 0; k < digits; ++k) bounds_.push_back({b.hull[k].lo - a.hull[k].hi, b.hull[k].hi - a.hull[k].lo});
     solutions_.clear();
     if (!lattice_.solve(rhs_, bounds_, limits_.tries, solutions_))
       return refuse({.what = "too many instances share a stamp without being tiled",

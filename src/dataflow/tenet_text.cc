@@ -59,29 +59,36 @@ std::vector<int64_t> integers(const Source& source, size_t most) {
 
 void expect_tuple(const Source& source, const RelationPiece& piece, const std::string& name, size_t rank) {
   if (piece.from.name != name)
-    source.fail_at(piece.from.column, text("tuple ", piece.from.name, " is not the statement's tuple ", name),
-                   text("the name ", name), "use one tuple name in the mapping and the statement");
+    source.fail_at(piece.from.column,
+                   text("tuple ", piece.from.name, " is not the statement's tuple ", name),
+                   text("the name ", name),
+                   "use one tuple name in the mapping and the statement");
   if (piece.from.elements.size() != rank)
     source.fail_at(piece.from.column,
                    text("tuple ", name, " has ", piece.from.elements.size(), " coordinates"),
-                   text(rank, " coordinates, as in the domain"), "name all iterators");
+                   text(rank, " coordinates, as in the domain"),
+                   "name all iterators");
 }
 
 void expect_plain(const Source& source, const RelationPiece& piece, std::string_view what) {
   if (piece.free_variables > 0)
-    source.fail_at(
-        piece.to.column,
-        text("the ", what, " names ", piece.variables[piece.from.elements.size()], ", which is no iterator"),
-        "coordinates made of the iterators", "check the spelling of the iterators");
+    source.fail_at(piece.to.column,
+                   text("the ", what, " names ", piece.variables[piece.from.elements.size()], ", which is no iterator"),
+                   "coordinates made of the iterators",
+                   "check the spelling of the iterators");
   if (!piece.constraints.empty())
-    source.fail_at(piece.constraint_column, text("the ", what, " has a condition"),
-                   "a map of the whole domain", "put conditions on the domain");
+    source.fail_at(piece.constraint_column,
+                   text("the ", what, " has a condition"),
+                   "a map of the whole domain",
+                   "put conditions on the domain");
 }
 
 Domain read_domain(const Source& source, std::string& name) {
   std::vector<RelationPiece> pieces = read_relation(source, /*is_map=*/false);
   if (pieces.size() != 1)
-    source.fail_at(0, text("the set has ", pieces.size(), " parts"), "one tuple with its bounds",
+    source.fail_at(0,
+                   text("the set has ", pieces.size(), " parts"),
+                   "one tuple with its bounds",
                    "write the bounds joined by `and`");
   name = pieces[0].from.name;
   return to_domain(source, pieces[0]);
@@ -90,8 +97,7 @@ Domain read_domain(const Source& source, std::string& name) {
 Map read_map(const Source& source, const std::string& tuple, size_t rank, std::string_view what) {
   std::vector<RelationPiece> pieces = read_relation(source, /*is_map=*/true);
   if (pieces.size() != 1)
-    source.fail_at(0, text("the ", what, " has ", pieces.size(), " parts"), "one map",
-                   "give each instance one stamp");
+    source.fail_at(0, text("the ", what, " has ", pieces.size(), " parts"), "one map", "give each instance one stamp");
   expect_tuple(source, pieces[0], tuple, rank);
   expect_plain(source, pieces[0], what);
   return pieces[0].to.elements;
@@ -108,13 +114,21 @@ Access read_access(const Source& source, Role role, const std::string& tuple, si
     expect_tuple(source, piece, tuple, rank);
     expect_plain(source, piece, "access");
     if (piece.to.name != access.tensor)
-      source.fail_at(piece.to.column, text("the line mixes tensors ", piece.to.name, " and ", access.tensor),
-                     "references to one tensor on a line", "give each tensor a line of its own");
+      source.fail_at(piece.to.column,
+                     text("the line mixes tensors ", piece.to.name, " and ", access.tensor),
+                     "references to one tensor on a line",
+                     "give each tensor a line of its own");
     if (!access.references.empty() && piece.to.elements.size() != access.references[0].size())
       source.fail_at(piece.to.column,
-                     text("tensor ", access.tensor, " has ", piece.to.elements.size(),
-                          " coordinates here and ", access.references[0].size(), " before"),
-                     "references of one rank", "write each tensor with all of its coordinates");
+                     text("tensor ",
+                          access.tensor,
+                          " has ",
+                          piece.to.elements.size(),
+                          " coordinates here and ",
+                          access.references[0].size(),
+                          " before"),
+                     "references of one rank",
+                     "write each tensor with all of its coordinates");
     access.references.push_back(std::move(piece.to.elements));
   }
   return access;
@@ -130,16 +144,18 @@ TenetInput parse_tenet(const TenetTexts& texts) {
   Source counts_line = statement.take("the numbers of read and write lines");
   std::vector<int64_t> numbers = integers(counts_line, 2);
   if (numbers.size() != 2 || numbers[0] < 0 || numbers[1] < 0 || numbers[0] > 1000 || numbers[1] > 1000)
-    counts_line.fail_at(0, "the first line does not count the read and write lines",
-                        "two integers from 0 to 1000", "write for example 2 1");
+    counts_line.fail_at(0,
+                        "the first line does not count the read and write lines",
+                        "two integers from 0 to 1000",
+                        "write for example 2 1");
   std::string tuple;
   problem.statement.domain = read_domain(statement.take("the iteration domain"), tuple);
   problem.statement.name = tuple;
   const size_t rank = problem.statement.domain.extent.size();
   for (int64_t line = 0; line < numbers[0] + numbers[1]; ++line) {
     Role role = line < numbers[0] ? Role::read : Role::write;
-    problem.statement.accesses.push_back(read_access(
-        statement.take(role == Role::read ? "a read access" : "a write access"), role, tuple, rank));
+    problem.statement.accesses.push_back(
+        read_access(statement.take(role == Role::read ? "a read access" : "a write access"), role, tuple, rank));
   }
   statement.finish();
 
@@ -155,16 +171,22 @@ TenetInput parse_tenet(const TenetTexts& texts) {
   const size_t pe_rank = problem.array.pes.extent.size();
   if (pe_rank != problem.mapping.space.size())
     pe_line.fail_at(0,
-                    text("PEs have ", pe_rank, " coordinates, but the space map of ", texts.mapping_name,
-                         " has ", problem.mapping.space.size()),
-                    "a PE set and a space map of one rank", "change the array or the mapping");
+                    text("PEs have ",
+                         pe_rank,
+                         " coordinates, but the space map of ",
+                         texts.mapping_name,
+                         " has ",
+                         problem.mapping.space.size()),
+                    "a PE set and a space map of one rank",
+                    "change the array or the mapping");
   Source wires = array.take("the interconnect");
   for (RelationPiece& piece : read_relation(wires, /*is_map=*/true)) {
     if (piece.from.name != pe || piece.to.name != pe || piece.from.elements.size() != pe_rank ||
         piece.to.elements.size() != pe_rank)
       wires.fail_at(piece.from.column,
                     text("the wire does not lead from ", pe, " to ", pe, " with ", pe_rank, " coordinates"),
-                    "wires between PEs of the array", "use the PE set's tuple on both sides");
+                    "wires between PEs of the array",
+                    "use the PE set's tuple on both sides");
     problem.array.interconnect.push_back(
         {std::move(piece.to.elements), piece.free_variables, std::move(piece.constraints)});
   }
@@ -175,12 +197,14 @@ TenetInput parse_tenet(const TenetTexts& texts) {
     for (int64_t v : integers(last, 4 - hardware.size())) hardware.push_back(v);
   }
   if (hardware.size() != 4)
-    last.fail_at(0, text("the file ends with ", hardware.size(), " hardware numbers"),
+    last.fail_at(0,
+                 text("the file ends with ", hardware.size(), " hardware numbers"),
                  "four integers: L1 size, L2 size, bandwidth in bits per cycle, latency in cycles",
                  "write for example 256 1024 64 16");
   input.hardware = {hardware[0], hardware[1], hardware[2], hardware[3]};
   if (input.hardware.bandwidth_bits_per_cycle <= 0 || input.hardware.latency_cycles < 0)
-    last.fail_at(0, "the bandwidth is not positive or the latency is negative",
+    last.fail_at(0,
+                 "the bandwidth is not positive or the latency is negative",
                  "bandwidth >= 1 bit per cycle, latency >= 0",
                  "check the order: L1 size, L2 size, bandwidth, latency");
   return input;
@@ -225,14 +249,27 @@ std::string tenet_array_text(const Array& array, const TenetHardware& hardware) 
     if (!guards.empty()) wire += ": " + join(guards, " and ");
     wires.push_back(std::move(wire));
   }
-  return text(set_text("PE", array.pes), "\n{", join(wires, "; "), "}\n", hardware.l1_size, " ",
-              hardware.l2_size, " ", hardware.bandwidth_bits_per_cycle, " ", hardware.latency_cycles, "\n");
+  return text(set_text("PE", array.pes),
+              "\n{",
+              join(wires, "; "),
+              "}\n",
+              hardware.l1_size,
+              " ",
+              hardware.l2_size,
+              " ",
+              hardware.bandwidth_bits_per_cycle,
+              " ",
+              hardware.latency_cycles,
+              "\n");
 }
 
 std::string tenet_mapping_text(const Problem& problem) {
   const std::vector<std::string>& names = problem.statement.domain.names;
-  return text("{", map_text(problem.statement.name, names, "PE", problem.mapping.space), "}\n{",
-              map_text(problem.statement.name, names, "T", problem.mapping.time), "}\n");
+  return text("{",
+              map_text(problem.statement.name, names, "PE", problem.mapping.space),
+              "}\n{",
+              map_text(problem.statement.name, names, "T", problem.mapping.time),
+              "}\n");
 }
 
 std::string tenet_statement_text(const Statement& statement) {

@@ -14,8 +14,8 @@ std::variant<Timeline, Reason> Timeline::build(const BoxList& cells, size_t limi
   std::iota(all.begin(), all.end(), 0u);
   std::vector<std::vector<Place>> places(static_cast<size_t>(cells.axes()));
   Box outer;
-  bool fits = all.empty() || (timeline.grow(cells, all, 0, timeline.root_) &&
-                              timeline.collect(timeline.root_, outer, places));
+  bool fits =
+      all.empty() || (timeline.grow(cells, all, 0, timeline.root_) && timeline.collect(timeline.root_, outer, places));
   for (int depth = 0; fits && depth < timeline.depth_ && !all.empty(); ++depth)
     fits = timeline.add_steps(places[static_cast<size_t>(depth)], depth);
   if (!fits)
@@ -49,8 +49,7 @@ bool Timeline::grow(const BoxList& cells, const std::vector<uint32_t>& chosen, i
       if (covering != previous && !grow(cells, covering, depth + 1, below)) return false;
       previous = covering;
       Interval values{cuts[k], cuts[k + 1] - 1};
-      if (!made.slabs.empty() && made.slabs.back().below == below &&
-          made.slabs.back().values.hi + 1 == values.lo)
+      if (!made.slabs.empty() && made.slabs.back().below == below && made.slabs.back().values.hi + 1 == values.lo)
         made.slabs.back().values.hi = values.hi;
       else
         made.slabs.push_back({values, below});
@@ -64,8 +63,7 @@ int Timeline::intern(Node node, int depth) {
   if (depth == depth_) {
     node.count = 1;
   } else {
-    for (const Slab& s : node.slabs)
-      node.count += nodes_[static_cast<size_t>(s.below)].count * s.values.size();
+    for (const Slab& s : node.slabs) node.count += nodes_[static_cast<size_t>(s.below)].count * s.values.size();
     const Node& low = nodes_[static_cast<size_t>(node.slabs.front().below)];
     const Node& high = nodes_[static_cast<size_t>(node.slabs.back().below)];
     node.first.push_back(node.slabs.front().values.lo);
@@ -74,8 +72,7 @@ int Timeline::intern(Node node, int depth) {
     node.last.insert(node.last.end(), high.last.begin(), high.last.end());
   }
   for (size_t i = 0; i < nodes_.size(); ++i)
-    if (nodes_[i].first.size() == node.first.size() && nodes_[i].slabs == node.slabs)
-      return static_cast<int>(i);
+    if (nodes_[i].first.size() == node.first.size() && nodes_[i].slabs == node.slabs) return static_cast<int>(i);
   nodes_.push_back(std::move(node));
   return static_cast<int>(nodes_.size() - 1);
 }
@@ -97,11 +94,12 @@ bool Timeline::collect(int node, Box& outer, std::vector<std::vector<Place>>& pl
 
 bool Timeline::add_steps(const std::vector<Place>& places, int depth) {
   const size_t inner = static_cast<size_t>(depth_ - depth - 1);  // coordinates after this one
-  auto slab = [&](const Place& p) -> const Slab& {
-    return nodes_[static_cast<size_t>(p.node)].slabs[p.slab];
-  };
+  auto slab = [&](const Place& p) -> const Slab& { return nodes_[static_cast<size_t>(p.node)].slabs[p.slab]; };
   auto below = [&](const Slab& s) -> const Node& { return nodes_[static_cast<size_t>(s.below)]; };
-  auto step = [&](const Box& outer, Interval here, int64_t by, const std::vector<int64_t>& from,
+  auto step = [&](const Box& outer,
+                  Interval here,
+                  int64_t by,
+                  const std::vector<int64_t>& from,
                   const std::vector<int64_t>& to) {
     Step s;
     s.when = outer;
@@ -122,8 +120,7 @@ bool Timeline::add_steps(const std::vector<Place>& places, int depth) {
   for (const Place& p : places) {
     const Slab& s = slab(p);
     alike &= below(s).first == model.first && below(s).last == model.last;
-    if (p.slab > 0)
-      alike &= nodes_[static_cast<size_t>(p.node)].slabs[p.slab - 1].values.hi + 1 == s.values.lo;
+    if (p.slab > 0) alike &= nodes_[static_cast<size_t>(p.node)].slabs[p.slab - 1].values.hi + 1 == s.values.lo;
   }
   if (alike) {
     step({}, kAnyValue, -1, model.first, model.last);
@@ -138,8 +135,7 @@ bool Timeline::add_steps(const std::vector<Place>& places, int depth) {
     if (p.slab > 0) {
       const Slab& before = nodes_[static_cast<size_t>(p.node)].slabs[p.slab - 1];
       if (inner == 0 && before.values.hi + 1 == s.values.lo) continue;
-      step(p.outer, {s.values.lo, s.values.lo}, before.values.hi - s.values.lo, below(s).first,
-           below(before).last);
+      step(p.outer, {s.values.lo, s.values.lo}, before.values.hi - s.values.lo, below(s).first, below(before).last);
     }
     if (steps_.size() > limit_) return false;
   }

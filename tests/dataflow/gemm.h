@@ -20,8 +20,7 @@ inline Statement gemm(int64_t i, int64_t j, int64_t k) {
 }
 
 inline Array systolic(int64_t rows, int64_t columns, int64_t direction = -1) {
-  return {Domain::box({"x", "y"}, {rows, columns}),
-          {link::shift({direction, 0}), link::shift({0, direction})}};
+  return {Domain::box({"x", "y"}, {rows, columns}), {link::shift({direction, 0}), link::shift({0, direction})}};
 }
 
 /// Rows and columns hold (i, j), (k, j) or (k, i); skewed: an operand takes one stamp per PE it passes.

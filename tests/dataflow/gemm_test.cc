@@ -86,12 +86,11 @@ TEST(ClosedForms, EngineEqualsFormulaEqualsEnumeration) {
   for (int round = 0; round < 300; ++round)
     for (Flow flow : {Flow::os, Flow::ws, Flow::is}) {
       const bool small = round % 2 == 0;
-      const int64_t i = draw(1, small ? 14 : 5000), j = draw(1, small ? 14 : 5000),
-                    k = draw(1, small ? 14 : 5000);
+      const int64_t i = draw(1, small ? 14 : 5000), j = draw(1, small ? 14 : 5000), k = draw(1, small ? 14 : 5000);
       // Arrays of 4x4 and more: on narrower ones tiles meet and share beyond the formula.
       const int64_t rows = draw(4, small ? 6 : 256), columns = draw(4, small ? 6 : 256);
-      SCOPED_TRACE(testing::Message() << i << "x" << j << "x" << k << " on " << rows << "x" << columns
-                                      << " flow " << static_cast<int>(flow));
+      SCOPED_TRACE(testing::Message() << i << "x" << j << "x" << k << " on " << rows << "x" << columns << " flow "
+                                      << static_cast<int>(flow));
       Problem p{gemm(i, j, k), stationary(flow, rows, columns, true), systolic(rows, columns)};
       Counts got = exact(p);
       ClosedForm want = closed_form(flow, i, j, k, rows, columns);
@@ -100,8 +99,8 @@ TEST(ClosedForms, EngineEqualsFormulaEqualsEnumeration) {
       // Tiles that are one PE wide, and single instances per tile, meet their neighbours in time: formula is
       // then a bound.
       auto thin = [](int64_t n, int64_t size) { return n % size == 1 || n == 1; };
-      const bool plain = !thin(i, flow == Flow::is ? columns : rows) && !thin(j, columns) && !thin(k, rows) &&
-                         i > 1 && j > 1 && k > 1;
+      const bool plain =
+          !thin(i, flow == Flow::is ? columns : rows) && !thin(j, columns) && !thin(k, rows) && i > 1 && j > 1 && k > 1;
       const int64_t a = tensor(got, "A").unique, b = tensor(got, "B").unique, c = tensor(got, "C").unique;
       if (plain) {
         EXPECT_EQ(a, want.a);
@@ -134,36 +133,133 @@ struct LlmRow {
 // Linear layers of 7B models; stamps, unique and delays as TENET's relations give them (2048 bits per cycle,
 // latency 4).
 const LlmRow kLlmRows[] = {
-    {"qkvo7b_tok1_ws_skew_128", 1, 4096, 4096, Flow::ws, 128, 261120, 131072, 16777216, 131072, 132099, 1027,
-     1024},
-    {"qkvo7b_tok1_os_skew_32", 1, 4096, 4096, Flow::os, 32, 528256, 524288, 16777216, 4096, 135171, 35,
+    {"qkvo7b_tok1_ws_skew_128", 1, 4096, 4096, Flow::ws, 128, 261120, 131072, 16777216, 131072, 132099, 1027, 1024},
+    {"qkvo7b_tok1_os_skew_32", 1, 4096, 4096, Flow::os, 32, 528256, 524288, 16777216, 4096, 135171, 35, 524288},
+    {"qkvo7b_tok1_is_skew_64", 1, 4096, 4096, Flow::is, 64, 266176, 4096, 16777216, 262144, 131107, 2051, 262144},
+    {"qkvo7b_tok512_ws_skew_128",
+     512,
+     4096,
+     4096,
+     Flow::ws,
+     128,
+     784384,
+     67108864,
+     16777216,
+     67108864,
+     655363,
+     524291,
      524288},
-    {"qkvo7b_tok1_is_skew_64", 1, 4096, 4096, Flow::is, 64, 266176, 4096, 16777216, 262144, 131107, 2051,
-     262144},
-    {"qkvo7b_tok512_ws_skew_128", 512, 4096, 4096, Flow::ws, 128, 784384, 67108864, 16777216, 67108864,
-     655363, 524291, 524288},
-    {"qkvo7b_tok512_os_skew_32", 512, 4096, 4096, Flow::os, 32, 8515584, 268435456, 268435456, 2097152,
-     4194307, 16387, 8388608},
-    {"qkvo7b_tok512_is_skew_64", 512, 4096, 4096, Flow::is, 64, 2161664, 2097152, 134217728, 134217728,
-     1064963, 1048579, 2097152},
-    {"lmhead7b_tok1_ws_skew_128", 1, 32000, 4096, Flow::ws, 128, 2040000, 1024000, 131072000, 1024000,
-     1032003, 8003, 8000},
-    {"lmhead7b_tok1_os_skew_32", 1, 32000, 4096, Flow::os, 32, 4127000, 4096000, 131072000, 32000, 1056003,
-     253, 4096000},
-    {"lmhead7b_tok1_is_skew_64", 1, 32000, 4096, Flow::is, 64, 2052032, 4096, 131072000, 2048000, 1024035,
-     16003, 2048000},
-    {"lmhead7b_tok512_ws_skew_128", 512, 32000, 4096, Flow::ws, 128, 6128000, 524288000, 131072000, 524288000,
-     5120003, 4096003, 4096000},
-    {"lmhead7b_tok512_os_skew_32", 512, 32000, 4096, Flow::os, 32, 66528000, 2097152000, 2097152000, 16384000,
-     32768003, 128003, 65536000},
-    {"lmhead7b_tok512_is_skew_64", 512, 32000, 4096, Flow::is, 64, 16448512, 2097152, 1048576000, 1048576000,
-     8208387, 8192003, 16384000},
+    {"qkvo7b_tok512_os_skew_32",
+     512,
+     4096,
+     4096,
+     Flow::os,
+     32,
+     8515584,
+     268435456,
+     268435456,
+     2097152,
+     4194307,
+     16387,
+     8388608},
+    {"qkvo7b_tok512_is_skew_64",
+     512,
+     4096,
+     4096,
+     Flow::is,
+     64,
+     2161664,
+     2097152,
+     134217728,
+     134217728,
+     1064963,
+     1048579,
+     2097152},
+    {"lmhead7b_tok1_ws_skew_128",
+     1,
+     32000,
+     4096,
+     Flow::ws,
+     128,
+     2040000,
+     1024000,
+     131072000,
+     1024000,
+     1032003,
+     8003,
+     8000},
+    {"lmhead7b_tok1_os_skew_32",
+     1,
+     32000,
+     4096,
+     Flow::os,
+     32,
+     4127000,
+     4096000,
+     131072000,
+     32000,
+     1056003,
+     253,
+     4096000},
+    {"lmhead7b_tok1_is_skew_64",
+     1,
+     32000,
+     4096,
+     Flow::is,
+     64,
+     2052032,
+     4096,
+     131072000,
+     2048000,
+     1024035,
+     16003,
+     2048000},
+    {"lmhead7b_tok512_ws_skew_128",
+     512,
+     32000,
+     4096,
+     Flow::ws,
+     128,
+     6128000,
+     524288000,
+     131072000,
+     524288000,
+     5120003,
+     4096003,
+     4096000},
+    {"lmhead7b_tok512_os_skew_32",
+     512,
+     32000,
+     4096,
+     Flow::os,
+     32,
+     66528000,
+     2097152000,
+     2097152000,
+     16384000,
+     32768003,
+     128003,
+     65536000},
+    {"lmhead7b_tok512_is_skew_64",
+     512,
+     32000,
+     4096,
+     Flow::is,
+     64,
+     16448512,
+     2097152,
+     1048576000,
+     1048576000,
+     8208387,
+     8192003,
+     16384000},
 };
 
 TEST(LlmScale, LinearLayers) {
   for (const LlmRow& row : kLlmRows) {
     SCOPED_TRACE(row.name);
-    Problem p{gemm(row.tokens, row.out, row.in), stationary(row.flow, row.side, row.side, true),
+    Problem p{gemm(row.tokens, row.out, row.in),
+              stationary(row.flow, row.side, row.side, true),
               systolic(row.side, row.side)};
     Counts c = exact(p);
     TenetMetrics m = tenet_metrics(c, {.bandwidth_bits_per_cycle = 2048, .latency_cycles = 4});
@@ -214,7 +310,8 @@ const GroupRow kGroupRows[] = {
 TEST(LlmScale, GroupScales) {
   for (const GroupRow& row : kGroupRows) {
     SCOPED_TRACE(row.name);
-    Problem p{grouped(row.i, row.j, row.k, row.group), stationary(row.flow, row.side, row.side, row.skewed),
+    Problem p{grouped(row.i, row.j, row.k, row.group),
+              stationary(row.flow, row.side, row.side, row.skewed),
               systolic(row.side, row.side)};
     Counts c = exact(p);
     EXPECT_EQ(tensor(c, "A").unique, row.a);
@@ -229,8 +326,7 @@ TEST(LlmScale, RowVector) {
   for (int64_t tokens : {1, 128}) {
     Statement s = grouped(tokens, 4096, 4096, 32);
     QuasiAffine i = variable(0), j = variable(1), k = variable(2);
-    Problem p{
-        s, {{mod(j, 1024)}, {floor_div(j, 1024), i, k}}, {Domain::box({"x"}, {1024}), {link::shift({-1})}}};
+    Problem p{s, {{mod(j, 1024)}, {floor_div(j, 1024), i, k}}, {Domain::box({"x"}, {1024}), {link::shift({-1})}}};
     Counts c = exact(p);
     EXPECT_EQ(tensor(c, "A").unique, tokens == 1 ? 16384 : 2097152);
     EXPECT_EQ(tensor(c, "Q").unique, tokens * 16777216);

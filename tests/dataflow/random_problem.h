@@ -41,8 +41,7 @@ class RandomProblem {
       const int64_t m = modulus();
       tiled.emplace_back(x, m);
       QuasiAffine e = mod(variable(x), m);
-      if (chance(8) && rank > 2)
-        e = e + mod(variable(order[2]), 2) * m;  // folded: two iterators share an axis
+      if (chance(8) && rank > 2) e = e + mod(variable(order[2]), 2) * m;  // folded: two iterators share an axis
       p.mapping.space.push_back(e);
     }
     QuasiAffine inner;

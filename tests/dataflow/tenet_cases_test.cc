@@ -109,14 +109,14 @@ TEST(TenetCases, TextReadsBackAsTheSameProblem) {
     SCOPED_TRACE(c["id"].get<std::string>());
     TenetInput input = Texts(c).parse();
     auto print = [](const TenetInput& i) {
-      return std::array{tenet_array_text(i.problem.array, i.hardware), tenet_mapping_text(i.problem),
+      return std::array{tenet_array_text(i.problem.array, i.hardware),
+                        tenet_mapping_text(i.problem),
                         tenet_statement_text(i.problem.statement)};
     };
     std::array<std::string, 3> once = print(input);
     TenetInput again = parse_tenet({once[0], once[1], once[2]});
     EXPECT_EQ(print(again), once);
-    Counts a = std::get<Counts>(count_by_boxes(input.problem)),
-           b = std::get<Counts>(count_by_boxes(again.problem));
+    Counts a = std::get<Counts>(count_by_boxes(input.problem)), b = std::get<Counts>(count_by_boxes(again.problem));
     for (size_t t = 0; t < a.tensors.size(); ++t) EXPECT_EQ(a.tensors[t].unique, b.tensors[t].unique);
   }
 }

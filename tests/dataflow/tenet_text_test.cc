@@ -9,8 +9,7 @@
 namespace sator::dataflow {
 namespace {
 
-const char* const kArray =
-    "{PE[i,j]:0<=i<4 and 0<=j<4}\n{PE[i,j]->PE[i-1,j] ; PE[i,j]->PE[i,j-1]}\n\n256 1024 64 16\n";
+const char* const kArray = "{PE[i,j]:0<=i<4 and 0<=j<4}\n{PE[i,j]->PE[i-1,j] ; PE[i,j]->PE[i,j-1]}\n\n256 1024 64 16\n";
 const char* const kMapping = "{S[i,j,k]->PE[i%4,j%4]}\n{S[i,j,k]->T[floor(i/4),floor(j/4),i%4+j%4+k]}\n";
 const char* const kStatement =
     "2 1\n{S[i,j,k]: 0<=i<9 and 0<=j<10 and "
@@ -37,16 +36,11 @@ TEST(TenetText, SpellingDoesNotMatter) {
   EXPECT_EQ(mapping("\n { S[ a , b , c ] -> PE[ a % 4 , b mod 4 ] } "
                     "\n\n{S[i,j,k]->T[floor((i)/4),floor(j/4),(i%4+j%4)+k]}"),
             want);
-  EXPECT_EQ(
-      mapping(
-          "{S[i,j,k]->PE[i - 4*floor(i/4), j%4]}\n{S[i,j,k]->T[floor(i/2/2),floor(2j/8),k + i%4 - -j%4]}"),
-      want);
-  EXPECT_EQ(
-      mapping("{S[i,j,k]->PE[i%4,j%4]}\n{S[i,j,k]->T[floor(i/8), floor(i/4)%2, floor(j/4), i%4+j%4+k]}"),
-      want);
-  EXPECT_EQ(array("{PE[i,j]:0<=i,j<4}\n{PE[i,j]->PE[i-1,j] ; PE[a,b]->PE[a,-1+b];}\n256 1024\n64\n16"), want);
-  EXPECT_EQ(array("{PE[i,j]:0<=i<=3 && 4>j>=0}\n{PE[i,j]->PE[x,j]: x=i-1; PE[i,j]->PE[i,j-1]} \n1 1 64 16"),
+  EXPECT_EQ(mapping("{S[i,j,k]->PE[i - 4*floor(i/4), j%4]}\n{S[i,j,k]->T[floor(i/2/2),floor(2j/8),k + i%4 - -j%4]}"),
             want);
+  EXPECT_EQ(mapping("{S[i,j,k]->PE[i%4,j%4]}\n{S[i,j,k]->T[floor(i/8), floor(i/4)%2, floor(j/4), i%4+j%4+k]}"), want);
+  EXPECT_EQ(array("{PE[i,j]:0<=i,j<4}\n{PE[i,j]->PE[i-1,j] ; PE[a,b]->PE[a,-1+b];}\n256 1024\n64\n16"), want);
+  EXPECT_EQ(array("{PE[i,j]:0<=i<=3 && 4>j>=0}\n{PE[i,j]->PE[x,j]: x=i-1; PE[i,j]->PE[i,j-1]} \n1 1 64 16"), want);
   EXPECT_EQ(statement("2 1\n{S[i,j,k]: i>=0 and j>=0 and k>=0 and i<=8 and 2*j<=19 and k<11 and i+j<=17}\n"
                       "{S[i,j,k]->A[i,k]}\n{S[i,j,k]->B[k,j];S[i,j,k]->B[k,j]}\n{S[i,j,k]->C[i,j]}"),
             want);
@@ -54,8 +48,7 @@ TEST(TenetText, SpellingDoesNotMatter) {
 
 // How isl, which reads these files for TENET, binds a sign and a factor before a remainder.
 TEST(TenetText, SignsAndFactorsBindAsInIsl) {
-  TenetInput input =
-      parse_tenet({kArray, "{S[i,j,k]->PE[3*i%2,5 - j%4]}\n{S[i,j,k]->T[-2i%4,(3*k)%2]}", kStatement});
+  TenetInput input = parse_tenet({kArray, "{S[i,j,k]->PE[3*i%2,5 - j%4]}\n{S[i,j,k]->T[-2i%4,(3*k)%2]}", kStatement});
   const Map &space = input.problem.mapping.space, &time = input.problem.mapping.time;
   const int64_t x[] = {5, 7, 3};
   EXPECT_EQ(evaluate(space, x), (std::vector<int64_t>{3 * (5 % 2), 5 - 7 % 4}));
@@ -67,16 +60,17 @@ TEST(TenetText, EmptyAndGuardedInterconnects) {
   for (const TensorCounts& t : none.tensors) EXPECT_EQ(t.spatial_hits, 0);
   // In one stamp a bus and a chain both leave one source per shared element.
   const char* const unskewed = "{S[i,j,k]->PE[i%4,j%4]}\n{S[i,j,k]->T[floor(i/4),floor(j/4),k]}\n";
-  Counts bus = counts_of(
-      "{PE[i,j]:0<=i<4 and 0<=j<4}\n{PE[i,j]->PE[i,x]: 0<=x<j; PE[i,j]->PE[x,j]: 0<=x<i}\n1 1 64 1\n",
-      unskewed, kStatement);
+  Counts bus =
+      counts_of("{PE[i,j]:0<=i<4 and 0<=j<4}\n{PE[i,j]->PE[i,x]: 0<=x<j; PE[i,j]->PE[x,j]: 0<=x<i}\n1 1 64 1\n",
+                unskewed,
+                kStatement);
   EXPECT_EQ(unique_of(bus), unique_of(counts_of(kArray, unskewed, kStatement)));
 }
 
 TEST(TenetText, TriangularDomain) {
-  Counts c =
-      counts_of(kArray, "{S[i,j,k]->PE[i%4,j%4]}\n{S[i,j,k]->T[floor(i/4),floor(j/4),k]}\n",
-                "1 1\n{S[i,j,k]: 0<=i<64 and 0<=j<=i and 0<=k<8}\n{S[i,j,k]->K[j,k]}\n{S[i,j,k]->P[i,j]}\n");
+  Counts c = counts_of(kArray,
+                       "{S[i,j,k]->PE[i%4,j%4]}\n{S[i,j,k]->T[floor(i/4),floor(j/4),k]}\n",
+                       "1 1\n{S[i,j,k]: 0<=i<64 and 0<=j<=i and 0<=k<8}\n{S[i,j,k]->K[j,k]}\n{S[i,j,k]->P[i,j]}\n");
   EXPECT_EQ(c.macs, 64 * 65 / 2 * 8);
   EXPECT_EQ(c.tensors[0].footprint, 64 * 8);
   EXPECT_EQ(c.tensors[1].footprint, 64 * 65 / 2);
@@ -128,23 +122,29 @@ const Malformed kMalformed[] = {
     {OK_A, "{S[i,j,k]->PE[,j%4]}\n{S[i,j,k]->T[k]}", OK_S, "mapping line 1, column 15"},
     {OK_A, OK_M, "2\n{S[i,j,k]: 0<=i<9 and 0<=j<10 and 0<=k<11}\n{S[i,j,k]->A[i,k]}", "statement line 1"},
     {OK_A, OK_M, "-1 1\n{S[i,j,k]: 0<=i<9 and 0<=j<10 and 0<=k<11}\n{S[i,j,k]->A[i,k]}", "two integers"},
-    {OK_A, OK_M, "2 1\n{S[i,j,k]: 0<=i<9 and 0<=j<10 and 0<=k<11}\n{S[i,j,k]->A[i,k]}",
+    {OK_A,
+     OK_M,
+     "2 1\n{S[i,j,k]: 0<=i<9 and 0<=j<10 and 0<=k<11}\n{S[i,j,k]->A[i,k]}",
      "the file ends before a read access"},
-    {OK_A, OK_M, "1 1\n{S[i,j,k]: 0<=i<9 and 0<=j<10 or 0<=k<11}\n{S[i,j,k]->A[i,k]}\n{S[i,j,k]->A[i,k]}",
+    {OK_A,
+     OK_M,
+     "1 1\n{S[i,j,k]: 0<=i<9 and 0<=j<10 or 0<=k<11}\n{S[i,j,k]->A[i,k]}\n{S[i,j,k]->A[i,k]}",
      "statement line 2, column 31"},
-    {OK_A, OK_M, "1 1\n{S[i,j,k]: 0<=i<9 and 0<=j<10 and k}\n{S[i,j,k]->A[i,k]}\n{S[i,j,k]->A[i,k]}",
+    {OK_A,
+     OK_M,
+     "1 1\n{S[i,j,k]: 0<=i<9 and 0<=j<10 and k}\n{S[i,j,k]->A[i,k]}\n{S[i,j,k]->A[i,k]}",
      "a comparison is missing"},
-    {OK_A, OK_M,
+    {OK_A,
+     OK_M,
      "1 1\n{S[i,j,k]: 0<=i<9 and 0<=j<10 and "
      "0<=k<11}\n{S[i,j,k]->A[i,k];S[i,j,k]->B[i,k]}\n{S[i,j,k]->A[i,k]}",
      "mixes tensors A and B"},
-    {OK_A, OK_M,
+    {OK_A,
+     OK_M,
      "1 1\n{S[i,j,k]: 0<=i<9 and 0<=j<10 and 0<=k<11}\n{S[i,j,k]->A[i,k];S[i,j,k]->A[i]}\n{S[i,j,k]->A[i,k]}",
      "tensor A has 1 coordinates here and 2 before"},
-    {OK_A, OK_M, "1 1\n{S[i,j,k]: 0<=i<9 and 0<=j<10 and 0<=k<11}\n{S[i,j,k]->A[i,z]}\n{S[i,j,k]->A[i,k]}",
-     "names z"},
-    {OK_A, OK_M, "1 1\n{S[i,j,k]: 0<=i<9 and 0<=j<10 and 0<=k<11}\n{}\n{S[i,j,k]->A[i,k]}",
-     "the access is empty"},
+    {OK_A, OK_M, "1 1\n{S[i,j,k]: 0<=i<9 and 0<=j<10 and 0<=k<11}\n{S[i,j,k]->A[i,z]}\n{S[i,j,k]->A[i,k]}", "names z"},
+    {OK_A, OK_M, "1 1\n{S[i,j,k]: 0<=i<9 and 0<=j<10 and 0<=k<11}\n{}\n{S[i,j,k]->A[i,k]}", "the access is empty"},
     {OK_A, OK_M, "1 1\n{S[i,j,k]->A[i]}\n{S[i,j,k]->A[i]}\n{S[i,j,k]->A[i,k]}", "statement line 2"},
 };
 

@@ -1,0 +1,205 @@
+#include "dataflow/array_cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "dataflow/boxes.h"
+
+namespace sator::dataflow {
+
+const Array& one_pe() {
+  static const Array array{Domain::box({"p"}, {1}), {}};
+  return array;
+}
+
+int64_t bits_of(int64_t count, int64_t bits) {
+  auto product = narrow(static_cast<Wide>(count) * bits);
+  if (!product)
+    fail({.what = "the traffic does not fit 64 bits", .needs = "fewer than 2^63 bits", .hint = "use smaller extents"});
+  return *product;
+}
+
+Pace pace_of(const PrecisionChoice& choice) {
+  const double rate = choice.precision.macs_per_pe_per_cycle;
+  return {.macs_per_stamp = std::max<int64_t>(1, std::llround(rate)),
+          .cycles_per_stamp = std::max<int64_t>(1, std::llround(1 / rate)) * choice.passes,
+          .sum_bits = choice.precision.accumulator_bits};
+}
+
+namespace {
+
+class ArrayCost {
+ public:
+  ArrayCost(const Work& work, const Product& product, const Placement& placement, const PrecisionChoice& choice,
+            const Chip& chip, CountMemo& memo)
+      : work_(work),
+        product_(product),
+        placement_(placement),
+        chip_(chip),
+        memo_(memo),
+        pace_(pace_of(choice)),
+        flat_(placement.mapping),
+        weight_(placement.weight.value_or(weight_of(work, product))),
+        for_whom_(text("statement ", work.statement.name, " for chip ", chip.name)) {
+    cost_.name = work.statement.name;
+    cost_.on_array = true;
+    cost_.placement = placement;
+    cost_.precision = choice.precision;
+    cost_.passes = choice.passes;
+    bare_ = work.statement;
+    bare_.accesses.clear();
+  }
+
+  StatementCost run() {
+    if (placement_.held_since.size() != chip_.memories.size())
+      fail({.what = text("the mapping says of ",
+                         placement_.held_since.size(),
+                         " memories what they hold, but ",
+                         chip_.name,
+                         " has ",
+                         chip_.memories.size()),
+            .needs = "one number of outer loops per memory of the chip",
+            .hint = "list the chip's memories outermost first"});
+    count_at_pes();
+    time_stamps();
+    if (chip_.dataflow == Stationary::weight || chip_.dataflow == Stationary::input) time_loads();
+    count_tiles();
+    for (size_t a = 0; a < work_.statement.accesses.size(); ++a) move(a);
+    // Each MAC reads both factors and the sum, and writes the sum.
+    cost_.register_bits = bits_of(
+        cost_.macs, work_.operands[product_.first].bits + work_.operands[product_.second].bits + 2 * pace_.sum_bits);
+    return std::move(cost_);
+  }
+
+ private:
+  const Counts& counts_of(const Problem& problem) { return memo_.of(problem, for_whom_); }
+
+  /// Counts with the chip's wires: operands take one stamp per PE on systolic ones, the skew that belongs to the chip.
+  void count_at_pes() {
+    Problem at_pes{work_.statement, flat_, {Domain::box({"row", "column"}, {chip_.rows, chip_.columns}), {}}};
+    if (chip_.wires != Wires::none) at_pes.array.interconnect = {link::shift({-1, 0}), link::shift({0, -1})};
+    if (skews())
+      for (const QuasiAffine& p : flat_.space) at_pes.mapping.time.back() = at_pes.mapping.time.back() + p;
+    cost_.counts = counts_of(at_pes);
+    if (cost_.counts->outside_array)
+      fail({.what = text("the space map of ", work_.statement.name, " uses PEs that ", chip_.name, " does not have"),
+            .needs = text("PE coordinates within ", chip_.rows, " x ", chip_.columns),
+            .hint = "take the coordinates modulo the array's size"});
+    cost_.instances = cost_.macs = cost_.counts->macs;
+  }
+
+  bool skews() const { return chip_.wires == Wires::systolic && !placement_.skewed && !flat_.time.empty(); }
+
+  /// Stamps that work, and the wave of operands that crosses the array.
+  void time_stamps() {
+    const Counts& stamps = counts_of({bare_, flat_, {Domain::box({"row", "column"}, {chip_.rows, chip_.columns}), {}}});
+    const int64_t per_pe = (stamps.macs + stamps.spacetime - 1) / stamps.spacetime;
+    const int64_t work = stamps.work_cycles.value_or(stamps.time * per_pe);
+    const int64_t paced = (work + pace_.macs_per_stamp - 1) / pace_.macs_per_stamp;
+    cost_.stream_cycles = bits_of(std::max(stamps.time, paced), pace_.cycles_per_stamp);
+    int64_t working = stamps.time;
+    if (chip_.wires == Wires::systolic && (chip_.tiles_overlap || !skews())) {
+      const Problem wave{bare_, {{number(0)}, {flat_.space[0] + flat_.space[1]}}, one_pe()};
+      cost_.fill_drain_cycles = counts_of(wave).time - 1;
+    } else if (chip_.wires == Wires::systolic) {
+      cost_.fill_drain_cycles = cost_.counts->time - stamps.time;
+      working = cost_.counts->time;
+    }
+    cost_.pes_used = static_cast<double>(stamps.spacetime) / static_cast<double>(working);
+  }
+
+  /// The stationary factor loads one row of the array per cycle. It stays while the last time coordinates run that do
+  /// not index it; a hidden load takes place during the tile before.
+  void time_loads() {
+    const TensorCounts &f = cost_.counts->tensors[product_.first], &s = cost_.counts->tensors[product_.second];
+    size_t kept = f.temporal_hits >= s.temporal_hits ? product_.first : product_.second;
+    if (placement_.weight) {
+      const size_t other = weight_ == product_.first ? product_.second : product_.first;
+      kept = chip_.dataflow == Stationary::weight ? weight_ : other;
+    }
+    auto moves = [&](const QuasiAffine& e) {
+      for (size_t x = 0; x < product_.uses.size(); ++x)
+        if (product_.in(x, kept) && mentions(e, static_cast<int>(x))) return true;
+      return false;
+    };
+    size_t outer = flat_.time.size();
+    while (outer > 0 && !moves(flat_.time[outer - 1])) --outer;
+    Map prefix(flat_.time.begin(), flat_.time.begin() + static_cast<long>(outer));
+    const int64_t tiles = counts_of({bare_, {{number(0)}, prefix}, one_pe()}).time;
+    prefix.push_back(flat_.space[0]);
+    const int64_t rows = counts_of({bare_, {{number(0)}, prefix}, one_pe()}).time;
+    const int64_t rows_each = (rows + tiles - 1) / tiles, stream_each = cost_.stream_cycles / tiles;
+    cost_.load_cycles =
+        chip_.stationary_load_hidden ? rows_each + (tiles - 1) * std::max<int64_t>(0, rows_each - stream_each) : rows;
+  }
+
+  /// A memory is one PE whose stamps are its tiles: what is unique there is what it must take in.
+  void count_tiles() {
+    tiles_.assign(chip_.memories.size(), nullptr);
+    for (size_t m = 1; m < chip_.memories.size(); ++m) {
+      const size_t since = std::min(placement_.held_since[m], flat_.time.size());
+      const Map outer(flat_.time.begin(), flat_.time.begin() + static_cast<long>(since));
+      tiles_[m] = &counts_of({work_.statement, {{number(0)}, outer}, one_pe()});
+      cost_.tiles = std::max(cost_.tiles, tiles_[m]->time);
+    }
+  }
+
+  /// Traffic of one access along the memories that it passes.
+  void move(size_t a) {
+    const Access& access = work_.statement.accesses[a];
+    const bool output = a == product_.output;
+    if (!output && access.tensor == work_.statement.accesses[product_.output].tensor) return;  // the sum read back
+    const Operand& operand = work_.operands[a];
+    const TensorCounts& at_pes = cost_.counts->tensors[a];
+    std::vector<Traffic> along;
+    const std::vector<size_t> path = memory_path(work_, product_, weight_, a, chip_);
+    for (size_t m : path) along.push_back({m, access.tensor, operand.kind, 0, 0});
+    for (size_t i = 0; i < path.size(); ++i) {
+      const bool last = i + 1 == path.size();
+      const int64_t elements = last ? at_pes.unique : tiles_[path[i + 1]]->tensors[a].unique;
+      if (!output) {
+        along[i].read_bits += bits_of(elements, operand.bits);
+        if (!last) along[i + 1].write_bits += bits_of(elements, operand.bits);
+        continue;
+      }
+      // Sums that are not complete leave and come back at the accumulator's width; complete ones leave once.
+      const int64_t partial = elements - at_pes.footprint;
+      const int64_t complete_bits = last ? std::max(pace_.sum_bits, operand.bits) : operand.bits;
+      const int64_t leaves = bits_of(at_pes.footprint, complete_bits) + bits_of(partial, pace_.sum_bits);
+      const int64_t returns = bits_of(partial, pace_.sum_bits);
+      along[i].write_bits += leaves;
+      along[i].read_bits += returns;
+      if (last) continue;
+      along[i + 1].read_bits += leaves;
+      along[i + 1].write_bits += returns;
+    }
+    cost_.traffic.insert(cost_.traffic.end(), along.begin(), along.end());
+    if (!output && a != product_.first && a != product_.second) return;
+    const int64_t passed_on = std::max<int64_t>(0, at_pes.assigned - at_pes.temporal_hits - at_pes.unique);
+    cost_.hop_bits += bits_of(passed_on, output ? pace_.sum_bits : operand.bits);
+  }
+
+  const Work& work_;
+  const Product& product_;
+  const Placement& placement_;
+  const Chip& chip_;
+  CountMemo& memo_;
+  Pace pace_;
+  const Mapping& flat_;
+  size_t weight_;
+  std::string for_whom_;
+  Statement bare_;                    // without accesses: for counts of stamps alone
+  std::vector<const Counts*> tiles_;  // per memory
+  StatementCost cost_;
+};
+
+}  // namespace
+
+StatementCost cost_on_array(const Work& work, const Product& product, const Placement& placement,
+                            const PrecisionChoice& choice, const Chip& chip, CountMemo& memo) {
+  return ArrayCost(work, product, placement, choice, chip, memo).run();
+}
+
+}  // namespace sator::dataflow

@@ -1,0 +1,66 @@
+#include "dataflow/count_memo.h"
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace sator::dataflow {
+
+namespace {
+
+void serialize(const QuasiAffine& e, std::string& key) {
+  auto put = [&](int64_t v) { key.append(reinterpret_cast<const char*>(&v), sizeof v); };
+  put(e.constant);
+  put(static_cast<int64_t>(e.terms.size()));
+  for (const Term& t : e.terms) {
+    put(t.coefficient);
+    put(t.variable);
+    if (!t.division) continue;
+    put(t.division->remainder ? -t.division->divisor : t.division->divisor);
+    serialize(t.division->inner, key);
+  }
+}
+
+void serialize(const Map& map, std::string& key) {
+  key += static_cast<char>(map.size());
+  for (const QuasiAffine& e : map) serialize(e, key);
+}
+
+}  // namespace
+
+std::string structure_key(const Problem& p) {
+  std::string key;
+  auto put = [&](int64_t v) { key.append(reinterpret_cast<const char*>(&v), sizeof v); };
+  for (const Domain* d : {&p.statement.domain, &p.array.pes}) {
+    put(d->rank());
+    for (int64_t v : d->lower) put(v);
+    for (int64_t v : d->extent) put(v);
+    serialize(d->guards, key);
+  }
+  serialize(p.mapping.space, key);
+  serialize(p.mapping.time, key);
+  for (const Link& link : p.array.interconnect) {
+    put(link.free_variables);
+    serialize(link.source, key);
+    serialize(link.guards, key);
+  }
+  put(static_cast<int64_t>(p.statement.accesses.size()));
+  for (const Access& access : p.statement.accesses) {
+    put(static_cast<int64_t>(access.references.size()));
+    for (const Map& reference : access.references) serialize(reference, key);
+  }
+  return key;
+}
+
+const Counts& CountMemo::of(const Problem& problem, const std::string& for_whom) {
+  std::string key = structure_key(problem);
+  auto at = known_.find(key);
+  if (at != known_.end()) return at->second;
+  auto counted = count(problem);
+  if (auto* reason = std::get_if<Reason>(&counted)) {
+    reason->where = text("counting ", for_whom);
+    fail(*reason);
+  }
+  return known_.emplace(std::move(key), std::get<Counts>(std::move(counted))).first->second;
+}
+
+}  // namespace sator::dataflow

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <unordered_map>
+
+#include "dataflow/counts.h"
+
+namespace sator::dataflow {
+
+/// The structure of a problem without its names: equal keys have equal counts.
+std::string structure_key(const Problem& problem);
+
+/// Counts that are remembered by structure: the layers of a model share a handful.
+class CountMemo {
+ public:
+  /// Errors: the reason for which the engine refuses; `for_whom` says where it happened.
+  const Counts& of(const Problem& problem, const std::string& for_whom);
+  size_t size() const { return known_.size(); }
+
+ private:
+  std::unordered_map<std::string, Counts> known_;
+};
+
+}  // namespace sator::dataflow

@@ -1,0 +1,444 @@
+#include "dataflow/mapper.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "dataflow/boxes.h"
+
+namespace sator::dataflow {
+
+namespace {
+
+constexpr int64_t kTileChoices = 4;  // sizes tried per iterator beside the whole, then refined
+constexpr size_t kMaxLoops = 32;
+constexpr size_t kMaxAccesses = 16, kMaxMemories = 16;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// A loop over blocks of consecutive values of an iterator.
+struct Loop {
+  size_t iterator = 0;
+  int64_t block = 1, count = 1;
+};
+
+/// Distinct values of e when each iterator runs over `block` consecutive values from an aligned start.
+int64_t span_of(const QuasiAffine& e, const std::vector<int64_t>& block) {
+  Wide reach = 0, points = 1;
+  for (const Term& t : e.terms) {
+    int64_t values;
+    if (!t.division)
+      values = block[static_cast<size_t>(t.variable)];
+    else if (t.division->remainder)
+      values = std::min(t.division->divisor, span_of(t.division->inner, block));
+    else
+      values = (span_of(t.division->inner, block) - 1) / t.division->divisor + 1;
+    reach += static_cast<Wide>(std::abs(t.coefficient)) * (values - 1);
+    points = std::min(points * values, Wide{1} << 62);
+  }
+  return narrow(std::min(reach + 1, points)).value_or(INT64_MAX);
+}
+
+double elements_of(const Access& access, const std::vector<int64_t>& block) {
+  double product = 1;
+  for (const QuasiAffine& e : access.references[0]) product *= static_cast<double>(span_of(e, block));
+  return product * static_cast<double>(access.references.size());
+}
+
+/// How the array's two axes are used: PE coordinates, and how many values of each iterator one stamp covers.
+struct SpatialPlan {
+  size_t stationary;  // the access that stays in the PEs
+  Map space;
+  std::vector<int64_t> cover;  // per iterator
+  int64_t rows_used = 1, columns_used = 1;
+  std::string words;
+};
+
+struct Candidate {
+  double score = 0;
+  size_t depth = 0;
+  std::array<Loop, kMaxLoops> loops;
+  std::array<size_t, kMaxMemories> held_since{};
+  size_t plan = 0;
+  std::vector<size_t> order;   // of the tiled iterators
+  std::vector<int64_t> sizes;  // of their tiles
+  bool folds_reversed = false;
+
+  void add(size_t iterator, int64_t block, int64_t extent) {
+    if (block < extent && depth < kMaxLoops) loops[depth++] = {iterator, block, ceil_div(extent, block)};
+  }
+};
+
+class Mapper {
+ public:
+  Mapper(const Work& work, const Product& product, const Chip& chip, const Pace& pace)
+      : work_(work), product_(product), chip_(chip), pace_(pace), extent_(work.statement.domain.extent) {
+    const size_t accesses = work.statement.accesses.size();
+    relevant_.assign(accesses, std::vector<bool>(extent_.size(), false));
+    for (size_t a = 0; a < accesses; ++a) {
+      for (const Map& reference : work.statement.accesses[a].references)
+        for (const QuasiAffine& e : reference)
+          for (size_t x = 0; x < extent_.size(); ++x)
+            if (mentions(e, static_cast<int>(x))) relevant_[a][x] = true;
+      footprint_.push_back(elements_of(work.statement.accesses[a], extent_));
+    }
+  }
+
+  Placement run() {
+    make_plans();
+    for (size_t p = 0; p < plans_.size(); ++p) search(p);
+    refine();
+    return build();
+  }
+
+ private:
+  std::string name(size_t x) const { return work_.statement.domain.names[x]; }
+  QuasiAffine from_zero(size_t x) const { return variable(static_cast<int>(x)) - work_.statement.domain.lower[x]; }
+
+  /// Puts iterators on an axis of `size` PEs, the longest first: as many values as fit, then parts of the next.
+  int64_t pack(std::vector<size_t> iterators, int64_t size, bool reduces, SpatialPlan& plan, QuasiAffine& coordinate) {
+    std::stable_sort(iterators.begin(), iterators.end(), [&](size_t a, size_t b) { return extent_[a] > extent_[b]; });
+    int64_t used = 1;
+    std::vector<std::string> parts;
+    for (size_t x : iterators) {
+      const int64_t lanes = reduces && used == 1 ? std::min(pace_.macs_per_stamp, extent_[x]) : 1;
+      const int64_t blocks = ceil_div(extent_[x], lanes), take = std::min(size / used, blocks);
+      if (take < 2 && lanes == 1) continue;
+      QuasiAffine e = floor_div(from_zero(x), lanes);
+      if (take < blocks) e = mod(e, take);
+      coordinate = coordinate + e * used;
+      plan.cover[x] = take < blocks ? take * lanes : extent_[x];
+      parts.push_back(text(name(x), take < blocks ? text("%", take * lanes) : ""));
+      used *= take;
+      if (take < blocks) break;
+    }
+    plan.words += parts.empty() ? "-" : join(parts, "+");
+    return used;
+  }
+
+  void make_plan(size_t stationary, bool swapped) {
+    SpatialPlan plan{.stationary = stationary, .space = {}, .cover = std::vector<int64_t>(extent_.size(), 1)};
+    std::vector<size_t> rows, columns;
+    for (size_t x = 0; x < extent_.size(); ++x) {
+      const Product::Use& u = product_.uses[x];
+      if (extent_[x] < 2) continue;
+      if (stationary == product_.output) {
+        if (u.output && u.first != u.second) (u.first != swapped ? rows : columns).push_back(x);
+      } else {
+        const bool in_other = product_.in(x, stationary == product_.first ? product_.second : product_.first);
+        if (!product_.in(x, stationary)) continue;
+        if (!u.output)
+          rows.push_back(x);
+        else if (!in_other)
+          columns.push_back(x);
+      }
+    }
+    QuasiAffine row, column;
+    plan.words = "rows ";
+    plan.rows_used = pack(rows, chip_.rows, stationary != product_.output, plan, row);
+    plan.words += ", columns ";
+    plan.columns_used = pack(columns, chip_.columns, false, plan, column);
+    plan.space = {row, column};
+    // A reduction that streams through the PEs takes several values per stamp.
+    if (stationary == product_.output && pace_.macs_per_stamp > 1) {
+      size_t longest = extent_.size();
+      for (size_t x = 0; x < extent_.size(); ++x)
+        if (!product_.uses[x].output && (longest == extent_.size() || extent_[x] > extent_[longest])) longest = x;
+      if (longest < extent_.size()) plan.cover[longest] = std::min(pace_.macs_per_stamp, extent_[longest]);
+    }
+    plans_.push_back(std::move(plan));
+  }
+
+  void make_plans() {
+    const size_t weight = weight_of(work_, product_);
+    const size_t input = weight == product_.first ? product_.second : product_.first;
+    const bool named = work_.operands[weight].kind != OperandKind::activation;
+    switch (chip_.dataflow) {
+      case Stationary::output:
+      case Stationary::schedule:
+        make_plan(product_.output, false);
+        make_plan(product_.output, true);
+        break;
+      case Stationary::weight:
+        make_plan(weight, false);
+        if (!named) make_plan(input, false);  // two activations: either may stay
+        break;
+      case Stationary::input:
+        make_plan(input, false);
+        if (!named) make_plan(weight, false);
+        break;
+    }
+  }
+
+  /// Doublings of `cover` below `extent`, at most kTileChoices of them, and the whole.
+  static std::vector<int64_t> tile_sizes(int64_t extent, int64_t cover) {
+    int64_t doublings = 0;
+    while (doublings < 40 && cover << (doublings + 1) < extent) ++doublings;
+    const int64_t step = doublings / kTileChoices + 1;
+    std::vector<int64_t> sizes;
+    for (int64_t d = 0; d <= doublings; d += step)
+      if (cover << d < extent) sizes.push_back(cover << d);
+    sizes.push_back(extent);
+    return sizes;
+  }
+
+  /// Sorts the iterators that still run in time under one plan by what they do.
+  void sort_iterators(size_t plan_number) {
+    const SpatialPlan& plan = plans_[plan_number];
+    batch_.clear(), main_.clear(), folds_.clear(), stream_.clear();
+    for (auto [first, second, output] : {std::tuple{true, false, true}, {false, true, true}, {true, true, false}}) {
+      size_t best = extent_.size();
+      for (size_t x = 0; x < extent_.size(); ++x) {
+        const Product::Use& u = product_.uses[x];
+        if (u.first != first || u.second != second || u.output != output || extent_[x] <= plan.cover[x]) continue;
+        if (best == extent_.size() || extent_[x] > extent_[best]) best = x;
+      }
+      if (best < extent_.size()) main_.push_back(best);
+    }
+    for (size_t x = 0; x < extent_.size(); ++x) {
+      if (extent_[x] <= plan.cover[x]) continue;
+      const Product::Use& u = product_.uses[x];
+      if (u.first && u.second && u.output)
+        batch_.push_back(x);
+      else
+        (relevant_[plan.stationary][x] ? folds_ : stream_).push_back(x);
+    }
+    // Of the iterators that stream, the longest runs innermost: the array fills once per run.
+    std::stable_sort(stream_.begin(), stream_.end(), [&](size_t a, size_t b) { return extent_[a] < extent_[b]; });
+    const size_t weight = weight_under(plan);
+    paths_.clear();
+    for (size_t a = 0; a < relevant_.size(); ++a) paths_.push_back(memory_path(work_, product_, weight, a, chip_));
+  }
+
+  /// Tries sizes and orders of tiles of the longest iterator of each class; what is left runs inside.
+  void search(size_t plan_number) {
+    const SpatialPlan& plan = plans_[plan_number];
+    sort_iterators(plan_number);
+    std::vector<std::vector<int64_t>> choices;
+    for (size_t x : main_) choices.push_back(tile_sizes(extent_[x], plan.cover[x]));
+    std::vector<size_t> pick(main_.size(), 0);
+    while (true) {
+      std::vector<size_t> tiled;
+      std::vector<int64_t> size_of(extent_.size(), 0);
+      for (size_t i = 0; i < main_.size(); ++i) {
+        size_of[main_[i]] = choices[i][pick[i]];
+        if (size_of[main_[i]] < extent_[main_[i]]) tiled.push_back(main_[i]);
+      }
+      std::sort(tiled.begin(), tiled.end());
+      do {
+        for (bool reversed : {false, true}) {
+          if (reversed && folds_.size() < 2) continue;
+          Candidate c;
+          c.plan = plan_number;
+          c.order = tiled;
+          for (size_t x : tiled) c.sizes.push_back(size_of[x]);
+          c.folds_reversed = reversed;
+          consider(c);
+        }
+      } while (std::next_permutation(tiled.begin(), tiled.end()));
+      size_t i = 0;
+      while (i < pick.size() && ++pick[i] == choices[i].size()) pick[i++] = 0;
+      if (i == pick.size()) return;
+    }
+  }
+
+  /// Walks from the best candidate to better neighbours: one tile twice or half as large.
+  void refine() {
+    sort_iterators(best_.plan);
+    for (bool improved = true; improved;) {
+      improved = false;
+      const Candidate from = best_;
+      for (size_t i = 0; i < from.sizes.size(); ++i)
+        for (bool larger : {false, true}) {
+          const int64_t cover = plans_[from.plan].cover[from.order[i]];
+          const int64_t blocks = from.sizes[i] / cover;
+          Candidate c;
+          c.plan = from.plan, c.order = from.order, c.sizes = from.sizes, c.folds_reversed = from.folds_reversed;
+          c.sizes[i] = larger ? from.sizes[i] * 2 : blocks % 2 == 0 ? from.sizes[i] / 2 : from.sizes[i];
+          if (c.sizes[i] == from.sizes[i] || c.sizes[i] >= extent_[c.order[i]]) continue;
+          improved |= consider(c);
+        }
+    }
+  }
+
+  /// Completes the loops of a candidate and keeps it if it is the best so far.
+  bool consider(Candidate& c) {
+    const SpatialPlan& plan = plans_[c.plan];
+    std::vector<int64_t> left = extent_;
+    for (size_t x : batch_) c.add(x, plan.cover[x], extent_[x]);
+    for (size_t i = 0; i < c.order.size(); ++i) {
+      c.add(c.order[i], c.sizes[i], extent_[c.order[i]]);
+      left[c.order[i]] = c.sizes[i];
+    }
+    for (size_t i = 0; i < folds_.size(); ++i) {
+      const size_t x = folds_[c.folds_reversed ? folds_.size() - 1 - i : i];
+      c.add(x, plan.cover[x], left[x]);
+    }
+    for (size_t x : stream_) c.add(x, plan.cover[x], left[x]);
+    judge(c);
+    if (found_ && c.score >= best_.score) return false;
+    best_ = c;
+    found_ = true;
+    return true;
+  }
+
+  /// Chooses what each memory holds, the most that fits; estimates cycles of the array and of every memory.
+  void judge(Candidate& c) {
+    const size_t accesses = paths_.size(), depth = c.depth;
+    // held_[a][d]: bits of access a that the loops after the first d touch.
+    std::vector<int64_t>& block = block_;
+    block = extent_;
+    for (size_t d = 0; d <= depth; ++d) {
+      if (d > 0) block[c.loops[d - 1].iterator] = std::min(block[c.loops[d - 1].iterator], c.loops[d - 1].block);
+      for (size_t a = 0; a < accesses; ++a)
+        held_[a][d] = d > 0 && !relevant_[a][c.loops[d - 1].iterator]
+                          ? held_[a][d - 1]
+                          : elements_of(work_.statement.accesses[a], block) * bits_of(a);
+    }
+    hold_most(c);
+    std::array<double, kMaxMemories> read_bits{}, write_bits{};
+    for (size_t a = 0; a < accesses; ++a) {
+      const bool output = a == product_.output;
+      if (!output && is_running_sum(a)) continue;
+      for (size_t i = 0; i < paths_[a].size(); ++i) {
+        const bool last = i + 1 == paths_[a].size();
+        const double bits = times_fetched(c, a, last ? depth : c.held_since[paths_[a][i + 1]]) * bits_of(a);
+        const double again = output ? bits - footprint_[a] * bits_of(a) : 0;
+        (output ? write_bits : read_bits)[paths_[a][i]] += bits;
+        (output ? read_bits : write_bits)[paths_[a][i]] += again;
+        if (last) continue;
+        (output ? read_bits : write_bits)[paths_[a][i + 1]] += bits;
+        (output ? write_bits : read_bits)[paths_[a][i + 1]] += again;
+      }
+    }
+    const double array = array_cycles(c);
+    double longest = array, outside = 0, all = 0, tiles = 1;
+    for (size_t m = 0; m < chip_.memories.size(); ++m) {
+      const Memory& memory = chip_.memories[m];
+      double r = read_bits[m] / 8 / memory.read_bytes_per_cycle, w = write_bits[m] / 8 / memory.write_bytes_per_cycle;
+      double cycles = memory.shared_port ? r + w : std::max(r, w);
+      longest = std::max(longest, cycles);
+      all += cycles;
+      if (m == 0) outside = cycles;
+    }
+    const size_t deepest = *std::max_element(c.held_since.begin(), c.held_since.end());
+    for (size_t d = 0; d < deepest; ++d) tiles *= static_cast<double>(c.loops[d].count);
+    // What the other stage does for one tile comes before or after the longest. Of near equals the one that moves less
+    // wins: traffic adds a 32nd of its time outside, a 256th inside.
+    c.score = longest + (longest == array ? outside : array) / tiles + outside / 32 + all / 256;
+  }
+
+  void hold_most(Candidate& c) const {
+    for (size_t m = 1; m < chip_.memories.size(); ++m) {
+      const Memory& memory = chip_.memories[m];
+      const double room = 8.0 * static_cast<double>(memory.capacity_bytes.value_or(INT64_MAX / 16));
+      size_t since = 0;
+      for (; since < c.depth; ++since) {
+        double bits = 0;
+        for (size_t a = 0; a < paths_.size(); ++a)
+          if (std::find(paths_[a].begin(), paths_[a].end(), m) != paths_[a].end()) bits += held_[a][since];
+        if (bits <= (memory.double_buffered && since > 0 ? room / 2 : room)) break;
+      }
+      c.held_since[m] = since;
+    }
+  }
+
+  /// Cycles of the array: stamps, the wave of operands at the start of each tile, the stationary tiles.
+  double array_cycles(const Candidate& c) const {
+    const SpatialPlan& plan = plans_[c.plan];
+    double stamps = 1, streamed = 1;
+    for (size_t d = 0; d < c.depth; ++d) stamps *= static_cast<double>(c.loops[d].count);
+    for (size_t d = c.depth;
+         d-- > 0 && std::find(stream_.begin(), stream_.end(), c.loops[d].iterator) != stream_.end();)
+      streamed *= static_cast<double>(c.loops[d].count);
+    const double folds = stamps / streamed, reach = static_cast<double>(plan.rows_used + plan.columns_used - 2);
+    double cycles = stamps * static_cast<double>(pace_.cycles_per_stamp);
+    if (chip_.wires == Wires::systolic) cycles += chip_.tiles_overlap ? reach : reach * folds;
+    if (plan.stationary == product_.output) return cycles;
+    const double load = static_cast<double>(plan.rows_used);
+    return cycles + (chip_.stationary_load_hidden ? load + (folds - 1) * std::max(0.0, load - streamed) : load * folds);
+  }
+
+  bool is_running_sum(size_t access) const {
+    return work_.statement.accesses[access].tensor == work_.statement.accesses[product_.output].tensor;
+  }
+
+  /// The factor that lies where weights are held: the one that stays, under a dataflow where a factor stays. Where the
+  /// dataflow keeps the input, that is the other one.
+  size_t weight_under(const SpatialPlan& plan) const {
+    if (plan.stationary == product_.output) return weight_of(work_, product_);
+    if (chip_.dataflow == Stationary::weight) return plan.stationary;
+    return plan.stationary == product_.first ? product_.second : product_.first;
+  }
+
+  double bits_of(size_t access) const {
+    return access == product_.output ? std::max(pace_.sum_bits, work_.operands[access].bits)
+                                     : work_.operands[access].bits;
+  }
+
+  /// Elements of access a that a memory below the first `since` loops takes in: the whole tensor once, again for every
+  /// turn of a loop that does not move it but lies outside of one that does.
+  double times_fetched(const Candidate& c, size_t a, size_t since) const {
+    size_t last = since;
+    while (last > 0 && !relevant_[a][c.loops[last - 1].iterator]) --last;
+    double elements = footprint_[a];
+    for (size_t d = 0; d < last; ++d)
+      if (!relevant_[a][c.loops[d].iterator]) elements *= static_cast<double>(c.loops[d].count);
+    return elements;
+  }
+
+  Placement build() const {
+    const SpatialPlan& plan = plans_[best_.plan];
+    Placement placement;
+    placement.mapping.space = plan.space;
+    placement.weight = weight_under(plan);
+    placement.held_since.assign(best_.held_since.begin(),
+                                best_.held_since.begin() + static_cast<long>(chip_.memories.size()));
+    std::vector<int64_t> parent(extent_.size(), 0);
+    std::vector<std::string> words;
+    for (size_t d = 0; d < best_.depth; ++d) {
+      const Loop& loop = best_.loops[d];
+      QuasiAffine e = floor_div(from_zero(loop.iterator), loop.block);
+      if (parent[loop.iterator] > 0) e = mod(e, parent[loop.iterator] / loop.block);
+      parent[loop.iterator] = loop.block;
+      placement.mapping.time.push_back(e);
+      words.push_back(loop.block == 1 ? name(loop.iterator) : text(name(loop.iterator), " by ", loop.block));
+    }
+    if (placement.mapping.time.empty()) placement.mapping.time.push_back(number(0));
+    placement.words = text("for ", words.empty() ? "one stamp" : join(words, ", "), "; ", plan.words);
+    return placement;
+  }
+
+  const Work& work_;
+  const Product& product_;
+  const Chip& chip_;
+  Pace pace_;
+  std::vector<int64_t> extent_;
+  std::vector<std::vector<bool>> relevant_;  // [access][iterator]
+  std::vector<double> footprint_;            // elements, per access
+  std::vector<SpatialPlan> plans_;
+  std::vector<size_t> batch_, main_, folds_, stream_;  // iterators of the plan under search
+  std::vector<std::vector<size_t>> paths_;             // memories, per access
+  std::array<std::array<double, kMaxLoops + 1>, kMaxAccesses> held_{};
+  std::vector<int64_t> block_;
+  Candidate best_;
+  bool found_ = false;
+};
+
+}  // namespace
+
+Placement place(const Work& work, const Product& product, const Chip& chip, const Pace& pace) {
+  if (work.statement.accesses.size() > kMaxAccesses || chip.memories.size() > kMaxMemories ||
+      work.statement.domain.extent.size() + 3 > kMaxLoops)
+    fail(
+        {.what = text("statement ", work.statement.name, " has too many iterators or accesses for the default mapping"),
+         .needs =
+             text("at most ", kMaxLoops - 3, " iterators, ", kMaxAccesses, " accesses, ", kMaxMemories, " memories"),
+         .hint = "give a mapping"});
+  return Mapper(work, product, chip, pace).run();
+}
+
+}  // namespace sator::dataflow
