@@ -14,8 +14,7 @@ constexpr size_t kMaxDepth = 128;
 /// Builds the tree from nlohmann's events; its own builder neither limits the depth nor sees duplicate names.
 class TreeBuilder final : public nlohmann::json_sax<Json> {
  public:
-  TreeBuilder(std::string_view source, DuplicateNames duplicates)
-      : source_(source), duplicates_(duplicates) {}
+  TreeBuilder(std::string_view source, DuplicateNames duplicates) : source_(source), duplicates_(duplicates) {}
 
   Json take() { return std::move(root_); }
 
@@ -25,8 +24,7 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
   bool number_unsigned(number_unsigned_t v) override { return leaf(v); }
   bool number_float(number_float_t v, const string_t& digits) override {
     if (!std::isfinite(v))
-      fail(
-          {.what = text(source_, ": the number ", digits, " is beyond a double"), .needs = "finite numbers"});
+      fail({.what = text(source_, ": the number ", digits, " is beyond a double"), .needs = "finite numbers"});
     return leaf(v);
   }
   bool string(string_t& v) override { return leaf(std::move(v)); }
@@ -39,8 +37,7 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
   bool key(string_t& name) override {
     auto [member, is_new] = open_.back()->get_ref<Json::object_t&>().try_emplace(std::move(name));
     if (!is_new && duplicates_ == DuplicateNames::refused)
-      fail({.what =
-                text(source_, ": the name ", sator::quoted(member->first), " is given twice in one object"),
+      fail({.what = text(source_, ": the name ", sator::quoted(member->first), " is given twice in one object"),
             .needs = "each name once",
             .hint = "the file is damaged or was edited by hand: write it anew"});
     slot_ = &member->second;
@@ -48,8 +45,7 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
   }
 
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& e) override {
-    std::string_view message =
-        e.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
+    std::string_view message = e.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
     if (size_t end = message.find("] "); end != std::string_view::npos) message.remove_prefix(end + 2);
     fail({.what = text(source_, " is not valid JSON: ", message),
           .needs = "well-formed JSON in UTF-8",
@@ -137,7 +133,8 @@ JsonAt JsonAt::at(std::string_view name) const {
   std::vector<std::string> names;
   for (const auto& [other, value] : value_->items()) names.push_back(other);
   std::vector<std::string> near = nearest_names(name, names);
-  fail(text("has no ", sator::quoted(name)), text("a member ", sator::quoted(name)),
+  fail(text("has no ", sator::quoted(name)),
+       text("a member ", sator::quoted(name)),
        near.empty() ? "" : text("it has ", join(near, ", ")));
 }
 

@@ -19,8 +19,7 @@ enum class DuplicateNames { last_wins, refused };
 ///   source   names the text in errors: "config.json"
 /// Errors: malformed JSON, invalid UTF-8, numbers beyond a double, nesting deeper than 128, and, if asked,
 /// duplicate names.
-Json parse_json(std::string_view text, std::string_view source,
-                DuplicateNames duplicates = DuplicateNames::refused);
+Json parse_json(std::string_view text, std::string_view source, DuplicateNames duplicates = DuplicateNames::refused);
 
 /// One value of a parsed JSON file together with its place in it. What is missing or of another type is an
 /// Error that names the place: `config.json: rope_scaling.factor is a string`. It looks into the tree and
@@ -52,8 +51,7 @@ class JsonAt {
 
   /// The member's value, or `otherwise` if it is absent or null.
   bool boolean_or(std::string_view name, bool otherwise) const;
-  int64_t integer_or(std::string_view name, int64_t otherwise, int64_t min = INT64_MIN,
-                     int64_t max = INT64_MAX) const;
+  int64_t integer_or(std::string_view name, int64_t otherwise, int64_t min = INT64_MIN, int64_t max = INT64_MAX) const;
   double number_or(std::string_view name, double otherwise) const;
   std::string string_or(std::string_view name, std::string_view otherwise) const;
 

@@ -4,6 +4,7 @@ namespace sator::cli {
 
 std::vector<Command> command_table() {
   return {
+      tokenize_command(),
       version_command(),
   };
 }

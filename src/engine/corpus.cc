@@ -109,8 +109,7 @@ double negative_log_likelihood(std::span<const float> logits, int32_t target) {
     sums[i - whole] += static_cast<double>(exp_nonpositive(logits[i] - max));
   double sum = 0;
   for (double s : sums) sum += s;
-  return std::log(sum) +
-         (static_cast<double>(max) - static_cast<double>(logits[static_cast<size_t>(target)]));
+  return std::log(sum) + (static_cast<double>(max) - static_cast<double>(logits[static_cast<size_t>(target)]));
 }
 
 void Perplexity::add_window(double negative_log_likelihood_sum, int64_t predictions) {
@@ -121,8 +120,7 @@ void Perplexity::add_window(double negative_log_likelihood_sum, int64_t predicti
 }
 
 double Perplexity::perplexity() const {
-  if (means_.empty())
-    fail({.what = "there is no window to take the perplexity of", .needs = "at least one window"});
+  if (means_.empty()) fail({.what = "there is no window to take the perplexity of", .needs = "at least one window"});
   return std::exp(mean());
 }
 

@@ -36,8 +36,7 @@ std::vector<int32_t> token_stream(const Tokenizer& tokenizer, std::string_view t
 
 /// The whole windows of a stream, at most `limit` of them if that is given.
 /// Errors: the stream is shorter than one window; `tokens` is below 2.
-std::vector<std::span<const int32_t>> windows_of(std::span<const int32_t> stream,
-                                                 int64_t tokens = kWindowTokens,
+std::vector<std::span<const int32_t>> windows_of(std::span<const int32_t> stream, int64_t tokens = kWindowTokens,
                                                  std::optional<int64_t> limit = {});
 
 /// -ln softmax(logits)[target].

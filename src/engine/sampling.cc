@@ -38,9 +38,20 @@ static double exp_nonpositive(double x) {
   // ln 2 in two parts; the first has 32 bits, so n times it is exact.
   double r = (x - n * 0x1.62e42feep-1) - n * 0x1.a39ef35793c76p-33;
   // Taylor's series by Horner's rule, |r| <= 0.35: 1/13! ... 1/2!, 1, 1.
-  static constexpr double kInverseFactorials[] = {
-      1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040,
-      1.0 / 720,        1.0 / 120,       1.0 / 24,       1.0 / 6,       1.0 / 2,      1.0,         1.0};
+  static constexpr double kInverseFactorials[] = {1.0 / 6227020800,
+                                                  1.0 / 479001600,
+                                                  1.0 / 39916800,
+                                                  1.0 / 3628800,
+                                                  1.0 / 362880,
+                                                  1.0 / 40320,
+                                                  1.0 / 5040,
+                                                  1.0 / 720,
+                                                  1.0 / 120,
+                                                  1.0 / 24,
+                                                  1.0 / 6,
+                                                  1.0 / 2,
+                                                  1.0,
+                                                  1.0};
   double sum = 0;
   for (double c : kInverseFactorials) sum = sum * r + c;
   return sum * std::bit_cast<double>((static_cast<uint64_t>(static_cast<int64_t>(n) + 1023)) << 52);
@@ -80,8 +91,7 @@ int32_t Sampler::sample(std::span<const float> logits) {
     return la > lb || (la == lb && a < b);
   };
   auto probability = [&](int32_t id) {
-    return exp_nonpositive((static_cast<double>(logits[static_cast<size_t>(id)]) - max) /
-                           params_.temperature);
+    return exp_nonpositive((static_cast<double>(logits[static_cast<size_t>(id)]) - max) / params_.temperature);
   };
   order_.resize(logits.size());
   std::iota(order_.begin(), order_.end(), 0);

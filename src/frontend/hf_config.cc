@@ -19,9 +19,12 @@ struct ActivationRow {
   Activation activation;
 };
 const ActivationRow kActivations[] = {
-    {"gelu_new", Activation::gelu_tanh},  {"gelu_pytorch_tanh", Activation::gelu_tanh},
-    {"gelu_fast", Activation::gelu_tanh}, {"gelu", Activation::gelu_erf},
-    {"relu", Activation::relu},           {"silu", Activation::silu},
+    {"gelu_new", Activation::gelu_tanh},
+    {"gelu_pytorch_tanh", Activation::gelu_tanh},
+    {"gelu_fast", Activation::gelu_tanh},
+    {"gelu", Activation::gelu_erf},
+    {"relu", Activation::relu},
+    {"silu", Activation::silu},
     {"swish", Activation::silu},
 };
 
@@ -42,8 +45,7 @@ std::optional<JsonAt> find_any(const JsonAt& config, std::initializer_list<std::
   return {};
 }
 
-int64_t read_size(const JsonAt& config, std::initializer_list<std::string_view> names,
-                  int64_t max = kMaxDim) {
+int64_t read_size(const JsonAt& config, std::initializer_list<std::string_view> names, int64_t max = kMaxDim) {
   if (auto member = find_any(config, names)) return member->integer(1, max);
   config.at(*names.begin());
   internal_error("at() of an absent member returned");
@@ -89,8 +91,7 @@ void refuse_if_true(const JsonAt& config, std::string_view name) {
 
 void must_divide(const JsonAt& config, std::string_view part, int64_t a, std::string_view whole, int64_t b) {
   if (b % a != 0)
-    config.fail(text("has ", whole, " = ", b, ", not a multiple of ", part, " = ", a),
-                text(part, " divides ", whole));
+    config.fail(text("has ", whole, " = ", b, ", not a multiple of ", part, " = ", a), text(part, " divides ", whole));
 }
 
 std::string rope_type(const JsonAt& rope) {
@@ -114,15 +115,15 @@ RopeScaling read_rope_scaling(const JsonAt& rope) {
   }
   if (type != "llama3")
     rope.fail(text("asks for rotary scaling of type ", sator::quoted(type), ", which is not supported"),
-              "default, linear or llama3", "dropping it would change the model's results, so it is refused");
+              "default, linear or llama3",
+              "dropping it would change the model's results, so it is refused");
   scaling.kind = Kind::llama3;
   scaling.factor = read_positive(rope.at("factor"));
   scaling.low_freq_factor = read_positive(rope.at("low_freq_factor"));
   scaling.high_freq_factor = read_positive(rope.at("high_freq_factor"));
   scaling.original_positions = rope.at("original_max_position_embeddings").integer(1, kMaxPositions);
   if (scaling.low_freq_factor >= scaling.high_freq_factor)
-    rope.fail(text("has low_freq_factor ", scaling.low_freq_factor, " and high_freq_factor ",
-                   scaling.high_freq_factor),
+    rope.fail(text("has low_freq_factor ", scaling.low_freq_factor, " and high_freq_factor ", scaling.high_freq_factor),
               "low_freq_factor < high_freq_factor");
   return scaling;
 }
@@ -152,7 +153,8 @@ void read_rope(const JsonAt& config, LlamaConfig& llama) {
     RopeScaling scaling = read_rope_scaling(*old_form);
     if (llama.rope_scaling.kind != RopeScaling::Kind::none && llama.rope_scaling != scaling)
       config.fail("has two different rotary scalings in rope_scaling and rope_parameters",
-                  "one scaling, or the same twice", "remove the one that the model was not trained with");
+                  "one scaling, or the same twice",
+                  "remove the one that the model was not trained with");
     llama.rope_scaling = scaling;
     bool outside = config.find("rope_theta").has_value();
     double in_new = new_form ? positive_or(*new_form, "rope_theta", llama.rope_theta) : llama.rope_theta;
@@ -193,16 +195,14 @@ void read_llama(const JsonAt& config, ModelConfig& model) {
   }
   must_divide(config, "2 (rotary pairs)", 2, "head_dim", llama.head_dim);
   if (llama.heads * llama.head_dim > kMaxDim)
-    config.fail(text("has ", llama.heads, " heads of ", llama.head_dim),
-                text("heads * head_dim <= ", kMaxDim));
+    config.fail(text("has ", llama.heads, " heads of ", llama.head_dim), text("heads * head_dim <= ", kMaxDim));
   llama.rms_norm_eps = positive_or(config, "rms_norm_eps", llama.rms_norm_eps);
   llama.attention_bias = config.boolean_or("attention_bias", false);
   llama.mlp_bias = config.boolean_or("mlp_bias", false);
   if (auto name = config.find("hidden_act")) llama.activation = read_activation(*name);
   read_rope(config, llama);
   if (auto window = config.find("sliding_window"); window && config.boolean_or("use_sliding_window", true))
-    window->fail("asks for attention in a sliding window, which is not supported for Llama",
-                 "sliding_window: null");
+    window->fail("asks for attention in a sliding window, which is not supported for Llama", "sliding_window: null");
   if (auto types = config.find("layer_types"))
     types->each([](const JsonAt& type) {
       if (type.string() != "full_attention")
@@ -292,8 +292,7 @@ GenerationConfig read_generation_config(const fs::path& folder) {
   }
   if (auto at = config.find("top_p")) {
     generation.top_p = at->number();
-    if (!(*generation.top_p > 0 && *generation.top_p <= 1))
-      at->fail(text("is ", at->number()), "0 < top_p <= 1");
+    if (!(*generation.top_p > 0 && *generation.top_p <= 1)) at->fail(text("is ", at->number()), "0 < top_p <= 1");
   }
   return generation;
 }

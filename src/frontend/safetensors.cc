@@ -40,7 +40,8 @@ DType read_dtype(const JsonAt& at) {
   for (const DTypeRow& row : kDTypes) {
     if (row.name != at.string()) continue;
     if (row.dtype.is_void())
-      at.fail(text("is ", row.name, ", which is not supported yet"), text("one of ", supported_dtypes()),
+      at.fail(text("is ", row.name, ", which is not supported yet"),
+              text("one of ", supported_dtypes()),
               "convert the checkpoint to bfloat16 or float16 first");
     return row.dtype;
   }
@@ -63,8 +64,7 @@ Entry read_entry(const std::string& name, const JsonAt& at, uint64_t data_bytes)
     int64_t extent = dim.integer(0);
     entry.tensor.shape.push_back(extent);
     empty |= extent == 0;
-    too_large |=
-        extent != 0 && __builtin_mul_overflow(size_bytes, static_cast<uint64_t>(extent), &size_bytes);
+    too_large |= extent != 0 && __builtin_mul_overflow(size_bytes, static_cast<uint64_t>(extent), &size_bytes);
   });
   if (entry.tensor.shape.size() > static_cast<size_t>(kMaxRank))
     shape.fail(text("has ", entry.tensor.shape.size(), " dims"), text("at most ", kMaxRank, " dims"));
@@ -79,13 +79,24 @@ Entry read_entry(const std::string& name, const JsonAt& at, uint64_t data_bytes)
   if (ends.size() != 2) offsets.fail(text("has ", ends.size(), " elements"), "[begin, end]");
   entry.begin = ends[0], entry.end = ends[1];
   if (entry.begin > entry.end || entry.end > data_bytes)
-    offsets.fail(text("is [", entry.begin, ", ", entry.end, "], outside the file's ",
-                      grouped(static_cast<int64_t>(data_bytes)), " bytes of data"),
+    offsets.fail(text("is [",
+                      entry.begin,
+                      ", ",
+                      entry.end,
+                      "], outside the file's ",
+                      grouped(static_cast<int64_t>(data_bytes)),
+                      " bytes of data"),
                  "0 <= begin <= end <= bytes after the header",
                  "the file may be cut off: compare its size with the original");
   if (entry.end - entry.begin != size_bytes)
-    at.fail(text("spans ", entry.end - entry.begin, " bytes, but ", entry.tensor.dtype, " [",
-                 join(entry.tensor.shape, ", "), "] takes ", size_bytes),
+    at.fail(text("spans ",
+                 entry.end - entry.begin,
+                 " bytes, but ",
+                 entry.tensor.dtype,
+                 " [",
+                 join(entry.tensor.shape, ", "),
+                 "] takes ",
+                 size_bytes),
             "end - begin = product of the shape * bytes of the dtype");
   at.each_member([&](const std::string& member, const JsonAt& value) {
     if (member != "dtype" && member != "shape" && member != "data_offsets")
@@ -136,8 +147,13 @@ void SafeTensors::add_file(const fs::path& path) {
   uint64_t covered = 0;
   for (Entry& entry : entries) {
     if (entry.begin != covered)
-      fail({.what = text(source, ": ", sator::quoted(entry.tensor.name), " begins at byte ", entry.begin,
-                         " of the data, but the tensor before it ends at ", covered),
+      fail({.what = text(source,
+                         ": ",
+                         sator::quoted(entry.tensor.name),
+                         " begins at byte ",
+                         entry.begin,
+                         " of the data, but the tensor before it ends at ",
+                         covered),
             .needs = "tensors that cover the data without overlap or holes"});
     covered = entry.end;
     entry.tensor.bytes = data.subspan(entry.begin, entry.end - entry.begin);
@@ -226,8 +242,7 @@ const SafeTensor& SafeTensors::get(std::string_view name) const {
   for (const SafeTensor& tensor : tensors_) names.push_back(tensor.name);
   std::vector<std::string> near = nearest_names(name, names);
   std::string source = files_.empty() ? "the model" : files_[0]->path().string();
-  fail({.what =
-            text("there is no tensor ", sator::quoted(name), " in ", source, " (", names.size(), " tensors)"),
+  fail({.what = text("there is no tensor ", sator::quoted(name), " in ", source, " (", names.size(), " tensors)"),
         .needs = "all weights of the model's architecture",
         .hint = near.empty() ? "" : text("nearest names: ", join(near, ", "))});
 }
@@ -258,19 +273,33 @@ void write_safetensors(const fs::path& file, std::span<const SafeTensor> tensors
       return !r.dtype.is_void() && r.dtype == tensor.dtype;
     });
     if (row == std::end(kDTypes))
-      fail({.what = text("tensor ", sator::quoted(tensor.name), " has dtype ", tensor.dtype,
-                         ", which safetensors lacks"),
+      fail({.what =
+                text("tensor ", sator::quoted(tensor.name), " has dtype ", tensor.dtype, ", which safetensors lacks"),
             .needs = text("one of ", supported_dtypes())});
     if (tensor.name == "__metadata__" || !names.insert(tensor.name).second)
       fail({.what = text("tensor name ", sator::quoted(tensor.name), " is given twice or reserved"),
             .needs = "distinct names"});
     if (static_cast<size_t>(tensor.elements() * tensor.dtype.bytes()) != tensor.bytes.size())
-      fail({.what = text("tensor ", sator::quoted(tensor.name), " has ", tensor.bytes.size(), " bytes for ",
-                         tensor.dtype, " [", join(tensor.shape, ", "), "]"),
+      fail({.what = text("tensor ",
+                         sator::quoted(tensor.name),
+                         " has ",
+                         tensor.bytes.size(),
+                         " bytes for ",
+                         tensor.dtype,
+                         " [",
+                         join(tensor.shape, ", "),
+                         "]"),
             .needs = "product of the shape * bytes of the dtype"});
     begin_member(tensor.name);
-    header += text("{\"dtype\":\"", row->name, "\",\"shape\":[", join(tensor.shape, ","),
-                   "],\"data_offsets\":[", offset, ",", offset + tensor.bytes.size(), "]}");
+    header += text("{\"dtype\":\"",
+                   row->name,
+                   "\",\"shape\":[",
+                   join(tensor.shape, ","),
+                   "],\"data_offsets\":[",
+                   offset,
+                   ",",
+                   offset + tensor.bytes.size(),
+                   "]}");
     offset += tensor.bytes.size();
   }
   header += '}';

@@ -26,8 +26,7 @@ TEST(Sampler, GreedyTakesTheFirstOfTies) {
   EXPECT_EQ(most_likely(std::vector<float>{-0.0f, 0.0f}), 0);
 }
 
-std::map<int32_t, double> frequencies(const SamplingParams& params, const std::vector<float>& logits,
-                                      int draws) {
+std::map<int32_t, double> frequencies(const SamplingParams& params, const std::vector<float>& logits, int draws) {
   Sampler sampler(params);
   std::map<int32_t, double> counts;
   for (int i = 0; i < draws; ++i) counts[sampler.sample(logits)] += 1.0 / draws;
@@ -46,8 +45,7 @@ TEST(Sampler, DrawsByProbability) {
     auto seen = frequencies({.temperature = temperature, .seed = 3}, logits, kDraws);
     for (int32_t i = 0; i < 4; ++i) {
       double expected = std::pow(p[static_cast<size_t>(i)], 1 / temperature) / sum;
-      EXPECT_NEAR(seen[i], expected, 5 * std::sqrt(expected * (1 - expected) / kDraws))
-          << temperature << " " << i;
+      EXPECT_NEAR(seen[i], expected, 5 * std::sqrt(expected * (1 - expected) / kDraws)) << temperature << " " << i;
     }
   }
 }
@@ -109,14 +107,8 @@ TEST(Sampler, RefusesBadInput) {
                              {.top_p = NAN}})
     EXPECT_NE(error_of([&] { Sampler sampler(bad); }).find("needs"), std::string::npos);
   Sampler sampler({.temperature = 1});
-  EXPECT_NE(error_of([&] {
-              sampler.sample(std::vector<float>{1, NAN});
-            }).find("not a number"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] {
-              sampler.sample(std::vector<float>{1, INFINITY});
-            }).find("inf"),
-            std::string::npos);
+  EXPECT_NE(error_of([&] { sampler.sample(std::vector<float>{1, NAN}); }).find("not a number"), std::string::npos);
+  EXPECT_NE(error_of([&] { sampler.sample(std::vector<float>{1, INFINITY}); }).find("inf"), std::string::npos);
   EXPECT_NE(error_of([&] { sampler.sample(std::vector<float>{-INFINITY}); }).find("inf"), std::string::npos);
   EXPECT_NE(error_of([&] { sampler.sample(std::vector<float>{}); }), "");
   // A masked vocabulary: what has no probability is never drawn.

@@ -107,13 +107,11 @@ Json byte_tokenizer() {
   for (int b = 0; b < 256; ++b) {
     bool itself = (b > 0x20 && b < 0x7f) || (b > 0xa0 && b != 0xad);
     int c = itself ? b : 0x100 + moved++;
-    std::string s = c < 0x80
-                        ? std::string(1, static_cast<char>(c))
-                        : std::string{static_cast<char>(0xc0 | c >> 6), static_cast<char>(0x80 | (c & 0x3f))};
+    std::string s = c < 0x80 ? std::string(1, static_cast<char>(c))
+                             : std::string{static_cast<char>(0xc0 | c >> 6), static_cast<char>(0x80 | (c & 0x3f))};
     vocab[s] = b;
   }
-  Json level = {
-      {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
+  Json level = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
   return {{"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", Json::array()}}},
           {"pre_tokenizer", level},
           {"decoder", level}};
@@ -163,10 +161,9 @@ TEST(Tokenizer, StreamsWholeCharacters) {
 
 TEST(Tokenizer, StreamSkipsSpecialTokens) {
   Json meta = {{"type", "Metaspace"}, {"replacement", "▁"}, {"prepend_scheme", "always"}};
-  Json json = {
-      {"model", {{"type", "BPE"}, {"vocab", {{"▁a", 0}, {"b", 1}, {"<s>", 2}}}, {"merges", Json::array()}}},
-      {"added_tokens", {{{"id", 2}, {"content", "<s>"}, {"special", true}}}},
-      {"decoder", meta}};
+  Json json = {{"model", {{"type", "BPE"}, {"vocab", {{"▁a", 0}, {"b", 1}, {"<s>", 2}}}, {"merges", Json::array()}}},
+               {"added_tokens", {{{"id", 2}, {"content", "<s>"}, {"special", true}}}},
+               {"decoder", meta}};
   Tokenizer tokenizer = Tokenizer::from_json(json.dump());
   Ids ids = {2, 0, 1, 2, 0, 2, 0};
   StreamDecoder stream(tokenizer);
@@ -218,8 +215,7 @@ TEST(Tokenizer, RefusesWhatItCannotReadExactly) {
       {R"({"pre_tokenizer":{"type":"Metaspace","replacement":"ab"}})", "one character"},
       {R"({"pre_tokenizer":7})", "pre_tokenizer is 7"},
       {R"({"decoder":{"type":"CTC"}})", "\"CTC\""},
-      {R"({"post_processor":{"type":"TemplateProcessing","single":[],"special_tokens":{}}})",
-       "sequence A 0 times"},
+      {R"({"post_processor":{"type":"TemplateProcessing","single":[],"special_tokens":{}}})", "sequence A 0 times"},
       {R"({"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}},{"Sequence":{"id":"A"}}],"special_tokens":{}}})",
        "has no \"x\""},
       {R"({"added_tokens":[{"id":1}]})", "added_tokens[0] has no \"content\""},
@@ -235,8 +231,7 @@ TEST(Tokenizer, RefusesWhatItCannotReadExactly) {
   TempFolder folder;
   EXPECT_NE(error_of([&] { Tokenizer::load(folder.path()); }).find("no tokenizer"), std::string::npos);
   folder.write("tokenizer.model", "x");
-  EXPECT_NE(error_of([&] { Tokenizer::load(folder.path()); }).find("tokenizer.model is not read"),
-            std::string::npos);
+  EXPECT_NE(error_of([&] { Tokenizer::load(folder.path()); }).find("tokenizer.model is not read"), std::string::npos);
 }
 
 TEST(Tokenizer, EveryTruncationIsAnError) {

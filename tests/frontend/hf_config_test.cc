@@ -71,9 +71,7 @@ TEST(HfConfig, Llama) {
   EXPECT_TRUE(read_with(kLlama, R"({"eos_token_id":null})").eos_token_ids.empty());
 }
 
-LlamaConfig rope_of(std::string_view changes) {
-  return std::get<LlamaConfig>(read_with(kLlama, changes).family);
-}
+LlamaConfig rope_of(std::string_view changes) { return std::get<LlamaConfig>(read_with(kLlama, changes).family); }
 
 TEST(HfConfig, RotarySpellings) {
   RopeScaling linear{.kind = RopeScaling::Kind::linear, .factor = 4};
@@ -97,13 +95,12 @@ TEST(HfConfig, RotarySpellings) {
   EXPECT_EQ(twice.rope_theta,
             500000);  // Transformers 5: the dictionary is rope_scaling, theta comes from outside it
   // As Transformers 5 writes beside the old spelling.
-  EXPECT_EQ(rope_of(R"({"rope_scaling":null,"rope_parameters":{"rope_type":"default","rope_theta":20000.0}})")
-                .rope_theta,
-            20000);
   EXPECT_EQ(
-      rope_of(R"({"rope_scaling":{"type":"linear","factor":4},"rope_parameters":{"rope_type":"default"}})")
-          .rope_scaling,
-      linear);
+      rope_of(R"({"rope_scaling":null,"rope_parameters":{"rope_type":"default","rope_theta":20000.0}})").rope_theta,
+      20000);
+  EXPECT_EQ(rope_of(R"({"rope_scaling":{"type":"linear","factor":4},"rope_parameters":{"rope_type":"default"}})")
+                .rope_scaling,
+            linear);
 }
 
 TEST(HfConfig, RefusesWhatItDoesNotCompute) {
@@ -197,8 +194,7 @@ TEST(HfConfig, SharedModels) {
   EXPECT_EQ(read_generation_config(models / "llama-stories").eos_token_ids, std::vector<int64_t>{2});
   EXPECT_EQ(std::get<LlamaConfig>(read_model_config(models / "tiny" / "llama-a").family).head_dim, 16);
   EXPECT_EQ(std::get<Gpt2Config>(read_model_config(models / "tiny" / "gpt2-a").family).heads, 5);
-  EXPECT_NE(error_of([&] { read_model_config(models / "tiny" / "falcon-a"); }).find("falcon"),
-            std::string::npos);
+  EXPECT_NE(error_of([&] { read_model_config(models / "tiny" / "falcon-a"); }).find("falcon"), std::string::npos);
 }
 
 }  // namespace

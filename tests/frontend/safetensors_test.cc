@@ -79,21 +79,23 @@ TEST(SafeTensors, RefusesDamagedFiles) {
            1),
        "given twice"},
       {"unknown dtype", one(R"({"dtype":"Q4","shape":[1],"data_offsets":[0,1]})", 1), "no safetensors dtype"},
-      {"float8", one(R"({"dtype":"F8_E4M3","shape":[1],"data_offsets":[0,1]})", 1),
-       "F8_E4M3, which is not supported"},
+      {"float8", one(R"({"dtype":"F8_E4M3","shape":[1],"data_offsets":[0,1]})", 1), "F8_E4M3, which is not supported"},
       {"dtype is a number", one(R"({"dtype":5,"shape":[1],"data_offsets":[0,1]})", 1), "w.dtype is 5"},
       {"negative dim", one(R"({"dtype":"U8","shape":[-1],"data_offsets":[0,1]})", 1), "w.shape[0] is -1"},
       {"fractional dim", one(R"({"dtype":"U8","shape":[1.0],"data_offsets":[0,1]})", 1), "w.shape[0] is 1.0"},
-      {"product overflows", one(R"({"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]})", 0),
+      {"product overflows",
+       one(R"({"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]})", 0),
        "64 bits"},
       {"product overflows beside a zero",
-       one(R"({"dtype":"U8","shape":[4611686018427387904,4,0],"data_offsets":[0,0]})", 0), "64 bits"},
+       one(R"({"dtype":"U8","shape":[4611686018427387904,4,0],"data_offsets":[0,0]})", 0),
+       "64 bits"},
       {"product overflows int64",
-       one(R"({"dtype":"U8","shape":[9223372036854775807,2],"data_offsets":[0,0]})", 0), "64 bits"},
+       one(R"({"dtype":"U8","shape":[9223372036854775807,2],"data_offsets":[0,0]})", 0),
+       "64 bits"},
       {"wrong size", one(R"({"dtype":"F32","shape":[2],"data_offsets":[0,4]})", 4), "spans 4 bytes"},
-      {"offset outside", one(R"({"dtype":"U8","shape":[4],"data_offsets":[0,4]})", 3),
-       "outside the file's 3 bytes"},
-      {"offset of 2^63", one(R"({"dtype":"U8","shape":[4],"data_offsets":[0,9223372036854775808]})", 3),
+      {"offset outside", one(R"({"dtype":"U8","shape":[4],"data_offsets":[0,4]})", 3), "outside the file's 3 bytes"},
+      {"offset of 2^63",
+       one(R"({"dtype":"U8","shape":[4],"data_offsets":[0,9223372036854775808]})", 3),
        "w.data_offsets[1]"},
       {"begin after end", one(R"({"dtype":"U8","shape":[0],"data_offsets":[2,1]})", 3), "[2, 1]"},
       {"three offsets", one(R"({"dtype":"U8","shape":[0],"data_offsets":[0,0,0]})", 0), "has 3 elements"},
@@ -105,8 +107,7 @@ TEST(SafeTensors, RefusesDamagedFiles) {
            3),
        "begins at byte 1"},
       {"no shape", one(R"({"dtype":"U8","data_offsets":[0,1]})", 1), "has no \"shape\""},
-      {"extra member", one(R"({"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":0})", 1),
-       "w.x is no member"},
+      {"extra member", one(R"({"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":0})", 1), "w.x is no member"},
       {"metadata of numbers", raw_file(R"({"__metadata__":{"a":1}})"), "__metadata__.a is 1"},
   };
   TempFolder folder;
@@ -135,8 +136,8 @@ TEST(SafeTensors, WriterAndReaderAgree) {
   TempFolder folder;
   float a[2] = {1, 2};
   uint16_t h[3] = {0x3c00, 0x4000, 0x4200};
-  SafeTensor tensors[] = {tensor("z", f16, {3}, h, 6), tensor("a \"quoted\"", f32, {1, 2}, a, 8),
-                          tensor("e", i64, {0}, a, 0)};
+  SafeTensor tensors[] = {
+      tensor("z", f16, {3}, h, 6), tensor("a \"quoted\"", f32, {1, 2}, a, 8), tensor("e", i64, {0}, a, 0)};
   fs::path file = folder.path() / "sub" / "m.safetensors";
   write_safetensors(file, tensors, {{"format", "pt"}});
   SafeTensors read = SafeTensors::open(file);
@@ -164,8 +165,7 @@ TEST(SafeTensors, Shards) {
   write_safetensors(folder.path() / "s1.safetensors", first);
   write_safetensors(folder.path() / "deep" / "s2.safetensors", second);
   auto index = [&](std::string_view map) {
-    folder.write("model.safetensors.index.json",
-                 text(R"({"metadata":{"total_size":4},"weight_map":)", map, "}"));
+    folder.write("model.safetensors.index.json", text(R"({"metadata":{"total_size":4},"weight_map":)", map, "}"));
     return SafeTensors::open_folder(folder.path());
   };
   SafeTensors read = index(R"({"a":"s1.safetensors","b":"deep/s2.safetensors"})");
@@ -187,9 +187,8 @@ TEST(SafeTensors, Shards) {
     EXPECT_NE(error_of([&] { index(c.map); }).find(c.says), std::string::npos)
         << c.map << error_of([&] { index(c.map); });
   write_safetensors(folder.path() / "deep" / "s2.safetensors", first);
-  EXPECT_NE(
-      error_of([&] { index(R"({"a":"s1.safetensors","b":"deep/s2.safetensors"})"); }).find("in two shards"),
-      std::string::npos);
+  EXPECT_NE(error_of([&] { index(R"({"a":"s1.safetensors","b":"deep/s2.safetensors"})"); }).find("in two shards"),
+            std::string::npos);
 }
 
 TEST(SafeTensors, StoryModels) {

@@ -13,8 +13,11 @@ static constexpr size_t kMaxContentBytes = 4096;
 void AddedTokens::add(const AddedToken& token, const Bpe& model) {
   if (token.content.empty()) return;
   if (token.content.size() > kMaxContentBytes)
-    fail({.what = text("an added token has ", token.content.size(),
-                       " bytes: ", sator::quoted(token.content.substr(0, 40)), "..."),
+    fail({.what = text("an added token has ",
+                       token.content.size(),
+                       " bytes: ",
+                       sator::quoted(token.content.substr(0, 40)),
+                       "..."),
           .needs = text("at most ", kMaxContentBytes, " bytes")});
   std::optional<int32_t> id = id_of(token.content);
   if (!id) {

@@ -44,9 +44,7 @@ class AddedTokens {
 
   /// Splits text as given by the tokens that are not `normalized`; normalized text by those that are.
   void split_raw(std::string_view text, std::vector<TokenSplit>& out) const { split(raw_, text, out); }
-  void split_normalized(std::string_view text, std::vector<TokenSplit>& out) const {
-    split(normalized_, text, out);
-  }
+  void split_normalized(std::string_view text, std::vector<TokenSplit>& out) const { split(normalized_, text, out); }
 
   std::optional<int32_t> id_of(std::string_view content) const;
   const AddedToken* find(int32_t id) const;

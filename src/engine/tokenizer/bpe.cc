@@ -21,9 +21,8 @@ constexpr size_t kShort = 24;
 Bpe Bpe::read(const JsonAt& at) {
   std::string type = at.string_or("type", at.find("merges") ? "BPE" : "");
   if (type != "BPE")
-    at.fail(type.empty()
-                ? "does not say its type"
-                : text("is of type ", sator::quoted(type), ", a tokenizer model that is not supported"),
+    at.fail(type.empty() ? "does not say its type"
+                         : text("is of type ", sator::quoted(type), ", a tokenizer model that is not supported"),
             "BPE");
   if (auto dropout = at.find("dropout"); dropout && dropout->number() != 0)
     dropout->fail(text("is ", dropout->number(), ": merges would be left out at random"), "null or 0");
@@ -68,16 +67,26 @@ void Bpe::read_vocab(const JsonAt& vocab) {
     auto id = value.get<int32_t>();
     auto entry = ids_.emplace(token, id).first;
     if (auto [other, is_new] = tokens_.emplace(id, &entry->first); !is_new)
-      vocab.fail(text("gives ", sator::quoted(token.substr(0, 60)), " and ",
-                      sator::quoted(other->second->substr(0, 60)), " the same id ", id),
+      vocab.fail(text("gives ",
+                      sator::quoted(token.substr(0, 60)),
+                      " and ",
+                      sator::quoted(other->second->substr(0, 60)),
+                      " the same id ",
+                      id),
                  "one token per id");
   }
 }
 
 void Bpe::add_merge(const JsonAt& merges, size_t rank, std::string_view left, std::string_view right) {
   auto bad = [&](std::string_view why) {
-    merges.fail(text("[", rank, "] joins ", sator::quoted(left.substr(0, 60)), " and ",
-                     sator::quoted(right.substr(0, 60)), ": ", why),
+    merges.fail(text("[",
+                     rank,
+                     "] joins ",
+                     sator::quoted(left.substr(0, 60)),
+                     " and ",
+                     sator::quoted(right.substr(0, 60)),
+                     ": ",
+                     why),
                 "two tokens of the vocabulary whose joint is one too");
   };
   auto a = id_of(left), b = id_of(right);
@@ -107,13 +116,11 @@ void Bpe::read_merges(const JsonAt& merges) {
       if (space == std::string::npos || line.find(' ', space + 1) != std::string::npos)
         merges.fail(text("[", rank, "] is ", sator::quoted(line.substr(0, 60))),
                     "two tokens with one space between them");
-      add_merge(merges, rank, std::string_view(line).substr(0, space),
-                std::string_view(line).substr(space + 1));
+      add_merge(merges, rank, std::string_view(line).substr(0, space), std::string_view(line).substr(space + 1));
     } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
       add_merge(merges, rank, merge[0].get_ref<const std::string&>(), merge[1].get_ref<const std::string&>());
     } else {
-      merges.fail(text("[", rank, "] is ", merge.dump().substr(0, 60)),
-                  "\"left right\" or [\"left\", \"right\"]");
+      merges.fail(text("[", rank, "] is ", merge.dump().substr(0, 60)), "\"left right\" or [\"left\", \"right\"]");
     }
     ++rank;
   }
@@ -156,11 +163,10 @@ void Bpe::symbols_of(std::string_view piece, Symbols& symbols) const {
     }
     if (!byte_ids_.empty()) {
       // With affixes the fallback spells them too, as the reference does.
-      std::string spelled = prefix_.empty() && suffix_.empty()
-                                ? std::string(c)
-                                : text(first ? "" : prefix_, c, last ? suffix_ : "");
-      bool complete = std::all_of(spelled.begin(), spelled.end(),
-                                  [&](char b) { return byte_ids_[static_cast<unsigned char>(b)] >= 0; });
+      std::string spelled =
+          prefix_.empty() && suffix_.empty() ? std::string(c) : text(first ? "" : prefix_, c, last ? suffix_ : "");
+      bool complete = std::all_of(
+          spelled.begin(), spelled.end(), [&](char b) { return byte_ids_[static_cast<unsigned char>(b)] >= 0; });
       if (complete) {
         // An unknown token that is still pending comes behind these bytes: the reference's order.
         for (char b : spelled) symbols.push_back(byte_ids_[static_cast<unsigned char>(b)]);
@@ -193,8 +199,7 @@ void Bpe::each_part(std::string_view piece, const std::function<void(std::string
   if (ignore_merges_ || !prefix_.empty() || !suffix_.empty()) return visit(piece);
   size_t begin = 0;
   char32_t before = 0;
-  bool before_is_token =
-      false;  // unknown characters are not cut off: they may be fused, or be several byte tokens
+  bool before_is_token = false;  // unknown characters are not cut off: they may be fused, or be several byte tokens
   for (size_t i = 0; i < piece.size();) {
     size_t at = i;
     char32_t c = next_char(piece, i);

@@ -119,8 +119,7 @@ Decoder read_metaspace_decoder(const JsonAt& at) {
 /// The mark of words' ends to a space, in the last token to nothing.
 Decoder read_bpe_decoder(const JsonAt& at) {
   return [mark = Pattern(Regex::literal(at.string_or("suffix", "</w>")))](std::vector<std::string>& tokens) {
-    for (size_t k = 0; k < tokens.size(); ++k)
-      tokens[k] = replaced(tokens[k], mark, k + 1 < tokens.size() ? " " : "");
+    for (size_t k = 0; k < tokens.size(); ++k) tokens[k] = replaced(tokens[k], mark, k + 1 < tokens.size() ? " " : "");
   };
 }
 

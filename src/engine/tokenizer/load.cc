@@ -21,8 +21,7 @@ Around read_template(const JsonAt& at) {
   JsonAt known = at.at("special_tokens"), single = at.at("single");
   single.each([&](const JsonAt& piece) {
     if (auto sequence = piece.find("Sequence")) {
-      if (sequence->at("id").string() != "A")
-        sequence->fail("is not sequence A", "sequence A in the single template");
+      if (sequence->at("id").string() != "A") sequence->fail("is not sequence A", "sequence A in the single template");
       ++sequences;
       return;
     }
@@ -66,14 +65,14 @@ struct PostProcessorRow {
   Around (*read)(const JsonAt& at);
 };
 const PostProcessorRow kPostProcessors[] = {
-    {"TemplateProcessing", read_template}, {"ByteLevel", read_byte_level},
-    {"RobertaProcessing", read_cls_sep},   {"BertProcessing", read_cls_sep},
+    {"TemplateProcessing", read_template},
+    {"ByteLevel", read_byte_level},
+    {"RobertaProcessing", read_cls_sep},
+    {"BertProcessing", read_cls_sep},
     {"Sequence", read_sequence},
 };
 
-Around read_post_processor(const JsonAt& at) {
-  return find_kind(kPostProcessors, at, "post-processor").read(at);
-}
+Around read_post_processor(const JsonAt& at) { return find_kind(kPostProcessors, at, "post-processor").read(at); }
 
 AddedToken read_added_token(const JsonAt& at) {
   AddedToken token{.content = at.at("content").string()};
@@ -123,8 +122,12 @@ struct ClassRow {
   bool qwen2;
 };
 const ClassRow kClasses[] = {
-    {"GPT2Tokenizer", false},       {"Qwen2Tokenizer", true},     {"CodeGenTokenizer", false},
-    {"PreTrainedTokenizer", false}, {"TokenizersBackend", false}, {"", false},
+    {"GPT2Tokenizer", false},
+    {"Qwen2Tokenizer", true},
+    {"CodeGenTokenizer", false},
+    {"PreTrainedTokenizer", false},
+    {"TokenizersBackend", false},
+    {"", false},
 };
 
 /// vocab.json and merges.txt as the tokenizer.json that they stand for.
@@ -134,8 +137,8 @@ Json from_vocab_and_merges(const fs::path& folder, const Json& config) {
   JsonAt settings(config, source);
   std::string name = settings.string_or("tokenizer_class", "");
   if (name.ends_with("Fast")) name.resize(name.size() - 4);
-  const ClassRow* found = std::find_if(std::begin(kClasses), std::end(kClasses),
-                                       [&](const ClassRow& r) { return r.name == name; });
+  const ClassRow* found =
+      std::find_if(std::begin(kClasses), std::end(kClasses), [&](const ClassRow& r) { return r.name == name; });
   if (found == std::end(kClasses))
     settings.at("tokenizer_class")
         .fail(text("is ", sator::quoted(name), ", which is not supported without a tokenizer.json"),
@@ -145,19 +148,16 @@ Json from_vocab_and_merges(const fs::path& folder, const Json& config) {
 
   Json merges = Json::array();
   std::string lines = read_file(merges_file);
-  if (!is_valid_utf8(lines))
-    fail({.what = text(merges_file.string(), " is no UTF-8"), .needs = "UTF-8 text"});
+  if (!is_valid_utf8(lines)) fail({.what = text(merges_file.string(), " is no UTF-8"), .needs = "UTF-8 text"});
   for (std::string_view line : split(lines, '\n')) {
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (!line.empty() && !line.starts_with("#version")) merges.push_back(line);
   }
   Json tokenizer;
   tokenizer["model"] = {{"type", "BPE"}, {"merges", std::move(merges)}};
-  tokenizer["model"]["vocab"] =
-      parse_json(read_file(vocab_file), vocab_file.string(), DuplicateNames::last_wins);
-  Json bytes = {{"type", "ByteLevel"},
-                {"add_prefix_space", settings.boolean_or("add_prefix_space", false)},
-                {"use_regex", true}};
+  tokenizer["model"]["vocab"] = parse_json(read_file(vocab_file), vocab_file.string(), DuplicateNames::last_wins);
+  Json bytes = {
+      {"type", "ByteLevel"}, {"add_prefix_space", settings.boolean_or("add_prefix_space", false)}, {"use_regex", true}};
   tokenizer["decoder"] = bytes;
   if (found->qwen2) {
     bytes["use_regex"] = false;
@@ -183,8 +183,7 @@ Json from_vocab_and_merges(const fs::path& folder, const Json& config) {
       token.at("content").string();
       added.emplace_back(value, token.json());
     });
-  std::stable_sort(added.begin(), added.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(added.begin(), added.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   tokenizer["added_tokens"] = Json::array();
   for (auto& [id, token] : added) tokenizer["added_tokens"].push_back(std::move(token));
   auto add_special = [&](const std::string& content) {
@@ -196,12 +195,10 @@ Json from_vocab_and_merges(const fs::path& folder, const Json& config) {
   for (const char* role : {"bos_token", "eos_token", "unk_token", "pad_token"})
     if (auto content = token_text(config, source, role)) add_special(*content), named = true;
   if (auto more = settings.find("additional_special_tokens"))
-    more->each([&](const JsonAt& token) {
-      add_special(token.is_object() ? token.at("content").string() : token.string());
-    });
+    more->each(
+        [&](const JsonAt& token) { add_special(token.is_object() ? token.at("content").string() : token.string()); });
   // GPT-2's class takes <|endoftext|> for all roles where nothing is said.
-  if (!named && added.empty() && tokenizer["model"]["vocab"].contains("<|endoftext|>"))
-    add_special("<|endoftext|>");
+  if (!named && added.empty() && tokenizer["model"]["vocab"].contains("<|endoftext|>")) add_special("<|endoftext|>");
   return tokenizer;
 }
 
@@ -225,15 +222,13 @@ Tokenizer Tokenizer::load(const fs::path& folder) {
   if (fs::exists(file)) {
     parts = read_parts(parse_json(read_file(file), file.string(), DuplicateNames::last_wins), file.string());
   } else if (fs::exists(folder / "vocab.json") && fs::exists(folder / "merges.txt")) {
-    parts =
-        read_parts(from_vocab_and_merges(folder, config), (folder / "vocab.json and merges.txt").string());
+    parts = read_parts(from_vocab_and_merges(folder, config), (folder / "vocab.json and merges.txt").string());
   } else {
     fail({.what = text("there is no tokenizer in ", folder.string()),
           .needs = "tokenizer.json, or vocab.json and merges.txt",
-          .hint = fs::exists(folder / "tokenizer.model")
-                      ? "tokenizer.model is not read: convert it with transformers' "
-                        "AutoTokenizer(...).save_pretrained"
-                      : "copy the tokenizer's files into the model's folder"});
+          .hint = fs::exists(folder / "tokenizer.model") ? "tokenizer.model is not read: convert it with transformers' "
+                                                           "AutoTokenizer(...).save_pretrained"
+                                                         : "copy the tokenizer's files into the model's folder"});
   }
   Tokenizer tokenizer(parts);
   auto role = [&](std::string_view name) -> std::optional<int32_t> {

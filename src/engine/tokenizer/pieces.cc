@@ -54,9 +54,7 @@ static void apply(SplitBehavior behavior, std::vector<Stretch>& s) {
   switch (behavior) {
     case SplitBehavior::removed: return;
     case SplitBehavior::isolated: break;
-    case SplitBehavior::contiguous:
-      merge([](bool is_match, bool before) { return is_match == before; });
-      break;
+    case SplitBehavior::contiguous: merge([](bool is_match, bool before) { return is_match == before; }); break;
     case SplitBehavior::merged_with_previous:
       merge([](bool is_match, bool before) { return is_match && !before; });
       break;
@@ -94,8 +92,7 @@ void split_pieces(Pieces& pieces, const Pattern& pattern, SplitBehavior behavior
   pieces.pieces = std::move(result);
 }
 
-void rewrite_pieces(Pieces& pieces,
-                    const std::function<void(std::string_view, bool, std::string&)>& rewrite) {
+void rewrite_pieces(Pieces& pieces, const std::function<void(std::string_view, bool, std::string&)>& rewrite) {
   std::string out;
   out.reserve(pieces.text.size() + pieces.text.size() / 2);
   size_t kept = 0;

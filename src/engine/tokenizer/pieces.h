@@ -23,9 +23,7 @@ struct Pieces {
   Pieces(std::string s, bool at_start) : text(std::move(s)) {
     if (!text.empty()) pieces.push_back({0, text.size(), at_start});
   }
-  std::string_view view(const Piece& p) const {
-    return std::string_view(text).substr(p.begin, p.end - p.begin);
-  }
+  std::string_view view(const Piece& p) const { return std::string_view(text).substr(p.begin, p.end - p.begin); }
 };
 
 /// A stretch of a piece: what a pattern matched, or what lies between two matches.

@@ -16,9 +16,7 @@ Metaspace read_metaspace(const JsonAt& at) {
     const std::string& name = scheme->string();
     if (name != "always" && name != "first" && name != "never")
       scheme->fail(text("is ", sator::quoted(name)), "always, first or never");
-    m.scheme = name == "always"  ? PrependScheme::always
-               : name == "first" ? PrependScheme::first
-                                 : PrependScheme::never;
+    m.scheme = name == "always" ? PrependScheme::always : name == "first" ? PrependScheme::first : PrependScheme::never;
     if (legacy && !legacy->boolean() && m.scheme != PrependScheme::never)
       scheme->fail(text("is ", sator::quoted(name), " while add_prefix_space is false"),
                    "never, or no add_prefix_space");
@@ -49,14 +47,12 @@ SplitBehavior read_behavior(const JsonAt& at) {
 }
 
 PreTokenizer splitter(Pattern pattern, SplitBehavior behavior) {
-  return
-      [pattern = std::move(pattern), behavior](Pieces& pieces) { split_pieces(pieces, pattern, behavior); };
+  return [pattern = std::move(pattern), behavior](Pieces& pieces) { split_pieces(pieces, pattern, behavior); };
 }
 
 PreTokenizer read_split(const JsonAt& at) {
   Pattern pattern = read_pattern(at.at("pattern"));
-  return splitter(at.boolean_or("invert", false) ? pattern.inverted() : pattern,
-                  read_behavior(at.at("behavior")));
+  return splitter(at.boolean_or("invert", false) ? pattern.inverted() : pattern, read_behavior(at.at("behavior")));
 }
 
 PreTokenizer read_byte_level(const JsonAt& at) {
@@ -107,9 +103,7 @@ PreTokenizer read_whitespace(const JsonAt&) {
   };
 }
 
-PreTokenizer read_whitespace_split(const JsonAt&) {
-  return splitter(Pattern(is_white_space), SplitBehavior::removed);
-}
+PreTokenizer read_whitespace_split(const JsonAt&) { return splitter(Pattern(is_white_space), SplitBehavior::removed); }
 
 PreTokenizer read_punctuation(const JsonAt& at) {
   auto behavior = at.find("behavior");
@@ -140,17 +134,20 @@ struct PreTokenizerRow {
   PreTokenizer (*read)(const JsonAt& at);
 };
 const PreTokenizerRow kPreTokenizers[] = {
-    {"ByteLevel", read_byte_level},         {"Split", read_split},
-    {"Metaspace", read_metaspace_step},     {"Digits", read_digits},
-    {"Whitespace", read_whitespace},        {"WhitespaceSplit", read_whitespace_split},
-    {"Punctuation", read_punctuation},      {"BertPreTokenizer", read_bert},
-    {"CharDelimiterSplit", read_delimiter}, {"Sequence", read_sequence},
+    {"ByteLevel", read_byte_level},
+    {"Split", read_split},
+    {"Metaspace", read_metaspace_step},
+    {"Digits", read_digits},
+    {"Whitespace", read_whitespace},
+    {"WhitespaceSplit", read_whitespace_split},
+    {"Punctuation", read_punctuation},
+    {"BertPreTokenizer", read_bert},
+    {"CharDelimiterSplit", read_delimiter},
+    {"Sequence", read_sequence},
 };
 
 }  // namespace
 
-PreTokenizer read_pre_tokenizer(const JsonAt& at) {
-  return find_kind(kPreTokenizers, at, "pre-tokenizer").read(at);
-}
+PreTokenizer read_pre_tokenizer(const JsonAt& at) { return find_kind(kPreTokenizers, at, "pre-tokenizer").read(at); }
 
 }  // namespace sator

@@ -26,13 +26,19 @@ std::shared_ptr<const Regex::Compiled> Regex::compile(const std::string& pcre, s
   compiled->shown = shown;
   int code = 0;
   PCRE2_SIZE offset = 0;
-  compiled->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pcre.data()), pcre.size(),
-                                 PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, &code, &offset, nullptr);
+  compiled->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pcre.data()),
+                                 pcre.size(),
+                                 PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE,
+                                 &code,
+                                 &offset,
+                                 nullptr);
   if (!compiled->code) {
     PCRE2_UCHAR message[256] = {};
     pcre2_get_error_message(code, message, sizeof message);
-    fail({.what = text("the regular expression ", sator::quoted(shown),
-                       " is not accepted: ", reinterpret_cast<const char*>(message)),
+    fail({.what = text("the regular expression ",
+                       sator::quoted(shown),
+                       " is not accepted: ",
+                       reinterpret_cast<const char*>(message)),
           .needs = "a pattern that Oniguruma and PCRE2 both know",
           .hint = text("translated to ", sator::quoted(pcre), ", it fails at byte ", offset)});
   }
@@ -65,11 +71,16 @@ struct MatchData {
 }  // namespace
 
 static std::optional<std::pair<size_t, size_t>> match_at(const pcre2_code* code, pcre2_match_context* context,
-                                                         MatchData& match, std::string_view subject,
-                                                         size_t from, std::string_view shown) {
+                                                         MatchData& match, std::string_view subject, size_t from,
+                                                         std::string_view shown) {
   auto run = [&](uint32_t options) {
-    return pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(subject.data()), subject.size(), from,
-                       PCRE2_NO_UTF_CHECK | options, match.data, context);
+    return pcre2_match(code,
+                       reinterpret_cast<PCRE2_SPTR>(subject.data()),
+                       subject.size(),
+                       from,
+                       PCRE2_NO_UTF_CHECK | options,
+                       match.data,
+                       context);
   };
   int rc = run(0);
   if (rc == PCRE2_ERROR_JIT_STACKLIMIT) rc = run(PCRE2_NO_JIT);  // its stack lies on the heap
@@ -77,13 +88,11 @@ static std::optional<std::pair<size_t, size_t>> match_at(const pcre2_code* code,
   if (rc < 0) {
     PCRE2_UCHAR message[256] = {};
     pcre2_get_error_message(rc, message, sizeof message);
-    fail({.what =
-              text("matching ", sator::quoted(shown), " gave up: ", reinterpret_cast<const char*>(message)),
+    fail({.what = text("matching ", sator::quoted(shown), " gave up: ", reinterpret_cast<const char*>(message)),
           .needs = "a text and a pattern that match in bounded steps"});
   }
   const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(match.data);
-  return std::pair<size_t, size_t>(ends[0],
-                                   std::max(ends[0], ends[1]));  // \K in a lookahead can turn them round
+  return std::pair<size_t, size_t>(ends[0], std::max(ends[0], ends[1]));  // \K in a lookahead can turn them round
 }
 
 std::optional<std::pair<size_t, size_t>> Regex::find(std::string_view subject, size_t from) const {

@@ -46,8 +46,8 @@ const NamedSet kNamedSets[] = {
 bool compiles(const std::string& pcre) {
   int code = 0;
   PCRE2_SIZE offset = 0;
-  pcre2_code* compiled = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pcre.data()), pcre.size(),
-                                       PCRE2_UTF | PCRE2_UCP, &code, &offset, nullptr);
+  pcre2_code* compiled = pcre2_compile(
+      reinterpret_cast<PCRE2_SPTR>(pcre.data()), pcre.size(), PCRE2_UTF | PCRE2_UCP, &code, &offset, nullptr);
   pcre2_code_free(compiled);
   return compiled != nullptr;
 }
@@ -89,8 +89,8 @@ class Translator {
   };
 
   [[noreturn]] void give_up(std::string_view why) const {
-    fail({.what = text("the regular expression ", sator::quoted(in_), " cannot be translated: ", why,
-                       " (byte ", i_, ")"),
+    fail({.what =
+              text("the regular expression ", sator::quoted(in_), " cannot be translated: ", why, " (byte ", i_, ")"),
           .needs = "Oniguruma syntax without that construct"});
   }
 
@@ -151,11 +151,8 @@ class Translator {
     if (end == std::string_view::npos) return false;
     std::string_view body = in_.substr(i_ + 1, end - i_ - 1);
     size_t comma = body.find(',');
-    std::string_view low = body.substr(0, comma),
-                     high = comma == std::string_view::npos ? low : body.substr(comma + 1);
-    auto is_number = [](std::string_view s) {
-      return s.find_first_not_of("0123456789") == std::string_view::npos;
-    };
+    std::string_view low = body.substr(0, comma), high = comma == std::string_view::npos ? low : body.substr(comma + 1);
+    auto is_number = [](std::string_view s) { return s.find_first_not_of("0123456789") == std::string_view::npos; };
     if (!is_number(low) || !is_number(high) || (low.empty() && high.empty())) return false;
     bool fixed = comma == std::string_view::npos;
     out_ += text("{", low.empty() ? "0" : low, fixed ? "" : ",", fixed ? "" : high, "}");
@@ -207,8 +204,7 @@ class Translator {
       else
         give_up(text("option '", flag, "' of a group"));
     }
-    bool at_begin =
-        groups_.back() == 0 || out_.ends_with('(') || out_.ends_with("(?:") || out_.ends_with('|');
+    bool at_begin = groups_.back() == 0 || out_.ends_with('(') || out_.ends_with("(?:") || out_.ends_with('|');
     out_ += text("(?", flags);
     if (peek() == ')' && !at_begin) give_up("options that change in the middle of a group");
     if (accept(":")) out_ += ':';
@@ -259,8 +255,7 @@ class Translator {
     }
     Set set;
     set_escape(set);
-    out_ +=
-        set.is_plain() && set.members.starts_with('\\') && single_escape_ ? set.members : set.expression();
+    out_ += set.is_plain() && set.members.starts_with('\\') && single_escape_ ? set.members : set.expression();
   }
 
   /// An escape that is a character or a set, at the letter after the backslash: added to `set`.
@@ -311,8 +306,8 @@ class Translator {
       case 'M': give_up("control and meta escapes");
       default: break;
     }
-    bool plain_letter = c.size() > 1 || (c[0] >= '0' && c[0] <= '9') || (c[0] >= 'A' && c[0] <= 'Z') ||
-                        (c[0] >= 'a' && c[0] <= 'z');
+    bool plain_letter =
+        c.size() > 1 || (c[0] >= '0' && c[0] <= '9') || (c[0] >= 'A' && c[0] <= 'Z') || (c[0] >= 'a' && c[0] <= 'z');
     if (!plain_letter) {
       set.members += '\\';
       set.members += c;
@@ -340,8 +335,7 @@ class Translator {
     std::string name(in_.substr(i_, end - i_)), plain;
     i_ = end + 1;
     for (char c : name)
-      if (c != '_' && c != '-' && c != ' ')
-        plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      if (c != '_' && c != '-' && c != ' ') plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     if (plain == "any") {
       if (!negated) set.members += "\\x{0}-\\x{10FFFF}";
       single_escape_ = false;

@@ -34,8 +34,7 @@ class PieceEncoder {
     if (known != seen_.end()) {
       auto [begin, count] = known->second;
       out_.resize(out_.size() + count);
-      std::copy_n(out_.begin() + static_cast<ptrdiff_t>(begin), count,
-                  out_.end() - static_cast<ptrdiff_t>(count));
+      std::copy_n(out_.begin() + static_cast<ptrdiff_t>(begin), count, out_.end() - static_cast<ptrdiff_t>(count));
       return;
     }
     size_t begin = out_.size();

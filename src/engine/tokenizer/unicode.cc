@@ -78,14 +78,11 @@ bool is_ascii(std::string_view s) {
   return std::all_of(s.begin(), s.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
-static utf8proc_category_t category(char32_t c) {
-  return utf8proc_category(static_cast<utf8proc_int32_t>(c));
-}
+static utf8proc_category_t category(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); }
 
 bool is_white_space(char32_t c) {
-  return (c >= 9 && c <= 13) || c == ' ' || c == 0x85 || c == 0xa0 || c == 0x1680 ||
-         (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f ||
-         c == 0x3000;
+  return (c >= 9 && c <= 13) || c == ' ' || c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) ||
+         c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
 }
 
 bool is_numeric(char32_t c) {
@@ -95,8 +92,7 @@ bool is_numeric(char32_t c) {
 
 bool is_punctuation(char32_t c) {
   if (c < 0x80)
-    return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') ||
-           (c >= '{' && c <= '~');
+    return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
   auto k = category(c);
   return k >= UTF8PROC_CATEGORY_PC && k <= UTF8PROC_CATEGORY_PO;
 }
@@ -114,16 +110,16 @@ bool is_word(char32_t c) {
       (c >= 0x1f170 && c <= 0x1f189))
     return true;
   auto k = category(c);
-  return (k >= UTF8PROC_CATEGORY_LU && k <= UTF8PROC_CATEGORY_LO) || is_mark(c) ||
-         k == UTF8PROC_CATEGORY_ND || k == UTF8PROC_CATEGORY_NL || k == UTF8PROC_CATEGORY_PC;
+  return (k >= UTF8PROC_CATEGORY_LU && k <= UTF8PROC_CATEGORY_LO) || is_mark(c) || k == UTF8PROC_CATEGORY_ND ||
+         k == UTF8PROC_CATEGORY_NL || k == UTF8PROC_CATEGORY_PC;
 }
 
 std::string normalized(std::string_view s, NormalForm form) {
   if (is_ascii(s)) return std::string(s);
   bool compatible = form == NormalForm::nfkc || form == NormalForm::nfkd;
   bool composed = form == NormalForm::nfc || form == NormalForm::nfkc;
-  auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE |
-                                                (compatible ? UTF8PROC_COMPAT : 0));
+  auto options =
+      static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | (compatible ? UTF8PROC_COMPAT : 0));
   std::vector<utf8proc_int32_t> chars;
   chars.reserve(s.size());
   for (size_t i = 0; i < s.size();) {
@@ -138,20 +134,20 @@ std::string normalized(std::string_view s, NormalForm form) {
     if (n < 0 || n > 32) internal_error(text("utf8proc: ", utf8proc_errmsg(n)));
     chars.insert(chars.end(), parts, parts + n);
   }
-  auto combining = [](utf8proc_int32_t c) {
-    return c < 0x300 ? 0 : utf8proc_get_property(c)->combining_class;
-  };
+  auto combining = [](utf8proc_int32_t c) { return c < 0x300 ? 0 : utf8proc_get_property(c)->combining_class; };
   for (size_t i = 0; i < chars.size();) {
     size_t end = i;
     while (end < chars.size() && combining(chars[end]) != 0) ++end;
     if (end - i > 1)
-      std::stable_sort(chars.begin() + static_cast<ptrdiff_t>(i), chars.begin() + static_cast<ptrdiff_t>(end),
+      std::stable_sort(chars.begin() + static_cast<ptrdiff_t>(i),
+                       chars.begin() + static_cast<ptrdiff_t>(end),
                        [&](utf8proc_int32_t a, utf8proc_int32_t b) { return combining(a) < combining(b); });
     i = end + 1;
   }
   size_t count = chars.size();
   if (composed) {
-    auto n = utf8proc_normalize_utf32(chars.data(), static_cast<utf8proc_ssize_t>(count),
+    auto n = utf8proc_normalize_utf32(chars.data(),
+                                      static_cast<utf8proc_ssize_t>(count),
                                       static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
     if (n < 0) internal_error(text("utf8proc: ", utf8proc_errmsg(n)));
     count = static_cast<size_t>(n);
