@@ -146,7 +146,7 @@ Split Canonicalizer::quotient(Split x, int64_t divisor, Rounding rounding) {
       x.lower = *lower;
       return x;
     }
-    if (x.upper <= *lower) return as_split(Form(int_imm(0, x.dtype)));  // (x % c1) / c2 with c1 <= c2
+    if (x.upper > 0 && x.upper <= *lower) return as_split(Form(int_imm(0, x.dtype)));  // (x % c1) / c2 with c1 <= c2
     // The modulus moves into the index.
     x.index = remainder_expr(x.index, x.upper, rounding);
     x.upper = kPosInf;
@@ -166,6 +166,10 @@ Split Canonicalizer::remainder(Split x, int64_t divisor, Rounding rounding) {
     x.scale = 0;
     return x;
   }
+  if (divisor % x.scale == 0 && x.scale < 0 && x.plain()) {
+    x.upper = divisor / x.scale;  // (-x) % 4 is (x % -4) * -1
+    return x;
+  }
   if (divisor % x.scale == 0 && x.scale > 0) {
     // ((i % u) / l * s) % d = ((i % u) % (l * d / s)) / l * s
     auto upper = checked_mul(x.lower, divisor / x.scale);
@@ -183,7 +187,7 @@ Split Canonicalizer::remainder(Split x, int64_t divisor, Rounding rounding) {
           s.scale = *scale;
           return s;
         }
-      } else if (*upper % x.upper == 0) {
+      } else if (x.upper > 0 && *upper % x.upper == 0) {
         return x;  // (x % 2) % 4
       }
     }
@@ -321,7 +325,7 @@ Form Canonicalizer::of_lt(const Expr& e) {
     divisible.divide(d);
     if (analyzer().prove_ge(rest_expr, 0)) return visit_node(make<LT>(divisible.expr(), zero));
     if (analyzer().prove_lt(rest_expr, 0)) return visit_node(make<LT>(divisible.expr(), int_imm(1, sum->dtype)));
-  } else if (rest.terms.size() == 1 && rest.base == 0 && rest.terms[0].upper != kPosInf && rest.terms[0].scale == 1 &&
+  } else if (rest.terms.size() == 1 && rest.base == 0 && rest.terms[0].upper != kPosInf && rest.terms[0].upper > 0 && rest.terms[0].scale == 1 &&
              rest.terms[0].rounding == Rounding::floored) {
     // rest is (y % m) / l with d * l dividing m: x * 64 + (y % 64) < 120 is x * 8 + (y // 8) % 8 < 15.
     const Split& t = rest.terms[0];

@@ -11,7 +11,7 @@ namespace sator::arith {
 
 enum class Rounding : uint8_t { truncated, floored };
 
-/// ((index % upper) / lower) * scale, where lower divides upper; upper may be absent (kPosInf).
+/// ((index % upper) / lower) * scale, where lower > 0 divides upper; upper may be absent (kPosInf), or negative.
 struct Split {
   Expr index;
   int64_t lower = 1, upper = kPosInf, scale = 1;

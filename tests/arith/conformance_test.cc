@@ -11,6 +11,7 @@
 #include "arith/analyzer.h"
 #include "arith/fold.h"
 #include "arith/intset.h"
+#include "arith/iter_map.h"
 #include "arith/kind.h"
 #include "arith/text_form.h"
 
@@ -125,6 +126,13 @@ class Query {
       std::vector<IntSet> sets;
       for (const Json& s : n["sets"]) sets.push_back(set(s));
       return unite_lower_bound(sets);
+    }
+    if (fn == "iter_map_simplify") {
+      RangeMap iters;
+      for (const auto& [name, r] : n["iters"].items()) iters[names_[name]] = range(r, names_[name]->dtype);
+      std::vector<Expr> indices;
+      for (const Json& i : n["indices"]) indices.push_back(expr(i));
+      return iter_map_simplify(indices, iters, expr(n["predicate"]), IterMapLevel::surjective, analyzer_, n["trivial"]);
     }
     if (fn == "item") return std::get<std::vector<Expr>>(value(n["arg"])).at(n["i"].get<size_t>());
     throw std::runtime_error("query " + fn);
