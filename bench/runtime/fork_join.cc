@@ -19,9 +19,7 @@ namespace {
 
 int32_t empty_body(void*, int64_t, int64_t, SatorContext*) { return 0; }
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 struct Cost {
   double median_us, p99_us;
@@ -45,7 +43,10 @@ void print(bool json, const char* what, int threads, Cost cost) {
     std::printf(
         "{\"bench\": \"fork_join\", \"case\": \"%s\", \"threads\": %d, \"median_us\": %.3f, \"p99_us\": "
         "%.3f}\n",
-        what, threads, cost.median_us, cost.p99_us);
+        what,
+        threads,
+        cost.median_us,
+        cost.p99_us);
   else
     std::printf("%-28s %7d %10.3f %10.3f\n", what, threads, cost.median_us, cost.p99_us);
 }

@@ -50,7 +50,7 @@ class ThreadPool final : public Object {
       (*static_cast<std::remove_reference_t<F>*>(closure))(begin, end, ctx);
       return 0;
     };
-    if (parallel_for(n, body, &f) != 0) fail_with_last_error();
+    if (parallel_for(n, body, const_cast<void*>(static_cast<const void*>(&f))) != 0) fail_with_last_error();
   }
 
   /// The message of the last failure, which is then forgotten.

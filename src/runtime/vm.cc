@@ -65,6 +65,7 @@ VirtualMachine::VirtualMachine(Ref<Executable> executable, KernelTable kernels, 
   const Executable& e = *executable_;
   size_t max_params = 0, max_values = 0;
   for (const FunctionInfo& f : e.functions) {
+    index_of_.emplace(f.name, static_cast<int32_t>(loaded_.size()));
     LoadedFunction& loaded = loaded_.emplace_back();
     if (f.kind == FunctionKind::builtin) {
       loaded.builtin = find_builtin(f.name, extra);
@@ -98,8 +99,8 @@ VirtualMachine::VirtualMachine(Ref<Executable> executable, KernelTable kernels, 
 VirtualMachine::~VirtualMachine() = default;
 
 Value VirtualMachine::call(std::string_view function, std::span<const Value> args) {
-  int32_t index = executable_->find(function);
-  if (index < 0) {
+  auto found = index_of_.find(function);
+  if (found == index_of_.end()) {
     std::vector<std::string> names;
     for (const FunctionInfo& f : executable_->functions)
       if (f.kind != FunctionKind::builtin) names.push_back(f.name);
@@ -109,7 +110,7 @@ Value VirtualMachine::call(std::string_view function, std::span<const Value> arg
   }
   std::vector<const Value*> pointers;
   for (const Value& arg : args) pointers.push_back(&arg);
-  return dispatch(index, pointers);
+  return dispatch(found->second, pointers);
 }
 
 Value VirtualMachine::invoke(const Closure& closure, const Args& args) {

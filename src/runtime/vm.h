@@ -50,7 +50,7 @@ class VirtualMachine {
   VirtualMachine(const VirtualMachine&) = delete;
   VirtualMachine& operator=(const VirtualMachine&) = delete;
 
-  bool has_function(std::string_view name) const { return executable_->find(name) >= 0; }
+  bool has_function(std::string_view name) const { return index_of_.contains(name); }
   /// Runs a VM function and returns its value, or a kernel with its outputs among the arguments and returns
   /// nothing. Errors: no such function; a wrong number of arguments; whatever the function checks (shapes,
   /// dtypes).
@@ -105,9 +105,10 @@ class VirtualMachine {
   Ref<ThreadPool> pool_;
   Ref<StoragePool> memory_;
   KernelTable kernels_;
-  std::vector<LoadedFunction> loaded_;     // by function index
-  std::vector<Value> arg_values_;          // beside Executable::args: what is not in a register
-  std::deque<std::vector<Value>> frames_;  // registers by call depth; the memory stays
+  std::unordered_map<std::string_view, int32_t> index_of_;  // by name, in the executable
+  std::vector<LoadedFunction> loaded_;                      // by function index
+  std::vector<Value> arg_values_;                           // beside Executable::args: what is not in a register
+  std::deque<std::vector<Value>> frames_;                   // registers by call depth; the memory stays
   size_t depth_ = 0;
   Site site_;
 
