@@ -1,15 +1,7 @@
 #include "target/cpu.h"
 
 #include "base/error.h"
-
-#if defined(__x86_64__)
-#include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#elif defined(__aarch64__)
-#include <asm/hwcap.h>
-#include <sys/auxv.h>
-#endif
+#include "runtime/isa.h"
 
 namespace sator::target {
 
@@ -82,77 +74,10 @@ const CpuLevel& cpu_level(std::string_view name) {
   fail({.what = text("there is no instruction-set level ", quoted(name)), .needs = text("one of ", join(names, ", "))});
 }
 
-namespace {
-
-#if defined(__x86_64__)
-
-struct CpuidWords {
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-};
-CpuidWords cpuid(unsigned leaf) {
-  CpuidWords r;
-  __get_cpuid_count(leaf, 0, &r.eax, &r.ebx, &r.ecx, &r.edx);
-  return r;
+bool host_runs(const CpuLevel& level) {
+  const runtime::IsaLevel* row = runtime::find_isa_level(level.name);
+  return row && row->available();
 }
-bool bit(unsigned word, int index) { return (word >> index) & 1; }
-
-// Which register states the operating system saves (XCR0); instructions on the others fault.
-unsigned long long saved_states() {
-  if (!bit(cpuid(1).ecx, 27)) return 0;
-  unsigned low, high;
-  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  return (static_cast<unsigned long long>(high) << 32) | low;
-}
-
-// Bit numbers: Intel SDM volume 2A, table of CPUID leaves 1, 7 and 80000001H.
-bool has_avx2() {
-  CpuidWords one = cpuid(1), seven = cpuid(7), extended = cpuid(0x80000001);
-  bool fma = bit(one.ecx, 12), movbe = bit(one.ecx, 22), popcnt = bit(one.ecx, 23), avx = bit(one.ecx, 28),
-       f16c = bit(one.ecx, 29);
-  bool bmi1 = bit(seven.ebx, 3), avx2 = bit(seven.ebx, 5), bmi2 = bit(seven.ebx, 8), lzcnt = bit(extended.ecx, 5);
-  return (saved_states() & 0x6) == 0x6 && fma && movbe && popcnt && avx && f16c && bmi1 && avx2 && bmi2 && lzcnt;
-}
-bool has_avx512_vnni() {
-  CpuidWords seven = cpuid(7);
-  bool f = bit(seven.ebx, 16), dq = bit(seven.ebx, 17), cd = bit(seven.ebx, 28), bw = bit(seven.ebx, 30),
-       vl = bit(seven.ebx, 31), vnni = bit(seven.ecx, 11);
-  return has_avx2() && (saved_states() & 0xe6) == 0xe6 && f && dq && cd && bw && vl && vnni;
-}
-bool has_amx() {
-  CpuidWords seven = cpuid(7);
-  bool bf16 = bit(seven.edx, 22), tile = bit(seven.edx, 24), int8 = bit(seven.edx, 25);
-  if (!has_avx512_vnni() || (saved_states() & 0x60000) != 0x60000 || !bf16 || !tile || !int8) return false;
-  // The tile data (state 18) is given to a process on request: arch_prctl(ARCH_REQ_XCOMP_PERM, 18).
-  return syscall(SYS_arch_prctl, 0x1023, 18) == 0;
-}
-bool runs(std::string_view name) {
-  static const bool avx2 = has_avx2(), avx512 = has_avx512_vnni();
-  if (name == "avx2") return avx2;
-  if (name == "avx512") return avx512;
-  if (name == "amx") {
-    static const bool amx = has_amx();
-    return amx;
-  }
-  return false;
-}
-
-#elif defined(__aarch64__)
-
-bool runs(std::string_view name) {
-  unsigned long caps = getauxval(AT_HWCAP);
-  unsigned long needed = HWCAP_ASIMD | HWCAP_ASIMDHP | HWCAP_FPHP | HWCAP_ASIMDDP;
-  return name == "aarch64" && (caps & needed) == needed;
-}
-
-#else
-
-bool runs(std::string_view) { return false; }
-
-#endif
-
-}  // namespace
-
-bool host_runs(const CpuLevel& level) { return runs(level.name); }
 
 std::vector<const CpuLevel*> host_levels() {
   std::vector<const CpuLevel*> found;

@@ -90,8 +90,8 @@ TEST(Kernel, GetsSymbolicSizesAndScalars) {
   Data<float> x(5), y(8);
   for (size_t k = 0; k < 5; ++k) x[k] = static_cast<float>(k);
   y[5] = -1;
-  float scale = 0.5f;
-  ASSERT_EQ(run_kernel(f, *target::host_levels()[0], {x.raw(), y.raw()}, {std::bit_cast<int32_t>(scale), 5}), 0);
+  double scale = 0.5;
+  ASSERT_EQ(run_kernel(f, *target::host_levels()[0], {x.raw(), y.raw()}, {std::bit_cast<int64_t>(scale), 5}), 0);
   for (size_t k = 0; k < 5; ++k) EXPECT_EQ(y[k], 0.5f * static_cast<float>(k) + 5);
   EXPECT_EQ(y[5], -1);
 }

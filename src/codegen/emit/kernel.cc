@@ -24,12 +24,12 @@ void add_alias_scopes(Emit& e, const tir::PrimFunc& func, const std::vector<cons
       [&](const tir::AllocateConst& n) { e.scope_of[n.data.get()] = e.aliases.add(n.data->name); });
 }
 
-/// A scalar parameter from its 64 bits: a float is its own bits in the lowest ones.
+/// A scalar parameter from its 64 bits: an integer, or the bits of a double.
 llvm::Value* scalar(Emit& e, llvm::Value* word, DType d) {
   if (d.is_integer()) return e.b.CreateTruncOrBitCast(word, type_of(e, d));
   if (d.is_bool()) return e.b.CreateICmpNE(word, e.b.getInt64(0));
   if (d.is_handle()) return e.b.CreateIntToPtr(word, type_of(e, d));
-  return e.b.CreateBitCast(e.b.CreateTrunc(word, e.b.getIntNTy(d.bits)), type_of(e, d));
+  return convert(e, e.b.CreateBitCast(word, e.b.getDoubleTy()), f64, d);
 }
 
 }  // namespace

@@ -14,11 +14,19 @@ std::span<const LowerPass> lower_passes() {
       {"PlanAndUpdateBufferAllocationLocation", "moves each allocation to the innermost place around its uses", blocks, blocks,
        plan_buffer_allocation},
       {"ConvertBlocksToOpaque", "replaces block iterators by their values", blocks, opaque, convert_blocks_to_opaque},
+      {"Simplify", "simplifies index arithmetic and conditions", opaque, opaque, simplify},
+      {"CompactBufferAllocation", "shrinks each allocation to what is used of it", opaque, opaque, compact_buffer_allocation},
       {"LowerMatchBuffer", "replaces a matched buffer by the box it names", opaque, opaque, lower_match_buffer},
       {"LowerOpaqueBlock", "replaces blocks by allocations and conditions", opaque, loops, lower_opaque_block},
       {"FlattenBuffer", "gives each buffer one dimension", loops, flat, flatten_buffer},
+      {"Simplify", "simplifies index arithmetic and conditions", flat, flat, simplify},
+      {"LoopPartition", "runs full tiles without the conditions of the last one", flat, flat, loop_partition},
+      {"Simplify", "simplifies index arithmetic and conditions", flat, flat, simplify},
+      {"InjectPrefetch", "asks for cache lines ahead where a loop is annotated so", flat, flat, inject_prefetch},
+      {"LowerIntegerDot", "turns sums of four products of bytes into dot4", flat, flat, lower_integer_dot},
       {"VectorizeLoop", "turns vectorized loops into vector expressions", flat, flat, vectorize_loop},
       {"UnrollLoop", "writes out unrolled loops", flat, machine, unroll_loop},
+      {"RemoveNoOp", "drops statements that do nothing", machine, machine, remove_no_op},
   };
   return passes;
 }

@@ -3,6 +3,7 @@
 // An expression of m lanes that depends on i becomes one of n * m lanes: the m lanes of the first i, then of the next.
 #include "ir/builtins.h"
 #include "passes/lower/lower.h"
+#include "passes/lower/vectorizer.h"
 
 namespace sator::passes {
 
@@ -42,6 +43,12 @@ class Vectorizer {
     Expr out = rewritten(e);
     done_.emplace(e, out);
     return out;
+  }
+
+  /// The expression for all iterations; an invariant one is repeated.
+  Expr wide(const Expr& e) {
+    Expr w = expr(e);
+    return w == e ? widen(e, lanes_) : w;
   }
 
   Stmt stmt(const Stmt& s) {
@@ -175,12 +182,6 @@ class Vectorizer {
     return r && r->base->dtype.lanes == 1 ? r : nullptr;
   }
 
-  /// The expression for all iterations; an invariant one is repeated.
-  Expr wide(const Expr& e) {
-    Expr w = expr(e);
-    return w == e ? widen(e, lanes_) : w;
-  }
-
   bool changes(const std::vector<Expr>& all) {
     for (const Expr& e : all)
       if (expr(e) != e) return true;
@@ -245,6 +246,14 @@ class Vectorizer {
 constexpr int64_t kMaxLanes = 1024;
 
 }  // namespace
+
+std::optional<Expr> vectorized(const Expr& e, const For& loop, int lanes) {
+  try {
+    return Vectorizer(loop, lanes).wide(e);
+  } catch (const CannotVectorize&) {
+    return {};
+  }
+}
 
 PrimFuncRef vectorize_loop(const PrimFuncRef& func, const LowerOptions& options) {
   Stmt body = transform(func->body, [&](const For& loop) -> Stmt {

@@ -1,0 +1,269 @@
+// A buffer shrinks to the box of it that is used where it is allocated:
+//   for i: T = alloc(128, 128); for j: T[i, j] = ...; ... T[i, j] ...   =>   T = alloc(1, 128); T[0, j]
+#include "arith/analyzer.h"
+#include "arith/intset.h"
+#include "passes/lower/lower.h"
+
+namespace sator::passes {
+
+using namespace tir;
+
+namespace {
+
+struct LoopRange {
+  VarRef var;
+  RangeRef range;
+};
+
+/// What is known of a buffer that a block owns.
+struct Owned {
+  BufferRef buffer;
+  size_t depth = 0;                              ///< loops around the allocation
+  std::vector<std::vector<arith::IntSet>> uses;  ///< a box for each access
+  bool opaque = false;                           ///< its pointer is used otherwise
+};
+
+/// Reads the accesses of all owned buffers, relaxed over the loops inside the allocation.
+class UseCollector {
+ public:
+  std::unordered_map<const Buffer*, Owned> owned;
+  std::vector<const Buffer*> in_order;
+
+  void visit(const Stmt& stmt) {
+    if (const For* n = stmt.as<For>()) {
+      expr(n->min);
+      expr(n->extent);
+      loops_.push_back({n->var, make<Range>(inlined(n->min), inlined(n->extent))});
+      visit(n->body);
+      loops_.pop_back();
+      return;
+    }
+    if (const LetStmt* n = stmt.as<LetStmt>()) {
+      expr(n->value);
+      lets_[n->var] = inlined(n->value);
+      visit(n->body);
+      return;
+    }
+    if (const BufferStore* n = stmt.as<BufferStore>()) {
+      expr(n->value);
+      for (const Expr& i : n->indices) expr(i);
+      access(n->buffer, points(n->indices));
+      return;
+    }
+    if (const Block* n = stmt.as<Block>()) {
+      for (const BufferRef& b : n->alloc_buffers) {
+        owned[b.get()] = {b, loops_.size(), {}, false};
+        pointers_[b->data.get()] = b.get();
+        in_order.push_back(b.get());
+      }
+      for (const MatchBufferRef& m : n->match_buffers) {
+        arith::Region region = m->source->region;
+        access(m->source->buffer, region);
+      }
+      visit(n->body);
+      return;
+    }
+    stmt->info().each_child(*stmt, [&](const NodeRef& child) {
+      if (const StmtNode* s = child->as<StmtNode>()) return visit(ref(*s));
+      if (const ExprNode* e = child->as<ExprNode>()) expr(ref(*e));
+    });
+  }
+
+ private:
+  Expr inlined(const Expr& e) { return substitute(e, lets_); }
+
+  static arith::Region points(const std::vector<Expr>& indices) {
+    arith::Region out;
+    for (const Expr& i : indices) {
+      if (i->dtype.lanes == 1) {
+        out.push_back(make<Range>(i, int_imm(1, i->dtype)));
+      } else {
+        out.push_back(arith::vector_set(i).cover_range(nullptr));
+      }
+    }
+    return out;
+  }
+
+  void expr(const Expr& root) {
+    walk(
+        root, [&](const BufferLoad& n) { access(n.buffer, points(n.indices)); },
+        [&](const Let& n) { lets_[n.var] = inlined(n.value); },
+        [&](const Buffer&) { return false; },
+        [&](const Var& v) {
+          if (auto at = pointers_.find(&v); at != pointers_.end()) owned[at->second].opaque = true;
+        });
+  }
+
+  void access(const BufferRef& buffer, const arith::Region& region) {
+    auto at = owned.find(buffer.get());
+    if (at == owned.end()) return;
+    arith::SetMap domains;
+    for (size_t i = at->second.depth; i < loops_.size(); ++i) domains[loops_[i].var] = arith::IntSet::from_range(*loops_[i].range);
+    std::vector<arith::IntSet> box;
+    for (const RangeRef& r : region) {
+      if (!r) {
+        box.push_back(arith::IntSet::everything());
+        continue;
+      }
+      RangeRef flat = make<Range>(inlined(r->min), inlined(r->extent));
+      box.push_back(arith::eval_set(flat, domains));
+    }
+    at->second.uses.push_back(std::move(box));
+  }
+
+  std::vector<LoopRange> loops_;
+  VarMap lets_;
+  std::unordered_map<const Var*, const Buffer*> pointers_;
+};
+
+/// A buffer's smaller self: where its box began, and the buffer in its place.
+struct Compact {
+  BufferRef buffer;
+  std::vector<Expr> begin;
+};
+
+class Compactor {
+ public:
+  void plan(const Owned& o, const std::vector<int64_t>& alignment) {
+    const Buffer& b = *o.buffer;
+    Compact c{nullptr, {}};
+    std::vector<Expr> shape;
+    bool smaller = false;
+    for (size_t d = 0; d < b.shape.size(); ++d) {
+      RangeRef range = o.opaque || !b.strides.empty() ? nullptr : used(o, d);
+      if (range) smaller = true;
+      c.begin.push_back(range ? range->min : int_imm(0, b.shape[d]->dtype));
+      shape.push_back(range ? cast_to(b.shape[d]->dtype, range->extent) : b.shape[d]);
+    }
+    std::vector<Expr> strides = o.opaque ? std::vector<Expr>{} : padded(shape, alignment);
+    if (!smaller && strides.empty()) return;
+    c.buffer = make<Buffer>(b.data, b.dtype, shape, strides, b.elem_offset, b.name, int{b.data_alignment}, int{b.offset_factor},
+                            std::vector<int>{});
+    compact_[o.buffer.get()] = std::move(c);
+  }
+
+  Stmt run(const Stmt& body) {
+    if (compact_.empty()) return body;
+    auto replaced = [&](const BufferRef& b) {
+      auto at = compact_.find(b.get());
+      return at == compact_.end() ? b : at->second.buffer;
+    };
+    return transform(
+        body,
+        [&](const BufferLoad& n) -> NodeRef {
+          auto at = compact_.find(n.buffer.get());
+          if (at == compact_.end()) return NodeRef(&n);
+          return make<BufferLoad>(at->second.buffer, place(at->second, n.indices));
+        },
+        [&](const BufferStore& n) -> NodeRef {
+          auto at = compact_.find(n.buffer.get());
+          if (at == compact_.end()) return NodeRef(&n);
+          return make<BufferStore>(at->second.buffer, n.value, place(at->second, n.indices));
+        },
+        [&](const BufferRegion& n) -> NodeRef {
+          auto at = compact_.find(n.buffer.get());
+          if (at == compact_.end()) return NodeRef(&n);
+          std::vector<RangeRef> region;
+          for (size_t d = 0; d < n.region.size(); ++d)
+            region.push_back(make<Range>(shifted(at->second, d, n.region[d]->min), n.region[d]->extent));
+          return make<BufferRegion>(at->second.buffer, std::move(region));
+        },
+        [&](const Block& n) -> NodeRef {
+          std::vector<BufferRef> buffers;
+          for (const BufferRef& b : n.alloc_buffers) buffers.push_back(replaced(b));
+          if (buffers == n.alloc_buffers) return NodeRef(&n);
+          return with(n, &Block::alloc_buffers, std::move(buffers));
+        });
+  }
+
+ private:
+  /// The smaller range of dimension d; nothing where the whole extent is used or it cannot be told.
+  RangeRef used(const Owned& o, size_t d) {
+    const Expr& whole = o.buffer->shape[d];
+    std::vector<arith::IntSet> sets;
+    for (const auto& box : o.uses) sets.push_back(box[d]);
+    if (sets.empty()) return nullptr;
+    RangeRef range = arith::unite(sets).cover_range(nullptr);
+    if (!range || has_load(range->min) || has_load(range->extent)) return nullptr;
+    Expr extent = range->extent;
+    if (!as_int(extent)) {
+      // A bound that is a number makes the allocation constant.
+      if (int64_t max = analyzer_.bounds(extent).max; max < arith::kPosInf) extent = int_imm(max, extent->dtype);
+    }
+    auto known = as_int(extent), known_whole = as_int(whole);
+    bool smaller = known && known_whole ? *known < *known_whole
+                   : known             ? true
+                                       : analyzer_.prove(le(extent, whole)) && !analyzer_.prove_equal(extent, whole);
+    // A constant stands for a symbolic extent only if it cannot be larger by much: the whole is at least 0.
+    return smaller ? make<Range>(range->min, extent) : nullptr;
+  }
+
+  static bool has_load(const Expr& e) {
+    bool found = false;
+    walk(e, [&](const BufferLoad&) { found = true; }, [&](const Call&) { found = true; });
+    return found;
+  }
+
+  /// Strides for `buffer_dim_align`: stride `dim` is made `offset` modulo `factor`; empty without one.
+  static std::vector<Expr> padded(const std::vector<Expr>& shape, const std::vector<int64_t>& alignment) {
+    if (alignment.empty()) return {};
+    std::vector<Expr> strides(shape.size());
+    Expr step = int_imm(1, shape.empty() ? i64 : shape[0]->dtype);
+    for (size_t d = shape.size(); d-- > 0;) {
+      if (static_cast<int64_t>(d) == alignment[0])
+        step = step + floormod(int_imm(alignment[1] + alignment[2], step->dtype) - floormod(step, alignment[1]), alignment[1]);
+      strides[d] = step;
+      step = step * cast_to(step->dtype, shape[d]);
+    }
+    return strides;
+  }
+
+  Expr shifted(const Compact& c, size_t d, const Expr& index) {
+    if (is_zero(c.begin[d])) return index;
+    Expr e = index - cast_to(index->dtype.element(), c.begin[d]);
+    return index->dtype.lanes == 1 ? analyzer_.simplify(e) : e;
+  }
+  std::vector<Expr> place(const Compact& c, const std::vector<Expr>& indices) {
+    std::vector<Expr> out;
+    for (size_t d = 0; d < indices.size(); ++d) out.push_back(shifted(c, d, indices[d]));
+    return out;
+  }
+
+  arith::Analyzer analyzer_;
+  std::unordered_map<const Buffer*, Compact> compact_;
+};
+
+/// (dim, factor, offset) that `storage_align` asked for the buffer that a block writes.
+std::unordered_map<const Buffer*, std::vector<int64_t>> alignments(const Stmt& body) {
+  std::unordered_map<const Buffer*, std::vector<int64_t>> out;
+  walk(body, [&](const Block& n) {
+    auto at = n.annotations.find("buffer_dim_align");
+    const Array* rows = at == n.annotations.end() ? nullptr : at->second.as<Array>();
+    for (size_t i = 0; rows && i < rows->items.size(); ++i) {
+      const Array* row = rows->items[i].as<Array>();
+      std::vector<int64_t> numbers;
+      for (size_t j = 0; row && j < row->items.size(); ++j)
+        if (const IntImm* v = row->items[j].as<IntImm>()) numbers.push_back(v->value);
+      if (numbers.size() != 4 || numbers[0] < 0 || numbers[0] >= static_cast<int64_t>(n.writes.size()) || numbers[2] <= 0)
+        fail({.what = text("block ", n.name->text, " has a malformed buffer_dim_align"),
+              .needs = "lists of (index of the written buffer, dimension, factor > 0, offset)",
+              .hint = "set it by storage_align"});
+      out[n.writes[static_cast<size_t>(numbers[0])]->buffer.get()] = {numbers[1], numbers[2], numbers[3]};
+    }
+  });
+  return out;
+}
+
+}  // namespace
+
+PrimFuncRef compact_buffer_allocation(const PrimFuncRef& func, const LowerOptions&) {
+  UseCollector uses;
+  uses.visit(func->body);
+  if (uses.in_order.empty()) return func;
+  auto aligned = alignments(func->body);
+  Compactor compactor;
+  for (const Buffer* b : uses.in_order) compactor.plan(uses.owned.at(b), aligned[b]);
+  return with_body(func, compactor.run(func->body));
+}
+
+}  // namespace sator::passes

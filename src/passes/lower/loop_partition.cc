@@ -1,0 +1,228 @@
+// Full tiles run without the conditions that only the last one needs.
+//
+// A condition of a tile, such as i0 * 16 + i1 < n in a loop i1 of 16, holds for all i1 where i0 * 16 + 15 < n. Its
+// *anchor* is the loop i0: the innermost one in the condition outside of the tile, where the tile is its vectorized and
+// unrolled loops, or else its innermost loop of constant extent.
+//   a serial anchor is cut:       for i0 in [0, n // 16): S;   for i0 in [n // 16, ...): if i0 * 16 + i1 < n: S
+//   any other one gets a branch:  if i0 * 16 + 15 < n: S   else: if i0 * 16 + i1 < n: S
+#include <algorithm>
+
+#include "arith/analyzer.h"
+#include "arith/intset.h"
+#include "ir/builtins.h"
+#include "passes/lower/copy.h"
+#include "passes/lower/lower.h"
+
+namespace sator::passes {
+
+using namespace tir;
+
+namespace {
+
+/// A comparison that a condition is made of, as `excess < 0`, and its largest excess in the tile.
+struct Condition {
+  Expr expr;     ///< as it stands in the program
+  Expr excess;   ///< over the anchor and what is around it: below 0 where the condition holds in the whole tile
+};
+
+Expr bare(const Expr& e) {
+  const Call* c = e.as<Call>();
+  return c && c->op == "tir.likely" ? bare(c->args[0]) : e;
+}
+
+/// The comparisons whose conjunction e is.
+void conjuncts(const Expr& e, std::vector<Expr>& out) {
+  if (const And* n = bare(e).as<And>()) {
+    conjuncts(n->a, out);
+    conjuncts(n->b, out);
+  } else {
+    out.push_back(e);
+  }
+}
+
+/// a < b and its kin as `excess < 0`; null for anything else.
+Expr excess_of(const Expr& e) {
+  Expr c = bare(e);
+  auto index = [](const Expr& x) { return x->dtype.lanes == 1 && arith::is_index(x->dtype) && is_pure(x); };
+  auto both = [&](const Expr& a, const Expr& b) { return index(a) && index(b); };
+  if (const LT* n = c.as<LT>(); n && both(n->a, n->b)) return n->a - n->b;
+  if (const GT* n = c.as<GT>(); n && both(n->a, n->b)) return n->b - n->a;
+  if (const LE* n = c.as<LE>(); n && both(n->a, n->b)) return n->a - n->b - 1;
+  if (const GE* n = c.as<GE>(); n && both(n->a, n->b)) return n->b - n->a - 1;
+  return nullptr;
+}
+
+int64_t count_stores(const Stmt& stmt) {
+  int64_t n = 0;
+  walk(stmt, [&](const BufferStore&) { ++n; });
+  return n;
+}
+
+/// Conditions known to hold are taken out; `holds` tells by the node.
+Stmt without(const Stmt& stmt, const std::vector<Condition>& holding) {
+  auto holds = [&](const Expr& e) {
+    return std::any_of(holding.begin(), holding.end(), [&](const Condition& c) { return c.expr == e; });
+  };
+  std::function<Expr(const Expr&)> left = [&](const Expr& e) -> Expr {
+    if (holds(e)) return bool_imm(true);
+    if (const And* n = bare(e).as<And>()) {
+      Expr a = left(n->a), b = left(n->b);
+      return a == n->a && b == n->b ? e : logical_and(a, b);
+    }
+    return e;
+  };
+  return transform(
+      stmt,
+      [&](const IfThenElse& n) -> NodeRef {
+        Expr c = left(n.condition);
+        if (c == n.condition) return NodeRef(&n);
+        if (is_one(c)) return n.then_case;
+        return make<IfThenElse>(c, n.then_case, n.else_case);
+      },
+      [&](const Call& n) -> NodeRef {
+        if (n.op != "tir.if_then_else") return NodeRef(&n);
+        Expr c = left(n.args[0]);
+        if (c == n.args[0]) return NodeRef(&n);
+        if (is_one(c)) return n.args[1];
+        return make<Call>(n.dtype, n.op, std::vector<Expr>{c, n.args[1], n.args[2]});
+      });
+}
+
+class Partitioner {
+ public:
+  Stmt run(const Stmt& stmt) {
+    const For* loop = stmt.as<For>();
+    if (!loop) {
+      NodeRef out = stmt->info().map_children(*stmt, [&](const NodeRef& child) -> NodeRef {
+        const StmtNode* s = child->as<StmtNode>();
+        return s ? NodeRef(run(ref(*s))) : child;
+      });
+      return cast<StmtNode>(out);
+    }
+    // Inner anchors first; what they handled has other nodes, or is remembered.
+    Stmt body = run(loop->body);
+    std::vector<Condition> conditions = anchored_at(*loop, body);
+    Ref<const For> current = body == loop->body ? ref(*loop) : with(*loop, &For::body, body);
+    if (conditions.empty() || count_stores(body) > kMaxStores) return current;
+    for (const Condition& c : conditions) handled_.push_back(c.expr);
+    if (loop->kind == LoopKind::serial)
+      if (Stmt cut = cut_range(*current, conditions)) return cut;
+    return with_branch(*current, conditions);
+  }
+
+ private:
+  static constexpr int64_t kMaxStores = 4096;
+
+  static bool is_tile_loop(const For& n) { return n.kind == LoopKind::vectorized || n.kind == LoopKind::unrolled; }
+
+  /// The conditions below `anchor` whose anchor it is.
+  std::vector<Condition> anchored_at(const For& anchor, const Stmt& body) {
+    std::vector<Condition> found;
+    std::vector<const For*> loops;  // between the anchor and here
+    std::function<void(const Stmt&)> visit = [&](const Stmt& s) {
+      if (const For* n = s.as<For>()) {
+        loops.push_back(n);
+        visit(n->body);
+        loops.pop_back();
+        return;
+      }
+      auto consider = [&](const Expr& condition) {
+        std::vector<Expr> parts;
+        conjuncts(condition, parts);
+        for (const Expr& p : parts)
+          if (auto c = condition_in_tile(anchor, loops, p)) found.push_back(*c);
+      };
+      if (const IfThenElse* n = s.as<IfThenElse>())
+        if (n->condition->dtype.lanes == 1) consider(n->condition);
+      s->info().each_child(*s, [&](const NodeRef& child) {
+        if (const StmtNode* inner = child->as<StmtNode>()) return visit(ref(*inner));
+        walk(child, [&](const Call& c) {
+          if (c.op == "tir.if_then_else" && c.args[0]->dtype.lanes == 1) consider(c.args[0]);
+        });
+      });
+    };
+    visit(body);
+    return found;
+  }
+
+  std::optional<Condition> condition_in_tile(const For& anchor, const std::vector<const For*>& loops, const Expr& part) {
+    if (std::find(handled_.begin(), handled_.end(), part) != handled_.end()) return {};
+    Expr excess = excess_of(part);
+    if (!excess || !uses_var(excess, *anchor.var)) return {};
+    std::vector<const For*> inner;
+    for (const For* n : loops)
+      if (uses_var(excess, *n->var)) inner.push_back(n);
+    if (inner.empty()) return {};
+    bool all_tile = std::all_of(inner.begin(), inner.end(), [](const For* n) { return is_tile_loop(*n); });
+    if (!all_tile && inner.size() > 1) return {};  // the anchor is one of them
+    arith::SetMap domains;
+    for (const For* n : inner) {
+      if (!as_int(n->extent) || !as_int(n->min)) return {};
+      domains[n->var] = arith::IntSet::from_min_extent(n->min, n->extent);
+    }
+    arith::IntSet set = arith::eval_set(excess, domains);
+    if (!set.has_upper() || !is_pure(set.max)) return {};
+    for (const For* n : loops)
+      if (uses_var(set.max, *n->var)) return {};
+    return Condition{part, analyzer_.simplify(set.max)};
+  }
+
+  /// if all hold: S without them; else: S
+  Stmt with_branch(const For& loop, const std::vector<Condition>& conditions) {
+    Expr all = bool_imm(true);
+    std::vector<Expr> seen;
+    for (const Condition& c : conditions) {
+      bool known = std::any_of(seen.begin(), seen.end(), [&](const Expr& e) { return equal(e, c.excess); });
+      if (known) continue;
+      seen.push_back(c.excess);
+      all = logical_and(all, lt(c.excess, int_imm(0, c.excess->dtype)));
+    }
+    return with(loop, &For::body, Stmt(make<IfThenElse>(all, without(loop.body, conditions), fresh_copy(loop.body, {}))));
+  }
+
+  /// Iterations [low, high) without the conditions, those before and behind with them. Nothing if a condition is not
+  /// monotonic in the loop variable.
+  Stmt cut_range(const For& loop, const std::vector<Condition>& conditions) {
+    const DType d = loop.var->dtype;
+    Expr begin = loop.min, end = analyzer_.simplify(loop.min + cast_to(d, loop.extent));
+    Expr low = begin, high = end;
+    for (const Condition& c : conditions) {
+      // excess = slope * i + rest
+      Expr next = substitute(c.excess, {{loop.var, loop.var + 1}});
+      auto slope = as_int(analyzer_.simplify(next - c.excess));
+      if (!slope || *slope == 0) return nullptr;
+      Expr rest = cast_to(d, analyzer_.simplify(substitute(c.excess, {{loop.var, int_imm(0, d)}})));
+      if (*slope > 0)  // i < ceildiv(-rest, slope)
+        high = min(high, analyzer_.simplify(ceildiv(-rest, int_imm(*slope, d))));
+      else  // i > rest / -slope
+        low = max(low, analyzer_.simplify(floordiv(rest, int_imm(-*slope, d)) + 1));
+    }
+    low = analyzer_.simplify(min(low, end));
+    high = analyzer_.simplify(max(high, low));
+    auto part = [&](const Expr& from, const Expr& to, const Stmt& body) {
+      VarRef i(new Var(*loop.var));
+      For copy = loop;
+      copy.var = i;
+      copy.min = from;
+      copy.extent = analyzer_.simplify(to - from);
+      copy.body = fresh_copy(body, {{loop.var, i}});
+      return Stmt(new For(copy));
+    };
+    std::vector<Stmt> parts;
+    if (!analyzer_.prove_equal(low, begin)) parts.push_back(part(begin, low, loop.body));
+    parts.push_back(part(low, high, without(loop.body, conditions)));
+    if (!analyzer_.prove_equal(high, end)) parts.push_back(part(high, end, loop.body));
+    return seq(std::move(parts));
+  }
+
+  arith::Analyzer analyzer_;
+  std::vector<Expr> handled_;
+};
+
+}  // namespace
+
+PrimFuncRef loop_partition(const PrimFuncRef& func, const LowerOptions&) {
+  return with_body(func, Partitioner().run(func->body));
+}
+
+}  // namespace sator::passes
