@@ -3,18 +3,17 @@
 #include <llvm/Analysis/TargetTransformInfo.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/LegacyPassManager.h>
-#include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
-#include <llvm/Target/TargetMachine.h>
 
 #include <memory>
 #include <mutex>
 
 #include "codegen/emit/kernel.h"
+#include "codegen/machine.h"
 
 namespace sator::codegen {
 
@@ -32,18 +31,6 @@ void start_llvm() {
     LLVMInitializeAArch64TargetMC();
     LLVMInitializeAArch64AsmPrinter();
   });
-}
-
-std::unique_ptr<llvm::TargetMachine> target_machine(const target::CpuLevel& level) {
-  start_llvm();
-  std::string error, triple(level.triple);
-  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!target) internal_error(text("LLVM has no target ", triple, ": ", error));
-  llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // which sums are fused is written in the IR
-  return std::unique_ptr<llvm::TargetMachine>(
-      target->createTargetMachine(triple, level.cpu, level.features, options, llvm::Reloc::PIC_,
-                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive));
 }
 
 std::string printed(const llvm::Module& module) {
@@ -71,15 +58,6 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
 }
 
-std::string written(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type) {
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream stream(bytes);
-  llvm::legacy::PassManager passes;
-  if (machine.addPassesToEmitFile(passes, stream, nullptr, type)) internal_error("LLVM cannot write this kind of file");
-  passes.run(module);
-  return std::string(bytes.begin(), bytes.end());
-}
-
 /// Emits, checks and optimises; `before` gets the text before optimisation.
 std::unique_ptr<llvm::Module> compiled(llvm::LLVMContext& llvm, llvm::TargetMachine& machine, const tir::PrimFunc& func,
                                        const std::string& symbol, const target::CpuLevel& level, std::string* before) {
@@ -97,11 +75,32 @@ std::unique_ptr<llvm::Module> compiled(llvm::LLVMContext& llvm, llvm::TargetMach
 
 }  // namespace
 
+std::unique_ptr<llvm::TargetMachine> target_machine(const target::CpuLevel& level) {
+  start_llvm();
+  std::string error, triple(level.triple);
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target) internal_error(text("LLVM has no target ", triple, ": ", error));
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // which sums are fused is written in the IR
+  return std::unique_ptr<llvm::TargetMachine>(
+      target->createTargetMachine(triple, level.cpu, level.features, options, llvm::Reloc::PIC_,
+                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive));
+}
+
+std::string write_module(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, type)) internal_error("LLVM cannot write this kind of file");
+  passes.run(module);
+  return std::string(bytes.begin(), bytes.end());
+}
+
 std::string compile_object(const tir::PrimFunc& func, const std::string& symbol, const target::CpuLevel& level) {
   auto machine = target_machine(level);
   llvm::LLVMContext llvm;
   auto module = compiled(llvm, *machine, func, symbol, level, nullptr);
-  return written(*module, *machine, llvm::CodeGenFileType::ObjectFile);
+  return write_module(*module, *machine, llvm::CodeGenFileType::ObjectFile);
 }
 
 Listing compile_listing(const tir::PrimFunc& func, const std::string& symbol, const target::CpuLevel& level) {
@@ -110,7 +109,7 @@ Listing compile_listing(const tir::PrimFunc& func, const std::string& symbol, co
   Listing out;
   auto module = compiled(llvm, *machine, func, symbol, level, &out.ir);
   out.optimized = printed(*module);
-  out.assembly = written(*module, *machine, llvm::CodeGenFileType::AssemblyFile);
+  out.assembly = write_module(*module, *machine, llvm::CodeGenFileType::AssemblyFile);
   return out;
 }
 

@@ -1,0 +1,214 @@
+#include "codegen/library.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <set>
+#include <thread>
+
+#include "base/file.h"
+#include "codegen/descriptor.h"
+#include "codegen/llvm.h"
+#include "passes/lower/lower.h"
+
+extern char** environ;
+
+namespace sator::codegen {
+
+namespace {
+
+/// The function as it is compiled: names and whatever else only callers read do not count.
+tir::PrimFuncRef anonymous(const tir::PrimFuncRef& func) {
+  Attrs attrs = func->attrs;
+  attrs.erase("global_symbol");
+  return attrs.size() == func->attrs.size() ? func : with(func, &tir::PrimFunc::attrs, std::move(attrs));
+}
+
+/// A name for the linker: letters, digits and underscores, then the level.
+std::string symbol_of(const std::string& kernel, const target::CpuLevel& level) {
+  std::string s = "sator_";
+  for (char c : kernel) s += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return text(s, ".", level.name);
+}
+
+/// A temporary folder that goes with the object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (fs::temp_directory_path() / "sator-XXXXXX").string();
+    if (!mkdtemp(pattern.data()))
+      fail({.what = text("no temporary folder can be made in ", fs::temp_directory_path().string(), ": ", std::strerror(errno)),
+            .needs = "a folder for temporary files", .hint = "set TMPDIR to one"});
+    path_ = pattern;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+/// Debian's packages put the linker here or there.
+std::string find_linker() {
+  std::vector<std::string> candidates;
+  if (const char* given = std::getenv("SATOR_LINKER"); given && *given) candidates.push_back(given);
+  const char* path = std::getenv("PATH");
+  for (std::string_view folder : split(path ? path : "/usr/bin", ':')) candidates.push_back(text(folder, "/ld.lld-19"));
+  candidates.push_back("/usr/lib/llvm-19/bin/ld.lld");
+  for (const std::string& c : candidates)
+    if (access(c.c_str(), X_OK) == 0) return c;
+  fail({.what = "the linker ld.lld of LLVM 19 is not installed", .needs = "ld.lld-19 in PATH",
+        .hint = "apt-get install lld-19, or set SATOR_LINKER to it"});
+}
+
+/// Runs a program and waits. Errors: it cannot be started, or ends with another status than 0 (with its messages).
+void run_program(const std::vector<std::string>& arguments, const fs::path& messages) {
+  std::vector<char*> argv;
+  for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 1, messages.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  pid_t pid;
+  int error = posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) fail({.what = text("cannot start ", arguments[0], ": ", std::strerror(error)), .needs = "a program that runs"});
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    fail({.what = text(arguments[0], " failed: ", trim(read_file(messages))), .needs = "objects that link, and space on the disk"});
+}
+
+void link(const std::vector<std::string>& objects, const fs::path& output) {
+  TemporaryFolder folder;
+  std::vector<std::string> arguments = {find_linker(), "-shared", "--build-id=none", "--hash-style=gnu", "-z", "noexecstack",
+                                        "-z",          "relro",   "-z",              "now"};
+  for (size_t i = 0; i < objects.size(); ++i) {
+    fs::path path = folder.path() / text(i, ".o");
+    write_file(path, objects[i]);
+    arguments.push_back(path.string());
+  }
+  fs::path linked = folder.path() / "model.so";
+  arguments.insert(arguments.end(), {"-o", linked.string()});
+  run_program(arguments, folder.path() / "messages");
+  write_file(output, read_file(linked));  // whole or not at all
+}
+
+/// One compilation: `targets` of the descriptor use its symbol.
+struct Job {
+  tir::PrimFuncRef func;
+  std::string name, symbol;
+  const target::CpuLevel* level;
+  std::string object;
+  std::exception_ptr error;
+};
+
+void check_names(const std::vector<LevelSource>& levels) {
+  if (levels.empty()) internal_error("a model library without levels");
+  for (const LevelSource& level : levels) {
+    bool same = level.kernels.size() == levels[0].kernels.size();
+    for (size_t i = 0; same && i < level.kernels.size(); ++i) same = level.kernels[i].name == levels[0].kernels[i].name;
+    if (!same) internal_error(text("levels ", levels[0].level->name, " and ", level.level->name, " have different kernels"));
+  }
+}
+
+void compile_all(std::vector<Job>& jobs, KernelCache& cache, const LibraryOptions& options) {
+  std::atomic<size_t> next{0};
+  std::mutex note_mutex;
+  auto work = [&] {
+    for (size_t i = next++; i < jobs.size(); i = next++) {
+      Job& job = jobs[i];
+      try {
+        auto note = [&](const Reason& reason) {
+          std::lock_guard lock(note_mutex);
+          if (options.note) options.note(job.name, reason);
+        };
+        job.object = cache.object(job.func, job.symbol, *job.level, note);
+      } catch (Error& e) {
+        if (e.reason.where.empty()) e.reason.where = text("kernel ", job.name, " for ", job.level->name);
+        job.error = std::make_exception_ptr(Error(e.reason));
+      } catch (...) {
+        job.error = std::current_exception();
+      }
+    }
+  };
+  int threads = options.num_threads > 0 ? options.num_threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  std::vector<std::thread> helpers;
+  for (int t = 1; t < threads && static_cast<size_t>(t) < jobs.size(); ++t) helpers.emplace_back(work);
+  work();
+  for (std::thread& t : helpers) t.join();
+  for (const Job& job : jobs)
+    if (job.error) std::rethrow_exception(job.error);
+}
+
+}  // namespace
+
+std::string KernelCache::object(const tir::PrimFuncRef& func, const std::string& symbol, const target::CpuLevel& level,
+                                const std::function<void(const Reason&)>& note) {
+  tir::PrimFuncRef key = anonymous(func);
+  uint64_t hash = structural_hash(key) ^ hash_bytes(text(symbol, level.name));
+  {
+    std::lock_guard lock(mutex_);
+    auto [begin, end] = entries_.equal_range(hash);
+    for (auto at = begin; at != end; ++at)
+      if (at->second.symbol == symbol && at->second.level == &level && equal(at->second.func, key)) return at->second.object;
+  }
+  passes::LowerOptions options;
+  options.note = note;
+  std::string object = compile_object(*passes::lower(key, options), symbol, level);
+  std::lock_guard lock(mutex_);
+  ++num_compiled_;
+  entries_.emplace(hash, Entry{key, symbol, object, &level});
+  return object;
+}
+
+int64_t KernelCache::num_compiled() const {
+  std::lock_guard lock(mutex_);
+  return num_compiled_;
+}
+
+void build_library(const LibrarySource& source, const fs::path& path, const LibraryOptions& options) {
+  check_names(source.levels);
+  KernelCache own;
+  KernelCache& cache = options.cache ? *options.cache : own;
+  std::vector<Job> jobs;
+  std::vector<DescriptorLevel> descriptor;
+  for (const LevelSource& level : source.levels) {
+    descriptor.push_back({level.level, {}});
+    std::set<std::string> symbols;
+    std::unordered_multimap<uint64_t, size_t> seen;  // equal functions share one symbol: the first one's
+    for (const KernelSource& k : level.kernels) {
+      tir::PrimFuncRef key = anonymous(k.func);
+      uint64_t hash = structural_hash(key);
+      const Job* same = nullptr;
+      auto [begin, end] = seen.equal_range(hash);
+      for (auto at = begin; at != end && !same; ++at)
+        if (equal(anonymous(jobs[at->second].func), key)) same = &jobs[at->second];
+      std::string symbol = same ? same->symbol : symbol_of(k.name, *level.level);
+      while (!same && !symbols.insert(symbol).second) symbol += "_";
+      if (!same) {
+        seen.emplace(hash, jobs.size());
+        jobs.push_back({k.func, k.name, symbol, level.level, {}, {}});
+      }
+      descriptor.back().kernels.push_back({k.name, symbol});
+    }
+  }
+  compile_all(jobs, cache, options);
+  std::vector<std::string> objects;
+  for (Job& job : jobs) objects.push_back(std::move(job.object));
+  objects.push_back(descriptor_object(descriptor, source.executable, source.metadata_json, source.source_hash));
+  link(objects, path);
+}
+
+}  // namespace sator::codegen

@@ -1,0 +1,18 @@
+// LLVM's view of a level (internal to codegen/: includes LLVM).
+#pragma once
+
+#include <llvm/IR/Module.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <memory>
+#include <string>
+
+#include "target/cpu.h"
+
+namespace sator::codegen {
+
+std::unique_ptr<llvm::TargetMachine> target_machine(const target::CpuLevel& level);
+/// Machine code of the module as an object file or as assembly.
+std::string write_module(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type);
+
+}  // namespace sator::codegen
