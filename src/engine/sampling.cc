@@ -34,7 +34,7 @@ uint64_t Random::next() {
 /// exp(x) for x <= 0 from additions and multiplications alone (relative error below 1e-15); 0 below -708.
 static double exp_nonpositive(double x) {
   if (!(x > -708)) return 0;
-  double n = std::nearbyint(x * 1.4426950408889634);
+  double n = (x * 1.4426950408889634 + 0x1.8p52) - 0x1.8p52;  // rounds to the nearest integer
   // ln 2 in two parts; the first has 32 bits, so n times it is exact.
   double r = (x - n * 0x1.62e42feep-1) - n * 0x1.a39ef35793c76p-33;
   // Taylor's series by Horner's rule, |r| <= 0.35: 1/13! ... 1/2!, 1, 1.
