@@ -98,48 +98,19 @@ constexpr std::string_view kConfig = R"({"model_type":"llama","vocab_size":100,"
 "num_hidden_layers":2,"num_attention_heads":6,"num_key_value_heads":2,"eos_token_id":[7,8],"torch_dtype":"bfloat16",
 "rope_scaling":{"rope_type":"llama3","factor":8.0,"low_freq_factor":1,"high_freq_factor":4,"original_max_position_embeddings":64}})";
 
-constexpr std::string_view kTokenizer =
-    R"({"added_tokens":[{"id":9,"content":"<s>","special":true,"lstrip":true,"rstrip":true},
-{"id":5,"content":"he","normalized":true,"single_word":true}],"normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"},
-{"type":"Replace","pattern":{"Regex":"[a-z&&[^b]]{2,3}+|\\s+(?!\\S)"
-}
-, "content" : "x"
-},{"type":"Strip","strip_left":true}]
-}
-, "pre_tokenizer" : {
-  "type" : "Sequence",
-  "pretokenizers" : [
-    {
-      "type" : "Split",
-      "pattern" : {"Regex" : "(?i:'s)|[^\\s\\p{L}]?\\p{L}+|\\W"},
-      "behavior" : "MergedWithNext",
-      "invert" : false
-    },
-    {"type" : "Metaspace", "replacement" : "_", "prepend_scheme" : "first"}
-  ]
-},
-                    "post_processor" : {
-                      "type" : "TemplateProcessing",
-                      "single" : [ {"SpecialToken" : {"id" : "<s>"}}, {"Sequence" : {"id" : "A"}} ],
-                      "special_tokens" : {"<s>" : {"id" : "<s>", "ids" : [9], "tokens" : ["<s>"]}}
-                    },
-                                       "decoder"
-    : {
-      "type" : "Sequence",
-      "decoders" :
-          [ {"type" : "ByteFallback"}, {"type" : "Strip", "content" : " ", "start" : 1, "stop" : 1}, {"type" :
-                                                                                                          "Fuse"} ]
-    },
-      "model" : {
-  "type" : "BPE",
-           "unk_token" : "<unk>",
-                         "byte_fallback" : true,
-                                           "fuse_unk" : true,
-                                                        "vocab"
-      : {"<unk>" : 0, "a" : 1, "h" : 2, "e" : 3, "_" : 4, "he" : 5, "_he" : 6, "<0xC3>" : 7, "x" : 8},
-        "merges" : [ "h e", [ "_", "he" ] ]
-}
-})";
+constexpr std::string_view kTokenizer = R"json({"added_tokens":[
+{"id":9,"content":"<s>","special":true,"lstrip":true,"rstrip":true},
+{"id":5,"content":"he","normalized":true,"single_word":true}],
+"normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"},
+{"type":"Replace","pattern":{"Regex":"[a-z&&[^b]]{2,3}+|\\s+(?!\\S)"},"content":"x"},{"type":"Strip","strip_left":true}]},
+"pre_tokenizer":{"type":"Sequence","pretokenizers":[
+{"type":"Split","pattern":{"Regex":"(?i:'s)|[^\\s\\p{L}]?\\p{L}+|\\W"},"behavior":"MergedWithNext","invert":false},
+{"type":"Metaspace","replacement":"_","prepend_scheme":"first"}]},
+"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>"}},{"Sequence":{"id":"A"}}],
+"special_tokens":{"<s>":{"id":"<s>","ids":[9],"tokens":["<s>"]}}},
+"decoder":{"type":"Sequence","decoders":[{"type":"ByteFallback"},{"type":"Strip","content":" ","start":1,"stop":1},{"type":"Fuse"}]},
+"model":{"type":"BPE","unk_token":"<unk>","byte_fallback":true,"fuse_unk":true,
+"vocab":{"<unk>":0,"a":1,"h":2,"e":3,"_":4,"he":5,"_he":6,"<0xC3>":7,"x":8},"merges":["h e",["_","he"]]}})json";
 
 void require(bool holds, std::string_view what) {
   if (!holds) internal_error(text("does not hold: ", what));
