@@ -65,7 +65,6 @@ class ArrayCost {
     count_at_pes();
     time_stamps();
     if (chip_.dataflow == Stationary::weight || chip_.dataflow == Stationary::input) time_loads();
-    count_tiles();
     for (size_t a = 0; a < work_.statement.accesses.size(); ++a) move(a);
     // Each MAC reads both factors and the sum, and writes the sum.
     cost_.register_bits = bits_of(
@@ -135,15 +134,19 @@ class ArrayCost {
         chip_.stationary_load_hidden ? rows_each + (tiles - 1) * std::max<int64_t>(0, rows_each - stream_each) : rows;
   }
 
+  /// How many outer loops choose what memory m holds of access a.
+  size_t held_since(size_t a, size_t m) const {
+    const size_t since =
+        a < placement_.held_by_access.size() ? placement_.held_by_access[a].at(m) : placement_.held_since[m];
+    return std::min(since, flat_.time.size());
+  }
+
   /// A memory is one PE whose stamps are its tiles: what is unique there is what it must take in.
-  void count_tiles() {
-    tiles_.assign(chip_.memories.size(), nullptr);
-    for (size_t m = 1; m < chip_.memories.size(); ++m) {
-      const size_t since = std::min(placement_.held_since[m], flat_.time.size());
-      const Map outer(flat_.time.begin(), flat_.time.begin() + static_cast<long>(since));
-      tiles_[m] = &counts_of({work_.statement, {{number(0)}, outer}, one_pe()});
-      cost_.tiles = std::max(cost_.tiles, tiles_[m]->time);
-    }
+  const Counts& tiles_at(size_t since) {
+    const Map outer(flat_.time.begin(), flat_.time.begin() + static_cast<long>(since));
+    const Counts& tiles = counts_of({work_.statement, {{number(0)}, outer}, one_pe()});
+    cost_.tiles = std::max(cost_.tiles, tiles.time);
+    return tiles;
   }
 
   /// Traffic of one access along the memories that it passes.
@@ -158,7 +161,7 @@ class ArrayCost {
     for (size_t m : path) along.push_back({m, access.tensor, operand.kind, 0, 0});
     for (size_t i = 0; i < path.size(); ++i) {
       const bool last = i + 1 == path.size();
-      const int64_t elements = last ? at_pes.unique : tiles_[path[i + 1]]->tensors[a].unique;
+      const int64_t elements = last ? at_pes.unique : tiles_at(held_since(a, path[i + 1])).tensors[a].unique;
       if (!output) {
         along[i].read_bits += bits_of(elements, operand.bits);
         if (!last) along[i + 1].write_bits += bits_of(elements, operand.bits);
@@ -190,8 +193,7 @@ class ArrayCost {
   const Mapping& flat_;
   size_t weight_;
   std::string for_whom_;
-  Statement bare_;                    // without accesses: for counts of stamps alone
-  std::vector<const Counts*> tiles_;  // per memory
+  Statement bare_;  // without accesses: for counts of stamps alone
   StatementCost cost_;
 };
 

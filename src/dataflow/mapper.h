@@ -14,6 +14,8 @@ struct Placement {
   bool skewed = false;  // the map already delays by PE coordinates
   /// Per memory of the chip: the number of outer time coordinates that choose what it holds. 0: the whole tensor.
   std::vector<size_t> held_since;
+  /// The same for single accesses whose tiles differ from the memory's others: held_by_access[access][memory]. Empty: none.
+  std::vector<std::vector<size_t>> held_by_access;
   /// The factor that lies where weights are held; absent: the one that is a weight, else the second.
   std::optional<size_t> weight;
   std::string words;  // the loops, outermost first, for people

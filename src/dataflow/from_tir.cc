@@ -1,0 +1,374 @@
+#include "dataflow/from_tir.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "dataflow/tir_arithmetic.h"
+#include "dataflow/tir_index.h"
+#include "ir/visit.h"
+
+namespace sator::dataflow {
+
+namespace {
+
+constexpr int64_t kLargestExtent = int64_t{1} << 50;
+
+/// The loops, bindings and conditions around a statement.
+struct Scope {
+  struct Loop {
+    VarRef var;
+    std::string thread;
+  };
+  std::vector<Loop> loops;  // one per iterator of the domain
+  Domain domain;
+  VarValues values;
+};
+
+/// A copy of a tensor into a memory: its loops say since when the memory holds the tile.
+struct CopyIn {
+  std::string memory;
+  BufferRef buffer;
+  std::vector<VarRef> loops;
+};
+
+class Reader {
+ public:
+  Reader(const tir::PrimFunc& func, const FunctionFacts& facts, const Chip* chip) : facts_(facts), chip_(chip) {
+    out_.kernel.name = facts.name;
+    Scope scope;
+    size_t number_of = 0;
+    for (const auto& [param, buffer] : func.buffer_map) {
+      params_[buffer] = number_of < facts.params.size() ? facts.params[number_of] : ParamFacts{};
+      ++number_of;
+    }
+    for (const VarRef& v : vars_in(ref(func)))
+      if (auto at = facts.sizes.find(v->name); at != facts.sizes.end()) scope.values[v] = number(at->second);
+    visit(func.body, scope);
+    name_outputs();
+    for (size_t s = 0; s < out_.kernel.work.size(); ++s)
+      if (product_of(out_.kernel.work[s])) out_.placements.push_back(placement_of(s));
+  }
+
+  TirWork take() { return std::move(out_); }
+
+ private:
+  [[noreturn]] void refuse(std::string what, std::string needs, std::string hint) const {
+    fail({.what = std::move(what),
+          .needs = std::move(needs),
+          .hint = std::move(hint),
+          .where = text("reading the work of ", facts_.name)});
+  }
+
+  void note(const std::string& words) {
+    if (std::find(out_.notes.begin(), out_.notes.end(), words) == out_.notes.end()) out_.notes.push_back(words);
+  }
+
+  void visit(const tir::Stmt& stmt, const Scope& scope) {
+    match(
+        stmt,
+        [&](const tir::Seq& n) {
+          for (const tir::Stmt& s : n.stmts) visit(s, scope);
+        },
+        [&](const tir::For& n) { visit_loop(n, scope); },
+        [&](const tir::BlockRealize& n) { visit_block(n, scope); },
+        [&](const tir::Block& n) { visit(n.body, scope); },
+        [&](const tir::BufferStore& n) { add_statement(n, scope); },
+        [&](const tir::IfThenElse& n) {
+          Scope inside = scope;
+          if (!to_guards(n.condition, scope.values, inside.domain.guards)) note("conditions on data are taken as met");
+          visit(n.then_case, inside);
+          if (n.else_case) visit(n.else_case, scope);
+        },
+        [&](const tir::LetStmt& n) {
+          Scope inside = scope;
+          if (auto value = to_quasi_affine(n.value, scope.values)) inside.values[n.var] = *value;
+          visit(n.body, inside);
+        },
+        [&](const tir::AttrStmt& n) { visit(n.body, scope); },
+        [&](const tir::AssertStmt& n) { visit(n.body, scope); },
+        [&](const tir::Allocate& n) { visit(n.body, scope); },
+        [&](const tir::AllocateConst& n) { visit(n.body, scope); },
+        [&](const tir::DeclBuffer& n) {
+          internal_.insert(n.buffer);
+          visit(n.body, scope);
+        },
+        [&](const tir::Evaluate&) {},
+        [&](const tir::While&) {
+          refuse("the function has a while loop",
+                 "loops with known extents",
+                 "name a function without it that states the work");
+        });
+  }
+
+  void visit_loop(const tir::For& n, const Scope& scope) {
+    auto lower = to_quasi_affine(n.min, scope.values), extent = to_quasi_affine(n.extent, scope.values);
+    if (!lower || !extent)
+      refuse(text("the extent of loop ", n.var->name, " does not follow from the sizes that are known"),
+             "a value for every symbolic size of the loops",
+             text("give the sizes in ", text(n.extent)));
+    // A triangular loop runs to its largest extent, under a guard.
+    const int64_t most = largest(*extent, scope.domain);
+    if (most < 0 || most > kLargestExtent)
+      refuse(text("loop ", n.var->name, " has extent ", most), "extents from 0 to 2^50", "check the sizes");
+    Scope inside = scope;
+    const int iterator = scope.domain.rank();
+    inside.loops.push_back({n.var, n.kind == tir::LoopKind::thread_binding ? n.thread : ""});
+    inside.domain.names.push_back(unique_name(n.var->name, scope.domain.names));
+    inside.domain.lower.push_back(0);
+    inside.domain.extent.push_back(most);
+    inside.values[n.var] = variable(iterator) + *lower;
+    if (!extent->is_constant()) inside.domain.guards.push_back(*extent - variable(iterator) - 1);
+    visit(n.body, inside);
+  }
+
+  static std::string unique_name(std::string name, const std::vector<std::string>& taken) {
+    std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+    std::string unique = name;
+    for (int n = 1; std::find(taken.begin(), taken.end(), unique) != taken.end(); ++n) unique = text(name, "_", n);
+    return unique;
+  }
+
+  void visit_block(const tir::BlockRealize& n, const Scope& scope) {
+    Scope inside = scope;
+    for (size_t i = 0; i < n.values.size(); ++i)
+      if (auto value = to_quasi_affine(n.values[i], scope.values)) inside.values[n.block->iter_vars[i]->var] = *value;
+    if (!to_guards(n.predicate, scope.values, inside.domain.guards)) note("conditions on data are taken as met");
+    for (const BufferRef& b : n.block->alloc_buffers) internal_.insert(b);
+    for (const tir::MatchBufferRef& m : n.block->match_buffers) aliases_[m->buffer] = m->source;
+    const std::string around = std::exchange(block_, n.block->name ? n.block->name->text : "");
+    visit(n.block->body, inside);
+    block_ = around;
+  }
+
+  /// A load or store as (buffer, coordinates); a matched buffer is the box of its source.
+  struct Place {
+    BufferRef buffer;
+    Map at;
+  };
+
+  Place place(BufferRef buffer, const std::vector<Expr>& indices, const Scope& scope, std::vector<Place>* looked_up) {
+    Map at;
+    for (const Expr& index : indices) {
+      if (auto e = to_quasi_affine(index, scope.values)) {
+        at.push_back(*e);
+        continue;
+      }
+      at.push_back(looked_up_index(index, scope, looked_up));
+    }
+    auto alias = aliases_.find(buffer);
+    if (alias != aliases_.end() && alias->second->region.size() >= at.size()) {
+      Map shifted;
+      const auto& region = alias->second->region;
+      const size_t fixed = region.size() - at.size();
+      for (size_t d = 0; d < region.size(); ++d) {
+        auto from = to_quasi_affine(region[d]->min, scope.values);
+        QuasiAffine base = from.value_or(number(0));
+        shifted.push_back(d < fixed ? base : base + at[d - fixed]);
+      }
+      return {alias->second->buffer, std::move(shifted)};
+    }
+    return {std::move(buffer), std::move(at)};
+  }
+
+  /// An index that is itself loaded: the loads count as reads, and the rows they pick are taken as distinct, numbered by
+  /// the place that was looked up.
+  QuasiAffine looked_up_index(const Expr& index, const Scope& scope, std::vector<Place>* looked_up) {
+    note("rows that a loaded index picks are taken as distinct");
+    QuasiAffine row = number(0);
+    walk(index, [&](const BufferLoad& load) {
+      Place p = place(load.buffer, load.indices, scope, looked_up);
+      int64_t weight = 1;
+      for (size_t d = p.at.size(); d-- > 0;) {
+        row = row + p.at[d] * weight;
+        auto size = to_quasi_affine(p.buffer->shape[d], scope.values);
+        weight *= size && size->is_constant() ? std::max<int64_t>(1, size->constant) : 1;
+      }
+      if (looked_up) looked_up->push_back(std::move(p));
+      return false;
+    });
+    return row;
+  }
+
+  void add_statement(const tir::BufferStore& n, const Scope& scope) {
+    std::vector<Place> reads;
+    Place target = place(n.buffer, n.indices, scope, &reads);
+    if (is_copy(n, target, scope)) return;
+    bool reduces = false;
+    walk(n.value, [&](const BufferLoad& load) {
+      Place p = place(load.buffer, load.indices, scope, &reads);
+      if (p.buffer == target.buffer && p.at == target.at)
+        reduces = true;  // the running value
+      else
+        reads.push_back(std::move(p));
+      return false;
+    });
+    Work work;
+    work.statement.name = statement_name(n);
+    work.statement.domain = scope.domain;
+    for (const Place& p : reads) add_access(work, Role::read, p);
+    add_access(work, Role::write, target);
+    const Arithmetic arithmetic = arithmetic_of(n, scope.values);
+    work.multiply_accumulate = arithmetic.multiply_accumulate;
+    work.vector_ops = arithmetic.operations;
+    work.vector_work = role_of(n, reads, reduces);
+    out_.kernel.work.push_back(std::move(work));
+    scopes_.push_back(scope);
+  }
+
+  std::string statement_name(const tir::BufferStore& n) {
+    std::string name = block_.empty() ? n.buffer->name : block_;
+    std::vector<std::string> taken;
+    for (const Work& w : out_.kernel.work) taken.push_back(w.statement.name);
+    return unique_name(name.empty() ? "S" : name, taken);
+  }
+
+  /// A store of one element of a buffer into the same place of an internal one, or back: tensors move, nothing is computed.
+  bool is_copy(const tir::BufferStore& n, const Place& target, const Scope& scope) {
+    const BufferLoad* load = n.value.as<BufferLoad>();
+    if (!load) return false;
+    Place source = place(load->buffer, load->indices, scope, nullptr);
+    if (!(source.at == target.at) || source.buffer == target.buffer) return false;
+    const bool in = internal_.contains(target.buffer) && target.buffer->scope() != source.buffer->scope();
+    const bool back = internal_.contains(source.buffer) && target.buffer->scope() != source.buffer->scope();
+    if (!in && !back) return false;
+    std::vector<VarRef> around;
+    for (const Scope::Loop& l : scope.loops) around.push_back(l.var);
+    const BufferRef cached = in ? target.buffer : source.buffer;
+    copies_.push_back({cached->scope(), root_of(in ? source.buffer : target.buffer), around});
+    same_[cached] = in ? source.buffer : target.buffer;
+    return true;
+  }
+
+  BufferRef root_of(BufferRef buffer) const {
+    for (auto at = same_.find(buffer); at != same_.end(); at = same_.find(buffer)) buffer = at->second;
+    return buffer;
+  }
+
+  void add_access(Work& work, Role role, const Place& p) {
+    const std::string tensor = tensor_name(p.buffer);
+    for (Access& known : work.statement.accesses) {
+      if (known.tensor != tensor || known.role != role || known.references[0].size() != p.at.size()) continue;
+      bool shifted = true;
+      for (size_t d = 0; d < p.at.size(); ++d) shifted &= (p.at[d] - known.references[0][d]).is_constant();
+      if (!shifted) continue;
+      if (std::find(known.references.begin(), known.references.end(), p.at) == known.references.end())
+        known.references.push_back(p.at);
+      return;
+    }
+    work.statement.accesses.push_back({tensor, role, {p.at}});
+    work.operands.push_back({});
+    buffers_.emplace(tensor, p.buffer);
+  }
+
+  std::string tensor_name(const BufferRef& buffer) {
+    auto [at, fresh] = names_.try_emplace(buffer, "");
+    if (fresh) {
+      std::vector<std::string> taken;
+      for (const auto& [b, n] : names_) taken.push_back(n);
+      at->second = unique_name(buffer->name.empty() ? "T" : buffer->name, taken);
+    }
+    return at->second;
+  }
+
+  /// What a statement does, told by what goes in and out.
+  VectorWork role_of(const tir::BufferStore& n, const std::vector<Place>& reads, bool reduces) const {
+    if (reduces) return VectorWork::reduce;
+    bool codes = false, constants = !reads.empty(), sums = false;
+    for (const Place& p : reads) {
+      auto facts = params_.find(root_of(p.buffer));
+      const bool constant = facts != params_.end() &&
+                            (facts->second.kind == OperandKind::weight || facts->second.kind == OperandKind::scale);
+      constants &= constant;
+      codes |= p.buffer->dtype.is_integer();
+      sums |= p.buffer->dtype.is_int() && p.buffer->dtype.bits == 32 && internal_.contains(p.buffer);
+    }
+    const DType out = n.buffer->dtype;
+    if (codes && constants && out.is_float()) return VectorWork::dequantize;
+    if (sums && out.is_float()) return VectorWork::rescale;
+    if (!codes && out.is_integer() && out.bits <= 8) return VectorWork::quantize;
+    return VectorWork::elementwise;
+  }
+
+  /// Once all copies are known: tensors by the names of what they are copies of, with their widths and kinds.
+  void name_outputs() {
+    for (Work& work : out_.kernel.work)
+      for (size_t a = 0; a < work.operands.size(); ++a) {
+        Access& access = work.statement.accesses[a];
+        const BufferRef buffer = root_of(buffers_.at(access.tensor));
+        access.tensor = tensor_name(buffer);
+        Operand& operand = work.operands[a];
+        operand.bits = static_cast<int>(buffer->dtype.bytes() * 8);
+        operand.is_float = buffer->dtype.is_float();
+        auto facts = params_.find(buffer);
+        operand.internal = facts == params_.end();
+        if (facts == params_.end()) continue;
+        operand.kind = facts->second.kind;
+        if (facts->second.bits > 0) operand.bits = facts->second.bits;
+      }
+  }
+
+  /// The mapping that bound loops state: pe.x and pe.y are rows and columns, the other loops run in time.
+  std::optional<Placement> placement_of(size_t statement) {
+    const Scope& scope = scopes_[statement];
+    Placement placement;
+    QuasiAffine row = number(0), column = number(0);
+    std::vector<VarRef> in_time;
+    bool bound = false;
+    for (size_t i = 0; i < scope.loops.size(); ++i) {
+      const Scope::Loop& loop = scope.loops[i];
+      if (loop.thread == "pe.x" || loop.thread == "pe.y") {
+        (loop.thread == "pe.x" ? row : column) = variable(static_cast<int>(i));
+        bound = true;
+        continue;
+      }
+      placement.mapping.time.push_back(variable(static_cast<int>(i)));
+      in_time.push_back(loop.var);
+    }
+    if (!bound || !chip_) return {};
+    placement.mapping.space = {row, column};
+    // A memory holds a tensor since the innermost loop around its copy; without a copy it passes through.
+    auto shared_loops = [&](const CopyIn& copy) {
+      size_t shared = 0;
+      while (shared < in_time.size() && shared < copy.loops.size() && in_time[shared] == copy.loops[shared]) ++shared;
+      return shared;
+    };
+    const Work& work = out_.kernel.work[statement];
+    placement.held_since.assign(chip_->memories.size(), in_time.size());
+    placement.held_since[0] = 0;
+    placement.held_by_access.assign(work.statement.accesses.size(), placement.held_since);
+    for (size_t m = 1; m < chip_->memories.size(); ++m)
+      for (const CopyIn& copy : copies_) {
+        if (copy.memory != chip_->memories[m].name) continue;
+        placement.held_since[m] = std::min(placement.held_since[m], shared_loops(copy));
+        for (size_t a = 0; a < work.statement.accesses.size(); ++a)
+          if (work.statement.accesses[a].tensor == tensor_name(root_of(copy.buffer)))
+            placement.held_by_access[a][m] = shared_loops(copy);
+      }
+    placement.words = "as scheduled";
+    return placement;
+  }
+
+  const FunctionFacts& facts_;
+  const Chip* chip_;
+  TirWork out_;
+  std::vector<Scope> scopes_;  // per statement
+  std::map<BufferRef, ParamFacts> params_;
+  std::set<BufferRef> internal_;
+  std::map<BufferRef, tir::BufferRegionRef> aliases_;
+  std::map<BufferRef, BufferRef> same_;  // copies: what each is a copy of
+  std::map<BufferRef, std::string> names_;
+  std::map<std::string, BufferRef> buffers_;
+  std::vector<CopyIn> copies_;
+  std::string block_;
+};
+
+}  // namespace
+
+TirWork work_of(const tir::PrimFunc& func, const FunctionFacts& facts, const Chip* chip) {
+  return Reader(func, facts, chip).take();
+}
+
+}  // namespace sator::dataflow

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dataflow/mapper.h"
+#include "dataflow/work.h"
+#include "tir/nodes.h"
+
+namespace sator::dataflow {
+
+/// What the program cannot tell of a buffer parameter.
+struct ParamFacts {
+  OperandKind kind = OperandKind::activation;
+  int bits = 0;  // per element as stored outside; 0: those of the dtype
+};
+
+struct FunctionFacts {
+  std::string name;                      // of the kernel, in messages and reports
+  std::map<std::string, int64_t> sizes;  // values of symbolic sizes, by name
+  std::vector<ParamFacts> params;        // per buffer parameter, in order; missing ones are activations
+};
+
+/// A tensor program as the cost engine sees it.
+struct TirWork {
+  Kernel kernel;
+  /// Per product of the kernel: the mapping that loops bound to pe.x (rows) and pe.y (columns) state, with what each
+  /// memory of the chip holds by where its copies are made; absent where no loop is bound.
+  std::vector<std::optional<Placement>> placements;
+  std::vector<std::string> notes;  // what had to be assumed
+};
+
+/// Statements with their accesses, from every store of the function: loops are iterators, predicates and triangular loops
+/// are guards. A store that adds a product of two loads to itself is a multiply-accumulate; roles of other statements
+/// follow from what they read and write (codes of weights to floats: dequantize; integer sums to floats: rescale; floats
+/// to narrow integers: quantize; several instances per element: reduce). Copies into scopes named as memories of `chip`
+/// are no work: they say what the memory holds. Rows that a loaded index picks are taken as distinct, and noted.
+/// Errors: a size without a value; a loop whose extent does not follow from the sizes; while loops; more than 2^50 of
+/// anything.
+TirWork work_of(const tir::PrimFunc& func, const FunctionFacts& facts, const Chip* chip = nullptr);
+
+}  // namespace sator::dataflow
