@@ -83,13 +83,24 @@ struct GlobalVar final : Node<GlobalVar, RelaxExprNode> {
   std::string name;
   static constexpr auto fields() { return std::tuple{field("name", &GlobalVar::name), unseen("sinfo", &GlobalVar::sinfo)}; }
 };
+/// A tensor as a value: equal and hashed by shape, dtype and elements.
+struct TensorValue {
+  Ref<runtime::Tensor> tensor;
+  TensorValue() = default;
+  TensorValue(Ref<runtime::Tensor> t) : tensor(std::move(t)) {}
+  runtime::Tensor* operator->() const { return tensor.get(); }
+  runtime::Tensor& operator*() const { return *tensor; }
+  operator const Ref<runtime::Tensor>&() const { return tensor; }
+  friend bool operator==(const TensorValue& a, const TensorValue& b);
+};
 /// A tensor known at compile time.
 struct Constant final : Node<Constant, RelaxExprNode> {
-  Ref<runtime::Tensor> data;
+  TensorValue data;
   static constexpr auto fields() {
     return std::tuple{field("data", &Constant::data), field("sinfo", &Constant::sinfo)};
   }
 };
+using ConstantRef = Ref<const Constant>;
 struct Tuple final : Node<Tuple, RelaxExprNode> {
   std::vector<RExpr> items;
   static constexpr auto fields() { return std::tuple{field("items", &Tuple::items), unseen("sinfo", &Tuple::sinfo)}; }
@@ -224,4 +235,72 @@ struct ExternDecl final : Node<ExternDecl, FuncNode> {
   static constexpr auto fields() { return std::tuple{field("name", &ExternDecl::name), field("attrs", &ExternDecl::attrs)}; }
 };
 
+// ---- Small builders: they fill in the struct info that follows from the parts ----
+
+StructInfo object_info();
+StructInfo prim_info(DType dtype);
+StructInfo prim_info(Expr value);
+StructInfo shape_info(int ndim = -1);
+StructInfo shape_info(std::vector<Expr> values);
+/// A tensor of unknown shape; ndim -1 and dtype void are unknown.
+StructInfo tensor_info(DType dtype, int ndim = -1, std::string vdevice = "");
+StructInfo tensor_info(std::vector<Expr> shape, DType dtype, std::string vdevice = "");
+/// The shape is a ShapeExpr or a variable with ShapeInfo (or null: unknown, of rank -1).
+StructInfo tensor_info(RExpr shape, DType dtype, std::string vdevice = "");
+StructInfo tuple_info(std::vector<StructInfo> items);
+StructInfo func_info(std::vector<StructInfo> params, StructInfo ret, bool pure = true);
+/// A function of unknown parameters.
+StructInfo opaque_func_info(StructInfo ret, bool pure);
+/// The struct info of a function as a value: a PrimFunc is opaque, an extern function too.
+StructInfo info_of(const FuncNode& func);
+
+RVarRef make_rvar(std::string name, StructInfo sinfo);
+RVarRef make_dataflow_var(std::string name, StructInfo sinfo);
+RExpr constant(Ref<runtime::Tensor> data);
+/// A tensor of rank 0.
+RExpr scalar_constant(double value, DType dtype);
+RExpr tuple(std::vector<RExpr> items);
+RExpr tuple_get(RExpr tuple, int index);
+/// Integer constants become int64. Errors: a value that is not int64.
+RExpr shape_expr(std::vector<Expr> values);
+RExpr prim_value(Expr value);
+inline RExpr prim_value(int64_t value) { return prim_value(int_imm(value, i64)); }
+RExpr string_value(std::string value);
+RExpr dtype_value(DType value);
+RExpr op_ref(std::string name);
+RExpr global_var(std::string name, StructInfo sinfo);
+RExpr extern_func(std::string name);
+/// A call without struct info: normalize() of relax/builder.h infers it.
+RExpr call(RExpr op, std::vector<RExpr> args, Attrs attrs = {}, std::vector<StructInfo> sinfo_args = {});
+/// The expression with another struct info.
+RExpr with_sinfo(const RExpr& e, StructInfo sinfo);
+
+/// The values of a shape: of a ShapeExpr, or of a variable's known ShapeInfo; nothing if they are not known.
+std::optional<std::vector<Expr>> shape_values(const RExpr& shape);
+/// The extents of a tensor, where all are known as expressions.
+std::optional<std::vector<Expr>> shape_of(const TensorInfo& info);
+/// The name of the op that `e` calls, empty if it is no call of an op.
+const std::string& op_name(const RExpr& e);
+inline bool is_op(const RExpr& e, std::string_view name) { return op_name(e) == name; }
+
 }  // namespace sator::relax
+
+template <>
+struct std::hash<sator::relax::TensorValue> {
+  size_t operator()(const sator::relax::TensorValue& v) const;
+};
+template <>
+struct sator::KindsOf<sator::relax::StructInfoNode> {
+  using type = Kinds<relax::ObjectInfo, relax::PrimInfo, relax::ShapeInfo, relax::TensorInfo, relax::TupleInfo,
+                     relax::FuncInfo>;
+};
+template <>
+struct sator::KindsOf<sator::relax::RelaxExprNode> {
+  using type = Kinds<relax::RVar, relax::GlobalVar, relax::Constant, relax::Tuple, relax::TupleGetItem,
+                     relax::ShapeExpr, relax::PrimValue, relax::RString, relax::DTypeImm, relax::Op, relax::ExternFunc,
+                     relax::RCall, relax::SeqExpr, relax::If, relax::LocalFunction>;
+};
+template <>
+struct sator::KindsOf<sator::relax::BindingNode> {
+  using type = Kinds<relax::VarBinding, relax::MatchCast>;
+};

@@ -1,0 +1,398 @@
+#include "tir/te.h"
+
+#include <algorithm>
+#include <limits>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace sator::te {
+
+using tir::IterKind;
+using tir::IterVar;
+using tir::IterVarRef;
+using tir::Stmt;
+
+/// What makes tensors. A placeholder has neither bodies, nor a reduction, nor a statement.
+class Stage final : public Object {
+ public:
+  struct Output {
+    std::vector<Expr> shape;
+    DType dtype;
+    std::string name;
+  };
+  std::string name;
+  std::vector<Output> outputs;
+  std::vector<IterVarRef> axes;
+  Expr body;
+  std::optional<Reduction> reduction;
+  std::function<Stmt(const std::vector<BufferRef>&)> statement;
+  std::vector<Tensor> inputs;  ///< in the order in which the bodies name them
+
+  bool is_placeholder() const { return !body && !reduction && !statement; }
+};
+
+const std::vector<Expr>& Tensor::shape() const { return stage_->outputs[output_].shape; }
+DType Tensor::dtype() const { return stage_->outputs[output_].dtype; }
+const std::string& Tensor::name() const { return stage_->outputs[output_].name; }
+
+Expr Tensor::operator()(Indices indices) const {
+  if (static_cast<int64_t>(indices.size()) != rank())
+    internal_error(text("tensor ", name(), " of rank ", rank(), " indexed by ", indices.size(), " expressions"));
+  return make<TensorLoad>(stage_, int{output_}, std::move(indices));
+}
+
+void TensorLoad::finish() { dtype = stage->outputs[output].dtype; }
+
+// ---- Reductions ----
+
+IterVarRef reduce_axis(Expr min, Expr extent, std::string name) {
+  VarRef var = make_var(std::move(name), extent->dtype);
+  return make<IterVar>(make<Range>(std::move(min), std::move(extent)), var, IterKind::reduce);
+}
+IterVarRef reduce_axis(Expr extent, std::string name) {
+  Expr zero = int_imm(0, extent->dtype);
+  return reduce_axis(zero, std::move(extent), std::move(name));
+}
+
+Expr min_value(DType d) {
+  if (d.is_float()) {
+    double lowest = d.is_bfloat() ? -0x1.FEp127 : d.bits == 16 ? -65504.0
+                  : d.bits == 32  ? -static_cast<double>(std::numeric_limits<float>::max())
+                                  : std::numeric_limits<double>::lowest();
+    return float_imm(lowest, d);
+  }
+  return int_imm(d.is_bool() ? 0 : min_int(d), d);
+}
+Expr max_value(DType d) {
+  if (d.is_float()) return float_imm(-min_value(d).as<FloatImm>()->value, d);
+  return int_imm(d.is_bool() ? 1 : max_int(d), d);
+}
+
+namespace {
+Reduction single(Expr source, std::vector<IterVarRef> axes, Expr identity, Expr (*combine)(Expr, Expr)) {
+  Reducer reducer{{std::move(identity)}, [combine](const std::vector<Expr>& l, const std::vector<Expr>& r) {
+                    return std::vector<Expr>{combine(l[0], r[0])};
+                  }};
+  return {std::move(reducer), {std::move(source)}, std::move(axes)};
+}
+}  // namespace
+
+Reduction reduce_sum(Expr source, std::vector<IterVarRef> axes) {
+  Expr zero = constant(0, source->dtype);
+  return single(std::move(source), std::move(axes), zero, [](Expr a, Expr b) { return std::move(a) + std::move(b); });
+}
+Reduction reduce_prod(Expr source, std::vector<IterVarRef> axes) {
+  Expr one = constant(1, source->dtype);
+  return single(std::move(source), std::move(axes), one, [](Expr a, Expr b) { return std::move(a) * std::move(b); });
+}
+Reduction reduce_max(Expr source, std::vector<IterVarRef> axes) {
+  Expr least = min_value(source->dtype);
+  return single(std::move(source), std::move(axes), least, [](Expr a, Expr b) { return max(std::move(a), std::move(b)); });
+}
+Reduction reduce_min(Expr source, std::vector<IterVarRef> axes) {
+  Expr greatest = max_value(source->dtype);
+  return single(std::move(source), std::move(axes), greatest,
+                [](Expr a, Expr b) { return min(std::move(a), std::move(b)); });
+}
+
+// ---- Stages ----
+
+namespace {
+
+void collect_inputs(const Expr& body, std::vector<Tensor>& inputs) {
+  walk(body, [&](const TensorLoad& load) {
+    Tensor t(load.stage, load.output);
+    if (std::find(inputs.begin(), inputs.end(), t) == inputs.end()) inputs.push_back(t);
+  });
+}
+
+Ref<Stage> stage_with_axes(const Naming& naming, const std::vector<Expr>& shape) {
+  Ref<Stage> stage(new Stage);
+  stage->name = naming.name;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    std::string name = i < naming.axes.size() ? naming.axes[i] : text(naming.axis, i);
+    VarRef var = make_var(name, shape[i]->dtype);
+    stage->axes.push_back(make<IterVar>(range_of(shape[i]), var, IterKind::spatial));
+  }
+  return stage;
+}
+
+Indices indices_of(const Stage& stage) {
+  Indices indices;
+  for (const IterVarRef& axis : stage.axes) indices.push_back(axis->var);
+  return indices;
+}
+
+Ref<Stage> reduction_stage(const Naming& naming, const std::vector<Expr>& shape,
+                           FunctionRef<Reduction(const Indices&)> body) {
+  Ref<Stage> stage = stage_with_axes(naming, shape);
+  stage->reduction = body(indices_of(*stage));
+  for (const Expr& source : stage->reduction->sources) collect_inputs(source, stage->inputs);
+  return stage;
+}
+
+}  // namespace
+
+Tensor placeholder(std::vector<Expr> shape, DType dtype, std::string name) {
+  Ref<Stage> stage(new Stage);
+  stage->name = name;
+  stage->outputs = {{std::move(shape), dtype, std::move(name)}};
+  return Tensor(stage, 0);
+}
+
+Tensor compute(const Naming& naming, std::vector<Expr> shape, FunctionRef<Expr(const Indices&)> body) {
+  Ref<Stage> stage = stage_with_axes(naming, shape);
+  stage->body = body(indices_of(*stage));
+  collect_inputs(stage->body, stage->inputs);
+  stage->outputs = {{std::move(shape), stage->body->dtype, naming.name}};
+  return Tensor(stage, 0);
+}
+
+Tensor reduce(const Naming& naming, std::vector<Expr> shape, FunctionRef<Reduction(const Indices&)> body) {
+  Ref<Stage> stage = reduction_stage(naming, shape, body);
+  if (stage->reduction->sources.size() != 1)
+    internal_error(text("stage ", naming.name, " reduces several values: use reduce_together"));
+  stage->outputs = {{std::move(shape), stage->reduction->sources[0]->dtype, naming.name}};
+  return Tensor(stage, 0);
+}
+
+std::vector<Tensor> reduce_together(const Naming& naming, std::vector<Expr> shape,
+                                    FunctionRef<Reduction(const Indices&)> body) {
+  Ref<Stage> stage = reduction_stage(naming, shape, body);
+  std::vector<Tensor> tensors;
+  for (size_t i = 0; i < stage->reduction->sources.size(); ++i) {
+    stage->outputs.push_back({shape, stage->reduction->sources[i]->dtype, text(naming.name, ".v", i)});
+    tensors.emplace_back(stage, static_cast<int>(i));
+  }
+  return tensors;
+}
+
+std::vector<Tensor> extern_stage(std::string name, std::vector<Tensor> inputs, std::vector<ExternOutput> outputs,
+                                 std::function<Stmt(const std::vector<BufferRef>&)> body) {
+  Ref<Stage> stage(new Stage);
+  stage->name = std::move(name);
+  stage->inputs = std::move(inputs);
+  stage->statement = std::move(body);
+  std::vector<Tensor> tensors;
+  for (ExternOutput& o : outputs) {
+    tensors.emplace_back(stage, static_cast<int>(stage->outputs.size()));
+    stage->outputs.push_back({std::move(o.shape), o.dtype, std::move(o.name)});
+  }
+  return tensors;
+}
+
+// ---- The function ----
+
+namespace {
+
+using tir::Block;
+using tir::BlockRealize;
+using tir::BufferRegionRef;
+
+struct Regions {
+  std::vector<BufferRegionRef> reads, writes;
+};
+
+/// What one instance of a stage's block touches: its body has no loops, so each access is a point. A reduction does not
+/// list the read of its own result.
+Regions regions_of(const Stmt& init, const Stmt& body) {
+  Regions out;
+  auto add = [](std::vector<BufferRegionRef>& regions, const BufferRef& buffer, const std::vector<Expr>& indices) {
+    for (BufferRegionRef& r : regions) {
+      if (r->buffer != buffer) continue;
+      std::vector<RangeRef> hull;
+      for (size_t i = 0; i < indices.size(); ++i) {
+        const RangeRef& range = r->region[i];
+        if (is_one(range->extent) && equal(range->min, indices[i])) {
+          hull.push_back(range);
+          continue;
+        }
+        Expr low = min(range->min, indices[i]), high = max(range->min + range->extent - 1, indices[i]);
+        hull.push_back(make<Range>(low, high + 1 - low));
+      }
+      r = make<tir::BufferRegion>(buffer, std::move(hull));
+      return;
+    }
+    regions.push_back(tir::point_region(buffer, indices));
+  };
+  walk(body, [&](const tir::BufferStore& s) { add(out.writes, s.buffer, s.indices); });
+  walk(body, [&](const BufferLoad& l) {
+    bool written = init && std::any_of(out.writes.begin(), out.writes.end(),
+                                       [&](const BufferRegionRef& w) { return w->buffer == l.buffer; });
+    if (!written) add(out.reads, l.buffer, l.indices);
+  });
+  return out;
+}
+
+/// The buffers of one function, stage by stage.
+class FunctionBuilder {
+ public:
+  FunctionBuilder(const std::vector<Arg>& args, DType scalar_index) : scalar_index_(scalar_index) {
+    for (const Arg& arg : args) {
+      if (const Tensor* t = std::get_if<Tensor>(&arg)) tensors_.push_back(*t);
+    }
+  }
+
+  tir::PrimFuncRef build(const std::vector<Arg>& args) {
+    for (const Tensor& t : tensors_) visit(t.stage());
+    std::vector<VarRef> params;
+    std::vector<std::pair<VarRef, BufferRef>> buffer_map;
+    for (const Arg& arg : args) {
+      if (const VarRef* scalar = std::get_if<VarRef>(&arg)) {
+        params.push_back(*scalar);
+        continue;
+      }
+      const Tensor& t = std::get<Tensor>(arg);
+      params.push_back(make_var(text("var_", t.name()), DType::Handle()));
+      buffer_map.emplace_back(params.back(), buffer_of(t));
+    }
+    Attrs attrs{{"global_symbol", string_imm("main")}, {"tir.noalias", bool_imm(true)}};
+    return make<tir::PrimFunc>(std::move(params), std::move(buffer_map), DType::Void(), std::move(attrs), root());
+  }
+
+ private:
+  const BufferRef& buffer_of(const Tensor& t) {
+    auto at = buffers_.find(t.stage().get());
+    if (at == buffers_.end())
+      internal_error(text("tensor ", t.name(), " is used before its stage was visited"));
+    return at->second[static_cast<size_t>(t.output())];
+  }
+
+  bool is_arg(const Ref<const Stage>& stage, size_t output) const {
+    Tensor t(stage, static_cast<int>(output));
+    return std::find(tensors_.begin(), tensors_.end(), t) != tensors_.end();
+  }
+
+  /// Producers first, each stage once.
+  void visit(const Ref<const Stage>& stage) {
+    if (!visited_.insert(stage.get()).second) return;
+    for (const Tensor& input : stage->inputs) visit(input.stage());
+    std::vector<BufferRef>& buffers = buffers_[stage.get()];
+    for (size_t i = 0; i < stage->outputs.size(); ++i) {
+      const Stage::Output& o = stage->outputs[i];
+      buffers.push_back(make_buffer(o.name, o.shape, o.dtype));
+      if (is_arg(stage, i)) continue;
+      if (stage->is_placeholder())
+        fail({.what = text("the function needs placeholder ", o.name, ", which is not among its arguments"),
+              .needs = "every placeholder that a result depends on is an argument",
+              .hint = text("add ", o.name, " to the arguments")});
+      allocated_.push_back(buffers.back());
+    }
+    if (stage->is_placeholder()) return;
+    body_.push_back(stage->statement ? extern_block(*stage) : loop_nest(*stage));
+  }
+
+  std::string fresh_block_name(const std::string& base) {
+    std::string name = base;
+    for (int i = 1; !block_names_.insert(name).second; ++i) name = text(base, "_", i);
+    return name;
+  }
+
+  /// The expression over the function's buffers and the block's iterators.
+  Expr placed(const Expr& e, const VarMap& iterators) {
+    return transform(
+        e,
+        [&](const TensorLoad& load) -> NodeRef { return sator::load(buffer_of(Tensor(load.stage, load.output)), load.indices); },
+        [&](const Var& v) -> NodeRef {
+          auto at = iterators.find(ref(v));
+          return at == iterators.end() ? NodeRef(&v) : NodeRef(at->second);
+        });
+  }
+
+  Stmt loop_nest(const Stage& stage) {
+    std::vector<IterVarRef> axes = stage.axes;
+    if (stage.reduction) axes.insert(axes.end(), stage.reduction->axes.begin(), stage.reduction->axes.end());
+    std::vector<IterVarRef> iter_vars;
+    std::vector<Expr> values;
+    VarMap iterators;
+    for (const IterVarRef& axis : axes) {
+      VarRef iterator = make_var(text("v_", axis->var->name), axis->var->dtype);
+      iterators.emplace(axis->var, iterator);
+      iter_vars.push_back(make<IterVar>(axis->dom, iterator, axis->kind));
+      values.push_back(make_var(axis->var->name, axis->dom->extent->dtype));
+    }
+    std::vector<Expr> indices;
+    for (size_t i = 0; i < stage.axes.size(); ++i) indices.push_back(iter_vars[i]->var);
+
+    std::vector<Stmt> init;
+    Stmt body = stage.reduction ? reduction_body(stage, iterators, indices, init)
+                                : tir::store(buffers_[&stage][0], placed(stage.body, iterators), indices);
+    if (iter_vars.empty()) {
+      iter_vars.push_back(make<IterVar>(make<Range>(int_imm(0, scalar_index_), int_imm(1, scalar_index_)),
+                                        make_var("vi", scalar_index_), IterKind::spatial));
+      values.push_back(int_imm(0, scalar_index_));
+    }
+    Stmt nest = block(fresh_block_name(stage.name), std::move(iter_vars), values,
+                      init.empty() ? Stmt() : tir::seq(init), std::move(body));
+    for (size_t i = axes.size(); i-- > 0;)
+      nest = make<tir::For>(cast<Var>(values[i]), axes[i]->dom->min, axes[i]->dom->extent, tir::LoopKind::serial,
+                            std::string(), Attrs{}, nest);
+    return nest;
+  }
+
+  Stmt reduction_body(const Stage& stage, const VarMap& iterators, const std::vector<Expr>& indices,
+                      std::vector<Stmt>& init) {
+    const std::vector<BufferRef>& buffers = buffers_[&stage];
+    std::vector<Expr> so_far, next;
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      so_far.push_back(sator::load(buffers[i], indices));
+      next.push_back(placed(stage.reduction->sources[i], iterators));
+      init.push_back(tir::store(buffers[i], stage.reduction->reducer.identity[i], indices));
+    }
+    std::vector<Expr> combined = stage.reduction->reducer.combine(so_far, next);
+    if (buffers.size() == 1) return tir::store(buffers[0], combined[0], indices);
+    // All new values are computed before the first is stored.
+    std::vector<VarRef> held;
+    std::vector<Stmt> stores;
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      held.push_back(make_var(text("v_", buffers[i]->name), buffers[i]->dtype));
+      stores.push_back(tir::store(buffers[i], held[i], indices));
+    }
+    Stmt body = tir::seq(stores);
+    for (size_t i = buffers.size(); i-- > 0;) body = make<tir::LetStmt>(combined[i], held[i], body);
+    return body;
+  }
+
+  static Stmt block(std::string name, std::vector<IterVarRef> iter_vars, std::vector<Expr> values, Stmt init,
+                    Stmt body) {
+    Regions regions = regions_of(init, body);
+    auto made = make<Block>(std::move(iter_vars), std::vector<BufferRef>{}, std::vector<tir::MatchBufferRef>{},
+                            std::move(regions.reads), std::move(regions.writes), tir::block_name(std::move(name)),
+                            Attrs{}, std::move(init), std::move(body));
+    return make<BlockRealize>(std::move(values), bool_imm(true), made);
+  }
+
+  Stmt extern_block(const Stage& stage) {
+    std::vector<BufferRef> buffers;
+    for (const Tensor& input : stage.inputs) buffers.push_back(buffer_of(input));
+    for (const BufferRef& output : buffers_[&stage]) buffers.push_back(output);
+    return block(fresh_block_name(stage.name), {}, {}, nullptr, stage.statement(buffers));
+  }
+
+  Stmt root() {
+    Stmt body = tir::seq(body_);
+    // One opaque block is the root itself.
+    if (const BlockRealize* only = body.as<BlockRealize>(); only && only->values.empty() && allocated_.empty())
+      return body;
+    auto root = make<Block>(std::vector<IterVarRef>{}, allocated_, std::vector<tir::MatchBufferRef>{},
+                            std::vector<BufferRegionRef>{}, std::vector<BufferRegionRef>{}, tir::block_name("root"),
+                            Attrs{}, Stmt(), body);
+    return make<BlockRealize>(std::vector<Expr>{}, bool_imm(true), root);
+  }
+
+  DType scalar_index_;
+  std::vector<Tensor> tensors_;
+  std::unordered_set<const Stage*> visited_;
+  std::unordered_map<const Stage*, std::vector<BufferRef>> buffers_;
+  std::unordered_set<std::string> block_names_;
+  std::vector<BufferRef> allocated_;
+  std::vector<Stmt> body_;
+};
+
+}  // namespace
+
+tir::PrimFuncRef create_prim_func(const std::vector<Arg>& args, DType scalar_index) {
+  return FunctionBuilder(args, scalar_index).build(args);
+}
+
+}  // namespace sator::te
