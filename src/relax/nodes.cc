@@ -153,6 +153,11 @@ std::optional<std::vector<Expr>> shape_values(const RExpr& shape) {
 }
 std::optional<std::vector<Expr>> shape_of(const TensorInfo& info) { return shape_values(info.shape); }
 
+std::optional<std::vector<Expr>> explicit_shape(const TensorInfo& info) {
+  const ShapeExpr* s = info.shape.as<ShapeExpr>();
+  return s ? std::optional(s->values) : std::nullopt;
+}
+
 const std::string& op_name(const RExpr& e) {
   static const std::string none;
   const RCall* call = e.as<RCall>();

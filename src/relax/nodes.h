@@ -279,6 +279,8 @@ RExpr with_sinfo(const RExpr& e, StructInfo sinfo);
 std::optional<std::vector<Expr>> shape_values(const RExpr& shape);
 /// The extents of a tensor, where all are known as expressions.
 std::optional<std::vector<Expr>> shape_of(const TensorInfo& info);
+/// As shape_of, but only where the shape is written out (not behind a variable).
+std::optional<std::vector<Expr>> explicit_shape(const TensorInfo& info);
 /// The name of the op that `e` calls, empty if it is no call of an op.
 const std::string& op_name(const RExpr& e);
 inline bool is_op(const RExpr& e, std::string_view name) { return op_name(e) == name; }

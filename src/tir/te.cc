@@ -12,24 +12,8 @@ using tir::IterVar;
 using tir::IterVarRef;
 using tir::Stmt;
 
-/// What makes tensors. A placeholder has neither bodies, nor a reduction, nor a statement.
-class Stage final : public Object {
- public:
-  struct Output {
-    std::vector<Expr> shape;
-    DType dtype;
-    std::string name;
-  };
-  std::string name;
-  std::vector<Output> outputs;
-  std::vector<IterVarRef> axes;
-  Expr body;
-  std::optional<Reduction> reduction;
-  std::function<Stmt(const std::vector<BufferRef>&)> statement;
-  std::vector<Tensor> inputs;  ///< in the order in which the bodies name them
-
-  bool is_placeholder() const { return !body && !reduction && !statement; }
-};
+Stage::Stage() = default;
+Stage::~Stage() = default;
 
 const std::vector<Expr>& Tensor::shape() const { return stage_->outputs[output_].shape; }
 DType Tensor::dtype() const { return stage_->outputs[output_].dtype; }

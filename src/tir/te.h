@@ -17,7 +17,42 @@ namespace sator::te {
 
 using Indices = std::vector<Expr>;
 
-class Stage;
+class Tensor;
+
+/// The partial results of a reduction are combined by `combine`, which is associative and commutative with `identity`
+/// as its neutral element. Several values are reduced together where there is more than one (argmax: index and value).
+struct Reducer {
+  std::vector<Expr> identity;
+  std::function<std::vector<Expr>(const std::vector<Expr>& lhs, const std::vector<Expr>& rhs)> combine;
+};
+/// The reduction of `sources` over `axes`.
+struct Reduction {
+  Reducer reducer;
+  std::vector<Expr> sources;
+  std::vector<tir::IterVarRef> axes;
+};
+
+/// What makes tensors: a formula per element, a reduction, or a statement; a placeholder has none of them.
+class Stage final : public Object {
+ public:
+  struct Output {
+    std::vector<Expr> shape;
+    DType dtype;
+    std::string name;
+  };
+  Stage();
+  ~Stage() override;
+
+  std::string name;
+  std::vector<Output> outputs;
+  std::vector<tir::IterVarRef> axes;
+  Expr body;
+  std::optional<Reduction> reduction;
+  std::function<tir::Stmt(const std::vector<BufferRef>&)> statement;
+  std::vector<Tensor> inputs;  ///< in the order in which the bodies name them
+
+  bool is_placeholder() const { return !body && !reduction && !statement; }
+};
 
 /// One result of a stage: a placeholder, or what compute() and its kin return.
 class Tensor {
@@ -54,20 +89,6 @@ struct TensorLoad final : Node<TensorLoad, ExprNode> {
                       field("indices", &TensorLoad::indices)};
   }
   void finish();
-};
-
-/// How partial results are combined; `combine` is associative and commutative with `identity` as its neutral element.
-/// Several values are reduced together when there is more than one (argmax: index and value).
-struct Reducer {
-  std::vector<Expr> identity;
-  std::function<std::vector<Expr>(const std::vector<Expr>& lhs, const std::vector<Expr>& rhs)> combine;
-};
-
-/// The reduction of `sources` over `axes`.
-struct Reduction {
-  Reducer reducer;
-  std::vector<Expr> sources;
-  std::vector<tir::IterVarRef> axes;
 };
 
 /// A reduction iterator over [0, extent) or [min, min + extent).

@@ -1,0 +1,144 @@
+// Element-wise ops of two tensors (or a tensor and a scalar) with numpy's broadcasting, and of three.
+#include <algorithm>
+
+#include "relax/ops/families.h"
+#include "relax/ops/formula.h"
+#include "relax/ops/infer.h"
+
+namespace sator::relax {
+
+namespace {
+
+/// What broadcasting needs to know of an operand: a scalar counts as a tensor of shape (1,).
+struct Operand {
+  const TensorInfo* tensor = nullptr;
+  DType dtype;
+  int ndim = 1;
+  std::optional<std::vector<Expr>> shape = std::vector<Expr>{dim(1)};
+};
+
+Operand operand(const CallInfo& in, size_t i) {
+  if (const PrimInfo* p = in.info(i).as<PrimInfo>()) return {nullptr, p->dtype};
+  const TensorInfo& t = in.tensor(i);
+  return {&t, t.dtype, t.ndim, shape_of(t)};
+}
+
+std::string common_vdevice(const CallInfo& in, const Operand& a, const Operand& b) {
+  const std::string x = a.tensor ? a.tensor->vdevice : "", y = b.tensor ? b.tensor->vdevice : "";
+  if (!x.empty() && !y.empty() && x != y)
+    in.fail({.what = text("the operands are on ", x, " and ", y), .needs = "operands on one device",
+             .hint = "move one of them with to_vdevice"});
+  return x.empty() ? y : x;
+}
+
+StructInfo infer_broadcast(const CallInfo& in, DType dtype) {
+  Operand a = operand(in, 0), b = operand(in, 1);
+  if (!a.tensor && !b.tensor) return prim_info(dtype);
+  std::string vdevice = common_vdevice(in, a, b);
+  if (a.shape && b.shape) {
+    if (auto shape = in.broadcast(*a.shape, *b.shape)) return tensor_info(*shape, dtype, vdevice);
+  }
+  if (a.tensor && b.tensor && a.tensor->shape && a.tensor->shape == b.tensor->shape)
+    return tensor_info(a.tensor->shape, dtype, vdevice);
+  int ndim = a.ndim < 0 || b.ndim < 0 ? -1 : std::max(a.ndim, b.ndim);
+  return tensor_info(dtype, ndim, vdevice);
+}
+
+StructInfo infer_arithmetic(const CallInfo& in) {
+  DType a = operand(in, 0).dtype, b = operand(in, 1).dtype;
+  if (!a.is_void() && !b.is_void() && a != b)
+    in.fail({.what = text("the operands are ", a, " and ", b), .needs = "equal dtypes",
+             .hint = "cast one of them with astype"});
+  return infer_broadcast(in, a.is_void() || b.is_void() ? DType::Void() : a);
+}
+StructInfo infer_comparison(const CallInfo& in) { return infer_broadcast(in, boolean); }
+
+TensorOrScalar input(const TeInputs& in, size_t i) {
+  return in.is_tensor(i) ? TensorOrScalar(in.tensor(i)) : TensorOrScalar(in.scalar(i));
+}
+
+using BinaryFn = Expr (*)(Expr, Expr);
+OpDef binary(std::string name, InferFn infer, BinaryFn f) {
+  std::string stage = "T_" + name;
+  return {.name = std::move(name),
+          .inputs = {{"x1", InputKind::any}, {"x2", InputKind::any}},
+          .infer = std::move(infer),
+          .compute =
+              [stage, f](const Attrs&, const TeInputs& in) {
+                return std::vector{zip(stage, input(in, 0), input(in, 1),
+                                       [&](const Expr& a, const Expr& b) { return f(a, b); })};
+              },
+          .scalar_constants = true};
+}
+
+Expr divide_values(Expr a, Expr b) { return div(std::move(a), std::move(b)); }
+/// Floats are divided and rounded down.
+Expr floor_divide_values(Expr a, Expr b) {
+  return a->dtype.is_float() ? math("floor", div(a, b)) : floordiv(std::move(a), std::move(b));
+}
+Expr power_values(Expr a, Expr b) { return math("pow", a, b); }
+Expr logical(Expr a, Expr b, Expr (*f)(Expr, Expr)) { return f(cast_to(boolean, a), cast_to(boolean, b)); }
+Expr xor_values(Expr a, Expr b) { return math("bitwise_xor", a, b); }
+
+StructInfo infer_fma(const CallInfo& in) {
+  DType dtype = in.common_dtype({0, 1, 2});
+  const TensorInfo &a = in.tensor(0), &b = in.tensor(1), &c = in.tensor(2);
+  int ndim = -1;
+  for (const TensorInfo* t : {&a, &b, &c}) {
+    if (t->ndim < 0) continue;
+    if (ndim >= 0 && ndim != t->ndim)
+      in.fail({.what = text("the inputs have ranks ", ndim, " and ", t->ndim), .needs = "equal ranks",
+               .hint = "ewise_fma does not broadcast: use broadcast_to first"});
+    ndim = t->ndim;
+  }
+  auto x = shape_of(a), y = shape_of(b), z = shape_of(c);
+  if (x && y && z) {
+    for (size_t i = 0; i < x->size(); ++i) {
+      const Expr extents[] = {(*x)[i], (*y)[i], (*z)[i]};
+      for (const Expr& e : extents) {
+        if (as_int(e) && as_int(extents[0]) && *as_int(e) != *as_int(extents[0]))
+          in.fail({.what = text("extents ", *as_int(extents[0]), " and ", *as_int(e), " meet at dimension ", i),
+                   .needs = "equal shapes", .hint = "reshape or broadcast one of them"});
+        if (!in.same(e, extents[0])) return tensor_info(dtype, ndim);
+      }
+    }
+    return tensor_info(*x, dtype);
+  }
+  if (a.shape && a.shape == b.shape && b.shape == c.shape) return tensor_info(a.shape, dtype);
+  return tensor_info(dtype, ndim);
+}
+
+te::Tensor compute_fma(const TeInputs& in) { return add(multiply(in.tensor(0), in.tensor(1)), in.tensor(2)); }
+
+}  // namespace
+
+std::vector<OpDef> binary_ops() {
+  std::vector<OpDef> ops;
+  auto arithmetic = [&](const char* name, BinaryFn f) { ops.push_back(binary(name, infer_arithmetic, f)); };
+  arithmetic("add", [](Expr a, Expr b) { return a + b; });
+  arithmetic("subtract", [](Expr a, Expr b) { return a - b; });
+  arithmetic("multiply", [](Expr a, Expr b) { return a * b; });
+  arithmetic("divide", divide_values);
+  arithmetic("floor_divide", floor_divide_values);
+  arithmetic("power", power_values);
+  arithmetic("minimum", [](Expr a, Expr b) { return sator::min(a, b); });
+  arithmetic("maximum", [](Expr a, Expr b) { return sator::max(a, b); });
+  arithmetic("logical_and", [](Expr a, Expr b) { return logical(a, b, logical_and); });
+  arithmetic("logical_or", [](Expr a, Expr b) { return logical(a, b, logical_or); });
+  arithmetic("logical_xor", xor_values);
+  arithmetic("bitwise_and", [](Expr a, Expr b) { return math("bitwise_and", a, b); });
+  arithmetic("bitwise_or", [](Expr a, Expr b) { return math("bitwise_or", a, b); });
+  arithmetic("bitwise_xor", xor_values);
+  auto comparison = [&](const char* name, BinaryFn f) { ops.push_back(binary(name, infer_comparison, f)); };
+  comparison("equal", eq);
+  comparison("not_equal", ne);
+  comparison("less", lt);
+  comparison("less_equal", le);
+  comparison("greater", gt);
+  comparison("greater_equal", ge);
+  ops.push_back({.name = "ewise_fma", .inputs = {{"x1"}, {"x2"}, {"x3"}}, .infer = infer_fma,
+                 .compute = with(compute_fma)});
+  return ops;
+}
+
+}  // namespace sator::relax

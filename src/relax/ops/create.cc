@@ -1,0 +1,197 @@
+// Ops that make tensors from shapes and scalars, and astype.
+#include <cmath>
+
+#include "relax/ops/families.h"
+#include "relax/ops/formula.h"
+#include "relax/ops/infer.h"
+
+namespace sator::relax {
+
+namespace {
+
+using te::Tensor;
+
+/// dtype: of the result; void takes the fill value's (full) or the input's (full_like, ...).
+struct InitAttrs {
+  DType dtype;
+  static constexpr auto fields() { return std::tuple{attr("dtype", &InitAttrs::dtype)}; }
+};
+
+void need_scalar_tensor(const CallInfo& in, size_t i) {
+  if (in.tensor(i).ndim != 0)
+    in.fail({.what = "the fill value is not a tensor of rank 0", .needs = "a scalar", .hint = "use R.const(value, dtype)"});
+}
+
+StructInfo infer_full(const InitAttrs& a, const CallInfo& in) {
+  in.shape(0);
+  need_scalar_tensor(in, 1);
+  const TensorInfo& value = in.tensor(1);
+  return tensor_info(in.arg(0), a.dtype.is_void() ? value.dtype : a.dtype, value.vdevice);
+}
+StructInfo infer_filled(const InitAttrs& a, const CallInfo& in) {
+  in.shape(0);
+  return tensor_info(in.arg(0), a.dtype);
+}
+StructInfo infer_like(const InitAttrs& a, const CallInfo& in) { return with_dtype(in.tensor(0), a.dtype); }
+StructInfo infer_full_like(const InitAttrs& a, const CallInfo& in) {
+  need_scalar_tensor(in, 1);
+  return with_dtype(in.tensor(0), a.dtype);
+}
+
+/// A Python number as the fill value becomes a constant.
+RExpr build_full(const OpDef& op, BoundArgs args) {
+  Value& value = args.inputs[1];
+  DType dtype = AttrType<DType>::load(args.attrs.at("dtype"));
+  if (value.as<int64_t>() || value.as<bool>() || value.as<double>()) {
+    if (dtype.is_void()) dtype = value.as<double>() ? f32 : value.as<bool>() ? boolean : i32;
+    value = scalar_constant(*to_double(value), dtype);
+  }
+  return build_call(op, std::move(args));
+}
+RExpr build_filled(const OpDef& op, BoundArgs args) {
+  if (AttrType<DType>::load(args.attrs.at("dtype")).is_void())
+    fail({.what = text(op.name, " without a dtype"), .needs = "a dtype", .hint = "pass dtype=\"float32\""});
+  return build_call(op, std::move(args));
+}
+
+/// The fill value: a scalar of the PrimFunc, or the one element of a tensor.
+Tensor filled(std::vector<Expr> shape, DType dtype, const TeInputs& in, size_t value) {
+  if (!in.is_tensor(value)) return full(std::move(shape), cast_to(dtype, in.scalar(value)));
+  return te::compute({.name = "T_full"}, std::move(shape),
+                     [&](const te::Indices&) { return cast_to(dtype, in.tensor(value)({})); });
+}
+Tensor compute_full(const TeInputs& in) { return filled(in.out_shape(), in.out_dtype(), in, 1); }
+template <int V>
+Tensor compute_filled(const TeInputs& in) {
+  return full(in.out_shape(), constant(V, in.out_dtype()));
+}
+
+struct ArangeParts {
+  Expr start, end, step;
+  bool is_integer() const {
+    return start->dtype.is_integer() && end->dtype.is_integer() && step->dtype.is_integer();
+  }
+  Expr count() const {
+    if (is_integer()) return floordiv(end - start + step - 1, step);
+    Expr steps = div(cast_to(f32, end - start), cast_to(f32, step));
+    if (const FloatImm* f = steps.as<FloatImm>()) return dim(static_cast<int64_t>(std::ceil(f->value)));
+    return cast_to(i64, math("ceil", steps));
+  }
+};
+
+StructInfo infer_arange(const InitAttrs& a, const CallInfo& in) {
+  ArangeParts p;
+  Expr* parts[] = {&p.start, &p.end, &p.step};
+  for (size_t i = 0; i < 3; ++i) {
+    in.info(i);
+    const PrimValue* v = in.arg(i).as<PrimValue>();
+    if (!v)
+      in.fail({.what = text("argument ", i, " is not a scalar expression"), .needs = "R.prim_value(...)",
+               .hint = "give a number or a symbolic size"});
+    *parts[i] = v->value;
+  }
+  return tensor_info({in.arith().simplify(p.count())}, a.dtype);
+}
+
+/// arange(end), arange(start, end), arange(start, end, step): the dtype is int64 for integers, else float32.
+RExpr build_arange(const OpDef& op, BoundArgs args) {
+  if (args.inputs[1].is_none()) {
+    args.inputs[1] = args.inputs[0];
+    args.inputs[0] = Value(0);
+  }
+  if (args.inputs[2].is_none()) args.inputs[2] = Value(1);
+  if (AttrType<DType>::load(args.attrs.at("dtype")).is_void()) {
+    bool integer = true;
+    for (const Value& v : args.inputs) {
+      Expr e = to_prim(v);
+      integer = integer && e && e->dtype.is_integer();
+    }
+    args.attrs["dtype"] = AttrType<DType>::store(integer ? i64 : f32);
+  }
+  return build_call(op, std::move(args));
+}
+
+Tensor compute_arange(const TeInputs& in) {
+  const Expr &start = in.scalar(0), &step = in.scalar(2);
+  return te::compute({.name = "T_arange"}, in.out_shape(), [&](const te::Indices& i) {
+    return cast_to(in.out_dtype(), start + step * i[0]);
+  });
+}
+
+StructInfo infer_triangle(const CallInfo& in) {
+  const TensorInfo& x = in.tensor(0);
+  if (!in.info(1).as<PrimInfo>())
+    in.fail({.what = "k is not a scalar", .needs = "an integer", .hint = "give the diagonal's offset as an integer"});
+  if (x.ndim >= 0 && x.ndim < 2)
+    in.fail({.what = text("x has rank ", x.ndim), .needs = "rank >= 2", .hint = "expand_dims first"});
+  return ref(x);
+}
+RExpr build_triangle(const OpDef& op, BoundArgs args) {
+  if (args.inputs[1].is_none()) args.inputs[1] = Value(0);
+  return build_call(op, std::move(args));
+}
+/// Elements above (below) the k-th diagonal become 0.
+template <bool kUpper>
+Tensor compute_triangle(const TeInputs& in) {
+  return triangle(in.tensor(0), in.scalar(1), kUpper);
+}
+
+struct AstypeAttrs {
+  DType dtype;
+  static constexpr auto fields() { return std::tuple{required("dtype", &AstypeAttrs::dtype)}; }
+};
+StructInfo infer_astype(const AstypeAttrs& a, const CallInfo& in) { return with_dtype(in.tensor(0), a.dtype); }
+Tensor compute_astype(const AstypeAttrs& a, const TeInputs& in) {
+  if (!in.is_tensor(0)) return full({}, cast_to(a.dtype, in.scalar(0)));
+  return map(python_naming(), in.tensor(0), [&](const Expr& v) { return cast_to(a.dtype, v); });
+}
+
+struct WrapParamAttrs {
+  DType dtype = f32;
+  static constexpr auto fields() { return std::tuple{attr("dtype", &WrapParamAttrs::dtype)}; }
+};
+StructInfo infer_wrap_param(const WrapParamAttrs& a, const CallInfo& in) { return with_dtype(in.tensor(0), a.dtype); }
+Tensor compute_wrap_param(const WrapParamAttrs& a, const TeInputs& in) { return cast(in.tensor(0), a.dtype); }
+
+}  // namespace
+
+Tensor triangle(const Tensor& x, const Expr& k, bool upper) {
+  return te::compute(python_naming("trilu"), x.shape(), [&](const te::Indices& i) {
+    const Expr &row = i[i.size() - 2], &column = i[i.size() - 1];
+    Expr kept = upper ? le(row, column - k) : ge(row, column - k);
+    return select(kept, x(i), constant(0, x.dtype()));
+  });
+}
+
+std::vector<OpDef> create_ops() {
+  auto attrs = attrs_of<InitAttrs>();
+  InputDef shape{"shape", InputKind::shape}, value{"fill_value", InputKind::any};
+  InputDef k{"k", InputKind::scalar, true};
+  return {
+      {.name = "full", .inputs = {shape, value}, .attrs = attrs, .infer = with(infer_full),
+       .compute = with(compute_full), .build = build_full, .scalar_constants = true},
+      {.name = "full_like", .inputs = {{"x"}, value}, .attrs = attrs, .infer = with(infer_full_like),
+       .compute = with(compute_full), .build = build_full, .func = "full", .scalar_constants = true},
+      {.name = "ones", .inputs = {shape}, .attrs = attrs, .infer = with(infer_filled),
+       .compute = with(compute_filled<1>), .build = build_filled},
+      {.name = "ones_like", .inputs = {{"x"}}, .attrs = attrs, .infer = with(infer_like),
+       .compute = with(compute_filled<1>), .func = "ones"},
+      {.name = "zeros", .inputs = {shape}, .attrs = attrs, .infer = with(infer_filled),
+       .compute = with(compute_filled<0>), .build = build_filled},
+      {.name = "zeros_like", .inputs = {{"x"}}, .attrs = attrs, .infer = with(infer_like),
+       .compute = with(compute_filled<0>), .func = "zeros"},
+      {.name = "arange",
+       .inputs = {{"start", InputKind::scalar}, {"end", InputKind::scalar, true}, {"step", InputKind::scalar, true}},
+       .attrs = attrs, .infer = with(infer_arange), .compute = with(compute_arange), .build = build_arange},
+      {.name = "tril", .inputs = {{"x"}, k}, .infer = infer_triangle, .compute = with(compute_triangle<false>),
+       .build = build_triangle},
+      {.name = "triu", .inputs = {{"x"}, k}, .infer = infer_triangle, .compute = with(compute_triangle<true>),
+       .build = build_triangle},
+      {.name = "astype", .inputs = {{"x"}}, .attrs = attrs_of<AstypeAttrs>(), .infer = with(infer_astype),
+       .compute = with(compute_astype), .func = "cast", .scalar_constants = true},
+      {.name = "wrap_param", .inputs = {{"data"}}, .attrs = attrs_of<WrapParamAttrs>(),
+       .infer = with(infer_wrap_param), .compute = with(compute_wrap_param)},
+  };
+}
+
+}  // namespace sator::relax

@@ -1,0 +1,30 @@
+// The families of ops: each gives its rows, table.cc joins them.
+#pragma once
+
+#include "relax/ops/op.h"
+
+namespace sator::relax {
+
+std::vector<OpDef> unary_ops();
+std::vector<OpDef> binary_ops();
+std::vector<OpDef> create_ops();
+std::vector<OpDef> shape_ops();
+std::vector<OpDef> rearrange_ops();
+std::vector<OpDef> index_ops();
+std::vector<OpDef> linear_algebra_ops();
+std::vector<OpDef> statistical_ops();
+std::vector<OpDef> search_ops();
+std::vector<OpDef> sorting_ops();
+std::vector<OpDef> nn_ops();
+std::vector<OpDef> convolution_ops();
+std::vector<OpDef> pooling_ops();
+std::vector<OpDef> attention_ops();
+std::vector<OpDef> quantize_ops();
+std::vector<OpDef> image_ops();
+std::vector<OpDef> collective_ops();
+std::vector<OpDef> gradient_ops();
+std::vector<OpDef> call_ops();
+std::vector<OpDef> memory_ops();
+std::vector<OpDef> runtime_ops();
+
+}  // namespace sator::relax

@@ -1,0 +1,184 @@
+#include "relax/ops/formula.h"
+
+#include <algorithm>
+
+#include "arith/analyzer.h"
+
+namespace sator::relax {
+
+using te::Indices;
+using te::Naming;
+using te::Tensor;
+
+Expr math(const char* name, const Expr& x) { return call(x->dtype, text("tir.", name), {x}); }
+Expr math(const char* name, const Expr& x, const Expr& y) { return call(x->dtype, text("tir.", name), {x, y}); }
+Expr if_then_else(const Expr& condition, const Expr& a, const Expr& b) {
+  if (auto c = as_int(condition)) return *c ? a : b;
+  return call(a->dtype, "tir.if_then_else", {condition, a, b});
+}
+
+Tensor map(const Naming& naming, const Tensor& x, FunctionRef<Expr(const Expr&)> f) {
+  return te::compute(naming, x.shape(), [&](const Indices& i) { return f(x(i)); });
+}
+
+// ---- Broadcasting ----
+
+std::vector<Expr> broadcast_shape(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  arith::Analyzer arith;
+  std::vector<Expr> out = a.size() >= b.size() ? a : b;
+  for (size_t i = 1; i <= std::min(a.size(), b.size()); ++i) {
+    const Expr &x = a[a.size() - i], &y = b[b.size() - i];
+    Expr& result = out[out.size() - i];
+    if (arith.prove_equal(x, y) || is_one(y)) result = x;
+    else if (is_one(x)) result = y;
+    else if (as_int(x) || as_int(y)) result = as_int(x) ? x : y;
+    else result = sator::max(x, y);
+  }
+  return out;
+}
+
+Indices broadcast_index(const Indices& i, const Tensor& x, const std::vector<Expr>& out_shape) {
+  Indices out;
+  size_t skipped = i.size() - static_cast<size_t>(x.rank());
+  for (size_t d = skipped; d < i.size(); ++d) {
+    bool stretched = is_one(x.shape()[d - skipped]) && !is_one(out_shape[d]);
+    out.push_back(stretched ? int_imm(0, i[d]->dtype) : i[d]);
+  }
+  return out;
+}
+
+Tensor zip(const std::string& name, const TensorOrScalar& a, const TensorOrScalar& b,
+           FunctionRef<Expr(const Expr&, const Expr&)> f) {
+  if (a.scalar) return map({.name = name}, b.tensor, [&](const Expr& y) { return f(a.scalar, y); });
+  if (b.scalar) return map({.name = name}, a.tensor, [&](const Expr& x) { return f(x, b.scalar); });
+  std::vector<Expr> shape = broadcast_shape(a.tensor.shape(), b.tensor.shape());
+  return te::compute({.name = name}, shape, [&](const Indices& i) {
+    return f(a.tensor(broadcast_index(i, a.tensor, shape)), b.tensor(broadcast_index(i, b.tensor, shape)));
+  });
+}
+
+Tensor broadcast_to(const Tensor& x, const std::vector<Expr>& shape) {
+  return te::compute({.name = "T_broadcast_to"}, shape,
+                     [&](const Indices& i) { return x(broadcast_index(i, x, shape)); });
+}
+
+Tensor add(const TensorOrScalar& a, const TensorOrScalar& b) {
+  return zip("T_add", a, b, [](const Expr& x, const Expr& y) { return x + y; });
+}
+Tensor subtract(const TensorOrScalar& a, const TensorOrScalar& b) {
+  return zip("T_subtract", a, b, [](const Expr& x, const Expr& y) { return x - y; });
+}
+Tensor multiply(const TensorOrScalar& a, const TensorOrScalar& b) {
+  return zip("T_multiply", a, b, [](const Expr& x, const Expr& y) { return x * y; });
+}
+Tensor divide(const TensorOrScalar& a, const TensorOrScalar& b) {
+  return zip("T_divide", a, b, [](const Expr& x, const Expr& y) { return div(x, y); });
+}
+Tensor exp(const Tensor& x) {
+  return map(python_naming(), x, [](const Expr& v) { return math("exp", v); });
+}
+Tensor sqrt(const Tensor& x) {
+  return map(python_naming(), x, [](const Expr& v) { return math("sqrt", v); });
+}
+Tensor cast(const Tensor& x, DType dtype) {
+  return map(python_naming(), x, [&](const Expr& v) { return cast_to(dtype, v); });
+}
+Tensor full(std::vector<Expr> shape, const Expr& value) {
+  return te::compute({.name = "T_full"}, std::move(shape), [&](const Indices&) { return value; });
+}
+
+// ---- Positions ----
+
+Expr ravel(const Indices& i, const std::vector<Expr>& shape) {
+  if (i.empty()) return dim(0);
+  Expr position = i[0];
+  for (size_t d = 1; d < i.size(); ++d) position = position * shape[d] + i[d];
+  return position;
+}
+
+Indices unravel(Expr position, const std::vector<Expr>& shape) {
+  Indices out(shape.size());
+  for (size_t d = shape.size(); d-- > 0;) {
+    out[d] = floormod(position, shape[d]);
+    position = floordiv(position, shape[d]);
+  }
+  return out;
+}
+
+Tensor gather(const Naming& naming, const Tensor& x, std::vector<Expr> shape,
+              FunctionRef<Indices(const Indices&)> index) {
+  return te::compute(naming, std::move(shape), [&](const Indices& i) { return x(index(i)); });
+}
+
+Tensor reshape(const Tensor& x, const std::vector<Expr>& shape, std::string name) {
+  auto empty = [](const std::vector<Expr>& s) { return std::ranges::any_of(s, is_zero); };
+  bool nothing = empty(shape) || empty(x.shape());
+  return te::compute({.name = std::move(name)}, shape, [&](const Indices& i) {
+    return nothing ? constant(0, x.dtype()) : x(unravel(ravel(i, shape), x.shape()));
+  });
+}
+
+Tensor transpose(const Tensor& x, std::vector<int64_t> axes) {
+  if (axes.empty()) {
+    for (int64_t d = x.rank(); d-- > 0;) axes.push_back(d);
+  }
+  std::vector<Expr> shape;
+  for (int64_t& a : axes) {
+    if (a < 0) a += x.rank();
+    shape.push_back(x.dim(a));
+  }
+  return te::compute({.name = "T_transpose"}, shape, [&](const Indices& i) {
+    Indices at(i.size());
+    for (size_t d = 0; d < axes.size(); ++d) at[static_cast<size_t>(axes[d])] = i[d];
+    return x(at);
+  });
+}
+
+// ---- Reductions ----
+
+std::vector<int64_t> sorted_axes(const std::optional<std::vector<int64_t>>& axes, int64_t rank) {
+  std::vector<int64_t> out;
+  for (int64_t d = 0; d < rank; ++d) {
+    bool named = !axes || std::ranges::any_of(*axes, [&](int64_t a) { return a == d || a + rank == d; });
+    if (named) out.push_back(d);
+  }
+  return out;
+}
+
+Tensor reduce(const Tensor& x, const std::optional<std::vector<int64_t>>& axes, bool keepdims, ReduceFn f) {
+  std::vector<int64_t> reduced = sorted_axes(axes, x.rank());
+  auto is_reduced = [&](int64_t d) { return std::ranges::find(reduced, d) != reduced.end(); };
+  std::vector<Expr> shape;
+  std::vector<tir::IterVarRef> iterators;
+  for (int64_t d = 0; d < x.rank(); ++d) {
+    if (is_reduced(d)) iterators.push_back(te::reduce_axis(x.dim(d), text("k", d)));
+    if (!is_reduced(d) || keepdims) shape.push_back(is_reduced(d) ? dim(1) : x.dim(d));
+  }
+  return te::reduce({.name = x.stage()->name + "_red"}, shape, [&](const Indices& i) {
+    Indices at;
+    size_t spatial = 0, reduction = 0;
+    for (int64_t d = 0; d < x.rank(); ++d) {
+      if (is_reduced(d)) {
+        at.push_back(iterators[reduction++]->var);
+        spatial += keepdims;
+      } else {
+        at.push_back(i[spatial++]);
+      }
+    }
+    return f(x(at), iterators);
+  });
+}
+
+Tensor sum(const Tensor& x, const std::optional<std::vector<int64_t>>& axes, bool keepdims) {
+  return reduce(x, axes, keepdims, te::reduce_sum);
+}
+Tensor max(const Tensor& x, const std::optional<std::vector<int64_t>>& axes, bool keepdims) {
+  return reduce(x, axes, keepdims, te::reduce_max);
+}
+Tensor mean(const Tensor& x, const std::optional<std::vector<int64_t>>& axes, bool keepdims) {
+  Expr count = dim(1);
+  for (int64_t d : sorted_axes(axes, x.rank())) count = count * x.dim(d);
+  return divide(sum(x, axes, keepdims), count);
+}
+
+}  // namespace sator::relax

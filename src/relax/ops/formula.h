@@ -1,0 +1,67 @@
+// Formulas that the meanings of many ops are built from. Names of stages and axes are those that TVM's operator library
+// gives, so that legalised programs read the same.
+#pragma once
+
+#include "tir/te.h"
+
+namespace sator::relax {
+
+/// Axes i0, i1, ... (formulas that TVM writes in Python); the standard naming ax0, ax1, ... is that of its C++ ones.
+inline te::Naming python_naming(std::string name = "compute") { return {.name = std::move(name), .axis = "i"}; }
+
+inline Expr dim(int64_t n) { return int_imm(n, i64); }
+/// A call of a math builtin that keeps its argument's dtype: "exp" is T.exp.
+Expr math(const char* name, const Expr& x);
+Expr math(const char* name, const Expr& x, const Expr& y);
+/// T.if_then_else: the value that is not chosen is not evaluated.
+Expr if_then_else(const Expr& condition, const Expr& a, const Expr& b);
+
+/// f of every element.
+te::Tensor map(const te::Naming& naming, const te::Tensor& x, FunctionRef<Expr(const Expr&)> f);
+/// f of the elements that numpy's broadcasting pairs; either side may be a scalar.
+struct TensorOrScalar {
+  te::Tensor tensor;
+  Expr scalar;
+  TensorOrScalar(te::Tensor t) : tensor(std::move(t)) {}
+  TensorOrScalar(Expr e) : scalar(std::move(e)) {}
+  DType dtype() const { return scalar ? scalar->dtype : tensor.dtype(); }
+};
+te::Tensor zip(const std::string& name, const TensorOrScalar& a, const TensorOrScalar& b,
+               FunctionRef<Expr(const Expr&, const Expr&)> f);
+te::Tensor add(const TensorOrScalar& a, const TensorOrScalar& b);
+te::Tensor subtract(const TensorOrScalar& a, const TensorOrScalar& b);
+te::Tensor multiply(const TensorOrScalar& a, const TensorOrScalar& b);
+te::Tensor divide(const TensorOrScalar& a, const TensorOrScalar& b);
+te::Tensor exp(const te::Tensor& x);
+te::Tensor sqrt(const te::Tensor& x);
+te::Tensor cast(const te::Tensor& x, DType dtype);
+te::Tensor full(std::vector<Expr> shape, const Expr& value);
+
+/// The shape that numpy's broadcasting gives (extents that cannot be compared count as equal).
+std::vector<Expr> broadcast_shape(const std::vector<Expr>& a, const std::vector<Expr>& b);
+/// The index of an element of `x` that output index `i` reads.
+te::Indices broadcast_index(const te::Indices& i, const te::Tensor& x, const std::vector<Expr>& out_shape);
+te::Tensor broadcast_to(const te::Tensor& x, const std::vector<Expr>& shape);
+
+/// The position of an element counted row by row, and back.
+Expr ravel(const te::Indices& i, const std::vector<Expr>& shape);
+te::Indices unravel(Expr position, const std::vector<Expr>& shape);
+te::Tensor reshape(const te::Tensor& x, const std::vector<Expr>& shape, std::string name = "T_reshape");
+te::Tensor transpose(const te::Tensor& x, std::vector<int64_t> axes = {});
+
+/// Elements below the k-th diagonal (upper), or above it (not upper), become 0.
+te::Tensor triangle(const te::Tensor& x, const Expr& k, bool upper);
+/// Element i is x at index(i).
+te::Tensor gather(const te::Naming& naming, const te::Tensor& x, std::vector<Expr> shape,
+                  FunctionRef<te::Indices(const te::Indices&)> index);
+
+/// A reduction over `axes` (nothing: all); reduced extents become 1 or go away.
+using ReduceFn = te::Reduction (*)(Expr, std::vector<tir::IterVarRef>);
+te::Tensor reduce(const te::Tensor& x, const std::optional<std::vector<int64_t>>& axes, bool keepdims, ReduceFn f);
+te::Tensor sum(const te::Tensor& x, const std::optional<std::vector<int64_t>>& axes, bool keepdims);
+te::Tensor max(const te::Tensor& x, const std::optional<std::vector<int64_t>>& axes, bool keepdims);
+te::Tensor mean(const te::Tensor& x, const std::optional<std::vector<int64_t>>& axes, bool keepdims);
+/// Axes counted from the front, sorted, each once; all where none are given.
+std::vector<int64_t> sorted_axes(const std::optional<std::vector<int64_t>>& axes, int64_t rank);
+
+}  // namespace sator::relax

@@ -1,0 +1,17 @@
+#include "relax/ops/infer.h"
+
+namespace sator::relax {
+
+StructInfo infer_same(const CallInfo& in) { return ref(in.tensor(0)); }
+StructInfo infer_same_float(const CallInfo& in) {
+  in.need_float(0);
+  return ref(in.tensor(0));
+}
+StructInfo with_dtype(const TensorInfo& x, DType dtype) {
+  return dtype.is_void() || dtype == x.dtype ? StructInfo(&x) : StructInfo(with(x, &TensorInfo::dtype, dtype));
+}
+StructInfo tensor_of(const std::optional<std::vector<Expr>>& shape, int ndim, DType dtype, std::string vdevice) {
+  return shape ? tensor_info(*shape, dtype, std::move(vdevice)) : tensor_info(dtype, ndim, std::move(vdevice));
+}
+
+}  // namespace sator::relax

@@ -1,0 +1,356 @@
+// Ops that join, cut, repeat and scatter tensors.
+#include <algorithm>
+
+#include "relax/ops/families.h"
+#include "relax/ops/formula.h"
+#include "relax/ops/infer.h"
+
+namespace sator::relax {
+
+namespace {
+
+using te::Indices;
+using te::Tensor;
+
+/// i with another index along one axis.
+Indices at_axis(Indices i, size_t axis, Expr index) {
+  i[axis] = std::move(index);
+  return i;
+}
+size_t from_front(int64_t axis, int64_t rank) { return static_cast<size_t>(axis < 0 ? axis + rank : axis); }
+
+// ---- concat ----
+
+struct ConcatAttrs {
+  std::optional<int64_t> axis = 0;  ///< nothing: the tensors have rank 1
+  static constexpr auto fields() { return std::tuple{attr("axis", &ConcatAttrs::axis)}; }
+};
+
+/// The joined shape; nothing where extents of the other axes cannot be compared.
+std::optional<std::vector<Expr>> joined_shape(const CallInfo& in, const std::vector<std::vector<Expr>>& shapes,
+                                              size_t axis) {
+  std::vector<Expr> out = shapes[0];
+  bool known = true;
+  for (size_t d = 0; d < out.size(); ++d) {
+    for (const std::vector<Expr>& s : shapes) {
+      if (d == axis) continue;
+      if (in.arith().prove(make<NE>(s[d], out[d])))
+        in.fail({.what = text("two tensors differ along axis ", d), .needs = text("equal extents but along axis ", axis),
+                 .hint = "slice or pad one of them"});
+      known = known && in.same(s[d], out[d]);
+    }
+  }
+  bool all_same = std::ranges::all_of(shapes, [&](const auto& s) { return equal(s[axis], shapes[0][axis]); });
+  if (all_same) {
+    out[axis] = shapes[0][axis] * dim(static_cast<int64_t>(shapes.size()));
+  } else {
+    out[axis] = dim(0);
+    for (const std::vector<Expr>& s : shapes) out[axis] = out[axis] + s[axis];
+  }
+  return known ? std::optional(out) : std::nullopt;
+}
+
+StructInfo infer_concat(const ConcatAttrs& a, const CallInfo& in) {
+  std::vector<Ref<const TensorInfo>> tensors = in.tensors(0);
+  if (tensors.empty()) in.fail({.what = "there are no tensors", .needs = "at least one", .hint = "give the tensors"});
+  int ndim = a.axis ? -1 : 1;
+  DType dtype;
+  std::string vdevice;
+  bool dtype_known = true, shapes_known = true, one_device = true;
+  std::vector<std::vector<Expr>> shapes;
+  for (const auto& t : tensors) {
+    if (t->dtype.is_void()) dtype_known = false;
+    else if (dtype.is_void()) dtype = t->dtype;
+    else if (dtype != t->dtype)
+      in.fail({.what = text("tensors of ", dtype, " and ", t->dtype), .needs = "equal dtypes", .hint = "cast with astype"});
+    if (ndim < 0) ndim = t->ndim;
+    else if (t->ndim >= 0 && t->ndim != ndim)
+      in.fail({.what = text("tensors of rank ", ndim, " and ", t->ndim), .needs = "equal ranks", .hint = "reshape first"});
+    if (!t->vdevice.empty() && !vdevice.empty() && t->vdevice != vdevice) one_device = false;
+    if (vdevice.empty()) vdevice = t->vdevice;
+    if (auto shape = shape_of(*t)) shapes.push_back(*shape);
+    shapes_known = shapes_known && t->shape.as<ShapeExpr>();
+  }
+  if (!dtype_known) dtype = DType::Void();
+  if (!one_device) vdevice.clear();
+  if (ndim < 0) return tensors.size() == 1 ? StructInfo(tensors[0]) : tensor_info(dtype, ndim, vdevice);
+  size_t axis = static_cast<size_t>(in.axis(a.axis.value_or(0), ndim));
+  if (tensors.size() == 1) return tensors[0];
+  if (shapes.empty()) return tensor_info(dtype, ndim, vdevice);
+  auto shape = joined_shape(in, shapes, axis);
+  return tensor_of(shapes_known ? shape : std::nullopt, ndim, dtype, vdevice);
+}
+
+Tensor compute_concat(const ConcatAttrs& a, const TeInputs& in) {
+  const std::vector<Tensor>& tensors = in.tensors(0);
+  size_t axis = from_front(a.axis.value_or(0), tensors[0].rank());
+  std::vector<Expr> shape = tensors[0].shape();
+  for (size_t t = 1; t < tensors.size(); ++t) shape[axis] = shape[axis] + tensors[t].shape()[axis];
+  shape[axis] = arith::Analyzer().simplify(shape[axis]);
+  return te::compute({.name = "T_concat"}, shape, [&](const Indices& i) {
+    Expr value = tensors[0](i), at = i[axis];
+    for (size_t t = 1; t < tensors.size(); ++t) {
+      at = at - tensors[t - 1].shape()[axis];
+      value = if_then_else(ge(at, dim(0)), tensors[t](at_axis(i, axis, at)), value);
+    }
+    return value;
+  });
+}
+
+// ---- split ----
+
+struct SplitAttrs {
+  std::variant<int64_t, Axes> indices_or_sections;
+  int axis = 0;
+  static constexpr auto fields() {
+    return std::tuple{required("indices_or_sections", &SplitAttrs::indices_or_sections), attr("axis", &SplitAttrs::axis)};
+  }
+};
+
+StructInfo infer_split(const SplitAttrs& a, const CallInfo& in) {
+  const TensorInfo& x = in.tensor(0);
+  auto shape = explicit_shape(x);
+  size_t axis = x.ndim < 0 ? 0 : static_cast<size_t>(in.axis(a.axis, x.ndim));
+  const Axes* points = std::get_if<Axes>(&a.indices_or_sections);
+  size_t parts = points ? points->size() + 1 : static_cast<size_t>(std::max<int64_t>(std::get<0>(a.indices_or_sections), 0));
+  if (parts == 0)
+    in.fail({.what = "no sections", .needs = "at least one section", .hint = "give a positive number of sections"});
+  if (parts == 1) return tuple_info({ref(x)});
+  if (!shape) return tuple_info(std::vector<StructInfo>(parts, tensor_info(x.dtype, x.ndim, x.vdevice)));
+  const Expr extent = (*shape)[axis];
+  std::vector<StructInfo> out;
+  auto add = [&](const Expr& length) {
+    std::vector<Expr> s = *shape;
+    s[axis] = in.arith().simplify(length);
+    out.push_back(tensor_info(std::move(s), x.dtype, x.vdevice));
+  };
+  if (points) {
+    auto inside = [&](const Expr& e) { return min(max(e, dim(0)), extent); };
+    for (size_t i = 0; i < parts; ++i) {
+      Expr left = i == 0 ? dim(0) : dim((*points)[i - 1]), right = i + 1 == parts ? extent : dim((*points)[i]);
+      add(max(inside(right) - inside(left), dim(0)));
+    }
+  } else {
+    int64_t n = static_cast<int64_t>(parts);
+    Expr length = in.arith().simplify(ceildiv(extent, dim(n)));
+    for (size_t i = 0; i + 1 < parts; ++i) add(length);
+    add(extent - length * (n - 1));
+  }
+  return tuple_info(std::move(out));
+}
+
+std::vector<Tensor> compute_split(const SplitAttrs& a, const TeInputs& in) {
+  const Tensor& x = in.tensor(0);
+  size_t axis = from_front(a.axis, x.rank());
+  std::vector<Expr> begins{dim(0)};
+  const Axes* points = std::get_if<Axes>(&a.indices_or_sections);
+  if (points) {
+    for (int64_t p : *points) begins.push_back(dim(p));
+  } else {
+    int64_t n = std::get<0>(a.indices_or_sections);
+    Expr length = ceildiv(x.shape()[axis], dim(n));
+    for (int64_t i = 1; i < n; ++i) begins.push_back(length * i);
+  }
+  std::vector<Tensor> out;
+  for (size_t p = 0; p < begins.size(); ++p) {
+    std::vector<Expr> shape = x.shape();
+    shape[axis] = (p + 1 < begins.size() ? begins[p + 1] : x.shape()[axis]) - begins[p];
+    out.push_back(gather({.name = points ? "T_split" : "T_split_sections"}, x, shape,
+                         [&](const Indices& i) { return at_axis(i, axis, i[axis] + begins[p]); }));
+  }
+  return out;
+}
+
+// ---- repeat, tile, flip ----
+
+struct RepeatAttrs {
+  int64_t repeats = 1;
+  std::optional<int64_t> axis;  ///< nothing: x is flattened first
+  static constexpr auto fields() {
+    return std::tuple{required("repeats", &RepeatAttrs::repeats), attr("axis", &RepeatAttrs::axis)};
+  }
+};
+
+StructInfo infer_repeat(const RepeatAttrs& a, const CallInfo& in) {
+  const TensorInfo& x = in.tensor(0);
+  if (a.axis && x.ndim >= 0) in.axis(*a.axis, x.ndim);
+  auto shape = explicit_shape(x);
+  if (!shape) {
+    if (!a.axis) return tensor_info(x.dtype, 1, x.vdevice);
+    return a.repeats == 1 ? StructInfo(&x) : tensor_info(x.dtype, x.ndim, x.vdevice);
+  }
+  if (!a.axis) {
+    Expr count = dim(a.repeats);
+    for (const Expr& e : *shape) count = e * count;
+    return tensor_info({in.arith().simplify(count)}, x.dtype, x.vdevice);
+  }
+  Expr& extent = (*shape)[static_cast<size_t>(in.axis(*a.axis, x.ndim))];
+  extent = in.arith().simplify(extent * a.repeats);
+  return tensor_info(*shape, x.dtype, x.vdevice);
+}
+
+Tensor compute_repeat(const RepeatAttrs& a, const TeInputs& in) {
+  Tensor x = in.tensor(0);
+  if (!a.axis) {
+    Expr count = dim(1);
+    for (const Expr& e : x.shape()) count = count * e;
+    x = reshape(x, {count});
+  }
+  size_t axis = from_front(a.axis.value_or(0), x.rank());
+  std::vector<Expr> shape = x.shape();
+  shape[axis] = shape[axis] * a.repeats;
+  return gather({.name = "T_repeat"}, x, shape,
+                [&](const Indices& i) { return at_axis(i, axis, floordiv(i[axis], a.repeats)); });
+}
+
+struct TileAttrs {
+  Axes repeats;
+  static constexpr auto fields() { return std::tuple{required("repeats", &TileAttrs::repeats)}; }
+};
+
+StructInfo infer_tile(const TileAttrs& a, const CallInfo& in) {
+  const TensorInfo& x = in.tensor(0);
+  auto shape = explicit_shape(x);
+  int given = static_cast<int>(a.repeats.size());
+  if (!shape) {
+    if (x.ndim < 0) return tensor_info(x.dtype, -1, x.vdevice);
+    bool changes = given > x.ndim || std::ranges::any_of(a.repeats, [](int64_t r) { return r != 1; });
+    return changes ? tensor_info(x.dtype, std::max(given, x.ndim), x.vdevice) : StructInfo(&x);
+  }
+  size_t rank = std::max(a.repeats.size(), shape->size());
+  std::vector<Expr> out;
+  for (size_t d = 0; d < rank; ++d) {
+    size_t before_x = rank - shape->size(), before_r = rank - a.repeats.size();
+    if (d < before_r) out.push_back((*shape)[d - before_x]);
+    else if (d < before_x) out.push_back(dim(a.repeats[d - before_r]));
+    else out.push_back(in.arith().simplify((*shape)[d - before_x] * a.repeats[d - before_r]));
+  }
+  return tensor_info(std::move(out), x.dtype, x.vdevice);
+}
+
+Tensor compute_tile(const TileAttrs&, const TeInputs& in) {
+  const Tensor& x = in.tensor(0);
+  std::vector<Expr> shape = in.out_shape();
+  size_t extra = shape.size() - x.shape().size();
+  return gather({.name = "T_tile"}, x, shape, [&](const Indices& i) {
+    Indices at;
+    for (size_t d = extra; d < i.size(); ++d) at.push_back(floormod(i[d], x.shape()[d - extra]));
+    return at;
+  });
+}
+
+struct FlipAttrs {
+  int64_t axis = 0;
+  static constexpr auto fields() { return std::tuple{required("axis", &FlipAttrs::axis)}; }
+};
+
+StructInfo infer_flip(const FlipAttrs& a, const CallInfo& in) {
+  const TensorInfo& x = in.tensor(0);
+  if (x.ndim >= 0) in.axis(a.axis, x.ndim);
+  return ref(x);
+}
+Tensor compute_flip(const FlipAttrs& a, const TeInputs& in) {
+  const Tensor& x = in.tensor(0);
+  size_t axis = from_front(a.axis, x.rank());
+  return gather({.name = "T_reverse_sequence"}, x, x.shape(), [&](const Indices& i) {
+    return at_axis(i, axis, x.shape()[axis] - 1 - i[axis]);
+  });
+}
+
+// ---- scatter_elements ----
+
+struct ScatterElementsAttrs {
+  int64_t axis = 0;
+  std::string reduction = "update";  ///< update | add | mul | mean | max | min
+  static constexpr auto fields() {
+    return std::tuple{attr("axis", &ScatterElementsAttrs::axis), attr("reduction", &ScatterElementsAttrs::reduction)};
+  }
+};
+
+StructInfo infer_scatter_elements(const ScatterElementsAttrs&, const CallInfo& in) {
+  const TensorInfo &data = in.tensor(0), &indices = in.tensor(1), &updates = in.tensor(2);
+  if (data.ndim < 0) return tensor_info(data.dtype, -1, data.vdevice);
+  for (const TensorInfo* t : {&indices, &updates}) {
+    if (indices.ndim >= 0 && updates.ndim >= 0 && t->ndim != data.ndim)
+      in.fail({.what = text("tensors of rank ", data.ndim, " and ", t->ndim), .needs = "data, indices and updates of one rank",
+               .hint = "reshape them"});
+  }
+  if (!data.dtype.is_void() && !updates.dtype.is_void() && data.dtype != updates.dtype)
+    in.fail({.what = text("data is ", data.dtype, ", updates are ", updates.dtype), .needs = "equal dtypes",
+             .hint = "cast with astype"});
+  if (!indices.dtype.is_void() && !indices.dtype.is_integer())
+    in.fail({.what = text("indices are ", indices.dtype), .needs = "an integer dtype", .hint = "cast to int64"});
+  auto i = explicit_shape(indices), u = explicit_shape(updates);
+  if (i && u) {
+    for (size_t d = 0; d < i->size() && d < u->size(); ++d) {
+      if (in.arith().prove(make<NE>((*i)[d], (*u)[d])))
+        in.fail({.what = text("indices and updates differ along axis ", d), .needs = "equal shapes",
+                 .hint = "slice one of them"});
+    }
+  }
+  return tensor_of(explicit_shape(data), data.ndim, data.dtype, data.vdevice);
+}
+
+Expr combined(const std::string& reduction, const Expr& old, const Expr& update) {
+  if (reduction == "update") return update;
+  if (reduction == "add") return old + update;
+  if (reduction == "mul") return old * update;
+  if (reduction == "mean") return div(old + update, constant(2, old->dtype));
+  if (reduction == "max") return max(old, update);
+  if (reduction == "min") return min(old, update);
+  fail({.what = text("scatter_elements: reduction ", quoted(reduction)), .needs = "update, add, mul, mean, max or min",
+        .hint = "choose one of these"});
+}
+
+/// First a copy of data; then, position by position in the order of `indices`, its elements are updated.
+Tensor compute_scatter_elements(const ScatterElementsAttrs& a, const TeInputs& in) {
+  const Tensor &data = in.tensor(0), &indices = in.tensor(1), &updates = in.tensor(2);
+  size_t axis = from_front(a.axis, data.rank());
+  auto statement = [=](const std::vector<BufferRef>& b) {
+    auto nest = [](const std::vector<Expr>& shape, const std::string& prefix, auto&& body) {
+      std::vector<VarRef> loops;
+      Indices i;
+      for (size_t d = 0; d < shape.size(); ++d) {
+        loops.push_back(make_var(text(prefix, d), i64));
+        i.push_back(loops.back());
+      }
+      tir::Stmt s = body(i);
+      for (size_t d = shape.size(); d-- > 0;) s = tir::for_loop(loops[d], shape[d], s);
+      return s;
+    };
+    tir::Stmt copy =
+        nest(data.shape(), "i", [&](const Indices& i) { return tir::store(b[3], load(b[0], i), i); });
+    tir::Stmt update = nest(indices.shape(), "j", [&](const Indices& j) {
+      Expr index = load(b[1], j);
+      Expr from_front = index + cast_to(index->dtype, lt(index, constant(0, index->dtype))) *
+                                    cast_to(index->dtype, data.shape()[axis]);
+      Indices at = at_axis(j, axis, from_front);
+      return tir::store(b[3], combined(a.reduction, load(b[3], at), load(b[2], j)), at);
+    });
+    return tir::seq({copy, update});
+  };
+  return te::extern_stage("scatter_elements_generic", {data, indices, updates},
+                          {{data.shape(), data.dtype(), "out_buf"}}, statement)[0];
+}
+
+}  // namespace
+
+std::vector<OpDef> rearrange_ops() {
+  return {
+      {.name = "concat", .inputs = {{"tensors", InputKind::tensors}}, .attrs = attrs_of<ConcatAttrs>(),
+       .infer = with(infer_concat), .compute = with(compute_concat), .func = "concatenate"},
+      {.name = "split", .inputs = {{"x"}}, .attrs = attrs_of<SplitAttrs>(), .infer = with(infer_split),
+       .compute = with(compute_split)},
+      {.name = "repeat", .inputs = {{"data"}}, .attrs = attrs_of<RepeatAttrs>(), .infer = with(infer_repeat),
+       .compute = with(compute_repeat)},
+      {.name = "tile", .inputs = {{"data"}}, .attrs = attrs_of<TileAttrs>(), .infer = with(infer_tile),
+       .compute = with(compute_tile)},
+      {.name = "flip", .inputs = {{"data"}}, .attrs = attrs_of<FlipAttrs>(), .infer = with(infer_flip),
+       .compute = with(compute_flip)},
+      {.name = "scatter_elements", .inputs = {{"data"}, {"indices"}, {"updates"}},
+       .attrs = attrs_of<ScatterElementsAttrs>(), .infer = with(infer_scatter_elements),
+       .compute = with(compute_scatter_elements)},
+  };
+}
+
+}  // namespace sator::relax

@@ -1,0 +1,135 @@
+#include "relax/ops/table.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "relax/ops/families.h"
+
+namespace sator::relax {
+
+const std::vector<OpDef>& op_table() {
+  static const std::vector<OpDef> table = [] {
+    std::vector<OpDef> all;
+    for (auto family : {unary_ops, binary_ops, create_ops, shape_ops, rearrange_ops, index_ops, linear_algebra_ops,
+                        statistical_ops, search_ops, sorting_ops, nn_ops, convolution_ops, pooling_ops, attention_ops,
+                        quantize_ops, image_ops, collective_ops, gradient_ops, call_ops, memory_ops, runtime_ops}) {
+      for (OpDef& op : family()) all.push_back(std::move(op));
+    }
+    return all;
+  }();
+  return table;
+}
+
+const OpDef* find_op(std::string_view name) {
+  static const auto by_name = [] {
+    std::unordered_map<std::string_view, const OpDef*> map;
+    for (const OpDef& op : op_table()) map.emplace(op.name, &op);
+    return map;
+  }();
+  auto at = by_name.find(name);
+  return at == by_name.end() ? nullptr : at->second;
+}
+
+const OpDef& op_named(std::string_view name) {
+  if (const OpDef* op = find_op(name)) return *op;
+  std::vector<std::string> names;
+  for (const OpDef& op : op_table()) names.push_back(op.name);
+  std::vector<std::string> near = nearest_names(name, names);
+  fail({.what = text("there is no op ", name), .needs = "an op of the table",
+        .hint = near.empty() ? "list the ops with `sator opt --ops`" : text("did you mean ", join(near, ", "), "?")});
+}
+
+namespace {
+
+std::string signature(const OpDef& op) {
+  std::vector<std::string> params;
+  for (const InputDef& i : op.inputs) params.push_back(i.optional ? i.name + "=None" : i.name);
+  for (const AttrDef& a : op.attrs) params.push_back(a.required ? a.name : a.name + "=...");
+  return text(op.name, "(", join(params, ", "), ")");
+}
+
+[[noreturn]] void fail_args(const OpDef& op, std::string what) {
+  fail({.what = text(op.name, ": ", what), .needs = signature(op), .hint = "check the arguments against the signature"});
+}
+
+void store_attr(const OpDef& op, const AttrDef& a, const Value& v, Attrs& attrs) {
+  std::optional<NodeRef> node = a.read(v);
+  if (!node) fail_args(op, text(v, " is no value for ", a.name));
+  if (*node) attrs[a.name] = *node;
+  else attrs.erase(a.name);
+}
+
+/// The value as the graph expression that this kind of input takes; null if it is something else.
+RExpr to_input(InputKind kind, const Value& v) {
+  switch (kind) {
+    case InputKind::shape:
+      return to_shape(v);
+    case InputKind::scalars: {
+      if (v.as<RExpr>()) return *v.as<RExpr>();
+      std::vector<RExpr> items;
+      for (const Value& item : to_list(v)) {
+        items.push_back(to_rexpr(item));
+        if (!items.back()) return nullptr;
+      }
+      return tuple(std::move(items));
+    }
+    case InputKind::tensor:
+    case InputKind::tensors:
+    case InputKind::scalar:
+    case InputKind::any:
+      return to_rexpr(v);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+BoundArgs bind_args(const OpDef& op, const std::vector<Value>& positional,
+                    const std::vector<std::pair<std::string, Value>>& keywords) {
+  BoundArgs out;
+  out.inputs.resize(op.inputs.size());
+  for (const AttrDef& a : op.attrs) {
+    if (a.standard) out.attrs[a.name] = a.standard;
+  }
+  std::vector<bool> given(op.inputs.size() + op.attrs.size(), false);
+  auto put = [&](size_t place, const Value& v) {
+    if (given[place]) fail_args(op, "an argument is given twice");
+    given[place] = true;
+    if (place < op.inputs.size()) out.inputs[place] = v;
+    else store_attr(op, op.attrs[place - op.inputs.size()], v, out.attrs);
+  };
+  if (positional.size() > given.size()) fail_args(op, text(positional.size(), " arguments are too many"));
+  for (size_t i = 0; i < positional.size(); ++i) put(i, positional[i]);
+  for (const auto& [name, value] : keywords) {
+    auto input = std::ranges::find(op.inputs, name, &InputDef::name);
+    auto attr = std::ranges::find(op.attrs, name, &AttrDef::name);
+    if (input != op.inputs.end()) put(static_cast<size_t>(input - op.inputs.begin()), value);
+    else if (attr != op.attrs.end()) put(op.inputs.size() + static_cast<size_t>(attr - op.attrs.begin()), value);
+    else fail_args(op, text("there is no argument ", name));
+  }
+  for (size_t i = 0; i < given.size(); ++i) {
+    bool needed = i < op.inputs.size() ? !op.inputs[i].optional : op.attrs[i - op.inputs.size()].required;
+    const std::string& name = i < op.inputs.size() ? op.inputs[i].name : op.attrs[i - op.inputs.size()].name;
+    if (needed && !given[i]) fail_args(op, text("argument ", name, " is missing"));
+  }
+  return out;
+}
+
+RExpr build_call(const OpDef& op, BoundArgs args) {
+  std::vector<RExpr> inputs;
+  for (size_t i = 0; i < args.inputs.size(); ++i) {
+    if (args.inputs[i].is_none() && op.inputs[i].optional) continue;
+    inputs.push_back(to_input(op.inputs[i].kind, args.inputs[i]));
+    if (!inputs.back()) fail_args(op, text(args.inputs[i], " is no value for ", op.inputs[i].name));
+  }
+  return call(op_ref(op.name), std::move(inputs), std::move(args.attrs));
+}
+
+RExpr make_call(std::string_view name, const std::vector<Value>& positional,
+                const std::vector<std::pair<std::string, Value>>& keywords) {
+  const OpDef& op = op_named(name);
+  BoundArgs args = bind_args(op, positional, keywords);
+  return op.build ? op.build(op, std::move(args)) : build_call(op, std::move(args));
+}
+
+}  // namespace sator::relax

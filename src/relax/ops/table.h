@@ -1,0 +1,25 @@
+// The table of ops: every op is one row of a family (ops/families.h).
+#pragma once
+
+#include "relax/ops/op.h"
+
+namespace sator::relax {
+
+/// All rows, by family.
+const std::vector<OpDef>& op_table();
+/// The row of that name (without "relax."), or null.
+const OpDef* find_op(std::string_view name);
+/// The row of that name. Errors: there is none; the nearest names are listed.
+const OpDef& op_named(std::string_view name);
+
+/// Puts Python's arguments in their places. Errors: too many, unknown or twice given ones, a missing one, a value that
+/// is of no use there.
+BoundArgs bind_args(const OpDef& op, const std::vector<Value>& positional,
+                    const std::vector<std::pair<std::string, Value>>& keywords);
+/// The call itself, without struct info.
+RExpr build_call(const OpDef& op, BoundArgs args);
+/// A call of the op as Python writes it: make_call("nn.softmax", {x}, {{"axis", -1}}).
+RExpr make_call(std::string_view op, const std::vector<Value>& positional,
+                const std::vector<std::pair<std::string, Value>>& keywords = {});
+
+}  // namespace sator::relax
