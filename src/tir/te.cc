@@ -93,6 +93,7 @@ void collect_inputs(const Expr& body, std::vector<Tensor>& inputs) {
 Ref<Stage> stage_with_axes(const Naming& naming, const std::vector<Expr>& shape) {
   Ref<Stage> stage(new Stage);
   stage->name = naming.name;
+  stage->annotations = naming.annotations;
   for (size_t i = 0; i < shape.size(); ++i) {
     std::string name = i < naming.axes.size() ? naming.axes[i] : text(naming.axis, i);
     VarRef var = make_var(name, shape[i]->dtype);
@@ -211,7 +212,7 @@ Regions regions_of(const Stmt& init, const Stmt& body) {
 /// The buffers of one function, stage by stage.
 class FunctionBuilder {
  public:
-  FunctionBuilder(const std::vector<Arg>& args, DType scalar_index) : scalar_index_(scalar_index) {
+  FunctionBuilder(const std::vector<Arg>& args, DType index) : index_(index) {
     for (const Arg& arg : args) {
       if (const Tensor* t = std::get_if<Tensor>(&arg)) tensors_.push_back(*t);
     }
@@ -302,12 +303,11 @@ class FunctionBuilder {
     Stmt body = stage.reduction ? reduction_body(stage, iterators, indices, init)
                                 : tir::store(buffers_[&stage][0], placed(stage.body, iterators), indices);
     if (iter_vars.empty()) {
-      iter_vars.push_back(make<IterVar>(make<Range>(int_imm(0, scalar_index_), int_imm(1, scalar_index_)),
-                                        make_var("vi", scalar_index_), IterKind::spatial));
-      values.push_back(int_imm(0, scalar_index_));
+      iter_vars.push_back(make<IterVar>(range_of(int_imm(1)), make_var("vi"), IterKind::spatial));
+      values.push_back(int_imm(0, index_));
     }
     Stmt nest = block(fresh_block_name(stage.name), std::move(iter_vars), values,
-                      init.empty() ? Stmt() : tir::seq(init), std::move(body));
+                      init.empty() ? Stmt() : tir::seq(init), std::move(body), stage.annotations);
     for (size_t i = axes.size(); i-- > 0;)
       nest = make<tir::For>(cast<Var>(values[i]), axes[i]->dom->min, axes[i]->dom->extent, tir::LoopKind::serial,
                             std::string(), Attrs{}, nest);
@@ -338,11 +338,11 @@ class FunctionBuilder {
   }
 
   static Stmt block(std::string name, std::vector<IterVarRef> iter_vars, std::vector<Expr> values, Stmt init,
-                    Stmt body) {
+                    Stmt body, Attrs annotations = {}) {
     Regions regions = regions_of(init, body);
     auto made = make<Block>(std::move(iter_vars), std::vector<BufferRef>{}, std::vector<tir::MatchBufferRef>{},
                             std::move(regions.reads), std::move(regions.writes), tir::block_name(std::move(name)),
-                            Attrs{}, std::move(init), std::move(body));
+                            std::move(annotations), std::move(init), std::move(body));
     return make<BlockRealize>(std::move(values), bool_imm(true), made);
   }
 
@@ -364,7 +364,7 @@ class FunctionBuilder {
     return make<BlockRealize>(std::vector<Expr>{}, bool_imm(true), root);
   }
 
-  DType scalar_index_;
+  DType index_;
   std::vector<Tensor> tensors_;
   std::unordered_set<const Stage*> visited_;
   std::unordered_map<const Stage*, std::vector<BufferRef>> buffers_;
@@ -375,8 +375,8 @@ class FunctionBuilder {
 
 }  // namespace
 
-tir::PrimFuncRef create_prim_func(const std::vector<Arg>& args, DType scalar_index) {
-  return FunctionBuilder(args, scalar_index).build(args);
+tir::PrimFuncRef create_prim_func(const std::vector<Arg>& args, DType index) {
+  return FunctionBuilder(args, index).build(args);
 }
 
 }  // namespace sator::te

@@ -49,6 +49,7 @@ class Stage final : public Object {
   Expr body;
   std::optional<Reduction> reduction;
   std::function<tir::Stmt(const std::vector<BufferRef>&)> statement;
+  Attrs annotations;
   std::vector<Tensor> inputs;  ///< in the order in which the bodies name them
 
   bool is_placeholder() const { return !body && !reduction && !statement; }
@@ -109,6 +110,7 @@ struct Naming {
   std::string name = "compute";
   std::string axis = "ax";
   std::vector<std::string> axes = {};
+  Attrs annotations = {};  ///< of the block
 };
 
 Tensor placeholder(std::vector<Expr> shape, DType dtype, std::string name);
@@ -132,8 +134,9 @@ std::vector<Tensor> extern_stage(std::string name, std::vector<Tensor> inputs, s
 using Arg = std::variant<Tensor, VarRef>;
 /// The function that computes those of `args` that are not placeholders from those that are, with the attributes
 /// global_symbol "main" and tir.noalias. Each call makes its own buffers and loop variables.
-///   scalar_index   the dtype of the one iterator of a block whose tensor has rank 0
+///   index   the dtype of indices where no extent tells it: of the value of the one iterator, over int32's [0, 1), that
+///           a block has whose tensor is of rank 0
 /// Errors: a stage needs a placeholder that is not among `args`.
-tir::PrimFuncRef create_prim_func(const std::vector<Arg>& args, DType scalar_index = i64);
+tir::PrimFuncRef create_prim_func(const std::vector<Arg>& args, DType index = i64);
 
 }  // namespace sator::te

@@ -16,6 +16,7 @@ std::vector<OpDef> statistical_ops();
 std::vector<OpDef> search_ops();
 std::vector<OpDef> sorting_ops();
 std::vector<OpDef> nn_ops();
+std::vector<OpDef> norm_ops();
 std::vector<OpDef> convolution_ops();
 std::vector<OpDef> pooling_ops();
 std::vector<OpDef> attention_ops();
@@ -25,6 +26,5 @@ std::vector<OpDef> collective_ops();
 std::vector<OpDef> gradient_ops();
 std::vector<OpDef> call_ops();
 std::vector<OpDef> memory_ops();
-std::vector<OpDef> runtime_ops();
 
 }  // namespace sator::relax

@@ -80,8 +80,11 @@ Tensor exp(const Tensor& x) {
 Tensor sqrt(const Tensor& x) {
   return map(python_naming(), x, [](const Expr& v) { return math("sqrt", v); });
 }
-Tensor cast(const Tensor& x, DType dtype) {
-  return map(python_naming(), x, [&](const Expr& v) { return cast_to(dtype, v); });
+Tensor cast(const Tensor& x, DType dtype, const Naming& naming) {
+  return map(naming, x, [&](const Expr& v) { return cast_to(dtype, v); });
+}
+Tensor sigmoid(const Tensor& x) {
+  return map(python_naming(), x, [](const Expr& v) { return math("sigmoid", v); });
 }
 Tensor full(std::vector<Expr> shape, const Expr& value) {
   return te::compute({.name = "T_full"}, std::move(shape), [&](const Indices&) { return value; });
@@ -136,6 +139,19 @@ Tensor transpose(const Tensor& x, std::vector<int64_t> axes) {
 
 // ---- Reductions ----
 
+Indices without(const Indices& i, const std::vector<int64_t>& gone) {
+  Indices out;
+  for (size_t d = 0; d < i.size(); ++d) {
+    if (std::ranges::find(gone, static_cast<int64_t>(d)) == gone.end()) out.push_back(i[d]);
+  }
+  return out;
+}
+Indices only(const Indices& i, const std::vector<int64_t>& kept) {
+  Indices out;
+  for (int64_t d : kept) out.push_back(i[static_cast<size_t>(d)]);
+  return out;
+}
+
 std::vector<int64_t> sorted_axes(const std::optional<std::vector<int64_t>>& axes, int64_t rank) {
   std::vector<int64_t> out;
   for (int64_t d = 0; d < rank; ++d) {
@@ -179,6 +195,32 @@ Tensor mean(const Tensor& x, const std::optional<std::vector<int64_t>>& axes, bo
   Expr count = dim(1);
   for (int64_t d : sorted_axes(axes, x.rank())) count = count * x.dim(d);
   return divide(sum(x, axes, keepdims), count);
+}
+
+// The row's greatest element is subtracted first, so that exp cannot overflow.
+// Source: Milakov & Gimelshein, "Online normalizer calculation for softmax", 2018.
+Tensor softmax(const Tensor& x, int64_t axis) {
+  std::vector<int64_t> along{axis < 0 ? axis + x.rank() : axis};
+  std::vector<Expr> rows = without(x.shape(), along);
+  auto element = [&](const Tensor& t, const Indices& i, const tir::IterVarRef& k) {
+    Indices at = i;
+    at.insert(at.begin() + along[0], k->var);
+    return t(at);
+  };
+  Tensor greatest = te::reduce(python_naming("T_softmax_maxelem"), rows, [&](const Indices& i) {
+    tir::IterVarRef k = te::reduce_axis(x.dim(along[0]), "k");
+    return te::reduce_max(element(x, i, k), {k});
+  });
+  Tensor e = te::compute(python_naming("T_softmax_exp"), x.shape(), [&](const Indices& i) {
+    return math("exp", x(i) - greatest(without(i, along)));
+  });
+  Tensor total = te::reduce(python_naming("T_softmax_expsum"), rows, [&](const Indices& i) {
+    tir::IterVarRef k = te::reduce_axis(x.dim(along[0]), "k");
+    return te::reduce_sum(element(e, i, k), {k});
+  });
+  Naming naming = python_naming("T_softmax_norm");
+  naming.annotations = {{"axis", int_imm(along[0])}};
+  return te::compute(naming, x.shape(), [&](const Indices& i) { return div(e(i), total(without(i, along))); });
 }
 
 }  // namespace sator::relax

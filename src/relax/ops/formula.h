@@ -34,7 +34,9 @@ te::Tensor multiply(const TensorOrScalar& a, const TensorOrScalar& b);
 te::Tensor divide(const TensorOrScalar& a, const TensorOrScalar& b);
 te::Tensor exp(const te::Tensor& x);
 te::Tensor sqrt(const te::Tensor& x);
-te::Tensor cast(const te::Tensor& x, DType dtype);
+te::Tensor cast(const te::Tensor& x, DType dtype, const te::Naming& naming = python_naming());
+te::Tensor sigmoid(const te::Tensor& x);
+te::Tensor softmax(const te::Tensor& x, int64_t axis);
 te::Tensor full(std::vector<Expr> shape, const Expr& value);
 
 /// The shape that numpy's broadcasting gives (extents that cannot be compared count as equal).
@@ -51,9 +53,16 @@ te::Tensor transpose(const te::Tensor& x, std::vector<int64_t> axes = {});
 
 /// Elements below the k-th diagonal (upper), or above it (not upper), become 0.
 te::Tensor triangle(const te::Tensor& x, const Expr& k, bool upper);
+/// x inside a frame of `value`, `before` and `after` elements wide along each axis.
+te::Tensor pad(const te::Tensor& x, const std::vector<int64_t>& before, const std::vector<int64_t>& after,
+               const Expr& value, std::string name = "PadInput");
 /// Element i is x at index(i).
 te::Tensor gather(const te::Naming& naming, const te::Tensor& x, std::vector<Expr> shape,
                   FunctionRef<te::Indices(const te::Indices&)> index);
+
+/// i without the axes of `gone`; only those of them.
+te::Indices without(const te::Indices& i, const std::vector<int64_t>& gone);
+te::Indices only(const te::Indices& i, const std::vector<int64_t>& kept);
 
 /// A reduction over `axes` (nothing: all); reduced extents become 1 or go away.
 using ReduceFn = te::Reduction (*)(Expr, std::vector<tir::IterVarRef>);

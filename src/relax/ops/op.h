@@ -11,7 +11,7 @@ class BlockBuilder;
 struct OpDef;
 
 /// What an input of an op may be; it tells how a Python value becomes one.
-enum class InputKind { tensor, tensors, shape, scalar, scalars, any };
+enum class InputKind { tensor, tensors, shape, scalar, scalars, dtype, any };
 struct InputDef {
   std::string name;
   InputKind kind = InputKind::tensor;
@@ -97,6 +97,7 @@ struct OpDef {
   BuildFn build = nullptr;
   std::string func = {};     ///< name of the PrimFunc; empty is the op's own
   bool pure = true;
+  bool variadic = false;          ///< takes any number of arguments; scripts write it in a form of its own
   bool scalar_constants = false;  ///< scalar constants go into the PrimFunc instead of being read from a tensor
 };
 

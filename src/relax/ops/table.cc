@@ -11,8 +11,8 @@ const std::vector<OpDef>& op_table() {
   static const std::vector<OpDef> table = [] {
     std::vector<OpDef> all;
     for (auto family : {unary_ops, binary_ops, create_ops, shape_ops, rearrange_ops, index_ops, linear_algebra_ops,
-                        statistical_ops, search_ops, sorting_ops, nn_ops, convolution_ops, pooling_ops, attention_ops,
-                        quantize_ops, image_ops, collective_ops, gradient_ops, call_ops, memory_ops, runtime_ops}) {
+                        statistical_ops, search_ops, sorting_ops, nn_ops, norm_ops, convolution_ops, pooling_ops, attention_ops,
+                        quantize_ops, image_ops, collective_ops, gradient_ops, call_ops, memory_ops}) {
       for (OpDef& op : family()) all.push_back(std::move(op));
     }
     return all;
@@ -72,6 +72,10 @@ RExpr to_input(InputKind kind, const Value& v) {
         if (!items.back()) return nullptr;
       }
       return tuple(std::move(items));
+    }
+    case InputKind::dtype: {
+      auto dtype = to_dtype(v);
+      return dtype ? dtype_value(*dtype) : to_rexpr(v);
     }
     case InputKind::tensor:
     case InputKind::tensors:

@@ -1,0 +1,293 @@
+// Normalisations: layer, root mean square, group and batch.
+#include <algorithm>
+
+#include "relax/ops/families.h"
+#include "relax/ops/formula.h"
+#include "relax/ops/infer.h"
+
+namespace sator::relax {
+
+namespace {
+
+using te::Indices;
+using te::Tensor;
+
+/// Whether the parameters' extents are known to be those of the data at `axes`. Errors: dtypes, ranks or extents differ.
+bool fits_axes(const CallInfo& in, const Axes& axes) {
+  const TensorInfo& data = in.tensor(0);
+  std::vector<int> at;
+  if (data.ndim >= 0) at = in.axes(axes, data.ndim);
+  in.need_float(0);
+  std::optional<std::vector<Expr>> expected;
+  if (auto shape = explicit_shape(data)) {
+    expected.emplace();
+    for (int d : at) expected->push_back((*shape)[static_cast<size_t>(d)]);
+  }
+  bool known = true;
+  for (size_t i = 1; i < in.size(); ++i) {
+    const TensorInfo& t = in.tensor(i);
+    if (t.dtype != data.dtype)
+      in.fail({.what = text(in.op().inputs[i].name, " is ", t.dtype, ", data is ", data.dtype), .needs = "equal dtypes",
+               .hint = "cast with astype"});
+    if (t.ndim != static_cast<int>(axes.size()))
+      in.fail({.what = text(in.op().inputs[i].name, " has rank ", t.ndim), .needs = text("rank ", axes.size(), ", one per axis"),
+               .hint = "reshape it"});
+    auto shape = explicit_shape(t);
+    if (!shape) continue;
+    if (!expected) expected = shape;
+    for (size_t d = 0; d < axes.size(); ++d) {
+      if (in.arith().prove(make<NE>((*expected)[d], (*shape)[d])))
+        in.fail({.what = text(in.op().inputs[i].name, " does not have the extents of data at the axes"),
+                 .needs = "the extents that are normalised over", .hint = "check axes"});
+      known = known && in.same((*expected)[d], (*shape)[d]);
+    }
+  }
+  return known;
+}
+
+StructInfo rank_only(const TensorInfo& t) { return tensor_info(t.dtype, t.ndim, t.vdevice); }
+
+bool is_half(DType d) { return d == f16 || d == bf16; }
+
+/// How many elements the axes span, as a number of float dtype.
+Expr element_count(const Tensor& x, const std::vector<int64_t>& axes, DType dtype) {
+  Expr count = constant(1, dtype);
+  for (int64_t d : axes) count = count * x.dim(d);
+  return count;
+}
+
+/// The sums of x and of x * x over `axes`, in float32 for half precision.
+struct Moments {
+  Tensor sum, square_sum;
+};
+Moments moments(const Tensor& x, const std::vector<int64_t>& axes) {
+  std::vector<tir::IterVarRef> iterators;
+  for (int64_t d : axes) iterators.push_back(te::reduce_axis(x.dim(d), text("k", d)));
+  te::Reducer sums{{constant(0, is_half(x.dtype()) ? f32 : x.dtype()), constant(0, is_half(x.dtype()) ? f32 : x.dtype())},
+                   [](const std::vector<Expr>& l, const std::vector<Expr>& r) {
+                     return std::vector{l[0] + r[0], l[1] + r[1]};
+                   }};
+  std::vector<Expr> rows = without(x.shape(), axes);
+  bool all = rows.empty();
+  if (all) rows.push_back(dim(1));
+  std::vector<Tensor> both = te::reduce_together({.name = x.stage()->name + "_red_temp"}, rows, [&](const Indices& i) {
+    Indices at;
+    size_t row = 0, k = 0;
+    for (int64_t d = 0; d < x.rank(); ++d) {
+      bool reduced = std::ranges::find(axes, d) != axes.end();
+      at.push_back(reduced ? Expr(iterators[k++]->var) : i[row++]);
+    }
+    Expr v = is_half(x.dtype()) ? cast_to(f32, x(at)) : x(at);
+    return te::Reduction{sums, {v, v * v}, iterators};
+  });
+  return {both[0], both[1]};
+}
+
+// ---- layer_norm ----
+
+struct LayerNormAttrs {
+  Axes axes;
+  double epsilon = 1e-5;
+  bool center = true;  ///< beta is added
+  bool scale = true;   ///< gamma is multiplied
+  static constexpr auto fields() {
+    return std::tuple{required("axes", &LayerNormAttrs::axes), attr("epsilon", &LayerNormAttrs::epsilon),
+                      attr("center", &LayerNormAttrs::center), attr("scale", &LayerNormAttrs::scale)};
+  }
+};
+
+StructInfo infer_layer_norm(const LayerNormAttrs& a, const CallInfo& in) {
+  const TensorInfo& data = in.tensor(0);
+  return fits_axes(in, a.axes) ? StructInfo(&data) : rank_only(data);
+}
+
+/// (x - mean) / sqrt(var + epsilon) * gamma + beta, var = E[x^2] - mean^2, over the axes.
+/// Source: Ba, Kiros & Hinton, "Layer Normalization", 2016.
+Tensor compute_layer_norm(const LayerNormAttrs& a, const TeInputs& in) {
+  const Tensor &x = in.tensor(0), &gamma = in.tensor(1), &beta = in.tensor(2);
+  std::vector<int64_t> axes = sorted_axes(a.axes, x.rank());
+  Moments m = moments(x, axes);
+  DType wide = m.sum.dtype();
+  Expr count = element_count(x, axes, x.dtype());
+  return te::compute({.name = "T_layer_norm"}, x.shape(), [&](const Indices& i) {
+    Indices row = without(i, axes), column = only(i, axes);
+    if (row.empty()) row.push_back(dim(0));
+    Expr mean = div(m.sum(row), count), variance = div(m.square_sum(row), count) - mean * mean;
+    Expr value = (x(i) - mean) * math("rsqrt", variance + constant(a.epsilon, wide));
+    value = cast_to(x.dtype(), value) * gamma(column);
+    return value + beta(column);
+  });
+}
+
+// ---- rms_norm ----
+
+struct RmsNormAttrs {
+  Axes axes{-1};
+  double epsilon = 1e-5;
+  static constexpr auto fields() {
+    return std::tuple{attr("axes", &RmsNormAttrs::axes), attr("epsilon", &RmsNormAttrs::epsilon)};
+  }
+};
+
+StructInfo infer_rms_norm(const RmsNormAttrs& a, const CallInfo& in) {
+  const TensorInfo& data = in.tensor(0);
+  return fits_axes(in, a.axes) ? StructInfo(&data) : rank_only(data);
+}
+
+/// x / sqrt(E[x^2] + epsilon) * weight over the axes, in float32.
+/// Source: Zhang & Sennrich, "Root Mean Square Layer Normalization", 2019.
+Tensor compute_rms_norm(const RmsNormAttrs& a, const TeInputs& in) {
+  DType dtype = in.tensor(0).dtype();
+  te::Naming cast_naming{.name = "T_cast"};
+  Tensor x = cast(in.tensor(0), f32, cast_naming);
+  Tensor square = multiply(x, x);
+  std::vector<int64_t> axes = sorted_axes(a.axes, x.rank());
+  Tensor total = sum(square, a.axes, false);
+  Expr count = element_count(x, axes, f32);
+  Tensor scale = te::compute({.name = "rsqrt"}, without(x.shape(), axes), [&](const Indices& i) {
+    return math("rsqrt", div(total(i), count) + cast_to(f32, constant(a.epsilon, dtype)));
+  });
+  Tensor weight = cast(in.tensor(1), f32, cast_naming);
+  Tensor normed = te::compute({.name = "T_rms_norm"}, x.shape(), [&](const Indices& i) {
+    return scale(without(i, axes)) * x(i) * weight(only(i, axes));
+  });
+  return cast(normed, dtype, cast_naming);
+}
+
+// ---- group_norm ----
+
+struct GroupNormAttrs {
+  int num_groups = 1;
+  int channel_axis = 1;
+  Axes axes;
+  double epsilon = 1e-5;
+  bool center = true, scale = true;
+  static constexpr auto fields() {
+    return std::tuple{required("num_groups", &GroupNormAttrs::num_groups),
+                      required("channel_axis", &GroupNormAttrs::channel_axis), required("axes", &GroupNormAttrs::axes),
+                      attr("epsilon", &GroupNormAttrs::epsilon), attr("center", &GroupNormAttrs::center),
+                      attr("scale", &GroupNormAttrs::scale)};
+  }
+};
+
+StructInfo infer_group_norm(const GroupNormAttrs& a, const CallInfo& in) {
+  const TensorInfo& data = in.tensor(0);
+  auto shape = explicit_shape(data);
+  Expr channels;
+  if (data.ndim >= 0) {
+    int channel = in.axis(a.channel_axis, data.ndim);
+    if (std::ranges::find(in.axes(a.axes, data.ndim), channel) != in.axes(a.axes, data.ndim).end())
+      in.fail({.what = "the channel axis is among the axes", .needs = "axes without the channel axis",
+               .hint = "leave it out: the channels of a group are always normalised together"});
+    if (shape) channels = (*shape)[static_cast<size_t>(channel)];
+  }
+  in.need_float(0);
+  if (channels && in.arith().prove(make<NE>(floormod(channels, a.num_groups), dim(0))))
+    in.fail({.what = text("the channels cannot be divided into ", a.num_groups, " groups"),
+             .needs = "a number of channels that num_groups divides", .hint = "choose another num_groups"});
+  for (size_t i = 1; i < in.size(); ++i) {
+    const TensorInfo& t = in.tensor(i);
+    if (t.dtype != data.dtype || t.ndim != 1)
+      in.fail({.what = text(in.op().inputs[i].name, " is ", t.dtype, " of rank ", t.ndim),
+               .needs = text(data.dtype, " of rank 1"), .hint = "cast or reshape it"});
+    auto own = explicit_shape(t);
+    if (own && channels && in.arith().prove(make<NE>((*own)[0], channels)))
+      in.fail({.what = text(in.op().inputs[i].name, " does not have one element per channel"),
+               .needs = "the extent of the channel axis", .hint = "check channel_axis"});
+  }
+  return ref(data);
+}
+
+/// layer_norm within each group of channels. Source: Wu & He, "Group Normalization", 2018.
+Tensor compute_group_norm(const GroupNormAttrs& a, const TeInputs& in) {
+  const Tensor& data = in.tensor(0);
+  size_t channel = static_cast<size_t>(a.channel_axis < 0 ? a.channel_axis + data.rank() : a.channel_axis);
+  Expr group = floordiv(data.shape()[channel], a.num_groups);
+  std::vector<Expr> shape = data.shape();
+  shape[channel] = dim(a.num_groups);
+  shape.insert(shape.begin() + static_cast<long>(channel) + 1, group);
+  Tensor x = reshape(data, shape);
+  if (is_half(data.dtype())) x = cast(x, f32, {.name = "T_cast"});
+  Tensor gamma = reshape(in.tensor(1), {dim(a.num_groups), group}), beta = reshape(in.tensor(2), {dim(a.num_groups), group});
+  std::vector<int64_t> axes{static_cast<int64_t>(channel) + 1};
+  for (int64_t d : sorted_axes(a.axes, data.rank())) axes.push_back(d < static_cast<int64_t>(channel) ? d : d + 1);
+  std::ranges::sort(axes);
+  Moments m = moments(x, axes);
+  Expr count = element_count(x, axes, f32);
+  Tensor normed = te::compute({.name = "T_group_norm"}, x.shape(), [&](const Indices& i) {
+    Indices row = without(i, axes), of_channel{i[channel], i[channel + 1]};
+    Expr mean = div(m.sum(row), count), variance = div(m.square_sum(row), count) - mean * mean;
+    Expr value = (x(i) - mean) * math("rsqrt", variance + constant(a.epsilon, x.dtype()));
+    return cast_to(data.dtype(), value) * gamma(of_channel) + beta(of_channel);
+  });
+  return reshape(normed, data.shape());
+}
+
+// ---- batch_norm ----
+
+struct BatchNormAttrs {
+  int axis = 1;
+  double epsilon = 1e-5;
+  bool center = true, scale = true;
+  double momentum = 0.1;
+  static constexpr auto fields() {
+    return std::tuple{required("axis", &BatchNormAttrs::axis), attr("epsilon", &BatchNormAttrs::epsilon),
+                      attr("center", &BatchNormAttrs::center), attr("scale", &BatchNormAttrs::scale),
+                      attr("momentum", &BatchNormAttrs::momentum)};
+  }
+};
+
+StructInfo infer_batch_norm(const BatchNormAttrs& a, const CallInfo& in) {
+  const TensorInfo& data = in.tensor(0);
+  if (fits_axes(in, {a.axis})) return tuple_info({ref(data), ref(in.tensor(3)), ref(in.tensor(4))});
+  StructInfo vector = tensor_info(data.dtype, 1, data.vdevice);
+  return tuple_info({rank_only(data), vector, vector});
+}
+
+/// The training form: normalised by the batch's own mean and variance; the moving ones are updated.
+/// Source: Ioffe & Szegedy, "Batch Normalization", 2015.
+std::vector<Tensor> compute_batch_norm(const BatchNormAttrs& a, const TeInputs& in) {
+  const Tensor& x = in.tensor(0);
+  DType dtype = x.dtype();
+  int64_t axis = a.axis < 0 ? a.axis + x.rank() : a.axis;
+  std::vector<int64_t> others;
+  std::vector<Expr> column(x.shape().size(), dim(1));
+  column[static_cast<size_t>(axis)] = x.dim(axis);
+  Expr count = dim(1);
+  for (int64_t d = 0; d < x.rank(); ++d) {
+    if (d == axis) continue;
+    others.push_back(d);
+    count = count * x.dim(d);
+  }
+  Tensor mean = divide(sum(x, others, false), count), mean_column = reshape(mean, column);
+  auto variance = [&] {
+    Tensor left = subtract(x, mean_column), right = subtract(x, mean_column);
+    return divide(sum(multiply(left, right), others, false), count);
+  };
+  Tensor variance_column = reshape(variance(), column);
+  Tensor out = divide(subtract(x, mean_column), sqrt(add(variance_column, constant(a.epsilon, dtype))));
+  if (a.scale) out = multiply(out, reshape(in.tensor(1), column));
+  if (a.center) out = add(out, reshape(in.tensor(2), column));
+  auto moved = [&](const Tensor& moving, const Tensor& now) {
+    return add(multiply(constant(1 - a.momentum, dtype), moving), multiply(constant(a.momentum, dtype), now));
+  };
+  return {out, moved(in.tensor(3), mean), moved(in.tensor(4), variance())};
+}
+
+}  // namespace
+
+std::vector<OpDef> norm_ops() {
+  return {
+      {.name = "nn.layer_norm", .inputs = {{"data"}, {"gamma"}, {"beta"}}, .attrs = attrs_of<LayerNormAttrs>(),
+       .infer = with(infer_layer_norm), .compute = with(compute_layer_norm)},
+      {.name = "nn.rms_norm", .inputs = {{"data"}, {"weight"}}, .attrs = attrs_of<RmsNormAttrs>(),
+       .infer = with(infer_rms_norm), .compute = with(compute_rms_norm)},
+      {.name = "nn.group_norm", .inputs = {{"data"}, {"gamma"}, {"beta"}}, .attrs = attrs_of<GroupNormAttrs>(),
+       .infer = with(infer_group_norm), .compute = with(compute_group_norm)},
+      {.name = "nn.batch_norm",
+       .inputs = {{"data"}, {"gamma"}, {"beta"}, {"moving_mean"}, {"moving_var"}},
+       .attrs = attrs_of<BatchNormAttrs>(), .infer = with(infer_batch_norm), .compute = with(compute_batch_norm)},
+  };
+}
+
+}  // namespace sator::relax
