@@ -132,6 +132,11 @@ RExpr call(RExpr op, std::vector<RExpr> args, Attrs attrs, std::vector<StructInf
   return make<RCall>(std::move(op), std::move(args), std::move(attrs), std::move(sinfo_args), StructInfo());
 }
 
+Binding bind_value(RVarRef var, RExpr value) { return make<VarBinding>(std::move(value), std::move(var)); }
+Binding bind_match_cast(RVarRef var, RExpr value, StructInfo sinfo) {
+  return make<MatchCast>(std::move(value), std::move(sinfo), std::move(var));
+}
+
 RExpr with_sinfo(const RExpr& e, StructInfo sinfo) {
   auto set = [&]<class T>(const T& node) -> RExpr { return with(node, &T::sinfo, sinfo); };
   return match(

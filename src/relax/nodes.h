@@ -272,6 +272,9 @@ RExpr global_var(std::string name, StructInfo sinfo);
 RExpr extern_func(std::string name);
 /// A call without struct info: normalize() of relax/builder.h infers it.
 RExpr call(RExpr op, std::vector<RExpr> args, Attrs attrs = {}, std::vector<StructInfo> sinfo_args = {});
+/// var = value; var = match_cast(value, sinfo).
+Binding bind_value(RVarRef var, RExpr value);
+Binding bind_match_cast(RVarRef var, RExpr value, StructInfo sinfo);
 /// The expression with another struct info.
 RExpr with_sinfo(const RExpr& e, StructInfo sinfo);
 

@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "arith/analyzer.h"
+
 namespace sator::te {
 
 using tir::IterKind;
@@ -180,9 +182,9 @@ struct Regions {
 
 /// What one instance of a stage's block touches: its body has no loops, so each access is a point. A reduction does not
 /// list the read of its own result.
-Regions regions_of(const Stmt& init, const Stmt& body) {
+Regions regions_of(const Stmt& init, const Stmt& body, arith::Analyzer& arith) {
   Regions out;
-  auto add = [](std::vector<BufferRegionRef>& regions, const BufferRef& buffer, const std::vector<Expr>& indices) {
+  auto add = [&](std::vector<BufferRegionRef>& regions, const BufferRef& buffer, const std::vector<Expr>& indices) {
     for (BufferRegionRef& r : regions) {
       if (r->buffer != buffer) continue;
       std::vector<RangeRef> hull;
@@ -192,8 +194,9 @@ Regions regions_of(const Stmt& init, const Stmt& body) {
           hull.push_back(range);
           continue;
         }
-        Expr low = min(range->min, indices[i]), high = max(range->min + range->extent - 1, indices[i]);
-        hull.push_back(make<Range>(low, high + 1 - low));
+        Expr low = arith.simplify(min(range->min, indices[i]));
+        Expr high = arith.simplify(max(range->min + range->extent - 1, indices[i]));
+        hull.push_back(make<Range>(low, arith.simplify(high + 1 - low)));
       }
       r = make<tir::BufferRegion>(buffer, std::move(hull));
       return;
@@ -275,14 +278,12 @@ class FunctionBuilder {
 
   /// The expression over the function's buffers and the block's iterators.
   Expr placed(const Expr& e, const VarMap& iterators) {
-    return transform(
-        e,
-        [&](const TensorLoad& load) -> NodeRef { return sator::load(buffer_of(Tensor(load.stage, load.output)), load.indices); },
-        [&](const Var& v) -> NodeRef {
-          auto at = iterators.find(ref(v));
-          return at == iterators.end() ? NodeRef(&v) : NodeRef(at->second);
-        });
+    Expr loaded = transform(e, [&](const TensorLoad& load) -> NodeRef {
+      return sator::load(buffer_of(Tensor(load.stage, load.output)), load.indices);
+    });
+    return arith_.simplify(substitute(loaded, iterators));
   }
+  RangeRef simplified(const RangeRef& r) { return make<Range>(arith_.simplify(r->min), arith_.simplify(r->extent)); }
 
   Stmt loop_nest(const Stage& stage) {
     std::vector<IterVarRef> axes = stage.axes;
@@ -293,11 +294,13 @@ class FunctionBuilder {
     for (const IterVarRef& axis : axes) {
       VarRef iterator = make_var(text("v_", axis->var->name), axis->var->dtype);
       iterators.emplace(axis->var, iterator);
-      iter_vars.push_back(make<IterVar>(axis->dom, iterator, axis->kind));
+      iter_vars.push_back(make<IterVar>(simplified(axis->dom), iterator, axis->kind));
       values.push_back(make_var(axis->var->name, axis->dom->extent->dtype));
     }
     std::vector<Expr> indices;
     for (size_t i = 0; i < stage.axes.size(); ++i) indices.push_back(iter_vars[i]->var);
+    std::vector<RangeRef> iter_doms;
+    for (const IterVarRef& v : iter_vars) iter_doms.push_back(v->dom);
 
     std::vector<Stmt> init;
     Stmt body = stage.reduction ? reduction_body(stage, iterators, indices, init)
@@ -309,7 +312,7 @@ class FunctionBuilder {
     Stmt nest = block(fresh_block_name(stage.name), std::move(iter_vars), values,
                       init.empty() ? Stmt() : tir::seq(init), std::move(body), stage.annotations);
     for (size_t i = axes.size(); i-- > 0;)
-      nest = make<tir::For>(cast<Var>(values[i]), axes[i]->dom->min, axes[i]->dom->extent, tir::LoopKind::serial,
+      nest = make<tir::For>(cast<Var>(values[i]), iter_doms[i]->min, iter_doms[i]->extent, tir::LoopKind::serial,
                             std::string(), Attrs{}, nest);
     return nest;
   }
@@ -337,9 +340,9 @@ class FunctionBuilder {
     return body;
   }
 
-  static Stmt block(std::string name, std::vector<IterVarRef> iter_vars, std::vector<Expr> values, Stmt init,
+  Stmt block(std::string name, std::vector<IterVarRef> iter_vars, std::vector<Expr> values, Stmt init,
                     Stmt body, Attrs annotations = {}) {
-    Regions regions = regions_of(init, body);
+    Regions regions = regions_of(init, body, arith_);
     auto made = make<Block>(std::move(iter_vars), std::vector<BufferRef>{}, std::vector<tir::MatchBufferRef>{},
                             std::move(regions.reads), std::move(regions.writes), tir::block_name(std::move(name)),
                             std::move(annotations), std::move(init), std::move(body));
@@ -365,6 +368,7 @@ class FunctionBuilder {
   }
 
   DType index_;
+  arith::Analyzer arith_;
   std::vector<Tensor> tensors_;
   std::unordered_set<const Stage*> visited_;
   std::unordered_map<const Stage*, std::vector<BufferRef>> buffers_;

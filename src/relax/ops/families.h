@@ -14,7 +14,6 @@ std::vector<OpDef> index_ops();
 std::vector<OpDef> linear_algebra_ops();
 std::vector<OpDef> statistical_ops();
 std::vector<OpDef> search_ops();
-std::vector<OpDef> sorting_ops();
 std::vector<OpDef> nn_ops();
 std::vector<OpDef> norm_ops();
 std::vector<OpDef> convolution_ops();
@@ -23,7 +22,6 @@ std::vector<OpDef> attention_ops();
 std::vector<OpDef> quantize_ops();
 std::vector<OpDef> image_ops();
 std::vector<OpDef> collective_ops();
-std::vector<OpDef> gradient_ops();
 std::vector<OpDef> call_ops();
 std::vector<OpDef> memory_ops();
 

@@ -10,12 +10,8 @@ using te::Indices;
 using te::Naming;
 using te::Tensor;
 
-Expr math(const char* name, const Expr& x) { return call(x->dtype, text("tir.", name), {x}); }
-Expr math(const char* name, const Expr& x, const Expr& y) { return call(x->dtype, text("tir.", name), {x, y}); }
-Expr if_then_else(const Expr& condition, const Expr& a, const Expr& b) {
-  if (auto c = as_int(condition)) return *c ? a : b;
-  return call(a->dtype, "tir.if_then_else", {condition, a, b});
-}
+Expr math(const char* name, const Expr& x) { return call_builtin(text("tir.", name), {x}); }
+Expr math(const char* name, const Expr& x, const Expr& y) { return call_builtin(text("tir.", name), {x, y}); }
 
 Tensor map(const Naming& naming, const Tensor& x, FunctionRef<Expr(const Expr&)> f) {
   return te::compute(naming, x.shape(), [&](const Indices& i) { return f(x(i)); });

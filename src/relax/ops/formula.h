@@ -2,6 +2,7 @@
 // gives, so that legalised programs read the same.
 #pragma once
 
+#include "ir/builtins.h"
 #include "tir/te.h"
 
 namespace sator::relax {
@@ -13,8 +14,6 @@ inline Expr dim(int64_t n) { return int_imm(n, i64); }
 /// A call of a math builtin that keeps its argument's dtype: "exp" is T.exp.
 Expr math(const char* name, const Expr& x);
 Expr math(const char* name, const Expr& x, const Expr& y);
-/// T.if_then_else: the value that is not chosen is not evaluated.
-Expr if_then_else(const Expr& condition, const Expr& a, const Expr& b);
 
 /// f of every element.
 te::Tensor map(const te::Naming& naming, const te::Tensor& x, FunctionRef<Expr(const Expr&)> f);

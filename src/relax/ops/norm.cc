@@ -176,7 +176,8 @@ StructInfo infer_group_norm(const GroupNormAttrs& a, const CallInfo& in) {
   Expr channels;
   if (data.ndim >= 0) {
     int channel = in.axis(a.channel_axis, data.ndim);
-    if (std::ranges::find(in.axes(a.axes, data.ndim), channel) != in.axes(a.axes, data.ndim).end())
+    std::vector<int> axes = in.axes(a.axes, data.ndim);
+    if (std::ranges::find(axes, channel) != axes.end())
       in.fail({.what = "the channel axis is among the axes", .needs = "axes without the channel axis",
                .hint = "leave it out: the channels of a group are always normalised together"});
     if (shape) channels = (*shape)[static_cast<size_t>(channel)];

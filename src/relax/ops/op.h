@@ -87,6 +87,9 @@ struct BoundArgs {
 /// Makes the call where that is more than to put each argument in its place.
 using BuildFn = RExpr (*)(const OpDef&, BoundArgs);
 
+/// The call itself, each argument in its place, without struct info.
+RExpr build_call(const OpDef& op, BoundArgs args);
+
 struct OpDef {
   std::string name;  ///< without "relax."
   std::vector<InputDef> inputs = {};

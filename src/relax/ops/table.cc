@@ -11,8 +11,8 @@ const std::vector<OpDef>& op_table() {
   static const std::vector<OpDef> table = [] {
     std::vector<OpDef> all;
     for (auto family : {unary_ops, binary_ops, create_ops, shape_ops, rearrange_ops, index_ops, linear_algebra_ops,
-                        statistical_ops, search_ops, sorting_ops, nn_ops, norm_ops, convolution_ops, pooling_ops, attention_ops,
-                        quantize_ops, image_ops, collective_ops, gradient_ops, call_ops, memory_ops}) {
+                        statistical_ops, search_ops, nn_ops, norm_ops, convolution_ops, pooling_ops, attention_ops,
+                        quantize_ops, image_ops, collective_ops, call_ops, memory_ops}) {
       for (OpDef& op : family()) all.push_back(std::move(op));
     }
     return all;

@@ -16,8 +16,6 @@ const OpDef& op_named(std::string_view name);
 /// is of no use there.
 BoundArgs bind_args(const OpDef& op, const std::vector<Value>& positional,
                     const std::vector<std::pair<std::string, Value>>& keywords);
-/// The call itself, without struct info.
-RExpr build_call(const OpDef& op, BoundArgs args);
 /// A call of the op as Python writes it: make_call("nn.softmax", {x}, {{"axis", -1}}).
 RExpr make_call(std::string_view op, const std::vector<Value>& positional,
                 const std::vector<std::pair<std::string, Value>>& keywords = {});

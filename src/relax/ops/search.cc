@@ -1,0 +1,261 @@
+// where; sorting; unique values; sampling.
+#include <algorithm>
+
+#include "relax/ops/families.h"
+#include "relax/ops/formula.h"
+#include "relax/ops/infer.h"
+
+namespace sator::relax {
+
+namespace {
+
+using te::Indices;
+using te::Tensor;
+
+StructInfo infer_where(const CallInfo& in) {
+  const TensorInfo &c = in.tensor(0), &x = in.tensor(1), &y = in.tensor(2);
+  if (!c.dtype.is_bool())
+    in.fail({.what = text("the condition is ", c.dtype), .needs = "bool", .hint = "compare with 0 first"});
+  DType dtype = in.common_dtype({1, 2});
+  std::string vdevice;
+  for (const TensorInfo* t : {&c, &x, &y}) {
+    if (vdevice.empty()) vdevice = t->vdevice;
+    else if (!t->vdevice.empty() && t->vdevice != vdevice) {
+      vdevice.clear();
+      break;
+    }
+  }
+  bool ranked = c.ndim >= 0 && x.ndim >= 0 && y.ndim >= 0;
+  int ndim = ranked ? std::max({c.ndim, x.ndim, y.ndim}) : -1;
+  auto s = explicit_shape(c), t = explicit_shape(x), u = explicit_shape(y);
+  if (s && t && u) {
+    auto values = in.broadcast(*t, *u);
+    return tensor_of(values ? in.broadcast(*s, *values) : std::nullopt, ndim, dtype, vdevice);
+  }
+  if (c.shape && c.shape == x.shape && c.shape == y.shape) return tensor_info(c.shape, dtype, vdevice);
+  return tensor_info(dtype, ndim, vdevice);
+}
+
+Tensor compute_where(const TeInputs& in) {
+  const Tensor &c = in.tensor(0), &x = in.tensor(1), &y = in.tensor(2);
+  std::vector<Expr> shape = broadcast_shape(c.shape(), broadcast_shape(x.shape(), y.shape()));
+  return te::compute({.name = "T_where"}, shape, [&](const Indices& i) {
+    Expr condition = lt(dim(0), cast_to(i64, c(broadcast_index(i, c, shape))));
+    return select(condition, x(broadcast_index(i, x, shape)), y(broadcast_index(i, y, shape)));
+  });
+}
+
+// ---- sort, argsort, topk ----
+
+struct SortAttrs {
+  int axis = -1;
+  bool descending = false;
+  static constexpr auto fields() {
+    return std::tuple{attr("axis", &SortAttrs::axis), attr("descending", &SortAttrs::descending)};
+  }
+};
+struct ArgsortAttrs {
+  int axis = -1;
+  bool descending = false;
+  DType dtype = i32;
+  static constexpr auto fields() {
+    return std::tuple{attr("axis", &ArgsortAttrs::axis), attr("descending", &ArgsortAttrs::descending),
+                      attr("dtype", &ArgsortAttrs::dtype)};
+  }
+};
+struct TopKAttrs {
+  int k = 1;
+  int axis = -1;
+  std::string ret_type = "both";  ///< both | values | indices
+  bool largest = true;
+  DType dtype = i32;  ///< of the indices
+  static constexpr auto fields() {
+    return std::tuple{attr("k", &TopKAttrs::k), attr("axis", &TopKAttrs::axis), attr("ret_type", &TopKAttrs::ret_type),
+                      attr("largest", &TopKAttrs::largest), attr("dtype", &TopKAttrs::dtype)};
+  }
+};
+
+void check_axis(const CallInfo& in, int64_t axis) {
+  if (in.tensor(0).ndim >= 0) in.axis(axis, in.tensor(0).ndim);
+}
+StructInfo infer_sort(const SortAttrs& a, const CallInfo& in) {
+  check_axis(in, a.axis);
+  return ref(in.tensor(0));
+}
+StructInfo infer_argsort(const ArgsortAttrs& a, const CallInfo& in) {
+  check_axis(in, a.axis);
+  const TensorInfo& x = in.tensor(0);
+  DType dtype = a.dtype.is_void() ? x.dtype : a.dtype;
+  return x.shape ? tensor_info(x.shape, dtype, x.vdevice) : tensor_info(dtype, x.ndim, x.vdevice);
+}
+StructInfo infer_topk(const TopKAttrs& a, const CallInfo& in) {
+  const TensorInfo& x = in.tensor(0);
+  check_axis(in, a.axis);
+  auto shape = explicit_shape(x);
+  if (shape && a.k > 0) (*shape)[static_cast<size_t>(in.axis(a.axis, x.ndim))] = dim(a.k);
+  StructInfo values = tensor_of(shape, x.ndim, x.dtype, x.vdevice), indices = tensor_of(shape, x.ndim, a.dtype, x.vdevice);
+  if (a.ret_type == "both") return tuple_info({values, indices});
+  if (a.ret_type == "values") return values;
+  if (a.ret_type == "indices") return indices;
+  in.fail({.what = text("ret_type ", quoted(a.ret_type)), .needs = "both, values or indices", .hint = "choose one of these"});
+}
+
+/// The position of every element in the sorted order: the number of elements that stand before it. Equal elements keep
+/// their order, so the positions are a permutation.
+Tensor ranks(const Tensor& x, size_t axis, bool descending) {
+  tir::IterVarRef k = te::reduce_axis(x.shape()[axis], "k");
+  return te::reduce({.name = "T_rank"}, x.shape(), [&](const Indices& i) {
+    Indices at = i;
+    at[axis] = k->var;
+    Expr other = x(at), own = x(i);
+    Expr before = descending ? gt(other, own) : lt(other, own);
+    Expr earlier = logical_and(eq(other, own), lt(k->var, i[axis]));
+    return te::reduce_sum(cast_to(i64, logical_or(before, earlier)), {k});
+  });
+}
+
+/// Element r along the axis is what(i) of the element whose rank is r.
+Tensor by_rank(const Tensor& x, const Tensor& rank, size_t axis, const Expr& count, DType dtype,
+               FunctionRef<Expr(const Indices&)> what, const char* name) {
+  std::vector<Expr> shape = x.shape();
+  shape[axis] = count;
+  tir::IterVarRef k = te::reduce_axis(x.shape()[axis], "k");
+  return te::reduce({.name = name}, shape, [&](const Indices& i) {
+    Indices at = i;
+    at[axis] = k->var;
+    return te::reduce_sum(select(eq(rank(at), i[axis]), what(at), constant(0, dtype)), {k});
+  });
+}
+
+size_t from_front(int axis, const Tensor& x) { return static_cast<size_t>(axis < 0 ? axis + x.rank() : axis); }
+
+Tensor compute_sort(const SortAttrs& a, const TeInputs& in) {
+  const Tensor& x = in.tensor(0);
+  size_t axis = from_front(a.axis, x);
+  Tensor rank = ranks(x, axis, a.descending);
+  return by_rank(x, rank, axis, x.shape()[axis], x.dtype(), [&](const Indices& i) { return x(i); }, "T_sort");
+}
+Tensor compute_argsort(const ArgsortAttrs& a, const TeInputs& in) {
+  const Tensor& x = in.tensor(0);
+  size_t axis = from_front(a.axis, x);
+  Tensor rank = ranks(x, axis, a.descending);
+  return by_rank(x, rank, axis, x.shape()[axis], in.out_dtype(), [&](const Indices& i) { return cast_to(in.out_dtype(), i[axis]); },
+                 "T_argsort");
+}
+std::vector<Tensor> compute_topk(const TopKAttrs& a, const TeInputs& in) {
+  const Tensor& x = in.tensor(0);
+  size_t axis = from_front(a.axis, x);
+  Expr count = a.k > 0 ? dim(a.k) : x.shape()[axis];
+  Tensor rank = ranks(x, axis, a.largest);
+  std::vector<Tensor> out;
+  if (a.ret_type != "indices")
+    out.push_back(by_rank(x, rank, axis, count, x.dtype(), [&](const Indices& i) { return x(i); }, "T_topk_values"));
+  if (a.ret_type != "values")
+    out.push_back(by_rank(x, rank, axis, count, a.dtype, [&](const Indices& i) { return cast_to(a.dtype, i[axis]); },
+                          "T_topk_indices"));
+  return out;
+}
+
+// ---- unique ----
+
+/// How many values there are is known at run time only, so no extents are inferred.
+StructInfo infer_unique(const CallInfo& in) {
+  const TensorInfo& x = in.tensor(0);
+  auto flag = [&](size_t i) {
+    in.info(i);
+    const PrimValue* p = in.arg(i).as<PrimValue>();
+    auto v = p ? as_int(p->value) : std::nullopt;
+    if (!v)
+      in.fail({.what = text("argument ", i, " (", in.op().inputs[i].name, ") is not a constant"), .needs = "True or False",
+               .hint = "write the constant"});
+    return *v;
+  };
+  std::optional<int64_t> axis;
+  if (in.size() == 6) {
+    axis = flag(5);
+    if (x.ndim >= 0) in.axis(*axis, x.ndim);
+  }
+  StructInfo count = tensor_info(i64, 1, x.vdevice);
+  int ndim = x.ndim == 0 ? 1 : axis ? x.ndim : 1;
+  StructInfo values = x.ndim == 0 ? tensor_info({dim(1)}, x.dtype, x.vdevice) : tensor_info(x.dtype, ndim, x.vdevice);
+  std::vector<StructInfo> out{values};
+  flag(1);
+  for (size_t i = 2; i < 5; ++i) {
+    if (flag(i)) out.push_back(x.ndim == 0 ? tensor_info({dim(1)}, i64, x.vdevice) : count);
+  }
+  return out.size() == 1 ? out[0] : tuple_info(out);
+}
+RExpr build_unique(const OpDef& op, BoundArgs args) {
+  for (size_t i = 1; i < 5; ++i) {
+    if (args.inputs[i].is_none()) args.inputs[i] = Value(i == 1);
+  }
+  return build_call(op, std::move(args));
+}
+
+// ---- multinomial_from_uniform ----
+
+struct MultinomialAttrs {
+  DType dtype = i64;
+  static constexpr auto fields() { return std::tuple{attr("dtype", &MultinomialAttrs::dtype)}; }
+};
+
+StructInfo infer_multinomial(const MultinomialAttrs& a, const CallInfo& in) {
+  in.need_float(0);
+  in.need_float(1);
+  const TensorInfo &prob = in.tensor(0), &uniform = in.tensor(1), &rows = in.tensor(2);
+  if (!rows.dtype.is_void() && !rows.dtype.is_integer())
+    in.fail({.what = text("sample_indices are ", rows.dtype), .needs = "an integer dtype", .hint = "cast them to int64"});
+  for (size_t i = 0; i < 3; ++i) in.need_rank(i, 2);
+  auto p = explicit_shape(prob), u = explicit_shape(uniform), r = explicit_shape(rows);
+  if (!p || !u || !r) return tensor_info(a.dtype, prob.ndim, prob.vdevice);
+  if (in.arith().prove(make<NE>((*u)[0], (*r)[0])))
+    in.fail({.what = "uniform_sample and sample_indices differ in length", .needs = "one row per sample",
+             .hint = "give both the shape (n, 1)"});
+  for (const auto* s : {&*u, &*r}) {
+    if (in.arith().prove(make<NE>((*s)[1], dim(1))))
+      in.fail({.what = "uniform_sample or sample_indices has more than one column", .needs = "shape (n, 1)",
+               .hint = "reshape it"});
+  }
+  return tensor_info({(*u)[0], dim(1)}, a.dtype, prob.vdevice);
+}
+
+/// The first class whose cumulated probability exceeds the sample; the last class where none does.
+Tensor compute_multinomial(const MultinomialAttrs& a, const TeInputs& in) {
+  const Tensor &prob = in.tensor(0), &uniform = in.tensor(1), &rows = in.tensor(2);
+  tir::IterVarRef j = te::reduce_axis(prob.dim(1), "j");
+  std::vector<Expr> cumulated_shape{uniform.dim(0), prob.dim(1)};
+  Tensor cumulated = te::reduce({.name = "T_cumulated"}, cumulated_shape, [&](const Indices& i) {
+    Expr row = rows({i[0], dim(0)});
+    return te::reduce_sum(select(le(j->var, i[1]), prob({row, j->var}), constant(0, prob.dtype())), {j});
+  });
+  tir::IterVarRef c = te::reduce_axis(prob.dim(1), "c");
+  Tensor below = te::reduce({.name = "T_below"}, {uniform.dim(0), dim(1)}, [&](const Indices& i) {
+    Expr reached = le(cumulated({i[0], c->var}), uniform({i[0], dim(0)}));
+    return te::reduce_sum(cast_to(i64, reached), {c});
+  });
+  return te::compute({.name = "T_sample"}, {uniform.dim(0), dim(1)}, [&](const Indices& i) {
+    return cast_to(a.dtype, min(below(i), prob.dim(1) - 1));
+  });
+}
+
+}  // namespace
+
+std::vector<OpDef> search_ops() {
+  auto flag = [](const char* name) { return InputDef{name, InputKind::scalar, true}; };
+  return {
+      {.name = "where", .inputs = {{"condition"}, {"x1"}, {"x2"}}, .infer = infer_where, .compute = with(compute_where)},
+      {.name = "sort", .inputs = {{"x"}}, .attrs = attrs_of<SortAttrs>(), .infer = with(infer_sort),
+       .compute = with(compute_sort)},
+      {.name = "argsort", .inputs = {{"data"}}, .attrs = attrs_of<ArgsortAttrs>(), .infer = with(infer_argsort),
+       .compute = with(compute_argsort)},
+      {.name = "topk", .inputs = {{"data"}}, .attrs = attrs_of<TopKAttrs>(), .infer = with(infer_topk),
+       .compute = with(compute_topk)},
+      {.name = "unique",
+       .inputs = {{"x"}, flag("sorted"), flag("return_index"), flag("return_inverse"), flag("return_counts"), flag("axis")},
+       .infer = infer_unique, .build = build_unique},
+      {.name = "multinomial_from_uniform", .inputs = {{"prob"}, {"uniform_sample"}, {"sample_indices"}},
+       .attrs = attrs_of<MultinomialAttrs>(), .infer = with(infer_multinomial), .compute = with(compute_multinomial)},
+  };
+}
+
+}  // namespace sator::relax
