@@ -6,6 +6,11 @@
 namespace sator::cli {
 
 Command tokenize_command();
+Command schemes_command();
+Command generate_command();
+Command perplexity_command();
+Command logits_command();
+Command bench_command();
 Command version_command();
 
 /// All commands.

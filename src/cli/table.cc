@@ -4,7 +4,12 @@ namespace sator::cli {
 
 std::vector<Command> command_table() {
   return {
+      generate_command(),
+      perplexity_command(),
+      bench_command(),
+      logits_command(),
       tokenize_command(),
+      schemes_command(),
       version_command(),
   };
 }

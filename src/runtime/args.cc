@@ -34,6 +34,9 @@ const std::string& Args::string(size_t i) const {
 }
 
 Tensor& Args::shape_heap(size_t i) const {
+  // A function without symbolic sizes has no heap; one of no slots stands for it.
+  static const Ref<Tensor> kNone = Tensor::empty({0}, i64);
+  if (i < size() && (*this)[i].is_null()) return *kNone;
   Tensor& heap = tensor(i);
   if (heap.dtype() != i64 || heap.rank() != 1)
     fail_expected(i, "the heap of symbolic sizes, an int64 tensor of rank 1");

@@ -1,0 +1,85 @@
+#include "engine/generate.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/model_options.h"
+#include "engine/tokenizer/tokenizer.h"
+
+namespace sator::cli {
+
+namespace {
+
+struct GenerateArguments {
+  ModelArguments model;
+  std::string prompt;
+  bool greedy = false;
+  int64_t max_tokens = 128;
+  std::optional<double> temperature, top_p;
+  std::optional<int64_t> top_k;
+  int64_t seed = 0;
+};
+
+void run(const GenerateArguments& a, Streams& io) {
+  Tokenizer tokenizer = Tokenizer::load(a.model.model);
+  GenerationConfig suggested = read_generation_config(a.model.model);
+  llm::OpenModel model = open(a.model, io);
+  std::vector<int32_t> prompt = tokenizer.encode(a.prompt, true);
+  if (prompt.empty() && tokenizer.bos_id()) prompt = {*tokenizer.bos_id()};
+  GenerateOptions options{.max_tokens = a.max_tokens};
+  if (!a.greedy) {
+    bool sampled = a.temperature || a.top_p || a.top_k || suggested.do_sample.value_or(false);
+    options.sampling = {.temperature = a.temperature.value_or(sampled ? suggested.temperature.value_or(1.0) : 0.0),
+                        .top_k = a.top_k.value_or(sampled ? suggested.top_k.value_or(0) : 0),
+                        .top_p = a.top_p.value_or(sampled ? suggested.top_p.value_or(1.0) : 1.0),
+                        .seed = static_cast<uint64_t>(a.seed)};
+  }
+  for (int64_t id : suggested.eos_token_ids.empty() ? model.config.eos_token_ids : suggested.eos_token_ids)
+    options.stop_ids.push_back(static_cast<int32_t>(id));
+
+  Session session = model.session();
+  StreamDecoder decoder(tokenizer);
+  std::vector<int32_t> generated;
+  std::string all;
+  auto show = [&](const std::string& piece) {
+    all += piece;
+    io.out << piece << std::flush;
+  };
+  io.out << a.prompt << std::flush;
+  auto start = std::chrono::steady_clock::now();
+  StopReason reason = generate(session, prompt, options, [&](int32_t id) {
+    generated.push_back(id);
+    show(decoder.push(id));
+    return true;
+  });
+  show(decoder.finish());
+  io.out << "\n";
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const char* why = reason == StopReason::stop_token     ? "stop_token"
+                    : reason == StopReason::context_full ? "context_full"
+                                                         : "max_tokens";
+  io.json = {{"prompt", a.prompt}, {"prompt_ids", prompt}, {"ids", generated}, {"text", all}, {"stopped_by", why},
+             {"tokens_per_s", static_cast<double>(generated.size()) / seconds}};
+  if (reason == StopReason::context_full) io.notes << "the context window is full\n";
+}
+
+}  // namespace
+
+Command generate_command() {
+  auto a = std::make_shared<GenerateArguments>();
+  std::vector<Option> options = model_options(a->model);
+  options.push_back({.name = "--prompt TEXT", .help = "what the text begins with", .into = &a->prompt, .required = true});
+  options.push_back({"--greedy", "always take the most likely token", &a->greedy});
+  options.push_back({"--max-tokens N", "tokens to generate at most", &a->max_tokens});
+  options.push_back({"--temperature T", "divides the logits before sampling", &a->temperature});
+  options.push_back({"--top-p P", "sample among the most likely tokens that reach P together", &a->top_p});
+  options.push_back({"--top-k K", "sample among the K most likely tokens", &a->top_k});
+  options.push_back({"--seed S", "the same seed gives the same text", &a->seed});
+  return {.name = "generate",
+          .does = "continues a text, streaming it",
+          .options = std::move(options),
+          .run = [a](Streams& io) { run(*a, io); }};
+}
+
+}  // namespace sator::cli

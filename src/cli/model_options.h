@@ -1,0 +1,27 @@
+// The options that all commands on a model share.
+#pragma once
+
+#include <memory>
+#include <ostream>
+
+#include "cli/command.h"
+#include "llm/open.h"
+
+namespace sator::cli {
+
+struct ModelArguments {
+  std::string model;
+  std::string quantization = "f32";
+  std::optional<int64_t> threads;
+  std::optional<std::string> calibration;
+  std::string isa = "native";
+  std::string cache_dtype = "float32";
+  std::optional<std::string> debug_dump;
+};
+
+/// MODEL, --quantization, --threads, --calibration, --isa, --kv-cache.
+std::vector<Option> model_options(ModelArguments& arguments);
+/// The model that they mean; progress goes to the notes.
+llm::OpenModel open(const ModelArguments& arguments, Streams& io);
+
+}  // namespace sator::cli

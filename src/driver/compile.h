@@ -1,0 +1,37 @@
+// From a module to a model library, or to a program that runs in this process.
+#pragma once
+
+#include <filesystem>
+
+#include "driver/pipeline.h"
+#include "runtime/bytecode.h"
+#include "target/cpu.h"
+
+namespace sator::driver {
+
+struct CompileOptions {
+  std::vector<const target::CpuLevel*> levels;      ///< best first; empty: the best that this machine runs
+  std::map<std::string, int64_t> bounds;            ///< upper bounds of symbolic sizes
+  std::filesystem::path debug_dump;                 ///< folder for debug-phase0.py ... debug-final.py; empty: none
+  std::string source_hash;                          ///< of everything that shaped the module, for the library
+  std::string metadata_json = "{}";                 ///< of the model, for the library
+  std::function<void(const std::string&)> progress; ///< told what is being done
+  std::function<void(const std::string& pass, const std::string& message)> explain;
+};
+
+/// What the compilation leaves.
+struct Compiled {
+  ModuleRef phase3;  ///< tensor functions before any chip's schedule: what the cost engine reads
+  ModuleRef scheduled;  ///< phase 4
+  ModuleRef final;      ///< phase 5
+  Ref<runtime::Executable> executable;
+};
+
+/// Phases 0 to 5. Errors: those of the passes; InternalError names the phase and pass.
+Compiled compile(ModuleRef module, const CompileOptions& options);
+
+/// Machine code of all kernels for all levels, with the bytecode and metadata, as one model library (a `.so`).
+/// Errors: the file cannot be written; the linker is missing (the message says what to install).
+void write_library(const Compiled& compiled, const CompileOptions& options, const std::filesystem::path& path);
+
+}  // namespace sator::driver

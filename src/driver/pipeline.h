@@ -1,0 +1,30 @@
+// The compilation of a model in phases 0 to 5, under the names that MLC-LLM's users know.
+#pragma once
+
+#include <functional>
+
+#include "passes/pass.h"
+
+namespace sator::driver {
+
+/// One pass of a phase, or one that MLC-LLM has there and this target skips, with the reason.
+struct Step {
+  std::string name;
+  std::string skipped;  ///< empty: it runs
+};
+struct Phase {
+  int number;
+  std::string does;
+  std::vector<Step> steps;
+};
+
+/// The phases for CPUs, in order. Phase 4 (default schedules) and the last step of phase 5 (bytecode) are the driver's.
+const std::vector<Phase>& phases();
+
+/// Runs the passes of one phase.
+///   told  (may be empty) is told each pass's name before it runs
+/// Errors: those of the passes.
+ModuleRef run_phase(const Phase& phase, ModuleRef module, const passes::PassContext& ctx,
+                    const std::function<void(const std::string& pass)>& told = {});
+
+}  // namespace sator::driver

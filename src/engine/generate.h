@@ -1,0 +1,21 @@
+#pragma once
+
+#include "engine/sampling.h"
+#include "engine/session.h"
+
+namespace sator {
+
+struct GenerateOptions {
+  SamplingParams sampling;           ///< temperature 0 is greedy
+  int64_t max_tokens = 128;
+  std::vector<int32_t> stop_ids;     ///< generation ends before any of these
+};
+
+enum class StopReason { stop_token, max_tokens, context_full, told };
+
+/// Continues the session's sequence by `prompt` and then by sampled tokens, each of which is handed out as it comes;
+/// `take` returns false to stop. Errors: as of Session::append.
+StopReason generate(Session& session, std::span<const int32_t> prompt, const GenerateOptions& options,
+                    FunctionRef<bool(int32_t id)> take);
+
+}  // namespace sator

@@ -1,0 +1,29 @@
+// The two kernels that a paged KV cache calls, as tensor functions written in TVMScript. Their parameters are those of
+// runtime/kv_cache.h.
+#pragma once
+
+#include "tir/nodes.h"
+
+namespace sator::llm {
+
+struct AttentionShape {
+  int64_t num_qo_heads = 0;   ///< H
+  int64_t num_kv_heads = 0;   ///< G; query head h reads key and value head h // (H // G)
+  int64_t head_dim = 0;       ///< D
+  int64_t rotary_dim = 0;     ///< R: even, at most D; 0 for no rotary embedding
+  DType cache_dtype = f32;    ///< of the pages: float32 or float16
+};
+
+/// Writes the keys and values of a step into their pages; with rotary embedding, rotates queries and keys first.
+tir::PrimFuncRef kv_append_kernel(const AttentionShape& shape);
+
+/// Causal attention of a step's tokens over the pages of their sequences, by the online softmax: one pass over the
+/// cache, 16 positions at a time, sums in f32.
+/// Source: Milakov & Gimelshein, "Online normalizer calculation for softmax", 2018; Dao et al., "FlashAttention", 2022.
+tir::PrimFuncRef attention_kernel(const AttentionShape& shape);
+
+/// What attention computes when the page table is left out, as an affine function over [n, H, kv_len]: the work that
+/// the cost engine reads. Parameters: q [n, H, D], k [G, kv_len, D], v [G, kv_len, D], o [n, H, D].
+tir::PrimFuncRef attention_work(const AttentionShape& shape);
+
+}  // namespace sator::llm

@@ -1,0 +1,89 @@
+// The layers of which model families are built: each emits its part of the graph and notes its parameters.
+#pragma once
+
+#include "llm/program.h"
+#include "relax/builder.h"
+#include "relax/value.h"
+#include "tir/nodes.h"
+
+namespace sator::llm {
+
+using relax::RExpr;
+
+/// Emits one function of a program. All functions of a program are emitted in the same order, so that their parameters
+/// are the same tuple; the first one notes the specs.
+class Layers {
+ public:
+  Layers(relax::BlockBuilder& out, const Scheme& scheme,
+         const std::function<DType(const std::string& tensor)>& checkpoint_dtype, std::vector<ParamSpec>& specs)
+      : out_(out), scheme_(scheme), checkpoint_dtype_(checkpoint_dtype), specs_(specs) {}
+
+  /// The tuple that holds the parameters, and its struct info once all layers have been emitted.
+  void set_params(relax::RVarRef params) { params_ = std::move(params); }
+
+  /// An op of the table, its result bound to a variable.
+  RExpr op(const std::string& name, const std::vector<relax::Value>& positional,
+           const std::vector<std::pair<std::string, relax::Value>>& keywords = {}, const std::string& layer = "");
+
+  /// A vector of the checkpoint as f32 [n].
+  RExpr vector(const std::string& tensor, int64_t n);
+  /// A matrix of the checkpoint [rows, cols] in its storage dtype.
+  RExpr matrix(const std::string& tensor, int64_t rows, int64_t cols);
+
+  /// y = x W^T (+ bias): x [n, in] f32 -> [n, out] f32.
+  ///   tensors   the weight's names in the checkpoint, laid one under the other to [out, in]
+  ///   outs      the rows of each
+  ///   transposed  each is stored [in, out]
+  /// The weight is quantized as the scheme says; where one scale would have to serve several tensors, each is a layer of
+  /// its own and the results are joined.
+  struct Weight {
+    std::vector<std::string> tensors;
+    std::vector<int64_t> outs;
+    int64_t in = 0;
+    bool transposed = false;
+    std::string bias;  ///< empty for none; several tensors: one bias each, in `biases`
+    std::vector<std::string> biases;
+  };
+  RExpr linear(const RExpr& x, const Weight& weight, const std::string& layer);
+
+  /// Rows of the embedding: ids int32 [n] -> [n, width] f32.
+  RExpr embedding(const RExpr& ids, const std::string& tensor, int64_t vocab, int64_t width);
+  /// Rows of a table that is never quantized.
+  RExpr plain_embedding(const RExpr& ids, const std::string& tensor, int64_t rows, int64_t width);
+  /// Logits: x [n, width] -> [n, vocab] f32, through the embedding's own weight where they are tied.
+  RExpr head(const RExpr& x, const std::string& tensor, int64_t vocab, int64_t width);
+
+  /// Layer i's attention over the cache: qkv [n, (H + 2 G) * D] -> [n, H * D].
+  RExpr attention(const RExpr& qkv, const RExpr& cache, int64_t layer_index, int64_t heads, int64_t kv_heads,
+                  int64_t head_dim, double scale, const std::string& layer);
+  /// Positions of the step's tokens, int32 [n].
+  RExpr positions(const RExpr& cache, const Expr& n);
+
+  relax::BlockBuilder& out() { return out_; }
+
+  /// What a calibration looks at: the layers and, per layer, the largest |x| of each input feature, f32 [in].
+  struct Observed {
+    std::vector<std::string> layers;
+    std::vector<RExpr> ranges;
+  };
+  void observe(Observed* observed) { observed_ = observed; }
+
+ private:
+  RExpr parameter(ParamSpec spec);
+  RExpr weight_f32(const WeightSource& source, const std::string& name, int64_t rows, int64_t cols);
+  RExpr quantized_linear(const RExpr& x, const WeightSource& source, int64_t rows, int64_t cols,
+                         const IntegerFormat& format, const std::optional<ActivationFormat>& activation,
+                         const std::string& layer);
+  RExpr call_function(const tir::PrimFuncRef& func, const std::string& name, std::vector<RExpr> args,
+                      relax::StructInfo out, const std::string& layer = "");
+
+  relax::BlockBuilder& out_;
+  const Scheme& scheme_;
+  const std::function<DType(const std::string& tensor)>& checkpoint_dtype_;
+  std::vector<ParamSpec>& specs_;
+  relax::RVarRef params_;
+  Observed* observed_ = nullptr;
+  std::map<std::string, RExpr> parameters_;  ///< by name, of the function being emitted
+};
+
+}  // namespace sator::llm

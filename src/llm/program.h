@@ -1,0 +1,44 @@
+// A model family and a quantization scheme as one graph program.
+#pragma once
+
+#include "engine/session.h"
+#include "frontend/hf_config.h"
+#include "ir/module.h"
+#include "llm/params.h"
+
+namespace sator::llm {
+
+struct ProgramOptions {
+  std::optional<int64_t> context_window;  ///< positions; the model's own unless told (a larger one is an error)
+  std::optional<int64_t> prefill_chunk;   ///< tokens of one step at most; the smaller of context and 512 unless told
+  DType cache_dtype = f32;                ///< of the KV cache: float32 or float16
+};
+
+/// The program of a model under a scheme, before any pass.
+///   module   functions create_kv_cache, prefill, decode, verify (see engine/session.h); the kernels kv_append and
+///            attention; each quantized layer's weights behind a function with the attribute `role: dequantize`
+///   params   what the tuple `params` of these functions holds, in order
+///   limits   what a session must know
+struct Program {
+  ModuleRef module;
+  std::vector<ParamSpec> params;
+  ModelLimits limits;
+};
+
+/// Builds the program.
+///   checkpoint_dtype  the dtype that a tensor of the checkpoint has, by name: what is not quantized keeps it
+/// Errors: context_window beyond the model's; a scheme that this family cannot have.
+Program build_program(const ModelConfig& config, const Scheme& scheme,
+                      const std::function<DType(const std::string& tensor)>& checkpoint_dtype,
+                      const ProgramOptions& options = {});
+
+/// The exact program with one function more, `observe`: int32[n], cache, params -> a tuple of f32[in], the largest |x| of
+/// each input feature of each linear layer inside the blocks over the step. `layers` receives their names.
+Program build_observer(const ModelConfig& config, const std::function<DType(const std::string& tensor)>& checkpoint_dtype,
+                       const ProgramOptions& options, std::vector<std::string>& layers);
+
+/// Names that user-facing tools give to the layers of a program: "transformer.h.0.attn.c_attn".
+/// The variable that binds a layer's result is called by it, with `_` for `.`.
+std::string variable_name(const std::string& layer);
+
+}  // namespace sator::llm

@@ -1,0 +1,220 @@
+#include "llm/quantized_ops.h"
+
+#include "llm/quantize.h"
+#include "tir/te.h"
+
+namespace sator::llm {
+
+using te::Indices;
+
+namespace {
+
+Expr i64c(int64_t v) { return int_imm(v, i64); }
+Expr u32c(int64_t v) { return int_imm(v, u32); }
+
+tir::PrimFuncRef finished(const std::vector<te::Arg>& args, const char* role) {
+  tir::PrimFuncRef f = te::create_prim_func(args);
+  Attrs attrs = f->attrs;
+  attrs.erase("global_symbol");
+  if (role) attrs["role"] = string_imm(role);
+  return with(f, &tir::PrimFunc::attrs, std::move(attrs));
+}
+
+/// Code k of row j as uint32.
+Expr code(const te::Tensor& codes, const Expr& j, const Expr& k, int bits) {
+  Expr mask = u32c((1 << bits) - 1);
+  if (32 % bits == 0) {
+    int64_t per_word = 32 / bits;
+    Expr word = codes({j, floordiv(k, per_word)});
+    Expr shift = cast_to(u32, floormod(k, per_word) * bits);
+    return call(u32, "tir.bitwise_and", {call(u32, "tir.shift_right", {word, shift}), mask});
+  }
+  // A code may begin in one word and end in the next: read both as 64 bits.
+  int64_t words = *as_int(codes.dim(1));
+  Expr bit = k * bits, at = floordiv(bit, 32);
+  Expr low = cast_to(u64, codes({j, at})), high = cast_to(u64, codes({j, min(at + 1, i64c(words - 1))}));
+  Expr both = call(u64, "tir.bitwise_or", {low, call(u64, "tir.shift_left", {high, int_imm(32, u64)})});
+  Expr shifted = call(u64, "tir.shift_right", {both, cast_to(u64, floormod(bit, 32))});
+  return call(u32, "tir.bitwise_and", {cast_to(u32, shifted), mask});
+}
+
+te::Tensor codes_input(const IntegerFormat& f, int64_t rows, int64_t cols) {
+  return te::placeholder({i64c(rows), i64c(words_per_row(cols, f.bits))}, u32, "codes");
+}
+
+std::vector<Expr> scale_shape(const IntegerFormat& f, int64_t rows, int64_t cols) {
+  switch (f.granularity) {
+    case Granularity::tensor: return {i64c(1)};
+    case Granularity::channel: return {i64c(rows)};
+    case Granularity::input: return {i64c(cols)};
+    case Granularity::group: return {i64c(rows), i64c((cols + f.group - 1) / f.group)};
+    default: internal_error("a weight has no such granularity");
+  }
+}
+Expr scale_at(const te::Tensor& scale, const IntegerFormat& f, const Expr& j, const Expr& k) {
+  switch (f.granularity) {
+    case Granularity::tensor: return scale({i64c(0)});
+    case Granularity::channel: return scale({j});
+    case Granularity::input: return scale({k});
+    default: return scale({j, floordiv(k, f.group)});
+  }
+}
+Expr half_code(const IntegerFormat& f, DType dtype) { return constant((1 << (f.bits - 1)) - 1, dtype); }
+
+}  // namespace
+
+tir::PrimFuncRef dequantize_function(const IntegerFormat& f, int64_t rows, int64_t cols, bool with_scale) {
+  te::Tensor codes = codes_input(f, rows, cols);
+  std::vector<te::Arg> args = {codes};
+  te::Tensor scale, zero;
+  if (with_scale) args.push_back(scale = te::placeholder(scale_shape(f, rows, cols), f.scale_dtype, "scale"));
+  if (f.asymmetric) args.push_back(zero = te::placeholder(scale_shape(f, rows, cols), u8, "zero"));
+  te::Tensor w = te::compute({.name = "dequantize", .axis = "i"}, {i64c(rows), i64c(cols)}, [&](const Indices& i) {
+    Expr z = f.asymmetric ? cast_to(f32, scale_at(zero, f, i[0], i[1])) : half_code(f, f32);
+    Expr value = cast_to(f32, code(codes, i[0], i[1], f.bits)) - z;
+    if (!with_scale) return value;
+    Expr product = value * cast_to(f32, scale_at(scale, f, i[0], i[1]));
+    return f.mlc ? cast_to(f32, cast_to(f16, product)) : product;
+  });
+  args.push_back(w);
+  return finished(args, "dequantize");
+}
+
+tir::PrimFuncRef unpack_function(const IntegerFormat& f, int64_t rows, int64_t cols) {
+  te::Tensor codes = codes_input(f, rows, cols), zero;
+  std::vector<te::Arg> args = {codes};
+  if (unpacks_zero(f)) args.push_back(zero = te::placeholder({i64c(cols)}, u8, "zero"));
+  te::Tensor w = te::compute({.name = "unpack", .axis = "i"}, {i64c(rows), i64c(cols)}, [&](const Indices& i) {
+    Expr c = code(codes, i[0], i[1], f.bits);
+    return unpacks_zero(f) ? cast_to(i16, c) - cast_to(i16, zero({i[1]})) : cast_to(u8, c);
+  });
+  args.push_back(w);
+  return finished(args, "dequantize");
+}
+
+tir::PrimFuncRef widen_function(DType dtype, int64_t rows, int64_t cols) {
+  te::Tensor w16 = te::placeholder({i64c(rows), i64c(cols)}, dtype, "w");
+  te::Tensor w = te::compute({.name = "widen", .axis = "i"}, {i64c(rows), i64c(cols)},
+                             [&](const Indices& i) { return cast_to(f32, w16(i)); });
+  return finished({w16, w}, "dequantize");
+}
+
+namespace {
+
+Expr to_code(const Expr& value, int bits) {
+  Expr top = constant((1 << (bits - 1)) - 1, f32);
+  Expr rounded = call(f32, "tir.nearbyint", {value});
+  return cast_to(i8, max(min(rounded, top), -top));
+}
+
+}  // namespace
+
+tir::PrimFuncRef quantize_token_function(const ActivationFormat& f, int64_t cols) {
+  VarRef n = make_size_var("n");
+  te::Tensor x = te::placeholder({n, i64c(cols)}, f32, "x");
+  tir::IterVarRef k = te::reduce_axis(i64c(cols), "k");
+  te::Tensor largest = te::reduce({.name = "largest", .axis = "i"}, {n}, [&](const Indices& i) {
+    return te::reduce_max(call(f32, "tir.fabs", {x({i[0], k->var})}), {k});
+  });
+  te::Tensor scale = te::compute({.name = "scale", .axis = "i"}, {n}, [&](const Indices& i) {
+    return largest(i) * constant(1.0 / ((1 << (f.bits - 1)) - 1), f32);
+  });
+  te::Tensor codes = te::compute({.name = "quantize", .axis = "i"}, {n, i64c(cols)}, [&](const Indices& i) {
+    // A row of zeros has scale 0; its codes are 0.
+    Expr s = scale({i[0]});
+    Expr inverse = call(f32, "tir.if_then_else", {gt(s, constant(0, f32)), div(constant(1, f32), s), constant(0, f32)});
+    return to_code(x(i) * inverse, f.bits);
+  });
+  return finished({x, codes, scale}, "quantize");
+}
+
+tir::PrimFuncRef quantize_static_function(const ActivationFormat& f, int64_t cols) {
+  VarRef n = make_size_var("n");
+  int64_t groups = f.granularity == Granularity::tensor ? 1 : f.granularity == Granularity::input ? cols : f.groups;
+  te::Tensor x = te::placeholder({n, i64c(cols)}, f32, "x"), scale = te::placeholder({i64c(groups)}, f32, "scale");
+  te::Tensor codes = te::compute({.name = "quantize", .axis = "i"}, {n, i64c(cols)}, [&](const Indices& i) {
+    Expr s = groups == 1 ? scale({i64c(0)}) : groups == cols ? scale({i[1]}) : scale({floordiv(i[1] * groups, cols)});
+    return to_code(div(x(i), s), f.bits);
+  });
+  return finished({x, scale, codes}, "quantize");
+}
+
+tir::PrimFuncRef code_sums_function(int64_t cols, int64_t group) {
+  VarRef n = make_size_var("n");
+  int64_t groups = (cols + group - 1) / group;
+  te::Tensor x = te::placeholder({n, i64c(cols)}, i8, "x");
+  tir::IterVarRef k = te::reduce_axis(i64c(group), "k");
+  te::Tensor sums = te::reduce({.name = "sums", .axis = "i"}, {n, i64c(groups)}, [&](const Indices& i) {
+    Expr col = i[1] * group + k->var;
+    if (cols % group == 0) return te::reduce_sum(cast_to(i32, x({i[0], col})), {k});
+    Expr value = call(i32, "tir.if_then_else", {lt(col, i64c(cols)), cast_to(i32, x({i[0], col})), constant(0, i32)});
+    return te::reduce_sum(value, {k});
+  });
+  return finished({x, sums}, nullptr);
+}
+
+tir::PrimFuncRef integer_matmul_function(DType weight, int64_t rows, int64_t cols) {
+  VarRef n = make_size_var("n");
+  te::Tensor x = te::placeholder({n, i64c(cols)}, i8, "x"), w = te::placeholder({i64c(rows), i64c(cols)}, weight, "w");
+  tir::IterVarRef k = te::reduce_axis(i64c(cols), "k");
+  te::Tensor acc = te::reduce({.name = "NT_matmul", .axis = "i"}, {n, i64c(rows)}, [&](const Indices& i) {
+    return te::reduce_sum(cast_to(i32, x({i[0], k->var})) * cast_to(i32, w({i[1], k->var})), {k});
+  });
+  return finished({x, w, acc}, nullptr);
+}
+
+tir::PrimFuncRef grouped_matmul_function(const IntegerFormat& f, int64_t rows, int64_t cols) {
+  VarRef n = make_size_var("n");
+  const int64_t g = f.group, groups = (cols + g - 1) / g;
+  te::Tensor x = te::placeholder({n, i64c(cols)}, i8, "x"), w = te::placeholder({i64c(rows), i64c(cols)}, u8, "w");
+  te::Tensor scale = te::placeholder({i64c(rows), i64c(groups)}, f.scale_dtype, "scale");
+  te::Tensor sums = te::placeholder({n, i64c(groups)}, i32, "sums");
+  std::vector<te::Arg> args = {x, w, scale};
+  te::Tensor zero;
+  if (f.asymmetric) args.push_back(zero = te::placeholder({i64c(rows), i64c(groups)}, u8, "zero"));
+  args.push_back(sums);
+  tir::IterVarRef k = te::reduce_axis(i64c(g), "k");
+  te::Tensor dot = te::reduce({.name = "group_dot", .axis = "i"}, {n, i64c(rows), i64c(groups)}, [&](const Indices& i) {
+    Expr col = i[2] * g + k->var;
+    if (cols % g == 0)
+      return te::reduce_sum(cast_to(i32, x({i[0], col})) * cast_to(i32, w({i[1], col})), {k});
+    Expr inside = lt(col, i64c(cols));
+    Expr product = cast_to(i32, x({i[0], col})) * cast_to(i32, w({i[1], col}));
+    return te::reduce_sum(call(i32, "tir.if_then_else", {inside, product, constant(0, i32)}), {k});
+  });
+  tir::IterVarRef gk = te::reduce_axis(i64c(groups), "g");
+  te::Tensor y = te::reduce({.name = "NT_matmul", .axis = "i"}, {n, i64c(rows)}, [&](const Indices& i) {
+    Expr z = f.asymmetric ? cast_to(i32, zero({i[1], gk->var})) : half_code(f, i32);
+    Expr sum = cast_to(f32, dot({i[0], i[1], gk->var}) - z * sums({i[0], gk->var}));
+    return te::reduce_sum(sum * cast_to(f32, scale({i[1], gk->var})), {gk});
+  });
+  args.push_back(y);
+  return finished(args, nullptr);
+}
+
+tir::PrimFuncRef rescale_function(const IntegerFormat& f, int64_t rows, bool has_token_scale) {
+  VarRef n = make_size_var("n");
+  const bool has_scale = f.granularity != Granularity::input, has_sums = !unpacks_zero(f);
+  const bool has_zero = f.asymmetric && has_sums, per_channel = f.granularity == Granularity::channel;
+  std::vector<Expr> shape = {per_channel ? i64c(rows) : i64c(1)};
+  te::Tensor acc = te::placeholder({n, i64c(rows)}, i32, "acc"), sums, scale, zero, token_scale;
+  std::vector<te::Arg> args = {acc};
+  if (has_sums) args.push_back(sums = te::placeholder({n, i64c(1)}, i32, "sums"));
+  if (has_scale) args.push_back(scale = te::placeholder(shape, f.scale_dtype, "scale"));
+  if (has_zero) args.push_back(zero = te::placeholder(shape, u8, "zero"));
+  if (has_token_scale) args.push_back(token_scale = te::placeholder({n}, f32, "token_scale"));
+  te::Tensor y = te::compute({.name = "rescale", .axis = "i"}, {n, i64c(rows)}, [&](const Indices& i) {
+    Expr channel = per_channel ? i[1] : i64c(0), value = acc(i);
+    if (has_sums) {
+      Expr z = has_zero ? cast_to(i32, zero({channel})) : half_code(f, i32);
+      value = value - z * sums({i[0], i64c(0)});
+    }
+    value = cast_to(f32, value);
+    if (has_scale) value = value * cast_to(f32, scale({channel}));
+    return has_token_scale ? value * token_scale({i[0]}) : value;
+  });
+  args.push_back(y);
+  return finished(args, nullptr);
+}
+
+}  // namespace sator::llm

@@ -1,0 +1,42 @@
+// Tensor functions that read quantized weights and activations: the meaning of a scheme, element by element. What comes
+// before fusion and schedules; how fast it is, is the rules' business.
+#pragma once
+
+#include "llm/scheme.h"
+#include "tir/nodes.h"
+
+namespace sator::llm {
+
+/// Codes (and scales) to values. Attribute `role: dequantize`.
+///   codes  [rows, words] uint32
+///   scale  as QuantizedMatrix, where `with_scale`
+///   zero   as QuantizedMatrix, where the format is asymmetric
+///   →      [rows, cols] f32: (code - zero) * scale, or code - zero
+tir::PrimFuncRef dequantize_function(const IntegerFormat& format, int64_t rows, int64_t cols, bool with_scale);
+/// Zero points per input feature cannot leave the sum over features: they are taken off when the codes are unpacked.
+inline bool unpacks_zero(const IntegerFormat& f) { return f.asymmetric && f.granularity == Granularity::input; }
+/// Codes as bytes: [rows, words] uint32 -> [rows, cols] uint8; where unpacks_zero, with zero uint8 [cols] as second
+/// argument: int16 code - zero. Attribute `role: dequantize`.
+tir::PrimFuncRef unpack_function(const IntegerFormat& format, int64_t rows, int64_t cols);
+/// [rows, cols] f16 | bf16 -> f32. Attribute `role: dequantize`: the weight stays in its 16 bits.
+tir::PrimFuncRef widen_function(DType dtype, int64_t rows, int64_t cols);
+
+/// Dynamic, per token: x [n, cols] f32 -> codes int8 [n, cols], scale f32 [n].
+///   scale = max|x| / (2^(b-1)-1) of the row;  code = round(x / scale), ties to even; a row of zeros has scale 0, codes 0
+tir::PrimFuncRef quantize_token_function(const ActivationFormat& format, int64_t cols);
+/// Static: x [n, cols] f32, scale [1] | [cols] | [groups] -> codes int8 [n, cols], clamped.
+tir::PrimFuncRef quantize_static_function(const ActivationFormat& format, int64_t cols);
+/// Sums of codes: [n, cols] int8 -> [n, groups] int32, over `group` consecutive columns.
+tir::PrimFuncRef code_sums_function(int64_t cols, int64_t group);
+
+/// acc[i, j] = sum over k of x[i, k] * w[j, k]: int8 [n, cols], uint8 (int16) [rows, cols] -> int32 [n, rows].
+tir::PrimFuncRef integer_matmul_function(DType weight, int64_t rows, int64_t cols);
+/// y[i, j] = sum over groups g of scale[j, g] * (dot of group g - zero[j, g] * sums[i, g]), the dot of integers:
+/// int8 [n, cols], uint8 [rows, cols], f32 [rows, groups], (uint8 [rows, groups],) int32 [n, groups] -> f32 [n, rows].
+tir::PrimFuncRef grouped_matmul_function(const IntegerFormat& format, int64_t rows, int64_t cols);
+/// The integer product back to values: y[i, j] = (acc[i, j] - zero * sums[i]) * scale (* token_scale[i]).
+///   acc int32 [n, rows], (sums int32 [n, 1],) (scale [1] | [rows],) (zero uint8,) (token_scale f32 [n]) -> f32 [n, rows]
+/// Without sums where unpacks_zero; without scale where it is per input feature, and multiplied into x before.
+tir::PrimFuncRef rescale_function(const IntegerFormat& format, int64_t rows, bool has_token_scale);
+
+}  // namespace sator::llm

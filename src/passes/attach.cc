@@ -1,0 +1,48 @@
+#include "passes/attach.h"
+
+#include "relax/nodes.h"
+#include "tir/nodes.h"
+
+namespace sator::passes {
+
+namespace {
+
+template <class T>
+ModuleRef edit_attrs(const ModuleRef& module, FunctionRef<void(Attrs&)> edit) {
+  ModuleRef out = module;
+  for (const auto& [name, func] : module->functions) {
+    const T* f = func.template as<T>();
+    if (!f) continue;
+    Attrs attrs = f->attrs;
+    edit(attrs);
+    if (attrs != f->attrs) out = with_function(out, name, with(*f, &T::attrs, std::move(attrs)));
+  }
+  return out;
+}
+
+}  // namespace
+
+ModuleRef attach_variable_bounds(const ModuleRef& module, const PassContext& ctx) {
+  if (ctx.bounds.empty()) return module;
+  Attrs bounds;
+  for (const auto& [name, bound] : ctx.bounds) bounds[name] = int_imm(bound, i64);
+  NodeRef dict = make<Dict>(bounds);
+  return edit_attrs<relax::Function>(module, [&](Attrs& a) { a["tir_var_upper_bound"] = dict; });
+}
+
+ModuleRef attach_memory_plan_attr(const ModuleRef& module, const PassContext&) {
+  NodeRef yes = bool_imm(true);
+  return edit_attrs<relax::Function>(module, [&](Attrs& a) { a["relax.memory_plan_dynamic_func_output"] = yes; });
+}
+
+ModuleRef bind_target(const ModuleRef& module, const PassContext& ctx) {
+  if (ctx.target.empty()) return module;
+  NodeRef target = string_imm(ctx.target);
+  return edit_attrs<tir::PrimFunc>(module, [&](Attrs& a) { a.emplace("target", target); });
+}
+
+ModuleRef clean_up_tir_attrs(const ModuleRef& module, const PassContext&) {
+  return edit_attrs<tir::PrimFunc>(module, [](Attrs& a) { a.erase("op_pattern"); });
+}
+
+}  // namespace sator::passes

@@ -1,0 +1,17 @@
+// Phase 0: what later passes need to know, put down as attributes.
+#pragma once
+
+#include "passes/pass.h"
+
+namespace sator::passes {
+
+/// The upper bounds of symbolic sizes (`tir_var_upper_bound`) on every graph function.
+ModuleRef attach_variable_bounds(const ModuleRef& module, const PassContext& ctx);
+/// Results of dynamic shape may be planned too (`relax.memory_plan_dynamic_func_output`).
+ModuleRef attach_memory_plan_attr(const ModuleRef& module, const PassContext& ctx);
+/// The target's name on every tensor function that has none.
+ModuleRef bind_target(const ModuleRef& module, const PassContext& ctx);
+/// Attributes that only the fusion passes need are taken off again.
+ModuleRef clean_up_tir_attrs(const ModuleRef& module, const PassContext& ctx);
+
+}  // namespace sator::passes

@@ -1,0 +1,25 @@
+#include "passes/to_vm.h"
+
+#include "relax/nodes.h"
+#include "tir/nodes.h"
+
+namespace sator::passes {
+
+template <class T>
+static Func named(const T& func, const std::string& name) {
+  Attrs attrs = func.attrs;
+  attrs["global_symbol"] = string_imm(name);
+  return with(func, &T::attrs, std::move(attrs));
+}
+
+ModuleRef attach_global_symbol(const ModuleRef& module, const PassContext&) {
+  ModuleRef out = module;
+  for (const auto& [name, func] : module->functions) {
+    if (string_attr(func->attrs, "global_symbol") == name) continue;
+    if (const auto* f = func.as<tir::PrimFunc>()) out = with_function(out, name, named(*f, name));
+    if (const auto* f = func.as<relax::Function>()) out = with_function(out, name, named(*f, name));
+  }
+  return out;
+}
+
+}  // namespace sator::passes

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "passes/pass.h"
+
+namespace sator::passes {
+
+/// Takes out pure bindings that nobody uses, and functions that no entry reaches. Entries are the functions with a
+/// `global_symbol`; `main` where there is none.
+ModuleRef dead_code_elimination(const ModuleRef& module, const PassContext& ctx);
+
+}  // namespace sator::passes

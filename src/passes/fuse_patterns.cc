@@ -1,0 +1,225 @@
+#include "passes/fuse_patterns.h"
+
+#include <algorithm>
+
+#include "passes/fuse_ops.h"
+#include "passes/op_pattern.h"
+#include "passes/outline.h"
+#include "relax/builder.h"
+#include "relax/ops/op.h"
+#include "tir/te.h"
+
+namespace sator::passes {
+
+using namespace relax;
+
+namespace {
+
+/// The bindings of a block by their variable, and how often each variable is used in it or after it.
+struct Uses {
+  std::map<RVarRef, size_t> binder;
+  std::map<RVarRef, int> count;
+  Uses(const BindingBlockRef& block, const std::vector<RVarRef>& live_out) {
+    for (size_t b = 0; b < block->bindings.size(); ++b) {
+      binder[bound_var(block->bindings[b])] = b;
+      for (const RVarRef& v : rvars_in(bound_value(block->bindings[b]))) ++count[v];
+    }
+    for (const RVarRef& v : live_out) ++count[v];
+  }
+  /// The index of the binding of an expression that is a variable of this block.
+  std::optional<size_t> binding_of(const RExpr& e) const {
+    RVarRef v = cast<RVar>(e);
+    auto at = v ? binder.find(v) : binder.end();
+    return at == binder.end() ? std::nullopt : std::optional(at->second);
+  }
+};
+
+/// permute_dims that turns a matrix: the matrix, or null.
+RExpr transposed(const RExpr& value) {
+  const RCall* call = value.as<RCall>();
+  if (!call || !is_op(value, "permute_dims")) return nullptr;
+  const TensorInfo* info = call->args[0]->sinfo.as<TensorInfo>();
+  if (!info || info->ndim != 2) return nullptr;
+  auto at = call->attrs.find("axes");
+  if (at == call->attrs.end() || !at->second) return call->args[0];
+  const Array* axes = at->second.as<Array>();
+  bool swaps = axes && axes->items.size() == 2 && is_int(cast<ExprNode>(axes->items[0]), 1) &&
+               is_int(cast<ExprNode>(axes->items[1]), 0);
+  return swaps ? call->args[0] : nullptr;
+}
+
+std::vector<te::Tensor> nt_matmul(const te::Tensor& x, const te::Tensor& w, DType out) {
+  std::vector<Expr> shape(x.shape().begin(), x.shape().end() - 1);
+  shape.push_back(w.dim(0));
+  tir::IterVarRef k = te::reduce_axis(x.dim(-1), "k");
+  return {te::reduce({.name = "NT_matmul", .axis = "i"}, shape, [&](const te::Indices& i) {
+    te::Indices at(i.begin(), i.end() - 1);
+    at.push_back(k->var);
+    return te::reduce_sum(cast_to(out, x(at)) * cast_to(out, w({i.back(), k->var})), {k});
+  })};
+}
+
+}  // namespace
+
+ModuleRef fuse_transpose_matmul(const ModuleRef& module, const PassContext& ctx) {
+  BlockBuilder builder(module);
+  ModuleRef out = rewrite_dataflow_blocks(module, [&](const BindingBlockRef& block, const std::vector<RVarRef>& live_out) {
+    Uses uses(block, live_out);
+    std::vector<Binding> bindings;
+    bool changed = false;
+    for (const Binding& b : block->bindings) {
+      const VarBinding* v = b.as<VarBinding>();
+      RExpr w;
+      if (v && is_op(v->value, "matmul")) {
+        const RCall* call = v->value.as<RCall>();
+        if (auto at = uses.binding_of(call->args[1])) w = transposed(bound_value(block->bindings[*at]));
+        const TensorInfo* x = call->args[0]->sinfo.as<TensorInfo>();
+        const TensorInfo* y = v->value->sinfo.as<TensorInfo>();
+        if (w && x && y && x->ndim >= 2 && relax::shape_of(*x) && !y->dtype.is_void()) {
+          builder.begin_block(true);
+          RExpr fused = builder.call_te("NT_matmul", {call->args[0], w}, [&](const TeInputs& in) {
+            return nt_matmul(in.tensor(0), in.tensor(1), y->dtype);
+          }, v->value->sinfo);
+          builder.end_block();
+          if (fused) {
+            bindings.push_back(make<VarBinding>(fused, v->var));
+            changed = true;
+            continue;
+          }
+        }
+        if (!w) ctx.say("FuseTransposeMatmul", text(v->var->name, ": the right operand is no transposed matrix"));
+      }
+      bindings.push_back(b);
+    }
+    return changed ? sator::with(block, &BindingBlock::bindings, std::move(bindings)) : block;
+  });
+  // The functions that the builder made join the rewritten graph.
+  for (const auto& [name, func] : builder.module()->functions) {
+    if (!out->functions.count(name)) out = with_function(out, name, func);
+  }
+  return out;
+}
+
+ModuleRef fuse_add_rms_norm(const ModuleRef& module, const PassContext& ctx) {
+  Outliner outliner(module);
+  return rewrite_dataflow_blocks(
+      module,
+      [&](const BindingBlockRef& block, const std::vector<RVarRef>& live_out) {
+        Uses uses(block, live_out);
+        std::vector<Group> groups;
+        std::vector<bool> taken(block->bindings.size());
+        for (size_t b = 0; b < block->bindings.size(); ++b) {
+          RExpr value = bound_value(block->bindings[b]);
+          if (!is_op(value, "nn.rms_norm")) continue;
+          auto sum = uses.binding_of(value.as<RCall>()->args[0]);
+          if (!sum || taken[*sum] || !is_op(bound_value(block->bindings[*sum]), "add")) {
+            ctx.say("FuseAddRMSNorm", text(bound_var(block->bindings[b])->name, ": its input is no sum"));
+            continue;
+          }
+          const TensorInfo* x = bound_value(block->bindings[*sum]).as<RCall>()->args[0]->sinfo.as<TensorInfo>();
+          const TensorInfo* y = bound_value(block->bindings[*sum]).as<RCall>()->args[1]->sinfo.as<TensorInfo>();
+          if (!x || !y || !equal(x->shape, y->shape)) continue;  // a bias, not a residual
+          taken[*sum] = true;
+          groups.push_back({{*sum, b}, "fused_add_rms_norm", {{"Primitive", int_imm(1)}}});
+        }
+        return outliner.outline(block, groups, live_out);
+      },
+      &outliner);
+}
+
+namespace {
+
+bool has_role(const ModuleRef& module, const Binding& b, const std::string& role) {
+  auto callee = called_prim_func(b);
+  if (!callee) return false;
+  auto at = module->functions.find(*callee);
+  return at != module->functions.end() && string_attr(at->second->attrs, "role") == role;
+}
+
+/// Joins each dequantize function with the one call that reads its result, where `fits` says so of the reader.
+ModuleRef fuse_dequantize_with(const ModuleRef& module, const PassContext& ctx, const std::string& pass,
+                               FunctionRef<bool(const tir::PrimFunc& reader, size_t input)> fits) {
+  Outliner outliner(module);
+  ModuleRef grouped = rewrite_dataflow_blocks(
+      module,
+      [&](const BindingBlockRef& block, const std::vector<RVarRef>& live_out) {
+        Uses uses(block, live_out);
+        std::vector<Group> groups;
+        std::vector<bool> taken(block->bindings.size());
+        for (size_t b = 0; b < block->bindings.size(); ++b) {
+          auto callee = called_prim_func(block->bindings[b]);
+          if (!callee || has_role(outliner.module(), block->bindings[b], "dequantize")) continue;
+          Ref<const tir::PrimFunc> reader = cast<tir::PrimFunc>(outliner.module()->functions.at(*callee));
+          std::vector<size_t> members;
+          std::string name = "fused";
+          std::vector<RExpr> inputs = call_tir_inputs(*bound_value(block->bindings[b]).as<RCall>());
+          for (size_t i = 0; i < inputs.size(); ++i) {
+            auto at = uses.binding_of(inputs[i]);
+            if (!at || taken[*at] || !has_role(outliner.module(), block->bindings[*at], "dequantize")) continue;
+            if (!fits(*reader, i)) {
+              ctx.say(pass, text(*callee, ": it does not read ", bound_var(block->bindings[*at])->name, " as this pass needs"));
+              continue;
+            }
+            // A table that several read is dequantized by each of them: its values never exist as a whole.
+            if (std::find(members.begin(), members.end(), *at) == members.end()) members.push_back(*at);
+            name += "_" + *called_prim_func(block->bindings[*at]);
+          }
+          if (members.empty()) continue;
+          bool alone = std::all_of(members.begin(), members.end(), [&](size_t m) {
+            return uses.count[bound_var(block->bindings[m])] == 1;
+          });
+          if (!alone) {
+            ctx.say(pass, text(*callee, ": its dequantized weight has other readers"));
+            continue;
+          }
+          std::sort(members.begin(), members.end());
+          for (size_t m : members) taken[m] = true;
+          members.push_back(b);
+          std::string rest = callee->starts_with("fused_") ? callee->substr(6) : *callee;
+          groups.push_back({members, name + "_" + rest, {{"Primitive", int_imm(1)}, {"role", string_imm("dequantize_gemm")}}});
+        }
+        return outliner.outline(block, groups, live_out);
+      },
+      &outliner);
+  return fuse_tir(grouped, ctx);
+}
+
+/// Which buffer of a function is its i-th tensor parameter.
+BufferRef tensor_parameter(const tir::PrimFunc& f, size_t i) {
+  for (const VarRef& p : f.params) {
+    BufferRef b = f.buffer_of(p);
+    if (b && i-- == 0) return b;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+ModuleRef fuse_dequantize_matmul_ewise(const ModuleRef& module, const PassContext& ctx) {
+  return fuse_dequantize_with(module, ctx, "FuseDequantizeMatmulEwise", [](const tir::PrimFunc& reader, size_t input) {
+    if (op_pattern_of(reader) != OpPattern::out_fusable && op_pattern_of(reader) != OpPattern::reduction) return false;
+    // The weight is an operand of the product: some block that reduces reads it.
+    BufferRef weight = tensor_parameter(reader, input);
+    bool reduces = false;
+    walk(reader.body, [&](const tir::Block& block) {
+      if (!block.init) return true;
+      walk(block.body, [&](const BufferLoad& l) { reduces |= l.buffer == weight; });
+      return true;
+    });
+    return reduces;
+  });
+}
+
+ModuleRef fuse_dequantize_take(const ModuleRef& module, const PassContext& ctx) {
+  return fuse_dequantize_with(module, ctx, "FuseDequantizeTake", [](const tir::PrimFunc& reader, size_t input) {
+    BufferRef table = tensor_parameter(reader, input);
+    bool gathers = false;
+    walk(reader.body, [&](const BufferLoad& l) {
+      if (l.buffer != table) return;
+      for (const Expr& index : l.indices) walk(index, [&](const BufferLoad&) { gathers = true; });
+    });
+    return gathers;
+  });
+}
+
+}  // namespace sator::passes

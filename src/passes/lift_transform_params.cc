@@ -1,0 +1,154 @@
+#include "passes/lift_transform_params.h"
+
+#include <algorithm>
+#include <set>
+
+#include "passes/outline.h"
+#include "relax/builder.h"
+
+namespace sator::passes {
+
+using namespace relax;
+
+namespace {
+
+/// Functions that take the parameter tuple, and where.
+struct User {
+  std::string name;
+  FuncRef func;
+  RVarRef params;
+};
+
+class Lifter {
+ public:
+  explicit Lifter(const ModuleRef& module) : module_(module) {}
+
+  ModuleRef run() {
+    std::vector<User> users;
+    for (const auto& [name, func] : module_->functions) {
+      FuncRef f = cast<Function>(func);
+      auto inputs = f ? int_attr(f->attrs, "num_input") : std::nullopt;
+      if (!inputs || *inputs >= static_cast<int64_t>(f->params.size())) continue;
+      const RVarRef& params = f->params[static_cast<size_t>(*inputs)];
+      if (params->sinfo.as<TupleInfo>()) users.push_back({name, f, params});
+    }
+    if (users.empty()) return module_;
+    params_ = make_rvar("params", users.front().params->sinfo);
+    for (const User& u : users) {
+      if (!equal(u.params->sinfo, params_->sinfo))
+        internal_error(text("LiftTransformParams: ", u.name, " takes other parameters than ", users.front().name));
+    }
+    for (const User& u : users) find_lifted(u);
+    ModuleRef out = module_;
+    for (const User& u : users) out = with_function(out, u.name, rewritten(u));
+    return with_function(out, "transform_params", transform_function());
+  }
+
+ private:
+  bool is_dequantize(const Binding& b) const {
+    auto callee = called_prim_func(b);
+    if (!callee) return false;
+    auto role = string_attr(module_->functions.at(*callee)->attrs, "role");
+    return role == "dequantize";
+  }
+
+  /// A binding that can move, as an expression over the common tuple; null if it cannot.
+  RExpr over_params(const Binding& b, const User& user, const std::map<RVarRef, RExpr>& known) const {
+    if (b.as<MatchCast>() || is_dequantize(b)) return nullptr;
+    RExpr value = bound_value(b);
+    if (const TupleGetItem* get = value.as<TupleGetItem>(); get && get->tuple == user.params)
+      return with_sinfo(tuple_get(params_, get->index), value->sinfo);
+    const RCall* call = value.as<RCall>();
+    if (!call || is_impure_call(value)) return nullptr;
+    if (call->op.as<ExternFunc>() || !vars_in(value->sinfo).empty()) return nullptr;
+    if (is_op(value, "call_dps_packed") || is_op(value, "call_pure_packed")) return nullptr;
+    bool movable = true, any = false;
+    NodeMap map;
+    for (const RVarRef& v : rvars_in(value)) {
+      auto at = known.find(v);
+      movable &= at != known.end();
+      any = true;
+      if (at != known.end()) map.emplace(v, at->second);
+    }
+    return movable && any ? replaced(value, map) : nullptr;
+  }
+
+  void find_lifted(const User& user) {
+    std::map<RVarRef, RExpr>& known = lifted_[user.name];
+    const SeqExpr* seq = user.func->body.as<SeqExpr>();
+    std::set<RVarRef> needed;
+    std::vector<RVarRef> order;
+    for (const BindingBlockRef& block : seq->blocks) {
+      for (const Binding& b : block->bindings) {
+        if (RExpr e = over_params(b, user, known)) {
+          known.emplace(bound_var(b), e);
+          continue;
+        }
+        for (const RVarRef& v : rvars_in(bound_value(b))) {
+          if (known.count(v) && needed.insert(v).second) order.push_back(v);
+        }
+      }
+    }
+    for (const RVarRef& v : rvars_in(seq->body)) {
+      if (known.count(v) && needed.insert(v).second) order.push_back(v);
+    }
+    for (const RVarRef& v : order) slot(known.at(v));
+  }
+
+  int slot(const RExpr& e) {
+    for (size_t i = 0; i < results_.size(); ++i) {
+      if (equal(results_[i], e)) return static_cast<int>(i);
+    }
+    results_.push_back(e);
+    return static_cast<int>(results_.size() - 1);
+  }
+
+  std::vector<StructInfo> infos() const {
+    std::vector<StructInfo> out;
+    for (const RExpr& e : results_) out.push_back(e->sinfo);
+    return out;
+  }
+
+  FuncRef rewritten(const User& user) {
+    RVarRef params = make_rvar("params", tuple_info(infos()));
+    const std::map<RVarRef, RExpr>& known = lifted_.at(user.name);
+    FuncRef f = transform(user.func, [&](const BindingBlock& block) -> NodeRef {
+      std::vector<Binding> kept;
+      for (const Binding& b : block.bindings) {
+        auto at = known.find(bound_var(b));
+        if (at == known.end()) {
+          kept.push_back(b);
+          continue;
+        }
+        bool result = false;
+        for (const RExpr& r : results_) result |= equal(r, at->second);
+        if (result)
+          kept.push_back(make<VarBinding>(with_sinfo(tuple_get(params, slot(at->second)), at->second->sinfo), bound_var(b)));
+      }
+      return sator::with(block, &BindingBlock::bindings, std::move(kept));
+    });
+    return replaced(f, NodeMap{{user.params, params}});
+  }
+
+  FuncRef transform_function() {
+    BlockBuilder b(module_);
+    b.begin_scope({params_});
+    b.begin_block(true);
+    std::vector<RExpr> items;
+    for (const RExpr& e : results_) items.push_back(b.emit(e));
+    RVarRef out = b.emit_output(relax::tuple(items), "gv");
+    BindingBlockRef block = b.end_block();
+    return b.end_function({params_}, {block}, out, {{"global_symbol", string_imm("transform_params")}});
+  }
+
+  const ModuleRef& module_;
+  RVarRef params_;
+  std::map<std::string, std::map<RVarRef, RExpr>> lifted_;
+  std::vector<RExpr> results_;
+};
+
+}  // namespace
+
+ModuleRef lift_transform_params(const ModuleRef& module, const PassContext&) { return Lifter(module).run(); }
+
+}  // namespace sator::passes

@@ -1,0 +1,150 @@
+#include "passes/op_pattern.h"
+
+#include <algorithm>
+#include <set>
+
+namespace sator::passes {
+
+using namespace tir;
+
+namespace {
+
+/// How one load's indices relate to the store's.
+enum class Access { same, broadcast, injective, other };
+
+bool is_block_var(const Expr& e, const std::vector<VarRef>& vars) {
+  const Var* v = e.as<Var>();
+  return v && std::find(vars.begin(), vars.end(), ref(*v)) != vars.end();
+}
+
+Access classify(const std::vector<Expr>& store, const std::vector<Expr>& load, const std::vector<VarRef>& vars) {
+  if (store.size() == load.size() && std::equal(store.begin(), store.end(), load.begin(),
+                                                [](const Expr& a, const Expr& b) { return equal(a, b); }))
+    return Access::same;
+  // Broadcast: the load's indices are some of the store's variables in order, or constants.
+  size_t at = 0;
+  bool broadcast = true;
+  for (const Expr& index : load) {
+    if (index.as<IntImm>()) continue;
+    if (!is_block_var(index, vars)) {
+      broadcast = false;
+      break;
+    }
+    while (at < store.size() && !(store[at] == index)) ++at;
+    if (at == store.size()) {
+      broadcast = false;
+      break;
+    }
+    ++at;
+  }
+  if (broadcast) return Access::broadcast;
+  for (const Expr& index : load) {
+    for (const VarRef& v : vars_in(index)) {
+      bool known = false;
+      for (const Expr& s : store) known |= uses_var(s, *v);
+      if (!known) return Access::other;
+    }
+  }
+  return Access::injective;
+}
+
+/// A block multiplies two operands that each leave out an axis of the other: matmul, convolution, attention scores.
+bool multiplies_and_reduces(const Block& block) {
+  const BufferStore* st = block.body.as<BufferStore>();
+  if (!st || !block.init) return false;
+  std::vector<VarRef> reduction;
+  for (const IterVarRef& iter : block.iter_vars) {
+    if (iter->kind == IterKind::reduce) reduction.push_back(iter->var);
+  }
+  if (reduction.empty()) return false;
+  bool found = false;
+  auto operand_axes = [&](const Expr& e) {
+    std::set<const Var*> axes;
+    bool loads = false;
+    walk(e, [&](const BufferLoad& l) {
+      loads = true;
+      for (const Expr& i : l.indices) {
+        for (const VarRef& v : vars_in(i)) axes.insert(v.get());
+      }
+      return false;
+    });
+    return std::pair(loads, axes);
+  };
+  walk(st->value, [&](const Mul& m) {
+    auto [a_loads, a] = operand_axes(m.a);
+    auto [b_loads, b] = operand_axes(m.b);
+    if (!a_loads || !b_loads) return;
+    bool reduces_both = false;
+    for (const VarRef& r : reduction) reduces_both |= a.count(r.get()) && b.count(r.get());
+    bool a_more = std::any_of(a.begin(), a.end(), [&](const Var* v) { return !b.count(v); });
+    bool b_more = std::any_of(b.begin(), b.end(), [&](const Var* v) { return !a.count(v); });
+    found |= reduces_both && (a_more || b_more);
+  });
+  return found;
+}
+
+OpPattern pattern_of(const Block& block) {
+  if (multiplies_and_reduces(block)) return OpPattern::out_fusable;
+  std::vector<VarRef> vars;
+  bool reduces = false;
+  for (const IterVarRef& iter : block.iter_vars) {
+    if (iter->kind == IterKind::scan || iter->kind == IterKind::opaque) return OpPattern::opaque;
+    reduces |= iter->kind == IterKind::reduce;
+    vars.push_back(iter->var);
+  }
+  if (block.writes.size() != 1) return reduces ? OpPattern::reduction : OpPattern::opaque;
+  if (reduces) return OpPattern::reduction;
+  const BufferStore* st = block.body.as<BufferStore>();
+  if (!st) return OpPattern::opaque;
+  OpPattern pattern = OpPattern::elementwise;
+  bool any_same = false, any_load = false;
+  walk(st->value, [&](const BufferLoad& l) {
+    any_load = true;
+    switch (classify(st->indices, l.indices, vars)) {
+      case Access::same: any_same = true; break;
+      case Access::broadcast: pattern = std::max(pattern, OpPattern::broadcast); break;
+      case Access::injective: pattern = std::max(pattern, OpPattern::injective); break;
+      case Access::other: pattern = OpPattern::opaque; break;
+    }
+  });
+  if (!any_load) return OpPattern::elementwise;
+  if (pattern == OpPattern::broadcast && !any_same) {
+    // Every input is smaller than the output: still a broadcast.
+    return OpPattern::broadcast;
+  }
+  return pattern;
+}
+
+}  // namespace
+
+OpPattern op_pattern_of(const PrimFunc& func) {
+  BlockRealizeRef root = root_of(func);
+  if (!root) return OpPattern::opaque;
+  OpPattern whole = OpPattern::elementwise;
+  bool any = false, opaque = false;
+  int matmuls = 0;
+  walk(root->block->body, [&](const Block& block) {
+    any = true;
+    OpPattern p = pattern_of(block);
+    opaque |= p == OpPattern::opaque;
+    matmuls += p == OpPattern::out_fusable;
+    whole = std::max(whole, p);
+    return false;
+  });
+  if (!any || opaque || matmuls > 1) return OpPattern::opaque;
+  return whole;
+}
+
+ModuleRef annotate_tir_op_pattern(const ModuleRef& module, const PassContext&) {
+  ModuleRef out = module;
+  for (const auto& [name, func] : module->functions) {
+    const PrimFunc* f = func.as<PrimFunc>();
+    if (!f || has_attr(f->attrs, "op_pattern")) continue;
+    Attrs attrs = f->attrs;
+    attrs["op_pattern"] = int_imm(static_cast<int64_t>(op_pattern_of(*f)));
+    out = with_function(out, name, with(*f, &PrimFunc::attrs, std::move(attrs)));
+  }
+  return out;
+}
+
+}  // namespace sator::passes

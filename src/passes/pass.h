@@ -1,0 +1,34 @@
+// A pass is one row: a rewrite of a module that no schedule asks for.
+#pragma once
+
+#include <functional>
+
+#include "ir/module.h"
+
+namespace sator::passes {
+
+/// What a pass may know beside the module, and where it may speak.
+struct PassContext {
+  /// Upper bounds of symbolic sizes by name, in elements: {"seq_len", 512}.
+  std::map<std::string, int64_t> bounds;
+  /// What is compiled for, as its name: "llvm", "cuda", a chip.
+  std::string target;
+  /// Told why something did or did not happen ("FuseOps: add is not fused into NT_matmul: ..."); empty: nobody listens.
+  std::function<void(const std::string& pass, const std::string& message)> explain;
+  void say(const std::string& pass, const std::string& message) const {
+    if (explain) explain(pass, message);
+  }
+};
+
+struct Pass {
+  std::string name;  ///< as users know it: "FuseOps"
+  std::string does;
+  std::function<ModuleRef(const ModuleRef&, const PassContext&)> run;
+};
+
+/// Every pass that `sator opt --passes` knows, in pipeline order.
+const std::vector<Pass>& passes();
+/// Errors: no such pass; lists the nearest names.
+const Pass& pass_named(const std::string& name);
+
+}  // namespace sator::passes

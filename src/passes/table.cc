@@ -1,0 +1,53 @@
+// The passes by name, in pipeline order: what `sator opt --passes` knows. A new pass is one line here and one file.
+#include "passes/attach.h"
+#include "passes/dead_code_elimination.h"
+#include "passes/fuse_ops.h"
+#include "passes/fuse_patterns.h"
+#include "passes/legalize_ops.h"
+#include "passes/lift_transform_params.h"
+#include "passes/op_pattern.h"
+#include "passes/to_vm.h"
+
+namespace sator::passes {
+
+const std::vector<Pass>& passes() {
+  static const std::vector<Pass> all = {
+      {"AttachVariableBounds", "notes the upper bounds of symbolic sizes", attach_variable_bounds},
+      {"AttachMemoryPlanAttr", "lets results of dynamic shape be planned", attach_memory_plan_attr},
+      {"BindTarget", "notes the target on tensor functions", bind_target},
+      {"FuseAddRMSNorm", "joins a residual sum and the norm that follows", fuse_add_rms_norm},
+      {"FuseTransposeMatmul", "multiplies by a transposed matrix as it lies", fuse_transpose_matmul},
+      {"LegalizeOps", "turns ops into tensor functions", legalize_ops},
+      {"AnnotateTIROpPattern", "notes how each tensor function may be fused", annotate_tir_op_pattern},
+      {"FuseOps", "groups calls that one kernel can do", fuse_ops},
+      {"FuseTIR", "makes each group one tensor function", fuse_tir},
+      {"FuseDequantizeMatmulEwise", "dequantizes a weight inside the product that reads it", fuse_dequantize_matmul_ewise},
+      {"FuseDequantizeTake", "dequantizes only the rows that are gathered", fuse_dequantize_take},
+      {"DeadCodeElimination", "takes out what nobody uses", dead_code_elimination},
+      {"CleanUpTIRAttrs", "takes off the attributes of fusion", clean_up_tir_attrs},
+      {"LiftTransformParams", "moves what depends on parameters alone into transform_params", lift_transform_params},
+      {"RewriteDataflowReshape", "makes reshapes views", rewrite_dataflow_reshape},
+      {"ToNonDataflow", "makes dataflow blocks plain ones", to_non_dataflow},
+      {"RemovePurityChecking", "takes functions for pure", remove_purity_checking},
+      {"CallTIRRewrite", "allocates the results of call_tir", call_tir_rewrite},
+      {"StaticPlanBlockMemory", "lets temporary tensors share memory", static_plan_block_memory},
+      {"LowerAllocTensor", "gives the other allocations storages", lower_alloc_tensor},
+      {"KillAfterLastUse", "frees after the last use", kill_after_last_use},
+      {"VMBuiltinLower", "turns the remaining ops into runtime builtins", vm_builtin_lower},
+      {"VMShapeLower", "keeps symbolic sizes in a heap", vm_shape_lower},
+      {"AttachGlobalSymbol", "names every function", attach_global_symbol},
+  };
+  return all;
+}
+
+const Pass& pass_named(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Pass& p : passes()) {
+    if (p.name == name) return p;
+    names.push_back(p.name);
+  }
+  fail({.what = text("there is no pass ", name), .needs = "a pass's name",
+        .hint = text("the nearest are: ", join(nearest_names(name, names), ", "))});
+}
+
+}  // namespace sator::passes

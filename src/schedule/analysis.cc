@@ -1,0 +1,296 @@
+#include "schedule/analysis.h"
+
+#include "arith/intset.h"
+#include "arith/iter_map.h"
+
+namespace sator::schedule {
+
+using namespace tir;
+
+VarMap bindings_of(const BlockRealize& realize) {
+  VarMap map;
+  for (size_t i = 0; i < realize.values.size(); ++i) map.emplace(realize.block->iter_vars[i]->var, realize.values[i]);
+  return map;
+}
+
+std::vector<RangeRef> substitute_region(const std::vector<RangeRef>& region, const VarMap& map) {
+  std::vector<RangeRef> out;
+  for (const RangeRef& r : region) out.push_back(substitute(r, map));
+  return out;
+}
+
+/// Threads that share memory of this scope: their loops count as inside of the block that fills it.
+static bool shares(const std::string& scope, const std::string& thread) {
+  if (scope == "global" || scope.empty()) return thread.starts_with("blockIdx.") || thread.starts_with("threadIdx.");
+  if (scope.starts_with("shared")) return thread.starts_with("threadIdx.");
+  if (scope == "warp" || scope.starts_with("wmma.") || scope.starts_with("m16n8k8.")) return thread == "threadIdx.x";
+  if (scope == "sram") return thread.starts_with("pe.");
+  return false;
+}
+
+arith::RangeMap loop_domain(const Sites& sites, int low, int high, const std::string& relax_scope) {
+  arith::RangeMap domain;
+  int i = low;
+  for (; i >= 0 && i != high; i = sites[i].parent) {
+    const For* loop = sites[i].loop();
+    if (!loop) break;
+    domain.emplace(loop->var, make<Range>(loop->min, loop->extent));
+  }
+  if (relax_scope.empty()) return domain;
+  for (; i >= 0; i = sites[i].parent) {
+    const For* loop = sites[i].loop();
+    if (loop && loop->kind == LoopKind::thread_binding && shares(relax_scope, loop->thread))
+      domain.emplace(loop->var, make<Range>(loop->min, loop->extent));
+  }
+  return domain;
+}
+
+ScopeAnalysis::ScopeAnalysis(const Schedule& s, std::vector<int> blocks) : s_(s), blocks_(std::move(blocks)) {
+  std::unordered_map<BufferRef, std::vector<int>> readers;
+  for (int b : blocks_) {
+    const Block& block = *s.sites()[b].realize()->block;
+    for (const BufferRegionRef& read : block.reads) {
+      for (int w : writers_[read->buffer]) dependencies_.push_back({w, b, DependencyKind::read_after_write});
+    }
+    for (const BufferRegionRef& write : block.writes) {
+      for (int w : writers_[write->buffer]) dependencies_.push_back({w, b, DependencyKind::write_after_write});
+      for (int r : readers[write->buffer]) dependencies_.push_back({r, b, DependencyKind::write_after_read});
+    }
+    for (const BufferRegionRef& read : block.reads) readers[read->buffer].push_back(b);
+    for (const BufferRegionRef& write : block.writes) {
+      std::vector<int>& w = writers_[write->buffer];
+      if (w.empty() || w.back() != b) w.push_back(b);
+    }
+  }
+}
+
+std::vector<int> ScopeAnalysis::producers(int block) const {
+  std::vector<int> out;
+  for (const Dependency& d : dependencies_) {
+    if (d.dst == block && d.kind != DependencyKind::write_after_read &&
+        std::find(out.begin(), out.end(), d.src) == out.end())
+      out.push_back(d.src);
+  }
+  return out;
+}
+
+std::vector<int> ScopeAnalysis::consumers(int block) const {
+  std::vector<int> out;
+  for (const Dependency& d : dependencies_) {
+    if (d.src == block && d.kind != DependencyKind::write_after_read &&
+        std::find(out.begin(), out.end(), d.dst) == out.end())
+      out.push_back(d.dst);
+  }
+  return out;
+}
+
+const std::vector<int>& ScopeAnalysis::writers(const BufferRef& buffer) const {
+  static const std::vector<int> kNone;
+  auto at = writers_.find(buffer);
+  return at == writers_.end() ? kNone : at->second;
+}
+
+bool ScopeAnalysis::is_dominant(int block) const {
+  for (const BufferRegionRef& write : s_.sites()[block].realize()->block->writes) {
+    if (writers(write->buffer).size() != 1) return false;
+  }
+  return true;
+}
+
+static std::string name_of(const Block& block) { return quoted(block.name->text); }
+
+MaybeReason ScopeAnalysis::not_complete(int site) const {
+  const Block& block = *s_.sites()[site].realize()->block;
+  auto refuse = [&](int condition, std::string what) -> MaybeReason {
+    return Reason{.what = text("block ", name_of(block), " is not a complete block: ", what),
+                  .needs = text("a complete block (condition ", condition,
+                                "): 1. all axes are spatial; 2. it is dominant, the only writer of what it writes; 3. it "
+                                "does not read what it writes"),
+                  .hint = "decompose its reduction, or choose another block",
+                  .at = {{s_.sites()[site].stmt, what}}};
+  };
+  for (const IterVarRef& iter : block.iter_vars) {
+    if (iter->kind != IterKind::spatial) return refuse(1, text("axis ", iter->var->name, " is not spatial"));
+  }
+  if (!is_dominant(site)) return refuse(2, "another block writes the same buffer");
+  for (const BufferRegionRef& write : block.writes) {
+    for (const BufferRegionRef& read : block.reads) {
+      if (read->buffer == write->buffer) return refuse(3, text("it reads and writes ", read->buffer->name));
+    }
+  }
+  return {};
+}
+
+MaybeReason ScopeAnalysis::not_reduction(int site) const {
+  const Block& block = *s_.sites()[site].realize()->block;
+  auto refuse = [&](int condition, std::string what) -> MaybeReason {
+    return Reason{.what = text("block ", name_of(block), " is not a reduction block: ", what),
+                  .needs = text("a reduction block (condition ", condition,
+                                "): 1. it has an init; 2. its bindings are quasi-affine; 3. its axes are spatial or "
+                                "reduction; 4. it is dominant; 5. reduction axes do not index what it writes"),
+                  .hint = "choose the block that reduces",
+                  .at = {{s_.sites()[site].stmt, what}}};
+  };
+  if (!block.init) return refuse(1, "it has no T.init()");
+  if (!has_affine_binding(s_, site)) return refuse(2, "its bindings are not quasi-affine");
+  std::vector<VarRef> reduction_vars;
+  for (const IterVarRef& iter : block.iter_vars) {
+    if (iter->kind != IterKind::spatial && iter->kind != IterKind::reduce)
+      return refuse(3, text("axis ", iter->var->name, " is neither spatial nor a reduction"));
+    if (iter->kind == IterKind::reduce) reduction_vars.push_back(iter->var);
+  }
+  if (!is_dominant(site)) return refuse(4, "another block writes the same buffer");
+  MaybeReason indexed;
+  auto check_indices = [&](const BufferStore& st) {
+    for (const Expr& index : st.indices) {
+      for (const VarRef& v : reduction_vars) {
+        if (!indexed && uses_var(index, *v)) indexed = refuse(5, text(v->name, " indexes ", st.buffer->name));
+      }
+    }
+  };
+  walk(block.body, [&](const Block&) { return false; }, check_indices);
+  return indexed;
+}
+
+MaybeReason ScopeAnalysis::not_complete_or_reduction(int site) const {
+  MaybeReason complete = not_complete(site);
+  if (!complete) return {};
+  MaybeReason reduction = not_reduction(site);
+  if (!reduction) return {};
+  const Block& block = *s_.sites()[site].realize()->block;
+  return Reason{.what = text("block ", name_of(block), " is neither a complete block nor a reduction block"),
+                .needs = text(complete->needs, "; or ", reduction->needs),
+                .hint = "see which condition each definition misses in the marks",
+                .at = {complete->at.front(), reduction->at.front()}};
+}
+
+bool has_affine_binding(const Schedule& s, int block_site) {
+  const Sites& sites = s.sites();
+  const BlockRealize& realize = *sites[block_site].realize();
+  if (realize.values.empty()) return true;
+  arith::Analyzer analyzer;
+  s.bind_ranges(analyzer, sites[block_site].scope);
+  arith::IterMap map = arith::detect_iter_map(realize.values,
+                                              loop_domain(sites, sites[block_site].parent, sites[block_site].scope),
+                                              realize.predicate, arith::IterMapLevel::surjective, analyzer);
+  if (!map.ok()) return false;
+  for (const arith::IterSum& sum : map.indices) {
+    if (sum.args.empty()) continue;
+    if (sum.args.size() != 1 || !is_zero(sum.base) || !is_one(sum.args[0].scale)) return false;
+  }
+  return true;
+}
+
+using Box = std::vector<arith::IntSet>;
+
+/// Is the consumed box, as far as it lies in the buffer, inside the produced one?
+static bool covers(const BufferRef& buffer, const Box& produced, const Box& consumed, arith::Analyzer& a) {
+  for (size_t i = 0; i < produced.size(); ++i) {
+    if (produced[i].empty) return false;
+    if (consumed[i].empty) continue;
+    arith::IntSet whole = arith::IntSet::from_min_extent(int_imm(0, buffer->shape[i]->dtype), buffer->shape[i]);
+    arith::IntSet p = arith::intersect({produced[i], whole}), c = arith::intersect({consumed[i], whole});
+    if (!a.prove(le(a.canonical(p.min - c.min), int_imm(0, p.min->dtype))) ||
+        !a.prove(le(a.canonical(c.max - p.max), int_imm(0, p.max->dtype))))
+      return false;
+  }
+  return true;
+}
+
+bool has_region_cover(const Schedule& s, const ScopeAnalysis& scope, int consumer) {
+  const Sites& sites = s.sites();
+  const BlockRealize& realize = *sites[consumer].realize();
+  std::map<int, std::vector<int>> producers_at;  // lowest common ancestor -> producers
+  for (const Dependency& d : scope.dependencies()) {
+    if (d.dst == consumer && d.kind == DependencyKind::read_after_write)
+      producers_at[sites.lowest_common_ancestor(d.src, consumer)].push_back(d.src);
+  }
+  if (producers_at.empty()) return true;
+  VarMap consumer_map = bindings_of(realize);
+  for (const auto& [lca, producers] : producers_at) {
+    arith::Analyzer analyzer;
+  s.bind_ranges(analyzer, lca);
+    for (const BufferRegionRef& read : realize.block->reads) {
+      std::vector<Box> produced;
+      for (int p : producers) {
+        const BlockRealize& producer = *sites[p].realize();
+        for (const BufferRegionRef& write : producer.block->writes) {
+          if (write->buffer != read->buffer) continue;
+          std::optional<Box> box = arith::estimate_region_lower_bound(
+              substitute_region(write->region, bindings_of(producer)),
+              loop_domain(sites, sites[p].parent, lca, write->buffer->scope()), producer.predicate, analyzer);
+          produced.push_back(box ? *box : Box(write->region.size(), arith::IntSet::nothing()));
+        }
+      }
+      if (produced.empty()) continue;
+      Box consumed = arith::estimate_region_upper_bound(
+          substitute_region(read->region, consumer_map),
+          loop_domain(sites, sites[consumer].parent, lca, read->buffer->scope()), realize.predicate, analyzer);
+      if (!covers(read->buffer, arith::unite_regions_lower_bound(produced), consumed, analyzer)) return false;
+    }
+  }
+  return true;
+}
+
+MaybeReason not_compact_dataflow(const Schedule& s, int site) {
+  std::vector<int> blocks = s.sites()[site].realize() ? s.sites().child_blocks(site) : s.sites().blocks_under(site);
+  ScopeAnalysis local(s, blocks);
+  for (int b : blocks) {
+    if (MaybeReason r = local.not_complete_or_reduction(b)) {
+      r->needs = "compact dataflow: every block under the loop is complete or a reduction, seen within it. " + r->needs;
+      return r;
+    }
+  }
+  return {};
+}
+
+MaybeReason not_stage_pipeline(const Schedule& s, int scope_site) {
+  ScopeAnalysis scope(s, scope_site);
+  auto refuse = [&](int site, std::string what) -> MaybeReason {
+    return Reason{.what = text("the scope is not a stage pipeline: ", what),
+                  .needs = "a scope whose blocks read only what has been written before, all of it, and never write "
+                           "what an earlier block has read",
+                  .hint = "look at the regions (T.reads, T.writes) of the blocks named",
+                  .at = {{s.sites()[site].stmt, what}}};
+  };
+  for (const Dependency& d : scope.dependencies()) {
+    if (d.kind == DependencyKind::write_after_read)
+      return refuse(d.dst, text("block ", name_of(*s.sites()[d.dst].realize()->block), " writes what block ",
+                                name_of(*s.sites()[d.src].realize()->block), " has read"));
+  }
+  for (int b : scope.blocks()) {
+    if (!has_region_cover(s, scope, b))
+      return refuse(b, text("block ", name_of(*s.sites()[b].realize()->block), " reads more than was written"));
+  }
+  return {};
+}
+
+CachedFlags cached_flags(const Schedule& s, int site) {
+  const Sites& sites = s.sites();
+  CachedFlags flags{};
+  flags.affine_binding = sites[site].scope < 0 ? sites[site].realize()->values.empty() : has_affine_binding(s, site);
+  flags.region_cover = sites[site].scope < 0 || has_region_cover(s, ScopeAnalysis(s, sites[site].scope), site);
+  flags.stage_pipeline = !not_stage_pipeline(s, site);
+  return flags;
+}
+
+bool is_allocated(const Schedule& s, const BufferRef& buffer) {
+  for (int i = 0; i < s.sites().count(); ++i) {
+    const BlockRealize* r = s.sites()[i].realize();
+    if (!r) continue;
+    const auto& allocs = r->block->alloc_buffers;
+    if (std::find(allocs.begin(), allocs.end(), buffer) != allocs.end()) return true;
+  }
+  return false;
+}
+
+bool is_output_block(const Schedule& s, int block_site) {
+  const Block& scope = *s.sites()[s.sites()[block_site].scope].realize()->block;
+  for (const BufferRegionRef& w : s.sites()[block_site].realize()->block->writes) {
+    if (std::find(scope.alloc_buffers.begin(), scope.alloc_buffers.end(), w->buffer) == scope.alloc_buffers.end())
+      return true;
+  }
+  return false;
+}
+
+}  // namespace sator::schedule

@@ -1,0 +1,72 @@
+// What the primitives' contracts rest on: dependences in a scope, complete and reduction blocks, compact dataflow.
+// The definitions are TensorIR's.
+#pragma once
+
+#include "arith/intset.h"
+#include "schedule/schedule.h"
+
+namespace sator::schedule {
+
+enum class DependencyKind { read_after_write, write_after_write, write_after_read };
+struct Dependency {
+  int src, dst;  ///< sites
+  DependencyKind kind;
+};
+
+/// The child blocks of a scope (or of a part of it) and who waits for whom.
+class ScopeAnalysis {
+ public:
+  ScopeAnalysis(const Schedule& s, int scope_site) : ScopeAnalysis(s, s.sites().child_blocks(scope_site)) {}
+  /// Only these blocks of one scope count: the "local" forms of the definitions.
+  ScopeAnalysis(const Schedule& s, std::vector<int> blocks);
+
+  const std::vector<int>& blocks() const { return blocks_; }
+  const std::vector<Dependency>& dependencies() const { return dependencies_; }
+  std::vector<int> producers(int block) const;
+  std::vector<int> consumers(int block) const;
+  const std::vector<int>& writers(const BufferRef& buffer) const;
+  /// The only writer of all that it writes.
+  bool is_dominant(int block) const;
+
+  // Each gives the violated condition, or nothing.
+  MaybeReason not_complete(int block) const;
+  MaybeReason not_reduction(int block) const;
+  MaybeReason not_complete_or_reduction(int block) const;
+  bool is_complete(int block) const { return !not_complete(block); }
+  bool is_reduction(int block) const { return !not_reduction(block); }
+
+ private:
+  const Schedule& s_;
+  std::vector<int> blocks_;
+  std::vector<Dependency> dependencies_;
+  std::unordered_map<BufferRef, std::vector<int>> writers_;
+};
+
+/// The bindings form a quasi-affine map of the loops around the block that takes every value.
+bool has_affine_binding(const Schedule& s, int block_site);
+/// What the block reads inside its scope has been written before, all of it.
+bool has_region_cover(const Schedule& s, const ScopeAnalysis& scope, int block_site);
+/// All blocks under `site` are complete or reduction blocks, seen within it.
+MaybeReason not_compact_dataflow(const Schedule& s, int site);
+/// The scope's blocks form a pipeline of stages: covered reads, no write after read, nothing but blocks and loops.
+MaybeReason not_stage_pipeline(const Schedule& s, int scope_site);
+
+/// The flags TVM caches per block.
+struct CachedFlags {
+  bool affine_binding, region_cover, stage_pipeline;
+};
+CachedFlags cached_flags(const Schedule& s, int block_site);
+
+/// Some block of the function allocates the buffer.
+bool is_allocated(const Schedule& s, const BufferRef& buffer);
+/// Writes a buffer not allocated in its scope block (or, for the root scope, in the function).
+bool is_output_block(const Schedule& s, int block_site);
+
+/// iterator variable -> its value at the realize.
+VarMap bindings_of(const tir::BlockRealize& realize);
+std::vector<RangeRef> substitute_region(const std::vector<RangeRef>& region, const VarMap& map);
+/// The ranges of the loops from `low` (inclusive) up to `high` (exclusive); a storage scope that threads share relaxes
+/// the thread loops above too.
+arith::RangeMap loop_domain(const Sites& sites, int low, int high, const std::string& relax_scope = "");
+
+}  // namespace sator::schedule

@@ -1,0 +1,78 @@
+#include "schedule/edit.h"
+
+#include "tir/regions.h"
+
+namespace sator::schedule {
+
+using namespace tir;
+
+int lone_nest(const Schedule& s, int block_site) {
+  const Sites& sites = s.sites();
+  int at = block_site;
+  while (sites[at].parent >= 0 && sites[sites[at].parent].loop() && sites[sites[at].parent].loop()->body == sites[at].stmt)
+    at = sites[at].parent;
+  return at;
+}
+
+MaybeReason is_only_block(const Schedule& s, int block_site) {
+  int scope = s.sites()[block_site].scope;
+  if (scope < 0)
+    return Reason{.what = "the root block cannot be taken out", .needs = "a block inside of the function",
+                  .hint = "choose a child block"};
+  if (s.sites().child_blocks(scope).size() == 1)
+    return Reason{.what = text("block ", quoted(s.sites()[block_site].realize()->block->name->text),
+                               " is all that its scope does"),
+                  .needs = "another block beside it", .hint = "there is nothing to inline it into",
+                  .at = {{s.sites()[block_site].stmt, "the only block"}}};
+  return {};
+}
+
+Stmt without(const Stmt& root, const Stmt& target) {
+  if (root == target) return nullptr;
+  if (const Seq* seq = root.as<Seq>()) {
+    std::vector<Stmt> kept;
+    for (const Stmt& stmt : seq->stmts) {
+      if (Stmt k = without(stmt, target)) kept.push_back(k);
+    }
+    if (kept.empty()) return nullptr;
+    return kept == seq->stmts ? root : sator::tir::seq(std::move(kept));
+  }
+  if (const For* loop = root.as<For>()) {
+    Stmt body = without(loop->body, target);
+    if (!body) return nullptr;
+    return body == loop->body ? root : Stmt(with(*loop, &For::body, body));
+  }
+  return root;
+}
+
+void replace_scope(Schedule& s, int scope_site, Stmt body, std::vector<BufferRef> allocations) {
+  const BlockRealize& scope = *s.sites()[scope_site].realize();
+  BlockRef block = with(with(scope.block, &Block::body, std::move(body)), &Block::alloc_buffers, std::move(allocations));
+  s.replace(Stmt(&scope), Stmt(with(scope, &BlockRealize::block, block)));
+}
+
+BlockRef with_detected_regions(const BlockRef& block, const std::vector<BufferRef>& visible, bool reads, bool writes) {
+  VisibleBuffers by_pointer;
+  for (const BufferRef& b : visible) by_pointer.emplace(b->data, b);
+  BlockRegions found = block_regions(*block, by_pointer);
+  BlockRef out = block;
+  if (reads) out = with(out, &Block::reads, found.reads);
+  if (writes) out = with(out, &Block::writes, found.writes);
+  return out;
+}
+
+std::vector<BufferRef> buffers_of(const PrimFunc& func) {
+  std::vector<BufferRef> all;
+  for (const auto& [param, buffer] : func.buffer_map) all.push_back(buffer);
+  walk(func.body, [&](const Block& block) {
+    all.insert(all.end(), block.alloc_buffers.begin(), block.alloc_buffers.end());
+    for (const MatchBufferRef& m : block.match_buffers) all.push_back(m->buffer);
+  });
+  return all;
+}
+
+Stmt inserted(const Stmt& root, const Stmt& anchor, const Stmt& stmt, bool before) {
+  return replaced(root, NodeMap{{anchor, before ? seq({stmt, anchor}) : seq({anchor, stmt})}});
+}
+
+}  // namespace sator::schedule

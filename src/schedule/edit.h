@@ -1,0 +1,29 @@
+// Changes to the program that several primitives make.
+#pragma once
+
+#include "schedule/analysis.h"
+
+namespace sator::schedule {
+
+/// The topmost statement that holds the block and nothing else: the block itself, or the outermost of the loops that are
+/// around it alone.
+int lone_nest(const Schedule& s, int block_site);
+/// Why the block cannot be taken out: it is all that its scope does; nothing if it can.
+MaybeReason is_only_block(const Schedule& s, int block_site);
+/// `root` without the statement `target`, and without the loops that are left empty; null if nothing is left.
+tir::Stmt without(const tir::Stmt& root, const tir::Stmt& target);
+
+/// The scope block with another body and other allocations, put in its place.
+void replace_scope(Schedule& s, int scope_site, tir::Stmt body, std::vector<BufferRef> allocations);
+
+/// A block's reads (and writes) read off its body anew.
+///   visible  the buffers that count
+tir::BlockRef with_detected_regions(const tir::BlockRef& block, const std::vector<BufferRef>& visible, bool reads,
+                                    bool writes);
+/// The buffers of the function: parameters and all allocations.
+std::vector<BufferRef> buffers_of(const tir::PrimFunc& func);
+
+/// Puts `stmt` before (or after) the statement `anchor`, in one sequence with it.
+tir::Stmt inserted(const tir::Stmt& root, const tir::Stmt& anchor, const tir::Stmt& stmt, bool before);
+
+}  // namespace sator::schedule

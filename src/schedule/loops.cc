@@ -1,0 +1,107 @@
+#include "schedule/loops.h"
+
+#include "arith/iter_map.h"
+
+namespace sator::schedule {
+
+using namespace tir;
+
+MaybeReason not_a_plain_loop(const Schedule& s, const Loop& loop, const std::string& verb) {
+  const For& node = s.get(loop);
+  if (node.kind == LoopKind::thread_binding || !node.annotations.empty())
+    return Reason{.what = text("loop ", loop->name, node.annotations.empty() ? " is bound" : " is annotated"),
+                  .needs = "a loop that is not bound and has no annotations",
+                  .hint = text(verb, " before bind and annotate"),
+                  .at = {{Stmt(&node), "bound or annotated"}}};
+  arith::Analyzer analyzer;
+  s.bind_ranges(analyzer, s.site(loop));
+  if (!analyzer.prove_equal(node.min, int_imm(0, node.min->dtype)))
+    return Reason{.what = text("loop ", loop->name, " does not start at 0"), .needs = "a loop from 0",
+                  .hint = "shift the loop first", .at = {{Stmt(&node), "starts elsewhere"}}};
+  return {};
+}
+
+namespace {
+
+class BindingSimplifier {
+ public:
+  BindingSimplifier(arith::RangeMap domain, arith::Analyzer& analyzer, bool preserve_unit_iters)
+      : domain_(std::move(domain)), analyzer_(analyzer), preserve_unit_iters_(preserve_unit_iters) {}
+
+  Stmt operator()(const Stmt& stmt) {
+    if (const For* loop = stmt.as<For>()) {
+      bool fresh = domain_.emplace(loop->var, make<Range>(loop->min, loop->extent)).second;
+      analyzer_.bind(loop->var, make<Range>(loop->min, loop->extent));
+      Stmt body = (*this)(loop->body);
+      if (fresh) domain_.erase(loop->var);
+      return body == loop->body ? stmt : Stmt(with(*loop, &For::body, body));
+    }
+    if (const BlockRealize* realize = stmt.as<BlockRealize>()) {
+      if (realize->values.empty()) return simplify_inside(*realize);
+      std::vector<Expr> values = arith::iter_map_simplify(realize->values, domain_, realize->predicate,
+                                                          arith::IterMapLevel::surjective, analyzer_,
+                                                          !preserve_unit_iters_);
+      return values == realize->values ? stmt : Stmt(with(*realize, &BlockRealize::values, values));
+    }
+    return children(stmt);
+  }
+
+ private:
+  /// A block without iterators (an opaque block) does not hide the loops around it.
+  Stmt simplify_inside(const BlockRealize& realize) {
+    Stmt body = (*this)(realize.block->body);
+    if (body == realize.block->body) return Stmt(&realize);
+    return with(realize, &BlockRealize::block, with(realize.block, &Block::body, body));
+  }
+  Stmt children(const Stmt& stmt) {
+    return cast<StmtNode>(stmt->info().map_children(*stmt, [this](const NodeRef& child) -> NodeRef {
+      Stmt inner = cast<StmtNode>(child);
+      return inner ? NodeRef((*this)(inner)) : child;
+    }));
+  }
+  arith::RangeMap domain_;
+  arith::Analyzer& analyzer_;
+  bool preserve_unit_iters_;
+};
+
+}  // namespace
+
+Stmt simplify_bindings(const Schedule& s, Stmt nest, int outer_site, bool preserve_unit_iters) {
+  arith::Analyzer analyzer;
+  s.bind_ranges(analyzer, outer_site);
+  arith::RangeMap domain;
+  for (int i = outer_site; i >= 0 && s.sites()[i].loop(); i = s.sites()[i].parent) {
+    const For* loop = s.sites()[i].loop();
+    domain.emplace(loop->var, make<Range>(loop->min, loop->extent));
+  }
+  return BindingSimplifier(std::move(domain), analyzer, preserve_unit_iters)(nest);
+}
+
+Stmt with_predicate(const Stmt& stmt, const Expr& predicate) {
+  if (const BlockRealize* realize = stmt.as<BlockRealize>())
+    return with(*realize, &BlockRealize::predicate, logical_and(realize->predicate, predicate));
+  return cast<StmtNode>(stmt->info().map_children(*stmt, [&](const NodeRef& child) -> NodeRef {
+    Stmt inner = cast<StmtNode>(child);
+    return inner ? NodeRef(with_predicate(inner, predicate)) : child;
+  }));
+}
+
+Stmt fresh_copy(const Stmt& stmt, VarMap given) {
+  NodeMap map;
+  for (const auto& [var, value] : given) map.emplace(var, value);
+  auto renew = [&](const VarRef& v) { map.emplace(v, NodeRef(new Var(*v))); };
+  walk(stmt,
+       [&](const For& loop) { renew(loop.var); },
+       [&](const LetStmt& let) { renew(let.var); },
+       [&](const Let& let) { renew(let.var); },
+       [&](const Allocate& a) { renew(a.data); },
+       [&](const Block& block) {
+         for (const IterVarRef& iter : block.iter_vars) renew(iter->var);
+         for (const BufferRef& b : block.alloc_buffers) renew(b->data);
+         for (const MatchBufferRef& m : block.match_buffers) renew(m->buffer->data);
+         map.emplace(block.name, block_name(block.name->text));
+       });
+  return replaced(stmt, map);
+}
+
+}  // namespace sator::schedule

@@ -1,0 +1,22 @@
+// What the loop primitives share.
+#pragma once
+
+#include "schedule/analysis.h"
+
+namespace sator::schedule {
+
+/// Why a loop cannot be divided or joined: it is bound, annotated or does not start at 0; nothing if it can.
+MaybeReason not_a_plain_loop(const Schedule& s, const Loop& loop, const std::string& verb);
+
+/// `nest` with the bindings of all blocks in it rewritten as simplified quasi-affine maps of the loops around them
+/// (those in `nest` and those above `outer_site`). With `preserve_unit_iters`, loops of extent 1 stay in the bindings.
+tir::Stmt simplify_bindings(const Schedule& s, tir::Stmt nest, int outer_site, bool preserve_unit_iters);
+
+/// The outermost blocks in `stmt` run only where `predicate` holds too.
+tir::Stmt with_predicate(const tir::Stmt& stmt, const Expr& predicate);
+
+/// `stmt` with every loop variable, block iterator, block name and allocated buffer replaced by a fresh one, so that it
+/// may stand beside the original in one function (each variable is bound once).
+tir::Stmt fresh_copy(const tir::Stmt& stmt, VarMap map = {});
+
+}  // namespace sator::schedule

@@ -1,0 +1,51 @@
+// Every primitive by name, as C++ calls them: `auto loops = split(s, i, Factors{{}, int_imm(32)});`
+// What each does, needs and refuses stands beside its definition in primitives/.
+#pragma once
+
+#include "schedule/primitive.h"
+
+namespace sator::schedule {
+
+// primitives/get.cc
+extern const Primitive<BlockHandle(std::string, std::string)> get_block;
+extern const Primitive<std::vector<Loop>(BlockHandle)> get_loops;
+extern const Primitive<std::vector<BlockHandle>(Value)> get_child_blocks;
+extern const Primitive<std::vector<BlockHandle>(BlockHandle)> get_producers;
+extern const Primitive<std::vector<BlockHandle>(BlockHandle)> get_consumers;
+extern const Primitive<std::vector<BlockHandle>(BlockHandle)> get_output_blocks;
+// primitives/split.cc, fuse.cc, reorder.cc, add_unit_loop.cc
+extern const Primitive<std::vector<Loop>(Loop, Factors, bool, bool)> split;
+extern const Primitive<Loop(std::vector<Loop>, bool)> fuse;
+extern const Primitive<void(std::vector<Loop>)> reorder;
+extern const Primitive<Loop(Value)> add_unit_loop;
+// primitives/for_kind.cc
+extern const Primitive<void(Loop)> parallel;
+extern const Primitive<void(Loop)> vectorize;
+extern const Primitive<void(Loop)> unroll;
+extern const Primitive<void(Loop, std::string)> bind;
+// primitives/annotate.cc
+extern const Primitive<void(Value, std::string, Value)> annotate;
+extern const Primitive<void(Value, std::string)> unannotate;
+extern const Primitive<void(BlockHandle, BufferSelector, std::string)> set_scope;
+extern const Primitive<void(BlockHandle, BufferSelector, int, int, int)> storage_align;
+
+// primitives/decompose_reduction.cc
+extern const Primitive<BlockHandle(BlockHandle, Loop)> decompose_reduction;
+
+// primitives/compute_inline.cc, reverse_compute_inline.cc
+extern const Primitive<void(BlockHandle)> compute_inline;
+extern const Primitive<void(BlockHandle)> reverse_compute_inline;
+
+// primitives/cache.cc
+extern const Primitive<BlockHandle(BlockHandle, BufferSelector, std::string, std::vector<BlockHandle>)> cache_read;
+extern const Primitive<BlockHandle(BlockHandle, BufferSelector, std::string, std::vector<BlockHandle>)> cache_write;
+
+// primitives/compute_at.cc
+extern const Primitive<void(BlockHandle, Loop, bool, int)> compute_at;
+extern const Primitive<void(BlockHandle, Loop, bool, int)> reverse_compute_at;
+
+// primitives/transform_layout.cc
+extern const Primitive<void(BlockHandle, BufferSelector, Ref<const arith::IndexMap>, Value, bool)> transform_layout;
+extern const Primitive<void(BlockHandle, Ref<const arith::IndexMap>)> transform_block_layout;
+
+}  // namespace sator::schedule

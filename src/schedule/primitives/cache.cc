@@ -1,0 +1,273 @@
+#include <algorithm>
+
+#include "schedule/buffers.h"
+#include "schedule/edit.h"
+#include "schedule/primitives.h"
+
+namespace sator::schedule {
+
+using namespace tir;
+
+namespace {
+
+/// Where a copying block goes and what it copies.
+struct Stage {
+  BufferRef original, cache;
+  std::vector<RangeRef> region;  ///< of the original
+  bool whole = false;            ///< the cache has the original's shape; else the region's, shifted to 0
+  int location = -1;             ///< a loop, or the scope block
+  Stmt anchor;                   ///< the stage goes behind it; null: to the front of the scope
+};
+
+std::vector<RangeRef> region_of(const std::vector<BufferRegionRef>& regions, const BufferRef& buffer) {
+  for (const BufferRegionRef& r : regions) {
+    if (r->buffer == buffer) return r->region;
+  }
+  internal_error("cache: the block does not list the buffer");
+}
+
+/// The child of `ancestor` on the way to `site`.
+int child_towards(const Sites& sites, int ancestor, int site) {
+  while (sites[site].parent != ancestor) site = sites[site].parent;
+  return site;
+}
+
+/// The lowest place that has the writer and one of the related blocks below; the scope block where there is none.
+void locate(const Schedule& s, int writer, const std::vector<int>& related, Stage& stage) {
+  const Sites& sites = s.sites();
+  stage.location = sites[writer].scope;
+  for (int r : related) {
+    int lca = sites.lowest_common_ancestor(writer, r);
+    if (stage.location < 0 || sites[lca].depth > sites[stage.location].depth) stage.location = lca;
+  }
+  stage.anchor = related.empty() && sites[stage.location].realize()
+                     ? sites[stage.location].realize()->block->body
+                     : sites[child_towards(sites, stage.location, writer)].stmt;
+}
+
+std::vector<RangeRef> relaxed(const Schedule& s, int block, const std::vector<RangeRef>& region, const BufferRef& buffer,
+                              int location) {
+  const Sites& sites = s.sites();
+  const BlockRealize& realize = *sites[block].realize();
+  arith::Analyzer analyzer;
+  s.bind_ranges(analyzer, location);
+  return arith::relax_region(substitute_region(region, bindings_of(realize)),
+                             loop_domain(sites, sites[block].parent, location, buffer->scope()), realize.predicate,
+                             buffer->shape, analyzer);
+}
+
+void shape_cache(const Schedule& s, const std::string& scope, const std::vector<int>& readers, Stage& stage) {
+  const Sites& sites = s.sites();
+  stage.whole = sites[stage.location].loop() != nullptr ||
+                !std::all_of(readers.begin(), readers.end(), [&](int r) { return sites.is_above(stage.location, r); });
+  std::vector<Expr> shape;
+  for (size_t d = 0; d < stage.region.size(); ++d)
+    shape.push_back(stage.whole ? stage.original->shape[d] : stage.region[d]->extent);
+  std::string suffix = scope;
+  std::replace(suffix.begin(), suffix.end(), '.', '_');
+  stage.cache = make_buffer(stage.original->name + "_" + suffix, std::move(shape), stage.original->dtype, scope);
+}
+
+/// The block that copies between original and cache, under loops ax0, ax1, ... over the region.
+std::pair<Stmt, BlockHandle> copy_stage(const Stage& stage, bool to_cache, const std::string& scope) {
+  std::vector<Loop> loops;
+  std::vector<IterVarRef> iters;
+  std::vector<Expr> values, at_original, at_cache;
+  for (size_t d = 0; d < stage.region.size(); ++d) {
+    const RangeRef& range = stage.region[d];
+    DType dtype = range->extent->dtype;
+    loops.push_back(make_var(text("ax", d), dtype));
+    VarRef v = make_var(text("v", d), dtype);
+    RangeRef dom = range_of(stage.whole ? cast_to(dtype, stage.original->shape[d]) : range->extent);
+    iters.push_back(make<IterVar>(dom, v, IterKind::spatial));
+    values.push_back(stage.whole ? range->min + loops.back() : Expr(loops.back()));
+    at_original.push_back(stage.whole ? Expr(v) : range->min + v);
+    at_cache.push_back(v);
+  }
+  const BufferRef& from = to_cache ? stage.original : stage.cache;
+  const BufferRef& to = to_cache ? stage.cache : stage.original;
+  const std::vector<Expr>& from_at = to_cache ? at_original : at_cache;
+  const std::vector<Expr>& to_at = to_cache ? at_cache : at_original;
+  BlockHandle name = block_name(stage.original->name + "_" + scope);
+  BlockRef block = make<Block>(iters, std::vector<BufferRef>{}, std::vector<MatchBufferRef>{},
+                               std::vector<BufferRegionRef>{point_region(from, from_at)},
+                               std::vector<BufferRegionRef>{point_region(to, to_at)}, name, Attrs{}, Stmt(),
+                               store(to, load(from, from_at), to_at));
+  Stmt nest = make<BlockRealize>(values, bool_imm(true), block);
+  for (size_t d = loops.size(); d-- > 0;) nest = for_loop(loops[d], stage.region[d]->extent, nest);
+  return {nest, name};
+}
+
+/// Loads, stores and regions of the original become those of the cache.
+class Redirect {
+ public:
+  explicit Redirect(const Stage& stage) : stage_(stage) {}
+
+  NodeRef operator()(const NodeRef& n) const {
+    return transform(
+        n,
+        [&](const BufferLoad& l) -> NodeRef {
+          if (l.buffer != stage_.original) return ref(l);
+          return load(stage_.cache, shifted(l.indices));
+        },
+        [&](const BufferStore& st) -> NodeRef {
+          if (st.buffer != stage_.original) return ref(st);
+          return make<BufferStore>(stage_.cache, st.value, shifted(st.indices));
+        },
+        [&](const BufferRegion& r) -> NodeRef {
+          if (r.buffer != stage_.original) return ref(r);
+          std::vector<RangeRef> region;
+          for (size_t d = 0; d < r.region.size(); ++d) {
+            Expr min = stage_.whole ? r.region[d]->min : minus(r.region[d]->min, stage_.region[d]->min);
+            region.push_back(make<Range>(min, r.region[d]->extent));
+          }
+          return make<BufferRegion>(stage_.cache, std::move(region));
+        });
+  }
+
+ private:
+  static Expr minus(const Expr& a, const Expr& b) {
+    arith::Analyzer analyzer;
+    return analyzer.simplify(a - b);
+  }
+  std::vector<Expr> shifted(const std::vector<Expr>& indices) const {
+    if (stage_.whole) return indices;
+    std::vector<Expr> out;
+    for (size_t d = 0; d < indices.size(); ++d)
+      out.push_back(is_zero(stage_.region[d]->min) ? indices[d] : minus(indices[d], stage_.region[d]->min));
+    return out;
+  }
+  const Stage& stage_;
+};
+
+/// Puts the stage into the scope and redirects the blocks at `users`.
+BlockHandle apply(Schedule& s, int scope_site, const Stage& stage, bool to_cache, const std::string& scope,
+                  const std::vector<int>& users) {
+  const Sites& sites = s.sites();
+  Redirect redirect(stage);
+  NodeMap map;
+  for (int u : users) {
+    const BlockRealize& realize = *sites[u].realize();
+    map.emplace(realize.block, redirect(realize.block));
+  }
+  const BlockRealize& scope_realize = *sites[scope_site].realize();
+  auto [nest, name] = copy_stage(stage, to_cache, scope);
+  Stmt body = scope_realize.block->body;
+  // The anchor holds users too: first they are redirected, then the stage goes behind what the anchor has become.
+  Stmt anchor = stage.anchor ? replaced(stage.anchor, map) : nullptr;
+  if (!anchor) {
+    body = seq({nest, replaced(body, map)});
+  } else if (stage.anchor == body) {
+    body = seq({anchor, nest});
+  } else {
+    map.emplace(stage.anchor, seq({anchor, nest}));
+    body = replaced(body, map);
+  }
+  std::vector<BufferRef> allocations = scope_realize.block->alloc_buffers;
+  allocations.push_back(stage.cache);
+  replace_scope(s, scope_site, std::move(body), std::move(allocations));
+  return name;
+}
+
+/// The blocks of the scope that read the buffer; those named, if some are.
+std::vector<int> readers_of(const Schedule& s, int scope_site, const BufferRef& buffer,
+                            const std::vector<BlockHandle>& named) {
+  std::vector<int> readers;
+  for (int b : s.sites().child_blocks(scope_site)) {
+    const Block& block = *s.sites()[b].realize()->block;
+    bool reads = std::any_of(block.reads.begin(), block.reads.end(),
+                             [&](const BufferRegionRef& r) { return r->buffer == buffer; });
+    bool wanted = named.empty() || std::any_of(named.begin(), named.end(),
+                                               [&](const BlockHandle& h) { return s.site(h) == b; });
+    if (reads && wanted) readers.push_back(b);
+  }
+  return readers;
+}
+
+/// Why the buffer cannot be cached: several blocks write it; nothing if it can.
+MaybeReason several_writers(const Schedule& s, int scope_site, const BufferRef& buffer) {
+  ScopeAnalysis scope(s, scope_site);
+  const std::vector<int>& writers = scope.writers(buffer);
+  if (writers.size() <= 1) return {};
+  Reason r{.what = text(writers.size(), " blocks write ", buffer->name), .needs = "at most one block of the scope writes it",
+           .hint = "cache it where one block writes it"};
+  for (int w : writers) r.at.push_back({s.sites()[w].stmt, "writes it"});
+  return r;
+}
+
+/// A block copies what consumers read of a buffer into memory of another scope, before its first use; they read the
+/// copy. Returns the copying block, {buffer}_{scope}; its loops are ax0, ax1, ...
+BlockHandle do_cache_read(Schedule& s, BlockHandle block, BufferSelector which, std::string scope,
+                          std::vector<BlockHandle> consumers) {
+  require_scope(s, scope);
+  if (!which.is_write) which.is_write = false;
+  Stage stage{.original = selected_buffer(s, block, which, false)};
+  int scope_site = s.sites()[s.site(block)].scope;
+  s.require(several_writers(s, scope_site, stage.original));
+  ScopeAnalysis analysis(s, scope_site);
+  for (int b : analysis.blocks()) {
+    const Block& reader = *s.sites()[b].realize()->block;
+    bool reads = std::any_of(reader.reads.begin(), reader.reads.end(),
+                             [&](const BufferRegionRef& r) { return r->buffer == stage.original; });
+    if (reads && !has_region_cover(s, analysis, b))
+      s.fail({.what = text("block ", quoted(reader.name->text), " reads more of ", stage.original->name, " than was written"),
+              .needs = "region cover: all that is read has been written before", .hint = "check T.reads and T.writes",
+              .at = {{s.sites()[b].stmt, "reads it"}}});
+  }
+  std::vector<int> readers = readers_of(s, scope_site, stage.original, consumers);
+  const std::vector<int>& writers = analysis.writers(stage.original);
+  if (writers.empty()) {
+    stage.location = scope_site;
+    const Block& scope_block = *s.sites()[scope_site].realize()->block;
+    stage.region = full_region(stage.original)->region;
+    for (const BufferRegionRef& r : scope_block.reads) {
+      if (r->buffer == stage.original) stage.region = r->region;
+    }
+  } else {
+    locate(s, writers.front(), readers, stage);
+    stage.region = relaxed(s, writers.front(),
+                           region_of(s.sites()[writers.front()].realize()->block->writes, stage.original), stage.original,
+                           stage.location);
+  }
+  shape_cache(s, scope, readers_of(s, scope_site, stage.original, {}), stage);
+  return apply(s, scope_site, stage, true, scope, readers);
+}
+
+/// A block writes into memory of another scope, and a copying block brings it to the buffer. Returns the copying block,
+/// {buffer}_{scope}. Consumers named read the cache, the others the buffer.
+BlockHandle do_cache_write(Schedule& s, BlockHandle block, BufferSelector which, std::string scope,
+                           std::vector<BlockHandle> consumers) {
+  require_scope(s, scope);
+  if (!which.is_write) which.is_write = true;
+  Stage stage{.original = selected_buffer(s, block, which, true)};
+  int site = s.site(block), scope_site = s.sites()[site].scope;
+  s.require(several_writers(s, scope_site, stage.original));
+  std::vector<int> redirected = {site}, related;
+  if (!consumers.empty()) {
+    for (int r : readers_of(s, scope_site, stage.original, consumers)) {
+      if (r != site) redirected.push_back(r);
+    }
+  }
+  for (int r : readers_of(s, scope_site, stage.original, {})) {
+    if (std::find(redirected.begin(), redirected.end(), r) == redirected.end()) related.push_back(r);
+  }
+  locate(s, site, related, stage);
+  stage.region = relaxed(s, site, region_of(s.get(block).writes, stage.original), stage.original, stage.location);
+  shape_cache(s, scope, readers_of(s, scope_site, stage.original, {}), stage);
+  return apply(s, scope_site, stage, false, scope, redirected);
+}
+
+}  // namespace
+
+const Primitive<BlockHandle(BlockHandle, BufferSelector, std::string, std::vector<BlockHandle>)> cache_read{
+    "cache_read",
+    do_cache_read,
+    {"block", "read_buffer_index", "storage_scope", {"consumer_blocks", Value()}},
+    "copies what a block reads into another memory"};
+const Primitive<BlockHandle(BlockHandle, BufferSelector, std::string, std::vector<BlockHandle>)> cache_write{
+    "cache_write",
+    do_cache_write,
+    {"block", "write_buffer_index", "storage_scope", {"consumer_blocks", Value()}},
+    "writes into another memory first"};
+
+}  // namespace sator::schedule

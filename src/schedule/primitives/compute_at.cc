@@ -1,0 +1,333 @@
+#include <algorithm>
+
+#include "arith/iter_map.h"
+#include "schedule/edit.h"
+#include "schedule/primitives.h"
+
+namespace sator::schedule {
+
+using namespace tir;
+using arith::IntSet;
+
+namespace {
+
+using Box = std::vector<IntSet>;
+
+/// The values that one iterator of the moved block must take: `dom`; of these only those in `bound` exist.
+struct IteratorDomain {
+  IntSet dom = IntSet::nothing(), bound = IntSet::nothing();
+};
+
+struct Move {
+  int block = -1, loop = -1, scope = -1;
+  bool upward = true;                ///< compute_at: a producer goes to its consumers
+  std::vector<int> producers, consumers;
+};
+
+Reason refusal(const Schedule& s, int site, std::string what, std::string needs, std::string hint) {
+  return {.what = what, .needs = std::move(needs), .hint = std::move(hint), .at = {{s.sites()[site].stmt, what}}};
+}
+
+/// Why the block cannot be moved under the loop; nothing if it can. Fills `move`.
+MaybeReason cannot_move(const Schedule& s, const BlockHandle& handle, const Loop& loop, bool upward, Move& move) {
+  const Sites& sites = s.sites();
+  move.block = s.site(handle);
+  move.loop = s.site(loop);
+  move.upward = upward;
+  move.scope = sites[move.block].scope;
+  const std::string block_name = quoted(handle->text);
+  if (MaybeReason r = is_only_block(s, move.block)) return r;
+  if (MaybeReason r = not_stage_pipeline(s, move.scope)) return r;
+  ScopeAnalysis scope(s, move.scope);
+  if (MaybeReason r = scope.not_complete_or_reduction(move.block)) return r;
+  if (sites[move.loop].scope != move.scope)
+    return refusal(s, move.loop, text("loop ", loop->name, " is not in the scope of block ", block_name),
+                   "a loop of the block's own scope", "move blocks within one scope");
+  if (sites.is_above(move.loop, move.block))
+    return refusal(s, move.loop, text("loop ", loop->name, " is around block ", block_name, " already"),
+                   "a loop that is not around the block", "leave the block where it is, or choose another loop");
+  if (upward && is_output_block(s, move.block))
+    return refusal(s, move.block, text("block ", block_name, " writes an output of the scope"),
+                   "a block whose result stays inside of the scope", "cache_write its result first");
+  move.producers = scope.producers(move.block);
+  move.consumers = scope.consumers(move.block);
+  for (int other : upward ? move.consumers : move.producers) {
+    if (!sites.is_above(move.loop, other))
+      return refusal(s, other,
+                     text("block ", quoted(sites[other].realize()->block->name->text), upward ? " reads" : " writes",
+                          " what block ", block_name, upward ? " writes" : " reads", ", and is not under loop ", loop->name),
+                     upward ? "all consumers under the loop" : "all producers under the loop",
+                     upward ? "move the consumers there first" : "move the producers there first");
+  }
+  return {};
+}
+
+/// Where among the children of the loop the block may stand: behind the last producer, before the first consumer.
+struct Slots {
+  std::vector<Stmt> children;
+  int first = 0, last = 0;
+};
+Slots slots_under(const Schedule& s, const Move& move) {
+  const Sites& sites = s.sites();
+  Slots slots;
+  const Stmt& body = sites[move.loop].loop()->body;
+  if (const Seq* seq = body.as<Seq>()) slots.children = seq->stmts;
+  else slots.children = {body};
+  auto position = [&](int site) {
+    while (site >= 0 && sites[site].parent != move.loop) site = sites[site].parent;
+    if (site < 0) return -1;
+    for (size_t i = 0; i < slots.children.size(); ++i) {
+      if (slots.children[i] == sites[site].stmt) return static_cast<int>(i);
+    }
+    return -1;
+  };
+  slots.last = static_cast<int>(slots.children.size());
+  for (int p : move.producers) {
+    if (int at = position(p); at >= 0) slots.first = std::max(slots.first, at + 1);
+  }
+  for (int c : move.consumers) {
+    if (int at = position(c); at >= 0) slots.last = std::min(slots.last, at);
+  }
+  return slots;
+}
+
+Box as_box(const std::vector<RangeRef>& region) {
+  Box box;
+  for (const RangeRef& r : region) box.push_back(IntSet::from_range(*r));
+  return box;
+}
+
+bool is_point(const IntSet& set, arith::Analyzer& a) {
+  return set.min && set.max && a.prove_equal(set.min, set.max);
+}
+
+/// Solves `provided` (an expression of one iterator) for the iterator, over the required interval.
+///   limit  the largest index of the dimension
+bool solve(const Expr& provided, const IntSet& required, const Expr& limit, arith::Analyzer& a, VarRef& var,
+           IteratorDomain& out) {
+  if (VarRef v = cast<Var>(provided)) {
+    var = v;
+    out = {required, IntSet::interval(int_imm(0, v->dtype), limit)};
+    return true;
+  }
+  if (const FloorDiv* d = provided.as<FloorDiv>(); d && a.prove_ge(d->b, 1)) {
+    const Expr& f = d->b;
+    IntSet wider = IntSet::interval(required.min * f, a.simplify(required.max * f + f - 1));
+    return solve(d->a, wider, a.simplify(limit * f + f - 1), a, var, out);
+  }
+  if (const FloorMod* m = provided.as<FloorMod>()) {  // any value of the iterator may have that remainder
+    var = cast<Var>(m->a);
+    out = {};
+    return var != nullptr;
+  }
+  return false;
+}
+
+/// One dimension at a time: each index is an expression of one iterator.
+MaybeReason solve_by_dimension(const Schedule& s, const Move& move, const BufferRef& buffer, const Box& provided,
+                               const Box& required, arith::Analyzer& a, std::map<VarRef, IteratorDomain>& domains) {
+  for (size_t d = 0; d < provided.size(); ++d) {
+    Expr limit = a.simplify(max(buffer->shape[d] - 1, int_imm(0, buffer->shape[d]->dtype)));
+    Expr low = a.simplify(provided[d].min), high = a.simplify(provided[d].max);
+    if (a.prove_equal(low, high) && as_int(low)) continue;
+    VarRef var;
+    IteratorDomain found;
+    const Mul* scaled = low.as<Mul>();
+    VarRef factor_of = scaled ? cast<Var>(scaled->a) : nullptr;
+    bool solved = false;
+    if (factor_of) {  // [v * e, v * e + e)
+      var = factor_of;
+      found = {IntSet::interval(floordiv(required[d].min, scaled->b), floordiv(required[d].max, scaled->b)),
+               IntSet::interval(int_imm(0, limit->dtype), floordiv(limit, scaled->b))};
+      solved = true;
+    } else if (a.prove_equal(low, high)) {
+      solved = solve(low, required[d], limit, a, var, found);
+    }
+    if (!solved)
+      return refusal(s, move.block, text("dimension ", d, " of ", buffer->name, " cannot be solved for an iterator of the block"),
+                     "each index a plain iterator, or one times, over or modulo a constant",
+                     "simplify the block's indices by transform_block_layout");
+    auto at = domains.find(var);
+    if (at == domains.end()) continue;  // bound further out
+    at->second.dom = arith::unite({at->second.dom, found.dom});
+    at->second.bound = arith::unite({at->second.bound, found.bound});
+  }
+  return {};
+}
+
+/// All dimensions together, where the indices are an affine bijective map of the iterators.
+bool solve_by_map(const Block& block, const BufferRef& buffer, const Box& provided, const Box& required,
+                  arith::Analyzer& a, std::map<VarRef, IteratorDomain>& domains) {
+  std::vector<Expr> indices, low, high, zero, limit;
+  for (size_t d = 0; d < provided.size(); ++d) {
+    if (!is_point(provided[d], a)) return false;
+    indices.push_back(provided[d].min);
+    low.push_back(required[d].min);
+    high.push_back(required[d].max);
+    zero.push_back(int_imm(0, buffer->shape[d]->dtype));
+    limit.push_back(max(buffer->shape[d] - 1, zero.back()));
+  }
+  arith::RangeMap iters;
+  for (const IterVarRef& i : block.iter_vars) iters.emplace(i->var, i->dom);
+  arith::IterMap map = arith::detect_iter_map(indices, iters, bool_imm(true), arith::IterMapLevel::bijective, a, false);
+  if (!map.ok()) return false;
+  arith::InverseResult from = arith::inverse_affine_iter_map(map.indices, low);
+  arith::InverseResult to = arith::inverse_affine_iter_map(map.indices, high);
+  arith::InverseResult bound_from = arith::inverse_affine_iter_map(map.indices, zero);
+  arith::InverseResult bound_to = arith::inverse_affine_iter_map(map.indices, limit);
+  if (!from.ok() || !to.ok() || !bound_from.ok() || !bound_to.ok()) return false;
+  auto interval = [&](const Expr& x, const Expr& y) {
+    return IntSet::interval(a.simplify(min(x, y)), a.simplify(max(x, y)));
+  };
+  for (auto& [var, domain] : domains) {
+    if (!from.values.count(var)) continue;
+    domain.dom = arith::unite({domain.dom, interval(from.values.at(var), to.values.at(var))});
+    domain.bound = arith::unite({domain.bound, interval(bound_from.values.at(var), bound_to.values.at(var))});
+  }
+  return true;
+}
+
+void simplify(IteratorDomain& d, arith::Analyzer& a) {
+  auto simple = [&](IntSet set) {
+    if (set.min) set.min = a.simplify(set.min);
+    if (set.max) set.max = a.simplify(set.max);
+    return set;
+  };
+  d.dom = simple(d.dom);
+  d.bound = simple(d.bound);
+  IntSet both = simple(arith::intersect({d.dom, d.bound}));
+  if (!both.min || !both.max || !d.dom.min || !d.dom.max) return;
+  bool inside = a.prove_equal(d.dom.min, both.min) && a.prove_equal(d.dom.max, both.max);
+  if (inside || (as_int(both.min) && as_int(both.max))) {
+    d.dom = both;
+    d.bound = IntSet::nothing();
+  }
+}
+
+/// The domain of each iterator of the block, so that the part of its buffers that the loop needs is covered.
+std::vector<IteratorDomain> iterator_domains(const Schedule& s, const Move& move, arith::Analyzer& a) {
+  const Sites& sites = s.sites();
+  const Block& block = *sites[move.block].realize()->block;
+  std::map<VarRef, IteratorDomain> domains;
+  for (const IterVarRef& i : block.iter_vars) domains[i->var];
+  std::vector<BufferRef> done;
+  for (const BufferRegionRef& side : move.upward ? block.writes : block.reads) {
+    const BufferRef& buffer = side->buffer;
+    if (std::find(done.begin(), done.end(), buffer) != done.end()) continue;
+    done.push_back(buffer);
+    std::vector<Box> provided, required;
+    for (const BufferRegionRef& r : move.upward ? block.writes : block.reads) {
+      if (r->buffer == buffer) provided.push_back(as_box(r->region));
+    }
+    for (int other : move.upward ? move.consumers : move.producers) {
+      const BlockRealize& realize = *sites[other].realize();
+      for (const BufferRegionRef& r : move.upward ? realize.block->reads : realize.block->writes) {
+        if (r->buffer != buffer) continue;
+        arith::RangeMap loops =
+            loop_domain(sites, sites[other].parent, move.loop, move.upward ? buffer->scope() : std::string());
+        required.push_back(arith::eval_set(substitute_region(r->region, bindings_of(realize)), arith::as_sets(loops)));
+      }
+    }
+    if (required.empty()) continue;
+    Box need = arith::unite_regions(required), give = arith::unite_regions(provided);
+    if (!solve_by_map(block, buffer, give, need, a, domains))
+      s.require(solve_by_dimension(s, move, buffer, give, need, a, domains));
+  }
+  std::vector<IteratorDomain> out;
+  for (const IterVarRef& i : block.iter_vars) {
+    IteratorDomain d = domains.at(i->var);
+    IntSet own = IntSet::from_range(*i->dom);
+    d.bound = d.bound.empty ? own : arith::intersect({d.bound, own});
+    if (d.dom.empty) d = {own, IntSet::nothing()};
+    simplify(d, a);
+    out.push_back(d);
+  }
+  return out;
+}
+
+/// The block under fresh loops ax0, ax1, ... over the domains, where it exists.
+Stmt new_nest(const BlockRealize& realize, const std::vector<IteratorDomain>& domains, bool preserve_unit_loops,
+              arith::Analyzer& a) {
+  std::vector<Loop> loops;
+  std::vector<Expr> extents, values;
+  Expr predicate = bool_imm(true);
+  for (size_t i = 0; i < domains.size(); ++i) {
+    const IterVar& iter = *realize.block->iter_vars[i];
+    RangeRef range = domains[i].dom.cover_range(iter.dom);
+    if (preserve_unit_loops || !is_one(range->extent)) {
+      int bits = std::max<int>(range->min->dtype.bits, range->extent->dtype.bits);
+      Loop loop = make_var(text("ax", loops.size()), DType::Int(bits));
+      loops.push_back(loop);
+      extents.push_back(a.simplify(range->extent));
+      values.push_back(range->min + loop);
+      a.bind(loop, range_of(range->extent));
+    } else {
+      values.push_back(range->min);
+    }
+    const IntSet& bound = domains[i].bound;
+    if (bound.empty) continue;
+    if (bound.min) {
+      Expr above = ge(values.back(), bound.min);
+      if (!a.prove(above, arith::Strength::symbolic)) predicate = logical_and(predicate, above);
+    }
+    if (bound.max) {
+      Expr below = lt(values.back(), bound.max + 1);
+      if (!a.prove(below, arith::Strength::symbolic)) predicate = logical_and(predicate, below);
+    }
+  }
+  Stmt nest = make<BlockRealize>(values, a.simplify(predicate), realize.block);
+  for (size_t i = loops.size(); i-- > 0;) nest = for_loop(loops[i], extents[i], nest);
+  return nest;
+}
+
+void move_block(Schedule& s, const BlockHandle& handle, const Loop& loop, bool preserve_unit_loops, int index, bool upward) {
+  Move move;
+  s.require(cannot_move(s, handle, loop, upward, move));
+  Slots slots = slots_under(s, move);
+  if (slots.first > slots.last)
+    s.fail(refusal(s, move.loop, text("there is no place under loop ", loop->name, " behind all producers and before all consumers"),
+                   "producers before consumers among the loop's children", "move the producers up first"));
+  int at = index == -1 ? slots.last : index == -2 ? slots.first : index;
+  if (at < slots.first || at > slots.last)
+    s.fail(refusal(s, move.loop, text("position ", index, " is not between the producers and the consumers"),
+                   text(slots.first, " <= index <= ", slots.last), "pass -1 for the last possible position"));
+  arith::Analyzer analyzer;
+  s.bind_ranges(analyzer, move.loop);
+  std::vector<IteratorDomain> domains = iterator_domains(s, move, analyzer);
+  const Sites& sites = s.sites();
+  Stmt nest = new_nest(*sites[move.block].realize(), domains, preserve_unit_loops, analyzer);
+  const For& target = *sites[move.loop].loop();
+  std::vector<Stmt> children = slots.children;
+  children.insert(children.begin() + at, nest);
+  Stmt grown = with(target, &For::body, seq(std::move(children)));
+  const BlockRealize& scope = *sites[move.scope].realize();
+  Stmt old_nest = sites[lone_nest(s, move.block)].stmt;
+  // The loop may not lie in what is taken out: a block's lone nest holds that block alone.
+  Stmt body = without(replaced(scope.block->body, NodeMap{{Stmt(&target), grown}}), old_nest);
+  replace_scope(s, move.scope, body, scope.block->alloc_buffers);
+}
+
+/// Moves a producer under a loop of its consumers: it computes there what one iteration of the loop needs.
+///   for i: B(i); for i: C(i)   =>   for i: { B(i); C(i) }
+void do_compute_at(Schedule& s, BlockHandle block, Loop loop, bool preserve_unit_loops, int index) {
+  move_block(s, block, loop, preserve_unit_loops, index, true);
+}
+/// Moves a consumer under a loop of its producers: it consumes there what one iteration of the loop has produced.
+void do_reverse_compute_at(Schedule& s, BlockHandle block, Loop loop, bool preserve_unit_loops, int index) {
+  move_block(s, block, loop, preserve_unit_loops, index, false);
+}
+
+}  // namespace
+
+const Primitive<void(BlockHandle, Loop, bool, int)> compute_at{
+    "compute_at",
+    do_compute_at,
+    {"block", "loop", {"preserve_unit_loops", false}, {"index", Value(-1)}},
+    "moves a producer under a loop of its consumers"};
+const Primitive<void(BlockHandle, Loop, bool, int)> reverse_compute_at{
+    "reverse_compute_at",
+    do_reverse_compute_at,
+    {"block", "loop", {"preserve_unit_loops", false}, {"index", Value(-1)}},
+    "moves a consumer under a loop of its producers"};
+
+}  // namespace sator::schedule

@@ -1,0 +1,133 @@
+#include <algorithm>
+
+#include "schedule/edit.h"
+#include "schedule/primitives.h"
+
+namespace sator::schedule {
+
+using namespace tir;
+
+namespace {
+
+const BufferStore* only_store(const Block& block) { return block.body.as<BufferStore>(); }
+
+Reason refusal(const Schedule& s, int site, std::string what, std::string needs, std::string hint) {
+  return {.what = text("block ", quoted(s.sites()[site].realize()->block->name->text), " ", what),
+          .needs = std::move(needs), .hint = std::move(hint), .at = {{s.sites()[site].stmt, what}}};
+}
+
+/// Some statement of the scope uses the buffer's pointer itself, so that what it touches is unknown.
+bool is_used_opaquely(const Stmt& scope, const BufferRef& buffer) {
+  bool opaque = false;
+  walk(scope, [&](const Buffer&) { return false; },
+       [&](const BufferLoad& l) {
+         for (const Expr& i : l.indices) opaque |= uses_var(i, *buffer->data);
+       },
+       [&](const Var& v) { opaque |= &v == buffer->data.get(); });
+  return opaque;
+}
+
+MaybeReason not_inlinable(const Schedule& s, int site) {
+  const Block& block = *s.sites()[site].realize()->block;
+  if (MaybeReason r = is_only_block(s, site)) return r;
+  if (MaybeReason r = ScopeAnalysis(s, s.sites()[site].scope).not_complete(site)) return r;
+  if (block.init) return refusal(s, site, "has an init", "a block without T.init()", "decompose its reduction first");
+  if (!only_store(block))
+    return refusal(s, site, "does more than one store", "a body of the form B[v0, v1, ...] = value", "split it in two");
+  if (block.writes.size() != 1)
+    return refusal(s, site, "writes several buffers", "one written buffer", "inline another block");
+  return {};
+}
+
+/// Why a producer cannot be put into its consumers; nothing if it can.
+MaybeReason cannot_compute_inline(const Schedule& s, const BlockHandle& handle) {
+  int site = s.site(handle);
+  if (MaybeReason r = not_inlinable(s, site)) return r;
+  const Block& block = *s.sites()[site].realize()->block;
+  const BufferStore* st = only_store(block);
+  if (is_output_block(s, site))
+    return refusal(s, site, "is an output block", "a block whose result stays inside of its scope",
+                   "its result has to be written anyway");
+  std::vector<VarRef> seen;
+  for (const Expr& index : st->indices) {
+    VarRef v = cast<Var>(index);
+    bool is_iter = v && std::any_of(block.iter_vars.begin(), block.iter_vars.end(),
+                                    [&](const IterVarRef& i) { return i->var == v; });
+    if (as_int(index)) continue;
+    if (!is_iter || std::find(seen.begin(), seen.end(), v) != seen.end())
+      return refusal(s, site, "does not store at its plain iterators", "indices that are different iterators of the block",
+                     "transform_layout can bring it to that form");
+    seen.push_back(v);
+  }
+  bool all_bound = true;
+  for (const VarRef& v : vars_in(st->value)) {
+    bool is_iter = std::any_of(block.iter_vars.begin(), block.iter_vars.end(),
+                               [&](const IterVarRef& i) { return i->var == v; });
+    all_bound &= !is_iter || std::find(seen.begin(), seen.end(), v) != seen.end();
+  }
+  for (const IterVarRef& i : block.iter_vars) {
+    if (std::find(seen.begin(), seen.end(), i->var) == seen.end() && uses_var(st->value, *i->var)) all_bound = false;
+  }
+  if (!all_bound)
+    return refusal(s, site, "computes with an iterator that its result is not indexed by", "every iterator as an index",
+                   "the value of an element must follow from where it is");
+  const BlockRealize& scope = *s.sites()[s.sites()[site].scope].realize();
+  if (is_used_opaquely(scope.block->body, st->buffer))
+    return refusal(s, site, "writes a buffer that is used through its pointer", "loads and stores only",
+                   "inline another block");
+  return {};
+}
+
+/// Replaces loads of one buffer by the value that its producer would have stored, and reads off anew what the blocks
+/// read that it touched.
+class Inliner {
+ public:
+  Inliner(const BufferStore& st, std::vector<BufferRef> visible) : store_(st), visible_(std::move(visible)) {}
+
+  NodeRef operator()(const NodeRef& n) {
+    NodeRef out = n->info().map_children(*n, [this](const NodeRef& child) {
+      if (child->info().has_identity) return child;  // variables and buffers hold no loads of ours
+      return (*this)(child);
+    });
+    if (const BufferLoad* l = out.as<BufferLoad>(); l && l->buffer == store_.buffer) {
+      VarMap map;
+      for (size_t i = 0; i < l->indices.size(); ++i) {
+        if (VarRef v = cast<Var>(store_.indices[i])) map.emplace(v, l->indices[i]);
+      }
+      return substitute(store_.value, map);
+    }
+    if (const Block* before = n.as<Block>()) {
+      bool reads_it = std::any_of(before->reads.begin(), before->reads.end(),
+                                  [&](const BufferRegionRef& r) { return r->buffer == store_.buffer; });
+      if (reads_it && !before->iter_vars.empty())
+        return with_detected_regions(cast<Block>(out), visible_, true, false);
+    }
+    return out;
+  }
+
+ private:
+  const BufferStore& store_;
+  std::vector<BufferRef> visible_;
+};
+
+/// Puts a producer into its consumers: each load of its buffer becomes the value that was stored there.
+///   B[vi] = A[vi] * 2; C[vi] = B[vi] + 1   =>   C[vi] = A[vi] * 2 + 1
+void do_compute_inline(Schedule& s, BlockHandle block) {
+  s.require(cannot_compute_inline(s, block));
+  int site = s.site(block), scope_site = s.sites()[site].scope;
+  Ref<const BufferStore> st = ref(*only_store(*s.sites()[site].realize()->block));
+  const BlockRealize& scope = *s.sites()[scope_site].realize();
+  Stmt rest = without(scope.block->body, s.sites()[lone_nest(s, site)].stmt);
+  Inliner inliner(*st, buffers_of(*s.func()));
+  Stmt body = cast<StmtNode>(inliner(rest));
+  std::vector<BufferRef> allocations = scope.block->alloc_buffers;
+  allocations.erase(std::remove(allocations.begin(), allocations.end(), st->buffer), allocations.end());
+  replace_scope(s, scope_site, std::move(body), std::move(allocations));
+}
+
+}  // namespace
+
+const Primitive<void(BlockHandle)> compute_inline{
+    "compute_inline", do_compute_inline, {"block"}, "puts a producer into its consumers"};
+
+}  // namespace sator::schedule

@@ -1,0 +1,117 @@
+#include <algorithm>
+
+#include "schedule/analysis.h"
+#include "schedule/primitives.h"
+
+namespace sator::schedule {
+
+using namespace tir;
+
+namespace {
+
+/// Why the init of a block cannot be moved in front of a loop; nothing if it can.
+MaybeReason cannot_decompose(const Schedule& s, const BlockHandle& block, const Loop& loop) {
+  int block_site = s.site(block), loop_site = s.site(loop);
+  const Sites& sites = s.sites();
+  std::vector<int> loops = sites.loops_above(block_site);
+  if (std::find(loops.begin(), loops.end(), loop_site) == loops.end())
+    return Reason{.what = text("loop ", loop->name, " is not around block ", quoted(block->text)),
+                  .needs = "a loop above the block", .hint = "take one of get_loops(block)",
+                  .at = {{sites[loop_site].stmt, "this loop"}, {sites[block_site].stmt, "this block"}}};
+  if (MaybeReason r = ScopeAnalysis(s, sites[block_site].scope).not_reduction(block_site)) return r;
+  const BlockRealize& realize = *sites[block_site].realize();
+  for (int l : loops) {
+    if (l == loop_site) break;
+    const Loop& var = sites[l].loop()->var;
+    for (size_t i = 0; i < realize.values.size(); ++i) {
+      if (realize.block->iter_vars[i]->kind != IterKind::spatial && uses_var(realize.values[i], *var))
+        return Reason{.what = text("loop ", loop->name, " is below loop ", var->name, ", which carries a reduction"),
+                      .needs = "a loop above all loops of the reduction axes", .hint = text("decompose at ", var->name),
+                      .at = {{sites[l].stmt, "feeds a reduction axis"}, {sites[loop_site].stmt, "too low"}}};
+    }
+  }
+  return {};
+}
+
+/// The conjuncts of the predicate that use none of `dropped`.
+Expr without(const Expr& predicate, const std::vector<VarRef>& dropped) {
+  if (const And* both = predicate.as<And>()) return logical_and(without(both->a, dropped), without(both->b, dropped));
+  for (const VarRef& v : dropped) {
+    if (uses_var(predicate, *v)) return bool_imm(true);
+  }
+  return predicate;
+}
+
+/// Splits a reduction block in two: the init becomes a block of its own in front of `loop`, the block itself, called
+/// `{name}_update` from then on, only accumulates. Returns the init block, `{name}_init`.
+BlockHandle do_decompose_reduction(Schedule& s, BlockHandle block, Loop loop) {
+  s.require(cannot_decompose(s, block, loop));
+  const Sites& sites = s.sites();
+  int block_site = s.site(block), loop_site = s.site(loop);
+  const BlockRealize& realize = *sites[block_site].realize();
+  const Block& old = *realize.block;
+
+  // The init block keeps the spatial axes.
+  VarMap iters;
+  std::vector<IterVarRef> iter_vars;
+  std::vector<Expr> values;
+  for (size_t i = 0; i < old.iter_vars.size(); ++i) {
+    const IterVar& iter = *old.iter_vars[i];
+    if (iter.kind != IterKind::spatial) continue;
+    VarRef var = make_var(iter.var->name, iter.var->dtype);
+    iters.emplace(iter.var, var);
+    iter_vars.push_back(make<IterVar>(iter.dom, var, iter.kind));
+    values.push_back(realize.values[i]);
+  }
+  std::vector<BufferRegionRef> writes;
+  for (const BufferRegionRef& w : old.writes) writes.push_back(substitute(w, iters));
+  BlockHandle init_name = block_name(block->text + "_init");
+  BlockRef init = make<Block>(std::move(iter_vars), std::vector<BufferRef>{}, std::vector<MatchBufferRef>{},
+                              std::vector<BufferRegionRef>{}, std::move(writes), init_name, old.annotations, Stmt(),
+                              substitute(old.init, iters));
+
+  // Of the loops from `loop` down, those that feed a spatial axis are copied around it.
+  std::vector<const For*> copied;
+  std::vector<VarRef> dropped;
+  for (int l : sites.loops_above(block_site)) {
+    if (sites[l].depth < sites[loop_site].depth) continue;
+    const For* f = sites[l].loop();
+    bool used = false;
+    for (const Expr& v : values) used |= uses_var(v, *f->var);
+    if (used) copied.push_back(f);
+    else dropped.push_back(f->var);
+  }
+  Stmt nest = make<BlockRealize>(values, without(realize.predicate, dropped), init);
+  VarMap loop_vars;
+  for (size_t i = copied.size(); i-- > 0;) {
+    const For& f = *copied[i];
+    VarRef var = make_var(f.var->name + "_init", f.var->dtype);
+    loop_vars.emplace(f.var, var);
+    nest = make<For>(var, f.min, f.extent, f.kind, f.thread, Attrs{}, nest);
+  }
+  // Only uses are substituted: the copies' own variables are fresh already.
+  nest = substitute(nest, loop_vars);
+
+  // The update block reads what it accumulates into.
+  std::vector<BufferRegionRef> reads;
+  for (const BufferRegionRef& w : old.writes) {
+    bool listed = false;
+    for (const BufferRegionRef& r : old.reads) listed |= r->buffer == w->buffer;
+    if (!listed) reads.push_back(w);
+  }
+  reads.insert(reads.end(), old.reads.begin(), old.reads.end());
+  BlockHandle update_name = block_name(block->text + "_update");
+  BlockRef update = with(with(with(old, &Block::init, Stmt()), &Block::reads, reads), &Block::name, update_name);
+  s.replace(Stmt(&realize), Stmt(with(realize, &BlockRealize::block, update)));
+  Stmt updated_loop = s.sites()[s.site(loop)].stmt;
+  s.replace(updated_loop, seq({nest, updated_loop}));
+  s.forward(block, update_name);
+  return init_name;
+}
+
+}  // namespace
+
+const Primitive<BlockHandle(BlockHandle, Loop)> decompose_reduction{
+    "decompose_reduction", do_decompose_reduction, {"block", "loop"}, "makes a reduction's init a block of its own"};
+
+}  // namespace sator::schedule

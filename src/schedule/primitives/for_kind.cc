@@ -1,0 +1,82 @@
+#include <algorithm>
+
+#include "schedule/analysis.h"
+#include "schedule/primitives.h"
+
+namespace sator::schedule {
+
+using namespace tir;
+
+/// threadIdx axes may share a reduction (the threads reduce together); no other parallel kind may.
+static bool may_reduce_across(const std::string& thread) { return thread.starts_with("threadIdx."); }
+
+static const std::vector<std::string>& thread_axes() {
+  static const std::vector<std::string> axes = {
+      "blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread",
+      "vthread.x",  "vthread.y",  "vthread.z",  "pe.x",        "pe.y"};
+  return axes;
+}
+
+/// Why the iterations of a loop cannot run at the same time; nothing if they can.
+static MaybeReason cannot_run_at_once(const Schedule& s, const Loop& loop, const std::string& how,
+                                      const std::string& thread = "") {
+  int site = s.site(loop);
+  if (MaybeReason r = not_compact_dataflow(s, site)) return r;
+  const Sites& sites = s.sites();
+  for (int i = 0; i < sites.count(); ++i) {
+    const BlockRealize* realize = sites[i].realize();
+    if (!realize || !sites.is_above(site, i)) continue;
+    for (size_t k = 0; k < realize->values.size(); ++k) {
+      const IterVar& iter = *realize->block->iter_vars[k];
+      if (!uses_var(realize->values[k], *loop)) continue;
+      if (iter.kind == IterKind::spatial) continue;
+      if (iter.kind == IterKind::reduce && may_reduce_across(thread)) continue;
+      return Reason{.what = text("loop ", loop->name, " carries the ",
+                                 iter.kind == IterKind::reduce ? "reduction" : "ordered", " axis ", iter.var->name,
+                                 " of block ", quoted(realize->block->name->text)),
+                    .needs = text("a ", how, " loop feeds only spatial axes"),
+                    .hint = text("choose a spatial loop, or rfactor(", loop->name, ") first"),
+                    .at = {{sites[site].stmt, text("cannot be ", how)},
+                           {sites[i].stmt, text("reduces over ", iter.var->name)}}};
+    }
+  }
+  return {};
+}
+
+static void set_kind(Schedule& s, const Loop& loop, LoopKind kind, std::string thread = "") {
+  const For& old = s.get(loop);
+  s.replace(old, with(with(old, &For::kind, kind), &For::thread, std::move(thread)));
+}
+
+/// The iterations are shared out among threads.
+static void do_parallel(Schedule& s, Loop loop) {
+  s.require(cannot_run_at_once(s, loop, "parallel"));
+  set_kind(s, loop, LoopKind::parallel);
+}
+
+/// The iterations become the lanes of vectors.
+static void do_vectorize(Schedule& s, Loop loop) {
+  s.require(cannot_run_at_once(s, loop, "vectorized"));
+  set_kind(s, loop, LoopKind::vectorized);
+}
+
+/// The loop becomes one copy of its body per iteration, when it is lowered.
+static void do_unroll(Schedule& s, Loop loop) { set_kind(s, loop, LoopKind::unrolled); }
+
+/// The iterations run on the units of an axis: blockIdx.*, threadIdx.*, vthread.*; pe.x, pe.y of a described chip.
+static void do_bind(Schedule& s, Loop loop, std::string thread_axis) {
+  const std::vector<std::string>& axes = thread_axes();
+  if (std::find(axes.begin(), axes.end(), thread_axis) == axes.end())
+    s.fail({.what = text(quoted(thread_axis), " is not an axis to bind to"), .needs = text("one of ", join(axes, ", ")),
+            .hint = text("the nearest is ", join(nearest_names(thread_axis, axes), ", "))});
+  s.require(cannot_run_at_once(s, loop, "bound", thread_axis));
+  set_kind(s, loop, LoopKind::thread_binding, std::move(thread_axis));
+}
+
+const Primitive<void(Loop)> parallel{"parallel", do_parallel, {"loop"}, "shares the iterations among threads"};
+const Primitive<void(Loop)> vectorize{"vectorize", do_vectorize, {"loop"}, "makes the iterations the lanes of vectors"};
+const Primitive<void(Loop)> unroll{"unroll", do_unroll, {"loop"}, "repeats the body once per iteration"};
+const Primitive<void(Loop, std::string)> bind{
+    "bind", do_bind, {"loop", "thread_axis"}, "runs the iterations on the units of an axis"};
+
+}  // namespace sator::schedule

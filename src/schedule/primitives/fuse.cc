@@ -1,0 +1,72 @@
+#include "schedule/loops.h"
+#include "schedule/primitives.h"
+
+namespace sator::schedule {
+
+using namespace tir;
+
+/// Why the loops cannot become one; nothing if they can.
+static MaybeReason cannot_fuse(const Schedule& s, const std::vector<Loop>& loops) {
+  if (loops.empty())
+    return Reason{.what = "no loop is given", .needs = "one or more loops", .hint = "pass the loops, outermost first"};
+  for (size_t k = 0; k < loops.size(); ++k) {
+    if (MaybeReason r = not_a_plain_loop(s, loops[k], "fuse")) return r;
+    const For& loop = s.get(loops[k]);
+    if (k > 0) {
+      const For& outer = s.get(loops[k - 1]);
+      if (s.sites()[s.site(loops[k])].parent != s.site(loops[k - 1]))
+        return Reason{.what = text("loop ", loops[k - 1]->name, " is not the parent of loop ", loops[k]->name),
+                      .needs = "each loop directly inside of the one before", .hint = "reorder the loops first",
+                      .at = {{Stmt(&outer), "outer"}, {Stmt(&loop), "inner"}}};
+      if (outer.body.get() != &loop)
+        return Reason{.what = text("loop ", loops[k]->name, " is not the only child of loop ", loops[k - 1]->name),
+                      .needs = "nothing between the loops", .hint = "fuse before compute_at puts blocks between",
+                      .at = {{Stmt(&outer), "has other children"}}};
+    }
+    for (size_t j = 0; j < k; ++j) {
+      if (uses_var(loop.extent, *loops[j]) || uses_var(loop.min, *loops[j]))
+        return Reason{.what = text("the range of loop ", loops[k]->name, " depends on loop ", loops[j]->name),
+                      .needs = "loops whose ranges do not depend on each other", .hint = "leave the dependent loop out",
+                      .at = {{Stmt(&loop), "dependent range"}}};
+    }
+  }
+  return {};
+}
+
+/// Joins nested loops into one; the inverse of split.
+///   for i, j in T.grid(n, m): S(i, j)   =>   for i_j_fused in range(n * m): S(i_j_fused // m, i_j_fused % m)
+static Loop do_fuse(Schedule& s, std::vector<Loop> loops, bool preserve_unit_iters) {
+  s.require(cannot_fuse(s, loops));
+  const For& first = s.get(loops.front());
+  int outer = s.sites()[s.site(loops.front())].parent;
+  std::string name;
+  int bits = 0;
+  for (const Loop& l : loops) {
+    name += l->name + "_";
+    bits = std::max<int>(bits, l->dtype.bits);
+  }
+  DType dtype = DType::Int(bits);
+  Loop fused = make_var(name + "fused", dtype);
+
+  VarMap map;
+  Expr lower = int_imm(1, dtype);
+  for (size_t k = loops.size(); k-- > 0;) {
+    Expr extent = cast_to(dtype, s.get(loops[k]).extent);
+    Expr digit = is_one(extent) ? int_imm(0, dtype)
+                 : k == 0       ? floordiv(fused, lower)
+                                : floordiv(floormod(fused, lower * extent), lower);
+    map.emplace(loops[k], cast_to(loops[k]->dtype, digit));
+    lower = lower * extent;
+  }
+  arith::Analyzer analyzer;
+  s.bind_ranges(analyzer, outer);
+  Expr extent = analyzer.simplify(lower);
+  Stmt body = substitute(s.get(loops.back()).body, map);
+  s.replace(first, simplify_bindings(s, for_loop(fused, extent, body), outer, preserve_unit_iters));
+  return fused;
+}
+
+const Primitive<Loop(std::vector<Loop>, bool)> fuse{
+    "fuse", do_fuse, {"loops", {"preserve_unit_iters", true}}, "joins nested loops into one"};
+
+}  // namespace sator::schedule

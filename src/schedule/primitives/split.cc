@@ -1,0 +1,89 @@
+#include "schedule/loops.h"
+#include "schedule/primitives.h"
+
+namespace sator::schedule {
+
+using namespace tir;
+
+/// Why loop i cannot be split by these factors; nothing if it can.
+static MaybeReason cannot_split(const Schedule& s, const Loop& i, const Factors& factors) {
+  if (MaybeReason r = not_a_plain_loop(s, i, "split")) return r;
+  const For& loop = s.get(i);
+  arith::Analyzer analyzer;
+  s.bind_ranges(analyzer, s.site(i));
+  int open = 0;
+  Expr product = int_imm(1, loop.extent->dtype);
+  for (const std::optional<Expr>& f : factors) {
+    if (!f) {
+      ++open;
+      continue;
+    }
+    if (auto v = as_int(*f); v && *v < 1)
+      return Reason{.what = text("factor ", *v, " is not positive"), .needs = "factor >= 1, the extent of a new loop",
+                    .hint = "pass a positive factor", .at = {{Stmt(&loop), "split here"}}};
+    product = product * *f;
+  }
+  if (factors.empty() || open > 1)
+    return Reason{.what = text(factors.empty() ? "no factor is given" : text(open, " factors are left open")),
+                  .needs = "at least one factor, at most one of them None", .hint = "give all but one",
+                  .at = {{Stmt(&loop), "split here"}}};
+  if (open == 0 && analyzer.prove(lt(product, loop.extent)))
+    return Reason{.what = text("the factors' product is below the extent of loop ", i->name),
+                  .needs = "product of the factors >= extent, so that every iteration runs",
+                  .hint = "leave one factor open: None", .at = {{Stmt(&loop), "split here"}}};
+  return {};
+}
+
+/// Splits a loop into as many loops as there are factors; a factor left open becomes ceildiv(extent, product of the
+/// others).
+///   for i in range(n): S(i)   =>   for i_0, i_1 in T.grid(n_0, n_1): S(i_0 * n_1 + i_1)
+/// Where the product is not known to be n, the blocks below run under `T.where(i_0 * n_1 + i_1 < n)`.
+/// `disable_predication` leaves that out (for extents that hardware masks).
+static std::vector<Loop> do_split(Schedule& s, Loop i, Factors factors, bool preserve_unit_iters,
+                                  bool disable_predication) {
+  s.require(cannot_split(s, i, factors));
+  const For& loop = s.get(i);
+  int outer = s.sites()[s.site(i)].parent;
+  arith::Analyzer analyzer;
+  s.bind_ranges(analyzer, outer);
+
+  int bits = i->dtype.bits;
+  for (const auto& f : factors) {
+    if (f) bits = std::max<int>(bits, (*f)->dtype.bits);
+  }
+  DType dtype = DType::Int(bits);
+  std::vector<Expr> extents(factors.size());
+  Expr known = int_imm(1, dtype);
+  for (size_t k = 0; k < factors.size(); ++k) {
+    if (factors[k]) {
+      extents[k] = as_int(*factors[k]) ? int_imm(*as_int(*factors[k]), dtype) : cast_to(dtype, *factors[k]);
+      known = known * extents[k];
+    }
+  }
+  for (Expr& e : extents) {
+    if (!e) e = analyzer.simplify(ceildiv(cast_to(dtype, loop.extent), known));
+  }
+
+  std::vector<Loop> loops;
+  Expr index = int_imm(0, dtype);
+  for (size_t k = 0; k < extents.size(); ++k) {
+    Loop fresh = make_var(text(i->name, "_", k), dtype);
+    loops.push_back(fresh);
+    analyzer.bind(fresh, range_of(extents[k]));
+    index = index * extents[k] + fresh;
+  }
+  Stmt body = substitute(loop.body, VarMap{{i, cast_to(i->dtype, index)}});
+  Expr inside = lt(index, loop.extent);
+  if (!disable_predication && !analyzer.prove(inside)) body = with_predicate(body, analyzer.simplify(inside));
+  for (size_t k = loops.size(); k-- > 0;) body = for_loop(loops[k], extents[k], body);
+  s.replace(loop, simplify_bindings(s, body, outer, preserve_unit_iters));
+  return loops;
+}
+
+const Primitive<std::vector<Loop>(Loop, Factors, bool, bool)> split{
+    "split",
+    do_split,
+    {"loop", "factors", {"preserve_unit_iters", true}, {"disable_predication", false}},
+    "divides a loop into nested loops"};
+
+}  // namespace sator::schedule

@@ -1,0 +1,83 @@
+// A schedule: a module, rewritten step by step by primitives that keep its meaning, and the trace of these steps.
+#pragma once
+
+#include <random>
+
+#include "arith/analyzer.h"
+#include "schedule/sites.h"
+#include "schedule/trace.h"
+
+namespace sator::schedule {
+
+class Schedule {
+ public:
+  /// Works on `main`, else on the only PrimFunc; else on nothing until `work_on`.
+  explicit Schedule(ModuleRef module);
+  /// A module of this one function.
+  explicit Schedule(tir::PrimFuncRef func, const std::string& name = "main");
+
+  const ModuleRef& module() const { return module_; }
+  /// Errors: the module has no such PrimFunc.
+  void work_on(const std::string& name);
+  const std::string& func_name() const { return func_name_; }
+  /// The function worked on.
+  tir::PrimFuncRef func() const;
+  const Trace& trace() const { return trace_; }
+  Trace& trace() { return trace_; }
+
+  // ---- Reading ----
+  const Sites& sites() const;
+  /// The site of a handle. Errors: the program has no such loop or block (any more): says which step consumed it.
+  int site(const Loop& loop) const;
+  int site(const BlockHandle& block) const;
+  const tir::For& get(const Loop& loop) const;
+  const tir::Block& get(const BlockHandle& block) const;
+  const tir::BlockRealize& realize(const BlockHandle& block) const;
+  /// Block by its unique name. Errors: no or several blocks have it; lists the nearest names.
+  BlockHandle block_named(const std::string& name) const;
+  /// Tells the analyzer the ranges of all loops and iterators at and above `site`.
+  void bind_ranges(arith::Analyzer& analyzer, int site) const;
+
+  // ---- Rewriting (for primitives) ----
+  /// Puts `replacement` in the place of the statement `old` (by identity).
+  void replace(const tir::Stmt& old, tir::Stmt replacement);
+  void replace(const tir::For& old, tir::Stmt replacement) { replace(tir::Stmt(&old), std::move(replacement)); }
+  void replace_body(tir::Stmt body);
+  void replace_func(tir::PrimFuncRef func);
+  /// A block that goes on under another name: its old handles lead to the new name object.
+  void forward(const BlockHandle& old, BlockHandle renamed);
+  /// Follows renamed blocks; other arguments stay as they are.
+  void resolve(BlockHandle& block) const;
+  void resolve(Value& value) const;
+  template <class T>
+  void resolve(T&) const {}
+  /// Fails with the reason, the program and the place in the work, if there is a reason.
+  void require(std::optional<Reason> reason) const;
+  [[noreturn]] void fail(Reason reason) const;
+
+  // ---- Steps (called by Primitive) ----
+  /// A primitive begins; nested ones are not recorded.
+  void begin_step(std::string name, List inputs);
+  void end_step(Value output);
+  void abandon_step();
+
+  std::mt19937_64& random() { return random_; }
+  void seed(uint64_t seed) { random_.seed(seed); }
+
+ private:
+  ModuleRef module_;
+  std::string func_name_;
+  mutable std::shared_ptr<const Sites> sites_;
+  mutable const NodeBase* sites_of_ = nullptr;
+  Trace trace_;
+  std::vector<Step> open_steps_;
+  std::shared_ptr<const Sites> sites_before_;  ///< of the outermost open step
+  std::unordered_map<BlockHandle, BlockHandle> forwarded_;
+  std::unordered_map<const NodeBase*, std::string> consumed_by_;  ///< handle -> text of the step that consumed it
+  std::mt19937_64 random_{0};
+};
+
+/// Why a handle's program cannot be ...; queries return it, `Schedule::require` turns it into an error.
+using MaybeReason = std::optional<Reason>;
+
+}  // namespace sator::schedule

@@ -1,0 +1,21 @@
+// The primitives in the order of the documentation. A new primitive is one line here and one file in primitives/.
+#include "schedule/primitives.h"
+
+namespace sator::schedule {
+
+const std::vector<const AnyPrimitive*>& primitives() {
+  static const std::vector<const AnyPrimitive*> all = {
+      &get_block, &get_loops, &get_child_blocks, &get_producers, &get_consumers, &get_output_blocks,
+      &split, &fuse, &reorder, &add_unit_loop,
+      &parallel, &vectorize, &unroll, &bind,
+      &annotate, &unannotate, &set_scope, &storage_align,
+      &cache_read, &cache_write,
+      &compute_at, &reverse_compute_at,
+      &compute_inline, &reverse_compute_inline,
+      &decompose_reduction,
+      &transform_layout, &transform_block_layout,
+  };
+  return all;
+}
+
+}  // namespace sator::schedule
