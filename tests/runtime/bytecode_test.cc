@@ -149,7 +149,7 @@ TEST(Bytecode, SurvivesHostileBytes) {
   std::mt19937_64 random(20240715);
   auto pool = ThreadPool::create(1);
   int refused = 0, stopped = 0, ran = 0;
-  for (int round = 0; round < 20'000; ++round) {
+  for (int round = 0; round < 8'000; ++round) {
     std::string damaged = bytes;
     for (uint64_t changes = 1 + random() % 3; changes-- > 0;) {
       size_t at = kHeader + random() % (damaged.size() - kHeader);

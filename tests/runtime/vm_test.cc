@@ -291,7 +291,7 @@ TEST(VirtualMachine, ABuiltinsTimeExcludesTheKernelsItCalls) {
   b.begin_function("main", {"x"});
   Arg nothing = b.new_register();
   b.call(
-      b.builtin("vm.builtin.call_tir_dyn"), {Arg::function(slow), Arg::reg(0), b.constant(Shape::of({20}))}, nothing);
+      b.builtin("vm.builtin.call_tir_dyn"), {Arg::function(slow), Arg::reg(0), b.constant(Shape::of({50}))}, nothing);
   b.ret(nothing);
   b.end_function();
   KernelTable table;
@@ -303,8 +303,8 @@ TEST(VirtualMachine, ABuiltinsTimeExcludesTheKernelsItCalls) {
   double kernel_us = 0, builtin_us = 0;
   vm.set_instrument([&](const CallRecord& r) { (r.is_kernel ? kernel_us : builtin_us) += r.duration_us; });
   vm.call("main", {Tensor::empty(Dims{1}, f32)});
-  EXPECT_GE(kernel_us, 20'000);
-  EXPECT_LT(builtin_us, 10'000);
+  EXPECT_GE(kernel_us, 50'000);
+  EXPECT_LT(builtin_us, 50'000);
 }
 
 // Builtins one by one, through a program of a single call.
