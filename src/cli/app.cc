@@ -147,9 +147,9 @@ static std::string overview(const std::vector<Command>& commands) {
   return out + "\n`sator COMMAND --help` lists a command's options.\n";
 }
 
-static void dispatch(std::vector<std::string> args, const std::vector<Command>& commands, std::istream& in,
-                     std::ostream& out, std::ostream& notes) {
-  if (args.size() == 2 && args[0] == "help") args = {args[1], "--help"};
+void dispatch(const std::vector<std::string>& args, const std::vector<Command>& commands, std::istream& in,
+              std::ostream& out, std::ostream& notes) {
+  if (args.size() == 2 && args[0] == "help") return dispatch({args[1], "--help"}, commands, in, out, notes);
   if (args.empty() || args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
     out << overview(commands);
     return;

@@ -10,8 +10,13 @@ enum ExitStatus : int {
   kOurMistake = 70,  ///< EX_SOFTWARE of sysexits.h: an invariant of ours does not hold
 };
 
-/// Runs one command line and turns whatever is thrown into words on `notes` and an exit status.
+/// Runs one command line: the command named first, `--help` or `--version`. Errors: those of the command; unknown names,
+/// options and values; output that cannot be written.
 ///   args   without the program's own name
+void dispatch(const std::vector<std::string>& args, const std::vector<Command>& commands, std::istream& in,
+              std::ostream& out, std::ostream& notes);
+
+/// The same, and turns whatever is thrown into words on `notes` and an exit status.
 int run_app(const std::vector<std::string>& args, const std::vector<Command>& commands, std::istream& in,
             std::ostream& out, std::ostream& notes);
 

@@ -1,10 +1,14 @@
-#include "support/texttest.h"
+#include "support/runners.h"
 
 namespace sator::test {
 
-// A row per kind of case. A runner is a function of tests/<room>/*_runner.cc, declared here above the table.
 const std::vector<Runner>& runners() {
-  static const std::vector<Runner> table = {};
+  static const std::vector<Runner> table = {
+      {.section = "command",
+       .inputs = {"stdin"},
+       .does = "runs a command line of sator in the root of the checkout; the result is its standard output",
+       .run = run_command},
+  };
   return table;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "cli/app.h"
+#include "support/runners.h"
 #include "support/texttest.h"
 
 namespace sator::test {
