@@ -25,7 +25,10 @@ class TirFuser {
       bindings.insert(bindings.end(), block->bindings.begin(), block->bindings.end());
     name_results(bindings, seq->body);
     for (const Binding& b : bindings) add_binding(b);
-    for (const auto& p : outputs_) params_.push_back(p);
+    // The results in the order in which the function returns them, whoever was computed first.
+    for (const RVarRef& v : is_result_) {
+      for (const BufferRef& buffer : values_.at(v)) add_buffer_parameter(params_, buffer);
+    }
     params_.insert(params_.end(), scalars_.begin(), scalars_.end());
 
     tir::BlockRef root = make<tir::Block>(std::vector<tir::IterVarRef>{}, allocations_, std::vector<tir::MatchBufferRef>{},
@@ -130,9 +133,8 @@ class TirFuser {
     for (size_t i = 0; i < items.size(); ++i) {
       BufferRef formal = callee.buffer_of(callee.params[first_output + i]);
       if (is_result) {
-        BufferRef buffer = tensor_buffer(*items[i].as<TensorInfo>(), text("p_output", outputs_.size()));
-        add_buffer_parameter(outputs_, buffer);
-        out.push_back(buffer);
+        auto position = std::find(is_result_.begin(), is_result_.end(), var) - is_result_.begin() + static_cast<int64_t>(i);
+        out.push_back(tensor_buffer(*items[i].as<TensorInfo>(), text("p_output", position)));
       } else {
         BufferRef buffer = tensor_buffer(*items[i].as<TensorInfo>(), formal->name + "_intermediate");
         allocations_.push_back(buffer);
@@ -199,7 +201,7 @@ class TirFuser {
   const ModuleRef& module_;
   const Function& func_;
   std::map<RVarRef, Buffers> values_;
-  std::vector<VarRef> params_, outputs_, scalars_;
+  std::vector<VarRef> params_, scalars_;
   std::vector<std::pair<VarRef, BufferRef>> buffer_map_;
   std::vector<BufferRef> allocations_;
   std::vector<RVarRef> is_result_;

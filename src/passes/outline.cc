@@ -206,15 +206,15 @@ Binding Outliner::outlined(const BindingBlockRef& block, const Group& group, con
     return at == own.end() ? NodeRef(&v) : NodeRef(at->second);
   });
   func = transform(func, [&](const Var& v) -> NodeRef { return NodeRef(new Var(v)); });
-  for (const auto& [name, other] : module_->functions) {
-    if (name.starts_with(group.name) && equal(other, func)) {
-      RExpr callee = global_var(name, info_of(*other));
-      Binding b = make<VarBinding>(with_sinfo(call(callee, args), outputs.front()->sinfo), outputs.front());
-      if (outputs.size() == 1) return b;
-    }
+  // An equal function that is there already serves as well.
+  std::string name;
+  for (const auto& [known, other] : module_->functions) {
+    if (known.starts_with(group.name) && equal(other, func)) name = known;
   }
-  std::string name = fresh_name(module_, group.name);
-  module_ = with_function(module_, name, func);
+  if (name.empty()) {
+    name = fresh_name(module_, group.name);
+    module_ = with_function(module_, name, func);
+  }
   RExpr callee = global_var(name, info_of(*func));
   if (outputs.size() == 1)
     return make<VarBinding>(with_sinfo(call(callee, args), outputs.front()->sinfo), outputs.front());
