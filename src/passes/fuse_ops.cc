@@ -62,9 +62,13 @@ std::vector<CallNode> graph_of(const ModuleRef& module, const BindingBlockRef& b
     } else if (value.as<relax::Tuple>()) {
       graph[b].pattern = OpPattern::tuple;
       uses(value, OpPattern::injective, false);
-    } else if (value.as<TupleGetItem>()) {
-      graph[b].pattern = OpPattern::injective;
-      uses(value, OpPattern::injective, false);
+    } else if (const TupleGetItem* get = value.as<TupleGetItem>()) {
+      // An item of a parameter tuple is an input, not a computation.
+      RVarRef tuple = cast<RVar>(get->tuple);
+      if (tuple && binder.count(tuple)) {
+        graph[b].pattern = OpPattern::injective;
+        uses(value, OpPattern::injective, false);
+      }
     } else {
       uses(value, OpPattern::opaque, false);
     }
