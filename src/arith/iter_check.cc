@@ -63,18 +63,20 @@ bool IterRewriter::splits_fit(const IterMarkRef& mark, const std::vector<IterSpl
     used[at] = true;
     expected = imul(splits[at].lower_factor, splits[at].extent);
   }
-  IterMarkRef origin = unpadded(mark);
+  const Padding* padding = made_by_padding(mark);
   bool full = analyzer_.prove_equal(expected, mark->extent);
-  if (level == IterMapLevel::bijective) return !origin && full;
+  if (level == IterMapLevel::bijective) return !padding && full;
   bool divides = full || proves_divisible(mark->extent, expected, analyzer_);
-  if (!origin) return divides;
+  if (!padding) return divides;
   if (level != IterMapLevel::surjective) return true;
-  // A padded iterator skips points. One split of it (p // 12) is still reached everywhere if it is not the whole of it, or
-  // the iterator itself was long enough; several (dependent) ones only if the unpadded iterator covers them.
-  bool long_enough = analyzer_.prove(combine_exprs(Kind::ge, origin->extent, expected));
-  if (!full) return divides && long_enough;
-  if (splits.size() != 1) return false;
-  return long_enough || !analyzer_.prove_equal(splits[0].extent, expected);
+  // A padded iterator walks only [left, left + n) of its extent. If n points cover a whole period of the digits, all are
+  // reached; else only one digit, the highest, may be used, and its first and last value must have a point.
+  const Expr& n = padding->mark->extent;
+  auto is = [&](Kind kind, const Expr& a, const Expr& b) { return analyzer_.prove(combine_exprs(kind, a, b)); };
+  if (divides && is(Kind::ge, n, expected)) return true;
+  if (!full || splits.size() != 1) return false;
+  const Expr& lower = splits[0].lower_factor;
+  return is(Kind::lt, padding->left, lower) && is(Kind::gt, iadd(iadd(padding->left, n), lower), mark->extent);
 }
 
 bool IterRewriter::map_is_valid(const std::vector<IterSum>& indices, IterMapLevel level) {
@@ -85,14 +87,41 @@ bool IterRewriter::map_is_valid(const std::vector<IterSum>& indices, IterMapLeve
   return std::ranges::all_of(inputs_, [&](const IterMarkRef& m) { return is_one(m->extent) || marks.find(m); });
 }
 
+namespace {
+
+/// The iterators at the bottom of a mark.
+void collect_inputs(const IterMarkRef& mark, std::vector<const IterMark*>& out) {
+  if (!mark->is_sum()) {
+    out.push_back(mark.get());
+    return;
+  }
+  for (const IterSplit& s : mark->sum.args) collect_inputs(s.source, out);
+}
+
+}  // namespace
+
+bool IterRewriter::loses_a_constraint(const std::vector<IterSum>& indices) {
+  MarkSplits marks(indices);
+  std::vector<const IterMark*> used;
+  for (const auto& e : marks.entries()) collect_inputs(e.mark, used);
+  for (const Constrained& c : constrained_) {
+    if (!c.tightens || marks.find(find_fused(c.flattened)->mark)) continue;
+    std::vector<const IterMark*> own;
+    for (const IterSplit& s : c.flattened.args) collect_inputs(s.source, own);
+    for (const IterMark* m : own)
+      if (std::ranges::find(used, m) != used.end()) return true;
+  }
+  return false;
+}
+
 bool IterRewriter::constraints_are_disjoint() const {
   for (size_t i = 0; i < constrained_.size(); ++i) {
     for (size_t j = i + 1; j < constrained_.size(); ++j) {
       // The shorter comes first: all of its splits are in the longer one, or none.
       size_t common = 0;
-      for (const IterSplit& a : constrained_[i].args)
-        common += std::ranges::any_of(constrained_[j].args, [&](const IterSplit& b) { return same_split(a, b); });
-      if (common != 0 && common != constrained_[i].args.size()) return false;
+      for (const IterSplit& a : constrained_[i].flattened.args)
+        common += std::ranges::any_of(constrained_[j].flattened.args, [&](const IterSplit& b) { return same_split(a, b); });
+      if (common != 0 && common != constrained_[i].flattened.args.size()) return false;
     }
   }
   return true;

@@ -123,7 +123,7 @@ std::optional<IterSum> IterRewriter::combine_same_source(const IterSum& sum) con
 /// The longest constraint whose last (innermost) split is this one.
 const IterSum* IterRewriter::constraint_ending_in(const IterSplit& split) const {
   const IterSum* longest = nullptr;
-  for (const IterSum& c : constrained_)
+  for (const auto& [c, tightens] : constrained_)
     if (same_split(split, c.args.back(), false) && (!longest || longest->args.size() < c.args.size())) longest = &c;
   return longest;
 }
@@ -233,11 +233,12 @@ void IterRewriter::constrain(const Expr& expr, Expr min, Expr max) {
   }
   if (max)  // most conditions tighten: where that is provable, the bound itself reads better than a minimum
     high = analyzer_.prove(combine_exprs(Kind::le, max, high)) ? max : combine_exprs(Kind::min, max, high);
+  bool tightens = !is_zero(shift) || !analyzer_.prove_equal(high, iadd(f.offset, f.mark->extent));
   // The group starts at 0: the shift goes into its sum, and into the offset of its uses.
   if (!is_zero(shift)) f.structured.base = isub(f.structured.base, shift);
   f.mark = IterMarkRef(new IterMark(f.structured, isub(high, low)));
   f.offset = low;
-  constrained_.push_back(f.flattened);
+  constrained_.push_back({f.flattened, tightens});
 }
 
 IterSum IterRewriter::normalized(IterSum sum) {

@@ -113,6 +113,8 @@ IterMap detect_iter_map(const std::vector<Expr>& indices, const RangeMap& iters,
     }
     if (!first || !may_pad || !rewriter.requires_padding()) break;
   }
+  if (level != IterMapLevel::no_check && rewriter.loses_a_constraint(map.indices))
+    return failed("a condition is on iterators that the indices use in another way");
   map.padding_predicate = rewriter.padding_predicate();
   if (!rewriter.map_is_valid(map.indices, level))
     return failed(level == IterMapLevel::bijective ? "the indices are not a bijective map of the iterators"

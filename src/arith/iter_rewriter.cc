@@ -260,7 +260,12 @@ std::optional<IterRewriter::Value> IterRewriter::split_remainder(IterSplit lhs, 
   auto padded = pad_to_divisor(lhs, base, divisor);
   if (!padded) return {};
   IterSplit& split = padded->first;
-  // ((i // l) % e) % c is (i // l) % c where c divides e; the scale came through.
+  // ((i // l) % e) % c is (i // l) % c where c divides e, or where i // l is below e anyway; the scale came through.
+  bool highest = analyzer_.prove_equal(imul(split.lower_factor, split.extent), split.source->extent);
+  if (!padding_round_ && !highest && !divides(divisor, split.extent)) {
+    note_error("the remainder of a digit is taken by what does not divide its extent");
+    return {};
+  }
   return Value(IterSplit{split.source, split.lower_factor, divisor, split.scale, split.shift});
 }
 
@@ -302,9 +307,9 @@ IterRewriter::Padding* IterRewriter::find_padding(const IterMarkRef& mark) {
   return nullptr;
 }
 
-IterMarkRef IterRewriter::unpadded(const IterMarkRef& padded) const {
+const IterRewriter::Padding* IterRewriter::made_by_padding(const IterMarkRef& padded) const {
   for (const Padding& p : paddings_)
-    if (p.padded && same_mark(p.padded, padded)) return p.mark;
+    if (p.padded && same_mark(p.padded, padded)) return &p;
   return nullptr;
 }
 
@@ -345,6 +350,10 @@ std::optional<std::pair<IterSplit, Expr>> IterRewriter::pad_to_divisor(IterSplit
   if (!proves_divisible(padding->factor, split.lower_factor, analyzer_) ||
       !proves_divisible(padding->factor, divisor, analyzer_)) {
     note_error("an iterator is padded to a factor that one of its divisors does not divide");
+    return {};
+  }
+  if (!analyzer_.prove_equal(imul(split.lower_factor, split.extent), split.source->extent)) {
+    note_error("a digit that is not the highest of its iterator is padded");
     return {};
   }
   // The padding of the whole mark, seen from this split; it must bring this division, too, to a multiple.

@@ -68,6 +68,9 @@ class IterRewriter {
 
   /// Constrained expressions are nested or apart, never overlapping.
   bool constraints_are_disjoint() const;
+  /// Whether a condition plays no part in the indices though they use its iterators: the map would be of iterations that
+  /// do not run.
+  bool loses_a_constraint(const std::vector<IterSum>& indices);
   /// Whether the splits of each mark fit together as the level asks.
   bool map_is_valid(const std::vector<IterSum>& indices, IterMapLevel level);
 
@@ -123,8 +126,8 @@ class IterRewriter {
   bool splits_fit(const IterMarkRef& mark, const std::vector<IterSplit>& splits, IterMapLevel level);
 
   Padding* find_padding(const IterMarkRef& mark);
-  /// The mark that `padded` was made from, or null.
-  IterMarkRef unpadded(const IterMarkRef& padded) const;
+  /// How this mark was made from a shorter one, or null.
+  const Padding* made_by_padding(const IterMarkRef& padded) const;
 
   Analyzer& analyzer_;
   IterMapLevel level_;
@@ -132,7 +135,11 @@ class IterRewriter {
   std::vector<IterMarkRef> inputs_;
   std::vector<Padding> paddings_;
   std::vector<Fused> fused_;
-  std::vector<IterSum> constrained_;  ///< flattened
+  struct Constrained {
+    IterSum flattened;
+    bool tightens;  ///< it takes iterations away, as far as is known
+  };
+  std::vector<Constrained> constrained_;
   bool padding_round_ = false;
   bool requires_padding_ = false;
   Expr padding_predicate_ = bool_imm(false);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <random>
 #include <set>
 #include <sstream>
 
@@ -98,6 +99,35 @@ std::optional<std::vector<std::vector<int64_t>>> walk_all(const Iters& iters, co
   return out;
 }
 
+/// The sums have the values of the indices, lie in their extents, and reach every point as the level says. Returns the
+/// number of iterations walked.
+size_t check_meaning(const Iters& iters, const std::vector<Expr>& exprs, const Expr& predicate, const IterMap& map,
+                     IterMapLevel level) {
+  Analyzer analyzer;
+  std::vector<Expr> both = exprs;
+  for (const IterSum& sum : map.indices) both.push_back(to_expr(sum, analyzer));
+  auto points = walk_all(iters, both, predicate);
+  if (!points || points->empty()) return 0;  // conditions that no iteration meets
+  size_t n = exprs.size();
+  std::set<std::vector<int64_t>> images;
+  int64_t volume = 1;
+  for (const IterSum& sum : map.indices) {
+    auto extent = sum.args.empty() ? 1 : as_int(analyzer.simplify(sum.args[0].extent));
+    volume = extent && volume > 0 ? volume * *extent : -1;
+  }
+  for (const auto& p : *points) {
+    std::vector<int64_t> image(p.begin(), p.begin() + static_cast<std::ptrdiff_t>(n));
+    EXPECT_EQ(image, std::vector<int64_t>(p.begin() + static_cast<std::ptrdiff_t>(n), p.end()));
+    images.insert(image);
+  }
+  if (volume < 0) return 0;  // an extent names an iterator that the conditions leave one value
+  EXPECT_EQ(static_cast<int64_t>(images.size()), volume) << "the box is not covered";
+  if (level == kBijective) {
+    EXPECT_EQ(images.size(), points->size());
+  }
+  return points->size();
+}
+
 void check(const Row& row) {
   SCOPED_TRACE(describe(row));
   Iters iters(row.iters);
@@ -124,25 +154,7 @@ void check(const Row& row) {
       EXPECT_TRUE(same(to_expr(sum, analyzer), iters.expr(want.normal))) << show(to_expr(sum, analyzer));
     }
   }
-  // The sums have the values of the indices, lie in their extents, and reach every point as the level says.
-  std::vector<Expr> both = exprs;
-  for (const IterSum& sum : map.indices) both.push_back(to_expr(sum, analyzer));
-  auto points = walk_all(iters, both, predicate);
-  if (!points) return;
-  size_t n = exprs.size();
-  std::set<std::vector<int64_t>> images;
-  int64_t volume = 1;
-  for (const IterSum& sum : map.indices)
-    if (!sum.args.empty()) volume *= as_int(analyzer.simplify(sum.args[0].extent)).value_or(-1);
-  for (const auto& p : *points) {
-    std::vector<int64_t> image(p.begin(), p.begin() + static_cast<std::ptrdiff_t>(n));
-    ASSERT_EQ(image, std::vector<int64_t>(p.begin() + static_cast<std::ptrdiff_t>(n), p.end()));
-    images.insert(image);
-  }
-  EXPECT_EQ(static_cast<int64_t>(images.size()), volume) << "the box is not covered";
-  if (row.level == kBijective) {
-    EXPECT_EQ(images.size(), points->size());
-  }
+  check_meaning(iters, exprs, predicate, map, row.level);
 }
 
 void check_fails(const Row& row) {
@@ -328,6 +340,66 @@ TEST(DetectIterMap, ManyConditions) {
          i0 + " < 200 and " + i1 + " < 50 and " + m0 + " < 6 and " + l2 + " < 16 and " + j0 + " < 7 and " + j3 + " < 15"});
   check_fails({iters, {{i0}, {i1}},
                i0 + " < 200 and " + i1 + " < 50 and " + m0 + " < 9 and " + l2 + " < 16 and " + j0 + " < 7 and " + j3 + " < 14"});
+}
+
+// ---- Random maps: whatever is accepted must be what it claims.
+
+struct RandomMap {
+  std::mt19937_64 engine;
+  int64_t from(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(engine); }
+  /// A word over the loops: fused, split, shifted.
+  Expr index(const std::vector<Expr>& loops, const std::vector<int64_t>& extents, int depth) {
+    size_t pick = static_cast<size_t>(from(0, static_cast<int64_t>(loops.size()) - 1));
+    if (depth == 0) return loops[pick];
+    Expr a = index(loops, extents, depth - 1);
+    switch (from(0, 7)) {
+      case 0: return floordiv(a, from(2, 6));
+      case 1: return floormod(a, from(2, 6));
+      case 2: return a + from(-2, 6);
+      case 3: return a * from(2, 4);
+      case 4: case 5: return a * extents[pick] + loops[pick];  // a fusion that fits
+      case 6: return a + loops[pick];
+      default: return a;
+    }
+  }
+};
+
+TEST(DetectIterMap, AcceptedMapsAreWhatTheyClaim) {
+  int accepted[2] = {0, 0};
+  size_t walked = 0;
+  for (uint64_t seed = 0, end = fuzz_cases(12000); seed < end; ++seed) {
+    RandomMap r{std::mt19937_64(seed)};
+    Iters iters("");
+    std::vector<Expr> loops;
+    std::vector<int64_t> extents;
+    for (const char* name : {"i", "j", "k"}) {
+      extents.push_back(r.from(1, 8));
+      loops.push_back(iters.names[name]);
+      iters.ranges[iters.names[name]] = range_of(int_imm(extents.back()));
+    }
+    std::vector<Expr> exprs;
+    for (int64_t n = r.from(1, 3); n > 0; --n) exprs.push_back(r.index(loops, extents, static_cast<int>(r.from(0, 4))));
+    Expr predicate = bool_imm(true);
+    for (int64_t n = r.from(0, 2); n > 0; --n) {
+      Expr e = r.from(0, 1) ? exprs[0] : r.index(loops, extents, 2);
+      Expr bound = int_imm(r.from(1, 20));
+      predicate = logical_and(predicate, r.from(0, 2) ? lt(e, bound) : ge(e, bound));
+    }
+    IterMapLevel level = r.from(0, 1) ? kSurjective : kBijective;
+    Analyzer analyzer;
+    IterMap map = detect_iter_map(exprs, iters.ranges, predicate, level, analyzer, r.from(0, 1));
+    if (!map.ok()) continue;
+    std::string texts;
+    for (const Expr& e : exprs) texts += show(e) + ", ";
+    SCOPED_TRACE(text("seed ", seed, " extents ", join(extents, ","), " : ", texts, "where ", show(predicate)));
+    ++accepted[level == kBijective];
+    walked += check_meaning(iters, exprs, predicate, map, level);
+    if (HasFailure()) break;
+  }
+  // Enough of the draws are maps at all.
+  EXPECT_GT(accepted[0], 500);
+  EXPECT_GT(accepted[1], 60);
+  EXPECT_GT(walked, 50000u);
 }
 
 // ---- iter_map_simplify

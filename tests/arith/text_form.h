@@ -30,4 +30,7 @@ struct Names {
 Expr parse_expr(const std::string& text, Names& names);
 std::string show(const Expr& e);
 
+/// How many random cases a test draws: `usual`, or SATOR_FUZZ_CASES of the environment.
+uint64_t fuzz_cases(uint64_t usual);
+
 }  // namespace sator::arith

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cctype>
+#include <cstdlib>
 
 #include "arith/kind.h"
 
@@ -239,6 +240,11 @@ std::string show(const Expr& e) {
     return text(n->op, "(", join(args, ", "), ")");
   }
   return text("<", e->info().name, ">");
+}
+
+uint64_t fuzz_cases(uint64_t usual) {
+  const char* cases = std::getenv("SATOR_FUZZ_CASES");
+  return cases ? std::strtoull(cases, nullptr, 10) : usual;
 }
 
 TEST(TextForm, ReadsWhatItShows) {
