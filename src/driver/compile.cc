@@ -5,6 +5,7 @@
 #include "codegen/vm_codegen.h"
 #include "relax/print.h"
 #include "rules/cpu.h"
+#include "rules/param_layouts.h"
 #include "tir/nodes.h"
 
 namespace sator::driver {
@@ -24,6 +25,7 @@ Compiled compile(ModuleRef module, const CompileOptions& options) {
   for (const Phase& phase : phases()) {
     if (phase.number == 4) {
       out.phase3 = module;
+      module = run_phase(phase, rules::attach_param_layouts(module, ctx), ctx);
       module = rules::schedule_for_cpu(module);
       out.scheduled = module;
     } else {

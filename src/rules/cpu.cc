@@ -41,6 +41,52 @@ void inline_all(Schedule& s) {
   }
 }
 
+/// A block that sums products of two operands over its last iterator: C[i, j] += A[.., k] * B[.., k].
+BlockHandle product_block(const Schedule& s) {
+  for (const BlockHandle& b : leaf_blocks(s)) {
+    const Block& block = s.get(b);
+    const BufferStore* st = block.body.as<BufferStore>();
+    if (!block.init || !st || block.iter_vars.size() != 3) continue;
+    bool shape = block.iter_vars[0]->kind == IterKind::spatial && block.iter_vars[1]->kind == IterKind::spatial &&
+                 block.iter_vars[2]->kind == IterKind::reduce;
+    const Add* sum = st->value.as<Add>();
+    if (shape && sum && (sum->a.as<Mul>() || sum->b.as<Mul>())) return b;
+  }
+  return nullptr;
+}
+
+constexpr int64_t kPanel = 32;  // columns of a tile: those of a packed panel
+constexpr int64_t kRows = 4;    // rows of a tile: 4 x 32 sums stay in registers
+
+/// A register tile: the sums of kRows x 32 elements are kept in local memory over the whole of k, what follows element by
+/// element is applied to the tile before it is stored. Panels run in parallel.
+void schedule_product(Schedule& s, BlockHandle block) {
+  std::vector<BlockHandle> consumers = get_consumers(s, block);
+  BlockHandle last;
+  if (consumers.size() == 1 && leaf_blocks(s).size() == 2 && !s.get(consumers[0]).init) {
+    set_scope(s, block, BufferSelector{true, int64_t{0}}, std::string("local"));
+    last = consumers[0];
+  } else {
+    last = cache_write(s, block, BufferSelector{true, int64_t{0}}, std::string("local"));
+  }
+  std::vector<Loop> loops = get_loops(s, block);
+  Loop i = loops[0], j = loops[1], k = loops[2];
+  auto number = [](const Loop& l, int64_t v) { return std::optional<Expr>(int_imm(v, l->dtype)); };
+  std::vector<Loop> js = schedule::split(s, j, Factors{std::nullopt, number(j, kPanel)});
+  bool one_row = as_int(s.get(i).extent) == 1;
+  std::vector<Loop> is = schedule::split(s, i, Factors{std::nullopt, number(i, one_row ? 1 : kRows)});
+  reorder(s, std::vector<Loop>{js[0], is[0], k, is[1], js[1]});
+  reverse_compute_at(s, last, is[0], true);
+  // Kinds first: a decomposed reduction is no reduction block any more; its init takes the loops' kinds over.
+  for (const BlockHandle& b : {block, last}) {
+    std::vector<Loop> own = get_loops(s, b);
+    vectorize(s, own[own.size() - 1]);
+    unroll(s, own[own.size() - 2]);
+  }
+  parallel(s, js[0]);
+  decompose_reduction(s, block, k);
+}
+
 void schedule_block(Schedule& s, const BlockHandle& block) {
   std::vector<Loop> loops = get_loops(s, block);
   if (loops.empty()) return;
@@ -72,7 +118,12 @@ ModuleRef schedule_for_cpu(const ModuleRef& module) {
     Schedule s(ref(*f), name);
     s.work_on(name);
     inline_all(s);
-    for (const BlockHandle& b : leaf_blocks(s)) schedule_block(s, b);
+    Schedule plain = s;
+    BlockHandle product = product_block(s);
+    if (!product || !attempt([&] { schedule_product(s, product); })) {
+      s = plain;
+      for (const BlockHandle& b : leaf_blocks(s)) schedule_block(s, b);
+    }
     PrimFuncRef done = s.func();
     Attrs attrs = done->attrs;
     attrs["tir.is_scheduled"] = int_imm(1);

@@ -1,0 +1,204 @@
+#include "rules/param_layouts.h"
+
+#include <algorithm>
+#include <set>
+
+#include "passes/outline.h"
+#include "relax/builder.h"
+#include "relax/ops/op.h"
+#include "schedule/primitives.h"
+#include "tir/te.h"
+
+namespace sator::rules {
+
+using namespace relax;
+using passes::bound_value;
+using passes::bound_var;
+using passes::call_tir_inputs;
+using passes::called_prim_func;
+
+namespace {
+
+constexpr int64_t kPanel = 32;
+
+BufferRef tensor_parameter(const tir::PrimFunc& f, size_t i) {
+  for (const VarRef& p : f.params) {
+    BufferRef b = f.buffer_of(p);
+    if (b && i-- == 0) return b;
+  }
+  return nullptr;
+}
+
+/// Whether a block of the function reduces over what it reads of the buffer, or of what another block makes of it.
+bool feeds_product(const tir::PrimFunc& f, const BufferRef& weight) {
+  std::set<BufferRef> derived = {weight};
+  bool product = false;
+  walk(f.body, [&](const tir::Block& block) {
+    if (block.iter_vars.empty()) return true;
+    bool reads = false;
+    walk(block.body, [&](const BufferLoad& l) { reads |= derived.count(l.buffer) > 0; });
+    bool reduces = block.init && std::any_of(block.iter_vars.begin(), block.iter_vars.end(), [](const tir::IterVarRef& i) {
+                     return i->kind == tir::IterKind::reduce;
+                   });
+    if (reads && reduces) product = true;
+    if (reads && !reduces) {
+      for (const tir::BufferRegionRef& w : block.writes) derived.insert(w->buffer);
+    }
+    return true;
+  });
+  return product;
+}
+
+Ref<const arith::IndexMap> panel_map(DType dtype) {
+  return arith::index_map(2, [](const std::vector<VarRef>& i) {
+    return std::vector<Expr>{floordiv(i[0], kPanel), i[1], floormod(i[0], kPanel)};
+  }, dtype);
+}
+
+/// W [rows, cols] -> P [ceil(rows / 32), cols, 32].
+tir::PrimFuncRef pack_function(int64_t rows, int64_t cols, DType dtype) {
+  auto c = [](int64_t v) { return int_imm(v, i64); };
+  te::Tensor w = te::placeholder({c(rows), c(cols)}, dtype, "w");
+  te::Tensor p = te::compute({.name = "pack", .axis = "i"}, {c((rows + kPanel - 1) / kPanel), c(cols), c(kPanel)},
+                             [&](const te::Indices& i) {
+                               Expr row = i[0] * kPanel + i[2];
+                               if (rows % kPanel == 0) return w({row, i[1]});
+                               return sator::call(dtype, "tir.if_then_else",
+                                                  {lt(row, c(rows)), w({row, i[1]}), constant(0, dtype)});
+                             });
+  tir::PrimFuncRef f = te::create_prim_func({w, p});
+  Attrs attrs = f->attrs;
+  attrs.erase("global_symbol");
+  return sator::with(f, &tir::PrimFunc::attrs, std::move(attrs));
+}
+
+/// The function with some of its tensor parameters in panels.
+tir::PrimFuncRef with_panels(const tir::PrimFuncRef& f, const std::vector<size_t>& packed) {
+  schedule::Schedule s(f, "main");
+  for (size_t i : packed) {
+    BufferRef buffer = tensor_parameter(*s.func(), i);
+    schedule::BlockHandle reader;
+    for (int b = 0; b < s.sites().count(); ++b) {
+      const tir::BlockRealize* r = s.sites()[b].realize();
+      if (!r || r->block->iter_vars.empty()) continue;
+      for (const tir::BufferRegionRef& region : r->block->reads) {
+        if (region->buffer == buffer) reader = r->block->name;
+      }
+    }
+    if (!reader) internal_error("a packed parameter that nobody reads");
+    schedule::transform_layout(s, reader, schedule::BufferSelector{false, buffer}, panel_map(buffer->shape[0]->dtype),
+                               schedule::Value(int64_t{0}), false);
+  }
+  return s.func();
+}
+
+class Packer {
+ public:
+  explicit Packer(const ModuleRef& module) : module_(module), builder_(module) {}
+
+  ModuleRef run() {
+    for (const auto& [name, func] : module_->functions) find_uses(func);
+    for (const auto& [name, func] : module_->functions) {
+      if (FuncRef f = cast<Function>(func); f && params_of(*f)) builder_.update_function(name, rewritten(*f));
+    }
+    return builder_.module();
+  }
+
+ private:
+  static RVarRef params_of(const Function& f) {
+    auto inputs = int_attr(f.attrs, "num_input");
+    if (!inputs || *inputs >= static_cast<int64_t>(f.params.size())) return nullptr;
+    return f.params[static_cast<size_t>(*inputs)];
+  }
+
+  /// Which items of the parameter tuple products read as matrices.
+  void find_uses(const Func& func) {
+    const Function* f = func.as<Function>();
+    RVarRef params = f ? params_of(*f) : nullptr;
+    if (!params) return;
+    std::map<RVarRef, int> item_of;
+    walk(f->body, [&](const BindingBlock& block) {
+      for (const Binding& b : block.bindings) {
+        const TupleGetItem* get = bound_value(b).as<TupleGetItem>();
+        if (get && get->tuple == params) item_of[bound_var(b)] = get->index;
+        auto callee = called_prim_func(b);
+        if (!callee) continue;
+        const tir::PrimFunc* reader = module_->functions.at(*callee).as<tir::PrimFunc>();
+        std::vector<RExpr> inputs = call_tir_inputs(*bound_value(b).as<RCall>());
+        for (size_t i = 0; i < inputs.size(); ++i) {
+          auto at = item_of.find(cast<RVar>(inputs[i]));
+          if (at == item_of.end()) continue;
+          BufferRef buffer = tensor_parameter(*reader, i);
+          bool matrix = buffer->shape.size() == 2 && as_int(buffer->shape[0]).value_or(0) >= kPanel && as_int(buffer->shape[1]);
+          if (matrix && feeds_product(*reader, buffer)) wanted_.insert(at->second);
+        }
+      }
+      return false;
+    });
+  }
+
+  FuncRef rewritten(const Function& f) {
+    RVarRef params = params_of(f);
+    std::map<RVarRef, RExpr> packed;  // the panels of an item
+    std::map<RVarRef, int> item_of;
+    const SeqExpr* seq = f.body.as<SeqExpr>();
+    std::vector<BindingBlockRef> blocks;
+    builder_.begin_scope(f.params);
+    for (const BindingBlockRef& block : seq->blocks) {
+      builder_.begin_block(block->is_dataflow);
+      for (const Binding& b : block->bindings) {
+        builder_.emit_binding(packed_call(b, packed));
+        const TupleGetItem* get = bound_value(b).as<TupleGetItem>();
+        if (!get || get->tuple != params || !wanted_.count(get->index)) continue;
+        const TensorInfo* info = bound_var(b)->sinfo.as<TensorInfo>();
+        std::vector<Expr> shape = *relax::shape_of(*info);
+        int64_t rows = *as_int(shape[0]), cols = *as_int(shape[1]);
+        RExpr callee = builder_.add_function(pack_function(rows, cols, info->dtype), "pack");
+        StructInfo out = tensor_info({int_imm((rows + kPanel - 1) / kPanel, i64), int_imm(cols, i64), int_imm(kPanel, i64)},
+                                     info->dtype);
+        RExpr call = with_sinfo(
+            relax::call(op_ref("call_tir"), {callee, relax::tuple({RExpr(bound_var(b))})}, {}, {out}), out);
+        packed.emplace(bound_var(b), builder_.emit(call));
+      }
+      blocks.push_back(builder_.end_block());
+    }
+    builder_.end_scope();
+    return sator::with(f, &Function::body, RExpr(sator::with(*seq, &SeqExpr::blocks, std::move(blocks))));
+  }
+
+  Binding packed_call(const Binding& b, const std::map<RVarRef, RExpr>& packed) {
+    auto callee = called_prim_func(b);
+    if (!callee) return b;
+    const RCall& call = *bound_value(b).as<RCall>();
+    std::vector<RExpr> inputs = call_tir_inputs(call);
+    std::vector<size_t> which;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      auto at = packed.find(cast<RVar>(inputs[i]));
+      if (at == packed.end()) continue;
+      inputs[i] = at->second;
+      which.push_back(i);
+    }
+    if (which.empty()) return b;
+    auto key = std::pair(*callee, which);
+    auto made = functions_.find(key);
+    if (made == functions_.end()) {
+      tir::PrimFuncRef f = with_panels(cast<tir::PrimFunc>(module_->functions.at(*callee)), which);
+      made = functions_.emplace(key, builder_.add_function(f, *callee)).first;
+    }
+    std::vector<RExpr> args = call.args;
+    args[0] = made->second;
+    args[1] = relax::tuple(inputs);
+    return make<VarBinding>(with_sinfo(relax::call(call.op, args, call.attrs, call.sinfo_args), call.sinfo), bound_var(b));
+  }
+
+  const ModuleRef& module_;
+  BlockBuilder builder_;
+  std::set<int> wanted_;
+  std::map<std::pair<std::string, std::vector<size_t>>, RExpr> functions_;
+};
+
+}  // namespace
+
+ModuleRef attach_param_layouts(const ModuleRef& module, const passes::PassContext&) { return Packer(module).run(); }
+
+}  // namespace sator::rules
