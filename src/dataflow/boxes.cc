@@ -92,8 +92,13 @@ Interval solve_axis(Interval axis, int64_t c, Wide lo, Wide hi) {
 
 }  // namespace
 
-bool slice(BoxView box, std::span<const int64_t> coefficient, int64_t constant, Interval bounds, size_t limit,
-           std::vector<Box>& out) {
+namespace {
+
+/// slice, within `steps` looks at single values: bounds that no integers meet must not be searched for ever.
+bool slice_within(BoxView box, std::span<const int64_t> coefficient, int64_t constant, Interval bounds, size_t limit,
+                  size_t& steps, std::vector<Box>& out) {
+  if (steps == 0) return false;
+  --steps;
   Range all = range_of(coefficient, constant, box);
   if (all.hi < bounds.lo || all.lo > bounds.hi || is_empty(box)) return true;
   if (all.lo >= bounds.lo && all.hi <= bounds.hi) {
@@ -125,9 +130,17 @@ bool slice(BoxView box, std::span<const int64_t> coefficient, int64_t constant, 
       continue;
     }
     part[axis] = {v, v};
-    if (!slice(part, coefficient, constant, bounds, limit, out)) return false;
+    if (!slice_within(part, coefficient, constant, bounds, limit, steps, out)) return false;
   }
   return true;
+}
+
+}  // namespace
+
+bool slice(BoxView box, std::span<const int64_t> coefficient, int64_t constant, Interval bounds, size_t limit,
+           std::vector<Box>& out) {
+  size_t steps = 64 * limit;
+  return slice_within(box, coefficient, constant, bounds, limit, steps, out);
 }
 
 }  // namespace sator::dataflow

@@ -71,7 +71,7 @@ struct Range {
 Range range_of(std::span<const int64_t> coefficient, int64_t constant, BoxView box);
 
 /// Divides { x in box : lo <= constant + coefficient . x <= hi } into disjoint boxes, appended to `out`.
-/// False, with `out` unusable, if it takes more than `limit` boxes.
+/// False, with `out` unusable, if it takes more than `limit` boxes or 64 times as many looks at single values.
 bool slice(BoxView box, std::span<const int64_t> coefficient, int64_t constant, Interval bounds, size_t limit,
            std::vector<Box>& out);
 

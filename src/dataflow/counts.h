@@ -33,14 +33,15 @@ struct Counts {
   /// Sum over stamps of the most instances that one PE runs there: cycles at one instance per PE and cycle.
   /// Absent where several tilings overlap on a stamp.
   std::optional<int64_t> work_cycles;
-  bool outside_array = false;  // some work falls on PEs that the array does not have; see TENET's reading in the docs
-  bool enumerated = false;     // found point by point, not by boxes
+  /// Some work falls on PEs that the array does not have. As in TENET it counts, but keeps nothing for itself in `unique`.
+  bool outside_array = false;
+  bool enumerated = false;            // found point by point, not by boxes
   std::vector<TensorCounts> tensors;  // in the order of the statement's accesses
 };
 
 struct CountOptions {
   /// Instances that may be listed one by one where boxes do not reach; 0: refuse instead.
-  int64_t enumerate_up_to = 1 << 22;
+  int64_t enumerate_up_to = 1 << 20;
 };
 
 /// Exact counts of a problem, 64-bit. Sizes do not matter: a GEMM takes microseconds at any extent.

@@ -14,6 +14,8 @@ namespace {
 
 using Point = std::vector<int64_t>;
 
+constexpr size_t kBusPes = 1 << 12;  // PEs whose pairs are listed for wires with free variables
+
 struct PointHash {
   size_t operator()(const Point& p) const {
     uint64_t h = 0x9e3779b97f4a7c15ull;
@@ -98,10 +100,11 @@ std::optional<Reason> wire(const Array& array, const Numbering& pes, Wiring& wir
         for (size_t f = 0; f < coordinate.size(); ++f)
           if (link.source[k] == variable(static_cast<int>(p.size() + f))) coordinate[f] = k;
       for (size_t k : coordinate)
-        if (k == p.size())
-          return Reason{.what = "a free variable of the interconnect is no coordinate of the source",
-                        .needs = "wires such as PE[i,j]->PE[i,x] : 0<=x<j",
-                        .hint = "use the free variable as a coordinate"};
+        if (k == p.size() || pes.size() > kBusPes)
+          return Reason{
+              .what = "a free variable of the interconnect is no coordinate of the source, or the array is large",
+              .needs = text("wires such as PE[i,j]->PE[i,x] : 0<=x<j, and at most ", kBusPes, " working PEs"),
+              .hint = "use the free variable as a coordinate"};
       for (const auto& [q, other] : pes.all()) {
         Point values = p;
         for (size_t k : coordinate) values.push_back(q[k]);

@@ -184,7 +184,12 @@ class Reader {
       for (size_t d = p.at.size(); d-- > 0;) {
         row = row + p.at[d] * weight;
         auto size = to_quasi_affine(p.buffer->shape[d], scope.values);
-        weight *= size && size->is_constant() ? std::max<int64_t>(1, size->constant) : 1;
+        const int64_t extent = size && size->is_constant() ? std::max<int64_t>(1, size->constant) : 1;
+        if (extent > kLargestExtent / weight)
+          refuse("the table that indices are loaded from has more than 2^50 elements",
+                 "smaller tables",
+                 "check the sizes");
+        weight *= extent;
       }
       if (looked_up) looked_up->push_back(std::move(p));
       return false;

@@ -25,6 +25,8 @@ bool constant_shift(const Link& link, size_t rank, Hop& hop) {
 
 /// If coordinate `axis` of the source depends on nothing but that coordinate and at most one free variable
 /// which is the coordinate itself: its pairs (p, q) as shifts with intervals.
+constexpr int64_t kAxisPairs = 1 << 22;  // (p, q) that one axis may list
+
 struct AxisHop {
   int64_t offset;
   Interval when;
@@ -75,6 +77,8 @@ bool per_axis(const Link& link, BoxView reach, std::vector<std::vector<AxisHop>>
     std::vector<int64_t> values(static_cast<size_t>(variables), 0);
     std::map<int64_t, std::vector<int64_t>> by_offset;
     Interval span = reach[static_cast<size_t>(axis)];
+    const Wide pairs = static_cast<Wide>(span.size()) * (free < 0 ? 1 : span.size());
+    if (pairs > kAxisPairs) return false;
     for (int64_t p = span.lo; p <= span.hi; ++p) {
       values[static_cast<size_t>(axis)] = p;
       auto add = [&](int64_t q) {

@@ -1,6 +1,7 @@
 #include "dataflow/stamps.h"
 
 #include <map>
+#include <set>
 
 #include "base/text.h"
 #include "dataflow/image.h"
@@ -205,13 +206,15 @@ class Stamper {
     std::map<std::vector<int64_t>, size_t> known;
     for (size_t p = 0; p < out_.pieces.size(); ++p) {
       auto [at, fresh] = known.try_emplace(stamp_constants(p), classes_.size());
-      if (fresh) classes_.push_back({at->first, {}, out_.pieces[p].visible});
+      if (fresh)
+        classes_.push_back({.constants = at->first, .pieces = {}, .hull = out_.pieces[p].visible, .reached = {}});
       Class& c = classes_[at->second];
       c.pieces.push_back(p);
       for (size_t k = 0; k < digits; ++k)
         c.hull[k] = {std::min(c.hull[k].lo, out_.pieces[p].visible[k].lo),
                      std::max(c.hull[k].hi, out_.pieces[p].visible[k].hi)};
     }
+    for (Class& c : classes_) sort_class(c);
     const std::vector<int64_t> now(time_rows_, 0);
     if (!follow(routes, now, nullptr)) return false;
     for (const Timeline::Step& step : timeline_.steps())
@@ -247,9 +250,34 @@ class Stamper {
   /// Pieces whose stamps have the same constants, and the box around them.
   struct Class {
     std::vector<int64_t> constants;
-    std::vector<size_t> pieces;
+    std::vector<size_t> pieces;  // by their lower end on `axis`
     Box hull;
+    size_t axis = 0;               // the digit on which the pieces lie apart most
+    std::vector<int64_t> reached;  // the farthest upper end on it, up to each piece
   };
+
+  void sort_class(Class& c) const {
+    if (out_.visible.empty()) return;
+    size_t most = 0;
+    for (size_t k = 0; k < out_.visible.size() && c.pieces.size() > 1; ++k) {
+      std::set<int64_t> ends;
+      for (size_t p : c.pieces) ends.insert(out_.pieces[p].visible[k].lo);
+      if (ends.size() > most) c.axis = k, most = ends.size();
+    }
+    auto lower = [&](size_t p) { return out_.pieces[p].visible[c.axis].lo; };
+    std::stable_sort(c.pieces.begin(), c.pieces.end(), [&](size_t a, size_t b) { return lower(a) < lower(b); });
+    int64_t far = INT64_MIN;
+    for (size_t p : c.pieces) c.reached.push_back(far = std::max(far, out_.pieces[p].visible[c.axis].hi));
+  }
+
+  /// The pieces of a class that may meet `span` on its axis: positions first .. last-1.
+  std::pair<size_t, size_t> near(const Class& c, Interval span) const {
+    if (c.reached.empty()) return {0, c.pieces.size()};
+    auto first = std::lower_bound(c.reached.begin(), c.reached.end(), span.lo) - c.reached.begin();
+    size_t last = static_cast<size_t>(first);
+    while (last < c.pieces.size() && out_.pieces[c.pieces[last]].visible[c.axis].lo <= span.hi) ++last;
+    return {static_cast<size_t>(first), last};
+  }
 
   bool connect(const Class& a, const Class& b, const std::vector<std::vector<Box>>& from,
                const std::vector<int64_t>& offset, const std::vector<int64_t>& time_shift, uint8_t kinds) {
@@ -270,8 +298,12 @@ class Stamper {
       std::vector<int64_t> d(solutions_.begin() + static_cast<long>(s * digits),
                              solutions_.begin() + static_cast<long>((s + 1) * digits));
       for (size_t p : a.pieces)
-        for (const Box& source : from[p])
-          for (size_t q : b.pieces) {
+        for (const Box& source : from[p]) {
+          Interval span{0, 0};
+          if (digits > 0) span = {source[b.axis].lo + d[b.axis], source[b.axis].hi + d[b.axis]};
+          const auto [first, last] = near(b, span);
+          for (size_t at = first; at < last; ++at) {
+            const size_t q = b.pieces[at];
             Box where(digits);
             bool empty = false;
             for (size_t k = 0; k < digits && !empty; ++k) {
@@ -286,6 +318,7 @@ class Stamper {
                              .hint = "choose tile sizes that divide the extents"});
             out_.shifts.push_back({p, q, d, std::move(where), kinds});
           }
+        }
     }
     return true;
   }

@@ -9,6 +9,24 @@ namespace {
 
 using Maybe = std::optional<QuasiAffine>;
 
+constexpr int64_t kLargestNumber = int64_t{1} << 50;
+
+/// e, if its numbers leave room for sums and products of their kind.
+Maybe bounded(Maybe e) {
+  if (!e || std::abs(e->constant) > kLargestNumber) return {};
+  for (const Term& t : e->terms)
+    if (std::abs(t.coefficient) > kLargestNumber) return {};
+  return e;
+}
+
+Maybe scaled(const QuasiAffine& e, int64_t factor) {
+  auto fits = [&](int64_t v) { return factor == 0 || std::abs(v) <= kLargestNumber / std::abs(factor); };
+  if (!fits(e.constant)) return {};
+  for (const Term& t : e.terms)
+    if (!fits(t.coefficient)) return {};
+  return e * factor;
+}
+
 Maybe divided(const Expr& a, const Expr& b, bool remainder, const VarValues& values) {
   Maybe numerator = to_quasi_affine(a, values), divisor = to_quasi_affine(b, values);
   if (!numerator || !divisor || !divisor->is_constant() || divisor->constant <= 0) return {};
@@ -21,11 +39,11 @@ std::optional<QuasiAffine> to_quasi_affine(const Expr& e, const VarValues& value
   auto sum = [&](const Expr& a, const Expr& b, int64_t sign) -> Maybe {
     Maybe x = to_quasi_affine(a, values), y = to_quasi_affine(b, values);
     if (!x || !y) return {};
-    return *x + *y * sign;
+    return bounded(*x + *y * sign);
   };
   return match(
       e,
-      [&](const IntImm& n) -> Maybe { return number(n.value); },
+      [&](const IntImm& n) -> Maybe { return bounded(number(n.value)); },
       [&](const Var& v) -> Maybe {
         auto at = values.find(ref(v));
         return at == values.end() ? Maybe() : Maybe(at->second);
@@ -36,7 +54,7 @@ std::optional<QuasiAffine> to_quasi_affine(const Expr& e, const VarValues& value
       [&](const Mul& n) -> Maybe {
         Maybe x = to_quasi_affine(n.a, values), y = to_quasi_affine(n.b, values);
         if (!x || !y || (!x->is_constant() && !y->is_constant())) return {};
-        return x->is_constant() ? *y * x->constant : *x * y->constant;
+        return x->is_constant() ? scaled(*y, x->constant) : scaled(*x, y->constant);
       },
       [&](const FloorDiv& n) -> Maybe { return divided(n.a, n.b, false, values); },
       [&](const FloorMod& n) -> Maybe { return divided(n.a, n.b, true, values); },
@@ -53,7 +71,7 @@ std::optional<QuasiAffine> to_quasi_affine(const Expr& e, const VarValues& value
         if (n.op == "tir.bitwise_and" && (*by & (*by + 1)) == 0)
           return divided(n.args[0], int_imm(*by + 1, i64), true, values);
         Maybe x = to_quasi_affine(n.args[0], values);
-        return n.op == "tir.shift_left" && x ? Maybe(*x * (int64_t{1} << *by)) : Maybe();
+        return n.op == "tir.shift_left" && x ? scaled(*x, int64_t{1} << *by) : Maybe();
       },
       [](const ExprNode&) -> Maybe { return {}; });
 }

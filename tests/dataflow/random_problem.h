@@ -75,6 +75,8 @@ class RandomProblem {
       p.array.pes.lower.push_back(0);
       p.array.pes.extent.push_back(chance(12) ? std::max<int64_t>(1, m - 1) : m * 2);
     }
+    if (space == 2 && chance(10))
+      p.array.pes.guards.push_back(variable(0) - variable(1) + pick(0, 2));  // a triangle of PEs
     const int wires = pick(0, 3);
     for (int w = 0; w < wires; ++w) p.array.interconnect.push_back(wire(space, tiled[0].second));
     return p;
@@ -126,7 +128,12 @@ class RandomProblem {
     if (chance(8)) return link::bus(rank, pick(0, rank - 1));
     std::vector<int64_t> offset;
     for (int k = 0; k < rank; ++k) offset.push_back(pick(-1, 1));
-    return link::shift(offset);
+    Link link = link::shift(offset);
+    // Wires that hold for some PEs only, and wires across the diagonal: found by listing pairs.
+    if (chance(6)) link.guards.push_back(variable(pick(0, rank - 1)) - pick(0, 2));
+    if (rank == 2 && chance(8)) link.guards.push_back(variable(0) + variable(1) - pick(1, 3));
+    if (rank == 2 && chance(8)) std::swap(link.source[0], link.source[1]);
+    return link;
   }
 
   std::mt19937_64 random_;

@@ -77,6 +77,29 @@ TEST(TenetText, TriangularDomain) {
   EXPECT_FALSE(c.enumerated);
 }
 
+// Hostile sizes and conditions: refused within a moment, whatever they ask for.
+TEST(TenetText, HugeThingsAreRefusedQuickly) {
+  const char* const huge[][3] = {
+      {"{PE[i]:0<=i<1000000000}\n{PE[i]->PE[x]: 0<=x<i}\n1 1 64 1",
+       "{S[i]->PE[i]}\n{S[i]->T[0]}",
+       "1 0\n{S[i]: 0<=i<1000000000}\n{S[i]->A[i]}"},
+      {"{PE[i]:0<=i<8}\n{}\n1 1 64 1",
+       "{S[i,j]->PE[i%8]}\n{S[i,j]->T[i,j]}",
+       "1 0\n{S[i,j]: 0<=i<1000000000000 and 0<=j<1000000000000 and 2*i-2*j=1}\n{S[i,j]->A[i]}"},
+      {"{PE[i]:0<=i<8}\n{}\n1 1 64 1",
+       "{S[i,j,k]->PE[i%8]}\n{S[i,j,k]->T[i,j,k]}",
+       "1 0\n{S[i,j,k]: 0<=i<100000000000 and 0<=j<100000000000 and 0<=k<100000000000}\n{S[i,j,k]->A[i]}"},
+      {"{PE[i]:0<=i<8}\n{}\n1 1 64 1",
+       "{S[i,j]->PE[i%8]}\n{S[i,j]->T[i%999983+j%7919]}",
+       "1 0\n{S[i,j]: 0<=i<10000000 and 0<=j<10000000}\n{S[i,j]->A[i%12345]}"},
+  };
+  for (const auto& texts : huge) {
+    auto counted = count(parse_tenet({texts[0], texts[1], texts[2]}).problem);
+    ASSERT_TRUE(std::holds_alternative<Reason>(counted)) << texts[2];
+    EXPECT_FALSE(std::get<Reason>(counted).needs.empty());
+  }
+}
+
 struct Malformed {
   const char* array;
   const char* mapping;
