@@ -72,15 +72,29 @@ void schedule_product(Schedule& s, BlockHandle block) {
   std::vector<Loop> loops = get_loops(s, block);
   Loop i = loops[0], j = loops[1], k = loops[2];
   auto number = [](const Loop& l, int64_t v) { return std::optional<Expr>(int_imm(v, l->dtype)); };
-  std::vector<Loop> js = schedule::split(s, j, Factors{std::nullopt, number(j, kPanel)});
   bool one_row = as_int(s.get(i).extent) == 1;
+  // One row alone has too few sums to keep the multipliers busy: it takes several panels at once.
+  int64_t panels = 1;
+  if (auto columns = as_int(s.get(j).extent); one_row && columns) {
+    for (int64_t p : {4, 2}) {
+      if (panels == 1 && *columns % (kPanel * p) == 0 && *columns / (kPanel * p) >= 2) panels = p;
+    }
+  }
+  std::vector<Loop> js = schedule::split(s, j, Factors{std::nullopt, number(j, panels), number(j, kPanel)});
   std::vector<Loop> is = schedule::split(s, i, Factors{std::nullopt, number(i, one_row ? 1 : kRows)});
-  reorder(s, std::vector<Loop>{js[0], is[0], k, is[1], js[1]});
+  reorder(s, std::vector<Loop>{js[0], is[0], k, is[1], js[1], js[2]});
   reverse_compute_at(s, last, is[0], true);
   // Kinds first: a decomposed reduction is no reduction block any more; its init takes the loops' kinds over.
-  for (const BlockHandle& b : {block, last}) {
-    std::vector<Loop> own = get_loops(s, b);
-    vectorize(s, own[own.size() - 1]);
+  unroll(s, is[1]);
+  unroll(s, js[1]);
+  vectorize(s, js[2]);
+  std::vector<Loop> own = get_loops(s, last);
+  if (panels > 1) {
+    std::vector<Loop> parts = schedule::split(s, own.back(), Factors{std::nullopt, number(own.back(), kPanel)});
+    unroll(s, parts[0]);
+    vectorize(s, parts[1]);
+  } else {
+    vectorize(s, own.back());
     unroll(s, own[own.size() - 2]);
   }
   parallel(s, js[0]);
