@@ -19,7 +19,8 @@ bool attempt(F&& f) {
   try {
     f();
     return true;
-  } catch (const Error&) {
+  } catch (const Error& e) {
+    if (getenv("SATOR_EXPLAIN")) fprintf(stderr, "%s\n", e.what());
     return false;
   }
 }
@@ -30,12 +31,12 @@ std::vector<BlockHandle> leaf_blocks(const Schedule& s) {
   return out;
 }
 
-/// Puts every block into its consumers, or into its producer, as long as one goes.
-void inline_all(Schedule& s) {
+/// Puts every block but `kept` into its consumers, as long as one goes.
+void inline_all(Schedule& s, const BlockHandle& kept = nullptr) {
   for (bool changed = true; changed;) {
     changed = false;
     for (const BlockHandle& b : leaf_blocks(s)) {
-      if (s.sites().find(b) < 0) continue;
+      if (s.sites().find(b) < 0 || b == kept) continue;
       changed |= attempt([&] { compute_inline(s, b); });
     }
   }
@@ -58,12 +59,30 @@ BlockHandle product_block(const Schedule& s) {
 constexpr int64_t kPanel = 32;  // columns of a tile: those of a packed panel
 constexpr int64_t kRows = 4;    // rows of a tile: 4 x 32 sums stay in registers
 
+/// The block that makes the product's right operand [j, k] of what is stored (dequantizes it); null if it is read as it
+/// lies, or is needed for one row alone, where it is made on the way.
+BlockHandle operand_block(const Schedule& s, const BlockHandle& product) {
+  const Block& block = s.get(product);
+  Expr rows = block.iter_vars[0]->dom->extent, columns = block.iter_vars[1]->dom->extent;
+  if (is_one(rows) || !as_int(columns) || *as_int(columns) % 32 != 0) return nullptr;
+  ScopeAnalysis scope(s, s.sites()[s.site(product)].scope);
+  for (int p : scope.producers(s.site(product))) {
+    const Block& producer = *s.sites()[p].realize()->block;
+    bool matrix = producer.iter_vars.size() == 2 && !producer.init && producer.writes.size() == 1 &&
+                  equal(producer.iter_vars[0]->dom->extent, columns) &&
+                  equal(producer.iter_vars[1]->dom->extent, block.iter_vars[2]->dom->extent);
+    if (matrix && scope.consumers(p).size() == 1) return producer.name;
+  }
+  return nullptr;
+}
+
 /// A register tile: the sums of kRows x 32 elements are kept in local memory over the whole of k, what follows element by
 /// element is applied to the tile before it is stored. Panels run in parallel.
-void schedule_product(Schedule& s, BlockHandle block) {
+/// An operand that has to be made first is made panel by panel.
+void schedule_product(Schedule& s, BlockHandle block, BlockHandle operand) {
   std::vector<BlockHandle> consumers = get_consumers(s, block);
   BlockHandle last;
-  if (consumers.size() == 1 && leaf_blocks(s).size() == 2 && !s.get(consumers[0]).init) {
+  if (consumers.size() == 1 && leaf_blocks(s).size() == (operand ? 3u : 2u) && !s.get(consumers[0]).init) {
     set_scope(s, block, BufferSelector{true, int64_t{0}}, std::string("local"));
     last = consumers[0];
   } else {
@@ -84,6 +103,17 @@ void schedule_product(Schedule& s, BlockHandle block) {
   std::vector<Loop> is = schedule::split(s, i, Factors{std::nullopt, number(i, one_row ? 1 : kRows)});
   reorder(s, std::vector<Loop>{js[0], is[0], k, is[1], js[1], js[2]});
   reverse_compute_at(s, last, is[0], true);
+  if (operand) {
+    auto panel = [](const std::vector<VarRef>& i) {
+      return std::vector<Expr>{floordiv(i[0], kPanel), i[1], floormod(i[0], kPanel)};
+    };
+    DType index = s.get(operand).iter_vars[0]->var->dtype;
+    transform_layout(s, operand, BufferSelector{true, int64_t{0}}, arith::index_map(2, panel, index), Value(), false);
+    compute_at(s, operand, js[0], true);
+    std::vector<Loop> own = get_loops(s, operand);
+    reorder(s, std::vector<Loop>{own[own.size() - 1], own[own.size() - 2]});
+    vectorize(s, own[own.size() - 2]);
+  }
   // Kinds first: a decomposed reduction is no reduction block any more; its init takes the loops' kinds over.
   unroll(s, is[1]);
   unroll(s, js[1]);
@@ -131,11 +161,16 @@ ModuleRef schedule_for_cpu(const ModuleRef& module) {
     if (!f || int_attr(f->attrs, "tir.is_scheduled").value_or(0) != 0 || !root_of(*f)) continue;
     Schedule s(ref(*f), name);
     s.work_on(name);
-    inline_all(s);
-    Schedule plain = s;
+    Schedule fresh = s;
     BlockHandle product = product_block(s);
-    if (!product || !attempt([&] { schedule_product(s, product); })) {
-      s = plain;
+    BlockHandle operand = product ? operand_block(s, product) : nullptr;
+    bool done_product = product && attempt([&] {
+      inline_all(s, operand);
+      schedule_product(s, product, operand);
+    });
+    if (!done_product) {
+      s = fresh;
+      inline_all(s);
       for (const BlockHandle& b : leaf_blocks(s)) schedule_block(s, b);
     }
     PrimFuncRef done = s.func();

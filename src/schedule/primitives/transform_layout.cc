@@ -58,8 +58,15 @@ class LayoutRewriter {
       return load(fresh_, arith::map_indices(map_, l->indices, analyzer_));
     if (const BufferStore* st = out.as<BufferStore>(); st && st->buffer == old_)
       return store(fresh_, st->value, arith::map_indices(map_, st->indices, analyzer_));
-    if (const BufferRegion* r = out.as<BufferRegion>(); r && r->buffer == old_)
+    if (const BufferRegion* r = out.as<BufferRegion>(); r && r->buffer == old_) {
+      // One element stays one; a box becomes the box around its image.
+      std::vector<Expr> point;
+      for (const RangeRef& range : r->region) {
+        if (is_one(range->extent)) point.push_back(range->min);
+      }
+      if (point.size() == r->region.size()) return point_region(fresh_, arith::map_indices(map_, point, analyzer_));
       return make<BufferRegion>(fresh_, arith::map_ranges(map_, r->region, analyzer_));
+    }
     if (const Block* block = out.as<Block>()) {
       auto at = std::find(block->alloc_buffers.begin(), block->alloc_buffers.end(), old_);
       if (at != block->alloc_buffers.end()) {
