@@ -19,8 +19,7 @@ bool attempt(F&& f) {
   try {
     f();
     return true;
-  } catch (const Error& e) {
-    if (getenv("SATOR_EXPLAIN")) fprintf(stderr, "%s\n", e.what());
+  } catch (const Error&) {
     return false;
   }
 }

@@ -92,7 +92,7 @@ class Inliner {
     if (const BufferLoad* l = out.as<BufferLoad>(); l && l->buffer == store_.buffer) {
       VarMap map;
       for (size_t i = 0; i < l->indices.size(); ++i) {
-        if (VarRef v = cast<Var>(store_.indices[i])) map.emplace(v, l->indices[i]);
+        if (VarRef v = cast<Var>(store_.indices[i])) map.emplace(v, cast_to(v->dtype, l->indices[i]));
       }
       return substitute(store_.value, map);
     }
