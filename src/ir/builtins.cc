@@ -33,6 +33,7 @@ constexpr Builtin kTable[] = {
     math("tir.cosh", "cosh"), math("tir.sin", "sin"), math("tir.sinh", "sinh"), math("tir.acos", "acos"),
     math("tir.acosh", "acosh"), math("tir.asin", "asin"), math("tir.asinh", "asinh"), math("tir.atan", "atan"),
     math("tir.atanh", "atanh"), math("tir.atan2", "atan2", 2), math("tir.sqrt", "sqrt"), math("tir.rsqrt", "rsqrt"),
+    // round: halves away from zero; nearbyint: halves to even.
     math("tir.floor", "floor"), math("tir.ceil", "ceil"), math("tir.trunc", "trunc"), math("tir.round", "round"),
     math("tir.nearbyint", "nearbyint"), math("tir.fabs", "fabs"), math("tir.pow", "pow", 2), math("tir.fmod", "fmod", 2),
     math("tir.nextafter", "nextafter", 2), math("tir.hypot", "hypot", 2), math("tir.copysign", "copysign", 2),

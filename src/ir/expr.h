@@ -15,7 +15,8 @@ using Expr = Ref<const ExprNode>;
 /// bool), lists Array, dictionaries Dict; any other node may stand for itself.
 using Attrs = std::map<std::string, NodeRef>;
 
-/// A variable. A pointer has dtype handle, the dtype of what it points to and its storage scope.
+/// A variable. A pointer has dtype handle, the dtype of what it points to (void: anything) and its storage scope; a
+/// handle without a scope is opaque.
 struct Var final : Node<Var, ExprNode> {
   static constexpr bool kHasIdentity = true;
   std::string name;

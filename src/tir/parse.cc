@@ -4,6 +4,7 @@
 
 #include "ir/script/parser.h"
 #include "tir/parse_impl.h"
+#include "tir/verify.h"
 
 namespace sator::tir {
 
@@ -20,12 +21,18 @@ FunctionParser::FunctionParser(const script::Source& source, const ParseContext&
 
 Value FunctionParser::unknown_name(const Expression& e) {
   if (e.text == "range") return LanguageName{"T.serial"};
+  if (e.text == "len") return LanguageName{"len"};
   if (std::find(context_.modules.begin(), context_.modules.end(), e.text) != context_.modules.end()) return ModuleName{};
   if (context_.functions.count(e.text)) return ModuleName{e.text};
   return Evaluator::unknown_name(e);
 }
 
 Value FunctionParser::call_language(const std::string& name, const Expression& call) {
+  if (name == "len") {
+    Value list = Arguments(*this, call, {"list"}).need("list");
+    if (!list.as<Values>()) fail(call.place, {.what = text("len of ", list.kind()), .needs = "a list or a tuple", .hint = "write the number"});
+    return Integer{static_cast<int64_t>(list.as<Values>()->items.size()), false};
+  }
   if (name.starts_with("T.")) {
     if (ScopeFunction fn = find_scope_function(std::string_view(name).substr(2))) return fn(*this, call);
   }
@@ -90,10 +97,6 @@ BufferRef FunctionParser::make_buffer_value(const Arguments& a) {
   std::vector<int> separators;
   if (const Value* v = a.find("axis_separators")) {
     for (const Expr& e : to_exprs(*v, a.place_of("axis_separators"))) separators.push_back(static_cast<int>(as_int(e).value_or(-1)));
-    for (int s : separators) {
-      if (s < 0 || s > static_cast<int>(shape.size()))
-        a.fail({.what = text("the axis separator ", s, " of a buffer of rank ", shape.size()), .needs = "0 to the rank", .hint = "check the list"});
-    }
   }
   return make<Buffer>(data, dtype, std::move(shape), std::move(strides), std::move(offset), std::string(),
                       align > 0 ? static_cast<int>(align) : 64, factor > 0 ? static_cast<int>(factor) : 1,
@@ -139,9 +142,18 @@ Value FunctionParser::match_buffer(const Expression& call) {
   } else {
     std::vector<Expr> shape;
     for (const RangeRef& r : region->region) shape.push_back(r->extent);
-    BufferRef plain = make_buffer("", std::move(shape), region->buffer->dtype, a.str("scope", region->buffer->scope()));
-    buffer = plain;
+    buffer = make_buffer("", std::move(shape), region->buffer->dtype, a.str("scope", region->buffer->scope()));
   }
+  // The shape is that of the region, which may have leading dimensions of extent 1 more.
+  size_t rank = buffer->shape.size(), all = region->region.size();
+  for (size_t i = 0; i < all && rank <= all; ++i) {
+    auto have = as_int(region->region[i]->extent);
+    auto want = i < all - rank ? std::optional<int64_t>(1) : as_int(buffer->shape[i - (all - rank)]);
+    if (have && want && have != want)
+      a.fail({.what = text("a buffer of extent ", *want, " for a region of extent ", *have), .needs = "the shape of the region", .hint = "correct the shape"});
+  }
+  if (rank > all)
+    a.fail({.what = text("a buffer of rank ", rank, " for a region of rank ", all), .needs = "at most the rank of the region", .hint = "correct the shape"});
   block.match_buffers.push_back(make<MatchBuffer>(buffer, region));
   visible_.insert_or_assign(buffer->data, buffer);
   return buffer;
@@ -256,7 +268,21 @@ PrimFuncRef FunctionParser::parse(const Statement& def) {
 }
 
 PrimFuncRef parse_function(const script::Source& source, const Statement& def, const ParseContext& context) {
-  return FunctionParser(source, context).parse(def);
+  PrimFuncRef func = FunctionParser(source, context).parse(def);
+  if (!context.verify || !decorator_flag(def, "check_well_formed", true)) return func;
+  std::vector<Reason> reasons = verify(*func);
+  if (reasons.empty()) return func;
+  // The place is that of the first node to blame which stands in the text.
+  Span at = source.span(def.place);
+  for (const At& a : reasons.front().at) {
+    const auto* node = dynamic_cast<const NodeBase*>(a.node.get());
+    if (node && node->span.line > 0) at = node->span;
+  }
+  Reason reason = std::move(reasons.front());
+  std::string position = text("line ", at.line, ", column ", at.column);
+  reason.where = source.name().empty() ? position : text("in ", source.name(), " ", position);
+  if (reasons.size() > 1) reason.what += text(" (the first of ", reasons.size(), " mistakes)");
+  throw script::SourceError(std::move(reason), at);
 }
 
 std::string decorator_name(const Expression& decorator, const ParseContext& context) {

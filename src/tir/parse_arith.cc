@@ -91,6 +91,11 @@ Value Evaluator::binary(std::string_view op, const Value& a, const Value& b, Pla
     fail(place, {.what = text("'", op, "' of ", a.kind(), " and ", b.kind()), .needs = "numbers or expressions", .hint = "check the operands"});
   }
   Expr x = to_expr(a, place), y = to_expr(b, place);
+  // A bare integer meets bits as their dtype.
+  if (std::string_view("<<>>&|^").find(op) != std::string_view::npos) {
+    if (a.as<Integer>()) x = to_expr_like(a, y->dtype, place);
+    if (b.as<Integer>()) y = to_expr_like(b, x->dtype, place);
+  }
   return located(place, [&]() -> Value {
     if (op == "+") return x + y;
     if (op == "-") return x - y;

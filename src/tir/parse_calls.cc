@@ -46,6 +46,8 @@ Arguments::Arguments(Evaluator& ev, const Expression& c, std::vector<std::string
   }
   for (const script::Keyword& k : call.keywords) {
     size_t at = std::find(names_.begin(), names_.end(), k.name) - names_.begin();
+    // Older scripts state the dtype of calls whose dtype follows from the arguments.
+    if (at == names_.size() && k.name == "dtype") continue;
     if (at == names_.size() || given_[at])
       evaluator.fail(k.place, {.what = text(at == names_.size() ? "unknown" : "repeated", " argument ", k.name),
                                .needs = names_.empty() ? "no keywords" : text("the arguments ", join(names_, ", ")),

@@ -161,7 +161,7 @@ std::vector<SubscriptIndex> Evaluator::eval_indices(const Expression& index, con
   std::vector<SubscriptIndex> out;
   auto add = [&](const Expression& e) {
     if (!e.is(Kind::slice)) {
-      Value v = eval(e);
+      Value v = eval(e.is(Kind::star) ? e.items[0] : e);
       if (const Values* inner = v.as<Values>()) {  // A[i] where i = (vi, vj)
         for (const Value& item : inner->items) out.push_back({to_expr(item, e.place), {}, {}});
       } else {

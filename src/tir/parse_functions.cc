@@ -1,4 +1,5 @@
 // T.<name>(...) where it stands for a value: one row per name.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <unordered_map>
@@ -55,7 +56,7 @@ Expr is_finite(const Expr& x) { return logical_and(logical_not(is_inf(x)), logic
 Expr floor_of(const Expr& x) { return float_fold("tir.floor", x, [](double v) { return std::floor(v); }); }
 Expr ceil_of(const Expr& x) { return float_fold("tir.ceil", x, [](double v) { return std::ceil(v); }); }
 Expr trunc_of(const Expr& x) { return float_fold("tir.trunc", x, [](double v) { return std::trunc(v); }); }
-Expr round_of(const Expr& x) { return float_fold("tir.round", x, [](double v) { return std::nearbyint(v); }); }
+Expr round_of(const Expr& x) { return float_fold("tir.round", x, [](double v) { return std::round(v); }); }
 Expr nearbyint_of(const Expr& x) { return float_fold("tir.nearbyint", x, [](double v) { return std::nearbyint(v); }); }
 Expr ceildiv_of(Expr a, Expr b) { return ceildiv(a, b); }
 
@@ -135,7 +136,9 @@ Value fn_cast(Evaluator& ev, const Expression& call) {
   return ev.located(call.place, [&]() -> Value { return cast_to(a.dtype("dtype"), a.expr("src")); });
 }
 Value fn_reinterpret(Evaluator& ev, const Expression& call) {
-  Arguments a(ev, call, {"dtype", "value"});
+  // Given by name, the dtype leaves the value as the only argument.
+  bool is_named = std::any_of(call.keywords.begin(), call.keywords.end(), [](const auto& k) { return k.name == "dtype"; });
+  Arguments a(ev, call, is_named ? std::vector<std::string_view>{"value", "dtype"} : std::vector<std::string_view>{"dtype", "value"});
   DType d = a.dtype("dtype");
   Expr x = a.expr("value");
   if (x->dtype == d) return x;

@@ -58,7 +58,7 @@ Doc ExprPrinter::immediate(const IntImm& i) {
 }
 
 Doc ExprPrinter::type(const Var& v) {
-  if (v.dtype.is_handle() && !v.pointee.is_void()) return creation(v);
+  if (v.dtype.is_handle() && (!v.pointee.is_void() || !v.scope.empty())) return creation(v);
   return printer.tir(dtype_name(v.dtype));
 }
 
@@ -66,7 +66,7 @@ Doc ExprPrinter::creation(const Var& v) {
   std::vector<KeywordDoc> keywords;
   if (v.is_size) keywords.push_back({"is_size_var", boolean_doc(true)});
   std::vector<Doc> args;
-  if (v.dtype.is_handle() && !v.pointee.is_void()) {
+  if (v.dtype.is_handle() && (!v.pointee.is_void() || !v.scope.empty())) {
     args.push_back(dtype_doc(v.pointee));
     if (!v.scope.empty()) args.push_back(string_doc(v.scope));
   }

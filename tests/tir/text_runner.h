@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "support/texttest.h"
+
+namespace sator::test {
+
+/// The program, parsed and printed. Printing what was parsed from the print must give the same text, and an equal program.
+std::string run_tir_print(const TestCase& test);
+/// What the verifier says of the program: one line per mistake, or "well formed".
+std::string run_tir_verify(const TestCase& test);
+/// Runs the program on the given arrays and shows them afterwards. A line of the section is
+///   NAME dtype[2, 3] = 1 2 3 4 5 6     an array; one number alone fills it; no number: not initialised
+///   NAME = 5                           a scalar
+///   count | detect_uninitialised       options: count also lists the instances and multiply-adds of each block
+std::string run_tir_run(const TestCase& test);
+
+}  // namespace sator::test
