@@ -28,9 +28,9 @@ struct Interpreter::Compiled {
   int slots = 0, vectors = 0, buffers = 0, allocations = 0;
   std::vector<std::string> counters;
   std::vector<Extent> extents;
-  std::vector<size_t> param_slots;      ///< of scalars and of the pointers behind buffers
-  std::vector<size_t> offset_slots;     ///< symbolic offsets of buffers: 0
-  std::vector<BufferRef> param_buffers; ///< null for scalars
+  std::vector<size_t> param_slots;       ///< of scalars and of the pointers behind buffers
+  std::vector<size_t> offset_slots;      ///< symbolic offsets of buffers: 0
+  std::vector<BufferRef> param_buffers;  ///< null for scalars
   std::vector<Exec> declarations;
   Exec body;
 };
@@ -100,7 +100,9 @@ void Interpreter::run(std::span<const Argument> args, const RunOptions& options)
   m.function = &c.name;
 
   if (args.size() != c.param_slots.size())
-    m.fail({.what = text(args.size(), " arguments for ", c.param_slots.size(), " parameters"), .needs = "one argument per parameter", .hint = "count them"});
+    m.fail({.what = text(args.size(), " arguments for ", c.param_slots.size(), " parameters"),
+            .needs = "one argument per parameter",
+            .hint = "count them"});
   std::vector<Memory> memories(args.size());
   std::vector<std::vector<int64_t>> strides(args.size());
   for (size_t k = 0; k < args.size(); ++k) {
@@ -121,28 +123,39 @@ void Interpreter::run(std::span<const Argument> args, const RunOptions& options)
       } else if (i && !param->dtype.is_float() && !param->dtype.is_handle()) {
         slot.i = Wrap(param->dtype)(static_cast<uint64_t>(*i));
       } else {
-        m.fail({.what = text("the argument for ", param->name, " is no ", param->dtype), .needs = "a number of the parameter's kind", .hint = "check the order of the arguments"});
+        m.fail({.what = text("the argument for ", param->name, " is no ", param->dtype),
+                .needs = "a number of the parameter's kind",
+                .hint = "check the order of the arguments"});
       }
       continue;
     }
     if (!array || array->dtype != buffer->dtype || array->shape.size() != buffer->shape.size())
-      m.fail({.what = array ? text("the argument for ", buffer->name, " is ", array->dtype, " of rank ", array->shape.size()) : text("the argument for ", buffer->name, " is no array"),
-              .needs = text(buffer->dtype, " of rank ", buffer->rank()), .hint = "check the order of the arguments"});
+      m.fail(
+          {.what = array
+                       ? text("the argument for ", buffer->name, " is ", array->dtype, " of rank ", array->shape.size())
+                       : text("the argument for ", buffer->name, " is no array"),
+           .needs = text(buffer->dtype, " of rank ", buffer->rank()),
+           .hint = "check the order of the arguments"});
     // From the first to the last element that strides and shape reach.
     int64_t step = 1, last = 0;
     strides[k].resize(array->shape.size());
     bool is_compact = array->strides.empty();
     if (!is_compact && array->strides.size() != array->shape.size())
-      m.fail({.what = text("the argument for ", buffer->name, " has ", array->strides.size(), " strides"), .needs = "one per dimension, or none", .hint = "correct the view"});
+      m.fail({.what = text("the argument for ", buffer->name, " has ", array->strides.size(), " strides"),
+              .needs = "one per dimension, or none",
+              .hint = "correct the view"});
     for (size_t d = array->shape.size(); d-- > 0;) {
       strides[k][d] = is_compact ? step : array->strides[d];
       if (buffer->strides.empty() && strides[k][d] != step && array->shape[d] != 1)
-        m.fail({.what = text("the argument for ", buffer->name, " is not compact"), .needs = "a row-major array, since the buffer declares no strides", .hint = "copy it"});
+        m.fail({.what = text("the argument for ", buffer->name, " is not compact"),
+                .needs = "a row-major array, since the buffer declares no strides",
+                .hint = "copy it"});
       step *= array->shape[d];
       last += (array->shape[d] - 1) * strides[k][d];
     }
     memories[k] = {static_cast<uint8_t*>(array->data), step == 0 ? 0 : (last + 1) * array->dtype.bytes(), {}, {}};
-    if (options.detect_uninitialised && !array->is_initialised) memories[k].written.assign(static_cast<size_t>(memories[k].size_bytes), 0);
+    if (options.detect_uninitialised && !array->is_initialised)
+      memories[k].written.assign(static_cast<size_t>(memories[k].size_bytes), 0);
     m.slots[c.param_slots[k]].p = {&memories[k], 0};
   }
   for (const Compiled::Extent& e : c.extents) {
@@ -154,8 +167,16 @@ void Interpreter::run(std::span<const Argument> args, const RunOptions& options)
     }
     int64_t want = e.expected->eval(m, 0);
     if (want != have)
-      m.fail({.what = text(e.is_stride ? "stride " : "extent ", e.dim, " of the argument for ", c.param_buffers[e.param]->name, " is ", have, ", not ", want),
-              .needs = "the shape that the function declares, with one value per symbolic size", .hint = "check the arguments' shapes"});
+      m.fail({.what = text(e.is_stride ? "stride " : "extent ",
+                           e.dim,
+                           " of the argument for ",
+                           c.param_buffers[e.param]->name,
+                           " is ",
+                           have,
+                           ", not ",
+                           want),
+              .needs = "the shape that the function declares, with one value per symbolic size",
+              .hint = "check the arguments' shapes"});
   }
   for (const Exec& e : c.declarations) e->run(m);
   try {

@@ -24,8 +24,8 @@ struct ArrayView {
   void* data = nullptr;
   DType dtype;
   std::vector<int64_t> shape;
-  std::vector<int64_t> strides;     ///< in elements; empty: row-major and compact
-  bool is_initialised = true;       ///< false: with detect_uninitialised, reading before writing is an error
+  std::vector<int64_t> strides;  ///< in elements; empty: row-major and compact
+  bool is_initialised = true;    ///< false: with detect_uninitialised, reading before writing is an error
 };
 ArrayView view(const runtime::Tensor& tensor);
 
@@ -51,9 +51,9 @@ struct ExternValue {
 using ExternFunction = std::function<ExternValue(std::span<const ExternValue>)>;
 
 struct RunOptions {
-  bool detect_uninitialised = false;  ///< reading an element that nothing has written is an error
-  BlockCounts* counts = nullptr;      ///< filled if given
-  int64_t max_iterations = 0;         ///< of all loops together; more is an error; 0: no limit
+  bool detect_uninitialised = false;     ///< reading an element that nothing has written is an error
+  BlockCounts* counts = nullptr;         ///< filled if given
+  int64_t max_iterations = 0;            ///< of all loops together; more is an error; 0: no limit
   int64_t max_bytes = int64_t{4} << 30;  ///< of one allocation
   /// What T.call_extern and T.call_packed call, by name.
   std::map<std::string, ExternFunction, std::less<>> externs;

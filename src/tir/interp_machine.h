@@ -31,8 +31,8 @@ union Slot {
 
 /// A buffer while it is in scope.
 struct BufferState {
-  uint8_t* base = nullptr;     ///< of element [0, ...]
-  uint8_t* begin = nullptr;    ///< of the memory
+  uint8_t* base = nullptr;   ///< of element [0, ...]
+  uint8_t* begin = nullptr;  ///< of the memory
   uint8_t* end = nullptr;
   uint8_t* written = nullptr;  ///< marks of `begin`, or null
   std::vector<int64_t> shape, strides;
@@ -131,6 +131,9 @@ struct Value {
   Float f;
   Ptr p;
 };
+
+/// The bits of an integer without its sign.
+inline uint64_t u(int64_t v) { return static_cast<uint64_t>(v); }
 
 /// Keeps the low bits of a dtype, as machine arithmetic does.
 struct Wrap {

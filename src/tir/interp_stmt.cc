@@ -9,15 +9,19 @@ namespace sator::tir::interp {
 
 void Address::out_of_bounds(Machine& m, size_t dim, int64_t index) const {
   int64_t extent = m.buffers[static_cast<size_t>(buffer)].shape[dim];
-  m.fail({.what = text("index ", index, " is outside of dimension ", dim, " of the buffer ", name, ", whose extent is ", extent),
-          .needs = "0 <= index < extent", .hint = "check the bounds of the loops, or guard the access with T.where or T.if_then_else"});
+  m.fail({.what = text(
+              "index ", index, " is outside of dimension ", dim, " of the buffer ", name, ", whose extent is ", extent),
+          .needs = "0 <= index < extent",
+          .hint = "check the bounds of the loops, or guard the access with T.where or T.if_then_else"});
 }
 void Address::out_of_memory(Machine& m) const {
-  m.fail({.what = text("an element of the buffer ", name, " lies outside of the memory behind its pointer"), .needs = "a buffer no larger than its memory",
+  m.fail({.what = text("an element of the buffer ", name, " lies outside of the memory behind its pointer"),
+          .needs = "a buffer no larger than its memory",
           .hint = "check shape, strides and elem_offset"});
 }
 void Address::unwritten(Machine& m) const {
-  m.fail({.what = text("an element of the buffer ", name, " is read before anything was written to it"), .needs = "a write before each read",
+  m.fail({.what = text("an element of the buffer ", name, " is read before anything was written to it"),
+          .needs = "a write before each read",
           .hint = "check init blocks and the order of blocks"});
 }
 
@@ -29,7 +33,9 @@ void Machine::fail(Reason reason) const {
   sator::fail(std::move(reason));
 }
 void Machine::out_of_steps() const {
-  fail({.what = text("more than ", options->max_iterations, " loop iterations"), .needs = "a program that ends within the limit", .hint = "raise max_iterations, or use smaller shapes"});
+  fail({.what = text("more than ", options->max_iterations, " loop iterations"),
+        .needs = "a program that ends within the limit",
+        .hint = "raise max_iterations, or use smaller shapes"});
 }
 
 namespace {
@@ -49,9 +55,12 @@ void write_int(uint8_t* p, int64_t v, DType d) {
   }
 }
 void write_float(uint8_t* p, double v, DType d) {
-  if (d.bits == 32) write(p, static_cast<float>(v));
-  else if (d.bits == 64) write(p, v);
-  else write(p, d.is_bfloat() ? f32_to_bf16(static_cast<float>(v)) : f32_to_f16(static_cast<float>(v)));
+  if (d.bits == 32)
+    write(p, static_cast<float>(v));
+  else if (d.bits == 64)
+    write(p, v);
+  else
+    write(p, d.is_bfloat() ? f32_to_bf16(static_cast<float>(v)) : f32_to_f16(static_cast<float>(v)));
 }
 
 /// Whether a store is x = x + a * b.
@@ -77,7 +86,9 @@ bool is_multiply_add(const BufferStore& n) {
 }  // namespace
 
 void Compiler::unsupported(std::string what) const {
-  fail({.what = text(what, " has no meaning in the interpreter"), .needs = "an operation that a single thread of a CPU can do", .hint = "run the program before it is lowered for its target",
+  fail({.what = text(what, " has no meaning in the interpreter"),
+        .needs = "an operation that a single thread of a CPU can do",
+        .hint = "run the program before it is lowered for its target",
         .where = text("in func ", string_attr(func_.attrs, "global_symbol").value_or("main"))});
 }
 
@@ -110,7 +121,10 @@ Exec Compiler::declare(const Buffer& b) {
   return exec_code([=](Machine& m) {
     BufferState& s = m.buffers[index];
     Pointer p = m.slots[data].p;
-    if (!p.memory) m.fail({.what = text("the buffer ", name, " has no memory"), .needs = "a pointer that was allocated or passed", .hint = "check the order of allocations"});
+    if (!p.memory)
+      m.fail({.what = text("the buffer ", name, " has no memory"),
+              .needs = "a pointer that was allocated or passed",
+              .hint = "check the order of allocations"});
     s.begin = p.memory->data;
     s.end = s.begin + p.memory->size_bytes;
     s.written = p.memory->written.empty() ? nullptr : p.memory->written.data();
@@ -165,14 +179,18 @@ Exec Compiler::store(const BufferStore& n) {
   return exec_code([place, held, counts, d, lanes, per_element, bytes](Machine& m) {
     std::vector<Slot> values(static_cast<size_t>(lanes));
     for (int l = 0; l < lanes; ++l) {
-      if (held->f) values[static_cast<size_t>(l)].f = held->f->eval(m, l);
-      else values[static_cast<size_t>(l)].i = held->i->eval(m, l);
+      if (held->f)
+        values[static_cast<size_t>(l)].f = held->f->eval(m, l);
+      else
+        values[static_cast<size_t>(l)].i = held->i->eval(m, l);
     }
     for (int l = 0; l < lanes; ++l) {
       uint8_t* element = place->at(m, l / per_element);
       uint8_t* p = element + (l % per_element) * bytes;
-      if (held->f) write_float(p, values[static_cast<size_t>(l)].f, d);
-      else write_int(p, values[static_cast<size_t>(l)].i, d);
+      if (held->f)
+        write_float(p, values[static_cast<size_t>(l)].f, d);
+      else
+        write_int(p, values[static_cast<size_t>(l)].i, d);
       place->mark_written(m, element);
       if (counts) ++m.counters[m.block].count.multiply_adds;
     }
@@ -190,7 +208,9 @@ Exec Compiler::allocate(const VarRef& data, DType dtype, const std::vector<Expr>
     for (const Int& size : *sizes) {
       int64_t extent = size->eval(m, 0);
       if (extent < 0 || __builtin_mul_overflow(bytes, extent, &bytes) || bytes > m.options->max_bytes)
-        m.fail({.what = text("the allocation ", name, " is larger than ", m.options->max_bytes, " bytes, or negative"), .needs = "an allocation within max_bytes", .hint = "use smaller shapes"});
+        m.fail({.what = text("the allocation ", name, " is larger than ", m.options->max_bytes, " bytes, or negative"),
+                .needs = "an allocation within max_bytes",
+                .hint = "use smaller shapes"});
     }
     Memory& memory = m.allocations[index];
     // Memory stays with its allocation: blocks inside loops allocate at each instance.
@@ -202,127 +222,6 @@ Exec Compiler::allocate(const VarRef& data, DType dtype, const std::vector<Expr>
   });
 }
 
-Exec Compiler::match_buffer(const MatchBuffer& n) {
-  const Buffer &b = *n.buffer, &source = *n.source->buffer;
-  Exec redeclare;
-  if (!declared_.count(&source)) redeclare = declare(source);
-  auto from = static_cast<size_t>(buffer(source)), to = static_cast<size_t>(buffer(b));
-  auto source_data = static_cast<size_t>(slot(*source.data)), data = static_cast<size_t>(slot(*b.data));
-  auto begin = std::make_shared<std::vector<Int>>(), extent = std::make_shared<std::vector<Int>>();
-  for (const RangeRef& r : n.source->region) {
-    begin->push_back(integer(r->min));
-    extent->push_back(integer(r->extent));
-  }
-  struct Bound {
-    size_t dim, slot;
-  };
-  std::vector<Bound> shape_vars, stride_vars;
-  auto note = [&](const std::vector<Expr>& list, std::vector<Bound>& out) {
-    for (size_t d = 0; d < list.size(); ++d) {
-      if (const Var* v = list[d].as<Var>(); v && !slots_.count(v)) out.push_back({d, static_cast<size_t>(slot(*v))});
-    }
-  };
-  note(b.shape, shape_vars);
-  note(b.strides, stride_vars);
-  const Var* offset_var = b.elem_offset ? b.elem_offset.as<Var>() : nullptr;
-  std::optional<size_t> offset_slot;
-  if (offset_var && !slots_.count(offset_var)) offset_slot = static_cast<size_t>(slot(*offset_var));
-  declared_.emplace(&b, true);
-  size_t rank = b.shape.size(), skipped = n.source->region.size() - std::min(rank, n.source->region.size());
-  auto shape = std::make_shared<std::vector<Int>>();
-  for (const Expr& e : b.shape) shape->push_back(e.as<Var>() ? nullptr : integer(e));
-  int64_t bytes = source.dtype.bytes();
-  std::string name = b.name;
-  auto again = std::shared_ptr<Code>(std::move(redeclare));
-  return exec_code([=](Machine& m) {
-    if (again) again->run(m);
-    BufferState view = m.buffers[from];
-    int64_t offset = 0;
-    std::vector<int64_t> extents;
-    for (size_t d = 0; d < begin->size(); ++d) {
-      int64_t low = (*begin)[d]->eval(m, 0), size = (*extent)[d]->eval(m, 0);
-      if (low < 0 || size < 0 || low > view.shape[d] - size)
-        m.fail({.what = text("the region of ", name, " leaves its source in dimension ", d, ": ", low, " to ", low + size, " of ", view.shape[d]), .needs = "a region inside the buffer", .hint = "check the bindings"});
-      offset += low * view.strides[d];
-      extents.push_back(size);
-    }
-    view.base += offset * bytes;
-    view.shape.assign(extents.begin() + static_cast<std::ptrdiff_t>(skipped), extents.end());
-    view.strides.erase(view.strides.begin(), view.strides.begin() + static_cast<std::ptrdiff_t>(skipped));
-    m.slots[data].p = m.slots[source_data].p;
-    for (const Bound& v : shape_vars) m.slots[v.slot].i = view.shape[v.dim];
-    for (const Bound& v : stride_vars) m.slots[v.slot].i = view.strides[v.dim];
-    if (offset_slot) m.slots[*offset_slot].i = (view.base - view.begin) / bytes;
-    for (size_t d = 0; d < shape->size(); ++d) {
-      if ((*shape)[d] && (*shape)[d]->eval(m, 0) != view.shape[d])
-        m.fail({.what = text("the buffer ", name, " has extent ", (*shape)[d]->eval(m, 0), " for a region of ", view.shape[d]), .needs = "the shape of the region", .hint = "check the shape"});
-    }
-    m.buffers[to] = std::move(view);
-  });
-}
-
-Exec Compiler::block(const Block& b, const BlockRealize* realize) {
-  struct Iter {
-    size_t slot;
-    Int value, min, extent;
-    bool is_reduction;
-    std::string name;
-  };
-  auto iters = std::make_shared<std::vector<Iter>>();
-  // Bindings, domains and predicate stand outside of the block.
-  for (size_t k = 0; k < b.iter_vars.size(); ++k) {
-    const IterVar& iter = *b.iter_vars[k];
-    Iter out;
-    if (realize) out.value = integer(realize->values[k]);
-    else unsupported("a block with iterators that is not realized");
-    out.min = integer(iter.dom->min);
-    out.extent = integer(iter.dom->extent);
-    out.is_reduction = iter.kind == IterKind::reduce;
-    out.name = iter.var->name;
-    iters->push_back(std::move(out));
-  }
-  std::shared_ptr<IntCode> predicate;
-  if (realize && !is_one(realize->predicate)) predicate = integer(realize->predicate);
-  for (size_t k = 0; k < b.iter_vars.size(); ++k) (*iters)[k].slot = static_cast<size_t>(slot(*b.iter_vars[k]->var));
-  auto setup = std::make_shared<std::vector<Exec>>();
-  for (const BufferRef& a : b.alloc_buffers) {
-    setup->push_back(allocate(a->data, a->dtype, a->strides.empty() ? a->shape : std::vector<Expr>{a->strides[0] * a->shape[0]}, allocations++));
-    setup->push_back(declare_once(*a));
-  }
-  for (const MatchBufferRef& m : b.match_buffers) setup->push_back(match_buffer(*m));
-  std::shared_ptr<Code> init;
-  if (b.init) init = stmt(b.init);
-  std::shared_ptr<Code> body = stmt(b.body);
-  size_t count = counter(b.iter_vars.empty() && b.name->text == "root" ? "" : b.name->text);
-  return exec_code([=](Machine& m) {
-    if (predicate && !predicate->eval(m, 0)) return;
-    bool is_first = true;
-    int64_t values[16];
-    std::vector<int64_t> more;
-    int64_t* v = values;
-    if (iters->size() > 16) {
-      more.resize(iters->size());
-      v = more.data();
-    }
-    for (size_t k = 0; k < iters->size(); ++k) {
-      const Iter& iter = (*iters)[k];
-      v[k] = iter.value->eval(m, 0);
-      int64_t low = iter.min->eval(m, 0);
-      if (v[k] < low || v[k] - low >= iter.extent->eval(m, 0))
-        m.fail({.what = text("iterator ", iter.name, " is ", v[k], ", outside of its domain [", low, ", ", low + iter.extent->eval(m, 0), ")"),
-                .needs = "bindings inside the domain wherever the predicate holds", .hint = "add the missing T.where"});
-      if (iter.is_reduction) is_first &= v[k] == low;
-    }
-    for (size_t k = 0; k < iters->size(); ++k) m.slots[(*iters)[k].slot].i = v[k];
-    size_t outer = std::exchange(m.block, count);
-    ++m.counters[count].count.instances;
-    for (const Exec& e : *setup) e->run(m);
-    if (init && is_first) init->run(m);
-    body->run(m);
-    m.block = outer;
-  });
-}
-
 Exec Compiler::evaluate(const Expr& e) {
   if (e.as<StringImm>()) return exec_code([](Machine&) {});
   Value v = value(e);
@@ -330,16 +229,21 @@ Exec Compiler::evaluate(const Expr& e) {
   auto held = std::make_shared<Value>(std::move(v));
   return exec_code([held, lanes](Machine& m) {
     for (int l = 0; l < lanes; ++l) {
-      if (held->i) held->i->eval(m, l);
-      else if (held->f) held->f->eval(m, l);
-      else if (held->p) held->p->eval(m, l);
+      if (held->i)
+        held->i->eval(m, l);
+      else if (held->f)
+        held->f->eval(m, l);
+      else if (held->p)
+        held->p->eval(m, l);
     }
   });
 }
 
 Exec Compiler::stmt(const Stmt& s) {
   return match(
-      s, [&](const Block& n) { return block(n, nullptr); }, [&](const BlockRealize& n) { return block(*n.block, &n); },
+      s,
+      [&](const Block& n) { return block(n, nullptr); },
+      [&](const BlockRealize& n) { return block(*n.block, &n); },
       [&](const For& n) -> Exec {
         Int min = integer(n.min), extent = integer(n.extent);
         auto index = static_cast<size_t>(slot(*n.var));
@@ -365,10 +269,13 @@ Exec Compiler::stmt(const Stmt& s) {
         Int condition = integer(n.condition);
         Exec then = stmt(n.then_case);
         if (n.else_case) otherwise = stmt(n.else_case);
-        return exec_code([condition = std::move(condition), then = std::move(then), otherwise = std::move(otherwise)](Machine& m) {
-          if (condition->eval(m, 0)) then->run(m);
-          else if (otherwise) otherwise->run(m);
-        });
+        return exec_code(
+            [condition = std::move(condition), then = std::move(then), otherwise = std::move(otherwise)](Machine& m) {
+              if (condition->eval(m, 0))
+                then->run(m);
+              else if (otherwise)
+                otherwise->run(m);
+            });
       },
       [&](const While& n) -> Exec {
         return exec_code([condition = integer(n.condition), body = stmt(n.body)](Machine& m) {
@@ -405,7 +312,10 @@ Exec Compiler::stmt(const Stmt& s) {
         const StringImm* message = n.message.as<StringImm>();
         std::string words = message ? message->value : "";
         return exec_code([condition = integer(n.condition), what, words, body = stmt(n.body)](Machine& m) {
-          if (!condition->eval(m, 0)) m.fail({.what = text("the assertion ", what, " does not hold", words.empty() ? "" : ": ", words), .needs = what, .hint = "check the arguments"});
+          if (!condition->eval(m, 0))
+            m.fail({.what = text("the assertion ", what, " does not hold", words.empty() ? "" : ": ", words),
+                    .needs = what,
+                    .hint = "check the arguments"});
           body->run(m);
         });
       },

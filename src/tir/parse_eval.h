@@ -106,7 +106,8 @@ class Evaluator {
   /// A call of a language's function, "T.block".
   virtual Value call_language(const std::string& name, const script::Expression& call);
   virtual Value call_other(const Value& callee, const script::Expression& call);
-  virtual std::optional<Value> other_attribute(const Value& object, const std::string& name, const script::Expression& e);
+  virtual std::optional<Value> other_attribute(const Value& object, const std::string& name,
+                                               const script::Expression& e);
   virtual Value subscript_other(const Value& object, const script::Expression& e);
 
   std::vector<std::string> names_in_scope() const;

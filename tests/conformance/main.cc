@@ -47,6 +47,7 @@ int main() {
   while (std::getline(std::cin, line)) {
     auto request = nlohmann::json::parse(line);
     // Details may quote damaged text, which is no valid UTF-8.
-    std::cout << sator::conformance::answer(request).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
+    std::cout << sator::conformance::answer(request).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+              << std::endl;
   }
 }

@@ -36,6 +36,8 @@ bool same_program(const ModuleRef& a, const ModuleRef& b, bool ignore_global_sym
   return equal(x, y, true);
 }
 
-std::string difference(const std::string& expected, const std::string& got) { return test::line_difference(expected, got); }
+std::string difference(const std::string& expected, const std::string& got) {
+  return test::line_difference(expected, got);
+}
 
 }  // namespace sator::conformance

@@ -10,7 +10,8 @@ namespace {
 
 const std::string& before_of(const Json& request) {
   if (request.contains("opaque")) throw Unsupported{"values of Python that the case captured"};
-  if (request.contains("before_deps") || request.contains("after_deps")) throw Unsupported{"scripts that the case captured"};
+  if (request.contains("before_deps") || request.contains("after_deps"))
+    throw Unsupported{"scripts that the case captured"};
   return request.at("before").get_ref<const std::string&>();
 }
 
@@ -42,7 +43,9 @@ void run_print(const Json& request) {
   std::string expr = request.at("expr"), expected = request.at("after");
   // Only the plain script of the function under the name `main` is asked for here.
   const std::string kRenamed = "$before.with_attr('global_symbol', 'main')", kWhole = "$before";
-  std::string rest = expr.starts_with(kRenamed) ? expr.substr(kRenamed.size()) : expr.starts_with(kWhole) ? expr.substr(kWhole.size()) : expr;
+  std::string rest = expr.starts_with(kRenamed) ? expr.substr(kRenamed.size())
+                     : expr.starts_with(kWhole) ? expr.substr(kWhole.size())
+                                                : expr;
   if (!rest.empty() && rest != ".script()") throw Unsupported{"printing options"};
   std::string printed;
   if (expr.starts_with(kRenamed)) {

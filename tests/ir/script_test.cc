@@ -65,9 +65,11 @@ TEST(Script, OperatorsBindAsInPython) {
 }
 
 TEST(Script, PrimariesAndLiterals) {
-  EXPECT_EQ(shape(parsed("A[i, 0:16, ::2](x, *y, k=1).z")), "(.z (call (index A (tuple i (slice 0 16 _) (slice _ _ 2))) x (star y) k=1))");
+  EXPECT_EQ(shape(parsed("A[i, 0:16, ::2](x, *y, k=1).z")),
+            "(.z (call (index A (tuple i (slice 0 16 _) (slice _ _ 2))) x (star y) k=1))");
   EXPECT_EQ(shape(parsed("C[()]")), "(index C (tuple))");
-  EXPECT_EQ(shape(parsed("((1,), (2), [], {'a': 1, \"b\": None})")), "(tuple (tuple 1) 2 (list) (dict \"a\" 1 \"b\" None))");
+  EXPECT_EQ(shape(parsed("((1,), (2), [], {'a': 1, \"b\": None})")),
+            "(tuple (tuple 1) 2 (list) (dict \"a\" 1 \"b\" None))");
   EXPECT_EQ(shape(parsed("0x10, 0b11, 1_000, 1e-3, .5, 2.")), "(tuple 16 3 1000 0.001 0.5 2)");
   EXPECT_EQ(shape(parsed("'a' \"b\\n\\x41\" r'\\n'")), "\"ab\\nA\\\\n\"");
   Expression big = parsed("18446744073709551615");
@@ -125,7 +127,8 @@ TEST(Script, ErrorsSayWhere) {
   EXPECT_EQ(error_of("x = [i for i in y]\n"), "1:8 comprehensions are not part of TVMScript");
   EXPECT_EQ(error_of("try:\n    pass\n"), "1:1 'try' is not part of TVMScript");
   EXPECT_EQ(error_of("f(x) = 1\n"), "1:1 this cannot be assigned to");
-  EXPECT_EQ(error_of("x = 99999999999999999999999\n"), "1:5 99999999999999999999999 is not an integer of at most 64 bits");
+  EXPECT_EQ(error_of("x = 99999999999999999999999\n"),
+            "1:5 99999999999999999999999 is not an integer of at most 64 bits");
   EXPECT_EQ(error_of("x = f\"{a}\"\n"), "1:5 strings with the prefix f are not part of TVMScript");
 }
 
@@ -152,9 +155,18 @@ TEST(Script, HostileNestingIsRefused) {
     return out;
   };
   constexpr size_t n = 100'000;
-  for (const std::string& text : {"x = " + many("(", n), "x = " + many("[", n) + many("]", n), "x = " + many("-", n) + "1", "x = " + many("not ", n) + "1",
-                                  "x = a" + many("[0]", n), "x = a" + many("(", n), "x = a" + many(".b", n), "x = 1" + many(" + 1", n),
-                                  "x = " + many("lambda: ", n) + "1", "x = " + many("1 if 1 else ", n) + "1", "x = 1" + many(" ** 1", n), "x = " + many("{1: ", n)})
+  for (const std::string& text : {"x = " + many("(", n),
+                                  "x = " + many("[", n) + many("]", n),
+                                  "x = " + many("-", n) + "1",
+                                  "x = " + many("not ", n) + "1",
+                                  "x = a" + many("[0]", n),
+                                  "x = a" + many("(", n),
+                                  "x = a" + many(".b", n),
+                                  "x = 1" + many(" + 1", n),
+                                  "x = " + many("lambda: ", n) + "1",
+                                  "x = " + many("1 if 1 else ", n) + "1",
+                                  "x = 1" + many(" ** 1", n),
+                                  "x = " + many("{1: ", n)})
     EXPECT_NE(error_of(text + "\n"), "accepted") << text.substr(0, 20);
   std::string blocks;
   for (size_t i = 0; i < 500; ++i) blocks += std::string(i, ' ') + "if x:\n";
@@ -166,8 +178,10 @@ TEST(Script, HostileNestingIsRefused) {
 // Every prefix of a program, and the program with any byte replaced, is parsed or refused; nothing else.
 TEST(Script, DamagedTextsAreParsedOrRefused) {
   const std::string good =
-      "@T.prim_func\ndef f(a: T.handle, A: T.Buffer((8, 8), \"float32\")) -> None:\n    for i, j in T.grid(8, 8):\n        with T.block(\"b\"):\n"
-      "            vi = T.axis.spatial(8, i * 2 + 1)\n            A[vi, 0:4:2] = T.float32(1e-3) if x else {'a': [1, None]}\n";
+      "@T.prim_func\ndef f(a: T.handle, A: T.Buffer((8, 8), \"float32\")) -> None:\n    for i, j in T.grid(8, 8):\n    "
+      "    with T.block(\"b\"):\n"
+      "            vi = T.axis.spatial(8, i * 2 + 1)\n            A[vi, 0:4:2] = T.float32(1e-3) if x else {'a': [1, "
+      "None]}\n";
   for (size_t i = 0; i <= good.size(); ++i) error_of(good.substr(0, i));
   for (size_t i = 0; i < good.size(); ++i) {
     for (char c : {'\0', '(', ']', '"', '\n', ' ', '\\', '\xff', '0', '.', ':'}) {

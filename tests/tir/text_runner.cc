@@ -40,14 +40,22 @@ double read_element(const uint8_t* p, DType d) {
 
 void write_element(uint8_t* p, double v, DType d) {
   auto put = [&](auto x) { std::memcpy(p, &x, sizeof x); };
-  if (d == f32) put(static_cast<float>(v));
-  else if (d == f64) put(v);
-  else if (d.is_bfloat()) put(f32_to_bf16(static_cast<float>(v)));
-  else if (d.is_float()) put(f32_to_f16(static_cast<float>(v)));
-  else if (d.element_bytes() == 1) put(static_cast<uint8_t>(static_cast<int64_t>(v)));
-  else if (d.element_bytes() == 2) put(static_cast<uint16_t>(static_cast<int64_t>(v)));
-  else if (d.element_bytes() == 4) put(static_cast<uint32_t>(static_cast<int64_t>(v)));
-  else put(static_cast<int64_t>(v));
+  if (d == f32)
+    put(static_cast<float>(v));
+  else if (d == f64)
+    put(v);
+  else if (d.is_bfloat())
+    put(f32_to_bf16(static_cast<float>(v)));
+  else if (d.is_float())
+    put(f32_to_f16(static_cast<float>(v)));
+  else if (d.element_bytes() == 1)
+    put(static_cast<uint8_t>(static_cast<int64_t>(v)));
+  else if (d.element_bytes() == 2)
+    put(static_cast<uint16_t>(static_cast<int64_t>(v)));
+  else if (d.element_bytes() == 4)
+    put(static_cast<uint32_t>(static_cast<int64_t>(v)));
+  else
+    put(static_cast<int64_t>(v));
 }
 
 double number(std::string_view s) { return std::stod(std::string(s)); }
@@ -63,7 +71,9 @@ std::unique_ptr<NamedArray> parse_array(std::string_view head, std::string_view 
   auto out = std::make_unique<NamedArray>();
   size_t space = head.find(' '), open = head.find('['), close = head.find(']');
   if (space == head.npos || open == head.npos || close == head.npos)
-    fail({.what = text("cannot read the argument ", quoted(head)), .needs = "NAME dtype[extents] = values", .hint = "correct the line"});
+    fail({.what = text("cannot read the argument ", quoted(head)),
+          .needs = "NAME dtype[extents] = values",
+          .hint = "correct the line"});
   out->name = std::string(head.substr(0, space));
   out->view.dtype = DType::parse(trim(head.substr(space, open - space))).value();
   int64_t count = 1;
@@ -80,7 +90,9 @@ std::unique_ptr<NamedArray> parse_array(std::string_view head, std::string_view 
   }
   out->view.is_initialised = !numbers.empty();
   for (int64_t i = 0; i < count && !numbers.empty(); ++i)
-    write_element(out->bytes.data() + i * size, numbers.size() == 1 ? numbers[0] : numbers.at(static_cast<size_t>(i)), out->view.dtype);
+    write_element(out->bytes.data() + i * size,
+                  numbers.size() == 1 ? numbers[0] : numbers.at(static_cast<size_t>(i)),
+                  out->view.dtype);
   out->view.data = out->bytes.data();
   return out;
 }
@@ -94,16 +106,19 @@ std::string run_tir_print(const TestCase& test) {
   std::string once = print(module, is_class);
   ModuleRef again = tir::parse_module(once);
   std::string twice = print(again, is_class);
-  if (twice != once) fail({.what = "the printed program prints differently when it is parsed again:\n" + line_difference(once, twice)});
+  if (twice != once)
+    fail({.what = "the printed program prints differently when it is parsed again:\n" + line_difference(once, twice)});
   const Func &before = module->functions.begin()->second, &after = again->functions.begin()->second;
-  if (is_class ? !equal(module, again) : !equal(before, after)) fail({.what = "the printed program parses to another one:\n" + once});
+  if (is_class ? !equal(module, again) : !equal(before, after))
+    fail({.what = "the printed program parses to another one:\n" + once});
   return once;
 }
 
 std::string run_tir_verify(const TestCase& test) {
   std::string program = test.text("program");
   // The parser leaves the check to us.
-  for (size_t at = 0; (at = program.find("@T.prim_func\n", at)) != program.npos;) program.replace(at, 12, "@T.prim_func(check_well_formed=False)");
+  for (size_t at = 0; (at = program.find("@T.prim_func\n", at)) != program.npos;)
+    program.replace(at, 12, "@T.prim_func(check_well_formed=False)");
   std::string out;
   for (const Reason& r : tir::verify(*tir::parse_function(program))) out += r.what + "\n";
   return out.empty() ? "well formed" : out;
@@ -126,8 +141,10 @@ std::string run_tir_run(const TestCase& test) {
       options.detect_uninitialised = true;
     } else if (line.find('[') == line.npos) {
       double v = number(trim(line.substr(equals + 1)));
-      if (func->params.at(args.size())->dtype.is_float()) args.emplace_back(v);
-      else args.emplace_back(static_cast<int64_t>(v));
+      if (func->params.at(args.size())->dtype.is_float())
+        args.emplace_back(v);
+      else
+        args.emplace_back(static_cast<int64_t>(v));
     } else {
       arrays.push_back(parse_array(trim(line.substr(0, equals)), equals == line.npos ? "" : line.substr(equals + 1)));
       args.emplace_back(arrays.back()->view);
@@ -138,10 +155,12 @@ std::string run_tir_run(const TestCase& test) {
   for (const auto& a : arrays) {
     out += a->name + " =";
     int64_t size = a->view.dtype.bytes();
-    for (size_t at = 0; at < a->bytes.size(); at += static_cast<size_t>(size)) out += text(" ", read_element(a->bytes.data() + at, a->view.dtype));
+    for (size_t at = 0; at < a->bytes.size(); at += static_cast<size_t>(size))
+      out += text(" ", read_element(a->bytes.data() + at, a->view.dtype));
     out += "\n";
   }
-  for (const auto& [name, count] : counts) out += text("block ", quoted(name), ": ", count.instances, " instances, ", count.multiply_adds, " multiply-adds\n");
+  for (const auto& [name, count] : counts)
+    out += text("block ", quoted(name), ": ", count.instances, " instances, ", count.multiply_adds, " multiply-adds\n");
   return out;
 }
 

@@ -15,7 +15,8 @@ int count_characters(std::string_view s) {
 
 Source::Source(std::string text, std::string name) : text_(std::move(text)), name_(std::move(name)) {
   if (text_.size() >= 0x7fffffff)
-    sator::fail({.what = sator::text("the program is ", text_.size(), " bytes long"), .needs = "a text below 2 GiB",
+    sator::fail({.what = sator::text("the program is ", text_.size(), " bytes long"),
+                 .needs = "a text below 2 GiB",
                  .hint = "split the module"});
   line_starts_.push_back(0);
   for (size_t i = 0; i < text_.size(); ++i) {
@@ -54,7 +55,9 @@ void Source::fail(Place place, Reason reason) const {
     int carets = std::max(1, count_characters(quoted_line.substr(first, last - first)));
     std::string shown(quoted_line.substr(lead));
     std::replace(shown.begin(), shown.end(), '\t', ' ');
-    reason.program = sator::text(shown, "\n", std::string(count_characters(quoted_line.substr(lead, first - lead)), ' '),
+    reason.program = sator::text(shown,
+                                 "\n",
+                                 std::string(count_characters(quoted_line.substr(lead, first - lead)), ' '),
                                  std::string(carets, '^'));
   }
   throw SourceError(std::move(reason), at);
