@@ -85,7 +85,12 @@ std::optional<Value> Evaluator::plain_binary(std::string_view op, const Value& a
   return {};
 }
 
+std::optional<Value> Evaluator::other_operator(std::string_view, const Value&, const Value*, Place) { return {}; }
+
 Value Evaluator::binary(std::string_view op, const Value& a, const Value& b, Place place) {
+  if (a.as<NodeRef>() || b.as<NodeRef>()) {
+    if (auto v = other_operator(op, a, &b, place)) return *v;
+  }
   if (a.is_plain() && b.is_plain()) {
     if (auto v = plain_binary(op, a, b, place)) return *v;
     fail(place, {.what = text("'", op, "' of ", a.kind(), " and ", b.kind()), .needs = "numbers or expressions", .hint = "check the operands"});
@@ -115,6 +120,9 @@ Value Evaluator::binary(std::string_view op, const Value& a, const Value& b, Pla
 
 Value Evaluator::unary(const Expression& e) {
   Value v = eval(e.items[0]);
+  if (v.as<NodeRef>()) {
+    if (auto result = other_operator(e.text, v, nullptr, e.place)) return *result;
+  }
   if (e.text == "not") {
     if (v.is_plain()) return !is_true(v);
     Expr x = to_expr(v, e.place);
@@ -147,6 +155,9 @@ bool Evaluator::is_true(const Value& v) const {
 }
 
 Value Evaluator::compare_pair(const std::string& op, const Value& a, const Value& b, Place place) {
+  if (a.as<NodeRef>() || b.as<NodeRef>()) {
+    if (auto v = other_operator(op, a, &b, place)) return *v;
+  }
   if (op == "is" || op == "is not") {
     if (a.is_none() || b.is_none()) return (a.is_none() && b.is_none()) == (op == "is");
     fail(place, {.what = text("'", op, "' of ", a.kind(), " and ", b.kind()), .needs = "a comparison with None", .hint = "use '=='"});
