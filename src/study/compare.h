@@ -1,0 +1,42 @@
+// Schemes against each other: ratios to the baseline, the Pareto front, which scheme wins and why.
+#pragma once
+
+#include <span>
+
+#include "study/result.h"
+
+namespace sator::study {
+
+/// The scheme that ratios refer to: f16, else the first.
+size_t baseline_of(const Study& study);
+
+/// How often the baseline's figure is the scheme's: above 1 the scheme is the better one. Absent where there is nothing to
+/// divide.
+std::optional<double> ratio(double baseline, double scheme);
+
+/// Seconds of a whole request on the chip: the prompt, then gen_len tokens at the mean context.
+double request_s(const ChipResult& result, const Protocol& protocol);
+
+/// The points that no other beats: none is as cheap and as good, and better in one of the two. In the order of cost.
+/// Points that are not finite are left out.
+///   cost, loss   one each per point; smaller is better
+std::vector<size_t> pareto_front(std::span<const double> cost, std::span<const double> loss);
+
+/// Which scheme wins on a chip: the shortest request. Where its perplexity is more than 1 % above the best one, also the
+/// fastest of those within 1 %.
+struct Verdict {
+  std::string chip;
+  size_t winner = 0;                    // of the schemes
+  std::optional<size_t> close_to_best;  // the fastest within 1 % of the best perplexity, if it is another
+  std::string sentence;
+};
+
+/// One per chip; none where there is no scheme. The reason is what the components of the request's latency gained
+/// and lost most against the baseline.
+std::vector<Verdict> verdicts(const Study& study);
+
+/// A remark for each width that the chip runs otherwise than asked, over both phases: "float32 x float32 runs as
+/// int16 x int16 in 4 passes".
+std::vector<std::string> precision_remarks(const ChipResult& result);
+
+}  // namespace sator::study

@@ -1,0 +1,276 @@
+#include "study/csv.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "base/text.h"
+#include "study/compare.h"
+
+namespace sator::study {
+
+namespace {
+
+/// What a line is about. In study.csv there is no kernel, and `cost` is the phase's.
+struct Line {
+  const Study& study;
+  const SchemeResult& scheme;
+  size_t chip;
+  const PhaseName& phase;
+  const PhaseResult& result;
+  const Cost& cost;
+  const KernelRow* kernel = nullptr;
+};
+
+struct Column {
+  std::string name;
+  std::function<std::string(const Line&)> value;
+};
+
+std::string of(double v) { return text(v); }
+std::string of(int64_t v) { return text(v); }
+std::string of(const std::optional<double>& v) { return v ? text(*v) : ""; }
+std::string bytes(int64_t bits) { return bits % 8 == 0 ? text(bits / 8) : text(static_cast<double>(bits) / 8); }
+
+const LevelCost* level_of(const Cost& cost, const std::string& name) {
+  for (const LevelCost& l : cost.levels)
+    if (l.name == name) return &l;
+  return nullptr;
+}
+
+/// Names of all memories of all chips, outermost first, each once.
+std::vector<std::string> level_names(const Study& study) {
+  std::vector<std::string> names;
+  for (const SchemeResult& scheme : study.schemes)
+    for (const ChipResult& chip : scheme.chips)
+      for (const PhaseName& phase : kPhases)
+        for (const LevelCost& l : (chip.*phase.result).cost.levels)
+          if (std::find(names.begin(), names.end(), l.name) == names.end()) names.push_back(l.name);
+  return names;
+}
+
+std::string energy_sources(const Cost& cost) {
+  std::vector<std::string> parts;
+  for (const EnergyShare& e : cost.energy)
+    if (!e.source.empty()) parts.push_back(text(e.name, ": ", e.source));
+  return join(parts, "; ");
+}
+
+std::string precisions(const Cost& cost, bool ran) {
+  std::vector<std::string> parts;
+  for (const PrecisionUse& p : cost.precisions)
+    parts.push_back(ran && p.passes > 1 ? text(p.ran, " in ", p.passes, " passes") : ran ? p.ran : p.asked);
+  return join(parts, "; ");
+}
+
+const Cost& baseline_cost(const Line& l) {
+  return (l.study.schemes[baseline_of(l.study)].chips[l.chip].*l.phase.result).cost;
+}
+
+double outer_bytes(const Cost& cost) { return cost.levels.empty() ? 0 : cost.levels.front().bytes(); }
+
+void add_key_columns(std::vector<Column>& columns) {
+  columns.push_back({"model", [](const Line& l) { return l.study.model.name; }});
+  columns.push_back({"scheme", [](const Line& l) { return l.scheme.name; }});
+  columns.push_back({"chip", [](const Line& l) { return l.study.chips[l.chip].name; }});
+  columns.push_back({"phase", [](const Line& l) { return std::string(l.phase.name); }});
+}
+
+void add_cost_columns(std::vector<Column>& columns) {
+  columns.push_back({"latency_s", [](const Line& l) { return of(l.cost.latency_s); }});
+  columns.push_back({"latency_cycles", [](const Line& l) { return of(l.cost.latency_cycles); }});
+  columns.push_back({"macs", [](const Line& l) { return of(l.cost.macs); }});
+  columns.push_back({"mac_units_used", [](const Line& l) { return of(l.cost.mac_units_used); }});
+  columns.push_back({"utilization", [](const Line& l) { return of(l.cost.utilization); }});
+  columns.push_back({"bound", [](const Line& l) { return l.cost.bound; }});
+  columns.push_back({"energy_j", [](const Line& l) { return of(l.cost.energy_j); }});
+  columns.push_back({"energy_node_nm", [](const Line& l) { return of(l.cost.energy_node_nm); }});
+  columns.push_back({"computes", [](const Line& l) { return precisions(l.cost, false); }});
+  columns.push_back({"runs_as", [](const Line& l) { return precisions(l.cost, true); }});
+  // Bytes of the outermost memory by what they are.
+  struct Kind {
+    const char* name;
+    int64_t OperandBits::* bits;
+  };
+  for (const Kind& kind : {Kind{"weight_bytes_moved", &OperandBits::weight},
+                           Kind{"scale_bytes_moved", &OperandBits::scale},
+                           Kind{"activation_bytes_moved", &OperandBits::activation},
+                           Kind{"kv_bytes_moved", &OperandBits::kv}})
+    columns.push_back({kind.name, [bits = kind.bits](const Line& l) {
+                         return l.cost.levels.empty() ? "" : bytes(l.cost.levels.front().by_kind.*bits);
+                       }});
+  for (const ComponentName& c : components()) {
+    const Component component = c.component;
+    const std::string key(c.key);
+    columns.push_back({key + "_latency_cycles",
+                       [component](const Line& l) { return of(at(l.cost.components, component).latency_cycles); }});
+  }
+  for (const ComponentName& c : components()) {
+    const Component component = c.component;
+    if (component == Component::array || component == Component::weights || component == Component::scales ||
+        component == Component::activations || component == Component::launch)
+      continue;  // they have no work on the vector unit
+    const std::string key(c.key);
+    columns.push_back(
+        {key + "_vector_ops", [component](const Line& l) { return of(at(l.cost.components, component).vector_ops); }});
+    columns.push_back({key + "_vector_cycles",
+                       [component](const Line& l) { return of(at(l.cost.components, component).vector_cycles); }});
+  }
+}
+
+void add_level_columns(std::vector<Column>& columns, const Study& study) {
+  for (const std::string& name : level_names(study)) {
+    auto add = [&](const std::string& prefix, std::function<std::string(const LevelCost&)> value) {
+      columns.push_back({text(prefix, "_", name), [name, value](const Line& l) {
+                           const LevelCost* level = level_of(l.cost, name);
+                           return level ? value(*level) : "";
+                         }});
+    };
+    add("read_bytes", [](const LevelCost& l) { return bytes(l.read_bits); });
+    add("write_bytes", [](const LevelCost& l) { return bytes(l.write_bits); });
+    add("required_bytes_per_s", [](const LevelCost& l) { return of(l.required_bytes_per_s); });
+    add("achieved_bytes_per_s", [](const LevelCost& l) { return of(l.achieved_bytes_per_s); });
+    add("available_bytes_per_s", [](const LevelCost& l) { return of(l.available_bytes_per_s); });
+  }
+}
+
+std::vector<Column> study_columns(const Study& study) {
+  std::vector<Column> columns;
+  add_key_columns(columns);
+  columns.push_back({"prompt_len", [](const Line& l) { return of(l.study.protocol.prompt_len); }});
+  columns.push_back({"gen_len", [](const Line& l) { return of(l.study.protocol.gen_len); }});
+  columns.push_back({"decode_context", [](const Line& l) { return of(l.study.protocol.decode_context); }});
+  columns.push_back({"perplexity", [](const Line& l) { return of(l.scheme.perplexity); }});
+  columns.push_back({"standard_error", [](const Line& l) { return of(l.scheme.standard_error); }});
+  columns.push_back({"windows", [](const Line& l) { return of(l.scheme.windows); }});
+  columns.push_back({"weight_bytes", [](const Line& l) { return of(l.scheme.weight_bytes); }});
+  columns.push_back({"bits_per_weight", [](const Line& l) { return of(l.scheme.bits_per_weight); }});
+  columns.push_back(
+      {"host_prefill_tokens_per_s", [](const Line& l) { return of(l.scheme.host_prefill_tokens_per_s); }});
+  columns.push_back({"host_decode_tokens_per_s", [](const Line& l) { return of(l.scheme.host_decode_tokens_per_s); }});
+  columns.push_back({"host_load_s", [](const Line& l) { return of(l.scheme.load_s); }});
+  add_cost_columns(columns);
+  columns.push_back(
+      {"ratio_latency", [](const Line& l) { return of(ratio(baseline_cost(l).latency_s, l.cost.latency_s)); }});
+  columns.push_back(
+      {"ratio_energy", [](const Line& l) { return of(ratio(baseline_cost(l).energy_j, l.cost.energy_j)); }});
+  columns.push_back(
+      {"ratio_bytes", [](const Line& l) { return of(ratio(outer_bytes(baseline_cost(l)), outer_bytes(l.cost))); }});
+  columns.push_back({"ratio_baseline", [](const Line& l) { return l.study.schemes[baseline_of(l.study)].name; }});
+  columns.push_back({"launches", [](const Line& l) { return of(l.result.launches); }});
+  columns.push_back({"kernels", [](const Line& l) { return of(l.result.kernels); }});
+  columns.push_back({"kernels_costed", [](const Line& l) { return of(l.result.kernels_costed); }});
+  columns.push_back({"kernels_enumerated", [](const Line& l) { return of(l.result.kernels_enumerated); }});
+  columns.push_back({"energy_sources", [](const Line& l) { return energy_sources(l.cost); }});
+  columns.push_back({"notes", [](const Line& l) { return join(l.result.notes, "; "); }});
+  add_level_columns(columns, study);
+  return columns;
+}
+
+/// A column of a kernel's own figures.
+Column kernel_column(std::string name, std::function<std::string(const KernelRow&)> value) {
+  return {std::move(name), [value = std::move(value)](const Line& l) { return value(*l.kernel); }};
+}
+
+/// Per MAC, as TENET has it; empty without MACs on the array.
+std::string per(int64_t value, int64_t whole) {
+  return whole > 0 ? text(static_cast<double>(value) / static_cast<double>(whole)) : "";
+}
+
+std::vector<Column> kernel_columns(const Study& study) {
+  std::vector<Column> columns;
+  add_key_columns(columns);
+  auto add = [&](std::string name, std::function<std::string(const KernelRow&)> value) {
+    columns.push_back(kernel_column(std::move(name), std::move(value)));
+  };
+  add("function", [](const KernelRow& k) { return k.function; });
+  add("layer", [](const KernelRow& k) { return k.layer; });
+  add("count", [](const KernelRow& k) { return of(k.count); });
+  add("batch", [](const KernelRow& k) { return of(k.batch); });
+  add("i", [](const KernelRow& k) { return of(k.i); });
+  add("j", [](const KernelRow& k) { return of(k.j); });
+  add("k", [](const KernelRow& k) { return of(k.k); });
+  add("tile", [](const KernelRow& k) { return k.tile; });
+  add("tile_steps", [](const KernelRow& k) { return of(k.tile_steps); });
+  add("weight_bits", [](const KernelRow& k) { return of(k.weight_bits); });
+  add("scale_bits", [](const KernelRow& k) { return of(k.scale_bits); });
+  add("activation_bits", [](const KernelRow& k) { return of(k.activation_bits); });
+  add("output_bits", [](const KernelRow& k) { return of(k.output_bits); });
+  add("host_duration_us", [](const KernelRow& k) { return of(k.duration_us); });
+  add("costed", [](const KernelRow& k) { return k.costed ? "1" : "0"; });
+  add_cost_columns(columns);
+  // TENET's counts and metrics of the kernel's products, over all tensors.
+  add("space", [](const KernelRow& k) { return of(k.counts.space); });
+  add("time_stamps", [](const KernelRow& k) { return of(k.counts.time); });
+  add("spacetime", [](const KernelRow& k) { return of(k.counts.spacetime); });
+  add("pe_array", [](const KernelRow& k) { return of(k.counts.pe_array); });
+  add("average_active_pes", [](const KernelRow& k) { return per(k.counts.spacetime, k.counts.time); });
+  add("total_volume", [](const KernelRow& k) { return of(k.counts.total); });
+  add("unique_volume", [](const KernelRow& k) { return of(k.counts.unique); });
+  add("footprint", [](const KernelRow& k) { return of(k.counts.footprint); });
+  add("reuse_factor", [](const KernelRow& k) { return per(k.counts.total, k.counts.unique); });
+  add("temporal_reuse_per_mac", [](const KernelRow& k) { return per(k.counts.temporal_hits, k.cost.macs); });
+  add("spatial_reuse_per_mac", [](const KernelRow& k) { return per(k.counts.spatial_hits, k.cost.macs); });
+  add("array_stamps", [](const KernelRow& k) { return of(k.stream_cycles); });
+  add("counts_enumerated", [](const KernelRow& k) { return k.counts.enumerated ? "1" : "0"; });
+  add("resource_cycles", [](const KernelRow& k) {
+    std::vector<std::string> parts;
+    for (const ResourceCycles& r : k.cost.resources) parts.push_back(text(r.name, " ", r.cycles));
+    return join(parts, "; ");
+  });
+  add("notes", [](const KernelRow& k) { return join(k.notes, "; "); });
+  add_level_columns(columns, study);
+  return columns;
+}
+
+void append_head(std::string& out, const std::vector<Column>& columns) {
+  for (size_t c = 0; c < columns.size(); ++c) out += (c ? "," : "") + csv_field(columns[c].name);
+  out += "\n";
+}
+
+void append_line(std::string& out, const std::vector<Column>& columns, const Line& line) {
+  for (size_t c = 0; c < columns.size(); ++c) out += (c ? "," : "") + csv_field(columns[c].value(line));
+  out += "\n";
+}
+
+/// Calls visit(line) for each phase of each scheme on each chip.
+void each_phase(const Study& study, const std::function<void(const Line&)>& visit) {
+  for (const SchemeResult& scheme : study.schemes)
+    for (size_t chip = 0; chip < scheme.chips.size(); ++chip)
+      for (const PhaseName& phase : kPhases) {
+        const PhaseResult& result = scheme.chips[chip].*phase.result;
+        visit({study, scheme, chip, phase, result, result.cost});
+      }
+}
+
+}  // namespace
+
+std::string csv_field(std::string_view value) {
+  if (value.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(value);
+  std::string quoted_value = "\"";
+  for (char c : value) {
+    if (c == '"') quoted_value += '"';
+    quoted_value += c;
+  }
+  return quoted_value + "\"";
+}
+
+std::string study_csv(const Study& study) {
+  const std::vector<Column> columns = study_columns(study);
+  std::string out;
+  append_head(out, columns);
+  each_phase(study, [&](const Line& line) { append_line(out, columns, line); });
+  return out;
+}
+
+std::string kernels_csv(const Study& study) {
+  const std::vector<Column> columns = kernel_columns(study);
+  std::string out;
+  append_head(out, columns);
+  each_phase(study, [&](const Line& line) {
+    for (const KernelRow& kernel : line.result.rows)
+      append_line(out, columns, {line.study, line.scheme, line.chip, line.phase, line.result, kernel.cost, &kernel});
+  });
+  return out;
+}
+
+}  // namespace sator::study

@@ -1,0 +1,19 @@
+// study.csv and kernels.csv, as spreadsheets and scripts read them (RFC 4180).
+#pragma once
+
+#include "study/result.h"
+
+namespace sator::study {
+
+/// One line per scheme, chip and phase. Weight bytes, scale traffic, dequantize and rescale have columns of their own, in
+/// bytes and in cycles; `ratio_` columns are the baseline's figure over the line's. Every memory of a chip has columns,
+/// which are empty for chips that lack it.
+std::string study_csv(const Study& study);
+
+/// One line per kernel, scheme, chip and phase; figures are those of one of its `count` calls.
+std::string kernels_csv(const Study& study);
+
+/// A field of a CSV line: in quotes if it contains a comma, a quote or a line end.
+std::string csv_field(std::string_view value);
+
+}  // namespace sator::study

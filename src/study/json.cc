@@ -1,0 +1,342 @@
+#include "study/json.h"
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace sator::study {
+
+namespace {
+
+/// Both directions of one description: `describe(archive, x)` names each field once.
+struct Writer {
+  static constexpr bool writes = true;
+  Json& json;
+
+  static Json of(double v) {
+    if (std::isfinite(v)) return v;
+    return std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf";
+  }
+  void operator()(const char* key, double v) { json[key] = of(v); }
+  void operator()(const char* key, int64_t v) { json[key] = v; }
+  void operator()(const char* key, bool v) { json[key] = v; }
+  void operator()(const char* key, const std::string& v) { json[key] = v; }
+  void operator()(const char* key, const std::optional<double>& v) { json[key] = v ? of(*v) : Json(nullptr); }
+  void operator()(const char* key, const std::vector<std::string>& v) { json[key] = v; }
+  /// Bits under a key in bytes; the eighths are exact.
+  void bytes(const char* key, int64_t bits) {
+    if (bits % 8 == 0)
+      json[key] = bits / 8;
+    else
+      json[key] = static_cast<double>(bits) / 8;
+  }
+  template <class T>
+  void list(const char* key, std::vector<T>& items) {
+    Json& all = json[key] = Json::array();
+    for (T& item : items) {
+      Writer inner{all.emplace_back(Json::object())};
+      describe(inner, item);
+    }
+  }
+  template <class T>
+  void part(const char* key, T& item) {
+    Writer inner{json[key] = Json::object()};
+    describe(inner, item);
+  }
+};
+
+struct Reader {
+  static constexpr bool writes = false;
+  JsonAt json;
+
+  static double number(const JsonAt& at) {
+    if (!at.is_string()) return at.number();
+    if (at.string() == "inf") return std::numeric_limits<double>::infinity();
+    if (at.string() == "-inf") return -std::numeric_limits<double>::infinity();
+    if (at.string() == "nan") return std::numeric_limits<double>::quiet_NaN();
+    at.fail("is no number", "a number, or \"inf\", \"-inf\", \"nan\"");
+  }
+  void operator()(const char* key, double& v) { v = number(json.at(key)); }
+  void operator()(const char* key, int64_t& v) { v = json.at(key).integer(); }
+  void operator()(const char* key, bool& v) { v = json.at(key).boolean(); }
+  void operator()(const char* key, std::string& v) { v = json.at(key).string(); }
+  void operator()(const char* key, std::optional<double>& v) {
+    v.reset();
+    if (auto at = json.find(key)) v = number(*at);
+  }
+  void operator()(const char* key, std::vector<std::string>& v) {
+    v.clear();
+    json.at(key).each([&](const JsonAt& e) { v.push_back(e.string()); });
+  }
+  void bytes(const char* key, int64_t& bits) {
+    const JsonAt at = json.at(key);
+    const double value = at.number() * 8;
+    if (!(value >= 0 && value < 9e18)) at.fail("is out of range", "bytes, from 0 to 2^60");
+    bits = at.is_integer() ? at.integer() * 8 : static_cast<int64_t>(value);
+  }
+  template <class T>
+  void list(const char* key, std::vector<T>& items) {
+    items.clear();
+    json.at(key).each([&](const JsonAt& e) {
+      Reader inner{e};
+      describe(inner, items.emplace_back());
+    });
+  }
+  template <class T>
+  void part(const char* key, T& item) {
+    Reader inner{json.at(key)};
+    describe(inner, item);
+  }
+};
+
+template <class A>
+void describe(A& a, ComponentCost& x) {
+  a("latency_cycles", x.latency_cycles);
+  a("vector_ops", x.vector_ops);
+  a("vector_cycles", x.vector_cycles);
+}
+
+template <class A>
+void describe(A& a, LevelCost& x) {
+  a("name", x.name);
+  a.bytes("read_bytes", x.read_bits);
+  a.bytes("write_bytes", x.write_bits);
+  a.bytes("weight_bytes", x.by_kind.weight);
+  a.bytes("scale_bytes", x.by_kind.scale);
+  a.bytes("activation_bytes", x.by_kind.activation);
+  a.bytes("kv_bytes", x.by_kind.kv);
+  a("required_bytes_per_s", x.required_bytes_per_s);
+  a("achieved_bytes_per_s", x.achieved_bytes_per_s);
+  a("available_bytes_per_s", x.available_bytes_per_s);
+}
+
+template <class A>
+void describe(A& a, ResourceCycles& x) {
+  a("name", x.name);
+  a("cycles", x.cycles);
+}
+
+template <class A>
+void describe(A& a, EnergyShare& x) {
+  a("name", x.name);
+  a("energy_j", x.joules);
+  a("source", x.source);
+}
+
+template <class A>
+void describe(A& a, PrecisionUse& x) {
+  a("asked", x.asked);
+  a("ran", x.ran);
+  a("passes", x.passes);
+  a("macs", x.macs);
+}
+
+template <class A>
+void describe(A& a, Components& x) {
+  for (const ComponentName& c : components()) a.part(std::string(c.key).c_str(), at(x, c.component));
+}
+
+template <class A>
+void describe(A& a, Cost& x) {
+  a("latency_s", x.latency_s);
+  a("latency_cycles", x.latency_cycles);
+  a("macs", x.macs);
+  a("mac_units_used", x.mac_units_used);
+  a("utilization", x.utilization);
+  a("bound", x.bound);
+  a("energy_j", x.energy_j);
+  a("energy_node_nm", x.energy_node_nm);
+  a.part("components", x.components);
+  a.list("levels", x.levels);
+  a.list("resources", x.resources);
+  a.list("energy_parts", x.energy);
+  a.list("precisions", x.precisions);
+  if constexpr (A::writes) {  // the same as `levels`, by name
+    Json& bytes = a.json["bytes"] = Json::object();
+    Json& bandwidth = a.json["bandwidth"] = Json::object();
+    for (const LevelCost& l : x.levels) {
+      Writer(bytes).bytes(l.name.c_str(), l.bits());
+      bandwidth[l.name] = {{"required", Writer::of(l.required_bytes_per_s)},
+                           {"achieved", Writer::of(l.achieved_bytes_per_s)},
+                           {"available", Writer::of(l.available_bytes_per_s)}};
+    }
+  }
+}
+
+template <class A>
+void describe(A& a, ReuseCounts& x) {
+  a("space", x.space);
+  a("time", x.time);
+  a("spacetime", x.spacetime);
+  a("pe_array", x.pe_array);
+  a("total_volume", x.total);
+  a("unique_volume", x.unique);
+  a("temporal_hits", x.temporal_hits);
+  a("spatial_hits", x.spatial_hits);
+  a("footprint", x.footprint);
+  a("enumerated", x.enumerated);
+}
+
+template <class A>
+void describe(A& a, KernelRow& x) {
+  a("function", x.function);
+  a("layer", x.layer);
+  a("count", x.count);
+  a("batch", x.batch);
+  a("i", x.i);
+  a("j", x.j);
+  a("k", x.k);
+  a("tile", x.tile);
+  a("tile_steps", x.tile_steps);
+  a("weight_bits", x.weight_bits);
+  a("scale_bits", x.scale_bits);
+  a("activation_bits", x.activation_bits);
+  a("output_bits", x.output_bits);
+  a("duration_us", x.duration_us);
+  a("costed", x.costed);
+  a.part("cost", x.cost);
+  a.part("counts", x.counts);
+  a("stream_cycles", x.stream_cycles);
+  a("notes", x.notes);
+}
+
+/// A phase with its kernels where the archive has them.
+template <class A>
+struct PhaseArchive {
+  A& a;
+  bool kernels;
+  void operator()(const char* key, PhaseResult& x) {
+    if constexpr (A::writes) {
+      Writer inner{a.json[key] = Json::object()};
+      describe_phase(inner, x);
+      if (kernels) inner.list("kernels", x.rows);
+    } else {
+      Reader inner{a.json.at(key)};
+      describe_phase(inner, x);
+      if (inner.json.find("kernels")) inner.list("kernels", x.rows);
+    }
+  }
+  template <class B>
+  static void describe_phase(B& b, PhaseResult& x) {
+    describe(b, x.cost);
+    b("launches", x.launches);
+    b("kernels_run", x.kernels);
+    b("kernels_costed", x.kernels_costed);
+    b("kernels_enumerated", x.kernels_enumerated);
+    b("notes", x.notes);
+  }
+};
+
+/// What a scheme's row shares with the others of the scheme.
+template <class A>
+void describe(A& a, SchemeResult& x) {
+  a("scheme", x.name);
+  a("description", x.description);
+  a("perplexity", x.perplexity);
+  a("standard_error", x.standard_error);
+  a("windows", x.windows);
+  a("predictions", x.predictions);
+  a("weight_bytes", x.weight_bytes);
+  a("parameters", x.parameters);
+  a("bits_per_weight", x.bits_per_weight);
+  a("host_prefill_tokens_per_s", x.host_prefill_tokens_per_s);
+  a("host_decode_tokens_per_s", x.host_decode_tokens_per_s);
+  a("load_s", x.load_s);
+}
+
+template <class A>
+void describe(A& a, ChipFacts& x) {
+  a("name", x.name);
+  a("description", x.description);
+  a("source", x.source);
+  a("file", x.file);
+  a("dataflow", x.dataflow);
+  a("rows", x.rows);
+  a("columns", x.columns);
+  a("node_nm", x.node_nm);
+  a("clock_hz", x.clock_hz);
+  a("outer_bytes_per_s", x.outer_bytes_per_s);
+}
+
+template <class A>
+void describe(A& a, ModelFacts& x) {
+  a("name", x.name);
+  a("folder", x.folder);
+  a("type", x.type);
+  a("layers", x.layers);
+  a("vocab_size", x.vocab_size);
+  a("max_positions", x.max_positions);
+  a("parameters", x.parameters);
+}
+
+template <class A>
+void describe(A& a, Protocol& x) {
+  a("shapes_only", x.shapes_only);
+  a("text", x.text);
+  a("calibration", x.calibration);
+  a("windows", x.windows);
+  a("window_tokens", x.window_tokens);
+  a("prompt_len", x.prompt_len);
+  a("gen_len", x.gen_len);
+  a("decode_context", x.decode_context);
+  a("threads", x.threads);
+  a("host", x.host);
+  a("version", x.version);
+}
+
+}  // namespace
+
+Json to_json(const Study& given, Kernels kernels) {
+  Study study = given;  // the descriptions take fields to read and to write
+  Json json = Json::object();
+  Writer w{json};
+  w("schema_version", kSchemaVersion);
+  w("model", study.model.name);
+  w.part("model_facts", study.model);
+  w.part("protocol", study.protocol);
+  w.list("chips", study.chips);
+  w.list("schemes", study.schemes);
+  Json& rows = json["rows"] = Json::array();
+  for (SchemeResult& scheme : study.schemes)
+    for (ChipResult& chip : scheme.chips) {
+      Writer row{rows.emplace_back(Json::object())};
+      describe(row, scheme);
+      row("chip", chip.chip);
+      PhaseArchive<Writer> phases{row, kernels == Kernels::included};
+      phases("prefill", chip.prefill);
+      phases("decode", chip.decode);
+    }
+  return json;
+}
+
+Study from_json(const Json& json, std::string_view source) {
+  const JsonAt root(json, source);
+  if (const JsonAt version = root.at("schema_version"); version.integer() != kSchemaVersion)
+    version.fail(text("is ", version.integer()), text("schema version ", kSchemaVersion));
+  Study study;
+  Reader r{root};
+  r.part("model_facts", study.model);
+  r.part("protocol", study.protocol);
+  r.list("chips", study.chips);
+  r.list("schemes", study.schemes);
+  root.at("rows").each([&](const JsonAt& at) {
+    Reader row{at};
+    std::string name;
+    row("scheme", name);
+    for (SchemeResult& scheme : study.schemes) {
+      if (scheme.name != name) continue;
+      ChipResult& chip = scheme.chips.emplace_back();
+      row("chip", chip.chip);
+      PhaseArchive<Reader> phases{row, true};
+      phases("prefill", chip.prefill);
+      phases("decode", chip.decode);
+      return;
+    }
+    at.at("scheme").fail(text("is ", sator::quoted(name), ", which `schemes` does not list"), "a scheme of the study");
+  });
+  return study;
+}
+
+}  // namespace sator::study

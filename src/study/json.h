@@ -1,0 +1,24 @@
+// study.json: the result as other programs read it, and back.
+#pragma once
+
+#include "base/json.h"
+#include "study/result.h"
+
+namespace sator::study {
+
+/// Raised when a key changes its meaning or goes away.
+inline constexpr int64_t kSchemaVersion = 1;
+
+enum class Kernels : uint8_t { left_out, included };
+
+/// The study as JSON: `model`, `protocol`, `chips`, `schemes`, `rows` (one per scheme and chip, with `prefill` and
+/// `decode`). Units are part of the keys; `bandwidth` is in bytes/s. What was not measured is null; a figure beyond
+/// all bounds is the string "inf".
+///   kernels   with each phase's kernels under `kernels`; else they are left to kernels.csv
+Json to_json(const Study& study, Kernels kernels = Kernels::left_out);
+
+/// The study that `to_json` wrote; kernels that were left out are absent.
+/// Errors: a value is missing or of another type; a row names a scheme that is not listed; another schema version.
+Study from_json(const Json& json, std::string_view source);
+
+}  // namespace sator::study

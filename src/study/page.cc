@@ -1,0 +1,357 @@
+#include "study/page.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "study/compare.h"
+#include "study/number.h"
+#include "study/page_style.h"
+#include "study/svg.h"
+#include "study/words.h"
+
+namespace sator::study {
+
+namespace {
+
+std::string tag(std::string_view name, std::string_view css_class, std::string_view inner) {
+  return text("<", name, css_class.empty() ? "" : text(" class=\"", css_class, "\""), ">", inner, "</", name, ">");
+}
+
+/// The component's part of a latency, for a legend of what is pointed at.
+std::string share_title(const ComponentName& c, int64_t cycles, const Cost& whole, double clock_hz) {
+  const double part =
+      whole.latency_cycles ? static_cast<double>(cycles) / static_cast<double>(whole.latency_cycles) : 0;
+  return text(c.words, ": ", quantity(static_cast<double>(cycles) / clock_hz, "s"), ", ", percent(part));
+}
+
+std::vector<Segment> segments_of(const Components& parts, const Cost& whole, double clock_hz) {
+  std::vector<Segment> segments;
+  for (const ComponentName& c : components()) {
+    const int64_t cycles = at(parts, c.component).latency_cycles;
+    if (cycles > 0)
+      segments.push_back({text("c-", c.key), static_cast<double>(cycles), share_title(c, cycles, whole, clock_hz)});
+  }
+  return segments;
+}
+
+std::string legend(const Study& study) {
+  std::string items;
+  for (const ComponentName& c : components()) {
+    bool used = false;
+    for (const SchemeResult& s : study.schemes)
+      for (const ChipResult& chip : s.chips)
+        for (const PhaseName& phase : kPhases)
+          used |= at((chip.*phase.result).cost.components, c.component).latency_cycles > 0;
+    if (used)
+      items += text("<li title=\"", escaped(c.means), "\"><i class=\"c-", c.key, "\"></i>", escaped(c.words), "</li>");
+  }
+  return text("<ul class=\"legend\">", items, "</ul>");
+}
+
+std::string verdict_cards(const Study& study) {
+  std::string cards;
+  const size_t base = baseline_of(study);
+  for (size_t chip = 0; const Verdict& v : verdicts(study)) {
+    const SchemeResult& winner = study.schemes[v.winner];
+    auto r = ratio(request_s(study.schemes[base].chips[chip], study.protocol),
+                   request_s(winner.chips[chip], study.protocol));
+    cards += tag("div",
+                 "card verdict",
+                 tag("h3", "", escaped(v.chip)) + tag("div", "big", times(r)) +
+                     tag("div", "who", escaped(winner.name)) + tag("p", "", escaped(v.sentence)));
+    ++chip;
+  }
+  return tag("div", "grid", cards);
+}
+
+/// A cell, marked where its figure is the best of its column.
+std::string cell(const std::string& words, bool best, bool first_of_phase = false) {
+  const std::string css = text(first_of_phase ? "phase" : "", best ? (first_of_phase ? " best" : "best") : "");
+  return tag("td", css, escaped(words));
+}
+
+/// The least of the values that are there.
+template <class Value>
+std::optional<double> least(const Study& study, Value value) {
+  std::optional<double> best;
+  for (const SchemeResult& s : study.schemes)
+    if (std::optional<double> v = value(s)) best = std::min(best.value_or(*v), *v);
+  return study.schemes.size() > 1 ? best : std::nullopt;
+}
+
+std::string quality_table(const Study& study) {
+  std::string head = text(
+      "<tr><th>scheme</th><th>perplexity</th><th>standard<small>error</small></th><th>stored<small>bytes</small></th>"
+      "<th>bits<small>per weight</small></th><th>prefill here<small>tokens/s</small></th>"
+      "<th>decode here<small>tokens/s</small></th><th>load here<small>s</small></th></tr>");
+  std::string body;
+  const auto best_bits = least(study, [](const SchemeResult& s) { return std::optional(s.bits_per_weight); });
+  const auto best_loss = least(study, [](const SchemeResult& s) { return s.perplexity; });
+  auto slowness = [](const std::optional<double>& speed) { return speed ? std::optional(-*speed) : std::nullopt; };
+  const auto best_prefill = least(study, [&](const SchemeResult& s) { return slowness(s.host_prefill_tokens_per_s); });
+  const auto best_decode = least(study, [&](const SchemeResult& s) { return slowness(s.host_decode_tokens_per_s); });
+  const size_t base = baseline_of(study);
+  for (size_t i = 0; i < study.schemes.size(); ++i) {
+    const SchemeResult& s = study.schemes[i];
+    std::string cells = text("<th title=\"", escaped(s.description), "\">", escaped(s.name), "</th>");
+    cells += cell(perplexity_text(s.perplexity), s.perplexity && s.perplexity == best_loss);
+    cells += cell(or_dash(s.standard_error, significant), false);
+    cells += cell(quantity(static_cast<double>(s.weight_bytes), "B"), false);
+    cells += cell(fixed(s.bits_per_weight, 2), best_bits && s.bits_per_weight == *best_bits);
+    cells += cell(or_dash(s.host_prefill_tokens_per_s, significant),
+                  best_prefill && slowness(s.host_prefill_tokens_per_s) == best_prefill);
+    cells += cell(or_dash(s.host_decode_tokens_per_s, significant),
+                  best_decode && slowness(s.host_decode_tokens_per_s) == best_decode);
+    cells += cell(or_dash(s.load_s, [](double v) { return fixed(v, 2); }), false);
+    body += tag("tr", i == base ? "base" : "", cells);
+  }
+  return tag("div", "scroll", text("<table><thead>", head, "</thead><tbody>", body, "</tbody></table>"));
+}
+
+std::string chip_table(const Study& study, size_t chip) {
+  const size_t base = baseline_of(study);
+  const std::string versus = escaped("vs " + study.schemes[base].name);
+  const std::string units = text(
+      "<th class=\"phase\">latency</th><th>MACs</th><th>MAC units<small>used</small></th>"
+      "<th>bandwidth<small>outside</small></th><th>energy</th><th>bound</th><th>",
+      versus,
+      "</th>");
+  std::string head = text("<tr><th></th><th class=\"span\" colspan=\"7\">prefill of ",
+                          study.protocol.prompt_len,
+                          " tokens</th><th class=\"span\" colspan=\"7\">decode, one token at context ",
+                          study.protocol.decode_context,
+                          "</th></tr><tr><th>scheme</th>",
+                          units,
+                          units,
+                          "</tr>");
+  std::string body;
+  for (size_t i = 0; i < study.schemes.size(); ++i) {
+    const SchemeResult& s = study.schemes[i];
+    std::string cells = text("<th>", escaped(s.name), "</th>");
+    for (const PhaseName& phase : kPhases) {
+      auto cost_of = [&](const SchemeResult& of) -> const Cost& { return (of.chips[chip].*phase.result).cost; };
+      const auto fastest = least(study, [&](const SchemeResult& o) { return std::optional(cost_of(o).latency_s); });
+      const auto frugal = least(study, [&](const SchemeResult& o) { return std::optional(cost_of(o).energy_j); });
+      const Cost& cost = cost_of(s);
+      cells += cell(quantity(cost.latency_s, "s"), cost.latency_s == fastest, true);
+      cells += cell(quantity(static_cast<double>(cost.macs), ""), false);
+      cells += cell(significant(cost.mac_units_used), false);
+      cells += cell(quantity(cost.levels.empty() ? 0 : cost.levels.front().achieved_bytes_per_s, "B/s"), false);
+      cells += cell(quantity(cost.energy_j, "J"), cost.energy_j == frugal);
+      cells += cell(cost.bound, false);
+      cells += cell(times(ratio(cost_of(study.schemes[base]).latency_s, cost.latency_s)), cost.latency_s == fastest);
+    }
+    body += tag("tr", i == base ? "base" : "", cells);
+  }
+  return tag("div", "scroll wide", text("<table><thead>", head, "</thead><tbody>", body, "</tbody></table>"));
+}
+
+/// Perplexity against the latency of a phase.
+std::string quality_plot(const Study& study, size_t chip, const PhaseName& phase) {
+  std::vector<PlotPoint> points;
+  std::vector<double> cost, loss;
+  for (const SchemeResult& s : study.schemes) {
+    if (!s.perplexity) continue;
+    const double latency = (s.chips[chip].*phase.result).cost.latency_s;
+    points.push_back({s.name,
+                      text(s.name, ": perplexity ", perplexity_text(s.perplexity), ", ", quantity(latency, "s")),
+                      latency,
+                      *s.perplexity});
+    cost.push_back(latency);
+    loss.push_back(*s.perplexity);
+  }
+  for (size_t i : pareto_front(cost, loss)) points[i].on_front = true;
+  const std::string what = text(phase.name, " latency");
+  return scatter_plot(points,
+                      what,
+                      "s",
+                      "perplexity",
+                      "",
+                      text("perplexity against ", what, " on ", study.chips[chip].name, ", one point per scheme"));
+}
+
+std::string time_plot(const Study& study, size_t chip, const PhaseName& phase) {
+  std::vector<StackedBar> bars;
+  const auto fastest =
+      least(study, [&](const SchemeResult& s) { return std::optional((s.chips[chip].*phase.result).cost.latency_s); });
+  for (const SchemeResult& s : study.schemes) {
+    const Cost& cost = (s.chips[chip].*phase.result).cost;
+    bars.push_back({s.name,
+                    quantity(cost.latency_s, "s"),
+                    segments_of(cost.components, cost, study.chips[chip].clock_hz),
+                    cost.latency_s == fastest});
+  }
+  return stacked_bars(
+      bars, text("latency of ", phase.name, " on ", study.chips[chip].name, " by component, one bar per scheme"));
+}
+
+/// The kernels of a phase summed by block of the model, in the order of the program.
+std::string layer_plot(const Study& study, const SchemeResult& scheme, size_t chip, const PhaseName& phase) {
+  struct Block {
+    std::string name;
+    Components parts{};
+    int64_t cycles = 0;
+  };
+  std::vector<Block> blocks;
+  const PhaseResult& result = scheme.chips[chip].*phase.result;
+  for (const KernelRow& row : result.rows) {
+    const std::string name = block_of(row.layer);
+    auto block = std::find_if(blocks.begin(), blocks.end(), [&](const Block& b) { return b.name == name; });
+    if (block == blocks.end()) block = blocks.insert(blocks.end(), {name});
+    for (size_t c = 0; c < kComponentCount; ++c)
+      block->parts[c].latency_cycles += row.cost.components[c].latency_cycles * row.count;
+    block->cycles += row.cost.latency_cycles * row.count;
+  }
+  const double clock_hz = study.chips[chip].clock_hz;
+  std::vector<StackedBar> bars;
+  for (const Block& b : blocks) {
+    Cost whole;
+    whole.latency_cycles = b.cycles;
+    bars.push_back(
+        {b.name, quantity(static_cast<double>(b.cycles) / clock_hz, "s"), segments_of(b.parts, whole, clock_hz)});
+  }
+  return stacked_bars(bars,
+                      text("latency of ", phase.name, " per layer, ", scheme.name, " on ", study.chips[chip].name));
+}
+
+std::string layer_cards(const Study& study, const SchemeResult& scheme, size_t chip) {
+  std::string cards;
+  for (const PhaseName& phase : kPhases)
+    cards += tag(
+        "div",
+        "card",
+        tag("h3", "", text(phase.name, " per layer: ", escaped(scheme.name))) + layer_plot(study, scheme, chip, phase));
+  return tag("div", "grid two", cards);
+}
+
+/// The winner's layers, and those of the other schemes behind a click.
+std::string layer_section(const Study& study, size_t chip, size_t winner) {
+  std::string others;
+  for (size_t s = 0; s < study.schemes.size(); ++s)
+    if (s != winner) others += layer_cards(study, study.schemes[s], chip);
+  std::string out = layer_cards(study, study.schemes[winner], chip);
+  if (!others.empty()) out += text("<details><summary>Per layer: the other schemes</summary>", others, "</details>");
+  return out;
+}
+
+std::string list(const std::vector<std::string>& items) {
+  if (items.empty()) return "";
+  std::string out;
+  for (const std::string& item : items) out += tag("li", "", escaped(item));
+  return tag("ul", "remarks", out);
+}
+
+std::string chip_section(const Study& study, size_t chip, const std::vector<Verdict>& all) {
+  const ChipFacts& facts = study.chips[chip];
+  std::string out = tag("h2", "", escaped(facts.name));
+  out += tag("p",
+             "soft",
+             escaped(facts.description.empty() ? chip_line(facts) : text(facts.description, "; ", speed_words(facts))));
+  out += chip_table(study, chip);
+  std::vector<std::string> remarks;
+  for (const PrecisionRemark& r : precision_remarks_on(study, chip))
+    remarks.push_back(text(r.words, ": ", join(r.schemes, ", ")));
+  out += list(remarks);
+
+  std::string plots;
+  const bool quality = std::any_of(
+      study.schemes.begin(), study.schemes.end(), [](const SchemeResult& s) { return s.perplexity.has_value(); });
+  if (quality)
+    for (const PhaseName& phase : kPhases)
+      plots += tag(
+          "div", "card", tag("h3", "", text("Quality against cost: ", phase.name)) + quality_plot(study, chip, phase));
+  for (const PhaseName& phase : kPhases)
+    plots += tag(
+        "div", "card", tag("h3", "", text("Where the time of ", phase.name, " goes")) + time_plot(study, chip, phase));
+  out += tag("div", "grid two", plots) + legend(study);
+  if (!quality)
+    out += tag("p", "soft small", "No perplexity was measured, so there is no plot of quality against cost.");
+  return out + layer_section(study, chip, all[chip].winner);
+}
+
+std::string energy_sources(const Study& study) {
+  std::string items;
+  for (size_t chip = 0; chip < study.chips.size(); ++chip) {
+    std::vector<std::string> seen;
+    for (const SchemeResult& s : study.schemes)
+      for (const PhaseName& phase : kPhases)
+        for (const EnergyShare& e : (s.chips[chip].*phase.result).cost.energy) {
+          std::string words = text(e.name, ": ", e.source);
+          if (!e.source.empty() && std::find(seen.begin(), seen.end(), words) == seen.end())
+            seen.push_back(std::move(words));
+        }
+    items += text("<dt>",
+                  escaped(study.chips[chip].name),
+                  ", ",
+                  study.chips[chip].node_nm,
+                  " nm</dt><dd>",
+                  escaped(join(seen, "; ")),
+                  "</dd>");
+  }
+  return tag("dl", "", items);
+}
+
+std::string reading_section(const Study& study) {
+  std::string parts;
+  for (const ComponentName& c : components())
+    parts += text("<dt>", escaped(c.words), "</dt><dd>", escaped(c.means), "</dd>");
+  std::string schemes;
+  for (const SchemeResult& s : study.schemes)
+    schemes += text("<dt>", escaped(s.name), "</dt><dd>", escaped(s.description), "</dd>");
+  std::string out = tag("h2", "", "How to read this");
+  out +=
+      tag("p",
+          "small soft",
+          "A kernel's latency is that of the resource that binds (the MAC array, the vector unit or a memory) and of "
+          "what nothing "
+          "hides; kernels run one after the other, so latencies add. Bandwidth is bytes of the outermost memory over "
+          "the latency. "
+          "MAC units used is the average of those at work while the array works. Ratios above 1 are faster than the "
+          "baseline. "
+          "A request, by which schemes are ranked, is the prompt and then every generated token at the mean context.");
+  out += text("<details><summary>What the colours mean</summary>", tag("dl", "", parts), "</details>");
+  out += text("<details><summary>The schemes</summary>", tag("dl", "", schemes), "</details>");
+  return out + text("<details><summary>Where the energies come from</summary>", energy_sources(study), "</details>");
+}
+
+}  // namespace
+
+std::string block_of(std::string_view layer) {
+  if (layer.empty()) return "other";
+  for (std::string_view prefix : {"transformer.", "model."})
+    if (layer.starts_with(prefix)) layer.remove_prefix(prefix.size());
+  std::string name;
+  for (std::string_view part : split(layer, '.')) {
+    name += (name.empty() ? "" : ".") + std::string(part);
+    if (!part.empty() && std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; })) break;
+  }
+  return name;
+}
+
+std::string html_page(const Study& study) {
+  std::string out = text(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>",
+      escaped(study.model.name),
+      ": quantization schemes on chips</title><style>",
+      page_style(),
+      "</style></head><body>\n");
+  const std::string head = headline(study);
+  out += tag("h1", "", escaped(study.model.name)) +
+         tag("p", "soft", escaped(head.substr(std::min(head.size(), study.model.name.size() + 2))));
+  out += tag("p", "soft small", escaped(protocol_line(study)));
+  if (study.schemes.empty()) {
+    out += tag("p", "", "No scheme was run.");
+  } else {
+    out += verdict_cards(study);
+    out += tag("h2", "", "Quality, size and speed here") + quality_table(study);
+    const std::vector<Verdict> all = verdicts(study);
+    for (size_t chip = 0; chip < study.chips.size(); ++chip) out += chip_section(study, chip, all);
+    out += reading_section(study);
+  }
+  std::string lines;
+  for (const std::string& line : footer_lines(study)) lines += tag("p", "", escaped(line));
+  return out + tag("footer", "", lines + tag("p", "", escaped(study.protocol.version))) + "\n</body></html>\n";
+}
+
+}  // namespace sator::study

@@ -1,0 +1,106 @@
+#include "study/page_style.h"
+
+namespace sator::study {
+
+std::string_view page_style() {
+  return R"css(
+:root {
+  color-scheme: light dark;
+  --page: #fbfbfa; --card: #ffffff; --ink: #1d2127; --soft: #626a75; --line: #e3e5e8; --grid: #eceef0; --accent: #2458c5;
+  --best: #e8f0fe;
+  --array: #4477aa; --weights: #ee6677; --scales: #d9b03c; --activations: #5cb8d6; --dequantize: #aa3377;
+  --rescale: #228833; --quantize: #ee8844; --attention: #6a5acd; --vector: #9aa3ad; --launch: #5d6570;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --page: #14171b; --card: #1c2026; --ink: #e7eaee; --soft: #9aa3af; --line: #2e343c; --grid: #282d34; --accent: #7fa9ff;
+    --best: #22304d;
+    --array: #5b93cc; --weights: #f27c8b; --scales: #dcbb55; --activations: #6fc6e2; --dequantize: #c9579b;
+    --rescale: #45a556; --quantize: #f29a5e; --attention: #9084e8; --vector: #8b949f; --launch: #c3c9d1;
+  }
+}
+* { box-sizing: border-box; }
+body {
+  margin: 0 auto; max-width: 1240px; padding: 28px 20px 56px; background: var(--page); color: var(--ink);
+  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif;
+  -webkit-text-size-adjust: 100%;
+}
+h1 { font-size: 27px; line-height: 1.2; margin: 0 0 4px; letter-spacing: -0.01em; overflow-wrap: anywhere; }
+h2 { font-size: 20px; margin: 40px 0 2px; letter-spacing: -0.005em; overflow-wrap: anywhere; }
+h3 { font-size: 14px; margin: 0 0 8px; font-weight: 600; }
+p { margin: 4px 0 12px; overflow-wrap: anywhere; }
+.soft, footer, caption { color: var(--soft); }
+.small { font-size: 13px; }
+.card { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 14px 16px; min-width: 0; }
+.grid { display: grid; gap: 14px; grid-template-columns: repeat(auto-fit, minmax(min(320px, 100%), 1fr)); margin: 14px 0; }
+.grid.two { grid-template-columns: repeat(auto-fit, minmax(min(420px, 100%), 1fr)); }
+.verdict .big { font-size: 30px; font-weight: 650; letter-spacing: -0.02em; line-height: 1.1; color: var(--accent); }
+.verdict .who { font-weight: 600; overflow-wrap: anywhere; }
+.verdict p { margin: 8px 0 0; font-size: 13px; color: var(--soft); }
+.scroll { overflow-x: auto; margin: 12px 0; border: 1px solid var(--line); border-radius: 10px; background: var(--card); }
+table { border-collapse: collapse; width: 100%; font-size: 13px; font-variant-numeric: tabular-nums; }
+th, td { padding: 6px 9px; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
+tbody tr:last-child td, tbody tr:last-child th { border-bottom: 0; }
+thead th { font-weight: 600; color: var(--soft); vertical-align: bottom; }
+thead th small { display: block; font-weight: 400; }
+th:first-child { text-align: left; position: sticky; left: 0; background: var(--card); font-weight: 600; }
+tbody th { font-weight: 500; }
+tr.base th, tr.base td { color: var(--soft); }
+td.best { background: var(--best); font-weight: 650; }
+.wide th, .wide td { padding: 6px 6.5px; }
+.wide table { font-size: 12.5px; }
+.phase { border-left: 1px solid var(--line); }
+thead .span { text-align: center; color: var(--ink); border-left: 1px solid var(--line); }
+ul.remarks { margin: 6px 0 12px; padding-left: 18px; font-size: 13px; color: var(--soft); overflow-wrap: anywhere; }
+.legend { display: flex; flex-wrap: wrap; gap: 4px 14px; font-size: 12.5px; color: var(--soft); margin: 12px 0 0; padding: 0; list-style: none; }
+.legend i { display: inline-block; width: 11px; height: 11px; border-radius: 3px; margin-right: 5px; vertical-align: -1px; }
+svg { display: block; width: 100%; height: auto; max-width: 580px; font: 11px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
+svg text { fill: var(--ink); }
+svg .tick, svg .axis, svg .pname { fill: var(--soft); font-size: 10px; }
+svg .axis { font-size: 11px; }
+svg .pname { paint-order: stroke; stroke: var(--card); stroke-width: 2.5px; stroke-linejoin: round; }
+svg .figure { fill: var(--soft); }
+svg .middle { text-anchor: middle; }
+svg .end { text-anchor: end; }
+svg .strong { font-weight: 650; fill: var(--ink); }
+svg .grid { stroke: var(--grid); fill: none; }
+svg .leader { stroke: var(--soft); stroke-width: 0.6; fill: none; }
+svg .front { stroke: var(--accent); stroke-width: 1.5; stroke-dasharray: 4 3; fill: none; }
+svg .point { fill: var(--vector); stroke: var(--card); stroke-width: 1; }
+svg .point.best { fill: var(--accent); }
+)css"
+         R"css(
+.c-array { fill: var(--array); background: var(--array); }
+.c-weights { fill: var(--weights); background: var(--weights); }
+.c-scales { fill: var(--scales); background: var(--scales); }
+.c-activations { fill: var(--activations); background: var(--activations); }
+.c-dequantize { fill: var(--dequantize); background: var(--dequantize); }
+.c-rescale { fill: var(--rescale); background: var(--rescale); }
+.c-quantize { fill: var(--quantize); background: var(--quantize); }
+.c-attention { fill: var(--attention); background: var(--attention); }
+.c-vector { fill: var(--vector); background: var(--vector); }
+.c-launch { fill: var(--launch); background: var(--launch); }
+details { margin: 14px 0; }
+summary { cursor: pointer; font-weight: 600; padding: 4px 0; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 3px 14px; font-size: 13px; margin: 8px 0; }
+dt { color: var(--ink); }
+dd { margin: 0; color: var(--soft); overflow-wrap: anywhere; }
+footer { margin-top: 44px; padding-top: 14px; border-top: 1px solid var(--line); font-size: 13px; }
+footer p { margin: 2px 0; }
+@media (max-width: 520px) {
+  body { padding: 18px 12px 40px; }
+  h1 { font-size: 23px; }
+  th, td { padding: 6px 7px; }
+  dl { grid-template-columns: 1fr; }
+  dd { margin-bottom: 6px; }
+}
+@media (min-width: 900px) {
+  svg { font-size: 8.5px; }
+  svg .tick, svg .pname { font-size: 8px; }
+  svg .axis { font-size: 8.5px; }
+}
+@media print { body { max-width: none; } .card, .scroll { break-inside: avoid; } }
+)css";
+}
+
+}  // namespace sator::study

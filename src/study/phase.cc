@@ -1,0 +1,344 @@
+#include "study/phase.h"
+
+#include <algorithm>
+#include <map>
+
+namespace sator::study {
+
+using dataflow::KernelCost;
+using dataflow::OperandKind;
+using dataflow::StatementCost;
+
+namespace {
+
+int64_t& of_kind(OperandBits& bits, OperandKind kind) {
+  switch (kind) {
+    case OperandKind::weight: return bits.weight;
+    case OperandKind::scale: return bits.scale;
+    case OperandKind::kv: return bits.kv;
+    case OperandKind::activation: break;
+  }
+  return bits.activation;
+}
+
+Component component_of(VectorWork work) {
+  switch (work) {
+    case VectorWork::dequantize: return Component::dequantize;
+    case VectorWork::rescale: return Component::rescale;
+    case VectorWork::quantize: return Component::quantize;
+    case VectorWork::elementwise:
+    case VectorWork::reduce: break;
+  }
+  return Component::vector;
+}
+
+using Weights = std::array<int64_t, kComponentCount>;
+
+/// Adds `cycles` to the components in proportion to their weights; where all are zero, to `otherwise`.
+void share_out(int64_t cycles, const Weights& weights, Component otherwise, Components& into) {
+  __int128 whole = 0;
+  for (int64_t w : weights) whole += w;
+  if (whole == 0) {
+    at(into, otherwise).latency_cycles += cycles;
+    return;
+  }
+  struct Part {
+    size_t component;
+    __int128 remainder;
+  };
+  std::vector<Part> parts;
+  int64_t left = cycles;
+  for (size_t c = 0; c < kComponentCount; ++c) {
+    const __int128 share = static_cast<__int128>(cycles) * weights[c];
+    into[c].latency_cycles += static_cast<int64_t>(share / whole);
+    left -= static_cast<int64_t>(share / whole);
+    parts.push_back({c, share % whole});
+  }
+  std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.remainder > b.remainder; });
+  for (size_t p = 0; left > 0; ++p, --left) ++into[parts[p].component].latency_cycles;
+}
+
+/// The memories' traffic, and what the vector unit does, by component.
+struct Sums {
+  std::vector<LevelCost> levels;
+  Components vector{};  // vector_ops and vector_cycles alone
+  bool touches_kv = false;
+};
+
+Sums sums_of(const KernelCost& cost) {
+  Sums sums;
+  for (const dataflow::MemoryCost& m : cost.memories)
+    sums.levels.push_back({.name = m.name,
+                           .required_bytes_per_s = m.required_bytes_per_s,
+                           .achieved_bytes_per_s = m.achieved_bytes_per_s,
+                           .available_bytes_per_s = m.available_bytes_per_s});
+  for (const StatementCost& s : cost.statements) {
+    for (const dataflow::Traffic& t : s.traffic) {
+      LevelCost& level = sums.levels[t.memory];
+      level.read_bits += t.read_bits;
+      level.write_bits += t.write_bits;
+      of_kind(level.by_kind, t.kind) += t.read_bits + t.write_bits;
+      sums.touches_kv |= t.kind == OperandKind::kv;
+    }
+    ComponentCost& work = at(sums.vector, component_of(s.vector_work));
+    work.vector_ops += s.vector_ops;
+    work.vector_cycles += s.vector_cycles;
+  }
+  return sums;
+}
+
+Components components_of(const KernelCost& cost, const Sums& sums) {
+  Components result{};
+  if (sums.touches_kv) {
+    ComponentCost& all = at(result, Component::attention);
+    for (const ComponentCost& c : sums.vector) {
+      all.vector_ops += c.vector_ops;
+      all.vector_cycles += c.vector_cycles;
+    }
+    all.latency_cycles = cost.latency_cycles;
+    return result;
+  }
+  result = sums.vector;
+  Weights vector_weights{};
+  for (size_t c = 0; c < kComponentCount; ++c) vector_weights[c] = sums.vector[c].vector_cycles;
+  for (const dataflow::CyclePart& part : cost.latency_parts) {
+    // "dram: first or last tile" belongs to the resource before the colon.
+    const std::string resource = part.name.substr(0, part.name.find(':'));
+    auto level =
+        std::find_if(sums.levels.begin(), sums.levels.end(), [&](const LevelCost& l) { return l.name == resource; });
+    if (resource == "vector") {
+      share_out(part.cycles, vector_weights, Component::vector, result);
+    } else if (level != sums.levels.end()) {
+      Weights moved{};
+      moved[static_cast<size_t>(Component::weights)] = level->by_kind.weight;
+      moved[static_cast<size_t>(Component::scales)] = level->by_kind.scale;
+      moved[static_cast<size_t>(Component::activations)] = level->by_kind.activation;
+      share_out(part.cycles, moved, Component::activations, result);
+    } else {
+      at(result, resource == "launch" ? Component::launch : Component::array).latency_cycles += part.cycles;
+    }
+  }
+  return result;
+}
+
+std::string width(int bits, bool is_float) { return text(is_float ? "float" : "int", bits); }
+
+/// The products of a kernel and their costs: the engine lists both in the order of the program.
+struct ProductCost {
+  const dataflow::Work* work;
+  dataflow::Product product;
+  const StatementCost* cost;
+};
+
+std::vector<ProductCost> products_of(const dataflow::Kernel& kernel, const KernelCost& cost) {
+  std::vector<ProductCost> products;
+  size_t next = 0;
+  for (const dataflow::Work& work : kernel.work) {
+    auto product = product_of(work);
+    if (!product) continue;
+    while (next < cost.statements.size() && !cost.statements[next].on_array) ++next;
+    if (next == cost.statements.size()) break;
+    products.push_back({&work, std::move(*product), &cost.statements[next++]});
+  }
+  return products;
+}
+
+void describe_products(const std::vector<ProductCost>& products, KernelRow& row) {
+  for (const ProductCost& p : products) {
+    const size_t weight = weight_of(*p.work, p.product);
+    const size_t input = weight == p.product.first ? p.product.second : p.product.first;
+    const dataflow::Operand &w = p.work->operands[weight], &a = p.work->operands[input];
+    if (p.cost->precision) {
+      const Precision& ran = *p.cost->precision;
+      row.cost.precisions.push_back(
+          {.asked = text(width(w.bits, w.is_float), " x ", width(a.bits, a.is_float)),
+           .ran = text(width(ran.weight_bits, ran.is_float), " x ", width(ran.activation_bits, ran.is_float)),
+           .passes = p.cost->passes,
+           .macs = p.cost->macs});
+    }
+    if (&p != &products.front()) continue;
+    row.batch = row.i = row.j = row.k = 1;
+    for (size_t x = 0; x < p.product.uses.size(); ++x) {
+      const bool in_weight = p.product.in(x, weight), in_input = p.product.in(x, input),
+                 in_output = p.product.uses[x].output;
+      int64_t& size = !in_output ? row.k : in_weight && in_input ? row.batch : in_weight ? row.j : row.i;
+      size *= p.work->statement.domain.extent[x];
+    }
+    row.activation_bits = a.bits;
+    row.output_bits = p.work->operands[p.product.output].bits;
+    row.tile = p.cost->placement ? p.cost->placement->words : "";
+    row.tile_steps = p.cost->tiles;
+  }
+}
+
+void count_reuse(const KernelCost& cost, KernelRow& row) {
+  for (const StatementCost& s : cost.statements) {
+    if (!s.counts) continue;
+    row.counts.enumerated |= s.counts->enumerated;
+    if (!s.on_array) continue;
+    row.stream_cycles += s.stream_cycles;
+    row.counts.space = std::max(row.counts.space, s.counts->space);
+    row.counts.pe_array = s.counts->pe_array;
+    row.counts.time += s.counts->time;
+    row.counts.spacetime += s.counts->spacetime;
+    for (const dataflow::TensorCounts& t : s.counts->tensors) {
+      row.counts.total += t.total;
+      row.counts.unique += t.unique;
+      row.counts.temporal_hits += t.temporal_hits;
+      row.counts.spatial_hits += t.spatial_hits;
+      row.counts.footprint += t.footprint;
+    }
+  }
+}
+
+/// The named item of a list, added if it is not there.
+template <class T>
+T& named(std::vector<T>& list, const std::string& name) {
+  for (T& item : list)
+    if (item.name == name) return item;
+  list.push_back({.name = name});
+  return list.back();
+}
+
+void add_energy(std::vector<EnergyShare>& into, const EnergyShare& e, double times) {
+  for (EnergyShare& known : into)
+    if (known.name == e.name && known.source == e.source) {
+      known.joules += e.joules * times;
+      return;
+    }
+  into.push_back({e.name, e.joules * times, e.source});
+}
+
+void add_precision(std::vector<PrecisionUse>& into, const PrecisionUse& p, int64_t times) {
+  for (PrecisionUse& known : into)
+    if (known.asked == p.asked && known.ran == p.ran && known.passes == p.passes) {
+      known.macs += p.macs * times;
+      return;
+    }
+  into.push_back(p);
+  into.back().macs *= times;
+}
+
+}  // namespace
+
+KernelRow kernel_row(const KernelCalls& calls, const dataflow::Kernel& kernel, const KernelCost& cost,
+                     const Chip& chip) {
+  KernelRow row{
+      .function = calls.function, .layer = calls.layer, .count = calls.count, .duration_us = calls.duration_us};
+  for (const dataflow::Work& work : kernel.work)
+    for (const dataflow::Operand& o : work.operands) {
+      // Of several weights of a kernel (codes beside a bias) the narrowest is the packed one.
+      if (o.internal || o.on_the_way) continue;
+      int64_t& bits = o.kind == OperandKind::scale ? row.scale_bits : row.weight_bits;
+      if (o.kind == OperandKind::weight || o.kind == OperandKind::scale)
+        bits = bits ? std::min<int64_t>(bits, o.bits) : o.bits;
+    }
+  describe_products(products_of(kernel, cost), row);
+  count_reuse(cost, row);
+  Sums sums = sums_of(cost);
+  row.cost.components = components_of(cost, sums);
+  row.cost.levels = std::move(sums.levels);
+  row.cost.latency_cycles = cost.latency_cycles;
+  row.cost.latency_s = cost.latency_s;
+  row.cost.macs = cost.macs;
+  row.cost.mac_units_used = cost.mac_units_used;
+  row.cost.utilization = cost.utilization;
+  row.cost.bound = cost.bound;
+  for (const dataflow::ResourceCost& r : cost.resources) row.cost.resources.push_back({r.name, r.cycles});
+  for (const dataflow::EnergyPart& e : cost.energy_parts) row.cost.energy.push_back({e.name, e.joules, e.source});
+  row.cost.energy_j = cost.energy_j;
+  row.cost.energy_node_nm = chip.node_nm;
+  row.notes = cost.notes;
+  return row;
+}
+
+KernelRow uncosted_row(const KernelCalls& calls, std::string why) {
+  KernelRow row{
+      .function = calls.function, .layer = calls.layer, .count = calls.count, .duration_us = calls.duration_us};
+  row.costed = false;
+  row.notes.push_back(std::move(why));
+  return row;
+}
+
+PhaseResult sum_of(std::vector<KernelRow> rows, const Chip& chip) {
+  PhaseResult phase;
+  Cost& sum = phase.cost;
+  sum.energy_node_nm = chip.node_nm;
+  for (const Memory& m : chip.memories) {
+    LevelCost& level = named(sum.levels, m.name);
+    level.available_bytes_per_s =
+        (m.read_bytes_per_cycle + (m.shared_port ? 0 : m.write_bytes_per_cycle)) * chip.clock_hz;
+  }
+  double slots_used = 0, pes_at_work = 0, stamps = 0, working_cycles = 0;
+  std::map<std::string, int64_t> bound_cycles;
+  for (const KernelRow& row : rows) {
+    phase.launches += row.count;
+    ++phase.kernels;
+    phase.kernels_costed += row.costed;
+    phase.kernels_enumerated += row.counts.enumerated;
+    for (const std::string& note : row.notes)
+      if (std::find(phase.notes.begin(), phase.notes.end(), note) == phase.notes.end()) phase.notes.push_back(note);
+    const Cost& cost = row.cost;
+    const auto times = static_cast<double>(row.count);
+    sum.latency_cycles += cost.latency_cycles * row.count;
+    sum.macs += cost.macs * row.count;
+    bound_cycles[cost.bound] += cost.latency_cycles * row.count;
+    slots_used += cost.utilization * static_cast<double>(cost.latency_cycles) * times;
+    pes_at_work += cost.mac_units_used * static_cast<double>(row.stream_cycles) * times;
+    stamps += static_cast<double>(row.stream_cycles) * times;
+    for (size_t c = 0; c < kComponentCount; ++c) {
+      sum.components[c].latency_cycles += cost.components[c].latency_cycles * row.count;
+      sum.components[c].vector_ops += cost.components[c].vector_ops * row.count;
+      sum.components[c].vector_cycles += cost.components[c].vector_cycles * row.count;
+    }
+    for (const LevelCost& l : cost.levels) {
+      LevelCost& level = named(sum.levels, l.name);
+      level.read_bits += l.read_bits * row.count;
+      level.write_bits += l.write_bits * row.count;
+      level.by_kind.weight += l.by_kind.weight * row.count;
+      level.by_kind.scale += l.by_kind.scale * row.count;
+      level.by_kind.activation += l.by_kind.activation * row.count;
+      level.by_kind.kv += l.by_kind.kv * row.count;
+    }
+    int64_t working = 0;  // of array or vector unit, which stand first
+    for (size_t r = 0; r < cost.resources.size(); ++r) {
+      named(sum.resources, cost.resources[r].name).cycles += cost.resources[r].cycles * row.count;
+      if (r < 2) working = std::max(working, cost.resources[r].cycles);
+    }
+    working_cycles += static_cast<double>(working) * times;
+    for (const EnergyShare& e : cost.energy) add_energy(sum.energy, e, times);
+    for (const PrecisionUse& p : cost.precisions) add_precision(sum.precisions, p, row.count);
+  }
+  sum.latency_s = static_cast<double>(sum.latency_cycles) / chip.clock_hz;
+  for (const EnergyShare& e : sum.energy) sum.energy_j += e.joules;
+  if (sum.latency_cycles > 0) sum.utilization = slots_used / static_cast<double>(sum.latency_cycles);
+  if (stamps > 0) sum.mac_units_used = pes_at_work / stamps;
+  for (LevelCost& level : sum.levels) {
+    if (working_cycles > 0) level.required_bytes_per_s = level.bytes() / working_cycles * chip.clock_hz;
+    if (sum.latency_s > 0) level.achieved_bytes_per_s = level.bytes() / sum.latency_s;
+  }
+  int64_t longest = 0;
+  for (const auto& [name, cycles] : bound_cycles)
+    if (cycles > longest) longest = cycles, sum.bound = name;
+  phase.rows = std::move(rows);
+  return phase;
+}
+
+ChipFacts facts_of(const Chip& chip) {
+  static constexpr const char* kDataflows[] = {
+      "output-stationary", "weight-stationary", "input-stationary", "as scheduled"};
+  const Memory& outer = chip.memories.front();
+  return {.name = chip.name,
+          .description = chip.description,
+          .source = chip.source,
+          .file = chip.file,
+          .dataflow = kDataflows[static_cast<size_t>(chip.dataflow)],
+          .rows = chip.rows,
+          .columns = chip.columns,
+          .node_nm = chip.node_nm,
+          .clock_hz = chip.clock_hz,
+          .outer_bytes_per_s =
+              (outer.read_bytes_per_cycle + (outer.shared_port ? 0 : outer.write_bytes_per_cycle)) * chip.clock_hz};
+}
+
+}  // namespace sator::study

@@ -1,0 +1,218 @@
+// A study's result as data: what the table, the JSON, the CSVs and the page are made from.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sator::study {
+
+/// What a cycle of latency is spent on. Attention is everything in kernels that touch the KV cache; elsewhere a cycle
+/// belongs to the resource that binds: the array, the vector unit by the kind of its work, or a memory by the kind of
+/// what it moves.
+enum class Component : uint8_t {
+  array,
+  weights,
+  scales,
+  activations,
+  dequantize,
+  rescale,
+  quantize,
+  attention,
+  vector,
+  launch
+};
+struct ComponentName {
+  Component component;
+  std::string_view key;    // in JSON, CSV and style classes
+  std::string_view words;  // for people
+  std::string_view means;
+};
+inline constexpr size_t kComponentCount = 10;
+/// In the order of the enum, which is the order of columns and of stacked bars.
+const std::array<ComponentName, kComponentCount>& components();
+
+struct ComponentCost {
+  int64_t latency_cycles = 0;  // its part of the latency
+  int64_t vector_ops = 0;      // operations of the vector unit or of inline units
+  int64_t vector_cycles = 0;   // of the vector unit, hidden behind other work or not
+  bool operator==(const ComponentCost&) const = default;
+};
+using Components = std::array<ComponentCost, kComponentCount>;
+inline ComponentCost& at(Components& all, Component c) { return all[static_cast<size_t>(c)]; }
+inline const ComponentCost& at(const Components& all, Component c) { return all[static_cast<size_t>(c)]; }
+
+/// Bits moved, by what they are to the model. Kept in bits because packed codes end inside of bytes.
+struct OperandBits {
+  int64_t weight = 0, scale = 0, activation = 0, kv = 0;
+  int64_t total() const { return weight + scale + activation + kv; }
+  bool operator==(const OperandBits&) const = default;
+};
+
+/// One memory of the chip. read_bits + write_bits = by_kind.total().
+struct LevelCost {
+  std::string name;
+  int64_t read_bits = 0, write_bits = 0;
+  OperandBits by_kind;
+  double required_bytes_per_s = 0;   // to hold up neither array nor vector unit
+  double achieved_bytes_per_s = 0;   // bytes / latency
+  double available_bytes_per_s = 0;  // what the memory can do
+
+  int64_t bits() const { return read_bits + write_bits; }
+  double bytes() const { return static_cast<double>(bits()) / 8; }
+  bool operator==(const LevelCost&) const = default;
+};
+
+/// Cycles of the array, the vector unit or a memory. They overlap.
+struct ResourceCycles {
+  std::string name;
+  int64_t cycles = 0;
+  bool operator==(const ResourceCycles&) const = default;
+};
+
+struct EnergyShare {
+  std::string name;
+  double joules = 0;
+  std::string source;
+  bool operator==(const EnergyShare&) const = default;
+};
+
+/// Widths of a product, "weights x activations", as the program computes it and as the chip runs it.
+struct PrecisionUse {
+  std::string asked, ran;  // "float32 x float32", "int16 x int16"
+  int64_t passes = 1;      // of the array per product, where no width of the chip suffices
+  int64_t macs = 0;
+  bool exact() const { return asked == ran && passes == 1; }
+  bool operator==(const PrecisionUse&) const = default;
+};
+
+/// What a kernel or a whole phase costs. Every total is the sum of its parts:
+///   latency_cycles    of components[].latency_cycles
+///   levels[].bits()   of its by_kind
+///   energy_j          of energy[].joules
+///   macs              of kernels' macs
+struct Cost {
+  int64_t latency_cycles = 0;
+  double latency_s = 0;
+  int64_t macs = 0;
+  double mac_units_used = 0;  // PEs at work, on average over the array's working stamps
+  double utilization = 0;     // MACs per MAC that the array could have done at their precision during the latency
+  std::string bound;          // the resource that binds, of a phase: that binds most of the cycles
+  Components components{};
+  std::vector<LevelCost> levels;  // outermost first
+  std::vector<ResourceCycles> resources;
+  std::vector<EnergyShare> energy;
+  double energy_j = 0;
+  int64_t energy_node_nm = 0;
+  std::vector<PrecisionUse> precisions;
+  bool operator==(const Cost&) const = default;
+};
+
+/// Exact counts of a kernel's products, in TENET's words.
+struct ReuseCounts {
+  int64_t space = 0, time = 0, spacetime = 0, pe_array = 0;
+  int64_t total = 0, unique = 0, temporal_hits = 0, spatial_hits = 0, footprint = 0;  // over all tensors
+  bool enumerated = false;  // found point by point, not by boxes
+  bool operator==(const ReuseCounts&) const = default;
+};
+
+/// One kernel of a phase on one chip: figures are those of one call, of which there are `count`.
+struct KernelRow {
+  std::string function;
+  std::string layer;  // "h.3.mlp", empty outside of layers
+  int64_t count = 1;
+  int64_t batch = 0, i = 0, j = 0, k = 0;  // of its first product: rows, columns, reduction; 0: it has none
+  std::string tile;        // of that product: the tiled loops, outermost first, and what rows and columns hold
+  int64_t tile_steps = 0;  // in which the memories are refilled
+  int64_t weight_bits = 0, scale_bits = 0, activation_bits = 0, output_bits = 0;  // per stored element; 0: none
+  std::optional<double> duration_us;                                              // measured on this machine
+  bool costed = true;                                                             // else a note says why not
+  Cost cost;
+  ReuseCounts counts;
+  int64_t stream_cycles = 0;  // stamps of the array that do work
+  std::vector<std::string> notes;
+  bool operator==(const KernelRow&) const = default;
+};
+
+/// One phase of the model on one chip. `cost` is the sum of its kernels (phase.h says how each figure adds up).
+struct PhaseResult {
+  Cost cost;
+  int64_t launches = 0;            // kernel calls
+  int64_t kernels = 0;             // different ones
+  int64_t kernels_costed = 0;      // of these
+  int64_t kernels_enumerated = 0;  // whose counts were checked by listing every instance
+  std::vector<KernelRow> rows;
+  std::vector<std::string> notes;  // each once
+  bool operator==(const PhaseResult&) const = default;
+};
+
+struct ChipResult {
+  std::string chip;
+  PhaseResult prefill;  // the whole prompt
+  PhaseResult decode;   // one token, at the mean context of the generation
+  bool operator==(const ChipResult&) const = default;
+};
+
+struct SchemeResult {
+  std::string name, description;
+  std::optional<double> perplexity, standard_error;  // absent: not measured (--shapes-only)
+  int64_t windows = 0, predictions = 0;
+  int64_t weight_bytes = 0;  // all stored bytes
+  int64_t parameters = 0;    // of the checkpoint
+  double bits_per_weight = 0;
+  std::optional<double> host_prefill_tokens_per_s, host_decode_tokens_per_s, load_s;
+  std::vector<ChipResult> chips;
+  bool operator==(const SchemeResult&) const = default;
+};
+
+struct ChipFacts {
+  std::string name, description, source, file, dataflow;
+  int64_t rows = 0, columns = 0, node_nm = 0;
+  double clock_hz = 0;
+  double outer_bytes_per_s = 0;  // of the outermost memory
+  bool operator==(const ChipFacts&) const = default;
+};
+
+struct ModelFacts {
+  std::string name, folder, type;
+  int64_t layers = 0, vocab_size = 0, max_positions = 0, parameters = 0;
+  bool operator==(const ModelFacts&) const = default;
+};
+
+struct Protocol {
+  bool shapes_only = false;
+  std::string text;         // file whose tokens are predicted; empty: none
+  std::string calibration;  // file of static activation scales; empty: none
+  int64_t windows = 0, window_tokens = 0;
+  int64_t prompt_len = 0, gen_len = 0;
+  int64_t decode_context = 0;  // tokens in the cache at the decode step that is costed
+  int64_t threads = 0;
+  std::string host;     // processor of this machine
+  std::string version;  // of the program
+  bool operator==(const Protocol&) const = default;
+};
+
+struct Study {
+  ModelFacts model;
+  Protocol protocol;
+  std::vector<ChipFacts> chips;
+  std::vector<SchemeResult> schemes;  // each with the chips in that order
+  bool operator==(const Study&) const = default;
+};
+
+/// Of the two phases, by name: what loops over both reads.
+struct PhaseName {
+  std::string_view name;
+  PhaseResult ChipResult::* result;
+};
+inline constexpr PhaseName kPhases[] = {{"prefill", &ChipResult::prefill}, {"decode", &ChipResult::decode}};
+
+/// How many kernels there are, were costed, and had their counts listed one by one, over all phases, chips and schemes.
+struct KernelTally {
+  int64_t kernels = 0, costed = 0, enumerated = 0;
+};
+KernelTally tally(const Study& study);
+
+}  // namespace sator::study

@@ -1,0 +1,68 @@
+#include "study/words.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "study/compare.h"
+#include "study/number.h"
+
+namespace sator::study {
+
+std::string headline(const Study& study) {
+  const ModelFacts& m = study.model;
+  return text(m.name,
+              ": ",
+              m.type,
+              ", ",
+              m.layers,
+              " layers, ",
+              quantity(static_cast<double>(m.parameters), ""),
+              " parameters");
+}
+
+std::string protocol_line(const Study& study) {
+  const Protocol& p = study.protocol;
+  std::string line = text("prompt of ", p.prompt_len, " tokens, ", p.gen_len, " generated");
+  if (p.shapes_only) return line + "; shapes only: no weights, nothing was run";
+  line += text("; perplexity on ", p.text, ", ", p.windows, " windows of ", p.window_tokens, " tokens");
+  line += text("; measured on ", p.host, " with ", p.threads, p.threads == 1 ? " thread" : " threads");
+  return line;
+}
+
+std::string chip_line(const ChipFacts& chip) {
+  return text(chip.name, ": ", chip.rows, "x", chip.columns, " MAC units, ", chip.dataflow, ", ", speed_words(chip));
+}
+
+std::string speed_words(const ChipFacts& chip) {
+  return text(
+      quantity(chip.clock_hz, "Hz"), ", ", quantity(chip.outer_bytes_per_s, "B/s"), " outside, ", chip.node_nm, " nm");
+}
+
+std::vector<PrecisionRemark> precision_remarks_on(const Study& study, size_t chip) {
+  std::vector<PrecisionRemark> remarks;
+  for (const SchemeResult& scheme : study.schemes)
+    for (const std::string& words : precision_remarks(scheme.chips[chip])) {
+      auto known = std::find_if(remarks.begin(), remarks.end(), [&](const auto& r) { return r.words == words; });
+      if (known == remarks.end()) known = remarks.insert(remarks.end(), {words, {}});
+      known->schemes.push_back(scheme.name);
+    }
+  for (PrecisionRemark& r : remarks)
+    if (study.schemes.size() > 1 && r.schemes.size() == study.schemes.size()) r.schemes = {"all schemes"};
+  return remarks;
+}
+
+std::vector<std::string> footer_lines(const Study& study) {
+  const KernelTally n = tally(study);
+  std::vector<std::string> lines;
+  lines.push_back(text("kernels costed: ",
+                       grouped(n.costed),
+                       " of ",
+                       grouped(n.kernels),
+                       "; counts checked by enumeration on ",
+                       grouped(n.enumerated),
+                       " kernels"));
+  lines.push_back("estimate, not calibrated to silicon");
+  return lines;
+}
+
+}  // namespace sator::study

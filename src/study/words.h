@@ -1,0 +1,29 @@
+// Sentences that the table and the page share.
+#pragma once
+
+#include "study/result.h"
+
+namespace sator::study {
+
+/// "gpt2-stories: gpt2, 8 layers, 8.55 M parameters"
+std::string headline(const Study& study);
+
+/// Text and windows, lengths, threads, processor.
+std::string protocol_line(const Study& study);
+
+/// "tpuv1: 256x256 MAC units, weight-stationary, 700 MHz, 34.0 GB/s outside, 28 nm"
+std::string chip_line(const ChipFacts& chip);
+/// "700 MHz, 34.0 GB/s outside, 28 nm"
+std::string speed_words(const ChipFacts& chip);
+
+/// A width that a chip runs otherwise than asked, and the schemes that ask it.
+struct PrecisionRemark {
+  std::string words;
+  std::vector<std::string> schemes;
+};
+std::vector<PrecisionRemark> precision_remarks_on(const Study& study, size_t chip);
+
+/// What was costed and how far the figures can be trusted.
+std::vector<std::string> footer_lines(const Study& study);
+
+}  // namespace sator::study

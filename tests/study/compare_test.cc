@@ -1,0 +1,120 @@
+#include "study/compare.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <random>
+
+#include "study/by_hand.h"
+
+namespace sator::study {
+namespace {
+
+const double kInf = std::numeric_limits<double>::infinity();
+
+TEST(Baseline, IsF16OrTheFirst) {
+  EXPECT_EQ(baseline_of(study_by_hand({{"f32"}, {"f16"}, {"int8-tensor"}}, {})), 1U);
+  EXPECT_EQ(baseline_of(study_by_hand({{"int8-tensor"}, {"f32"}}, {})), 0U);
+}
+
+TEST(Ratio, IsAbsentWhereThereIsNothingToDivide) {
+  EXPECT_EQ(ratio(6, 3), 2.0);
+  EXPECT_EQ(ratio(6, 0), std::nullopt);
+  EXPECT_EQ(ratio(0, 3), std::nullopt);
+}
+
+// 3000 cycles of prompt and 10 tokens of 500 at 1 GHz.
+TEST(Request, IsThePromptAndEachToken) {
+  Study study = study_by_hand({{"f16", 30.0, 3000, 500}}, {"chip"});
+  EXPECT_DOUBLE_EQ(request_s(study.schemes[0].chips[0], study.protocol), 8e-6);
+}
+
+TEST(Pareto, KeepsWhatNothingBeats) {
+  const std::vector<double> cost{4, 1, 2, 3, 2, kInf}, loss{1, 5, 3, 3, 4, 0};
+  EXPECT_EQ(pareto_front(cost, loss), (std::vector<size_t>{1, 2, 0}));
+  EXPECT_TRUE(pareto_front({}, {}).empty());
+}
+
+TEST(Pareto, KeepsEqualPoints) {
+  const std::vector<double> cost{2, 2}, loss{3, 3};
+  EXPECT_EQ(pareto_front(cost, loss).size(), 2U);
+}
+
+// A point is on the front if and only if no other is at least as good in both and better in one.
+TEST(Pareto, AgreesWithTheDefinition) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<double> cost, loss;
+    for (int i = 0; i < 9; ++i) cost.push_back(random() % 5), loss.push_back(random() % 5);
+    std::vector<bool> on_front(cost.size());
+    for (size_t i : pareto_front(cost, loss)) on_front[i] = true;
+    for (size_t i = 0; i < cost.size(); ++i) {
+      bool beaten = false;
+      for (size_t o = 0; o < cost.size(); ++o)
+        beaten |= cost[o] <= cost[i] && loss[o] <= loss[i] && (cost[o] < cost[i] || loss[o] < loss[i]);
+      EXPECT_EQ(on_front[i], !beaten);
+    }
+  }
+}
+
+TEST(Verdict, NamesTheWinnerItsRatioAndTheReason) {
+  // f16: 3000 + 10 * 500 = 8 us; int4: 1000 + 10 * 100 = 2 us: four times the speed.
+  Study study = study_by_hand({{"f16", 30.0, 3000, 500}, {"int4", 30.1, 1000, 100}}, {"chip"});
+  const std::vector<Verdict> all = verdicts(study);
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].winner, 1U);
+  EXPECT_FALSE(all[0].close_to_best);
+  EXPECT_EQ(all[0].sentence,
+            "int4 is fastest on chip: 2.00 µs for 16 + 10 tokens, 4.00x f16's speed (weight bytes 1.00 µs instead of "
+            "5.00 µs, MAC array 1.00 µs instead of 3.00 µs).");
+}
+
+TEST(Verdict, SaysWhatAWinnerLoses) {
+  Study study = study_by_hand({{"f16", 30.0, 3000, 500}, {"int4", 30.1, 1000, 100}}, {"chip"});
+  Cost& decode = study.schemes[1].chips[0].decode.cost;
+  at(decode.components, Component::dequantize).latency_cycles = 100;
+  decode.latency_cycles += 100;
+  decode.latency_s += 100e-9;
+  EXPECT_NE(verdicts(study)[0].sentence.find(", though dequantize 1.00 µs instead of 0 s)"), std::string::npos)
+      << verdicts(study)[0].sentence;
+}
+
+TEST(Verdict, NamesASchemeOfGoodQualityToo) {
+  Study study =
+      study_by_hand({{"f16", 30.0, 3000, 500}, {"int2", 90.0, 1000, 100}, {"int8", 30.2, 2000, 200}}, {"chip"});
+  const Verdict v = verdicts(study)[0];
+  EXPECT_EQ(v.winner, 1U);
+  EXPECT_EQ(v.close_to_best, 2U);
+  EXPECT_NE(v.sentence.find("; within 1 % of the best perplexity int8, 2.00x f16's speed."), std::string::npos)
+      << v.sentence;
+}
+
+TEST(Verdict, SaysSoWhereNothingBeatsTheBaseline) {
+  Study study = study_by_hand({{"f16", 30.0, 100, 10}, {"int4", 31.0, 1000, 100}}, {"chip"});
+  EXPECT_EQ(verdicts(study)[0].sentence,
+            "f16 is fastest on chip: 200 ns for 16 + 10 tokens, and nothing beats the baseline.");
+  study.schemes.pop_back();
+  EXPECT_EQ(verdicts(study)[0].sentence, "f16 is fastest on chip: 200 ns for 16 + 10 tokens, the only scheme.");
+  study.schemes.clear();
+  EXPECT_TRUE(verdicts(study).empty());
+}
+
+TEST(Verdict, OnePerChip) {
+  Study study = study_by_hand({{"f16", 30.0, 3000, 500}, {"int4", 30.1, 1000, 100}}, {"a", "b"});
+  study.schemes[1].chips[1] = {"b", phase_by_hand(Component::array, 9000), phase_by_hand(Component::weights, 900)};
+  EXPECT_EQ(verdicts(study)[0].winner, 1U);
+  EXPECT_EQ(verdicts(study)[1].winner, 0U);
+}
+
+TEST(Precision, RemarksAreSaidOnce) {
+  ChipResult result = study_by_hand({{"f16", 30.0, 1, 1}}, {"chip"}).schemes[0].chips[0];
+  result.prefill.cost.precisions = {{"float32 x float32", "int16 x int16", 4, 10},
+                                    {"int8 x int8", "int8 x int8", 1, 10}};
+  result.decode.cost.precisions = {{"float32 x float32", "int16 x int16", 4, 1}, {"int4 x int8", "int8 x int8", 1, 1}};
+  EXPECT_EQ(precision_remarks(result),
+            (std::vector<std::string>{"float32 x float32 runs as int16 x int16 in 4 passes",
+                                      "int4 x int8 runs as int8 x int8"}));
+}
+
+}  // namespace
+}  // namespace sator::study

@@ -1,0 +1,97 @@
+#include "study/json.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "study/by_hand.h"
+#include "study/sample.h"
+#include "temp_folder.h"
+
+namespace sator::study {
+namespace {
+
+Study sample() {
+  return sample_study({default_samples()[1], default_samples()[9], default_samples()[10]}, {"tpuv1", "edge_npu32"});
+}
+
+Study read_back(const Study& study, Kernels kernels) {
+  return from_json(parse_json(to_json(study, kernels).dump(), "study.json"), "study.json");
+}
+
+TEST(StudyJson, ReadsBackAsItWasWritten) {
+  Study study = sample();
+  EXPECT_EQ(read_back(study, Kernels::included), study);
+  for (SchemeResult& scheme : study.schemes)
+    for (ChipResult& chip : scheme.chips) chip.prefill.rows.clear(), chip.decode.rows.clear();
+  EXPECT_EQ(read_back(sample(), Kernels::left_out), study);
+}
+
+TEST(StudyJson, ExtremesReadBack) {
+  Study study = study_by_hand({{"f16", std::numeric_limits<double>::infinity(), 1, 3}, {"int4", {}, 7, 9}}, {"chip"});
+  study.schemes[0].name = "quotes \" and \\ and \n and <tags> µ";
+  study.schemes[1].chips[0].decode.cost.levels[0].read_bits = 12345678901;  // ends inside of a byte
+  EXPECT_EQ(read_back(study, Kernels::included), study);
+  study.schemes.clear();
+  EXPECT_EQ(read_back(study, Kernels::included), study);
+}
+
+// The keys that users' scripts rely on.
+TEST(StudyJson, HasTheAgreedKeys) {
+  const Json json = to_json(sample());
+  EXPECT_EQ(json.at("model"), "gpt2-stories");
+  EXPECT_EQ(json.at("schema_version"), kSchemaVersion);
+  for (const char* key : {"windows", "prompt_len", "gen_len"})
+    EXPECT_TRUE(json.at("protocol").at(key).is_number()) << key;
+  ASSERT_EQ(json.at("rows").size(), 6U);
+  for (const Json& row : json.at("rows")) {
+    for (const char* key : {"scheme", "chip"}) EXPECT_TRUE(row.at(key).is_string()) << key;
+    for (const char* key : {"perplexity",
+                            "standard_error",
+                            "weight_bytes",
+                            "bits_per_weight",
+                            "host_prefill_tokens_per_s",
+                            "host_decode_tokens_per_s"})
+      EXPECT_TRUE(row.at(key).is_number()) << key;
+    for (const char* phase : {"prefill", "decode"}) {
+      const Json& cost = row.at(phase);
+      for (const char* key : {"latency_s", "latency_cycles", "macs", "mac_units_used", "energy_j", "utilization"})
+        EXPECT_TRUE(cost.at(key).is_number()) << key;
+      EXPECT_TRUE(cost.at("bound").is_string());
+      EXPECT_TRUE(cost.at("bytes").at("dram").is_number());
+      for (const char* key : {"required", "achieved", "available"})
+        EXPECT_TRUE(cost.at("bandwidth").at("dram").at(key).is_number()) << key;
+      double bytes = 0;
+      for (const Json& level : cost.at("levels"))
+        if (level.at("name") == "dram")
+          bytes = level.at("read_bytes").get<double>() + level.at("write_bytes").get<double>();
+      EXPECT_EQ(cost.at("bytes").at("dram").get<double>(), bytes);
+    }
+  }
+}
+
+TEST(StudyJson, WhatWasNotMeasuredIsNull) {
+  const Json json = to_json(study_by_hand({{"f16", {}, 1, 1}}, {"chip"}));
+  EXPECT_TRUE(json.at("rows").at(0).at("perplexity").is_null());
+  EXPECT_TRUE(json.at("rows").at(0).at("host_decode_tokens_per_s").is_null());
+}
+
+TEST(StudyJson, DamageIsNamedByItsPlace) {
+  const Json good = to_json(sample(), Kernels::included);
+  auto error = [&](const std::function<void(Json&)>& damage) {
+    Json json = good;
+    damage(json);
+    return error_of([&] { from_json(json, "study.json"); });
+  };
+  EXPECT_NE(error([](Json& j) { j.erase("protocol"); }).find("protocol"), std::string::npos);
+  EXPECT_NE(error([](Json& j) { j["rows"][2]["prefill"].erase("macs"); }).find("rows[2].prefill"), std::string::npos);
+  EXPECT_NE(error([](Json& j) { j["rows"][0]["decode"]["latency_s"] = "fast"; }).find("latency_s"), std::string::npos);
+  EXPECT_NE(error([](Json& j) { j["rows"][0]["scheme"] = "int9"; }).find("int9"), std::string::npos);
+  EXPECT_NE(error([](Json& j) { j["schema_version"] = 99; }).find("99"), std::string::npos);
+  EXPECT_NE(error([](Json& j) { j["rows"][0]["decode"]["levels"][0]["read_bytes"] = -1; }).find("read_bytes"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace sator::study

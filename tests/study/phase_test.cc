@@ -1,0 +1,208 @@
+#include "study/phase.h"
+
+#include <gtest/gtest.h>
+
+#include "study/sample.h"
+
+namespace sator::study {
+namespace {
+
+using dataflow::CostEngine;
+using dataflow::Kernel;
+using dataflow::KernelCost;
+
+void expect_parts_sum(const Cost& cost) {
+  int64_t cycles = 0;
+  for (const ComponentCost& c : cost.components) cycles += c.latency_cycles;
+  EXPECT_EQ(cycles, cost.latency_cycles);
+  for (const LevelCost& l : cost.levels) EXPECT_EQ(l.by_kind.total(), l.read_bits + l.write_bits) << l.name;
+  double joules = 0;
+  for (const EnergyShare& e : cost.energy) joules += e.joules;
+  EXPECT_DOUBLE_EQ(joules, cost.energy_j);
+}
+
+class EveryChip : public testing::TestWithParam<const char*> {};
+
+TEST_P(EveryChip, PartsOfEachKernelSumToTheEnginesTotals) {
+  CostEngine engine(shipped(GetParam()));
+  for (const Kernel& kernel : {linear("f32", 128, 768, 256, 32, true, 32),
+                               linear("int8", 1, 768, 256, 8, false, 8),
+                               linear("int4 group 32", 1, 768, 256, 4, true, 32, 32),
+                               linear("int4 group 32", 61, 100, 96, 4, true, 32, 32),
+                               vector_kernel("norm", 37, 256, VectorWork::reduce),
+                               vector_kernel("quantize", 37, 256, VectorWork::quantize),
+                               vector_kernel("rescale", 37, 256, VectorWork::rescale),
+                               vector_kernel("attention", 37, 256, VectorWork::reduce, dataflow::OperandKind::kv)}) {
+    const KernelCost cost = engine.cost(kernel);
+    const KernelRow row = kernel_row({kernel.name, "layer", 1, {}}, kernel, cost, engine.chip());
+    SCOPED_TRACE(kernel.name);
+    expect_parts_sum(row.cost);
+    EXPECT_EQ(row.cost.latency_cycles, cost.latency_cycles);
+    EXPECT_EQ(row.cost.energy_j, cost.energy_j);
+    ASSERT_EQ(row.cost.levels.size(), cost.memories.size());
+    for (size_t m = 0; m < cost.memories.size(); ++m) {  // the engine rounds bits up to bytes
+      EXPECT_EQ((row.cost.levels[m].read_bits + 7) / 8, cost.memories[m].read_bytes);
+      EXPECT_EQ((row.cost.levels[m].write_bits + 7) / 8, cost.memories[m].write_bytes);
+    }
+    int64_t ops = 0, cycles = 0, engine_ops = 0, precision_macs = 0;
+    for (const ComponentCost& c : row.cost.components) ops += c.vector_ops, cycles += c.vector_cycles;
+    for (const dataflow::StatementCost& s : cost.statements) engine_ops += s.vector_ops;
+    for (const PrecisionUse& p : row.cost.precisions) precision_macs += p.macs;
+    EXPECT_EQ(ops, engine_ops);
+    EXPECT_EQ(cycles, cost.resources[1].cycles);
+    EXPECT_EQ(precision_macs, cost.macs);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shipped, EveryChip, testing::Values("tpuv1", "gemmini16", "edge_npu32"));
+
+// One token reads each code and each scale once: 256 * 768 codes of 4 bits, one f32 scale for 32 of them.
+TEST(KernelRow, KnowsSizesWidthsAndWhatMoves) {
+  CostEngine engine(shipped("edge_npu32"));
+  const Kernel kernel = linear("qkv", 1, 768, 256, 4, true, 32, 32);
+  const KernelRow row = kernel_row({"qkv", "h.0", 3, 4.5}, kernel, engine.cost(kernel), engine.chip());
+  EXPECT_EQ(row.batch, 1);
+  EXPECT_EQ(row.i, 1);
+  EXPECT_EQ(row.j, 768);
+  EXPECT_EQ(row.k, 256);
+  EXPECT_EQ(row.cost.macs, 768 * 256);
+  EXPECT_EQ(row.weight_bits, 4);
+  EXPECT_EQ(row.scale_bits, 32);
+  EXPECT_EQ(row.activation_bits, 32);
+  EXPECT_EQ(row.cost.levels[0].name, "dram");
+  EXPECT_EQ(row.cost.levels[0].by_kind.weight, 768 * 256 * 4);
+  EXPECT_EQ(row.cost.levels[0].by_kind.scale, 768 * 256 / 32 * 32);
+  EXPECT_EQ(row.cost.levels[0].by_kind.activation, (256 + 768) * 32);
+  ASSERT_EQ(row.cost.precisions.size(), 1U);
+  EXPECT_EQ(row.cost.precisions[0].asked, "float32 x float32");
+  EXPECT_EQ(row.cost.precisions[0].ran, "int16 x int16");  // the widest that the chip has
+  EXPECT_EQ(row.cost.precisions[0].passes, 4);             // 32 bits by 32 bits in pieces of 16
+  EXPECT_FALSE(row.cost.precisions[0].exact());
+  EXPECT_EQ(at(row.cost.components, Component::dequantize).vector_ops, 3 * 768 * 256);
+  EXPECT_GT(row.counts.unique, 0);
+  EXPECT_LE(row.counts.unique, row.counts.total);
+}
+
+// A batched product has its batch in all three tensors.
+TEST(KernelRow, BatchIsNeitherRowNorColumn) {
+  using namespace dataflow;
+  Work work;
+  work.statement.domain = Domain::box({"h", "q", "t", "d"}, {4, 7, 33, 64});
+  work.statement.accesses = {{"Q", Role::read, {{variable(0), variable(1), variable(3)}}},
+                             {"K", Role::read, {{variable(0), variable(2), variable(3)}}},
+                             {"S", Role::write, {{variable(0), variable(1), variable(2)}}}};
+  work.operands = {{.bits = 8}, {.bits = 8, .kind = OperandKind::kv}, {.bits = 32}};
+  work.multiply_accumulate = true;
+  const Kernel kernel{"scores", {work}};
+  CostEngine engine(shipped("edge_npu32"));
+  const KernelRow row = kernel_row({"scores", "h.0", 1, {}}, kernel, engine.cost(kernel), engine.chip());
+  EXPECT_EQ(row.batch, 4);
+  EXPECT_EQ(row.i, 7);
+  EXPECT_EQ(row.j, 33);
+  EXPECT_EQ(row.k, 64);
+  // It touches the KV cache: all of it is attention, and the array's component is empty.
+  EXPECT_EQ(at(row.cost.components, Component::attention).latency_cycles, row.cost.latency_cycles);
+  EXPECT_EQ(at(row.cost.components, Component::array).latency_cycles, 0);
+}
+
+TEST(KernelRow, WorkOfTheVectorUnitIsNamed) {
+  CostEngine engine(shipped("edge_npu32"));
+  for (auto [work, component] : {std::pair{VectorWork::rescale, Component::rescale},
+                                 std::pair{VectorWork::quantize, Component::quantize},
+                                 std::pair{VectorWork::reduce, Component::vector}}) {
+    const Kernel kernel = vector_kernel("x", 8, 64, work);
+    const KernelRow row = kernel_row({"x", "", 1, {}}, kernel, engine.cost(kernel), engine.chip());
+    EXPECT_EQ(at(row.cost.components, component).vector_ops, 8 * 64 * 4);
+  }
+}
+
+/// A kernel by its figures: on edge_npu32 at 1 GHz with 1024 PEs.
+KernelRow by_hand(int64_t count, int64_t cycles, int64_t macs, const std::string& bound, int64_t weight_bits) {
+  KernelRow row{.function = "f", .count = count};
+  row.cost.latency_cycles = cycles;
+  row.cost.macs = macs;
+  row.cost.bound = bound;
+  row.cost.utilization = static_cast<double>(macs) / (1024.0 * static_cast<double>(cycles));
+  row.cost.mac_units_used = 512;
+  row.stream_cycles = cycles / 2;
+  at(row.cost.components, Component::array).latency_cycles = cycles;
+  row.cost.levels = {{.name = "dram", .read_bits = weight_bits, .by_kind = {.weight = weight_bits}}};
+  row.cost.resources = {{"array", cycles / 2}, {"vector", cycles / 4}, {"dram", cycles}};
+  row.cost.energy = {{"mac", 1e-9, "somewhere"}};
+  row.cost.energy_j = 1e-9;
+  row.cost.precisions = {{"int8 x int8", "int8 x int8", 1, macs}};
+  return row;
+}
+
+TEST(Phase, SumsItsKernelsByTheirCalls) {
+  KernelRow second = by_hand(3, 2000, 64000, "array", 800);
+  second.cost.mac_units_used = 1024;
+  second.counts.enumerated = true;
+  PhaseResult phase = sum_of({by_hand(2, 1000, 1000, "dram", 80004), second}, shipped("edge_npu32"));
+  const Cost& sum = phase.cost;
+  expect_parts_sum(sum);
+  EXPECT_EQ(sum.latency_cycles, 2 * 1000 + 3 * 2000);
+  EXPECT_DOUBLE_EQ(sum.latency_s, 8000 / 1e9);
+  EXPECT_EQ(sum.macs, 2 * 1000 + 3 * 64000);
+  EXPECT_DOUBLE_EQ(sum.utilization, 194000.0 / (8000.0 * 1024));
+  // 512 units during 2 * 500 stamps, 1024 during 3 * 1000.
+  EXPECT_DOUBLE_EQ(sum.mac_units_used, (512.0 * 1000 + 1024.0 * 3000) / 4000);
+  EXPECT_EQ(sum.bound, "array");  // 6000 of 8000 cycles
+  EXPECT_EQ(sum.levels[0].read_bits, 2 * 80004 + 3 * 800);
+  EXPECT_DOUBLE_EQ(sum.levels[0].achieved_bytes_per_s, (2 * 80004 + 3 * 800) / 8.0 / 8e-6);
+  EXPECT_DOUBLE_EQ(sum.levels[0].required_bytes_per_s, (2 * 80004 + 3 * 800) / 8.0 / (2 * 500e-9 + 3 * 1000e-9));
+  EXPECT_DOUBLE_EQ(sum.levels[0].available_bytes_per_s, 25.6e9);
+  EXPECT_DOUBLE_EQ(sum.energy_j, 5e-9);
+  ASSERT_EQ(sum.precisions.size(), 1U);
+  EXPECT_EQ(sum.precisions[0].macs, 194000);
+  EXPECT_EQ(phase.launches, 5);
+  EXPECT_EQ(phase.kernels, 2);
+  EXPECT_EQ(phase.kernels_costed, 2);
+  EXPECT_EQ(phase.kernels_enumerated, 1);
+}
+
+TEST(Phase, KernelsWithoutCostAreCountedAndSaid) {
+  PhaseResult phase = sum_of({by_hand(1, 1000, 1000, "dram", 80), uncosted_row({"odd", "h.0", 2, {}}, "counts of odd")},
+                             shipped("edge_npu32"));
+  EXPECT_EQ(phase.kernels, 2);
+  EXPECT_EQ(phase.kernels_costed, 1);
+  EXPECT_EQ(phase.launches, 3);
+  EXPECT_EQ(phase.notes, std::vector<std::string>{"counts of odd"});
+  EXPECT_EQ(phase.cost.latency_cycles, 1000);
+}
+
+TEST(Phase, NothingCostsNothing) {
+  PhaseResult phase = sum_of({}, shipped("tpuv1"));
+  EXPECT_EQ(phase.cost.latency_cycles, 0);
+  EXPECT_EQ(phase.cost.utilization, 0);
+  EXPECT_EQ(phase.cost.levels.size(), shipped("tpuv1").memories.size());
+  expect_parts_sum(phase.cost);
+}
+
+// The weights of the sample's linear layers by the shapes of the model: eight layers of 768 x 256, 256 x 256, 1024 x 256
+// and 256 x 1024, and the head at 16 bits. Each scale is read once at least; those of wide groups where a tile ends
+// inside of the group, again.
+TEST(Phase, WeightBytesOfADecodeStepAreTheModels) {
+  for (const SampleScheme& s : default_samples()) {
+    CostEngine engine(shipped("edge_npu32"));
+    PhaseResult phase = sample_phase(s, engine, 1, 144);
+    expect_parts_sum(phase.cost);
+    const int64_t weights = 8 * 256 * (768 + 256 + 1024 + 1024);
+    EXPECT_EQ(phase.cost.levels[0].by_kind.weight, weights * s.bits + 8192 * 256 * 16) << s.name;
+    const int64_t moved = phase.cost.levels[0].by_kind.scale;
+    if (s.group == 0) {
+      EXPECT_EQ(moved, 0) << s.name;
+    } else {
+      const int64_t scales =
+          8 * ((768 + 256 + 1024) * (256 / std::min<int64_t>(s.group, 256)) + 256 * (1024 / s.group));
+      EXPECT_GE(moved, scales * 32) << s.name;
+      if (s.group == 32) {
+        EXPECT_EQ(moved, scales * 32) << s.name;
+      }
+    }
+    EXPECT_EQ(phase.cost.macs, weights + 8192 * 256);
+  }
+}
+
+}  // namespace
+}  // namespace sator::study
