@@ -49,14 +49,18 @@ void Analyzer::assume_size(const Expr& value) {
   std::optional<int64_t> offset = 0;
   Expr symbol = int_imm(0, value->dtype);
   for_each_term(value, [&](const Expr& term, int sign) {
-    if (auto v = as_int(term)) offset = offset && *v > kNegInf ? checked_add(*offset, sign * *v) : std::nullopt;
-    else symbol = fold(sign > 0 ? Kind::add : Kind::sub, symbol, term);
+    if (auto v = as_int(term))
+      offset = offset && *v > kNegInf ? checked_add(*offset, sign * *v) : std::nullopt;
+    else
+      symbol = fold(sign > 0 ? Kind::add : Kind::sub, symbol, term);
   });
   std::optional<int64_t> scale = 1;
   Expr factor = int_imm(1, value->dtype);
   for_each_operand(symbol, Kind::mul, [&](const Expr& f) {
-    if (auto v = as_int(f)) scale = scale ? checked_mul(*scale, *v) : std::nullopt;
-    else factor = fold(Kind::mul, factor, f);
+    if (auto v = as_int(f))
+      scale = scale ? checked_mul(*scale, *v) : std::nullopt;
+    else
+      factor = fold(Kind::mul, factor, f);
   });
   VarRef var = sator::cast<Var>(factor);
   if (!var || !scale || *scale <= 0 || !offset || *offset <= kNegInf) return;
@@ -154,9 +158,7 @@ bool Analyzer::prove_le_shape(const Expr& lhs, const Expr& shape) {
 Bounds Analyzer::bounds(const Expr& e) { return parts_->bounds(e); }
 Modular Analyzer::modular(const Expr& e) { return parts_->modular(e); }
 
-IntSet Analyzer::set(const Expr& e) {
-  return IntervalEvaluator(*this, parts_->sets, &parts_->set_constraints)(e);
-}
+IntSet Analyzer::set(const Expr& e) { return IntervalEvaluator(*this, parts_->sets, &parts_->set_constraints)(e); }
 
 IntSet Analyzer::set(const Expr& e, const SetMap& domains) { return IntervalEvaluator(*this, domains)(e); }
 

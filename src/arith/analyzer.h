@@ -41,7 +41,9 @@ class Analyzer {
   /// While this lives, its condition holds. Scopes nest: the last one made must end first.
   class Scope {
    public:
-    Scope(Scope&& o) noexcept : analyzer_(std::exchange(o.analyzer_, nullptr)) { std::copy(o.marks_, o.marks_ + 5, marks_); }
+    Scope(Scope&& o) noexcept : analyzer_(std::exchange(o.analyzer_, nullptr)) {
+      std::copy(o.marks_, o.marks_ + 5, marks_);
+    }
     Scope(const Scope&) = delete;
     Scope& operator=(Scope&&) = delete;
     ~Scope();

@@ -106,9 +106,12 @@ Form Canonicalizer::of_sum(const Expr& e, Kind kind) {
   Sum sum = as_sum(a);
   int sign = kind == Kind::add ? 1 : -1;
   bool ok;
-  if (const IntImm* c = constant_of(b)) ok = c->value > kNegInf && sum.add(sign * c->value);
-  else if (const Sum* s = std::get_if<Sum>(&b)) ok = sum.add(*s, sign);
-  else ok = sum.add(as_split(b), sign);
+  if (const IntImm* c = constant_of(b))
+    ok = c->value > kNegInf && sum.add(sign * c->value);
+  else if (const Sum* s = std::get_if<Sum>(&b))
+    ok = sum.add(*s, sign);
+  else
+    ok = sum.add(as_split(b), sign);
   if (ok && sum.fits()) return sum;
   return fold(kind, to_expr(a), to_expr(b));
 }
@@ -325,14 +328,15 @@ Form Canonicalizer::of_lt(const Expr& e) {
     divisible.divide(d);
     if (analyzer().prove_ge(rest_expr, 0)) return visit_node(make<LT>(divisible.expr(), zero));
     if (analyzer().prove_lt(rest_expr, 0)) return visit_node(make<LT>(divisible.expr(), int_imm(1, sum->dtype)));
-  } else if (rest.terms.size() == 1 && rest.base == 0 && rest.terms[0].upper != kPosInf && rest.terms[0].upper > 0 && rest.terms[0].scale == 1 &&
-             rest.terms[0].rounding == Rounding::floored) {
+  } else if (rest.terms.size() == 1 && rest.base == 0 && rest.terms[0].upper != kPosInf && rest.terms[0].upper > 0 &&
+             rest.terms[0].scale == 1 && rest.terms[0].rounding == Rounding::floored) {
     // rest is (y % m) / l with d * l dividing m: x * 64 + (y % 64) < 120 is x * 8 + (y // 8) % 8 < 15.
     const Split& t = rest.terms[0];
     auto lower = checked_mul(d, t.lower);
     if (lower && t.upper % *lower == 0) {
       divisible.divide(d);
-      Expr digit = remainder_expr(fold(Kind::floordiv, t.index, int_imm(*lower, t.dtype)), t.upper / *lower, Rounding::floored);
+      Expr digit =
+          remainder_expr(fold(Kind::floordiv, t.index, int_imm(*lower, t.dtype)), t.upper / *lower, Rounding::floored);
       return visit_node(make<LT>(fold(Kind::add, divisible.expr(), digit), zero));
     }
   }

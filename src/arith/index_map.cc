@@ -30,7 +30,8 @@ Expr substitute_promoting(const Expr& e, const VarMap& map) {
     return a->dtype == b->dtype ? make_binary(kind, a, b) : combine_exprs(kind, a, b);
   }
   if (const Select* n = e.as<Select>())
-    return select(substitute_promoting(n->condition, map), substitute_promoting(n->true_value, map),
+    return select(substitute_promoting(n->condition, map),
+                  substitute_promoting(n->true_value, map),
                   substitute_promoting(n->false_value, map));
   NodeRef mapped = e->info().map_children(*e, [&](const NodeRef& child) -> NodeRef {
     const ExprNode* part = child->as<ExprNode>();
@@ -87,15 +88,15 @@ Region map_ranges(const IndexMap& map, const Region& ranges, Analyzer& analyzer)
       IntSet s = eval_set(e, sets);
       if (!s.has_lower() || !s.has_upper())
         fail({.what = text("an output of the index map has no bounds: ", found.error),
-              .needs = "outputs made of +, -, *, // and % of the inputs", .hint = "write the map without loads and calls"});
+              .needs = "outputs made of +, -, *, // and % of the inputs",
+              .hint = "write the map without loads and calls"});
       Expr extent = iadd(isub(s.max, s.min), one_of(s.max->dtype));
       out.push_back(make<Range>(analyzer.simplify(s.min), analyzer.simplify(extent)));
     }
   }
   int bits = 32;
   for (const RangeRef& r : ranges) bits = std::max<int>(bits, r->extent->dtype.bits);
-  for (RangeRef& r : out)
-    r = make<Range>(cast_to(DType::Int(bits), r->min), cast_to(DType::Int(bits), r->extent));
+  for (RangeRef& r : out) r = make<Range>(cast_to(DType::Int(bits), r->min), cast_to(DType::Int(bits), r->extent));
   return out;
 }
 
@@ -105,7 +106,8 @@ std::vector<Expr> map_shape(const IndexMap& map, const std::vector<Expr>& shape,
   std::vector<Expr> out;
   for (const RangeRef& r : map_ranges(map, ranges, analyzer)) {
     if (!is_zero(analyzer.simplify(r->min)))
-      fail({.what = "the index map moves the start of a dimension away from 0", .needs = "an image that begins at 0",
+      fail({.what = "the index map moves the start of a dimension away from 0",
+            .needs = "an image that begins at 0",
             .hint = "subtract the offset in the map"});
     out.push_back(r->extent);
   }
@@ -130,9 +132,12 @@ InverseMap invert(const IndexMap& map, const Region& ranges, IterMapLevel level,
   std::vector<Expr> image;
   for (size_t i = 0; i < ranges.size(); ++i) {
     auto at = back.values.find(map.initial_indices[i]);
-    if (at != back.values.end()) image.push_back(analyzer.simplify(at->second));
-    else if (is_one(ranges[i]->extent)) image.push_back(ranges[i]->min);
-    else return {nullptr, nullptr, text("the input ", map.initial_indices[i]->name, " is not used")};
+    if (at != back.values.end())
+      image.push_back(analyzer.simplify(at->second));
+    else if (is_one(ranges[i]->extent))
+      image.push_back(ranges[i]->min);
+    else
+      return {nullptr, nullptr, text("the input ", map.initial_indices[i]->name, " is not used")};
   }
   Expr padding = substitute(found.padding_predicate, back.values);
   if (!padding.as<IntImm>()) {
@@ -158,7 +163,8 @@ InverseMap inverse(const IndexMap& map, const Region& ranges, Analyzer& analyzer
 }
 
 bool equivalent(const IndexMap& a, const IndexMap& b) {
-  if (a.initial_indices.size() != b.initial_indices.size() || a.final_indices.size() != b.final_indices.size()) return false;
+  if (a.initial_indices.size() != b.initial_indices.size() || a.final_indices.size() != b.final_indices.size())
+    return false;
   VarMap values;
   for (size_t i = 0; i < a.initial_indices.size(); ++i) values[a.initial_indices[i]] = b.initial_indices[i];
   Analyzer analyzer;

@@ -26,7 +26,8 @@ struct IndexMap final : Node<IndexMap> {
 using IndexMapRef = Ref<const IndexMap>;
 
 /// The map that `f` computes from `rank` fresh variables i0, i1, ...
-IndexMapRef index_map(int rank, const std::function<std::vector<Expr>(const std::vector<VarRef>&)>& f, DType dtype = i32);
+IndexMapRef index_map(int rank, const std::function<std::vector<Expr>(const std::vector<VarRef>&)>& f,
+                      DType dtype = i32);
 
 /// The image of one point, simplified. Indices may be of a wider dtype than the map's variables: constants follow.
 std::vector<Expr> map_indices(const IndexMap& map, const std::vector<Expr>& indices, Analyzer& analyzer);

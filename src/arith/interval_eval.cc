@@ -157,8 +157,7 @@ IntSet IntervalEvaluator::combine(Kind kind, const IntSet& a, const IntSet& b, D
       return is_zero(point.min) ? point : scaled(kind, set, point.min);
     }
     case Kind::div:
-    case Kind::floordiv:
-      return b.is_point() && !is_zero(b.min) ? scaled(kind, a, b.min) : IntSet::everything();
+    case Kind::floordiv: return b.is_point() && !is_zero(b.min) ? scaled(kind, a, b.min) : IntSet::everything();
     case Kind::mod:
     case Kind::floormod: return b.is_point() && !is_zero(b.min) ? remainder(kind, a, b.min) : IntSet::everything();
     case Kind::min: return {extreme(kind, a.min, b.min, true), extreme(kind, a.max, b.max, false), false};
@@ -189,8 +188,11 @@ std::vector<SetConstraint> set_constraints(const Expr& condition) {
         default: out.push_back({v, IntSet::interval(fold(Kind::add, limit, one), nullptr)}); break;
       }
     };
-    Kind mirrored = kind == Kind::le ? Kind::ge : kind == Kind::ge ? Kind::le : kind == Kind::lt ? Kind::gt
-                    : kind == Kind::gt ? Kind::lt : kind;
+    Kind mirrored = kind == Kind::le   ? Kind::ge
+                    : kind == Kind::ge ? Kind::le
+                    : kind == Kind::lt ? Kind::gt
+                    : kind == Kind::gt ? Kind::lt
+                                       : kind;
     note(o.a, o.b, kind);
     note(o.b, o.a, mirrored);
   }

@@ -61,8 +61,8 @@ IntSet eval_range(Analyzer& analyzer, const RangeRef& range, const SetMap& domai
   if (range->min->dtype.is_integer() && analyzer.prove_equal(range->extent, int_imm(1, range->extent->dtype)))
     return evaluate(range->min);
   // Simplified first: min and extent may share variables.
-  Expr last = combine_exprs(Kind::add, range->min,
-                            combine_exprs(Kind::sub, range->extent, int_imm(1, range->extent->dtype)));
+  Expr last =
+      combine_exprs(Kind::add, range->min, combine_exprs(Kind::sub, range->extent, int_imm(1, range->extent->dtype)));
   return evaluate.relax(IntSet::interval(range->min, analyzer.simplify(last)));
 }
 
@@ -119,7 +119,8 @@ IntSet unite_lower_bound(const std::vector<IntSet>& sets) {
   Analyzer analyzer;
   IntSet out = IntSet::nothing();
   auto touches = [&](const Expr& low, const Expr& high) {  // low <= high + 1
-    return !low || !high || analyzer.prove(combine_exprs(Kind::le, low, combine_exprs(Kind::add, high, int_imm(1, high->dtype))));
+    return !low || !high ||
+           analyzer.prove(combine_exprs(Kind::le, low, combine_exprs(Kind::add, high, int_imm(1, high->dtype))));
   };
   for (const IntSet& s : sets) {
     if (s.empty) continue;

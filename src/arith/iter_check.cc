@@ -120,7 +120,8 @@ bool IterRewriter::constraints_are_disjoint() const {
       // The shorter comes first: all of its splits are in the longer one, or none.
       size_t common = 0;
       for (const IterSplit& a : constrained_[i].flattened.args)
-        common += std::ranges::any_of(constrained_[j].flattened.args, [&](const IterSplit& b) { return same_split(a, b); });
+        common +=
+            std::ranges::any_of(constrained_[j].flattened.args, [&](const IterSplit& b) { return same_split(a, b); });
       if (common != 0 && common != constrained_[i].flattened.args.size()) return false;
     }
   }

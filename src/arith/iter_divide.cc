@@ -41,7 +41,8 @@ class Divider {
       if (!parts || parts->side == Parts::Side::mixed) return {};
       bool is_inner = parts->side == Parts::Side::inner;
       if (is_inner && !outer.empty()) return {};
-      IterSplit split = is_inner ? as_split(parts->inner, parts->inner_extent) : as_split(parts->outer, parts->outer_extent);
+      IterSplit split =
+          is_inner ? as_split(parts->inner, parts->inner_extent) : as_split(parts->outer, parts->outer_extent);
       total = imul(total, split.extent);
       (is_inner ? inner : outer).push_back(split);
     }
@@ -51,11 +52,13 @@ class Divider {
     if (analyzer_.prove_equal(total, extent)) return Parts{outer_sum, inner_sum, outer_extent, inner_extent};
     // A condition cuts the sum: it must lie on one side wholly.
     if (inner.empty()) {
-      outer_predicate = fold(Kind::logical_and, outer_predicate, combine_exprs(Kind::lt, to_expr(outer_sum, analyzer_), extent));
+      outer_predicate =
+          fold(Kind::logical_and, outer_predicate, combine_exprs(Kind::lt, to_expr(outer_sum, analyzer_), extent));
       return Parts{outer_sum, none(dtype), extent, one_of(dtype), Parts::Side::outer};
     }
     if (outer.empty()) {
-      inner_predicate = fold(Kind::logical_and, inner_predicate, combine_exprs(Kind::lt, to_expr(inner_sum, analyzer_), extent));
+      inner_predicate =
+          fold(Kind::logical_and, inner_predicate, combine_exprs(Kind::lt, to_expr(inner_sum, analyzer_), extent));
       return Parts{none(dtype), inner_sum, one_of(dtype), extent, Parts::Side::inner};
     }
     return {};
@@ -106,14 +109,16 @@ class Divider {
       for (const IterSplit& s : splits) {
         IterSplit unscaled = s;
         unscaled.scale = one_of(s.scale->dtype);
-        divided_.emplace_back(s, inner ? inner_parts(single(unscaled), s.extent) : outer_parts(single(unscaled), s.extent));
+        divided_.emplace_back(
+            s, inner ? inner_parts(single(unscaled), s.extent) : outer_parts(single(unscaled), s.extent));
       }
       return *known(split);
     }
     // source = Y * E + X, cut into digits: the cut between Y and X must lie between two of them.
     auto source = divide(mark->sum, mark->extent);
     if (!source) return {};
-    if (splits.size() == 1 && is_one(split.lower_factor) && analyzer_.prove_equal(split.extent, mark->extent)) return source;
+    if (splits.size() == 1 && is_one(split.lower_factor) && analyzer_.prove_equal(split.extent, mark->extent))
+      return source;
     IterMarkRef outer_mark(new IterMark(source->outer, source->outer_extent));
     IterMarkRef inner_mark(new IterMark(source->inner, source->inner_extent));
     bool past = source->side == Parts::Side::outer;

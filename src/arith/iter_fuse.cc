@@ -157,8 +157,10 @@ std::optional<IterSum> IterRewriter::fuse(IterSum sum, bool early_exit) {
     Expr scale;
     int at = taken == 0 ? base : iter_of_scale(sum, visited, expected, nullptr, last, first_unit);
     bool exact = at >= 0;
-    if (exact) scale = expected;
-    else if (level_ != IterMapLevel::bijective && is_one(base_scale)) at = iter_below_scale(sum, visited, expected, scale);
+    if (exact)
+      scale = expected;
+    else if (level_ != IterMapLevel::bijective && is_one(base_scale))
+      at = iter_below_scale(sum, visited, expected, scale);
     if (at < 0) return {};
     if (!exact) tail = iadd(tail, isub(expected, scale));
     if (const IterSum* constraint = constraint_ending_in(args[at])) {

@@ -18,9 +18,8 @@ bool uses(const Expr& e, const RangeMap& iters) {
 }
 
 bool ranges_are_independent(const RangeMap& iters) {
-  return std::ranges::all_of(iters, [&](const auto& entry) {
-    return !uses(entry.second->min, iters) && !uses(entry.second->extent, iters);
-  });
+  return std::ranges::all_of(
+      iters, [&](const auto& entry) { return !uses(entry.second->min, iters) && !uses(entry.second->extent, iters); });
 }
 
 /// min <= expr < max, either end may be null.
@@ -33,8 +32,10 @@ struct Constraint {
 void separate(Expr& a, Expr& b, const RangeMap& iters) {
   Expr with = int_imm(0, a->dtype), without = with;
   auto place = [&](const Expr& term, int sign) {
-    if (uses(term, iters)) with = sign > 0 ? iadd(with, term) : isub(with, term);
-    else without = sign > 0 ? isub(without, term) : iadd(without, term);
+    if (uses(term, iters))
+      with = sign > 0 ? iadd(with, term) : isub(with, term);
+    else
+      without = sign > 0 ? isub(without, term) : iadd(without, term);
   };
   for_each_term(a, place);
   for_each_term(b, place, -1);
@@ -63,8 +64,10 @@ bool match_constraints(const Expr& predicate, RangeMap& iters, std::vector<Const
     bool inclusive = kind == Kind::le || kind == Kind::ge;
     Constraint c{expr, nullptr, nullptr};
     Expr one = one_of(bound->dtype);
-    if (below) c.max = inclusive ? iadd(bound, one) : bound;
-    else c.min = inclusive ? bound : iadd(bound, one);
+    if (below)
+      c.max = inclusive ? iadd(bound, one) : bound;
+    else
+      c.min = inclusive ? bound : iadd(bound, one);
     if (VarRef v = sator::cast<Var>(expr); v && iters.count(v)) {
       const Range& r = *iters[v];
       Expr low = r.min, high = iadd(r.min, r.extent);
@@ -82,8 +85,8 @@ bool match_constraints(const Expr& predicate, RangeMap& iters, std::vector<Const
 
 }  // namespace
 
-IterMap detect_iter_map(const std::vector<Expr>& indices, const RangeMap& iters, const Expr& predicate, IterMapLevel level,
-                        Analyzer& analyzer, bool simplify_trivial_iterators) {
+IterMap detect_iter_map(const std::vector<Expr>& indices, const RangeMap& iters, const Expr& predicate,
+                        IterMapLevel level, Analyzer& analyzer, bool simplify_trivial_iterators) {
   IterMap map;
   auto failed = [&](std::string why) {
     map.indices.clear();

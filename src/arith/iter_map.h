@@ -25,7 +25,7 @@ struct IterSum {
 /// An iterator that runs over [0, extent): an expression (an input variable, or `var - min`), or a sum of splits.
 /// Marks are compared by identity: one object stands for one iterator.
 struct IterMark final : Object {
-  Expr expr;     ///< null if the source is `sum`
+  Expr expr;  ///< null if the source is `sum`
   IterSum sum;
   Expr extent;
   bool of_split = false;  ///< the sum is one split that was cut again with padding
@@ -65,8 +65,8 @@ struct IterMap {
 ///   predicate  comparisons `expr < c`, `expr >= c`, ... joined by `and` (null: none): only such iterations count
 ///   simplify_trivial_iterators  iterators of extent 1 are replaced by their one value
 /// Source: the class and its normal form are those of TensorIR (Feng et al., "TensorIR", ASPLOS 2023, section 3.3).
-IterMap detect_iter_map(const std::vector<Expr>& indices, const RangeMap& iters, const Expr& predicate, IterMapLevel level,
-                        Analyzer& analyzer, bool simplify_trivial_iterators = true);
+IterMap detect_iter_map(const std::vector<Expr>& indices, const RangeMap& iters, const Expr& predicate,
+                        IterMapLevel level, Analyzer& analyzer, bool simplify_trivial_iterators = true);
 
 /// Simplifies the indices through their map; the indices themselves where there is none.
 std::vector<Expr> iter_map_simplify(const std::vector<Expr>& indices, const RangeMap& iters, const Expr& predicate,

@@ -19,9 +19,7 @@ Expr imul(const Expr& a, const Expr& b) { return combine_exprs(Kind::mul, a, b);
 Expr ifloordiv(const Expr& a, const Expr& b) { return combine_exprs(Kind::floordiv, a, b); }
 Expr ifloormod(const Expr& a, const Expr& b) { return combine_exprs(Kind::floormod, a, b); }
 Expr iceildiv(const Expr& a, const Expr& b) { return ifloordiv(iadd(a, isub(b, one_of(b->dtype))), b); }
-Expr imul_normal(const Expr& a, const Expr& b) {
-  return a->dtype == b->dtype ? multiply_normal(a, b) : imul(a, b);
-}
+Expr imul_normal(const Expr& a, const Expr& b) { return a->dtype == b->dtype ? multiply_normal(a, b) : imul(a, b); }
 
 IterSplit whole(const IterMarkRef& mark) {
   Expr one = one_of(mark->dtype());
@@ -63,7 +61,8 @@ bool proves_divisible(const Expr& a, const Expr& b, Analyzer& analyzer) {
   return analyzer.prove(combine_exprs(Kind::eq, remainder, zero_of(remainder->dtype)));
 }
 
-IterRewriter::IterRewriter(Analyzer& analyzer, const RangeMap& iters, IterMapLevel level, bool simplify_trivial_iterators)
+IterRewriter::IterRewriter(Analyzer& analyzer, const RangeMap& iters, IterMapLevel level,
+                           bool simplify_trivial_iterators)
     : analyzer_(analyzer), level_(level) {
   for (const auto& [var, range] : iters) {
     if (simplify_trivial_iterators && is_one(range->extent)) {
@@ -231,8 +230,11 @@ std::optional<IterRewriter::Value> IterRewriter::split_quotient(IterSplit lhs, E
   // ((i // l) % e) // c is (i // (l * c)) % (e / c) where c divides e.
   IterSplit result;
   if (divides(divisor, split.extent)) {
-    result = {split.source, imul(split.lower_factor, divisor), analyzer_.simplify(ifloordiv(split.extent, divisor)),
-              split.scale, split.shift};
+    result = {split.source,
+              imul(split.lower_factor, divisor),
+              analyzer_.simplify(ifloordiv(split.extent, divisor)),
+              split.scale,
+              split.shift};
   } else if (is_one(split.lower_factor) && analyzer_.prove_equal(split.extent, split.source->extent)) {
     result = {split.source, divisor, analyzer_.simplify(iceildiv(split.extent, divisor)), split.scale, split.shift};
   } else {
@@ -341,7 +343,8 @@ std::optional<std::pair<IterSplit, Expr>> IterRewriter::pad_to_divisor(IterSplit
     return std::pair(split, left);
   }
   Padding* padding = find_padding(split.source);
-  bool unpadded = !padding || (is_zero(padding->left) && proves_divisible(split.source->extent, padding->factor, analyzer_));
+  bool unpadded =
+      !padding || (is_zero(padding->left) && proves_divisible(split.source->extent, padding->factor, analyzer_));
   if (unpadded) {
     if (is_zero(left)) return std::pair(split, left);
     note_error("an iterator plus an offset is divided by what does not divide the offset");
@@ -388,10 +391,9 @@ void IterRewriter::pad_mark(Padding& padding, const IterMarkRef& mark) {
   auto both = [](const Expr& a, const Expr& b) { return fold(Kind::logical_and, a, b); };
   Expr on_left = both(combine_exprs(Kind::ne, padding.left, none),
                       both(combine_exprs(Kind::eq, high, none), combine_exprs(Kind::lt, low, padding.left)));
-  Expr on_right =
-      both(combine_exprs(Kind::ne, right, none),
-           both(combine_exprs(Kind::eq, high, ifloordiv(right_edge, padding.factor)),
-                combine_exprs(Kind::ge, low, ifloormod(right_edge, padding.factor))));
+  Expr on_right = both(combine_exprs(Kind::ne, right, none),
+                       both(combine_exprs(Kind::eq, high, ifloordiv(right_edge, padding.factor)),
+                            combine_exprs(Kind::ge, low, ifloormod(right_edge, padding.factor))));
   padding_predicate_ = fold(Kind::logical_or, padding_predicate_, fold(Kind::logical_or, on_left, on_right));
 }
 

@@ -81,8 +81,8 @@ class IterRewriter {
  private:
   struct Padding {
     IterMarkRef mark;
-    Expr factor;     ///< what all divisors met so far divide
-    Expr left;       ///< points before the first
+    Expr factor;  ///< what all divisors met so far divide
+    Expr left;    ///< points before the first
     IterMarkRef padded;
   };
   /// A mark made by fusing, with what must be added to its value.
@@ -117,8 +117,8 @@ class IterRewriter {
   std::optional<IterSum> fuse(IterSum sum, bool early_exit);
   const IterSum* constraint_ending_in(const IterSplit& split) const;
   int base_iter(const IterSum& sum, const std::vector<bool>& skip, const IterMark* source, int last) const;
-  int iter_of_scale(const IterSum& sum, const std::vector<bool>& skip, const Expr& scale, const IterMark* source, int last,
-                    int first_unit) const;
+  int iter_of_scale(const IterSum& sum, const std::vector<bool>& skip, const Expr& scale, const IterMark* source,
+                    int last, int first_unit) const;
   int iter_below_scale(const IterSum& sum, const std::vector<bool>& skip, const Expr& limit, Expr& found) const;
   Fused* find_fused(const IterSum& flattened);
 

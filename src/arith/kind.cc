@@ -10,9 +10,7 @@ namespace {
 /// An open-addressed table from a class's tag to its number.
 class KindTable {
  public:
-  KindTable() {
-    add(KindsOf<ExprNode>::type{});
-  }
+  KindTable() { add(KindsOf<ExprNode>::type{}); }
   Kind find(const NodeInfo* info) const {
     for (size_t i = slot(info);; i = (i + 1) % kSlots) {
       if (slots_[i].info == info) return slots_[i].kind;
@@ -26,9 +24,7 @@ class KindTable {
     const NodeInfo* info = nullptr;
     Kind kind = Kind::other;
   };
-  static size_t slot(const NodeInfo* info) {
-    return (reinterpret_cast<uintptr_t>(info) * 0x9e3779b97f4a7c15ull) >> 57;
-  }
+  static size_t slot(const NodeInfo* info) { return (reinterpret_cast<uintptr_t>(info) * 0x9e3779b97f4a7c15ull) >> 57; }
   void put(const NodeInfo* info, Kind kind) {
     size_t i = slot(info);
     while (slots_[i].info) i = (i + 1) % kSlots;
@@ -40,14 +36,36 @@ class KindTable {
   }
   template <class T>
   static constexpr Kind number() {
-    constexpr std::pair<std::string_view, Kind> kNames[] = {
-        {"Var", Kind::var}, {"IntImm", Kind::int_imm}, {"FloatImm", Kind::float_imm}, {"StringImm", Kind::string_imm},
-        {"Add", Kind::add}, {"Sub", Kind::sub}, {"Mul", Kind::mul}, {"Div", Kind::div}, {"Mod", Kind::mod},
-        {"FloorDiv", Kind::floordiv}, {"FloorMod", Kind::floormod}, {"Min", Kind::min}, {"Max", Kind::max},
-        {"EQ", Kind::eq}, {"NE", Kind::ne}, {"LT", Kind::lt}, {"LE", Kind::le}, {"GT", Kind::gt}, {"GE", Kind::ge},
-        {"And", Kind::logical_and}, {"Or", Kind::logical_or}, {"Not", Kind::logical_not}, {"Select", Kind::select},
-        {"Cast", Kind::cast}, {"BufferLoad", Kind::load}, {"Call", Kind::call}, {"Let", Kind::let},
-        {"Ramp", Kind::ramp}, {"Broadcast", Kind::broadcast}, {"Shuffle", Kind::shuffle}};
+    constexpr std::pair<std::string_view, Kind> kNames[] = {{"Var", Kind::var},
+                                                            {"IntImm", Kind::int_imm},
+                                                            {"FloatImm", Kind::float_imm},
+                                                            {"StringImm", Kind::string_imm},
+                                                            {"Add", Kind::add},
+                                                            {"Sub", Kind::sub},
+                                                            {"Mul", Kind::mul},
+                                                            {"Div", Kind::div},
+                                                            {"Mod", Kind::mod},
+                                                            {"FloorDiv", Kind::floordiv},
+                                                            {"FloorMod", Kind::floormod},
+                                                            {"Min", Kind::min},
+                                                            {"Max", Kind::max},
+                                                            {"EQ", Kind::eq},
+                                                            {"NE", Kind::ne},
+                                                            {"LT", Kind::lt},
+                                                            {"LE", Kind::le},
+                                                            {"GT", Kind::gt},
+                                                            {"GE", Kind::ge},
+                                                            {"And", Kind::logical_and},
+                                                            {"Or", Kind::logical_or},
+                                                            {"Not", Kind::logical_not},
+                                                            {"Select", Kind::select},
+                                                            {"Cast", Kind::cast},
+                                                            {"BufferLoad", Kind::load},
+                                                            {"Call", Kind::call},
+                                                            {"Let", Kind::let},
+                                                            {"Ramp", Kind::ramp},
+                                                            {"Broadcast", Kind::broadcast},
+                                                            {"Shuffle", Kind::shuffle}};
     for (const auto& [name, kind] : kNames)
       if (name == detail::type_name<T>()) return kind;
     return Kind::other;
@@ -165,20 +183,61 @@ std::vector<Expr> conjuncts(const Expr& condition) {
 
 bool is_pure(const Expr& e) {
   // Builtins that index expressions and conditions are made of; anything else may touch memory or the world.
-  static constexpr std::string_view kPure[] = {
-      "tir.if_then_else", "tir.likely", "tir.shift_left", "tir.shift_right", "tir.bitwise_and", "tir.bitwise_or",
-      "tir.bitwise_xor", "tir.bitwise_not", "tir.ceil", "tir.floor", "tir.round", "tir.trunc", "tir.nearbyint",
-      "tir.exp", "tir.exp2", "tir.exp10", "tir.log", "tir.log2", "tir.log10", "tir.log1p", "tir.sqrt", "tir.rsqrt",
-      "tir.pow", "tir.fabs", "tir.abs", "tir.erf", "tir.tanh", "tir.sigmoid", "tir.sin", "tir.cos", "tir.tan",
-      "tir.sinh", "tir.cosh", "tir.asin", "tir.acos", "tir.atan", "tir.atan2", "tir.fmod", "tir.copysign",
-      "tir.popcount", "tir.clz", "tir.isnan", "tir.reinterpret", "tir.large_uint_imm", "tir.vscale", "tir.fma",
-      "tir.q_multiply_shift"};
+  static constexpr std::string_view kPure[] = {"tir.if_then_else",
+                                               "tir.likely",
+                                               "tir.shift_left",
+                                               "tir.shift_right",
+                                               "tir.bitwise_and",
+                                               "tir.bitwise_or",
+                                               "tir.bitwise_xor",
+                                               "tir.bitwise_not",
+                                               "tir.ceil",
+                                               "tir.floor",
+                                               "tir.round",
+                                               "tir.trunc",
+                                               "tir.nearbyint",
+                                               "tir.exp",
+                                               "tir.exp2",
+                                               "tir.exp10",
+                                               "tir.log",
+                                               "tir.log2",
+                                               "tir.log10",
+                                               "tir.log1p",
+                                               "tir.sqrt",
+                                               "tir.rsqrt",
+                                               "tir.pow",
+                                               "tir.fabs",
+                                               "tir.abs",
+                                               "tir.erf",
+                                               "tir.tanh",
+                                               "tir.sigmoid",
+                                               "tir.sin",
+                                               "tir.cos",
+                                               "tir.tan",
+                                               "tir.sinh",
+                                               "tir.cosh",
+                                               "tir.asin",
+                                               "tir.acos",
+                                               "tir.atan",
+                                               "tir.atan2",
+                                               "tir.fmod",
+                                               "tir.copysign",
+                                               "tir.popcount",
+                                               "tir.clz",
+                                               "tir.isnan",
+                                               "tir.reinterpret",
+                                               "tir.large_uint_imm",
+                                               "tir.vscale",
+                                               "tir.fma",
+                                               "tir.q_multiply_shift"};
   bool pure = true;
-  walk(e, [&](const BufferLoad&) { return pure = false; },
-       [&](const Call& c) {
-         if (std::ranges::find(kPure, std::string_view(c.op)) == std::end(kPure)) pure = false;
-         return pure;
-       });
+  walk(
+      e,
+      [&](const BufferLoad&) { return pure = false; },
+      [&](const Call& c) {
+        if (std::ranges::find(kPure, std::string_view(c.op)) == std::end(kPure)) pure = false;
+        return pure;
+      });
   return pure;
 }
 

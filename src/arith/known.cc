@@ -11,7 +11,8 @@ namespace {
 
 Order reversed(Order o) {
   bool lt = (o & Order::lt) != Order::none, gt = (o & Order::gt) != Order::none;
-  int v = static_cast<int>(o & Order::eq) | (lt ? static_cast<int>(Order::gt) : 0) | (gt ? static_cast<int>(Order::lt) : 0);
+  int v =
+      static_cast<int>(o & Order::eq) | (lt ? static_cast<int>(Order::gt) : 0) | (gt ? static_cast<int>(Order::lt) : 0);
   return Order(v);
 }
 
@@ -37,7 +38,8 @@ Offset split_offset(const Expr& e) {
   if (const Add* n = e.as<Add>()) {
     if (const IntImm* c = n->b.as<IntImm>()) return {n->a, c->value};
   } else if (const Sub* n = e.as<Sub>()) {
-    if (const IntImm* c = n->b.as<IntImm>(); c && c->value != std::numeric_limits<int64_t>::min()) return {n->a, -c->value};
+    if (const IntImm* c = n->b.as<IntImm>(); c && c->value != std::numeric_limits<int64_t>::min())
+      return {n->a, -c->value};
   } else if (const IntImm* c = e.as<IntImm>()) {
     return {int_imm(0, e->dtype), c->value};
   }
@@ -109,8 +111,10 @@ std::vector<KnownComparisons::Known> KnownComparisons::direct(Key a, Key b) cons
   std::vector<Known> out;
   for (const auto* list : {&global_, &scoped_}) {
     for (const Known& k : *list) {
-      if (k.lhs == a && k.rhs == b) out.push_back(k);
-      else if (k.lhs == b && k.rhs == a) out.push_back({a, b, -k.offset, reversed(k.order)});
+      if (k.lhs == a && k.rhs == b)
+        out.push_back(k);
+      else if (k.lhs == b && k.rhs == a)
+        out.push_back({a, b, -k.offset, reversed(k.order)});
     }
   }
   return out;
@@ -140,8 +144,10 @@ std::vector<KnownComparisons::Known> KnownComparisons::reachable(Key a, Key b) c
   auto for_edges = [&](Key from, auto&& f) {
     for (const auto* list : {&global_, &scoped_}) {
       for (const Known& k : *list) {
-        if (k.lhs == from) f(k);
-        else if (k.rhs == from) f(Known{from, k.lhs, -k.offset, reversed(k.order)});
+        if (k.lhs == from)
+          f(k);
+        else if (k.rhs == from)
+          f(Known{from, k.lhs, -k.offset, reversed(k.order)});
       }
     }
   };
@@ -155,8 +161,10 @@ std::vector<KnownComparisons::Known> KnownComparisons::reachable(Key a, Key b) c
       for (const Known& first : from_a[middle]) {
         auto offset = checked_add(first.offset, edge.offset);
         if (!offset) continue;
-        if (first.order == Order::eq) found.push_back({a, edge.rhs, *offset, edge.order});
-        else if (edge.order == Order::eq) found.push_back({a, edge.rhs, *offset, first.order});
+        if (first.order == Order::eq)
+          found.push_back({a, edge.rhs, *offset, edge.order});
+        else if (edge.order == Order::eq)
+          found.push_back({a, edge.rhs, *offset, first.order});
         else if (first.order == edge.order && first.order != Order::ne)
           found.push_back({a, edge.rhs, *offset, first.order});
       }
@@ -178,12 +186,16 @@ Order KnownComparisons::compare(const Expr& a, const Expr& b, bool chained) cons
     switch (k.order) {
       case Order::eq: result = result & (*offset == k.offset ? Order::eq : Order::ne); break;
       case Order::le:
-        if (k.offset < *offset) result = result & Order::lt;
-        else if (k.offset == *offset) result = result & Order::le;
+        if (k.offset < *offset)
+          result = result & Order::lt;
+        else if (k.offset == *offset)
+          result = result & Order::le;
         break;
       case Order::ge:
-        if (k.offset > *offset) result = result & Order::gt;
-        else if (k.offset == *offset) result = result & Order::ge;
+        if (k.offset > *offset)
+          result = result & Order::gt;
+        else if (k.offset == *offset)
+          result = result & Order::ge;
         break;
       case Order::ne:
         if (*offset == k.offset) result = result & Order::ne;

@@ -15,8 +15,10 @@ struct Factors {
 
 void collect(const Expr& e, Factors& out) {
   for_each_operand(e, Kind::mul, [&](const Expr& f) {
-    if (auto v = as_int(f)) out.constant = out.constant ? checked_mul(*out.constant, *v) : std::nullopt;
-    else out.symbols.push_back(f);
+    if (auto v = as_int(f))
+      out.constant = out.constant ? checked_mul(*out.constant, *v) : std::nullopt;
+    else
+      out.symbols.push_back(f);
   });
 }
 
@@ -55,7 +57,8 @@ std::optional<Cancelled> cancel_common_factors(const Expr& a, const Expr& b) {
   int64_t g = gcd(*fa.constant, *fb.constant);
   if (common.empty() && g == 1) return {};
   DType dtype = a->dtype;
-  return Cancelled{product(fa.symbols, *fa.constant / g, dtype), product(fb.symbols, *fb.constant / g, dtype),
+  return Cancelled{product(fa.symbols, *fa.constant / g, dtype),
+                   product(fb.symbols, *fb.constant / g, dtype),
                    product(common, g, dtype)};
 }
 

@@ -43,8 +43,10 @@ Pattern::Pattern(const P& pattern) {
     for (int i = 0; i < 2; ++i) {
       const Expr& e = i == 0 ? o.a : o.b;
       int hole = hole_number(e);
-      if (hole < 0) operand_[i] = kind_of(e);
-      else if (hole >= kFirstConstant) operand_[i] = Kind::int_imm;
+      if (hole < 0)
+        operand_[i] = kind_of(e);
+      else if (hole >= kFirstConstant)
+        operand_[i] = Kind::int_imm;
     }
   }
 }
@@ -52,7 +54,8 @@ Pattern::Pattern(const P& pattern) {
 void Pattern::add(const Expr& e) {
   if (int hole = hole_number(e); hole >= 0) {
     if (hole < kFirstConstant) only_constants_ = false;
-    nodes_.push_back({hole >= kFirstConstant ? Type::constant_hole : Type::hole, Kind::var, static_cast<uint8_t>(hole)});
+    nodes_.push_back(
+        {hole >= kFirstConstant ? Type::constant_hole : Type::hole, Kind::var, static_cast<uint8_t>(hole)});
     return;
   }
   Kind kind = kind_of(e);
@@ -133,10 +136,10 @@ Expr Pattern::fill(const Node*& at, const Bindings& b, DType dtype) const {
     case Type::node: break;
   }
   if (is_binary(p.kind)) {
-    const Node &left = *at;
+    const Node& left = *at;
     Expr a = fill(at, b, dtype);
     if (!a) return nullptr;
-    const Node &right = *at;
+    const Node& right = *at;
     Expr c = fill(at, b, dtype);
     if (!c) return nullptr;
     // A literal takes the dtype of what it stands beside.

@@ -104,7 +104,7 @@ class Pattern {
   enum class Type : uint8_t { hole, constant_hole, literal, node };
   struct Node {
     Type type;
-    Kind kind;        ///< of a node
+    Kind kind;  ///< of a node
     uint8_t hole = 0;
     bool boolean = false;
     int64_t value = 0;  ///< of a literal

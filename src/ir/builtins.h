@@ -17,14 +17,14 @@ enum class Effect : uint8_t { pure, reads, updates };
 enum class ResultRule : uint8_t { like_first, like_second, fixed, written_first, written_last };
 
 struct Builtin {
-  std::string_view op;         ///< "tir.exp"
-  std::string_view script;     ///< its name after `T.`
+  std::string_view op;      ///< "tir.exp"
+  std::string_view script;  ///< its name after `T.`
   int min_args = 0;
-  int max_args = 0;            ///< -1: any number
+  int max_args = 0;  ///< -1: any number
   Effect effect = Effect::pure;
   ResultRule rule = ResultRule::like_first;
-  DType dtype = DType::Void(); ///< of a `fixed` rule; bool takes the lanes of the first argument
-  bool is_lanewise = false;    ///< on vectors it computes each lane alone
+  DType dtype = DType::Void();  ///< of a `fixed` rule; bool takes the lanes of the first argument
+  bool is_lanewise = false;     ///< on vectors it computes each lane alone
 };
 
 std::span<const Builtin> builtins();

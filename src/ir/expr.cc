@@ -316,4 +316,39 @@ std::vector<VarRef> vars_in(const NodeRef& root) {
   return vars;
 }
 
+template class Node<Var, ExprNode>;
+template class Node<IntImm, ExprNode>;
+template class Node<FloatImm, ExprNode>;
+template class Node<StringImm, ExprNode>;
+template class Node<Not, ExprNode>;
+template class Node<Select, ExprNode>;
+template class Node<Cast, ExprNode>;
+template class Node<Buffer>;
+template class Node<BufferLoad, ExprNode>;
+template class Node<Call, ExprNode>;
+template class Node<Let, ExprNode>;
+template class Node<Ramp, ExprNode>;
+template class Node<Broadcast, ExprNode>;
+template class Node<Shuffle, ExprNode>;
+template class Node<Range>;
+template class Node<Array>;
+template class Node<Dict>;
+template class Node<Add, ExprNode>;
+template class Node<Sub, ExprNode>;
+template class Node<Mul, ExprNode>;
+template class Node<Div, ExprNode>;
+template class Node<Mod, ExprNode>;
+template class Node<FloorDiv, ExprNode>;
+template class Node<FloorMod, ExprNode>;
+template class Node<Min, ExprNode>;
+template class Node<Max, ExprNode>;
+template class Node<EQ, ExprNode>;
+template class Node<NE, ExprNode>;
+template class Node<LT, ExprNode>;
+template class Node<LE, ExprNode>;
+template class Node<GT, ExprNode>;
+template class Node<GE, ExprNode>;
+template class Node<And, ExprNode>;
+template class Node<Or, ExprNode>;
+
 }  // namespace sator

@@ -15,7 +15,8 @@ using Expr = Ref<const ExprNode>;
 /// bool), lists Array, dictionaries Dict; any other node may stand for itself.
 using Attrs = std::map<std::string, NodeRef>;
 
-/// A variable. A pointer has dtype handle, the dtype of what it points to and its storage scope.
+/// A variable. A pointer has dtype handle, the dtype of what it points to (void: anything) and its storage scope; a
+/// handle without a scope is opaque.
 struct Var final : Node<Var, ExprNode> {
   static constexpr bool kHasIdentity = true;
   std::string name;
@@ -106,9 +107,11 @@ struct Cast final : Node<Cast, ExprNode> {
   static constexpr auto fields() { return std::tuple{field("dtype", &Cast::dtype), field("value", &Cast::value)}; }
 };
 
-/// A multi-dimensional array in memory. `data` is the pointer; strides empty means row-major and compact.
+/// A multi-dimensional array in memory. `data` is the pointer; strides empty means row-major and compact. One that no
+/// statement declares is another name for the memory behind its pointer: such buffers are equal if their fields are.
 struct Buffer final : Node<Buffer> {
   static constexpr bool kHasIdentity = true;
+  static constexpr bool kFreeByValue = true;
   VarRef data;
   DType dtype;
   std::vector<Expr> shape;
@@ -312,5 +315,41 @@ inline int64_t floor_div(int64_t a, int64_t b) {
   return (a % b != 0 && ((a < 0) != (b < 0))) ? q - 1 : q;
 }
 inline int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
+
+// What follows from fields() is compiled once, in expr.cc.
+extern template class Node<Var, ExprNode>;
+extern template class Node<IntImm, ExprNode>;
+extern template class Node<FloatImm, ExprNode>;
+extern template class Node<StringImm, ExprNode>;
+extern template class Node<Not, ExprNode>;
+extern template class Node<Select, ExprNode>;
+extern template class Node<Cast, ExprNode>;
+extern template class Node<Buffer>;
+extern template class Node<BufferLoad, ExprNode>;
+extern template class Node<Call, ExprNode>;
+extern template class Node<Let, ExprNode>;
+extern template class Node<Ramp, ExprNode>;
+extern template class Node<Broadcast, ExprNode>;
+extern template class Node<Shuffle, ExprNode>;
+extern template class Node<Range>;
+extern template class Node<Array>;
+extern template class Node<Dict>;
+extern template class Node<Add, ExprNode>;
+extern template class Node<Sub, ExprNode>;
+extern template class Node<Mul, ExprNode>;
+extern template class Node<Div, ExprNode>;
+extern template class Node<Mod, ExprNode>;
+extern template class Node<FloorDiv, ExprNode>;
+extern template class Node<FloorMod, ExprNode>;
+extern template class Node<Min, ExprNode>;
+extern template class Node<Max, ExprNode>;
+extern template class Node<EQ, ExprNode>;
+extern template class Node<NE, ExprNode>;
+extern template class Node<LT, ExprNode>;
+extern template class Node<LE, ExprNode>;
+extern template class Node<GT, ExprNode>;
+extern template class Node<GE, ExprNode>;
+extern template class Node<And, ExprNode>;
+extern template class Node<Or, ExprNode>;
 
 }  // namespace sator

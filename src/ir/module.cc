@@ -30,4 +30,8 @@ std::optional<std::string> string_attr(const Attrs& attrs, const std::string& ke
 }
 bool has_attr(const Attrs& attrs, const std::string& key) { return attrs.count(key) > 0; }
 
+template class Node<TargetConfig>;
+template class Node<VDevice>;
+template class Node<Module>;
+
 }  // namespace sator

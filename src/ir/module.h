@@ -48,4 +48,9 @@ std::optional<int64_t> int_attr(const Attrs& attrs, const std::string& key);
 std::optional<std::string> string_attr(const Attrs& attrs, const std::string& key);
 bool has_attr(const Attrs& attrs, const std::string& key);
 
+// What follows from fields() is compiled once, in module.cc.
+extern template class Node<TargetConfig>;
+extern template class Node<VDevice>;
+extern template class Node<Module>;
+
 }  // namespace sator

@@ -12,8 +12,12 @@ bool Equality::nodes(const NodeRef& a, const NodeRef& b) {
     auto g = backward_.find(b.get());
     if (f != forward_.end() || g != backward_.end())
       return f != forward_.end() && g != backward_.end() && f->second == b.get() && g->second == a.get();
-    if (!defining_ && !map_free_variables) return a.get() == b.get();
-    if (!a->info().equal(*a, *b, *this)) return false;
+    bool by_value = !defining_ && !map_free_variables && a->info().free_by_value;
+    if (!defining_ && !map_free_variables && !by_value) return a.get() == b.get();
+    bool outer = std::exchange(by_value_, by_value);
+    bool same = a->info().equal(*a, *b, *this);
+    by_value_ = outer;
+    if (!same) return false;
     forward_.emplace(a.get(), b.get());
     backward_.emplace(b.get(), a.get());
     return true;
@@ -23,6 +27,7 @@ bool Equality::nodes(const NodeRef& a, const NodeRef& b) {
 }
 
 bool Equality::define(const NodeRef& a, const NodeRef& b) {
+  if (by_value_) return nodes(a, b);
   bool outer = std::exchange(defining_, true);
   bool same = nodes(a, b);
   defining_ = outer;

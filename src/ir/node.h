@@ -32,6 +32,7 @@ struct Span {
 struct NodeInfo {
   std::string_view name;
   bool has_identity;  ///< Var, Buffer, ...: one object stands for one thing; see transform()
+  bool free_by_value;  ///< equality compares two that no definition has matched by their fields (Buffer)
   void (*each_child)(const NodeBase&, FunctionRef<void(const NodeRef&)>);
   NodeRef (*map_children)(const NodeBase&, FunctionRef<NodeRef(const NodeRef&)>);
   bool (*equal)(const NodeBase&, const NodeBase&, Equality&);
@@ -99,6 +100,7 @@ class Equality {
 
  private:
   bool defining_ = false;
+  bool by_value_ = false;  ///< inside an undefined node that is compared by value: its definitions are uses
   std::map<const NodeBase*, const NodeBase*> forward_, backward_;
 };
 
@@ -251,6 +253,7 @@ constexpr NodeInfo node_info() {
   NodeInfo info{};
   info.name = type_name<T>();
   info.has_identity = requires { T::kHasIdentity; };
+  info.free_by_value = requires { T::kFreeByValue; };
   info.each_child = [](const NodeBase& n, FunctionRef<void(const NodeRef&)> f) {
     for_fields<T>([&](const auto& fd) { each_child(static_cast<const T&>(n).*fd.pointer, f); });
   };

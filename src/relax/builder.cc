@@ -89,7 +89,12 @@ StructInfo BlockBuilder::erased(const StructInfo& info) {
 FuncRef BlockBuilder::end_function(const std::vector<RVarRef>& params, std::vector<BindingBlockRef> blocks, RExpr result,
                                    Attrs attrs, bool is_pure, StructInfo declared) {
   RExpr body = normalize(make<SeqExpr>(std::move(blocks), std::move(result), StructInfo()));
-  StructInfo ret = declared ? declared : body->sinfo;
+  BaseCheck fit = declared ? base_check(declared, body->sinfo, *arith_) : BaseCheck::pass;
+  if (fit == BaseCheck::disjoint)
+    fail({.what = text("the result is ", body->sinfo, ", declared as ", declared), .needs = "a declaration that holds for the result",
+          .hint = "correct the annotation of the function"});
+  // What the body tells is finer than what it fits.
+  StructInfo ret = fit == BaseCheck::pass ? body->sinfo : declared;
   end_scope();
   return make<Function>(params, body, ret, bool{is_pure}, std::move(attrs));
 }

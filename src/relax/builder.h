@@ -43,7 +43,8 @@ class BlockBuilder {
   void begin_block(bool is_dataflow);
   BindingBlockRef end_block();
   bool in_dataflow() const;
-  /// Ends the scope of the parameters: a function whose struct info is complete.
+  /// Ends the scope of the parameters: a function whose struct info is complete. `declared` is kept where the result is
+  /// not known to be one. Errors: the result can never be what is declared.
   FuncRef end_function(const std::vector<RVarRef>& params, std::vector<BindingBlockRef> blocks, RExpr result,
                        Attrs attrs = {}, bool is_pure = true, StructInfo declared = nullptr);
 

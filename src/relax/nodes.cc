@@ -174,9 +174,37 @@ const std::string& op_name(const RExpr& e) {
 
 size_t std::hash<sator::relax::TensorValue>::operator()(const sator::relax::TensorValue& v) const {
   if (!v.tensor) return 0;
-  // Constants may be whole weights: shape, dtype and the first elements tell most of them apart.
-  size_t bytes = static_cast<size_t>(std::min<int64_t>(v->size_bytes(), 1024));
-  uint64_t seed = std::hash<sator::DType>()(v->dtype());
-  for (int64_t extent : v->shape()) seed = seed * 0x9e3779b97f4a7c15ull + static_cast<uint64_t>(extent);
-  return sator::hash_bytes({static_cast<const char*>(v->data()), bytes}, seed);
+  std::string_view bytes(static_cast<const char*>(v->data()), static_cast<size_t>(v->size_bytes()));
+  return std::hash<std::string_view>()(bytes) ^ static_cast<size_t>(v->num_elements());
 }
+
+namespace sator {
+
+template class Node<relax::ObjectInfo, relax::StructInfoNode>;
+template class Node<relax::PrimInfo, relax::StructInfoNode>;
+template class Node<relax::ShapeInfo, relax::StructInfoNode>;
+template class Node<relax::TensorInfo, relax::StructInfoNode>;
+template class Node<relax::TupleInfo, relax::StructInfoNode>;
+template class Node<relax::FuncInfo, relax::StructInfoNode>;
+template class Node<relax::RVar, relax::RelaxExprNode>;
+template class Node<relax::GlobalVar, relax::RelaxExprNode>;
+template class Node<relax::Constant, relax::RelaxExprNode>;
+template class Node<relax::Tuple, relax::RelaxExprNode>;
+template class Node<relax::TupleGetItem, relax::RelaxExprNode>;
+template class Node<relax::ShapeExpr, relax::RelaxExprNode>;
+template class Node<relax::PrimValue, relax::RelaxExprNode>;
+template class Node<relax::RString, relax::RelaxExprNode>;
+template class Node<relax::DTypeImm, relax::RelaxExprNode>;
+template class Node<relax::Op, relax::RelaxExprNode>;
+template class Node<relax::ExternFunc, relax::RelaxExprNode>;
+template class Node<relax::RCall, relax::RelaxExprNode>;
+template class Node<relax::VarBinding, relax::BindingNode>;
+template class Node<relax::MatchCast, relax::BindingNode>;
+template class Node<relax::BindingBlock>;
+template class Node<relax::SeqExpr, relax::RelaxExprNode>;
+template class Node<relax::If, relax::RelaxExprNode>;
+template class Node<relax::Function, FuncNode>;
+template class Node<relax::LocalFunction, relax::RelaxExprNode>;
+template class Node<relax::ExternDecl, FuncNode>;
+
+}  // namespace sator

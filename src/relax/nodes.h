@@ -290,6 +290,38 @@ inline bool is_op(const RExpr& e, std::string_view name) { return op_name(e) == 
 
 }  // namespace sator::relax
 
+namespace sator {
+
+// What follows from fields() is compiled once, in nodes.cc.
+extern template class Node<relax::ObjectInfo, relax::StructInfoNode>;
+extern template class Node<relax::PrimInfo, relax::StructInfoNode>;
+extern template class Node<relax::ShapeInfo, relax::StructInfoNode>;
+extern template class Node<relax::TensorInfo, relax::StructInfoNode>;
+extern template class Node<relax::TupleInfo, relax::StructInfoNode>;
+extern template class Node<relax::FuncInfo, relax::StructInfoNode>;
+extern template class Node<relax::RVar, relax::RelaxExprNode>;
+extern template class Node<relax::GlobalVar, relax::RelaxExprNode>;
+extern template class Node<relax::Constant, relax::RelaxExprNode>;
+extern template class Node<relax::Tuple, relax::RelaxExprNode>;
+extern template class Node<relax::TupleGetItem, relax::RelaxExprNode>;
+extern template class Node<relax::ShapeExpr, relax::RelaxExprNode>;
+extern template class Node<relax::PrimValue, relax::RelaxExprNode>;
+extern template class Node<relax::RString, relax::RelaxExprNode>;
+extern template class Node<relax::DTypeImm, relax::RelaxExprNode>;
+extern template class Node<relax::Op, relax::RelaxExprNode>;
+extern template class Node<relax::ExternFunc, relax::RelaxExprNode>;
+extern template class Node<relax::RCall, relax::RelaxExprNode>;
+extern template class Node<relax::VarBinding, relax::BindingNode>;
+extern template class Node<relax::MatchCast, relax::BindingNode>;
+extern template class Node<relax::BindingBlock>;
+extern template class Node<relax::SeqExpr, relax::RelaxExprNode>;
+extern template class Node<relax::If, relax::RelaxExprNode>;
+extern template class Node<relax::Function, FuncNode>;
+extern template class Node<relax::LocalFunction, relax::RelaxExprNode>;
+extern template class Node<relax::ExternDecl, FuncNode>;
+
+}  // namespace sator
+
 template <>
 struct std::hash<sator::relax::TensorValue> {
   size_t operator()(const sator::relax::TensorValue& v) const;

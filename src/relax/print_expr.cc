@@ -123,6 +123,11 @@ Doc GraphPrinter::attribute(const NodeRef& v) {
 Doc GraphPrinter::other(const NodeRef& node) {
   if (const auto* e = node.as<RelaxExprNode>()) return expr(ref(*e));
   if (const auto* s = node.as<StructInfoNode>()) return sinfo(ref(*s));
+  if (const auto* d = node.as<VDevice>()) {
+    const auto* target = d->target.as<TargetConfig>();
+    return call_doc(printer.ir("vdevice"), {target ? dict(target->config) : Doc("None"), integer_doc(d->index), string_doc(d->memory_scope)});
+  }
+  if (const auto* t = node.as<TargetConfig>()) return call_doc(printer.tir("target"), {dict(t->config)});
   return ExprPrinter::other(node);
 }
 

@@ -51,3 +51,29 @@ BlockRealizeRef root_of(const PrimFunc& func) {
 }
 
 }  // namespace sator::tir
+
+namespace sator {
+
+template class Node<tir::IterVar>;
+template class Node<tir::BufferRegion>;
+template class Node<tir::MatchBuffer>;
+template class Node<tir::BlockName>;
+template class Node<tir::Block, tir::StmtNode>;
+template class Node<tir::BlockRealize, tir::StmtNode>;
+template class Node<tir::For, tir::StmtNode>;
+template class Node<tir::Seq, tir::StmtNode>;
+template class Node<tir::BufferStore, tir::StmtNode>;
+template class Node<tir::IfThenElse, tir::StmtNode>;
+template class Node<tir::While, tir::StmtNode>;
+template class Node<tir::LetStmt, tir::StmtNode>;
+template class Node<tir::ThreadAxis>;
+template class Node<tir::CommReducer>;
+template class Node<tir::AttrStmt, tir::StmtNode>;
+template class Node<tir::AssertStmt, tir::StmtNode>;
+template class Node<tir::Evaluate, tir::StmtNode>;
+template class Node<tir::Allocate, tir::StmtNode>;
+template class Node<tir::AllocateConst, tir::StmtNode>;
+template class Node<tir::DeclBuffer, tir::StmtNode>;
+template class Node<tir::PrimFunc, FuncNode>;
+
+}  // namespace sator

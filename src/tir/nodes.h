@@ -83,7 +83,8 @@ struct BlockRealize final : Node<BlockRealize, StmtNode> {
   Expr predicate;
   BlockRef block;
   static constexpr auto fields() {
-    return std::tuple{field("values", &BlockRealize::values), field("predicate", &BlockRealize::predicate),
+    return std::tuple{field("values", &BlockRealize::values),
+                      field("predicate", &BlockRealize::predicate),
                       field("block", &BlockRealize::block)};
   }
 };
@@ -101,9 +102,12 @@ struct For final : Node<For, StmtNode> {
   Attrs annotations;
   Stmt body;
   static constexpr auto fields() {
-    return std::tuple{definition("var", &For::var),      field("min", &For::min),
-                      field("extent", &For::extent),     field("kind", &For::kind),
-                      field("thread", &For::thread),     field("annotations", &For::annotations),
+    return std::tuple{definition("var", &For::var),
+                      field("min", &For::min),
+                      field("extent", &For::extent),
+                      field("kind", &For::kind),
+                      field("thread", &For::thread),
+                      field("annotations", &For::annotations),
                       field("body", &For::body)};
   }
 };
@@ -121,7 +125,8 @@ struct BufferStore final : Node<BufferStore, StmtNode> {
   Expr value;
   std::vector<Expr> indices;
   static constexpr auto fields() {
-    return std::tuple{field("buffer", &BufferStore::buffer), field("value", &BufferStore::value),
+    return std::tuple{field("buffer", &BufferStore::buffer),
+                      field("value", &BufferStore::value),
                       field("indices", &BufferStore::indices)};
   }
 };
@@ -130,7 +135,8 @@ struct IfThenElse final : Node<IfThenElse, StmtNode> {
   Expr condition;
   Stmt then_case, else_case;  ///< else_case may be null
   static constexpr auto fields() {
-    return std::tuple{field("condition", &IfThenElse::condition), field("then_case", &IfThenElse::then_case),
+    return std::tuple{field("condition", &IfThenElse::condition),
+                      field("then_case", &IfThenElse::then_case),
                       field("else_case", &IfThenElse::else_case)};
   }
 };
@@ -167,8 +173,10 @@ struct CommReducer final : Node<CommReducer> {
   std::vector<VarRef> lhs, rhs;
   std::vector<Expr> result, identity;
   static constexpr auto fields() {
-    return std::tuple{definition("lhs", &CommReducer::lhs), definition("rhs", &CommReducer::rhs),
-                      field("result", &CommReducer::result), field("identity", &CommReducer::identity)};
+    return std::tuple{definition("lhs", &CommReducer::lhs),
+                      definition("rhs", &CommReducer::rhs),
+                      field("result", &CommReducer::result),
+                      field("identity", &CommReducer::identity)};
   }
 };
 
@@ -179,7 +187,9 @@ struct AttrStmt final : Node<AttrStmt, StmtNode> {
   Expr value;
   Stmt body;
   static constexpr auto fields() {
-    return std::tuple{field("node", &AttrStmt::node), field("key", &AttrStmt::key), field("value", &AttrStmt::value),
+    return std::tuple{field("node", &AttrStmt::node),
+                      field("key", &AttrStmt::key),
+                      field("value", &AttrStmt::value),
                       field("body", &AttrStmt::body)};
   }
 };
@@ -188,7 +198,8 @@ struct AssertStmt final : Node<AssertStmt, StmtNode> {
   Expr condition, message;
   Stmt body;
   static constexpr auto fields() {
-    return std::tuple{field("condition", &AssertStmt::condition), field("message", &AssertStmt::message),
+    return std::tuple{field("condition", &AssertStmt::condition),
+                      field("message", &AssertStmt::message),
                       field("body", &AssertStmt::body)};
   }
 };
@@ -207,9 +218,12 @@ struct Allocate final : Node<Allocate, StmtNode> {
   Attrs annotations;
   Stmt body;
   static constexpr auto fields() {
-    return std::tuple{definition("data", &Allocate::data),         field("dtype", &Allocate::dtype),
-                      field("extents", &Allocate::extents),        field("condition", &Allocate::condition),
-                      field("annotations", &Allocate::annotations), field("body", &Allocate::body)};
+    return std::tuple{definition("data", &Allocate::data),
+                      field("dtype", &Allocate::dtype),
+                      field("extents", &Allocate::extents),
+                      field("condition", &Allocate::condition),
+                      field("annotations", &Allocate::annotations),
+                      field("body", &Allocate::body)};
   }
 };
 
@@ -221,8 +235,10 @@ struct AllocateConst final : Node<AllocateConst, StmtNode> {
   std::string bytes;
   Stmt body;
   static constexpr auto fields() {
-    return std::tuple{definition("data", &AllocateConst::data), field("dtype", &AllocateConst::dtype),
-                      field("extents", &AllocateConst::extents), field("bytes", &AllocateConst::bytes),
+    return std::tuple{definition("data", &AllocateConst::data),
+                      field("dtype", &AllocateConst::dtype),
+                      field("extents", &AllocateConst::extents),
+                      field("bytes", &AllocateConst::bytes),
                       field("body", &AllocateConst::body)};
   }
 };
@@ -244,8 +260,10 @@ struct PrimFunc final : Node<PrimFunc, FuncNode> {
   Stmt body;
   DType ret_dtype;
   static constexpr auto fields() {
-    return std::tuple{definition("params", &PrimFunc::params), definition("buffer_map", &PrimFunc::buffer_map),
-                      field("ret_dtype", &PrimFunc::ret_dtype), field("attrs", &PrimFunc::attrs),
+    return std::tuple{definition("params", &PrimFunc::params),
+                      definition("buffer_map", &PrimFunc::buffer_map),
+                      field("ret_dtype", &PrimFunc::ret_dtype),
+                      field("attrs", &PrimFunc::attrs),
                       field("body", &PrimFunc::body)};
   }
   /// The buffer behind a parameter; null for a scalar or a plain pointer.
@@ -270,10 +288,36 @@ BlockRealizeRef root_of(const PrimFunc& func);
 
 }  // namespace sator::tir
 
+namespace sator {
+
+// What follows from fields() is compiled once, in nodes.cc.
+extern template class Node<tir::IterVar>;
+extern template class Node<tir::BufferRegion>;
+extern template class Node<tir::MatchBuffer>;
+extern template class Node<tir::BlockName>;
+extern template class Node<tir::Block, tir::StmtNode>;
+extern template class Node<tir::BlockRealize, tir::StmtNode>;
+extern template class Node<tir::For, tir::StmtNode>;
+extern template class Node<tir::Seq, tir::StmtNode>;
+extern template class Node<tir::BufferStore, tir::StmtNode>;
+extern template class Node<tir::IfThenElse, tir::StmtNode>;
+extern template class Node<tir::While, tir::StmtNode>;
+extern template class Node<tir::LetStmt, tir::StmtNode>;
+extern template class Node<tir::ThreadAxis>;
+extern template class Node<tir::CommReducer>;
+extern template class Node<tir::AttrStmt, tir::StmtNode>;
+extern template class Node<tir::AssertStmt, tir::StmtNode>;
+extern template class Node<tir::Evaluate, tir::StmtNode>;
+extern template class Node<tir::Allocate, tir::StmtNode>;
+extern template class Node<tir::AllocateConst, tir::StmtNode>;
+extern template class Node<tir::DeclBuffer, tir::StmtNode>;
+extern template class Node<tir::PrimFunc, FuncNode>;
+
+}  // namespace sator
+
 template <>
 struct sator::KindsOf<sator::tir::StmtNode> {
-  using type =
-      Kinds<tir::Block, tir::BlockRealize, tir::For, tir::Seq, tir::BufferStore, tir::IfThenElse, tir::While,
-            tir::LetStmt, tir::AttrStmt, tir::AssertStmt, tir::Evaluate, tir::Allocate, tir::AllocateConst,
-            tir::DeclBuffer>;
+  using type = Kinds<tir::Block, tir::BlockRealize, tir::For, tir::Seq, tir::BufferStore, tir::IfThenElse, tir::While,
+                     tir::LetStmt, tir::AttrStmt, tir::AssertStmt, tir::Evaluate, tir::Allocate, tir::AllocateConst,
+                     tir::DeclBuffer>;
 };

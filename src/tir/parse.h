@@ -10,19 +10,23 @@
 
 namespace sator::tir {
 
+struct ParseOptions {
+  bool verify = true;  ///< check that functions are well formed, unless they are decorated with check_well_formed=False
+};
+
 /// What a function sees of the text around it.
 struct ParseContext {
   std::map<std::string, std::string, std::less<>> languages;  ///< names of T, R and I beyond the usual ones
   std::vector<std::string> modules;                           ///< names of the module around: its class, "cls"
   std::map<std::string, DType, std::less<>> functions;        ///< functions of the module and what they return
-  bool verify = true;                                         ///< check that the result is well formed
+  ParseOptions options;
 };
 
 /// One decorated function, `@T.prim_func def f(...)`. `name` is the file's, for messages.
 /// Errors: SourceError with line, column and the line of the text.
-PrimFuncRef parse_function(std::string text, std::string name = "");
+PrimFuncRef parse_function(std::string text, std::string name = "", ParseOptions options = {});
 /// A class of tensor programs, or functions alone. Errors: as above; a function of graphs (relax/ parses those).
-ModuleRef parse_module(std::string text, std::string name = "");
+ModuleRef parse_module(std::string text, std::string name = "", ParseOptions options = {});
 /// An expression over named values.
 Expr parse_expr(std::string text, const std::map<std::string, NodeRef>& names = {});
 

@@ -20,7 +20,8 @@ std::optional<int64_t> plain_integer(const Value& v) {
 }
 double plain_real(const Value& v) {
   if (const double* d = v.as<double>()) return *d;
-  if (const Integer* i = v.as<Integer>(); i && i->is_unsigned) return static_cast<double>(static_cast<uint64_t>(i->value));
+  if (const Integer* i = v.as<Integer>(); i && i->is_unsigned)
+    return static_cast<double>(static_cast<uint64_t>(i->value));
   return static_cast<double>(*plain_integer(v));
 }
 
@@ -45,15 +46,19 @@ std::optional<Value> Evaluator::plain_binary(std::string_view op, const Value& a
   }
   if (!is_number(a) || !is_number(b)) return {};
   auto need_divisor = [&](bool is_zero) {
-    if (is_zero) fail(place, {.what = "division by zero", .needs = "a divisor that is not zero", .hint = "check the constants"});
+    if (is_zero)
+      fail(place, {.what = "division by zero", .needs = "a divisor that is not zero", .hint = "check the constants"});
   };
   auto x = plain_integer(a), y = plain_integer(b);
   if (x && y && op != "/") {
     int64_t r = 0;
     bool overflows = false;
-    if (op == "+") overflows = __builtin_add_overflow(*x, *y, &r);
-    else if (op == "-") overflows = __builtin_sub_overflow(*x, *y, &r);
-    else if (op == "*") overflows = __builtin_mul_overflow(*x, *y, &r);
+    if (op == "+")
+      overflows = __builtin_add_overflow(*x, *y, &r);
+    else if (op == "-")
+      overflows = __builtin_sub_overflow(*x, *y, &r);
+    else if (op == "*")
+      overflows = __builtin_mul_overflow(*x, *y, &r);
     else if (op == "//" || op == "%") {
       need_divisor(*y == 0);
       overflows = *x == INT64_MIN && *y == -1;
@@ -66,12 +71,19 @@ std::optional<Value> Evaluator::plain_binary(std::string_view op, const Value& a
     } else if (op == "<<" || op == ">>") {
       overflows = *y < 0 || (op == "<<" && (*y > 62 || (*x << *y) >> *y != *x));
       if (!overflows) r = op == "<<" ? *x << *y : *x >> std::min<int64_t>(*y, 63);
-    } else if (op == "&") r = *x & *y;
-    else if (op == "|") r = *x | *y;
-    else if (op == "^") r = *x ^ *y;
-    else return {};
+    } else if (op == "&")
+      r = *x & *y;
+    else if (op == "|")
+      r = *x | *y;
+    else if (op == "^")
+      r = *x ^ *y;
+    else
+      return {};
     if (overflows)
-      fail(place, {.what = text(*x, " ", op, " ", *y, " does not fit 64 bits"), .needs = "64-bit integers", .hint = "check the constants"});
+      fail(place,
+           {.what = text(*x, " ", op, " ", *y, " does not fit 64 bits"),
+            .needs = "64-bit integers",
+            .hint = "check the constants"});
     return Integer{r, false};
   }
   double u = plain_real(a), v = plain_real(b);
@@ -85,12 +97,25 @@ std::optional<Value> Evaluator::plain_binary(std::string_view op, const Value& a
   return {};
 }
 
+std::optional<Value> Evaluator::other_operator(std::string_view, const Value&, const Value*, Place) { return {}; }
+
 Value Evaluator::binary(std::string_view op, const Value& a, const Value& b, Place place) {
+  if (a.as<NodeRef>() || b.as<NodeRef>()) {
+    if (auto v = other_operator(op, a, &b, place)) return *v;
+  }
   if (a.is_plain() && b.is_plain()) {
     if (auto v = plain_binary(op, a, b, place)) return *v;
-    fail(place, {.what = text("'", op, "' of ", a.kind(), " and ", b.kind()), .needs = "numbers or expressions", .hint = "check the operands"});
+    fail(place,
+         {.what = text("'", op, "' of ", a.kind(), " and ", b.kind()),
+          .needs = "numbers or expressions",
+          .hint = "check the operands"});
   }
   Expr x = to_expr(a, place), y = to_expr(b, place);
+  // A bare integer meets bits as their dtype.
+  if (std::string_view("<<>>&|^").find(op) != std::string_view::npos) {
+    if (a.as<Integer>()) x = to_expr_like(a, y->dtype, place);
+    if (b.as<Integer>()) y = to_expr_like(b, x->dtype, place);
+  }
   return located(place, [&]() -> Value {
     if (op == "+") return x + y;
     if (op == "-") return x - y;
@@ -99,22 +124,31 @@ Value Evaluator::binary(std::string_view op, const Value& a, const Value& b, Pla
     if (op == "%") return floormod(x, y);
     if (op == "/") {
       if (!x->dtype.is_float() && !y->dtype.is_float())
-        sator::fail({.what = "'/' of integers is ambiguous", .needs = "'//' or T.truncdiv for integers, '/' for reals",
+        sator::fail({.what = "'/' of integers is ambiguous",
+                     .needs = "'//' or T.truncdiv for integers, '/' for reals",
                      .hint = "use '//' to round down, T.truncdiv to round toward zero"});
       return div(x, y);
     }
-    static constexpr std::pair<std::string_view, std::string_view> kCalls[] = {
-        {"<<", "shift_left"}, {">>", "shift_right"}, {"&", "bitwise_and"}, {"|", "bitwise_or"}, {"^", "bitwise_xor"}, {"**", "pow"}};
+    static constexpr std::pair<std::string_view, std::string_view> kCalls[] = {{"<<", "shift_left"},
+                                                                               {">>", "shift_right"},
+                                                                               {"&", "bitwise_and"},
+                                                                               {"|", "bitwise_or"},
+                                                                               {"^", "bitwise_xor"},
+                                                                               {"**", "pow"}};
     for (const auto& [symbol, name] : kCalls) {
       if (symbol == op) return named_binary(name, x, y);
     }
-    sator::fail({.what = text("'", op, "' is not an operator of tensor programs"), .needs = "+ - * / // % << >> & | ^",
+    sator::fail({.what = text("'", op, "' is not an operator of tensor programs"),
+                 .needs = "+ - * / // % << >> & | ^",
                  .hint = "call the function by its name"});
   });
 }
 
 Value Evaluator::unary(const Expression& e) {
   Value v = eval(e.items[0]);
+  if (v.as<NodeRef>()) {
+    if (auto result = other_operator(e.text, v, nullptr, e.place)) return *result;
+  }
   if (e.text == "not") {
     if (v.is_plain()) return !is_true(v);
     Expr x = to_expr(v, e.place);
@@ -147,9 +181,15 @@ bool Evaluator::is_true(const Value& v) const {
 }
 
 Value Evaluator::compare_pair(const std::string& op, const Value& a, const Value& b, Place place) {
+  if (a.as<NodeRef>() || b.as<NodeRef>()) {
+    if (auto v = other_operator(op, a, &b, place)) return *v;
+  }
   if (op == "is" || op == "is not") {
     if (a.is_none() || b.is_none()) return (a.is_none() && b.is_none()) == (op == "is");
-    fail(place, {.what = text("'", op, "' of ", a.kind(), " and ", b.kind()), .needs = "a comparison with None", .hint = "use '=='"});
+    fail(place,
+         {.what = text("'", op, "' of ", a.kind(), " and ", b.kind()),
+          .needs = "a comparison with None",
+          .hint = "use '=='"});
   }
   if (a.is_plain() && b.is_plain()) {
     auto result = [&](const auto& x, const auto& y) -> Value {
@@ -159,7 +199,10 @@ Value Evaluator::compare_pair(const std::string& op, const Value& a, const Value
       if (op == "<=") return x <= y;
       if (op == ">") return x > y;
       if (op == ">=") return x >= y;
-      fail(place, {.what = text("'", op, "' is not part of TVMScript"), .needs = "< <= == != >= >", .hint = "compare the values"});
+      fail(place,
+           {.what = text("'", op, "' is not part of TVMScript"),
+            .needs = "< <= == != >= >",
+            .hint = "compare the values"});
     };
     if (is_number(a) && is_number(b)) {
       auto x = plain_integer(a), y = plain_integer(b);
@@ -167,7 +210,10 @@ Value Evaluator::compare_pair(const std::string& op, const Value& a, const Value
     }
     if (a.as<std::string>() && b.as<std::string>()) return result(*a.as<std::string>(), *b.as<std::string>());
     if (op == "==" || op == "!=") return (op == "!=");
-    fail(place, {.what = text("'", op, "' of ", a.kind(), " and ", b.kind()), .needs = "two numbers", .hint = "check the operands"});
+    fail(place,
+         {.what = text("'", op, "' of ", a.kind(), " and ", b.kind()),
+          .needs = "two numbers",
+          .hint = "check the operands"});
   }
   // Comparisons are not folded; a bare number takes the other side's dtype.
   Expr x, y;
@@ -186,7 +232,9 @@ Value Evaluator::compare_pair(const std::string& op, const Value& a, const Value
     if (op == "<=") return Expr(make<LE>(x, y));
     if (op == ">") return Expr(make<GT>(x, y));
     if (op == ">=") return Expr(make<GE>(x, y));
-    sator::fail({.what = text("'", op, "' is not part of TVMScript"), .needs = "< <= == != >= >", .hint = "compare the values"});
+    sator::fail({.what = text("'", op, "' is not part of TVMScript"),
+                 .needs = "< <= == != >= >",
+                 .hint = "compare the values"});
   });
 }
 
@@ -207,7 +255,10 @@ Value Evaluator::conjunction(std::string_view op, const Value& a, const Value& b
   if (a.is_plain() && b.is_plain()) return is_true(a) == is_and ? b : a;
   Expr x = to_expr(a, place), y = to_expr(b, place);
   if (!x->dtype.is_bool() || !y->dtype.is_bool())
-    fail(place, {.what = text("'", op, "' of ", x->dtype, " and ", y->dtype), .needs = "bool operands", .hint = "compare with 0 first"});
+    fail(place,
+         {.what = text("'", op, "' of ", x->dtype, " and ", y->dtype),
+          .needs = "bool operands",
+          .hint = "compare with 0 first"});
   if (x->dtype.lanes > 1 || y->dtype.lanes > 1) return named_binary(is_and ? "bitwise_and" : "bitwise_or", x, y);
   return is_and ? Expr(make<And>(x, y)) : Expr(make<Or>(x, y));
 }
@@ -221,8 +272,10 @@ Value Evaluator::logical(const Expression& e) {
 Value Evaluator::conditional(const Expression& e) {
   Value condition = eval(e.items[0]);
   if (condition.is_plain()) return eval(e.items[is_true(condition) ? 1 : 2]);
-  fail(e.place, {.what = "'if' in an expression chooses by a value that is not known here", .needs = "a constant condition",
-                 .hint = "use T.if_then_else or T.Select"});
+  fail(e.place,
+       {.what = "'if' in an expression chooses by a value that is not known here",
+        .needs = "a constant condition",
+        .hint = "use T.if_then_else or T.Select"});
 }
 
 }  // namespace sator::tir

@@ -29,8 +29,10 @@ Arguments::Arguments(Evaluator& ev, const Expression& c, std::vector<std::string
     } else if (takes_rest) {
       rest_.push_back(std::move(v));
     } else {
-      evaluator.fail(place, {.what = text("more than ", names_.size(), " arguments"),
-                             .needs = text("the arguments ", join(names_, ", ")), .hint = "remove the others"});
+      evaluator.fail(place,
+                     {.what = text("more than ", names_.size(), " arguments"),
+                      .needs = text("the arguments ", join(names_, ", ")),
+                      .hint = "remove the others"});
     }
   };
   for (size_t i = 1; i < call.items.size(); ++i) {
@@ -41,15 +43,20 @@ Arguments::Arguments(Evaluator& ev, const Expression& c, std::vector<std::string
     }
     Value v = evaluator.eval(item.items[0]);
     const Values* list = v.as<Values>();
-    if (!list) evaluator.fail(item.place, {.what = text("'*' of ", v.kind()), .needs = "a list or a tuple", .hint = "remove the '*'"});
+    if (!list)
+      evaluator.fail(item.place,
+                     {.what = text("'*' of ", v.kind()), .needs = "a list or a tuple", .hint = "remove the '*'"});
     for (const Value& inner : list->items) add(inner, item.place);
   }
   for (const script::Keyword& k : call.keywords) {
     size_t at = std::find(names_.begin(), names_.end(), k.name) - names_.begin();
+    // Older scripts state the dtype of calls whose dtype follows from the arguments.
+    if (at == names_.size() && k.name == "dtype") continue;
     if (at == names_.size() || given_[at])
-      evaluator.fail(k.place, {.what = text(at == names_.size() ? "unknown" : "repeated", " argument ", k.name),
-                               .needs = names_.empty() ? "no keywords" : text("the arguments ", join(names_, ", ")),
-                               .hint = "check the name"});
+      evaluator.fail(k.place,
+                     {.what = text(at == names_.size() ? "unknown" : "repeated", " argument ", k.name),
+                      .needs = names_.empty() ? "no keywords" : text("the arguments ", join(names_, ", ")),
+                      .hint = "check the name"});
     values_[at] = evaluator.eval(k.value);
     places_[at] = k.value.place;
     given_[at] = true;
@@ -71,7 +78,8 @@ const Value* Arguments::find(std::string_view name) const {
 
 const Value& Arguments::need(std::string_view name) const {
   if (const Value* v = find(name)) return *v;
-  fail({.what = text("the argument ", name, " is missing"), .needs = text("the arguments ", join(names_, ", ")),
+  fail({.what = text("the argument ", name, " is missing"),
+        .needs = text("the arguments ", join(names_, ", ")),
         .hint = "add it"});
 }
 
@@ -80,7 +88,9 @@ Expr Arguments::expr_or(std::string_view name, Expr otherwise) const {
   const Value* v = find(name);
   return v ? evaluator.to_expr(*v, place_of(name)) : std::move(otherwise);
 }
-std::vector<Expr> Arguments::exprs(std::string_view name) const { return evaluator.to_exprs(need(name), place_of(name)); }
+std::vector<Expr> Arguments::exprs(std::string_view name) const {
+  return evaluator.to_exprs(need(name), place_of(name));
+}
 DType Arguments::dtype(std::string_view name, std::optional<DType> otherwise) const {
   if (otherwise && !find(name)) return *otherwise;
   return evaluator.to_dtype(need(name), place_of(name));
@@ -88,7 +98,9 @@ DType Arguments::dtype(std::string_view name, std::optional<DType> otherwise) co
 std::string Arguments::str(std::string_view name, std::optional<std::string> otherwise) const {
   if (otherwise && !find(name)) return *otherwise;
   const std::string* s = need(name).as<std::string>();
-  if (!s) evaluator.fail(place_of(name), {.what = text(need(name).kind(), " for ", name), .needs = "a string", .hint = "quote it"});
+  if (!s)
+    evaluator.fail(place_of(name),
+                   {.what = text(need(name).kind(), " for ", name), .needs = "a string", .hint = "quote it"});
   return *s;
 }
 int64_t Arguments::integer(std::string_view name, std::optional<int64_t> otherwise) const {
@@ -99,7 +111,8 @@ int64_t Arguments::integer(std::string_view name, std::optional<int64_t> otherwi
   if (const Expr* e = v.as<Expr>()) {
     if (auto i = as_int(*e)) return *i;
   }
-  evaluator.fail(place_of(name), {.what = text(v.kind(), " for ", name), .needs = "a constant integer", .hint = "write a number"});
+  evaluator.fail(place_of(name),
+                 {.what = text(v.kind(), " for ", name), .needs = "a constant integer", .hint = "write a number"});
 }
 bool Arguments::boolean(std::string_view name, bool otherwise) const { return integer(name, otherwise) != 0; }
 std::vector<Expr> Arguments::rest_exprs() const {
@@ -123,7 +136,9 @@ Value dtype_function(Evaluator& ev, const Expression& call, DType dtype) {
   if (const std::string* s = v->as<std::string>()) {
     double value = *s == "inf" ? INFINITY : *s == "-inf" ? -INFINITY : NAN;
     if (!dtype.is_float() || (std::isnan(value) && *s != "nan"))
-      a.fail({.what = text(quoted(*s), " as a ", dtype), .needs = "\"inf\", \"-inf\" or \"nan\" of a float dtype", .hint = "write a number"});
+      a.fail({.what = text(quoted(*s), " as a ", dtype),
+              .needs = "\"inf\", \"-inf\" or \"nan\" of a float dtype",
+              .hint = "write a number"});
     return constant(value, dtype);
   }
   return ev.located(call.place, [&]() -> Value {
@@ -141,7 +156,8 @@ Value builtin_call(Evaluator& ev, const Expression& call, const Builtin& row) {
   plain.place = call.place;
   plain.items = call.items;
   for (const script::Keyword& k : call.keywords) {
-    if (k.name == "dtype") dtype = ev.to_dtype(ev.eval(k.value), k.place);
+    if (k.name == "dtype")
+      dtype = ev.to_dtype(ev.eval(k.value), k.place);
     else {
       // Other keywords follow the positional arguments in the order in which they are written.
       plain.items.push_back(k.value);
@@ -151,7 +167,9 @@ Value builtin_call(Evaluator& ev, const Expression& call, const Builtin& row) {
   std::vector<Value> values = a.rest();
   bool is_first = row.rule == ResultRule::written_first, is_last = row.rule == ResultRule::written_last;
   if ((is_first || is_last) && !dtype) {
-    if (values.empty()) a.fail({.what = text("T.", row.script, " without a dtype"), .needs = "its dtype as an argument", .hint = "add it"});
+    if (values.empty())
+      a.fail(
+          {.what = text("T.", row.script, " without a dtype"), .needs = "its dtype as an argument", .hint = "add it"});
     auto at = is_first ? values.begin() : values.end() - 1;
     dtype = ev.to_dtype(*at, call.place);
     values.erase(at);
@@ -159,7 +177,8 @@ Value builtin_call(Evaluator& ev, const Expression& call, const Builtin& row) {
   int n = static_cast<int>(values.size());
   if (n < row.min_args || (row.max_args >= 0 && n > row.max_args))
     a.fail({.what = text("T.", row.script, " with ", n, " arguments"),
-            .needs = row.min_args == row.max_args ? text(row.min_args, " arguments") : text("at least ", row.min_args, " arguments"),
+            .needs = row.min_args == row.max_args ? text(row.min_args, " arguments")
+                                                  : text("at least ", row.min_args, " arguments"),
             .hint = "check the call"});
   std::vector<Expr> args;
   for (const Value& v : values) args.push_back(ev.to_expr(v, call.place));
@@ -174,7 +193,7 @@ Value builtin_call(Evaluator& ev, const Expression& call, const Builtin& row) {
 Value Evaluator::call(const Expression& e) {
   Value callee = eval(e.items[0]);
   if (const LanguageName* l = callee.as<LanguageName>()) return call_language(l->name, e);
-  if (const Method* m = callee.as<Method>()) return call_method(*m, e);
+  if (const Method* m = callee.as<Method>()) return m->object->as<NodeRef>() ? call_other(callee, e) : call_method(*m, e);
   return call_other(callee, e);
 }
 
@@ -186,10 +205,15 @@ Value Evaluator::call_language(const std::string& name, const Expression& e) {
     if (auto dtype = DType::parse(rest)) return dtype_function(*this, e, *dtype);
     if (const Builtin* row = find_builtin_by_script(rest)) return builtin_call(*this, e, *row);
     auto near = nearest_names(rest, script_function_names());
-    fail(e.place, {.what = text(name, " is not part of the language of tensor programs"), .needs = "a name that T offers",
-                   .hint = near.empty() ? "check the spelling" : text("did you mean T.", join(near, " or T."), "?")});
+    fail(e.place,
+         {.what = text(name, " is not part of the language of tensor programs"),
+          .needs = "a name that T offers",
+          .hint = near.empty() ? "check the spelling" : text("did you mean T.", join(near, " or T."), "?")});
   }
-  fail(e.place, {.what = text(name, " cannot be called here"), .needs = "a function of T in a tensor program", .hint = "check the name"});
+  fail(e.place,
+       {.what = text(name, " cannot be called here"),
+        .needs = "a function of T in a tensor program",
+        .hint = "check the name"});
 }
 
 Value Evaluator::call_other(const Value& callee, const Expression& e) {
@@ -197,7 +221,8 @@ Value Evaluator::call_other(const Value& callee, const Expression& e) {
     Arguments a(*this, e, {"*args"});
     return Expr(sator::call(DType::Void(), "global:" + m->function, a.rest_exprs()));
   }
-  fail(e.place, {.what = text(callee.kind(), " cannot be called"), .needs = "a function", .hint = "remove the parentheses"});
+  fail(e.place,
+       {.what = text(callee.kind(), " cannot be called"), .needs = "a function", .hint = "remove the parentheses"});
 }
 
 Value Evaluator::call_method(const Method& method, const Expression& e) {
@@ -212,14 +237,19 @@ Value Evaluator::call_method(const Method& method, const Expression& e) {
   if (method.name == "access_ptr") return access_ptr(*buffer, e);
   // vload(indices, dtype), vstore(indices, value): `dtype` may be wider than the buffer's, then consecutive elements.
   bool is_store = method.name == "vstore";
-  Arguments a(*this, e, is_store ? std::vector<std::string_view>{"begin", "value", "predicate"}
-                                 : std::vector<std::string_view>{"begin", "dtype", "predicate"});
+  Arguments a(*this,
+              e,
+              is_store ? std::vector<std::string_view>{"begin", "value", "predicate"}
+                       : std::vector<std::string_view>{"begin", "dtype", "predicate"});
   if (a.find("predicate"))
-    a.fail({.what = text(method.name, " with a predicate"), .needs = "an unconditional access", .hint = "put it under an 'if'"});
+    a.fail({.what = text(method.name, " with a predicate"),
+            .needs = "an unconditional access",
+            .hint = "put it under an 'if'"});
   std::vector<Expr> indices = a.exprs("begin");
   if (indices.size() != buffer->shape.size())
     a.fail({.what = text(indices.size(), " indices for the buffer ", buffer->name, " of rank ", buffer->rank()),
-            .needs = text(buffer->rank(), " indices"), .hint = "one index per dimension"});
+            .needs = text(buffer->rank(), " indices"),
+            .hint = "one index per dimension"});
   Expr value;
   DType dtype = is_store ? (value = a.expr("value"))->dtype : a.dtype("dtype", buffer->dtype);
   int factor = dtype.lanes / buffer->dtype.lanes;

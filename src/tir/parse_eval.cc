@@ -35,7 +35,9 @@ std::string Value::kind() const {
     std::string operator()(const Values& v) { return v.is_tuple ? "a tuple" : "a list"; }
     std::string operator()(const DictValue&) { return "a dictionary"; }
     std::string operator()(const LanguageName& n) { return n.name; }
-    std::string operator()(const ModuleName& n) { return n.function.empty() ? "the module" : "the function " + n.function; }
+    std::string operator()(const ModuleName& n) {
+      return n.function.empty() ? "the module" : "the function " + n.function;
+    }
     std::string operator()(const LambdaValue&) { return "a lambda"; }
     std::string operator()(const Method& m) { return "the method " + m.name; }
     std::string operator()(const std::shared_ptr<ScopeOpener>&) { return "a scope"; }
@@ -50,8 +52,10 @@ std::string Value::kind() const {
 void Evaluator::define(const std::string& name, Value value, Place place, bool may_replace) {
   auto [at, is_new] = scopes_.back().insert_or_assign(name, value);
   if (is_new || may_replace) return;
-  fail(place, {.what = text("the name ", name, " is already defined in this scope"), .needs = "one definition per scope",
-               .hint = "choose another name"});
+  fail(place,
+       {.what = text("the name ", name, " is already defined in this scope"),
+        .needs = "one definition per scope",
+        .hint = "choose another name"});
 }
 
 const Value* Evaluator::find(const std::string& name) const {
@@ -71,9 +75,10 @@ std::vector<std::string> Evaluator::names_in_scope() const {
 
 Value Evaluator::unknown_name(const Expression& e) {
   auto near = nearest_names(e.text, names_in_scope());
-  fail(e.place, {.what = text("the name ", e.text, " is not defined"),
-                 .needs = "a name of this program; values from outside of it are unknown here",
-                 .hint = near.empty() ? std::string("write the value itself") : text("did you mean ", join(near, " or "), "?")});
+  fail(e.place,
+       {.what = text("the name ", e.text, " is not defined"),
+        .needs = "a name of this program; values from outside of it are unknown here",
+        .hint = near.empty() ? std::string("write the value itself") : text("did you mean ", join(near, " or "), "?")});
 }
 
 // ---- Expressions ----
@@ -101,7 +106,8 @@ Value Evaluator::eval(const Expression& e) {
         }
         Value v = eval(item.items[0]);
         const Values* inner = v.as<Values>();
-        if (!inner) fail(item.place, {.what = text("'*' of ", v.kind()), .needs = "a list or a tuple", .hint = "remove the '*'"});
+        if (!inner)
+          fail(item.place, {.what = text("'*' of ", v.kind()), .needs = "a list or a tuple", .hint = "remove the '*'"});
         out.items.insert(out.items.end(), inner->items.begin(), inner->items.end());
       }
       return out;
@@ -120,8 +126,7 @@ Value Evaluator::eval(const Expression& e) {
     case Kind::logical: return logical(e);
     case Kind::conditional: return conditional(e);
     case Kind::lambda: return LambdaValue{&e};
-    default:
-      fail(e.place, {.what = "this has no value here", .needs = "an expression", .hint = "remove it"});
+    default: fail(e.place, {.what = "this has no value here", .needs = "an expression", .hint = "remove it"});
   }
 }
 
@@ -150,9 +155,10 @@ Value Evaluator::attribute(const Expression& e) {
     if (e.text == "astype" || e.text == "equal") return Method{std::make_shared<Value>(object), e.text};
   }
   if (auto v = other_attribute(object, e.text, e)) return *v;
-  fail(e.place, {.what = text(object.kind(), " has no attribute ", e.text),
-                 .needs = "an attribute of buffers (data, shape, strides, dtype, elem_offset) or expressions (dtype, astype)",
-                 .hint = "check the name"});
+  fail(e.place,
+       {.what = text(object.kind(), " has no attribute ", e.text),
+        .needs = "an attribute of buffers (data, shape, strides, dtype, elem_offset) or expressions (dtype, astype)",
+        .hint = "check the name"});
 }
 
 std::optional<Value> Evaluator::other_attribute(const Value&, const std::string&, const Expression&) { return {}; }
@@ -161,7 +167,7 @@ std::vector<SubscriptIndex> Evaluator::eval_indices(const Expression& index, con
   std::vector<SubscriptIndex> out;
   auto add = [&](const Expression& e) {
     if (!e.is(Kind::slice)) {
-      Value v = eval(e);
+      Value v = eval(e.is(Kind::star) ? e.items[0] : e);
       if (const Values* inner = v.as<Values>()) {  // A[i] where i = (vi, vj)
         for (const Value& item : inner->items) out.push_back({to_expr(item, e.place), {}, {}});
       } else {
@@ -181,8 +187,10 @@ std::vector<SubscriptIndex> Evaluator::eval_indices(const Expression& index, con
       fail(e.place, {.what = "a slice without an end", .needs = "start:stop", .hint = "write where it ends"});
     }
     // A bare integer takes the dtype of the other end.
-    if (const Expr* x = start.as<Expr>()) dtype = (*x)->dtype;
-    else if (const Expr* x = stop.as<Expr>()) dtype = (*x)->dtype;
+    if (const Expr* x = start.as<Expr>())
+      dtype = (*x)->dtype;
+    else if (const Expr* x = stop.as<Expr>())
+      dtype = (*x)->dtype;
     i.start = to_expr_like(start, dtype, e.place);
     i.stop = to_expr_like(stop, dtype, e.place);
     if (e.items[2].present()) i.step = to_expr_like(eval(e.items[2]), dtype, e.items[2].place);
@@ -202,8 +210,10 @@ Value Evaluator::subscript(const Expression& e) {
   if (const BufferRef* b = object.as<BufferRef>()) {
     Subscript out{*b, eval_indices(index, b->get())};
     if (out.indices.size() != (*b)->shape.size())
-      fail(e.place, {.what = text(out.indices.size(), " indices for the buffer ", (*b)->name, " of rank ", (*b)->rank()),
-                     .needs = text((*b)->rank(), " indices"), .hint = "one index per dimension; C[()] for rank 0"});
+      fail(e.place,
+           {.what = text(out.indices.size(), " indices for the buffer ", (*b)->name, " of rank ", (*b)->rank()),
+            .needs = text((*b)->rank(), " indices"),
+            .hint = "one index per dimension; C[()] for rank 0"});
     return out;
   }
   if (const Values* list = object.as<Values>()) {
@@ -211,8 +221,10 @@ Value Evaluator::subscript(const Expression& e) {
     const Integer* at = i.as<Integer>();
     auto size = static_cast<int64_t>(list->items.size());
     if (!at || at->is_unsigned || at->value >= size || at->value < -size)
-      fail(index.place, {.what = text("an index that does not fit a list of ", size, " items"),
-                         .needs = "a constant integer within the list", .hint = "check the index"});
+      fail(index.place,
+           {.what = text("an index that does not fit a list of ", size, " items"),
+            .needs = "a constant integer within the list",
+            .hint = "check the index"});
     return list->items[at->value < 0 ? at->value + size : at->value];
   }
   return subscript_other(object, e);
@@ -227,13 +239,17 @@ Value Evaluator::subscript_other(const Value& object, const Expression& e) {
     const Expression& index = e.items[1];
     bool is_shape = index.is(Kind::tuple) && index.items.size() >= 2 && !index.items[1].is(Kind::string) &&
                     !index.items[1].is(Kind::attribute);
-    if (index.is(Kind::tuple) && !is_shape) as_call.items.insert(as_call.items.end(), index.items.begin(), index.items.end());
-    else as_call.items.push_back(index);
+    if (index.is(Kind::tuple) && !is_shape)
+      as_call.items.insert(as_call.items.end(), index.items.begin(), index.items.end());
+    else
+      as_call.items.push_back(index);
     return call_language(l->name, as_call);
   }
-  fail(e.place, {.what = text(object.kind(), " cannot be indexed"), .needs = "a buffer or a list before '['",
-                 .hint = object.as<Expr>() ? "declare a buffer over the pointer: T.Buffer(shape, dtype, data=...)"
-                                           : "check the name"});
+  fail(e.place,
+       {.what = text(object.kind(), " cannot be indexed"),
+        .needs = "a buffer or a list before '['",
+        .hint = object.as<Expr>() ? "declare a buffer over the pointer: T.Buffer(shape, dtype, data=...)"
+                                  : "check the name"});
 }
 
 // ---- Conversions ----
@@ -250,9 +266,12 @@ Expr Evaluator::to_expr(const Value& v, Place place) {
   if (const std::string* s = v.as<std::string>()) return string_imm(*s);
   if (const MetaVar* m = v.as<MetaVar>()) return to_expr(*m->value, place);
   if (const BufferRef* b = v.as<BufferRef>(); b && (*b)->shape.empty()) return load(*b, {});
-  std::string hint = v.as<BufferRef>() ? "load an element, or name its pointer with .data" : "check what the name stands for";
-  fail(place, {.what = text(v.kind(), " where an expression is needed"), .needs = "an expression of the program",
-               .hint = std::move(hint)});
+  std::string hint =
+      v.as<BufferRef>() ? "load an element, or name its pointer with .data" : "check what the name stands for";
+  fail(place,
+       {.what = text(v.kind(), " where an expression is needed"),
+        .needs = "an expression of the program",
+        .hint = std::move(hint)});
 }
 
 Expr Evaluator::to_expr_like(const Value& v, DType dtype, Place place) {
@@ -261,7 +280,8 @@ Expr Evaluator::to_expr_like(const Value& v, DType dtype, Place place) {
   if (const Integer* i = v.as<Integer>()) {
     if (dtype.is_integer() || dtype.is_bool()) return cast_to(element, int_imm(i->value, i->is_unsigned ? u64 : i64));
     if (dtype.is_float()) {
-      double value = i->is_unsigned ? static_cast<double>(static_cast<uint64_t>(i->value)) : static_cast<double>(i->value);
+      double value =
+          i->is_unsigned ? static_cast<double>(static_cast<uint64_t>(i->value)) : static_cast<double>(i->value);
       return float_imm(value, element);
     }
   }
@@ -281,15 +301,19 @@ std::vector<Expr> Evaluator::to_exprs(const Value& v, Place place) {
 
 DType Evaluator::to_dtype(const Value& v, Place place) {
   std::string name;
-  if (const std::string* s = v.as<std::string>()) name = *s;
-  else if (const LanguageName* l = v.as<LanguageName>(); l && l->name.starts_with("T.")) name = l->name.substr(2);
+  if (const std::string* s = v.as<std::string>())
+    name = *s;
+  else if (const LanguageName* l = v.as<LanguageName>(); l && l->name.starts_with("T."))
+    name = l->name.substr(2);
   if (v.as<std::string>() && (name.empty() || name == "void")) return DType::Void();
   if (name == "boolean") name = "bool";
   if (name == "int") name = "int32";
   if (name == "float") name = "float32";
   if (auto dtype = DType::parse(name)) return *dtype;
-  fail(place, {.what = text(name.empty() ? v.kind() : quoted(name), " is not a dtype"),
-               .needs = "a name like \"float32\", \"int8x4\" or \"handle\"", .hint = "check the spelling"});
+  fail(place,
+       {.what = text(name.empty() ? v.kind() : quoted(name), " is not a dtype"),
+        .needs = "a name like \"float32\", \"int8x4\" or \"handle\"",
+        .hint = "check the spelling"});
 }
 
 NodeRef Evaluator::to_attribute(const Value& v, Place place) {
@@ -308,13 +332,19 @@ NodeRef Evaluator::to_attribute(const Value& v, Place place) {
 
 Attrs Evaluator::to_attrs(const Value& v, Place place) {
   const DictValue* dict = v.as<DictValue>();
-  if (!dict) fail(place, {.what = text(v.kind(), " where a dictionary is needed"), .needs = "{\"name\": value, ...}", .hint = "write a dictionary"});
+  if (!dict)
+    fail(place,
+         {.what = text(v.kind(), " where a dictionary is needed"),
+          .needs = "{\"name\": value, ...}",
+          .hint = "write a dictionary"});
   Attrs out;
   for (const auto& [key, value] : dict->items) {
     const std::string* name = key.as<std::string>();
-    if (!name) fail(place, {.what = text(key.kind(), " as a key"), .needs = "strings as keys", .hint = "quote the key"});
+    if (!name)
+      fail(place, {.what = text(key.kind(), " as a key"), .needs = "strings as keys", .hint = "quote the key"});
     if (!out.emplace(*name, to_attribute(value, place)).second)
-      fail(place, {.what = text("the key ", quoted(*name), " occurs twice"), .needs = "each key once", .hint = "remove one"});
+      fail(place,
+           {.what = text("the key ", quoted(*name), " occurs twice"), .needs = "each key once", .hint = "remove one"});
   }
   return out;
 }
@@ -323,7 +353,8 @@ Expr extent_between(const Expr& start, const Expr& stop) {
   if (is_zero(start) && start->dtype == stop->dtype) return stop;
   // As the printer writes it: start + extent.
   if (const Add* n = stop.as<Add>(); n && equal(n->a, start) && n->b->dtype == stop->dtype) return n->b;
-  if (const Add* n = stop.as<Add>(); n && equal(n->b, start) && n->a->dtype == stop->dtype && !n->b.as<IntImm>()) return n->a;
+  if (const Add* n = stop.as<Add>(); n && equal(n->b, start) && n->a->dtype == stop->dtype && !n->b.as<IntImm>())
+    return n->a;
   return arith::Analyzer().simplify(stop - start);
 }
 
@@ -331,11 +362,15 @@ BufferRegionRef Evaluator::to_region(const Subscript& s, Place place) {
   std::vector<RangeRef> ranges;
   for (const SubscriptIndex& i : s.indices) {
     if (i.step && !is_one(i.step))
-      fail(place, {.what = text("a region of ", s.buffer->name, " with a step"), .needs = "start:stop without a step",
-                   .hint = "name the whole range"});
+      fail(place,
+           {.what = text("a region of ", s.buffer->name, " with a step"),
+            .needs = "start:stop without a step",
+            .hint = "name the whole range"});
     if (!i.stop && i.start->dtype.lanes > 1)
-      fail(place, {.what = text("a vector index in a region of ", s.buffer->name), .needs = "scalar indices or slices",
-                   .hint = "write the range as a slice"});
+      fail(place,
+           {.what = text("a vector index in a region of ", s.buffer->name),
+            .needs = "scalar indices or slices",
+            .hint = "write the range as a slice"});
     Expr extent = i.stop ? located(place, [&] { return extent_between(i.start, i.stop); }) : int_imm(1, i.start->dtype);
     ranges.push_back(make<Range>(i.start, std::move(extent)));
   }
@@ -348,18 +383,22 @@ std::vector<Expr> Evaluator::to_indices(const Subscript& s, Place place) {
     const SubscriptIndex& i = s.indices[k];
     if (!i.stop) {
       if (!i.start->dtype.is_integer() && !i.start->dtype.is_bool())
-        fail(place, {.what = text("index ", k, " of ", s.buffer->name, " has dtype ", i.start->dtype),
-                     .needs = "integer indices", .hint = "cast the index"});
+        fail(place,
+             {.what = text("index ", k, " of ", s.buffer->name, " has dtype ", i.start->dtype),
+              .needs = "integer indices",
+              .hint = "cast the index"});
       out.push_back(i.start);
       continue;
     }
     auto span = as_int(extent_between(i.start, i.stop));
     auto step = i.step ? as_int(i.step) : std::optional<int64_t>(1);
-    int64_t lanes = span && step && *step > 0 ? ceildiv(int_imm(*span, i64), int_imm(*step, i64)).as<IntImm>()->value : 0;
+    int64_t lanes =
+        span && step && *step > 0 ? ceildiv(int_imm(*span, i64), int_imm(*step, i64)).as<IntImm>()->value : 0;
     if (lanes < 1 || lanes > std::numeric_limits<uint16_t>::max())
-      fail(place, {.what = text("the length of the slice in ", s.buffer->name, " is not a constant from 1 to 65535"),
-                   .needs = "a vector of a constant number of elements, with a positive step",
-                   .hint = "loop over the elements instead"});
+      fail(place,
+           {.what = text("the length of the slice in ", s.buffer->name, " is not a constant from 1 to 65535"),
+            .needs = "a vector of a constant number of elements, with a positive step",
+            .hint = "loop over the elements instead"});
     if (lanes == 1) {
       out.push_back(i.start);
       continue;
@@ -369,8 +408,10 @@ std::vector<Expr> Evaluator::to_indices(const Subscript& s, Place place) {
   }
   for (size_t k = 0; k + 1 < out.size(); ++k) {
     if (out[k]->dtype.lanes > 1)
-      fail(place, {.what = text("index ", k, " of ", s.buffer->name, " is a vector"), .needs = "a vector as the last index only",
-                   .hint = "loop over the other dimensions"});
+      fail(place,
+           {.what = text("index ", k, " of ", s.buffer->name, " is a vector"),
+            .needs = "a vector as the last index only",
+            .hint = "loop over the other dimensions"});
   }
   return out;
 }

@@ -106,8 +106,12 @@ class Evaluator {
   /// A call of a language's function, "T.block".
   virtual Value call_language(const std::string& name, const script::Expression& call);
   virtual Value call_other(const Value& callee, const script::Expression& call);
-  virtual std::optional<Value> other_attribute(const Value& object, const std::string& name, const script::Expression& e);
+  virtual std::optional<Value> other_attribute(const Value& object, const std::string& name,
+                                               const script::Expression& e);
   virtual Value subscript_other(const Value& object, const script::Expression& e);
+  /// An operator whose operands are parts of another language; nothing if it has no meaning for them. `b` is null for
+  /// a prefix operator.
+  virtual std::optional<Value> other_operator(std::string_view op, const Value& a, const Value* b, script::Place place);
 
   std::vector<std::string> names_in_scope() const;
 

@@ -1,4 +1,5 @@
 // T.<name>(...) where it stands for a value: one row per name.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <unordered_map>
@@ -42,7 +43,7 @@ Expr is_inf(const Expr& x) {
 Expr limit_value(DType d, bool is_max) {
   if (d.is_bool()) return bool_imm(is_max);
   if (d.is_integer()) return int_imm(is_max ? max_int(d) : min_int(d), d);
-  double largest = d.is_bfloat() ? 3.3895313892515355e38
+  double largest = d.is_bfloat()  ? 3.3895313892515355e38
                    : d.bits == 16 ? 65504.0
                    : d.bits == 32 ? static_cast<double>(std::numeric_limits<float>::max())
                                   : std::numeric_limits<double>::max();
@@ -52,11 +53,21 @@ Expr limit_value(DType d, bool is_max) {
 Expr likely(const Expr& x) { return x.as<IntImm>() ? x : call_builtin("tir.likely", {x}); }
 
 Expr is_finite(const Expr& x) { return logical_and(logical_not(is_inf(x)), logical_not(is_nan(x))); }
-Expr floor_of(const Expr& x) { return float_fold("tir.floor", x, [](double v) { return std::floor(v); }); }
-Expr ceil_of(const Expr& x) { return float_fold("tir.ceil", x, [](double v) { return std::ceil(v); }); }
-Expr trunc_of(const Expr& x) { return float_fold("tir.trunc", x, [](double v) { return std::trunc(v); }); }
-Expr round_of(const Expr& x) { return float_fold("tir.round", x, [](double v) { return std::nearbyint(v); }); }
-Expr nearbyint_of(const Expr& x) { return float_fold("tir.nearbyint", x, [](double v) { return std::nearbyint(v); }); }
+Expr floor_of(const Expr& x) {
+  return float_fold("tir.floor", x, [](double v) { return std::floor(v); });
+}
+Expr ceil_of(const Expr& x) {
+  return float_fold("tir.ceil", x, [](double v) { return std::ceil(v); });
+}
+Expr trunc_of(const Expr& x) {
+  return float_fold("tir.trunc", x, [](double v) { return std::trunc(v); });
+}
+Expr round_of(const Expr& x) {
+  return float_fold("tir.round", x, [](double v) { return std::round(v); });
+}
+Expr nearbyint_of(const Expr& x) {
+  return float_fold("tir.nearbyint", x, [](double v) { return std::nearbyint(v); });
+}
 Expr ceildiv_of(Expr a, Expr b) { return ceildiv(a, b); }
 
 /// A pointer to a buffer as an argument of a packed call.
@@ -65,8 +76,7 @@ Expr packed_buffer(const Buffer& b) {
   Expr strides = b.strides.empty() ? int_imm(0) : call_builtin("tir.tvm_stack_make_shape", b.strides);
   Expr zero = b.dtype.is_float() ? float_imm(0, b.dtype) : int_imm(0, b.dtype);
   Expr offset = b.elem_offset ? b.elem_offset : int_imm(0);
-  return call_builtin("tir.tvm_stack_make_array",
-                      {b.data, shape, strides, int_imm(b.rank()), zero, offset});
+  return call_builtin("tir.tvm_stack_make_array", {b.data, shape, strides, int_imm(b.rank()), zero, offset});
 }
 
 // ---- Rows ----
@@ -91,24 +101,29 @@ Value exact(Evaluator& ev, const Expression& call) {
   bool is_logic = std::is_same_v<T, And> || std::is_same_v<T, Or>;
   if (a->dtype != b->dtype || a->dtype.is_handle() || (is_logic && !a->dtype.is_bool()))
     args.fail({.what = text("operands of ", a->dtype, " and ", b->dtype),
-               .needs = is_logic ? "two bools" : "two numbers of one dtype", .hint = "cast one of them"});
+               .needs = is_logic ? "two bools" : "two numbers of one dtype",
+               .hint = "cast one of them"});
   return Expr(make<T>(std::move(a), std::move(b)));
 }
 template <int which>  // 0 and, 1 or, 2 xor, 3 shift_left, 4 shift_right, 5 pow
 Value named(Evaluator& ev, const Expression& call) {
-  static constexpr std::string_view kNames[] = {"bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right", "pow"};
+  static constexpr std::string_view kNames[] = {
+      "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right", "pow"};
   Arguments a(ev, call, {"x", "y"});
   const Value &u = a.need("x"), &v = a.need("y");
   Expr x = a.expr("x"), y = a.expr("y");
-  if (u.is_plain()) x = ev.to_expr_like(u, y->dtype, call.place);
-  else if (v.is_plain()) y = ev.to_expr_like(v, x->dtype, call.place);
+  if (u.is_plain())
+    x = ev.to_expr_like(u, y->dtype, call.place);
+  else if (v.is_plain())
+    y = ev.to_expr_like(v, x->dtype, call.place);
   return ev.located(call.place, [&]() -> Value { return named_binary(kNames[which], x, y); });
 }
 
 Value fn_not(Evaluator& ev, const Expression& call) {
   Arguments a(ev, call, {"a"});
   Expr x = a.expr("a");
-  if (!x->dtype.is_bool()) a.fail({.what = text("T.Not of ", x->dtype), .needs = "a bool", .hint = "compare with 0 first"});
+  if (!x->dtype.is_bool())
+    a.fail({.what = text("T.Not of ", x->dtype), .needs = "a bool", .hint = "compare with 0 first"});
   return Expr(make<Not>(std::move(x)));
 }
 
@@ -116,7 +131,8 @@ Value fn_select(Evaluator& ev, const Expression& call) {
   Arguments a(ev, call, {"condition", "true_value", "false_value"});
   Expr c = a.expr("condition"), t = a.expr("true_value"), f = a.expr("false_value");
   if (!c->dtype.is_bool() || t->dtype != f->dtype)
-    a.fail({.what = text("T.Select of ", c->dtype, ", ", t->dtype, " and ", f->dtype), .needs = "a bool and two values of one dtype",
+    a.fail({.what = text("T.Select of ", c->dtype, ", ", t->dtype, " and ", f->dtype),
+            .needs = "a bool and two values of one dtype",
             .hint = "cast one of the values"});
   return Expr(make<Select>(std::move(c), std::move(t), std::move(f)));
 }
@@ -135,7 +151,13 @@ Value fn_cast(Evaluator& ev, const Expression& call) {
   return ev.located(call.place, [&]() -> Value { return cast_to(a.dtype("dtype"), a.expr("src")); });
 }
 Value fn_reinterpret(Evaluator& ev, const Expression& call) {
-  Arguments a(ev, call, {"dtype", "value"});
+  // Given by name, the dtype leaves the value as the only argument.
+  bool is_named =
+      std::any_of(call.keywords.begin(), call.keywords.end(), [](const auto& k) { return k.name == "dtype"; });
+  Arguments a(
+      ev,
+      call,
+      is_named ? std::vector<std::string_view>{"value", "dtype"} : std::vector<std::string_view>{"dtype", "value"});
   DType d = a.dtype("dtype");
   Expr x = a.expr("value");
   if (x->dtype == d) return x;
@@ -149,7 +171,8 @@ Value fn_ramp(Evaluator& ev, const Expression& call) {
   int64_t lanes = a.integer("lanes");
   if (lanes < 2 || lanes * base->dtype.lanes > 65535 || !base->dtype.is_integer() || base->dtype != stride->dtype)
     a.fail({.what = text("a ramp of ", lanes, " lanes from ", base->dtype, " in steps of ", stride->dtype),
-            .needs = "integers of one dtype, 2 to 65535 lanes", .hint = "cast the base or the step"});
+            .needs = "integers of one dtype, 2 to 65535 lanes",
+            .hint = "cast the base or the step"});
   return Expr(make<Ramp>(std::move(base), std::move(stride), static_cast<int>(lanes)));
 }
 Value fn_broadcast(Evaluator& ev, const Expression& call) {
@@ -157,7 +180,9 @@ Value fn_broadcast(Evaluator& ev, const Expression& call) {
   Expr value = a.expr("value");
   int64_t lanes = a.integer("lanes");
   if (lanes < 2 || lanes * value->dtype.lanes > 65535)
-    a.fail({.what = text("a broadcast to ", lanes, " lanes"), .needs = "2 to 65535 lanes", .hint = "use the value itself"});
+    a.fail({.what = text("a broadcast to ", lanes, " lanes"),
+            .needs = "2 to 65535 lanes",
+            .hint = "use the value itself"});
   return Expr(make<Broadcast>(std::move(value), static_cast<int>(lanes)));
 }
 Value fn_shuffle(Evaluator& ev, const Expression& call) {
@@ -169,7 +194,8 @@ Value fn_shuffle(Evaluator& ev, const Expression& call) {
   for (const Expr& v : vectors) fits &= v->dtype.element() == vectors[0]->dtype.element();
   for (const Expr& i : indices) fits &= as_int(i) && *as_int(i) >= 0 && *as_int(i) < lanes;
   if (!fits)
-    a.fail({.what = "a shuffle whose indices do not fit its vectors", .needs = "constant indices of existing lanes, vectors of one dtype",
+    a.fail({.what = "a shuffle whose indices do not fit its vectors",
+            .needs = "constant indices of existing lanes, vectors of one dtype",
             .hint = "count the lanes from 0"});
   return Expr(make<Shuffle>(std::move(vectors), std::move(indices)));
 }
@@ -179,13 +205,20 @@ Value fn_let(Evaluator& ev, const Expression& call) {  // T.Let(body, where={var
   const DictValue* where = a.need("where").as<DictValue>();
   const Expr* var = where && where->items.size() == 1 ? where->items[0].first.as<Expr>() : nullptr;
   const Var* v = var ? var->as<Var>() : nullptr;
-  if (!v) a.fail({.what = "T.Let without one variable", .needs = "where={variable: value}", .hint = "declare the variable first: x = T.int32()"});
+  if (!v)
+    a.fail({.what = "T.Let without one variable",
+            .needs = "where={variable: value}",
+            .hint = "declare the variable first: x = T.int32()"});
   Expr value = ev.to_expr_like(where->items[0].second, v->dtype, call.place);
   return Expr(make<Let>(std::move(value), ref(*v), a.expr("expr")));
 }
 
-Value fn_min_value(Evaluator& ev, const Expression& call) { return limit_value(Arguments(ev, call, {"dtype"}).dtype("dtype"), false); }
-Value fn_max_value(Evaluator& ev, const Expression& call) { return limit_value(Arguments(ev, call, {"dtype"}).dtype("dtype"), true); }
+Value fn_min_value(Evaluator& ev, const Expression& call) {
+  return limit_value(Arguments(ev, call, {"dtype"}).dtype("dtype"), false);
+}
+Value fn_max_value(Evaluator& ev, const Expression& call) {
+  return limit_value(Arguments(ev, call, {"dtype"}).dtype("dtype"), true);
+}
 Value fn_infinity(Evaluator& ev, const Expression& call) {
   return float_imm(INFINITY, Arguments(ev, call, {"dtype"}).dtype("dtype"));
 }
@@ -196,10 +229,14 @@ Value fn_int_imm(Evaluator& ev, const Expression& call) {
 Value fn_float_imm(Evaluator& ev, const Expression& call) {
   Arguments a(ev, call, {"dtype", "value"});
   Expr e = ev.to_expr_like(a.need("value"), a.dtype("dtype"), call.place);
-  if (!e.as<FloatImm>()) a.fail({.what = "T.FloatImm of another kind of value", .needs = "a float dtype and a number", .hint = "use T.cast"});
+  if (!e.as<FloatImm>())
+    a.fail(
+        {.what = "T.FloatImm of another kind of value", .needs = "a float dtype and a number", .hint = "use T.cast"});
   return e;
 }
-Value fn_string_imm(Evaluator& ev, const Expression& call) { return string_imm(Arguments(ev, call, {"value"}).str("value")); }
+Value fn_string_imm(Evaluator& ev, const Expression& call) {
+  return string_imm(Arguments(ev, call, {"value"}).str("value"));
+}
 
 Value fn_var(Evaluator& ev, const Expression& call) {
   Arguments a(ev, call, {"name", "dtype"});
@@ -236,7 +273,10 @@ Value fn_target(Evaluator& ev, const Expression& call) {
       if (const TargetConfig* t = n->as<TargetConfig>()) return t->config;
     }
     const std::string* s = v.as<std::string>();
-    if (!s) a.fail({.what = text("a target made from ", v.kind()), .needs = "a dictionary or a string", .hint = "T.target(\"llvm\")"});
+    if (!s)
+      a.fail({.what = text("a target made from ", v.kind()),
+              .needs = "a dictionary or a string",
+              .hint = "T.target(\"llvm\")"});
     // "cuda -arch=sm_80 -keys=cuda,gpu"
     Attrs out;
     for (std::string_view word : split(*s, ' ')) {
@@ -263,7 +303,8 @@ Value fn_comm_reducer(Evaluator& ev, const Expression& call) {
   const LambdaValue* lambda = a.need("combiner").as<LambdaValue>();
   std::vector<Expr> identity = a.exprs("identity");
   if (!lambda || lambda->expression->names.size() != 2 * identity.size())
-    a.fail({.what = "a reducer whose lambda does not take two values per identity", .needs = "lambda of 2 n parameters and n identities",
+    a.fail({.what = "a reducer whose lambda does not take two values per identity",
+            .needs = "lambda of 2 n parameters and n identities",
             .hint = "lambda x, y: x + y with [T.float32(0)]"});
   std::vector<VarRef> lhs, rhs;
   ev.push_scope();
@@ -278,7 +319,8 @@ Value fn_comm_reducer(Evaluator& ev, const Expression& call) {
   ev.pop_scope();
   if (result.size() != identity.size())
     a.fail({.what = text("a reducer of ", result.size(), " results and ", identity.size(), " identities"),
-            .needs = "as many of both", .hint = "return a tuple"});
+            .needs = "as many of both",
+            .hint = "return a tuple"});
   return NodeRef(make<CommReducer>(std::move(lhs), std::move(rhs), std::move(result), std::move(identity)));
 }
 
@@ -302,16 +344,44 @@ Value fn_llvm_id(Evaluator& ev, const Expression& call) { return Arguments(ev, c
 
 const std::unordered_map<std::string_view, ScriptFunction>& functions() {
   static const std::unordered_map<std::string_view, ScriptFunction> table = {
-      {"Add", exact<Add>}, {"Sub", exact<Sub>}, {"Mul", exact<Mul>}, {"Div", exact<Div>}, {"Mod", exact<Mod>},
-      {"FloorDiv", exact<FloorDiv>}, {"FloorMod", exact<FloorMod>}, {"Min", exact<Min>}, {"Max", exact<Max>},
-      {"EQ", exact<EQ>}, {"NE", exact<NE>}, {"LT", exact<LT>}, {"LE", exact<LE>}, {"GT", exact<GT>}, {"GE", exact<GE>},
-      {"And", exact<And>}, {"Or", exact<Or>}, {"Not", fn_not}, {"Select", fn_select},
-      {"truncdiv", folding<div>}, {"truncmod", folding<truncmod>}, {"floordiv", folding<floordiv>},
-      {"floormod", folding<floormod>}, {"div", folding<div>},
-      {"ceildiv", folding<ceildiv_of>}, {"min", folding<min>}, {"max", folding<max>},
-      {"bitwise_and", named<0>}, {"bitwise_or", named<1>}, {"bitwise_xor", named<2>}, {"shift_left", named<3>},
-      {"shift_right", named<4>}, {"pow", named<5>}, {"power", named<5>},
-      {"abs", unary<absolute>}, {"fabs", unary<absolute>}, {"isnan", unary<is_nan>}, {"isinf", unary<is_inf>},
+      {"Add", exact<Add>},
+      {"Sub", exact<Sub>},
+      {"Mul", exact<Mul>},
+      {"Div", exact<Div>},
+      {"Mod", exact<Mod>},
+      {"FloorDiv", exact<FloorDiv>},
+      {"FloorMod", exact<FloorMod>},
+      {"Min", exact<Min>},
+      {"Max", exact<Max>},
+      {"EQ", exact<EQ>},
+      {"NE", exact<NE>},
+      {"LT", exact<LT>},
+      {"LE", exact<LE>},
+      {"GT", exact<GT>},
+      {"GE", exact<GE>},
+      {"And", exact<And>},
+      {"Or", exact<Or>},
+      {"Not", fn_not},
+      {"Select", fn_select},
+      {"truncdiv", folding<div>},
+      {"truncmod", folding<truncmod>},
+      {"floordiv", folding<floordiv>},
+      {"floormod", folding<floormod>},
+      {"div", folding<div>},
+      {"ceildiv", folding<ceildiv_of>},
+      {"min", folding<min>},
+      {"max", folding<max>},
+      {"bitwise_and", named<0>},
+      {"bitwise_or", named<1>},
+      {"bitwise_xor", named<2>},
+      {"shift_left", named<3>},
+      {"shift_right", named<4>},
+      {"pow", named<5>},
+      {"power", named<5>},
+      {"abs", unary<absolute>},
+      {"fabs", unary<absolute>},
+      {"isnan", unary<is_nan>},
+      {"isinf", unary<is_inf>},
       {"isfinite", unary<is_finite>},
       {"likely", unary<likely>},
       {"floor", unary<floor_of>},
@@ -319,15 +389,39 @@ const std::unordered_map<std::string_view, ScriptFunction>& functions() {
       {"trunc", unary<trunc_of>},
       {"round", unary<round_of>},
       {"nearbyint", unary<nearbyint_of>},
-      {"if_then_else", fn_if_then_else}, {"Cast", fn_Cast}, {"cast", fn_cast}, {"reinterpret", fn_reinterpret},
-      {"Ramp", fn_ramp}, {"ramp", fn_ramp}, {"Broadcast", fn_broadcast}, {"broadcast", fn_broadcast},
-      {"Shuffle", fn_shuffle}, {"Let", fn_let}, {"min_value", fn_min_value}, {"max_value", fn_max_value},
-      {"infinity", fn_infinity}, {"IntImm", fn_int_imm}, {"FloatImm", fn_float_imm}, {"StringImm", fn_string_imm},
-      {"Var", fn_var}, {"SizeVar", fn_size_var}, {"var", fn_old_var}, {"handle", fn_handle}, {"Ptr", fn_handle},
-      {"ptr", fn_handle}, {"buffer_var", fn_handle}, {"Range", fn_range}, {"meta_var", fn_meta_var},
-      {"target", fn_target}, {"comm_reducer", fn_comm_reducer}, {"call_packed", fn_call_packed},
-      {"call_cpacked", fn_call_packed}, {"tvm_call_packed", fn_call_packed}, {"tvm_call_cpacked", fn_call_packed},
-      {"type_annotation", fn_type_annotation}, {"llvm_lookup_intrinsic_id", fn_llvm_id},
+      {"if_then_else", fn_if_then_else},
+      {"Cast", fn_Cast},
+      {"cast", fn_cast},
+      {"reinterpret", fn_reinterpret},
+      {"Ramp", fn_ramp},
+      {"ramp", fn_ramp},
+      {"Broadcast", fn_broadcast},
+      {"broadcast", fn_broadcast},
+      {"Shuffle", fn_shuffle},
+      {"Let", fn_let},
+      {"min_value", fn_min_value},
+      {"max_value", fn_max_value},
+      {"infinity", fn_infinity},
+      {"IntImm", fn_int_imm},
+      {"FloatImm", fn_float_imm},
+      {"StringImm", fn_string_imm},
+      {"Var", fn_var},
+      {"SizeVar", fn_size_var},
+      {"var", fn_old_var},
+      {"handle", fn_handle},
+      {"Ptr", fn_handle},
+      {"ptr", fn_handle},
+      {"buffer_var", fn_handle},
+      {"Range", fn_range},
+      {"meta_var", fn_meta_var},
+      {"target", fn_target},
+      {"comm_reducer", fn_comm_reducer},
+      {"call_packed", fn_call_packed},
+      {"call_cpacked", fn_call_packed},
+      {"tvm_call_packed", fn_call_packed},
+      {"tvm_call_cpacked", fn_call_packed},
+      {"type_annotation", fn_type_annotation},
+      {"llvm_lookup_intrinsic_id", fn_llvm_id},
   };
   return table;
 }
@@ -351,17 +445,21 @@ Expr named_binary(std::string_view name, Expr a, Expr b) {
   bool is_pow = name == "pow";
   DType d = a->dtype;
   if (is_pow ? !d.is_float() : !(d.is_integer() || (d.is_bool() && !name.starts_with("shift"))))
-    fail({.what = text(name, " of ", d), .needs = is_pow ? "real operands" : "integer operands", .hint = "cast the operands"});
+    fail({.what = text(name, " of ", d),
+          .needs = is_pow ? "real operands" : "integer operands",
+          .hint = "cast the operands"});
   const IntImm *x = a.as<IntImm>(), *y = b.as<IntImm>();
   if (y && name.starts_with("shift") && (y->value < 0 || y->value >= d.bits))
-    fail({.what = text(name, " by ", y->value, " of ", d), .needs = text("0 to ", d.bits - 1), .hint = "check the distance"});
+    fail({.what = text(name, " by ", y->value, " of ", d),
+          .needs = text("0 to ", d.bits - 1),
+          .hint = "check the distance"});
   if (x && y) {
-    int64_t v = name == "bitwise_and"  ? x->value & y->value
-                : name == "bitwise_or" ? x->value | y->value
+    int64_t v = name == "bitwise_and"   ? x->value & y->value
+                : name == "bitwise_or"  ? x->value | y->value
                 : name == "bitwise_xor" ? x->value ^ y->value
-                : name == "shift_left" ? static_cast<int64_t>(static_cast<uint64_t>(x->value) << y->value)
-                : d.is_uint()          ? static_cast<int64_t>(static_cast<uint64_t>(x->value) >> y->value)
-                                       : x->value >> y->value;
+                : name == "shift_left"  ? static_cast<int64_t>(static_cast<uint64_t>(x->value) << y->value)
+                : d.is_uint()           ? static_cast<int64_t>(static_cast<uint64_t>(x->value) >> y->value)
+                                        : x->value >> y->value;
     return cast_to(d, int_imm(v, d.is_uint() ? u64 : i64));
   }
   if (y && y->value == 0 && name.starts_with("shift")) return a;

@@ -25,7 +25,7 @@ struct ScopeOpener {
   std::string block_name;
   bool no_realize = false;
   std::function<Stmt(Stmt)> wrap;
-  Value bound;  ///< what `as` names, and an assignment
+  Value bound;         ///< what `as` names, and an assignment
   BufferRef declares;  ///< a buffer that is visible inside
 };
 using ScopeOpenerRef = std::shared_ptr<ScopeOpener>;

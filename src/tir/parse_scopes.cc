@@ -28,14 +28,19 @@ ScopeOpener::Loop loop_bounds(FunctionParser& p, const Value& first, const Value
   if (second) {
     start = p.to_expr(first, place);
     stop = p.to_expr(*second, place);
-    if (first.is_plain()) start = p.to_expr_like(first, stop->dtype, place);
-    else if (second->is_plain()) stop = p.to_expr_like(*second, start->dtype, place);
+    if (first.is_plain())
+      start = p.to_expr_like(first, stop->dtype, place);
+    else if (second->is_plain())
+      stop = p.to_expr_like(*second, start->dtype, place);
   } else {
     stop = p.to_expr(first, place);
     start = int_imm(0, stop->dtype);
   }
   if (!start->dtype.is_integer() || !stop->dtype.is_integer() || start->dtype.lanes != 1 || stop->dtype.lanes != 1)
-    p.fail(place, {.what = text("loop bounds of ", start->dtype, " and ", stop->dtype), .needs = "integers", .hint = "cast the bounds"});
+    p.fail(place,
+           {.what = text("loop bounds of ", start->dtype, " and ", stop->dtype),
+            .needs = "integers",
+            .hint = "cast the bounds"});
   return p.located(place, [&] {
     match_dtypes(start, stop, "loop bounds");
     loop.min = start;
@@ -62,7 +67,10 @@ Value fn_thread_binding(FunctionParser& p, const Expression& call) {
   const Value *stop = a.find("stop"), *thread = a.find("thread");
   if (!thread) std::swap(stop, thread);  // T.thread_binding(n, "threadIdx.x")
   const std::string* tag = thread ? thread->as<std::string>() : nullptr;
-  if (!tag) a.fail({.what = "T.thread_binding without a thread axis", .needs = "thread=\"blockIdx.x\", ...", .hint = "name the axis"});
+  if (!tag)
+    a.fail({.what = "T.thread_binding without a thread axis",
+            .needs = "thread=\"blockIdx.x\", ...",
+            .hint = "name the axis"});
   auto out = std::make_shared<ScopeOpener>();
   out->kind = ScopeOpener::Kind::loops;
   ScopeOpener::Loop loop = loop_bounds(p, a.need("start"), stop, call.place);
@@ -78,7 +86,8 @@ Value fn_grid(FunctionParser& p, const Expression& call) {
   auto out = std::make_shared<ScopeOpener>();
   out->kind = ScopeOpener::Kind::loops;
   for (const Value& v : a.rest()) out->loops.push_back(loop_bounds(p, v, nullptr, call.place));
-  if (out->loops.empty()) a.fail({.what = "T.grid without extents", .needs = "at least one extent", .hint = "T.grid(n, m)"});
+  if (out->loops.empty())
+    a.fail({.what = "T.grid without extents", .needs = "at least one extent", .hint = "T.grid(n, m)"});
   return out;
 }
 
@@ -95,7 +104,8 @@ Value fn_block(FunctionParser& p, const Expression& call) {
 
 Value fn_init(FunctionParser& p, const Expression& call) {
   Arguments a(p, call, {});
-  if (p.block_here(call, "T.init").init) a.fail({.what = "a second T.init in one block", .needs = "one init per block", .hint = "merge them"});
+  if (p.block_here(call, "T.init").init)
+    a.fail({.what = "a second T.init in one block", .needs = "one init per block", .hint = "merge them"});
   auto out = std::make_shared<ScopeOpener>();
   out->kind = ScopeOpener::Kind::init;
   return out;
@@ -104,9 +114,12 @@ Value fn_init(FunctionParser& p, const Expression& call) {
 Value fn_where(FunctionParser& p, const Expression& call) {
   Arguments a(p, call, {"predicate"});
   auto& block = p.block_here(call, "T.where");
-  if (block.predicate) a.fail({.what = "a second T.where in one block", .needs = "one predicate per block", .hint = "join them with 'and'"});
+  if (block.predicate)
+    a.fail(
+        {.what = "a second T.where in one block", .needs = "one predicate per block", .hint = "join them with 'and'"});
   Expr e = p.to_expr_like(a.need("predicate"), boolean, call.place);
-  if (!e->dtype.is_bool()) a.fail({.what = text("a predicate of dtype ", e->dtype), .needs = "a bool", .hint = "compare it with 0"});
+  if (!e->dtype.is_bool())
+    a.fail({.what = text("a predicate of dtype ", e->dtype), .needs = "a bool", .hint = "compare it with 0"});
   block.predicate = std::move(e);
   return {};
 }
@@ -124,27 +137,33 @@ std::vector<BufferRegionRef> regions(FunctionParser& p, const Expression& call) 
     } else if (const BufferRef* b = v.as<BufferRef>(); b && (*b)->shape.empty()) {
       out.push_back(full_region(*b));
     } else {
-      a.fail({.what = text(v.kind(), " as a region"), .needs = "parts of buffers: A[i, 0:4]", .hint = "index the buffer"});
+      a.fail(
+          {.what = text(v.kind(), " as a region"), .needs = "parts of buffers: A[i, 0:4]", .hint = "index the buffer"});
     }
   }
   return out;
 }
 Value fn_reads(FunctionParser& p, const Expression& call) {
   auto& block = p.block_here(call, "T.reads");
-  if (block.reads) p.fail(call.place, {.what = "a second T.reads in one block", .needs = "one T.reads per block", .hint = "merge them"});
+  if (block.reads)
+    p.fail(call.place,
+           {.what = "a second T.reads in one block", .needs = "one T.reads per block", .hint = "merge them"});
   block.reads = regions(p, call);
   return {};
 }
 Value fn_writes(FunctionParser& p, const Expression& call) {
   auto& block = p.block_here(call, "T.writes");
-  if (block.writes) p.fail(call.place, {.what = "a second T.writes in one block", .needs = "one T.writes per block", .hint = "merge them"});
+  if (block.writes)
+    p.fail(call.place,
+           {.what = "a second T.writes in one block", .needs = "one T.writes per block", .hint = "merge them"});
   block.writes = regions(p, call);
   return {};
 }
 Value fn_block_attr(FunctionParser& p, const Expression& call) {
   Arguments a(p, call, {"attrs"});
   auto& block = p.block_here(call, "T.block_attr");
-  if (block.annotations) a.fail({.what = "a second T.block_attr in one block", .needs = "one per block", .hint = "merge them"});
+  if (block.annotations)
+    a.fail({.what = "a second T.block_attr in one block", .needs = "one per block", .hint = "merge them"});
   block.annotations = p.to_attrs(a.need("attrs"), call.place);
   return {};
 }
@@ -156,7 +175,10 @@ Value fn_axis(FunctionParser& p, const Expression& call) {
   const Value& dom = a.need("dom");
   RangeRef range;
   if (const Values* pair = dom.as<Values>()) {
-    if (pair->items.size() != 2) a.fail({.what = text("a domain of ", pair->items.size(), " values"), .needs = "an extent or (begin, end)", .hint = "write both ends"});
+    if (pair->items.size() != 2)
+      a.fail({.what = text("a domain of ", pair->items.size(), " values"),
+              .needs = "an extent or (begin, end)",
+              .hint = "write both ends"});
     Expr begin = p.to_expr(pair->items[0], call.place), end = p.to_expr(pair->items[1], call.place);
     range = p.located(call.place, [&] {
       match_dtypes(begin, end, "the domain");
@@ -186,15 +208,19 @@ Value fn_remap(FunctionParser& p, const Expression& call) {
   std::string kinds = a.str("kinds");
   std::vector<Expr> bindings = a.exprs("bindings");
   if (kinds.size() != bindings.size())
-    a.fail({.what = text(kinds.size(), " letters for ", bindings.size(), " loops"), .needs = "one letter per loop", .hint = "count them"});
+    a.fail({.what = text(kinds.size(), " letters for ", bindings.size(), " loops"),
+            .needs = "one letter per loop",
+            .hint = "count them"});
   Values out;
   out.is_tuple = true;
   for (size_t i = 0; i < kinds.size(); ++i) {
     const Var* v = bindings[i].as<Var>();
     const ScopeOpener::Loop* loop = v ? p.open_loop(*v) : nullptr;
     if (!loop || (kinds[i] != 'S' && kinds[i] != 'R'))
-      a.fail({.what = loop ? text("the letter ", kinds[i]) : text(bindings[i], " is not the variable of a loop around the block"),
-              .needs = "letters S or R, and loop variables", .hint = "use T.axis.spatial or T.axis.reduce for other bindings"});
+      a.fail({.what = loop ? text("the letter ", kinds[i])
+                           : text(bindings[i], " is not the variable of a loop around the block"),
+              .needs = "letters S or R, and loop variables",
+              .hint = "use T.axis.spatial or T.axis.reduce for other bindings"});
     VarRef var = make_var("", v->dtype);
     IterKind kind = kinds[i] == 'S' ? IterKind::spatial : IterKind::reduce;
     block.iter_vars.push_back(make<IterVar>(make<Range>(loop->min, loop->extent), var, kind));
@@ -208,7 +234,16 @@ Value fn_remap(FunctionParser& p, const Expression& call) {
 // ---- Buffers ----
 
 std::vector<std::string_view> buffer_params() {
-  return {"shape", "dtype", "data", "strides", "elem_offset", "scope", "align", "offset_factor", "buffer_type", "axis_separators"};
+  return {"shape",
+          "dtype",
+          "data",
+          "strides",
+          "elem_offset",
+          "scope",
+          "align",
+          "offset_factor",
+          "buffer_type",
+          "axis_separators"};
 }
 
 Value fn_buffer(FunctionParser& p, const Expression& call) {
@@ -255,10 +290,14 @@ void append_element(std::string& bytes, const Expr& e, DType dtype) {
   const IntImm* i = e.as<IntImm>();
   const FloatImm* f = e.as<FloatImm>();
   double value = f ? f->value : static_cast<double>(i->value);
-  if (!dtype.is_float()) raw = i ? static_cast<uint64_t>(i->value) : static_cast<uint64_t>(static_cast<int64_t>(value));
-  else if (dtype.bits == 64) raw = std::bit_cast<uint64_t>(value);
-  else if (dtype.bits == 32) raw = std::bit_cast<uint32_t>(static_cast<float>(value));
-  else raw = dtype.is_bfloat() ? f32_to_bf16(static_cast<float>(value)) : f32_to_f16(static_cast<float>(value));
+  if (!dtype.is_float())
+    raw = i ? static_cast<uint64_t>(i->value) : static_cast<uint64_t>(static_cast<int64_t>(value));
+  else if (dtype.bits == 64)
+    raw = std::bit_cast<uint64_t>(value);
+  else if (dtype.bits == 32)
+    raw = std::bit_cast<uint32_t>(static_cast<float>(value));
+  else
+    raw = dtype.is_bfloat() ? f32_to_bf16(static_cast<float>(value)) : f32_to_f16(static_cast<float>(value));
   bytes.append(reinterpret_cast<const char*>(&raw), dtype.element_bytes());
 }
 
@@ -268,11 +307,13 @@ Value fn_allocate_const(FunctionParser& p, const Expression& call) {
   std::string bytes;
   auto add = [&](auto& self, const Value& v, int depth) -> void {
     if (const Values* list = v.as<Values>()) {
-      if (depth > 32) a.fail({.what = "data nested too deeply", .needs = "lists of numbers", .hint = "flatten the data"});
+      if (depth > 32)
+        a.fail({.what = "data nested too deeply", .needs = "lists of numbers", .hint = "flatten the data"});
       for (const Value& item : list->items) self(self, item, depth + 1);
       return;
     }
-    Expr e = v.as<std::string>() ? Expr(float_imm(std::strtod(v.as<std::string>()->c_str(), nullptr), dtype)) : p.to_expr(v, call.place);
+    Expr e = v.as<std::string>() ? Expr(float_imm(std::strtod(v.as<std::string>()->c_str(), nullptr), dtype))
+                                 : p.to_expr(v, call.place);
     if (!e.as<IntImm>() && !e.as<FloatImm>())
       a.fail({.what = text(e, " in constant data"), .needs = "numbers", .hint = "write the values"});
     append_element(bytes, e, dtype);
@@ -280,8 +321,8 @@ Value fn_allocate_const(FunctionParser& p, const Expression& call) {
   add(add, a.need("data"), 0);
   std::vector<Expr> extents = a.exprs("extents");
   VarRef data = make_pointer("", dtype);
-  return wrapper(
-      [=](Stmt body) -> Stmt { return make<AllocateConst>(data, dtype, extents, bytes, std::move(body)); }, Expr(data));
+  return wrapper([=](Stmt body) -> Stmt { return make<AllocateConst>(data, dtype, extents, bytes, std::move(body)); },
+                 Expr(data));
 }
 
 // ---- Other statements ----
@@ -294,7 +335,10 @@ Value fn_evaluate(FunctionParser& p, const Expression& call) {
 Value fn_buffer_store(FunctionParser& p, const Expression& call) {
   Arguments a(p, call, {"buffer", "value", "indices", "predicate"});
   const BufferRef* buffer = a.need("buffer").as<BufferRef>();
-  if (!buffer || a.find("predicate")) a.fail({.what = "T.buffer_store that is not an unconditional store to a buffer", .needs = "a buffer, a value, indices", .hint = "write buffer[indices] = value"});
+  if (!buffer || a.find("predicate"))
+    a.fail({.what = "T.buffer_store that is not an unconditional store to a buffer",
+            .needs = "a buffer, a value, indices",
+            .hint = "write buffer[indices] = value"});
   p.append(p.make_store(*buffer, a.expr("value"), a.exprs("indices"), call.place));
   return {};
 }
@@ -321,12 +365,16 @@ Value fn_launch_thread(FunctionParser& p, const Expression& call) {
   Expr extent = a.expr("extent");
   auto axis = p.thread_axis(a.need("thread"), extent->dtype, call.place);
   std::string key = axis->tag == "vthread" ? "virtual_thread" : "thread_extent";
-  return wrapper([=](Stmt body) -> Stmt { return make<AttrStmt>(axis, key, extent, std::move(body)); }, Expr(axis->var));
+  return wrapper([=](Stmt body) -> Stmt { return make<AttrStmt>(axis, key, extent, std::move(body)); },
+                 Expr(axis->var));
 }
 Value fn_iter_var(FunctionParser& p, const Expression& call) {
   Arguments a(p, call, {"v", "dom", "iter_type", "thread_tag"});
   const Var* v = a.expr("v").as<Var>();
-  if (!v) a.fail({.what = "T.iter_var of something else than a variable", .needs = "a variable", .hint = "declare it: v = T.int32()"});
+  if (!v)
+    a.fail({.what = "T.iter_var of something else than a variable",
+            .needs = "a variable",
+            .hint = "declare it: v = T.int32()"});
   return NodeRef(make<ThreadAxis>(ref(*v), a.str("thread_tag", "")));
 }
 
@@ -337,7 +385,10 @@ Value fn_let_stmt(FunctionParser& p, const Expression& call) {
   if (const Value* given = a.find("var")) {
     const Expr* e = given->as<Expr>();
     const Var* v = e ? e->as<Var>() : nullptr;
-    if (!v) a.fail({.what = "T.LetStmt binds something else than a variable", .needs = "var=a declared variable", .hint = "declare it: x = T.int32()"});
+    if (!v)
+      a.fail({.what = "T.LetStmt binds something else than a variable",
+              .needs = "var=a declared variable",
+              .hint = "declare it: x = T.int32()"});
     var = ref(*v);
   } else if (const Value* type = a.find("type_annotation")) {
     const Expr* e = type->as<Expr>();
@@ -352,7 +403,10 @@ Value fn_let(FunctionParser& p, const Expression& call) {  // the older T.let(va
   Arguments a(p, call, {"v", "value", "body"});
   Expr v = a.expr("v"), value = a.expr("value");
   const Var* var = v.as<Var>();
-  if (!var) a.fail({.what = "T.let binds something else than a variable", .needs = "a declared variable", .hint = "declare it: x = T.int32()"});
+  if (!var)
+    a.fail({.what = "T.let binds something else than a variable",
+            .needs = "a declared variable",
+            .hint = "declare it: x = T.int32()"});
   VarRef bound = ref(*var);
   if (a.find("body")) return Expr(make<Let>(value, bound, a.expr("body")));
   return wrapper([=](Stmt body) -> Stmt { return make<LetStmt>(value, bound, std::move(body)); }, Expr(bound));
@@ -365,20 +419,46 @@ Value fn_assert(FunctionParser& p, const Expression& call) {
 
 const std::unordered_map<std::string_view, ScopeFunction>& rows() {
   static const std::unordered_map<std::string_view, ScopeFunction> table = {
-      {"serial", fn_loop<LoopKind::serial>}, {"parallel", fn_loop<LoopKind::parallel>},
-      {"vectorized", fn_loop<LoopKind::vectorized>}, {"unroll", fn_loop<LoopKind::unrolled>},
-      {"thread_binding", fn_thread_binding}, {"grid", fn_grid},
-      {"block", fn_block}, {"sblock", fn_block}, {"init", fn_init}, {"where", fn_where}, {"reads", fn_reads},
-      {"writes", fn_writes}, {"block_attr", fn_block_attr}, {"sblock_attr", fn_block_attr},
-      {"axis.spatial", fn_axis<IterKind::spatial>}, {"axis.S", fn_axis<IterKind::spatial>},
-      {"axis.reduce", fn_axis<IterKind::reduce>}, {"axis.R", fn_axis<IterKind::reduce>},
-      {"axis.scan", fn_axis<IterKind::scan>}, {"axis.opaque", fn_axis<IterKind::opaque>}, {"axis.remap", fn_remap},
-      {"Buffer", fn_buffer}, {"buffer", fn_buffer}, {"buffer_decl", fn_buffer},
-      {"alloc_buffer", fn_alloc_buffer}, {"sblock_alloc_buffer", fn_alloc_buffer}, {"match_buffer", fn_match_buffer},
-      {"decl_buffer", fn_decl_buffer}, {"allocate", fn_allocate}, {"allocate_const", fn_allocate_const},
-      {"evaluate", fn_evaluate}, {"buffer_store", fn_buffer_store}, {"func_attr", fn_func_attr}, {"attr", fn_attr},
-      {"env_thread", fn_env_thread}, {"launch_thread", fn_launch_thread}, {"iter_var", fn_iter_var},
-      {"LetStmt", fn_let_stmt}, {"let", fn_let}, {"Assert", fn_assert},
+      {"serial", fn_loop<LoopKind::serial>},
+      {"parallel", fn_loop<LoopKind::parallel>},
+      {"vectorized", fn_loop<LoopKind::vectorized>},
+      {"unroll", fn_loop<LoopKind::unrolled>},
+      {"thread_binding", fn_thread_binding},
+      {"grid", fn_grid},
+      {"block", fn_block},
+      {"sblock", fn_block},
+      {"init", fn_init},
+      {"where", fn_where},
+      {"reads", fn_reads},
+      {"writes", fn_writes},
+      {"block_attr", fn_block_attr},
+      {"sblock_attr", fn_block_attr},
+      {"axis.spatial", fn_axis<IterKind::spatial>},
+      {"axis.S", fn_axis<IterKind::spatial>},
+      {"axis.reduce", fn_axis<IterKind::reduce>},
+      {"axis.R", fn_axis<IterKind::reduce>},
+      {"axis.scan", fn_axis<IterKind::scan>},
+      {"axis.opaque", fn_axis<IterKind::opaque>},
+      {"axis.remap", fn_remap},
+      {"Buffer", fn_buffer},
+      {"buffer", fn_buffer},
+      {"buffer_decl", fn_buffer},
+      {"alloc_buffer", fn_alloc_buffer},
+      {"sblock_alloc_buffer", fn_alloc_buffer},
+      {"match_buffer", fn_match_buffer},
+      {"decl_buffer", fn_decl_buffer},
+      {"allocate", fn_allocate},
+      {"allocate_const", fn_allocate_const},
+      {"evaluate", fn_evaluate},
+      {"buffer_store", fn_buffer_store},
+      {"func_attr", fn_func_attr},
+      {"attr", fn_attr},
+      {"env_thread", fn_env_thread},
+      {"launch_thread", fn_launch_thread},
+      {"iter_var", fn_iter_var},
+      {"LetStmt", fn_let_stmt},
+      {"let", fn_let},
+      {"Assert", fn_assert},
   };
   return table;
 }

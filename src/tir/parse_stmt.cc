@@ -25,13 +25,16 @@ void FunctionParser::append(Stmt stmt) { frames_.back().stmts.push_back(std::mov
 
 void FunctionParser::open(ScopeOpenerRef opener) {
   Frame& frame = frames_.back();
-  if (opener->declares && !visible_.emplace(opener->declares->data, opener->declares).second) opener->declares = nullptr;
+  if (opener->declares && !visible_.emplace(opener->declares->data, opener->declares).second)
+    opener->declares = nullptr;
   ++depth_;
   frame.open.push_back({frame.stmts.size(), std::move(opener)});
 }
 
 Stmt FunctionParser::close(Frame& frame) {
-  auto joined = [](std::vector<Stmt> stmts) { return stmts.empty() ? Stmt(make<Evaluate>(int_imm(0))) : seq(std::move(stmts)); };
+  auto joined = [](std::vector<Stmt> stmts) {
+    return stmts.empty() ? Stmt(make<Evaluate>(int_imm(0))) : seq(std::move(stmts));
+  };
   for (; !frame.open.empty(); frame.open.pop_back()) {
     auto& [first, opener] = frame.open.back();
     auto from = frame.stmts.begin() + static_cast<std::ptrdiff_t>(first);
@@ -49,8 +52,10 @@ Stmt FunctionParser::body(const std::vector<Statement>& stmts, FrameKind kind) {
   ++depth_;
   for (const Statement& s : stmts) {
     if (depth_ > kMaxDepth)
-      fail(s.place, {.what = text("more than ", kMaxDepth, " scopes are open here"), .needs = text("at most ", kMaxDepth),
-                     .hint = "T.attr, T.allocate and names for values hold until the end of their block: split the function"});
+      fail(s.place,
+           {.what = text("more than ", kMaxDepth, " scopes are open here"),
+            .needs = text("at most ", kMaxDepth),
+            .hint = "T.attr, T.allocate and names for values hold until the end of their block: split the function"});
     statement(s);
   }
   Stmt out = close(frames_.back());
@@ -71,14 +76,16 @@ void FunctionParser::statement(const Statement& s) {
     case StatementKind::while_: {
       Expr condition = to_expr_like(eval(s.value), boolean, s.value.place);
       if (!condition->dtype.is_bool())
-        fail(s.value.place, {.what = text("a condition of dtype ", condition->dtype), .needs = "a bool", .hint = "compare it with 0"});
+        fail(s.value.place,
+             {.what = text("a condition of dtype ", condition->dtype), .needs = "a bool", .hint = "compare it with 0"});
       push_scope();
       append(spanned(make<While>(condition, body(s.body, FrameKind::other)), source.span(s.place)));
       return pop_scope();
     }
     case StatementKind::with: return with(s, 0);
     case StatementKind::return_: {
-      if (!s.value.present()) fail(s.place, {.what = "return without a value", .needs = "return value", .hint = "remove the statement"});
+      if (!s.value.present())
+        fail(s.place, {.what = "return without a value", .needs = "return value", .hint = "remove the statement"});
       Expr value = eval_expr(s.value);
       return append(make<Evaluate>(sator::call(value->dtype, "tir.ret", {value})));
     }
@@ -90,11 +97,15 @@ void FunctionParser::statement(const Statement& s) {
       return open(std::move(opener));
     }
     case StatementKind::function:
-      fail(s.place, {.what = text("the function ", s.text, " inside a tensor program"), .needs = "statements; macros are not expanded",
-                     .hint = "write the body where it is used"});
+      fail(s.place,
+           {.what = text("the function ", s.text, " inside a tensor program"),
+            .needs = "statements; macros are not expanded",
+            .hint = "write the body where it is used"});
     default:
-      fail(s.place, {.what = "this statement is not part of tensor programs",
-                     .needs = "assignments, for, while, if, with, assert, return, pass", .hint = "remove it"});
+      fail(s.place,
+           {.what = "this statement is not part of tensor programs",
+            .needs = "assignments, for, while, if, with, assert, return, pass",
+            .hint = "remove it"});
   }
 }
 
@@ -103,7 +114,10 @@ void FunctionParser::expression_statement(const Statement& s) {
   if (v.is_none() || v.as<std::string>()) return;  // a declaration, or a docstring
   if (auto opener = v.as<ScopeOpenerRef>()) {
     if ((*opener)->kind != ScopeOpener::Kind::wrapper)
-      fail(s.value.place, {.what = "a loop or a block without a body", .needs = "'for ... in' or 'with' before it", .hint = "add the body"});
+      fail(s.value.place,
+           {.what = "a loop or a block without a body",
+            .needs = "'for ... in' or 'with' before it",
+            .hint = "add the body"});
     return open(*opener);
   }
   if (const NodeRef* n = v.as<NodeRef>()) {
@@ -131,7 +145,8 @@ Value FunctionParser::bind_name(const std::string& name, Value value, Place plac
   if (const MetaVar* m = value.as<MetaVar>()) return *m->value;
   if (auto opener = value.as<ScopeOpenerRef>()) {
     if ((*opener)->kind != ScopeOpener::Kind::wrapper || (*opener)->bound.is_none())
-      fail(place, {.what = "this gives nothing that could be named", .needs = "a value", .hint = "use 'with' or 'for'"});
+      fail(place,
+           {.what = "this gives nothing that could be named", .needs = "a value", .hint = "use 'with' or 'for'"});
     ScopeOpenerRef scope = *opener;
     name_value(scope->bound, name);
     open(scope);
@@ -139,14 +154,16 @@ Value FunctionParser::bind_name(const std::string& name, Value value, Place plac
   }
   const Expr* e = value.as<Expr>();
   bool is_fresh = e && e->as<Var>() && !is_bound(*e->as<Var>());
-  bool is_let = value.as<bool>() || value.as<Integer>() || value.as<double>() || value.as<Subscript>() || (e && !is_fresh);
+  bool is_let =
+      value.as<bool>() || value.as<Integer>() || value.as<double>() || value.as<Subscript>() || (e && !is_fresh);
   if (!is_let || !lets) {
     name_value(value, name);
     return value;
   }
   Expr computed = to_expr(value, place);
   VarRef var = computed->dtype.is_handle() ? make_pointer(name, DType::Void(), "") : make_var(name, computed->dtype);
-  if (const Var* pointer = computed.as<Var>()) var = make<Var>(name, pointer->dtype, pointer->pointee, pointer->scope, false);
+  if (const Var* pointer = computed.as<Var>())
+    var = make<Var>(name, pointer->dtype, pointer->pointee, pointer->scope, false);
   bound_.insert(var.get());
   auto opener = std::make_shared<ScopeOpener>();
   opener->wrap = [=](Stmt inner) -> Stmt { return make<LetStmt>(computed, var, std::move(inner)); };
@@ -168,8 +185,10 @@ void FunctionParser::bind(const Expression& target, Value value, bool lets) {
       for (const Expression& t : target.items) stars += t.is(Kind::star);
       size_t have = list ? list->items.size() : 0;
       if (!list || stars > 1 || have + stars < n || (stars == 0 && have != n))
-        fail(target.place, {.what = list ? text(n, " names for ", have, " values") : text(value.kind(), " for ", n, " names"),
-                            .needs = "one name per value", .hint = "count the names"});
+        fail(target.place,
+             {.what = list ? text(n, " names for ", have, " values") : text(value.kind(), " for ", n, " names"),
+              .needs = "one name per value",
+              .hint = "count the names"});
       size_t next = 0;
       for (const Expression& t : target.items) {
         if (!t.is(Kind::star)) {
@@ -183,7 +202,9 @@ void FunctionParser::bind(const Expression& target, Value value, bool lets) {
       return;
     }
     case Kind::subscript: return store(target, value);
-    default: fail(target.place, {.what = "this cannot be assigned to", .needs = "a name or an element of a buffer", .hint = "use a name"});
+    default:
+      fail(target.place,
+           {.what = "this cannot be assigned to", .needs = "a name or an element of a buffer", .hint = "use a name"});
   }
 }
 
@@ -196,7 +217,8 @@ void FunctionParser::assign(const Statement& s) {
 void FunctionParser::annotated_assign(const Statement& s) {
   const Expression& target = s.targets[0];
   if (!target.is(Kind::name) || !s.value.present())
-    fail(s.place, {.what = "an annotation without a named value", .needs = "name: dtype = value", .hint = "add the value"});
+    fail(s.place,
+         {.what = "an annotation without a named value", .needs = "name: dtype = value", .hint = "add the value"});
   Value type = eval(s.annotation);
   VarRef var;
   if (const Expr* e = type.as<Expr>(); e && e->as<Var>() && !is_bound(*e->as<Var>())) {
@@ -206,8 +228,10 @@ void FunctionParser::annotated_assign(const Statement& s) {
   }
   Expr value = to_expr_like(eval(s.value), var->dtype, s.value.place);
   if (value->dtype != var->dtype)
-    fail(s.value.place, {.what = text("a value of dtype ", value->dtype, " for ", target.text, " of dtype ", var->dtype),
-                         .needs = "the same dtype", .hint = "cast the value"});
+    fail(s.value.place,
+         {.what = text("a value of dtype ", value->dtype, " for ", target.text, " of dtype ", var->dtype),
+          .needs = "the same dtype",
+          .hint = "cast the value"});
   name_value(Expr(var), target.text);
   auto opener = std::make_shared<ScopeOpener>();
   opener->wrap = [=](Stmt inner) -> Stmt { return make<LetStmt>(value, var, std::move(inner)); };
@@ -224,11 +248,15 @@ Stmt FunctionParser::make_store(const BufferRef& buffer, Expr value, std::vector
   DType wanted = buffer->dtype;
   if (!indices.empty()) wanted = wanted.with_lanes(wanted.lanes * indices.back()->dtype.lanes);
   if (indices.size() != buffer->shape.size())
-    fail(place, {.what = text(indices.size(), " indices for the buffer ", buffer->name, " of rank ", buffer->rank()),
-                 .needs = text(buffer->rank(), " indices"), .hint = "one index per dimension"});
+    fail(place,
+         {.what = text(indices.size(), " indices for the buffer ", buffer->name, " of rank ", buffer->rank()),
+          .needs = text(buffer->rank(), " indices"),
+          .hint = "one index per dimension"});
   if (wanted.lanes != value->dtype.lanes || value->dtype.is_handle() != wanted.is_handle())
-    fail(place, {.what = text("a value of dtype ", value->dtype, " stored as ", wanted, " in ", buffer->name),
-                 .needs = "a number with as many lanes", .hint = "broadcast the value, or load one element"});
+    fail(place,
+         {.what = text("a value of dtype ", value->dtype, " stored as ", wanted, " in ", buffer->name),
+          .needs = "a number with as many lanes",
+          .hint = "broadcast the value, or load one element"});
   value = located(place, [&] { return cast_to(wanted, value); });
   return spanned(make<BufferStore>(buffer, std::move(value), std::move(indices)), source.span(place));
 }
@@ -237,11 +265,15 @@ void FunctionParser::store(const Expression& target, const Value& value) {
   Value object = eval(target.items[0]);
   const BufferRef* buffer = object.as<BufferRef>();
   if (!buffer)
-    fail(target.place, {.what = text("a store to ", object.kind()), .needs = "a buffer",
-                        .hint = "declare a buffer over the pointer: T.Buffer(shape, dtype, data=...)"});
+    fail(target.place,
+         {.what = text("a store to ", object.kind()),
+          .needs = "a buffer",
+          .hint = "declare a buffer over the pointer: T.Buffer(shape, dtype, data=...)"});
   Subscript s{*buffer, eval_indices(target.items[1], buffer->get())};
-  append(make_store(*buffer, to_expr_like(value, (*buffer)->dtype.is_bool() ? boolean : DType::Void(), target.place),
-                    to_indices(s, target.place), target.place));
+  append(make_store(*buffer,
+                    to_expr_like(value, (*buffer)->dtype.is_bool() ? boolean : DType::Void(), target.place),
+                    to_indices(s, target.place),
+                    target.place));
 }
 
 // ---- Scopes ----
@@ -250,9 +282,10 @@ void FunctionParser::for_loop(const Statement& s) {
   Value v = eval(s.value);
   const ScopeOpenerRef* opener = v.as<ScopeOpenerRef>();
   if (!opener || (*opener)->kind != ScopeOpener::Kind::loops)
-    fail(s.value.place, {.what = text("a loop over ", v.kind()),
-                         .needs = "range, T.serial, T.grid, T.parallel, T.vectorized, T.unroll or T.thread_binding",
-                         .hint = "loop over range(n)"});
+    fail(s.value.place,
+         {.what = text("a loop over ", v.kind()),
+          .needs = "range, T.serial, T.grid, T.parallel, T.vectorized, T.unroll or T.thread_binding",
+          .hint = "loop over range(n)"});
   std::vector<ScopeOpener::Loop> loops = (*opener)->loops;
   Values vars;
   vars.is_tuple = true;
@@ -283,8 +316,10 @@ void FunctionParser::with(const Statement& s, size_t item) {
   Value v = eval(w.context);
   const ScopeOpenerRef* found = v.as<ScopeOpenerRef>();
   if (!found || (*found)->kind == ScopeOpener::Kind::loops)
-    fail(w.context.place, {.what = text("'with' on ", v.kind()), .needs = "T.block, T.init, T.attr, T.allocate, ... after 'with'",
-                           .hint = found ? "use 'for' for loops" : "remove 'with'"});
+    fail(w.context.place,
+         {.what = text("'with' on ", v.kind()),
+          .needs = "T.block, T.init, T.attr, T.allocate, ... after 'with'",
+          .hint = found ? "use 'for' for loops" : "remove 'with'"});
   ScopeOpenerRef opener = *found;
   if (w.target.present() && opener->bound.is_none())
     fail(w.target.place, {.what = "'as' on a scope that gives no value", .needs = "no 'as'", .hint = "remove it"});
@@ -312,7 +347,10 @@ void FunctionParser::with(const Statement& s, size_t item) {
 
 Stmt FunctionParser::block(const ScopeOpener& opener, const Statement& s, size_t item) {
   if (item + 1 != s.items.size())
-    fail(s.place, {.what = "a block with another scope in one 'with'", .needs = "a 'with' of its own", .hint = "nest the scopes"});
+    fail(s.place,
+         {.what = "a block with another scope in one 'with'",
+          .needs = "a 'with' of its own",
+          .hint = "nest the scopes"});
   blocks_.emplace_back();
   Stmt inner = body(s.body, FrameKind::block);
   BlockState state = std::move(blocks_.back());
@@ -320,13 +358,21 @@ Stmt FunctionParser::block(const ScopeOpener& opener, const Statement& s, size_t
   for (const BufferRef& b : state.alloc_buffers) visible_.erase(b->data);
   for (const MatchBufferRef& m : state.match_buffers) visible_.erase(m->buffer->data);
   if (opener.no_realize && (!state.values.empty() || state.predicate))
-    fail(s.place, {.what = "bindings or a predicate in a block that is not realized", .needs = "no T.axis and no T.where",
-                   .hint = "remove no_realize=True"});
+    fail(s.place,
+         {.what = "bindings or a predicate in a block that is not realized",
+          .needs = "no T.axis and no T.where",
+          .hint = "remove no_realize=True"});
   int mask = (state.reads ? 0 : 1) | (state.writes ? 0 : 2);
   if (mask) detect_regions(state, inner, s.place, mask);
-  BlockRef block = make<Block>(std::move(state.iter_vars), std::move(state.alloc_buffers), std::move(state.match_buffers),
-                               *state.reads, *state.writes, block_name(opener.block_name),
-                               state.annotations.value_or(Attrs{}), state.init, std::move(inner));
+  BlockRef block = make<Block>(std::move(state.iter_vars),
+                               std::move(state.alloc_buffers),
+                               std::move(state.match_buffers),
+                               *state.reads,
+                               *state.writes,
+                               block_name(opener.block_name),
+                               state.annotations.value_or(Attrs{}),
+                               state.init,
+                               std::move(inner));
   block = spanned(std::move(block), source.span(s.place));
   detected_.emplace(block.get(), mask);
   if (opener.no_realize) return block;
@@ -336,20 +382,33 @@ Stmt FunctionParser::block(const ScopeOpener& opener, const Statement& s, size_t
 
 void FunctionParser::detect_regions(BlockState& state, const Stmt& body, const Place& place, int mask) {
   using Regions = std::vector<BufferRegionRef>;
-  BlockRef draft = make<Block>(std::vector<IterVarRef>{}, state.alloc_buffers, state.match_buffers, Regions{}, Regions{},
-                               block_name(""), Attrs{}, state.init, body);
+  BlockRef draft = make<Block>(std::vector<IterVarRef>{},
+                               state.alloc_buffers,
+                               state.match_buffers,
+                               Regions{},
+                               Regions{},
+                               block_name(""),
+                               Attrs{},
+                               state.init,
+                               body);
   BlockRegions found = located(place, [&] { return block_regions(*draft, visible_); });
   if (!found.opaque.empty())
-    fail(place, {.what = text("the pointer of ", found.opaque[0]->name, " is used inside the block, so that its accesses cannot be seen"),
-                 .needs = "T.reads and T.writes of a block that hands out pointers", .hint = "state both regions"});
+    fail(place,
+         {.what = text("the pointer of ",
+                       found.opaque[0]->name,
+                       " is used inside the block, so that its accesses cannot be seen"),
+          .needs = "T.reads and T.writes of a block that hands out pointers",
+          .hint = "state both regions"});
   if (mask & 1) state.reads = std::move(found.reads);
   if (mask & 2) state.writes = std::move(found.writes);
 }
 
 FunctionParser::BlockState& FunctionParser::block_here(const Expression& call, std::string_view what) {
   if (frames_.empty() || frames_.back().kind != FrameKind::block)
-    fail(call.place, {.what = text(what, " outside of a block"), .needs = "the statements of a block itself, not of a loop in it",
-                      .hint = "put it at the top of a 'with T.block(...)'"});
+    fail(call.place,
+         {.what = text(what, " outside of a block"),
+          .needs = "the statements of a block itself, not of a loop in it",
+          .hint = "put it at the top of a 'with T.block(...)'"});
   return blocks_.back();
 }
 
@@ -371,7 +430,8 @@ void FunctionParser::if_then_else(const Statement& s) {
   }
   Expr condition = to_expr(v, s.value.place);
   if (!condition->dtype.is_bool() || condition->dtype.lanes != 1)
-    fail(s.value.place, {.what = text("a condition of dtype ", condition->dtype), .needs = "a bool", .hint = "compare it with 0"});
+    fail(s.value.place,
+         {.what = text("a condition of dtype ", condition->dtype), .needs = "a bool", .hint = "compare it with 0"});
   Stmt then_case = branch(s.body), else_case;
   if (!s.orelse.empty()) else_case = branch(s.orelse);
   append(spanned(make<IfThenElse>(condition, then_case, else_case), source.span(s.place)));

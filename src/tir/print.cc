@@ -35,7 +35,8 @@ bool contains_block(const Stmt& s) {
 
 bool ScriptPrinter::is_sugared_root(const PrimFunc& func) const {
   const BlockRealize* realize = func.body.as<BlockRealize>();
-  if (!realize || !realize->values.empty() || !is_one(realize->predicate) || !printer.options().syntax_sugar) return false;
+  if (!realize || !realize->values.empty() || !is_one(realize->predicate) || !printer.options().syntax_sugar)
+    return false;
   const Block& root = *realize->block;
   if (!root.annotations.empty() || !root.match_buffers.empty() || !root.reads.empty() || !root.writes.empty() ||
       root.init || printer.is_marked(root) || printer.is_marked(*root.name) || printer.is_marked(*realize))
@@ -51,7 +52,8 @@ void ScriptPrinter::print_params(const PrimFunc& func, std::vector<Doc>& params,
     BufferRef buffer = func.buffer_of(param);
     bool shares_pointer = false;
     for (const auto& [other, b] : func.buffer_map) shares_pointer |= buffer && b != buffer && b->data == buffer->data;
-    if (buffer && printer.options().syntax_sugar && is_simple(*buffer) && !shares_pointer && !uses_var(func.body, *param)) {
+    if (buffer && printer.options().syntax_sugar && is_simple(*buffer) && !shares_pointer &&
+        !uses_var(func.body, *param)) {
       Doc name = define_buffer(*buffer, frame);
       BufferArgs args = buffer_args(*buffer, frame, Defines::pointer);
       name += ": ";
@@ -66,7 +68,8 @@ void ScriptPrinter::print_params(const PrimFunc& func, std::vector<Doc>& params,
     params.push_back(std::move(name));
   }
   Attrs attrs = func.attrs;
-  if (auto symbol = string_attr(attrs, "global_symbol"); symbol && *symbol == function_name_) attrs.erase("global_symbol");
+  if (auto symbol = string_attr(attrs, "global_symbol"); symbol && *symbol == function_name_)
+    attrs.erase("global_symbol");
   if (!attrs.empty()) frame.stmts.push_back(line_doc(call_doc(printer.tir("func_attr"), {dict(attrs)})));
   for (const auto& [param, buffer] : matched) {
     Doc name = define_buffer(*buffer, frame);
@@ -95,7 +98,8 @@ std::vector<StmtDoc> ScriptPrinter::print_function(const PrimFunc& func, const s
   }
   Doc decorator("@");
   Doc prim_func = printer.tir("prim_func");
-  decorator += func.attrs.count("global_symbol") ? prim_func : call_doc(prim_func, {}, {{"private", boolean_doc(true)}});
+  decorator +=
+      func.attrs.count("global_symbol") ? prim_func : call_doc(prim_func, {}, {{"private", boolean_doc(true)}});
   Doc head("def ");
   head += name;
   head += "(";
@@ -138,7 +142,8 @@ std::string to_script(const Module& module, PrintOptions options) {
   auto prim_func = [](const FuncNode& f) -> const PrimFunc& {
     const PrimFunc* p = f.as<PrimFunc>();
     if (!p)
-      fail({.what = text("the module has a ", f.info().name), .needs = "a module of tensor programs only",
+      fail({.what = text("the module has a ", f.info().name),
+            .needs = "a module of tensor programs only",
             .hint = "print it with relax::to_script"});
     return *p;
   };

@@ -20,7 +20,8 @@ std::map<const Var*, const For*> open_loops(const Printer& printer) {
   std::map<const Var*, const For*> loops;
   for (const auto& frame : printer.frames()) {
     if (!frame->node) continue;
-    for (const For* loop = frame->node->as<For>(); loop; loop = loop->body.as<For>()) loops.emplace(loop->var.get(), loop);
+    for (const For* loop = frame->node->as<For>(); loop; loop = loop->body.as<For>())
+      loops.emplace(loop->var.get(), loop);
   }
   return loops;
 }
@@ -57,8 +58,10 @@ void ScriptPrinter::print_iter_vars(const Block& block, const BlockRealize* real
     }
     const IterVar& iter = *block.iter_vars[i];
     std::vector<Doc> args;
-    if (is_zero(iter.dom->min)) args.push_back(print(iter.dom->extent));
-    else args.push_back(tuple_doc({print(iter.dom->min), print(iter.dom->min + iter.dom->extent)}));
+    if (is_zero(iter.dom->min))
+      args.push_back(print(iter.dom->extent));
+    else
+      args.push_back(tuple_doc({print(iter.dom->min), print(iter.dom->min + iter.dom->extent)}));
     if (realize) args.push_back(print(realize->values[i]));
     Doc value = call_doc(printer.tir(axis_name(iter.kind)), args);
     frame.stmts.push_back(assign_doc(define_var(*iter.var, frame), printer.marked(value, iter)));
@@ -121,8 +124,8 @@ std::vector<StmtDoc> ScriptPrinter::print_for(const For& loop) {
   for (const For* l = &loop; l && printer.options().syntax_sugar; l = l->body.as<For>()) {
     bool depends = false;
     for (const For* outer : grid) depends |= uses_var(l->extent, *outer->var);
-    bool plain = l->kind == LoopKind::serial && is_zero(l->min) && l->annotations.empty() &&
-                 l->var->dtype == l->extent->dtype;
+    bool plain =
+        l->kind == LoopKind::serial && is_zero(l->min) && l->annotations.empty() && l->var->dtype == l->extent->dtype;
     if (!plain || depends) break;
     grid.push_back(l);
   }

@@ -48,7 +48,8 @@ class ScriptPrinter : public script::ExprPrinter {
   void print_params(const PrimFunc& func, std::vector<Doc>& params, Frame& frame);
 
   /// `with head [as target]: body`, or the head as a line before the body where the rest of the scope is the body.
-  std::vector<StmtDoc> scoped(const std::optional<Doc>& target, const Doc& head, std::vector<StmtDoc> body, bool concise);
+  std::vector<StmtDoc> scoped(const std::optional<Doc>& target, const Doc& head, std::vector<StmtDoc> body,
+                              bool concise);
   bool is_concise(const NodeBase& node) const;
 
   struct BufferArgs {

@@ -11,8 +11,10 @@ using namespace script;
 
 void ScriptPrinter::print_body(const Stmt& stmt, Frame& frame) {
   std::vector<Stmt> stmts;
-  if (const Seq* s = stmt.as<Seq>()) stmts = s->stmts;
-  else stmts.push_back(stmt);
+  if (const Seq* s = stmt.as<Seq>())
+    stmts = s->stmts;
+  else
+    stmts.push_back(stmt);
   for (size_t i = 0; i < stmts.size(); ++i) {
     frame.allow_concise_scoping = i + 1 == stmts.size();
     for (StmtDoc& d : print_stmt(stmts[i])) frame.stmts.push_back(std::move(d));
@@ -128,9 +130,12 @@ std::vector<Doc> data_docs(const std::string& bytes, DType dtype) {
     std::memcpy(&raw, bytes.data() + at, size);
     if (dtype.is_float()) {
       double v;
-      if (size == 8) v = std::bit_cast<double>(raw);
-      else if (size == 4) v = std::bit_cast<float>(static_cast<uint32_t>(raw));
-      else v = dtype.is_bfloat() ? bf16_to_f32(static_cast<uint16_t>(raw)) : f16_to_f32(static_cast<uint16_t>(raw));
+      if (size == 8)
+        v = std::bit_cast<double>(raw);
+      else if (size == 4)
+        v = std::bit_cast<float>(static_cast<uint32_t>(raw));
+      else
+        v = dtype.is_bfloat() ? bf16_to_f32(static_cast<uint16_t>(raw)) : f16_to_f32(static_cast<uint16_t>(raw));
       out.push_back(real_doc(v));
     } else if (dtype.is_bool()) {
       out.push_back(boolean_doc(raw));
@@ -159,17 +164,20 @@ std::vector<StmtDoc> ScriptPrinter::print_attr(const AttrStmt& n) {
   bool concise = is_concise(n);
   Doc head;
   const Var* defines = nullptr;
-  if (const ThreadAxis* axis = n.node.as<ThreadAxis>(); axis && (n.key == "thread_extent" || n.key == "virtual_thread")) {
+  if (const ThreadAxis* axis = n.node.as<ThreadAxis>();
+      axis && (n.key == "thread_extent" || n.key == "virtual_thread")) {
     Doc thread;
     if (auto known = printer.find(*axis->var)) {
       thread = *known;
-    } else if (printer.is_around_all_uses(n, *axis->var)) {
+    } else if (axis->var->dtype == n.value->dtype && printer.is_around_all_uses(n, *axis->var)) {
       thread = string_doc(axis->tag);
       defines = axis->var.get();
     } else {
       Frame& frame = *printer.lowest_frame_around_uses(*axis->var);
       thread = define_var(*axis->var, frame);
-      frame.stmts.push_back(assign_doc(thread, call_doc(printer.tir("env_thread"), {string_doc(axis->tag)})));
+      std::vector<Doc> args = {string_doc(axis->tag)};
+      if (axis->var->dtype != i32) args.push_back(dtype_doc(axis->var->dtype));
+      frame.stmts.push_back(assign_doc(thread, call_doc(printer.tir("env_thread"), args)));
     }
     head = call_doc(printer.tir("launch_thread"), {thread, print(n.value)});
   } else {
@@ -193,8 +201,10 @@ std::vector<StmtDoc> ScriptPrinter::print_stmt(const Stmt& stmt) {
   };
   auto line = [&](Doc d) { return one(line_doc(printer.marked(std::move(d), *stmt))); };
   return match(
-      stmt, [&](const Block& n) { return print_block(n, nullptr); },
-      [&](const BlockRealize& n) { return print_block(*n.block, &n); }, [&](const For& n) { return print_for(n); },
+      stmt,
+      [&](const Block& n) { return print_block(n, nullptr); },
+      [&](const BlockRealize& n) { return print_block(*n.block, &n); },
+      [&](const For& n) { return print_for(n); },
       [&](const Seq& n) {
         FrameScope frame(printer, &n);
         print_body(ref(n), *frame);
@@ -214,15 +224,18 @@ std::vector<StmtDoc> ScriptPrinter::print_stmt(const Stmt& stmt) {
         print_body(n.body, *frame);
         return one(compound_doc(printer.marked(std::move(head), n), std::move(frame->stmts)));
       },
-      [&](const LetStmt& n) { return print_let(n); }, [&](const AttrStmt& n) { return print_attr(n); },
+      [&](const LetStmt& n) { return print_let(n); },
+      [&](const AttrStmt& n) { return print_attr(n); },
       [&](const AssertStmt& n) -> Docs {
         bool concise = is_concise(n);
         Doc condition = print(n.condition), message = print(n.message);
         FrameScope frame(printer, &n);
         print_body(n.body, *frame);
         if (!concise)
-          return scoped({}, printer.marked(call_doc(printer.tir("Assert"), {condition, message}), n),
-                        std::move(frame->stmts), false);
+          return scoped({},
+                        printer.marked(call_doc(printer.tir("Assert"), {condition, message}), n),
+                        std::move(frame->stmts),
+                        false);
         Doc head("assert ");
         head += condition;
         head += ", ";
@@ -231,7 +244,8 @@ std::vector<StmtDoc> ScriptPrinter::print_stmt(const Stmt& stmt) {
         out.insert(out.begin(), line_doc(std::move(head)));
         return out;
       },
-      [&](const Evaluate& n) { return line(print_evaluate(n)); }, [&](const Allocate& n) { return print_allocate(n); },
+      [&](const Evaluate& n) { return line(print_evaluate(n)); },
+      [&](const Allocate& n) { return print_allocate(n); },
       [&](const AllocateConst& n) { return print_allocate_const(n); },
       [&](const DeclBuffer& n) { return print_decl_buffer(n, Defines::none); });
 }
@@ -243,7 +257,8 @@ Doc ScriptPrinter::function(const std::string& name) {
 Doc ScriptPrinter::other(const NodeRef& node) {
   if (const ThreadAxis* axis = node.as<ThreadAxis>())
     return call_doc(printer.tir("env_thread"), {string_doc(axis->tag)});
-  if (const TargetConfig* target = node.as<TargetConfig>()) return call_doc(printer.tir("target"), {dict(target->config)});
+  if (const TargetConfig* target = node.as<TargetConfig>())
+    return call_doc(printer.tir("target"), {dict(target->config)});
   if (const CommReducer* r = node.as<CommReducer>()) {
     FrameScope frame(printer, r);
     std::vector<Doc> params, results;

@@ -211,7 +211,8 @@ class RegionDetector {
     } else {
       // Brought to the form small + slack <= large.
       match(
-          e, [&](const LT& n) { holds ? bound(n.a, n.b, 1) : bound(n.b, n.a, 0); },
+          e,
+          [&](const LT& n) { holds ? bound(n.a, n.b, 1) : bound(n.b, n.a, 0); },
           [&](const LE& n) { holds ? bound(n.a, n.b, 0) : bound(n.b, n.a, 1); },
           [&](const GT& n) { holds ? bound(n.b, n.a, 1) : bound(n.a, n.b, 0); },
           [&](const GE& n) { holds ? bound(n.b, n.a, 0) : bound(n.a, n.b, 1); },
@@ -236,9 +237,12 @@ class RegionDetector {
     const VarRef& v = loops[0];
     Expr rest = substitute(difference, VarMap{{v, int_imm(0, v->dtype)}});
     IntSet limit;
-    if (analyzer_.prove_equal(difference, rest + v)) limit = IntSet::interval(nullptr, analyzer_.simplify(int_imm(0, v->dtype) - rest));
-    else if (analyzer_.prove_equal(difference, rest - v)) limit = IntSet::interval(analyzer_.simplify(rest), nullptr);
-    else return;
+    if (analyzer_.prove_equal(difference, rest + v))
+      limit = IntSet::interval(nullptr, analyzer_.simplify(int_imm(0, v->dtype) - rest));
+    else if (analyzer_.prove_equal(difference, rest - v))
+      limit = IntSet::interval(analyzer_.simplify(rest), nullptr);
+    else
+      return;
     domains_[v] = arith::intersect({domains_[v], limit});
   }
 

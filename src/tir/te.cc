@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "arith/analyzer.h"
+#include "tir/regions.h"
 
 namespace sator::te {
 
@@ -176,42 +177,6 @@ using tir::Block;
 using tir::BlockRealize;
 using tir::BufferRegionRef;
 
-struct Regions {
-  std::vector<BufferRegionRef> reads, writes;
-};
-
-/// What one instance of a stage's block touches: its body has no loops, so each access is a point. A reduction does not
-/// list the read of its own result.
-Regions regions_of(const Stmt& init, const Stmt& body, arith::Analyzer& arith) {
-  Regions out;
-  auto add = [&](std::vector<BufferRegionRef>& regions, const BufferRef& buffer, const std::vector<Expr>& indices) {
-    for (BufferRegionRef& r : regions) {
-      if (r->buffer != buffer) continue;
-      std::vector<RangeRef> hull;
-      for (size_t i = 0; i < indices.size(); ++i) {
-        const RangeRef& range = r->region[i];
-        if (is_one(range->extent) && equal(range->min, indices[i])) {
-          hull.push_back(range);
-          continue;
-        }
-        Expr low = arith.simplify(min(range->min, indices[i]));
-        Expr high = arith.simplify(max(range->min + range->extent - 1, indices[i]));
-        hull.push_back(make<Range>(low, arith.simplify(high + 1 - low)));
-      }
-      r = make<tir::BufferRegion>(buffer, std::move(hull));
-      return;
-    }
-    regions.push_back(tir::point_region(buffer, indices));
-  };
-  walk(body, [&](const tir::BufferStore& s) { add(out.writes, s.buffer, s.indices); });
-  walk(body, [&](const BufferLoad& l) {
-    bool written = init && std::any_of(out.writes.begin(), out.writes.end(),
-                                       [&](const BufferRegionRef& w) { return w->buffer == l.buffer; });
-    if (!written) add(out.reads, l.buffer, l.indices);
-  });
-  return out;
-}
-
 /// The buffers of one function, stage by stage.
 class FunctionBuilder {
  public:
@@ -342,10 +307,16 @@ class FunctionBuilder {
 
   Stmt block(std::string name, std::vector<IterVarRef> iter_vars, std::vector<Expr> values, Stmt init,
                     Stmt body, Attrs annotations = {}) {
-    Regions regions = regions_of(init, body, arith_);
-    auto made = make<Block>(std::move(iter_vars), std::vector<BufferRef>{}, std::vector<tir::MatchBufferRef>{},
-                            std::move(regions.reads), std::move(regions.writes), tir::block_name(std::move(name)),
-                            std::move(annotations), std::move(init), std::move(body));
+    using Buffers = std::vector<BufferRegionRef>;
+    tir::BlockRef made = make<Block>(std::move(iter_vars), std::vector<BufferRef>{}, std::vector<tir::MatchBufferRef>{}, Buffers{},
+                                     Buffers{}, tir::block_name(std::move(name)), std::move(annotations), std::move(init),
+                                     std::move(body));
+    tir::VisibleBuffers visible;
+    for (const auto& [stage, buffers] : buffers_) {
+      for (const BufferRef& b : buffers) visible.emplace(b->data, b);
+    }
+    tir::BlockRegions regions = tir::block_regions(*made, visible);
+    made = with(with(made, &Block::reads, std::move(regions.reads)), &Block::writes, std::move(regions.writes));
     return make<BlockRealize>(std::move(values), bool_imm(true), made);
   }
 
@@ -358,9 +329,12 @@ class FunctionBuilder {
 
   Stmt root() {
     Stmt body = tir::seq(body_);
-    // One opaque block is the root itself.
-    if (const BlockRealize* only = body.as<BlockRealize>(); only && only->values.empty() && allocated_.empty())
-      return body;
+    // One opaque block is the root itself, which lists no regions.
+    using Buffers = std::vector<BufferRegionRef>;
+    if (const BlockRealize* only = body.as<BlockRealize>(); only && only->values.empty() && allocated_.empty()) {
+      tir::BlockRef root = with(with(only->block, &Block::reads, Buffers{}), &Block::writes, Buffers{});
+      return with(*only, &BlockRealize::block, root);
+    }
     auto root = make<Block>(std::vector<IterVarRef>{}, allocated_, std::vector<tir::MatchBufferRef>{},
                             std::vector<BufferRegionRef>{}, std::vector<BufferRegionRef>{}, tir::block_name("root"),
                             Attrs{}, Stmt(), body);

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "arith/fold.h"
-#include "arith/kind.h"
 #include "arith/intset.h"
+#include "arith/kind.h"
 #include "arith/text_form.h"
 
 namespace sator::arith {
@@ -14,8 +14,8 @@ namespace {
 struct Form {
   const char* expr;
   const char* want;
-  const char* ranges = "";      ///< "i:8 j:64"
-  const char* condition = "";   ///< in force
+  const char* ranges = "";     ///< "i:8 j:64"
+  const char* condition = "";  ///< in force
 };
 
 /// Variables with ranges from 0; a name alone is a size.
@@ -52,30 +52,34 @@ TEST_P(Forms, Simplify) {
 
 INSTANTIATE_TEST_SUITE_P(
     Sums, Forms,
-    testing::Values(Form{"2 + (3 * x + z + y + 1) * 4 + x", "x * 13 + z * 4 + y * 4 + 6"}, Form{"x * 3 - 4 * x + 1", "1 - x"},
-                    Form{"y + x * 3 - 5 * x + 1 + y", "y * 2 + 1 - x * 2"}, Form{"x // 3 * 3 + x % 3", "x"},
-                    Form{"x // 6 * 6 + x // 3 % 2 * 3 + x % 3", "x"}, Form{"x % 16 // 2 * 2 // 4", "x % 16 // 4"},
-                    Form{"(x * 4 + y) // 4", "x", "y:4"}, Form{"(x * 4 + y) % 4", "y", "y:4"},
-                    Form{"(x * 8 + y) // 4", "x * 2 + y // 4", "y:8"},
-                    Form{"(i * 64 + j) // 64", "i", "i:16 j:64"}, Form{"(i * 64 + j) // 32 % 2", "j // 32", "i:16 j:64"},
-                    Form{"(i * 3 + j) // 12 * 12 + (i * 3 + j) % 12 // 4 * 4 + (i * 3 + j) % 4", "i * 3 + j", "i:8 j:3"},
+    testing::Values(Form{"2 + (3 * x + z + y + 1) * 4 + x", "x * 13 + z * 4 + y * 4 + 6"},
+                    Form{"x * 3 - 4 * x + 1", "1 - x"}, Form{"y + x * 3 - 5 * x + 1 + y", "y * 2 + 1 - x * 2"},
+                    Form{"x // 3 * 3 + x % 3", "x"}, Form{"x // 6 * 6 + x // 3 % 2 * 3 + x % 3", "x"},
+                    Form{"x % 16 // 2 * 2 // 4", "x % 16 // 4"}, Form{"(x * 4 + y) // 4", "x", "y:4"},
+                    Form{"(x * 4 + y) % 4", "y", "y:4"}, Form{"(x * 8 + y) // 4", "x * 2 + y // 4", "y:8"},
+                    Form{"(i * 64 + j) // 64", "i", "i:16 j:64"},
+                    Form{"(i * 64 + j) // 32 % 2", "j // 32", "i:16 j:64"},
+                    Form{
+                        "(i * 3 + j) // 12 * 12 + (i * 3 + j) % 12 // 4 * 4 + (i * 3 + j) % 4", "i * 3 + j", "i:8 j:3"},
                     Form{"x * y + x * 2 - y * x", "x * 2"}, Form{"(n + 3) // 4 * 4 // 4", "(n + 3) // 4", "n"},
                     Form{"(0 - x) % 4", "x % (-4) * (-1)"}));
-INSTANTIATE_TEST_SUITE_P(
-    Extremes, Forms,
-    testing::Values(Form{"min(x, x + 1)", "x"}, Form{"max(x * 2, y * 2)", "max(x, y) * 2"}, Form{"min(i, 7)", "i", "i:8"},
-                    Form{"max(min(i, 3), 0)", "min(i, 3)", "i:8"}, Form{"min(x + 3, y) - 3", "min(x, y - 3)"},
-                    Form{"select(x < 3, y, y)", "y"}, Form{"if_then_else(i < 8, x, y)", "x", "i:8"}));
-INSTANTIATE_TEST_SUITE_P(
-    Comparisons, Forms,
-    testing::Values(Form{"i * 8 + j < 128", "true", "i:16 j:8"}, Form{"x * 8 + j < 16", "x < 2", "j:8"},
-                    Form{"x + 1 <= 5", "x <= 4"}, Form{"4 > x", "x < 4"}, Form{"x == x + 1", "false"},
-                    Form{"x // 10 == 5 and x % 10 == 7", "x == 57"}, Form{"not (x < 3 and y < 4)", "LE(3, x) or LE(4, y)"},
-                    Form{"x * 2 < 50", "x < 25"}, Form{"x % 2 < 2", "true"}, Form{"x < 3 or x >= 3", "true"},
-                    Form{"x < y", "true", "", "x < y"}, Form{"x < y + 1", "true", "", "x < y"},
-                    Form{"x >= y", "false", "", "x < y"}, Form{"x // 4 < 3", "x < 12"},
-                    // 16 < x * 8 + j says nothing of x alone: x = 2, j = 1 is a solution.
-                    Form{"16 < x * 8 + j", "16 < x * 8 + j", "j:8"}));
+INSTANTIATE_TEST_SUITE_P(Extremes, Forms,
+                         testing::Values(Form{"min(x, x + 1)", "x"}, Form{"max(x * 2, y * 2)", "max(x, y) * 2"},
+                                         Form{"min(i, 7)", "i", "i:8"}, Form{"max(min(i, 3), 0)", "min(i, 3)", "i:8"},
+                                         Form{"min(x + 3, y) - 3", "min(x, y - 3)"}, Form{"select(x < 3, y, y)", "y"},
+                                         Form{"if_then_else(i < 8, x, y)", "x", "i:8"}));
+INSTANTIATE_TEST_SUITE_P(Comparisons, Forms,
+                         testing::Values(Form{"i * 8 + j < 128", "true", "i:16 j:8"},
+                                         Form{"x * 8 + j < 16", "x < 2", "j:8"}, Form{"x + 1 <= 5", "x <= 4"},
+                                         Form{"4 > x", "x < 4"}, Form{"x == x + 1", "false"},
+                                         Form{"x // 10 == 5 and x % 10 == 7", "x == 57"},
+                                         Form{"not (x < 3 and y < 4)", "LE(3, x) or LE(4, y)"},
+                                         Form{"x * 2 < 50", "x < 25"}, Form{"x % 2 < 2", "true"},
+                                         Form{"x < 3 or x >= 3", "true"}, Form{"x < y", "true", "", "x < y"},
+                                         Form{"x < y + 1", "true", "", "x < y"}, Form{"x >= y", "false", "", "x < y"},
+                                         Form{"x // 4 < 3", "x < 12"},
+                                         // 16 < x * 8 + j says nothing of x alone: x = 2, j = 1 is a solution.
+                                         Form{"16 < x * 8 + j", "16 < x * 8 + j", "j:8"}));
 
 TEST(Analyzer, VectorsOfIndices) {
   Names n;

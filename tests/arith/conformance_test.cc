@@ -34,9 +34,12 @@ class Query {
         scopes_.push_back(analyzer_.with_constraint(expr(s["assume"])));
       } else {
         VarRef v = names_[s["bind"]];
-        if (s.contains("bounds")) analyzer_.bind(v, Bounds{number(s["bounds"][0]), number(s["bounds"][1])});
-        else if (s.contains("value")) analyzer_.bind(v, of_dtype(expr(s["value"]), v->dtype));
-        else analyzer_.bind(v, range(s["range"], v->dtype));
+        if (s.contains("bounds"))
+          analyzer_.bind(v, Bounds{number(s["bounds"][0]), number(s["bounds"][1])});
+        else if (s.contains("value"))
+          analyzer_.bind(v, of_dtype(expr(s["value"]), v->dtype));
+        else
+          analyzer_.bind(v, range(s["range"], v->dtype));
       }
     }
   }
@@ -57,8 +60,10 @@ class Query {
   static Value without_greater(Value v) {
     Expr* e = std::get_if<Expr>(&v);
     if (!e || !*e) return v;
-    return transform(*e, [](const GE& n) -> Expr { return make<LE>(n.b, n.a); },
-                     [](const GT& n) -> Expr { return make<LT>(n.b, n.a); });
+    return transform(
+        *e,
+        [](const GE& n) -> Expr { return make<LE>(n.b, n.a); },
+        [](const GT& n) -> Expr { return make<LT>(n.b, n.a); });
   }
   static int64_t number(const Json& n) { return n.get<int64_t>(); }
   static Expr of_dtype(Expr e, DType d) { return e.as<IntImm>() ? cast_to(d, e) : e; }
@@ -100,7 +105,8 @@ class Query {
     if (fn == "simplify") return analyzer_.simplify(expr(n["arg"]));
     if (fn == "bounds") return analyzer_.bounds(expr(n["arg"]));
     if (fn == "modular") return analyzer_.modular(expr(n["arg"]));
-    if (fn == "prove") return analyzer_.prove(expr(n["arg"]), n["strength"] == 1 ? Strength::symbolic : Strength::simple);
+    if (fn == "prove")
+      return analyzer_.prove(expr(n["arg"]), n["strength"] == 1 ? Strength::symbolic : Strength::simple);
     if (fn == "prove_equal") {
       Expr a = expr(n["a"]), b = expr(n["b"]);
       return a && b && analyzer_.prove_equal(a, b);
@@ -110,7 +116,8 @@ class Query {
     if (fn == "get") {
       Value v = get(value(n["arg"]), n["name"]);
       if (const Expr* e = std::get_if<Expr>(&v); e && !*e) throw std::runtime_error("an open end");
-      if (const int64_t* i = std::get_if<int64_t>(&v)) return Expr(int_imm(*i, *i > INT32_MAX || *i < INT32_MIN ? i64 : i32));
+      if (const int64_t* i = std::get_if<int64_t>(&v))
+        return Expr(int_imm(*i, *i > INT32_MAX || *i < INT32_MIN ? i64 : i32));
       return v;
     }
     if (fn == "interval") return set(n);

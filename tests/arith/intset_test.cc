@@ -62,12 +62,17 @@ INSTANTIATE_TEST_SUITE_P(
                     Row{"max(x, 8)", "x:..20", "8", "20"}, Row{"x + 1", "x:0..", "1", ""},
                     Row{"select(x < 3, x, x + 5)", "x:0..9", "0", "14"},
                     // A domain that depends on another variable.
-                    Row{"x + 1", "x:y..y+7 y:0..3", "1", "11"},
-                    Row{"truncdiv(x, 2)", "x:1..10", "0", "5"}, Row{"x * y", "x:0..10 y:2..3", "", ""}));
+                    Row{"x + 1", "x:y..y+7 y:0..3", "1", "11"}, Row{"truncdiv(x, 2)", "x:1..10", "0", "5"},
+                    Row{"x * y", "x:0..10 y:2..3", "", ""}));
 
 TEST(EvalSet, HoldsEveryValue) {
-  for (const char* e : {"x * 7 - y * 3 + x // 3", "(x * 4 + y) % 7", "min(x, y) * 2 - max(x, 5)", "(x - y) // 2 % 3",
-                        "truncmod(x - 6, 4)", "select(x < y, x * 2, 0 - y)", "truncdiv(x - 9, 2) + y"}) {
+  for (const char* e : {"x * 7 - y * 3 + x // 3",
+                        "(x * 4 + y) % 7",
+                        "min(x, y) * 2 - max(x, 5)",
+                        "(x - y) // 2 % 3",
+                        "truncmod(x - 6, 4)",
+                        "select(x < y, x * 2, 0 - y)",
+                        "truncdiv(x - 9, 2) + y"}) {
     SCOPED_TRACE(e);
     Names names;
     Expr expr = parse_expr(e, names);
@@ -104,11 +109,11 @@ TEST(IntSet, UnionsAndIntersections) {
 }
 
 struct RegionRow {
-  const char* starts;   ///< separated by ;
+  const char* starts;  ///< separated by ;
   std::vector<int64_t> extents;
-  const char* loops;    ///< "i:0..7" inclusive
+  const char* loops;  ///< "i:0..7" inclusive
   const char* predicate;
-  const char* strict;   ///< "min..max; ..." or "none"
+  const char* strict;  ///< "min..max; ..." or "none"
 };
 class RegionBounds : public testing::TestWithParam<RegionRow> {};
 
@@ -124,8 +129,7 @@ TEST_P(RegionBounds, StrictAndUpper) {
   Names names;
   Analyzer a;
   RangeMap loops;
-  for (const auto& [v, s] : domains_of(row.loops, names))
-    loops[v] = make<Range>(s.min, a.simplify(s.max - s.min + 1));
+  for (const auto& [v, s] : domains_of(row.loops, names)) loops[v] = make<Range>(s.min, a.simplify(s.max - s.min + 1));
   Region region;
   std::vector<Expr> starts;
   size_t d = 0;
@@ -172,17 +176,16 @@ TEST_P(RegionBounds, StrictAndUpper) {
     }
   }
 }
-INSTANTIATE_TEST_SUITE_P(
-    Rows, RegionBounds,
-    testing::Values(RegionRow{"i * 4 + j", {1}, "i:0..7 j:0..3", "true", "0..31"},
-                    RegionRow{"i * 4", {4}, "i:0..7", "true", "0..31"},
-                    RegionRow{"i * 4", {3}, "i:0..7", "true", "none"},  // gaps
-                    RegionRow{"i * 8; i * 8", {8, 8}, "i:0..3", "true", "none"},  // dependent
-                    RegionRow{"i * 8; j", {8, 1}, "i:0..3 j:0..4", "true", "0..31; 0..4"},
-                    RegionRow{"i * 8 + j", {1}, "i:0..3 j:0..7", "i * 8 + j < 27", "0..26"},
-                    RegionRow{"i + 3", {5}, "i:0..9", "true", "3..16"},
-                    RegionRow{"i * i", {1}, "i:0..9", "true", "none"},
-                    RegionRow{"i // 4; i % 4", {1, 1}, "i:0..15", "true", "0..3; 0..3"}));
+INSTANTIATE_TEST_SUITE_P(Rows, RegionBounds,
+                         testing::Values(RegionRow{"i * 4 + j", {1}, "i:0..7 j:0..3", "true", "0..31"},
+                                         RegionRow{"i * 4", {4}, "i:0..7", "true", "0..31"},
+                                         RegionRow{"i * 4", {3}, "i:0..7", "true", "none"},            // gaps
+                                         RegionRow{"i * 8; i * 8", {8, 8}, "i:0..3", "true", "none"},  // dependent
+                                         RegionRow{"i * 8; j", {8, 1}, "i:0..3 j:0..4", "true", "0..31; 0..4"},
+                                         RegionRow{"i * 8 + j", {1}, "i:0..3 j:0..7", "i * 8 + j < 27", "0..26"},
+                                         RegionRow{"i + 3", {5}, "i:0..9", "true", "3..16"},
+                                         RegionRow{"i * i", {1}, "i:0..9", "true", "none"},
+                                         RegionRow{"i // 4; i % 4", {1, 1}, "i:0..15", "true", "0..3; 0..3"}));
 
 }  // namespace
 }  // namespace sator::arith

@@ -30,12 +30,15 @@ std::set<VarRef> condition_holes(const Expr& pattern) {
   auto note = [&](const Expr& e) {
     if (VarRef v = sator::cast<Var>(e)) out.insert(v);
   };
-  walk(pattern, [&](const And& n) { note(n.a), note(n.b); }, [&](const Or& n) { note(n.a), note(n.b); },
-       [&](const Not& n) {
-         note(n.a);
-         if (const Broadcast* b = n.a.as<Broadcast>()) note(b->value);
-       },
-       [&](const Select& n) { note(n.condition); });
+  walk(
+      pattern,
+      [&](const And& n) { note(n.a), note(n.b); },
+      [&](const Or& n) { note(n.a), note(n.b); },
+      [&](const Not& n) {
+        note(n.a);
+        if (const Broadcast* b = n.a.as<Broadcast>()) note(b->value);
+      },
+      [&](const Select& n) { note(n.condition); });
   // broadcast(x) and broadcast(y)
   auto inside = [&](const Expr& e) {
     if (const Broadcast* b = e.as<Broadcast>()) note(b->value);
@@ -92,7 +95,8 @@ TEST(Rules, MakeProgress) {
 TEST(Rules, NamesAreUniqueInATable) {
   for (const RuleTable* table : rules::all()) {
     std::set<std::string_view> names;
-    for (const Rule& rule : table->rules) EXPECT_TRUE(names.insert(rule.name).second) << table->name << ": " << rule.name;
+    for (const Rule& rule : table->rules)
+      EXPECT_TRUE(names.insert(rule.name).second) << table->name << ": " << rule.name;
   }
 }
 
@@ -111,11 +115,15 @@ struct Generator {
     Expr a = index(depth - 1);
     auto divisor = [&] { return int_imm(draw.from(0, 6) == 0 ? -draw.from(1, 5) : draw.from(1, 12)); };
     switch (draw.from(0, 11)) {
-      case 0: case 1: return make<Add>(a, index(depth - 1));
+      case 0:
+      case 1: return make<Add>(a, index(depth - 1));
       case 2: return make<Sub>(a, index(depth - 1));
-      case 3: case 4: return make<Mul>(a, int_imm(draw.from(-3, 8)));
-      case 5: case 6: return make<FloorDiv>(a, divisor());
-      case 7: case 8: return make<FloorMod>(a, divisor());
+      case 3:
+      case 4: return make<Mul>(a, int_imm(draw.from(-3, 8)));
+      case 5:
+      case 6: return make<FloorDiv>(a, divisor());
+      case 7:
+      case 8: return make<FloorMod>(a, divisor());
       case 9: return draw.from(0, 1) ? Expr(make<Min>(a, index(depth - 1))) : Expr(make<Max>(a, index(depth - 1)));
       case 10: return draw.from(0, 1) ? Expr(make<Div>(a, divisor())) : Expr(make<Mod>(a, divisor()));
       default: return make<Select>(condition(depth - 1), a, index(depth - 1));
@@ -171,11 +179,22 @@ void check_simplification(uint64_t seed, uint64_t count, bool constrain) {
       auto before = evaluate(e, values);
       if (!before) continue;
       auto after = evaluate(simple, values);
-      std::string where = text("seed ", seed + i, " x=", values[g.vars[0]], " y=",
-                               values[g.vars[1]], " z=", values[g.vars[2]], "\n  ", show(e), "\n  ", show(simple));
+      std::string where = text("seed ",
+                               seed + i,
+                               " x=",
+                               values[g.vars[0]],
+                               " y=",
+                               values[g.vars[1]],
+                               " z=",
+                               values[g.vars[2]],
+                               "\n  ",
+                               show(e),
+                               "\n  ",
+                               show(simple));
       ASSERT_TRUE(after) << where;
       ASSERT_EQ(*before, *after) << where;
-      ASSERT_TRUE(bounds.contains(*before)) << where << " value " << *before << " bounds " << bounds.min << ".." << bounds.max;
+      ASSERT_TRUE(bounds.contains(*before))
+          << where << " value " << *before << " bounds " << bounds.min << ".." << bounds.max;
       if (modular.is_constant()) {
         ASSERT_EQ(*before, modular.base) << where;
       } else {

@@ -31,7 +31,8 @@ class Parser {
     skip();
     if (s_.compare(at_, t.size(), t) != 0) return false;
     bool word = std::isalpha(static_cast<unsigned char>(t[0]));
-    if (word && at_ + t.size() < s_.size() && (std::isalnum(static_cast<unsigned char>(s_[at_ + t.size()])) || s_[at_ + t.size()] == '_'))
+    if (word && at_ + t.size() < s_.size() &&
+        (std::isalnum(static_cast<unsigned char>(s_[at_ + t.size()])) || s_[at_ + t.size()] == '_'))
       return false;
     at_ += t.size();
     return true;
@@ -63,18 +64,25 @@ class Parser {
   Expr sum() {
     Expr e = product();
     while (true) {
-      if (eat("+")) e = e + product();
-      else if (eat("-")) e = e - product();
-      else return e;
+      if (eat("+"))
+        e = e + product();
+      else if (eat("-"))
+        e = e - product();
+      else
+        return e;
     }
   }
   Expr product() {
     Expr e = unary();
     while (true) {
-      if (eat("//")) e = floordiv(e, unary());
-      else if (eat("*")) e = e * unary();
-      else if (eat("%")) e = floormod(e, unary());
-      else return e;
+      if (eat("//"))
+        e = floordiv(e, unary());
+      else if (eat("*"))
+        e = e * unary();
+      else if (eat("%"))
+        e = floormod(e, unary());
+      else
+        return e;
     }
   }
   Expr unary() {
@@ -157,11 +165,23 @@ class Parser {
     return apply(f, a);
   }
   Expr apply(const std::string& f, const std::vector<Expr>& a) {
-    static const std::map<std::string, Kind> kExact = {
-        {"And", Kind::logical_and}, {"Or", Kind::logical_or}, {"LT", Kind::lt}, {"LE", Kind::le}, {"GT", Kind::gt},
-        {"GE", Kind::ge}, {"EQ", Kind::eq}, {"NE", Kind::ne}, {"Add", Kind::add}, {"Sub", Kind::sub},
-        {"Mul", Kind::mul}, {"Div", Kind::div}, {"Mod", Kind::mod}, {"FloorDiv", Kind::floordiv},
-        {"FloorMod", Kind::floormod}, {"Min", Kind::min}, {"Max", Kind::max}};
+    static const std::map<std::string, Kind> kExact = {{"And", Kind::logical_and},
+                                                       {"Or", Kind::logical_or},
+                                                       {"LT", Kind::lt},
+                                                       {"LE", Kind::le},
+                                                       {"GT", Kind::gt},
+                                                       {"GE", Kind::ge},
+                                                       {"EQ", Kind::eq},
+                                                       {"NE", Kind::ne},
+                                                       {"Add", Kind::add},
+                                                       {"Sub", Kind::sub},
+                                                       {"Mul", Kind::mul},
+                                                       {"Div", Kind::div},
+                                                       {"Mod", Kind::mod},
+                                                       {"FloorDiv", Kind::floordiv},
+                                                       {"FloorMod", Kind::floormod},
+                                                       {"Min", Kind::min},
+                                                       {"Max", Kind::max}};
     if (a.size() == 1) {
       if (f == "Not") return make<Not>(a[0]);
       if (auto d = DType::parse(f)) return cast_to(*d, a[0]);
@@ -181,7 +201,8 @@ class Parser {
     if (f == "max") return max(a[0], a[1]);
     if (auto at = kExact.find(f); at != kExact.end()) {
       Expr x = a[0], y = a[1];
-      if (x->dtype != y->dtype) (y.as<IntImm>() ? y : x) = cast_to(y.as<IntImm>() ? x->dtype : y->dtype, y.as<IntImm>() ? y : x);
+      if (x->dtype != y->dtype)
+        (y.as<IntImm>() ? y : x) = cast_to(y.as<IntImm>() ? x->dtype : y->dtype, y.as<IntImm>() ? y : x);
       return make_binary(at->second, x, y);
     }
     return call(a[0]->dtype, "tir." + f, a);
@@ -226,7 +247,9 @@ std::string show(const Expr& e) {
   }
   if (const Var* v = e.as<Var>()) return v->name;
   if (const IntImm* i = e.as<IntImm>())
-    return i->dtype.is_bool() ? (i->value ? "true" : "false") : i->dtype == i32 ? text(i->value) : text(i->dtype, "(", i->value, ")");
+    return i->dtype.is_bool() ? (i->value ? "true" : "false")
+           : i->dtype == i32  ? text(i->value)
+                              : text(i->dtype, "(", i->value, ")");
   if (const FloatImm* f = e.as<FloatImm>()) return text(f->dtype, "(", f->value, ")");
   if (const Not* n = e.as<Not>()) return text("not ", show(n->a));
   if (const Select* n = e.as<Select>())
@@ -249,8 +272,11 @@ uint64_t fuzz_cases(uint64_t usual) {
 
 TEST(TextForm, ReadsWhatItShows) {
   Names n;
-  for (const char* s : {"x + y * 3 // 4 % 5", "min(x, 3) <= y and not x == 2 or y > 1", "select(x < y, x, y) - 1",
-                        "ramp(x, 2, 4) + broadcast(y, 4)", "truncdiv(x, 4) * 4 + truncmod(x, 4)"}) {
+  for (const char* s : {"x + y * 3 // 4 % 5",
+                        "min(x, 3) <= y and not x == 2 or y > 1",
+                        "select(x < y, x, y) - 1",
+                        "ramp(x, 2, 4) + broadcast(y, 4)",
+                        "truncdiv(x, 4) * 4 + truncmod(x, 4)"}) {
     Expr e = parse_expr(s, n);
     EXPECT_TRUE(same(parse_expr(show(e), n), e)) << show(e);
   }

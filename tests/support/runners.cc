@@ -8,6 +8,22 @@ const std::vector<Runner>& runners() {
        .inputs = {"stdin"},
        .does = "runs a command line of sator in the root of the checkout; the result is its standard output",
        .run = run_command},
+      {.section = "print",
+       .inputs = {"program"},
+       .does = "the program as it prints, after a round trip through its text",
+       .run = run_tir_print},
+      {.section = "verify",
+       .inputs = {"program"},
+       .does = "the verifier's mistakes, one per line",
+       .run = run_tir_verify},
+      {.section = "run",
+       .inputs = {"program"},
+       .does = "the arrays of the section after the interpreter ran the program",
+       .run = run_tir_run},
+      {.section = "lower",
+       .inputs = {"program"},
+       .does = "the program after the lowering passes that the section names, or after `all`",
+       .run = run_lower},
   };
   return table;
 }

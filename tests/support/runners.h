@@ -8,4 +8,18 @@ namespace sator::test {
 /// Runs `--- command`, a command line of `sator`, in the root of the checkout; the result is its standard output.
 std::string run_command(const TestCase& test);
 
+/// The program, parsed and printed. Printing what was parsed from the print must give the same text, and an equal program.
+std::string run_tir_print(const TestCase& test);
+/// What the verifier says of the program: one line per mistake, or "well formed".
+std::string run_tir_verify(const TestCase& test);
+/// Runs the program on the given arrays and shows them afterwards. A line of the section is
+///   NAME dtype[2, 3] = 1 2 3 4 5 6     an array; one number alone fills it; no number: not initialised
+///   NAME = 5                           a scalar
+///   count | detect_uninitialised       options: count also lists the instances and multiply-adds of each block
+std::string run_tir_run(const TestCase& test);
+
+/// The program after the passes that `--- lower` names (comma separated; `all`: the whole lowering), with the notes of passes
+/// in front.
+std::string run_lower(const TestCase& test);
+
 }  // namespace sator::test

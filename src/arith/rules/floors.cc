@@ -23,7 +23,8 @@ Expr scaled_quotient(const Bindings& b, Rewriter& r) {
   if (r.compare(rest_quotient, 0) == Order::eq) rest_quotient = number(0);
   Bounds bounds = r.analyzer().bounds(residue);
   if (bounds.is_constant() && fits(bounds.max, b.dtype))
-    return fold(Kind::add, fold(Kind::mul, b[x], number(floor_div(scale, divisor))),
+    return fold(Kind::add,
+                fold(Kind::mul, b[x], number(floor_div(scale, divisor))),
                 fold(Kind::add, rest_quotient, number(bounds.max)));
   // c2 == a * c1, x == a * x' + p, y == d * c2 + e with e < c1: the sum divides to x' + d, as p * c1 + e < c2.
   if (scale > 0 && divisor > 0 && divisor % scale == 0 && r.analyzer().prove_lt(rest_residue, scale))
@@ -73,16 +74,19 @@ Expr known_remainder(const Bindings& b, Rewriter& r) {
 }  // namespace
 
 const RuleTable& floordiv_vector() {
+  // clang-format off
   static const RuleTable table("floordiv, vector", {
       {"broadcast//broadcast", {floordiv(broadcast(x), broadcast(y))}, broadcast(floordiv(x, y))},
       {"ramp//divisor-of-stride", {floordiv(ramp(b1, c1), broadcast(c2))}, ramp(floordiv(b1, c2), floordiv(c1, c2)),
        {c2 != 0, divides(c2, c1)}},
       {"ramp-one-quotient", {floordiv(ramp(b1, c1), broadcast(c2))}, {}, {}, false, ramp_quotient},
   });
+  // clang-format on
   return table;
 }
 
 const RuleTable& floordiv_index() {
+  // clang-format off
   static const RuleTable table("floordiv, index", {
       {"div-of-div", {floordiv(floordiv(x, c1), c2)}, floordiv(x, c1 * c2), {c1 > 0, c2 > 0}},
       {"div-of-div-plus", {floordiv(floordiv(x, c1) + c2, c3)}, floordiv(x + c1 * c2, c1 * c3), {c1 > 0, c3 > 0}},
@@ -121,20 +125,24 @@ const RuleTable& floordiv_index() {
       {"scaled-divisor-as-factor", {floordiv(x * z * c1 + y, z * c1)}, x + floordiv(y, z * c1), {z * c1 >= 0}},
       {"rounded-down-dividend", {floordiv(x - floormod(x, c1), c1)}, floordiv(x, c1), {c1 != 0}},
   });
+  // clang-format on
   return table;
 }
 
 const RuleTable& floormod_vector() {
+  // clang-format off
   static const RuleTable table("floormod, vector", {
       {"broadcast%broadcast", {floormod(broadcast(x), broadcast(y))}, broadcast(floormod(x, y))},
       {"ramp%divisor-of-stride", {floormod(ramp(b1, c1), broadcast(c2))}, broadcast(floormod(b1, c2)),
        {c2 != 0, divides(c2, c1)}},
       {"ramp-known-base", {floormod(ramp(b1, c1), broadcast(c2))}, {}, {}, false, ramp_remainder},
   });
+  // clang-format on
   return table;
 }
 
 const RuleTable& floormod_index() {
+  // clang-format off
   static const RuleTable table("floormod, index", {
       {"reduce-scale", {floormod(x * c1, c2)}, floormod(x * floormod(c1, c2), c2), {c2 != 0, c1 != floormod(c1, c2)}},
       {"scaled-small-rest", {floormod(x * c1 + y, c2)}, floormod(x, floordiv(c2, c1)) * c1 + y,
@@ -153,6 +161,7 @@ const RuleTable& floormod_index() {
       {"scaled-divisor-as-factor", {floormod(x * z * c1 + y, z * c1)}, floormod(y, z * c1), {z * c1 >= 0}},
       {"known-residue", {floormod(x, c1)}, {}, {}, false, known_remainder},
   });
+  // clang-format on
   return table;
 }
 

@@ -5,6 +5,7 @@ namespace sator::arith::rules {
 using namespace pattern;
 
 const RuleTable& compare_vector() {
+  // clang-format off
   static const RuleTable table("compare, vector", {
       {"broadcast==broadcast", {broadcast(x) == broadcast(y)}, broadcast(x == y)},
       {"broadcast<broadcast", {broadcast(x) < broadcast(y)}, broadcast(x < y)},
@@ -13,10 +14,12 @@ const RuleTable& compare_vector() {
       {"broadcast-and-broadcast", {broadcast(x) && broadcast(y)}, broadcast(x && y)},
       {"broadcast-or-broadcast", {broadcast(x) || broadcast(y)}, broadcast(x || y)},
   });
+  // clang-format on
   return table;
 }
 
 const RuleTable& eq_index() {
+  // clang-format off
   static const RuleTable table("eq, index", {
       {"constant-right", {c1 == x}, x == c1},
       {"minus-constant", {x - c1 == c2}, x == c2 + c1},
@@ -24,10 +27,12 @@ const RuleTable& eq_index() {
       {"plus-constant", {x + c1 == c2}, x == c2 - c1},
       {"zero-product", {x * y == 0}, x == 0 || y == 0, {}, kAgain},
   });
+  // clang-format on
   return table;
 }
 
 const RuleTable& lt_index() {
+  // clang-format off
   static const RuleTable table("lt, index", {
       // Common terms and factors.
       {"common-term", {x + y < x + z, x + y < z + x, y + x < x + z, y + x < z + x}, y < z},
@@ -82,10 +87,12 @@ const RuleTable& lt_index() {
       {"<constant-plus", {x < c1 + y}, x - y < c1, {}, kAgain},
       {"constant-plus<", {c1 + y < x}, c1 < x - y, {}, kAgain},
   });
+  // clang-format on
   return table;
 }
 
 const RuleTable& logical_not() {
+  // clang-format off
   static const RuleTable table("not", {
       {"not-not", {!(!x)}, x},
       {"not<=", {!(x <= y)}, y < x},
@@ -97,10 +104,12 @@ const RuleTable& logical_not() {
       {"not-or", {!(x || y)}, (!x) && (!y), {}, kAgain},
       {"not-and", {!(x && y)}, (!x) || (!y), {}, kAgain},
   });
+  // clang-format on
   return table;
 }
 
 const RuleTable& logical_and() {
+  // clang-format off
   static const RuleTable table("and", {
       // Contradictions.
       {"eq-ne", {x == y && x != y, x != y && x == y}, no},
@@ -146,10 +155,12 @@ const RuleTable& logical_and() {
        c1 * c2 + c3 < x && x < (c1 + 1) * c2, {c2 > 0, c3 >= -1}, kAgain},
       {"left-assoc", {x && (y && z)}, (x && y) && z, {}, kAgain},
   });
+  // clang-format on
   return table;
 }
 
 const RuleTable& logical_or() {
+  // clang-format off
   static const RuleTable table("or", {
       // Tautologies.
       {"eq-ne", {x == y || x != y, x != y || x == y}, yes},
@@ -165,6 +176,7 @@ const RuleTable& logical_or() {
       {"lt-eq", {x < y || x == y, x < y || y == x, x == y || x < y, y == x || x < y}, x <= y, {}, kAgain},
       {"left-assoc", {x || (y || z)}, (x || y) || z, {}, kAgain},
   });
+  // clang-format on
   return table;
 }
 

@@ -5,14 +5,17 @@ namespace sator::arith::rules {
 using namespace pattern;
 
 const RuleTable& min_vector() {
+  // clang-format off
   static const RuleTable table("min, vector", {
       {"broadcast,broadcast", {min(broadcast(x), broadcast(y))}, broadcast(min(x, y))},
       {"collect-broadcasts", {min(min(x, broadcast(y)), broadcast(z))}, min(x, broadcast(min(y, z)))},
   });
+  // clang-format on
   return table;
 }
 
 const RuleTable& min_index() {
+  // clang-format off
   static const RuleTable table("min, index", {
       // Operands that differ by a constant.
       {"offsets", {min(x + c1, x + c2)}, x + min(c1, c2)},
@@ -59,18 +62,22 @@ const RuleTable& min_index() {
       {"constant-last", {min(min(x, c1), y)}, min(min(x, y), c1), {}, kAgain},
       {"constant-minus", {min(c1 - x, c2)}, c1 - max(x, c1 - c2), {c2 != 0}, kAgain},
   });
+  // clang-format on
   return table;
 }
 
 const RuleTable& max_vector() {
+  // clang-format off
   static const RuleTable table("max, vector", {
       {"broadcast,broadcast", {max(broadcast(x), broadcast(y))}, broadcast(max(x, y))},
       {"collect-broadcasts", {max(max(x, broadcast(y)), broadcast(z))}, max(x, broadcast(max(y, z)))},
   });
+  // clang-format on
   return table;
 }
 
 const RuleTable& max_index() {
+  // clang-format off
   static const RuleTable table("max, index", {
       // Operands that differ by a constant.
       {"offsets", {max(x + c1, x + c2)}, x + max(c1, c2)},
@@ -113,10 +120,12 @@ const RuleTable& max_index() {
       {"constant-last", {max(max(x, c1), y)}, max(max(x, y), c1), {}, kAgain},
       {"constant-minus", {max(c1 - x, c2)}, c1 - min(x, c1 - c2), {c2 != 0}, kAgain},
   });
+  // clang-format on
   return table;
 }
 
 const RuleTable& of_selects() {
+  // clang-format off
   static const RuleTable table("op of selects", {
       {"add", {select(x, b1, b2) + select(x, s1, s2)}, select(x, b1 + s1, b2 + s2)},
       {"sub", {select(x, b1, b2) - select(x, s1, s2)}, select(x, b1 - s1, b2 - s2)},
@@ -125,13 +134,16 @@ const RuleTable& of_selects() {
       {"min", {min(select(x, y, z), select(x, s1, s2))}, select(x, min(y, s1), min(z, s2))},
       {"max", {max(select(x, y, z), select(x, s1, s2))}, select(x, max(y, s1), max(z, s2))},
   });
+  // clang-format on
   return table;
 }
 
 const RuleTable& select_any() {
+  // clang-format off
   static const RuleTable table("select", {
       {"same-values", {select(x, y, y)}, y},
   });
+  // clang-format on
   return table;
 }
 

@@ -8,15 +8,18 @@ namespace sator::arith::rules {
 using namespace pattern;
 
 const RuleTable& mul_vector() {
+  // clang-format off
   static const RuleTable table("mul, vector", {
       {"broadcast*broadcast", {broadcast(x) * broadcast(y)}, broadcast(x * y)},
       {"ramp*broadcast", {ramp(b1, s1) * broadcast(x), broadcast(x) * ramp(b1, s1)}, ramp(b1 * x, s1 * x)},
       {"broadcast-zero", {broadcast(0) * x}, broadcast(0)},
   });
+  // clang-format on
   return table;
 }
 
 const RuleTable& mul_index() {
+  // clang-format off
   static const RuleTable table("mul, index", {
       {"distribute", {(x + c1) * c2}, x * c2 + c1 * c2},
       {"constants", {(x * c1) * c2}, x * (c1 * c2)},
@@ -27,6 +30,7 @@ const RuleTable& mul_index() {
       {"constant-last", {c1 * x}, x * c1, {}, kAgain},
       {"positive-scale", {(x - y) * c1}, (y - x) * (0 - c1), {c1 < 0}, kAgain},
   });
+  // clang-format on
   return table;
 }
 
@@ -67,16 +71,19 @@ Expr known_remainder(const Bindings& b, Rewriter& r) {
 }  // namespace
 
 const RuleTable& div_vector() {
+  // clang-format off
   static const RuleTable table("div, vector", {
       {"broadcast/broadcast", {truncdiv(broadcast(x), broadcast(y))}, broadcast(truncdiv(x, y))},
       {"ramp/divisor-of-stride", {truncdiv(ramp(b1, c1), broadcast(c2))}, ramp(truncdiv(b1, c2), truncdiv(c1, c2)),
        {c2 > 0, divides(c2, c1), c1 >= 0, b1 >= 0}},
       {"ramp-same-quotient", {truncdiv(ramp(b1, c1), broadcast(c2))}, {}, {}, false, same_quotient},
   });
+  // clang-format on
   return table;
 }
 
 const RuleTable& div_index() {
+  // clang-format off
   static const RuleTable table("div, index", {
       {"div-of-div", {truncdiv(truncdiv(x, c1), c2)}, truncdiv(x, c1 * c2), {c1 > 0, c2 > 0}},
       {"div-of-div-plus", {truncdiv(truncdiv(x, c1) + c2, c3)}, truncdiv(x + c1 * c2, c1 * c3),
@@ -119,20 +126,24 @@ const RuleTable& div_index() {
       {"divisor-as-factor-second", {truncdiv(y + x * z, z), truncdiv(y + z * x, z)}, truncdiv(y, z) + x,
        {x >= 0, y >= 0, z >= 0}},
   });
+  // clang-format on
   return table;
 }
 
 const RuleTable& mod_vector() {
+  // clang-format off
   static const RuleTable table("mod, vector", {
       {"broadcast%broadcast", {truncmod(broadcast(x), broadcast(y))}, broadcast(truncmod(x, y))},
       {"ramp%divisor-of-stride", {truncmod(ramp(b1, c1), broadcast(c2))}, broadcast(truncmod(b1, c2)),
        {c2 > 0, divides(c2, c1), c1 >= 0, b1 >= 0}},
       {"ramp-known-base", {truncmod(ramp(b1, c1), broadcast(c2))}, {}, {}, false, ramp_remainder},
   });
+  // clang-format on
   return table;
 }
 
 const RuleTable& mod_index() {
+  // clang-format off
   static const RuleTable table("mod, index", {
       {"of-multiple", {truncmod(x * c1, c2)}, 0, {c2 != 0, truncmod(c1, c2) == 0}},
       {"multiple-first", {truncmod(x * c1 + y, c2)}, truncmod(y, c2), {c2 > 0, divides(c2, c1), x * c1 >= 0, y >= 0}},
@@ -142,6 +153,7 @@ const RuleTable& mod_index() {
       {"positive-divisor", {truncmod(x, c1)}, truncmod(x, 0 - c1), {c1 < 0}, kAgain},
       {"known-residue", {truncmod(x, c1)}, {}, {}, false, known_remainder},
   });
+  // clang-format on
   return table;
 }
 

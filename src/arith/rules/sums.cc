@@ -5,6 +5,7 @@ namespace sator::arith::rules {
 using namespace pattern;
 
 const RuleTable& add_vector() {
+  // clang-format off
   static const RuleTable table("add, vector", {
       {"ramp+ramp", {ramp(b1, s1) + ramp(b2, s2)}, ramp(b1 + b2, s1 + s2)},
       {"ramp+broadcast", {ramp(b1, s1) + broadcast(x)}, ramp(b1 + x, s1)},
@@ -12,10 +13,12 @@ const RuleTable& add_vector() {
       {"broadcast+broadcast", {broadcast(x) + broadcast(y)}, broadcast(x + y)},
       {"+broadcast-zero", {x + broadcast(0)}, x},
   });
+  // clang-format on
   return table;
 }
 
 const RuleTable& add_index() {
+  // clang-format off
   static const RuleTable table("add, index", {
       // Cancellation.
       {"sub-then-add", {(x - y) + y}, x},
@@ -59,20 +62,24 @@ const RuleTable& add_index() {
       {"truncmod-last", {truncmod(y, c1) + x * c1}, x * c1 + truncmod(y, c1), {}, kAgain},
       {"floormod-last", {floormod(y, c1) + x * c1}, x * c1 + floormod(y, c1), {}, kAgain},
   });
+  // clang-format on
   return table;
 }
 
 const RuleTable& sub_vector() {
+  // clang-format off
   static const RuleTable table("sub, vector", {
       {"ramp-ramp", {ramp(b1, s1) - ramp(b2, s2)}, ramp(b1 - b2, s1 - s2)},
       {"ramp-broadcast", {ramp(b1, s1) - broadcast(x)}, ramp(b1 - x, s1)},
       {"broadcast-ramp", {broadcast(x) - ramp(b1, s1)}, ramp(x - b1, 0 - s1)},
       {"broadcast-broadcast", {broadcast(x) - broadcast(y)}, broadcast(x - y)},
   });
+  // clang-format on
   return table;
 }
 
 const RuleTable& sub_index() {
+  // clang-format off
   static const RuleTable table("sub, index", {
       // Cancellation.
       {"add-then-sub", {(x + y) - y, (y + x) - y}, x},
@@ -158,6 +165,7 @@ const RuleTable& sub_index() {
       {"minus-difference", {x - (y - z)}, (x + z) - y, {}, kAgain},
       {"minus-product", {x - y * c1}, x + y * (0 - c1), {}, kAgain},
   });
+  // clang-format on
   return table;
 }
 

@@ -42,7 +42,7 @@ void emit_allocate(Emit& e, const tir::Allocate& n) {
   if (elements && *elements * n.dtype.element_bytes() <= kMaxStackBytes) return on_stack(e, n, std::max<int64_t>(1, *elements));
   llvm::Type *i64 = e.b.getInt64Ty(), *ptr = e.b.getPtrTy();
   llvm::Value* bytes = e.b.getInt64(static_cast<uint64_t>(n.dtype.bytes()));
-  for (const Expr& x : n.extents) bytes = e.b.CreateMul(bytes, e.b.CreateSExtOrTrunc(index_of(e, x), i64), "", false, true);
+  for (const Expr& x : n.extents) bytes = e.b.CreateMul(bytes, wide_index_of(e, x), "", false, true);
   llvm::Value* memory = call_context(e, 8, llvm::FunctionType::get(ptr, {ptr, i64}, false), {e.ctx, bytes});
   fail_if(e, e.b.CreateIsNull(memory), text("scratch memory for ", n.data->name, " is out"));
   auto scope = e.scope_of.find(n.data.get());

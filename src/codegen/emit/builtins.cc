@@ -215,11 +215,11 @@ const BufferLoad& address_argument(const Call& n) {
 }
 llvm::Value* emit_address_of(Emit& e, const Call& n) { return address_of(e, address_argument(n)); }
 
-llvm::Value* emit_prefetch(Emit& e, const Call& n) {
-  const Call* place = n.args[0].as<Call>();
-  llvm::Value* at = place ? value_of(e, n.args[0]) : address_of(e, address_argument(n));
-  auto option = [&](size_t i) { return e.b.getInt32(static_cast<uint32_t>(as_int(n.args[i]).value_or(0))); };
-  e.b.CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()}, {at, option(1), option(2), option(3)});
+/// prefetch(address_of(place), write, locality, kind of cache)
+llvm::Value* emit_prefetch_call(Emit& e, const Call& n) {
+  const Call* address = n.args[0].as<Call>();
+  auto option = [&](size_t i) { return static_cast<int>(as_int(n.args[i]).value_or(0)); };
+  emit_prefetch(e, address && address->op == "tir.address_of" ? address_argument(*address) : address_argument(n), option(1), option(2));
   return integer(e, 0, i32);
 }
 
@@ -275,7 +275,7 @@ constexpr EmitBuiltin kTable[] = {
     {"tir.vectorhigh", [](Emit& e, const Call& n) { return emit_vector_half(e, n, true); }},
     {"tir.vectorcombine", emit_vector_combine},
     {"tir.dot4", emit_dot4}, {"tir.dp4a", emit_dot4}, {"tir.dot2", emit_dot2},
-    {"tir.address_of", emit_address_of}, {"tir.prefetch", emit_prefetch},
+    {"tir.address_of", emit_address_of}, {"tir.prefetch", emit_prefetch_call},
     {"tir.isnullptr", [](Emit& e, const Call& n) { return e.b.CreateIsNull(arg(e, n, 0)); }},
     {"tir.call_extern", emit_extern}, {"tir.call_pure_extern", emit_extern},
     {"tir.tvm_storage_sync", emit_nothing},

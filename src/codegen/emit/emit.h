@@ -56,6 +56,7 @@ struct Emit {
   llvm::Value* ctx = nullptr;   ///< SatorContext*
   bool in_chunk = false;        ///< inside a parallel loop: further ones run serially
   std::unordered_map<const Var*, llvm::Value*> values;
+  std::unordered_map<const Var*, llvm::Value*> wide_values;  ///< 32-bit loop variables as 64-bit ones
   std::unordered_map<const Var*, Memory> memory;
   std::unordered_map<const Var*, llvm::MDNode*> scope_of;  ///< alias scopes given before the walk
   std::vector<llvm::Value*> pushed;                        ///< workspace to pop when the function fails
@@ -79,8 +80,9 @@ llvm::Value* integer(Emit& e, int64_t value, DType dtype);
 
 // expr.cc: an expression's value.
 llvm::Value* value_of(Emit& e, const Expr& expr);
-/// An index: a sum or product in it does not overflow.
+/// An index: its arithmetic does not overflow. `index_of` keeps its dtype, `wide_index_of` gives a scalar one in 64 bits.
 llvm::Value* index_of(Emit& e, const Expr& expr);
+llvm::Value* wide_index_of(Emit& e, const Expr& expr);
 
 // arithmetic.cc
 llvm::Value* emit_add(Emit& e, const Add& n);
@@ -100,17 +102,21 @@ DType widened(DType dtype);
 // memory.cc
 llvm::Value* emit_load(Emit& e, const BufferLoad& n);
 void emit_store(Emit& e, const tir::BufferStore& n);
-/// Where buffer[indices] begins.
+/// Where buffer[indices] begins; it may lie outside of the buffer.
 llvm::Value* address_of(Emit& e, const BufferLoad& n);
+/// Asks for the cache line of a place. `locality` 0 (stream) to 3 (keep).
+void emit_prefetch(Emit& e, const BufferLoad& n, int write, int locality);
 
 // builtins.cc
 llvm::Value* emit_call(Emit& e, const Call& n);
 
 // stmt.cc, parallel.cc, allocate.cc
 void run(Emit& e, const tir::Stmt& stmt);
-/// for i in [begin, end): body(i), both of one integer type.
+/// for i in [begin, end): body(i), in 64 bits.
 void emit_loop(Emit& e, llvm::Value* begin, llvm::Value* end, FunctionRef<void(llvm::Value*)> body,
                llvm::MDNode* hints = nullptr);
+/// The loop's variable, whose value is at hand in 64 bits.
+void set_loop_value(Emit& e, const Var& var, llvm::Value* wide);
 void emit_parallel(Emit& e, const tir::For& loop);
 void emit_allocate(Emit& e, const tir::Allocate& n);
 void emit_allocate_const(Emit& e, const tir::AllocateConst& n);

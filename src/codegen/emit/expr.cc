@@ -162,4 +162,20 @@ llvm::Value* index_of(Emit& e, const Expr& expr) {
   return value;
 }
 
+llvm::Value* wide_index_of(Emit& e, const Expr& expr) {
+  if (expr->dtype.bits == 64) return index_of(e, expr);
+  llvm::Type* i64 = e.b.getInt64Ty();
+  auto both = [&](const auto& n, auto op) {
+    llvm::Value* a = wide_index_of(e, n.a);
+    return op(a, wide_index_of(e, n.b));
+  };
+  if (const Add* n = expr.as<Add>()) return both(*n, [&](auto* a, auto* b) { return e.b.CreateNSWAdd(a, b); });
+  if (const Sub* n = expr.as<Sub>()) return both(*n, [&](auto* a, auto* b) { return e.b.CreateNSWSub(a, b); });
+  if (const Mul* n = expr.as<Mul>()) return both(*n, [&](auto* a, auto* b) { return e.b.CreateNSWMul(a, b); });
+  if (const IntImm* n = expr.as<IntImm>()) return e.b.getInt64(static_cast<uint64_t>(n->value));
+  if (const Var* v = expr.as<Var>())
+    if (auto at = e.wide_values.find(v); at != e.wide_values.end()) return at->second;
+  return e.b.CreateSExtOrTrunc(index_of(e, expr), i64);
+}
+
 }  // namespace sator::codegen

@@ -16,7 +16,7 @@ struct Access {
   Memory memory;
   DType element;        ///< of the buffer
   llvm::Type* in_memory;
-  llvm::Value* base;    ///< element index of lane offset 0
+  llvm::Value* base;    ///< element index of lane offset 0; 64 bits
   std::vector<int64_t> offsets;
   llvm::Value* vector_index = nullptr;  ///< instead of base and offsets: an index for each lane
   bool streaming = false;
@@ -31,9 +31,36 @@ llvm::Align element_align(const Access& a) {
 }
 
 llvm::Value* pointer(Emit& e, const Access& a, int64_t offset) {
-  llvm::Value* index = a.base;
-  if (offset) index = e.b.CreateAdd(index, llvm::ConstantInt::get(index->getType(), static_cast<uint64_t>(offset)), "", false, true);
-  return e.b.CreateInBoundsGEP(a.in_memory, a.memory.base, index);
+  // The constant part apart: accesses that differ by it alone are seen not to overlap.
+  llvm::Value* at = a.memory.base;
+  if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(a.base)) {
+    offset += c->getSExtValue();
+  } else {
+    at = e.b.CreateInBoundsGEP(a.in_memory, at, a.base);
+  }
+  return offset ? e.b.CreateInBoundsGEP(a.in_memory, at, e.b.getInt64(static_cast<uint64_t>(offset))) : at;
+}
+
+/// An index as a sum of what varies (null: nothing) and a constant.
+struct Split {
+  Expr rest;
+  int64_t constant = 0;
+};
+Split split_constant(const Expr& e) {
+  if (auto value = as_int(e)) return {nullptr, *value};
+  auto joined = [](const Split& a, const Split& b, int sign) {
+    Split out{a.rest, a.constant + sign * b.constant};
+    if (b.rest) out.rest = sign > 0 ? (a.rest ? a.rest + b.rest : b.rest) : (a.rest ? a.rest - b.rest : -b.rest);
+    return out;
+  };
+  if (const Add* n = e.as<Add>()) return joined(split_constant(n->a), split_constant(n->b), 1);
+  if (const Sub* n = e.as<Sub>()) return joined(split_constant(n->a), split_constant(n->b), -1);
+  if (const Mul* n = e.as<Mul>()) {
+    Split a = split_constant(n->a), b = split_constant(n->b);
+    if (b.rest) std::swap(a, b);
+    if (!b.rest) return {a.rest ? a.rest * b.constant : nullptr, a.constant * b.constant};
+  }
+  return {e, 0};
 }
 
 /// Alignment of an access at a constant place; elsewhere only the element's own is known.
@@ -72,17 +99,22 @@ Access plan(Emit& e, const BufferRef& buffer, const std::vector<Expr>& indices) 
     if (buffer->elem_offset && !is_zero(buffer->elem_offset)) x = x + cast_to(x->dtype.element(), buffer->elem_offset);
     return buffer->dtype.lanes > 1 ? x * int64_t{buffer->dtype.lanes} : x;
   };
+  auto place = [&](const Expr& scalar) {
+    Split split = split_constant(scalar);
+    a.base = split.rest ? wide_index_of(e, split.rest) : e.b.getInt64(0);
+    return split.constant;
+  };
   if (index->dtype.lanes == 1) {
-    a.base = index_of(e, scaled(index));
-    for (int i = 0; i < buffer->dtype.lanes; ++i) a.offsets.push_back(i);
+    int64_t constant = place(scaled(index));
+    for (int i = 0; i < buffer->dtype.lanes; ++i) a.offsets.push_back(constant + i);
     return a;
   }
   if (buffer->dtype.lanes > 1) unsupported("a vector of vectors as a buffer's element");
   index = scaled(index);
   if (auto lanes = lanes_of(index)) {
-    DType scalar = index->dtype.element();
-    a.base = lanes->base ? index_of(e, lanes->base) : integer(e, 0, scalar);
+    int64_t constant = place(lanes->base ? lanes->base : int_imm(0, i64));
     a.offsets = lanes->offsets;
+    for (int64_t& offset : a.offsets) offset += constant;
   } else {
     a.vector_index = index_of(e, index);
   }
@@ -242,10 +274,26 @@ void emit_store(Emit& e, const tir::BufferStore& n) {
   store_lanes(e, a, to_memory(e, value, a.element, a.in_memory));
 }
 
-llvm::Value* address_of(Emit& e, const BufferLoad& n) {
-  Access a = plan(e, n.buffer, n.indices);
+namespace {
+
+llvm::Value* address(Emit& e, const Access& a) {
   if (a.vector_index) unsupported("the address of scattered lanes");
-  return pointer(e, a, *std::min_element(a.offsets.begin(), a.offsets.end()));
+  int64_t offset = *std::min_element(a.offsets.begin(), a.offsets.end());
+  return e.b.CreateGEP(a.in_memory, a.memory.base,
+                       e.b.CreateAdd(a.base, llvm::ConstantInt::get(a.base->getType(), static_cast<uint64_t>(offset))));
+}
+
+}  // namespace
+
+llvm::Value* address_of(Emit& e, const BufferLoad& n) { return address(e, plan(e, n.buffer, n.indices)); }
+
+void emit_prefetch(Emit& e, const BufferLoad& n, int write, int locality) {
+  Access a = plan(e, n.buffer, n.indices);
+  llvm::Value* at = address(e, a);
+  auto option = [&](int v) { return e.b.getInt32(static_cast<uint32_t>(v)); };
+  // It takes part in alias analysis like a load, or it would pin other buffers' values in memory.
+  e.aliases.mark(e.b.CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()}, {at, option(write), option(locality), option(1)}),
+                 a.memory);
 }
 
 }  // namespace sator::codegen

@@ -35,10 +35,11 @@ void emit_parallel(Emit& e, const tir::For& loop) {
     auto memory = e.memory.find(v.get());
     if (value == e.values.end() && memory == e.memory.end()) continue;
     captured.push_back(v.get());
-    outer_values.push_back(memory != e.memory.end() ? memory->second.base : value->second);
+    auto wide = e.wide_values.find(v.get());
+    outer_values.push_back(memory != e.memory.end() ? memory->second.base : wide != e.wide_values.end() ? wide->second : value->second);
     types.push_back(outer_values.back()->getType());
   }
-  llvm::Value* begin = value_of(e, loop.min);
+  llvm::Value* begin = wide_index_of(e, loop.min);
   captured.push_back(loop.var.get());  // carries the loop's first value
   outer_values.push_back(begin);
   types.push_back(begin->getType());
@@ -71,14 +72,14 @@ void emit_parallel(Emit& e, const tir::For& loop) {
       copy.base = v;
       copy.is_stack = false;  // the workers share it
       inner.memory[captured[i]] = copy;
+    } else if (e.wide_values.count(captured[i])) {
+      set_loop_value(inner, *captured[i], v);
     } else {
       inner.values[captured[i]] = v;
     }
   }
   emit_loop(inner, chunk->getArg(1), chunk->getArg(2), [&](llvm::Value* i) {
-    llvm::Value* index = inner.b.CreateSExtOrTrunc(i, first->getType());
-    if (!is_zero(loop.min)) index = inner.b.CreateAdd(index, first, "", false, true);
-    inner.values[loop.var.get()] = index;
+    set_loop_value(inner, *loop.var, is_zero(loop.min) ? i : inner.b.CreateNSWAdd(i, first));
     run(inner, loop.body);
   });
   inner.b.CreateRet(inner.b.getInt32(0));
@@ -87,7 +88,7 @@ void emit_parallel(Emit& e, const tir::For& loop) {
   llvm::Value* closure = entry.CreateAlloca(closure_type);
   for (size_t i = 0; i < captured.size(); ++i)
     e.b.CreateStore(outer_values[i], e.b.CreateStructGEP(closure_type, closure, static_cast<unsigned>(i)));
-  llvm::Value* n = e.b.CreateSExtOrTrunc(value_of(e, loop.extent), i64);
+  llvm::Value* n = wide_index_of(e, loop.extent);
   auto* type = llvm::FunctionType::get(i32, {ptr, i64, ptr, ptr}, false);
   llvm::Value* status = call_context(e, 7, type, {e.ctx, n, chunk, closure});
   return_if(e, e.b.CreateICmpNE(status, e.b.getInt32(0)), status);

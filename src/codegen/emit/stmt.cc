@@ -58,10 +58,10 @@ void emit_for(Emit& e, const tir::For& n) {
   if (n.kind == tir::LoopKind::thread_binding)
     fail({.what = text("loop ", n.var->name, " is bound to ", n.thread, " in a kernel for a CPU"),
           .needs = "loops without thread bindings", .hint = "use a CPU schedule for this target"});
-  llvm::Value* begin = value_of(e, n.min);
-  llvm::Value* end = index_of(e, n.min + cast_to(n.min->dtype, n.extent));
+  llvm::Value* begin = wide_index_of(e, n.min);
+  llvm::Value* end = wide_index_of(e, n.min + cast_to(n.min->dtype, n.extent));
   emit_loop(e, begin, end, [&](llvm::Value* i) {
-    e.values[n.var.get()] = i;
+    set_loop_value(e, *n.var, i);
     run(e, n.body);
   });
 }
@@ -81,6 +81,11 @@ void emit_assert(Emit& e, const tir::AssertStmt& n) {
 }
 
 }  // namespace
+
+void set_loop_value(Emit& e, const Var& var, llvm::Value* wide) {
+  e.wide_values[&var] = wide;
+  e.values[&var] = e.b.CreateSExtOrTrunc(wide, type_of(e, var.dtype));
+}
 
 void emit_loop(Emit& e, llvm::Value* begin, llvm::Value* end, FunctionRef<void(llvm::Value*)> body, llvm::MDNode* hints) {
   auto* preheader = e.b.GetInsertBlock();

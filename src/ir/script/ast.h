@@ -73,9 +73,9 @@ enum class StatementKind : uint8_t {
   pass,
   break_,
   continue_,
-  function,    ///< decorators, text: name, params, annotation: what it returns, body
-  class_,      ///< decorators, text: name, body
-  import,      ///< text: module; params: the names bound, each with what it stands for in `annotation` (a string)
+  function,  ///< decorators, text: name, params, annotation: what it returns, body
+  class_,    ///< decorators, text: name, body
+  import,    ///< text: module; params: the names bound, each with what it stands for in `annotation` (a string)
 };
 
 struct Parameter {

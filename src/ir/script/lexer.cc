@@ -15,10 +15,10 @@ bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 
 bool is_name_char(char c) { return is_name_start(c) || is_digit(c); }
 
 // Longer ones first: the lexer takes the first that fits.
-constexpr std::string_view kOperators[] = {"**=", "//=", "<<=", ">>=", "...", "**", "//", "<<", ">>", "<=", ">=", "==",
-                                           "!=",  "->",  "+=",  "-=",  "*=",  "/=", "%=", "&=", "|=", "^=", "@=", ":=",
-                                           "+",   "-",   "*",   "/",   "%",   "@",  "&",  "|",  "^",  "~",  "<",  ">",
-                                           "(",   ")",   "[",   "]",   "{",   "}",  ",",  ":",  ".",  ";",  "="};
+constexpr std::string_view kOperators[] = {
+    "**=", "//=", "<<=", ">>=", "...", "**", "//", "<<", ">>", "<=", ">=", "==", "!=", "->", "+=", "-=",
+    "*=",  "/=",  "%=",  "&=",  "|=",  "^=", "@=", ":=", "+",  "-",  "*",  "/",  "%",  "@",  "&",  "|",
+    "^",   "~",   "<",   ">",   "(",   ")",  "[",  "]",  "{",  "}",  ",",  ":",  ".",  ";",  "="};
 
 class Lexer {
  public:
@@ -48,8 +48,9 @@ class Lexer {
       }
     }
     if (!brackets_.empty())
-      source_.fail(brackets_.back(), {.what = "this bracket is never closed", .needs = "a closing bracket",
-                                      .hint = "close it, or remove it"});
+      source_.fail(
+          brackets_.back(),
+          {.what = "this bracket is never closed", .needs = "a closing bracket", .hint = "close it, or remove it"});
     auto end = static_cast<uint32_t>(text_.size());
     if (!tokens_.empty() && tokens_.back().kind != TokenKind::newline) add(TokenKind::newline, end, end);
     for (; indents_.size() > 1; indents_.pop_back()) add(TokenKind::dedent, end, end);
@@ -75,10 +76,14 @@ class Lexer {
     size_t begin = pos_, column = 0;
     for (; pos_ < text_.size(); ++pos_) {
       char c = text_[pos_];
-      if (c == ' ') ++column;
-      else if (c == '\t') column = (column / 8 + 1) * 8;
-      else if (c == '\f') column = 0;
-      else break;
+      if (c == ' ')
+        ++column;
+      else if (c == '\t')
+        column = (column / 8 + 1) * 8;
+      else if (c == '\f')
+        column = 0;
+      else
+        break;
     }
     if (pos_ < text_.size() && (text_[pos_] == '#' || text_[pos_] == '\n' || text_[pos_] == '\r')) {
       skip_blanks();
@@ -90,16 +95,22 @@ class Lexer {
     if (indents_.empty()) indents_.push_back(column);
     if (column > indents_.back()) {
       if (indents_.size() > kMaxIndents)
-        fail(begin, pos_, {.what = text(kMaxIndents, " levels of indentation are open"),
-                           .needs = text("at most ", kMaxIndents, " levels"), .hint = "flatten the program"});
+        fail(begin,
+             pos_,
+             {.what = text(kMaxIndents, " levels of indentation are open"),
+              .needs = text("at most ", kMaxIndents, " levels"),
+              .hint = "flatten the program"});
       indents_.push_back(column);
       add(TokenKind::indent, begin, pos_);
     }
     while (column < indents_.back()) {
       indents_.pop_back();
       if (indents_.empty() || column > indents_.back())
-        fail(pos_, pos_ + 1, {.what = "the indentation fits no enclosing block",
-                              .needs = "the indentation of a line above that is still open", .hint = "align the line"});
+        fail(pos_,
+             pos_ + 1,
+             {.what = "the indentation fits no enclosing block",
+              .needs = "the indentation of a line above that is still open",
+              .hint = "align the line"});
       add(TokenKind::dedent, pos_, pos_);
     }
     return true;
@@ -130,8 +141,11 @@ class Lexer {
       if (s == "r" || s == "R") return string(begin, true);
       if (s == "u" || s == "U") return string(begin, false);
       if (s.find_first_not_of("rRbBfF") == s.npos)
-        fail(begin, pos_ + 1, {.what = text("strings with the prefix ", s, " are not part of TVMScript"),
-                               .needs = "a plain string", .hint = "write the text itself"});
+        fail(begin,
+             pos_ + 1,
+             {.what = text("strings with the prefix ", s, " are not part of TVMScript"),
+              .needs = "a plain string",
+              .hint = "write the text itself"});
     }
     add(TokenKind::name, begin, pos_);
   }
@@ -167,8 +181,11 @@ class Lexer {
       }
     }
     if (pos_ < text_.size() && is_name_char(text_[pos_]))
-      fail(begin, pos_ + 1, {.what = text("the number ", text_.substr(begin, pos_ - begin), " runs into '", text_[pos_], "'"),
-                             .needs = "an integer or a real literal", .hint = "separate the number from what follows"});
+      fail(begin,
+           pos_ + 1,
+           {.what = text("the number ", text_.substr(begin, pos_ - begin), " runs into '", text_[pos_], "'"),
+            .needs = "an integer or a real literal",
+            .hint = "separate the number from what follows"});
     Token& token = add(real ? TokenKind::real : TokenKind::integer, begin, pos_);
     if (real) {
       token.real = std::strtod(digits.c_str(), nullptr);
@@ -177,8 +194,11 @@ class Lexer {
     uint64_t value = 0;
     auto [end, err] = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
     if (digits.empty() || err != std::errc() || end != digits.data() + digits.size())
-      fail(begin, pos_, {.what = text(text_.substr(begin, pos_ - begin), " is not an integer of at most 64 bits"),
-                         .needs = "a value below 2^64", .hint = "no dtype holds a larger one"});
+      fail(begin,
+           pos_,
+           {.what = text(text_.substr(begin, pos_ - begin), " is not an integer of at most 64 bits"),
+            .needs = "a value below 2^64",
+            .hint = "no dtype holds a larger one"});
     token.integer = static_cast<int64_t>(value);
     token.is_unsigned = value > static_cast<uint64_t>(INT64_MAX);
   }
@@ -196,8 +216,11 @@ class Lexer {
     std::string value;
     while (true) {
       if (pos_ >= text_.size() || (!triple && text_[pos_] == '\n'))
-        fail(begin, begin + 1, {.what = "this string is never closed", .needs = text("a closing ", quote),
-                                .hint = "close it on its line, or use three quotes"});
+        fail(begin,
+             begin + 1,
+             {.what = "this string is never closed",
+              .needs = text("a closing ", quote),
+              .hint = "close it on its line, or use three quotes"});
       char c = text_[pos_];
       if (c == quote && (!triple || text_.substr(pos_).starts_with(std::string(3, quote)))) {
         pos_ += triple ? 3 : 1;
@@ -238,8 +261,11 @@ class Lexer {
       std::string_view s = text_.substr(pos_, digits);
       auto [end, err] = std::from_chars(s.data(), s.data() + s.size(), code, 16);
       if (s.size() != digits || err != std::errc() || end != s.data() + s.size() || code > 0x10ffff)
-        fail(begin, pos_, {.what = text("\\", c, " without ", digits, " hexadecimal digits of a character"),
-                           .needs = text(digits, " digits"), .hint = "write \\\\ for a backslash"});
+        fail(begin,
+             pos_,
+             {.what = text("\\", c, " without ", digits, " hexadecimal digits of a character"),
+              .needs = text(digits, " digits"),
+              .hint = "write \\\\ for a backslash"});
       pos_ += digits;
       append_code_point(value, code);
     } else {  // Python keeps unknown escapes
@@ -254,11 +280,14 @@ class Lexer {
     } else if (c < 0x800) {
       out += {static_cast<char>(0xc0 | (c >> 6)), static_cast<char>(0x80 | (c & 63))};
     } else if (c < 0x10000) {
-      out += {static_cast<char>(0xe0 | (c >> 12)), static_cast<char>(0x80 | ((c >> 6) & 63)),
+      out += {static_cast<char>(0xe0 | (c >> 12)),
+              static_cast<char>(0x80 | ((c >> 6) & 63)),
               static_cast<char>(0x80 | (c & 63))};
     } else {
-      out += {static_cast<char>(0xf0 | (c >> 18)), static_cast<char>(0x80 | ((c >> 12) & 63)),
-              static_cast<char>(0x80 | ((c >> 6) & 63)), static_cast<char>(0x80 | (c & 63))};
+      out += {static_cast<char>(0xf0 | (c >> 18)),
+              static_cast<char>(0x80 | ((c >> 12) & 63)),
+              static_cast<char>(0x80 | ((c >> 6) & 63)),
+              static_cast<char>(0x80 | (c & 63))};
     }
   }
 
@@ -274,14 +303,18 @@ class Lexer {
       } else if (op == ")" || op == "]" || op == "}") {
         char open = op == ")" ? '(' : op == "]" ? '[' : '{';
         if (brackets_.empty() || text_[brackets_.back().begin] != open)
-          fail(begin, pos_, {.what = text("'", op, "' closes no bracket"), .needs = text("an open '", open, "' before it"),
-                             .hint = "check the brackets of this line"});
+          fail(begin,
+               pos_,
+               {.what = text("'", op, "' closes no bracket"),
+                .needs = text("an open '", open, "' before it"),
+                .hint = "check the brackets of this line"});
         brackets_.pop_back();
       }
       return;
     }
-    fail(pos_, pos_ + 1, {.what = text("unexpected character '", text_[pos_], "'"), .needs = "a token of Python",
-                          .hint = "remove it"});
+    fail(pos_,
+         pos_ + 1,
+         {.what = text("unexpected character '", text_[pos_], "'"), .needs = "a token of Python", .hint = "remove it"});
   }
 
   const Source& source_;

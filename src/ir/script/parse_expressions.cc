@@ -6,8 +6,8 @@ namespace sator::script {
 
 namespace {
 
-constexpr int kMaxLevels = 200;   // of constructs open at one place of the text
-constexpr int kMaxDepth = 1500;   // of one expression's tree: a sum of as many terms
+constexpr int kMaxLevels = 200;  // of constructs open at one place of the text
+constexpr int kMaxDepth = 1500;  // of one expression's tree: a sum of as many terms
 
 using Kind = ExpressionKind;
 
@@ -17,17 +17,18 @@ constexpr std::string_view kBinaryOperators[][5] = {
 constexpr int kBinaryLevels = 6;
 
 constexpr std::string_view kKeywords[] = {
-    "False", "None",   "True",   "and",    "as",   "assert", "async", "await",    "break",  "class", "continue", "def",
-    "del",   "elif",   "else",   "except", "for",  "from",   "finally", "global", "if",     "import", "in",      "is",
-    "lambda", "nonlocal", "not", "or",     "pass", "raise",  "return", "try",     "while",  "with",  "yield"};
+    "False",  "None",     "True", "and",    "as",   "assert", "async",   "await",  "break", "class",  "continue", "def",
+    "del",    "elif",     "else", "except", "for",  "from",   "finally", "global", "if",    "import", "in",       "is",
+    "lambda", "nonlocal", "not",  "or",     "pass", "raise",  "return",  "try",    "while", "with",   "yield"};
 
 }  // namespace
 
 Parser::Level::Level(Parser& p) : parser(p) {
   if (++parser.levels_ > kMaxLevels)
-    parser.fail(parser.peek().place, {.what = text("more than ", kMaxLevels, " constructs are open here"),
-                                      .needs = text("at most ", kMaxLevels, " levels of nesting"),
-                                      .hint = "give inner parts names of their own"});
+    parser.fail(parser.peek().place,
+                {.what = text("more than ", kMaxLevels, " constructs are open here"),
+                 .needs = text("at most ", kMaxLevels, " levels of nesting"),
+                 .hint = "give inner parts names of their own"});
 }
 
 Expression Parser::node(Kind kind, uint32_t begin, std::vector<Expression> items, std::string text) {
@@ -37,9 +38,10 @@ Expression Parser::node(Kind kind, uint32_t begin, std::vector<Expression> items
   int depth = 0;
   for (const Expression& item : items) depth = std::max<int>(depth, item.depth);
   if (depth >= kMaxDepth)
-    fail(e.place, {.what = sator::text("an expression of more than ", kMaxDepth, " levels"),
-                   .needs = sator::text("at most ", kMaxDepth, " operators applied one to another"),
-                   .hint = "give parts of it names of their own"});
+    fail(e.place,
+         {.what = sator::text("an expression of more than ", kMaxDepth, " levels"),
+          .needs = sator::text("at most ", kMaxDepth, " operators applied one to another"),
+          .hint = "give parts of it names of their own"});
   e.depth = static_cast<uint16_t>(depth + 1);
   e.items = std::move(items);
   e.text = std::move(text);
@@ -47,7 +49,8 @@ Expression Parser::node(Kind kind, uint32_t begin, std::vector<Expression> items
 }
 
 bool Parser::is_keyword(const Token& t) const {
-  return t.kind == TokenKind::name && std::find(std::begin(kKeywords), std::end(kKeywords), t.text) != std::end(kKeywords);
+  return t.kind == TokenKind::name &&
+         std::find(std::begin(kKeywords), std::end(kKeywords), t.text) != std::end(kKeywords);
 }
 
 bool Parser::take_op(std::string_view op) {
@@ -79,7 +82,8 @@ void Parser::unexpected(std::string_view wanted) const {
     case TokenKind::string: found = "a string"; break;
     default: found = text("'", t.text, "'");
   }
-  fail(t.place, {.what = text("expected ", wanted, ", found ", found), .needs = text(wanted), .hint = "correct the line"});
+  fail(t.place,
+       {.what = text("expected ", wanted, ", found ", found), .needs = text(wanted), .hint = "correct the line"});
 }
 
 Expression Parser::whole_expression() {
@@ -97,8 +101,8 @@ Expression Parser::expressions() {
   items.push_back(std::move(first));
   while (take_op(",")) {
     const Token& t = peek();
-    bool ends = t.kind == TokenKind::newline || t.kind == TokenKind::end || t.is_op("=") || t.is_op(")") || t.is_op(":") ||
-                t.is_op("]") || t.is_op(";");
+    bool ends = t.kind == TokenKind::newline || t.kind == TokenKind::end || t.is_op("=") || t.is_op(")") ||
+                t.is_op(":") || t.is_op("]") || t.is_op(";");
     if (ends || t.is_name("in")) break;
     items.push_back(star_or_expression());
   }
@@ -120,7 +124,8 @@ Expression Parser::expression() {
   if (peek().is_name("lambda")) return lambda();
   Expression value = logical_or();
   if (peek().is_op(":="))
-    fail(peek().place, {.what = "':=' is not part of TVMScript", .needs = "an assignment of its own", .hint = "assign before"});
+    fail(peek().place,
+         {.what = "':=' is not part of TVMScript", .needs = "an assignment of its own", .hint = "assign before"});
   if (!peek().is_name("if")) return value;
   take();
   Expression condition = logical_or();
@@ -316,8 +321,10 @@ Expression Parser::atom() {
 
 void Parser::refuse_comprehension() {
   if (!peek().is_name("for")) return;
-  fail(peek().place, {.what = "comprehensions are not part of TVMScript", .needs = "the values themselves",
-                      .hint = "write the list out"});
+  fail(peek().place,
+       {.what = "comprehensions are not part of TVMScript",
+        .needs = "the values themselves",
+        .hint = "write the list out"});
 }
 
 Expression Parser::parenthesised() {
@@ -362,8 +369,10 @@ Expression Parser::dict() {
   std::vector<Expression> items;
   while (!peek().is_op("}")) {
     if (peek().is_op("**"))
-      fail(peek().place, {.what = "'**' inside a dictionary is not part of TVMScript", .needs = "the entries themselves",
-                          .hint = "write the entries out"});
+      fail(peek().place,
+           {.what = "'**' inside a dictionary is not part of TVMScript",
+            .needs = "the entries themselves",
+            .hint = "write the entries out"});
     items.push_back(expression());
     need_op(":", "a key of the dictionary");
     items.push_back(expression());
@@ -399,8 +408,10 @@ Expression Parser::call(Expression callee) {
       items.push_back(star_or_expression());
       refuse_comprehension();
       if (!keywords.empty() && !items.back().is(Kind::star))
-        fail(items.back().place, {.what = "a positional argument follows a keyword argument",
-                                  .needs = "positional arguments first", .hint = "reorder the arguments"});
+        fail(items.back().place,
+             {.what = "a positional argument follows a keyword argument",
+              .needs = "positional arguments first",
+              .hint = "reorder the arguments"});
     }
     if (!take_op(",")) break;
   }
@@ -427,7 +438,8 @@ Expression Parser::subscript(Expression value) {
     is_tuple = true;
   }
   if (indices.empty()) unexpected("an index");
-  Expression inner = is_tuple || indices.size() > 1 ? node(Kind::tuple, inside, std::move(indices)) : std::move(indices[0]);
+  Expression inner =
+      is_tuple || indices.size() > 1 ? node(Kind::tuple, inside, std::move(indices)) : std::move(indices[0]);
   need_op("]", "the indices");
   for_target_ = was_target;
   std::vector<Expression> items;

@@ -40,8 +40,10 @@ Expression parse_expression(const Source& around, Place at, const std::string& t
     set_places(e, at);
     return e;
   } catch (const Error& error) {
-    around.fail(at, {.what = sator::text("in the text ", quoted(text), ": ", error.reason.what),
-                     .needs = error.reason.needs, .hint = error.reason.hint});
+    around.fail(at,
+                {.what = sator::text("in the text ", quoted(text), ": ", error.reason.what),
+                 .needs = error.reason.needs,
+                 .hint = error.reason.hint});
   }
 }
 
@@ -65,9 +67,12 @@ void Parser::statement(std::vector<Statement>& out) {
       if (peek().kind != TokenKind::newline) unexpected("the end of the line after a decorator");
       while (peek().kind == TokenKind::newline) take();
     }
-    if (peek().is_name("def")) out.push_back(function(std::move(decorators)));
-    else if (peek().is_name("class")) out.push_back(class_statement(std::move(decorators)));
-    else unexpected("'def' or 'class' after a decorator");
+    if (peek().is_name("def"))
+      out.push_back(function(std::move(decorators)));
+    else if (peek().is_name("class"))
+      out.push_back(class_statement(std::move(decorators)));
+    else
+      unexpected("'def' or 'class' after a decorator");
     return;
   }
   if (t.is_name("def")) return out.push_back(function({}));
@@ -78,9 +83,10 @@ void Parser::statement(std::vector<Statement>& out) {
   if (t.is_name("with")) return out.push_back(with_statement());
   for (std::string_view word : {"try", "async", "raise", "del", "global", "nonlocal", "yield", "await"}) {
     if (t.is_name(word))
-      fail(t.place, {.what = text("'", word, "' is not part of TVMScript"),
-                     .needs = "assignments, expressions, for, while, if, with, assert, return, pass, def or class",
-                     .hint = "compute such things before the program"});
+      fail(t.place,
+           {.what = text("'", word, "' is not part of TVMScript"),
+            .needs = "assignments, expressions, for, while, if, with, assert, return, pass, def or class",
+            .hint = "compute such things before the program"});
   }
   simple_statements(out);
 }
@@ -173,8 +179,10 @@ void Parser::need_target(const Expression& e) const {
       for (const Expression& item : e.items) need_target(item);
       return;
     default:
-      fail(e.place, {.what = "this cannot be assigned to", .needs = "a name, an element of a buffer, or a tuple of those",
-                     .hint = "compare with '==' if that is what was meant"});
+      fail(e.place,
+           {.what = "this cannot be assigned to",
+            .needs = "a name, an element of a buffer, or a tuple of those",
+            .hint = "compare with '==' if that is what was meant"});
   }
 }
 
@@ -265,8 +273,10 @@ Statement Parser::for_statement() {
   s.place = since(begin);
   s.body = suite();
   if (peek().is_name("else"))
-    fail(peek().place, {.what = "a loop with 'else' is not part of TVMScript", .needs = "a loop alone",
-                        .hint = "move the statements after the loop"});
+    fail(peek().place,
+         {.what = "a loop with 'else' is not part of TVMScript",
+          .needs = "a loop alone",
+          .hint = "move the statements after the loop"});
   return s;
 }
 
@@ -308,8 +318,10 @@ Statement Parser::function(std::vector<Expression> decorators) {
     Parameter p;
     uint32_t start = peek().place.begin;
     if (take_op("/") || (peek().is_op("*") && peek(1).is_op(","))) {
-      fail(peek().place, {.what = "markers of positional or keyword parameters are not part of TVMScript",
-                          .needs = "plain parameters", .hint = "remove the marker"});
+      fail(peek().place,
+           {.what = "markers of positional or keyword parameters are not part of TVMScript",
+            .needs = "plain parameters",
+            .hint = "remove the marker"});
     }
     p.is_star = take_op("*") || take_op("**");
     p.name = need_identifier("a parameter");

@@ -17,7 +17,7 @@ class Parser {
 
  private:
   // Expressions, by Python's precedence.
-  Expression expressions();             ///< a, b, ... is a tuple
+  Expression expressions();  ///< a, b, ... is a tuple
   Expression expression();
   Expression lambda();
   Expression logical_or();

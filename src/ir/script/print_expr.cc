@@ -52,13 +52,14 @@ Doc ExprPrinter::other(const NodeRef& node) { return printer.metadata(node->info
 
 Doc ExprPrinter::immediate(const IntImm& i) {
   if (i.dtype.is_bool()) return call_doc(printer.tir("bool"), {boolean_doc(i.value)});
-  Doc literal = i.dtype.is_uint() && i.dtype.bits == 64 ? Doc(text(static_cast<uint64_t>(i.value))) : integer_doc(i.value);
+  Doc literal =
+      i.dtype.is_uint() && i.dtype.bits == 64 ? Doc(text(static_cast<uint64_t>(i.value))) : integer_doc(i.value);
   if (i.dtype == i32 || (plain_integers && i.dtype.is_int())) return literal;
   return call_doc(printer.tir(dtype_name(i.dtype)), {literal});
 }
 
 Doc ExprPrinter::type(const Var& v) {
-  if (v.dtype.is_handle() && !v.pointee.is_void()) return creation(v);
+  if (v.dtype.is_handle() && (!v.pointee.is_void() || !v.scope.empty())) return creation(v);
   return printer.tir(dtype_name(v.dtype));
 }
 
@@ -66,7 +67,7 @@ Doc ExprPrinter::creation(const Var& v) {
   std::vector<KeywordDoc> keywords;
   if (v.is_size) keywords.push_back({"is_size_var", boolean_doc(true)});
   std::vector<Doc> args;
-  if (v.dtype.is_handle() && !v.pointee.is_void()) {
+  if (v.dtype.is_handle() && (!v.pointee.is_void() || !v.scope.empty())) {
     args.push_back(dtype_doc(v.pointee));
     if (!v.scope.empty()) args.push_back(string_doc(v.scope));
   }
@@ -96,8 +97,10 @@ Doc ExprPrinter::region(const Buffer& buffer, const std::vector<RangeRef>& range
   Doc base = buffer_name(buffer);
   std::vector<Doc> docs;
   for (const RangeRef& r : ranges) {
-    if (is_one(r->extent)) docs.push_back(print(r->min));
-    else docs.push_back(slice_doc(print(r->min), print(r->min + r->extent)));
+    if (is_one(r->extent))
+      docs.push_back(print(r->min));
+    else
+      docs.push_back(slice_doc(print(r->min), print(r->min + r->extent)));
   }
   return index_doc(std::move(base), docs);
 }
@@ -129,15 +132,17 @@ Doc ExprPrinter::print_unmarked(const Expr& e) {
                      (n.b.template as<IntImm>() || n.b.template as<FloatImm>());
     return !constants && n.a->dtype == n.b->dtype;
   };
-  auto divides = [](const auto& n) {
-    return !is_zero(n.b) && n.a->dtype.is_integer();
+  // On vectors `and` means the bitwise operation.
+  auto keeps_logic = [](const auto& n) {
+    return n.dtype.lanes == 1 && !n.a.template as<IntImm>() && !n.b.template as<IntImm>();
   };
+  auto divides = [](const auto& n) { return !is_zero(n.b) && n.a->dtype.is_integer(); };
   using enum Precedence;
   return match(
-      e, [&](const Var& n) { return variable(n); }, [&](const IntImm& n) { return immediate(n); },
-      [&](const FloatImm& n) {
-        return call_of(dtype_name(n.dtype), {real_doc(n.value)});
-      },
+      e,
+      [&](const Var& n) { return variable(n); },
+      [&](const IntImm& n) { return immediate(n); },
+      [&](const FloatImm& n) { return call_of(dtype_name(n.dtype), {real_doc(n.value)}); },
       [&](const StringImm& n) { return string_doc(n.value); },
       [&](const Add& n) { return infix(n, "+", sum, "Add", survives(n, [](Expr a, Expr b) { return a + b; })); },
       [&](const Sub& n) { return infix(n, "-", sum, "Sub", survives(n, [](Expr a, Expr b) { return a - b; })); },
@@ -148,16 +153,14 @@ Doc ExprPrinter::print_unmarked(const Expr& e) {
                            survives(n, [](Expr a, Expr b) { return div(a, b); });
         return infix(n, "/", product, "Div", as_operator);
       },
-      [&](const Mod& n) {
-        return call_of("truncmod", {print(n.a), print(n.b)});
-      },
+      [&](const Mod& n) { return call_of("truncmod", {print(n.a), print(n.b)}); },
       [&](const FloorDiv& n) {
-        return infix(n, "//", product, "FloorDiv",
-                     divides(n) && survives(n, [](Expr a, Expr b) { return floordiv(a, b); }));
+        return infix(
+            n, "//", product, "FloorDiv", divides(n) && survives(n, [](Expr a, Expr b) { return floordiv(a, b); }));
       },
       [&](const FloorMod& n) {
-        return infix(n, "%", product, "FloorMod",
-                     divides(n) && survives(n, [](Expr a, Expr b) { return floormod(a, b); }));
+        return infix(
+            n, "%", product, "FloorMod", divides(n) && survives(n, [](Expr a, Expr b) { return floormod(a, b); }));
       },
       [&](const Min& n) {
         bool folds = !survives(n, [](Expr a, Expr b) { return min(a, b); });
@@ -173,12 +176,8 @@ Doc ExprPrinter::print_unmarked(const Expr& e) {
       [&](const LE& n) { return infix(n, "<=", comparison, "LE", keeps(n)); },
       [&](const GT& n) { return infix(n, ">", comparison, "GT", keeps(n)); },
       [&](const GE& n) { return infix(n, ">=", comparison, "GE", keeps(n)); },
-      [&](const And& n) {
-        return infix(n, "and", logical_and, "And", !n.a.as<IntImm>() && !n.b.as<IntImm>());
-      },
-      [&](const Or& n) {
-        return infix(n, "or", logical_or, "Or", !n.a.as<IntImm>() && !n.b.as<IntImm>());
-      },
+      [&](const And& n) { return infix(n, "and", logical_and, "And", keeps_logic(n)); },
+      [&](const Or& n) { return infix(n, "or", logical_or, "Or", keeps_logic(n)); },
       [&](const Not& n) {
         Doc a = print(n.a);
         return n.a.as<IntImm>() ? call_of("Not", {a}) : unary_doc("not ", logical_not, a);
@@ -186,24 +185,17 @@ Doc ExprPrinter::print_unmarked(const Expr& e) {
       [&](const Select& n) {
         return call_of("Select", {print(n.condition), print(n.true_value), print(n.false_value)});
       },
-      [&](const Cast& n) {
-        return call_of("Cast", {dtype_doc(n.dtype), print(n.value)});
-      },
-      [&](const BufferLoad& n) { return access(*n.buffer, n.indices); }, [&](const Call& n) { return call(n); },
+      [&](const Cast& n) { return call_of("Cast", {dtype_doc(n.dtype), print(n.value)}); },
+      [&](const BufferLoad& n) { return access(*n.buffer, n.indices); },
+      [&](const Call& n) { return call(n); },
       [&](const Let& n) {
         Doc var = variable(*n.var);
         Doc val = print(n.value);
         return call_doc(printer.tir("Let"), {print(n.body)}, {{"where", dict_doc({{var, val}})}});
       },
-      [&](const Ramp& n) {
-        return call_of("Ramp", {print(n.base), print(n.stride), integer_doc(n.lanes)});
-      },
-      [&](const Broadcast& n) {
-        return call_of("Broadcast", {print(n.value), integer_doc(n.lanes)});
-      },
-      [&](const Shuffle& n) {
-        return call_of("Shuffle", {list_doc(list(n.vectors)), list_doc(list(n.indices))});
-      });
+      [&](const Ramp& n) { return call_of("Ramp", {print(n.base), print(n.stride), integer_doc(n.lanes)}); },
+      [&](const Broadcast& n) { return call_of("Broadcast", {print(n.value), integer_doc(n.lanes)}); },
+      [&](const Shuffle& n) { return call_of("Shuffle", {list_doc(list(n.vectors)), list_doc(list(n.indices))}); });
 }
 
 Doc ExprPrinter::value(const NodeRef& node) {

@@ -12,7 +12,8 @@ std::vector<StmtDoc> print_module(const Module& module, ExprPrinter& exprs, cons
 
   FrameScope frame(printer, &module);
   Doc name = printer.define(module, printer.options().module_name, *frame);
-  if (!module.attrs.empty()) frame->stmts.push_back(line_doc(call_doc(printer.ir("module_attrs"), {exprs.dict(module.attrs)})));
+  if (!module.attrs.empty())
+    frame->stmts.push_back(line_doc(call_doc(printer.ir("module_attrs"), {exprs.dict(module.attrs)})));
   if (!module.global_infos.empty())
     frame->stmts.push_back(line_doc(call_doc(printer.ir("module_global_infos"), {exprs.dict(module.global_infos)})));
   for (const auto& [key, func] : sorted) {

@@ -5,7 +5,8 @@
 namespace sator::script {
 
 Printer::Printer(PrintOptions options) : options_(std::move(options)) {
-  for (const std::string* word : {&options_.ir_prefix, &options_.tir_prefix, &options_.relax_prefix, &options_.module_alias}) {
+  for (const std::string* word :
+       {&options_.ir_prefix, &options_.tir_prefix, &options_.relax_prefix, &options_.module_alias}) {
     if (!word->empty()) taken_.insert(*word);
   }
 }
@@ -108,8 +109,8 @@ bool Printer::is_around_all_uses(const NodeBase& node, const NodeBase& object) {
 }
 
 bool Printer::is_marked(const Object& node) const {
-  return std::any_of(options_.underline.begin(), options_.underline.end(),
-                     [&](const At& at) { return at.node.get() == &node; });
+  return std::any_of(
+      options_.underline.begin(), options_.underline.end(), [&](const At& at) { return at.node.get() == &node; });
 }
 
 Doc Printer::marked(Doc doc, const Object& node) const {
@@ -207,7 +208,8 @@ std::string Printer::excerpt(const std::vector<StmtDoc>& stmts) const {
     for (const Doc::Mark& mark : marks) {
       for (const At& at : options_.underline) {
         if (at.node.get() != mark.node) continue;
-        out += std::string(4 * lines[i].indent + mark.begin, ' ') + std::string(std::max<size_t>(1, mark.end - mark.begin), '^');
+        out += std::string(4 * lines[i].indent + mark.begin, ' ') +
+               std::string(std::max<size_t>(1, mark.end - mark.begin), '^');
         out += at.label.empty() ? "\n" : " " + at.label + "\n";
       }
     }

@@ -20,8 +20,21 @@ namespace sator::script {
 
 /// How tightly the outermost operator of an expression binds (Python's table).
 enum class Precedence : uint8_t {
-  lambda, conditional, logical_or, logical_and, logical_not, comparison, bit_or, bit_xor, bit_and, shift, sum, product,
-  unary, power, atom
+  lambda,
+  conditional,
+  logical_or,
+  logical_and,
+  logical_not,
+  comparison,
+  bit_or,
+  bit_xor,
+  bit_and,
+  shift,
+  sum,
+  product,
+  unary,
+  power,
+  atom
 };
 
 /// The text of an expression, and which nodes stand where in it (only those to be underlined).
@@ -82,8 +95,8 @@ StmtDoc comment_doc(std::string_view text);
 struct PrintOptions {
   std::string ir_prefix = "I", tir_prefix = "T", relax_prefix = "R";
   std::string module_name = "Module", module_alias = "cls";
-  bool syntax_sugar = true;  ///< T.grid, T.axis.remap, T.Buffer parameters, the implicit root block
-  std::vector<At> underline; ///< nodes to underline, each with its label
+  bool syntax_sugar = true;   ///< T.grid, T.axis.remap, T.Buffer parameters, the implicit root block
+  std::vector<At> underline;  ///< nodes to underline, each with its label
 };
 
 class Printer;
@@ -92,8 +105,8 @@ class Printer;
 class Frame {
  public:
   std::vector<StmtDoc> stmts;
-  const NodeBase* node;               ///< the part of the program the frame is for, or null
-  bool allow_concise_scoping = false; ///< the statement being printed is the last one of its sequence
+  const NodeBase* node;                ///< the part of the program the frame is for, or null
+  bool allow_concise_scoping = false;  ///< the statement being printed is the last one of its sequence
 
  private:
   friend class Printer;

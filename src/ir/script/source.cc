@@ -15,7 +15,8 @@ int count_characters(std::string_view s) {
 
 Source::Source(std::string text, std::string name) : text_(std::move(text)), name_(std::move(name)) {
   if (text_.size() >= 0x7fffffff)
-    sator::fail({.what = sator::text("the program is ", text_.size(), " bytes long"), .needs = "a text below 2 GiB",
+    sator::fail({.what = sator::text("the program is ", text_.size(), " bytes long"),
+                 .needs = "a text below 2 GiB",
                  .hint = "split the module"});
   line_starts_.push_back(0);
   for (size_t i = 0; i < text_.size(); ++i) {
@@ -51,11 +52,22 @@ void Source::fail(Place place, Reason reason) const {
     size_t last = std::clamp<size_t>(place.end > start ? place.end - start : 0, first, quoted_line.size());
     size_t lead = quoted_line.find_first_not_of(" \t");
     if (lead == quoted_line.npos || lead > first) lead = std::min(first, quoted_line.size());
-    int carets = std::max(1, count_characters(quoted_line.substr(first, last - first)));
-    std::string shown(quoted_line.substr(lead));
-    std::replace(shown.begin(), shown.end(), '\t', ' ');
-    reason.program = sator::text(shown, "\n", std::string(count_characters(quoted_line.substr(lead, first - lead)), ' '),
-                                 std::string(carets, '^'));
+    // Of a very long line, what stands around the place.
+    constexpr size_t kWidth = 160;
+    std::string_view shown = quoted_line.substr(lead), before = quoted_line.substr(lead, first - lead);
+    bool is_cut = before.size() > kWidth / 2;
+    if (is_cut) {
+      shown.remove_prefix(before.size() - kWidth / 2);
+      before = shown.substr(0, kWidth / 2);
+    }
+    size_t marked = std::min(last - first, kWidth);
+    bool is_cut_after = shown.size() > before.size() + marked + kWidth;
+    if (is_cut_after) shown = shown.substr(0, before.size() + marked + kWidth / 2);
+    int carets = std::max(1, count_characters(shown.substr(before.size(), marked)));
+    std::string line = sator::text(is_cut ? "..." : "", shown, is_cut_after ? "..." : "");
+    std::replace(line.begin(), line.end(), '\t', ' ');
+    reason.program = sator::text(
+        line, "\n", std::string((is_cut ? 3 : 0) + count_characters(before), ' '), std::string(carets, '^'));
   }
   throw SourceError(std::move(reason), at);
 }

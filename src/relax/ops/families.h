@@ -24,5 +24,6 @@ std::vector<OpDef> image_ops();
 std::vector<OpDef> collective_ops();
 std::vector<OpDef> call_ops();
 std::vector<OpDef> memory_ops();
+std::vector<OpDef> grad_ops();
 
 }  // namespace sator::relax

@@ -1,0 +1,17 @@
+// TVMScript to graphs, and to modules of graphs and tensor programs. The spellings of 2024 (TVM v0.17) and newer ones
+// (out_ty, R.Any, ...) are read.
+#pragma once
+
+#include <string>
+
+#include "relax/nodes.h"
+
+namespace sator::relax {
+
+/// A class with @I.ir_module, or functions alone (of graphs and of tensor programs).
+/// Errors: SourceError with line, column and the line of the text; what struct info inference refuses.
+ModuleRef parse_module(std::string text, std::string name = "");
+/// One function, of graphs or of tensor programs. Errors: as above.
+Func parse_function(std::string text, std::string name = "");
+
+}  // namespace sator::relax

@@ -1,0 +1,493 @@
+#include "tir/verify.h"
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ir/builtins.h"
+#include "tir/print.h"
+
+namespace sator::tir {
+
+namespace {
+
+class Verifier {
+ public:
+  Verifier(const PrimFunc& func, Stage stage) : func_(func), stage_(stage) {}
+
+  std::vector<Reason> run() {
+    for (const VarRef& p : func_.params) define(*p, func_);
+    for (const auto& [param, buffer] : func_.buffer_map) {
+      if (!is_defined(*param))
+        add({.what = text("the buffer ", buffer->name, " belongs to no parameter"),
+             .needs = "a parameter of the function"},
+            func_);
+      define(*buffer->data, func_, true);  // arguments may share their memory
+    }
+    // Sizes that stand alone in a shape are bound by the argument; others are computed from them.
+    for (const auto& [param, buffer] : func_.buffer_map) define_sizes(*buffer, func_);
+    for (const auto& [param, buffer] : func_.buffer_map) check_buffer(*buffer, func_);
+    if (stage_ == Stage::scheduled && !root_of(func_))
+      add({.what = "the body is not one root block",
+           .needs = "a block without iterators around all others",
+           .hint = "parse the text, which adds it"},
+          *func_.body);
+    stmt(func_.body);
+    return std::move(reasons_);
+  }
+
+ private:
+  void add(Reason reason, const NodeBase& at, std::string label = "") {
+    reason.at.insert(reason.at.begin(), {Ref<const Object>(&at), std::move(label)});
+    reason.where = text("in func ", string_attr(func_.attrs, "global_symbol").value_or("main"));
+    reasons_.push_back(std::move(reason));
+  }
+
+  // ---- Names ----
+
+  bool is_defined(const Var& v) const { return scope_.count(&v) > 0; }
+  void define(const Var& v, const NodeBase& where, bool may_repeat = false) {
+    bool repeats = !bound_.insert(&v).second;
+    if (repeats && !may_repeat)
+      add({.what = text("the variable ", v.name, " is bound twice"),
+           .needs = "one binding per variable and function",
+           .hint = "rename the second one: make a fresh variable"},
+          where);
+    scope_.insert(&v);
+  }
+  void forget(const Var& v) { scope_.erase(&v); }
+
+  void use(const Var& v, const NodeBase& where) {
+    if (!is_defined(v)) {
+      bool existed = bound_.count(&v);
+      add({.what = text("the variable ", v.name, existed ? " is used outside of its scope" : " is not defined"),
+           .needs = "a parameter, a loop, an iterator, a let or an allocation around each use",
+           .hint = existed ? "move the use into the scope" : "declare it as a parameter or bind it"},
+          where);
+      scope_.insert(&v);  // once is enough
+      return;
+    }
+    auto loop = loops_.find(&v);
+    if (loop != loops_.end() && loop->second < blocks_.size())
+      add({.what = text("block ", blocks_.back()->name, " uses the loop variable ", v.name, " of a loop around it"),
+           .needs = "a block's statements and regions use its own iterators only",
+           .hint = text("bind an iterator: v", v.name, " = T.axis.spatial(..., ", v.name, ")"),
+           .at = {{Ref<const Object>(blocks_.back()), ""}}},
+          where,
+          text("uses ", v.name));
+  }
+
+  void define_sizes(const Buffer& b, const NodeBase& where) {
+    auto bind = [&](const Expr& e) {
+      const Var* v = e ? e.as<Var>() : nullptr;
+      if (v && !is_defined(*v)) define(*v, where);
+    };
+    for (const Expr& e : b.shape) bind(e);
+    for (const Expr& e : b.strides) bind(e);
+    bind(b.elem_offset);
+  }
+
+  void check_buffer(const Buffer& b, const NodeBase& where) {
+    if (!checked_buffers_.insert(&b).second) return;
+    if (!b.data->dtype.is_handle())
+      add({.what = text("the data of buffer ", b.name, " is no pointer"), .needs = "a handle"}, where);
+    for (const Expr& e : b.shape) index(e, where, "an extent");
+    for (const Expr& e : b.strides) index(e, where, "a stride");
+    if (b.elem_offset) index(b.elem_offset, where, "an offset");
+    if (!b.strides.empty() && b.strides.size() != b.shape.size())
+      add({.what = text("buffer ", b.name, " has ", b.strides.size(), " strides and ", b.shape.size(), " dimensions"),
+           .needs = "one stride per dimension"},
+          where);
+  }
+  void use_buffer(const Buffer& b, const NodeBase& where) {
+    if (!is_defined(*b.data)) {
+      add({.what = text("the buffer ", b.name, " is not in scope"),
+           .needs = "a parameter, T.alloc_buffer, T.match_buffer, T.decl_buffer or T.allocate around each use",
+           .hint = "declare it in a block around all uses"},
+          where);
+      scope_.insert(b.data.get());
+    }
+    check_buffer(b, where);
+  }
+
+  // ---- Expressions ----
+
+  void index(const Expr& e, const NodeBase& where, std::string_view what) {
+    expr(e, where);
+    if (!e->dtype.is_integer() || e->dtype.lanes != 1)
+      add({.what = text(what, " of dtype ", e->dtype), .needs = "integers", .hint = "cast it"}, where);
+  }
+  void condition(const Expr& e, const NodeBase& where) {
+    expr(e, where);
+    if (!e->dtype.is_bool())
+      add({.what = text("a condition of dtype ", e->dtype), .needs = "a bool", .hint = "compare it with 0"},
+          where,
+          text("is ", e));
+  }
+
+  void access(const Buffer& b, const std::vector<Expr>& indices, const NodeBase& where) {
+    use_buffer(b, where);
+    for (const Expr& i : indices) {
+      expr(i, where);
+      if (!i->dtype.is_integer())
+        add({.what = text("an index of dtype ", i->dtype, " into ", b.name), .needs = "integers", .hint = "cast it"},
+            where);
+      if (i->dtype.lanes != 1 && &i != &indices.back())
+        add({.what = text("a vector index before the last one into ", b.name),
+             .needs = "a vector as the last index only"},
+            where);
+    }
+    if (indices.size() != b.shape.size())
+      add({.what = text(indices.size(), " indices into the buffer ", b.name, " of rank ", b.rank()),
+           .needs = "one index per dimension"},
+          where);
+  }
+
+  template <class T>
+  void binary(const T& n, const NodeBase& where) {
+    expr(n.a, where);
+    expr(n.b, where);
+    constexpr bool is_logic = std::is_same_v<T, And> || std::is_same_v<T, Or>;
+    bool pointers_compared = n.a->dtype.is_handle() && (std::is_same_v<T, EQ> || std::is_same_v<T, NE>);
+    bool wrong = n.a->dtype != n.b->dtype || (is_logic && !n.a->dtype.is_bool()) ||
+                 (n.a->dtype.is_handle() && !pointers_compared);
+    if (wrong)
+      add({.what = text(T::kInfo.name, " of ", n.a->dtype, " and ", n.b->dtype),
+           .needs = is_logic ? "two bools" : "numbers of one dtype",
+           .hint = "cast one of them"},
+          n);
+    constexpr bool divides =
+        std::is_same_v<T, Div> || std::is_same_v<T, Mod> || std::is_same_v<T, FloorDiv> || std::is_same_v<T, FloorMod>;
+    if constexpr (divides) {
+      const Broadcast* b = n.b.template as<Broadcast>();
+      if (n.a->dtype.is_integer() && is_zero(b ? b->value : n.b))
+        add({.what = "a division by the constant 0",
+             .needs = "a divisor that is not zero",
+             .hint = "check how the divisor came about"},
+            n);
+    }
+  }
+
+  void call(const Call& n, const NodeBase& where) {
+    if (n.op == "tir.address_of" && n.args.size() == 1) {
+      expr(n.args[0], where);
+      if (!n.args[0].as<BufferLoad>())
+        add({.what = "the address of something else than an element", .needs = "T.address_of(A[i, j])"}, n);
+      return;
+    }
+    for (const Expr& a : n.args) expr(a, where);
+    if (n.op.starts_with("global:")) return;
+    const Builtin* row = find_builtin(n.op);
+    int count = static_cast<int>(n.args.size());
+    if (!row) {
+      add({.what = text("a call of ", n.op, ", which is no builtin"),
+           .needs = "a row of ir/builtins.cc, or T.call_extern",
+           .hint = "use T.call_extern"},
+          n);
+    } else if (count < row->min_args || (row->max_args >= 0 && count > row->max_args)) {
+      add({.what = text("T.", row->script, " with ", count, " arguments"),
+           .needs = text(row->min_args, row->max_args == row->min_args ? "" : " or more")},
+          n);
+    } else if (n.op == "tir.if_then_else" && (!n.args[0]->dtype.is_bool() || n.args[1]->dtype != n.args[2]->dtype)) {
+      add({.what = text("a choice by ", n.args[0]->dtype, " between ", n.args[1]->dtype, " and ", n.args[2]->dtype),
+           .needs = "a bool and two values of one dtype"},
+          n);
+    } else if (row->rule == ResultRule::like_first && n.dtype != n.args[0]->dtype) {
+      add({.what = text("T.", row->script, " of ", n.args[0]->dtype, " gives ", n.dtype),
+           .needs = "the dtype of its first argument"},
+          n);
+    }
+  }
+
+  void expr(const Expr& e, const NodeBase& where) {
+    if (!e) {
+      add({.what = "a part of the program is missing", .needs = "an expression"}, where);
+      return;
+    }
+    match(
+        e,
+        [&](const Var& n) { use(n, where); },
+        [](const IntImm&) {},
+        [](const FloatImm&) {},
+        [](const StringImm&) {},
+        [&](const Add& n) { binary(n, where); },
+        [&](const Sub& n) { binary(n, where); },
+        [&](const Mul& n) { binary(n, where); },
+        [&](const Div& n) { binary(n, where); },
+        [&](const Mod& n) { binary(n, where); },
+        [&](const FloorDiv& n) { binary(n, where); },
+        [&](const FloorMod& n) { binary(n, where); },
+        [&](const Min& n) { binary(n, where); },
+        [&](const Max& n) { binary(n, where); },
+        [&](const EQ& n) { binary(n, where); },
+        [&](const NE& n) { binary(n, where); },
+        [&](const LT& n) { binary(n, where); },
+        [&](const LE& n) { binary(n, where); },
+        [&](const GT& n) { binary(n, where); },
+        [&](const GE& n) { binary(n, where); },
+        [&](const And& n) { binary(n, where); },
+        [&](const Or& n) { binary(n, where); },
+        [&](const Not& n) {
+          expr(n.a, where);
+          if (!n.a->dtype.is_bool()) add({.what = text("'not' of ", n.a->dtype), .needs = "a bool"}, n);
+        },
+        [&](const Select& n) {
+          expr(n.condition, where);
+          expr(n.true_value, where);
+          expr(n.false_value, where);
+          if (!n.condition->dtype.is_bool() || n.true_value->dtype != n.false_value->dtype)
+            add({.what = text(
+                     "T.Select by ", n.condition->dtype, " of ", n.true_value->dtype, " and ", n.false_value->dtype),
+                 .needs = "a bool and two values of one dtype"},
+                n);
+        },
+        [&](const Cast& n) {
+          expr(n.value, where);
+          if (n.dtype.lanes != n.value->dtype.lanes)
+            add({.what = text("a cast of ", n.value->dtype, " to ", n.dtype), .needs = "as many lanes"}, n);
+        },
+        [&](const BufferLoad& n) { access(*n.buffer, n.indices, where); },
+        [&](const Call& n) { call(n, where); },
+        [&](const Let& n) {
+          expr(n.value, where);
+          if (n.value->dtype != n.var->dtype)
+            add({.what = text("a let of ", n.var->dtype, " bound to ", n.value->dtype), .needs = "one dtype"}, n);
+          define(*n.var, n, true);
+          expr(n.body, where);
+          forget(*n.var);
+        },
+        [&](const Ramp& n) {
+          expr(n.base, where);
+          expr(n.stride, where);
+          if (n.base->dtype != n.stride->dtype || n.lanes < 1)
+            add({.what = text("a ramp of ", n.lanes, " lanes from ", n.base->dtype, " by ", n.stride->dtype),
+                 .needs = "one integer dtype, at least one lane"},
+                n);
+        },
+        [&](const Broadcast& n) { expr(n.value, where); },
+        [&](const Shuffle& n) {
+          for (const Expr& v : n.vectors) expr(v, where);
+          for (const Expr& i : n.indices) expr(i, where);
+        });
+  }
+
+  // ---- Statements ----
+
+  void forbid_when(Stage stage, const NodeBase& n, std::string_view what) {
+    if (stage_ == stage)
+      add({.what = text(what, " in a ", stage == Stage::lowered ? "lowered" : "scheduled", " program"),
+           .needs = stage == Stage::lowered ? "loops, allocations and accesses only" : "blocks",
+           .hint = "check the order of passes"},
+          n);
+  }
+
+  void regions(const std::vector<BufferRegionRef>& list) {
+    for (const BufferRegionRef& r : list) {
+      use_buffer(*r->buffer, *r);
+      if (r->region.size() != r->buffer->shape.size())
+        add({.what = text("a region of ",
+                          r->region.size(),
+                          " ranges of the buffer ",
+                          r->buffer->name,
+                          " of rank ",
+                          r->buffer->rank()),
+             .needs = "one range per dimension"},
+            *r);
+      for (const RangeRef& range : r->region) {
+        index(range->min, *r, "the begin of a region");
+        index(range->extent, *r, "the extent of a region");
+      }
+    }
+  }
+
+  void block(const Block& n, const BlockRealize* realize) {
+    forbid_when(Stage::lowered, n, "a block");
+    for (const IterVarRef& iter : n.iter_vars) {
+      expr(iter->dom->min, *iter);
+      expr(iter->dom->extent, *iter);
+      if (!iter->var->dtype.is_int())
+        add({.what = text("an iterator of dtype ", iter->var->dtype), .needs = "signed integers"}, *iter);
+    }
+    if (realize) {
+      if (realize->values.size() != n.iter_vars.size())
+        add({.what = text(realize->values.size(), " bindings for ", n.iter_vars.size(), " iterators of block ", n.name),
+             .needs = "one binding per iterator"},
+            n);
+      for (size_t i = 0; i < realize->values.size(); ++i)
+        index(realize->values[i],
+              i < n.iter_vars.size() ? static_cast<const NodeBase&>(*n.iter_vars[i]) : n,
+              "a binding");
+      condition(realize->predicate, n);
+    }
+    for (const IterVarRef& iter : n.iter_vars) define(*iter->var, *iter);
+    // A block without iterators is transparent: it may use the loops around it.
+    bool isolates = !n.iter_vars.empty();
+    if (isolates) blocks_.push_back(&n);
+    regions(n.reads);
+    regions(n.writes);
+    for (const BufferRef& b : n.alloc_buffers) {
+      define(*b->data, n);
+      check_buffer(*b, n);
+    }
+    for (const MatchBufferRef& m : n.match_buffers) match_buffer(*m);
+    if (n.init) stmt(n.init);
+    stmt(n.body);
+    if (isolates) blocks_.pop_back();
+    for (const MatchBufferRef& m : n.match_buffers) forget(*m->buffer->data);
+    for (const BufferRef& b : n.alloc_buffers) forget(*b->data);
+    for (const IterVarRef& iter : n.iter_vars) forget(*iter->var);
+  }
+
+  void match_buffer(const MatchBuffer& m) {
+    regions({m.source});
+    const Buffer& b = *m.buffer;
+    define(*b.data, m);
+    define_sizes(b, m);
+    check_buffer(b, m);
+    size_t rank = b.shape.size(), all = m.source->region.size();
+    bool fits = rank <= all && b.dtype == m.source->buffer->dtype;
+    for (size_t i = 0; fits && i < all; ++i) {
+      auto have = as_int(m.source->region[i]->extent);
+      auto want = i < all - rank ? std::optional<int64_t>(1) : as_int(b.shape[i - (all - rank)]);
+      fits = !have || !want || have == want;
+    }
+    if (!fits)
+      add({.what = text("the buffer ", b.name, " does not fit the region ", *m.source),
+           .needs = "the dtype and shape of the region, leading extents of 1 may be dropped"},
+          m);
+  }
+
+  void loop(const For& n) {
+    index(n.min, n, "the begin of a loop");
+    index(n.extent, n, "the extent of a loop");
+    if (n.min->dtype != n.var->dtype || n.extent->dtype != n.var->dtype)
+      add({.what = text("loop ", n.var->name, " of ", n.var->dtype, " from ", n.min->dtype, " over ", n.extent->dtype),
+           .needs = "one dtype",
+           .hint = "cast the bounds"},
+          n);
+    if (n.kind == LoopKind::thread_binding && n.thread.empty())
+      add({.what = text("loop ", n.var->name, " is bound to no thread axis"),
+           .needs = "blockIdx.*, threadIdx.*, vthread.* or an axis of the chip"},
+          n);
+    define(*n.var, n);
+    loops_[n.var.get()] = blocks_.size();
+    stmt(n.body);
+    loops_.erase(n.var.get());
+    forget(*n.var);
+  }
+
+  void attr(const AttrStmt& n) {
+    expr(n.value, n);
+    const ThreadAxis* axis = n.node.as<ThreadAxis>();
+    if (axis) {
+      define(*axis->var, n, true);
+    } else if (const Var* v = n.node.as<Var>()) {
+      use(*v, n);
+    } else if (const Buffer* b = n.node.as<Buffer>()) {
+      use_buffer(*b, n);
+    }
+    stmt(n.body);
+  }
+
+  void scope_of(const Var& v, const NodeBase& n, const Stmt& body) {
+    define(v, n);
+    stmt(body);
+    forget(v);
+  }
+
+  void stmt(const Stmt& s) {
+    if (!s) return add({.what = "a statement is missing", .needs = "a body"}, func_);
+    match(
+        s,
+        [&](const Block& n) { block(n, nullptr); },
+        [&](const BlockRealize& n) { block(*n.block, &n); },
+        [&](const For& n) { loop(n); },
+        [&](const Seq& n) {
+          for (const Stmt& inner : n.stmts) stmt(inner);
+        },
+        [&](const BufferStore& n) {
+          access(*n.buffer, n.indices, n);
+          expr(n.value, n);
+          DType wanted = n.buffer->dtype;
+          if (!n.indices.empty()) wanted = wanted.with_lanes(wanted.lanes * n.indices.back()->dtype.lanes);
+          if (n.value->dtype != wanted)
+            add({.what = text("a ", n.value->dtype, " stored as ", wanted, " in ", n.buffer->name),
+                 .needs = "the dtype of the buffer",
+                 .hint = "cast the value"},
+                n);
+        },
+        [&](const IfThenElse& n) {
+          condition(n.condition, n);
+          stmt(n.then_case);
+          if (n.else_case) stmt(n.else_case);
+        },
+        [&](const While& n) {
+          condition(n.condition, n);
+          stmt(n.body);
+        },
+        [&](const LetStmt& n) {
+          expr(n.value, n);
+          if (n.value->dtype != n.var->dtype)
+            add({.what = text("the value of ", n.var->name, " is ", n.value->dtype, ", not ", n.var->dtype),
+                 .needs = "one dtype",
+                 .hint = "cast the value"},
+                n);
+          scope_of(*n.var, n, n.body);
+        },
+        [&](const AttrStmt& n) { attr(n); },
+        [&](const AssertStmt& n) {
+          condition(n.condition, n);
+          expr(n.message, n);
+          stmt(n.body);
+        },
+        [&](const Evaluate& n) { expr(n.value, n); },
+        [&](const Allocate& n) {
+          for (const Expr& e : n.extents) index(e, n, "an extent");
+          condition(n.condition, n);
+          scope_of(*n.data, n, n.body);
+        },
+        [&](const AllocateConst& n) {
+          int64_t count = 1, size = 0;
+          bool is_known = true;
+          for (const Expr& e : n.extents) {
+            auto extent = as_int(e);
+            is_known &= extent && *extent >= 0 && !__builtin_mul_overflow(count, *extent, &count);
+          }
+          is_known = is_known && !__builtin_mul_overflow(count, n.dtype.bytes(), &size);
+          if (!is_known || size != static_cast<int64_t>(n.bytes.size()))
+            add({.what = text(n.bytes.size(), " bytes of constant data for ", count, " elements of ", n.dtype),
+                 .needs = "constant extents, and as many bytes"},
+                n);
+          scope_of(*n.data, n, n.body);
+        },
+        [&](const DeclBuffer& n) {
+          use_buffer(*n.buffer, n);
+          stmt(n.body);
+        });
+  }
+
+  const PrimFunc& func_;
+  Stage stage_;
+  std::vector<Reason> reasons_;
+  std::unordered_set<const Var*> scope_, bound_;
+  std::unordered_set<const Buffer*> checked_buffers_;
+  std::unordered_map<const Var*, size_t> loops_;  ///< loop variables, and how many isolating blocks were open
+  std::vector<const Block*> blocks_;
+};
+
+}  // namespace
+
+std::vector<Reason> verify(const PrimFunc& func, Stage stage) {
+  std::vector<Reason> reasons = Verifier(func, stage).run();
+  for (Reason& r : reasons) r = with_program(std::move(r), func);
+  return reasons;
+}
+
+void require_well_formed(const PrimFunc& func, Stage stage) {
+  std::vector<Reason> reasons = verify(func, stage);
+  if (reasons.empty()) return;
+  Reason first = std::move(reasons.front());
+  if (reasons.size() > 1) first.what += text(" (the first of ", reasons.size(), " mistakes)");
+  fail(std::move(first));
+}
+
+}  // namespace sator::tir

@@ -1,0 +1,54 @@
+// The program behind `./dev conformance`: tools/conformance.md is its protocol.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "ir/module.h"
+
+namespace sator::conformance {
+
+using Json = nlohmann::json;
+
+/// The case needs something that is not built: `reason` names it.
+struct Unsupported {
+  std::string reason;
+};
+/// The case does not hold: first line the gist, then as much as helps.
+struct Failed {
+  std::string detail;
+};
+
+/// How a kind of case is run: it returns if the case holds, throws Failed or Unsupported if not. Errors of the product
+/// count as Failed.
+struct Handler {
+  std::string kind;
+  std::function<void(const Json& request)> run;
+};
+
+/// All handlers: the table in main.cc.
+const std::vector<Handler>& handlers();
+
+// ---- Programs ----
+
+/// The text as a module; a function alone is a module of it. `verify` also asks the verifier: cases whose text was marked
+/// as ill formed in its test have lost that mark. Unsupported: macros, graphs.
+ModuleRef parse_program(const std::string& text, bool verify = false);
+/// Before comparing: without the names that a module or function goes by.
+ModuleRef without_global_symbols(const ModuleRef& module);
+std::string print_program(const ModuleRef& module);
+/// Whether both state the same programs; `ignore_global_symbol` compares single functions whatever their names are.
+bool same_program(const ModuleRef& a, const ModuleRef& b, bool ignore_global_symbol);
+/// The lines of `expected` and `got` that differ.
+std::string difference(const std::string& expected, const std::string& got);
+
+// ---- Kinds (text_cases.cc) ----
+void run_parse(const Json& request);
+void run_roundtrip(const Json& request);
+void run_equiv(const Json& request);
+void run_print(const Json& request);
+void run_script_error(const Json& request);
+
+}  // namespace sator::conformance

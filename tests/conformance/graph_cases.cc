@@ -1,0 +1,238 @@
+// infer, expr_error, expr_query, expr_print of graphs: Python expressions over tvm.relax, on the evaluator of R.
+#include "base/text.h"
+#include "cases.h"
+#include "ir/script/parser.h"
+#include "relax/builder.h"
+#include "relax/ops/table.h"
+#include "relax/parse_impl.h"
+#include "relax/print.h"
+#include "relax/struct_info.h"
+
+namespace sator::conformance {
+
+namespace {
+
+using relax::RExpr;
+using relax::StructInfo;
+using script::Expression;
+using tir::Arguments;
+
+/// R.* as in scripts, and what tests build by hand: relax.Var, relax.TensorStructInfo, tir.Var, ...
+class CaseEvaluator final : public relax::GraphEvaluator {
+ public:
+  CaseEvaluator(const script::Source& source, const relax::ModuleScope& scope) : GraphEvaluator(source, scope) {
+    languages["relax"] = "relax";
+    languages["tvm"] = "tvm";
+    languages["np"] = "np";
+    languages["bb"] = "bb";
+  }
+
+ protected:
+  tir::Value call_language(const std::string& name, const Expression& call) override {
+    if (name.starts_with("relax.op.")) return GraphEvaluator::call_language("R." + name.substr(9), call);
+    if (name == "relax.Var" || name == "relax.DataflowVar") {
+      Arguments a(*this, call, {"name_hint", "struct_info"});
+      return NodeRef(relax::make_rvar(a.str("name_hint"), to_sinfo(a.need("struct_info"), call.place)));
+    }
+    if (name == "relax.TensorStructInfo") {
+      Arguments a(*this, call, {"shape", "dtype", "vdevice", "ndim"});
+      const tir::Value* shape = a.find("shape");
+      // Without a dtype TVM says float32.
+      DType dtype = a.dtype("dtype", f32);
+      int ndim = static_cast<int>(a.integer("ndim", -1));
+      std::string device = device_of(a.find("vdevice"));
+      if (!shape) return NodeRef(relax::tensor_info(dtype, ndim, device));
+      if (const NodeRef* n = shape->as<NodeRef>()) return NodeRef(relax::tensor_info(RExpr(n->as<relax::RelaxExprNode>()), dtype, device));
+      return NodeRef(relax::tensor_info(to_extents(*shape, call.place), dtype, device));
+    }
+    if (name == "R.Tensor") {
+      // A device may be an object here.
+      Arguments a(*this, call, {"shape", "dtype", "vdevice", "ndim"});
+      std::string device = device_of(a.find("vdevice"));
+      if (!device.empty()) {
+        Expression plain = call;
+        if (plain.items.size() > 3) plain.items.resize(3);
+        std::erase_if(plain.keywords, [](const script::Keyword& k) { return k.name == "vdevice"; });
+        tir::Value v = GraphEvaluator::call_language(name, plain);
+        return NodeRef(with(*v.as<NodeRef>()->as<relax::TensorInfo>(), &relax::TensorInfo::vdevice, device));
+      }
+    }
+    if (name == "relax.ShapeStructInfo") return GraphEvaluator::call_language("R.Shape", call);
+    if (name == "relax.PrimStructInfo") return GraphEvaluator::call_language("R.Prim", call);
+    if (name == "relax.ObjectStructInfo") return GraphEvaluator::call_language("R.Object", call);
+    if (name == "relax.TupleStructInfo") return GraphEvaluator::call_language("R.Tuple", call);
+    if (name == "relax.FuncStructInfo") return GraphEvaluator::call_language("R.Callable", call);
+    if (name == "relax.Tuple") {
+      Arguments a(*this, call, {"fields"});
+      return NodeRef(to_graph(a.need("fields"), call.place));
+    }
+    static const std::map<std::string, std::string> kSame = {
+        {"relax.ShapeExpr", "R.shape"}, {"relax.PrimValue", "R.prim_value"}, {"relax.StringImm", "R.str"}, {"relax.DataTypeImm", "R.dtype"},
+        {"relax.ExternFunc", "R.ExternFunc"}, {"relax.const", "R.const"}, {"relax.TupleGetItem", "R.TupleGetItem"},
+        {"relax.Constant", "R.const"}};
+    if (auto at = kSame.find(name); at != kSame.end()) return GraphEvaluator::call_language(at->second, call);
+    if (name == "tvm.ir.VDevice") return GraphEvaluator::call_language("I.vdevice", call);
+    if (name == "tvm.ir.Op.get") {
+      Arguments a(*this, call, {"name"});
+      return NodeRef(relax::op_ref(a.str("name").substr(std::string("relax.").size())));
+    }
+    if (name == "bb.normalize") {
+      Arguments a(*this, call, {"expr"});
+      return NodeRef(normalized(to_graph(a.need("expr"), call.place)));
+    }
+    if (name.starts_with("tvm") || name.starts_with("np") || name.starts_with("relax") || name.starts_with("R.distributed") || name.starts_with("R.D"))
+      throw Unsupported{name};
+    return GraphEvaluator::call_language(name, call);
+  }
+
+  tir::Value unknown_name(const Expression& e) override { throw Unsupported{"the Python name " + e.text}; }
+
+  std::optional<tir::Value> other_attribute(const tir::Value& object, const std::string& name, const Expression& e) override {
+    const NodeRef* n = object.as<NodeRef>();
+    const auto* call = n ? n->as<relax::RCall>() : nullptr;
+    if (call && name == "op") return NodeRef(call->op);
+    if (call && name == "args") {
+      tir::Values out;
+      for (const RExpr& a : call->args) out.items.push_back(NodeRef(a));
+      return out;
+    }
+    if (call && name == "attrs") {
+      tir::DictValue out;
+      for (const auto& [key, value] : call->attrs) out.items.emplace_back(key, from_node(value));
+      return out;
+    }
+    if (const tir::DictValue* dict = object.as<tir::DictValue>()) {
+      for (const auto& [key, value] : dict->items) {
+        if (*key.as<std::string>() == name) return value;
+      }
+    }
+    if (name == "struct_info") {
+      if (const auto* expr = n->as<relax::RelaxExprNode>()) return NodeRef(expr->sinfo);
+    }
+    if (name == "dtype" && n) {
+      if (const auto* p = n->as<relax::PrimInfo>()) return p->dtype.name();
+      if (const auto* t = n->as<relax::TensorInfo>()) return t->dtype.name();
+    }
+    return GraphEvaluator::other_attribute(object, name, e);
+  }
+
+ private:
+  static std::string device_of(const tir::Value* v) {
+    const NodeRef* n = v ? v->as<NodeRef>() : nullptr;
+    const VDevice* d = n ? n->as<VDevice>() : nullptr;
+    if (!d) return v && v->as<std::string>() ? *v->as<std::string>() : "";
+    const auto* target = d->target.as<TargetConfig>();
+    return text(target ? string_attr(target->config, "kind").value_or("") : "", ":", d->index);
+  }
+
+  static tir::Value from_node(const NodeRef& node) {
+    if (const Array* list = node.as<Array>()) {
+      tir::Values out;
+      for (const NodeRef& item : list->items) out.items.push_back(from_node(item));
+      return out;
+    }
+    if (const ExprNode* e = node.as<ExprNode>()) return Expr(e);
+    return node;
+  }
+
+ public:
+  static RExpr normalized(const RExpr& e) {
+    relax::BlockBuilder builder;
+    builder.begin_scope();
+    builder.begin_block(false);
+    return builder.normalize(e);
+  }
+};
+
+/// The case's definitions, then the expression, and what is expected if it is there.
+struct Evaluated {
+  script::Program program;
+  relax::ModuleScope scope;
+  std::unique_ptr<CaseEvaluator> evaluator;
+  tir::Value value, expected;
+};
+
+std::unique_ptr<Evaluated> prepared(const Json& request, const std::string& after) {
+  std::string lines;
+  for (const char* part : {"defs", "setup"}) {
+    if (!request.contains(part)) continue;
+    for (const Json& line : request[part]) lines += line.get<std::string>() + "\n";
+  }
+  lines += "case_value = " + request.at("expr").get<std::string>() + "\n";
+  if (!after.empty()) lines += "case_after = " + after + "\n";
+  auto out = std::make_unique<Evaluated>();
+  out->program = script::parse(lines);
+  out->evaluator = std::make_unique<CaseEvaluator>(*out->program.source, out->scope);
+  return out;
+}
+
+/// Runs the statements; `on_value` is told when the expression's own turn comes.
+void evaluate(Evaluated& e, const std::function<void()>& on_value = {}) {
+  for (const script::Statement& s : e.program.body) {
+    if (s.kind != script::StatementKind::assign || s.targets.size() != 1 || !s.targets[0].is(script::ExpressionKind::name))
+      throw Unsupported{"statements other than definitions"};
+    const std::string& name = s.targets[0].text;
+    if (name == "case_value" && on_value) on_value();
+    tir::Value v = e.evaluator->eval(s.value);
+    if (name == "case_value") e.value = v;
+    if (name == "case_after") e.expected = v;
+    // A variable that has no name takes that of the definition.
+    e.evaluator->define(name, std::move(v), s.place, true);
+  }
+}
+
+NodeRef node_of(const tir::Value& v) {
+  const NodeRef* n = v.as<NodeRef>();
+  const Expr* e = v.as<Expr>();
+  return n ? *n : e ? NodeRef(*e) : nullptr;
+}
+
+std::string shown(const tir::Value& v) {
+  NodeRef n = node_of(v);
+  if (v.as<std::string>()) return *v.as<std::string>();
+  return n ? relax::to_script(n) : v.kind();
+}
+
+}  // namespace
+
+void run_infer(const Json& request) {
+  auto e = prepared(request, request.at("after"));
+  evaluate(*e);
+  RExpr call = CaseEvaluator::normalized(e->evaluator->to_graph(e->value, {}));
+  StructInfo expected = e->evaluator->to_sinfo(e->expected, {});
+  if (!equal(call->sinfo, expected)) throw Failed{text("inferred ", call->sinfo, "\nexpected ", expected)};
+}
+
+void run_expr_error(const Json& request) {
+  auto e = prepared(request, "");
+  bool reached = false;
+  try {
+    evaluate(*e, [&] { reached = true; });
+    CaseEvaluator::normalized(e->evaluator->to_graph(e->value, {}));
+  } catch (const Error& error) {
+    if (reached) return;
+    throw Failed{text("a definition is refused\n", error.what())};
+  }
+  throw Failed{"accepted: " + shown(e->value)};
+}
+
+void run_expr_query(const Json& request) {
+  if (request.at("category") != "relax_op_infer" && request.at("category") != "relax_script") throw Unsupported{"queries of other categories"};
+  std::string op = request.at("op");
+  if (op != "==" && op != "structural_equal") throw Unsupported{"comparison by " + op};
+  auto e = prepared(request, request.at("after"));
+  evaluate(*e);
+  NodeRef a = node_of(e->value), b = node_of(e->expected);
+  bool same = a && b ? equal(a, b) : shown(e->value) == shown(e->expected);
+  if (!same) throw Failed{text(shown(e->value), "\nexpected ", shown(e->expected))};
+}
+
+void run_expr_print(const Json& request) {
+  if (request.at("category") != "relax_op_infer") throw Unsupported{"queries of other categories"};
+  auto e = prepared(request, "");
+  evaluate(*e);
+  std::string expected = request.at("after");
+  if (shown(e->value) != expected) throw Failed{text(shown(e->value), "\nexpected ", expected)};
+}
+
+}  // namespace sator::conformance

@@ -1,0 +1,43 @@
+#include "cases.h"
+#include "support/texttest.h"
+#include "tir/parse.h"
+#include "tir/print.h"
+
+namespace sator::conformance {
+
+ModuleRef parse_program(const std::string& text, bool verify) {
+  if (text.find("R.function") != text.npos || text.find("R.Tensor") != text.npos) throw Unsupported{"graphs"};
+  if (text.find("T.macro") != text.npos) throw Unsupported{"macros"};
+  return tir::parse_module(text, "", {.verify = verify});
+}
+
+ModuleRef without_global_symbols(const ModuleRef& module) {
+  auto functions = module->functions;
+  for (auto& [name, func] : functions) {
+    Attrs attrs = func->attrs;
+    attrs.erase("global_symbol");
+    if (const auto* f = func->as<tir::PrimFunc>()) func = with(*f, &tir::PrimFunc::attrs, std::move(attrs));
+  }
+  return with(module, &Module::functions, std::move(functions));
+}
+
+std::string print_program(const ModuleRef& module) {
+  if (module->functions.size() == 1) {
+    if (const auto* f = module->functions.begin()->second.as<tir::PrimFunc>()) return tir::to_script(*f);
+  }
+  return tir::to_script(*module);
+}
+
+bool same_program(const ModuleRef& a, const ModuleRef& b, bool ignore_global_symbol) {
+  if (!ignore_global_symbol) return equal(a, b, true);
+  ModuleRef x = without_global_symbols(a), y = without_global_symbols(b);
+  if (x->functions.size() == 1 && y->functions.size() == 1)
+    return equal(x->functions.begin()->second, y->functions.begin()->second, true);
+  return equal(x, y, true);
+}
+
+std::string difference(const std::string& expected, const std::string& got) {
+  return test::line_difference(expected, got);
+}
+
+}  // namespace sator::conformance
