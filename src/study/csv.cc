@@ -159,7 +159,7 @@ std::vector<Column> study_columns(const Study& study) {
   columns.push_back({"launches", [](const Line& l) { return of(l.result.launches); }});
   columns.push_back({"kernels", [](const Line& l) { return of(l.result.kernels); }});
   columns.push_back({"kernels_costed", [](const Line& l) { return of(l.result.kernels_costed); }});
-  columns.push_back({"kernels_enumerated", [](const Line& l) { return of(l.result.kernels_enumerated); }});
+  columns.push_back({"kernels_checked", [](const Line& l) { return of(l.result.kernels_checked); }});
   columns.push_back({"energy_sources", [](const Line& l) { return energy_sources(l.cost); }});
   columns.push_back({"notes", [](const Line& l) { return join(l.result.notes, "; "); }});
   add_level_columns(columns, study);
@@ -211,7 +211,7 @@ std::vector<Column> kernel_columns(const Study& study) {
   add("temporal_reuse_per_mac", [](const KernelRow& k) { return per(k.counts.temporal_hits, k.cost.macs); });
   add("spatial_reuse_per_mac", [](const KernelRow& k) { return per(k.counts.spatial_hits, k.cost.macs); });
   add("array_stamps", [](const KernelRow& k) { return of(k.stream_cycles); });
-  add("counts_enumerated", [](const KernelRow& k) { return k.counts.enumerated ? "1" : "0"; });
+  add("counts_checked", [](const KernelRow& k) { return k.counts.checked ? "1" : "0"; });
   add("resource_cycles", [](const KernelRow& k) {
     std::vector<std::string> parts;
     for (const ResourceCycles& r : k.cost.resources) parts.push_back(text(r.name, " ", r.cycles));

@@ -176,7 +176,7 @@ void describe(A& a, ReuseCounts& x) {
   a("temporal_hits", x.temporal_hits);
   a("spatial_hits", x.spatial_hits);
   a("footprint", x.footprint);
-  a("enumerated", x.enumerated);
+  a("checked", x.checked);
 }
 
 template <class A>
@@ -224,7 +224,7 @@ struct PhaseArchive {
     b("launches", x.launches);
     b("kernels_run", x.kernels);
     b("kernels_costed", x.kernels_costed);
-    b("kernels_enumerated", x.kernels_enumerated);
+    b("kernels_checked", x.kernels_checked);
     b("notes", x.notes);
   }
 };
@@ -284,6 +284,7 @@ void describe(A& a, Protocol& x) {
   a("threads", x.threads);
   a("host", x.host);
   a("version", x.version);
+  a("remarks", x.remarks);
 }
 
 }  // namespace

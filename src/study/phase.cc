@@ -174,7 +174,7 @@ void describe_products(const std::vector<ProductCost>& products, KernelRow& row)
 void count_reuse(const KernelCost& cost, KernelRow& row) {
   for (const StatementCost& s : cost.statements) {
     if (!s.counts) continue;
-    row.counts.enumerated |= s.counts->enumerated;
+    row.counts.checked |= s.counts->enumerated;
     if (!s.on_array) continue;
     row.stream_cycles += s.stream_cycles;
     row.counts.space = std::max(row.counts.space, s.counts->space);
@@ -221,8 +221,8 @@ void add_precision(std::vector<PrecisionUse>& into, const PrecisionUse& p, int64
 
 }  // namespace
 
-KernelRow kernel_row(const KernelCalls& calls, const dataflow::Kernel& kernel, const KernelCost& cost,
-                     const Chip& chip) {
+KernelRow kernel_row(const KernelCalls& calls, const dataflow::Kernel& kernel, const KernelCost& cost, const Chip& chip,
+                     bool checked) {
   KernelRow row{
       .function = calls.function, .layer = calls.layer, .count = calls.count, .duration_us = calls.duration_us};
   for (const dataflow::Work& work : kernel.work)
@@ -235,6 +235,7 @@ KernelRow kernel_row(const KernelCalls& calls, const dataflow::Kernel& kernel, c
     }
   describe_products(products_of(kernel, cost), row);
   count_reuse(cost, row);
+  row.counts.checked |= checked;
   Sums sums = sums_of(cost);
   row.cost.components = components_of(cost, sums);
   row.cost.levels = std::move(sums.levels);
@@ -275,7 +276,7 @@ PhaseResult sum_of(std::vector<KernelRow> rows, const Chip& chip) {
     phase.launches += row.count;
     ++phase.kernels;
     phase.kernels_costed += row.costed;
-    phase.kernels_enumerated += row.counts.enumerated;
+    phase.kernels_checked += row.counts.checked;
     for (const std::string& note : row.notes)
       if (std::find(phase.notes.begin(), phase.notes.end(), note) == phase.notes.end()) phase.notes.push_back(note);
     const Cost& cost = row.cost;

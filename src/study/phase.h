@@ -18,8 +18,9 @@ struct KernelCalls {
 ///                their cycles; that a memory binds is split among what it moves by bits. Fractions of a cycle go to the
 ///                largest remainders, so that the parts sum to the whole. In kernels that touch the KV cache all of it
 ///                is `attention`.
+///   checked      its counts were confirmed by listing every instance (check.h)
 KernelRow kernel_row(const KernelCalls& calls, const dataflow::Kernel& kernel, const dataflow::KernelCost& cost,
-                     const Chip& chip);
+                     const Chip& chip, bool checked = false);
 
 /// The row of a kernel that the engine refused, with its words.
 KernelRow uncosted_row(const KernelCalls& calls, std::string why);

@@ -28,7 +28,7 @@ KernelTally tally(const Study& study) {
         const PhaseResult& result = chip.*phase.result;
         sum.kernels += result.kernels;
         sum.costed += result.kernels_costed;
-        sum.enumerated += result.kernels_enumerated;
+        sum.checked += result.kernels_checked;
       }
   return sum;
 }

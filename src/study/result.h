@@ -114,7 +114,7 @@ struct Cost {
 struct ReuseCounts {
   int64_t space = 0, time = 0, spacetime = 0, pe_array = 0;
   int64_t total = 0, unique = 0, temporal_hits = 0, spatial_hits = 0, footprint = 0;  // over all tensors
-  bool enumerated = false;  // found point by point, not by boxes
+  bool checked = false;  // found, or confirmed, by listing every instance
   bool operator==(const ReuseCounts&) const = default;
 };
 
@@ -139,10 +139,10 @@ struct KernelRow {
 /// One phase of the model on one chip. `cost` is the sum of its kernels (phase.h says how each figure adds up).
 struct PhaseResult {
   Cost cost;
-  int64_t launches = 0;            // kernel calls
-  int64_t kernels = 0;             // different ones
-  int64_t kernels_costed = 0;      // of these
-  int64_t kernels_enumerated = 0;  // whose counts were checked by listing every instance
+  int64_t launches = 0;         // kernel calls
+  int64_t kernels = 0;          // different ones
+  int64_t kernels_costed = 0;   // of these
+  int64_t kernels_checked = 0;  // whose counts were checked by listing every instance
   std::vector<KernelRow> rows;
   std::vector<std::string> notes;  // each once
   bool operator==(const PhaseResult&) const = default;
@@ -191,6 +191,7 @@ struct Protocol {
   int64_t threads = 0;
   std::string host;     // processor of this machine
   std::string version;  // of the program
+  std::vector<std::string> remarks;  // schemes that were left out, and why
   bool operator==(const Protocol&) const = default;
 };
 
@@ -211,7 +212,7 @@ inline constexpr PhaseName kPhases[] = {{"prefill", &ChipResult::prefill}, {"dec
 
 /// How many kernels there are, were costed, and had their counts listed one by one, over all phases, chips and schemes.
 struct KernelTally {
-  int64_t kernels = 0, costed = 0, enumerated = 0;
+  int64_t kernels = 0, costed = 0, checked = 0;
 };
 KernelTally tally(const Study& study);
 

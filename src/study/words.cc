@@ -53,13 +53,13 @@ std::vector<PrecisionRemark> precision_remarks_on(const Study& study, size_t chi
 
 std::vector<std::string> footer_lines(const Study& study) {
   const KernelTally n = tally(study);
-  std::vector<std::string> lines;
+  std::vector<std::string> lines = study.protocol.remarks;
   lines.push_back(text("kernels costed: ",
                        grouped(n.costed),
                        " of ",
                        grouped(n.kernels),
                        "; counts checked by enumeration on ",
-                       grouped(n.enumerated),
+                       grouped(n.checked),
                        " kernels"));
   lines.push_back("estimate, not calibrated to silicon");
   return lines;

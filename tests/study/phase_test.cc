@@ -137,7 +137,7 @@ KernelRow by_hand(int64_t count, int64_t cycles, int64_t macs, const std::string
 TEST(Phase, SumsItsKernelsByTheirCalls) {
   KernelRow second = by_hand(3, 2000, 64000, "array", 800);
   second.cost.mac_units_used = 1024;
-  second.counts.enumerated = true;
+  second.counts.checked = true;
   PhaseResult phase = sum_of({by_hand(2, 1000, 1000, "dram", 80004), second}, shipped("edge_npu32"));
   const Cost& sum = phase.cost;
   expect_parts_sum(sum);
@@ -158,7 +158,7 @@ TEST(Phase, SumsItsKernelsByTheirCalls) {
   EXPECT_EQ(phase.launches, 5);
   EXPECT_EQ(phase.kernels, 2);
   EXPECT_EQ(phase.kernels_costed, 2);
-  EXPECT_EQ(phase.kernels_enumerated, 1);
+  EXPECT_EQ(phase.kernels_checked, 1);
 }
 
 TEST(Phase, KernelsWithoutCostAreCountedAndSaid) {

@@ -1,0 +1,127 @@
+#include "study/parts.h"
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "runtime/isa.h"
+#include "study/json.h"
+
+namespace sator::study {
+
+namespace {
+
+bool shapes_a_model(const fs::path& file) {
+  const std::string name = file.filename().string();
+  if (name == "study.json") return false;  // of a study whose results lie beside the model
+  return name.ends_with(".json") || name.ends_with(".safetensors") || name == "merges.txt" || name == "vocab.txt";
+}
+
+/// Names of schemes and chips as parts of a file name: '+' and letters stay, what a file system may not take does not.
+std::string file_name(const std::string& name) {
+  std::string result;
+  for (char c : name)
+    result +=
+        (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '+' ? c : '_';
+  return result.substr(0, 100);
+}
+
+}  // namespace
+
+std::string model_hash(const fs::path& folder, bool shapes_only) {
+  std::vector<fs::path> files = {folder / "config.json"};
+  if (!shapes_only)
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+      if (entry.is_regular_file() && shapes_a_model(entry.path()) && entry.path() != files.front())
+        files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  uint64_t hash = 0;
+  for (const fs::path& file : files) {
+    const Ref<MappedFile> mapped = MappedFile::open(file);
+    const std::string_view bytes(reinterpret_cast<const char*>(mapped->bytes().data()), mapped->bytes().size());
+    hash = hash_bytes(bytes, hash_bytes(file.filename().string(), hash));
+  }
+  return hex(hash);
+}
+
+std::string host_name() {
+  std::string model = "unnamed processor";
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("model name")) {
+      model = trim(std::string_view(line).substr(line.find(':') + 1));
+      break;
+    }
+  return text(model, " (", runtime::available_isa_text(), ")");
+}
+
+const std::string& program_id() {
+  static const std::string id = [] {
+    std::error_code ignored;
+    const fs::path self = fs::read_symlink("/proc/self/exe", ignored);
+    const auto size = static_cast<int64_t>(fs::file_size(self, ignored));
+    const auto time = static_cast<int64_t>(fs::last_write_time(self, ignored).time_since_epoch().count());
+    return hex(hash_bytes(text(self.string(), ":", size, ":", time)));
+  }();
+  return id;
+}
+
+PartStore::PartStore(fs::path folder) : folder_(std::move(folder)) {
+  const fs::path probe = folder_ / "version";
+  write_file(probe, text(kSchemaVersion, "\n"));
+}
+
+fs::path PartStore::file(const std::string& name, const std::string& key) const {
+  return folder_ / text(file_name(name), ".", hex(hash_bytes(text(name, "\n", key))), ".json");
+}
+
+std::optional<Study> PartStore::find(const std::string& name, const std::string& key) const {
+  const fs::path path = file(name, key);
+  if (!fs::exists(path)) return {};
+  try {
+    Json json = parse_json(read_file(path), path.filename().string());
+    if (json.value("key", "") != key) return {};  // another part of the same hash
+    return from_json(json, path.filename().string());
+  } catch (const Error&) {
+    return {};
+  } catch (const Json::exception&) {
+    return {};
+  }
+}
+
+void PartStore::keep(const Study& part, const std::string& name, const std::string& key) const {
+  Json json = to_json(part, Kernels::included);
+  json["key"] = key;
+  write_file(file(name, key), json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+std::optional<SchemeResult> PartStore::find_scheme(const std::string& name, const std::string& key) const {
+  std::optional<Study> part = find(name, key);
+  if (!part || part->schemes.size() != 1 || part->schemes[0].name != name || !part->schemes[0].chips.empty()) return {};
+  return std::move(part->schemes[0]);
+}
+
+void PartStore::keep_scheme(const SchemeResult& scheme, const std::string& key) const {
+  Study part;
+  part.schemes.push_back(scheme);
+  part.schemes[0].chips.clear();
+  keep(part, scheme.name, key);
+}
+
+std::optional<ChipResult> PartStore::find_chip(const std::string& scheme, const std::string& chip,
+                                               const std::string& key) const {
+  std::optional<Study> part = find(text(scheme, "@", chip), key);
+  if (!part || part->schemes.size() != 1 || part->schemes[0].chips.size() != 1 ||
+      part->schemes[0].chips[0].chip != chip)
+    return {};
+  return std::move(part->schemes[0].chips[0]);
+}
+
+void PartStore::keep_chip(const std::string& scheme, const ChipResult& chip, const std::string& key) const {
+  Study part;
+  part.schemes.push_back({.name = scheme, .chips = {chip}});
+  keep(part, text(scheme, "@", chip.chip), key);
+}
+
+}  // namespace sator::study

@@ -1,0 +1,40 @@
+// What keeps finished parts of a study for the next run.
+#pragma once
+
+#include "base/file.h"
+#include "study/result.h"
+
+namespace sator::study {
+
+/// Hash of the files that shape a model: weights, configuration, tokenizer; with shapes_only config.json alone.
+/// Errors: the folder or config.json cannot be read.
+std::string model_hash(const fs::path& folder, bool shapes_only);
+
+/// Processor and instruction sets of this machine, in words.
+std::string host_name();
+
+/// This very program: another build may give other results.
+const std::string& program_id();
+
+/// Finished parts as files of one folder, by name and key. A file that was damaged is as good as none.
+class PartStore {
+ public:
+  /// Errors: the folder cannot be made or written.
+  explicit PartStore(fs::path folder);
+
+  /// A scheme's own figures, without chips.
+  std::optional<SchemeResult> find_scheme(const std::string& name, const std::string& key) const;
+  void keep_scheme(const SchemeResult& scheme, const std::string& key) const;
+  /// A scheme on one chip, with its kernels.
+  std::optional<ChipResult> find_chip(const std::string& scheme, const std::string& chip, const std::string& key) const;
+  void keep_chip(const std::string& scheme, const ChipResult& chip, const std::string& key) const;
+
+ private:
+  fs::path file(const std::string& name, const std::string& key) const;
+  std::optional<Study> find(const std::string& name, const std::string& key) const;
+  void keep(const Study& part, const std::string& name, const std::string& key) const;
+
+  fs::path folder_;
+};
+
+}  // namespace sator::study

@@ -1,0 +1,62 @@
+// The main job: schemes x chips, evaluated, measured, costed.
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "base/file.h"
+#include "llm/scheme.h"
+#include "study/result.h"
+#include "target/chip.h"
+
+namespace sator::study {
+
+struct StudyOptions {
+  fs::path model;                    // a Hugging Face folder
+  std::vector<std::string> schemes;  // names; empty: the defaults
+  std::vector<std::string> chips;    // names or files; empty: the defaults
+  int64_t prompt_len = 128, gen_len = 32;
+  int64_t windows = 32;                 // of the text, at most
+  std::optional<fs::path> text;         // to predict; absent: validation.txt of the model's folder
+  std::optional<fs::path> calibration;  // of static activation scales; absent: calibration.txt there, if it is there
+  bool shapes_only = false;             // config.json alone: nothing is run
+  std::optional<int64_t> threads;       // all cores unless told
+  fs::path folder;                      // results, and those of finished schemes under .parts/
+  std::string version;                  // of the program
+};
+
+/// What `sator study` costs for unless told.
+const std::vector<std::string>& default_chips();
+
+/// Told what is being done. `passing`: the next line may take its place (windows done).
+using Progress = std::function<void(const std::string& line, bool passing)>;
+
+/// One scheme of a study, as its two halves need it.
+struct SchemeJob {
+  llm::Scheme scheme;
+  StudyOptions options;  // with text and calibration found
+  int64_t window_tokens = 0;
+  int64_t decode_context = 0;  // tokens that the costed decode step attends to, its own among them
+};
+
+/// The two halves of the work on a scheme. Functions, so that tests run studies without a model.
+struct Workers {
+  /// Perplexity, sizes and speeds here; nothing of chips.
+  std::function<SchemeResult(const SchemeJob&, const Progress&)> measure;
+  /// Costs on these chips, in their order.
+  std::function<std::vector<ChipResult>(const SchemeJob&, std::span<const Chip>, const Progress&)> cost;
+  /// Parameters of the checkpoint, or those that config.json implies.
+  std::function<int64_t(const StudyOptions&)> parameters;
+};
+
+/// Runs what no earlier run has left finished under `options.folder`/.parts. A part is reused if everything that shaped it
+/// is the same: the model's files, the scheme, text, windows, lengths, threads, processor and program; of costs, the
+/// chip's file.
+/// Errors: an unknown scheme or chip; two chips of one name; lengths beyond the model's context; no text; static scales
+/// without a calibration text; the folder cannot be written; those of the workers, with the scheme named.
+Study run_study(const StudyOptions& options, const Workers& workers, const Progress& progress);
+
+/// Writes study.json, study.csv, kernels.csv and index.html. Errors: the folder cannot be written.
+void write_study(const Study& study, const fs::path& folder);
+
+}  // namespace sator::study
