@@ -51,4 +51,9 @@ void run_equiv(const Json& request);
 void run_print(const Json& request);
 void run_script_error(const Json& request);
 
+// ---- Kinds (schedule_cases.cc) ----
+void run_schedule(const Json& request);
+void run_schedule_error(const Json& request);
+void run_schedule_query(const Json& request);
+
 }  // namespace sator::conformance

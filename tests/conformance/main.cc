@@ -12,6 +12,9 @@ const std::vector<Handler>& handlers() {
       {"equiv", run_equiv},
       {"print", run_print},
       {"script_error", run_script_error},
+      {"schedule", run_schedule},
+      {"schedule_error", run_schedule_error},
+      {"schedule_query", run_schedule_query},
   };
   return table;
 }

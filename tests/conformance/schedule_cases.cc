@@ -1,0 +1,173 @@
+// schedule, schedule_error, schedule_query: primitives, applied one after the other.
+#include "base/text.h"
+#include "cases.h"
+#include "schedule/primitives.h"
+#include "schedule/script.h"
+#include "tir/parse.h"
+#include "tir/print.h"
+
+namespace sator::conformance {
+
+namespace {
+
+using namespace schedule;
+
+/// The program of a case while its actions run.
+class Play {
+ public:
+  explicit Play(const Json& request) {
+    if (request.contains("opaque")) throw Unsupported{"values of Python that the case captured"};
+    if (!request.contains("before") || !request["before"].is_string()) throw Unsupported{"a program that is no text"};
+    module_ = parse_program(request["before"]);
+    schedule_ = std::make_unique<Schedule>(module_);
+    script_ = std::make_unique<Script>(*schedule_);
+  }
+
+  /// Unsupported: primitives and operands that are not built, before any action runs.
+  void check(const Json& actions) const {
+    for (const Json& action : actions) {
+      if (!action.contains("do")) throw Unsupported{"an action that is no primitive"};
+      std::string name = action["do"];
+      bool known = name == "get" || name == "work_on";
+      for (const AnyPrimitive* p : primitives()) known |= p->name == name;
+      if (!known) throw Unsupported{"primitive " + name};
+      check_operand(action.value("args", Json::array()));
+      check_operand(action.value("kwargs", Json::object()));
+    }
+  }
+
+  void act(const Json& action) {
+    std::string name = action["do"];
+    List args;
+    for (const Json& a : action.value("args", Json::array())) {
+      if (a.is_object() && a.contains("star")) {
+        Value spread = value(a["star"]);
+        const List* list = spread.get_if<List>();
+        if (!list) throw Unsupported{"* of something that is no list"};
+        args.insert(args.end(), list->begin(), list->end());
+      } else {
+        args.push_back(value(a));
+      }
+    }
+    Value result;
+    if (name == "work_on") {
+      schedule_->work_on(value_to_string(args.at(0), "func_name"));
+    } else if (name == "get") {
+      result = args.at(0);  // a handle stands for what it names
+    } else {
+      std::vector<std::pair<std::string, Value>> keywords;
+      const Json given = action.value("kwargs", Json::object());
+      for (const auto& [key, v] : given.items()) keywords.emplace_back(key, value(v));
+      result = script_->call(name, std::move(args), std::move(keywords));
+    }
+    if (action.contains("out") && action["out"].is_string()) script_->define(action["out"], result);
+  }
+
+  Value value(const Json& v) {
+    if (v.is_null()) return {};
+    if (v.is_boolean()) return v.get<bool>();
+    if (v.is_number_integer()) return v.get<int64_t>();
+    if (v.is_number_float()) return v.get<double>();
+    if (v.is_string()) return v.get<std::string>();
+    if (v.is_array()) {
+      List list;
+      for (const Json& item : v) list.push_back(value(item));
+      return list;
+    }
+    if (v.contains("$")) return expression(v["$"]);
+    std::vector<std::string> parameters = v.at("lambda");
+    return expression("lambda " + join(parameters, ", ") + ": " + v.at("body").get<std::string>());
+  }
+
+  Value expression(const std::string& source) {
+    script::Program p = script::parse("_ = " + source, "operand");
+    return script_->evaluate(p.body.front().value);
+  }
+
+  Schedule& schedule() { return *schedule_; }
+  /// The module before the actions.
+  const ModuleRef& module() const { return module_; }
+
+ private:
+  static void check_operand(const Json& v) {
+    if (v.is_object()) {
+      if (v.contains("expr") || v.contains("script") || v.contains("dict"))
+        throw Unsupported{"operand " + v.dump().substr(0, 60)};
+      if (v.contains("lambda") && v.at("body").get<std::string>().find("AXIS_SEPARATOR") != std::string::npos)
+        throw Unsupported{"axis separators"};
+    }
+    if (v.is_structured()) {
+      for (const Json& item : v) check_operand(item);
+    }
+  }
+
+  ModuleRef module_;
+  std::unique_ptr<Schedule> schedule_;
+  std::unique_ptr<Script> script_;
+};
+
+}  // namespace
+
+void run_schedule(const Json& request) {
+  if (request.contains("observe")) throw Unsupported{"observed expressions"};
+  if (request.contains("after_deps") || !request.contains("after") || !request["after"].is_string())
+    throw Unsupported{"a result that is no text"};
+  Play play(request);
+  play.check(request.at("actions"));
+  ModuleRef expected = parse_program(request["after"]);
+  for (const Json& action : request.at("actions")) play.act(action);
+  const ModuleRef& got = play.schedule().module();
+  bool single = expected->functions.size() == 1 && got->functions.size() == 1;
+  bool ignore = single || (request.contains("check") && request["check"].value("ignore_global_symbol", false));
+  if (!same_program(expected, got, ignore))
+    throw Failed{"the result differs\n" + difference(print_program(expected), print_program(got))};
+  if (request.value("trace_roundtrip", false)) {
+    Schedule again(play.module());
+    play.schedule().trace().apply_to(again);
+    if (!same_program(got, again.module(), false))
+      throw Failed{"the trace replays to another program\n" +
+                   difference(print_program(got), print_program(again.module()))};
+  }
+}
+
+void run_schedule_error(const Json& request) {
+  Play play(request);
+  const Json& actions = request.at("actions");
+  play.check(actions);
+  for (size_t i = 0; i + 1 < actions.size(); ++i) play.act(actions[i]);
+  try {
+    play.act(actions.back());
+  } catch (const Error&) {
+    return;
+  }
+  throw Failed{"the last action is accepted"};
+}
+
+void run_schedule_query(const Json& request) {
+  Play play(request);
+  play.check(request.at("actions"));
+  std::string observed = request.at("observe"), property;
+  // Handles as they are, and the name of what they stand for.
+  for (const char* known : {".name_hint", ".loop_var.name"}) {
+    if (observed.ends_with(known)) {
+      property = known;
+      observed.resize(observed.size() - property.size());
+    }
+  }
+  const Json& after = request.at("after");
+  if (request.value("op", "==") != "==" || observed.find_first_not_of("v0123456789[]") != observed.npos)
+    throw Unsupported{"observed " + request.at("observe").get<std::string>()};
+  for (const Json& action : request.at("actions")) play.act(action);
+  Value got = play.expression(observed);
+  if (property == ".name_hint") {
+    if (const BlockHandle* b = got.get_if<BlockHandle>()) got = (*b)->text;
+  } else if (property == ".loop_var.name") {
+    if (const Loop* l = got.get_if<Loop>()) got = (*l)->name;
+  }
+  bool handle = after.is_string() && after.get<std::string>().starts_with("v") && property.empty();
+  Value expected = handle ? play.expression(after) : play.value(after);
+  if (!(static_cast<const Value::Base&>(got) == static_cast<const Value::Base&>(expected)))
+    throw Failed{text("it is ", got, ", not ", expected)};
+}
+
+}  // namespace sator::conformance
