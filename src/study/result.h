@@ -189,8 +189,8 @@ struct Protocol {
   int64_t prompt_len = 0, gen_len = 0;
   int64_t decode_context = 0;  // tokens in the cache at the decode step that is costed
   int64_t threads = 0;
-  std::string host;     // processor of this machine
-  std::string version;  // of the program
+  std::string host;                  // processor of this machine
+  std::string version;               // of the program
   std::vector<std::string> remarks;  // schemes that were left out, and why
   bool operator==(const Protocol&) const = default;
 };

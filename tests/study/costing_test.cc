@@ -1,0 +1,44 @@
+#include "study/costing.h"
+
+#include <gtest/gtest.h>
+
+#include "study/sample.h"
+
+namespace sator::study {
+namespace {
+
+PhaseKernel kernel(const dataflow::Kernel& k, const std::string& layer, int64_t count) {
+  return {{k.name, layer, count, {}}, {k, {}, {}}};
+}
+
+TEST(ChipCoster, CostsAndChecksEachKernel) {
+  ChipCoster coster(shipped("edge_npu32"));
+  const dataflow::Kernel small = linear("small", 1, 256, 64, 8, false, 8),
+                         large = linear("large", 128, 768, 256, 8, false, 8);
+  std::vector<PhaseKernel> kernels = {kernel(small, "h.0", 2), kernel(large, "h.1", 1)};
+  kernels[0].work.notes = {"rows are taken as distinct"};
+  const PhaseResult phase = coster.cost(kernels);
+  EXPECT_EQ(phase.kernels, 2);
+  EXPECT_EQ(phase.kernels_costed, 2);
+  EXPECT_EQ(phase.kernels_checked, 1);  // 16384 instances are listed, 25 million are not
+  EXPECT_EQ(phase.cost.macs, 2 * 256 * 64 + 128 * 768 * 256);
+  EXPECT_EQ(phase.notes, std::vector<std::string>{"rows are taken as distinct"});
+  dataflow::CostEngine engine(shipped("edge_npu32"));
+  EXPECT_EQ(phase.cost.latency_cycles, 2 * engine.cost(small).latency_cycles + engine.cost(large).latency_cycles);
+}
+
+TEST(ChipCoster, ARefusedKernelIsNamed) {
+  ChipCoster coster(shipped("edge_npu32"));
+  dataflow::Kernel broken = linear("broken", 4, 4, 4, 8, false, 8);
+  broken.work[0].operands.pop_back();
+  const PhaseResult phase = coster.cost(
+      std::vector<PhaseKernel>{kernel(broken, "", 1), kernel(linear("whole", 4, 4, 4, 8, false, 8), "", 1)});
+  EXPECT_EQ(phase.kernels, 2);
+  EXPECT_EQ(phase.kernels_costed, 1);
+  EXPECT_EQ(phase.cost.macs, 64);
+  ASSERT_EQ(phase.notes.size(), 1U);
+  EXPECT_TRUE(phase.notes[0].starts_with("broken has no cost: ")) << phase.notes[0];
+}
+
+}  // namespace
+}  // namespace sator::study
