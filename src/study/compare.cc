@@ -61,8 +61,9 @@ Verdict verdict_on(const Study& study, size_t chip) {
   const SchemeResult& baseline = schemes[base];
   auto seconds = [&](size_t s) { return request_s(schemes[s].chips[chip], study.protocol); };
   Verdict v{.chip = study.chips[chip].name};
+  auto loss = [&](size_t s) { return schemes[s].perplexity.value_or(0); };
   for (size_t s = 0; s < schemes.size(); ++s)
-    if (seconds(s) < seconds(v.winner)) v.winner = s;
+    if (std::pair(seconds(s), loss(s)) < std::pair(seconds(v.winner), loss(v.winner))) v.winner = s;
 
   std::optional<double> best;
   for (const SchemeResult& s : schemes)

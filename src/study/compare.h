@@ -22,7 +22,7 @@ double request_s(const ChipResult& result, const Protocol& protocol);
 ///   cost, loss   one each per point; smaller is better
 std::vector<size_t> pareto_front(std::span<const double> cost, std::span<const double> loss);
 
-/// Which scheme wins on a chip: the shortest request. Where its perplexity is more than 1 % above the best one, also the
+/// Which scheme wins on a chip: the shortest request, of equal ones the better perplexity. Where its perplexity is more than 1 % above the best one, also the
 /// fastest of those within 1 %.
 struct Verdict {
   std::string chip;

@@ -99,6 +99,11 @@ TEST(Verdict, SaysSoWhereNothingBeatsTheBaseline) {
   EXPECT_TRUE(verdicts(study).empty());
 }
 
+TEST(Verdict, OfEquallyFastSchemesTheBetterWins) {
+  Study study = study_by_hand({{"f16", 30.0, 3000, 500}, {"a", 30.2, 1000, 100}, {"b", 30.1, 1000, 100}}, {"chip"});
+  EXPECT_EQ(verdicts(study)[0].winner, 2U);
+}
+
 TEST(Verdict, OnePerChip) {
   Study study = study_by_hand({{"f16", 30.0, 3000, 500}, {"int4", 30.1, 1000, 100}}, {"a", "b"});
   study.schemes[1].chips[1] = {"b", phase_by_hand(Component::array, 9000), phase_by_hand(Component::weights, 900)};
