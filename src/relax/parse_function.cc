@@ -15,7 +15,8 @@ using tir::LanguageName;
 using tir::Values;
 using Kind = script::ExpressionKind;
 
-FunctionParser::FunctionParser(const script::Source& source, const ModuleScope& scope) : GraphEvaluator(source, scope) {}
+FunctionParser::FunctionParser(const script::Source& source, const ModuleScope& scope)
+    : GraphEvaluator(source, scope) {}
 
 namespace {
 
@@ -31,7 +32,8 @@ bool decorator_flag(const Statement& def, std::string_view name, bool otherwise)
 
 bool is_name(std::string_view s) {
   if (s.empty() || (s[0] >= '0' && s[0] <= '9')) return false;
-  return std::ranges::all_of(s, [](char c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
+  return std::ranges::all_of(
+      s, [](char c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
 }
 
 /// Names that stand as strings for extents in the annotation of a parameter: the function defines them.
@@ -57,8 +59,10 @@ void collect_sizes(const Expression& e, std::vector<std::string>& out) {
     size_t count = last == "Tuple" ? e.items.size() : std::min<size_t>(e.items.size(), 2);
     for (size_t i = 1; i < count; ++i) {
       const Expression& item = e.items[i];
-      if (!item.is(Kind::tuple) && !item.is(Kind::list)) collect_sizes(item, out);
-      else for (const Expression& inner : item.items) collect_sizes(inner, out);
+      if (!item.is(Kind::tuple) && !item.is(Kind::list))
+        collect_sizes(item, out);
+      else
+        for (const Expression& inner : item.items) collect_sizes(inner, out);
     }
     if (const Expression* params = argument(1, "params"); params && e.items.size() < 2) {
       for (const Expression& inner : params->items) collect_sizes(inner, out);
@@ -74,9 +78,8 @@ bool calls(const Expression& e, const std::string& name) {
          std::ranges::any_of(e.keywords, [&](const script::Keyword& k) { return calls(k.value, name); });
 }
 bool calls(const std::vector<Statement>& body, const std::string& name) {
-  return std::ranges::any_of(body, [&](const Statement& s) {
-    return calls(s.value, name) || calls(s.body, name) || calls(s.orelse, name);
-  });
+  return std::ranges::any_of(
+      body, [&](const Statement& s) { return calls(s.value, name) || calls(s.body, name) || calls(s.orelse, name); });
 }
 
 VarRef size_of(const tir::Value& v) {
@@ -94,11 +97,14 @@ VarRef named(const VarRef& v, const std::string& name) {
 // ---- Signatures ----
 
 /// The sizes that the parameters define; a declaration in the body (n = T.int64()) says of what kind one is.
-void FunctionParser::define_sizes(const Statement& def) {
+std::map<std::string, VarRef> FunctionParser::define_sizes(const Statement& def) {
   std::vector<std::string> names;
   for (const script::Parameter& p : def.params) {
     if (!p.annotation.present() || p.is_star)
-      fail(p.place, {.what = text("the parameter ", p.name, " has no annotation"), .needs = "struct info: R.Tensor(...), R.Shape(...), ...", .hint = "annotate it"});
+      fail(p.place,
+           {.what = text("the parameter ", p.name, " has no annotation"),
+            .needs = "struct info: R.Tensor(...), R.Shape(...), ...",
+            .hint = "annotate it"});
     collect_sizes(p.annotation, names);
   }
   std::map<std::string, VarRef> sizes;
@@ -121,6 +127,7 @@ void FunctionParser::define_sizes(const Statement& def) {
     }
   }
   for (const auto& [name, var] : sizes) define(name, Expr(var), def.place, true);
+  return sizes;
 }
 
 StructInfo FunctionParser::signature(const Statement& def) {
@@ -139,7 +146,7 @@ FuncRef FunctionParser::function(const Statement& def, bool is_inner) {
   Frame frame;
   Frame* outer = std::exchange(frame_, &frame);
   push_scope();
-  define_sizes(def);
+  frame.sizes = define_sizes(def);
   StructInfo ret = def.annotation.present() ? annotation(def.annotation, true) : nullptr;
   for (const script::Parameter& p : def.params) {
     RVarRef param = spanned(make_rvar(p.name, annotation(p.annotation, true)), source.span(p.place));
@@ -152,15 +159,22 @@ FuncRef FunctionParser::function(const Statement& def, bool is_inner) {
   frame.builder.begin_block(false);
   body(def.body);
   if (!frame.result)
-    fail(def.place, {.what = text("the function ", def.text, " returns nothing"), .needs = "a return statement at its end", .hint = "add `return ...`"});
+    fail(def.place,
+         {.what = text("the function ", def.text, " returns nothing"),
+          .needs = "a return statement at its end",
+          .hint = "add `return ...`"});
   frame.blocks.push_back(frame.builder.end_block());
   if (!frame.is_private) {
     if (!frame.attrs.emplace("global_symbol", string_imm(def.text)).second &&
         string_attr(frame.attrs, "global_symbol") != def.text)
-      fail(def.place, {.what = text("the attribute global_symbol of ", def.text, " is another name"), .needs = "the function's own name", .hint = "remove it"});
+      fail(def.place,
+           {.what = text("the attribute global_symbol of ", def.text, " is another name"),
+            .needs = "the function's own name",
+            .hint = "remove it"});
   }
   FuncRef func = located(def.place, [&] {
-    return frame.builder.end_function(frame.params, frame.blocks, frame.result, frame.attrs, decorator_flag(def, "pure", true), ret);
+    return frame.builder.end_function(
+        frame.params, frame.blocks, frame.result, frame.attrs, decorator_flag(def, "pure", true), ret);
   });
   pop_scope();
   frame_ = outer;
@@ -175,9 +189,13 @@ void FunctionParser::body(const std::vector<Statement>& stmts) {
 
 void FunctionParser::statement(const Statement& s) {
   if (frame_->result)
-    fail(s.place, {.what = "a statement after return", .needs = "one return, at the end of the function", .hint = "remove it"});
+    fail(s.place,
+         {.what = "a statement after return", .needs = "one return, at the end of the function", .hint = "remove it"});
   if (frame_->has_output)
-    fail(s.place, {.what = "a statement after R.output", .needs = "R.output as the last statement of a dataflow block", .hint = "move it before R.output"});
+    fail(s.place,
+         {.what = "a statement after R.output",
+          .needs = "R.output as the last statement of a dataflow block",
+          .hint = "move it before R.output"});
   switch (s.kind) {
     case StatementKind::pass:
     case StatementKind::import: return;
@@ -189,14 +207,22 @@ void FunctionParser::statement(const Statement& s) {
     case StatementKind::function: return local_function(s);
     case StatementKind::return_:
       if (frame_->depth > 0)
-        fail(s.place, {.what = "return inside a block", .needs = "return at the end of the function", .hint = "bind the value and return it there"});
+        fail(s.place,
+             {.what = "return inside a block",
+              .needs = "return at the end of the function",
+              .hint = "bind the value and return it there"});
       if (!s.value.present())
-        fail(s.place, {.what = "return without a value", .needs = "a value; R.tuple() for none", .hint = "write `return R.tuple()`"});
+        fail(s.place,
+             {.what = "return without a value",
+              .needs = "a value; R.tuple() for none",
+              .hint = "write `return R.tuple()`"});
       frame_->result = to_graph(eval(s.value), s.value.place);
       return;
     default:
-      fail(s.place, {.what = "this statement is not part of a graph", .needs = "assignments, if, with R.dataflow(), functions, return",
-                     .hint = "loops belong into tensor programs"});
+      fail(s.place,
+           {.what = "this statement is not part of a graph",
+            .needs = "assignments, if, with R.dataflow(), functions, return",
+            .hint = "loops belong into tensor programs"});
   }
 }
 
@@ -221,19 +247,30 @@ void FunctionParser::expression_statement(const Statement& s) {
   RVarRef var = emit(to_graph(v, s.place), "_", nullptr, s.place);
   const TupleInfo* t = var->sinfo.as<TupleInfo>();
   if (!t || !t->items.empty())
-    fail(s.place, {.what = text("a value that is ", var->sinfo, " is not bound"), .needs = "a variable for every value that is not empty",
-                   .hint = "write `name = ...`"});
+    fail(s.place,
+         {.what = text("a value that is ", var->sinfo, " is not bound"),
+          .needs = "a variable for every value that is not empty",
+          .hint = "write `name = ...`"});
 }
 
 void FunctionParser::func_attr(const Expression& call) {
   tir::Arguments a(*this, call, {"attrs"});
   if (frame_->depth > 0)
-    fail(call.place, {.what = "R.func_attr inside a block", .needs = "the statements of the function itself", .hint = "move it to the top"});
+    fail(call.place,
+         {.what = "R.func_attr inside a block",
+          .needs = "the statements of the function itself",
+          .hint = "move it to the top"});
   for (auto& [key, value] : to_attrs(a.need("attrs"), call.place)) {
     if (frame_->is_private && key == "global_symbol")
-      fail(call.place, {.what = "a private function with the attribute global_symbol", .needs = "one or the other", .hint = "remove private=True"});
+      fail(call.place,
+           {.what = "a private function with the attribute global_symbol",
+            .needs = "one or the other",
+            .hint = "remove private=True"});
     if (!frame_->attrs.emplace(key, value).second)
-      fail(call.place, {.what = text("the function attribute ", quoted(key), " is set twice"), .needs = "each attribute once", .hint = "remove one"});
+      fail(call.place,
+           {.what = text("the function attribute ", quoted(key), " is set twice"),
+            .needs = "each attribute once",
+            .hint = "remove one"});
   }
 }
 
@@ -241,9 +278,12 @@ void FunctionParser::func_attr(const Expression& call) {
 
 void FunctionParser::assign(const Statement& s) {
   if (s.targets.size() != 1)
-    fail(s.place, {.what = "several targets of one assignment", .needs = "one: a = ...", .hint = "write one statement for each"});
+    fail(
+        s.place,
+        {.what = "several targets of one assignment", .needs = "one: a = ...", .hint = "write one statement for each"});
   if (!s.value.present())
-    fail(s.place, {.what = "a declaration without a value", .needs = "name: struct info = value", .hint = "add the value"});
+    fail(s.place,
+         {.what = "a declaration without a value", .needs = "name: struct info = value", .hint = "add the value"});
   tir::Value value = eval(s.value);
   bind(s.targets[0], std::move(value), s.annotation.present() ? annotation(s.annotation, false) : nullptr);
 }
@@ -254,13 +294,22 @@ void FunctionParser::bind(const Expression& target, tir::Value value, StructInfo
     return;
   }
   if (!target.is(Kind::tuple) && !target.is(Kind::list))
-    fail(target.place, {.what = "an assignment to a part of a value", .needs = "a name, or several in a tuple", .hint = "graphs do not change values"});
-  if (info) fail(target.place, {.what = "an annotation of several names", .needs = "one name before ':'", .hint = "bind them one by one"});
+    fail(target.place,
+         {.what = "an assignment to a part of a value",
+          .needs = "a name, or several in a tuple",
+          .hint = "graphs do not change values"});
+  if (info)
+    fail(target.place,
+         {.what = "an annotation of several names", .needs = "one name before ':'", .hint = "bind them one by one"});
   if (!value.as<Values>()) {
     // The items of a tuple of the graph.
     RExpr whole = located(target.place, [&] { return frame_->builder.normalize(to_graph(value, target.place)); });
     const TupleInfo* t = whole->sinfo.as<TupleInfo>();
-    if (!t) fail(target.place, {.what = text("a value that is ", whole->sinfo, " bound to ", target.items.size(), " names"), .needs = "a tuple", .hint = "bind it to one name"});
+    if (!t)
+      fail(target.place,
+           {.what = text("a value that is ", whole->sinfo, " bound to ", target.items.size(), " names"),
+            .needs = "a tuple",
+            .hint = "bind it to one name"});
     if (!is_leaf(whole)) whole = emit(whole, "", nullptr, target.place);
     Values items;
     for (size_t i = 0; i < t->items.size(); ++i) items.items.push_back(NodeRef(tuple_get(whole, static_cast<int>(i))));
@@ -268,7 +317,10 @@ void FunctionParser::bind(const Expression& target, tir::Value value, StructInfo
   }
   const std::vector<tir::Value>& items = value.as<Values>()->items;
   if (items.size() != target.items.size())
-    fail(target.place, {.what = text(items.size(), " values for ", target.items.size(), " names"), .needs = "one value per name", .hint = "count them"});
+    fail(target.place,
+         {.what = text(items.size(), " values for ", target.items.size(), " names"),
+          .needs = "one value per name",
+          .hint = "count them"});
   for (size_t i = 0; i < items.size(); ++i) bind(target.items[i], items[i], nullptr);
 }
 
@@ -278,12 +330,17 @@ tir::Value FunctionParser::bind_name(const Expression& target, const tir::Value&
   if (const NodeRef* n = value.as<NodeRef>()) {
     if (const MatchCast* m = n->as<MatchCast>()) {
       if (info && !equal(info, m->sinfo))
-        fail(target.place, {.what = text("annotated as ", info, ", cast to ", m->sinfo), .needs = "one struct info", .hint = "remove the annotation"});
+        fail(target.place,
+             {.what = text("annotated as ", info, ", cast to ", m->sinfo),
+              .needs = "one struct info",
+              .hint = "remove the annotation"});
       RVarRef var = located(target.place, [&]() -> RVarRef {
         BlockBuilder& b = frame_->builder;
         RExpr v = b.normalize(m->value);
         if (base_check(v->sinfo, m->sinfo, b.arith()) == BaseCheck::disjoint)
-          sator::fail({.what = text("match_cast of ", v->sinfo, " to ", m->sinfo), .needs = "struct info that the value can have", .hint = "check dtype and rank"});
+          sator::fail({.what = text("match_cast of ", v->sinfo, " to ", m->sinfo),
+                       .needs = "struct info that the value can have",
+                       .hint = "check dtype and rank"});
         RVarRef out = b.in_dataflow() ? make_dataflow_var(name, m->sinfo) : make_rvar(name, m->sinfo);
         b.fresh_name(name);
         b.emit_binding(spanned(bind_match_cast(out, v, m->sinfo), source.span(target.place)));
@@ -295,11 +352,17 @@ tir::Value FunctionParser::bind_name(const Expression& target, const tir::Value&
   } else if (const Values* list = value.as<Values>(); list && !list->is_tuple) {
     return value;  // a Python list, known while parsing
   } else if (value.as<bool>() || value.as<tir::Integer>() || value.as<double>()) {
-    double number = value.as<double>() ? *value.as<double>() : value.as<bool>() ? *value.as<bool>() : static_cast<double>(value.as<tir::Integer>()->value);
+    double number = value.as<double>() ? *value.as<double>()
+                    : value.as<bool>() ? *value.as<bool>()
+                                       : static_cast<double>(value.as<tir::Integer>()->value);
     DType dtype = value.as<double>() ? f32 : value.as<bool>() ? boolean : i32;
     return NodeRef(emit(scalar_constant(number, dtype), name, std::move(info), target.place));
   } else if (!value.as<Values>()) {
-    if (info) fail(target.place, {.what = text("an annotation of ", value.kind()), .needs = "a value of the graph", .hint = "remove the annotation"});
+    if (info)
+      fail(target.place,
+           {.what = text("an annotation of ", value.kind()),
+            .needs = "a value of the graph",
+            .hint = "remove the annotation"});
     return value;  // a name for something that is known while parsing
   }
   return NodeRef(emit(to_graph(value, target.place), name, std::move(info), target.place));
@@ -308,14 +371,25 @@ tir::Value FunctionParser::bind_name(const Expression& target, const tir::Value&
 /// n = T.int64(): declares a size, or says again what the signature defines.
 VarRef FunctionParser::bind_size(const std::string& name, const VarRef& value, Place place) {
   if (!value->name.empty() && value->name != name)
-    fail(place, {.what = text("the size ", value->name, " under another name, ", name), .needs = "one name per size", .hint = text("use ", value->name)});
+    fail(place,
+         {.what = text("the size ", value->name, " under another name, ", name),
+          .needs = "one name per size",
+          .hint = text("use ", value->name)});
   const tir::Value* known = find(name);
   if (!known) return value->name.empty() ? named(value, name) : value;
   VarRef before = size_of(*known);
+  // A parameter may have the name of a size, as in `p: R.Prim(value="p")`: the declaration means the size.
+  if (auto at = frame_->sizes.find(name); !before && at != frame_->sizes.end()) before = at->second;
   if (!before)
-    fail(place, {.what = text("the name ", name, " is ", known->kind(), " already"), .needs = "a name of its own for a size", .hint = "rename one of them"});
+    fail(place,
+         {.what = text("the name ", name, " is ", known->kind(), " already"),
+          .needs = "a name of its own for a size",
+          .hint = "rename one of them"});
   if (before->dtype != value->dtype || before->is_size != value->is_size)
-    fail(place, {.what = text("the size ", name, " is a ", before->dtype, ", declared as ", value->dtype), .needs = "one kind of variable", .hint = "declare it as it is used"});
+    fail(place,
+         {.what = text("the size ", name, " is a ", before->dtype, ", declared as ", value->dtype),
+          .needs = "one kind of variable",
+          .hint = "declare it as it is used"});
   return before;
 }
 
@@ -327,12 +401,15 @@ RVarRef FunctionParser::emit(const RExpr& value, const std::string& name, Struct
     RExpr v = b.normalize(value);
     if (info) {
       if (base_check(info, v->sinfo, b.arith()) == BaseCheck::disjoint)
-        sator::fail({.what = text("a value that is ", v->sinfo, " is annotated as ", info), .needs = "struct info that holds for the value", .hint = "correct the annotation"});
+        sator::fail({.what = text("a value that is ", v->sinfo, " is annotated as ", info),
+                     .needs = "struct info that holds for the value",
+                     .hint = "correct the annotation"});
       if (!was_inferred) v = with_sinfo(v, info);
     }
     const std::string unique = name.empty() ? b.fresh_name(b.in_dataflow() ? "lv" : "gv") : name;
     if (!name.empty()) b.fresh_name(name);
-    RVarRef var = spanned(b.in_dataflow() ? make_dataflow_var(unique, v->sinfo) : make_rvar(unique, v->sinfo), source.span(place));
+    RVarRef var = spanned(b.in_dataflow() ? make_dataflow_var(unique, v->sinfo) : make_rvar(unique, v->sinfo),
+                          source.span(place));
     b.emit_binding(spanned(bind_value(var, std::move(v)), source.span(place)));
     return var;
   });
@@ -341,7 +418,8 @@ RVarRef FunctionParser::emit(const RExpr& value, const std::string& name, Struct
 // ---- Blocks ----
 
 void FunctionParser::dataflow(const Statement& s) {
-  tir::Value context = s.items.size() == 1 && s.items[0].context.is(Kind::call) ? eval(s.items[0].context.items[0]) : tir::Value();
+  tir::Value context =
+      s.items.size() == 1 && s.items[0].context.is(Kind::call) ? eval(s.items[0].context.items[0]) : tir::Value();
   const LanguageName* name = context.as<LanguageName>();
   if (!name || name->name != "R.dataflow" || s.items[0].target.present())
     fail(s.place, {.what = "'with' in a graph", .needs = "with R.dataflow():", .hint = "graphs know no other"});
@@ -375,14 +453,19 @@ void FunctionParser::dataflow(const Statement& s) {
 void FunctionParser::output(const Expression& call) {
   BlockBuilder& b = frame_->builder;
   if (!b.in_dataflow())
-    fail(call.place, {.what = "R.output outside of a dataflow block", .needs = "with R.dataflow(): around it", .hint = "remove it"});
+    fail(
+        call.place,
+        {.what = "R.output outside of a dataflow block", .needs = "with R.dataflow(): around it", .hint = "remove it"});
   for (size_t i = 1; i < call.items.size(); ++i) {
     const Expression& item = call.items[i];
     tir::Value v = eval(item);
     const NodeRef* n = v.as<NodeRef>();
     const RVar* var = n ? n->as<RVar>() : nullptr;
     if (!item.is(Kind::name) || !var || !var->is_dataflow)
-      fail(item.place, {.what = "an output that this dataflow block does not bind", .needs = "names of variables of the block", .hint = "remove it; it is visible anyway"});
+      fail(item.place,
+           {.what = "an output that this dataflow block does not bind",
+            .needs = "names of variables of the block",
+            .hint = "remove it; it is visible anyway"});
     frame_->output.emplace_back(item.text, ref(*var));
   }
   frame_->has_output = true;
@@ -391,21 +474,29 @@ void FunctionParser::output(const Expression& call) {
 void FunctionParser::branch(const Statement& s) {
   BlockBuilder& b = frame_->builder;
   if (b.in_dataflow())
-    fail(s.place, {.what = "'if' inside a dataflow block", .needs = "a block without branches", .hint = "end the dataflow block before it"});
+    fail(s.place,
+         {.what = "'if' inside a dataflow block",
+          .needs = "a block without branches",
+          .hint = "end the dataflow block before it"});
   if (s.orelse.empty())
-    fail(s.place, {.what = "'if' without 'else'", .needs = "both branches bind the value", .hint = "add the else branch"});
+    fail(s.place,
+         {.what = "'if' without 'else'", .needs = "both branches bind the value", .hint = "add the else branch"});
   RExpr condition = to_graph(eval(s.value), s.value.place);
   std::string name, other;
   RExpr then_branch = branch_body(s.body, "_then", name, s.place);
   RExpr else_branch = branch_body(s.orelse, "_else", other, s.place);
   if (name != other)
-    fail(s.place, {.what = text("the branches bind ", name, " and ", other, " last"), .needs = "the same name in both", .hint = "rename one of them"});
+    fail(s.place,
+         {.what = text("the branches bind ", name, " and ", other, " last"),
+          .needs = "the same name in both",
+          .hint = "rename one of them"});
   RExpr value = make<If>(std::move(condition), std::move(then_branch), std::move(else_branch), StructInfo());
   RVarRef var = emit(spanned(value, source.span(s.place)), name, nullptr, s.place);
   define(name, NodeRef(var), s.place, true);
 }
 
-RExpr FunctionParser::branch_body(const std::vector<Statement>& stmts, const char* suffix, std::string& name, Place place) {
+RExpr FunctionParser::branch_body(const std::vector<Statement>& stmts, const char* suffix, std::string& name,
+                                  Place place) {
   BlockBuilder& b = frame_->builder;
   std::vector<BindingBlockRef> outer = std::exchange(frame_->blocks, {});
   b.begin_block(false);
@@ -417,7 +508,10 @@ RExpr FunctionParser::branch_body(const std::vector<Statement>& stmts, const cha
   BindingBlockRef last = b.end_block();
   std::vector<BindingBlockRef> blocks = std::exchange(frame_->blocks, std::move(outer));
   if (last->bindings.empty())
-    fail(place, {.what = "a branch that does not end with a binding", .needs = "the value of the branch bound to a name", .hint = "bind it after the block"});
+    fail(place,
+         {.what = "a branch that does not end with a binding",
+          .needs = "the value of the branch bound to a name",
+          .hint = "bind it after the block"});
   std::vector<Binding> bindings = last->bindings;
   RExpr result;
   if (const VarBinding* v = bindings.back().as<VarBinding>()) {
@@ -444,10 +538,16 @@ RExpr FunctionParser::branch_body(const std::vector<Statement>& stmts, const cha
 // ---- Functions inside ----
 
 void FunctionParser::local_function(const Statement& def) {
-  if (std::ranges::any_of(def.decorators, [&](const Expression& d) { return tir::decorator_name(d, scope_.context) == "T.prim_func"; }))
-    fail(def.place, {.what = "a tensor program inside a graph", .needs = "tensor programs beside graphs, in a module", .hint = "move it to the module"});
-  if (std::ranges::none_of(def.decorators, [&](const Expression& d) { return tir::decorator_name(d, scope_.context) == "R.function"; }))
-    fail(def.place, {.what = text("the function ", def.text, " is not decorated"), .needs = "@R.function", .hint = "decorate it"});
+  if (std::ranges::any_of(def.decorators,
+                          [&](const Expression& d) { return tir::decorator_name(d, scope_.context) == "T.prim_func"; }))
+    fail(def.place,
+         {.what = "a tensor program inside a graph",
+          .needs = "tensor programs beside graphs, in a module",
+          .hint = "move it to the module"});
+  if (std::ranges::none_of(def.decorators,
+                           [&](const Expression& d) { return tir::decorator_name(d, scope_.context) == "R.function"; }))
+    fail(def.place,
+         {.what = text("the function ", def.text, " is not decorated"), .needs = "@R.function", .hint = "decorate it"});
   BlockBuilder& b = frame_->builder;
   RVarRef reserved;
   if (!find(def.text) && calls(def.body, def.text)) {

@@ -76,14 +76,15 @@ class FunctionParser final : public GraphEvaluator {
     std::vector<RVarRef> params;
     Attrs attrs;
     RExpr result;
+    std::map<std::string, VarRef> sizes;  ///< that the parameters define
     bool is_private = false;
-    int depth = 0;  ///< of branches and dataflow blocks around the statement
+    int depth = 0;                                        ///< of branches and dataflow blocks around the statement
     bool has_output = false;                              ///< the dataflow block has named its outputs
     std::vector<std::pair<std::string, RVarRef>> output;  ///< ... these
   };
 
   FuncRef function(const script::Statement& def, bool is_inner);
-  void define_sizes(const script::Statement& def);
+  std::map<std::string, VarRef> define_sizes(const script::Statement& def);
   void body(const std::vector<script::Statement>& stmts);
   void statement(const script::Statement& s);
   void expression_statement(const script::Statement& s);
@@ -95,7 +96,8 @@ class FunctionParser final : public GraphEvaluator {
   void dataflow(const script::Statement& s);
   void output(const script::Expression& call);
   void branch(const script::Statement& s);
-  RExpr branch_body(const std::vector<script::Statement>& stmts, const char* suffix, std::string& name, script::Place place);
+  RExpr branch_body(const std::vector<script::Statement>& stmts, const char* suffix, std::string& name,
+                    script::Place place);
   void local_function(const script::Statement& def);
   void func_attr(const script::Expression& call);
 

@@ -55,7 +55,8 @@ std::vector<Doc> GraphPrinter::extents(const std::vector<Expr>& values) {
 
 Doc GraphPrinter::sinfo(const StructInfo& info) {
   return match(
-      info, [&](const ObjectInfo&) { return printer.relax("Object"); },
+      info,
+      [&](const ObjectInfo&) { return printer.relax("Object"); },
       [&](const PrimInfo& p) {
         if (p.value) return call_doc(printer.relax("Prim"), {}, {{"value", extent(p.value)}});
         return call_doc(printer.relax("Prim"), {dtype_doc(p.dtype)});
@@ -67,8 +68,10 @@ Doc GraphPrinter::sinfo(const StructInfo& info) {
       [&](const TensorInfo& t) {
         std::vector<Doc> args;
         std::vector<KeywordDoc> keywords;
-        if (const ShapeExpr* s = t.shape.as<ShapeExpr>()) args.push_back(tuple_doc(extents(s->values)));
-        else if (t.shape) args.push_back(expr(t.shape));
+        if (const ShapeExpr* s = t.shape.as<ShapeExpr>())
+          args.push_back(tuple_doc(extents(s->values)));
+        else if (t.shape)
+          args.push_back(expr(t.shape));
         if (!t.dtype.is_void()) keywords.push_back({"dtype", dtype_doc(t.dtype)});
         if (!t.shape && t.ndim >= 0) keywords.push_back({"ndim", integer_doc(t.ndim)});
         if (!t.vdevice.empty()) keywords.push_back({"vdevice", string_doc(t.vdevice)});
@@ -106,7 +109,8 @@ Doc GraphPrinter::attr_dict(const Attrs& attrs) {
 Doc GraphPrinter::attribute(const NodeRef& v) {
   if (const IntImm* i = v.as<IntImm>()) {
     if (i->dtype.is_bool()) return boolean_doc(i->value != 0);
-    if (i->dtype == i32 || (i->dtype == i64 && i->value != static_cast<int32_t>(i->value))) return integer_doc(i->value);
+    if (i->dtype == i32 || (i->dtype == i64 && i->value != static_cast<int32_t>(i->value)))
+      return integer_doc(i->value);
     return call_doc(printer.tir(i->dtype.name()), {integer_doc(i->value)});
   }
   if (const Array* a = v.as<Array>()) {
@@ -125,7 +129,8 @@ Doc GraphPrinter::other(const NodeRef& node) {
   if (const auto* s = node.as<StructInfoNode>()) return sinfo(ref(*s));
   if (const auto* d = node.as<VDevice>()) {
     const auto* target = d->target.as<TargetConfig>();
-    return call_doc(printer.ir("vdevice"), {target ? dict(target->config) : Doc("None"), integer_doc(d->index), string_doc(d->memory_scope)});
+    return call_doc(printer.ir("vdevice"),
+                    {target ? dict(target->config) : Doc("None"), integer_doc(d->index), string_doc(d->memory_scope)});
   }
   if (const auto* t = node.as<TargetConfig>()) return call_doc(printer.tir("target"), {dict(t->config)});
   return ExprPrinter::other(node);
@@ -179,14 +184,10 @@ Doc element_doc(const runtime::Tensor& t, int64_t i) {
   if (d == bf16) return real_doc(static_cast<double>(bf16_to_f32(get(uint16_t()))));
   if (d.is_bool()) return boolean_doc(get(uint8_t()) != 0);
   switch (d.bytes()) {
-    case 1:
-      return integer_doc(d.is_int() ? get(int8_t()) : get(uint8_t()));
-    case 2:
-      return integer_doc(d.is_int() ? get(int16_t()) : get(uint16_t()));
-    case 4:
-      return integer_doc(d.is_int() ? get(int32_t()) : get(uint32_t()));
-    default:
-      return d.is_int() ? integer_doc(get(int64_t())) : Doc(text(get(uint64_t())));
+    case 1: return integer_doc(d.is_int() ? get(int8_t()) : get(uint8_t()));
+    case 2: return integer_doc(d.is_int() ? get(int16_t()) : get(uint16_t()));
+    case 4: return integer_doc(d.is_int() ? get(int32_t()) : get(uint32_t()));
+    default: return d.is_int() ? integer_doc(get(int64_t())) : Doc(text(get(uint64_t())));
   }
 }
 
@@ -235,7 +236,9 @@ Doc GraphPrinter::callee(const RExpr& e) {
 Doc GraphPrinter::expr(const RExpr& e) {
   auto of_name = [&](const char* name, Doc arg) { return call_doc(printer.relax(name), {std::move(arg)}); };
   Doc doc = match(
-      e, [&](const RVar& v) { return variable(v); }, [&](const GlobalVar& g) { return global(g.name); },
+      e,
+      [&](const RVar& v) { return variable(v); },
+      [&](const GlobalVar& g) { return global(g.name); },
       [&](const Constant& c) { return constant(c); },
       [&](const Tuple& t) {
         std::vector<Doc> items;
@@ -247,8 +250,8 @@ Doc GraphPrinter::expr(const RExpr& e) {
       [&](const PrimValue& p) {
         const IntImm* i = p.value.as<IntImm>();
         bool other_width = i && i->dtype != i64 && !i->dtype.is_bool();
-        return of_name("prim_value", other_width ? call_doc(printer.tir(i->dtype.name()), {integer_doc(i->value)})
-                                                 : print(p.value));
+        return of_name("prim_value",
+                       other_width ? call_doc(printer.tir(i->dtype.name()), {integer_doc(i->value)}) : print(p.value));
       },
       [&](const RString& s) { return of_name("str", string_doc(s.value)); },
       [&](const DTypeImm& d) { return of_name("dtype", dtype_doc(d.value)); },
@@ -274,7 +277,8 @@ Doc GraphPrinter::call_tir(const RCall& c, const std::string& op) {
   } else {
     keywords.push_back({"out_sinfo", sinfo(c.sinfo_args[0])});
   }
-  for (const auto& [name, v] : c.attrs) keywords.push_back({name, op == "call_tir_inplace" ? op_attr(v, *this) : value(v)});
+  for (const auto& [name, v] : c.attrs)
+    keywords.push_back({name, op == "call_tir_inplace" ? op_attr(v, *this) : value(v)});
   if (c.args.size() > 2) keywords.push_back({"tir_vars", expr(c.args[2])});
   return call_doc(printer.relax(op), args, keywords);
 }
@@ -284,13 +288,17 @@ Doc GraphPrinter::call(const RCall& c) {
   if ((op.starts_with("call_tir") || op == "call_dps_packed") && c.args.size() >= 2 && c.sinfo_args.size() == 1)
     return call_tir(c, op);
   std::vector<Doc> args;
-  // The text of a message stands last, by name.
+  std::vector<KeywordDoc> keywords = op_attrs(c);
+  const OpDef* def = find_op(op);
+  // The text of a message stands last, by name; an input whose place in Python is another one, by name too.
   size_t format = op == "print" ? 0 : op == "assert_op" ? 1 : c.args.size();
   for (size_t i = 0; i < c.args.size(); ++i) {
-    if (i != format) args.push_back(i == 0 ? callee(c.args[i]) : expr(c.args[i]));
+    if (def && !def->positions.empty() && def->positions[i] != def->inputs[i].name)
+      keywords.push_back({def->inputs[i].name, expr(c.args[i])});
+    else if (i != format)
+      args.push_back(i == 0 ? callee(c.args[i]) : expr(c.args[i]));
   }
   if (format < c.args.size()) return call_doc(printer.relax(op), args, {{"format", expr(c.args[format])}});
-  std::vector<KeywordDoc> keywords = op_attrs(c);
   if (!c.sinfo_args.empty()) {
     std::vector<Doc> infos;
     for (const StructInfo& s : c.sinfo_args) infos.push_back(sinfo(s));

@@ -127,6 +127,16 @@ def main(x: R.Tensor((1, 3, 8, 8), "float32"), w: R.Tensor((6, 3, 3, 3), "float3
 )",
 };
 
+TEST(Script, WhatIsPrintedParsesBack) {
+  for (const char* program : kPrograms) {
+    ModuleRef module = parse_module(program);
+    std::string printed = to_script(*module);
+    ModuleRef again = parse_module(printed);
+    EXPECT_TRUE(equal(module, again)) << printed << "\nagain:\n" << to_script(*again);
+    EXPECT_EQ(printed, to_script(*again));
+  }
+}
+
 TEST(Script, WithoutStructInfoOfBindingsItParsesToTheSame) {
   ScriptOptions brief;
   brief.show_all_struct_info = false;
@@ -134,7 +144,8 @@ TEST(Script, WithoutStructInfoOfBindingsItParsesToTheSame) {
   EXPECT_TRUE(equal(module, parse_module(to_script(*module, brief)))) << to_script(*module, brief);
 }
 
-FuncRef function(const std::string& body, const std::string& params = "x: R.Tensor((4, 4), \"float32\"), y: R.Tensor((4, 4), \"float32\")") {
+FuncRef function(const std::string& body,
+                 const std::string& params = "x: R.Tensor((4, 4), \"float32\"), y: R.Tensor((4, 4), \"float32\")") {
   return cast<Function>(parse_function("@R.function(private=True)\ndef main(" + params + "):\n" + body));
 }
 
@@ -144,10 +155,12 @@ TEST(Script, ShortSpellingsMeanTheLongOnes) {
       {"    z = -x / y\n    return z\n", "    a = R.negative(x)\n    z = R.divide(a, y)\n    return z\n"},
       {"    z = x ** y < y\n    return z\n", "    a = R.power(x, y)\n    z = R.less(a, y)\n    return z\n"},
       {"    return R.add(R.exp(x), y)\n", "    a = R.exp(x)\n    b = R.add(a, y)\n    return b\n"},
-      {"    t = (x, y)\n    z = t[1]\n    return z\n", "    t = R.tuple(x, y)\n    z = R.TupleGetItem(t, 1)\n    return z\n"},
+      {"    t = (x, y)\n    z = t[1]\n    return z\n",
+       "    t = R.tuple(x, y)\n    z = R.TupleGetItem(t, 1)\n    return z\n"},
       {"    z = x.astype(\"float16\")\n    return z\n", "    z = R.astype(x, dtype=\"float16\")\n    return z\n"},
       {"    z = relax.op.exp(x)\n    return z\n", "    z = R.exp(x)\n    return z\n"},
-      {"    a, b = R.split(x, 2)\n    return a\n", "    t = R.split(x, indices_or_sections=2, axis=0)\n    a = t[0]\n    b = t[1]\n    return a\n"},
+      {"    a, b = R.split(x, 2)\n    return a\n",
+       "    t = R.split(x, indices_or_sections=2, axis=0)\n    a = t[0]\n    b = t[1]\n    return a\n"},
       {"    z = R.reshape(x, (2, -1))\n    return z\n", "    z = R.reshape(x, R.shape([2, 8]))\n    return z\n"},
   };
   for (const auto& [brief, full] : kSame) {
@@ -157,7 +170,8 @@ TEST(Script, ShortSpellingsMeanTheLongOnes) {
 }
 
 TEST(Script, OutputsOfADataflowBlockAreVisibleOutside) {
-  FuncRef f = function("    with R.dataflow():\n        a = R.exp(x)\n        b = R.log(a)\n        R.output(b)\n    return b\n");
+  FuncRef f = function(
+      "    with R.dataflow():\n        a = R.exp(x)\n        b = R.log(a)\n        R.output(b)\n    return b\n");
   std::vector<bool> is_dataflow;
   walk(f, [&](const VarBinding& b) { is_dataflow.push_back(b.var->is_dataflow); });
   EXPECT_EQ(is_dataflow, (std::vector<bool>{true, false}));
@@ -170,7 +184,8 @@ TEST(Script, AnAnnotationIsKeptWhereTheValueDoesNotTellMore) {
 }
 
 TEST(Script, TheResultOfAFunctionIsWhatItsBodyTells) {
-  Func f = parse_function("@R.function\ndef f(x: R.Tensor((\"n\", 2), \"float32\")) -> R.Tensor:\n    return R.sum(x, axis=1)\n");
+  Func f = parse_function(
+      "@R.function\ndef f(x: R.Tensor((\"n\", 2), \"float32\")) -> R.Tensor:\n    return R.sum(x, axis=1)\n");
   EXPECT_EQ(text(f.as<Function>()->ret), "R.Tensor((n,), dtype=\"float32\")");
 }
 
@@ -192,9 +207,13 @@ TEST(Script, MistakesAreNamedWithTheirPlace) {
       {"    z: R.Shape = x\n    return z\n", 3, "annotated"},
       {"    z = x\n", 2, "returns nothing"},
       {"    return x\n    return y\n", 4, "after return"},
-      {"    with R.dataflow():\n        a = R.exp(x)\n        R.output(a)\n        b = a\n    return a\n", 6, "after R.output"},
+      {"    with R.dataflow():\n        a = R.exp(x)\n        R.output(a)\n        b = a\n    return a\n",
+       6,
+       "after R.output"},
       {"    with R.dataflow():\n        a = R.exp(x)\n        R.output(x)\n    return a\n", 5, "does not bind"},
-      {"    with R.dataflow():\n        a = R.exp(x)\n        b = a\n        R.output(b)\n    return a\n", 7, "a is not defined"},
+      {"    with R.dataflow():\n        a = R.exp(x)\n        b = a\n        R.output(b)\n    return a\n",
+       7,
+       "a is not defined"},
       {"    for i in range(3):\n        z = x\n    return x\n", 3, "not part of a graph"},
       {"    if x:\n        z = x\n    else:\n        w = x\n    return x\n", 3, "last"},
       {"    R.output(x)\n    return x\n", 3, "outside"},
@@ -215,14 +234,14 @@ TEST(Script, MistakesAreNamedWithTheirPlace) {
 
 TEST(Script, SignaturesAreChecked) {
   const char* const kWrong[] = {
-      "x",                                              // no annotation
-      "x: R.Tensor((\"m + 1\",), \"float32\")",         // m never stands alone
-      "x: R.Tensor((2, 3), \"float32\", ndim=3)",       // two ranks
-      "x: R.Tensor(dtype=\"float32\", ndim=-2)",        //
-      "x: R.Tensor(dtype=\"floot32\")",                 //
-      "x: R.Tensor((2, 3), \"float32\", \"a:b:c\")",    // no device
-      "x: R.Prim()",                                    // neither dtype nor value
-      "x: 3",                                           //
+      "x",                                            // no annotation
+      "x: R.Tensor((\"m + 1\",), \"float32\")",       // m never stands alone
+      "x: R.Tensor((2, 3), \"float32\", ndim=3)",     // two ranks
+      "x: R.Tensor(dtype=\"float32\", ndim=-2)",      //
+      "x: R.Tensor(dtype=\"floot32\")",               //
+      "x: R.Tensor((2, 3), \"float32\", \"a:b:c\")",  // no device
+      "x: R.Prim()",                                  // neither dtype nor value
+      "x: 3",                                         //
   };
   for (const char* params : kWrong) EXPECT_THROW(function("    return x\n", params), script::SourceError) << params;
 }
@@ -232,10 +251,12 @@ TEST(Script, ModulesAreChecked) {
       "x = 3",
       "class M:\n    pass\n",
       "@I.ir_module\nclass M:\n    @R.function\n    def f(x: R.Object):\n        return M.g(x)\n",
-      "@I.ir_module\nclass M:\n    @R.function\n    def f(x: R.Object):\n        return x\n    @R.function\n    def f(x: R.Object):\n        return x\n",
+      "@I.ir_module\nclass M:\n    @R.function\n    def f(x: R.Object):\n        return x\n    @R.function\n    def "
+      "f(x: R.Object):\n        return x\n",
       "@I.ir_module\nclass M:\n    def f(x: R.Object):\n        return x\n",
       "@I.ir_module\nclass M:\n    I.module_global_infos({\"vdevice\": [1]})\n",
-      "@I.ir_module\nclass M:\n    I.module_global_infos({\"vdevice\": [I.vdevice(\"llvm\")]})\n    @R.function\n    def f(x: R.Tensor((2,), \"int32\", \"cuda:0\")):\n        return x\n",
+      "@I.ir_module\nclass M:\n    I.module_global_infos({\"vdevice\": [I.vdevice(\"llvm\")]})\n    @R.function\n    "
+      "def f(x: R.Tensor((2,), \"int32\", \"cuda:0\")):\n        return x\n",
   };
   for (const char* program : kWrong) EXPECT_THROW(parse_module(program), script::SourceError) << program;
 }

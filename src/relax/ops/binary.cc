@@ -26,7 +26,8 @@ Operand operand(const CallInfo& in, size_t i) {
 std::string common_vdevice(const CallInfo& in, const Operand& a, const Operand& b) {
   const std::string x = a.tensor ? a.tensor->vdevice : "", y = b.tensor ? b.tensor->vdevice : "";
   if (!x.empty() && !y.empty() && x != y)
-    in.fail({.what = text("the operands are on ", x, " and ", y), .needs = "operands on one device",
+    in.fail({.what = text("the operands are on ", x, " and ", y),
+             .needs = "operands on one device",
              .hint = "move one of them with to_vdevice"});
   return x.empty() ? y : x;
 }
@@ -47,7 +48,8 @@ StructInfo infer_broadcast(const CallInfo& in, DType dtype) {
 StructInfo infer_arithmetic(const CallInfo& in) {
   DType a = operand(in, 0).dtype, b = operand(in, 1).dtype;
   if (!a.is_void() && !b.is_void() && a != b)
-    in.fail({.what = text("the operands are ", a, " and ", b), .needs = "equal dtypes",
+    in.fail({.what = text("the operands are ", a, " and ", b),
+             .needs = "equal dtypes",
              .hint = "cast one of them with astype"});
   return infer_broadcast(in, a.is_void() || b.is_void() ? DType::Void() : a);
 }
@@ -65,8 +67,8 @@ OpDef binary(std::string name, InferFn infer, BinaryFn f) {
           .infer = std::move(infer),
           .compute =
               [stage, f](const Attrs&, const TeInputs& in) {
-                return std::vector{zip(stage, input(in, 0), input(in, 1),
-                                       [&](const Expr& a, const Expr& b) { return f(a, b); })};
+                return std::vector{
+                    zip(stage, input(in, 0), input(in, 1), [&](const Expr& a, const Expr& b) { return f(a, b); })};
               },
           .scalar_constants = true};
 }
@@ -87,7 +89,8 @@ StructInfo infer_fma(const CallInfo& in) {
   for (const TensorInfo* t : {&a, &b, &c}) {
     if (t->ndim < 0) continue;
     if (ndim >= 0 && ndim != t->ndim)
-      in.fail({.what = text("the inputs have ranks ", ndim, " and ", t->ndim), .needs = "equal ranks",
+      in.fail({.what = text("the inputs have ranks ", ndim, " and ", t->ndim),
+               .needs = "equal ranks",
                .hint = "ewise_fma does not broadcast: use broadcast_to first"});
     ndim = t->ndim;
   }
@@ -97,8 +100,10 @@ StructInfo infer_fma(const CallInfo& in) {
       const Expr extents[] = {(*x)[i], (*y)[i], (*z)[i]};
       for (const Expr& e : extents) {
         if (as_int(e) && as_int(extents[0]) && *as_int(e) != *as_int(extents[0]))
-          in.fail({.what = text("extents ", *as_int(extents[0]), " and ", *as_int(e), " meet at dimension ", i),
-                   .needs = "equal shapes", .hint = "reshape or broadcast one of them"});
+          in.fail({.what = text(
+                       "extents ", *as_int(extents[0]), " and ", *as_int(e), " at dimension ", i, " do not broadcast"),
+                   .needs = "equal shapes",
+                   .hint = "reshape or broadcast one of them"});
         if (!in.same(e, extents[0])) return tensor_info(dtype, ndim);
       }
     }
@@ -136,8 +141,8 @@ std::vector<OpDef> binary_ops() {
   comparison("less_equal", le);
   comparison("greater", gt);
   comparison("greater_equal", ge);
-  ops.push_back({.name = "ewise_fma", .inputs = {{"x1"}, {"x2"}, {"x3"}}, .infer = infer_fma,
-                 .compute = with(compute_fma)});
+  ops.push_back(
+      {.name = "ewise_fma", .inputs = {{"x1"}, {"x2"}, {"x3"}}, .infer = infer_fma, .compute = with(compute_fma)});
   return ops;
 }
 

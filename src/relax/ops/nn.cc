@@ -108,7 +108,8 @@ StructInfo infer_pad(const PadAttrs& a, const CallInfo& in) {
   if (a.pad_mode != "constant")
     in.fail({.what = text("pad_mode ", quoted(a.pad_mode)), .needs = "\"constant\"", .hint = "pad with a value"});
   if (static_cast<int>(a.pad_width.size()) != 2 * x.ndim)
-    in.fail({.what = text(a.pad_width.size(), " pad widths for rank ", x.ndim), .needs = "two per axis",
+    in.fail({.what = text(a.pad_width.size(), " pad widths for rank ", x.ndim),
+             .needs = "two per axis",
              .hint = "give (before, after) for each axis"});
   auto shape = explicit_shape(x);
   if (!shape) return tensor_info(x.dtype, x.ndim);
@@ -150,12 +151,14 @@ StructInfo infer_cross_entropy(const CallInfo& in) {
   const TensorInfo &x = in.tensor(0), &y = in.tensor(1);
   DType dtype = in.common_dtype({0, 1});
   if (x.ndim >= 0 && y.ndim >= 0 && x.ndim != y.ndim)
-    in.fail({.what = text("predictions have rank ", x.ndim, ", labels ", y.ndim), .needs = "equal ranks",
+    in.fail({.what = text("predictions have rank ", x.ndim, ", labels ", y.ndim),
+             .needs = "equal ranks",
              .hint = "reshape one of them"});
   auto s = shape_of(x), t = shape_of(y);
   for (size_t d = 0; s && t && d < s->size(); ++d) {
     if (in.arith().prove(make<NE>((*s)[d], (*t)[d])))
-      in.fail({.what = text("predictions and labels differ along axis ", d), .needs = "equal shapes",
+      in.fail({.what = text("predictions and labels differ along axis ", d),
+               .needs = "equal shapes",
                .hint = "slice one of them"});
   }
   return tensor_info(std::vector<Expr>{}, dtype, x.vdevice.empty() ? y.vdevice : x.vdevice);
@@ -181,7 +184,9 @@ StructInfo infer_nll_loss(const NllLossAttrs& a, const CallInfo& in) {
   DType dtype = w ? in.common_dtype({0, 2}) : x.dtype;
   std::string vdevice = x.vdevice.empty() && w ? w->vdevice : x.vdevice;
   auto refuse = [&](std::string what, std::string needs) {
-    in.fail({.what = std::move(what), .needs = std::move(needs), .hint = "see the shapes (N, C, d1, ...), (N, d1, ...), (C,)"});
+    in.fail({.what = std::move(what),
+             .needs = std::move(needs),
+             .hint = "see the shapes (N, C, d1, ...), (N, d1, ...), (C,)"});
   };
   if (a.reduction != "none" && a.reduction != "sum" && a.reduction != "mean")
     refuse(text("reduction ", quoted(a.reduction)), "none, sum or mean");
@@ -202,7 +207,8 @@ StructInfo infer_nll_loss(const NllLossAttrs& a, const CallInfo& in) {
     if (v && differ((*v)[0], (*s)[s->size() > 1])) refuse("weights do not have one element per class", "extent C");
   }
   if (s && t) {
-    if (out->size() != t->size()) refuse("predictions and targets do not agree on a batch", "both with, or both without");
+    if (out->size() != t->size())
+      refuse("predictions and targets do not agree on a batch", "both with, or both without");
     for (size_t d = 0; d < t->size(); ++d) {
       if (differ((*out)[d], (*t)[d])) refuse(text("targets differ from predictions along axis ", d), "equal extents");
     }
@@ -221,7 +227,8 @@ Tensor compute_nll_loss(const NllLossAttrs& a, const TeInputs& in) {
     return te::compute({.name = "nll_loss"}, targets.shape(), [&](const Indices& i) {
       Expr c = targets(i);
       // An ignored class may lie outside of the tensors: they are not read for it.
-      return if_then_else(ne(c, constant(static_cast<double>(a.ignore_index), c->dtype)), value(i, c), constant(0, p.dtype()));
+      return if_then_else(
+          ne(c, constant(static_cast<double>(a.ignore_index), c->dtype)), value(i, c), constant(0, p.dtype()));
     });
   };
   Tensor loss = per_target([&](const Indices& i, const Expr& c) {
@@ -268,20 +275,40 @@ std::vector<OpDef> nn_ops() {
       activation("nn.gelu", with(compute_gelu)),
       activation("nn.gelu_tanh", with(compute_gelu_tanh)),
       activation("nn.silu", with(compute_silu)),
-      {.name = "nn.leakyrelu", .inputs = {{"data"}}, .attrs = attrs_of<LeakyReluAttrs>(),
-       .infer = with(infer_leakyrelu), .compute = with(compute_leakyrelu), .func = "leaky_relu"},
-      {.name = "nn.softmax", .inputs = {{"data"}}, .attrs = attrs_of<SoftmaxAttrs>(), .infer = with(infer_softmax),
+      {.name = "nn.leakyrelu",
+       .inputs = {{"data"}},
+       .attrs = attrs_of<LeakyReluAttrs>(),
+       .infer = with(infer_leakyrelu),
+       .compute = with(compute_leakyrelu),
+       .func = "leaky_relu"},
+      {.name = "nn.softmax",
+       .inputs = {{"data"}},
+       .attrs = attrs_of<SoftmaxAttrs>(),
+       .infer = with(infer_softmax),
        .compute = with(compute_softmax)},
-      {.name = "nn.log_softmax", .inputs = {{"data"}}, .attrs = attrs_of<SoftmaxAttrs>(),
-       .infer = with(infer_softmax), .compute = with(compute_log_softmax)},
-      {.name = "nn.pad", .inputs = {{"data"}, {"pad_value", InputKind::any, true}}, .attrs = attrs_of<PadAttrs>(),
-       .infer = with(infer_pad), .compute = with(compute_pad), .build = build_pad, .scalar_constants = true},
+      {.name = "nn.log_softmax",
+       .inputs = {{"data"}},
+       .attrs = attrs_of<SoftmaxAttrs>(),
+       .infer = with(infer_softmax),
+       .compute = with(compute_log_softmax)},
+      {.name = "nn.pad",
+       .inputs = {{"data"}, {"pad_value", InputKind::any, true}},
+       .attrs = attrs_of<PadAttrs>(),
+       .infer = with(infer_pad),
+       .compute = with(compute_pad),
+       .build = build_pad,
+       .positions = {"data", "pad_width", "pad_value", "pad_mode"},
+       .scalar_constants = true},
       {.name = "nn.dropout", .inputs = {{"data"}}, .attrs = attrs_of<DropoutAttrs>(), .infer = with(infer_dropout)},
-      {.name = "nn.cross_entropy_with_logits", .inputs = {{"predictions"}, {"labels"}}, .infer = infer_cross_entropy,
+      {.name = "nn.cross_entropy_with_logits",
+       .inputs = {{"predictions"}, {"labels"}},
+       .infer = infer_cross_entropy,
        .compute = with(compute_cross_entropy)},
       {.name = "nn.nll_loss",
        .inputs = {{"predictions"}, {"targets"}, {"weights", InputKind::tensor, true}},
-       .attrs = attrs_of<NllLossAttrs>(), .infer = with(infer_nll_loss), .compute = with(compute_nll_loss)},
+       .attrs = attrs_of<NllLossAttrs>(),
+       .infer = with(infer_nll_loss),
+       .compute = with(compute_nll_loss)},
   };
 }
 

@@ -17,7 +17,8 @@ const StructInfo& CallInfo::info(size_t i) const {
           .hint = text("give argument ", i, i < op_.inputs.size() ? " (" + op_.inputs[i].name + ")" : "")});
   const StructInfo& s = arg(i)->sinfo;
   if (!s)
-    fail({.what = text("argument ", i, " has no struct info"), .needs = "arguments that were normalised",
+    fail({.what = text("argument ", i, " has no struct info"),
+          .needs = "arguments that were normalised",
           .hint = "bind the argument to a variable first"});
   return s;
 }
@@ -28,7 +29,8 @@ const T& info_as(const CallInfo& c, size_t i, const char* wanted) {
   const StructInfo& s = c.info(i);
   if (const T* t = s.as<T>()) return *t;
   std::string name = i < c.op().inputs.size() ? text(" (", c.op().inputs[i].name, ")") : "";
-  c.fail({.what = text("argument ", i, name, " is ", s->info().name), .needs = wanted,
+  c.fail({.what = text("argument ", i, name, " is ", s->info().name),
+          .needs = wanted,
           .hint = "give the op a value of that kind"});
 }
 }  // namespace
@@ -41,7 +43,8 @@ std::vector<Ref<const TensorInfo>> CallInfo::tensors(size_t i) const {
   for (const StructInfo& item : info_as<TupleInfo>(*this, i, "a tuple of tensors").items) {
     out.push_back(cast<TensorInfo>(item));
     if (!out.back())
-      fail({.what = text("item ", out.size() - 1, " of the tuple is ", item->info().name), .needs = "a tuple of tensors",
+      fail({.what = text("item ", out.size() - 1, " of the tuple is ", item->info().name),
+            .needs = "a tuple of tensors",
             .hint = "leave out what is no tensor"});
   }
   return out;
@@ -69,8 +72,7 @@ std::vector<int> CallInfo::axes(const Axes& axes, int rank) const {
 void CallInfo::need_rank(size_t i, int rank) const {
   int given = tensor(i).ndim;
   if (given >= 0 && given != rank)
-    fail({.what = text("argument ", i, " has rank ", given), .needs = text("rank ", rank),
-          .hint = "reshape it first"});
+    fail({.what = text("argument ", i, " has rank ", given), .needs = text("rank ", rank), .hint = "reshape it first"});
 }
 
 void CallInfo::need_float(size_t i) const {
@@ -89,7 +91,8 @@ DType CallInfo::common_dtype(std::initializer_list<size_t> inputs) const {
       continue;
     }
     if (!common.is_void() && common != d)
-      fail({.what = text("argument ", i, " is ", d, " where another is ", common), .needs = "equal dtypes",
+      fail({.what = text("argument ", i, " is ", d, " where another is ", common),
+            .needs = "equal dtypes",
             .hint = "cast one of them with astype"});
     common = d;
   }
@@ -108,10 +111,12 @@ std::optional<std::vector<Expr>> CallInfo::broadcast(const std::vector<Expr>& a,
   for (size_t i = 1; i <= common; ++i) {
     const Expr &x = a[a.size() - i], &y = b[b.size() - i];
     Expr& result = out[out.size() - i];
-    if (is_one(x)) result = y;
-    else if (is_one(y) || same(x, y)) result = x;
+    if (is_one(x))
+      result = y;
+    else if (is_one(y) || same(x, y))
+      result = x;
     else if (as_int(x) && as_int(y))
-      fail({.what = text("extents ", *as_int(x), " and ", *as_int(y), " meet at dimension -", i),
+      fail({.what = text("extents ", *as_int(x), " and ", *as_int(y), " at dimension -", i, " do not broadcast"),
             .needs = "extents that are equal, or one of them 1",
             .hint = "reshape or slice one side"});
     else

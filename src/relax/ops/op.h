@@ -98,7 +98,9 @@ struct OpDef {
   ComputeFn compute = {};    ///< the meaning: null for ops that are no formula over tensors
   LegalizeFn legalize = {};  ///< where LegalizeOps does something else than to build `compute`
   BuildFn build = nullptr;
-  std::string func = {};     ///< name of the PrimFunc; empty is the op's own
+  std::string func = {};  ///< name of the PrimFunc; empty is the op's own
+  /// Python's order of all arguments, where it is another one than inputs, then attributes.
+  std::vector<std::string> positions = {};
   bool pure = true;
   bool variadic = false;          ///< takes any number of arguments; scripts write it in a form of its own
   bool scalar_constants = false;  ///< scalar constants go into the PrimFunc instead of being read from a tensor

@@ -10,9 +10,10 @@ namespace sator::relax {
 const std::vector<OpDef>& op_table() {
   static const std::vector<OpDef> table = [] {
     std::vector<OpDef> all;
-    for (auto family : {unary_ops, binary_ops, create_ops, shape_ops, rearrange_ops, index_ops, linear_algebra_ops,
-                        statistical_ops, search_ops, nn_ops, norm_ops, convolution_ops, pooling_ops, attention_ops,
-                        quantize_ops, image_ops, collective_ops, call_ops, memory_ops, grad_ops}) {
+    for (auto family :
+         {unary_ops,       binary_ops, create_ops,     shape_ops, rearrange_ops,   index_ops,   linear_algebra_ops,
+          statistical_ops, search_ops, nn_ops,         norm_ops,  convolution_ops, pooling_ops, attention_ops,
+          quantize_ops,    image_ops,  collective_ops, call_ops,  memory_ops,      grad_ops}) {
       for (OpDef& op : family()) all.push_back(std::move(op));
     }
     return all;
@@ -35,7 +36,8 @@ const OpDef& op_named(std::string_view name) {
   std::vector<std::string> names;
   for (const OpDef& op : op_table()) names.push_back(op.name);
   std::vector<std::string> near = nearest_names(name, names);
-  fail({.what = text("there is no op ", name), .needs = "an op of the table",
+  fail({.what = text("there is no op ", name),
+        .needs = "an op of the table",
         .hint = near.empty() ? "list the ops with `sator opt --ops`" : text("did you mean ", join(near, ", "), "?")});
 }
 
@@ -45,25 +47,31 @@ std::string signature(const OpDef& op) {
   std::vector<std::string> params;
   for (const InputDef& i : op.inputs) params.push_back(i.optional ? i.name + "=None" : i.name);
   for (const AttrDef& a : op.attrs) params.push_back(a.required ? a.name : a.name + "=...");
+  auto place = [&](const std::string& param) {
+    return std::ranges::find(op.positions, param.substr(0, param.find('='))) - op.positions.begin();
+  };
+  std::ranges::stable_sort(params, {}, place);
   return text(op.name, "(", join(params, ", "), ")");
 }
 
 [[noreturn]] void fail_args(const OpDef& op, std::string what) {
-  fail({.what = text(op.name, ": ", what), .needs = signature(op), .hint = "check the arguments against the signature"});
+  fail(
+      {.what = text(op.name, ": ", what), .needs = signature(op), .hint = "check the arguments against the signature"});
 }
 
 void store_attr(const OpDef& op, const AttrDef& a, const Value& v, Attrs& attrs) {
   std::optional<NodeRef> node = a.read(v);
   if (!node) fail_args(op, text(v, " is no value for ", a.name));
-  if (*node) attrs[a.name] = *node;
-  else attrs.erase(a.name);
+  if (*node)
+    attrs[a.name] = *node;
+  else
+    attrs.erase(a.name);
 }
 
 /// The value as the graph expression that this kind of input takes; null if it is something else.
 RExpr to_input(InputKind kind, const Value& v) {
   switch (kind) {
-    case InputKind::shape:
-      return to_shape(v);
+    case InputKind::shape: return to_shape(v);
     case InputKind::scalars: {
       if (v.as<RExpr>()) return *v.as<RExpr>();
       std::vector<RExpr> items;
@@ -80,8 +88,7 @@ RExpr to_input(InputKind kind, const Value& v) {
     case InputKind::tensor:
     case InputKind::tensors:
     case InputKind::scalar:
-    case InputKind::any:
-      return to_rexpr(v);
+    case InputKind::any: return to_rexpr(v);
   }
   return nullptr;
 }
@@ -99,18 +106,29 @@ BoundArgs bind_args(const OpDef& op, const std::vector<Value>& positional,
   auto put = [&](size_t place, const Value& v) {
     if (given[place]) fail_args(op, "an argument is given twice");
     given[place] = true;
-    if (place < op.inputs.size()) out.inputs[place] = v;
-    else store_attr(op, op.attrs[place - op.inputs.size()], v, out.attrs);
+    if (place < op.inputs.size())
+      out.inputs[place] = v;
+    else
+      store_attr(op, op.attrs[place - op.inputs.size()], v, out.attrs);
   };
-  if (positional.size() > given.size()) fail_args(op, text(positional.size(), " arguments are too many"));
-  for (size_t i = 0; i < positional.size(); ++i) put(i, positional[i]);
-  for (const auto& [name, value] : keywords) {
+  auto put_named = [&](const std::string& name, const Value& v) {
     auto input = std::ranges::find(op.inputs, name, &InputDef::name);
     auto attr = std::ranges::find(op.attrs, name, &AttrDef::name);
-    if (input != op.inputs.end()) put(static_cast<size_t>(input - op.inputs.begin()), value);
-    else if (attr != op.attrs.end()) put(op.inputs.size() + static_cast<size_t>(attr - op.attrs.begin()), value);
-    else fail_args(op, text("there is no argument ", name));
+    if (input != op.inputs.end())
+      put(static_cast<size_t>(input - op.inputs.begin()), v);
+    else if (attr != op.attrs.end())
+      put(op.inputs.size() + static_cast<size_t>(attr - op.attrs.begin()), v);
+    else
+      fail_args(op, text("there is no argument ", name));
+  };
+  if (positional.size() > given.size()) fail_args(op, text(positional.size(), " arguments are too many"));
+  for (size_t i = 0; i < positional.size(); ++i) {
+    if (op.positions.empty())
+      put(i, positional[i]);
+    else
+      put_named(op.positions[i], positional[i]);
   }
+  for (const auto& [name, value] : keywords) put_named(name, value);
   for (size_t i = 0; i < given.size(); ++i) {
     bool needed = i < op.inputs.size() ? !op.inputs[i].optional : op.attrs[i - op.inputs.size()].required;
     const std::string& name = i < op.inputs.size() ? op.inputs[i].name : op.attrs[i - op.inputs.size()].name;
