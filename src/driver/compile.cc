@@ -17,6 +17,10 @@ void dump(const CompileOptions& options, const std::string& name, const ModuleRe
   write_file(options.debug_dump / ("debug-" + name + ".py"), relax::to_script(*module) + "\n");
 }
 
+std::vector<const target::CpuLevel*> levels_of(const CompileOptions& options) {
+  return options.levels.empty() ? target::levels_for("native") : options.levels;
+}
+
 }  // namespace
 
 Compiled compile(ModuleRef module, const CompileOptions& options) {
@@ -26,8 +30,12 @@ Compiled compile(ModuleRef module, const CompileOptions& options) {
     if (phase.number == 4) {
       out.phase3 = module;
       module = run_phase(phase, rules::attach_param_layouts(module, ctx), ctx);
-      module = rules::schedule_for_cpu(module);
-      out.scheduled = module;
+      for (const target::CpuLevel* level : levels_of(options))
+        out.levels.push_back({level, rules::schedule_for_cpu(module, *level), nullptr});
+      out.scheduled = module = out.levels.front().scheduled;
+    } else if (phase.number > 4) {
+      for (LevelModules& l : out.levels) l.final = run_phase(phase, l.final ? l.final : l.scheduled, ctx);
+      module = out.levels.front().final;
     } else {
       module = run_phase(phase, module, ctx);
     }
@@ -41,14 +49,12 @@ Compiled compile(ModuleRef module, const CompileOptions& options) {
 }
 
 void write_library(const Compiled& compiled, const CompileOptions& options, const std::filesystem::path& path) {
-  std::vector<const target::CpuLevel*> levels = options.levels;
-  if (levels.empty()) levels = target::levels_for("native");
   codegen::LibrarySource source{.executable = compiled.executable->save(),
                                 .metadata_json = options.metadata_json,
                                 .source_hash = options.source_hash};
-  for (const target::CpuLevel* level : levels) {
-    codegen::LevelSource kernels{.level = level};
-    for (const auto& [name, func] : compiled.final->functions) {
+  for (const LevelModules& l : compiled.levels) {
+    codegen::LevelSource kernels{.level = l.level};
+    for (const auto& [name, func] : l.final->functions) {
       if (tir::PrimFuncRef f = cast<tir::PrimFunc>(func)) kernels.kernels.push_back({name, f});
     }
     source.levels.push_back(std::move(kernels));

@@ -10,20 +10,28 @@
 namespace sator::driver {
 
 struct CompileOptions {
-  std::vector<const target::CpuLevel*> levels;      ///< best first; empty: the best that this machine runs
-  std::map<std::string, int64_t> bounds;            ///< upper bounds of symbolic sizes
-  std::filesystem::path debug_dump;                 ///< folder for debug-phase0.py ... debug-final.py; empty: none
-  std::string source_hash;                          ///< of everything that shaped the module, for the library
-  std::string metadata_json = "{}";                 ///< of the model, for the library
-  std::function<void(const std::string&)> progress; ///< told what is being done
+  std::vector<const target::CpuLevel*> levels;       ///< best first; empty: the best that this machine runs
+  std::map<std::string, int64_t> bounds;             ///< upper bounds of symbolic sizes
+  std::filesystem::path debug_dump;                  ///< folder for debug-phase0.py ... debug-final.py; empty: none
+  std::string source_hash;                           ///< of everything that shaped the module, for the library
+  std::string metadata_json = "{}";                  ///< of the model, for the library
+  std::function<void(const std::string&)> progress;  ///< told what is being done
   std::function<void(const std::string& pass, const std::string& message)> explain;
+};
+
+/// The module as one instruction-set level has it: schedules differ, names, signatures and graphs do not.
+struct LevelModules {
+  const target::CpuLevel* level = nullptr;
+  ModuleRef scheduled;  ///< phase 4
+  ModuleRef final;      ///< phase 5
 };
 
 /// What the compilation leaves.
 struct Compiled {
-  ModuleRef phase3;  ///< tensor functions before any chip's schedule: what the cost engine reads
-  ModuleRef scheduled;  ///< phase 4
-  ModuleRef final;      ///< phase 5
+  ModuleRef phase3;                  ///< tensor functions before any chip's schedule: what the cost engine reads
+  std::vector<LevelModules> levels;  ///< best first
+  ModuleRef scheduled;               ///< phase 4 of the best level
+  ModuleRef final;                   ///< phase 5 of the best level
   Ref<runtime::Executable> executable;
 };
 

@@ -37,9 +37,9 @@ bool feeds_product(const tir::PrimFunc& f, const BufferRef& weight) {
     if (block.iter_vars.empty()) return true;
     bool reads = false;
     walk(block.body, [&](const BufferLoad& l) { reads |= derived.count(l.buffer) > 0; });
-    bool reduces = block.init && std::any_of(block.iter_vars.begin(), block.iter_vars.end(), [](const tir::IterVarRef& i) {
-                     return i->kind == tir::IterKind::reduce;
-                   });
+    bool reduces = block.init && std::any_of(block.iter_vars.begin(),
+                                             block.iter_vars.end(),
+                                             [](const tir::IterVarRef& i) { return i->kind == tir::IterKind::reduce; });
     if (reads && reduces) product = true;
     if (reads && !reduces) {
       for (const tir::BufferRegionRef& w : block.writes) derived.insert(w->buffer);
@@ -50,22 +50,24 @@ bool feeds_product(const tir::PrimFunc& f, const BufferRef& weight) {
 }
 
 Ref<const arith::IndexMap> panel_map(DType dtype) {
-  return arith::index_map(2, [](const std::vector<VarRef>& i) {
-    return std::vector<Expr>{floordiv(i[0], kPanel), i[1], floormod(i[0], kPanel)};
-  }, dtype);
+  return arith::index_map(
+      2,
+      [](const std::vector<VarRef>& i) {
+        return std::vector<Expr>{floordiv(i[0], kPanel), i[1], floormod(i[0], kPanel)};
+      },
+      dtype);
 }
 
 /// W [rows, cols] -> P [ceil(rows / 32), cols, 32].
 tir::PrimFuncRef pack_function(int64_t rows, int64_t cols, DType dtype) {
   auto c = [](int64_t v) { return int_imm(v, i64); };
   te::Tensor w = te::placeholder({c(rows), c(cols)}, dtype, "w");
-  te::Tensor p = te::compute({.name = "pack", .axis = "i"}, {c((rows + kPanel - 1) / kPanel), c(cols), c(kPanel)},
-                             [&](const te::Indices& i) {
-                               Expr row = i[0] * kPanel + i[2];
-                               if (rows % kPanel == 0) return w({row, i[1]});
-                               return sator::call(dtype, "tir.if_then_else",
-                                                  {lt(row, c(rows)), w({row, i[1]}), constant(0, dtype)});
-                             });
+  te::Tensor p = te::compute(
+      {.name = "pack", .axis = "i"}, {c((rows + kPanel - 1) / kPanel), c(cols), c(kPanel)}, [&](const te::Indices& i) {
+        Expr row = i[0] * kPanel + i[2];
+        if (rows % kPanel == 0) return w({row, i[1]});
+        return sator::call(dtype, "tir.if_then_else", {lt(row, c(rows)), w({row, i[1]}), constant(0, dtype)});
+      });
   tir::PrimFuncRef f = te::create_prim_func({w, p});
   Attrs attrs = f->attrs;
   attrs.erase("global_symbol");
@@ -86,8 +88,12 @@ tir::PrimFuncRef with_panels(const tir::PrimFuncRef& f, const std::vector<size_t
       }
     }
     if (!reader) internal_error("a packed parameter that nobody reads");
-    schedule::transform_layout(s, reader, schedule::BufferSelector{false, buffer}, panel_map(buffer->shape[0]->dtype),
-                               schedule::Value(int64_t{0}), false);
+    schedule::transform_layout(s,
+                               reader,
+                               schedule::BufferSelector{false, buffer},
+                               panel_map(buffer->shape[0]->dtype),
+                               schedule::Value(int64_t{0}),
+                               false);
   }
   return s.func();
 }
@@ -129,7 +135,8 @@ class Packer {
           auto at = item_of.find(cast<RVar>(inputs[i]));
           if (at == item_of.end()) continue;
           BufferRef buffer = tensor_parameter(*reader, i);
-          bool matrix = buffer->shape.size() == 2 && as_int(buffer->shape[0]).value_or(0) >= kPanel && as_int(buffer->shape[1]);
+          bool matrix =
+              buffer->shape.size() == 2 && as_int(buffer->shape[0]).value_or(0) >= kPanel && as_int(buffer->shape[1]);
           if (matrix && feeds_product(*reader, buffer)) wanted_.insert(at->second);
         }
       }
@@ -154,10 +161,10 @@ class Packer {
         std::vector<Expr> shape = *relax::shape_of(*info);
         int64_t rows = *as_int(shape[0]), cols = *as_int(shape[1]);
         RExpr callee = builder_.add_function(pack_function(rows, cols, info->dtype), "pack");
-        StructInfo out = tensor_info({int_imm((rows + kPanel - 1) / kPanel, i64), int_imm(cols, i64), int_imm(kPanel, i64)},
-                                     info->dtype);
-        RExpr call = with_sinfo(
-            relax::call(op_ref("call_tir"), {callee, relax::tuple({RExpr(bound_var(b))})}, {}, {out}), out);
+        StructInfo out = tensor_info(
+            {int_imm((rows + kPanel - 1) / kPanel, i64), int_imm(cols, i64), int_imm(kPanel, i64)}, info->dtype);
+        RExpr call =
+            with_sinfo(relax::call(op_ref("call_tir"), {callee, relax::tuple({RExpr(bound_var(b))})}, {}, {out}), out);
         packed.emplace(bound_var(b), builder_.emit(call));
       }
       blocks.push_back(builder_.end_block());
@@ -188,7 +195,8 @@ class Packer {
     std::vector<RExpr> args = call.args;
     args[0] = made->second;
     args[1] = relax::tuple(inputs);
-    return make<VarBinding>(with_sinfo(relax::call(call.op, args, call.attrs, call.sinfo_args), call.sinfo), bound_var(b));
+    return make<VarBinding>(with_sinfo(relax::call(call.op, args, call.attrs, call.sinfo_args), call.sinfo),
+                            bound_var(b));
   }
 
   const ModuleRef& module_;

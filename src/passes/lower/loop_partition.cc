@@ -5,7 +5,10 @@
 // unrolled loops, or else its innermost loop of constant extent.
 //   a serial anchor is cut:       for i0 in [0, n // 16): S;   for i0 in [n // 16, ...): if i0 * 16 + i1 < n: S
 //   any other one gets a branch:  if i0 * 16 + 15 < n: S   else: if i0 * 16 + i1 < n: S
+// What is left of a serial anchor whose tile is an unrolled loop runs at its exact height, without conditions:
+//   if n - i0 * 16 == 1: S of 1 iteration;  if n - i0 * 16 == 2: S of 2 iterations;  ...
 #include <algorithm>
+#include <set>
 
 #include "arith/analyzer.h"
 #include "arith/intset.h"
@@ -21,8 +24,10 @@ namespace {
 
 /// A comparison that a condition is made of, as `excess < 0`, and its largest excess in the tile.
 struct Condition {
-  Expr expr;     ///< as it stands in the program
-  Expr excess;   ///< over the anchor and what is around it: below 0 where the condition holds in the whole tile
+  Expr expr;          ///< as it stands in the program
+  Expr excess;        ///< over the anchor and what is around it: below 0 where the condition holds in the whole tile
+  VarRef step;        ///< the only loop of the tile in it, unrolled from 0 on and counted once; null if it is not so
+  int64_t steps = 0;  ///< the iterations of that loop
 };
 
 Expr bare(const Expr& e) {
@@ -112,6 +117,7 @@ class Partitioner {
 
  private:
   static constexpr int64_t kMaxStores = 4096;
+  static constexpr int64_t kMaxHeights = 16;  ///< more copies of a tile cost more code than they save time
 
   static bool is_tile_loop(const For& n) { return n.kind == LoopKind::vectorized || n.kind == LoopKind::unrolled; }
 
@@ -145,7 +151,8 @@ class Partitioner {
     return found;
   }
 
-  std::optional<Condition> condition_in_tile(const For& anchor, const std::vector<const For*>& loops, const Expr& part) {
+  std::optional<Condition> condition_in_tile(const For& anchor, const std::vector<const For*>& loops,
+                                             const Expr& part) {
     if (std::find(handled_.begin(), handled_.end(), part) != handled_.end()) return {};
     Expr excess = excess_of(part);
     if (!excess || !uses_var(excess, *anchor.var)) return {};
@@ -164,7 +171,40 @@ class Partitioner {
     if (!set.has_upper() || !is_pure(set.max)) return {};
     for (const For* n : loops)
       if (uses_var(set.max, *n->var)) return {};
-    return Condition{part, analyzer_.simplify(set.max)};
+    Condition found{part, analyzer_.simplify(set.max)};
+    if (inner.size() == 1 && inner[0]->kind == LoopKind::unrolled && is_zero(inner[0]->min)) {
+      const VarRef& i = inner[0]->var;
+      Expr slope = analyzer_.simplify(substitute(excess, {{i, i + 1}}) - excess);
+      if (is_one(slope)) found.step = i, found.steps = *as_int(inner[0]->extent);
+    }
+    return found;
+  }
+
+  /// The loop's body for each number of iterations that the tile may have left where the loop begins with `from`; nothing
+  /// if the conditions do not say the same.
+  Stmt exact_heights(const For& loop, const Expr& from, const std::vector<Condition>& conditions) {
+    const Condition& first = conditions.front();
+    std::set<VarRef> steps;
+    for (const Condition& c : conditions) {
+      if (!c.step || c.steps != first.steps || !equal(c.excess, first.excess)) return nullptr;
+      steps.insert(c.step);
+    }
+    if (first.steps > kMaxHeights) return nullptr;
+    // The condition holds for i < left, where excess is that of the last i.
+    Expr left = analyzer_.simplify(int_imm(first.steps - 1, first.excess->dtype) - first.excess);
+    auto left_at = [&](const Expr& i) { return as_int(analyzer_.simplify(substitute(left, {{loop.var, i}}))); };
+    auto known = left_at(from);
+    if (left_at(from + 1).value_or(1) > 0) known.reset();
+    Stmt bare_body = without(loop.body, conditions);
+    std::vector<Stmt> all;
+    for (int64_t height = 1; height < first.steps; ++height) {
+      if (known && *known != height) continue;
+      Stmt copy = transform(bare_body, [&](const For& n) -> Stmt {
+        return steps.count(n.var) ? with(n, &For::extent, int_imm(height, n.extent->dtype)) : Stmt(&n);
+      });
+      all.push_back(make<IfThenElse>(eq(left, int_imm(height, left->dtype)), fresh_copy(copy, {}), nullptr));
+    }
+    return seq(std::move(all));
   }
 
   /// if all hold: S without them; else: S
@@ -177,7 +217,8 @@ class Partitioner {
       seen.push_back(c.excess);
       all = logical_and(all, lt(c.excess, int_imm(0, c.excess->dtype)));
     }
-    return with(loop, &For::body, Stmt(make<IfThenElse>(all, without(loop.body, conditions), fresh_copy(loop.body, {}))));
+    return with(
+        loop, &For::body, Stmt(make<IfThenElse>(all, without(loop.body, conditions), fresh_copy(loop.body, {}))));
   }
 
   /// Iterations [low, high) without the conditions, those before and behind with them. Nothing if a condition is not
@@ -211,7 +252,10 @@ class Partitioner {
     std::vector<Stmt> parts;
     if (!analyzer_.prove_equal(low, begin)) parts.push_back(part(begin, low, loop.body));
     parts.push_back(part(low, high, without(loop.body, conditions)));
-    if (!analyzer_.prove_equal(high, end)) parts.push_back(part(high, end, loop.body));
+    if (!analyzer_.prove_equal(high, end)) {
+      Stmt heights = exact_heights(loop, high, conditions);
+      parts.push_back(part(high, end, heights ? heights : loop.body));
+    }
     return seq(std::move(parts));
   }
 

@@ -1,0 +1,119 @@
+// C[i, j] += A[i, k] * B[j, k] in registers: the sums of a tile of rows x columns stay there over the whole of k, and
+// what follows element by element is applied to the tile before it is stored. Groups of panels run in parallel.
+// Source: Goto & van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008.
+#include <algorithm>
+
+#include "rules/rule.h"
+#include "schedule/primitives.h"
+#include "tir/nodes.h"
+
+namespace sator::rules {
+
+using namespace schedule;
+using namespace tir;
+
+namespace {
+
+/// Rows and columns whose sums are kept in registers. Three quarters of the registers hold sums, the rest operands.
+struct Tile {
+  int64_t rows, columns;
+};
+
+/// A tile of many rows: two vectors of columns where there are 16 registers, four where there are 32, which needs the
+/// fewest loads per multiplication while the rows' strides, often multiples of 4 KB, still fit the ways of the L1 cache.
+Tile tile_of_many(const target::CpuLevel& level, std::optional<int64_t> columns) {
+  int64_t lanes = vector_lanes(level, 32), vectors = level.vector_registers >= 32 ? 4 : 2;
+  int64_t width = lanes * vectors;
+  if (width > kPanel && !(columns && *columns % width == 0)) width = kPanel;
+  return {level.vector_registers * 3 / 4 / (width / lanes), width};
+}
+
+/// One row alone has few sums; it takes as many columns as keep the multipliers busy: eight vectors.
+Tile tile_of_one(const target::CpuLevel& level, std::optional<int64_t> columns) {
+  int64_t width = kPanel;
+  for (int64_t w = 8 * vector_lanes(level, 32); columns && w > kPanel; w /= 2) {
+    if (*columns % w == 0 && *columns / w >= 2) return {1, w};
+  }
+  return {1, width};
+}
+
+constexpr int64_t kTilesInBlock = 8;  // tiles of rows that one thread takes at least
+
+/// The operand's panels are made where they are used, in the layout of packed weights.
+void make_panel_wise(Schedule& s, const BlockHandle& operand, const Loop& at) {
+  auto panel = [](const std::vector<VarRef>& i) {
+    return std::vector<Expr>{floordiv(i[0], kPanel), i[1], floormod(i[0], kPanel)};
+  };
+  DType index = s.get(operand).iter_vars[0]->var->dtype;
+  transform_layout(s, operand, BufferSelector{true, int64_t{0}}, arith::index_map(2, panel, index), Value(), false);
+  compute_at(s, operand, at, true);
+  std::vector<Loop> own = get_loops(s, operand);
+  Loop column = own[own.size() - 2], k = own[own.size() - 1];
+  std::vector<Loop> columns = schedule::split(s, column, Factors{std::nullopt, factor(column, kPanel)});
+  reorder(s, std::vector<Loop>{columns[0], k, columns[1]});
+  vectorize(s, columns[1]);
+}
+
+void schedule_tiles(Schedule& s, const BlockHandle& block, const BlockHandle& operand, const target::CpuLevel& level) {
+  std::vector<BlockHandle> consumers = get_consumers(s, block);
+  BlockHandle last;
+  if (consumers.size() == 1 && leaf_blocks(s).size() == (operand ? 3u : 2u) && !s.get(consumers[0]).init) {
+    set_scope(s, block, BufferSelector{true, int64_t{0}}, std::string("local"));
+    last = consumers[0];
+  } else {
+    last = cache_write(s, block, BufferSelector{true, int64_t{0}}, std::string("local"));
+  }
+  std::vector<Loop> loops = get_loops(s, block);
+  Loop i = loops[0], j = loops[1], k = loops[2];
+  auto rows = as_int(s.get(i).extent), columns = as_int(s.get(j).extent);
+  Tile tile = rows == 1 ? tile_of_one(level, columns) : tile_of_many(level, columns);
+  const int64_t vector = std::min(tile.columns, kPanel), group = std::max(tile.columns, kPanel);
+
+  // Groups of panels, the tile's share of a group, vectors of a tile, lanes.
+  std::vector<Loop> js = schedule::split(
+      s,
+      j,
+      Factors{std::nullopt, factor(j, group / tile.columns), factor(j, tile.columns / vector), factor(j, vector)});
+  const bool in_blocks = !operand && !(rows && *rows <= tile.rows * kTilesInBlock);
+  std::vector<Loop> is =
+      schedule::split(s, i, Factors{std::nullopt, factor(i, in_blocks ? kTilesInBlock : 1), factor(i, tile.rows)});
+  // The rows of a block pass over one group of panels after the other.
+  reorder(s, std::vector<Loop>{js[0], is[0], js[1], is[1], k, is[2], js[2], js[3]});
+  Loop outer = in_blocks ? fuse(s, std::vector<Loop>{js[0], is[0]}) : js[0];
+  reverse_compute_at(s, last, is[1], true);
+  if (operand) make_panel_wise(s, operand, js[0]);
+  // Kinds first: a decomposed reduction is no reduction block any more; its init takes the loops' kinds over.
+  unroll(s, is[2]);
+  unroll(s, js[2]);
+  vectorize(s, js[3]);
+  std::vector<Loop> own = get_loops(s, last);
+  unroll(s, own[own.size() - 2]);
+  std::vector<Loop> parts = schedule::split(s, own.back(), Factors{std::nullopt, factor(own.back(), vector)});
+  unroll(s, parts[0]);
+  vectorize(s, parts[1]);
+  parallel(s, outer);
+  decompose_reduction(s, block, k);
+}
+
+}  // namespace
+
+MaybeReason schedule_float_product(Schedule& s, const target::CpuLevel& level) {
+  BlockHandle product = product_block(s);
+  if (!product)
+    return Reason{.what = "no block sums products over one axis", .needs = "C[i, j] += A[.., k] * B[.., k]"};
+  const Block& block = s.get(product);
+  auto columns = as_int(block.iter_vars[1]->dom->extent);
+  // For one row alone the operand is made on the way.
+  BlockHandle operand;
+  if (!is_one(block.iter_vars[0]->dom->extent) && columns && *columns % kPanel == 0)
+    operand = operand_block(s, product);
+  try {
+    inline_all(s, {operand});
+    schedule_tiles(s, product, operand, level);
+  } catch (const Error& e) {
+    return e.reason;
+  }
+  return {};
+}
+
+}  // namespace sator::rules

@@ -1,0 +1,54 @@
+// A default schedule for one kind of tensor function, and what rules have in common.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "schedule/schedule.h"
+#include "target/cpu.h"
+
+namespace sator::rules {
+
+/// One row of the table of rules. The first rule that takes a function schedules it.
+struct CpuRule {
+  std::string_view name;
+  std::string_view does;
+  /// Why the rule does not take the function; nothing if it has scheduled it. What it left half done is thrown away.
+  schedule::MaybeReason (*apply)(schedule::Schedule& s, const target::CpuLevel& level);
+};
+
+/// In the order in which they are tried; the last one takes everything.
+const std::vector<CpuRule>& cpu_rules();
+
+/// A sum of products of floats: C[i, j] += A[.., k] * B[.., k].
+schedule::MaybeReason schedule_float_product(schedule::Schedule& s, const target::CpuLevel& level);
+/// Every block for itself: outer loop parallel, inner loop vectorised.
+schedule::MaybeReason schedule_anything(schedule::Schedule& s, const target::CpuLevel& level);
+
+/// Columns of a panel of packed weights, at every level.
+constexpr int64_t kPanel = 32;
+
+/// Tries a primitive; what it refuses stays as it is.
+template <class F>
+bool attempt(F&& f) {
+  try {
+    f();
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// The blocks of the root scope in program order.
+std::vector<schedule::BlockHandle> leaf_blocks(const schedule::Schedule& s);
+/// Puts every block but those of `kept` into its consumers, as long as one goes.
+void inline_all(schedule::Schedule& s, const std::vector<schedule::BlockHandle>& kept = {});
+/// A factor for `split` of loop l.
+std::optional<Expr> factor(const schedule::Loop& l, int64_t value);
+/// A block that sums products of two operands over its last iterator, of two spatial ones; null if there is none.
+schedule::BlockHandle product_block(const schedule::Schedule& s);
+/// The block whose two-dimensional result [j, k] the product reads as its right operand, and nobody else; null if there
+/// is none.
+schedule::BlockHandle operand_block(const schedule::Schedule& s, const schedule::BlockHandle& product);
+
+}  // namespace sator::rules
