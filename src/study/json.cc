@@ -229,6 +229,13 @@ struct PhaseArchive {
   }
 };
 
+template <class A>
+void describe(A& a, HostCall& x) {
+  a("phase", x.phase);
+  a("function", x.function);
+  a("duration_us", x.duration_us);
+}
+
 /// What a scheme's row shares with the others of the scheme.
 template <class A>
 void describe(A& a, SchemeResult& x) {
@@ -299,6 +306,9 @@ Json to_json(const Study& given, Kernels kernels) {
   w.part("protocol", study.protocol);
   w.list("chips", study.chips);
   w.list("schemes", study.schemes);
+  if (kernels == Kernels::included)
+    for (size_t s = 0; s < study.schemes.size(); ++s)
+      Writer{json["schemes"][s]}.list("host_calls", study.schemes[s].host_calls);
   Json& rows = json["rows"] = Json::array();
   for (SchemeResult& scheme : study.schemes)
     for (ChipResult& chip : scheme.chips) {
@@ -322,6 +332,11 @@ Study from_json(const Json& json, std::string_view source) {
   r.part("protocol", study.protocol);
   r.list("chips", study.chips);
   r.list("schemes", study.schemes);
+  size_t next = 0;
+  root.at("schemes").each([&](const JsonAt& at) {
+    SchemeResult& scheme = study.schemes[next++];
+    if (at.find("host_calls")) Reader{at}.list("host_calls", scheme.host_calls);
+  });
   root.at("rows").each([&](const JsonAt& at) {
     Reader row{at};
     std::string name;

@@ -1,11 +1,13 @@
 #include "study/measure.h"
 
+#include <algorithm>
 #include <set>
 
 #include "engine/evaluate.h"
 #include "frontend/hf_config.h"
 #include "llm/open.h"
 #include "llm/program.h"
+#include "runtime/profiler.h"
 
 namespace sator::study {
 
@@ -38,6 +40,54 @@ SchemeResult sizes_of_shapes(const SchemeJob& job) {
   return result;
 }
 
+/// The kernel calls that `step` makes, each with the median duration of a few runs; `prepare` runs before each.
+void record_calls(Session& session, std::string_view phase, FunctionRef<void()> prepare, FunctionRef<void()> step,
+                  std::vector<HostCall>& calls) {
+  constexpr int kRuns = 3;
+  std::vector<std::vector<HostCall>> runs;
+  for (int r = 0; r < kRuns; ++r) {
+    prepare();
+    runtime::Profiler profiler(session.vm());
+    profiler.time([&] { step(); });
+    std::vector<HostCall>& run = runs.emplace_back();
+    for (const runtime::CallRecord& record : profiler.take().records)
+      if (record.is_kernel) run.push_back({std::string(phase), record.function, record.duration_us});
+    if (run.size() != runs.front().size()) return;  // not the same calls
+  }
+  for (size_t c = 0; c < runs.front().size(); ++c) {
+    std::vector<double> durations;
+    for (const std::vector<HostCall>& run : runs) durations.push_back(run[c].duration_us);
+    std::nth_element(durations.begin(), durations.begin() + kRuns / 2, durations.end());
+    calls.push_back(runs.front()[c]);
+    calls.back().duration_us = durations[kRuns / 2];
+  }
+}
+
+/// The calls of both phases. A prompt of several chunks is left out: its kernels have several sizes each.
+std::vector<HostCall> calls_of(Session& session, const SchemeJob& job) {
+  std::vector<HostCall> calls;
+  const std::vector<int32_t> ids(static_cast<size_t>(std::max(job.options.prompt_len, job.decode_context)), 0);
+  const std::span<const int32_t> all(ids);
+  if (job.options.prompt_len <= session.limits().prefill_chunk)
+    record_calls(
+        session,
+        "prefill",
+        [&] { session.reset(); },
+        [&] { session.append(all.first(static_cast<size_t>(job.options.prompt_len))); },
+        calls);
+  record_calls(
+      session,
+      "decode",
+      [&] {
+        session.reset();
+        if (job.decode_context > 1) session.append(all.first(static_cast<size_t>(job.decode_context - 1)));
+      },
+      [&] { session.append(all.first(1)); },
+      calls);
+  session.reset();
+  return calls;
+}
+
 }  // namespace
 
 SchemeResult measure_scheme(const SchemeJob& job, const Progress& progress) {
@@ -55,6 +105,8 @@ SchemeResult measure_scheme(const SchemeJob& job, const Progress& progress) {
   progress("measuring speed", true);
   result.host_prefill_tokens_per_s = measure_prefill(session, job.options.prompt_len, {});
   result.host_decode_tokens_per_s = measure_decode(session, job.options.prompt_len, job.options.gen_len, {});
+
+  result.host_calls = calls_of(session, job);
 
   const std::vector<int32_t> stream = llm::token_stream_of(job.options.model, *job.options.text);
   const auto windows = windows_of(stream, job.window_tokens, job.options.windows);

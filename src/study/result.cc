@@ -1,5 +1,7 @@
 #include "study/result.h"
 
+#include <map>
+
 namespace sator::study {
 
 const std::array<ComponentName, kComponentCount>& components() {
@@ -18,6 +20,22 @@ const std::array<ComponentName, kComponentCount>& components() {
   }};
   // clang-format on
   return rows;
+}
+
+void add_durations(const std::vector<HostCall>& calls, std::string_view phase, std::vector<KernelRow>& rows) {
+  std::map<std::string_view, std::vector<double>> durations;
+  for (const HostCall& call : calls)
+    if (call.phase == phase) durations[call.function].push_back(call.duration_us);
+  std::map<std::string_view, int64_t> launches;
+  for (const KernelRow& row : rows) launches[row.function] += row.count;
+  std::map<std::string_view, size_t> taken;
+  for (KernelRow& row : rows) {
+    const std::vector<double>& all = durations[row.function];
+    if (static_cast<int64_t>(all.size()) != launches[row.function] || row.count < 1) continue;
+    double sum = 0;
+    for (int64_t i = 0; i < row.count; ++i) sum += all[taken[row.function]++];
+    row.duration_us = sum / static_cast<double>(row.count);
+  }
 }
 
 KernelTally tally(const Study& study) {

@@ -155,6 +155,13 @@ struct ChipResult {
   bool operator==(const ChipResult&) const = default;
 };
 
+/// One kernel call of a phase as it ran on this machine, in the order of the calls.
+struct HostCall {
+  std::string phase, function;
+  double duration_us = 0;
+  bool operator==(const HostCall&) const = default;
+};
+
 struct SchemeResult {
   std::string name, description;
   std::optional<double> perplexity, standard_error;  // absent: not measured (--shapes-only)
@@ -163,6 +170,7 @@ struct SchemeResult {
   int64_t parameters = 0;    // of the checkpoint
   double bits_per_weight = 0;
   std::optional<double> host_prefill_tokens_per_s, host_decode_tokens_per_s, load_s;
+  std::vector<HostCall> host_calls;
   std::vector<ChipResult> chips;
   bool operator==(const SchemeResult&) const = default;
 };
@@ -209,6 +217,10 @@ struct PhaseName {
   PhaseResult ChipResult::* result;
 };
 inline constexpr PhaseName kPhases[] = {{"prefill", &ChipResult::prefill}, {"decode", &ChipResult::decode}};
+
+/// Gives the kernels of a phase the durations of their calls: the calls of a function belong to its kernels in order, as
+/// many to each as it has calls. A function that ran another number of times has no durations.
+void add_durations(const std::vector<HostCall>& calls, std::string_view phase, std::vector<KernelRow>& rows);
 
 /// How many kernels there are, were costed, and had their counts listed one by one, over all phases, chips and schemes.
 struct KernelTally {

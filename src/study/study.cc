@@ -239,6 +239,8 @@ Study run_study(const StudyOptions& options, const Workers& workers, const Progr
         parts.keep_scheme(*result, keys.of_scheme(scheme));
       }
       result->chips = cost_scheme(plan, job, keys, parts, workers, step);
+      for (ChipResult& chip : result->chips)
+        for (const PhaseName& phase : kPhases) add_durations(result->host_calls, phase.name, (chip.*phase.result).rows);
       study.protocol.windows = std::max(study.protocol.windows, result->windows);
       study.schemes.push_back(std::move(*result));
     } catch (const Error& error) {

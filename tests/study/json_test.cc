@@ -22,7 +22,9 @@ Study read_back(const Study& study, Kernels kernels) {
 
 TEST(StudyJson, ReadsBackAsItWasWritten) {
   Study study = sample();
+  study.schemes[1].host_calls = {{"prefill", "qkv", 12.25}, {"decode", "qkv", 0.5}};
   EXPECT_EQ(read_back(study, Kernels::included), study);
+  study.schemes[1].host_calls.clear();
   for (SchemeResult& scheme : study.schemes)
     for (ChipResult& chip : scheme.chips) chip.prefill.rows.clear(), chip.decode.rows.clear();
   EXPECT_EQ(read_back(sample(), Kernels::left_out), study);

@@ -171,6 +171,25 @@ TEST(Phase, KernelsWithoutCostAreCountedAndSaid) {
   EXPECT_EQ(phase.cost.latency_cycles, 1000);
 }
 
+TEST(Durations, BelongToKernelsInOrder) {
+  std::vector<KernelRow> rows = {{.function = "f", .layer = "h.0", .count = 2},
+                                 {.function = "g", .layer = "h.0"},
+                                 {.function = "f", .layer = "h.1", .count = 1},
+                                 {.function = "other", .layer = "h.1", .count = 2}};
+  add_durations({{"decode", "f", 2},
+                 {"decode", "f", 4},
+                 {"prefill", "g", 99},
+                 {"decode", "other", 7},
+                 {"decode", "f", 10},
+                 {"decode", "g", 5}},
+                "decode",
+                rows);
+  EXPECT_EQ(rows[0].duration_us, 3);
+  EXPECT_EQ(rows[1].duration_us, 5);
+  EXPECT_EQ(rows[2].duration_us, 10);
+  EXPECT_EQ(rows[3].duration_us, std::nullopt);  // it ran once, not twice
+}
+
 TEST(Phase, NothingCostsNothing) {
   PhaseResult phase = sum_of({}, shipped("tpuv1"));
   EXPECT_EQ(phase.cost.latency_cycles, 0);

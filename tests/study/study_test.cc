@@ -34,6 +34,7 @@ class Studies : public testing::Test {
       result.perplexity = 30.0 + static_cast<double>(measured.size());
       result.windows = 3;
       result.weight_bytes = 1000;
+      result.host_calls = {{"decode", "f", 7.5}};
       return result;
     };
     workers.cost = [this](const SchemeJob& job, std::span<const Chip> chips, const Progress&) {
@@ -42,6 +43,7 @@ class Studies : public testing::Test {
         costed.push_back(job.scheme.name + "@" + c.name);
         context = job.decode_context;
         results.push_back({c.name, phase_by_hand(Component::array, 100), phase_by_hand(Component::weights, 10)});
+        results.back().decode.rows.push_back({.function = "f"});
       }
       return results;
     };
@@ -78,6 +80,7 @@ TEST_F(Studies, RunEverySchemeOnEveryChip) {
   EXPECT_EQ(study.schemes[1].name, "int8-channel");
   EXPECT_NE(study.schemes[1].description, "");
   EXPECT_EQ(study.schemes[1].chips[1].chip, "edge_npu32");
+  EXPECT_EQ(study.schemes[1].chips[1].decode.rows.at(0).duration_us, 7.5);
   EXPECT_EQ(study.model.name, "m");
   EXPECT_EQ(study.model.layers, 2);
   EXPECT_EQ(study.protocol.windows, 3);
@@ -234,6 +237,10 @@ TEST_F(Studies, AreWrittenAsFourFiles) {
   Study study = run();
   write_study(study, options.folder);
   const std::string json = read_file(options.folder / "study.json");
+  for (SchemeResult& scheme : study.schemes) {
+    scheme.host_calls.clear();
+    for (ChipResult& c : scheme.chips) c.prefill.rows.clear(), c.decode.rows.clear();
+  }
   EXPECT_EQ(from_json(parse_json(json, "study.json"), "study.json"), study);
   for (const char* file : {"study.csv", "kernels.csv", "index.html"})
     EXPECT_NE(read_file(options.folder / file), "") << file;
@@ -256,6 +263,9 @@ TEST(Measure, ReproducesTheExamplesFigures) {
   EXPECT_EQ(result.weight_bytes, 4 * 8546816);
   EXPECT_GT(*result.host_prefill_tokens_per_s, 0);
   EXPECT_GT(*result.host_decode_tokens_per_s, 0);
+  int64_t attentions = 0;  // one per layer and phase
+  for (const HostCall& call : result.host_calls) attentions += call.function == "attention" && call.duration_us > 0;
+  EXPECT_EQ(attentions, 16);
 }
 
 TEST(Measure, ShapesGiveTheCheckpointsSizes) {
