@@ -31,6 +31,8 @@ extern const Primitive<void(BlockHandle, BufferSelector, int, int, int)> storage
 
 // primitives/decompose_reduction.cc
 extern const Primitive<BlockHandle(BlockHandle, Loop)> decompose_reduction;
+// primitives/rfactor.cc
+extern const Primitive<BlockHandle(Loop, int)> rfactor;
 
 // primitives/compute_inline.cc, reverse_compute_inline.cc
 extern const Primitive<void(BlockHandle)> compute_inline;

@@ -19,6 +19,9 @@ class Play {
     if (request.contains("opaque")) throw Unsupported{"values of Python that the case captured"};
     if (!request.contains("before") || !request["before"].is_string()) throw Unsupported{"a program that is no text"};
     module_ = parse_program(request["before"]);
+    if (module_->functions.size() == 1) {  // a function given alone is called main
+      if (auto f = cast<tir::PrimFunc>(module_->functions.begin()->second)) module_ = Schedule(f).module();
+    }
     schedule_ = std::make_unique<Schedule>(module_);
     script_ = std::make_unique<Script>(*schedule_);
   }
