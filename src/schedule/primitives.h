@@ -41,6 +41,8 @@ extern const Primitive<void(BlockHandle)> reverse_compute_inline;
 // primitives/cache.cc
 extern const Primitive<BlockHandle(BlockHandle, BufferSelector, std::string, std::vector<BlockHandle>)> cache_read;
 extern const Primitive<BlockHandle(BlockHandle, BufferSelector, std::string, std::vector<BlockHandle>)> cache_write;
+// primitives/reindex.cc
+extern const Primitive<BlockHandle(BlockHandle, BufferSelector)> reindex;
 
 // primitives/compute_at.cc
 extern const Primitive<void(BlockHandle, Loop, bool, int)> compute_at;

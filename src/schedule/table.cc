@@ -25,6 +25,7 @@ const std::vector<const AnyPrimitive*>& primitives() {
       &storage_align,
       &cache_read,
       &cache_write,
+      &reindex,
       &compute_at,
       &reverse_compute_at,
       &compute_inline,

@@ -1,0 +1,201 @@
+#include <algorithm>
+
+#include "schedule/buffers.h"
+#include "schedule/edit.h"
+#include "schedule/primitives.h"
+
+namespace sator::schedule {
+
+using namespace tir;
+
+namespace {
+
+struct Plan {
+  int block = -1;
+  BufferRef buffer;
+  std::vector<Expr> indices;      ///< of the one access
+  std::vector<IterVarRef> iters;  ///< those in the indices
+  Stmt nest;                      ///< the block with all its loops
+};
+
+/// What the block does with the buffer.
+struct Accesses {
+  std::optional<std::vector<Expr>> indices;
+  bool unlike = false, opaque = false, conditional = false, nested = false;
+};
+
+Accesses accesses_of(const Block& block, const BufferRef& buffer) {
+  Accesses found;
+  auto see = [&](const std::vector<Expr>& indices) {
+    if (!found.indices) found.indices = indices;
+    for (size_t d = 0; d < indices.size(); ++d) found.unlike |= !equal(indices[d], (*found.indices)[d]);
+  };
+  auto visit = [&](const Stmt& stmt) {
+    walk(
+        stmt,
+        [&](const Buffer&) { return false; },
+        [&](const Block&) { found.nested = true; },
+        [&](const BufferLoad& l) {
+          if (l.buffer == buffer) see(l.indices);
+        },
+        [&](const BufferStore& st) {
+          if (st.buffer == buffer) see(st.indices);
+        },
+        [&](const IfThenElse&) { found.conditional = true; },
+        [&](const Call& c) { found.conditional |= c.op == "tir.if_then_else"; },
+        [&](const Var& v) { found.opaque |= &v == buffer->data.get(); });
+  };
+  visit(block.body);
+  if (block.init) visit(block.init);
+  return found;
+}
+
+bool lists(const std::vector<BufferRegionRef>& regions, const BufferRef& buffer) {
+  return std::any_of(regions.begin(), regions.end(), [&](const BufferRegionRef& r) { return r->buffer == buffer; });
+}
+
+/// Why the block's access cannot go through a buffer of its own; nothing if it can. Fills `plan`.
+MaybeReason cannot_reindex(const Schedule& s, Plan& plan, bool write) {
+  const Sites& sites = s.sites();
+  const BlockRealize& realize = *sites[plan.block].realize();
+  const Block& block = *realize.block;
+  auto refuse = [&](std::string what, std::string needs, std::string hint) -> MaybeReason {
+    return Reason{.what = text("block ", quoted(block.name->text), " ", what),
+                  .needs = std::move(needs),
+                  .hint = std::move(hint),
+                  .at = {{sites[plan.block].stmt, what}}};
+  };
+  int scope = sites[plan.block].scope;
+  if (scope < 0) return refuse("is the root block", "a block inside of the function", "choose a child block");
+  if (MaybeReason r = not_stage_pipeline(s, scope)) return r;
+  Accesses found = accesses_of(block, plan.buffer);
+  if (found.nested) return refuse("has blocks in it", "a leaf block", "choose the block inside");
+  if (found.opaque)
+    return refuse(
+        text("uses ", plan.buffer->name, " through its pointer"), "loads and stores only", "reindex before tensorize");
+  if (!found.indices)
+    return refuse(text("does not access ", plan.buffer->name), "an access", "check its T.reads and T.writes");
+  if (found.unlike)
+    return refuse(text("accesses ", plan.buffer->name, " at several places"),
+                  "the same indices in every access of the buffer",
+                  "cache_read keeps the buffer's own indices");
+  if (write && !block.init && lists(block.reads, plan.buffer))
+    return refuse(text("reads what it writes in ", plan.buffer->name, " and has no init"),
+                  "a block that writes every element it reads",
+                  "reindex before decompose_reduction");
+  if (write && found.conditional)
+    return refuse(text("may leave elements of ", plan.buffer->name, " unwritten: it has a condition"),
+                  "an unconditional store",
+                  "cache_write keeps the buffer's own indices");
+  plan.indices = *found.indices;
+  arith::Analyzer a;
+  for (const IterVarRef& i : block.iter_vars) a.bind(i->var, i->dom);
+  for (size_t d = 0; d < plan.indices.size(); ++d) {
+    Expr& index = plan.indices[d];
+    // A guarded load may have indices outside of the buffer; the copy would follow them without the guard.
+    if (found.conditional && !(a.prove_ge(index, 0) && a.prove(lt(index, plan.buffer->shape[d]))))
+      return refuse(text("reads ", plan.buffer->name, " under a condition, and index ", d, " may be outside of it"),
+                    "an access inside of the buffer for all values of the iterators",
+                    "compute the padding in a block of its own");
+    if (!cast<Var>(index) && !as_int(index)) index = a.simplify(index);
+  }
+  for (const IterVarRef& i : block.iter_vars) {
+    if (std::any_of(plan.indices.begin(), plan.indices.end(), [&](const Expr& e) { return uses_var(e, *i->var); }))
+      plan.iters.push_back(i);
+  }
+  int nest = lone_nest(s, plan.block);
+  if (sites[nest].parent != scope)
+    return refuse(
+        "shares its loops with other blocks", "a block that is alone in all its loops", "reindex before compute_at");
+  plan.nest = sites[nest].stmt;
+  return {};
+}
+
+/// The block that copies between the buffer and the one indexed by iterators, under loops ax0, ax1, ...
+std::pair<Stmt, BlockHandle> copy_stage(const Plan& plan, const BufferRef& cache, bool write) {
+  std::vector<Loop> loops;
+  std::vector<IterVarRef> iters;
+  std::vector<Expr> values, at, at_cache;
+  VarMap map;
+  for (const IterVarRef& i : plan.iters) {
+    VarRef v = make_var(text("v", iters.size()), i->var->dtype);
+    loops.push_back(make_var(text("ax", iters.size()), i->var->dtype));
+    iters.push_back(make<IterVar>(i->dom, v, IterKind::spatial));
+    values.push_back(loops.back());
+    at_cache.push_back(v);
+    map.emplace(i->var, v);
+  }
+  for (const Expr& index : plan.indices) at.push_back(substitute(index, map));
+  const BufferRef& from = write ? cache : plan.buffer;
+  const BufferRef& to = write ? plan.buffer : cache;
+  const std::vector<Expr>& from_at = write ? at_cache : at;
+  const std::vector<Expr>& to_at = write ? at : at_cache;
+  BlockHandle name = block_name(cache->name);
+  BlockRef block = make<Block>(iters,
+                               std::vector<BufferRef>{},
+                               std::vector<MatchBufferRef>{},
+                               std::vector<BufferRegionRef>{point_region(from, from_at)},
+                               std::vector<BufferRegionRef>{point_region(to, to_at)},
+                               name,
+                               Attrs{},
+                               Stmt(),
+                               store(to, load(from, from_at), to_at));
+  Stmt nest = make<BlockRealize>(values, bool_imm(true), block);
+  for (size_t d = loops.size(); d-- > 0;)
+    nest =
+        make<For>(loops[d], iters[d]->dom->min, iters[d]->dom->extent, LoopKind::serial, std::string(), Attrs{}, nest);
+  return {nest, name};
+}
+
+/// Gives a block's access a buffer indexed by the block's own iterators, in their order, and a block that copies: what is
+/// read before it, what is written behind it.
+///   C[vi, vj] += A[vi, vk] * B[vk, vj]; reindex("C", "B")   =>   B_reindex[vj, vk] = B[vk, vj];
+///                                                              C[vi, vj] += A[vi, vk] * B_reindex[vj, vk]
+/// Returns the copying block, {buffer}_reindex; its loops are ax0, ax1, ...
+BlockHandle do_reindex(Schedule& s, BlockHandle handle, BufferSelector which) {
+  Plan plan;
+  plan.block = s.site(handle);
+  const Block& block = *s.sites()[plan.block].realize()->block;
+  if (!which.is_write) {  // a name alone: the side that has it
+    plan.buffer = selected_buffer(s, handle, which, true);
+    which.is_write = !lists(block.reads, plan.buffer);
+  } else {
+    plan.buffer = selected_buffer(s, handle, which, *which.is_write);
+  }
+  bool write = *which.is_write;
+  s.require(cannot_reindex(s, plan, write));
+
+  std::vector<Expr> shape, at;
+  for (const IterVarRef& i : plan.iters) {
+    shape.push_back(i->dom->min + i->dom->extent);
+    at.push_back(i->var);
+  }
+  BufferRef cache = make_buffer(plan.buffer->name + "_reindex", shape, plan.buffer->dtype, plan.buffer->scope());
+  BlockRef redirected = transform(
+      ref(block),
+      [&](const BufferLoad& l) -> NodeRef { return l.buffer == plan.buffer ? NodeRef(load(cache, at)) : ref(l); },
+      [&](const BufferStore& st) -> NodeRef {
+        return st.buffer == plan.buffer ? NodeRef(store(cache, st.value, at)) : ref(st);
+      },
+      [&](const BufferRegion& r) -> NodeRef {
+        return r.buffer == plan.buffer ? NodeRef(point_region(cache, at)) : ref(r);
+      });
+  auto [copy, name] = copy_stage(plan, cache, write);
+  int scope_site = s.sites()[plan.block].scope;
+  const Block& scope = *s.sites()[scope_site].realize()->block;
+  Stmt nest = replaced(plan.nest, NodeMap{{ref(block), redirected}});
+  Stmt both = write ? seq({nest, copy}) : seq({copy, nest});
+  Stmt body = scope.body == plan.nest ? both : replaced(scope.body, NodeMap{{plan.nest, both}});
+  if (const Seq* statements = body.as<Seq>()) body = seq(statements->stmts);  // flat again
+  std::vector<BufferRef> allocations = scope.alloc_buffers;
+  allocations.push_back(cache);
+  replace_scope(s, scope_site, body, std::move(allocations));
+  return name;
+}
+
+}  // namespace
+
+const Primitive<BlockHandle(BlockHandle, BufferSelector)> reindex{
+    "reindex", do_reindex, {"block", "buffer"}, "gives an access a buffer indexed by the block's iterators"};
+
+}  // namespace sator::schedule
