@@ -21,29 +21,41 @@ std::vector<const target::CpuLevel*> levels_of(const CompileOptions& options) {
   return options.levels.empty() ? target::levels_for("native") : options.levels;
 }
 
+passes::PassContext context_of(const CompileOptions& options) {
+  return {.bounds = options.bounds, .target = "llvm", .explain = options.explain};
+}
+
+constexpr int kSchedules = 4;  // the phase
+
 }  // namespace
 
-Compiled compile(ModuleRef module, const CompileOptions& options) {
-  passes::PassContext ctx{.bounds = options.bounds, .target = "llvm", .explain = options.explain};
-  Compiled out;
+ModuleRef to_phase3(ModuleRef module, const CompileOptions& options) {
   for (const Phase& phase : phases()) {
-    if (phase.number == 4) {
-      out.phase3 = module;
-      module = run_phase(phase, rules::attach_param_layouts(module, ctx), ctx);
-      for (const target::CpuLevel* level : levels_of(options))
-        out.levels.push_back({level, rules::schedule_for_cpu(module, *level), nullptr});
-      out.scheduled = module = out.levels.front().scheduled;
-    } else if (phase.number > 4) {
-      for (LevelModules& l : out.levels) l.final = run_phase(phase, l.final ? l.final : l.scheduled, ctx);
-      module = out.levels.front().final;
-    } else {
-      module = run_phase(phase, module, ctx);
-    }
+    if (phase.number >= kSchedules) break;
+    module = run_phase(phase, module, context_of(options));
     dump(options, text("phase", phase.number), module);
   }
-  dump(options, "final", module);
-  out.final = module;
-  out.executable = codegen::vm_codegen(module);
+  return module;
+}
+
+Compiled compile(ModuleRef module, const CompileOptions& options) {
+  const passes::PassContext ctx = context_of(options);
+  Compiled out;
+  out.phase3 = to_phase3(std::move(module), options);
+  module = run_phase(phases()[kSchedules], rules::attach_param_layouts(out.phase3, ctx), ctx);
+  for (const target::CpuLevel* level : levels_of(options)) {
+    LevelModules l{level, rules::schedule_for_cpu(module, *level), nullptr};
+    l.final = l.scheduled;
+    for (const Phase& phase : phases())
+      if (phase.number > kSchedules) l.final = run_phase(phase, l.final, ctx);
+    out.levels.push_back(std::move(l));
+  }
+  out.scheduled = out.levels.front().scheduled;
+  out.final = out.levels.front().final;
+  dump(options, "phase4", out.scheduled);
+  dump(options, "phase5", out.final);
+  dump(options, "final", out.final);
+  out.executable = codegen::vm_codegen(out.final);
   if (!options.debug_dump.empty()) write_file(options.debug_dump / "executable.txt", out.executable->as_text());
   return out;
 }

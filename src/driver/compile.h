@@ -35,6 +35,9 @@ struct Compiled {
   Ref<runtime::Executable> executable;
 };
 
+/// Phases 0 to 3: the program as the cost engine reads it. Errors: those of the passes.
+ModuleRef to_phase3(ModuleRef module, const CompileOptions& options);
+
 /// Phases 0 to 5. Errors: those of the passes; InternalError names the phase and pass.
 Compiled compile(ModuleRef module, const CompileOptions& options);
 

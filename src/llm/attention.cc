@@ -185,7 +185,7 @@ def attention(q_handle: T.handle, token_seq_handle: T.handle, positions_handle: 
 
 constexpr const char* kAttentionWork = R"(
 @T.prim_func
-def attention_work(q_handle: T.handle, k_handle: T.handle, v_handle: T.handle, o_handle: T.handle):
+def attention_work(q_handle: T.handle, k_handle: T.handle, v_handle: T.handle, o_handle: T.handle, sm_scale: T.float32):
     T.func_attr({"tir.noalias": T.bool(True)})
     n = T.int64()
     kv_len = T.int64()
@@ -194,18 +194,42 @@ def attention_work(q_handle: T.handle, k_handle: T.handle, v_handle: T.handle, o
     v = T.match_buffer(v_handle, ({G}, kv_len, {D}), "{T}")
     o = T.match_buffer(o_handle, (n, {H}, {D}), "float32")
     s = T.alloc_buffer((n, {H}, kv_len), "float32")
+    largest = T.alloc_buffer((n, {H}), "float32")
+    e = T.alloc_buffer((n, {H}, kv_len), "float32")
+    total = T.alloc_buffer((n, {H}), "float32")
+    weighted = T.alloc_buffer((n, {H}, {D}), "float32")
     for h, i, j, d in T.grid({H}, n, kv_len, {D}):
         with T.block("scores"):
             vh, vi, vj, vd = T.axis.remap("SSSR", [h, i, j, d])
             with T.init():
                 s[vi, vh, vj] = T.float32(0)
             s[vi, vh, vj] = s[vi, vh, vj] + q[vi, vh, vd] * T.cast(k[vh // {SHARE}, vj, vd], "float32")
+    for h, i, j in T.grid({H}, n, kv_len):
+        with T.block("largest"):
+            vh, vi, vj = T.axis.remap("SSR", [h, i, j])
+            with T.init():
+                largest[vi, vh] = T.float32(-3.4e38)
+            largest[vi, vh] = T.max(largest[vi, vh], s[vi, vh, vj])
+    for h, i, j in T.grid({H}, n, kv_len):
+        with T.block("exponentials"):
+            vh, vi, vj = T.axis.remap("SSS", [h, i, j])
+            e[vi, vh, vj] = T.exp((s[vi, vh, vj] - largest[vi, vh]) * sm_scale)
+    for h, i, j in T.grid({H}, n, kv_len):
+        with T.block("total"):
+            vh, vi, vj = T.axis.remap("SSR", [h, i, j])
+            with T.init():
+                total[vi, vh] = T.float32(0)
+            total[vi, vh] = total[vi, vh] + e[vi, vh, vj]
     for h, i, d, j in T.grid({H}, n, {D}, kv_len):
         with T.block("values"):
             vh, vi, vd, vj = T.axis.remap("SSSR", [h, i, d, j])
             with T.init():
-                o[vi, vh, vd] = T.float32(0)
-            o[vi, vh, vd] = o[vi, vh, vd] + s[vi, vh, vj] * T.cast(v[vh // {SHARE}, vj, vd], "float32")
+                weighted[vi, vh, vd] = T.float32(0)
+            weighted[vi, vh, vd] = weighted[vi, vh, vd] + e[vi, vh, vj] * T.cast(v[vh // {SHARE}, vj, vd], "float32")
+    for h, i, d in T.grid({H}, n, {D}):
+        with T.block("attention"):
+            vh, vi, vd = T.axis.remap("SSS", [h, i, d])
+            o[vi, vh, vd] = weighted[vi, vh, vd] / total[vi, vh]
 )";
 
 void check(const AttentionShape& s) {

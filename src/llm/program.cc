@@ -186,7 +186,7 @@ class ProgramBuilder {
     emit(out_, "verify", Rows::all, false, params);
     if (observed) emit_observe(params, *observed);
     emit_create_cache();
-    return {out_.module(), std::move(specs_), limits_};
+    return {out_.module(), std::move(specs_), limits_, attention};
   }
 
  private:

@@ -4,6 +4,7 @@
 #include "engine/session.h"
 #include "frontend/hf_config.h"
 #include "ir/module.h"
+#include "llm/attention.h"
 #include "llm/params.h"
 
 namespace sator::llm {
@@ -19,10 +20,12 @@ struct ProgramOptions {
 ///            attention; each quantized layer's weights behind a function with the attribute `role: dequantize`
 ///   params   what the tuple `params` of these functions holds, in order
 ///   limits   what a session must know
+///   attention  heads and sizes of every layer's attention
 struct Program {
   ModuleRef module;
   std::vector<ParamSpec> params;
   ModelLimits limits;
+  AttentionShape attention;
 };
 
 /// Builds the program.

@@ -1,0 +1,268 @@
+#include "llm/workload.h"
+
+#include <algorithm>
+#include <set>
+
+#include "arith/eval.h"
+#include "ir/visit.h"
+#include "passes/outline.h"
+#include "passes/pass.h"
+#include "relax/struct_info.h"
+
+namespace sator::llm {
+
+using dataflow::OperandKind;
+using dataflow::ParamFacts;
+using namespace relax;
+
+namespace {
+
+ParamFacts facts_of(const ParamSpec& spec) {
+  switch (spec.part) {
+    case ParamPart::codes:
+      return {.kind = OperandKind::weight, .bits = spec.format ? spec.format->bits : 0};
+    case ParamPart::scale:
+    case ParamPart::zero:
+    case ParamPart::activation_scale:
+      return {.kind = OperandKind::scale, .bits = static_cast<int>(spec.dtype.bytes() * 8)};
+    case ParamPart::plain:
+      return {.kind = OperandKind::weight, .bits = static_cast<int>(spec.dtype.bytes() * 8)};
+  }
+  return {};
+}
+
+bool is_extern_call(const RCall& call, std::string_view name) {
+  const ExternFunc* callee = call.args.empty() ? nullptr : call.args[0].as<ExternFunc>();
+  return callee && callee->name == name;
+}
+
+/// Layers by the names that variables give them: every prefix of a parameter's name is a layer.
+std::map<std::string, std::string> layers_by_variable(const std::vector<ParamSpec>& specs) {
+  std::map<std::string, std::string> all;
+  for (const ParamSpec& spec : specs) {
+    std::string name = spec.name;
+    for (size_t dot = name.rfind('.'); dot != name.npos; dot = name.rfind('.')) {
+      name.resize(dot);
+      all.emplace(variable_name(name), name);
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+/// One pass over the bindings of a function at given sizes.
+class Workload::Walk {
+ public:
+  Walk(const Workload& all, const Function& f, const StepSize& size) : all_(all), size_(size) {
+    const auto inputs = static_cast<size_t>(int_attr(f.attrs, "num_input").value_or(static_cast<int64_t>(f.params.size())));
+    for (size_t i = 0; i < f.params.size(); ++i) {
+      if (i >= inputs) tuples_.insert(f.params[i]);
+      for (const VarRef& v : vars_of(f.params[i]->sinfo)) sizes_.emplace(v, size.tokens);
+    }
+    for (const BindingBlockRef& block : f.body.as<SeqExpr>()->blocks)
+      for (const Binding& b : block->bindings) bindings_.push_back(b);
+    name_layers();
+  }
+
+  std::vector<KernelCall> run() {
+    std::vector<KernelCall> calls;
+    for (const Binding& b : bindings_) {
+      const RVarRef var = passes::bound_var(b);
+      const RExpr value = passes::bound_value(b);
+      if (const RVar* same = value.as<RVar>()) {
+        if (auto at = facts_.find(ref(*same)); at != facts_.end()) facts_[var] = at->second;
+      } else if (const TupleGetItem* item = value.as<TupleGetItem>()) {
+        if (const RVar* tuple = item->tuple.as<RVar>(); tuple && tuples_.contains(ref(*tuple)))
+          facts_[var] = all_.params_.at(static_cast<size_t>(item->index));
+      } else if (const RCall* call = value.as<RCall>()) {
+        add(*call, layer_of_[var], calls);
+      }
+    }
+    return calls;
+  }
+
+ private:
+  /// Variables that carry a layer's name have it; others belong to the layer that uses them first.
+  void name_layers() {
+    for (auto b = bindings_.rbegin(); b != bindings_.rend(); ++b) {
+      const RVarRef var = passes::bound_var(*b);
+      std::string& layer = layer_of_[var];
+      if (std::string own = layer_named(var->name); !own.empty()) layer = own;
+      for (const RVarRef& used : passes::rvars_in(passes::bound_value(*b)))
+        if (!layer.empty()) layer_of_[used] = layer;
+    }
+  }
+
+  /// The layer whose variable is called so, up to the digits that make names unique.
+  std::string layer_named(const std::string& variable) const {
+    std::string name = variable;
+    while (true) {
+      if (auto at = all_.layer_of_.find(name); at != all_.layer_of_.end()) return at->second;
+      if (name.empty() || !std::isdigit(static_cast<unsigned char>(name.back()))) return "";
+      name.pop_back();
+    }
+  }
+
+  int64_t value_of(const Expr& e, const std::string& function) const {
+    if (auto v = arith::evaluate(e, sizes_)) return *v;
+    fail({.what = text("the size ", e, " of a call of ", function, " is not known"),
+          .needs = "sizes that follow from the number of tokens",
+          .hint = "state it as a function of seq_len"});
+  }
+
+  ParamFacts facts_of_argument(const RExpr& arg) const {
+    const RVar* var = arg.as<RVar>();
+    auto at = var ? facts_.find(ref(*var)) : facts_.end();
+    return at == facts_.end() ? ParamFacts{} : at->second;
+  }
+
+  void add(const RCall& call, const std::string& layer, std::vector<KernelCall>& calls) {
+    if (is_op(ref(call), "call_tir")) {
+      calls.push_back(kernel(call, layer));
+    } else if (is_extern_call(call, "vm.builtin.attention_kv_cache_attention_with_fused_qkv")) {
+      add_attention(layer, calls);
+    }
+  }
+
+  KernelCall kernel(const RCall& call, const std::string& layer) {
+    const std::string& name = call.args.at(0).as<GlobalVar>()->name;
+    tir::PrimFuncRef func = cast<tir::PrimFunc>(all_.module_->functions.at(name));
+    if (!func) internal_error(text("call_tir of ", name, ", which is no tensor program"));
+    KernelCall out{.function = name, .layer = layer, .work = func};
+    std::vector<StructInfo> infos;
+    std::vector<RExpr> inputs = passes::call_tir_inputs(call);
+    for (const RExpr& arg : inputs) {
+      infos.push_back(arg->sinfo);
+      out.params.push_back(facts_of_argument(arg));
+    }
+    const TupleInfo* several = call.sinfo_args.front().as<TupleInfo>();
+    for (const StructInfo& s : several ? several->items : std::vector<StructInfo>{call.sinfo_args.front()}) {
+      infos.push_back(s);
+      out.params.push_back({});
+    }
+    size_t next = 0;
+    for (const VarRef& param : func->params) {
+      BufferRef buffer = func->buffer_of(param);
+      if (!buffer) continue;
+      if (next >= infos.size()) internal_error(text("call_tir of ", name, " with too few arguments"));
+      std::optional<std::vector<Expr>> shape = shape_of(*infos[next].as<TensorInfo>());
+      for (size_t d = 0; shape && d < buffer->shape.size() && d < shape->size(); ++d)
+        if (const Var* v = buffer->shape[d].as<Var>()) out.sizes.emplace(v->name, value_of((*shape)[d], name));
+      ++next;
+    }
+    if (call.args.size() > 2) {
+      std::vector<Expr> extents = *shape_values(call.args[2]);
+      for (size_t i = 0; i < extents.size(); ++i) {
+        const VarRef& v = func->params[func->params.size() - extents.size() + i];
+        out.sizes.emplace(v->name, value_of(extents[i], name));
+      }
+    }
+    return out;
+  }
+
+  /// What the cache launches for a layer (runtime/kv_cache.h): keys and values into their pages, then attention.
+  void add_attention(const std::string& layer, std::vector<KernelCall>& calls) {
+    const ParamFacts plain, cache{.kind = OperandKind::kv};
+    const int64_t limit = all_.limits_.context_window;
+    KernelCall append{.function = "kv_append",
+                      .layer = layer,
+                      .sizes = {{"n", size_.tokens}, {"pages", (limit + 15) / 16}, {"limit", limit}},
+                      .work = kv_append_kernel(all_.attention_)};
+    append.params.assign(append.work->params.size() - 2, plain);
+    append.params.insert(append.params.end(), 2, cache);
+    calls.push_back(std::move(append));
+    calls.push_back({.function = "attention",
+                     .layer = layer,
+                     .sizes = {{"n", size_.tokens}, {"kv_len", size_.context}},
+                     .params = {plain, cache, cache, plain},
+                     .work = attention_work(all_.attention_)});
+  }
+
+  const Workload& all_;
+  const StepSize& size_;
+  std::vector<Binding> bindings_;
+  std::set<RVarRef> tuples_;
+  std::map<RVarRef, ParamFacts> facts_;
+  std::map<RVarRef, std::string> layer_of_;
+  arith::Values sizes_;
+};
+
+namespace {
+
+/// What the parameters are after transform_params: each result by the parameter that it was made from.
+std::vector<ParamFacts> facts_after_lifting(const ModuleRef& module, const std::vector<ParamSpec>& specs) {
+  std::vector<ParamFacts> given;
+  for (const ParamSpec& s : specs) given.push_back(facts_of(s));
+  auto at = module->functions.find("transform_params");
+  if (at == module->functions.end()) return given;
+  const Function& f = *at->second.as<Function>();
+  const SeqExpr& body = *f.body.as<SeqExpr>();
+  std::map<RVarRef, ParamFacts> known;
+  auto facts_of_value = [&](const RExpr& value) -> ParamFacts {
+    if (const TupleGetItem* item = value.as<TupleGetItem>(); item && item->tuple == f.params.at(0))
+      return given.at(static_cast<size_t>(item->index));
+    // What is computed from codes is codes in another layout; otherwise the first operand tells.
+    std::optional<ParamFacts> first;
+    for (const RVarRef& v : passes::rvars_in(value)) {
+      auto found = known.find(v);
+      if (found != known.end() && !first) first = found->second;
+    }
+    return first.value_or(ParamFacts{});
+  };
+  for (const BindingBlockRef& block : body.blocks)
+    for (const Binding& b : block->bindings) known[passes::bound_var(b)] = facts_of_value(passes::bound_value(b));
+  RExpr result = body.body;
+  if (const RVar* var = result.as<RVar>()) {
+    for (const BindingBlockRef& block : body.blocks)
+      for (const Binding& b : block->bindings)
+        if (passes::bound_var(b) == ref(*var)) result = passes::bound_value(b);
+  }
+  const relax::Tuple* tuple = result.as<relax::Tuple>();
+  if (!tuple) internal_error("transform_params does not return a tuple");
+  std::vector<ParamFacts> out;
+  for (const RExpr& item : tuple->items) {
+    const RVar* var = item.as<RVar>();
+    auto found = var ? known.find(ref(*var)) : known.end();
+    out.push_back(found == known.end() ? facts_of_value(item) : found->second);
+  }
+  return out;
+}
+
+}  // namespace
+
+Workload::Workload(const ModuleRef& phase3, const Program& program)
+    : module_(phase3),
+      layer_of_(layers_by_variable(program.params)),
+      attention_(program.attention),
+      limits_(program.limits) {
+  for (const char* pass : {"LiftTransformParams", "DeadCodeElimination", "RewriteDataflowReshape"})
+    module_ = passes::pass_named(pass).run(module_, {});
+  params_ = facts_after_lifting(module_, program.params);
+}
+
+std::vector<KernelCall> Workload::calls(const std::string& function, const StepSize& size) const {
+  auto at = module_->functions.find(function);
+  const Function* f = at == module_->functions.end() ? nullptr : at->second.as<Function>();
+  if (!f) internal_error(text("the program has no function ", function));
+  return Walk(*this, *f, size).run();
+}
+
+int64_t macs_of_step(const ModelConfig& config, const StepSize& size) {
+  int64_t per_token = 0, attention = 0, layers = 0;
+  if (const auto* c = std::get_if<Gpt2Config>(&config.family)) {
+    layers = c->layers;
+    per_token = 4 * c->hidden_size * c->hidden_size + 2 * c->hidden_size * c->intermediate_size;
+    attention = 2 * c->hidden_size;
+  } else {
+    const auto& l = std::get<LlamaConfig>(config.family);
+    layers = l.layers;
+    const int64_t q = l.heads * l.head_dim, kv = l.kv_heads * l.head_dim;
+    per_token = l.hidden_size * (2 * q + 2 * kv) + 3 * l.hidden_size * l.intermediate_size;
+    attention = 2 * q;
+  }
+  const int64_t width = std::visit([](const auto& c) { return c.hidden_size; }, config.family);
+  return layers * size.tokens * (per_token + attention * size.context) + width * config.vocab_size;
+}
+
+}  // namespace sator::llm

@@ -1,0 +1,49 @@
+// The kernels that a step of a model launches, read from its program: what the cost engine is fed with.
+#pragma once
+
+#include "dataflow/from_tir.h"
+#include "llm/program.h"
+#include "relax/nodes.h"
+
+namespace sator::llm {
+
+/// One launch of a kernel.
+struct KernelCall {
+  std::string function;                        ///< of the phase-3 module
+  std::string layer;                           ///< "transformer.h.0.attn.c_attn"; empty: outside of layers
+  std::map<std::string, int64_t> sizes;        ///< values of its symbolic sizes, by name
+  std::vector<dataflow::ParamFacts> params;    ///< what its buffers are to the model, and their widths as stored
+  tir::PrimFuncRef work;                       ///< the phase-3 function, or the affine function that states its work
+};
+
+/// How large a step is: the tokens that it appends, and the positions in the cache once they are there.
+struct StepSize {
+  int64_t tokens = 1, context = 1;
+};
+
+/// The launches of a program's steps, without running it.
+class Workload {
+ public:
+  ///   phase3   the program after phase 3 (driver::to_phase3)
+  ///   program  as it was built: what its parameters are, and its attention
+  Workload(const ModuleRef& phase3, const Program& program);
+
+  /// The launches of one call of `function` (prefill, decode, verify), in the order in which they run. What depends on
+  /// parameters alone runs once, when they are loaded, and is not among them; reshapes are views and launch nothing.
+  /// Errors: a size that does not follow from the step.
+  std::vector<KernelCall> calls(const std::string& function, const StepSize& size) const;
+
+ private:
+  class Walk;
+  ModuleRef module_;                             ///< with lifted parameters
+  std::vector<dataflow::ParamFacts> params_;     ///< of the lifted tuple
+  std::map<std::string, std::string> layer_of_;  ///< by variable_name
+  AttentionShape attention_;
+  ModelLimits limits_;
+};
+
+/// Multiply-accumulates of one step by the arithmetic of the configuration alone: every linear layer on every token, the
+/// head on the last, and both products of attention over tokens x context.
+int64_t macs_of_step(const ModelConfig& config, const StepSize& size);
+
+}  // namespace sator::llm
