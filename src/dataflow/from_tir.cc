@@ -198,6 +198,11 @@ class Reader {
   }
 
   void add_statement(const tir::BufferStore& n, const Scope& scope) {
+    if (std::optional<Scope> inside = scope_of_addend(n, scope)) {
+      const Add& sum = *n.value.as<Add>();
+      add_statement(*with(n, &tir::BufferStore::value, sum.a + sum.b.as<Call>()->args[1]), *inside);
+      return;
+    }
     std::vector<Place> reads;
     Place target = place(n.buffer, n.indices, scope, &reads);
     if (is_copy(n, target, scope)) return;
@@ -219,8 +224,32 @@ class Reader {
     work.multiply_accumulate = arithmetic.multiply_accumulate;
     work.vector_ops = arithmetic.operations;
     work.vector_work = role_of(n, reads, reduces);
+    if (work.multiply_accumulate && (is_scale(arithmetic.first) || is_scale(arithmetic.second))) {
+      // Sums of groups times their scales: no product of tensors, but what turns the array's sums into results.
+      work.multiply_accumulate = false;
+      work.vector_ops += 2;
+      work.vector_work = VectorWork::rescale;
+    }
     out_.kernel.work.push_back(std::move(work));
     scopes_.push_back(scope);
+  }
+
+  /// Of `x = x + if_then_else(condition, value, 0)`: the scope in which something is added; nothing for other stores.
+  std::optional<Scope> scope_of_addend(const tir::BufferStore& n, const Scope& scope) const {
+    const Add* sum = n.value.as<Add>();
+    const Call* choice = sum ? sum->b.as<Call>() : nullptr;
+    const BufferLoad* running = sum ? sum->a.as<BufferLoad>() : nullptr;
+    if (!choice || choice->op != "tir.if_then_else" || !is_zero(choice->args[2])) return {};
+    if (!running || running->buffer != n.buffer) return {};
+    Scope inside = scope;
+    if (!to_guards(choice->args[0], scope.values, inside.domain.guards)) return {};
+    return inside;
+  }
+
+  bool is_scale(const Expr& factor) const {
+    const BufferLoad* load = factor.as<BufferLoad>();
+    auto facts = load ? params_.find(root_of(load->buffer)) : params_.end();
+    return facts != params_.end() && facts->second.kind == OperandKind::scale;
   }
 
   std::string statement_name(const tir::BufferStore& n) {

@@ -15,6 +15,7 @@ namespace sator::dataflow {
 struct ParamFacts {
   OperandKind kind = OperandKind::activation;
   int bits = 0;  // per element as stored outside; 0: those of the dtype
+  bool operator==(const ParamFacts&) const = default;
 };
 
 struct FunctionFacts {

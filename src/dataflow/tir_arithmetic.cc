@@ -102,7 +102,9 @@ Arithmetic arithmetic_of(const tir::BufferStore& store, const VarValues& values)
     if (product && is_data(product->a) && is_data(product->b)) {
       result.multiply_accumulate = true;
       // What happens to a factor before it is multiplied is other work.
-      result.operations = operations(without_casts(product->a), values) + operations(without_casts(product->b), values);
+      result.first = without_casts(product->a);
+      result.second = without_casts(product->b);
+      result.operations = operations(result.first, values) + operations(result.second, values);
       return result;
     }
   }

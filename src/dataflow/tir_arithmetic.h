@@ -9,6 +9,7 @@ namespace sator::dataflow {
 struct Arithmetic {
   bool multiply_accumulate = false;  // stored = stored + load * load, casts aside
   double operations = 0;             // what else is computed on data, index arithmetic apart
+  Expr first, second;                // the factors of a multiply-accumulate, without casts around them
 };
 
 /// values: what the variables around the store stand for; indices that follow from them are no data.

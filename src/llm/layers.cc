@@ -34,9 +34,14 @@ std::string variable_name(const std::string& layer) {
   return name;
 }
 
+std::string Layers::variable_of(const std::string& layer) {
+  if (!layer.empty() && std::ranges::find(names_, layer) == names_.end()) names_.push_back(layer);
+  return variable_name(layer);
+}
+
 RExpr Layers::op(const std::string& name, const std::vector<Value>& positional,
                  const std::vector<std::pair<std::string, Value>>& keywords, const std::string& layer) {
-  return out_.emit(make_call(name, positional, keywords), variable_name(layer));
+  return out_.emit(make_call(name, positional, keywords), variable_of(layer));
 }
 
 RExpr Layers::parameter(ParamSpec spec) {
@@ -70,7 +75,7 @@ RExpr Layers::call_function(const tir::PrimFuncRef& func, const std::string& nam
                             StructInfo out, const std::string& layer) {
   RExpr callee = out_.add_function(func, name);
   RExpr call = with_sinfo(relax::call(op_ref("call_tir"), {callee, relax::tuple(std::move(args))}, {}, {out}), out);
-  return out_.emit(call, variable_name(layer));
+  return out_.emit(call, variable_of(layer));
 }
 
 RExpr Layers::weight_f32(const WeightSource& source, const std::string& name, int64_t rows, int64_t cols) {
@@ -208,7 +213,7 @@ RExpr Layers::quantized_linear(const RExpr& x, const WeightSource& source, int64
 RExpr Layers::plain_embedding(const RExpr& ids, const std::string& tensor, int64_t rows, int64_t width) {
   RExpr table = matrix(tensor, rows, width);
   RExpr x = op("take", {table, ids}, {{"axis", 0}});
-  return checkpoint_dtype_(tensor) == f32 || scheme_.storage == f32 ? x : op("astype", {x}, {{"dtype", "float32"}});
+  return scheme_.storage.value_or(checkpoint_dtype_(tensor)) == f32 ? x : op("astype", {x}, {{"dtype", "float32"}});
 }
 
 RExpr Layers::embedding(const RExpr& ids, const std::string& tensor, int64_t vocab, int64_t width) {
@@ -264,7 +269,7 @@ RExpr Layers::attention(const RExpr& qkv, const RExpr& cache, int64_t layer_inde
       relax::call(op_ref("call_dps_packed"),
                   {extern_func("vm.builtin.attention_kv_cache_attention_with_fused_qkv"), args}, {}, {info}),
       info);
-  RExpr o = out_.emit(call, variable_name(layer));
+  RExpr o = out_.emit(call, variable_of(layer));
   return op("reshape", {o, Value(relax::shape_expr({n, i64c(heads * head_dim)}))});
 }
 

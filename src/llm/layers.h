@@ -61,6 +61,9 @@ class Layers {
 
   relax::BlockBuilder& out() { return out_; }
 
+  /// The layers of which results are bound, in the order of their first.
+  const std::vector<std::string>& names() const { return names_; }
+
   /// What a calibration looks at: the layers and, per layer, the largest |x| of each input feature, f32 [in].
   struct Observed {
     std::vector<std::string> layers;
@@ -69,6 +72,8 @@ class Layers {
   void observe(Observed* observed) { observed_ = observed; }
 
  private:
+  /// The name of the variable for a layer's result, which is noted.
+  std::string variable_of(const std::string& layer);
   RExpr parameter(ParamSpec spec);
   RExpr weight_f32(const WeightSource& source, const std::string& name, int64_t rows, int64_t cols);
   RExpr quantized_linear(const RExpr& x, const WeightSource& source, int64_t rows, int64_t cols,
@@ -84,6 +89,7 @@ class Layers {
   relax::RVarRef params_;
   Observed* observed_ = nullptr;
   std::map<std::string, RExpr> parameters_;  ///< by name, of the function being emitted
+  std::vector<std::string> names_;
 };
 
 }  // namespace sator::llm

@@ -186,7 +186,7 @@ class ProgramBuilder {
     emit(out_, "verify", Rows::all, false, params);
     if (observed) emit_observe(params, *observed);
     emit_create_cache();
-    return {out_.module(), std::move(specs_), limits_, attention};
+    return {out_.module(), std::move(specs_), limits_, attention, std::move(layers_)};
   }
 
  private:
@@ -220,6 +220,7 @@ class ProgramBuilder {
     Attrs attrs = {{"global_symbol", string_imm(name)}, {"num_input", int_imm(2)}};
     FuncRef f = out.end_function({ids, cache, params}, {block}, logits, attrs, false);
     out.update_function(name, f);
+    layers_ = layers.names();
   }
 
   void emit_observe(const StructInfo& params_info, std::vector<std::string>& names) {
@@ -278,6 +279,7 @@ class ProgramBuilder {
   Family family_;
   BlockBuilder out_;
   std::vector<ParamSpec> specs_;
+  std::vector<std::string> layers_;
 };
 
 }  // namespace

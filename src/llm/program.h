@@ -21,11 +21,13 @@ struct ProgramOptions {
 ///   params   what the tuple `params` of these functions holds, in order
 ///   limits   what a session must know
 ///   attention  heads and sizes of every layer's attention
+///   layers   names of the layers that bind results, "transformer.h.0.attn.c_attn", in the order of the model
 struct Program {
   ModuleRef module;
   std::vector<ParamSpec> params;
   ModelLimits limits;
   AttentionShape attention;
+  std::vector<std::string> layers;
 };
 
 /// Builds the program.

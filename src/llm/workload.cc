@@ -36,19 +36,6 @@ bool is_extern_call(const RCall& call, std::string_view name) {
   return callee && callee->name == name;
 }
 
-/// Layers by the names that variables give them: every prefix of a parameter's name is a layer.
-std::map<std::string, std::string> layers_by_variable(const std::vector<ParamSpec>& specs) {
-  std::map<std::string, std::string> all;
-  for (const ParamSpec& spec : specs) {
-    std::string name = spec.name;
-    for (size_t dot = name.rfind('.'); dot != name.npos; dot = name.rfind('.')) {
-      name.resize(dot);
-      all.emplace(variable_name(name), name);
-    }
-  }
-  return all;
-}
-
 }  // namespace
 
 /// One pass over the bindings of a function at given sizes.
@@ -233,9 +220,9 @@ std::vector<ParamFacts> facts_after_lifting(const ModuleRef& module, const std::
 
 Workload::Workload(const ModuleRef& phase3, const Program& program)
     : module_(phase3),
-      layer_of_(layers_by_variable(program.params)),
       attention_(program.attention),
       limits_(program.limits) {
+  for (const std::string& layer : program.layers) layer_of_.emplace(variable_name(layer), layer);
   for (const char* pass : {"LiftTransformParams", "DeadCodeElimination", "RewriteDataflowReshape"})
     module_ = passes::pass_named(pass).run(module_, {});
   params_ = facts_after_lifting(module_, program.params);

@@ -57,7 +57,7 @@ class Lifter {
     if (b.as<MatchCast>() || is_dequantize(b)) return nullptr;
     RExpr value = bound_value(b);
     if (const TupleGetItem* get = value.as<TupleGetItem>(); get && get->tuple == user.params)
-      return with_sinfo(tuple_get(params_, get->index), value->sinfo);
+      return with_sinfo(tuple_get(params_, get->index), bound_var(b)->sinfo);
     const RCall* call = value.as<RCall>();
     if (!call || is_impure_call(value)) return nullptr;
     if (call->op.as<ExternFunc>() || !vars_in(value->sinfo).empty()) return nullptr;
@@ -70,7 +70,7 @@ class Lifter {
       any = true;
       if (at != known.end()) map.emplace(v, at->second);
     }
-    return movable && any ? replaced(value, map) : nullptr;
+    return movable && any ? with_sinfo(replaced(value, map), bound_var(b)->sinfo) : nullptr;
   }
 
   void find_lifted(const User& user) {

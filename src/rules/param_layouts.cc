@@ -104,6 +104,7 @@ class Packer {
 
   ModuleRef run() {
     for (const auto& [name, func] : module_->functions) find_uses(func);
+    for (const auto& [name, func] : module_->functions) find_patterns(func);
     for (const auto& [name, func] : module_->functions) {
       if (FuncRef f = cast<Function>(func); f && params_of(*f)) builder_.update_function(name, rewritten(*f));
     }
@@ -139,6 +140,28 @@ class Packer {
               buffer->shape.size() == 2 && as_int(buffer->shape[0]).value_or(0) >= kPanel && as_int(buffer->shape[1]);
           if (matrix && feeds_product(*reader, buffer)) wanted_.insert(at->second);
         }
+      }
+      return false;
+    });
+  }
+
+  /// Which arguments each function is given in panels; more than one way where it is called with different ones.
+  void find_patterns(const Func& func) {
+    const Function* f = func.as<Function>();
+    RVarRef params = f ? params_of(*f) : nullptr;
+    if (!params) return;
+    std::set<RVarRef> packed;
+    walk(f->body, [&](const BindingBlock& block) {
+      for (const Binding& b : block.bindings) {
+        const TupleGetItem* get = bound_value(b).as<TupleGetItem>();
+        if (get && get->tuple == params && wanted_.count(get->index)) packed.insert(bound_var(b));
+        auto callee = called_prim_func(b);
+        if (!callee) continue;
+        std::vector<RExpr> inputs = call_tir_inputs(*bound_value(b).as<RCall>());
+        std::vector<size_t> which;
+        for (size_t i = 0; i < inputs.size(); ++i)
+          if (packed.count(cast<RVar>(inputs[i]))) which.push_back(i);
+        patterns_[*callee].insert(which);
       }
       return false;
     });
@@ -190,7 +213,11 @@ class Packer {
     auto made = functions_.find(key);
     if (made == functions_.end()) {
       tir::PrimFuncRef f = with_panels(cast<tir::PrimFunc>(module_->functions.at(*callee)), which);
-      made = functions_.emplace(key, builder_.add_function(f, *callee)).first;
+      // A function that is always called so keeps its name: a kernel is called as its phase-3 function is.
+      RExpr name = call.args[0];
+      if (patterns_.at(*callee).size() == 1) builder_.update_function(*callee, f);
+      else name = builder_.add_function(f, *callee);
+      made = functions_.emplace(key, name).first;
     }
     std::vector<RExpr> args = call.args;
     args[0] = made->second;
@@ -202,6 +229,7 @@ class Packer {
   const ModuleRef& module_;
   BlockBuilder builder_;
   std::set<int> wanted_;
+  std::map<std::string, std::set<std::vector<size_t>>> patterns_;
   std::map<std::pair<std::string, std::vector<size_t>>, RExpr> functions_;
 };
 

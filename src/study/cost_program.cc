@@ -1,0 +1,88 @@
+#include "study/cost_program.h"
+
+#include <algorithm>
+
+#include "driver/compile.h"
+#include "frontend/safetensors.h"
+
+namespace sator::study {
+
+ProgramAtPhase3 program_at_phase3(const fs::path& folder, const llm::Scheme& scheme, bool shapes_only) {
+  ModelConfig config = read_model_config(folder);
+  std::optional<SafeTensors> checkpoint;
+  if (!shapes_only) checkpoint = SafeTensors::open_folder(folder);
+  auto stored = [&](const std::string& name) {
+    const SafeTensor* tensor = checkpoint ? llm::find_weight(*checkpoint, name) : nullptr;
+    return tensor ? tensor->dtype : config.dtype.value_or(f32);
+  };
+  llm::Program program = llm::build_program(config, scheme, stored);
+  driver::CompileOptions options{.bounds = {{"seq_len", program.limits.prefill_chunk}}};
+  ModuleRef module = driver::to_phase3(program.module, options);
+  return {std::move(config), std::move(program), std::move(module)};
+}
+
+std::vector<PhaseKernel> kernels_of(const std::vector<llm::KernelCall>& calls, const Chip& chip) {
+  struct Entry {
+    const llm::KernelCall* call;
+    PhaseKernel kernel;
+  };
+  std::vector<Entry> entries;
+  auto same_work = [](const llm::KernelCall& a, const llm::KernelCall& b) {
+    return a.function == b.function && a.sizes == b.sizes && a.params == b.params;
+  };
+  for (const llm::KernelCall& call : calls) {
+    const Entry* twin = nullptr;
+    bool counted = false;
+    for (Entry& e : entries) {
+      if (!same_work(*e.call, call)) continue;
+      twin = &e;
+      if (e.call->layer != call.layer) continue;
+      ++e.kernel.calls.count;
+      counted = true;
+      break;
+    }
+    if (counted) continue;
+    PhaseKernel kernel{.calls = {.function = call.function, .layer = call.layer}};
+    kernel.work = twin ? twin->kernel.work
+                       : dataflow::work_of(*call.work, {call.function, call.sizes, call.params}, &chip);
+    entries.push_back({&call, std::move(kernel)});
+  }
+  std::vector<PhaseKernel> out;
+  for (Entry& e : entries) out.push_back(std::move(e.kernel));
+  return out;
+}
+
+std::vector<llm::StepSize> prefill_steps(int64_t prompt_len, int64_t chunk) {
+  std::vector<llm::StepSize> steps;
+  for (int64_t done = 0; done < prompt_len;) {
+    const int64_t tokens = std::min(chunk, prompt_len - done);
+    done += tokens;
+    steps.push_back({.tokens = tokens, .context = done});
+  }
+  return steps;
+}
+
+std::vector<ChipResult> ProgramCoster::cost(const SchemeJob& job, std::span<const Chip> chips,
+                                            const Progress& progress) {
+  progress("building the program", true);
+  const ProgramAtPhase3 at = program_at_phase3(job.options.model, job.scheme, job.options.shapes_only);
+  const llm::Workload workload(at.module, at.program);
+  std::vector<llm::KernelCall> prefill;
+  for (const llm::StepSize& step : prefill_steps(job.options.prompt_len, at.program.limits.prefill_chunk)) {
+    std::vector<llm::KernelCall> calls = workload.calls("prefill", step);
+    prefill.insert(prefill.end(), std::make_move_iterator(calls.begin()), std::make_move_iterator(calls.end()));
+  }
+  const std::vector<llm::KernelCall> decode = workload.calls("decode", {.tokens = 1, .context = job.decode_context});
+  std::vector<ChipResult> results;
+  for (const Chip& chip : chips) {
+    progress(text("costing on ", chip.name), true);
+    std::unique_ptr<ChipCoster>& coster = coster_of_[chip.file];
+    if (!coster) coster = std::make_unique<ChipCoster>(chip);
+    results.push_back({.chip = chip.name,
+                       .prefill = coster->cost(kernels_of(prefill, chip)),
+                       .decode = coster->cost(kernels_of(decode, chip))});
+  }
+  return results;
+}
+
+}  // namespace sator::study

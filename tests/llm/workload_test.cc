@@ -1,0 +1,155 @@
+// The launches read from a program against what a run launches, and against the arithmetic of the configuration.
+#include "llm/workload.h"
+
+#include <gtest/gtest.h>
+
+#include "dataflow/cost.h"
+#include "driver/compile.h"
+#include "llm/open.h"
+#include "runtime/profiler.h"
+
+namespace sator::llm {
+namespace {
+
+fs::path shared(const std::string& name) { return fs::path(SATOR_SOURCE_DIR) / "../shared/models" / name; }
+fs::path example() { return fs::path(SATOR_SOURCE_DIR) / "examples/gpt2-stories"; }
+
+struct Built {
+  ModelConfig config;
+  Program program;
+  Workload workload;
+};
+
+Built build(const fs::path& folder, const std::string& scheme) {
+  ModelConfig config = read_model_config(folder);
+  SafeTensors checkpoint = SafeTensors::open_folder(folder);
+  Program program = build_program(config, parse_scheme(scheme), [&](const std::string& name) {
+    const SafeTensor* t = find_weight(checkpoint, name);
+    return t ? t->dtype : f32;
+  });
+  ModuleRef module = driver::to_phase3(program.module, {.bounds = {{"seq_len", program.limits.prefill_chunk}}});
+  Workload workload(module, program);
+  return {std::move(config), std::move(program), std::move(workload)};
+}
+
+std::vector<dataflow::Kernel> kernels_of(const std::vector<KernelCall>& calls) {
+  std::vector<dataflow::Kernel> out;
+  for (const KernelCall& c : calls) out.push_back(dataflow::work_of(*c.work, {c.function, c.sizes, c.params}).kernel);
+  return out;
+}
+
+int64_t macs_of(const std::vector<dataflow::Kernel>& kernels) {
+  static dataflow::CostEngine engine(find_chip("gemmini16"));
+  int64_t macs = 0;
+  for (const dataflow::Kernel& k : kernels) macs += engine.cost(k).macs;
+  return macs;
+}
+
+class Models : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(folder() / "config.json")) GTEST_SKIP() << "needs " << folder() << ", which is not part of the checkout";
+  }
+  fs::path folder() const { return std::string(GetParam()) == "example" ? example() : shared(GetParam()); }
+};
+
+TEST_P(Models, MacsFollowFromTheConfiguration) {
+  for (const char* scheme : {"f32", "f16", "int8-tensor", "int8-channel", "int8-input", "int8-channel+a8", "int4-group32",
+                             "int4-group32+a8", "q4f16_1", "int8-channel+a8-peg8"}) {
+    SCOPED_TRACE(scheme);
+    Built b = build(folder(), scheme);
+    const StepSize prefill{.tokens = 24, .context = 40}, decode{.tokens = 1, .context = 33};
+    EXPECT_EQ(macs_of(kernels_of(b.workload.calls("prefill", prefill))), macs_of_step(b.config, prefill));
+    EXPECT_EQ(macs_of(kernels_of(b.workload.calls("decode", decode))), macs_of_step(b.config, decode));
+  }
+}
+
+// What a decode step reads of each parameter, by the kernels that take it, is what the parameters are stored in.
+TEST_P(Models, WeightsAreReadAtTheirStoredWidth) {
+  for (const char* scheme : {"f32", "f16", "int8-channel", "int4-group32", "int8-channel+a8", "int4-group32+a8"}) {
+    SCOPED_TRACE(scheme);
+    Built b = build(folder(), scheme);
+    int64_t bits = 0;
+    for (const KernelCall& c : b.workload.calls("decode", {.tokens = 1, .context = 9})) {
+      size_t next = 0;
+      for (const VarRef& p : c.work->params) {
+        BufferRef buffer = c.work->buffer_of(p);
+        if (!buffer) continue;
+        const dataflow::ParamFacts facts = next < c.params.size() ? c.params[next] : dataflow::ParamFacts{};
+        ++next;
+        if (facts.kind != dataflow::OperandKind::weight && facts.kind != dataflow::OperandKind::scale) continue;
+        if (c.function.find("take") != std::string::npos) continue;  // rows of a table
+        int64_t elements = 1;
+        for (const Expr& e : buffer->shape) elements *= *as_int(e);
+        // Packed codes are read as words; unpacked ones at their own width.
+        bits += elements * (buffer->dtype == u32 || facts.bits == 0 ? buffer->dtype.bits : facts.bits);
+      }
+    }
+    int64_t stored = 0;
+    for (const ParamSpec& p : b.program.params) {
+      bool table = false;
+      for (const std::string& name : p.source.tensors)
+        table |= name.ends_with("wpe.weight") || (name.ends_with("embed_tokens.weight") && !b.config.tie_word_embeddings);
+      if (!table) stored += p.bytes() * 8;
+    }
+    EXPECT_EQ(bits, stored);
+  }
+}
+
+TEST_P(Models, WhatIsReadIsWhatRuns) {
+  for (const char* scheme : {"f32", "int4-group32", "int8-channel+a8"}) {
+    SCOPED_TRACE(scheme);
+    Built b = build(folder(), scheme);
+    OpenModel model = open_model(folder(), {.scheme = parse_scheme(scheme), .threads = 2});
+    Session session = model.session();
+    std::vector<int32_t> ids(11, 3);
+    session.append(ids);
+    runtime::Profiler profiler(session.vm());
+    session.append(std::vector<int32_t>(7, 5));
+    std::vector<runtime::CallRecord> records = profiler.take().records;
+    // Size arithmetic between kernels is no work of the model.
+    std::erase_if(records, [](const runtime::CallRecord& r) { return !r.is_kernel || r.function.starts_with("shape_func"); });
+    std::vector<KernelCall> calls = b.workload.calls("prefill", {.tokens = 7, .context = 18});
+    ASSERT_EQ(records.size(), calls.size()) << [&] {
+      std::map<std::string, int> extra;
+      for (const auto& r : records) ++extra[r.function];
+      for (const auto& c : calls) --extra[c.function];
+      std::string out;
+      for (const auto& [name, n] : extra)
+        if (n != 0) out += text(name, " ran ", n, " times more than was read\n");
+      return out;
+    }();
+    for (size_t i = 0; i < calls.size(); ++i) {
+      EXPECT_EQ(records[i].function, calls[i].function);
+      EXPECT_FALSE(calls[i].layer.empty() && records[i].function.starts_with("NT_matmul")) << calls[i].function;
+      for (const auto& value : records[i].values) {
+        auto at = calls[i].sizes.find(value.name);
+        if (at != calls[i].sizes.end() && value.name != "pages") EXPECT_EQ(at->second, value.value) << calls[i].function;
+      }
+    }
+  }
+}
+
+TEST_P(Models, EveryLayerIsNamed) {
+  Built b = build(folder(), "int8-channel+a8");
+  const int64_t layers = std::visit([](const auto& c) { return c.layers; }, b.config.family);
+  std::set<std::string> names;
+  for (const KernelCall& c : b.workload.calls("decode", {.tokens = 1, .context = 4})) {
+    EXPECT_FALSE(c.layer.empty()) << c.function;
+    names.insert(c.layer);
+  }
+  for (int64_t i = 0; i < layers; ++i) {
+    const std::string part = text(".", i, ".");
+    EXPECT_GE(std::ranges::count_if(names, [&](const std::string& n) { return n.find(part) != n.npos; }), 4) << part;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Workload, Models, testing::Values("example", "llama-stories", "tiny/gpt2-a", "tiny/llama-a"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::ranges::replace_if(name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace sator::llm
