@@ -21,9 +21,10 @@ std::vector<RangeRef> substitute_region(const std::vector<RangeRef>& region, con
 
 /// Threads that share memory of this scope: their loops count as inside of the block that fills it.
 static bool shares(const std::string& scope, const std::string& thread) {
-  if (scope == "global" || scope.empty()) return thread.starts_with("blockIdx.") || thread.starts_with("threadIdx.");
-  if (scope.starts_with("shared")) return thread.starts_with("threadIdx.");
-  if (scope == "warp" || scope.starts_with("wmma.") || scope.starts_with("m16n8k8.")) return thread == "threadIdx.x";
+  bool in_block = thread.starts_with("threadIdx.") || thread.starts_with("vthread");
+  if (scope == "global" || scope.empty()) return in_block || thread.starts_with("blockIdx.");
+  if (scope.starts_with("shared")) return in_block;
+  if (scope == "warp") return thread == "threadIdx.x";
   if (scope == "sram") return thread.starts_with("pe.");
   return false;
 }
@@ -102,12 +103,14 @@ static std::string name_of(const Block& block) { return quoted(block.name->text)
 MaybeReason ScopeAnalysis::not_complete(int site) const {
   const Block& block = *s_.sites()[site].realize()->block;
   auto refuse = [&](int condition, std::string what) -> MaybeReason {
-    return Reason{.what = text("block ", name_of(block), " is not a complete block: ", what),
-                  .needs = text("a complete block (condition ", condition,
-                                "): 1. all axes are spatial; 2. it is dominant, the only writer of what it writes; 3. it "
-                                "does not read what it writes"),
-                  .hint = "decompose its reduction, or choose another block",
-                  .at = {{s_.sites()[site].stmt, what}}};
+    return Reason{
+        .what = text("block ", name_of(block), " is not a complete block: ", what),
+        .needs = text("a complete block (condition ",
+                      condition,
+                      "): 1. all axes are spatial; 2. it is dominant, the only writer of what it writes; 3. it "
+                      "does not read what it writes"),
+        .hint = "decompose its reduction, or choose another block",
+        .at = {{s_.sites()[site].stmt, what}}};
   };
   for (const IterVarRef& iter : block.iter_vars) {
     if (iter->kind != IterKind::spatial) return refuse(1, text("axis ", iter->var->name, " is not spatial"));
@@ -125,7 +128,8 @@ MaybeReason ScopeAnalysis::not_reduction(int site) const {
   const Block& block = *s_.sites()[site].realize()->block;
   auto refuse = [&](int condition, std::string what) -> MaybeReason {
     return Reason{.what = text("block ", name_of(block), " is not a reduction block: ", what),
-                  .needs = text("a reduction block (condition ", condition,
+                  .needs = text("a reduction block (condition ",
+                                condition,
                                 "): 1. it has an init; 2. its bindings are quasi-affine; 3. its axes are spatial or "
                                 "reduction; 4. it is dominant; 5. reduction axes do not index what it writes"),
                   .hint = "choose the block that reduces",
@@ -148,7 +152,8 @@ MaybeReason ScopeAnalysis::not_reduction(int site) const {
       }
     }
   };
-  walk(block.body, [&](const Block&) { return false; }, check_indices);
+  walk(
+      block.body, [&](const Block&) { return false; }, check_indices);
   return indexed;
 }
 
@@ -164,19 +169,19 @@ MaybeReason ScopeAnalysis::not_complete_or_reduction(int site) const {
                 .at = {complete->at.front(), reduction->at.front()}};
 }
 
-bool has_affine_binding(const Schedule& s, int block_site) {
+bool has_affine_binding(const Schedule& s, int block_site, int outermost_loop) {
   const Sites& sites = s.sites();
   const BlockRealize& realize = *sites[block_site].realize();
-  if (realize.values.empty()) return true;
+  int high = outermost_loop < 0 ? sites[block_site].scope : sites[outermost_loop].parent;
+  arith::RangeMap loops = loop_domain(sites, sites[block_site].parent, high);
+  if (realize.values.empty() || loops.empty()) return true;
   arith::Analyzer analyzer;
-  s.bind_ranges(analyzer, sites[block_site].scope);
-  arith::IterMap map = arith::detect_iter_map(realize.values,
-                                              loop_domain(sites, sites[block_site].parent, sites[block_site].scope),
-                                              realize.predicate, arith::IterMapLevel::surjective, analyzer);
+  s.bind_ranges(analyzer, high);
+  arith::IterMap map =
+      arith::detect_iter_map(realize.values, loops, realize.predicate, arith::IterMapLevel::surjective, analyzer);
   if (!map.ok()) return false;
   for (const arith::IterSum& sum : map.indices) {
-    if (sum.args.empty()) continue;
-    if (sum.args.size() != 1 || !is_zero(sum.base) || !is_one(sum.args[0].scale)) return false;
+    if (!sum.args.empty() && (sum.args.size() != 1 || !is_one(sum.args[0].scale))) return false;
   }
   return true;
 }
@@ -209,23 +214,27 @@ bool has_region_cover(const Schedule& s, const ScopeAnalysis& scope, int consume
   VarMap consumer_map = bindings_of(realize);
   for (const auto& [lca, producers] : producers_at) {
     arith::Analyzer analyzer;
-  s.bind_ranges(analyzer, lca);
+    s.bind_ranges(analyzer, lca);
     for (const BufferRegionRef& read : realize.block->reads) {
       std::vector<Box> produced;
       for (int p : producers) {
         const BlockRealize& producer = *sites[p].realize();
         for (const BufferRegionRef& write : producer.block->writes) {
           if (write->buffer != read->buffer) continue;
-          std::optional<Box> box = arith::estimate_region_lower_bound(
-              substitute_region(write->region, bindings_of(producer)),
-              loop_domain(sites, sites[p].parent, lca, write->buffer->scope()), producer.predicate, analyzer);
+          std::optional<Box> box =
+              arith::estimate_region_lower_bound(substitute_region(write->region, bindings_of(producer)),
+                                                 loop_domain(sites, sites[p].parent, lca, write->buffer->scope()),
+                                                 producer.predicate,
+                                                 analyzer);
           produced.push_back(box ? *box : Box(write->region.size(), arith::IntSet::nothing()));
         }
       }
       if (produced.empty()) continue;
-      Box consumed = arith::estimate_region_upper_bound(
-          substitute_region(read->region, consumer_map),
-          loop_domain(sites, sites[consumer].parent, lca, read->buffer->scope()), realize.predicate, analyzer);
+      Box consumed =
+          arith::estimate_region_upper_bound(substitute_region(read->region, consumer_map),
+                                             loop_domain(sites, sites[consumer].parent, lca, read->buffer->scope()),
+                                             realize.predicate,
+                                             analyzer);
       if (!covers(read->buffer, arith::unite_regions_lower_bound(produced), consumed, analyzer)) return false;
     }
   }
@@ -248,15 +257,20 @@ MaybeReason not_stage_pipeline(const Schedule& s, int scope_site) {
   ScopeAnalysis scope(s, scope_site);
   auto refuse = [&](int site, std::string what) -> MaybeReason {
     return Reason{.what = text("the scope is not a stage pipeline: ", what),
-                  .needs = "a scope whose blocks read only what has been written before, all of it, and never write "
-                           "what an earlier block has read",
+                  .needs =
+                      "a scope whose blocks read only what has been written before, all of it, and never write "
+                      "what an earlier block has read",
                   .hint = "look at the regions (T.reads, T.writes) of the blocks named",
                   .at = {{s.sites()[site].stmt, what}}};
   };
   for (const Dependency& d : scope.dependencies()) {
     if (d.kind == DependencyKind::write_after_read)
-      return refuse(d.dst, text("block ", name_of(*s.sites()[d.dst].realize()->block), " writes what block ",
-                                name_of(*s.sites()[d.src].realize()->block), " has read"));
+      return refuse(d.dst,
+                    text("block ",
+                         name_of(*s.sites()[d.dst].realize()->block),
+                         " writes what block ",
+                         name_of(*s.sites()[d.src].realize()->block),
+                         " has read"));
   }
   for (int b : scope.blocks()) {
     if (!has_region_cover(s, scope, b))

@@ -43,7 +43,8 @@ class ScopeAnalysis {
 };
 
 /// The bindings form a quasi-affine map of the loops around the block that takes every value.
-bool has_affine_binding(const Schedule& s, int block_site);
+///   outermost_loop  only it and the loops below it count, those above are constants; -1: all loops
+bool has_affine_binding(const Schedule& s, int block_site, int outermost_loop = -1);
 /// What the block reads inside its scope has been written before, all of it.
 bool has_region_cover(const Schedule& s, const ScopeAnalysis& scope, int block_site);
 /// All blocks under `site` are complete or reduction blocks, seen within it.

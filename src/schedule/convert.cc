@@ -27,8 +27,10 @@ void append_text(std::string& out, const Value& value) {
           for (const VarRef& i : v->initial_indices) names.push_back(i->name);
           out += sator::text("lambda ", join(names, ", "), ": (", join(v->final_indices, ", "), ")");
         } else if constexpr (std::is_same_v<T, NodeRef>) {
-          if (Expr e = cast<ExprNode>(v)) sator::append_text(out, e);
-          else out += text("<", v ? v->info().name : "null", ">");
+          if (Expr e = cast<ExprNode>(v))
+            sator::append_text(out, e);
+          else
+            out += text("<", v ? v->info().name : "null", ">");
         } else {
           sator::append_text(out, v);
         }
@@ -39,15 +41,18 @@ void append_text(std::string& out, const Value& value) {
 void wrong_argument(const std::string& parameter, const Value& got, const std::string& needs) {
   std::string shown;
   append_text(shown, got);
-  fail({.what = text(parameter, " = ", shown, " is not ", needs), .needs = text(parameter, ": ", needs),
+  fail({.what = text(parameter, " = ", shown, " is not ", needs),
+        .needs = text(parameter, ": ", needs),
         .hint = "see the primitive's parameters in docs/schedule.md"});
 }
 
 Value to_value(const BufferSelector& v) {
   Value which = std::visit(
       [](const auto& w) -> Value {
-        if constexpr (std::is_same_v<std::decay_t<decltype(w)>, BufferRef>) return NodeRef(w);
-        else return w;
+        if constexpr (std::is_same_v<std::decay_t<decltype(w)>, BufferRef>)
+          return NodeRef(w);
+        else
+          return w;
       },
       v.which);
   if (!v.is_write) return which;
@@ -88,7 +93,8 @@ Loop value_to_loop(const Schedule& s, const Value& v, const std::string& paramet
         names.push_back(loop->var->name);
       }
     }
-    fail({.what = text("no loop is named ", quoted(*name)), .needs = "a loop of the program",
+    fail({.what = text("no loop is named ", quoted(*name)),
+          .needs = "a loop of the program",
           .hint = text("the nearest are: ", join(nearest_names(*name, names), ", "))});
   }
   wrong_argument(parameter, v, "a loop");

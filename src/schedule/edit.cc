@@ -9,7 +9,8 @@ using namespace tir;
 int lone_nest(const Schedule& s, int block_site) {
   const Sites& sites = s.sites();
   int at = block_site;
-  while (sites[at].parent >= 0 && sites[sites[at].parent].loop() && sites[sites[at].parent].loop()->body == sites[at].stmt)
+  while (sites[at].parent >= 0 && sites[sites[at].parent].loop() &&
+         sites[sites[at].parent].loop()->body == sites[at].stmt)
     at = sites[at].parent;
   return at;
 }
@@ -17,13 +18,16 @@ int lone_nest(const Schedule& s, int block_site) {
 MaybeReason is_only_block(const Schedule& s, int block_site) {
   int scope = s.sites()[block_site].scope;
   if (scope < 0)
-    return Reason{.what = "the root block cannot be taken out", .needs = "a block inside of the function",
+    return Reason{.what = "the root block cannot be taken out",
+                  .needs = "a block inside of the function",
                   .hint = "choose a child block"};
   if (s.sites().child_blocks(scope).size() == 1)
-    return Reason{.what = text("block ", quoted(s.sites()[block_site].realize()->block->name->text),
-                               " is all that its scope does"),
-                  .needs = "another block beside it", .hint = "there is nothing to inline it into",
-                  .at = {{s.sites()[block_site].stmt, "the only block"}}};
+    return Reason{
+        .what =
+            text("block ", quoted(s.sites()[block_site].realize()->block->name->text), " is all that its scope does"),
+        .needs = "another block beside it",
+        .hint = "there is nothing to inline it into",
+        .at = {{s.sites()[block_site].stmt, "the only block"}}};
   return {};
 }
 
@@ -47,7 +51,8 @@ Stmt without(const Stmt& root, const Stmt& target) {
 
 void replace_scope(Schedule& s, int scope_site, Stmt body, std::vector<BufferRef> allocations) {
   const BlockRealize& scope = *s.sites()[scope_site].realize();
-  BlockRef block = with(with(scope.block, &Block::body, std::move(body)), &Block::alloc_buffers, std::move(allocations));
+  BlockRef block =
+      with(with(scope.block, &Block::body, std::move(body)), &Block::alloc_buffers, std::move(allocations));
   s.replace(Stmt(&scope), Stmt(with(scope, &BlockRealize::block, block)));
 }
 

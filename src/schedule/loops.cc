@@ -16,8 +16,10 @@ MaybeReason not_a_plain_loop(const Schedule& s, const Loop& loop, const std::str
   arith::Analyzer analyzer;
   s.bind_ranges(analyzer, s.site(loop));
   if (!analyzer.prove_equal(node.min, int_imm(0, node.min->dtype)))
-    return Reason{.what = text("loop ", loop->name, " does not start at 0"), .needs = "a loop from 0",
-                  .hint = "shift the loop first", .at = {{Stmt(&node), "starts elsewhere"}}};
+    return Reason{.what = text("loop ", loop->name, " does not start at 0"),
+                  .needs = "a loop from 0",
+                  .hint = "shift the loop first",
+                  .at = {{Stmt(&node), "starts elsewhere"}}};
   return {};
 }
 
@@ -38,8 +40,11 @@ class BindingSimplifier {
     }
     if (const BlockRealize* realize = stmt.as<BlockRealize>()) {
       if (realize->values.empty()) return simplify_inside(*realize);
-      std::vector<Expr> values = arith::iter_map_simplify(realize->values, domain_, realize->predicate,
-                                                          arith::IterMapLevel::surjective, analyzer_,
+      std::vector<Expr> values = arith::iter_map_simplify(realize->values,
+                                                          domain_,
+                                                          realize->predicate,
+                                                          arith::IterMapLevel::surjective,
+                                                          analyzer_,
                                                           !preserve_unit_iters_);
       return values == realize->values ? stmt : Stmt(with(*realize, &BlockRealize::values, values));
     }
@@ -90,17 +95,18 @@ Stmt fresh_copy(const Stmt& stmt, VarMap given) {
   NodeMap map;
   for (const auto& [var, value] : given) map.emplace(var, value);
   auto renew = [&](const VarRef& v) { map.emplace(v, NodeRef(new Var(*v))); };
-  walk(stmt,
-       [&](const For& loop) { renew(loop.var); },
-       [&](const LetStmt& let) { renew(let.var); },
-       [&](const Let& let) { renew(let.var); },
-       [&](const Allocate& a) { renew(a.data); },
-       [&](const Block& block) {
-         for (const IterVarRef& iter : block.iter_vars) renew(iter->var);
-         for (const BufferRef& b : block.alloc_buffers) renew(b->data);
-         for (const MatchBufferRef& m : block.match_buffers) renew(m->buffer->data);
-         map.emplace(block.name, block_name(block.name->text));
-       });
+  walk(
+      stmt,
+      [&](const For& loop) { renew(loop.var); },
+      [&](const LetStmt& let) { renew(let.var); },
+      [&](const Let& let) { renew(let.var); },
+      [&](const Allocate& a) { renew(a.data); },
+      [&](const Block& block) {
+        for (const IterVarRef& iter : block.iter_vars) renew(iter->var);
+        for (const BufferRef& b : block.alloc_buffers) renew(b->data);
+        for (const MatchBufferRef& m : block.match_buffers) renew(m->buffer->data);
+        map.emplace(block.name, block_name(block.name->text));
+      });
   return replaced(stmt, map);
 }
 

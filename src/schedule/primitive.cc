@@ -42,7 +42,8 @@ const AnyPrimitive& primitive_named(const std::string& name) {
     if (p->name == name) return *p;
     names.push_back(p->name);
   }
-  fail({.what = text("there is no primitive ", name), .needs = "a primitive's name",
+  fail({.what = text("there is no primitive ", name),
+        .needs = "a primitive's name",
         .hint = text("the nearest are: ", join(nearest_names(name, names), ", "))});
 }
 

@@ -73,7 +73,8 @@ class Primitive<R(Args...)> final : public AnyPrimitive {
   template <size_t I, class Tuple>
   void fill_rest(Schedule& s, Tuple& args) const {
     if constexpr (I < sizeof...(Args)) {
-      std::get<I>(args) = from_value<std::tuple_element_t<I, Tuple>>(s, parameters.at(I).fallback, parameters.at(I).name);
+      std::get<I>(args) =
+          from_value<std::tuple_element_t<I, Tuple>>(s, parameters.at(I).fallback, parameters.at(I).name);
       fill_rest<I + 1>(s, args);
     }
   }

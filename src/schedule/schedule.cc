@@ -28,7 +28,8 @@ void Schedule::work_on(const std::string& name) {
     for (const auto& [n, f] : module_->functions) {
       if (f.as<PrimFunc>()) names.push_back(n);
     }
-    sator::fail({.what = text("the module has no tensor function ", quoted(name)), .needs = "a PrimFunc of the module",
+    sator::fail({.what = text("the module has no tensor function ", quoted(name)),
+                 .needs = "a PrimFunc of the module",
                  .hint = text("it has: ", join(names, ", "))});
   }
   func_name_ = name;
@@ -37,7 +38,8 @@ void Schedule::work_on(const std::string& name) {
 PrimFuncRef Schedule::func() const {
   if (func_name_.empty())
     sator::fail({.what = "the module has several tensor functions and none is called main",
-                 .needs = "a function to work on", .hint = "call work_on(name) first"});
+                 .needs = "a function to work on",
+                 .hint = "call work_on(name) first"});
   return cast<PrimFunc>(module_->functions.at(func_name_));
 }
 
@@ -56,8 +58,9 @@ int Schedule::site(const Loop& loop) const {
   auto step = consumed_by_.find(loop.get());
   fail({.what = text("loop ", loop->name, " is no longer in the program"),
         .needs = "a loop of the current program",
-        .hint = step == consumed_by_.end() ? std::string("take the loop from get_loops of this schedule")
-                                           : text("`", step->second, "` consumed it; use the loops that step returned")});
+        .hint = step == consumed_by_.end()
+                    ? std::string("take the loop from get_loops of this schedule")
+                    : text("`", step->second, "` consumed it; use the loops that step returned")});
 }
 
 int Schedule::site(const BlockHandle& block) const {
@@ -66,8 +69,9 @@ int Schedule::site(const BlockHandle& block) const {
   auto step = consumed_by_.find(block.get());
   fail({.what = text("block ", quoted(block->text), " is no longer in the program"),
         .needs = "a block of the current program",
-        .hint = step == consumed_by_.end() ? std::string("take the block from get_block of this schedule")
-                                           : text("`", step->second, "` consumed it; use the blocks that step returned")});
+        .hint = step == consumed_by_.end()
+                    ? std::string("take the block from get_block of this schedule")
+                    : text("`", step->second, "` consumed it; use the blocks that step returned")});
 }
 
 const For& Schedule::get(const Loop& loop) const { return *sites()[site(loop)].loop(); }
@@ -87,15 +91,23 @@ BlockHandle Schedule::block_named(const std::string& name) const {
   if (found.size() == 1) return found.front();
   if (found.empty()) {
     std::vector<std::string> near = nearest_names(name, names);
-    fail({.what = text("no block is named ", quoted(name)), .needs = "the name of one block of the function",
-          .hint = near.empty() ? text("the blocks are: ", join(names, ", ")) : text("the nearest are: ", join(near, ", "))});
+    fail({.what = text("no block is named ", quoted(name)),
+          .needs = "the name of one block of the function",
+          .hint = near.empty() ? text("the blocks are: ", join(names, ", "))
+                               : text("the nearest are: ", join(near, ", "))});
   }
   fail({.what = text(static_cast<int64_t>(found.size()), " blocks are named ", quoted(name)),
-        .needs = "the name of one block of the function", .hint = "reach it through get_child_blocks or get_consumers"});
+        .needs = "the name of one block of the function",
+        .hint = "reach it through get_child_blocks or get_consumers"});
 }
 
 void Schedule::bind_ranges(arith::Analyzer& analyzer, int site) const {
   const Sites& sites = this->sites();
+  for (const auto& [param, buffer] : func()->buffer_map) {
+    for (const Expr& extent : buffer->shape) {
+      if (!as_int(extent)) analyzer.assume_size(extent);
+    }
+  }
   for (int i = site; i >= 0; i = sites[i].parent) {
     if (const For* loop = sites[i].loop()) {
       analyzer.bind(loop->var, make<Range>(loop->min, loop->extent));

@@ -23,7 +23,8 @@ std::string primitive_name(const Expression& callee) {
 }  // namespace
 
 void Script::refuse(const Expression& e, std::string what, std::string hint) const {
-  Reason reason{.what = std::move(what), .needs = "calls of primitives, names, numbers, strings, lists, lambdas",
+  Reason reason{.what = std::move(what),
+                .needs = "calls of primitives, names, numbers, strings, lists, lambdas",
                 .hint = std::move(hint)};
   if (source_) source_->fail(e.place, std::move(reason));
   fail(std::move(reason));
@@ -43,8 +44,10 @@ void Script::run(const script::Program& program) {
       }
       case StatementKind::pass: break;
       default:
-        program.source->fail(line.place, {.what = "a schedule script has only calls and assignments",
-                                          .needs = "one primitive per line", .hint = "unroll loops by hand"});
+        program.source->fail(line.place,
+                             {.what = "a schedule script has only calls and assignments",
+                              .needs = "one primitive per line",
+                              .hint = "unroll loops by hand"});
     }
   }
 }
@@ -69,8 +72,9 @@ void Script::assign(const Expression& target, const Value& value) {
   for (size_t i = 0; i < target.items.size(); ++i) {
     if (i == star) {
       size_t count = list->size() + 1 - target.items.size();
-      assign(target.items[i].items[0], List(list->begin() + static_cast<std::ptrdiff_t>(from),
-                                            list->begin() + static_cast<std::ptrdiff_t>(from + count)));
+      assign(target.items[i].items[0],
+             List(list->begin() + static_cast<std::ptrdiff_t>(from),
+                  list->begin() + static_cast<std::ptrdiff_t>(from + count)));
       from += count;
     } else {
       assign(target.items[i], (*list)[from++]);
@@ -155,13 +159,19 @@ Value Script::arithmetic(const std::string& op, const Value& a, const Value& b) 
     return joined;
   }
   Expr x = value_to_expr(a, "left side"), y = value_to_expr(b, "right side"), z;
-  if (op == "+") z = x + y;
-  else if (op == "-") z = x - y;
-  else if (op == "*") z = x * y;
-  else if (op == "//") z = floordiv(x, y);
-  else if (op == "%") z = floormod(x, y);
+  if (op == "+")
+    z = x + y;
+  else if (op == "-")
+    z = x - y;
+  else if (op == "*")
+    z = x * y;
+  else if (op == "//")
+    z = floordiv(x, y);
+  else if (op == "%")
+    z = floormod(x, y);
   else
-    fail({.what = text("the operator ", op, " is not known here"), .needs = "+ - * // %",
+    fail({.what = text("the operator ", op, " is not known here"),
+          .needs = "+ - * // %",
           .hint = "index maps are quasi-affine"});
   return to_value(z);
 }

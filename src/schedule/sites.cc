@@ -45,8 +45,10 @@ bool Sites::is_above(int ancestor, int site) const {
 
 int Sites::lowest_common_ancestor(int a, int b) const {
   while (a != b) {
-    if ((*this)[a].depth >= (*this)[b].depth) a = (*this)[a].parent;
-    else b = (*this)[b].parent;
+    if ((*this)[a].depth >= (*this)[b].depth)
+      a = (*this)[a].parent;
+    else
+      b = (*this)[b].parent;
   }
   return a;
 }

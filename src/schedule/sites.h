@@ -10,9 +10,9 @@ namespace sator::schedule {
 class Sites {
  public:
   struct Site {
-    tir::Stmt stmt;     ///< a For or a BlockRealize
-    int parent = -1;    ///< the nearest enclosing loop or block; -1 for the root block
-    int scope = -1;     ///< the nearest enclosing block; -1 for the root block
+    tir::Stmt stmt;   ///< a For or a BlockRealize
+    int parent = -1;  ///< the nearest enclosing loop or block; -1 for the root block
+    int scope = -1;   ///< the nearest enclosing block; -1 for the root block
     int depth = 0;
     const tir::For* loop() const { return stmt.as<tir::For>(); }
     const tir::BlockRealize* realize() const { return stmt.as<tir::BlockRealize>(); }

@@ -4,9 +4,7 @@
 
 namespace sator::schedule {
 
-std::string describe(const Step& step) {
-  return text(step.primitive, "(", join(step.inputs, ", "), ")");
-}
+std::string describe(const Step& step) { return text(step.primitive, "(", join(step.inputs, ", "), ")"); }
 
 namespace {
 
@@ -36,7 +34,8 @@ void correspond(const Value& from, const Value& to, std::unordered_map<const Nod
     const List* other = to.get_if<List>();
     if (!other || other->size() != list->size())
       fail({.what = "the trace does not fit this program: a step returned another number of handles",
-            .needs = "the program that the trace was recorded on", .hint = "replay on the function before scheduling"});
+            .needs = "the program that the trace was recorded on",
+            .hint = "replay on the function before scheduling"});
     for (size_t i = 0; i < list->size(); ++i) correspond((*list)[i], (*other)[i], map);
   }
 }

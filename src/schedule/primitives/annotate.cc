@@ -14,7 +14,8 @@ static void set_annotations(Schedule& s, const Value& of, const Attrs& annotatio
     s.replace(node, with(node, &For::annotations, annotations));
   } else {
     const BlockRealize& realize = s.realize(value_to_block(s, of, "block_or_loop"));
-    s.replace(Stmt(&realize), with(realize, &BlockRealize::block, with(realize.block, &Block::annotations, annotations)));
+    s.replace(Stmt(&realize),
+              with(realize, &BlockRealize::block, with(realize.block, &Block::annotations, annotations)));
   }
 }
 
@@ -36,7 +37,8 @@ static void do_unannotate(Schedule& s, Value of, std::string key) {
   if (!annotations.erase(key)) {
     std::vector<std::string> keys;
     for (const auto& [k, v] : annotations) keys.push_back(k);
-    s.fail({.what = text("there is no annotation ", quoted(key)), .needs = "an annotation that is there",
+    s.fail({.what = text("there is no annotation ", quoted(key)),
+            .needs = "an annotation that is there",
             .hint = keys.empty() ? std::string("nothing is annotated here") : text("there are: ", join(keys, ", "))});
   }
   set_annotations(s, of, annotations);
@@ -48,9 +50,15 @@ BufferRef selected_buffer(const Schedule& s, const BlockHandle& block, const Buf
   auto pick = [&](const std::vector<BufferRegionRef>& regions) -> BufferRef {
     if (auto* i = std::get_if<int64_t>(&which.which)) {
       if (*i >= 0 && *i < static_cast<int64_t>(regions.size())) return regions[static_cast<size_t>(*i)]->buffer;
-      s.fail({.what = text("block ", quoted(block->text), " has ", regions.size(), write ? " written" : " read",
-                           " buffers, and no number ", *i),
-              .needs = text("0 <= index < ", regions.size()), .hint = "count the entries of T.reads or T.writes",
+      s.fail({.what = text("block ",
+                           quoted(block->text),
+                           " has ",
+                           regions.size(),
+                           write ? " written" : " read",
+                           " buffers, and no number ",
+                           *i),
+              .needs = text("0 <= index < ", regions.size()),
+              .hint = "count the entries of T.reads or T.writes",
               .at = {{Stmt(&s.realize(block)), "this block"}}});
     }
     for (const BufferRegionRef& r : regions) {
@@ -70,7 +78,8 @@ BufferRef selected_buffer(const Schedule& s, const BlockHandle& block, const Buf
   for (const auto& r : b.reads) names.push_back(r->buffer->name);
   for (const auto& r : b.writes) names.push_back(r->buffer->name);
   s.fail({.what = text("block ", quoted(block->text), " does not touch that buffer"),
-          .needs = "a buffer that the block reads or writes", .hint = text("it touches: ", join(names, ", ")),
+          .needs = "a buffer that the block reads or writes",
+          .hint = text("it touches: ", join(names, ", ")),
           .at = {{Stmt(&s.realize(block)), "this block"}}});
 }
 
@@ -83,16 +92,31 @@ static MaybeReason not_allocated(const Schedule& s, const BufferRef& buffer, con
 }
 
 static const std::vector<std::string>& scopes() {
-  static const std::vector<std::string> all = {
-      "global",         "shared",           "shared.dyn",      "local",          "warp",           "wmma.matrix_a",
-      "wmma.matrix_b",  "wmma.accumulator", "m16n8k8.matrixA", "m16n8k8.matrixB", "m16n8k8.matrixC", "texture",
-      "global.texture", "global.vtcm",      "metal.simdgroup", "dram",           "sram",           "pe"};
+  static const std::vector<std::string> all = {"global",
+                                               "shared",
+                                               "shared.dyn",
+                                               "local",
+                                               "warp",
+                                               "wmma.matrix_a",
+                                               "wmma.matrix_b",
+                                               "wmma.accumulator",
+                                               "m16n8k8.matrixA",
+                                               "m16n8k8.matrixB",
+                                               "m16n8k8.matrixC",
+                                               "texture",
+                                               "global.texture",
+                                               "global.vtcm",
+                                               "metal.simdgroup",
+                                               "dram",
+                                               "sram",
+                                               "pe"};
   return all;
 }
 
 void require_scope(const Schedule& s, const std::string& scope) {
   if (std::find(scopes().begin(), scopes().end(), scope) != scopes().end()) return;
-  s.fail({.what = text(quoted(scope), " is not a storage scope"), .needs = text("one of ", join(scopes(), ", ")),
+  s.fail({.what = text(quoted(scope), " is not a storage scope"),
+          .needs = text("one of ", join(scopes(), ", ")),
           .hint = text("the nearest is ", join(nearest_names(scope, scopes()), ", "))});
 }
 
@@ -107,8 +131,14 @@ static void do_set_scope(Schedule& s, BlockHandle block, BufferSelector which, s
   BufferRef old = selected_buffer(s, block, which, true);
   s.require(not_allocated(s, old, block));
   if (old->scope() == scope) return;
-  BufferRef fresh = with(old, &Buffer::data, make_pointer(old->data->name, old->dtype, scope));
-  s.replace_body(replace_buffer(s.func()->body, old, fresh));
+  Stmt body = s.func()->body;
+  std::vector<BufferRef> moved = {old};
+  walk(body, [&](const MatchBuffer& m) {  // names for parts of it move too
+    if (std::find(moved.begin(), moved.end(), m.source->buffer) != moved.end()) moved.push_back(m.buffer);
+  });
+  for (const BufferRef& b : moved)
+    body = replace_buffer(body, b, with(b, &Buffer::data, make_pointer(b->data->name, b->dtype, scope)));
+  s.replace_body(body);
 }
 
 /// Rows along `axis` of what a block writes are aligned: stride = k * factor + offset. Recorded as the annotation
@@ -119,9 +149,11 @@ static void do_storage_align(Schedule& s, BlockHandle block, BufferSelector whic
   int rank = static_cast<int>(buffer->rank());
   if (axis < -rank || axis >= rank)
     s.fail({.what = text("axis ", axis, " is outside of ", buffer->name, ", which has ", rank, " dimensions"),
-            .needs = "-rank <= axis < rank", .hint = text("use an axis from ", -rank, " to ", rank - 1)});
+            .needs = "-rank <= axis < rank",
+            .hint = text("use an axis from ", -rank, " to ", rank - 1)});
   if (factor <= 0)
-    s.fail({.what = text("factor ", factor, " is not positive"), .needs = "factor >= 1, in elements",
+    s.fail({.what = text("factor ", factor, " is not positive"),
+            .needs = "factor >= 1, in elements",
             .hint = "pass the alignment in elements"});
   if (axis < 0) axis += rank;
   const Block& b = s.get(block);

@@ -16,7 +16,8 @@ struct Stage {
   std::vector<RangeRef> region;  ///< of the original
   bool whole = false;            ///< the cache has the original's shape; else the region's, shifted to 0
   int location = -1;             ///< a loop, or the scope block
-  Stmt anchor;                   ///< the stage goes behind it; null: to the front of the scope
+  Stmt anchor;                   ///< the stage goes beside it; null: to the front of the scope
+  bool before = false;           ///< in front of the anchor
 };
 
 std::vector<RangeRef> region_of(const std::vector<BufferRegionRef>& regions, const BufferRef& buffer) {
@@ -32,28 +33,35 @@ int child_towards(const Sites& sites, int ancestor, int site) {
   return site;
 }
 
-/// The lowest place that has the writer and one of the related blocks below; the scope block where there is none.
+/// The lowest place that has the writer and one of the related blocks below, in front of the first of them there; behind the
+/// writer in the scope block where there is none.
 void locate(const Schedule& s, int writer, const std::vector<int>& related, Stage& stage) {
   const Sites& sites = s.sites();
   stage.location = sites[writer].scope;
+  int first = -1;
   for (int r : related) {
     int lca = sites.lowest_common_ancestor(writer, r);
-    if (stage.location < 0 || sites[lca].depth > sites[stage.location].depth) stage.location = lca;
+    if (sites[lca].depth > sites[stage.location].depth) {
+      stage.location = lca;
+      first = -1;
+    }
+    if (lca == stage.location && r > writer && (first < 0 || r < first)) first = r;
   }
-  stage.anchor = related.empty() && sites[stage.location].realize()
-                     ? sites[stage.location].realize()->block->body
-                     : sites[child_towards(sites, stage.location, writer)].stmt;
+  stage.before = first >= 0;
+  stage.anchor = sites[child_towards(sites, stage.location, stage.before ? first : writer)].stmt;
 }
 
-std::vector<RangeRef> relaxed(const Schedule& s, int block, const std::vector<RangeRef>& region, const BufferRef& buffer,
-                              int location) {
+std::vector<RangeRef> relaxed(const Schedule& s, int block, const std::vector<RangeRef>& region,
+                              const BufferRef& buffer, int location) {
   const Sites& sites = s.sites();
   const BlockRealize& realize = *sites[block].realize();
   arith::Analyzer analyzer;
   s.bind_ranges(analyzer, location);
   return arith::relax_region(substitute_region(region, bindings_of(realize)),
-                             loop_domain(sites, sites[block].parent, location, buffer->scope()), realize.predicate,
-                             buffer->shape, analyzer);
+                             loop_domain(sites, sites[block].parent, location, buffer->scope()),
+                             realize.predicate,
+                             buffer->shape,
+                             analyzer);
 }
 
 void shape_cache(const Schedule& s, const std::string& scope, const std::vector<int>& readers, Stage& stage) {
@@ -89,9 +97,14 @@ std::pair<Stmt, BlockHandle> copy_stage(const Stage& stage, bool to_cache, const
   const std::vector<Expr>& from_at = to_cache ? at_original : at_cache;
   const std::vector<Expr>& to_at = to_cache ? at_cache : at_original;
   BlockHandle name = block_name(stage.original->name + "_" + scope);
-  BlockRef block = make<Block>(iters, std::vector<BufferRef>{}, std::vector<MatchBufferRef>{},
+  BlockRef block = make<Block>(iters,
+                               std::vector<BufferRef>{},
+                               std::vector<MatchBufferRef>{},
                                std::vector<BufferRegionRef>{point_region(from, from_at)},
-                               std::vector<BufferRegionRef>{point_region(to, to_at)}, name, Attrs{}, Stmt(),
+                               std::vector<BufferRegionRef>{point_region(to, to_at)},
+                               name,
+                               Attrs{},
+                               Stmt(),
                                store(to, load(from, from_at), to_at));
   Stmt nest = make<BlockRealize>(values, bool_imm(true), block);
   for (size_t d = loops.size(); d-- > 0;) nest = for_loop(loops[d], stage.region[d]->extent, nest);
@@ -104,25 +117,23 @@ class Redirect {
   explicit Redirect(const Stage& stage) : stage_(stage) {}
 
   NodeRef operator()(const NodeRef& n) const {
-    return transform(
-        n,
-        [&](const BufferLoad& l) -> NodeRef {
-          if (l.buffer != stage_.original) return ref(l);
-          return load(stage_.cache, shifted(l.indices));
-        },
-        [&](const BufferStore& st) -> NodeRef {
-          if (st.buffer != stage_.original) return ref(st);
-          return make<BufferStore>(stage_.cache, st.value, shifted(st.indices));
-        },
-        [&](const BufferRegion& r) -> NodeRef {
-          if (r.buffer != stage_.original) return ref(r);
-          std::vector<RangeRef> region;
-          for (size_t d = 0; d < r.region.size(); ++d) {
-            Expr min = stage_.whole ? r.region[d]->min : minus(r.region[d]->min, stage_.region[d]->min);
-            region.push_back(make<Range>(min, r.region[d]->extent));
-          }
-          return make<BufferRegion>(stage_.cache, std::move(region));
-        });
+    NodeRef out = n->info().map_children(*n, [this](const NodeRef& child) -> NodeRef {
+      if (child == stage_.original->data) return stage_.cache->data;  // used as a pointer
+      return child->info().has_identity ? child : (*this)(child);
+    });
+    if (const BufferLoad* l = out.as<BufferLoad>(); l && l->buffer == stage_.original)
+      return load(stage_.cache, shifted(l->indices));
+    if (const BufferStore* st = out.as<BufferStore>(); st && st->buffer == stage_.original)
+      return store(stage_.cache, st->value, shifted(st->indices));
+    if (const BufferRegion* r = out.as<BufferRegion>(); r && r->buffer == stage_.original) {
+      std::vector<Expr> mins;
+      for (const RangeRef& range : r->region) mins.push_back(range->min);
+      mins = shifted(mins);
+      std::vector<RangeRef> region;
+      for (size_t d = 0; d < mins.size(); ++d) region.push_back(make<Range>(mins[d], r->region[d]->extent));
+      return make<BufferRegion>(stage_.cache, std::move(region));
+    }
+    return out;
   }
 
  private:
@@ -140,6 +151,14 @@ class Redirect {
   const Stage& stage_;
 };
 
+/// Behind the declarations of buffers that `body` begins with.
+Stmt at_front(const Stmt& body, const Stmt& first) {
+  if (const AllocateConst* a = body.as<AllocateConst>())
+    return with(*a, &AllocateConst::body, at_front(a->body, first));
+  if (const DeclBuffer* d = body.as<DeclBuffer>()) return with(*d, &DeclBuffer::body, at_front(d->body, first));
+  return seq({first, body});
+}
+
 /// Puts the stage into the scope and redirects the blocks at `users`.
 BlockHandle apply(Schedule& s, int scope_site, const Stage& stage, bool to_cache, const std::string& scope,
                   const std::vector<int>& users) {
@@ -153,14 +172,15 @@ BlockHandle apply(Schedule& s, int scope_site, const Stage& stage, bool to_cache
   const BlockRealize& scope_realize = *sites[scope_site].realize();
   auto [nest, name] = copy_stage(stage, to_cache, scope);
   Stmt body = scope_realize.block->body;
-  // The anchor holds users too: first they are redirected, then the stage goes behind what the anchor has become.
+  // The anchor may hold users too: they are redirected, then the stage goes beside what the anchor has become.
   Stmt anchor = stage.anchor ? replaced(stage.anchor, map) : nullptr;
+  auto beside = [&] { return stage.before ? seq({nest, anchor}) : seq({anchor, nest}); };
   if (!anchor) {
-    body = seq({nest, replaced(body, map)});
+    body = at_front(replaced(body, map), nest);
   } else if (stage.anchor == body) {
-    body = seq({anchor, nest});
+    body = beside();
   } else {
-    map.emplace(stage.anchor, seq({anchor, nest}));
+    map.emplace(stage.anchor, beside());
     body = replaced(body, map);
   }
   std::vector<BufferRef> allocations = scope_realize.block->alloc_buffers;
@@ -175,10 +195,10 @@ std::vector<int> readers_of(const Schedule& s, int scope_site, const BufferRef& 
   std::vector<int> readers;
   for (int b : s.sites().child_blocks(scope_site)) {
     const Block& block = *s.sites()[b].realize()->block;
-    bool reads = std::any_of(block.reads.begin(), block.reads.end(),
-                             [&](const BufferRegionRef& r) { return r->buffer == buffer; });
-    bool wanted = named.empty() || std::any_of(named.begin(), named.end(),
-                                               [&](const BlockHandle& h) { return s.site(h) == b; });
+    bool reads = std::any_of(
+        block.reads.begin(), block.reads.end(), [&](const BufferRegionRef& r) { return r->buffer == buffer; });
+    bool wanted =
+        named.empty() || std::any_of(named.begin(), named.end(), [&](const BlockHandle& h) { return s.site(h) == b; });
     if (reads && wanted) readers.push_back(b);
   }
   return readers;
@@ -189,7 +209,8 @@ MaybeReason several_writers(const Schedule& s, int scope_site, const BufferRef& 
   ScopeAnalysis scope(s, scope_site);
   const std::vector<int>& writers = scope.writers(buffer);
   if (writers.size() <= 1) return {};
-  Reason r{.what = text(writers.size(), " blocks write ", buffer->name), .needs = "at most one block of the scope writes it",
+  Reason r{.what = text(writers.size(), " blocks write ", buffer->name),
+           .needs = "at most one block of the scope writes it",
            .hint = "cache it where one block writes it"};
   for (int w : writers) r.at.push_back({s.sites()[w].stmt, "writes it"});
   return r;
@@ -207,16 +228,23 @@ BlockHandle do_cache_read(Schedule& s, BlockHandle block, BufferSelector which, 
   ScopeAnalysis analysis(s, scope_site);
   for (int b : analysis.blocks()) {
     const Block& reader = *s.sites()[b].realize()->block;
-    bool reads = std::any_of(reader.reads.begin(), reader.reads.end(),
-                             [&](const BufferRegionRef& r) { return r->buffer == stage.original; });
+    bool reads = std::any_of(reader.reads.begin(), reader.reads.end(), [&](const BufferRegionRef& r) {
+      return r->buffer == stage.original;
+    });
     if (reads && !has_region_cover(s, analysis, b))
-      s.fail({.what = text("block ", quoted(reader.name->text), " reads more of ", stage.original->name, " than was written"),
-              .needs = "region cover: all that is read has been written before", .hint = "check T.reads and T.writes",
+      s.fail({.what = text(
+                  "block ", quoted(reader.name->text), " reads more of ", stage.original->name, " than was written"),
+              .needs = "region cover: all that is read has been written before",
+              .hint = "check T.reads and T.writes",
               .at = {{s.sites()[b].stmt, "reads it"}}});
   }
   std::vector<int> readers = readers_of(s, scope_site, stage.original, consumers);
   const std::vector<int>& writers = analysis.writers(stage.original);
-  if (writers.empty()) {
+  // What is written only after it has been read is an input as well.
+  bool is_input = writers.empty() || std::all_of(readers.begin(), readers.end(), [&](int r) {
+                    return r < writers.front() && s.sites().lowest_common_ancestor(r, writers.front()) == scope_site;
+                  });
+  if (is_input) {
     stage.location = scope_site;
     const Block& scope_block = *s.sites()[scope_site].realize()->block;
     stage.region = full_region(stage.original)->region;
@@ -225,8 +253,10 @@ BlockHandle do_cache_read(Schedule& s, BlockHandle block, BufferSelector which, 
     }
   } else {
     locate(s, writers.front(), readers, stage);
-    stage.region = relaxed(s, writers.front(),
-                           region_of(s.sites()[writers.front()].realize()->block->writes, stage.original), stage.original,
+    stage.region = relaxed(s,
+                           writers.front(),
+                           region_of(s.sites()[writers.front()].realize()->block->writes, stage.original),
+                           stage.original,
                            stage.location);
   }
   shape_cache(s, scope, readers_of(s, scope_site, stage.original, {}), stage);

@@ -20,7 +20,7 @@ struct IteratorDomain {
 
 struct Move {
   int block = -1, loop = -1, scope = -1;
-  bool upward = true;                ///< compute_at: a producer goes to its consumers
+  bool upward = true;  ///< compute_at: a producer goes to its consumers
   std::vector<int> producers, consumers;
 };
 
@@ -41,21 +41,37 @@ MaybeReason cannot_move(const Schedule& s, const BlockHandle& handle, const Loop
   ScopeAnalysis scope(s, move.scope);
   if (MaybeReason r = scope.not_complete_or_reduction(move.block)) return r;
   if (sites[move.loop].scope != move.scope)
-    return refusal(s, move.loop, text("loop ", loop->name, " is not in the scope of block ", block_name),
-                   "a loop of the block's own scope", "move blocks within one scope");
+    return refusal(s,
+                   move.loop,
+                   text("loop ", loop->name, " is not in the scope of block ", block_name),
+                   "a loop of the block's own scope",
+                   "move blocks within one scope");
   if (sites.is_above(move.loop, move.block))
-    return refusal(s, move.loop, text("loop ", loop->name, " is around block ", block_name, " already"),
-                   "a loop that is not around the block", "leave the block where it is, or choose another loop");
+    return refusal(s,
+                   move.loop,
+                   text("loop ", loop->name, " is around block ", block_name, " already"),
+                   "a loop that is not around the block",
+                   "leave the block where it is, or choose another loop");
   if (upward && is_output_block(s, move.block))
-    return refusal(s, move.block, text("block ", block_name, " writes an output of the scope"),
-                   "a block whose result stays inside of the scope", "cache_write its result first");
+    return refusal(s,
+                   move.block,
+                   text("block ", block_name, " writes an output of the scope"),
+                   "a block whose result stays inside of the scope",
+                   "cache_write its result first");
   move.producers = scope.producers(move.block);
   move.consumers = scope.consumers(move.block);
   for (int other : upward ? move.consumers : move.producers) {
     if (!sites.is_above(move.loop, other))
-      return refusal(s, other,
-                     text("block ", quoted(sites[other].realize()->block->name->text), upward ? " reads" : " writes",
-                          " what block ", block_name, upward ? " writes" : " reads", ", and is not under loop ", loop->name),
+      return refusal(s,
+                     other,
+                     text("block ",
+                          quoted(sites[other].realize()->block->name->text),
+                          upward ? " reads" : " writes",
+                          " what block ",
+                          block_name,
+                          upward ? " writes" : " reads",
+                          ", and is not under loop ",
+                          loop->name),
                      upward ? "all consumers under the loop" : "all producers under the loop",
                      upward ? "move the consumers there first" : "move the producers there first");
   }
@@ -71,8 +87,10 @@ Slots slots_under(const Schedule& s, const Move& move) {
   const Sites& sites = s.sites();
   Slots slots;
   const Stmt& body = sites[move.loop].loop()->body;
-  if (const Seq* seq = body.as<Seq>()) slots.children = seq->stmts;
-  else slots.children = {body};
+  if (const Seq* seq = body.as<Seq>())
+    slots.children = seq->stmts;
+  else
+    slots.children = {body};
   auto position = [&](int site) {
     while (site >= 0 && sites[site].parent != move.loop) site = sites[site].parent;
     if (site < 0) return -1;
@@ -97,9 +115,7 @@ Box as_box(const std::vector<RangeRef>& region) {
   return box;
 }
 
-bool is_point(const IntSet& set, arith::Analyzer& a) {
-  return set.min && set.max && a.prove_equal(set.min, set.max);
-}
+bool is_point(const IntSet& set, arith::Analyzer& a) { return set.min && set.max && a.prove_equal(set.min, set.max); }
 
 /// Solves `provided` (an expression of one iterator) for the iterator, over the required interval.
 ///   limit  the largest index of the dimension
@@ -144,7 +160,9 @@ MaybeReason solve_by_dimension(const Schedule& s, const Move& move, const Buffer
       solved = solve(low, required[d], limit, a, var, found);
     }
     if (!solved)
-      return refusal(s, move.block, text("dimension ", d, " of ", buffer->name, " cannot be solved for an iterator of the block"),
+      return refusal(s,
+                     move.block,
+                     text("dimension ", d, " of ", buffer->name, " cannot be solved for an iterator of the block"),
                      "each index a plain iterator, or one times, over or modulo a constant",
                      "simplify the block's indices by transform_block_layout");
     auto at = domains.find(var);
@@ -245,6 +263,14 @@ std::vector<IteratorDomain> iterator_domains(const Schedule& s, const Move& move
   return out;
 }
 
+/// `value` is surely in [0, limit): a quotient or remainder by a size is bounded by what is divided.
+bool is_within(const Expr& value, const Expr& limit, arith::Analyzer& a) {
+  if (const FloorDiv* d = value.as<FloorDiv>())
+    return a.prove(lt(d->a, limit * d->b), arith::Strength::symbolic) && a.prove_ge(d->a, 0) && a.prove_ge(d->b, 0);
+  if (const FloorMod* m = value.as<FloorMod>()) return a.prove_equal(m->b, limit) && a.prove_ge(m->b, 0);
+  return false;
+}
+
 /// The block under fresh loops ax0, ax1, ... over the domains, where it exists.
 Stmt new_nest(const BlockRealize& realize, const std::vector<IteratorDomain>& domains, bool preserve_unit_loops,
               arith::Analyzer& a) {
@@ -266,6 +292,9 @@ Stmt new_nest(const BlockRealize& realize, const std::vector<IteratorDomain>& do
     }
     const IntSet& bound = domains[i].bound;
     if (bound.empty) continue;
+    if (bound.min && bound.max && is_one(range->extent) && is_zero(bound.min) &&
+        is_within(range->min, a.simplify(bound.max + 1), a))
+      continue;
     if (bound.min) {
       Expr above = ge(values.back(), bound.min);
       if (!a.prove(above, arith::Strength::symbolic)) predicate = logical_and(predicate, above);
@@ -280,17 +309,24 @@ Stmt new_nest(const BlockRealize& realize, const std::vector<IteratorDomain>& do
   return nest;
 }
 
-void move_block(Schedule& s, const BlockHandle& handle, const Loop& loop, bool preserve_unit_loops, int index, bool upward) {
+void move_block(Schedule& s, const BlockHandle& handle, const Loop& loop, bool preserve_unit_loops, int index,
+                bool upward) {
   Move move;
   s.require(cannot_move(s, handle, loop, upward, move));
   Slots slots = slots_under(s, move);
   if (slots.first > slots.last)
-    s.fail(refusal(s, move.loop, text("there is no place under loop ", loop->name, " behind all producers and before all consumers"),
-                   "producers before consumers among the loop's children", "move the producers up first"));
+    s.fail(refusal(s,
+                   move.loop,
+                   text("there is no place under loop ", loop->name, " behind all producers and before all consumers"),
+                   "producers before consumers among the loop's children",
+                   "move the producers up first"));
   int at = index == -1 ? slots.last : index == -2 ? slots.first : index;
   if (at < slots.first || at > slots.last)
-    s.fail(refusal(s, move.loop, text("position ", index, " is not between the producers and the consumers"),
-                   text(slots.first, " <= index <= ", slots.last), "pass -1 for the last possible position"));
+    s.fail(refusal(s,
+                   move.loop,
+                   text("position ", index, " is not between the producers and the consumers"),
+                   text(slots.first, " <= index <= ", slots.last),
+                   "pass -1 for the last possible position"));
   arith::Analyzer analyzer;
   s.bind_ranges(analyzer, move.loop);
   std::vector<IteratorDomain> domains = iterator_domains(s, move, analyzer);

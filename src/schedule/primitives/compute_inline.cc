@@ -13,17 +13,23 @@ const BufferStore* only_store(const Block& block) { return block.body.as<BufferS
 
 Reason refusal(const Schedule& s, int site, std::string what, std::string needs, std::string hint) {
   return {.what = text("block ", quoted(s.sites()[site].realize()->block->name->text), " ", what),
-          .needs = std::move(needs), .hint = std::move(hint), .at = {{s.sites()[site].stmt, what}}};
+          .needs = std::move(needs),
+          .hint = std::move(hint),
+          .at = {{s.sites()[site].stmt, what}}};
 }
 
-/// Some statement of the scope uses the buffer's pointer itself, so that what it touches is unknown.
+/// Some statement of the scope uses the buffer's pointer itself, so that what it touches is unknown, or another name for
+/// a part of it.
 bool is_used_opaquely(const Stmt& scope, const BufferRef& buffer) {
   bool opaque = false;
-  walk(scope, [&](const Buffer&) { return false; },
-       [&](const BufferLoad& l) {
-         for (const Expr& i : l.indices) opaque |= uses_var(i, *buffer->data);
-       },
-       [&](const Var& v) { opaque |= &v == buffer->data.get(); });
+  walk(
+      scope,
+      [&](const Buffer&) { return false; },
+      [&](const MatchBuffer& m) { opaque |= m.source->buffer == buffer; },
+      [&](const BufferLoad& l) {
+        for (const Expr& i : l.indices) opaque |= uses_var(i, *buffer->data);
+      },
+      [&](const Var& v) { opaque |= &v == buffer->data.get(); });
   return opaque;
 }
 
@@ -46,35 +52,45 @@ MaybeReason cannot_compute_inline(const Schedule& s, const BlockHandle& handle) 
   const Block& block = *s.sites()[site].realize()->block;
   const BufferStore* st = only_store(block);
   if (is_output_block(s, site))
-    return refusal(s, site, "is an output block", "a block whose result stays inside of its scope",
+    return refusal(s,
+                   site,
+                   "is an output block",
+                   "a block whose result stays inside of its scope",
                    "its result has to be written anyway");
   std::vector<VarRef> seen;
   for (const Expr& index : st->indices) {
     VarRef v = cast<Var>(index);
-    bool is_iter = v && std::any_of(block.iter_vars.begin(), block.iter_vars.end(),
-                                    [&](const IterVarRef& i) { return i->var == v; });
+    bool is_iter = v && std::any_of(block.iter_vars.begin(), block.iter_vars.end(), [&](const IterVarRef& i) {
+                     return i->var == v;
+                   });
     if (as_int(index)) continue;
     if (!is_iter || std::find(seen.begin(), seen.end(), v) != seen.end())
-      return refusal(s, site, "does not store at its plain iterators", "indices that are different iterators of the block",
+      return refusal(s,
+                     site,
+                     "does not store at its plain iterators",
+                     "indices that are different iterators of the block",
                      "transform_layout can bring it to that form");
     seen.push_back(v);
   }
   bool all_bound = true;
   for (const VarRef& v : vars_in(st->value)) {
-    bool is_iter = std::any_of(block.iter_vars.begin(), block.iter_vars.end(),
-                               [&](const IterVarRef& i) { return i->var == v; });
+    bool is_iter =
+        std::any_of(block.iter_vars.begin(), block.iter_vars.end(), [&](const IterVarRef& i) { return i->var == v; });
     all_bound &= !is_iter || std::find(seen.begin(), seen.end(), v) != seen.end();
   }
   for (const IterVarRef& i : block.iter_vars) {
     if (std::find(seen.begin(), seen.end(), i->var) == seen.end() && uses_var(st->value, *i->var)) all_bound = false;
   }
   if (!all_bound)
-    return refusal(s, site, "computes with an iterator that its result is not indexed by", "every iterator as an index",
+    return refusal(s,
+                   site,
+                   "computes with an iterator that its result is not indexed by",
+                   "every iterator as an index",
                    "the value of an element must follow from where it is");
   const BlockRealize& scope = *s.sites()[s.sites()[site].scope].realize();
   if (is_used_opaquely(scope.block->body, st->buffer))
-    return refusal(s, site, "writes a buffer that is used through its pointer", "loads and stores only",
-                   "inline another block");
+    return refusal(
+        s, site, "writes a buffer that is used through its pointer", "loads and stores only", "inline another block");
   return {};
 }
 
@@ -97,10 +113,10 @@ class Inliner {
       return substitute(store_.value, map);
     }
     if (const Block* before = n.as<Block>()) {
-      bool reads_it = std::any_of(before->reads.begin(), before->reads.end(),
-                                  [&](const BufferRegionRef& r) { return r->buffer == store_.buffer; });
-      if (reads_it && !before->iter_vars.empty())
-        return with_detected_regions(cast<Block>(out), visible_, true, false);
+      bool reads_it = std::any_of(before->reads.begin(), before->reads.end(), [&](const BufferRegionRef& r) {
+        return r->buffer == store_.buffer;
+      });
+      if (reads_it && !before->iter_vars.empty()) return with_detected_regions(cast<Block>(out), visible_, true, false);
     }
     return out;
   }

@@ -16,7 +16,8 @@ MaybeReason cannot_decompose(const Schedule& s, const BlockHandle& block, const 
   std::vector<int> loops = sites.loops_above(block_site);
   if (std::find(loops.begin(), loops.end(), loop_site) == loops.end())
     return Reason{.what = text("loop ", loop->name, " is not around block ", quoted(block->text)),
-                  .needs = "a loop above the block", .hint = "take one of get_loops(block)",
+                  .needs = "a loop above the block",
+                  .hint = "take one of get_loops(block)",
                   .at = {{sites[loop_site].stmt, "this loop"}, {sites[block_site].stmt, "this block"}}};
   if (MaybeReason r = ScopeAnalysis(s, sites[block_site].scope).not_reduction(block_site)) return r;
   const BlockRealize& realize = *sites[block_site].realize();
@@ -26,7 +27,8 @@ MaybeReason cannot_decompose(const Schedule& s, const BlockHandle& block, const 
     for (size_t i = 0; i < realize.values.size(); ++i) {
       if (realize.block->iter_vars[i]->kind != IterKind::spatial && uses_var(realize.values[i], *var))
         return Reason{.what = text("loop ", loop->name, " is below loop ", var->name, ", which carries a reduction"),
-                      .needs = "a loop above all loops of the reduction axes", .hint = text("decompose at ", var->name),
+                      .needs = "a loop above all loops of the reduction axes",
+                      .hint = text("decompose at ", var->name),
                       .at = {{sites[l].stmt, "feeds a reduction axis"}, {sites[loop_site].stmt, "too low"}}};
     }
   }
@@ -66,8 +68,14 @@ BlockHandle do_decompose_reduction(Schedule& s, BlockHandle block, Loop loop) {
   std::vector<BufferRegionRef> writes;
   for (const BufferRegionRef& w : old.writes) writes.push_back(substitute(w, iters));
   BlockHandle init_name = block_name(block->text + "_init");
-  BlockRef init = make<Block>(std::move(iter_vars), std::vector<BufferRef>{}, std::vector<MatchBufferRef>{},
-                              std::vector<BufferRegionRef>{}, std::move(writes), init_name, old.annotations, Stmt(),
+  BlockRef init = make<Block>(std::move(iter_vars),
+                              std::vector<BufferRef>{},
+                              std::vector<MatchBufferRef>{},
+                              std::vector<BufferRegionRef>{},
+                              std::move(writes),
+                              init_name,
+                              old.annotations,
+                              Stmt(),
                               substitute(old.init, iters));
 
   // Of the loops from `loop` down, those that feed a spatial axis are copied around it.
@@ -78,8 +86,10 @@ BlockHandle do_decompose_reduction(Schedule& s, BlockHandle block, Loop loop) {
     const For* f = sites[l].loop();
     bool used = false;
     for (const Expr& v : values) used |= uses_var(v, *f->var);
-    if (used) copied.push_back(f);
-    else dropped.push_back(f->var);
+    if (used)
+      copied.push_back(f);
+    else
+      dropped.push_back(f->var);
   }
   Stmt nest = make<BlockRealize>(values, without(realize.predicate, dropped), init);
   VarMap loop_vars;

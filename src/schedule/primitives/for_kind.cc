@@ -11,9 +11,18 @@ using namespace tir;
 static bool may_reduce_across(const std::string& thread) { return thread.starts_with("threadIdx."); }
 
 static const std::vector<std::string>& thread_axes() {
-  static const std::vector<std::string> axes = {
-      "blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread",
-      "vthread.x",  "vthread.y",  "vthread.z",  "pe.x",        "pe.y"};
+  static const std::vector<std::string> axes = {"blockIdx.x",
+                                                "blockIdx.y",
+                                                "blockIdx.z",
+                                                "threadIdx.x",
+                                                "threadIdx.y",
+                                                "threadIdx.z",
+                                                "vthread",
+                                                "vthread.x",
+                                                "vthread.y",
+                                                "vthread.z",
+                                                "pe.x",
+                                                "pe.y"};
   return axes;
 }
 
@@ -31,13 +40,18 @@ static MaybeReason cannot_run_at_once(const Schedule& s, const Loop& loop, const
       if (!uses_var(realize->values[k], *loop)) continue;
       if (iter.kind == IterKind::spatial) continue;
       if (iter.kind == IterKind::reduce && may_reduce_across(thread)) continue;
-      return Reason{.what = text("loop ", loop->name, " carries the ",
-                                 iter.kind == IterKind::reduce ? "reduction" : "ordered", " axis ", iter.var->name,
-                                 " of block ", quoted(realize->block->name->text)),
-                    .needs = text("a ", how, " loop feeds only spatial axes"),
-                    .hint = text("choose a spatial loop, or rfactor(", loop->name, ") first"),
-                    .at = {{sites[site].stmt, text("cannot be ", how)},
-                           {sites[i].stmt, text("reduces over ", iter.var->name)}}};
+      return Reason{
+          .what = text("loop ",
+                       loop->name,
+                       " carries the ",
+                       iter.kind == IterKind::reduce ? "reduction" : "ordered",
+                       " axis ",
+                       iter.var->name,
+                       " of block ",
+                       quoted(realize->block->name->text)),
+          .needs = text("a ", how, " loop feeds only spatial axes"),
+          .hint = text("choose a spatial loop, or rfactor(", loop->name, ") first"),
+          .at = {{sites[site].stmt, text("cannot be ", how)}, {sites[i].stmt, text("reduces over ", iter.var->name)}}};
     }
   }
   return {};
@@ -67,7 +81,8 @@ static void do_unroll(Schedule& s, Loop loop) { set_kind(s, loop, LoopKind::unro
 static void do_bind(Schedule& s, Loop loop, std::string thread_axis) {
   const std::vector<std::string>& axes = thread_axes();
   if (std::find(axes.begin(), axes.end(), thread_axis) == axes.end())
-    s.fail({.what = text(quoted(thread_axis), " is not an axis to bind to"), .needs = text("one of ", join(axes, ", ")),
+    s.fail({.what = text(quoted(thread_axis), " is not an axis to bind to"),
+            .needs = text("one of ", join(axes, ", ")),
             .hint = text("the nearest is ", join(nearest_names(thread_axis, axes), ", "))});
   s.require(cannot_run_at_once(s, loop, "bound", thread_axis));
   set_kind(s, loop, LoopKind::thread_binding, std::move(thread_axis));

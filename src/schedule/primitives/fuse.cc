@@ -16,17 +16,20 @@ static MaybeReason cannot_fuse(const Schedule& s, const std::vector<Loop>& loops
       const For& outer = s.get(loops[k - 1]);
       if (s.sites()[s.site(loops[k])].parent != s.site(loops[k - 1]))
         return Reason{.what = text("loop ", loops[k - 1]->name, " is not the parent of loop ", loops[k]->name),
-                      .needs = "each loop directly inside of the one before", .hint = "reorder the loops first",
+                      .needs = "each loop directly inside of the one before",
+                      .hint = "reorder the loops first",
                       .at = {{Stmt(&outer), "outer"}, {Stmt(&loop), "inner"}}};
       if (outer.body.get() != &loop)
         return Reason{.what = text("loop ", loops[k]->name, " is not the only child of loop ", loops[k - 1]->name),
-                      .needs = "nothing between the loops", .hint = "fuse before compute_at puts blocks between",
+                      .needs = "nothing between the loops",
+                      .hint = "fuse before compute_at puts blocks between",
                       .at = {{Stmt(&outer), "has other children"}}};
     }
     for (size_t j = 0; j < k; ++j) {
       if (uses_var(loop.extent, *loops[j]) || uses_var(loop.min, *loops[j]))
         return Reason{.what = text("the range of loop ", loops[k]->name, " depends on loop ", loops[j]->name),
-                      .needs = "loops whose ranges do not depend on each other", .hint = "leave the dependent loop out",
+                      .needs = "loops whose ranges do not depend on each other",
+                      .hint = "leave the dependent loop out",
                       .at = {{Stmt(&loop), "dependent range"}}};
     }
   }

@@ -41,19 +41,24 @@ std::vector<int> new_order(const Schedule& s, const std::vector<int>& chain, con
 /// Why the loops cannot change places; nothing if they can.
 MaybeReason cannot_reorder(const Schedule& s, const std::vector<Loop>& loops) {
   if (loops.empty())
-    return Reason{.what = "no loop is given", .needs = "one or more loops", .hint = "pass the loops in their new order"};
+    return Reason{
+        .what = "no loop is given", .needs = "one or more loops", .hint = "pass the loops in their new order"};
   for (size_t k = 0; k < loops.size(); ++k) {
     if (std::find(loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(k), loops[k]) !=
         loops.begin() + static_cast<std::ptrdiff_t>(k))
-      return Reason{.what = text("loop ", loops[k]->name, " is given twice"), .needs = "each loop once",
-                    .hint = "leave the second one out", .at = {{Stmt(&s.get(loops[k])), "given twice"}}};
+      return Reason{.what = text("loop ", loops[k]->name, " is given twice"),
+                    .needs = "each loop once",
+                    .hint = "leave the second one out",
+                    .at = {{Stmt(&s.get(loops[k])), "given twice"}}};
   }
   std::vector<int> chain = chain_of(s, loops);
   if (chain.empty()) {
     std::vector<At> at;
     for (const Loop& l : loops) at.push_back({Stmt(&s.get(l)), "not on one chain with the others"});
-    return Reason{.what = "the loops do not lie on one chain", .needs = "loops nested in each other with nothing between",
-                  .hint = "reorder before compute_at puts blocks between them", .at = std::move(at)};
+    return Reason{.what = "the loops do not lie on one chain",
+                  .needs = "loops nested in each other with nothing between",
+                  .hint = "reorder before compute_at puts blocks between them",
+                  .at = std::move(at)};
   }
   std::vector<int> order = new_order(s, chain, loops);
   for (size_t outer = 0; outer < order.size(); ++outer) {
@@ -62,7 +67,8 @@ MaybeReason cannot_reorder(const Schedule& s, const std::vector<Loop>& loops) {
       const Loop& below = s.sites()[order[inner]].loop()->var;
       if (uses_var(loop.min, *below) || uses_var(loop.extent, *below))
         return Reason{.what = text("the range of loop ", loop.var->name, " depends on loop ", below->name),
-                      .needs = "a loop stays inside of the loops its range depends on", .hint = "keep their order",
+                      .needs = "a loop stays inside of the loops its range depends on",
+                      .hint = "keep their order",
                       .at = {{Stmt(&loop), "dependent range"}}};
     }
   }
@@ -70,14 +76,19 @@ MaybeReason cannot_reorder(const Schedule& s, const std::vector<Loop>& loops) {
     const Block& block = *s.sites()[b].realize()->block;
     for (const IterVarRef& iter : block.iter_vars) {
       if (iter->kind != IterKind::spatial && iter->kind != IterKind::reduce)
-        return Reason{.what = text("axis ", iter->var->name, " of block ", quoted(block.name->text),
+        return Reason{.what = text("axis ",
+                                   iter->var->name,
+                                   " of block ",
+                                   quoted(block.name->text),
                                    " is neither spatial nor a reduction"),
-                      .needs = "axes whose instances may run in any order", .hint = "leave the loop where it is",
+                      .needs = "axes whose instances may run in any order",
+                      .hint = "leave the loop where it is",
                       .at = {{s.sites()[b].stmt, "ordered axis"}}};
     }
-    if (!has_affine_binding(s, b))
+    if (!has_affine_binding(s, b) && !has_affine_binding(s, b, chain.front()))
       return Reason{.what = text("the bindings of block ", quoted(block.name->text), " are not quasi-affine"),
-                    .needs = "affine bindings of all blocks under the loops", .hint = "reorder before fusing unevenly",
+                    .needs = "affine bindings of all blocks under the loops",
+                    .hint = "reorder before fusing unevenly",
                     .at = {{s.sites()[b].stmt, "not affine"}}};
   }
   return {};

@@ -19,18 +19,22 @@ static MaybeReason cannot_split(const Schedule& s, const Loop& i, const Factors&
       continue;
     }
     if (auto v = as_int(*f); v && *v < 1)
-      return Reason{.what = text("factor ", *v, " is not positive"), .needs = "factor >= 1, the extent of a new loop",
-                    .hint = "pass a positive factor", .at = {{Stmt(&loop), "split here"}}};
+      return Reason{.what = text("factor ", *v, " is not positive"),
+                    .needs = "factor >= 1, the extent of a new loop",
+                    .hint = "pass a positive factor",
+                    .at = {{Stmt(&loop), "split here"}}};
     product = product * *f;
   }
   if (factors.empty() || open > 1)
     return Reason{.what = text(factors.empty() ? "no factor is given" : text(open, " factors are left open")),
-                  .needs = "at least one factor, at most one of them None", .hint = "give all but one",
+                  .needs = "at least one factor, at most one of them None",
+                  .hint = "give all but one",
                   .at = {{Stmt(&loop), "split here"}}};
   if (open == 0 && analyzer.prove(lt(product, loop.extent)))
     return Reason{.what = text("the factors' product is below the extent of loop ", i->name),
                   .needs = "product of the factors >= extent, so that every iteration runs",
-                  .hint = "leave one factor open: None", .at = {{Stmt(&loop), "split here"}}};
+                  .hint = "leave one factor open: None",
+                  .at = {{Stmt(&loop), "split here"}}};
   return {};
 }
 
@@ -74,7 +78,7 @@ static std::vector<Loop> do_split(Schedule& s, Loop i, Factors factors, bool pre
   }
   Stmt body = substitute(loop.body, VarMap{{i, cast_to(i->dtype, index)}});
   Expr inside = lt(index, loop.extent);
-  if (!disable_predication && !analyzer.prove(inside)) body = with_predicate(body, analyzer.simplify(inside));
+  if (!disable_predication && !analyzer.prove(inside, arith::Strength::symbolic)) body = with_predicate(body, inside);
   for (size_t k = loops.size(); k-- > 0;) body = for_loop(loops[k], extents[k], body);
   s.replace(loop, simplify_bindings(s, body, outer, preserve_unit_iters));
   return loops;

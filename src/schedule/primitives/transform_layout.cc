@@ -27,6 +27,17 @@ Expr padding_of(const arith::IndexMap& map, const std::vector<Expr>& shape, arit
   return a.simplify(inverse.padding_predicate);
 }
 
+/// A composed index in its simple form. A variable or constant stays: an iterator of extent 1 keeps its place.
+Expr simple_index(const Expr& e, arith::Analyzer& a) { return cast<Var>(e) || as_int(e) ? e : a.simplify(e); }
+
+std::vector<Expr> mapped_access(const arith::IndexMap& map, const std::vector<Expr>& indices, arith::Analyzer& a) {
+  VarMap values;
+  for (size_t i = 0; i < indices.size(); ++i) values.emplace(map.initial_indices[i], indices[i]);
+  std::vector<Expr> out;
+  for (const Expr& e : map.final_indices) out.push_back(simple_index(arith::substitute_promoting(e, values), a));
+  return out;
+}
+
 bool is_written(const Schedule& s, const BufferRef& buffer) {
   bool written = false;
   walk(s.func()->body, [&](const BufferStore& st) { written |= st.buffer == buffer; });
@@ -42,7 +53,8 @@ bool is_matched(const Schedule& s, const BufferRef& buffer) {
 /// Every access of `old` as one of `fresh` at the mapped indices.
 class LayoutRewriter {
  public:
-  LayoutRewriter(BufferRef old, BufferRef fresh, const arith::IndexMap& map) : old_(std::move(old)), fresh_(std::move(fresh)), map_(map) {}
+  LayoutRewriter(BufferRef old, BufferRef fresh, const arith::IndexMap& map)
+      : old_(std::move(old)), fresh_(std::move(fresh)), map_(map) {}
 
   NodeRef operator()(const NodeRef& n) {
     // Ranges of loops and iterators that are around the access help to simplify its indices.
@@ -55,16 +67,16 @@ class LayoutRewriter {
       return (*this)(child);
     });
     if (const BufferLoad* l = out.as<BufferLoad>(); l && l->buffer == old_)
-      return load(fresh_, arith::map_indices(map_, l->indices, analyzer_));
+      return load(fresh_, mapped_access(map_, l->indices, analyzer_));
     if (const BufferStore* st = out.as<BufferStore>(); st && st->buffer == old_)
-      return store(fresh_, st->value, arith::map_indices(map_, st->indices, analyzer_));
+      return store(fresh_, st->value, mapped_access(map_, st->indices, analyzer_));
     if (const BufferRegion* r = out.as<BufferRegion>(); r && r->buffer == old_) {
       // One element stays one; a box becomes the box around its image.
       std::vector<Expr> point;
       for (const RangeRef& range : r->region) {
         if (is_one(range->extent)) point.push_back(range->min);
       }
-      if (point.size() == r->region.size()) return point_region(fresh_, arith::map_indices(map_, point, analyzer_));
+      if (point.size() == r->region.size()) return point_region(fresh_, mapped_access(map_, point, analyzer_));
       return make<BufferRegion>(fresh_, arith::map_ranges(map_, r->region, analyzer_));
     }
     if (const Block* block = out.as<Block>()) {
@@ -92,29 +104,45 @@ void do_transform_layout(Schedule& s, BlockHandle block, BufferSelector which, I
                          bool assume_injective) {
   BufferRef old = selected_buffer(s, block, which, true);
   if (map->initial_indices.size() != old->shape.size())
-    s.fail({.what = text("the map takes ", map->initial_indices.size(), " indices, and ", old->name, " has ",
-                         old->shape.size(), " dimensions"),
-            .needs = "one index per dimension", .hint = "give the lambda as many parameters"});
+    s.fail({.what = text("the map takes ",
+                         map->initial_indices.size(),
+                         " indices, and ",
+                         old->name,
+                         " has ",
+                         old->shape.size(),
+                         " dimensions"),
+            .needs = "one index per dimension",
+            .hint = "give the lambda as many parameters"});
   if (is_matched(s, old))
     s.fail({.what = text(old->name, " stands for a part of another buffer, or another for a part of it"),
-            .needs = "a buffer without match_buffer", .hint = "transform the layout before tensorize"});
+            .needs = "a buffer without match_buffer",
+            .hint = "transform the layout before tensorize"});
   arith::Analyzer analyzer;
   std::string error;
   Expr padding = padding_of(*map, old->shape, analyzer, error);
   if (!error.empty() && !assume_injective)
-    s.fail({.what = text("the map cannot be undone: ", error), .needs = "a map that keeps different elements apart",
+    s.fail({.what = text("the map cannot be undone: ", error),
+            .needs = "a map that keeps different elements apart",
             .hint = "pass assume_injective_transform=True if you know that it does"});
   if (error.empty() && !is_zero(padding)) {
     if (pad_value.is_none())
-      s.fail({.what = text("the map introduces padding where ", padding), .needs = "a pad_value, or a map without padding",
+      s.fail({.what = text("the map introduces padding where ", padding),
+              .needs = "a pad_value, or a map without padding",
               .hint = "pass pad_value=0"});
     if (is_written(s, old))
       s.fail({.what = text("the map introduces padding, and the function writes ", old->name),
-              .needs = "padding only in buffers that are read", .hint = "pad_einsum pads what a block writes"});
+              .needs = "padding only in buffers that are read",
+              .hint = "pad_einsum pads what a block writes"});
   }
   std::vector<Expr> shape = arith::map_shape(*map, old->shape, analyzer);
-  BufferRef fresh = make<Buffer>(make_pointer(old->data->name, old->dtype, old->data->scope), old->dtype, shape,
-                                 std::vector<Expr>{}, Expr(), old->name, old->data_alignment, old->offset_factor,
+  BufferRef fresh = make<Buffer>(make_pointer(old->data->name, old->dtype, old->data->scope),
+                                 old->dtype,
+                                 shape,
+                                 std::vector<Expr>{},
+                                 Expr(),
+                                 old->name,
+                                 old->data_alignment,
+                                 old->offset_factor,
                                  std::vector<int>{});
   PrimFuncRef f = s.func();
   LayoutRewriter rewrite(old, fresh, *map);
@@ -154,14 +182,22 @@ void do_transform_block_layout(Schedule& s, BlockHandle handle, IndexMapRef map)
     if (i == nest_site) break;
   }
   if (map->initial_indices.size() != block.iter_vars.size())
-    s.fail(block_refusal(s, site, text("the map takes ", map->initial_indices.size(), " indices, and the block has ",
-                                       block.iter_vars.size(), " iterators"),
-                         "one index per iterator", "give the lambda as many parameters"));
+    s.fail(block_refusal(s,
+                         site,
+                         text("the map takes ",
+                              map->initial_indices.size(),
+                              " indices, and the block has ",
+                              block.iter_vars.size(),
+                              " iterators"),
+                         "one index per iterator",
+                         "give the lambda as many parameters"));
   for (size_t i = 0; i < realize.values.size(); ++i) {
     VarRef loop = cast<Var>(realize.values[i]);
     bool own = loop && std::find(own_loops.begin(), own_loops.end(), loop) != own_loops.end();
     if (!own && !as_int(realize.values[i]))
-      s.fail(block_refusal(s, site, text("iterator ", block.iter_vars[i]->var->name, " is not bound to a loop of its own"),
+      s.fail(block_refusal(s,
+                           site,
+                           text("iterator ", block.iter_vars[i]->var->name, " is not bound to a loop of its own"),
                            "trivial bindings: each iterator is a loop that is around this block alone",
                            "transform the block before splitting and moving it"));
   }
@@ -175,8 +211,11 @@ void do_transform_block_layout(Schedule& s, BlockHandle handle, IndexMapRef map)
   }
   arith::InverseMap inverse = arith::inverse(*map, domain, analyzer);
   if (!inverse.ok())
-    s.fail(block_refusal(s, site, text("the map of iterators is not bijective: ", inverse.error),
-                         "a bijective affine map", "keep every instance of the block exactly once"));
+    s.fail(block_refusal(s,
+                         site,
+                         text("the map of iterators is not bijective: ", inverse.error),
+                         "a bijective affine map",
+                         "keep every instance of the block exactly once"));
   std::vector<Expr> image = arith::map_indices(*map, old_vars, analyzer);
   arith::Region ranges = arith::map_ranges(*map, domain, analyzer);
   std::vector<IterVarRef> iters;
@@ -185,8 +224,11 @@ void do_transform_block_layout(Schedule& s, BlockHandle handle, IndexMapRef map)
   for (size_t d = 0; d < image.size(); ++d) {
     std::optional<IterKind> kind = kind_of(image[d], block);
     if (!kind)
-      s.fail(block_refusal(s, site, text("new iterator ", d, " mixes spatial and reduction iterators"),
-                           "each new iterator is made of iterators of one kind", "map them apart"));
+      s.fail(block_refusal(s,
+                           site,
+                           text("new iterator ", d, " mixes spatial and reduction iterators"),
+                           "each new iterator is made of iterators of one kind",
+                           "map them apart"));
     DType dtype = ranges[d]->extent->dtype;
     VarRef v = make_var(text("v", d), dtype);
     iters.push_back(make<IterVar>(ranges[d], v, *kind));
@@ -195,16 +237,24 @@ void do_transform_block_layout(Schedule& s, BlockHandle handle, IndexMapRef map)
   }
   arith::Analyzer inner;
   for (const IterVarRef& i : iters) inner.bind(i->var, i->dom);
-  std::vector<Expr> back = arith::map_indices(*inverse.map, fresh, inner);
+  std::vector<Expr> back = mapped_access(*inverse.map, fresh, inner);
   VarMap old_to_new;
-  for (size_t i = 0; i < block.iter_vars.size(); ++i) old_to_new.emplace(block.iter_vars[i]->var, inner.simplify(back[i]));
+  for (size_t i = 0; i < block.iter_vars.size(); ++i) old_to_new.emplace(block.iter_vars[i]->var, back[i]);
   BlockRef body = with(block, &Block::iter_vars, std::vector<IterVarRef>{});
   body = substitute(body, old_to_new);
   body = with(body, &Block::iter_vars, std::move(iters));
-  body = transform(body, [&](const Range& r) -> NodeRef {
-    Expr min = inner.simplify(r.min), extent = inner.simplify(r.extent);
-    return min == r.min && extent == r.extent ? ref(r) : make<Range>(min, extent);
-  });
+  auto simple = [&](std::vector<Expr> indices) {
+    for (Expr& e : indices) e = simple_index(e, inner);
+    return indices;
+  };
+  body = transform(
+      body,
+      [&](const Range& r) -> NodeRef {
+        Expr min = simple_index(r.min, inner), extent = simple_index(r.extent, inner);
+        return min == r.min && extent == r.extent ? ref(r) : make<Range>(min, extent);
+      },
+      [&](const BufferLoad& l) -> NodeRef { return load(l.buffer, simple(l.indices)); },
+      [&](const BufferStore& st) -> NodeRef { return store(st.buffer, st.value, simple(st.indices)); });
   std::vector<Expr> values(loops.begin(), loops.end());
   Stmt nest = make<BlockRealize>(values, bool_imm(true), body);
   for (size_t d = loops.size(); d-- > 0;) nest = for_loop(loops[d], ranges[d]->extent, nest);
