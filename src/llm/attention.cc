@@ -1,5 +1,7 @@
 #include "llm/attention.h"
 
+#include <algorithm>
+
 #include "tir/parse.h"
 
 namespace sator::llm {
@@ -16,18 +18,23 @@ std::string filled(std::string text, const std::vector<std::pair<std::string, st
   return text;
 }
 
-tir::PrimFuncRef kernel(const char* source, const AttentionShape& s) {
+using Values = std::vector<std::pair<std::string, std::string>>;
+
+Values shape_values(const AttentionShape& s) {
   auto num = [](int64_t v) { return text(v); };
-  return tir::parse_function(filled(source, {{"H", num(s.num_qo_heads)},
-                                              {"G", num(s.num_kv_heads)},
-                                              {"D", num(s.head_dim)},
-                                              {"R", num(s.rotary_dim)},
-                                              {"R2", num(s.rotary_dim / 2)},
-                                              {"HG", num(s.num_qo_heads + s.num_kv_heads)},
-                                              {"QKV", num(s.num_qo_heads + 2 * s.num_kv_heads)},
-                                              {"SHARE", num(s.num_qo_heads / s.num_kv_heads)},
-                                              {"GD", num(s.num_kv_heads * s.head_dim)},
-                                              {"T", s.cache_dtype.name()}}));
+  return {{"H", num(s.num_qo_heads)},
+          {"G", num(s.num_kv_heads)},
+          {"D", num(s.head_dim)},
+          {"R", num(s.rotary_dim)},
+          {"R2", num(s.rotary_dim / 2)},
+          {"HG", num(s.num_qo_heads + s.num_kv_heads)},
+          {"QKV", num(s.num_qo_heads + 2 * s.num_kv_heads)},
+          {"SHARE", num(s.num_qo_heads / s.num_kv_heads)},
+          {"T", s.cache_dtype.name()}};
+}
+
+tir::PrimFuncRef kernel(const char* source, const AttentionShape& s) {
+  return tir::parse_function(filled(source, shape_values(s)));
 }
 
 constexpr const char* kAppend = R"(
@@ -103,13 +110,112 @@ def kv_append(qkv_handle: T.handle, positions_handle: T.handle, rope_handle: T.h
                     v_pages[slots[vt] // 16, vg, slots[vt] % 16, vd] = T.cast(qkv[vt, {HG} + vg, vd], "{T}")
 )";
 
-// Per token and head: scores of 16 positions at once (K is stored transposed), their maximum and sum carried along, the
-// weighted values accumulated at full width. Positions after the token's own score -1e30 and weigh nothing.
+// Attention of {R} query rows of one sequence and one head, by blocks of {B} pages:
+//   scores  of {KB} pages at a time, sums in registers; K is stored transposed, so 16 positions are one vector
+//   softmax carried along: the largest score of each row, the sum of its weights (lane by lane), the weighted values
+//   values  {VR} rows x {DC} elements at a time, sums in registers
+// A position after its query's own scores -1e30 and weighs nothing, as do the pages that fill up the last block.
+// Holes beside the shape's: {S} ends the names of buffers, {TOKEN} is the token of row r, {LAST} that of the last row.
+constexpr const char* kRows = R"(
+last{S}: T.int32 = positions[{LAST}]
+table{S}: T.int32 = page_indptr[token_seq[{LAST}]]
+for r in range({R}):
+    running{S}[r] = T.float32(-1e30)
+    for d in T.vectorized({D}):
+        rows{S}[r, d] = q[{TOKEN}, vh, d] * sm_scale
+    for j in T.vectorized(16):
+        total{S}[r, j] = T.float32(0)
+    for d in T.vectorized({D}):
+        acc{S}[r, d] = T.float32(0)
+for p in range(last{S} // {16B} + 1):
+    pages{S}: T.int32 = T.min({B}, last{S} // 16 + 1 - p * {B})
+    for b in range((pages{S} + {KB} - 1) // {KB}):
+        for e, r, x in T.grid({KS}, {R}, {KB}):
+            for j in T.vectorized(16):
+                sum{S}[e, r, x, j] = T.float32(0)
+        for d in range({D} // {KS}):
+            for e in T.unroll({KS}):
+                for r in T.unroll({R}):
+                    for x in T.unroll({KB}):
+                        for j in T.vectorized(16):
+                            sum{S}[e, r, x, j] = sum{S}[e, r, x, j] + rows{S}[r, d * {KS} + e] * T.cast(k_pages[page_table[table{S} + T.min(p * {B} + b * {KB} + x, last{S} // 16)], vh // T.int64({SHARE}), d * {KS} + e, j], "float32")
+        for r in T.unroll({R}):
+            for x in T.unroll({KB}):
+                for j in T.vectorized(16):
+                    scores{S}[r, b * {KB} + x, j] = T.if_then_else((p * {B} + b * {KB} + x) * 16 + j <= positions[{TOKEN}], {SUM}, T.float32(-1e30))
+    for r in range({R}):
+        for j in T.vectorized(16):
+            top{S}[j] = scores{S}[r, 0, j]
+        for b in range(1, pages{S}):
+            for j in T.vectorized(16):
+                top{S}[j] = T.max(top{S}[j], scores{S}[r, b, j])
+        for j in T.vectorized(8):
+            top{S}[j] = T.max(top{S}[j], top{S}[j + 8])
+        for j in T.vectorized(4):
+            top{S}[j] = T.max(top{S}[j], top{S}[j + 4])
+        for j in T.vectorized(2):
+            top{S}[j] = T.max(top{S}[j], top{S}[j + 2])
+        peak{S}[r] = T.max(T.max(top{S}[0], top{S}[1]), running{S}[r])
+    for r in T.vectorized({R}):
+        scale{S}[r] = T.exp(running{S}[r] - peak{S}[r])
+    for r in T.vectorized({R}):
+        running{S}[r] = peak{S}[r]
+    for r in range({R}):
+        for j in T.vectorized(16):
+            total{S}[r, j] = total{S}[r, j] * scale{S}[r]
+        for b in range(pages{S}):
+            for j in T.vectorized(16):
+                scores{S}[r, b, j] = T.exp(scores{S}[r, b, j] - peak{S}[r])
+            for j in T.vectorized(16):
+                total{S}[r, j] = total{S}[r, j] + scores{S}[r, b, j]
+    for y, z in T.grid({R} // {VR}, {D} // {DC}):
+        for r in T.unroll({VR}):
+            for d in T.vectorized({DC}):
+                part{S}[0, r, d] = acc{S}[y * {VR} + r, z * {DC} + d] * scale{S}[y * {VR} + r]
+            for e in T.unroll({VS} - 1):
+                for d in T.vectorized({DC}):
+                    part{S}[e + 1, r, d] = T.float32(0)
+        for b in range(pages{S}):
+            for j in range(16 // {VS}):
+                for e in T.unroll({VS}):
+                    for r in T.unroll({VR}):
+                        for d in T.vectorized({DC}):
+                            part{S}[e, r, d] = part{S}[e, r, d] + scores{S}[y * {VR} + r, b, j * {VS} + e] * T.cast(v_pages[page_table[table{S} + p * {B} + b], vh // T.int64({SHARE}), j * {VS} + e, z * {DC} + d], "float32")
+        for r in T.unroll({VR}):
+            for d in T.vectorized({DC}):
+                acc{S}[y * {VR} + r, z * {DC} + d] = {PART}
+for r in range({R}):
+    for j in T.vectorized(8):
+        total{S}[r, j] = total{S}[r, j] + total{S}[r, j + 8]
+    for j in T.vectorized(4):
+        total{S}[r, j] = total{S}[r, j] + total{S}[r, j + 4]
+    for j in T.vectorized(2):
+        total{S}[r, j] = total{S}[r, j] + total{S}[r, j + 2]
+    for d in T.vectorized({D}):
+        o[{TOKEN}, vh, d] = acc{S}[r, d] * (T.float32(1) / (total{S}[r, 0] + total{S}[r, 1]))
+)";
+
+constexpr const char* kRowBuffers = R"(
+rows{S} = T.alloc_buffer(({R}, {D}), scope="local")
+sum{S} = T.alloc_buffer(({KS}, {R}, {KB}, 16), scope="local")
+scores{S} = T.alloc_buffer(({R}, {B}, 16), scope="local")
+top{S} = T.alloc_buffer((16,), scope="local")
+total{S} = T.alloc_buffer(({R}, 16), scope="local")
+running{S} = T.alloc_buffer(({R},), scope="local")
+peak{S} = T.alloc_buffer(({R},), scope="local")
+scale{S} = T.alloc_buffer(({R},), scope="local")
+part{S} = T.alloc_buffer(({VS}, {VR}, {DC}), scope="local")
+acc{S} = T.alloc_buffer(({R}, {D}), scope="local")
+)";
+
+// Tokens go by tiles of {TILE}: together where they are of one sequence and at least half of a tile is there (rows beyond
+// the last token repeat it), else one by one. Late tiles cost more than early ones, so that both ends take turns:
+// workers get neighbouring tiles.
 constexpr const char* kAttention = R"(
 @T.prim_func
 def attention(q_handle: T.handle, token_seq_handle: T.handle, positions_handle: T.handle, q_indptr_handle: T.handle, kv_lengths_handle: T.handle, page_indptr_handle: T.handle, page_table_handle: T.handle, k_pages_handle: T.handle, v_pages_handle: T.handle, o_handle: T.handle, sm_scale: T.float32):
     T.func_attr({"tir.noalias": T.bool(True), "tir.is_scheduled": 1})
-    n = T.int64()
+    n = T.int64(is_size_var=True)
     b = T.int64()
     b1 = T.int64()
     m = T.int64()
@@ -125,62 +231,21 @@ def attention(q_handle: T.handle, token_seq_handle: T.handle, positions_handle: 
     k_pages = T.match_buffer(k_pages_handle, (pages, {G}, {D}, 16), "{T}")
     v_pages = T.match_buffer(v_pages_handle, (pages, {G}, 16, {D}), "{T}")
     o = T.match_buffer(o_handle, (n, {H}, {D}), "float32")
-    for t_h in T.parallel(n * T.int64({H})):
+    for i in T.parallel((n + T.int64({TILE} - 1)) // T.int64({TILE}) * T.int64({H})):
         with T.block("attention"):
-            vt = T.axis.spatial(n, t_h // T.int64({H}))
-            vh = T.axis.spatial(T.int64({H}), t_h % T.int64({H}))
-            T.reads(q[vt, vh, 0:{D}], token_seq[vt], positions[vt], page_indptr[0:b1], page_table[0:m], k_pages[0:pages, 0:{G}, 0:{D}, 0:16], v_pages[0:pages, 0:{G}, 0:16, 0:{D}])
-            T.writes(o[vt, vh, 0:{D}])
-            scores = T.alloc_buffer((16,), scope="local")
-            top = T.alloc_buffer((16,), scope="local")
-            total = T.alloc_buffer((16,), scope="local")
-            running = T.alloc_buffer((1,), scope="local")
-            scale = T.alloc_buffer((1,), scope="local")
-            sums = T.alloc_buffer((1,), scope="local")
-            acc = T.alloc_buffer(({D},), scope="local")
-            running[0] = T.float32(-1e30)
-            for j in T.vectorized(16):
-                total[j] = T.float32(0)
-            for d in T.vectorized({D}):
-                acc[d] = T.float32(0)
-            for p in range(positions[vt] // 16 + 1):
-                page: T.int32 = page_table[page_indptr[token_seq[vt]] + p]
-                for j in T.vectorized(16):
-                    scores[j] = T.float32(0)
-                for d in range({D}):
-                    for j in T.vectorized(16):
-                        scores[j] = scores[j] + q[vt, vh, d] * T.cast(k_pages[page, vh // T.int64({SHARE}), d, j], "float32")
-                for j in T.vectorized(16):
-                    scores[j] = T.if_then_else(p * 16 + j <= positions[vt], scores[j] * sm_scale, T.float32(-1e30))
-                for j in T.vectorized(16):
-                    top[j] = scores[j]
-                for j in T.vectorized(8):
-                    top[j] = T.max(top[j], top[j + 8])
-                for j in T.vectorized(4):
-                    top[j] = T.max(top[j], top[j + 4])
-                for j in T.vectorized(2):
-                    top[j] = T.max(top[j], top[j + 2])
-                top[0] = T.max(T.max(top[0], top[1]), running[0])
-                scale[0] = T.exp(running[0] - top[0])
-                running[0] = top[0]
-                for j in T.vectorized(16):
-                    scores[j] = T.exp(scores[j] - running[0])
-                for j in T.vectorized(16):
-                    total[j] = total[j] * scale[0] + scores[j]
-                for d in T.vectorized({D}):
-                    acc[d] = acc[d] * scale[0]
-                for j in range(16):
-                    for d in T.vectorized({D}):
-                        acc[d] = acc[d] + scores[j] * T.cast(v_pages[page, vh // T.int64({SHARE}), j, d], "float32")
-            for j in T.vectorized(8):
-                total[j] = total[j] + total[j + 8]
-            for j in T.vectorized(4):
-                total[j] = total[j] + total[j + 4]
-            for j in T.vectorized(2):
-                total[j] = total[j] + total[j + 2]
-            sums[0] = T.float32(1) / (total[0] + total[1])
-            for d in T.vectorized({D}):
-                o[vt, vh, d] = acc[d] * sums[0]
+            vi = T.axis.spatial((n + T.int64({TILE} - 1)) // T.int64({TILE}) * T.int64({H}), i)
+            T.reads(q[0:n, 0:{H}, 0:{D}], token_seq[0:n], positions[0:n], page_indptr[0:b1], page_table[0:m], k_pages[0:pages, 0:{G}, 0:{D}, 0:16], v_pages[0:pages, 0:{G}, 0:16, 0:{D}])
+            T.writes(o[0:n, 0:{H}, 0:{D}])
+{BUFFERS}
+            tiles: T.int64 = (n + T.int64({TILE} - 1)) // T.int64({TILE})
+            vh: T.int64 = vi // tiles
+            turn: T.int64 = vi % tiles
+            t: T.int64 = T.if_then_else(turn % T.int64(2) == T.int64(0), turn // T.int64(2), tiles - T.int64(1) - turn // T.int64(2)) * T.int64({TILE})
+            if t + T.int64({TILE} // 2) <= n and token_seq[t] == token_seq[T.min(t + T.int64({TILE} - 1), n - T.int64(1))]:
+{TILE_BODY}
+            else:
+                for s in range(T.min(T.int64({TILE}), n - t)):
+{TOKEN_BODY}
 )";
 
 constexpr const char* kAttentionWork = R"(
@@ -232,6 +297,57 @@ def attention_work(q_handle: T.handle, k_handle: T.handle, v_handle: T.handle, o
             o[vi, vh, vd] = weighted[vi, vh, vd] / total[vi, vh]
 )";
 
+constexpr int64_t kTile = 8;          // query rows that pass over the cache together
+constexpr int64_t kPagesOfBlock = 4;  // pages between two corrections of the running maximum
+
+/// How a number of query rows is computed: the holes of kRows. The sums of one step are as many vectors as keep the
+/// multipliers busy, and no more than there are registers.
+struct Rows {
+  std::string suffix, first;  ///< of buffers' names; the token of row 0
+  int64_t rows = 1;
+  int64_t score_pages = 1, score_sums = 1;  ///< pages of one step, sums for each score
+  int64_t value_rows = 1, value_sums = 1, value_columns = 1;
+};
+
+std::string rows_text(const char* source, const Rows& r) {
+  auto num = [](int64_t v) { return text(v); };
+  std::string sum = text("sum", r.suffix, "[0, r, x, j]"), part = text("part", r.suffix, "[0, r, d]");
+  if (r.score_sums == 2) sum += text(" + sum", r.suffix, "[1, r, x, j]");
+  if (r.value_sums == 2) part += text(" + part", r.suffix, "[1, r, d]");
+  std::string token = r.rows == 1 ? r.first : text("T.min(", r.first, " + r, n - T.int64(1))");
+  std::string last = r.rows == 1 ? r.first : text("T.min(", r.first, " + T.int64(", r.rows - 1, "), n - T.int64(1))");
+  return filled(source, {{"S", r.suffix},
+                         {"TOKEN", token},
+                         {"LAST", last},
+                         {"SUM", sum},
+                         {"PART", part},
+                         {"R", num(r.rows)},
+                         {"B", num(kPagesOfBlock)},
+                         {"16B", num(kPagesOfBlock * 16)},
+                         {"KB", num(r.score_pages)},
+                         {"KS", num(r.score_sums)},
+                         {"VR", num(r.value_rows)},
+                         {"VS", num(r.value_sums)},
+                         {"DC", num(r.value_columns)}});
+}
+
+std::string indented(const std::string& source, size_t spaces) {
+  std::string out;
+  for (size_t at = 0; at < source.size();) {
+    size_t end = std::min(source.find('\n', at), source.size());
+    if (end > at) out += std::string(spaces, ' ') + source.substr(at, end - at) + "\n";
+    at = end + 1;
+  }
+  return out;
+}
+
+/// The largest number up to `limit` that divides n.
+int64_t largest_divisor(int64_t n, int64_t limit) {
+  int64_t d = std::min(n, limit);
+  while (n % d != 0) --d;
+  return d;
+}
+
 void check(const AttentionShape& s) {
   if (s.num_kv_heads < 1 || s.num_qo_heads % s.num_kv_heads != 0 || s.head_dim < 1 || s.rotary_dim < 0 ||
       s.rotary_dim % 2 != 0 || s.rotary_dim > s.head_dim)
@@ -247,7 +363,15 @@ tir::PrimFuncRef kv_append_kernel(const AttentionShape& shape) {
 
 tir::PrimFuncRef attention_kernel(const AttentionShape& shape) {
   check(shape);
-  return kernel(kAttention, shape);
+  const int64_t d = shape.head_dim;
+  Rows tile{.suffix = "_n", .first = "t", .rows = kTile, .value_rows = kTile / 2, .value_columns = largest_divisor(d, 32)};
+  Rows token{.suffix = "_1", .first = "(t + s)", .score_pages = kPagesOfBlock, .score_sums = d % 2 == 0 ? 2 : 1,
+             .value_sums = 2, .value_columns = largest_divisor(d, 64)};
+  Values values = {{"BUFFERS", indented(rows_text(kRowBuffers, tile) + rows_text(kRowBuffers, token), 12)},
+                   {"TILE_BODY", indented(rows_text(kRows, tile), 16)},
+                   {"TOKEN_BODY", indented(rows_text(kRows, token), 20)},
+                   {"TILE", text(kTile)}};
+  return kernel(filled(kAttention, values).c_str(), shape);
 }
 
 tir::PrimFuncRef attention_work(const AttentionShape& shape) {
