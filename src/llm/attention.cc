@@ -316,19 +316,20 @@ std::string rows_text(const char* source, const Rows& r) {
   if (r.value_sums == 2) part += text(" + part", r.suffix, "[1, r, d]");
   std::string token = r.rows == 1 ? r.first : text("T.min(", r.first, " + r, n - T.int64(1))");
   std::string last = r.rows == 1 ? r.first : text("T.min(", r.first, " + T.int64(", r.rows - 1, "), n - T.int64(1))");
-  return filled(source, {{"S", r.suffix},
-                         {"TOKEN", token},
-                         {"LAST", last},
-                         {"SUM", sum},
-                         {"PART", part},
-                         {"R", num(r.rows)},
-                         {"B", num(kPagesOfBlock)},
-                         {"16B", num(kPagesOfBlock * 16)},
-                         {"KB", num(r.score_pages)},
-                         {"KS", num(r.score_sums)},
-                         {"VR", num(r.value_rows)},
-                         {"VS", num(r.value_sums)},
-                         {"DC", num(r.value_columns)}});
+  return filled(source,
+                {{"S", r.suffix},
+                 {"TOKEN", token},
+                 {"LAST", last},
+                 {"SUM", sum},
+                 {"PART", part},
+                 {"R", num(r.rows)},
+                 {"B", num(kPagesOfBlock)},
+                 {"16B", num(kPagesOfBlock * 16)},
+                 {"KB", num(r.score_pages)},
+                 {"KS", num(r.score_sums)},
+                 {"VR", num(r.value_rows)},
+                 {"VS", num(r.value_sums)},
+                 {"DC", num(r.value_columns)}});
 }
 
 std::string indented(const std::string& source, size_t spaces) {
@@ -364,9 +365,14 @@ tir::PrimFuncRef kv_append_kernel(const AttentionShape& shape) {
 tir::PrimFuncRef attention_kernel(const AttentionShape& shape) {
   check(shape);
   const int64_t d = shape.head_dim;
-  Rows tile{.suffix = "_n", .first = "t", .rows = kTile, .value_rows = kTile / 2, .value_columns = largest_divisor(d, 32)};
-  Rows token{.suffix = "_1", .first = "(t + s)", .score_pages = kPagesOfBlock, .score_sums = d % 2 == 0 ? 2 : 1,
-             .value_sums = 2, .value_columns = largest_divisor(d, 64)};
+  Rows tile{
+      .suffix = "_n", .first = "t", .rows = kTile, .value_rows = kTile / 2, .value_columns = largest_divisor(d, 32)};
+  Rows token{.suffix = "_1",
+             .first = "(t + s)",
+             .score_pages = kPagesOfBlock,
+             .score_sums = d % 2 == 0 ? 2 : 1,
+             .value_sums = 2,
+             .value_columns = largest_divisor(d, 64)};
   Values values = {{"BUFFERS", indented(rows_text(kRowBuffers, tile) + rows_text(kRowBuffers, token), 12)},
                    {"TILE_BODY", indented(rows_text(kRows, tile), 16)},
                    {"TOKEN_BODY", indented(rows_text(kRows, token), 20)},

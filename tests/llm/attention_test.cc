@@ -1,0 +1,118 @@
+// The compiled attention kernel against its description in runtime/kv_cache.h, computed in double precision: batches
+// whose sequences begin and end inside of tiles, grouped heads, odd sizes, both dtypes of the cache.
+#include "llm/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "codegen/run_kernel.h"
+#include "codegen/signature.h"
+#include "runtime/kv_kernels.h"
+
+namespace sator::llm {
+namespace {
+
+/// A step: for each sequence, how many positions it has and how many of them are this step's tokens.
+struct Sequence {
+  int32_t length, tokens;
+};
+
+/// The largest difference to the reference, and the results themselves.
+double largest_difference(const AttentionShape& s, const std::vector<Sequence>& sequences,
+                          const target::CpuLevel& level, int threads, std::vector<float>* result = nullptr) {
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal;
+  const auto batch = static_cast<int32_t>(sequences.size());
+  std::vector<int32_t> token_seq, positions, q_indptr = {0}, lengths, page_indptr = {0}, page_table;
+  for (int32_t i = 0; i < batch; ++i) {
+    const Sequence& q = sequences[static_cast<size_t>(i)];
+    for (int32_t p = q.length - q.tokens; p < q.length; ++p) token_seq.push_back(i), positions.push_back(p);
+    q_indptr.push_back(static_cast<int32_t>(positions.size()));
+    lengths.push_back(q.length);
+    for (int32_t p = 0; p < q.length; p += 16) page_table.push_back(static_cast<int32_t>(page_table.size()));
+    page_indptr.push_back(static_cast<int32_t>(page_table.size()));
+  }
+  std::shuffle(page_table.begin(), page_table.end(), random);  // pages lie anywhere
+  const auto n = static_cast<int64_t>(positions.size()), pages = static_cast<int64_t>(page_table.size());
+  const int64_t heads = s.num_qo_heads + 2 * s.num_kv_heads, page = s.num_kv_heads * s.head_dim * 16;
+  codegen::Data<float> q(static_cast<size_t>(n * heads * s.head_dim));
+  codegen::Data<char> k(static_cast<size_t>(pages * page * 4)), v(static_cast<size_t>(pages * page * 4));
+  codegen::Data<float> o(static_cast<size_t>(n * s.num_qo_heads * s.head_dim)), want(o.size);
+  for (size_t i = 0; i < q.size; ++i) q[i] = normal(random);
+  for (int64_t i = 0; i < pages * page; ++i) {
+    runtime::testing::store(k.raw(), s.cache_dtype, i, normal(random));
+    runtime::testing::store(v.raw(), s.cache_dtype, i, normal(random));
+  }
+  std::vector<void*> buffers = {q.raw(),
+                                token_seq.data(),
+                                positions.data(),
+                                q_indptr.data(),
+                                lengths.data(),
+                                page_indptr.data(),
+                                page_table.data(),
+                                k.raw(),
+                                v.raw(),
+                                o.raw()};
+  tir::PrimFuncRef func = attention_kernel(s);
+  const double scale = 1 / std::sqrt(static_cast<double>(s.head_dim));
+  std::map<std::string, int64_t> sizes = {{"n", n},
+                                          {"b", batch},
+                                          {"b1", batch + 1},
+                                          {"m", pages},
+                                          {"pages", pages},
+                                          {"heads", heads},
+                                          {"sm_scale", std::bit_cast<int64_t>(scale)}};
+  std::vector<int64_t> values;
+  for (const VarRef& name : codegen::kernel_arguments(*passes::lower(func)).values)
+    values.push_back(sizes.at(name->name));
+  EXPECT_EQ(codegen::run_kernel(func, level, buffers, values, threads), 0);
+
+  buffers[9] = want.raw();
+  const int64_t reference_values[] = {n, heads, std::bit_cast<int64_t>(scale)};
+  Ref<runtime::ThreadPool> pool = runtime::ThreadPool::create(1);
+  runtime::testing::attention_kernel({s.num_qo_heads, s.num_kv_heads, s.head_dim, 0, s.cache_dtype},
+                                     buffers.data(),
+                                     reference_values,
+                                     pool->context());
+  double largest = 0;
+  for (size_t i = 0; i < o.size; ++i) largest = std::max(largest, std::fabs(static_cast<double>(o[i]) - want[i]));
+  if (result) result->assign(o.memory, o.memory + o.size);
+  return largest;
+}
+
+// Sums of 16 to 1000 products of size 1 in f32, weights that sum to 1: errors of some 1e-6.
+constexpr double kTolerance = 5e-6;
+
+class Attention : public testing::TestWithParam<const target::CpuLevel*> {};
+
+TEST_P(Attention, TilesAndSingleTokensOfSeveralSequences) {
+  const std::vector<Sequence> batch = {{37, 37}, {1, 1}, {130, 3}, {64, 12}, {500, 1}, {19, 5}};
+  for (DType cache : {f32, f16})
+    EXPECT_LT(largest_difference({4, 2, 64, 0, cache}, batch, *GetParam(), 1), kTolerance) << cache.name();
+}
+
+TEST_P(Attention, HeadsOfAnySize) {
+  for (int64_t d : {1, 20, 80, 200})
+    EXPECT_LT(largest_difference({3, 1, d, 0, f32}, {{70, 29}, {33, 1}}, *GetParam(), 1), kTolerance) << d;
+}
+
+TEST_P(Attention, SameBitsForAnyNumberOfThreads) {
+  std::vector<float> one, three;
+  largest_difference({4, 4, 32, 0, f32}, {{75, 75}, {40, 9}}, *GetParam(), 1, &one);
+  largest_difference({4, 4, 32, 0, f32}, {{75, 75}, {40, 9}}, *GetParam(), 3, &three);
+  EXPECT_EQ(one, three);
+}
+
+std::vector<const target::CpuLevel*> levels() {
+  std::vector<const target::CpuLevel*> out;
+  for (const target::CpuLevel* level : target::host_levels())
+    if (level->name == "avx512" || level->name == "avx2" || level->name == "aarch64") out.push_back(level);
+  return out;
+}
+INSTANTIATE_TEST_SUITE_P(Levels, Attention, testing::ValuesIn(levels()),
+                         [](const auto& info) { return std::string(info.param->name); });
+
+}  // namespace
+}  // namespace sator::llm
