@@ -56,12 +56,13 @@ def load_cases(folder, release):
         category = path.name[len(release) + 1 : -len(".jsonl")]
         for case in read_lines(path):
             case = filled(case, texts)
-            if case["kind"] == "schedule_error":
+            if case["kind"].startswith("schedule"):
                 # A test that goes on after a refusal was extracted with the refused action still in its list.
                 known = refused[case["source_test"]]
                 *before, last = case["actions"]
                 case["actions"] = [action for action in before if action not in known] + [last]
-                known.append(last)
+                if case["kind"] == "schedule_error":
+                    known.append(last)
             base = f"{category}/{case['source_test'].split('/')[-1]}#{case.get('n', 0)}"
             seen[base] += 1
             yield dict(case, category=category, id=base if seen[base] == 1 else f"{base}.{seen[base]}")

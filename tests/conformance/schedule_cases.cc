@@ -1,4 +1,6 @@
 // schedule, schedule_error, schedule_query: primitives, applied one after the other.
+#include <regex>
+
 #include "base/text.h"
 #include "cases.h"
 #include "schedule/primitives.h"
@@ -82,7 +84,8 @@ class Play {
     return expression("lambda " + join(parameters, ", ") + ": " + v.at("body").get<std::string>());
   }
 
-  Value expression(const std::string& source) {
+  Value expression(std::string source) {
+    source = named_parts(source);
     script::Program p = script::parse("_ = " + source, "operand");
     return script_->evaluate(p.body.front().value);
   }
@@ -92,6 +95,28 @@ class Play {
   const ModuleRef& module() const { return module_; }
 
  private:
+  /// The text with names in the place of the parts of the function that Python reaches through its objects.
+  std::string named_parts(const std::string& source) {
+    static const std::regex part(
+        R"(<script:\w+>\.buffer_map\[<script:\w+>\.params\[(\d+)\]\]\.shape\[(\d+)\]|<schedule>\.mod\['main'\]\.params\[(\d+)\])");
+    std::string out;
+    auto from = source.cbegin();
+    for (std::sregex_iterator m(source.begin(), source.end(), part), end; m != end; ++m) {
+      out.append(from, (*m)[0].first);
+      from = (*m)[0].second;
+      std::string name = text("part", static_cast<int64_t>(parts_++));
+      tir::PrimFuncRef f = schedule_->func();
+      if ((*m)[3].matched) {
+        script_->define(name, Expr(f->params.at(std::stoul((*m)[3]))));
+      } else {
+        BufferRef buffer = f->buffer_of(f->params.at(std::stoul((*m)[1])));
+        script_->define(name, buffer->shape.at(std::stoul((*m)[2])));
+      }
+      out += name;
+    }
+    return out.append(from, source.cend());
+  }
+
   static void check_operand(const Json& v) {
     if (v.is_object()) {
       if (v.contains("expr") || v.contains("script") || v.contains("dict"))
@@ -105,6 +130,7 @@ class Play {
   }
 
   ModuleRef module_;
+  int parts_ = 0;
   std::unique_ptr<Schedule> schedule_;
   std::unique_ptr<Script> script_;
 };

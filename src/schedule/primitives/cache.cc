@@ -16,8 +16,8 @@ struct Stage {
   std::vector<RangeRef> region;  ///< of the original
   bool whole = false;            ///< the cache has the original's shape; else the region's, shifted to 0
   int location = -1;             ///< a loop, or the scope block
-  Stmt anchor;                   ///< the stage goes beside it; null: to the front of the scope
-  bool before = false;           ///< in front of the anchor
+  Stmt anchor;                   ///< the stage goes in front of it; null: to the front or the end of the scope
+  bool before = true;            ///< to the front
 };
 
 std::vector<RangeRef> region_of(const std::vector<BufferRegionRef>& regions, const BufferRef& buffer) {
@@ -33,8 +33,8 @@ int child_towards(const Sites& sites, int ancestor, int site) {
   return site;
 }
 
-/// The lowest place that has the writer and one of the related blocks below, in front of the first of them there; behind the
-/// writer in the scope block where there is none.
+/// The lowest place that has the writer and one of the related blocks below, in front of the first of them there; the end
+/// of the scope block where there is none.
 void locate(const Schedule& s, int writer, const std::vector<int>& related, Stage& stage) {
   const Sites& sites = s.sites();
   stage.location = sites[writer].scope;
@@ -48,7 +48,7 @@ void locate(const Schedule& s, int writer, const std::vector<int>& related, Stag
     if (lca == stage.location && r > writer && (first < 0 || r < first)) first = r;
   }
   stage.before = first >= 0;
-  stage.anchor = sites[child_towards(sites, stage.location, stage.before ? first : writer)].stmt;
+  if (stage.before) stage.anchor = sites[child_towards(sites, stage.location, first)].stmt;
 }
 
 std::vector<RangeRef> relaxed(const Schedule& s, int block, const std::vector<RangeRef>& region,
@@ -151,12 +151,12 @@ class Redirect {
   const Stage& stage_;
 };
 
-/// Behind the declarations of buffers that `body` begins with.
-Stmt at_front(const Stmt& body, const Stmt& first) {
+/// `body` with a statement before (or after) it, within the declarations of buffers that it begins with.
+Stmt beside(const Stmt& body, const Stmt& stmt, bool before) {
   if (const AllocateConst* a = body.as<AllocateConst>())
-    return with(*a, &AllocateConst::body, at_front(a->body, first));
-  if (const DeclBuffer* d = body.as<DeclBuffer>()) return with(*d, &DeclBuffer::body, at_front(d->body, first));
-  return seq({first, body});
+    return with(*a, &AllocateConst::body, beside(a->body, stmt, before));
+  if (const DeclBuffer* d = body.as<DeclBuffer>()) return with(*d, &DeclBuffer::body, beside(d->body, stmt, before));
+  return before ? seq({stmt, body}) : seq({body, stmt});
 }
 
 /// Puts the stage into the scope and redirects the blocks at `users`.
@@ -172,16 +172,13 @@ BlockHandle apply(Schedule& s, int scope_site, const Stage& stage, bool to_cache
   const BlockRealize& scope_realize = *sites[scope_site].realize();
   auto [nest, name] = copy_stage(stage, to_cache, scope);
   Stmt body = scope_realize.block->body;
-  // The anchor may hold users too: they are redirected, then the stage goes beside what the anchor has become.
-  Stmt anchor = stage.anchor ? replaced(stage.anchor, map) : nullptr;
-  auto beside = [&] { return stage.before ? seq({nest, anchor}) : seq({anchor, nest}); };
-  if (!anchor) {
-    body = at_front(replaced(body, map), nest);
-  } else if (stage.anchor == body) {
-    body = beside();
-  } else {
-    map.emplace(stage.anchor, beside());
+  if (stage.anchor) {
+    // The anchor may hold users too: they are redirected, then the stage goes in front of what the anchor has become.
+    Stmt both = seq({nest, replaced(stage.anchor, map)});
+    map.emplace(stage.anchor, both);
     body = replaced(body, map);
+  } else {
+    body = beside(replaced(body, map), nest, stage.before);
   }
   std::vector<BufferRef> allocations = scope_realize.block->alloc_buffers;
   allocations.push_back(stage.cache);

@@ -156,9 +156,9 @@ BlockHandle do_reindex(Schedule& s, BlockHandle handle, BufferSelector which) {
   Plan plan;
   plan.block = s.site(handle);
   const Block& block = *s.sites()[plan.block].realize()->block;
-  if (!which.is_write) {  // a name alone: the side that has it
+  if (!which.is_write) {  // a name alone: what is written, if that is written
     plan.buffer = selected_buffer(s, handle, which, true);
-    which.is_write = !lists(block.reads, plan.buffer);
+    which.is_write = lists(block.writes, plan.buffer);
   } else {
     plan.buffer = selected_buffer(s, handle, which, *which.is_write);
   }

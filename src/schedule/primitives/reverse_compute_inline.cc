@@ -51,8 +51,10 @@ MaybeReason solve_iterators(const Schedule& s, const Block& consumer, const std:
   arith::InverseResult inverse = arith::inverse_affine_iter_map(map.indices, at);
   if (!inverse.ok()) return refuse(inverse.error);
   for (const auto& [var, value] : inverse.values) plan.iterators.insert_or_assign(var, value);
-  // The inverse of the consumer's own indices must be its iterators.
-  inverse = arith::inverse_affine_iter_map(map.indices, load_indices);
+  // A map that is not known to be bijective must be undone by its inverse.
+  bool bijective =
+      arith::detect_iter_map(load_indices, domain, nullptr, arith::IterMapLevel::bijective, analyzer, false).ok();
+  if (!bijective) inverse = arith::inverse_affine_iter_map(map.indices, load_indices);
   for (const IterVarRef& i : consumer.iter_vars) {
     if (!plan.iterators.count(i->var))
       return refusal(s,
@@ -60,7 +62,7 @@ MaybeReason solve_iterators(const Schedule& s, const Block& consumer, const std:
                      text("has an iterator ", i->var->name, " that does not index what it reads"),
                      "every iterator follows from an element of the producer",
                      "inline the producer instead");
-    if (is_one(i->dom->extent)) continue;
+    if (bijective || is_one(i->dom->extent)) continue;
     auto back = inverse.values.find(i->var);
     if (back == inverse.values.end() || !analyzer.prove_equal(back->second, i->var))
       return refuse(text("two instances may read one element, by iterator ", i->var->name));
@@ -208,8 +210,12 @@ void do_reverse_compute_inline(Schedule& s, BlockHandle block) {
   BlockRealizeRef grown = with(realize, &BlockRealize::block, merged);
   if (!is_one(plan.predicate)) {
     arith::Analyzer analyzer;
-    Expr both = logical_and(realize.predicate, substitute(plan.predicate, bindings_of(realize)));
-    grown = with(grown, &BlockRealize::predicate, analyzer.simplify(both));
+    Expr added = substitute(plan.predicate, bindings_of(realize));
+    {
+      auto known = analyzer.with_constraint(realize.predicate);
+      added = analyzer.simplify(added);
+    }
+    grown = with(grown, &BlockRealize::predicate, analyzer.simplify(logical_and(realize.predicate, added)));
   }
 
   int scope_site = sites[plan.consumer].scope;
