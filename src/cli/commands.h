@@ -11,6 +11,7 @@ Command generate_command();
 Command perplexity_command();
 Command logits_command();
 Command bench_command();
+Command opt_command();
 Command version_command();
 
 /// All commands.

@@ -10,6 +10,7 @@ std::vector<Command> command_table() {
       logits_command(),
       tokenize_command(),
       schemes_command(),
+      opt_command(),
       version_command(),
   };
 }

@@ -1,38 +1,47 @@
 #include "driver/pipeline.h"
 
+#include "passes/run.h"
+
 namespace sator::driver {
 
 const std::vector<Phase>& phases() {
   static const std::string kGpu = "it calls a GPU library";
   static const std::string kOneDevice = "it is about several GPUs";
   static const std::vector<Phase> all = {
-      {0, "attach what later phases need",
+      {0,
+       "attach what later phases need",
        {{"AttachVariableBounds", ""},
+        {"AttachAdditionalPrimFuncs", ""},
         {"AttachMemoryPlanAttr", ""},
         {"BindTarget", ""},
         {"AttachCUDAGraphSymbolicCaptureHints", "CUDA graphs are for GPUs"},
         {"AttachPipelineParallelStages", kOneDevice}}},
-      {1, "rewrite the graph",
+      {1,
+       "rewrite the graph",
        {{"FuseFTDequantizeEpilogue", kGpu},
         {"BLASDispatch", "every kernel is our own; libraries only where asked"},
         {"FuseAddRMSNorm", ""},
         {"FuseTransposeMatmul", ""},
         {"DeadCodeElimination", ""}}},
-      {2, "lower to tensor programs",
+      {2,
+       "lower to tensor programs",
        {{"DispatchSampling", "sampling runs on the host"},
         {"DispatchSortScan", "sorting runs on the host"},
         {"LegalizeOps", ""},
         {"AnnotateTIROpPattern", ""},
+        {"FoldConstant", ""},
         {"FuseOps", ""},
         {"FuseTIR", ""}}},
-      {3, "fuse weights' dequantization, drop what is dead",
+      {3,
+       "fuse weights' dequantization, drop what is dead",
        {{"AnnotateTIROpPattern", ""},
         {"FuseDequantizeMatmulEwise", ""},
         {"FuseDequantizeTake", ""},
         {"DeadCodeElimination", ""},
         {"CleanUpTIRAttrs", ""}}},
       {4, "lay out parameters, schedule", {{"LiftTransformParams", ""}, {"DeadCodeElimination", ""}}},
-      {5, "lower to the virtual machine",
+      {5,
+       "lower to the virtual machine",
        {{"LiftTIRGlobalBufferAlloc", "kernels take scratch memory from their thread's workspace"},
         {"RewriteDataflowReshape", ""},
         {"ToNonDataflow", ""},
@@ -55,7 +64,7 @@ ModuleRef run_phase(const Phase& phase, ModuleRef module, const passes::PassCont
   for (const Step& step : phase.steps) {
     if (!step.skipped.empty()) continue;
     if (told) told(step.name);
-    module = passes::pass_named(step.name).run(module, ctx);
+    module = passes::run_pass(passes::pass_named(step.name), module, ctx);
   }
   return module;
 }

@@ -23,7 +23,7 @@ const std::vector<Phase>& phases();
 
 /// Runs the passes of one phase.
 ///   told  (may be empty) is told each pass's name before it runs
-/// Errors: those of the passes.
+/// Errors: those of the passes; InternalError names the pass after which the module breaks the rules of the IRs.
 ModuleRef run_phase(const Phase& phase, ModuleRef module, const passes::PassContext& ctx,
                     const std::function<void(const std::string& pass)>& told = {});
 

@@ -35,6 +35,25 @@ ModuleRef attach_memory_plan_attr(const ModuleRef& module, const PassContext&) {
   return edit_attrs<relax::Function>(module, [&](Attrs& a) { a["relax.memory_plan_dynamic_func_output"] = yes; });
 }
 
+ModuleRef attach_additional_prim_funcs(const ModuleRef& module, const PassContext& ctx) {
+  if (!ctx.additional) return module;
+  ModuleRef out = module;
+  for (const auto& [name, func] : ctx.additional->functions) {
+    const tir::PrimFunc* f = func.as<tir::PrimFunc>();
+    if (!f) continue;
+    Attrs attrs = f->attrs;
+    attrs["global_symbol"] = string_imm(name);
+    tir::PrimFuncRef named = with(*f, &tir::PrimFunc::attrs, std::move(attrs));
+    auto at = module->functions.find(name);
+    if (at != module->functions.end() && !equal(at->second, Func(named)))
+      fail({.what = text("the module has another function ", name, " already"),
+            .needs = "names of their own for added functions",
+            .hint = "rename one of the two"});
+    out = with_function(out, name, named);
+  }
+  return out;
+}
+
 ModuleRef bind_target(const ModuleRef& module, const PassContext& ctx) {
   if (ctx.target.empty()) return module;
   NodeRef target = string_imm(ctx.target);

@@ -9,6 +9,9 @@ namespace sator::passes {
 ModuleRef attach_variable_bounds(const ModuleRef& module, const PassContext& ctx);
 /// Results of dynamic shape may be planned too (`relax.memory_plan_dynamic_func_output`).
 ModuleRef attach_memory_plan_attr(const ModuleRef& module, const PassContext& ctx);
+/// Adds the tensor programs of `ctx.additional` under their names, as `global_symbol`, for callers outside of the module.
+/// Errors: the module has another function of that name.
+ModuleRef attach_additional_prim_funcs(const ModuleRef& module, const PassContext& ctx);
 /// The target's name on every tensor function that has none.
 ModuleRef bind_target(const ModuleRef& module, const PassContext& ctx);
 /// Attributes that only the fusion passes need are taken off again.

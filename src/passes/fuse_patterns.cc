@@ -80,6 +80,7 @@ ModuleRef fuse_transpose_matmul(const ModuleRef& module, const PassContext& ctx)
           RExpr fused = builder.call_te("NT_matmul", {call->args[0], w}, [&](const TeInputs& in) {
             return nt_matmul(in.tensor(0), in.tensor(1), y->dtype);
           }, v->value->sinfo);
+          if (fused) fused = builder.normalize(fused);
           builder.end_block();
           if (fused) {
             bindings.push_back(make<VarBinding>(fused, v->var));

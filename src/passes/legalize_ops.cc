@@ -32,7 +32,7 @@ FuncRef legalized(const Function& f, BlockBuilder& builder, const PassContext& c
       RExpr value = v ? legalized(v->value, builder) : nullptr;
       if (v && !value && op_name(v->value).size() && find_op(op_name(v->value)) && find_op(op_name(v->value))->compute)
         ctx.say("LegalizeOps", text(v->var->name, ": ", op_name(v->value), " stays, a shape is not known"));
-      builder.emit_binding(value ? Binding(make<VarBinding>(value, v->var)) : b);
+      builder.emit_binding(value ? Binding(make<VarBinding>(builder.normalize(value), v->var)) : b);
     }
     blocks.push_back(builder.end_block());
   }

@@ -13,6 +13,8 @@ struct PassContext {
   std::map<std::string, int64_t> bounds;
   /// What is compiled for, as its name: "llvm", "cuda", a chip.
   std::string target;
+  /// Tensor programs that AttachAdditionalPrimFuncs adds to the module; null: none.
+  ModuleRef additional = nullptr;
   /// Told why something did or did not happen ("FuseOps: add is not fused into NT_matmul: ..."); empty: nobody listens.
   std::function<void(const std::string& pass, const std::string& message)> explain;
   void say(const std::string& pass, const std::string& message) const {

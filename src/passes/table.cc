@@ -1,27 +1,66 @@
 // The passes by name, in pipeline order: what `sator opt --passes` knows. A new pass is one line here and one file.
 #include "passes/attach.h"
 #include "passes/dead_code_elimination.h"
+#include "passes/fold_constant.h"
 #include "passes/fuse_ops.h"
 #include "passes/fuse_patterns.h"
 #include "passes/legalize_ops.h"
 #include "passes/lift_transform_params.h"
+#include "passes/lower/lower.h"
 #include "passes/op_pattern.h"
 #include "passes/to_vm.h"
 
+#include <algorithm>
+
 namespace sator::passes {
 
+namespace {
+
+/// A pass of the lowering, on every tensor program of the module.
+Pass over_programs(const LowerPass& lower) {
+  auto run = [lower](const ModuleRef& module, const PassContext& ctx) {
+    LowerOptions options{
+        .note = [&](const Reason& reason) { ctx.say(std::string(lower.name), text(reason.what, ": ", reason.hint)); }};
+    ModuleRef out = module;
+    for (const auto& [name, func] : module->functions) {
+      tir::PrimFuncRef program = cast<tir::PrimFunc>(func);
+      if (!program) continue;
+      if (tir::PrimFuncRef lowered = lower.run(program, options); lowered != program)
+        out = with_function(out, name, lowered);
+    }
+    return out;
+  };
+  return {std::string(lower.name), std::string(lower.does), run};
+}
+
+std::vector<Pass> with_lowering(std::vector<Pass> all) {
+  for (const LowerPass& lower : lower_passes()) {
+    // Simplify runs several times in the lowering, and is one pass.
+    if (std::ranges::find(all, lower.name, &Pass::name) == all.end()) all.push_back(over_programs(lower));
+  }
+  return all;
+}
+
+}  // namespace
+
 const std::vector<Pass>& passes() {
-  static const std::vector<Pass> all = {
+  static const std::vector<Pass> all = with_lowering({
       {"AttachVariableBounds", "notes the upper bounds of symbolic sizes", attach_variable_bounds},
+      {"AttachAdditionalPrimFuncs",
+       "adds tensor functions for callers outside of the module",
+       attach_additional_prim_funcs},
       {"AttachMemoryPlanAttr", "lets results of dynamic shape be planned", attach_memory_plan_attr},
       {"BindTarget", "notes the target on tensor functions", bind_target},
       {"FuseAddRMSNorm", "joins a residual sum and the norm that follows", fuse_add_rms_norm},
       {"FuseTransposeMatmul", "multiplies by a transposed matrix as it lies", fuse_transpose_matmul},
       {"LegalizeOps", "turns ops into tensor functions", legalize_ops},
       {"AnnotateTIROpPattern", "notes how each tensor function may be fused", annotate_tir_op_pattern},
+      {"FoldConstant", "computes what depends on constants alone", fold_constant},
       {"FuseOps", "groups calls that one kernel can do", fuse_ops},
       {"FuseTIR", "makes each group one tensor function", fuse_tir},
-      {"FuseDequantizeMatmulEwise", "dequantizes a weight inside the product that reads it", fuse_dequantize_matmul_ewise},
+      {"FuseDequantizeMatmulEwise",
+       "dequantizes a weight inside the product that reads it",
+       fuse_dequantize_matmul_ewise},
       {"FuseDequantizeTake", "dequantizes only the rows that are gathered", fuse_dequantize_take},
       {"DeadCodeElimination", "takes out what nobody uses", dead_code_elimination},
       {"CleanUpTIRAttrs", "takes off the attributes of fusion", clean_up_tir_attrs},
@@ -36,7 +75,7 @@ const std::vector<Pass>& passes() {
       {"VMBuiltinLower", "turns the remaining ops into runtime builtins", vm_builtin_lower},
       {"VMShapeLower", "keeps symbolic sizes in a heap", vm_shape_lower},
       {"AttachGlobalSymbol", "names every function", attach_global_symbol},
-  };
+  });
   return all;
 }
 
@@ -46,7 +85,8 @@ const Pass& pass_named(const std::string& name) {
     if (p.name == name) return p;
     names.push_back(p.name);
   }
-  fail({.what = text("there is no pass ", name), .needs = "a pass's name",
+  fail({.what = text("there is no pass ", name),
+        .needs = "a pass's name",
         .hint = text("the nearest are: ", join(nearest_names(name, names), ", "))});
 }
 

@@ -18,7 +18,8 @@ namespace {
 /// A class of functions, or functions alone.
 class ModuleParser {
  public:
-  explicit ModuleParser(const script::Program& program) : program_(program) {
+  ModuleParser(const script::Program& program, tir::ParseOptions options) : program_(program) {
+    scope_.context.options = options;
     for (const Statement& s : program_.body) {
       if (s.kind == StatementKind::import) tir::read_import(s, scope_.context);
     }
@@ -39,9 +40,12 @@ class ModuleParser {
     for (const Statement& s : body) declare(s, module != nullptr);
     for (const Statement& s : body) member(s, module != nullptr);
     if (functions_.empty() && !module)
-      source().fail({}, {.what = "the text holds no function", .needs = "a class with @I.ir_module, or a function with @R.function or @T.prim_func", .hint = "add one"});
+      source().fail({},
+                    {.what = "the text holds no function",
+                     .needs = "a class with @I.ir_module, or a function with @R.function or @T.prim_func",
+                     .hint = "add one"});
     ModuleRef out = make<Module>(std::move(functions_), std::move(attrs_), std::move(infos_));
-    if (!module || checks(*module)) verify_graphs(*out);
+    if (scope_.context.options.verify && (!module || checks(*module))) verify_graphs(*out);
     return out;
   }
 
@@ -49,7 +53,8 @@ class ModuleParser {
   const script::Source& source() const { return *program_.source; }
 
   bool is_decorated(const Statement& s, std::string_view name) const {
-    return std::ranges::any_of(s.decorators, [&](const Expression& d) { return tir::decorator_name(d, scope_.context) == name; });
+    return std::ranges::any_of(s.decorators,
+                               [&](const Expression& d) { return tir::decorator_name(d, scope_.context) == name; });
   }
 
   /// False for a program that says check_well_formed=False.
@@ -90,15 +95,20 @@ class ModuleParser {
     for (const Statement& s : program_.body) {
       if (s.kind != StatementKind::class_) continue;
       if (module || !is_decorated(s, "I.ir_module"))
-        source().fail(s.place, {.what = text("the class ", s.text, module ? " is a second module" : " is no module"),
-                                .needs = "one class with @I.ir_module", .hint = "remove or decorate the class"});
+        source().fail(s.place,
+                      {.what = text("the class ", s.text, module ? " is a second module" : " is no module"),
+                       .needs = "one class with @I.ir_module",
+                       .hint = "remove or decorate the class"});
       module = &s;
     }
     return module;
   }
 
   [[noreturn]] void not_a_member(const Statement& s) const {
-    source().fail(s.place, {.what = "this statement is not part of a module", .needs = "functions, I.module_attrs, name = R.ExternFunc(...)", .hint = "remove it"});
+    source().fail(s.place,
+                  {.what = "this statement is not part of a module",
+                   .needs = "functions, I.module_attrs, name = R.ExternFunc(...)",
+                   .hint = "remove it"});
   }
 
   /// metadata = {...}: the constants that the program refers to.
@@ -106,8 +116,10 @@ class ModuleParser {
     if (s.targets.size() != 1 || !s.targets[0].is(Kind::name) || s.targets[0].text != "metadata") not_a_member(s);
     scope_.metadata = GraphEvaluator(source(), scope_).eval(s.value);
     if (!scope_.metadata.as<tir::DictValue>())
-      source().fail(s.value.place, {.what = text("metadata is ", scope_.metadata.kind()), .needs = "{\"relax.expr.Constant\": [R.const(...), ...]}",
-                                    .hint = "print the program again with its constants"});
+      source().fail(s.value.place,
+                    {.what = text("metadata is ", scope_.metadata.kind()),
+                     .needs = "{\"relax.expr.Constant\": [R.const(...), ...]}",
+                     .hint = "print the program again with its constants"});
   }
 
   void declaration(const Statement& s) {
@@ -124,7 +136,11 @@ class ModuleParser {
     scope_.has_devices = true;
     for (const NodeRef& d : list ? list->items : std::vector<NodeRef>{devices->second}) {
       auto device = cast<VDevice>(d);
-      if (!device) source().fail(s.place, {.what = "an entry of \"vdevice\" is no device", .needs = "I.vdevice(target, id, scope)", .hint = "check the list"});
+      if (!device)
+        source().fail(s.place,
+                      {.what = "an entry of \"vdevice\" is no device",
+                       .needs = "I.vdevice(target, id, scope)",
+                       .hint = "check the list"});
       scope_.devices.push_back(std::move(device));
     }
   }
@@ -138,7 +154,10 @@ class ModuleParser {
         DType ret = scope_.context.functions.at(s.text);
         info = opaque_func_info(ret.is_void() ? tuple_info({}) : prim_info(ret), false);
       } else {
-        source().fail(s.place, {.what = text("the function ", s.text, " is not decorated"), .needs = "@R.function or @T.prim_func", .hint = "decorate it"});
+        source().fail(s.place,
+                      {.what = text("the function ", s.text, " is not decorated"),
+                       .needs = "@R.function or @T.prim_func",
+                       .hint = "decorate it"});
       }
       add_name(s, s.text, std::move(info));
     } else if (s.kind == StatementKind::assign && in_class) {
@@ -154,7 +173,9 @@ class ModuleParser {
 
   void add_name(const Statement& s, const std::string& name, StructInfo info) {
     if (!scope_.functions.emplace(name, std::move(info)).second)
-      source().fail(s.place, {.what = text("the module has two functions ", name), .needs = "names that differ", .hint = "rename one"});
+      source().fail(
+          s.place,
+          {.what = text("the module has two functions ", name), .needs = "names that differ", .hint = "rename one"});
   }
 
   void member(const Statement& s, bool in_class) {
@@ -187,16 +208,19 @@ class ModuleParser {
 
 }  // namespace
 
-ModuleRef parse_module(std::string text, std::string name) {
+ModuleRef parse_module(std::string text, std::string name, tir::ParseOptions options) {
   script::Program program = script::parse(std::move(text), std::move(name));
-  return ModuleParser(program).parse();
+  return ModuleParser(program, options).parse();
 }
 
 Func parse_function(std::string text, std::string name) {
   script::Program program = script::parse(std::move(text), std::move(name));
-  ModuleRef module = ModuleParser(program).parse();
+  ModuleRef module = ModuleParser(program, {}).parse();
   if (module->functions.size() != 1)
-    program.source->fail({}, {.what = sator::text("the text holds ", module->functions.size(), " functions"), .needs = "one function", .hint = "parse it as a module"});
+    program.source->fail({},
+                         {.what = sator::text("the text holds ", module->functions.size(), " functions"),
+                          .needs = "one function",
+                          .hint = "parse it as a module"});
   return module->functions.begin()->second;
 }
 

@@ -5,12 +5,14 @@
 #include <string>
 
 #include "relax/nodes.h"
+#include "tir/parse.h"
 
 namespace sator::relax {
 
 /// A class with @I.ir_module, or functions alone (of graphs and of tensor programs).
+/// `name` is the file's, for messages.
 /// Errors: SourceError with line, column and the line of the text; what struct info inference refuses.
-ModuleRef parse_module(std::string text, std::string name = "");
+ModuleRef parse_module(std::string text, std::string name = "", tir::ParseOptions options = {});
 /// One function, of graphs or of tensor programs. Errors: as above.
 Func parse_function(std::string text, std::string name = "");
 

@@ -50,6 +50,14 @@ void run_roundtrip(const Json& request);
 void run_equiv(const Json& request);
 void run_print(const Json& request);
 void run_script_error(const Json& request);
+// ---- Kinds (graph_cases.cc) ----
+void run_infer(const Json& request);
+void run_expr_error(const Json& request);
+void run_expr_query(const Json& request);
+void run_expr_print(const Json& request);
+// ---- Kinds (transform_cases.cc) ----
+void run_transform(const Json& request);
+void run_transform_error(const Json& request);
 
 // ---- Kinds (schedule_cases.cc) ----
 void run_schedule(const Json& request);

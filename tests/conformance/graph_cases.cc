@@ -42,7 +42,8 @@ class CaseEvaluator final : public relax::GraphEvaluator {
       int ndim = static_cast<int>(a.integer("ndim", -1));
       std::string device = device_of(a.find("vdevice"));
       if (!shape) return NodeRef(relax::tensor_info(dtype, ndim, device));
-      if (const NodeRef* n = shape->as<NodeRef>()) return NodeRef(relax::tensor_info(RExpr(n->as<relax::RelaxExprNode>()), dtype, device));
+      if (const NodeRef* n = shape->as<NodeRef>())
+        return NodeRef(relax::tensor_info(RExpr(n->as<relax::RelaxExprNode>()), dtype, device));
       return NodeRef(relax::tensor_info(to_extents(*shape, call.place), dtype, device));
     }
     if (name == "R.Tensor") {
@@ -66,10 +67,14 @@ class CaseEvaluator final : public relax::GraphEvaluator {
       Arguments a(*this, call, {"fields"});
       return NodeRef(to_graph(a.need("fields"), call.place));
     }
-    static const std::map<std::string, std::string> kSame = {
-        {"relax.ShapeExpr", "R.shape"}, {"relax.PrimValue", "R.prim_value"}, {"relax.StringImm", "R.str"}, {"relax.DataTypeImm", "R.dtype"},
-        {"relax.ExternFunc", "R.ExternFunc"}, {"relax.const", "R.const"}, {"relax.TupleGetItem", "R.TupleGetItem"},
-        {"relax.Constant", "R.const"}};
+    static const std::map<std::string, std::string> kSame = {{"relax.ShapeExpr", "R.shape"},
+                                                             {"relax.PrimValue", "R.prim_value"},
+                                                             {"relax.StringImm", "R.str"},
+                                                             {"relax.DataTypeImm", "R.dtype"},
+                                                             {"relax.ExternFunc", "R.ExternFunc"},
+                                                             {"relax.const", "R.const"},
+                                                             {"relax.TupleGetItem", "R.TupleGetItem"},
+                                                             {"relax.Constant", "R.const"}};
     if (auto at = kSame.find(name); at != kSame.end()) return GraphEvaluator::call_language(at->second, call);
     if (name == "tvm.ir.VDevice") return GraphEvaluator::call_language("I.vdevice", call);
     if (name == "tvm.ir.Op.get") {
@@ -80,14 +85,16 @@ class CaseEvaluator final : public relax::GraphEvaluator {
       Arguments a(*this, call, {"expr"});
       return NodeRef(normalized(to_graph(a.need("expr"), call.place)));
     }
-    if (name.starts_with("tvm") || name.starts_with("np") || name.starts_with("relax") || name.starts_with("R.distributed") || name.starts_with("R.D"))
+    if (name.starts_with("tvm") || name.starts_with("np") || name.starts_with("relax") ||
+        name.starts_with("R.distributed") || name.starts_with("R.D"))
       throw Unsupported{name};
     return GraphEvaluator::call_language(name, call);
   }
 
   tir::Value unknown_name(const Expression& e) override { throw Unsupported{"the Python name " + e.text}; }
 
-  std::optional<tir::Value> other_attribute(const tir::Value& object, const std::string& name, const Expression& e) override {
+  std::optional<tir::Value> other_attribute(const tir::Value& object, const std::string& name,
+                                            const Expression& e) override {
     const NodeRef* n = object.as<NodeRef>();
     const auto* call = n ? n->as<relax::RCall>() : nullptr;
     if (call && name == "op") return NodeRef(call->op);
@@ -169,7 +176,8 @@ std::unique_ptr<Evaluated> prepared(const Json& request, const std::string& afte
 /// Runs the statements; `on_value` is told when the expression's own turn comes.
 void evaluate(Evaluated& e, const std::function<void()>& on_value = {}) {
   for (const script::Statement& s : e.program.body) {
-    if (s.kind != script::StatementKind::assign || s.targets.size() != 1 || !s.targets[0].is(script::ExpressionKind::name))
+    if (s.kind != script::StatementKind::assign || s.targets.size() != 1 ||
+        !s.targets[0].is(script::ExpressionKind::name))
       throw Unsupported{"statements other than definitions"};
     const std::string& name = s.targets[0].text;
     if (name == "case_value" && on_value) on_value();
@@ -204,6 +212,7 @@ void run_infer(const Json& request) {
 }
 
 void run_expr_error(const Json& request) {
+  if (!request.at("category").get<std::string>().starts_with("relax_")) throw Unsupported{"errors of other categories"};
   auto e = prepared(request, "");
   bool reached = false;
   try {
@@ -217,7 +226,8 @@ void run_expr_error(const Json& request) {
 }
 
 void run_expr_query(const Json& request) {
-  if (request.at("category") != "relax_op_infer" && request.at("category") != "relax_script") throw Unsupported{"queries of other categories"};
+  if (request.at("category") != "relax_op_infer" && request.at("category") != "relax_script")
+    throw Unsupported{"queries of other categories"};
   std::string op = request.at("op");
   if (op != "==" && op != "structural_equal") throw Unsupported{"comparison by " + op};
   auto e = prepared(request, request.at("after"));

@@ -1,14 +1,18 @@
 #include "cases.h"
+#include "relax/parse.h"
+#include "relax/print.h"
 #include "support/texttest.h"
-#include "tir/parse.h"
 #include "tir/print.h"
 
 namespace sator::conformance {
 
 ModuleRef parse_program(const std::string& text, bool verify) {
-  if (text.find("R.function") != text.npos || text.find("R.Tensor") != text.npos) throw Unsupported{"graphs"};
-  if (text.find("T.macro") != text.npos) throw Unsupported{"macros"};
-  return tir::parse_module(text, "", {.verify = verify});
+  for (const char* macro : {"T.macro", "R.macro"}) {
+    if (text.find(macro) != text.npos) throw Unsupported{"macros"};
+  }
+  bool has_graphs = text.find("@R.") != text.npos || text.find("R.ExternFunc") != text.npos;
+  return has_graphs ? relax::parse_module(text, "", {.verify = verify})
+                    : tir::parse_module(text, "", {.verify = verify});
 }
 
 ModuleRef without_global_symbols(const ModuleRef& module) {
@@ -16,16 +20,22 @@ ModuleRef without_global_symbols(const ModuleRef& module) {
   for (auto& [name, func] : functions) {
     Attrs attrs = func->attrs;
     attrs.erase("global_symbol");
-    if (const auto* f = func->as<tir::PrimFunc>()) func = with(*f, &tir::PrimFunc::attrs, std::move(attrs));
+    if (const auto* f = func.as<tir::PrimFunc>())
+      func = with(*f, &tir::PrimFunc::attrs, std::move(attrs));
+    else if (const auto* g = func.as<relax::Function>())
+      func = with(*g, &relax::Function::attrs, std::move(attrs));
   }
   return with(module, &Module::functions, std::move(functions));
 }
 
 std::string print_program(const ModuleRef& module) {
   if (module->functions.size() == 1) {
-    if (const auto* f = module->functions.begin()->second.as<tir::PrimFunc>()) return tir::to_script(*f);
+    const Func& func = module->functions.begin()->second;
+    if (const auto* f = func.as<tir::PrimFunc>()) return tir::to_script(*f);
+    if (const auto* f = func.as<relax::Function>(); f && has_attr(f->attrs, "global_symbol"))
+      return relax::to_script(*f);
   }
-  return tir::to_script(*module);
+  return relax::to_script(*module);
 }
 
 bool same_program(const ModuleRef& a, const ModuleRef& b, bool ignore_global_symbol) {

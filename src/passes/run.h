@@ -1,0 +1,17 @@
+// Runs passes, and holds what each leaves against the rules of both IRs.
+#pragma once
+
+#include "base/error.h"
+#include "passes/pass.h"
+
+namespace sator::passes {
+
+/// Every mistake of a module's graphs and tensor programs, with the function it is in.
+///   before   (may be null) a module that is known to be right: tensor programs that it shares are not read again
+std::vector<Reason> verify(const Module& module, const Module* before = nullptr);
+
+/// The module after the pass. Errors: those of the pass, and InternalError with the pass's name if it leaves a module that
+/// breaks the rules of relax/verify.h or tir/verify.h. `module` itself is taken to be right.
+ModuleRef run_pass(const Pass& pass, const ModuleRef& module, const PassContext& ctx);
+
+}  // namespace sator::passes
