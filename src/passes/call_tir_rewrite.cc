@@ -11,10 +11,12 @@ namespace {
 RExpr allocation(const TensorInfo& info) {
   auto shape = shape_of(info);
   if (!shape)
-    fail({.what = "the result of call_tir has an unknown shape", .needs = "out_sinfo with a shape",
+    fail({.what = "the result of call_tir has an unknown shape",
+          .needs = "out_sinfo with a shape",
           .hint = "match_cast the arguments so that the shape can be stated"});
   return op_call("builtin.alloc_tensor",
-                 {shape_expr(*shape), dtype_value(info.dtype), prim_value(int64_t{0}), string_value("global")}, ref(info));
+                 {shape_expr(*shape), dtype_value(info.dtype), prim_value(int64_t{0}), string_value("global")},
+                 ref(info));
 }
 
 /// What is called: args[0] of call_tir and its kin.
@@ -39,15 +41,7 @@ ModuleRef call_tir_rewrite(const ModuleRef& module, const PassContext&) {
     std::vector<RExpr> inputs = call_tir_inputs(*call);
 
     // In place: result i is the input that `inplace_indices` names (-1: a fresh one).
-    std::vector<int64_t> in_place(results.size(), -1);
-    if (op == "call_tir_inplace") {
-      auto at = call->attrs.find("inplace_indices");
-      if (at != call->attrs.end()) {
-        const Array* list = at->second.as<Array>();
-        for (size_t i = 0; list && i < list->items.size() && i < in_place.size(); ++i)
-          in_place[i] = as_int(cast<ExprNode>(list->items[i])).value_or(-1);
-      }
-    }
+    std::vector<int64_t> in_place = overwritten_inputs(*call, results.size());
     std::vector<RExpr> args = inputs, outputs;
     for (size_t i = 0; i < results.size(); ++i) {
       if (in_place[i] >= 0) {
@@ -65,7 +59,9 @@ ModuleRef call_tir_rewrite(const ModuleRef& module, const PassContext&) {
       for (const Expr& size : extents) args.push_back(prim_value(size));
     }
     // The call keeps the name of what it computes: it tells where in the model it is, up to the profiler.
-    out.emit(binding->var->name, with_sinfo(relax::call(call->args[0], args, {}, {}), tuple_info({})));
+    std::vector<StructInfo> nothing;  // of an external function only its call tells what it gives
+    if (call->args[0].as<ExternFunc>()) nothing = {tuple_info({})};
+    out.emit(binding->var->name, with_sinfo(relax::call(call->args[0], args, {}, nothing), tuple_info({})));
     RExpr result = several ? RExpr(relax::tuple(outputs)) : outputs.front();
     out.bind(binding->var, result);
   });

@@ -18,8 +18,8 @@ bool is_pure(const Binding& b) {
   const RCall* call = value.as<RCall>();
   if (!call) return true;
   if (const Op* op = call->op.as<Op>()) {
-    static const std::set<std::string> kEffects = {"call_tir_inplace",    "print",           "assert_op",
-                                                   "call_builtin_with_ctx", "call_inplace_packed", "invoke_closure"};
+    static const std::set<std::string> kEffects = {
+        "call_tir_inplace", "print", "assert_op", "call_builtin_with_ctx", "call_inplace_packed", "invoke_closure"};
     return !kEffects.count(op->name) && !op->name.starts_with("memory.kill") && !op->name.starts_with("vm.");
   }
   if (call->op.as<GlobalVar>() || call->op.as<RVar>()) {
@@ -57,12 +57,17 @@ FuncRef without_unused(const FuncRef& func) {
 
 ModuleRef dead_code_elimination(const ModuleRef& module, const PassContext&) {
   ModuleRef out = module;
-  std::vector<std::string> reached;
   for (const auto& [name, func] : module->functions) {
-    if (FuncRef f = cast<Function>(func)) {
-      FuncRef lean = without_unused(f);
-      if (lean != f) out = with_function(out, name, lean);
-    }
+    FuncRef f = cast<Function>(func);
+    if (!f) continue;
+    if (FuncRef lean = without_unused(f); lean != f) out = with_function(out, name, lean);
+  }
+  return without_unused_functions(out);
+}
+
+ModuleRef without_unused_functions(const ModuleRef& out) {
+  std::vector<std::string> reached;
+  for (const auto& [name, func] : out->functions) {
     if (has_attr(func->attrs, "global_symbol")) reached.push_back(name);
   }
   if (reached.empty() && out->functions.count("main")) reached.push_back("main");
@@ -74,10 +79,12 @@ ModuleRef dead_code_elimination(const ModuleRef& module, const PassContext&) {
     auto reach = [&](const std::string& name) {
       if (out->functions.count(name) && keep.insert(name).second) reached.push_back(name);
     };
-    walk(f, [&](const GlobalVar& gv) { reach(gv.name); },
-         [&](const Call& call) {
-           if (call.op.starts_with("global:")) reach(call.op.substr(7));
-         });
+    walk(
+        f,
+        [&](const GlobalVar& gv) { reach(gv.name); },
+        [&](const Call& call) {
+          if (call.op.starts_with("global:")) reach(call.op.substr(7));
+        });
   }
   std::map<std::string, Func> functions;
   for (const auto& [name, func] : out->functions) {

@@ -7,5 +7,7 @@ namespace sator::passes {
 /// Takes out pure bindings that nobody uses, and functions that no entry reaches. Entries are the functions with a
 /// `global_symbol`; `main` where there is none.
 ModuleRef dead_code_elimination(const ModuleRef& module, const PassContext& ctx);
+/// Takes out the functions alone.
+ModuleRef without_unused_functions(const ModuleRef& module);
 
 }  // namespace sator::passes

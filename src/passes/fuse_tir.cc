@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <set>
 
+#include "passes/dead_code_elimination.h"
 #include "passes/fuse_ops.h"
 #include "passes/outline.h"
+#include "passes/rebind.h"
 #include "tir/nodes.h"
 
 namespace sator::passes {
@@ -18,7 +21,10 @@ class TirFuser {
   TirFuser(const ModuleRef& module, const Function& func) : module_(module), func_(func) {}
 
   tir::PrimFuncRef run() {
-    for (const RVarRef& p : func_.params) add_parameter(p, p->sinfo, p->name);
+    for (const RVarRef& p : func_.params) {
+      used_.push_back(fields_read(p));
+      add_parameter(p, p->sinfo, p->name, used_.back());
+    }
     const SeqExpr* seq = func_.body.as<SeqExpr>();
     std::vector<Binding> bindings;
     for (const BindingBlockRef& block : seq->blocks)
@@ -27,38 +33,81 @@ class TirFuser {
     for (const Binding& b : bindings) add_binding(b);
     // The results in the order in which the function returns them, whoever was computed first.
     for (const RVarRef& v : is_result_) {
-      for (const BufferRef& buffer : values_.at(v)) add_buffer_parameter(params_, buffer);
+      for (const BufferRef& buffer : values_.at(v)) add_result(buffer);
     }
     params_.insert(params_.end(), scalars_.begin(), scalars_.end());
 
-    tir::BlockRef root = make<tir::Block>(std::vector<tir::IterVarRef>{}, allocations_, std::vector<tir::MatchBufferRef>{},
-                                          std::vector<tir::BufferRegionRef>{}, std::vector<tir::BufferRegionRef>{},
-                                          tir::block_name("root"), Attrs{}, tir::Stmt(), tir::seq(body_));
+    tir::BlockRef root = make<tir::Block>(std::vector<tir::IterVarRef>{},
+                                          allocations_,
+                                          std::vector<tir::MatchBufferRef>{},
+                                          std::vector<tir::BufferRegionRef>{},
+                                          std::vector<tir::BufferRegionRef>{},
+                                          tir::block_name("root"),
+                                          Attrs{},
+                                          tir::Stmt(),
+                                          tir::seq(body_));
     Attrs attrs;
     for (const auto& [key, value] : func_.attrs) {
-      if (key != "Primitive" && key != "Composite") attrs[key] = value;
+      if (key != "Primitive" && key != "Composite" && key != "global_symbol") attrs[key] = value;
     }
     attrs["tir.noalias"] = bool_imm(true);
     attrs.erase("op_pattern");
-    return make<tir::PrimFunc>(params_, buffer_map_, DType::Void(), attrs,
+    return make<tir::PrimFunc>(params_,
+                               buffer_map_,
+                               DType::Void(),
+                               attrs,
                                tir::Stmt(make<tir::BlockRealize>(std::vector<Expr>{}, bool_imm(true), root)));
   }
 
+  const std::vector<std::optional<std::set<int>>>& used() const { return used_; }
+  const std::vector<int64_t>& in_place() const { return in_place_; }
+
  private:
+  /// The fields of a tuple that the function reads, if it reads no more than fields of it.
+  std::optional<std::set<int>> fields_read(const RVarRef& param) const {
+    if (!param->sinfo.as<TupleInfo>()) return {};
+    std::set<int> fields;
+    bool as_whole = false;
+    walk(
+        func_.body,
+        [&](const TupleGetItem& get) {
+          if (get.tuple != param) return true;
+          fields.insert(get.index);
+          return false;
+        },
+        [&](const RVar& v) { as_whole |= &v == param.get(); });
+    if (as_whole) return {};
+    return fields;
+  }
+
+  /// A result is a parameter of its own, unless it overwrites a tensor argument.
+  void add_result(const BufferRef& buffer) {
+    auto given = std::ranges::find(buffer_map_, buffer, &std::pair<VarRef, BufferRef>::second);
+    in_place_.push_back(given == buffer_map_.end() ? -1 : given - buffer_map_.begin());
+    if (given != buffer_map_.end()) return;
+    std::erase(allocations_, buffer);
+    add_buffer_parameter(params_, buffer);
+  }
+
   BufferRef tensor_buffer(const TensorInfo& info, const std::string& name) {
     auto shape = relax::shape_of(info);
-    if (!shape)
-      internal_error(text("FuseTIR: the shape of ", name, " is not known"));
+    if (!shape) internal_error(text("FuseTIR: the shape of ", name, " is not known"));
     return make_buffer(name, *shape, info.dtype);
   }
 
-  void add_parameter(const RVarRef& var, const StructInfo& info, const std::string& name) {
+  void add_parameter(const RVarRef& var, const StructInfo& info, const std::string& name,
+                     const std::optional<std::set<int>>& used = {}) {
     if (const TensorInfo* t = info.as<TensorInfo>()) {
       BufferRef buffer = tensor_buffer(*t, name);
       add_buffer_parameter(params_, buffer);
       values_[var].push_back(buffer);
     } else if (const TupleInfo* tuple = info.as<TupleInfo>()) {
-      for (size_t i = 0; i < tuple->items.size(); ++i) add_parameter(var, tuple->items[i], text(name, "_", i));
+      for (size_t i = 0; i < tuple->items.size(); ++i) {
+        if (used && !used->count(static_cast<int>(i)))
+          values_[var].push_back(nullptr);
+        else
+          add_parameter(var, tuple->items[i], text(name, "_", i));
+      }
     } else if (const ShapeInfo* s = info.as<ShapeInfo>()) {
       for (const Expr& e : s->values.value_or(std::vector<Expr>{})) {
         if (VarRef v = cast<Var>(e)) scalars_.push_back(v);
@@ -87,8 +136,10 @@ class TirFuser {
       } else if (RVarRef v = cast<RVar>(e)) {
         auto at = definition.find(v);
         if (at == definition.end()) internal_error("FuseTIR: a function returns its own parameter");
-        if (at->second.as<RVar>() || at->second.as<relax::Tuple>()) results.push_back(at->second);
-        else is_result_.push_back(v);
+        if (at->second.as<RVar>() || at->second.as<relax::Tuple>())
+          results.push_back(at->second);
+        else
+          is_result_.push_back(v);
       }
     }
   }
@@ -96,7 +147,7 @@ class TirFuser {
   void add_binding(const Binding& b) {
     RExpr value = bound_value(b);
     RVarRef var = bound_var(b);
-    if (called_prim_func(b)) {
+    if (called_prim_func(b) || is_op(value, "call_tir_inplace")) {
       add_call(var, *value.as<RCall>());
     } else if (RVarRef v = cast<RVar>(value)) {
       values_[var] = values_.at(v);
@@ -125,15 +176,23 @@ class TirFuser {
     internal_error("FuseTIR: an argument that is no variable");
   }
 
-  Buffers make_results(const RVarRef& var, const StructInfo& info, const tir::PrimFunc& callee, size_t first_output) {
+  Buffers make_results(const RVarRef& var, const RCall& call, const tir::PrimFunc& callee, const Buffers& inputs) {
+    const StructInfo& info = call.sinfo_args.front();
     std::vector<StructInfo> items = {info};
     if (const TupleInfo* t = info.as<TupleInfo>()) items = t->items;
+    std::vector<int64_t> overwritten = overwritten_inputs(call, items.size());
+    size_t next = inputs.size();
     bool is_result = std::find(is_result_.begin(), is_result_.end(), var) != is_result_.end();
     Buffers out;
     for (size_t i = 0; i < items.size(); ++i) {
-      BufferRef formal = callee.buffer_of(callee.params[first_output + i]);
+      if (overwritten[i] >= 0) {
+        out.push_back(inputs.at(static_cast<size_t>(overwritten[i])));
+        continue;
+      }
+      BufferRef formal = callee.buffer_of(callee.params[next++]);
       if (is_result) {
-        auto position = std::find(is_result_.begin(), is_result_.end(), var) - is_result_.begin() + static_cast<int64_t>(i);
+        auto position =
+            std::find(is_result_.begin(), is_result_.end(), var) - is_result_.begin() + static_cast<int64_t>(i);
         out.push_back(tensor_buffer(*items[i].as<TensorInfo>(), text("p_output", position)));
       } else {
         BufferRef buffer = tensor_buffer(*items[i].as<TensorInfo>(), formal->name + "_intermediate");
@@ -152,9 +211,10 @@ class TirFuser {
       Buffers part = buffers_of(arg);
       actual.insert(actual.end(), part.begin(), part.end());
     }
-    Buffers results = make_results(var, call.sinfo_args.front(), *callee, actual.size());
-    values_[var] = results;
-    actual.insert(actual.end(), results.begin(), results.end());
+    values_[var] = make_results(var, call, *callee, actual);
+    for (const BufferRef& result : values_[var]) {
+      if (std::ranges::find(actual, result) == actual.end()) actual.push_back(result);
+    }
 
     // The callee's own variables: its buffers become ours, its sizes the extents they stand for, the rest is renewed.
     NodeMap map;
@@ -180,14 +240,17 @@ class TirFuser {
     tir::BlockRealizeRef root = tir::root_of(*callee);
     if (!root) internal_error(text("FuseTIR: ", gv->name, " is not in block form"));
     auto renew = [&](const VarRef& v) { map.emplace(v, NodeRef(new Var(*v))); };
-    walk(root, [&](const tir::For& loop) { renew(loop.var); }, [&](const tir::LetStmt& let) { renew(let.var); },
-         [&](const Let& let) { renew(let.var); },
-         [&](const tir::Block& block) {
-           for (const tir::IterVarRef& iter : block.iter_vars) renew(iter->var);
-           for (const BufferRef& buffer : block.alloc_buffers) renew(buffer->data);
-           for (const tir::MatchBufferRef& m : block.match_buffers) renew(m->buffer->data);
-           map.emplace(block.name, tir::block_name(fresh_block_name(block.name->text)));
-         });
+    walk(
+        root,
+        [&](const tir::For& loop) { renew(loop.var); },
+        [&](const tir::LetStmt& let) { renew(let.var); },
+        [&](const Let& let) { renew(let.var); },
+        [&](const tir::Block& block) {
+          for (const tir::IterVarRef& iter : block.iter_vars) renew(iter->var);
+          for (const BufferRef& buffer : block.alloc_buffers) renew(buffer->data);
+          for (const tir::MatchBufferRef& m : block.match_buffers) renew(m->buffer->data);
+          map.emplace(block.name, tir::block_name(fresh_block_name(block.name->text)));
+        });
     tir::BlockRef block = replaced(root->block, map);
     allocations_.insert(allocations_.end(), block->alloc_buffers.begin(), block->alloc_buffers.end());
     body_.push_back(block->body);
@@ -206,51 +269,107 @@ class TirFuser {
   std::vector<BufferRef> allocations_;
   std::vector<RVarRef> is_result_;
   std::vector<tir::Stmt> body_;
+  std::vector<std::optional<std::set<int>>> used_;
+  std::vector<int64_t> in_place_;
   std::map<std::string, int64_t> block_names_;
 };
 
+/// What a fused function became, and how its calls are rewritten.
+struct Fused {
+  std::vector<std::optional<std::set<int>>> used;  ///< per parameter that is a tuple: its fields that are read
+  std::vector<int64_t> in_place;                   ///< per result: the tensor argument that it overwrites, or -1
+};
+
 /// The arguments of a call of a fused function, tuples opened; shapes come apart into the last argument of call_tir.
-void flatten(const RExpr& arg, std::vector<RExpr>& tensors, std::vector<Expr>& sizes) {
-  if (arg->sinfo.as<ShapeInfo>()) {
-    std::vector<Expr> extents = *relax::shape_values(arg);
-    for (const Expr& e : extents) sizes.push_back(e);
-  } else if (const relax::Tuple* t = arg.as<relax::Tuple>()) {
-    for (const RExpr& item : t->items) flatten(item, tensors, sizes);
-  } else if (const TupleInfo* info = arg->sinfo.as<TupleInfo>()) {
-    for (size_t i = 0; i < info->items.size(); ++i) flatten(tuple_get(arg, static_cast<int>(i)), tensors, sizes);
-  } else {
-    tensors.push_back(arg);
+class Arguments {
+ public:
+  explicit Arguments(Bindings& list, bool is_dataflow) : list_(list), is_dataflow_(is_dataflow) {}
+  std::vector<RExpr> tensors;
+  std::vector<Expr> sizes;
+
+  void add(const RExpr& arg, const std::optional<std::set<int>>& used = {}) {
+    if (arg->sinfo.as<ShapeInfo>()) {
+      std::vector<Expr> extents = *relax::shape_values(arg);
+      sizes.insert(sizes.end(), extents.begin(), extents.end());
+      return;
+    }
+    const TupleInfo* info = arg->sinfo.as<TupleInfo>();
+    if (!info) {
+      tensors.push_back(arg);
+      return;
+    }
+    const relax::Tuple* written = arg.as<relax::Tuple>();
+    for (int i = 0; i < static_cast<int>(info->items.size()); ++i) {
+      if (used && !used->count(i)) continue;
+      if (written) {
+        add(written->items[static_cast<size_t>(i)]);
+        continue;
+      }
+      const StructInfo& item = info->items[static_cast<size_t>(i)];
+      RVarRef var = is_dataflow_ ? make_dataflow_var("lv", item) : make_rvar("lv", item);
+      list_.bind(var, with_sinfo(tuple_get(arg, i), item));
+      add(var);
+    }
   }
+
+ private:
+  Bindings& list_;
+  bool is_dataflow_;
+};
+
+RExpr call_of(const std::string& name, const Fused& fused, const RCall& call, const Func& func, Arguments args) {
+  for (size_t i = 0; i < call.args.size(); ++i) args.add(call.args[i], fused.used[i]);
+  std::vector<RExpr> all = {global_var(name, info_of(*func)), relax::tuple(args.tensors)};
+  if (!args.sizes.empty()) all.push_back(shape_expr(args.sizes));
+  bool is_in_place = std::ranges::any_of(fused.in_place, [](int64_t i) { return i >= 0; });
+  Attrs attrs;
+  if (is_in_place) {
+    std::vector<NodeRef> indices;
+    for (int64_t i : fused.in_place) indices.push_back(int_imm(i, i64));
+    attrs["inplace_indices"] = make<Array>(std::move(indices));
+  }
+  RExpr op = op_ref(is_in_place ? "call_tir_inplace" : "call_tir");
+  return with_sinfo(relax::call(op, std::move(all), std::move(attrs), {call.sinfo}), call.sinfo);
 }
 
 }  // namespace
 
 ModuleRef fuse_tir(const ModuleRef& module, const PassContext&) {
   ModuleRef out = module;
-  std::vector<std::string> fused;
+  std::map<std::string, Fused> fused;
   for (const auto& [name, func] : module->functions) {
     const Function* f = func.as<Function>();
     if (!f || int_attr(f->attrs, "Primitive").value_or(0) == 0) continue;
-    out = with_function(out, name, TirFuser(module, *f).run());
-    fused.push_back(name);
+    TirFuser fuser(module, *f);
+    out = with_function(out, name, fuser.run());
+    fused.emplace(name, Fused{fuser.used(), fuser.in_place()});
   }
   if (fused.empty()) return module;
   const ModuleRef functions = out;  // what is walked while `out` changes
   for (const auto& [name, func] : functions->functions) {
     if (!func.as<Function>()) continue;
-    Func rewritten = transform(func, [&](const RCall& call) -> NodeRef {
-      const GlobalVar* callee = call.op.as<GlobalVar>();
-      if (!callee || std::find(fused.begin(), fused.end(), callee->name) == fused.end()) return ref(call);
-      std::vector<RExpr> tensors;
-      std::vector<Expr> sizes;
-      for (const RExpr& arg : call.args) flatten(arg, tensors, sizes);
-      std::vector<RExpr> args = {global_var(callee->name, info_of(*functions->functions.at(callee->name))), relax::tuple(tensors)};
-      if (!sizes.empty()) args.push_back(shape_expr(sizes));
-      return with_sinfo(relax::call(op_ref("call_tir"), args, {}, {call.sinfo}), call.sinfo);
+    Func rewritten = transform(func, [&](const BindingBlock& block) -> NodeRef {
+      Bindings list;
+      for (const Binding& b : block.bindings) {
+        const VarBinding* v = b.as<VarBinding>();
+        const RCall* call = v ? v->value.as<RCall>() : nullptr;
+        const GlobalVar* callee = call ? call->op.as<GlobalVar>() : nullptr;
+        auto at = callee ? fused.find(callee->name) : fused.end();
+        if (at == fused.end())
+          list.keep(b);
+        else
+          list.bind(v->var,
+                    call_of(at->first,
+                            at->second,
+                            *call,
+                            functions->functions.at(at->first),
+                            Arguments(list, block.is_dataflow)));
+      }
+      return list.list() == block.bindings ? ref(block) : with(block, &BindingBlock::bindings, std::move(list.list()));
     });
     if (rewritten != func) out = with_function(out, name, rewritten);
   }
-  return out;
+  return without_unused_functions(out);
 }
 
 }  // namespace sator::passes

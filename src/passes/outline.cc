@@ -8,10 +8,12 @@ namespace sator::passes {
 using namespace relax;
 
 RVarRef bound_var(const Binding& b) {
-  return match(b, [](const VarBinding& v) { return v.var; }, [](const MatchCast& m) { return m.var; });
+  return match(
+      b, [](const VarBinding& v) { return v.var; }, [](const MatchCast& m) { return m.var; });
 }
 RExpr bound_value(const Binding& b) {
-  return match(b, [](const VarBinding& v) { return v.value; }, [](const MatchCast& m) { return m.value; });
+  return match(
+      b, [](const VarBinding& v) { return v.value; }, [](const MatchCast& m) { return m.value; });
 }
 
 std::vector<RVarRef> rvars_in(const NodeRef& e) {
@@ -26,6 +28,15 @@ std::vector<RVarRef> rvars_in(const NodeRef& e) {
 std::vector<RExpr> call_tir_inputs(const RCall& call) {
   if (const Tuple* t = call.args[1].as<Tuple>()) return t->items;
   return {call.args[1]};
+}
+
+std::vector<int64_t> overwritten_inputs(const RCall& call, size_t results) {
+  std::vector<int64_t> out(results, -1);
+  auto at = call.attrs.find("inplace_indices");
+  const Array* list = at == call.attrs.end() ? nullptr : at->second.as<Array>();
+  for (size_t i = 0; list && i < list->items.size() && i < results; ++i)
+    out[i] = as_int(cast<ExprNode>(list->items[i])).value_or(-1);
+  return out;
 }
 
 std::optional<std::string> called_prim_func(const Binding& binding) {

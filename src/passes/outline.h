@@ -43,6 +43,8 @@ std::vector<relax::RVarRef> rvars_in(const NodeRef& e);
 std::optional<std::string> called_prim_func(const relax::Binding& binding);
 /// The tensors handed to a call_tir.
 std::vector<relax::RExpr> call_tir_inputs(const relax::RCall& call);
+/// Per result of a call_tir or call_tir_inplace: the input that it overwrites, or -1.
+std::vector<int64_t> overwritten_inputs(const relax::RCall& call, size_t results);
 relax::RVarRef bound_var(const relax::Binding& binding);
 relax::RExpr bound_value(const relax::Binding& binding);
 
