@@ -5,6 +5,7 @@
 // One function per command, each in the file of its name. table.cc lists them in the order of `sator --help`.
 namespace sator::cli {
 
+Command study_command();
 Command tokenize_command();
 Command schemes_command();
 Command generate_command();

@@ -4,6 +4,7 @@ namespace sator::cli {
 
 std::vector<Command> command_table() {
   return {
+      study_command(),
       generate_command(),
       perplexity_command(),
       bench_command(),

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "base/file.h"
+
 namespace sator::study {
 
 using dataflow::KernelCost;
@@ -332,7 +334,7 @@ ChipFacts facts_of(const Chip& chip) {
   return {.name = chip.name,
           .description = chip.description,
           .source = chip.source,
-          .file = chip.file,
+          .file = fs::path(chip.file).filename().string(),
           .dataflow = kDataflows[static_cast<size_t>(chip.dataflow)],
           .rows = chip.rows,
           .columns = chip.columns,

@@ -91,13 +91,14 @@ void find_chips(Plan& plan) {
   for (const std::string& name : plan.options.chips.empty() ? default_chips() : plan.options.chips) {
     Chip chip = find_chip(name);
     auto same = std::find_if(plan.chips.begin(), plan.chips.end(), [&](const Chip& c) { return c.name == chip.name; });
+    std::string file_text = read_file(chip.file);
     if (same != plan.chips.end()) {
-      if (same->file == chip.file) continue;
+      if (plan.chip_texts[static_cast<size_t>(same - plan.chips.begin())] == file_text) continue;
       fail({.what = text("two chips are named ", chip.name, ": ", same->file, " and ", chip.file),
             .needs = "one name per chip",
             .hint = "change the name in one of the files"});
     }
-    plan.chip_texts.push_back(read_file(chip.file));
+    plan.chip_texts.push_back(std::move(file_text));
     plan.chips.push_back(std::move(chip));
   }
 }

@@ -235,7 +235,10 @@ Chip find_chip(const std::string& name_or_path) {
   for (const fs::path& folder : chip_folders()) {
     fs::path file = folder / (name_or_path + ".toml");
     std::error_code ignored;
-    if (fs::is_regular_file(file, ignored)) return parse_chip(read_file(file), file.filename().string());
+    if (!fs::is_regular_file(file, ignored)) continue;
+    Chip chip = parse_chip(read_file(file), file.filename().string());
+    chip.file = file.string();
+    return chip;
   }
   std::vector<std::string> known = shipped_chips(), near = nearest_names(name_or_path, known);
   fail({.what = text("there is no chip called ", name_or_path),

@@ -64,7 +64,7 @@ struct VectorUnit {
 /// An accelerator that is only described: everything that the cost engine knows of it.
 struct Chip {
   std::string name, description, source;
-  std::string file;  // where it was read from
+  std::string file;  // path that it was read from
   int node_nm = 0;
   double clock_hz = 0;
   int64_t launch_cycles = 0;  // before a kernel's first work

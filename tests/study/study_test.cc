@@ -167,7 +167,7 @@ TEST_F(Studies, WhatWasFinishedBeforeAFailureIsKept) {
 
 TEST_F(Studies, EachSchemeAndChipOnce) {
   options.schemes = {"f16", "f16"};
-  options.chips = {chip("tpuv1"), chip("tpuv1")};
+  options.chips = {chip("tpuv1"), "tpuv1"};
   const Study study = run();
   EXPECT_EQ(study.schemes.size(), 1U);
   EXPECT_EQ(study.schemes[0].chips.size(), 1U);
@@ -203,7 +203,7 @@ TEST_F(Studies, MistakesAreFoundBeforeAnythingRuns) {
   options.folder = model.write("a_file", "not a folder");
   expect_error("a_file");
   options = good;
-  std::string other = read_file(chip("tpuv1"));
+  const std::string other = read_file(chip("tpuv1")) + "\n# another chip of the same name\n";
   options.chips = {chip("tpuv1"), model.write("other.toml", other).string()};
   expect_error("two chips are named tpuv1");
   options = good;

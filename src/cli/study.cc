@@ -1,0 +1,117 @@
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "cli/app.h"
+#include "cli/commands.h"
+#include "study/json.h"
+#include "study/study.h"
+#include "study/terminal.h"
+#include "study/workers.h"
+
+namespace sator::cli {
+
+namespace {
+
+struct StudyArguments {
+  std::string model;
+  std::vector<std::string> schemes, chips;
+  int64_t prompt_len = study::StudyOptions{}.prompt_len, gen_len = study::StudyOptions{}.gen_len;
+  int64_t windows = study::StudyOptions{}.windows;
+  std::optional<std::string> text, calibration, folder;
+  std::optional<int64_t> threads;
+  bool shapes_only = false;
+};
+
+/// "study-NAME" in the current folder, for a model's folder NAME.
+std::string default_folder(const std::string& model) {
+  std::error_code ignored;
+  const fs::path whole = fs::canonical(model, ignored);
+  return text("study-", (whole.empty() ? fs::path(model) : whole).filename().string());
+}
+
+/// Progress as lines; on a terminal a passing line is written over by the next, elsewhere its figures are left out.
+class ProgressLines {
+ public:
+  explicit ProgressLines(std::ostream& out) : out_(out), terminal_(::isatty(STDERR_FILENO) == 1) {}
+
+  void operator()(const std::string& line, bool passing) {
+    if (terminal_) {
+      out_ << "\r\x1b[K" << line << (passing ? "" : "\n") << std::flush;
+      open_ = passing;
+      return;
+    }
+    const std::string without_figures = passing ? line.substr(0, line.find(',')) : line;
+    if (without_figures == last_) return;
+    last_ = without_figures;
+    out_ << without_figures << "\n" << std::flush;
+  }
+  void end() {
+    if (open_) out_ << "\r\x1b[K" << std::flush;
+  }
+
+ private:
+  std::ostream& out_;
+  bool terminal_, open_ = false;
+  std::string last_;
+};
+
+void run(const StudyArguments& a, Streams& io) {
+  study::StudyOptions options{.model = a.model,
+                              .schemes = a.schemes,
+                              .chips = a.chips,
+                              .prompt_len = a.prompt_len,
+                              .gen_len = a.gen_len,
+                              .windows = a.windows,
+                              .shapes_only = a.shapes_only,
+                              .threads = a.threads,
+                              .folder = a.folder.value_or(default_folder(a.model)),
+                              .version = version_line()};
+  if (a.text) options.text = *a.text;
+  if (a.calibration) options.calibration = *a.calibration;
+  ProgressLines lines(io.notes);
+  const study::Study result =
+      run_study(options, study::model_workers(), [&](const std::string& line, bool passing) { lines(line, passing); });
+  lines.end();
+  write_study(result, options.folder);
+  io.json = to_json(result);
+  io.out << terminal_table(result) << "\nwritten: " << (options.folder / "index.html").string()
+         << ", study.json, study.csv, kernels.csv\n";
+}
+
+}  // namespace
+
+Command study_command() {
+  auto a = std::make_shared<StudyArguments>();
+  return {
+      .name = "study",
+      .does = "evaluates, measures and costs a model: quantization schemes by chips",
+      .options =
+          {
+              {.name = "MODEL", .help = "a Hugging Face folder", .into = &a->model, .required = true},
+              {"--quant SCHEME", "a quantization scheme, may be repeated; `sator schemes` lists them", &a->schemes},
+              {"--chip CHIP", "a described chip by name or file, may be repeated", &a->chips},
+              {"--prompt-len N", "tokens of the prompt", &a->prompt_len},
+              {"--gen-len N", "tokens generated", &a->gen_len},
+              {"--text FILE", "the text to predict; validation.txt of the model's folder unless told", &a->text},
+              {"--calibration FILE",
+               "a text for static activation scales; calibration.txt there unless told",
+               &a->calibration},
+              {"--windows N", "windows of the text, at most", &a->windows},
+              {"--shapes-only", "costs alone, from config.json: nothing is run", &a->shapes_only},
+              {"--threads N", "worker threads; all cores unless told", &a->threads},
+              {"-o,--output FOLDER", "where results go; study-MODEL in the current folder unless told", &a->folder},
+          },
+      .run = [a](Streams& io) { run(*a, io); },
+      .details = text(
+          "Unless told: schemes ",
+          join(llm::default_schemes(), ", "),
+          "; chips ",
+          join(study::default_chips(), ", "),
+          ".\nWritten are index.html, study.json, study.csv and kernels.csv; finished schemes are kept under .parts/\n"
+          "and not run again. Costs are estimates for the described chip, per kernel of the compiled program."),
+  };
+}
+
+}  // namespace sator::cli
