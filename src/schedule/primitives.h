@@ -43,6 +43,8 @@ extern const Primitive<BlockHandle(BlockHandle, BufferSelector, std::string, std
 extern const Primitive<BlockHandle(BlockHandle, BufferSelector, std::string, std::vector<BlockHandle>)> cache_write;
 // primitives/reindex.cc
 extern const Primitive<BlockHandle(BlockHandle, BufferSelector)> reindex;
+// primitives/pad_einsum.cc
+extern const Primitive<void(BlockHandle, std::vector<int64_t>)> pad_einsum;
 
 // primitives/compute_at.cc
 extern const Primitive<void(BlockHandle, Loop, bool, int)> compute_at;

@@ -26,6 +26,7 @@ const std::vector<const AnyPrimitive*>& primitives() {
       &cache_read,
       &cache_write,
       &reindex,
+      &pad_einsum,
       &compute_at,
       &reverse_compute_at,
       &compute_inline,

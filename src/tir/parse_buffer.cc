@@ -35,7 +35,8 @@ BufferRef FunctionParser::make_buffer_value(const Arguments& a) {
               .hint = "use A.data or T.allocate"});
     data = ref(*pointer);
   } else {
-    data = make_pointer("", dtype, a.str("scope", "global"));
+    std::string scope = a.str("scope", "global");
+    data = make_pointer("", dtype, scope.empty() ? "global" : scope);
   }
   std::vector<Expr> strides;
   if (const Value* v = a.find("strides")) {

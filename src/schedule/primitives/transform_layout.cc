@@ -27,6 +27,25 @@ Expr padding_of(const arith::IndexMap& map, const std::vector<Expr>& shape, arit
   return a.simplify(inverse.padding_predicate);
 }
 
+/// The map in the dtype of the shape that it is for: lambdas are written without one.
+IndexMapRef in_dtype(const IndexMapRef& map, DType dtype) {
+  VarMap wide;
+  std::vector<VarRef> inputs;
+  for (const VarRef& v : map->initial_indices) {
+    inputs.push_back(v->dtype == dtype ? v : make_var(v->name, dtype));
+    wide.emplace(v, inputs.back());
+  }
+  if (inputs == map->initial_indices) return map;
+  std::vector<Expr> outputs;
+  for (const Expr& e : map->final_indices) {
+    Expr widened = transform(arith::substitute_promoting(e, wide), [](const Cast& c) -> NodeRef {
+      return c.value->dtype == c.dtype ? NodeRef(c.value) : ref(c);
+    });
+    outputs.push_back(cast_to(dtype, widened));
+  }
+  return make<arith::IndexMap>(std::move(inputs), std::move(outputs), nullptr);
+}
+
 /// A composed index in its simple form. A variable or constant stays: an iterator of extent 1 keeps its place.
 Expr simple_index(const Expr& e, arith::Analyzer& a) { return cast<Var>(e) || as_int(e) ? e : a.simplify(e); }
 
@@ -117,7 +136,11 @@ void do_transform_layout(Schedule& s, BlockHandle block, BufferSelector which, I
     s.fail({.what = text(old->name, " stands for a part of another buffer, or another for a part of it"),
             .needs = "a buffer without match_buffer",
             .hint = "transform the layout before tensorize"});
+  if (!old->shape.empty()) map = in_dtype(map, old->shape[0]->dtype);
   arith::Analyzer analyzer;
+  for (const Expr& extent : old->shape) {
+    if (!as_int(extent)) analyzer.assume_size(extent);
+  }
   std::string error;
   Expr padding = padding_of(*map, old->shape, analyzer, error);
   if (!error.empty() && !assume_injective)
@@ -201,9 +224,11 @@ void do_transform_block_layout(Schedule& s, BlockHandle handle, IndexMapRef map)
                            "trivial bindings: each iterator is a loop that is around this block alone",
                            "transform the block before splitting and moving it"));
   }
+  if (!block.iter_vars.empty()) map = in_dtype(map, block.iter_vars[0]->var->dtype);
   std::vector<Expr> old_vars;
   arith::Region domain;
   arith::Analyzer analyzer;
+  s.bind_ranges(analyzer, s.sites()[site].scope);
   for (const IterVarRef& i : block.iter_vars) {
     old_vars.push_back(i->var);
     domain.push_back(i->dom);
