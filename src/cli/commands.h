@@ -13,6 +13,9 @@ Command perplexity_command();
 Command logits_command();
 Command bench_command();
 Command opt_command();
+Command convert_weight_command();
+Command gen_config_command();
+Command compile_command();
 Command version_command();
 
 /// All commands.

@@ -11,7 +11,8 @@ namespace sator::cli {
 
 struct ModelArguments {
   std::string model;
-  std::string quantization = "f32";
+  std::optional<std::string> quantization;
+  std::optional<std::string> library;
   std::optional<int64_t> threads;
   std::optional<std::string> calibration;
   std::string isa = "native";
@@ -19,7 +20,7 @@ struct ModelArguments {
   std::optional<std::string> debug_dump;
 };
 
-/// MODEL, --quantization, --threads, --calibration, --isa, --kv-cache.
+/// MODEL, --quantization, --threads, --calibration, --isa, --model-lib, --kv-cache.
 std::vector<Option> model_options(ModelArguments& arguments);
 /// The model that they mean; progress goes to the notes.
 llm::OpenModel open(const ModelArguments& arguments, Streams& io);

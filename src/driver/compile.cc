@@ -44,7 +44,7 @@ Compiled compile(ModuleRef module, const CompileOptions& options) {
   out.phase3 = to_phase3(std::move(module), options);
   module = run_phase(phases()[kSchedules], rules::attach_param_layouts(out.phase3, ctx), ctx);
   for (const target::CpuLevel* level : levels_of(options)) {
-    LevelModules l{level, rules::schedule_for_cpu(module, *level), nullptr};
+    LevelModules l{level, rules::schedule_for_cpu(module, *level, out.levels.empty() ? options.explain_schedule : nullptr), nullptr};
     l.final = l.scheduled;
     for (const Phase& phase : phases())
       if (phase.number > kSchedules) l.final = run_phase(phase, l.final, ctx);

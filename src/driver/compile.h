@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "driver/pipeline.h"
+#include "rules/cpu.h"
 #include "runtime/bytecode.h"
 #include "target/cpu.h"
 
@@ -17,6 +18,7 @@ struct CompileOptions {
   std::string metadata_json = "{}";                  ///< of the model, for the library
   std::function<void(const std::string&)> progress;  ///< told what is being done
   std::function<void(const std::string& pass, const std::string& message)> explain;
+  rules::ExplainSchedule explain_schedule;  ///< of the best level
 };
 
 /// The module as one instruction-set level has it: schedules differ, names, signatures and graphs do not.

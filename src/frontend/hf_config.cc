@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "frontend/mlc_config.h"
 
 namespace sator {
 
@@ -245,12 +246,15 @@ std::vector<std::string> supported_model_types() {
 
 ModelConfig read_model_config(const fs::path& folder) {
   fs::path file = fs::is_directory(folder) ? folder / "config.json" : folder;
+  const bool converted = !fs::exists(file) && fs::exists(folder / kMlcConfigFile);
+  if (converted) file = folder / kMlcConfigFile;
   if (!fs::exists(file))
     fail({.what = text("there is no ", file.string()),
           .needs = "the folder of a Hugging Face model: config.json, safetensors, tokenizer.json",
           .hint = "check the path"});
   std::string source = file.string();
   Json tree = parse_json(read_file(file), source);
+  if (converted) tree = config_of_mlc(tree, source);
   JsonAt config(tree, source);
 
   ModelConfig model;

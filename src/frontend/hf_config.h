@@ -69,7 +69,8 @@ struct ModelConfig {
   std::optional<DType> dtype;  // of the stored weights, if stated
 };
 
-/// Reads `config.json` of a folder, or the file itself; nothing else is opened.
+/// Reads `config.json` of a folder, or the file itself; nothing else is opened. A folder without one is read by its
+/// `mlc-chat-config.json`.
 /// Errors: the file is missing or malformed; the model type or something that changes its arithmetic (an
 /// activation, a rotary scaling, a sliding window, cross attention, weights quantized already) is not
 /// supported; a size is missing, not positive, absurd, or does not divide (heads into hidden_size, kv heads

@@ -4,8 +4,12 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "driver/compile.h"
 #include "engine/corpus.h"
+#include "frontend/mlc_config.h"
+#include "llm/mlc_weights.h"
+#include "relax/print.h"
 #include "runtime/library.h"
 
 namespace sator::llm {
@@ -37,54 +41,138 @@ const std::string& compiler_id() {
   return id;
 }
 
+fs::path config_file(const fs::path& folder) {
+  if (!fs::is_directory(folder)) return folder;
+  return fs::exists(folder / "config.json") ? folder / "config.json" : folder / kMlcConfigFile;
+}
+
+/// Of names, shapes and dtypes: what a compiled program and its weights must agree about.
+std::string hash_of(const std::vector<ParamSpec>& specs) {
+  std::string all;
+  for (const ParamSpec& s : specs) all += text(s.name, s.dtype, "[", s.shape, "]\n");
+  return hex(hash_bytes(all));
+}
+
 std::string cache_key(const fs::path& folder, const std::string& what, const OpenOptions& options,
-                      const std::vector<const target::CpuLevel*>& levels) {
+                      const Program& program) {
+  const std::vector<const target::CpuLevel*> levels = target::levels_for(options.isa);
   std::string levels_text;
   for (const target::CpuLevel* l : levels) levels_text += std::string(l->name) + ",";
-  return hex(hash_bytes(text(read_file(folder / "config.json"), "\n", what, "\n", options.scheme.name, "\n",
+  return hex(hash_bytes(text(read_file(config_file(folder)), "\n", what, "\n", options.scheme.name, "\n",
                              options.program.context_window.value_or(-1), "\n", options.program.prefill_chunk.value_or(-1),
-                             "\n", options.program.cache_dtype, "\n", levels_text, "\n", compiler_id())));
+                             "\n", options.program.cache_dtype, "\n", hash_of(program.params), "\n", levels_text, "\n", compiler_id())));
 }
 
 void say(const OpenOptions& options, const std::string& message) {
   if (options.progress) options.progress(message);
 }
 
-/// The library of a program, compiled if it is not there yet.
-fs::path library_of(const fs::path& folder, const std::string& what, const Program& program, const OpenOptions& options,
-                    double& compile_s) {
-  std::vector<const target::CpuLevel*> levels = target::levels_for(options.isa);
-  std::string key = cache_key(folder, what, options, levels);
-  fs::path path = sator_home() / "models" / key / "model.so";
-  if (options.debug_dump.empty() && fs::exists(path)) return path;
-  Clock clock;
-  driver::CompileOptions compile{.levels = levels,
+void write_compiled(const Program& program, const OpenOptions& options, const std::string& key, const fs::path& path,
+                    const ExplainSchedule& explain) {
+  driver::CompileOptions compile{.levels = target::levels_for(options.isa),
                                  .bounds = {{"seq_len", program.limits.prefill_chunk}},
                                  .debug_dump = options.debug_dump,
                                  .source_hash = key,
-                                 .progress = options.progress};
-  nlohmann::json metadata = {{"quantization", options.scheme.name},
-                             {"context_window_size", program.limits.context_window},
-                             {"prefill_chunk_size", program.limits.prefill_chunk},
-                             {"vocab_size", program.limits.vocab_size}};
+                                 .progress = options.progress,
+                                 .explain_schedule = explain};
+  driver::Compiled compiled = driver::compile(program.module, compile);
+  // The text of phase 3 is kept beside the kernels that it became: what else wants to cost or schedule them starts there.
+  Json metadata = {{"quantization", options.scheme.name},
+                   {"context_window_size", program.limits.context_window},
+                   {"prefill_chunk_size", program.limits.prefill_chunk},
+                   {"vocab_size", program.limits.vocab_size},
+                   {"kv_cache_dtype", options.program.cache_dtype.name()},
+                   {"params_hash", hash_of(program.params)},
+                   {"phase3", relax::to_script(*compiled.phase3)}};
   compile.metadata_json = metadata.dump();
+  driver::write_library(compiled, compile, path);
+}
+
+/// The library of a program, compiled if it is not there yet.
+fs::path library_of(const fs::path& folder, const std::string& what, const Program& program, const OpenOptions& options,
+                    double& compile_s) {
+  std::string key = cache_key(folder, what, options, program);
+  fs::path path = sator_home() / "models" / key / "model.so";
+  if (options.debug_dump.empty() && fs::exists(path)) return path;
+  Clock clock;
   say(options, text("compiling ", folder.filename().string(), " for ", options.scheme.name));
-  driver::write_library(driver::compile(program.module, compile), compile, path);
+  write_compiled(program, options, key, path, {});
   compile_s = clock.seconds();
   return path;
+}
+
+/// Limits of a given library, once it is known to fit the weights.
+ModelLimits limits_of(const fs::path& library, const OpenOptions& options, const std::vector<ParamSpec>& specs) {
+  Ref<runtime::ModelLibrary> loaded = runtime::ModelLibrary::open(library);
+  const std::string source = text("the metadata of ", library.string());
+  const Json tree = parse_json(loaded->metadata_json(), source);
+  const JsonAt metadata(tree, source);
+  const std::string& scheme = metadata.at("quantization").string();
+  if (scheme != options.scheme.name)
+    fail({.what = text(library.string(), " was compiled for ", scheme), .needs = options.scheme.name,
+          .hint = text("compile it again with --quantization ", options.scheme.name)});
+  if (metadata.at("params_hash").string() != hash_of(specs))
+    fail({.what = text(library.string(), " was compiled for other weights"),
+          .needs = "a library of this very model: the same sizes, layers and dtypes",
+          .hint = "compile it again from this folder"});
+  return {.context_window = metadata.at("context_window_size").integer(1),
+          .prefill_chunk = metadata.at("prefill_chunk_size").integer(1),
+          .vocab_size = metadata.at("vocab_size").integer(1)};
+}
+
+/// Where the weights of a model are: a checkpoint, quantized as it is read, or converted ones.
+class Weights {
+ public:
+  explicit Weights(const fs::path& folder) {
+    if (MlcWeights::is_in(folder)) converted_ = MlcWeights::open(folder);
+    else checkpoint_ = SafeTensors::open_folder(folder);
+  }
+
+  DType dtype_of(const std::string& name) const {
+    if (checkpoint_) {
+      const SafeTensor* t = find_weight(*checkpoint_, name);
+      return t ? t->dtype : f32;
+    }
+    if (auto dtype = converted_->dtype_of(name)) return *dtype;
+    // Merged tensors go by other names; what is not quantized has one dtype. Every model has a final norm.
+    for (const char* norm : {"transformer.ln_f.weight", "model.norm.weight"})
+      if (auto dtype = converted_->dtype_of(norm)) return *dtype;
+    return f32;
+  }
+  std::function<DType(const std::string&)> dtypes() const {
+    return [this](const std::string& name) { return dtype_of(name); };
+  }
+
+  bool are_converted() const { return converted_.has_value(); }
+
+  std::vector<Ref<Tensor>> params(const std::vector<ParamSpec>& specs, const ActivationRanges& ranges,
+                                  const std::function<void(size_t)>& progress = {}) const {
+    return checkpoint_ ? make_params(specs, *checkpoint_, ranges, progress) : converted_->params(specs, progress);
+  }
+
+  WeightSize size(const std::vector<ParamSpec>& specs) const {
+    if (checkpoint_) return weight_size(specs, *checkpoint_);
+    WeightSize size{.weights = converted_->original_weights()};
+    for (const ParamSpec& s : specs) size.bytes += s.bytes();
+    return size;
+  }
+
+ private:
+  std::optional<SafeTensors> checkpoint_;
+  std::optional<MlcWeights> converted_;
+};
+
+void require_calibration(const OpenOptions& options) {
+  if (options.scheme.needs_calibration() && !options.calibration)
+    fail({.what = text(options.scheme.name, " has static activation scales, and no calibration text is given"),
+          .needs = "a text like those the model was trained on, not the one it is evaluated on",
+          .hint = "pass --calibration FILE"});
 }
 
 Value run_transform(runtime::VirtualMachine& vm, const std::vector<Ref<Tensor>>& params) {
   std::vector<Value> items(params.begin(), params.end());
   Value tuple = runtime::Tuple::of(std::move(items));
   return vm.has_function("transform_params") ? vm.call("transform_params", {tuple}) : tuple;
-}
-
-std::function<DType(const std::string&)> dtypes_of(const SafeTensors& checkpoint) {
-  return [&checkpoint](const std::string& name) {
-    const SafeTensor* t = find_weight(checkpoint, name);
-    return t ? t->dtype : f32;
-  };
 }
 
 std::shared_ptr<runtime::VirtualMachine> machine_of(const fs::path& library, const OpenOptions& options) {
@@ -112,24 +200,69 @@ OpenModel open_model(const fs::path& folder, const OpenOptions& options) {
   OpenModel model;
   model.config = read_model_config(folder);
   model.scheme = options.scheme;
-  SafeTensors checkpoint = SafeTensors::open_folder(folder);
-  if (options.scheme.needs_calibration() && !options.calibration)
-    fail({.what = text(options.scheme.name, " has static activation scales, and no calibration text is given"),
-          .needs = "a text like those the model was trained on, not the one it is evaluated on",
-          .hint = "pass --calibration FILE"});
-  Program program = build_program(model.config, options.scheme, dtypes_of(checkpoint), options.program);
+  const Weights weights(folder);
+  if (!weights.are_converted()) require_calibration(options);
+  Program program = build_program(model.config, options.scheme, weights.dtypes(), options.program);
   model.limits = program.limits;
-  model.library = library_of(folder, "run", program, options, model.compile_s);
+  if (options.library.empty()) {
+    model.library = library_of(folder, "run", program, options, model.compile_s);
+  } else {
+    model.library = options.library;
+    model.limits = limits_of(options.library, options, program.params);
+  }
   model.vm = machine_of(model.library, options);
   ActivationRanges ranges;
-  if (options.scheme.needs_calibration()) ranges = calibrate(folder, *options.calibration, options, kCalibrationWindows);
+  if (options.scheme.needs_calibration() && !weights.are_converted())
+    ranges = calibrate(folder, *options.calibration, options, kCalibrationWindows);
   Clock clock;
   say(options, "reading weights");
-  model.params = run_transform(*model.vm, make_params(program.params, checkpoint, ranges));
+  model.params = run_transform(*model.vm, weights.params(program.params, ranges));
   model.load_s = clock.seconds();
-  model.size = weight_size(program.params, checkpoint);
+  model.size = weights.size(program.params);
   model.specs = std::move(program.params);
   return model;
+}
+
+Scheme scheme_for(const fs::path& folder, const std::optional<std::string>& name) {
+  std::optional<std::string> converted = mlc_quantization(folder);
+  Scheme scheme = parse_scheme(name ? *name : converted ? *converted : "f32");
+  if (converted && parse_scheme(*converted).name != scheme.name)
+    fail({.what = text("the weights in ", folder.string(), " are converted to ", *converted), .needs = *converted,
+          .hint = text("convert the original checkpoint with --quantization ", scheme.name)});
+  return scheme;
+}
+
+WeightSize convert_weights(const fs::path& folder, const OpenOptions& options, const fs::path& out,
+                           const std::function<void(size_t done, size_t all)>& progress) {
+  require_calibration(options);
+  const SafeTensors checkpoint = SafeTensors::open_folder(folder);
+  Program program = build_program(read_model_config(folder), options.scheme, [&](const std::string& name) {
+    const SafeTensor* t = find_weight(checkpoint, name);
+    return t ? t->dtype : f32;
+  });
+  ActivationRanges ranges;
+  if (options.scheme.needs_calibration()) ranges = calibrate(folder, *options.calibration, options, kCalibrationWindows);
+  const size_t all = program.params.size();
+  std::vector<Ref<Tensor>> params = make_params(program.params, checkpoint, ranges, [&](size_t done) {
+    if (progress) progress(done, all);
+  });
+  const WeightSize size = weight_size(program.params, checkpoint);
+  write_mlc_weights(out, program.params, params, size.weights);
+  return size;
+}
+
+void compile_model(const fs::path& folder, const OpenOptions& options, const fs::path& out,
+                   const ExplainSchedule& explain) {
+  const ModelConfig config = read_model_config(folder);
+  std::optional<Weights> weights;
+  if (MlcWeights::is_in(folder) || fs::exists(folder / "model.safetensors") ||
+      fs::exists(folder / "model.safetensors.index.json"))
+    weights.emplace(folder);
+  auto stored = [&](const std::string& name) {
+    return weights ? weights->dtype_of(name) : config.dtype.value_or(f32);
+  };
+  Program program = build_program(config, options.scheme, stored, options.program);
+  write_compiled(program, options, cache_key(folder, "compile", options, program), out, explain);
 }
 
 std::vector<int32_t> token_stream_of(const fs::path& folder, const fs::path& text) {
@@ -147,12 +280,12 @@ ActivationRanges calibrate(const fs::path& folder, const fs::path& text_file, co
   exact.debug_dump.clear();
   say(options, "calibrating activations");
   ModelConfig config = read_model_config(folder);
-  SafeTensors checkpoint = SafeTensors::open_folder(folder);
+  const Weights weights(folder);
   std::vector<std::string> layers;
-  Program program = build_observer(config, dtypes_of(checkpoint), exact.program, layers);
+  Program program = build_observer(config, weights.dtypes(), exact.program, layers);
   double compile_s = 0;
   auto vm = machine_of(library_of(folder, "observe", program, exact, compile_s), options);
-  Value params = run_transform(*vm, make_params(program.params, checkpoint));
+  Value params = run_transform(*vm, weights.params(program.params, {}));
   std::vector<int32_t> stream = token_stream_of(folder, text_file);
   int64_t length = std::min(kWindowTokens, program.limits.prefill_chunk);
   ActivationRanges ranges;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <iosfwd>
+#include <optional>
 
 #include "llm/program.h"
 
@@ -14,6 +15,7 @@ struct OpenOptions {
   std::optional<fs::path> calibration;  ///< a text, for schemes with static activation scales
   std::string isa = "native";           ///< levels to compile for: "native", "portable", or names
   fs::path debug_dump;                  ///< folder for the module after each phase; compiles anew
+  fs::path library;                     ///< a compiled program (compile_model) to run; empty: as needed, kept
   std::function<void(const std::string&)> progress;  ///< told what takes time
 };
 
@@ -34,9 +36,29 @@ struct OpenModel {
   Session session() const { return Session(vm, params, limits); }
 };
 
-/// Compiles what is not compiled yet (kept under $SATOR_HOME, by all that shaped it), reads and quantizes the weights.
-/// Errors: the folder is no model; the family or scheme is not supported; static scales without a calibration text.
+/// Compiles what is not compiled yet (kept under $SATOR_HOME, by all that shaped it), reads and quantizes the weights. A
+/// folder that convert_weights wrote has its weights quantized already.
+/// Errors: the folder is no model; the family or scheme is not supported; static scales without a calibration text; the
+/// folder's weights were converted for another scheme; `library` is of another model, scheme or version.
 OpenModel open_model(const fs::path& folder, const OpenOptions& options);
+
+/// The scheme that is meant by a name, or, without one, by the folder: that of its converted weights, else f32.
+/// Errors: no such scheme; another one than that of the converted weights.
+Scheme scheme_for(const fs::path& folder, const std::optional<std::string>& name);
+
+/// Quantizes a checkpoint and writes MLC-LLM's files of weights to `out`. Errors: as of open_model; the folder cannot be
+/// written.
+WeightSize convert_weights(const fs::path& folder, const OpenOptions& options, const fs::path& out,
+                           const std::function<void(size_t done, size_t all)>& progress = {});
+
+/// Told for each function, rule by rule, what the default schedules did (rules/cpu.h).
+using ExplainSchedule =
+    std::function<void(std::string_view function, std::string_view rule, const std::optional<Reason>& declined)>;
+
+/// Compiles a folder's program to a model library. config.json or mlc-chat-config.json suffices.
+/// Errors: those of the compiler; the file cannot be written.
+void compile_model(const fs::path& folder, const OpenOptions& options, const fs::path& out,
+                   const ExplainSchedule& explain = {});
 
 /// Largest |x| of each input feature of each linear layer, over the first `windows` windows of 512 tokens of a text, run
 /// with the exact weights.

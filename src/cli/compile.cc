@@ -1,0 +1,136 @@
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "llm/open.h"
+
+namespace sator::cli {
+
+namespace {
+
+struct CompileArguments {
+  std::string model, output;
+  std::optional<std::string> quantization, overrides, debug_dump;
+  std::string target = "llvm", isa = "native", opt = "O2", cache_dtype = "float32";
+  bool explain = false;
+};
+
+struct Override {
+  const char* name;
+  std::optional<int64_t> llm::ProgramOptions::* into;  // null: accepted where it changes nothing
+};
+constexpr Override kOverrides[] = {{"context_window_size", &llm::ProgramOptions::context_window},
+                                   {"prefill_chunk_size", &llm::ProgramOptions::prefill_chunk},
+                                   {"max_batch_size", nullptr},
+                                   {"tensor_parallel_shards", nullptr},
+                                   {"pipeline_parallel_stages", nullptr}};
+
+/// "k=v;k=v"
+std::vector<std::pair<std::string, std::string>> pairs_of(const std::string& option, std::string_view written) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (std::string_view part : split(written, ';')) {
+    part = trim(part);
+    if (part.empty()) continue;
+    size_t equals = part.find('=');
+    if (equals == part.npos)
+      fail({.what = text(option, " has the part ", quoted(part)), .needs = "name=value, separated by ;", .hint = "add a value"});
+    out.emplace_back(trim(part.substr(0, equals)), trim(part.substr(equals + 1)));
+  }
+  return out;
+}
+
+void apply_overrides(const std::string& written, llm::ProgramOptions& program) {
+  std::vector<std::string> names;
+  for (const Override& o : kOverrides) names.emplace_back(o.name);
+  for (const auto& [name, value] : pairs_of("--overrides", written)) {
+    auto row = std::find_if(std::begin(kOverrides), std::end(kOverrides), [&](const Override& o) { return name == o.name; });
+    if (row == std::end(kOverrides))
+      fail({.what = text("--overrides ", name), .needs = text("one of ", join(names, ", ")), .hint = "correct the name"});
+    size_t used = 0;
+    int64_t number = 0;
+    try {
+      number = std::stoll(value, &used);
+    } catch (const std::exception&) {
+    }
+    if (used != value.size() || number < 1)
+      fail({.what = text("--overrides ", name, "=", value), .needs = "a positive integer", .hint = "correct the value"});
+    if (row->into) program.*(row->into) = number;
+    else if (number != 1)
+      fail({.what = text("--overrides ", name, "=", value), .needs = text(name, "=1: one sequence on one CPU"), .hint = "leave it out"});
+  }
+}
+
+void check_opt(const std::string& opt) {
+  for (const char* level : {"O0", "O1", "O2", "O3"})
+    if (opt == level) return;
+  fail({.what = text("--opt ", opt), .needs = "O0, O1, O2 or O3", .hint = "leave it out: on CPUs all rules always apply"});
+}
+
+/// Groups what the rules say by function.
+class Explanation {
+ public:
+  void operator()(std::string_view function, std::string_view rule, const std::optional<Reason>& declined) {
+    Json& entry = functions_[std::string(function)];
+    if (!declined) entry["rule"] = rule;
+    else entry["declined"].push_back({{"rule", rule}, {"why", text(declined->what, "; needs ", declined->needs)}});
+  }
+  const Json& json() const { return functions_; }
+  void print(std::ostream& out) const {
+    for (const auto& [name, entry] : functions_.items()) {
+      out << name << ": " << (entry.contains("rule") ? entry["rule"].get<std::string>() : "no rule") << "\n";
+      if (entry.contains("declined"))
+        for (const Json& d : entry["declined"]) out << "  not " << d["rule"].get<std::string>() << ": " << d["why"].get<std::string>() << "\n";
+    }
+  }
+
+ private:
+  Json functions_ = Json::object();
+};
+
+void run(const CompileArguments& a, Streams& io) {
+  const fs::path given = a.model, folder = fs::is_directory(given) ? given : given.parent_path();
+  llm::OpenOptions options{.scheme = llm::scheme_for(folder, a.quantization), .isa = a.isa};
+  options.program.cache_dtype = *DType::parse(a.cache_dtype);
+  check_opt(a.opt);
+  if (a.overrides) apply_overrides(*a.overrides, options.program);
+  if (a.debug_dump) options.debug_dump = *a.debug_dump;
+  Explanation explanation;
+  auto start = std::chrono::steady_clock::now();
+  llm::compile_model(folder, options, a.output,
+                     a.explain ? llm::ExplainSchedule(std::ref(explanation)) : llm::ExplainSchedule());
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (a.explain) explanation.print(io.out);
+  io.json = {{"output", a.output}, {"quantization", options.scheme.name}, {"compile_s", seconds}};
+  if (a.explain) io.json["schedules"] = explanation.json();
+  char line[80];
+  std::snprintf(line, sizeof line, "compiled in %.2f s: ", seconds);
+  io.out << line << a.output << "\n";
+}
+
+}  // namespace
+
+Command compile_command() {
+  auto a = std::make_shared<CompileArguments>();
+  return {.name = "compile",
+          .does = "compiles a model to a library",
+          .options = {{.name = "MODEL", .help = "a Hugging Face folder, or one with mlc-chat-config.json; config.json suffices",
+                       .into = &a->model, .required = true},
+                      {.name = "-o,--output FILE", .help = "the library, model.so", .into = &a->output, .required = true},
+                      {"--quantization SCHEME", "that of mlc-chat-config.json, else f32, unless told", &a->quantization},
+                      {.name = "--target,--device TARGET", .help = "what to compile for", .into = &a->target,
+                       .choices = {"llvm", "cpu", "auto"}},
+                      {"--isa LEVELS", "instruction sets: native, portable, or names separated by commas", &a->isa},
+                      {"--opt LEVEL", "O0 to O3, as MLC-LLM's; on CPUs all rules always apply", &a->opt},
+                      {"--overrides LIST", "\"context_window_size=N;prefill_chunk_size=N\"", &a->overrides},
+                      {"--debug-dump DIR", "write the program after each phase there", &a->debug_dump},
+                      {.name = "--kv-cache DTYPE", .help = "dtype of the KV cache", .into = &a->cache_dtype,
+                       .choices = {"float32", "float16"}},
+                      {"--explain-schedule", "per function: the rule that scheduled it, and why others did not", &a->explain}},
+          .run = [a](Streams& io) { run(*a, io); }};
+}
+
+}  // namespace sator::cli

@@ -1,0 +1,49 @@
+#include <memory>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "frontend/mlc_config.h"
+#include "llm/scheme.h"
+
+namespace sator::cli {
+
+namespace {
+
+struct GenConfigArguments {
+  std::string config, output;
+  MlcConfigOptions options;
+};
+
+void run(const GenConfigArguments& a, Streams& io) {
+  const fs::path folder = fs::is_directory(a.config) ? fs::path(a.config) : fs::path(a.config).parent_path();
+  llm::parse_scheme(a.options.quantization);
+  const std::vector<std::string> files = tokenizer_files_of(folder);
+  if (files.empty()) io.notes << "note: " << folder.string() << " has no tokenizer files; text needs them\n";
+  io.json = mlc_chat_config(folder, a.options, files);
+  for (const std::string& name : files) {
+    if (fs::weakly_canonical(folder) == fs::weakly_canonical(a.output)) break;
+    write_file(fs::path(a.output) / name, read_file(folder / name));
+  }
+  write_file(fs::path(a.output) / kMlcConfigFile, io.json.dump(2) + "\n");
+  io.out << "written: " << (fs::path(a.output) / kMlcConfigFile).string();
+  for (const std::string& name : files) io.out << ", " << name;
+  io.out << "\n";
+}
+
+}  // namespace
+
+Command gen_config_command() {
+  auto a = std::make_shared<GenConfigArguments>();
+  return {.name = "gen_config",
+          .does = "writes mlc-chat-config.json and copies the tokenizer",
+          .options = {{.name = "CONFIG", .help = "a Hugging Face folder, or its config.json", .into = &a->config, .required = true},
+                      {.name = "--quantization SCHEME", .help = "`sator schemes` lists them", .into = &a->options.quantization, .required = true},
+                      {"--conv-template NAME", "the conversation template to name", &a->options.conv_template},
+                      {.name = "-o,--output FOLDER", .help = "where the files go", .into = &a->output, .required = true},
+                      {"--context-window-size N", "positions; the model's own unless told", &a->options.context_window_size},
+                      {"--prefill-chunk-size N", "tokens of one step at most", &a->options.prefill_chunk_size},
+                      {"--max-batch-size N", "sequences at once; 1 unless told", &a->options.max_batch_size}},
+          .run = [a](Streams& io) { run(*a, io); }};
+}
+
+}  // namespace sator::cli

@@ -1,0 +1,114 @@
+#include "frontend/mlc_config.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "frontend/hf_config.h"
+
+namespace sator {
+
+namespace {
+
+/// A field that MLC-LLM calls otherwise than config.json does.
+struct Alias {
+  const char* mlc;
+  const char* hf;
+};
+constexpr Alias kAliases[] = {
+    {"context_window_size", "max_position_embeddings"},
+    {"context_window_size", "n_positions"},
+    {"position_embedding_base", "rope_theta"},
+};
+
+constexpr const char* kTokenizerFiles[] = {"tokenizer.model", "tokenizer.json",     "vocab.json",
+                                           "merges.txt",      "added_tokens.json", "tokenizer_config.json"};
+
+constexpr int64_t kLargestChunk = 8192;
+
+Json end_tokens(const GenerationConfig& generation, const ModelConfig& config) {
+  const std::vector<int64_t>& ids = generation.eos_token_ids.empty() ? config.eos_token_ids : generation.eos_token_ids;
+  if (ids.size() == 1) return ids.front();
+  return ids.empty() ? Json(nullptr) : Json(ids);
+}
+
+}  // namespace
+
+std::vector<std::string> tokenizer_files_of(const fs::path& folder) {
+  std::vector<std::string> found;
+  for (const char* name : kTokenizerFiles)
+    if (fs::is_regular_file(folder / name)) found.emplace_back(name);
+  return found;
+}
+
+Json mlc_chat_config(const fs::path& folder, const MlcConfigOptions& options,
+                     const std::vector<std::string>& tokenizer_files) {
+  const ModelConfig config = read_model_config(folder);
+  const GenerationConfig generation = read_generation_config(folder);
+  const fs::path file = folder / "config.json";
+  Json model = parse_json(read_file(file), file.string());
+  const int64_t context = options.context_window_size.value_or(config.max_positions);
+  if (context < 1 || context > config.max_positions)
+    fail({.what = text("a context window of ", context, " tokens is asked for"),
+          .needs = text("1 to ", config.max_positions, " tokens, the positions that the model was trained on"),
+          .hint = "leave --context-window-size out"});
+  const int64_t chunk = options.prefill_chunk_size.value_or(std::min(context, kLargestChunk));
+  if (chunk < 1 || chunk > context)
+    fail({.what = text("a prefill chunk of ", chunk, " tokens is asked for"),
+          .needs = "at least one token, at most the context window",
+          .hint = "leave --prefill-chunk-size out"});
+  model["context_window_size"] = context;
+  model["prefill_chunk_size"] = chunk;
+  model["max_batch_size"] = options.max_batch_size.value_or(1);
+  model["tensor_parallel_shards"] = 1;
+  if (const auto* llama = std::get_if<LlamaConfig>(&config.family)) {
+    model["position_embedding_base"] = llama->rope_theta;
+    model["head_dim"] = llama->head_dim;
+    model["num_key_value_heads"] = llama->kv_heads;
+  }
+  Json out = {{"version", "0.1.0"},
+              {"model_type", config.model_type},
+              {"quantization", options.quantization},
+              {"model_config", model},
+              {"vocab_size", config.vocab_size},
+              {"context_window_size", context},
+              {"sliding_window_size", -1},
+              {"prefill_chunk_size", chunk},
+              {"attention_sink_size", -1},
+              {"tensor_parallel_shards", 1},
+              {"pipeline_parallel_stages", 1},
+              {"temperature", generation.temperature.value_or(1.0)},
+              {"presence_penalty", 0.0},
+              {"frequency_penalty", 0.0},
+              {"repetition_penalty", 1.0},
+              {"top_p", generation.top_p.value_or(1.0)},
+              {"tokenizer_files", tokenizer_files},
+              {"conv_template", options.conv_template}};
+  if (generation.pad_token_id) out["pad_token_id"] = *generation.pad_token_id;
+  if (auto bos = generation.bos_token_id ? generation.bos_token_id : config.bos_token_id) out["bos_token_id"] = *bos;
+  if (Json end = end_tokens(generation, config); !end.is_null()) out["eos_token_id"] = end;
+  return out;
+}
+
+Json config_of_mlc(const Json& chat_config, std::string_view source) {
+  const JsonAt chat(chat_config, source);
+  Json config = chat.at("model_config").json();
+  if (!config.is_object())
+    chat.at("model_config").fail("is no object", "the fields of the architecture", "write it with `sator gen_config`");
+  config["model_type"] = chat.at("model_type").string();
+  for (const Alias& alias : kAliases)
+    if (config.contains(alias.mlc) && !config.contains(alias.hf)) config[alias.hf] = config[alias.mlc];
+  for (const char* id : {"eos_token_id", "bos_token_id"})
+    if (auto given = chat.find(id)) config[id] = given->json();
+  if (!config.contains("vocab_size")) config["vocab_size"] = chat.at("vocab_size").integer();
+  return config;
+}
+
+std::optional<std::string> mlc_quantization(const fs::path& folder) {
+  const fs::path file = folder / kMlcConfigFile;
+  if (fs::exists(folder / "config.json") || !fs::exists(file)) return {};
+  const std::string source = file.string();
+  const Json tree = parse_json(read_file(file), source);
+  return JsonAt(tree, source).at("quantization").string();
+}
+
+}  // namespace sator

@@ -1,0 +1,39 @@
+// mlc-chat-config.json: what MLC-LLM's folders say of a model beside its weights.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/file.h"
+#include "base/json.h"
+
+namespace sator {
+
+inline constexpr const char* kMlcConfigFile = "mlc-chat-config.json";
+
+/// What gen_config may be told.
+struct MlcConfigOptions {
+  std::string quantization;
+  std::string conv_template = "LM";  ///< a name, kept as it is
+  std::optional<int64_t> context_window_size, prefill_chunk_size, max_batch_size;
+};
+
+/// The chat configuration of a Hugging Face folder, version 0.1.0: `model_config` holds all of config.json and, beside
+/// it, MLC-LLM's names of the same; sampling defaults and end tokens come from generation_config.json and config.json.
+///   tokenizer_files   names of the tokenizer's files, which lie beside the configuration
+/// Source: MLC-LLM's gen_config, of which each field is described in its documentation of mlc-chat-config.json.
+/// Errors: config.json is missing or not supported (read_model_config); a size that the model cannot have.
+Json mlc_chat_config(const fs::path& folder, const MlcConfigOptions& options,
+                     const std::vector<std::string>& tokenizer_files);
+
+/// The `config.json` that a chat configuration stands for: its `model_config` with Hugging Face's names, the model type
+/// and the end tokens. Errors: it is no chat configuration.
+Json config_of_mlc(const Json& chat_config, std::string_view source);
+
+/// The quantization that the folder's chat configuration names; nothing if the folder has none.
+std::optional<std::string> mlc_quantization(const fs::path& folder);
+
+/// The files of a tokenizer that MLC-LLM copies, as far as they are there.
+std::vector<std::string> tokenizer_files_of(const fs::path& folder);
+
+}  // namespace sator

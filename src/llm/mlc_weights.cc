@@ -1,0 +1,202 @@
+#include "llm/mlc_weights.h"
+
+#include <md5.h>
+
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/json.h"
+
+namespace sator::llm {
+
+using runtime::Dims;
+using runtime::Tensor;
+
+namespace {
+
+constexpr int64_t kShardBytes = int64_t{32} << 20, kOwnShardBytes = int64_t{16} << 20;
+constexpr const char* kIndexNames[] = {"tensor-cache.json", "ndarray-cache.json"};
+
+std::string md5_of(std::span<const std::byte> bytes) {
+  MD5_CTX context;
+  MD5Init(&context);
+  MD5Update(&context, reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  uint8_t digest[MD5_DIGEST_LENGTH];
+  MD5Final(digest, &context);
+  std::string out;
+  for (uint8_t b : digest) out += text("0123456789abcdef"[b >> 4], "0123456789abcdef"[b & 15]);
+  return out;
+}
+
+/// Collects tensors until a shard is full.
+class ShardWriter {
+ public:
+  explicit ShardWriter(fs::path folder) : folder_(std::move(folder)) {}
+
+  void add(const std::string& name, const Tensor& t) {
+    const int64_t bytes = t.size_bytes();
+    if (bytes >= kOwnShardBytes || static_cast<int64_t>(pending_.size()) + bytes >= kShardBytes) {
+      if (bytes < kOwnShardBytes || !pending_.empty()) flush();
+    }
+    records_.push_back({{"name", name},
+                        {"shape", std::vector<int64_t>(t.shape().begin(), t.shape().end())},
+                        {"dtype", t.dtype().name()},
+                        {"format", "raw"},
+                        {"nbytes", bytes},
+                        {"byteOffset", pending_.size()}});
+    pending_.append(static_cast<const char*>(t.data()), static_cast<size_t>(bytes));
+    if (bytes >= kOwnShardBytes) flush();
+  }
+
+  Json finish() {
+    flush();
+    return std::move(shards_);
+  }
+
+ private:
+  void flush() {
+    if (pending_.empty()) return;
+    const std::string name = text("params_shard_", shards_.size(), ".bin");
+    write_file(folder_ / name, pending_);
+    shards_.push_back({{"dataPath", name},
+                       {"format", "raw-shard"},
+                       {"nbytes", pending_.size()},
+                       {"md5sum", md5_of(std::as_bytes(std::span(pending_)))},
+                       {"records", std::move(records_)}});
+    records_ = Json::array();
+    pending_.clear();
+  }
+
+  fs::path folder_;
+  std::string pending_;
+  Json records_ = Json::array(), shards_ = Json::array();
+};
+
+}  // namespace
+
+void write_mlc_weights(const fs::path& folder, const std::vector<ParamSpec>& specs,
+                       const std::vector<Ref<Tensor>>& params, int64_t weights,
+                       const std::function<void(size_t done)>& progress) {
+  // Without its index a folder has no weights, so a run that is cut short leaves none that pass for whole.
+  std::error_code ignored;
+  for (const char* name : kIndexNames) fs::remove(folder / name, ignored);
+  ShardWriter writer(folder);
+  double bytes = 0;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    writer.add(specs[i].name, *params[i]);
+    bytes += static_cast<double>(params[i]->size_bytes());
+    if (progress) progress(i + 1);
+  }
+  Json index = {{"metadata",
+                 {{"ParamSize", specs.size()}, {"ParamBytes", bytes}, {"BitsPerParam", bytes * 8 / static_cast<double>(weights)}}},
+                {"records", writer.finish()}};
+  write_file(folder / kIndexNames[0], index.dump(2) + "\n");
+}
+
+bool MlcWeights::is_in(const fs::path& folder) {
+  for (const char* name : kIndexNames)
+    if (fs::is_regular_file(folder / name)) return true;
+  return false;
+}
+
+MlcWeights MlcWeights::open(const fs::path& folder) {
+  MlcWeights out;
+  for (const char* name : kIndexNames)
+    if (out.index_.empty() && fs::is_regular_file(folder / name)) out.index_ = folder / name;
+  if (out.index_.empty())
+    fail({.what = text("there is no ", (folder / kIndexNames[0]).string()),
+          .needs = "converted weights beside mlc-chat-config.json",
+          .hint = "write them with `sator convert_weight`"});
+  const std::string source = out.index_.string();
+  const Json tree = parse_json(read_file(out.index_), source);
+  const JsonAt index(tree, source);
+  double bytes = 0;
+  index.at("records").each([&](const JsonAt& shard) {
+    const JsonAt path = shard.at("dataPath");
+    if (fs::path(path.string()).filename() != path.string())
+      path.fail(text("is ", sator::quoted(path.string())), "the name of a file in the same folder");
+    out.shards_.push_back({MappedFile::open(folder / path.string()), shard.string_or("md5sum", "")});
+    const auto size = static_cast<int64_t>(out.shards_.back().file->bytes().size());
+    shard.at("records").each([&](const JsonAt& at) {
+      Record r{.shard = out.shards_.size() - 1};
+      std::vector<int64_t> dims;
+      at.at("shape").each([&](const JsonAt& d) { dims.push_back(d.integer(0)); });
+      r.shape = Dims(std::span<const int64_t>(dims));
+      auto dtype = DType::parse(at.at("dtype").string());
+      if (!dtype || !dtype->is_scalar()) at.at("dtype").fail("is unknown", "a dtype such as float16 or uint32");
+      r.dtype = *dtype;
+      const std::string format = at.string_or("format", "raw");
+      r.is_bf16 = format == "f32-to-bf16" && r.dtype == f32;
+      if (format != "raw" && format != "f32-to-bf16") at.at("format").fail(text("is ", sator::quoted(format)), "raw or f32-to-bf16");
+      r.offset = at.at("byteOffset").integer(0);
+      r.bytes = at.at("nbytes").integer(0);
+      auto full = Tensor::bytes_of(dims, r.dtype);
+      if (!full || r.bytes != (r.is_bf16 ? *full / 2 : *full))
+        at.at("nbytes").fail(text("is ", r.bytes), text("the size of ", r.dtype, " of that shape"));
+      if (r.offset > size || r.bytes > size - r.offset)
+        at.fail(text("lies beyond the end of ", path.string(), ", which has ", size, " bytes"), "a whole shard",
+                "convert or download the weights again");
+      bytes += static_cast<double>(r.bytes);
+      out.records_[at.at("name").string()] = r;
+    });
+  });
+  if (auto metadata = index.find("metadata")) {
+    const double bits = metadata->number_or("BitsPerParam", 0);
+    if (bits > 0) out.original_weights_ = std::llround(metadata->number_or("ParamBytes", bytes) * 8 / bits);
+  }
+  return out;
+}
+
+std::optional<DType> MlcWeights::dtype_of(const std::string& name) const {
+  auto at = records_.find(name);
+  if (at == records_.end()) return {};
+  return at->second.dtype;
+}
+
+Ref<Tensor> MlcWeights::load(const std::string& name, const Record& r) const {
+  Ref<Tensor> tensor = Tensor::empty(r.shape, r.dtype);
+  const std::byte* from = shards_[r.shard].file->bytes().data() + r.offset;
+  if (!r.is_bf16) {
+    std::memcpy(tensor->data(), from, static_cast<size_t>(r.bytes));
+    return tensor;
+  }
+  for (int64_t i = 0; i < tensor->num_elements(); ++i) {
+    uint16_t half;
+    std::memcpy(&half, from + 2 * i, 2);
+    const uint32_t whole = uint32_t{half} << 16;
+    std::memcpy(tensor->data_as<float>() + i, &whole, 4);
+  }
+  return tensor;
+}
+
+std::vector<Ref<Tensor>> MlcWeights::params(const std::vector<ParamSpec>& specs,
+                                            const std::function<void(size_t done)>& progress) const {
+  std::vector<Ref<Tensor>> out;
+  for (const ParamSpec& spec : specs) {
+    auto at = records_.find(spec.name);
+    if (at == records_.end())
+      fail({.what = text(index_.string(), " has no tensor ", spec.name),
+            .needs = "all parameters of the model under its quantization",
+            .hint = "convert the weights with the quantization that mlc-chat-config.json names"});
+    const Record& r = at->second;
+    if (!(r.shape == spec.shape) || r.dtype != spec.dtype)
+      fail({.what = text(spec.name, " is ", r.dtype, "[", join(r.shape, ", "), "] in ", index_.string()),
+            .needs = text(spec.dtype, "[", join(spec.shape, ", "), "]"),
+            .hint = "convert the weights with the quantization that mlc-chat-config.json names"});
+    out.push_back(load(spec.name, r));
+    if (progress) progress(out.size());
+  }
+  return out;
+}
+
+void MlcWeights::verify() const {
+  for (const Shard& s : shards_)
+    if (!s.md5.empty() && md5_of(s.file->bytes()) != s.md5)
+      fail({.what = text(s.file->path().string(), " is damaged: its md5 sum is not that of ", index_.filename().string()),
+            .needs = "the shard as it was written",
+            .hint = "convert or download the weights again"});
+}
+
+}  // namespace sator::llm

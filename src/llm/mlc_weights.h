@@ -1,0 +1,55 @@
+// Weights on disk as MLC-LLM keeps them: tensor-cache.json and params_shard_<i>.bin.
+#pragma once
+
+#include "llm/params.h"
+
+namespace sator::llm {
+
+/// Writes parameters in shards of at most 32 MiB (a tensor of 16 MiB or more has its own), then the index. Readers see the
+/// old weights or the whole new ones. Unlike MLC-LLM's, float32 stays float32 (format "raw").
+///   weights   elements of the checkpoint, for BitsPerParam
+/// Errors: the folder cannot be written.
+void write_mlc_weights(const fs::path& folder, const std::vector<ParamSpec>& specs,
+                       const std::vector<Ref<runtime::Tensor>>& params, int64_t weights,
+                       const std::function<void(size_t done)>& progress = {});
+
+/// Weights in such a folder, mapped read-only.
+class MlcWeights {
+ public:
+  /// Reads `tensor-cache.json` or, in older folders, `ndarray-cache.json`.
+  /// Errors: neither is there; the index is malformed; a record lies outside of its shard or disagrees with its shape.
+  static MlcWeights open(const fs::path& folder);
+  /// Whether the folder has an index.
+  static bool is_in(const fs::path& folder);
+
+  /// The dtype that a tensor has in memory; nothing if there is no such record.
+  std::optional<DType> dtype_of(const std::string& name) const;
+  /// The parameters in the order of the specs. Errors: one is missing, or has another shape or dtype.
+  std::vector<Ref<runtime::Tensor>> params(const std::vector<ParamSpec>& specs,
+                                           const std::function<void(size_t done)>& progress = {}) const;
+  /// Elements of the original checkpoint: 8 * bytes / BitsPerParam.
+  int64_t original_weights() const { return original_weights_; }
+  /// Checks the md5 sums of all shards. Errors: the first that differs, by name.
+  void verify() const;
+
+ private:
+  struct Record {
+    runtime::Dims shape;
+    DType dtype;
+    bool is_bf16 = false;  ///< float32 whose upper halves alone are stored
+    size_t shard = 0;
+    int64_t offset = 0, bytes = 0;
+  };
+  struct Shard {
+    Ref<MappedFile> file;
+    std::string md5;
+  };
+  Ref<runtime::Tensor> load(const std::string& name, const Record& record) const;
+
+  fs::path index_;
+  std::map<std::string, Record> records_;
+  std::vector<Shard> shards_;
+  int64_t original_weights_ = 0;
+};
+
+}  // namespace sator::llm
