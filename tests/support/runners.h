@@ -26,4 +26,8 @@ std::string run_passes(const TestCase& test);
 /// in front.
 std::string run_lower(const TestCase& test);
 
+/// Applies `--- script`, lines of primitives, to the program; the result is the program. After each line it is verified,
+/// printed and parsed, and run if it is small: its results must stay those of the program before.
+std::string run_script(const TestCase& test);
+
 }  // namespace sator::test

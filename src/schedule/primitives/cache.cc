@@ -241,6 +241,7 @@ BlockHandle do_cache_read(Schedule& s, BlockHandle block, BufferSelector which, 
   bool is_input = writers.empty() || std::all_of(readers.begin(), readers.end(), [&](int r) {
                     return r < writers.front() && s.sites().lowest_common_ancestor(r, writers.front()) == scope_site;
                   });
+  if (!is_input) std::erase(readers, writers.front());  // what it reads is its own
   if (is_input) {
     stage.location = scope_site;
     const Block& scope_block = *s.sites()[scope_site].realize()->block;
