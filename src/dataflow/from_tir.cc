@@ -224,6 +224,12 @@ class Reader {
     work.multiply_accumulate = arithmetic.multiply_accumulate;
     work.vector_ops = arithmetic.operations;
     work.vector_work = role_of(n, reads, reduces);
+    if (converts_weights(n, reads, reduces, arithmetic.operations)) {
+      // How weights are stored, and no arithmetic: what is made keeps their width, and is made on the way to its product.
+      work.vector_ops = 0;
+      work.vector_work = VectorWork::dequantize;
+      converted_.emplace(n.buffer, root_of(reads[0].buffer));
+    }
     if (work.multiply_accumulate && (is_scale(arithmetic.first) || is_scale(arithmetic.second))) {
       // Sums of groups times their scales: no product of tensors, but what turns the array's sums into results.
       work.multiply_accumulate = false;
@@ -326,6 +332,43 @@ class Reader {
     return VectorWork::elementwise;
   }
 
+  /// Whether the store only takes codes out of their packed words, or widens stored floats, into an internal tensor.
+  bool converts_weights(const tir::BufferStore& n, const std::vector<Place>& reads, bool reduces,
+                        double operations) const {
+    if (reduces || reads.empty() || !internal_.contains(n.buffer)) return false;
+    const BufferRef source = root_of(reads[0].buffer);
+    for (const Place& p : reads)
+      if (root_of(p.buffer) != source) return false;
+    auto facts = params_.find(source);
+    if (facts == params_.end() || facts->second.kind != OperandKind::weight) return false;
+    const DType in = source->dtype, out = n.buffer->dtype;
+    if (in.is_integer()) return facts->second.bits > 0 && out.is_integer() && out.bits <= 8 && is_packed(source);
+    return in.is_float() && out.is_float() && in.bits < out.bits && operations == 0;
+  }
+
+  /// Whether an element of the parameter holds several codes.
+  bool is_packed(const BufferRef& buffer) const {
+    auto facts = params_.find(buffer);
+    return facts != params_.end() && facts->second.bits > 0 && buffer->dtype.is_integer() &&
+           facts->second.bits < buffer->dtype.bits;
+  }
+
+  /// Accesses to words of codes as accesses to the codes: [n, floor(k / 8)] of words of eight codes is [n, k]. False
+  /// where a reference does not say which code of the word it means.
+  static bool unpack(Access& access, int64_t codes_per_word) {
+    std::vector<Map> references = access.references;
+    for (Map& reference : references) {
+      if (reference.empty()) return false;
+      QuasiAffine& last = reference.back();
+      if (last.constant != 0 || last.terms.size() != 1 || last.terms[0].coefficient != 1) return false;
+      const Ref<Division> division = last.terms[0].division;
+      if (!division || division->remainder || division->divisor != codes_per_word) return false;
+      last = division->inner;
+    }
+    access.references = std::move(references);
+    return true;
+  }
+
   /// Once all copies are known: tensors by the names of what they are copies of, with their widths and kinds.
   void name_outputs() {
     for (Work& work : out_.kernel.work)
@@ -338,9 +381,19 @@ class Reader {
         operand.is_float = buffer->dtype.is_float();
         auto facts = params_.find(buffer);
         operand.internal = facts == params_.end();
+        if (auto from = converted_.find(buffer); from != converted_.end()) {
+          const ParamFacts& stored = params_.at(from->second);
+          operand.kind = OperandKind::weight;
+          operand.bits = stored.bits > 0 ? stored.bits : static_cast<int>(from->second->dtype.bits);
+        }
         if (facts == params_.end()) continue;
         operand.kind = facts->second.kind;
-        if (facts->second.bits > 0) operand.bits = facts->second.bits;
+        if (facts->second.bits == 0) continue;
+        if (!is_packed(buffer)) {
+          operand.bits = facts->second.bits;
+        } else if (operand.bits % facts->second.bits == 0 && unpack(access, operand.bits / facts->second.bits)) {
+          operand.bits = facts->second.bits;
+        }
       }
   }
 
@@ -392,7 +445,8 @@ class Reader {
   std::map<BufferRef, ParamFacts> params_;
   std::set<BufferRef> internal_;
   std::map<BufferRef, tir::BufferRegionRef> aliases_;
-  std::map<BufferRef, BufferRef> same_;  // copies: what each is a copy of
+  std::map<BufferRef, BufferRef> same_;       // copies: what each is a copy of
+  std::map<BufferRef, BufferRef> converted_;  // internal tensors: the stored weights whose numbers they hold
   std::map<BufferRef, std::string> names_;
   std::map<std::string, BufferRef> buffers_;
   std::vector<CopyIn> copies_;

@@ -14,7 +14,7 @@ namespace sator::dataflow {
 /// What the program cannot tell of a buffer parameter.
 struct ParamFacts {
   OperandKind kind = OperandKind::activation;
-  int bits = 0;  // per element as stored outside; 0: those of the dtype
+  int bits = 0;  // per number as stored outside: an element of a wider dtype holds several; 0: those of the dtype
   bool operator==(const ParamFacts&) const = default;
 };
 
@@ -36,7 +36,8 @@ struct TirWork {
 /// Statements with their accesses, from every store of the function: loops are iterators, predicates and triangular loops
 /// are guards. A store that adds a product of two loads to itself is a multiply-accumulate; roles of other statements
 /// follow from what they read and write (codes of weights to floats: dequantize; integer sums to floats: rescale; floats
-/// to narrow integers: quantize; several instances per element: reduce). Copies into scopes named as memories of `chip`
+/// to narrow integers: quantize; several instances per element: reduce). Taking codes out of their words, and widening
+/// stored floats, is no arithmetic: it happens on the way to the product, which has the stored width. Copies into scopes named as memories of `chip`
 /// are no work: they say what the memory holds. Rows that a loaded index picks are taken as distinct, and noted.
 /// Errors: a size without a value; a loop whose extent does not follow from the sizes; while loops; more than 2^50 of
 /// anything.

@@ -43,8 +43,8 @@ std::vector<PhaseKernel> kernels_of(const std::vector<llm::KernelCall>& calls, c
     }
     if (counted) continue;
     PhaseKernel kernel{.calls = {.function = call.function, .layer = call.layer}};
-    kernel.work = twin ? twin->kernel.work
-                       : dataflow::work_of(*call.work, {call.function, call.sizes, call.params}, &chip);
+    kernel.work =
+        twin ? twin->kernel.work : dataflow::work_of(*call.work, {call.function, call.sizes, call.params}, &chip);
     entries.push_back({&call, std::move(kernel)});
   }
   std::vector<PhaseKernel> out;

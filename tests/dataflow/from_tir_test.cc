@@ -114,6 +114,95 @@ TEST(FromTir, DequantizeIsTakenIntoItsProduct) {
   }
 }
 
+/// A product with weights of 4 bits, eight in a word, taken out of the words and multiplied as integers.
+const char* const kUnpackMatmul = R"(
+@T.prim_func
+def fused_unpack_NT_matmul(Q: T.Buffer((1024, 64), "uint32"), A: T.Buffer((1, 512), "int8"), C: T.Buffer((1, 1024), "int32")):
+    W = T.alloc_buffer((1024, 512), "uint8")
+    for i0, i1 in T.grid(1024, 512):
+        with T.block("unpack"):
+            v0, v1 = T.axis.remap("SS", [i0, i1])
+            W[v0, v1] = T.Cast("uint8", T.bitwise_and(T.shift_right(Q[v0, v1 // 8], T.Cast("uint32", v1 % 8 * 4)), T.uint32(15)))
+    for i, j, k in T.grid(1, 1024, 512):
+        with T.block("NT_matmul"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = 0
+            C[vi, vj] = C[vi, vj] + T.Cast("int32", A[vi, vk]) * T.Cast("int32", W[vj, vk])
+)";
+
+// Packing is how codes are stored: the array takes them at their width, nothing is computed, and every bit moves once.
+TEST(FromTir, PackedCodesAreMultipliedAtTheirWidth) {
+  tir::PrimFuncRef f = tir::parse_function(kUnpackMatmul);
+  TirWork read = work_of(*f, {.name = "fused", .sizes = {}, .params = {{OperandKind::weight, 4}, {}, {}}});
+  ASSERT_EQ(read.kernel.work.size(), 2u);
+  EXPECT_EQ(read.kernel.work[0].vector_ops, 0);
+  EXPECT_EQ(read.kernel.work[1].operands[1].bits, 4);
+  EXPECT_EQ(read.kernel.work[1].operands[1].kind, OperandKind::weight);
+  for (const char* chip : {"tpuv1", "gemmini16", "edge_npu32"}) {
+    KernelCost c = CostEngine(shipped(chip)).cost(read.kernel);
+    EXPECT_EQ(outside_bits(c, "Q"), 4 * 1024 * 512) << chip;
+    EXPECT_EQ(outside_bits(c, "W"), 0) << chip;
+    for (const StatementCost& s : c.statements) {
+      EXPECT_EQ(s.vector_ops, 0) << chip;
+    }
+  }
+  KernelCost c = CostEngine(shipped("edge_npu32")).cost(read.kernel);
+  for (const StatementCost& s : c.statements)
+    if (s.on_array) {
+      EXPECT_EQ(s.precision->weight_bits, 4);  // the chip multiplies 4 by 8 bits
+      EXPECT_EQ(s.precision->activation_bits, 8);
+    }
+}
+
+// Codes of 3 bits straddle words: these are read as words, at all of their bits.
+TEST(FromTir, CodesThatDoNotFillWordsAreReadAsWords) {
+  const char* const text = R"(
+@T.prim_func
+def f(Q: T.Buffer((16, 6), "uint32"), W: T.Buffer((16, 6), "float32")):
+    for i, j in T.grid(16, 6):
+        with T.block("take"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            W[vi, vj] = T.Cast("float32", Q[vi, vj])
+)";
+  TirWork read =
+      work_of(*tir::parse_function(text), {.name = "f", .sizes = {}, .params = {{OperandKind::weight, 3}, {}}});
+  EXPECT_EQ(read.kernel.work[0].operands[0].bits, 32);
+  EXPECT_EQ(outside_bits(CostEngine(shipped("tpuv1")).cost(read.kernel), "Q"), 16 * 6 * 32);
+}
+
+// Stored floats become wider ones without arithmetic: the product has the stored width, and no memory holds the wide ones.
+TEST(FromTir, WidenedWeightsKeepTheirWidth) {
+  const char* const text = R"(
+@T.prim_func
+def f(Q: T.Buffer((1024, 512), "float16"), A: T.Buffer((1, 512), "float32"), C: T.Buffer((1, 1024), "float32")):
+    W = T.alloc_buffer((1024, 512), "float32")
+    for i0, i1 in T.grid(1024, 512):
+        with T.block("widen"):
+            v0, v1 = T.axis.remap("SS", [i0, i1])
+            W[v0, v1] = T.Cast("float32", Q[v0, v1])
+    for i, j, k in T.grid(1, 1024, 512):
+        with T.block("NT_matmul"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * W[vj, vk]
+)";
+  TirWork read =
+      work_of(*tir::parse_function(text), {.name = "f", .sizes = {}, .params = {{OperandKind::weight}, {}, {}}});
+  EXPECT_EQ(read.kernel.work[1].operands[1].bits, 16);
+  KernelCost c = CostEngine(shipped("edge_npu32")).cost(read.kernel);
+  EXPECT_EQ(outside_bits(c, "Q"), 16 * 1024 * 512);
+  int64_t statements_beside = 0;
+  for (const StatementCost& s : c.statements) {
+    if (s.on_array) {
+      EXPECT_EQ(s.passes, 2);  // 16 by 32 bits on multipliers of 16 by 16
+    }
+    statements_beside += !s.on_array && s.counts.has_value();
+  }
+  EXPECT_EQ(statements_beside, 0);
+}
+
 const char* const kSoftmax = R"(
 @T.prim_func
 def softmax(A: T.Buffer((12, 100), "float32"), B: T.Buffer((12, 100), "float32")):

@@ -1,0 +1,84 @@
+#include <gtest/gtest.h>
+
+#include "study/measure.h"
+#include "study/sample.h"
+#include "study/workers.h"
+
+namespace sator::study {
+namespace {
+
+/// The example under a scheme, costed from its program on one chip; nothing is run.
+ChipResult cost_of(const std::string& scheme, const std::string& chip) {
+  SchemeJob job{.scheme = llm::parse_scheme(scheme), .options = {}, .window_tokens = 0, .decode_context = 144};
+  job.options.model = std::string(SATOR_SOURCE_DIR) + "/examples/gpt2-stories";
+  job.options.shapes_only = true;
+  const std::vector<Chip> chips = {shipped(chip)};
+  return model_workers().cost(job, chips, [](const std::string&, bool) {}).at(0);
+}
+
+int64_t stored_bytes(const std::string& scheme) {
+  SchemeJob job{.scheme = llm::parse_scheme(scheme), .options = {}};
+  job.options.model = std::string(SATOR_SOURCE_DIR) + "/examples/gpt2-stories";
+  job.options.shapes_only = true;
+  return measure_scheme(job, [](const std::string&, bool) {}).weight_bytes;
+}
+
+// A decode step reads all that is stored, once: but of the table of 512 positions one row, and besides the head, which
+// is the embedding, one row of that. Rows have 256 numbers.
+TEST(ModelCosts, ADecodeStepReadsTheStoredBytes) {
+  struct Case {
+    const char* scheme;
+    int64_t table_bits;  // of position table and embedding, which these schemes leave alone
+  };
+  for (const Case& c : {Case{"f32", 32},
+                        Case{"f16", 16},
+                        Case{"int8-tensor", 16},
+                        Case{"int8-channel", 16},
+                        Case{"int8-input", 16},
+                        Case{"int8-channel+a8", 16},
+                        Case{"int4-group32", 16}}) {
+    const OperandBits moved = cost_of(c.scheme, "edge_npu32").decode.cost.levels.at(0).by_kind;
+    const int64_t row = 256 * c.table_bits;
+    EXPECT_EQ(moved.weight + moved.scale, stored_bytes(c.scheme) * 8 - 512 * row + 2 * row) << c.scheme;
+  }
+}
+
+// Keys and values of eight layers, 256 numbers of 32 bits each per token: 144 tokens are attended to, one is appended.
+TEST(ModelCosts, ADecodeStepReadsTheCacheOnce) {
+  const OperandBits moved = cost_of("f16", "edge_npu32").decode.cost.levels.at(0).by_kind;
+  const int64_t token = 8 * 2 * 256 * 32;
+  EXPECT_EQ(moved.kv, 144 * token + token);
+}
+
+TEST(ModelCosts, PartsSumOnEveryChip) {
+  for (const char* chip : {"tpuv1", "gemmini16", "edge_npu32"})
+    for (const char* scheme : {"int8-channel+a8", "q4f16_1"}) {
+      const ChipResult result = cost_of(scheme, chip);
+      EXPECT_GT(result.decode.kernels_checked, 0);
+      for (const PhaseName& phase : kPhases) {
+        const PhaseResult& p = result.*phase.result;
+        EXPECT_EQ(p.kernels_costed, p.kernels);
+        int64_t cycles = 0, macs = 0;
+        for (const ComponentCost& c : p.cost.components) cycles += c.latency_cycles;
+        for (const KernelRow& row : p.rows) macs += row.cost.macs * row.count;
+        EXPECT_EQ(cycles, p.cost.latency_cycles);
+        EXPECT_EQ(macs, p.cost.macs);
+        for (const LevelCost& l : p.cost.levels) EXPECT_EQ(l.by_kind.total(), l.bits()) << l.name;
+        EXPECT_GT(p.cost.utilization, 0);
+        EXPECT_LE(p.cost.utilization, 1);
+        EXPECT_LE(p.cost.mac_units_used, static_cast<double>(shipped(chip).pes()));
+      }
+    }
+}
+
+// What the schemes are for: codes of 8 bits with activations of 8 bits run as they are on a chip that has both.
+TEST(ModelCosts, IntegerSchemesRunAsIntegers) {
+  const ChipResult result = cost_of("int8-channel+a8", "edge_npu32");
+  bool integers = false;
+  for (const PrecisionUse& p : result.prefill.cost.precisions)
+    if (p.asked == "int8 x int8") integers = p.exact() && p.macs > result.prefill.cost.macs / 2;
+  EXPECT_TRUE(integers);
+}
+
+}  // namespace
+}  // namespace sator::study
