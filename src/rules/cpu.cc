@@ -7,9 +7,10 @@ namespace sator::rules {
 
 const std::vector<CpuRule>& cpu_rules() {
   static const std::vector<CpuRule> rules = {
-      {.name = "float_product",
-       .does = "sums of products of floats in register tiles",
-       .apply = schedule_float_product},
+      {.name = "integer_product",
+       .does = "sums of products of bytes in register tiles, four products at once",
+       .apply = schedule_integer_product},
+      {.name = "product", .does = "sums of products in register tiles", .apply = schedule_product},
       {.name = "anything", .does = "outer loops parallel, inner loops vectorised", .apply = schedule_anything},
   };
   return rules;

@@ -215,8 +215,10 @@ class Packer {
       tir::PrimFuncRef f = with_panels(cast<tir::PrimFunc>(module_->functions.at(*callee)), which);
       // A function that is always called so keeps its name: a kernel is called as its phase-3 function is.
       RExpr name = call.args[0];
-      if (patterns_.at(*callee).size() == 1) builder_.update_function(*callee, f);
-      else name = builder_.add_function(f, *callee);
+      if (patterns_.at(*callee).size() == 1)
+        builder_.update_function(*callee, f);
+      else
+        name = builder_.add_function(f, *callee);
       made = functions_.emplace(key, name).first;
     }
     std::vector<RExpr> args = call.args;

@@ -20,8 +20,10 @@ struct CpuRule {
 /// In the order in which they are tried; the last one takes everything.
 const std::vector<CpuRule>& cpu_rules();
 
-/// A sum of products of floats: C[i, j] += A[.., k] * B[.., k].
-schedule::MaybeReason schedule_float_product(schedule::Schedule& s, const target::CpuLevel& level);
+/// A sum of products of 8-bit integers in 32 bits: four of them in one instruction.
+schedule::MaybeReason schedule_integer_product(schedule::Schedule& s, const target::CpuLevel& level);
+/// A sum of products: C[i, j] += A[.., k] * B[.., k].
+schedule::MaybeReason schedule_product(schedule::Schedule& s, const target::CpuLevel& level);
 /// Every block for itself: outer loop parallel, inner loop vectorised.
 schedule::MaybeReason schedule_anything(schedule::Schedule& s, const target::CpuLevel& level);
 

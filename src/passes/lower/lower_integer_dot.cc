@@ -1,6 +1,10 @@
 // The innermost loop of four over products of 8-bit integers becomes one dot4, which CPUs have as an instruction:
 //   for k in 0..4: C[x] = C[x] + int32(A[a + k]) * int32(B[b + k])   =>   C[x] = dot4(C[x], A[ramp(a, 1, 4)], B[ramp(b, 1, 4)])
 // Sums of 32-bit integers wrap, so their order does not matter.
+// Four codes in a row of one 32-bit word are taken out together:
+//   for k in 0..4: ... int32(uint8(W >> (s + 8 * k) & 255))   =>   ... reinterpret("uint8x4", W >> s)
+//   for k in 0..4: ... int32(uint8(W >> (s + 4 * k) & 15))    =>   the same, after the nibbles are moved apart
+#include "arith/analyzer.h"
 #include "ir/builtins.h"
 #include "passes/lower/lower.h"
 #include "passes/lower/vectorizer.h"
@@ -16,11 +20,13 @@ constexpr int kGroup = 4;
 /// The 8-bit integer that was widened to 32 bits; null if e is something else.
 Expr narrow_operand(const Expr& e) {
   const Cast* c = e.as<Cast>();
-  bool is_byte = c && c->dtype == i32 && c->value->dtype.lanes == 1 && c->value->dtype.is_integer() && c->value->dtype.bits == 8;
+  bool is_byte =
+      c && c->dtype == i32 && c->value->dtype.lanes == 1 && c->value->dtype.is_integer() && c->value->dtype.bits == 8;
   if (is_byte) return c->value;
   // int32(int16(x)): wider steps change nothing.
   const Cast* inner = c ? c->value.as<Cast>() : nullptr;
-  if (inner && c->dtype == i32 && inner->dtype.is_int() && inner->dtype.bits >= 16) return narrow_operand(make<Cast>(i32, inner->value));
+  if (inner && c->dtype == i32 && inner->dtype.is_int() && inner->dtype.bits >= 16)
+    return narrow_operand(make<Cast>(i32, inner->value));
   return nullptr;
 }
 
@@ -38,7 +44,9 @@ std::optional<Product> product_of(const Expr& e) {
 bool loads_place(const Expr& e, const BufferStore& s) {
   const BufferLoad* n = e.as<BufferLoad>();
   return n && n->buffer == s.buffer && n->indices.size() == s.indices.size() &&
-         std::equal(n->indices.begin(), n->indices.end(), s.indices.begin(), [](const Expr& x, const Expr& y) { return equal(x, y); });
+         std::equal(n->indices.begin(), n->indices.end(), s.indices.begin(), [](const Expr& x, const Expr& y) {
+           return equal(x, y);
+         });
 }
 
 /// The loads of e that follow the loop are contiguous.
@@ -51,10 +59,45 @@ bool is_contiguous(const Expr& e) {
   return yes;
 }
 
+Expr word_call(const char* op, const Expr& a, const Expr& b) { return call(u32, op, {a, b}); }
+Expr word_and(const Expr& a, int64_t mask) { return word_call("tir.bitwise_and", a, int_imm(mask, u32)); }
+
+/// The four bytes that the iterations of the loop take out of one word; null if e is something else.
+Expr bytes_of_word(const Expr& e, const For& loop, arith::Analyzer& analyzer) {
+  const Cast* byte = e.as<Cast>();
+  const Call* low = byte ? byte->value.as<Call>() : nullptr;
+  if (!low || byte->dtype != u8 || low->dtype != u32 || low->op != "tir.bitwise_and") return nullptr;
+  auto mask = as_int(low->args[1]);
+  const Call* shifted = low->args[0].as<Call>();
+  if (!shifted || shifted->op != "tir.shift_right" || (mask != 255 && mask != 15)) return nullptr;
+  const Expr &word = shifted->args[0], &shift = shifted->args[1];
+  if (uses_var(word, *loop.var)) return nullptr;
+  // The shift as an index, and by how much it grows with the loop.
+  Expr index = shift;
+  while (const Cast* c = index.as<Cast>()) index = c->value;
+  auto shift_at = [&](int64_t i) {
+    return analyzer.simplify(substitute(index, {{loop.var, loop.min + int_imm(i, loop.var->dtype)}}));
+  };
+  const int64_t bits = *mask == 255 ? 8 : 4;
+  Expr first = shift_at(0);
+  for (int64_t i = 1; i < kGroup; ++i)
+    if (!is_int(analyzer.simplify(shift_at(i) - first), i * bits)) return nullptr;
+  Expr four = is_zero(first) ? word : word_call("tir.shift_right", word, cast_to(u32, first));
+  if (bits == 4) {
+    // 0x....dcba -> 0x00dc00ba -> 0x0d0c0b0a
+    auto apart = [&](const Expr& x, int64_t by, int64_t kept) {
+      return word_and(word_call("tir.bitwise_or", x, word_call("tir.shift_left", x, int_imm(by, u32))), kept);
+    };
+    four = apart(apart(word_and(four, 0xffff), 8, 0x00ff00ff), 4, 0x0f0f0f0f);
+  }
+  return call(u8.with_lanes(kGroup), "tir.reinterpret", {four});
+}
+
 }  // namespace
 
 PrimFuncRef lower_integer_dot(const PrimFuncRef& func, const LowerOptions&) {
-  Stmt body = transform(func->body, [](const For& loop) -> Stmt {
+  arith::Analyzer analyzer;
+  Stmt body = transform(func->body, [&](const For& loop) -> Stmt {
     bool plain = loop.kind == LoopKind::serial || loop.kind == LoopKind::unrolled;
     if (!plain || !is_int(loop.extent, kGroup)) return ref(loop);
     const BufferStore* s = loop.body.as<BufferStore>();
@@ -66,9 +109,14 @@ PrimFuncRef lower_integer_dot(const PrimFuncRef& func, const LowerOptions&) {
     if (!left && !loads_place(sum->b, *s)) return ref(loop);
     auto product = product_of(left ? sum->b : sum->a);
     if (!product) return ref(loop);
-    auto a = vectorized(product->a, loop, kGroup), b = vectorized(product->b, loop, kGroup);
-    if (!a || !b || !is_contiguous(*a) || !is_contiguous(*b)) return ref(loop);
-    return store(s->buffer, call_builtin("tir.dot4", {left ? sum->a : sum->b, *a, *b}), s->indices);
+    auto four = [&](const Expr& byte) -> Expr {
+      if (Expr bytes = bytes_of_word(byte, loop, analyzer)) return bytes;
+      auto v = vectorized(byte, loop, kGroup);
+      return v && is_contiguous(*v) ? *v : nullptr;
+    };
+    Expr a = four(product->a), b = four(product->b);
+    if (!a || !b) return ref(loop);
+    return store(s->buffer, call_builtin("tir.dot4", {left ? sum->a : sum->b, a, b}), s->indices);
   });
   return with_body(func, body);
 }

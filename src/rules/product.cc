@@ -3,7 +3,7 @@
 // Source: Goto & van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008.
 #include <algorithm>
 
-#include "rules/rule.h"
+#include "rules/product.h"
 #include "schedule/primitives.h"
 #include "tir/nodes.h"
 
@@ -39,10 +39,12 @@ Tile tile_of_one(const target::CpuLevel& level, std::optional<int64_t> columns) 
 
 constexpr int64_t kTilesInBlock = 8;  // tiles of rows that one thread takes at least
 
-/// The operand's panels are made where they are used, in the layout of packed weights.
-void make_panel_wise(Schedule& s, const BlockHandle& operand, const Loop& at) {
-  auto panel = [](const std::vector<VarRef>& i) {
-    return std::vector<Expr>{floordiv(i[0], kPanel), i[1], floormod(i[0], kPanel)};
+/// The operand's panels [columns / 32][k / group][32][group] are made where they are used, as packed weights lie.
+void make_panel_wise(Schedule& s, const BlockHandle& operand, int64_t group, const Loop& at) {
+  auto panel = [&](const std::vector<VarRef>& i) {
+    std::vector<Expr> index = {floordiv(i[0], kPanel), floordiv(i[1], group), floormod(i[0], kPanel)};
+    if (group > 1) index.push_back(floormod(i[1], group));
+    return index;
   };
   DType index = s.get(operand).iter_vars[0]->var->dtype;
   transform_layout(s, operand, BufferSelector{true, int64_t{0}}, arith::index_map(2, panel, index), Value(), false);
@@ -50,11 +52,21 @@ void make_panel_wise(Schedule& s, const BlockHandle& operand, const Loop& at) {
   std::vector<Loop> own = get_loops(s, operand);
   Loop column = own[own.size() - 2], k = own[own.size() - 1];
   std::vector<Loop> columns = schedule::split(s, column, Factors{std::nullopt, factor(column, kPanel)});
-  reorder(s, std::vector<Loop>{columns[0], k, columns[1]});
-  vectorize(s, columns[1]);
+  if (group == 1) {
+    reorder(s, std::vector<Loop>{columns[0], k, columns[1]});
+    vectorize(s, columns[1]);
+    return;
+  }
+  std::vector<Loop> ks = schedule::split(s, k, Factors{std::nullopt, factor(k, group)});
+  reorder(s, std::vector<Loop>{columns[0], ks[0], columns[1], ks[1]});
+  vectorize(s, fuse(s, std::vector<Loop>{columns[1], ks[1]}));
 }
 
-void schedule_tiles(Schedule& s, const BlockHandle& block, const BlockHandle& operand, const target::CpuLevel& level) {
+}  // namespace
+
+void schedule_product_tiles(Schedule& s, const ProductPlan& plan, const target::CpuLevel& level) {
+  const BlockHandle &block = plan.product, &operand = plan.operand;
+  inline_all(s, {operand});
   std::vector<BlockHandle> consumers = get_consumers(s, block);
   BlockHandle last;
   if (consumers.size() == 1 && leaf_blocks(s).size() == (operand ? 3u : 2u) && !s.get(consumers[0]).init) {
@@ -77,11 +89,15 @@ void schedule_tiles(Schedule& s, const BlockHandle& block, const BlockHandle& op
   const bool in_blocks = !operand && !(rows && *rows <= tile.rows * kTilesInBlock);
   std::vector<Loop> is =
       schedule::split(s, i, Factors{std::nullopt, factor(i, in_blocks ? kTilesInBlock : 1), factor(i, tile.rows)});
+  std::vector<Loop> ks = {k};
+  if (plan.k_group > 1) ks = schedule::split(s, k, Factors{std::nullopt, factor(k, plan.k_group)});
   // The rows of a block pass over one group of panels after the other.
-  reorder(s, std::vector<Loop>{js[0], is[0], js[1], is[1], k, is[2], js[2], js[3]});
+  std::vector<Loop> order = {js[0], is[0], js[1], is[1], ks[0], is[2], js[2], js[3]};
+  if (plan.k_group > 1) order.push_back(ks[1]);
+  reorder(s, order);
   Loop outer = in_blocks ? fuse(s, std::vector<Loop>{js[0], is[0]}) : js[0];
   reverse_compute_at(s, last, is[1], true);
-  if (operand) make_panel_wise(s, operand, js[0]);
+  if (operand) make_panel_wise(s, operand, plan.k_group, js[0]);
   // Kinds first: a decomposed reduction is no reduction block any more; its init takes the loops' kinds over.
   unroll(s, is[2]);
   unroll(s, js[2]);
@@ -92,12 +108,10 @@ void schedule_tiles(Schedule& s, const BlockHandle& block, const BlockHandle& op
   unroll(s, parts[0]);
   vectorize(s, parts[1]);
   parallel(s, outer);
-  decompose_reduction(s, block, k);
+  decompose_reduction(s, block, ks[0]);
 }
 
-}  // namespace
-
-MaybeReason schedule_float_product(Schedule& s, const target::CpuLevel& level) {
+MaybeReason schedule_product(Schedule& s, const target::CpuLevel& level) {
   BlockHandle product = product_block(s);
   if (!product)
     return Reason{.what = "no block sums products over one axis", .needs = "C[i, j] += A[.., k] * B[.., k]"};
@@ -108,8 +122,7 @@ MaybeReason schedule_float_product(Schedule& s, const target::CpuLevel& level) {
   if (!is_one(block.iter_vars[0]->dom->extent) && columns && *columns % kPanel == 0)
     operand = operand_block(s, product);
   try {
-    inline_all(s, {operand});
-    schedule_tiles(s, product, operand, level);
+    schedule_product_tiles(s, {product, operand}, level);
   } catch (const Error& e) {
     return e.reason;
   }

@@ -1,0 +1,61 @@
+// C[i, j] += int32(A[i, k]) * int32(B[j, k]) of bytes: LowerIntegerDot makes one instruction of four products.
+#include "rules/product.h"
+#include "tir/nodes.h"
+
+namespace sator::rules {
+
+using namespace schedule;
+using namespace tir;
+
+namespace {
+
+constexpr int64_t kDot = 4;  // products of one instruction
+
+/// An 8-bit integer widened to 32 bits.
+bool is_widened_byte(const Expr& e) {
+  const Cast* c = e.as<Cast>();
+  return c && c->dtype == i32 && c->value->dtype.is_integer() && c->value->dtype.bits == 8;
+}
+
+bool multiplies_bytes(const Block& block) {
+  const BufferStore* st = block.body.as<BufferStore>();
+  const Add* sum = st ? st->value.as<Add>() : nullptr;
+  for (const Expr& term : {sum ? sum->a : nullptr, sum ? sum->b : nullptr}) {
+    const Mul* m = term ? term.as<Mul>() : nullptr;
+    if (m && is_widened_byte(m->a) && is_widened_byte(m->b)) return true;
+  }
+  return false;
+}
+
+/// The operand's bytes lie in words as they are: reading them there costs nothing.
+bool is_view_of_words(const Block& operand) {
+  const BufferStore* st = operand.body.as<BufferStore>();
+  const Cast* byte = st ? st->value.as<Cast>() : nullptr;
+  const Call* low = byte ? byte->value.as<Call>() : nullptr;
+  return low && low->op == "tir.bitwise_and" && low->args[0]->dtype == u32 && is_int(low->args[1], 255);
+}
+
+}  // namespace
+
+MaybeReason schedule_integer_product(Schedule& s, const target::CpuLevel& level) {
+  BlockHandle product = product_block(s);
+  if (!product || !multiplies_bytes(s.get(product)))
+    return Reason{.what = "no block sums products of bytes over one axis",
+                  .needs = "C[i, j] += int32(A[.., k]) * int32(B[.., k]) of 8-bit integers"};
+  const Block& block = s.get(product);
+  auto columns = as_int(block.iter_vars[1]->dom->extent), depth = as_int(block.iter_vars[2]->dom->extent);
+  if (!depth || *depth % kDot != 0)
+    return Reason{.what = text("the sum runs over ", block.iter_vars[2]->dom->extent, " products"),
+                  .needs = text("a multiple of ", kDot)};
+  BlockHandle operand = operand_block(s, product);
+  const bool one_row = is_one(block.iter_vars[0]->dom->extent);
+  if (operand && (one_row || !columns || *columns % kPanel != 0 || is_view_of_words(s.get(operand)))) operand = nullptr;
+  try {
+    schedule_product_tiles(s, {product, operand, kDot}, level);
+  } catch (const Error& e) {
+    return e.reason;
+  }
+  return {};
+}
+
+}  // namespace sator::rules

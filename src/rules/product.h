@@ -1,0 +1,18 @@
+// Products in register tiles: what the rules for floats and for 8-bit integers share.
+#pragma once
+
+#include "rules/rule.h"
+
+namespace sator::rules {
+
+/// How a product C[i, j] += A[i, k] * B[j, k] is cut.
+struct ProductPlan {
+  schedule::BlockHandle product;
+  schedule::BlockHandle operand;  ///< makes B panel by panel where it is used; null: B is read, or made on the way
+  int64_t k_group = 1;            ///< consecutive k whose products are summed in one instruction
+};
+
+/// Puts every block but the product and its operand into its consumers, then tiles. Errors: a primitive refuses.
+void schedule_product_tiles(schedule::Schedule& s, const ProductPlan& plan, const target::CpuLevel& level);
+
+}  // namespace sator::rules

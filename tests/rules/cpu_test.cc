@@ -1,0 +1,117 @@
+// What the rules make of a function computes the same: the scheduled and the lowered program against the function itself,
+// all in the interpreter, over heights that end anywhere in a tile.
+#include "rules/cpu.h"
+
+#include <gtest/gtest.h>
+
+#include <list>
+#include <random>
+
+#include "passes/lower/lower.h"
+#include "rules/products.h"
+#include "schedule/schedule.h"
+#include "tir/interp.h"
+
+namespace sator::rules {
+namespace {
+
+struct Scheduled {
+  tir::PrimFuncRef func;
+  std::string rule;
+};
+
+Scheduled scheduled(const tir::PrimFuncRef& func, const target::CpuLevel& level) {
+  Scheduled out;
+  ModuleRef module =
+      schedule_for_cpu(schedule::Schedule(func, "main").module(),
+                       level,
+                       [&](std::string_view, std::string_view rule, const std::optional<Reason>& declined) {
+                         if (!declined) out.rule = rule;
+                       });
+  out.func = cast<tir::PrimFunc>(module->functions.at("main"));
+  return out;
+}
+
+/// Memory for the function's parameters, filled with small random numbers. `n` stands for each symbolic extent.
+class Memory {
+ public:
+  Memory(const tir::PrimFunc& f, int64_t n) {
+    std::mt19937 random(3);
+    for (const VarRef& p : f.params) {
+      BufferRef b = f.buffer_of(p);
+      tir::ArrayView v{.dtype = b->dtype};
+      int64_t elements = 1;
+      for (const Expr& e : b->shape) v.shape.push_back(as_int(e).value_or(n)), elements *= v.shape.back();
+      bytes_.emplace_back(static_cast<size_t>(elements * b->dtype.element_bytes()));
+      std::vector<char>& bytes = bytes_.back();
+      for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(random());
+      if (b->dtype == f32) {
+        // Halves: sums of products of them are exact in f32, in any order.
+        for (int64_t i = 0; i < elements; ++i)
+          reinterpret_cast<float*>(bytes.data())[i] = static_cast<float>(static_cast<int>(random() % 17) - 8) / 2;
+      }
+      v.data = bytes.data();
+      views.emplace_back(v);
+    }
+  }
+  const std::vector<char>& result() const { return bytes_.back(); }
+  std::vector<tir::Argument> views;
+
+ private:
+  std::list<std::vector<char>> bytes_;
+};
+
+/// `lower`: also as lowered. The interpreter loads all lanes of a vector, those that a mask switches off too, so columns
+/// that do not fill their last vector are compared as scheduled.
+void expect_same(const tir::PrimFuncRef& func, const std::string& rule, const std::vector<int64_t>& heights,
+                 bool lower = true) {
+  for (const char* name : {"avx512", "avx2"}) {
+    Scheduled s = scheduled(func, target::cpu_level(name));
+    EXPECT_EQ(s.rule, rule);
+    tir::Interpreter plain(func), fast(lower ? passes::lower(s.func) : s.func);
+    for (int64_t n : heights) {
+      Memory a(*func, n), b(*func, n);
+      plain.run(a.views);
+      fast.run(b.views);
+      EXPECT_EQ(a.result(), b.result()) << name << ", " << n << " rows";
+    }
+  }
+}
+
+const std::vector<int64_t> kHeights = {1, 2, 5, 6, 7, 12, 13, 49, 101};
+
+TEST(CpuRules, FloatProducts) {
+  for (int64_t columns : {64, 96, 40, 7})
+    expect_same(float_product(0, columns, 20), "product", kHeights, columns % 32 == 0);
+}
+TEST(CpuRules, FloatProductsOfOneRow) {
+  for (int64_t columns : {256, 96, 40}) expect_same(float_product(1, columns, 20), "product", {1}, columns % 32 == 0);
+}
+TEST(CpuRules, ProductsOfBytes) {
+  for (int bits : {8, 4, 2}) {
+    expect_same(code_product(0, 64, 32, bits), "integer_product", kHeights);
+    expect_same(code_product(0, 96, 32, bits), "integer_product", {1, 15});
+    expect_same(code_product(1, 256, 32, bits), "integer_product", {1});
+  }
+}
+// 9 products of 3 codes per word (of 10 bits): no multiple of four.
+TEST(CpuRules, BytesWhoseNumberIsNoMultipleOfFour) { expect_same(code_product(0, 64, 9, 10), "product", {1, 15}); }
+
+/// The operand of an integer product reaches the machine as dot4, not as single products.
+TEST(CpuRules, ProductsOfBytesAreDots) {
+  for (int bits : {8, 4}) {
+    for (int64_t n : {0, 1}) {
+      Scheduled s = scheduled(code_product(n, 256, 32, bits), target::cpu_level("avx512"));
+      int dots = 0, products = 0;
+      walk(
+          passes::lower(s.func)->body,
+          [&](const Call& c) { dots += c.op == "tir.dot4"; },
+          [&](const Mul& m) { products += m.dtype.element() == i32; });
+      EXPECT_GT(dots, 0) << bits << " bits, " << n;
+      EXPECT_EQ(products, 0) << bits << " bits, " << n;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sator::rules

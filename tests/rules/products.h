@@ -1,0 +1,58 @@
+// Functions that rules schedule, built as the frontends build them.
+#pragma once
+
+#include "tir/te.h"
+
+namespace sator::rules {
+
+inline Expr size(int64_t v) { return int_imm(v, i64); }
+
+/// n rows, or a symbolic number of them.
+inline Expr rows_of(int64_t n) { return n == 1 ? size(1) : Expr(make_size_var("n")); }
+
+/// W [columns, depth] in panels of 32 columns: [ceil(columns / 32), depth, 32].
+inline te::Tensor panels(int64_t columns, int64_t depth, DType dtype) {
+  return te::placeholder({size((columns + 31) / 32), size(depth), size(32)}, dtype, "w");
+}
+inline Expr in_panels(const te::Tensor& w, const Expr& j, const Expr& k) {
+  return w({floordiv(j, 32), k, floormod(j, 32)});
+}
+
+/// y[i, j] = max(sum over k of x[i, k] * w[j, k] + b[j], 0), w in panels.
+inline tir::PrimFuncRef float_product(int64_t n, int64_t columns, int64_t depth) {
+  Expr rows = rows_of(n);
+  te::Tensor x = te::placeholder({rows, size(depth)}, f32, "x"), w = panels(columns, depth, f32),
+             b = te::placeholder({size(columns)}, f32, "b");
+  tir::IterVarRef k = te::reduce_axis(size(depth), "k");
+  te::Tensor sum = te::reduce({.name = "product", .axis = "i"}, {rows, size(columns)}, [&](const te::Indices& i) {
+    return te::reduce_sum(x({i[0], k->var}) * in_panels(w, i[1], k->var), {k});
+  });
+  te::Tensor biased = te::compute(
+      {.name = "bias", .axis = "i"}, {rows, size(columns)}, [&](const te::Indices& i) { return sum(i) + b({i[1]}); });
+  te::Tensor y = te::compute({.name = "relu", .axis = "i"}, {rows, size(columns)}, [&](const te::Indices& i) {
+    return max(biased(i), constant(0, f32));
+  });
+  return te::create_prim_func({x, w, b, y});
+}
+
+/// y[i, j] = (sum over k of x[i, k] * code(j, k)) * 0.5: int8 x by codes of `bits` bits in words, in panels.
+inline tir::PrimFuncRef code_product(int64_t n, int64_t columns, int64_t depth, int bits) {
+  Expr rows = rows_of(n);
+  const int64_t per_word = 32 / bits;
+  te::Tensor x = te::placeholder({rows, size(depth)}, i8, "x"), codes = panels(columns, depth / per_word, u32);
+  te::Tensor w = te::compute({.name = "unpack", .axis = "i"}, {size(columns), size(depth)}, [&](const te::Indices& i) {
+    Expr shift = cast_to(u32, floormod(i[1], per_word) * bits);
+    Expr code = call(u32, "tir.shift_right", {in_panels(codes, i[0], floordiv(i[1], per_word)), shift});
+    return cast_to(u8, call(u32, "tir.bitwise_and", {code, int_imm((1 << bits) - 1, u32)}));
+  });
+  tir::IterVarRef k = te::reduce_axis(size(depth), "k");
+  te::Tensor sum = te::reduce({.name = "product", .axis = "i"}, {rows, size(columns)}, [&](const te::Indices& i) {
+    return te::reduce_sum(cast_to(i32, x({i[0], k->var})) * cast_to(i32, w({i[1], k->var})), {k});
+  });
+  te::Tensor y = te::compute({.name = "rescale", .axis = "i"}, {rows, size(columns)}, [&](const te::Indices& i) {
+    return cast_to(f32, sum(i)) * constant(0.5, f32);
+  });
+  return te::create_prim_func({x, codes, y});
+}
+
+}  // namespace sator::rules
