@@ -105,9 +105,9 @@ Command study_command() {
           },
       .run = [a](Streams& io) { run(*a, io); },
       .details = text(
-          "Unless told: schemes ",
+          "Schemes unless told: ",
           join(llm::default_schemes(), ", "),
-          "; chips ",
+          ".\nChips unless told: ",
           join(study::default_chips(), ", "),
           ".\nWritten are index.html, study.json, study.csv and kernels.csv; finished schemes are kept under .parts/\n"
           "and not run again. Costs are estimates for the described chip, per kernel of the compiled program."),

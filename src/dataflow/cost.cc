@@ -50,6 +50,31 @@ struct Merged {
   std::vector<Made> made;
 };
 
+double volume_of(const Work& work) {
+  double volume = 1;
+  for (int64_t extent : work.statement.domain.extent) volume *= static_cast<double>(extent);
+  return volume;
+}
+
+/// A statement that reads less than the dequantize statement before it makes (rows of a table) makes what it reads itself.
+void take_rows(Merged& merged, const Kernel& kernel, size_t consumer) {
+  for (size_t p = 0; p < consumer; ++p) {
+    const Work& producer = kernel.work[p];
+    Work& work = merged.works[consumer];
+    if (producer.vector_work != VectorWork::dequantize || producer.multiply_accumulate || merged.gone[p]) continue;
+    if (volume_of(work) >= volume_of(producer)) continue;
+    for (size_t a = 0; a < kernel.work[consumer].operands.size(); ++a) {
+      if (work.statement.accesses[a].role != Role::read || !work.operands[a].internal) continue;
+      auto joined = inline_producer(work, a, producer);
+      if (!joined) continue;
+      work = std::move(*joined);
+      work.vector_ops += producer.vector_ops;
+      work.vector_work = VectorWork::dequantize;
+      merged.gone[p] = true;
+    }
+  }
+}
+
 Merged merge_producers(const Kernel& kernel) {
   Merged merged{.works = kernel.work, .products = {}, .gone = std::vector<bool>(kernel.work.size(), false), .made = {}};
   for (size_t i = 0; i < kernel.work.size(); ++i) {
@@ -67,6 +92,8 @@ Merged merge_producers(const Kernel& kernel) {
           merged.made.push_back({i, p, a});
         }
       }
+    else
+      take_rows(merged, kernel, i);
     merged.products.push_back(product_of(work));
   }
   return merged;
@@ -151,6 +178,7 @@ class Composer {
     for (size_t a = 0; a < work.operands.size(); ++a) {
       const Access& access = work.statement.accesses[a];
       const Operand& operand = work.operands[a];
+      if (operand.on_the_way) continue;
       const TensorCounts& touched = cost.counts->tensors[a];
       const bool reads = access.role == Role::read;
       Traffic beside{near, access.tensor, operand.kind, 0, 0}, outside{0, access.tensor, operand.kind, 0, 0};

@@ -98,7 +98,8 @@ class CostEngine {
 
   /// The kernel under the default mapping of the chip's dataflow.
   /// Statements that are no product of two tensors run on the vector unit. Elements that a dequantize statement makes for
-  /// a product are made on their way into the array, as often as the array takes them in.
+  /// a product are made on their way into the array, as often as the array takes them in; of what a smaller statement
+  /// reads (rows taken of a table) only that is made.
   /// Errors: a count that the engine refuses; operands that do not match the accesses.
   KernelCost cost(const Kernel& kernel);
 

@@ -203,6 +203,35 @@ def f(Q: T.Buffer((1024, 512), "float16"), A: T.Buffer((1, 512), "float32"), C: 
   EXPECT_EQ(statements_beside, 0);
 }
 
+// Of a table of codes only the rows that are taken are read and made: three of 1024.
+TEST(FromTir, RowsTakenOfCodesAreMadeAlone) {
+  const char* const text = R"(
+@T.prim_func
+def f(Q: T.Buffer((1024, 64), "uint32"), S: T.Buffer((1024, 16), "float16"), ids: T.Buffer((3,), "int32"), C: T.Buffer((3, 512), "float16")):
+    W = T.alloc_buffer((1024, 512), "float16")
+    for i0, i1 in T.grid(1024, 512):
+        with T.block("dequantize"):
+            v0, v1 = T.axis.remap("SS", [i0, i1])
+            W[v0, v1] = (T.Cast("float16", T.bitwise_and(T.shift_right(Q[v0, v1 // 8], T.Cast("uint32", v1 % 8 * 4)), T.uint32(15))) - T.float16(7)) * S[v0, v1 // 32]
+    for i, c in T.grid(3, 512):
+        with T.block("take"):
+            vi, vc = T.axis.remap("SS", [i, c])
+            C[vi, vc] = W[ids[vi], vc]
+)";
+  TirWork read =
+      work_of(*tir::parse_function(text),
+              {.name = "f", .sizes = {}, .params = {{OperandKind::weight, 4}, {OperandKind::scale}, {}, {}}});
+  for (const char* chip : {"tpuv1", "gemmini16", "edge_npu32"}) {
+    KernelCost c = CostEngine(shipped(chip)).cost(read.kernel);
+    EXPECT_EQ(outside_bits(c, "Q"), 3 * 512 * 4) << chip;
+    EXPECT_EQ(outside_bits(c, "S"), 3 * 16 * 16) << chip;
+    EXPECT_EQ(outside_bits(c, "C"), 3 * 512 * 16) << chip;
+    int64_t operations = 0;
+    for (const StatementCost& s : c.statements) operations += s.vector_ops;
+    EXPECT_EQ(operations, 3 * 512 * 5) << chip;  // shift, mask, conversion, subtraction, product with the scale
+  }
+}
+
 const char* const kSoftmax = R"(
 @T.prim_func
 def softmax(A: T.Buffer((12, 100), "float32"), B: T.Buffer((12, 100), "float32")):

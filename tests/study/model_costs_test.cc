@@ -43,6 +43,13 @@ TEST(ModelCosts, ADecodeStepReadsTheStoredBytes) {
   }
 }
 
+// Here the embedding is quantized too: its row has 256 codes of 4 bits and 8 scales of 16.
+TEST(ModelCosts, OfAQuantizedEmbeddingARowIsRead) {
+  const OperandBits moved = cost_of("q4f16_1", "edge_npu32").decode.cost.levels.at(0).by_kind;
+  const int64_t position = 256 * 16, row = 256 * 4 + 8 * 16;
+  EXPECT_EQ(moved.weight + moved.scale, stored_bytes("q4f16_1") * 8 - 512 * position + position + row);
+}
+
 // Keys and values of eight layers, 256 numbers of 32 bits each per token: 144 tokens are attended to, one is appended.
 TEST(ModelCosts, ADecodeStepReadsTheCacheOnce) {
   const OperandBits moved = cost_of("f16", "edge_npu32").decode.cost.levels.at(0).by_kind;
