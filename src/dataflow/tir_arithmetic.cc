@@ -9,7 +9,8 @@ namespace sator::dataflow {
 namespace {
 
 /// Operations that one call takes on a vector unit. Elementary functions are short polynomials after a range reduction;
-/// the counts are those of common minimax approximations in single precision.
+/// the counts are those of common minimax approximations in single precision. Bits cut out of a word are wires: that codes
+/// lie in 32-bit words is how this machine stores them.
 struct CallCost {
   std::string_view op;
   double operations;
@@ -20,8 +21,8 @@ constexpr CallCost kCallCosts[] = {
     {"tir.rsqrt", 4},        {"tir.sin", 10},        {"tir.cos", 10},        {"tir.pow", 20},
     {"tir.sigmoid", 10},     {"tir.fabs", 1},        {"tir.abs", 1},         {"tir.round", 1},
     {"tir.nearbyint", 1},    {"tir.floor", 1},       {"tir.ceil", 1},        {"tir.trunc", 1},
-    {"tir.if_then_else", 1}, {"tir.shift_right", 1}, {"tir.shift_left", 1},  {"tir.bitwise_and", 1},
-    {"tir.bitwise_or", 1},   {"tir.bitwise_xor", 1}, {"tir.reinterpret", 0}, {"tir.likely", 0},
+    {"tir.if_then_else", 1}, {"tir.shift_right", 0}, {"tir.shift_left", 0},  {"tir.bitwise_and", 0},
+    {"tir.bitwise_or", 0},   {"tir.bitwise_xor", 1}, {"tir.reinterpret", 0}, {"tir.likely", 0},
 };
 
 /// Operations on data below e. Widening conversions between integers, and of an integer on its way into a product, cost
