@@ -8,7 +8,9 @@
 #include "arith/analyzer.h"
 #include "base/float16.h"
 #include "tir/interp.h"
-#include "tir/nodes.h"
+#include "tir/parse.h"
+#include "tir/print.h"
+#include "tir/verify.h"
 
 namespace sator::test {
 
@@ -149,6 +151,25 @@ inline std::string different_results(const tir::PrimFuncRef& before, const tir::
     return e.what();
   }
   return x.difference(y);
+}
+
+/// What is wrong with a program that schedule steps made of `before`, in words; empty if nothing is: it is well formed, its
+/// text parses to it and prints the same again, and it computes the same.
+inline std::string broken_step(const tir::PrimFuncRef& before, const tir::PrimFuncRef& after, uint64_t seed,
+                               bool* ran = nullptr) {
+  if (std::vector<Reason> mistakes = tir::verify(*after, tir::Stage::scheduled); !mistakes.empty())
+    return text("the program is not well formed: ", mistakes.front().what);
+  std::string once = tir::to_script(*after);
+  try {
+    tir::PrimFuncRef again = tir::parse_function(once);
+    if (!equal(after, again)) return "the program parses to another one: " + tir::to_script(*again);
+    if (std::string twice = tir::to_script(*again); twice != once)
+      return "the program prints differently when it is parsed again: " + twice;
+  } catch (const Error& e) {
+    return text("the program's text is refused: ", e.what());
+  }
+  std::string d = different_results(before, after, seed, ran);
+  return d.empty() ? d : "the results differ: " + d;
 }
 
 }  // namespace sator::test
