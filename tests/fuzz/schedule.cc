@@ -269,7 +269,7 @@ class Line {
     return sator::text("(", is_write_ ? "\"write\"" : "\"read\"", ", ", at_, ")");
   }
   std::string scope(const AnyPrimitive&) {
-    return quoted(draw_.of(std::vector<std::string>{"global", "shared", "local", "shared.dyn"}));
+    return quoted(draw_.of(std::vector<std::string>{"shared", "local", "shared.dyn"}));
   }
   std::string index_map(const AnyPrimitive& p) {
     int64_t rank = static_cast<int64_t>(chosen().iter_vars.size());
@@ -300,8 +300,9 @@ class Line {
   }
   std::string axis(const AnyPrimitive&) { return sator::text(draw_.from(-3, 3)); }
   std::string size(const AnyPrimitive&) { return sator::text(draw_.from(0, 8)); }
+  /// Axes whose threads share no cache: the interpreter runs threads one after the other, without barriers.
   std::string thread(const AnyPrimitive&) {
-    return quoted(draw_.of(std::vector<std::string>{"blockIdx.x", "threadIdx.x", "threadIdx.y", "vthread.x"}));
+    return quoted(draw_.of(std::vector<std::string>{"blockIdx.x", "blockIdx.y"}));
   }
   std::string key(const AnyPrimitive&) { return "\"key\""; }
   std::string flag(const AnyPrimitive&) { return draw_.one_in(2) ? "True" : "False"; }

@@ -51,14 +51,27 @@ void locate(const Schedule& s, int writer, const std::vector<int>& related, Stag
   if (stage.before) stage.anchor = sites[child_towards(sites, stage.location, first)].stmt;
 }
 
+/// Of two scopes the one that fewer threads share.
+const std::string& narrower(const std::string& a, const std::string& b) {
+  auto rank = [](const std::string& scope) {
+    return scope.empty() || scope == "global"               ? 0
+           : scope.starts_with("shared") || scope == "sram" ? 1
+           : scope == "warp"                                ? 2
+                                                            : 3;
+  };
+  return rank(a) >= rank(b) ? a : b;
+}
+
+/// What the block writes of the buffer in one iteration of `location`, together with the threads that share both the buffer
+/// and its copy in `scope`.
 std::vector<RangeRef> relaxed(const Schedule& s, int block, const std::vector<RangeRef>& region,
-                              const BufferRef& buffer, int location) {
+                              const BufferRef& buffer, const std::string& scope, int location) {
   const Sites& sites = s.sites();
   const BlockRealize& realize = *sites[block].realize();
   arith::Analyzer analyzer;
   s.bind_ranges(analyzer, location);
   return arith::relax_region(substitute_region(region, bindings_of(realize)),
-                             loop_domain(sites, sites[block].parent, location, buffer->scope()),
+                             loop_domain(sites, sites[block].parent, location, narrower(buffer->scope(), scope)),
                              realize.predicate,
                              buffer->shape,
                              analyzer);
@@ -255,6 +268,7 @@ BlockHandle do_cache_read(Schedule& s, BlockHandle block, BufferSelector which, 
                            writers.front(),
                            region_of(s.sites()[writers.front()].realize()->block->writes, stage.original),
                            stage.original,
+                           scope,
                            stage.location);
   }
   shape_cache(s, scope, readers_of(s, scope_site, stage.original, {}), stage);
@@ -280,7 +294,8 @@ BlockHandle do_cache_write(Schedule& s, BlockHandle block, BufferSelector which,
     if (std::find(redirected.begin(), redirected.end(), r) == redirected.end()) related.push_back(r);
   }
   locate(s, site, related, stage);
-  stage.region = relaxed(s, site, region_of(s.get(block).writes, stage.original), stage.original, stage.location);
+  stage.region =
+      relaxed(s, site, region_of(s.get(block).writes, stage.original), stage.original, scope, stage.location);
   shape_cache(s, scope, readers_of(s, scope_site, stage.original, {}), stage);
   return apply(s, scope_site, stage, false, scope, redirected);
 }

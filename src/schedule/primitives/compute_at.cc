@@ -78,6 +78,29 @@ MaybeReason cannot_move(const Schedule& s, const BlockHandle& handle, const Loop
   return {};
 }
 
+/// Why the order of writing and reading would change; nothing if it does not: outside of the loop, producers are before it
+/// and consumers behind it.
+MaybeReason breaks_order(const Schedule& s, const Move& move) {
+  const Sites& sites = s.sites();
+  for (const auto* side : {&move.producers, &move.consumers}) {
+    bool before = side == &move.producers;
+    for (int other : *side) {
+      if (sites.is_above(move.loop, other) || (other < move.loop) == before) continue;
+      std::string name = quoted(sites[other].realize()->block->name->text);
+      return refusal(s,
+                     other,
+                     text("block ",
+                          name,
+                          before ? " writes what the block reads, behind" : " reads what the block writes, before",
+                          " loop ",
+                          sites[move.loop].loop()->var->name),
+                     "a loop behind all producers and before all consumers",
+                     "choose a loop between them");
+    }
+  }
+  return {};
+}
+
 /// Where among the children of the loop the block may stand: behind the last producer, before the first consumer.
 struct Slots {
   std::vector<Stmt> children;
@@ -309,10 +332,45 @@ Stmt new_nest(const BlockRealize& realize, const std::vector<IteratorDomain>& do
   return nest;
 }
 
+/// Why a moved consumer would not do all that it did; nothing if it does. `moved` is the schedule after the move.
+MaybeReason loses_instances(const Schedule& s, const Schedule& moved, const BlockHandle& handle) {
+  const Sites& sites = moved.sites();
+  int site = moved.site(handle);
+  const BlockRealize& realize = *sites[site].realize();
+  int old_site = s.site(handle);
+  arith::Analyzer analyzer;
+  moved.bind_ranges(analyzer, sites[site].scope);
+  arith::RangeMap loops = loop_domain(sites, sites[site].parent, sites[site].scope);
+  arith::IterMap map =
+      arith::detect_iter_map(realize.values, loops, realize.predicate, arith::IterMapLevel::surjective, analyzer);
+  for (size_t i = 0; map.ok() && i < map.indices.size(); ++i) {
+    const RangeRef& dom = realize.block->iter_vars[i]->dom;
+    Expr extent = int_imm(1, dom->extent->dtype);
+    for (const arith::IterSplit& split : map.indices[i].args) extent = extent * split.extent;
+    if (!analyzer.prove_equal(map.indices[i].base, dom->min) || !analyzer.prove_equal(extent, dom->extent))
+      map.error = text("iterator ", realize.block->iter_vars[i]->var->name, " would not take all its values");
+  }
+  if (!map.ok())
+    return refusal(
+        s,
+        old_site,
+        text("block ", quoted(handle->text), " has instances that follow from no element under the loop: ", map.error),
+        "a consumer of which each instance reads what one iteration of the loop produces",
+        "move the producer to the consumer: compute_at");
+  if (!has_region_cover(moved, ScopeAnalysis(moved, sites[site].scope), site))
+    return refusal(s,
+                   old_site,
+                   text("block ", quoted(handle->text), " reads more than one iteration of the loop has produced"),
+                   "a consumer that reads under the loop only what is written there",
+                   "move the producer to the consumer: compute_at");
+  return {};
+}
+
 void move_block(Schedule& s, const BlockHandle& handle, const Loop& loop, bool preserve_unit_loops, int index,
                 bool upward) {
   Move move;
   s.require(cannot_move(s, handle, loop, upward, move));
+  s.require(breaks_order(s, move));
   Slots slots = slots_under(s, move);
   if (slots.first > slots.last)
     s.fail(refusal(s,
@@ -340,6 +398,11 @@ void move_block(Schedule& s, const BlockHandle& handle, const Loop& loop, bool p
   Stmt old_nest = sites[lone_nest(s, move.block)].stmt;
   // The loop may not lie in what is taken out: a block's lone nest holds that block alone.
   Stmt body = without(replaced(scope.block->body, NodeMap{{Stmt(&target), grown}}), old_nest);
+  if (!upward) {
+    Schedule moved(s.func(), s.func_name());
+    replace_scope(moved, move.scope, body, scope.block->alloc_buffers);
+    s.require(loses_instances(s, moved, handle));
+  }
   replace_scope(s, move.scope, body, scope.block->alloc_buffers);
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "arith/iter_map.h"
 #include "schedule/analysis.h"
 #include "schedule/primitives.h"
 
@@ -32,6 +33,19 @@ MaybeReason cannot_decompose(const Schedule& s, const BlockHandle& block, const 
                       .at = {{sites[l].stmt, "feeds a reduction axis"}, {sites[loop_site].stmt, "too low"}}};
     }
   }
+  // Instances that run twice below the loop would accumulate twice on one init.
+  arith::Analyzer analyzer;
+  s.bind_ranges(analyzer, sites[loop_site].parent);
+  arith::RangeMap inner = loop_domain(sites, sites[block_site].parent, sites[loop_site].parent);
+  arith::IterMap map =
+      arith::detect_iter_map(realize.values, inner, realize.predicate, arith::IterMapLevel::bijective, analyzer);
+  if (!map.ok())
+    return Reason{
+        .what =
+            text("block ", quoted(block->text), " may run an instance twice under loop ", loop->name, ": ", map.error),
+        .needs = "a loop under which each instance of the block runs once",
+        .hint = "decompose at a loop further in",
+        .at = {{sites[loop_site].stmt, "repeats the reduction"}, {sites[block_site].stmt, "this block"}}};
   return {};
 }
 

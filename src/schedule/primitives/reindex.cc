@@ -79,6 +79,10 @@ MaybeReason cannot_reindex(const Schedule& s, Plan& plan, bool write) {
     return refuse(text("accesses ", plan.buffer->name, " at several places"),
                   "the same indices in every access of the buffer",
                   "cache_read keeps the buffer's own indices");
+  if (!write && lists(block.writes, plan.buffer))
+    return refuse(text("writes ", plan.buffer->name, ", which it reads"),
+                  "a buffer that the block only reads",
+                  "reindex what it writes");
   if (write && !block.init && lists(block.reads, plan.buffer))
     return refuse(text("reads what it writes in ", plan.buffer->name, " and has no init"),
                   "a block that writes every element it reads",

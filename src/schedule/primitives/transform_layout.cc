@@ -199,11 +199,8 @@ void do_transform_block_layout(Schedule& s, BlockHandle handle, IndexMapRef map)
   const Block& block = *realize.block;
   int nest_site = lone_nest(s, site);
   std::vector<Loop> own_loops;
-  for (int i = s.sites()[site].parent; i >= 0; i = s.sites()[i].parent) {
-    if (!s.sites()[i].loop()) break;
-    own_loops.push_back(s.sites()[i].loop()->var);
-    if (i == nest_site) break;
-  }
+  for (int i = site; i != nest_site; i = s.sites()[i].parent)
+    own_loops.push_back(s.sites()[s.sites()[i].parent].loop()->var);
   if (map->initial_indices.size() != block.iter_vars.size())
     s.fail(block_refusal(s,
                          site,
@@ -241,7 +238,11 @@ void do_transform_block_layout(Schedule& s, BlockHandle handle, IndexMapRef map)
                          text("the map of iterators is not bijective: ", inverse.error),
                          "a bijective affine map",
                          "keep every instance of the block exactly once"));
-  std::vector<Expr> image = arith::map_indices(*map, old_vars, analyzer);
+  // Not simplified: an iterator of extent 1 tells the kind of what is made of it.
+  VarMap input_to_old;
+  for (size_t i = 0; i < old_vars.size(); ++i) input_to_old.emplace(map->initial_indices[i], old_vars[i]);
+  std::vector<Expr> image;
+  for (const Expr& e : map->final_indices) image.push_back(arith::substitute_promoting(e, input_to_old));
   arith::Region ranges = arith::map_ranges(*map, domain, analyzer);
   std::vector<IterVarRef> iters;
   std::vector<Loop> loops;
