@@ -56,9 +56,15 @@ class Folder {
       for (const Binding& b : block.bindings) bindings.push_back(folded(b, block.is_dataflow));
       return bindings == block.bindings ? ref(block) : sator::with(block, &BindingBlock::bindings, std::move(bindings));
     });
-    if (constants_.empty()) return out;
+    if (known_.empty()) return out;
+    builder_.begin_scope(out->params);
+    if (const SeqExpr* seq = out->body.as<SeqExpr>(); seq && replaced(seq->body, known_) != seq->body)
+      out = builder_.end_function(
+          out->params, seq->blocks, renewed(replaced(seq->body, known_)), out->attrs, out->is_pure, out->ret);
+    else
+      builder_.end_scope();
     return transform(out, [&](const SeqExpr& seq) -> NodeRef {
-      RExpr body = replaced(seq.body, constants_);
+      RExpr body = renewed(replaced(seq.body, known_));
       return body == seq.body ? ref(seq) : sator::with(seq, &SeqExpr::body, body);
     });
   }
@@ -67,23 +73,39 @@ class Folder {
   Binding folded(const Binding& b, bool in_dataflow) {
     const VarBinding* v = b.as<VarBinding>();
     if (!v) return b;
-    RExpr value = replaced(v->value, constants_);
+    RExpr value = replaced(v->value, known_);
+    if (value != v->value) value = renewed(value);
     if (RCallRef call = cast<RCall>(value); call && call->op.as<Op>()) {
       if (!is_op(value, "call_tir")) value = with_shapes(call);
       if (RExpr result = evaluated(cast<RCall>(value), in_dataflow)) value = result;
     }
-    if (value.as<Constant>()) constants_.emplace(v->var, value);
     if (value.as<ShapeExpr>()) shapes_.emplace(v->var, value);
-    return value == v->value ? b : Binding(sator::with(*v, &VarBinding::value, value));
+    if (value == v->value) {
+      if (value.as<Constant>()) known_.emplace(v->var, value);
+      return b;
+    }
+    RVarRef var = v->var;
+    if (!equal(var->sinfo, value->sinfo)) {  // more is known of the value than before
+      var = var->is_dataflow ? make_dataflow_var(var->name, value->sinfo) : make_rvar(var->name, value->sinfo);
+      if (value.as<ShapeExpr>()) shapes_.emplace(var, value);
+    }
+    known_.emplace(v->var, value.as<Constant>() ? value : RExpr(var));
+    return make<VarBinding>(value, var);
+  }
+
+  /// The value with its struct info inferred again from its parts.
+  RExpr renewed(const RExpr& value) {
+    if (!value.as<RCall>() && !value.as<relax::Tuple>() && !value.as<TupleGetItem>()) return value;
+    return builder_.normalize(with_sinfo(value, nullptr));
   }
 
   /// The call with shapes written out where variables stand for them.
-  RExpr with_shapes(const RCallRef& call) const {
+  RExpr with_shapes(const RCallRef& call) {
     std::vector<RExpr> args = call->args;
     for (RExpr& a : args) {
       if (auto at = shapes_.find(a); at != shapes_.end()) a = cast<RelaxExprNode>(at->second);
     }
-    return args == call->args ? RExpr(call) : RExpr(sator::with(call, &RCall::args, std::move(args)));
+    return args == call->args ? RExpr(call) : renewed(sator::with(call, &RCall::args, std::move(args)));
   }
 
   bool is_foldable(const RCallRef& call, bool in_dataflow) const {
@@ -133,7 +155,9 @@ class Folder {
 
   const ModuleRef& module_;
   const PassContext& ctx_;
-  NodeMap constants_, shapes_;
+  BlockBuilder builder_{module_};
+  NodeMap known_;   ///< what takes the place of variables: constants, and variables of which more is known
+  NodeMap shapes_;  ///< the shapes that variables stand for
 };
 
 }  // namespace

@@ -20,32 +20,65 @@ RExpr legalized(const RExpr& value, BlockBuilder& builder) {
   return def->compute ? builder.legalize_by_formula(call) : nullptr;
 }
 
-FuncRef legalized(const Function& f, BlockBuilder& builder, const PassContext& ctx) {
-  const SeqExpr* seq = f.body.as<SeqExpr>();
-  if (!seq) return ref(f);
-  std::vector<BindingBlockRef> blocks;
-  builder.begin_scope(f.params);
-  for (const BindingBlockRef& block : seq->blocks) {
-    builder.begin_block(block->is_dataflow);
-    for (const Binding& b : block->bindings) {
-      const VarBinding* v = b.as<VarBinding>();
-      RExpr value = v ? legalized(v->value, builder) : nullptr;
-      if (v && !value && op_name(v->value).size() && find_op(op_name(v->value)) && find_op(op_name(v->value))->compute)
-        ctx.say("LegalizeOps", text(v->var->name, ": ", op_name(v->value), " stays, a shape is not known"));
-      builder.emit_binding(value ? Binding(make<VarBinding>(builder.normalize(value), v->var)) : b);
-    }
-    blocks.push_back(builder.end_block());
+class Legalizer {
+ public:
+  Legalizer(BlockBuilder& builder, const PassContext& ctx) : builder_(builder), ctx_(ctx) {}
+
+  FuncRef function(const Function& f) {
+    builder_.begin_scope(f.params);
+    RExpr body = sequence(f.body);
+    builder_.end_scope();
+    return body == f.body ? ref(f) : sator::with(f, &Function::body, body);
   }
-  builder.end_scope();
-  return sator::with(f, &Function::body, RExpr(sator::with(*seq, &SeqExpr::blocks, std::move(blocks))));
-}
+
+ private:
+  /// The body of a function or branch.
+  RExpr sequence(const RExpr& e) {
+    const SeqExpr* seq = e.as<SeqExpr>();
+    if (!seq) return e;
+    std::vector<BindingBlockRef> blocks;
+    for (const BindingBlockRef& block : seq->blocks) {
+      builder_.begin_block(block->is_dataflow);
+      for (const Binding& b : block->bindings) builder_.emit_binding(binding(b));
+      blocks.push_back(builder_.end_block());
+    }
+    return blocks == seq->blocks ? e : RExpr(sator::with(*seq, &SeqExpr::blocks, std::move(blocks)));
+  }
+
+  Binding binding(const Binding& b) {
+    const VarBinding* v = b.as<VarBinding>();
+    if (!v) return b;
+    if (RExpr value = legalized(v->value, builder_)) return make<VarBinding>(builder_.normalize(value), v->var);
+    const std::string& op = op_name(v->value);
+    if (const OpDef* def = op.empty() ? nullptr : find_op(op); def && def->compute)
+      ctx_.say("LegalizeOps", text(v->var->name, ": ", op, " stays, a shape is not known"));
+    RExpr value = v->value;
+    if (const If* branch = value.as<If>()) {
+      value = sator::with(*branch, &If::true_branch, scoped(branch->true_branch));
+      value = sator::with(*value.as<If>(), &If::false_branch, scoped(branch->false_branch));
+    } else if (const LocalFunction* inner = value.as<LocalFunction>()) {
+      value = sator::with(*inner, &LocalFunction::function, function(*inner->function));
+    }
+    return value == v->value ? b : Binding(make<VarBinding>(value, v->var));
+  }
+
+  RExpr scoped(const RExpr& branch) {
+    builder_.begin_scope();
+    RExpr out = sequence(branch);
+    builder_.end_scope();
+    return out;
+  }
+
+  BlockBuilder& builder_;
+  const PassContext& ctx_;
+};
 
 }  // namespace
 
 ModuleRef legalize_ops(const ModuleRef& module, const PassContext& ctx) {
   BlockBuilder builder(module);
   for (const auto& [name, func] : module->functions) {
-    if (const Function* f = func.as<Function>()) builder.update_function(name, legalized(*f, builder, ctx));
+    if (const Function* f = func.as<Function>()) builder.update_function(name, Legalizer(builder, ctx).function(*f));
   }
   return builder.module();
 }

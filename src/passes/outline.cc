@@ -195,9 +195,9 @@ Binding Outliner::outlined(const BindingBlockRef& block, const Group& group, con
   }
 
   RExpr result = outputs.size() == 1 ? RExpr(outputs.front()) : relax::tuple({outputs.begin(), outputs.end()});
-  RVarRef output = make_rvar("gv", result->sinfo);
-  // Inside, the results are ordinary dataflow variables; one more binding hands them out.
-  inside.push_back(make<VarBinding>(result, output));
+  // One result leaves by its own variable; several by one more binding.
+  RVarRef output = outputs.size() == 1 ? outputs.front() : make_rvar("gv", result->sinfo);
+  if (outputs.size() != 1) inside.push_back(make<VarBinding>(result, output));
   BindingBlockRef body = make<BindingBlock>(inside, true);
   RExpr seq = make<SeqExpr>(std::vector<BindingBlockRef>{body}, RExpr(output), output->sinfo);
   Attrs attrs = group.attrs;
@@ -210,8 +210,8 @@ Binding Outliner::outlined(const BindingBlockRef& block, const Group& group, con
     own.emplace(v, RVarRef(copy));
   };
   for (const RVarRef& p : params) renew(p, false);
-  for (const RVarRef& v : inner) renew(v, true);
   renew(output, false);
+  for (const RVarRef& v : inner) renew(v, true);
   func = transform(func, [&](const RVar& v) -> NodeRef {
     auto at = own.find(ref(v));
     return at == own.end() ? NodeRef(&v) : NodeRef(at->second);

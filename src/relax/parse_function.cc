@@ -406,10 +406,13 @@ RVarRef FunctionParser::emit(const RExpr& value, const std::string& name, Struct
                      .hint = "correct the annotation"});
       if (!was_inferred) v = with_sinfo(v, info);
     }
+    // Of a name for another value the annotation may tell more than is known of that value.
+    bool tells_more = info && was_inferred && !equal(info, v->sinfo) && is_base_of(v->sinfo, info, b.arith());
+    const StructInfo& known = tells_more ? info : v->sinfo;
     const std::string unique = name.empty() ? b.fresh_name(b.in_dataflow() ? "lv" : "gv") : name;
     if (!name.empty()) b.fresh_name(name);
-    RVarRef var = spanned(b.in_dataflow() ? make_dataflow_var(unique, v->sinfo) : make_rvar(unique, v->sinfo),
-                          source.span(place));
+    RVarRef var =
+        spanned(b.in_dataflow() ? make_dataflow_var(unique, known) : make_rvar(unique, known), source.span(place));
     b.emit_binding(spanned(bind_value(var, std::move(v)), source.span(place)));
     return var;
   });
