@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "codegen/library.h"
 #include "codegen/vm_codegen.h"
+#include "passes/run.h"
 #include "relax/print.h"
 #include "rules/cpu.h"
 #include "rules/param_layouts.h"
@@ -22,7 +23,7 @@ std::vector<const target::CpuLevel*> levels_of(const CompileOptions& options) {
 }
 
 passes::PassContext context_of(const CompileOptions& options) {
-  return {.bounds = options.bounds, .target = "llvm", .explain = options.explain};
+  return {.bounds = options.bounds, .target = "llvm", .additional = options.additional, .explain = options.explain};
 }
 
 constexpr int kSchedules = 4;  // the phase
@@ -42,9 +43,14 @@ Compiled compile(ModuleRef module, const CompileOptions& options) {
   const passes::PassContext ctx = context_of(options);
   Compiled out;
   out.phase3 = to_phase3(std::move(module), options);
-  module = run_phase(phases()[kSchedules], rules::attach_param_layouts(out.phase3, ctx), ctx);
+  module = rules::attach_param_layouts(out.phase3, ctx);
+  passes::require_well_formed("the layout of parameters", *module, *out.phase3);
+  module = run_phase(phases()[kSchedules], module, ctx);
   for (const target::CpuLevel* level : levels_of(options)) {
-    LevelModules l{level, rules::schedule_for_cpu(module, *level, out.levels.empty() ? options.explain_schedule : nullptr), nullptr};
+    LevelModules l{level,
+                   rules::schedule_for_cpu(module, *level, out.levels.empty() ? options.explain_schedule : nullptr),
+                   nullptr};
+    passes::require_well_formed(text("the schedule for ", level->name), *l.scheduled, *module);
     l.final = l.scheduled;
     for (const Phase& phase : phases())
       if (phase.number > kSchedules) l.final = run_phase(phase, l.final, ctx);

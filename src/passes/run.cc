@@ -22,17 +22,17 @@ std::vector<Reason> verify(const Module& module, const Module* before) {
   return out;
 }
 
+void require_well_formed(const std::string& step, const Module& after, const Module& before) {
+  if (&after == &before) return;
+  std::vector<Reason> mistakes = verify(after, &before);
+  if (mistakes.empty()) return;
+  const std::string count = text("the first of ", mistakes.size(), " mistakes");
+  internal_error(text(step, " leaves a program that breaks the rules (", count, ")\n", mistakes.front().render()));
+}
+
 ModuleRef run_pass(const Pass& pass, const ModuleRef& module, const PassContext& ctx) {
   ModuleRef out = pass.run(module, ctx);
-  if (out == module) return out;
-  std::vector<Reason> mistakes = verify(*out, module.get());
-  if (!mistakes.empty())
-    internal_error(text("the pass ",
-                        pass.name,
-                        " leaves a program that breaks the rules (the first of ",
-                        mistakes.size(),
-                        " mistakes)\n",
-                        mistakes.front().render()));
+  require_well_formed("the pass " + pass.name, *out, *module);
   return out;
 }
 

@@ -10,6 +10,10 @@ namespace sator::passes {
 ///   before   (may be null) a module that is known to be right: tensor programs that it shares are not read again
 std::vector<Reason> verify(const Module& module, const Module* before = nullptr);
 
+/// Does nothing where `after`, made from the right module `before` by `step`, is right.
+/// Errors: InternalError that names the step and the first mistake.
+void require_well_formed(const std::string& step, const Module& after, const Module& before);
+
 /// The module after the pass. Errors: those of the pass, and InternalError with the pass's name if it leaves a module that
 /// breaks the rules of relax/verify.h or tir/verify.h. `module` itself is taken to be right.
 ModuleRef run_pass(const Pass& pass, const ModuleRef& module, const PassContext& ctx);
