@@ -90,7 +90,12 @@ void shape_cache(const Schedule& s, const std::string& scope, const std::vector<
 }
 
 /// The block that copies between original and cache, under loops ax0, ax1, ... over the region.
-std::pair<Stmt, BlockHandle> copy_stage(const Stage& stage, bool to_cache, const std::string& scope) {
+/// Where the loops around it run beyond the buffer, under a predicate, so does it.
+std::pair<Stmt, BlockHandle> copy_stage(const Schedule& s, const Stage& stage, bool to_cache,
+                                        const std::string& scope) {
+  arith::Analyzer analyzer;
+  s.bind_ranges(analyzer, stage.location);
+  Expr predicate = bool_imm(true);
   std::vector<Loop> loops;
   std::vector<IterVarRef> iters;
   std::vector<Expr> values, at_original, at_cache;
@@ -104,6 +109,11 @@ std::pair<Stmt, BlockHandle> copy_stage(const Stage& stage, bool to_cache, const
     values.push_back(stage.whole ? range->min + loops.back() : Expr(loops.back()));
     at_original.push_back(stage.whole ? Expr(v) : range->min + v);
     at_cache.push_back(v);
+    analyzer.bind(loops.back(), range_of(range->extent));
+    Expr at = range->min + loops.back();
+    for (const Expr& inside : {ge(at, int_imm(0, at->dtype)), lt(at, stage.original->shape[d])}) {
+      if (!analyzer.prove(inside, arith::Strength::symbolic)) predicate = logical_and(predicate, inside);
+    }
   }
   const BufferRef& from = to_cache ? stage.original : stage.cache;
   const BufferRef& to = to_cache ? stage.cache : stage.original;
@@ -119,7 +129,7 @@ std::pair<Stmt, BlockHandle> copy_stage(const Stage& stage, bool to_cache, const
                                Attrs{},
                                Stmt(),
                                store(to, load(from, from_at), to_at));
-  Stmt nest = make<BlockRealize>(values, bool_imm(true), block);
+  Stmt nest = make<BlockRealize>(values, predicate, block);
   for (size_t d = loops.size(); d-- > 0;) nest = for_loop(loops[d], stage.region[d]->extent, nest);
   return {nest, name};
 }
@@ -183,7 +193,7 @@ BlockHandle apply(Schedule& s, int scope_site, const Stage& stage, bool to_cache
     map.emplace(realize.block, redirect(realize.block));
   }
   const BlockRealize& scope_realize = *sites[scope_site].realize();
-  auto [nest, name] = copy_stage(stage, to_cache, scope);
+  auto [nest, name] = copy_stage(s, stage, to_cache, scope);
   Stmt body = scope_realize.block->body;
   if (stage.anchor) {
     // The anchor may hold users too: they are redirected, then the stage goes in front of what the anchor has become.

@@ -101,6 +101,29 @@ MaybeReason breaks_order(const Schedule& s, const Move& move) {
   return {};
 }
 
+/// Why a reduction would combine sums that are not finished; nothing if it does not: no loop around its new place carries
+/// a reduction of its producers.
+MaybeReason combines_partial_results(const Schedule& s, const Move& move) {
+  const Sites& sites = s.sites();
+  if (!sites[move.block].realize()->block->init) return {};
+  for (int p : move.producers) {
+    const BlockRealize& producer = *sites[p].realize();
+    for (int l = move.loop; l >= 0 && sites[l].loop(); l = sites[l].parent) {
+      const Loop& loop = sites[l].loop()->var;
+      for (size_t i = 0; i < producer.values.size(); ++i) {
+        if (producer.block->iter_vars[i]->kind == IterKind::reduce && uses_var(producer.values[i], *loop))
+          return refusal(
+              s,
+              l,
+              text("loop ", loop->name, " carries a reduction of block ", quoted(producer.block->name->text)),
+              "a reduction that combines finished results",
+              "move it under a spatial loop of the producer");
+      }
+    }
+  }
+  return {};
+}
+
 /// Where among the children of the loop the block may stand: behind the last producer, before the first consumer.
 struct Slots {
   std::vector<Stmt> children;
@@ -371,6 +394,7 @@ void move_block(Schedule& s, const BlockHandle& handle, const Loop& loop, bool p
   Move move;
   s.require(cannot_move(s, handle, loop, upward, move));
   s.require(breaks_order(s, move));
+  s.require(combines_partial_results(s, move));
   Slots slots = slots_under(s, move);
   if (slots.first > slots.last)
     s.fail(refusal(s,

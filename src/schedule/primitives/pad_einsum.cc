@@ -42,6 +42,15 @@ MaybeReason unfit_accesses(const Schedule& s, Plan& plan) {
   };
   arith::Analyzer a;
   s.bind_ranges(a, s.sites()[plan.block].scope);
+  for (const BufferRegionRef& w : block.writes) {
+    for (const IterVarRef& i : block.iter_vars) {
+      bool used =
+          std::any_of(w->region.begin(), w->region.end(), [&](const RangeRef& r) { return r->min == Expr(i->var); });
+      if (i->kind == IterKind::spatial && plan.grown.count(i->var) && !used)
+        return refuse(text("would write ", w->buffer->name, " again for the new values of iterator ", i->var->name),
+                      "leave that iterator with padding 1");
+    }
+  }
   std::vector<BufferRef> seen;
   for (const auto* side : {&block.reads, &block.writes}) {
     for (const BufferRegionRef& access : *side) {

@@ -221,6 +221,15 @@ void do_transform_block_layout(Schedule& s, BlockHandle handle, IndexMapRef map)
                            "trivial bindings: each iterator is a loop that is around this block alone",
                            "transform the block before splitting and moving it"));
   }
+  for (const Loop& loop : own_loops) {
+    bool bound = std::find(realize.values.begin(), realize.values.end(), Expr(loop)) != realize.values.end();
+    if (!bound && uses_var(realize.predicate, *loop))
+      s.fail(block_refusal(s,
+                           site,
+                           text("the predicate depends on loop ", loop->name, ", to which no iterator is bound"),
+                           "a predicate over loops that are iterators",
+                           "transform the block before splitting its loops"));
+  }
   if (!block.iter_vars.empty()) map = in_dtype(map, block.iter_vars[0]->var->dtype);
   std::vector<Expr> old_vars;
   arith::Region domain;
@@ -282,7 +291,13 @@ void do_transform_block_layout(Schedule& s, BlockHandle handle, IndexMapRef map)
       [&](const BufferLoad& l) -> NodeRef { return load(l.buffer, simple(l.indices)); },
       [&](const BufferStore& st) -> NodeRef { return store(st.buffer, st.value, simple(st.indices)); });
   std::vector<Expr> values(loops.begin(), loops.end());
-  Stmt nest = make<BlockRealize>(values, bool_imm(true), body);
+  // The predicate speaks of the old loops, which are the old iterators.
+  VarMap iter_to_loop, old_loops;
+  for (size_t d = 0; d < loops.size(); ++d) iter_to_loop.emplace(body->iter_vars[d]->var, loops[d]);
+  for (size_t i = 0; i < realize.values.size(); ++i) {
+    if (VarRef loop = cast<Var>(realize.values[i])) old_loops.emplace(loop, substitute(back[i], iter_to_loop));
+  }
+  Stmt nest = make<BlockRealize>(values, substitute(realize.predicate, old_loops), body);
   for (size_t d = loops.size(); d-- > 0;) nest = for_loop(loops[d], ranges[d]->extent, nest);
   s.replace(s.sites()[nest_site].stmt, nest);
 }
