@@ -47,7 +47,7 @@ def kv_append(qkv_handle: T.handle, slots_handle: T.handle, k_pages_handle: T.ha
     slots = T.match_buffer(slots_handle, (n,), "int32")
     k_pages = T.match_buffer(k_pages_handle, (pages, {G}, {D}, 16), "{T}")
     v_pages = T.match_buffer(v_pages_handle, (pages, {G}, 16, {D}), "{T}")
-    for t in range(n):
+    for t in T.parallel(n):
         for g, d in T.grid({G}, {D}):
             with T.block("key"):
                 vt = T.axis.opaque(n, t)
@@ -82,7 +82,7 @@ def kv_append(qkv_handle: T.handle, positions_handle: T.handle, rope_handle: T.h
     q = T.match_buffer(q_handle, (n, {H}, {D}), "float32")
     k_pages = T.match_buffer(k_pages_handle, (pages, {G}, {D}, 16), "{T}")
     v_pages = T.match_buffer(v_pages_handle, (pages, {G}, 16, {D}), "{T}")
-    for t in range(n):
+    for t in T.parallel(n):
         for h, d in T.grid({H}, {D}):
             with T.block("query"):
                 vt = T.axis.spatial(n, t)

@@ -26,6 +26,68 @@ void inline_all(Schedule& s, const std::vector<BlockHandle>& kept) {
   }
 }
 
+namespace {
+
+/// Computes something that takes as long as a dozen additions.
+bool is_expensive(const Block& block) {
+  static constexpr std::string_view kExpensive[] = {"tir.exp",
+                                                    "tir.exp2",
+                                                    "tir.exp10",
+                                                    "tir.log",
+                                                    "tir.log2",
+                                                    "tir.log10",
+                                                    "tir.log1p",
+                                                    "tir.tanh",
+                                                    "tir.sigmoid",
+                                                    "tir.erf",
+                                                    "tir.sin",
+                                                    "tir.cos",
+                                                    "tir.pow",
+                                                    "tir.sqrt",
+                                                    "tir.rsqrt"};
+  bool found = false;
+  walk(
+      block.body,
+      [&](const Call& c) {
+        found |= std::find(std::begin(kExpensive), std::end(kExpensive), c.op) != std::end(kExpensive);
+      },
+      [&](const Div&) { found = true; });
+  return found;
+}
+
+}  // namespace
+
+void inline_cheap(Schedule& s) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const BlockHandle& b : leaf_blocks(s)) {
+      if (s.sites().find(b) < 0) continue;
+      if (is_expensive(s.get(b))) {
+        std::vector<BlockHandle> consumers = get_consumers(s, b);
+        bool once = consumers.size() == 1 && s.get(consumers[0]).iter_vars.size() == s.get(b).iter_vars.size();
+        if (!once) continue;
+      }
+      changed |= attempt([&] { compute_inline(s, b); });
+    }
+  }
+}
+
+void vectorize_last(Schedule& s, const BlockHandle& block) {
+  Loop last = get_loops(s, block).back();
+  const For& inner = s.get(last);
+  const BlockRealize& realize = s.realize(block);
+  bool spatial = true;
+  for (size_t i = 0; i < realize.values.size(); ++i) {
+    if (uses_var(realize.values[i], *last)) spatial &= realize.block->iter_vars[i]->kind == IterKind::spatial;
+  }
+  auto extent = as_int(inner.extent);
+  if (!spatial || inner.kind != LoopKind::serial || !extent || *extent < 8) return;
+  attempt([&] {
+    std::vector<Loop> parts = schedule::split(s, last, Factors{std::nullopt, factor(last, 16)});
+    vectorize(s, parts.back());
+  });
+}
+
 std::optional<Expr> factor(const Loop& l, int64_t value) { return int_imm(value, l->dtype); }
 
 BlockHandle product_block(const Schedule& s) {

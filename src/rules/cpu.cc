@@ -11,6 +11,9 @@ const std::vector<CpuRule>& cpu_rules() {
        .does = "sums of products of bytes in register tiles, four products at once",
        .apply = schedule_integer_product},
       {.name = "product", .does = "sums of products in register tiles", .apply = schedule_product},
+      {.name = "rows",
+       .does = "reductions over the last axis and what follows from them, row by row",
+       .apply = schedule_rows},
       {.name = "anything", .does = "outer loops parallel, inner loops vectorised", .apply = schedule_anything},
   };
   return rules;

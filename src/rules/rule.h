@@ -24,6 +24,8 @@ const std::vector<CpuRule>& cpu_rules();
 schedule::MaybeReason schedule_integer_product(schedule::Schedule& s, const target::CpuLevel& level);
 /// A sum of products: C[i, j] += A[.., k] * B[.., k].
 schedule::MaybeReason schedule_product(schedule::Schedule& s, const target::CpuLevel& level);
+/// Reductions over the last axis and what is done with them, row by row.
+schedule::MaybeReason schedule_rows(schedule::Schedule& s, const target::CpuLevel& level);
 /// Every block for itself: outer loop parallel, inner loop vectorised.
 schedule::MaybeReason schedule_anything(schedule::Schedule& s, const target::CpuLevel& level);
 
@@ -45,6 +47,10 @@ bool attempt(F&& f) {
 std::vector<schedule::BlockHandle> leaf_blocks(const schedule::Schedule& s);
 /// Puts every block but those of `kept` into its consumers, as long as one goes.
 void inline_all(schedule::Schedule& s, const std::vector<schedule::BlockHandle>& kept = {});
+/// Puts blocks into their consumers where nothing expensive is computed more often by that.
+void inline_cheap(schedule::Schedule& s);
+/// Vectorises the block's innermost loop if it is spatial and long enough.
+void vectorize_last(schedule::Schedule& s, const schedule::BlockHandle& block);
 /// A factor for `split` of loop l.
 std::optional<Expr> factor(const schedule::Loop& l, int64_t value);
 /// A block that sums products of two operands over its last iterator, of two spatial ones; null if there is none.

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "passes/lower/lower.h"
-#include "rules/products.h"
+#include "rules/functions.h"
 #include "schedule/schedule.h"
 #include "tir/interp.h"
 
@@ -96,6 +96,21 @@ TEST(CpuRules, ProductsOfBytes) {
 }
 // 9 products of 3 codes per word (of 10 bits): no multiple of four.
 TEST(CpuRules, BytesWhoseNumberIsNoMultipleOfFour) { expect_same(code_product(0, 64, 9, 10), "product", {1, 15}); }
+
+// All sums here are of small whole numbers, exact in any order.
+TEST(CpuRules, RowsInEightBits) {
+  for (int64_t columns : {64, 16, 50}) expect_same(quantized_rows(0, columns), "rows", kHeights, columns % 16 == 0);
+  expect_same(quantized_rows(1, 64), "rows", {1});
+}
+TEST(CpuRules, RowsWithAnExpensiveValue) {
+  for (int64_t columns : {64, 48, 7}) expect_same(centred_rows(0, columns), "rows", kHeights, columns % 16 == 0);
+}
+TEST(CpuRules, AnExpensiveValueIsComputedOnce) {
+  Scheduled s = scheduled(centred_rows(0, 64), target::cpu_level("avx512"));
+  int calls = 0;
+  walk(s.func->body, [&](const Call& c) { calls += c.op == "tir.tanh"; });
+  EXPECT_EQ(calls, 1);
+}
 
 /// The operand of an integer product reaches the machine as dot4, not as single products.
 TEST(CpuRules, ProductsOfBytesAreDots) {

@@ -55,4 +55,38 @@ inline tir::PrimFuncRef code_product(int64_t n, int64_t columns, int64_t depth, 
   return te::create_prim_func({x, codes, y});
 }
 
+/// Each row in 8 bits: scale[i] = max |x[i, :]| / 127, codes[i, j] = round(x[i, j] / scale[i]).
+inline tir::PrimFuncRef quantized_rows(int64_t n, int64_t columns) {
+  Expr rows = rows_of(n);
+  te::Tensor x = te::placeholder({rows, size(columns)}, f32, "x");
+  tir::IterVarRef k = te::reduce_axis(size(columns), "k");
+  te::Tensor largest = te::reduce({.name = "largest", .axis = "i"}, {rows}, [&](const te::Indices& i) {
+    return te::reduce_max(call(f32, "tir.fabs", {x({i[0], k->var})}), {k});
+  });
+  te::Tensor scale = te::compute({.name = "scale", .axis = "i"}, {rows}, [&](const te::Indices& i) {
+    return largest(i) * constant(1.0 / 127, f32);
+  });
+  te::Tensor codes = te::compute({.name = "codes", .axis = "i"}, {rows, size(columns)}, [&](const te::Indices& i) {
+    return cast_to(i8, call(f32, "tir.nearbyint", {div(x(i), scale({i[0]}) + constant(1, f32))}));
+  });
+  return te::create_prim_func({x, scale, codes});
+}
+
+/// tanh(x) less its row's mean of squares: an expensive value with two readers, and a sum.
+inline tir::PrimFuncRef centred_rows(int64_t n, int64_t columns) {
+  Expr rows = rows_of(n);
+  te::Tensor x = te::placeholder({rows, size(columns)}, f32, "x");
+  te::Tensor t = te::compute({.name = "tanh", .axis = "i"}, {rows, size(columns)}, [&](const te::Indices& i) {
+    return call(f32, "tir.nearbyint", {call(f32, "tir.tanh", {x(i)}) * constant(8, f32)});
+  });
+  tir::IterVarRef k = te::reduce_axis(size(columns), "k");
+  te::Tensor sum = te::reduce({.name = "sum", .axis = "i"}, {rows}, [&](const te::Indices& i) {
+    return te::reduce_sum(t({i[0], k->var}) * t({i[0], k->var}), {k});
+  });
+  te::Tensor y = te::compute({.name = "centred", .axis = "i"}, {rows, size(columns)}, [&](const te::Indices& i) {
+    return t(i) - sum({i[0]}) * constant(1.0 / static_cast<double>(columns), f32);
+  });
+  return te::create_prim_func({x, y});
+}
+
 }  // namespace sator::rules

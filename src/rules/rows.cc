@@ -1,0 +1,116 @@
+// Reductions over the last axis and what follows from them, row by row: norms, softmax, quantization of activations.
+// Rows run in parallel; a row's reduction keeps one partial result per lane, combined in order at the end, so that the
+// result is the same for any number of threads.
+#include <algorithm>
+
+#include "base/function_ref.h"
+#include "rules/rule.h"
+#include "schedule/analysis.h"
+#include "schedule/primitives.h"
+#include "tir/nodes.h"
+
+namespace sator::rules {
+
+using namespace schedule;
+using namespace tir;
+
+namespace {
+
+constexpr int64_t kLanes =
+    16;  // partial results of a reduction, at every level: the order of the sum does not depend on it
+
+bool is_reduction(const Block& block) {
+  return block.init && !block.iter_vars.empty() && block.iter_vars.back()->kind == IterKind::reduce &&
+         std::count_if(block.iter_vars.begin(), block.iter_vars.end(), [](const IterVarRef& i) {
+           return i->kind == IterKind::reduce;
+         }) == 1;
+}
+
+/// Why the blocks are no row-wise program; nothing if they are.
+MaybeReason not_row_wise(const Schedule& s, const std::vector<BlockHandle>& blocks) {
+  Expr rows;
+  bool reduces = false;
+  for (const BlockHandle& b : blocks) {
+    const Block& block = s.get(b);
+    if (block.iter_vars.empty() || block.iter_vars[0]->kind != IterKind::spatial)
+      return Reason{.what = text("block ", b->text, " has no rows"), .needs = "a spatial first axis"};
+    const Expr& extent = block.iter_vars[0]->dom->extent;
+    if (rows && !equal(rows, extent))
+      return Reason{.what = text("block ", b->text, " has other rows than the first block"),
+                    .needs = "blocks over the same rows"};
+    rows = extent;
+    if (block.init && !is_reduction(block))
+      return Reason{.what = text("block ", b->text, " reduces over more than its last axis"),
+                    .needs = "a reduction over the last axis"};
+    reduces |= block.init != nullptr;
+  }
+  if (!reduces) return Reason{.what = "no block reduces", .needs = "a reduction over the last axis"};
+  return {};
+}
+
+/// The outermost loop that an iterator of the block depends on.
+Loop loop_of(Schedule& s, const BlockHandle& block, FunctionRef<bool(size_t iterator)> chosen) {
+  const BlockRealize& realize = s.realize(block);
+  for (const Loop& l : get_loops(s, block)) {
+    for (size_t i = 0; i < realize.values.size(); ++i) {
+      if (chosen(i) && uses_var(realize.values[i], *l)) return l;
+    }
+  }
+  internal_error("an iterator without a loop");
+}
+Loop reduction_loop(Schedule& s, const BlockHandle& block) {
+  const Block& b = s.get(block);
+  return loop_of(s, block, [&](size_t i) { return b.iter_vars[i]->kind == IterKind::reduce; });
+}
+
+/// A reduction in two blocks: one partial result per lane, then their combination.
+struct ByLanes {
+  BlockHandle partial, combined;  ///< `partial` is null where the reduction stays one block
+};
+
+ByLanes by_lanes(Schedule& s, const BlockHandle& block) {
+  Loop k = get_loops(s, block).back();
+  auto extent = as_int(s.get(k).extent);
+  if (!extent || *extent % kLanes != 0 || *extent <= kLanes) return {nullptr, block};
+  std::vector<Loop> ks = schedule::split(s, k, Factors{std::nullopt, factor(k, kLanes)});
+  return {rfactor(s, ks[1], -1), block};
+}
+
+}  // namespace
+
+MaybeReason schedule_rows(Schedule& s, const target::CpuLevel&) {
+  inline_cheap(s);
+  std::vector<BlockHandle> blocks = leaf_blocks(s);
+  if (MaybeReason reason = not_row_wise(s, blocks)) return reason;
+  try {
+    std::vector<ByLanes> reductions;
+    for (const BlockHandle& b : blocks) {
+      if (s.get(b).init) reductions.push_back(by_lanes(s, b));
+    }
+    std::vector<BlockHandle> all = leaf_blocks(s);
+    Loop row = get_loops(s, all[0])[0];
+    for (size_t i = 1; i < all.size(); ++i) reverse_compute_at(s, all[i], row, true);
+    for (const BlockHandle& b : all) {
+      if (!s.get(b).init) vectorize_last(s, b);
+    }
+    parallel(s, row);
+    for (const ByLanes& r : reductions) {
+      if (r.partial) {
+        set_scope(s, r.partial, BufferSelector{true, int64_t{0}}, std::string("local"));
+        // The first iterator of rfactor's block is the lane.
+        Loop lane = loop_of(s, r.partial, [](size_t i) { return i == 0; }), k = reduction_loop(s, r.partial);
+        reorder(s, std::vector<Loop>{k, lane});
+        vectorize(s, lane);
+        decompose_reduction(s, r.partial, k);
+      }
+      Loop k = reduction_loop(s, r.combined);
+      if (r.partial) unroll(s, k);
+      decompose_reduction(s, r.combined, k);
+    }
+  } catch (const Error& e) {
+    return e.reason;
+  }
+  return {};
+}
+
+}  // namespace sator::rules
