@@ -8,6 +8,7 @@ std::vector<Command> command_table() {
       generate_command(),
       perplexity_command(),
       bench_command(),
+      profile_command(),
       logits_command(),
       convert_weight_command(),
       gen_config_command(),

@@ -155,7 +155,7 @@ std::optional<DType> MlcWeights::dtype_of(const std::string& name) const {
   return at->second.dtype;
 }
 
-Ref<Tensor> MlcWeights::load(const std::string& name, const Record& r) const {
+Ref<Tensor> MlcWeights::load(const Record& r) const {
   Ref<Tensor> tensor = Tensor::empty(r.shape, r.dtype);
   const std::byte* from = shards_[r.shard].file->bytes().data() + r.offset;
   if (!r.is_bf16) {
@@ -185,7 +185,7 @@ std::vector<Ref<Tensor>> MlcWeights::params(const std::vector<ParamSpec>& specs,
       fail({.what = text(spec.name, " is ", r.dtype, "[", join(r.shape, ", "), "] in ", index_.string()),
             .needs = text(spec.dtype, "[", join(spec.shape, ", "), "]"),
             .hint = "convert the weights with the quantization that mlc-chat-config.json names"});
-    out.push_back(load(spec.name, r));
+    out.push_back(load(r));
     if (progress) progress(out.size());
   }
   return out;

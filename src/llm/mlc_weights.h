@@ -44,7 +44,7 @@ class MlcWeights {
     Ref<MappedFile> file;
     std::string md5;
   };
-  Ref<runtime::Tensor> load(const std::string& name, const Record& record) const;
+  Ref<runtime::Tensor> load(const Record& record) const;
 
   fs::path index_;
   std::map<std::string, Record> records_;

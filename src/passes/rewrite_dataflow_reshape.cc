@@ -1,4 +1,5 @@
 #include "arith/analyzer.h"
+#include "ir/visit.h"
 #include "passes/outline.h"
 #include "passes/rebind.h"
 #include "passes/to_vm.h"
@@ -14,6 +15,15 @@ Expr linear_index(const std::vector<Expr>& indices, const std::vector<Expr>& sha
   Expr at = int_imm(0, i64);
   for (size_t i = 0; i < indices.size(); ++i) at = at * cast_to(i64, shape[i]) + cast_to(i64, indices[i]);
   return at;
+}
+
+/// The index with remainders by symbolic sizes resolved where the dividend stays below the size.
+Expr within_sizes(const Expr& index, arith::Analyzer& analyzer) {
+  return transform(analyzer.simplify(index), [&](const FloorMod& m) -> NodeRef {
+    const bool below = analyzer.prove(ge(m.a, int_imm(0, m.a->dtype))) &&
+                       analyzer.prove(lt(m.a, m.b), arith::Strength::symbolic);
+    return below ? NodeRef(m.a) : NodeRef(&m);
+  });
 }
 
 /// The function copies its one input to its one output in the same order of elements.
@@ -38,7 +48,9 @@ bool is_reshape(const tir::PrimFunc& f) {
   if (!load || load->buffer != buffers[0] || store->buffer != buffers[1]) return false;
   arith::Analyzer analyzer;
   for (const tir::IterVarRef& iter : only->block->iter_vars) analyzer.bind(iter->var, iter->dom);
-  return analyzer.prove_equal(linear_index(load->indices, load->buffer->shape),
+  std::vector<Expr> read = load->indices;
+  for (Expr& index : read) index = within_sizes(index, analyzer);
+  return analyzer.prove_equal(linear_index(read, load->buffer->shape),
                               linear_index(store->indices, store->buffer->shape));
 }
 

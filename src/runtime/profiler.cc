@@ -31,9 +31,12 @@ std::string grouped_number(double value) {
   return out.append(all.substr(whole.size()));
 }
 
+// Long lists of shapes would push the columns behind them off the screen; csv and json have them whole.
+constexpr size_t kWidestText = 64;
+
 std::string cell_text(const Metric& m) {
   switch (m.kind) {
-    case Metric::Kind::text: return m.text;
+    case Metric::Kind::text: return m.text.size() <= kWidestText ? m.text : m.text.substr(0, kWidestText - 3) + "...";
     case Metric::Kind::count: return grouped(std::llround(m.number));
     default: return grouped_number(m.number);
   }

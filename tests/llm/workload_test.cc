@@ -124,7 +124,9 @@ TEST_P(Models, WhatIsReadIsWhatRuns) {
       EXPECT_FALSE(calls[i].layer.empty() && records[i].function.starts_with("NT_matmul")) << calls[i].function;
       for (const auto& value : records[i].values) {
         auto at = calls[i].sizes.find(value.name);
-        if (at != calls[i].sizes.end() && value.name != "pages") EXPECT_EQ(at->second, value.value) << calls[i].function;
+        if (at != calls[i].sizes.end() && value.name != "pages") {
+          EXPECT_EQ(at->second, value.value) << calls[i].function;
+        }
       }
     }
   }

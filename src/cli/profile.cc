@@ -1,0 +1,57 @@
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/model_options.h"
+#include "study/profile.h"
+
+namespace sator::cli {
+
+namespace {
+
+struct ProfileArguments {
+  ModelArguments model;
+  int64_t prompt_len = 128;
+  std::optional<std::string> chip, records;
+  bool each_call = false;
+};
+
+void run(const ProfileArguments& a, Streams& io) {
+  study::ProfileOptions options{.prompt_len = a.prompt_len};
+  if (a.chip) options.chip = find_chip(*a.chip);
+  const llm::OpenModel model = open(a.model, io);
+  const study::ModelProfile profile = study::profile_model(a.model.model, model, options);
+  const std::string records = study::json_lines(profile.records);
+  io.out << "prefill of " << a.prompt_len << " tokens\n"
+         << profile.prefill.table(!a.each_call, !a.each_call) << "\ndecode of one token at " << a.prompt_len + 1 << "\n"
+         << profile.decode.table(!a.each_call, !a.each_call);
+  if (options.chip) io.out << "\nestimates for " << options.chip->name << ", not calibrated to silicon\n";
+  if (a.records) {
+    write_file(*a.records, records);
+    io.out << "\n" << profile.records.size() << " workload records written to " << *a.records << "\n";
+  }
+  io.json["quantization"] = model.scheme.name;
+  for (size_t from = 0; from < records.size();) {
+    const size_t to = records.find('\n', from);
+    io.json["records"].push_back(nlohmann::json::parse(records.substr(from, to - from)));
+    from = to + 1;
+  }
+}
+
+}  // namespace
+
+Command profile_command() {
+  auto a = std::make_shared<ProfileArguments>();
+  std::vector<Option> options = model_options(a->model);
+  options.push_back({"--prompt-len N", "tokens of the prefill, which one step takes in", &a->prompt_len});
+  options.push_back({"--chip CHIP", "a described chip, by name or file: adds estimates for it", &a->chip});
+  options.push_back({"--records FILE", "write one workload record per kernel call, JSON lines", &a->records});
+  options.push_back({"--each-call", "every call in its order instead of sums", &a->each_call});
+  return {.name = "profile",
+          .does = "times every kernel of a prefill and a decode step, with the work that it does",
+          .options = std::move(options),
+          .run = [a](Streams& io) { run(*a, io); },
+          .details = "MACs, i, j, k are those of the kernel's products: C[i, j] += A[i, k] * B[j, k]. The columns are added up over the\n"
+                     "calls of a row. --json FILE holds the workload records too."};
+}
+
+}  // namespace sator::cli

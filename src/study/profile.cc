@@ -1,0 +1,192 @@
+#include "study/profile.h"
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "arith/eval.h"
+#include "base/error.h"
+#include "ir/visit.h"
+#include "study/cost_program.h"
+
+namespace sator::study {
+
+namespace {
+
+/// Counts do not depend on the chip; without one they are made on this one.
+constexpr const char* kCountingChip = "edge_npu32";
+
+/// Size arithmetic between kernels is no work of the model.
+bool is_model_kernel(const runtime::CallRecord& record) {
+  return record.is_kernel && !record.function.starts_with("shape_func");
+}
+
+std::vector<WorkOperand> operands_of(const llm::KernelCall& call, const dataflow::Kernel& kernel) {
+  int64_t instances = 0;
+  for (const dataflow::Work& w : kernel.work) {
+    int64_t n = 1;
+    for (int64_t extent : w.statement.domain.extent) n *= extent;
+    instances += n;
+  }
+  arith::Values sizes;
+  for (const VarRef& v : vars_in(call.work))
+    if (auto at = call.sizes.find(v->name); at != call.sizes.end()) sizes.emplace(v, at->second);
+  std::vector<WorkOperand> out;
+  for (const VarRef& param : call.work->params) {
+    BufferRef buffer = call.work->buffer_of(param);
+    if (!buffer) continue;
+    const dataflow::ParamFacts facts = out.size() < call.params.size() ? call.params[out.size()] : dataflow::ParamFacts{};
+    WorkOperand o{.name = buffer->name, .kind = std::string(name_of(facts.kind)), .dtype = buffer->dtype};
+    o.bits = facts.bits > 0 ? facts.bits : buffer->dtype.bits;
+    int64_t elements = 1;
+    for (const Expr& e : buffer->shape) {
+      o.shape.push_back(arith::evaluate(e, sizes).value_or(1));
+      elements *= o.shape.back();
+    }
+    // Several codes in a word take the word's bits; an element of its own takes those of the number.
+    const int64_t stored = buffer->dtype.is_integer() && buffer->dtype.bits > o.bits && buffer->dtype.bits == 32
+                               ? buffer->dtype.bits
+                               : o.bits;
+    o.bytes = (std::min(elements, instances) * stored + 7) / 8;
+    out.push_back(std::move(o));
+  }
+  return out;
+}
+
+WorkloadRecord record_of(const std::string& phase, const llm::KernelCall& call, double duration_us,
+                         dataflow::CostEngine& engine, bool with_cost) {
+  WorkloadRecord r{.phase = phase, .function = call.function, .layer = call.layer, .sizes = call.sizes};
+  const dataflow::TirWork work = dataflow::work_of(*call.work, {call.function, call.sizes, call.params}, &engine.chip());
+  for (const dataflow::Work& w : work.kernel.work) {
+    auto& [name, domain] = r.domains.emplace_back();
+    name = w.statement.name;
+    for (int x = 0; x < w.statement.domain.rank(); ++x)
+      domain.emplace_back(w.statement.domain.names[static_cast<size_t>(x)], w.statement.domain.extent[static_cast<size_t>(x)]);
+  }
+  KernelRow row = kernel_row({.function = call.function, .layer = call.layer, .duration_us = duration_us}, work.kernel,
+                             engine.cost(work.kernel, work.placements), engine.chip());
+  r.batch = row.batch, r.i = row.i, r.j = row.j, r.k = row.k;
+  r.macs = row.cost.macs;
+  r.operands = operands_of(call, work.kernel);
+  r.duration_us = duration_us;
+  if (with_cost) r.on_chip = std::move(row);
+  return r;
+}
+
+using Columns = std::map<std::string, runtime::Metric>;
+
+Columns columns_of(const WorkloadRecord& r) {
+  using runtime::Metric;
+  Columns out = {{"MACs", Metric::count(static_cast<double>(r.macs))}};
+  if (r.k > 0) {
+    out["i"] = Metric::of_text(r.batch > 1 ? text(r.batch, " x ", r.i) : text(r.i));
+    out["j"] = Metric::of_text(text(r.j));
+    out["k"] = Metric::of_text(text(r.k));
+  }
+  if (!r.on_chip) return out;
+  const Cost& cost = r.on_chip->cost;
+  char number[40];
+  out["Est. Latency (us)"] = Metric::microseconds(cost.latency_s * 1e6);
+  std::snprintf(number, sizeof number, "%.2f", cost.levels.empty() ? 0 : cost.levels[0].achieved_bytes_per_s / 1e9);
+  out["Est. Bandwidth (GB/s)"] = Metric::of_text(number);
+  if (r.on_chip->counts.unique > 0) {
+    std::snprintf(number, sizeof number, "%.2f",
+                  static_cast<double>(r.on_chip->counts.total) / static_cast<double>(r.on_chip->counts.unique));
+    out["Reuse Factor"] = Metric::of_text(number);
+  }
+  return out;
+}
+
+/// Joins a run's records with the calls that the program states, in order.
+runtime::Profile joined(runtime::Profile profile, const std::string& phase, const std::vector<llm::KernelCall>& calls,
+                        dataflow::CostEngine& engine, bool with_cost, std::vector<WorkloadRecord>& records) {
+  auto rows = std::make_shared<std::vector<Columns>>(profile.records.size());
+  size_t next = 0;
+  for (size_t i = 0; i < profile.records.size(); ++i) {
+    const runtime::CallRecord& record = profile.records[i];
+    if (!is_model_kernel(record)) continue;
+    if (next >= calls.size() || calls[next].function != record.function)
+      internal_error(text("profile: ", record.function, " ran where the program states ",
+                          next < calls.size() ? calls[next].function : "nothing"));
+    records.push_back(record_of(phase, calls[next++], record.duration_us, engine, with_cost));
+    (*rows)[i] = columns_of(records.back());
+  }
+  if (next != calls.size()) internal_error(text("profile: ", calls[next].function, " did not run"));
+  // The table asks record by record, and it may hold copies: the n-th question is about the n-th record.
+  auto asked = std::make_shared<size_t>(0);
+  profile.more_columns = [rows, asked](const runtime::CallRecord&) {
+    Columns out = (*rows)[*asked % rows->size()];
+    ++*asked;
+    return out;
+  };
+  return profile;
+}
+
+}  // namespace
+
+ModelProfile profile_model(const fs::path& folder, const llm::OpenModel& model, const ProfileOptions& options) {
+  if (options.prompt_len < 1 || options.prompt_len > model.limits.prefill_chunk ||
+      options.prompt_len >= model.limits.context_window)
+    fail({.what = text("a prompt of ", options.prompt_len, " tokens"),
+          .needs = text("1 to ", std::min(model.limits.prefill_chunk, model.limits.context_window - 1), " tokens, one step"),
+          .hint = "use another --prompt-len"});
+  const ProgramAtPhase3 at = program_at_phase3(folder, model.scheme, false);
+  const llm::Workload workload(at.module, at.program);
+  dataflow::CostEngine engine(options.chip ? *options.chip : find_chip(kCountingChip));
+
+  std::minstd_rand random(1);
+  std::vector<int32_t> ids(static_cast<size_t>(options.prompt_len));
+  for (int32_t& id : ids) id = static_cast<int32_t>(random() % static_cast<uint64_t>(model.limits.vocab_size));
+  const int32_t one[] = {ids[0]};
+  Session session = model.session();
+  session.append(ids);
+  session.append(one);
+  session.reset();
+
+  runtime::Profiler profiler(session.vm());
+  profiler.time([&] { session.append(ids); });
+  runtime::Profile prefill = profiler.take();
+  profiler.time([&] { session.append(one); });
+  runtime::Profile decode = profiler.take();
+
+  ModelProfile out;
+  out.prefill = joined(std::move(prefill), "prefill",
+                       workload.calls("prefill", {.tokens = options.prompt_len, .context = options.prompt_len}), engine,
+                       options.chip.has_value(), out.records);
+  out.decode = joined(std::move(decode), "decode",
+                      workload.calls("decode", {.tokens = 1, .context = options.prompt_len + 1}), engine,
+                      options.chip.has_value(), out.records);
+  return out;
+}
+
+std::string json_lines(const std::vector<WorkloadRecord>& records) {
+  using Json = nlohmann::ordered_json;
+  std::string out;
+  for (const WorkloadRecord& r : records) {
+    Json j = {{"phase", r.phase}, {"function", r.function}, {"layer", r.layer}, {"sizes", r.sizes}};
+    int64_t bytes = 0;
+    for (const auto& [name, domain] : r.domains) {
+      Json iterators = Json::object();
+      for (const auto& [iterator, extent] : domain) iterators[iterator] = extent;
+      j["statements"].push_back({{"name", name}, {"domain", iterators}});
+    }
+    if (r.k > 0) j["batch"] = r.batch, j["i"] = r.i, j["j"] = r.j, j["k"] = r.k;
+    j["macs"] = r.macs;
+    for (const WorkOperand& o : r.operands) {
+      j["operands"].push_back({{"name", o.name}, {"kind", o.kind}, {"dtype", o.dtype.name()}, {"bits", o.bits},
+                               {"shape", o.shape}, {"bytes", o.bytes}});
+      bytes += o.bytes;
+    }
+    j["bytes"] = bytes;
+    j["duration_us"] = r.duration_us;
+    if (r.on_chip) {
+      const Cost& c = r.on_chip->cost;
+      j["chip"] = {{"latency_s", c.latency_s}, {"latency_cycles", c.latency_cycles}, {"energy_j", c.energy_j}, {"bound", c.bound}};
+    }
+    out += j.dump() + "\n";
+  }
+  return out;
+}
+
+}  // namespace sator::study

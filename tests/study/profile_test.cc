@@ -1,0 +1,51 @@
+#include "study/profile.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/text.h"
+
+namespace sator::study {
+namespace {
+
+fs::path example() { return fs::path(SATOR_SOURCE_DIR) / "examples/gpt2-stories"; }
+
+TEST(Profile, RecordsStateTheModelsWork) {
+  for (const char* scheme : {"f32", "int4-group32", "int8-channel+a8"}) {
+    SCOPED_TRACE(scheme);
+    llm::OpenModel model = llm::open_model(example(), {.scheme = llm::parse_scheme(scheme), .threads = 2});
+    ModelProfile profile = profile_model(example(), model, {.prompt_len = 20, .chip = find_chip("gemmini16")});
+    int64_t macs[2] = {0, 0}, weights = 0;
+    for (const WorkloadRecord& r : profile.records) {
+      macs[r.phase == "decode"] += r.macs;
+      EXPECT_GT(r.duration_us, 0) << r.function;
+      ASSERT_TRUE(r.on_chip) << r.function;
+      EXPECT_GT(r.on_chip->cost.latency_cycles, 0) << r.function;
+      if (r.k > 0) {
+        EXPECT_LE(r.batch * r.i * r.j * r.k, r.macs) << r.function;
+      }
+      // Tables of which a step takes rows are no weights that are read as a whole.
+      if (r.phase != "decode" || r.function.find("take") != std::string::npos) continue;
+      for (const WorkOperand& o : r.operands)
+        if (o.kind == "weight" || o.kind == "scale") weights += o.bytes;
+    }
+    EXPECT_EQ(macs[0], llm::macs_of_step(model.config, {.tokens = 20, .context = 20}));
+    EXPECT_EQ(macs[1], llm::macs_of_step(model.config, {.tokens = 1, .context = 21}));
+    EXPECT_EQ(weights, model.bytes_per_token());
+    const std::string table = profile.decode.table();
+    for (const char* column : {"Name", "Duration (us)", "Percent", "Device", "Count", "Argument Shapes", "MACs", "Reuse Factor"})
+      EXPECT_NE(table.find(column), std::string::npos) << column;
+    const std::string lines = json_lines(profile.records);
+    EXPECT_EQ(std::ranges::count(lines, '\n'), static_cast<int64_t>(profile.records.size()));
+    Json first = parse_json(lines.substr(0, lines.find('\n')), "record");
+    for (const char* key : {"phase", "function", "layer", "sizes", "statements", "macs", "operands", "bytes", "duration_us", "chip"})
+      EXPECT_TRUE(first.contains(key)) << key;
+  }
+}
+
+}  // namespace
+}  // namespace sator::study
