@@ -91,6 +91,15 @@ Stmt with_predicate(const Stmt& stmt, const Expr& predicate) {
   }));
 }
 
+Expr conjuncts_without(const Expr& predicate, const std::vector<VarRef>& dropped) {
+  if (const And* both = predicate.as<And>())
+    return logical_and(conjuncts_without(both->a, dropped), conjuncts_without(both->b, dropped));
+  for (const VarRef& v : dropped) {
+    if (uses_var(predicate, *v)) return bool_imm(true);
+  }
+  return predicate;
+}
+
 Stmt fresh_copy(const Stmt& stmt, VarMap given) {
   NodeMap map;
   for (const auto& [var, value] : given) map.emplace(var, value);

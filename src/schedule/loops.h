@@ -15,6 +15,9 @@ tir::Stmt simplify_bindings(const Schedule& s, tir::Stmt nest, int outer_site, b
 /// The outermost blocks in `stmt` run only where `predicate` holds too.
 tir::Stmt with_predicate(const tir::Stmt& stmt, const Expr& predicate);
 
+/// The conjuncts of the predicate that use none of `dropped`.
+Expr conjuncts_without(const Expr& predicate, const std::vector<VarRef>& dropped);
+
 /// `stmt` with every loop variable, block iterator, block name and allocated buffer replaced by a fresh one, so that it
 /// may stand beside the original in one function (each variable is bound once).
 tir::Stmt fresh_copy(const tir::Stmt& stmt, VarMap map = {});

@@ -50,6 +50,9 @@ extern const Primitive<void(BlockHandle, std::vector<int64_t>)> pad_einsum;
 extern const Primitive<void(BlockHandle, Loop, bool, int)> compute_at;
 extern const Primitive<void(BlockHandle, Loop, bool, int)> reverse_compute_at;
 
+// primitives/blockize.cc
+extern const Primitive<BlockHandle(Loop, bool)> blockize;
+
 // primitives/transform_layout.cc
 extern const Primitive<void(BlockHandle, BufferSelector, Ref<const arith::IndexMap>, Value, bool)> transform_layout;
 extern const Primitive<void(BlockHandle, Ref<const arith::IndexMap>)> transform_block_layout;

@@ -35,6 +35,7 @@ const std::vector<const AnyPrimitive*>& primitives() {
       &rfactor,
       &transform_layout,
       &transform_block_layout,
+      &blockize,
   };
   return all;
 }

@@ -198,6 +198,7 @@ class Line {
     static const std::map<std::string, Drawn> rows = {
         {"block", &Line::block},
         {"loop", &Line::loop},
+        {"target", &Line::loop},
         {"loops", &Line::loops},
         {"block_or_loop", &Line::block_or_loop},
         {"factors", &Line::factors},

@@ -116,7 +116,7 @@ class Inliner {
       bool reads_it = std::any_of(before->reads.begin(), before->reads.end(), [&](const BufferRegionRef& r) {
         return r->buffer == store_.buffer;
       });
-      if (reads_it && !before->iter_vars.empty()) return with_detected_regions(cast<Block>(out), visible_, true, false);
+      if (reads_it) return with_detected_regions(cast<Block>(out), visible_, true, false);
     }
     return out;
   }

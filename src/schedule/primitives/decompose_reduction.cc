@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "arith/iter_map.h"
-#include "schedule/analysis.h"
+#include "schedule/loops.h"
 #include "schedule/primitives.h"
 
 namespace sator::schedule {
@@ -47,15 +47,6 @@ MaybeReason cannot_decompose(const Schedule& s, const BlockHandle& block, const 
         .hint = "decompose at a loop further in",
         .at = {{sites[loop_site].stmt, "repeats the reduction"}, {sites[block_site].stmt, "this block"}}};
   return {};
-}
-
-/// The conjuncts of the predicate that use none of `dropped`.
-Expr without(const Expr& predicate, const std::vector<VarRef>& dropped) {
-  if (const And* both = predicate.as<And>()) return logical_and(without(both->a, dropped), without(both->b, dropped));
-  for (const VarRef& v : dropped) {
-    if (uses_var(predicate, *v)) return bool_imm(true);
-  }
-  return predicate;
 }
 
 /// Splits a reduction block in two: the init becomes a block of its own in front of `loop`, the block itself, called
@@ -105,7 +96,7 @@ BlockHandle do_decompose_reduction(Schedule& s, BlockHandle block, Loop loop) {
     else
       dropped.push_back(f->var);
   }
-  Stmt nest = make<BlockRealize>(values, without(realize.predicate, dropped), init);
+  Stmt nest = make<BlockRealize>(values, conjuncts_without(realize.predicate, dropped), init);
   VarMap loop_vars;
   for (size_t i = copied.size(); i-- > 0;) {
     const For& f = *copied[i];
