@@ -48,7 +48,14 @@ Access classify(const std::vector<Expr>& store, const std::vector<Expr>& load, c
   return Access::injective;
 }
 
-/// A block multiplies two operands that each leave out an axis of the other: matmul, convolution, attention scores.
+/// An element of a buffer, perhaps converted.
+bool is_element(const Expr& e) {
+  const Cast* c = e.as<Cast>();
+  return c ? is_element(c->value) : e.as<BufferLoad>() != nullptr;
+}
+
+/// A block sums products of elements of two operands, one of which leaves out an axis of the other: matmul, convolution,
+/// attention scores. Scaled partial sums that are added up are a reduction.
 bool multiplies_and_reduces(const Block& block) {
   const BufferStore* st = block.body.as<BufferStore>();
   if (!st || !block.init) return false;
@@ -71,6 +78,7 @@ bool multiplies_and_reduces(const Block& block) {
     return std::pair(loads, axes);
   };
   walk(st->value, [&](const Mul& m) {
+    if (!is_element(m.a) || !is_element(m.b)) return;
     auto [a_loads, a] = operand_axes(m.a);
     auto [b_loads, b] = operand_axes(m.b);
     if (!a_loads || !b_loads) return;

@@ -106,11 +106,14 @@ BlockHandle product_block(const Schedule& s) {
 BlockHandle operand_block(const Schedule& s, const BlockHandle& product) {
   const Block& block = s.get(product);
   ScopeAnalysis scope(s, s.sites()[s.site(product)].scope);
+  arith::Analyzer analyzer;
+  Expr depth = block.iter_vars.back()->dom->extent;
+  for (size_t i = 2; i + 1 < block.iter_vars.size(); ++i) depth = depth * block.iter_vars[i]->dom->extent;
   for (int p : scope.producers(s.site(product))) {
     const Block& producer = *s.sites()[p].realize()->block;
     bool matrix = producer.iter_vars.size() == 2 && !producer.init && producer.writes.size() == 1 &&
                   equal(producer.iter_vars[0]->dom->extent, block.iter_vars[1]->dom->extent) &&
-                  equal(producer.iter_vars[1]->dom->extent, block.iter_vars[2]->dom->extent);
+                  analyzer.prove_equal(producer.iter_vars[1]->dom->extent, depth);
     if (matrix && scope.consumers(p).size() == 1) return producer.name;
   }
   return nullptr;

@@ -1,5 +1,6 @@
 // C[i, j] += int32(A[i, k]) * int32(B[j, k]) of bytes: LowerIntegerDot makes one instruction of four products.
 #include "rules/product.h"
+#include "schedule/analysis.h"
 #include "tir/nodes.h"
 
 namespace sator::rules {
@@ -35,23 +36,44 @@ bool is_view_of_words(const Block& operand) {
   return low && low->op == "tir.bitwise_and" && low->args[0]->dtype == u32 && is_int(low->args[1], 255);
 }
 
+/// The block of sums over groups, P[i, j, g] += A[i, k] * B[j, k] of bytes, that the product adds up; null if there is none.
+BlockHandle partial_block(const Schedule& s, const BlockHandle& product) {
+  ScopeAnalysis scope(s, s.sites()[s.site(product)].scope);
+  for (int p : scope.producers(s.site(product))) {
+    const Block& block = *s.sites()[p].realize()->block;
+    bool groups = block.init && block.iter_vars.size() == 4 && block.iter_vars.back()->kind == IterKind::reduce &&
+                  scope.consumers(p).size() == 1;
+    for (size_t i = 0; groups && i < 3; ++i)
+      groups = equal(block.iter_vars[i]->dom->extent, s.get(product).iter_vars[i]->dom->extent);
+    if (groups && multiplies_bytes(block)) return block.name;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 MaybeReason schedule_integer_product(Schedule& s, const target::CpuLevel& level) {
-  BlockHandle product = product_block(s);
-  if (!product || !multiplies_bytes(s.get(product)))
-    return Reason{.what = "no block sums products of bytes over one axis",
-                  .needs = "C[i, j] += int32(A[.., k]) * int32(B[.., k]) of 8-bit integers"};
-  const Block& block = s.get(product);
-  auto columns = as_int(block.iter_vars[1]->dom->extent), depth = as_int(block.iter_vars[2]->dom->extent);
+  ProductPlan plan{.product = product_block(s), .k_group = kDot};
+  if (plan.product && !multiplies_bytes(s.get(plan.product))) {
+    plan.partial = partial_block(s, plan.product);
+    if (!plan.partial) plan.product = nullptr;
+  }
+  if (!plan.product)
+    return Reason{
+        .what = "no block sums products of bytes over one axis",
+        .needs = "C[i, j] += int32(A[.., k]) * int32(B[.., k]) of 8-bit integers, or such sums of groups of k"};
+  const BlockHandle& dots = plan.partial ? plan.partial : plan.product;
+  const Block& block = s.get(dots);
+  auto columns = as_int(block.iter_vars[1]->dom->extent), depth = as_int(block.iter_vars.back()->dom->extent);
   if (!depth || *depth % kDot != 0)
-    return Reason{.what = text("the sum runs over ", block.iter_vars[2]->dom->extent, " products"),
+    return Reason{.what = text("a sum runs over ", block.iter_vars.back()->dom->extent, " products"),
                   .needs = text("a multiple of ", kDot)};
-  BlockHandle operand = operand_block(s, product);
+  plan.operand = operand_block(s, dots);
   const bool one_row = is_one(block.iter_vars[0]->dom->extent);
-  if (operand && (one_row || !columns || *columns % kPanel != 0 || is_view_of_words(s.get(operand)))) operand = nullptr;
+  if (plan.operand && (one_row || !columns || *columns % kPanel != 0 || is_view_of_words(s.get(plan.operand))))
+    plan.operand = nullptr;
   try {
-    schedule_product_tiles(s, {product, operand, kDot}, level);
+    schedule_product_tiles(s, plan, level);
   } catch (const Error& e) {
     return e.reason;
   }

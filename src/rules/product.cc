@@ -21,17 +21,18 @@ struct Tile {
 
 /// A tile of many rows: two vectors of columns where there are 16 registers, four where there are 32, which needs the
 /// fewest loads per multiplication while the rows' strides, often multiples of 4 KB, still fit the ways of the L1 cache.
-Tile tile_of_many(const target::CpuLevel& level, std::optional<int64_t> columns) {
-  int64_t lanes = vector_lanes(level, 32), vectors = level.vector_registers >= 32 ? 4 : 2;
+/// `sums` of each element share the registers.
+Tile tile_of_many(const target::CpuLevel& level, std::optional<int64_t> columns, int64_t sums) {
+  int64_t lanes = vector_lanes(level, 32), vectors = level.vector_registers >= 32 && sums == 1 ? 4 : 2;
   int64_t width = lanes * vectors;
   if (width > kPanel && !(columns && *columns % width == 0)) width = kPanel;
-  return {level.vector_registers * 3 / 4 / (width / lanes), width};
+  return {level.vector_registers * 3 / 4 / (width / lanes) / sums, width};
 }
 
 /// One row alone has few sums; it takes as many columns as keep the multipliers busy: eight vectors.
-Tile tile_of_one(const target::CpuLevel& level, std::optional<int64_t> columns) {
+Tile tile_of_one(const target::CpuLevel& level, std::optional<int64_t> columns, int64_t sums) {
   int64_t width = kPanel;
-  for (int64_t w = 8 * vector_lanes(level, 32); columns && w > kPanel; w /= 2) {
+  for (int64_t w = 8 * vector_lanes(level, 32) / sums; columns && w > kPanel; w /= 2) {
     if (*columns % w == 0 && *columns / w >= 2) return {1, w};
   }
   return {1, width};
@@ -62,14 +63,30 @@ void make_panel_wise(Schedule& s, const BlockHandle& operand, int64_t group, con
   vectorize(s, fuse(s, std::vector<Loop>{columns[1], ks[1]}));
 }
 
+/// The sums of one group of k, for the rows and columns of a tile, in front of what adds them up. The loop over k.
+Loop tile_partial(Schedule& s, const BlockHandle& partial, int64_t k_group, int64_t vector, const Loop& at) {
+  compute_at(s, partial, at, true);
+  set_scope(s, partial, BufferSelector{true, int64_t{0}}, std::string("local"));
+  std::vector<Loop> loops = get_loops(s, partial);
+  Loop i = loops[loops.size() - 4], j = loops[loops.size() - 3], k = loops.back();
+  std::vector<Loop> js = schedule::split(s, j, Factors{std::nullopt, factor(j, vector)});
+  std::vector<Loop> ks = schedule::split(s, k, Factors{std::nullopt, factor(k, k_group)});
+  reorder(s, std::vector<Loop>{ks[0], i, js[0], js[1], ks[1]});
+  unroll(s, i);
+  unroll(s, js[0]);
+  vectorize(s, js[1]);
+  return ks[0];
+}
+
 }  // namespace
 
 void schedule_product_tiles(Schedule& s, const ProductPlan& plan, const target::CpuLevel& level) {
   const BlockHandle &block = plan.product, &operand = plan.operand;
-  inline_all(s, {operand});
+  inline_all(s, {operand, plan.partial});
   std::vector<BlockHandle> consumers = get_consumers(s, block);
+  const size_t own_blocks = 1 + (operand ? 1 : 0) + (plan.partial ? 1 : 0);
   BlockHandle last;
-  if (consumers.size() == 1 && leaf_blocks(s).size() == (operand ? 3u : 2u) && !s.get(consumers[0]).init) {
+  if (consumers.size() == 1 && leaf_blocks(s).size() == own_blocks + 1 && !s.get(consumers[0]).init) {
     set_scope(s, block, BufferSelector{true, int64_t{0}}, std::string("local"));
     last = consumers[0];
   } else {
@@ -78,7 +95,8 @@ void schedule_product_tiles(Schedule& s, const ProductPlan& plan, const target::
   std::vector<Loop> loops = get_loops(s, block);
   Loop i = loops[0], j = loops[1], k = loops[2];
   auto rows = as_int(s.get(i).extent), columns = as_int(s.get(j).extent);
-  Tile tile = rows == 1 ? tile_of_one(level, columns) : tile_of_many(level, columns);
+  const int64_t sums = plan.partial ? 2 : 1;
+  Tile tile = rows == 1 ? tile_of_one(level, columns, sums) : tile_of_many(level, columns, sums);
   const int64_t vector = std::min(tile.columns, kPanel), group = std::max(tile.columns, kPanel);
 
   // Groups of panels, the tile's share of a group, vectors of a tile, lanes.
@@ -90,13 +108,16 @@ void schedule_product_tiles(Schedule& s, const ProductPlan& plan, const target::
   std::vector<Loop> is =
       schedule::split(s, i, Factors{std::nullopt, factor(i, in_blocks ? kTilesInBlock : 1), factor(i, tile.rows)});
   std::vector<Loop> ks = {k};
-  if (plan.k_group > 1) ks = schedule::split(s, k, Factors{std::nullopt, factor(k, plan.k_group)});
+  const bool dots = plan.k_group > 1 && !plan.partial;
+  if (dots) ks = schedule::split(s, k, Factors{std::nullopt, factor(k, plan.k_group)});
   // The rows of a block pass over one group of panels after the other.
   std::vector<Loop> order = {js[0], is[0], js[1], is[1], ks[0], is[2], js[2], js[3]};
-  if (plan.k_group > 1) order.push_back(ks[1]);
+  if (dots) order.push_back(ks[1]);
   reorder(s, order);
-  Loop outer = in_blocks ? fuse(s, std::vector<Loop>{js[0], is[0]}) : js[0];
+  const bool one_group = is_one(s.get(js[0]).extent);
+  Loop outer = !in_blocks ? js[0] : one_group ? is[0] : fuse(s, std::vector<Loop>{js[0], is[0]});
   reverse_compute_at(s, last, is[1], true);
+  Loop partial_k = plan.partial ? tile_partial(s, plan.partial, plan.k_group, vector, ks[0]) : nullptr;
   if (operand) make_panel_wise(s, operand, plan.k_group, js[0]);
   // Kinds first: a decomposed reduction is no reduction block any more; its init takes the loops' kinds over.
   unroll(s, is[2]);
@@ -109,12 +130,17 @@ void schedule_product_tiles(Schedule& s, const ProductPlan& plan, const target::
   vectorize(s, parts[1]);
   parallel(s, outer);
   decompose_reduction(s, block, ks[0]);
+  if (plan.partial) decompose_reduction(s, plan.partial, partial_k);
 }
 
 MaybeReason schedule_product(Schedule& s, const target::CpuLevel& level) {
   BlockHandle product = product_block(s);
   if (!product)
     return Reason{.what = "no block sums products over one axis", .needs = "C[i, j] += A[.., k] * B[.., k]"};
+  for (const BlockHandle& b : leaf_blocks(s)) {
+    if (b != product && s.get(b).init)
+      return Reason{.what = text("block ", b->text, " reduces too"), .needs = "one reduction"};
+  }
   const Block& block = s.get(product);
   auto columns = as_int(block.iter_vars[1]->dom->extent);
   // For one row alone the operand is made on the way.

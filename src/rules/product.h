@@ -10,6 +10,9 @@ struct ProductPlan {
   schedule::BlockHandle product;
   schedule::BlockHandle operand;  ///< makes B panel by panel where it is used; null: B is read, or made on the way
   int64_t k_group = 1;            ///< consecutive k whose products are summed in one instruction
+  /// What the product sums, where that are sums themselves, of groups of k: P[i, j, g] += A[i, k] * B[j, k], with `k_group`
+  /// and `operand` for this block; the product itself goes over the groups. Null otherwise.
+  schedule::BlockHandle partial;
 };
 
 /// Puts every block but the product and its operand into its consumers, then tiles. Errors: a primitive refuses.

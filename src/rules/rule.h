@@ -55,8 +55,8 @@ void vectorize_last(schedule::Schedule& s, const schedule::BlockHandle& block);
 std::optional<Expr> factor(const schedule::Loop& l, int64_t value);
 /// A block that sums products of two operands over its last iterator, of two spatial ones; null if there is none.
 schedule::BlockHandle product_block(const schedule::Schedule& s);
-/// The block whose two-dimensional result [j, k] the product reads as its right operand, and nobody else; null if there
-/// is none.
+/// The block whose two-dimensional result [j, k] the product [i, j, (g,) k] reads as its right operand, and nobody else;
+/// null if there is none.
 schedule::BlockHandle operand_block(const schedule::Schedule& s, const schedule::BlockHandle& product);
 
 }  // namespace sator::rules

@@ -94,6 +94,10 @@ TEST(CpuRules, ProductsOfBytes) {
     expect_same(code_product(1, 256, 32, bits), "integer_product", {1});
   }
 }
+TEST(CpuRules, ProductsOfBytesInGroups) {
+  expect_same(grouped_product(0, 64, 3), "integer_product", kHeights);
+  expect_same(grouped_product(1, 192, 2), "integer_product", {1});
+}
 // 9 products of 3 codes per word (of 10 bits): no multiple of four.
 TEST(CpuRules, BytesWhoseNumberIsNoMultipleOfFour) { expect_same(code_product(0, 64, 9, 10), "product", {1, 15}); }
 

@@ -55,6 +55,34 @@ inline tir::PrimFuncRef code_product(int64_t n, int64_t columns, int64_t depth, 
   return te::create_prim_func({x, codes, y});
 }
 
+/// y[i, j] = (sum over groups g of scale[j, g] * (sum over k of the group of x[i, k] * code(j, k))) + x0[i]: int8 x by
+/// 4-bit codes in panels, in groups of 32.
+inline tir::PrimFuncRef grouped_product(int64_t n, int64_t columns, int64_t groups) {
+  Expr rows = rows_of(n);
+  const int64_t depth = groups * 32;
+  te::Tensor x = te::placeholder({rows, size(depth)}, i8, "x"), codes = panels(columns, depth / 8, u32),
+             scale = panels(columns, groups, f32), offset = te::placeholder({rows}, f32, "offset");
+  te::Tensor w = te::compute({.name = "unpack", .axis = "i"}, {size(columns), size(depth)}, [&](const te::Indices& i) {
+    Expr shift = cast_to(u32, floormod(i[1], 8) * 4);
+    Expr code = call(u32, "tir.shift_right", {in_panels(codes, i[0], floordiv(i[1], 8)), shift});
+    return cast_to(u8, call(u32, "tir.bitwise_and", {code, int_imm(15, u32)}));
+  });
+  tir::IterVarRef k = te::reduce_axis(size(32), "k");
+  te::Tensor dot =
+      te::reduce({.name = "dot", .axis = "i"}, {rows, size(columns), size(groups)}, [&](const te::Indices& i) {
+        Expr at = i[2] * 32 + k->var;
+        return te::reduce_sum(cast_to(i32, x({i[0], at})) * cast_to(i32, w({i[1], at})), {k});
+      });
+  tir::IterVarRef g = te::reduce_axis(size(groups), "g");
+  te::Tensor sum = te::reduce({.name = "sum", .axis = "i"}, {rows, size(columns)}, [&](const te::Indices& i) {
+    return te::reduce_sum(cast_to(f32, dot({i[0], i[1], g->var})) * in_panels(scale, i[1], g->var), {g});
+  });
+  te::Tensor y = te::compute({.name = "offset_sum", .axis = "i"}, {rows, size(columns)}, [&](const te::Indices& i) {
+    return sum(i) + offset({i[0]});
+  });
+  return te::create_prim_func({x, codes, scale, offset, y});
+}
+
 /// Each row in 8 bits: scale[i] = max |x[i, :]| / 127, codes[i, j] = round(x[i, j] / scale[i]).
 inline tir::PrimFuncRef quantized_rows(int64_t n, int64_t columns) {
   Expr rows = rows_of(n);
