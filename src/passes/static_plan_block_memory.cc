@@ -111,6 +111,12 @@ class Planner {
     }
   }
 
+  /// Results, and tensors that somebody may keep, share no memory; they are planned only where the function asks for it.
+  bool is_planned(const RVarRef& var) const {
+    bool escapes = returned_.count(var) || kept_.count(var);
+    return !escapes || int_attr(func_->attrs, "relax.memory_plan_dynamic_func_output").value_or(0) != 0;
+  }
+
   std::optional<int64_t> bounded(const Expr& e) const {
     if (auto v = as_int(e)) return v;
     if (const Var* v = e.as<Var>()) {
@@ -125,7 +131,8 @@ class Planner {
     // Sizes are not negative, so a bound of the parts bounds sums, products and quotients by constants.
     if (const Add* n = e.as<Add>()) return both(n->a, n->b, [](int64_t x, int64_t y) { return x + y; });
     if (const Mul* n = e.as<Mul>()) return both(n->a, n->b, [](int64_t x, int64_t y) { return x * y; });
-    if (const Sub* n = e.as<Sub>(); n && as_int(n->b)) return both(n->a, n->b, [](int64_t x, int64_t y) { return x - y; });
+    if (const Sub* n = e.as<Sub>(); n && as_int(n->b))
+      return both(n->a, n->b, [](int64_t x, int64_t y) { return x - y; });
     if (const FloorDiv* n = e.as<FloorDiv>(); n && as_int(n->b) && *as_int(n->b) > 0)
       return both(n->a, n->b, [](int64_t x, int64_t y) { return floor_div(x, y); });
     if (const Max* n = e.as<Max>()) return both(n->a, n->b, [](int64_t x, int64_t y) { return std::max(x, y); });
@@ -138,9 +145,10 @@ class Planner {
   }
 
   Storage request(const TensorInfo& info) const {
-    Expr size = int_imm(info.dtype.bytes(), i64);
-    std::vector<Expr> extents = *shape_of(info);
-    for (const Expr& extent : extents) size = size * cast_to(i64, extent);
+    Expr elements = int_imm(1, i64);
+    const std::vector<Expr> extents = *shape_of(info);
+    for (const Expr& extent : extents) elements = elements * cast_to(i64, extent);
+    Expr size = int_imm(info.dtype.bytes(), i64) * elements;
     return {bounded(size), size, info.dtype, nullptr, 0};
   }
 
@@ -171,7 +179,7 @@ class Planner {
     std::map<RVarRef, int> seat;
     for (const BindingBlockRef& block : body.blocks) {
       for (const Binding& b : block->bindings) {
-        if (is_alloc(b)) {
+        if (is_alloc(b) && is_planned(bound_var(b))) {
           RVarRef var = bound_var(b);
           Storage want = request(*var->sinfo.as<TensorInfo>());
           want.bytes ? plan_.unplanned_bytes += *want.bytes : ++plan_.unbounded;
@@ -204,12 +212,15 @@ class Planner {
       const RCall* alloc = bound_value(b).as<RCall>();
       if (!s.var) {
         Expr size = s.bytes ? int_imm(*s.bytes, i64) : s.size;
-        s.var = out.emit("storage", op_call("memory.alloc_storage",
-                                            {shape_expr({size}), alloc->args[2], alloc->args[3], dtype_value(s.dtype)},
-                                            object_info()));
+        s.var = out.emit("storage",
+                         op_call("memory.alloc_storage",
+                                 {shape_expr({size}), alloc->args[2], alloc->args[3], dtype_value(s.dtype)},
+                                 object_info()));
       }
-      out.bind(bound_var(b), op_call("memory.alloc_tensor",
-                                     {s.var, prim_value(int64_t{0}), alloc->args[0], alloc->args[1]}, bound_var(b)->sinfo));
+      out.bind(bound_var(b),
+               op_call("memory.alloc_tensor",
+                       {s.var, prim_value(int64_t{0}), alloc->args[0], alloc->args[1]},
+                       bound_var(b)->sinfo));
     });
   }
 
@@ -250,7 +261,8 @@ ModuleRef static_plan_block_memory(const ModuleRef& module, const PassContext& c
 std::optional<MemoryPlan> memory_plan(const FuncNode& func) {
   auto planned = int_attr(func.attrs, "memory.planned_bytes");
   if (!planned) return {};
-  return MemoryPlan{int_attr(func.attrs, "memory.unplanned_bytes").value_or(0), *planned,
+  return MemoryPlan{int_attr(func.attrs, "memory.unplanned_bytes").value_or(0),
+                    *planned,
                     int_attr(func.attrs, "memory.unbounded").value_or(0)};
 }
 

@@ -1,5 +1,6 @@
 // From a graph's call to a tensor program: the arguments become placeholders over variables of their own.
 #include <algorithm>
+#include <set>
 
 #include "base/float16.h"
 #include "relax/builder.h"
@@ -20,14 +21,10 @@ Expr scalar_of(const RExpr& e) {
   if (d == f16) return float_imm(f16_to_f32(*static_cast<const uint16_t*>(at)), d);
   if (d == bf16) return float_imm(bf16_to_f32(*static_cast<const uint16_t*>(at)), d);
   switch (d.bytes()) {
-    case 1:
-      return int_imm(d.is_int() ? *static_cast<const int8_t*>(at) : *static_cast<const uint8_t*>(at), d);
-    case 2:
-      return int_imm(d.is_int() ? *static_cast<const int16_t*>(at) : *static_cast<const uint16_t*>(at), d);
-    case 4:
-      return int_imm(d.is_int() ? *static_cast<const int32_t*>(at) : *static_cast<const uint32_t*>(at), d);
-    default:
-      return int_imm(*static_cast<const int64_t*>(at), d);
+    case 1: return int_imm(d.is_int() ? *static_cast<const int8_t*>(at) : *static_cast<const uint8_t*>(at), d);
+    case 2: return int_imm(d.is_int() ? *static_cast<const int16_t*>(at) : *static_cast<const uint16_t*>(at), d);
+    case 4: return int_imm(d.is_int() ? *static_cast<const int32_t*>(at) : *static_cast<const uint32_t*>(at), d);
+    default: return int_imm(*static_cast<const int64_t*>(at), d);
   }
 }
 
@@ -94,11 +91,35 @@ class Placeholders {
     return used;
   }
 
+  /// Takes out arguments that only their shape was asked of, as of R.ones_like; whether there were any.
+  bool drop_unread(const tir::PrimFunc& func) {
+    std::set<const Buffer*> read;
+    walk(func.body, [&](const BufferLoad& l) { read.insert(l.buffer.get()); });
+    size_t kept = 0;
+    for (size_t i = 0; i < args.size(); ++i) {
+      BufferRef buffer = func.buffer_of(func.params[i]);
+      if (buffer && !read.count(buffer.get()) && !is_opaque(func)) continue;
+      params[kept] = params[i];
+      args[kept++] = args[i];
+    }
+    bool any = kept < args.size();
+    params.erase(params.begin() + static_cast<std::ptrdiff_t>(kept), params.end());
+    args.erase(args.begin() + static_cast<std::ptrdiff_t>(kept), args.end());
+    return any;
+  }
+
   std::vector<te::Arg> params;
   std::vector<RExpr> args;
   std::string vdevice;
 
  private:
+  /// Calls may read buffers by their pointers.
+  static bool is_opaque(const tir::PrimFunc& func) {
+    bool found = false;
+    walk(func.body, [&](const tir::Evaluate&) { found = true; });
+    return found;
+  }
+
   std::string name_of(const RExpr& e, char first, const char* other) const {
     if (const RVar* v = e.as<RVar>()) return v->name;
     size_t n = params.size();
@@ -147,12 +168,17 @@ class Placeholders {
     for (size_t i = 0; i < info.items.size(); ++i) {
       const Tuple* written = e.as<Tuple>();
       RExpr item = written ? written->items[i] : RExpr();
-      if (!item) item = info.items[i].as<TensorInfo>() ? RExpr(builder_.emit(tuple_get(e, static_cast<int>(i)))) : tuple_get(e, static_cast<int>(i));
+      if (!item)
+        item = info.items[i].as<TensorInfo>() ? RExpr(builder_.emit(tuple_get(e, static_cast<int>(i))))
+                                              : tuple_get(e, static_cast<int>(i));
       auto in = input(item);
       if (!in) return {};
-      if (te::Tensor* t = std::get_if<te::Tensor>(&*in)) tensors.push_back(*t);
-      else if (Expr* s = std::get_if<Expr>(&*in)) scalars.push_back(*s);
-      else return {};
+      if (te::Tensor* t = std::get_if<te::Tensor>(&*in))
+        tensors.push_back(*t);
+      else if (Expr* s = std::get_if<Expr>(&*in))
+        scalars.push_back(*s);
+      else
+        return {};
     }
     if (!tensors.empty() && !scalars.empty()) return {};
     return tensors.empty() ? TeInput(scalars) : TeInput(tensors);
@@ -184,11 +210,16 @@ RExpr BlockBuilder::call_te(const std::string& name, const std::vector<RExpr>& a
   }
   if (out) inputs.out = own.own(out);
   std::vector<te::Tensor> outputs = formula(inputs);
-  std::vector<VarRef> unbound = own.unbound(outputs);
-  std::vector<te::Arg> params = own.params;
-  for (const te::Tensor& t : outputs) params.emplace_back(t);
-  for (const VarRef& v : unbound) params.emplace_back(v);
-  tir::PrimFuncRef func = te::create_prim_func(params);
+  std::vector<VarRef> unbound;
+  auto build = [&] {
+    unbound = own.unbound(outputs);
+    std::vector<te::Arg> params = own.params;
+    for (const te::Tensor& t : outputs) params.emplace_back(t);
+    for (const VarRef& v : unbound) params.emplace_back(v);
+    return te::create_prim_func(params);
+  };
+  tir::PrimFuncRef func = build();
+  if (own.drop_unread(*func)) func = build();
   Attrs attrs = func->attrs;
   attrs.erase("global_symbol");
   func = with(func, &tir::PrimFunc::attrs, std::move(attrs));
@@ -206,7 +237,11 @@ RExpr BlockBuilder::legalize_by_formula(const RCallRef& call) {
   if (!def.compute) return nullptr;
   std::string name = !def.func.empty() ? def.func : def.name.substr(def.name.rfind('.') + 1);
   return call_te(
-      name, call->args, [&](const TeInputs& in) { return def.compute(call->attrs, in); }, call->sinfo, def.scalar_constants);
+      name,
+      call->args,
+      [&](const TeInputs& in) { return def.compute(call->attrs, in); },
+      call->sinfo,
+      def.scalar_constants);
 }
 
 }  // namespace sator::relax

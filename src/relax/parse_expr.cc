@@ -29,6 +29,9 @@ tir::Value GraphEvaluator::unknown_name(const Expression& e) {
   const std::vector<std::string>& modules = scope_.context.modules;
   if (std::ranges::find(modules, e.text) != modules.end()) return ModuleName{};
   if (modules.empty() && scope_.functions.count(e.text)) return ModuleName{e.text};
+  // Early scripts name struct info without the language: `x: Tensor((3, 4), "float32")`.
+  static constexpr std::string_view kBare[] = {"Tensor", "Shape", "Prim", "Object", "Tuple", "Callable"};
+  if (std::ranges::find(kBare, e.text) != std::end(kBare)) return LanguageName{"R." + e.text};
   return Evaluator::unknown_name(e);
 }
 
@@ -54,7 +57,8 @@ Value GraphEvaluator::to_argument(const tir::Value& v, Place place) {
   if (auto* e = v.as<Expr>()) return *e;
   if (auto* i = v.as<Integer>()) {
     if (i->is_unsigned)
-      fail(place, {.what = "an integer above 2^63 - 1", .needs = "an int64", .hint = "make a constant of dtype uint64"});
+      fail(place,
+           {.what = "an integer above 2^63 - 1", .needs = "an int64", .hint = "make a constant of dtype uint64"});
     return i->value;
   }
   if (auto* list = v.as<Values>()) {
@@ -73,8 +77,10 @@ Value GraphEvaluator::to_argument(const tir::Value& v, Place place) {
       std::vector<std::string> names;
       for (const auto& [name, info] : scope_.functions) names.push_back(name);
       auto near = nearest_names(m->function, names);
-      fail(place, {.what = text("the module has no function ", m->function), .needs = "a function of the module",
-                   .hint = near.empty() ? std::string("check the name") : text("did you mean ", join(near, " or "), "?")});
+      fail(place,
+           {.what = text("the module has no function ", m->function),
+            .needs = "a function of the module",
+            .hint = near.empty() ? std::string("check the name") : text("did you mean ", join(near, " or "), "?")});
     }
     return global_var(at->first, at->second);
   }
@@ -82,16 +88,20 @@ Value GraphEvaluator::to_argument(const tir::Value& v, Place place) {
   if (auto s = node_of<StructInfoNode>(v)) return StructInfo(s);
   if (auto* n = v.as<NodeRef>(); n && *n && !n->as<MatchCast>()) return Value(*n);
   if (auto* l = v.as<LanguageName>(); l && l->name.starts_with("R.")) return to_sinfo(v, place);
-  fail(place, {.what = text(v.kind(), " as a part of a graph"), .needs = "a tensor, a shape, a number or struct info",
-               .hint = "check what the name stands for"});
+  fail(place,
+       {.what = text(v.kind(), " as a part of a graph"),
+        .needs = "a tensor, a shape, a number or struct info",
+        .hint = "check what the name stands for"});
 }
 
 RExpr GraphEvaluator::to_graph(const tir::Value& v, Place place) {
   return located(place, [&] {
     Value value = to_argument(v, place);
     RExpr e = to_rexpr(value);
-    if (!e) sator::fail({.what = text(value, " where a value of the graph is needed"), .needs = "a tensor, a shape, a number or a text",
-                         .hint = "check what the name stands for"});
+    if (!e)
+      sator::fail({.what = text(value, " where a value of the graph is needed"),
+                   .needs = "a tensor, a shape, a number or a text",
+                   .hint = "check what the name stands for"});
     return e;
   });
 }
@@ -107,8 +117,10 @@ StructInfo GraphEvaluator::to_sinfo(const tir::Value& v, Place place) {
     if (l->name == "R.Tuple") return tuple_info({});
     if (l->name == "R.Callable") return opaque_func_info(object_info(), false);
   }
-  fail(place, {.what = text(v.kind(), " where struct info is needed"), .needs = "R.Tensor, R.Shape, R.Prim, R.Tuple, R.Callable or R.Object",
-               .hint = "annotate the value with one of them"});
+  fail(place,
+       {.what = text(v.kind(), " where struct info is needed"),
+        .needs = "R.Tensor, R.Shape, R.Prim, R.Tuple, R.Callable or R.Object",
+        .hint = "annotate the value with one of them"});
 }
 
 std::vector<StructInfo> GraphEvaluator::to_sinfos(const tir::Value& v, Place place) {
@@ -125,8 +137,10 @@ Expr GraphEvaluator::to_extent(const tir::Value& v, Place place) {
   Expr e;
   if (const std::string* s = v.as<std::string>()) {
     if (!in_signature_)
-      fail(place, {.what = text("the extent ", quoted(*s), " as a string"), .needs = "an expression",
-                   .hint = "strings stand for extents in the signature of a function only"});
+      fail(place,
+           {.what = text("the extent ", quoted(*s), " as a string"),
+            .needs = "an expression",
+            .hint = "strings stand for extents in the signature of a function only"});
     e = eval_expr(script::parse_expression(source, place, *s));
   } else {
     e = to_expr_like(v, i64, place);
@@ -163,14 +177,17 @@ std::string GraphEvaluator::device_name(const std::string& written, Place place)
   std::string kind = written.substr(0, colon);
   auto number = colon == written.npos ? std::optional<size_t>(0) : small_number(written.substr(colon + 1));
   auto unknown = [&](std::string what) {
-    fail(place, {.what = std::move(what), .needs = "a virtual device of the module: \"cuda:1\", \"llvm\" or \"vdevice:3\"",
-                 .hint = "list it in I.module_global_infos"});
+    fail(place,
+         {.what = std::move(what),
+          .needs = "a virtual device of the module: \"cuda:1\", \"llvm\" or \"vdevice:3\"",
+          .hint = "list it in I.module_global_infos"});
   };
   if (!number) unknown(text(quoted(written), " is no name of a device"));
   size_t index = *number;
   if (!scope_.has_devices) return text(kind, ":", index);
   if (kind == "vdevice") {
-    if (index >= scope_.devices.size()) unknown(text("the module has ", scope_.devices.size(), " virtual devices, not ", quoted(written)));
+    if (index >= scope_.devices.size())
+      unknown(text("the module has ", scope_.devices.size(), " virtual devices, not ", quoted(written)));
     kind = kind_of(*scope_.devices[index]);
     size_t before = 0;
     for (size_t i = 0; i < index; ++i) before += kind_of(*scope_.devices[i]) == kind;
@@ -178,7 +195,8 @@ std::string GraphEvaluator::device_name(const std::string& written, Place place)
   }
   size_t count = 0;
   for (const auto& d : scope_.devices) count += kind_of(*d) == kind;
-  if (index >= count) unknown(text("the module has ", count, " virtual devices of kind ", kind, ", not ", quoted(written)));
+  if (index >= count)
+    unknown(text("the module has ", count, " virtual devices of kind ", kind, ", not ", quoted(written)));
   return text(kind, ":", index);
 }
 
@@ -191,13 +209,24 @@ StructInfo GraphEvaluator::annotation(const Expression& e, bool in_signature) {
 
 // ---- Operators ----
 
-std::optional<tir::Value> GraphEvaluator::other_operator(std::string_view op, const tir::Value& a, const tir::Value* b, Place place) {
+std::optional<tir::Value> GraphEvaluator::other_operator(std::string_view op, const tir::Value& a, const tir::Value* b,
+                                                         Place place) {
   auto is_graph = [](const tir::Value& v) { return node_of<RelaxExprNode>(v) != nullptr; };
   if (!is_graph(a) && !(b && is_graph(*b))) return {};
-  static constexpr std::pair<std::string_view, const char*> kOps[] = {
-      {"+", "add"},     {"-", "subtract"}, {"*", "multiply"}, {"/", "divide"},         {"//", "floor_divide"}, {"**", "power"},
-      {"%", "mod"},     {"<", "less"},     {">", "greater"},  {"<=", "less_equal"},    {">=", "greater_equal"}, {"@", "matmul"},
-      {"==", "equal"},  {"!=", "not_equal"}};
+  static constexpr std::pair<std::string_view, const char*> kOps[] = {{"+", "add"},
+                                                                      {"-", "subtract"},
+                                                                      {"*", "multiply"},
+                                                                      {"/", "divide"},
+                                                                      {"//", "floor_divide"},
+                                                                      {"**", "power"},
+                                                                      {"%", "mod"},
+                                                                      {"<", "less"},
+                                                                      {">", "greater"},
+                                                                      {"<=", "less_equal"},
+                                                                      {">=", "greater_equal"},
+                                                                      {"@", "matmul"},
+                                                                      {"==", "equal"},
+                                                                      {"!=", "not_equal"}};
   const char* name = nullptr;
   if (!b) {
     if (op == "-") name = "negative";
@@ -207,8 +236,10 @@ std::optional<tir::Value> GraphEvaluator::other_operator(std::string_view op, co
     }
   }
   if (!name || !find_op(name))
-    fail(place, {.what = text("'", op, "' of a value of the graph"), .needs = "+ - * / // ** < <= > >= == !=",
-                 .hint = "call the op by its name"});
+    fail(place,
+         {.what = text("'", op, "' of a value of the graph"),
+          .needs = "+ - * / // ** < <= > >= == !=",
+          .hint = "call the op by its name"});
   return located(place, [&]() -> tir::Value {
     std::vector<Value> args{to_argument(a, place)};
     if (b) args.push_back(to_argument(*b, place));
@@ -222,22 +253,28 @@ tir::Value GraphEvaluator::subscript_other(const tir::Value& object, const Expre
     for (const auto& [k, v] : dict->items) {
       if (k.as<std::string>() && key.as<std::string>() && *k.as<std::string>() == *key.as<std::string>()) return v;
     }
-    fail(e.items[1].place, {.what = "the dictionary has no such key", .needs = "one of its keys", .hint = "check the name"});
+    fail(e.items[1].place,
+         {.what = "the dictionary has no such key", .needs = "one of its keys", .hint = "check the name"});
   }
   auto value = node_of<RelaxExprNode>(object);
   if (!value) return Evaluator::subscript_other(object, e);
   tir::Value index = eval(e.items[1]);
   const Integer* i = index.as<Integer>();
   if (!i || i->is_unsigned || i->value < 0 || i->value > INT32_MAX)
-    fail(e.items[1].place, {.what = text(index.kind(), " as the index of a tuple"), .needs = "a constant from 0 on",
-                            .hint = "use R.take or R.strided_slice for elements of a tensor"});
+    fail(e.items[1].place,
+         {.what = text(index.kind(), " as the index of a tuple"),
+          .needs = "a constant from 0 on",
+          .hint = "use R.take or R.strided_slice for elements of a tensor"});
   return located(e.place, [&]() -> tir::Value {
     return NodeRef(spanned(tuple_get(value, static_cast<int>(i->value)), source.span(e.place)));
   });
 }
 
-std::optional<tir::Value> GraphEvaluator::other_attribute(const tir::Value& object, const std::string& name, const Expression&) {
-  if (name == "astype" && node_of<RelaxExprNode>(object)) return Method{std::make_shared<tir::Value>(object), name};
+std::optional<tir::Value> GraphEvaluator::other_attribute(const tir::Value& object, const std::string& name,
+                                                          const Expression&) {
+  const RExpr expr = node_of<RelaxExprNode>(object);
+  if (name == "struct_info" && expr && expr->sinfo) return NodeRef(expr->sinfo);
+  if (name == "astype" && expr) return Method{std::make_shared<tir::Value>(object), name};
   return {};
 }
 
@@ -251,8 +288,10 @@ tir::Value GraphEvaluator::call_language(const std::string& name, const Expressi
   std::vector<std::string> names = graph_function_names();
   for (const OpDef& op : op_table()) names.push_back(op.name);
   auto near = nearest_names(rest, names);
-  fail(call.place, {.what = text(name, " is not part of the language of graphs"), .needs = "an op, or a name that R offers",
-                    .hint = near.empty() ? std::string("check the spelling") : text("did you mean R.", join(near, " or R."), "?")});
+  fail(call.place,
+       {.what = text(name, " is not part of the language of graphs"),
+        .needs = "an op, or a name that R offers",
+        .hint = near.empty() ? std::string("check the spelling") : text("did you mean R.", join(near, " or R."), "?")});
 }
 
 tir::Value GraphEvaluator::op_call(const std::string& name, const Expression& call) {
@@ -266,10 +305,12 @@ tir::Value GraphEvaluator::op_call(const std::string& name, const Expression& ca
     }
     tir::Value v = eval(item.items[0]);
     const Values* list = v.as<Values>();
-    if (!list) fail(item.place, {.what = text("'*' of ", v.kind()), .needs = "a list or a tuple", .hint = "remove the '*'"});
+    if (!list)
+      fail(item.place, {.what = text("'*' of ", v.kind()), .needs = "a list or a tuple", .hint = "remove the '*'"});
     for (const tir::Value& inner : list->items) positional.push_back(to_argument(inner, item.place));
   }
-  for (const script::Keyword& k : call.keywords) keywords.emplace_back(k.name, to_argument(eval(k.value), k.value.place));
+  for (const script::Keyword& k : call.keywords)
+    keywords.emplace_back(k.name, to_argument(eval(k.value), k.value.place));
   return located(call.place, [&]() -> tir::Value {
     return NodeRef(spanned(make_call(name, positional, keywords), source.span(call.place)));
   });
@@ -279,7 +320,8 @@ tir::Value GraphEvaluator::call_other(const tir::Value& callee, const Expression
   if (const Method* m = callee.as<Method>()) {
     Arguments a(*this, call, {"dtype"});
     return located(call.place, [&]() -> tir::Value {
-      return NodeRef(make_call(m->name, {to_argument(*m->object, call.place), to_argument(a.need("dtype"), call.place)}));
+      return NodeRef(
+          make_call(m->name, {to_argument(*m->object, call.place), to_argument(a.need("dtype"), call.place)}));
     });
   }
   const ModuleName* m = callee.as<ModuleName>();

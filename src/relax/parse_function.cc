@@ -173,8 +173,16 @@ FuncRef FunctionParser::function(const Statement& def, bool is_inner) {
             .hint = "remove it"});
   }
   FuncRef func = located(def.place, [&] {
-    return frame.builder.end_function(
-        frame.params, frame.blocks, frame.result, frame.attrs, decorator_flag(def, "pure", true), ret);
+    bool checks = scope_.context.options.verify;
+    FuncRef made = frame.builder.end_function(frame.params,
+                                              frame.blocks,
+                                              frame.result,
+                                              frame.attrs,
+                                              decorator_flag(def, "pure", true),
+                                              checks ? ret : nullptr);
+    // Unchecked, a declaration stands unless more is known of the result.
+    bool stands = !checks && ret && !is_base_of(ret, made->ret, frame.builder.arith());
+    return stands ? with(made, &Function::ret, ret) : made;
   });
   pop_scope();
   frame_ = outer;
@@ -400,7 +408,7 @@ RVarRef FunctionParser::emit(const RExpr& value, const std::string& name, Struct
     bool was_inferred = value->sinfo != nullptr;
     RExpr v = b.normalize(value);
     if (info) {
-      if (base_check(info, v->sinfo, b.arith()) == BaseCheck::disjoint)
+      if (scope_.context.options.verify && base_check(info, v->sinfo, b.arith()) == BaseCheck::disjoint)
         sator::fail({.what = text("a value that is ", v->sinfo, " is annotated as ", info),
                      .needs = "struct info that holds for the value",
                      .hint = "correct the annotation"});

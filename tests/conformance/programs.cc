@@ -34,8 +34,6 @@ std::string print_program(const ModuleRef& module) {
   if (module->functions.size() == 1) {
     const Func& func = module->functions.begin()->second;
     if (const auto* f = func.as<tir::PrimFunc>()) return tir::to_script(*f);
-    if (const auto* f = func.as<relax::Function>(); f && has_attr(f->attrs, "global_symbol"))
-      return relax::to_script(*f);
   }
   return relax::to_script(*module);
 }

@@ -120,8 +120,9 @@ struct AttrType<std::optional<T>> {
   static std::optional<T> load(const NodeRef& n) { return n ? std::optional(AttrType<T>::load(n)) : std::nullopt; }
   static std::optional<std::optional<T>> read(const Value& v) {
     if (v.is_none()) return std::optional<T>();
-    auto inner = AttrType<T>::read(v);
-    return inner ? std::optional(inner) : std::nullopt;
+    std::optional<T> inner = AttrType<T>::read(v);
+    if (!inner) return std::nullopt;
+    return std::optional<std::optional<T>>(std::in_place, std::move(inner));
   }
 };
 /// An integer or a list (sections or split points).
@@ -131,7 +132,9 @@ struct AttrType<std::variant<int64_t, Axes>> {
   static NodeRef store(const T& v) {
     return v.index() == 0 ? AttrType<int64_t>::store(std::get<0>(v)) : AttrType<Axes>::store(std::get<1>(v));
   }
-  static T load(const NodeRef& n) { return n.as<IntImm>() ? T(AttrType<int64_t>::load(n)) : T(AttrType<Axes>::load(n)); }
+  static T load(const NodeRef& n) {
+    return n.as<IntImm>() ? T(AttrType<int64_t>::load(n)) : T(AttrType<Axes>::load(n));
+  }
   static std::optional<T> read(const Value& v) {
     if (auto i = to_int(v)) return T(*i);
     auto list = AttrType<Axes>::read(v);
@@ -149,16 +152,16 @@ struct AttrType<NodeRef> {
 template <class A, class T>
 struct AttrField {
   const char* name;
-  T A::* member;
+  T A::*member;
   bool required;
 };
 template <class A, class T>
-constexpr AttrField<A, T> attr(const char* name, T A::* member) {
+constexpr AttrField<A, T> attr(const char* name, T A::*member) {
   return {name, member, false};
 }
 /// An attribute without a standard value.
 template <class A, class T>
-constexpr AttrField<A, T> required(const char* name, T A::* member) {
+constexpr AttrField<A, T> required(const char* name, T A::*member) {
   return {name, member, true};
 }
 
@@ -168,7 +171,9 @@ std::vector<AttrDef> attrs_of() {
   std::vector<AttrDef> defs;
   A standard;
   auto add = [&]<class T>(const AttrField<A, T>& f) {
-    defs.push_back({f.name, f.required, f.required ? nullptr : AttrType<T>::store(standard.*f.member),
+    defs.push_back({f.name,
+                    f.required,
+                    f.required ? nullptr : AttrType<T>::store(standard.*f.member),
                     [](const Value& v) -> std::optional<NodeRef> {
                       auto value = AttrType<T>::read(v);
                       return value ? std::optional(AttrType<T>::store(*value)) : std::nullopt;

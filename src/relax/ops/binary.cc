@@ -60,11 +60,17 @@ TensorOrScalar input(const TeInputs& in, size_t i) {
 }
 
 using BinaryFn = Expr (*)(Expr, Expr);
+/// Of two scalars whose values are known the value of the result is known.
+StructInfo with_value(const CallInfo& in, StructInfo info, BinaryFn f) {
+  const PrimInfo *a = in.info(0).as<PrimInfo>(), *b = in.info(1).as<PrimInfo>();
+  return a && b && a->value && b->value ? prim_info(f(a->value, b->value)) : info;
+}
+
 OpDef binary(std::string name, InferFn infer, BinaryFn f) {
   std::string stage = "T_" + name;
   return {.name = std::move(name),
           .inputs = {{"x1", InputKind::any}, {"x2", InputKind::any}},
-          .infer = std::move(infer),
+          .infer = [infer = std::move(infer), f](const CallInfo& in) { return with_value(in, infer(in), f); },
           .compute =
               [stage, f](const Attrs&, const TeInputs& in) {
                 return std::vector{
@@ -86,7 +92,9 @@ StructInfo infer_fma(const CallInfo& in) {
   DType dtype = in.common_dtype({0, 1, 2});
   const TensorInfo &a = in.tensor(0), &b = in.tensor(1), &c = in.tensor(2);
   int ndim = -1;
+  std::string vdevice;
   for (const TensorInfo* t : {&a, &b, &c}) {
+    if (vdevice.empty()) vdevice = t->vdevice;
     if (t->ndim < 0) continue;
     if (ndim >= 0 && ndim != t->ndim)
       in.fail({.what = text("the inputs have ranks ", ndim, " and ", t->ndim),
@@ -104,13 +112,13 @@ StructInfo infer_fma(const CallInfo& in) {
                        "extents ", *as_int(extents[0]), " and ", *as_int(e), " at dimension ", i, " do not broadcast"),
                    .needs = "equal shapes",
                    .hint = "reshape or broadcast one of them"});
-        if (!in.same(e, extents[0])) return tensor_info(dtype, ndim);
+        if (!in.same(e, extents[0])) return tensor_info(dtype, ndim, vdevice);
       }
     }
-    return tensor_info(*x, dtype);
+    return tensor_info(*x, dtype, vdevice);
   }
-  if (a.shape && a.shape == b.shape && b.shape == c.shape) return tensor_info(a.shape, dtype);
-  return tensor_info(dtype, ndim);
+  if (a.shape && a.shape == b.shape && b.shape == c.shape) return tensor_info(a.shape, dtype, vdevice);
+  return tensor_info(dtype, ndim, vdevice);
 }
 
 te::Tensor compute_fma(const TeInputs& in) { return add(multiply(in.tensor(0), in.tensor(1)), in.tensor(2)); }

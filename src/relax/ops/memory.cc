@@ -66,14 +66,18 @@ StructInfo infer_view(const CallInfo& in) {
   } else if (new_dtype && (x.dtype.is_void() || element.is_void() || x.dtype.bytes() != element.bytes())) {
     if (!x.dtype.is_void() && !element.is_void())
       in.fail({.what = text("elements of ", x.dtype, " viewed as ", element, " under the same shape"),
-               .needs = "elements of one size, or a new shape", .hint = "give the new shape"});
+               .needs = "elements of one size, or a new shape",
+               .hint = "give the new shape"});
   }
-  Expr have = bytes_of(from, x.dtype), want = bytes_of(to, element);
+  // Of one unknown dtype the elements are counted instead.
+  bool is_counted = !new_dtype && x.dtype.is_void();
+  Expr have = bytes_of(from, is_counted ? u8 : x.dtype), want = bytes_of(to, is_counted ? u8 : element);
   Expr start = has_offset && bytes ? bytes->value : int_imm(0, i64);
   if (start && in.arith().prove(lt(start, int_imm(0, i64))))
     in.fail({.what = "relative_byte_offset is negative", .needs = "offset >= 0", .hint = "start inside the tensor"});
   if (have && want && start && in.arith().prove(lt(have, start + want)))
-    in.fail({.what = "the view reaches beyond the tensor", .needs = "offset + bytes of the view <= bytes of the tensor",
+    in.fail({.what = "the view reaches beyond the tensor",
+             .needs = "offset + bytes of the view <= bytes of the tensor",
              .hint = "choose a smaller shape or offset"});
   if (new_shape && shape.as<ShapeInfo>() && !to) return tensor_info(in.arg(1), element, x.vdevice);
   return tensor_of(to, ndim, element, x.vdevice);
@@ -90,31 +94,42 @@ RExpr build_view(const OpDef& op, BoundArgs args) {
 }  // namespace
 
 std::vector<OpDef> memory_ops() {
-  InputDef shape{"shape", InputKind::shape}, dtype{"dtype", InputKind::dtype}, scope{"storage_scope", InputKind::any, true};
+  InputDef shape{"shape", InputKind::shape}, dtype{"dtype", InputKind::dtype},
+      scope{"storage_scope", InputKind::any, true};
   InputDef device{"runtime_device_index", InputKind::scalar}, offset{"offset", InputKind::scalar};
   InputDef storage{"storage", InputKind::any};
   auto kill = [](const char* name, const char* what) {
     return OpDef{.name = name, .inputs = {{what, InputKind::any}}, .infer = infer_void, .pure = false};
   };
   return {
-      {.name = "builtin.alloc_tensor", .inputs = {shape, dtype, device, scope}, .infer = infer_builtin_alloc,
+      {.name = "builtin.alloc_tensor",
+       .inputs = {shape, dtype, device, scope},
+       .infer = infer_builtin_alloc,
        .build = build_with_scope<3>},
       {.name = "builtin.stop_lift_params", .inputs = {{"x"}}, .infer = infer_same},
       {.name = "memory.alloc_storage",
        .inputs = {{"size", InputKind::shape}, {"virtual_device_index", InputKind::scalar}, scope, dtype},
-       .infer = infer_object, .build = build_with_scope<2>},
+       .infer = infer_object,
+       .build = build_with_scope<2>},
       {.name = "memory.alloc_tensor", .inputs = {storage, offset, shape, dtype}, .infer = infer_alloc_tensor},
       kill("memory.kill_storage", "storage"),
       kill("memory.kill_tensor", "tensor"),
       {.name = "memory.view",
-       .inputs = {{"data"}, {"shape", InputKind::shape, true}, {"dtype", InputKind::dtype, true},
+       .inputs = {{"data"},
+                  {"shape", InputKind::shape, true},
+                  {"dtype", InputKind::dtype, true},
                   {"relative_byte_offset", InputKind::scalar, true}},
-       .infer = infer_view, .build = build_view},
-      {.name = "vm.alloc_storage", .inputs = {shape, device, dtype, scope}, .infer = infer_object,
+       .infer = infer_view,
+       .build = build_view},
+      {.name = "vm.alloc_storage",
+       .inputs = {shape, device, dtype, scope},
+       .infer = infer_object,
        .build = build_with_scope<3>},
       {.name = "vm.alloc_tensor", .inputs = {storage, offset, shape, dtype}, .infer = infer_alloc_tensor},
       kill("vm.kill_object", "obj"),
-      {.name = "vm.call_tir_dyn", .inputs = {{"func", InputKind::any}, {"args", InputKind::any}}, .infer = infer_void,
+      {.name = "vm.call_tir_dyn",
+       .inputs = {{"func", InputKind::any}, {"args", InputKind::any}},
+       .infer = infer_void,
        .pure = false},
   };
 }

@@ -27,7 +27,8 @@ StructInfo infer_reshape(const CallInfo& in) {
   if (from && to.values) {
     Expr a = product(*from), b = product(*to.values);
     if (in.arith().prove(make<NE>(a, b)))
-      in.fail({.what = "the new shape has another number of elements", .needs = "equal numbers of elements",
+      in.fail({.what = "the new shape has another number of elements",
+               .needs = "equal numbers of elements",
                .hint = "leave one extent to be inferred with -1"});
   }
   if (to.values && !in.arg(1).as<ShapeExpr>()) return tensor_info(*to.values, x.dtype, x.vdevice);
@@ -48,22 +49,27 @@ RExpr build_reshape(const OpDef& op, BoundArgs args) {
     auto i = as_int(*v);
     if (!i || *i > 0) continue;
     if (*i < -1 || (*i == -1 && open != values.end()))
-      fail({.what = text("reshape: extent ", *i, " of the new shape"), .needs = "positive extents, 0, and at most one -1",
+      fail({.what = text("reshape: extent ", *i, " of the new shape"),
+            .needs = "positive extents, 0, and at most one -1",
             .hint = "leave one extent to be inferred"});
-    if (*i == -1) open = v;
-    else copies = true;
+    if (*i == -1)
+      open = v;
+    else
+      copies = true;
   }
   if (open == values.end() && !copies) return build_call(op, std::move(args));
   const TensorInfo* info = x->sinfo.as<TensorInfo>();
   std::optional<std::vector<Expr>> from = info ? shape_of(*info) : std::nullopt;
   if (!from)
     fail({.what = "reshape: an extent is to be inferred, but the shape of x is not known",
-          .needs = "a tensor of known shape", .hint = "give every extent, or match_cast x first"});
+          .needs = "a tensor of known shape",
+          .hint = "give every extent, or match_cast x first"});
   for (size_t i = 0; i < values.size(); ++i) {
     if (!is_zero(values[i])) continue;
     if (i >= from->size())
       fail({.what = text("reshape: extent ", i, " is 0, but x has rank ", from->size()),
-            .needs = "0 only where x has an extent to copy", .hint = "write the extent"});
+            .needs = "0 only where x has an extent to copy",
+            .hint = "write the extent"});
     values[i] = (*from)[i];
   }
   if (open != values.end()) {
@@ -142,7 +148,8 @@ StructInfo infer_squeeze(const SqueezeAttrs& a, const CallInfo& in) {
     for (int d : axes) {
       auto extent = as_int((*shape)[static_cast<size_t>(d)]);
       if (extent && *extent != 1)
-        in.fail({.what = text("axis ", d, " has extent ", *extent), .needs = "extent 1", .hint = "leave that axis out"});
+        in.fail(
+            {.what = text("axis ", d, " has extent ", *extent), .needs = "extent 1", .hint = "leave that axis out"});
       gone[static_cast<size_t>(d)] = true;
     }
   } else {
@@ -187,8 +194,13 @@ struct PermuteDimsAttrs {
 StructInfo infer_permute_dims(const PermuteDimsAttrs& a, const CallInfo& in) {
   const TensorInfo& x = in.tensor(0);
   if (x.ndim < 0 && !a.axes) return tensor_info(x.dtype, -1, x.vdevice);
+  if (x.ndim < 0)
+    in.fail({.what = "axes for a tensor of unknown rank",
+             .needs = "a rank that is known",
+             .hint = "match_cast the tensor first"});
   if (a.axes && x.ndim >= 0 && static_cast<int>(a.axes->size()) != x.ndim)
-    in.fail({.what = text(a.axes->size(), " axes for a tensor of rank ", x.ndim), .needs = "one axis per dimension",
+    in.fail({.what = text(a.axes->size(), " axes for a tensor of rank ", x.ndim),
+             .needs = "one axis per dimension",
              .hint = "name every axis once"});
   std::vector<int> axes;
   if (a.axes) {
@@ -214,13 +226,15 @@ StructInfo infer_broadcast_to(const CallInfo& in) {
   const ShapeInfo& to = in.shape(1);
   if (x.ndim >= 0 && to.ndim >= 0 && to.ndim < x.ndim)
     in.fail({.what = text("a tensor of rank ", x.ndim, " to a shape of rank ", to.ndim),
-             .needs = "a target of at least the tensor's rank", .hint = "add extents in front of the target"});
+             .needs = "a target of at least the tensor's rank",
+             .hint = "add extents in front of the target"});
   auto from = shape_of(x);
   if (from && to.values) {
     for (size_t i = 1; i <= from->size(); ++i) {
       const Expr &old_extent = (*from)[from->size() - i], &new_extent = (*to.values)[to.values->size() - i];
       if (!is_one(old_extent) && in.arith().prove(make<NE>(old_extent, new_extent)))
-        in.fail({.what = text("dimension -", i, " cannot be stretched to the target's"), .needs = "extent 1, or the target's",
+        in.fail({.what = text("dimension -", i, " cannot be stretched to the target's"),
+                 .needs = "extent 1, or the target's",
                  .hint = "reshape the tensor first"});
     }
   }
@@ -234,7 +248,8 @@ void check_collapse(const CallInfo& in, const std::vector<Expr>& from, const std
     const Expr &x = from[d], &y = to[t - 1];
     if (!is_one(y) && !in.same(x, y))
       in.fail({.what = text("dimension ", d, " does not collapse to dimension ", t - 1, " of the target"),
-               .needs = "equal extents, or 1 in the target", .hint = "match_cast symbolic shapes first"});
+               .needs = "equal extents, or 1 in the target",
+               .hint = "match_cast symbolic shapes first"});
     --t;
   }
 }
@@ -276,22 +291,46 @@ Tensor compute_collapse(const TeInputs& in) { return collapse(in.tensor(0), in.o
 std::vector<OpDef> shape_ops() {
   InputDef shape{"shape", InputKind::shape};
   return {
-      {.name = "reshape", .inputs = {{"x"}, shape}, .infer = infer_reshape, .compute = with(compute_reshape),
+      {.name = "reshape",
+       .inputs = {{"x"}, shape},
+       .infer = infer_reshape,
+       .compute = with(compute_reshape),
        .build = build_reshape},
-      {.name = "flatten", .inputs = {{"x"}}, .infer = infer_flatten, .compute = with(compute_flatten),
+      {.name = "flatten",
+       .inputs = {{"x"}},
+       .infer = infer_flatten,
+       .compute = with(compute_flatten),
        .func = "reshape"},
-      {.name = "expand_dims", .inputs = {{"x"}}, .attrs = attrs_of<ExpandDimsAttrs>(),
-       .infer = with(infer_expand_dims), .compute = with(compute_expand_dims)},
-      {.name = "squeeze", .inputs = {{"x"}}, .attrs = attrs_of<SqueezeAttrs>(), .infer = with(infer_squeeze),
+      {.name = "expand_dims",
+       .inputs = {{"x"}},
+       .attrs = attrs_of<ExpandDimsAttrs>(),
+       .infer = with(infer_expand_dims),
+       .compute = with(compute_expand_dims)},
+      {.name = "squeeze",
+       .inputs = {{"x"}},
+       .attrs = attrs_of<SqueezeAttrs>(),
+       .infer = with(infer_squeeze),
        .compute = with(compute_squeeze)},
-      {.name = "permute_dims", .inputs = {{"x"}}, .attrs = attrs_of<PermuteDimsAttrs>(),
-       .infer = with(infer_permute_dims), .compute = with(compute_permute_dims), .func = "transpose"},
-      {.name = "broadcast_to", .inputs = {{"x"}, shape}, .infer = infer_broadcast_to,
+      {.name = "permute_dims",
+       .inputs = {{"x"}},
+       .attrs = attrs_of<PermuteDimsAttrs>(),
+       .infer = with(infer_permute_dims),
+       .compute = with(compute_permute_dims),
+       .func = "transpose"},
+      {.name = "broadcast_to",
+       .inputs = {{"x"}, shape},
+       .infer = infer_broadcast_to,
        .compute = with(compute_broadcast_to)},
-      {.name = "collapse_sum_like", .inputs = {{"data"}, {"collapse_target"}}, .infer = infer_collapse_like,
-       .compute = with(compute_collapse), .func = "collapse_sum"},
-      {.name = "collapse_sum_to", .inputs = {{"data"}, shape}, .infer = infer_collapse_to,
-       .compute = with(compute_collapse), .func = "collapse_sum"},
+      {.name = "collapse_sum_like",
+       .inputs = {{"data"}, {"collapse_target"}},
+       .infer = infer_collapse_like,
+       .compute = with(compute_collapse),
+       .func = "collapse_sum"},
+      {.name = "collapse_sum_to",
+       .inputs = {{"data"}, shape},
+       .infer = infer_collapse_to,
+       .compute = with(compute_collapse),
+       .func = "collapse_sum"},
   };
 }
 
