@@ -35,6 +35,39 @@ arith::SubspaceDivision trivial_division(const BlockRealize& realize, const std:
   return out;
 }
 
+void split_conjuncts(const Expr& predicate, std::vector<Expr>& out) {
+  if (const And* both = predicate.as<And>()) {
+    split_conjuncts(both->a, out);
+    split_conjuncts(both->b, out);
+  } else if (!is_one(predicate)) {
+    out.push_back(predicate);
+  }
+}
+
+/// Completes the division's predicates with those conjuncts of the block's that they do not imply. False where one mixes
+/// loops outside and inside.
+bool divide_predicate(const Expr& predicate, const arith::RangeMap& domain, const std::vector<VarRef>& outer,
+                      const std::vector<VarRef>& inner, arith::SubspaceDivision& division) {
+  arith::Analyzer analyzer;
+  for (const auto& [var, range] : domain) analyzer.bind(var, range);
+  std::vector<Expr> conjuncts;
+  split_conjuncts(predicate, conjuncts);
+  for (const Expr& c : conjuncts) {
+    auto uses = [&](const std::vector<VarRef>& vars) {
+      return std::any_of(vars.begin(), vars.end(), [&](const VarRef& v) { return uses_var(c, *v); });
+    };
+    {
+      auto known = analyzer.with_constraint(logical_and(division.outer_predicate, division.inner_predicate));
+      if (analyzer.prove(c)) continue;
+    }
+    bool in_outer = uses(outer), in_inner = uses(inner);
+    if (in_outer && in_inner) return false;
+    Expr& side = in_inner ? division.inner_predicate : division.outer_predicate;
+    side = logical_and(side, c);
+  }
+  return true;
+}
+
 /// Old iterators in terms of outer and inner ones.
 struct Iterators {
   std::vector<IterVarRef> outer, inner;
@@ -192,6 +225,10 @@ MaybeReason cannot_blockize(const Schedule& s, const Loop& loop, bool preserve_u
                     "bindings that are outer * n + inner, the inner part over the loops below",
                     "split the loops so that they tile the iterators");
   }
+  if (!divide_predicate(realize.predicate, domain, outer, inner, division))
+    return refuse(text("does not divide the predicate of block ", quoted(block.name->text)),
+                  "a predicate of which each part speaks of the loops outside, or of those inside",
+                  "split by factors that divide the extent");
   Iterators iters = divide_iterators(block, division, preserve_unit_iters);
   arith::SetMap inner_domain;
   for (const IterVarRef& i : iters.inner) {
