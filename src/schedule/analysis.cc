@@ -186,6 +186,27 @@ bool has_affine_binding(const Schedule& s, int block_site, int outermost_loop) {
   return true;
 }
 
+std::string misses_values(const Schedule& s, int block_site) {
+  const Sites& sites = s.sites();
+  const BlockRealize& realize = *sites[block_site].realize();
+  arith::Analyzer analyzer;
+  s.bind_ranges(analyzer, sites[block_site].scope);
+  arith::IterMap map = arith::detect_iter_map(realize.values,
+                                              loop_domain(sites, sites[block_site].parent, sites[block_site].scope),
+                                              realize.predicate,
+                                              arith::IterMapLevel::surjective,
+                                              analyzer);
+  if (!map.ok()) return map.error;
+  for (size_t i = 0; i < map.indices.size(); ++i) {
+    const IterVar& iter = *realize.block->iter_vars[i];
+    Expr extent = int_imm(1, iter.dom->extent->dtype);
+    for (const arith::IterSplit& split : map.indices[i].args) extent = extent * split.extent;
+    if (!analyzer.prove_equal(map.indices[i].base, iter.dom->min) || !analyzer.prove_equal(extent, iter.dom->extent))
+      return text("iterator ", iter.var->name, " might not take all its values");
+  }
+  return "";
+}
+
 using Box = std::vector<arith::IntSet>;
 
 /// Is the consumed box, as far as it lies in the buffer, inside the produced one?

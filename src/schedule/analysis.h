@@ -45,6 +45,8 @@ class ScopeAnalysis {
 /// The bindings form a quasi-affine map of the loops around the block that takes every value.
 ///   outermost_loop  only it and the loops below it count, those above are constants; -1: all loops
 bool has_affine_binding(const Schedule& s, int block_site, int outermost_loop = -1);
+/// Why the instances that run, under the predicate, might not be all of the iterators' domains; empty if they are.
+std::string misses_values(const Schedule& s, int block_site);
 /// What the block reads inside its scope has been written before, all of it.
 bool has_region_cover(const Schedule& s, const ScopeAnalysis& scope, int block_site);
 /// All blocks under `site` are complete or reduction blocks, seen within it.

@@ -59,6 +59,7 @@ void replace_scope(Schedule& s, int scope_site, Stmt body, std::vector<BufferRef
 BlockRef with_detected_regions(const BlockRef& block, const std::vector<BufferRef>& visible, bool reads, bool writes) {
   VisibleBuffers by_pointer;
   for (const BufferRef& b : visible) by_pointer.emplace(b->data, b);
+  for (const BufferRef& own : block->alloc_buffers) by_pointer.erase(own->data);
   BlockRegions found = block_regions(*block, by_pointer);
   BlockRef out = block;
   if (reads) out = with(out, &Block::reads, found.reads);

@@ -359,25 +359,12 @@ Stmt new_nest(const BlockRealize& realize, const std::vector<IteratorDomain>& do
 MaybeReason loses_instances(const Schedule& s, const Schedule& moved, const BlockHandle& handle) {
   const Sites& sites = moved.sites();
   int site = moved.site(handle);
-  const BlockRealize& realize = *sites[site].realize();
   int old_site = s.site(handle);
-  arith::Analyzer analyzer;
-  moved.bind_ranges(analyzer, sites[site].scope);
-  arith::RangeMap loops = loop_domain(sites, sites[site].parent, sites[site].scope);
-  arith::IterMap map =
-      arith::detect_iter_map(realize.values, loops, realize.predicate, arith::IterMapLevel::surjective, analyzer);
-  for (size_t i = 0; map.ok() && i < map.indices.size(); ++i) {
-    const RangeRef& dom = realize.block->iter_vars[i]->dom;
-    Expr extent = int_imm(1, dom->extent->dtype);
-    for (const arith::IterSplit& split : map.indices[i].args) extent = extent * split.extent;
-    if (!analyzer.prove_equal(map.indices[i].base, dom->min) || !analyzer.prove_equal(extent, dom->extent))
-      map.error = text("iterator ", realize.block->iter_vars[i]->var->name, " would not take all its values");
-  }
-  if (!map.ok())
+  if (std::string why = misses_values(moved, site); !why.empty())
     return refusal(
         s,
         old_site,
-        text("block ", quoted(handle->text), " has instances that follow from no element under the loop: ", map.error),
+        text("block ", quoted(handle->text), " has instances that follow from no element under the loop: ", why),
         "a consumer of which each instance reads what one iteration of the loop produces",
         "move the producer to the consumer: compute_at");
   if (!has_region_cover(moved, ScopeAnalysis(moved, sites[site].scope), site))

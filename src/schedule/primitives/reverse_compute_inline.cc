@@ -121,6 +121,17 @@ MaybeReason solve_predicate(const Schedule& s, const std::vector<Expr>& load_ind
     require(substitute(consumer_realize.predicate, loops));
   }
   plan.predicate = analyzer.simplify(plan.predicate);
+  const BlockRealize& producer_realize = *sites[plan.producer].realize();
+  if (!is_one(producer_realize.predicate) && !misses_values(s, plan.producer).empty()) {
+    arith::Analyzer with_consumer;
+    auto runs = with_consumer.with_constraint(substitute(plan.predicate, bindings_of(producer_realize)));
+    if (!with_consumer.prove(producer_realize.predicate))
+      return refusal(s,
+                     plan.producer,
+                     "runs under a predicate that may leave elements out which the consumer computes with",
+                     "a producer that runs wherever the consumer has an instance",
+                     "inline the producer instead");
+  }
   return {};
 }
 
