@@ -14,9 +14,11 @@ static Func named(const T& func, const std::string& name) {
 
 ModuleRef attach_global_symbol(const ModuleRef& module, const PassContext&) {
   ModuleRef out = module;
+  // What a system library takes in has this before its names.
+  const std::string prefix = string_attr(module->attrs, "system_lib_prefix").value_or("");
   for (const auto& [name, func] : module->functions) {
     if (string_attr(func->attrs, "global_symbol") == name) continue;
-    if (const auto* f = func.as<tir::PrimFunc>()) out = with_function(out, name, named(*f, name));
+    if (const auto* f = func.as<tir::PrimFunc>()) out = with_function(out, name, named(*f, prefix + name));
     if (const auto* f = func.as<relax::Function>()) out = with_function(out, name, named(*f, name));
   }
   return out;

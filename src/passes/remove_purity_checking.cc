@@ -5,24 +5,36 @@ namespace sator::passes {
 
 using namespace relax;
 
+namespace {
+
+FuncRef taken_for_pure(const FuncRef& f) {
+  if (!f->is_pure || has_attr(f->attrs, "relax.force_pure")) return f;
+  Attrs attrs = f->attrs;
+  attrs["relax.force_pure"] = bool_imm(true);
+  return with(f, &Function::attrs, std::move(attrs));
+}
+
+}  // namespace
+
 ModuleRef remove_purity_checking(const ModuleRef& module, const PassContext&) {
   ModuleRef out = module;
   for (const auto& [name, func] : module->functions) {
     FuncRef f = cast<Function>(func);
     if (!f) continue;
-    if (f->is_pure && !has_attr(f->attrs, "relax.force_pure")) {
-      Attrs attrs = f->attrs;
-      attrs["relax.force_pure"] = bool_imm(true);
-      f = with(f, &Function::attrs, std::move(attrs));
-    }
-    f = transform(f, [](const RCall& call) -> NodeRef {
-      const Op* op = call.op.as<Op>();
-      if (!op || (op->name != "call_pure_packed" && op->name != "invoke_pure_closure")) return ref(call);
-      std::vector<RExpr> args(call.args.begin() + 1, call.args.end());
-      if (op->name == "call_pure_packed")
-        return with_sinfo(relax::call(call.args[0], std::move(args), call.attrs, call.sinfo_args), call.sinfo);
-      return with_sinfo(relax::call(op_ref("invoke_closure"), call.args, call.attrs, call.sinfo_args), call.sinfo);
-    });
+    f = taken_for_pure(f);
+    f = transform(
+        f,
+        [](const LocalFunction& inner) -> NodeRef {
+          return with(inner, &LocalFunction::function, taken_for_pure(inner.function));
+        },
+        [](const RCall& call) -> NodeRef {
+          const Op* op = call.op.as<Op>();
+          if (!op || (op->name != "call_pure_packed" && op->name != "invoke_pure_closure")) return ref(call);
+          std::vector<RExpr> args(call.args.begin() + 1, call.args.end());
+          if (op->name == "call_pure_packed")
+            return with_sinfo(relax::call(call.args[0], std::move(args), call.attrs, call.sinfo_args), call.sinfo);
+          return with_sinfo(relax::call(op_ref("invoke_closure"), call.args, call.attrs, call.sinfo_args), call.sinfo);
+        });
     if (f != cast<Function>(func)) out = with_function(out, name, f);
   }
   return out;

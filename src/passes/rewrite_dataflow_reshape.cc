@@ -20,10 +20,16 @@ Expr linear_index(const std::vector<Expr>& indices, const std::vector<Expr>& sha
 /// The index with remainders by symbolic sizes resolved where the dividend stays below the size.
 Expr within_sizes(const Expr& index, arith::Analyzer& analyzer) {
   return transform(analyzer.simplify(index), [&](const FloorMod& m) -> NodeRef {
-    const bool below = analyzer.prove(ge(m.a, int_imm(0, m.a->dtype))) &&
-                       analyzer.prove(lt(m.a, m.b), arith::Strength::symbolic);
+    const bool below =
+        analyzer.prove(ge(m.a, int_imm(0, m.a->dtype))) && analyzer.prove(lt(m.a, m.b), arith::Strength::symbolic);
     return below ? NodeRef(m.a) : NodeRef(&m);
   });
+}
+
+Expr elements_of(const Buffer& buffer) {
+  Expr count = int_imm(1, i64);
+  for (const Expr& extent : buffer.shape) count = count * cast_to(i64, extent);
+  return count;
 }
 
 /// The function copies its one input to its one output in the same order of elements.
@@ -48,6 +54,8 @@ bool is_reshape(const tir::PrimFunc& f) {
   if (!load || load->buffer != buffers[0] || store->buffer != buffers[1]) return false;
   arith::Analyzer analyzer;
   for (const tir::IterVarRef& iter : only->block->iter_vars) analyzer.bind(iter->var, iter->dom);
+  // A slice reads the same places too, but not all of them.
+  if (!analyzer.prove_equal(elements_of(*load->buffer), elements_of(*store->buffer))) return false;
   std::vector<Expr> read = load->indices;
   for (Expr& index : read) index = within_sizes(index, analyzer);
   return analyzer.prove_equal(linear_index(read, load->buffer->shape),
@@ -68,7 +76,8 @@ ModuleRef rewrite_dataflow_reshape(const ModuleRef& module, const PassContext& c
       return;
     }
     ctx.say("RewriteDataflowReshape", text(*callee, " is a view"));
-    out.bind(bound_var(b), op_call("reshape", {call_tir_inputs(*call).front(), shape_expr(*shape)}, bound_var(b)->sinfo));
+    out.bind(bound_var(b),
+             op_call("reshape", {call_tir_inputs(*call).front(), shape_expr(*shape)}, bound_var(b)->sinfo));
   });
 }
 
