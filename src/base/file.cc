@@ -15,10 +15,28 @@
 
 namespace sator {
 
+// What leads on after a failed system call, where that is not a question of permissions.
+struct CodeHint {
+  int code;
+  const char *needs, *hint;
+};
+static constexpr CodeHint kCodeHints[] = {
+    {ENOENT, "a path that exists", "check the path"},
+    {ENOSPC, "room for the whole file", "free some space, or choose a folder on another disk"},
+    {EDQUOT, "room for the whole file", "free some of this user's quota, or choose another folder"},
+    {EFBIG, "room for the whole file", "raise the limit on file sizes (`ulimit -f`)"},
+    {EROFS, "a file system that can be written", "choose another folder"},
+    {EISDIR, "a file, not a folder", "check the path"},
+    {ENOTDIR, "folders on the way to the file", "check the path: one of its folders is a file"},
+};
+
 [[noreturn]] static void fail_file(const fs::path& path, std::string_view verb, int code) {
-  fail({.what = text("cannot ", verb, " ", path.string(), ": ", std::strerror(code)),
-        .needs = text("a file that this user may ", verb),
-        .hint = "check the path and its permissions"});
+  Reason reason{.what = text("cannot ", verb, " ", path.string(), ": ", std::strerror(code)),
+                .needs = text("a file that this user may ", verb),
+                .hint = "check the path and its permissions"};
+  for (const CodeHint& row : kCodeHints)
+    if (row.code == code) reason.needs = row.needs, reason.hint = row.hint;
+  fail(std::move(reason));
 }
 
 std::string read_file(const fs::path& path) {
@@ -42,8 +60,9 @@ std::string read_file(const fs::path& path) {
 }
 
 void write_file(const fs::path& path, std::string_view bytes) {
-  std::error_code ignored;
-  if (path.has_parent_path()) fs::create_directories(path.parent_path(), ignored);
+  std::error_code error;
+  if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
+  if (error) fail_file(path, "write", error.value());
   fs::path temporary = path;
   temporary += text(".", static_cast<int64_t>(::getpid()), ".partial");
   RemoveOnInterrupt guard(temporary);
@@ -72,7 +91,7 @@ void write_file(const fs::path& path, std::string_view bytes) {
 Ref<MappedFile> MappedFile::open(const fs::path& path) {
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) fail_file(path, "read", errno);
-  struct stat st {};
+  struct stat st{};
   if (::fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
     int code = S_ISREG(st.st_mode) ? errno : EISDIR;
     ::close(fd);

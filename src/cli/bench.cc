@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "cli/commands.h"
 #include "cli/model_options.h"
 #include "engine/evaluate.h"
@@ -15,11 +16,14 @@ struct BenchArguments {
 };
 
 void run(const BenchArguments& a, Streams& io) {
+  if (a.repeats < 1) fail({.what = text("--repeats ", a.repeats), .needs = "at least 1", .hint = "leave it out for 3"});
   llm::OpenModel model = open(a.model, io);
   Session session = model.session();
   SpeedOptions options{.repeats = static_cast<int>(a.repeats)};
   const int64_t limit = model.limits.context_window;
   constexpr int64_t kSteps = 32;
+  if (limit < 512 + 40)
+    io.notes << "the context window is " << limit << " tokens: lengths beyond it are cut down to it\n";
   auto tell = [&](const char* name, double speed) {
     char line[80];
     std::snprintf(line, sizeof line, "%-14s %10.1f tokens/s\n", name, speed);
@@ -35,7 +39,12 @@ void run(const BenchArguments& a, Streams& io) {
   io.json["threads"] = model.vm->pool().num_workers();
   io.json["quantization"] = model.scheme.name;
   char line[160];
-  std::snprintf(line, sizeof line, "%-14s %10.2f s\n%-14s %10.2f MB\n", "load", model.load_s, "per token",
+  std::snprintf(line,
+                sizeof line,
+                "%-14s %10.2f s\n%-14s %10.2f MB\n",
+                "load",
+                model.load_s,
+                "per token",
                 static_cast<double>(model.bytes_per_token()) / 1e6);
   io.out << line;
 }
@@ -46,12 +55,14 @@ Command bench_command() {
   auto a = std::make_shared<BenchArguments>();
   std::vector<Option> options = model_options(a->model);
   options.push_back({"--repeats N", "timed runs per figure; the median counts", &a->repeats});
-  return {.name = "bench",
-          .does = "measures prefill and decode speed, as llama-bench does",
-          .options = std::move(options),
-          .run = [a](Streams& io) { run(*a, io); },
-          .details = "Random token ids; no tokenizer is needed. prefill128 and prefill512 process a prompt of that length and\n"
-                     "compute the last token's logits; decode_at16 and decode_at512 generate from that much context on."};
+  return {
+      .name = "bench",
+      .does = "measures prefill and decode speed, as llama-bench does",
+      .options = std::move(options),
+      .run = [a](Streams& io) { run(*a, io); },
+      .details =
+          "Random token ids; no tokenizer is needed. prefill128 and prefill512 process a prompt of that length and\n"
+          "compute the last token's logits; decode_at16 and decode_at512 generate from that much context on."};
 }
 
 }  // namespace sator::cli

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/progress.h"
 #include "llm/open.h"
 
 namespace sator::cli {
@@ -25,15 +26,23 @@ void run(const ConvertArguments& a, Streams& io) {
           .needs = "the type of config.json, or auto",
           .hint = "leave --model-type out"});
   options.progress = [&io](const std::string& what) { io.notes << what << " ...\n" << std::flush; };
+  ProgressLines lines(io.notes);
   llm::WeightSize size = llm::convert_weights(folder, options, a.output, [&](size_t done, size_t all) {
-    if (done % 16 == 0 || done == all) io.notes << "\r" << done << " of " << all << " parameters" << std::flush;
+    lines(text("converting parameters, ", done, " of ", all), true);
   });
-  io.notes << "\n";
-  io.json = {{"quantization", options.scheme.name}, {"bytes", size.bytes}, {"parameters", size.weights},
-             {"bits_per_weight", size.bits_per_weight()}, {"output", a.output}};
+  lines.end();
+  io.json = {{"quantization", options.scheme.name},
+             {"bytes", size.bytes},
+             {"parameters", size.weights},
+             {"bits_per_weight", size.bits_per_weight()},
+             {"output", a.output}};
   char line[160];
-  std::snprintf(line, sizeof line, "%s: %.1f MB, %.3f bits per weight\n", options.scheme.name.c_str(),
-                static_cast<double>(size.bytes) / 1e6, size.bits_per_weight());
+  std::snprintf(line,
+                sizeof line,
+                "%s: %.1f MB, %.3f bits per weight\n",
+                options.scheme.name.c_str(),
+                static_cast<double>(size.bytes) / 1e6,
+                size.bits_per_weight());
   io.out << line << "written to " << a.output << "; `sator gen_config` puts configuration and tokenizer beside it\n";
 }
 
@@ -41,19 +50,29 @@ void run(const ConvertArguments& a, Streams& io) {
 
 Command convert_weight_command() {
   auto a = std::make_shared<ConvertArguments>();
-  return {.name = "convert_weight",
-          .does = "quantizes a checkpoint and writes the weights in MLC-LLM's format",
-          .options = {{.name = "CONFIG", .help = "a Hugging Face folder, or its config.json", .into = &a->config, .required = true},
-                      {.name = "--quantization SCHEME", .help = "`sator schemes` lists them", .into = &a->quantization, .required = true},
-                      {.name = "-o,--output FOLDER", .help = "where the weights go", .into = &a->output, .required = true},
-                      {"--source FOLDER", "where the checkpoint is; beside CONFIG unless told", &a->source},
-                      {.name = "--source-format FORMAT", .help = "of the checkpoint", .into = &a->source_format,
-                       .choices = {"auto", "huggingface-safetensor"}},
-                      {"--model-type TYPE", "auto, or the type that config.json must name", &a->model_type},
-                      {.name = "--device DEVICE", .help = "what quantizes", .into = &a->device, .choices = {"auto", "cpu"}},
-                      {"--calibration FILE", "a text, for schemes with static activation scales", &a->calibration}},
-          .run = [a](Streams& io) { run(*a, io); },
-          .details = "Writes params_shard_<i>.bin and tensor-cache.json. float32 stays float32 (MLC-LLM stores its upper half)."};
+  return {
+      .name = "convert_weight",
+      .does = "quantizes a checkpoint and writes the weights in MLC-LLM's format",
+      .options = {{.name = "CONFIG",
+                   .help = "a Hugging Face folder, or its config.json",
+                   .into = &a->config,
+                   .required = true},
+                  {.name = "--quantization SCHEME",
+                   .help = "`sator schemes` lists them",
+                   .into = &a->quantization,
+                   .required = true},
+                  {.name = "-o,--output FOLDER", .help = "where the weights go", .into = &a->output, .required = true},
+                  {"--source FOLDER", "where the checkpoint is; beside CONFIG unless told", &a->source},
+                  {.name = "--source-format FORMAT",
+                   .help = "of the checkpoint",
+                   .into = &a->source_format,
+                   .choices = {"auto", "huggingface-safetensor"}},
+                  {"--model-type TYPE", "auto, or the type that config.json must name", &a->model_type},
+                  {.name = "--device DEVICE", .help = "what quantizes", .into = &a->device, .choices = {"auto", "cpu"}},
+                  {"--calibration FILE", "a text, for schemes with static activation scales", &a->calibration}},
+      .run = [a](Streams& io) { run(*a, io); },
+      .details =
+          "Writes params_shard_<i>.bin and tensor-cache.json. float32 stays float32 (MLC-LLM stores its upper half)."};
 }
 
 }  // namespace sator::cli

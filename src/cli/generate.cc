@@ -3,6 +3,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "cli/commands.h"
 #include "cli/model_options.h"
 #include "engine/tokenizer/tokenizer.h"
@@ -22,9 +23,10 @@ struct GenerateArguments {
 };
 
 void run(const GenerateArguments& a, Streams& io) {
+  if (a.max_tokens < 1)
+    fail({.what = text("--max-tokens ", a.max_tokens), .needs = "at least 1", .hint = "leave it out for 128"});
   Tokenizer tokenizer = Tokenizer::load(a.model.model);
   GenerationConfig suggested = read_generation_config(a.model.model);
-  llm::OpenModel model = open(a.model, io);
   std::vector<int32_t> prompt = tokenizer.encode(a.prompt, true);
   if (prompt.empty() && tokenizer.bos_id()) prompt = {*tokenizer.bos_id()};
   GenerateOptions options{.max_tokens = a.max_tokens};
@@ -35,11 +37,14 @@ void run(const GenerateArguments& a, Streams& io) {
                         .top_p = a.top_p.value_or(sampled ? suggested.top_p.value_or(1.0) : 1.0),
                         .seed = static_cast<uint64_t>(a.seed)};
   }
+  Sampler check(options.sampling);  // refuses before the model is compiled
+  llm::OpenModel model = open(a.model, io);
   for (int64_t id : suggested.eos_token_ids.empty() ? model.config.eos_token_ids : suggested.eos_token_ids)
     options.stop_ids.push_back(static_cast<int32_t>(id));
 
   Session session = model.session();
   StreamDecoder decoder(tokenizer);
+  decoder.begin_after(prompt);
   std::vector<int32_t> generated;
   std::string all;
   auto show = [&](const std::string& piece) {
@@ -59,7 +64,11 @@ void run(const GenerateArguments& a, Streams& io) {
   const char* why = reason == StopReason::stop_token     ? "stop_token"
                     : reason == StopReason::context_full ? "context_full"
                                                          : "max_tokens";
-  io.json = {{"prompt", a.prompt}, {"prompt_ids", prompt}, {"ids", generated}, {"text", all}, {"stopped_by", why},
+  io.json = {{"prompt", a.prompt},
+             {"prompt_ids", prompt},
+             {"ids", generated},
+             {"text", all},
+             {"stopped_by", why},
              {"tokens_per_s", static_cast<double>(generated.size()) / seconds}};
   if (reason == StopReason::context_full) io.notes << "the context window is full\n";
 }
@@ -69,7 +78,8 @@ void run(const GenerateArguments& a, Streams& io) {
 Command generate_command() {
   auto a = std::make_shared<GenerateArguments>();
   std::vector<Option> options = model_options(a->model);
-  options.push_back({.name = "--prompt TEXT", .help = "what the text begins with", .into = &a->prompt, .required = true});
+  options.push_back(
+      {.name = "--prompt TEXT", .help = "what the text begins with", .into = &a->prompt, .required = true});
   options.push_back({"--greedy", "always take the most likely token", &a->greedy});
   options.push_back({"--max-tokens N", "tokens to generate at most", &a->max_tokens});
   options.push_back({"--temperature T", "divides the logits before sampling", &a->temperature});

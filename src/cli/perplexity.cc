@@ -1,8 +1,10 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "cli/commands.h"
 #include "cli/model_options.h"
+#include "cli/progress.h"
 #include "engine/evaluate.h"
 
 namespace sator::cli {
@@ -16,25 +18,37 @@ struct PerplexityArguments {
 };
 
 void run(const PerplexityArguments& a, Streams& io) {
-  llm::OpenModel model = open(a.model, io);
+  if (a.windows && *a.windows < 1)
+    fail({.what = text("--windows ", *a.windows), .needs = "at least 1", .hint = "leave it out for the whole text"});
   std::vector<int32_t> stream = llm::token_stream_of(a.model.model, a.text);
   std::vector<std::span<const int32_t>> windows = windows_of(stream, kWindowTokens, a.windows);
+  llm::OpenModel model = open(a.model, io);
   Session session = model.session();
   auto start = std::chrono::steady_clock::now();
   auto total = static_cast<int64_t>(windows.size());
-  Perplexity p = evaluate_perplexity(session, windows, [&](int64_t done) {
-    if (done % 8 == 0 || done == total) io.notes << "\r" << done << " of " << total << " windows" << std::flush;
-  });
-  io.notes << "\n";
+  ProgressLines lines(io.notes);
+  Perplexity p = evaluate_perplexity(
+      session, windows, [&](int64_t done) { lines(text("predicting windows, ", done, " of ", total), true); });
+  lines.end();
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   double speed = static_cast<double>(total * kWindowTokens) / seconds;
-  io.json = {{"perplexity", p.perplexity()}, {"standard_error", p.standard_error()}, {"windows", p.windows()},
-             {"predictions", p.predictions()}, {"tokens_per_s", speed}, {"quantization", model.scheme.name},
+  io.json = {{"perplexity", p.perplexity()},
+             {"standard_error", p.standard_error()},
+             {"windows", p.windows()},
+             {"predictions", p.predictions()},
+             {"tokens_per_s", speed},
+             {"quantization", model.scheme.name},
              {"bits_per_weight", model.size.bits_per_weight()}};
   char line[200];
-  std::snprintf(line, sizeof line, "perplexity %.4f +- %.4f  (%lld windows of %lld tokens, %lld predictions; %.0f tokens/s)\n",
-                p.perplexity(), p.standard_error(), static_cast<long long>(p.windows()),
-                static_cast<long long>(kWindowTokens), static_cast<long long>(p.predictions()), speed);
+  std::snprintf(line,
+                sizeof line,
+                "perplexity %.4f +- %.4f  (%lld windows of %lld tokens, %lld predictions; %.0f tokens/s)\n",
+                p.perplexity(),
+                p.standard_error(),
+                static_cast<long long>(p.windows()),
+                static_cast<long long>(kWindowTokens),
+                static_cast<long long>(p.predictions()),
+                speed);
   io.out << line;
 }
 
@@ -50,8 +64,10 @@ Command perplexity_command() {
           .options = std::move(options),
           .run = [a](Streams& io) { run(*a, io); },
           .details =
-              "Protocol: the text is cut into works at lines `<|endoftext|>`, each is encoded as a whole with the model's marks\n"
-              "around it, all ids form one stream. It is cut into windows of 512 tokens that do not overlap; the incomplete\n"
+              "Protocol: the text is cut into works at lines `<|endoftext|>`, each is encoded as a whole with the "
+              "model's marks\n"
+              "around it, all ids form one stream. It is cut into windows of 512 tokens that do not overlap; the "
+              "incomplete\n"
               "last one is dropped. Each window is run alone from position 0; its tokens 2 to 512 are predicted.\n"
               "perplexity = exp(mean of -ln p). The standard error is that of the windows' means, carried over."};
 }

@@ -1,10 +1,9 @@
-#include <unistd.h>
-
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "cli/app.h"
 #include "cli/commands.h"
+#include "cli/progress.h"
 #include "study/json.h"
 #include "study/study.h"
 #include "study/terminal.h"
@@ -30,32 +29,6 @@ std::string default_folder(const std::string& model) {
   const fs::path whole = fs::canonical(model, ignored);
   return text("study-", (whole.empty() ? fs::path(model) : whole).filename().string());
 }
-
-/// Progress as lines; on a terminal a passing line is written over by the next, elsewhere its figures are left out.
-class ProgressLines {
- public:
-  explicit ProgressLines(std::ostream& out) : out_(out), terminal_(::isatty(STDERR_FILENO) == 1) {}
-
-  void operator()(const std::string& line, bool passing) {
-    if (terminal_) {
-      out_ << "\r\x1b[K" << line << (passing ? "" : "\n") << std::flush;
-      open_ = passing;
-      return;
-    }
-    const std::string without_figures = passing ? line.substr(0, line.find(',')) : line;
-    if (without_figures == last_) return;
-    last_ = without_figures;
-    out_ << without_figures << "\n" << std::flush;
-  }
-  void end() {
-    if (open_) out_ << "\r\x1b[K" << std::flush;
-  }
-
- private:
-  std::ostream& out_;
-  bool terminal_, open_ = false;
-  std::string last_;
-};
 
 void run(const StudyArguments& a, Streams& io) {
   study::StudyOptions options{.model = a.model,

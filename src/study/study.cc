@@ -50,7 +50,10 @@ void check_lengths(const StudyOptions& o, const ModelConfig& config) {
                        config.max_positions,
                        " positions of the model"),
           .needs = "prompt and generation within the model's context",
-          .hint = "use a smaller --prompt-len or --gen-len"});
+          .hint = text("for instance --prompt-len ",
+                       std::max<int64_t>(config.max_positions / 2, 1),
+                       " --gen-len ",
+                       std::max<int64_t>(config.max_positions / 4, 1))});
 }
 
 void find_texts(StudyOptions& o) {

@@ -177,6 +177,29 @@ TEST(Tokenizer, StreamSkipsSpecialTokens) {
   EXPECT_FALSE(tokenizer.token_of(3));
 }
 
+// Decoders that take the first space away would otherwise join the prompt's last word and the one after it.
+TEST(Tokenizer, StreamContinuesAPrompt) {
+  Json decoder = {{"type", "Sequence"},
+                  {"decoders",
+                   {{{"type", "Replace"}, {"pattern", {{"String", "▁"}}}, {"content", " "}},
+                    {{"type", "Fuse"}},
+                    {{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}}}}};
+  Json json = {{"model", {{"type", "BPE"}, {"vocab", {{"▁a", 0}, {"b", 1}, {"<s>", 2}}}, {"merges", Json::array()}}},
+               {"added_tokens", {{{"id", 2}, {"content", "<s>"}, {"special", true}}}},
+               {"decoder", decoder}};
+  Tokenizer tokenizer = Tokenizer::from_json(json.dump());
+  for (const auto& [prompt, added] :
+       std::vector<std::pair<Ids, Ids>>{{{2, 0, 1}, {0, 1, 0}}, {{2}, {0, 0}}, {{}, {0, 1}}}) {
+    StreamDecoder stream(tokenizer);
+    stream.begin_after(prompt);
+    std::string text = tokenizer.decode(prompt, true);
+    for (int32_t id : added) text += stream.push(id);
+    Ids all = prompt;
+    all.insert(all.end(), added.begin(), added.end());
+    EXPECT_EQ(text + stream.finish(), tokenizer.decode(all, true));
+  }
+}
+
 TEST(Tokenizer, RefusesWhatItCannotReadExactly) {
   Json good = byte_tokenizer();
   struct Case {

@@ -134,6 +134,13 @@ TEST_F(Library, RefusesFilesThatAreNotLibraries) {
   write_file(path, "this is text");
   EXPECT_NE(refusal([&] { ModelLibrary::open(path); }).find("cannot be loaded"), std::string::npos);
   fs::remove(path);
+  // An ELF header that speaks of sections and segments which the file does not have.
+  std::string header("\x7f\x45LF\x02\x01\x01", 7);
+  header.resize(64, '\0');
+  header[40] = '\x40', header[54] = 56, header[58] = 64, header[60] = 3;  // three section headers from byte 64 on
+  write_file(path, header);
+  EXPECT_NE(refusal([&] { ModelLibrary::open(path); }).find("is cut off"), std::string::npos);
+  fs::remove(path);
   // A shared library, but not of ours: the C++ runtime that this program has loaded anyway.
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);)

@@ -117,6 +117,12 @@ const std::vector<int32_t>& Tokenizer::ids_after() const { return parts_->after;
 std::optional<int32_t> Tokenizer::bos_id() const { return parts_->bos; }
 std::optional<int32_t> Tokenizer::eos_id() const { return parts_->eos; }
 
+void StreamDecoder::begin_after(std::span<const int32_t> ids) {
+  window_.assign(ids.begin(), ids.end());
+  shown_ = window_.size();
+  shown_text_ = tokenizer_.decode(window_, skip_special_tokens_);
+}
+
 std::string StreamDecoder::push(int32_t id) {
   window_.push_back(id);
   return advance(false);

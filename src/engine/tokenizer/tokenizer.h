@@ -63,6 +63,8 @@ class StreamDecoder {
   explicit StreamDecoder(Tokenizer tokenizer, bool skip_special_tokens = true)
       : tokenizer_(std::move(tokenizer)), skip_special_tokens_(skip_special_tokens) {}
 
+  /// Begins behind these ids, whose text is known: what follows is the text that further ids add to it. Before any push.
+  void begin_after(std::span<const int32_t> ids);
   /// The text that this id completes; empty while a character is incomplete.
   std::string push(int32_t id);
   /// What was held back, as U+FFFD where it is no character. To be called once, at the end.

@@ -1,0 +1,312 @@
+// What the program leaves behind when something goes wrong: words, an exit status, and no half-written file that passes
+// for a whole one. These tests start the program itself, because signals and limits belong to a process.
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
+
+#include "temp_folder.h"
+
+namespace sator::cli {
+namespace {
+
+const fs::path kExample = fs::path(SATOR_SOURCE_DIR) / "examples/gpt2-stories";
+
+struct Ended {
+  int status = -1;  // of the exit; 1000 + the signal that killed it
+  std::string out, notes;
+};
+
+/// The program `sator` in a folder of its own, with its own $SATOR_HOME.
+class Program {
+ public:
+  explicit Program(const TempFolder& folder) : folder_(folder.path()) {}
+
+  void start(const std::vector<std::string>& args, int64_t file_limit_bytes = 0) {
+    std::vector<std::string> words = {SATOR_PROGRAM};
+    words.insert(words.end(), args.begin(), args.end());
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    write_file(folder_ / "notes.txt", "");
+    pid_ = ::fork();
+    if (pid_ != 0) return;
+    const bool ready = ::chdir(folder_.c_str()) == 0 && ::setenv("SATOR_HOME", (folder_ / "home").c_str(), 1) == 0 &&
+                       ::freopen("out.txt", "w", stdout) && ::freopen("notes.txt", "w", stderr);
+    struct rlimit limit = {static_cast<rlim_t>(file_limit_bytes), static_cast<rlim_t>(file_limit_bytes)};
+    if (ready && (file_limit_bytes == 0 || ::setrlimit(RLIMIT_FSIZE, &limit) == 0)) ::execv(argv[0], argv.data());
+    ::_exit(127);
+  }
+
+  /// Sends Ctrl-C's signal as soon as `moment` has come. False if the program ended before.
+  bool interrupt_when(const std::function<bool()>& moment) {
+    int status = 0;
+    while (!moment()) {
+      if (::waitpid(pid_, &status, WNOHANG) == pid_) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return ::kill(pid_, SIGINT) == 0;
+  }
+
+  Ended end() {
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status),
+            read_file(folder_ / "out.txt"),
+            read_file(folder_ / "notes.txt")};
+  }
+
+  Ended run(const std::vector<std::string>& args, int64_t file_limit_bytes = 0) {
+    start(args, file_limit_bytes);
+    return end();
+  }
+
+ private:
+  fs::path folder_;
+  pid_t pid_ = -1;
+};
+
+/// The files below a folder whose name satisfies a condition.
+std::vector<std::string> files_below(const fs::path& folder, const std::function<bool(const std::string&)>& wanted) {
+  std::vector<std::string> found;
+  std::error_code ignored;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, ignored))
+    if (entry.is_regular_file() && wanted(entry.path().filename().string()))
+      found.push_back(fs::relative(entry.path(), folder).string());
+  return found;
+}
+
+auto named(const std::string& name) {
+  return [name](const std::string& file) { return file == name; };
+}
+
+/// A folder with the example's files as links; those given are written instead, empty ones left out.
+void lay_out(const fs::path& folder, const std::map<std::string, std::string>& changed) {
+  fs::create_directories(folder);
+  for (const auto& entry : fs::directory_iterator(kExample))
+    if (!changed.contains(entry.path().filename().string()))
+      fs::create_symlink(entry.path(), folder / entry.path().filename());
+  for (const auto& [name, bytes] : changed)
+    if (!bytes.empty()) write_file(folder / name, bytes);
+}
+
+std::string config_with(const char* changes) {
+  auto config = nlohmann::json::parse(read_file(kExample / "config.json"));
+  config.merge_patch(nlohmann::json::parse(changes));
+  return config.dump();
+}
+
+std::string length(uint64_t header_bytes) {
+  std::string bytes;
+  for (int i = 0; i < 8; ++i) bytes += static_cast<char>(header_bytes >> (8 * i) & 0xff);
+  return bytes;
+}
+
+TEST(Failures, DamagedModelsAreRefusedWithWords) {
+  const std::string weights = read_file(kExample / "model.safetensors");
+  const std::string overlap = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+                              R"("b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})";
+  const std::string huge = R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,8]}})";
+  struct Row {
+    const char *file, *words;
+    std::string bytes;  // empty: the file is missing
+  };
+  for (const Row& row : std::vector<Row>{
+           {"model.safetensors", "too few for a safetensors file", "abc"},
+           {"model.safetensors", "states a header of", weights.substr(0, 2000)},
+           {"model.safetensors", "outside the file's", weights.substr(0, weights.size() / 2)},
+           {"model.safetensors", "outside the file's", weights.substr(0, weights.size() - 1)},
+           {"model.safetensors", "states a header of 18446744073709551615 bytes", length(~uint64_t{0}) + "{}"},
+           {"model.safetensors",
+            "the tensor before it ends at 8",
+            length(overlap.size()) + overlap + std::string(12, 'x')},
+           {"model.safetensors", "more bytes than 64 bits count", length(huge.size()) + huge + std::string(8, 'x')},
+           {"model.safetensors", "there is no tensor", length(2) + "{}"},
+           {"model.safetensors", "there are no weights in", ""},
+           {"config.json", "there is no", ""},
+           {"config.json", "config.json", "{\"model_type\": \"gpt2\""},
+           {"config.json", "model_type is \"gpt3\"", config_with(R"({"model_type": "gpt3"})")},
+           {"config.json", "n_layer is 0", config_with(R"({"n_layer": 0})")},
+           {"config.json", "n_layer", config_with(R"({"n_layer": 2000000000})")},
+           {"config.json", "n_head = 3", config_with(R"({"n_head": 3})")},
+           {"config.json", "vocab_size", config_with(R"({"vocab_size": "many"})")},
+           {"config.json", "h.8.ln_1.weight", config_with(R"({"n_layer": 9})")},
+           {"config.json", "wte.weight", config_with(R"({"vocab_size": 9000})")},
+           {"config.json", "wpe.weight", config_with(R"({"n_positions": 1024})")},
+           {"tokenizer.json", "there is no tokenizer in", ""},
+           {"tokenizer.json", "tokenizer.json", "{}"},
+       }) {
+    SCOPED_TRACE(testing::Message() << row.file << ": " << row.words);
+    TempFolder folder;
+    lay_out(folder.path() / "model", {{row.file, row.bytes}});
+    Program program(folder);
+    Ended ended = program.run({"generate", "model", "--prompt", "Once", "--max-tokens", "2"});
+    EXPECT_EQ(ended.status, 1) << ended.notes;
+    EXPECT_NE(ended.notes.find("error: "), std::string::npos) << ended.notes;
+    EXPECT_NE(ended.notes.find(row.words), std::string::npos) << ended.notes;
+    EXPECT_NE(ended.notes.find("\n  needs: "), std::string::npos) << ended.notes;
+    if (row.file != std::string("tokenizer.json")) {
+      ended = program.run({"convert_weight", "model", "--quantization", "q4f16_1", "-o", "out"});
+      EXPECT_EQ(ended.status, 1) << ended.notes;
+      EXPECT_FALSE(fs::exists(folder.path() / "out/tensor-cache.json"));
+    }
+  }
+}
+
+// A limit on the size of files stands for a full disk: writes fail with an error of the same kind.
+TEST(Failures, AFullDiskLeavesNoFileThatPassesForAWholeOne) {
+  struct Row {
+    std::vector<std::string> args;
+    const char* result;
+    int64_t limit_bytes;
+  };
+  const std::string model = kExample.string();
+  for (const Row& row : std::vector<Row>{
+           {{"convert_weight", model, "--quantization", "q4f16_1", "-o", "out"}, "tensor-cache.json", 1 << 20},
+           {{"compile", model, "-o", "out/model.so"}, "model.so", 16 << 10},
+           {{"generate", model, "--prompt", "Once", "--max-tokens", "2"}, "model.so", 16 << 10},
+           {{"logits", model, "--ids", "1,2,3", "-o", "out/l.npy"}, "l.npy", 64 << 10},
+           {{"gen_config", model, "--quantization", "f16", "-o", "out"}, "mlc-chat-config.json", 4 << 10},
+           {{"study", model, "--shapes-only", "--quant", "f16", "--chip", "tpuv1", "-o", "out"}, "study.json", 4 << 10},
+       }) {
+    SCOPED_TRACE(row.args[0]);
+    TempFolder folder;
+    Program program(folder);
+    const bool compiled_before = row.args[0] == "logits";  // so that its own file is the one that does not fit
+    if (compiled_before) {
+      ASSERT_EQ(program.run({"logits", model, "--ids", "1", "-o", "warm.npy"}).status, 0);
+    }
+    Ended ended = program.run(row.args, row.limit_bytes);
+    EXPECT_EQ(ended.status, 1) << ended.notes;
+    EXPECT_NE(ended.notes.find("error: "), std::string::npos) << ended.notes;
+    EXPECT_NE(ended.notes.find("File too large"), std::string::npos) << ended.notes;
+    EXPECT_EQ(files_below(folder.path(), named(row.result)), std::vector<std::string>{});
+    EXPECT_EQ(files_below(folder.path(), [](const std::string& f) { return f.find(".partial") != f.npos; }),
+              std::vector<std::string>{});
+    // With room again, the same command goes through.
+    ended = program.run(row.args);
+    EXPECT_EQ(ended.status, 0) << ended.notes;
+    EXPECT_GE(files_below(folder.path(), named(row.result)).size(), 1u);
+  }
+}
+
+TEST(Failures, AFolderThatCannotBeMadeIsNamed) {
+  TempFolder folder;
+  Program program(folder);
+  folder.write("file", "in the way");
+  const std::string model = kExample.string();
+  for (const std::vector<std::string>& args : std::vector<std::vector<std::string>>{
+           {"convert_weight", model, "--quantization", "f16", "-o", "file"},
+           {"gen_config", model, "--quantization", "f16", "-o", "file/below"},
+           {"compile", model, "-o", "file/model.so"},
+           {"logits", model, "--ids", "1", "-o", "file/l.npy"},
+           {"study", model, "--shapes-only", "--quant", "f16", "--chip", "tpuv1", "-o", "file"},
+       }) {
+    Ended ended = program.run(args);
+    EXPECT_EQ(ended.status, 1) << ended.notes;
+    EXPECT_NE(ended.notes.find("cannot write file/"), std::string::npos) << ended.notes;
+    EXPECT_NE(ended.notes.find("one of its folders is a file"), std::string::npos) << ended.notes;
+  }
+  EXPECT_EQ(read_file(folder.path() / "file"), "in the way");
+}
+
+TEST(Failures, AnInterruptedConversionIsNoModel) {
+  TempFolder folder;
+  Program program(folder);
+  const fs::path out = folder.path() / "out";
+  const std::vector<std::string> args = {
+      "convert_weight", kExample.string(), "--quantization", "int4-group32", "-o", "out"};
+  ASSERT_EQ(program.run(args).status, 0);
+  const std::string whole = read_file(out / "tensor-cache.json");
+  // A second conversion into the same folder takes the index away before it touches a shard.
+  program.start(args);
+  const bool in_time = program.interrupt_when([&] { return !read_file(folder.path() / "notes.txt").empty(); });
+  Ended ended = program.end();
+  if (!in_time) GTEST_SKIP() << "the conversion ended before it could be interrupted";
+  EXPECT_EQ(ended.status, 1) << ended.notes;
+  EXPECT_NE(ended.notes.find("interrupted"), std::string::npos) << ended.notes;
+  EXPECT_EQ(files_below(out, [](const std::string& f) { return f.find(".partial") != f.npos; }),
+            std::vector<std::string>{});
+  // Before it came to the shards it left the first conversion as it was.
+  const std::string left = fs::exists(out / "tensor-cache.json") ? read_file(out / "tensor-cache.json") : whole;
+  EXPECT_EQ(left, whole);
+  ASSERT_EQ(program.run(args).status, 0);
+  EXPECT_EQ(read_file(out / "tensor-cache.json"), whole);
+}
+
+TEST(Failures, AnInterruptedStudyGoesOnWhereItWas) {
+  TempFolder folder;
+  Program program(folder);
+  const std::vector<std::string> args = {"study",
+                                         kExample.string(),
+                                         "--quant",
+                                         "f16",
+                                         "--quant",
+                                         "int8-channel",
+                                         "--chip",
+                                         "tpuv1",
+                                         "--windows",
+                                         "1",
+                                         "--prompt-len",
+                                         "32",
+                                         "--gen-len",
+                                         "8",
+                                         "-o",
+                                         "out"};
+  program.start(args);
+  ASSERT_TRUE(program.interrupt_when(
+      [&] { return read_file(folder.path() / "notes.txt").find("[2/2]") != std::string::npos; }));
+  Ended ended = program.end();
+  EXPECT_EQ(ended.status, 1) << ended.notes;
+  EXPECT_NE(ended.notes.find("interrupted"), std::string::npos) << ended.notes;
+  for (const char* name : {"study.json", "study.csv", "kernels.csv", "index.html"})
+    EXPECT_FALSE(fs::exists(folder.path() / "out" / name)) << name;
+  EXPECT_EQ(files_below(folder.path(), [](const std::string& f) { return f.find(".partial") != f.npos; }),
+            std::vector<std::string>{});
+
+  ended = program.run(args);
+  EXPECT_EQ(ended.status, 0) << ended.notes;
+  EXPECT_NE(ended.notes.find("[1/2] f16: measured by an earlier run"), std::string::npos) << ended.notes;
+  EXPECT_EQ(ended.notes.find("[2/2] int8-channel: measured by an earlier run"), std::string::npos) << ended.notes;
+  const auto rows = nlohmann::json::parse(read_file(folder.path() / "out/study.json"))["rows"];
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0]["scheme"], "f16");
+  EXPECT_GT(rows[0]["perplexity"], 1);
+
+  // A part that was damaged since is made again, and the figures are the same.
+  for (const std::string& part :
+       files_below(folder.path() / "out/.parts", [](const std::string& f) { return f.starts_with("f16@"); }))
+    write_file(folder.path() / "out/.parts" / part, "{\"rows\": [");
+  ended = program.run(args);
+  EXPECT_EQ(ended.status, 0) << ended.notes;
+  const auto again = nlohmann::json::parse(read_file(folder.path() / "out/study.json"))["rows"];
+  ASSERT_EQ(again.size(), 2u);
+  EXPECT_EQ(again[0]["prefill"], rows[0]["prefill"]);
+  EXPECT_EQ(again[0]["perplexity"], rows[0]["perplexity"]);
+}
+
+TEST(Failures, ALibraryThatWasCutOffIsRefused) {
+  TempFolder folder;
+  Program program(folder);
+  const std::string model = kExample.string();
+  ASSERT_EQ(program.run({"compile", model, "-o", "model.so"}).status, 0);
+  const std::string whole = read_file(folder.path() / "model.so");
+  for (size_t size : {size_t{0}, size_t{100}, whole.size() / 2}) {
+    write_file(folder.path() / "model.so", whole.substr(0, size));
+    Ended ended = program.run({"generate", model, "--prompt", "Once", "--max-tokens", "2", "--model-lib", "model.so"});
+    EXPECT_EQ(ended.status, 1) << size << ": " << ended.notes;
+    EXPECT_NE(ended.notes.find("error: model library model.so"), std::string::npos) << ended.notes;
+  }
+}
+
+}  // namespace
+}  // namespace sator::cli
