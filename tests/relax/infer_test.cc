@@ -121,6 +121,9 @@ const Row kRows[] = {
     {"x: R.Tensor((2, 5), \"float32\")",
      "R.topk(x, k=3, axis=1)",
      "R.Tuple(R.Tensor((2, 3), dtype=\"float32\"), R.Tensor((2, 3), dtype=\"int32\"))"},
+    // Scalars of known value.
+    {"a: R.Prim(value=\"n\"), b: R.Prim(value=\"m\")", "R.add(a, b)", "R.Prim(value=n + m)"},
+    {"a: R.Prim(\"int64\"), b: R.Prim(value=\"m\")", "R.add(a, b)", "R.Prim(\"int64\")"},
     // Shapes as values.
     {kN, "R.shape_of(x)", "R.Shape([n, 3, 4])"},
     {"s: R.Shape(ndim=3)", "R.shape_to_tensor(s)", "R.Tensor((3,), dtype=\"int64\")"},
@@ -158,6 +161,10 @@ TEST(Infer, RefusesWhatCannotBe) {
        "conv2d"},
       {"x: R.Tensor((4, 4), \"float32\"), s: R.Shape((3,))", "R.add(x, s)", "add"},
       {"x: R.Tensor((2,), \"float32\"), i: R.Tensor((2,), \"float32\")", "R.take(x, i, axis=0)", "take"},
+      // A value that an optional attribute cannot have is no None.
+      {kX, "R.cumsum(x, x)", "cumsum"},
+      {"x: R.Tensor", "R.permute_dims(x, [1, 0])", "permute_dims"},
+      {"x: R.Tensor([16])", "R.memory.view(x, R.shape([17]))", "beyond"},
   };
   for (const Row& row : kWrong) {
     try {
