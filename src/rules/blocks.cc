@@ -119,4 +119,15 @@ BlockHandle operand_block(const Schedule& s, const BlockHandle& product) {
   return nullptr;
 }
 
+int64_t code_bits(const Block& block) {
+  int64_t bits = 0;
+  walk(block.body, [&](const Call& c) {
+    auto mask = c.op == "tir.bitwise_and" && c.dtype == u32 ? as_int(c.args[1]) : std::nullopt;
+    for (int64_t b = 1; mask && b < 32; ++b) {
+      if (*mask == (int64_t{1} << b) - 1) bits = b;
+    }
+  });
+  return bits;
+}
+
 }  // namespace sator::rules

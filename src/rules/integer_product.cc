@@ -28,14 +28,6 @@ bool multiplies_bytes(const Block& block) {
   return false;
 }
 
-/// The operand's bytes lie in words as they are: reading them there costs nothing.
-bool is_view_of_words(const Block& operand) {
-  const BufferStore* st = operand.body.as<BufferStore>();
-  const Cast* byte = st ? st->value.as<Cast>() : nullptr;
-  const Call* low = byte ? byte->value.as<Call>() : nullptr;
-  return low && low->op == "tir.bitwise_and" && low->args[0]->dtype == u32 && is_int(low->args[1], 255);
-}
-
 /// The block of sums over groups, P[i, j, g] += A[i, k] * B[j, k] of bytes, that the product adds up; null if there is none.
 BlockHandle partial_block(const Schedule& s, const BlockHandle& product) {
   ScopeAnalysis scope(s, s.sites()[s.site(product)].scope);
@@ -69,9 +61,11 @@ MaybeReason schedule_integer_product(Schedule& s, const target::CpuLevel& level)
     return Reason{.what = text("a sum runs over ", block.iter_vars.back()->dom->extent, " products"),
                   .needs = text("a multiple of ", kDot)};
   plan.operand = operand_block(s, dots);
+  const int64_t bits = plan.operand ? code_bits(s.get(plan.operand)) : 0;
   const bool one_row = is_one(block.iter_vars[0]->dom->extent);
-  if (plan.operand && (one_row || !columns || *columns % kPanel != 0 || is_view_of_words(s.get(plan.operand))))
-    plan.operand = nullptr;
+  // Bytes lie in words as they are: reading them there costs nothing. For one row other codes are cut out on the way.
+  if (one_row || !columns || *columns % kPanel != 0 || bits == 8) plan.operand = nullptr;
+  plan.every_second = one_row && bits == 4 && *depth % (2 * kDot) == 0;
   try {
     schedule_product_tiles(s, plan, level);
   } catch (const Error& e) {

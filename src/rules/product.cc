@@ -63,19 +63,51 @@ void make_panel_wise(Schedule& s, const BlockHandle& operand, int64_t group, con
   vectorize(s, fuse(s, std::vector<Loop>{columns[1], ks[1]}));
 }
 
+/// The loop over k: outside of a tile, then inside of it; the last one is what one instruction sums.
+struct DepthLoops {
+  Loop outer;
+  std::vector<Loop> middle, inner;
+};
+DepthLoops split_depth(Schedule& s, const Loop& k, const ProductPlan& plan) {
+  if (plan.every_second) {
+    std::vector<Loop> ks = schedule::split(s, k, Factors{std::nullopt, factor(k, plan.k_group), factor(k, 2)});
+    return {ks[0], {ks[2]}, {ks[1]}};
+  }
+  if (plan.k_group > 1) {
+    std::vector<Loop> ks = schedule::split(s, k, Factors{std::nullopt, factor(k, plan.k_group)});
+    return {ks[0], {}, {ks[1]}};
+  }
+  if (plan.k_unroll > 1) {
+    std::vector<Loop> ks = schedule::split(s, k, Factors{std::nullopt, factor(k, plan.k_unroll)});
+    return {ks[0], {ks[1]}, {}};
+  }
+  return {k, {}, {}};
+}
+
+/// The order of the loops below `outer`: k, rows, columns, what one instruction sums.
+void order_tile(Schedule& s, const DepthLoops& k, std::vector<Loop> outer, const std::vector<Loop>& tile) {
+  outer.push_back(k.outer);
+  outer.insert(outer.end(), k.middle.begin(), k.middle.end());
+  outer.insert(outer.end(), tile.begin(), tile.end());
+  outer.insert(outer.end(), k.inner.begin(), k.inner.end());
+  reorder(s, outer);
+  for (const Loop& l : k.middle) unroll(s, l);
+}
+
 /// The sums of one group of k, for the rows and columns of a tile, in front of what adds them up. The loop over k.
-Loop tile_partial(Schedule& s, const BlockHandle& partial, int64_t k_group, int64_t vector, const Loop& at) {
+Loop tile_partial(Schedule& s, const ProductPlan& plan, int64_t vector, const Loop& at) {
+  const BlockHandle& partial = plan.partial;
   compute_at(s, partial, at, true);
   set_scope(s, partial, BufferSelector{true, int64_t{0}}, std::string("local"));
   std::vector<Loop> loops = get_loops(s, partial);
   Loop i = loops[loops.size() - 4], j = loops[loops.size() - 3], k = loops.back();
   std::vector<Loop> js = schedule::split(s, j, Factors{std::nullopt, factor(j, vector)});
-  std::vector<Loop> ks = schedule::split(s, k, Factors{std::nullopt, factor(k, k_group)});
-  reorder(s, std::vector<Loop>{ks[0], i, js[0], js[1], ks[1]});
+  DepthLoops ks = split_depth(s, k, plan);
+  order_tile(s, ks, {}, {i, js[0], js[1]});
   unroll(s, i);
   unroll(s, js[0]);
   vectorize(s, js[1]);
-  return ks[0];
+  return ks.outer;
 }
 
 }  // namespace
@@ -107,17 +139,13 @@ void schedule_product_tiles(Schedule& s, const ProductPlan& plan, const target::
   const bool in_blocks = !operand && !(rows && *rows <= tile.rows * kTilesInBlock);
   std::vector<Loop> is =
       schedule::split(s, i, Factors{std::nullopt, factor(i, in_blocks ? kTilesInBlock : 1), factor(i, tile.rows)});
-  std::vector<Loop> ks = {k};
-  const bool dots = plan.k_group > 1 && !plan.partial;
-  if (dots) ks = schedule::split(s, k, Factors{std::nullopt, factor(k, plan.k_group)});
+  DepthLoops ks = plan.partial ? DepthLoops{k, {}, {}} : split_depth(s, k, plan);
   // The rows of a block pass over one group of panels after the other.
-  std::vector<Loop> order = {js[0], is[0], js[1], is[1], ks[0], is[2], js[2], js[3]};
-  if (dots) order.push_back(ks[1]);
-  reorder(s, order);
+  order_tile(s, ks, {js[0], is[0], js[1], is[1]}, {is[2], js[2], js[3]});
   const bool one_group = is_one(s.get(js[0]).extent);
   Loop outer = !in_blocks ? js[0] : one_group ? is[0] : fuse(s, std::vector<Loop>{js[0], is[0]});
   reverse_compute_at(s, last, is[1], true);
-  Loop partial_k = plan.partial ? tile_partial(s, plan.partial, plan.k_group, vector, ks[0]) : nullptr;
+  Loop partial_k = plan.partial ? tile_partial(s, plan, vector, ks.outer) : nullptr;
   if (operand) make_panel_wise(s, operand, plan.k_group, js[0]);
   // Kinds first: a decomposed reduction is no reduction block any more; its init takes the loops' kinds over.
   unroll(s, is[2]);
@@ -129,7 +157,7 @@ void schedule_product_tiles(Schedule& s, const ProductPlan& plan, const target::
   unroll(s, parts[0]);
   vectorize(s, parts[1]);
   parallel(s, outer);
-  decompose_reduction(s, block, ks[0]);
+  decompose_reduction(s, block, ks.outer);
   if (plan.partial) decompose_reduction(s, plan.partial, partial_k);
 }
 
@@ -143,12 +171,16 @@ MaybeReason schedule_product(Schedule& s, const target::CpuLevel& level) {
   }
   const Block& block = s.get(product);
   auto columns = as_int(block.iter_vars[1]->dom->extent);
-  // For one row alone the operand is made on the way.
-  BlockHandle operand;
-  if (!is_one(block.iter_vars[0]->dom->extent) && columns && *columns % kPanel == 0)
-    operand = operand_block(s, product);
+  ProductPlan plan{.product = product, .operand = operand_block(s, product)};
+  const int64_t bits = plan.operand ? code_bits(s.get(plan.operand)) : 0;
+  if (is_one(block.iter_vars[0]->dom->extent) || !columns || *columns % kPanel != 0) {
+    // For one row alone the operand is made on the way.
+    plan.operand = nullptr;
+    auto depth = as_int(block.iter_vars[2]->dom->extent);
+    if (bits > 0 && 32 % bits == 0 && depth && *depth % (32 / bits) == 0) plan.k_unroll = 32 / bits;
+  }
   try {
-    schedule_product_tiles(s, {product, operand}, level);
+    schedule_product_tiles(s, plan, level);
   } catch (const Error& e) {
     return e.reason;
   }

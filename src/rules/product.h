@@ -10,6 +10,9 @@ struct ProductPlan {
   schedule::BlockHandle product;
   schedule::BlockHandle operand;  ///< makes B panel by panel where it is used; null: B is read, or made on the way
   int64_t k_group = 1;            ///< consecutive k whose products are summed in one instruction
+  /// Of 2 * k_group consecutive k, every second one is in one instruction: of codes of 4 bits these are a word's bytes.
+  bool every_second = false;
+  int64_t k_unroll = 1;  ///< consecutive k that are written out: those whose codes share a word
   /// What the product sums, where that are sums themselves, of groups of k: P[i, j, g] += A[i, k] * B[j, k], with `k_group`
   /// and `operand` for this block; the product itself goes over the groups. Null otherwise.
   schedule::BlockHandle partial;

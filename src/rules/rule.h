@@ -59,4 +59,7 @@ schedule::BlockHandle product_block(const schedule::Schedule& s);
 /// null if there is none.
 schedule::BlockHandle operand_block(const schedule::Schedule& s, const schedule::BlockHandle& product);
 
+/// Bits of the codes that the block cuts out of 32-bit words; 0 if it does not.
+int64_t code_bits(const tir::Block& block);
+
 }  // namespace sator::rules

@@ -2,7 +2,7 @@
 //   for k in 0..4: C[x] = C[x] + int32(A[a + k]) * int32(B[b + k])   =>   C[x] = dot4(C[x], A[ramp(a, 1, 4)], B[ramp(b, 1, 4)])
 // Sums of 32-bit integers wrap, so their order does not matter.
 // Four codes in a row of one 32-bit word are taken out together:
-//   for k in 0..4: ... int32(uint8(W >> (s + 8 * k) & 255))   =>   ... reinterpret("uint8x4", W >> s)
+//   for k in 0..4: ... int32(uint8(W >> (s + 8 * k) & m))     =>   ... reinterpret("uint8x4", W >> s & m * 0x01010101)
 //   for k in 0..4: ... int32(uint8(W >> (s + 4 * k) & 15))    =>   the same, after the nibbles are moved apart
 #include "arith/analyzer.h"
 #include "ir/builtins.h"
@@ -49,12 +49,12 @@ bool loads_place(const Expr& e, const BufferStore& s) {
          });
 }
 
-/// The loads of e that follow the loop are contiguous.
-bool is_contiguous(const Expr& e) {
+/// The loads of e that follow the loop are side by side, or every second element.
+bool is_near(const Expr& e) {
   bool yes = true;
   walk(e, [&](const BufferLoad& n) {
     const Ramp* r = n.indices.back().as<Ramp>();
-    if (n.indices.back()->dtype.lanes > 1 && (!r || !is_one(r->stride))) yes = false;
+    if (n.indices.back()->dtype.lanes > 1 && (!r || !(is_one(r->stride) || is_int(r->stride, 2)))) yes = false;
   });
   return yes;
 }
@@ -69,7 +69,7 @@ Expr bytes_of_word(const Expr& e, const For& loop, arith::Analyzer& analyzer) {
   if (!low || byte->dtype != u8 || low->dtype != u32 || low->op != "tir.bitwise_and") return nullptr;
   auto mask = as_int(low->args[1]);
   const Call* shifted = low->args[0].as<Call>();
-  if (!shifted || shifted->op != "tir.shift_right" || (mask != 255 && mask != 15)) return nullptr;
+  if (!mask || *mask < 1 || *mask > 255 || !shifted || shifted->op != "tir.shift_right") return nullptr;
   const Expr &word = shifted->args[0], &shift = shifted->args[1];
   if (uses_var(word, *loop.var)) return nullptr;
   // The shift as an index, and by how much it grows with the loop.
@@ -78,17 +78,20 @@ Expr bytes_of_word(const Expr& e, const For& loop, arith::Analyzer& analyzer) {
   auto shift_at = [&](int64_t i) {
     return analyzer.simplify(substitute(index, {{loop.var, loop.min + int_imm(i, loop.var->dtype)}}));
   };
-  const int64_t bits = *mask == 255 ? 8 : 4;
   Expr first = shift_at(0);
-  for (int64_t i = 1; i < kGroup; ++i)
-    if (!is_int(analyzer.simplify(shift_at(i) - first), i * bits)) return nullptr;
+  auto step = as_int(analyzer.simplify(shift_at(1) - first));
+  for (int64_t i = 1; step && i < kGroup; ++i)
+    if (!is_int(analyzer.simplify(shift_at(i) - first), i * *step)) return nullptr;
+  if (step != 8 && !(step == 4 && *mask == 15)) return nullptr;
   Expr four = is_zero(first) ? word : word_call("tir.shift_right", word, cast_to(u32, first));
-  if (bits == 4) {
+  if (step == 4) {
     // 0x....dcba -> 0x00dc00ba -> 0x0d0c0b0a
     auto apart = [&](const Expr& x, int64_t by, int64_t kept) {
       return word_and(word_call("tir.bitwise_or", x, word_call("tir.shift_left", x, int_imm(by, u32))), kept);
     };
     four = apart(apart(word_and(four, 0xffff), 8, 0x00ff00ff), 4, 0x0f0f0f0f);
+  } else if (*mask != 255) {
+    four = word_and(four, *mask * 0x01010101);
   }
   return call(u8.with_lanes(kGroup), "tir.reinterpret", {four});
 }
@@ -112,7 +115,7 @@ PrimFuncRef lower_integer_dot(const PrimFuncRef& func, const LowerOptions&) {
     auto four = [&](const Expr& byte) -> Expr {
       if (Expr bytes = bytes_of_word(byte, loop, analyzer)) return bytes;
       auto v = vectorized(byte, loop, kGroup);
-      return v && is_contiguous(*v) ? *v : nullptr;
+      return v && is_near(*v) ? *v : nullptr;
     };
     Expr a = four(product->a), b = four(product->b);
     if (!a || !b) return ref(loop);
