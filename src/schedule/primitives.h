@@ -52,6 +52,8 @@ extern const Primitive<void(BlockHandle, Loop, bool, int)> reverse_compute_at;
 
 // primitives/blockize.cc
 extern const Primitive<BlockHandle(Loop, bool)> blockize;
+// primitives/tensorize.cc
+extern const Primitive<void(Value, std::string, bool)> tensorize;
 
 // primitives/transform_layout.cc
 extern const Primitive<void(BlockHandle, BufferSelector, Ref<const arith::IndexMap>, Value, bool)> transform_layout;

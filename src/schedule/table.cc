@@ -36,6 +36,7 @@ const std::vector<const AnyPrimitive*>& primitives() {
       &transform_layout,
       &transform_block_layout,
       &blockize,
+      &tensorize,
   };
   return all;
 }

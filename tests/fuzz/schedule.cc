@@ -223,7 +223,7 @@ class Line {
         {"assume_injective_transform", &Line::never},
         {"consumer_blocks", &Line::consumers},
         {"pad_value", &Line::pad_value},
-        {"intrin", &Line::intrin},
+        {"tensor_intrin", &Line::intrin},
     };
     auto row = rows.find(name);
     if (row == rows.end()) internal_error(sator::text("the fuzzer has no draw for ", p.name, "(", name, ")"));

@@ -3,16 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include "schedule/same_results.h"
 #include "schedule/script.h"
+#include "schedule/tensor_intrin.h"
 #include "tir/parse.h"
 #include "tir/print.h"
 
 namespace sator::schedule {
 namespace {
 
-tir::PrimFuncRef parsed(const std::string& body) {
-  return tir::parse_function("@T.prim_func(private=True)\n" + body);
-}
+tir::PrimFuncRef parsed(const std::string& body) { return tir::parse_function("@T.prim_func(private=True)\n" + body); }
 
 /// The program after a script.
 std::string after(const std::string& program, const std::string& script) {
@@ -50,7 +50,8 @@ constexpr const char* kTwoSteps = R"(def f(A: T.Buffer((128,), "float32"), C: T.
             C[vi] = B[vi] + T.float32(1)
 )";
 
-constexpr const char* kMatmul = R"(def f(A: T.Buffer((64, 32), "float32"), B: T.Buffer((32, 48), "float32"), C: T.Buffer((64, 48), "float32")):
+constexpr const char* kMatmul =
+    R"(def f(A: T.Buffer((64, 32), "float32"), B: T.Buffer((32, 48), "float32"), C: T.Buffer((64, 48), "float32")):
     for i, j, k in T.grid(64, 48, 32):
         with T.block("C"):
             vi, vj, vk = T.axis.remap("SSR", [i, j, k])
@@ -129,8 +130,10 @@ TEST(ComputeAt, MovesTheProducerIntoTheConsumersLoop) {
 }
 
 TEST(DecomposeReduction, InitBecomesABlock) {
-  EXPECT_EQ(after(kMatmul, "decompose_reduction(\"C\", k)"),
-            printed(R"(def f(A: T.Buffer((64, 32), "float32"), B: T.Buffer((32, 48), "float32"), C: T.Buffer((64, 48), "float32")):
+  EXPECT_EQ(
+      after(kMatmul, "decompose_reduction(\"C\", k)"),
+      printed(
+          R"(def f(A: T.Buffer((64, 32), "float32"), B: T.Buffer((32, 48), "float32"), C: T.Buffer((64, 48), "float32")):
     for i, j in T.grid(64, 48):
         with T.block("C_init"):
             vi, vj = T.axis.remap("SS", [i, j])
@@ -143,15 +146,65 @@ TEST(DecomposeReduction, InitBecomesABlock) {
                 T.writes(C[vi, vj])
                 C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
 )"));
-  EXPECT_NE(refusal(kMatmul, "reorder(k, i, j)\ndecompose_reduction(\"C\", i)").find("below loop k"), std::string::npos);
+  EXPECT_NE(refusal(kMatmul, "reorder(k, i, j)\ndecompose_reduction(\"C\", i)").find("below loop k"),
+            std::string::npos);
 }
 
 TEST(TransformLayout, PanelsOfColumns) {
   std::string got = after(kMatmul, "transform_layout(\"C\", (\"read\", 1), lambda k, j: (j // 16, k, j % 16))");
   EXPECT_NE(got.find("B: T.Buffer((3, 32, 16), \"float32\")"), std::string::npos) << got;
   EXPECT_NE(got.find("B[vj // 16, vk, vj % 16]"), std::string::npos) << got;
-  EXPECT_NE(refusal(kMatmul, "transform_layout(\"C\", (\"read\", 1), lambda k, j: (j // 32, k, j % 32))").find("padding"),
+  EXPECT_NE(
+      refusal(kMatmul, "transform_layout(\"C\", (\"read\", 1), lambda k, j: (j // 32, k, j % 32))").find("padding"),
+      std::string::npos);
+}
+
+constexpr const char* kDot4 = R"(def desc(a: T.handle, b: T.handle, c: T.handle):
+    A = T.match_buffer(a, (4,), "float32", offset_factor=1)
+    B = T.match_buffer(b, (4,), "float32", offset_factor=1)
+    C = T.match_buffer(c, (1,), "float32", offset_factor=1)
+    with T.block("root"):
+        T.reads(C[0:1], A[0:4], B[0:4])
+        T.writes(C[0:1])
+        for i in range(4):
+            with T.block("update"):
+                vi = T.axis.reduce(4, i)
+                C[0] = C[0] + A[vi] * B[vi]
+)";
+constexpr const char* kDot4Unrolled = R"(def impl(a: T.handle, b: T.handle, c: T.handle):
+    A = T.match_buffer(a, (4,), "float32", offset_factor=1)
+    B = T.match_buffer(b, (4,), "float32", offset_factor=1)
+    C = T.match_buffer(c, (1,), "float32", offset_factor=1)
+    with T.block("root"):
+        T.reads(C[0:1], A[0:4], B[0:4])
+        T.writes(C[0:1])
+        C[0] = C[0] + (A[0] * B[0] + A[1] * B[1]) + (A[2] * B[2] + A[3] * B[3])
+)";
+constexpr const char* kMatmulOfRows =
+    R"(def f(A: T.Buffer((8, 12), "float32"), B: T.Buffer((6, 12), "float32"), C: T.Buffer((8, 6), "float32")):
+    for i, j, k in T.grid(8, 6, 12):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vj, vk]
+)";
+
+TEST(Tensorize, TheIntrinsicTakesThePlaceOfTheLoop) {
+  register_tensor_intrin("test.dot4", parsed(kDot4), parsed(kDot4Unrolled));
+  tir::PrimFuncRef f = parsed(kMatmulOfRows);
+  Schedule s(f);
+  Script(s).run("k0, k1 = split(k, [None, 4])\ndecompose_reduction(\"C\", k0)\ntensorize(k1, \"test.dot4\")");
+  std::string got = tir::to_script(*s.func());
+  EXPECT_NE(got.find("T.match_buffer(A[vi_o, vk_o * 4:vk_o * 4 + 4], (4,), offset_factor=1)"), std::string::npos)
+      << got;
+  EXPECT_EQ(got.find("k_1"), std::string::npos) << got;
+  EXPECT_EQ(test::broken_step(f, s.func(), 1), "");
+  EXPECT_NE(refusal(kMatmulOfRows,
+                    "k0, k1 = split(k, [None, 6])\ndecompose_reduction(\"C\", k0)\ntensorize(k1, \"test.dot4\")")
+                .find("does not compute what intrinsic test.dot4 does"),
             std::string::npos);
+  EXPECT_NE(refusal(kMatmulOfRows, "tensorize(k, \"test.dot\")").find("test.dot4"), std::string::npos);
 }
 
 TEST(Trace, ReplaysToTheSameProgram) {

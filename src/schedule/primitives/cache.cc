@@ -294,6 +294,19 @@ BlockHandle do_cache_write(Schedule& s, BlockHandle block, BufferSelector which,
   Stage stage{.original = selected_buffer(s, block, which, true)};
   int site = s.site(block), scope_site = s.sites()[site].scope;
   s.require(several_writers(s, scope_site, stage.original));
+  const Block& writer = s.get(block);
+  bool accumulates = !writer.init && std::any_of(writer.reads.begin(),
+                                                 writer.reads.end(),
+                                                 [&](const BufferRegionRef& r) { return r->buffer == stage.original; });
+  if (accumulates)
+    s.fail({.what = text("block ",
+                         quoted(writer.name->text),
+                         " reads what it writes in ",
+                         stage.original->name,
+                         ", which the cache would not hold yet"),
+            .needs = "a block that writes what it reads first: one without such a read, or with its init",
+            .hint = "cache_write before decompose_reduction and blockize",
+            .at = {{s.sites()[site].stmt, "accumulates"}}});
   std::vector<int> redirected = {site}, related;
   if (!consumers.empty()) {
     for (int r : readers_of(s, scope_site, stage.original, consumers)) {
