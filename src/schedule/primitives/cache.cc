@@ -285,6 +285,21 @@ BlockHandle do_cache_read(Schedule& s, BlockHandle block, BufferSelector which, 
   return apply(s, scope_site, stage, true, scope, readers);
 }
 
+/// The block reads the buffer before it has written it.
+bool reads_first(const Schedule& s, int site, const BufferRef& buffer) {
+  const Block& block = *s.sites()[site].realize()->block;
+  auto lists = [&](const Block& b, const std::vector<BufferRegionRef> Block::*side) {
+    return std::any_of(
+        (b.*side).begin(), (b.*side).end(), [&](const BufferRegionRef& r) { return r->buffer == buffer; });
+  };
+  if (block.init) return false;
+  for (int child : s.sites().child_blocks(site)) {
+    const Block& inner = *s.sites()[child].realize()->block;
+    if (lists(inner, &Block::reads) || lists(inner, &Block::writes)) return reads_first(s, child, buffer);
+  }
+  return lists(block, &Block::reads);
+}
+
 /// A block writes into memory of another scope, and a copying block brings it to the buffer. Returns the copying block,
 /// {buffer}_{scope}. Consumers named read the cache, the others the buffer.
 BlockHandle do_cache_write(Schedule& s, BlockHandle block, BufferSelector which, std::string scope,
@@ -295,10 +310,7 @@ BlockHandle do_cache_write(Schedule& s, BlockHandle block, BufferSelector which,
   int site = s.site(block), scope_site = s.sites()[site].scope;
   s.require(several_writers(s, scope_site, stage.original));
   const Block& writer = s.get(block);
-  bool accumulates = !writer.init && std::any_of(writer.reads.begin(),
-                                                 writer.reads.end(),
-                                                 [&](const BufferRegionRef& r) { return r->buffer == stage.original; });
-  if (accumulates)
+  if (reads_first(s, site, stage.original))
     s.fail({.what = text("block ",
                          quoted(writer.name->text),
                          " reads what it writes in ",
