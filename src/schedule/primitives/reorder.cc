@@ -85,6 +85,21 @@ MaybeReason cannot_reorder(const Schedule& s, const std::vector<Loop>& loops) {
                       .hint = "leave the loop where it is",
                       .at = {{s.sites()[b].stmt, "ordered axis"}}};
     }
+    // An init runs where all reduction axes are at their first value, which must stay the first instance of its element.
+    const BlockRealize& realize = *s.sites()[b].realize();
+    for (const Loop& l : loops) {
+      bool spatial = false, reduction = false;
+      for (size_t i = 0; i < realize.values.size(); ++i) {
+        if (uses_var(realize.values[i], *l))
+          (block.iter_vars[i]->kind == IterKind::reduce ? reduction : spatial) = true;
+      }
+      if (block.init && spatial && reduction && loops.size() > 1)
+        return Reason{
+            .what = text("loop ", l->name, " feeds a spatial and a reduction axis of block ", quoted(block.name->text)),
+            .needs = "loops that feed axes of one kind, where the block has an init",
+            .hint = "decompose_reduction first, or do not fuse spatial with reduction loops",
+            .at = {{Stmt(&s.get(l)), "feeds both"}, {s.sites()[b].stmt, "this block"}}};
+    }
     if (!has_affine_binding(s, b) && !has_affine_binding(s, b, chain.front()))
       return Reason{.what = text("the bindings of block ", quoted(block.name->text), " are not quasi-affine"),
                     .needs = "affine bindings of all blocks under the loops",
