@@ -210,7 +210,7 @@ void gemv(Bench& bench, size_t total) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  threads = argc > 1 ? std::atoi(argv[1]) : 1;
+  threads = argc > 1 ? std::max(1, std::atoi(argv[1])) : 1;
   const target::CpuLevel& level = target::cpu_level(argc > 2 ? argv[2] : "avx512");
   if (!target::host_runs(target::cpu_level("avx512"))) {
     std::printf("the ceilings of this bench need AVX-512\n");

@@ -110,6 +110,20 @@ Loop tile_partial(Schedule& s, const ProductPlan& plan, int64_t vector, const Lo
   return ks.outer;
 }
 
+/// One row waits for memory: each iteration of k asks for what a later one reads of the right operand.
+void prefetch_weights(Schedule& s, const BlockHandle& block, const Loop& k) {
+  constexpr int64_t kAhead = 16;  // iterations, each of a panel's 128 bytes
+  const Block& product = s.get(block);
+  std::vector<NodeRef> requests;
+  for (const BufferRegionRef& r : product.reads) {
+    bool follows_columns = !r->region.empty() && uses_var(r->region[0]->min, *product.iter_vars[1]->var);
+    if (!follows_columns || r->buffer == product.writes[0]->buffer || r->region.size() < 2) continue;
+    requests.push_back(make<Array>(std::vector<NodeRef>{string_imm(r->buffer->name), int_imm(kAhead)}));
+  }
+  if (!requests.empty())
+    annotate(s, k, std::string("software_prefetch"), Value(NodeRef(make<Array>(std::move(requests)))));
+}
+
 }  // namespace
 
 void schedule_product_tiles(Schedule& s, const ProductPlan& plan, const target::CpuLevel& level) {
@@ -156,6 +170,12 @@ void schedule_product_tiles(Schedule& s, const ProductPlan& plan, const target::
   std::vector<Loop> parts = schedule::split(s, own.back(), Factors{std::nullopt, factor(own.back(), vector)});
   unroll(s, parts[0]);
   vectorize(s, parts[1]);
+  if (rows == 1) {
+    if (plan.partial)
+      prefetch_weights(s, plan.partial, partial_k);
+    else
+      prefetch_weights(s, block, ks.outer);
+  }
   parallel(s, outer);
   decompose_reduction(s, block, ks.outer);
   if (plan.partial) decompose_reduction(s, plan.partial, partial_k);
