@@ -152,8 +152,7 @@ MaybeReason ScopeAnalysis::not_reduction(int site) const {
       }
     }
   };
-  walk(
-      block.body, [&](const Block&) { return false; }, check_indices);
+  walk(block.body, [&](const Block&) { return false; }, check_indices);
   return indexed;
 }
 

@@ -49,12 +49,7 @@ const std::vector<Reducer>& reducers() {
        1,
        [](const Values& x, const Values& y) { return Values{max(x[0], y[0])}; },
        [](const Values& v) { return is_least(v[0]); }},
-      {"sum of two",
-       2,
-       [](const Values& x, const Values& y) {
-         return Values{x[0] + y[0], x[1] + y[1]};
-       },
-       all_zero},
+      {"sum of two", 2, [](const Values& x, const Values& y) { return Values{x[0] + y[0], x[1] + y[1]}; }, all_zero},
       // Of equal values the one met first wins ...
       {"argmax",
        2,

@@ -288,7 +288,7 @@ BlockHandle do_cache_read(Schedule& s, BlockHandle block, BufferSelector which, 
 /// The block reads the buffer before it has written it.
 bool reads_first(const Schedule& s, int site, const BufferRef& buffer) {
   const Block& block = *s.sites()[site].realize()->block;
-  auto lists = [&](const Block& b, const std::vector<BufferRegionRef> Block::*side) {
+  auto lists = [&](const Block& b, const std::vector<BufferRegionRef> Block::* side) {
     return std::any_of(
         (b.*side).begin(), (b.*side).end(), [&](const BufferRegionRef& r) { return r->buffer == buffer; });
   };

@@ -98,6 +98,19 @@ MaybeReason solve_predicate(const Schedule& s, const std::vector<Expr>& load_ind
     require(ge(value, i->dom->min));
     require(lt(value, end));
   }
+  arith::SetMap reading;
+  for (const IterVarRef& i : consumer.iter_vars) reading.emplace(i->var, arith::IntSet::from_range(*i->dom));
+  for (size_t d = 0; d < load_indices.size(); ++d) {
+    arith::IntSet read = arith::eval_set(load_indices[d], reading);
+    arith::IntSet made = arith::eval_set(plan.producer_store->indices[d], domains);
+    if ((read.min && made.min && analyzer.prove(lt(read.min, made.min))) ||
+        (read.max && made.max && analyzer.prove(gt(read.max, made.max))))
+      return refusal(s,
+                     plan.consumer,
+                     text("reads beyond what its producer computes, in dimension ", d),
+                     "a producer that computes an element for each instance of the consumer",
+                     "inline the producer instead");
+  }
   for (size_t d = 0; d < load_indices.size(); ++d) {  // an element that no instance reads
     Expr read = substitute(load_indices[d], plan.iterators);
     if (!analyzer.prove_equal(read, plan.producer_store->indices[d]))
