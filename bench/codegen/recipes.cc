@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/float16.h"
-#include "kernels.h"
 #include "codegen/jit.h"
+#include "kernels.h"
 #include "passes/lower/lower.h"
 #include "runtime/thread_pool.h"
 #include "tir/parse.h"
@@ -116,7 +116,8 @@ void gemm_f32(Bench& bench, double peak) {
   for (auto [m, n, k] : kShapes)
     for (auto [r, p] : {std::pair(14, 32), {12, 32}, {6, 64}}) {
       int64_t kc = k % 512 == 0 ? 512 : 384, mb = std::min<int64_t>(512, m) / r * r, rows = m / mb * mb;
-      SatorKernel kernel = bench.kernel(bench::kGemmF32, {{"M", rows}, {"N", n}, {"K", k}, {"R", r}, {"P", p}, {"MB", mb}, {"KC", kc}});
+      SatorKernel kernel =
+          bench.kernel(bench::kGemmF32, {{"M", rows}, {"N", n}, {"K", k}, {"R", r}, {"P", p}, {"MB", mb}, {"KC", kc}});
       void* buffers[] = {A, B, C};
       Timed t = timed([&] { kernel(buffers, nullptr, bench.pool->context()); });
       double worst = 0;
@@ -127,8 +128,16 @@ void gemm_f32(Bench& bench, double peak) {
           worst = std::max(worst, std::abs(sum - C[i * n + j]));
         }
       double flops = 2.0 * static_cast<double>(rows * n * k);
-      std::printf("f32 gemm %4ld x %4ld x %4ld, tile %2dx%d: %6.1f GF/s, best %6.1f = %.2f of the peak; error %.1e\n", rows, n, k, r, p,
-                  flops / t.median / 1e9, flops / t.best / 1e9, flops / t.best / peak, worst);
+      std::printf("f32 gemm %4ld x %4ld x %4ld, tile %2dx%d: %6.1f GF/s, best %6.1f = %.2f of the peak; error %.1e\n",
+                  rows,
+                  n,
+                  k,
+                  r,
+                  p,
+                  flops / t.median / 1e9,
+                  flops / t.best / 1e9,
+                  flops / t.best / peak,
+                  worst);
       std::fflush(stdout);
     }
   std::free(A), std::free(B), std::free(C);
@@ -156,12 +165,21 @@ void gemm_int8(Bench& bench, double peak) {
     for (int64_t i = 0; i < rows; i += 37)
       for (int64_t j = 0; j < n; j += 97) {
         int32_t sum = 0;
-        for (int64_t x = 0; x < k; ++x) sum += (A[i * k + x] - 128) * B[((j / 32 * (k / 4) + x / 4) * 32 + j % 32) * 4 + x % 4];
+        for (int64_t x = 0; x < k; ++x)
+          sum += (A[i * k + x] - 128) * B[((j / 32 * (k / 4) + x / 4) * 32 + j % 32) * 4 + x % 4];
         wrong += static_cast<float>(sum) != C[i * n + j];
       }
     double ops = 2.0 * static_cast<double>(rows * n * k);
-    std::printf("int8 gemm %4ld x %4ld x %4ld, tile 14x32: %6.1f GOP/s, best %6.1f = %.2f of four times the f32 peak; %ld wrong\n", rows, n, k,
-                ops / t.median / 1e9, ops / t.best / 1e9, ops / t.best / (4 * peak), wrong);
+    std::printf(
+        "int8 gemm %4ld x %4ld x %4ld, tile 14x32: %6.1f GOP/s, best %6.1f = %.2f of four times the f32 peak; %ld "
+        "wrong\n",
+        rows,
+        n,
+        k,
+        ops / t.median / 1e9,
+        ops / t.best / 1e9,
+        ops / t.best / (4 * peak),
+        wrong);
     std::fflush(stdout);
   }
   std::free(A), std::free(B), std::free(SA), std::free(SW), std::free(C), std::free(comp);
@@ -178,12 +196,14 @@ void gemv(Bench& bench, size_t total) {
   for (int64_t i = 0; i < k / 32; ++i) sums[i] = -96 * 8;
   size_t inner = total < (8u << 20) ? 40 : 1;
   int repeats = total > (256u << 20) ? 5 : 15;
-  Timed plain = timed([&] {
-    for (size_t z = 0; z < inner; ++z)
-      bench.pool->for_each_chunk(static_cast<int64_t>(total >> 18), [&](int64_t begin, int64_t end, SatorContext*) {
-        read_all(W + (begin << 18), static_cast<size_t>(end - begin) << 18);
-      });
-  }, repeats);
+  Timed plain = timed(
+      [&] {
+        for (size_t z = 0; z < inner; ++z)
+          bench.pool->for_each_chunk(static_cast<int64_t>(total >> 18), [&](int64_t begin, int64_t end, SatorContext*) {
+            read_all(W + (begin << 18), static_cast<size_t>(end - begin) << 18);
+          });
+      },
+      repeats);
   double rate = static_cast<double>(total * inner) / plain.best / 1e9;
   std::printf("%4zu MB plain read: %6.2f GB/s\n", total >> 20, rate);
   struct Kind {
@@ -192,16 +212,23 @@ void gemv(Bench& bench, size_t total) {
     double bytes_per_weight;
     std::vector<void*> buffers;
   };
-  for (const Kind& kind : {Kind{"f32", bench::kGemvF32, 4, {W, x, y}}, {"int8 x int8", bench::kGemvInt8, 1, {W, q, sums, y}},
+  for (const Kind& kind : {Kind{"f32", bench::kGemvF32, 4, {W, x, y}},
+                           {"int8 x int8", bench::kGemvInt8, 1, {W, q, sums, y}},
                            {"int4 group 32 x int8", bench::kGemvInt4, 0.5625, {W, q, sums, y}}}) {
     int64_t n = static_cast<int64_t>(static_cast<double>(total) / kind.bytes_per_weight) / k / 32 * 32;
     SatorKernel kernel = bench.kernel(kind.program, {{"N", n}, {"K", k}});
     std::vector<void*> buffers = kind.buffers;
-    Timed t = timed([&] {
-      for (size_t z = 0; z < inner; ++z) kernel(buffers.data(), nullptr, bench.pool->context());
-    }, repeats);
+    Timed t = timed(
+        [&] {
+          for (size_t z = 0; z < inner; ++z) kernel(buffers.data(), nullptr, bench.pool->context());
+        },
+        repeats);
     double bytes = static_cast<double>(n * k) * kind.bytes_per_weight * static_cast<double>(inner);
-    std::printf("%4zu MB gemv %-22s %6.2f GB/s, %.2f of a plain read\n", total >> 20, kind.name, bytes / t.best / 1e9, bytes / t.best / 1e9 / rate);
+    std::printf("%4zu MB gemv %-22s %6.2f GB/s, %.2f of a plain read\n",
+                total >> 20,
+                kind.name,
+                bytes / t.best / 1e9,
+                bytes / t.best / 1e9 / rate);
     std::fflush(stdout);
   }
   std::free(W), std::free(x), std::free(y), std::free(q), std::free(sums);

@@ -18,8 +18,8 @@ bool is_block_var(const Expr& e, const std::vector<VarRef>& vars) {
 }
 
 Access classify(const std::vector<Expr>& store, const std::vector<Expr>& load, const std::vector<VarRef>& vars) {
-  if (store.size() == load.size() && std::equal(store.begin(), store.end(), load.begin(),
-                                                [](const Expr& a, const Expr& b) { return equal(a, b); }))
+  if (store.size() == load.size() &&
+      std::equal(store.begin(), store.end(), load.begin(), [](const Expr& a, const Expr& b) { return equal(a, b); }))
     return Access::same;
   // Broadcast: the load's indices are some of the store's variables in order, or constants.
   size_t at = 0;
