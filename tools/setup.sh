@@ -119,7 +119,7 @@ build() {  # PRESET TARGET...
       give_up 1 "CMake could not configure build/$preset" "the packages of tools/packages.txt" \
         "read the message above (log: build/$preset/configure.log)"
     fi
-    say "configured build/$preset in $(took "$start")"
+    say "configured build/$preset in $(took "$start"); a first build takes about ten minutes on two cores"
     start=$EPOCHREALTIME
   fi
   local steps

@@ -95,7 +95,8 @@ fs::path library_of(const fs::path& folder, const std::string& what, const Progr
   fs::path path = sator_home() / "models" / key / "model.so";
   if (options.debug_dump.empty() && fs::exists(path)) return path;
   Clock clock;
-  say(options, text("compiling ", folder.filename().string(), " for ", options.scheme.name));
+  const fs::path named = folder.has_filename() ? folder : folder.parent_path();  // "model/" is "model"
+  say(options, text("compiling ", named.filename().string(), " for ", options.scheme.name));
   write_compiled(program, options, key, path, {});
   compile_s = clock.seconds();
   return path;
