@@ -48,7 +48,9 @@ bool is_reshape(const tir::PrimFunc& f) {
     ++blocks;
     return false;
   });
-  if (blocks != 1 || !is_one(only->predicate)) return false;
+  // A predicate, as schedules leave it where sizes are no multiples, keeps elements from being written, never moves them:
+  // what it leaves out has no value, so any will do.
+  if (blocks != 1) return false;
   const tir::BufferStore* store = only->block->body.as<tir::BufferStore>();
   const BufferLoad* load = store ? store->value.as<BufferLoad>() : nullptr;
   if (!load || load->buffer != buffers[0] || store->buffer != buffers[1]) return false;
