@@ -70,26 +70,23 @@ void check_opt(const std::string& opt) {
   fail({.what = text("--opt ", opt), .needs = "O0, O1, O2 or O3", .hint = "leave it out: on CPUs all rules always apply"});
 }
 
-/// Groups what the rules say by function.
-class Explanation {
- public:
-  void operator()(std::string_view function, std::string_view rule, const std::optional<Reason>& declined) {
-    Json& entry = functions_[std::string(function)];
-    if (!declined) entry["rule"] = rule;
-    else entry["declined"].push_back({{"rule", rule}, {"why", text(declined->what, "; needs ", declined->needs)}});
+void print(const rules::AppliedSchedule& s, std::ostream& out) {
+  out << s.function << "\n  block " << s.block << ", rule " << s.rule << "\n";
+  if (!s.form.empty()) out << "  " << s.form << "\n";
+  for (std::string_view step : split(s.trace, '\n'))
+    if (!step.empty()) out << "    " << step << "\n";
+  for (const auto& d : s.declined) {
+    out << "  not " << d.rule << ": " << d.why.what;
+    if (!d.why.needs.empty()) out << "; it needs " << d.why.needs;
+    out << "\n";
   }
-  const Json& json() const { return functions_; }
-  void print(std::ostream& out) const {
-    for (const auto& [name, entry] : functions_.items()) {
-      out << name << ": " << (entry.contains("rule") ? entry["rule"].get<std::string>() : "no rule") << "\n";
-      if (entry.contains("declined"))
-        for (const Json& d : entry["declined"]) out << "  not " << d["rule"].get<std::string>() << ": " << d["why"].get<std::string>() << "\n";
-    }
-  }
+}
 
- private:
-  Json functions_ = Json::object();
-};
+Json to_json(const rules::AppliedSchedule& s) {
+  Json declined = Json::array();
+  for (const auto& d : s.declined) declined.push_back({{"rule", d.rule}, {"why", d.why.what}, {"needs", d.why.needs}});
+  return {{"function", s.function}, {"block", s.block}, {"rule", s.rule}, {"form", s.form}, {"trace", s.trace}, {"declined", declined}};
+}
 
 void run(const CompileArguments& a, Streams& io) {
   const fs::path given = a.model, folder = fs::is_directory(given) ? given : given.parent_path();
@@ -98,14 +95,14 @@ void run(const CompileArguments& a, Streams& io) {
   check_opt(a.opt);
   if (a.overrides) apply_overrides(*a.overrides, options.program);
   if (a.debug_dump) options.debug_dump = *a.debug_dump;
-  Explanation explanation;
   auto start = std::chrono::steady_clock::now();
-  llm::compile_model(folder, options, a.output,
-                     a.explain ? llm::ExplainSchedule(std::ref(explanation)) : llm::ExplainSchedule());
+  const std::vector<rules::AppliedSchedule> schedules = llm::compile_model(folder, options, a.output);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (a.explain) explanation.print(io.out);
+  for (const rules::AppliedSchedule& schedule : schedules)
+    if (a.explain) print(schedule, io.out);
   io.json = {{"output", a.output}, {"quantization", options.scheme.name}, {"compile_s", seconds}};
-  if (a.explain) io.json["schedules"] = explanation.json();
+  for (const rules::AppliedSchedule& schedule : schedules)
+    if (a.explain) io.json["schedules"].push_back(to_json(schedule));
   char line[80];
   std::snprintf(line, sizeof line, "compiled in %.2f s: ", seconds);
   io.out << line << a.output << "\n";
@@ -129,7 +126,7 @@ Command compile_command() {
                       {"--debug-dump DIR", "write the program after each phase there", &a->debug_dump},
                       {.name = "--kv-cache DTYPE", .help = "dtype of the KV cache", .into = &a->cache_dtype,
                        .choices = {"float32", "float16"}},
-                      {"--explain-schedule", "per function: the rule that scheduled it, and why others did not", &a->explain}},
+                      {"--explain-schedule", "per function: block, rule, normal form, steps, and why other rules declined", &a->explain}},
           .run = [a](Streams& io) { run(*a, io); }};
 }
 

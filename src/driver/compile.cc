@@ -47,8 +47,10 @@ Compiled compile(ModuleRef module, const CompileOptions& options) {
   passes::require_well_formed("the layout of parameters", *module, *out.phase3);
   module = run_phase(phases()[kSchedules], module, ctx);
   for (const target::CpuLevel* level : levels_of(options)) {
+    rules::ScheduleLog log;
+    if (out.levels.empty()) log = [&](const rules::AppliedSchedule& applied) { out.schedules.push_back(applied); };
     LevelModules l{level,
-                   rules::schedule_for_cpu(module, *level, out.levels.empty() ? options.explain_schedule : nullptr),
+                   rules::schedule_for_cpu(module, *level, log),
                    nullptr};
     passes::require_well_formed(text("the schedule for ", level->name), *l.scheduled, *module);
     l.final = l.scheduled;

@@ -19,7 +19,6 @@ struct CompileOptions {
   std::string metadata_json = "{}";                  ///< of the model, for the library
   std::function<void(const std::string&)> progress;  ///< told what is being done
   std::function<void(const std::string& pass, const std::string& message)> explain;
-  rules::ExplainSchedule explain_schedule;  ///< of the best level
 };
 
 /// The module as one instruction-set level has it: schedules differ, names, signatures and graphs do not.
@@ -30,12 +29,14 @@ struct LevelModules {
 };
 
 /// What the compilation leaves.
+///   schedules  how the best level's kernels follow from the functions of phase 3
 struct Compiled {
   ModuleRef phase3;                  ///< tensor functions before any chip's schedule: what the cost engine reads
   std::vector<LevelModules> levels;  ///< best first
   ModuleRef scheduled;               ///< phase 4 of the best level
   ModuleRef final;                   ///< phase 5 of the best level
   Ref<runtime::Executable> executable;
+  std::vector<rules::AppliedSchedule> schedules;
 };
 
 /// Phases 0 to 3: the program as the cost engine reads it. Errors: those of the passes.

@@ -67,25 +67,29 @@ void say(const OpenOptions& options, const std::string& message) {
   if (options.progress) options.progress(message);
 }
 
-void write_compiled(const Program& program, const OpenOptions& options, const std::string& key, const fs::path& path,
-                    const ExplainSchedule& explain) {
+std::vector<rules::AppliedSchedule> write_compiled(const Program& program, const OpenOptions& options,
+                                                   const std::string& key, const fs::path& path) {
   driver::CompileOptions compile{.levels = target::levels_for(options.isa),
                                  .bounds = {{"seq_len", program.limits.prefill_chunk}},
                                  .debug_dump = options.debug_dump,
                                  .source_hash = key,
-                                 .progress = options.progress,
-                                 .explain_schedule = explain};
+                                 .progress = options.progress};
   driver::Compiled compiled = driver::compile(program.module, compile);
-  // The text of phase 3 is kept beside the kernels that it became: what else wants to cost or schedule them starts there.
+  // The text of phase 3 is kept beside the kernels that it became, with the steps that lead there: what else wants to cost
+  // or schedule them starts from it.
+  Json kernels = Json::object();
+  for (const rules::AppliedSchedule& s : compiled.schedules) kernels[s.function] = {{"rule", s.rule}, {"trace", s.trace}};
   Json metadata = {{"quantization", options.scheme.name},
                    {"context_window_size", program.limits.context_window},
                    {"prefill_chunk_size", program.limits.prefill_chunk},
                    {"vocab_size", program.limits.vocab_size},
                    {"kv_cache_dtype", options.program.cache_dtype.name()},
                    {"params_hash", hash_of(program.params)},
-                   {"phase3", relax::to_script(*compiled.phase3)}};
+                   {"phase3", relax::to_script(*compiled.phase3)},
+                   {"kernels", kernels}};
   compile.metadata_json = metadata.dump();
   driver::write_library(compiled, compile, path);
+  return compiled.schedules;
 }
 
 /// The library of a program, compiled if it is not there yet.
@@ -97,7 +101,7 @@ fs::path library_of(const fs::path& folder, const std::string& what, const Progr
   Clock clock;
   const fs::path named = folder.has_filename() ? folder : folder.parent_path();  // "model/" is "model"
   say(options, text("compiling ", named.filename().string(), " for ", options.scheme.name));
-  write_compiled(program, options, key, path, {});
+  write_compiled(program, options, key, path);
   compile_s = clock.seconds();
   return path;
 }
@@ -252,8 +256,8 @@ WeightSize convert_weights(const fs::path& folder, const OpenOptions& options, c
   return size;
 }
 
-void compile_model(const fs::path& folder, const OpenOptions& options, const fs::path& out,
-                   const ExplainSchedule& explain) {
+std::vector<rules::AppliedSchedule> compile_model(const fs::path& folder, const OpenOptions& options,
+                                                  const fs::path& out) {
   const ModelConfig config = read_model_config(folder);
   std::optional<Weights> weights;
   if (MlcWeights::is_in(folder) || fs::exists(folder / "model.safetensors") ||
@@ -263,7 +267,7 @@ void compile_model(const fs::path& folder, const OpenOptions& options, const fs:
     return weights ? weights->dtype_of(name) : config.dtype.value_or(f32);
   };
   Program program = build_program(config, options.scheme, stored, options.program);
-  write_compiled(program, options, cache_key(folder, "compile", options, program), out, explain);
+  return write_compiled(program, options, cache_key(folder, "compile", options, program), out);
 }
 
 std::vector<int32_t> token_stream_of(const fs::path& folder, const fs::path& text) {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "llm/program.h"
+#include "rules/cpu.h"
 
 namespace sator::llm {
 
@@ -51,14 +52,10 @@ Scheme scheme_for(const fs::path& folder, const std::optional<std::string>& name
 WeightSize convert_weights(const fs::path& folder, const OpenOptions& options, const fs::path& out,
                            const std::function<void(size_t done, size_t all)>& progress = {});
 
-/// Told for each function, rule by rule, what the default schedules did (rules/cpu.h).
-using ExplainSchedule =
-    std::function<void(std::string_view function, std::string_view rule, const std::optional<Reason>& declined)>;
-
 /// Compiles a folder's program to a model library. config.json or mlc-chat-config.json suffices.
-/// Errors: those of the compiler; the file cannot be written.
-void compile_model(const fs::path& folder, const OpenOptions& options, const fs::path& out,
-                   const ExplainSchedule& explain = {});
+/// Returns how each kernel was scheduled. Errors: those of the compiler; the file cannot be written.
+std::vector<rules::AppliedSchedule> compile_model(const fs::path& folder, const OpenOptions& options,
+                                                  const fs::path& out);
 
 /// Largest |x| of each input feature of each linear layer, over the first `windows` windows of 512 tokens of a text, run
 /// with the exact weights.

@@ -10,6 +10,13 @@ namespace sator::rules {
 using namespace schedule;
 using namespace tir;
 
+Schedule named_schedule(const PrimFuncRef& f, const std::string& name) {
+  Schedule s(f, name);
+  s.work_on(name);
+  get_child_blocks(s, Value(get_block(s, std::string("root"), std::string())));
+  return s;
+}
+
 std::vector<BlockHandle> leaf_blocks(const Schedule& s) {
   std::vector<BlockHandle> out;
   for (int b : s.sites().child_blocks(0)) out.push_back(s.sites()[b].realize()->block->name);

@@ -1,6 +1,7 @@
 #include "rules/cpu.h"
 
 #include "rules/rule.h"
+#include "schedule/primitives.h"
 #include "tir/nodes.h"
 
 namespace sator::rules {
@@ -19,24 +20,54 @@ const std::vector<CpuRule>& cpu_rules() {
   return rules;
 }
 
-ModuleRef schedule_for_cpu(const ModuleRef& module, const target::CpuLevel& level, const ExplainSchedule& explain) {
+namespace {
+
+/// The block that a rule is about, the product if there is one, and its form.
+void describe(const schedule::Schedule& s, AppliedSchedule& out) {
+  if (schedule::BlockHandle product = product_block(s)) {
+    const tir::Block& block = s.get(product);
+    auto extent = [&](size_t i) {
+      const Expr& e = block.iter_vars[i]->dom->extent;
+      return as_int(e) ? text(*as_int(e)) : text(e);
+    };
+    out.block = product->text;
+    out.form = text("C[S, I, J] += A[S, I, K] * B[S, J, K] with S = 1, I = ", extent(0), ", J = ", extent(1), ", K = ", extent(2));
+    return;
+  }
+  const std::vector<schedule::BlockHandle> leaves = leaf_blocks(s);
+  if (!leaves.empty()) out.block = leaves.back()->text;
+}
+
+}  // namespace
+
+ModuleRef schedule_for_cpu(const ModuleRef& module, const target::CpuLevel& level, const ScheduleLog& log) {
   ModuleRef out = module;
   for (const auto& [name, func] : module->functions) {
     const tir::PrimFunc* f = func.as<tir::PrimFunc>();
     if (!f || int_attr(f->attrs, "tir.is_scheduled").value_or(0) != 0 || !tir::root_of(*f)) continue;
-    schedule::Schedule fresh(ref(*f), name);
-    fresh.work_on(name);
+    const schedule::Schedule fresh = named_schedule(ref(*f), name);
+    AppliedSchedule applied{.function = name};
     for (const CpuRule& rule : cpu_rules()) {
+      if (!applied.rule.empty()) {
+        applied.declined.push_back({std::string(rule.name), {.what = text(applied.rule, " came first")}});
+        continue;
+      }
       schedule::Schedule s = fresh;
-      schedule::MaybeReason declined = rule.apply(s, level);
-      if (explain) explain(name, rule.name, declined);
-      if (declined) continue;
+      if (schedule::MaybeReason declined = rule.apply(s, level)) {
+        applied.declined.push_back({std::string(rule.name), *declined});
+        continue;
+      }
+      applied.rule = rule.name;
+      if (log) applied.trace = string_attr(f->attrs, kLayoutTrace).value_or("") + s.trace().as_python();
       tir::PrimFuncRef done = s.func();
       Attrs attrs = done->attrs;
       attrs["tir.is_scheduled"] = int_imm(1);
+      attrs.erase(kLayoutTrace);
       out = with_function(out, name, with(done, &tir::PrimFunc::attrs, std::move(attrs)));
-      break;
     }
+    if (!log) continue;
+    describe(fresh, applied);
+    log(applied);
   }
   return out;
 }

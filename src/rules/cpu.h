@@ -2,8 +2,8 @@
 #pragma once
 
 #include <functional>
-#include <optional>
-#include <string_view>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "ir/module.h"
@@ -11,12 +11,27 @@
 
 namespace sator::rules {
 
-/// Told for each function and rule in turn why the rule declined, or nothing where it was applied.
-using ExplainSchedule =
-    std::function<void(std::string_view function, std::string_view rule, const std::optional<Reason>& declined)>;
+/// How a function was scheduled, for people and for replay.
+struct AppliedSchedule {
+  std::string function;
+  std::string rule;
+  std::string block;  ///< that the rule is about
+  std::string form;   ///< of a product: "C[S, I, J] += A[S, I, K] * B[S, J, K] with S = 1, I = n, J = 768, K = 256"
+  /// The steps from the phase-3 function to this one, those of packed parameters included (schedule/script.h runs them).
+  std::string trace;
+  struct Declined {
+    std::string rule;
+    Reason why;
+  };
+  std::vector<Declined> declined;  ///< the other rules, in the order in which they are tried
+};
+using ScheduleLog = std::function<void(const AppliedSchedule&)>;
 
 /// Schedules every tensor function that is not scheduled yet (`tir.is_scheduled`) for a level, by the first rule of
 /// cpu_rules() that takes it.
-ModuleRef schedule_for_cpu(const ModuleRef& module, const target::CpuLevel& level, const ExplainSchedule& explain = {});
+ModuleRef schedule_for_cpu(const ModuleRef& module, const target::CpuLevel& level, const ScheduleLog& log = {});
+
+/// Where attach_param_layouts notes the steps that it took on a function: the name of the attribute.
+inline constexpr const char* kLayoutTrace = "sator.layout_trace";
 
 }  // namespace sator::rules

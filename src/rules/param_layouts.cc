@@ -6,6 +6,8 @@
 #include "passes/outline.h"
 #include "relax/builder.h"
 #include "relax/ops/op.h"
+#include "rules/cpu.h"
+#include "rules/rule.h"
 #include "schedule/primitives.h"
 #include "tir/te.h"
 
@@ -18,8 +20,6 @@ using passes::call_tir_inputs;
 using passes::called_prim_func;
 
 namespace {
-
-constexpr int64_t kPanel = 32;
 
 BufferRef tensor_parameter(const tir::PrimFunc& f, size_t i) {
   for (const VarRef& p : f.params) {
@@ -74,28 +74,34 @@ tir::PrimFuncRef pack_function(int64_t rows, int64_t cols, DType dtype) {
   return sator::with(f, &tir::PrimFunc::attrs, std::move(attrs));
 }
 
-/// The function with some of its tensor parameters in panels.
-tir::PrimFuncRef with_panels(const tir::PrimFuncRef& f, const std::vector<size_t>& packed) {
-  schedule::Schedule s(f, "main");
+/// The function with some of its tensor parameters in panels; it notes the steps.
+tir::PrimFuncRef with_panels(const tir::PrimFuncRef& f, const std::string& name, const std::vector<size_t>& packed) {
+  schedule::Schedule s = named_schedule(f, name);
   for (size_t i : packed) {
     BufferRef buffer = tensor_parameter(*s.func(), i);
     schedule::BlockHandle reader;
+    int64_t region_of = 0;
     for (int b = 0; b < s.sites().count(); ++b) {
       const tir::BlockRealize* r = s.sites()[b].realize();
       if (!r || r->block->iter_vars.empty()) continue;
-      for (const tir::BufferRegionRef& region : r->block->reads) {
-        if (region->buffer == buffer) reader = r->block->name;
+      for (size_t k = 0; k < r->block->reads.size(); ++k) {
+        if (r->block->reads[k]->buffer != buffer) continue;
+        reader = r->block->name;
+        region_of = static_cast<int64_t>(k);
       }
     }
     if (!reader) internal_error("a packed parameter that nobody reads");
     schedule::transform_layout(s,
                                reader,
-                               schedule::BufferSelector{false, buffer},
+                               schedule::BufferSelector{false, region_of},
                                panel_map(buffer->shape[0]->dtype),
                                schedule::Value(int64_t{0}),
                                false);
   }
-  return s.func();
+  tir::PrimFuncRef done = s.func();
+  Attrs attrs = done->attrs;
+  attrs[kLayoutTrace] = string_imm(s.trace().as_python());
+  return sator::with(done, &tir::PrimFunc::attrs, std::move(attrs));
 }
 
 class Packer {
@@ -212,7 +218,7 @@ class Packer {
     auto key = std::pair(*callee, which);
     auto made = functions_.find(key);
     if (made == functions_.end()) {
-      tir::PrimFuncRef f = with_panels(cast<tir::PrimFunc>(module_->functions.at(*callee)), which);
+      tir::PrimFuncRef f = with_panels(cast<tir::PrimFunc>(module_->functions.at(*callee)), *callee, which);
       // A function that is always called so keeps its name: a kernel is called as its phase-3 function is.
       RExpr name = call.args[0];
       if (patterns_.at(*callee).size() == 1)

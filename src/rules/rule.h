@@ -43,6 +43,9 @@ bool attempt(F&& f) {
   }
 }
 
+/// A schedule of the function whose first steps ask for all of its blocks, so that later ones name what rules find by
+/// looking: its trace is then text that replays.
+schedule::Schedule named_schedule(const tir::PrimFuncRef& f, const std::string& name);
 /// The blocks of the root scope in program order.
 std::vector<schedule::BlockHandle> leaf_blocks(const schedule::Schedule& s);
 /// Puts every block but those of `kept` into its consumers, as long as one goes.

@@ -195,6 +195,9 @@ Value Script::index_map(const Expression& lambda) {
 }
 
 Value Script::apply(const Expression& call) {
+  // T.int64(32) is the number: index maps take the dtype of the shape that they are for.
+  const std::string callee = script::dotted_name(call.items[0]);
+  if (callee.starts_with("T.") && DType::parse(callee.substr(2)) && call.items.size() == 2) return evaluate(call.items[1]);
   List positional;
   for (size_t i = 1; i < call.items.size(); ++i) {
     if (call.items[i].is(ExpressionKind::star)) {
@@ -213,7 +216,9 @@ Value Script::apply(const Expression& call) {
 
 Value Script::call(const std::string& name, List positional, std::vector<std::pair<std::string, Value>> keywords) {
   const AnyPrimitive& primitive = primitive_named(name);
-  if (primitive.parameters.front().name == "loops" && !(positional.size() == 1 && positional[0].get_if<List>()))
+  const bool by_name = std::ranges::any_of(keywords, [](const auto& k) { return k.first == "loops"; });
+  if (primitive.parameters.front().name == "loops" && !by_name &&
+      !(positional.size() == 1 && positional[0].get_if<List>()))
     positional = {positional};
   return primitive.invoke(s_, primitive.bind(std::move(positional), std::move(keywords)));
 }

@@ -49,7 +49,7 @@ class HandleNames {
     if (auto* list = v.get_if<List>()) {
       std::vector<std::string> names;
       for (const Value& item : *list) names.push_back(define(item));
-      return join(names, ", ");
+      return join(names, ", ") + (names.size() == 1 ? "," : "");
     }
     return text("v", next_++);
   }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <random>
 
+#include "tir/parse.h"
 #include "codegen/llvm.h"
 #include "codegen/programs.h"
 #include "codegen/run_kernel.h"
@@ -154,6 +155,27 @@ TEST(Kernel, ReportsAFailedAssertionFromAParallelLoop) {
   EXPECT_EQ(x[13], 100);
   values[0] = 13;
   EXPECT_EQ(kernel(buffers, values, pool->context()), 0);
+}
+
+// A row of 40 in vectors of 16: what the masked last vector leaves in memory of the kernel's own is read one by one.
+TEST(Kernel, MaskedVectorsEndInsideOfLocalMemory) {
+  tir::PrimFuncRef f = tir::parse_function(R"(
+@T.prim_func
+def f(A: T.Buffer((40,), "float32"), B: T.Buffer((40,), "float32")):
+    E = T.alloc_buffer((40,))
+    for k in range(3):
+        for j in T.vectorized(16):
+            if k * 16 + j < 40:
+                E[k * 16 + j] = A[k * 16 + j] * T.float32(2)
+    for k in range(40):
+        B[k] = E[k]
+)");
+  Data<float> a(40), b(40);
+  for (size_t i = 0; i < 40; ++i) a[i] = static_cast<float>(i), b[i] = -1;
+  for (const target::CpuLevel* level : target::host_levels()) {
+    ASSERT_EQ(run_kernel(f, *level, {a.raw(), b.raw()}), 0);
+    for (size_t i = 0; i < 40; ++i) EXPECT_EQ(b[i], 2 * static_cast<float>(i)) << level->name << " " << i;
+  }
 }
 
 TEST(Kernel, EmitsTheSameBytesEachTime) {

@@ -11,6 +11,8 @@ namespace {
 /// One buffer on the stack; a thread's stack of 8 MB holds hundreds.
 constexpr int64_t kMaxStackBytes = 16 << 10;
 constexpr uint64_t kAlign = 64;
+/// Behind each: a vector whose last lanes are masked is loaded and stored as a whole, so that it can stay in registers.
+constexpr int64_t kSlackBytes = 256;
 
 std::optional<int64_t> constant_size(const std::vector<Expr>& extents) {
   int64_t size = 1;
@@ -23,12 +25,13 @@ std::optional<int64_t> constant_size(const std::vector<Expr>& extents) {
 
 void on_stack(Emit& e, const tir::Allocate& n, int64_t elements) {
   llvm::IRBuilder<> entry(&e.function->getEntryBlock(), e.function->getEntryBlock().begin());
-  llvm::Type* type = llvm::ArrayType::get(memory_type(e, n.dtype), static_cast<uint64_t>(elements));
+  const int64_t slack = kSlackBytes / n.dtype.element_bytes();
+  llvm::Type* type = llvm::ArrayType::get(memory_type(e, n.dtype), static_cast<uint64_t>(elements + slack));
   llvm::AllocaInst* slot = entry.CreateAlloca(type, nullptr, n.data->name);
   slot->setAlignment(llvm::Align(kAlign));
   e.memory[n.data.get()] = {.base = slot, .align = llvm::Align(kAlign), .is_stack = true};
   // Its contents begin anew with each run of the statement.
-  llvm::ConstantInt* bytes = e.b.getInt64(static_cast<uint64_t>(elements * n.dtype.element_bytes()));
+  llvm::ConstantInt* bytes = e.b.getInt64(static_cast<uint64_t>((elements + slack) * n.dtype.element_bytes()));
   e.b.CreateLifetimeStart(slot, bytes);
   run(e, n.body);
   e.b.CreateLifetimeEnd(slot, bytes);
