@@ -25,9 +25,7 @@ Scheduled scheduled(const tir::PrimFuncRef& func, const target::CpuLevel& level)
   ModuleRef module =
       schedule_for_cpu(schedule::Schedule(func, "main").module(),
                        level,
-                       [&](std::string_view, std::string_view rule, const std::optional<Reason>& declined) {
-                         if (!declined) out.rule = rule;
-                       });
+                       [&](const AppliedSchedule& applied) { out.rule = applied.rule; });
   out.func = cast<tir::PrimFunc>(module->functions.at("main"));
   return out;
 }
