@@ -32,7 +32,8 @@ Expr elements_of(const Buffer& buffer) {
   return count;
 }
 
-/// The function copies its one input to its one output in the same order of elements.
+}  // namespace
+
 bool is_reshape(const tir::PrimFunc& f) {
   std::vector<BufferRef> buffers;
   for (const VarRef& p : f.params) {
@@ -63,8 +64,6 @@ bool is_reshape(const tir::PrimFunc& f) {
   return analyzer.prove_equal(linear_index(read, load->buffer->shape),
                               linear_index(store->indices, store->buffer->shape));
 }
-
-}  // namespace
 
 ModuleRef rewrite_dataflow_reshape(const ModuleRef& module, const PassContext& ctx) {
   return rewrite_bindings(module, [&](const Binding& b, Bindings& out) {

@@ -1,4 +1,5 @@
 // The rule for what no other rule takes: always parallel, and vectorised where the innermost loop is spatial.
+#include "passes/to_vm.h"
 #include "rules/rule.h"
 #include "schedule/primitives.h"
 #include "tir/nodes.h"
@@ -19,6 +20,12 @@ void schedule_block(Schedule& s, const BlockHandle& block) {
 }
 
 }  // namespace
+
+MaybeReason schedule_view(Schedule& s, const target::CpuLevel&) {
+  if (!passes::is_reshape(*s.func()))
+    return Reason{.what = "elements are computed or change their order", .needs = "a copy of all elements in their order"};
+  return {};
+}
 
 MaybeReason schedule_anything(Schedule& s, const target::CpuLevel&) {
   inline_all(s);

@@ -8,6 +8,7 @@ namespace sator::rules {
 
 const std::vector<CpuRule>& cpu_rules() {
   static const std::vector<CpuRule> rules = {
+      {.name = "view", .does = "reshapes, which RewriteDataflowReshape makes views", .apply = schedule_view},
       {.name = "integer_product",
        .does = "sums of products of bytes in register tiles, four products at once",
        .apply = schedule_integer_product},

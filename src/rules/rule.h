@@ -20,6 +20,8 @@ struct CpuRule {
 /// In the order in which they are tried; the last one takes everything.
 const std::vector<CpuRule>& cpu_rules();
 
+/// A reshape: it stays as it is, for it becomes a view.
+schedule::MaybeReason schedule_view(schedule::Schedule& s, const target::CpuLevel& level);
 /// A sum of products of 8-bit integers in 32 bits: four of them in one instruction.
 schedule::MaybeReason schedule_integer_product(schedule::Schedule& s, const target::CpuLevel& level);
 /// A sum of products: C[i, j] += A[.., k] * B[.., k].
