@@ -96,14 +96,20 @@ void run(const CompileArguments& a, Streams& io) {
   if (a.overrides) apply_overrides(*a.overrides, options.program);
   if (a.debug_dump) options.debug_dump = *a.debug_dump;
   auto start = std::chrono::steady_clock::now();
-  const std::vector<rules::AppliedSchedule> schedules = llm::compile_model(folder, options, a.output);
+  const llm::CompileReport report = llm::compile_model(folder, options, a.output);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  for (const rules::AppliedSchedule& schedule : schedules)
+  for (const rules::AppliedSchedule& schedule : report.schedules)
     if (a.explain) print(schedule, io.out);
   io.json = {{"output", a.output}, {"quantization", options.scheme.name}, {"compile_s", seconds}};
-  for (const rules::AppliedSchedule& schedule : schedules)
+  for (const rules::AppliedSchedule& schedule : report.schedules)
     if (a.explain) io.json["schedules"].push_back(to_json(schedule));
-  char line[80];
+  char line[160];
+  for (const auto& [name, plan] : report.memory) {
+    io.json["memory"][name] = {{"planned_bytes", plan.planned_bytes}, {"unplanned_bytes", plan.unplanned_bytes}};
+    std::snprintf(line, sizeof line, "%-16s %10.3f MB of temporary tensors, %.3f MB without sharing\n", name.c_str(),
+                  static_cast<double>(plan.planned_bytes) / 1e6, static_cast<double>(plan.unplanned_bytes) / 1e6);
+    io.out << line;
+  }
   std::snprintf(line, sizeof line, "compiled in %.2f s: ", seconds);
   io.out << line << a.output << "\n";
 }

@@ -67,8 +67,7 @@ void say(const OpenOptions& options, const std::string& message) {
   if (options.progress) options.progress(message);
 }
 
-std::vector<rules::AppliedSchedule> write_compiled(const Program& program, const OpenOptions& options,
-                                                   const std::string& key, const fs::path& path) {
+CompileReport write_compiled(const Program& program, const OpenOptions& options, const std::string& key, const fs::path& path) {
   driver::CompileOptions compile{.levels = target::levels_for(options.isa),
                                  .bounds = {{"seq_len", program.limits.prefill_chunk}},
                                  .debug_dump = options.debug_dump,
@@ -89,7 +88,10 @@ std::vector<rules::AppliedSchedule> write_compiled(const Program& program, const
                    {"kernels", kernels}};
   compile.metadata_json = metadata.dump();
   driver::write_library(compiled, compile, path);
-  return compiled.schedules;
+  CompileReport report{.schedules = std::move(compiled.schedules)};
+  for (const auto& [name, func] : compiled.final->functions)
+    if (auto plan = passes::memory_plan(*func)) report.memory.emplace(name, *plan);
+  return report;
 }
 
 /// The library of a program, compiled if it is not there yet.
@@ -256,8 +258,7 @@ WeightSize convert_weights(const fs::path& folder, const OpenOptions& options, c
   return size;
 }
 
-std::vector<rules::AppliedSchedule> compile_model(const fs::path& folder, const OpenOptions& options,
-                                                  const fs::path& out) {
+CompileReport compile_model(const fs::path& folder, const OpenOptions& options, const fs::path& out) {
   const ModelConfig config = read_model_config(folder);
   std::optional<Weights> weights;
   if (MlcWeights::is_in(folder) || fs::exists(folder / "model.safetensors") ||

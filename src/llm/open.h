@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "llm/program.h"
+#include "passes/to_vm.h"
 #include "rules/cpu.h"
 
 namespace sator::llm {
@@ -52,10 +53,15 @@ Scheme scheme_for(const fs::path& folder, const std::optional<std::string>& name
 WeightSize convert_weights(const fs::path& folder, const OpenOptions& options, const fs::path& out,
                            const std::function<void(size_t done, size_t all)>& progress = {});
 
+/// What a compilation decided: how each kernel was scheduled, and the memory for temporary tensors per graph function.
+struct CompileReport {
+  std::vector<rules::AppliedSchedule> schedules;
+  std::map<std::string, passes::MemoryPlan> memory;
+};
+
 /// Compiles a folder's program to a model library. config.json or mlc-chat-config.json suffices.
-/// Returns how each kernel was scheduled. Errors: those of the compiler; the file cannot be written.
-std::vector<rules::AppliedSchedule> compile_model(const fs::path& folder, const OpenOptions& options,
-                                                  const fs::path& out);
+/// Errors: those of the compiler; the file cannot be written.
+CompileReport compile_model(const fs::path& folder, const OpenOptions& options, const fs::path& out);
 
 /// Largest |x| of each input feature of each linear layer, over the first `windows` windows of 512 tokens of a text, run
 /// with the exact weights.

@@ -27,9 +27,13 @@ void append_text(std::string& out, const Value& value) {
           for (const VarRef& i : v->initial_indices) names.push_back(i->name);
           out += sator::text("lambda ", join(names, ", "), ": (", join(v->final_indices, ", "), ")");
         } else if constexpr (std::is_same_v<T, NodeRef>) {
-          if (Expr e = cast<ExprNode>(v))
+          if (Expr e = cast<ExprNode>(v)) {
             sator::append_text(out, e);
-          else
+          } else if (auto array = cast<Array>(v)) {
+            List items;
+            for (const NodeRef& item : array->items) items.emplace_back(item);
+            out += "[" + join(items, ", ") + "]";
+          } else
             out += text("<", v ? v->info().name : "null", ">");
         } else {
           sator::append_text(out, v);
