@@ -47,6 +47,15 @@ static std::string add_option(CLI::App& app, const Option& option) {
   OptionName name(option.name);
   CLI::Option* bound = std::visit(SlotBinder{app, name.flags, option.help}, option.into);
   bound->required(option.required);
+  // CLI11 reads an empty word as the number 0.
+  const bool is_number = std::visit(
+      [](auto* slot) {
+        using Value = std::decay_t<decltype(*slot)>;
+        return !std::is_same_v<Value, bool> && !std::is_same_v<Value, std::string> &&
+               !std::is_same_v<Value, std::optional<std::string>> && !std::is_same_v<Value, std::vector<std::string>>;
+      },
+      option.into);
+  if (is_number) bound->check([](const std::string& word) { return word.empty() ? "a number is missing" : ""; });
   if (!option.choices.empty()) bound->check(CLI::IsMember(option.choices));
   return bound->get_default_str();
 }

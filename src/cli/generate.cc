@@ -47,11 +47,13 @@ void run(const GenerateArguments& a, Streams& io) {
   decoder.begin_after(prompt);
   std::vector<int32_t> generated;
   std::string all;
+  bool begun = false;  // the prompt is shown once the model has taken it
   auto show = [&](const std::string& piece) {
+    if (!begun) io.out << a.prompt;
+    begun = true;
     all += piece;
     io.out << piece << std::flush;
   };
-  io.out << a.prompt << std::flush;
   auto start = std::chrono::steady_clock::now();
   StopReason reason = generate(session, prompt, options, [&](int32_t id) {
     generated.push_back(id);

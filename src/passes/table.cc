@@ -85,9 +85,10 @@ const Pass& pass_named(const std::string& name) {
     if (p.name == name) return p;
     names.push_back(p.name);
   }
+  const std::vector<std::string> near = nearest_names(name, names);
   fail({.what = text("there is no pass ", name),
         .needs = "a pass's name",
-        .hint = text("the nearest are: ", join(nearest_names(name, names), ", "))});
+        .hint = near.empty() ? "`sator opt --list` lists them" : text("the nearest are: ", join(near, ", "))});
 }
 
 }  // namespace sator::passes

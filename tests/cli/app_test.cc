@@ -108,6 +108,9 @@ TEST(App, MistakesOnTheCommandLineEndWithStatus1AndAWayOn) {
            {{"generate"}, "MODEL is required"},
            {{"generate", "x", "--gredy"}, "did you mean --greedy"},
            {{"generate", "x", "--max-tokens", "many"}, "many"},
+           {{"generate", "x", "--max-tokens", ""}, "a number is missing"},
+           {{"generate", "x", "--temperature="}, "--temperature"},
+           {{"generate", "x", "--ids", ""}, "a number is missing"},
            {{"generate", "x", "--quantization", "f33"}, "f33"},
            {{"generate", "x", "y"}, "y"},
        }) {
