@@ -37,7 +37,9 @@ std::vector<std::pair<std::string, std::string>> pairs_of(const std::string& opt
     if (part.empty()) continue;
     size_t equals = part.find('=');
     if (equals == part.npos)
-      fail({.what = text(option, " has the part ", quoted(part)), .needs = "name=value, separated by ;", .hint = "add a value"});
+      fail({.what = text(option, " has the part ", quoted(part)),
+            .needs = "name=value, separated by ;",
+            .hint = "add a value"});
     out.emplace_back(trim(part.substr(0, equals)), trim(part.substr(equals + 1)));
   }
   return out;
@@ -47,9 +49,12 @@ void apply_overrides(const std::string& written, llm::ProgramOptions& program) {
   std::vector<std::string> names;
   for (const Override& o : kOverrides) names.emplace_back(o.name);
   for (const auto& [name, value] : pairs_of("--overrides", written)) {
-    auto row = std::find_if(std::begin(kOverrides), std::end(kOverrides), [&](const Override& o) { return name == o.name; });
+    auto row =
+        std::find_if(std::begin(kOverrides), std::end(kOverrides), [&](const Override& o) { return name == o.name; });
     if (row == std::end(kOverrides))
-      fail({.what = text("--overrides ", name), .needs = text("one of ", join(names, ", ")), .hint = "correct the name"});
+      fail({.what = text("--overrides ", name),
+            .needs = text("one of ", join(names, ", ")),
+            .hint = "correct the name"});
     size_t used = 0;
     int64_t number = 0;
     try {
@@ -57,17 +62,23 @@ void apply_overrides(const std::string& written, llm::ProgramOptions& program) {
     } catch (const std::exception&) {
     }
     if (used != value.size() || number < 1)
-      fail({.what = text("--overrides ", name, "=", value), .needs = "a positive integer", .hint = "correct the value"});
-    if (row->into) program.*(row->into) = number;
+      fail(
+          {.what = text("--overrides ", name, "=", value), .needs = "a positive integer", .hint = "correct the value"});
+    if (row->into)
+      program.*(row->into) = number;
     else if (number != 1)
-      fail({.what = text("--overrides ", name, "=", value), .needs = text(name, "=1: one sequence on one CPU"), .hint = "leave it out"});
+      fail({.what = text("--overrides ", name, "=", value),
+            .needs = text(name, "=1: one sequence on one CPU"),
+            .hint = "leave it out"});
   }
 }
 
 void check_opt(const std::string& opt) {
   for (const char* level : {"O0", "O1", "O2", "O3"})
     if (opt == level) return;
-  fail({.what = text("--opt ", opt), .needs = "O0, O1, O2 or O3", .hint = "leave it out: on CPUs all rules always apply"});
+  fail({.what = text("--opt ", opt),
+        .needs = "O0, O1, O2 or O3",
+        .hint = "leave it out: on CPUs all rules always apply"});
 }
 
 void print(const rules::AppliedSchedule& s, std::ostream& out) {
@@ -85,7 +96,12 @@ void print(const rules::AppliedSchedule& s, std::ostream& out) {
 Json to_json(const rules::AppliedSchedule& s) {
   Json declined = Json::array();
   for (const auto& d : s.declined) declined.push_back({{"rule", d.rule}, {"why", d.why.what}, {"needs", d.why.needs}});
-  return {{"function", s.function}, {"block", s.block}, {"rule", s.rule}, {"form", s.form}, {"trace", s.trace}, {"declined", declined}};
+  return {{"function", s.function},
+          {"block", s.block},
+          {"rule", s.rule},
+          {"form", s.form},
+          {"trace", s.trace},
+          {"declined", declined}};
 }
 
 void run(const CompileArguments& a, Streams& io) {
@@ -106,8 +122,12 @@ void run(const CompileArguments& a, Streams& io) {
   char line[160];
   for (const auto& [name, plan] : report.memory) {
     io.json["memory"][name] = {{"planned_bytes", plan.planned_bytes}, {"unplanned_bytes", plan.unplanned_bytes}};
-    std::snprintf(line, sizeof line, "%-16s %10.3f MB of temporary tensors, %.3f MB without sharing\n", name.c_str(),
-                  static_cast<double>(plan.planned_bytes) / 1e6, static_cast<double>(plan.unplanned_bytes) / 1e6);
+    std::snprintf(line,
+                  sizeof line,
+                  "%-16s %10.3f MB of temporary tensors, %.3f MB without sharing\n",
+                  name.c_str(),
+                  static_cast<double>(plan.planned_bytes) / 1e6,
+                  static_cast<double>(plan.unplanned_bytes) / 1e6);
     io.out << line;
   }
   std::snprintf(line, sizeof line, "compiled in %.2f s: ", seconds);
@@ -118,22 +138,31 @@ void run(const CompileArguments& a, Streams& io) {
 
 Command compile_command() {
   auto a = std::make_shared<CompileArguments>();
-  return {.name = "compile",
-          .does = "compiles a model to a library",
-          .options = {{.name = "MODEL", .help = "a Hugging Face folder, or one with mlc-chat-config.json; config.json suffices",
-                       .into = &a->model, .required = true},
-                      {.name = "-o,--output FILE", .help = "the library, model.so", .into = &a->output, .required = true},
-                      {"--quantization SCHEME", "that of mlc-chat-config.json, else f32, unless told", &a->quantization},
-                      {.name = "--target,--device TARGET", .help = "what to compile for", .into = &a->target,
-                       .choices = {"llvm", "cpu", "auto"}},
-                      {"--isa LEVELS", "instruction sets: native, portable, or names separated by commas", &a->isa},
-                      {"--opt LEVEL", "O0 to O3, as MLC-LLM's; on CPUs all rules always apply", &a->opt},
-                      {"--overrides LIST", "\"context_window_size=N;prefill_chunk_size=N\"", &a->overrides},
-                      {"--debug-dump DIR", "write the program after each phase there", &a->debug_dump},
-                      {.name = "--kv-cache DTYPE", .help = "dtype of the KV cache", .into = &a->cache_dtype,
-                       .choices = {"float32", "float16"}},
-                      {"--explain-schedule", "per function: block, rule, normal form, steps, and why other rules declined", &a->explain}},
-          .run = [a](Streams& io) { run(*a, io); }};
+  return {
+      .name = "compile",
+      .does = "compiles a model to a library",
+      .options = {{.name = "MODEL",
+                   .help = "a Hugging Face folder, or one with mlc-chat-config.json; config.json suffices",
+                   .into = &a->model,
+                   .required = true},
+                  {.name = "-o,--output FILE", .help = "the library, model.so", .into = &a->output, .required = true},
+                  {"--quantization SCHEME", "that of mlc-chat-config.json, else f32, unless told", &a->quantization},
+                  {.name = "--target,--device TARGET",
+                   .help = "what to compile for",
+                   .into = &a->target,
+                   .choices = {"llvm", "cpu", "auto"}},
+                  {"--isa LEVELS", "instruction sets: native, portable, or names separated by commas", &a->isa},
+                  {"--opt LEVEL", "O0 to O3, as MLC-LLM's; on CPUs all rules always apply", &a->opt},
+                  {"--overrides LIST", "\"context_window_size=N;prefill_chunk_size=N\"", &a->overrides},
+                  {"--debug-dump DIR", "write the program after each phase there", &a->debug_dump},
+                  {.name = "--kv-cache DTYPE",
+                   .help = "dtype of the KV cache",
+                   .into = &a->cache_dtype,
+                   .choices = {"float32", "float16"}},
+                  {"--explain-schedule",
+                   "per function: block, rule, normal form, steps, and why other rules declined",
+                   &a->explain}},
+      .run = [a](Streams& io) { run(*a, io); }};
 }
 
 }  // namespace sator::cli

@@ -36,13 +36,20 @@ Command gen_config_command() {
   auto a = std::make_shared<GenConfigArguments>();
   return {.name = "gen_config",
           .does = "writes mlc-chat-config.json and copies the tokenizer",
-          .options = {{.name = "CONFIG", .help = "a Hugging Face folder, or its config.json", .into = &a->config, .required = true},
-                      {.name = "--quantization SCHEME", .help = "`sator schemes` lists them", .into = &a->options.quantization, .required = true},
-                      {"--conv-template NAME", "the conversation template to name", &a->options.conv_template},
-                      {.name = "-o,--output FOLDER", .help = "where the files go", .into = &a->output, .required = true},
-                      {"--context-window-size N", "positions; the model's own unless told", &a->options.context_window_size},
-                      {"--prefill-chunk-size N", "tokens of one step at most", &a->options.prefill_chunk_size},
-                      {"--max-batch-size N", "sequences at once; 1 unless told", &a->options.max_batch_size}},
+          .options =
+              {{.name = "CONFIG",
+                .help = "a Hugging Face folder, or its config.json",
+                .into = &a->config,
+                .required = true},
+               {.name = "--quantization SCHEME",
+                .help = "`sator schemes` lists them",
+                .into = &a->options.quantization,
+                .required = true},
+               {"--conv-template NAME", "the conversation template to name", &a->options.conv_template},
+               {.name = "-o,--output FOLDER", .help = "where the files go", .into = &a->output, .required = true},
+               {"--context-window-size N", "positions; the model's own unless told", &a->options.context_window_size},
+               {"--prefill-chunk-size N", "tokens of one step at most", &a->options.prefill_chunk_size},
+               {"--max-batch-size N", "sequences at once; 1 unless told", &a->options.max_batch_size}},
           .run = [a](Streams& io) { run(*a, io); }};
 }
 

@@ -33,7 +33,9 @@ void run(const LogitsArguments& a, Streams& io) {
   std::vector<int32_t> ids;
   for (int64_t id : a.ids) {
     if (id < 0 || id > INT32_MAX)
-      fail({.what = text("token id ", id), .needs = "ids from 0 to the vocabulary's size", .hint = "see `sator tokenize`"});
+      fail({.what = text("token id ", id),
+            .needs = "ids from 0 to the vocabulary's size",
+            .hint = "see `sator tokenize`"});
     ids.push_back(static_cast<int32_t>(id));
   }
   llm::OpenModel model = open(a.model, io);
@@ -51,7 +53,8 @@ void run(const LogitsArguments& a, Streams& io) {
 Command logits_command() {
   auto a = std::make_shared<LogitsArguments>();
   std::vector<Option> options = model_options(a->model);
-  options.push_back({.name = "--ids LIST", .help = "token ids, separated by commas", .into = &a->ids, .required = true});
+  options.push_back(
+      {.name = "--ids LIST", .help = "token ids, separated by commas", .into = &a->ids, .required = true});
   options.push_back({.name = "-o,--output FILE", .help = "a .npy file", .into = &a->output, .required = true});
   return {.name = "logits",
           .does = "writes the logits of every position of a sequence of token ids",

@@ -6,21 +6,31 @@ namespace sator::cli {
 
 std::vector<Option> model_options(ModelArguments& a) {
   return {
-      {.name = "MODEL", .help = "a Hugging Face folder, or one that convert_weight and gen_config wrote", .into = &a.model, .required = true},
-      {"--quantization SCHEME", "how weights (and activations) are stored; `sator schemes` lists them; f32 unless told", &a.quantization},
+      {.name = "MODEL",
+       .help = "a Hugging Face folder, or one that convert_weight and gen_config wrote",
+       .into = &a.model,
+       .required = true},
+      {"--quantization SCHEME",
+       "how weights (and activations) are stored; `sator schemes` lists them; f32 unless told",
+       &a.quantization},
       {"--threads N", "worker threads; all cores unless told", &a.threads},
       {"--calibration FILE", "a text, for schemes with static activation scales", &a.calibration},
       {"--isa LEVELS", "what to compile for: native, portable, or names separated by commas", &a.isa},
       {"--model-lib FILE", "the library that `sator compile` wrote; compiled as needed unless told", &a.library},
-      {"--debug-dump DIR", "write the program after each phase there (compiles anew)", &a.debug_dump},
-      {.name = "--kv-cache DTYPE", .help = "dtype of the KV cache", .into = &a.cache_dtype, .choices = {"float32", "float16"}},
+      {"--debug-dump DIR", "write the program after each phase there, and passes.txt (compiles anew)", &a.debug_dump},
+      {.name = "--kv-cache DTYPE",
+       .help = "dtype of the KV cache",
+       .into = &a.cache_dtype,
+       .choices = {"float32", "float16"}},
   };
 }
 
 llm::OpenModel open(const ModelArguments& a, Streams& io) {
   llm::OpenOptions options{.scheme = llm::scheme_for(a.model, a.quantization), .threads = a.threads, .isa = a.isa};
   if (a.threads && *a.threads < 1)
-    fail({.what = text("--threads ", *a.threads), .needs = "at least one thread", .hint = "leave it out to use all cores"});
+    fail({.what = text("--threads ", *a.threads),
+          .needs = "at least one thread",
+          .hint = "leave it out to use all cores"});
   if (a.calibration) options.calibration = *a.calibration;
   options.program.cache_dtype = *DType::parse(a.cache_dtype);
   if (a.library) options.library = *a.library;

@@ -50,8 +50,10 @@ Command profile_command() {
           .does = "times every kernel of a prefill and a decode step, with the work that it does",
           .options = std::move(options),
           .run = [a](Streams& io) { run(*a, io); },
-          .details = "MACs, i, j, k are those of the kernel's products: C[i, j] += A[i, k] * B[j, k]. The columns are added up over the\n"
-                     "calls of a row. --json FILE holds the workload records too."};
+          .details =
+              "MACs, i, j, k are those of the kernel's products: C[i, j] += A[i, k] * B[j, k]. The columns are added "
+              "up over the\n"
+              "calls of a row. --json FILE holds the workload records too."};
 }
 
 }  // namespace sator::cli

@@ -25,7 +25,8 @@ Command schemes_command() {
             for (const llm::SchemeFamily& f : llm::scheme_families()) widest = std::max(widest, f.names.size());
             for (const llm::SchemeFamily& f : llm::scheme_families()) {
               io.json.push_back({{"names", f.names}, {"means", f.means}, {"scales", f.scales}});
-              io.out << f.names << std::string(widest - f.names.size() + 2, ' ') << f.means << "; scales " << f.scales << "\n";
+              io.out << f.names << std::string(widest - f.names.size() + 2, ' ') << f.means << "; scales " << f.scales
+                     << "\n";
             }
           },
   };

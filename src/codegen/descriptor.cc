@@ -17,7 +17,8 @@ class Writer {
   Writer(llvm::Module& module) : module_(module), llvm_(module.getContext()) {}
 
   llvm::Constant* placed(llvm::Constant* value, const char* name, uint64_t align) {
-    auto* global = new llvm::GlobalVariable(module_, value->getType(), true, llvm::GlobalValue::PrivateLinkage, value, name);
+    auto* global =
+        new llvm::GlobalVariable(module_, value->getType(), true, llvm::GlobalValue::PrivateLinkage, value, name);
     global->setAlignment(llvm::Align(align));
     return global;
   }
@@ -61,16 +62,21 @@ std::string descriptor_object(const std::vector<DescriptorLevel>& levels, const 
   std::vector<llvm::Constant*> tables;
   for (const DescriptorLevel& level : levels) {
     std::vector<llvm::Constant*> kernels;
-    for (const DescriptorKernel& k : level.kernels) kernels.push_back(w.record({w.text(k.name, "name"), w.kernel(k.symbol)}));
+    for (const DescriptorKernel& k : level.kernels)
+      kernels.push_back(w.record({w.text(k.name, "name"), w.kernel(k.symbol)}));
     llvm::Type* entry = llvm::StructType::get(llvm, {w.ptr(), w.ptr()});
-    llvm::Constant* table = w.record({w.text(std::string(level.level->name), "isa"), w.number(32, kernels.size()),
+    llvm::Constant* table = w.record({w.text(std::string(level.level->name), "isa"),
+                                      w.number(32, kernels.size()),
                                       w.list(kernels, entry, "kernels")});
     tables.push_back(w.placed(table, "level", 8));
   }
-  llvm::Constant* model =
-      w.record({w.number(32, SATOR_ABI_VERSION), w.number(32, levels.size()), w.list(tables, w.ptr(), "levels"),
-                w.text(source_hash, "source_hash"), w.text(metadata_json, "metadata"), w.bytes(executable, "executable"),
-                w.number(64, executable.size())});
+  llvm::Constant* model = w.record({w.number(32, SATOR_ABI_VERSION),
+                                    w.number(32, levels.size()),
+                                    w.list(tables, w.ptr(), "levels"),
+                                    w.text(source_hash, "source_hash"),
+                                    w.text(metadata_json, "metadata"),
+                                    w.bytes(executable, "executable"),
+                                    w.number(64, executable.size())});
   llvm::Constant* placed = w.placed(model, "model", 8);
   auto* type = llvm::FunctionType::get(w.ptr(), {}, false);
   auto* f = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, "sator_model", module);

@@ -30,7 +30,8 @@ Jit::~Jit() = default;
 
 Ref<Jit> Jit::create(const target::CpuLevel& level) {
   if (!target::host_runs(level))
-    fail({.what = text("this CPU does not run the level ", level.name), .needs = text(level.does),
+    fail({.what = text("this CPU does not run the level ", level.name),
+          .needs = text(level.does),
           .hint = "ask for the level native"});
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();

@@ -43,8 +43,10 @@ class TemporaryFolder {
   TemporaryFolder() {
     std::string pattern = (fs::temp_directory_path() / "sator-XXXXXX").string();
     if (!mkdtemp(pattern.data()))
-      fail({.what = text("no temporary folder can be made in ", fs::temp_directory_path().string(), ": ", std::strerror(errno)),
-            .needs = "a folder for temporary files", .hint = "set TMPDIR to one"});
+      fail({.what = text(
+                "no temporary folder can be made in ", fs::temp_directory_path().string(), ": ", std::strerror(errno)),
+            .needs = "a folder for temporary files",
+            .hint = "set TMPDIR to one"});
     path_ = pattern;
   }
   ~TemporaryFolder() {
@@ -66,7 +68,8 @@ std::string find_linker() {
   candidates.push_back("/usr/lib/llvm-19/bin/ld.lld");
   for (const std::string& c : candidates)
     if (access(c.c_str(), X_OK) == 0) return c;
-  fail({.what = "the linker ld.lld of LLVM 19 is not installed", .needs = "ld.lld-19 in PATH",
+  fail({.what = "the linker ld.lld of LLVM 19 is not installed",
+        .needs = "ld.lld-19 in PATH",
         .hint = "apt-get install lld-19, or set SATOR_LINKER to it"});
 }
 
@@ -82,18 +85,20 @@ void run_program(const std::vector<std::string>& arguments, const fs::path& mess
   pid_t pid;
   int error = posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) fail({.what = text("cannot start ", arguments[0], ": ", std::strerror(error)), .needs = "a program that runs"});
+  if (error != 0)
+    fail({.what = text("cannot start ", arguments[0], ": ", std::strerror(error)), .needs = "a program that runs"});
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    fail({.what = text(arguments[0], " failed: ", trim(read_file(messages))), .needs = "objects that link, and space on the disk"});
+    fail({.what = text(arguments[0], " failed: ", trim(read_file(messages))),
+          .needs = "objects that link, and space on the disk"});
 }
 
 void link(const std::vector<std::string>& objects, const fs::path& output) {
   TemporaryFolder folder;
-  std::vector<std::string> arguments = {find_linker(), "-shared", "--build-id=none", "--hash-style=gnu", "-z", "noexecstack",
-                                        "-z",          "relro",   "-z",              "now"};
+  std::vector<std::string> arguments = {
+      find_linker(), "-shared", "--build-id=none", "--hash-style=gnu", "-z", "noexecstack", "-z", "relro", "-z", "now"};
   for (size_t i = 0; i < objects.size(); ++i) {
     fs::path path = folder.path() / text(i, ".o");
     write_file(path, objects[i]);
@@ -119,7 +124,8 @@ void check_names(const std::vector<LevelSource>& levels) {
   for (const LevelSource& level : levels) {
     bool same = level.kernels.size() == levels[0].kernels.size();
     for (size_t i = 0; same && i < level.kernels.size(); ++i) same = level.kernels[i].name == levels[0].kernels[i].name;
-    if (!same) internal_error(text("levels ", levels[0].level->name, " and ", level.level->name, " have different kernels"));
+    if (!same)
+      internal_error(text("levels ", levels[0].level->name, " and ", level.level->name, " have different kernels"));
   }
 }
 
@@ -143,7 +149,8 @@ void compile_all(std::vector<Job>& jobs, KernelCache& cache, const LibraryOption
       }
     }
   };
-  int threads = options.num_threads > 0 ? options.num_threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  int threads = options.num_threads > 0 ? options.num_threads
+                                        : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   std::vector<std::thread> helpers;
   for (int t = 1; t < threads && static_cast<size_t>(t) < jobs.size(); ++t) helpers.emplace_back(work);
   work();
@@ -162,7 +169,8 @@ std::string KernelCache::object(const tir::PrimFuncRef& func, const std::string&
     std::lock_guard lock(mutex_);
     auto [begin, end] = entries_.equal_range(hash);
     for (auto at = begin; at != end; ++at)
-      if (at->second.symbol == symbol && at->second.level == &level && equal(at->second.func, key)) return at->second.object;
+      if (at->second.symbol == symbol && at->second.level == &level && equal(at->second.func, key))
+        return at->second.object;
   }
   passes::LowerOptions options;
   options.note = note;

@@ -31,7 +31,7 @@ struct LibrarySource {
   std::vector<LevelSource> levels;  ///< best first; each has kernels of the same names
   std::string executable;           ///< bytes of runtime::Executable::save
   std::string metadata_json;
-  std::string source_hash;          ///< of everything that shaped the library
+  std::string source_hash;  ///< of everything that shaped the library
 };
 
 /// Objects of kernels that were compiled in this process, so that equal functions are compiled once: within a library
@@ -56,9 +56,10 @@ class KernelCache {
 };
 
 struct LibraryOptions {
-  int num_threads = 0;              ///< that compile; 0: as many as the machine has
-  KernelCache* cache = nullptr;     ///< null: one for this library alone
-  std::function<void(const std::string& kernel, const Reason&)> note;  ///< requests of a schedule that were not followed
+  int num_threads = 0;           ///< that compile; 0: as many as the machine has
+  KernelCache* cache = nullptr;  ///< null: one for this library alone
+  std::function<void(const std::string& kernel, const Reason&)>
+      note;  ///< requests of a schedule that were not followed
 };
 
 /// Lowers, compiles and links; `path` appears whole or not at all. Equal source gives equal bytes.

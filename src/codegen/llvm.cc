@@ -68,7 +68,8 @@ std::unique_ptr<llvm::Module> compiled(llvm::LLVMContext& llvm, llvm::TargetMach
   if (before) *before = printed(*module);
   std::string mistakes;
   llvm::raw_string_ostream stream(mistakes);
-  if (llvm::verifyModule(*module, &stream)) internal_error(text("kernel ", symbol, " is not valid LLVM IR: ", stream.str()));
+  if (llvm::verifyModule(*module, &stream))
+    internal_error(text("kernel ", symbol, " is not valid LLVM IR: ", stream.str()));
   optimize(*module, machine);
   return module;
 }
@@ -82,9 +83,13 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const target::CpuLevel& leve
   if (!target) internal_error(text("LLVM has no target ", triple, ": ", error));
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // which sums are fused is written in the IR
-  return std::unique_ptr<llvm::TargetMachine>(
-      target->createTargetMachine(triple, level.cpu, level.features, options, llvm::Reloc::PIC_,
-                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive));
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(triple,
+                                                                          level.cpu,
+                                                                          level.features,
+                                                                          options,
+                                                                          llvm::Reloc::PIC_,
+                                                                          llvm::CodeModel::Small,
+                                                                          llvm::CodeGenOptLevel::Aggressive));
 }
 
 std::string write_module(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type) {

@@ -78,11 +78,14 @@ runtime::KernelSignature kernel_signature(const tir::PrimFunc& func) {
       p.dtype = buffer->dtype;
       for (const Expr& x : buffer->shape) {
         const Var* v = x.as<Var>();
-        p.dims.push_back(v ? KernelDim::symbolic(index.at(v)) : as_int(x) ? KernelDim::constant(*as_int(x)) : KernelDim::any());
+        p.dims.push_back(v           ? KernelDim::symbolic(index.at(v))
+                         : as_int(x) ? KernelDim::constant(*as_int(x))
+                                     : KernelDim::any());
       }
     } else {
       fail({.what = text("parameter ", param->name, " is a pointer without a buffer"),
-            .needs = "tensors and scalars as parameters of a kernel", .hint = "declare it with T.match_buffer"});
+            .needs = "tensors and scalars as parameters of a kernel",
+            .hint = "declare it with T.match_buffer"});
     }
     out.params.push_back(std::move(p));
   }

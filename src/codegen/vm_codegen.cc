@@ -17,7 +17,8 @@ namespace {
 bool is_generic(const std::string& name) {
   for (const char* generic : {"_", "lv", "gv", "alloc", "storage", "shape", "size", "item", "shape_heap", "param"}) {
     if (!name.starts_with(generic)) continue;
-    if (std::all_of(name.begin() + static_cast<std::ptrdiff_t>(std::string_view(generic).size()), name.end(),
+    if (std::all_of(name.begin() + static_cast<std::ptrdiff_t>(std::string_view(generic).size()),
+                    name.end(),
                     [](char c) { return (c >= '0' && c <= '9') || c == '_'; }))
       return true;
   }
@@ -83,7 +84,8 @@ class FunctionWriter {
     };
     if (const GlobalVar* gv = call.op.as<GlobalVar>()) {
       auto at = module_->functions.find(gv->name);
-      if (at == module_->functions.end()) internal_error(text("VM code of ", name_, ": there is no function ", gv->name));
+      if (at == module_->functions.end())
+        internal_error(text("VM code of ", name_, ": there is no function ", gv->name));
       all(0);
       if (const tir::PrimFunc* f = at->second.as<tir::PrimFunc>()) {
         out_.call(out_.kernel(gv->name, kernel_signature(*f)), args, {}, where);
@@ -170,7 +172,8 @@ class FunctionWriter {
     }
     if (const GlobalVar* gv = e.as<GlobalVar>()) {
       auto at = module_->functions.find(gv->name);
-      if (at == module_->functions.end()) internal_error(text("VM code of ", name_, ": there is no function ", gv->name));
+      if (at == module_->functions.end())
+        internal_error(text("VM code of ", name_, ": there is no function ", gv->name));
       if (const tir::PrimFunc* f = at->second.as<tir::PrimFunc>())
         return Arg::function(out_.kernel(gv->name, kernel_signature(*f)));
       return Arg::function(out_.vm_function(gv->name));

@@ -22,6 +22,18 @@ std::vector<const target::CpuLevel*> levels_of(const CompileOptions& options) {
   return options.levels.empty() ? target::levels_for("native") : options.levels;
 }
 
+/// The passes by phase, and those left out, with the reason.
+void dump_passes(const CompileOptions& options) {
+  if (options.debug_dump.empty()) return;
+  std::string out;
+  for (const Phase& phase : phases()) {
+    out += text("phase ", phase.number, ": ", phase.does, "\n");
+    for (const Step& step : phase.steps)
+      out += step.skipped.empty() ? text("  ", step.name, "\n") : text("  not ", step.name, ": ", step.skipped, "\n");
+  }
+  write_file(options.debug_dump / "passes.txt", out);
+}
+
 passes::PassContext context_of(const CompileOptions& options) {
   return {.bounds = options.bounds, .target = "llvm", .additional = options.additional, .explain = options.explain};
 }
@@ -42,6 +54,7 @@ ModuleRef to_phase3(ModuleRef module, const CompileOptions& options) {
 Compiled compile(ModuleRef module, const CompileOptions& options) {
   const passes::PassContext ctx = context_of(options);
   Compiled out;
+  dump_passes(options);
   out.phase3 = to_phase3(std::move(module), options);
   module = rules::attach_param_layouts(out.phase3, ctx);
   passes::require_well_formed("the layout of parameters", *module, *out.phase3);
@@ -49,9 +62,7 @@ Compiled compile(ModuleRef module, const CompileOptions& options) {
   for (const target::CpuLevel* level : levels_of(options)) {
     rules::ScheduleLog log;
     if (out.levels.empty()) log = [&](const rules::AppliedSchedule& applied) { out.schedules.push_back(applied); };
-    LevelModules l{level,
-                   rules::schedule_for_cpu(module, *level, log),
-                   nullptr};
+    LevelModules l{level, rules::schedule_for_cpu(module, *level, log), nullptr};
     passes::require_well_formed(text("the schedule for ", level->name), *l.scheduled, *module);
     l.final = l.scheduled;
     for (const Phase& phase : phases())

@@ -47,12 +47,12 @@ runtime::PagedKVCache& Session::cache() {
 }
 
 void Session::check(std::span<const int32_t> ids) const {
-  if (ids.empty())
-    fail({.what = "there is no token to append", .needs = "one token or more", .hint = "give a prompt"});
+  if (ids.empty()) fail({.what = "there is no token to append", .needs = "one token or more", .hint = "give a prompt"});
   for (int32_t id : ids) {
     if (id < 0 || id >= limits_.vocab_size)
       fail({.what = text("token id ", id, " is outside of the vocabulary of ", limits_.vocab_size, " tokens"),
-            .needs = "0 <= id < vocabulary size", .hint = "encode the text with the model's own tokenizer"});
+            .needs = "0 <= id < vocabulary size",
+            .hint = "encode the text with the model's own tokenizer"});
   }
   int64_t total = position_ + static_cast<int64_t>(ids.size());
   if (total > limits_.context_window)

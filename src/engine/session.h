@@ -12,8 +12,8 @@ namespace sator {
 
 /// What a compiled model says of itself (the metadata of its library).
 struct ModelLimits {
-  int64_t context_window = 0;   ///< positions of one sequence at most
-  int64_t prefill_chunk = 0;    ///< tokens of one forward pass at most
+  int64_t context_window = 0;  ///< positions of one sequence at most
+  int64_t prefill_chunk = 0;   ///< tokens of one forward pass at most
   int64_t vocab_size = 0;
 };
 

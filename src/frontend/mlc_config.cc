@@ -20,8 +20,8 @@ constexpr Alias kAliases[] = {
     {"position_embedding_base", "rope_theta"},
 };
 
-constexpr const char* kTokenizerFiles[] = {"tokenizer.model", "tokenizer.json",     "vocab.json",
-                                           "merges.txt",      "added_tokens.json", "tokenizer_config.json"};
+constexpr const char* kTokenizerFiles[] = {
+    "tokenizer.model", "tokenizer.json", "vocab.json", "merges.txt", "added_tokens.json", "tokenizer_config.json"};
 
 constexpr int64_t kLargestChunk = 8192;
 

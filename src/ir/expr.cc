@@ -8,8 +8,8 @@ namespace sator {
 
 BufferRef make_buffer(std::string name, std::vector<Expr> shape, DType dtype, std::string scope) {
   VarRef data = make_pointer(name, dtype, std::move(scope));
-  return make<Buffer>(data, dtype, std::move(shape), std::vector<Expr>{}, Expr(), std::move(name), 64, 1,
-                      std::vector<int>{});
+  return make<Buffer>(
+      data, dtype, std::move(shape), std::vector<Expr>{}, Expr(), std::move(name), 64, 1, std::vector<int>{});
 }
 
 Expr int_imm(int64_t value, DType dtype) { return make<IntImm>(dtype, value); }
@@ -42,10 +42,13 @@ void match_dtypes(Expr& a, Expr& b, const char* what) {
   if (a->dtype == b->dtype) return;
   DType x = a->dtype, y = b->dtype;
   if (x.lanes != y.lanes) {
-    if (x.lanes == 1) a = make<Broadcast>(a, int{y.lanes});
-    else if (y.lanes == 1) b = make<Broadcast>(b, int{x.lanes});
+    if (x.lanes == 1)
+      a = make<Broadcast>(a, int{y.lanes});
+    else if (y.lanes == 1)
+      b = make<Broadcast>(b, int{x.lanes});
     else
-      fail({.what = text(what, " of ", x, " and ", y), .needs = "operands with the same number of lanes",
+      fail({.what = text(what, " of ", x, " and ", y),
+            .needs = "operands with the same number of lanes",
             .hint = "broadcast the scalar side, or split the wider one"});
     x = a->dtype;
     y = b->dtype;
@@ -59,15 +62,19 @@ void match_dtypes(Expr& a, Expr& b, const char* what) {
   } else if (ia && y.is_float()) {
     a = cast_to(y, a);
   } else if (x.is_float() && y.is_float()) {
-    if (x.bits < y.bits) a = cast_to(y, a);
-    else b = cast_to(x, b);
+    if (x.bits < y.bits)
+      a = cast_to(y, a);
+    else
+      b = cast_to(x, b);
   } else if (x.is_bool()) {
     a = cast_to(y, a);
   } else if (y.is_bool()) {
     b = cast_to(x, b);
   } else if (x.is_int() == y.is_int()) {
-    if (x.bits < y.bits) a = cast_to(y, a);
-    else b = cast_to(x, b);
+    if (x.bits < y.bits)
+      a = cast_to(y, a);
+    else
+      b = cast_to(x, b);
   } else {  // mixed signs: the wider one, signed where they are equal
     DType wide = x.bits > y.bits ? x : y.bits > x.bits ? y : (x.is_int() ? x : y);
     a = cast_to(wide, a);
@@ -123,7 +130,8 @@ bool is_float_value(const Expr& e, double v) {
 
 void need_divisor(const Expr& b, const char* what) {
   if (is_zero(b))
-    fail({.what = text(what, " by the constant 0"), .needs = "a divisor that is not zero",
+    fail({.what = text(what, " by the constant 0"),
+          .needs = "a divisor that is not zero",
           .hint = "check how the divisor was computed"});
 }
 
@@ -151,7 +159,9 @@ Expr operator-(Expr a, Expr b) {
 Expr operator*(Expr a, Expr b) {
   match_dtypes(a, b, "multiplication");
   if (Expr e = fold_binary<Mul>(
-          a, b, [](int64_t x, int64_t y) { return wrapping(std::multiplies<uint64_t>(), x, y); },
+          a,
+          b,
+          [](int64_t x, int64_t y) { return wrapping(std::multiplies<uint64_t>(), x, y); },
           std::multiplies<double>()))
     return e;
   if (is_zero(a) || is_one(b) || is_float_value(b, 1)) return a;
@@ -162,7 +172,8 @@ Expr operator*(Expr a, Expr b) {
 }
 
 Expr operator-(const Expr& a) {
-  if (const IntImm* i = a.as<IntImm>()) return int_imm(wrapped(static_cast<int64_t>(0 - static_cast<uint64_t>(i->value)), i->dtype), i->dtype);
+  if (const IntImm* i = a.as<IntImm>())
+    return int_imm(wrapped(static_cast<int64_t>(0 - static_cast<uint64_t>(i->value)), i->dtype), i->dtype);
   if (const FloatImm* f = a.as<FloatImm>()) return float_imm(-f->value, f->dtype);
   return constant(0, a->dtype) - a;
 }
@@ -171,10 +182,14 @@ Expr div(Expr a, Expr b) {
   match_dtypes(a, b, "division");
   need_divisor(b, "division");
   if (is_float_value(b, 0))
-    fail({.what = "division by the constant 0", .needs = "a divisor that is not zero",
+    fail({.what = "division by the constant 0",
+          .needs = "a divisor that is not zero",
           .hint = "check how the divisor was computed"});
   if (Expr e = fold_binary<Div>(
-          a, b, [](int64_t x, int64_t y) { return y == -1 ? static_cast<int64_t>(0 - static_cast<uint64_t>(x)) : x / y; }, std::divides<double>()))
+          a,
+          b,
+          [](int64_t x, int64_t y) { return y == -1 ? static_cast<int64_t>(0 - static_cast<uint64_t>(x)) : x / y; },
+          std::divides<double>()))
     return e;
   if (is_zero(a)) return a;
   if (is_one(b) || is_float_value(b, 1)) return a;
@@ -199,7 +214,10 @@ Expr floordiv(Expr a, Expr b) {
     if (u && v && v->value != 0) return float_imm(std::floor(u->value / v->value), u->dtype);
   }
   const IntImm *x = a.as<IntImm>(), *y = b.as<IntImm>();
-  if (x && y) return int_imm(y->value == -1 ? static_cast<int64_t>(0 - static_cast<uint64_t>(x->value)) : floor_div(x->value, y->value), x->dtype);
+  if (x && y)
+    return int_imm(
+        y->value == -1 ? static_cast<int64_t>(0 - static_cast<uint64_t>(x->value)) : floor_div(x->value, y->value),
+        x->dtype);
   if (is_zero(a) || is_one(b)) return a;
   return make<FloorDiv>(std::move(a), std::move(b));
 }
@@ -283,13 +301,15 @@ Expr cast_to(DType dtype, Expr value) {
     }
     if (const FloatImm* f = value.as<FloatImm>()) {
       // A narrower constant keeps its decimal value, as the text of a program shows it; it is rounded where it is used.
-      if (dtype.is_float()) return float_imm(dtype.bits > f->dtype.bits ? rounded(f->value, f->dtype) : f->value, dtype);
+      if (dtype.is_float())
+        return float_imm(dtype.bits > f->dtype.bits ? rounded(f->value, f->dtype) : f->value, dtype);
       if (dtype.is_integer() && std::fabs(f->value) < 0x1p62)
         return int_imm(wrapped(static_cast<int64_t>(f->value), dtype), dtype);
     }
   } else if (value->dtype.lanes == 1 && dtype.lanes > 1) {
     return make<Broadcast>(cast_to(dtype.element(), value), int{dtype.lanes});
-  } else if (const Broadcast* b = value.as<Broadcast>(); b && dtype.lanes == value->dtype.lanes && b->value->dtype.lanes == 1) {
+  } else if (const Broadcast* b = value.as<Broadcast>();
+             b && dtype.lanes == value->dtype.lanes && b->value->dtype.lanes == 1) {
     return make<Broadcast>(cast_to(dtype.element(), b->value), b->lanes);
   }
   return make<Cast>(dtype, std::move(value));

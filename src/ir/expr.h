@@ -20,21 +20,22 @@ using Attrs = std::map<std::string, NodeRef>;
 struct Var final : Node<Var, ExprNode> {
   static constexpr bool kHasIdentity = true;
   std::string name;
-  DType pointee;             ///< void unless a typed pointer
-  std::string scope;         ///< storage scope of a pointer: "global", "shared", "local", ...
-  bool is_size = false;      ///< a size variable: never negative (the symbolic shapes)
+  DType pointee;         ///< void unless a typed pointer
+  std::string scope;     ///< storage scope of a pointer: "global", "shared", "local", ...
+  bool is_size = false;  ///< a size variable: never negative (the symbolic shapes)
   static constexpr auto fields() {
-    return std::tuple{unseen("name", &Var::name), field("dtype", &Var::dtype), field("pointee", &Var::pointee),
-                      field("scope", &Var::scope), unseen("is_size", &Var::is_size)};
+    return std::tuple{unseen("name", &Var::name),
+                      field("dtype", &Var::dtype),
+                      field("pointee", &Var::pointee),
+                      field("scope", &Var::scope),
+                      unseen("is_size", &Var::is_size)};
   }
 };
 using VarRef = Ref<const Var>;
 
 struct IntImm final : Node<IntImm, ExprNode> {
   int64_t value = 0;
-  static constexpr auto fields() {
-    return std::tuple{field("dtype", &IntImm::dtype), field("value", &IntImm::value)};
-  }
+  static constexpr auto fields() { return std::tuple{field("dtype", &IntImm::dtype), field("value", &IntImm::value)}; }
 };
 /// A real constant: the value of dtype nearest to `value`, which is kept as it was written.
 struct FloatImm final : Node<FloatImm, ExprNode> {
@@ -96,7 +97,8 @@ struct Not final : Node<Not, ExprNode> {
 struct Select final : Node<Select, ExprNode> {
   Expr condition, true_value, false_value;
   static constexpr auto fields() {
-    return std::tuple{field("condition", &Select::condition), field("true_value", &Select::true_value),
+    return std::tuple{field("condition", &Select::condition),
+                      field("true_value", &Select::true_value),
                       field("false_value", &Select::false_value)};
   }
   void finish() { dtype = true_value->dtype; }
@@ -116,10 +118,10 @@ struct Buffer final : Node<Buffer> {
   DType dtype;
   std::vector<Expr> shape;
   std::vector<Expr> strides;
-  Expr elem_offset;            ///< null means 0
+  Expr elem_offset;  ///< null means 0
   std::string name;
-  int data_alignment = 64;     ///< bytes; 64 unless told
-  int offset_factor = 1;       ///< elem_offset is a multiple of it
+  int data_alignment = 64;  ///< bytes; 64 unless told
+  int offset_factor = 1;    ///< elem_offset is a multiple of it
   std::vector<int> axis_separators;
   static constexpr auto fields() {
     return std::tuple{definition("data", &Buffer::data),
@@ -219,8 +221,8 @@ struct Dict final : Node<Dict> {
 
 template <>
 struct KindsOf<ExprNode> {
-  using type = Kinds<Var, IntImm, FloatImm, StringImm, Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max, EQ, NE, LT,
-                     LE, GT, GE, And, Or, Not, Select, Cast, BufferLoad, Call, Let, Ramp, Broadcast, Shuffle>;
+  using type = Kinds<Var, IntImm, FloatImm, StringImm, Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max, EQ, NE,
+                     LT, LE, GT, GE, And, Or, Not, Select, Cast, BufferLoad, Call, Let, Ramp, Broadcast, Shuffle>;
 };
 
 // Constants and variables.

@@ -21,7 +21,8 @@ struct VDevice final : Node<VDevice> {
   int index = 0;
   std::string memory_scope = "global";
   static constexpr auto fields() {
-    return std::tuple{field("target", &VDevice::target), field("index", &VDevice::index),
+    return std::tuple{field("target", &VDevice::target),
+                      field("index", &VDevice::index),
                       field("memory_scope", &VDevice::memory_scope)};
   }
 };
@@ -32,7 +33,8 @@ struct Module final : Node<Module> {
   Attrs attrs;
   Attrs global_infos;
   static constexpr auto fields() {
-    return std::tuple{field("functions", &Module::functions), field("attrs", &Module::attrs),
+    return std::tuple{field("functions", &Module::functions),
+                      field("attrs", &Module::attrs),
                       field("global_infos", &Module::global_infos)};
   }
 };

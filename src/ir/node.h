@@ -31,7 +31,7 @@ struct Span {
 /// The derived operations of one node class; its address is the class's tag.
 struct NodeInfo {
   std::string_view name;
-  bool has_identity;  ///< Var, Buffer, ...: one object stands for one thing; see transform()
+  bool has_identity;   ///< Var, Buffer, ...: one object stands for one thing; see transform()
   bool free_by_value;  ///< equality compares two that no definition has matched by their fields (Buffer)
   void (*each_child)(const NodeBase&, FunctionRef<void(const NodeRef&)>);
   NodeRef (*map_children)(const NodeBase&, FunctionRef<NodeRef(const NodeRef&)>);
@@ -303,8 +303,7 @@ template <class T, class... Args>
 Ref<const T> make(Args&&... args) {
   static_assert(sizeof...(Args) == std::tuple_size_v<decltype(T::fields())>, "one value per field");
   T* node = new T;
-  std::apply(
-      [&](const auto&... f) { (((*node).*(f.pointer) = std::forward<Args>(args)), ...); }, T::fields());
+  std::apply([&](const auto&... f) { (((*node).*(f.pointer) = std::forward<Args>(args)), ...); }, T::fields());
   return detail::finished(node);
 }
 

@@ -7,11 +7,11 @@
 namespace sator::llm {
 
 struct AttentionShape {
-  int64_t num_qo_heads = 0;   ///< H
-  int64_t num_kv_heads = 0;   ///< G; query head h reads key and value head h // (H // G)
-  int64_t head_dim = 0;       ///< D
-  int64_t rotary_dim = 0;     ///< R: even, at most D; 0 for no rotary embedding
-  DType cache_dtype = f32;    ///< of the pages: float32 or float16
+  int64_t num_qo_heads = 0;  ///< H
+  int64_t num_kv_heads = 0;  ///< G; query head h reads key and value head h // (H // G)
+  int64_t head_dim = 0;      ///< D
+  int64_t rotary_dim = 0;    ///< R: even, at most D; 0 for no rotary embedding
+  DType cache_dtype = f32;   ///< of the pages: float32 or float16
 };
 
 /// Writes the keys and values of a step into their pages; with rotary embedding, rotates queries and keys first.

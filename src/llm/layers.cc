@@ -12,7 +12,9 @@ using namespace relax;
 namespace {
 
 Expr i64c(int64_t v) { return int_imm(v, i64); }
-StructInfo matrix_info(const Expr& rows, int64_t cols, DType dtype = f32) { return tensor_info({rows, i64c(cols)}, dtype); }
+StructInfo matrix_info(const Expr& rows, int64_t cols, DType dtype = f32) {
+  return tensor_info({rows, i64c(cols)}, dtype);
+}
 
 Expr rows_of(const RExpr& x) {
   const TensorInfo* info = x->sinfo.as<TensorInfo>();
@@ -53,9 +55,10 @@ RExpr Layers::parameter(ParamSpec spec) {
   for (int64_t d : spec.shape) shape.push_back(i64c(d));
   StructInfo info = tensor_info(shape, spec.dtype);
   // In the round that finds out which parameters there are, each is a variable of its own.
-  RExpr value = params_->sinfo.as<TupleInfo>()
-                    ? RExpr(out_.emit(with_sinfo(tuple_get(params_, static_cast<int>(index)), info), variable_name(spec.name)))
-                    : RExpr(make_rvar(variable_name(spec.name), info));
+  RExpr value =
+      params_->sinfo.as<TupleInfo>()
+          ? RExpr(out_.emit(with_sinfo(tuple_get(params_, static_cast<int>(index)), info), variable_name(spec.name)))
+          : RExpr(make_rvar(variable_name(spec.name), info));
   parameters_.emplace(spec.name, value);
   return value;
 }
@@ -165,8 +168,8 @@ RExpr Layers::quantized_linear(const RExpr& x, const WeightSource& source, int64
     std::vector<RExpr> args = {codes};
     if (grouped) args.push_back(scale);
     if (zero) args.push_back(zero);
-    RExpr w = call_function(dequantize_function(f, rows, cols, grouped), "dequantize", args,
-                            matrix_info(i64c(rows), cols));
+    RExpr w =
+        call_function(dequantize_function(f, rows, cols, grouped), "dequantize", args, matrix_info(i64c(rows), cols));
     RExpr y = op("matmul", {input, op("permute_dims", {w})}, {}, layer);
     return grouped || per_input ? y : op("multiply", {y, f32_scale()}, {}, layer);
   }
@@ -187,8 +190,8 @@ RExpr Layers::quantized_linear(const RExpr& x, const WeightSource& source, int64
   std::vector<RExpr> unpack_args = {codes};
   if (unpacks_zero(f)) unpack_args.push_back(zero);
   DType weight_dtype = unpacks_zero(f) ? i16 : u8;
-  RExpr w = call_function(unpack_function(f, rows, cols), "unpack", unpack_args,
-                          matrix_info(i64c(rows), cols, weight_dtype));
+  RExpr w =
+      call_function(unpack_function(f, rows, cols), "unpack", unpack_args, matrix_info(i64c(rows), cols, weight_dtype));
   if (grouped) {
     RExpr sums = call_function(code_sums_function(cols, f.group), "code_sums", {q}, matrix_info(n, groups, i32));
     std::vector<RExpr> args = {q, w, scale};
@@ -199,8 +202,8 @@ RExpr Layers::quantized_linear(const RExpr& x, const WeightSource& source, int64
     RExpr column = op("expand_dims", {token_scale}, {{"axis", 1}});
     return op("multiply", {y, column}, {}, layer);
   }
-  RExpr acc = call_function(integer_matmul_function(weight_dtype, rows, cols), "NT_matmul", {q, w},
-                            matrix_info(n, rows, i32), layer);
+  RExpr acc = call_function(
+      integer_matmul_function(weight_dtype, rows, cols), "NT_matmul", {q, w}, matrix_info(n, rows, i32), layer);
   std::vector<RExpr> args = {acc};
   if (!unpacks_zero(f))
     args.push_back(call_function(code_sums_function(cols, cols), "code_sums", {q}, matrix_info(n, 1, i32)));
@@ -220,7 +223,8 @@ RExpr Layers::embedding(const RExpr& ids, const std::string& tensor, int64_t voc
   if (!scheme_.embedding) {
     std::string name = tensor.ends_with(".weight") ? tensor.substr(0, tensor.size() - 7) : tensor;
     DType dtype = scheme_.storage.value_or(checkpoint_dtype_(tensor));
-    RExpr table = parameter({.name = name + ".weight", .shape = {vocab, width}, .dtype = dtype, .source = {{tensor}, false}});
+    RExpr table =
+        parameter({.name = name + ".weight", .shape = {vocab, width}, .dtype = dtype, .source = {{tensor}, false}});
     RExpr x = op("take", {table, ids}, {{"axis", 0}});
     return dtype == f32 ? x : op("astype", {x}, {{"dtype", "float32"}});
   }
@@ -232,21 +236,26 @@ RExpr Layers::embedding(const RExpr& ids, const std::string& tensor, int64_t voc
                              : f.granularity == Granularity::input   ? runtime::Dims{width}
                                                                      : runtime::Dims{vocab, groups};
   auto part = [&](ParamPart which, const char* ending, runtime::Dims shape, DType dtype) {
-    return parameter({.name = text(name, ".", ending), .part = which, .shape = shape, .dtype = dtype,
-                      .source = {{tensor}, false}, .format = f, .layer = name});
+    return parameter({.name = text(name, ".", ending),
+                      .part = which,
+                      .shape = shape,
+                      .dtype = dtype,
+                      .source = {{tensor}, false},
+                      .format = f,
+                      .layer = name});
   };
   std::vector<RExpr> args = {part(ParamPart::codes, "q_weight", {vocab, words_per_row(width, f.bits)}, u32),
                              part(ParamPart::scale, "q_scale", scale_dims, f.scale_dtype)};
   if (f.asymmetric) args.push_back(part(ParamPart::zero, "q_zero", scale_dims, u8));
-  RExpr table = call_function(dequantize_function(f, vocab, width, true), "dequantize", args, matrix_info(i64c(vocab), width));
+  RExpr table =
+      call_function(dequantize_function(f, vocab, width, true), "dequantize", args, matrix_info(i64c(vocab), width));
   return op("take", {table, ids}, {{"axis", 0}});
 }
 
 RExpr Layers::head(const RExpr& x, const std::string& tensor, int64_t vocab, int64_t width) {
   std::string name = tensor.ends_with(".weight") ? tensor.substr(0, tensor.size() - 7) : tensor;
   WeightSource source{{tensor}, false};
-  if (scheme_.embedding)
-    return quantized_linear(x, source, vocab, width, *scheme_.embedding, std::nullopt, name);
+  if (scheme_.embedding) return quantized_linear(x, source, vocab, width, *scheme_.embedding, std::nullopt, name);
   RExpr w = weight_f32(source, name, vocab, width);
   return op("matmul", {x, op("permute_dims", {w})}, {}, "head");
 }
@@ -254,7 +263,9 @@ RExpr Layers::head(const RExpr& x, const std::string& tensor, int64_t vocab, int
 RExpr Layers::positions(const RExpr& cache, const Expr& n) {
   StructInfo info = tensor_info(std::vector<Expr>{n}, i32);
   RExpr call = with_sinfo(relax::call(op_ref("call_pure_packed"),
-                                      {extern_func("vm.builtin.attention_kv_cache_get_query_positions"), cache}, {}, {info}),
+                                      {extern_func("vm.builtin.attention_kv_cache_get_query_positions"), cache},
+                                      {},
+                                      {info}),
                           info);
   return out_.emit(call, "positions");
 }
@@ -265,10 +276,11 @@ RExpr Layers::attention(const RExpr& qkv, const RExpr& cache, int64_t layer_inde
   RExpr split = op("reshape", {qkv, Value(relax::shape_expr({n, i64c(heads + 2 * kv_heads), i64c(head_dim)}))});
   StructInfo info = tensor_info({n, i64c(heads), i64c(head_dim)}, f32);
   RExpr args = relax::tuple({cache, prim_value(layer_index), prim_value(float_imm(scale, f32)), split});
-  RExpr call = with_sinfo(
-      relax::call(op_ref("call_dps_packed"),
-                  {extern_func("vm.builtin.attention_kv_cache_attention_with_fused_qkv"), args}, {}, {info}),
-      info);
+  RExpr call = with_sinfo(relax::call(op_ref("call_dps_packed"),
+                                      {extern_func("vm.builtin.attention_kv_cache_attention_with_fused_qkv"), args},
+                                      {},
+                                      {info}),
+                          info);
   RExpr o = out_.emit(call, variable_of(layer));
   return op("reshape", {o, Value(relax::shape_expr({n, i64c(heads * head_dim)}))});
 }

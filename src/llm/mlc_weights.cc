@@ -90,7 +90,9 @@ void write_mlc_weights(const fs::path& folder, const std::vector<ParamSpec>& spe
     if (progress) progress(i + 1);
   }
   Json index = {{"metadata",
-                 {{"ParamSize", specs.size()}, {"ParamBytes", bytes}, {"BitsPerParam", bytes * 8 / static_cast<double>(weights)}}},
+                 {{"ParamSize", specs.size()},
+                  {"ParamBytes", bytes},
+                  {"BitsPerParam", bytes * 8 / static_cast<double>(weights)}}},
                 {"records", writer.finish()}};
   write_file(folder / kIndexNames[0], index.dump(2) + "\n");
 }
@@ -129,14 +131,16 @@ MlcWeights MlcWeights::open(const fs::path& folder) {
       r.dtype = *dtype;
       const std::string format = at.string_or("format", "raw");
       r.is_bf16 = format == "f32-to-bf16" && r.dtype == f32;
-      if (format != "raw" && format != "f32-to-bf16") at.at("format").fail(text("is ", sator::quoted(format)), "raw or f32-to-bf16");
+      if (format != "raw" && format != "f32-to-bf16")
+        at.at("format").fail(text("is ", sator::quoted(format)), "raw or f32-to-bf16");
       r.offset = at.at("byteOffset").integer(0);
       r.bytes = at.at("nbytes").integer(0);
       auto full = Tensor::bytes_of(dims, r.dtype);
       if (!full || r.bytes != (r.is_bf16 ? *full / 2 : *full))
         at.at("nbytes").fail(text("is ", r.bytes), text("the size of ", r.dtype, " of that shape"));
       if (r.offset > size || r.bytes > size - r.offset)
-        at.fail(text("lies beyond the end of ", path.string(), ", which has ", size, " bytes"), "a whole shard",
+        at.fail(text("lies beyond the end of ", path.string(), ", which has ", size, " bytes"),
+                "a whole shard",
                 "convert or download the weights again");
       bytes += static_cast<double>(r.bytes);
       out.records_[at.at("name").string()] = r;
@@ -194,7 +198,8 @@ std::vector<Ref<Tensor>> MlcWeights::params(const std::vector<ParamSpec>& specs,
 void MlcWeights::verify() const {
   for (const Shard& s : shards_)
     if (!s.md5.empty() && md5_of(s.file->bytes()) != s.md5)
-      fail({.what = text(s.file->path().string(), " is damaged: its md5 sum is not that of ", index_.filename().string()),
+      fail({.what =
+                text(s.file->path().string(), " is damaged: its md5 sum is not that of ", index_.filename().string()),
             .needs = "the shard as it was written",
             .hint = "convert or download the weights again"});
 }

@@ -58,16 +58,31 @@ std::string cache_key(const fs::path& folder, const std::string& what, const Ope
   const std::vector<const target::CpuLevel*> levels = target::levels_for(options.isa);
   std::string levels_text;
   for (const target::CpuLevel* l : levels) levels_text += std::string(l->name) + ",";
-  return hex(hash_bytes(text(read_file(config_file(folder)), "\n", what, "\n", options.scheme.name, "\n",
-                             options.program.context_window.value_or(-1), "\n", options.program.prefill_chunk.value_or(-1),
-                             "\n", options.program.cache_dtype, "\n", hash_of(program.params), "\n", levels_text, "\n", compiler_id())));
+  return hex(hash_bytes(text(read_file(config_file(folder)),
+                             "\n",
+                             what,
+                             "\n",
+                             options.scheme.name,
+                             "\n",
+                             options.program.context_window.value_or(-1),
+                             "\n",
+                             options.program.prefill_chunk.value_or(-1),
+                             "\n",
+                             options.program.cache_dtype,
+                             "\n",
+                             hash_of(program.params),
+                             "\n",
+                             levels_text,
+                             "\n",
+                             compiler_id())));
 }
 
 void say(const OpenOptions& options, const std::string& message) {
   if (options.progress) options.progress(message);
 }
 
-CompileReport write_compiled(const Program& program, const OpenOptions& options, const std::string& key, const fs::path& path) {
+CompileReport write_compiled(const Program& program, const OpenOptions& options, const std::string& key,
+                             const fs::path& path) {
   driver::CompileOptions compile{.levels = target::levels_for(options.isa),
                                  .bounds = {{"seq_len", program.limits.prefill_chunk}},
                                  .debug_dump = options.debug_dump,
@@ -77,7 +92,8 @@ CompileReport write_compiled(const Program& program, const OpenOptions& options,
   // The text of phase 3 is kept beside the kernels that it became, with the steps that lead there: what else wants to cost
   // or schedule them starts from it.
   Json kernels = Json::object();
-  for (const rules::AppliedSchedule& s : compiled.schedules) kernels[s.function] = {{"rule", s.rule}, {"trace", s.trace}};
+  for (const rules::AppliedSchedule& s : compiled.schedules)
+    kernels[s.function] = {{"rule", s.rule}, {"trace", s.trace}};
   Json metadata = {{"quantization", options.scheme.name},
                    {"context_window_size", program.limits.context_window},
                    {"prefill_chunk_size", program.limits.prefill_chunk},
@@ -116,7 +132,8 @@ ModelLimits limits_of(const fs::path& library, const OpenOptions& options, const
   const JsonAt metadata(tree, source);
   const std::string& scheme = metadata.at("quantization").string();
   if (scheme != options.scheme.name)
-    fail({.what = text(library.string(), " was compiled for ", scheme), .needs = options.scheme.name,
+    fail({.what = text(library.string(), " was compiled for ", scheme),
+          .needs = options.scheme.name,
           .hint = text("compile it again with --quantization ", options.scheme.name)});
   if (metadata.at("params_hash").string() != hash_of(specs))
     fail({.what = text(library.string(), " was compiled for other weights"),
@@ -131,8 +148,10 @@ ModelLimits limits_of(const fs::path& library, const OpenOptions& options, const
 class Weights {
  public:
   explicit Weights(const fs::path& folder) {
-    if (MlcWeights::is_in(folder)) converted_ = MlcWeights::open(folder);
-    else checkpoint_ = SafeTensors::open_folder(folder);
+    if (MlcWeights::is_in(folder))
+      converted_ = MlcWeights::open(folder);
+    else
+      checkpoint_ = SafeTensors::open_folder(folder);
   }
 
   DType dtype_of(const std::string& name) const {
@@ -234,7 +253,8 @@ Scheme scheme_for(const fs::path& folder, const std::optional<std::string>& name
   std::optional<std::string> converted = mlc_quantization(folder);
   Scheme scheme = parse_scheme(name ? *name : converted ? *converted : "f32");
   if (converted && parse_scheme(*converted).name != scheme.name)
-    fail({.what = text("the weights in ", folder.string(), " are converted to ", *converted), .needs = *converted,
+    fail({.what = text("the weights in ", folder.string(), " are converted to ", *converted),
+          .needs = *converted,
           .hint = text("convert the original checkpoint with --quantization ", scheme.name)});
   return scheme;
 }
@@ -248,7 +268,8 @@ WeightSize convert_weights(const fs::path& folder, const OpenOptions& options, c
     return t ? t->dtype : f32;
   });
   ActivationRanges ranges;
-  if (options.scheme.needs_calibration()) ranges = calibrate(folder, *options.calibration, options, kCalibrationWindows);
+  if (options.scheme.needs_calibration())
+    ranges = calibrate(folder, *options.calibration, options, kCalibrationWindows);
   const size_t all = program.params.size();
   std::vector<Ref<Tensor>> params = make_params(program.params, checkpoint, ranges, [&](size_t done) {
     if (progress) progress(done, all);
@@ -264,9 +285,7 @@ CompileReport compile_model(const fs::path& folder, const OpenOptions& options, 
   if (MlcWeights::is_in(folder) || fs::exists(folder / "model.safetensors") ||
       fs::exists(folder / "model.safetensors.index.json"))
     weights.emplace(folder);
-  auto stored = [&](const std::string& name) {
-    return weights ? weights->dtype_of(name) : config.dtype.value_or(f32);
-  };
+  auto stored = [&](const std::string& name) { return weights ? weights->dtype_of(name) : config.dtype.value_or(f32); };
   Program program = build_program(config, options.scheme, stored, options.program);
   return write_compiled(program, options, cache_key(folder, "compile", options, program), out);
 }
@@ -301,7 +320,8 @@ ActivationRanges calibrate(const fs::path& folder, const fs::path& text_file, co
     kv->clear();
     kv->add_sequence(0);
     for (size_t from = 0; from < window.size(); from += static_cast<size_t>(length)) {
-      std::span<const int32_t> chunk = window.subspan(from, std::min(window.size() - from, static_cast<size_t>(length)));
+      std::span<const int32_t> chunk =
+          window.subspan(from, std::min(window.size() - from, static_cast<size_t>(length)));
       const int64_t sequence[] = {0}, count[] = {static_cast<int64_t>(chunk.size())};
       Ref<Tensor> ids = Tensor::of(std::vector<int32_t>(chunk.begin(), chunk.end()), {count[0]}, i32);
       kv->begin_forward(sequence, count);

@@ -27,12 +27,12 @@ struct OpenModel {
   Scheme scheme;
   ModelLimits limits;
   WeightSize size;
-  fs::path library;                               ///< the compiled program
+  fs::path library;  ///< the compiled program
   std::vector<ParamSpec> specs;
   std::shared_ptr<runtime::VirtualMachine> vm;
-  runtime::Value params;                          ///< as transform_params returned them
-  double load_s = 0;                              ///< weights: read, quantized, laid out
-  double compile_s = 0;                           ///< 0 where the program was compiled before
+  runtime::Value params;  ///< as transform_params returned them
+  double load_s = 0;      ///< weights: read, quantized, laid out
+  double compile_s = 0;   ///< 0 where the program was compiled before
   /// Bytes of parameters that one decode step reads: all but tables of which it takes a row.
   int64_t bytes_per_token() const;
   Session session() const { return Session(vm, params, limits); }

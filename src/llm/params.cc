@@ -45,7 +45,8 @@ namespace {
 
 std::vector<float> floats_of(const SafeTensor& t) {
   if (!t.dtype.is_float() || t.dtype.bits > 32)
-    fail({.what = text("tensor ", t.name, " is ", t.dtype), .needs = "float32, float16 or bfloat16 weights",
+    fail({.what = text("tensor ", t.name, " is ", t.dtype),
+          .needs = "float32, float16 or bfloat16 weights",
           .hint = "convert the checkpoint to one of them first"});
   std::vector<float> out(static_cast<size_t>(t.elements()));
   if (t.dtype == f32) {
@@ -74,8 +75,16 @@ class Maker {
     Ref<Tensor> made = part(spec);
     if (!(made->shape() == spec.shape) || made->dtype() != spec.dtype) {
       std::string names = join(spec.source.tensors, ", ");
-      fail({.what = text("parameter ", spec.name, " should be ", spec.dtype, "[", join(spec.shape, ", "), "], but ", names,
-                         " gives ", *made),
+      fail({.what = text("parameter ",
+                         spec.name,
+                         " should be ",
+                         spec.dtype,
+                         "[",
+                         join(spec.shape, ", "),
+                         "], but ",
+                         names,
+                         " gives ",
+                         *made),
             .needs = "a checkpoint whose shapes are those of config.json",
             .hint = "check that weights and config.json belong together"});
     }
@@ -133,7 +142,8 @@ class Maker {
       std::vector<float> values = floats_of(*t);
       int64_t rows = t->shape.size() == 2 ? t->shape[0] : 1, cols = t->shape.empty() ? 1 : t->shape.back();
       if (t->shape.size() > 2)
-        fail({.what = text("tensor ", name, " has ", t->shape.size(), " dimensions"), .needs = "matrices and vectors",
+        fail({.what = text("tensor ", name, " has ", t->shape.size(), " dimensions"),
+              .needs = "matrices and vectors",
               .hint = "check that weights and config.json belong together"});
       if (source.transposed && t->shape.size() == 2) {
         std::vector<float> turned(values.size());
@@ -149,7 +159,8 @@ class Maker {
         all = {std::move(values), rows, cols};
       } else if (is_vector ? false : cols != all.cols) {
         fail({.what = text("tensors ", join(source.tensors, ", "), " cannot be laid under each other"),
-              .needs = "the same number of inputs in each", .hint = "check the checkpoint's shapes"});
+              .needs = "the same number of inputs in each",
+              .hint = "check the checkpoint's shapes"});
       } else {
         all.values.insert(all.values.end(), values.begin(), values.end());
         is_vector ? all.cols += cols : all.rows += rows;

@@ -36,9 +36,9 @@ struct ParamSpec {
   runtime::Dims shape;
   DType dtype;
   WeightSource source;
-  std::optional<IntegerFormat> format;          ///< of a quantized weight
-  std::optional<ActivationFormat> activation;   ///< static scales that are folded into the weight
-  std::string layer;                            ///< with static activation scales: the layer they belong to
+  std::optional<IntegerFormat> format;         ///< of a quantized weight
+  std::optional<ActivationFormat> activation;  ///< static scales that are folded into the weight
+  std::string layer;                           ///< with static activation scales: the layer they belong to
 
   int64_t bytes() const;
 };

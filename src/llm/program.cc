@@ -44,8 +44,10 @@ Family gpt2(const ModelConfig& config, const Gpt2Config& c) {
   const std::string root = "transformer.";
   const int64_t width = c.hidden_size, dim = c.head_dim();
   auto norm = [=](Layers& l, const RExpr& x, const std::string& name) {
-    return l.op("nn.layer_norm", {x, l.vector(name + ".weight", width), l.vector(name + ".bias", width)},
-                {{"axes", relax::Value(int64_t{-1})}, {"epsilon", c.layer_norm_eps}}, name);
+    return l.op("nn.layer_norm",
+                {x, l.vector(name + ".weight", width), l.vector(name + ".bias", width)},
+                {{"axes", relax::Value(int64_t{-1})}, {"epsilon", c.layer_norm_eps}},
+                name);
   };
   Family f;
   f.cache = {c.layers, c.heads, c.heads, dim, {}};
@@ -56,8 +58,13 @@ Family gpt2(const ModelConfig& config, const Gpt2Config& c) {
     for (int64_t i = 0; i < c.layers; ++i) {
       const std::string h = text(root, "h.", i, ".");
       auto conv1d = [&](const RExpr& in, const std::string& name, int64_t outs, int64_t ins) {
-        return l.linear(in, {.tensors = {h + name + ".weight"}, .outs = {outs}, .in = ins, .transposed = true,
-                             .bias = h + name + ".bias"}, h + name);
+        return l.linear(in,
+                        {.tensors = {h + name + ".weight"},
+                         .outs = {outs},
+                         .in = ins,
+                         .transposed = true,
+                         .bias = h + name + ".bias"},
+                        h + name);
       };
       double scale = c.scale_attn_weights ? 1 / std::sqrt(static_cast<double>(dim)) : 1;
       if (c.scale_attn_by_inverse_layer_idx) scale /= static_cast<double>(i + 1);
@@ -104,8 +111,10 @@ std::vector<float> rope_frequencies(const LlamaConfig& c) {
 Family llama(const ModelConfig& config, const LlamaConfig& c) {
   const int64_t width = c.hidden_size, dim = c.head_dim, q = c.heads * dim, kv = c.kv_heads * dim;
   auto norm = [=](Layers& l, const RExpr& x, const std::string& name) {
-    return l.op("nn.rms_norm", {x, l.vector(name + ".weight", width)},
-                {{"axes", relax::Value(int64_t{-1})}, {"epsilon", c.rms_norm_eps}}, name);
+    return l.op("nn.rms_norm",
+                {x, l.vector(name + ".weight", width)},
+                {{"axes", relax::Value(int64_t{-1})}, {"epsilon", c.rms_norm_eps}},
+                name);
   };
   Family f;
   f.cache = {c.layers, c.heads, c.kv_heads, dim, rope_frequencies(c)};
@@ -113,7 +122,13 @@ Family llama(const ModelConfig& config, const LlamaConfig& c) {
     RExpr x = l.embedding(ids, "model.embed_tokens.weight", config.vocab_size, width);
     for (int64_t i = 0; i < c.layers; ++i) {
       const std::string h = text("model.layers.", i, ".");
-      auto linear = [&](const RExpr& in, std::vector<std::string> names, std::vector<int64_t> outs, int64_t ins, bool bias,
+      auto linear = [&](const RExpr& in,
+                        std::vector<std::string>
+                            names,
+                        std::vector<int64_t>
+                            outs,
+                        int64_t ins,
+                        bool bias,
                         const std::string& layer) {
         Layers::Weight w{.outs = std::move(outs), .in = ins};
         for (const std::string& name : names) {
@@ -122,25 +137,37 @@ Family llama(const ModelConfig& config, const LlamaConfig& c) {
         }
         return l.linear(in, w, h + layer);
       };
-      RExpr qkv = linear(norm(l, x, h + "input_layernorm"), {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"},
-                         {q, kv, kv}, width, c.attention_bias, "self_attn.qkv_proj");
-      RExpr a = l.attention(qkv, cache, i, c.heads, c.kv_heads, dim, 1 / std::sqrt(static_cast<double>(dim)),
-                            h + "self_attn");
-      x = l.op("add", {linear(a, {"self_attn.o_proj"}, {width}, q, c.attention_bias, "self_attn.o_proj"), x}, {},
+      RExpr qkv = linear(norm(l, x, h + "input_layernorm"),
+                         {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"},
+                         {q, kv, kv},
+                         width,
+                         c.attention_bias,
+                         "self_attn.qkv_proj");
+      RExpr a = l.attention(
+          qkv, cache, i, c.heads, c.kv_heads, dim, 1 / std::sqrt(static_cast<double>(dim)), h + "self_attn");
+      x = l.op("add",
+               {linear(a, {"self_attn.o_proj"}, {width}, q, c.attention_bias, "self_attn.o_proj"), x},
+               {},
                h + "self_attn.o_proj");
-      RExpr both = linear(norm(l, x, h + "post_attention_layernorm"), {"mlp.gate_proj", "mlp.up_proj"},
-                          {c.intermediate_size, c.intermediate_size}, width, c.mlp_bias, "mlp.gate_up_proj");
+      RExpr both = linear(norm(l, x, h + "post_attention_layernorm"),
+                          {"mlp.gate_proj", "mlp.up_proj"},
+                          {c.intermediate_size, c.intermediate_size},
+                          width,
+                          c.mlp_bias,
+                          "mlp.gate_up_proj");
       RExpr halves = l.op("split", {both}, {{"indices_or_sections", int64_t{2}}, {"axis", int64_t{1}}});
       RExpr gate = l.out().emit(tuple_get(halves, 0)), up = l.out().emit(tuple_get(halves, 1));
       RExpr m = l.op("multiply", {l.op(activation_op(c.activation), {gate}), up}, {}, h + "mlp.act");
-      x = l.op("add", {linear(m, {"mlp.down_proj"}, {width}, c.intermediate_size, c.mlp_bias, "mlp.down_proj"), x}, {},
+      x = l.op("add",
+               {linear(m, {"mlp.down_proj"}, {width}, c.intermediate_size, c.mlp_bias, "mlp.down_proj"), x},
+               {},
                h + "mlp.down_proj");
     }
     return norm(l, x, "model.norm");
   };
   f.logits = [=](Layers& l, const RExpr& hidden) {
-    return l.head(hidden, config.tie_word_embeddings ? "model.embed_tokens.weight" : "lm_head.weight", config.vocab_size,
-                  width);
+    return l.head(
+        hidden, config.tie_word_embeddings ? "model.embed_tokens.weight" : "lm_head.weight", config.vocab_size, width);
   };
   return f;
 }
@@ -177,8 +204,11 @@ class ProgramBuilder {
       items.push_back(tensor_info(shape, p.dtype));
     }
     StructInfo params = tuple_info(items);
-    AttentionShape attention{family_.cache.heads, family_.cache.kv_heads, family_.cache.head_dim,
-                             static_cast<int64_t>(2 * family_.cache.rope_inv_freq.size()), cache_dtype_};
+    AttentionShape attention{family_.cache.heads,
+                             family_.cache.kv_heads,
+                             family_.cache.head_dim,
+                             static_cast<int64_t>(2 * family_.cache.rope_inv_freq.size()),
+                             cache_dtype_};
     out_.add_function(private_function(kv_append_kernel(attention)), "kv_append");
     out_.add_function(private_function(attention_kernel(attention)), "attention");
     emit(out_, "prefill", Rows::last, false, params);
@@ -210,9 +240,11 @@ class ProgramBuilder {
     if (rows == Rows::last && !one_token) {
       // Only the last token's logits are wanted: the head sees one row.
       Expr end = size;
-      hidden = layers.op("strided_slice", {hidden, Value(Value::List{Value(int64_t{0})}, true),
-                                           Value(Value::List{Value(Expr(end - 1))}, true),
-                                           Value(Value::List{Value(Expr(end))}, true)},
+      hidden = layers.op("strided_slice",
+                         {hidden,
+                          Value(Value::List{Value(int64_t{0})}, true),
+                          Value(Value::List{Value(Expr(end - 1))}, true),
+                          Value(Value::List{Value(Expr(end))}, true)},
                          {{"assume_inbound", true}});
     }
     RVarRef logits = out.emit_output(family_.logits(layers, hidden), "logits");
@@ -248,12 +280,14 @@ class ProgramBuilder {
     out_.begin_block(false);
     RExpr inv_freq = with_sinfo(relax::call(op_ref("null_value"), {}), object_info());
     if (!c.rope_inv_freq.empty()) {
-      Ref<runtime::Tensor> t = runtime::Tensor::of(c.rope_inv_freq, {static_cast<int64_t>(c.rope_inv_freq.size())}, f32);
+      Ref<runtime::Tensor> t =
+          runtime::Tensor::of(c.rope_inv_freq, {static_cast<int64_t>(c.rope_inv_freq.size())}, f32);
       inv_freq = relax::constant(t);
     }
     int64_t pages = (limits_.context_window + kPageSize - 1) / kPageSize * kPageSize;
     std::vector<RExpr> args = {
-        shape_expr({int_imm(1, i64), int_imm(pages, i64), int_imm(limits_.prefill_chunk, i64), int_imm(kPageSize, i64)}),
+        shape_expr(
+            {int_imm(1, i64), int_imm(pages, i64), int_imm(limits_.prefill_chunk, i64), int_imm(kPageSize, i64)}),
         prim_value(c.layers),
         prim_value(c.heads),
         prim_value(c.kv_heads),
@@ -263,8 +297,9 @@ class ProgramBuilder {
         dtype_value(cache_dtype_),
         out_.function("kv_append"),
         out_.function("attention")};
-    RExpr call = with_sinfo(
-        relax::call(extern_func("vm.builtin.paged_attention_kv_cache_create"), args, {}, {object_info()}), object_info());
+    RExpr call =
+        with_sinfo(relax::call(extern_func("vm.builtin.paged_attention_kv_cache_create"), args, {}, {object_info()}),
+                   object_info());
     RVarRef cache = out_.emit(call, "cache");
     BindingBlockRef block = out_.end_block();
     FuncRef f = out_.end_function({}, {block}, cache, {{"global_symbol", string_imm("create_kv_cache")}}, false);
@@ -294,7 +329,8 @@ static ModelLimits limits_of(const ModelConfig& config, const ProgramOptions& op
   limits.prefill_chunk = options.prefill_chunk.value_or(std::min(kPrefillChunk, limits.context_window));
   if (limits.prefill_chunk < 1 || limits.prefill_chunk > limits.context_window)
     fail({.what = text("a prefill chunk of ", limits.prefill_chunk, " tokens is asked for"),
-          .needs = "at least one token, at most the context window", .hint = "leave prefill_chunk_size out"});
+          .needs = "at least one token, at most the context window",
+          .hint = "leave prefill_chunk_size out"});
   return limits;
 }
 
@@ -304,10 +340,12 @@ Program build_program(const ModelConfig& config, const Scheme& scheme,
   return ProgramBuilder(config, scheme, checkpoint_dtype, limits_of(config, options), options.cache_dtype).build();
 }
 
-Program build_observer(const ModelConfig& config, const std::function<DType(const std::string& tensor)>& checkpoint_dtype,
+Program build_observer(const ModelConfig& config,
+                       const std::function<DType(const std::string& tensor)>& checkpoint_dtype,
                        const ProgramOptions& options, std::vector<std::string>& layers) {
   Scheme exact = parse_scheme("f32");
-  return ProgramBuilder(config, exact, checkpoint_dtype, limits_of(config, options), options.cache_dtype).build(&layers);
+  return ProgramBuilder(config, exact, checkpoint_dtype, limits_of(config, options), options.cache_dtype)
+      .build(&layers);
 }
 
 }  // namespace sator::llm

@@ -39,7 +39,8 @@ Program build_program(const ModelConfig& config, const Scheme& scheme,
 
 /// The exact program with one function more, `observe`: int32[n], cache, params -> a tuple of f32[in], the largest |x| of
 /// each input feature of each linear layer inside the blocks over the step. `layers` receives their names.
-Program build_observer(const ModelConfig& config, const std::function<DType(const std::string& tensor)>& checkpoint_dtype,
+Program build_observer(const ModelConfig& config,
+                       const std::function<DType(const std::string& tensor)>& checkpoint_dtype,
                        const ProgramOptions& options, std::vector<std::string>& layers);
 
 /// Names that user-facing tools give to the layers of a program: "transformer.h.0.attn.c_attn".

@@ -123,8 +123,7 @@ QuantizedMatrix quantize(std::span<const float> w, int64_t rows, int64_t cols, c
       put_code(row, c, format.bits, static_cast<uint32_t>(std::clamp(code, 0.f, top)));
     }
     if (!format.asymmetric && !format.mlc) {  // the padding dequantizes to 0
-      for (int64_t c = cols; c < (cols + 31) / 32 * 32; ++c)
-        put_code(row, c, format.bits, static_cast<uint32_t>(half));
+      for (int64_t c = cols; c < (cols + 31) / 32 * 32; ++c) put_code(row, c, format.bits, static_cast<uint32_t>(half));
     }
   }
   runtime::Dims shape = index.shape();
@@ -160,7 +159,8 @@ std::vector<float> to_f32(const Tensor& t) {
   } else if (t.dtype() == bf16) {
     std::transform(t.data_as<uint16_t>(), t.data_as<uint16_t>() + out.size(), out.begin(), bf16_to_f32);
   } else {
-    fail({.what = text("a tensor of ", t.dtype(), " is not a weight"), .needs = "float32, float16 or bfloat16",
+    fail({.what = text("a tensor of ", t.dtype(), " is not a weight"),
+          .needs = "float32, float16 or bfloat16",
           .hint = "convert the checkpoint first"});
   }
   return out;

@@ -94,8 +94,8 @@ tir::PrimFuncRef unpack_function(const IntegerFormat& f, int64_t rows, int64_t c
 
 tir::PrimFuncRef widen_function(DType dtype, int64_t rows, int64_t cols) {
   te::Tensor w16 = te::placeholder({i64c(rows), i64c(cols)}, dtype, "w");
-  te::Tensor w = te::compute({.name = "widen", .axis = "i"}, {i64c(rows), i64c(cols)},
-                             [&](const Indices& i) { return cast_to(f32, w16(i)); });
+  te::Tensor w = te::compute(
+      {.name = "widen", .axis = "i"}, {i64c(rows), i64c(cols)}, [&](const Indices& i) { return cast_to(f32, w16(i)); });
   return finished({w16, w}, "dequantize");
 }
 
@@ -176,8 +176,7 @@ tir::PrimFuncRef grouped_matmul_function(const IntegerFormat& f, int64_t rows, i
   tir::IterVarRef k = te::reduce_axis(i64c(g), "k");
   te::Tensor dot = te::reduce({.name = "group_dot", .axis = "i"}, {n, i64c(rows), i64c(groups)}, [&](const Indices& i) {
     Expr col = i[2] * g + k->var;
-    if (cols % g == 0)
-      return te::reduce_sum(cast_to(i32, x({i[0], col})) * cast_to(i32, w({i[1], col})), {k});
+    if (cols % g == 0) return te::reduce_sum(cast_to(i32, x({i[0], col})) * cast_to(i32, w({i[1], col})), {k});
     Expr inside = lt(col, i64c(cols));
     Expr product = cast_to(i32, x({i[0], col})) * cast_to(i32, w({i[1], col}));
     return te::reduce_sum(call(i32, "tir.if_then_else", {inside, product, constant(0, i32)}), {k});

@@ -14,8 +14,12 @@ struct GranularityName {
   int size;  ///< group size, or number of activation groups
 };
 constexpr GranularityName kWeightGranularities[] = {
-    {"tensor", Granularity::tensor, 0},   {"channel", Granularity::channel, 0}, {"input", Granularity::input, 0},
-    {"group32", Granularity::group, 32},  {"group64", Granularity::group, 64},  {"group128", Granularity::group, 128},
+    {"tensor", Granularity::tensor, 0},
+    {"channel", Granularity::channel, 0},
+    {"input", Granularity::input, 0},
+    {"group32", Granularity::group, 32},
+    {"group64", Granularity::group, 64},
+    {"group128", Granularity::group, 128},
 };
 constexpr GranularityName kEmbeddingGranularities[] = {
     {"tensor", Granularity::tensor, 0}, {"channel", Granularity::channel, 0}, {"group32", Granularity::group, 32}};
@@ -86,8 +90,12 @@ class Reader {
 
   [[noreturn]] void refuse(const std::string& expected) const {
     std::vector<std::string> near = nearest_names(name_, examples());
-    fail({.what = text("there is no quantization scheme ", quoted(name_), ": at ",
-                       rest_.empty() ? std::string("its end") : quoted(rest_), " it should have ", expected),
+    fail({.what = text("there is no quantization scheme ",
+                       quoted(name_),
+                       ": at ",
+                       rest_.empty() ? std::string("its end") : quoted(rest_),
+                       " it should have ",
+                       expected),
           .needs = kGrammar,
           .hint = near.empty() ? std::string("`sator schemes` lists them with their meaning")
                                : text("the nearest are: ", join(near, ", "), "; `sator schemes` lists all")});
@@ -155,14 +163,17 @@ const std::vector<SchemeFamily>& scheme_families() {
       {"int{2..8}-group{32|64|128}", "the same, per group of consecutive inputs", "S[out, in/g]"},
       {"...-asym", "with a zero point: codes from min(w, 0) to max(w, 0)", "as above, and Z with the same indices"},
       {"...+embed", "token embedding and head too, in the same way", "as above"},
-      {"...+a{4..8}, +a{4..8}-token", "inputs of those layers as integers, per token, taken from the row (dynamic)",
+      {"...+a{4..8}, +a{4..8}-token",
+       "inputs of those layers as integers, per token, taken from the row (dynamic)",
        "S[token]"},
       {"...+a{4..8}-tensor", "the same, one scale from the calibration text (static)", "S[]"},
       {"...+a{4..8}-embedding", "the same, one scale per input feature (static), folded into the weights", "S[in]"},
-      {"...+a{4..8}-peg8", "the same, 8 groups of consecutive features (static), folded into the weights",
+      {"...+a{4..8}-peg8",
+       "the same, 8 groups of consecutive features (static), folded into the weights",
        "S[8 in/features]"},
       {"embed-int{2..8}-{tensor|channel|group32}", "token embedding and head alone", "S[], S[token id], S[id, in/32]"},
-      {"q4f16_1", "MLC-LLM's 4-bit format, bit for bit: groups of 32, f16 scales, embedding and head too",
+      {"q4f16_1",
+       "MLC-LLM's 4-bit format, bit for bit: groups of 32, f16 scales, embedding and head too",
        "S[out, in/32]"},
   };
   return families;
@@ -172,13 +183,20 @@ static std::string describe(const IntegerFormat& f, bool embedding) {
   std::string per;
   switch (f.granularity) {
     case Granularity::tensor: per = "one scale per tensor"; break;
-    case Granularity::channel: per = embedding ? "one scale per token of the vocabulary" : "one scale per output channel"; break;
+    case Granularity::channel:
+      per = embedding ? "one scale per token of the vocabulary" : "one scale per output channel";
+      break;
     case Granularity::input: per = "one scale per input feature (embedding)"; break;
     case Granularity::group: per = text("one scale per ", f.group, " consecutive inputs"); break;
     default: internal_error("a weight has no such granularity");
   }
-  return text("int", f.bits, ", ", per, f.asymmetric ? ", with zero points" : ", symmetric",
-              f.scale_dtype == f32 ? "" : text(", ", f.scale_dtype, " scales"), f.mlc ? ", as MLC-LLM" : "");
+  return text("int",
+              f.bits,
+              ", ",
+              per,
+              f.asymmetric ? ", with zero points" : ", symmetric",
+              f.scale_dtype == f32 ? "" : text(", ", f.scale_dtype, " scales"),
+              f.mlc ? ", as MLC-LLM" : "");
 }
 
 static std::string describe(const ActivationFormat& a) {
@@ -198,17 +216,28 @@ std::string describe(const Scheme& s) {
   if (s.linear) parts.push_back("linear layers: " + describe(*s.linear, false));
   if (s.embedding) parts.push_back("embedding and head: " + describe(*s.embedding, true));
   if (s.activation) parts.push_back("activations: " + describe(*s.activation));
-  if (s.storage && parts.empty()) parts.push_back(text("all weights ", *s.storage));
-  else if (s.storage) parts.push_back(text("the rest ", *s.storage));
-  else parts.push_back("the rest as in the checkpoint");
+  if (s.storage && parts.empty())
+    parts.push_back(text("all weights ", *s.storage));
+  else if (s.storage)
+    parts.push_back(text("the rest ", *s.storage));
+  else
+    parts.push_back("the rest as in the checkpoint");
   return join(parts, "; ");
 }
 
 const std::vector<std::string>& default_schemes() {
-  static const std::vector<std::string> names = {
-      "f32",           "f16",          "int8-tensor",          "int8-channel",
-      "int8-input",    "int8-channel+a8", "int8-channel+a8-tensor", "int8-channel+a8-embedding",
-      "int8-channel+a8-peg8", "int4-group32", "int4-group32+a8", "q4f16_1"};
+  static const std::vector<std::string> names = {"f32",
+                                                 "f16",
+                                                 "int8-tensor",
+                                                 "int8-channel",
+                                                 "int8-input",
+                                                 "int8-channel+a8",
+                                                 "int8-channel+a8-tensor",
+                                                 "int8-channel+a8-embedding",
+                                                 "int8-channel+a8-peg8",
+                                                 "int4-group32",
+                                                 "int4-group32+a8",
+                                                 "q4f16_1"};
   return names;
 }
 

@@ -49,8 +49,8 @@ struct Scheme {
   std::string name;
   /// What all weights are converted to; nothing: the tensors that are not quantized keep the checkpoint's dtype.
   std::optional<DType> storage;
-  std::optional<IntegerFormat> linear;      ///< the linear layers inside the blocks
-  std::optional<IntegerFormat> embedding;   ///< token embedding and head
+  std::optional<IntegerFormat> linear;     ///< the linear layers inside the blocks
+  std::optional<IntegerFormat> embedding;  ///< token embedding and head
   std::optional<ActivationFormat> activation;
 
   bool needs_calibration() const { return activation && activation->is_static(); }

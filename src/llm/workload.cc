@@ -19,14 +19,12 @@ namespace {
 
 ParamFacts facts_of(const ParamSpec& spec) {
   switch (spec.part) {
-    case ParamPart::codes:
-      return {.kind = OperandKind::weight, .bits = spec.format ? spec.format->bits : 0};
+    case ParamPart::codes: return {.kind = OperandKind::weight, .bits = spec.format ? spec.format->bits : 0};
     case ParamPart::scale:
     case ParamPart::zero:
     case ParamPart::activation_scale:
       return {.kind = OperandKind::scale, .bits = static_cast<int>(spec.dtype.bytes() * 8)};
-    case ParamPart::plain:
-      return {.kind = OperandKind::weight, .bits = static_cast<int>(spec.dtype.bytes() * 8)};
+    case ParamPart::plain: return {.kind = OperandKind::weight, .bits = static_cast<int>(spec.dtype.bytes() * 8)};
   }
   return {};
 }
@@ -42,7 +40,8 @@ bool is_extern_call(const RCall& call, std::string_view name) {
 class Workload::Walk {
  public:
   Walk(const Workload& all, const Function& f, const StepSize& size) : all_(all), size_(size) {
-    const auto inputs = static_cast<size_t>(int_attr(f.attrs, "num_input").value_or(static_cast<int64_t>(f.params.size())));
+    const auto inputs =
+        static_cast<size_t>(int_attr(f.attrs, "num_input").value_or(static_cast<int64_t>(f.params.size())));
     for (size_t i = 0; i < f.params.size(); ++i) {
       if (i >= inputs) tuples_.insert(f.params[i]);
       for (const VarRef& v : vars_of(f.params[i]->sinfo)) sizes_.emplace(v, size.tokens);
@@ -219,9 +218,7 @@ std::vector<ParamFacts> facts_after_lifting(const ModuleRef& module, const std::
 }  // namespace
 
 Workload::Workload(const ModuleRef& phase3, const Program& program)
-    : module_(phase3),
-      attention_(program.attention),
-      limits_(program.limits) {
+    : module_(phase3), attention_(program.attention), limits_(program.limits) {
   for (const std::string& layer : program.layers) layer_of_.emplace(variable_name(layer), layer);
   for (const char* pass : {"LiftTransformParams", "DeadCodeElimination", "RewriteDataflowReshape"})
     module_ = passes::pass_named(pass).run(module_, {});

@@ -9,11 +9,11 @@ namespace sator::llm {
 
 /// One launch of a kernel.
 struct KernelCall {
-  std::string function;                        ///< of the phase-3 module
-  std::string layer;                           ///< "transformer.h.0.attn.c_attn"; empty: outside of layers
-  std::map<std::string, int64_t> sizes;        ///< values of its symbolic sizes, by name
-  std::vector<dataflow::ParamFacts> params;    ///< what its buffers are to the model, and their widths as stored
-  tir::PrimFuncRef work;                       ///< the phase-3 function, or the affine function that states its work
+  std::string function;                      ///< of the phase-3 module
+  std::string layer;                         ///< "transformer.h.0.attn.c_attn"; empty: outside of layers
+  std::map<std::string, int64_t> sizes;      ///< values of its symbolic sizes, by name
+  std::vector<dataflow::ParamFacts> params;  ///< what its buffers are to the model, and their widths as stored
+  tir::PrimFuncRef work;                     ///< the phase-3 function, or the affine function that states its work
 };
 
 /// How large a step is: the tokens that it appends, and the positions in the cache once they are there.

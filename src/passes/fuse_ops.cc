@@ -38,7 +38,8 @@ OpPattern pattern_attr(const ModuleRef& module, const std::string& name) {
 }
 
 /// Who uses whom in a block, and how.
-std::vector<CallNode> graph_of(const ModuleRef& module, const BindingBlockRef& block, const std::vector<RVarRef>& live_out) {
+std::vector<CallNode> graph_of(const ModuleRef& module, const BindingBlockRef& block,
+                               const std::vector<RVarRef>& live_out) {
   const size_t n = block->bindings.size();
   std::vector<CallNode> graph(n);
   std::map<RVarRef, size_t> binder;
@@ -158,9 +159,7 @@ class Fuser {
         try_fuse(i, sink, [](OpPattern p, bool) { return p <= OpPattern::broadcast; });
     } else if (group <= OpPattern::broadcast) {
       if (simple(dom.pattern) || dom.pattern == OpPattern::reduction)
-        try_fuse(i, sink, [](OpPattern p, bool is_sink) {
-          return is_sink ? p <= OpPattern::out_fusable : simple(p);
-        });
+        try_fuse(i, sink, [](OpPattern p, bool is_sink) { return is_sink ? p <= OpPattern::out_fusable : simple(p); });
     } else if (group == OpPattern::injective || group == OpPattern::tuple) {
       if (phase == 1) try_fuse(i, sink, [](OpPattern p, bool) { return simple(p); });
     }

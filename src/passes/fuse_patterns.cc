@@ -63,37 +63,40 @@ std::vector<te::Tensor> nt_matmul(const te::Tensor& x, const te::Tensor& w, DTyp
 
 ModuleRef fuse_transpose_matmul(const ModuleRef& module, const PassContext& ctx) {
   BlockBuilder builder(module);
-  ModuleRef out = rewrite_dataflow_blocks(module, [&](const BindingBlockRef& block, const std::vector<RVarRef>& live_out) {
-    Uses uses(block, live_out);
-    std::vector<Binding> bindings;
-    bool changed = false;
-    for (const Binding& b : block->bindings) {
-      const VarBinding* v = b.as<VarBinding>();
-      RExpr w;
-      if (v && is_op(v->value, "matmul")) {
-        const RCall* call = v->value.as<RCall>();
-        if (auto at = uses.binding_of(call->args[1])) w = transposed(bound_value(block->bindings[*at]));
-        const TensorInfo* x = call->args[0]->sinfo.as<TensorInfo>();
-        const TensorInfo* y = v->value->sinfo.as<TensorInfo>();
-        if (w && x && y && x->ndim >= 2 && relax::shape_of(*x) && !y->dtype.is_void()) {
-          builder.begin_block(true);
-          RExpr fused = builder.call_te("NT_matmul", {call->args[0], w}, [&](const TeInputs& in) {
-            return nt_matmul(in.tensor(0), in.tensor(1), y->dtype);
-          }, v->value->sinfo);
-          if (fused) fused = builder.normalize(fused);
-          builder.end_block();
-          if (fused) {
-            bindings.push_back(make<VarBinding>(fused, v->var));
-            changed = true;
-            continue;
+  ModuleRef out =
+      rewrite_dataflow_blocks(module, [&](const BindingBlockRef& block, const std::vector<RVarRef>& live_out) {
+        Uses uses(block, live_out);
+        std::vector<Binding> bindings;
+        bool changed = false;
+        for (const Binding& b : block->bindings) {
+          const VarBinding* v = b.as<VarBinding>();
+          RExpr w;
+          if (v && is_op(v->value, "matmul")) {
+            const RCall* call = v->value.as<RCall>();
+            if (auto at = uses.binding_of(call->args[1])) w = transposed(bound_value(block->bindings[*at]));
+            const TensorInfo* x = call->args[0]->sinfo.as<TensorInfo>();
+            const TensorInfo* y = v->value->sinfo.as<TensorInfo>();
+            if (w && x && y && x->ndim >= 2 && relax::shape_of(*x) && !y->dtype.is_void()) {
+              builder.begin_block(true);
+              RExpr fused = builder.call_te(
+                  "NT_matmul",
+                  {call->args[0], w},
+                  [&](const TeInputs& in) { return nt_matmul(in.tensor(0), in.tensor(1), y->dtype); },
+                  v->value->sinfo);
+              if (fused) fused = builder.normalize(fused);
+              builder.end_block();
+              if (fused) {
+                bindings.push_back(make<VarBinding>(fused, v->var));
+                changed = true;
+                continue;
+              }
+            }
+            if (!w) ctx.say("FuseTransposeMatmul", text(v->var->name, ": the right operand is no transposed matrix"));
           }
+          bindings.push_back(b);
         }
-        if (!w) ctx.say("FuseTransposeMatmul", text(v->var->name, ": the right operand is no transposed matrix"));
-      }
-      bindings.push_back(b);
-    }
-    return changed ? sator::with(block, &BindingBlock::bindings, std::move(bindings)) : block;
-  });
+        return changed ? sator::with(block, &BindingBlock::bindings, std::move(bindings)) : block;
+      });
   // The functions that the builder made join the rewritten graph.
   for (const auto& [name, func] : builder.module()->functions) {
     if (!out->functions.count(name)) out = with_function(out, name, func);
@@ -158,7 +161,9 @@ ModuleRef fuse_dequantize_with(const ModuleRef& module, const PassContext& ctx, 
             auto at = uses.binding_of(inputs[i]);
             if (!at || taken[*at] || !has_role(outliner.module(), block->bindings[*at], "dequantize")) continue;
             if (!fits(*reader, i)) {
-              ctx.say(pass, text(*callee, ": it does not read ", bound_var(block->bindings[*at])->name, " as this pass needs"));
+              ctx.say(
+                  pass,
+                  text(*callee, ": it does not read ", bound_var(block->bindings[*at])->name, " as this pass needs"));
               continue;
             }
             // A table that several read is dequantized by each of them: its values never exist as a whole.
@@ -166,9 +171,8 @@ ModuleRef fuse_dequantize_with(const ModuleRef& module, const PassContext& ctx, 
             name += "_" + *called_prim_func(block->bindings[*at]);
           }
           if (members.empty()) continue;
-          bool alone = std::all_of(members.begin(), members.end(), [&](size_t m) {
-            return uses.count[bound_var(block->bindings[m])] == 1;
-          });
+          bool alone = std::all_of(
+              members.begin(), members.end(), [&](size_t m) { return uses.count[bound_var(block->bindings[m])] == 1; });
           if (!alone) {
             ctx.say(pass, text(*callee, ": its dequantized weight has other readers"));
             continue;
@@ -177,7 +181,8 @@ ModuleRef fuse_dequantize_with(const ModuleRef& module, const PassContext& ctx, 
           for (size_t m : members) taken[m] = true;
           members.push_back(b);
           std::string rest = callee->starts_with("fused_") ? callee->substr(6) : *callee;
-          groups.push_back({members, name + "_" + rest, {{"Primitive", int_imm(1)}, {"role", string_imm("dequantize_gemm")}}});
+          groups.push_back(
+              {members, name + "_" + rest, {{"Primitive", int_imm(1)}, {"role", string_imm("dequantize_gemm")}}});
         }
         return outliner.outline(block, groups, live_out);
       },

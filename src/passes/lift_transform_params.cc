@@ -123,7 +123,8 @@ class Lifter {
         bool result = false;
         for (const RExpr& r : results_) result |= equal(r, at->second);
         if (result)
-          kept.push_back(make<VarBinding>(with_sinfo(tuple_get(params, slot(at->second)), at->second->sinfo), bound_var(b)));
+          kept.push_back(
+              make<VarBinding>(with_sinfo(tuple_get(params, slot(at->second)), at->second->sinfo), bound_var(b)));
       }
       return sator::with(block, &BindingBlock::bindings, std::move(kept));
     });

@@ -17,11 +17,14 @@ ModuleRef lower_alloc_tensor(const ModuleRef& module, const PassContext&) {
     Expr size = int_imm(dtype->value.bytes(), i64);
     std::vector<Expr> extents = *shape_values(alloc->args[0]);
     for (const Expr& extent : extents) size = size * cast_to(i64, extent);
-    RVarRef storage =
-        out.emit("storage", op_call("memory.alloc_storage",
-                                    {shape_expr({size}), alloc->args[2], alloc->args[3], dtype_value(u8)}, object_info()));
-    out.bind(bound_var(b), op_call("memory.alloc_tensor", {storage, prim_value(int64_t{0}), alloc->args[0], alloc->args[1]},
-                                   bound_var(b)->sinfo));
+    RVarRef storage = out.emit("storage",
+                               op_call("memory.alloc_storage",
+                                       {shape_expr({size}), alloc->args[2], alloc->args[3], dtype_value(u8)},
+                                       object_info()));
+    out.bind(bound_var(b),
+             op_call("memory.alloc_tensor",
+                     {storage, prim_value(int64_t{0}), alloc->args[0], alloc->args[1]},
+                     bound_var(b)->sinfo));
   });
 }
 

@@ -12,7 +12,15 @@ namespace sator::passes {
 ///   reduction       reduces (sum, softmax, ...); may take element-wise producers in
 ///   out_fusable     a matmul or convolution: takes element-wise consumers in
 ///   opaque          is left alone
-enum class OpPattern { elementwise = 0, broadcast = 1, injective = 2, reduction = 3, out_fusable = 4, tuple = 7, opaque = 8 };
+enum class OpPattern {
+  elementwise = 0,
+  broadcast = 1,
+  injective = 2,
+  reduction = 3,
+  out_fusable = 4,
+  tuple = 7,
+  opaque = 8
+};
 
 /// The pattern of a function, read off its blocks' accesses (never its name).
 OpPattern op_pattern_of(const tir::PrimFunc& func);

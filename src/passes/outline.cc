@@ -8,12 +8,10 @@ namespace sator::passes {
 using namespace relax;
 
 RVarRef bound_var(const Binding& b) {
-  return match(
-      b, [](const VarBinding& v) { return v.var; }, [](const MatchCast& m) { return m.var; });
+  return match(b, [](const VarBinding& v) { return v.var; }, [](const MatchCast& m) { return m.var; });
 }
 RExpr bound_value(const Binding& b) {
-  return match(
-      b, [](const VarBinding& v) { return v.value; }, [](const MatchCast& m) { return m.value; });
+  return match(b, [](const VarBinding& v) { return v.value; }, [](const MatchCast& m) { return m.value; });
 }
 
 std::vector<RVarRef> rvars_in(const NodeRef& e) {

@@ -34,7 +34,8 @@ class Outliner {
 /// Applies `rewrite(block, live_out)` to each dataflow block of each graph function that is not itself a fused one.
 ModuleRef rewrite_dataflow_blocks(
     const ModuleRef& module,
-    const std::function<relax::BindingBlockRef(const relax::BindingBlockRef&, const std::vector<relax::RVarRef>&)>& rewrite,
+    const std::function<relax::BindingBlockRef(const relax::BindingBlockRef&, const std::vector<relax::RVarRef>&)>&
+        rewrite,
     Outliner* outliner = nullptr);
 
 /// The graph variables that occur in `e`, each once, in order of first sight; those bound inside are left out.

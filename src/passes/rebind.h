@@ -13,7 +13,9 @@ class Bindings {
   /// A new variable for the value, whose struct info must be known.
   relax::RVarRef emit(const std::string& name, const relax::RExpr& value);
   /// The value for the variable that the old binding bound.
-  void bind(const relax::RVarRef& var, const relax::RExpr& value) { list_.push_back(make<relax::VarBinding>(value, var)); }
+  void bind(const relax::RVarRef& var, const relax::RExpr& value) {
+    list_.push_back(make<relax::VarBinding>(value, var));
+  }
   /// The value for nobody: `_ = value`.
   void run(const relax::RExpr& value) { emit("_", value); }
   std::vector<relax::Binding>& list() { return list_; }
@@ -26,7 +28,8 @@ class Bindings {
 /// into the list.
 ModuleRef rewrite_bindings(const ModuleRef& module, FunctionRef<void(const relax::Binding&, Bindings&)> rewrite);
 /// The same for one function.
-relax::FuncRef rewrite_bindings(const relax::FuncRef& func, FunctionRef<void(const relax::Binding&, Bindings&)> rewrite);
+relax::FuncRef rewrite_bindings(const relax::FuncRef& func,
+                                FunctionRef<void(const relax::Binding&, Bindings&)> rewrite);
 
 /// A call whose result has this struct info.
 inline relax::RExpr typed_call(relax::RExpr op, std::vector<relax::RExpr> args, relax::StructInfo sinfo) {

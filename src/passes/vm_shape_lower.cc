@@ -19,7 +19,8 @@ enum MakeCode { kUseImmediate = 0, kLoadSlot = 1 };
 
 class ShapeLowerer {
  public:
-  ShapeLowerer(ModuleRef& module, const std::string& name, const FuncRef& func) : module_(module), name_(name), func_(func) {}
+  ShapeLowerer(ModuleRef& module, const std::string& name, const FuncRef& func)
+      : module_(module), name_(name), func_(func) {}
 
   FuncRef run() {
     const SeqExpr* body = func_->body.as<SeqExpr>();
@@ -36,11 +37,13 @@ class ShapeLowerer {
       head.bind(heap_, with_sinfo(relax::call(op_ref("null_value"), {}), object_info()));
     } else {
       StructInfo info = tensor_info(i64, 1);
-      head.bind(heap_, with_sinfo(relax::call(op_ref("call_builtin_with_ctx"),
-                                              {extern_func("vm.builtin.alloc_shape_heap"),
-                                               relax::tuple({prim_value(static_cast<int64_t>(slots_.size()))})},
-                                              {}, {info}),
-                                  info));
+      head.bind(heap_,
+                with_sinfo(relax::call(op_ref("call_builtin_with_ctx"),
+                                       {extern_func("vm.builtin.alloc_shape_heap"),
+                                        relax::tuple({prim_value(static_cast<int64_t>(slots_.size()))})},
+                                       {},
+                                       {info}),
+                           info));
     }
     for (size_t i = 0; i < func_->params.size(); ++i)
       check(func_->params[i], func_->params[i]->sinfo, text(name_, ": parameter ", func_->params[i]->name), head);
@@ -101,7 +104,8 @@ class ShapeLowerer {
     };
     for (const RVarRef& p : func_->params) from_info(from_info, p->sinfo);
     walk(
-        func_->body, [&](const MatchCast& m) { from_info(from_info, m.sinfo); },
+        func_->body,
+        [&](const MatchCast& m) { from_info(from_info, m.sinfo); },
         [&](const RVar&) { return false; },
         [&](const ShapeExpr& s) {
           for (const Expr& e : s.values) add_slot(e);
@@ -115,7 +119,8 @@ class ShapeLowerer {
     RExpr err = string_value(where);
     if (const TensorInfo* t = info.as<TensorInfo>()) {
       out.run(packed_call("vm.builtin.check_tensor_info",
-                          {value, prim_value(int64_t{t->ndim}), dtype_value(t->dtype), err}, tuple_info({})));
+                          {value, prim_value(int64_t{t->ndim}), dtype_value(t->dtype), err},
+                          tuple_info({})));
     } else if (const ShapeInfo* s = info.as<ShapeInfo>()) {
       out.run(packed_call("vm.builtin.check_shape_info", {value, prim_value(int64_t{s->ndim}), err}, tuple_info({})));
     } else if (const PrimInfo* p = info.as<PrimInfo>()) {
@@ -124,7 +129,8 @@ class ShapeLowerer {
       out.run(packed_call("vm.builtin.check_func_info", {value, err}, tuple_info({})));
     } else if (const TupleInfo* t = info.as<TupleInfo>()) {
       out.run(packed_call("vm.builtin.check_tuple_info",
-                          {value, prim_value(static_cast<int64_t>(t->items.size())), err}, tuple_info({})));
+                          {value, prim_value(static_cast<int64_t>(t->items.size())), err},
+                          tuple_info({})));
       for (size_t i = 0; i < t->items.size(); ++i) {
         if (t->items[i].as<ObjectInfo>()) continue;
         check(item_of(value, static_cast<int>(i), t->items[i], out), t->items[i], text(where, "[", i, "]"), out);
@@ -221,11 +227,15 @@ class ShapeLowerer {
       VarMap map;
       for (const VarRef& v : vars_in(slots_[static_cast<size_t>(i)]))
         map.emplace(v, load(heap, {int_imm(slot_of(v), i64)}));
-      stores.push_back(tir::store(heap, cast_to(i64, substitute(slots_[static_cast<size_t>(i)], map)), {int_imm(i, i64)}));
+      stores.push_back(
+          tir::store(heap, cast_to(i64, substitute(slots_[static_cast<size_t>(i)], map)), {int_imm(i, i64)}));
     }
     VarRef param = make_var("H", DType::Handle());
-    return make<tir::PrimFunc>(std::vector<VarRef>{param}, std::vector<std::pair<VarRef, BufferRef>>{{param, heap}},
-                               DType::Void(), Attrs{{"tir.is_host_func", int_imm(1)}}, tir::seq(std::move(stores)));
+    return make<tir::PrimFunc>(std::vector<VarRef>{param},
+                               std::vector<std::pair<VarRef, BufferRef>>{{param, heap}},
+                               DType::Void(),
+                               Attrs{{"tir.is_host_func", int_imm(1)}},
+                               tir::seq(std::move(stores)));
   }
 
   void lower(const Binding& b, Bindings& out) {
@@ -250,7 +260,8 @@ class ShapeLowerer {
       if (constant) return e;
       std::vector<RExpr> args = {heap_, prim_value(static_cast<int64_t>(s->values.size()))};
       for (const Expr& v : s->values) push_make(v, args);
-      return out.emit("shape", packed_call("vm.builtin.make_shape", args, shape_info(static_cast<int>(s->values.size()))));
+      return out.emit("shape",
+                      packed_call("vm.builtin.make_shape", args, shape_info(static_cast<int>(s->values.size()))));
     }
     if (const PrimValue* p = e.as<PrimValue>()) {
       if (as_int(p->value) || p->value.as<FloatImm>()) return e;
@@ -269,7 +280,8 @@ class ShapeLowerer {
       return items == t->items ? e : RExpr(with(*t, &relax::Tuple::items, std::move(items)));
     }
     if (const If* branch = e.as<If>())
-      return with(with(*branch, &If::true_branch, lower_branch(branch->true_branch)), &If::false_branch,
+      return with(with(*branch, &If::true_branch, lower_branch(branch->true_branch)),
+                  &If::false_branch,
                   lower_branch(branch->false_branch));
     return e;
   }

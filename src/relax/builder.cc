@@ -86,12 +86,13 @@ StructInfo BlockBuilder::erased(const StructInfo& info) {
   return erase_to_well_defined(info, scopes_.empty() ? none : scopes_.back(), {}, *arith_);
 }
 
-FuncRef BlockBuilder::end_function(const std::vector<RVarRef>& params, std::vector<BindingBlockRef> blocks, RExpr result,
-                                   Attrs attrs, bool is_pure, StructInfo declared) {
+FuncRef BlockBuilder::end_function(const std::vector<RVarRef>& params, std::vector<BindingBlockRef> blocks,
+                                   RExpr result, Attrs attrs, bool is_pure, StructInfo declared) {
   RExpr body = normalize(make<SeqExpr>(std::move(blocks), std::move(result), StructInfo()));
   BaseCheck fit = declared ? base_check(declared, body->sinfo, *arith_) : BaseCheck::pass;
   if (fit == BaseCheck::disjoint)
-    fail({.what = text("the result is ", body->sinfo, ", declared as ", declared), .needs = "a declaration that holds for the result",
+    fail({.what = text("the result is ", body->sinfo, ", declared as ", declared),
+          .needs = "a declaration that holds for the result",
           .hint = "correct the annotation of the function"});
   // What the body tells is finer than what it fits.
   StructInfo ret = fit == BaseCheck::pass ? body->sinfo : declared;
@@ -115,7 +116,8 @@ std::string BlockBuilder::fresh_name(const std::string& hint) {
 RVarRef BlockBuilder::bind(RExpr value, bool is_dataflow, const std::string& name) {
   value = normalize(value);
   std::string unique = fresh_name(!name.empty() ? name : is_dataflow ? "lv" : "gv");
-  RVarRef var = is_dataflow ? make_dataflow_var(std::move(unique), value->sinfo) : make_rvar(std::move(unique), value->sinfo);
+  RVarRef var =
+      is_dataflow ? make_dataflow_var(std::move(unique), value->sinfo) : make_rvar(std::move(unique), value->sinfo);
   values_[var.get()] = value;
   blocks_.back().bindings.push_back(bind_value(var, std::move(value)));
   return var;
@@ -133,7 +135,8 @@ RVarRef BlockBuilder::emit_output(RExpr value, const std::string& name) {
 RVarRef BlockBuilder::emit_match_cast(RExpr value, StructInfo sinfo, const std::string& name) {
   value = normalize(value);
   if (base_check(value->sinfo, sinfo, *arith_) == BaseCheck::disjoint)
-    fail({.what = text("match_cast of ", value->sinfo, " to ", sinfo), .needs = "struct info that the value can have",
+    fail({.what = text("match_cast of ", value->sinfo, " to ", sinfo),
+          .needs = "struct info that the value can have",
           .hint = "check dtype and rank"});
   std::string unique = fresh_name(!name.empty() ? name : in_dataflow() ? "lv" : "gv");
   RVarRef var = in_dataflow() ? make_dataflow_var(std::move(unique), sinfo) : make_rvar(std::move(unique), sinfo);
@@ -167,11 +170,13 @@ RExpr BlockBuilder::normalize(const RExpr& e) {
         const TupleInfo* t = v.sinfo.as<TupleInfo>();
         return t && t->items.empty() && !v.is_dataflow ? tuple({}) : e;
       },
-      [&](const Tuple& t) { return normalize_tuple(t); }, [&](const RCall& c) { return normalize_call(c); },
+      [&](const Tuple& t) { return normalize_tuple(t); },
+      [&](const RCall& c) { return normalize_call(c); },
       [&](const TupleGetItem& t) -> RExpr {
         RExpr from = argument(t.tuple);
         if (!from->sinfo.as<TupleInfo>())
-          fail({.what = text("item ", t.index, " of a value that is ", from->sinfo), .needs = "a tuple",
+          fail({.what = text("item ", t.index, " of a value that is ", from->sinfo),
+                .needs = "a tuple",
                 .hint = "match_cast it to R.Tuple(...) first"});
         return from == t.tuple && t.sinfo ? e : tuple_get(from, t.index);
       },
@@ -186,11 +191,16 @@ RExpr BlockBuilder::normalize(const RExpr& e) {
         StructInfo sinfo = s.sinfo ? s.sinfo : erased(body->sinfo);
         return make<SeqExpr>(std::move(blocks), std::move(body), std::move(sinfo));
       },
-      [&](const If& n) { return normalize_if(n); }, [&](const LocalFunction& f) { return normalize_function(f); },
-      [&](const GlobalVar& n) { return leaf(n); }, [&](const Constant& n) { return leaf(n); },
-      [&](const ShapeExpr& n) { return leaf(n); }, [&](const PrimValue& n) { return leaf(n); },
-      [&](const RString& n) { return leaf(n); }, [&](const DTypeImm& n) { return leaf(n); },
-      [&](const Op& n) { return leaf(n); }, [&](const ExternFunc& n) { return leaf(n); });
+      [&](const If& n) { return normalize_if(n); },
+      [&](const LocalFunction& f) { return normalize_function(f); },
+      [&](const GlobalVar& n) { return leaf(n); },
+      [&](const Constant& n) { return leaf(n); },
+      [&](const ShapeExpr& n) { return leaf(n); },
+      [&](const PrimValue& n) { return leaf(n); },
+      [&](const RString& n) { return leaf(n); },
+      [&](const DTypeImm& n) { return leaf(n); },
+      [&](const Op& n) { return leaf(n); },
+      [&](const ExternFunc& n) { return leaf(n); });
 }
 
 RExpr BlockBuilder::argument(const RExpr& e) {
@@ -222,7 +232,9 @@ RExpr BlockBuilder::with_inline_arguments(const RCall& c) {
   while (RExpr value = bound_value(args)) args = value;
   const TupleInfo* info = args->sinfo.as<TupleInfo>();
   if (!info)
-    fail({.what = text(op, ": the arguments are ", args->sinfo), .needs = "a tuple", .hint = "write the arguments as (a, b)"});
+    fail({.what = text(op, ": the arguments are ", args->sinfo),
+          .needs = "a tuple",
+          .hint = "write the arguments as (a, b)"});
   if (!args.as<Tuple>()) {
     std::vector<RExpr> items;
     for (size_t i = 0; i < info->items.size(); ++i) items.push_back(tuple_get(args, static_cast<int>(i)));
@@ -253,10 +265,11 @@ StructInfo BlockBuilder::infer(const RCall& c) {
   }
   const FuncInfo* f = c.op->sinfo.as<FuncInfo>();
   if (!f)
-    fail({.what = text("a call of a value that is ", c.op->sinfo), .needs = "a function", .hint = "call a function of the module"});
+    fail({.what = text("a call of a value that is ", c.op->sinfo),
+          .needs = "a function",
+          .hint = "call a function of the module"});
   // What an outer function returns is said at each call.
-  if (!f->params && !c.sinfo_args.empty())
-    return c.sinfo_args.size() == 1 ? c.sinfo_args[0] : tuple_info(c.sinfo_args);
+  if (!f->params && !c.sinfo_args.empty()) return c.sinfo_args.size() == 1 ? c.sinfo_args[0] : tuple_info(c.sinfo_args);
   return result_of_call(*f, c.args, *arith_);
 }
 
@@ -281,7 +294,8 @@ RExpr BlockBuilder::normalize_if(const If& n) {
   // A branch sees the sizes of the scope around it.
   VarMap outer = scopes_.empty() ? VarMap() : scopes_.back();
   RExpr then_branch = in_new_scope(n.true_branch, {}), else_branch = in_new_scope(n.false_branch, {});
-  if (condition == n.condition && then_branch == n.true_branch && else_branch == n.false_branch && n.sinfo) return ref(n);
+  if (condition == n.condition && then_branch == n.true_branch && else_branch == n.false_branch && n.sinfo)
+    return ref(n);
   StructInfo sinfo = n.sinfo;
   if (!sinfo) {
     auto result = [&](const RExpr& branch) { return erased(branch.as<SeqExpr>()->body->sinfo); };

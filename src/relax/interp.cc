@@ -11,12 +11,12 @@
 
 namespace sator::relax {
 
-
 // ---- Values against struct info ----
 
 int64_t Environment::size(const Expr& e) const {
   if (auto v = arith::evaluate(e, sizes)) return *v;
-  fail({.what = text("the size ", e, " has no value here"), .needs = "sizes that an argument or R.match_cast binds",
+  fail({.what = text("the size ", e, " has no value here"),
+        .needs = "sizes that an argument or R.match_cast binds",
         .hint = "let it stand alone in the struct info of a parameter"});
 }
 
@@ -29,7 +29,8 @@ runtime::Dims Environment::dims(const std::vector<Expr>& extents) const {
 namespace {
 
 [[noreturn]] void mismatch(const runtime::Value& v, const StructInfo& info, const std::string& what) {
-  fail({.what = text(what, " is ", v.describe(), ", its struct info is ", info), .needs = "a value that its struct info holds for",
+  fail({.what = text(what, " is ", v.describe(), ", its struct info is ", info),
+        .needs = "a value that its struct info holds for",
         .hint = "check the shapes and dtypes"});
 }
 
@@ -53,7 +54,8 @@ void Environment::check(const runtime::Value& v, const StructInfo& info, bool bi
     for (size_t i = 0; i < extents.size(); ++i) need(fits(extents[i], dims[i], binds));
   };
   match(
-      info, [](const ObjectInfo&) {},
+      info,
+      [](const ObjectInfo&) {},
       [&](const PrimInfo& p) {
         need(p.dtype.is_float() ? v.as_float() || v.as_int() : v.as_int() != nullptr);
         if (p.value && v.as_int()) need(fits(p.value, *v.as_int(), binds));
@@ -82,7 +84,8 @@ void Environment::check(const runtime::Value& v, const StructInfo& info, bool bi
         // A call without a result gives nothing.
         if (!tuple && t.items.empty() && v.is_null()) return;
         need(tuple && tuple->fields.size() == t.items.size());
-        for (size_t i = 0; i < t.items.size(); ++i) check(tuple->fields[i], t.items[i], binds, text("item ", i, " of ", what));
+        for (size_t i = 0; i < t.items.size(); ++i)
+          check(tuple->fields[i], t.items[i], binds, text("item ", i, " of ", what));
       },
       [&](const FuncInfo&) {});
 }
@@ -101,23 +104,31 @@ runtime::Value GraphInterpreter::call(const std::string& function, std::span<con
     for (const auto& [name, f] : functions) {
       if (f.as<Function>()) names.push_back(name);
     }
-    fail({.what = text("the module has no graph ", function), .needs = text("one of ", join(names, ", ")), .hint = "check the name"});
+    fail({.what = text("the module has no graph ", function),
+          .needs = text("one of ", join(names, ", ")),
+          .hint = "check the name"});
   }
   return machine_->function(*at->second.as<Function>(), function, {args.begin(), args.end()}, nullptr);
 }
 
-runtime::Value GraphInterpreter::Machine::function(const Function& f, const std::string& name, std::vector<runtime::Value> args, const Environment* around) {
+runtime::Value GraphInterpreter::Machine::function(const Function& f, const std::string& name,
+                                                   std::vector<runtime::Value> args, const Environment* around) {
   if (args.size() != f.params.size())
-    fail({.what = text(name, " called with ", args.size(), " arguments"), .needs = text(f.params.size(), " arguments"), .hint = "pass one per parameter"});
+    fail({.what = text(name, " called with ", args.size(), " arguments"),
+          .needs = text(f.params.size(), " arguments"),
+          .hint = "pass one per parameter"});
   if (++depth_ > options.max_depth)
-    fail({.what = text("more than ", options.max_depth, " calls inside each other"), .needs = "a recursion that ends", .hint = "check its condition"});
+    fail({.what = text("more than ", options.max_depth, " calls inside each other"),
+          .needs = "a recursion that ends",
+          .hint = "check its condition"});
   Environment env;
   if (around) env = *around;
   if (!env.module) env.module = module.get();
   // Variables that are a shape first, so that tensors can be held against them.
   for (size_t i = 0; i < args.size(); ++i) env.vars[f.params[i].get()] = args[i];
   for (bool binds : {true, false}) {
-    for (size_t i = 0; i < args.size(); ++i) env.check(args[i], f.params[i]->sinfo, binds, text("argument ", f.params[i]->name, " of ", name));
+    for (size_t i = 0; i < args.size(); ++i)
+      env.check(args[i], f.params[i]->sinfo, binds, text("argument ", f.params[i]->name, " of ", name));
   }
   runtime::Value out = sequence(*f.body.as<SeqExpr>(), env);
   if (f.ret) env.check(out, f.ret, false, text("the result of ", name));
@@ -172,7 +183,9 @@ runtime::Value GraphInterpreter::Machine::eval(const RExpr& e, Environment& env)
       [&](const RVar& v) -> runtime::Value {
         auto at = env.vars.find(&v);
         if (at == env.vars.end())
-          fail({.what = text("the variable ", v.name, " has no value here"), .needs = "a binding before the use", .hint = "verify the module"});
+          fail({.what = text("the variable ", v.name, " has no value here"),
+                .needs = "a binding before the use",
+                .hint = "verify the module"});
         return at->second;
       },
       [&](const GlobalVar& g) -> runtime::Value { return Ref<GraphClosure>(new GraphClosure(g.name)); },
@@ -186,7 +199,9 @@ runtime::Value GraphInterpreter::Machine::eval(const RExpr& e, Environment& env)
         runtime::Value v = eval(t.tuple, env);
         const runtime::Tuple* tuple = v.as<runtime::Tuple>();
         if (!tuple || static_cast<size_t>(t.index) >= tuple->fields.size())
-          fail({.what = text("item ", t.index, " of ", v.describe()), .needs = "a tuple that long", .hint = "check the index"});
+          fail({.what = text("item ", t.index, " of ", v.describe()),
+                .needs = "a tuple that long",
+                .hint = "check the index"});
         return tuple->fields[static_cast<size_t>(t.index)];
       },
       [&](const ShapeExpr& s) -> runtime::Value { return runtime::Shape::of(env.dims(s.values)); },
@@ -195,9 +210,12 @@ runtime::Value GraphInterpreter::Machine::eval(const RExpr& e, Environment& env)
         if (const StringImm* s = p.value.as<StringImm>()) return s->value;
         return env.size(p.value);
       },
-      [&](const RString& s) -> runtime::Value { return s.value; }, [&](const DTypeImm& d) -> runtime::Value { return d.value; },
+      [&](const RString& s) -> runtime::Value { return s.value; },
+      [&](const DTypeImm& d) -> runtime::Value { return d.value; },
       [&](const Op& o) -> runtime::Value {
-        fail({.what = text("the op ", o.name, " as a value"), .needs = "a call of it", .hint = "write a function that calls it"});
+        fail({.what = text("the op ", o.name, " as a value"),
+              .needs = "a call of it",
+              .hint = "write a function that calls it"});
       },
       [&](const ExternFunc& f) -> runtime::Value { return Ref<GraphClosure>(new GraphClosure(f.name)); },
       [&](const RCall& c) -> runtime::Value { return call(c, env); },
@@ -207,7 +225,9 @@ runtime::Value GraphInterpreter::Machine::eval(const RExpr& e, Environment& env)
         Environment inner = env;
         return sequence(*side.as<SeqExpr>(), inner);
       },
-      [&](const LocalFunction& f) -> runtime::Value { return Ref<GraphClosure>(new GraphClosure(f.function, nullptr, env)); });
+      [&](const LocalFunction& f) -> runtime::Value {
+        return Ref<GraphClosure>(new GraphClosure(f.function, nullptr, env));
+      });
 }
 
 }  // namespace sator::relax

@@ -20,15 +20,18 @@ runtime::Value GraphInterpreter::Machine::host(const std::string& name, std::spa
     std::vector<std::string> names;
     for (const auto& [known, f] : options.functions) names.push_back(known);
     std::vector<std::string> near = nearest_names(name, names);
-    fail({.what = text("the function ", name, " is not registered"), .needs = "a function of the module or of GraphOptions::functions",
+    fail({.what = text("the function ", name, " is not registered"),
+          .needs = "a function of the module or of GraphOptions::functions",
           .hint = near.empty() ? std::string("register it") : text("did you mean ", join(near, " or "), "?")});
   }
   return at->second(args);
 }
 
-runtime::Value GraphInterpreter::Machine::invoke(const runtime::Value& callee, std::vector<runtime::Value> args, const Environment& env) {
+runtime::Value GraphInterpreter::Machine::invoke(const runtime::Value& callee, std::vector<runtime::Value> args,
+                                                 const Environment& env) {
   const GraphClosure* closure = callee.as<GraphClosure>();
-  if (!closure) fail({.what = text("a call of ", callee.describe()), .needs = "a function", .hint = "check what is called"});
+  if (!closure)
+    fail({.what = text("a call of ", callee.describe()), .needs = "a function", .hint = "check what is called"});
   args.insert(args.end(), closure->captured.begin(), closure->captured.end());
   if (closure->function) {
     Environment around = closure->around;
@@ -45,20 +48,28 @@ runtime::Value GraphInterpreter::Machine::invoke(const runtime::Value& callee, s
 
 // ---- Tensor programs ----
 
-void GraphInterpreter::Machine::program(const tir::PrimFuncRef& f, const std::string& name, std::span<const runtime::Value> args) {
+void GraphInterpreter::Machine::program(const tir::PrimFuncRef& f, const std::string& name,
+                                        std::span<const runtime::Value> args) {
   std::vector<tir::Argument> ready;
   for (const runtime::Value& v : args) {
-    if (const Tensor* t = v.as<Tensor>()) ready.emplace_back(tir::view(*t));
-    else if (const int64_t* i = v.as_int()) ready.emplace_back(*i);
-    else if (const double* d = v.as_float()) ready.emplace_back(*d);
-    else fail({.what = text(v.describe(), " as an argument of the tensor program ", name), .needs = "tensors and numbers", .hint = "unpack it first"});
+    if (const Tensor* t = v.as<Tensor>())
+      ready.emplace_back(tir::view(*t));
+    else if (const int64_t* i = v.as_int())
+      ready.emplace_back(*i);
+    else if (const double* d = v.as_float())
+      ready.emplace_back(*d);
+    else
+      fail({.what = text(v.describe(), " as an argument of the tensor program ", name),
+            .needs = "tensors and numbers",
+            .hint = "unpack it first"});
   }
   auto at = compiled_.find(f.get());
   if (at == compiled_.end()) at = compiled_.emplace(f.get(), std::pair(f, tir::Interpreter(f))).first;
   at->second.second.run(ready, options.programs);
 }
 
-runtime::Value GraphInterpreter::Machine::allocate(const StructInfo& info, const Environment& env, std::vector<runtime::Value>& leaves) {
+runtime::Value GraphInterpreter::Machine::allocate(const StructInfo& info, const Environment& env,
+                                                   std::vector<runtime::Value>& leaves) {
   if (const TupleInfo* t = info.as<TupleInfo>()) {
     std::vector<runtime::Value> items;
     for (const StructInfo& item : t->items) items.push_back(allocate(item, env, leaves));
@@ -67,13 +78,14 @@ runtime::Value GraphInterpreter::Machine::allocate(const StructInfo& info, const
   const TensorInfo* t = info.as<TensorInfo>();
   auto extents = t ? shape_of(*t) : std::nullopt;
   if (!extents || t->dtype.is_void())
-    fail({.what = text("a result that is ", info), .needs = "the shape and dtype of the result", .hint = "declare it as R.Tensor((...), \"float32\")"});
+    fail({.what = text("a result that is ", info),
+          .needs = "the shape and dtype of the result",
+          .hint = "declare it as R.Tensor((...), \"float32\")"});
   leaves.push_back(Tensor::empty(env.dims(*extents), t->dtype));
   return leaves.back();
 }
 
 namespace {
-
 
 /// The items of a tuple, or a single value.
 std::vector<runtime::Value> items_of(const runtime::Value& v) {
@@ -116,8 +128,10 @@ runtime::Value GraphInterpreter::Machine::call(const RCall& c, Environment& env)
       std::vector<int64_t> indices = AttrType<Axes>::load(c.attrs.at("inplace_indices"));
       std::vector<runtime::Value> fresh;
       for (size_t i = 0; i < outputs.size(); ++i) {
-        if (indices.at(i) < 0) fresh.push_back(outputs[i]);
-        else outputs[i] = args.at(static_cast<size_t>(indices[i]));
+        if (indices.at(i) < 0)
+          fresh.push_back(outputs[i]);
+        else
+          outputs[i] = args.at(static_cast<size_t>(indices[i]));
       }
       result = result.as<runtime::Tuple>() ? runtime::Value(runtime::Tuple::of(outputs)) : outputs.at(0);
       outputs = std::move(fresh);
@@ -133,37 +147,62 @@ runtime::Value GraphInterpreter::Machine::call(const RCall& c, Environment& env)
   std::vector<runtime::Value> args = eval_all(c.args, env);
   using Row = runtime::Value (*)(Machine&, const RCall&, std::vector<runtime::Value>&, Environment&);
   static const std::unordered_map<std::string_view, Row> table = {
-      {"call_pure_packed", [](Machine& m, const RCall&, std::vector<runtime::Value>& a, Environment& env) { return m.invoke(a[0], {a.begin() + 1, a.end()}, env); }},
-      {"call_inplace_packed", [](Machine& m, const RCall&, std::vector<runtime::Value>& a, Environment& env) { return m.invoke(a[0], {a.begin() + 1, a.end()}, env); }},
-      {"call_builtin_with_ctx", [](Machine& m, const RCall&, std::vector<runtime::Value>& a, Environment& env) { return m.invoke(a[0], items_of(a[1]), env); }},
-      {"invoke_closure", [](Machine& m, const RCall&, std::vector<runtime::Value>& a, Environment& env) { return m.invoke(a[0], items_of(a[1]), env); }},
-      {"invoke_pure_closure", [](Machine& m, const RCall&, std::vector<runtime::Value>& a, Environment& env) { return m.invoke(a[0], items_of(a[1]), env); }},
+      {"call_pure_packed",
+       [](Machine& m, const RCall&, std::vector<runtime::Value>& a, Environment& env) {
+         return m.invoke(a[0], {a.begin() + 1, a.end()}, env);
+       }},
+      {"call_inplace_packed",
+       [](Machine& m, const RCall&, std::vector<runtime::Value>& a, Environment& env) {
+         return m.invoke(a[0], {a.begin() + 1, a.end()}, env);
+       }},
+      {"call_builtin_with_ctx",
+       [](Machine& m, const RCall&, std::vector<runtime::Value>& a, Environment& env) {
+         return m.invoke(a[0], items_of(a[1]), env);
+       }},
+      {"invoke_closure",
+       [](Machine& m, const RCall&, std::vector<runtime::Value>& a, Environment& env) {
+         return m.invoke(a[0], items_of(a[1]), env);
+       }},
+      {"invoke_pure_closure",
+       [](Machine& m, const RCall&, std::vector<runtime::Value>& a, Environment& env) {
+         return m.invoke(a[0], items_of(a[1]), env);
+       }},
       {"make_closure",
        [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) -> runtime::Value {
          const GraphClosure* f = a[0].as<GraphClosure>();
-         auto out = Ref<GraphClosure>(f && f->function ? new GraphClosure(f->function, f->self, f->around) : new GraphClosure(f ? f->name : ""));
+         auto out = Ref<GraphClosure>(f && f->function ? new GraphClosure(f->function, f->self, f->around)
+                                                       : new GraphClosure(f ? f->name : ""));
          out->captured = items_of(a[1]);
          return out;
        }},
       {"print",
        [](Machine& m, const RCall&, std::vector<runtime::Value>& a, Environment&) -> runtime::Value {
-         if (m.options.print) m.options.print(formatted(a[0].as_string() ? *a[0].as_string() : "", std::span(a).subspan(1)));
+         if (m.options.print)
+           m.options.print(formatted(a[0].as_string() ? *a[0].as_string() : "", std::span(a).subspan(1)));
          return runtime::Tuple::of({});
        }},
       {"assert_op",
        [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) -> runtime::Value {
          const Tensor* t = a[0].as<Tensor>();
          bool holds = t ? *t->data_as<char>() != 0 : a[0].as_int() && *a[0].as_int() != 0;
-         if (!holds) fail({.what = text("an assertion failed: ", formatted(a[1].as_string() ? *a[1].as_string() : "", std::span(a).subspan(2))),
-                           .needs = "a condition that holds", .hint = "check the inputs"});
+         if (!holds)
+           fail({.what = text("an assertion failed: ",
+                              formatted(a[1].as_string() ? *a[1].as_string() : "", std::span(a).subspan(2))),
+                 .needs = "a condition that holds",
+                 .hint = "check the inputs"});
          return runtime::Tuple::of({});
        }},
-      {"null_value", [](Machine&, const RCall&, std::vector<runtime::Value>&, Environment&) { return runtime::Value(); }},
-      {"shape_of", [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) -> runtime::Value { return runtime::Shape::of(tensor_of(a[0], "shape_of")->shape()); }},
+      {"null_value",
+       [](Machine&, const RCall&, std::vector<runtime::Value>&, Environment&) { return runtime::Value(); }},
+      {"shape_of",
+       [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) -> runtime::Value {
+         return runtime::Shape::of(tensor_of(a[0], "shape_of")->shape());
+       }},
       {"tensor_to_shape",
        [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) -> runtime::Value {
          Ref<Tensor> t = tensor_of(a[0], "tensor_to_shape");
-         if (t->dtype() != i64) fail({.what = text("a shape from a tensor of ", t->dtype()), .needs = "int64", .hint = "use R.astype"});
+         if (t->dtype() != i64)
+           fail({.what = text("a shape from a tensor of ", t->dtype()), .needs = "int64", .hint = "use R.astype"});
          return runtime::Shape::of(runtime::Dims(std::span<const int64_t>(t->data_as<int64_t>(), t->num_elements())));
        }},
       {"shape_to_tensor",
@@ -174,15 +213,27 @@ runtime::Value GraphInterpreter::Machine::call(const RCall& c, Environment& env)
       {"to_vdevice", [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) { return a[0]; }},
       {"hint_on_device", [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) { return a[0]; }},
       {"wrap_param", [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) { return a[0]; }},
-      {"builtin.stop_lift_params", [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) { return a[0]; }},
+      {"builtin.stop_lift_params",
+       [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) { return a[0]; }},
       {"builtin.alloc_tensor",
-       [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) -> runtime::Value { return Tensor::empty(a[0].as<runtime::Shape>()->dims, *a[1].as_dtype()); }},
+       [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) -> runtime::Value {
+         return Tensor::empty(a[0].as<runtime::Shape>()->dims, *a[1].as_dtype());
+       }},
       // Memory planning says where a tensor lies; its value is the same in memory of its own.
-      {"memory.alloc_storage", [](Machine&, const RCall&, std::vector<runtime::Value>&, Environment&) { return runtime::Value(); }},
+      {"memory.alloc_storage",
+       [](Machine&, const RCall&, std::vector<runtime::Value>&, Environment&) { return runtime::Value(); }},
       {"memory.alloc_tensor",
-       [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) -> runtime::Value { return Tensor::empty(a[2].as<runtime::Shape>()->dims, *a[3].as_dtype()); }},
-      {"memory.kill_storage", [](Machine&, const RCall&, std::vector<runtime::Value>&, Environment&) -> runtime::Value { return runtime::Tuple::of({}); }},
-      {"memory.kill_tensor", [](Machine&, const RCall&, std::vector<runtime::Value>&, Environment&) -> runtime::Value { return runtime::Tuple::of({}); }},
+       [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) -> runtime::Value {
+         return Tensor::empty(a[2].as<runtime::Shape>()->dims, *a[3].as_dtype());
+       }},
+      {"memory.kill_storage",
+       [](Machine&, const RCall&, std::vector<runtime::Value>&, Environment&) -> runtime::Value {
+         return runtime::Tuple::of({});
+       }},
+      {"memory.kill_tensor",
+       [](Machine&, const RCall&, std::vector<runtime::Value>&, Environment&) -> runtime::Value {
+         return runtime::Tuple::of({});
+       }},
   };
   if (auto at = table.find(name); at != table.end()) return at->second(*this, c, args, env);
   return op_by_formula(c, std::move(args));
@@ -207,7 +258,8 @@ RExpr as_argument(const runtime::Value& v, const RExpr& original, std::vector<RV
   if (const runtime::Tuple* t = v.as<runtime::Tuple>()) {
     const Tuple* written = original ? original.as<Tuple>() : nullptr;
     std::vector<RExpr> items;
-    for (size_t i = 0; i < t->fields.size(); ++i) items.push_back(as_argument(t->fields[i], written ? written->items[i] : nullptr, inputs));
+    for (size_t i = 0; i < t->fields.size(); ++i)
+      items.push_back(as_argument(t->fields[i], written ? written->items[i] : nullptr, inputs));
     return tuple(std::move(items));
   }
   const PrimInfo* info = original && original->sinfo ? original->sinfo.as<PrimInfo>() : nullptr;
@@ -215,7 +267,9 @@ RExpr as_argument(const runtime::Value& v, const RExpr& original, std::vector<RV
   if (const double* d = v.as_float()) return prim_value(float_imm(*d, info ? info->dtype : f32));
   if (const DType* d = v.as_dtype()) return dtype_value(*d);
   if (v.as_string()) return string_value(*v.as_string());
-  fail({.what = text(v.describe(), " as an argument of an op"), .needs = "tensors, shapes and numbers", .hint = "check the argument"});
+  fail({.what = text(v.describe(), " as an argument of an op"),
+        .needs = "tensors, shapes and numbers",
+        .hint = "check the argument"});
 }
 
 /// The tensors inside a value, in the order in which as_argument meets them.
@@ -248,9 +302,12 @@ runtime::Value GraphInterpreter::Machine::op_by_formula(const RCall& c, std::vec
     builder.begin_scope(made.inputs);
     builder.begin_block(false);
     RCallRef call = cast<RCall>(builder.normalize(made.call));
-    RExpr value = def.legalize ? def.legalize(call, builder) : def.compute ? builder.legalize_by_formula(call) : nullptr;
+    RExpr value = def.legalize  ? def.legalize(call, builder)
+                  : def.compute ? builder.legalize_by_formula(call)
+                                : nullptr;
     if (!value)
-      fail({.what = text("the op ", def.name, " has no formula for these arguments"), .needs = "an op of the table with a formula, and known shapes",
+      fail({.what = text("the op ", def.name, " has no formula for these arguments"),
+            .needs = "an op of the table with a formula, and known shapes",
             .hint = "replace it by other ops, or by R.call_packed of a registered function"});
     made.value = builder.normalize(value);
     made.block = builder.end_block();

@@ -30,7 +30,10 @@ class GraphClosure final : public Object {
  public:
   explicit GraphClosure(std::string name) : name(std::move(name)) {}
   GraphClosure(FuncRef function, RVarRef self, Environment around)
-      : name(self ? self->name : "function"), function(std::move(function)), self(std::move(self)), around(std::move(around)) {}
+      : name(self ? self->name : "function"),
+        function(std::move(function)),
+        self(std::move(self)),
+        around(std::move(around)) {}
   const std::string name;
   const FuncRef function;  ///< null: by name
   const RVarRef self;      ///< the variable by which it calls itself
@@ -42,7 +45,8 @@ class GraphInterpreter::Machine {
  public:
   Machine(ModuleRef module, GraphOptions options) : module(std::move(module)), options(std::move(options)) {}
 
-  runtime::Value function(const Function& f, const std::string& name, std::vector<runtime::Value> args, const Environment* around);
+  runtime::Value function(const Function& f, const std::string& name, std::vector<runtime::Value> args,
+                          const Environment* around);
   runtime::Value sequence(const SeqExpr& s, Environment& env);
   void bind(const BindingNode& b, Environment& env);
   runtime::Value eval(const RExpr& e, Environment& env);

@@ -79,10 +79,14 @@ RExpr constant(Ref<runtime::Tensor> data) {
 }
 RExpr scalar_constant(double value, DType dtype) {
   Ref<runtime::Tensor> t = runtime::Tensor::empty({}, dtype);
-  if (dtype == f64) *t->data_as<double>() = value;
-  else if (dtype == f32) *t->data_as<float>() = static_cast<float>(value);
-  else if (dtype == f16) *t->data_as<uint16_t>() = f32_to_f16(static_cast<float>(value));
-  else if (dtype == bf16) *t->data_as<uint16_t>() = f32_to_bf16(static_cast<float>(value));
+  if (dtype == f64)
+    *t->data_as<double>() = value;
+  else if (dtype == f32)
+    *t->data_as<float>() = static_cast<float>(value);
+  else if (dtype == f16)
+    *t->data_as<uint16_t>() = f32_to_f16(static_cast<float>(value));
+  else if (dtype == bf16)
+    *t->data_as<uint16_t>() = f32_to_bf16(static_cast<float>(value));
   else {
     int64_t v = dtype.is_bool() ? value != 0 : static_cast<int64_t>(value);
     std::memcpy(t->data(), &v, static_cast<size_t>(dtype.bytes()));  // little-endian: the low bytes
@@ -111,7 +115,8 @@ RExpr shape_expr(std::vector<Expr> values) {
   for (Expr& v : values) {
     if (v.as<IntImm>()) v = cast_to(i64, v);
     if (v->dtype != i64)
-      fail({.what = text("an extent of a shape has dtype ", v->dtype), .needs = "int64",
+      fail({.what = text("an extent of a shape has dtype ", v->dtype),
+            .needs = "int64",
             .hint = "declare the symbolic size as T.int64()"});
   }
   StructInfo sinfo = shape_info(values);
@@ -140,13 +145,21 @@ Binding bind_match_cast(RVarRef var, RExpr value, StructInfo sinfo) {
 RExpr with_sinfo(const RExpr& e, StructInfo sinfo) {
   auto set = [&]<class T>(const T& node) -> RExpr { return with(node, &T::sinfo, sinfo); };
   return match(
-      e, [&](const RVar& n) { return set(n); }, [&](const GlobalVar& n) { return set(n); },
-      [&](const Constant& n) { return set(n); }, [&](const Tuple& n) { return set(n); },
-      [&](const TupleGetItem& n) { return set(n); }, [&](const ShapeExpr& n) { return set(n); },
-      [&](const PrimValue& n) { return set(n); }, [&](const RString& n) { return set(n); },
-      [&](const DTypeImm& n) { return set(n); }, [&](const Op& n) { return set(n); },
-      [&](const ExternFunc& n) { return set(n); }, [&](const RCall& n) { return set(n); },
-      [&](const SeqExpr& n) { return set(n); }, [&](const If& n) { return set(n); },
+      e,
+      [&](const RVar& n) { return set(n); },
+      [&](const GlobalVar& n) { return set(n); },
+      [&](const Constant& n) { return set(n); },
+      [&](const Tuple& n) { return set(n); },
+      [&](const TupleGetItem& n) { return set(n); },
+      [&](const ShapeExpr& n) { return set(n); },
+      [&](const PrimValue& n) { return set(n); },
+      [&](const RString& n) { return set(n); },
+      [&](const DTypeImm& n) { return set(n); },
+      [&](const Op& n) { return set(n); },
+      [&](const ExternFunc& n) { return set(n); },
+      [&](const RCall& n) { return set(n); },
+      [&](const SeqExpr& n) { return set(n); },
+      [&](const If& n) { return set(n); },
       [&](const LocalFunction& n) { return set(n); });
 }
 

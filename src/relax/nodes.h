@@ -39,8 +39,10 @@ struct TensorInfo final : Node<TensorInfo, StructInfoNode> {
   int ndim = -1;
   std::string vdevice;  ///< name of a virtual device, empty for any
   static constexpr auto fields() {
-    return std::tuple{field("shape", &TensorInfo::shape), field("dtype", &TensorInfo::dtype),
-                      field("ndim", &TensorInfo::ndim), field("vdevice", &TensorInfo::vdevice)};
+    return std::tuple{field("shape", &TensorInfo::shape),
+                      field("dtype", &TensorInfo::dtype),
+                      field("ndim", &TensorInfo::ndim),
+                      field("vdevice", &TensorInfo::vdevice)};
   }
 };
 struct TupleInfo final : Node<TupleInfo, StructInfoNode> {
@@ -53,8 +55,8 @@ struct FuncInfo final : Node<FuncInfo, StructInfoNode> {
   StructInfo ret;
   bool pure = true;
   static constexpr auto fields() {
-    return std::tuple{definition("params", &FuncInfo::params), field("ret", &FuncInfo::ret),
-                      field("pure", &FuncInfo::pure)};
+    return std::tuple{
+        definition("params", &FuncInfo::params), field("ret", &FuncInfo::ret), field("pure", &FuncInfo::pure)};
   }
 };
 
@@ -72,8 +74,8 @@ struct RVar final : Node<RVar, RelaxExprNode> {
   std::string name;
   bool is_dataflow = false;  ///< visible in its dataflow block only
   static constexpr auto fields() {
-    return std::tuple{unseen("name", &RVar::name), field("is_dataflow", &RVar::is_dataflow),
-                      field("sinfo", &RVar::sinfo)};
+    return std::tuple{
+        unseen("name", &RVar::name), field("is_dataflow", &RVar::is_dataflow), field("sinfo", &RVar::sinfo)};
   }
 };
 using RVarRef = Ref<const RVar>;
@@ -81,7 +83,9 @@ using RVarRef = Ref<const RVar>;
 /// A function of the module, by name.
 struct GlobalVar final : Node<GlobalVar, RelaxExprNode> {
   std::string name;
-  static constexpr auto fields() { return std::tuple{field("name", &GlobalVar::name), unseen("sinfo", &GlobalVar::sinfo)}; }
+  static constexpr auto fields() {
+    return std::tuple{field("name", &GlobalVar::name), unseen("sinfo", &GlobalVar::sinfo)};
+  }
 };
 /// A tensor as a value: equal and hashed by shape, dtype and elements.
 struct TensorValue {
@@ -109,7 +113,8 @@ struct TupleGetItem final : Node<TupleGetItem, RelaxExprNode> {
   RExpr tuple;
   int index = 0;
   static constexpr auto fields() {
-    return std::tuple{field("tuple", &TupleGetItem::tuple), field("index", &TupleGetItem::index),
+    return std::tuple{field("tuple", &TupleGetItem::tuple),
+                      field("index", &TupleGetItem::index),
                       unseen("sinfo", &TupleGetItem::sinfo)};
   }
 };
@@ -128,11 +133,15 @@ struct PrimValue final : Node<PrimValue, RelaxExprNode> {
 };
 struct RString final : Node<RString, RelaxExprNode> {
   std::string value;
-  static constexpr auto fields() { return std::tuple{field("value", &RString::value), unseen("sinfo", &RString::sinfo)}; }
+  static constexpr auto fields() {
+    return std::tuple{field("value", &RString::value), unseen("sinfo", &RString::sinfo)};
+  }
 };
 struct DTypeImm final : Node<DTypeImm, RelaxExprNode> {
   DType value;
-  static constexpr auto fields() { return std::tuple{field("value", &DTypeImm::value), unseen("sinfo", &DTypeImm::sinfo)}; }
+  static constexpr auto fields() {
+    return std::tuple{field("value", &DTypeImm::value), unseen("sinfo", &DTypeImm::sinfo)};
+  }
 };
 /// An operator of the graph language, by name without "relax.": "add", "nn.softmax", "call_tir", ... (relax/ops/table.cc).
 struct Op final : Node<Op, RelaxExprNode> {
@@ -154,8 +163,11 @@ struct RCall final : Node<RCall, RelaxExprNode> {
   Attrs attrs;
   std::vector<StructInfo> sinfo_args;
   static constexpr auto fields() {
-    return std::tuple{field("op", &RCall::op), field("args", &RCall::args), field("attrs", &RCall::attrs),
-                      field("sinfo_args", &RCall::sinfo_args), unseen("sinfo", &RCall::sinfo)};
+    return std::tuple{field("op", &RCall::op),
+                      field("args", &RCall::args),
+                      field("attrs", &RCall::attrs),
+                      field("sinfo_args", &RCall::sinfo_args),
+                      unseen("sinfo", &RCall::sinfo)};
   }
 };
 using RCallRef = Ref<const RCall>;
@@ -179,8 +191,8 @@ struct MatchCast final : Node<MatchCast, BindingNode> {
   RExpr value;
   StructInfo sinfo;
   static constexpr auto fields() {
-    return std::tuple{field("value", &MatchCast::value), definition("sinfo", &MatchCast::sinfo),
-                      definition("var", &MatchCast::var)};
+    return std::tuple{
+        field("value", &MatchCast::value), definition("sinfo", &MatchCast::sinfo), definition("var", &MatchCast::var)};
   }
 };
 /// Bindings in order. In a dataflow block nothing has side effects.
@@ -196,7 +208,8 @@ struct SeqExpr final : Node<SeqExpr, RelaxExprNode> {
   std::vector<BindingBlockRef> blocks;
   RExpr body;
   static constexpr auto fields() {
-    return std::tuple{field("blocks", &SeqExpr::blocks), field("body", &SeqExpr::body), unseen("sinfo", &SeqExpr::sinfo)};
+    return std::tuple{
+        field("blocks", &SeqExpr::blocks), field("body", &SeqExpr::body), unseen("sinfo", &SeqExpr::sinfo)};
   }
 };
 using SeqExprRef = Ref<const SeqExpr>;
@@ -204,8 +217,10 @@ using SeqExprRef = Ref<const SeqExpr>;
 struct If final : Node<If, RelaxExprNode> {
   RExpr condition, true_branch, false_branch;
   static constexpr auto fields() {
-    return std::tuple{field("condition", &If::condition), field("true_branch", &If::true_branch),
-                      field("false_branch", &If::false_branch), unseen("sinfo", &If::sinfo)};
+    return std::tuple{field("condition", &If::condition),
+                      field("true_branch", &If::true_branch),
+                      field("false_branch", &If::false_branch),
+                      unseen("sinfo", &If::sinfo)};
   }
 };
 
@@ -216,8 +231,10 @@ struct Function final : Node<Function, FuncNode> {
   StructInfo ret;
   bool is_pure = true;
   static constexpr auto fields() {
-    return std::tuple{definition("params", &Function::params), field("body", &Function::body),
-                      field("ret", &Function::ret), field("is_pure", &Function::is_pure),
+    return std::tuple{definition("params", &Function::params),
+                      field("body", &Function::body),
+                      field("ret", &Function::ret),
+                      field("is_pure", &Function::is_pure),
                       field("attrs", &Function::attrs)};
   }
 };
@@ -232,7 +249,9 @@ struct LocalFunction final : Node<LocalFunction, RelaxExprNode> {
 /// An ExternFunc as a member of a module.
 struct ExternDecl final : Node<ExternDecl, FuncNode> {
   std::string name;
-  static constexpr auto fields() { return std::tuple{field("name", &ExternDecl::name), field("attrs", &ExternDecl::attrs)}; }
+  static constexpr auto fields() {
+    return std::tuple{field("name", &ExternDecl::name), field("attrs", &ExternDecl::attrs)};
+  }
 };
 
 // ---- Small builders: they fill in the struct info that follows from the parts ----
@@ -328,8 +347,8 @@ struct std::hash<sator::relax::TensorValue> {
 };
 template <>
 struct sator::KindsOf<sator::relax::StructInfoNode> {
-  using type = Kinds<relax::ObjectInfo, relax::PrimInfo, relax::ShapeInfo, relax::TensorInfo, relax::TupleInfo,
-                     relax::FuncInfo>;
+  using type =
+      Kinds<relax::ObjectInfo, relax::PrimInfo, relax::ShapeInfo, relax::TensorInfo, relax::TupleInfo, relax::FuncInfo>;
 };
 template <>
 struct sator::KindsOf<sator::relax::RelaxExprNode> {

@@ -29,7 +29,9 @@ int rank_argument(const Arguments& a) {
 
 void need_rank(const Arguments& a, int ndim, size_t extents) {
   if (ndim >= 0 && static_cast<size_t>(ndim) != extents)
-    a.fail({.what = text("ndim ", ndim, " and a shape of ", extents, " axes"), .needs = "one rank", .hint = "leave ndim out"});
+    a.fail({.what = text("ndim ", ndim, " and a shape of ", extents, " axes"),
+            .needs = "one rank",
+            .hint = "leave ndim out"});
 }
 
 tir::Value fn_Tensor(GraphEvaluator& ev, const Expression& call) {
@@ -38,7 +40,9 @@ tir::Value fn_Tensor(GraphEvaluator& ev, const Expression& call) {
     const tir::Value* shape = a.find("shape");
     DType dtype = DType::Void();
     if (shape && shape->as<std::string>()) {
-      if (a.find("dtype")) a.fail({.what = "two dtypes", .needs = "a shape before the dtype", .hint = "write R.Tensor((n, 4), \"float32\")"});
+      if (a.find("dtype"))
+        a.fail(
+            {.what = "two dtypes", .needs = "a shape before the dtype", .hint = "write R.Tensor((n, 4), \"float32\")"});
       dtype = ev.to_dtype(*shape, a.place_of("shape"));
       shape = nullptr;
     } else {
@@ -51,7 +55,8 @@ tir::Value fn_Tensor(GraphEvaluator& ev, const Expression& call) {
     if (const NodeRef* n = shape->as<NodeRef>()) {
       const auto* e = n->as<RelaxExprNode>();
       if (!e || (!n->as<ShapeExpr>() && !(n->as<RVar>() && e->sinfo.as<ShapeInfo>())))
-        a.fail({.what = text(shape->kind(), " as the shape of a tensor"), .needs = "extents, R.shape([...]) or a variable that is a shape",
+        a.fail({.what = text(shape->kind(), " as the shape of a tensor"),
+                .needs = "extents, R.shape([...]) or a variable that is a shape",
                 .hint = "write the extents as (n, 4)"});
       return NodeRef(tensor_info(RExpr(e), dtype, device));
     }
@@ -79,7 +84,9 @@ tir::Value fn_Prim(GraphEvaluator& ev, const Expression& call) {
   if (!value) return NodeRef(prim_info(a.dtype("dtype")));
   Expr e = ev.to_extent(*value, a.place_of("value"));
   if (a.find("dtype") && a.dtype("dtype") != e->dtype)
-    a.fail({.what = text("a value of ", e->dtype, " as a ", a.dtype("dtype")), .needs = "one dtype", .hint = "leave dtype out"});
+    a.fail({.what = text("a value of ", e->dtype, " as a ", a.dtype("dtype")),
+            .needs = "one dtype",
+            .hint = "leave dtype out"});
   return NodeRef(prim_info(std::move(e)));
 }
 
@@ -110,12 +117,14 @@ tir::Value fn_Callable(GraphEvaluator& ev, const Expression& call) {
 // ---- Values ----
 
 /// The elements of a (nested) list, and its shape; lists of one level are of one length.
-void collect(GraphEvaluator& ev, const tir::Value& v, size_t level, std::vector<int64_t>& shape, std::vector<tir::Value>& out,
-             Place place) {
+void collect(GraphEvaluator& ev, const tir::Value& v, size_t level, std::vector<int64_t>& shape,
+             std::vector<tir::Value>& out, Place place) {
   const Values* list = v.as<Values>();
   auto ragged = [&] {
-    ev.fail(place, {.what = "a list whose parts have different lengths", .needs = "a tensor: equal lengths at each level",
-                    .hint = "check the brackets"});
+    ev.fail(place,
+            {.what = "a list whose parts have different lengths",
+             .needs = "a tensor: equal lengths at each level",
+             .hint = "check the brackets"});
   };
   if (!list) {
     if (level != shape.size()) ragged();
@@ -132,7 +141,8 @@ void collect(GraphEvaluator& ev, const tir::Value& v, size_t level, std::vector<
 void store(GraphEvaluator& ev, const tir::Value& v, DType dtype, char* at, Place place) {
   Expr e = ev.located(place, [&] {
     // "inf" and "nan" stand for themselves.
-    if (const std::string* s = v.as<std::string>(); s && dtype.is_float() && (*s == "inf" || *s == "-inf" || *s == "nan"))
+    if (const std::string* s = v.as<std::string>();
+        s && dtype.is_float() && (*s == "inf" || *s == "-inf" || *s == "nan"))
       return float_imm(*s == "nan" ? NAN : *s == "inf" ? INFINITY : -INFINITY, f64);
     return ev.to_expr_like(v, dtype.is_float() ? f64 : dtype.is_uint() ? u64 : i64, place);
   });
@@ -147,13 +157,22 @@ void store(GraphEvaluator& ev, const tir::Value& v, DType dtype, char* at, Place
   } else {
     e = nullptr;
   }
-  if (!e) ev.fail(place, {.what = text(v.kind(), " as an element of ", dtype), .needs = text("a number that is a ", dtype), .hint = "check dtype and value"});
+  if (!e)
+    ev.fail(place,
+            {.what = text(v.kind(), " as an element of ", dtype),
+             .needs = text("a number that is a ", dtype),
+             .hint = "check dtype and value"});
   if (dtype.is_bool()) integer = integer != 0;
-  if (dtype == f64) std::memcpy(at, &real, 8);
-  else if (dtype == f32) *reinterpret_cast<float*>(at) = static_cast<float>(real);
-  else if (dtype == f16) *reinterpret_cast<uint16_t*>(at) = f32_to_f16(static_cast<float>(real));
-  else if (dtype == bf16) *reinterpret_cast<uint16_t*>(at) = f32_to_bf16(static_cast<float>(real));
-  else std::memcpy(at, &integer, static_cast<size_t>(dtype.bytes()));  // little-endian: the low bytes
+  if (dtype == f64)
+    std::memcpy(at, &real, 8);
+  else if (dtype == f32)
+    *reinterpret_cast<float*>(at) = static_cast<float>(real);
+  else if (dtype == f16)
+    *reinterpret_cast<uint16_t*>(at) = f32_to_f16(static_cast<float>(real));
+  else if (dtype == bf16)
+    *reinterpret_cast<uint16_t*>(at) = f32_to_bf16(static_cast<float>(real));
+  else
+    std::memcpy(at, &integer, static_cast<size_t>(dtype.bytes()));  // little-endian: the low bytes
 }
 
 tir::Value fn_const(GraphEvaluator& ev, const Expression& call) {
@@ -167,27 +186,34 @@ tir::Value fn_const(GraphEvaluator& ev, const Expression& call) {
       for (const Expr& e : a.exprs("shape")) shape.push_back(as_int(e).value_or(-1));
     }
     auto is = [&]<class T>(T*) {
-      return !elements.empty() && std::ranges::all_of(elements, [](const tir::Value& v) { return v.as<T>() != nullptr; });
+      return !elements.empty() &&
+             std::ranges::all_of(elements, [](const tir::Value& v) { return v.as<T>() != nullptr; });
     };
     DType standard = is(static_cast<bool*>(nullptr)) ? boolean : is(static_cast<Integer*>(nullptr)) ? i32 : f32;
     DType dtype = a.dtype("dtype", standard);
     if (dtype.is_handle() || dtype.is_void() || dtype.lanes != 1 || (dtype.is_float() && dtype.bits < 16))
-      a.fail({.what = text("a constant of ", dtype), .needs = "a dtype of numbers of at least 8 bits (16 for reals)", .hint = "choose another dtype"});
+      a.fail({.what = text("a constant of ", dtype),
+              .needs = "a dtype of numbers of at least 8 bits (16 for reals)",
+              .hint = "choose another dtype"});
     auto tensor = runtime::Tensor::empty(runtime::Dims(std::span<const int64_t>(shape)), dtype);
     if (tensor->num_elements() != static_cast<int64_t>(elements.size()))
-      a.fail({.what = text(elements.size(), " elements for a shape of ", tensor->num_elements()), .needs = "one number per element",
+      a.fail({.what = text(elements.size(), " elements for a shape of ", tensor->num_elements()),
+              .needs = "one number per element",
               .hint = "leave the shape out"});
     for (size_t i = 0; i < elements.size(); ++i)
-      store(ev, elements[i], dtype, tensor->data_as<char>() + static_cast<int64_t>(i) * dtype.bytes(), a.place_of("value"));
+      store(ev,
+            elements[i],
+            dtype,
+            tensor->data_as<char>() + static_cast<int64_t>(i) * dtype.bytes(),
+            a.place_of("value"));
     return NodeRef(constant(std::move(tensor)));
   });
 }
 
 tir::Value fn_shape(GraphEvaluator& ev, const Expression& call) {
   Arguments a(ev, call, {"values"});
-  return ev.located(call.place, [&]() -> tir::Value {
-    return NodeRef(shape_expr(ev.to_extents(a.need("values"), call.place)));
-  });
+  return ev.located(call.place,
+                    [&]() -> tir::Value { return NodeRef(shape_expr(ev.to_extents(a.need("values"), call.place))); });
 }
 tir::Value fn_prim_value(GraphEvaluator& ev, const Expression& call) {
   Arguments a(ev, call, {"value"});
@@ -223,7 +249,8 @@ tir::Value fn_match_cast(GraphEvaluator& ev, const Expression& call) {
   Arguments a(ev, call, {"value", "struct_info"});
   RExpr value = ev.to_graph(a.need("value"), call.place);
   // Not bound yet: the assignment around it has the variable.
-  return NodeRef(make<MatchCast>(std::move(value), ev.to_sinfo(a.need("struct_info"), a.place_of("struct_info")), RVarRef()));
+  return NodeRef(
+      make<MatchCast>(std::move(value), ev.to_sinfo(a.need("struct_info"), a.place_of("struct_info")), RVarRef()));
 }
 tir::Value fn_emit(GraphEvaluator& ev, const Expression& call) {
   Arguments a(ev, call, {"value"});
@@ -234,7 +261,8 @@ tir::Value fn_emit(GraphEvaluator& ev, const Expression& call) {
 
 /// A call with attributes as the op's row reads them.
 tir::Value op_with(GraphEvaluator& ev, const Expression& call, const char* name, std::vector<RExpr> args,
-                   const std::vector<std::pair<const char*, const tir::Value*>>& given, std::vector<StructInfo> sinfo_args) {
+                   const std::vector<std::pair<const char*, const tir::Value*>>& given,
+                   std::vector<StructInfo> sinfo_args) {
   const OpDef& op = op_named(name);
   Attrs attrs;
   for (const AttrDef& a : op.attrs) {
@@ -245,7 +273,11 @@ tir::Value op_with(GraphEvaluator& ev, const Expression& call, const char* name,
     for (const AttrDef& a : op.attrs) {
       if (a.name != key) continue;
       auto node = a.read(ev.to_argument(*value, call.place));
-      if (!node) ev.fail(call.place, {.what = text(value->kind(), " for ", key), .needs = text("a value of R.", name), .hint = "check the argument"});
+      if (!node)
+        ev.fail(call.place,
+                {.what = text(value->kind(), " for ", key),
+                 .needs = text("a value of R.", name),
+                 .hint = "check the argument"});
       if (*node) attrs[key] = *node;
     }
   }
@@ -274,11 +306,13 @@ RExpr callee_of(GraphEvaluator& ev, const tir::Value& v, Place place) {
 }
 
 /// call_tir and its kin; what is written besides the function, its arguments and result are attributes.
-tir::Value call_program(GraphEvaluator& ev, const Expression& call, const char* name, std::vector<std::string_view> params) {
+tir::Value call_program(GraphEvaluator& ev, const Expression& call, const char* name,
+                        std::vector<std::string_view> params) {
   Arguments a(ev, call, params);
   auto given = [&](const char* key) { return std::ranges::find(params, key) == params.end() ? nullptr : a.find(key); };
   if (a.find(params[0])->as<std::string>())
-    a.fail({.what = text(name, " of ", quoted(a.str(params[0]))), .needs = "a tensor program of the module, cls.name",
+    a.fail({.what = text(name, " of ", quoted(a.str(params[0]))),
+            .needs = "a tensor program of the module, cls.name",
             .hint = "use R.call_dps_packed for a function of the runtime"});
   std::vector<RExpr> args{ev.to_graph(a.need(params[0]), call.place), argument_tuple(ev, a.need("args"), call.place)};
   if (const tir::Value* vars = a.find("tir_vars")) {
@@ -289,8 +323,12 @@ tir::Value call_program(GraphEvaluator& ev, const Expression& call, const char* 
     });
     args.push_back(std::move(shape));
   }
-  return op_with(ev, call, name, std::move(args),
-                 {{"inplace_indices", given("inplace_indices")}, {"te_grad_name", given("te_grad_name")},
+  return op_with(ev,
+                 call,
+                 name,
+                 std::move(args),
+                 {{"inplace_indices", given("inplace_indices")},
+                  {"te_grad_name", given("te_grad_name")},
                   {"te_grad_kwargs", given("te_grad_kwargs")}},
                  {declared_result(ev, a)});
 }
@@ -299,10 +337,13 @@ tir::Value fn_call_tir(GraphEvaluator& ev, const Expression& call) {
   return call_program(ev, call, "call_tir", {"gvar", "args", "out_sinfo", "tir_vars", "out_ty"});
 }
 tir::Value fn_call_tir_inplace(GraphEvaluator& ev, const Expression& call) {
-  return call_program(ev, call, "call_tir_inplace", {"gvar", "args", "inplace_indices", "out_sinfo", "tir_vars", "out_ty"});
+  return call_program(
+      ev, call, "call_tir_inplace", {"gvar", "args", "inplace_indices", "out_sinfo", "tir_vars", "out_ty"});
 }
 tir::Value fn_call_tir_with_grad(GraphEvaluator& ev, const Expression& call) {
-  return call_program(ev, call, "call_tir_with_grad",
+  return call_program(ev,
+                      call,
+                      "call_tir_with_grad",
                       {"gvar", "args", "out_sinfo", "te_grad_name", "te_grad_kwargs", "tir_vars", "out_ty"});
 }
 tir::Value fn_call_dps_packed(GraphEvaluator& ev, const Expression& call) {
@@ -317,16 +358,23 @@ struct Keywords {
   Attrs others;
   Expression positional;
 };
-Keywords split_keywords(GraphEvaluator& ev, const Expression& call, std::vector<std::string_view> known, bool takes_others) {
+Keywords split_keywords(GraphEvaluator& ev, const Expression& call, std::vector<std::string_view> known,
+                        bool takes_others) {
   Keywords out;
   out.positional.kind = script::ExpressionKind::call;
   out.positional.place = call.place;
   out.positional.items = call.items;
   for (const script::Keyword& k : call.keywords) {
     tir::Value v = ev.eval(k.value);
-    if (std::ranges::find(known, k.name) != known.end()) out.known[k.name] = std::move(v);
-    else if (takes_others) out.others[k.name] = relax::to_attribute(ev.to_argument(v, k.value.place));
-    else ev.fail(k.place, {.what = text("unknown argument ", k.name), .needs = text("the keywords ", join(known, ", ")), .hint = "check the name"});
+    if (std::ranges::find(known, k.name) != known.end())
+      out.known[k.name] = std::move(v);
+    else if (takes_others)
+      out.others[k.name] = relax::to_attribute(ev.to_argument(v, k.value.place));
+    else
+      ev.fail(k.place,
+              {.what = text("unknown argument ", k.name),
+               .needs = text("the keywords ", join(known, ", ")),
+               .hint = "check the name"});
   }
   return out;
 }
@@ -345,7 +393,8 @@ tir::Value fn_call_packed(GraphEvaluator& ev, const Expression& call) {
   Arguments a(ev, k.positional, {"func", "*args"});
   std::vector<RExpr> args;
   for (const tir::Value& v : a.rest()) args.push_back(ev.to_graph(v, call.place));
-  RExpr made = relax::call(callee_of(ev, a.need("func"), call.place), std::move(args), std::move(k.others), results_of(ev, k, call.place));
+  RExpr made = relax::call(
+      callee_of(ev, a.need("func"), call.place), std::move(args), std::move(k.others), results_of(ev, k, call.place));
   return NodeRef(spanned(made, ev.source.span(call.place)));
 }
 
@@ -356,7 +405,11 @@ tir::Value packed(GraphEvaluator& ev, const Expression& call, const char* name, 
   std::vector<RExpr> args{callee_of(ev, a.need("func"), call.place)};
   for (const tir::Value& v : a.rest()) args.push_back(ev.to_graph(v, call.place));
   auto indices = k.known.find("inplace_indices");
-  return op_with(ev, call, name, std::move(args), {{"inplace_indices", indices == k.known.end() ? nullptr : &indices->second}},
+  return op_with(ev,
+                 call,
+                 name,
+                 std::move(args),
+                 {{"inplace_indices", indices == k.known.end() ? nullptr : &indices->second}},
                  results_of(ev, k, call.place));
 }
 tir::Value fn_call_pure_packed(GraphEvaluator& ev, const Expression& call) {
@@ -374,7 +427,8 @@ tir::Value with_argument_tuple(GraphEvaluator& ev, const Expression& call) {
   if (!func) func = &a.need("closure");
   const tir::Value* results = a.find("sinfo_args") ? a.find("sinfo_args") : a.find("ty_args");
   std::vector<RExpr> args{callee_of(ev, *func, call.place), ev.to_graph(a.need("args"), call.place)};
-  return op_with(ev, call, name, std::move(args), {}, results ? ev.to_sinfos(*results, call.place) : std::vector<StructInfo>());
+  return op_with(
+      ev, call, name, std::move(args), {}, results ? ev.to_sinfos(*results, call.place) : std::vector<StructInfo>());
 }
 
 /// Values to show, after (before, for an assertion) the text with {} where they go.
@@ -425,7 +479,8 @@ tir::Value fn_to_vdevice(GraphEvaluator& ev, const Expression& call) {
 /// A device of the machine by the number of its kind.
 tir::Value fn_device(GraphEvaluator& ev, const Expression& call) {
   Arguments a(ev, call, {"dev_type", "dev_id"});
-  return NodeRef(make<Dict>(Attrs{{"dev_type", int_imm(a.integer("dev_type"), i64)}, {"dev_id", int_imm(a.integer("dev_id", 0), i64)}}));
+  return NodeRef(make<Dict>(
+      Attrs{{"dev_type", int_imm(a.integer("dev_type"), i64)}, {"dev_id", int_imm(a.integer("dev_id", 0), i64)}}));
 }
 tir::Value fn_vdevice(GraphEvaluator& ev, const Expression& call) {
   Arguments a(ev, call, {"target", "vdevice_id", "memory_scope"});
@@ -434,7 +489,8 @@ tir::Value fn_vdevice(GraphEvaluator& ev, const Expression& call) {
   std::erase_if(target.keywords, [](const script::Keyword& k) { return k.name != "target"; });
   for (script::Keyword& k : target.keywords) k.name = "target_config";
   tir::Value config = tir::find_script_function("target")(ev, target);
-  return NodeRef(make<VDevice>(*config.as<NodeRef>(), static_cast<int>(a.integer("vdevice_id", 0)), a.str("memory_scope", "global")));
+  return NodeRef(make<VDevice>(
+      *config.as<NodeRef>(), static_cast<int>(a.integer("vdevice_id", 0)), a.str("memory_scope", "global")));
 }
 tir::Value fn_dummy_global_info(GraphEvaluator& ev, const Expression& call) {
   Arguments a(ev, call, {});
@@ -448,19 +504,42 @@ constexpr const char* kInvokePure = "invoke_pure_closure";
 
 const std::unordered_map<std::string_view, GraphFunction>& functions() {
   static const std::unordered_map<std::string_view, GraphFunction> table = {
-      {"Tensor", fn_Tensor}, {"Shape", fn_Shape}, {"Prim", fn_Prim}, {"Object", fn_Object}, {"Any", fn_Object},
-      {"Tuple", fn_Tuple}, {"Callable", fn_Callable},
-      {"const", fn_const}, {"shape", fn_shape}, {"ShapeExpr", fn_shape}, {"prim_value", fn_prim_value}, {"str", fn_str},
-      {"dtype", fn_dtype}, {"tuple", fn_tuple}, {"TupleGetItem", fn_TupleGetItem}, {"ExternFunc", fn_ExternFunc},
-      {"match_cast", fn_match_cast}, {"emit", fn_emit},
-      {"call_tir", fn_call_tir}, {"call_tir_inplace", fn_call_tir_inplace}, {"call_tir_with_grad", fn_call_tir_with_grad},
-      {"call_dps_packed", fn_call_dps_packed}, {"call_packed", fn_call_packed}, {"call_pure_packed", fn_call_pure_packed},
-      {"call_inplace_packed", fn_call_inplace_packed}, {"call_builtin_with_ctx", with_argument_tuple<kBuiltin>},
-      {"make_closure", with_argument_tuple<kMakeClosure>}, {"invoke_closure", with_argument_tuple<kInvoke>},
-      {"invoke_pure_closure", with_argument_tuple<kInvokePure>}, {"vm.call_tir_dyn", fn_call_tir_dyn},
-      {"print", fn_print}, {"assert_op", fn_assert_op},
-      {"to_vdevice", fn_to_vdevice}, {"device", fn_device},
-      {"I.vdevice", fn_vdevice}, {"I.dummy_global_info", fn_dummy_global_info},
+      {"Tensor", fn_Tensor},
+      {"Shape", fn_Shape},
+      {"Prim", fn_Prim},
+      {"Object", fn_Object},
+      {"Any", fn_Object},
+      {"Tuple", fn_Tuple},
+      {"Callable", fn_Callable},
+      {"const", fn_const},
+      {"shape", fn_shape},
+      {"ShapeExpr", fn_shape},
+      {"prim_value", fn_prim_value},
+      {"str", fn_str},
+      {"dtype", fn_dtype},
+      {"tuple", fn_tuple},
+      {"TupleGetItem", fn_TupleGetItem},
+      {"ExternFunc", fn_ExternFunc},
+      {"match_cast", fn_match_cast},
+      {"emit", fn_emit},
+      {"call_tir", fn_call_tir},
+      {"call_tir_inplace", fn_call_tir_inplace},
+      {"call_tir_with_grad", fn_call_tir_with_grad},
+      {"call_dps_packed", fn_call_dps_packed},
+      {"call_packed", fn_call_packed},
+      {"call_pure_packed", fn_call_pure_packed},
+      {"call_inplace_packed", fn_call_inplace_packed},
+      {"call_builtin_with_ctx", with_argument_tuple<kBuiltin>},
+      {"make_closure", with_argument_tuple<kMakeClosure>},
+      {"invoke_closure", with_argument_tuple<kInvoke>},
+      {"invoke_pure_closure", with_argument_tuple<kInvokePure>},
+      {"vm.call_tir_dyn", fn_call_tir_dyn},
+      {"print", fn_print},
+      {"assert_op", fn_assert_op},
+      {"to_vdevice", fn_to_vdevice},
+      {"device", fn_device},
+      {"I.vdevice", fn_vdevice},
+      {"I.dummy_global_info", fn_dummy_global_info},
   };
   return table;
 }

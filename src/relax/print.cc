@@ -98,9 +98,10 @@ std::string to_script(const Module& module, const ScriptOptions& options) {
   graph.module = &module;
   tir.module_name = graph.module_name = options.module_name;
   FunctionPrinter functions{
-      .rank = [](const FuncNode& f) { return f.as<tir::PrimFunc>() ? 1 : f.as<ExternDecl>() ? 2 : 3; },
-      .print =
-          [&](const FuncNode& f, const std::string& name) -> std::vector<StmtDoc> {
+      .rank = [](const FuncNode& f) { return f.as<tir::PrimFunc>() ? 1
+                                             : f.as<ExternDecl>()  ? 2
+                                                                   : 3; },
+      .print = [&](const FuncNode& f, const std::string& name) -> std::vector<StmtDoc> {
         if (const tir::PrimFunc* p = f.as<tir::PrimFunc>()) return tir.print_function(*p, name);
         if (const ExternDecl* e = f.as<ExternDecl>())
           return {assign_doc(Doc(name), call_doc(printer.relax("ExternFunc"), {string_doc(e->name)}))};
@@ -122,13 +123,20 @@ std::string to_script(const NodeRef& part, const ScriptOptions& options) {
   GraphPrinter graph(printer, options);
   FrameScope frame(printer, nullptr);
   std::vector<StmtDoc> stmts;
-  if (const auto* b = part.as<BindingNode>()) stmts = graph.binding(ref(*b));
-  else if (const auto* b = part.as<BindingBlock>()) stmts = graph.block(*b);
-  else if (const auto* s = part.as<SeqExpr>()) stmts = graph.seq(*s, false);
-  else if (const auto* n = part.as<If>()) stmts = graph.branch(*n, nullptr);
-  else if (const auto* e = part.as<RelaxExprNode>()) stmts.push_back(line_doc(graph.expr(ref(*e))));
-  else if (const auto* s = part.as<StructInfoNode>()) stmts.push_back(line_doc(graph.sinfo(ref(*s))));
-  else stmts.push_back(line_doc(graph.attribute(part)));
+  if (const auto* b = part.as<BindingNode>())
+    stmts = graph.binding(ref(*b));
+  else if (const auto* b = part.as<BindingBlock>())
+    stmts = graph.block(*b);
+  else if (const auto* s = part.as<SeqExpr>())
+    stmts = graph.seq(*s, false);
+  else if (const auto* n = part.as<If>())
+    stmts = graph.branch(*n, nullptr);
+  else if (const auto* e = part.as<RelaxExprNode>())
+    stmts.push_back(line_doc(graph.expr(ref(*e))));
+  else if (const auto* s = part.as<StructInfoNode>())
+    stmts.push_back(line_doc(graph.sinfo(ref(*s))));
+  else
+    stmts.push_back(line_doc(graph.attribute(part)));
   std::vector<StmtDoc> all = std::move(frame->stmts);
   all.insert(all.end(), stmts.begin(), stmts.end());
   return printer.render(all);

@@ -30,8 +30,8 @@ class GraphPrinter final : public script::ExprPrinter {
   /// An attribute's value: integers and booleans are bare.
   Doc attribute(const NodeRef& value);
 
-  std::string module_name;           ///< of the class around, empty without one
-  const Module* module = nullptr;    ///< whose functions print as cls.name
+  std::string module_name;         ///< of the class around, empty without one
+  const Module* module = nullptr;  ///< whose functions print as cls.name
 
  protected:
   Doc undefined(const Var& v) override;
@@ -52,7 +52,7 @@ class GraphPrinter final : public script::ExprPrinter {
   Doc define(const RVar& v);
 
   bool show_all_struct_info_;
-  Frame* function_frame_ = nullptr;        ///< of the outermost function
+  Frame* function_frame_ = nullptr;  ///< of the outermost function
   bool alias_printed_ = false;
   std::set<const Var*>* signature_vars_ = nullptr;  ///< sizes first seen in the signature that is being printed
 };

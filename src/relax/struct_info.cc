@@ -17,10 +17,13 @@ class Comparison {
 
   BaseCheck check(const StructInfo& base, const StructInfo& derived) {
     return match(
-        base, [](const ObjectInfo&) { return BaseCheck::pass; },
-        [&](const PrimInfo& b) { return of_kind(b, derived); }, [&](const ShapeInfo& b) { return of_kind(b, derived); },
+        base,
+        [](const ObjectInfo&) { return BaseCheck::pass; },
+        [&](const PrimInfo& b) { return of_kind(b, derived); },
+        [&](const ShapeInfo& b) { return of_kind(b, derived); },
         [&](const TensorInfo& b) { return of_kind(b, derived); },
-        [&](const TupleInfo& b) { return of_kind(b, derived); }, [&](const FuncInfo& b) { return of_kind(b, derived); });
+        [&](const TupleInfo& b) { return of_kind(b, derived); },
+        [&](const FuncInfo& b) { return of_kind(b, derived); });
   }
 
  protected:
@@ -172,7 +175,8 @@ StructInfo common_base(const StructInfo& a, const StructInfo& b, arith::Analyzer
   if (a == b) return a;
   if (&a->info() != &b->info()) return object_info();
   return match(
-      a, [&](const ObjectInfo&) { return a; },
+      a,
+      [&](const ObjectInfo&) { return a; },
       [&](const PrimInfo& x) -> StructInfo {
         const PrimInfo& y = *b.as<PrimInfo>();
         if (x.dtype != y.dtype) return object_info();
@@ -202,7 +206,9 @@ class Eraser {
 
   StructInfo operator()(const StructInfo& info) {
     return match(
-        info, [&](const ObjectInfo&) { return info; }, [&](const FuncInfo&) { return info; },
+        info,
+        [&](const ObjectInfo&) { return info; },
+        [&](const FuncInfo&) { return info; },
         [&](const PrimInfo& p) -> StructInfo {
           if (!p.value) return info;
           Expr value = placed(p.value);
@@ -271,7 +277,8 @@ StructInfo result_of_call(const FuncInfo& function, const std::vector<RExpr>& ar
   if (!function.params) return function.ret;
   const std::vector<StructInfo>& params = *function.params;
   if (params.size() != args.size())
-    fail({.what = text("a call with ", args.size(), " arguments"), .needs = text(params.size(), " arguments"),
+    fail({.what = text("a call with ", args.size(), " arguments"),
+          .needs = text(params.size(), " arguments"),
           .hint = "pass one argument per parameter"});
   ArgumentMatch binding(arith);
   for (size_t i = 0; i < params.size(); ++i) {
@@ -300,7 +307,9 @@ void collect(const StructInfo& info, bool standing_alone, std::vector<VarRef>& o
     }
   };
   match(
-      info, [](const ObjectInfo&) {}, [](const FuncInfo&) {},
+      info,
+      [](const ObjectInfo&) {},
+      [](const FuncInfo&) {},
       [&](const PrimInfo& p) {
         if (p.value) from(p.value);
       },

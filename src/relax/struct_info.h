@@ -35,8 +35,10 @@ std::vector<VarRef> definable_vars(const StructInfo& info);
 /// "R.Tensor((n, 4), dtype=\"float32\")"
 void append_text(std::string& out, const StructInfoNode& info);
 inline void append_text(std::string& out, const StructInfo& info) {
-  if (info) append_text(out, *info);
-  else out += "unknown";
+  if (info)
+    append_text(out, *info);
+  else
+    out += "unknown";
 }
 
 }  // namespace sator::relax

@@ -3,17 +3,28 @@
 namespace sator::relax {
 
 void append_text(std::string& out, const Value& value) {
-  if (value.is_none()) out += "None";
-  else if (auto* b = value.as<bool>()) out += *b ? "True" : "False";
-  else if (auto* i = value.as<int64_t>()) out += text("the integer ", *i);
-  else if (auto* d = value.as<double>()) out += text("the number ", *d);
-  else if (auto* s = value.as<std::string>()) out += text("the string ", quoted(*s));
-  else if (value.as<Expr>()) out += "a scalar expression";
-  else if (auto* e = value.as<RExpr>()) out += text("a value of the graph (", (*e)->info().name, ")");
-  else if (auto* s = value.as<StructInfo>()) out += text("struct info (", (*s)->info().name, ")");
-  else if (auto* l = value.as<Value::List>()) out += text(value.is_tuple ? "a tuple of " : "a list of ", l->size());
-  else if (value.as<Value::Dict>()) out += "a dictionary";
-  else out += "an object";
+  if (value.is_none())
+    out += "None";
+  else if (auto* b = value.as<bool>())
+    out += *b ? "True" : "False";
+  else if (auto* i = value.as<int64_t>())
+    out += text("the integer ", *i);
+  else if (auto* d = value.as<double>())
+    out += text("the number ", *d);
+  else if (auto* s = value.as<std::string>())
+    out += text("the string ", quoted(*s));
+  else if (value.as<Expr>())
+    out += "a scalar expression";
+  else if (auto* e = value.as<RExpr>())
+    out += text("a value of the graph (", (*e)->info().name, ")");
+  else if (auto* s = value.as<StructInfo>())
+    out += text("struct info (", (*s)->info().name, ")");
+  else if (auto* l = value.as<Value::List>())
+    out += text(value.is_tuple ? "a tuple of " : "a list of ", l->size());
+  else if (value.as<Value::Dict>())
+    out += "a dictionary";
+  else
+    out += "an object";
 }
 
 namespace {
@@ -137,7 +148,8 @@ NodeRef to_attribute(const Value& v) {
   for (const auto& [key, value] : *v.as<Value::Dict>()) {
     auto name = to_string(key);
     if (!name)
-      fail({.what = text("a key of an attribute dictionary is ", key), .needs = "strings as keys",
+      fail({.what = text("a key of an attribute dictionary is ", key),
+            .needs = "strings as keys",
             .hint = "quote the key"});
     items[*name] = to_attribute(value);
   }

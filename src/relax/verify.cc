@@ -20,8 +20,10 @@ class Verifier {
     outermost_ = &f;
     name_ = name;
     if (auto symbol = string_attr(f.attrs, "global_symbol"); symbol && *symbol != name)
-      add({.what = text("the function ", name, " has the attribute global_symbol ", quoted(*symbol)), .needs = "the name that the module knows it by",
-           .hint = "rename one of them"}, f);
+      add({.what = text("the function ", name, " has the attribute global_symbol ", quoted(*symbol)),
+           .needs = "the name that the module knows it by",
+           .hint = "rename one of them"},
+          f);
     function(f);
   }
 
@@ -46,7 +48,8 @@ class Verifier {
       own(*v);
     }
     match(
-        info, [&](const TensorInfo& t) {
+        info,
+        [&](const TensorInfo& t) {
           if (const RVar* shape = t.shape.as<RVar>()) vars_.insert(shape);
         },
         [&](const TupleInfo& t) {
@@ -58,15 +61,19 @@ class Verifier {
   void own(const Var& v) {
     auto [at, is_new] = owner_.emplace(&v, outermost_);
     if (!is_new && at->second != outermost_ && shared_.insert(&v).second)
-      add({.what = text("the size ", v.name, " occurs in two functions"), .needs = "sizes of its own for each function",
-           .hint = "copy one of the functions with fresh variables"}, v);
+      add({.what = text("the size ", v.name, " occurs in two functions"),
+           .needs = "sizes of its own for each function",
+           .hint = "copy one of the functions with fresh variables"},
+          v);
   }
 
   void size(const Expr& e) {
     for (const VarRef& v : vars_in(e)) {
       if (!sizes_.count(v.get()) && reported_.insert(v.get()).second)
-        add({.what = text("the size ", v->name, " is not defined"), .needs = "a parameter or a match_cast before the use, in whose struct info it stands alone",
-             .hint = "add it to a parameter, or bind it with R.match_cast"}, *v);
+        add({.what = text("the size ", v->name, " is not defined"),
+             .needs = "a parameter or a match_cast before the use, in whose struct info it stands alone",
+             .hint = "add it to a parameter, or bind it with R.match_cast"},
+            *v);
       own(*v);
     }
   }
@@ -74,16 +81,20 @@ class Verifier {
   /// The sizes that struct info uses.
   void info(const StructInfo& s) {
     match(
-        s, [](const ObjectInfo&) {},
+        s,
+        [](const ObjectInfo&) {},
         [&](const PrimInfo& p) {
           if (p.value) size(p.value);
         },
         [&](const ShapeInfo& shape) {
-          if (shape.values) for (const Expr& e : *shape.values) size(e);
+          if (shape.values)
+            for (const Expr& e : *shape.values) size(e);
         },
         [&](const TensorInfo& t) {
-          if (const RVar* shape = t.shape.as<RVar>()) variable(*shape);
-          else if (auto values = shape_of(t)) for (const Expr& e : *values) size(e);
+          if (const RVar* shape = t.shape.as<RVar>())
+            variable(*shape);
+          else if (auto values = shape_of(t))
+            for (const Expr& e : *values) size(e);
         },
         [&](const TupleInfo& t) {
           for (const StructInfo& item : t.items) info(item);
@@ -91,15 +102,21 @@ class Verifier {
         [&](const FuncInfo& f) {
           // A function type has sizes of its own: its parameters define them.
           Sizes outer = sizes_;
-          if (f.params) for (const StructInfo& p : *f.params) define_sizes(p);
+          if (f.params)
+            for (const StructInfo& p : *f.params) define_sizes(p);
           if (f.ret) info(f.ret);
           sizes_ = std::move(outer);
         });
   }
 
   void need_info(const RelaxExprNode& e) {
-    if (e.sinfo) info(e.sinfo);
-    else add({.what = text("a ", e.info().name, " has no struct info"), .needs = "struct info for every part", .hint = "build it with BlockBuilder, which infers it"}, e);
+    if (e.sinfo)
+      info(e.sinfo);
+    else
+      add({.what = text("a ", e.info().name, " has no struct info"),
+           .needs = "struct info for every part",
+           .hint = "build it with BlockBuilder, which infers it"},
+          e);
   }
 
   // ---- Variables ----
@@ -107,19 +124,29 @@ class Verifier {
   void variable(const RVar& v) {
     bool known = v.is_dataflow ? dataflow_vars_.count(&v) : vars_.count(&v) || recursive_.count(&v);
     if (v.is_dataflow && !in_dataflow_)
-      add({.what = text("the dataflow variable ", v.name, " is used outside of a dataflow block"), .needs = "a variable that the block outputs",
-           .hint = "add it to R.output"}, v);
+      add({.what = text("the dataflow variable ", v.name, " is used outside of a dataflow block"),
+           .needs = "a variable that the block outputs",
+           .hint = "add it to R.output"},
+          v);
     else if (!known)
-      add({.what = text("the variable ", v.name, " is not defined"), .needs = "a parameter or a binding before the use, in the same or an outer scope",
-           .hint = "bind it first"}, v);
+      add({.what = text("the variable ", v.name, " is not defined"),
+           .needs = "a parameter or a binding before the use, in the same or an outer scope",
+           .hint = "bind it first"},
+          v);
     if (!v.sinfo) need_info(v);
   }
 
   void define(const RVar& v) {
     if (v.is_dataflow && !in_dataflow_)
-      add({.what = text("the dataflow variable ", v.name, " is bound outside of a dataflow block"), .needs = "an ordinary variable", .hint = "make it with make_rvar"}, v);
+      add({.what = text("the dataflow variable ", v.name, " is bound outside of a dataflow block"),
+           .needs = "an ordinary variable",
+           .hint = "make it with make_rvar"},
+          v);
     if (!(v.is_dataflow ? dataflow_vars_ : vars_).insert(&v).second)
-      add({.what = text("the variable ", v.name, " is bound twice"), .needs = "one binding per variable", .hint = "make a fresh variable"}, v);
+      add({.what = text("the variable ", v.name, " is bound twice"),
+           .needs = "one binding per variable",
+           .hint = "make a fresh variable"},
+          v);
     need_info(v);
   }
 
@@ -134,16 +161,27 @@ class Verifier {
     }
     bool force_pure = int_attr(f.attrs, "relax.force_pure").value_or(0) != 0;
     if (force_pure && !f.is_pure)
-      add({.what = "relax.force_pure on a function that is not pure", .needs = "a function declared pure", .hint = "remove the attribute, or pure=False"}, f);
+      add({.what = "relax.force_pure on a function that is not pure",
+           .needs = "a function declared pure",
+           .hint = "remove the attribute, or pure=False"},
+          f);
     for (const RVarRef& p : f.params) {
       if (!params_.insert(p.get()).second)
-        add({.what = text("the variable ", p->name, " is a parameter twice"), .needs = "parameters of its own for each function", .hint = "make fresh variables"}, *p);
+        add({.what = text("the variable ", p->name, " is a parameter twice"),
+             .needs = "parameters of its own for each function",
+             .hint = "make fresh variables"},
+            *p);
       // Its own parameter may have been put in scope as the shape of another one.
       vars_.erase(p.get());
       define(*p);
     }
-    if (f.ret) info(f.ret);
-    else add({.what = "the struct info of the result is missing", .needs = "a declared or inferred result", .hint = "build it with BlockBuilder::end_function"}, f);
+    if (f.ret)
+      info(f.ret);
+    else
+      add({.what = "the struct info of the result is missing",
+           .needs = "a declared or inferred result",
+           .hint = "build it with BlockBuilder::end_function"},
+          f);
     bool outer_pure = std::exchange(must_be_pure_, f.is_pure && !force_pure);
     sequence(f.body);
     must_be_pure_ = outer_pure;
@@ -156,7 +194,9 @@ class Verifier {
   void sequence(const RExpr& e) {
     const SeqExpr* seq = e.as<SeqExpr>();
     if (!seq) {
-      add({.what = text("a ", e ? e->info().name : "null node", " as a body"), .needs = "a SeqExpr as the body of a function or branch", .hint = "build it with BlockBuilder"},
+      add({.what = text("a ", e ? e->info().name : "null node", " as a body"),
+           .needs = "a SeqExpr as the body of a function or branch",
+           .hint = "build it with BlockBuilder"},
           e ? static_cast<const NodeBase&>(*e) : *outermost_);
       return;
     }
@@ -192,7 +232,10 @@ class Verifier {
   /// A part of a value: it is a leaf or a tuple of leaves.
   void argument(const RExpr& e, const char* place) {
     if (!is_leaf(e) && !e.as<Tuple>()) {
-      add({.what = text(place, " is a ", e->info().name), .needs = "A-normal form: variables, constants, shapes and tuples of them", .hint = "bind it to a variable first"}, *e);
+      add({.what = text(place, " is a ", e->info().name),
+           .needs = "A-normal form: variables, constants, shapes and tuples of them",
+           .hint = "bind it to a variable first"},
+          *e);
       return;
     }
     value(e);
@@ -200,7 +243,9 @@ class Verifier {
 
   void value(const RExpr& e) {
     match(
-        e, [&](const RVar& v) { variable(v); }, [&](const GlobalVar& g) { global(g); },
+        e,
+        [&](const RVar& v) { variable(v); },
+        [&](const GlobalVar& g) { global(g); },
         [&](const Constant& c) { need_info(c); },
         [&](const Tuple& t) {
           for (const RExpr& item : t.items) argument(item, "an item of a tuple");
@@ -222,10 +267,16 @@ class Verifier {
           size(p.value);
           need_info(p);
         },
-        [&](const RString& s) { need_info(s); }, [&](const DTypeImm& d) { need_info(d); }, [&](const Op&) {},
-        [&](const ExternFunc& f) { need_info(f); }, [&](const RCall& c) { call(c); },
+        [&](const RString& s) { need_info(s); },
+        [&](const DTypeImm& d) { need_info(d); },
+        [&](const Op&) {},
+        [&](const ExternFunc& f) { need_info(f); },
+        [&](const RCall& c) { call(c); },
         [&](const SeqExpr& s) {
-          add({.what = "a SeqExpr as a value", .needs = "a SeqExpr as the body of a function or branch only", .hint = "put its bindings into the block"}, s);
+          add({.what = "a SeqExpr as a value",
+               .needs = "a SeqExpr as the body of a function or branch only",
+               .hint = "put its bindings into the block"},
+              s);
         },
         [&](const If& n) { branch(n); },
         [&](const LocalFunction& f) {
@@ -236,7 +287,10 @@ class Verifier {
 
   void global(const GlobalVar& g) {
     if (module_ && !module_->functions.count(g.name))
-      add({.what = text("the module has no function ", g.name), .needs = "a function of the module", .hint = "add it, or call it by R.call_packed"}, g);
+      add({.what = text("the module has no function ", g.name),
+           .needs = "a function of the module",
+           .hint = "add it, or call it by R.call_packed"},
+          g);
   }
 
   void call(const RCall& c) {
@@ -246,14 +300,23 @@ class Verifier {
     need_info(c);
     if (!is_impure_call(ref(c))) return;
     if (in_dataflow_)
-      add({.what = "an impure call in a dataflow block", .needs = "calls without effects", .hint = "move it out of the block, or use the pure variant (call_pure_packed)"}, c);
+      add({.what = "an impure call in a dataflow block",
+           .needs = "calls without effects",
+           .hint = "move it out of the block, or use the pure variant (call_pure_packed)"},
+          c);
     else if (must_be_pure_)
-      add({.what = "an impure call in a function that is declared pure", .needs = "@R.function(pure=False), or calls without effects",
-           .hint = "use the pure variant (call_pure_packed), or the attribute relax.force_pure"}, c);
+      add({.what = "an impure call in a function that is declared pure",
+           .needs = "@R.function(pure=False), or calls without effects",
+           .hint = "use the pure variant (call_pure_packed), or the attribute relax.force_pure"},
+          c);
   }
 
   void branch(const If& n) {
-    if (in_dataflow_) add({.what = "a branch in a dataflow block", .needs = "a block without branches", .hint = "end the dataflow block before it"}, n);
+    if (in_dataflow_)
+      add({.what = "a branch in a dataflow block",
+           .needs = "a block without branches",
+           .hint = "end the dataflow block before it"},
+          n);
     argument(n.condition, "a condition");
     Vars vars = vars_;
     Sizes sizes = sizes_;

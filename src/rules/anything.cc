@@ -23,7 +23,8 @@ void schedule_block(Schedule& s, const BlockHandle& block) {
 
 MaybeReason schedule_view(Schedule& s, const target::CpuLevel&) {
   if (!passes::is_reshape(*s.func()))
-    return Reason{.what = "elements are computed or change their order", .needs = "a copy of all elements in their order"};
+    return Reason{.what = "elements are computed or change their order",
+                  .needs = "a copy of all elements in their order"};
   return {};
 }
 

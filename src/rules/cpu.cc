@@ -32,7 +32,8 @@ void describe(const schedule::Schedule& s, AppliedSchedule& out) {
       return as_int(e) ? text(*as_int(e)) : text(e);
     };
     out.block = product->text;
-    out.form = text("C[S, I, J] += A[S, I, K] * B[S, J, K] with S = 1, I = ", extent(0), ", J = ", extent(1), ", K = ", extent(2));
+    out.form = text(
+        "C[S, I, J] += A[S, I, K] * B[S, J, K] with S = 1, I = ", extent(0), ", J = ", extent(1), ", K = ", extent(2));
     return;
   }
   const std::vector<schedule::BlockHandle> leaves = leaf_blocks(s);

@@ -197,7 +197,8 @@ Value Script::index_map(const Expression& lambda) {
 Value Script::apply(const Expression& call) {
   // T.int64(32) is the number: index maps take the dtype of the shape that they are for.
   const std::string callee = script::dotted_name(call.items[0]);
-  if (callee.starts_with("T.") && DType::parse(callee.substr(2)) && call.items.size() == 2) return evaluate(call.items[1]);
+  if (callee.starts_with("T.") && DType::parse(callee.substr(2)) && call.items.size() == 2)
+    return evaluate(call.items[1]);
   List positional;
   for (size_t i = 1; i < call.items.size(); ++i) {
     if (call.items[i].is(ExpressionKind::star)) {

@@ -36,7 +36,8 @@ std::vector<WorkOperand> operands_of(const llm::KernelCall& call, const dataflow
   for (const VarRef& param : call.work->params) {
     BufferRef buffer = call.work->buffer_of(param);
     if (!buffer) continue;
-    const dataflow::ParamFacts facts = out.size() < call.params.size() ? call.params[out.size()] : dataflow::ParamFacts{};
+    const dataflow::ParamFacts facts =
+        out.size() < call.params.size() ? call.params[out.size()] : dataflow::ParamFacts{};
     WorkOperand o{.name = buffer->name, .kind = std::string(name_of(facts.kind)), .dtype = buffer->dtype};
     o.bits = facts.bits > 0 ? facts.bits : buffer->dtype.bits;
     int64_t elements = 1;
@@ -57,15 +58,19 @@ std::vector<WorkOperand> operands_of(const llm::KernelCall& call, const dataflow
 WorkloadRecord record_of(const std::string& phase, const llm::KernelCall& call, double duration_us,
                          dataflow::CostEngine& engine, bool with_cost) {
   WorkloadRecord r{.phase = phase, .function = call.function, .layer = call.layer, .sizes = call.sizes};
-  const dataflow::TirWork work = dataflow::work_of(*call.work, {call.function, call.sizes, call.params}, &engine.chip());
+  const dataflow::TirWork work =
+      dataflow::work_of(*call.work, {call.function, call.sizes, call.params}, &engine.chip());
   for (const dataflow::Work& w : work.kernel.work) {
     auto& [name, domain] = r.domains.emplace_back();
     name = w.statement.name;
     for (int x = 0; x < w.statement.domain.rank(); ++x)
-      domain.emplace_back(w.statement.domain.names[static_cast<size_t>(x)], w.statement.domain.extent[static_cast<size_t>(x)]);
+      domain.emplace_back(w.statement.domain.names[static_cast<size_t>(x)],
+                          w.statement.domain.extent[static_cast<size_t>(x)]);
   }
-  KernelRow row = kernel_row({.function = call.function, .layer = call.layer, .duration_us = duration_us}, work.kernel,
-                             engine.cost(work.kernel, work.placements), engine.chip());
+  KernelRow row = kernel_row({.function = call.function, .layer = call.layer, .duration_us = duration_us},
+                             work.kernel,
+                             engine.cost(work.kernel, work.placements),
+                             engine.chip());
   r.batch = row.batch, r.i = row.i, r.j = row.j, r.k = row.k;
   r.macs = row.cost.macs;
   r.operands = operands_of(call, work.kernel);
@@ -91,7 +96,9 @@ Columns columns_of(const WorkloadRecord& r) {
   std::snprintf(number, sizeof number, "%.2f", cost.levels.empty() ? 0 : cost.levels[0].achieved_bytes_per_s / 1e9);
   out["Est. Bandwidth (GB/s)"] = Metric::of_text(number);
   if (r.on_chip->counts.unique > 0) {
-    std::snprintf(number, sizeof number, "%.2f",
+    std::snprintf(number,
+                  sizeof number,
+                  "%.2f",
                   static_cast<double>(r.on_chip->counts.total) / static_cast<double>(r.on_chip->counts.unique));
     out["Reuse Factor"] = Metric::of_text(number);
   }
@@ -107,7 +114,9 @@ runtime::Profile joined(runtime::Profile profile, const std::string& phase, cons
     const runtime::CallRecord& record = profile.records[i];
     if (!is_model_kernel(record)) continue;
     if (next >= calls.size() || calls[next].function != record.function)
-      internal_error(text("profile: ", record.function, " ran where the program states ",
+      internal_error(text("profile: ",
+                          record.function,
+                          " ran where the program states ",
                           next < calls.size() ? calls[next].function : "nothing"));
     records.push_back(record_of(phase, calls[next++], record.duration_us, engine, with_cost));
     (*rows)[i] = columns_of(records.back());
@@ -129,7 +138,8 @@ ModelProfile profile_model(const fs::path& folder, const llm::OpenModel& model, 
   if (options.prompt_len < 1 || options.prompt_len > model.limits.prefill_chunk ||
       options.prompt_len >= model.limits.context_window)
     fail({.what = text("a prompt of ", options.prompt_len, " tokens"),
-          .needs = text("1 to ", std::min(model.limits.prefill_chunk, model.limits.context_window - 1), " tokens, one step"),
+          .needs =
+              text("1 to ", std::min(model.limits.prefill_chunk, model.limits.context_window - 1), " tokens, one step"),
           .hint = "use another --prompt-len"});
   const ProgramAtPhase3 at = program_at_phase3(folder, model.scheme, false);
   const llm::Workload workload(at.module, at.program);
@@ -151,12 +161,18 @@ ModelProfile profile_model(const fs::path& folder, const llm::OpenModel& model, 
   runtime::Profile decode = profiler.take();
 
   ModelProfile out;
-  out.prefill = joined(std::move(prefill), "prefill",
-                       workload.calls("prefill", {.tokens = options.prompt_len, .context = options.prompt_len}), engine,
-                       options.chip.has_value(), out.records);
-  out.decode = joined(std::move(decode), "decode",
-                      workload.calls("decode", {.tokens = 1, .context = options.prompt_len + 1}), engine,
-                      options.chip.has_value(), out.records);
+  out.prefill = joined(std::move(prefill),
+                       "prefill",
+                       workload.calls("prefill", {.tokens = options.prompt_len, .context = options.prompt_len}),
+                       engine,
+                       options.chip.has_value(),
+                       out.records);
+  out.decode = joined(std::move(decode),
+                      "decode",
+                      workload.calls("decode", {.tokens = 1, .context = options.prompt_len + 1}),
+                      engine,
+                      options.chip.has_value(),
+                      out.records);
   return out;
 }
 
@@ -174,15 +190,22 @@ std::string json_lines(const std::vector<WorkloadRecord>& records) {
     if (r.k > 0) j["batch"] = r.batch, j["i"] = r.i, j["j"] = r.j, j["k"] = r.k;
     j["macs"] = r.macs;
     for (const WorkOperand& o : r.operands) {
-      j["operands"].push_back({{"name", o.name}, {"kind", o.kind}, {"dtype", o.dtype.name()}, {"bits", o.bits},
-                               {"shape", o.shape}, {"bytes", o.bytes}});
+      j["operands"].push_back({{"name", o.name},
+                               {"kind", o.kind},
+                               {"dtype", o.dtype.name()},
+                               {"bits", o.bits},
+                               {"shape", o.shape},
+                               {"bytes", o.bytes}});
       bytes += o.bytes;
     }
     j["bytes"] = bytes;
     j["duration_us"] = r.duration_us;
     if (r.on_chip) {
       const Cost& c = r.on_chip->cost;
-      j["chip"] = {{"latency_s", c.latency_s}, {"latency_cycles", c.latency_cycles}, {"energy_j", c.energy_j}, {"bound", c.bound}};
+      j["chip"] = {{"latency_s", c.latency_s},
+                   {"latency_cycles", c.latency_cycles},
+                   {"energy_j", c.energy_j},
+                   {"bound", c.bound}};
     }
     out += j.dump() + "\n";
   }

@@ -193,7 +193,8 @@ Value builtin_call(Evaluator& ev, const Expression& call, const Builtin& row) {
 Value Evaluator::call(const Expression& e) {
   Value callee = eval(e.items[0]);
   if (const LanguageName* l = callee.as<LanguageName>()) return call_language(l->name, e);
-  if (const Method* m = callee.as<Method>()) return m->object->as<NodeRef>() ? call_other(callee, e) : call_method(*m, e);
+  if (const Method* m = callee.as<Method>())
+    return m->object->as<NodeRef>() ? call_other(callee, e) : call_method(*m, e);
   return call_other(callee, e);
 }
 

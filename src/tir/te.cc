@@ -43,9 +43,10 @@ IterVarRef reduce_axis(Expr extent, std::string name) {
 
 Expr min_value(DType d) {
   if (d.is_float()) {
-    double lowest = d.is_bfloat() ? -0x1.FEp127 : d.bits == 16 ? -65504.0
-                  : d.bits == 32  ? -static_cast<double>(std::numeric_limits<float>::max())
-                                  : std::numeric_limits<double>::lowest();
+    double lowest = d.is_bfloat()  ? -0x1.FEp127
+                    : d.bits == 16 ? -65504.0
+                    : d.bits == 32 ? -static_cast<double>(std::numeric_limits<float>::max())
+                                   : std::numeric_limits<double>::lowest();
     return float_imm(lowest, d);
   }
   return int_imm(d.is_bool() ? 0 : min_int(d), d);
@@ -74,12 +75,13 @@ Reduction reduce_prod(Expr source, std::vector<IterVarRef> axes) {
 }
 Reduction reduce_max(Expr source, std::vector<IterVarRef> axes) {
   Expr least = min_value(source->dtype);
-  return single(std::move(source), std::move(axes), least, [](Expr a, Expr b) { return max(std::move(a), std::move(b)); });
+  return single(
+      std::move(source), std::move(axes), least, [](Expr a, Expr b) { return max(std::move(a), std::move(b)); });
 }
 Reduction reduce_min(Expr source, std::vector<IterVarRef> axes) {
   Expr greatest = max_value(source->dtype);
-  return single(std::move(source), std::move(axes), greatest,
-                [](Expr a, Expr b) { return min(std::move(a), std::move(b)); });
+  return single(
+      std::move(source), std::move(axes), greatest, [](Expr a, Expr b) { return min(std::move(a), std::move(b)); });
 }
 
 // ---- Stages ----
@@ -206,8 +208,7 @@ class FunctionBuilder {
  private:
   const BufferRef& buffer_of(const Tensor& t) {
     auto at = buffers_.find(t.stage().get());
-    if (at == buffers_.end())
-      internal_error(text("tensor ", t.name(), " is used before its stage was visited"));
+    if (at == buffers_.end()) internal_error(text("tensor ", t.name(), " is used before its stage was visited"));
     return at->second[static_cast<size_t>(t.output())];
   }
 
@@ -274,11 +275,20 @@ class FunctionBuilder {
       iter_vars.push_back(make<IterVar>(range_of(int_imm(1)), make_var("vi"), IterKind::spatial));
       values.push_back(int_imm(0, index_));
     }
-    Stmt nest = block(fresh_block_name(stage.name), std::move(iter_vars), values,
-                      init.empty() ? Stmt() : tir::seq(init), std::move(body), stage.annotations);
+    Stmt nest = block(fresh_block_name(stage.name),
+                      std::move(iter_vars),
+                      values,
+                      init.empty() ? Stmt() : tir::seq(init),
+                      std::move(body),
+                      stage.annotations);
     for (size_t i = axes.size(); i-- > 0;)
-      nest = make<tir::For>(cast<Var>(values[i]), iter_doms[i]->min, iter_doms[i]->extent, tir::LoopKind::serial,
-                            std::string(), Attrs{}, nest);
+      nest = make<tir::For>(cast<Var>(values[i]),
+                            iter_doms[i]->min,
+                            iter_doms[i]->extent,
+                            tir::LoopKind::serial,
+                            std::string(),
+                            Attrs{},
+                            nest);
     return nest;
   }
 
@@ -305,11 +315,17 @@ class FunctionBuilder {
     return body;
   }
 
-  Stmt block(std::string name, std::vector<IterVarRef> iter_vars, std::vector<Expr> values, Stmt init,
-                    Stmt body, Attrs annotations = {}) {
+  Stmt block(std::string name, std::vector<IterVarRef> iter_vars, std::vector<Expr> values, Stmt init, Stmt body,
+             Attrs annotations = {}) {
     using Buffers = std::vector<BufferRegionRef>;
-    tir::BlockRef made = make<Block>(std::move(iter_vars), std::vector<BufferRef>{}, std::vector<tir::MatchBufferRef>{}, Buffers{},
-                                     Buffers{}, tir::block_name(std::move(name)), std::move(annotations), std::move(init),
+    tir::BlockRef made = make<Block>(std::move(iter_vars),
+                                     std::vector<BufferRef>{},
+                                     std::vector<tir::MatchBufferRef>{},
+                                     Buffers{},
+                                     Buffers{},
+                                     tir::block_name(std::move(name)),
+                                     std::move(annotations),
+                                     std::move(init),
                                      std::move(body));
     tir::VisibleBuffers visible;
     for (const auto& [stage, buffers] : buffers_) {
@@ -335,9 +351,15 @@ class FunctionBuilder {
       tir::BlockRef root = with(with(only->block, &Block::reads, Buffers{}), &Block::writes, Buffers{});
       return with(*only, &BlockRealize::block, root);
     }
-    auto root = make<Block>(std::vector<IterVarRef>{}, allocated_, std::vector<tir::MatchBufferRef>{},
-                            std::vector<BufferRegionRef>{}, std::vector<BufferRegionRef>{}, tir::block_name("root"),
-                            Attrs{}, Stmt(), body);
+    auto root = make<Block>(std::vector<IterVarRef>{},
+                            allocated_,
+                            std::vector<tir::MatchBufferRef>{},
+                            std::vector<BufferRegionRef>{},
+                            std::vector<BufferRegionRef>{},
+                            tir::block_name("root"),
+                            Attrs{},
+                            Stmt(),
+                            body);
     return make<BlockRealize>(std::vector<Expr>{}, bool_imm(true), root);
   }
 

@@ -86,7 +86,8 @@ struct TensorLoad final : Node<TensorLoad, ExprNode> {
   int output = 0;
   Indices indices;
   static constexpr auto fields() {
-    return std::tuple{field("stage", &TensorLoad::stage), field("output", &TensorLoad::output),
+    return std::tuple{field("stage", &TensorLoad::stage),
+                      field("output", &TensorLoad::output),
                       field("indices", &TensorLoad::indices)};
   }
   void finish();

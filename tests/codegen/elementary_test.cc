@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/builtins.h"
 #include "codegen/programs.h"
 #include "codegen/run_kernel.h"
+#include "ir/builtins.h"
 
 namespace sator::codegen {
 namespace {
@@ -30,7 +30,10 @@ double ulps(float got, double reference) {
     if (got == rounded) return 0;
     // The last finite number and infinity are one step apart.
     double largest = std::numeric_limits<float>::max();
-    return std::abs(std::isinf(got) ? std::copysign(largest, got) - reference : got - std::copysign(largest, reference)) < 1e32 ? 1 : 1e9;
+    return std::abs(std::isinf(got) ? std::copysign(largest, got) - reference
+                                    : got - std::copysign(largest, reference)) < 1e32
+               ? 1
+               : 1e9;
   }
   double magnitude = std::abs(reference);
   int exponent = magnitude < 0x1p-126 ? -126 : std::ilogb(magnitude);
@@ -40,7 +43,8 @@ double ulps(float got, double reference) {
 /// All exponents and signs with many mantissas, the special values, and the neighbourhood of `around`.
 std::vector<float> arguments(const std::vector<double>& around) {
   std::vector<float> out;
-  for (uint64_t bits = 0; bits < (1ull << 32); bits += 9973) out.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+  for (uint64_t bits = 0; bits < (1ull << 32); bits += 9973)
+    out.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
   for (uint32_t bits : {0u, 1u, 2u, 0x7fffffu, 0x800000u, 0x3f800000u, 0x7f7fffffu, 0x7f800000u, 0x7fc00000u})
     for (uint32_t sign : {0u, 0x80000000u}) out.push_back(std::bit_cast<float>(bits | sign));
   for (double center : around)
@@ -112,8 +116,9 @@ INSTANTIATE_TEST_SUITE_P(All, Elementary, testing::ValuesIn(kRows),
                          [](const auto& info) { return std::string(info.param.op).substr(4); });
 
 TEST(Pow, FollowsCWithinAnUlpAndAHalf) {
-  std::vector<float> special = {0.0f, -0.0f, 1.0f, -1.0f, 2.0f, -2.0f, 3.0f, -3.0f, 0.5f, -0.5f, 1e-40f, 1e30f, -1e30f, 16777216.0f,
-                                INFINITY, -INFINITY, NAN, 2.5f, -2.5f, 1e-3f, 33554433.0f, 0.99999994f, 1.0000001f};
+  std::vector<float> special = {0.0f, -0.0f, 1.0f,   -1.0f, 2.0f,        -2.0f,       3.0f,      -3.0f,
+                                0.5f, -0.5f, 1e-40f, 1e30f, -1e30f,      16777216.0f, INFINITY,  -INFINITY,
+                                NAN,  2.5f,  -2.5f,  1e-3f, 33554433.0f, 0.99999994f, 1.0000001f};
   std::vector<std::pair<float, float>> pairs;
   for (float x : special)
     for (float y : special) pairs.emplace_back(x, y);
@@ -126,21 +131,29 @@ TEST(Pow, FollowsCWithinAnUlpAndAHalf) {
   for (int i = 0; i < 20000; ++i) pairs.emplace_back(draw(0.999f, 1.001f), draw(-60000, 60000));
   while (pairs.size() % 16) pairs.emplace_back(1.0f, 1.0f);
   int64_t n = static_cast<int64_t>(pairs.size());
-  BufferRef a = make_buffer("A", {int_imm(n, i64)}, f32), b = make_buffer("B", {int_imm(n, i64)}, f32), c = make_buffer("C", {int_imm(n, i64)}, f32);
+  BufferRef a = make_buffer("A", {int_imm(n, i64)}, f32), b = make_buffer("B", {int_imm(n, i64)}, f32),
+            c = make_buffer("C", {int_imm(n, i64)}, f32);
   VarRef i = make_var("i", i64), j = make_var("j", i64);
   Expr at = i * 16 + j;
-  tir::Stmt body = tir::for_loop(j, int_imm(16, i64), tir::store(c, call_builtin("tir.pow", {load(a, {at}), load(b, {at})}), {at}), tir::LoopKind::vectorized);
+  tir::Stmt body = tir::for_loop(j,
+                                 int_imm(16, i64),
+                                 tir::store(c, call_builtin("tir.pow", {load(a, {at}), load(b, {at})}), {at}),
+                                 tir::LoopKind::vectorized);
   Data<float> x(pairs.size()), y(pairs.size()), z(pairs.size());
   for (size_t k = 0; k < pairs.size(); ++k) x[k] = pairs[k].first, y[k] = pairs[k].second;
   for (const target::CpuLevel* level : target::host_levels()) {
-    ASSERT_EQ(run_kernel(prim_func({a, b, c}, tir::for_loop(i, int_imm(n / 16, i64), body)), *level, {x.raw(), y.raw(), z.raw()}), 0);
+    ASSERT_EQ(
+        run_kernel(
+            prim_func({a, b, c}, tir::for_loop(i, int_imm(n / 16, i64), body)), *level, {x.raw(), y.raw(), z.raw()}),
+        0);
     double worst = 0;
     size_t worst_at = 0;
     for (size_t k = 0; k < pairs.size(); ++k) {
       double reference = std::pow(static_cast<double>(x[k]), static_cast<double>(y[k])), error = ulps(z[k], reference);
       if (error > worst) worst = error, worst_at = k;
     }
-    EXPECT_LE(worst, 1.5) << "pow(" << x[worst_at] << ", " << y[worst_at] << ") = " << z[worst_at] << " at " << level->name;
+    EXPECT_LE(worst, 1.5) << "pow(" << x[worst_at] << ", " << y[worst_at] << ") = " << z[worst_at] << " at "
+                          << level->name;
   }
 }
 

@@ -4,12 +4,12 @@
 #include <atomic>
 #include <random>
 
-#include "tir/parse.h"
 #include "codegen/llvm.h"
 #include "codegen/programs.h"
 #include "codegen/run_kernel.h"
 #include "codegen/signature.h"
 #include "ir/builtins.h"
+#include "tir/parse.h"
 
 namespace sator::codegen {
 namespace {
@@ -24,13 +24,16 @@ std::vector<Expr> shape(std::initializer_list<int64_t> extents) {
 
 /// acc[g] += sum over 4 of a[4g + j] * b[4g + j], in vectors of `lanes` groups.
 tir::PrimFuncRef dots(int64_t groups, int lanes, DType da, DType db) {
-  BufferRef a = make_buffer("A", shape({groups * 4}), da), b = make_buffer("B", shape({groups * 4}), db), c = make_buffer("C", shape({groups}), i32);
+  BufferRef a = make_buffer("A", shape({groups * 4}), da), b = make_buffer("B", shape({groups * 4}), db),
+            c = make_buffer("C", shape({groups}), i32);
   VarRef g = make_var("g", i64);
   Expr first = g * lanes;
   auto ramp = [&](const Expr& base, int n) -> Expr {
     return n == 1 ? base : Expr(make<Ramp>(base, int_imm(1, i64), int{n}));
   };
-  Expr sum = call_builtin("tir.dot4", {load(c, {ramp(first, lanes)}), load(a, {ramp(first * 4, 4 * lanes)}), load(b, {ramp(first * 4, 4 * lanes)})});
+  Expr sum = call_builtin(
+      "tir.dot4",
+      {load(c, {ramp(first, lanes)}), load(a, {ramp(first * 4, 4 * lanes)}), load(b, {ramp(first * 4, 4 * lanes)})});
   return prim_func({a, b, c}, tir::for_loop(g, int_imm(groups / lanes, i64), tir::store(c, sum, {ramp(first, lanes)})));
 }
 
@@ -58,10 +61,14 @@ TEST(Dot4, IsExactForAllValuesAtEveryLevel) {
         for (int lanes : {1, 2, 4, 8, 16, 32, 24}) {
           Data<int32_t> c(kGroups);
           std::copy(start.begin(), start.end(), c.memory);
-          ASSERT_EQ(run_kernel(dots(kGroups, lanes, a_signed ? i8 : u8, b_signed ? i8 : u8), *level, {a.raw(), b.raw(), c.raw()}), 0);
+          ASSERT_EQ(
+              run_kernel(
+                  dots(kGroups, lanes, a_signed ? i8 : u8, b_signed ? i8 : u8), *level, {a.raw(), b.raw(), c.raw()}),
+              0);
           size_t wrong = 0, n = kGroups / static_cast<size_t>(lanes) * static_cast<size_t>(lanes);
           for (size_t g = 0; g < n; ++g) wrong += c[g] != expected[g];
-          EXPECT_EQ(wrong, 0u) << level->name << ", " << lanes << " lanes, " << (a_signed ? "s8 x " : "u8 x ") << (b_signed ? "s8" : "u8");
+          EXPECT_EQ(wrong, 0u) << level->name << ", " << lanes << " lanes, " << (a_signed ? "s8 x " : "u8 x ")
+                               << (b_signed ? "s8" : "u8");
         }
     }
 }
@@ -78,7 +85,8 @@ TEST(Kernel, GetsSymbolicSizesAndScalars) {
   // out[i] = a[i] * s + n for i < n, s a float parameter, n from a's shape.
   VarRef n = make_size_var("n"), s = make_var("s", f32), i = make_var("i", i64);
   BufferRef a = make_buffer("A", {n}, f32), out = make_buffer("Out", {n}, f32);
-  tir::PrimFuncRef f = prim_func({a, out}, tir::for_loop(i, n, tir::store(out, load(a, {i}) * s + cast_to(f32, n), {i})), {s});
+  tir::PrimFuncRef f =
+      prim_func({a, out}, tir::for_loop(i, n, tir::store(out, load(a, {i}) * s + cast_to(f32, n), {i})), {s});
   KernelArguments arguments = kernel_arguments(*f);
   ASSERT_EQ(arguments.values.size(), 2u);
   EXPECT_EQ(arguments.values[0], s);
@@ -124,23 +132,27 @@ TEST(Kernel, TakesLargeBuffersFromTheWorkspaceAndGivesThemBack) {
   VarRef t = make_var("t", i64), i = make_var("i", i64), j = make_var("j", i64);
   tir::Stmt fill = tir::for_loop(i, int_imm(kSize, i64), tir::store(scratch, cast_to(i32, i * t), {i}));
   tir::Stmt sum = tir::for_loop(j, int_imm(kSize, i64), tir::store(out, load(out, {t}) + load(scratch, {j}), {t}));
-  tir::Stmt body = make<tir::Allocate>(scratch->data, i32, scratch->shape, bool_imm(true), Attrs{}, tir::seq({fill, sum}));
+  tir::Stmt body =
+      make<tir::Allocate>(scratch->data, i32, scratch->shape, bool_imm(true), Attrs{}, tir::seq({fill, sum}));
   Ref<Jit> jit = Jit::create(*target::host_levels()[0]);
-  SatorKernel kernel = jit->add(*passes::lower(prim_func({out}, tir::for_loop(t, int_imm(8, i64), body, LoopKind::parallel))));
+  SatorKernel kernel =
+      jit->add(*passes::lower(prim_func({out}, tir::for_loop(t, int_imm(8, i64), body, LoopKind::parallel))));
   Ref<runtime::ThreadPool> pool = runtime::ThreadPool::create(2);
   size_t mark = pool->workspace_mark();
   Data<int32_t> x(8);
   std::fill(x.memory, x.memory + 8, 0);
   void* buffers[] = {x.raw()};
   ASSERT_EQ(kernel(buffers, nullptr, pool->context()), 0);
-  for (int64_t k = 0; k < 8; ++k) EXPECT_EQ(x[static_cast<size_t>(k)], static_cast<int32_t>(k * (kSize * (kSize - 1) / 2)));
+  for (int64_t k = 0; k < 8; ++k)
+    EXPECT_EQ(x[static_cast<size_t>(k)], static_cast<int32_t>(k * (kSize * (kSize - 1) / 2)));
   EXPECT_EQ(pool->workspace_mark(), mark);
 }
 
 TEST(Kernel, ReportsAFailedAssertionFromAParallelLoop) {
   VarRef n = make_size_var("n"), i = make_var("i", i64);
   BufferRef a = make_buffer("A", {n}, i32);
-  tir::Stmt body = make<tir::AssertStmt>(lt(load(a, {i}), int_imm(100)), string_imm("a token is out of range"), tir::store(a, int_imm(7), {i}));
+  tir::Stmt body = make<tir::AssertStmt>(
+      lt(load(a, {i}), int_imm(100)), string_imm("a token is out of range"), tir::store(a, int_imm(7), {i}));
   Ref<Jit> jit = Jit::create(*target::host_levels()[0]);
   SatorKernel kernel = jit->add(*passes::lower(prim_func({a}, tir::for_loop(i, n, body, LoopKind::parallel))));
   Ref<runtime::ThreadPool> pool = runtime::ThreadPool::create(2);
@@ -187,7 +199,13 @@ TEST(Kernel, EmitsTheSameBytesEachTime) {
 TEST(Kernel, NamesWhatACpuDoesNotHave) {
   BufferRef a = make_buffer("A", shape({4}), f32);
   VarRef i = make_var("i", i64);
-  tir::Stmt bound = make<tir::For>(i, int_imm(0, i64), int_imm(4, i64), LoopKind::thread_binding, "threadIdx.x", Attrs{}, tir::store(a, float_imm(0), {i}));
+  tir::Stmt bound = make<tir::For>(i,
+                                   int_imm(0, i64),
+                                   int_imm(4, i64),
+                                   LoopKind::thread_binding,
+                                   "threadIdx.x",
+                                   Attrs{},
+                                   tir::store(a, float_imm(0), {i}));
   EXPECT_THROW(compile_object(*passes::lower(prim_func({a}, bound)), "k", target::cpu_level("avx2")), Error);
   tir::Stmt gpu = tir::store(a, call(f32, "tir.tvm_warp_activemask", {}), {int_imm(0, i64)});
   EXPECT_THROW(compile_object(*passes::lower(prim_func({a}, gpu)), "k", target::cpu_level("avx2")), Error);

@@ -18,7 +18,8 @@ namespace {
 tir::PrimFuncRef scaled(const std::string& name, float factor) {
   BufferRef a = make_buffer("A", {int_imm(64, i64)}, f32), b = make_buffer("B", {int_imm(64, i64)}, f32);
   VarRef i = make_var("i", i64);
-  tir::PrimFuncRef f = prim_func({a, b}, tir::for_loop(i, int_imm(64, i64), tir::store(b, load(a, {i}) * float_imm(factor), {i})));
+  tir::PrimFuncRef f =
+      prim_func({a, b}, tir::for_loop(i, int_imm(64, i64), tir::store(b, load(a, {i}) * float_imm(factor), {i})));
   Attrs attrs = f->attrs;
   attrs["global_symbol"] = string_imm(name);
   return with(f, &tir::PrimFunc::attrs, attrs);
@@ -32,7 +33,8 @@ std::string empty_program() {
 LibrarySource source_for(const std::vector<const target::CpuLevel*>& levels) {
   LibrarySource source;
   for (const target::CpuLevel* level : levels)
-    source.levels.push_back({level, {{"twice", scaled("twice", 2)}, {"half", scaled("half", 0.5)}, {"layer.1/twice", scaled("other", 2)}}});
+    source.levels.push_back(
+        {level, {{"twice", scaled("twice", 2)}, {"half", scaled("half", 0.5)}, {"layer.1/twice", scaled("other", 2)}}});
   source.executable = empty_program();
   source.metadata_json = "{\"model\": \"test\"}";
   source.source_hash = "0123";
@@ -78,7 +80,8 @@ TEST(Library, NamesTheKernelThatCannotBeCompiled) {
   TempFolder folder;
   LibrarySource source = source_for({&target::cpu_level("avx2")});
   BufferRef a = make_buffer("A", {int_imm(4, i64)}, f32);
-  source.levels[0].kernels.push_back({"on_gpu", prim_func({a}, tir::store(a, call(f32, "tir.tvm_warp_activemask", {}), {int_imm(0, i64)}))});
+  source.levels[0].kernels.push_back(
+      {"on_gpu", prim_func({a}, tir::store(a, call(f32, "tir.tvm_warp_activemask", {}), {int_imm(0, i64)}))});
   try {
     build_library(source, folder.path() / "a.so");
     FAIL() << "compiled a GPU builtin for a CPU";

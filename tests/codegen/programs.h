@@ -8,7 +8,8 @@
 namespace sator::codegen {
 
 /// A function over these buffers, which do not overlap.
-inline tir::PrimFuncRef prim_func(const std::vector<BufferRef>& buffers, tir::Stmt body, std::vector<VarRef> scalars = {}) {
+inline tir::PrimFuncRef prim_func(const std::vector<BufferRef>& buffers, tir::Stmt body,
+                                  std::vector<VarRef> scalars = {}) {
   std::vector<VarRef> params;
   std::vector<std::pair<VarRef, BufferRef>> map;
   for (const BufferRef& b : buffers) {
@@ -16,7 +17,8 @@ inline tir::PrimFuncRef prim_func(const std::vector<BufferRef>& buffers, tir::St
     map.emplace_back(params.back(), b);
   }
   params.insert(params.end(), scalars.begin(), scalars.end());
-  return make<tir::PrimFunc>(std::move(params), std::move(map), DType::Void(), Attrs{{"tir.noalias", bool_imm(true)}}, std::move(body));
+  return make<tir::PrimFunc>(
+      std::move(params), std::move(map), DType::Void(), Attrs{{"tir.noalias", bool_imm(true)}}, std::move(body));
 }
 
 }  // namespace sator::codegen

@@ -113,8 +113,8 @@ inline double difference(Arrays& a, Arrays& b) {
 }
 
 /// `sizes`: values of the symbolic extents, one run each.
-inline void expect_kernels_mean_phase3(const Compiled& compiled, const target::CpuLevel& level, std::vector<int64_t> sizes,
-                                       int& kernels) {
+inline void expect_kernels_mean_phase3(const Compiled& compiled, const target::CpuLevel& level,
+                                       std::vector<int64_t> sizes, int& kernels) {
   for (const rules::AppliedSchedule& s : compiled.schedules) {
     SCOPED_TRACE(s.function);
     auto at = compiled.phase3->functions.find(s.function);

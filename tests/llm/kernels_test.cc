@@ -9,7 +9,8 @@ namespace sator::llm {
 namespace {
 
 // A configuration with sizes that no tile divides: written here, so that every remainder is taken.
-constexpr const char* kConfig = R"({"model_type": "gpt2", "vocab_size": 101, "n_positions": 64, "n_embd": 40, "n_layer": 1,
+constexpr const char* kConfig =
+    R"({"model_type": "gpt2", "vocab_size": 101, "n_positions": 64, "n_embd": 40, "n_layer": 1,
   "n_head": 4, "n_inner": 72})";
 
 class Schemes : public testing::TestWithParam<const char*> {};
@@ -17,8 +18,8 @@ class Schemes : public testing::TestWithParam<const char*> {};
 TEST_P(Schemes, KernelsMeanWhatPhase3Means) {
   TempFolder folder;
   folder.write("config.json", kConfig);
-  Program program = build_program(read_model_config(folder.path()), parse_scheme(GetParam()),
-                                  [](const std::string&) { return f32; });
+  Program program =
+      build_program(read_model_config(folder.path()), parse_scheme(GetParam()), [](const std::string&) { return f32; });
   const target::CpuLevel* level = target::levels_for("native").front();
   driver::Compiled compiled = driver::compile(program.module, {.levels = {level}, .bounds = {{"seq_len", 64}}});
   int kernels = 0;
@@ -30,7 +31,8 @@ INSTANTIATE_TEST_SUITE_P(All, Schemes,
                          testing::Values("f32", "int8-channel+a8", "int4-group32+a8", "int3-input-asym", "q4f16_1"),
                          [](const auto& info) {
                            std::string name = info.param;
-                           std::ranges::replace_if(name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+                           std::ranges::replace_if(
+                               name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
                            return name;
                          });
 

@@ -67,7 +67,8 @@ TEST(MlcFolder, ReadsFloatsOfWhichTheUpperHalfIsStored) {
     bytes += static_cast<char>(bits >> 24);
   }
   write_file(folder.path() / "params_shard_0.bin", bytes);
-  const Json record = {{"name", "w"}, {"shape", {3}}, {"dtype", "float32"}, {"format", "f32-to-bf16"}, {"nbytes", 6}, {"byteOffset", 0}};
+  const Json record = {
+      {"name", "w"}, {"shape", {3}}, {"dtype", "float32"}, {"format", "f32-to-bf16"}, {"nbytes", 6}, {"byteOffset", 0}};
   const Json index = {{"records", {{{"dataPath", "params_shard_0.bin"}, {"records", {record}}}}}};
   write_file(folder.path() / "ndarray-cache.json", index.dump());
   auto params = MlcWeights::open(folder.path()).params({{.name = "w", .shape = {3}, .dtype = f32}});
@@ -86,7 +87,8 @@ TEST(MlcFolder, DamageIsNamed) {
   write_file(shard, whole.substr(0, whole.size() - 100));
   EXPECT_NE(error_of([&] { MlcWeights::open(folder.path()); }).find("beyond the end"), std::string::npos);
   write_file(shard, whole);
-  EXPECT_NE(error_of([&] { scheme_for(folder.path(), "int4-group32"); }).find("are converted to int8-channel"), std::string::npos);
+  EXPECT_NE(error_of([&] { scheme_for(folder.path(), "int4-group32"); }).find("are converted to int8-channel"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -52,7 +52,8 @@ std::vector<int32_t> ids_of(const SafeTensor& t) {
 
 /// The largest difference of our logits to the reference's, over all sequences of a file.
 ///   all   the reference has every position's logits; else only the last one's
-double largest_difference(const std::string& model, const std::string& file, bool all, std::optional<int64_t> chunk = {}) {
+double largest_difference(const std::string& model, const std::string& file, bool all,
+                          std::optional<int64_t> chunk = {}) {
   fs::path folder = shared() / "models" / model;
   OpenOptions options;
   options.program.prefill_chunk = chunk;
@@ -133,8 +134,12 @@ TEST(Model, PerplexityOfQuantizedWeights) {
 // that Bondarenko et al. (2021) and LLM.int8() report for 8-bit activations of small models: a few per cent.
 TEST(Model, ActivationSchemesStayNearTheExactModel) {
   double exact = perplexity_of("f32", 2);
-  for (const char* scheme : {"int8-channel+a8", "int8-channel+a8-tensor", "int8-channel+a8-embedding", "int8-channel+a8-peg8",
-                             "int8-input-asym+a8", "int8-channel+embed"}) {
+  for (const char* scheme : {"int8-channel+a8",
+                             "int8-channel+a8-tensor",
+                             "int8-channel+a8-embedding",
+                             "int8-channel+a8-peg8",
+                             "int8-input-asym+a8",
+                             "int8-channel+embed"}) {
     double p = perplexity_of(scheme, 2);
     EXPECT_GT(p, exact * 0.95) << scheme;
     EXPECT_LT(p, exact * 1.08) << scheme;

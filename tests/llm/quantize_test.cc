@@ -50,8 +50,18 @@ TEST(Scheme, EveryCombinationReadsAsItIsNamed) {
 }
 
 TEST(Scheme, AWrongNameSaysWhereAndWhatIsNear) {
-  for (const char* name : {"", "int9-channel", "int1-channel", "int8", "int8-chanel", "int8-channel+a3", "int8-channel+a8+embed",
-                           "int8-channel-foo", "embed-int8-input", "embed-int8-tensor+a8", "F32", "int8-channel+embed-asym"}) {
+  for (const char* name : {"",
+                           "int9-channel",
+                           "int1-channel",
+                           "int8",
+                           "int8-chanel",
+                           "int8-channel+a3",
+                           "int8-channel+a8+embed",
+                           "int8-channel-foo",
+                           "embed-int8-input",
+                           "embed-int8-tensor+a8",
+                           "F32",
+                           "int8-channel+embed-asym"}) {
     try {
       parse_scheme(name);
       ADD_FAILURE() << name << " was accepted";
@@ -104,7 +114,8 @@ TEST(Quantize, FormulaOnAKnownRow) {
   std::vector<uint32_t> want = {14, 0, 7, 9, 5, 7};
   float exact = 0.1f / q.scale->data_as<float>()[0];
   if (exact == 0.5f) {
-    for (size_t i = 0; i < want.size(); ++i) EXPECT_EQ(code_at(q.codes->data_as<uint32_t>(), int64_t(i), 4), want[i]) << i;
+    for (size_t i = 0; i < want.size(); ++i)
+      EXPECT_EQ(code_at(q.codes->data_as<uint32_t>(), int64_t(i), 4), want[i]) << i;
   } else {
     EXPECT_EQ(code_at(q.codes->data_as<uint32_t>(), 0, 4), 14u);
   }
@@ -115,7 +126,8 @@ TEST(Quantize, FormulaOnAKnownRow) {
 TEST(Quantize, CodesOfOddWidthCrossWords) {
   IntegerFormat f = *parse_scheme("int5-channel").linear;
   std::vector<float> w(64);
-  for (int i = 0; i < 64; ++i) w[static_cast<size_t>(i)] = static_cast<float>(i % 31 - 15);  // exactly the codes of 5 bits
+  for (int i = 0; i < 64; ++i)
+    w[static_cast<size_t>(i)] = static_cast<float>(i % 31 - 15);  // exactly the codes of 5 bits
   QuantizedMatrix q = quantize(w, 1, 64, f);
   EXPECT_EQ(q.codes->dim(1), 10);
   for (int i = 0; i < 64; ++i) EXPECT_EQ(code_at(q.codes->data_as<uint32_t>(), i, 5), static_cast<uint32_t>(i % 31));
@@ -134,11 +146,12 @@ TEST(Quantize, MlcLayout) {
   Scheme s = parse_scheme("q4f16_1");
   std::vector<float> w = weights(4 * 64, 3);
   QuantizedMatrix q = quantize(w, 4, 64, *s.linear);
-  EXPECT_EQ(q.codes->shape(), (runtime::Dims{4, 8}));   // [N, words of 8 nibbles]
-  EXPECT_EQ(q.scale->shape(), (runtime::Dims{4, 2}));   // [N, K/32]
+  EXPECT_EQ(q.codes->shape(), (runtime::Dims{4, 8}));  // [N, words of 8 nibbles]
+  EXPECT_EQ(q.scale->shape(), (runtime::Dims{4, 2}));  // [N, K/32]
   EXPECT_EQ(q.scale->dtype(), f16);
   for (int64_t r = 0; r < 4; ++r) {
-    for (int64_t c = 0; c < 64; ++c) EXPECT_LE(code_at(q.codes->data_as<uint32_t>() + r * 8, c, 4), 14u);  // code 15 is unused
+    for (int64_t c = 0; c < 64; ++c)
+      EXPECT_LE(code_at(q.codes->data_as<uint32_t>() + r * 8, c, 4), 14u);  // code 15 is unused
     for (int64_t g = 0; g < 2; ++g) {
       float largest = 0;
       for (int64_t c = 0; c < 32; ++c)

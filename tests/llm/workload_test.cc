@@ -48,14 +48,23 @@ int64_t macs_of(const std::vector<dataflow::Kernel>& kernels) {
 class Models : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    if (!fs::exists(folder() / "config.json")) GTEST_SKIP() << "needs " << folder() << ", which is not part of the checkout";
+    if (!fs::exists(folder() / "config.json"))
+      GTEST_SKIP() << "needs " << folder() << ", which is not part of the checkout";
   }
   fs::path folder() const { return std::string(GetParam()) == "example" ? example() : shared(GetParam()); }
 };
 
 TEST_P(Models, MacsFollowFromTheConfiguration) {
-  for (const char* scheme : {"f32", "f16", "int8-tensor", "int8-channel", "int8-input", "int8-channel+a8", "int4-group32",
-                             "int4-group32+a8", "q4f16_1", "int8-channel+a8-peg8"}) {
+  for (const char* scheme : {"f32",
+                             "f16",
+                             "int8-tensor",
+                             "int8-channel",
+                             "int8-input",
+                             "int8-channel+a8",
+                             "int4-group32",
+                             "int4-group32+a8",
+                             "q4f16_1",
+                             "int8-channel+a8-peg8"}) {
     SCOPED_TRACE(scheme);
     Built b = build(folder(), scheme);
     const StepSize prefill{.tokens = 24, .context = 40}, decode{.tokens = 1, .context = 33};
@@ -89,7 +98,8 @@ TEST_P(Models, WeightsAreReadAtTheirStoredWidth) {
     for (const ParamSpec& p : b.program.params) {
       bool table = false;
       for (const std::string& name : p.source.tensors)
-        table |= name.ends_with("wpe.weight") || (name.ends_with("embed_tokens.weight") && !b.config.tie_word_embeddings);
+        table |=
+            name.ends_with("wpe.weight") || (name.ends_with("embed_tokens.weight") && !b.config.tie_word_embeddings);
       if (!table) stored += p.bytes() * 8;
     }
     EXPECT_EQ(bits, stored);
@@ -108,7 +118,8 @@ TEST_P(Models, WhatIsReadIsWhatRuns) {
     session.append(std::vector<int32_t>(7, 5));
     std::vector<runtime::CallRecord> records = profiler.take().records;
     // Size arithmetic between kernels is no work of the model.
-    std::erase_if(records, [](const runtime::CallRecord& r) { return !r.is_kernel || r.function.starts_with("shape_func"); });
+    std::erase_if(records,
+                  [](const runtime::CallRecord& r) { return !r.is_kernel || r.function.starts_with("shape_func"); });
     std::vector<KernelCall> calls = b.workload.calls("prefill", {.tokens = 7, .context = 18});
     ASSERT_EQ(records.size(), calls.size()) << [&] {
       std::map<std::string, int> extra;
@@ -149,7 +160,8 @@ TEST_P(Models, EveryLayerIsNamed) {
 INSTANTIATE_TEST_SUITE_P(Workload, Models, testing::Values("example", "llama-stories", "tiny/gpt2-a", "tiny/llama-a"),
                          [](const auto& info) {
                            std::string name = info.param;
-                           std::ranges::replace_if(name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+                           std::ranges::replace_if(
+                               name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
                            return name;
                          });
 

@@ -22,10 +22,9 @@ struct Scheduled {
 
 Scheduled scheduled(const tir::PrimFuncRef& func, const target::CpuLevel& level) {
   Scheduled out;
-  ModuleRef module =
-      schedule_for_cpu(schedule::Schedule(func, "main").module(),
-                       level,
-                       [&](const AppliedSchedule& applied) { out.rule = applied.rule; });
+  ModuleRef module = schedule_for_cpu(schedule::Schedule(func, "main").module(),
+                                      level,
+                                      [&](const AppliedSchedule& applied) { out.rule = applied.rule; });
   out.func = cast<tir::PrimFunc>(module->functions.at("main"));
   return out;
 }

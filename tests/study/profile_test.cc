@@ -37,12 +37,14 @@ TEST(Profile, RecordsStateTheModelsWork) {
     EXPECT_EQ(macs[1], llm::macs_of_step(model.config, {.tokens = 1, .context = 21}));
     EXPECT_EQ(weights, model.bytes_per_token());
     const std::string table = profile.decode.table();
-    for (const char* column : {"Name", "Duration (us)", "Percent", "Device", "Count", "Argument Shapes", "MACs", "Reuse Factor"})
+    for (const char* column :
+         {"Name", "Duration (us)", "Percent", "Device", "Count", "Argument Shapes", "MACs", "Reuse Factor"})
       EXPECT_NE(table.find(column), std::string::npos) << column;
     const std::string lines = json_lines(profile.records);
     EXPECT_EQ(std::ranges::count(lines, '\n'), static_cast<int64_t>(profile.records.size()));
     Json first = parse_json(lines.substr(0, lines.find('\n')), "record");
-    for (const char* key : {"phase", "function", "layer", "sizes", "statements", "macs", "operands", "bytes", "duration_us", "chip"})
+    for (const char* key :
+         {"phase", "function", "layer", "sizes", "statements", "macs", "operands", "bytes", "duration_us", "chip"})
       EXPECT_TRUE(first.contains(key)) << key;
   }
 }

@@ -28,8 +28,9 @@ TEST(CpuLevels, DetectionAgreesWithTheKernel) {
 #if defined(__x86_64__)
   bool avx2 = kernel_lists("avx2") && kernel_lists("fma") && kernel_lists("f16c") && kernel_lists("bmi2");
   EXPECT_EQ(host_runs(cpu_level("avx2")), avx2);
-  EXPECT_EQ(host_runs(cpu_level("avx512")), avx2 && kernel_lists("avx512bw") && kernel_lists("avx512dq") &&
-                                                kernel_lists("avx512vl") && kernel_lists("avx512_vnni"));
+  EXPECT_EQ(host_runs(cpu_level("avx512")),
+            avx2 && kernel_lists("avx512bw") && kernel_lists("avx512dq") && kernel_lists("avx512vl") &&
+                kernel_lists("avx512_vnni"));
   if (!kernel_lists("amx_tile")) {
     EXPECT_FALSE(host_runs(cpu_level("amx")));
   }

@@ -20,7 +20,9 @@ void expect_form(const tir::PrimFuncRef& got, const char* expected) {
 TEST(CreatePrimFunc, ElementwiseKeepsInt64Shapes) {
   VarRef n = make_var("n", i64);
   Tensor x = placeholder({n, int_imm(4, i64)}, f32, "x");
-  Tensor y = compute({.name = "compute", .axis = "i"}, {n, int_imm(4, i64)}, [&](const Indices& i) { return call_builtin("tir.exp", {x(i)}); });
+  Tensor y = compute({.name = "compute", .axis = "i"}, {n, int_imm(4, i64)}, [&](const Indices& i) {
+    return call_builtin("tir.exp", {x(i)});
+  });
   expect_form(create_prim_func({x, y}), R"(
 @T.prim_func
 def main(var_x: T.handle, var_compute: T.handle):
@@ -38,10 +40,12 @@ def main(var_x: T.handle, var_compute: T.handle):
 }
 
 TEST(CreatePrimFunc, ReductionsStartFromTheirIdentity) {
-  Tensor a = placeholder({int_imm(8, i64), int_imm(16, i64)}, f32, "A"), b = placeholder({int_imm(16, i64), int_imm(4, i64)}, f32, "B");
+  Tensor a = placeholder({int_imm(8, i64), int_imm(16, i64)}, f32, "A"),
+         b = placeholder({int_imm(16, i64), int_imm(4, i64)}, f32, "B");
   tir::IterVarRef k = reduce_axis(int_imm(16, i64), "k");
-  Tensor c = reduce({.name = "matmul", .axis = "i"}, {int_imm(8, i64), int_imm(4, i64)},
-                     [&](const Indices& i) { return reduce_sum(a({i[0], k->var}) * b({k->var, i[1]}), {k}); });
+  Tensor c = reduce({.name = "matmul", .axis = "i"}, {int_imm(8, i64), int_imm(4, i64)}, [&](const Indices& i) {
+    return reduce_sum(a({i[0], k->var}) * b({k->var, i[1]}), {k});
+  });
   expect_form(create_prim_func({a, b, c}), R"(
 @T.prim_func
 def main(A: T.Buffer((T.int64(8), T.int64(16)), "float32"), B: T.Buffer((T.int64(16), T.int64(4)), "float32"), matmul: T.Buffer((T.int64(8), T.int64(4)), "float32")):

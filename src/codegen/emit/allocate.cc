@@ -42,16 +42,16 @@ void on_stack(Emit& e, const tir::Allocate& n, int64_t elements) {
 void emit_allocate(Emit& e, const tir::Allocate& n) {
   auto elements = constant_size(n.extents);
   if (elements) *elements *= n.dtype.lanes;
-  if (elements && *elements * n.dtype.element_bytes() <= kMaxStackBytes) return on_stack(e, n, std::max<int64_t>(1, *elements));
+  if (elements && *elements * n.dtype.element_bytes() <= kMaxStackBytes)
+    return on_stack(e, n, std::max<int64_t>(1, *elements));
   llvm::Type *i64 = e.b.getInt64Ty(), *ptr = e.b.getPtrTy();
   llvm::Value* bytes = e.b.getInt64(static_cast<uint64_t>(n.dtype.bytes()));
   for (const Expr& x : n.extents) bytes = e.b.CreateMul(bytes, wide_index_of(e, x), "", false, true);
   llvm::Value* memory = call_context(e, 8, llvm::FunctionType::get(ptr, {ptr, i64}, false), {e.ctx, bytes});
   fail_if(e, e.b.CreateIsNull(memory), text("scratch memory for ", n.data->name, " is out"));
   auto scope = e.scope_of.find(n.data.get());
-  e.memory[n.data.get()] = {.base = memory,
-                            .align = llvm::Align(kAlign),
-                            .scope = scope == e.scope_of.end() ? nullptr : scope->second};
+  e.memory[n.data.get()] = {
+      .base = memory, .align = llvm::Align(kAlign), .scope = scope == e.scope_of.end() ? nullptr : scope->second};
   e.b.CreateAlignmentAssumption(e.module.getDataLayout(), memory, kAlign);
   e.pushed.push_back(memory);
   run(e, n.body);
@@ -61,12 +61,12 @@ void emit_allocate(Emit& e, const tir::Allocate& n) {
 
 void emit_allocate_const(Emit& e, const tir::AllocateConst& n) {
   auto* data = llvm::ConstantDataArray::getString(e.llvm, n.bytes, false);
-  auto* global = new llvm::GlobalVariable(e.module, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data, n.data->name);
+  auto* global =
+      new llvm::GlobalVariable(e.module, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data, n.data->name);
   global->setAlignment(llvm::Align(kAlign));
   auto scope = e.scope_of.find(n.data.get());
-  e.memory[n.data.get()] = {.base = global,
-                            .align = llvm::Align(kAlign),
-                            .scope = scope == e.scope_of.end() ? nullptr : scope->second};
+  e.memory[n.data.get()] = {
+      .base = global, .align = llvm::Align(kAlign), .scope = scope == e.scope_of.end() ? nullptr : scope->second};
   run(e, n.body);
 }
 

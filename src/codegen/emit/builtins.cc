@@ -155,7 +155,8 @@ llvm::Value* emit_if_then_else(Emit& e, const Call& n) {
     under(condition);
     llvm::Value* yes = arg(e, n, 1);
     e.mask = outer;
-    if (!n.args[2].as<FloatImm>() && !n.args[2].as<IntImm>() && !n.args[2].as<Broadcast>()) under(e.b.CreateNot(condition));
+    if (!n.args[2].as<FloatImm>() && !n.args[2].as<IntImm>() && !n.args[2].as<Broadcast>())
+      under(e.b.CreateNot(condition));
     llvm::Value* no = arg(e, n, 2);
     e.mask = outer;
     return e.b.CreateSelect(condition, yes, no);
@@ -192,7 +193,8 @@ llvm::Value* emit_assume(Emit& e, const Call& n) {
 
 llvm::Value* emit_reinterpret(Emit& e, const Call& n) {
   DType from = n.args[0]->dtype;
-  if (from.bits * from.lanes != n.dtype.bits * n.dtype.lanes) unsupported(text("reinterpret of ", from, " as ", n.dtype));
+  if (from.bits * from.lanes != n.dtype.bits * n.dtype.lanes)
+    unsupported(text("reinterpret of ", from, " as ", n.dtype));
   return e.b.CreateBitCast(arg(e, n, 0), type_of(e, n.dtype));
 }
 
@@ -219,7 +221,10 @@ llvm::Value* emit_address_of(Emit& e, const Call& n) { return address_of(e, addr
 llvm::Value* emit_prefetch_call(Emit& e, const Call& n) {
   const Call* address = n.args[0].as<Call>();
   auto option = [&](size_t i) { return static_cast<int>(as_int(n.args[i]).value_or(0)); };
-  emit_prefetch(e, address && address->op == "tir.address_of" ? address_argument(*address) : address_argument(n), option(1), option(2));
+  emit_prefetch(e,
+                address && address->op == "tir.address_of" ? address_argument(*address) : address_argument(n),
+                option(1),
+                option(2));
   return integer(e, 0, i32);
 }
 
@@ -248,36 +253,71 @@ llvm::Value* emit_ret(Emit& e, const Call& n) {
 }
 
 constexpr EmitBuiltin kTable[] = {
-    {"tir.exp", OURS(exp)}, {"tir.exp2", OURS(exp2)}, {"tir.exp10", OURS(exp10)}, {"tir.log", OURS(log)},
-    {"tir.log2", OURS(log2)}, {"tir.log10", OURS(log10)}, {"tir.log1p", OURS(log1p)}, {"tir.tanh", OURS(tanh)},
-    {"tir.erf", OURS(erf)}, {"tir.sin", OURS(sin)}, {"tir.cos", OURS(cos)}, {"tir.sigmoid", emit_sigmoid},
+    {"tir.exp", OURS(exp)},
+    {"tir.exp2", OURS(exp2)},
+    {"tir.exp10", OURS(exp10)},
+    {"tir.log", OURS(log)},
+    {"tir.log2", OURS(log2)},
+    {"tir.log10", OURS(log10)},
+    {"tir.log1p", OURS(log1p)},
+    {"tir.tanh", OURS(tanh)},
+    {"tir.erf", OURS(erf)},
+    {"tir.sin", OURS(sin)},
+    {"tir.cos", OURS(cos)},
+    {"tir.sigmoid", emit_sigmoid},
     {"tir.pow", emit_pow},
-    {"tir.tan", FROM_LIBM("tan")}, {"tir.cosh", FROM_LIBM("cosh")}, {"tir.sinh", FROM_LIBM("sinh")},
-    {"tir.acos", FROM_LIBM("acos")}, {"tir.acosh", FROM_LIBM("acosh")}, {"tir.asin", FROM_LIBM("asin")},
-    {"tir.asinh", FROM_LIBM("asinh")}, {"tir.atan", FROM_LIBM("atan")}, {"tir.atanh", FROM_LIBM("atanh")},
-    {"tir.atan2", FROM_LIBM("atan2")}, {"tir.hypot", FROM_LIBM("hypot")},
-    {"tir.sqrt", exactly<llvm::Intrinsic::sqrt>}, {"tir.rsqrt", emit_rsqrt},
-    {"tir.floor", rounding<llvm::Intrinsic::floor>}, {"tir.ceil", rounding<llvm::Intrinsic::ceil>},
-    {"tir.trunc", rounding<llvm::Intrinsic::trunc>}, {"tir.round", rounding<llvm::Intrinsic::round>},
-    {"tir.nearbyint", rounding<llvm::Intrinsic::roundeven>}, {"tir.fabs", emit_fabs},
-    {"tir.copysign", exactly<llvm::Intrinsic::copysign>}, {"tir.fma", emit_fma}, {"tir.fmod", emit_fmod},
-    {"tir.isnan", classify<false, false>}, {"tir.isinf", classify<false, true>}, {"tir.isfinite", classify<true, false>},
-    {"tir.popcount", exactly<llvm::Intrinsic::ctpop>}, {"tir.clz", emit_clz},
-    {"tir.bitwise_and", bitwise<llvm::Instruction::And>}, {"tir.bitwise_or", bitwise<llvm::Instruction::Or>},
+    {"tir.tan", FROM_LIBM("tan")},
+    {"tir.cosh", FROM_LIBM("cosh")},
+    {"tir.sinh", FROM_LIBM("sinh")},
+    {"tir.acos", FROM_LIBM("acos")},
+    {"tir.acosh", FROM_LIBM("acosh")},
+    {"tir.asin", FROM_LIBM("asin")},
+    {"tir.asinh", FROM_LIBM("asinh")},
+    {"tir.atan", FROM_LIBM("atan")},
+    {"tir.atanh", FROM_LIBM("atanh")},
+    {"tir.atan2", FROM_LIBM("atan2")},
+    {"tir.hypot", FROM_LIBM("hypot")},
+    {"tir.sqrt", exactly<llvm::Intrinsic::sqrt>},
+    {"tir.rsqrt", emit_rsqrt},
+    {"tir.floor", rounding<llvm::Intrinsic::floor>},
+    {"tir.ceil", rounding<llvm::Intrinsic::ceil>},
+    {"tir.trunc", rounding<llvm::Intrinsic::trunc>},
+    {"tir.round", rounding<llvm::Intrinsic::round>},
+    {"tir.nearbyint", rounding<llvm::Intrinsic::roundeven>},
+    {"tir.fabs", emit_fabs},
+    {"tir.copysign", exactly<llvm::Intrinsic::copysign>},
+    {"tir.fma", emit_fma},
+    {"tir.fmod", emit_fmod},
+    {"tir.isnan", classify<false, false>},
+    {"tir.isinf", classify<false, true>},
+    {"tir.isfinite", classify<true, false>},
+    {"tir.popcount", exactly<llvm::Intrinsic::ctpop>},
+    {"tir.clz", emit_clz},
+    {"tir.bitwise_and", bitwise<llvm::Instruction::And>},
+    {"tir.bitwise_or", bitwise<llvm::Instruction::Or>},
     {"tir.bitwise_xor", bitwise<llvm::Instruction::Xor>},
     {"tir.bitwise_not", [](Emit& e, const Call& n) { return e.b.CreateNot(arg(e, n, 0)); }},
-    {"tir.shift_left", emit_shift_left}, {"tir.shift_right", emit_shift_right},
+    {"tir.shift_left", emit_shift_left},
+    {"tir.shift_right", emit_shift_right},
     {"tir.q_multiply_shift", emit_q_multiply_shift},
-    {"tir.if_then_else", emit_if_then_else}, {"tir.likely", emit_likely}, {"tir.assume", emit_assume},
-    {"tir.undef", [](Emit& e, const Call& n) -> llvm::Value* { return llvm::Constant::getNullValue(type_of(e, n.dtype)); }},
-    {"tir.ret", emit_ret}, {"tir.reinterpret", emit_reinterpret},
+    {"tir.if_then_else", emit_if_then_else},
+    {"tir.likely", emit_likely},
+    {"tir.assume", emit_assume},
+    {"tir.undef",
+     [](Emit& e, const Call& n) -> llvm::Value* { return llvm::Constant::getNullValue(type_of(e, n.dtype)); }},
+    {"tir.ret", emit_ret},
+    {"tir.reinterpret", emit_reinterpret},
     {"tir.vectorlow", [](Emit& e, const Call& n) { return emit_vector_half(e, n, false); }},
     {"tir.vectorhigh", [](Emit& e, const Call& n) { return emit_vector_half(e, n, true); }},
     {"tir.vectorcombine", emit_vector_combine},
-    {"tir.dot4", emit_dot4}, {"tir.dp4a", emit_dot4}, {"tir.dot2", emit_dot2},
-    {"tir.address_of", emit_address_of}, {"tir.prefetch", emit_prefetch_call},
+    {"tir.dot4", emit_dot4},
+    {"tir.dp4a", emit_dot4},
+    {"tir.dot2", emit_dot2},
+    {"tir.address_of", emit_address_of},
+    {"tir.prefetch", emit_prefetch_call},
     {"tir.isnullptr", [](Emit& e, const Call& n) { return e.b.CreateIsNull(arg(e, n, 0)); }},
-    {"tir.call_extern", emit_extern}, {"tir.call_pure_extern", emit_extern},
+    {"tir.call_extern", emit_extern},
+    {"tir.call_pure_extern", emit_extern},
     {"tir.tvm_storage_sync", emit_nothing},
     {"tir.tvm_thread_invariant", [](Emit& e, const Call& n) { return arg(e, n, 0); }},
 };
@@ -292,7 +332,8 @@ llvm::Value* emit_call(Emit& e, const Call& n) {
   }();
   auto at = index.find(n.op);
   if (at == index.end())
-    fail({.what = text("a CPU kernel calls ", n.op), .needs = "a builtin that machine code for a CPU has",
+    fail({.what = text("a CPU kernel calls ", n.op),
+          .needs = "a builtin that machine code for a CPU has",
           .hint = "rewrite the call by arithmetic, or by call_extern of a C function"});
   bool outer = std::exchange(e.in_index, false);
   llvm::Value* value = at->second->emit(e, n);

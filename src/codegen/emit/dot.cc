@@ -1,7 +1,7 @@
 // Products of 8-bit integers, summed by fours into 32 bits: exact for all values at every level.
 #include <llvm/IR/Constants.h>
-#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/IntrinsicsAArch64.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include "codegen/emit/builtins.h"
 
@@ -28,7 +28,7 @@ llvm::Value* words(Emit& e, llvm::Value* bytes, int lanes) {
 
 /// vpdpbusd: unsigned bytes x signed bytes.
 llvm::Value* vpdpbusd(Emit& e, llvm::Value* acc, llvm::Value* u, llvm::Value* s, int lanes) {
-  llvm::Intrinsic::ID id = lanes == 16 ? llvm::Intrinsic::x86_avx512_vpdpbusd_512
+  llvm::Intrinsic::ID id = lanes == 16  ? llvm::Intrinsic::x86_avx512_vpdpbusd_512
                            : lanes == 8 ? llvm::Intrinsic::x86_avx512_vpdpbusd_256
                                         : llvm::Intrinsic::x86_avx512_vpdpbusd_128;
   return e.b.CreateIntrinsic(id, {}, {acc, words(e, u, lanes), words(e, s, lanes)});
@@ -49,7 +49,7 @@ llvm::Value* by_pairs(Emit& e, const Dot& d) {
     return e.b.CreateAShr(e.b.CreateShl(v, eight), eight);
   };
   auto madd = [&](llvm::Value* x, llvm::Value* y) {
-    llvm::Intrinsic::ID id = d.lanes == 16 ? llvm::Intrinsic::x86_avx512_pmaddw_d_512
+    llvm::Intrinsic::ID id = d.lanes == 16  ? llvm::Intrinsic::x86_avx512_pmaddw_d_512
                              : d.lanes == 8 ? llvm::Intrinsic::x86_avx2_pmadd_wd
                                             : llvm::Intrinsic::x86_sse2_pmadd_wd;
     return e.b.CreateIntrinsic(id, {}, {x, y});
@@ -107,8 +107,12 @@ llvm::Value* by_registers(Emit& e, const Dot& d) {
   if (width == d.lanes) return one_register(e, d);
   llvm::Value* out = llvm::PoisonValue::get(d.acc->getType());
   for (int at = 0; at < d.lanes; at += width) {
-    Dot part{e.b.CreateShuffleVector(d.acc, range(at, width)), e.b.CreateShuffleVector(d.a, range(4 * at, 4 * width)),
-             e.b.CreateShuffleVector(d.b, range(4 * at, 4 * width)), d.a_signed, d.b_signed, width};
+    Dot part{e.b.CreateShuffleVector(d.acc, range(at, width)),
+             e.b.CreateShuffleVector(d.a, range(4 * at, 4 * width)),
+             e.b.CreateShuffleVector(d.b, range(4 * at, 4 * width)),
+             d.a_signed,
+             d.b_signed,
+             width};
     std::vector<int> spread, merge;
     for (int i = 0; i < d.lanes; ++i) {
       bool here = i >= at && i < at + width;
@@ -130,12 +134,14 @@ llvm::Value* emit_dot4(Emit& e, const Call& n) {
   auto is_bytes = [&](DType d) { return d.is_integer() && d.bits == 8 && d.lanes == 4 * lanes; };
   if (acc->dtype.element() != i32 || acc->dtype.lanes != lanes || !is_bytes(a->dtype) || !is_bytes(b->dtype))
     fail({.what = text("dot4 of ", acc->dtype, ", ", a->dtype, " and ", b->dtype),
-          .needs = "acc int32 with n lanes, a and b 8-bit integers with 4n lanes", .hint = "correct the operands"});
+          .needs = "acc int32 with n lanes, a and b 8-bit integers with 4n lanes",
+          .hint = "correct the operands"});
   llvm::Value* sum = value_of(e, acc);
   llvm::Value* x = value_of(e, a);
   llvm::Value* y = value_of(e, b);
   if (lanes == 1) {
-    sum = e.b.CreateInsertElement(llvm::PoisonValue::get(llvm::FixedVectorType::get(e.b.getInt32Ty(), 1)), sum, uint64_t{0});
+    sum = e.b.CreateInsertElement(
+        llvm::PoisonValue::get(llvm::FixedVectorType::get(e.b.getInt32Ty(), 1)), sum, uint64_t{0});
     llvm::Value* one = plain(e, {sum, x, y, a->dtype.is_int(), b->dtype.is_int(), 1});
     return e.b.CreateExtractElement(one, uint64_t{0});
   }

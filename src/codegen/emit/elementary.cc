@@ -54,8 +54,8 @@ Split split(Lane x) {
 
 /// log(1 + f) - f for f as in Split.
 Lane log1p_tail(Lane f) {
-  static constexpr double c[] = {0.333333313, -0.250008196, 0.200012401, -0.166234076,
-                                 0.142016277, -0.131596833, 0.127618611, -0.0763575062};
+  static constexpr double c[] = {
+      0.333333313, -0.250008196, 0.200012401, -0.166234076, 0.142016277, -0.131596833, 0.127618611, -0.0763575062};
   Lane square = f * f;
   return fma(square * f, polynomial(f, c), square * -0.5);
 }
@@ -109,9 +109,11 @@ llvm::Function* large_reduction(Emit& e) {
   f->addFnAttr(llvm::Attribute::NoInline);
   b.SetInsertPoint(llvm::BasicBlock::Create(e.llvm, "entry", f));
   // 2/pi = 0.a2f9836e4e44...; one word of zeros in front so that every window begins inside the table.
-  static constexpr uint32_t words[] = {0x00000000, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab};
+  static constexpr uint32_t words[] = {
+      0x00000000, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab};
   auto* data = llvm::ConstantDataArray::get(e.llvm, llvm::ArrayRef<uint32_t>(words));
-  auto* table = new llvm::GlobalVariable(e.module, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data, "two_over_pi");
+  auto* table =
+      new llvm::GlobalVariable(e.module, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data, "two_over_pi");
 
   llvm::Value* bits = b.CreateBitCast(f->getArg(0), i32);
   llvm::Value* exponent = b.CreateAnd(b.CreateLShr(bits, 23), 255);  // 144 .. 254: x = m * 2^(exponent - 150)
@@ -121,7 +123,8 @@ llvm::Function* large_reduction(Emit& e) {
   llvm::Value* first = b.CreateAdd(b.CreateSub(exponent, b.getInt32(150)), b.getInt32(32 - 2));
   llvm::Value *word = b.CreateLShr(first, 5), *shift = b.CreateZExt(b.CreateAnd(first, 31), i64);
   auto load = [&](int i) {
-    llvm::Value* at = b.CreateInBoundsGEP(i32, table, b.CreateZExt(b.CreateAdd(word, b.getInt32(static_cast<uint32_t>(i))), i64));
+    llvm::Value* at =
+        b.CreateInBoundsGEP(i32, table, b.CreateZExt(b.CreateAdd(word, b.getInt32(static_cast<uint32_t>(i))), i64));
     return b.CreateZExt(b.CreateAlignedLoad(i32, at, llvm::Align(4)), i64);
   };
   llvm::Value* w[4] = {load(0), load(1), load(2), load(3)};
@@ -130,7 +133,8 @@ llvm::Function* large_reduction(Emit& e) {
     return b.CreateLShr(b.CreateShl(pair, shift), 32);
   };
   // m * window, modulo 2^96: the top two bits are the quadrant, the rest the fraction.
-  llvm::Value *p0 = b.CreateMul(window(0), mantissa), *p1 = b.CreateMul(window(1), mantissa), *p2 = b.CreateMul(window(2), mantissa);
+  llvm::Value *p0 = b.CreateMul(window(0), mantissa), *p1 = b.CreateMul(window(1), mantissa),
+              *p2 = b.CreateMul(window(2), mantissa);
   llvm::Value* middle = b.CreateAdd(p1, b.CreateLShr(p2, 32));
   llvm::Value* high = b.CreateAdd(b.CreateShl(p0, 32), middle);  // bits 95 .. 32
   // Nearest quarter turn: the fraction, as a signed number, is in [-1/2, 1/2) of a quarter turn.
@@ -205,7 +209,8 @@ llvm::Value* trigonometric(Emit& e, llvm::Value* value, int64_t first_quadrant) 
 llvm::Value* exp(Emit& e, llvm::Value* x) { return exp_of(Lane{&e, x}).v; }
 
 llvm::Value* exp2(Emit& e, llvm::Value* value) {
-  static constexpr double c[] = {0.693147182, 0.240226507, 0.0555040501, 0.00961808674, 0.00133379654, 0.000154522029, 1.43214174e-05};
+  static constexpr double c[] = {
+      0.693147182, 0.240226507, 0.0555040501, 0.00961808674, 0.00133379654, 0.000154522029, 1.43214174e-05};
   Lane x = clamp(Lane{&e, value}, -151.0, 129.0);
   Rounded n = nearest(x);
   Lane r = x - n.value;
@@ -272,9 +277,17 @@ llvm::Value* sigmoid(Emit& e, llvm::Value* value) {
 }
 
 llvm::Value* erf(Emit& e, llvm::Value* value) {
-  static constexpr double near[] = {0.128379166, -0.376126289, 0.112836257, -0.0268557314, 0.00519240508, -0.000804976968, 7.99664995e-05};
-  static constexpr double far[] = {0.000298358354, -1.130144,      -0.631981671,    -0.109930135,  0.0263335537,
-                                   -0.00472780922, 0.000589796458, -4.51984015e-05, 1.59219201e-06};
+  static constexpr double near[] = {
+      0.128379166, -0.376126289, 0.112836257, -0.0268557314, 0.00519240508, -0.000804976968, 7.99664995e-05};
+  static constexpr double far[] = {0.000298358354,
+                                   -1.130144,
+                                   -0.631981671,
+                                   -0.109930135,
+                                   0.0263335537,
+                                   -0.00472780922,
+                                   0.000589796458,
+                                   -4.51984015e-05,
+                                   1.59219201e-06};
   Lane x{&e, value};
   Lane square = x * x;
   Lane small = fma(x, polynomial(square, near), x);
@@ -288,11 +301,22 @@ llvm::Value* sin(Emit& e, llvm::Value* x) { return trigonometric(e, x, 0); }
 llvm::Value* cos(Emit& e, llvm::Value* x) { return trigonometric(e, x, 1); }
 
 llvm::Value* pow(Emit& e, llvm::Value* base, llvm::Value* exponent) {
-  static constexpr double log_c[] = {2.8853900817779272,  0.96179669392440414, 0.57707801722795438, 0.4121984043076915,
-                                     0.32061625210734018, 0.26144812053660538, 0.24287443499764855};
-  static constexpr double exp_c[] = {0.99999999999976208,  0.6931471805465147,    0.24022650698882592,
-                                     0.055504109393402161, 0.0096181285424834922, 0.0013333452063295245,
-                                     0.00015403851970143031, 1.5309737206740781e-05, 1.3175816372142242e-06};
+  static constexpr double log_c[] = {2.8853900817779272,
+                                     0.96179669392440414,
+                                     0.57707801722795438,
+                                     0.4121984043076915,
+                                     0.32061625210734018,
+                                     0.26144812053660538,
+                                     0.24287443499764855};
+  static constexpr double exp_c[] = {0.99999999999976208,
+                                     0.6931471805465147,
+                                     0.24022650698882592,
+                                     0.055504109393402161,
+                                     0.0096181285424834922,
+                                     0.0013333452063295245,
+                                     0.00015403851970143031,
+                                     1.5309737206740781e-05,
+                                     1.3175816372142242e-06};
   double inf = std::numeric_limits<double>::infinity();
   Lane x{&e, base}, y{&e, exponent};
   Lane a = fabs(x);

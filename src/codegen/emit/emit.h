@@ -16,8 +16,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "target/cpu.h"
 #include "ir/builtins.h"
+#include "target/cpu.h"
 #include "tir/nodes.h"
 
 namespace sator::codegen {
@@ -25,8 +25,8 @@ namespace sator::codegen {
 /// The memory behind a data pointer.
 struct Memory {
   llvm::Value* base = nullptr;
-  llvm::Align align{1};        ///< of `base`
-  bool is_stack = false;       ///< ours alone: lanes that a mask switches off may be loaded and stored back
+  llvm::Align align{1};           ///< of `base`
+  bool is_stack = false;          ///< ours alone: lanes that a mask switches off may be loaded and stored back
   llvm::MDNode* scope = nullptr;  ///< alias scope; null where LLVM sees by itself
 };
 
@@ -53,16 +53,16 @@ struct Emit {
   AliasScopes& aliases;
   llvm::IRBuilder<> b;
   llvm::Function* function = nullptr;
-  llvm::Value* ctx = nullptr;   ///< SatorContext*
-  bool in_chunk = false;        ///< inside a parallel loop: further ones run serially
+  llvm::Value* ctx = nullptr;  ///< SatorContext*
+  bool in_chunk = false;       ///< inside a parallel loop: further ones run serially
   std::unordered_map<const Var*, llvm::Value*> values;
   std::unordered_map<const Var*, llvm::Value*> wide_values;  ///< 32-bit loop variables as 64-bit ones
   std::unordered_map<const Var*, Memory> memory;
   std::unordered_map<const Var*, llvm::MDNode*> scope_of;  ///< alias scopes given before the walk
   std::vector<llvm::Value*> pushed;                        ///< workspace to pop when the function fails
   std::vector<const Var*> streaming;                       ///< buffers whose stores bypass the caches
-  llvm::Value* mask = nullptr;  ///< the lanes that run; null: all
-  bool in_index = false;        ///< index arithmetic does not wrap
+  llvm::Value* mask = nullptr;                             ///< the lanes that run; null: all
+  bool in_index = false;                                   ///< index arithmetic does not wrap
 
   Emit(llvm::Module& module, const target::CpuLevel& level, AliasScopes& aliases)
       : module(module), llvm(module.getContext()), level(level), aliases(aliases), b(module.getContext()) {}

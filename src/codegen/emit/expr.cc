@@ -10,10 +10,14 @@ namespace {
 /// Whether evaluating it where it is not asked for could fault or be dear.
 bool must_be_lazy(const Expr& expr) {
   bool lazy = false;
-  walk(expr, [&](const BufferLoad&) { lazy = true; }, [&](const Call& c) { lazy |= c.op != "tir.likely"; },
-       [&](const Div& n) { lazy |= n.dtype.is_integer(); }, [&](const Mod& n) { lazy |= n.dtype.is_integer(); },
-       [&](const FloorDiv& n) { lazy |= n.dtype.is_integer() && !n.b.as<IntImm>(); },
-       [&](const FloorMod& n) { lazy |= n.dtype.is_integer() && !n.b.as<IntImm>(); });
+  walk(
+      expr,
+      [&](const BufferLoad&) { lazy = true; },
+      [&](const Call& c) { lazy |= c.op != "tir.likely"; },
+      [&](const Div& n) { lazy |= n.dtype.is_integer(); },
+      [&](const Mod& n) { lazy |= n.dtype.is_integer(); },
+      [&](const FloorDiv& n) { lazy |= n.dtype.is_integer() && !n.b.as<IntImm>(); },
+      [&](const FloorMod& n) { lazy |= n.dtype.is_integer() && !n.b.as<IntImm>(); });
   return lazy;
 }
 
@@ -60,9 +64,7 @@ llvm::Value* emit_ramp(Emit& e, const Ramp& n) {
       steps.push_back(llvm::ConstantInt::get(element, static_cast<uint64_t>(i)));
       repeat.push_back(j);
     }
-  auto wide = [&](llvm::Value* v) {
-    return inner == 1 ? splat(e, v, n.lanes) : e.b.CreateShuffleVector(v, repeat);
-  };
+  auto wide = [&](llvm::Value* v) { return inner == 1 ? splat(e, v, n.lanes) : e.b.CreateShuffleVector(v, repeat); };
   llvm::Value* offsets = e.b.CreateMul(wide(stride), llvm::ConstantVector::get(steps), "", false, e.in_index);
   return e.b.CreateAdd(wide(base), offsets, "", false, e.in_index);
 }
@@ -87,7 +89,8 @@ llvm::Value* emit_shuffle(Emit& e, const Shuffle& n) {
   std::vector<int> picked;
   for (const Expr& i : n.indices) {
     auto at = as_int(i);
-    if (!at || *at < 0 || *at >= static_cast<int64_t>(lanes.size())) unsupported("a shuffle whose index is not a constant lane");
+    if (!at || *at < 0 || *at >= static_cast<int64_t>(lanes.size()))
+      unsupported("a shuffle whose index is not a constant lane");
     picked.push_back(static_cast<int>(*at));
   }
   auto lane = [&](int at) {
@@ -95,8 +98,8 @@ llvm::Value* emit_shuffle(Emit& e, const Shuffle& n) {
     return v->getType()->isVectorTy() ? e.b.CreateExtractElement(v, static_cast<uint64_t>(i)) : v;
   };
   if (picked.size() == 1) return lane(picked[0]);
-  bool same_width = vectors.size() <= 2 && vectors[0]->getType()->isVectorTy() &&
-                    vectors.back()->getType() == vectors[0]->getType();
+  bool same_width =
+      vectors.size() <= 2 && vectors[0]->getType()->isVectorTy() && vectors.back()->getType() == vectors[0]->getType();
   if (same_width && vectors.size() == 1) return e.b.CreateShuffleVector(vectors[0], picked);
   if (same_width) return e.b.CreateShuffleVector(vectors[0], vectors[1], picked);
   llvm::Value* out = llvm::PoisonValue::get(type_of(e, n.dtype));

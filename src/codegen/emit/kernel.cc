@@ -20,7 +20,8 @@ void add_alias_scopes(Emit& e, const tir::PrimFunc& func, const std::vector<cons
     for (const Var* data : params) e.scope_of[data] = shared;
   }
   walk(
-      func.body, [&](const tir::Allocate& n) { e.scope_of[n.data.get()] = e.aliases.add(n.data->name); },
+      func.body,
+      [&](const tir::Allocate& n) { e.scope_of[n.data.get()] = e.aliases.add(n.data->name); },
       [&](const tir::AllocateConst& n) { e.scope_of[n.data.get()] = e.aliases.add(n.data->name); });
 }
 
@@ -34,7 +35,8 @@ llvm::Value* scalar(Emit& e, llvm::Value* word, DType d) {
 
 }  // namespace
 
-void emit_kernel(llvm::Module& module, const tir::PrimFunc& func, const std::string& symbol, const target::CpuLevel& level) {
+void emit_kernel(llvm::Module& module, const tir::PrimFunc& func, const std::string& symbol,
+                 const target::CpuLevel& level) {
   AliasScopes aliases(module.getContext(), symbol);
   Emit e(module, level, aliases);
   llvm::Type* ptr = e.b.getPtrTy();
@@ -57,7 +59,8 @@ void emit_kernel(llvm::Module& module, const tir::PrimFunc& func, const std::str
   };
   for (size_t i = 0; i < pointers.size(); ++i) {
     llvm::Value* at = e.b.CreateConstInBoundsGEP1_64(ptr, e.function->getArg(0), i);
-    e.memory[pointers[i]] = {.base = invariant(e.b.CreateLoad(ptr, at, pointers[i]->name)), .scope = e.scope_of[pointers[i]]};
+    e.memory[pointers[i]] = {.base = invariant(e.b.CreateLoad(ptr, at, pointers[i]->name)),
+                             .scope = e.scope_of[pointers[i]]};
   }
   for (size_t i = 0; i < arguments.values.size(); ++i) {
     const VarRef& v = arguments.values[i];

@@ -54,9 +54,7 @@ inline Lane fma(Lane a, Lane b, Lane c) {
 }
 inline Lane fma(Lane a, double b, Lane c) { return fma(a, a.number(b), c); }
 inline Lane fma(Lane a, Lane b, double c) { return fma(a, b, a.number(c)); }
-inline Lane select(Lane condition, Lane yes, Lane no) {
-  return yes.of(yes.b().CreateSelect(condition.v, yes.v, no.v));
-}
+inline Lane select(Lane condition, Lane yes, Lane no) { return yes.of(yes.b().CreateSelect(condition.v, yes.v, no.v)); }
 inline Lane select(Lane condition, double yes, Lane no) { return select(condition, no.number(yes), no); }
 inline Lane fabs(Lane a) { return a.of(a.b().CreateUnaryIntrinsic(llvm::Intrinsic::fabs, a.v)); }
 inline Lane copysign(Lane magnitude, Lane sign) {

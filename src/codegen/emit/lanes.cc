@@ -27,9 +27,12 @@ std::optional<Lanes> lanewise(const Lanes& a, const Lanes& b, F f) {
 std::optional<Lanes> sum(const Lanes& a, const Lanes& b, int sign) {
   Lanes out;
   for (size_t i = 0; i < a.offsets.size(); ++i) out.offsets.push_back(a.offsets[i] + sign * b.offsets[i]);
-  if (!b.base) out.base = a.base;
-  else if (!a.base) out.base = sign > 0 ? b.base : -b.base;
-  else out.base = sign > 0 ? a.base + b.base : a.base - b.base;
+  if (!b.base)
+    out.base = a.base;
+  else if (!a.base)
+    out.base = sign > 0 ? b.base : -b.base;
+  else
+    out.base = sign > 0 ? a.base + b.base : a.base - b.base;
   return out;
 }
 

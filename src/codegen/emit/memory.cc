@@ -14,9 +14,9 @@ namespace {
 /// One access to flat memory: where, and what of each lane.
 struct Access {
   Memory memory;
-  DType element;        ///< of the buffer
+  DType element;  ///< of the buffer
   llvm::Type* in_memory;
-  llvm::Value* base;    ///< element index of lane offset 0; 64 bits
+  llvm::Value* base;  ///< element index of lane offset 0; 64 bits
   std::vector<int64_t> offsets;
   llvm::Value* vector_index = nullptr;  ///< instead of base and offsets: an index for each lane
   bool streaming = false;
@@ -88,7 +88,8 @@ llvm::Value* to_memory(Emit& e, llvm::Value* v, DType element, llvm::Type* in_me
 }
 
 Access plan(Emit& e, const BufferRef& buffer, const std::vector<Expr>& indices) {
-  if (indices.size() != 1) unsupported(text("buffer ", buffer->name, " of rank ", indices.size(), " was not flattened"));
+  if (indices.size() != 1)
+    unsupported(text("buffer ", buffer->name, " of rank ", indices.size(), " was not flattened"));
   auto at = e.memory.find(buffer->data.get());
   if (at == e.memory.end()) unsupported(text("buffer ", buffer->name, " has no memory here"));
   Access a{.memory = at->second, .element = buffer->dtype.element(), .in_memory = memory_type(e, buffer->dtype)};
@@ -122,7 +123,8 @@ Access plan(Emit& e, const BufferRef& buffer, const std::vector<Expr>& indices) 
 }
 
 llvm::Instruction* wide_load(Emit& e, const Access& a, int64_t offset, int lanes, llvm::Value* mask) {
-  llvm::Type* type = lanes == 1 && !mask ? a.in_memory : llvm::FixedVectorType::get(a.in_memory, static_cast<unsigned>(lanes));
+  llvm::Type* type =
+      lanes == 1 && !mask ? a.in_memory : llvm::FixedVectorType::get(a.in_memory, static_cast<unsigned>(lanes));
   llvm::Value* at = pointer(e, a, offset);
   llvm::Align align = align_at(a, offset);
   llvm::Instruction* load;
@@ -135,8 +137,8 @@ llvm::Instruction* wide_load(Emit& e, const Access& a, int64_t offset, int lanes
 }
 
 llvm::Value* any_lane(Emit& e) {
-  return e.b.CreateInsertElement(llvm::PoisonValue::get(llvm::FixedVectorType::get(e.b.getInt1Ty(), 1)),
-                                 e.b.CreateOrReduce(e.mask), uint64_t{0});
+  return e.b.CreateInsertElement(
+      llvm::PoisonValue::get(llvm::FixedVectorType::get(e.b.getInt1Ty(), 1)), e.b.CreateOrReduce(e.mask), uint64_t{0});
 }
 
 /// The mask for an access of `lanes` lanes; null: none. A mask of another width belongs to a loop further out.
@@ -160,8 +162,8 @@ llvm::Value* gather(Emit& e, const Access& a, llvm::Value* mask) {
   }
   llvm::Value* pointers = e.b.CreateInBoundsGEP(a.in_memory, a.memory.base, index);
   auto* type = llvm::FixedVectorType::get(a.in_memory, lanes);
-  llvm::Instruction* load =
-      e.b.CreateMaskedGather(type, pointers, element_align(a), mask, mask ? llvm::Constant::getNullValue(type) : nullptr);
+  llvm::Instruction* load = e.b.CreateMaskedGather(
+      type, pointers, element_align(a), mask, mask ? llvm::Constant::getNullValue(type) : nullptr);
   e.aliases.mark(load, a.memory);
   return load;
 }
@@ -222,7 +224,8 @@ void store_lanes(Emit& e, const Access& a, llvm::Value* value) {
     llvm::Align align = align_at(a, a.offsets[0]);
     llvm::Instruction* store;
     if (mask && a.memory.is_stack)
-      store = e.b.CreateAlignedStore(e.b.CreateSelect(mask, value, wide_load(e, a, a.offsets[0], lanes, mask)), at, align);
+      store =
+          e.b.CreateAlignedStore(e.b.CreateSelect(mask, value, wide_load(e, a, a.offsets[0], lanes, mask)), at, align);
     else if (mask)
       store = e.b.CreateMaskedStore(value, at, align, mask);
     else
@@ -237,7 +240,8 @@ void store_lanes(Emit& e, const Access& a, llvm::Value* value) {
     llvm::Value* index = a.vector_index;
     if (!index) {
       std::vector<llvm::Constant*> offsets;
-      for (int64_t o : a.offsets) offsets.push_back(llvm::ConstantInt::get(a.base->getType(), static_cast<uint64_t>(o)));
+      for (int64_t o : a.offsets)
+        offsets.push_back(llvm::ConstantInt::get(a.base->getType(), static_cast<uint64_t>(o)));
       index = e.b.CreateAdd(splat(e, a.base, lanes), llvm::ConstantVector::get(offsets), "", false, true);
     }
     llvm::Value* pointers = e.b.CreateInBoundsGEP(a.in_memory, a.memory.base, index);
@@ -245,10 +249,11 @@ void store_lanes(Emit& e, const Access& a, llvm::Value* value) {
     return;
   }
   for (int i = 0; i < lanes; ++i) {
-    llvm::Value* at = a.vector_index
-                          ? e.b.CreateInBoundsGEP(a.in_memory, a.memory.base,
-                                                  e.b.CreateExtractElement(a.vector_index, static_cast<uint64_t>(i)))
-                          : pointer(e, a, a.offsets[static_cast<size_t>(i)]);
+    llvm::Value* at =
+        a.vector_index
+            ? e.b.CreateInBoundsGEP(
+                  a.in_memory, a.memory.base, e.b.CreateExtractElement(a.vector_index, static_cast<uint64_t>(i)))
+            : pointer(e, a, a.offsets[static_cast<size_t>(i)]);
     llvm::Value* lane = e.b.CreateExtractElement(value, static_cast<uint64_t>(i));
     e.aliases.mark(e.b.CreateAlignedStore(lane, at, element_align(a)), a.memory);
   }
@@ -279,7 +284,8 @@ namespace {
 llvm::Value* address(Emit& e, const Access& a) {
   if (a.vector_index) unsupported("the address of scattered lanes");
   int64_t offset = *std::min_element(a.offsets.begin(), a.offsets.end());
-  return e.b.CreateGEP(a.in_memory, a.memory.base,
+  return e.b.CreateGEP(a.in_memory,
+                       a.memory.base,
                        e.b.CreateAdd(a.base, llvm::ConstantInt::get(a.base->getType(), static_cast<uint64_t>(offset))));
 }
 
@@ -292,8 +298,9 @@ void emit_prefetch(Emit& e, const BufferLoad& n, int write, int locality) {
   llvm::Value* at = address(e, a);
   auto option = [&](int v) { return e.b.getInt32(static_cast<uint32_t>(v)); };
   // It takes part in alias analysis like a load, or it would pin other buffers' values in memory.
-  e.aliases.mark(e.b.CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()}, {at, option(write), option(locality), option(1)}),
-                 a.memory);
+  e.aliases.mark(
+      e.b.CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()}, {at, option(write), option(locality), option(1)}),
+      a.memory);
 }
 
 }  // namespace sator::codegen

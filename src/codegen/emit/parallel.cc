@@ -36,7 +36,9 @@ void emit_parallel(Emit& e, const tir::For& loop) {
     if (value == e.values.end() && memory == e.memory.end()) continue;
     captured.push_back(v.get());
     auto wide = e.wide_values.find(v.get());
-    outer_values.push_back(memory != e.memory.end() ? memory->second.base : wide != e.wide_values.end() ? wide->second : value->second);
+    outer_values.push_back(memory != e.memory.end()      ? memory->second.base
+                           : wide != e.wide_values.end() ? wide->second
+                                                         : value->second);
     types.push_back(outer_values.back()->getType());
   }
   llvm::Value* begin = wide_index_of(e, loop.min);
@@ -47,8 +49,8 @@ void emit_parallel(Emit& e, const tir::For& loop) {
 
   llvm::Type *i32 = e.b.getInt32Ty(), *i64 = e.b.getInt64Ty(), *ptr = e.b.getPtrTy();
   auto* chunk_type = llvm::FunctionType::get(i32, {ptr, i64, i64, ptr}, false);
-  auto* chunk = llvm::Function::Create(chunk_type, llvm::Function::InternalLinkage,
-                                       e.function->getName() + ".parallel." + loop.var->name, e.module);
+  auto* chunk = llvm::Function::Create(
+      chunk_type, llvm::Function::InternalLinkage, e.function->getName() + ".parallel." + loop.var->name, e.module);
   set_level(chunk, e.level);
   for (unsigned i : {0u, 3u}) chunk->addParamAttr(i, llvm::Attribute::NoAlias);
   chunk->addParamAttr(0, llvm::Attribute::ReadOnly);

@@ -57,7 +57,8 @@ void emit_for(Emit& e, const tir::For& n) {
   if (n.kind == tir::LoopKind::parallel && !e.in_chunk) return emit_parallel(e, n);
   if (n.kind == tir::LoopKind::thread_binding)
     fail({.what = text("loop ", n.var->name, " is bound to ", n.thread, " in a kernel for a CPU"),
-          .needs = "loops without thread bindings", .hint = "use a CPU schedule for this target"});
+          .needs = "loops without thread bindings",
+          .hint = "use a CPU schedule for this target"});
   llvm::Value* begin = wide_index_of(e, n.min);
   llvm::Value* end = wide_index_of(e, n.min + cast_to(n.min->dtype, n.extent));
   emit_loop(e, begin, end, [&](llvm::Value* i) {
@@ -76,7 +77,9 @@ void emit_attr(Emit& e, const tir::AttrStmt& n) {
 
 void emit_assert(Emit& e, const tir::AssertStmt& n) {
   const StringImm* message = n.message.as<StringImm>();
-  fail_if(e, e.b.CreateNot(value_of(e, n.condition)), message ? message->value : "an assertion of the kernel does not hold");
+  fail_if(e,
+          e.b.CreateNot(value_of(e, n.condition)),
+          message ? message->value : "an assertion of the kernel does not hold");
   run(e, n.body);
 }
 
@@ -87,7 +90,8 @@ void set_loop_value(Emit& e, const Var& var, llvm::Value* wide) {
   e.values[&var] = e.b.CreateSExtOrTrunc(wide, type_of(e, var.dtype));
 }
 
-void emit_loop(Emit& e, llvm::Value* begin, llvm::Value* end, FunctionRef<void(llvm::Value*)> body, llvm::MDNode* hints) {
+void emit_loop(Emit& e, llvm::Value* begin, llvm::Value* end, FunctionRef<void(llvm::Value*)> body,
+               llvm::MDNode* hints) {
   auto* preheader = e.b.GetInsertBlock();
   auto* loop = llvm::BasicBlock::Create(e.llvm, "loop", e.function);
   auto* done = llvm::BasicBlock::Create(e.llvm, "endloop", e.function);
@@ -108,22 +112,28 @@ void run(Emit& e, const tir::Stmt& stmt) {
   using namespace tir;
   auto block = [](const char* name) { unsupported(text("a ", name, " that was not lowered")); };
   match(
-      stmt, [&](const BufferStore& n) { emit_store(e, n); }, [&](const For& n) { emit_for(e, n); },
+      stmt,
+      [&](const BufferStore& n) { emit_store(e, n); },
+      [&](const For& n) { emit_for(e, n); },
       [&](const Seq& n) {
         for (const Stmt& s : n.stmts) run(e, s);
       },
-      [&](const IfThenElse& n) { emit_if(e, n); }, [&](const While& n) { emit_while(e, n); },
+      [&](const IfThenElse& n) { emit_if(e, n); },
+      [&](const While& n) { emit_while(e, n); },
       [&](const LetStmt& n) {
         e.values[n.var.get()] = value_of(e, n.value);
         if (n.var->dtype.is_handle()) e.memory[n.var.get()] = {.base = e.values[n.var.get()]};
         run(e, n.body);
       },
-      [&](const AttrStmt& n) { emit_attr(e, n); }, [&](const AssertStmt& n) { emit_assert(e, n); },
+      [&](const AttrStmt& n) { emit_attr(e, n); },
+      [&](const AssertStmt& n) { emit_assert(e, n); },
       [&](const Evaluate& n) {
         if (has_side_effect(n.value)) value_of(e, n.value);
       },
-      [&](const Allocate& n) { emit_allocate(e, n); }, [&](const AllocateConst& n) { emit_allocate_const(e, n); },
-      [&](const DeclBuffer& n) { run(e, n.body); }, [&](const Block&) { block("block"); },
+      [&](const Allocate& n) { emit_allocate(e, n); },
+      [&](const AllocateConst& n) { emit_allocate_const(e, n); },
+      [&](const DeclBuffer& n) { run(e, n.body); },
+      [&](const Block&) { block("block"); },
       [&](const BlockRealize&) { block("block"); });
 }
 
@@ -133,7 +143,8 @@ void return_if(Emit& e, llvm::Value* failed, llvm::Value* status) {
   e.b.CreateCondBr(failed, leave, go_on, llvm::MDBuilder(e.llvm).createBranchWeights(1, 1000000));
   e.b.SetInsertPoint(leave);
   for (size_t i = e.pushed.size(); i-- > 0;)
-    call_context(e, 9, llvm::FunctionType::get(e.b.getVoidTy(), {e.b.getPtrTy(), e.b.getPtrTy()}, false), {e.ctx, e.pushed[i]});
+    call_context(
+        e, 9, llvm::FunctionType::get(e.b.getVoidTy(), {e.b.getPtrTy(), e.b.getPtrTy()}, false), {e.ctx, e.pushed[i]});
   e.b.CreateRet(status);
   e.b.SetInsertPoint(go_on);
 }

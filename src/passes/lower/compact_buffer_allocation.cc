@@ -86,7 +86,8 @@ class UseCollector {
 
   void expr(const Expr& root) {
     walk(
-        root, [&](const BufferLoad& n) { access(n.buffer, points(n.indices)); },
+        root,
+        [&](const BufferLoad& n) { access(n.buffer, points(n.indices)); },
         [&](const Let& n) { lets_[n.var] = inlined(n.value); },
         [&](const Buffer&) { return false; },
         [&](const Var& v) {
@@ -98,7 +99,8 @@ class UseCollector {
     auto at = owned.find(buffer.get());
     if (at == owned.end()) return;
     arith::SetMap domains;
-    for (size_t i = at->second.depth; i < loops_.size(); ++i) domains[loops_[i].var] = arith::IntSet::from_range(*loops_[i].range);
+    for (size_t i = at->second.depth; i < loops_.size(); ++i)
+      domains[loops_[i].var] = arith::IntSet::from_range(*loops_[i].range);
     std::vector<arith::IntSet> box;
     for (const RangeRef& r : region) {
       if (!r) {
@@ -137,7 +139,14 @@ class Compactor {
     }
     std::vector<Expr> strides = o.opaque ? std::vector<Expr>{} : padded(shape, alignment);
     if (!smaller && strides.empty()) return;
-    c.buffer = make<Buffer>(b.data, b.dtype, shape, strides, b.elem_offset, b.name, int{b.data_alignment}, int{b.offset_factor},
+    c.buffer = make<Buffer>(b.data,
+                            b.dtype,
+                            shape,
+                            strides,
+                            b.elem_offset,
+                            b.name,
+                            int{b.data_alignment},
+                            int{b.offset_factor},
                             std::vector<int>{});
     compact_[o.buffer.get()] = std::move(c);
   }
@@ -192,8 +201,8 @@ class Compactor {
     }
     auto known = as_int(extent), known_whole = as_int(whole);
     bool smaller = known && known_whole ? *known < *known_whole
-                   : known             ? true
-                                       : analyzer_.prove(le(extent, whole)) && !analyzer_.prove_equal(extent, whole);
+                   : known              ? true
+                                        : analyzer_.prove(le(extent, whole)) && !analyzer_.prove_equal(extent, whole);
     // A constant stands for a symbolic extent only if it cannot be larger by much: the whole is at least 0.
     return smaller ? make<Range>(range->min, extent) : nullptr;
   }
@@ -211,7 +220,8 @@ class Compactor {
     Expr step = int_imm(1, shape.empty() ? i64 : shape[0]->dtype);
     for (size_t d = shape.size(); d-- > 0;) {
       if (static_cast<int64_t>(d) == alignment[0])
-        step = step + floormod(int_imm(alignment[1] + alignment[2], step->dtype) - floormod(step, alignment[1]), alignment[1]);
+        step = step +
+               floormod(int_imm(alignment[1] + alignment[2], step->dtype) - floormod(step, alignment[1]), alignment[1]);
       strides[d] = step;
       step = step * cast_to(step->dtype, shape[d]);
     }
@@ -244,7 +254,8 @@ std::unordered_map<const Buffer*, std::vector<int64_t>> alignments(const Stmt& b
       std::vector<int64_t> numbers;
       for (size_t j = 0; row && j < row->items.size(); ++j)
         if (const IntImm* v = row->items[j].as<IntImm>()) numbers.push_back(v->value);
-      if (numbers.size() != 4 || numbers[0] < 0 || numbers[0] >= static_cast<int64_t>(n.writes.size()) || numbers[2] <= 0)
+      if (numbers.size() != 4 || numbers[0] < 0 || numbers[0] >= static_cast<int64_t>(n.writes.size()) ||
+          numbers[2] <= 0)
         fail({.what = text("block ", n.name->text, " has a malformed buffer_dim_align"),
               .needs = "lists of (index of the written buffer, dimension, factor > 0, offset)",
               .hint = "set it by storage_align"});

@@ -8,8 +8,12 @@ Stmt fresh_copy(const Stmt& stmt, const VarMap& values) {
   VarMap map = values;
   auto renew = [&](const VarRef& v) { map.emplace(v, Expr(new Var(*v))); };
   walk(
-      stmt, [&](const For& n) { renew(n.var); }, [&](const LetStmt& n) { renew(n.var); }, [&](const Let& n) { renew(n.var); },
-      [&](const Allocate& n) { renew(n.data); }, [&](const AllocateConst& n) { renew(n.data); },
+      stmt,
+      [&](const For& n) { renew(n.var); },
+      [&](const LetStmt& n) { renew(n.var); },
+      [&](const Let& n) { renew(n.var); },
+      [&](const Allocate& n) { renew(n.data); },
+      [&](const AllocateConst& n) { renew(n.data); },
       [&](const Block& n) {
         for (const IterVarRef& iter : n.iter_vars) renew(iter->var);
         for (const BufferRef& b : n.alloc_buffers) renew(b->data);

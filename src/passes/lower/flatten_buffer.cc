@@ -29,8 +29,15 @@ class Flattener {
       } else if (b->rank() > 0) {  // the outermost stride times its extent covers the rest
         size = cast_to(size->dtype, b->shape[0]) * cast_to(size->dtype, b->strides[0]);
       }
-      at->second = make<Buffer>(b->data, b->dtype, std::vector<Expr>{size}, std::vector<Expr>{}, b->elem_offset, b->name,
-                                int{b->data_alignment}, int{b->offset_factor}, std::vector<int>{});
+      at->second = make<Buffer>(b->data,
+                                b->dtype,
+                                std::vector<Expr>{size},
+                                std::vector<Expr>{},
+                                b->elem_offset,
+                                b->name,
+                                int{b->data_alignment},
+                                int{b->offset_factor},
+                                std::vector<int>{});
     }
     return at->second;
   }

@@ -27,7 +27,8 @@ class MatchLowering {
     Stmt s = cast<StmtNode>(out);
     if (const BufferStore* n = s.as<BufferStore>()) {
       auto alias = aliases_.find(n->buffer.get());
-      if (alias != aliases_.end()) s = make<BufferStore>(alias->second.source, n->value, place(alias->second, n->indices));
+      if (alias != aliases_.end())
+        s = make<BufferStore>(alias->second.source, n->value, place(alias->second, n->indices));
     }
     if (const Block* b = s.as<Block>(); b && !b->match_buffers.empty())
       s = with(*b, &Block::match_buffers, std::vector<MatchBufferRef>{});
@@ -42,15 +43,32 @@ class MatchLowering {
     if (auto outer = aliases_.find(region->buffer.get()); outer != aliases_.end())
       alias = {outer->second.source, place(outer->second, alias.begin)};
     if (m.buffer->rank() > alias.source->rank())
-      fail({.what = text("match_buffer ", m.buffer->name, " has ", m.buffer->rank(), " dimensions, its source ", alias.source->name, " ", alias.source->rank()),
-            .needs = "no more dimensions than the source has", .hint = "match the dimensions one by one"});
+      fail({.what = text("match_buffer ",
+                         m.buffer->name,
+                         " has ",
+                         m.buffer->rank(),
+                         " dimensions, its source ",
+                         alias.source->name,
+                         " ",
+                         alias.source->rank()),
+            .needs = "no more dimensions than the source has",
+            .hint = "match the dimensions one by one"});
     if (m.buffer->dtype != alias.source->dtype)
-      fail({.what = text("match_buffer ", m.buffer->name, " is ", m.buffer->dtype, ", its source ", alias.source->name, " ", alias.source->dtype),
-            .needs = "the source's dtype", .hint = "declare it with the source's dtype"});
+      fail({.what = text("match_buffer ",
+                         m.buffer->name,
+                         " is ",
+                         m.buffer->dtype,
+                         ", its source ",
+                         alias.source->name,
+                         " ",
+                         alias.source->dtype),
+            .needs = "the source's dtype",
+            .hint = "declare it with the source's dtype"});
     // Symbolic strides and offset of the match are what the source says.
     std::vector<Expr> strides = row_major(*alias.source);
     Expr offset = int_imm(0, i64);
-    for (size_t d = 0; d < alias.begin.size(); ++d) offset = offset + cast_to(i64, alias.begin[d]) * cast_to(i64, strides[d]);
+    for (size_t d = 0; d < alias.begin.size(); ++d)
+      offset = offset + cast_to(i64, alias.begin[d]) * cast_to(i64, strides[d]);
     auto bind = [&](const Expr& formal, const Expr& actual) {
       if (const Var* v = formal ? formal.as<Var>() : nullptr) values_.emplace(ref(*v), cast_to(v->dtype, actual));
     };
@@ -92,7 +110,8 @@ class MatchLowering {
           for (const Expr& a : n.args)
             if (const Var* v = a.as<Var>(); v && by_data_.count(v))
               fail({.what = text("the pointer of match_buffer ", v->name, " is passed to ", n.op),
-                    .needs = "a matched buffer read and written by its elements", .hint = "pass the address of an element instead"});
+                    .needs = "a matched buffer read and written by its elements",
+                    .hint = "pass the address of an element instead"});
           return NodeRef(&n);
         });
   }

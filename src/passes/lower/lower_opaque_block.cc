@@ -39,7 +39,8 @@ Stmt lowered(const BlockRealize& realize) {
 
 PrimFuncRef lower_opaque_block(const PrimFuncRef& func, const LowerOptions&) {
   Stmt body = transform(
-      func->body, [](const BlockRealize& n) -> Stmt { return lowered(n); },
+      func->body,
+      [](const BlockRealize& n) -> Stmt { return lowered(n); },
       [](const For& n) -> Stmt {
         if (!is_one(n.extent) || n.kind == LoopKind::thread_binding) return ref(n);
         return substitute(n.body, {{n.var, n.min}});

@@ -90,9 +90,15 @@ class UseFinder {
 };
 
 Stmt with_allocation(const Stmt& body, const std::vector<BufferRef>& buffers) {
-  BlockRef block = make<Block>(std::vector<IterVarRef>{}, buffers, std::vector<MatchBufferRef>{},
-                               std::vector<BufferRegionRef>{}, std::vector<BufferRegionRef>{}, block_name(""), Attrs{},
-                               Stmt(), body);
+  BlockRef block = make<Block>(std::vector<IterVarRef>{},
+                               buffers,
+                               std::vector<MatchBufferRef>{},
+                               std::vector<BufferRegionRef>{},
+                               std::vector<BufferRegionRef>{},
+                               block_name(""),
+                               Attrs{},
+                               Stmt(),
+                               body);
   return make<BlockRealize>(std::vector<Expr>{}, bool_imm(true), block);
 }
 

@@ -105,9 +105,11 @@ class Simplifier {
 
   Expr expr(const Expr& e) {
     if (e.as<Var>() || e.as<IntImm>() || e.as<FloatImm>() || e.as<StringImm>()) return e;
-    bool simplifiable = e->dtype.lanes == 1 && (arith::is_index(e->dtype) || e->dtype.is_bool()) && is_pure(e) && of_indices(e);
+    bool simplifiable =
+        e->dtype.lanes == 1 && (arith::is_index(e->dtype) || e->dtype.is_bool()) && is_pure(e) && of_indices(e);
     if (simplifiable) return analyzer_.simplify(e);
-    if (const Call* c = e.as<Call>(); c && c->op == "tir.if_then_else" && c->args[0]->dtype.lanes == 1) return choice(*c);
+    if (const Call* c = e.as<Call>(); c && c->op == "tir.if_then_else" && c->args[0]->dtype.lanes == 1)
+      return choice(*c);
     NodeRef out = e->info().map_children(*e, [&](const NodeRef& child) { return part(child); });
     return cast<ExprNode>(out);
   }
@@ -131,10 +133,13 @@ class Simplifier {
   /// Numbers in it count things: no narrow or unsigned arithmetic, where wrapping is meant.
   static bool of_indices(const Expr& e) {
     bool all = true;
-    walk(e, [&](const Cast& n) {
-      if (!arith::is_index(n.dtype) || !arith::is_index(n.value->dtype)) all = false;
-      return all;
-    }, [&](const ExprNode& n) { all &= arith::is_index(n.dtype) || n.dtype.is_bool(); });
+    walk(
+        e,
+        [&](const Cast& n) {
+          if (!arith::is_index(n.dtype) || !arith::is_index(n.value->dtype)) all = false;
+          return all;
+        },
+        [&](const ExprNode& n) { all &= arith::is_index(n.dtype) || n.dtype.is_bool(); });
     return all;
   }
 
@@ -143,6 +148,8 @@ class Simplifier {
 
 }  // namespace
 
-PrimFuncRef simplify(const PrimFuncRef& func, const LowerOptions&) { return with_body(func, Simplifier().run(func->body)); }
+PrimFuncRef simplify(const PrimFuncRef& func, const LowerOptions&) {
+  return with_body(func, Simplifier().run(func->body));
+}
 
 }  // namespace sator::passes

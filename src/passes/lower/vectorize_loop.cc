@@ -16,14 +16,13 @@ struct CannotVectorize {
   std::string why;
 };
 
-Expr widen(const Expr& e, int lanes) {
-  return make<Broadcast>(e, int{lanes});
-}
+Expr widen(const Expr& e, int lanes) { return make<Broadcast>(e, int{lanes}); }
 
 /// Each lane of e repeated `times` times in a row.
 Expr repeat_each(const Expr& e, int times) {
   if (times == 1) return e;
-  if (const Broadcast* b = e.as<Broadcast>(); b && b->value->dtype.lanes == 1) return make<Broadcast>(b->value, b->lanes * times);
+  if (const Broadcast* b = e.as<Broadcast>(); b && b->value->dtype.lanes == 1)
+    return make<Broadcast>(b->value, b->lanes * times);
   if (const Ramp* r = e.as<Ramp>(); r && r->base->dtype.lanes == 1)
     return make<Ramp>(widen(r->base, times), widen(r->stride, times), int{r->lanes});
   std::vector<Expr> indices;
@@ -59,11 +58,15 @@ class Vectorizer {
           std::vector<Expr> indices = place(n.indices);
           Expr value = expr(n.value);
           if (indices == n.indices) {
-            if (value != n.value) throw CannotVectorize{text("every iteration stores to the same place of ", n.buffer->name)};
-            if (masked_) throw CannotVectorize{text("a store to ", n.buffer->name, " does not depend on the loop, its condition does")};
+            if (value != n.value)
+              throw CannotVectorize{text("every iteration stores to the same place of ", n.buffer->name)};
+            if (masked_)
+              throw CannotVectorize{
+                  text("a store to ", n.buffer->name, " does not depend on the loop, its condition does")};
             return s;
           }
-          if (n.buffer->dtype.lanes != 1) throw CannotVectorize{text("buffer ", n.buffer->name, " has vectors as elements")};
+          if (n.buffer->dtype.lanes != 1)
+            throw CannotVectorize{text("buffer ", n.buffer->name, " has vectors as elements")};
           if (value == n.value) value = widen(value, lanes_);
           return make<BufferStore>(n.buffer, value, std::move(indices));
         },
@@ -81,7 +84,8 @@ class Vectorizer {
           return make<IfThenElse>(condition, then, otherwise);
         },
         [&](const For& n) -> Stmt {
-          if (expr(n.min) != n.min || expr(n.extent) != n.extent) throw CannotVectorize{text("the range of loop ", n.var->name, " depends on it")};
+          if (expr(n.min) != n.min || expr(n.extent) != n.extent)
+            throw CannotVectorize{text("the range of loop ", n.var->name, " depends on it")};
           if (n.kind == LoopKind::parallel) throw CannotVectorize{"there is a parallel loop inside"};
           return with(n, &For::body, stmt(n.body));
         },
@@ -127,7 +131,8 @@ class Vectorizer {
         [&](const BufferLoad& n) -> Expr {
           std::vector<Expr> indices = place(n.indices);
           if (indices == n.indices) return e;
-          if (n.buffer->dtype.lanes != 1) throw CannotVectorize{text("buffer ", n.buffer->name, " has vectors as elements")};
+          if (n.buffer->dtype.lanes != 1)
+            throw CannotVectorize{text("buffer ", n.buffer->name, " has vectors as elements")};
           return make<BufferLoad>(n.buffer, std::move(indices));
         },
         [&](const Let& n) -> Expr {
@@ -140,7 +145,8 @@ class Vectorizer {
         [&](const Ramp& n) -> Expr {
           Expr base = expr(n.base), stride = expr(n.stride);
           if (base == n.base && stride == n.stride) return e;
-          if (stride != n.stride || n.base->dtype.lanes != 1) throw CannotVectorize{"a ramp of vectors depends on the loop"};
+          if (stride != n.stride || n.base->dtype.lanes != 1)
+            throw CannotVectorize{"a ramp of vectors depends on the loop"};
           // lane (i, j): base(i) + stride * j
           if (const Ramp* r = scalar_ramp(base)) {
             auto outer = as_int(r->stride), inner = as_int(stride);
@@ -193,7 +199,8 @@ class Vectorizer {
     std::vector<Expr> out;
     for (size_t i = 0; i < indices.size(); ++i) {
       out.push_back(expr(indices[i]));
-      if (out.back() != indices[i] && i + 1 < indices.size()) throw CannotVectorize{"a buffer of several dimensions was not flattened"};
+      if (out.back() != indices[i] && i + 1 < indices.size())
+        throw CannotVectorize{"a buffer of several dimensions was not flattened"};
     }
     return out;
   }
@@ -210,7 +217,8 @@ class Vectorizer {
         return make<Ramp>(sign > 0 ? a + q->base : a - q->base, sign > 0 ? q->stride : -q->stride, int{q->lanes});
       if (r && q && a != n.a && b != n.b)
         return make<Ramp>(sign > 0 ? r->base + q->base : r->base - q->base,
-                          sign > 0 ? r->stride + q->stride : r->stride - q->stride, int{r->lanes});
+                          sign > 0 ? r->stride + q->stride : r->stride - q->stride,
+                          int{r->lanes});
     }
     return rebuilt(e);
   }
@@ -233,7 +241,8 @@ class Vectorizer {
   Expr choice(const Call& n) {
     Expr condition = expr(n.args[0]);
     if (condition == n.args[0] && condition->dtype.lanes != 1) condition = widen(condition, lanes_);
-    return make<Call>(n.dtype.with_lanes(n.dtype.lanes * lanes_), n.op,
+    return make<Call>(n.dtype.with_lanes(n.dtype.lanes * lanes_),
+                      n.op,
                       std::vector<Expr>{condition, wide(n.args[1]), wide(n.args[2])});
   }
 

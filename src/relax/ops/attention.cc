@@ -18,7 +18,8 @@ struct AttentionAttrs {
   std::optional<std::string> causal_mask;  ///< TopLeft: query i sees keys 0..i; BottomRight: the last query sees all
   std::optional<int64_t> window_size;
   static constexpr auto fields() {
-    return std::tuple{attr("scale", &AttentionAttrs::scale), attr("causal_mask", &AttentionAttrs::causal_mask),
+    return std::tuple{attr("scale", &AttentionAttrs::scale),
+                      attr("causal_mask", &AttentionAttrs::causal_mask),
                       attr("window_size", &AttentionAttrs::window_size)};
   }
 };
@@ -31,12 +32,15 @@ StructInfo infer_attention(const AttentionAttrs&, const CallInfo& in) {
     auto shape = explicit_shape(t);
     if (t.ndim != 4 || !shape)
       in.fail({.what = text(in.op().inputs[i].name, " has rank ", t.ndim, " or an unknown shape"),
-               .needs = "[batch, sequence, heads, dimension]", .hint = "reshape it to four dimensions"});
+               .needs = "[batch, sequence, heads, dimension]",
+               .hint = "reshape it to four dimensions"});
     s.push_back(*shape);
   }
   auto same = [&](const Expr& a, const Expr& b, const char* what) {
     if (in.arith().prove(make<NE>(a, b)))
-      in.fail({.what = text(what, " differ"), .needs = text("equal ", what), .hint = "check the order of axes: [batch, sequence, heads, dimension]"});
+      in.fail({.what = text(what, " differ"),
+               .needs = text("equal ", what),
+               .hint = "check the order of axes: [batch, sequence, heads, dimension]"});
   };
   same(s[0][0], s[1][0], "batch sizes of query and key");
   same(s[0][0], s[2][0], "batch sizes of query and value");
@@ -45,7 +49,8 @@ StructInfo infer_attention(const AttentionAttrs&, const CallInfo& in) {
   for (size_t i : {1, 2}) {
     if (in.arith().prove(make<NE>(floormod(s[0][2], s[i][2]), dim(0))))
       in.fail({.what = text("the heads of query are no multiple of those of ", in.op().inputs[i].name),
-               .needs = "a multiple", .hint = "check the number of heads"});
+               .needs = "a multiple",
+               .hint = "check the number of heads"});
   }
   if (s.size() == 4) {
     const Expr wanted[] = {s[0][0], s[0][2], s[0][1], s[1][1]};
@@ -96,7 +101,8 @@ Tensor compute_attention(const AttentionAttrs& a, const TeInputs& in) {
 
 /// attention(query, key, value, bias) is the op attention_bias.
 RExpr build_attention(const OpDef& op, BoundArgs args) {
-  if (args.inputs.size() > 3 && !args.inputs[3].is_none()) return build_call(op_named("nn.attention_bias"), std::move(args));
+  if (args.inputs.size() > 3 && !args.inputs[3].is_none())
+    return build_call(op_named("nn.attention_bias"), std::move(args));
   args.inputs.resize(3);
   return build_call(op, std::move(args));
 }
@@ -116,14 +122,27 @@ std::vector<OpDef> attention_ops() {
   InputDef bias{"bias", InputKind::tensor, true};
   auto any = InputKind::any;
   return {
-      {.name = "nn.attention", .inputs = {{"query"}, {"key"}, {"value"}, bias}, .attrs = attrs,
-       .infer = with(infer_attention), .compute = with(compute_attention), .build = build_attention},
-      {.name = "nn.attention_bias", .inputs = {{"query"}, {"key"}, {"value"}, {"bias"}}, .attrs = attrs,
-       .infer = with(infer_attention), .compute = with(compute_attention)},
+      {.name = "nn.attention",
+       .inputs = {{"query"}, {"key"}, {"value"}, bias},
+       .attrs = attrs,
+       .infer = with(infer_attention),
+       .compute = with(compute_attention),
+       .build = build_attention},
+      {.name = "nn.attention_bias",
+       .inputs = {{"query"}, {"key"}, {"value"}, {"bias"}},
+       .attrs = attrs,
+       .infer = with(infer_attention),
+       .compute = with(compute_attention)},
       {.name = "nn.attention_var_len",
-       .inputs = {{"queries"}, {"keys"}, {"values"}, {"seqstart_q"}, {"max_seqlen_q", any}, {"seqstart_k", any, true},
+       .inputs = {{"queries"},
+                  {"keys"},
+                  {"values"},
+                  {"seqstart_q"},
+                  {"max_seqlen_q", any},
+                  {"seqstart_k", any, true},
                   {"max_seqlen_k", any, true}},
-       .attrs = attrs, .infer = with(infer_var_len)},
+       .attrs = attrs,
+       .infer = with(infer_var_len)},
   };
 }
 

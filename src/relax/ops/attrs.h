@@ -152,16 +152,16 @@ struct AttrType<NodeRef> {
 template <class A, class T>
 struct AttrField {
   const char* name;
-  T A::*member;
+  T A::* member;
   bool required;
 };
 template <class A, class T>
-constexpr AttrField<A, T> attr(const char* name, T A::*member) {
+constexpr AttrField<A, T> attr(const char* name, T A::* member) {
   return {name, member, false};
 }
 /// An attribute without a standard value.
 template <class A, class T>
-constexpr AttrField<A, T> required(const char* name, T A::*member) {
+constexpr AttrField<A, T> required(const char* name, T A::* member) {
   return {name, member, true};
 }
 

@@ -23,7 +23,8 @@ StructInfo infer_given_or_void(const CallInfo& in) { return from_sinfo_args(in, 
 
 void need_tuple(const CallInfo& in, size_t i) {
   if (!in.info(i).as<TupleInfo>())
-    in.fail({.what = text("argument ", i, " is ", in.info(i)->info().name), .needs = "a tuple of arguments",
+    in.fail({.what = text("argument ", i, " is ", in.info(i)->info().name),
+             .needs = "a tuple of arguments",
              .hint = "write the arguments as (a, b)"});
 }
 
@@ -31,10 +32,12 @@ StructInfo infer_call_tir(const CallInfo& in) {
   if (in.call().sinfo_args.size() != 1)
     in.fail({.what = "the result is not declared", .needs = "out_sinfo", .hint = "pass out_sinfo=R.Tensor(...)"});
   if (in.size() < 2 || in.size() > 3)
-    in.fail({.what = text("called with ", in.size(), " arguments"), .needs = "function, arguments and optional tir_vars",
+    in.fail({.what = text("called with ", in.size(), " arguments"),
+             .needs = "function, arguments and optional tir_vars",
              .hint = "put the arguments into one tuple"});
   if (!in.arg(0).as<GlobalVar>())
-    in.fail({.what = "the callee is no function of the module", .needs = "a PrimFunc of the module, cls.name",
+    in.fail({.what = "the callee is no function of the module",
+             .needs = "a PrimFunc of the module, cls.name",
              .hint = "use call_dps_packed for a runtime function"});
   need_tuple(in, 1);
   return in.call().sinfo_args[0];
@@ -49,14 +52,18 @@ void check_inplace(const CallInfo& in, const Axes& indices, size_t args) {
   std::set<int64_t> seen;
   for (int64_t i : indices) {
     if (i < -1 || i >= static_cast<int64_t>(args))
-      in.fail({.what = text("in-place index ", i, " of ", args, " arguments"), .needs = "-1 <= index < the number of arguments",
+      in.fail({.what = text("in-place index ", i, " of ", args, " arguments"),
+               .needs = "-1 <= index < the number of arguments",
                .hint = "count the arguments from 0"});
     if (i >= 0 && !seen.insert(i).second)
-      in.fail({.what = text("in-place index ", i, " is given twice"), .needs = "each argument at most once",
+      in.fail({.what = text("in-place index ", i, " is given twice"),
+               .needs = "each argument at most once",
                .hint = "give the other output fresh memory with -1"});
   }
   if (seen.empty())
-    in.fail({.what = "no output is in place", .needs = "at least one index that is not -1", .hint = "use the call without inplace"});
+    in.fail({.what = "no output is in place",
+             .needs = "at least one index that is not -1",
+             .hint = "use the call without inplace"});
 }
 
 std::vector<StructInfo> outputs_of(const StructInfo& out) {
@@ -71,14 +78,16 @@ StructInfo infer_call_tir_inplace(const InplaceAttrs& a, const CallInfo& in) {
   std::vector<StructInfo> outputs = outputs_of(out);
   if (a.inplace_indices.size() != outputs.size())
     in.fail({.what = text(a.inplace_indices.size(), " in-place indices for ", outputs.size(), " outputs"),
-             .needs = "one index per output", .hint = "give -1 for fresh memory"});
+             .needs = "one index per output",
+             .hint = "give -1 for fresh memory"});
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (a.inplace_indices[i] < 0) continue;
     const TensorInfo* arg = args[static_cast<size_t>(a.inplace_indices[i])].as<TensorInfo>();
     const TensorInfo* result = outputs[i].as<TensorInfo>();
     auto s = arg ? shape_of(*arg) : std::nullopt, t = result ? shape_of(*result) : std::nullopt;
     if (!arg || !result || arg->dtype != result->dtype || !s || !t || s->size() != t->size() || !in.same(*s, *t))
-      in.fail({.what = text("output ", i, " and the argument whose memory it takes differ"), .needs = "equal shapes and dtypes",
+      in.fail({.what = text("output ", i, " and the argument whose memory it takes differ"),
+               .needs = "equal shapes and dtypes",
                .hint = "give the output fresh memory with -1"});
   }
   return out;
@@ -88,7 +97,8 @@ struct GradAttrs {
   std::string te_grad_name;
   NodeRef te_grad_kwargs;
   static constexpr auto fields() {
-    return std::tuple{required("te_grad_name", &GradAttrs::te_grad_name), attr("te_grad_kwargs", &GradAttrs::te_grad_kwargs)};
+    return std::tuple{required("te_grad_name", &GradAttrs::te_grad_name),
+                      attr("te_grad_kwargs", &GradAttrs::te_grad_kwargs)};
   }
 };
 StructInfo infer_call_tir_with_grad(const GradAttrs&, const CallInfo& in) { return infer_call_tir(in); }
@@ -104,7 +114,8 @@ StructInfo infer_packed(const CallInfo& in) {
   if (in.size() < 1) in.fail({.what = "there is no callee", .needs = "a function", .hint = "name it first"});
   const FuncInfo* f = in.info(0).as<FuncInfo>();
   if (!f || f->params)
-    in.fail({.what = "the callee has a known signature, or is no function", .needs = "a runtime function",
+    in.fail({.what = "the callee has a known signature, or is no function",
+             .needs = "a runtime function",
              .hint = "call functions of the module directly"});
   return in.arg(0).as<ExternFunc>() ? from_sinfo_args(in, object_info()) : f->ret;
 }
@@ -115,12 +126,14 @@ StructInfo infer_call_inplace_packed(const InplaceAttrs& a, const CallInfo& in) 
   std::vector<StructInfo> outputs = a.inplace_indices.size() == 1 ? std::vector{out} : outputs_of(out);
   if (outputs.size() != a.inplace_indices.size())
     in.fail({.what = text(a.inplace_indices.size(), " in-place indices for ", outputs.size(), " results"),
-             .needs = "one index per result", .hint = "declare the results with sinfo_args"});
+             .needs = "one index per result",
+             .hint = "declare the results with sinfo_args"});
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (a.inplace_indices[i] < 0) continue;
     if (base_check(outputs[i], in.info(static_cast<size_t>(a.inplace_indices[i]) + 1), in.arith()) != BaseCheck::pass)
       in.fail({.what = text("result ", i, " does not have the struct info of argument ", a.inplace_indices[i]),
-               .needs = "the declared result holds for the argument", .hint = "correct sinfo_args"});
+               .needs = "the declared result holds for the argument",
+               .hint = "correct sinfo_args"});
   }
   return out;
 }
@@ -152,8 +165,8 @@ StructInfo infer_assert(const CallInfo& in) {
   const StructInfo& condition = in.info(0);
   const PrimInfo* p = condition.as<PrimInfo>();
   const TensorInfo* t = condition.as<TensorInfo>();
-  bool fits = (p && p->dtype.is_bool()) ||
-              (t && (t->dtype.is_void() || t->dtype.is_bool()) && (t->ndim < 0 || t->ndim == 0));
+  bool fits =
+      (p && p->dtype.is_bool()) || (t && (t->dtype.is_void() || t->dtype.is_bool()) && (t->ndim < 0 || t->ndim == 0));
   if (!fits) in.fail({.what = "the condition is no bool scalar", .needs = "bool of rank 0", .hint = "compare first"});
   return tuple_info({});
 }
@@ -173,7 +186,10 @@ StructInfo infer_hint_on_device(const DeviceAttrs&, const CallInfo& in) { return
 std::vector<OpDef> call_ops() {
   InputDef func{"func", InputKind::any}, args{"args", InputKind::any}, vars{"tir_vars", InputKind::shape, true};
   auto call = [](std::string name, std::vector<InputDef> inputs, InferFn infer, std::vector<AttrDef> attrs = {}) {
-    return OpDef{.name = std::move(name), .inputs = std::move(inputs), .attrs = std::move(attrs), .infer = std::move(infer),
+    return OpDef{.name = std::move(name),
+                 .inputs = std::move(inputs),
+                 .attrs = std::move(attrs),
+                 .infer = std::move(infer),
                  .variadic = true};
   };
   auto impure = [](OpDef op) {

@@ -12,7 +12,9 @@ struct AllReduceAttrs {
 };
 StructInfo infer_allreduce(const AllReduceAttrs& a, const CallInfo& in) {
   if (a.op_type != "sum" && a.op_type != "prod" && a.op_type != "min" && a.op_type != "max" && a.op_type != "avg")
-    in.fail({.what = text("op_type ", quoted(a.op_type)), .needs = "sum, prod, min, max or avg", .hint = "choose one of these"});
+    in.fail({.what = text("op_type ", quoted(a.op_type)),
+             .needs = "sum, prod, min, max or avg",
+             .hint = "choose one of these"});
   return infer_same(in);
 }
 
@@ -36,12 +38,14 @@ StructInfo infer_scatter(const ScatterAttrs& a, const CallInfo& in) {
   const TensorInfo& x = in.tensor(0);
   auto shape = shape_of(x);
   if (!shape || a.num_workers < 1)
-    in.fail({.what = "x has no known shape, or there are no workers", .needs = "a known shape and num_workers >= 1",
+    in.fail({.what = "x has no known shape, or there are no workers",
+             .needs = "a known shape and num_workers >= 1",
              .hint = "match_cast x first"});
   Expr& extent = (*shape)[static_cast<size_t>(in.axis(a.axis, x.ndim))];
   if (in.arith().prove(make<NE>(floormod(extent, a.num_workers), int_imm(0, i64))))
     in.fail({.what = text("axis ", a.axis, " cannot be divided among ", a.num_workers, " workers"),
-             .needs = "an extent that num_workers divides", .hint = "pad the axis"});
+             .needs = "an extent that num_workers divides",
+             .hint = "pad the axis"});
   extent = div(extent, int_imm(a.num_workers, i64));
   return tensor_info(*shape, x.dtype, x.vdevice);
 }
@@ -53,7 +57,9 @@ std::vector<OpDef> collective_ops() {
       {.name = "ccl.allreduce", .inputs = {{"x"}}, .attrs = attrs_of<AllReduceAttrs>(), .infer = with(infer_allreduce)},
       {.name = "ccl.allgather", .inputs = {{"x"}, {"num_workers", InputKind::scalar}}, .infer = infer_allgather},
       {.name = "ccl.broadcast_from_worker0", .inputs = {{"x"}}, .infer = infer_same},
-      {.name = "ccl.scatter_from_worker0", .inputs = {{"x"}}, .attrs = attrs_of<ScatterAttrs>(),
+      {.name = "ccl.scatter_from_worker0",
+       .inputs = {{"x"}},
+       .attrs = attrs_of<ScatterAttrs>(),
        .infer = with(infer_scatter)},
   };
 }

@@ -16,7 +16,9 @@ using te::Tensor;
 
 /// The letters of the spatial axes, and those with batch and channels (data), or output and input channels (kernel).
 template <int N>
-constexpr std::string_view kSpace = N == 1 ? "W" : N == 2 ? "HW" : "DHW";
+constexpr std::string_view kSpace = N == 1   ? "W"
+                                    : N == 2 ? "HW"
+                                             : "DHW";
 template <int N>
 std::string data_letters() {
   return text("NC", kSpace<N>);
@@ -35,10 +37,14 @@ struct ConvAttrs {
   DType out_dtype;
   static constexpr auto fields() {
     using A = ConvAttrs;
-    return std::tuple{attr("strides", &A::strides),         attr("padding", &A::padding),
-                      attr("dilation", &A::dilation),       attr("groups", &A::groups),
-                      attr("data_layout", &A::data_layout), attr("kernel_layout", &A::kernel_layout),
-                      attr("out_layout", &A::out_layout),   attr("out_dtype", &A::out_dtype)};
+    return std::tuple{attr("strides", &A::strides),
+                      attr("padding", &A::padding),
+                      attr("dilation", &A::dilation),
+                      attr("groups", &A::groups),
+                      attr("data_layout", &A::data_layout),
+                      attr("kernel_layout", &A::kernel_layout),
+                      attr("out_layout", &A::out_layout),
+                      attr("out_dtype", &A::out_dtype)};
   }
   const std::string& out() const { return out_layout ? *out_layout : data_layout; }
 };
@@ -86,9 +92,15 @@ StructInfo infer_conv(const ConvAttrs<N>& a, const CallInfo& in) {
   DType dtype = a.out_dtype.is_void() ? in.common_dtype({0, 1}) : a.out_dtype;
   std::string vdevice = device_of(in.tensor(0), in.tensor(1));
   if (!x || !w) return tensor_info(dtype, out.rank(), vdevice);
-  need_equal(in, (*x)[1], (*w)[1] * a.groups, "the channels of data are not those of weight times groups",
+  need_equal(in,
+             (*x)[1],
+             (*w)[1] * a.groups,
+             "the channels of data are not those of weight times groups",
              "data channels = weight's input channels * groups");
-  need_equal(in, floormod((*w)[0], a.groups), dim(0), text("the output channels cannot be divided into ", a.groups, " groups"),
+  need_equal(in,
+             floormod((*w)[0], a.groups),
+             dim(0),
+             text("the output channels cannot be divided into ", a.groups, " groups"),
              "groups divides the output channels");
   std::vector<Expr> shape{(*x)[0], (*w)[0]};
   for (size_t d = 0; d < N; ++d) {
@@ -133,8 +145,10 @@ Tensor compute_conv(const ConvAttrs<N>& a, const TeInputs& in) {
   for (size_t d = 0; d < N; ++d) rk.push_back(te::reduce_axis(w[d + 2], kernel_names[d]));
   std::vector<tir::IterVarRef> axes;
   for (char c : a.data_layout) {
-    if (c == 'C') axes.push_back(rc);
-    else if (size_t d = kSpace<N>.find(c); d != kSpace<N>.npos) axes.push_back(rk[d]);
+    if (c == 'C')
+      axes.push_back(rc);
+    else if (size_t d = kSpace<N>.find(c); d != kSpace<N>.npos)
+      axes.push_back(rk[d]);
   }
   te::Naming naming{.name = text(a.groups > 1 ? "group_conv" : "conv", N, "d_")};
   for (char c : a.data_layout) {
@@ -176,11 +190,15 @@ StructInfo infer_conv_transpose(const ConvTransposeAttrs<N>& a, const CallInfo& 
   for (size_t d = 0; d < N; ++d) {
     if (a.output_padding.v[d] >= a.strides.v[d] && x && w)
       in.fail({.what = text("output_padding ", a.output_padding.v[d], " with stride ", a.strides.v[d]),
-               .needs = "output_padding < stride", .hint = "use a smaller output_padding"});
+               .needs = "output_padding < stride",
+               .hint = "use a smaller output_padding"});
   }
   if (!x || !w) return tensor_info(dtype, out.rank(), vdevice);
   need_equal(in, (*x)[1], (*w)[0], "the channels of data are not the input channels of weight", "equal channels");
-  need_equal(in, floormod((*w)[0], a.groups), dim(0), text("the input channels cannot be divided into ", a.groups, " groups"),
+  need_equal(in,
+             floormod((*w)[0], a.groups),
+             dim(0),
+             text("the input channels cannot be divided into ", a.groups, " groups"),
              "groups divides the input channels");
   std::vector<Expr> shape{(*x)[0], (*w)[1] * a.groups};
   for (size_t d = 0; d < N; ++d) {
@@ -244,7 +262,9 @@ RExpr legalize_conv_transpose(const RCallRef& call, BlockBuilder& b) {
   auto a = read_attrs<ConvTransposeAttrs<N>>(call->attrs);
   ConvTransposeAttrs<N> plain;
   auto weight = explicit_shape(*call->args[1]->sinfo.as<TensorInfo>());
-  bool constant_kernel = weight && std::ranges::all_of(weight->begin() + 2, weight->end(), [](const Expr& e) { return as_int(e).has_value(); });
+  bool constant_kernel = weight && std::ranges::all_of(weight->begin() + 2, weight->end(), [](const Expr& e) {
+                           return as_int(e).has_value();
+                         });
   bool undilated = std::ranges::all_of(a.dilation.v, [](int64_t d) { return d == 1; });
   if (a.out() != a.data_layout || a.data_layout != plain.data_layout || a.kernel_layout != plain.kernel_layout ||
       !undilated || !constant_kernel)
@@ -256,15 +276,23 @@ RExpr build_conv(const OpDef& op, BoundArgs args) { return build_with_out_layout
 
 template <int N>
 OpDef conv_row() {
-  return {.name = text("nn.conv", N, "d"), .inputs = {{"data"}, {"weight"}}, .attrs = attrs_of<ConvAttrs<N>>(),
-          .infer = with(infer_conv<N>), .compute = with(compute_conv<N>), .legalize = legalize_conv<N>,
+  return {.name = text("nn.conv", N, "d"),
+          .inputs = {{"data"}, {"weight"}},
+          .attrs = attrs_of<ConvAttrs<N>>(),
+          .infer = with(infer_conv<N>),
+          .compute = with(compute_conv<N>),
+          .legalize = legalize_conv<N>,
           .build = build_conv};
 }
 template <int N>
 OpDef conv_transpose_row() {
-  return {.name = text("nn.conv", N, "d_transpose"), .inputs = {{"data"}, {"weight"}},
-          .attrs = attrs_of<ConvTransposeAttrs<N>>(), .infer = with(infer_conv_transpose<N>),
-          .compute = with(compute_conv_transpose<N>), .legalize = legalize_conv_transpose<N>, .build = build_conv};
+  return {.name = text("nn.conv", N, "d_transpose"),
+          .inputs = {{"data"}, {"weight"}},
+          .attrs = attrs_of<ConvTransposeAttrs<N>>(),
+          .infer = with(infer_conv_transpose<N>),
+          .compute = with(compute_conv_transpose<N>),
+          .legalize = legalize_conv_transpose<N>,
+          .build = build_conv};
 }
 
 }  // namespace

@@ -19,7 +19,8 @@ struct InitAttrs {
 
 void need_scalar_tensor(const CallInfo& in, size_t i) {
   if (in.tensor(i).ndim != 0)
-    in.fail({.what = "the fill value is not a tensor of rank 0", .needs = "a scalar", .hint = "use R.const(value, dtype)"});
+    in.fail(
+        {.what = "the fill value is not a tensor of rank 0", .needs = "a scalar", .hint = "use R.const(value, dtype)"});
 }
 
 StructInfo infer_full(const InitAttrs& a, const CallInfo& in) {
@@ -57,8 +58,8 @@ RExpr build_filled(const OpDef& op, BoundArgs args) {
 /// The fill value: a scalar of the PrimFunc, or the one element of a tensor.
 Tensor filled(std::vector<Expr> shape, DType dtype, const TeInputs& in, size_t value) {
   if (!in.is_tensor(value)) return full(std::move(shape), cast_to(dtype, in.scalar(value)));
-  return te::compute({.name = "T_full"}, std::move(shape),
-                     [&](const te::Indices&) { return cast_to(dtype, in.tensor(value)({})); });
+  return te::compute(
+      {.name = "T_full"}, std::move(shape), [&](const te::Indices&) { return cast_to(dtype, in.tensor(value)({})); });
 }
 Tensor compute_full(const TeInputs& in) { return filled(in.out_shape(), in.out_dtype(), in, 1); }
 template <int V>
@@ -68,9 +69,7 @@ Tensor compute_filled(const TeInputs& in) {
 
 struct ArangeParts {
   Expr start, end, step;
-  bool is_integer() const {
-    return start->dtype.is_integer() && end->dtype.is_integer() && step->dtype.is_integer();
-  }
+  bool is_integer() const { return start->dtype.is_integer() && end->dtype.is_integer() && step->dtype.is_integer(); }
   Expr count() const {
     if (is_integer()) return floordiv(end - start + step - 1, step);
     Expr steps = div(cast_to(f32, end - start), cast_to(f32, step));
@@ -86,7 +85,8 @@ StructInfo infer_arange(const InitAttrs& a, const CallInfo& in) {
     in.info(i);
     const PrimValue* v = in.arg(i).as<PrimValue>();
     if (!v)
-      in.fail({.what = text("argument ", i, " is not a scalar expression"), .needs = "R.prim_value(...)",
+      in.fail({.what = text("argument ", i, " is not a scalar expression"),
+               .needs = "R.prim_value(...)",
                .hint = "give a number or a symbolic size"});
     *parts[i] = v->value;
   }
@@ -168,29 +168,73 @@ std::vector<OpDef> create_ops() {
   InputDef shape{"shape", InputKind::shape}, value{"fill_value", InputKind::any};
   InputDef k{"k", InputKind::scalar, true};
   return {
-      {.name = "full", .inputs = {shape, value}, .attrs = attrs, .infer = with(infer_full),
-       .compute = with(compute_full), .build = build_full, .scalar_constants = true},
-      {.name = "full_like", .inputs = {{"x"}, value}, .attrs = attrs, .infer = with(infer_full_like),
-       .compute = with(compute_full), .build = build_full, .func = "full", .scalar_constants = true},
-      {.name = "ones", .inputs = {shape}, .attrs = attrs, .infer = with(infer_filled),
-       .compute = with(compute_filled<1>), .build = build_filled},
-      {.name = "ones_like", .inputs = {{"x"}}, .attrs = attrs, .infer = with(infer_like),
-       .compute = with(compute_filled<1>), .func = "ones"},
-      {.name = "zeros", .inputs = {shape}, .attrs = attrs, .infer = with(infer_filled),
-       .compute = with(compute_filled<0>), .build = build_filled},
-      {.name = "zeros_like", .inputs = {{"x"}}, .attrs = attrs, .infer = with(infer_like),
-       .compute = with(compute_filled<0>), .func = "zeros"},
+      {.name = "full",
+       .inputs = {shape, value},
+       .attrs = attrs,
+       .infer = with(infer_full),
+       .compute = with(compute_full),
+       .build = build_full,
+       .scalar_constants = true},
+      {.name = "full_like",
+       .inputs = {{"x"}, value},
+       .attrs = attrs,
+       .infer = with(infer_full_like),
+       .compute = with(compute_full),
+       .build = build_full,
+       .func = "full",
+       .scalar_constants = true},
+      {.name = "ones",
+       .inputs = {shape},
+       .attrs = attrs,
+       .infer = with(infer_filled),
+       .compute = with(compute_filled<1>),
+       .build = build_filled},
+      {.name = "ones_like",
+       .inputs = {{"x"}},
+       .attrs = attrs,
+       .infer = with(infer_like),
+       .compute = with(compute_filled<1>),
+       .func = "ones"},
+      {.name = "zeros",
+       .inputs = {shape},
+       .attrs = attrs,
+       .infer = with(infer_filled),
+       .compute = with(compute_filled<0>),
+       .build = build_filled},
+      {.name = "zeros_like",
+       .inputs = {{"x"}},
+       .attrs = attrs,
+       .infer = with(infer_like),
+       .compute = with(compute_filled<0>),
+       .func = "zeros"},
       {.name = "arange",
        .inputs = {{"start", InputKind::scalar}, {"end", InputKind::scalar, true}, {"step", InputKind::scalar, true}},
-       .attrs = attrs, .infer = with(infer_arange), .compute = with(compute_arange), .build = build_arange},
-      {.name = "tril", .inputs = {{"x"}, k}, .infer = infer_triangle, .compute = with(compute_triangle<false>),
+       .attrs = attrs,
+       .infer = with(infer_arange),
+       .compute = with(compute_arange),
+       .build = build_arange},
+      {.name = "tril",
+       .inputs = {{"x"}, k},
+       .infer = infer_triangle,
+       .compute = with(compute_triangle<false>),
        .build = build_triangle},
-      {.name = "triu", .inputs = {{"x"}, k}, .infer = infer_triangle, .compute = with(compute_triangle<true>),
+      {.name = "triu",
+       .inputs = {{"x"}, k},
+       .infer = infer_triangle,
+       .compute = with(compute_triangle<true>),
        .build = build_triangle},
-      {.name = "astype", .inputs = {{"x"}}, .attrs = attrs_of<AstypeAttrs>(), .infer = with(infer_astype),
-       .compute = with(compute_astype), .func = "cast", .scalar_constants = true},
-      {.name = "wrap_param", .inputs = {{"data"}}, .attrs = attrs_of<WrapParamAttrs>(),
-       .infer = with(infer_wrap_param), .compute = with(compute_wrap_param)},
+      {.name = "astype",
+       .inputs = {{"x"}},
+       .attrs = attrs_of<AstypeAttrs>(),
+       .infer = with(infer_astype),
+       .compute = with(compute_astype),
+       .func = "cast",
+       .scalar_constants = true},
+      {.name = "wrap_param",
+       .inputs = {{"data"}},
+       .attrs = attrs_of<WrapParamAttrs>(),
+       .infer = with(infer_wrap_param),
+       .compute = with(compute_wrap_param)},
   };
 }
 

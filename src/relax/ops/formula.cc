@@ -25,10 +25,14 @@ std::vector<Expr> broadcast_shape(const std::vector<Expr>& a, const std::vector<
   for (size_t i = 1; i <= std::min(a.size(), b.size()); ++i) {
     const Expr &x = a[a.size() - i], &y = b[b.size() - i];
     Expr& result = out[out.size() - i];
-    if (arith.prove_equal(x, y) || is_one(y)) result = x;
-    else if (is_one(x)) result = y;
-    else if (as_int(x) || as_int(y)) result = as_int(x) ? x : y;
-    else result = sator::max(x, y);
+    if (arith.prove_equal(x, y) || is_one(y))
+      result = x;
+    else if (is_one(x))
+      result = y;
+    else if (as_int(x) || as_int(y))
+      result = as_int(x) ? x : y;
+    else
+      result = sator::max(x, y);
   }
   return out;
 }
@@ -54,8 +58,8 @@ Tensor zip(const std::string& name, const TensorOrScalar& a, const TensorOrScala
 }
 
 Tensor broadcast_to(const Tensor& x, const std::vector<Expr>& shape) {
-  return te::compute({.name = "T_broadcast_to"}, shape,
-                     [&](const Indices& i) { return x(broadcast_index(i, x, shape)); });
+  return te::compute(
+      {.name = "T_broadcast_to"}, shape, [&](const Indices& i) { return x(broadcast_index(i, x, shape)); });
 }
 
 Tensor add(const TensorOrScalar& a, const TensorOrScalar& b) {

@@ -13,7 +13,9 @@ StructInfo infer_as_input(const CallInfo& in) {
 
 StructInfo infer_checkpoint(const CallInfo& in) {
   if (!in.arg(0).as<RVar>())
-    in.fail({.what = text("the argument is a ", in.arg(0)->info().name), .needs = "a variable", .hint = "bind the value first"});
+    in.fail({.what = text("the argument is a ", in.arg(0)->info().name),
+             .needs = "a variable",
+             .hint = "bind the value first"});
   return in.info(0);
 }
 
@@ -58,10 +60,20 @@ std::vector<OpDef> grad_ops() {
       {.name = "grad.end_checkpoint", .inputs = {{"input", InputKind::any}}, .infer = with(infer_checkpoint)},
       {.name = "grad.nll_loss_backward",
        .inputs = {{"output_grad"}, {"predictions"}, {"targets"}, {"weights", InputKind::tensor, true}},
-       .attrs = attrs_of<LossAttrs>(), .infer = with(infer_as_input<1>)},
-      {.name = "grad.max_pool2d_backward", .inputs = {{"output_grad"}, {"data"}}, .attrs = pool, .infer = with(infer_as_input<1>)},
-      {.name = "grad.avg_pool2d_backward", .inputs = {{"output_grad"}, {"data"}}, .attrs = pool, .infer = with(infer_as_input<1>)},
-      {.name = "grad.take_backward", .inputs = {{"output_grad"}, {"x"}, {"indices"}}, .attrs = attrs_of<TakeGradAttrs>(), .infer = with(infer_as_input<1>)},
+       .attrs = attrs_of<LossAttrs>(),
+       .infer = with(infer_as_input<1>)},
+      {.name = "grad.max_pool2d_backward",
+       .inputs = {{"output_grad"}, {"data"}},
+       .attrs = pool,
+       .infer = with(infer_as_input<1>)},
+      {.name = "grad.avg_pool2d_backward",
+       .inputs = {{"output_grad"}, {"data"}},
+       .attrs = pool,
+       .infer = with(infer_as_input<1>)},
+      {.name = "grad.take_backward",
+       .inputs = {{"output_grad"}, {"x"}, {"indices"}},
+       .attrs = attrs_of<TakeGradAttrs>(),
+       .infer = with(infer_as_input<1>)},
   };
 }
 

@@ -52,7 +52,8 @@ RExpr build_resize2d(const OpDef& op, BoundArgs args) {
   Value& size = args.inputs[1];
   if (size.as<int64_t>() || size.as<Expr>()) size = Value(Value::List{size, size});
   auto roi = args.attrs.find("roi");
-  if (roi == args.attrs.end()) args.attrs["roi"] = AttrType<std::vector<double>>::store({0, 0, 0, 0});
+  if (roi == args.attrs.end())
+    args.attrs["roi"] = AttrType<std::vector<double>>::store({0, 0, 0, 0});
   else if (std::vector<double> v = AttrType<std::vector<double>>::load(roi->second); v.size() == 1)
     roi->second = AttrType<std::vector<double>>::store(std::vector<double>(4, v[0]));
   return build_call(op, std::move(args));
@@ -61,8 +62,11 @@ RExpr build_resize2d(const OpDef& op, BoundArgs args) {
 }  // namespace
 
 std::vector<OpDef> image_ops() {
-  return {{.name = "image.resize2d", .inputs = {{"data"}, {"size", InputKind::shape}}, .attrs = attrs_of<Resize2dAttrs>(),
-           .infer = with(infer_resize2d), .build = build_resize2d}};
+  return {{.name = "image.resize2d",
+           .inputs = {{"data"}, {"size", InputKind::shape}},
+           .attrs = attrs_of<Resize2dAttrs>(),
+           .infer = with(infer_resize2d),
+           .build = build_resize2d}};
 }
 
 }  // namespace sator::relax

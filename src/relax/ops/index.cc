@@ -94,7 +94,8 @@ std::optional<std::vector<Expr>> scalars_of(const CallInfo& in, size_t i) {
     const PrimInfo* p = item.as<PrimInfo>();
     if (!p || p->dtype != i64)
       in.fail({.what = text("argument ", i, " (", in.op().inputs[i].name, ") is not a tuple of int64 scalars"),
-               .needs = "a tuple of int64 scalars", .hint = "write a list of integers"});
+               .needs = "a tuple of int64 scalars",
+               .hint = "write a list of integers"});
     out.push_back(p->value);
   }
   for (const Expr& e : out) {
@@ -107,14 +108,15 @@ StructInfo infer_strided_slice(const StridedSliceAttrs& a, const CallInfo& in) {
   if (in.info(0).as<ObjectInfo>()) return tensor_info(DType::Void());
   const TensorInfo& x = in.tensor(0);
   auto axes = scalars_of(in, 1), begin = scalars_of(in, 2), end = scalars_of(in, 3);
-  auto strides = in.size() > 4 ? scalars_of(in, 4)
-                               : std::optional(std::vector<Expr>(axes ? axes->size() : 0, dim(1)));
+  auto strides = in.size() > 4 ? scalars_of(in, 4) : std::optional(std::vector<Expr>(axes ? axes->size() : 0, dim(1)));
   StructInfo unknown = tensor_info(x.dtype, x.ndim, x.vdevice);
   if (!axes || !begin || !end || !strides) return unknown;
   if (begin->size() != axes->size() || end->size() != axes->size() || strides->size() != axes->size())
-    in.fail({.what = text(axes->size(), " axes, ", begin->size(), " begins, ", end->size(), " ends, ", strides->size(),
-                          " strides"),
-             .needs = "as many begins, ends and strides as axes", .hint = "give each axis its own"});
+    in.fail(
+        {.what = text(
+             axes->size(), " axes, ", begin->size(), " begins, ", end->size(), " ends, ", strides->size(), " strides"),
+         .needs = "as many begins, ends and strides as axes",
+         .hint = "give each axis its own"});
   Axes numbers;
   for (const Expr& e : *axes) {
     if (!as_int(e)) return unknown;
@@ -143,7 +145,9 @@ StructInfo infer_strided_slice(const StridedSliceAttrs& a, const CallInfo& in) {
 /// The formula for constant bounds clamps them as Python does; other bounds are taken to lie inside.
 Tensor compute_strided_slice(const StridedSliceAttrs&, const TeInputs& in) {
   const Tensor& x = in.tensor(0);
-  auto constants = [](const std::vector<Expr>& v) { return std::ranges::all_of(v, [](const Expr& e) { return as_int(e).has_value(); }); };
+  auto constants = [](const std::vector<Expr>& v) {
+    return std::ranges::all_of(v, [](const Expr& e) { return as_int(e).has_value(); });
+  };
   const std::vector<Expr>&axes = in.shape(1), &begin = in.shape(2), &end = in.shape(3);
   std::vector<Expr> strides = in.has(4) ? in.shape(4) : std::vector<Expr>(axes.size(), dim(1)), begins = begin;
   bool fixed = constants(begin) && constants(end) && constants(strides);
@@ -176,7 +180,8 @@ StructInfo infer_dynamic_strided_slice(const CallInfo& in) {
     auto shape = explicit_shape(t);
     if (t.ndim != 1 || !shape || !as_int((*shape)[0]) || *as_int((*shape)[0]) != x.ndim)
       in.fail({.what = text("argument ", i, " (", in.op().inputs[i].name, ") is not one number per axis"),
-               .needs = text("a tensor of shape (", x.ndim, ",)"), .hint = "give begin, end and strides for every axis"});
+               .needs = text("a tensor of shape (", x.ndim, ",)"),
+               .hint = "give begin, end and strides for every axis"});
     if (!t.dtype.is_void() && t.dtype != i64)
       in.fail({.what = text("argument ", i, " is ", t.dtype), .needs = "int64", .hint = "cast it to int64"});
   }
@@ -198,18 +203,19 @@ Tensor compute_dynamic_strided_slice(const Tensor& x, const Tensor& begin, const
 
 /// The extents of the result as a tensor.
 Tensor compute_slice_shape(const Tensor& x, const Tensor& begin, const Tensor& end, const Tensor& strides) {
-  return te::compute({.name = "T_shape_func_strided_slice_dynamic", .axes = {"i"}}, {begin.dim(0)}, [&](const Indices& i) {
-    Expr extent = dim(-1), stride = strides(i);
-    for (size_t d = 0; d < x.shape().size(); ++d)
-      extent = select(eq(i[0], dim(static_cast<int64_t>(d))), x.shape()[d], extent);
-    Expr backwards = lt(stride, dim(0));
-    auto position = [&](Expr index) {
-      index = select(lt(index, dim(0)), index + extent, index);
-      return min(max(index, select(backwards, dim(-1), dim(0))), select(backwards, extent - 1, extent));
-    };
-    Expr from = position(begin(i)), to = position(end(i));
-    return select(backwards, ceildiv(from - to, -stride), ceildiv(to - from, stride));
-  });
+  return te::compute(
+      {.name = "T_shape_func_strided_slice_dynamic", .axes = {"i"}}, {begin.dim(0)}, [&](const Indices& i) {
+        Expr extent = dim(-1), stride = strides(i);
+        for (size_t d = 0; d < x.shape().size(); ++d)
+          extent = select(eq(i[0], dim(static_cast<int64_t>(d))), x.shape()[d], extent);
+        Expr backwards = lt(stride, dim(0));
+        auto position = [&](Expr index) {
+          index = select(lt(index, dim(0)), index + extent, index);
+          return min(max(index, select(backwards, dim(-1), dim(0))), select(backwards, extent - 1, extent));
+        };
+        Expr from = position(begin(i)), to = position(end(i));
+        return select(backwards, ceildiv(from - to, -stride), ceildiv(to - from, stride));
+      });
 }
 
 /// Two functions: the first computes the result's extents, which become symbolic sizes; the second slices.
@@ -218,8 +224,8 @@ RExpr legalize_dynamic_strided_slice(const RCallRef& call, BlockBuilder& b) {
     return std::vector{compute_slice_shape(in.tensor(0), in.tensor(1), in.tensor(2), in.tensor(3))};
   }));
   int rank = call->sinfo.as<TensorInfo>()->ndim;
-  RExpr shape = b.emit(relax::call(op_ref("call_pure_packed"), {extern_func("vm.builtin.tensor_to_shape"), extents}, {},
-                                   {shape_info(rank)}));
+  RExpr shape = b.emit(relax::call(
+      op_ref("call_pure_packed"), {extern_func("vm.builtin.tensor_to_shape"), extents}, {}, {shape_info(rank)}));
   std::vector<Expr> sizes;
   for (int i = 0; i < rank; ++i) sizes.push_back(make_var("s", i64));
   b.emit_match_cast(shape, shape_info(sizes));
@@ -235,14 +241,20 @@ RExpr legalize_dynamic_strided_slice(const RCallRef& call, BlockBuilder& b) {
 std::vector<OpDef> index_ops() {
   auto scalars = InputKind::scalars;
   return {
-      {.name = "take", .inputs = {{"x"}, {"indices", InputKind::any}}, .attrs = attrs_of<TakeAttrs>(),
-       .infer = with(infer_take), .compute = with(compute_take)},
+      {.name = "take",
+       .inputs = {{"x"}, {"indices", InputKind::any}},
+       .attrs = attrs_of<TakeAttrs>(),
+       .infer = with(infer_take),
+       .compute = with(compute_take)},
       {.name = "strided_slice",
        .inputs = {{"x"}, {"axes", scalars}, {"begin", scalars}, {"end", scalars}, {"strides", scalars, true}},
-       .attrs = attrs_of<StridedSliceAttrs>(), .infer = with(infer_strided_slice),
+       .attrs = attrs_of<StridedSliceAttrs>(),
+       .infer = with(infer_strided_slice),
        .compute = with(compute_strided_slice)},
-      {.name = "dynamic_strided_slice", .inputs = {{"x"}, {"begin"}, {"end"}, {"strides"}},
-       .infer = infer_dynamic_strided_slice, .legalize = legalize_dynamic_strided_slice},
+      {.name = "dynamic_strided_slice",
+       .inputs = {{"x"}, {"begin"}, {"end"}, {"strides"}},
+       .infer = infer_dynamic_strided_slice,
+       .legalize = legalize_dynamic_strided_slice},
   };
 }
 

@@ -75,14 +75,17 @@ std::vector<Expr> Layout::from_letters(const std::vector<Expr>& shape, std::stri
 Layout need_layout(const CallInfo& in, const std::string& text, std::string_view letters) {
   std::optional<Layout> layout = Layout::parse(text);
   bool fits = layout && std::ranges::all_of(letters, [&](char c) { return layout->has(c); }) &&
-              std::ranges::all_of(layout->axes(), [&](const Layout::Axis& a) { return letters.find(a.letter) != letters.npos; });
+              std::ranges::all_of(layout->axes(),
+                                  [&](const Layout::Axis& a) { return letters.find(a.letter) != letters.npos; });
   if (!fits)
-    in.fail({.what = sator::text("the layout ", quoted(text)), .needs = sator::text("the axes of ", letters, " in some order"),
+    in.fail({.what = sator::text("the layout ", quoted(text)),
+             .needs = sator::text("the axes of ", letters, " in some order"),
              .hint = sator::text("use ", quoted(letters))});
   return *layout;
 }
 
-std::optional<std::vector<Expr>> shape_in(const CallInfo& in, size_t i, const Layout& layout, std::string_view letters) {
+std::optional<std::vector<Expr>> shape_in(const CallInfo& in, size_t i, const Layout& layout,
+                                          std::string_view letters) {
   in.need_rank(i, layout.rank());
   auto shape = explicit_shape(in.tensor(i));
   return shape ? std::optional(layout.to_letters(*shape, letters)) : std::nullopt;

@@ -27,7 +27,8 @@ class Layout {
   /// Extents in the order of `letters`, which are this layout's axes; split ones are joined.
   std::vector<Expr> to_letters(const std::vector<Expr>& shape, std::string_view letters) const;
   /// Extents in this layout from those in the order of `letters`.
-  std::vector<Expr> from_letters(const std::vector<Expr>& shape, std::string_view letters, arith::Analyzer& arith) const;
+  std::vector<Expr> from_letters(const std::vector<Expr>& shape, std::string_view letters,
+                                 arith::Analyzer& arith) const;
 
  private:
   std::vector<Axis> axes_;

@@ -33,7 +33,8 @@ StructInfo infer_matmul(const MatmulAttrs& a, const CallInfo& in) {
   auto out = in.broadcast(batch_x, batch_y);
   const Expr &k_x = s->back(), &k_y = (*t)[t->size() - 1 - static_cast<size_t>(column)];
   if (in.arith().prove(make<NE>(k_x, k_y)))
-    in.fail({.what = "the extents that are summed over differ", .needs = "x1's last extent equals x2's last but one",
+    in.fail({.what = "the extents that are summed over differ",
+             .needs = "x1's last extent equals x2's last but one",
              .hint = "transpose one side with permute_dims"});
   if (!out) return tensor_info(dtype, ndim, vdevice);
   if (row) out->push_back((*s)[s->size() - 2]);
@@ -75,8 +76,8 @@ Tensor compute_matmul(const MatmulAttrs& a, const TeInputs& in) {
 /// x @ weight^T (+ bias), written with the other ops.
 RExpr build_linear(const OpDef&, BoundArgs args) {
   auto out_dtype = args.attrs.at("out_dtype").as<StringImm>()->value;
-  RExpr product = make_call("matmul", {args.inputs[0], make_call("permute_dims", {args.inputs[1]})},
-                            {{"out_dtype", out_dtype}});
+  RExpr product =
+      make_call("matmul", {args.inputs[0], make_call("permute_dims", {args.inputs[1]})}, {{"out_dtype", out_dtype}});
   return args.inputs[2].is_none() ? product : make_call("add", {product, args.inputs[2]});
 }
 
@@ -98,7 +99,8 @@ Einsum parse_subscripts(const std::string& subscripts, size_t operands) {
     if (c != ' ') s += c;
   }
   auto fail_text = [&](std::string what) {
-    fail({.what = text("einsum: ", what, " in ", quoted(subscripts)), .needs = "letters per operand, as in \"ij,jk->ik\"",
+    fail({.what = text("einsum: ", what, " in ", quoted(subscripts)),
+          .needs = "letters per operand, as in \"ij,jk->ik\"",
           .hint = "give each axis one letter"});
   };
   Einsum e;
@@ -150,7 +152,8 @@ StructInfo infer_einsum(const EinsumAttrs& a, const CallInfo& in) {
   std::vector<std::vector<Expr>> shapes;
   for (const auto& t : tensors) {
     if (t->dtype != dtype && !t->dtype.is_void() && !dtype.is_void())
-      in.fail({.what = text("tensors of ", dtype, " and ", t->dtype), .needs = "equal dtypes", .hint = "cast with astype"});
+      in.fail(
+          {.what = text("tensors of ", dtype, " and ", t->dtype), .needs = "equal dtypes", .hint = "cast with astype"});
     auto shape = shape_of(*t);
     if (!shape) return tensor_info(dtype, static_cast<int>(e.output.size()));
     shapes.push_back(*shape);
@@ -201,12 +204,20 @@ Tensor compute_einsum(const EinsumAttrs& a, const TeInputs& in) {
 std::vector<OpDef> linear_algebra_ops() {
   auto matmul_attrs = attrs_of<MatmulAttrs>();
   return {
-      {.name = "matmul", .inputs = {{"x1"}, {"x2"}}, .attrs = matmul_attrs, .infer = with(infer_matmul),
+      {.name = "matmul",
+       .inputs = {{"x1"}, {"x2"}},
+       .attrs = matmul_attrs,
+       .infer = with(infer_matmul),
        .compute = with(compute_matmul)},
-      {.name = "linear", .inputs = {{"data"}, {"weight"}, {"bias", InputKind::tensor, true}}, .attrs = matmul_attrs,
+      {.name = "linear",
+       .inputs = {{"data"}, {"weight"}, {"bias", InputKind::tensor, true}},
+       .attrs = matmul_attrs,
        .build = build_linear},
-      {.name = "einsum", .inputs = {{"operands", InputKind::tensors}}, .attrs = attrs_of<EinsumAttrs>(),
-       .infer = with(infer_einsum), .compute = with(compute_einsum)},
+      {.name = "einsum",
+       .inputs = {{"operands", InputKind::tensors}},
+       .attrs = attrs_of<EinsumAttrs>(),
+       .infer = with(infer_einsum),
+       .compute = with(compute_einsum)},
   };
 }
 

@@ -27,10 +27,12 @@ bool fits_axes(const CallInfo& in, const Axes& axes) {
   for (size_t i = 1; i < in.size(); ++i) {
     const TensorInfo& t = in.tensor(i);
     if (t.dtype != data.dtype)
-      in.fail({.what = text(in.op().inputs[i].name, " is ", t.dtype, ", data is ", data.dtype), .needs = "equal dtypes",
+      in.fail({.what = text(in.op().inputs[i].name, " is ", t.dtype, ", data is ", data.dtype),
+               .needs = "equal dtypes",
                .hint = "cast with astype"});
     if (t.ndim != static_cast<int>(axes.size()))
-      in.fail({.what = text(in.op().inputs[i].name, " has rank ", t.ndim), .needs = text("rank ", axes.size(), ", one per axis"),
+      in.fail({.what = text(in.op().inputs[i].name, " has rank ", t.ndim),
+               .needs = text("rank ", axes.size(), ", one per axis"),
                .hint = "reshape it"});
     auto shape = explicit_shape(t);
     if (!shape) continue;
@@ -38,7 +40,8 @@ bool fits_axes(const CallInfo& in, const Axes& axes) {
     for (size_t d = 0; d < axes.size(); ++d) {
       if (in.arith().prove(make<NE>((*expected)[d], (*shape)[d])))
         in.fail({.what = text(in.op().inputs[i].name, " does not have the extents of data at the axes"),
-                 .needs = "the extents that are normalised over", .hint = "check axes"});
+                 .needs = "the extents that are normalised over",
+                 .hint = "check axes"});
       known = known && in.same((*expected)[d], (*shape)[d]);
     }
   }
@@ -63,10 +66,9 @@ struct Moments {
 Moments moments(const Tensor& x, const std::vector<int64_t>& axes) {
   std::vector<tir::IterVarRef> iterators;
   for (int64_t d : axes) iterators.push_back(te::reduce_axis(x.dim(d), text("k", d)));
-  te::Reducer sums{{constant(0, is_half(x.dtype()) ? f32 : x.dtype()), constant(0, is_half(x.dtype()) ? f32 : x.dtype())},
-                   [](const std::vector<Expr>& l, const std::vector<Expr>& r) {
-                     return std::vector{l[0] + r[0], l[1] + r[1]};
-                   }};
+  te::Reducer sums{
+      {constant(0, is_half(x.dtype()) ? f32 : x.dtype()), constant(0, is_half(x.dtype()) ? f32 : x.dtype())},
+      [](const std::vector<Expr>& l, const std::vector<Expr>& r) { return std::vector{l[0] + r[0], l[1] + r[1]}; }};
   std::vector<Expr> rows = without(x.shape(), axes);
   bool all = rows.empty();
   if (all) rows.push_back(dim(1));
@@ -91,8 +93,10 @@ struct LayerNormAttrs {
   bool center = true;  ///< beta is added
   bool scale = true;   ///< gamma is multiplied
   static constexpr auto fields() {
-    return std::tuple{required("axes", &LayerNormAttrs::axes), attr("epsilon", &LayerNormAttrs::epsilon),
-                      attr("center", &LayerNormAttrs::center), attr("scale", &LayerNormAttrs::scale)};
+    return std::tuple{required("axes", &LayerNormAttrs::axes),
+                      attr("epsilon", &LayerNormAttrs::epsilon),
+                      attr("center", &LayerNormAttrs::center),
+                      attr("scale", &LayerNormAttrs::scale)};
   }
 };
 
@@ -164,8 +168,10 @@ struct GroupNormAttrs {
   bool center = true, scale = true;
   static constexpr auto fields() {
     return std::tuple{required("num_groups", &GroupNormAttrs::num_groups),
-                      required("channel_axis", &GroupNormAttrs::channel_axis), required("axes", &GroupNormAttrs::axes),
-                      attr("epsilon", &GroupNormAttrs::epsilon), attr("center", &GroupNormAttrs::center),
+                      required("channel_axis", &GroupNormAttrs::channel_axis),
+                      required("axes", &GroupNormAttrs::axes),
+                      attr("epsilon", &GroupNormAttrs::epsilon),
+                      attr("center", &GroupNormAttrs::center),
                       attr("scale", &GroupNormAttrs::scale)};
   }
 };
@@ -178,23 +184,27 @@ StructInfo infer_group_norm(const GroupNormAttrs& a, const CallInfo& in) {
     int channel = in.axis(a.channel_axis, data.ndim);
     std::vector<int> axes = in.axes(a.axes, data.ndim);
     if (std::ranges::find(axes, channel) != axes.end())
-      in.fail({.what = "the channel axis is among the axes", .needs = "axes without the channel axis",
+      in.fail({.what = "the channel axis is among the axes",
+               .needs = "axes without the channel axis",
                .hint = "leave it out: the channels of a group are always normalised together"});
     if (shape) channels = (*shape)[static_cast<size_t>(channel)];
   }
   in.need_float(0);
   if (channels && in.arith().prove(make<NE>(floormod(channels, a.num_groups), dim(0))))
     in.fail({.what = text("the channels cannot be divided into ", a.num_groups, " groups"),
-             .needs = "a number of channels that num_groups divides", .hint = "choose another num_groups"});
+             .needs = "a number of channels that num_groups divides",
+             .hint = "choose another num_groups"});
   for (size_t i = 1; i < in.size(); ++i) {
     const TensorInfo& t = in.tensor(i);
     if (t.dtype != data.dtype || t.ndim != 1)
       in.fail({.what = text(in.op().inputs[i].name, " is ", t.dtype, " of rank ", t.ndim),
-               .needs = text(data.dtype, " of rank 1"), .hint = "cast or reshape it"});
+               .needs = text(data.dtype, " of rank 1"),
+               .hint = "cast or reshape it"});
     auto own = explicit_shape(t);
     if (own && channels && in.arith().prove(make<NE>((*own)[0], channels)))
       in.fail({.what = text(in.op().inputs[i].name, " does not have one element per channel"),
-               .needs = "the extent of the channel axis", .hint = "check channel_axis"});
+               .needs = "the extent of the channel axis",
+               .hint = "check channel_axis"});
   }
   return ref(data);
 }
@@ -209,7 +219,8 @@ Tensor compute_group_norm(const GroupNormAttrs& a, const TeInputs& in) {
   shape.insert(shape.begin() + static_cast<long>(channel) + 1, group);
   Tensor x = reshape(data, shape);
   if (is_half(data.dtype())) x = cast(x, f32, {.name = "T_cast"});
-  Tensor gamma = reshape(in.tensor(1), {dim(a.num_groups), group}), beta = reshape(in.tensor(2), {dim(a.num_groups), group});
+  Tensor gamma = reshape(in.tensor(1), {dim(a.num_groups), group}),
+         beta = reshape(in.tensor(2), {dim(a.num_groups), group});
   std::vector<int64_t> axes{static_cast<int64_t>(channel) + 1};
   for (int64_t d : sorted_axes(a.axes, data.rank())) axes.push_back(d < static_cast<int64_t>(channel) ? d : d + 1);
   std::ranges::sort(axes);
@@ -232,8 +243,10 @@ struct BatchNormAttrs {
   bool center = true, scale = true;
   double momentum = 0.1;
   static constexpr auto fields() {
-    return std::tuple{required("axis", &BatchNormAttrs::axis), attr("epsilon", &BatchNormAttrs::epsilon),
-                      attr("center", &BatchNormAttrs::center), attr("scale", &BatchNormAttrs::scale),
+    return std::tuple{required("axis", &BatchNormAttrs::axis),
+                      attr("epsilon", &BatchNormAttrs::epsilon),
+                      attr("center", &BatchNormAttrs::center),
+                      attr("scale", &BatchNormAttrs::scale),
                       attr("momentum", &BatchNormAttrs::momentum)};
   }
 };
@@ -279,15 +292,26 @@ std::vector<Tensor> compute_batch_norm(const BatchNormAttrs& a, const TeInputs& 
 
 std::vector<OpDef> norm_ops() {
   return {
-      {.name = "nn.layer_norm", .inputs = {{"data"}, {"gamma"}, {"beta"}}, .attrs = attrs_of<LayerNormAttrs>(),
-       .infer = with(infer_layer_norm), .compute = with(compute_layer_norm)},
-      {.name = "nn.rms_norm", .inputs = {{"data"}, {"weight"}}, .attrs = attrs_of<RmsNormAttrs>(),
-       .infer = with(infer_rms_norm), .compute = with(compute_rms_norm)},
-      {.name = "nn.group_norm", .inputs = {{"data"}, {"gamma"}, {"beta"}}, .attrs = attrs_of<GroupNormAttrs>(),
-       .infer = with(infer_group_norm), .compute = with(compute_group_norm)},
+      {.name = "nn.layer_norm",
+       .inputs = {{"data"}, {"gamma"}, {"beta"}},
+       .attrs = attrs_of<LayerNormAttrs>(),
+       .infer = with(infer_layer_norm),
+       .compute = with(compute_layer_norm)},
+      {.name = "nn.rms_norm",
+       .inputs = {{"data"}, {"weight"}},
+       .attrs = attrs_of<RmsNormAttrs>(),
+       .infer = with(infer_rms_norm),
+       .compute = with(compute_rms_norm)},
+      {.name = "nn.group_norm",
+       .inputs = {{"data"}, {"gamma"}, {"beta"}},
+       .attrs = attrs_of<GroupNormAttrs>(),
+       .infer = with(infer_group_norm),
+       .compute = with(compute_group_norm)},
       {.name = "nn.batch_norm",
        .inputs = {{"data"}, {"gamma"}, {"beta"}, {"moving_mean"}, {"moving_var"}},
-       .attrs = attrs_of<BatchNormAttrs>(), .infer = with(infer_batch_norm), .compute = with(compute_batch_norm)},
+       .attrs = attrs_of<BatchNormAttrs>(),
+       .infer = with(infer_batch_norm),
+       .compute = with(compute_batch_norm)},
   };
 }
 

@@ -15,7 +15,9 @@ using te::Indices;
 using te::Tensor;
 
 template <int N>
-constexpr std::string_view kLetters = N == 1 ? "NCW" : N == 2 ? "NCHW" : "NCDHW";
+constexpr std::string_view kLetters = N == 1   ? "NCW"
+                                      : N == 2 ? "NCHW"
+                                               : "NCDHW";
 
 template <int N>
 struct PoolAttrs {
@@ -128,9 +130,13 @@ RExpr build_pool(const OpDef& op, BoundArgs args) { return build_with_out_layout
 
 template <int N, bool kMax>
 OpDef pool_row() {
-  return {.name = text(kMax ? "nn.max_pool" : "nn.avg_pool", N, "d"), .inputs = {{"data"}},
-          .attrs = attrs_of<PoolAttrs<N>>(), .infer = with(infer_pool<N>), .compute = with(compute_pool<N, kMax>),
-          .legalize = legalize_pool<N>, .build = build_pool};
+  return {.name = text(kMax ? "nn.max_pool" : "nn.avg_pool", N, "d"),
+          .inputs = {{"data"}},
+          .attrs = attrs_of<PoolAttrs<N>>(),
+          .infer = with(infer_pool<N>),
+          .compute = with(compute_pool<N, kMax>),
+          .legalize = legalize_pool<N>,
+          .build = build_pool};
 }
 
 // ---- Adaptive: the output's size is given, the windows follow ----
@@ -142,7 +148,8 @@ struct AdaptivePoolAttrs {
   std::optional<std::string> out_layout;
   static constexpr auto fields() {
     using A = AdaptivePoolAttrs;
-    return std::tuple{attr("output_size", &A::output_size), attr("layout", &A::layout), attr("out_layout", &A::out_layout)};
+    return std::tuple{
+        attr("output_size", &A::output_size), attr("layout", &A::layout), attr("out_layout", &A::out_layout)};
   }
   const std::string& out() const { return out_layout ? *out_layout : layout; }
 };
@@ -205,16 +212,27 @@ RExpr legalize_adaptive(const RCallRef& call, BlockBuilder& b) {
 
 template <int N>
 OpDef adaptive_row() {
-  return {.name = text("nn.adaptive_avg_pool", N, "d"), .inputs = {{"data"}}, .attrs = attrs_of<AdaptivePoolAttrs<N>>(),
-          .infer = with(infer_adaptive<N>), .compute = with(compute_adaptive<N>), .legalize = legalize_adaptive<N>,
+  return {.name = text("nn.adaptive_avg_pool", N, "d"),
+          .inputs = {{"data"}},
+          .attrs = attrs_of<AdaptivePoolAttrs<N>>(),
+          .infer = with(infer_adaptive<N>),
+          .compute = with(compute_adaptive<N>),
+          .legalize = legalize_adaptive<N>,
           .build = build_pool};
 }
 
 }  // namespace
 
 std::vector<OpDef> pooling_ops() {
-  return {pool_row<1, true>(),  pool_row<2, true>(),  pool_row<3, true>(),  pool_row<1, false>(), pool_row<2, false>(),
-          pool_row<3, false>(), adaptive_row<1>(),    adaptive_row<2>(),    adaptive_row<3>()};
+  return {pool_row<1, true>(),
+          pool_row<2, true>(),
+          pool_row<3, true>(),
+          pool_row<1, false>(),
+          pool_row<2, false>(),
+          pool_row<3, false>(),
+          adaptive_row<1>(),
+          adaptive_row<2>(),
+          adaptive_row<3>()};
 }
 
 }  // namespace sator::relax

@@ -23,7 +23,8 @@ struct QdqAttrs {
 
 void need_dtype(const CallInfo& in, std::string what, DType d, std::initializer_list<DType> allowed) {
   if (std::ranges::find(allowed, d) == allowed.end())
-    in.fail({.what = text(what, " is ", d), .needs = text("one of ", join(std::vector<DType>(allowed), ", ")),
+    in.fail({.what = text(what, " is ", d),
+             .needs = text("one of ", join(std::vector<DType>(allowed), ", ")),
              .hint = "cast it with astype"});
 }
 
@@ -48,7 +49,8 @@ StructInfo infer_qdq(const QdqAttrs<kQuantize>& a, const CallInfo& in) {
     if (t.ndim == 0) continue;
     if (!shape || !own || own->size() != 1 || !in.same((*own)[0], (*shape)[static_cast<size_t>(axis)]))
       in.fail({.what = text(in.op().inputs[i].name, " does not have one element per position of axis ", axis),
-               .needs = "a scalar, or a vector of that extent", .hint = "check axis"});
+               .needs = "a scalar, or a vector of that extent",
+               .hint = "check axis"});
   }
   return with_dtype(x, a.out_dtype);
 }
@@ -79,7 +81,8 @@ Tensor compute_quantize(const QdqAttrs<true>& a, const TeInputs& in) {
 Tensor compute_dequantize(const QdqAttrs<false>& a, const TeInputs& in) {
   DType wide = in.tensor(0).dtype().is_float() ? f32 : i32;
   return te::compute(python_naming("dequantized"), in.tensor(0).shape(), [&](const Indices& i) {
-    Expr value = (cast_to(wide, in.tensor(0)(i)) - parameter(in, 2, i, a.axis)) * cast_to(f32, parameter(in, 1, i, a.axis));
+    Expr value =
+        (cast_to(wide, in.tensor(0)(i)) - parameter(in, 2, i, a.axis)) * cast_to(f32, parameter(in, 1, i, a.axis));
     return a.out_dtype == f32 ? value : clipped(value, a.out_dtype);
   });
 }
@@ -89,10 +92,18 @@ Tensor compute_dequantize(const QdqAttrs<false>& a, const TeInputs& in) {
 std::vector<OpDef> quantize_ops() {
   std::vector<InputDef> inputs{{"data"}, {"scale"}, {"zero_point"}};
   return {
-      {.name = "quantize", .inputs = inputs, .attrs = attrs_of<QdqAttrs<true>>(), .infer = with(infer_qdq<true>),
-       .compute = with(compute_quantize), .scalar_constants = true},
-      {.name = "dequantize", .inputs = inputs, .attrs = attrs_of<QdqAttrs<false>>(), .infer = with(infer_qdq<false>),
-       .compute = with(compute_dequantize), .scalar_constants = true},
+      {.name = "quantize",
+       .inputs = inputs,
+       .attrs = attrs_of<QdqAttrs<true>>(),
+       .infer = with(infer_qdq<true>),
+       .compute = with(compute_quantize),
+       .scalar_constants = true},
+      {.name = "dequantize",
+       .inputs = inputs,
+       .attrs = attrs_of<QdqAttrs<false>>(),
+       .infer = with(infer_qdq<false>),
+       .compute = with(compute_dequantize),
+       .scalar_constants = true},
   };
 }
 

@@ -35,7 +35,8 @@ std::optional<std::vector<Expr>> joined_shape(const CallInfo& in, const std::vec
     for (const std::vector<Expr>& s : shapes) {
       if (d == axis) continue;
       if (in.arith().prove(make<NE>(s[d], out[d])))
-        in.fail({.what = text("two tensors differ along axis ", d), .needs = text("equal extents but along axis ", axis),
+        in.fail({.what = text("two tensors differ along axis ", d),
+                 .needs = text("equal extents but along axis ", axis),
                  .hint = "slice or pad one of them"});
       known = known && in.same(s[d], out[d]);
     }
@@ -59,13 +60,18 @@ StructInfo infer_concat(const ConcatAttrs& a, const CallInfo& in) {
   bool dtype_known = true, shapes_known = true, one_device = true;
   std::vector<std::vector<Expr>> shapes;
   for (const auto& t : tensors) {
-    if (t->dtype.is_void()) dtype_known = false;
-    else if (dtype.is_void()) dtype = t->dtype;
+    if (t->dtype.is_void())
+      dtype_known = false;
+    else if (dtype.is_void())
+      dtype = t->dtype;
     else if (dtype != t->dtype)
-      in.fail({.what = text("tensors of ", dtype, " and ", t->dtype), .needs = "equal dtypes", .hint = "cast with astype"});
-    if (ndim < 0) ndim = t->ndim;
+      in.fail(
+          {.what = text("tensors of ", dtype, " and ", t->dtype), .needs = "equal dtypes", .hint = "cast with astype"});
+    if (ndim < 0)
+      ndim = t->ndim;
     else if (t->ndim >= 0 && t->ndim != ndim)
-      in.fail({.what = text("tensors of rank ", ndim, " and ", t->ndim), .needs = "equal ranks", .hint = "reshape first"});
+      in.fail(
+          {.what = text("tensors of rank ", ndim, " and ", t->ndim), .needs = "equal ranks", .hint = "reshape first"});
     if (!t->vdevice.empty() && !vdevice.empty() && t->vdevice != vdevice) one_device = false;
     if (vdevice.empty()) vdevice = t->vdevice;
     if (auto shape = shape_of(*t)) shapes.push_back(*shape);
@@ -103,7 +109,8 @@ struct SplitAttrs {
   std::variant<int64_t, Axes> indices_or_sections;
   int axis = 0;
   static constexpr auto fields() {
-    return std::tuple{required("indices_or_sections", &SplitAttrs::indices_or_sections), attr("axis", &SplitAttrs::axis)};
+    return std::tuple{required("indices_or_sections", &SplitAttrs::indices_or_sections),
+                      attr("axis", &SplitAttrs::axis)};
   }
 };
 
@@ -112,7 +119,8 @@ StructInfo infer_split(const SplitAttrs& a, const CallInfo& in) {
   auto shape = explicit_shape(x);
   size_t axis = x.ndim < 0 ? 0 : static_cast<size_t>(in.axis(a.axis, x.ndim));
   const Axes* points = std::get_if<Axes>(&a.indices_or_sections);
-  size_t parts = points ? points->size() + 1 : static_cast<size_t>(std::max<int64_t>(std::get<0>(a.indices_or_sections), 0));
+  size_t parts =
+      points ? points->size() + 1 : static_cast<size_t>(std::max<int64_t>(std::get<0>(a.indices_or_sections), 0));
   if (parts == 0)
     in.fail({.what = "no sections", .needs = "at least one section", .hint = "give a positive number of sections"});
   if (parts == 1) return tuple_info({ref(x)});
@@ -155,8 +163,9 @@ std::vector<Tensor> compute_split(const SplitAttrs& a, const TeInputs& in) {
   for (size_t p = 0; p < begins.size(); ++p) {
     std::vector<Expr> shape = x.shape();
     shape[axis] = (p + 1 < begins.size() ? begins[p + 1] : x.shape()[axis]) - begins[p];
-    out.push_back(gather({.name = points ? "T_split" : "T_split_sections"}, x, shape,
-                         [&](const Indices& i) { return at_axis(i, axis, i[axis] + begins[p]); }));
+    out.push_back(gather({.name = points ? "T_split" : "T_split_sections"}, x, shape, [&](const Indices& i) {
+      return at_axis(i, axis, i[axis] + begins[p]);
+    }));
   }
   return out;
 }
@@ -199,8 +208,8 @@ Tensor compute_repeat(const RepeatAttrs& a, const TeInputs& in) {
   size_t axis = from_front(a.axis.value_or(0), x.rank());
   std::vector<Expr> shape = x.shape();
   shape[axis] = shape[axis] * a.repeats;
-  return gather({.name = "T_repeat"}, x, shape,
-                [&](const Indices& i) { return at_axis(i, axis, floordiv(i[axis], a.repeats)); });
+  return gather(
+      {.name = "T_repeat"}, x, shape, [&](const Indices& i) { return at_axis(i, axis, floordiv(i[axis], a.repeats)); });
 }
 
 struct TileAttrs {
@@ -221,9 +230,12 @@ StructInfo infer_tile(const TileAttrs& a, const CallInfo& in) {
   std::vector<Expr> out;
   for (size_t d = 0; d < rank; ++d) {
     size_t before_x = rank - shape->size(), before_r = rank - a.repeats.size();
-    if (d < before_r) out.push_back((*shape)[d - before_x]);
-    else if (d < before_x) out.push_back(dim(a.repeats[d - before_r]));
-    else out.push_back(in.arith().simplify((*shape)[d - before_x] * a.repeats[d - before_r]));
+    if (d < before_r)
+      out.push_back((*shape)[d - before_x]);
+    else if (d < before_x)
+      out.push_back(dim(a.repeats[d - before_r]));
+    else
+      out.push_back(in.arith().simplify((*shape)[d - before_x] * a.repeats[d - before_r]));
   }
   return tensor_info(std::move(out), x.dtype, x.vdevice);
 }
@@ -272,11 +284,13 @@ StructInfo infer_scatter_elements(const ScatterElementsAttrs&, const CallInfo& i
   if (data.ndim < 0) return tensor_info(data.dtype, -1, data.vdevice);
   for (const TensorInfo* t : {&indices, &updates}) {
     if (indices.ndim >= 0 && updates.ndim >= 0 && t->ndim != data.ndim)
-      in.fail({.what = text("tensors of rank ", data.ndim, " and ", t->ndim), .needs = "data, indices and updates of one rank",
+      in.fail({.what = text("tensors of rank ", data.ndim, " and ", t->ndim),
+               .needs = "data, indices and updates of one rank",
                .hint = "reshape them"});
   }
   if (!data.dtype.is_void() && !updates.dtype.is_void() && data.dtype != updates.dtype)
-    in.fail({.what = text("data is ", data.dtype, ", updates are ", updates.dtype), .needs = "equal dtypes",
+    in.fail({.what = text("data is ", data.dtype, ", updates are ", updates.dtype),
+             .needs = "equal dtypes",
              .hint = "cast with astype"});
   if (!indices.dtype.is_void() && !indices.dtype.is_integer())
     in.fail({.what = text("indices are ", indices.dtype), .needs = "an integer dtype", .hint = "cast to int64"});
@@ -284,7 +298,8 @@ StructInfo infer_scatter_elements(const ScatterElementsAttrs&, const CallInfo& i
   if (i && u) {
     for (size_t d = 0; d < i->size() && d < u->size(); ++d) {
       if (in.arith().prove(make<NE>((*i)[d], (*u)[d])))
-        in.fail({.what = text("indices and updates differ along axis ", d), .needs = "equal shapes",
+        in.fail({.what = text("indices and updates differ along axis ", d),
+                 .needs = "equal shapes",
                  .hint = "slice one of them"});
     }
   }
@@ -298,7 +313,8 @@ Expr combined(const std::string& reduction, const Expr& old, const Expr& update)
   if (reduction == "mean") return div(old + update, constant(2, old->dtype));
   if (reduction == "max") return max(old, update);
   if (reduction == "min") return min(old, update);
-  fail({.what = text("scatter_elements: reduction ", quoted(reduction)), .needs = "update, add, mul, mean, max or min",
+  fail({.what = text("scatter_elements: reduction ", quoted(reduction)),
+        .needs = "update, add, mul, mean, max or min",
         .hint = "choose one of these"});
 }
 
@@ -318,8 +334,7 @@ Tensor compute_scatter_elements(const ScatterElementsAttrs& a, const TeInputs& i
       for (size_t d = shape.size(); d-- > 0;) s = tir::for_loop(loops[d], shape[d], s);
       return s;
     };
-    tir::Stmt copy =
-        nest(data.shape(), "i", [&](const Indices& i) { return tir::store(b[3], load(b[0], i), i); });
+    tir::Stmt copy = nest(data.shape(), "i", [&](const Indices& i) { return tir::store(b[3], load(b[0], i), i); });
     tir::Stmt update = nest(indices.shape(), "j", [&](const Indices& j) {
       Expr index = load(b[1], j);
       Expr from_front = index + cast_to(index->dtype, lt(index, constant(0, index->dtype))) *
@@ -329,26 +344,44 @@ Tensor compute_scatter_elements(const ScatterElementsAttrs& a, const TeInputs& i
     });
     return tir::seq({copy, update});
   };
-  return te::extern_stage("scatter_elements_generic", {data, indices, updates},
-                          {{data.shape(), data.dtype(), "out_buf"}}, statement)[0];
+  return te::extern_stage(
+      "scatter_elements_generic", {data, indices, updates}, {{data.shape(), data.dtype(), "out_buf"}}, statement)[0];
 }
 
 }  // namespace
 
 std::vector<OpDef> rearrange_ops() {
   return {
-      {.name = "concat", .inputs = {{"tensors", InputKind::tensors}}, .attrs = attrs_of<ConcatAttrs>(),
-       .infer = with(infer_concat), .compute = with(compute_concat), .func = "concatenate"},
-      {.name = "split", .inputs = {{"x"}}, .attrs = attrs_of<SplitAttrs>(), .infer = with(infer_split),
+      {.name = "concat",
+       .inputs = {{"tensors", InputKind::tensors}},
+       .attrs = attrs_of<ConcatAttrs>(),
+       .infer = with(infer_concat),
+       .compute = with(compute_concat),
+       .func = "concatenate"},
+      {.name = "split",
+       .inputs = {{"x"}},
+       .attrs = attrs_of<SplitAttrs>(),
+       .infer = with(infer_split),
        .compute = with(compute_split)},
-      {.name = "repeat", .inputs = {{"data"}}, .attrs = attrs_of<RepeatAttrs>(), .infer = with(infer_repeat),
+      {.name = "repeat",
+       .inputs = {{"data"}},
+       .attrs = attrs_of<RepeatAttrs>(),
+       .infer = with(infer_repeat),
        .compute = with(compute_repeat)},
-      {.name = "tile", .inputs = {{"data"}}, .attrs = attrs_of<TileAttrs>(), .infer = with(infer_tile),
+      {.name = "tile",
+       .inputs = {{"data"}},
+       .attrs = attrs_of<TileAttrs>(),
+       .infer = with(infer_tile),
        .compute = with(compute_tile)},
-      {.name = "flip", .inputs = {{"data"}}, .attrs = attrs_of<FlipAttrs>(), .infer = with(infer_flip),
+      {.name = "flip",
+       .inputs = {{"data"}},
+       .attrs = attrs_of<FlipAttrs>(),
+       .infer = with(infer_flip),
        .compute = with(compute_flip)},
-      {.name = "scatter_elements", .inputs = {{"data"}, {"indices"}, {"updates"}},
-       .attrs = attrs_of<ScatterElementsAttrs>(), .infer = with(infer_scatter_elements),
+      {.name = "scatter_elements",
+       .inputs = {{"data"}, {"indices"}, {"updates"}},
+       .attrs = attrs_of<ScatterElementsAttrs>(),
+       .infer = with(infer_scatter_elements),
        .compute = with(compute_scatter_elements)},
   };
 }

@@ -19,7 +19,8 @@ StructInfo infer_where(const CallInfo& in) {
   DType dtype = in.common_dtype({1, 2});
   std::string vdevice;
   for (const TensorInfo* t : {&c, &x, &y}) {
-    if (vdevice.empty()) vdevice = t->vdevice;
+    if (vdevice.empty())
+      vdevice = t->vdevice;
     else if (!t->vdevice.empty() && t->vdevice != vdevice) {
       vdevice.clear();
       break;
@@ -59,7 +60,8 @@ struct ArgsortAttrs {
   bool descending = false;
   DType dtype = i32;
   static constexpr auto fields() {
-    return std::tuple{attr("axis", &ArgsortAttrs::axis), attr("descending", &ArgsortAttrs::descending),
+    return std::tuple{attr("axis", &ArgsortAttrs::axis),
+                      attr("descending", &ArgsortAttrs::descending),
                       attr("dtype", &ArgsortAttrs::dtype)};
   }
 };
@@ -70,8 +72,11 @@ struct TopKAttrs {
   bool largest = true;
   DType dtype = i32;  ///< of the indices
   static constexpr auto fields() {
-    return std::tuple{attr("k", &TopKAttrs::k), attr("axis", &TopKAttrs::axis), attr("ret_type", &TopKAttrs::ret_type),
-                      attr("largest", &TopKAttrs::largest), attr("dtype", &TopKAttrs::dtype)};
+    return std::tuple{attr("k", &TopKAttrs::k),
+                      attr("axis", &TopKAttrs::axis),
+                      attr("ret_type", &TopKAttrs::ret_type),
+                      attr("largest", &TopKAttrs::largest),
+                      attr("dtype", &TopKAttrs::dtype)};
   }
 };
 
@@ -93,11 +98,14 @@ StructInfo infer_topk(const TopKAttrs& a, const CallInfo& in) {
   check_axis(in, a.axis);
   auto shape = explicit_shape(x);
   if (shape && a.k > 0) (*shape)[static_cast<size_t>(in.axis(a.axis, x.ndim))] = dim(a.k);
-  StructInfo values = tensor_of(shape, x.ndim, x.dtype, x.vdevice), indices = tensor_of(shape, x.ndim, a.dtype, x.vdevice);
+  StructInfo values = tensor_of(shape, x.ndim, x.dtype, x.vdevice),
+             indices = tensor_of(shape, x.ndim, a.dtype, x.vdevice);
   if (a.ret_type == "both") return tuple_info({values, indices});
   if (a.ret_type == "values") return values;
   if (a.ret_type == "indices") return indices;
-  in.fail({.what = text("ret_type ", quoted(a.ret_type)), .needs = "both, values or indices", .hint = "choose one of these"});
+  in.fail({.what = text("ret_type ", quoted(a.ret_type)),
+           .needs = "both, values or indices",
+           .hint = "choose one of these"});
 }
 
 /// The position of every element in the sorted order: the number of elements that stand before it. Equal elements keep
@@ -139,8 +147,14 @@ Tensor compute_argsort(const ArgsortAttrs& a, const TeInputs& in) {
   const Tensor& x = in.tensor(0);
   size_t axis = from_front(a.axis, x);
   Tensor rank = ranks(x, axis, a.descending);
-  return by_rank(x, rank, axis, x.shape()[axis], in.out_dtype(), [&](const Indices& i) { return cast_to(in.out_dtype(), i[axis]); },
-                 "T_argsort");
+  return by_rank(
+      x,
+      rank,
+      axis,
+      x.shape()[axis],
+      in.out_dtype(),
+      [&](const Indices& i) { return cast_to(in.out_dtype(), i[axis]); },
+      "T_argsort");
 }
 std::vector<Tensor> compute_topk(const TopKAttrs& a, const TeInputs& in) {
   const Tensor& x = in.tensor(0);
@@ -151,8 +165,8 @@ std::vector<Tensor> compute_topk(const TopKAttrs& a, const TeInputs& in) {
   if (a.ret_type != "indices")
     out.push_back(by_rank(x, rank, axis, count, x.dtype(), [&](const Indices& i) { return x(i); }, "T_topk_values"));
   if (a.ret_type != "values")
-    out.push_back(by_rank(x, rank, axis, count, a.dtype, [&](const Indices& i) { return cast_to(a.dtype, i[axis]); },
-                          "T_topk_indices"));
+    out.push_back(by_rank(
+        x, rank, axis, count, a.dtype, [&](const Indices& i) { return cast_to(a.dtype, i[axis]); }, "T_topk_indices"));
   return out;
 }
 
@@ -166,7 +180,8 @@ StructInfo infer_unique(const CallInfo& in) {
     const PrimValue* p = in.arg(i).as<PrimValue>();
     auto v = p ? as_int(p->value) : std::nullopt;
     if (!v)
-      in.fail({.what = text("argument ", i, " (", in.op().inputs[i].name, ") is not a constant"), .needs = "True or False",
+      in.fail({.what = text("argument ", i, " (", in.op().inputs[i].name, ") is not a constant"),
+               .needs = "True or False",
                .hint = "write the constant"});
     return *v;
   };
@@ -204,16 +219,19 @@ StructInfo infer_multinomial(const MultinomialAttrs& a, const CallInfo& in) {
   in.need_float(1);
   const TensorInfo &prob = in.tensor(0), &uniform = in.tensor(1), &rows = in.tensor(2);
   if (!rows.dtype.is_void() && !rows.dtype.is_integer())
-    in.fail({.what = text("sample_indices are ", rows.dtype), .needs = "an integer dtype", .hint = "cast them to int64"});
+    in.fail(
+        {.what = text("sample_indices are ", rows.dtype), .needs = "an integer dtype", .hint = "cast them to int64"});
   for (size_t i = 0; i < 3; ++i) in.need_rank(i, 2);
   auto p = explicit_shape(prob), u = explicit_shape(uniform), r = explicit_shape(rows);
   if (!p || !u || !r) return tensor_info(a.dtype, prob.ndim, prob.vdevice);
   if (in.arith().prove(make<NE>((*u)[0], (*r)[0])))
-    in.fail({.what = "uniform_sample and sample_indices differ in length", .needs = "one row per sample",
+    in.fail({.what = "uniform_sample and sample_indices differ in length",
+             .needs = "one row per sample",
              .hint = "give both the shape (n, 1)"});
   for (const auto* s : {&*u, &*r}) {
     if (in.arith().prove(make<NE>((*s)[1], dim(1))))
-      in.fail({.what = "uniform_sample or sample_indices has more than one column", .needs = "shape (n, 1)",
+      in.fail({.what = "uniform_sample or sample_indices has more than one column",
+               .needs = "shape (n, 1)",
                .hint = "reshape it"});
   }
   return tensor_info({(*u)[0], dim(1)}, a.dtype, prob.vdevice);
@@ -243,18 +261,35 @@ Tensor compute_multinomial(const MultinomialAttrs& a, const TeInputs& in) {
 std::vector<OpDef> search_ops() {
   auto flag = [](const char* name) { return InputDef{name, InputKind::scalar, true}; };
   return {
-      {.name = "where", .inputs = {{"condition"}, {"x1"}, {"x2"}}, .infer = infer_where, .compute = with(compute_where)},
-      {.name = "sort", .inputs = {{"x"}}, .attrs = attrs_of<SortAttrs>(), .infer = with(infer_sort),
+      {.name = "where",
+       .inputs = {{"condition"}, {"x1"}, {"x2"}},
+       .infer = infer_where,
+       .compute = with(compute_where)},
+      {.name = "sort",
+       .inputs = {{"x"}},
+       .attrs = attrs_of<SortAttrs>(),
+       .infer = with(infer_sort),
        .compute = with(compute_sort)},
-      {.name = "argsort", .inputs = {{"data"}}, .attrs = attrs_of<ArgsortAttrs>(), .infer = with(infer_argsort),
+      {.name = "argsort",
+       .inputs = {{"data"}},
+       .attrs = attrs_of<ArgsortAttrs>(),
+       .infer = with(infer_argsort),
        .compute = with(compute_argsort)},
-      {.name = "topk", .inputs = {{"data"}}, .attrs = attrs_of<TopKAttrs>(), .infer = with(infer_topk),
+      {.name = "topk",
+       .inputs = {{"data"}},
+       .attrs = attrs_of<TopKAttrs>(),
+       .infer = with(infer_topk),
        .compute = with(compute_topk)},
       {.name = "unique",
-       .inputs = {{"x"}, flag("sorted"), flag("return_index"), flag("return_inverse"), flag("return_counts"), flag("axis")},
-       .infer = infer_unique, .build = build_unique},
-      {.name = "multinomial_from_uniform", .inputs = {{"prob"}, {"uniform_sample"}, {"sample_indices"}},
-       .attrs = attrs_of<MultinomialAttrs>(), .infer = with(infer_multinomial), .compute = with(compute_multinomial)},
+       .inputs =
+           {{"x"}, flag("sorted"), flag("return_index"), flag("return_inverse"), flag("return_counts"), flag("axis")},
+       .infer = infer_unique,
+       .build = build_unique},
+      {.name = "multinomial_from_uniform",
+       .inputs = {{"prob"}, {"uniform_sample"}, {"sample_indices"}},
+       .attrs = attrs_of<MultinomialAttrs>(),
+       .infer = with(infer_multinomial),
+       .compute = with(compute_multinomial)},
   };
 }
 

@@ -28,14 +28,15 @@ StructInfo infer_reduction(const std::optional<Axes>& axis, bool keepdims, const
   int ndim = keepdims ? x.ndim : !axis ? 0 : x.ndim < 0 ? -1 : x.ndim - static_cast<int>(axes.size());
   auto shape = explicit_shape(x);
   if (!shape) {
-    if (!axis && ndim >= 0)
-      return tensor_info(std::vector<Expr>(static_cast<size_t>(ndim), dim(1)), dtype, x.vdevice);
+    if (!axis && ndim >= 0) return tensor_info(std::vector<Expr>(static_cast<size_t>(ndim), dim(1)), dtype, x.vdevice);
     return ndim == 0 ? tensor_info(std::vector<Expr>{}, dtype, x.vdevice) : tensor_info(dtype, ndim, x.vdevice);
   }
   std::vector<Expr> out;
   for (int d = 0; d < x.ndim; ++d) {
-    if (axis && std::ranges::find(axes, d) == axes.end()) out.push_back((*shape)[static_cast<size_t>(d)]);
-    else if (keepdims) out.push_back(dim(1));
+    if (axis && std::ranges::find(axes, d) == axes.end())
+      out.push_back((*shape)[static_cast<size_t>(d)]);
+    else if (keepdims)
+      out.push_back(dim(1));
   }
   return tensor_info(std::move(out), dtype, x.vdevice);
 }
@@ -67,7 +68,9 @@ struct ArgReductionAttrs {
   }
 };
 
-std::optional<Axes> as_axes(const std::optional<int64_t>& axis) { return axis ? std::optional(Axes{*axis}) : std::nullopt; }
+std::optional<Axes> as_axes(const std::optional<int64_t>& axis) {
+  return axis ? std::optional(Axes{*axis}) : std::nullopt;
+}
 
 StructInfo infer_arg_reduction(const ArgReductionAttrs& a, const CallInfo& in) {
   return infer_reduction(as_axes(a.axis), a.keepdims, in, i64);
@@ -114,8 +117,8 @@ struct ScanAttrs {
   DType dtype;                  ///< of the result; void: x's
   bool exclusive = false;       ///< an element's own value is left out
   static constexpr auto fields() {
-    return std::tuple{attr("axis", &ScanAttrs::axis), attr("dtype", &ScanAttrs::dtype),
-                      attr("exclusive", &ScanAttrs::exclusive)};
+    return std::tuple{
+        attr("axis", &ScanAttrs::axis), attr("dtype", &ScanAttrs::dtype), attr("exclusive", &ScanAttrs::exclusive)};
   }
 };
 
@@ -160,8 +163,8 @@ Tensor compute_scan(const ScanAttrs& a, const TeInputs& in) {
     }
     return s;
   };
-  return te::extern_stage(kProduct ? "cumprod_generic" : "cumsum_generic", {x}, {{x.shape(), dtype, "out_buf"}},
-                          statement)[0];
+  return te::extern_stage(
+      kProduct ? "cumprod_generic" : "cumsum_generic", {x}, {{x.shape(), dtype, "out_buf"}}, statement)[0];
 }
 
 }  // namespace
@@ -169,8 +172,11 @@ Tensor compute_scan(const ScanAttrs& a, const TeInputs& in) {
 std::vector<OpDef> statistical_ops() {
   std::vector<OpDef> ops;
   auto reduction = [&](const char* name, ComputeFn compute) {
-    ops.push_back({.name = name, .inputs = {{"x"}}, .attrs = attrs_of<StatisticalAttrs>(),
-                   .infer = with(infer_statistical), .compute = std::move(compute)});
+    ops.push_back({.name = name,
+                   .inputs = {{"x"}},
+                   .attrs = attrs_of<StatisticalAttrs>(),
+                   .infer = with(infer_statistical),
+                   .compute = std::move(compute)});
   };
   reduction("sum", with(compute_reduction<te::reduce_sum>));
   reduction("prod", with(compute_reduction<te::reduce_prod>));
@@ -180,13 +186,19 @@ std::vector<OpDef> statistical_ops() {
   reduction("variance", with(compute_variance));
   reduction("std", with(compute_std));
   auto positions = [&](const char* name, ComputeFn compute) {
-    ops.push_back({.name = name, .inputs = {{"x"}}, .attrs = attrs_of<ArgReductionAttrs>(),
-                   .infer = with(infer_arg_reduction), .compute = std::move(compute)});
+    ops.push_back({.name = name,
+                   .inputs = {{"x"}},
+                   .attrs = attrs_of<ArgReductionAttrs>(),
+                   .infer = with(infer_arg_reduction),
+                   .compute = std::move(compute)});
   };
   positions("argmax", with(compute_arg_reduction<true>));
   positions("argmin", with(compute_arg_reduction<false>));
   auto scan = [&](const char* name, ComputeFn compute) {
-    ops.push_back({.name = name, .inputs = {{"data"}}, .attrs = attrs_of<ScanAttrs>(), .infer = with(infer_scan),
+    ops.push_back({.name = name,
+                   .inputs = {{"data"}},
+                   .attrs = attrs_of<ScanAttrs>(),
+                   .infer = with(infer_scan),
                    .compute = std::move(compute)});
   };
   scan("cumsum", with(compute_scan<false>));

@@ -7,8 +7,8 @@ namespace sator::relax {
 
 namespace {
 
-using te::Tensor;
 using te::Naming;
+using te::Tensor;
 
 StructInfo infer_check(const CallInfo& in) { return with_dtype(in.tensor(0), boolean); }
 
@@ -21,8 +21,8 @@ ComputeFn builtin(const char* name) {
 /// As builtin; integers are already round.
 ComputeFn rounding(const char* name) {
   return [name](const Attrs&, const TeInputs& in) {
-    return std::vector{map(python_naming(), in.tensor(0),
-                           [&](const Expr& v) { return v->dtype.is_float() ? math(name, v) : v; })};
+    return std::vector{
+        map(python_naming(), in.tensor(0), [&](const Expr& v) { return v->dtype.is_float() ? math(name, v) : v; })};
   };
 }
 
@@ -46,8 +46,7 @@ Tensor compute_bitwise_not(const TeInputs& in) {
   return map({.name = "T_bitwise_not"}, in.tensor(0), [](const Expr& v) { return math("bitwise_not", v); });
 }
 Tensor compute_logical_not(const TeInputs& in) {
-  return map({.name = "T_logical_not"}, in.tensor(0),
-             [](const Expr& v) { return logical_not(cast_to(boolean, v)); });
+  return map({.name = "T_logical_not"}, in.tensor(0), [](const Expr& v) { return logical_not(cast_to(boolean, v)); });
 }
 /// erf has no half-precision form: those are computed in float32.
 Tensor compute_erf(const TeInputs& in) {
@@ -63,15 +62,18 @@ Tensor compute_clip(const TeInputs& in) {
   });
 }
 Tensor compute_isnan(const TeInputs& in) {
-  return map({.name = "T_isnan"}, in.tensor(0),
-             [](const Expr& v) { return v->dtype.is_float() ? call(boolean, "tir.isnan", {v}) : bool_imm(false); });
+  return map({.name = "T_isnan"}, in.tensor(0), [](const Expr& v) {
+    return v->dtype.is_float() ? call(boolean, "tir.isnan", {v}) : bool_imm(false);
+  });
 }
 Expr is_infinite(const Expr& v) {
   if (!v->dtype.is_float()) return bool_imm(false);
   Expr infinity = float_imm(std::numeric_limits<double>::infinity(), v->dtype);
   return make<EQ>(math("fabs", v), infinity);
 }
-Tensor compute_isinf(const TeInputs& in) { return map({.name = "T_isinf"}, in.tensor(0), [](const Expr& v) { return is_infinite(v); }); }
+Tensor compute_isinf(const TeInputs& in) {
+  return map({.name = "T_isinf"}, in.tensor(0), [](const Expr& v) { return is_infinite(v); });
+}
 Tensor compute_isfinite(const TeInputs& in) {
   return map({.name = "T_isfinite"}, in.tensor(0), [](const Expr& v) {
     if (!v->dtype.is_float()) return bool_imm(true);
@@ -81,7 +83,10 @@ Tensor compute_isfinite(const TeInputs& in) {
 
 OpDef unary(std::string name, InferFn infer, ComputeFn compute) {
   std::string func = "tir_" + name;
-  return {.name = std::move(name), .inputs = {{"x"}}, .infer = std::move(infer), .compute = std::move(compute),
+  return {.name = std::move(name),
+          .inputs = {{"x"}},
+          .infer = std::move(infer),
+          .compute = std::move(compute),
           .func = std::move(func)};
 }
 
@@ -89,8 +94,23 @@ OpDef unary(std::string name, InferFn infer, ComputeFn compute) {
 
 std::vector<OpDef> unary_ops() {
   std::vector<OpDef> ops;
-  for (const char* name : {"acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "log", "rsqrt",
-                           "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh"})
+  for (const char* name : {"acos",
+                           "acosh",
+                           "asin",
+                           "asinh",
+                           "atan",
+                           "atanh",
+                           "cos",
+                           "cosh",
+                           "exp",
+                           "log",
+                           "rsqrt",
+                           "sigmoid",
+                           "sin",
+                           "sinh",
+                           "sqrt",
+                           "tan",
+                           "tanh"})
     ops.push_back(unary(name, infer_same_float, builtin(name)));
   for (const char* name : {"ceil", "floor", "round"}) ops.push_back(unary(name, infer_same, rounding(name)));
   ops.push_back(unary("abs", infer_same, with(compute_abs)));

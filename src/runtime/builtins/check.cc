@@ -9,8 +9,7 @@ namespace {
 
 [[noreturn]] void fail_check(const Args& args, std::string needs) {
   const std::string& context = args.string(args.size() - 1);
-  fail({.what = text(context.empty() ? "" : context + ": ", "got ", args[0].describe()),
-        .needs = std::move(needs)});
+  fail({.what = text(context.empty() ? "" : context + ": ", "got ", args[0].describe()), .needs = std::move(needs)});
 }
 
 std::string rank_text(int64_t rank) { return rank < 0 ? "any rank" : text("rank ", rank); }
@@ -21,11 +20,8 @@ Value check_tensor_info(VirtualMachine&, const Args& args) {
   const Tensor* tensor = args[0].as<Tensor>();
   int64_t rank = args.integer(1);
   DType dtype = args.size() == 4 ? args.dtype(2) : DType::Void();
-  bool ok = tensor != nullptr && (rank < 0 || tensor->rank() == rank) &&
-            (dtype.is_void() || tensor->dtype() == dtype);
-  if (!ok)
-    fail_check(args,
-               text("a tensor of ", rank_text(rank), dtype.is_void() ? "" : text(" and dtype ", dtype)));
+  bool ok = tensor != nullptr && (rank < 0 || tensor->rank() == rank) && (dtype.is_void() || tensor->dtype() == dtype);
+  if (!ok) fail_check(args, text("a tensor of ", rank_text(rank), dtype.is_void() ? "" : text(" and dtype ", dtype)));
   return {};
 }
 

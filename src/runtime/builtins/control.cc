@@ -28,8 +28,7 @@ Value tuple_getitem(VirtualMachine&, const Args& args) {
   // A shape takes part as a tuple of integers, as in Relax.
   if (const Shape* shape = args[0].as<Shape>()) {
     int64_t index = args.integer(1);
-    if (index >= 0 && index < static_cast<int64_t>(shape->dims.size()))
-      return shape->dims[static_cast<size_t>(index)];
+    if (index >= 0 && index < static_cast<int64_t>(shape->dims.size())) return shape->dims[static_cast<size_t>(index)];
   }
   return field(args);
 }
@@ -42,8 +41,7 @@ Value tuple_reset_item(VirtualMachine&, const Args& args) {
 Value read_if_cond(VirtualMachine&, const Args& args) {
   if (const int64_t* v = args[0].as_int()) return *v != 0;
   const Tensor* tensor = args[0].as<Tensor>();
-  if (tensor == nullptr || tensor->num_elements() != 1 ||
-      !(tensor->dtype().is_integer() || tensor->dtype().is_bool()))
+  if (tensor == nullptr || tensor->num_elements() != 1 || !(tensor->dtype().is_integer() || tensor->dtype().is_bool()))
     args.fail_expected(0, "an integer, or a tensor with one integer or bool");
   const char* bytes = tensor->data_as<const char>();
   for (int64_t i = 0; i < tensor->size_bytes(); ++i)
@@ -58,9 +56,7 @@ Value make_closure(VirtualMachine&, const Args& args) {
   return Closure::of(function.function, std::move(captured));
 }
 
-Value invoke_closure(VirtualMachine& vm, const Args& args) {
-  return vm.invoke(args.closure(0), args.from(1));
-}
+Value invoke_closure(VirtualMachine& vm, const Args& args) { return vm.invoke(args.closure(0), args.from(1)); }
 
 Value call_tir_dyn(VirtualMachine& vm, const Args& args) {
   const Dims& sizes = args.shape(args.size() - 1).dims;

@@ -13,7 +13,7 @@ namespace builtin {
 // dimension is a pair (code, value); the last argument of a check is the text that says which value of the
 // program it concerns.
 Value alloc_shape_heap(VirtualMachine&, const Args&);  // (slots) -> heap
-Value match_shape(VirtualMachine&, const Args&);  // (tensor|shape, heap, rank, (code, value)..., context)
+Value match_shape(VirtualMachine&, const Args&);       // (tensor|shape, heap, rank, (code, value)..., context)
 Value match_prim_value(VirtualMachine&, const Args&);  // (integer, heap, code, value, context)
 Value make_shape(VirtualMachine&, const Args&);        // (heap, rank, (code, value)...) -> shape
 Value make_prim_value(VirtualMachine&, const Args&);   // (heap, code, value) -> integer

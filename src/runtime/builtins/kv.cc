@@ -68,16 +68,11 @@ Value kv_attention_with_fused_qkv(VirtualMachine& vm, const Args& args) {
 }
 
 Value kv_get_query_positions(VirtualMachine&, const Args& args) { return cache(args).get_query_positions(); }
-Value kv_get_num_available_pages(VirtualMachine&, const Args& args) {
-  return cache(args).num_available_pages();
-}
-Value kv_get_total_sequence_length(VirtualMachine&, const Args& args) {
-  return cache(args).total_sequence_length();
-}
+Value kv_get_num_available_pages(VirtualMachine&, const Args& args) { return cache(args).num_available_pages(); }
+Value kv_get_total_sequence_length(VirtualMachine&, const Args& args) { return cache(args).total_sequence_length(); }
 
 Value kv_debug_get_kv(VirtualMachine&, const Args& args) {
-  PagedKVCache::KeysAndValues dense =
-      cache(args).debug_get_kv(args.integer(1), args.integer(2), args.integer(3));
+  PagedKVCache::KeysAndValues dense = cache(args).debug_get_kv(args.integer(1), args.integer(2), args.integer(3));
   return Tuple::of({dense.k, dense.v});
 }
 

@@ -8,8 +8,7 @@ Value alloc_storage(VirtualMachine& vm, const Args& args) {
   const Dims& shape = args.shape(0).dims;
   DType dtype = args.dtype(2);
   if (args.integer(1) != 0 || args.string(3) != "global")
-    fail({.what = text("a storage on device ", args.integer(1), " in scope ", quoted(args.string(3)),
-                       " is asked for"),
+    fail({.what = text("a storage on device ", args.integer(1), " in scope ", quoted(args.string(3)), " is asked for"),
           .needs = "device 0, the CPU, and scope \"global\""});
   std::optional<int64_t> size_bytes = Tensor::bytes_of(shape, dtype);
   if (dtype.is_void() || !size_bytes)
@@ -33,8 +32,12 @@ Value to_device(VirtualMachine&, const Args& args) {
   Tensor& tensor = args.tensor(0);
   Device wanted{static_cast<Device::Kind>(args.integer(1)), static_cast<int32_t>(args.integer(2))};
   if (wanted != tensor.device())
-    fail({.what = text("a tensor on ", tensor.device(), " is wanted on device kind ", args.integer(1),
-                       ", index ", args.integer(2)),
+    fail({.what = text("a tensor on ",
+                       tensor.device(),
+                       " is wanted on device kind ",
+                       args.integer(1),
+                       ", index ",
+                       args.integer(2)),
           .needs = "a device of this build: cpu0"});
   return args[0];
 }

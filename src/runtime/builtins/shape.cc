@@ -24,8 +24,8 @@ int64_t& slot(const Args& args, const Tensor& heap, int64_t index) {
   return heap.data_as<int64_t>()[index];
 }
 
-[[noreturn]] void fail_extent(const std::string& context, std::string_view subject, int64_t got,
-                              int64_t expected, bool symbolic) {
+[[noreturn]] void fail_extent(const std::string& context, std::string_view subject, int64_t got, int64_t expected,
+                              bool symbolic) {
   fail({.what = text(context.empty() ? "" : context + ": ", subject, " is ", got),
         .needs = symbolic ? text("the same size as where the symbol was first seen, ", expected)
                           : text(expected, " there")});
@@ -112,8 +112,7 @@ Value shape_of(VirtualMachine&, const Args& args) { return Shape::of(args.tensor
 Value tensor_to_shape(VirtualMachine&, const Args& args) {
   Tensor& tensor = args.tensor(0);
   if (tensor.dtype() != i64 || tensor.rank() != 1) args.fail_expected(0, "an int64 tensor of rank 1");
-  return Shape::of(
-      Dims(std::span(tensor.data_as<const int64_t>(), static_cast<size_t>(tensor.num_elements()))));
+  return Shape::of(Dims(std::span(tensor.data_as<const int64_t>(), static_cast<size_t>(tensor.num_elements()))));
 }
 
 Value shape_to_tensor(VirtualMachine& vm, const Args& args) {
