@@ -103,12 +103,19 @@ Json config_of_mlc(const Json& chat_config, std::string_view source) {
   return config;
 }
 
-std::optional<std::string> mlc_quantization(const fs::path& folder) {
+std::optional<MlcModel> read_mlc_model(const fs::path& folder) {
   const fs::path file = folder / kMlcConfigFile;
   if (fs::exists(folder / "config.json") || !fs::exists(file)) return {};
   const std::string source = file.string();
   const Json tree = parse_json(read_file(file), source);
-  return JsonAt(tree, source).at("quantization").string();
+  const JsonAt chat(tree, source);
+  auto size = [&](std::string_view name) -> std::optional<int64_t> {
+    const int64_t value = chat.integer_or(name, -1, -1);
+    return value > 0 ? std::optional(value) : std::nullopt;
+  };
+  return MlcModel{.quantization = chat.at("quantization").string(),
+                  .context_window_size = size("context_window_size"),
+                  .prefill_chunk_size = size("prefill_chunk_size")};
 }
 
 }  // namespace sator

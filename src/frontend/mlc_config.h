@@ -30,8 +30,13 @@ Json mlc_chat_config(const fs::path& folder, const MlcConfigOptions& options,
 /// and the end tokens. Errors: it is no chat configuration.
 Json config_of_mlc(const Json& chat_config, std::string_view source);
 
-/// The quantization that the folder's chat configuration names; nothing if the folder has none.
-std::optional<std::string> mlc_quantization(const fs::path& folder);
+/// What a converted folder's chat configuration decides for its program.
+struct MlcModel {
+  std::string quantization;
+  std::optional<int64_t> context_window_size, prefill_chunk_size;  ///< absent: not stated, or -1
+};
+/// Nothing for a folder with a config.json of its own, or without a chat configuration.
+std::optional<MlcModel> read_mlc_model(const fs::path& folder);
 
 /// The files of a tokenizer that MLC-LLM copies, as far as they are there.
 std::vector<std::string> tokenizer_files_of(const fs::path& folder);

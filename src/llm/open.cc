@@ -124,8 +124,9 @@ fs::path library_of(const fs::path& folder, const std::string& what, const Progr
   return path;
 }
 
-/// Limits of a given library, once it is known to fit the weights.
-ModelLimits limits_of(const fs::path& library, const OpenOptions& options, const std::vector<ParamSpec>& specs) {
+/// Limits and cache of a given library, once it is known to fit the weights.
+void take_from_library(OpenModel& model, const OpenOptions& options, const std::vector<ParamSpec>& specs) {
+  const fs::path& library = options.library;
   Ref<runtime::ModelLibrary> loaded = runtime::ModelLibrary::open(library);
   const std::string source = text("the metadata of ", library.string());
   const Json tree = parse_json(loaded->metadata_json(), source);
@@ -139,9 +140,12 @@ ModelLimits limits_of(const fs::path& library, const OpenOptions& options, const
     fail({.what = text(library.string(), " was compiled for other weights"),
           .needs = "a library of this very model: the same sizes, layers and dtypes",
           .hint = "compile it again from this folder"});
-  return {.context_window = metadata.at("context_window_size").integer(1),
-          .prefill_chunk = metadata.at("prefill_chunk_size").integer(1),
-          .vocab_size = metadata.at("vocab_size").integer(1)};
+  model.limits = {.context_window = metadata.at("context_window_size").integer(1),
+                  .prefill_chunk = metadata.at("prefill_chunk_size").integer(1),
+                  .vocab_size = metadata.at("vocab_size").integer(1)};
+  model.program.context_window = model.limits.context_window;
+  model.program.prefill_chunk = model.limits.prefill_chunk;
+  if (auto dtype = DType::parse(metadata.at("kv_cache_dtype").string())) model.program.cache_dtype = *dtype;
 }
 
 /// Where the weights of a model are: a checkpoint, quantized as it is read, or converted ones.
@@ -170,6 +174,10 @@ class Weights {
   }
 
   bool are_converted() const { return converted_.has_value(); }
+  static bool are_in(const fs::path& folder) {
+    return MlcWeights::is_in(folder) || fs::exists(folder / "model.safetensors") ||
+           fs::exists(folder / "model.safetensors.index.json");
+  }
 
   std::vector<Ref<Tensor>> params(const std::vector<ParamSpec>& specs, const ActivationRanges& ranges,
                                   const std::function<void(size_t)>& progress = {}) const {
@@ -187,6 +195,17 @@ class Weights {
   std::optional<SafeTensors> checkpoint_;
   std::optional<MlcWeights> converted_;
 };
+
+/// With what a converted folder decides, where nothing else is asked for.
+ProgramOptions program_options(const fs::path& folder, ProgramOptions options) {
+  const std::optional<MlcModel> converted = read_mlc_model(folder);
+  if (!converted) return options;
+  if (!options.context_window) options.context_window = converted->context_window_size;
+  if (!options.prefill_chunk && converted->prefill_chunk_size)
+    options.prefill_chunk =
+        std::min({*converted->prefill_chunk_size, kPrefillChunk, options.context_window.value_or(kPrefillChunk)});
+  return options;
+}
 
 void require_calibration(const OpenOptions& options) {
   if (options.scheme.needs_calibration() && !options.calibration)
@@ -210,6 +229,14 @@ std::shared_ptr<runtime::VirtualMachine> machine_of(const fs::path& library, con
 
 }  // namespace
 
+Program program_of(const fs::path& folder, const OpenOptions& options, bool shapes_only) {
+  const ModelConfig config = read_model_config(folder);
+  std::optional<Weights> weights;
+  if (!shapes_only && Weights::are_in(folder)) weights.emplace(folder);
+  auto stored = [&](const std::string& name) { return weights ? weights->dtype_of(name) : config.dtype.value_or(f32); };
+  return build_program(config, options.scheme, stored, program_options(folder, options.program));
+}
+
 int64_t OpenModel::bytes_per_token() const {
   // Tables of which a step takes one row are not read as a whole, unless they are the head as well.
   int64_t bytes = 0;
@@ -222,10 +249,13 @@ int64_t OpenModel::bytes_per_token() const {
   return bytes;
 }
 
-OpenModel open_model(const fs::path& folder, const OpenOptions& options) {
+OpenModel open_model(const fs::path& folder, const OpenOptions& given) {
+  OpenOptions options = given;
+  options.program = program_options(folder, given.program);
   OpenModel model;
   model.config = read_model_config(folder);
   model.scheme = options.scheme;
+  model.program = options.program;
   const Weights weights(folder);
   if (!weights.are_converted()) require_calibration(options);
   Program program = build_program(model.config, options.scheme, weights.dtypes(), options.program);
@@ -234,7 +264,7 @@ OpenModel open_model(const fs::path& folder, const OpenOptions& options) {
     model.library = library_of(folder, "run", program, options, model.compile_s);
   } else {
     model.library = options.library;
-    model.limits = limits_of(options.library, options, program.params);
+    take_from_library(model, options, program.params);
   }
   model.vm = machine_of(model.library, options);
   ActivationRanges ranges;
@@ -250,11 +280,11 @@ OpenModel open_model(const fs::path& folder, const OpenOptions& options) {
 }
 
 Scheme scheme_for(const fs::path& folder, const std::optional<std::string>& name) {
-  std::optional<std::string> converted = mlc_quantization(folder);
-  Scheme scheme = parse_scheme(name ? *name : converted ? *converted : "f32");
-  if (converted && parse_scheme(*converted).name != scheme.name)
-    fail({.what = text("the weights in ", folder.string(), " are converted to ", *converted),
-          .needs = *converted,
+  const std::optional<MlcModel> converted = read_mlc_model(folder);
+  Scheme scheme = parse_scheme(name ? *name : converted ? converted->quantization : "f32");
+  if (converted && parse_scheme(converted->quantization).name != scheme.name)
+    fail({.what = text("the weights in ", folder.string(), " are converted to ", converted->quantization),
+          .needs = converted->quantization,
           .hint = text("convert the original checkpoint with --quantization ", scheme.name)});
   return scheme;
 }
@@ -263,10 +293,7 @@ WeightSize convert_weights(const fs::path& folder, const OpenOptions& options, c
                            const std::function<void(size_t done, size_t all)>& progress) {
   require_calibration(options);
   const SafeTensors checkpoint = SafeTensors::open_folder(folder);
-  Program program = build_program(read_model_config(folder), options.scheme, [&](const std::string& name) {
-    const SafeTensor* t = find_weight(checkpoint, name);
-    return t ? t->dtype : f32;
-  });
+  const Program program = program_of(folder, options);
   ActivationRanges ranges;
   if (options.scheme.needs_calibration())
     ranges = calibrate(folder, *options.calibration, options, kCalibrationWindows);
@@ -280,13 +307,7 @@ WeightSize convert_weights(const fs::path& folder, const OpenOptions& options, c
 }
 
 CompileReport compile_model(const fs::path& folder, const OpenOptions& options, const fs::path& out) {
-  const ModelConfig config = read_model_config(folder);
-  std::optional<Weights> weights;
-  if (MlcWeights::is_in(folder) || fs::exists(folder / "model.safetensors") ||
-      fs::exists(folder / "model.safetensors.index.json"))
-    weights.emplace(folder);
-  auto stored = [&](const std::string& name) { return weights ? weights->dtype_of(name) : config.dtype.value_or(f32); };
-  Program program = build_program(config, options.scheme, stored, options.program);
+  const Program program = program_of(folder, options);
   return write_compiled(program, options, cache_key(folder, "compile", options, program), out);
 }
 

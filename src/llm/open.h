@@ -25,6 +25,7 @@ struct OpenOptions {
 struct OpenModel {
   ModelConfig config;
   Scheme scheme;
+  ProgramOptions program;  ///< that it was compiled with
   ModelLimits limits;
   WeightSize size;
   fs::path library;  ///< the compiled program
@@ -37,6 +38,13 @@ struct OpenModel {
   int64_t bytes_per_token() const;
   Session session() const { return Session(vm, params, limits); }
 };
+
+/// The program of a folder under options.scheme and options.program, before any pass: at the widths in which its weights
+/// are stored or, with `shapes_only` and where there are none, that config.json states.
+/// A converted folder's context window holds unless another is asked for; so does its prefill chunk, as far as it is not
+/// longer than ours, which changes memory and no result.
+/// Errors: the folder is no model; the family or scheme is not supported.
+Program program_of(const fs::path& folder, const OpenOptions& options, bool shapes_only = false);
 
 /// Compiles what is not compiled yet (kept under $SATOR_HOME, by all that shaped it), reads and quantizes the weights. A
 /// folder that convert_weights wrote has its weights quantized already.

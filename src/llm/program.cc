@@ -13,7 +13,6 @@ using namespace relax;
 namespace {
 
 constexpr int64_t kPageSize = 16;
-constexpr int64_t kPrefillChunk = 512;
 
 /// What the cache must know of a family.
 struct CacheShape {

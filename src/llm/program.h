@@ -9,6 +9,9 @@
 
 namespace sator::llm {
 
+/// Tokens of one step at most, unless told.
+inline constexpr int64_t kPrefillChunk = 512;
+
 struct ProgramOptions {
   std::optional<int64_t> context_window;  ///< positions; the model's own unless told (a larger one is an error)
   std::optional<int64_t> prefill_chunk;   ///< tokens of one step at most; the smaller of context and 512 unless told

@@ -3,22 +3,14 @@
 #include <algorithm>
 
 #include "driver/compile.h"
-#include "frontend/safetensors.h"
 
 namespace sator::study {
 
-ProgramAtPhase3 program_at_phase3(const fs::path& folder, const llm::Scheme& scheme, bool shapes_only) {
-  ModelConfig config = read_model_config(folder);
-  std::optional<SafeTensors> checkpoint;
-  if (!shapes_only) checkpoint = SafeTensors::open_folder(folder);
-  auto stored = [&](const std::string& name) {
-    const SafeTensor* tensor = checkpoint ? llm::find_weight(*checkpoint, name) : nullptr;
-    return tensor ? tensor->dtype : config.dtype.value_or(f32);
-  };
-  llm::Program program = llm::build_program(config, scheme, stored);
-  driver::CompileOptions options{.bounds = {{"seq_len", program.limits.prefill_chunk}}};
-  ModuleRef module = driver::to_phase3(program.module, options);
-  return {std::move(config), std::move(program), std::move(module)};
+ProgramAtPhase3 program_at_phase3(const fs::path& folder, const llm::OpenOptions& options, bool shapes_only) {
+  llm::Program program = llm::program_of(folder, options, shapes_only);
+  driver::CompileOptions compile{.bounds = {{"seq_len", program.limits.prefill_chunk}}};
+  ModuleRef module = driver::to_phase3(program.module, compile);
+  return {std::move(program), std::move(module)};
 }
 
 std::vector<PhaseKernel> kernels_of(const std::vector<llm::KernelCall>& calls, const Chip& chip) {
@@ -65,7 +57,7 @@ std::vector<llm::StepSize> prefill_steps(int64_t prompt_len, int64_t chunk) {
 std::vector<ChipResult> ProgramCoster::cost(const SchemeJob& job, std::span<const Chip> chips,
                                             const Progress& progress) {
   progress("building the program", true);
-  const ProgramAtPhase3 at = program_at_phase3(job.options.model, job.scheme, job.options.shapes_only);
+  const ProgramAtPhase3 at = program_at_phase3(job.options.model, {.scheme = job.scheme}, job.options.shapes_only);
   const llm::Workload workload(at.module, at.program);
   std::vector<llm::KernelCall> prefill;
   for (const llm::StepSize& step : prefill_steps(job.options.prompt_len, at.program.limits.prefill_chunk)) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 
+#include "llm/open.h"
 #include "llm/workload.h"
 #include "study/costing.h"
 #include "study/study.h"
@@ -12,14 +13,12 @@ namespace sator::study {
 
 /// A model's program under a scheme up to phase 3, with what a study asks of it.
 struct ProgramAtPhase3 {
-  ModelConfig config;
   llm::Program program;
   ModuleRef module;
 };
 
-/// Built from the folder's config.json, and the widths that its checkpoint stores (with `shapes_only`: that config.json
-/// states, else f32). Nothing is run or compiled to machine code. Errors: those of llm::build_program.
-ProgramAtPhase3 program_at_phase3(const fs::path& folder, const llm::Scheme& scheme, bool shapes_only);
+/// llm::program_of a folder, taken through the passes. Nothing is run or compiled to machine code. Errors: as there.
+ProgramAtPhase3 program_at_phase3(const fs::path& folder, const llm::OpenOptions& options, bool shapes_only = false);
 
 /// The kernels of one call of a step function, one entry per function, sizes and layer, in the order of first sight.
 std::vector<PhaseKernel> kernels_of(const std::vector<llm::KernelCall>& calls, const Chip& chip);

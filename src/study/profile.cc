@@ -141,7 +141,7 @@ ModelProfile profile_model(const fs::path& folder, const llm::OpenModel& model, 
           .needs =
               text("1 to ", std::min(model.limits.prefill_chunk, model.limits.context_window - 1), " tokens, one step"),
           .hint = "use another --prompt-len"});
-  const ProgramAtPhase3 at = program_at_phase3(folder, model.scheme, false);
+  const ProgramAtPhase3 at = program_at_phase3(folder, {.scheme = model.scheme, .program = model.program});
   const llm::Workload workload(at.module, at.program);
   dataflow::CostEngine engine(options.chip ? *options.chip : find_chip(kCountingChip));
 

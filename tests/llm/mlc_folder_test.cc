@@ -40,6 +40,20 @@ TEST(MlcFolder, RunsLikeTheCheckpointItWasMadeFrom) {
   }
 }
 
+TEST(MlcFolder, ItsContextWindowHolds) {
+  TempFolder folder;
+  convert_weights(example(), {.scheme = parse_scheme("int8-channel")}, folder.path());
+  Json config = mlc_chat_config(example(), {.quantization = "int8-channel", .context_window_size = 64}, {});
+  write_file(folder.path() / kMlcConfigFile, config.dump());
+  const OpenOptions options{.scheme = parse_scheme("int8-channel")};
+  EXPECT_EQ(program_of(folder.path(), options).limits.context_window, 64);
+  EXPECT_EQ(program_of(folder.path(), options).limits.prefill_chunk, 64);
+  OpenOptions asked = options;
+  asked.program.context_window = 32;
+  EXPECT_EQ(program_of(folder.path(), asked).limits.context_window, 32);
+  EXPECT_EQ(open_model(folder.path(), options).limits.context_window, 64);
+}
+
 TEST(MlcFolder, ALibraryRunsItsOwnModelAlone) {
   TempFolder folder;
   OpenOptions options{.scheme = parse_scheme("int8-channel"), .threads = 2};
