@@ -103,15 +103,15 @@ static std::string help(const std::string& called, const Command& command, const
 }
 
 [[noreturn]] static void fail_usage(const std::string& called, const Command& command,
-                                    const std::vector<std::string>& args, const CLI::ParseError& error) {
+                                    const std::vector<std::string>& left, const CLI::ParseError& error) {
   Reason reason{.what = text(called, ": ", error.what()),
                 .needs = usage(called, command),
                 .hint = text("`", called, " --help` lists the options")};
   if (dynamic_cast<const CLI::ExtrasError*>(&error)) {
     std::vector<std::string> known = option_names(command);
-    for (const std::string& arg : args) {
+    for (const std::string& arg : left) {
       std::string name = arg.substr(0, arg.find('='));
-      if (!name.starts_with("-") || std::find(known.begin(), known.end(), name) != known.end()) continue;
+      if (!name.starts_with("-") || name == "-" || std::find(known.begin(), known.end(), name) != known.end()) continue;
       reason.what = text(called, " has no option ", name);
       if (auto near = nearest_names(name, known); !near.empty())
         reason.hint = text("did you mean ", join(near, ", "), "?");
@@ -136,7 +136,7 @@ static void run_command(const std::string& called, const Command& command, const
     out << help(called, command, options, defaults);
     return;
   } catch (const CLI::ParseError& error) {
-    fail_usage(called, command, args, error);
+    fail_usage(called, command, app.remaining(), error);
   }
   nlohmann::json json;
   Streams streams{in, out, notes, json};

@@ -21,8 +21,12 @@ void run(const BenchArguments& a, Streams& io) {
   Session session = model.session();
   SpeedOptions options{.repeats = static_cast<int>(a.repeats)};
   const int64_t limit = model.limits.context_window;
-  constexpr int64_t kSteps = 32;
-  if (limit < 512 + 40)
+  constexpr int64_t kSteps = 32, kRoom = 40;  // tokens that a decode figure generates; room it is given
+  if (limit <= kRoom)
+    fail({.what = text("the context window is ", limit, " tokens"),
+          .needs = text("more than the ", kRoom, " that a decode figure needs"),
+          .hint = "measure a model with a longer context"});
+  if (limit < 512 + kRoom)
     io.notes << "the context window is " << limit << " tokens: lengths beyond it are cut down to it\n";
   auto tell = [&](const char* name, double speed) {
     char line[80];
@@ -32,8 +36,8 @@ void run(const BenchArguments& a, Streams& io) {
   };
   tell("prefill128", measure_prefill(session, std::min<int64_t>(128, limit), options));
   tell("prefill512", measure_prefill(session, std::min<int64_t>(512, limit), options));
-  tell("decode_at16", measure_decode(session, std::min<int64_t>(16, limit - 1 - kSteps), kSteps, options));
-  tell("decode_at512", measure_decode(session, std::min<int64_t>(512, limit - 40), kSteps, options));
+  tell("decode_at16", measure_decode(session, std::min<int64_t>(16, limit - kRoom), kSteps, options));
+  tell("decode_at512", measure_decode(session, std::min<int64_t>(512, limit - kRoom), kSteps, options));
   io.json["load_s"] = model.load_s;
   io.json["bytes_per_token"] = model.bytes_per_token();
   io.json["threads"] = model.vm->pool().num_workers();

@@ -105,7 +105,7 @@ Json config_of_mlc(const Json& chat_config, std::string_view source) {
 
 std::optional<MlcModel> read_mlc_model(const fs::path& folder) {
   const fs::path file = folder / kMlcConfigFile;
-  if (fs::exists(folder / "config.json") || !fs::exists(file)) return {};
+  if (!fs::exists(file)) return {};
   const std::string source = file.string();
   const Json tree = parse_json(read_file(file), source);
   const JsonAt chat(tree, source);

@@ -35,7 +35,7 @@ struct MlcModel {
   std::string quantization;
   std::optional<int64_t> context_window_size, prefill_chunk_size;  ///< absent: not stated, or -1
 };
-/// Nothing for a folder with a config.json of its own, or without a chat configuration.
+/// Nothing for a folder without a chat configuration.
 std::optional<MlcModel> read_mlc_model(const fs::path& folder);
 
 /// The files of a tokenizer that MLC-LLM copies, as far as they are there.

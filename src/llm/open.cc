@@ -196,9 +196,15 @@ class Weights {
   std::optional<MlcWeights> converted_;
 };
 
+/// What the chat configuration of a folder with converted weights (or with nothing else) decides.
+std::optional<MlcModel> converted_model(const fs::path& folder) {
+  const bool converted = MlcWeights::is_in(folder) || !fs::exists(folder / "config.json");
+  return converted ? read_mlc_model(folder) : std::nullopt;
+}
+
 /// With what a converted folder decides, where nothing else is asked for.
 ProgramOptions program_options(const fs::path& folder, ProgramOptions options) {
-  const std::optional<MlcModel> converted = read_mlc_model(folder);
+  const std::optional<MlcModel> converted = converted_model(folder);
   if (!converted) return options;
   if (!options.context_window) options.context_window = converted->context_window_size;
   if (!options.prefill_chunk && converted->prefill_chunk_size)
@@ -243,7 +249,8 @@ int64_t OpenModel::bytes_per_token() const {
   for (const ParamSpec& p : specs) {
     bool table = false;
     for (const std::string& name : p.source.tensors)
-      table |= name.ends_with("wpe.weight") || (name.ends_with("embed_tokens.weight") && !config.tie_word_embeddings);
+      table |= name.ends_with("wpe.weight") ||
+               (!config.tie_word_embeddings && (name.ends_with("embed_tokens.weight") || name.ends_with("wte.weight")));
     if (!table) bytes += p.bytes();
   }
   return bytes;
@@ -280,7 +287,7 @@ OpenModel open_model(const fs::path& folder, const OpenOptions& given) {
 }
 
 Scheme scheme_for(const fs::path& folder, const std::optional<std::string>& name) {
-  const std::optional<MlcModel> converted = read_mlc_model(folder);
+  const std::optional<MlcModel> converted = converted_model(folder);
   Scheme scheme = parse_scheme(name ? *name : converted ? converted->quantization : "f32");
   if (converted && parse_scheme(converted->quantization).name != scheme.name)
     fail({.what = text("the weights in ", folder.string(), " are converted to ", converted->quantization),
@@ -337,7 +344,7 @@ ActivationRanges calibrate(const fs::path& folder, const fs::path& text_file, co
   ActivationRanges ranges;
   Value cache = vm->call("create_kv_cache", {});
   auto* kv = cache.as<runtime::PagedKVCache>();
-  for (std::span<const int32_t> window : windows_of(stream, kWindowTokens, windows)) {
+  for (std::span<const int32_t> window : windows_of(stream, std::min(kWindowTokens, program.limits.context_window), windows)) {
     kv->clear();
     kv->add_sequence(0);
     for (size_t from = 0; from < window.size(); from += static_cast<size_t>(length)) {

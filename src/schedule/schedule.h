@@ -51,6 +51,10 @@ class Schedule {
   void resolve(Value& value) const;
   template <class T>
   void resolve(T&) const {}
+  template <class T>
+  void resolve(std::vector<T>& list) const {
+    for (T& item : list) resolve(item);
+  }
   /// Fails with the reason, the program and the place in the work, if there is a reason.
   void require(std::optional<Reason> reason) const;
   [[noreturn]] void fail(Reason reason) const;

@@ -107,6 +107,7 @@ TEST(App, MistakesOnTheCommandLineEndWithStatus1AndAWayOn) {
            {{"--generate"}, "sator has no command --generate"},
            {{"generate"}, "MODEL is required"},
            {{"generate", "x", "--gredy"}, "did you mean --greedy"},
+           {{"generate", "x", "--temperature", "-1", "--gredy"}, "has no option --gredy"},
            {{"generate", "x", "--max-tokens", "many"}, "many"},
            {{"generate", "x", "--max-tokens", ""}, "a number is missing"},
            {{"generate", "x", "--temperature="}, "--temperature"},

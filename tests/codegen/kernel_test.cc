@@ -190,6 +190,29 @@ def f(A: T.Buffer((40,), "float32"), B: T.Buffer((40,), "float32")):
   }
 }
 
+// Lanes that a mask switches off may lie in front of memory of the kernel's own, too.
+TEST(Kernel, MaskedVectorsMayBeginBeforeLocalMemory) {
+  tir::PrimFuncRef f = tir::parse_function(R"(
+@T.prim_func
+def f(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
+    E = T.alloc_buffer((14,))
+    for j in T.vectorized(16):
+        if j >= 2:
+            E[j - 2] = A[j] * T.float32(2)
+    for j in T.vectorized(16):
+        B[j] = T.float32(0)
+        if j >= 2:
+            B[j] = E[j - 2] + T.float32(1)
+)");
+  Data<float> a(16), b(16);
+  for (size_t i = 0; i < 16; ++i) a[i] = static_cast<float>(i), b[i] = -1;
+  for (const target::CpuLevel* level : target::host_levels()) {
+    ASSERT_EQ(run_kernel(f, *level, {a.raw(), b.raw()}), 0);
+    for (size_t i = 0; i < 16; ++i)
+      EXPECT_EQ(b[i], i < 2 ? 0 : 2 * static_cast<float>(i) + 1) << level->name << " " << i;
+  }
+}
+
 TEST(Kernel, EmitsTheSameBytesEachTime) {
   tir::PrimFuncRef f = passes::lower(dots(64, 16, u8, i8));
   const target::CpuLevel& level = target::cpu_level("avx512");

@@ -51,7 +51,7 @@ class Memory {
       views.emplace_back(v);
     }
   }
-  const std::vector<char>& result() const { return bytes_.back(); }
+  const std::list<std::vector<char>>& bytes() const { return bytes_; }
   std::vector<tir::Argument> views;
 
  private:
@@ -70,7 +70,7 @@ void expect_same(const tir::PrimFuncRef& func, const std::string& rule, const st
       Memory a(*func, n), b(*func, n);
       plain.run(a.views);
       fast.run(b.views);
-      EXPECT_EQ(a.result(), b.result()) << name << ", " << n << " rows";
+      EXPECT_EQ(a.bytes(), b.bytes()) << name << ", " << n << " rows";
     }
   }
 }

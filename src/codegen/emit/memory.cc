@@ -122,13 +122,25 @@ Access plan(Emit& e, const BufferRef& buffer, const std::vector<Expr>& indices) 
   return a;
 }
 
+/// Whether lanes that a mask switches off may be touched too: a constant place in memory on the stack, all of it inside (with
+/// the slack of allocate.cc). LLVM keeps in registers what is loaded and stored without a mask.
+bool may_touch_all(const Access& a, int64_t offset, int64_t span) {
+  auto* slot = llvm::dyn_cast<llvm::AllocaInst>(a.memory.base);
+  auto* base = llvm::dyn_cast<llvm::ConstantInt>(a.base);
+  if (!a.memory.is_stack || !slot || !base) return false;
+  const int64_t first = base->getSExtValue() + offset;
+  auto* type = llvm::cast<llvm::ArrayType>(slot->getAllocatedType());
+  const auto bytes = static_cast<int64_t>(type->getNumElements() * type->getElementType()->getPrimitiveSizeInBits() / 8);
+  return first >= 0 && (first + span) * a.element.element_bytes() <= bytes;
+}
+
 llvm::Instruction* wide_load(Emit& e, const Access& a, int64_t offset, int lanes, llvm::Value* mask) {
   llvm::Type* type =
       lanes == 1 && !mask ? a.in_memory : llvm::FixedVectorType::get(a.in_memory, static_cast<unsigned>(lanes));
   llvm::Value* at = pointer(e, a, offset);
   llvm::Align align = align_at(a, offset);
   llvm::Instruction* load;
-  if (mask && !a.memory.is_stack)
+  if (mask && !may_touch_all(a, offset, lanes))
     load = e.b.CreateMaskedLoad(type, at, align, mask, llvm::Constant::getNullValue(type));
   else
     load = e.b.CreateAlignedLoad(type, at, align);
@@ -212,7 +224,7 @@ llvm::Value* load_lanes(Emit& e, const Access& a) {
   }
   if (is_contiguous(a.offsets)) return wide_load(e, a, *low, lanes, mask);
   int64_t span = *high - *low + 1;
-  if ((!mask || a.memory.is_stack) && span <= kMaxNearSpan * lanes) return load_near(e, a, *low, span);
+  if ((!mask || may_touch_all(a, *low, span)) && span <= kMaxNearSpan * lanes) return load_near(e, a, *low, span);
   return gather(e, a, mask);
 }
 
@@ -223,7 +235,7 @@ void store_lanes(Emit& e, const Access& a, llvm::Value* value) {
     llvm::Value* at = pointer(e, a, a.offsets[0]);
     llvm::Align align = align_at(a, a.offsets[0]);
     llvm::Instruction* store;
-    if (mask && a.memory.is_stack)
+    if (mask && may_touch_all(a, a.offsets[0], lanes))
       store =
           e.b.CreateAlignedStore(e.b.CreateSelect(mask, value, wide_load(e, a, a.offsets[0], lanes, mask)), at, align);
     else if (mask)
