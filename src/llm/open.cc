@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -11,6 +12,7 @@
 #include "llm/mlc_weights.h"
 #include "relax/print.h"
 #include "runtime/library.h"
+#include "runtime/memory.h"
 
 namespace sator::llm {
 
@@ -220,10 +222,39 @@ void require_calibration(const OpenOptions& options) {
           .hint = "pass --calibration FILE"});
 }
 
+/// The tensors that are smaller than a huge page, one after the other in storage of huge pages: a step reads all of them, and
+/// on pages of 4 KB it would wait for translations. The others have such storage already.
+Value in_huge_pages(const runtime::Tuple& params) {
+  auto small = [](const Value& v) -> Ref<Tensor> {
+    Ref<Tensor> tensor = v.ref<Tensor>();
+    return tensor && tensor->size_bytes() < runtime::kHugePage ? tensor : nullptr;
+  };
+  auto padded = [](int64_t bytes) {
+    return (bytes + runtime::kAlignment - 1) / runtime::kAlignment * runtime::kAlignment;
+  };
+  int64_t bytes = 0, at = 0;
+  for (const Value& v : params.fields) {
+    if (Ref<Tensor> tensor = small(v)) bytes += padded(tensor->size_bytes());
+  }
+  Ref<runtime::Storage> storage = runtime::Storage::allocate(bytes);
+  std::vector<Value> out;
+  for (const Value& v : params.fields) {
+    Ref<Tensor> tensor = small(v);
+    out.push_back(v);
+    if (!tensor) continue;
+    Ref<Tensor> moved = Tensor::view(storage, at, tensor->shape(), tensor->dtype());
+    std::memcpy(moved->data(), tensor->data(), static_cast<size_t>(tensor->size_bytes()));
+    at += padded(tensor->size_bytes());
+    out.back() = moved;
+  }
+  return runtime::Tuple::of(std::move(out));
+}
+
 Value run_transform(runtime::VirtualMachine& vm, const std::vector<Ref<Tensor>>& params) {
   std::vector<Value> items(params.begin(), params.end());
   Value tuple = runtime::Tuple::of(std::move(items));
-  return vm.has_function("transform_params") ? vm.call("transform_params", {tuple}) : tuple;
+  if (vm.has_function("transform_params")) tuple = vm.call("transform_params", {tuple});
+  return in_huge_pages(*tuple.as<runtime::Tuple>());
 }
 
 std::shared_ptr<runtime::VirtualMachine> machine_of(const fs::path& library, const OpenOptions& options) {
@@ -344,7 +375,8 @@ ActivationRanges calibrate(const fs::path& folder, const fs::path& text_file, co
   ActivationRanges ranges;
   Value cache = vm->call("create_kv_cache", {});
   auto* kv = cache.as<runtime::PagedKVCache>();
-  for (std::span<const int32_t> window : windows_of(stream, std::min(kWindowTokens, program.limits.context_window), windows)) {
+  for (std::span<const int32_t> window :
+       windows_of(stream, std::min(kWindowTokens, program.limits.context_window), windows)) {
     kv->clear();
     kv->add_sequence(0);
     for (size_t from = 0; from < window.size(); from += static_cast<size_t>(length)) {

@@ -14,8 +14,8 @@ extern "C" {
 
 typedef struct SatorContext SatorContext;
 
-/// One chunk [begin, end) of a parallel loop. `ctx` belongs to the worker that runs it. Returns 0, or a
-/// status to stop.
+/// One chunk [begin, end) of a parallel loop. `ctx` belongs to the worker that runs it, which may run further chunks.
+/// Returns 0, or a status to stop.
 typedef int32_t (*SatorChunk)(void* closure, int64_t begin, int64_t end, SatorContext* ctx);
 
 /// What a kernel may use of the world. There are no globals: one context per worker thread.
@@ -27,8 +27,8 @@ struct SatorContext {
   int32_t num_ranks;
   int32_t reserved;
   void* stream;  ///< device stream, null on the CPU
-  /// Runs body on [0, n), cut into contiguous chunks, one per worker, the same cut for the same n and worker
-  /// count. Returns the first status that is not 0. A call from inside a chunk runs serially.
+  /// Runs body on [0, n), cut into contiguous chunks, as many as workers, the same cut for the same n and worker
+  /// count; who runs which is open. Returns the first status that is not 0. A call from inside a chunk runs serially.
   int32_t (*parallel_for)(SatorContext* ctx, int64_t n, SatorChunk body, void* closure);
   /// Scratch memory of this worker, 64-byte aligned; released in reverse order. Null when memory is out.
   void* (*workspace_push)(SatorContext* ctx, int64_t bytes);

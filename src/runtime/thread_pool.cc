@@ -87,8 +87,8 @@ Ref<ThreadPool> ThreadPool::create(int num_threads) {
 
 ThreadPool::~ThreadPool() {
   job_.stop = true;
-  job_.epoch.fetch_add(1);
-  job_.epoch.notify_all();
+  job_.loop.fetch_add(kStates);
+  job_.loop.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
@@ -108,17 +108,27 @@ int32_t ThreadPool::parallel_for(int64_t n, SatorChunk body, void* closure) {
   job_.body = body;
   job_.closure = closure;
   if (threads_.empty() || n == 1) {
-    run_chunk(caller);
+    run_chunk(caller, caller);
     return caller.status;
   }
-  done_.pending.store(static_cast<uint32_t>(threads_.size()), std::memory_order_relaxed);
+  const uint32_t loop = job_.loop.load(std::memory_order_relaxed) + kStates;
+  for (size_t i = 1; i < workers_.size(); ++i) {
+    workers_[i]->status = 0;
+    workers_[i]->chunk.store(loop | kOpen, std::memory_order_relaxed);
+  }
   job_.caller_core.store(sched_getcpu(), std::memory_order_relaxed);
-  // Sequentially consistent, as the count of sleepers is: either we see the sleeper, or it sees the new
-  // epoch.
-  job_.epoch.fetch_add(1);
-  if (job_.sleepers.load() > 0) job_.epoch.notify_all();
-  run_chunk(caller);
-  await_workers();
+  // Sequentially consistent, as the count of sleepers is: either we see the sleeper, or it sees the new loop.
+  job_.loop.store(loop);
+  if (job_.sleepers.load() > 0) job_.loop.notify_all();
+  run_chunk(caller, caller);
+  bool failed = caller.status != 0;
+  for (size_t i = 1; i < workers_.size(); ++i) {
+    if (!take(*workers_[i], loop)) continue;
+    if (!failed) run_chunk(*workers_[i], caller);
+    failed |= workers_[i]->status != 0;
+    workers_[i]->chunk.store(loop | kDone, std::memory_order_relaxed);
+  }
+  for (size_t i = 1; i < workers_.size(); ++i) await_chunk(*workers_[i], loop);
   for (auto& worker : workers_) {
     if (worker->status == 0) continue;
     if (worker.get() != &caller) {
@@ -130,64 +140,73 @@ int32_t ThreadPool::parallel_for(int64_t n, SatorChunk body, void* closure) {
   return 0;
 }
 
-// The first n % W workers get one iteration more than the others.
-void ThreadPool::run_chunk(Worker& worker) {
-  int64_t count = num_workers(), index = worker.context.worker;
+// Whoever takes a chunk runs it; the loop's description stays as it is until all taken chunks are done.
+bool ThreadPool::take(Worker& owner, uint32_t loop) {
+  uint32_t open = loop | kOpen;
+  return owner.chunk.compare_exchange_strong(open, loop | kTaken, std::memory_order_acquire, std::memory_order_relaxed);
+}
+
+// The first n % W chunks have one iteration more than the others.
+void ThreadPool::run_chunk(Worker& owner, Worker& by) {
+  int64_t count = num_workers(), index = owner.context.worker;
   int64_t share = job_.n / count, rest = job_.n % count;
   int64_t begin = index * share + std::min(index, rest);
   int64_t end = begin + share + (index < rest ? 1 : 0);
-  worker.status = 0;
+  owner.status = 0;
   if (begin == end) return;
-  worker.in_loop = true;
-  size_t mark = worker.workspace.mark();
+  by.in_loop = true;
+  size_t mark = by.workspace.mark();
   try {
-    worker.status = job_.body(job_.closure, begin, end, &worker.context);
+    owner.status = job_.body(job_.closure, begin, end, &by.context);
   } catch (const std::exception& e) {
-    worker.error = e.what();
-    worker.exception = std::current_exception();
-    worker.status = 1;
+    by.error = e.what();
+    by.exception = std::current_exception();
+    owner.status = 1;
   }
-  worker.workspace.release(mark);
-  worker.in_loop = false;
+  by.workspace.release(mark);
+  by.in_loop = false;
+  if (owner.status != 0 && &owner != &by) {
+    owner.error = std::exchange(by.error, {});
+    owner.exception = std::exchange(by.exception, nullptr);
+  }
 }
 
 void ThreadPool::serve(Worker& worker) {
-  for (uint32_t seen = 0;; ++seen) {
-    await_loop(worker, seen);
+  for (uint32_t seen = 0;;) {
+    seen = await_loop(worker, seen);
     if (job_.stop) return;
-    run_chunk(worker);
+    if (!take(worker, seen)) continue;
+    run_chunk(worker, worker);
     worker.core.store(sched_getcpu(), std::memory_order_relaxed);
-    // The last one to finish wakes the caller; the pair of flags is ordered as epoch and sleepers are.
-    if (done_.pending.fetch_sub(1) == 1 && done_.caller_sleeps.load() != 0) done_.pending.notify_one();
+    // We wake the caller if it sleeps; the pair of flags is ordered as loop and sleepers are.
+    worker.chunk.store(seen | kDone);
+    if (caller_sleeps_.load() != 0) worker.chunk.notify_one();
   }
 }
 
-// Returns once the epoch has left `seen`.
-void ThreadPool::await_loop(Worker& worker, uint32_t seen) {
-  auto ready = [&] { return job_.epoch.load(std::memory_order_acquire) != seen; };
+// Returns the number of a loop that is not `seen`.
+uint32_t ThreadPool::await_loop(Worker& worker, uint32_t seen) {
+  auto ready = [&] { return job_.loop.load(std::memory_order_acquire) != seen; };
   auto same_core = [&] {
     int core = sched_getcpu();
     worker.core.store(core, std::memory_order_relaxed);
     return core == job_.caller_core.load(std::memory_order_relaxed);
   };
-  if (spin_then_yield(ready, same_core)) return;
-  job_.sleepers.fetch_add(1);
-  while (job_.epoch.load() == seen) job_.epoch.wait(seen);
-  job_.sleepers.fetch_sub(1);
+  if (!spin_then_yield(ready, same_core)) {
+    job_.sleepers.fetch_add(1);
+    while (job_.loop.load() == seen) job_.loop.wait(seen);
+    job_.sleepers.fetch_sub(1);
+  }
+  return job_.loop.load(std::memory_order_acquire);
 }
 
-void ThreadPool::await_workers() {
-  auto ready = [&] { return done_.pending.load(std::memory_order_acquire) == 0; };
-  auto same_core = [&] {
-    int core = sched_getcpu();
-    return std::any_of(workers_.begin() + 1, workers_.end(), [&](const auto& worker) {
-      return worker->core.load(std::memory_order_relaxed) == core;
-    });
-  };
+void ThreadPool::await_chunk(Worker& worker, uint32_t loop) {
+  auto ready = [&] { return worker.chunk.load(std::memory_order_acquire) == (loop | kDone); };
+  auto same_core = [&] { return worker.core.load(std::memory_order_relaxed) == sched_getcpu(); };
   if (spin_then_yield(ready, same_core)) return;
-  done_.caller_sleeps.store(1);
-  for (uint32_t left; (left = done_.pending.load()) != 0;) done_.pending.wait(left);
-  done_.caller_sleeps.store(0);
+  caller_sleeps_.store(1);
+  while (worker.chunk.load() != (loop | kDone)) worker.chunk.wait(loop | kTaken);
+  caller_sleeps_.store(0);
 }
 
 std::string ThreadPool::take_error() {

@@ -21,8 +21,11 @@ int default_num_threads();
 
 /// Threads that run parallel loops together with the calling thread, which is worker 0.
 ///
-/// A loop over [0, n) is cut into one contiguous chunk per worker, by n and the number of workers alone.
+/// A loop over [0, n) is cut into as many contiguous chunks as there are workers, by n and the number of workers alone.
 /// Results must not depend on the cut: a chunk computes what the whole loop would have computed there.
+///
+/// A worker that does not come in time (the system has given its core to somebody else) loses its chunk to the caller,
+/// which has nothing left to do: a loop waits for chunks that have begun, never for a thread to be woken.
 ///
 /// Waiting threads spin for some tens of microseconds, then yield the core, then sleep. They yield at once
 /// where two of them find themselves on the same core: a thread that spins there keeps the one it waits for
@@ -40,10 +43,10 @@ class ThreadPool final : public Object {
   /// The context of worker 0, to call kernels with.
   SatorContext* context();
 
-  /// What SatorContext::parallel_for does. On failure the message of the lowest failing worker becomes worker
+  /// What SatorContext::parallel_for does. On failure the message of the lowest failing chunk becomes worker
   /// 0's.
   int32_t parallel_for(int64_t n, SatorChunk body, void* closure);
-  /// The same for C++: f(begin, end, ctx) on each chunk. Errors: what f throws, of the lowest worker.
+  /// The same for C++: f(begin, end, ctx) on each chunk. Errors: what f throws, of the lowest chunk.
   template <class F>
   void for_each_chunk(int64_t n, F&& f) {
     auto body = [](void* closure, int64_t begin, int64_t end, SatorContext* ctx) -> int32_t {
@@ -60,6 +63,7 @@ class ThreadPool final : public Object {
   void workspace_release(size_t mark) { workers_[0]->workspace.release(mark); }
 
  private:
+  /// A thread and the chunk that is its own.
   struct alignas(128) Worker {
     SatorContext context;  // first: the C interface hands out its address
     ThreadPool* pool;
@@ -68,35 +72,36 @@ class ThreadPool final : public Object {
     std::exception_ptr exception;  // what a C++ body threw
     int32_t status = 0;            // of the last chunk
     bool in_loop = false;
-    std::atomic<int32_t> core{-1};  // where it was seen last
+    std::atomic<int32_t> core{-1};                // where it was seen last
+    alignas(128) std::atomic<uint32_t> chunk{0};  // the loop's number and the state of this worker's chunk of it
   };
+  /// States of a chunk; a loop's number is counted in steps of kStates.
+  enum : uint32_t { kOpen = 0, kTaken = 1, kDone = 2, kStates = 4 };
 
   ThreadPool() = default;
   [[noreturn]] void fail_with_last_error();
   static int32_t context_parallel_for(SatorContext* ctx, int64_t n, SatorChunk body, void* closure);
-  void run_chunk(Worker& worker);
+  static bool take(Worker& owner, uint32_t loop);
+  void run_chunk(Worker& owner, Worker& by);
   void serve(Worker& worker);
-  void await_loop(Worker& worker, uint32_t seen);
-  void await_workers();
+  uint32_t await_loop(Worker& worker, uint32_t seen);
+  void await_chunk(Worker& worker, uint32_t loop);
 
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::thread> threads_;
 
   // What the caller writes and the workers read.
   struct alignas(128) {
-    std::atomic<uint32_t> epoch{0};  // one more for each loop
+    std::atomic<uint32_t> loop{0};  // its number
     std::atomic<int32_t> caller_core{-1};
     std::atomic<uint32_t> sleepers{0};
-    bool stop = false;
+    std::atomic<bool> stop{false};
     int64_t n = 0;
     SatorChunk body = nullptr;
     void* closure = nullptr;
   } job_;
-  // What the workers write and the caller reads.
-  struct alignas(128) {
-    std::atomic<uint32_t> pending{0};  // workers that have not finished the loop
-    std::atomic<uint32_t> caller_sleeps{0};
-  } done_;
+  // Whether the caller sleeps until a chunk is done.
+  alignas(128) std::atomic<uint32_t> caller_sleeps_{0};
 };
 
 }  // namespace sator::runtime

@@ -213,6 +213,41 @@ def f(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
   }
 }
 
+// Codes become floats through the fraction of 2^23 (arithmetic.cc): exact for every code and constant, as a conversion is.
+TEST(Kernel, CodesLessAConstantAreExact) {
+  struct Form {
+    uint32_t mask;
+    double constant;
+  };
+  for (Form form : {Form{15, 7},
+                    {255, 127},
+                    {255, 0.5},
+                    {0x7fffff, 8388608},
+                    {0x7fffff, -8388608},
+                    {0xffffff, 3},
+                    {255, 8388609}}) {
+    tir::PrimFuncRef f = tir::parse_function(text(R"(
+@T.prim_func
+def f(A: T.Buffer((64,), "uint32"), B: T.Buffer((64,), "float32")):
+    for i in range(4):
+        for j in T.vectorized(16):
+            B[i * 16 + j] = T.Cast("float32", T.bitwise_and(T.shift_right(A[i * 16 + j], T.uint32(3)), T.uint32()",
+                                                  static_cast<int64_t>(form.mask),
+                                                  "))) - T.float32(",
+                                                  form.constant,
+                                                  ")"));
+    Data<uint32_t> a(64);
+    Data<float> b(64);
+    for (uint32_t i = 0; i < 64; ++i) a[i] = i * 67108859u + i;
+    for (const target::CpuLevel* level : target::host_levels()) {
+      ASSERT_EQ(run_kernel(f, *level, {a.raw(), b.raw()}), 0);
+      for (size_t i = 0; i < 64; ++i)
+        EXPECT_EQ(b[i], static_cast<float>((a[i] >> 3) & form.mask) - static_cast<float>(form.constant))
+            << level->name << " " << form.mask << " " << form.constant << " " << i;
+    }
+  }
+}
+
 TEST(Kernel, EmitsTheSameBytesEachTime) {
   tir::PrimFuncRef f = passes::lower(dots(64, 16, u8, i8));
   const target::CpuLevel& level = target::cpu_level("avx512");

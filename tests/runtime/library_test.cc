@@ -169,7 +169,7 @@ struct Fill { float* out; };
 static int32_t chunk(void* closure, int64_t begin, int64_t end, SatorContext* ctx) {
   int64_t* scratch = ctx->workspace_push(ctx, 8);
   *scratch = begin;
-  for (int64_t i = *scratch; i < end; ++i) ((struct Fill*)closure)->out[i] = (float)(i * 10 + ctx->worker);
+  for (int64_t i = *scratch; i < end; ++i) ((struct Fill*)closure)->out[i] = (float)(i * 10 + (*scratch > 0));
   ctx->workspace_pop(ctx, scratch);
   return 0;
 }

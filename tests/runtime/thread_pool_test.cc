@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
+#include <mutex>
 #include <numeric>
 #include <set>
 
@@ -19,12 +22,15 @@ struct Chunk {
   int worker;
 };
 
+/// The chunks of a loop, whoever ran them, in their order.
 std::vector<Chunk> cut(ThreadPool& pool, int64_t n) {
-  std::vector<Chunk> chunks(static_cast<size_t>(pool.num_workers()), {-1, -1, -1});
+  std::vector<Chunk> chunks;
+  std::mutex mutex;
   pool.for_each_chunk(n, [&](int64_t begin, int64_t end, SatorContext* ctx) {
-    chunks[static_cast<size_t>(ctx->worker)] = {begin, end, ctx->worker};
+    std::lock_guard lock(mutex);
+    chunks.push_back({begin, end, ctx->worker});
   });
-  std::erase_if(chunks, [](const Chunk& c) { return c.worker < 0; });
+  std::sort(chunks.begin(), chunks.end(), [](const Chunk& a, const Chunk& b) { return a.begin < b.begin; });
   return chunks;
 }
 
@@ -74,32 +80,48 @@ TEST(ThreadPool, WorksAfterItSlept) {
 TEST(ThreadPool, NestedLoopsRunSerially) {
   auto pool = ThreadPool::create(2);
   std::vector<std::vector<Chunk>> inner(2);
-  pool->for_each_chunk(2, [&](int64_t, int64_t, SatorContext* ctx) {
+  std::vector<int> runner(2, -1);
+  pool->for_each_chunk(2, [&](int64_t begin, int64_t, SatorContext* ctx) {
     auto body = [](void* closure, int64_t begin, int64_t end, SatorContext* c) -> int32_t {
       static_cast<std::vector<Chunk>*>(closure)->push_back({begin, end, c->worker});
       return 0;
     };
-    ctx->parallel_for(ctx, 10, body, &inner[static_cast<size_t>(ctx->worker)]);
+    runner[static_cast<size_t>(begin)] = ctx->worker;
+    ctx->parallel_for(ctx, 10, body, &inner[static_cast<size_t>(begin)]);
   });
-  for (int worker : {0, 1}) {
-    ASSERT_EQ(inner[worker].size(), 1u);
-    EXPECT_EQ(inner[worker][0].begin, 0);
-    EXPECT_EQ(inner[worker][0].end, 10);
-    EXPECT_EQ(inner[worker][0].worker, worker);
+  for (size_t chunk : {0, 1}) {
+    ASSERT_EQ(inner[chunk].size(), 1u);
+    EXPECT_EQ(inner[chunk][0].begin, 0);
+    EXPECT_EQ(inner[chunk][0].end, 10);
+    EXPECT_EQ(inner[chunk][0].worker, runner[chunk]);
   }
 }
 
-TEST(ThreadPool, ReportsTheErrorOfTheLowestWorker) {
+TEST(ThreadPool, ReportsTheErrorOfTheLowestChunk) {
   auto pool = ThreadPool::create(3);
-  auto body = [](void*, int64_t, int64_t, SatorContext* ctx) -> int32_t {
-    if (ctx->worker == 0) return 0;
-    ctx->set_error(ctx, ctx->worker == 1 ? "first" : "second");
-    return 6 + ctx->worker;
+  auto body = [](void*, int64_t begin, int64_t, SatorContext* ctx) -> int32_t {
+    if (begin == 0) return 0;
+    ctx->set_error(ctx, begin == 1 ? "first" : "second");
+    return 6 + static_cast<int32_t>(begin);
   };
   SatorContext* ctx = pool->context();
-  EXPECT_EQ(ctx->parallel_for(ctx, 3, body, nullptr), 7);
-  EXPECT_EQ(pool->take_error(), "first");
-  EXPECT_EQ(pool->take_error(), "");
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(ctx->parallel_for(ctx, 3, body, nullptr), 7);
+    EXPECT_EQ(pool->take_error(), "first");
+    EXPECT_EQ(pool->take_error(), "");
+  }
+}
+
+// More threads than cores: some come too late for their chunks, in every possible way.
+TEST(ThreadPool, RunsEachChunkOnceWhoeverTakesIt) {
+  auto pool = ThreadPool::create(2 * default_num_threads());
+  std::vector<int> hits(100, 0);
+  constexpr int kLoops = 5000;
+  for (int loop = 0; loop < kLoops; ++loop)
+    pool->for_each_chunk(100, [&](int64_t begin, int64_t end, SatorContext*) {
+      for (int64_t i = begin; i < end; ++i) ++hits[static_cast<size_t>(i)];
+    });
+  EXPECT_EQ(hits, std::vector<int>(100, kLoops));
 }
 
 TEST(ThreadPool, CarriesExceptionsToTheCaller) {
@@ -120,12 +142,15 @@ TEST(ThreadPool, GivesEachWorkerItsWorkspaceAndTakesBackWhatAChunkForgot) {
   auto pool = ThreadPool::create(2);
   std::set<void*> first, second;
   for (std::set<void*>* seen : {&first, &second})
-    for (int64_t worker : {0, 1})
+    for (int64_t chunk : {0, 1}) {
+      std::atomic<int> begun{0};
       pool->for_each_chunk(2, [&](int64_t begin, int64_t, SatorContext* ctx) {
+        for (++begun; begun < 2;) std::this_thread::yield();  // so that each worker has one
         void* memory = ctx->workspace_push(ctx, 1000);
         std::fill_n(static_cast<char*>(memory), 1000, 'x');
-        if (begin == worker) seen->insert(memory);
+        if (begin == chunk) seen->insert(memory);
       });
+    }
   EXPECT_EQ(first.size(), 2u);
   EXPECT_EQ(first, second);
 }

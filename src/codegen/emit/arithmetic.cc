@@ -6,6 +6,8 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
 
+#include <cmath>
+
 #include "codegen/emit/emit.h"
 
 namespace sator::codegen {
@@ -37,6 +39,28 @@ llvm::Value* safe_divisor(Emit& e, llvm::Value* b, int lanes) {
   return e.b.CreateSelect(e.mask, b, llvm::ConstantInt::get(b->getType(), 1));
 }
 
+/// float32(code) - c for a code cut out by a mask below 2^23: written into the fraction of 2^23 it is the float 2^23 + code,
+/// and both the constant and the difference are whole numbers that f32 holds. One operation less than a conversion.
+/// Null where the difference is of another form.
+llvm::Value* code_minus_constant(Emit& e, const Sub& n) {
+  const Cast* cast = n.dtype.with_lanes(1) == f32 ? n.a.as<Cast>() : nullptr;
+  const Call* code = cast && cast->value->dtype.with_lanes(1) == u32 ? cast->value.as<Call>() : nullptr;
+  if (!code || code->op != "tir.bitwise_and") return nullptr;
+  constexpr int64_t kTwo23 = 1 << 23;
+  auto splat_of = [](const Expr& x) {
+    const Broadcast* b = x.as<Broadcast>();
+    return b ? b->value : x;
+  };
+  auto mask = as_int(splat_of(code->args[1]));
+  const FloatImm* c = splat_of(n.b).as<FloatImm>();
+  if (!mask || *mask < 0 || *mask >= kTwo23 || !c || std::abs(c->value) > kTwo23 || c->value != std::round(c->value))
+    return nullptr;
+  llvm::Value* word = value_of(e, cast->value);
+  llvm::Value* shifted = e.b.CreateOr(word, llvm::ConstantInt::get(word->getType(), 0x4b000000));
+  llvm::Value* sum = e.b.CreateBitCast(shifted, type_of(e, n.dtype));
+  return e.b.CreateFSub(sum, number(e, static_cast<double>(kTwo23) + c->value, n.dtype));
+}
+
 }  // namespace
 
 llvm::Value* emit_add(Emit& e, const Add& n) {
@@ -52,6 +76,7 @@ llvm::Value* emit_add(Emit& e, const Add& n) {
 
 llvm::Value* emit_sub(Emit& e, const Sub& n) {
   DType d = n.dtype;
+  if (llvm::Value* difference = code_minus_constant(e, n)) return difference;
   if (fuses(d)) {
     if (const Mul* product = n.b.as<Mul>()) return fused(e, *product, true, value_of(e, n.a));
     if (const Mul* product = n.a.as<Mul>()) return fused(e, *product, false, e.b.CreateFNeg(value_of(e, n.b)));
