@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Perplexities of a quantized GPT-2, written in numpy from the definitions alone: what tests/llm/reference_test.cc compares with.
+
+    quantized_perplexity.py MODEL DATA WINDOWS SCHEME... > quantized_perplexity.json
+
+MODEL: a GPT-2 folder with model.safetensors and validation.ids.u16, the evaluated stream. WINDOWS of 512 tokens are evaluated,
+each from position 0. DATA/stories/calibration.txt gives static activation ranges. Needs numpy, safetensors, tokenizers.
+
+Definitions, of W[out, in] and one scale s per tensor, channel, input or group of consecutive inputs:
+    symmetric    s = max|w| / (2^(b-1) - 1), q = clamp(round-half-even(w / s))
+    asymmetric   lo = min(w, 0), hi = max(w, 0), s = (hi - lo) / (2^b - 1), z = round(-lo / s), q = clamp(round(w / s) + z, 0, 2^b - 1)
+    activations  dynamic per token: max|x| / (2^(b-1) - 1); static: the same of the ranges over the first 16 windows of the
+                 calibration text, multiplied into W before it is quantized
+Where a scale of inputs meets activations, these are multiplied by it before they are quantized.
+"""
+import json
+import re
+import sys
+
+import numpy as np
+from safetensors.numpy import load_file
+
+WINDOW = 512
+
+
+class Scheme:
+    def __init__(self, name):
+        form = r"(embed-)?int(\d)-(tensor|channel|input|group(\d+))(-asym)?(\+embed)?(?:\+a(\d)(?:-(token|tensor|embedding|peg8))?)?"
+        m = re.fullmatch(form, name)
+        if not m:
+            sys.exit(f"error: {name} is no scheme of integers")
+        self.linears, self.embed = not m[1], bool(m[1] or m[6])
+        self.bits, self.granularity, self.group, self.asymmetric = int(m[2]), m[3].rstrip("0123456789"), int(m[4] or 0), bool(m[5])
+        self.activation_bits, self.activation = int(m[7] or 0), m[8] or "token"
+
+
+def per_scale(scheme, reduce, a):
+    """`reduce` over the elements that share a scale, at each element."""
+    if scheme.granularity == "tensor":
+        return np.broadcast_to(reduce(a), a.shape)
+    if scheme.granularity in ("channel", "input"):
+        return np.broadcast_to(reduce(a, axis=1 if scheme.granularity == "channel" else 0, keepdims=True), a.shape)
+    out = np.empty_like(a)
+    for begin in range(0, a.shape[1], scheme.group):
+        part = slice(begin, begin + scheme.group)
+        out[:, part] = reduce(a[:, part], axis=1, keepdims=True)
+    return out
+
+
+def quantized(w, scheme):
+    """Codes less their zero points, and the scale of each."""
+    top = 2 ** (scheme.bits - 1) - 1
+    if not scheme.asymmetric:
+        s = (per_scale(scheme, np.max, np.abs(w)) / np.float32(top)).astype(np.float32)
+        return np.clip(np.rint(w / np.where(s > 0, s, 1)), -top, top), s
+    low, high = np.minimum(per_scale(scheme, np.min, w), 0), np.maximum(per_scale(scheme, np.max, w), 0)
+    s = ((high - low) / np.float32(2**scheme.bits - 1)).astype(np.float32)
+    safe = np.where(s > 0, s, 1)
+    z = np.rint(-low / safe)
+    return np.clip(np.rint(w / safe) + z, 0, 2**scheme.bits - 1) - z, s
+
+
+class Gpt2:
+    def __init__(self, folder, data):
+        self.folder, self.data, self.ranges = folder, data, {}
+        self.config = json.load(open(f"{folder}/config.json"))
+        self.params = {k.removeprefix("transformer."): v.astype(np.float32) for k, v in load_file(f"{folder}/model.safetensors").items()}
+        self.layers = [f"h.{i}.{n}" for i in range(self.config["n_layer"]) for n in ("attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj")]
+
+    def norm(self, x, name):
+        mean = x.mean(-1, keepdims=True)
+        variance = ((x - mean) ** 2).mean(-1, keepdims=True)
+        epsilon = np.float32(self.config["layer_norm_epsilon"])
+        return (x - mean) / np.sqrt(variance + epsilon) * self.params[name + ".weight"] + self.params[name + ".bias"]
+
+    def logits(self, tokens, linear, table):
+        n, heads, width = len(tokens), self.config["n_head"], self.config["n_embd"]
+        x = table[tokens] + self.params["wpe.weight"][:n]
+        mask = np.triu(np.full((n, n), -np.inf, np.float32), 1)
+        for i in range(self.config["n_layer"]):
+            p = f"h.{i}."
+            qkv = linear(p + "attn.c_attn", self.norm(x, p + "ln_1"))
+            q, k, v = (t.reshape(n, heads, width // heads).transpose(1, 0, 2) for t in np.split(qkv, 3, -1))
+            s = q @ k.transpose(0, 2, 1) / np.float32(np.sqrt(width // heads)) + mask
+            s = np.exp(s - s.max(-1, keepdims=True))
+            attended = (s / s.sum(-1, keepdims=True)) @ v
+            x = x + linear(p + "attn.c_proj", attended.transpose(1, 0, 2).reshape(n, width))
+            h = linear(p + "mlp.c_fc", self.norm(x, p + "ln_2"))
+            h = np.float32(0.5) * h * (1 + np.tanh(np.float32(np.sqrt(2 / np.pi)) * (h + np.float32(0.044715) * h**3)))
+            x = x + linear(p + "mlp.c_proj", h)
+        return self.norm(x, "ln_f") @ table.T
+
+    def exact_linear(self, name, x):
+        return x @ self.params[name + ".weight"] + self.params[name + ".bias"]
+
+    def calibrate(self):
+        """max|x| of each input of each linear layer."""
+        from tokenizers import Tokenizer
+
+        if self.ranges:
+            return
+        tokenizer = Tokenizer.from_file(f"{self.folder}/tokenizer.json")
+        text = open(f"{self.data}/stories/calibration.txt", encoding="utf-8", newline="").read().removesuffix("\n")
+        stream = []
+        for work in re.split(r"(?:^|\n)<\|endoftext\|>(?:\n|$)", text):
+            stream += tokenizer.encode(work, add_special_tokens=False).ids + [0]
+
+        def observe(name, x):
+            self.ranges[name] = np.maximum(self.ranges.get(name, 0), np.abs(x).max(0))
+            return self.exact_linear(name, x)
+
+        for begin in range(0, 16 * WINDOW, WINDOW):
+            self.logits(np.array(stream[begin : begin + WINDOW]), observe, self.params["wte.weight"])
+
+    def static_scales(self, name, scheme, top):
+        self.calibrate()
+        r = self.ranges[name]
+        if scheme.activation == "tensor":
+            r = np.full_like(r, r.max())
+        if scheme.activation == "peg8":
+            r = np.repeat(r.reshape(8, -1).max(1), len(r) // 8)
+        return np.where(r > 0, r / top, 1).astype(np.float32)
+
+    def linear_of(self, scheme):
+        if not scheme.linears:
+            return self.exact_linear
+        top = np.float32(2 ** (scheme.activation_bits - 1) - 1) if scheme.activation_bits else None
+        static = scheme.activation_bits and scheme.activation != "token"
+        scales, weights = {}, {}
+        for name in self.layers:
+            w = np.ascontiguousarray(self.params[name + ".weight"].T)
+            if static:
+                scales[name] = self.static_scales(name, scheme, top)
+                w = w * scales[name]
+            weights[name] = quantized(w, scheme)
+
+        def linear(name, x):
+            q, s = weights[name]
+            if not scheme.activation_bits:
+                return x @ (q * s).astype(np.float32).T + self.params[name + ".bias"]
+            if static:
+                a = scales[name]
+                if scheme.granularity == "input":
+                    sys.exit("error: scales per input beside static activation scales are not defined here")
+            else:
+                if scheme.granularity == "input":
+                    x, s = x * s[0], np.ones_like(s)
+                a = np.abs(x).max(1, keepdims=True) / top
+                a = np.where(a > 0, a, 1)
+            codes = np.clip(np.rint(x / a), -top, top).astype(np.float64)
+            y = codes @ (q.astype(np.float64) * s).T
+            return (y if static else y * a).astype(np.float32) + self.params[name + ".bias"]
+
+        return linear
+
+    def perplexity(self, scheme, ids, windows):
+        table, linear, total = self.params["wte.weight"], self.exact_linear, 0.0
+        if scheme:
+            linear = self.linear_of(scheme)
+            if scheme.embed:
+                q, s = quantized(table, scheme)
+                table = (q * s).astype(np.float32)
+        for begin in range(0, windows * WINDOW, WINDOW):
+            tokens = ids[begin : begin + WINDOW]
+            z = self.logits(tokens, linear, table)[:-1].astype(np.float64)
+            z -= z.max(-1, keepdims=True)
+            total -= (z[np.arange(WINDOW - 1), tokens[1:]] - np.log(np.exp(z).sum(-1))).sum()
+        return float(np.exp(total / ((WINDOW - 1) * windows)))
+
+
+def main():
+    folder, data, windows = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    model = Gpt2(folder, data)
+    ids = np.fromfile(f"{folder}/validation.ids.u16", dtype="<u2").astype(np.int64)
+    rows = {name: model.perplexity(None if name == "f32" else Scheme(name), ids, windows) for name in sys.argv[4:]}
+    print(json.dumps({"windows": windows, "perplexity": rows}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
