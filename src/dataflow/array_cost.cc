@@ -30,21 +30,40 @@ Pace pace_of(const PrecisionChoice& choice) {
 
 namespace {
 
+Array pes_of(const Chip& chip) { return {Domain::box({"row", "column"}, {chip.rows, chip.columns}), {}}; }
+
+/// Operands take one stamp per PE on systolic wires: the skew that belongs to the chip.
+bool skews(const Mapping& mapping, const Chip& chip) { return chip.wires == Wires::systolic && !mapping.time.empty(); }
+
+}  // namespace
+
+Problem problem_at_pes(const Statement& statement, const Mapping& mapping, const Chip& chip) {
+  Problem problem{statement, mapping, pes_of(chip)};
+  if (chip.wires != Wires::none) problem.array.interconnect = {link::shift({-1, 0}), link::shift({0, -1})};
+  if (skews(mapping, chip))
+    for (const QuasiAffine& p : mapping.space) problem.mapping.time.back() = problem.mapping.time.back() + p;
+  return problem;
+}
+
+namespace {
+
 class ArrayCost {
  public:
   ArrayCost(const Work& work, const Product& product, const Placement& placement, const PrecisionChoice& choice,
-            const Chip& chip, CountMemo& memo)
+            const Chip& chip, CountMemo& memo, const std::vector<std::vector<bool>>& in_parts)
       : work_(work),
         product_(product),
         placement_(placement),
         chip_(chip),
         memo_(memo),
+        in_parts_(in_parts),
         pace_(pace_of(choice)),
         flat_(placement.mapping),
         weight_(placement.weight.value_or(weight_of(work, product))),
         for_whom_(text("statement ", work.statement.name, " for chip ", chip.name)) {
     cost_.name = work.statement.name;
-    cost_.on_array = true;
+    cost_.work = work;
+    cost_.product = product;
     cost_.placement = placement;
     cost_.precision = choice.precision;
     cost_.passes = choice.passes;
@@ -64,6 +83,7 @@ class ArrayCost {
             .hint = "list the chip's memories outermost first"});
     count_at_pes();
     time_stamps();
+    cut_into_folds();
     if (chip_.dataflow == Stationary::weight || chip_.dataflow == Stationary::input) time_loads();
     for (size_t a = 0; a < work_.statement.accesses.size(); ++a) move(a);
     // Each MAC reads both factors and the sum, and writes the sum.
@@ -75,13 +95,10 @@ class ArrayCost {
  private:
   const Counts& counts_of(const Problem& problem) { return memo_.of(problem, for_whom_); }
 
-  /// Counts with the chip's wires: operands take one stamp per PE on systolic ones, the skew that belongs to the chip.
   void count_at_pes() {
-    Problem at_pes{work_.statement, flat_, {Domain::box({"row", "column"}, {chip_.rows, chip_.columns}), {}}};
-    if (chip_.wires != Wires::none) at_pes.array.interconnect = {link::shift({-1, 0}), link::shift({0, -1})};
-    if (skews())
-      for (const QuasiAffine& p : flat_.space) at_pes.mapping.time.back() = at_pes.mapping.time.back() + p;
-    cost_.counts = counts_of(at_pes);
+    cost_.counts = counts_of(problem_at_pes(work_.statement, flat_, chip_));
+    for (size_t a = 0; a < cost_.counts->tensors.size(); ++a)
+      cost_.counts->tensors[a].tensor = work_.statement.accesses[a].tensor;  // equal structures share counts, not names
     if (cost_.counts->outside_array)
       fail({.what = text("the space map of ", work_.statement.name, " uses PEs that ", chip_.name, " does not have"),
             .needs = text("PE coordinates within ", chip_.rows, " x ", chip_.columns),
@@ -89,17 +106,15 @@ class ArrayCost {
     cost_.instances = cost_.macs = cost_.counts->macs;
   }
 
-  bool skews() const { return chip_.wires == Wires::systolic && !placement_.skewed && !flat_.time.empty(); }
-
   /// Stamps that work, and the wave of operands that crosses the array.
   void time_stamps() {
-    const Counts& stamps = counts_of({bare_, flat_, {Domain::box({"row", "column"}, {chip_.rows, chip_.columns}), {}}});
+    const Counts& stamps = counts_of({bare_, flat_, pes_of(chip_)});
     const int64_t per_pe = (stamps.macs + stamps.spacetime - 1) / stamps.spacetime;
     const int64_t work = stamps.work_cycles.value_or(stamps.time * per_pe);
     const int64_t paced = (work + pace_.macs_per_stamp - 1) / pace_.macs_per_stamp;
     cost_.stream_cycles = bits_of(std::max(stamps.time, paced), pace_.cycles_per_stamp);
     int64_t working = stamps.time;
-    if (chip_.wires == Wires::systolic && (chip_.tiles_overlap || !skews())) {
+    if (chip_.wires == Wires::systolic && (chip_.tiles_overlap || !skews(flat_, chip_))) {
       const Problem wave{bare_, {{number(0)}, {flat_.space[0] + flat_.space[1]}}, one_pe()};
       cost_.fill_drain_cycles = counts_of(wave).time - 1;
     } else if (chip_.wires == Wires::systolic) {
@@ -109,29 +124,74 @@ class ArrayCost {
     cost_.pes_used = static_cast<double>(stamps.spacetime) / static_cast<double>(working);
   }
 
-  /// The stationary factor loads one row of the array per cycle. It stays while the last time coordinates run that do
-  /// not index it; a hidden load takes place during the tile before.
-  void time_loads() {
-    const TensorCounts &f = cost_.counts->tensors[product_.first], &s = cost_.counts->tensors[product_.second];
-    size_t kept = f.temporal_hits >= s.temporal_hits ? product_.first : product_.second;
-    if (placement_.weight) {
-      const size_t other = weight_ == product_.first ? product_.second : product_.first;
-      kept = chip_.dataflow == Stationary::weight ? weight_ : other;
-    }
-    auto moves = [&](const QuasiAffine& e) {
-      for (size_t x = 0; x < product_.uses.size(); ++x)
-        if (product_.in(x, kept) && mentions(e, static_cast<int>(x))) return true;
-      return false;
-    };
+  /// The access that stays in the PEs while others stream past: the output, or the factor that the chip keeps.
+  size_t stationary() const {
+    auto hits = [&](size_t a) { return cost_.counts->tensors[a].temporal_hits; };
+    const size_t kept = hits(product_.first) >= hits(product_.second) ? product_.first : product_.second;
+    if (chip_.dataflow == Stationary::output) return product_.output;
+    if (chip_.dataflow == Stationary::schedule) return hits(product_.output) >= hits(kept) ? product_.output : kept;
+    if (!placement_.weight) return kept;
+    const size_t other = weight_ == product_.first ? product_.second : product_.first;
+    return chip_.dataflow == Stationary::weight ? weight_ : other;
+  }
+
+  /// Whether iterator x has part in where access a points.
+  bool indexes(size_t a, size_t x) const {
+    for (const Map& reference : work_.statement.accesses[a].references)
+      for (const QuasiAffine& e : reference)
+        if (mentions(e, static_cast<int>(x))) return true;
+    return false;
+  }
+
+  bool moves(const QuasiAffine& e, size_t a) const {
+    for (size_t x = 0; x < product_.uses.size(); ++x)
+      if (mentions(e, static_cast<int>(x)) && indexes(a, x)) return true;
+    return false;
+  }
+
+  /// Whether a coordinate of time does nothing but choose among tiles of access a that come or go one after the other.
+  bool chooses_part(const QuasiAffine& e, size_t a) const {
+    for (size_t x = 0; x < product_.uses.size(); ++x)
+      if (mentions(e, static_cast<int>(x)) && (!indexes(a, x) || !in_parts_[a][x])) return false;
+    return !e.is_constant();
+  }
+
+  int64_t distinct(Map coordinates) {
+    if (coordinates.empty()) return 1;
+    return counts_of({bare_, {{number(0)}, std::move(coordinates)}, one_pe()}).time;
+  }
+
+  /// A fold is a run of stamps during which the array keeps what is stationary. Other units work on tiles of tensors that
+  /// one fold needs or finishes, while the array is at other folds.
+  void cut_into_folds() {
+    const size_t kept = stationary();
     size_t outer = flat_.time.size();
-    while (outer > 0 && !moves(flat_.time[outer - 1])) --outer;
-    Map prefix(flat_.time.begin(), flat_.time.begin() + static_cast<long>(outer));
-    const int64_t tiles = counts_of({bare_, {{number(0)}, prefix}, one_pe()}).time;
-    prefix.push_back(flat_.space[0]);
-    const int64_t rows = counts_of({bare_, {{number(0)}, prefix}, one_pe()}).time;
-    const int64_t rows_each = (rows + tiles - 1) / tiles, stream_each = cost_.stream_cycles / tiles;
+    while (outer > 0 && !moves(flat_.time[outer - 1], kept)) --outer;
+    folds_.assign(flat_.time.begin(), flat_.time.begin() + static_cast<long>(outer));
+    cost_.folds = distinct(folds_);
+    for (size_t a = 0; a < work_.statement.accesses.size(); ++a) {
+      Map choosing;
+      for (const QuasiAffine& e : folds_)
+        if (chooses_part(e, a)) choosing.push_back(e);
+      cost_.parts.push_back(distinct(std::move(choosing)));
+    }
+    // The first part of the output is complete when all other loops have come to their ends for the first time.
+    int64_t before = 0;
+    for (const QuasiAffine& e : folds_) {
+      const int64_t turns = distinct({e});
+      before = std::min(cost_.folds - 1, before * turns + (chooses_part(e, product_.output) ? 0 : turns - 1));
+    }
+    cost_.folds_until_output = before + 1;
+  }
+
+  /// The stationary factor loads one row of the array per cycle; a hidden load takes place during the fold before.
+  void time_loads() {
+    Map rows_of_folds = folds_;
+    rows_of_folds.push_back(flat_.space[0]);
+    const int64_t folds = cost_.folds, rows = distinct(std::move(rows_of_folds));
+    const int64_t rows_each = (rows + folds - 1) / folds, stream_each = cost_.stream_cycles / folds;
     cost_.load_cycles =
-        chip_.stationary_load_hidden ? rows_each + (tiles - 1) * std::max<int64_t>(0, rows_each - stream_each) : rows;
+        chip_.stationary_load_hidden ? rows_each + (folds - 1) * std::max<int64_t>(0, rows_each - stream_each) : rows;
   }
 
   /// How many outer loops choose what memory m holds of access a.
@@ -158,13 +218,18 @@ class ArrayCost {
     const TensorCounts& at_pes = cost_.counts->tensors[a];
     std::vector<Traffic> along;
     const std::vector<size_t> path = memory_path(work_, product_, weight_, a, chip_);
-    for (size_t m : path) along.push_back({m, access.tensor, operand.kind, 0, 0});
+    for (size_t m : path)
+      along.push_back({.memory = m,
+                       .tensor = access.tensor,
+                       .kind = operand.kind,
+                       .parts = cost_.parts[a],
+                       .waits = output ? cost_.until_output() : 0});
     for (size_t i = 0; i < path.size(); ++i) {
       const bool last = i + 1 == path.size();
       const int64_t elements = last ? at_pes.unique : tiles_at(held_since(a, path[i + 1])).tensors[a].unique;
       if (!output) {
         along[i].read_bits += bits_of(elements, operand.bits);
-        if (!last) along[i + 1].write_bits += bits_of(elements, operand.bits);
+        if (!last) along[i + 1].refill(along[i].memory, bits_of(elements, operand.bits), 0);
         continue;
       }
       // Sums that are not complete leave and come back at the accumulator's width; complete ones leave once.
@@ -174,9 +239,7 @@ class ArrayCost {
       const int64_t returns = bits_of(partial, pace_.sum_bits);
       along[i].write_bits += leaves;
       along[i].read_bits += returns;
-      if (last) continue;
-      along[i + 1].read_bits += leaves;
-      along[i + 1].write_bits += returns;
+      if (!last) along[i + 1].refill(along[i].memory, returns, leaves);
     }
     cost_.traffic.insert(cost_.traffic.end(), along.begin(), along.end());
     if (!output && a != product_.first && a != product_.second) return;
@@ -189,19 +252,22 @@ class ArrayCost {
   const Placement& placement_;
   const Chip& chip_;
   CountMemo& memo_;
+  const std::vector<std::vector<bool>>& in_parts_;
   Pace pace_;
   const Mapping& flat_;
   size_t weight_;
   std::string for_whom_;
   Statement bare_;  // without accesses: for counts of stamps alone
+  Map folds_;       // the outer coordinates of time, which number the folds
   StatementCost cost_;
 };
 
 }  // namespace
 
 StatementCost cost_on_array(const Work& work, const Product& product, const Placement& placement,
-                            const PrecisionChoice& choice, const Chip& chip, CountMemo& memo) {
-  return ArrayCost(work, product, placement, choice, chip, memo).run();
+                            const PrecisionChoice& choice, const Chip& chip, CountMemo& memo,
+                            const std::vector<std::vector<bool>>& in_parts) {
+  return ArrayCost(work, product, placement, choice, chip, memo, in_parts).run();
 }
 
 }  // namespace sator::dataflow

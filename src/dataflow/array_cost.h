@@ -7,9 +7,14 @@ namespace sator::dataflow {
 
 /// What a product costs on the array under a mapping: exact counts at the PEs with the chip's skew, cycles of the array,
 /// and traffic of every memory that its tensors pass.
+///   in_parts   per access and iterator: whether the tensor's tiles along the iterator come or go one after the other
 /// Errors: the mapping uses PEs that the chip lacks or says nothing of some memory; a count that the engine refuses.
 StatementCost cost_on_array(const Work& work, const Product& product, const Placement& placement,
-                            const PrecisionChoice& choice, const Chip& chip, CountMemo& memo);
+                            const PrecisionChoice& choice, const Chip& chip, CountMemo& memo,
+                            const std::vector<std::vector<bool>>& in_parts);
+
+/// The statement at the chip's PEs under a mapping: with its wires and the skew that belongs to them.
+Problem problem_at_pes(const Statement& statement, const Mapping& mapping, const Chip& chip);
 
 /// How the chip runs a choice of precision.
 Pace pace_of(const PrecisionChoice& choice);

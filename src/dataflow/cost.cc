@@ -9,6 +9,8 @@
 #include "base/text.h"
 #include "dataflow/array_cost.h"
 #include "dataflow/count_memo.h"
+#include "dataflow/latency.h"
+#include "dataflow/pipeline.h"
 
 namespace sator::dataflow {
 
@@ -21,7 +23,8 @@ struct CostEngine::Memo {
     std::string key = structure_key({work.statement, {}, one_pe()});
     for (const Operand& o : work.operands)
       key += text(o.bits, o.on_the_way ? "w" : o.internal ? "i" : "", static_cast<int>(o.kind), ",");
-    key += text(pace.macs_per_stamp, ",", pace.cycles_per_stamp, ",", pace.sum_bits);
+    key += text(product.first, ",", product.second, ",", product.output, ";");
+    key += text(pace.macs_per_stamp, ",", pace.cycles_per_stamp, ",", pace.sum_bits, ",", pace.vector_cycles);
     auto [at, fresh] = placements.try_emplace(std::move(key));
     if (fresh) at->second = sator::dataflow::place(work, product, chip, pace);
     return at->second;
@@ -56,46 +59,36 @@ double volume_of(const Work& work) {
   return volume;
 }
 
-/// A statement that reads less than the dequantize statement before it makes (rows of a table) makes what it reads itself.
-void take_rows(Merged& merged, const Kernel& kernel, size_t consumer) {
+/// Puts the dequantize statements that make what statement `consumer` reads in the places of these reads: a product has
+/// them made on their way into the array, and a smaller statement (rows taken of a table) makes just what it reads.
+void take_in_makers(Merged& merged, const Kernel& kernel, size_t consumer) {
+  const std::vector<Operand>& operands = kernel.work[consumer].operands;
   for (size_t p = 0; p < consumer; ++p) {
     const Work& producer = kernel.work[p];
     Work& work = merged.works[consumer];
-    if (producer.vector_work != VectorWork::dequantize || producer.multiply_accumulate || merged.gone[p]) continue;
-    if (volume_of(work) >= volume_of(producer)) continue;
-    for (size_t a = 0; a < kernel.work[consumer].operands.size(); ++a) {
-      if (work.statement.accesses[a].role != Role::read || !work.operands[a].internal) continue;
+    if (producer.vector_work != VectorWork::dequantize || producer.multiply_accumulate) continue;
+    if (!merged.products[consumer] && (merged.gone[p] || volume_of(work) >= volume_of(producer))) continue;
+    for (size_t a = 0; a < operands.size(); ++a) {
+      if (work.statement.accesses[a].role != Role::read || !operands[a].internal) continue;
       auto joined = inline_producer(work, a, producer);
       if (!joined) continue;
       work = std::move(*joined);
-      work.vector_ops += producer.vector_ops;
-      work.vector_work = VectorWork::dequantize;
       merged.gone[p] = true;
+      if (merged.products[consumer]) {
+        merged.made.push_back({consumer, p, a});
+      } else {
+        work.vector_ops += producer.vector_ops;
+        work.vector_work = VectorWork::dequantize;
+      }
     }
   }
 }
 
+/// Reads that are put in behind a product's own leave its factors and its output where they are.
 Merged merge_producers(const Kernel& kernel) {
   Merged merged{.works = kernel.work, .products = {}, .gone = std::vector<bool>(kernel.work.size(), false), .made = {}};
-  for (size_t i = 0; i < kernel.work.size(); ++i) {
-    Work& work = merged.works[i];
-    if (product_of(work))
-      for (size_t p = 0; p < i; ++p) {
-        const Work& producer = kernel.work[p];
-        if (producer.vector_work != VectorWork::dequantize || producer.multiply_accumulate) continue;
-        for (size_t a = 0; a < kernel.work[i].operands.size(); ++a) {
-          if (kernel.work[i].statement.accesses[a].role != Role::read || !kernel.work[i].operands[a].internal) continue;
-          auto joined = inline_producer(work, a, producer);
-          if (!joined) continue;
-          work = std::move(*joined);
-          merged.gone[p] = true;
-          merged.made.push_back({i, p, a});
-        }
-      }
-    else
-      take_rows(merged, kernel, i);
-    merged.products.push_back(product_of(work));
-  }
+  for (const Work& work : kernel.work) merged.products.push_back(product_of(work));
+  for (size_t i = 0; i < kernel.work.size(); ++i) take_in_makers(merged, kernel, i);
   return merged;
 }
 
@@ -117,17 +110,20 @@ class Composer {
               .needs = "one operand per access",
               .hint = "describe every access"});
     merged_ = merge_producers(kernel);
+    stages_.resize(merged_.works.size());
+    product_costs_.resize(merged_.works.size());
   }
 
   template <class PlaceProduct>
   KernelCost run(PlaceProduct place_product) {
     for (size_t i = 0; i < merged_.works.size(); ++i)
       if (merged_.products[i]) add_product(i, place_product);
+    find_stages();
     for (size_t i = 0; i < merged_.works.size(); ++i)
-      if (!merged_.products[i] && !merged_.gone[i]) add_vector_statement(merged_.works[i]);
+      if (on_vector_unit(i)) add_vector_statement(i);
     time_vector_unit();
     sum_traffic();
-    find_bound();
+    find_latency(total_, chip_);
     rate_memories();
     rate_array();
     sum_energy();
@@ -135,6 +131,59 @@ class Composer {
   }
 
  private:
+  /// How a vector statement's work can be cut: the parts in which other units hand it what it needs, or take what it makes.
+  struct Stage {
+    int64_t parts = INT64_MAX;  // no unit beside it so far
+    double waits = 0;           // until its first part can be done: share of the array's time
+
+    void join(int64_t other_parts, double other_waits) {
+      parts = std::min(parts, other_parts);
+      waits = std::max(waits, other_waits);
+    }
+    bool beside_array() const { return parts != INT64_MAX; }
+  };
+
+  bool on_vector_unit(size_t i) const { return !merged_.products[i] && !merged_.gone[i]; }
+
+  /// Per access and iterator of product i: whether the tensor's tiles along it come, or are taken, one by one.
+  std::vector<std::vector<bool>> in_parts(size_t i) const {
+    const Work& work = merged_.works[i];
+    std::vector<std::vector<bool>> result;
+    for (size_t a = 0; a < work.operands.size(); ++a) {
+      const Access& access = work.statement.accesses[a];
+      const Map& at = access.references[0];
+      std::vector<bool> along(at.size(), true);
+      if (access.role == Role::write) {
+        along = pipeline_.flows_on(access.tensor, i + 1, at.size());
+      } else if (const size_t maker = pipeline_.writer_of(access.tensor, i);
+                 maker < i && on_vector_unit(maker) && !work.operands[a].on_the_way) {
+        along = pipeline_.made_apart(maker);
+      }
+      std::vector<bool> iterators(work.statement.domain.extent.size(), true);
+      for (size_t x = 0; x < iterators.size(); ++x)
+        for (size_t p = 0; p < std::min(at.size(), along.size()); ++p)
+          if (!along[p] && mentions(at[p], static_cast<int>(x))) iterators[x] = false;
+      result.push_back(std::move(iterators));
+    }
+    return result;
+  }
+
+  /// What the vector unit does with what product i makes, before another product takes over.
+  double cycles_after(size_t i) const {
+    std::set<std::string> made = {write_of(merged_.works[i]).tensor};
+    double operations = 0;
+    for (size_t s = i + 1; s < merged_.works.size(); ++s) {
+      const Work& work = merged_.works[s];
+      const bool takes = std::any_of(work.statement.accesses.begin(), work.statement.accesses.end(), [&](const Access& a) {
+        return a.role == Role::read && made.contains(a.tensor);
+      });
+      if (!takes || !on_vector_unit(s)) continue;
+      made.insert(write_of(work).tensor);
+      if (!contains(chip_.inline_work, work.vector_work)) operations += volume_of(work) * work.vector_ops;
+    }
+    return operations / (static_cast<double>(chip_.vector.lanes) * chip_.vector.ops_per_lane_per_cycle);
+  }
+
   template <class PlaceProduct>
   void add_product(size_t i, PlaceProduct place_product) {
     const Work& work = merged_.works[i];
@@ -143,33 +192,85 @@ class Composer {
     const Operand &w = work.operands[weight], &a = work.operands[input];
     PrecisionChoice choice = choose_precision(chip_, w.bits, w.is_float, a.bits, a.is_float);
     note(choice.note);
+    Pace pace = pace_of(choice);
+    pace.vector_cycles = cycles_after(i);
     StatementCost cost =
-        cost_on_array(work, product, place_product(work, product, pace_of(choice)), choice, chip_, counts_);
+        cost_on_array(work, product, place_product(work, product, pace), choice, chip_, counts_, in_parts(i));
     if (cost.counts->enumerated) note(text("counts of ", work.statement.name, " were listed one by one"));
-    for (const Access& access : work.statement.accesses) on_chip_.insert(access.tensor);
+    for (const Access& access : work.statement.accesses) brought_in_.insert(access.tensor);
     for (const Merged::Made& made : merged_.made) {
       if (made.consumer != i) continue;
-      // The elements are made each time the array takes them in.
+      // The elements are made each time the array takes them in, fold by fold.
       const Work& maker = kernel_.work[made.producer];
       StatementCost making;
       making.name = maker.statement.name;
       making.vector_work = maker.vector_work;
       making.instances = cost.counts->tensors[made.access].unique;
       making.vector_ops = whole_cycles(static_cast<double>(making.instances) * maker.vector_ops);
+      making.vector_parts = cost.folds;
       total_.statements.push_back(std::move(making));
     }
+    product_costs_[i] = total_.statements.size();
     total_.statements.push_back(std::move(cost));
+  }
+
+  const StatementCost& product_cost(size_t i) const { return total_.statements[product_costs_[i]]; }
+
+  /// What the vector unit does after a product, and before one, in the parts that the array finishes or needs.
+  void find_stages() {
+    const std::vector<Work>& works = merged_.works;
+    auto each_read = [&](size_t i, auto visit) {
+      for (size_t a = 0; a < works[i].operands.size(); ++a)
+        if (works[i].statement.accesses[a].role == Role::read)
+          if (const size_t maker = pipeline_.writer_of(works[i].statement.accesses[a].tensor, i); maker < i)
+            visit(a, maker);
+    };
+    for (size_t i = 0; i < works.size(); ++i)
+      if (on_vector_unit(i))
+        each_read(i, [&](size_t, size_t maker) {
+          if (!merged_.products[maker]) {
+            if (stages_[maker].beside_array()) stages_[i].join(stages_[maker].parts, stages_[maker].waits);
+            return;
+          }
+          const StatementCost& cost = product_cost(maker);
+          stages_[i].join(cost.parts[merged_.products[maker]->output], cost.until_output());
+        });
+    for (size_t i = works.size(); i-- > 0;) {
+      if (merged_.gone[i]) continue;
+      each_read(i, [&](size_t a, size_t maker) {
+        if (merged_.products[maker]) return;
+        if (merged_.products[i])
+          stages_[maker].join(product_cost(i).parts[a], 0);
+        else if (stages_[i].beside_array() && stages_[i].waits == 0)
+          stages_[maker].join(stages_[i].parts, 0);
+      });
+    }
+    // Without a product beside them statements hand each other the parts of what comes from outside.
+    own_parts_ = INT64_MAX;
+    for (bool activations : {true, false})
+      for (size_t i = 0; i < works.size(); ++i)
+        for (size_t a = 0; a < works[i].operands.size(); ++a) {
+          const Operand& o = works[i].operands[a];
+          const bool counts = activations ? o.kind == OperandKind::activation : own_parts_ == INT64_MAX;
+          if (works[i].statement.accesses[a].role == Role::read && !o.internal && counts)
+            own_parts_ = std::min(own_parts_, pipeline_.parts_of(works[i].statement.accesses[a].tensor));
+        }
+    if (own_parts_ == INT64_MAX) own_parts_ = 1;
   }
 
   /// All instances at one stamp of one place: what counts is how many there are and what they touch. Tensors of other
   /// kernels come from outside once; those of this one lie in the memory beside the vector unit.
-  void add_vector_statement(const Work& work) {
+  void add_vector_statement(size_t i) {
+    const Work& work = merged_.works[i];
+    const Stage& stage = stages_[i];
     StatementCost cost;
     cost.name = work.statement.name;
     cost.vector_work = work.vector_work;
     const Problem at_once{work.statement, {{number(0)}, {}}, one_pe()};
     cost.counts = counts_.of(at_once, text("statement ", work.statement.name, " for chip ", chip_.name));
     cost.instances = cost.counts->macs;
+    cost.vector_parts = stage.beside_array() ? stage.parts : own_parts_;
+    cost.waits = stage.waits;
     if (work.multiply_accumulate) cost.macs = cost.instances;
     cost.vector_ops =
         whole_cycles(static_cast<double>(cost.instances) * (work.vector_ops + (work.multiply_accumulate ? 2 : 0)));
@@ -181,16 +282,19 @@ class Composer {
       if (operand.on_the_way) continue;
       const TensorCounts& touched = cost.counts->tensors[a];
       const bool reads = access.role == Role::read;
-      Traffic beside{near, access.tensor, operand.kind, 0, 0}, outside{0, access.tensor, operand.kind, 0, 0};
+      Traffic beside{.memory = near, .tensor = access.tensor, .kind = operand.kind};
       (reads ? beside.read_bits : beside.write_bits) = bits_of(touched.total, operand.bits);
-      const bool passes = !operand.internal && (reads ? on_chip_ : written_).insert(access.tensor).second;
-      if (passes) {
+      const bool passes = !operand.internal && (reads ? brought_in_ : sent_out_).insert(access.tensor).second;
+      if (passes && near > 0) {
         const int64_t bits = bits_of(touched.footprint, operand.bits);
+        Traffic outside{.memory = 0, .tensor = access.tensor, .kind = operand.kind};
         (reads ? outside.read_bits : outside.write_bits) = bits;
-        (reads ? beside.write_bits : beside.read_bits) += bits;
+        beside.parts = stage.beside_array() || !reads ? cost.vector_parts : pipeline_.parts_of(access.tensor);
+        beside.waits = stage.waits;
+        beside.refill(0, reads ? bits : 0, reads ? 0 : bits);
         cost.traffic.push_back(std::move(outside));
       }
-      if (!reads) on_chip_.insert(access.tensor);
+      if (!reads) brought_in_.insert(access.tensor);
       cost.traffic.push_back(std::move(beside));
     }
     total_.statements.push_back(std::move(cost));
@@ -204,7 +308,6 @@ class Composer {
       cost.vector_cycles =
           whole_cycles(static_cast<double>(cost.vector_ops) /
                        (static_cast<double>(chip_.vector.lanes) * chip_.vector.ops_per_lane_per_cycle));
-      vector_cycles_ += cost.vector_cycles;
     }
   }
 
@@ -213,60 +316,12 @@ class Composer {
     write_bits_ = read_bits_;
     for (const StatementCost& cost : total_.statements) {
       total_.macs += cost.macs;
-      stream_cycles_ += cost.stream_cycles;
-      fill_cycles_ += cost.fill_drain_cycles;
-      load_cycles_ += cost.load_cycles;
-      tiles_ = std::max(tiles_, cost.tiles);
       for (const Traffic& t : cost.traffic) {
         read_bits_[t.memory] += t.read_bits;
         write_bits_[t.memory] += t.write_bits;
         if (t.memory == 0) total_.outside.push_back(t);
       }
     }
-  }
-
-  int64_t memory_cycles(size_t m) const {
-    const Memory& memory = chip_.memories[m];
-    const double r = static_cast<double>(read_bits_[m]) / 8 / memory.read_bytes_per_cycle;
-    const double w = static_cast<double>(write_bits_[m]) / 8 / memory.write_bytes_per_cycle;
-    return whole_cycles(memory.shared_port ? r + w : std::max(r, w));
-  }
-
-  /// Resources work beside each other; the longest binds. What the others do for one tile comes before or after it.
-  void find_bound() {
-    const int64_t array_cycles = stream_cycles_ + fill_cycles_ + load_cycles_;
-    const bool serial_vector = !chip_.vector.overlaps_array && array_cycles > 0;
-    total_.resources.push_back({"array", array_cycles, 0});
-    total_.resources.push_back({"vector", vector_cycles_, 0});
-    for (size_t m = 0; m < chip_.memories.size(); ++m)
-      total_.resources.push_back({chip_.memories[m].name, memory_cycles(m), 0});
-    size_t longest = 0;
-    for (size_t r = 0; r < total_.resources.size(); ++r)
-      if (!(serial_vector && r == 1) && total_.resources[r].cycles > total_.resources[longest].cycles) longest = r;
-    const ResourceCost bound = total_.resources[longest];
-    total_.bound = bound.name;
-    for (ResourceCost& r : total_.resources) r.slack_cycles = std::max<int64_t>(0, bound.cycles - r.cycles);
-    if (longest == 0) {
-      add_part("array: stamps", stream_cycles_);
-      add_part("array: fill and drain", fill_cycles_);
-      add_part("array: stationary load", load_cycles_);
-    } else {
-      add_part(bound.name, bound.cycles);
-    }
-    for (size_t stage : {size_t{0}, size_t{1}, size_t{2}}) {  // array, vector unit, outermost memory
-      if (stage == longest || (stage == 1 && serial_vector)) continue;
-      const ResourceCost& r = total_.resources[stage];
-      add_part(text(r.name, ": first or last tile"), (r.cycles + tiles_ - 1) / tiles_);
-    }
-    if (serial_vector) add_part("vector: after the array", vector_cycles_);
-    add_part("launch", chip_.launch_cycles);
-    total_.latency_s = static_cast<double>(total_.latency_cycles) / chip_.clock_hz;
-  }
-
-  void add_part(std::string name, int64_t cycles) {
-    if (cycles == 0) return;
-    total_.latency_parts.push_back({std::move(name), cycles});
-    total_.latency_cycles += cycles;
   }
 
   void rate_memories() {
@@ -278,8 +333,7 @@ class Composer {
       const double bytes = static_cast<double>(cost.read_bytes + cost.write_bytes);
       cost.required_bytes_per_s = bytes / static_cast<double>(work) * chip_.clock_hz;
       if (total_.latency_s > 0) cost.achieved_bytes_per_s = bytes / total_.latency_s;
-      cost.available_bytes_per_s =
-          (memory.read_bytes_per_cycle + (memory.shared_port ? 0 : memory.write_bytes_per_cycle)) * chip_.clock_hz;
+      cost.available_bytes_per_s = available_bytes_per_s(memory, chip_);
       total_.memories.push_back(std::move(cost));
     }
   }
@@ -287,7 +341,7 @@ class Composer {
   void rate_array() {
     double pe_cycles = 0, at_work = 0, cycles = 0;
     for (const StatementCost& cost : total_.statements) {
-      if (!cost.on_array) continue;
+      if (!cost.on_array()) continue;
       pe_cycles +=
           static_cast<double>(cost.macs) * static_cast<double>(cost.passes) / cost.precision->macs_per_pe_per_cycle;
       at_work += cost.pes_used * static_cast<double>(cost.stream_cycles);
@@ -300,7 +354,7 @@ class Composer {
 
   void sum_energy() {
     for (const StatementCost& cost : total_.statements) {
-      if (cost.on_array)
+      if (cost.on_array())
         spend("mac", static_cast<double>(cost.macs) * static_cast<double>(cost.passes), cost.precision->energy_per_mac);
       spend("registers", static_cast<double>(cost.register_bits), chip_.pe.energy_per_bit);
       spend("wires", static_cast<double>(cost.hop_bits), chip_.energy_per_hop_bit);
@@ -335,9 +389,12 @@ class Composer {
   const Chip& chip_;
   CountMemo& counts_;
   Merged merged_;
-  std::set<std::string> on_chip_, written_;      // tensors that the kernel has brought in, has sent out
-  std::vector<int64_t> read_bits_, write_bits_;  // per memory
-  int64_t stream_cycles_ = 0, fill_cycles_ = 0, load_cycles_ = 0, vector_cycles_ = 0, tiles_ = 1;
+  Pipeline pipeline_{merged_.works, merged_.gone};
+  std::vector<Stage> stages_;                         // per statement
+  std::vector<size_t> product_costs_;                 // per statement: where its cost stands
+  int64_t own_parts_ = 1;                             // of statements that no product is beside
+  std::set<std::string> brought_in_, sent_out_;       // tensors
+  std::vector<int64_t> read_bits_, write_bits_;       // per memory
   KernelCost total_;
 };
 

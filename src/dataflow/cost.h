@@ -19,35 +19,56 @@ struct Traffic {
   std::string tensor;
   OperandKind kind = OperandKind::activation;
   int64_t read_bits = 0, write_bits = 0;
+  /// Of these, what is exchanged with the memory further out that fills this one.
+  size_t filled_from = 0;
+  int64_t refill_in_bits = 0, refill_out_bits = 0;
+  int64_t parts = 1;  // in which the tensor comes or goes, one after the other
+  double waits = 0;   // until its first part can go: share of the array's time
+
+  void refill(size_t from, int64_t in_bits, int64_t out_bits) {
+    filled_from = from;
+    write_bits += in_bits, read_bits += out_bits;
+    refill_in_bits += in_bits, refill_out_bits += out_bits;
+  }
 };
 
 /// One statement on the chip.
 struct StatementCost {
   std::string name;
-  bool on_array = false;
-  std::optional<Placement> placement;  // on the array
+  std::optional<Product> product;      // of the three below, where it runs on the array
+  Work work;                           // as counted: with the codes of what is made on the way
+  std::optional<Placement> placement;  //
   std::optional<Precision> precision;  // that the array runs
   int64_t passes = 1;                  // of the array per product, where it lacks the width
   int64_t instances = 0;
   int64_t macs = 0;
   int64_t vector_ops = 0;
   VectorWork vector_work = VectorWork::elementwise;
-  std::optional<Counts> counts;   // at the PEs, with skew
-  int64_t stream_cycles = 0;      // stamps that do work
-  int64_t fill_drain_cycles = 0;  // until the wave of operands has crossed the array
-  int64_t load_cycles = 0;        // of stationary operands, as far as it is not hidden
+  std::optional<Counts> counts;    // of a product: at the PEs, with skew
+  int64_t stream_cycles = 0;       // stamps that do work
+  int64_t fill_drain_cycles = 0;   // until the wave of operands has crossed the array
+  int64_t load_cycles = 0;         // of stationary operands, as far as it is not hidden
+  int64_t folds = 1;               // times that the array takes in another stationary tile
+  int64_t folds_until_output = 1;  // until the first part of the output is complete
+  std::vector<int64_t> parts;      // per access: tiles that folds need, or finish, one after the other
   int64_t vector_cycles = 0;
+  int64_t vector_parts = 1;  // in which the vector unit can do its work, while others are at the parts beside
+  double waits = 0;          // for its first part: share of the array's time
   int64_t register_bits = 0;  // read and written in PE registers
   int64_t hop_bits = 0;       // moved from PE to PE
   double pes_used = 0;        // on average over the stamps that work
   int64_t tiles = 1;          // steps in which the memories are refilled
   std::vector<Traffic> traffic;
+
+  bool on_array() const { return product.has_value(); }
+  int64_t array_cycles() const { return stream_cycles + fill_drain_cycles + load_cycles; }
+  double until_output() const { return static_cast<double>(folds_until_output) / static_cast<double>(folds); }
 };
 
-/// Cycles of something that runs beside the others; slack: how much longer it could take for nothing.
+/// Cycles of something that runs beside the others.
 struct ResourceCost {
   std::string name;  // "array", "vector", or the memory's
-  int64_t cycles = 0, slack_cycles = 0;
+  int64_t cycles = 0;
 };
 
 struct CyclePart {
@@ -70,6 +91,24 @@ struct EnergyPart {
 };
 
 /// What a kernel costs on a described chip. Every total is the sum of its named parts.
+///
+/// Latency: array, vector unit and memories work at the same time on different parts of the kernel, so the one that takes
+/// longest binds, and beside it stands what the others do while it cannot work yet, or not any more:
+///   latency = serial + max over r of T(r) + sum over the others of E(r) + launch
+///   T(array)    stamps + fill and drain + stationary loads, of all products
+///   T(vector)   operations / rate
+///   T(memory)   bits / rate; reads and writes one after the other on a shared port
+///   E(array)    one fold, its work between two stationary tiles, after the last operand has come; where the vector unit
+///               binds, the folds until the first part of the output is complete
+///   E(vector)   the work on one part: on the last tile of the output that the array finishes, or on the first that it
+///               waits for; at least what is left when the array finishes outputs only in its last turns
+///   E(memory)   one part of each tensor on its way to or from the memory inside: what the first fold needs, what the last
+///               one finishes; of outputs that come late at least what is left. Elements on their way into the PEs take no
+///               time beside the array's
+///   serial      transfers into and out of memories without double buffering, which nothing overlaps; and a vector unit
+///               that cannot work beside the array. They are not in T
+/// So one tile takes the sum of all, many tiles the longest and two ends.
+/// Assumes that each resource spreads its work evenly over its time.
 struct KernelCost {
   std::string kernel, chip;
   std::vector<StatementCost> statements;
@@ -88,6 +127,11 @@ struct KernelCost {
   int energy_node_nm = 0;
   std::vector<std::string> notes;  // precision that the chip lacks, work without a unit, counts by enumeration
 };
+
+/// What a memory of the chip can move.
+inline double available_bytes_per_s(const Memory& memory, const Chip& chip) {
+  return (memory.read_bytes_per_cycle + (memory.shared_port ? 0 : memory.write_bytes_per_cycle)) * chip.clock_hz;
+}
 
 /// Costs kernels on one chip; remembers counts and mappings by the structure of what it has seen. One per thread.
 class CostEngine {

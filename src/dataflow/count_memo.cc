@@ -45,6 +45,7 @@ std::string structure_key(const Problem& p) {
   }
   put(static_cast<int64_t>(p.statement.accesses.size()));
   for (const Access& access : p.statement.accesses) {
+    put(access.role == Role::write ? 1 : 0);
     put(static_cast<int64_t>(access.references.size()));
     for (const Map& reference : access.references) serialize(reference, key);
   }

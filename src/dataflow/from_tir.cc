@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "dataflow/tir_arithmetic.h"
-#include "dataflow/tir_index.h"
+#include "dataflow/tir_cases.h"
 #include "ir/visit.h"
 
 namespace sator::dataflow {
@@ -15,6 +15,11 @@ namespace sator::dataflow {
 namespace {
 
 constexpr int64_t kLargestExtent = int64_t{1} << 50;
+
+/// Width of the numbers that are made from codes of weights: a code has at most 8 bits and an error of half its last one;
+/// rounding it to the 11 bits of a float16 changes nothing that matters, and is how such kernels are built (MLC's q4f16,
+/// AWQ). So weights have the width of f16 where they are stored so and where they are made.
+constexpr int kMadeBits = 16;
 
 /// The loops, bindings and conditions around a statement.
 struct Scope {
@@ -25,6 +30,14 @@ struct Scope {
   std::vector<Loop> loops;  // one per iterator of the domain
   Domain domain;
   VarValues values;
+  std::unordered_map<VarRef, Expr> looked_up;  // variables whose values are no quasi-affine functions of the loops
+
+  void bind(const VarRef& v, const Expr& value, const VarValues& around) {
+    if (auto known = to_quasi_affine(value, around))
+      values[v] = *known;
+    else
+      looked_up[v] = value;
+  }
 };
 
 /// A copy of a tensor into a memory: its loops say since when the memory holds the tile.
@@ -77,14 +90,12 @@ class Reader {
         [&](const tir::Block& n) { visit(n.body, scope); },
         [&](const tir::BufferStore& n) { add_statement(n, scope); },
         [&](const tir::IfThenElse& n) {
-          Scope inside = scope;
-          if (!to_guards(n.condition, scope.values, inside.domain.guards)) note("conditions on data are taken as met");
-          visit(n.then_case, inside);
-          if (n.else_case) visit(n.else_case, scope);
+          where(n.condition, true, scope, [&](const Scope& inside) { visit(n.then_case, inside); });
+          if (n.else_case) where(n.condition, false, scope, [&](const Scope& inside) { visit(n.else_case, inside); });
         },
         [&](const tir::LetStmt& n) {
           Scope inside = scope;
-          if (auto value = to_quasi_affine(n.value, scope.values)) inside.values[n.var] = *value;
+          inside.bind(n.var, n.value, scope.values);
           visit(n.body, inside);
         },
         [&](const tir::AttrStmt& n) { visit(n.body, scope); },
@@ -133,14 +144,31 @@ class Reader {
 
   void visit_block(const tir::BlockRealize& n, const Scope& scope) {
     Scope inside = scope;
-    for (size_t i = 0; i < n.values.size(); ++i)
-      if (auto value = to_quasi_affine(n.values[i], scope.values)) inside.values[n.block->iter_vars[i]->var] = *value;
-    if (!to_guards(n.predicate, scope.values, inside.domain.guards)) note("conditions on data are taken as met");
+    for (size_t i = 0; i < n.values.size(); ++i) inside.bind(n.block->iter_vars[i]->var, n.values[i], scope.values);
     for (const BufferRef& b : n.block->alloc_buffers) internal_.insert(b);
     for (const tir::MatchBufferRef& m : n.block->match_buffers) aliases_[m->buffer] = m->source;
     const std::string around = std::exchange(block_, n.block->name ? n.block->name->text : "");
-    visit(n.block->body, inside);
+    where(n.predicate, true, inside, [&](const Scope& met) { visit(n.block->body, met); });
     block_ = around;
+  }
+
+  /// Calls `then` for the points of the scope where the condition comes out so: part by part where it is one of indices;
+  /// where it asks data, with all points that the rest of it leaves, an upper bound.
+  template <class Then>
+  void where(const Expr& condition, bool outcome, const Scope& scope, Then then) {
+    auto add = [](Scope inside, const Guards& guards) {
+      inside.domain.guards.insert(inside.domain.guards.end(), guards.begin(), guards.end());
+      return inside;
+    };
+    if (auto cases = cases_of(condition, outcome, scope.values)) {
+      for (const Guards& guards : *cases)
+        if (Scope inside = add(scope, guards); !certainly_empty(inside.domain.guards, inside.domain)) then(inside);
+      return;
+    }
+    note("where a condition asks data, both sides are counted in full: an upper bound");
+    Guards known;
+    if (outcome) to_guards(condition, scope.values, known);
+    then(add(scope, known));
   }
 
   /// A load or store as (buffer, coordinates); a matched buffer is the box of its source.
@@ -150,65 +178,98 @@ class Reader {
   };
 
   Place place(BufferRef buffer, const std::vector<Expr>& indices, const Scope& scope, std::vector<Place>* looked_up) {
+    auto coordinate = [&](const Expr& index) {
+      auto e = to_quasi_affine(index, scope.values);
+      return e ? *e : looked_up_index(index, scope, looked_up);
+    };
     Map at;
-    for (const Expr& index : indices) {
-      if (auto e = to_quasi_affine(index, scope.values)) {
-        at.push_back(*e);
-        continue;
-      }
-      at.push_back(looked_up_index(index, scope, looked_up));
-    }
+    for (const Expr& index : indices) at.push_back(coordinate(index));
     auto alias = aliases_.find(buffer);
-    if (alias != aliases_.end() && alias->second->region.size() >= at.size()) {
-      Map shifted;
-      const auto& region = alias->second->region;
-      const size_t fixed = region.size() - at.size();
-      for (size_t d = 0; d < region.size(); ++d) {
-        auto from = to_quasi_affine(region[d]->min, scope.values);
-        QuasiAffine base = from.value_or(number(0));
-        shifted.push_back(d < fixed ? base : base + at[d - fixed]);
-      }
-      return {alias->second->buffer, std::move(shifted)};
+    if (alias == aliases_.end() || alias->second->region.size() < at.size()) return {std::move(buffer), std::move(at)};
+    Map shifted;
+    const auto& region = alias->second->region;
+    const size_t fixed = region.size() - at.size();
+    for (size_t d = 0; d < region.size(); ++d) {
+      QuasiAffine base = coordinate(region[d]->min);
+      shifted.push_back(d < fixed ? base : base + at[d - fixed]);
     }
-    return {std::move(buffer), std::move(at)};
+    return {alias->second->buffer, std::move(shifted)};
   }
 
-  /// An index that is itself loaded: the loads count as reads, and the rows they pick are taken as distinct, numbered by
-  /// the place that was looked up.
+  /// An index that is itself loaded: the loads count as reads, and what they pick is taken as distinct for all places that
+  /// are looked up and for all values of the rest of the index, which number it.
   QuasiAffine looked_up_index(const Expr& index, const Scope& scope, std::vector<Place>* looked_up) {
+    Map parts;
+    auto add_part = [&](const QuasiAffine& part) {
+      if (!part.is_constant() && std::find(parts.begin(), parts.end(), part) == parts.end()) parts.push_back(part);
+    };
+    bool loaded = false;
+    auto collect = [&](const Expr& whole, auto& self) -> void {
+      walk(
+          whole,
+          [&](const BufferLoad& load) {
+            loaded = true;
+            Place p = place(load.buffer, load.indices, scope, looked_up);
+            for (const QuasiAffine& coordinate : p.at) add_part(coordinate);
+            if (looked_up) looked_up->push_back(std::move(p));
+            return false;
+          },
+          [&](const ExprNode& e) {
+            if (auto part = to_quasi_affine(ref(e), scope.values)) {
+              add_part(*part);
+              return false;
+            }
+            const Var* v = e.as<Var>();
+            if (!v) return true;
+            auto value = scope.looked_up.find(ref(*v));
+            if (value == scope.looked_up.end())
+              refuse(text("index ", index, " has ", v->name, ", whose value is not known"),
+                     "indices of loops and known sizes",
+                     text("give the size ", v->name));
+            self(value->second, self);
+            return false;
+          });
+    };
+    collect(index, collect);
+    if (!loaded)
+      refuse(text("index ", index, " is no quasi-affine function of the loops"),
+             "sums of loops times constants, floors and remainders of these by constants, or a loaded index",
+             "name a function with affine indices that states the work");
     note("rows that a loaded index picks are taken as distinct");
     QuasiAffine row = number(0);
-    walk(index, [&](const BufferLoad& load) {
-      Place p = place(load.buffer, load.indices, scope, looked_up);
-      int64_t weight = 1;
-      for (size_t d = p.at.size(); d-- > 0;) {
-        row = row + p.at[d] * weight;
-        auto size = to_quasi_affine(p.buffer->shape[d], scope.values);
-        const int64_t extent = size && size->is_constant() ? std::max<int64_t>(1, size->constant) : 1;
-        if (extent > kLargestExtent / weight)
-          refuse("the table that indices are loaded from has more than 2^50 elements",
-                 "smaller tables",
-                 "check the sizes");
-        weight *= extent;
-      }
-      if (looked_up) looked_up->push_back(std::move(p));
-      return false;
-    });
+    int64_t weight = 1;
+    for (const QuasiAffine& part : parts) {
+      const int64_t low = smallest(part, scope.domain), high = largest(part, scope.domain);
+      row = row + (part - low) * weight;
+      if (low < -kLargestExtent || high > kLargestExtent || high - low + 1 > kLargestExtent / weight)
+        refuse(text("index ", index, " may pick more than 2^50 rows"), "smaller tables", "check the sizes");
+      weight *= high - low + 1;
+    }
     return row;
   }
 
+  /// A store, as one statement per arm of its choices on indices; an arm that leaves the element as it is does nothing.
   void add_statement(const tir::BufferStore& n, const Scope& scope) {
-    if (std::optional<Scope> inside = scope_of_addend(n, scope)) {
-      const Add& sum = *n.value.as<Add>();
-      add_statement(*with(n, &tir::BufferStore::value, sum.a + sum.b.as<Call>()->args[1]), *inside);
-      return;
+    bool undecided = false;
+    const std::vector<Arm> arms = arms_of(n.value, scope.values, scope.domain, undecided);
+    if (undecided) note("where a choice asks data, both sides are counted in full: an upper bound");
+    for (const Arm& arm : arms) {
+      const bool chosen = arm.value != n.value;
+      Ref<const tir::BufferStore> store = chosen ? with(n, &tir::BufferStore::value, arm.value) : ref(n);
+      if (chosen ? changes_nothing(*store) : is_copy(n, scope)) continue;
+      Scope inside = scope;
+      inside.domain.guards.insert(inside.domain.guards.end(), arm.guards.begin(), arm.guards.end());
+      add_arm(*store, inside);
     }
-    std::vector<Place> reads;
-    Place target = place(n.buffer, n.indices, scope, &reads);
-    if (is_copy(n, target, scope)) return;
+  }
+
+  void add_arm(const tir::BufferStore& n, const Scope& scope) {
+    // Reads of data; looked-up indices are read too, but are no operands.
+    std::vector<Place> reads, lookups;
+    Place target = place(n.buffer, n.indices, scope, &lookups);
     bool reduces = false;
     walk(n.value, [&](const BufferLoad& load) {
-      Place p = place(load.buffer, load.indices, scope, &reads);
+      Place p = place(load.buffer, load.indices, scope, &lookups);
       if (p.buffer == target.buffer && p.at == target.at)
         reduces = true;  // the running value
       else
@@ -218,7 +279,8 @@ class Reader {
     Work work;
     work.statement.name = statement_name(n);
     work.statement.domain = scope.domain;
-    for (const Place& p : reads) add_access(work, Role::read, p);
+    for (const std::vector<Place>* places : {&reads, &lookups})
+      for (const Place& p : *places) add_access(work, Role::read, p);
     add_access(work, Role::write, target);
     const Arithmetic arithmetic = arithmetic_of(n, scope.values);
     work.multiply_accumulate = arithmetic.multiply_accumulate;
@@ -229,6 +291,8 @@ class Reader {
       work.vector_ops = 0;
       work.vector_work = VectorWork::dequantize;
       converted_.emplace(n.buffer, root_of(reads[0].buffer));
+    } else if (work.vector_work == VectorWork::dequantize && internal_.contains(n.buffer)) {
+      made_.insert(n.buffer);
     }
     if (work.multiply_accumulate && (is_scale(arithmetic.first) || is_scale(arithmetic.second))) {
       // Sums of groups times their scales: no product of tensors, but what turns the array's sums into results.
@@ -238,18 +302,6 @@ class Reader {
     }
     out_.kernel.work.push_back(std::move(work));
     scopes_.push_back(scope);
-  }
-
-  /// Of `x = x + if_then_else(condition, value, 0)`: the scope in which something is added; nothing for other stores.
-  std::optional<Scope> scope_of_addend(const tir::BufferStore& n, const Scope& scope) const {
-    const Add* sum = n.value.as<Add>();
-    const Call* choice = sum ? sum->b.as<Call>() : nullptr;
-    const BufferLoad* running = sum ? sum->a.as<BufferLoad>() : nullptr;
-    if (!choice || choice->op != "tir.if_then_else" || !is_zero(choice->args[2])) return {};
-    if (!running || running->buffer != n.buffer) return {};
-    Scope inside = scope;
-    if (!to_guards(choice->args[0], scope.values, inside.domain.guards)) return {};
-    return inside;
   }
 
   bool is_scale(const Expr& factor) const {
@@ -266,9 +318,10 @@ class Reader {
   }
 
   /// A store of one element of a buffer into the same place of an internal one, or back: tensors move, nothing is computed.
-  bool is_copy(const tir::BufferStore& n, const Place& target, const Scope& scope) {
+  bool is_copy(const tir::BufferStore& n, const Scope& scope) {
     const BufferLoad* load = n.value.as<BufferLoad>();
     if (!load) return false;
+    Place target = place(n.buffer, n.indices, scope, nullptr);
     Place source = place(load->buffer, load->indices, scope, nullptr);
     if (!(source.at == target.at) || source.buffer == target.buffer) return false;
     const bool in = internal_.contains(target.buffer) && target.buffer->scope() != source.buffer->scope();
@@ -277,8 +330,11 @@ class Reader {
     std::vector<VarRef> around;
     for (const Scope::Loop& l : scope.loops) around.push_back(l.var);
     const BufferRef cached = in ? target.buffer : source.buffer;
-    copies_.push_back({cached->scope(), root_of(in ? source.buffer : target.buffer), around});
-    same_[cached] = in ? source.buffer : target.buffer;
+    const BufferRef of = root_of(in ? source.buffer : target.buffer);
+    // A buffer that holds parts of two tensors in turn is a tensor of its own, and moving it is a statement.
+    if (auto known = same_.find(cached); known != same_.end() && root_of(cached) != of) return false;
+    copies_.push_back({cached->scope(), of, around});
+    if (of != cached) same_[cached] = of;  // a copy of a copy of itself is itself
     return true;
   }
 
@@ -385,6 +441,9 @@ class Reader {
           const ParamFacts& stored = params_.at(from->second);
           operand.kind = OperandKind::weight;
           operand.bits = stored.bits > 0 ? stored.bits : static_cast<int>(from->second->dtype.bits);
+        } else if (made_.contains(buffer)) {
+          operand.kind = OperandKind::weight;
+          operand.bits = std::min(operand.bits, kMadeBits);
         }
         if (facts == params_.end()) continue;
         operand.kind = facts->second.kind;
@@ -447,6 +506,7 @@ class Reader {
   std::map<BufferRef, tir::BufferRegionRef> aliases_;
   std::map<BufferRef, BufferRef> same_;       // copies: what each is a copy of
   std::map<BufferRef, BufferRef> converted_;  // internal tensors: the stored weights whose numbers they hold
+  std::set<BufferRef> made_;                  // internal tensors: weights made from codes and scales
   std::map<BufferRef, std::string> names_;
   std::map<std::string, BufferRef> buffers_;
   std::vector<CopyIn> copies_;

@@ -299,10 +299,22 @@ class Mapper {
                           : elements_of(work_.statement.accesses[a], block) * bits_of(a);
     }
     hold_most(c);
+    const size_t outer = fold_loops(c);
     std::array<double, kMaxMemories> read_bits{}, write_bits{};
+    double first_part = 0, out_bits = 0, serial_bits = 0;  // of the outermost memory
+    double before_output = 0, out_parts = 1;
+    for (size_t d = 0; d < outer; ++d) {
+      const bool moves_output = relevant_[product_.output][c.loops[d].iterator];
+      const double turns = static_cast<double>(c.loops[d].count);
+      before_output = before_output * turns + (moves_output ? 0 : turns - 1);
+      if (moves_output) out_parts *= turns;
+    }
     for (size_t a = 0; a < accesses; ++a) {
       const bool output = a == product_.output;
       if (!output && is_running_sum(a)) continue;
+      double parts = 1;
+      for (size_t d = 0; d < outer; ++d)
+        if (relevant_[a][c.loops[d].iterator]) parts *= static_cast<double>(c.loops[d].count);
       for (size_t i = 0; i < paths_[a].size(); ++i) {
         const bool last = i + 1 == paths_[a].size();
         const double bits = times_fetched(c, a, last ? depth : c.held_since[paths_[a][i + 1]]) * bits_of(a);
@@ -312,23 +324,52 @@ class Mapper {
         if (last) continue;
         (output ? read_bits : write_bits)[paths_[a][i + 1]] += bits;
         (output ? write_bits : read_bits)[paths_[a][i + 1]] += again;
+        if (paths_[a][i] > 0) continue;
+        if (!chip_.memories[paths_[a][i + 1]].double_buffered)
+          serial_bits += bits + again;
+        else if (output)
+          out_bits += bits + again;
+        else
+          first_part += bits / parts;
       }
     }
-    const double array = array_cycles(c);
-    double longest = array, outside = 0, all = 0, tiles = 1;
+    const double array = array_cycles(c), folds = turns(c, 0, outer);
+    double longest = array, outside = 0, all = 0, each = 0;
     for (size_t m = 0; m < chip_.memories.size(); ++m) {
       const Memory& memory = chip_.memories[m];
       double r = read_bits[m] / 8 / memory.read_bytes_per_cycle, w = write_bits[m] / 8 / memory.write_bytes_per_cycle;
       double cycles = memory.shared_port ? r + w : std::max(r, w);
-      longest = std::max(longest, cycles);
       all += cycles;
-      if (m == 0) outside = cycles;
+      if (m == 0) {
+        outside = cycles;
+        each = cycles / std::max(1.0, read_bits[0] + write_bits[0]);
+        cycles -= serial_bits * each;
+      }
+      longest = std::max(longest, cycles);
     }
-    const size_t deepest = *std::max_element(c.held_since.begin(), c.held_since.end());
-    for (size_t d = 0; d < deepest; ++d) tiles *= static_cast<double>(c.loops[d].count);
-    // What the other stage does for one tile comes before or after the longest. Of near equals the one that moves less
-    // wins: traffic adds a 32nd of its time outside, a 256th inside.
-    c.score = longest + (longest == array ? outside : array) / tiles + outside / 32 + all / 256;
+    const double waits = (before_output + 1) / folds, vector = pace_.vector_cycles;
+    longest = std::max(longest, vector);
+    auto rest = [&](double cycles) { return std::max(cycles / out_parts, cycles - longest * (1 - waits)); };
+    double ends = serial_bits * each;
+    if (longest != array) ends += longest == vector ? array * waits : array / folds;
+    if (longest != vector) ends += rest(vector);
+    if (longest == array || longest == vector) ends += first_part * each + rest(out_bits * each);
+    // The latency of cost.h. Of near equals the one that moves less wins: traffic adds a 32nd of its time outside, a 256th
+    // inside.
+    c.score = longest + ends + outside / 32 + all / 256;
+  }
+
+  /// Loops outside of the innermost run of streaming ones: they number the folds of the array.
+  size_t fold_loops(const Candidate& c) const {
+    size_t outer = c.depth;
+    while (outer > 0 && std::find(stream_.begin(), stream_.end(), c.loops[outer - 1].iterator) != stream_.end()) --outer;
+    return outer;
+  }
+
+  static double turns(const Candidate& c, size_t from, size_t to) {
+    double turns = 1;
+    for (size_t d = from; d < to; ++d) turns *= static_cast<double>(c.loops[d].count);
+    return turns;
   }
 
   void hold_most(Candidate& c) const {
@@ -349,12 +390,9 @@ class Mapper {
   /// Cycles of the array: stamps, the wave of operands at the start of each tile, the stationary tiles.
   double array_cycles(const Candidate& c) const {
     const SpatialPlan& plan = plans_[c.plan];
-    double stamps = 1, streamed = 1;
-    for (size_t d = 0; d < c.depth; ++d) stamps *= static_cast<double>(c.loops[d].count);
-    for (size_t d = c.depth;
-         d-- > 0 && std::find(stream_.begin(), stream_.end(), c.loops[d].iterator) != stream_.end();)
-      streamed *= static_cast<double>(c.loops[d].count);
-    const double folds = stamps / streamed, reach = static_cast<double>(plan.rows_used + plan.columns_used - 2);
+    const size_t outer = fold_loops(c);
+    const double folds = turns(c, 0, outer), streamed = turns(c, outer, c.depth), stamps = folds * streamed;
+    const double reach = static_cast<double>(plan.rows_used + plan.columns_used - 2);
     double cycles = stamps * static_cast<double>(pace_.cycles_per_stamp);
     if (chip_.wires == Wires::systolic) cycles += chip_.tiles_overlap ? reach : reach * folds;
     if (plan.stationary == product_.output) return cycles;

@@ -10,8 +10,7 @@ namespace sator::dataflow {
 
 /// Where and when a statement's instances run on a chip, and what each memory holds meanwhile.
 struct Placement {
-  Mapping mapping;      // without skew: operands that take a stamp per PE are delayed by the wires, not by the map
-  bool skewed = false;  // the map already delays by PE coordinates
+  Mapping mapping;  // without skew: operands that take a stamp per PE are delayed by the wires, not by the map
   /// Per memory of the chip: the number of outer time coordinates that choose what it holds. 0: the whole tensor.
   std::vector<size_t> held_since;
   /// The same for single accesses whose tiles differ from the memory's others: held_by_access[access][memory]. Empty: none.
@@ -21,16 +20,18 @@ struct Placement {
   std::string words;  // the loops, outermost first, for people
 };
 
-/// How the chip's PEs run the statement's precision.
+/// How the chip's PEs run the statement's precision, and what comes after them.
 struct Pace {
   int64_t macs_per_stamp = 1;  // along a reduction iterator, in one PE
   int64_t cycles_per_stamp = 1;
-  int sum_bits = 32;  // of a partial sum
+  int sum_bits = 32;         // of a partial sum
+  double vector_cycles = 0;  // that the vector unit works on the product's output
 };
 
 /// A mapping for the chip's dataflow: two space axes chosen from the product's access relations (outputs stay: one output
 /// axis of each factor; weights stay: a reduction and an output axis of the weight), tiles for the array and for every
-/// memory, and the order of the loops with the smallest estimated latency, then the least outside traffic.
+/// memory, and the order of the loops with the smallest estimated latency (KernelCost in cost.h), then the least outside
+/// traffic.
 /// Source: the traffic formula of nests of loops is Timeloop's (Parashar et al., ISPASS 2019).
 /// Cost: about a thousand candidates by closed form, under a millisecond.
 Placement place(const Work& work, const Product& product, const Chip& chip, const Pace& pace);

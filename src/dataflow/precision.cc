@@ -6,7 +6,7 @@
 
 namespace sator::dataflow {
 
-static std::string width(int bits, bool is_float) { return text(is_float ? "float" : "int", bits); }
+std::string width(int bits, bool is_float) { return text(is_float ? "float" : "int", bits); }
 
 PrecisionChoice choose_precision(const Chip& chip, int weight_bits, bool weight_is_float, int activation_bits,
                                  bool activation_is_float) {

@@ -6,6 +6,9 @@
 
 namespace sator::dataflow {
 
+/// "int8", "float16".
+std::string width(int bits, bool is_float);
+
 /// How a chip runs a product of two widths.
 struct PrecisionChoice {
   Precision precision;

@@ -25,14 +25,18 @@ constexpr CallCost kCallCosts[] = {
     {"tir.bitwise_or", 0},   {"tir.bitwise_xor", 1}, {"tir.reinterpret", 0}, {"tir.likely", 0},
 };
 
-/// Operations on data below e. Widening conversions between integers, and of an integer on its way into a product, cost
-/// nothing on hardware that multiplies narrow numbers.
+bool is_data(const Expr& e) {
+  bool found = false;
+  walk(e, [&](const BufferLoad&) { found = true; });
+  return found;
+}
+
+/// Operations on data below e. Integers and truth values that no load enters are indices and what is asked of them: the
+/// machine's control makes them, whatever they are joined by. Widening conversions between integers, and of an integer on
+/// its way into a product, cost nothing on hardware that multiplies narrow numbers.
 double operations(const Expr& e, const VarValues& values) {
-  if (to_quasi_affine(e, values)) return 0;  // constants and indices
-  auto binary = [&](const Expr& a, const Expr& b) {
-    const bool indices = to_quasi_affine(a, values) && to_quasi_affine(b, values);
-    return indices ? 0.0 : 1 + operations(a, values) + operations(b, values);
-  };
+  if (!e->dtype.is_float() && !is_data(e)) return 0;
+  auto binary = [&](const Expr& a, const Expr& b) { return 1 + operations(a, values) + operations(b, values); };
   return match(
       e,
       [&](const BufferLoad&) { return 0.0; },
@@ -87,13 +91,21 @@ bool loads(const Expr& e, const tir::BufferStore& store) {
   return true;
 }
 
-bool is_data(const Expr& e) {
-  bool found = false;
-  walk(e, [&](const BufferLoad&) { found = true; });
-  return found;
+/// Zero, whatever it is multiplied by or converted to.
+bool is_nothing(const Expr& e) {
+  if (const FloatImm* f = e.as<FloatImm>()) return f->value == 0;
+  if (const Cast* c = e.as<Cast>()) return is_nothing(c->value);
+  if (const Mul* m = e.as<Mul>()) return is_nothing(m->a) || is_nothing(m->b);
+  return is_zero(e);
 }
 
 }  // namespace
+
+bool changes_nothing(const tir::BufferStore& store) {
+  if (loads(store.value, store)) return true;
+  const Add* sum = store.value.as<Add>();
+  return sum && ((loads(sum->a, store) && is_nothing(sum->b)) || (loads(sum->b, store) && is_nothing(sum->a)));
+}
 
 Arithmetic arithmetic_of(const tir::BufferStore& store, const VarValues& values) {
   Arithmetic result;

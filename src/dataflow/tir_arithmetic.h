@@ -15,4 +15,7 @@ struct Arithmetic {
 /// values: what the variables around the store stand for; indices that follow from them are no data.
 Arithmetic arithmetic_of(const tir::BufferStore& store, const VarValues& values);
 
+/// Whether the store leaves the element as it was: it stores it again, or adds zero to it.
+bool changes_nothing(const tir::BufferStore& store);
+
 }  // namespace sator::dataflow

@@ -126,5 +126,6 @@ Range reach(const QuasiAffine& e, const Domain& domain) {
 }  // namespace
 
 int64_t largest(const QuasiAffine& e, const Domain& domain) { return narrow(reach(e, domain).hi).value_or(INT64_MAX); }
+int64_t smallest(const QuasiAffine& e, const Domain& domain) { return narrow(reach(e, domain).lo).value_or(INT64_MIN); }
 
 }  // namespace sator::dataflow

@@ -20,7 +20,8 @@ std::optional<QuasiAffine> to_quasi_affine(const Expr& e, const VarValues& value
 /// quasi-affine expressions; the other parts are appended all the same.
 bool to_guards(const Expr& condition, const VarValues& values, std::vector<QuasiAffine>& guards);
 
-/// The largest value of e over a box that starts at `lower`.
+/// The largest and the smallest value of e over the box of the domain, guards aside.
 int64_t largest(const QuasiAffine& e, const Domain& domain);
+int64_t smallest(const QuasiAffine& e, const Domain& domain);
 
 }  // namespace sator::dataflow

@@ -11,7 +11,7 @@ PhaseResult ChipCoster::cost(std::span<const PhaseKernel> kernels) {
   for (const PhaseKernel& k : kernels) {
     try {
       const dataflow::KernelCost cost = engine_.cost(k.work.kernel, k.work.placements);
-      KernelRow row = kernel_row(k.calls, k.work.kernel, cost, chip(), checker_.confirms(k.work.kernel, cost));
+      KernelRow row = kernel_row(k.calls, k.work.kernel, cost, chip(), checker_.confirms(cost));
       row.notes.insert(row.notes.end(), k.work.notes.begin(), k.work.notes.end());
       rows.push_back(std::move(row));
     } catch (const Error& error) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/file.h"
 
@@ -10,6 +11,7 @@ namespace sator::study {
 using dataflow::KernelCost;
 using dataflow::OperandKind;
 using dataflow::StatementCost;
+using dataflow::width;
 
 namespace {
 
@@ -123,61 +125,37 @@ Components components_of(const KernelCost& cost, const Sums& sums) {
   return result;
 }
 
-std::string width(int bits, bool is_float) { return text(is_float ? "float" : "int", bits); }
-
-/// The products of a kernel and their costs: the engine lists both in the order of the program.
-struct ProductCost {
-  const dataflow::Work* work;
-  dataflow::Product product;
-  const StatementCost* cost;
-};
-
-std::vector<ProductCost> products_of(const dataflow::Kernel& kernel, const KernelCost& cost) {
-  std::vector<ProductCost> products;
-  size_t next = 0;
-  for (const dataflow::Work& work : kernel.work) {
-    auto product = product_of(work);
-    if (!product) continue;
-    while (next < cost.statements.size() && !cost.statements[next].on_array) ++next;
-    if (next == cost.statements.size()) break;
-    products.push_back({&work, std::move(*product), &cost.statements[next++]});
-  }
-  return products;
-}
-
-void describe_products(const std::vector<ProductCost>& products, KernelRow& row) {
-  for (const ProductCost& p : products) {
-    const size_t weight = weight_of(*p.work, p.product);
-    const size_t input = weight == p.product.first ? p.product.second : p.product.first;
-    const dataflow::Operand &w = p.work->operands[weight], &a = p.work->operands[input];
-    if (p.cost->precision) {
-      const Precision& ran = *p.cost->precision;
-      row.cost.precisions.push_back(
-          {.asked = text(width(w.bits, w.is_float), " x ", width(a.bits, a.is_float)),
-           .ran = text(width(ran.weight_bits, ran.is_float), " x ", width(ran.activation_bits, ran.is_float)),
-           .passes = p.cost->passes,
-           .macs = p.cost->macs});
-    }
-    if (&p != &products.front()) continue;
+void describe_products(const KernelCost& cost, KernelRow& row) {
+  bool first = true;
+  for (const StatementCost& s : cost.statements) {
+    if (!s.on_array()) continue;
+    const size_t weight = weight_of(s.work, *s.product);
+    const size_t input = weight == s.product->first ? s.product->second : s.product->first;
+    const dataflow::Operand &w = s.work.operands[weight], &a = s.work.operands[input];
+    const Precision& ran = *s.precision;
+    row.cost.precisions.push_back(
+        {.asked = text(width(w.bits, w.is_float), " x ", width(a.bits, a.is_float)),
+         .ran = text(width(ran.weight_bits, ran.is_float), " x ", width(ran.activation_bits, ran.is_float)),
+         .passes = s.passes,
+         .macs = s.macs});
+    if (!std::exchange(first, false)) continue;
     row.batch = row.i = row.j = row.k = 1;
-    for (size_t x = 0; x < p.product.uses.size(); ++x) {
-      const bool in_weight = p.product.in(x, weight), in_input = p.product.in(x, input),
-                 in_output = p.product.uses[x].output;
+    for (size_t x = 0; x < s.product->uses.size(); ++x) {
+      const bool in_weight = s.product->in(x, weight), in_input = s.product->in(x, input),
+                 in_output = s.product->uses[x].output;
       int64_t& size = !in_output ? row.k : in_weight && in_input ? row.batch : in_weight ? row.j : row.i;
-      size *= p.work->statement.domain.extent[x];
+      size *= s.work.statement.domain.extent[x];
     }
     row.activation_bits = a.bits;
-    row.output_bits = p.work->operands[p.product.output].bits;
-    row.tile = p.cost->placement ? p.cost->placement->words : "";
-    row.tile_steps = p.cost->tiles;
+    row.output_bits = s.work.operands[s.product->output].bits;
+    row.tile = s.placement->words;
+    row.tile_steps = s.tiles;
   }
 }
 
 void count_reuse(const KernelCost& cost, KernelRow& row) {
   for (const StatementCost& s : cost.statements) {
-    if (!s.counts) continue;
-    row.counts.checked |= s.counts->enumerated;
-    if (!s.on_array) continue;
+    if (!s.on_array()) continue;
     row.stream_cycles += s.stream_cycles;
     row.counts.space = std::max(row.counts.space, s.counts->space);
     row.counts.pe_array = s.counts->pe_array;
@@ -235,9 +213,9 @@ KernelRow kernel_row(const KernelCalls& calls, const dataflow::Kernel& kernel, c
       if (o.kind == OperandKind::weight || o.kind == OperandKind::scale)
         bits = bits ? std::min<int64_t>(bits, o.bits) : o.bits;
     }
-  describe_products(products_of(kernel, cost), row);
+  describe_products(cost, row);
   count_reuse(cost, row);
-  row.counts.checked |= checked;
+  row.counts.checked = checked;
   Sums sums = sums_of(cost);
   row.cost.components = components_of(cost, sums);
   row.cost.levels = std::move(sums.levels);
@@ -269,8 +247,7 @@ PhaseResult sum_of(std::vector<KernelRow> rows, const Chip& chip) {
   sum.energy_node_nm = chip.node_nm;
   for (const Memory& m : chip.memories) {
     LevelCost& level = named(sum.levels, m.name);
-    level.available_bytes_per_s =
-        (m.read_bytes_per_cycle + (m.shared_port ? 0 : m.write_bytes_per_cycle)) * chip.clock_hz;
+    level.available_bytes_per_s = dataflow::available_bytes_per_s(m, chip);
   }
   double slots_used = 0, pes_at_work = 0, stamps = 0, working_cycles = 0;
   std::map<std::string, int64_t> bound_cycles;
@@ -330,7 +307,6 @@ PhaseResult sum_of(std::vector<KernelRow> rows, const Chip& chip) {
 ChipFacts facts_of(const Chip& chip) {
   static constexpr const char* kDataflows[] = {
       "output-stationary", "weight-stationary", "input-stationary", "as scheduled"};
-  const Memory& outer = chip.memories.front();
   return {.name = chip.name,
           .description = chip.description,
           .source = chip.source,
@@ -340,8 +316,7 @@ ChipFacts facts_of(const Chip& chip) {
           .columns = chip.columns,
           .node_nm = chip.node_nm,
           .clock_hz = chip.clock_hz,
-          .outer_bytes_per_s =
-              (outer.read_bytes_per_cycle + (outer.shared_port ? 0 : outer.write_bytes_per_cycle)) * chip.clock_hz};
+          .outer_bytes_per_s = dataflow::available_bytes_per_s(chip.memories.front(), chip)};
 }
 
 }  // namespace sator::study

@@ -149,7 +149,7 @@ TEST(FromTir, PackedCodesAreMultipliedAtTheirWidth) {
   }
   KernelCost c = CostEngine(shipped("edge_npu32")).cost(read.kernel);
   for (const StatementCost& s : c.statements)
-    if (s.on_array) {
+    if (s.on_array()) {
       EXPECT_EQ(s.precision->weight_bits, 4);  // the chip multiplies 4 by 8 bits
       EXPECT_EQ(s.precision->activation_bits, 8);
     }
@@ -195,10 +195,10 @@ def f(Q: T.Buffer((1024, 512), "float16"), A: T.Buffer((1, 512), "float32"), C: 
   EXPECT_EQ(outside_bits(c, "Q"), 16 * 1024 * 512);
   int64_t statements_beside = 0;
   for (const StatementCost& s : c.statements) {
-    if (s.on_array) {
+    if (s.on_array()) {
       EXPECT_EQ(s.passes, 2);  // 16 by 32 bits on multipliers of 16 by 16
     }
-    statements_beside += !s.on_array && s.counts.has_value();
+    statements_beside += !s.on_array() && s.counts.has_value();
   }
   EXPECT_EQ(statements_beside, 0);
 }
