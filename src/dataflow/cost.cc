@@ -25,6 +25,7 @@ struct CostEngine::Memo {
       key += text(o.bits, o.on_the_way ? "w" : o.internal ? "i" : "", static_cast<int>(o.kind), ",");
     key += text(product.first, ",", product.second, ",", product.output, ";");
     key += text(pace.macs_per_stamp, ",", pace.cycles_per_stamp, ",", pace.sum_bits, ",", pace.vector_cycles);
+    for (double cycles : pace.making_cycles) key += text(",", cycles);
     auto [at, fresh] = placements.try_emplace(std::move(key));
     if (fresh) at->second = sator::dataflow::place(work, product, chip, pace);
     return at->second;
@@ -110,6 +111,7 @@ class Composer {
               .needs = "one operand per access",
               .hint = "describe every access"});
     merged_ = merge_producers(kernel);
+    pass_of_ = pipeline_.passes();
     stages_.resize(merged_.works.size());
     product_costs_.resize(merged_.works.size());
   }
@@ -168,20 +170,26 @@ class Composer {
     return result;
   }
 
+  /// Of one instance of a statement on the vector unit; none where it is done at the array's edge.
+  double vector_cycles_each(const Work& work) const {
+    if (contains(chip_.inline_work, work.vector_work)) return 0;
+    return work.vector_ops / (static_cast<double>(chip_.vector.lanes) * chip_.vector.ops_per_lane_per_cycle);
+  }
+
   /// What the vector unit does with what product i makes, before another product takes over.
   double cycles_after(size_t i) const {
     std::set<std::string> made = {write_of(merged_.works[i]).tensor};
-    double operations = 0;
+    double cycles = 0;
     for (size_t s = i + 1; s < merged_.works.size(); ++s) {
       const Work& work = merged_.works[s];
-      const bool takes = std::any_of(work.statement.accesses.begin(), work.statement.accesses.end(), [&](const Access& a) {
-        return a.role == Role::read && made.contains(a.tensor);
-      });
+      const bool takes = std::any_of(work.statement.accesses.begin(),
+                                     work.statement.accesses.end(),
+                                     [&](const Access& a) { return a.role == Role::read && made.contains(a.tensor); });
       if (!takes || !on_vector_unit(s)) continue;
       made.insert(write_of(work).tensor);
-      if (!contains(chip_.inline_work, work.vector_work)) operations += volume_of(work) * work.vector_ops;
+      cycles += volume_of(work) * vector_cycles_each(work);
     }
-    return operations / (static_cast<double>(chip_.vector.lanes) * chip_.vector.ops_per_lane_per_cycle);
+    return cycles;
   }
 
   template <class PlaceProduct>
@@ -194,6 +202,9 @@ class Composer {
     note(choice.note);
     Pace pace = pace_of(choice);
     pace.vector_cycles = cycles_after(i);
+    pace.making_cycles.assign(work.operands.size(), 0);
+    for (const Merged::Made& made : merged_.made)
+      if (made.consumer == i) pace.making_cycles[made.access] = vector_cycles_each(kernel_.work[made.producer]);
     StatementCost cost =
         cost_on_array(work, product, place_product(work, product, pace), choice, chip_, counts_, in_parts(i));
     if (cost.counts->enumerated) note(text("counts of ", work.statement.name, " were listed one by one"));
@@ -258,46 +269,99 @@ class Composer {
     if (own_parts_ == INT64_MAX) own_parts_ = 1;
   }
 
+  /// The memory that the vector unit reads and writes a tensor in: what a product makes lies with the array's outputs.
+  size_t beside_vector_unit(const std::string& tensor, size_t statement) const {
+    const size_t maker = pipeline_.writer_of(tensor, statement);
+    const bool output = maker < statement && merged_.products[maker];
+    size_t near = chip_.memories.size() - 1;
+    while (near > 0 && !(output ? chip_.memories[near].holds_outputs : chip_.memories[near].holds_activations)) --near;
+    return near;
+  }
+
   /// All instances at one stamp of one place: what counts is how many there are and what they touch. Tensors of other
-  /// kernels come from outside once; those of this one lie in the memory beside the vector unit.
+  /// kernels come from outside once; those of this one lie in a memory beside the vector unit, unless they are made and
+  /// taken element by element.
   void add_vector_statement(size_t i) {
     const Work& work = merged_.works[i];
     const Stage& stage = stages_[i];
     StatementCost cost;
     cost.name = work.statement.name;
     cost.vector_work = work.vector_work;
-    const Problem at_once{work.statement, {{number(0)}, {}}, one_pe()};
-    cost.counts = counts_.of(at_once, text("statement ", work.statement.name, " for chip ", chip_.name));
+    cost.counts = counts_.of(at_once(work), text("statement ", work.statement.name, " for chip ", chip_.name));
     cost.instances = cost.counts->macs;
     cost.vector_parts = stage.beside_array() ? stage.parts : own_parts_;
     cost.waits = stage.waits;
     if (work.multiply_accumulate) cost.macs = cost.instances;
     cost.vector_ops =
         whole_cycles(static_cast<double>(cost.instances) * (work.vector_ops + (work.multiply_accumulate ? 2 : 0)));
-    size_t near = chip_.memories.size() - 1;
-    while (near > 0 && !chip_.memories[near].holds_activations) --near;
-    for (size_t a = 0; a < work.operands.size(); ++a) {
-      const Access& access = work.statement.accesses[a];
-      const Operand& operand = work.operands[a];
-      if (operand.on_the_way) continue;
-      const TensorCounts& touched = cost.counts->tensors[a];
-      const bool reads = access.role == Role::read;
-      Traffic beside{.memory = near, .tensor = access.tensor, .kind = operand.kind};
-      (reads ? beside.read_bits : beside.write_bits) = bits_of(touched.total, operand.bits);
-      const bool passes = !operand.internal && (reads ? brought_in_ : sent_out_).insert(access.tensor).second;
-      if (passes && near > 0) {
-        const int64_t bits = bits_of(touched.footprint, operand.bits);
-        Traffic outside{.memory = 0, .tensor = access.tensor, .kind = operand.kind};
-        (reads ? outside.read_bits : outside.write_bits) = bits;
-        beside.parts = stage.beside_array() || !reads ? cost.vector_parts : pipeline_.parts_of(access.tensor);
-        beside.waits = stage.waits;
-        beside.refill(0, reads ? bits : 0, reads ? 0 : bits);
-        cost.traffic.push_back(std::move(outside));
-      }
-      if (!reads) brought_in_.insert(access.tensor);
-      cost.traffic.push_back(std::move(beside));
-    }
+    for (size_t a = 0; a < work.operands.size(); ++a)
+      if (!work.operands[a].on_the_way) move_beside_vector_unit(i, a, cost);
     total_.statements.push_back(std::move(cost));
+  }
+
+  void move_beside_vector_unit(size_t i, size_t a, StatementCost& cost) {
+    const Work& work = merged_.works[i];
+    const Access& access = work.statement.accesses[a];
+    const Operand& operand = work.operands[a];
+    const TensorCounts& touched = cost.counts->tensors[a];
+    const bool reads = access.role == Role::read;
+    const size_t maker = reads ? pipeline_.writer_of(access.tensor, i) : i, near = beside_vector_unit(access.tensor, i);
+    if (maker < merged_.works.size() && on_vector_unit(maker) && pipeline_.stays_in_registers(maker, pass_of_)) return;
+    Traffic beside{.memory = near, .tensor = access.tensor, .kind = operand.kind};
+    // What an earlier statement of the pass has read or made for the same element is at hand.
+    if (!reads)
+      beside.write_bits = bits_of(touched.footprint, operand.bits);  // sums stay in registers until they are complete
+    else if (!at_hand(i, access))
+      beside.read_bits = bits_of(reads_of_lanes(work)[a], operand.bits);
+    const bool passes = !operand.internal && (reads ? brought_in_ : sent_out_).insert(access.tensor).second;
+    if (passes && near > 0) {
+      const int64_t bits = bits_of(touched.footprint, operand.bits);
+      Traffic outside{.memory = 0, .tensor = access.tensor, .kind = operand.kind};
+      (reads ? outside.read_bits : outside.write_bits) = bits;
+      beside.parts = stages_[i].beside_array() || !reads ? cost.vector_parts : pipeline_.parts_of(access.tensor);
+      beside.waits = stages_[i].waits;
+      beside.refill(0, reads ? bits : 0, reads ? 0 : bits);
+      cost.traffic.push_back(std::move(outside));
+    }
+    if (!reads) brought_in_.insert(access.tensor);
+    cost.traffic.push_back(std::move(beside));
+  }
+
+  /// Elements of each access that the vector unit reads, its lanes along the last iterator: a lane keeps what it needs again
+  /// at the next stamp, and what all lanes need at one stamp is read once.
+  std::vector<int64_t> reads_of_lanes(const Work& work) {
+    const Domain& domain = work.statement.domain;
+    size_t last = domain.extent.size();
+    for (size_t x = 0; x < domain.extent.size(); ++x)
+      if (domain.extent[x] > 1) last = x;
+    Problem lanes{
+        work.statement, {{number(0)}, {}}, {Domain::box({"lane"}, {chip_.vector.lanes}), {link::shift({-1})}}};
+    if (last < domain.extent.size()) {
+      const QuasiAffine x = variable(static_cast<int>(last)) - domain.lower[last];
+      lanes.mapping.space = {mod(x, chip_.vector.lanes)};
+      lanes.mapping.time = {floor_div(x, chip_.vector.lanes)};
+    }
+    for (size_t x = 0; x < last && x < domain.extent.size(); ++x)
+      if (domain.extent[x] > 1) lanes.mapping.time.push_back(variable(static_cast<int>(x)));
+    const Counts* counts = counts_.find(lanes);
+    std::vector<int64_t> reads;
+    for (const TensorCounts& t : counts ? counts->tensors : counts_.of(at_once(work), "").tensors)
+      reads.push_back(counts ? t.unique : t.total);
+    return reads;
+  }
+
+  /// All instances at one stamp of one place.
+  static Problem at_once(const Work& work) { return {work.statement, {{number(0)}, {}}, one_pe()}; }
+
+  bool at_hand(size_t i, const Access& access) const {
+    for (size_t s = 0; s < i; ++s) {
+      if (!on_vector_unit(s) || pass_of_[s] != pass_of_[i]) continue;
+      for (const Access& earlier : merged_.works[s].statement.accesses)
+        if (earlier.tensor == access.tensor && earlier.references.size() == 1 && access.references.size() == 1 &&
+            in_step(merged_.works[s], earlier.references[0], merged_.works[i], access.references[0]))
+          return true;
+    }
+    return false;
   }
 
   void time_vector_unit() {
@@ -390,11 +454,12 @@ class Composer {
   CountMemo& counts_;
   Merged merged_;
   Pipeline pipeline_{merged_.works, merged_.gone};
-  std::vector<Stage> stages_;                         // per statement
-  std::vector<size_t> product_costs_;                 // per statement: where its cost stands
-  int64_t own_parts_ = 1;                             // of statements that no product is beside
-  std::set<std::string> brought_in_, sent_out_;       // tensors
-  std::vector<int64_t> read_bits_, write_bits_;       // per memory
+  std::vector<size_t> pass_of_;                  // per statement
+  std::vector<Stage> stages_;                    // per statement
+  std::vector<size_t> product_costs_;            // per statement: where its cost stands
+  int64_t own_parts_ = 1;                        // of statements that no product is beside
+  std::set<std::string> brought_in_, sent_out_;  // tensors
+  std::vector<int64_t> read_bits_, write_bits_;  // per memory
   KernelCost total_;
 };
 

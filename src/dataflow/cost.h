@@ -52,8 +52,8 @@ struct StatementCost {
   int64_t folds_until_output = 1;  // until the first part of the output is complete
   std::vector<int64_t> parts;      // per access: tiles that folds need, or finish, one after the other
   int64_t vector_cycles = 0;
-  int64_t vector_parts = 1;  // in which the vector unit can do its work, while others are at the parts beside
-  double waits = 0;          // for its first part: share of the array's time
+  int64_t vector_parts = 1;   // in which the vector unit can do its work, while others are at the parts beside
+  double waits = 0;           // for its first part: share of the array's time
   int64_t register_bits = 0;  // read and written in PE registers
   int64_t hop_bits = 0;       // moved from PE to PE
   double pes_used = 0;        // on average over the stamps that work
@@ -99,7 +99,7 @@ struct EnergyPart {
 ///   T(vector)   operations / rate
 ///   T(memory)   bits / rate; reads and writes one after the other on a shared port
 ///   E(array)    one fold, its work between two stationary tiles, after the last operand has come; where the vector unit
-///               binds, the folds until the first part of the output is complete
+///               binds, the folds until the first part of the output is complete, less what it does for the array meanwhile
 ///   E(vector)   the work on one part: on the last tile of the output that the array finishes, or on the first that it
 ///               waits for; at least what is left when the array finishes outputs only in its last turns
 ///   E(memory)   one part of each tensor on its way to or from the memory inside: what the first fold needs, what the last

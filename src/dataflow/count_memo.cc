@@ -52,16 +52,22 @@ std::string structure_key(const Problem& p) {
   return key;
 }
 
+const std::variant<Counts, Reason>& CountMemo::counted(const Problem& problem) {
+  auto [at, fresh] = known_.try_emplace(structure_key(problem));
+  if (fresh) at->second = count(problem);
+  return at->second;
+}
+
+const Counts* CountMemo::find(const Problem& problem) { return std::get_if<Counts>(&counted(problem)); }
+
 const Counts& CountMemo::of(const Problem& problem, const std::string& for_whom) {
-  std::string key = structure_key(problem);
-  auto at = known_.find(key);
-  if (at != known_.end()) return at->second;
-  auto counted = count(problem);
-  if (auto* reason = std::get_if<Reason>(&counted)) {
-    reason->where = text("counting ", for_whom);
-    fail(*reason);
+  const auto& known = counted(problem);
+  if (auto* reason = std::get_if<Reason>(&known)) {
+    Reason named = *reason;
+    named.where = text("counting ", for_whom);
+    fail(std::move(named));
   }
-  return known_.emplace(std::move(key), std::get<Counts>(std::move(counted))).first->second;
+  return std::get<Counts>(known);
 }
 
 }  // namespace sator::dataflow

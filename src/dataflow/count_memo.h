@@ -15,10 +15,14 @@ class CountMemo {
  public:
   /// Errors: the reason for which the engine refuses; `for_whom` says where it happened.
   const Counts& of(const Problem& problem, const std::string& for_whom);
+  /// The same; null where the engine refuses.
+  const Counts* find(const Problem& problem);
   size_t size() const { return known_.size(); }
 
  private:
-  std::unordered_map<std::string, Counts> known_;
+  const std::variant<Counts, Reason>& counted(const Problem& problem);
+
+  std::unordered_map<std::string, std::variant<Counts, Reason>> known_;
 };
 
 }  // namespace sator::dataflow

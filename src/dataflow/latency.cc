@@ -131,13 +131,17 @@ class Latency {
     for (Moved& m : memories_) m.beside = std::max(0.0, m.beside);
   }
 
+  /// One fold after the last operand; before a vector unit that binds, the folds until the first part of the output, as far
+  /// as the unit has not its work for the array to do meanwhile.
   double end_of_array(size_t bound) const {
     if (bound > 2) return 0;  // a memory at the array's side works with it stamp by stamp
-    double end = 0;
-    for (const StatementCost& s : cost_.statements)
-      end += static_cast<double>(s.array_cycles()) * static_cast<double>(bound == 1 ? s.folds_until_output : 1) /
-             static_cast<double>(s.folds);
-    return end;
+    double one_fold = 0, until_output = 0, for_array = 0;
+    for (const StatementCost& s : cost_.statements) {
+      one_fold += static_cast<double>(s.array_cycles()) / static_cast<double>(s.folds);
+      until_output += static_cast<double>(s.array_cycles()) * s.until_output();
+      if (s.waits == 0) for_array += static_cast<double>(s.vector_cycles);
+    }
+    return bound == 1 ? std::max(one_fold, until_output - for_array) : one_fold;
   }
 
   /// What the vector unit does on one part; at least what is left over from the time in which it has had parts to work on.

@@ -347,22 +347,26 @@ class Mapper {
       }
       longest = std::max(longest, cycles);
     }
-    const double waits = (before_output + 1) / folds, vector = pace_.vector_cycles;
+    double making = 0;
+    for (size_t a = 0; a < std::min(accesses, pace_.making_cycles.size()); ++a)
+      if (pace_.making_cycles[a] > 0) making += times_fetched(c, a, depth) * pace_.making_cycles[a];
+    const double waits = (before_output + 1) / folds, vector = making + pace_.vector_cycles;
     longest = std::max(longest, vector);
     auto rest = [&](double cycles) { return std::max(cycles / out_parts, cycles - longest * (1 - waits)); };
     double ends = serial_bits * each;
-    if (longest != array) ends += longest == vector ? array * waits : array / folds;
-    if (longest != vector) ends += rest(vector);
+    if (longest != array) ends += std::max(array / folds, longest == vector ? array * waits - making : 0);
+    if (longest != vector) ends += making / folds + rest(pace_.vector_cycles);
     if (longest == array || longest == vector) ends += first_part * each + rest(out_bits * each);
-    // The latency of cost.h. Of near equals the one that moves less wins: traffic adds a 32nd of its time outside, a 256th
-    // inside.
-    c.score = longest + ends + outside / 32 + all / 256;
+    // The latency of cost.h. Of near equals the one that moves and makes less wins: traffic outside adds a 32nd of its time
+    // and so does making, traffic inside a 256th.
+    c.score = longest + ends + (outside + making) / 32 + all / 256;
   }
 
   /// Loops outside of the innermost run of streaming ones: they number the folds of the array.
   size_t fold_loops(const Candidate& c) const {
     size_t outer = c.depth;
-    while (outer > 0 && std::find(stream_.begin(), stream_.end(), c.loops[outer - 1].iterator) != stream_.end()) --outer;
+    while (outer > 0 && std::find(stream_.begin(), stream_.end(), c.loops[outer - 1].iterator) != stream_.end())
+      --outer;
     return outer;
   }
 

@@ -26,6 +26,8 @@ struct Pace {
   int64_t cycles_per_stamp = 1;
   int sum_bits = 32;         // of a partial sum
   double vector_cycles = 0;  // that the vector unit works on the product's output
+  /// Per access: cycles of the vector unit for one element that it makes on the way. Empty: none.
+  std::vector<double> making_cycles;
 };
 
 /// A mapping for the chip's dataflow: two space axes chosen from the product's access relations (outputs stay: one output

@@ -21,6 +21,81 @@ const Access& write_of(const Work& work) {
   internal_error("a statement that writes nothing");
 }
 
+namespace {
+
+/// Iterators that run over more than one value.
+std::vector<int> running(const Work& work) {
+  std::vector<int> out;
+  for (size_t x = 0; x < work.statement.domain.extent.size(); ++x)
+    if (work.statement.domain.extent[x] > 1) out.push_back(static_cast<int>(x));
+  return out;
+}
+
+bool same_shape(const Work& a, const Work& b) {
+  const std::vector<int> x = running(a), y = running(b);
+  const Domain &da = a.statement.domain, &db = b.statement.domain;
+  return std::equal(x.begin(), x.end(), y.begin(), y.end(), [&](int i, int j) {
+    return da.extent[static_cast<size_t>(i)] == db.extent[static_cast<size_t>(j)];
+  });
+}
+
+/// The map over the running iterators, numbered from 0 and starting there.
+Map over_running(const Work& work, const Map& map) {
+  const Domain& domain = work.statement.domain;
+  std::vector<QuasiAffine> numbers;
+  int next = 0;
+  for (size_t x = 0; x < domain.extent.size(); ++x)
+    numbers.push_back(domain.extent[x] > 1 ? variable(next++) + domain.lower[x] : number(domain.lower[x]));
+  Map out;
+  for (const QuasiAffine& e : map) out.push_back(substitute(e, numbers));
+  return out;
+}
+
+bool reduces(const Work& work) {
+  const std::vector<int> all = running(work);
+  return !std::all_of(
+      all.begin(), all.end(), [&](int x) { return mentions(write_of(work).references[0], static_cast<size_t>(x)); });
+}
+
+}  // namespace
+
+bool in_step(const Work& a, const Map& at_a, const Work& b, const Map& at_b) {
+  return same_shape(a, b) && over_running(a, at_a) == over_running(b, at_b);
+}
+
+std::vector<size_t> Pipeline::passes() const {
+  std::vector<size_t> pass_of(works_.size(), 0);
+  size_t first = works_.size(), pass = 0;  // of the present pass
+  bool ended = true;
+  for (size_t s = 0; s < works_.size(); ++s) {
+    if (gone_[s]) continue;
+    const Work& work = works_[s];
+    bool joins = !ended && !work.multiply_accumulate && same_shape(works_[first], work);
+    for (const Access& access : work.statement.accesses) {
+      const size_t maker = writer_of(access.tensor, s);
+      if (!joins || access.role != Role::read || maker < first || maker >= works_.size()) continue;
+      for (const Map& at : access.references)
+        joins &= in_step(works_[maker], write_of(works_[maker]).references[0], work, at);
+    }
+    if (!joins) first = s, ++pass;
+    pass_of[s] = pass;
+    ended = work.multiply_accumulate || reduces(work);
+  }
+  return pass_of;
+}
+
+bool Pipeline::stays_in_registers(size_t made_by, const std::vector<size_t>& pass_of) const {
+  const Work& maker = works_[made_by];
+  const Access& made = write_of(maker);
+  if (!maker.operands[static_cast<size_t>(&made - maker.statement.accesses.data())].internal || reduces(maker))
+    return false;
+  for (size_t s = made_by + 1; s < works_.size(); ++s)
+    for (const Access& access : works_[s].statement.accesses)
+      if (!gone_[s] && access.role == Role::read && access.tensor == made.tensor && pass_of[s] != pass_of[made_by])
+        return false;
+  return true;
+}
+
 size_t Pipeline::writer_of(const std::string& tensor, size_t before) const {
   for (size_t s = before; s-- > 0;)
     if (!gone_[s] && write_of(works_[s]).tensor == tensor) return s;

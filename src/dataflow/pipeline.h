@@ -21,6 +21,14 @@ class Pipeline {
   /// Per coordinate of what vector statement `made_by` writes: whether its slices are made without the others.
   std::vector<bool> made_apart(size_t made_by) const;
 
+  /// Per statement: the number of the pass over elements that it is part of. Vector statements in a row that do something
+  /// with each element of one domain are done element by element: what one makes and the next takes stays in registers. A
+  /// reduction can end a pass, for its result comes after the last element.
+  std::vector<size_t> passes() const;
+
+  /// Whether the tensor that statement `made_by` writes is taken within its pass alone.
+  bool stays_in_registers(size_t made_by, const std::vector<size_t>& pass_of) const;
+
   /// The last statement before `before` that writes the tensor; works.size() if none does.
   size_t writer_of(const std::string& tensor, size_t before) const;
 
@@ -34,5 +42,8 @@ class Pipeline {
 
 /// The access that a statement writes.
 const Access& write_of(const Work& work);
+
+/// Whether two statements over equally large domains touch the same elements in their instances of equal number.
+bool in_step(const Work& a, const Map& at_a, const Work& b, const Map& at_b);
 
 }  // namespace sator::dataflow

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "driver/compile.h"
 
 namespace sator::study {
@@ -35,8 +36,16 @@ std::vector<PhaseKernel> kernels_of(const std::vector<llm::KernelCall>& calls, c
     }
     if (counted) continue;
     PhaseKernel kernel{.calls = {.function = call.function, .layer = call.layer}};
-    kernel.work =
-        twin ? twin->kernel.work : dataflow::work_of(*call.work, {call.function, call.sizes, call.params}, &chip);
+    if (twin) {
+      kernel.work = twin->kernel.work;
+      kernel.refused = twin->kernel.refused;
+    } else {
+      try {
+        kernel.work = dataflow::work_of(*call.work, {call.function, call.sizes, call.params}, &chip);
+      } catch (const Error& error) {
+        kernel.refused = error.reason.what;
+      }
+    }
     entries.push_back({&call, std::move(kernel)});
   }
   std::vector<PhaseKernel> out;

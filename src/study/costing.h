@@ -13,6 +13,7 @@ namespace sator::study {
 struct PhaseKernel {
   KernelCalls calls;
   dataflow::TirWork work;
+  std::string refused;  // why there is no work: the program says something that the engine does not count
 };
 
 /// Costs phases on one chip. Equal structures are counted, mapped and checked once, over all schemes of a study.

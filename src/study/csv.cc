@@ -89,7 +89,7 @@ void add_cost_columns(std::vector<Column>& columns) {
   // Bytes of the outermost memory by what they are.
   struct Kind {
     const char* name;
-    int64_t OperandBits::* bits;
+    int64_t OperandBits::*bits;
   };
   for (const Kind& kind : {Kind{"weight_bytes_moved", &OperandBits::weight},
                            Kind{"scale_bytes_moved", &OperandBits::scale},
@@ -212,11 +212,13 @@ std::vector<Column> kernel_columns(const Study& study) {
   add("spatial_reuse_per_mac", [](const KernelRow& k) { return per(k.counts.spatial_hits, k.cost.macs); });
   add("array_stamps", [](const KernelRow& k) { return of(k.stream_cycles); });
   add("counts_checked", [](const KernelRow& k) { return k.counts.checked ? "1" : "0"; });
-  add("resource_cycles", [](const KernelRow& k) {
+  auto list = [](const std::vector<ResourceCycles>& all) {
     std::vector<std::string> parts;
-    for (const ResourceCycles& r : k.cost.resources) parts.push_back(text(r.name, " ", r.cycles));
+    for (const ResourceCycles& r : all) parts.push_back(text(r.name, " ", r.cycles));
     return join(parts, "; ");
-  });
+  };
+  add("resource_cycles", [list](const KernelRow& k) { return list(k.cost.resources); });
+  add("latency_parts_cycles", [list](const KernelRow& k) { return list(k.cost.latency_parts); });
   add("notes", [](const KernelRow& k) { return join(k.notes, "; "); });
   add_level_columns(columns, study);
   return columns;

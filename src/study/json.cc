@@ -151,6 +151,7 @@ void describe(A& a, Cost& x) {
   a.part("components", x.components);
   a.list("levels", x.levels);
   a.list("resources", x.resources);
+  a.list("latency_parts", x.latency_parts);
   a.list("energy_parts", x.energy);
   a.list("precisions", x.precisions);
   if constexpr (A::writes) {  // the same as `levels`, by name

@@ -226,6 +226,7 @@ KernelRow kernel_row(const KernelCalls& calls, const dataflow::Kernel& kernel, c
   row.cost.utilization = cost.utilization;
   row.cost.bound = cost.bound;
   for (const dataflow::ResourceCost& r : cost.resources) row.cost.resources.push_back({r.name, r.cycles});
+  for (const dataflow::CyclePart& p : cost.latency_parts) row.cost.latency_parts.push_back({p.name, p.cycles});
   for (const dataflow::EnergyPart& e : cost.energy_parts) row.cost.energy.push_back({e.name, e.joules, e.source});
   row.cost.energy_j = cost.energy_j;
   row.cost.energy_node_nm = chip.node_nm;

@@ -103,6 +103,7 @@ struct Cost {
   Components components{};
   std::vector<LevelCost> levels;  // outermost first
   std::vector<ResourceCycles> resources;
+  std::vector<ResourceCycles> latency_parts;  // of a kernel: its bound, and what stands beside it (dataflow/cost.h)
   std::vector<EnergyShare> energy;
   double energy_j = 0;
   int64_t energy_node_nm = 0;
@@ -214,7 +215,7 @@ struct Study {
 /// Of the two phases, by name: what loops over both reads.
 struct PhaseName {
   std::string_view name;
-  PhaseResult ChipResult::* result;
+  PhaseResult ChipResult::*result;
 };
 inline constexpr PhaseName kPhases[] = {{"prefill", &ChipResult::prefill}, {"decode", &ChipResult::decode}};
 

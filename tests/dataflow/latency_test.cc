@@ -185,8 +185,8 @@ TEST(Latency, WhatIsComparedIsNeededTogether) {
   KernelCost c = CostEngine(chip_of({})).cost(kernel, tile_by_tile());
   const StatementCost& product = c.statements[0];
   ASSERT_TRUE(product.on_array());
-  EXPECT_EQ(product.folds, 8);                              // 2 x 4 tiles
-  EXPECT_EQ(product.parts[product.product->output], 2);     // of which four make a row of tiles
+  EXPECT_EQ(product.folds, 8);                           // 2 x 4 tiles
+  EXPECT_EQ(product.parts[product.product->output], 2);  // of which four make a row of tiles
   EXPECT_EQ(c.statements[1].vector_parts, 2);
 }
 

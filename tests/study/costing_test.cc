@@ -8,7 +8,7 @@ namespace sator::study {
 namespace {
 
 PhaseKernel kernel(const dataflow::Kernel& k, const std::string& layer, int64_t count) {
-  return {{k.name, layer, count, {}}, {k, {}, {}}};
+  return {{k.name, layer, count, {}}, {k, {}, {}}, ""};
 }
 
 TEST(ChipCoster, CostsAndChecksEachKernel) {
@@ -38,6 +38,17 @@ TEST(ChipCoster, ARefusedKernelIsNamed) {
   EXPECT_EQ(phase.cost.macs, 64);
   ASSERT_EQ(phase.notes.size(), 1U);
   EXPECT_TRUE(phase.notes[0].starts_with("broken has no cost: ")) << phase.notes[0];
+}
+
+TEST(ChipCoster, AKernelThatCouldNotBeReadIsNamedToo) {
+  ChipCoster coster(shipped("edge_npu32"));
+  PhaseKernel odd{{"odd", "h.0", 3, {}}, {}, "index vi * vi is no quasi-affine function of the loops"};
+  const PhaseResult phase = coster.cost(std::vector<PhaseKernel>{odd});
+  EXPECT_EQ(phase.kernels, 1);
+  EXPECT_EQ(phase.kernels_costed, 0);
+  EXPECT_EQ(phase.launches, 3);
+  EXPECT_EQ(phase.notes,
+            std::vector<std::string>{"odd has no cost: index vi * vi is no quasi-affine function of the loops"});
 }
 
 }  // namespace

@@ -44,6 +44,10 @@ TEST_P(EveryChip, PartsOfEachKernelSumToTheEnginesTotals) {
       EXPECT_EQ((row.cost.levels[m].read_bits + 7) / 8, cost.memories[m].read_bytes);
       EXPECT_EQ((row.cost.levels[m].write_bits + 7) / 8, cost.memories[m].write_bytes);
     }
+    int64_t whole = 0;
+    for (const ResourceCycles& part : row.cost.latency_parts) whole += part.cycles;
+    EXPECT_EQ(whole, row.cost.latency_cycles);
+    EXPECT_FALSE(row.counts.checked);  // nobody listed anything
     int64_t ops = 0, cycles = 0, engine_ops = 0, precision_macs = 0;
     for (const ComponentCost& c : row.cost.components) ops += c.vector_ops, cycles += c.vector_cycles;
     for (const dataflow::StatementCost& s : cost.statements) engine_ops += s.vector_ops;
