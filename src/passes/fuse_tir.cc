@@ -5,7 +5,7 @@
 #include "passes/fuse_ops.h"
 #include "passes/outline.h"
 #include "passes/rebind.h"
-#include "tir/nodes.h"
+#include "tir/copy.h"
 
 namespace sator::passes {
 
@@ -239,19 +239,10 @@ class TirFuser {
     }
     tir::BlockRealizeRef root = tir::root_of(*callee);
     if (!root) internal_error(text("FuseTIR: ", gv->name, " is not in block form"));
-    auto renew = [&](const VarRef& v) { map.emplace(v, NodeRef(new Var(*v))); };
-    walk(
-        root,
-        [&](const tir::For& loop) { renew(loop.var); },
-        [&](const tir::LetStmt& let) { renew(let.var); },
-        [&](const Let& let) { renew(let.var); },
-        [&](const tir::Block& block) {
-          for (const tir::IterVarRef& iter : block.iter_vars) renew(iter->var);
-          for (const BufferRef& buffer : block.alloc_buffers) renew(buffer->data);
-          for (const tir::MatchBufferRef& m : block.match_buffers) renew(m->buffer->data);
-          map.emplace(block.name, tir::block_name(fresh_block_name(block.name->text)));
-        });
-    tir::BlockRef block = replaced(root->block, map);
+    walk(root, [&](const tir::Block& block) {
+      map.emplace(block.name, tir::block_name(fresh_block_name(block.name->text)));
+    });
+    tir::BlockRef block = cast<tir::Block>(tir::fresh_copy(root->block, std::move(map)));
     allocations_.insert(allocations_.end(), block->alloc_buffers.begin(), block->alloc_buffers.end());
     body_.push_back(block->body);
   }

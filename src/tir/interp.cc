@@ -96,6 +96,8 @@ void Interpreter::run(std::span<const Argument> args, const RunOptions& options)
   m.allocations.resize(static_cast<size_t>(c.allocations));
   for (const std::string& name : c.counters) m.counters.push_back({name, {}});
   m.options = &options;
+  Strands strands;
+  if (options.detect_races) m.strands = &strands;
   m.iterations_left = options.max_iterations > 0 ? options.max_iterations : INT64_MAX;
   m.function = &c.name;
 
@@ -114,7 +116,7 @@ void Interpreter::run(std::span<const Argument> args, const RunOptions& options)
       const int64_t* i = std::get_if<int64_t>(&args[k]);
       const double* d = std::get_if<double>(&args[k]);
       if (array && param->dtype.is_handle()) {
-        memories[k] = {static_cast<uint8_t*>(array->data), 0, {}, {}};
+        memories[k] = {static_cast<uint8_t*>(array->data), 0, {}, {}, {}};
         memories[k].size_bytes = array->dtype.bytes();
         for (int64_t extent : array->shape) memories[k].size_bytes *= extent;
         slot.p = {&memories[k], 0};
@@ -153,9 +155,10 @@ void Interpreter::run(std::span<const Argument> args, const RunOptions& options)
       step *= array->shape[d];
       last += (array->shape[d] - 1) * strides[k][d];
     }
-    memories[k] = {static_cast<uint8_t*>(array->data), step == 0 ? 0 : (last + 1) * array->dtype.bytes(), {}, {}};
+    memories[k] = {static_cast<uint8_t*>(array->data), step == 0 ? 0 : (last + 1) * array->dtype.bytes(), {}, {}, {}};
     if (options.detect_uninitialised && !array->is_initialised)
       memories[k].written.assign(static_cast<size_t>(memories[k].size_bytes), 0);
+    if (options.detect_races) memories[k].accesses.resize(static_cast<size_t>(memories[k].size_bytes));
     m.slots[c.param_slots[k]].p = {&memories[k], 0};
   }
   for (const Compiled::Extent& e : c.extents) {

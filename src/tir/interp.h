@@ -1,6 +1,6 @@
 // The meaning of tensor programs: runs a function on memory. Whatever is faster is compared with it.
 //
-// Loops of every kind run in order. A block runs its init where all reduction iterators are at their first value, and not
+// Loops of every kind run in order; `detect_races` tells where parallel, vectorized and bound ones may not. A block runs its init where all reduction iterators are at their first value, and not
 // at all where its predicate is false. Integers wrap at the width of their dtype; float16 and bfloat16 are rounded after
 // every operation, float32 too; // and % round down.
 #pragma once
@@ -51,7 +51,10 @@ struct ExternValue {
 using ExternFunction = std::function<ExternValue(std::span<const ExternValue>)>;
 
 struct RunOptions {
-  bool detect_uninitialised = false;     ///< reading an element that nothing has written is an error
+  bool detect_uninitialised = false;  ///< reading an element that nothing has written is an error
+  /// That an iteration of a parallel or vectorized loop, or of one bound to blockIdx.*, changes an element which another
+  /// one reads or changes is an error. Which memory an iteration has for itself, allocations inside of the loop tell.
+  bool detect_races = false;
   BlockCounts* counts = nullptr;         ///< filled if given
   int64_t max_iterations = 0;            ///< of all loops together; more is an error; 0: no limit
   int64_t max_bytes = int64_t{4} << 30;  ///< of one allocation

@@ -198,7 +198,7 @@ Value Compiler::load(const BufferLoad& n) {
   auto place = [address, per_element, bytes](Machine& m, int l) -> const uint8_t* {
     const uint8_t* p =
         per_element == 1 ? address->at(m, l) : address->at(m, l / per_element) + (l % per_element) * bytes;
-    address->check_written(m, p);
+    address->check_read(m, p);
     return p;
   };
   auto ints = [&](auto read_one) {

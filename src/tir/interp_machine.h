@@ -9,14 +9,17 @@
 
 #include "base/float16.h"
 #include "tir/interp.h"
+#include "tir/interp_races.h"
 
 namespace sator::tir::interp {
 
-/// A piece of memory; `written` marks its bytes where that is tracked.
+/// A piece of memory; `written` marks its bytes where that is tracked, `accesses` says who touched the elements that begin
+/// there.
 struct Memory {
   uint8_t* data = nullptr;
   int64_t size_bytes = 0;
   std::vector<uint8_t> owned, written;
+  std::vector<Accesses> accesses;
 };
 struct Pointer {
   Memory* memory = nullptr;
@@ -34,7 +37,8 @@ struct BufferState {
   uint8_t* base = nullptr;   ///< of element [0, ...]
   uint8_t* begin = nullptr;  ///< of the memory
   uint8_t* end = nullptr;
-  uint8_t* written = nullptr;  ///< marks of `begin`, or null
+  uint8_t* written = nullptr;    ///< marks of `begin`, or null
+  Accesses* accesses = nullptr;  ///< of `begin`, or null
   std::vector<int64_t> shape, strides;
 };
 
@@ -50,7 +54,8 @@ struct Machine {
   std::vector<Memory> allocations;
   std::vector<BlockCounter> counters;
   const RunOptions* options = nullptr;
-  size_t block = 0;  ///< the counter of the block that runs
+  Strands* strands = nullptr;  ///< where races are looked for
+  size_t block = 0;            ///< the counter of the block that runs
   int64_t iterations_left = 0;
   const std::string* function = nullptr;
 
@@ -186,17 +191,30 @@ struct Address {
     if (p < b.begin || p + element_bytes > b.end) out_of_memory(m);
     return p;
   }
-  void check_written(Machine& m, const uint8_t* p) const {
+  /// Before the element at `p` is read.
+  void check_read(Machine& m, const uint8_t* p) const {
     const BufferState& b = m.buffers[static_cast<size_t>(buffer)];
     if (b.written && !b.written[p - b.begin]) unwritten(m);
+    if (b.accesses && !m.strands->read(b.accesses[p - b.begin])) race(m);
   }
-  void mark_written(Machine& m, const uint8_t* p) const {
+  /// Lets `put` write the element at `p`.
+  template <class Put>
+  void write(Machine& m, uint8_t* p, Put put) const {
     const BufferState& b = m.buffers[static_cast<size_t>(buffer)];
+    if (b.accesses) {
+      std::vector<uint8_t> before(p, p + element_bytes);
+      put();
+      const bool changes = std::memcmp(before.data(), p, before.size()) != 0;
+      if (!m.strands->write(b.accesses[p - b.begin], changes)) race(m);
+    } else {
+      put();
+    }
     if (b.written) std::fill_n(b.written + (p - b.begin), element_bytes, uint8_t{1});
   }
   [[noreturn]] void out_of_bounds(Machine& m, size_t dim, int64_t index) const;
   [[noreturn]] void out_of_memory(Machine& m) const;
   [[noreturn]] void unwritten(Machine& m) const;
+  [[noreturn]] void race(Machine& m) const;
 };
 
 /// Turns a function into closures.

@@ -25,6 +25,14 @@ void Address::unwritten(Machine& m) const {
           .hint = "check init blocks and the order of blocks"});
 }
 
+void Address::race(Machine& m) const {
+  m.fail({.what = text("iterations that may run at the same time touch one element of the buffer ",
+                       name,
+                       ", and one of them changes it"),
+          .needs = "iterations of parallel, vectorized and bound loops that do not wait for each other",
+          .hint = "run the loop serially, or give each iteration memory of its own"});
+}
+
 void Machine::fail(Reason reason) const {
   const std::string& name = counters[block].name;
   std::string where = text("in func ", *function);
@@ -128,6 +136,7 @@ Exec Compiler::declare(const Buffer& b) {
     s.begin = p.memory->data;
     s.end = s.begin + p.memory->size_bytes;
     s.written = p.memory->written.empty() ? nullptr : p.memory->written.data();
+    s.accesses = p.memory->accesses.empty() ? nullptr : p.memory->accesses.data();
     int64_t first = offset ? offset->eval(m, 0) : 0;
     s.base = s.begin + p.offset_bytes + first * bytes;
     if (is_constant && s.shape.size() == shape->size() && !s.strides.empty()) return;
@@ -155,23 +164,20 @@ Exec Compiler::store(const BufferStore& n) {
       return exec_code([place, f = std::move(v.f), counts](Machine& m) {
         auto x = static_cast<float>(f->eval(m, 0));
         uint8_t* p = place->at(m, 0);
-        write(p, x);
-        place->mark_written(m, p);
+        place->write(m, p, [&] { write(p, x); });
         if (counts) ++m.counters[m.block].count.multiply_adds;
       });
     if (v.f)
       return exec_code([place, f = std::move(v.f), counts, d](Machine& m) {
         double x = f->eval(m, 0);
         uint8_t* p = place->at(m, 0);
-        write_float(p, x, d);
-        place->mark_written(m, p);
+        place->write(m, p, [&] { write_float(p, x, d); });
         if (counts) ++m.counters[m.block].count.multiply_adds;
       });
     return exec_code([place, i = std::move(v.i), counts, d](Machine& m) {
       int64_t x = i->eval(m, 0);
       uint8_t* p = place->at(m, 0);
-      write_int(p, x, d);
-      place->mark_written(m, p);
+      place->write(m, p, [&] { write_int(p, x, d); });
       if (counts) ++m.counters[m.block].count.multiply_adds;
     });
   }
@@ -187,11 +193,12 @@ Exec Compiler::store(const BufferStore& n) {
     for (int l = 0; l < lanes; ++l) {
       uint8_t* element = place->at(m, l / per_element);
       uint8_t* p = element + (l % per_element) * bytes;
-      if (held->f)
-        write_float(p, values[static_cast<size_t>(l)].f, d);
-      else
-        write_int(p, values[static_cast<size_t>(l)].i, d);
-      place->mark_written(m, element);
+      place->write(m, element, [&] {
+        if (held->f)
+          write_float(p, values[static_cast<size_t>(l)].f, d);
+        else
+          write_int(p, values[static_cast<size_t>(l)].i, d);
+      });
       if (counts) ++m.counters[m.block].count.multiply_adds;
     }
   });
@@ -217,7 +224,9 @@ Exec Compiler::allocate(const VarRef& data, DType dtype, const std::vector<Expr>
     if (static_cast<int64_t>(memory.owned.size()) < bytes) memory.owned.resize(static_cast<size_t>(bytes));
     memory.data = memory.owned.data();
     memory.size_bytes = bytes;
-    if (m.options->detect_uninitialised) memory.written.assign(static_cast<size_t>(std::max<int64_t>(bytes, 1)), 0);
+    const auto tracked = static_cast<size_t>(std::max<int64_t>(bytes, 1));
+    if (m.options->detect_uninitialised) memory.written.assign(tracked, 0);
+    if (m.strands) memory.accesses.assign(tracked, {});
     m.slots[pointer].p = {&memory, 0};
   });
 }
@@ -247,14 +256,19 @@ Exec Compiler::stmt(const Stmt& s) {
       [&](const For& n) -> Exec {
         Int min = integer(n.min), extent = integer(n.extent);
         auto index = static_cast<size_t>(slot(*n.var));
-        return exec_code([min = std::move(min), extent = std::move(extent), index, body = stmt(n.body)](Machine& m) {
-          int64_t low = min->eval(m, 0), count = extent->eval(m, 0);
-          for (int64_t i = 0; i < count; ++i) {
-            m.slots[index].i = low + i;
-            m.step();
-            body->run(m);
-          }
-        });
+        const bool at_once = n.kind == LoopKind::parallel || n.kind == LoopKind::vectorized ||
+                             (n.kind == LoopKind::thread_binding && n.thread.starts_with("blockIdx."));
+        return exec_code(
+            [min = std::move(min), extent = std::move(extent), index, at_once, body = stmt(n.body)](Machine& m) {
+              int64_t low = min->eval(m, 0), count = extent->eval(m, 0);
+              Strands::Run run(at_once ? m.strands : nullptr);
+              for (int64_t i = 0; i < count; ++i) {
+                run.begin_iteration();
+                m.slots[index].i = low + i;
+                m.step();
+                body->run(m);
+              }
+            });
       },
       [&](const Seq& n) -> Exec {
         std::vector<Exec> stmts;

@@ -15,7 +15,8 @@ std::string run_tir_verify(const TestCase& test);
 /// Runs the program on the given arrays and shows them afterwards. A line of the section is
 ///   NAME dtype[2, 3] = 1 2 3 4 5 6     an array; one number alone fills it; no number: not initialised
 ///   NAME = 5                           a scalar
-///   count | detect_uninitialised       options: count also lists the instances and multiply-adds of each block
+///   count | detect_uninitialised | detect_races
+///                                      options: count also lists the instances and multiply-adds of each block
 std::string run_tir_run(const TestCase& test);
 
 /// The module (graphs, tensor programs or both) after the passes of `--- passes A, B`, checked after each; the sections bounds (n=8)
@@ -27,7 +28,8 @@ std::string run_passes(const TestCase& test);
 std::string run_lower(const TestCase& test);
 
 /// Applies `--- script`, lines of primitives, to the program; the result is the program. After each line it is verified,
-/// printed and parsed, and run if it is small: its results must stay those of the program before.
+/// printed and parsed, and run if it is small: its results must stay those of the program before. `--- desc NAME` and
+/// `--- impl NAME` are the functions of a tensor intrinsic that the script may name.
 std::string run_script(const TestCase& test);
 
 }  // namespace sator::test

@@ -135,6 +135,8 @@ std::string run_tir_run(const TestCase& test) {
       options.counts = &counts;
     } else if (line == "detect_uninitialised") {
       options.detect_uninitialised = true;
+    } else if (line == "detect_races") {
+      options.detect_races = true;
     } else if (line.find('[') == line.npos) {
       double v = number(trim(line.substr(equals + 1)));
       if (func->params.at(args.size())->dtype.is_float())

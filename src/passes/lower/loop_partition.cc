@@ -13,8 +13,8 @@
 #include "arith/analyzer.h"
 #include "arith/intset.h"
 #include "ir/builtins.h"
-#include "passes/lower/copy.h"
 #include "passes/lower/lower.h"
+#include "tir/copy.h"
 
 namespace sator::passes {
 

@@ -1,6 +1,6 @@
 // for i in unrolled 0..3: S(i)   =>   S(0); S(1); S(2)
-#include "passes/lower/copy.h"
 #include "passes/lower/lower.h"
+#include "tir/copy.h"
 
 namespace sator::passes {
 
