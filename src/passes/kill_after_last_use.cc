@@ -48,8 +48,8 @@ ModuleRef kill_after_last_use(const ModuleRef& module, const PassContext&) {
         RVarRef var = bound_var(b);
         if (is_op(value, "memory.alloc_storage")) kill.emplace_back(var, "memory.kill_storage");
         if (is_op(value, "memory.alloc_tensor")) kill.emplace_back(var, "memory.kill_tensor");
-        bool views = value.as<relax::Tuple>() || value.as<TupleGetItem>() || is_op(value, "reshape") ||
-                     is_op(value, "memory.view");
+        bool views = value.as<RVar>() || value.as<relax::Tuple>() || value.as<TupleGetItem>() ||
+                     is_op(value, "reshape") || is_op(value, "memory.view");
         std::vector<RVarRef> uses = rvars_in(value);
         if (views) holds[var] = uses;
         auto touch = [&](auto& self, const RVarRef& v) -> void {

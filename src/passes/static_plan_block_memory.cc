@@ -128,9 +128,17 @@ class Planner {
       if (!x || !y) return {};
       return op(*x, *y);
     };
-    // Sizes are not negative, so a bound of the parts bounds sums, products and quotients by constants.
+    // Bounds of the parts bound sums, and products of what is not negative: a size, not a constant such as -1.
+    if (const Cast* n = e.as<Cast>()) return bounded(n->value);
     if (const Add* n = e.as<Add>()) return both(n->a, n->b, [](int64_t x, int64_t y) { return x + y; });
-    if (const Mul* n = e.as<Mul>()) return both(n->a, n->b, [](int64_t x, int64_t y) { return x * y; });
+    if (const Mul* n = e.as<Mul>()) {
+      if (as_int(n->a).value_or(0) < 0 || as_int(n->b).value_or(0) < 0) return {};
+      return both(n->a, n->b, [](int64_t x, int64_t y) -> std::optional<int64_t> {
+        int64_t product = 0;
+        if (__builtin_mul_overflow(x, y, &product)) return {};
+        return product;
+      });
+    }
     if (const Sub* n = e.as<Sub>(); n && as_int(n->b))
       return both(n->a, n->b, [](int64_t x, int64_t y) { return x - y; });
     if (const FloorDiv* n = e.as<FloorDiv>(); n && as_int(n->b) && *as_int(n->b) > 0)
