@@ -190,15 +190,6 @@ ModuleRef fuse_dequantize_with(const ModuleRef& module, const PassContext& ctx, 
   return fuse_tir(grouped, ctx);
 }
 
-/// Which buffer of a function is its i-th tensor parameter.
-BufferRef tensor_parameter(const tir::PrimFunc& f, size_t i) {
-  for (const VarRef& p : f.params) {
-    BufferRef b = f.buffer_of(p);
-    if (b && i-- == 0) return b;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 ModuleRef fuse_dequantize_matmul_ewise(const ModuleRef& module, const PassContext& ctx) {

@@ -44,6 +44,14 @@ std::optional<std::string> called_prim_func(const Binding& binding) {
   return gv ? std::optional(gv->name) : std::nullopt;
 }
 
+BufferRef tensor_parameter(const tir::PrimFunc& func, size_t i) {
+  for (const VarRef& p : func.params) {
+    BufferRef b = func.buffer_of(p);
+    if (b && i-- == 0) return b;
+  }
+  return nullptr;
+}
+
 ModuleRef rewrite_dataflow_blocks(
     const ModuleRef& module,
     const std::function<BindingBlockRef(const BindingBlockRef&, const std::vector<RVarRef>&)>& rewrite,

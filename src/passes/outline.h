@@ -3,6 +3,7 @@
 
 #include "passes/pass.h"
 #include "relax/nodes.h"
+#include "tir/nodes.h"
 
 namespace sator::passes {
 
@@ -42,6 +43,8 @@ ModuleRef rewrite_dataflow_blocks(
 std::vector<relax::RVarRef> rvars_in(const NodeRef& e);
 /// The call of call_tir in `binding`: its callee's name, or nothing.
 std::optional<std::string> called_prim_func(const relax::Binding& binding);
+/// Which buffer of a function is its i-th tensor parameter; null if it has fewer.
+BufferRef tensor_parameter(const tir::PrimFunc& func, size_t i);
 /// The tensors handed to a call_tir.
 std::vector<relax::RExpr> call_tir_inputs(const relax::RCall& call);
 /// Per result of a call_tir or call_tir_inplace: the input that it overwrites, or -1.

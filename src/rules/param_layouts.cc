@@ -18,16 +18,9 @@ using passes::bound_value;
 using passes::bound_var;
 using passes::call_tir_inputs;
 using passes::called_prim_func;
+using passes::tensor_parameter;
 
 namespace {
-
-BufferRef tensor_parameter(const tir::PrimFunc& f, size_t i) {
-  for (const VarRef& p : f.params) {
-    BufferRef b = f.buffer_of(p);
-    if (b && i-- == 0) return b;
-  }
-  return nullptr;
-}
 
 /// Whether a block of the function reduces over what it reads of the buffer, or of what another block makes of it.
 bool feeds_product(const tir::PrimFunc& f, const BufferRef& weight) {
@@ -95,8 +88,8 @@ tir::PrimFuncRef with_panels(const tir::PrimFuncRef& f, const std::string& name,
                                reader,
                                schedule::BufferSelector{false, region_of},
                                panel_map(buffer->shape[0]->dtype),
-                               schedule::Value(int64_t{0}),
-                               false);
+                               schedule::Value(),
+                               true);
   }
   tir::PrimFuncRef done = s.func();
   Attrs attrs = done->attrs;

@@ -19,8 +19,7 @@ std::vector<RangeRef> substitute_region(const std::vector<RangeRef>& region, con
   return out;
 }
 
-/// Threads that share memory of this scope: their loops count as inside of the block that fills it.
-static bool shares(const std::string& scope, const std::string& thread) {
+bool is_shared_among(const std::string& scope, const std::string& thread) {
   bool in_block = thread.starts_with("threadIdx.") || thread.starts_with("vthread");
   if (scope == "global" || scope.empty()) return in_block || thread.starts_with("blockIdx.");
   if (scope.starts_with("shared")) return in_block;
@@ -40,7 +39,7 @@ arith::RangeMap loop_domain(const Sites& sites, int low, int high, const std::st
   if (relax_scope.empty()) return domain;
   for (; i >= 0; i = sites[i].parent) {
     const For* loop = sites[i].loop();
-    if (loop && loop->kind == LoopKind::thread_binding && shares(relax_scope, loop->thread))
+    if (loop && loop->kind == LoopKind::thread_binding && is_shared_among(relax_scope, loop->thread))
       domain.emplace(loop->var, make<Range>(loop->min, loop->extent));
   }
   return domain;
@@ -297,15 +296,6 @@ MaybeReason not_stage_pipeline(const Schedule& s, int scope_site) {
       return refuse(b, text("block ", name_of(*s.sites()[b].realize()->block), " reads more than was written"));
   }
   return {};
-}
-
-CachedFlags cached_flags(const Schedule& s, int site) {
-  const Sites& sites = s.sites();
-  CachedFlags flags{};
-  flags.affine_binding = sites[site].scope < 0 ? sites[site].realize()->values.empty() : has_affine_binding(s, site);
-  flags.region_cover = sites[site].scope < 0 || has_region_cover(s, ScopeAnalysis(s, sites[site].scope), site);
-  flags.stage_pipeline = !not_stage_pipeline(s, site);
-  return flags;
 }
 
 bool is_allocated(const Schedule& s, const BufferRef& buffer) {

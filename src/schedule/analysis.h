@@ -32,8 +32,6 @@ class ScopeAnalysis {
   MaybeReason not_complete(int block) const;
   MaybeReason not_reduction(int block) const;
   MaybeReason not_complete_or_reduction(int block) const;
-  bool is_complete(int block) const { return !not_complete(block); }
-  bool is_reduction(int block) const { return !not_reduction(block); }
 
  private:
   const Schedule& s_;
@@ -54,12 +52,6 @@ MaybeReason not_compact_dataflow(const Schedule& s, int site);
 /// The scope's blocks form a pipeline of stages: covered reads, no write after read, nothing but blocks and loops.
 MaybeReason not_stage_pipeline(const Schedule& s, int scope_site);
 
-/// The flags TVM caches per block.
-struct CachedFlags {
-  bool affine_binding, region_cover, stage_pipeline;
-};
-CachedFlags cached_flags(const Schedule& s, int block_site);
-
 /// Some block of the function allocates the buffer.
 bool is_allocated(const Schedule& s, const BufferRef& buffer);
 /// Writes a buffer not allocated in its scope block (or, for the root scope, in the function).
@@ -68,6 +60,8 @@ bool is_output_block(const Schedule& s, int block_site);
 /// iterator variable -> its value at the realize.
 VarMap bindings_of(const tir::BlockRealize& realize);
 std::vector<RangeRef> substitute_region(const std::vector<RangeRef>& region, const VarMap& map);
+/// Memory of this scope is shared by the threads of an axis: their loops count as inside of the block that fills it.
+bool is_shared_among(const std::string& scope, const std::string& thread);
 /// The ranges of the loops from `low` (inclusive) up to `high` (exclusive); a storage scope that threads share relaxes
 /// the thread loops above too.
 arith::RangeMap loop_domain(const Sites& sites, int low, int high, const std::string& relax_scope = "");

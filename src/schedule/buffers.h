@@ -11,5 +11,8 @@ BufferRef selected_buffer(const Schedule& s, const BlockHandle& block, const Buf
 void require_scope(const Schedule& s, const std::string& scope);
 /// The program with one buffer replaced everywhere (in loads, stores, regions and its allocation).
 tir::Stmt replace_buffer(const tir::Stmt& body, const BufferRef& old, const BufferRef& fresh);
+/// Some statement uses the buffer's pointer itself, or the address of an element, so that what it touches is unknown; or
+/// the buffer has another name for a part of it, or is one.
+bool is_used_opaquely(const tir::Stmt& scope, const BufferRef& buffer);
 
 }  // namespace sator::schedule

@@ -77,6 +77,36 @@ std::vector<BufferRef> buffers_of(const PrimFunc& func) {
   return all;
 }
 
+VarRef CopyNest::add(const RangeRef& range, const RangeRef& dom, const Expr& offset) {
+  const size_t d = loops_.size();
+  DType dtype = range->extent->dtype;
+  VarRef iter = make_var(text("v", d), dtype);
+  loops_.push_back(make_var(text(prefix_, d), dtype));
+  ranges_.push_back(range);
+  iters_.push_back(make<IterVar>(dom, iter, IterKind::spatial));
+  values_.push_back(offset ? offset + loops_.back() : Expr(loops_.back()));
+  return iter;
+}
+
+Stmt CopyNest::build(BlockHandle name, const BufferRef& from, const std::vector<Expr>& from_at, const BufferRef& to,
+                     const std::vector<Expr>& to_at, Expr predicate, Expr value) const {
+  if (!value) value = load(from, from_at);
+  BlockRef block = make<Block>(iters_,
+                               std::vector<BufferRef>{},
+                               std::vector<MatchBufferRef>{},
+                               std::vector<BufferRegionRef>{point_region(from, from_at)},
+                               std::vector<BufferRegionRef>{point_region(to, to_at)},
+                               std::move(name),
+                               Attrs{},
+                               Stmt(),
+                               store(to, std::move(value), to_at));
+  Stmt nest = make<BlockRealize>(values_, std::move(predicate), block);
+  for (size_t d = loops_.size(); d-- > 0;)
+    nest = make<For>(
+        loops_[d], ranges_[d]->min, ranges_[d]->extent, LoopKind::serial, std::string(), Attrs{}, std::move(nest));
+  return nest;
+}
+
 Stmt inserted(const Stmt& root, const Stmt& anchor, const Stmt& stmt, bool before) {
   return replaced(root, NodeMap{{anchor, before ? seq({stmt, anchor}) : seq({anchor, stmt})}});
 }

@@ -23,6 +23,28 @@ tir::BlockRef with_detected_regions(const tir::BlockRef& block, const std::vecto
 /// The buffers of the function: parameters and all allocations.
 std::vector<BufferRef> buffers_of(const tir::PrimFunc& func);
 
+/// A block that copies elements between two buffers, under loops of its own, while it is put together.
+class CopyNest {
+ public:
+  /// `prefix`: the loops are called {prefix}0, {prefix}1, ...; the iterators v0, v1, ...
+  explicit CopyNest(std::string prefix) : prefix_(std::move(prefix)) {}
+  /// One more loop over `range`, and an iterator over `dom` whose value is the loop's, after `offset` if that is given.
+  /// Returns the iterator.
+  VarRef add(const RangeRef& range, const RangeRef& dom, const Expr& offset = {});
+  const Loop& last_loop() const { return loops_.back(); }
+  /// to[to_at] = value wherever `predicate`, over the loops, holds.
+  ///   value  null: from[from_at]
+  tir::Stmt build(BlockHandle name, const BufferRef& from, const std::vector<Expr>& from_at, const BufferRef& to,
+                  const std::vector<Expr>& to_at, Expr predicate = bool_imm(true), Expr value = {}) const;
+
+ private:
+  std::string prefix_;
+  std::vector<Loop> loops_;
+  std::vector<RangeRef> ranges_;
+  std::vector<tir::IterVarRef> iters_;
+  std::vector<Expr> values_;
+};
+
 /// Puts `stmt` before (or after) the statement `anchor`, in one sequence with it.
 tir::Stmt inserted(const tir::Stmt& root, const tir::Stmt& anchor, const tir::Stmt& stmt, bool before);
 

@@ -100,23 +100,4 @@ Expr conjuncts_without(const Expr& predicate, const std::vector<VarRef>& dropped
   return predicate;
 }
 
-Stmt fresh_copy(const Stmt& stmt, VarMap given) {
-  NodeMap map;
-  for (const auto& [var, value] : given) map.emplace(var, value);
-  auto renew = [&](const VarRef& v) { map.emplace(v, NodeRef(new Var(*v))); };
-  walk(
-      stmt,
-      [&](const For& loop) { renew(loop.var); },
-      [&](const LetStmt& let) { renew(let.var); },
-      [&](const Let& let) { renew(let.var); },
-      [&](const Allocate& a) { renew(a.data); },
-      [&](const Block& block) {
-        for (const IterVarRef& iter : block.iter_vars) renew(iter->var);
-        for (const BufferRef& b : block.alloc_buffers) renew(b->data);
-        for (const MatchBufferRef& m : block.match_buffers) renew(m->buffer->data);
-        map.emplace(block.name, block_name(block.name->text));
-      });
-  return replaced(stmt, map);
-}
-
 }  // namespace sator::schedule

@@ -18,8 +18,4 @@ tir::Stmt with_predicate(const tir::Stmt& stmt, const Expr& predicate);
 /// The conjuncts of the predicate that use none of `dropped`.
 Expr conjuncts_without(const Expr& predicate, const std::vector<VarRef>& dropped);
 
-/// `stmt` with every loop variable, block iterator, block name and allocated buffer replaced by a fresh one, so that it
-/// may stand beside the original in one function (each variable is bound once).
-tir::Stmt fresh_copy(const tir::Stmt& stmt, VarMap map = {});
-
 }  // namespace sator::schedule

@@ -36,6 +36,12 @@ List AnyPrimitive::bind(List positional, std::vector<std::pair<std::string, Valu
   return out;
 }
 
+void AnyPrimitive::refuse_argument(const Error& error) const {
+  Reason reason = error.reason;
+  reason.what = text(name, ": ", reason.what);
+  fail(std::move(reason));
+}
+
 const AnyPrimitive& primitive_named(const std::string& name) {
   std::vector<std::string> names;
   for (const AnyPrimitive* p : primitives()) {

@@ -1,5 +1,5 @@
-// A primitive is one row: name, function, legality query, parameters. From it follow the call from C++, the script
-// command, the Python method, the trace record and its replay.
+// A primitive is one row: name, function, parameters, one line for the docs. From it follow the call from C++, the script
+// command, the trace record and its replay.
 #pragma once
 
 #include <tuple>
@@ -31,6 +31,10 @@ class AnyPrimitive {
   const std::string name;
   const std::vector<Parameter> parameters;
   const std::string does;  ///< one line for the docs
+
+ protected:
+  /// The error of an argument, with the primitive's name in front.
+  [[noreturn]] void refuse_argument(const Error& error) const;
 };
 
 template <class Signature>
@@ -56,7 +60,11 @@ class Primitive<R(Args...)> final : public AnyPrimitive {
 
   Value invoke(Schedule& s, List arguments) const override {
     std::tuple<std::decay_t<Args>...> args;
-    fill_values<0>(s, args, arguments);
+    try {
+      fill_values<0>(s, args, arguments);
+    } catch (const Error& e) {
+      refuse_argument(e);
+    }
     if constexpr (std::is_void_v<R>) {
       run(s, std::move(args), std::index_sequence_for<Args...>());
       return {};
@@ -99,6 +107,8 @@ class Primitive<R(Args...)> final : public AnyPrimitive {
         s.end_step(to_value(result));
         return result;
       }
+    } catch (const Error& e) {
+      s.abandon_step(e);
     } catch (...) {
       s.abandon_step();
       throw;

@@ -26,8 +26,10 @@ extern const Primitive<void(Loop, std::string)> bind;
 // primitives/annotate.cc
 extern const Primitive<void(Value, std::string, Value)> annotate;
 extern const Primitive<void(Value, std::string)> unannotate;
+// primitives/set_scope.cc
 extern const Primitive<void(BlockHandle, BufferSelector, std::string)> set_scope;
 extern const Primitive<void(BlockHandle, BufferSelector, int, int, int)> storage_align;
+extern const Primitive<void(BlockHandle, BufferSelector, std::vector<int64_t>)> set_axis_separator;
 
 // primitives/decompose_reduction.cc
 extern const Primitive<BlockHandle(BlockHandle, Loop)> decompose_reduction;
@@ -55,7 +57,7 @@ extern const Primitive<BlockHandle(Loop, bool)> blockize;
 // primitives/tensorize.cc
 extern const Primitive<void(Value, std::string, bool)> tensorize;
 
-// primitives/transform_layout.cc
+// primitives/transform_layout.cc, transform_block_layout.cc
 extern const Primitive<void(BlockHandle, BufferSelector, Ref<const arith::IndexMap>, Value, bool)> transform_layout;
 extern const Primitive<void(BlockHandle, Ref<const arith::IndexMap>)> transform_block_layout;
 

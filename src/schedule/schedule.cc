@@ -173,7 +173,7 @@ void Schedule::begin_step(std::string name, List inputs) {
     sites();
     sites_before_ = sites_;  // what the step may consume
   }
-  open_steps_.push_back({std::move(name), std::move(inputs), {}, {}});
+  open_steps_.push_back({std::move(name), std::move(inputs), {}});
 }
 
 void Schedule::end_step(Value output) {
@@ -204,5 +204,14 @@ void Schedule::resolve(Value& value) const {
 }
 
 void Schedule::abandon_step() { open_steps_.pop_back(); }
+
+void Schedule::abandon_step(const Error& error) {
+  struct Last {
+    std::vector<Step>& steps;
+    ~Last() { steps.pop_back(); }
+  } last{open_steps_};
+  if (open_steps_.size() > 1 || !error.reason.where.empty()) throw error;
+  fail(error.reason);
+}
 
 }  // namespace sator::schedule

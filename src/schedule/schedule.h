@@ -1,8 +1,6 @@
 // A schedule: a module, rewritten step by step by primitives that keep its meaning, and the trace of these steps.
 #pragma once
 
-#include <random>
-
 #include "arith/analyzer.h"
 #include "schedule/sites.h"
 #include "schedule/trace.h"
@@ -64,9 +62,8 @@ class Schedule {
   void begin_step(std::string name, List inputs);
   void end_step(Value output);
   void abandon_step();
-
-  std::mt19937_64& random() { return random_; }
-  void seed(uint64_t seed) { random_.seed(seed); }
+  /// Throws the error, with the step's name if nothing says yet where it came from.
+  [[noreturn]] void abandon_step(const Error& error);
 
  private:
   ModuleRef module_;
@@ -78,7 +75,6 @@ class Schedule {
   std::shared_ptr<const Sites> sites_before_;  ///< of the outermost open step
   std::unordered_map<BlockHandle, BlockHandle> forwarded_;
   std::unordered_map<const NodeBase*, std::string> consumed_by_;  ///< handle -> text of the step that consumed it
-  std::mt19937_64 random_{0};
 };
 
 /// Why a handle's program cannot be ...; queries return it, `Schedule::require` turns it into an error.

@@ -23,6 +23,7 @@ const std::vector<const AnyPrimitive*>& primitives() {
       &unannotate,
       &set_scope,
       &storage_align,
+      &set_axis_separator,
       &cache_read,
       &cache_write,
       &reindex,

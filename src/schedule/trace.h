@@ -9,15 +9,14 @@ namespace sator::schedule {
 
 class Schedule;
 
-/// One primitive applied: its name, its arguments in order, its result, and for sampling the decision taken.
+/// One primitive applied: its name, its arguments in order, its result.
 struct Step {
   std::string primitive;
   List inputs;
   Value output;
-  Value decision;
 };
 
-/// The steps of a schedule. It replays on a fresh schedule of the same program, and reads as Python or as JSON.
+/// The steps of a schedule. It replays on a fresh schedule of the same program, and reads as Python.
 struct Trace {
   std::vector<Step> steps;
 

@@ -33,8 +33,4 @@ struct BufferSelector {
   std::variant<int64_t, std::string, BufferRef> which;
 };
 
-// Conversions; `from_value` says in words what was expected instead.
-template <class T>
-struct Convert;
-
 }  // namespace sator::schedule

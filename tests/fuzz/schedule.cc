@@ -213,6 +213,7 @@ class Line {
         {"axis", &Line::axis},
         {"factor", &Line::size},
         {"offset", &Line::size},
+        {"axis_separators", &Line::separators},
         {"thread_axis", &Line::thread},
         {"ann_key", &Line::key},
         {"ann_val", &Line::size},
@@ -300,6 +301,7 @@ class Line {
     return "[" + join(out, ", ") + "]";
   }
   std::string axis(const AnyPrimitive&) { return sator::text(draw_.from(-3, 3)); }
+  std::string separators(const AnyPrimitive&) { return sator::text("[", draw_.from(-1, 3), "]"); }
   std::string size(const AnyPrimitive&) { return sator::text(draw_.from(0, 8)); }
   /// Axes whose threads share no cache: the interpreter runs threads one after the other, without barriers.
   std::string thread(const AnyPrimitive&) {

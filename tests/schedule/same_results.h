@@ -7,6 +7,7 @@
 
 #include "arith/analyzer.h"
 #include "base/float16.h"
+#include "passes/lower/lower.h"
 #include "tir/interp.h"
 #include "tir/parse.h"
 #include "tir/print.h"
@@ -64,8 +65,9 @@ class RandomArguments {
   /// False where a shape cannot be told, or is too large to run.
   bool usable() const { return usable_; }
 
-  void run(const tir::PrimFuncRef& func, int64_t max_iterations) {
-    tir::Interpreter(func).run(args_, {.detect_uninitialised = true, .max_iterations = max_iterations});
+  void run(const tir::PrimFuncRef& func, int64_t max_iterations, bool detect_races = false) {
+    tir::Interpreter(func).run(
+        args_, {.detect_uninitialised = true, .detect_races = detect_races, .max_iterations = max_iterations});
   }
 
   /// The first element that differs, in words; empty if none does.
@@ -131,7 +133,8 @@ class RandomArguments {
 };
 
 /// What the two functions compute differently, in words; empty if it is the same, or if `before` cannot be run: it is too
-/// large, needs a GPU, takes its arguments in another layout, or is at fault itself. A fault of `after` counts as a difference.
+/// large, needs a GPU, takes its arguments in another layout, or is at fault itself. A fault of `after` counts as a
+/// difference, and so does a race between iterations of its parallel loops.
 ///   ran  whether the results were compared
 inline std::string different_results(const tir::PrimFuncRef& before, const tir::PrimFuncRef& after, uint64_t seed,
                                      bool* ran = nullptr) {
@@ -147,7 +150,8 @@ inline std::string different_results(const tir::PrimFuncRef& before, const tir::
   }
   if (ran) *ran = true;
   try {
-    y.run(after, 100 * kIterations);
+    // Where memory is allocated tells which of it an iteration of a parallel loop has for itself.
+    y.run(passes::plan_buffer_allocation(after, {}), 100 * kIterations, true);
   } catch (const Error& e) {
     return e.what();
   }

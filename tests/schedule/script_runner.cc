@@ -1,8 +1,9 @@
 // Cases with `--- script`: primitives on a program. After each line the program is verified, printed, parsed and, where it
-// is small, run.
+// is small, run. `--- desc NAME` and `--- impl NAME` register a tensor intrinsic.
 #include "schedule/script.h"
 
 #include "schedule/same_results.h"
+#include "schedule/tensor_intrin.h"
 #include "support/runners.h"
 
 namespace sator::test {
@@ -18,6 +19,9 @@ std::string print(const tir::PrimFunc& func) {
 }  // namespace
 
 std::string run_script(const TestCase& test) {
+  if (test.find("desc"))
+    schedule::register_tensor_intrin(
+        test.args("desc"), tir::parse_function(test.text("desc")), tir::parse_function(test.text("impl")));
   tir::PrimFuncRef func = tir::parse_function(test.text("program"));
   schedule::Schedule s(func);
   schedule::Script script(s);

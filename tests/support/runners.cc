@@ -25,7 +25,7 @@ const std::vector<Runner>& runners() {
        .does = "the module after the passes that the section names, checked after each",
        .run = run_passes},
       {.section = "script",
-       .inputs = {"program"},
+       .inputs = {"program", "desc", "impl"},
        .does = "the program after the schedule primitives of the section, checked after each",
        .run = run_script},
       {.section = "lower",

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "arith/iter_map.h"
+#include "arith/kind.h"
 #include "schedule/loops.h"
 #include "schedule/primitives.h"
 
@@ -35,24 +36,14 @@ arith::SubspaceDivision trivial_division(const BlockRealize& realize, const std:
   return out;
 }
 
-void split_conjuncts(const Expr& predicate, std::vector<Expr>& out) {
-  if (const And* both = predicate.as<And>()) {
-    split_conjuncts(both->a, out);
-    split_conjuncts(both->b, out);
-  } else if (!is_one(predicate)) {
-    out.push_back(predicate);
-  }
-}
-
 /// Completes the division's predicates with those conjuncts of the block's that they do not imply. False where one mixes
 /// loops outside and inside.
 bool divide_predicate(const Expr& predicate, const arith::RangeMap& domain, const std::vector<VarRef>& outer,
                       const std::vector<VarRef>& inner, arith::SubspaceDivision& division) {
   arith::Analyzer analyzer;
   for (const auto& [var, range] : domain) analyzer.bind(var, range);
-  std::vector<Expr> conjuncts;
-  split_conjuncts(predicate, conjuncts);
-  for (const Expr& c : conjuncts) {
+  for (const Expr& c : arith::conjuncts(predicate)) {
+    if (is_one(c)) continue;
     auto uses = [&](const std::vector<VarRef>& vars) {
       return std::any_of(vars.begin(), vars.end(), [&](const VarRef& v) { return uses_var(c, *v); });
     };

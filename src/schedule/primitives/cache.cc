@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "arith/kind.h"
 #include "schedule/buffers.h"
 #include "schedule/edit.h"
 #include "schedule/primitives.h"
@@ -16,6 +17,7 @@ struct Stage {
   std::vector<RangeRef> region;  ///< of the original
   bool whole = false;            ///< the cache has the original's shape; else the region's, shifted to 0
   int location = -1;             ///< a loop, or the scope block
+  int writer = -1;               ///< the block that writes what is copied; -1: none in the scope
   Stmt anchor;                   ///< the stage goes in front of it; null: to the front or the end of the scope
   bool before = true;            ///< to the front
 };
@@ -90,48 +92,41 @@ void shape_cache(const Schedule& s, const std::string& scope, const std::vector<
 }
 
 /// The block that copies between original and cache, under loops ax0, ax1, ... over the region.
-/// Where the loops around it run beyond the buffer, under a predicate, so does it.
+/// Where the loops around it run beyond the buffer, or under a predicate of the block that writes, so does it.
 std::pair<Stmt, BlockHandle> copy_stage(const Schedule& s, const Stage& stage, bool to_cache,
                                         const std::string& scope) {
   arith::Analyzer analyzer;
   s.bind_ranges(analyzer, stage.location);
   Expr predicate = bool_imm(true);
-  std::vector<Loop> loops;
-  std::vector<IterVarRef> iters;
-  std::vector<Expr> values, at_original, at_cache;
+  CopyNest nest("ax");
+  std::vector<Expr> at_original, at_cache;
   for (size_t d = 0; d < stage.region.size(); ++d) {
     const RangeRef& range = stage.region[d];
     DType dtype = range->extent->dtype;
-    loops.push_back(make_var(text("ax", d), dtype));
-    VarRef v = make_var(text("v", d), dtype);
     RangeRef dom = range_of(stage.whole ? cast_to(dtype, stage.original->shape[d]) : range->extent);
-    iters.push_back(make<IterVar>(dom, v, IterKind::spatial));
-    values.push_back(stage.whole ? range->min + loops.back() : Expr(loops.back()));
+    VarRef v = nest.add(range_of(range->extent), dom, stage.whole ? range->min : Expr());
     at_original.push_back(stage.whole ? Expr(v) : range->min + v);
     at_cache.push_back(v);
-    analyzer.bind(loops.back(), range_of(range->extent));
-    Expr at = range->min + loops.back();
+    analyzer.bind(nest.last_loop(), range_of(range->extent));
+    Expr at = range->min + nest.last_loop();
     for (const Expr& inside : {ge(at, int_imm(0, at->dtype)), lt(at, stage.original->shape[d])}) {
       if (!analyzer.prove(inside, arith::Strength::symbolic)) predicate = logical_and(predicate, inside);
     }
   }
-  const BufferRef& from = to_cache ? stage.original : stage.cache;
-  const BufferRef& to = to_cache ? stage.cache : stage.original;
-  const std::vector<Expr>& from_at = to_cache ? at_original : at_cache;
-  const std::vector<Expr>& to_at = to_cache ? at_cache : at_original;
+  if (stage.writer >= 0) {
+    const Sites& sites = s.sites();
+    arith::RangeMap inner = loop_domain(sites, sites[stage.writer].parent, stage.location);
+    for (const Expr& c : arith::conjuncts(sites[stage.writer].realize()->predicate)) {
+      bool is_outside = std::none_of(inner.begin(), inner.end(), [&](const auto& l) { return uses_var(c, *l.first); });
+      if (!is_outside || analyzer.prove(c)) continue;
+      auto known = analyzer.with_constraint(predicate);
+      if (!analyzer.prove(c)) predicate = logical_and(predicate, c);
+    }
+  }
   BlockHandle name = block_name(stage.original->name + "_" + scope);
-  BlockRef block = make<Block>(iters,
-                               std::vector<BufferRef>{},
-                               std::vector<MatchBufferRef>{},
-                               std::vector<BufferRegionRef>{point_region(from, from_at)},
-                               std::vector<BufferRegionRef>{point_region(to, to_at)},
-                               name,
-                               Attrs{},
-                               Stmt(),
-                               store(to, load(from, from_at), to_at));
-  Stmt nest = make<BlockRealize>(values, predicate, block);
-  for (size_t d = loops.size(); d-- > 0;) nest = for_loop(loops[d], stage.region[d]->extent, nest);
-  return {nest, name};
+  return {to_cache ? nest.build(name, stage.original, at_original, stage.cache, at_cache, predicate)
+                   : nest.build(name, stage.cache, at_cache, stage.original, at_original, predicate),
+          name};
 }
 
 /// Loads, stores and regions of the original become those of the cache.
@@ -265,6 +260,7 @@ BlockHandle do_cache_read(Schedule& s, BlockHandle block, BufferSelector which, 
                     return r < writers.front() && s.sites().lowest_common_ancestor(r, writers.front()) == scope_site;
                   });
   if (!is_input) std::erase(readers, writers.front());  // what it reads is its own
+  if (!is_input) stage.writer = writers.front();
   if (is_input) {
     stage.location = scope_site;
     const Block& scope_block = *s.sites()[scope_site].realize()->block;
@@ -308,6 +304,7 @@ BlockHandle do_cache_write(Schedule& s, BlockHandle block, BufferSelector which,
   if (!which.is_write) which.is_write = true;
   Stage stage{.original = selected_buffer(s, block, which, true)};
   int site = s.site(block), scope_site = s.sites()[site].scope;
+  stage.writer = site;
   s.require(several_writers(s, scope_site, stage.original));
   const Block& writer = s.get(block);
   if (reads_first(s, site, stage.original))

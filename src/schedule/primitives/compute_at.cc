@@ -1,8 +1,10 @@
 #include <algorithm>
 
 #include "arith/iter_map.h"
+#include "schedule/concurrent.h"
 #include "schedule/edit.h"
 #include "schedule/primitives.h"
+#include "tir/print.h"
 
 namespace sator::schedule {
 
@@ -97,6 +99,34 @@ MaybeReason breaks_order(const Schedule& s, const Move& move) {
                      "a loop behind all producers and before all consumers",
                      "choose a loop between them");
     }
+  }
+  return {};
+}
+
+/// The iterators that stand for a loop each: what a predicate over loops can be said in.
+VarMap iterators_of_loops(const BlockRealize& realize) {
+  VarMap map;
+  for (size_t i = 0; i < realize.values.size(); ++i) {
+    if (VarRef loop = cast<Var>(realize.values[i])) map.emplace(loop, realize.block->iter_vars[i]->var);
+  }
+  return map;
+}
+
+/// A predicate that leaves out values of the iterators stays with the block. It has to be one over its iterators.
+bool keeps_predicate(const Schedule& s, int block) {
+  return !is_one(s.sites()[block].realize()->predicate) && !misses_values(s, block).empty();
+}
+MaybeReason loses_predicate(const Schedule& s, const Move& move) {
+  if (!keeps_predicate(s, move.block)) return {};
+  const BlockRealize& realize = *s.sites()[move.block].realize();
+  VarMap iterators = iterators_of_loops(realize);
+  for (const VarRef& v : vars_in(realize.predicate)) {
+    if (!iterators.count(v) && s.sites().find(v) >= 0)
+      return refusal(s,
+                     move.block,
+                     text("block ", quoted(realize.block->name->text), " runs under a predicate of loop ", v->name),
+                     "a block that has all instances of its iterators, or a predicate of loops that are its iterators",
+                     "move the block before splitting its loops");
   }
   return {};
 }
@@ -318,8 +348,9 @@ bool is_within(const Expr& value, const Expr& limit, arith::Analyzer& a) {
 }
 
 /// The block under fresh loops ax0, ax1, ... over the domains, where it exists.
-Stmt new_nest(const BlockRealize& realize, const std::vector<IteratorDomain>& domains, bool preserve_unit_loops,
-              arith::Analyzer& a) {
+///   kept  over the block's iterators: holds for the instances that exist
+Stmt new_nest(const BlockRealize& realize, const std::vector<IteratorDomain>& domains, const Expr& kept,
+              bool preserve_unit_loops, arith::Analyzer& a) {
   std::vector<Loop> loops;
   std::vector<Expr> extents, values;
   Expr predicate = bool_imm(true);
@@ -350,6 +381,9 @@ Stmt new_nest(const BlockRealize& realize, const std::vector<IteratorDomain>& do
       if (!a.prove(below, arith::Strength::symbolic)) predicate = logical_and(predicate, below);
     }
   }
+  VarMap value_of;
+  for (size_t i = 0; i < values.size(); ++i) value_of.emplace(realize.block->iter_vars[i]->var, values[i]);
+  predicate = logical_and(predicate, substitute(kept, value_of));
   Stmt nest = make<BlockRealize>(values, a.simplify(predicate), realize.block);
   for (size_t i = loops.size(); i-- > 0;) nest = for_loop(loops[i], extents[i], nest);
   return nest;
@@ -376,12 +410,22 @@ MaybeReason loses_instances(const Schedule& s, const Schedule& moved, const Bloc
   return {};
 }
 
+/// Some loop from this one outward runs its iterations at the same time.
+bool runs_at_once(const Sites& sites, int loop) {
+  for (; sites[loop].loop(); loop = sites[loop].parent) {
+    LoopKind kind = sites[loop].loop()->kind;
+    if (kind != LoopKind::serial && kind != LoopKind::unrolled) return true;
+  }
+  return false;
+}
+
 void move_block(Schedule& s, const BlockHandle& handle, const Loop& loop, bool preserve_unit_loops, int index,
                 bool upward) {
   Move move;
   s.require(cannot_move(s, handle, loop, upward, move));
   s.require(breaks_order(s, move));
   s.require(combines_partial_results(s, move));
+  s.require(loses_predicate(s, move));
   Slots slots = slots_under(s, move);
   if (slots.first > slots.last)
     s.fail(refusal(s,
@@ -400,7 +444,10 @@ void move_block(Schedule& s, const BlockHandle& handle, const Loop& loop, bool p
   s.bind_ranges(analyzer, move.loop);
   std::vector<IteratorDomain> domains = iterator_domains(s, move, analyzer);
   const Sites& sites = s.sites();
-  Stmt nest = new_nest(*sites[move.block].realize(), domains, preserve_unit_loops, analyzer);
+  const BlockRealize& realize = *sites[move.block].realize();
+  Expr kept =
+      keeps_predicate(s, move.block) ? substitute(realize.predicate, iterators_of_loops(realize)) : bool_imm(true);
+  Stmt nest = new_nest(realize, domains, kept, preserve_unit_loops, analyzer);
   const For& target = *sites[move.loop].loop();
   std::vector<Stmt> children = slots.children;
   children.insert(children.begin() + at, nest);
@@ -409,10 +456,17 @@ void move_block(Schedule& s, const BlockHandle& handle, const Loop& loop, bool p
   Stmt old_nest = sites[lone_nest(s, move.block)].stmt;
   // The loop may not lie in what is taken out: a block's lone nest holds that block alone.
   Stmt body = without(replaced(scope.block->body, NodeMap{{Stmt(&target), grown}}), old_nest);
-  if (!upward) {
+  const bool is_concurrent = runs_at_once(sites, move.loop);
+  if (!upward || is_concurrent) {
     Schedule moved(s.func(), s.func_name());
     replace_scope(moved, move.scope, body, scope.block->alloc_buffers);
-    s.require(loses_instances(s, moved, handle));
+    if (!upward) s.require(loses_instances(s, moved, handle));
+    for (int l = moved.site(loop); is_concurrent && moved.sites()[l].loop(); l = moved.sites()[l].parent) {
+      if (MaybeReason reason = cannot_stay_concurrent(moved, l)) {
+        reason->program = excerpt(*moved.func(), reason->at);
+        s.fail(std::move(*reason));
+      }
+    }
   }
   replace_scope(s, move.scope, body, scope.block->alloc_buffers);
 }

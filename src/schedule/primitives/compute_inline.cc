@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "schedule/buffers.h"
 #include "schedule/edit.h"
 #include "schedule/primitives.h"
 
@@ -16,21 +17,6 @@ Reason refusal(const Schedule& s, int site, std::string what, std::string needs,
           .needs = std::move(needs),
           .hint = std::move(hint),
           .at = {{s.sites()[site].stmt, what}}};
-}
-
-/// Some statement of the scope uses the buffer's pointer itself, so that what it touches is unknown, or another name for
-/// a part of it.
-bool is_used_opaquely(const Stmt& scope, const BufferRef& buffer) {
-  bool opaque = false;
-  walk(
-      scope,
-      [&](const Buffer&) { return false; },
-      [&](const MatchBuffer& m) { opaque |= m.source->buffer == buffer; },
-      [&](const BufferLoad& l) {
-        for (const Expr& i : l.indices) opaque |= uses_var(i, *buffer->data);
-      },
-      [&](const Var& v) { opaque |= &v == buffer->data.get(); });
-  return opaque;
 }
 
 MaybeReason not_inlinable(const Schedule& s, int site) {

@@ -1,14 +1,11 @@
 #include <algorithm>
 
-#include "schedule/analysis.h"
+#include "schedule/concurrent.h"
 #include "schedule/primitives.h"
 
 namespace sator::schedule {
 
 using namespace tir;
-
-/// threadIdx axes may share a reduction (the threads reduce together); no other parallel kind may.
-static bool may_reduce_across(const std::string& thread) { return thread.starts_with("threadIdx."); }
 
 static const std::vector<std::string>& thread_axes() {
   static const std::vector<std::string> axes = {"blockIdx.x",
@@ -24,37 +21,6 @@ static const std::vector<std::string>& thread_axes() {
                                                 "pe.x",
                                                 "pe.y"};
   return axes;
-}
-
-/// Why the iterations of a loop cannot run at the same time; nothing if they can.
-static MaybeReason cannot_run_at_once(const Schedule& s, const Loop& loop, const std::string& how,
-                                      const std::string& thread = "") {
-  int site = s.site(loop);
-  if (MaybeReason r = not_compact_dataflow(s, site)) return r;
-  const Sites& sites = s.sites();
-  for (int i = 0; i < sites.count(); ++i) {
-    const BlockRealize* realize = sites[i].realize();
-    if (!realize || !sites.is_above(site, i)) continue;
-    for (size_t k = 0; k < realize->values.size(); ++k) {
-      const IterVar& iter = *realize->block->iter_vars[k];
-      if (!uses_var(realize->values[k], *loop)) continue;
-      if (iter.kind == IterKind::spatial) continue;
-      if (iter.kind == IterKind::reduce && may_reduce_across(thread)) continue;
-      return Reason{
-          .what = text("loop ",
-                       loop->name,
-                       " carries the ",
-                       iter.kind == IterKind::reduce ? "reduction" : "ordered",
-                       " axis ",
-                       iter.var->name,
-                       " of block ",
-                       quoted(realize->block->name->text)),
-          .needs = text("a ", how, " loop feeds only spatial axes"),
-          .hint = text("choose a spatial loop, or rfactor(", loop->name, ") first"),
-          .at = {{sites[site].stmt, text("cannot be ", how)}, {sites[i].stmt, text("reduces over ", iter.var->name)}}};
-    }
-  }
-  return {};
 }
 
 static void set_kind(Schedule& s, const Loop& loop, LoopKind kind, std::string thread = "") {

@@ -156,34 +156,19 @@ BufferRef padded_buffer(const Plan& plan, const BufferRegion& access) {
 /// The block that fills `padded` from the buffer, zeros beyond it, or brings it back, under loops i0, i1, ...
 Stmt copy_block(const BufferRef& buffer, const BufferRef& padded, bool fill) {
   const std::vector<Expr>& shape = fill ? padded->shape : buffer->shape;
-  std::vector<Loop> loops;
-  std::vector<IterVarRef> iters;
-  std::vector<Expr> at, values;
+  CopyNest nest("i");
+  std::vector<Expr> at;
   Expr inside = bool_imm(true);
   for (size_t d = 0; d < shape.size(); ++d) {
-    DType dtype = shape[d]->dtype;
-    loops.push_back(make_var(text("i", d), dtype));
-    values.push_back(loops.back());
-    at.push_back(make_var(text("v", d), dtype));
-    iters.push_back(make<IterVar>(range_of(shape[d]), cast<Var>(at.back()), IterKind::spatial));
+    at.push_back(nest.add(range_of(shape[d]), range_of(shape[d])));
     if (!equal(buffer->shape[d], padded->shape[d]) && !is_one(padded->shape[d]))
       inside = logical_and(inside, lt(at.back(), buffer->shape[d]));
   }
-  Expr value = load(fill ? buffer : padded, at);
-  if (fill) value = call(value->dtype, "tir.if_then_else", {inside, value, constant(0, value->dtype)});
-  const BufferRef& to = fill ? padded : buffer;
-  BlockRef block = make<Block>(iters,
-                               std::vector<BufferRef>{},
-                               std::vector<MatchBufferRef>{},
-                               std::vector<BufferRegionRef>{point_region(fill ? buffer : padded, at)},
-                               std::vector<BufferRegionRef>{point_region(to, at)},
-                               block_name(padded->name),
-                               Attrs{},
-                               Stmt(),
-                               store(to, value, at));
-  Stmt nest = make<BlockRealize>(values, bool_imm(true), block);
-  for (size_t d = loops.size(); d-- > 0;) nest = for_loop(loops[d], shape[d], nest);
-  return nest;
+  BlockHandle name = block_name(padded->name);
+  if (!fill) return nest.build(name, padded, at, buffer, at);
+  Expr value = load(buffer, at);
+  value = call(value->dtype, "tir.if_then_else", {inside, value, constant(0, value->dtype)});
+  return nest.build(name, buffer, at, padded, at, bool_imm(true), value);
 }
 
 /// Rounds the extents of a block's iterators up to multiples, so that it can be tiled without tails: what it reads is

@@ -117,38 +117,18 @@ MaybeReason cannot_reindex(const Schedule& s, Plan& plan, bool write) {
 
 /// The block that copies between the buffer and the one indexed by iterators, under loops ax0, ax1, ...
 std::pair<Stmt, BlockHandle> copy_stage(const Plan& plan, const BufferRef& cache, bool write) {
-  std::vector<Loop> loops;
-  std::vector<IterVarRef> iters;
-  std::vector<Expr> values, at, at_cache;
+  CopyNest nest("ax");
+  std::vector<Expr> at, at_cache;
   VarMap map;
   for (const IterVarRef& i : plan.iters) {
-    VarRef v = make_var(text("v", iters.size()), i->var->dtype);
-    loops.push_back(make_var(text("ax", iters.size()), i->var->dtype));
-    iters.push_back(make<IterVar>(i->dom, v, IterKind::spatial));
-    values.push_back(loops.back());
-    at_cache.push_back(v);
-    map.emplace(i->var, v);
+    at_cache.push_back(nest.add(i->dom, i->dom));
+    map.emplace(i->var, at_cache.back());
   }
   for (const Expr& index : plan.indices) at.push_back(substitute(index, map));
-  const BufferRef& from = write ? cache : plan.buffer;
-  const BufferRef& to = write ? plan.buffer : cache;
-  const std::vector<Expr>& from_at = write ? at_cache : at;
-  const std::vector<Expr>& to_at = write ? at : at_cache;
   BlockHandle name = block_name(cache->name);
-  BlockRef block = make<Block>(iters,
-                               std::vector<BufferRef>{},
-                               std::vector<MatchBufferRef>{},
-                               std::vector<BufferRegionRef>{point_region(from, from_at)},
-                               std::vector<BufferRegionRef>{point_region(to, to_at)},
-                               name,
-                               Attrs{},
-                               Stmt(),
-                               store(to, load(from, from_at), to_at));
-  Stmt nest = make<BlockRealize>(values, bool_imm(true), block);
-  for (size_t d = loops.size(); d-- > 0;)
-    nest =
-        make<For>(loops[d], iters[d]->dom->min, iters[d]->dom->extent, LoopKind::serial, std::string(), Attrs{}, nest);
-  return {nest, name};
+  return {
+      write ? nest.build(name, cache, at_cache, plan.buffer, at) : nest.build(name, plan.buffer, at, cache, at_cache),
+      name};
 }
 
 /// Gives a block's access a buffer indexed by the block's own iterators, in their order, and a block that copies: what is

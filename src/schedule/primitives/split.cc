@@ -53,7 +53,7 @@ static std::vector<Loop> do_split(Schedule& s, Loop i, Factors factors, bool pre
 
   int bits = i->dtype.bits;
   for (const auto& f : factors) {
-    if (f) bits = std::max<int>(bits, (*f)->dtype.bits);
+    if (f && !as_int(*f)) bits = std::max<int>(bits, (*f)->dtype.bits);
   }
   DType dtype = DType::Int(bits);
   std::vector<Expr> extents(factors.size());

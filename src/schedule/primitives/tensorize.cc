@@ -4,6 +4,7 @@
 #include "schedule/loops.h"
 #include "schedule/primitives.h"
 #include "schedule/tensor_intrin.h"
+#include "tir/copy.h"
 #include "tir/print.h"
 
 namespace sator::schedule {

@@ -1,73 +1,14 @@
 #include <algorithm>
 
 #include "schedule/buffers.h"
-#include "schedule/edit.h"
+#include "schedule/layout_padding.h"
 #include "schedule/primitives.h"
 
 namespace sator::schedule {
 
 using namespace tir;
-using IndexMapRef = Ref<const arith::IndexMap>;
 
 namespace {
-
-arith::Region box_of(const std::vector<Expr>& shape) {
-  arith::Region box;
-  for (const Expr& extent : shape) box.push_back(range_of(extent));
-  return box;
-}
-
-/// The elements that the new layout has and the old one has not; false where it has none.
-Expr padding_of(const arith::IndexMap& map, const std::vector<Expr>& shape, arith::Analyzer& a, std::string& error) {
-  arith::InverseMap inverse = arith::non_surjective_inverse(map, box_of(shape), a);
-  if (!inverse.ok()) {
-    error = inverse.error;
-    return bool_imm(false);
-  }
-  return a.simplify(inverse.padding_predicate);
-}
-
-/// The map in the dtype of the shape that it is for: lambdas are written without one.
-IndexMapRef in_dtype(const IndexMapRef& map, DType dtype) {
-  VarMap wide;
-  std::vector<VarRef> inputs;
-  for (const VarRef& v : map->initial_indices) {
-    inputs.push_back(v->dtype == dtype ? v : make_var(v->name, dtype));
-    wide.emplace(v, inputs.back());
-  }
-  if (inputs == map->initial_indices) return map;
-  std::vector<Expr> outputs;
-  for (const Expr& e : map->final_indices) {
-    Expr widened = transform(arith::substitute_promoting(e, wide), [](const Cast& c) -> NodeRef {
-      return c.value->dtype == c.dtype ? NodeRef(c.value) : ref(c);
-    });
-    outputs.push_back(cast_to(dtype, widened));
-  }
-  return make<arith::IndexMap>(std::move(inputs), std::move(outputs), nullptr);
-}
-
-/// A composed index in its simple form. A variable or constant stays: an iterator of extent 1 keeps its place.
-Expr simple_index(const Expr& e, arith::Analyzer& a) { return cast<Var>(e) || as_int(e) ? e : a.simplify(e); }
-
-std::vector<Expr> mapped_access(const arith::IndexMap& map, const std::vector<Expr>& indices, arith::Analyzer& a) {
-  VarMap values;
-  for (size_t i = 0; i < indices.size(); ++i) values.emplace(map.initial_indices[i], indices[i]);
-  std::vector<Expr> out;
-  for (const Expr& e : map.final_indices) out.push_back(simple_index(arith::substitute_promoting(e, values), a));
-  return out;
-}
-
-bool is_written(const Schedule& s, const BufferRef& buffer) {
-  bool written = false;
-  walk(s.func()->body, [&](const BufferStore& st) { written |= st.buffer == buffer; });
-  return written;
-}
-
-bool is_matched(const Schedule& s, const BufferRef& buffer) {
-  bool matched = false;
-  walk(s.func()->body, [&](const MatchBuffer& m) { matched |= m.source->buffer == buffer || m.buffer == buffer; });
-  return matched;
-}
 
 /// Every access of `old` as one of `fresh` at the mapped indices.
 class LayoutRewriter {
@@ -115,10 +56,41 @@ class LayoutRewriter {
   arith::Analyzer analyzer_;
 };
 
+/// The pad value as a function of the new indices. Errors: another dtype than the buffer's; several values; a value that
+/// is read from memory.
+IndexMapRef padding_value(const Schedule& s, const BufferRef& buffer, const IndexMapRef& inverse, const Value& given) {
+  auto refuse = [&](std::string what) {
+    s.fail({.what = text("the padding of ", buffer->name, " cannot be filled: ", what),
+            .needs = text("pad_value: one ", buffer->dtype, ", or a lambda of the new indices that computes one"),
+            .hint = buffer->dtype.is_float() ? "pass a number, as pad_value=0.0" : "pass a number, as pad_value=0"});
+  };
+  IndexMapRef map;
+  if (auto* lambda = given.get_if<IndexMapRef>()) {
+    map = *lambda;
+    if (map->initial_indices.size() != inverse->initial_indices.size())
+      refuse(text("the lambda takes ", map->initial_indices.size(), " indices"));
+    if (map->final_indices.size() != 1) refuse(text("there are ", map->final_indices.size(), " values"));
+  } else {
+    Expr value = value_to_expr(given, "pad_value");
+    const bool is_number = !given.get_if<Expr>() && !given.get_if<NodeRef>();
+    if (is_number && value->dtype.is_float() == buffer->dtype.is_float())
+      value = cast<FloatImm>(value) ? constant(cast<FloatImm>(value)->value, buffer->dtype)
+                                    : constant(static_cast<double>(*as_int(value)), buffer->dtype);
+    map = make<arith::IndexMap>(inverse->initial_indices, std::vector<Expr>{value}, nullptr);
+  }
+  const Expr& value = map->final_indices[0];
+  if (value->dtype != buffer->dtype) refuse(text(value, " is ", value->dtype));
+  bool loads = false;
+  walk(value, [&](const BufferLoad&) { loads = true; });
+  if (loads) refuse(text(value, " reads memory"));
+  return map;
+}
+
 /// Stores a buffer in another layout: its shape and every access go through the map.
 ///   A[i, j], lambda i, j: (i // 32, j, i % 32)   =>   A[i // 32, j, i % 32] of shape [n / 32, m, 32]
-/// A map that introduces padding needs a pad value, and a buffer that the function only reads: the caller puts the value
-/// there.
+/// A map that introduces padding needs a pad value: a number, or a lambda of the new indices. Stores fill the padding with
+/// it; of a parameter that is only read it is assumed, by a block buffer_A_assumptions in front of all others.
+///   assume_injective_transform  the caller answers for a map that cannot be undone, and for what stands in the padding
 void do_transform_layout(Schedule& s, BlockHandle block, BufferSelector which, IndexMapRef map, Value pad_value,
                          bool assume_injective) {
   BufferRef old = selected_buffer(s, block, which, true);
@@ -132,31 +104,34 @@ void do_transform_layout(Schedule& s, BlockHandle block, BufferSelector which, I
                          " dimensions"),
             .needs = "one index per dimension",
             .hint = "give the lambda as many parameters"});
-  if (is_matched(s, old))
-    s.fail({.what = text(old->name, " stands for a part of another buffer, or another for a part of it"),
-            .needs = "a buffer without match_buffer",
+  bool is_identity = map->final_indices.size() == map->initial_indices.size();
+  for (size_t d = 0; is_identity && d < map->final_indices.size(); ++d)
+    is_identity = map->final_indices[d] == Expr(map->initial_indices[d]);
+  if (is_identity) return;
+  if (is_used_opaquely(s.func()->body, old))
+    s.fail({.what = text("what ", old->name, " is used for is unknown: through its pointer, or as a part of a buffer"),
+            .needs = "a buffer that is accessed by loads and stores only",
             .hint = "transform the layout before tensorize"});
   if (!old->shape.empty()) map = in_dtype(map, old->shape[0]->dtype);
   arith::Analyzer analyzer;
   for (const Expr& extent : old->shape) {
     if (!as_int(extent)) analyzer.assume_size(extent);
   }
-  std::string error;
-  Expr padding = padding_of(*map, old->shape, analyzer, error);
-  if (!error.empty() && !assume_injective)
-    s.fail({.what = text("the map cannot be undone: ", error),
-            .needs = "a map that keeps different elements apart",
-            .hint = "pass assume_injective_transform=True if you know that it does"});
-  if (error.empty() && !is_zero(padding)) {
-    if (pad_value.is_none())
-      s.fail({.what = text("the map introduces padding where ", padding),
-              .needs = "a pad_value, or a map without padding",
-              .hint = "pass pad_value=0"});
-    if (is_written(s, old))
-      s.fail({.what = text("the map introduces padding, and the function writes ", old->name),
-              .needs = "padding only in buffers that are read",
-              .hint = "pad_einsum pads what a block writes"});
+  arith::InverseMap inverse;
+  if (!assume_injective) {
+    arith::Region box;
+    for (const Expr& extent : old->shape) box.push_back(range_of(extent));
+    inverse = arith::non_surjective_inverse(*map, box, analyzer);
+    if (!inverse.ok())
+      s.fail({.what = text("the map cannot be undone: ", inverse.error),
+              .needs = "a map that keeps different elements apart",
+              .hint = "pass assume_injective_transform=True if you know that it does"});
   }
+  Expr padding = assume_injective ? bool_imm(false) : analyzer.simplify(inverse.padding_predicate);
+  if (!is_zero(padding) && pad_value.is_none())
+    s.fail({.what = text("the map introduces padding where ", padding),
+            .needs = "a pad_value, or a map without padding",
+            .hint = "pass pad_value=0"});
   std::vector<Expr> shape = arith::map_shape(*map, old->shape, analyzer);
   BufferRef fresh = make<Buffer>(make_pointer(old->data->name, old->dtype, old->data->scope),
                                  old->dtype,
@@ -168,138 +143,16 @@ void do_transform_layout(Schedule& s, BlockHandle block, BufferSelector which, I
                                  old->offset_factor,
                                  std::vector<int>{});
   PrimFuncRef f = s.func();
+  Stmt body = f->body;
+  if (!is_zero(padding))
+    body = with_padding(body, {old, fresh, inverse.map, padding, padding_value(s, old, inverse.map, pad_value)});
   LayoutRewriter rewrite(old, fresh, *map);
-  Stmt body = replaced(cast<StmtNode>(rewrite(f->body)), NodeMap{{old, fresh}});
+  body = replaced(cast<StmtNode>(rewrite(body)), NodeMap{{old, fresh}});
   auto buffer_map = f->buffer_map;
   for (auto& [param, buffer] : buffer_map) {
     if (buffer == old) buffer = fresh;
   }
   s.replace_func(with(with(f, &PrimFunc::body, body), &PrimFunc::buffer_map, std::move(buffer_map)));
-}
-
-Reason block_refusal(const Schedule& s, int site, std::string what, std::string needs, std::string hint) {
-  return {.what = what, .needs = std::move(needs), .hint = std::move(hint), .at = {{s.sites()[site].stmt, what}}};
-}
-
-/// The kind of an iterator that is computed from old ones; nothing if it mixes kinds.
-std::optional<IterKind> kind_of(const Expr& index, const Block& block) {
-  std::optional<IterKind> kind;
-  for (const IterVarRef& i : block.iter_vars) {
-    if (!uses_var(index, *i->var)) continue;
-    if (kind && *kind != i->kind) return {};
-    kind = i->kind;
-  }
-  return kind.value_or(IterKind::spatial);
-}
-
-/// Gives a block other iterators, by a bijective map of the old ones; its loops become ax0, ax1, ... over them.
-void do_transform_block_layout(Schedule& s, BlockHandle handle, IndexMapRef map) {
-  int site = s.site(handle);
-  const BlockRealize& realize = *s.sites()[site].realize();
-  const Block& block = *realize.block;
-  int nest_site = lone_nest(s, site);
-  std::vector<Loop> own_loops;
-  for (int i = site; i != nest_site; i = s.sites()[i].parent)
-    own_loops.push_back(s.sites()[s.sites()[i].parent].loop()->var);
-  if (map->initial_indices.size() != block.iter_vars.size())
-    s.fail(block_refusal(s,
-                         site,
-                         text("the map takes ",
-                              map->initial_indices.size(),
-                              " indices, and the block has ",
-                              block.iter_vars.size(),
-                              " iterators"),
-                         "one index per iterator",
-                         "give the lambda as many parameters"));
-  for (size_t i = 0; i < realize.values.size(); ++i) {
-    VarRef loop = cast<Var>(realize.values[i]);
-    bool own = loop && std::find(own_loops.begin(), own_loops.end(), loop) != own_loops.end();
-    if (!own && !as_int(realize.values[i]))
-      s.fail(block_refusal(s,
-                           site,
-                           text("iterator ", block.iter_vars[i]->var->name, " is not bound to a loop of its own"),
-                           "trivial bindings: each iterator is a loop that is around this block alone",
-                           "transform the block before splitting and moving it"));
-  }
-  for (const Loop& loop : own_loops) {
-    bool bound = std::find(realize.values.begin(), realize.values.end(), Expr(loop)) != realize.values.end();
-    if (!bound && uses_var(realize.predicate, *loop))
-      s.fail(block_refusal(s,
-                           site,
-                           text("the predicate depends on loop ", loop->name, ", to which no iterator is bound"),
-                           "a predicate over loops that are iterators",
-                           "transform the block before splitting its loops"));
-  }
-  if (!block.iter_vars.empty()) map = in_dtype(map, block.iter_vars[0]->var->dtype);
-  std::vector<Expr> old_vars;
-  arith::Region domain;
-  arith::Analyzer analyzer;
-  s.bind_ranges(analyzer, s.sites()[site].scope);
-  for (const IterVarRef& i : block.iter_vars) {
-    old_vars.push_back(i->var);
-    domain.push_back(i->dom);
-    analyzer.bind(i->var, i->dom);
-  }
-  arith::InverseMap inverse = arith::inverse(*map, domain, analyzer);
-  if (!inverse.ok())
-    s.fail(block_refusal(s,
-                         site,
-                         text("the map of iterators is not bijective: ", inverse.error),
-                         "a bijective affine map",
-                         "keep every instance of the block exactly once"));
-  // Not simplified: an iterator of extent 1 tells the kind of what is made of it.
-  VarMap input_to_old;
-  for (size_t i = 0; i < old_vars.size(); ++i) input_to_old.emplace(map->initial_indices[i], old_vars[i]);
-  std::vector<Expr> image;
-  for (const Expr& e : map->final_indices) image.push_back(arith::substitute_promoting(e, input_to_old));
-  arith::Region ranges = arith::map_ranges(*map, domain, analyzer);
-  std::vector<IterVarRef> iters;
-  std::vector<Loop> loops;
-  std::vector<Expr> fresh;
-  for (size_t d = 0; d < image.size(); ++d) {
-    std::optional<IterKind> kind = kind_of(image[d], block);
-    if (!kind)
-      s.fail(block_refusal(s,
-                           site,
-                           text("new iterator ", d, " mixes spatial and reduction iterators"),
-                           "each new iterator is made of iterators of one kind",
-                           "map them apart"));
-    DType dtype = ranges[d]->extent->dtype;
-    VarRef v = make_var(text("v", d), dtype);
-    iters.push_back(make<IterVar>(ranges[d], v, *kind));
-    loops.push_back(make_var(text("ax", d), dtype));
-    fresh.push_back(v);
-  }
-  arith::Analyzer inner;
-  for (const IterVarRef& i : iters) inner.bind(i->var, i->dom);
-  std::vector<Expr> back = mapped_access(*inverse.map, fresh, inner);
-  VarMap old_to_new;
-  for (size_t i = 0; i < block.iter_vars.size(); ++i) old_to_new.emplace(block.iter_vars[i]->var, back[i]);
-  BlockRef body = with(block, &Block::iter_vars, std::vector<IterVarRef>{});
-  body = substitute(body, old_to_new);
-  body = with(body, &Block::iter_vars, std::move(iters));
-  auto simple = [&](std::vector<Expr> indices) {
-    for (Expr& e : indices) e = simple_index(e, inner);
-    return indices;
-  };
-  body = transform(
-      body,
-      [&](const Range& r) -> NodeRef {
-        Expr min = simple_index(r.min, inner), extent = simple_index(r.extent, inner);
-        return min == r.min && extent == r.extent ? ref(r) : make<Range>(min, extent);
-      },
-      [&](const BufferLoad& l) -> NodeRef { return load(l.buffer, simple(l.indices)); },
-      [&](const BufferStore& st) -> NodeRef { return store(st.buffer, st.value, simple(st.indices)); });
-  std::vector<Expr> values(loops.begin(), loops.end());
-  // The predicate speaks of the old loops, which are the old iterators.
-  VarMap iter_to_loop, old_loops;
-  for (size_t d = 0; d < loops.size(); ++d) iter_to_loop.emplace(body->iter_vars[d]->var, loops[d]);
-  for (size_t i = 0; i < realize.values.size(); ++i) {
-    if (VarRef loop = cast<Var>(realize.values[i])) old_loops.emplace(loop, substitute(back[i], iter_to_loop));
-  }
-  Stmt nest = make<BlockRealize>(values, substitute(realize.predicate, old_loops), body);
-  for (size_t d = loops.size(); d-- > 0;) nest = for_loop(loops[d], ranges[d]->extent, nest);
-  s.replace(s.sites()[nest_site].stmt, nest);
 }
 
 }  // namespace
@@ -309,7 +162,5 @@ const Primitive<void(BlockHandle, BufferSelector, IndexMapRef, Value, bool)> tra
     do_transform_layout,
     {"block", "buffer", "index_map", {"pad_value", Value()}, {"assume_injective_transform", false}},
     "stores a buffer in another layout"};
-const Primitive<void(BlockHandle, IndexMapRef)> transform_block_layout{
-    "transform_block_layout", do_transform_block_layout, {"block", "index_map"}, "gives a block other iterators"};
 
 }  // namespace sator::schedule

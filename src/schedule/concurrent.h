@@ -1,0 +1,20 @@
+// Whether the iterations of a loop may run at the same time: what parallel, vectorize and bind ask.
+#pragma once
+
+#include "schedule/schedule.h"
+
+namespace sator::schedule {
+
+/// Why the iterations of a loop cannot run at the same time; nothing if they can: every block below is complete or a
+/// reduction, the loop feeds spatial axes alone (threadIdx.* may feed reductions, which threads then share), and no two
+/// iterations write different values to an element that both can see.
+///   how     "parallel", "vectorized", "bound": for the message
+///   thread  the axis that the loop is bound to, else empty
+MaybeReason cannot_run_at_once(const Schedule& s, const Loop& loop, const std::string& how,
+                               const std::string& thread = "");
+
+/// Why the iterations of a loop can no longer run at the same time, now that other blocks are below it; nothing if they
+/// can, or if the loop runs in order.
+MaybeReason cannot_stay_concurrent(const Schedule& s, int loop_site);
+
+}  // namespace sator::schedule

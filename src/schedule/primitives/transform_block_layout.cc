@@ -1,0 +1,144 @@
+#include <algorithm>
+
+#include "schedule/edit.h"
+#include "schedule/index_maps.h"
+#include "schedule/primitives.h"
+
+namespace sator::schedule {
+
+using namespace tir;
+
+namespace {
+
+Reason block_refusal(const Schedule& s, int site, std::string what, std::string needs, std::string hint) {
+  return {.what = what, .needs = std::move(needs), .hint = std::move(hint), .at = {{s.sites()[site].stmt, what}}};
+}
+
+/// The kind of an iterator that is computed from old ones; nothing if it mixes kinds.
+std::optional<IterKind> kind_of(const Expr& index, const Block& block) {
+  std::optional<IterKind> kind;
+  for (const IterVarRef& i : block.iter_vars) {
+    if (!uses_var(index, *i->var)) continue;
+    if (kind && *kind != i->kind) return {};
+    kind = i->kind;
+  }
+  return kind.value_or(IterKind::spatial);
+}
+
+/// Gives a block other iterators, by a bijective map of the old ones; its loops become ax0, ax1, ... over them.
+void do_transform_block_layout(Schedule& s, BlockHandle handle, IndexMapRef map) {
+  int site = s.site(handle);
+  const BlockRealize& realize = *s.sites()[site].realize();
+  const Block& block = *realize.block;
+  int nest_site = lone_nest(s, site);
+  std::vector<Loop> own_loops;
+  for (int i = site; i != nest_site; i = s.sites()[i].parent)
+    own_loops.push_back(s.sites()[s.sites()[i].parent].loop()->var);
+  if (map->initial_indices.size() != block.iter_vars.size())
+    s.fail(block_refusal(s,
+                         site,
+                         text("the map takes ",
+                              map->initial_indices.size(),
+                              " indices, and the block has ",
+                              block.iter_vars.size(),
+                              " iterators"),
+                         "one index per iterator",
+                         "give the lambda as many parameters"));
+  for (size_t i = 0; i < realize.values.size(); ++i) {
+    VarRef loop = cast<Var>(realize.values[i]);
+    bool own = loop && std::find(own_loops.begin(), own_loops.end(), loop) != own_loops.end();
+    if (!own && !as_int(realize.values[i]))
+      s.fail(block_refusal(s,
+                           site,
+                           text("iterator ", block.iter_vars[i]->var->name, " is not bound to a loop of its own"),
+                           "trivial bindings: each iterator is a loop that is around this block alone",
+                           "transform the block before splitting and moving it"));
+  }
+  for (const Loop& loop : own_loops) {
+    bool bound = std::find(realize.values.begin(), realize.values.end(), Expr(loop)) != realize.values.end();
+    if (!bound && uses_var(realize.predicate, *loop))
+      s.fail(block_refusal(s,
+                           site,
+                           text("the predicate depends on loop ", loop->name, ", to which no iterator is bound"),
+                           "a predicate over loops that are iterators",
+                           "transform the block before splitting its loops"));
+  }
+  if (!block.iter_vars.empty()) map = in_dtype(map, block.iter_vars[0]->var->dtype);
+  std::vector<Expr> old_vars;
+  arith::Region domain;
+  arith::Analyzer analyzer;
+  s.bind_ranges(analyzer, s.sites()[site].scope);
+  for (const IterVarRef& i : block.iter_vars) {
+    old_vars.push_back(i->var);
+    domain.push_back(i->dom);
+    analyzer.bind(i->var, i->dom);
+  }
+  arith::InverseMap inverse = arith::inverse(*map, domain, analyzer);
+  if (!inverse.ok())
+    s.fail(block_refusal(s,
+                         site,
+                         text("the map of iterators is not bijective: ", inverse.error),
+                         "a bijective affine map",
+                         "keep every instance of the block exactly once"));
+  // Not simplified: an iterator of extent 1 tells the kind of what is made of it.
+  VarMap input_to_old;
+  for (size_t i = 0; i < old_vars.size(); ++i) input_to_old.emplace(map->initial_indices[i], old_vars[i]);
+  std::vector<Expr> image;
+  for (const Expr& e : map->final_indices) image.push_back(arith::substitute_promoting(e, input_to_old));
+  arith::Region ranges = arith::map_ranges(*map, domain, analyzer);
+  std::vector<IterVarRef> iters;
+  std::vector<Loop> loops;
+  std::vector<Expr> fresh;
+  for (size_t d = 0; d < image.size(); ++d) {
+    std::optional<IterKind> kind = kind_of(image[d], block);
+    if (!kind)
+      s.fail(block_refusal(s,
+                           site,
+                           text("new iterator ", d, " mixes spatial and reduction iterators"),
+                           "each new iterator is made of iterators of one kind",
+                           "map them apart"));
+    DType dtype = ranges[d]->extent->dtype;
+    VarRef v = make_var(text("v", d), dtype);
+    iters.push_back(make<IterVar>(ranges[d], v, *kind));
+    loops.push_back(make_var(text("ax", d), dtype));
+    fresh.push_back(v);
+  }
+  arith::Analyzer inner;
+  s.bind_ranges(inner, s.sites()[site].scope);
+  for (const IterVarRef& i : iters) inner.bind(i->var, i->dom);
+  std::vector<Expr> back = mapped_access(*inverse.map, fresh, inner);
+  VarMap old_to_new;
+  for (size_t i = 0; i < block.iter_vars.size(); ++i) old_to_new.emplace(block.iter_vars[i]->var, back[i]);
+  BlockRef body = with(block, &Block::iter_vars, std::vector<IterVarRef>{});
+  body = substitute(body, old_to_new);
+  body = with(body, &Block::iter_vars, std::move(iters));
+  auto simple = [&](std::vector<Expr> indices) {
+    for (Expr& e : indices) e = simple_index(e, inner);
+    return indices;
+  };
+  body = transform(
+      body,
+      [&](const Range& r) -> NodeRef {
+        Expr min = simple_index(r.min, inner), extent = simple_index(r.extent, inner);
+        return min == r.min && extent == r.extent ? ref(r) : make<Range>(min, extent);
+      },
+      [&](const BufferLoad& l) -> NodeRef { return load(l.buffer, simple(l.indices)); },
+      [&](const BufferStore& st) -> NodeRef { return store(st.buffer, st.value, simple(st.indices)); });
+  std::vector<Expr> values(loops.begin(), loops.end());
+  // The predicate speaks of the old loops, which are the old iterators.
+  VarMap iter_to_loop, old_loops;
+  for (size_t d = 0; d < loops.size(); ++d) iter_to_loop.emplace(body->iter_vars[d]->var, loops[d]);
+  for (size_t i = 0; i < realize.values.size(); ++i) {
+    if (VarRef loop = cast<Var>(realize.values[i])) old_loops.emplace(loop, substitute(back[i], iter_to_loop));
+  }
+  Stmt nest = make<BlockRealize>(values, substitute(realize.predicate, old_loops), body);
+  for (size_t d = loops.size(); d-- > 0;) nest = for_loop(loops[d], ranges[d]->extent, nest);
+  s.replace(s.sites()[nest_site].stmt, nest);
+}
+
+}  // namespace
+
+const Primitive<void(BlockHandle, IndexMapRef)> transform_block_layout{
+    "transform_block_layout", do_transform_block_layout, {"block", "index_map"}, "gives a block other iterators"};
+
+}  // namespace sator::schedule
