@@ -34,9 +34,7 @@ void dump_passes(const CompileOptions& options) {
   write_file(options.debug_dump / "passes.txt", out);
 }
 
-passes::PassContext context_of(const CompileOptions& options) {
-  return {.bounds = options.bounds, .target = "llvm", .additional = options.additional, .explain = options.explain};
-}
+passes::PassContext context_of(const CompileOptions& options) { return {.bounds = options.bounds, .target = "llvm"}; }
 
 constexpr int kSchedules = 4;  // the phase
 

@@ -11,14 +11,11 @@
 namespace sator::driver {
 
 struct CompileOptions {
-  std::vector<const target::CpuLevel*> levels;       ///< best first; empty: the best that this machine runs
-  std::map<std::string, int64_t> bounds;             ///< upper bounds of symbolic sizes
-  ModuleRef additional = nullptr;                    ///< tensor functions that AttachAdditionalPrimFuncs adds
-  std::filesystem::path debug_dump;                  ///< folder for debug-phase0.py ... debug-final.py; empty: none
-  std::string source_hash;                           ///< of everything that shaped the module, for the library
-  std::string metadata_json = "{}";                  ///< of the model, for the library
-  std::function<void(const std::string&)> progress;  ///< told what is being done
-  std::function<void(const std::string& pass, const std::string& message)> explain;
+  std::vector<const target::CpuLevel*> levels;  ///< best first; empty: the best that this machine runs
+  std::map<std::string, int64_t> bounds;        ///< upper bounds of symbolic sizes
+  std::filesystem::path debug_dump;             ///< folder for debug-phase0.py ... debug-final.py; empty: none
+  std::string source_hash;                      ///< of everything that shaped the module, for the library
+  std::string metadata_json = "{}";             ///< of the model, for the library
 };
 
 /// The module as one instruction-set level has it: schedules differ, names, signatures and graphs do not.

@@ -61,13 +61,9 @@ const std::vector<Phase>& phases() {
   return all;
 }
 
-ModuleRef run_phase(const Phase& phase, ModuleRef module, const passes::PassContext& ctx,
-                    const std::function<void(const std::string& pass)>& told) {
-  for (const Step& step : phase.steps) {
-    if (!step.skipped.empty()) continue;
-    if (told) told(step.name);
-    module = passes::run_pass(passes::pass_named(step.name), module, ctx);
-  }
+ModuleRef run_phase(const Phase& phase, ModuleRef module, const passes::PassContext& ctx) {
+  for (const Step& step : phase.steps)
+    if (step.skipped.empty()) module = passes::run_pass(passes::pass_named(step.name), module, ctx);
   return module;
 }
 

@@ -1,8 +1,6 @@
 // The compilation of a model in phases 0 to 5, under the names that MLC-LLM's users know.
 #pragma once
 
-#include <functional>
-
 #include "passes/pass.h"
 
 namespace sator::driver {
@@ -22,9 +20,7 @@ struct Phase {
 const std::vector<Phase>& phases();
 
 /// Runs the passes of one phase.
-///   told  (may be empty) is told each pass's name before it runs
 /// Errors: those of the passes; InternalError names the pass after which the module breaks the rules of the IRs.
-ModuleRef run_phase(const Phase& phase, ModuleRef module, const passes::PassContext& ctx,
-                    const std::function<void(const std::string& pass)>& told = {});
+ModuleRef run_phase(const Phase& phase, ModuleRef module, const passes::PassContext& ctx);
 
 }  // namespace sator::driver

@@ -37,9 +37,10 @@ class Module:
 TEST(Kernels, MeanWhatPhase3Means) {
   const target::CpuLevel* level = target::levels_for("native").front();
   Compiled compiled = compile(relax::parse_module(kModule), {.levels = {level}, .bounds = {{"n", 64}}});
-  int kernels = 0;
-  expect_kernels_mean_phase3(compiled, *level, {1, 5, 13, 31}, kernels);
+  int kernels = 0, packed = 0;
+  expect_kernels_mean_phase3(compiled, *level, {1, 5, 13, 31}, kernels, packed);
   EXPECT_GE(kernels, 4);
+  EXPECT_GE(packed, 2);  // both products
 }
 
 // The other instruction-set levels of this processor have schedules of their own.
@@ -47,9 +48,10 @@ TEST(Kernels, MeanWhatPhase3MeansAtEveryLevel) {
   for (const target::CpuLevel* level : target::host_levels()) {
     SCOPED_TRACE(level->name);
     Compiled compiled = compile(relax::parse_module(kModule), {.levels = {level}, .bounds = {{"n", 64}}});
-    int kernels = 0;
-    expect_kernels_mean_phase3(compiled, *level, {7}, kernels);
+    int kernels = 0, packed = 0;
+    expect_kernels_mean_phase3(compiled, *level, {7}, kernels, packed);
     EXPECT_GE(kernels, 4);
+    EXPECT_GE(packed, 2);
   }
 }
 

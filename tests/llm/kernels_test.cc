@@ -1,8 +1,7 @@
 // The kernels of model programs under quantization schemes: traces, texts and machine code agree.
 #include "driver/kernels.h"
 
-#include "llm/program.h"
-#include "llm/scheme.h"
+#include "llm/open.h"
 #include "temp_folder.h"
 
 namespace sator::llm {
@@ -18,17 +17,18 @@ class Schemes : public testing::TestWithParam<const char*> {};
 TEST_P(Schemes, KernelsMeanWhatPhase3Means) {
   TempFolder folder;
   folder.write("config.json", kConfig);
-  Program program =
-      build_program(read_model_config(folder.path()), parse_scheme(GetParam()), [](const std::string&) { return f32; });
+  const Program program = program_of(folder.path(), {.scheme = parse_scheme(GetParam())}, true);
   const target::CpuLevel* level = target::levels_for("native").front();
   driver::Compiled compiled = driver::compile(program.module, {.levels = {level}, .bounds = {{"seq_len", 64}}});
-  int kernels = 0;
-  driver::expect_kernels_mean_phase3(compiled, *level, {1, 14}, kernels);
+  int kernels = 0, packed = 0;
+  driver::expect_kernels_mean_phase3(compiled, *level, {1, 14}, kernels, packed);
   EXPECT_GE(kernels, 10);
+  EXPECT_GE(packed, 5);  // four linear layers and the head
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Schemes,
-                         testing::Values("f32", "int8-channel+a8", "int4-group32+a8", "int3-input-asym", "q4f16_1"),
+                         testing::Values("f32", "int8-channel+a8", "int4-group32+a8", "int3-input-asym",
+                                         "int8-input+a8-peg8", "q4f16_1"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::ranges::replace_if(
