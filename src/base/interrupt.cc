@@ -9,11 +9,17 @@ namespace sator {
 
 // A signal handler may only read atomics and call functions such as unlink and write; so the paths stand in fixed slots.
 // More files than slots at once: the surplus stays behind under its temporary name, which no reader takes for a whole file.
-static constexpr int kSlots = 64;
+static constexpr int kSlots = 1024;
 static std::atomic<const char*> slots[kSlots];
-static_assert(std::atomic<const char*>::is_always_lock_free);
+static std::atomic<int> holds = 0;
+static std::atomic<bool> waiting = false;
+static_assert(std::atomic<const char*>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
 static void on_interrupt(int) {
+  if (holds.load() > 0) {
+    waiting.store(true);
+    return;
+  }
   for (auto& slot : slots)
     if (const char* path = slot.load()) ::unlink(path);
   static constexpr char kWords[] = "\nerror: interrupted\n";
@@ -38,6 +44,12 @@ RemoveOnInterrupt::RemoveOnInterrupt(const fs::path& path) : path_(path.string()
 
 RemoveOnInterrupt::~RemoveOnInterrupt() {
   if (slot_ >= 0) slots[slot_].store(nullptr);
+}
+
+HoldInterrupts::HoldInterrupts() { ++holds; }
+
+HoldInterrupts::~HoldInterrupts() {
+  if (--holds == 0 && waiting.load()) on_interrupt(SIGINT);
 }
 
 }  // namespace sator

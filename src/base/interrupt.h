@@ -20,4 +20,13 @@ class RemoveOnInterrupt {
   int slot_ = -1;
 };
 
+/// While this lives, an interrupt waits: for a few renames that belong together.
+class HoldInterrupts {
+ public:
+  HoldInterrupts();
+  ~HoldInterrupts();
+  HoldInterrupts(const HoldInterrupts&) = delete;
+  HoldInterrupts& operator=(const HoldInterrupts&) = delete;
+};
+
 }  // namespace sator

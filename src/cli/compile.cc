@@ -73,14 +73,6 @@ void apply_overrides(const std::string& written, llm::ProgramOptions& program) {
   }
 }
 
-void check_opt(const std::string& opt) {
-  for (const char* level : {"O0", "O1", "O2", "O3"})
-    if (opt == level) return;
-  fail({.what = text("--opt ", opt),
-        .needs = "O0, O1, O2 or O3",
-        .hint = "leave it out: on CPUs all rules always apply"});
-}
-
 void print(const rules::AppliedSchedule& s, std::ostream& out) {
   out << s.function << "\n  block " << s.block << ", rule " << s.rule << "\n";
   if (!s.form.empty()) out << "  " << s.form << "\n";
@@ -105,10 +97,9 @@ Json to_json(const rules::AppliedSchedule& s) {
 }
 
 void run(const CompileArguments& a, Streams& io) {
-  const fs::path given = a.model, folder = fs::is_directory(given) ? given : given.parent_path();
+  const fs::path folder = model_folder(a.model);
   llm::OpenOptions options{.scheme = llm::scheme_for(folder, a.quantization), .isa = a.isa};
   options.program.cache_dtype = *DType::parse(a.cache_dtype);
-  check_opt(a.opt);
   if (a.overrides) apply_overrides(*a.overrides, options.program);
   if (a.debug_dump) options.debug_dump = *a.debug_dump;
   auto start = std::chrono::steady_clock::now();
@@ -152,7 +143,10 @@ Command compile_command() {
                    .into = &a->target,
                    .choices = {"llvm", "cpu", "auto"}},
                   {"--isa LEVELS", "instruction sets: native, portable, or names separated by commas", &a->isa},
-                  {"--opt LEVEL", "O0 to O3, as MLC-LLM's; on CPUs all rules always apply", &a->opt},
+                  {.name = "--opt LEVEL",
+                   .help = "as MLC-LLM's; on CPUs all rules always apply",
+                   .into = &a->opt,
+                   .choices = {"O0", "O1", "O2", "O3"}},
                   {"--overrides LIST", "\"context_window_size=N;prefill_chunk_size=N\"", &a->overrides},
                   {"--debug-dump DIR", "write the program after each phase there", &a->debug_dump},
                   {.name = "--kv-cache DTYPE",

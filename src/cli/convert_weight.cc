@@ -17,10 +17,10 @@ struct ConvertArguments {
 };
 
 void run(const ConvertArguments& a, Streams& io) {
-  const fs::path config = a.config, beside = fs::is_directory(config) ? config : config.parent_path();
-  const fs::path folder = a.source ? fs::path(*a.source) : beside;
+  const fs::path folder = model_folder(a.config);
   llm::OpenOptions options{.scheme = llm::parse_scheme(a.quantization)};
   if (a.calibration) options.calibration = *a.calibration;
+  if (a.source) options.source = *a.source;
   if (a.model_type != "auto" && a.model_type != read_model_config(folder).model_type)
     fail({.what = text("--model-type ", a.model_type, ", but config.json says ", read_model_config(folder).model_type),
           .needs = "the type of config.json, or auto",

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "frontend/hf_config.h"
 #include "frontend/mlc_config.h"
 #include "llm/scheme.h"
 
@@ -15,7 +16,7 @@ struct GenConfigArguments {
 };
 
 void run(const GenConfigArguments& a, Streams& io) {
-  const fs::path folder = fs::is_directory(a.config) ? fs::path(a.config) : fs::path(a.config).parent_path();
+  const fs::path folder = model_folder(a.config);
   llm::parse_scheme(a.options.quantization);
   const std::vector<std::string> files = tokenizer_files_of(folder);
   if (files.empty()) io.notes << "note: " << folder.string() << " has no tokenizer files; text needs them\n";

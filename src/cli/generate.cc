@@ -25,8 +25,9 @@ struct GenerateArguments {
 void run(const GenerateArguments& a, Streams& io) {
   if (a.max_tokens < 1)
     fail({.what = text("--max-tokens ", a.max_tokens), .needs = "at least 1", .hint = "leave it out for 128"});
-  Tokenizer tokenizer = Tokenizer::load(a.model.model);
-  GenerationConfig suggested = read_generation_config(a.model.model);
+  const fs::path folder = a.model.folder();
+  Tokenizer tokenizer = Tokenizer::load(folder);
+  GenerationConfig suggested = read_generation_config(folder);
   std::vector<int32_t> prompt = tokenizer.encode(a.prompt, true);
   if (prompt.empty() && tokenizer.bos_id()) prompt = {*tokenizer.bos_id()};
   GenerateOptions options{.max_tokens = a.max_tokens};

@@ -7,7 +7,7 @@ namespace sator::cli {
 std::vector<Option> model_options(ModelArguments& a) {
   return {
       {.name = "MODEL",
-       .help = "a Hugging Face folder, or one that convert_weight and gen_config wrote",
+       .help = "a Hugging Face folder, or one that convert_weight and gen_config wrote (or the configuration in it)",
        .into = &a.model,
        .required = true},
       {"--quantization SCHEME",
@@ -16,27 +16,30 @@ std::vector<Option> model_options(ModelArguments& a) {
       {"--threads N", "worker threads; all cores unless told", &a.threads},
       {"--calibration FILE", "a text, for schemes with static activation scales", &a.calibration},
       {"--isa LEVELS", "what to compile for: native, portable, or names separated by commas", &a.isa},
-      {"--model-lib FILE", "the library that `sator compile` wrote; compiled as needed unless told", &a.library},
+      {"--model-lib FILE", "the library that `sator compile` wrote; compiled as needed unless told", &a.model_lib},
       {"--debug-dump DIR", "write the program after each phase there, and passes.txt (compiles anew)", &a.debug_dump},
       {.name = "--kv-cache DTYPE",
        .help = "dtype of the KV cache",
        .into = &a.cache_dtype,
        .choices = {"float32", "float16"}},
+      {"--verify", "compare converted weights with their md5 sums before they are used", &a.verify},
   };
 }
 
 llm::OpenModel open(const ModelArguments& a, Streams& io) {
-  llm::OpenOptions options{.scheme = llm::scheme_for(a.model, a.quantization), .threads = a.threads, .isa = a.isa};
+  const fs::path folder = a.folder();
+  llm::OpenOptions options{
+      .scheme = llm::scheme_for(folder, a.quantization), .threads = a.threads, .isa = a.isa, .verify = a.verify};
   if (a.threads && *a.threads < 1)
     fail({.what = text("--threads ", *a.threads),
           .needs = "at least one thread",
           .hint = "leave it out to use all cores"});
   if (a.calibration) options.calibration = *a.calibration;
   options.program.cache_dtype = *DType::parse(a.cache_dtype);
-  if (a.library) options.library = *a.library;
+  if (a.model_lib) options.model_lib = *a.model_lib;
   if (a.debug_dump) options.debug_dump = *a.debug_dump;
   options.progress = [&io](const std::string& what) { io.notes << what << " ...\n" << std::flush; };
-  return llm::open_model(a.model, options);
+  return llm::open_model(folder, options);
 }
 
 }  // namespace sator::cli

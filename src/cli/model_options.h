@@ -12,15 +12,18 @@ namespace sator::cli {
 struct ModelArguments {
   std::string model;
   std::optional<std::string> quantization;
-  std::optional<std::string> library;
+  std::optional<std::string> model_lib;
   std::optional<int64_t> threads;
   std::optional<std::string> calibration;
   std::string isa = "native";
   std::string cache_dtype = "float32";
   std::optional<std::string> debug_dump;
+  bool verify = false;
+
+  fs::path folder() const { return model_folder(model); }
 };
 
-/// MODEL, --quantization, --threads, --calibration, --isa, --model-lib, --kv-cache.
+/// MODEL and the options that say how it is opened.
 std::vector<Option> model_options(ModelArguments& arguments);
 /// The model that they mean; progress goes to the notes.
 llm::OpenModel open(const ModelArguments& arguments, Streams& io);

@@ -19,7 +19,7 @@ void run(const ProfileArguments& a, Streams& io) {
   study::ProfileOptions options{.prompt_len = a.prompt_len};
   if (a.chip) options.chip = find_chip(*a.chip);
   const llm::OpenModel model = open(a.model, io);
-  const study::ModelProfile profile = study::profile_model(a.model.model, model, options);
+  const study::ModelProfile profile = study::profile_model(a.model.folder(), model, options);
   const std::string records = study::json_lines(profile.records);
   io.out << "prefill of " << a.prompt_len << " tokens\n"
          << profile.prefill.table(!a.each_call, !a.each_call) << "\ndecode of one token at " << a.prompt_len + 1 << "\n"

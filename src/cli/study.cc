@@ -4,6 +4,7 @@
 #include "cli/app.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
+#include "frontend/hf_config.h"
 #include "study/json.h"
 #include "study/study.h"
 #include "study/terminal.h"
@@ -24,14 +25,11 @@ struct StudyArguments {
 };
 
 /// "study-NAME" in the current folder, for a model's folder NAME.
-std::string default_folder(const std::string& model) {
-  std::error_code ignored;
-  const fs::path whole = fs::canonical(model, ignored);
-  return text("study-", (whole.empty() ? fs::path(model) : whole).filename().string());
-}
+std::string default_folder(const fs::path& model) { return text("study-", fs::canonical(model).filename().string()); }
 
 void run(const StudyArguments& a, Streams& io) {
-  study::StudyOptions options{.model = a.model,
+  const fs::path model = model_folder(a.model);
+  study::StudyOptions options{.model = model,
                               .schemes = a.schemes,
                               .chips = a.chips,
                               .prompt_len = a.prompt_len,
@@ -39,7 +37,7 @@ void run(const StudyArguments& a, Streams& io) {
                               .windows = a.windows,
                               .shapes_only = a.shapes_only,
                               .threads = a.threads,
-                              .folder = a.folder.value_or(default_folder(a.model)),
+                              .folder = a.folder.value_or(default_folder(model)),
                               .version = version_line()};
   if (a.text) options.text = *a.text;
   if (a.calibration) options.calibration = *a.calibration;
@@ -62,7 +60,10 @@ Command study_command() {
       .does = "evaluates, measures and costs a model: quantization schemes by chips",
       .options =
           {
-              {.name = "MODEL", .help = "a Hugging Face folder", .into = &a->model, .required = true},
+              {.name = "MODEL",
+               .help = "a Hugging Face folder, or its config.json",
+               .into = &a->model,
+               .required = true},
               {"--quant SCHEME", "a quantization scheme, may be repeated; `sator schemes` lists them", &a->schemes},
               {"--chip CHIP", "a described chip by name or file, may be repeated", &a->chips},
               {"--prompt-len N", "tokens of the prompt", &a->prompt_len},

@@ -244,14 +244,27 @@ std::vector<std::string> supported_model_types() {
   return names;
 }
 
+[[noreturn]] static void fail_absent(const fs::path& path) {
+  fail({.what = text("there is no ", path.string()),
+        .needs = "the folder of a Hugging Face model: config.json, safetensors, tokenizer.json",
+        .hint = "check the path"});
+}
+
+fs::path model_folder(const fs::path& given) {
+  if (fs::is_directory(given)) return given;
+  if (!fs::exists(given)) fail_absent(given);
+  if (given.filename() != "config.json" && given.filename() != kMlcConfigFile)
+    fail({.what = text(given.string(), " is neither a folder nor a model's configuration"),
+          .needs = text("a folder, its config.json or its ", kMlcConfigFile),
+          .hint = "give the model's folder"});
+  return given.has_parent_path() ? given.parent_path() : fs::path(".");
+}
+
 ModelConfig read_model_config(const fs::path& folder) {
   fs::path file = fs::is_directory(folder) ? folder / "config.json" : folder;
   const bool converted = !fs::exists(file) && fs::exists(folder / kMlcConfigFile);
   if (converted) file = folder / kMlcConfigFile;
-  if (!fs::exists(file))
-    fail({.what = text("there is no ", file.string()),
-          .needs = "the folder of a Hugging Face model: config.json, safetensors, tokenizer.json",
-          .hint = "check the path"});
+  if (!fs::exists(file)) fail_absent(file);
   std::string source = file.string();
   Json tree = parse_json(read_file(file), source);
   if (converted) tree = config_of_mlc(tree, source);

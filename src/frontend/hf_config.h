@@ -69,6 +69,11 @@ struct ModelConfig {
   std::optional<DType> dtype;  // of the stored weights, if stated
 };
 
+/// The folder of a model that is given by its folder or by its `config.json` or `mlc-chat-config.json`, as MLC-LLM's
+/// commands take it: "." for the bare name of such a file.
+/// Errors: there is no such path; it is a file of another name.
+fs::path model_folder(const fs::path& given);
+
 /// Reads `config.json` of a folder, or the file itself; nothing else is opened. A folder without one is read by its
 /// `mlc-chat-config.json`.
 /// Errors: the file is missing or malformed; the model type or something that changes its arithmetic (an

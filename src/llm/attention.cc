@@ -2,11 +2,14 @@
 
 #include <algorithm>
 
+#include "runtime/paged_sequences.h"
 #include "tir/parse.h"
 
 namespace sator::llm {
 
 namespace {
+
+static_assert(runtime::PagedSequences::kPageSize == 16, "the kernels below are written for pages of 16 positions");
 
 /// The text with each {name} replaced by its value.
 std::string filled(std::string text, const std::vector<std::pair<std::string, std::string>>& values) {

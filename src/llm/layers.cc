@@ -23,6 +23,13 @@ Expr rows_of(const RExpr& x) {
   return shape->front();
 }
 
+constexpr std::string_view kWeight = ".weight";
+
+/// The layer that a tensor "<layer>.weight" is the weight of.
+std::string layer_of(const std::string& tensor) {
+  return tensor.ends_with(kWeight) ? tensor.substr(0, tensor.size() - kWeight.size()) : tensor;
+}
+
 /// Several tensors under one scale would be quantized otherwise than each by itself.
 bool needs_own_scale(const std::optional<IntegerFormat>& f) {
   return f && (f->granularity == Granularity::tensor || f->granularity == Granularity::input);
@@ -63,16 +70,16 @@ RExpr Layers::parameter(ParamSpec spec) {
   return value;
 }
 
-RExpr Layers::vector(const std::string& tensor, int64_t n) {
-  DType dtype = scheme_.storage.value_or(checkpoint_dtype_(tensor));
-  RExpr v = parameter({.name = tensor, .shape = {n}, .dtype = dtype, .source = {{tensor}, false}});
-  return dtype == f32 ? v : op("astype", {v}, {{"dtype", "float32"}});
+RExpr Layers::plain(const std::string& name, const WeightSource& source, const runtime::Dims& shape) {
+  const DType dtype = scheme_.storage ? *scheme_.storage : stored_dtype_(name, source);
+  return parameter({.name = name, .shape = shape, .dtype = dtype, .source = source});
 }
 
-RExpr Layers::matrix(const std::string& tensor, int64_t rows, int64_t cols) {
-  DType dtype = scheme_.storage.value_or(checkpoint_dtype_(tensor));
-  return parameter({.name = tensor, .shape = {rows, cols}, .dtype = dtype, .source = {{tensor}, false}});
+RExpr Layers::widened(const RExpr& x) {
+  return x->sinfo.as<TensorInfo>()->dtype == f32 ? x : op("astype", {x}, {{"dtype", "float32"}});
 }
+
+RExpr Layers::vector(const std::string& tensor, int64_t n) { return widened(plain(tensor, {{tensor}, false}, {n})); }
 
 RExpr Layers::call_function(const tir::PrimFuncRef& func, const std::string& name, std::vector<RExpr> args,
                             StructInfo out, const std::string& layer) {
@@ -82,10 +89,28 @@ RExpr Layers::call_function(const tir::PrimFuncRef& func, const std::string& nam
 }
 
 RExpr Layers::weight_f32(const WeightSource& source, const std::string& name, int64_t rows, int64_t cols) {
-  DType dtype = scheme_.storage.value_or(checkpoint_dtype_(source.tensors.front()));
-  RExpr w = parameter({.name = name + ".weight", .shape = {rows, cols}, .dtype = dtype, .source = source});
+  RExpr w = plain(text(name, kWeight), source, {rows, cols});
+  const DType dtype = w->sinfo.as<TensorInfo>()->dtype;
   if (dtype == f32) return w;
   return call_function(widen_function(dtype, rows, cols), "widen", {w}, matrix_info(i64c(rows), cols));
+}
+
+Layers::Quantized Layers::quantized_weight(const ParamSpec& like, int64_t rows, int64_t cols) {
+  const IntegerFormat& f = *like.format;
+  auto part = [&](ParamPart which, const char* ending, const runtime::Dims& shape, DType dtype) {
+    ParamSpec spec = like;
+    spec.name += ending;
+    spec.part = which;
+    spec.shape = shape;
+    spec.dtype = dtype;
+    return parameter(std::move(spec));
+  };
+  const runtime::Dims scales = scale_dims(f, rows, cols);
+  Quantized q;
+  q.codes = part(ParamPart::codes, ".q_weight", {rows, words_per_row(cols, f.bits)}, u32);
+  q.scale = part(ParamPart::scale, ".q_scale", scales, f.scale_dtype);
+  if (f.asymmetric) q.zero = part(ParamPart::zero, ".q_zero", scales, u8);
+  return q;
 }
 
 RExpr Layers::linear(const RExpr& x, const Weight& weight, const std::string& layer) {
@@ -97,14 +122,12 @@ RExpr Layers::linear(const RExpr& x, const Weight& weight, const std::string& la
     WeightSource source{apart ? std::vector{weight.tensors[i]} : weight.tensors, weight.transposed};
     int64_t rows = 0;
     for (size_t j = 0; j < weight.outs.size(); ++j) rows += apart && j != i ? 0 : weight.outs[j];
-    std::string name = weight.tensors[i];
-    if (name.ends_with(".weight")) name.resize(name.size() - 7);
-    if (!apart && weight.tensors.size() > 1) name = layer;
+    const std::string name = !apart && weight.tensors.size() > 1 ? layer : layer_of(weight.tensors[i]);
     if (observed_) {
       // Under the layer's name, and under those that its weights have where each is a layer of its own.
       RExpr range = op("max", {op("abs", {x})}, {{"axis", int64_t{0}}});
-      std::vector<std::string> names = weight.tensors;
-      for (std::string& n : names) n = n.ends_with(".weight") ? n.substr(0, n.size() - 7) : n;
+      std::vector<std::string> names;
+      for (const std::string& tensor : weight.tensors) names.push_back(layer_of(tensor));
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
       for (const std::string& n : names) {
         observed_->layers.push_back(n);
@@ -120,15 +143,8 @@ RExpr Layers::linear(const RExpr& x, const Weight& weight, const std::string& la
     }
     if (!biases.empty()) {
       std::vector<std::string> own = apart ? std::vector{biases[i]} : biases;
-      RExpr bias;
-      if (own.size() == 1) {
-        bias = vector(own[0], rows);
-      } else {
-        DType dtype = scheme_.storage.value_or(checkpoint_dtype_(own[0]));
-        bias = parameter({.name = name + ".bias", .shape = {rows}, .dtype = dtype, .source = {own, false}});
-        if (dtype != f32) bias = op("astype", {bias}, {{"dtype", "float32"}});
-      }
-      y = op("add", {y, bias}, {}, layer);
+      RExpr bias = plain(own.size() == 1 ? own[0] : name + ".bias", {own, false}, {rows});
+      y = op("add", {y, widened(bias)}, {}, layer);
     }
     parts.push_back(y);
   }
@@ -140,25 +156,10 @@ RExpr Layers::quantized_linear(const RExpr& x, const WeightSource& source, int64
                                const IntegerFormat& f, const std::optional<ActivationFormat>& activation,
                                const std::string& layer) {
   const Expr n = rows_of(x);
-  auto part = [&](ParamPart which, const char* ending, runtime::Dims shape, DType dtype) {
-    return parameter({.name = text(layer, ".", ending),
-                      .part = which,
-                      .shape = shape,
-                      .dtype = dtype,
-                      .source = source,
-                      .format = f,
-                      .activation = activation && activation->is_static() ? activation : std::nullopt,
-                      .layer = layer});
-  };
-  const int64_t groups = f.granularity == Granularity::group ? (cols + f.group - 1) / f.group : 0;
-  runtime::Dims scale_dims = f.granularity == Granularity::tensor    ? runtime::Dims{1}
-                             : f.granularity == Granularity::channel ? runtime::Dims{rows}
-                             : f.granularity == Granularity::input   ? runtime::Dims{cols}
-                                                                     : runtime::Dims{rows, groups};
-  RExpr codes = part(ParamPart::codes, "q_weight", {rows, words_per_row(cols, f.bits)}, u32);
-  RExpr scale = part(ParamPart::scale, "q_scale", scale_dims, f.scale_dtype);
-  RExpr zero = f.asymmetric ? part(ParamPart::zero, "q_zero", scale_dims, u8) : nullptr;
-  auto f32_scale = [&] { return f.scale_dtype == f32 ? scale : op("astype", {scale}, {{"dtype", "float32"}}); };
+  ParamSpec like{.name = layer, .source = source, .format = f, .layer = layer};
+  if (activation && activation->is_static()) like.activation = activation;
+  const auto& [codes, scale, zero] = quantized_weight(like, rows, cols);
+  auto f32_scale = [&, scale = scale] { return widened(scale); };
   const bool grouped = f.granularity == Granularity::group, per_input = f.granularity == Granularity::input;
 
   // A scale per input feature goes to the input; the sum cannot give it back.
@@ -174,12 +175,18 @@ RExpr Layers::quantized_linear(const RExpr& x, const WeightSource& source, int64
     return grouped || per_input ? y : op("multiply", {y, f32_scale()}, {}, layer);
   }
 
-  RExpr q, token_scale;
+  RExpr q, token_scale, output_scale = per_input ? nullptr : scale;
   if (activation->is_static()) {
-    int64_t count = activation->granularity == Granularity::tensor  ? 1
-                    : activation->granularity == Granularity::input ? cols
-                                                                    : activation->groups;
-    RExpr s = part(ParamPart::activation_scale, "act_scale", {count}, f32);
+    auto extra = [&](ParamPart which, const char* ending, int64_t count) {
+      ParamSpec spec = like;
+      spec.name += ending;
+      spec.part = which;
+      spec.shape = {count};
+      spec.dtype = f32;
+      return parameter(std::move(spec));
+    };
+    RExpr s = extra(ParamPart::activation_scale, ".act_scale", activation->num_scales(cols));
+    if (per_input) output_scale = extra(ParamPart::rescale, ".act_rescale", 1);
     q = call_function(quantize_static_function(*activation, cols), "quantize", {input, s}, matrix_info(n, cols, i8));
   } else {
     StructInfo both = tuple_info({matrix_info(n, cols, i8), tensor_info({n}, f32)});
@@ -193,7 +200,8 @@ RExpr Layers::quantized_linear(const RExpr& x, const WeightSource& source, int64
   RExpr w =
       call_function(unpack_function(f, rows, cols), "unpack", unpack_args, matrix_info(i64c(rows), cols, weight_dtype));
   if (grouped) {
-    RExpr sums = call_function(code_sums_function(cols, f.group), "code_sums", {q}, matrix_info(n, groups, i32));
+    RExpr sums = call_function(
+        code_sums_function(cols, f.group), "code_sums", {q}, matrix_info(n, scale_dims(f, rows, cols)[1], i32));
     std::vector<RExpr> args = {q, w, scale};
     if (zero) args.push_back(zero);
     args.push_back(sums);
@@ -207,53 +215,34 @@ RExpr Layers::quantized_linear(const RExpr& x, const WeightSource& source, int64
   std::vector<RExpr> args = {acc};
   if (!unpacks_zero(f))
     args.push_back(call_function(code_sums_function(cols, cols), "code_sums", {q}, matrix_info(n, 1, i32)));
-  if (!per_input) args.push_back(scale);
+  if (output_scale) args.push_back(output_scale);
   if (zero && !unpacks_zero(f)) args.push_back(zero);
   if (token_scale) args.push_back(token_scale);
-  return call_function(rescale_function(f, rows, token_scale != nullptr), "rescale", args, matrix_info(n, rows), layer);
+  return call_function(rescale_function(f, rows, output_scale != nullptr, token_scale != nullptr),
+                       "rescale",
+                       args,
+                       matrix_info(n, rows),
+                       layer);
 }
 
 RExpr Layers::plain_embedding(const RExpr& ids, const std::string& tensor, int64_t rows, int64_t width) {
-  RExpr table = matrix(tensor, rows, width);
-  RExpr x = op("take", {table, ids}, {{"axis", 0}});
-  return scheme_.storage.value_or(checkpoint_dtype_(tensor)) == f32 ? x : op("astype", {x}, {{"dtype", "float32"}});
+  return widened(op("take", {plain(tensor, {{tensor}, false}, {rows, width}), ids}, {{"axis", 0}}));
 }
 
 RExpr Layers::embedding(const RExpr& ids, const std::string& tensor, int64_t vocab, int64_t width) {
-  if (!scheme_.embedding) {
-    std::string name = tensor.ends_with(".weight") ? tensor.substr(0, tensor.size() - 7) : tensor;
-    DType dtype = scheme_.storage.value_or(checkpoint_dtype_(tensor));
-    RExpr table =
-        parameter({.name = name + ".weight", .shape = {vocab, width}, .dtype = dtype, .source = {{tensor}, false}});
-    RExpr x = op("take", {table, ids}, {{"axis", 0}});
-    return dtype == f32 ? x : op("astype", {x}, {{"dtype", "float32"}});
-  }
-  const IntegerFormat& f = *scheme_.embedding;
-  std::string name = tensor.ends_with(".weight") ? tensor.substr(0, tensor.size() - 7) : tensor;
-  const int64_t groups = f.granularity == Granularity::group ? (width + f.group - 1) / f.group : 0;
-  runtime::Dims scale_dims = f.granularity == Granularity::tensor    ? runtime::Dims{1}
-                             : f.granularity == Granularity::channel ? runtime::Dims{vocab}
-                             : f.granularity == Granularity::input   ? runtime::Dims{width}
-                                                                     : runtime::Dims{vocab, groups};
-  auto part = [&](ParamPart which, const char* ending, runtime::Dims shape, DType dtype) {
-    return parameter({.name = text(name, ".", ending),
-                      .part = which,
-                      .shape = shape,
-                      .dtype = dtype,
-                      .source = {{tensor}, false},
-                      .format = f,
-                      .layer = name});
-  };
-  std::vector<RExpr> args = {part(ParamPart::codes, "q_weight", {vocab, words_per_row(width, f.bits)}, u32),
-                             part(ParamPart::scale, "q_scale", scale_dims, f.scale_dtype)};
-  if (f.asymmetric) args.push_back(part(ParamPart::zero, "q_zero", scale_dims, u8));
-  RExpr table =
-      call_function(dequantize_function(f, vocab, width, true), "dequantize", args, matrix_info(i64c(vocab), width));
+  if (!scheme_.embedding) return plain_embedding(ids, tensor, vocab, width);
+  const std::string name = layer_of(tensor);
+  const auto [codes, scale, zero] = quantized_weight(
+      {.name = name, .source = {{tensor}, false}, .format = scheme_.embedding, .layer = name}, vocab, width);
+  std::vector<RExpr> args = {codes, scale};
+  if (zero) args.push_back(zero);
+  RExpr table = call_function(
+      dequantize_function(*scheme_.embedding, vocab, width, true), "dequantize", args, matrix_info(i64c(vocab), width));
   return op("take", {table, ids}, {{"axis", 0}});
 }
 
 RExpr Layers::head(const RExpr& x, const std::string& tensor, int64_t vocab, int64_t width) {
-  std::string name = tensor.ends_with(".weight") ? tensor.substr(0, tensor.size() - 7) : tensor;
+  const std::string name = layer_of(tensor);
   WeightSource source{{tensor}, false};
   if (scheme_.embedding) return quantized_linear(x, source, vocab, width, *scheme_.embedding, std::nullopt, name);
   RExpr w = weight_f32(source, name, vocab, width);

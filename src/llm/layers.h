@@ -14,9 +14,8 @@ using relax::RExpr;
 /// are the same tuple; the first one notes the specs.
 class Layers {
  public:
-  Layers(relax::BlockBuilder& out, const Scheme& scheme,
-         const std::function<DType(const std::string& tensor)>& checkpoint_dtype, std::vector<ParamSpec>& specs)
-      : out_(out), scheme_(scheme), checkpoint_dtype_(checkpoint_dtype), specs_(specs) {}
+  Layers(relax::BlockBuilder& out, const Scheme& scheme, const StoredDType& stored_dtype, std::vector<ParamSpec>& specs)
+      : out_(out), scheme_(scheme), stored_dtype_(stored_dtype), specs_(specs) {}
 
   /// The tuple that holds the parameters, and its struct info once all layers have been emitted.
   void set_params(relax::RVarRef params) { params_ = std::move(params); }
@@ -27,8 +26,6 @@ class Layers {
 
   /// A vector of the checkpoint as f32 [n].
   RExpr vector(const std::string& tensor, int64_t n);
-  /// A matrix of the checkpoint [rows, cols] in its storage dtype.
-  RExpr matrix(const std::string& tensor, int64_t rows, int64_t cols);
 
   /// y = x W^T (+ bias): x [n, in] f32 -> [n, out] f32.
   ///   tensors   the weight's names in the checkpoint, laid one under the other to [out, in]
@@ -75,6 +72,14 @@ class Layers {
   /// The name of the variable for a layer's result, which is noted.
   std::string variable_of(const std::string& layer);
   RExpr parameter(ParamSpec spec);
+  /// A parameter that is not quantized, in the scheme's or the checkpoint's dtype.
+  RExpr plain(const std::string& name, const WeightSource& source, const runtime::Dims& shape);
+  RExpr widened(const RExpr& x);
+  /// The parts of a quantized weight [rows, cols]: scale and zero as scale_dims says; zero is null where symmetric.
+  struct Quantized {
+    RExpr codes, scale, zero;
+  };
+  Quantized quantized_weight(const ParamSpec& like, int64_t rows, int64_t cols);
   RExpr weight_f32(const WeightSource& source, const std::string& name, int64_t rows, int64_t cols);
   RExpr quantized_linear(const RExpr& x, const WeightSource& source, int64_t rows, int64_t cols,
                          const IntegerFormat& format, const std::optional<ActivationFormat>& activation,
@@ -84,7 +89,7 @@ class Layers {
 
   relax::BlockBuilder& out_;
   const Scheme& scheme_;
-  const std::function<DType(const std::string& tensor)>& checkpoint_dtype_;
+  const StoredDType& stored_dtype_;
   std::vector<ParamSpec>& specs_;
   relax::RVarRef params_;
   Observed* observed_ = nullptr;

@@ -1,12 +1,15 @@
 #include "llm/mlc_weights.h"
 
 #include <md5.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/json.h"
 
 namespace sator::llm {
@@ -30,16 +33,59 @@ std::string md5_of(std::span<const std::byte> bytes) {
   return out;
 }
 
+std::string shard_name(size_t i) { return text("params_shard_", i, ".bin"); }
+
+/// Files of one folder that take their places together.
+class StagedFiles {
+ public:
+  explicit StagedFiles(fs::path folder) : folder_(std::move(folder)) {}
+  ~StagedFiles() {
+    std::error_code ignored;
+    for (const File& f : files_) fs::remove(f.temporary, ignored);
+  }
+  StagedFiles(const StagedFiles&) = delete;
+  StagedFiles& operator=(const StagedFiles&) = delete;
+
+  void add(const std::string& name, std::string_view bytes) {
+    const fs::path temporary = folder_ / text(name, ".", static_cast<int64_t>(::getpid()), ".partial");
+    files_.push_back({name, temporary, std::make_unique<RemoveOnInterrupt>(temporary)});
+    write_file(temporary, bytes);
+  }
+
+  /// Removes `gone` and puts the new files where they belong, in the order in which they were added.
+  void put_in_place(const std::vector<std::string>& gone) {
+    HoldInterrupts together;
+    std::error_code error;
+    auto require_done = [&](const std::string& name) {
+      if (error)
+        fail({.what = text("cannot write ", (folder_ / name).string(), ": ", error.message()),
+              .needs = "a folder whose files this user may replace",
+              .hint = "check the permissions, or choose another folder"});
+    };
+    for (const std::string& name : gone) fs::remove(folder_ / name, error), require_done(name);
+    for (const File& f : files_) fs::rename(f.temporary, folder_ / f.name, error), require_done(f.name);
+    files_.clear();
+  }
+
+ private:
+  struct File {
+    std::string name;
+    fs::path temporary;
+    std::unique_ptr<RemoveOnInterrupt> guard;
+  };
+  fs::path folder_;
+  std::vector<File> files_;
+};
+
 /// Collects tensors until a shard is full.
 class ShardWriter {
  public:
-  explicit ShardWriter(fs::path folder) : folder_(std::move(folder)) {}
+  explicit ShardWriter(StagedFiles& files) : files_(files) {}
 
   void add(const std::string& name, const Tensor& t) {
     const int64_t bytes = t.size_bytes();
-    if (bytes >= kOwnShardBytes || static_cast<int64_t>(pending_.size()) + bytes >= kShardBytes) {
-      if (bytes < kOwnShardBytes || !pending_.empty()) flush();
-    }
+    const bool has_own = bytes >= kOwnShardBytes;
+    if (has_own || static_cast<int64_t>(pending_.size()) + bytes >= kShardBytes) flush();
     records_.push_back({{"name", name},
                         {"shape", std::vector<int64_t>(t.shape().begin(), t.shape().end())},
                         {"dtype", t.dtype().name()},
@@ -47,7 +93,7 @@ class ShardWriter {
                         {"nbytes", bytes},
                         {"byteOffset", pending_.size()}});
     pending_.append(static_cast<const char*>(t.data()), static_cast<size_t>(bytes));
-    if (bytes >= kOwnShardBytes) flush();
+    if (has_own) flush();
   }
 
   Json finish() {
@@ -58,8 +104,8 @@ class ShardWriter {
  private:
   void flush() {
     if (pending_.empty()) return;
-    const std::string name = text("params_shard_", shards_.size(), ".bin");
-    write_file(folder_ / name, pending_);
+    const std::string name = shard_name(shards_.size());
+    files_.add(name, pending_);
     shards_.push_back({{"dataPath", name},
                        {"format", "raw-shard"},
                        {"nbytes", pending_.size()},
@@ -69,7 +115,7 @@ class ShardWriter {
     pending_.clear();
   }
 
-  fs::path folder_;
+  StagedFiles& files_;
   std::string pending_;
   Json records_ = Json::array(), shards_ = Json::array();
 };
@@ -77,24 +123,24 @@ class ShardWriter {
 }  // namespace
 
 void write_mlc_weights(const fs::path& folder, const std::vector<ParamSpec>& specs,
-                       const std::vector<Ref<Tensor>>& params, int64_t weights,
-                       const std::function<void(size_t done)>& progress) {
-  // Without its index a folder has no weights, so a run that is cut short leaves none that pass for whole.
-  std::error_code ignored;
-  for (const char* name : kIndexNames) fs::remove(folder / name, ignored);
-  ShardWriter writer(folder);
+                       const std::vector<Ref<Tensor>>& params, int64_t weights) {
+  StagedFiles files(folder);
+  ShardWriter writer(files);
   double bytes = 0;
   for (size_t i = 0; i < specs.size(); ++i) {
     writer.add(specs[i].name, *params[i]);
     bytes += static_cast<double>(params[i]->size_bytes());
-    if (progress) progress(i + 1);
   }
-  Json index = {{"metadata",
-                 {{"ParamSize", specs.size()},
-                  {"ParamBytes", bytes},
-                  {"BitsPerParam", bytes * 8 / static_cast<double>(weights)}}},
-                {"records", writer.finish()}};
-  write_file(folder / kIndexNames[0], index.dump(2) + "\n");
+  const Json index = {{"metadata",
+                       {{"ParamSize", specs.size()},
+                        {"ParamBytes", bytes},
+                        {"BitsPerParam", bytes * 8 / static_cast<double>(weights)}}},
+                      {"records", writer.finish()}};
+  files.add(kIndexNames[0], index.dump(2) + "\n");
+  // The indices go first: without one a folder has no weights. What follows our last shard is of the weights before.
+  std::vector<std::string> gone(std::begin(kIndexNames), std::end(kIndexNames));
+  for (size_t i = index["records"].size(); fs::exists(folder / shard_name(i)); ++i) gone.push_back(shard_name(i));
+  files.put_in_place(gone);
 }
 
 bool MlcWeights::is_in(const fs::path& folder) {
@@ -175,23 +221,27 @@ Ref<Tensor> MlcWeights::load(const Record& r) const {
   return tensor;
 }
 
-std::vector<Ref<Tensor>> MlcWeights::params(const std::vector<ParamSpec>& specs,
-                                            const std::function<void(size_t done)>& progress) const {
+const MlcWeights::Record& MlcWeights::record_of(const ParamSpec& spec) const {
+  auto at = records_.find(spec.name);
+  if (at == records_.end())
+    fail({.what = text(index_.string(), " has no tensor ", spec.name),
+          .needs = "all parameters of the model under its quantization",
+          .hint = "convert the weights with the quantization that mlc-chat-config.json names"});
+  const Record& r = at->second;
+  if (!(r.shape == spec.shape) || r.dtype != spec.dtype)
+    fail({.what = text(spec.name, " is ", r.dtype, "[", join(r.shape, ", "), "] in ", index_.string()),
+          .needs = text(spec.dtype, "[", join(spec.shape, ", "), "]"),
+          .hint = "convert the weights with the quantization that mlc-chat-config.json names"});
+  return r;
+}
+
+void MlcWeights::require(const std::vector<ParamSpec>& specs) const {
+  for (const ParamSpec& spec : specs) record_of(spec);
+}
+
+std::vector<Ref<Tensor>> MlcWeights::params(const std::vector<ParamSpec>& specs) const {
   std::vector<Ref<Tensor>> out;
-  for (const ParamSpec& spec : specs) {
-    auto at = records_.find(spec.name);
-    if (at == records_.end())
-      fail({.what = text(index_.string(), " has no tensor ", spec.name),
-            .needs = "all parameters of the model under its quantization",
-            .hint = "convert the weights with the quantization that mlc-chat-config.json names"});
-    const Record& r = at->second;
-    if (!(r.shape == spec.shape) || r.dtype != spec.dtype)
-      fail({.what = text(spec.name, " is ", r.dtype, "[", join(r.shape, ", "), "] in ", index_.string()),
-            .needs = text(spec.dtype, "[", join(spec.shape, ", "), "]"),
-            .hint = "convert the weights with the quantization that mlc-chat-config.json names"});
-    out.push_back(load(r));
-    if (progress) progress(out.size());
-  }
+  for (const ParamSpec& spec : specs) out.push_back(load(record_of(spec)));
   return out;
 }
 

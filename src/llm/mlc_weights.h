@@ -5,13 +5,15 @@
 
 namespace sator::llm {
 
-/// Writes parameters in shards of at most 32 MiB (a tensor of 16 MiB or more has its own), then the index. Readers see the
-/// old weights or the whole new ones. Unlike MLC-LLM's, float32 stays float32 (format "raw").
+/// Writes parameters in shards of at most 32 MiB (a tensor of 16 MiB or more has its own), and their index. Unlike
+/// MLC-LLM's, float32 stays float32 (format "raw").
+/// Weights that the folder had are kept until all new files lie beside them under temporary names; these then take their
+/// places. Whenever it ends before, by an error or an interrupt, the folder is as it was; one that is killed or loses
+/// power amid the renames is without an index, and so without weights.
 ///   weights   elements of the checkpoint, for BitsPerParam
 /// Errors: the folder cannot be written.
 void write_mlc_weights(const fs::path& folder, const std::vector<ParamSpec>& specs,
-                       const std::vector<Ref<runtime::Tensor>>& params, int64_t weights,
-                       const std::function<void(size_t done)>& progress = {});
+                       const std::vector<Ref<runtime::Tensor>>& params, int64_t weights);
 
 /// Weights in such a folder, mapped read-only.
 class MlcWeights {
@@ -24,9 +26,10 @@ class MlcWeights {
 
   /// The dtype that a tensor has in memory; nothing if there is no such record.
   std::optional<DType> dtype_of(const std::string& name) const;
-  /// The parameters in the order of the specs. Errors: one is missing, or has another shape or dtype.
-  std::vector<Ref<runtime::Tensor>> params(const std::vector<ParamSpec>& specs,
-                                           const std::function<void(size_t done)>& progress = {}) const;
+  /// Whether the records are those of the specs. Errors: one is missing, or has another shape or dtype.
+  void require(const std::vector<ParamSpec>& specs) const;
+  /// The parameters in the order of the specs. Errors: as of require.
+  std::vector<Ref<runtime::Tensor>> params(const std::vector<ParamSpec>& specs) const;
   /// Elements of the original checkpoint: 8 * bytes / BitsPerParam.
   int64_t original_weights() const { return original_weights_; }
   /// Checks the md5 sums of all shards. Errors: the first that differs, by name.
@@ -44,6 +47,7 @@ class MlcWeights {
     Ref<MappedFile> file;
     std::string md5;
   };
+  const Record& record_of(const ParamSpec& spec) const;
   Ref<runtime::Tensor> load(const Record& record) const;
 
   fs::path index_;

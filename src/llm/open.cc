@@ -88,8 +88,7 @@ CompileReport write_compiled(const Program& program, const OpenOptions& options,
   driver::CompileOptions compile{.levels = target::levels_for(options.isa),
                                  .bounds = {{"seq_len", program.limits.prefill_chunk}},
                                  .debug_dump = options.debug_dump,
-                                 .source_hash = key,
-                                 .progress = options.progress};
+                                 .source_hash = key};
   driver::Compiled compiled = driver::compile(program.module, compile);
   // The text of phase 3 is kept beside the kernels that it became, with the steps that lead there: what else wants to cost
   // or schedule them starts from it.
@@ -119,8 +118,7 @@ fs::path library_of(const fs::path& folder, const std::string& what, const Progr
   fs::path path = sator_home() / "models" / key / "model.so";
   if (options.debug_dump.empty() && fs::exists(path)) return path;
   Clock clock;
-  const fs::path named = folder.has_filename() ? folder : folder.parent_path();  // "model/" is "model"
-  say(options, text("compiling ", named.filename().string(), " for ", options.scheme.name));
+  say(options, text("compiling ", fs::canonical(folder).filename().string(), " for ", options.scheme.name));
   write_compiled(program, options, key, path);
   compile_s = clock.seconds();
   return path;
@@ -128,7 +126,7 @@ fs::path library_of(const fs::path& folder, const std::string& what, const Progr
 
 /// Limits and cache of a given library, once it is known to fit the weights.
 void take_from_library(OpenModel& model, const OpenOptions& options, const std::vector<ParamSpec>& specs) {
-  const fs::path& library = options.library;
+  const fs::path& library = options.model_lib;
   Ref<runtime::ModelLibrary> loaded = runtime::ModelLibrary::open(library);
   const std::string source = text("the metadata of ", library.string());
   const Json tree = parse_json(loaded->metadata_json(), source);
@@ -150,29 +148,37 @@ void take_from_library(OpenModel& model, const OpenOptions& options, const std::
   if (auto dtype = DType::parse(metadata.at("kv_cache_dtype").string())) model.program.cache_dtype = *dtype;
 }
 
+const fs::path& weights_folder(const fs::path& model, const OpenOptions& options) {
+  return options.source.empty() ? model : options.source;
+}
+
 /// Where the weights of a model are: a checkpoint, quantized as it is read, or converted ones.
 class Weights {
  public:
-  explicit Weights(const fs::path& folder) {
-    if (MlcWeights::is_in(folder))
-      converted_ = MlcWeights::open(folder);
+  Weights(const fs::path& folder, const OpenOptions& options) {
+    const fs::path& from = weights_folder(folder, options);
+    if (MlcWeights::is_in(from))
+      converted_ = MlcWeights::open(from);
     else
-      checkpoint_ = SafeTensors::open_folder(folder);
+      checkpoint_ = SafeTensors::open_folder(from);
   }
 
-  DType dtype_of(const std::string& name) const {
-    if (checkpoint_) {
-      const SafeTensor* t = find_weight(*checkpoint_, name);
-      return t ? t->dtype : f32;
+  /// Of a parameter that is not quantized: its own, or that of the tensors it is made of, f32 where they differ.
+  DType dtype_of(const std::string& parameter, const WeightSource& source) const {
+    if (converted_) {
+      const DType own = converted_->dtype_of(parameter).value_or(f32);
+      return is_storage_dtype(own) ? own : f32;
     }
-    if (auto dtype = converted_->dtype_of(name)) return *dtype;
-    // Merged tensors go by other names; what is not quantized has one dtype. Every model has a final norm.
-    for (const char* norm : {"transformer.ln_f.weight", "model.norm.weight"})
-      if (auto dtype = converted_->dtype_of(norm)) return *dtype;
-    return f32;
+    std::optional<DType> all;
+    for (const std::string& name : source.tensors) {
+      const SafeTensor* t = find_weight(*checkpoint_, name);
+      if (!t || !is_storage_dtype(t->dtype) || (all && *all != t->dtype)) return f32;
+      all = t->dtype;
+    }
+    return all.value_or(f32);
   }
-  std::function<DType(const std::string&)> dtypes() const {
-    return [this](const std::string& name) { return dtype_of(name); };
+  StoredDType dtypes() const {
+    return [this](const std::string& parameter, const WeightSource& source) { return dtype_of(parameter, source); };
   }
 
   bool are_converted() const { return converted_.has_value(); }
@@ -181,9 +187,21 @@ class Weights {
            fs::exists(folder / "model.safetensors.index.json");
   }
 
-  std::vector<Ref<Tensor>> params(const std::vector<ParamSpec>& specs, const ActivationRanges& ranges,
-                                  const std::function<void(size_t)>& progress = {}) const {
-    return checkpoint_ ? make_params(specs, *checkpoint_, ranges, progress) : converted_->params(specs, progress);
+  /// Errors: what the parameters are made from is missing or has another shape or dtype.
+  void require(const std::vector<ParamSpec>& specs) const {
+    checkpoint_ ? require_sources(specs, *checkpoint_) : converted_->require(specs);
+  }
+  /// Errors: the weights are not converted, or are not as they were written.
+  void verify() const {
+    if (!converted_)
+      fail({.what = "a checkpoint has no sums that its weights could be compared with",
+            .needs = "weights that `sator convert_weight` wrote",
+            .hint = "leave --verify out"});
+    converted_->verify();
+  }
+
+  std::vector<Ref<Tensor>> params(const std::vector<ParamSpec>& specs, const ActivationRanges& ranges) const {
+    return checkpoint_ ? make_params(specs, *checkpoint_, ranges) : converted_->params(specs);
   }
 
   WeightSize size(const std::vector<ParamSpec>& specs) const {
@@ -269,8 +287,10 @@ std::shared_ptr<runtime::VirtualMachine> machine_of(const fs::path& library, con
 Program program_of(const fs::path& folder, const OpenOptions& options, bool shapes_only) {
   const ModelConfig config = read_model_config(folder);
   std::optional<Weights> weights;
-  if (!shapes_only && Weights::are_in(folder)) weights.emplace(folder);
-  auto stored = [&](const std::string& name) { return weights ? weights->dtype_of(name) : config.dtype.value_or(f32); };
+  if (!shapes_only && Weights::are_in(weights_folder(folder, options))) weights.emplace(folder, options);
+  auto stored = [&](const std::string& parameter, const WeightSource& source) {
+    return weights ? weights->dtype_of(parameter, source) : config.dtype.value_or(f32);
+  };
   return build_program(config, options.scheme, stored, program_options(folder, options.program));
 }
 
@@ -294,20 +314,22 @@ OpenModel open_model(const fs::path& folder, const OpenOptions& given) {
   model.config = read_model_config(folder);
   model.scheme = options.scheme;
   model.program = options.program;
-  const Weights weights(folder);
+  const Weights weights(folder, options);
   if (!weights.are_converted()) require_calibration(options);
+  if (options.verify) weights.verify();
   Program program = build_program(model.config, options.scheme, weights.dtypes(), options.program);
+  weights.require(program.params);
   model.limits = program.limits;
-  if (options.library.empty()) {
-    model.library = library_of(folder, "run", program, options, model.compile_s);
+  if (options.model_lib.empty()) {
+    model.model_lib = library_of(folder, "run", program, options, model.compile_s);
   } else {
-    model.library = options.library;
+    model.model_lib = options.model_lib;
     take_from_library(model, options, program.params);
   }
-  model.vm = machine_of(model.library, options);
+  model.vm = machine_of(model.model_lib, options);
   ActivationRanges ranges;
   if (options.scheme.needs_calibration() && !weights.are_converted())
-    ranges = calibrate(folder, *options.calibration, options, kCalibrationWindows);
+    ranges = calibrate(folder, *options.calibration, options);
   Clock clock;
   say(options, "reading weights");
   model.params = run_transform(*model.vm, weights.params(program.params, ranges));
@@ -330,11 +352,11 @@ Scheme scheme_for(const fs::path& folder, const std::optional<std::string>& name
 WeightSize convert_weights(const fs::path& folder, const OpenOptions& options, const fs::path& out,
                            const std::function<void(size_t done, size_t all)>& progress) {
   require_calibration(options);
-  const SafeTensors checkpoint = SafeTensors::open_folder(folder);
+  const SafeTensors checkpoint = SafeTensors::open_folder(weights_folder(folder, options));
   const Program program = program_of(folder, options);
+  require_sources(program.params, checkpoint);
   ActivationRanges ranges;
-  if (options.scheme.needs_calibration())
-    ranges = calibrate(folder, *options.calibration, options, kCalibrationWindows);
+  if (options.scheme.needs_calibration()) ranges = calibrate(folder, *options.calibration, options);
   const size_t all = program.params.size();
   std::vector<Ref<Tensor>> params = make_params(program.params, checkpoint, ranges, [&](size_t done) {
     if (progress) progress(done, all);
@@ -357,14 +379,13 @@ std::vector<int32_t> token_stream_of(const fs::path& folder, const fs::path& tex
   return token_stream(tokenizer, read_file(text), work_marks(tokenizer, end));
 }
 
-ActivationRanges calibrate(const fs::path& folder, const fs::path& text_file, const OpenOptions& options,
-                           int64_t windows) {
+ActivationRanges calibrate(const fs::path& folder, const fs::path& text_file, const OpenOptions& options) {
   OpenOptions exact = options;
   exact.scheme = parse_scheme("f32");
   exact.debug_dump.clear();
   say(options, "calibrating activations");
   ModelConfig config = read_model_config(folder);
-  const Weights weights(folder);
+  const Weights weights(folder, options);
   std::vector<std::string> layers;
   Program program = build_observer(config, weights.dtypes(), exact.program, layers);
   double compile_s = 0;
@@ -375,8 +396,8 @@ ActivationRanges calibrate(const fs::path& folder, const fs::path& text_file, co
   ActivationRanges ranges;
   Value cache = vm->call("create_kv_cache", {});
   auto* kv = cache.as<runtime::PagedKVCache>();
-  for (std::span<const int32_t> window :
-       windows_of(stream, std::min(kWindowTokens, program.limits.context_window), windows)) {
+  const int64_t window_tokens = std::min(kWindowTokens, program.limits.context_window);
+  for (std::span<const int32_t> window : windows_of(stream, window_tokens, kCalibrationWindows)) {
     kv->clear();
     kv->add_sequence(0);
     for (size_t from = 0; from < window.size(); from += static_cast<size_t>(length)) {

@@ -17,7 +17,9 @@ struct OpenOptions {
   std::optional<fs::path> calibration;  ///< a text, for schemes with static activation scales
   std::string isa = "native";           ///< levels to compile for: "native", "portable", or names
   fs::path debug_dump;                  ///< folder for the module after each phase; compiles anew
-  fs::path library;                     ///< a compiled program (compile_model) to run; empty: as needed, kept
+  fs::path model_lib;                   ///< a compiled program (compile_model) to run; empty: as needed, kept
+  fs::path source;                      ///< folder of the checkpoint; empty: the model's own
+  bool verify = false;                  ///< compare converted weights with their md5 sums first
   std::function<void(const std::string&)> progress;  ///< told what takes time
 };
 
@@ -28,7 +30,7 @@ struct OpenModel {
   ProgramOptions program;  ///< that it was compiled with
   ModelLimits limits;
   WeightSize size;
-  fs::path library;  ///< the compiled program
+  fs::path model_lib;  ///< the compiled program
   std::vector<ParamSpec> specs;
   std::shared_ptr<runtime::VirtualMachine> vm;
   runtime::Value params;  ///< as transform_params returned them
@@ -49,15 +51,16 @@ Program program_of(const fs::path& folder, const OpenOptions& options, bool shap
 /// Compiles what is not compiled yet (kept under $SATOR_HOME, by all that shaped it), reads and quantizes the weights. A
 /// folder that convert_weights wrote has its weights quantized already.
 /// Errors: the folder is no model; the family or scheme is not supported; static scales without a calibration text; the
-/// folder's weights were converted for another scheme; `library` is of another model, scheme or version.
+/// folder's weights were converted for another scheme, or are damaged; `model_lib` is of another model, scheme or version;
+/// `verify` without converted weights.
 OpenModel open_model(const fs::path& folder, const OpenOptions& options);
 
 /// The scheme that is meant by a name, or, without one, by the folder: that of its converted weights, else f32.
 /// Errors: no such scheme; another one than that of the converted weights.
 Scheme scheme_for(const fs::path& folder, const std::optional<std::string>& name);
 
-/// Quantizes a checkpoint and writes MLC-LLM's files of weights to `out`. Errors: as of open_model; the folder cannot be
-/// written.
+/// Quantizes a checkpoint and writes MLC-LLM's files of weights to `out`; `folder` has the configuration, and the tokenizer
+/// where a scheme needs a calibration text. Errors: as of open_model; the folder cannot be written.
 WeightSize convert_weights(const fs::path& folder, const OpenOptions& options, const fs::path& out,
                            const std::function<void(size_t done, size_t all)>& progress = {});
 
@@ -71,10 +74,9 @@ struct CompileReport {
 /// Errors: those of the compiler; the file cannot be written.
 CompileReport compile_model(const fs::path& folder, const OpenOptions& options, const fs::path& out);
 
-/// Largest |x| of each input feature of each linear layer, over the first `windows` windows of 512 tokens of a text, run
-/// with the exact weights.
-ActivationRanges calibrate(const fs::path& folder, const fs::path& text, const OpenOptions& options,
-                           int64_t windows = 16);
+/// Largest |x| of each input feature of each linear layer, over the first 16 windows of a text (512 tokens, or the context
+/// where that is shorter), run with the exact weights.
+ActivationRanges calibrate(const fs::path& folder, const fs::path& text, const OpenOptions& options);
 
 /// The ids of a model's text with its marks, by the model's own tokenizer (engine/corpus.h).
 std::vector<int32_t> token_stream_of(const fs::path& folder, const fs::path& text);

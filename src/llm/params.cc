@@ -1,11 +1,9 @@
 #include "llm/params.h"
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 
 #include "base/error.h"
-#include "base/float16.h"
 
 namespace sator::llm {
 
@@ -26,9 +24,7 @@ const SafeTensor* find_weight(const SafeTensors& checkpoint, const std::string& 
 
 std::vector<float> activation_scales(const std::vector<float>& ranges, const ActivationFormat& format) {
   const float top = static_cast<float>((1 << (format.bits - 1)) - 1);
-  size_t groups = format.granularity == Granularity::tensor  ? 1
-                  : format.granularity == Granularity::input ? ranges.size()
-                                                             : static_cast<size_t>(format.groups);
+  const auto groups = static_cast<size_t>(format.num_scales(static_cast<int64_t>(ranges.size())));
   std::vector<float> scales(groups, 0.f);
   for (size_t k = 0; k < ranges.size(); ++k) {
     float& s = scales[k * groups / ranges.size()];
@@ -43,25 +39,55 @@ std::vector<float> activation_scales(const std::vector<float>& ranges, const Act
 
 namespace {
 
-std::vector<float> floats_of(const SafeTensor& t) {
-  if (!t.dtype.is_float() || t.dtype.bits > 32)
-    fail({.what = text("tensor ", t.name, " is ", t.dtype),
-          .needs = "float32, float16 or bfloat16 weights",
-          .hint = "convert the checkpoint to one of them first"});
-  std::vector<float> out(static_cast<size_t>(t.elements()));
-  if (t.dtype == f32) {
-    std::memcpy(out.data(), t.bytes.data(), t.bytes.size());
-    return out;
+/// The extents of a weight as it is used; a vector is one row.
+struct Extents {
+  int64_t rows = 0, cols = 0;
+  bool is_vector = false;
+};
+
+Extents extents_of(const WeightSource& source, const SafeTensors& checkpoint) {
+  Extents all;
+  for (const std::string& name : source.tensors) {
+    const SafeTensor* found = find_weight(checkpoint, name);
+    const SafeTensor& t = found ? *found : checkpoint.get(name);  // says which names are near
+    if (!is_storage_dtype(t.dtype))
+      fail({.what = text("tensor ", t.name, " is ", t.dtype),
+            .needs = "float32, float16 or bfloat16 weights",
+            .hint = "convert the checkpoint to one of them first"});
+    if (t.shape.empty() || t.shape.size() > 2)
+      fail({.what = text("tensor ", t.name, " has ", t.shape.size(), " dimensions"),
+            .needs = "matrices and vectors",
+            .hint = "check that weights and config.json belong together"});
+    Extents own{t.shape.front(), t.shape.back(), t.shape.size() == 1};
+    if (own.is_vector) own.rows = 1;
+    if (source.transposed && !own.is_vector) std::swap(own.rows, own.cols);
+    if (&name == &source.tensors.front()) {
+      all = own;
+    } else if (own.is_vector != all.is_vector || (!own.is_vector && own.cols != all.cols)) {
+      fail({.what = text("tensors ", join(source.tensors, ", "), " cannot be laid under each other"),
+            .needs = "the same number of inputs in each",
+            .hint = "check the checkpoint's shapes"});
+    } else {
+      (own.is_vector ? all.cols : all.rows) += own.is_vector ? own.cols : own.rows;
+    }
   }
-  for (size_t i = 0; i < out.size(); ++i) {
-    uint16_t half;
-    std::memcpy(&half, t.bytes.data() + 2 * i, 2);
-    out[i] = t.dtype == f16 ? f16_to_f32(half) : bf16_to_f32(half);
-  }
-  return out;
+  return all;
 }
 
-/// A weight as f32[rows, cols] (a vector: [1, cols]).
+/// The shape that a parameter has when it is made from a weight of those extents.
+Dims shape_from(const ParamSpec& spec, const Extents& e) {
+  switch (spec.part) {
+    case ParamPart::plain: return spec.shape.size() == 1 ? Dims{e.rows * e.cols} : Dims{e.rows, e.cols};
+    case ParamPart::codes: return {e.rows, words_per_row(e.cols, spec.format->bits)};
+    case ParamPart::scale:
+    case ParamPart::zero: return scale_dims(*spec.format, e.rows, e.cols);
+    case ParamPart::activation_scale: return {spec.activation->num_scales(e.cols)};
+    case ParamPart::rescale: return {1};
+  }
+  internal_error("a part of a weight without a shape");
+}
+
+/// A weight as f32 [rows, cols].
 struct Matrix {
   std::vector<float> values;
   int64_t rows = 0, cols = 0;
@@ -72,37 +98,14 @@ class Maker {
   Maker(const SafeTensors& checkpoint, const ActivationRanges& ranges) : checkpoint_(checkpoint), ranges_(ranges) {}
 
   Ref<Tensor> make(const ParamSpec& spec) {
-    Ref<Tensor> made = part(spec);
-    if (!(made->shape() == spec.shape) || made->dtype() != spec.dtype) {
-      std::string names = join(spec.source.tensors, ", ");
-      fail({.what = text("parameter ",
-                         spec.name,
-                         " should be ",
-                         spec.dtype,
-                         "[",
-                         join(spec.shape, ", "),
-                         "], but ",
-                         names,
-                         " gives ",
-                         *made),
-            .needs = "a checkpoint whose shapes are those of config.json",
-            .hint = "check that weights and config.json belong together"});
-    }
-    return made;
-  }
-
- private:
-  Ref<Tensor> part(const ParamSpec& spec) {
     if (spec.part == ParamPart::activation_scale) {
       std::vector<float> scales = activation_scales(ranges_of(spec), *spec.activation);
-      return to_dtype(scales, Dims{static_cast<int64_t>(scales.size())}, f32);
+      if (spec.format->granularity == Granularity::input)
+        for (float& s : scales) s *= rescale_of(spec);
+      return to_dtype(scales, spec.shape, f32);
     }
-    if (spec.part == ParamPart::plain) {
-      Matrix m = load(spec.source);
-      bool is_vector = spec.shape.size() == 1;
-      Dims shape = is_vector ? Dims{m.rows * m.cols} : Dims{m.rows, m.cols};
-      return to_dtype(m.values, shape, spec.dtype);
-    }
+    if (spec.part == ParamPart::rescale) return to_dtype(std::vector{rescale_of(spec)}, spec.shape, f32);
+    if (spec.part == ParamPart::plain) return to_dtype(load(spec.source).values, spec.shape, spec.dtype);
     const QuantizedMatrix& q = quantized(spec);
     switch (spec.part) {
       case ParamPart::codes: return q.codes;
@@ -111,6 +114,7 @@ class Maker {
     }
   }
 
+ private:
   const std::vector<float>& ranges_of(const ParamSpec& spec) {
     auto at = ranges_.find(spec.layer);
     if (at == ranges_.end())
@@ -118,6 +122,17 @@ class Maker {
             .needs = "a calibration text, for this scheme's activation scales are static",
             .hint = "pass --calibration FILE"});
     return at->second;
+  }
+
+  /// With a scale s[k] per input feature the integers are those of x[k] / a[k] * s[k], whose largest value by the
+  /// calibration takes the place of the code 2^(b-1)-1. This one number leaves the sum over k.
+  float rescale_of(const ParamSpec& spec) {
+    const std::vector<float>& ranges = ranges_of(spec);
+    const std::vector<float> a = activation_scales(ranges, *spec.activation), s = to_f32(*quantized(spec).scale);
+    float largest = 0;
+    for (size_t k = 0; k < ranges.size(); ++k)
+      largest = std::max(largest, ranges[k] / a[k * a.size() / ranges.size()] * s[k]);
+    return largest > 0 ? largest / static_cast<float>((1 << (spec.activation->bits - 1)) - 1) : 1;
   }
 
   const QuantizedMatrix& quantized(const ParamSpec& spec) {
@@ -134,37 +149,21 @@ class Maker {
     return quantized_;
   }
 
+  /// Tensors of which require_sources has seen that they fit.
   Matrix load(const WeightSource& source) {
-    Matrix all;
+    const Extents extents = extents_of(source, checkpoint_);
+    Matrix all{.rows = extents.rows, .cols = extents.cols};
+    all.values.reserve(static_cast<size_t>(all.rows * all.cols));
     for (const std::string& name : source.tensors) {
-      const SafeTensor* t = find_weight(checkpoint_, name);
-      if (!t) checkpoint_.get(name);  // says which names are near
-      std::vector<float> values = floats_of(*t);
-      int64_t rows = t->shape.size() == 2 ? t->shape[0] : 1, cols = t->shape.empty() ? 1 : t->shape.back();
-      if (t->shape.size() > 2)
-        fail({.what = text("tensor ", name, " has ", t->shape.size(), " dimensions"),
-              .needs = "matrices and vectors",
-              .hint = "check that weights and config.json belong together"});
-      if (source.transposed && t->shape.size() == 2) {
-        std::vector<float> turned(values.size());
-        for (int64_t r = 0; r < rows; ++r) {
-          for (int64_t c = 0; c < cols; ++c)
-            turned[static_cast<size_t>(c * rows + r)] = values[static_cast<size_t>(r * cols + c)];
-        }
-        values = std::move(turned);
-        std::swap(rows, cols);
-      }
-      bool is_vector = t->shape.size() < 2;
-      if (all.values.empty()) {
-        all = {std::move(values), rows, cols};
-      } else if (is_vector ? false : cols != all.cols) {
-        fail({.what = text("tensors ", join(source.tensors, ", "), " cannot be laid under each other"),
-              .needs = "the same number of inputs in each",
-              .hint = "check the checkpoint's shapes"});
-      } else {
+      const SafeTensor& t = *find_weight(checkpoint_, name);
+      const std::vector<float> values = to_f32(t.bytes, t.dtype);
+      if (!source.transposed || t.shape.size() != 2) {
         all.values.insert(all.values.end(), values.begin(), values.end());
-        is_vector ? all.cols += cols : all.rows += rows;
+        continue;
       }
+      const auto rows = static_cast<size_t>(t.shape[0]), cols = static_cast<size_t>(t.shape[1]);
+      for (size_t c = 0; c < cols; ++c)
+        for (size_t r = 0; r < rows; ++r) all.values.push_back(values[r * cols + c]);
     }
     return all;
   }
@@ -177,8 +176,29 @@ class Maker {
 
 }  // namespace
 
+void require_sources(const std::vector<ParamSpec>& specs, const SafeTensors& checkpoint) {
+  for (const ParamSpec& spec : specs) {
+    const Dims shape = shape_from(spec, extents_of(spec.source, checkpoint));
+    if (shape == spec.shape) continue;
+    fail({.what = text("parameter ",
+                       spec.name,
+                       " should be ",
+                       spec.dtype,
+                       "[",
+                       join(spec.shape, ", "),
+                       "], but ",
+                       join(spec.source.tensors, ", "),
+                       " gives [",
+                       join(shape, ", "),
+                       "]"),
+          .needs = "a checkpoint whose shapes are those of config.json",
+          .hint = "check that weights and config.json belong together"});
+  }
+}
+
 std::vector<Ref<Tensor>> make_params(const std::vector<ParamSpec>& specs, const SafeTensors& checkpoint,
                                      const ActivationRanges& ranges, const std::function<void(size_t done)>& progress) {
+  require_sources(specs, checkpoint);
   Maker maker(checkpoint, ranges);
   std::vector<Ref<Tensor>> params;
   for (const ParamSpec& spec : specs) {

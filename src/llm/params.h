@@ -15,9 +15,7 @@ namespace sator::llm {
 struct WeightSource {
   std::vector<std::string> tensors;
   bool transposed = false;
-  bool operator<(const WeightSource& o) const {
-    return std::tie(tensors, transposed) < std::tie(o.tensors, o.transposed);
-  }
+  auto operator<=>(const WeightSource&) const = default;
 };
 
 /// Which part of a weight a parameter is.
@@ -27,6 +25,7 @@ enum class ParamPart {
   scale,             ///< of the codes
   zero,              ///< zero points of the codes, uint8
   activation_scale,  ///< of the inputs of a layer, static, f32
+  rescale,           ///< [1] f32: what integer sums are multiplied by where scales of the weight went to its input
 };
 
 /// One parameter of the compiled program, in the order of its tuple.
@@ -50,11 +49,14 @@ using ActivationRanges = std::map<std::string, std::vector<float>>;
 ///   →  [1] | [features] | [groups] f32
 std::vector<float> activation_scales(const std::vector<float>& ranges, const ActivationFormat& format);
 
+/// Whether a checkpoint has what the parameters are made from; dtypes and shapes are looked at, no data is read.
+/// Errors: a tensor is missing, is neither f32, f16 nor bf16, or has another shape than the configuration says.
+void require_sources(const std::vector<ParamSpec>& specs, const SafeTensors& checkpoint);
+
 /// Makes the parameters. Each weight is read and quantized once, however many parameters are parts of it.
 ///   ranges    needed where the scheme has static activation scales
 ///   progress  told how many parameters are done
-/// Errors: a tensor is missing or has another shape than the configuration says (both are named); a weight is not
-/// finite; static scales without ranges.
+/// Errors: as of require_sources; a weight is not finite; static scales without ranges.
 std::vector<Ref<runtime::Tensor>> make_params(const std::vector<ParamSpec>& specs, const SafeTensors& checkpoint,
                                               const ActivationRanges& ranges = {},
                                               const std::function<void(size_t done)>& progress = {});

@@ -5,14 +5,13 @@
 
 #include "llm/attention.h"
 #include "llm/layers.h"
+#include "runtime/paged_sequences.h"
 
 namespace sator::llm {
 
 using namespace relax;
 
 namespace {
-
-constexpr int64_t kPageSize = 16;
 
 /// What the cache must know of a family.
 struct CacheShape {
@@ -180,12 +179,11 @@ enum class Rows { last, all };
 
 class ProgramBuilder {
  public:
-  ProgramBuilder(const ModelConfig& config, const Scheme& scheme,
-                 const std::function<DType(const std::string&)>& checkpoint_dtype, const ModelLimits& limits,
-                 DType cache_dtype)
+  ProgramBuilder(const ModelConfig& config, const Scheme& scheme, const StoredDType& stored_dtype,
+                 const ModelLimits& limits, DType cache_dtype)
       : config_(config),
         scheme_(scheme),
-        checkpoint_dtype_(checkpoint_dtype),
+        stored_dtype_(stored_dtype),
         limits_(limits),
         cache_dtype_(cache_dtype),
         family_(family_of(config)) {}
@@ -231,7 +229,7 @@ class ProgramBuilder {
     RVarRef ids = make_rvar("input_ids", tensor_info(std::vector<Expr>{n}, i32));
     RVarRef cache = make_rvar("kv_cache", object_info());
     RVarRef params = make_rvar("params", params_info ? params_info : object_info());
-    Layers layers(out, scheme_, checkpoint_dtype_, specs_);
+    Layers layers(out, scheme_, stored_dtype_, specs_);
     layers.set_params(params);
     out.begin_scope({ids, cache, params});
     out.begin_block(true);
@@ -258,7 +256,7 @@ class ProgramBuilder {
     VarRef n = make_size_var("seq_len");
     RVarRef ids = make_rvar("input_ids", tensor_info(std::vector<Expr>{n}, i32));
     RVarRef cache = make_rvar("kv_cache", object_info()), params = make_rvar("params", params_info);
-    Layers layers(out_, scheme_, checkpoint_dtype_, specs_);
+    Layers layers(out_, scheme_, stored_dtype_, specs_);
     Layers::Observed observed;
     layers.set_params(params);
     layers.observe(&observed);
@@ -283,10 +281,11 @@ class ProgramBuilder {
           runtime::Tensor::of(c.rope_inv_freq, {static_cast<int64_t>(c.rope_inv_freq.size())}, f32);
       inv_freq = relax::constant(t);
     }
-    int64_t pages = (limits_.context_window + kPageSize - 1) / kPageSize * kPageSize;
+    constexpr int64_t kPageSize = runtime::PagedSequences::kPageSize;
+    const int64_t positions = runtime::PagedSequences::pages_for(limits_.context_window) * kPageSize;
     std::vector<RExpr> args = {
         shape_expr(
-            {int_imm(1, i64), int_imm(pages, i64), int_imm(limits_.prefill_chunk, i64), int_imm(kPageSize, i64)}),
+            {int_imm(1, i64), int_imm(positions, i64), int_imm(limits_.prefill_chunk, i64), int_imm(kPageSize, i64)}),
         prim_value(c.layers),
         prim_value(c.heads),
         prim_value(c.kv_heads),
@@ -307,7 +306,7 @@ class ProgramBuilder {
 
   const ModelConfig& config_;
   const Scheme& scheme_;
-  const std::function<DType(const std::string&)>& checkpoint_dtype_;
+  const StoredDType& stored_dtype_;
   ModelLimits limits_;
   DType cache_dtype_;
   Family family_;
@@ -333,18 +332,15 @@ static ModelLimits limits_of(const ModelConfig& config, const ProgramOptions& op
   return limits;
 }
 
-Program build_program(const ModelConfig& config, const Scheme& scheme,
-                      const std::function<DType(const std::string& tensor)>& checkpoint_dtype,
+Program build_program(const ModelConfig& config, const Scheme& scheme, const StoredDType& stored_dtype,
                       const ProgramOptions& options) {
-  return ProgramBuilder(config, scheme, checkpoint_dtype, limits_of(config, options), options.cache_dtype).build();
+  return ProgramBuilder(config, scheme, stored_dtype, limits_of(config, options), options.cache_dtype).build();
 }
 
-Program build_observer(const ModelConfig& config,
-                       const std::function<DType(const std::string& tensor)>& checkpoint_dtype,
-                       const ProgramOptions& options, std::vector<std::string>& layers) {
-  Scheme exact = parse_scheme("f32");
-  return ProgramBuilder(config, exact, checkpoint_dtype, limits_of(config, options), options.cache_dtype)
-      .build(&layers);
+Program build_observer(const ModelConfig& config, const StoredDType& stored_dtype, const ProgramOptions& options,
+                       std::vector<std::string>& layers) {
+  const Scheme exact = parse_scheme("f32");
+  return ProgramBuilder(config, exact, stored_dtype, limits_of(config, options), options.cache_dtype).build(&layers);
 }
 
 }  // namespace sator::llm

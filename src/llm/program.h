@@ -18,6 +18,9 @@ struct ProgramOptions {
   DType cache_dtype = f32;                ///< of the KV cache: float32 or float16
 };
 
+/// The dtype in which a parameter is stored that the scheme leaves as it is, by its name and the tensors it is made of.
+using StoredDType = std::function<DType(const std::string& parameter, const WeightSource& source)>;
+
 /// The program of a model under a scheme, before any pass.
 ///   module   functions create_kv_cache, prefill, decode, verify (see engine/session.h); the kernels kv_append and
 ///            attention; each quantized layer's weights behind a function with the attribute `role: dequantize`
@@ -34,17 +37,14 @@ struct Program {
 };
 
 /// Builds the program.
-///   checkpoint_dtype  the dtype that a tensor of the checkpoint has, by name: what is not quantized keeps it
 /// Errors: context_window beyond the model's; a scheme that this family cannot have.
-Program build_program(const ModelConfig& config, const Scheme& scheme,
-                      const std::function<DType(const std::string& tensor)>& checkpoint_dtype,
+Program build_program(const ModelConfig& config, const Scheme& scheme, const StoredDType& stored_dtype,
                       const ProgramOptions& options = {});
 
 /// The exact program with one function more, `observe`: int32[n], cache, params -> a tuple of f32[in], the largest |x| of
 /// each input feature of each linear layer inside the blocks over the step. `layers` receives their names.
-Program build_observer(const ModelConfig& config,
-                       const std::function<DType(const std::string& tensor)>& checkpoint_dtype,
-                       const ProgramOptions& options, std::vector<std::string>& layers);
+Program build_observer(const ModelConfig& config, const StoredDType& stored_dtype, const ProgramOptions& options,
+                       std::vector<std::string>& layers);
 
 /// Names that user-facing tools give to the layers of a program: "transformer.h.0.attn.c_attn".
 /// The variable that binds a layer's result is called by it, with `_` for `.`.

@@ -16,35 +16,25 @@ namespace {
 /// Which scale an element uses.
 class ScaleIndex {
  public:
-  ScaleIndex(const IntegerFormat& f, int64_t rows, int64_t cols) : f_(f), rows_(rows), cols_(cols) {
-    groups_ = f.granularity == Granularity::group ? (cols + f.group - 1) / f.group : 1;
-  }
-  runtime::Dims shape() const {
-    switch (f_.granularity) {
-      case Granularity::tensor: return {1};
-      case Granularity::channel: return {rows_};
-      case Granularity::input: return {cols_};
-      case Granularity::group: return {rows_, groups_};
-      default: internal_error("a weight has no such granularity");
-    }
-  }
+  ScaleIndex(const IntegerFormat& f, int64_t rows, int64_t cols) : f_(f), dims_(scale_dims(f, rows, cols)) {}
+  const runtime::Dims& dims() const { return dims_; }
   int64_t count() const {
     int64_t n = 1;
-    for (int64_t d : shape()) n *= d;
+    for (int64_t d : dims_) n *= d;
     return n;
   }
   int64_t operator()(int64_t row, int64_t col) const {
     switch (f_.granularity) {
       case Granularity::channel: return row;
       case Granularity::input: return col;
-      case Granularity::group: return row * groups_ + col / f_.group;
+      case Granularity::group: return row * dims_[1] + col / f_.group;
       default: return 0;
     }
   }
 
  private:
   const IntegerFormat& f_;
-  int64_t rows_, cols_, groups_;
+  runtime::Dims dims_;
 };
 
 void put_code(uint32_t* row, int64_t j, int bits, uint32_t code) {
@@ -65,8 +55,14 @@ struct Range {
 
 }  // namespace
 
-int64_t QuantizedMatrix::size_bytes() const {
-  return codes->size_bytes() + scale->size_bytes() + (zero ? zero->size_bytes() : 0);
+runtime::Dims scale_dims(const IntegerFormat& f, int64_t rows, int64_t cols) {
+  switch (f.granularity) {
+    case Granularity::tensor: return {1};
+    case Granularity::channel: return {rows};
+    case Granularity::input: return {cols};
+    case Granularity::group: return {rows, (cols + f.group - 1) / f.group};
+    default: internal_error("a weight has no such granularity");
+  }
 }
 
 QuantizedMatrix quantize(std::span<const float> w, int64_t rows, int64_t cols, const IntegerFormat& format) {
@@ -126,9 +122,8 @@ QuantizedMatrix quantize(std::span<const float> w, int64_t rows, int64_t cols, c
       for (int64_t c = cols; c < (cols + 31) / 32 * 32; ++c) put_code(row, c, format.bits, static_cast<uint32_t>(half));
     }
   }
-  runtime::Dims shape = index.shape();
-  q.scale = to_dtype(scales, shape, format.scale_dtype);
-  if (format.asymmetric) q.zero = Tensor::of(zeros, shape, u8);
+  q.scale = to_dtype(scales, index.dims(), format.scale_dtype);
+  if (format.asymmetric) q.zero = Tensor::of(zeros, index.dims(), u8);
   return q;
 }
 
@@ -150,18 +145,17 @@ std::vector<float> dequantize(const QuantizedMatrix& q) {
   return w;
 }
 
-std::vector<float> to_f32(const Tensor& t) {
-  std::vector<float> out(static_cast<size_t>(t.num_elements()));
-  if (t.dtype() == f32) {
-    std::copy_n(t.data_as<float>(), out.size(), out.begin());
-  } else if (t.dtype() == f16) {
-    std::transform(t.data_as<uint16_t>(), t.data_as<uint16_t>() + out.size(), out.begin(), f16_to_f32);
-  } else if (t.dtype() == bf16) {
-    std::transform(t.data_as<uint16_t>(), t.data_as<uint16_t>() + out.size(), out.begin(), bf16_to_f32);
-  } else {
-    fail({.what = text("a tensor of ", t.dtype(), " is not a weight"),
-          .needs = "float32, float16 or bfloat16",
-          .hint = "convert the checkpoint first"});
+std::vector<float> to_f32(std::span<const std::byte> bytes, DType dtype) {
+  if (!is_storage_dtype(dtype)) internal_error(text("to_f32: ", dtype, " is not a storage dtype"));
+  std::vector<float> out(bytes.size() / static_cast<size_t>(dtype.bytes()));
+  if (dtype == f32) {
+    std::memcpy(out.data(), bytes.data(), bytes.size());
+    return out;
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    uint16_t half;
+    std::memcpy(&half, bytes.data() + 2 * i, 2);
+    out[i] = dtype == f16 ? f16_to_f32(half) : bf16_to_f32(half);
   }
   return out;
 }

@@ -43,13 +43,9 @@ te::Tensor codes_input(const IntegerFormat& f, int64_t rows, int64_t cols) {
 }
 
 std::vector<Expr> scale_shape(const IntegerFormat& f, int64_t rows, int64_t cols) {
-  switch (f.granularity) {
-    case Granularity::tensor: return {i64c(1)};
-    case Granularity::channel: return {i64c(rows)};
-    case Granularity::input: return {i64c(cols)};
-    case Granularity::group: return {i64c(rows), i64c((cols + f.group - 1) / f.group)};
-    default: internal_error("a weight has no such granularity");
-  }
+  std::vector<Expr> shape;
+  for (int64_t d : scale_dims(f, rows, cols)) shape.push_back(i64c(d));
+  return shape;
 }
 Expr scale_at(const te::Tensor& scale, const IntegerFormat& f, const Expr& j, const Expr& k) {
   switch (f.granularity) {
@@ -130,7 +126,7 @@ tir::PrimFuncRef quantize_token_function(const ActivationFormat& f, int64_t cols
 
 tir::PrimFuncRef quantize_static_function(const ActivationFormat& f, int64_t cols) {
   VarRef n = make_size_var("n");
-  int64_t groups = f.granularity == Granularity::tensor ? 1 : f.granularity == Granularity::input ? cols : f.groups;
+  const int64_t groups = f.num_scales(cols);
   te::Tensor x = te::placeholder({n, i64c(cols)}, f32, "x"), scale = te::placeholder({i64c(groups)}, f32, "scale");
   te::Tensor codes = te::compute({.name = "quantize", .axis = "i"}, {n, i64c(cols)}, [&](const Indices& i) {
     Expr s = groups == 1 ? scale({i64c(0)}) : groups == cols ? scale({i[1]}) : scale({floordiv(i[1] * groups, cols)});
@@ -191,9 +187,9 @@ tir::PrimFuncRef grouped_matmul_function(const IntegerFormat& f, int64_t rows, i
   return finished(args, nullptr);
 }
 
-tir::PrimFuncRef rescale_function(const IntegerFormat& f, int64_t rows, bool has_token_scale) {
+tir::PrimFuncRef rescale_function(const IntegerFormat& f, int64_t rows, bool has_scale, bool has_token_scale) {
   VarRef n = make_size_var("n");
-  const bool has_scale = f.granularity != Granularity::input, has_sums = !unpacks_zero(f);
+  const bool has_sums = !unpacks_zero(f);
   const bool has_zero = f.asymmetric && has_sums, per_channel = f.granularity == Granularity::channel;
   std::vector<Expr> shape = {per_channel ? i64c(rows) : i64c(1)};
   te::Tensor acc = te::placeholder({n, i64c(rows)}, i32, "acc"), sums, scale, zero, token_scale;

@@ -36,7 +36,8 @@ tir::PrimFuncRef integer_matmul_function(DType weight, int64_t rows, int64_t col
 tir::PrimFuncRef grouped_matmul_function(const IntegerFormat& format, int64_t rows, int64_t cols);
 /// The integer product back to values: y[i, j] = (acc[i, j] - zero * sums[i]) * scale (* token_scale[i]).
 ///   acc int32 [n, rows], (sums int32 [n, 1],) (scale [1] | [rows],) (zero uint8,) (token_scale f32 [n]) -> f32 [n, rows]
-/// Without sums where unpacks_zero; without scale where it is per input feature, and multiplied into x before.
-tir::PrimFuncRef rescale_function(const IntegerFormat& format, int64_t rows, bool has_token_scale);
+/// Without sums where unpacks_zero. Scales per input feature are multiplied into x before: then there is no scale, or,
+/// with static activation scales, one for all.
+tir::PrimFuncRef rescale_function(const IntegerFormat& format, int64_t rows, bool has_scale, bool has_token_scale);
 
 }  // namespace sator::llm

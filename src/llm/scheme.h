@@ -37,12 +37,17 @@ struct IntegerFormat {
 
 /// How the inputs of a quantized linear layer become integers, always symmetric. Token scales are dynamic; the others are
 /// static, max|x| / (2^(b-1)-1) over the calibration text, and are multiplied into the weights before these are
-/// quantized, so that the integer dot product stays whole.
+/// quantized, so that the integer dot product stays whole. Where the weights have a scale s[k] per input feature, x[k] * s[k]
+/// is what is quantized; its static scale is one for all features, for no other leaves the sum over k.
 struct ActivationFormat {
   int bits = 8;
   Granularity granularity = Granularity::token;  ///< token, tensor, input (per embedding) or peg
   int groups = 0;                                ///< with peg: how many groups of features
   bool is_static() const { return granularity != Granularity::token; }
+  /// Static scales of a layer with that many input features: 1, one per feature, or one per group.
+  int64_t num_scales(int64_t features) const {
+    return granularity == Granularity::tensor ? 1 : granularity == Granularity::input ? features : groups;
+  }
 };
 
 struct Scheme {

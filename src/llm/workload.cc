@@ -8,6 +8,7 @@
 #include "passes/outline.h"
 #include "passes/pass.h"
 #include "relax/struct_info.h"
+#include "runtime/paged_sequences.h"
 
 namespace sator::llm {
 
@@ -23,7 +24,7 @@ ParamFacts facts_of(const ParamSpec& spec) {
     case ParamPart::scale:
     case ParamPart::zero:
     case ParamPart::activation_scale:
-      return {.kind = OperandKind::scale, .bits = static_cast<int>(spec.dtype.bytes() * 8)};
+    case ParamPart::rescale: return {.kind = OperandKind::scale, .bits = static_cast<int>(spec.dtype.bytes() * 8)};
     case ParamPart::plain: return {.kind = OperandKind::weight, .bits = static_cast<int>(spec.dtype.bytes() * 8)};
   }
   return {};
@@ -151,10 +152,11 @@ class Workload::Walk {
   void add_attention(const std::string& layer, std::vector<KernelCall>& calls) {
     const ParamFacts plain, cache{.kind = OperandKind::kv};
     const int64_t limit = all_.limits_.context_window;
-    KernelCall append{.function = "kv_append",
-                      .layer = layer,
-                      .sizes = {{"n", size_.tokens}, {"pages", (limit + 15) / 16}, {"limit", limit}},
-                      .work = kv_append_kernel(all_.attention_)};
+    KernelCall append{
+        .function = "kv_append",
+        .layer = layer,
+        .sizes = {{"n", size_.tokens}, {"pages", runtime::PagedSequences::pages_for(limit)}, {"limit", limit}},
+        .work = kv_append_kernel(all_.attention_)};
     append.params.assign(append.work->params.size() - 2, plain);
     append.params.insert(append.params.end(), 2, cache);
     calls.push_back(std::move(append));

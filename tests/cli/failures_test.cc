@@ -225,22 +225,93 @@ TEST(Failures, AnInterruptedConversionIsNoModel) {
   const fs::path out = folder.path() / "out";
   const std::vector<std::string> args = {
       "convert_weight", kExample.string(), "--quantization", "int4-group32", "-o", "out"};
-  ASSERT_EQ(program.run(args).status, 0);
-  const std::string whole = read_file(out / "tensor-cache.json");
-  // A second conversion into the same folder takes the index away before it touches a shard.
-  program.start(args);
-  const bool in_time = program.interrupt_when([&] { return !read_file(folder.path() / "notes.txt").empty(); });
+  auto everything = [&] {
+    std::map<std::string, std::string> bytes;
+    for (const std::string& file : files_below(out, [](const std::string&) { return true; }))
+      bytes[file] = read_file(out / file);
+    return bytes;
+  };
+  auto has_partial = [&] {
+    return !files_below(out, [](const std::string& f) { return f.find(".partial") != f.npos; }).empty();
+  };
+  // Other weights, and more of them.
+  const std::vector<std::string> other = {"convert_weight", kExample.string(), "--quantization", "f32", "-o", "out"};
+  program.start(other);
+  bool in_time = program.interrupt_when(has_partial);
   Ended ended = program.end();
   if (!in_time) GTEST_SKIP() << "the conversion ended before it could be interrupted";
   EXPECT_EQ(ended.status, 1) << ended.notes;
   EXPECT_NE(ended.notes.find("interrupted"), std::string::npos) << ended.notes;
-  EXPECT_EQ(files_below(out, [](const std::string& f) { return f.find(".partial") != f.npos; }),
-            std::vector<std::string>{});
-  // Before it came to the shards it left the first conversion as it was.
-  const std::string left = fs::exists(out / "tensor-cache.json") ? read_file(out / "tensor-cache.json") : whole;
-  EXPECT_EQ(left, whole);
+  EXPECT_TRUE(everything().empty());
   ASSERT_EQ(program.run(args).status, 0);
-  EXPECT_EQ(read_file(out / "tensor-cache.json"), whole);
+  const std::map<std::string, std::string> whole = everything();
+  EXPECT_TRUE(whole.contains("tensor-cache.json"));
+
+  // Cut short, a second conversion into the same folder leaves the first as it is; so does a disk that is full.
+  ended = program.run(other, 20 << 20);
+  EXPECT_EQ(ended.status, 1) << ended.notes;
+  EXPECT_EQ(everything(), whole);
+  program.start(other);
+  in_time = program.interrupt_when(has_partial);
+  ended = program.end();
+  if (!in_time) GTEST_SKIP() << "the conversion ended before it could be interrupted";
+  EXPECT_EQ(ended.status, 1) << ended.notes;
+  EXPECT_EQ(everything(), whole);
+
+  // When it is through, nothing of the first is left; and back.
+  ASSERT_EQ(program.run(other).status, 0);
+  EXPECT_GT(everything().size(), whole.size());
+  EXPECT_NE(everything(), whole);
+  ASSERT_EQ(program.run(args).status, 0);
+  EXPECT_EQ(everything(), whole);
+}
+
+// MLC-LLM's commands take a model's folder or the configuration in it, also by its bare name.
+TEST(Failures, AConfigurationNamesItsFolder) {
+  TempFolder folder;
+  Program program(folder);
+  lay_out(folder.path(), {});
+  EXPECT_EQ(program.run({"compile", "config.json", "-o", "out/model.so"}).status, 0);
+  EXPECT_EQ(program.run({"convert_weight", "config.json", "--quantization", "q4f16_1", "-o", "out"}).status, 0);
+  EXPECT_EQ(program.run({"gen_config", "./config.json", "--quantization", "q4f16_1", "-o", "out"}).status, 0);
+  const std::vector<std::string> text = {"--prompt", "Once upon", "--max-tokens", "3", "--greedy"};
+  std::vector<std::string> outputs;
+  for (const char* model : {"out", "out/mlc-chat-config.json"}) {
+    std::vector<std::string> args = {"generate", model};
+    args.insert(args.end(), text.begin(), text.end());
+    Ended ended = program.run(args);
+    EXPECT_EQ(ended.status, 0) << ended.notes;
+    outputs.push_back(ended.out);
+  }
+  EXPECT_TRUE(outputs[0].starts_with("Once upon")) << outputs[0];
+  EXPECT_EQ(outputs[0], outputs[1]);
+  Ended ended = program.run({"compile", "tokenizer.json", "-o", "x.so"});
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.notes.find("tokenizer.json is neither a folder nor"), std::string::npos) << ended.notes;
+}
+
+TEST(Failures, AShortContextHasShortWindows) {
+  TempFolder folder;
+  Program program(folder);
+  const std::string model = kExample.string();
+  ASSERT_EQ(program.run({"convert_weight", model, "--quantization", "f16", "-o", "out"}).status, 0);
+  ASSERT_EQ(
+      program.run({"gen_config", model, "--quantization", "f16", "--context-window-size", "48", "-o", "out"}).status,
+      0);
+  std::string text;
+  for (int i = 0; i < 30; ++i) text += "Once upon a time there was a small town.\n";
+  folder.write("text.txt", text);
+  Ended ended = program.run({"perplexity", "out", "--text", "text.txt", "--json", "p.json"});
+  ASSERT_EQ(ended.status, 0) << ended.notes;
+  EXPECT_NE(ended.out.find("windows of 48 tokens"), std::string::npos) << ended.out;
+  const auto p = nlohmann::json::parse(read_file(folder.path() / "p.json"));
+  EXPECT_EQ(p["window_tokens"], 48);
+  EXPECT_GT(p["windows"], 2);
+  EXPECT_EQ(p["predictions"], p["windows"].get<int>() * 47);
+  folder.write("text.txt", "Once upon a time.");
+  ended = program.run({"perplexity", "out", "--text", "text.txt"});
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.notes.find("less than one window of 48"), std::string::npos) << ended.notes;
 }
 
 TEST(Failures, AnInterruptedStudyGoesOnWhereItWas) {

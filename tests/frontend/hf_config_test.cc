@@ -155,6 +155,24 @@ TEST(HfConfig, RefusesWhatItDoesNotCompute) {
             std::string::npos);
 }
 
+TEST(HfConfig, AFolderIsNamedByItsConfiguration) {
+  TempFolder folder;
+  folder.write("config.json", kGpt2);
+  folder.write("mlc-chat-config.json", "{}");
+  folder.write("model.txt", "");
+  EXPECT_EQ(model_folder(folder.path()), folder.path());
+  EXPECT_EQ(model_folder(folder.path() / "config.json"), folder.path());
+  EXPECT_EQ(model_folder(folder.path() / "mlc-chat-config.json"), folder.path());
+  EXPECT_NE(error_of([&] { model_folder(folder.path() / "model.txt"); }).find("neither a folder nor"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { model_folder(folder.path() / "none/config.json"); }).find("there is no"), std::string::npos);
+  const fs::path before = fs::current_path();
+  fs::current_path(folder.path());
+  EXPECT_EQ(model_folder("config.json"), ".");
+  EXPECT_EQ(read_model_config(model_folder("config.json")).vocab_size, 100);
+  fs::current_path(before);
+}
+
 TEST(HfConfig, GenerationConfig) {
   TempFolder folder;
   EXPECT_TRUE(read_generation_config(folder.path()).eos_token_ids.empty());

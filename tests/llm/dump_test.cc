@@ -2,8 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "driver/compile.h"
-#include "frontend/safetensors.h"
-#include "llm/program.h"
+#include "llm/open.h"
 #include "relax/parse.h"
 #include "relax/print.h"
 
@@ -29,12 +28,7 @@ void expect_parses_back(const ModuleRef& module, const std::string& what) {
 
 void expect_all_phases_parse_back(const fs::path& folder, const std::string& scheme) {
   if (!fs::exists(folder)) GTEST_SKIP() << "no folder " << folder;
-  SafeTensors checkpoint = SafeTensors::open_folder(folder);
-  auto stored = [&](const std::string& name) {
-    const SafeTensor* tensor = find_weight(checkpoint, name);
-    return tensor ? tensor->dtype : f32;
-  };
-  Program program = build_program(read_model_config(folder), parse_scheme(scheme), stored);
+  const Program program = program_of(folder, {.scheme = parse_scheme(scheme)});
   const std::string what = folder.filename().string() + " " + scheme;
   expect_parses_back(program.module, what + " before phase 0");
   driver::CompileOptions options{.bounds = {{"seq_len", program.limits.prefill_chunk}}};

@@ -35,8 +35,9 @@ TEST(MlcFolder, RunsLikeTheCheckpointItWasMadeFrom) {
     convert(example(), scheme, folder.path());
     EXPECT_EQ(scheme_for(folder.path(), std::nullopt).name, parse_scheme(scheme).name);
     OpenOptions options{.scheme = parse_scheme(scheme), .threads = 2};
-    EXPECT_EQ(logits(folder.path(), options), logits(example(), options));
-    MlcWeights::open(folder.path()).verify();
+    const std::vector<float> want = logits(example(), options);
+    options.verify = true;
+    EXPECT_EQ(logits(folder.path(), options), want);
   }
 }
 
@@ -60,14 +61,68 @@ TEST(MlcFolder, ALibraryRunsItsOwnModelAlone) {
   options.program.prefill_chunk = 3;
   const fs::path library = folder.path() / "model.so";
   compile_model(example(), options, library);
-  OpenOptions plain{.scheme = options.scheme, .threads = 2}, with_library = plain;
-  with_library.library = library;
-  std::vector<float> a = logits(example(), with_library), b = logits(example(), plain);
+  OpenOptions plain{.scheme = options.scheme, .threads = 2}, with_lib = plain;
+  with_lib.model_lib = library;
+  std::vector<float> a = logits(example(), with_lib), b = logits(example(), plain);
   ASSERT_EQ(a.size(), b.size());
   // Four tokens in steps of three: the same sums in other chunks.
   for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-3);
-  with_library.scheme = parse_scheme("int8-tensor");
-  EXPECT_THROW(open_model(example(), with_library), Error);
+  with_lib.scheme = parse_scheme("int8-tensor");
+  EXPECT_THROW(open_model(example(), with_lib), Error);
+}
+
+// What is not quantized keeps the checkpoint's dtype, here other ones for the parts of a merged matrix and of a bias.
+TEST(MlcFolder, KeepsTheDtypesOfTheCheckpoint) {
+  const char* config = R"({"model_type": "llama", "vocab_size": 100, "hidden_size": 32, "intermediate_size": 48,
+    "num_hidden_layers": 1, "num_attention_heads": 2, "max_position_embeddings": 16, "attention_bias": true})";
+  TempFolder folder, converted;
+  folder.write("config.json", config);
+  std::vector<SafeTensor> tensors;
+  std::vector<Ref<runtime::Tensor>> keep;
+  auto add = [&](const std::string& name, std::vector<int64_t> shape, DType dtype) {
+    std::vector<float> values;
+    for (int64_t i = 0; i < shape.front() * (shape.size() == 2 ? shape[1] : 1); ++i)
+      values.push_back(static_cast<float>((i * 7 + static_cast<int64_t>(name.size())) % 23 - 11) / 16);
+    keep.push_back(to_dtype(values, runtime::Dims(std::span<const int64_t>(shape)), dtype));
+    const auto* bytes = keep.back()->data_as<std::byte>();
+    tensors.push_back({name, dtype, shape, {bytes, static_cast<size_t>(keep.back()->size_bytes())}});
+  };
+  const std::string layer = "model.layers.0.";
+  add("model.embed_tokens.weight", {100, 32}, bf16);
+  add("lm_head.weight", {100, 32}, f16);
+  add("model.norm.weight", {32}, f32);
+  for (const char* norm : {"input_layernorm", "post_attention_layernorm"}) add(layer + norm + ".weight", {32}, bf16);
+  for (const char* p : {"q", "k", "v", "o"}) {
+    add(layer + "self_attn." + p + "_proj.weight", {32, 32}, *p == 'k' ? f32 : f16);
+    add(layer + "self_attn." + p + "_proj.bias", {32}, *p == 'q' ? bf16 : f16);
+  }
+  for (const char* p : {"gate", "up"}) add(layer + "mlp." + p + "_proj.weight", {48, 32}, bf16);
+  add(layer + "mlp.down_proj.weight", {32, 48}, f16);
+  write_safetensors(folder.path() / "model.safetensors", tensors);
+
+  for (const char* scheme : {"int4-group32", "embed-int8-tensor"}) {
+    SCOPED_TRACE(scheme);
+    convert(folder.path(), scheme, converted.path());
+    OpenOptions options{.scheme = parse_scheme(scheme), .threads = 1};
+    OpenModel model = open_model(folder.path(), options), again = open_model(converted.path(), options);
+    std::map<std::string, DType> dtypes;
+    ASSERT_EQ(model.specs.size(), again.specs.size());
+    for (size_t i = 0; i < model.specs.size(); ++i) {
+      dtypes[model.specs[i].name] = model.specs[i].dtype;
+      EXPECT_EQ(again.specs[i].dtype, model.specs[i].dtype) << model.specs[i].name;
+    }
+    EXPECT_EQ(dtypes.at("model.norm.weight"), f32);
+    EXPECT_EQ(dtypes.at(layer + "input_layernorm.weight"), bf16);
+    EXPECT_EQ(dtypes.at(layer + "self_attn.qkv_proj.bias"), f32);  // bf16 and f16 in one
+    if (scheme == std::string("embed-int8-tensor")) {
+      EXPECT_EQ(dtypes.at(layer + "self_attn.qkv_proj.weight"), f32);
+      EXPECT_EQ(dtypes.at(layer + "mlp.gate_up_proj.weight"), bf16);
+      EXPECT_EQ(dtypes.at(layer + "mlp.down_proj.weight"), f16);
+    } else {
+      EXPECT_EQ(dtypes.at("lm_head.weight"), f16);
+    }
+    EXPECT_EQ(logits(folder.path(), options), logits(converted.path(), options));
+  }
 }
 
 TEST(MlcFolder, ReadsFloatsOfWhichTheUpperHalfIsStored) {
@@ -98,6 +153,10 @@ TEST(MlcFolder, DamageIsNamed) {
   flipped[whole.size() / 2] ^= 1;
   write_file(shard, flipped);
   EXPECT_NE(error_of([&] { MlcWeights::open(folder.path()).verify(); }).find("md5"), std::string::npos);
+  OpenOptions verify{.scheme = parse_scheme("int8-channel")};
+  verify.verify = true;
+  EXPECT_NE(error_of([&] { open_model(folder.path(), verify); }).find("md5"), std::string::npos);
+  EXPECT_NE(error_of([&] { open_model(example(), verify); }).find("no sums"), std::string::npos);
   write_file(shard, whole.substr(0, whole.size() - 100));
   EXPECT_NE(error_of([&] { MlcWeights::open(folder.path()); }).find("beyond the end"), std::string::npos);
   write_file(shard, whole);

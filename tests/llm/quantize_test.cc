@@ -19,33 +19,80 @@ std::vector<float> weights(int64_t n, uint32_t seed) {
   return w;
 }
 
+struct Named {
+  const char* text;
+  Granularity granularity;
+  int size;  // of a group; of an activation: how many groups
+};
+constexpr Named kWeights[] = {{"tensor", Granularity::tensor, 0},
+                              {"channel", Granularity::channel, 0},
+                              {"input", Granularity::input, 0},
+                              {"group32", Granularity::group, 32},
+                              {"group64", Granularity::group, 64},
+                              {"group128", Granularity::group, 128}};
+// "+a8" means "+a8-token".
+constexpr Named kActivations[] = {{"", Granularity::token, 0},
+                                  {"-token", Granularity::token, 0},
+                                  {"-tensor", Granularity::tensor, 0},
+                                  {"-embedding", Granularity::input, 0},
+                                  {"-peg8", Granularity::peg, 8}};
+
+void expect_format(const std::optional<IntegerFormat>& f, int bits, const Named& g, bool asymmetric) {
+  ASSERT_TRUE(f);
+  EXPECT_EQ(f->bits, bits);
+  EXPECT_EQ(f->granularity, g.granularity);
+  EXPECT_EQ(f->group, g.size);
+  EXPECT_EQ(f->asymmetric, asymmetric);
+  EXPECT_EQ(f->scale_dtype, f32);
+  EXPECT_FALSE(f->mlc);
+}
+
 TEST(Scheme, EveryCombinationReadsAsItIsNamed) {
   int names = 0;
+  auto expect = [&](const std::string& name,
+                    int bits,
+                    const Named& g,
+                    bool asymmetric,
+                    bool embed,
+                    int act_bits,
+                    const Named* act) {
+    SCOPED_TRACE(name);
+    const Scheme s = parse_scheme(name);
+    EXPECT_EQ(s.name, name);
+    EXPECT_FALSE(s.storage);
+    expect_format(s.linear, bits, g, asymmetric);
+    if (embed)
+      expect_format(s.embedding, bits, g, asymmetric);
+    else
+      EXPECT_FALSE(s.embedding);
+    ASSERT_EQ(s.activation.has_value(), act != nullptr);
+    EXPECT_EQ(s.needs_calibration(), act && act->granularity != Granularity::token);
+    if (act) {
+      EXPECT_EQ(s.activation->bits, act_bits);
+      EXPECT_EQ(s.activation->granularity, act->granularity);
+      EXPECT_EQ(s.activation->groups, act->size);
+    }
+    ++names;
+  };
   for (int bits = 2; bits <= 8; ++bits) {
-    for (const char* g : {"tensor", "channel", "input", "group32", "group64", "group128"}) {
-      for (const char* asym : {"", "-asym"}) {
-        for (const char* embed : {"", "+embed"}) {
-          for (const char* act : {"", "+a8", "+a4-token", "+a8-tensor", "+a6-embedding", "+a8-peg8"}) {
-            std::string name = text("int", bits, "-", g, asym, embed, act);
-            Scheme s = parse_scheme(name);
-            ASSERT_TRUE(s.linear) << name;
-            EXPECT_EQ(s.linear->bits, bits) << name;
-            EXPECT_EQ(s.linear->asymmetric, *asym != 0) << name;
-            EXPECT_EQ(s.embedding.has_value(), *embed != 0) << name;
-            EXPECT_EQ(s.activation.has_value(), *act != 0) << name;
-            std::string a = act;
-            EXPECT_EQ(s.needs_calibration(), a.ends_with("tensor") || a.ends_with("embedding") || a.ends_with("peg8"));
-            ++names;
-          }
+    for (const Named& g : kWeights) {
+      for (bool asymmetric : {false, true}) {
+        for (bool embed : {false, true}) {
+          const std::string name = text("int", bits, "-", g.text, asymmetric ? "-asym" : "", embed ? "+embed" : "");
+          expect(name, bits, g, asymmetric, embed, 0, nullptr);
+          for (int act_bits = 4; act_bits <= 8; ++act_bits)
+            for (const Named& a : kActivations)
+              expect(text(name, "+a", act_bits, a.text), bits, g, asymmetric, embed, act_bits, &a);
         }
       }
     }
   }
-  EXPECT_EQ(names, 7 * 6 * 2 * 2 * 6);
-  EXPECT_EQ(parse_scheme("int4-group128").linear->group, 128);
-  EXPECT_EQ(parse_scheme("int8-channel+a8").activation->granularity, Granularity::token);
-  EXPECT_EQ(parse_scheme("embed-int8-group32").embedding->group, 32);
-  EXPECT_FALSE(parse_scheme("embed-int8-group32").linear);
+  EXPECT_EQ(names, 7 * 6 * 2 * 2 * (1 + 5 * 5));
+  for (const Named& g : {kWeights[0], kWeights[1], kWeights[3]}) {
+    const Scheme s = parse_scheme(text("embed-int5-", g.text));
+    expect_format(s.embedding, 5, g, false);
+    EXPECT_FALSE(s.linear || s.activation || s.storage);
+  }
   for (const std::string& name : default_schemes()) EXPECT_EQ(parse_scheme(name).name, name);
 }
 
@@ -78,49 +125,94 @@ TEST(Scheme, AWrongNameSaysWhereAndWhatIsNear) {
   }
 }
 
-/// Half a step is the most that rounding to nearest can be off, inside of the range.
-TEST(Quantize, ErrorIsAtMostHalfAStep) {
+/// The formulas, one element at a time: which elements share a scale is asked of each pair of them.
+struct Formula {
+  float scale, zero, code, value;
+};
+Formula formula_at(const std::vector<float>& w, int64_t rows, int64_t cols, const IntegerFormat& f, int64_t row,
+                   int64_t col) {
+  float largest = 0, lo = 0, hi = 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < cols; ++c) {
+      const bool shared = f.granularity == Granularity::tensor    ? true
+                          : f.granularity == Granularity::channel ? r == row
+                          : f.granularity == Granularity::input   ? c == col
+                                                                  : r == row && c / f.group == col / f.group;
+      if (!shared) continue;
+      const float v = w[static_cast<size_t>(r * cols + c)];
+      largest = std::max(largest, std::fabs(v));
+      lo = std::min(lo, v);
+      hi = std::max(hi, v);
+    }
+  }
+  const float v = w[static_cast<size_t>(row * cols + col)], top = static_cast<float>((1 << (f.bits - 1)) - 1);
+  if (!f.asymmetric) {
+    const float s = largest / top, q = std::clamp(std::nearbyint(v / s), -top, top);
+    return {s, top, q + top, q * s};
+  }
+  const float levels = static_cast<float>((1 << f.bits) - 1), s = (hi - lo) / levels, z = std::nearbyint(-lo / s);
+  const float q = std::clamp(std::nearbyint(v / s) + z, 0.f, levels);
+  return {s, z, q, (q - z) * s};
+}
+
+TEST(Quantize, IsTheFormula) {
+  int compared = 0;
   for (int bits = 2; bits <= 8; ++bits) {
-    for (const char* g : {"tensor", "channel", "input", "group32", "group64"}) {
+    for (const Named& g : kWeights) {
       for (bool asym : {false, true}) {
         for (auto [rows, cols] : {std::pair<int64_t, int64_t>{5, 96}, {3, 70}, {1, 1}, {7, 33}}) {
-          IntegerFormat f = *parse_scheme(text("int", bits, "-", g, asym ? "-asym" : "")).linear;
-          std::vector<float> w = weights(rows * cols, static_cast<uint32_t>(bits));
-          QuantizedMatrix q = quantize(w, rows, cols, f);
-          std::vector<float> back = dequantize(q);
-          std::vector<float> scale = to_f32(*q.scale);
-          float largest = *std::max_element(scale.begin(), scale.end());
-          for (size_t i = 0; i < w.size(); ++i) {
-            float s = f.granularity == Granularity::tensor    ? scale[0]
-                      : f.granularity == Granularity::channel ? scale[i / static_cast<size_t>(cols)]
-                      : f.granularity == Granularity::input   ? scale[i % static_cast<size_t>(cols)]
-                                                              : largest;
-            // An asymmetric range moves by the rounding of its zero point: one step at its ends.
-            EXPECT_LE(std::fabs(w[i] - back[i]), s * (asym ? 1.001f : 0.5001f)) << bits << g << asym;
+          const std::string name = text("int", bits, "-", g.text, asym ? "-asym" : "");
+          SCOPED_TRACE(text(name, " ", rows, "x", cols));
+          const IntegerFormat f = *parse_scheme(name).linear;
+          const std::vector<float> w = weights(rows * cols, static_cast<uint32_t>(bits));
+          const QuantizedMatrix q = quantize(w, rows, cols, f);
+          const std::vector<float> back = dequantize(q), scale = to_f32(*q.scale);
+          const int64_t words = (cols + 31) / 32 * bits, groups = g.size ? (cols + g.size - 1) / g.size : 0;
+          ASSERT_EQ(q.codes->shape(), (runtime::Dims{rows, words}));
+          ASSERT_EQ(q.zero != nullptr, asym);
+          for (int64_t r = 0; r < rows; ++r) {
+            for (int64_t c = 0; c < cols; ++c) {
+              const Formula want = formula_at(w, rows, cols, f, r, c);
+              const auto at = static_cast<size_t>(f.granularity == Granularity::tensor    ? 0
+                                                  : f.granularity == Granularity::channel ? r
+                                                  : f.granularity == Granularity::input   ? c
+                                                                                          : r * groups + c / g.size);
+              ASSERT_LT(at, scale.size());
+              ASSERT_EQ(scale[at], want.scale);
+              if (asym) {
+                ASSERT_EQ(float(q.zero->data_as<uint8_t>()[at]), want.zero);
+              }
+              ASSERT_EQ(float(code_at(q.codes->data_as<uint32_t>() + r * words, c, bits)), want.code) << r << " " << c;
+              ASSERT_EQ(back[static_cast<size_t>(r * cols + c)], want.value) << r << " " << c;
+              ++compared;
+            }
           }
-          EXPECT_EQ(q.codes->dim(1), (cols + 31) / 32 * bits);
         }
       }
     }
   }
+  EXPECT_EQ(compared, 7 * 6 * 2 * (5 * 96 + 3 * 70 + 1 + 7 * 33));
 }
 
-TEST(Quantize, FormulaOnAKnownRow) {
-  // int4, symmetric: s = 1.4/7 = 0.2; codes round(w/s)+7.
-  std::vector<float> w = {1.4f, -1.4f, 0.1f, 0.3f, -0.5f, 0.f};
-  QuantizedMatrix q = quantize(w, 1, 6, *parse_scheme("int4-channel").linear);
-  EXPECT_FLOAT_EQ(q.scale->data_as<float>()[0], 0.2f);
-  // 0.1/0.2 = 0.5 and 0.3/0.2 = 1.5 tie to even (0, 2), -2.5 to -2.
-  std::vector<uint32_t> want = {14, 0, 7, 9, 5, 7};
-  float exact = 0.1f / q.scale->data_as<float>()[0];
-  if (exact == 0.5f) {
-    for (size_t i = 0; i < want.size(); ++i)
-      EXPECT_EQ(code_at(q.codes->data_as<uint32_t>(), int64_t(i), 4), want[i]) << i;
-  } else {
-    EXPECT_EQ(code_at(q.codes->data_as<uint32_t>(), 0, 4), 14u);
-  }
-  // Lowest index in the lowest bits, as MLC packs.
-  EXPECT_EQ(q.codes->data_as<uint32_t>()[0] & 0xff, 0x0eu);
+std::vector<uint32_t> words_of(const QuantizedMatrix& q) {
+  const auto* words = q.codes->data_as<uint32_t>();
+  return {words, words + q.codes->num_elements()};
+}
+
+TEST(Quantize, AKnownRow) {
+  // int4, symmetric: s = 1.75/7 = 0.25; 0.5, 1.5 and -2.5 tie to 0, 2 and -2; codes are +7, lowest index in the lowest bits
+  // as MLC packs, and 7 (zero) beyond the row's end.
+  QuantizedMatrix q =
+      quantize(std::vector{1.75f, -1.75f, 0.125f, 0.375f, -0.625f, 0.f}, 1, 6, *parse_scheme("int4-channel").linear);
+  EXPECT_EQ(to_f32(*q.scale), std::vector{0.25f});
+  EXPECT_EQ(words_of(q), (std::vector<uint32_t>{0x7775970e, 0x77777777, 0x77777777, 0x77777777}));
+  EXPECT_EQ(dequantize(q), (std::vector{1.75f, -1.75f, 0.f, 0.5f, -0.5f, 0.f}));
+  // int4, asymmetric: s = 3.75/15 = 0.25, z = 4; 0.5 and 1.5 tie to 0 and 2.
+  q = quantize(std::vector{-1.f, 0.f, 2.f, 2.75f, 0.125f, 0.375f}, 1, 6, *parse_scheme("int4-channel-asym").linear);
+  EXPECT_EQ(to_f32(*q.scale), std::vector{0.25f});
+  EXPECT_EQ(q.zero->data_as<uint8_t>()[0], 4);
+  EXPECT_EQ(words_of(q)[0] & 0xffffff, 0x64fc40u);
+  EXPECT_EQ(dequantize(q), (std::vector{-1.f, 0.f, 2.f, 2.75f, 0.f, 0.5f}));
 }
 
 TEST(Quantize, CodesOfOddWidthCrossWords) {

@@ -22,11 +22,7 @@ struct Built {
 
 Built build(const fs::path& folder, const std::string& scheme) {
   ModelConfig config = read_model_config(folder);
-  SafeTensors checkpoint = SafeTensors::open_folder(folder);
-  Program program = build_program(config, parse_scheme(scheme), [&](const std::string& name) {
-    const SafeTensor* t = find_weight(checkpoint, name);
-    return t ? t->dtype : f32;
-  });
+  Program program = program_of(folder, {.scheme = parse_scheme(scheme)});
   ModuleRef module = driver::to_phase3(program.module, {.bounds = {{"seq_len", program.limits.prefill_chunk}}});
   Workload workload(module, program);
   return {std::move(config), std::move(program), std::move(workload)};
