@@ -11,7 +11,8 @@ Definitions, of W[out, in] and one scale s per tensor, channel, input or group o
     asymmetric   lo = min(w, 0), hi = max(w, 0), s = (hi - lo) / (2^b - 1), z = round(-lo / s), q = clamp(round(w / s) + z, 0, 2^b - 1)
     activations  dynamic per token: max|x| / (2^(b-1) - 1); static: the same of the ranges over the first 16 windows of the
                  calibration text, multiplied into W before it is quantized
-Where a scale of inputs meets activations, these are multiplied by it before they are quantized.
+Where a scale of inputs meets activations, these are multiplied by it before they are quantized; beside static scales the
+products have one scale, the largest of them by the calibration / (2^(b-1) - 1).
 """
 import json
 import re
@@ -139,17 +140,17 @@ class Gpt2:
             if not scheme.activation_bits:
                 return x @ (q * s).astype(np.float32).T + self.params[name + ".bias"]
             if static:
-                a = scales[name]
+                x, a = x / scales[name], np.float32(1)
                 if scheme.granularity == "input":
-                    sys.exit("error: scales per input beside static activation scales are not defined here")
-            else:
-                if scheme.granularity == "input":
-                    x, s = x * s[0], np.ones_like(s)
+                    a = (self.ranges[name] / scales[name] * s[0]).max() / top
+            if scheme.granularity == "input":
+                x, s = x * s[0], np.ones_like(s)
+            if not static:
                 a = np.abs(x).max(1, keepdims=True) / top
                 a = np.where(a > 0, a, 1)
             codes = np.clip(np.rint(x / a), -top, top).astype(np.float64)
             y = codes @ (q.astype(np.float64) * s).T
-            return (y if static else y * a).astype(np.float32) + self.params[name + ".bias"]
+            return (y * a).astype(np.float32) + self.params[name + ".bias"]
 
         return linear
 
