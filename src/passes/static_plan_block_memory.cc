@@ -90,6 +90,7 @@ class Planner {
   bool only_reads(const RExpr& value) const {
     const RCall* call = value.as<RCall>();
     if (!call) return false;
+    if (is_op(value, "vm.call_tir_dyn")) return true;
     if (const GlobalVar* gv = call->op.as<GlobalVar>()) {
       auto at = module_->functions.find(gv->name);
       return at != module_->functions.end() && at->second.as<tir::PrimFunc>();
@@ -139,6 +140,7 @@ class Planner {
         return product;
       });
     }
+    if (const Sub* n = e.as<Sub>(); n && n->b.as<Var>()) return bounded(n->a);
     if (const Sub* n = e.as<Sub>(); n && as_int(n->b))
       return both(n->a, n->b, [](int64_t x, int64_t y) { return x - y; });
     if (const FloorDiv* n = e.as<FloorDiv>(); n && as_int(n->b) && *as_int(n->b) > 0)

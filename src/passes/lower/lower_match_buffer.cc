@@ -1,5 +1,6 @@
 // A buffer that is another name for a box of a larger one:
 //   X = match_buffer(A[i : i + 4, j : j + 8], (4, 8)); X[a, b]   =>   A[i + a, j + b]
+#include "arith/analyzer.h"
 #include "passes/lower/lower.h"
 
 namespace sator::passes {
@@ -40,8 +41,6 @@ class MatchLowering {
     BufferRegionRef region = cast<BufferRegion>(expr(m.source));
     Alias alias{region->buffer, {}};
     for (const RangeRef& r : region->region) alias.begin.push_back(r->min);
-    if (auto outer = aliases_.find(region->buffer.get()); outer != aliases_.end())
-      alias = {outer->second.source, place(outer->second, alias.begin)};
     if (m.buffer->rank() > alias.source->rank())
       fail({.what = text("match_buffer ",
                          m.buffer->name,
@@ -69,13 +68,24 @@ class MatchLowering {
     Expr offset = int_imm(0, i64);
     for (size_t d = 0; d < alias.begin.size(); ++d)
       offset = offset + cast_to(i64, alias.begin[d]) * cast_to(i64, strides[d]);
-    auto bind = [&](const Expr& formal, const Expr& actual) {
-      if (const Var* v = formal ? formal.as<Var>() : nullptr) values_.emplace(ref(*v), cast_to(v->dtype, actual));
+    arith::Analyzer analyzer;
+    auto bind = [&](const char* what, const Expr& formal, const Expr& given) {
+      if (!formal) return;
+      Expr actual = cast_to(formal->dtype, given), stated = formal;
+      if (VarRef v = cast<Var>(formal)) {
+        auto [at, is_first] = values_.emplace(v, actual);
+        if (is_first) return;
+        stated = at->second;
+      }
+      if (!analyzer.prove_equal(stated, actual))
+        fail({.what = text("match_buffer ", m.buffer->name, ": its ", what, " is ", actual, ", not ", stated),
+              .needs = "a shape, strides and an offset that the region has",
+              .hint = "leave them to variables, one for each"});
     };
-    size_t skipped = alias.begin.size() - m.buffer->shape.size();
-    for (size_t d = 0; d < m.buffer->strides.size(); ++d) bind(m.buffer->strides[d], strides[d + skipped]);
-    for (size_t d = 0; d < m.buffer->shape.size(); ++d) bind(m.buffer->shape[d], region->region[d + skipped]->extent);
-    bind(m.buffer->elem_offset, offset);
+    const size_t rank = m.buffer->shape.size(), skipped = alias.begin.size() - rank;
+    for (size_t d = 0; d < m.buffer->strides.size(); ++d) bind("stride", m.buffer->strides[d], strides[d + skipped]);
+    for (size_t d = 0; d < rank; ++d) bind("extent", m.buffer->shape[d], region->region[d + skipped]->extent);
+    bind("offset", m.buffer->elem_offset, offset);
     aliases_.emplace(m.buffer.get(), std::move(alias));
     by_data_.emplace(m.buffer->data.get(), &aliases_.at(m.buffer.get()));
   }
@@ -105,6 +115,19 @@ class MatchLowering {
           auto alias = aliases_.find(n.buffer.get());
           if (alias == aliases_.end()) return NodeRef(&n);
           return make<BufferLoad>(alias->second.source, place(alias->second, n.indices));
+        },
+        [&](const BufferRegion& n) -> NodeRef {
+          auto alias = aliases_.find(n.buffer.get());
+          if (alias == aliases_.end()) return NodeRef(&n);
+          std::vector<Expr> mins;
+          for (const RangeRef& r : n.region) mins.push_back(r->min);
+          mins = place(alias->second, mins);
+          std::vector<RangeRef> region;
+          const size_t skipped = mins.size() - n.region.size();
+          for (size_t d = 0; d < mins.size(); ++d)
+            region.push_back(
+                make<Range>(mins[d], d < skipped ? int_imm(1, mins[d]->dtype) : n.region[d - skipped]->extent));
+          return make<BufferRegion>(alias->second.source, std::move(region));
         },
         [&](const Call& n) -> NodeRef {
           for (const Expr& a : n.args)
