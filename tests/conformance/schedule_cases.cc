@@ -130,7 +130,11 @@ class Play {
       return Expr(int_imm(std::stoll(number[2]), *DType::parse(number[1].str())));
     }
     std::vector<std::string> parameters = v.at("lambda");
-    return expression("lambda " + join(parameters, ", ") + ": " + without_separators(v.at("body"), separators_));
+    try {
+      return expression("lambda " + join(parameters, ", ") + ": " + without_separators(v.at("body"), separators_));
+    } catch (const Error&) {
+      throw Unsupported{"operand " + v.dump().substr(0, 60)};
+    }
   }
 
   Value expression(std::string source) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "arith/iter_map.h"
+#include "arith/kind.h"
 #include "schedule/concurrent.h"
 #include "schedule/edit.h"
 #include "schedule/primitives.h"
@@ -348,9 +349,10 @@ bool is_within(const Expr& value, const Expr& limit, arith::Analyzer& a) {
 }
 
 /// The block under fresh loops ax0, ax1, ... over the domains, where it exists.
-///   kept  over the block's iterators: holds for the instances that exist
+///   kept        over the block's iterators: holds for the instances that exist
+///   conditions  over the loops around: hold where there is something to do
 Stmt new_nest(const BlockRealize& realize, const std::vector<IteratorDomain>& domains, const Expr& kept,
-              bool preserve_unit_loops, arith::Analyzer& a) {
+              const std::vector<Expr>& conditions, bool preserve_unit_loops, arith::Analyzer& a) {
   std::vector<Loop> loops;
   std::vector<Expr> extents, values;
   Expr predicate = bool_imm(true);
@@ -384,9 +386,30 @@ Stmt new_nest(const BlockRealize& realize, const std::vector<IteratorDomain>& do
   VarMap value_of;
   for (size_t i = 0; i < values.size(); ++i) value_of.emplace(realize.block->iter_vars[i]->var, values[i]);
   predicate = logical_and(predicate, substitute(kept, value_of));
+  for (const Expr& c : conditions) {
+    auto known = a.with_constraint(predicate);
+    if (!a.prove(c)) predicate = logical_and(predicate, c);
+  }
   Stmt nest = make<BlockRealize>(values, a.simplify(predicate), realize.block);
   for (size_t i = loops.size(); i-- > 0;) nest = for_loop(loops[i], extents[i], nest);
   return nest;
+}
+
+/// The predicates of the producers under the loop, as far as they speak of it and of the loops around it: where they do not
+/// hold, nothing has been produced.
+std::vector<Expr> conditions_of_producers(const Schedule& s, const Move& move) {
+  const Sites& sites = s.sites();
+  std::vector<Expr> out;
+  for (int p : move.producers) {
+    if (!sites.is_above(move.loop, p)) continue;
+    arith::RangeMap inside = loop_domain(sites, sites[p].parent, move.loop);
+    for (const Expr& c : arith::conjuncts(sites[p].realize()->predicate)) {
+      bool is_outside =
+          std::none_of(inside.begin(), inside.end(), [&](const auto& l) { return uses_var(c, *l.first); });
+      if (is_outside) out.push_back(c);
+    }
+  }
+  return out;
 }
 
 /// Why a moved consumer would not do all that it did; nothing if it does. `moved` is the schedule after the move.
@@ -447,7 +470,9 @@ void move_block(Schedule& s, const BlockHandle& handle, const Loop& loop, bool p
   const BlockRealize& realize = *sites[move.block].realize();
   Expr kept =
       keeps_predicate(s, move.block) ? substitute(realize.predicate, iterators_of_loops(realize)) : bool_imm(true);
-  Stmt nest = new_nest(realize, domains, kept, preserve_unit_loops, analyzer);
+  std::vector<Expr> conditions;
+  if (!upward) conditions = conditions_of_producers(s, move);
+  Stmt nest = new_nest(realize, domains, kept, conditions, preserve_unit_loops, analyzer);
   const For& target = *sites[move.loop].loop();
   std::vector<Stmt> children = slots.children;
   children.insert(children.begin() + at, nest);
