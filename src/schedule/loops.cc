@@ -91,13 +91,19 @@ Stmt with_predicate(const Stmt& stmt, const Expr& predicate) {
   }));
 }
 
-Expr conjuncts_without(const Expr& predicate, const std::vector<VarRef>& dropped) {
+Expr conjuncts_without(const Expr& predicate, const std::vector<const For*>& dropped) {
   if (const And* both = predicate.as<And>())
     return logical_and(conjuncts_without(both->a, dropped), conjuncts_without(both->b, dropped));
-  for (const VarRef& v : dropped) {
-    if (uses_var(predicate, *v)) return bool_imm(true);
+  VarMap once;
+  for (const For* loop : dropped) {
+    if (is_one(loop->extent))
+      once.emplace(loop->var, loop->min);
+    else if (uses_var(predicate, *loop->var))
+      return bool_imm(true);
   }
-  return predicate;
+  Expr kept = substitute(predicate, once);
+  arith::Analyzer analyzer;
+  return kept == predicate ? predicate : analyzer.simplify(kept);
 }
 
 }  // namespace sator::schedule

@@ -15,7 +15,7 @@ tir::Stmt simplify_bindings(const Schedule& s, tir::Stmt nest, int outer_site, b
 /// The outermost blocks in `stmt` run only where `predicate` holds too.
 tir::Stmt with_predicate(const tir::Stmt& stmt, const Expr& predicate);
 
-/// The conjuncts of the predicate that use none of `dropped`.
-Expr conjuncts_without(const Expr& predicate, const std::vector<VarRef>& dropped);
+/// The conjuncts of the predicate that use none of the loops `dropped`; one that runs once counts by its only value.
+Expr conjuncts_without(const Expr& predicate, const std::vector<const tir::For*>& dropped);
 
 }  // namespace sator::schedule

@@ -154,13 +154,13 @@ Stmt outer_init(const BlockRealize& inner, const Stmt& init, const std::vector<c
                                substitute(init, map));
   VarMap fresh_loops;
   std::vector<const For*> copied;
-  std::vector<VarRef> dropped;
+  std::vector<const For*> dropped;
   for (const For* loop : loops) {
     bool used = std::any_of(values.begin(), values.end(), [&](const Expr& v) { return uses_var(v, *loop->var); });
     if (used)
       copied.push_back(loop);
     else
-      dropped.push_back(loop->var);
+      dropped.push_back(loop);
   }
   Stmt stmt = make<BlockRealize>(values, conjuncts_without(inner.predicate, dropped), block);
   for (const For* loop : copied) {

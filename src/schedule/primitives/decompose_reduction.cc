@@ -85,7 +85,7 @@ BlockHandle do_decompose_reduction(Schedule& s, BlockHandle block, Loop loop) {
 
   // Of the loops from `loop` down, those that feed a spatial axis are copied around it.
   std::vector<const For*> copied;
-  std::vector<VarRef> dropped;
+  std::vector<const For*> dropped;
   for (int l : sites.loops_above(block_site)) {
     if (sites[l].depth < sites[loop_site].depth) continue;
     const For* f = sites[l].loop();
@@ -94,7 +94,7 @@ BlockHandle do_decompose_reduction(Schedule& s, BlockHandle block, Loop loop) {
     if (used)
       copied.push_back(f);
     else
-      dropped.push_back(f->var);
+      dropped.push_back(f);
   }
   Stmt nest = make<BlockRealize>(values, conjuncts_without(realize.predicate, dropped), init);
   VarMap loop_vars;
