@@ -113,6 +113,8 @@ std::string length(uint64_t header_bytes) {
 
 TEST(Failures, DamagedModelsAreRefusedWithWords) {
   const std::string weights = read_file(kExample / "model.safetensors");
+  std::string integers = weights;
+  integers.replace(integers.find("\"F16\""), 5, "\"I16\"");
   const std::string overlap = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
                               R"("b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})";
   const std::string huge = R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,8]}})";
@@ -131,6 +133,7 @@ TEST(Failures, DamagedModelsAreRefusedWithWords) {
             length(overlap.size()) + overlap + std::string(12, 'x')},
            {"model.safetensors", "more bytes than 64 bits count", length(huge.size()) + huge + std::string(8, 'x')},
            {"model.safetensors", "there is no tensor", length(2) + "{}"},
+           {"model.safetensors", "is int16", integers},
            {"model.safetensors", "there are no weights in", ""},
            {"config.json", "there is no", ""},
            {"config.json", "config.json", "{\"model_type\": \"gpt2\""},
@@ -285,6 +288,13 @@ TEST(Failures, AConfigurationNamesItsFolder) {
   }
   EXPECT_TRUE(outputs[0].starts_with("Once upon")) << outputs[0];
   EXPECT_EQ(outputs[0], outputs[1]);
+  // The checkpoint may lie elsewhere.
+  lay_out(folder.path() / "alone", {{"model.safetensors", ""}});
+  lay_out(folder.path() / "weights", {{"config.json", ""}, {"tokenizer.json", ""}});
+  const std::vector<std::string> from = {
+      "convert_weight", "alone/config.json", "--source", "weights", "--quantization", "q4f16_1", "-o", "again"};
+  EXPECT_EQ(program.run(from).status, 0);
+  EXPECT_EQ(read_file(folder.path() / "again/tensor-cache.json"), read_file(folder.path() / "out/tensor-cache.json"));
   Ended ended = program.run({"compile", "tokenizer.json", "-o", "x.so"});
   EXPECT_EQ(ended.status, 1);
   EXPECT_NE(ended.notes.find("tokenizer.json is neither a folder nor"), std::string::npos) << ended.notes;
