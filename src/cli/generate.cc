@@ -29,7 +29,16 @@ void run(const GenerateArguments& a, Streams& io) {
   Tokenizer tokenizer = Tokenizer::load(folder);
   GenerationConfig suggested = read_generation_config(folder);
   std::vector<int32_t> prompt = tokenizer.encode(a.prompt, true);
-  if (prompt.empty() && tokenizer.bos_id()) prompt = {*tokenizer.bos_id()};
+  if (prompt.empty()) {
+    std::optional<int64_t> begin = tokenizer.bos_id();
+    if (!begin) begin = suggested.bos_token_id;
+    if (!begin) begin = read_model_config(folder).bos_token_id;
+    if (begin) prompt = {static_cast<int32_t>(*begin)};
+  }
+  if (prompt.empty())
+    fail({.what = "the prompt is empty, and the model names no token to begin with",
+          .needs = "a text that is continued",
+          .hint = "pass --prompt TEXT"});
   GenerateOptions options{.max_tokens = a.max_tokens};
   if (!a.greedy) {
     bool sampled = a.temperature || a.top_p || a.top_k || suggested.do_sample.value_or(false);

@@ -300,6 +300,29 @@ TEST(Failures, AConfigurationNamesItsFolder) {
   EXPECT_NE(ended.notes.find("tokenizer.json is neither a folder nor"), std::string::npos) << ended.notes;
 }
 
+TEST(Failures, AnEmptyPromptNeedsATokenToBeginWith) {
+  TempFolder folder;
+  Program program(folder);
+  lay_out(folder.path() / "none",
+          {{"config.json", config_with(R"({"bos_token_id": null})")},
+           {"generation_config.json", ""},
+           {"tokenizer_config.json", ""}});
+  lay_out(folder.path() / "config", {{"generation_config.json", ""}, {"tokenizer_config.json", ""}});
+  const std::vector<std::string> rest = {"--prompt", "", "--greedy", "--max-tokens", "3", "--json", "g.json"};
+  auto generate = [&](const std::string& model) {
+    std::vector<std::string> args = {"generate", model};
+    args.insert(args.end(), rest.begin(), rest.end());
+    return program.run(args);
+  };
+  Ended ended = generate("none");
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.notes.find("the prompt is empty"), std::string::npos) << ended.notes;
+  ended = generate("config");
+  EXPECT_EQ(ended.status, 0) << ended.notes;
+  // config.json's bos_token_id.
+  EXPECT_EQ(nlohmann::json::parse(read_file(folder.path() / "g.json"))["prompt_ids"], nlohmann::json({0}));
+}
+
 TEST(Failures, AShortContextHasShortWindows) {
   TempFolder folder;
   Program program(folder);
