@@ -90,8 +90,11 @@ QuantizedMatrix quantize(std::span<const float> w, int64_t rows, int64_t cols, c
   std::vector<float> scales(ranges.size());
   std::vector<uint8_t> zeros(ranges.size(), static_cast<uint8_t>(half));
   for (size_t i = 0; i < ranges.size(); ++i) {
-    float s = format.asymmetric ? (ranges[i].hi - ranges[i].lo) / static_cast<float>(levels)
-                                : ranges[i].largest / static_cast<float>(half);
+    const float range = format.asymmetric ? ranges[i].hi - ranges[i].lo : ranges[i].largest;
+    const float steps = static_cast<float>(format.asymmetric ? levels : half);
+    // Through the reciprocal, as GPUs divide by a scalar. Of weights that lie half a step from both codes, which
+    // checkpoints of few bits have many of, this decides the code, and these are the codes of the published perplexities.
+    const float s = format.mlc ? range / steps : range * (1.f / steps);
     scales[i] = round_to(round_to(s, compute), format.scale_dtype);
     if (format.asymmetric)
       zeros[i] = scales[i] > 0

@@ -24,7 +24,7 @@ enum class Granularity { tensor, channel, input, group, token, peg };
 ///   symmetric   s = max|w| / (2^(b-1)-1),   q = clamp(round(w/s), -(2^(b-1)-1), 2^(b-1)-1),    w' = q*s
 ///   asymmetric  lo = min(w, 0), hi = max(w, 0), s = (hi-lo) / (2^b-1), z = round(-lo/s),
 ///               q = clamp(round(w/s) + z, 0, 2^b-1),                                         w' = (q-z)*s
-/// round is to nearest, ties to even; all arithmetic is f32.
+/// round is to nearest, ties to even; all arithmetic is f32, and a scale is its range times the reciprocal of its steps.
 struct IntegerFormat {
   int bits = 8;  ///< 2 .. 8
   Granularity granularity = Granularity::channel;

@@ -9,6 +9,7 @@ each from position 0. DATA/stories/calibration.txt gives static activation range
 Definitions, of W[out, in] and one scale s per tensor, channel, input or group of consecutive inputs:
     symmetric    s = max|w| / (2^(b-1) - 1), q = clamp(round-half-even(w / s))
     asymmetric   lo = min(w, 0), hi = max(w, 0), s = (hi - lo) / (2^b - 1), z = round(-lo / s), q = clamp(round(w / s) + z, 0, 2^b - 1)
+                 (each s as the range times the float32 reciprocal of the divisor, as CUDA divides by a scalar)
     activations  dynamic per token: max|x| / (2^(b-1) - 1); static: the same of the ranges over the first 16 windows of the
                  calibration text, multiplied into W before it is quantized
 Where a scale of inputs meets activations, these are multiplied by it before they are quantized; beside static scales the
@@ -52,10 +53,10 @@ def quantized(w, scheme):
     """Codes less their zero points, and the scale of each."""
     top = 2 ** (scheme.bits - 1) - 1
     if not scheme.asymmetric:
-        s = (per_scale(scheme, np.max, np.abs(w)) / np.float32(top)).astype(np.float32)
+        s = (per_scale(scheme, np.max, np.abs(w)) * (1 / np.float32(top))).astype(np.float32)
         return np.clip(np.rint(w / np.where(s > 0, s, 1)), -top, top), s
     low, high = np.minimum(per_scale(scheme, np.min, w), 0), np.maximum(per_scale(scheme, np.max, w), 0)
-    s = ((high - low) / np.float32(2**scheme.bits - 1)).astype(np.float32)
+    s = ((high - low) * (1 / np.float32(2**scheme.bits - 1))).astype(np.float32)
     safe = np.where(s > 0, s, 1)
     z = np.rint(-low / safe)
     return np.clip(np.rint(w / safe) + z, 0, 2**scheme.bits - 1) - z, s
