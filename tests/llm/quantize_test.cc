@@ -125,7 +125,7 @@ TEST(Scheme, AWrongNameSaysWhereAndWhatIsNear) {
   }
 }
 
-/// The formulas, one element at a time: which elements share a scale is asked of each pair of them.
+/// The definition (IntegerFormat), one element at a time: which elements share a scale is asked of each pair of them.
 struct Formula {
   float scale, zero, code, value;
 };
@@ -147,10 +147,11 @@ Formula formula_at(const std::vector<float>& w, int64_t rows, int64_t cols, cons
   }
   const float v = w[static_cast<size_t>(row * cols + col)], top = static_cast<float>((1 << (f.bits - 1)) - 1);
   if (!f.asymmetric) {
-    const float s = largest / top, q = std::clamp(std::nearbyint(v / s), -top, top);
+    const float s = largest * (1.f / top), q = std::clamp(std::nearbyint(v / s), -top, top);
     return {s, top, q + top, q * s};
   }
-  const float levels = static_cast<float>((1 << f.bits) - 1), s = (hi - lo) / levels, z = std::nearbyint(-lo / s);
+  const float levels = static_cast<float>((1 << f.bits) - 1), s = (hi - lo) * (1.f / levels),
+              z = std::nearbyint(-lo / s);
   const float q = std::clamp(std::nearbyint(v / s) + z, 0.f, levels);
   return {s, z, q, (q - z) * s};
 }
