@@ -1,5 +1,7 @@
 #include "relax/verify.h"
 
+#include <algorithm>
+#include <functional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -7,6 +9,7 @@
 #include "relax/builder.h"
 #include "relax/print.h"
 #include "relax/struct_info.h"
+#include "tir/nodes.h"
 
 namespace sator::relax {
 
@@ -298,6 +301,7 @@ class Verifier {
     for (const RExpr& a : c.args) argument(a, "an argument");
     for (const StructInfo& s : c.sinfo_args) info(s);
     need_info(c);
+    if (const Op* op = c.op.as<Op>(); op && op->name == "call_tir" && module_) tensor_call(c);
     if (!is_impure_call(ref(c))) return;
     if (in_dataflow_)
       add({.what = "an impure call in a dataflow block",
@@ -308,6 +312,29 @@ class Verifier {
       add({.what = "an impure call in a function that is declared pure",
            .needs = "@R.function(pure=False), or calls without effects",
            .hint = "use the pure variant (call_pure_packed), or the attribute relax.force_pure"},
+          c);
+  }
+
+  /// call_tir hands a tensor function one pointer per tensor of its arguments and of its result.
+  void tensor_call(const RCall& c) {
+    const GlobalVar* callee = c.args.empty() ? nullptr : c.args[0].as<GlobalVar>();
+    auto at = callee ? module_->functions.find(callee->name) : module_->functions.end();
+    const auto* f = at == module_->functions.end() ? nullptr : at->second.as<tir::PrimFunc>();
+    if (!f || c.args.size() < 2 || c.sinfo_args.empty() || !c.args[1]->sinfo) return;
+    std::function<int64_t(const StructInfo&)> tensors = [&](const StructInfo& s) -> int64_t {
+      const TupleInfo* tuple = s.as<TupleInfo>();
+      if (!tuple) return 1;
+      int64_t n = 0;
+      for (const StructInfo& item : tuple->items) n += tensors(item);
+      return n;
+    };
+    const int64_t given = tensors(c.args[1]->sinfo) + tensors(c.sinfo_args[0]);
+    const int64_t taken = std::ranges::count_if(f->params, [](const VarRef& p) { return p->dtype.is_handle(); });
+    if (given != taken)
+      add({.what =
+               text("call_tir gives ", callee->name, " ", given, " tensors, results included, and it takes ", taken),
+           .needs = "one tensor per buffer of the function: its arguments, then its results",
+           .hint = "compare the call with the function's parameters"},
           c);
   }
 

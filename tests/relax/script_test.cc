@@ -7,6 +7,7 @@
 #include "relax/parse.h"
 #include "relax/print.h"
 #include "relax/struct_info.h"
+#include "relax/verify.h"
 
 namespace sator::relax {
 namespace {
@@ -259,6 +260,23 @@ TEST(Script, ModulesAreChecked) {
       "def f(x: R.Tensor((2,), \"int32\", \"cuda:0\")):\n        return x\n",
   };
   for (const char* program : kWrong) EXPECT_THROW(parse_module(program), script::SourceError) << program;
+}
+
+TEST(Verify, CallTirGivesATensorPerBuffer) {
+  auto program = [](const char* args) {
+    return std::string("@I.ir_module\nclass M:\n") +
+           "    @T.prim_func(private=True)\n    def add(a: T.Buffer((4,), \"float32\"), b: T.Buffer((4,), "
+           "\"float32\"), "
+           "c: T.Buffer((4,), \"float32\")):\n        for i in range(4):\n            with T.block(\"add\"):\n"
+           "                vi = T.axis.spatial(4, i)\n                c[vi] = a[vi] + b[vi]\n"
+           "    @R.function\n    def main(x: R.Tensor((4,), \"float32\")):\n        cls = M\n"
+           "        y = R.call_tir(cls.add, " +
+           args + ", out_sinfo=R.Tensor((4,), \"float32\"))\n        return y\n";
+  };
+  EXPECT_TRUE(verify(*parse_module(program("(x, x)"), "", {.verify = false})).empty());
+  std::vector<Reason> wrong = verify(*parse_module(program("(x,)"), "", {.verify = false}));
+  ASSERT_EQ(wrong.size(), 1u);
+  EXPECT_EQ(wrong[0].what, "call_tir gives add 2 tensors, results included, and it takes 3");
 }
 
 }  // namespace
