@@ -1,6 +1,7 @@
 #include "schedule/loops.h"
 
 #include "arith/iter_map.h"
+#include "arith/kind.h"
 
 namespace sator::schedule {
 
@@ -89,6 +90,15 @@ Stmt with_predicate(const Stmt& stmt, const Expr& predicate) {
     Stmt inner = cast<StmtNode>(child);
     return inner ? NodeRef(with_predicate(inner, predicate)) : child;
   }));
+}
+
+std::vector<Expr> conditions_outside(const Sites& sites, int block_site, int outer) {
+  std::vector<const For*> inside;
+  for (int i = sites[block_site].parent; i >= 0 && i != outer && sites[i].loop(); i = sites[i].parent)
+    inside.push_back(sites[i].loop());
+  std::vector<Expr> out = arith::conjuncts(conjuncts_without(sites[block_site].realize()->predicate, inside));
+  std::erase_if(out, [](const Expr& c) { return is_one(c); });
+  return out;
 }
 
 Expr conjuncts_without(const Expr& predicate, const std::vector<const For*>& dropped) {

@@ -15,6 +15,10 @@ tir::Stmt simplify_bindings(const Schedule& s, tir::Stmt nest, int outer_site, b
 /// The outermost blocks in `stmt` run only where `predicate` holds too.
 tir::Stmt with_predicate(const tir::Stmt& stmt, const Expr& predicate);
 
+/// What the predicate of a block says of `outer` and of what is around it: where it does not hold, no instance of the
+/// block runs below `outer`.
+std::vector<Expr> conditions_outside(const Sites& sites, int block_site, int outer);
+
 /// The conjuncts of the predicate that use none of the loops `dropped`; one that runs once counts by its only value.
 Expr conjuncts_without(const Expr& predicate, const std::vector<const tir::For*>& dropped);
 

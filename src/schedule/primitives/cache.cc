@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "arith/kind.h"
 #include "schedule/buffers.h"
 #include "schedule/edit.h"
+#include "schedule/loops.h"
 #include "schedule/primitives.h"
 
 namespace sator::schedule {
@@ -114,11 +114,7 @@ std::pair<Stmt, BlockHandle> copy_stage(const Schedule& s, const Stage& stage, b
     }
   }
   if (stage.writer >= 0) {
-    const Sites& sites = s.sites();
-    arith::RangeMap inner = loop_domain(sites, sites[stage.writer].parent, stage.location);
-    for (const Expr& c : arith::conjuncts(sites[stage.writer].realize()->predicate)) {
-      bool is_outside = std::none_of(inner.begin(), inner.end(), [&](const auto& l) { return uses_var(c, *l.first); });
-      if (!is_outside || analyzer.prove(c)) continue;
+    for (const Expr& c : conditions_outside(s.sites(), stage.writer, stage.location)) {
       auto known = analyzer.with_constraint(predicate);
       if (!analyzer.prove(c)) predicate = logical_and(predicate, c);
     }

@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "arith/iter_map.h"
-#include "arith/kind.h"
 #include "schedule/concurrent.h"
 #include "schedule/edit.h"
+#include "schedule/loops.h"
 #include "schedule/primitives.h"
 #include "tir/print.h"
 
@@ -402,12 +402,8 @@ std::vector<Expr> conditions_of_producers(const Schedule& s, const Move& move) {
   std::vector<Expr> out;
   for (int p : move.producers) {
     if (!sites.is_above(move.loop, p)) continue;
-    arith::RangeMap inside = loop_domain(sites, sites[p].parent, move.loop);
-    for (const Expr& c : arith::conjuncts(sites[p].realize()->predicate)) {
-      bool is_outside =
-          std::none_of(inside.begin(), inside.end(), [&](const auto& l) { return uses_var(c, *l.first); });
-      if (is_outside) out.push_back(c);
-    }
+    std::vector<Expr> own = conditions_outside(sites, p, move.loop);
+    out.insert(out.end(), own.begin(), own.end());
   }
   return out;
 }
