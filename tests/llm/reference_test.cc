@@ -31,6 +31,10 @@ TEST(Reference, PerplexityOfEveryKindOfScheme) {
     // and each such choice moves the following ones: the two programs then are two samples of the same rounding noise,
     // which over 1,022 predictions moves the perplexity by 1.4 % at most here; up to the first such choice logits agree.
     double tolerance = options.scheme.activation ? 0.02 : 5e-5;
+    // Beside scales per input feature one static scale serves products of very different size: most codes have few bits,
+    // and the noise is that of such codes, 3.8 % at most here.
+    if (options.scheme.needs_calibration() && options.scheme.linear->granularity == Granularity::input)
+      tolerance = 0.06;
     EXPECT_NEAR(p / value.get<double>(), 1, tolerance) << name;
     ++schemes;
   }
