@@ -26,10 +26,12 @@ struct Scope {
   struct Loop {
     VarRef var;
     std::string thread;
+    bool at_once = false;  // all of it in one stamp
   };
   std::vector<Loop> loops;  // one per iterator of the domain
   Domain domain;
   VarValues values;
+  Attrs annotations;  // of the block
   std::unordered_map<VarRef, Expr> looked_up;  // variables whose values are no quasi-affine functions of the loops
 
   void bind(const VarRef& v, const Expr& value, const VarValues& around) {
@@ -126,7 +128,8 @@ class Reader {
       refuse(text("loop ", n.var->name, " has extent ", most), "extents from 0 to 2^50", "check the sizes");
     Scope inside = scope;
     const int iterator = scope.domain.rank();
-    inside.loops.push_back({n.var, n.kind == tir::LoopKind::thread_binding ? n.thread : ""});
+    inside.loops.push_back(
+        {n.var, n.kind == tir::LoopKind::thread_binding ? n.thread : "", n.kind == tir::LoopKind::unrolled});
     inside.domain.names.push_back(unique_name(n.var->name, scope.domain.names));
     inside.domain.lower.push_back(0);
     inside.domain.extent.push_back(most);
@@ -145,6 +148,7 @@ class Reader {
 
   void visit_block(const tir::BlockRealize& n, const Scope& scope) {
     Scope inside = scope;
+    inside.annotations = n.block->annotations;
     for (size_t i = 0; i < n.values.size(); ++i) inside.bind(n.block->iter_vars[i]->var, n.values[i], scope.values);
     for (const BufferRef& b : n.block->alloc_buffers) internal_.insert(b);
     for (const tir::MatchBufferRef& m : n.block->match_buffers) aliases_[m->buffer] = m->source;
@@ -457,32 +461,58 @@ class Reader {
       }
   }
 
-  /// The mapping that bound loops state: pe.x and pe.y are rows and columns, the other loops run in time.
+  /// The mapping that bound loops state: pe.x and pe.y are rows and columns, the other loops run in time, but unrolled ones
+  /// at once.
   std::optional<Placement> placement_of(size_t statement) {
     const Scope& scope = scopes_[statement];
     Placement placement;
     QuasiAffine row = number(0), column = number(0);
     std::vector<VarRef> in_time;
-    bool bound = false;
+    bool stated = scope.annotations.contains(rules::kHeldSince);
     for (size_t i = 0; i < scope.loops.size(); ++i) {
       const Scope::Loop& loop = scope.loops[i];
       if (loop.thread == "pe.x" || loop.thread == "pe.y") {
         (loop.thread == "pe.x" ? row : column) = variable(static_cast<int>(i));
-        bound = true;
-        continue;
+        stated = true;
+      } else if (!loop.at_once) {
+        placement.mapping.time.push_back(variable(static_cast<int>(i)));
+        in_time.push_back(loop.var);
       }
-      placement.mapping.time.push_back(variable(static_cast<int>(i)));
-      in_time.push_back(loop.var);
     }
-    if (!bound || !chip_) return {};
+    if (!stated || !chip_) return {};
+    if (in_time.empty()) placement.mapping.time.push_back(number(0));
     placement.mapping.space = {row, column};
-    // A memory holds a tensor since the innermost loop around its copy; without a copy it passes through.
+    placement.words = "as scheduled";
+    if (scope.annotations.contains(rules::kHeldSince))
+      annotated(scope, out_.kernel.work[statement], placement);
+    else
+      held_by_copies(out_.kernel.work[statement], in_time, placement);
+    return placement;
+  }
+
+  /// What memories hold as the rule for chips notes it (rules/chip.h).
+  void annotated(const Scope& scope, const Work& work, Placement& placement) const {
+    const sator::Array* held = scope.annotations.at(rules::kHeldSince).as<sator::Array>();
+    for (size_t m = 0; held && m < held->items.size(); ++m)
+      if (const IntImm* since = held->items[m].as<IntImm>(); since && since->value >= 0)
+        placement.held_since.push_back(static_cast<size_t>(since->value));
+    if (placement.held_since.size() != chip_->memories.size())
+      refuse(text("annotation ", rules::kHeldSince, " does not fit ", chip_->name),
+             text("a number of loops for each of the ", chip_->memories.size(), " memories"),
+             "schedule the function for this chip");
+    const std::string weight = string_attr(scope.annotations, rules::kWeight).value_or("");
+    for (size_t a = 0; a < work.statement.accesses.size(); ++a)
+      if (work.statement.accesses[a].tensor == weight && work.statement.accesses[a].role == Role::read)
+        placement.weight = a;
+  }
+
+  /// A memory holds a tensor since the innermost loop around its copy; without a copy it passes through.
+  void held_by_copies(const Work& work, const std::vector<VarRef>& in_time, Placement& placement) {
     auto shared_loops = [&](const CopyIn& copy) {
       size_t shared = 0;
       while (shared < in_time.size() && shared < copy.loops.size() && in_time[shared] == copy.loops[shared]) ++shared;
       return shared;
     };
-    const Work& work = out_.kernel.work[statement];
     placement.held_since.assign(chip_->memories.size(), in_time.size());
     placement.held_since[0] = 0;
     placement.held_by_access.assign(work.statement.accesses.size(), placement.held_since);
@@ -494,8 +524,6 @@ class Reader {
           if (work.statement.accesses[a].tensor == tensor_name(root_of(copy.buffer)))
             placement.held_by_access[a][m] = shared_loops(copy);
       }
-    placement.words = "as scheduled";
-    return placement;
   }
 
   const FunctionFacts& facts_;

@@ -53,6 +53,7 @@ struct SpatialPlan {
   size_t stationary;  // the access that stays in the PEs
   Map space;
   std::vector<int64_t> cover;  // per iterator
+  std::vector<rules::ArrayNest::Side> rows, columns, at_once;
   int64_t rows_used = 1, columns_used = 1;
   std::string words;
 };
@@ -99,7 +100,8 @@ class Mapper {
   QuasiAffine from_zero(size_t x) const { return variable(static_cast<int>(x)) - work_.statement.domain.lower[x]; }
 
   /// Puts iterators on an axis of `size` PEs, the longest first: as many values as fit, then parts of the next.
-  int64_t pack(std::vector<size_t> iterators, int64_t size, bool reduces, SpatialPlan& plan, QuasiAffine& coordinate) {
+  int64_t pack(std::vector<size_t> iterators, int64_t size, bool reduces, SpatialPlan& plan, QuasiAffine& coordinate,
+               std::vector<rules::ArrayNest::Side>& sides) {
     std::stable_sort(iterators.begin(), iterators.end(), [&](size_t a, size_t b) { return extent_[a] > extent_[b]; });
     int64_t used = 1;
     std::vector<std::string> parts;
@@ -111,6 +113,7 @@ class Mapper {
       if (take < blocks) e = mod(e, take);
       coordinate = coordinate + e * used;
       plan.cover[x] = take < blocks ? take * lanes : extent_[x];
+      sides.push_back({.loop = x, .values = take, .at_once = lanes});
       parts.push_back(text(name(x), take < blocks ? text("%", take * lanes) : ""));
       used *= take;
       if (take < blocks) break;
@@ -138,16 +141,19 @@ class Mapper {
     }
     QuasiAffine row, column;
     plan.words = "rows ";
-    plan.rows_used = pack(rows, chip_.rows, stationary != product_.output, plan, row);
+    plan.rows_used = pack(rows, chip_.rows, stationary != product_.output, plan, row, plan.rows);
     plan.words += ", columns ";
-    plan.columns_used = pack(columns, chip_.columns, false, plan, column);
+    plan.columns_used = pack(columns, chip_.columns, false, plan, column, plan.columns);
     plan.space = {row, column};
     // A reduction that streams through the PEs takes several values per stamp.
     if (stationary == product_.output && pace_.macs_per_stamp > 1) {
       size_t longest = extent_.size();
       for (size_t x = 0; x < extent_.size(); ++x)
         if (!product_.uses[x].output && (longest == extent_.size() || extent_[x] > extent_[longest])) longest = x;
-      if (longest < extent_.size()) plan.cover[longest] = std::min(pace_.macs_per_stamp, extent_[longest]);
+      if (longest < extent_.size()) {
+        plan.cover[longest] = std::min(pace_.macs_per_stamp, extent_[longest]);
+        plan.at_once.push_back({.loop = longest, .at_once = plan.cover[longest]});
+      }
     }
     plans_.push_back(std::move(plan));
   }
@@ -439,6 +445,8 @@ class Mapper {
     placement.weight = weight_under(plan);
     placement.held_since.assign(best_.held_since.begin(),
                                 best_.held_since.begin() + static_cast<long>(chip_.memories.size()));
+    rules::ArrayNest nest{.time = {}, .rows = plan.rows, .columns = plan.columns, .at_once = plan.at_once};
+    nest.held_since.assign(placement.held_since.begin(), placement.held_since.end());
     std::vector<int64_t> parent(extent_.size(), 0);
     std::vector<std::string> words;
     for (size_t d = 0; d < best_.depth; ++d) {
@@ -447,10 +455,12 @@ class Mapper {
       if (parent[loop.iterator] > 0) e = mod(e, parent[loop.iterator] / loop.block);
       parent[loop.iterator] = loop.block;
       placement.mapping.time.push_back(e);
+      nest.time.push_back({.loop = loop.iterator, .block = loop.block});
       words.push_back(loop.block == 1 ? name(loop.iterator) : text(name(loop.iterator), " by ", loop.block));
     }
     if (placement.mapping.time.empty()) placement.mapping.time.push_back(number(0));
     placement.words = text("for ", words.empty() ? "one stamp" : join(words, ", "), "; ", plan.words);
+    placement.nest = std::move(nest);
     return placement;
   }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "dataflow/work.h"
+#include "rules/chip.h"
 
 namespace sator::dataflow {
 
@@ -18,6 +19,8 @@ struct Placement {
   /// The factor that lies where weights are held; absent: the one that is a weight, else the second.
   std::optional<size_t> weight;
   std::string words;  // the loops, outermost first, for people
+  /// The same as loops of the program that the statement comes from, where the mapping was made for them; without weight.
+  std::optional<rules::ArrayNest> nest;
 };
 
 /// How the chip's PEs run the statement's precision, and what comes after them.

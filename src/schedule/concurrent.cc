@@ -10,8 +10,11 @@ using namespace tir;
 
 namespace {
 
-/// threadIdx axes may share a reduction (the threads reduce together); no other parallel kind may.
-bool may_reduce_across(const std::string& thread) { return thread.starts_with("threadIdx."); }
+/// threadIdx axes may share a reduction (the threads reduce together), and so may the axes of an array of PEs, which pass
+/// sums on; no other parallel kind may.
+bool may_reduce_across(const std::string& thread) {
+  return thread.starts_with("threadIdx.") || thread.starts_with("pe.");
+}
 
 bool uses_any(const Expr& e, const std::vector<VarRef>& vars) {
   return std::any_of(vars.begin(), vars.end(), [&](const VarRef& v) { return uses_var(e, *v); });

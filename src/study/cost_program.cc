@@ -35,13 +35,17 @@ std::vector<PhaseKernel> kernels_of(const std::vector<llm::KernelCall>& calls, c
       break;
     }
     if (counted) continue;
-    PhaseKernel kernel{.calls = {.function = call.function, .layer = call.layer}};
+    PhaseKernel kernel{.calls = {.function = call.function, .layer = call.layer},
+                       .work = {},
+                       .func = call.work,
+                       .facts = {call.function, call.sizes, call.params},
+                       .refused = {}};
     if (twin) {
       kernel.work = twin->kernel.work;
       kernel.refused = twin->kernel.refused;
     } else {
       try {
-        kernel.work = dataflow::work_of(*call.work, {call.function, call.sizes, call.params}, &chip);
+        kernel.work = dataflow::work_of(*call.work, kernel.facts, &chip);
       } catch (const Error& error) {
         kernel.refused = error.reason.what;
       }

@@ -3,8 +3,32 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "dataflow/scheduled.h"
 
 namespace sator::study {
+
+std::string ChipCoster::schedule_of(const PhaseKernel& kernel, const dataflow::KernelCost& cost) {
+  const bool chosen = std::any_of(cost.statements.begin(), cost.statements.end(), [](const auto& s) {
+    return s.on_array() && s.placement->nest.has_value();
+  });
+  if (!kernel.func || !chosen) return "";
+  std::string sizes;
+  for (const auto& [name, value] : kernel.facts.sizes) sizes += text(name, " = ", value, "\n");
+  auto [at, fresh] = schedules_.try_emplace({kernel.func, sizes});
+  if (!fresh) return at->second;
+  std::string other;
+  try {
+    const dataflow::ScheduledFunction scheduled = schedule_as_costed(kernel.func, kernel.facts.name, cost);
+    const dataflow::TirWork again = work_of(*scheduled.func, kernel.facts, &chip());
+    other = difference(cost, engine_.cost(again.kernel, again.placements));
+    at->second = scheduled.trace;
+  } catch (const Error& error) {
+    at->second = text("# not written as a schedule: ", error.reason.what, "\n");
+  }
+  if (!other.empty())
+    internal_error(text("the schedule of ", kernel.facts.name, " on ", chip().name, " has other counts: ", other));
+  return at->second;
+}
 
 PhaseResult ChipCoster::cost(std::span<const PhaseKernel> kernels) {
   std::vector<KernelRow> rows;
@@ -20,6 +44,7 @@ PhaseResult ChipCoster::cost(std::span<const PhaseKernel> kernels) {
       const dataflow::KernelCost cost = engine_.cost(k.work.kernel, k.work.placements);
       KernelRow row = kernel_row(k.calls, k.work.kernel, cost, chip(), checker_.confirms(cost));
       row.notes.insert(row.notes.end(), k.work.notes.begin(), k.work.notes.end());
+      row.schedule = schedule_of(k, cost);
       rows.push_back(std::move(row));
     } catch (const Error& error) {
       refuse(error.reason.what);

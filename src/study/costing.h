@@ -3,6 +3,8 @@
 
 #include <span>
 
+#include <map>
+
 #include "dataflow/from_tir.h"
 #include "study/check.h"
 #include "study/phase.h"
@@ -13,6 +15,8 @@ namespace sator::study {
 struct PhaseKernel {
   KernelCalls calls;
   dataflow::TirWork work;
+  tir::PrimFuncRef func;          // that the work was read from, if there is one
+  dataflow::FunctionFacts facts;  // by which it was read
   std::string refused;  // why there is no work: the program says something that the engine does not count
 };
 
@@ -22,12 +26,17 @@ class ChipCoster {
   explicit ChipCoster(const Chip& chip) : engine_(chip), checker_(chip) {}
   const Chip& chip() const { return engine_.chip(); }
 
-  /// A kernel that the engine refuses stays in the list without a cost, with its words.
+  /// A kernel that the engine refuses stays in the list without a cost, with its words. Where its function is known, the
+  /// mapping is written as a schedule of it (KernelRow::schedule), and read again from there.
+  /// Errors: InternalError if that program has other counts than the mapping.
   PhaseResult cost(std::span<const PhaseKernel> kernels);
 
  private:
+  std::string schedule_of(const PhaseKernel& kernel, const dataflow::KernelCost& cost);
+
   dataflow::CostEngine engine_;
   CountChecker checker_;
+  std::map<std::pair<tir::PrimFuncRef, std::string>, std::string> schedules_;  // by function and sizes
 };
 
 }  // namespace sator::study

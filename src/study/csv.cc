@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <memory>
+#include <tuple>
 
 #include "base/text.h"
 #include "study/compare.h"
@@ -176,6 +179,26 @@ std::string per(int64_t value, int64_t whole) {
   return whole > 0 ? text(static_cast<double>(value) / static_cast<double>(whole)) : "";
 }
 
+/// Files of schedules by chip, function and text.
+using ScheduleNames = std::map<std::tuple<std::string, std::string, std::string>, std::string>;
+
+ScheduleNames schedule_names(const Study& study) {
+  ScheduleNames names;
+  std::map<std::string, int> taken;
+  for (const SchemeResult& scheme : study.schemes)
+    for (size_t c = 0; c < scheme.chips.size(); ++c)
+      for (const PhaseName& phase : kPhases)
+        for (const KernelRow& k : (scheme.chips[c].*phase.result).rows) {
+          if (k.schedule.empty()) continue;
+          auto [at, fresh] = names.try_emplace({study.chips[c].name, k.function, k.schedule});
+          if (!fresh) continue;
+          const std::string name = text("schedules/", study.chips[c].name, "/", k.function.substr(0, 100));
+          const int number = ++taken[name];
+          at->second = text(name, number > 1 ? text("_", number) : "", ".py");
+        }
+  return names;
+}
+
 std::vector<Column> kernel_columns(const Study& study) {
   std::vector<Column> columns;
   add_key_columns(columns);
@@ -191,6 +214,11 @@ std::vector<Column> kernel_columns(const Study& study) {
   add("k", [](const KernelRow& k) { return of(k.k); });
   add("tile", [](const KernelRow& k) { return k.tile; });
   add("tile_steps", [](const KernelRow& k) { return of(k.tile_steps); });
+  auto files = std::make_shared<ScheduleNames>(schedule_names(study));
+  columns.push_back({"schedule", [files](const Line& l) {
+                       auto at = files->find({l.study.chips[l.chip].name, l.kernel->function, l.kernel->schedule});
+                       return at == files->end() ? "" : at->second;
+                     }});
   add("weight_bits", [](const KernelRow& k) { return of(k.weight_bits); });
   add("scale_bits", [](const KernelRow& k) { return of(k.scale_bits); });
   add("activation_bits", [](const KernelRow& k) { return of(k.activation_bits); });
@@ -273,6 +301,13 @@ std::string kernels_csv(const Study& study) {
       append_line(out, columns, {line.study, line.scheme, line.chip, line.phase, line.result, kernel.cost, &kernel});
   });
   return out;
+}
+
+std::vector<std::pair<std::string, std::string>> schedule_files(const Study& study) {
+  std::vector<std::pair<std::string, std::string>> files;
+  for (const auto& [key, name] : schedule_names(study))
+    files.emplace_back(name, text("# ", std::get<1>(key), " on ", std::get<0>(key), "\n", std::get<2>(key)));
+  return files;
 }
 
 }  // namespace sator::study

@@ -1,6 +1,9 @@
 // study.csv and kernels.csv, as spreadsheets and scripts read them (RFC 4180).
 #pragma once
 
+#include <utility>
+#include <vector>
+
 #include "study/result.h"
 
 namespace sator::study {
@@ -12,6 +15,10 @@ std::string study_csv(const Study& study);
 
 /// One line per kernel, scheme, chip and phase; figures are those of one of its `count` calls.
 std::string kernels_csv(const Study& study);
+
+/// Each schedule of a kernel on a chip once: the file's name within the study's folder, as column `schedule` of kernels.csv
+/// has it, and its text.
+std::vector<std::pair<std::string, std::string>> schedule_files(const Study& study);
 
 /// A field of a CSV line: in quotes if it contains a comma, a quote or a line end.
 std::string csv_field(std::string_view value);

@@ -191,6 +191,7 @@ void describe(A& a, KernelRow& x) {
   a("k", x.k);
   a("tile", x.tile);
   a("tile_steps", x.tile_steps);
+  a("schedule", x.schedule);
   a("weight_bits", x.weight_bits);
   a("scale_bits", x.scale_bits);
   a("activation_bits", x.activation_bits);

@@ -127,6 +127,7 @@ struct KernelRow {
   int64_t batch = 0, i = 0, j = 0, k = 0;  // of its first product: rows, columns, reduction; 0: it has none
   std::string tile;        // of that product: the tiled loops, outermost first, and what rows and columns hold
   int64_t tile_steps = 0;  // in which the memories are refilled
+  std::string schedule;    // the same as steps of a schedule of the kernel's function; empty: it has no product
   int64_t weight_bits = 0, scale_bits = 0, activation_bits = 0, output_bits = 0;  // per stored element; 0: none
   std::optional<double> duration_us;                                              // measured on this machine
   bool costed = true;                                                             // else a note says why not

@@ -261,6 +261,10 @@ void write_study(const Study& study, const fs::path& folder) {
   write_file(folder / "study.json", to_json(study).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   write_file(folder / "study.csv", study_csv(study));
   write_file(folder / "kernels.csv", kernels_csv(study));
+  for (const auto& [name, words] : schedule_files(study)) {
+    fs::create_directories((folder / name).parent_path());
+    write_file(folder / name, words);
+  }
   write_file(folder / "index.html", html_page(study));
 }
 

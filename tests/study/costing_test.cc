@@ -8,7 +8,7 @@ namespace sator::study {
 namespace {
 
 PhaseKernel kernel(const dataflow::Kernel& k, const std::string& layer, int64_t count) {
-  return {{k.name, layer, count, {}}, {k, {}, {}}, ""};
+  return {.calls = {k.name, layer, count, {}}, .work = {k, {}, {}}, .func = {}, .facts = {}, .refused = {}};
 }
 
 TEST(ChipCoster, CostsAndChecksEachKernel) {
@@ -42,7 +42,11 @@ TEST(ChipCoster, ARefusedKernelIsNamed) {
 
 TEST(ChipCoster, AKernelThatCouldNotBeReadIsNamedToo) {
   ChipCoster coster(shipped("edge_npu32"));
-  PhaseKernel odd{{"odd", "h.0", 3, {}}, {}, "index vi * vi is no quasi-affine function of the loops"};
+  const PhaseKernel odd{.calls = {"odd", "h.0", 3, {}},
+                        .work = {},
+                        .func = {},
+                        .facts = {},
+                        .refused = "index vi * vi is no quasi-affine function of the loops"};
   const PhaseResult phase = coster.cost(std::vector<PhaseKernel>{odd});
   EXPECT_EQ(phase.kernels, 1);
   EXPECT_EQ(phase.kernels_costed, 0);

@@ -1,0 +1,47 @@
+// The default schedule of a product for a described chip: its loops on the array's PEs and in time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/node.h"
+
+namespace sator::schedule {
+class Schedule;
+}
+
+namespace sator::rules {
+
+/// How the loops around a product run on an array of PEs. Loops are numbered from the outermost of the unscheduled nest.
+struct ArrayNest {
+  /// A loop over blocks of consecutive values; within a block run the next one of the same loop, the PEs, and what one PE
+  /// does at one stamp.
+  struct Turn {
+    size_t loop = 0;
+    int64_t block = 1;
+  };
+  /// Values that lie side by side along an axis of the array, and how many of them one PE takes at once.
+  struct Side {
+    size_t loop = 0;
+    int64_t values = 1, at_once = 1;
+  };
+  std::vector<Turn> time;           // outermost first
+  std::vector<Side> rows, columns;  // the first one changes from PE to PE
+  /// Of a loop that is on no axis: values that one PE takes at one stamp.
+  std::vector<Side> at_once;
+  /// Per memory of the chip, outermost first: loops of time around what it holds. 0: whole tensors.
+  std::vector<int64_t> held_since;
+  std::string weight;  // name of the buffer that lies where weights are held
+};
+
+/// Writes the nest as steps of the schedule: splits, a reorder, and the loops along the array bound to pe.x (rows) and pe.y
+/// (columns). What one PE does at one stamp is unrolled; what memories hold stands on the block, as kHeldSince and kWeight.
+/// Errors: a step is refused; the block's loops are not those of the nest.
+void schedule_on_array(schedule::Schedule& s, const std::string& block, const ArrayNest& nest);
+
+/// Annotations of a block that schedule_on_array has scheduled.
+inline constexpr const char* kHeldSince = "sator.held_since";
+inline constexpr const char* kWeight = "sator.weight";
+
+}  // namespace sator::rules
