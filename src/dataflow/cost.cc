@@ -24,6 +24,7 @@ struct CostEngine::Memo {
     for (const Operand& o : work.operands)
       key += text(o.bits, o.on_the_way ? "w" : o.internal ? "i" : "", static_cast<int>(o.kind), ",");
     key += text(product.first, ",", product.second, ",", product.output, ";");
+    key += join(work.statement.domain.names, ",");  // the mapping's words have them
     key += text(pace.macs_per_stamp, ",", pace.cycles_per_stamp, ",", pace.sum_bits, ",", pace.vector_cycles);
     for (double cycles : pace.making_cycles) key += text(",", cycles);
     auto [at, fresh] = placements.try_emplace(std::move(key));
@@ -286,6 +287,7 @@ class Composer {
     const Stage& stage = stages_[i];
     StatementCost cost;
     cost.name = work.statement.name;
+    cost.work = work;
     cost.vector_work = work.vector_work;
     cost.counts = counts_.of(at_once(work), text("statement ", work.statement.name, " for chip ", chip_.name));
     cost.instances = cost.counts->macs;

@@ -35,9 +35,9 @@ struct Traffic {
 /// One statement on the chip.
 struct StatementCost {
   std::string name;
-  std::optional<Product> product;      // of the three below, where it runs on the array
-  Work work;                           // as counted: with the codes of what is made on the way
-  std::optional<Placement> placement;  //
+  Work work;                       // as counted: with the codes of what is made on the way
+  std::optional<Product> product;  // where it runs on the array, under this placement
+  std::optional<Placement> placement;
   std::optional<Precision> precision;  // that the array runs
   int64_t passes = 1;                  // of the array per product, where it lacks the width
   int64_t instances = 0;

@@ -7,40 +7,17 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "dataflow/tir_arithmetic.h"
-#include "dataflow/tir_cases.h"
+#include "dataflow/tir_places.h"
 #include "ir/visit.h"
 
 namespace sator::dataflow {
 
 namespace {
 
-constexpr int64_t kLargestExtent = int64_t{1} << 50;
-
 /// Width of the numbers that are made from codes of weights: a code has at most 8 bits and an error of half its last one;
 /// rounding it to the 11 bits of a float16 changes nothing that matters, and is how such kernels are built (MLC's q4f16,
 /// AWQ). So weights have the width of f16 where they are stored so and where they are made.
 constexpr int kMadeBits = 16;
-
-/// The loops, bindings and conditions around a statement.
-struct Scope {
-  struct Loop {
-    VarRef var;
-    std::string thread;
-    bool at_once = false;  // all of it in one stamp
-  };
-  std::vector<Loop> loops;  // one per iterator of the domain
-  Domain domain;
-  VarValues values;
-  Attrs annotations;  // of the block
-  std::unordered_map<VarRef, Expr> looked_up;  // variables whose values are no quasi-affine functions of the loops
-
-  void bind(const VarRef& v, const Expr& value, const VarValues& around) {
-    if (auto known = to_quasi_affine(value, around))
-      values[v] = *known;
-    else
-      looked_up[v] = value;
-  }
-};
 
 /// A copy of a tensor into a memory: its loops say since when the memory holds the tile.
 struct CopyIn {
@@ -63,6 +40,7 @@ class Reader {
       if (auto at = facts.sizes.find(v->name); at != facts.sizes.end()) scope.values[v] = number(at->second);
     visit(func.body, scope);
     name_outputs();
+    if (places_.has_looked_up()) note("rows that a loaded index picks are taken as distinct");
     for (size_t s = 0; s < out_.kernel.work.size(); ++s)
       if (product_of(out_.kernel.work[s])) out_.placements.push_back(placement_of(s));
   }
@@ -71,10 +49,7 @@ class Reader {
 
  private:
   [[noreturn]] void refuse(std::string what, std::string needs, std::string hint) const {
-    fail({.what = std::move(what),
-          .needs = std::move(needs),
-          .hint = std::move(hint),
-          .where = text("reading the work of ", facts_.name)});
+    refuse_work(facts_.name, std::move(what), std::move(needs), std::move(hint));
   }
 
   void note(const std::string& words) {
@@ -151,7 +126,7 @@ class Reader {
     inside.annotations = n.block->annotations;
     for (size_t i = 0; i < n.values.size(); ++i) inside.bind(n.block->iter_vars[i]->var, n.values[i], scope.values);
     for (const BufferRef& b : n.block->alloc_buffers) internal_.insert(b);
-    for (const tir::MatchBufferRef& m : n.block->match_buffers) aliases_[m->buffer] = m->source;
+    for (const tir::MatchBufferRef& m : n.block->match_buffers) places_.alias(m->buffer, m->source);
     const std::string around = std::exchange(block_, n.block->name ? n.block->name->text : "");
     where(n.predicate, true, inside, [&](const Scope& met) { visit(n.block->body, met); });
     block_ = around;
@@ -176,83 +151,6 @@ class Reader {
     then(add(scope, known));
   }
 
-  /// A load or store as (buffer, coordinates); a matched buffer is the box of its source.
-  struct Place {
-    BufferRef buffer;
-    Map at;
-  };
-
-  Place place(BufferRef buffer, const std::vector<Expr>& indices, const Scope& scope, std::vector<Place>* looked_up) {
-    auto coordinate = [&](const Expr& index) {
-      auto e = to_quasi_affine(index, scope.values);
-      return e ? *e : looked_up_index(index, scope, looked_up);
-    };
-    Map at;
-    for (const Expr& index : indices) at.push_back(coordinate(index));
-    auto alias = aliases_.find(buffer);
-    if (alias == aliases_.end() || alias->second->region.size() < at.size()) return {std::move(buffer), std::move(at)};
-    Map shifted;
-    const auto& region = alias->second->region;
-    const size_t fixed = region.size() - at.size();
-    for (size_t d = 0; d < region.size(); ++d) {
-      QuasiAffine base = coordinate(region[d]->min);
-      shifted.push_back(d < fixed ? base : base + at[d - fixed]);
-    }
-    return {alias->second->buffer, std::move(shifted)};
-  }
-
-  /// An index that is itself loaded: the loads count as reads, and what they pick is taken as distinct for all places that
-  /// are looked up and for all values of the rest of the index, which number it.
-  QuasiAffine looked_up_index(const Expr& index, const Scope& scope, std::vector<Place>* looked_up) {
-    Map parts;
-    auto add_part = [&](const QuasiAffine& part) {
-      if (!part.is_constant() && std::find(parts.begin(), parts.end(), part) == parts.end()) parts.push_back(part);
-    };
-    bool loaded = false;
-    auto collect = [&](const Expr& whole, auto& self) -> void {
-      walk(
-          whole,
-          [&](const BufferLoad& load) {
-            loaded = true;
-            Place p = place(load.buffer, load.indices, scope, looked_up);
-            for (const QuasiAffine& coordinate : p.at) add_part(coordinate);
-            if (looked_up) looked_up->push_back(std::move(p));
-            return false;
-          },
-          [&](const ExprNode& e) {
-            if (auto part = to_quasi_affine(ref(e), scope.values)) {
-              add_part(*part);
-              return false;
-            }
-            const Var* v = e.as<Var>();
-            if (!v) return true;
-            auto value = scope.looked_up.find(ref(*v));
-            if (value == scope.looked_up.end())
-              refuse(text("index ", index, " has ", v->name, ", whose value is not known"),
-                     "indices of loops and known sizes",
-                     text("give the size ", v->name));
-            self(value->second, self);
-            return false;
-          });
-    };
-    collect(index, collect);
-    if (!loaded)
-      refuse(text("index ", index, " is no quasi-affine function of the loops"),
-             "sums of loops times constants, floors and remainders of these by constants, or a loaded index",
-             "name a function with affine indices that states the work");
-    note("rows that a loaded index picks are taken as distinct");
-    QuasiAffine row = number(0);
-    int64_t weight = 1;
-    for (const QuasiAffine& part : parts) {
-      const int64_t low = smallest(part, scope.domain), high = largest(part, scope.domain);
-      row = row + (part - low) * weight;
-      if (low < -kLargestExtent || high > kLargestExtent || high - low + 1 > kLargestExtent / weight)
-        refuse(text("index ", index, " may pick more than 2^50 rows"), "smaller tables", "check the sizes");
-      weight *= high - low + 1;
-    }
-    return row;
-  }
-
   /// A store, as one statement per arm of its choices on indices; an arm that leaves the element as it is does nothing.
   void add_statement(const tir::BufferStore& n, const Scope& scope) {
     bool undecided = false;
@@ -271,10 +169,10 @@ class Reader {
   void add_arm(const tir::BufferStore& n, const Scope& scope) {
     // Reads of data; looked-up indices are read too, but are no operands.
     std::vector<Place> reads, lookups;
-    Place target = place(n.buffer, n.indices, scope, &lookups);
+    Place target = places_.of(n.buffer, n.indices, scope, &lookups);
     bool reduces = false;
     walk(n.value, [&](const BufferLoad& load) {
-      Place p = place(load.buffer, load.indices, scope, &lookups);
+      Place p = places_.of(load.buffer, load.indices, scope, &lookups);
       if (p.buffer == target.buffer && p.at == target.at)
         reduces = true;  // the running value
       else
@@ -326,8 +224,8 @@ class Reader {
   bool is_copy(const tir::BufferStore& n, const Scope& scope) {
     const BufferLoad* load = n.value.as<BufferLoad>();
     if (!load) return false;
-    Place target = place(n.buffer, n.indices, scope, nullptr);
-    Place source = place(load->buffer, load->indices, scope, nullptr);
+    Place target = places_.of(n.buffer, n.indices, scope, nullptr);
+    Place source = places_.of(load->buffer, load->indices, scope, nullptr);
     if (!(source.at == target.at) || source.buffer == target.buffer) return false;
     const bool in = internal_.contains(target.buffer) && target.buffer->scope() != source.buffer->scope();
     const bool back = internal_.contains(source.buffer) && target.buffer->scope() != source.buffer->scope();
@@ -532,7 +430,7 @@ class Reader {
   std::vector<Scope> scopes_;  // per statement
   std::map<BufferRef, ParamFacts> params_;
   std::set<BufferRef> internal_;
-  std::map<BufferRef, tir::BufferRegionRef> aliases_;
+  Places places_{facts_.name};
   std::map<BufferRef, BufferRef> same_;       // copies: what each is a copy of
   std::map<BufferRef, BufferRef> converted_;  // internal tensors: the stored weights whose numbers they hold
   std::set<BufferRef> made_;                  // internal tensors: weights made from codes and scales

@@ -27,13 +27,12 @@ std::string differs(const std::string& what, int64_t a, int64_t b) {
 }
 
 std::string difference(const Counts& a, const Counts& b) {
-  std::vector<std::string> found = {differs("instances", a.macs, b.macs),
-                                    differs("PEs", a.space, b.space),
-                                    differs("stamps", a.time, b.time),
-                                    differs("PEs at stamps", a.spacetime, b.spacetime),
-                                    differs("tensors",
-                                            static_cast<int64_t>(a.tensors.size()),
-                                            static_cast<int64_t>(b.tensors.size()))};
+  std::vector<std::string> found = {
+      differs("instances", a.macs, b.macs),
+      differs("PEs", a.space, b.space),
+      differs("stamps", a.time, b.time),
+      differs("PEs at stamps", a.spacetime, b.spacetime),
+      differs("tensors", static_cast<int64_t>(a.tensors.size()), static_cast<int64_t>(b.tensors.size()))};
   for (size_t t = 0; t < std::min(a.tensors.size(), b.tensors.size()); ++t) {
     const TensorCounts &x = a.tensors[t], &y = b.tensors[t];
     found.push_back(differs(text("total of ", x.tensor), x.total, y.total));
@@ -50,11 +49,10 @@ std::string difference(const Counts& a, const Counts& b) {
 }  // namespace
 
 std::string difference(const KernelCost& a, const KernelCost& b) {
-  std::vector<std::string> found = {differs("latency cycles", a.latency_cycles, b.latency_cycles),
-                                    differs("MACs", a.macs, b.macs),
-                                    differs("statements",
-                                            static_cast<int64_t>(a.statements.size()),
-                                            static_cast<int64_t>(b.statements.size()))};
+  std::vector<std::string> found = {
+      differs("latency cycles", a.latency_cycles, b.latency_cycles),
+      differs("MACs", a.macs, b.macs),
+      differs("statements", static_cast<int64_t>(a.statements.size()), static_cast<int64_t>(b.statements.size()))};
   for (size_t s = 0; s < std::min(a.statements.size(), b.statements.size()); ++s)
     if (a.statements[s].on_array() && b.statements[s].on_array())
       found.push_back(difference(*a.statements[s].counts, *b.statements[s].counts));

@@ -82,7 +82,7 @@ std::string shapes_text(const CallRecord& record) {
 }  // namespace
 
 Profile::Row Profile::row_of(const CallRecord& record) const {
-  Row row = more_columns ? more_columns(record) : Row();
+  Row row = more_columns ? more_columns(record, static_cast<size_t>(&record - records.data())) : Row();
   row[kName] = Metric::of_text(record.function);
   row[kDuration] = Metric::microseconds(record.duration_us);
   row[kPercent] = Metric::percent(total_us > 0 ? record.duration_us / total_us * 100 : 0);

@@ -25,9 +25,9 @@ struct Metric {
 /// Count, Argument Shapes, then what `more_columns` gave, in alphabetical order.
 class Profile {
  public:
-  /// Cells beside the usual ones, for one call (MACs, an estimate for a chip); added up when rows are aggregated,
-  /// except texts, of which the first stays.
-  using MoreColumns = std::function<std::map<std::string, Metric>(const CallRecord&)>;
+  /// Cells beside the usual ones, for one call (MACs, an estimate for a chip), which is told by its number among the
+  /// records; added up when rows are aggregated, except texts, of which the first stays.
+  using MoreColumns = std::function<std::map<std::string, Metric>(const CallRecord&, size_t number)>;
 
   std::vector<CallRecord> records;
   double total_us = 0;  ///< from the begin to the end of the profiled calls

@@ -17,7 +17,7 @@ struct PhaseKernel {
   dataflow::TirWork work;
   tir::PrimFuncRef func;          // that the work was read from, if there is one
   dataflow::FunctionFacts facts;  // by which it was read
-  std::string refused;  // why there is no work: the program says something that the engine does not count
+  std::string refused;            // why there is no work: the program says something that the engine does not count
 };
 
 /// Costs phases on one chip. Equal structures are counted, mapped and checked once, over all schemes of a study.

@@ -22,13 +22,17 @@ bool is_model_kernel(const runtime::CallRecord& record) {
   return record.is_kernel && !record.function.starts_with("shape_func");
 }
 
-std::vector<WorkOperand> operands_of(const llm::KernelCall& call, const dataflow::Kernel& kernel) {
-  int64_t instances = 0;
-  for (const dataflow::Work& w : kernel.work) {
-    int64_t n = 1;
-    for (int64_t extent : w.statement.domain.extent) n *= extent;
-    instances += n;
-  }
+/// Bits that the kernel's statements touch of a tensor, each element once.
+int64_t touched_bits(const dataflow::KernelCost& cost, const std::string& tensor) {
+  int64_t bits = 0;
+  for (const dataflow::StatementCost& s : cost.statements)
+    for (size_t a = 0; s.counts && a < s.work.operands.size(); ++a)
+      if (s.work.statement.accesses[a].tensor == tensor)
+        bits = std::max(bits, s.counts->tensors[a].footprint * s.work.operands[a].bits);
+  return bits;
+}
+
+std::vector<WorkOperand> operands_of(const llm::KernelCall& call, const dataflow::KernelCost& cost) {
   arith::Values sizes;
   for (const VarRef& v : vars_in(call.work))
     if (auto at = call.sizes.find(v->name); at != call.sizes.end()) sizes.emplace(v, at->second);
@@ -40,16 +44,8 @@ std::vector<WorkOperand> operands_of(const llm::KernelCall& call, const dataflow
         out.size() < call.params.size() ? call.params[out.size()] : dataflow::ParamFacts{};
     WorkOperand o{.name = buffer->name, .kind = std::string(name_of(facts.kind)), .dtype = buffer->dtype};
     o.bits = facts.bits > 0 ? facts.bits : buffer->dtype.bits;
-    int64_t elements = 1;
-    for (const Expr& e : buffer->shape) {
-      o.shape.push_back(arith::evaluate(e, sizes).value_or(1));
-      elements *= o.shape.back();
-    }
-    // Several codes in a word take the word's bits; an element of its own takes those of the number.
-    const int64_t stored = buffer->dtype.is_integer() && buffer->dtype.bits > o.bits && buffer->dtype.bits == 32
-                               ? buffer->dtype.bits
-                               : o.bits;
-    o.bytes = (std::min(elements, instances) * stored + 7) / 8;
+    for (const Expr& e : buffer->shape) o.shape.push_back(arith::evaluate(e, sizes).value_or(1));
+    o.bytes = (touched_bits(cost, buffer->name) + 7) / 8;
     out.push_back(std::move(o));
   }
   return out;
@@ -67,13 +63,12 @@ WorkloadRecord record_of(const std::string& phase, const llm::KernelCall& call, 
       domain.emplace_back(w.statement.domain.names[static_cast<size_t>(x)],
                           w.statement.domain.extent[static_cast<size_t>(x)]);
   }
-  KernelRow row = kernel_row({.function = call.function, .layer = call.layer, .duration_us = duration_us},
-                             work.kernel,
-                             engine.cost(work.kernel, work.placements),
-                             engine.chip());
+  const dataflow::KernelCost cost = engine.cost(work.kernel, work.placements);
+  KernelRow row = kernel_row(
+      {.function = call.function, .layer = call.layer, .duration_us = duration_us}, work.kernel, cost, engine.chip());
   r.batch = row.batch, r.i = row.i, r.j = row.j, r.k = row.k;
   r.macs = row.cost.macs;
-  r.operands = operands_of(call, work.kernel);
+  r.operands = operands_of(call, cost);
   r.duration_us = duration_us;
   if (with_cost) r.on_chip = std::move(row);
   return r;
@@ -122,13 +117,7 @@ runtime::Profile joined(runtime::Profile profile, const std::string& phase, cons
     (*rows)[i] = columns_of(records.back());
   }
   if (next != calls.size()) internal_error(text("profile: ", calls[next].function, " did not run"));
-  // The table asks record by record, and it may hold copies: the n-th question is about the n-th record.
-  auto asked = std::make_shared<size_t>(0);
-  profile.more_columns = [rows, asked](const runtime::CallRecord&) {
-    Columns out = (*rows)[*asked % rows->size()];
-    ++*asked;
-    return out;
-  };
+  profile.more_columns = [rows](const runtime::CallRecord&, size_t number) { return rows->at(number); };
   return profile;
 }
 

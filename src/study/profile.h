@@ -11,7 +11,7 @@ namespace sator::study {
 
 /// A tensor that a kernel reads or writes.
 ///   bits    per number as it is stored; words of packed codes hold several
-///   bytes   that the call touches: all of the tensor, or the rows that are looked up
+///   bytes   that the call touches, each element once: all of the tensor, or the rows that are looked up
 struct WorkOperand {
   std::string name, kind;  // weight | scale | kv | activation
   DType dtype;

@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "dataflow/enumerate.h"
 #include "dataflow/array_cost.h"
+#include "dataflow/enumerate.h"
 #include "dataflow/from_tir.h"
+#include "schedule/script.h"
 #include "tir/interp.h"
 #include "tir/parse.h"
 #include "tir/print.h"
-#include "schedule/script.h"
 
 namespace sator::dataflow {
 namespace {

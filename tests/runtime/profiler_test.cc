@@ -60,7 +60,7 @@ TEST(Profile, CanKeepTheCallsApartAndInOrder) {
 
 TEST(Profile, AddsUpFurtherColumnsAndListsThemByName) {
   Profile p = sample();
-  p.more_columns = [](const CallRecord& r) {
+  p.more_columns = [](const CallRecord& r, size_t) {
     return std::map<std::string, Metric>{{"MACs", Metric::count(1000)},
                                          {"Bound", Metric::of_text(r.function + "-bound")}};
   };

@@ -67,7 +67,11 @@ TEST(ModelCosts, PartsSumOnEveryChip) {
         EXPECT_EQ(p.kernels_costed, p.kernels);
         int64_t cycles = 0, macs = 0;
         for (const ComponentCost& c : p.cost.components) cycles += c.latency_cycles;
-        for (const KernelRow& row : p.rows) macs += row.cost.macs * row.count;
+        for (const KernelRow& row : p.rows) {
+          macs += row.cost.macs * row.count;
+          // What runs on the array has its mapping as a schedule, which the study has read again and counted.
+          EXPECT_EQ(row.schedule.find("sch.bind(") != std::string::npos, row.k > 0) << row.schedule;
+        }
         EXPECT_EQ(cycles, p.cost.latency_cycles);
         EXPECT_EQ(macs, p.cost.macs);
         for (const LevelCost& l : p.cost.levels) EXPECT_EQ(l.by_kind.total(), l.bits()) << l.name;
