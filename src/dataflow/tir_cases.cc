@@ -52,9 +52,7 @@ std::vector<Choice> choices_in(const Expr& value) {
         if (c.op == "tir.if_then_else" && c.args.size() == 3)
           found.push_back({ref(c), c.args[0], c.args[1], c.args[2]});
       },
-      [&](const Select& s) {
-        found.push_back({ref(s), s.condition, s.true_value, s.false_value});
-      });
+      [&](const Select& s) { found.push_back({ref(s), s.condition, s.true_value, s.false_value}); });
   return found;
 }
 

@@ -92,7 +92,7 @@ void add_cost_columns(std::vector<Column>& columns) {
   // Bytes of the outermost memory by what they are.
   struct Kind {
     const char* name;
-    int64_t OperandBits::*bits;
+    int64_t OperandBits::* bits;
   };
   for (const Kind& kind : {Kind{"weight_bytes_moved", &OperandBits::weight},
                            Kind{"scale_bytes_moved", &OperandBits::scale},

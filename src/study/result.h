@@ -216,7 +216,7 @@ struct Study {
 /// Of the two phases, by name: what loops over both reads.
 struct PhaseName {
   std::string_view name;
-  PhaseResult ChipResult::*result;
+  PhaseResult ChipResult::* result;
 };
 inline constexpr PhaseName kPhases[] = {{"prefill", &ChipResult::prefill}, {"decode", &ChipResult::decode}};
 
