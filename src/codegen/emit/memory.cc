@@ -130,7 +130,8 @@ bool may_touch_all(const Access& a, int64_t offset, int64_t span) {
   if (!a.memory.is_stack || !slot || !base) return false;
   const int64_t first = base->getSExtValue() + offset;
   auto* type = llvm::cast<llvm::ArrayType>(slot->getAllocatedType());
-  const auto bytes = static_cast<int64_t>(type->getNumElements() * type->getElementType()->getPrimitiveSizeInBits() / 8);
+  const auto bytes =
+      static_cast<int64_t>(type->getNumElements() * type->getElementType()->getPrimitiveSizeInBits() / 8);
   return first >= 0 && (first + span) * a.element.element_bytes() <= bytes;
 }
 
