@@ -103,6 +103,12 @@ size_t Pipeline::writer_of(const std::string& tensor, size_t before) const {
 }
 
 std::vector<bool> Pipeline::flows_on(const std::string& tensor, size_t since, size_t rank) const {
+  auto known = flows_.find({tensor, since});
+  if (known == flows_.end()) known = flows_.emplace(std::pair(tensor, since), find_flows(tensor, since, rank)).first;
+  return known->second;
+}
+
+std::vector<bool> Pipeline::find_flows(const std::string& tensor, size_t since, size_t rank) const {
   std::vector<bool> flows(rank, true);
   for (size_t s = since; s < works_.size(); ++s) {
     if (gone_[s]) continue;
@@ -128,6 +134,12 @@ std::vector<bool> Pipeline::flows_on(const std::string& tensor, size_t since, si
 }
 
 std::vector<bool> Pipeline::made_apart(size_t made_by) const {
+  auto known = apart_.find(made_by);
+  if (known == apart_.end()) known = apart_.emplace(made_by, find_made_apart(made_by)).first;
+  return known->second;
+}
+
+std::vector<bool> Pipeline::find_made_apart(size_t made_by) const {
   const Work& work = works_[made_by];
   const Map& made = write_of(work).references[0];
   std::vector<bool> apart(made.size(), true);

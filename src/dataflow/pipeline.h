@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,14 @@ class Pipeline {
   int64_t parts_of(const std::string& tensor) const;
 
  private:
+  std::vector<bool> find_flows(const std::string& tensor, size_t since, size_t rank) const;
+  std::vector<bool> find_made_apart(size_t made_by) const;
+
   const std::vector<Work>& works_;
   const std::vector<bool>& gone_;
+  /// Found before: statements share what they depend on, and each way to it would ask again.
+  mutable std::map<std::pair<std::string, size_t>, std::vector<bool>> flows_;
+  mutable std::map<size_t, std::vector<bool>> apart_;
 };
 
 /// The access that a statement writes.

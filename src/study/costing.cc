@@ -12,9 +12,10 @@ std::string ChipCoster::schedule_of(const PhaseKernel& kernel, const dataflow::K
     return s.on_array() && s.placement->nest.has_value();
   });
   if (!kernel.func || !chosen) return "";
-  std::string sizes;
-  for (const auto& [name, value] : kernel.facts.sizes) sizes += text(name, " = ", value, "\n");
-  auto [at, fresh] = schedules_.try_emplace({kernel.func, sizes});
+  std::string facts;
+  for (const auto& [name, value] : kernel.facts.sizes) facts += text(name, " = ", value, "\n");
+  for (const dataflow::ParamFacts& p : kernel.facts.params) facts += text(name_of(p.kind), " ", p.bits, "\n");
+  auto [at, fresh] = schedules_.try_emplace({kernel.func, facts});
   if (!fresh) return at->second;
   std::string other;
   try {

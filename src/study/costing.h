@@ -36,7 +36,7 @@ class ChipCoster {
 
   dataflow::CostEngine engine_;
   CountChecker checker_;
-  std::map<std::pair<tir::PrimFuncRef, std::string>, std::string> schedules_;  // by function and sizes
+  std::map<std::pair<tir::PrimFuncRef, std::string>, std::string> schedules_;  // by function and facts
 };
 
 }  // namespace sator::study

@@ -194,7 +194,8 @@ std::string json_lines(const std::vector<WorkloadRecord>& records) {
       j["chip"] = {{"latency_s", c.latency_s},
                    {"latency_cycles", c.latency_cycles},
                    {"energy_j", c.energy_j},
-                   {"bound", c.bound}};
+                   {"bound", c.bound},
+                   {"tile", r.on_chip->tile}};
     }
     out += j.dump() + "\n";
   }

@@ -89,6 +89,26 @@ TEST(VectorUnit, SharedOperandsAreReadOncePerTurnOrOnce) {
   EXPECT_EQ(moved(c, kActivations, "c").read, 96);
 }
 
+// Each statement takes what the two before it made: there are 2^40 ways from the first to the last, and 42 statements.
+TEST(VectorUnit, ManyWaysThroughAKernelTakeNoTime) {
+  std::vector<Work> chain;
+  auto name = [](size_t n) { return n == 0 ? std::string("X") : "T" + std::to_string(n); };
+  for (size_t n = 0; n < 42; ++n) {
+    Work w = statement({6, 100}, {});
+    for (size_t back : {size_t{0}, size_t{1}})
+      if (n >= back && !(n == 0 && back == 1)) {
+        w.statement.accesses.push_back({name(n - back), Role::read, {{i, j}}});
+        w.operands.push_back({.bits = 32, .is_float = true, .internal = n > back});
+      }
+    w.statement.accesses.push_back({name(n + 1), Role::write, {{i, j}}});
+    w.operands.push_back({.bits = 32, .is_float = true, .internal = n < 41});
+    chain.push_back(std::move(w));
+  }
+  const KernelCost c = CostEngine(chip()).cost({"ways", chain});
+  EXPECT_EQ(moved(c, kActivations, "X").read, 600);
+  EXPECT_EQ(moved(c, kActivations, "T42").written, 600);
+}
+
 TEST(VectorUnit, SumsOfTheArrayAreReadWhereTheyLie) {
   Work product = statement(
       {8, 64, 32},
