@@ -213,25 +213,34 @@ def f(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
   }
 }
 
-// Codes become floats through the fraction of 2^23 (arithmetic.cc): exact for every code and constant, as a conversion is.
+// Codes become floats in the fraction of a power of two (arithmetic.cc): exact for every code, place and constant, as a
+// conversion is.
 TEST(Kernel, CodesLessAConstantAreExact) {
   struct Form {
-    uint32_t mask;
+    uint32_t shift, mask;
     double constant;
   };
-  for (Form form : {Form{15, 7},
-                    {255, 127},
-                    {255, 0.5},
-                    {0x7fffff, 8388608},
-                    {0x7fffff, -8388608},
-                    {0xffffff, 3},
-                    {255, 8388609}}) {
+  std::vector<Form> forms = {{3, 255, 0.5},
+                             {3, 255, 8388609},
+                             {3, 0x7fffff, 8388608},
+                             {3, 0x7fffff, -8388608},
+                             {0, 0x7fffff, 1},
+                             {0, 0xffffff, 3},
+                             {9, 0x7fff, 16384},
+                             {8, 255, -32769},
+                             {30, 255, 1}};
+  for (uint32_t bits : {2u, 4u, 8u})
+    for (uint32_t shift = 0; shift < 32; shift += bits)
+      forms.push_back({shift, (1u << bits) - 1, static_cast<double>((1 << (bits - 1)) - 1)});
+  for (const Form& form : forms) {
     tir::PrimFuncRef f = tir::parse_function(text(R"(
 @T.prim_func
 def f(A: T.Buffer((64,), "uint32"), B: T.Buffer((64,), "float32")):
     for i in range(4):
         for j in T.vectorized(16):
-            B[i * 16 + j] = T.Cast("float32", T.bitwise_and(T.shift_right(A[i * 16 + j], T.uint32(3)), T.uint32()",
+            B[i * 16 + j] = T.Cast("float32", T.bitwise_and(T.shift_right(A[i * 16 + j], T.uint32()",
+                                                  static_cast<int64_t>(form.shift),
+                                                  ")), T.uint32(",
                                                   static_cast<int64_t>(form.mask),
                                                   "))) - T.float32(",
                                                   form.constant,
@@ -242,9 +251,25 @@ def f(A: T.Buffer((64,), "uint32"), B: T.Buffer((64,), "float32")):
     for (const target::CpuLevel* level : target::host_levels()) {
       ASSERT_EQ(run_kernel(f, *level, {a.raw(), b.raw()}), 0);
       for (size_t i = 0; i < 64; ++i)
-        EXPECT_EQ(b[i], static_cast<float>((a[i] >> 3) & form.mask) - static_cast<float>(form.constant))
-            << level->name << " " << form.mask << " " << form.constant << " " << i;
+        EXPECT_EQ(b[i], static_cast<float>((a[i] >> form.shift) & form.mask) - static_cast<float>(form.constant))
+            << level->name << " " << form.shift << " " << form.mask << " " << form.constant << " " << i;
     }
+  }
+}
+
+TEST(Kernel, CodesOfOneWordInItsLanesAreExact) {
+  tir::PrimFuncRef f = tir::parse_function(R"(
+@T.prim_func
+def f(A: T.Buffer((2,), "uint32"), B: T.Buffer((16,), "float32")):
+    for j in T.vectorized(16):
+        B[j] = T.Cast("float32", T.bitwise_and(T.shift_right(A[j // 8], T.Cast("uint32", j % 8 * 4)), T.uint32(15))) - T.float32(7)
+)");
+  Data<uint32_t> a(2);
+  Data<float> b(16);
+  a[0] = 0x76543210u, a[1] = 0xfedcba98u;
+  for (const target::CpuLevel* level : target::host_levels()) {
+    ASSERT_EQ(run_kernel(f, *level, {a.raw(), b.raw()}), 0);
+    for (size_t j = 0; j < 16; ++j) EXPECT_EQ(b[j], static_cast<float>(j) - 7) << level->name << " " << j;
   }
 }
 

@@ -6,8 +6,10 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
 
+#include <bit>
 #include <cmath>
 
+#include "arith/eval.h"
 #include "codegen/emit/emit.h"
 
 namespace sator::codegen {
@@ -39,26 +41,46 @@ llvm::Value* safe_divisor(Emit& e, llvm::Value* b, int lanes) {
   return e.b.CreateSelect(e.mask, b, llvm::ConstantInt::get(b->getType(), 1));
 }
 
-/// float32(code) - c for a code cut out by a mask below 2^23: written into the fraction of 2^23 it is the float 2^23 + code,
-/// and both the constant and the difference are whole numbers that f32 holds. One operation less than a conversion.
+/// float32(code) - c for a code of a word, (word >> n) & mask: bits n and up in the fraction of 2^(23-n) are the float
+/// 2^(23-n) + code, and both the constant and the difference are numbers that f32 holds. Neither shift nor conversion.
 /// Null where the difference is of another form.
 llvm::Value* code_minus_constant(Emit& e, const Sub& n) {
   const Cast* cast = n.dtype.with_lanes(1) == f32 ? n.a.as<Cast>() : nullptr;
   const Call* code = cast && cast->value->dtype.with_lanes(1) == u32 ? cast->value.as<Call>() : nullptr;
   if (!code || code->op != "tir.bitwise_and") return nullptr;
-  constexpr int64_t kTwo23 = 1 << 23;
-  auto splat_of = [](const Expr& x) {
+  auto in_lanes = [](const Expr& x) {
     const Broadcast* b = x.as<Broadcast>();
     return b ? b->value : x;
   };
-  auto mask = as_int(splat_of(code->args[1]));
-  const FloatImm* c = splat_of(n.b).as<FloatImm>();
-  if (!mask || *mask < 0 || *mask >= kTwo23 || !c || std::abs(c->value) > kTwo23 || c->value != std::round(c->value))
-    return nullptr;
-  llvm::Value* word = value_of(e, cast->value);
-  llvm::Value* shifted = e.b.CreateOr(word, llvm::ConstantInt::get(word->getType(), 0x4b000000));
-  llvm::Value* sum = e.b.CreateBitCast(shifted, type_of(e, n.dtype));
-  return e.b.CreateFSub(sum, number(e, static_cast<double>(kTwo23) + c->value, n.dtype));
+  const auto mask = as_int(in_lanes(code->args[1]));
+  const FloatImm* c = in_lanes(n.b).as<FloatImm>();
+  constexpr int64_t kFraction = 23, kHalfWord = 16;
+  if (!mask || *mask < 1 || *mask >= int64_t{1} << kFraction || !c || c->value != std::round(c->value)) return nullptr;
+  const int64_t bits = std::bit_width(static_cast<uint64_t>(*mask));
+  Expr word = code->args[0];
+  int64_t shift = 0;
+  const Call* shifted = word.as<Call>();
+  const Expr places = shifted && shifted->op == "tir.shift_right" ? in_lanes(shifted->args[1]) : nullptr;
+  // One place in all lanes.
+  if (auto by = places && places->dtype.lanes == 1 ? arith::evaluate(places, {}) : std::nullopt) {
+    // What does not lie in the fraction does after a shift that many codes share.
+    const bool in_place = *by + bits <= kFraction, in_half = *by >= kHalfWord && *by - kHalfWord + bits <= kFraction;
+    if (*by >= 0 && (in_place || in_half)) {
+      word = shifted->args[0];
+      shift = *by;
+    }
+  }
+  llvm::Value* v = value_of(e, word);
+  auto integer = [&](int64_t x) { return llvm::ConstantInt::get(v->getType(), static_cast<uint64_t>(x)); };
+  if (shift + bits > kFraction) {
+    v = e.b.CreateLShr(v, integer(kHalfWord));
+    shift -= kHalfWord;
+  }
+  const double base = static_cast<double>(int64_t{1} << (kFraction - shift));
+  if (std::abs(c->value) > base) return nullptr;
+  constexpr int64_t kBias = 127;
+  v = e.b.CreateOr(e.b.CreateAnd(v, integer(*mask << shift)), integer((kBias + kFraction - shift) << kFraction));
+  return e.b.CreateFSub(e.b.CreateBitCast(v, type_of(e, n.dtype)), number(e, base + c->value, n.dtype));
 }
 
 }  // namespace
