@@ -27,7 +27,8 @@ def gemm(A: T.Buffer(({M}, {K}), "float32"), B: T.Buffer(({N} // 32, {K}, 32), "
                             with T.block("read"):
                                 vi = T.axis.spatial({M}, m0 * {MB} + m * {R} + i)
                                 vj = T.axis.spatial({N}, n * {P} + j0 * {V} + j1)
-                                C_local[vi, vj] = T.if_then_else(k0 == 0, T.float32(0), C[vi, vj])
+                                vk0 = T.axis.opaque({K} // {KC}, k0)
+                                C_local[vi, vj] = T.if_then_else(vk0 == 0, T.float32(0), C[vi, vj])
                 for k in T.serial({KC}, annotations={"software_prefetch": ["B", 8]}):
                     for i in T.unroll({R}):
                         for j0 in T.unroll({P} // {V}):
