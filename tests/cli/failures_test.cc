@@ -239,10 +239,19 @@ TEST(Failures, AnInterruptedConversionIsNoModel) {
   };
   // Other weights, and more of them.
   const std::vector<std::string> other = {"convert_weight", kExample.string(), "--quantization", "f32", "-o", "out"};
-  program.start(other);
-  bool in_time = program.interrupt_when(has_partial);
-  Ended ended = program.end();
-  if (!in_time) GTEST_SKIP() << "the conversion ended before it could be interrupted";
+  // A conversion that is quicker than the interrupt is begun again, from what was there before.
+  auto interrupted = [&](const std::function<void()>& restore) {
+    for (int attempt = 0; attempt < 20; ++attempt) {
+      program.start(other);
+      const bool in_time = program.interrupt_when(has_partial);
+      Ended ended = program.end();
+      if (in_time && ended.status != 0) return ended;
+      restore();
+    }
+    ADD_FAILURE() << "20 conversions ended before they could be interrupted";
+    return Ended{};
+  };
+  Ended ended = interrupted([&] { fs::remove_all(out); });
   EXPECT_EQ(ended.status, 1) << ended.notes;
   EXPECT_NE(ended.notes.find("interrupted"), std::string::npos) << ended.notes;
   EXPECT_TRUE(everything().empty());
@@ -254,10 +263,7 @@ TEST(Failures, AnInterruptedConversionIsNoModel) {
   ended = program.run(other, 20 << 20);
   EXPECT_EQ(ended.status, 1) << ended.notes;
   EXPECT_EQ(everything(), whole);
-  program.start(other);
-  in_time = program.interrupt_when(has_partial);
-  ended = program.end();
-  if (!in_time) GTEST_SKIP() << "the conversion ended before it could be interrupted";
+  ended = interrupted([&] { EXPECT_EQ(program.run(args).status, 0); });
   EXPECT_EQ(ended.status, 1) << ended.notes;
   EXPECT_EQ(everything(), whole);
 

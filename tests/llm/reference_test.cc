@@ -49,6 +49,26 @@ TEST_P(Reference, Perplexity) {
   EXPECT_NEAR(p / reference.at("perplexity").at(GetParam()).get<double>(), 1, tolerance);
 }
 
+// With dynamic activation scales: before any code lies on a boundary, the logits themselves.
+TEST(ReferenceLogits, OfTheFirstToken) {
+  const fs::path example = fs::path(SATOR_SOURCE_DIR) / "examples" / "gpt2-stories";
+  const std::vector<int32_t> stream = token_stream_of(example, example / "validation.txt");
+  const nlohmann::json reference = expected();
+  int schemes = 0;
+  for (const auto& [name, logits] : reference.at("first_logits").items()) {
+    OpenOptions options;
+    options.scheme = parse_scheme(name);
+    OpenModel model = open_model(example, options);
+    Session session = model.session();
+    const std::span<const float> got = session.append({stream.data(), 1});
+    ASSERT_EQ(logits.size(), got.size() / 512) << name;
+    for (size_t i = 0; i < logits.size(); ++i)
+      EXPECT_NEAR(got[512 * i], logits[i].get<float>(), 1e-3) << name << " " << i;
+    ++schemes;
+  }
+  EXPECT_EQ(schemes, 3);
+}
+
 INSTANTIATE_TEST_SUITE_P(EveryKindOfScheme, Reference, testing::ValuesIn(names()), [](const auto& scheme) {
   std::string name;
   for (char c : scheme.param) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';

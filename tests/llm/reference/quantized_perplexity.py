@@ -155,13 +155,19 @@ class Gpt2:
 
         return linear
 
-    def perplexity(self, scheme, ids, windows):
-        table, linear, total = self.params["wte.weight"], self.exact_linear, 0.0
+    def program_of(self, scheme):
+        """The linear layers and the token table under a scheme; exact ones without one."""
+        table, linear = self.params["wte.weight"], self.exact_linear
         if scheme:
             linear = self.linear_of(scheme)
             if scheme.embed:
                 q, s = quantized(table, scheme)
                 table = (q * s).astype(np.float32)
+        return linear, table
+
+    def perplexity(self, scheme, ids, windows):
+        linear, table = self.program_of(scheme)
+        total = 0.0
         for begin in range(0, windows * WINDOW, WINDOW):
             tokens = ids[begin : begin + WINDOW]
             z = self.logits(tokens, linear, table)[:-1].astype(np.float64)
@@ -169,13 +175,22 @@ class Gpt2:
             total -= (z[np.arange(WINDOW - 1), tokens[1:]] - np.log(np.exp(z).sum(-1))).sum()
         return float(np.exp(total / ((WINDOW - 1) * windows)))
 
+    def first_logits(self, scheme, ids):
+        """Every 512th logit of the first token: without a sum over tokens, no code lies on a boundary by chance."""
+        linear, table = self.program_of(scheme)
+        return [float(z) for z in self.logits(ids[:1], linear, table)[0][::512]]
+
 
 def main():
     folder, data, windows = sys.argv[1], sys.argv[2], int(sys.argv[3])
     model = Gpt2(folder, data)
     ids = np.fromfile(f"{folder}/validation.ids.u16", dtype="<u2").astype(np.int64)
-    rows = {name: model.perplexity(None if name == "f32" else Scheme(name), ids, windows) for name in sys.argv[4:]}
-    print(json.dumps({"windows": windows, "perplexity": rows}, indent=1))
+    schemes = {name: None if name == "f32" else Scheme(name) for name in sys.argv[4:]}
+    rows = {name: model.perplexity(scheme, ids, windows) for name, scheme in schemes.items()}
+    # Static scales come out of sums in another order: their last bit decides codes.
+    dynamic = {name: scheme for name, scheme in schemes.items() if scheme and scheme.activation_bits and scheme.activation == "token"}
+    first = {name: model.first_logits(scheme, ids) for name, scheme in dynamic.items()}
+    print(json.dumps({"windows": windows, "perplexity": rows, "first_logits": first}, indent=1))
 
 
 if __name__ == "__main__":
