@@ -1,0 +1,54 @@
+#include "dataflow/formats/input_keys.h"
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/error.h"
+
+namespace sator::dataflow {
+
+InputKeys::InputKeys(const nlohmann::json& input, std::string_view format) : input_(input), format_(format) {
+  if (!input.is_object())
+    fail({.what = sator::text("the input of format ", sator::quoted(format), " is not an object"),
+          .needs = "input: an object that holds the texts of the tool's files",
+          .hint = "write \"input\": {...}"});
+}
+
+void InputKeys::fail_key(const char* key, std::string what, std::string needs) const {
+  fail({.what = std::move(what),
+        .needs = std::move(needs),
+        .hint = sator::text("look at the keys of format ", sator::quoted(format_), " in docs/formats.md"),
+        .where = sator::text("input.", key)});
+}
+
+std::string InputKeys::text(const char* key) const {
+  const auto it = input_.find(key);
+  const std::string needs = sator::text(sator::quoted(key), ": the file's text, a string");
+  if (it == input_.end()) fail_key(key, sator::text("there is no ", sator::quoted(key)), needs);
+  if (!it->is_string()) fail_key(key, sator::text(sator::quoted(key), " is not a string"), needs);
+  std::string out = it->get<std::string>();
+  if (out.size() > size_t{64} << 20)
+    fail_key(key, sator::text(sator::quoted(key), " is longer than 64 MiB"), "texts up to 64 MiB");
+  return out;
+}
+
+std::string InputKeys::text_or_empty(const char* key) const { return input_.contains(key) ? text(key) : std::string(); }
+
+bool InputKeys::flag(const char* key) const {
+  const auto it = input_.find(key);
+  if (it == input_.end()) return false;
+  if (!it->is_boolean()) fail_key(key, sator::text(sator::quoted(key), " is not true or false"), "true or false");
+  return it->get<bool>();
+}
+
+std::string InputKeys::choice(const char* key, std::initializer_list<std::string_view> words) const {
+  if (!input_.contains(key)) return {};
+  const std::string value = text(key);
+  for (std::string_view word : words)
+    if (value == word) return value;
+  fail_key(key,
+           sator::text(sator::quoted(key), " is ", sator::quoted(value)),
+           join(std::vector<std::string_view>(words), " or "));
+}
+
+}  // namespace sator::dataflow

@@ -1,0 +1,121 @@
+// SCALE-Sim's own runs against the reader, the closed forms and the model of its SRAMs.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "dataflow/formats/scalesim/answer.h"
+
+namespace sator::dataflow {
+namespace {
+
+using nlohmann::json;
+
+std::vector<json> rows_of(const char* file) {
+  std::ifstream in(std::filesystem::path(SATOR_SOURCE_DIR) / "../shared/cases/cost" / file);
+  std::vector<json> rows;
+  for (std::string line; std::getline(in, line);) rows.push_back(json::parse(line));
+  return rows;
+}
+
+std::string config_text(const json& row, const std::string& mode, int64_t words, int64_t sram_kb) {
+  return text("[general]\nrun_name = r\n\n[architecture_presets]\nArrayHeight: ",
+              row["array_h"].get<int64_t>(),
+              "\nArrayWidth: ",
+              row["array_w"].get<int64_t>(),
+              "\nIfmapSramSzkB: ",
+              sram_kb,
+              "\nFilterSramSzkB: ",
+              sram_kb,
+              "\nOfmapSramSzkB: ",
+              sram_kb,
+              "\nIfmapOffset: 0\nFilterOffset: 10000000\nOfmapOffset: 20000000\nBandwidth : ",
+              words,
+              "\nDataflow : ",
+              row["dataflow"].get<std::string>(),
+              "\nMemoryBanks: 1\nReadRequestBuffer: 32\nWriteRequestBuffer: 32\n\n[layout]\nIfmapCustomLayout: False\n"
+              "IfmapSRAMBankBandwidth: ",
+              words,
+              "\nIfmapSRAMBankNum: 10\nIfmapSRAMBankPort: 2\nFilterCustomLayout: False\nFilterSRAMBankBandwidth: ",
+              words,
+              "\nFilterSRAMBankNum: 10\nFilterSRAMBankPort: 2\n\n[sparsity]\nSparsitySupport : false\n\n"
+              "[run_presets]\nInterfaceBandwidth: ",
+              mode,
+              "\nUseRamulatorTrace: False\n");
+}
+
+std::string topology_of(const json& layer) {
+  const auto n = [&](const char* key) { return layer[key].get<int64_t>(); };
+  const std::string name = layer["name"].get<std::string>();
+  if (layer.contains("M")) return text("Layer, M, N, K,\n", name, ", ", n("M"), ", ", n("N"), ", ", n("K"), ",\n");
+  return text("Layer, H, W, R, S, C, K, Strides,\n",
+              name,
+              ", ",
+              n("H"),
+              ", ",
+              n("W"),
+              ", ",
+              n("R"),
+              ", ",
+              n("S"),
+              ", ",
+              n("C"),
+              ", ",
+              n("K"),
+              ", ",
+              n("stride"),
+              ",\n");
+}
+
+/// Compares every key of the row but those named; says how many rows are equal in each.
+void compare(const std::vector<json>& rows, const std::vector<json>& answers, const std::vector<std::string>& but) {
+  std::map<std::string, size_t> equal;
+  for (size_t i = 0; i < rows.size(); ++i)
+    for (const auto& [key, want] : rows[i].items()) {
+      if (std::find(but.begin(), but.end(), key) != but.end()) continue;
+      const json& got = answers[i].contains(key) ? answers[i][key] : json();
+      // Mean shares are sums of another order there: one unit of the sixth decimal.
+      const bool same = want.is_number_float() && got.is_number()
+                            ? std::abs(want.get<double>() - got.get<double>()) <= 1.01e-6
+                            : want == got;
+      equal[key] += same;
+      EXPECT_TRUE(same) << key << ": " << got << " for " << rows[i].dump();
+    }
+  for (const auto& [key, count] : equal) EXPECT_EQ(count, rows.size()) << key;
+}
+
+TEST(ScalesimCases, ArrayCountsAreEqual) {
+  const std::vector<json> rows = rows_of("scalesim_v3_compute.jsonl");
+  if (rows.empty()) GTEST_SKIP() << "no reference cases beside this checkout";
+  std::vector<json> answers;
+  for (const json& row : rows) {
+    const json answer = answer_scalesim({{"config", config_text(row, "CALC", 10, 1 << 20)},
+                                         {"topology", topology_of(row["layer"])},
+                                         {"gemm", row["layer"].contains("M")}});
+    ASSERT_EQ(answer["layers"].size(), 1u);
+    answers.push_back(answer["layers"][0]);
+  }
+  compare(rows, answers, {"sim_seconds"});
+}
+
+TEST(ScalesimCases, MemoryIsEqual) {
+  const std::vector<json> rows = rows_of("scalesim_v3_full.jsonl");
+  if (rows.empty()) GTEST_SKIP() << "no reference cases beside this checkout";
+  std::vector<json> answers;
+  for (const json& row : rows) {
+    const json answer =
+        answer_scalesim({{"config", config_text(row, row["mode"], row["dram_words_per_cycle"], row["sram_KB_each"])},
+                         {"topology", topology_of(row)},
+                         {"gemm", true},
+                         {"compat", "scalesim"}});
+    ASSERT_EQ(answer["layers"].size(), 1u);
+    answers.push_back(answer["layers"][0]);
+  }
+  compare(rows, answers, {"sim_seconds"});
+}
+
+}  // namespace
+}  // namespace sator::dataflow
