@@ -1,0 +1,407 @@
+#include "dataflow/formats/timeloop/evaluate.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+
+namespace sator::dataflow::timeloop {
+
+namespace {
+
+constexpr double kLargest = 4.6e18;                // 2^62
+constexpr int64_t kMostPlaces = int64_t{1} << 20;  // instances that are looked at one by one
+
+Reason beyond(std::string_view what) {
+  return {.what = text(what, " needs more than 62 bits"),
+          .needs = "sizes and counts below 2^62",
+          .hint = "check the extents; a smaller problem of the same shape scales"};
+}
+
+int64_t magnitude(int64_t v) { return v < 0 ? -v : v; }
+
+/// Accesses of `count` words where one access moves `block`.
+double vector_accesses(int64_t count, int64_t block) {
+  return block == 1 ? static_cast<double>(count) : static_cast<double>(count / block + (count % block != 0));
+}
+
+}  // namespace
+
+Model::Model(const Workload& workload, const Architecture& architecture, Release release)
+    : w_(workload),
+      a_(architecture),
+      levels_(architecture.levels.size()),
+      spaces_(workload.spaces.size()),
+      mover_(release) {
+  if (levels_ > kMaxLevels || spaces_ > kMaxSpaces || w_.dimensions.size() > kMaxDimensions)
+    internal_error("a Timeloop input is larger than its reader admits");
+  double operations = 1;
+  for (int64_t bound : w_.bounds) operations *= static_cast<double>(bound);
+  if (operations > kLargest) fail(beyond("the number of operations"));
+  for (size_t s = 0; s < spaces_; ++s) {
+    double words = 1;
+    for (const auto& rank : w_.spaces[s].ranks) {
+      slides_[s] = slides_[s] || rank.size() > 1;
+      double width = 1;
+      for (const ProjectionTerm& t : rank) {
+        if (t.coefficient != 0) relevant_[s] |= uint32_t{1} << t.dimension;
+        width += std::abs(static_cast<double>(t.coefficient)) * static_cast<double>(w_.bounds[t.dimension] - 1);
+      }
+      words *= width;
+    }
+    if (words > kLargest) fail(beyond(text("the size of ", w_.spaces[s].name)));
+  }
+  has_energy_ = a_.compute.energy_pj.has_value() && a_.wire_energy.empty();
+}
+
+int64_t Model::box(size_t space, const std::array<int64_t, kMaxDimensions>& extent) const {
+  int64_t words = 1;
+  for (const auto& rank : w_.spaces[space].ranks) {
+    int64_t width = 1;
+    for (const ProjectionTerm& t : rank) width += magnitude(t.coefficient) * (extent[t.dimension] - 1);
+    words *= width;
+  }
+  return words;
+}
+
+/// How large the tiles are, and how many instances work at each level.
+std::optional<Reason> Model::place(const Mapping& mapping, Figures& out) {
+  std::array<int64_t, kMaxDimensions> extent;
+  extent.fill(1);
+  for (size_t l = 0; l < levels_; ++l) {
+    for (const Loop& loop : mapping.levels[l].spatial) extent[loop.dimension] *= loop.bound;
+    array_extent_[l] = extent;
+    for (const Loop& loop : mapping.levels[l].temporal) extent[loop.dimension] *= loop.bound;
+    tile_extent_[l] = extent;
+  }
+  int64_t x = 1, y = 1, cycles = 1;
+  for (size_t l = levels_; l-- > 0;) {
+    mesh_x_[l] = x;
+    mesh_y_[l] = y;
+    instances_[l] = x * y;
+    for (const Loop& loop : mapping.levels[l].spatial) (loop.on_y ? y : x) *= loop.bound;
+    for (const Loop& loop : mapping.levels[l].temporal) cycles *= loop.bound;
+  }
+  out.working_units = x * y;
+  out.compute_cycles = cycles;
+  out.operations = cycles * out.working_units;
+  if (x > a_.compute.mesh_x || y > a_.compute.mesh_y)
+    return Reason{.what = text("the mapping needs ", x, " x ", y, " units of ", a_.compute.name),
+                  .needs = text("at most ", a_.compute.mesh_x, " x ", a_.compute.mesh_y),
+                  .hint = "lower the spatial factors, or move loops between X and Y"};
+  return {};
+}
+
+/// All data spaces whose ranks each follow one dimension: tiles do not overlap, so each step of a relevant loop brings a
+/// whole tile, and a loop inside of all relevant ones brings nothing.
+void Model::count_boxes(const Mapping& mapping) {
+  std::array<double, kMaxSpaces> tiles;  // that come over the loops so far
+  tiles.fill(1);
+  double all = 1;
+  for (size_t l = levels_; l-- > 0;) {
+    for (auto loop = mapping.levels[l].temporal.rbegin(); loop != mapping.levels[l].temporal.rend(); ++loop) {
+      all *= static_cast<double>(loop->bound);
+      for (size_t s = 0; s < spaces_; ++s)
+        if (relevant_[s] >> loop->dimension & 1) tiles[s] = all;
+    }
+    for (size_t s = 0; s < spaces_; ++s) {
+      // What the level below (or, below the innermost, the arithmetic) asks of this one.
+      Flow& f = flow_[s][l];
+      double fan_out = 1, distinct = 1;
+      for (const Loop& loop : mapping.levels[l].spatial) {
+        fan_out *= static_cast<double>(loop.bound);
+        if (relevant_[s] >> loop.dimension & 1) distinct *= static_cast<double>(loop.bound);
+      }
+      if (mapping.levels[l].no_multicast >> s & 1) distinct = fan_out;
+      double words = l == 0 ? all
+                            : static_cast<double>(flow_[s][l - 1].words) *
+                                  (mapping.levels[l - 1].no_temporal_reuse >> s & 1 ? all : tiles[s]);
+      f.fan_out = fan_out;
+      f.served = words * distinct;
+      f.weighted = words * fan_out;
+      f.passed = 0;
+      f.detail = nullptr;
+    }
+  }
+}
+
+std::optional<Reason> Model::count_slides(const Mapping& mapping, size_t s, size_t level) {
+  TileMoves moves{.ranks = static_cast<int>(w_.spaces[s].ranks.size())};
+  auto shift = [&](const Loop& loop, int64_t stride) {
+    TileStep step{.bound = loop.bound};
+    for (size_t r = 0; r < w_.spaces[s].ranks.size(); ++r)
+      for (const ProjectionTerm& t : w_.spaces[s].ranks[r])
+        if (t.dimension == loop.dimension) step.shift[r] += t.coefficient * stride;
+    return step;
+  };
+  std::array<int64_t, kMaxDimensions> extent;
+  if (level == 0)
+    extent.fill(1);
+  else
+    extent = tile_extent_[level - 1];
+  for (size_t r = 0; r < w_.spaces[s].ranks.size(); ++r) {
+    moves.extent[r] = 1;
+    for (const ProjectionTerm& t : w_.spaces[s].ranks[r])
+      moves.extent[r] += magnitude(t.coefficient) * (extent[t.dimension] - 1);
+  }
+  time_.clear();
+  space_.clear();
+  int64_t instances = 1;
+  for (size_t l = level; l < levels_; ++l) {
+    for (const Loop& loop : mapping.levels[l].spatial) {
+      if (l == level) {
+        space_.push_back(shift(loop, extent[loop.dimension]));
+        instances *= loop.bound;
+      }
+      extent[loop.dimension] *= loop.bound;
+    }
+    for (const Loop& loop : mapping.levels[l].temporal) {
+      time_.push_back(shift(loop, extent[loop.dimension]));
+      extent[loop.dimension] *= loop.bound;
+    }
+  }
+  if (instances > kMostPlaces)
+    return Reason{.what = text("tiles of ", w_.spaces[s].name, " slide over an array of ", instances, " instances"),
+                  .needs = text("at most ", kMostPlaces, " instances where a rank sums dimensions"),
+                  .hint = "spread the loops over several levels"};
+  moves.resident = level > 0 && !(mapping.levels[level - 1].no_temporal_reuse >> s & 1);
+  moves.time = time_;
+  moves.space = space_;
+  moves.multicast = !(mapping.levels[level].no_multicast >> s & 1);
+  moves.neighbours = !(mapping.levels[level].no_link_transfer >> s & 1);
+  int64_t logical_x = 1, logical_y = 1;
+  for (const Loop& loop : mapping.levels[level].spatial) (loop.on_y ? logical_y : logical_x) *= loop.bound;
+  int64_t inner_x = level == 0 ? a_.compute.mesh_x : a_.levels[level - 1].mesh_x;
+  int64_t inner_y = level == 0 ? a_.compute.mesh_y : a_.levels[level - 1].mesh_y;
+  moves.width = std::max(logical_x, inner_x / a_.levels[level].mesh_x);
+  moves.height = std::max(logical_y, inner_y / a_.levels[level].mesh_y);
+  Traffic& t = traffic_[s][level];
+  mover_.count(moves, t);
+  Flow& f = flow_[s][level];
+  f.fan_out = static_cast<double>(instances);
+  f.served = f.weighted = 0;
+  for (const Delivery& d : t.deliveries) {
+    f.served += d.accesses;
+    f.weighted += d.accesses * static_cast<double>(d.multicast);
+  }
+  f.passed = t.passed;
+  f.detail = &t;
+  return {};
+}
+
+/// A level that bypasses a data space hands the accesses to it on to the next outer one.
+void Model::bypass(const Mapping& mapping, size_t s) {
+  auto& flow = flow_[s];
+  for (size_t l = 0; l < levels_; ++l) {
+    if (mapping.levels[l].keep >> s & 1) continue;
+    Flow& f = flow[l];
+    if (l + 1 < levels_) {
+      Flow& outer = flow[l + 1];
+      double factor = f.served * outer.fan_out / outer.weighted;
+      if (outer.detail) {
+        outer.served = 0;
+        outer.weighted = 0;
+        for (Delivery& d : traffic_[s][l + 1].deliveries) {
+          d.accesses *= factor;
+          outer.served += d.accesses;
+          outer.weighted += d.accesses * static_cast<double>(d.multicast);
+        }
+      } else {
+        outer.served *= factor;
+        outer.weighted *= factor;
+      }
+      outer.passed = 0;
+    }
+    f.words = f.partition = 0;
+    f.served = f.from_parent = 0;
+  }
+  // The outermost level that keeps it gets it from nowhere; what lies above keeps nothing in motion.
+  for (size_t l = levels_; l-- > 0;) {
+    if (mapping.levels[l].keep >> s & 1) {
+      flow[l].from_parent = 0;
+      break;
+    }
+    flow[l].passed = 0;
+  }
+}
+
+std::optional<Reason> Model::check_fits(const Mapping& mapping, size_t l) const {
+  const StorageLevel& level = a_.levels[l];
+  if (mesh_x_[l] > level.mesh_x || mesh_y_[l] > level.mesh_y)
+    return Reason{.what = text("the mapping needs ", mesh_x_[l], " x ", mesh_y_[l], " instances of ", level.name),
+                  .needs = text("at most ", level.mesh_x, " x ", level.mesh_y),
+                  .hint = "lower the spatial factors above it, or move loops between X and Y"};
+  if (!level.size_words) return {};
+  double words = 0;
+  for (size_t s = 0; s < spaces_; ++s)
+    if (mapping.levels[l].keep >> s & 1) words += static_cast<double>(flow_[s][l].words);
+  double room = std::floor(static_cast<double>(*level.size_words) / level.multiple_buffering);
+  if (words > room)
+    return Reason{.what = text("the tiles at ", level.name, " have ", grouped(static_cast<int64_t>(words)), " words"),
+                  .needs = text("at most ", grouped(static_cast<int64_t>(room)), ", the size that one buffer has"),
+                  .hint = "lower the factors at or below it, or bypass a data space"};
+  if (words < room * level.min_utilization)
+    return Reason{.what = text("the tiles at ",
+                               level.name,
+                               " fill ",
+                               grouped(static_cast<int64_t>(words)),
+                               " words of ",
+                               grouped(static_cast<int64_t>(room))),
+                  .needs = text("min_utilization, ", level.min_utilization),
+                  .hint = "raise the factors at or below it, or lower min_utilization"};
+  return {};
+}
+
+/// Reads, fills and updates of one data space at all levels.
+std::optional<Reason> Model::split(const Mapping& mapping, size_t s, Figures& out) {
+  auto& flow = flow_[s];
+  for (size_t l = 0; l < levels_; ++l) flow[l].peer = 0;
+  for (size_t l = levels_; l-- > 1;)
+    if (flow[l].passed != 0) flow[l - 1].peer = flow[l].passed / static_cast<double>(instances_[l - 1]);
+  size_t outermost = levels_;
+  while (outermost > 0 && flow[outermost - 1].words == 0) --outermost;
+  auto whole = [&](double v) {
+    if (v < -0.5) out.clamped = true;
+    return v <= 0 ? int64_t{0} : v > kLargest ? int64_t{-1} : static_cast<int64_t>(std::round(v));
+  };
+  for (size_t l = 0; l < levels_; ++l) {
+    const Flow& f = flow[l];
+    SpaceFigures& g = out.levels[l].spaces[s];
+    g = {.kept = (mapping.levels[l].keep >> s & 1) != 0, .tile_words = f.words, .instances = instances_[l]};
+    if (f.words == 0) continue;
+    if (w_.spaces[s].read_write) {
+      bool first_read = mapping.levels[l].rmw_first_update >> s & 1;
+      double partition = first_read ? 0 : static_cast<double>(f.partition);
+      g.updates = whole(f.served);
+      g.reads = whole(f.served + f.peer - partition);
+      g.fills = whole(f.from_parent + f.peer - (l + 1 == outermost ? 0 : partition));
+    } else {
+      g.reads = whole(f.served + f.peer);
+      double fills = f.from_parent + f.peer;
+      g.fills = fills > kLargest ? -1 : static_cast<int64_t>(fills);
+    }
+    if (g.reads < 0 || g.fills < 0 || g.updates < 0)
+      return beyond(text("a count of ", w_.spaces[s].name, " at ", a_.levels[l].name));
+  }
+  return {};
+}
+
+void Model::time_and_energy(Figures& out) {
+  double compute_cycles = static_cast<double>(out.compute_cycles);
+  int64_t cycles = out.compute_cycles;
+  bool energies = has_energy_;
+  for (size_t l = 0; l < levels_; ++l) {
+    const StorageLevel& level = a_.levels[l];
+    double read = 0, write = 0;
+    bool kept = false;
+    for (size_t s = 0; s < spaces_; ++s) {
+      const SpaceFigures& g = out.levels[l].spaces[s];
+      kept |= g.kept;
+      double scale = level.bandwidth_scale[s];
+      read += static_cast<double>(g.reads) / compute_cycles * scale;
+      write += static_cast<double>(g.fills + g.updates) / compute_cycles * scale;
+    }
+    double slowdown = 1;
+    auto bound = [&](const std::optional<double>& bandwidth, double wanted) {
+      if (bandwidth && *bandwidth < wanted) slowdown = std::min(slowdown, *bandwidth / wanted);
+    };
+    bound(level.read_bandwidth, read);
+    bound(level.write_bandwidth, write);
+    bound(level.shared_bandwidth, read + write);
+    out.levels[l].cycles = static_cast<int64_t>(std::ceil(compute_cycles / slowdown));
+    cycles = std::max(cycles, out.levels[l].cycles);
+    energies &= !kept || level.energy.has_value();
+  }
+  double total = 0;
+  out.compute_energy_pj = 0;
+  if (energies) {
+    out.compute_energy_pj = static_cast<double>(out.operations) * *a_.compute.energy_pj;
+    total = out.compute_energy_pj;
+  }
+  int64_t latency = 0;
+  for (size_t l = 0; l < levels_; ++l) {
+    const StorageLevel& level = a_.levels[l];
+    LevelFigures& figures = out.levels[l];
+    latency += level.fill_latency_cycles + level.drain_latency_cycles;
+    figures.energy_pj = 0;
+    LevelEnergy e = level.energy.value_or(LevelEnergy{});
+    double clusters = static_cast<double>(std::min(instances_[l], level.instances / level.cluster_size));
+    for (size_t s = 0; s < spaces_ && energies; ++s) {
+      SpaceFigures& g = figures.spaces[s];
+      g.energy_pj =
+          (vector_accesses(g.reads, level.block_size) * e.read + vector_accesses(g.fills, level.block_size) * e.fill +
+           vector_accesses(g.updates, level.block_size) * e.update) *
+          clusters;
+      double addresses = static_cast<double>(g.fills + (w_.spaces[s].read_write ? g.updates : g.reads));
+      figures.energy_pj += g.energy_pj + addresses * level.address_energy_pj * clusters;
+    }
+    double leaking = static_cast<double>(instances_[l]);
+    if (!level.power_gated_at.empty())
+      for (size_t gate = 0; gate < levels_; ++gate) {
+        if (a_.levels[gate].name != level.power_gated_at) continue;
+        double per_gate = static_cast<double>(level.instances) / static_cast<double>(a_.levels[gate].instances);
+        if (per_gate > 1) leaking = per_gate * static_cast<double>(instances_[gate]);
+      }
+    if (energies) figures.energy_pj += e.leak * static_cast<double>(cycles) * leaking;
+    total += figures.energy_pj;
+  }
+  out.energy_pj = total;
+  out.cycles = cycles + latency;
+  out.utilization =
+      static_cast<double>(out.operations) / static_cast<double>(a_.compute.instances) / static_cast<double>(out.cycles);
+}
+
+std::optional<Reason> Model::evaluate(const Mapping& mapping, Figures& out) {
+  out.levels.resize(levels_);
+  out.clamped = false;
+  if (auto problem = place(mapping, out)) return problem;
+  for (size_t s = 0; s < spaces_; ++s) {
+    int64_t partition = box(s, tile_extent_[levels_ - 1]);
+    for (size_t l = levels_; l-- > 0;) {
+      Flow& f = flow_[s][l];
+      f.words = box(s, tile_extent_[l]);
+      // A level's share of the words that its parent is responsible for.
+      if (l + 1 < levels_) {
+        int64_t beside = mapping.levels[l + 1].spatial.empty() ? f.words : box(s, array_extent_[l + 1]);
+        if (beside != f.words)
+          partition = static_cast<int64_t>(static_cast<unsigned __int128>(partition) * f.words / beside);
+      }
+      f.partition = partition;
+    }
+  }
+  count_boxes(mapping);
+  for (size_t l = 0; l < levels_; ++l) {
+    SpaceSet moving = l == 0 ? ~SpaceSet{0} : mapping.levels[l - 1].no_temporal_reuse;
+    for (size_t s = 0; s < spaces_; ++s) {
+      // Tiles of plain boxes may come from a neighbour only where nothing stays in place by itself.
+      bool lasting = !(moving >> s & 1) || mapping.levels[l].spatial.empty();
+      if (!slides_[s] && lasting) continue;
+      if (auto problem = count_slides(mapping, s, l)) return problem;
+    }
+  }
+  for (size_t s = 0; s < spaces_; ++s) {
+    auto& flow = flow_[s];
+    for (size_t l = 0; l < levels_; ++l) {
+      Flow& f = flow[l];
+      f.from_parent = 0;
+      if (l + 1 == levels_) continue;
+      const Flow& outer = flow[l + 1];
+      if (!outer.detail) {
+        f.from_parent = outer.weighted / outer.fan_out;
+      } else {
+        for (const Delivery& d : outer.detail->deliveries)
+          f.from_parent += d.accesses * static_cast<double>(d.multicast) / outer.fan_out;
+      }
+    }
+  }
+  for (size_t l = 0; l < levels_; ++l)
+    if (auto problem = check_fits(mapping, l)) return problem;
+  for (size_t s = 0; s < spaces_; ++s) {
+    bypass(mapping, s);
+    if (auto problem = split(mapping, s, out)) return problem;
+  }
+  time_and_energy(out);
+  return {};
+}
+
+}  // namespace sator::dataflow::timeloop
