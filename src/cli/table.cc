@@ -9,6 +9,7 @@ std::vector<Command> command_table() {
       perplexity_command(),
       bench_command(),
       profile_command(),
+      estimate_command(),
       logits_command(),
       convert_weight_command(),
       gen_config_command(),

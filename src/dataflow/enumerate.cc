@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "base/text.h"
-#include "dataflow/boxes.h"
+#include "dataflow/bounds.h"
 
 namespace sator::dataflow {
 
@@ -14,7 +14,8 @@ namespace {
 
 using Point = std::vector<int64_t>;
 
-constexpr size_t kBusPes = 1 << 12;  // PEs whose pairs are listed for wires with free variables
+constexpr size_t kBusPes = 1 << 12;    // PEs whose pairs are listed for wires with free variables
+constexpr int64_t kSearches = 1 << 6;  // looks into neighbours, per point that may be listed
 
 struct PointHash {
   size_t operator()(const Point& p) const {
@@ -42,10 +43,10 @@ class Numbering {
 /// Calls visit(point) for every point of the domain; false if it has more than `limit` before guards.
 template <class Visit>
 bool for_each_point(const Domain& domain, int64_t limit, Visit visit) {
+  if (std::find(domain.extent.begin(), domain.extent.end(), 0) != domain.extent.end()) return true;
   Wide points = 1;
-  for (int64_t extent : domain.extent) points *= extent;
-  if (points > limit) return false;
-  if (points == 0) return true;
+  for (int64_t extent : domain.extent)
+    if ((points *= extent) > limit) return false;
   Point x = domain.lower;
   while (true) {
     bool inside = std::all_of(
@@ -120,7 +121,7 @@ std::optional<Reason> wire(const Array& array, const Numbering& pes, Wiring& wir
 
 Reason too_many(int64_t limit) {
   return {.what = text("there are more than ", limit, " points to list"),
-          .needs = text("at most ", limit, " instances and triples"),
+          .needs = text("at most ", limit, " instances, and not many more triples and pairs of neighbours"),
           .hint = "use smaller extents, or maps that resolve into digits"};
 }
 
@@ -130,13 +131,12 @@ class Enumerator {
 
   std::variant<Counts, Reason> run() {
     if (auto reason = mismatch(problem_)) return *reason;
+    if (auto reason = overflow(problem_)) return *reason;
     if (!visit_instances()) return too_many(limit_);
     int64_t declared = 0;
     if (problem_.array.pes.guards.empty()) {
-      Wide product = 1;
-      for (int64_t extent : problem_.array.pes.extent) product *= extent;
-      if (product > INT64_MAX) return too_many(limit_);
-      declared = static_cast<int64_t>(product);
+      // That it fits was checked with the rest of the problem.
+      declared = static_cast<int64_t>(volume(box_of(problem_.array.pes)));
     } else if (!for_each_point(problem_.array.pes, limit_, [&](const Point&) { ++declared; })) {
       return too_many(limit_);
     }
@@ -151,6 +151,12 @@ class Enumerator {
     }
     counts_.enumerated = true;
     return counts_;
+  }
+
+  std::optional<int64_t> work_cycles() {
+    if (!visit_instances()) return std::nullopt;
+    count_stamps();
+    return counts_.work_cycles;
   }
 
  private:
@@ -219,6 +225,8 @@ class Enumerator {
     auto exists = [&](const Triple& t) { return std::binary_search(triples.begin(), triples.end(), t); };
     for (const Triple& t : triples) {
       const size_t pe = static_cast<size_t>(t.pe);
+      searches_ += static_cast<int64_t>(wiring_.neighbours[pe].size());
+      if (searches_ > kSearches * limit_) return false;
       bool had = exists({t.element, t.time - 1, t.pe});
       bool near = std::any_of(wiring_.neighbours[pe].begin(), wiring_.neighbours[pe].end(), [&](int64_t q) {
         return exists({t.element, t.time, q}) || exists({t.element, t.time - 1, q});
@@ -233,7 +241,7 @@ class Enumerator {
   }
 
   const Problem& problem_;
-  int64_t limit_;
+  int64_t limit_, searches_ = 0;
   std::vector<Instance> instances_;
   Numbering pes_;
   Wiring wiring_;
@@ -244,6 +252,11 @@ class Enumerator {
 
 std::variant<Counts, Reason> enumerate(const Problem& problem, int64_t limit) {
   return Enumerator(problem, limit).run();
+}
+
+std::optional<int64_t> list_work_cycles(const Problem& problem, int64_t limit) {
+  if (mismatch(problem) || overflow(problem)) return std::nullopt;
+  return Enumerator(problem, limit).work_cycles();
 }
 
 }  // namespace sator::dataflow

@@ -9,4 +9,7 @@ namespace sator::dataflow {
 /// more points or more triples than `limit` allows. Cost: about a second per four million triples.
 std::variant<Counts, Reason> enumerate(const Problem& problem, int64_t limit);
 
+/// Counts::work_cycles alone; nothing if there are more than `limit` instances.
+std::optional<int64_t> list_work_cycles(const Problem& problem, int64_t limit);
+
 }  // namespace sator::dataflow

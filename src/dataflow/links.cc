@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "dataflow/bounds.h"
 #include "dataflow/timeline.h"
 
 namespace sator::dataflow {
@@ -103,18 +104,28 @@ bool per_axis(const Link& link, BoxView reach, std::vector<std::vector<AxisHop>>
   return true;
 }
 
-void product(const std::vector<std::vector<AxisHop>>& axes, size_t axis, Hop& partial, std::vector<Hop>& out) {
+/// Appends combinations until there are more than `limit`.
+void product(const std::vector<std::vector<AxisHop>>& axes, size_t axis, size_t limit, Hop& partial,
+             std::vector<Hop>& out) {
   if (axis == axes.size()) {
     out.push_back(partial);
     return;
   }
   for (const AxisHop& hop : axes[axis]) {
+    if (out.size() > limit) return;
     partial.offset.push_back(hop.offset);
     partial.when.push_back(hop.when);
-    product(axes, axis + 1, partial, out);
+    product(axes, axis + 1, limit, partial, out);
     partial.offset.pop_back();
     partial.when.pop_back();
   }
+}
+
+/// The volume of a box, or `most` if it is larger.
+Wide bounded_volume(BoxView box, Wide most) {
+  Wide product = 1;
+  for (Interval i : box) product = std::min(product * i.size(), most);
+  return product;
 }
 
 /// Next point of a box in lexicographic order; false after the last.
@@ -143,14 +154,15 @@ bool free_variables_are_coordinates(const Link& link, int rank) {
 bool list_pairs(const Link& link, BoxView reach, size_t limit, std::vector<Hop>& out) {
   const size_t rank = reach.size();
   if (!free_variables_are_coordinates(link, static_cast<int>(rank))) return false;
-  Wide tries = volume(reach);
-  if (link.free_variables > 0) tries *= volume(reach);
-  if (tries > static_cast<Wide>(limit)) return false;
+  const auto most = static_cast<Wide>(limit);
+  Wide tries = bounded_volume(reach, most + 1);
+  if (link.free_variables > 0) tries *= tries;
+  if (tries > most) return false;
   // A free variable takes the values of PE coordinates: it is bounded by the reach of all of them.
   Interval widest = reach.empty() ? Interval{0, 0} : reach[0];
   for (Interval i : reach) widest = {std::min(widest.lo, i.lo), std::max(widest.hi, i.hi)};
   Box free_box(static_cast<size_t>(link.free_variables), widest);
-  if (volume(reach) * volume(free_box) > static_cast<Wide>(limit) * 16) return false;
+  if (volume(reach) * bounded_volume(free_box, most * 16) > most * 16) return false;
   std::map<std::vector<int64_t>, std::vector<std::vector<int64_t>>> by_offset;
   std::vector<int64_t> p = corner(reach);
   do {
@@ -189,18 +201,20 @@ bool list_pairs(const Link& link, BoxView reach, size_t limit, std::vector<Hop>&
 
 std::variant<std::vector<Hop>, Reason> hops_of(const std::vector<Link>& interconnect, BoxView reach, size_t limit) {
   std::vector<Hop> hops;
-  for (const Link& link : interconnect) {
-    Hop hop;
-    std::vector<std::vector<AxisHop>> axes;
+  for (const Link& link : interconnect)
     if (link.source.size() != reach.size())
       return Reason{.what = text("a wire names ", link.source.size(), " coordinates, but PEs have ", reach.size()),
                     .needs = "an interconnect of the PEs' rank",
                     .hint = "give every wire one source coordinate per PE coordinate"};
+  if (auto reason = overflow(interconnect, reach)) return *reason;
+  for (const Link& link : interconnect) {
+    Hop hop;
+    std::vector<std::vector<AxisHop>> axes;
     if (constant_shift(link, reach.size(), hop)) {
       hops.push_back(std::move(hop));
     } else if (per_axis(link, reach, axes)) {
       Hop partial;
-      product(axes, 0, partial, hops);
+      product(axes, 0, limit, partial, hops);
     } else if (!list_pairs(link, reach, limit, hops)) {
       return Reason{
           .what = "a wire of the interconnect is no shift, ring, leader or bus, and cannot be listed",

@@ -115,9 +115,12 @@ class Stamper {
     for (const Patch& p : space_patches_)
       if (!image_boxes(space_, p, kCellLimit, list)) {
         // Scattered PEs: the bounding box decides, which can only report too much.
-        list.push(reach_);
+        for (size_t r = 0; r < space_rows_; ++r)
+          out_.outside_array |=
+              reach_[r].lo < array_.pes.lower[r] || reach_[r].hi >= array_.pes.lower[r] + array_.pes.extent[r];
+        if (!out_.outside_array) list.push(reach_);
       }
-    out_.outside_array = !space_patches_.empty() && union_volume(list) != out_.pe_array;
+    out_.outside_array |= !space_patches_.empty() && union_volume(list) != out_.pe_array;
     return true;
   }
 
@@ -281,6 +284,10 @@ class Stamper {
 
   bool connect(const Class& a, const Class& b, const std::vector<std::vector<Box>>& from,
                const std::vector<int64_t>& offset, const std::vector<int64_t>& time_shift, uint8_t kinds) {
+    if (++meetings_ > limits_.meetings)
+      return refuse({.what = "the wires, the ways from stamp to stamp and the ragged edges are too many together",
+                     .needs = text("at most ", limits_.meetings, " combinations"),
+                     .hint = "use a smaller array or fewer wires, or tile sizes that divide the extents"});
     const size_t digits = out_.visible.size();
     rhs_.clear();
     for (size_t r = 0; r < space_rows_; ++r) rhs_.push_back(offset[r] - b.constants[r] + a.constants[r]);
@@ -372,6 +379,7 @@ class Stamper {
   std::vector<Class> classes_;
   std::vector<int64_t> rhs_, solutions_;
   Box bounds_;
+  size_t meetings_ = 0;
   std::optional<Reason> refusal_;
 };
 

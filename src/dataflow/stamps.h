@@ -43,7 +43,8 @@ struct StampForm {
 
 struct StampLimits {
   size_t shifts = 1 << 17;
-  size_t tries = 1 << 12;  // values of a free digit, per equation
+  size_t tries = 1 << 12;     // values of a free digit, per equation
+  size_t meetings = 1 << 22;  // pairs of pieces of equal constants x wires x ways in time
 };
 
 /// form: digits of a problem whose first rows are the space map, then the time map.

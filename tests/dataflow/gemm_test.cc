@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "dataflow/metrics.h"
+#include "dataflow/formats/tenet/metrics.h"
 
 namespace sator::dataflow {
 namespace {

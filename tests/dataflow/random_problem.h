@@ -2,8 +2,8 @@
 
 #include <random>
 
+#include "dataflow/formats/tenet/tenet_text.h"
 #include "dataflow/relation.h"
-#include "dataflow/tenet_text.h"
 
 namespace sator::dataflow {
 

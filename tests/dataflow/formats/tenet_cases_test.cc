@@ -8,8 +8,9 @@
 
 #include "base/file.h"
 #include "dataflow/counts.h"
-#include "dataflow/metrics.h"
-#include "dataflow/tenet_text.h"
+#include "dataflow/formats/format.h"
+#include "dataflow/formats/tenet/metrics.h"
+#include "dataflow/formats/tenet/tenet_text.h"
 
 namespace sator::dataflow {
 namespace {
@@ -99,6 +100,39 @@ TEST(TenetCases, DerivedMetricsAreEqual) {
       near(m.tensors[i].sbw_per_cycle, t["sbw_per_cycle"]);
       EXPECT_EQ(m.tensors[i].delay_cycles, t["delay"]);
     }
+  }
+}
+
+/// Every value of `want` stands in `got` too: integers equal, others to the last bits of a double.
+void expect_contains(const json& got, const json& want, const std::string& place) {
+  SCOPED_TRACE(place);
+  if (want.is_object()) {
+    ASSERT_TRUE(got.is_object());
+    for (const auto& [name, value] : want.items()) {
+      if (name == "error") continue;  // where the program gave up after what it had printed
+      ASSERT_TRUE(got.contains(name)) << name;
+      expect_contains(got[name], value, place + "." + name);
+    }
+  } else if (want.is_number_float() && got.is_number()) {
+    const double v = want.get<double>();
+    EXPECT_NEAR(got.get<double>(), v, 1e-15 * std::abs(v));
+  } else {
+    EXPECT_EQ(got, want);
+  }
+}
+
+// Overflows, float rounding and truncations included: nothing that TENET's program printed is left out.
+TEST(TenetCases, AnswersHoldWhatTenetPrinted) {
+  std::vector<json> cases = tenet_cases();
+  if (cases.empty()) GTEST_SKIP() << "no reference cases beside this checkout";
+  const Format& tenet = find_format("tenet");
+  for (const json& c : cases) {
+    SCOPED_TRACE(c["id"].get<std::string>());
+    const json got = tenet.answer(c["input"]);
+    EXPECT_EQ(got["counts"], c["counts"]);
+    expect_contains(got, {{"derived", c["derived"]}}, "derived");
+    expect_contains(got["tenet_master"], c["tenet_master"], "tenet_master");
+    expect_contains(got["tenet_micro_tutorial"], c["tenet_micro_tutorial"], "tenet_micro_tutorial");
   }
 }
 

@@ -1,4 +1,4 @@
-#include "dataflow/metrics.h"
+#include "dataflow/formats/tenet/metrics.h"
 
 #include <algorithm>
 

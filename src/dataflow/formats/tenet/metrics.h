@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "dataflow/counts.h"
-#include "dataflow/tenet_text.h"
+#include "dataflow/formats/tenet/tenet_text.h"
 
 namespace sator::dataflow {
 

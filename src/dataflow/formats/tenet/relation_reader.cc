@@ -1,4 +1,4 @@
-#include "dataflow/relation_reader.h"
+#include "dataflow/formats/tenet/relation_reader.h"
 
 #include <cctype>
 #include <numeric>
@@ -13,6 +13,8 @@ namespace {
 
 constexpr int64_t kLargestNumber = int64_t{1} << 50;  // sums and products stay inside of 64 bits while reading
 constexpr int kDeepest = 64;
+// Far beyond what people write; they keep hostile files from taking minutes.
+constexpr size_t kMostIterators = 64, kMostTerms = 512, kMostConstraints = 1024, kMostPieces = 1024;
 
 bool starts_word(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
 bool continues_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '\''; }
@@ -93,6 +95,8 @@ int64_t RelationReader::integer() {
 }
 
 RelationReader::Ratio RelationReader::checked(Ratio ratio, size_t column) const {
+  if (ratio.numerator.terms.size() > kMostTerms)
+    source_.fail_at(column, "the expression has too many terms", text("at most ", kMostTerms, " terms"), "");
   bool small = std::abs(ratio.numerator.constant) <= kLargestNumber && ratio.denominator <= kLargestNumber;
   for (const Term& t : ratio.numerator.terms) small &= std::abs(t.coefficient) <= kLargestNumber;
   if (!small) source_.fail_at(column, "a coefficient is too large", text("coefficients up to ", kLargestNumber), "");
@@ -120,9 +124,16 @@ RelationReader::Ratio RelationReader::factor(RelationPiece& piece) {
     result.numerator = floor_div(inside.numerator, inside.denominator);
   } else {
     std::string name(word());
-    for (std::string_view reserved : {"exists", "or", "not", "mod", "and"})
+    for (std::string_view reserved : {"exists", "or", "not", "mod", "and", "true", "false", "implies"})
       if (name == reserved)
         source_.fail_at(column, text("`", name, "` cannot be read here"), "sums of iterators, floor(e/c) and e%c", "");
+    for (std::string_view function : {"ceil", "floord", "ceild", "min", "max", "abs"})
+      if (name == function && peek() == '(')
+        source_.fail_at(
+            column,
+            text("the function ", name, " cannot be read"),
+            "floor(e/c) and e%c",
+            function.starts_with("ceil") ? "write ceil(e/c) as floor((e + c - 1)/c)" : "write it with floor and %");
     size_t v = 0;
     while (v < piece.variables.size() && piece.variables[v] != name) ++v;
     if (v == piece.variables.size()) {
@@ -131,6 +142,8 @@ RelationReader::Ratio RelationReader::factor(RelationPiece& piece) {
                         text("no iterator is called ", name),
                         text("one of ", join(piece.variables, ", ")),
                         "check the tuple on the left");
+      if (piece.variables.size() == kMostIterators)
+        source_.fail_at(column, "there are too many variables", text("at most ", kMostIterators, " of them"), "");
       piece.variables.push_back(name);
       ++piece.free_variables;
     }
@@ -171,8 +184,9 @@ RelationReader::Ratio RelationReader::product(RelationPiece& piece) {
   // 2i means 2*i.
   if (left.numerator.is_constant() && left.denominator == 1 && ((starts_word(peek()) && !at_keyword()) || accept("*")))
     return scaled(product(piece), left.numerator.constant, column);
-  while (true) {
+  for (int operators = 0;; ++operators) {
     const size_t at = at_;
+    if (operators == kDeepest) fail_here("the product is too long", text("at most ", kDeepest, " operators"));
     if (accept("*")) {
       Ratio right = factor(piece);
       if (!right.numerator.is_constant() || right.denominator != 1)
@@ -210,9 +224,11 @@ RelationReader::Ratio RelationReader::sum(RelationPiece& piece) {
     }
     Ratio next = product(piece);
     if (minus) next.numerator = next.numerator * -1;
-    const int64_t common = std::lcm(total.denominator, next.denominator);
-    if (common > kLargestNumber || common <= 0)
+    const Wide multiple =
+        static_cast<Wide>(total.denominator) / std::gcd(total.denominator, next.denominator) * next.denominator;
+    if (multiple > kLargestNumber)
       source_.fail_at(column, "a divisor is too large", text("divisors up to ", kLargestNumber), "");
+    const int64_t common = static_cast<int64_t>(multiple);
     QuasiAffine both = scaled(total, common / total.denominator, column).numerator +
                        scaled(next, common / next.denominator, column).numerator;
     total = checked({std::move(both), common}, column);
@@ -242,12 +258,20 @@ void RelationReader::chain(RelationPiece& piece) {
     do {
       const size_t column = at_;
       items.push_back(whole(sum(piece), column));
+      if (items.size() > kMostIterators) fail_here("the list is too long", text("at most ", kMostIterators, " parts"));
     } while (accept(","));
     return items;
   };
   std::vector<QuasiAffine> left = list();
   Compare op;
-  if (!comparison(op)) source_.fail_at(at_, "a comparison is missing", "<=, <, >=, > or =", "");
+  if (!comparison(op)) {
+    if (peek() == '!')
+      fail_here("`!=` cannot be read: it leaves a set in two parts",
+                "conditions of <=, <, >=, > and = joined by `and`");
+    if (accept_word("or"))
+      source_.fail_at(at_, "`or` cannot be read", "conditions joined by `and`", "write the parts of a union with `;`");
+    source_.fail_at(at_, "a comparison is missing", "<=, <, >=, > or =", "");
+  }
   do {
     std::vector<QuasiAffine> right = list();
     for (const QuasiAffine& a : left)
@@ -261,6 +285,8 @@ void RelationReader::chain(RelationPiece& piece) {
             piece.constraints.push_back(b - a);
             break;
         }
+    if (piece.constraints.size() > kMostConstraints)
+      fail_here("there are too many conditions", text("at most ", kMostConstraints, " of them"));
     left = std::move(right);
   } while (comparison(op));
 }
@@ -268,6 +294,8 @@ void RelationReader::chain(RelationPiece& piece) {
 void RelationReader::constraints(RelationPiece& piece) {
   do chain(piece);
   while (accept_word("and") || accept("&&"));
+  if (accept_word("or") || accept("||"))
+    fail_here("`or` cannot be read", "conditions joined by `and`; parts of a union are written with `;`");
 }
 
 Tuple RelationReader::tuple(RelationPiece& piece, bool defines) {
@@ -278,6 +306,8 @@ Tuple RelationReader::tuple(RelationPiece& piece, bool defines) {
   if (accept("]")) return result;
   do {
     const size_t column = at_;
+    if (result.elements.size() == kMostIterators)
+      fail_here("the tuple is too long", text("at most ", kMostIterators, " coordinates"));
     if (defines) {
       std::string name(word());
       for (const std::string& known : piece.variables)
@@ -312,6 +342,7 @@ std::vector<RelationPiece> RelationReader::relation(bool is_map) {
   if (peek() == '[') fail_here("parameters cannot be read", "relations with integer constants, { S[...] ... }");
   expect("{", "at the start");
   while (!accept("}")) {
+    if (pieces.size() == kMostPieces) fail_here("the union is too long", text("at most ", kMostPieces, " parts"));
     pieces.push_back(piece(is_map));
     if (!accept(";")) {
       expect("}", "or \";\" after a part");

@@ -1,11 +1,12 @@
-#include "dataflow/tenet_text.h"
+#include "dataflow/formats/tenet/tenet_text.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "dataflow/boxes.h"
-#include "dataflow/relation_reader.h"
+#include "dataflow/formats/tenet/relation_reader.h"
 
 namespace sator::dataflow {
 
@@ -134,6 +135,27 @@ Access read_access(const Source& source, Role role, const std::string& tuple, si
   return access;
 }
 
+/// Adds a line's references; lines of one tensor and role are one access, as TENET takes them.
+void add_access(const Source& source, Access access, std::vector<Access>& accesses) {
+  for (Access& known : accesses) {
+    if (known.tensor != access.tensor || known.role != access.role) continue;
+    if (known.references[0].size() != access.references[0].size())
+      source.fail_at(0,
+                     text("tensor ",
+                          access.tensor,
+                          " has ",
+                          access.references[0].size(),
+                          " coordinates here and ",
+                          known.references[0].size(),
+                          " on a line before"),
+                     "references of one rank",
+                     "write each tensor with all of its coordinates");
+    for (Map& reference : access.references) known.references.push_back(std::move(reference));
+    return;
+  }
+  accesses.push_back(std::move(access));
+}
+
 }  // namespace
 
 TenetInput parse_tenet(const TenetTexts& texts) {
@@ -154,8 +176,8 @@ TenetInput parse_tenet(const TenetTexts& texts) {
   const size_t rank = problem.statement.domain.extent.size();
   for (int64_t line = 0; line < numbers[0] + numbers[1]; ++line) {
     Role role = line < numbers[0] ? Role::read : Role::write;
-    problem.statement.accesses.push_back(
-        read_access(statement.take(role == Role::read ? "a read access" : "a write access"), role, tuple, rank));
+    const Source source = statement.take(role == Role::read ? "a read access" : "a write access");
+    add_access(source, read_access(source, role, tuple, rank), problem.statement.accesses);
   }
   statement.finish();
 
@@ -187,6 +209,15 @@ TenetInput parse_tenet(const TenetTexts& texts) {
                     text("the wire does not lead from ", pe, " to ", pe, " with ", pe_rank, " coordinates"),
                     "wires between PEs of the array",
                     "use the PE set's tuple on both sides");
+    for (int f = 0; f < piece.free_variables; ++f) {
+      const QuasiAffine free = variable(static_cast<int>(pe_rank) + f);
+      if (std::find(piece.to.elements.begin(), piece.to.elements.end(), free) == piece.to.elements.end())
+        wires.fail_at(
+            piece.to.column,
+            text("variable ", piece.variables[pe_rank + static_cast<size_t>(f)], " is no coordinate of the source"),
+            "free variables that are coordinates: {PE[i,j]->PE[i,x] : 0<=x<j}",
+            "give the variable a coordinate of its own and state the rest as conditions");
+    }
     problem.array.interconnect.push_back(
         {std::move(piece.to.elements), piece.free_variables, std::move(piece.constraints)});
   }

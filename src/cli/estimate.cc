@@ -1,0 +1,188 @@
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/commands.h"
+#include "cli/progress.h"
+#include "dataflow/formats/batch.h"
+#include "dataflow/formats/format.h"
+#include "dataflow/formats/tenet/answer.h"
+#include "dataflow/formats/tenet/program.h"
+#include "dataflow/formats/tenet/report.h"
+
+namespace sator::cli {
+
+namespace {
+
+struct EstimateArguments {
+  std::optional<std::string> pe_array, mapping, statement, experiment, compat, batch, output, format;
+  std::string directory = ".";
+  std::vector<std::string> files;
+  int64_t threads = 2;
+};
+
+/// One of the tasks that the options name.
+struct Task {
+  const char* needs;  // the options that ask for it
+  bool asked;
+  void (*run)(const EstimateArguments& a, Streams& io);
+};
+
+// --- TENET's three files
+
+struct TenetFiles {
+  std::string pe_array, mapping, statement;
+};
+
+TenetFiles files_of(const EstimateArguments& a) {
+  if (!a.experiment) return {*a.pe_array, *a.mapping, *a.statement};
+  // mapping, array, statement: names in this order, relative to a folder.
+  const std::string content = read_file(*a.experiment);
+  std::vector<std::string> names;
+  for (std::string_view line : split(content, '\n'))
+    for (std::string_view word : split(line, ' '))
+      if (!trim(word).empty()) names.emplace_back(trim(word));
+  if (names.size() < 3)
+    fail({.what = text("an experiment file names ", names.size(), " files"),
+          .needs = "three paths: mapping, PE array, statement",
+          .hint = "write one on each line",
+          .where = *a.experiment});
+  const fs::path folder = a.directory;
+  return {folder / names[1], folder / names[0], folder / names[2]};
+}
+
+void estimate_tenet(const EstimateArguments& a, Streams& io) {
+  const TenetFiles files = files_of(a);
+  const std::string pe_array = read_file(files.pe_array), mapping = read_file(files.mapping),
+                    statement = read_file(files.statement);
+  const dataflow::TenetInput input =
+      dataflow::parse_tenet({pe_array, mapping, statement, files.pe_array, files.mapping, files.statement});
+  const dataflow::Counts counts = dataflow::tenet_counts(input);
+  const std::vector<std::string> notes = dataflow::tenet_notes(input, counts);
+  io.json = dataflow::tenet_answer(input, counts);
+  io.json["notes"] = notes;
+  if (!a.compat) {
+    io.out << dataflow::tenet_table(input, counts);
+  } else {
+    const auto branch = *a.compat == "tenet" ? dataflow::TenetBranch::master : dataflow::TenetBranch::micro_tutorial;
+    auto program = dataflow::as_tenet_prints(counts, input.hardware, branch);
+    if (!program)
+      fail({.what = "TENET's program divides by zero on this input",
+            .needs = "a domain with an instance",
+            .hint = "without --compat the figures are those that it means"});
+    io.out << dataflow::tenet_program_text(*program, counts, true);
+  }
+  io.out.flush();
+  for (const std::string& note : notes) io.notes << "note: " << note << "\n";
+}
+
+// --- files of any format
+
+void estimate_format(const EstimateArguments& a, Streams& io) {
+  const dataflow::Format& format = dataflow::find_format(*a.format);
+  nlohmann::json input = nlohmann::json::object();
+  for (const std::string& given : a.files) {
+    const size_t equals = given.find('=');
+    if (equals == std::string::npos || equals == 0)
+      fail({.what = text("--file ", given),
+            .needs = text("KEY=FILE for each of ", format.takes),
+            .hint = "as in --file config=scale.cfg"});
+    const std::string key = given.substr(0, equals), value = given.substr(equals + 1);
+    // Switches of a format are given as words.
+    if (value == "true" || value == "false")
+      input[key] = value == "true";
+    else
+      input[key] = read_file(value);
+  }
+  io.json = format.answer(input);
+  io.out << io.json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+}
+
+// --- many inputs
+
+void estimate_batch(const EstimateArguments& a, Streams& io) {
+  if (!a.output)
+    fail({.what = "--batch is given without an output", .needs = "-o FILE", .hint = "name the file of the answers"});
+  if (a.threads < 1)
+    fail({.what = text("--threads ", a.threads),
+          .needs = "one thread or more",
+          .hint = "leave it out: two share the rows"});
+  ProgressLines progress(io.notes);
+  dataflow::BatchOptions options{.threads = static_cast<int>(std::min<int64_t>(a.threads, 64)),
+                                 .progress = [&](int64_t done, int64_t of) {
+                                   if (of > 2000) progress(text("answering, ", done, " of ", of, " lines"), true);
+                                 }};
+  const dataflow::BatchSummary summary = dataflow::answer_batch(*a.batch, *a.output, options);
+  progress.end();
+  io.out << summary.rows << " rows answered in " << *a.output;
+  if (summary.refused > 0) io.out << ", " << summary.refused << " of them refused with the reason";
+  io.out << "\n";
+  io.json = {{"rows", summary.rows}, {"refused", summary.refused}};
+}
+
+void run(const EstimateArguments& a, Streams& io) {
+  const bool some_file = a.pe_array || a.mapping || a.statement;
+  if (some_file && !(a.pe_array && a.mapping && a.statement))
+    fail({.what = "one of TENET's three files is missing",
+          .needs = "-p ARRAY -m MAPPING -s STATEMENT",
+          .hint = "or an experiment file that names all three: -e FILE -d FOLDER"});
+  const Task tasks[] = {{"-p -m -s", some_file, estimate_tenet},
+                        {"-e", a.experiment.has_value(), estimate_tenet},
+                        {"--format", a.format.has_value(), estimate_format},
+                        {"--batch", a.batch.has_value(), estimate_batch}};
+  const Task* chosen = nullptr;
+  std::vector<std::string> all;
+  for (const Task& task : tasks) {
+    all.emplace_back(task.needs);
+    if (!task.asked) continue;
+    if (chosen)
+      fail({.what = text(chosen->needs, " and ", task.needs, " are given together"),
+            .needs = "one of them",
+            .hint = "run the command twice"});
+    chosen = &task;
+  }
+  if (!chosen)
+    fail({.what = "there is nothing to estimate",
+          .needs = text("one of ", join(all, ", ")),
+          .hint = "`sator estimate --help` says what each takes"});
+  chosen->run(a, io);
+}
+
+}  // namespace
+
+Command estimate_command() {
+  auto a = std::make_shared<EstimateArguments>();
+  std::vector<std::string> names;
+  std::string details = "Formats of --format and of the rows of --batch, with what their input holds:\n";
+  for (const dataflow::Format& format : dataflow::formats())
+    details +=
+        text("  ", format.name, std::string(12 - std::min<size_t>(11, format.name.size()), ' '), format.takes, "\n");
+  details += "A row is {\"id\", \"format\", \"input\"}; its answer is {\"id\", ...} or {\"id\", \"refused\": reason}.";
+  return {.name = "estimate",
+          .does = "counts and costs one mapped workload, given in the files of TENET or of another tool",
+          .options =
+              {
+                  {"-p,--pe-array FILE", "TENET's PE array", &a->pe_array},
+                  {"-m,--mapping FILE", "TENET's mapping", &a->mapping},
+                  {"-s,--statement FILE", "TENET's statement", &a->statement},
+                  {"-e,--experiment FILE",
+                   "TENET's experiment file, which names mapping, array, statement",
+                   &a->experiment},
+                  {"-d,--experiment-dir FOLDER", "what the names of -e are relative to", &a->directory},
+                  {"--compat PROGRAM",
+                   "print what that program prints, its overflows included",
+                   &a->compat,
+                   false,
+                   {"tenet", "tenet-micro-tutorial"}},
+                  {"--format NAME", "the tool whose files --file names", &a->format},
+                  {"--file KEY=FILE", "one file of the format's input, or KEY=true", &a->files},
+                  {"--batch FILE", "many inputs: JSON lines", &a->batch},
+                  {"-o,--output FILE", "the answers of --batch, one row for each", &a->output},
+                  {"--threads N", "threads that share the rows of --batch", &a->threads},
+              },
+          .run = [a](Streams& io) { run(*a, io); },
+          .details = details};
+}
+
+}  // namespace sator::cli

@@ -1,0 +1,29 @@
+#include "dataflow/formats/format.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "dataflow/formats/tenet/answer.h"
+
+namespace sator::dataflow {
+
+std::span<const Format> formats() {
+  static constexpr Format kFormats[] = {
+      {.name = "tenet", .takes = "pe_array, mapping, statement", .answer = answer_tenet},
+  };
+  return kFormats;
+}
+
+const Format& find_format(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Format& format : formats()) {
+    if (format.name == name) return format;
+    names.emplace_back(format.name);
+  }
+  const std::vector<std::string> near = nearest_names(name, names);
+  fail({.what = text("there is no format called ", quoted(name.substr(0, 60))),
+        .needs = text("one of ", join(names, ", ")),
+        .hint = near.empty() ? "name the tool whose files the input holds" : text("did you mean ", near[0], "?")});
+}
+
+}  // namespace sator::dataflow

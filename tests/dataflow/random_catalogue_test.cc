@@ -1,0 +1,312 @@
+// The catalogue of dataflows at random sizes: operators x stamps x tiles x wires, ragged and not. Boxes count what the list of
+// points counts.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "dataflow/counts.h"
+#include "dataflow/enumerate.h"
+#include "dataflow/random_problem.h"
+
+namespace sator::dataflow {
+namespace {
+
+class Catalogue {
+ public:
+  explicit Catalogue(uint64_t seed) : random_(seed) {}
+
+  struct Drawn {
+    Problem problem;
+    std::string kind, wires;
+  };
+
+  Drawn draw() {
+    using Make = void (Catalogue::*)();
+    static constexpr std::pair<const char*, Make> kKinds[] = {
+        {"gemm", &Catalogue::gemm},
+        {"gemm, lanes", &Catalogue::lanes},
+        {"gemm, group scales", &Catalogue::group_scales},
+        {"gemm, two levels of tiles", &Catalogue::two_levels},
+        {"gemm, moduli that do not divide", &Catalogue::odd_moduli},
+        {"convolution, window inside a stamp", &Catalogue::convolution},
+        {"convolution, systolic", &Catalogue::systolic_convolution},
+        {"convolution, rows folded", &Catalogue::folded_convolution},
+        {"attention, grouped queries", &Catalogue::attention},
+        {"attention, causal", &Catalogue::causal},
+        {"tensor product (MTTKRP)", &Catalogue::mttkrp},
+        {"stencil", &Catalogue::stencil},
+    };
+    const auto& [name, make] = kKinds[pick(0, std::size(kKinds) - 1)];
+    (this->*make)();
+    Drawn out{.problem = std::move(p_), .kind = name, .wires = {}};
+    const int rank = static_cast<int>(out.problem.mapping.space.size());
+    out.wires = wire(out.problem.array, rank);
+    return out;
+  }
+
+ private:
+  int64_t pick(int64_t lo, int64_t hi) { return std::uniform_int_distribution<int64_t>(lo, hi)(random_); }
+  bool chance(int one_in) { return pick(1, one_in) == 1; }
+
+  void begin(std::vector<std::string> names, std::vector<int64_t> extent) {
+    p_ = {};
+    p_.statement.domain = Domain::box(std::move(names), std::move(extent));
+  }
+  void reads(const char* tensor, Map map) { p_.statement.accesses.push_back({tensor, Role::read, {std::move(map)}}); }
+  void writes(const char* tensor, Map map) { p_.statement.accesses.push_back({tensor, Role::write, {std::move(map)}}); }
+  void pes(std::vector<int64_t> extent) {
+    std::vector<std::string> names = {"x", "y", "z"};
+    names.resize(extent.size());
+    p_.array.pes = Domain::box(std::move(names), std::move(extent));
+  }
+  QuasiAffine v(int i) const { return variable(i); }
+
+  /// Rows and columns of PEs hold two of three iterators; the third streams, with or without skew.
+  void place(int row, int column, int streamed, int64_t rows, int64_t columns, Map before = {}) {
+    p_.mapping.space = {mod(v(row), rows), mod(v(column), columns)};
+    p_.mapping.time = std::move(before);
+    Map tiles = {floor_div(v(row), rows), floor_div(v(column), columns)};
+    if (chance(2)) std::swap(tiles[0], tiles[1]);
+    p_.mapping.time.insert(p_.mapping.time.end(), tiles.begin(), tiles.end());
+    QuasiAffine inner = v(streamed);
+    if (chance(2)) inner = inner + p_.mapping.space[0] + p_.mapping.space[1];
+    p_.mapping.time.push_back(inner);
+    pes({rows, columns});
+  }
+  void product() {
+    begin({"i", "j", "k"}, {pick(1, 13), pick(1, 13), pick(1, 13)});
+    reads("A", {v(0), v(2)});
+    reads("B", {v(2), v(1)});
+    writes("C", {v(0), v(1)});
+    if (chance(4)) reads("C", {v(0), v(1)});
+  }
+  void gemm() {
+    product();
+    const int flows[][3] = {{0, 1, 2}, {2, 1, 0}, {2, 0, 1}};
+    const int* flow = flows[pick(0, 2)];
+    place(flow[0], flow[1], flow[2], pick(1, 5), pick(1, 5));
+  }
+  void lanes() {
+    product();
+    place(0, 1, 2, pick(2, 4), pick(2, 4));
+    p_.mapping.time.back() = floor_div(v(2), pick(2, 4));
+    if (chance(2)) p_.mapping.time.back() = p_.mapping.time.back() + p_.mapping.space[0] + p_.mapping.space[1];
+  }
+  void group_scales() {
+    begin({"i", "j", "k"}, {pick(1, 6), pick(1, 9), pick(1, 40)});
+    const int64_t group = int64_t{2} << pick(0, 3);
+    reads("A", {v(0), v(2)});
+    reads("Q", {v(2), v(1)});
+    reads("Sc", {floor_div(v(2), group), v(1)});
+    if (chance(2)) reads("Z", {floor_div(v(2), group), floor_div(v(1), 2)});
+    writes("C", {v(0), v(1)});
+    const int64_t side = int64_t{1} << pick(0, 3);
+    const int flows[][3] = {{0, 1, 2}, {2, 1, 0}, {2, 0, 1}};
+    const int* flow = flows[pick(0, 2)];
+    place(flow[0], flow[1], flow[2], side, pick(1, 4));
+  }
+  void two_levels() {
+    product();
+    const int64_t inner = pick(2, 3), outer = inner * pick(2, 3);
+    QuasiAffine i = v(0), j = v(1), k = v(2);
+    p_.mapping.space = {mod(i, inner), mod(j, inner)};
+    p_.mapping.time = {floor_div(i, outer),
+                       floor_div(j, outer),
+                       floor_div(k, outer),
+                       mod(floor_div(i, inner), outer / inner),
+                       mod(floor_div(j, inner), outer / inner),
+                       mod(k, outer)};
+    if (chance(2)) p_.mapping.time.back() = p_.mapping.time.back() + mod(i, inner) + mod(j, inner);
+    if (chance(3)) std::swap(p_.mapping.time[0], p_.mapping.time[2]);
+    if (chance(3)) std::swap(p_.mapping.time[3], p_.mapping.time[4]);
+    pes({inner, inner});
+  }
+  void odd_moduli() {
+    begin({"i", "j", "k"}, {pick(1, 9), pick(1, 12), pick(1, 40)});
+    // Tiles of one size, groups of another, neither dividing the other.
+    const std::pair<int64_t, int64_t> pairs[] = {{4, 6}, {3, 4}, {2, 3}, {6, 4}, {5, 3}, {4, 10}, {8, 12}};
+    const auto [tile, group] = pairs[pick(0, std::size(pairs) - 1)];
+    reads("A", {v(0), v(2)});
+    reads("Q", {v(2), v(1)});
+    reads("Sc", {floor_div(v(2), group), v(1)});
+    writes("C", {v(0), v(1)});
+    if (chance(2))
+      place(2, 1, 0, tile, pick(1, 4));
+    else
+      place(0, 2, 1, pick(1, 4), tile);
+  }
+  /// Iterators k, c, oy, ox, ry, rx.
+  void images() {
+    const int64_t window = pick(1, 3);
+    begin({"k", "c", "oy", "ox", "ry", "rx"},
+          {pick(1, 5), pick(1, 4), pick(1, 6), pick(1, 6), window, pick(1, window)});
+    const int64_t stride = pick(1, 2), dilation = chance(3) ? 2 : 1;
+    reads("I", {v(1), v(2) * stride + v(4) * dilation, v(3) * stride + v(5) * dilation});
+    reads("W", {v(0), v(1), v(4), v(5)});
+    writes("O", {v(0), v(2), v(3)});
+  }
+  void convolution() {
+    images();
+    // Output stationary, or channels on the array; the window's MACs share a stamp.
+    if (chance(2))
+      place(2, 3, chance(2) ? 0 : 1, pick(2, 4), pick(2, 4), {v(chance(2) ? 0 : 1)});
+    else
+      place(0, 1, 3, pick(2, 4), pick(2, 4), {v(2)});
+  }
+  void systolic_convolution() {
+    images();
+    const int64_t rows = pick(2, 3), columns = pick(2, 4);
+    p_.mapping.space = {mod(v(1), rows), mod(v(0), columns)};
+    p_.mapping.time = {
+        floor_div(v(0), columns), floor_div(v(1), rows), v(4), v(5), v(2), v(3) + mod(v(0), columns) + mod(v(1), rows)};
+    pes({rows, columns});
+  }
+  void folded_convolution() {
+    images();
+    const int64_t window = p_.statement.domain.extent[4], fold = pick(2, 3);
+    // Row stationary: filter rows, and several channels folded, along one axis.
+    p_.mapping.space = {v(4) + mod(v(1), fold) * window, mod(v(2), 4)};
+    p_.mapping.time = {v(0), floor_div(v(1), fold), floor_div(v(2), 4), v(3)};
+    if (chance(2)) p_.mapping.time.push_back(v(5));
+    pes({window * fold, 4});
+  }
+  void attention() {
+    const int64_t group = pick(1, 3);
+    begin({"b", "h", "i", "j", "k"}, {pick(1, 2), group * pick(1, 2), pick(1, 6), pick(1, 7), pick(1, 6)});
+    reads("Q", {v(0), v(1), v(2), v(4)});
+    reads("K", {v(0), floor_div(v(1), group), v(3), v(4)});
+    writes("S", {v(0), v(1), v(2), v(3)});
+    if (chance(2))
+      place(2, 3, 4, pick(2, 4), pick(2, 4), {v(0), v(1)});
+    else
+      place(1, 3, 4, group, pick(2, 4), {v(0), v(2)});
+  }
+  void causal() {
+    const int64_t tokens = pick(2, 12), tile = pick(2, 4);
+    begin({"i", "j", "k"}, {tokens, tokens, pick(1, 5)});
+    p_.statement.domain.guards = {v(0) - v(1)};
+    reads("Q", {v(0), v(2)});
+    reads("K", {v(1), v(2)});
+    writes("S", {v(0), v(1)});
+    place(0, 1, 2, tile, chance(2) ? tile : pick(2, 4));
+  }
+  void mttkrp() {
+    begin({"i", "j", "k", "l"}, {pick(1, 7), pick(1, 7), pick(1, 5), pick(1, 5)});
+    reads("A", {v(0), v(2), v(3)});
+    reads("B", {v(2), v(1)});
+    reads("C", {v(3), v(1)});
+    writes("Y", {v(0), v(1)});
+    const int flows[][4] = {{0, 1, 3, 2}, {2, 1, 3, 0}, {2, 3, 1, 0}};
+    const int* flow = flows[pick(0, 2)];
+    place(flow[0], flow[1], flow[2], pick(2, 4), pick(2, 4), {v(flow[3])});
+  }
+  void stencil() {
+    begin({"i", "j"}, {pick(1, 20), pick(1, 20)});
+    Access cross{.tensor = "A", .role = Role::read, .references = {}};
+    const int64_t reach = pick(1, 2);
+    for (auto [di, dj] : {std::pair<int64_t, int64_t>{0, 0}, {reach, 0}, {-reach, 0}, {0, reach}, {0, -reach}})
+      cross.references.push_back({v(0) + di, v(1) + dj});
+    p_.statement.accesses.push_back(std::move(cross));
+    writes("B", {v(0), v(1)});
+    const int64_t rows = pick(2, 5), columns = pick(2, 5);
+    if (chance(2)) {
+      p_.mapping.space = {mod(v(0), rows), mod(v(1), columns)};
+      p_.mapping.time = {floor_div(v(0), rows), floor_div(v(1), columns)};
+      pes({rows, columns});
+    } else {
+      p_.mapping.space = {mod(v(0), rows)};
+      p_.mapping.time = {floor_div(v(0), rows), v(1)};
+      pes({rows});
+    }
+  }
+
+  std::string wire(Array& array, int rank) {
+    auto axis = [&](int64_t first, int64_t second) {
+      return rank == 1 ? std::vector<int64_t>{first} : std::vector<int64_t>{first, second};
+    };
+    std::vector<Link>& wires = array.interconnect;
+    const int64_t rows = array.pes.extent[0];
+    switch (pick(0, 9)) {
+      case 0: return "none";
+      case 1: wires = {link::shift(axis(-1, 0))}; return "1D systolic";
+      case 2:
+        wires = {link::shift(axis(-1, 0))};
+        if (rank == 2) wires.push_back(link::shift({0, -1}));
+        return "2D systolic";
+      case 3:
+        wires = {link::shift(axis(-1, 0))};
+        if (rank == 2)
+          for (auto o : {std::vector<int64_t>{0, -1}, {1, -1}, {-1, -1}}) wires.push_back(link::shift(o));
+        return "half mesh";
+      case 4:
+        for (int64_t d : {-1, 1}) {
+          wires.push_back(link::shift(axis(d, 0)));
+          if (rank == 2) wires.push_back(link::shift({0, d}));
+        }
+        return "full mesh";
+      case 5:
+        for (int a = 0; a < rank; ++a)
+          wires.push_back(link::wrap(rank, a, pick(0, 1) ? 1 : -1, array.pes.extent[static_cast<size_t>(a)]));
+        return "torus";
+      case 6: wires = {link::leader(rank, rank - 1, pick(0, 1))}; return "multicast from a leader";
+      case 7: wires = {link::bus(rank, rank - 1)}; return "row bus";
+      case 8:
+        for (int a = 0; a < rank; ++a) wires.push_back(link::bus(rank, a));
+        return "buses";
+      default:
+        wires = {link::shift(axis(-2, 0)), link::shift(axis(-1, rank == 2 && rows > 1 ? 1 : 0))};
+        return "long wires";
+    }
+  }
+
+  std::mt19937_64 random_;
+  Problem p_;
+};
+
+std::vector<int64_t> figures(const Counts& c) {
+  std::vector<int64_t> all = {c.macs, c.pe_array, c.space, c.time, c.spacetime, c.outside_array};
+  for (const TensorCounts& t : c.tensors)
+    all.insert(all.end(), {t.total, t.assigned, t.unique, t.temporal_hits, t.spatial_hits, t.footprint});
+  return all;
+}
+
+TEST(RandomCatalogue, BoxesEqualEnumeration) {
+  constexpr int kProblems = 6000;
+  struct Tally {
+    int drawn = 0, boxes = 0;
+  };
+  std::map<std::string, Tally> kinds, wires;
+  std::map<std::string, int> reasons;
+  int by_boxes = 0;
+  for (int seed = 0; seed < kProblems; ++seed) {
+    const Catalogue::Drawn drawn = Catalogue(static_cast<uint64_t>(seed)).draw();
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << drawn.kind << ", " << drawn.wires << "\n"
+                                    << show(drawn.problem));
+    ++kinds[drawn.kind].drawn;
+    ++wires[drawn.wires].drawn;
+    auto boxes = count_by_boxes(drawn.problem);
+    if (auto* reason = std::get_if<Reason>(&boxes)) {
+      ++reasons[reason->what];
+      continue;
+    }
+    ++kinds[drawn.kind].boxes;
+    ++wires[drawn.wires].boxes;
+    ++by_boxes;
+    auto points = enumerate(drawn.problem, 1 << 16);
+    ASSERT_TRUE(std::holds_alternative<Counts>(points)) << std::get<Reason>(points).render();
+    ASSERT_EQ(figures(std::get<Counts>(boxes)), figures(std::get<Counts>(points)));
+    if (std::get<Counts>(boxes).work_cycles) {
+      ASSERT_EQ(std::get<Counts>(boxes).work_cycles, std::get<Counts>(points).work_cycles);
+    }
+  }
+  for (const auto* table : {&kinds, &wires})
+    for (const auto& [name, tally] : *table)
+      printf("%-36s %5d of %5d by boxes\n", name.c_str(), tally.boxes, tally.drawn);
+  for (const auto& [what, times] : reasons) printf("%5d refused: %s\n", times, what.c_str());
+  printf("%d of %d by boxes\n", by_boxes, kProblems);
+  EXPECT_GT(by_boxes, kProblems * 99 / 100);
+}
+
+}  // namespace
+}  // namespace sator::dataflow
