@@ -1,7 +1,9 @@
 #include "dataflow/formats/timeloop/evaluate.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <limits>
 
 #include "base/text.h"
 
@@ -20,9 +22,21 @@ Reason beyond(std::string_view what) {
 
 int64_t magnitude(int64_t v) { return v < 0 ? -v : v; }
 
-/// Accesses of `count` words where one access moves `block`.
-double vector_accesses(int64_t count, int64_t block) {
-  return block == 1 ? static_cast<double>(count) : static_cast<double>(count / block + (count % block != 0));
+/// Accesses of `count` words where one access moves `block`, 2^shift where shift is not negative.
+double vector_accesses(int64_t count, int64_t block, int shift) {
+  if (shift >= 0) return static_cast<double>((count + block - 1) >> shift);
+  return static_cast<double>(count / block + (count % block != 0));
+}
+
+/// To the nearest whole number, for v >= 0.
+int64_t nearest(double v) { return static_cast<int64_t>(v < 4.5e15 ? v + 0.5 : v); }
+
+/// a * b / c, rounded down, of positive numbers below 2^62.
+int64_t share(int64_t a, int64_t b, int64_t c) {
+  int64_t product = 0;
+  if (!__builtin_mul_overflow(a, b, &product)) return product / c;
+  return static_cast<int64_t>(static_cast<unsigned __int128>(a) * static_cast<unsigned __int128>(b) /
+                              static_cast<unsigned __int128>(c));
 }
 
 }  // namespace
@@ -41,6 +55,8 @@ Model::Model(const Workload& workload, const Architecture& architecture, Release
   for (size_t s = 0; s < spaces_; ++s) {
     double words = 1;
     for (const auto& rank : w_.spaces[s].ranks) {
+      for (const ProjectionTerm& t : rank) box_terms_[s].push_back({t.dimension, false, magnitude(t.coefficient)});
+      if (!rank.empty()) box_terms_[s].back().ends_rank = true;
       slides_[s] = slides_[s] || rank.size() > 1;
       double width = 1;
       for (const ProjectionTerm& t : rank) {
@@ -52,14 +68,33 @@ Model::Model(const Workload& workload, const Architecture& architecture, Release
     if (words > kLargest) fail(beyond(text("the size of ", w_.spaces[s].name)));
   }
   has_energy_ = a_.compute.energy_pj.has_value() && a_.wire_energy.empty();
+  dimensions_ = w_.dimensions.size();
+  for (size_t l = 0; l < levels_; ++l) {
+    const StorageLevel& level = a_.levels[l];
+    LevelFacts& f = facts_[l];
+    f.room_words = level.size_words ? std::floor(static_cast<double>(*level.size_words) / level.multiple_buffering)
+                                    : std::numeric_limits<double>::infinity();
+    f.least_words = level.size_words ? f.room_words * level.min_utilization : 0;
+    if (std::has_single_bit(static_cast<uint64_t>(level.block_size)))
+      f.block_shift = std::countr_zero(static_cast<uint64_t>(level.block_size));
+    f.limited = level.read_bandwidth || level.write_bandwidth || level.shared_bandwidth;
+    f.clusters = static_cast<double>(level.instances / level.cluster_size);
+    for (size_t gate = 0; gate < levels_ && !level.power_gated_at.empty(); ++gate) {
+      if (a_.levels[gate].name != level.power_gated_at) continue;
+      f.gate = static_cast<int>(gate);
+      f.per_gate = static_cast<double>(level.instances) / static_cast<double>(a_.levels[gate].instances);
+    }
+    latency_cycles_ += level.fill_latency_cycles + level.drain_latency_cycles;
+  }
 }
 
 int64_t Model::box(size_t space, const std::array<int64_t, kMaxDimensions>& extent) const {
-  int64_t words = 1;
-  for (const auto& rank : w_.spaces[space].ranks) {
-    int64_t width = 1;
-    for (const ProjectionTerm& t : rank) width += magnitude(t.coefficient) * (extent[t.dimension] - 1);
+  int64_t words = 1, width = 1;
+  for (const BoxTerm& t : box_terms_[space]) {
+    width += t.step * (extent[t.dimension] - 1);
+    if (!t.ends_rank) continue;
     words *= width;
+    width = 1;
   }
   return words;
 }
@@ -69,10 +104,11 @@ std::optional<Reason> Model::place(const Mapping& mapping, Figures& out) {
   std::array<int64_t, kMaxDimensions> extent;
   extent.fill(1);
   for (size_t l = 0; l < levels_; ++l) {
-    for (const Loop& loop : mapping.levels[l].spatial) extent[loop.dimension] *= loop.bound;
-    array_extent_[l] = extent;
-    for (const Loop& loop : mapping.levels[l].temporal) extent[loop.dimension] *= loop.bound;
-    tile_extent_[l] = extent;
+    const LevelMapping& level = mapping.levels[l];
+    for (const Loop& loop : level.spatial) extent[loop.dimension] *= loop.bound;
+    if (!level.spatial.empty()) std::copy_n(extent.begin(), dimensions_, array_extent_[l].begin());
+    for (const Loop& loop : level.temporal) extent[loop.dimension] *= loop.bound;
+    std::copy_n(extent.begin(), dimensions_, tile_extent_[l].begin());
   }
   int64_t x = 1, y = 1, cycles = 1;
   for (size_t l = levels_; l-- > 0;) {
@@ -117,6 +153,7 @@ void Model::count_boxes(const Mapping& mapping) {
                             : static_cast<double>(flow_[s][l - 1].words) *
                                   (mapping.levels[l - 1].no_temporal_reuse >> s & 1 ? all : tiles[s]);
       f.fan_out = fan_out;
+      if (l > 0) flow_[s][l - 1].from_parent = words;
       f.served = words * distinct;
       f.weighted = words * fan_out;
       f.passed = 0;
@@ -134,7 +171,7 @@ std::optional<Reason> Model::count_slides(const Mapping& mapping, size_t s, size
         if (t.dimension == loop.dimension) step.shift[r] += t.coefficient * stride;
     return step;
   };
-  std::array<int64_t, kMaxDimensions> extent;
+  std::array<int64_t, kMaxDimensions> extent{};
   if (level == 0)
     extent.fill(1);
   else
@@ -176,14 +213,21 @@ std::optional<Reason> Model::count_slides(const Mapping& mapping, size_t s, size
   moves.width = std::max(logical_x, inner_x / a_.levels[level].mesh_x);
   moves.height = std::max(logical_y, inner_y / a_.levels[level].mesh_y);
   Traffic& t = traffic_[s][level];
-  mover_.count(moves, t);
+  if (!mover_.count(moves, t))
+    return Reason{.what = text("the tiles of ", w_.spaces[s].name, " lie too far apart over the array"),
+                  .needs = "places whose coordinates need less than 62 bits together",
+                  .hint = "lower the spatial factors or the extents"};
   Flow& f = flow_[s][level];
   f.fan_out = static_cast<double>(instances);
   f.served = f.weighted = 0;
+  double each = 0;
   for (const Delivery& d : t.deliveries) {
+    double given = d.accesses * static_cast<double>(d.multicast);
     f.served += d.accesses;
-    f.weighted += d.accesses * static_cast<double>(d.multicast);
+    f.weighted += given;
+    each += given / f.fan_out;
   }
+  if (level > 0) flow_[s][level - 1].from_parent = each;
   f.passed = t.passed;
   f.detail = &t;
   return {};
@@ -231,16 +275,16 @@ std::optional<Reason> Model::check_fits(const Mapping& mapping, size_t l) const 
     return Reason{.what = text("the mapping needs ", mesh_x_[l], " x ", mesh_y_[l], " instances of ", level.name),
                   .needs = text("at most ", level.mesh_x, " x ", level.mesh_y),
                   .hint = "lower the spatial factors above it, or move loops between X and Y"};
-  if (!level.size_words) return {};
+  const LevelFacts& facts = facts_[l];
   double words = 0;
   for (size_t s = 0; s < spaces_; ++s)
     if (mapping.levels[l].keep >> s & 1) words += static_cast<double>(flow_[s][l].words);
-  double room = std::floor(static_cast<double>(*level.size_words) / level.multiple_buffering);
+  double room = facts.room_words;
   if (words > room)
     return Reason{.what = text("the tiles at ", level.name, " have ", grouped(static_cast<int64_t>(words)), " words"),
                   .needs = text("at most ", grouped(static_cast<int64_t>(room)), ", the size that one buffer has"),
                   .hint = "lower the factors at or below it, or bypass a data space"};
-  if (words < room * level.min_utilization)
+  if (words < facts.least_words)
     return Reason{.what = text("the tiles at ",
                                level.name,
                                " fill ",
@@ -262,7 +306,7 @@ std::optional<Reason> Model::split(const Mapping& mapping, size_t s, Figures& ou
   while (outermost > 0 && flow[outermost - 1].words == 0) --outermost;
   auto whole = [&](double v) {
     if (v < -0.5) out.clamped = true;
-    return v <= 0 ? int64_t{0} : v > kLargest ? int64_t{-1} : static_cast<int64_t>(std::round(v));
+    return v <= 0 ? int64_t{0} : v > kLargest ? int64_t{-1} : nearest(v);
   };
   for (size_t l = 0; l < levels_; ++l) {
     const Flow& f = flow[l];
@@ -292,23 +336,27 @@ void Model::time_and_energy(Figures& out) {
   bool energies = has_energy_;
   for (size_t l = 0; l < levels_; ++l) {
     const StorageLevel& level = a_.levels[l];
-    double read = 0, write = 0;
-    bool kept = false;
-    for (size_t s = 0; s < spaces_; ++s) {
-      const SpaceFigures& g = out.levels[l].spaces[s];
-      kept |= g.kept;
-      double scale = level.bandwidth_scale[s];
-      read += static_cast<double>(g.reads) / compute_cycles * scale;
-      write += static_cast<double>(g.fills + g.updates) / compute_cycles * scale;
-    }
+    SpaceSet kept = 0;
+    for (size_t s = 0; s < spaces_; ++s) kept |= SpaceSet{out.levels[l].spaces[s].kept} << s;
     double slowdown = 1;
-    auto bound = [&](const std::optional<double>& bandwidth, double wanted) {
-      if (bandwidth && *bandwidth < wanted) slowdown = std::min(slowdown, *bandwidth / wanted);
-    };
-    bound(level.read_bandwidth, read);
-    bound(level.write_bandwidth, write);
-    bound(level.shared_bandwidth, read + write);
-    out.levels[l].cycles = static_cast<int64_t>(std::ceil(compute_cycles / slowdown));
+    if (facts_[l].limited) {
+      double read = 0, write = 0;
+      for (size_t s = 0; s < spaces_; ++s) {
+        const SpaceFigures& g = out.levels[l].spaces[s];
+        // Quotients one by one, as Timeloop rounds them.
+        double scale = level.bandwidth_scale[s];
+        if (g.reads) read += static_cast<double>(g.reads) / compute_cycles * scale;
+        if (g.fills + g.updates) write += static_cast<double>(g.fills + g.updates) / compute_cycles * scale;
+      }
+      auto bound = [&](const std::optional<double>& bandwidth, double wanted) {
+        if (bandwidth && *bandwidth < wanted) slowdown = std::min(slowdown, *bandwidth / wanted);
+      };
+      bound(level.read_bandwidth, read);
+      bound(level.write_bandwidth, write);
+      bound(level.shared_bandwidth, read + write);
+    }
+    out.levels[l].cycles =
+        slowdown == 1 ? out.compute_cycles : static_cast<int64_t>(std::ceil(compute_cycles / slowdown));
     cycles = std::max(cycles, out.levels[l].cycles);
     energies &= !kept || level.energy.has_value();
   }
@@ -318,57 +366,56 @@ void Model::time_and_energy(Figures& out) {
     out.compute_energy_pj = static_cast<double>(out.operations) * *a_.compute.energy_pj;
     total = out.compute_energy_pj;
   }
-  int64_t latency = 0;
   for (size_t l = 0; l < levels_; ++l) {
     const StorageLevel& level = a_.levels[l];
     LevelFigures& figures = out.levels[l];
-    latency += level.fill_latency_cycles + level.drain_latency_cycles;
     figures.energy_pj = 0;
-    LevelEnergy e = level.energy.value_or(LevelEnergy{});
-    double clusters = static_cast<double>(std::min(instances_[l], level.instances / level.cluster_size));
-    for (size_t s = 0; s < spaces_ && energies; ++s) {
+    if (!energies || !level.energy) continue;
+    const LevelEnergy& e = *level.energy;
+    const LevelFacts& facts = facts_[l];
+    double clusters = std::min(static_cast<double>(instances_[l]), facts.clusters);
+    for (size_t s = 0; s < spaces_; ++s) {
       SpaceFigures& g = figures.spaces[s];
-      g.energy_pj =
-          (vector_accesses(g.reads, level.block_size) * e.read + vector_accesses(g.fills, level.block_size) * e.fill +
-           vector_accesses(g.updates, level.block_size) * e.update) *
-          clusters;
-      double addresses = static_cast<double>(g.fills + (w_.spaces[s].read_write ? g.updates : g.reads));
-      figures.energy_pj += g.energy_pj + addresses * level.address_energy_pj * clusters;
+      if (!g.kept) continue;
+      auto energy = [&](int64_t count, double each) {
+        return count == 0 ? 0.0 : vector_accesses(count, level.block_size, facts.block_shift) * each;
+      };
+      g.energy_pj = (energy(g.reads, e.read) + energy(g.fills, e.fill) + energy(g.updates, e.update)) * clusters;
+      figures.energy_pj += g.energy_pj;
+      if (level.address_energy_pj > 0)
+        figures.energy_pj += static_cast<double>(g.fills + (w_.spaces[s].read_write ? g.updates : g.reads)) *
+                             level.address_energy_pj * clusters;
     }
     double leaking = static_cast<double>(instances_[l]);
-    if (!level.power_gated_at.empty())
-      for (size_t gate = 0; gate < levels_; ++gate) {
-        if (a_.levels[gate].name != level.power_gated_at) continue;
-        double per_gate = static_cast<double>(level.instances) / static_cast<double>(a_.levels[gate].instances);
-        if (per_gate > 1) leaking = per_gate * static_cast<double>(instances_[gate]);
-      }
-    if (energies) figures.energy_pj += e.leak * static_cast<double>(cycles) * leaking;
+    if (facts.per_gate > 1) leaking = facts.per_gate * static_cast<double>(instances_[facts.gate]);
+    figures.energy_pj += e.leak * static_cast<double>(cycles) * leaking;
     total += figures.energy_pj;
   }
   out.energy_pj = total;
-  out.cycles = cycles + latency;
+  out.cycles = cycles + latency_cycles_;
   out.utilization =
       static_cast<double>(out.operations) / static_cast<double>(a_.compute.instances) / static_cast<double>(out.cycles);
+}
+
+/// The tiles of one data space, and the words that each instance is responsible for.
+void Model::measure(const Mapping& mapping, size_t s) {
+  int64_t partition = box(s, tile_extent_[levels_ - 1]);
+  for (size_t l = levels_; l-- > 0;) {
+    Flow& f = flow_[s][l];
+    f.words = l + 1 == levels_ ? partition : box(s, tile_extent_[l]);
+    if (l + 1 < levels_ && !mapping.levels[l + 1].spatial.empty()) {
+      int64_t beside = box(s, array_extent_[l + 1]);
+      if (beside != f.words) partition = share(partition, f.words, beside);
+    }
+    f.partition = partition;
+  }
 }
 
 std::optional<Reason> Model::evaluate(const Mapping& mapping, Figures& out) {
   out.levels.resize(levels_);
   out.clamped = false;
   if (auto problem = place(mapping, out)) return problem;
-  for (size_t s = 0; s < spaces_; ++s) {
-    int64_t partition = box(s, tile_extent_[levels_ - 1]);
-    for (size_t l = levels_; l-- > 0;) {
-      Flow& f = flow_[s][l];
-      f.words = box(s, tile_extent_[l]);
-      // A level's share of the words that its parent is responsible for.
-      if (l + 1 < levels_) {
-        int64_t beside = mapping.levels[l + 1].spatial.empty() ? f.words : box(s, array_extent_[l + 1]);
-        if (beside != f.words)
-          partition = static_cast<int64_t>(static_cast<unsigned __int128>(partition) * f.words / beside);
-      }
-      f.partition = partition;
-    }
-  }
+  for (size_t s = 0; s < spaces_; ++s) measure(mapping, s);
   count_boxes(mapping);
   for (size_t l = 0; l < levels_; ++l) {
     SpaceSet moving = l == 0 ? ~SpaceSet{0} : mapping.levels[l - 1].no_temporal_reuse;
@@ -377,21 +424,6 @@ std::optional<Reason> Model::evaluate(const Mapping& mapping, Figures& out) {
       bool lasting = !(moving >> s & 1) || mapping.levels[l].spatial.empty();
       if (!slides_[s] && lasting) continue;
       if (auto problem = count_slides(mapping, s, l)) return problem;
-    }
-  }
-  for (size_t s = 0; s < spaces_; ++s) {
-    auto& flow = flow_[s];
-    for (size_t l = 0; l < levels_; ++l) {
-      Flow& f = flow[l];
-      f.from_parent = 0;
-      if (l + 1 == levels_) continue;
-      const Flow& outer = flow[l + 1];
-      if (!outer.detail) {
-        f.from_parent = outer.weighted / outer.fan_out;
-      } else {
-        for (const Delivery& d : outer.detail->deliveries)
-          f.from_parent += d.accesses * static_cast<double>(d.multicast) / outer.fan_out;
-      }
     }
   }
   for (size_t l = 0; l < levels_; ++l)

@@ -63,8 +63,29 @@ class Model {
     const Traffic* detail = nullptr;
   };
 
+  /// A term of a rank, of whichever sign; `ends_rank` parts the ranks of one data space.
+  struct BoxTerm {
+    int dimension;
+    bool ends_rank;
+    int64_t step;
+  };
+  /// What follows from a level's description alone.
+  struct LevelFacts {
+    double room_words = 0;  // of one buffer; infinite without a size
+    double least_words = 0;
+    int block_shift = -1;  // of a block that is a power of 2
+    bool limited = false;  // a bandwidth is given
+    double clusters = 0;
+    int gate = -1;  // the level that switches it off, with so many instances per gate
+    double per_gate = 1;
+  };
+
   const Workload& w_;
   const Architecture& a_;
+  std::array<std::vector<BoxTerm>, kMaxSpaces> box_terms_;
+  std::array<LevelFacts, kMaxLevels> facts_;
+  int64_t latency_cycles_ = 0;
+  size_t dimensions_ = 0;
   std::array<uint32_t, kMaxSpaces> relevant_{};  // dimensions that a space's ranks name
   std::array<bool, kMaxSpaces> slides_{};        // a rank sums dimensions
   size_t levels_, spaces_;
@@ -82,6 +103,7 @@ class Model {
   std::optional<Reason> place(const Mapping& mapping, Figures& out);
   std::optional<Reason> count_slides(const Mapping& mapping, size_t space, size_t level);
   void count_boxes(const Mapping& mapping);
+  void measure(const Mapping& mapping, size_t space);
   void bypass(const Mapping& mapping, size_t space);
   std::optional<Reason> check_fits(const Mapping& mapping, size_t level) const;
   std::optional<Reason> split(const Mapping& mapping, size_t space, Figures& out);

@@ -8,6 +8,7 @@ namespace sator::dataflow::timeloop {
 namespace {
 
 const Point kNowhere{};
+constexpr int64_t kWidest = int64_t{1} << 61;
 
 void add(Point& a, const Point& b, int64_t factor = 1) {
   for (size_t i = 0; i < a.size(); ++i) a[i] += factor * b[i];
@@ -47,32 +48,83 @@ void TileMover::prepare_carries() {
   }
 }
 
-void TileMover::prepare_places() {
-  places_.assign(1, kNowhere);
+/// The range of the instances' places, rank by rank, and digits that make one number of a place; differences of places
+/// have numbers of their own too.
+bool TileMover::prepare_places() {
+  instances_ = 1;
+  low_ = span_ = weight_ = kNowhere;
+  for (const TileStep& loop : m_->space) {
+    instances_ *= loop.bound;
+    for (int r = 0; r < m_->ranks; ++r) {
+      int64_t reach = loop.shift[r] * (loop.bound - 1);
+      if (reach < 0) low_[r] += reach;
+      span_[r] += std::abs(reach);
+    }
+  }
+  int64_t digits = 1;
+  for (int r = 0; r < m_->ranks; ++r) {
+    weight_[r] = digits;
+    if (span_[r] > kWidest || __builtin_mul_overflow(digits, 2 * span_[r] + 1, &digits) || digits > kWidest)
+      return false;
+  }
+  places_.clear();
+  if (sharings_.empty()) sharings_.emplace_back();
+  sharings_used_ = 1;
+  Sharing& all = sharings_[0];
+  if (group_apart(all)) return true;
+  list_places();
+  linked_.assign(places_.size(), 0);
+  group(all);
+  return true;
+}
+
+int64_t TileMover::key(const Point& shift) const {
+  int64_t k = 0;
+  for (int r = 0; r < m_->ranks; ++r) k += weight_[r] * shift[r];
+  return k;
+}
+
+void TileMover::list_places() {
+  if (!places_.empty()) return;
+  places_.push_back(0);
   for (const TileStep& loop : m_->space) {
     size_t inner = places_.size();
+    int64_t shift = key(loop.shift);
     for (int64_t i = 1; i < loop.bound; ++i)
-      for (size_t p = 0; p < inner; ++p) {
-        places_.push_back(places_[p]);
-        add(places_.back(), loop.shift, i);
-      }
+      for (size_t p = 0; p < inner; ++p) places_.push_back(places_[p] + i * shift);
   }
-  sharings_used_ = 0;
-  if (sharings_.empty()) sharings_.resize(1);
-  sharings_used_ = 1;
-  linked_.assign(places_.size(), 0);
-  group(sharings_[0]);
+}
+
+/// The groups of all instances where each loop either leaves the place alone or steps over all that the loops before it
+/// reach: then those of equal place differ in the former loops only.
+bool TileMover::group_apart(Sharing& s) const {
+  Point reach{};
+  int64_t together = 1, apart = 1;
+  for (const TileStep& loop : m_->space) {
+    if (loop.shift == kNowhere || !m_->multicast) {
+      (m_->multicast ? together : apart) *= loop.bound;
+      continue;
+    }
+    bool over = false;
+    for (int r = 0; r < m_->ranks; ++r) over |= std::abs(loop.shift[r]) > reach[r];
+    if (!over) return false;
+    for (int r = 0; r < m_->ranks; ++r) reach[r] += std::abs(loop.shift[r]) * (loop.bound - 1);
+    apart *= loop.bound;
+  }
+  s.groups.assign(1, {together, apart, 0});
+  s.distinct = apart;
+  s.unlinked = instances_;
+  return true;
 }
 
 /// Groups the instances that are not linked by the words they want.
 void TileMover::group(Sharing& s) {
   s.groups.clear();
-  s.size_sum = 0;
-  s.distinct = s.unlinked = 0;
-  order_.clear();
+  s.distinct = 0;
+  sorted_.clear();
   for (size_t i = 0; i < places_.size(); ++i)
-    if (!linked_[i]) order_.push_back(static_cast<int64_t>(i));
-  s.unlinked = static_cast<int64_t>(order_.size());
+    if (!linked_[i]) sorted_.push_back(places_[i]);
+  s.unlinked = static_cast<int64_t>(sorted_.size());
   auto count = [&](int64_t multicast, int64_t groups) {
     auto at = std::lower_bound(
         s.groups.begin(), s.groups.end(), multicast, [](const Delivery& d, int64_t m) { return d.multicast < m; });
@@ -84,10 +136,10 @@ void TileMover::group(Sharing& s) {
     if (s.unlinked) count(1, s.unlinked);
     return;
   }
-  std::sort(order_.begin(), order_.end(), [&](int64_t a, int64_t b) { return places_[a] < places_[b]; });
-  for (size_t i = 0; i < order_.size();) {
+  std::sort(sorted_.begin(), sorted_.end());
+  for (size_t i = 0; i < sorted_.size();) {
     size_t end = i + 1;
-    while (end < order_.size() && places_[order_[end]] == places_[order_[i]]) ++end;
+    while (end < sorted_.size() && sorted_[end] == sorted_[i]) ++end;
     count(static_cast<int64_t>(end - i), 1);
     i = end;
   }
@@ -96,21 +148,22 @@ void TileMover::group(Sharing& s) {
 /// The sharing where the new words lie `shift` from those of the step before: an instance may take them from a
 /// neighbour whose tile stood there. 0 if that saves no access.
 int TileMover::sharing(const Point& shift) {
-  if (!m_->neighbours || places_.size() == 1) return 0;
+  if (!m_->neighbours || instances_ == 1) return 0;
+  for (int r = 0; r < m_->ranks; ++r)
+    if (std::abs(shift[r]) > span_[r]) return 0;
   for (size_t i = 1; i < sharings_used_; ++i)
     if (sharings_[i].shift == shift) return sharings_[i].distinct < sharings_[0].distinct ? static_cast<int>(i) : 0;
-  int64_t instances = static_cast<int64_t>(places_.size());
+  list_places();
+  linked_.resize(places_.size());
+  const int64_t wanted = key(shift), width = m_->width;
   auto supplies = [&](int64_t from, int64_t to) {
-    if (from < 0 || from >= instances) return false;
-    for (int r = 0; r < m_->ranks; ++r)
-      if (places_[from][r] - places_[to][r] != shift[r]) return false;
-    return true;
+    return from >= 0 && from < instances_ && places_[from] - places_[to] == wanted;
   };
-  for (int64_t i = 0; i < instances; ++i) {
-    int64_t x = i % m_->width, y = i / m_->width;
-    linked_[i] = (m_->height > 1 &&
-                  ((y > 0 && supplies(i - m_->width, i)) || (y + 1 < m_->height && supplies(i + m_->width, i)))) ||
-                 (m_->width > 1 && ((x > 0 && supplies(i - 1, i)) || (x + 1 < m_->width && supplies(i + 1, i))));
+  int64_t x = 0, y = 0;
+  for (int64_t i = 0; i < instances_; ++i) {
+    linked_[i] = (y > 0 && supplies(i - width, i)) || (y + 1 < m_->height && supplies(i + width, i)) ||
+                 (x > 0 && supplies(i - 1, i)) || (x + 1 < width && supplies(i + 1, i));
+    if (++x == width) x = 0, ++y;
   }
   if (sharings_.size() == sharings_used_) sharings_.emplace_back();
   Sharing& s = sharings_[sharings_used_++];
@@ -135,7 +188,7 @@ TileMover::Outcome TileMover::step(State state, size_t loop) {
       out.after.shift = kNone;
     }
   }
-  if (places_.size() > 1) {
+  if (instances_ > 1) {
     if (out.words >= 0 && state.words >= 0 && words_[out.words].extent == words_[state.words].extent) {
       Point shift = carry;
       add(shift, words_[out.words].offset);
@@ -162,14 +215,14 @@ int TileMover::visit(size_t depth, State state) {
   return static_cast<int>(known.size() - 1);
 }
 
-void TileMover::count(const TileMoves& moves, Traffic& out) {
+bool TileMover::count(const TileMoves& moves, Traffic& out) {
   m_ = &moves;
   prepare_carries();
-  prepare_places();
+  if (!prepare_places()) return false;
   size_t depth = moves.time.size();
   if (visits_.size() <= depth) visits_.resize(depth + 1);
   for (std::vector<Visit>& v : visits_) v.clear();
-  State start{.shift = kNone, .words = places_.size() > 1 ? 0 : kNone};
+  State start{.shift = kNone, .words = instances_ > 1 ? 0 : kNone};
   int root = visit(depth, start);
   for (size_t i = 0; i < sharings_used_; ++i) sharings_[i].size_sum = 0;
   sharings_[0].size_sum = words_[0].size;  // the first tile comes whole
@@ -186,7 +239,7 @@ void TileMover::count(const TileMoves& moves, Traffic& out) {
   for (size_t i = 0; i < sharings_used_; ++i) {
     const Sharing& s = sharings_[i];
     if (s.size_sum == 0) continue;
-    out.passed += s.size_sum * static_cast<double>(static_cast<int64_t>(places_.size()) - s.unlinked);
+    out.passed += s.size_sum * static_cast<double>(instances_ - s.unlinked);
     for (const Delivery& g : s.groups) {
       auto at =
           std::lower_bound(out.deliveries.begin(), out.deliveries.end(), g, [](const Delivery& a, const Delivery& b) {
@@ -197,6 +250,7 @@ void TileMover::count(const TileMoves& moves, Traffic& out) {
       at->accesses += s.size_sum * static_cast<double>(g.scatter);
     }
   }
+  return true;
 }
 
 }  // namespace sator::dataflow::timeloop

@@ -58,7 +58,8 @@ struct Traffic {
 class TileMover {
  public:
   explicit TileMover(Release release) : release_(release) {}
-  void count(const TileMoves& moves, Traffic& out);
+  /// Errors: false if the places of the instances span more than 62 bits.
+  bool count(const TileMoves& moves, Traffic& out);
 
  private:
   static constexpr int kNone = -1, kStill = -2;  // instead of a carry's number
@@ -87,7 +88,6 @@ class TileMover {
     Point shift{};
     int64_t distinct = 0, unlinked = 0;
     std::vector<Delivery> groups;
-    std::vector<double> size_sums;  // per group: none; kept to reuse the memory
     double size_sum = 0;
   };
 
@@ -99,16 +99,21 @@ class TileMover {
   std::vector<std::vector<Visit>> visits_;
   std::vector<Sharing> sharings_;  // 0: nobody passes words on
   size_t sharings_used_ = 0;
-  std::vector<Point> places_;  // shift of each instance's tile
-  std::vector<int64_t> order_;
+  int64_t instances_ = 1;
+  Point low_{}, span_{}, weight_{};  // of the places: lowest coordinate, highest without lowest, its digit in a key
+  std::vector<int64_t> places_;      // the key of each instance's shift; listed when first asked for
+  std::vector<int64_t> sorted_;
   std::vector<char> linked_;
 
   void prepare_carries();
-  void prepare_places();
+  bool prepare_places();
+  void list_places();
+  bool group_apart(Sharing& sharing) const;
+  void group(Sharing& sharing);
+  int64_t key(const Point& shift) const;
   int visit(size_t depth, State state);
   Outcome step(State state, size_t loop);
   int sharing(const Point& shift);
-  void group(Sharing& sharing);
 };
 
 }  // namespace sator::dataflow::timeloop
