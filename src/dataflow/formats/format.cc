@@ -4,12 +4,14 @@
 
 #include "base/error.h"
 #include "dataflow/formats/tenet/answer.h"
+#include "dataflow/formats/timeloop/answer.h"
 
 namespace sator::dataflow {
 
 std::span<const Format> formats() {
   static constexpr Format kFormats[] = {
       {.name = "tenet", .takes = "pe_array, mapping, statement", .answer = answer_tenet},
+      {.name = "timeloop", .takes = "architecture, problem, mapping, ert", .answer = answer_timeloop},
   };
   return kFormats;
 }

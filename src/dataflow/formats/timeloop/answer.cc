@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "dataflow/formats/input_keys.h"
+#include "dataflow/formats/text_line.h"
 
 namespace sator::dataflow {
 
@@ -71,51 +73,32 @@ json to_json(const Input& input, const Figures& figures) {
 
 namespace {
 
-constexpr std::string_view kTexts[] = {"architecture", "problem", "mapping", "ert"};
-
-void check_texts(const json& input) {
-  if (!input.is_object())
-    fail({.what = "the input is no object",
-          .needs = "the keys architecture, problem, mapping and perhaps ert",
-          .hint = "give the texts of Timeloop's files by these keys"});
+/// What is not known may change the meaning of what is: sparse optimizations, layouts, constraints.
+void check_keys(const json& input) {
   for (auto& [key, value] : input.items()) {
-    bool known = key == "release";
-    for (std::string_view k : kTexts) known |= key == k;
+    bool known = false;
+    for (std::string_view k : {"architecture", "problem", "mapping", "ert", "release"}) known |= key == k;
     if (!known)
-      fail({.what = text("the input has the key ", sator::quoted(key)),
+      fail({.what = text("the input has the key ", shown(key)),
             .needs = "architecture, problem, mapping, ert, release",
             .hint = key == "sparse_optimizations" ? "sparse optimizations are not modelled; ask for the dense counts"
                                                   : "remove the key"});
-    if (!value.is_string())
-      fail({.what = text(key, " is no text"), .needs = "the text of the file", .hint = "give it as one string"});
   }
-  for (std::string_view key : {"architecture", "problem", "mapping"})
-    if (!input.contains(key))
-      fail({.what = text("the input has no ", key),
-            .needs = "architecture, problem and mapping",
-            .hint = text("add the text of the ", key)});
-}
-
-timeloop::Release release_of(const json& input) {
-  std::string name = input.value("release", "v3.0.3");
-  if (name == "v3.0.3") return timeloop::Release::v3_0_3;
-  if (name == "master") return timeloop::Release::master;
-  fail({.what = text("there is no release ", sator::quoted(name)),
-        .needs = "v3.0.3 or master",
-        .hint = "leave the key out for the last release"});
 }
 
 }  // namespace
 
 json answer_timeloop(const json& input) {
-  check_texts(input);
-  std::string texts[4];
-  for (size_t i = 0; i < 4; ++i)
-    if (input.contains(kTexts[i])) texts[i] = input[std::string(kTexts[i])].get<std::string>();
-  timeloop::Input read = timeloop::parse({texts[0], texts[1], texts[2], texts[3]});
-  timeloop::Model model(read.workload, read.architecture, release_of(input));
+  InputKeys keys(input, "timeloop");
+  check_keys(input);
+  std::string architecture = keys.text("architecture"), problem = keys.text("problem"), mapping = keys.text("mapping"),
+              energy = keys.text_or_empty("ert");
+  bool master = keys.choice("release", {"v3.0.3", "master"}) == "master";
+  timeloop::Input read = timeloop::parse({architecture, problem, mapping, energy});
+  timeloop::Model model(
+      read.workload, read.architecture, master ? timeloop::Release::master : timeloop::Release::v3_0_3);
   timeloop::Figures figures;
-  if (auto problem = model.evaluate(read.mapping, figures)) fail(std::move(*problem));
+  if (auto refusal = model.evaluate(read.mapping, figures)) fail(std::move(*refusal));
   return to_json(read, figures);
 }
 
