@@ -32,9 +32,9 @@ IniFile::IniFile(std::string_view text, std::string_view file) : file_(file) {
   Value* open = nullptr;  // the option that an indented line continues
   size_t indent = 0;
   for (const TextLine& line : text_lines(text, file_)) {
-    last_line_ = line;
     const size_t column = std::min(line.content.find_first_not_of(kSpaces), line.content.size());
     const std::string_view body = stripped(line.content);
+    if (!body.empty()) last_line_ = line;
     if (body.starts_with('#') || body.starts_with(';')) continue;
     if (body.empty()) {
       if (open) open->text += '\n';

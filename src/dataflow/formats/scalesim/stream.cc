@@ -3,9 +3,10 @@
 namespace sator::dataflow {
 namespace {
 
-/// (window, offset) pairs of one image axis that lie inside; with disjoint windows also the positions they cover.
+/// (window, offset) pairs of one image axis that lie inside; with disjoint windows also the positions they cover. Only the
+/// last window can reach over the edge, or lie beyond it.
 int64_t inside(int64_t extent, int64_t filter, int64_t stride, int64_t windows) {
-  return (windows - 1) * filter + std::min(filter, extent - (windows - 1) * stride);
+  return (windows - 1) * filter + std::clamp<int64_t>(extent - (windows - 1) * stride, 0, filter);
 }
 
 /// Positions of one image axis that any window covers.
