@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "dataflow/formats/maestro/answer.h"
+#include "dataflow/formats/scalesim/answer.h"
 #include "dataflow/formats/tenet/answer.h"
 #include "dataflow/formats/timeloop/answer.h"
 
@@ -12,6 +14,8 @@ std::span<const Format> formats() {
   static constexpr Format kFormats[] = {
       {.name = "tenet", .takes = "pe_array, mapping, statement", .answer = answer_tenet},
       {.name = "timeloop", .takes = "architecture, problem, mapping, ert", .answer = answer_timeloop},
+      {.name = "scalesim", .takes = "config, topology, \"gemm\": true", .answer = answer_scalesim},
+      {.name = "maestro", .takes = "mapping, hardware", .answer = answer_maestro},
   };
   return kFormats;
 }
