@@ -1,3 +1,5 @@
+#include <array>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -5,11 +7,14 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
+#include "dataflow/cost_table.h"
 #include "dataflow/formats/batch.h"
 #include "dataflow/formats/format.h"
 #include "dataflow/formats/tenet/answer.h"
 #include "dataflow/formats/tenet/program.h"
 #include "dataflow/formats/tenet/report.h"
+#include "dataflow/matmul.h"
+#include "llm/scheme.h"
 
 namespace sator::cli {
 
@@ -17,6 +22,7 @@ namespace {
 
 struct EstimateArguments {
   std::optional<std::string> pe_array, mapping, statement, experiment, compat, batch, output, format;
+  std::optional<std::string> workload, chip, scheme, pe, dataflow, tile;
   std::string directory = ".";
   std::vector<std::string> files;
   int64_t threads = 2;
@@ -121,6 +127,95 @@ void estimate_batch(const EstimateArguments& a, Streams& io) {
   io.json = {{"rows", summary.rows}, {"refused", summary.refused}};
 }
 
+// --- one matmul on a described chip
+
+/// "128,768,768", "16x16": `count` integers between separators.
+std::vector<int64_t> integers_of(const std::string& option, const std::string& given, char separator, size_t count,
+                                 int64_t least) {
+  std::vector<int64_t> values;
+  for (std::string_view word : split(given, separator)) {
+    word = trim(word);
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (word.empty() || error != std::errc() || end != word.data() + word.size() || value < least) {
+      values.clear();
+      break;
+    }
+    values.push_back(value);
+  }
+  if (values.size() != count)
+    fail({.what = text(option, " ", given),
+          .needs = text(count, " integers of at least ", least, " with ", sator::quoted(text(separator)), " between them"),
+          .hint = text("as in ", option, " ", count == 2 ? "16x16" : "128,768,768")});
+  return values;
+}
+
+dataflow::Matmul matmul_of(const EstimateArguments& a) {
+  const std::vector<int64_t> size = integers_of("--workload", *a.workload, ',', 3, 1);
+  dataflow::Matmul m{.i = size[0], .j = size[1], .k = size[2]};
+  const llm::Scheme scheme = llm::parse_scheme(a.scheme.value_or("int8-channel+a8"));
+  if (scheme.storage) m.float_bits = scheme.storage->bits;
+  if (scheme.linear) {
+    switch (scheme.linear->granularity) {
+      case llm::Granularity::tensor: m.scale = dataflow::ScalePer::tensor; break;
+      case llm::Granularity::input: m.scale = dataflow::ScalePer::input; break;
+      case llm::Granularity::group: m.scale = dataflow::ScalePer::group; break;
+      default: m.scale = dataflow::ScalePer::channel;
+    }
+    m.weight_bits = scheme.linear->bits;
+    m.group = scheme.linear->group;
+    m.asymmetric = scheme.linear->asymmetric;
+    m.scale_bits = scheme.linear->scale_dtype.bits;
+  }
+  if (scheme.activation) {
+    m.activation_bits = scheme.activation->bits;
+    m.token_scales = !scheme.activation->is_static();
+  }
+  return m;
+}
+
+/// The chip with what the options change of it.
+Chip chip_of(const EstimateArguments& a) {
+  Chip chip = find_chip(*a.chip);
+  if (a.pe) {
+    const std::vector<int64_t> size = integers_of("--pe", *a.pe, 'x', 2, 1);
+    if (size[0] > 65536 || size[1] > 65536)
+      fail({.what = text("--pe ", *a.pe), .needs = "at most 65536 rows and columns", .hint = "use a smaller array"});
+    chip.rows = size[0], chip.columns = size[1];
+  }
+  struct Word {
+    const char* word;
+    Stationary means;
+  };
+  static constexpr Word kWords[] = {{"os", Stationary::output}, {"ws", Stationary::weight}, {"is", Stationary::input}};
+  for (const Word& w : kWords)
+    if (a.dataflow == w.word) chip.dataflow = w.means;
+  if (a.pe || a.dataflow)
+    chip.name += text(" (", chip.rows, "x", chip.columns, a.dataflow ? ", " + *a.dataflow : "", ")");
+  return chip;
+}
+
+void estimate_workload(const EstimateArguments& a, Streams& io) {
+  if (!a.chip)
+    fail({.what = "--workload is given without a chip",
+          .needs = "--chip CHIP: a shipped name or a file",
+          .hint = text("shipped are ", join(shipped_chips(), ", "))});
+  const dataflow::Matmul matmul = matmul_of(a);
+  dataflow::CostEngine engine(chip_of(a));
+  std::vector<std::optional<dataflow::Placement>> placements(1);
+  if (a.tile) {
+    const std::vector<int64_t> tile = integers_of("--tile", *a.tile, ',', 3, 0);
+    placements[0] = dataflow::matmul_placement(matmul, engine.chip(), {tile[0], tile[1], tile[2]});
+  }
+  const dataflow::KernelCost cost = engine.cost(dataflow::matmul_kernel(matmul), placements);
+  io.out << "workload     Y[i,j] = X[i,k] * W[k,j], i " << matmul.i << ", j " << matmul.j << ", k " << matmul.k << "; "
+         << a.scheme.value_or("int8-channel+a8") << "\n"
+         << dataflow::cost_table(cost, engine.chip()) << "estimate, not calibrated to silicon\n";
+  io.out.flush();
+  for (const std::string& note : cost.notes) io.notes << "note: " << note << "\n";
+  io.json = dataflow::cost_json(cost, engine.chip());
+}
+
 void run(const EstimateArguments& a, Streams& io) {
   const bool some_file = a.pe_array || a.mapping || a.statement;
   if (some_file && !(a.pe_array && a.mapping && a.statement))
@@ -130,7 +225,8 @@ void run(const EstimateArguments& a, Streams& io) {
   const Task tasks[] = {{"-p -m -s", some_file, estimate_tenet},
                         {"-e", a.experiment.has_value(), estimate_tenet},
                         {"--format", a.format.has_value(), estimate_format},
-                        {"--batch", a.batch.has_value(), estimate_batch}};
+                        {"--batch", a.batch.has_value(), estimate_batch},
+                        {"--workload", a.workload.has_value(), estimate_workload}};
   const Task* chosen = nullptr;
   std::vector<std::string> all;
   for (const Task& task : tasks) {
@@ -146,6 +242,25 @@ void run(const EstimateArguments& a, Streams& io) {
     fail({.what = "there is nothing to estimate",
           .needs = text("one of ", join(all, ", ")),
           .hint = "`sator estimate --help` says what each takes"});
+  struct Companion {
+    const char* option;
+    bool given;
+    const char* belongs_to;
+    bool there;
+  };
+  const bool tenet = some_file || a.experiment;
+  for (const Companion& c : {Companion{"--compat", a.compat.has_value(), "TENET's files", tenet},
+                             {"--file", !a.files.empty(), "--format", a.format.has_value()},
+                             {"-o", a.output.has_value(), "--batch", a.batch.has_value()},
+                             {"--chip", a.chip.has_value(), "--workload", a.workload.has_value()},
+                             {"--scheme", a.scheme.has_value(), "--workload", a.workload.has_value()},
+                             {"--pe", a.pe.has_value(), "--workload", a.workload.has_value()},
+                             {"--dataflow", a.dataflow.has_value(), "--workload", a.workload.has_value()},
+                             {"--tile", a.tile.has_value(), "--workload", a.workload.has_value()}})
+    if (c.given && !c.there)
+      fail({.what = text(c.option, " says nothing about ", chosen->needs),
+            .needs = text(c.option, " together with ", c.belongs_to),
+            .hint = text("leave ", c.option, " out")});
   chosen->run(a, io);
 }
 
@@ -179,6 +294,14 @@ Command estimate_command() {
                   {"--file KEY=FILE", "one file of the format's input, or KEY=true", &a->files},
                   {"--batch FILE", "many inputs: JSON lines", &a->batch},
                   {"-o,--output FILE", "the answers of --batch, one row for each", &a->output},
+                  {"--workload I,J,K", "one matmul Y[i,j] = X[i,k] * W[k,j] on the chip of --chip", &a->workload},
+                  {"--chip CHIP", "a described chip, by name or file", &a->chip},
+                  {"--scheme NAME",
+                   "how weights and inputs are stored: a name of `sator schemes`; int8-channel+a8 unless told",
+                   &a->scheme},
+                  {"--pe ROWSxCOLUMNS", "another size of the chip's array", &a->pe},
+                  {"--dataflow WHAT", "what stays in the PEs", &a->dataflow, false, {"os", "ws", "is"}},
+                  {"--tile I,J,K", "tiles of the matmul in the chip's memories; 0 for a whole extent", &a->tile},
                   {"--threads N", "threads that share the rows of --batch", &a->threads},
               },
           .run = [a](Streams& io) { run(*a, io); },

@@ -340,13 +340,8 @@ std::variant<Counts, Reason> count_by_boxes(const Problem& problem) {
 
 std::variant<Counts, Reason> count(const Problem& problem, const CountOptions& options) {
   auto counted = count_by_boxes(problem);
-  if (auto* counts = std::get_if<Counts>(&counted)) {
-    // Where tilings overlap on a stamp, the fullest PE is found by listing.
-    if (!counts->work_cycles) counts->work_cycles = list_work_cycles(problem, options.enumerate_up_to);
-    return counted;
-  }
   Reason* why = std::get_if<Reason>(&counted);
-  if (mismatch(problem)) return counted;
+  if (!why || mismatch(problem)) return counted;
   Wide points = 1;
   for (int64_t extent : problem.statement.domain.extent) points = std::min(points * extent, Wide{1} << 62);
   if (points > options.enumerate_up_to) {

@@ -31,7 +31,7 @@ struct Counts {
   int64_t time = 0;       // stamps
   int64_t spacetime = 0;  // (PE, stamp) pairs that occur
   /// Sum over stamps of the most instances that one PE runs there: cycles at one instance per PE and cycle.
-  /// Absent where several tilings overlap on a stamp and there are too many instances to list.
+  /// Absent where several tilings overlap on a stamp: list_work_cycles (enumerate.h) finds it there.
   std::optional<int64_t> work_cycles;
   /// Some work falls on PEs that the array does not have. As in TENET it counts, but keeps nothing for itself in `unique`.
   bool outside_array = false;

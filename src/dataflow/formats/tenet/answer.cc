@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "dataflow/enumerate.h"
 #include "dataflow/formats/tenet/metrics.h"
 #include "dataflow/formats/tenet/program.h"
 
@@ -91,7 +92,9 @@ Counts tenet_counts(const TenetInput& input) {
     reason->where = "counting";
     fail(std::move(*reason));
   }
-  return std::get<Counts>(std::move(counted));
+  Counts counts = std::get<Counts>(std::move(counted));
+  if (!counts.work_cycles) counts.work_cycles = list_work_cycles(input.problem, CountOptions{}.enumerate_up_to);
+  return counts;
 }
 
 Json tenet_answer(const TenetInput& input, const Counts& counts) {

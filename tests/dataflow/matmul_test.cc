@@ -1,0 +1,127 @@
+// One matmul as a kernel, and mappings of it by given tiles: traffic by the textbook's formula.
+#include "dataflow/matmul.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include "base/error.h"
+#include "dataflow/cost_table.h"
+#include "dataflow/gemm.h"
+#include "temp_folder.h"
+
+namespace sator::dataflow {
+namespace {
+
+Chip shipped(const std::string& name) { return find_chip(std::string(SATOR_SOURCE_DIR) + "/chips/" + name + ".toml"); }
+
+int64_t outside_bits(const KernelCost& c, const std::string& tensor) {
+  int64_t bits = 0;
+  for (const Traffic& t : c.outside)
+    if (t.tensor == tensor) bits += t.read_bits + t.write_bits;
+  return bits;
+}
+
+// Tiles of (i, j, k) around the array, i outermost: the inputs come once per tile of the columns, the weights once per tile of
+// the rows, sums stay until they are complete.
+TEST(Matmul, TilesMoveWhatTheFormulaSays) {
+  for (Stationary dataflow : {Stationary::output, Stationary::weight, Stationary::input})
+    for (auto [i, j, k] : {std::array<int64_t, 3>{128, 768, 512}, {100, 90, 70}, {33, 65, 129}}) {
+      Chip chip = shipped("gemmini16");
+      chip.dataflow = dataflow;
+      const Matmul m{.i = i, .j = j, .k = k};
+      const std::array<int64_t, 3> tile = {32, 48, 64};
+      SCOPED_TRACE(testing::Message() << i << " " << j << " " << k << " dataflow " << static_cast<int>(dataflow));
+      const KernelCost c = CostEngine(chip).cost(matmul_kernel(m), {matmul_placement(m, chip, tile)});
+      EXPECT_EQ(c.macs, i * j * k);
+      EXPECT_EQ(outside_bits(c, "X"), 16 * i * k * ceil_div(j, tile[1]));
+      EXPECT_EQ(outside_bits(c, "W"), 16 * j * k * ceil_div(i, tile[0]));
+      EXPECT_EQ(outside_bits(c, "Y"), 16 * i * j);
+    }
+}
+
+// The loops within a tile: as many stamps as tiles of the array, times the streamed iterator.
+TEST(Matmul, StampsAreThoseOfTheTiles) {
+  Chip chip = shipped("gemmini16");
+  chip.precisions = {{.weight_bits = 16, .activation_bits = 16, .accumulator_bits = 32, .is_float = true}};
+  const Matmul m{.i = 96, .j = 80, .k = 64};
+  const std::array<int64_t, 3> tile = {48, 40, 32};
+  struct Row {
+    Stationary dataflow;
+    int64_t stamps;
+  };
+  // 2 x 2 x 2 tiles, each cut to 16 x 16 PEs: (rows / 16) (columns / 16) folds of the third size.
+  for (const Row& row : {Row{Stationary::output, 8 * 3 * 3 * 32},    // 48 / 16, 40 / 16 rounded up, k
+                         Row{Stationary::weight, 8 * 2 * 3 * 48},    // 32 / 16, 40 / 16, i
+                         Row{Stationary::input, 8 * 2 * 3 * 40}}) {  // 32 / 16, 48 / 16, j
+    chip.dataflow = row.dataflow;
+    const KernelCost c = CostEngine(chip).cost(matmul_kernel(m), {matmul_placement(m, chip, tile)});
+    EXPECT_EQ(c.statements[0].stream_cycles, row.stamps);
+  }
+}
+
+struct SchemeRow {
+  const char* name;
+  Matmul matmul;
+  int64_t weight_bits, scale_bits;  // from outside, at least once
+};
+
+TEST(Matmul, SchemesMoveTheirCodesAndScales) {
+  constexpr int64_t I = 8, J = 96, K = 160;
+  const SchemeRow rows[] = {
+      {"f16", {.i = I, .j = J, .k = K}, 16 * J * K, 0},
+      {"int8 per channel", {.i = I, .j = J, .k = K, .scale = ScalePer::channel, .weight_bits = 8}, 8 * J * K, 32 * J},
+      {"int4 per group of 32",
+       {.i = I, .j = J, .k = K, .scale = ScalePer::group, .weight_bits = 4, .group = 32, .scale_bits = 16},
+       4 * J * K,
+       16 * J * (K / 32)},
+      {"int8 per tensor, integer inputs",
+       {.i = I, .j = J, .k = K, .scale = ScalePer::tensor, .weight_bits = 8, .activation_bits = 8},
+       8 * J * K,
+       32},
+      {"int4 per group of 48, integer inputs",
+       {.i = I, .j = J, .k = K, .scale = ScalePer::group, .weight_bits = 4, .group = 48, .activation_bits = 8},
+       4 * J * K,
+       32 * J * 4},
+      {"int8 per input, integer inputs",
+       {.i = I,
+        .j = J,
+        .k = K,
+        .scale = ScalePer::input,
+        .weight_bits = 8,
+        .activation_bits = 8,
+        .token_scales = false},
+       8 * J * K,
+       32 * K},
+  };
+  for (const SchemeRow& row : rows) {
+    SCOPED_TRACE(row.name);
+    CostEngine engine(shipped("edge_npu32"));
+    const KernelCost c = engine.cost(matmul_kernel(row.matmul));
+    EXPECT_EQ(c.macs, I * J * K);
+    EXPECT_EQ(outside_bits(c, row.matmul.scale == ScalePer::none ? "W" : "codes"), row.weight_bits);
+    EXPECT_EQ(outside_bits(c, "scale"), row.scale_bits);
+    EXPECT_EQ(outside_bits(c, "Y"), 16 * I * J);
+    // Every figure of the table's total is one of its parts.
+    const nlohmann::json json = cost_json(c, engine.chip());
+    int64_t cycles = 0;
+    for (const auto& part : json["latency_parts"]) cycles += part["cycles"].get<int64_t>();
+    EXPECT_EQ(cycles, json["latency_cycles"]);
+    EXPECT_NE(cost_table(c, engine.chip()).find("bound by     " + c.bound), std::string::npos);
+  }
+}
+
+TEST(Matmul, WrongSizesAreRefused) {
+  const Chip chip = shipped("gemmini16");
+  EXPECT_NE(error_of([] { matmul_kernel({.i = 0}); }).find("sizes of at least 1"), std::string::npos);
+  EXPECT_NE(error_of([] { matmul_kernel({.scale = ScalePer::group, .group = 0}); }).find("groups of at least 1"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { matmul_placement({.i = 8, .j = 8, .k = 8}, chip, {4, -1, 4}); }).find("a tile of -1"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              matmul_placement({.i = 4096, .j = 4096, .k = 4096}, chip, {0, 0, 64});
+            }).find("bytes of scratchpad"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace sator::dataflow
