@@ -30,16 +30,29 @@ Pace pace_of(const PrecisionChoice& choice) {
 
 namespace {
 
-Array pes_of(const Chip& chip) { return {Domain::box({"row", "column"}, {chip.rows, chip.columns}), {}}; }
+Array pes_of(const Chip& chip, bool cores) {
+  if (cores) return {Domain::box({"core", "row", "column"}, {chip.cores, chip.rows, chip.columns}), {}};
+  return {Domain::box({"row", "column"}, {chip.rows, chip.columns}), {}};
+}
+
+Mapping with_core(Mapping mapping, const std::optional<QuasiAffine>& core) {
+  if (core) mapping.space.insert(mapping.space.begin(), *core);
+  return mapping;
+}
+
+Array cores_of(const Chip& chip) { return {Domain::box({"core"}, {chip.cores}), {}}; }
 
 /// Operands take one stamp per PE on systolic wires: the skew that belongs to the chip.
 bool skews(const Mapping& mapping, const Chip& chip) { return chip.wires == Wires::systolic && !mapping.time.empty(); }
 
 }  // namespace
 
-Problem problem_at_pes(const Statement& statement, const Mapping& mapping, const Chip& chip) {
-  Problem problem{statement, mapping, pes_of(chip)};
+Problem problem_at_pes(const Statement& statement, const Mapping& mapping, const Chip& chip,
+                       const std::optional<QuasiAffine>& core) {
+  Problem problem{statement, with_core(mapping, core), pes_of(chip, core.has_value())};
   if (chip.wires != Wires::none) problem.array.interconnect = {link::shift({-1, 0}), link::shift({0, -1})};
+  if (chip.wires != Wires::none && core)
+    problem.array.interconnect = {link::shift({0, -1, 0}), link::shift({0, 0, -1})};
   if (skews(mapping, chip))
     for (const QuasiAffine& p : mapping.space) problem.mapping.time.back() = problem.mapping.time.back() + p;
   return problem;
@@ -84,7 +97,7 @@ class ArrayCost {
     count_at_pes();
     time_stamps();
     cut_into_folds();
-    if (chip_.dataflow == Stationary::weight || chip_.dataflow == Stationary::input) time_loads();
+    if (chip_.dataflow != Stationary::output && chip_.dataflow != Stationary::schedule) time_loads();
     for (size_t a = 0; a < work_.statement.accesses.size(); ++a) move(a);
     // Each MAC reads both factors and the sum, and writes the sum.
     cost_.register_bits = bits_of(
@@ -96,24 +109,29 @@ class ArrayCost {
   const Counts& counts_of(const Problem& problem) { return memo_.of(problem, for_whom_); }
 
   void count_at_pes() {
-    cost_.counts = counts_of(problem_at_pes(work_.statement, flat_, chip_));
+    cost_.counts = counts_of(problem_at_pes(work_.statement, flat_, chip_, placement_.core));
     for (size_t a = 0; a < cost_.counts->tensors.size(); ++a)
       cost_.counts->tensors[a].tensor = work_.statement.accesses[a].tensor;  // equal structures share counts, not names
     if (cost_.counts->outside_array)
       fail({.what = text("the space map of ", work_.statement.name, " uses PEs that ", chip_.name, " does not have"),
-            .needs = text("PE coordinates within ", chip_.rows, " x ", chip_.columns),
+            .needs = text("PE coordinates within ",
+                          chip_.rows,
+                          " x ",
+                          chip_.columns,
+                          chip_.cores > 1 ? text(" of ", chip_.cores, " cores") : ""),
             .hint = "take the coordinates modulo the array's size"});
     cost_.instances = cost_.macs = cost_.counts->macs;
   }
 
   /// Stamps that work, and the wave of operands that crosses the array.
   void time_stamps() {
-    const Counts& stamps = counts_of({bare_, flat_, pes_of(chip_)});
+    const Counts& stamps =
+        counts_of({bare_, with_core(flat_, placement_.core), pes_of(chip_, placement_.core.has_value())});
     const int64_t per_pe = (stamps.macs + stamps.spacetime - 1) / stamps.spacetime;
     const int64_t work = stamps.work_cycles.value_or(stamps.time * per_pe);
     const int64_t paced = (work + pace_.macs_per_stamp - 1) / pace_.macs_per_stamp;
     cost_.stream_cycles = bits_of(std::max(stamps.time, paced), pace_.cycles_per_stamp);
-    int64_t working = stamps.time;
+    int64_t working = stamps.time;  // of all cores
     if (chip_.wires == Wires::systolic && (chip_.tiles_overlap || !skews(flat_, chip_))) {
       const Problem wave{bare_, {{number(0)}, {flat_.space[0] + flat_.space[1]}}, one_pe()};
       cost_.fill_drain_cycles = counts_of(wave).time - 1;
@@ -132,7 +150,7 @@ class ArrayCost {
     if (chip_.dataflow == Stationary::schedule) return hits(product_.output) >= hits(kept) ? product_.output : kept;
     if (!placement_.weight) return kept;
     const size_t other = weight_ == product_.first ? product_.second : product_.first;
-    return chip_.dataflow == Stationary::weight ? weight_ : other;
+    return chip_.dataflow == Stationary::input ? other : weight_;
   }
 
   /// Whether iterator x has part in where access a points.
@@ -184,8 +202,18 @@ class ArrayCost {
     cost_.folds_until_output = before + 1;
   }
 
-  /// The stationary factor loads one row of the array per cycle; a hidden load takes place during the fold before.
+  /// The stationary factor loads one row of the array per cycle, or as many bytes as the chip says; a hidden load takes
+  /// place during the fold before.
   void time_loads() {
+    if (chip_.fill_bytes_per_cycle) {
+      const size_t kept = stationary();
+      const double bits = static_cast<double>(bits_of(cost_.counts->tensors[kept].unique, work_.operands[kept].bits));
+      cost_.load_cycles = static_cast<int64_t>(std::ceil(bits / 8 / *chip_.fill_bytes_per_cycle));
+      if (chip_.stationary_load_hidden)
+        cost_.load_cycles =
+            cost_.load_cycles / cost_.folds + std::max<int64_t>(0, cost_.load_cycles - cost_.stream_cycles);
+      return;
+    }
     Map rows_of_folds = folds_;
     rows_of_folds.push_back(flat_.space[0]);
     const int64_t folds = cost_.folds, rows = distinct(std::move(rows_of_folds));
@@ -201,12 +229,36 @@ class ArrayCost {
     return std::min(since, flat_.time.size());
   }
 
-  /// A memory is one PE whose stamps are its tiles: what is unique there is what it must take in.
-  const Counts& tiles_at(size_t since) {
+  /// A memory is one PE whose stamps are its tiles: what is unique there is what it must take in. Where each core has its
+  /// own, there is a PE per core, and none supplies another.
+  const Counts& tiles_at(size_t memory, size_t since, const Statement& statement) {
     const Map outer(flat_.time.begin(), flat_.time.begin() + static_cast<long>(since));
-    const Counts& tiles = counts_of({work_.statement, {{number(0)}, outer}, one_pe()});
+    const bool own = chip_.memories[memory].per_core && placement_.core;
+    const Counts& tiles = own ? counts_of({statement, {{*placement_.core}, outer}, cores_of(chip_)})
+                              : counts_of({statement, {{number(0)}, outer}, one_pe()});
     cost_.tiles = std::max(cost_.tiles, tiles.time);
     return tiles;
+  }
+
+  /// What memory `outer` moves in whole bursts for tiles of access a in memory `inner`, per element that is needed. Rows of
+  /// the tensor lie one behind the other; a tile that has part of each row moves whole bursts for that part.
+  double burst_share(size_t a, size_t outer, size_t inner, const TensorCounts& tiles) {
+    const int64_t burst_bits = 8 * chip_.memories[outer].burst_bytes;
+    if (burst_bits <= 8 || tiles.unique == 0) return 1;
+    Statement rows = work_.statement;
+    rows.accesses = {rows.accesses[a]};
+    for (Map& reference : rows.accesses[0].references)
+      if (!reference.empty()) reference.pop_back();
+    const TensorCounts& runs = tiles_at(inner, held_since(a, inner), rows).tensors[0];
+    const double run = static_cast<double>(tiles.assigned) / static_cast<double>(std::max<int64_t>(1, runs.assigned));
+    const double row = static_cast<double>(tiles.footprint) / static_cast<double>(std::max<int64_t>(1, runs.footprint));
+    if (run >= row) return 1;  // whole rows
+    const double bits = run * work_.operands[a].bits;
+    return std::ceil(bits / static_cast<double>(burst_bits)) * static_cast<double>(burst_bits) / bits;
+  }
+
+  static int64_t in_bursts(int64_t bits, double share) {
+    return share == 1 ? bits : static_cast<int64_t>(std::ceil(static_cast<double>(bits) * share));
   }
 
   /// Traffic of one access along the memories that it passes.
@@ -222,13 +274,17 @@ class ArrayCost {
       along.push_back({.memory = m,
                        .tensor = access.tensor,
                        .kind = operand.kind,
+                       .instances = chip_.memories[m].per_core ? placement_.cores_used : 1,
                        .parts = cost_.parts[a],
                        .waits = output ? cost_.until_output() : 0});
     for (size_t i = 0; i < path.size(); ++i) {
       const bool last = i + 1 == path.size();
-      const int64_t elements = last ? at_pes.unique : tiles_at(held_since(a, path[i + 1])).tensors[a].unique;
+      const TensorCounts* tiles =
+          last ? nullptr : &tiles_at(path[i + 1], held_since(a, path[i + 1]), work_.statement).tensors[a];
+      const int64_t elements = last ? at_pes.unique : tiles->unique;
+      const double share = last ? 1 : burst_share(a, path[i], path[i + 1], *tiles);
       if (!output) {
-        along[i].read_bits += bits_of(elements, operand.bits);
+        along[i].read_bits += in_bursts(bits_of(elements, operand.bits), share);
         if (!last) along[i + 1].refill(along[i].memory, bits_of(elements, operand.bits), 0);
         continue;
       }
@@ -237,8 +293,8 @@ class ArrayCost {
       const int64_t complete_bits = last ? std::max(pace_.sum_bits, operand.bits) : operand.bits;
       const int64_t leaves = bits_of(at_pes.footprint, complete_bits) + bits_of(partial, pace_.sum_bits);
       const int64_t returns = bits_of(partial, pace_.sum_bits);
-      along[i].write_bits += leaves;
-      along[i].read_bits += returns;
+      along[i].write_bits += in_bursts(leaves, share);
+      along[i].read_bits += in_bursts(returns, share);
       if (!last) along[i + 1].refill(along[i].memory, returns, leaves);
     }
     cost_.traffic.insert(cost_.traffic.end(), along.begin(), along.end());

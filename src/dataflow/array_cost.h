@@ -13,8 +13,10 @@ StatementCost cost_on_array(const Work& work, const Product& product, const Plac
                             const PrecisionChoice& choice, const Chip& chip, CountMemo& memo,
                             const std::vector<std::vector<bool>>& in_parts);
 
-/// The statement at the chip's PEs under a mapping: with its wires and the skew that belongs to them.
-Problem problem_at_pes(const Statement& statement, const Mapping& mapping, const Chip& chip);
+/// The statement at the chip's PEs under a mapping: with its wires and the skew that belongs to them. Where cores are
+/// chosen, they are a further coordinate of space, before rows and columns.
+Problem problem_at_pes(const Statement& statement, const Mapping& mapping, const Chip& chip,
+                       const std::optional<QuasiAffine>& core = {});
 
 /// How the chip runs a choice of precision.
 Pace pace_of(const PrecisionChoice& choice);

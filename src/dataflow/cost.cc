@@ -25,7 +25,15 @@ struct CostEngine::Memo {
       key += text(o.bits, o.on_the_way ? "w" : o.internal ? "i" : "", static_cast<int>(o.kind), ",");
     key += text(product.first, ",", product.second, ",", product.output, ";");
     key += join(work.statement.domain.names, ",");  // the mapping's words have them
-    key += text(pace.macs_per_stamp, ",", pace.cycles_per_stamp, ",", pace.sum_bits, ",", pace.vector_cycles);
+    key += text(static_cast<int>(chip.dataflow),
+                ";",
+                pace.macs_per_stamp,
+                ",",
+                pace.cycles_per_stamp,
+                ",",
+                pace.sum_bits,
+                ",",
+                pace.vector_cycles);
     for (double cycles : pace.making_cycles) key += text(",", cycles);
     auto [at, fresh] = placements.try_emplace(std::move(key));
     if (fresh) at->second = sator::dataflow::place(work, product, chip, pace);
@@ -33,10 +41,35 @@ struct CostEngine::Memo {
   }
 };
 
-CostEngine::CostEngine(Chip chip) : chip_(std::move(chip)), memo_(std::make_unique<Memo>()) {}
+CostEngine::CostEngine(Chip chip) : chip_(std::move(chip)), memo_(std::make_unique<Memo>()) {
+  for (ProductClass c : kProductClasses) {
+    by_class_.push_back(chip_);
+    by_class_.back().dataflow = chip_.dataflow_for(c);
+  }
+}
 CostEngine::~CostEngine() = default;
 
+ProductClass class_of(const Work& work, const Product& product) {
+  const size_t weight = weight_of(work, product);
+  bool batched = work.operands[weight].kind == OperandKind::activation || work.operands[weight].kind == OperandKind::kv;
+  bool has_batch = false;
+  double rows = 1;  // of outputs that share a weight
+  for (size_t x = 0; x < product.uses.size(); ++x) {
+    const Product::Use& u = product.uses[x];
+    const int64_t extent = work.statement.domain.extent[x];
+    has_batch |= u.first && u.second && u.output && extent > 1;
+    if (u.output && !product.in(x, weight)) rows *= static_cast<double>(extent);
+  }
+  if (batched && has_batch) return ProductClass::batched;
+  return rows < 8 ? ProductClass::gemv : ProductClass::gemm;
+}
+
 namespace {
+
+/// That sums of so many products of signed integers fit in.
+int accumulator_bits(int weight_bits, int activation_bits, double terms) {
+  return weight_bits + activation_bits - 1 + static_cast<int>(std::ceil(std::log2(std::max(1.0, terms))));
+}
 
 int64_t whole_cycles(double v) { return static_cast<int64_t>(std::ceil(v - 1e-9)); }
 
@@ -97,7 +130,9 @@ Merged merge_producers(const Kernel& kernel) {
 /// Puts a kernel's cost together, part by part.
 class Composer {
  public:
-  Composer(const Kernel& kernel, const Chip& chip, CountMemo& counts) : kernel_(kernel), chip_(chip), counts_(counts) {
+  ///   by_class   the chip as it maps each class of products
+  Composer(const Kernel& kernel, const Chip& chip, const std::vector<Chip>& by_class, CountMemo& counts)
+      : kernel_(kernel), chip_(chip), by_class_(by_class), counts_(counts) {
     total_.kernel = kernel.name;
     total_.chip = chip.name;
     for (const Work& work : kernel.work)
@@ -206,8 +241,15 @@ class Composer {
     pace.making_cycles.assign(work.operands.size(), 0);
     for (const Merged::Made& made : merged_.made)
       if (made.consumer == i) pace.making_cycles[made.access] = vector_cycles_each(kernel_.work[made.producer]);
+    const Chip& mapped = by_class_[static_cast<size_t>(class_of(work, product))];
     StatementCost cost =
-        cost_on_array(work, product, place_product(work, product, pace), choice, chip_, counts_, in_parts(i));
+        cost_on_array(work, product, place_product(work, product, mapped, pace), choice, mapped, counts_, in_parts(i));
+    if (!w.is_float && !a.is_float) {
+      double terms = 1;
+      for (size_t x = 0; x < product.uses.size(); ++x)
+        if (!product.uses[x].output) terms *= static_cast<double>(work.statement.domain.extent[x]);
+      cost.accumulator_bits_needed = accumulator_bits(w.bits, a.bits, terms);
+    }
     if (cost.counts->enumerated) note(text("counts of ", work.statement.name, " were listed one by one"));
     for (const Access& access : work.statement.accesses) brought_in_.insert(access.tensor);
     for (const Merged::Made& made : merged_.made) {
@@ -309,7 +351,8 @@ class Composer {
     const bool reads = access.role == Role::read;
     const size_t maker = reads ? pipeline_.writer_of(access.tensor, i) : i, near = beside_vector_unit(access.tensor, i);
     if (maker < merged_.works.size() && on_vector_unit(maker) && pipeline_.stays_in_registers(maker, pass_of_)) return;
-    Traffic beside{.memory = near, .tensor = access.tensor, .kind = operand.kind};
+    const int64_t instances = chip_.memories[near].per_core ? chip_.cores : 1;
+    Traffic beside{.memory = near, .tensor = access.tensor, .kind = operand.kind, .instances = instances};
     // What an earlier statement of the pass has read or made for the same element is at hand.
     if (!reads)
       beside.write_bits = bits_of(touched.footprint, operand.bits);  // sums stay in registers until they are complete
@@ -329,13 +372,16 @@ class Composer {
     cost.traffic.push_back(std::move(beside));
   }
 
-  /// Elements of each access that the vector unit reads, its lanes along the last iterator: a lane keeps what it needs again
+  /// Elements of each access that the vector unit reads, its lanes along the last iterator (or the longest): a lane keeps what it needs again
   /// at the next stamp, and what all lanes need at one stamp is read once.
   std::vector<int64_t> reads_of_lanes(const Work& work) {
     const Domain& domain = work.statement.domain;
     size_t last = domain.extent.size();
-    for (size_t x = 0; x < domain.extent.size(); ++x)
-      if (domain.extent[x] > 1) last = x;
+    for (size_t x = 0; x < domain.extent.size(); ++x) {
+      if (domain.extent[x] < 2) continue;
+      const bool longer = last == domain.extent.size() || domain.extent[x] > domain.extent[last];
+      if (chip_.lanes_along == LanesAlong::last || longer) last = x;
+    }
     Problem lanes{
         work.statement, {{number(0)}, {}}, {Domain::box({"lane"}, {chip_.vector.lanes}), {link::shift({-1})}}};
     if (last < domain.extent.size()) {
@@ -343,8 +389,8 @@ class Composer {
       lanes.mapping.space = {mod(x, chip_.vector.lanes)};
       lanes.mapping.time = {floor_div(x, chip_.vector.lanes)};
     }
-    for (size_t x = 0; x < last && x < domain.extent.size(); ++x)
-      if (domain.extent[x] > 1) lanes.mapping.time.push_back(variable(static_cast<int>(x)));
+    for (size_t x = 0; x < domain.extent.size(); ++x)
+      if (domain.extent[x] > 1 && x != last) lanes.mapping.time.push_back(variable(static_cast<int>(x)));
     const Counts* counts = counts_.find(lanes);
     std::vector<int64_t> reads;
     for (const TensorCounts& t : counts ? counts->tensors : counts_.of(at_once(work), "").tensors)
@@ -432,7 +478,7 @@ class Composer {
     }
     spend("static", total_.latency_s, {chip_.static_watts * 1e12, chip_.static_source});
     for (const EnergyPart& e : total_.energy_parts) total_.energy_j += e.joules;
-    total_.energy_node_nm = chip_.node_nm;
+    total_.energy_node_nm = chip_.energy_node_nm;
   }
 
   void spend(const std::string& name, double times, const EnergyFigure& each) {
@@ -453,6 +499,7 @@ class Composer {
 
   const Kernel& kernel_;
   const Chip& chip_;
+  const std::vector<Chip>& by_class_;
   CountMemo& counts_;
   Merged merged_;
   Pipeline pipeline_{merged_.works, merged_.gone};
@@ -471,11 +518,12 @@ KernelCost CostEngine::cost(const Kernel& kernel) { return cost(kernel, {}); }
 
 KernelCost CostEngine::cost(const Kernel& kernel, const std::vector<std::optional<Placement>>& placements) {
   size_t next = 0;
-  return Composer(kernel, chip_, memo_->counts).run([&](const Work& work, const Product& product, const Pace& pace) {
+  auto place_product = [&](const Work& work, const Product& product, const Chip& mapped, const Pace& pace) {
     const size_t i = next++;
     if (i < placements.size() && placements[i]) return *placements[i];
-    return memo_->place(work, product, chip_, pace);
-  });
+    return memo_->place(work, product, mapped, pace);
+  };
+  return Composer(kernel, chip_, by_class_, memo_->counts).run(place_product);
 }
 
 }  // namespace sator::dataflow

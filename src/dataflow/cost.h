@@ -22,8 +22,9 @@ struct Traffic {
   /// Of these, what is exchanged with the memory further out that fills this one.
   size_t filled_from = 0;
   int64_t refill_in_bits = 0, refill_out_bits = 0;
-  int64_t parts = 1;  // in which the tensor comes or goes, one after the other
-  double waits = 0;   // until its first part can go: share of the array's time
+  int64_t instances = 1;  // of the memory that share this: the cores at work, where each has its own
+  int64_t parts = 1;      // in which the tensor comes or goes, one after the other
+  double waits = 0;       // until its first part can go: share of the array's time
 
   void refill(size_t from, int64_t in_bits, int64_t out_bits) {
     filled_from = from;
@@ -40,6 +41,7 @@ struct StatementCost {
   std::optional<Placement> placement;
   std::optional<Precision> precision;  // that the array runs
   int64_t passes = 1;                  // of the array per product, where it lacks the width
+  int accumulator_bits_needed = 0;     // for sums of integers that cannot overflow; 0: floats
   int64_t instances = 0;
   int64_t macs = 0;
   int64_t vector_ops = 0;
@@ -69,6 +71,10 @@ struct StatementCost {
 struct ResourceCost {
   std::string name;  // "array", "vector", or the memory's
   int64_t cycles = 0;
+  int64_t slack_cycles = 0;  // by which it could take longer before it would bind
+  /// Of the latency with respect to the resource's speed: -d ln latency / d ln speed, its share in the latency. With the
+  /// launch's they add up to 1.
+  double elasticity = 0;
 };
 
 struct CyclePart {
@@ -95,6 +101,7 @@ struct EnergyPart {
 /// Latency: array, vector unit and memories work at the same time on different parts of the kernel, so the one that takes
 /// longest binds, and beside it stands what the others do while it cannot work yet, or not any more:
 ///   latency = serial + max over r of T(r) + sum over the others of E(r) + launch
+/// T(array) is that of the core with the most work; of memories that each core has, all at work share the bits.
 ///   T(array)    stamps + fill and drain + stationary loads, of all products
 ///   T(vector)   operations / rate
 ///   T(memory)   bits / rate; reads and writes one after the other on a shared port
@@ -117,6 +124,10 @@ struct KernelCost {
   std::vector<CyclePart> latency_parts;  // the bound, and what nothing hides
   int64_t latency_cycles = 0;
   double latency_s = 0;
+  double unrounded_cycles = 0;  // the latency before its parts are rounded up to whole cycles
+  double launch_elasticity = 0;
+  /// Where the chip is calibrated: the share `calibration.level` of measurements lies within. Else both are latency_s.
+  double latency_low_s = 0, latency_high_s = 0;
   int64_t macs = 0;
   double mac_units_used = 0;  // PEs at work, on average while the array works
   double utilization = 0;     // MACs per MAC that the array could have done during the latency
@@ -128,10 +139,14 @@ struct KernelCost {
   std::vector<std::string> notes;  // precision that the chip lacks, work without a unit, counts by enumeration
 };
 
-/// What a memory of the chip can move.
+/// What a memory of the chip, or all cores' together, can move.
 inline double available_bytes_per_s(const Memory& memory, const Chip& chip) {
-  return (memory.read_bytes_per_cycle + (memory.shared_port ? 0 : memory.write_bytes_per_cycle)) * chip.clock_hz;
+  const double ports = memory.read_bytes_per_cycle + (memory.shared_port ? 0 : memory.write_bytes_per_cycle);
+  return ports * chip.clock_hz * (memory.per_core ? static_cast<double>(chip.cores) : 1.0);
 }
+
+/// The class that decides how a product is mapped.
+ProductClass class_of(const Work& work, const Product& product);
 
 /// Costs kernels on one chip; remembers counts and mappings by the structure of what it has seen. One per thread.
 class CostEngine {
@@ -153,6 +168,7 @@ class CostEngine {
  private:
   struct Memo;
   Chip chip_;
+  std::vector<Chip> by_class_;  // the chip with the dataflow of each class of products
   std::unique_ptr<Memo> memo_;
 };
 

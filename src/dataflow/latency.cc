@@ -1,8 +1,10 @@
 #include "dataflow/latency.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "base/error.h"
 #include "base/text.h"
 
 namespace sator::dataflow {
@@ -11,49 +13,97 @@ namespace {
 
 int64_t whole_cycles(double v) { return static_cast<int64_t>(std::ceil(v - 1e-6)); }
 
+/// Cycles, and which resources' time they are: a sum over resources of factor * time per unit of work. Everything that the
+/// formula does with cycles (sums, shares, the longer of two) leaves it one, so the derivative by each time is exact.
+class Time {
+ public:
+  static constexpr size_t kMost = 24;
+
+  Time() = default;
+  static Time of(size_t resource, double cycles) {
+    Time t;
+    t.by_.at(resource) = cycles;
+    return t;
+  }
+  double cycles() const {
+    double sum = 0;
+    for (double c : by_) sum += c;
+    return sum;
+  }
+  double of(size_t resource) const { return by_.at(resource); }
+
+  Time& operator+=(const Time& other) {
+    for (size_t r = 0; r < kMost; ++r) by_[r] += other.by_[r];
+    return *this;
+  }
+  Time operator*(double factor) const {
+    Time t = *this;
+    for (double& c : t.by_) c *= factor;
+    return t;
+  }
+  friend Time operator+(Time a, const Time& b) { return a += b; }
+  friend Time operator-(const Time& a, const Time& b) { return a + b * -1; }
+  friend Time longer(const Time& a, const Time& b) { return b.cycles() > a.cycles() ? b : a; }
+  friend Time shorter(const Time& a, const Time& b) { return b.cycles() < a.cycles() ? b : a; }
+  friend Time at_least_zero(const Time& a) { return longer(Time(), a); }
+
+ private:
+  std::array<double, kMost> by_{};
+};
+
 class Latency {
  public:
   Latency(KernelCost& cost, const Chip& chip) : cost_(cost), chip_(chip), memories_(chip.memories.size()) {
+    if (chip.calibration) measured_ = *chip.calibration;
+    if (memories_.size() + 3 > Time::kMost)
+      fail({.what = text(chip.name, " has ", memories_.size(), " memories"),
+            .needs = text("at most ", Time::kMost - 3),
+            .hint = "leave out memories that hold nothing of their own"});
     for (const StatementCost& s : cost.statements) {
-      array_ += s.array_cycles();
-      vector_ += s.vector_cycles;
+      array_ += array_time(static_cast<double>(s.array_cycles()));
+      vector_ += vector_time(s);
       for (const Traffic& t : s.traffic) add(t);
     }
-    for (size_t m = 0; m < memories_.size(); ++m) memories_[m].beside = cycles_of(m);
+    for (size_t m = 0; m < memories_.size(); ++m) memories_[m].beside = time_of(m);
   }
 
   void run() {
-    const bool serial_vector = !chip_.vector.overlaps_array && array_ > 0;
+    const bool serial_vector = !chip_.vector.overlaps_array && array_.cycles() > 0;
     list_resources();
     take_out_serial_transfers();
     // Candidates for the bound, in the order of the resources: array, vector unit, memories.
-    std::vector<double> beside = {static_cast<double>(array_), serial_vector ? 0 : static_cast<double>(vector_)};
+    std::vector<Time> beside = {array_, serial_vector ? Time() : vector_};
     for (const Moved& m : memories_) beside.push_back(m.beside);
-    const size_t bound = static_cast<size_t>(std::max_element(beside.begin(), beside.end()) - beside.begin());
+    size_t bound = 0;
+    for (size_t r = 1; r < beside.size(); ++r)
+      if (beside[r].cycles() > beside[bound].cycles()) bound = r;
     cost_.bound = cost_.resources[bound].name;
+    for (size_t r = 0; r < beside.size(); ++r)
+      cost_.resources[r].slack_cycles = whole_cycles(beside[bound].cycles()) - whole_cycles(beside[r].cycles());
     if (bound == 0) {
       add_array_parts();
     } else {
       add_part(cost_.bound, beside[bound]);
     }
-    std::vector<double> ends = {end_of_array(bound), serial_vector ? 0 : end_of_vector(bound, beside[bound])};
+    std::vector<Time> ends = {end_of_array(bound), serial_vector ? Time() : end_of_vector(bound, beside[bound])};
     for (size_t m = 0; m < memories_.size(); ++m) ends.push_back(end_of_memory(m, beside[bound]));
     for (size_t r = 0; r < ends.size(); ++r)
-      if (r != bound) add_part(text(cost_.resources[r].name, ": first or last tile"), std::min(ends[r], beside[r]));
-    for (const auto& [memory, cycles] : serial_) add_part(text(memory, ": refills in between"), cycles);
-    if (serial_vector) add_part("vector: after the array", static_cast<double>(vector_));
-    add_part("launch", static_cast<double>(chip_.launch_cycles));
-    cost_.latency_s = static_cast<double>(cost_.latency_cycles) / chip_.clock_hz;
-    // A transfer that nothing overlaps may be what takes longest.
-    for (const ResourceCost& r : cost_.resources)
-      if (!(serial_vector && r.name == "vector") && r.cycles > resource(cost_.bound).cycles) cost_.bound = r.name;
+      if (r != bound) add_part(text(cost_.resources[r].name, ": first or last tile"), shorter(ends[r], beside[r]));
+    for (const auto& [memory, time] : serial_) add_part(text(memory, ": refills in between"), time);
+    if (serial_vector) add_part("vector: after the array", vector_);
+    add_part("launch",
+             Time::of(launch(), static_cast<double>(chip_.launch_cycles) + measured_.overhead_s * chip_.clock_hz));
+    finish(serial_vector);
   }
 
  private:
-  /// Bits in and out of a memory, and its share that runs beside other work.
+  static constexpr size_t kArray = 0, kVector = 1, kMemories = 2;
+  size_t launch() const { return kMemories + memories_.size(); }
+
+  /// Bits in and out of a memory (of one instance of it), and its share that runs beside other work.
   struct Moved {
     double read = 0, write = 0;
-    double beside = 0;  // cycles
+    Time beside;
     struct Refill {
       double in = 0, out = 0, first = 0, last = 0;  // bits; of the first and the last part
       std::vector<std::pair<double, double>> late;  // waits, and the bits that go out then
@@ -64,43 +114,53 @@ class Latency {
 
   void add(const Traffic& t) {
     Moved& here = memories_[t.memory];
-    here.read += static_cast<double>(t.read_bits);
-    here.write += static_cast<double>(t.write_bits);
+    const double instances = static_cast<double>(t.instances);
+    here.read += static_cast<double>(t.read_bits) / instances;
+    here.write += static_cast<double>(t.write_bits) / instances;
     if (t.refill_in_bits + t.refill_out_bits == 0) return;
     Moved& outside = memories_[t.filled_from];
     outside.to.resize(memories_.size());
     Moved::Refill& refill = outside.to[t.memory];
-    refill.in += static_cast<double>(t.refill_in_bits);
-    refill.out += static_cast<double>(t.refill_out_bits);
-    refill.first += static_cast<double>(t.refill_in_bits) / static_cast<double>(t.parts);
-    refill.last += static_cast<double>(t.refill_out_bits) / static_cast<double>(t.parts);
-    refill.late.emplace_back(t.waits, static_cast<double>(t.refill_out_bits));
+    const double sources = chip_.memories[t.filled_from].per_core ? instances : 1;
+    const double in = static_cast<double>(t.refill_in_bits) / sources,
+                 out = static_cast<double>(t.refill_out_bits) / sources;
+    refill.in += in;
+    refill.out += out;
+    refill.first += in / static_cast<double>(t.parts);
+    refill.last += out / static_cast<double>(t.parts);
+    refill.late.emplace_back(t.waits, out);
+  }
+
+  Time array_time(double cycles) const { return Time::of(kArray, cycles * measured_.array_time); }
+  Time vector_time(const StatementCost& s) const {
+    return Time::of(kVector, static_cast<double>(s.vector_cycles) * measured_.vector_time);
   }
 
   /// Of work that can begin after its share of the bound's time: how much is left when that time is over.
-  static double left_over(const std::vector<std::pair<double, double>>& work, double bound_cycles) {
-    double left = 0;
+  static Time left_over(const std::vector<std::pair<double, Time>>& work, const Time& bound) {
+    Time left;
     for (const auto& [waits, own] : work) {
-      double waiting = 0;
-      for (const auto& [other_waits, cycles] : work)
-        if (other_waits >= waits) waiting += cycles;
-      left = std::max(left, waiting - bound_cycles * (1 - waits));
+      Time waiting;
+      for (const auto& [other_waits, time] : work)
+        if (other_waits >= waits) waiting += time;
+      left = longer(left, waiting - bound * (1 - waits));
     }
     return left;
   }
 
-  double cycles_of(size_t m, double read_bits, double write_bits) const {
+  Time time_of(size_t m, double read_bits, double write_bits) const {
     const Memory& memory = chip_.memories[m];
     const double r = read_bits / 8 / memory.read_bytes_per_cycle, w = write_bits / 8 / memory.write_bytes_per_cycle;
-    return memory.shared_port ? r + w : std::max(r, w);
+    const double cycles = memory.shared_port ? r + w : std::max(r, w);
+    return Time::of(kMemories + m, m == 0 ? cycles * measured_.memory_time : cycles);
   }
-  double cycles_of(size_t m) const { return cycles_of(m, memories_[m].read, memories_[m].write); }
+  Time time_of(size_t m) const { return time_of(m, memories_[m].read, memories_[m].write); }
 
   void list_resources() {
-    cost_.resources.push_back({"array", array_});
-    cost_.resources.push_back({"vector", vector_});
+    cost_.resources.push_back({.name = "array", .cycles = whole_cycles(array_.cycles())});
+    cost_.resources.push_back({.name = "vector", .cycles = whole_cycles(vector_.cycles())});
     for (size_t m = 0; m < memories_.size(); ++m)
-      cost_.resources.push_back({chip_.memories[m].name, whole_cycles(cycles_of(m))});
+      cost_.resources.push_back({.name = chip_.memories[m].name, .cycles = whole_cycles(time_of(m).cycles())});
   }
 
   const ResourceCost& resource(const std::string& name) const {
@@ -112,61 +172,63 @@ class Latency {
   void take_out_serial_transfers() {
     for (size_t inner = 1; inner < memories_.size(); ++inner) {
       if (chip_.memories[inner].double_buffered) continue;
-      double refilled = 0, longest = 0;
+      double refilled = 0;
+      Time longest;
       for (size_t outer = 0; outer < memories_.size(); ++outer) {
         if (memories_[outer].to.empty()) continue;
         const Moved::Refill& refill = memories_[outer].to[inner];
         const double bits = refill.in + refill.out;
         if (bits == 0) continue;
         refilled += bits;
-        const double there = cycles_of(outer) * bits / memories_[outer].bits();
-        memories_[outer].beside -= there;
-        longest = std::max(longest, there);
+        const Time there = time_of(outer) * (bits / memories_[outer].bits());
+        memories_[outer].beside = memories_[outer].beside - there;
+        longest = longer(longest, there);
       }
       if (refilled == 0) continue;
-      const double here = cycles_of(inner) * refilled / memories_[inner].bits();
-      memories_[inner].beside -= here;
-      serial_.emplace_back(chip_.memories[inner].name, std::max(longest, here));
+      const Time here = time_of(inner) * (refilled / memories_[inner].bits());
+      memories_[inner].beside = memories_[inner].beside - here;
+      serial_.emplace_back(chip_.memories[inner].name, longer(longest, here));
     }
-    for (Moved& m : memories_) m.beside = std::max(0.0, m.beside);
+    for (Moved& m : memories_) m.beside = at_least_zero(m.beside);
   }
 
   /// One fold after the last operand; before a vector unit that binds, the folds until the first part of the output, as far
   /// as the unit has not its work for the array to do meanwhile.
-  double end_of_array(size_t bound) const {
-    if (bound > 2) return 0;  // a memory at the array's side works with it stamp by stamp
-    double one_fold = 0, until_output = 0, for_array = 0;
+  Time end_of_array(size_t bound) const {
+    if (bound > kMemories) return {};  // a memory at the array's side works with it stamp by stamp
+    Time one_fold, until_output, for_array;
     for (const StatementCost& s : cost_.statements) {
-      one_fold += static_cast<double>(s.array_cycles()) / static_cast<double>(s.folds);
-      until_output += static_cast<double>(s.array_cycles()) * s.until_output();
-      if (s.waits == 0) for_array += static_cast<double>(s.vector_cycles);
+      const Time array = array_time(static_cast<double>(s.array_cycles()));
+      one_fold += array * (1 / static_cast<double>(s.folds));
+      until_output += array * s.until_output();
+      if (s.waits == 0) for_array += vector_time(s);
     }
-    return bound == 1 ? std::max(one_fold, until_output - for_array) : one_fold;
+    return bound == kVector ? longer(one_fold, until_output - for_array) : one_fold;
   }
 
   /// What the vector unit does on one part; at least what is left over from the time in which it has had parts to work on.
-  double end_of_vector(size_t bound, double bound_cycles) const {
-    if (bound > 2 && array_ == 0) return 0;
-    double one_part = 0;
-    std::vector<std::pair<double, double>> late;
+  Time end_of_vector(size_t bound, const Time& bound_time) const {
+    if (bound > kMemories && array_.cycles() == 0) return {};
+    Time one_part;
+    std::vector<std::pair<double, Time>> late;
     for (const StatementCost& s : cost_.statements) {
-      one_part += static_cast<double>(s.vector_cycles) / static_cast<double>(s.vector_parts);
-      if (s.vector_cycles > 0) late.emplace_back(s.waits, static_cast<double>(s.vector_cycles));
+      one_part += vector_time(s) * (1 / static_cast<double>(s.vector_parts));
+      if (s.vector_cycles > 0) late.emplace_back(s.waits, vector_time(s));
     }
-    return std::max(one_part, left_over(late, bound_cycles));
+    return longer(one_part, left_over(late, bound_time));
   }
 
-  double end_of_memory(size_t m, double bound_cycles) const {
+  Time end_of_memory(size_t m, const Time& bound_time) const {
     double first = 0, last = 0;
-    std::vector<std::pair<double, double>> late;
+    std::vector<std::pair<double, Time>> late;
     for (size_t inner = 0; inner < memories_[m].to.size(); ++inner) {
       if (!chip_.memories[inner].double_buffered) continue;
       const Moved::Refill& refill = memories_[m].to[inner];
       first += refill.first;
       last += refill.last;
-      for (const auto& [waits, bits] : refill.late) late.emplace_back(waits, cycles_of(m, 0, bits));
+      for (const auto& [waits, bits] : refill.late) late.emplace_back(waits, time_of(m, 0, bits));
     }
-    return cycles_of(m, first, 0) + std::max(cycles_of(m, 0, last), left_over(late, bound_cycles));
+    return time_of(m, first, 0) + longer(time_of(m, 0, last), left_over(late, bound_time));
   }
 
   void add_array_parts() {
@@ -176,23 +238,40 @@ class Latency {
       fill += s.fill_drain_cycles;
       load += s.load_cycles;
     }
-    add_part("array: stamps", static_cast<double>(stream));
-    add_part("array: fill and drain", static_cast<double>(fill));
-    add_part("array: stationary load", static_cast<double>(load));
+    add_part("array: stamps", array_time(static_cast<double>(stream)));
+    add_part("array: fill and drain", array_time(static_cast<double>(fill)));
+    add_part("array: stationary load", array_time(static_cast<double>(load)));
   }
 
-  void add_part(std::string name, double cycles) {
-    const int64_t whole = whole_cycles(cycles);
+  void add_part(std::string name, const Time& time) {
+    const int64_t whole = whole_cycles(time.cycles());
     if (whole <= 0) return;
+    total_ += time;
     cost_.latency_parts.push_back({std::move(name), whole});
     cost_.latency_cycles += whole;
   }
 
+  void finish(bool serial_vector) {
+    cost_.latency_s = static_cast<double>(cost_.latency_cycles) / chip_.clock_hz;
+    cost_.latency_low_s = cost_.latency_s * measured_.low;
+    cost_.latency_high_s = cost_.latency_s * measured_.high;
+    cost_.unrounded_cycles = total_.cycles();
+    if (cost_.unrounded_cycles > 0) {
+      for (size_t r = 0; r < cost_.resources.size(); ++r)
+        cost_.resources[r].elasticity = total_.of(r) / cost_.unrounded_cycles;
+      cost_.launch_elasticity = total_.of(launch()) / cost_.unrounded_cycles;
+    }
+    // A transfer that nothing overlaps may be what takes longest.
+    for (const ResourceCost& r : cost_.resources)
+      if (!(serial_vector && r.name == "vector") && r.cycles > resource(cost_.bound).cycles) cost_.bound = r.name;
+  }
+
   KernelCost& cost_;
   const Chip& chip_;
+  ChipCalibration measured_;
   std::vector<Moved> memories_;
-  std::vector<std::pair<std::string, double>> serial_;  // by the memory that is refilled
-  int64_t array_ = 0, vector_ = 0;
+  std::vector<std::pair<std::string, Time>> serial_;  // by the memory that is refilled
+  Time array_, vector_, total_;
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "dataflow/boxes.h"
+#include "dataflow/sharing.h"
 
 namespace sator::dataflow {
 
@@ -17,36 +17,11 @@ constexpr int64_t kTileChoices = 4;  // sizes tried per iterator beside the whol
 constexpr size_t kMaxLoops = 32;
 constexpr size_t kMaxAccesses = 16, kMaxMemories = 16;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 /// A loop over blocks of consecutive values of an iterator.
 struct Loop {
   size_t iterator = 0;
   int64_t block = 1, count = 1;
 };
-
-/// Distinct values of e when each iterator runs over `block` consecutive values from an aligned start.
-int64_t span_of(const QuasiAffine& e, const std::vector<int64_t>& block) {
-  Wide reach = 0, points = 1;
-  for (const Term& t : e.terms) {
-    int64_t values;
-    if (!t.division)
-      values = block[static_cast<size_t>(t.variable)];
-    else if (t.division->remainder)
-      values = std::min(t.division->divisor, span_of(t.division->inner, block));
-    else
-      values = (span_of(t.division->inner, block) - 1) / t.division->divisor + 1;
-    reach += static_cast<Wide>(std::abs(t.coefficient)) * (values - 1);
-    points = std::min(points * values, Wide{1} << 62);
-  }
-  return narrow(std::min(reach + 1, points)).value_or(INT64_MAX);
-}
-
-double elements_of(const Access& access, const std::vector<int64_t>& block) {
-  double product = 1;
-  for (const QuasiAffine& e : access.references[0]) product *= static_cast<double>(span_of(e, block));
-  return product * static_cast<double>(access.references.size());
-}
 
 /// How the array's two axes are used: PE coordinates, and how many values of each iterator one stamp covers.
 struct SpatialPlan {
@@ -54,6 +29,7 @@ struct SpatialPlan {
   Map space;
   std::vector<int64_t> cover;  // per iterator
   std::vector<rules::ArrayNest::Side> rows, columns, at_once;
+  bool has_nest = true;  // it can be written as splits of loops
   int64_t rows_used = 1, columns_used = 1;
   std::string words;
 };
@@ -73,11 +49,20 @@ struct Candidate {
   }
 };
 
+/// Finds the mapping of the part of a product that one core does.
 class Mapper {
  public:
-  Mapper(const Work& work, const Product& product, const Chip& chip, const Pace& pace)
-      : work_(work), product_(product), chip_(chip), pace_(pace), extent_(work.statement.domain.extent) {
+  ///   block   per iterator: consecutive values that one core takes
+  Mapper(const Work& work, const Product& product, const Chip& chip, const Pace& pace,
+         const std::vector<int64_t>& block)
+      : work_(work), product_(product), chip_(chip), pace_(pace) {
     const size_t accesses = work.statement.accesses.size();
+    for (size_t x = 0; x < block.size(); ++x) {
+      const int64_t whole = work.statement.domain.extent[x];
+      extent_.push_back(block[x]);
+      parts_.push_back(block[x] > 0 ? ceil_div(whole, block[x]) : 1);
+      cores_ *= parts_[x];
+    }
     relevant_.assign(accesses, std::vector<bool>(extent_.size(), false));
     for (size_t a = 0; a < accesses; ++a) {
       for (const Map& reference : work.statement.accesses[a].references)
@@ -85,19 +70,32 @@ class Mapper {
           for (size_t x = 0; x < extent_.size(); ++x)
             if (mentions(e, static_cast<int>(x))) relevant_[a][x] = true;
       footprint_.push_back(elements_of(work.statement.accesses[a], extent_));
+      double spread = 1;
+      for (size_t x = 0; x < extent_.size(); ++x)
+        if (relevant_[a][x]) spread *= static_cast<double>(parts_[x]);
+      spread_.push_back(spread);
     }
   }
 
-  Placement run() {
+  /// Finds the best mapping; its score, in cycles.
+  double run() {
     make_plans();
     for (size_t p = 0; p < plans_.size(); ++p) search(p);
     refine();
-    return build();
+    return best_.score;
   }
 
  private:
   std::string name(size_t x) const { return work_.statement.domain.names[x]; }
-  QuasiAffine from_zero(size_t x) const { return variable(static_cast<int>(x)) - work_.statement.domain.lower[x]; }
+  QuasiAffine from_zero(size_t x) const {
+    const QuasiAffine value = variable(static_cast<int>(x)) - work_.statement.domain.lower[x];
+    return parts_[x] > 1 ? mod(value, extent_[x]) : value;
+  }
+
+  /// How many times the part of access a in memory m that one core needs, for all cores: each has its own, or they share it.
+  double copies(size_t a, size_t m) const {
+    return m < chip_.memories.size() && !chip_.memories[m].per_core ? spread_[a] : static_cast<double>(cores_);
+  }
 
   /// Puts iterators on an axis of `size` PEs, the longest first: as many values as fit, then parts of the next.
   int64_t pack(std::vector<size_t> iterators, int64_t size, bool reduces, SpatialPlan& plan, QuasiAffine& coordinate,
@@ -158,6 +156,48 @@ class Mapper {
     plans_.push_back(std::move(plan));
   }
 
+  /// A filter's row lies along a column of PEs, which sums it up for one row of outputs; neighbours do the next rows. Where
+  /// PEs are left below, further strips of rows lie there, then further output channels.
+  /// Source: Chen et al., "Eyeriss", ISCA 2016.
+  bool make_row_plan() {
+    const size_t weight = weight_of(work_, product_),
+                 input = weight == product_.first ? product_.second : product_.first;
+    size_t filter = extent_.size(), output = filter, channel = filter;
+    for (const QuasiAffine& e : work_.statement.accesses[input].references[0])
+      for (size_t r = 0; r < extent_.size() && filter == extent_.size(); ++r)
+        for (size_t p = 0; p < extent_.size(); ++p) {
+          const bool window = mentions(e, static_cast<int>(r)) && mentions(e, static_cast<int>(p));
+          if (!window || !product_.in(r, weight) || product_.uses[r].output || !product_.uses[p].output) continue;
+          if (extent_[r] < 2 || extent_[r] > chip_.rows) continue;
+          filter = r, output = p;
+        }
+    if (filter == extent_.size()) return false;
+    for (size_t x = 0; x < extent_.size(); ++x)
+      if (product_.in(x, weight) && product_.uses[x].output && !product_.in(x, input) &&
+          (channel == extent_.size() || extent_[x] > extent_[channel]))
+        channel = x;
+    SpatialPlan plan{.stationary = weight, .space = {}, .cover = std::vector<int64_t>(extent_.size(), 1)};
+    const int64_t columns = std::min(chip_.columns, extent_[output]), high = extent_[filter];
+    const int64_t strips = std::min(ceil_div(extent_[output], columns), chip_.rows / high);
+    plan.columns_used = columns;
+    plan.rows_used = high * strips;
+    plan.has_nest = false;
+    QuasiAffine row = from_zero(filter) + mod(floor_div(from_zero(output), columns), strips) * high;
+    plan.cover[filter] = high;
+    plan.cover[output] = std::min(columns * strips, extent_[output]);
+    plan.words = text("rows ", name(filter), ", columns ", name(output));
+    if (const int64_t sets = chip_.rows / plan.rows_used;
+        channel < extent_.size() && sets > 1 && extent_[channel] > 1) {
+      plan.cover[channel] = std::min(sets, extent_[channel]);
+      row = row + mod(from_zero(channel), plan.cover[channel]) * plan.rows_used;
+      plan.rows_used *= plan.cover[channel];
+      plan.words += text(", ", name(channel), "%", plan.cover[channel], " below each other");
+    }
+    plan.space = {row, mod(from_zero(output), columns)};
+    plans_.push_back(std::move(plan));
+    return true;
+  }
+
   void make_plans() {
     const size_t weight = weight_of(work_, product_);
     const size_t input = weight == product_.first ? product_.second : product_.first;
@@ -175,6 +215,9 @@ class Mapper {
       case Stationary::input:
         make_plan(input, false);
         if (!named) make_plan(weight, false);
+        break;
+      case Stationary::row:
+        if (!make_row_plan()) make_plan(weight, false);
         break;
     }
   }
@@ -325,18 +368,20 @@ class Mapper {
         const bool last = i + 1 == paths_[a].size();
         const double bits = times_fetched(c, a, last ? depth : c.held_since[paths_[a][i + 1]]) * bits_of(a);
         const double again = output ? bits - footprint_[a] * bits_of(a) : 0;
-        (output ? write_bits : read_bits)[paths_[a][i]] += bits;
-        (output ? read_bits : write_bits)[paths_[a][i]] += again;
+        const double all = copies(a, last ? chip_.memories.size() : paths_[a][i + 1]);
+        const double here = all / sharers(paths_[a][i]), inside = last ? 0 : all / sharers(paths_[a][i + 1]);
+        (output ? write_bits : read_bits)[paths_[a][i]] += bits * here;
+        (output ? read_bits : write_bits)[paths_[a][i]] += again * here;
         if (last) continue;
-        (output ? read_bits : write_bits)[paths_[a][i + 1]] += bits;
-        (output ? write_bits : read_bits)[paths_[a][i + 1]] += again;
+        (output ? read_bits : write_bits)[paths_[a][i + 1]] += bits * inside;
+        (output ? write_bits : read_bits)[paths_[a][i + 1]] += again * inside;
         if (paths_[a][i] > 0) continue;
         if (!chip_.memories[paths_[a][i + 1]].double_buffered)
-          serial_bits += bits + again;
+          serial_bits += (bits + again) * here;
         else if (output)
-          out_bits += bits + again;
+          out_bits += (bits + again) * here;
         else
-          first_part += bits / parts;
+          first_part += bits / parts * here;
       }
     }
     const double array = array_cycles(c), folds = turns(c, 0, outer);
@@ -355,7 +400,8 @@ class Mapper {
     }
     double making = 0;
     for (size_t a = 0; a < std::min(accesses, pace_.making_cycles.size()); ++a)
-      if (pace_.making_cycles[a] > 0) making += times_fetched(c, a, depth) * pace_.making_cycles[a];
+      if (pace_.making_cycles[a] > 0)
+        making += times_fetched(c, a, depth) * pace_.making_cycles[a] * static_cast<double>(cores_);
     const double waits = (before_output + 1) / folds, vector = making + pace_.vector_cycles;
     longest = std::max(longest, vector);
     auto rest = [&](double cycles) { return std::max(cycles / out_parts, cycles - longest * (1 - waits)); };
@@ -390,7 +436,8 @@ class Mapper {
       for (; since < c.depth; ++since) {
         double bits = 0;
         for (size_t a = 0; a < paths_.size(); ++a)
-          if (std::find(paths_[a].begin(), paths_[a].end(), m) != paths_[a].end()) bits += held_[a][since];
+          if (std::find(paths_[a].begin(), paths_[a].end(), m) != paths_[a].end())
+            bits += held_[a][since] * (memory.per_core ? 1 : spread_[a]);
         if (bits <= (memory.double_buffered && since > 0 ? room / 2 : room)) break;
       }
       c.held_since[m] = since;
@@ -418,7 +465,7 @@ class Mapper {
   /// dataflow keeps the input, that is the other one.
   size_t weight_under(const SpatialPlan& plan) const {
     if (plan.stationary == product_.output) return weight_of(work_, product_);
-    if (chip_.dataflow == Stationary::weight) return plan.stationary;
+    if (chip_.dataflow != Stationary::input) return plan.stationary;
     return plan.stationary == product_.first ? product_.second : product_.first;
   }
 
@@ -438,6 +485,27 @@ class Mapper {
     return elements;
   }
 
+  /// Cores that share the bits of memory m evenly, each with a memory of its own.
+  double sharers(size_t m) const { return chip_.memories[m].per_core ? static_cast<double>(cores_) : 1; }
+
+  void choose_cores(Placement& placement) const {
+    placement.cores_used = cores_;
+    if (chip_.cores == 1) return;
+    QuasiAffine core = number(0);
+    int64_t stride = 1;
+    std::vector<std::string> parts;
+    for (size_t x = 0; x < extent_.size(); ++x) {
+      if (parts_[x] == 1) continue;
+      core = core + floor_div(variable(static_cast<int>(x)) - work_.statement.domain.lower[x], extent_[x]) * stride;
+      stride *= parts_[x];
+      parts.push_back(text(name(x), " in ", parts_[x]));
+    }
+    placement.core = core;
+    placement.words += text("; cores ", parts.empty() ? "one" : join(parts, ", "));
+  }
+
+ public:
+  /// The best mapping found.
   Placement build() const {
     const SpatialPlan& plan = plans_[best_.plan];
     Placement placement;
@@ -460,17 +528,21 @@ class Mapper {
     }
     if (placement.mapping.time.empty()) placement.mapping.time.push_back(number(0));
     placement.words = text("for ", words.empty() ? "one stamp" : join(words, ", "), "; ", plan.words);
-    placement.nest = std::move(nest);
+    if (plan.has_nest && chip_.cores == 1) placement.nest = std::move(nest);
+    choose_cores(placement);
     return placement;
   }
 
+ private:
   const Work& work_;
   const Product& product_;
   const Chip& chip_;
   Pace pace_;
-  std::vector<int64_t> extent_;
+  std::vector<int64_t> extent_, parts_;      // of one core; and how many of these there are
+  int64_t cores_ = 1;                        // at work
   std::vector<std::vector<bool>> relevant_;  // [access][iterator]
-  std::vector<double> footprint_;            // elements, per access
+  std::vector<double> footprint_;            // elements, per access, of one core
+  std::vector<double> spread_;               // per access: how many of these all cores need
   std::vector<SpatialPlan> plans_;
   std::vector<size_t> batch_, main_, folds_, stream_;  // iterators of the plan under search
   std::vector<std::vector<size_t>> paths_;             // memories, per access
@@ -490,7 +562,16 @@ Placement place(const Work& work, const Product& product, const Chip& chip, cons
          .needs =
              text("at most ", kMaxLoops - 3, " iterators, ", kMaxAccesses, " accesses, ", kMaxMemories, " memories"),
          .hint = "give a mapping"});
-  return Mapper(work, product, chip, pace).run();
+  std::optional<Mapper> best;
+  double best_score = 0;
+  for (const std::vector<int64_t>& block : ways_to_share(work, product, chip)) {
+    Mapper mapper(work, product, chip, pace, block);
+    const double score = mapper.run();
+    if (best && score >= best_score) continue;
+    best.emplace(std::move(mapper));
+    best_score = score;
+  }
+  return best->build();
 }
 
 }  // namespace sator::dataflow

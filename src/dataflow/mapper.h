@@ -18,6 +18,9 @@ struct Placement {
   std::vector<std::vector<size_t>> held_by_access;
   /// The factor that lies where weights are held; absent: the one that is a weight, else the second.
   std::optional<size_t> weight;
+  /// Which of the chip's cores runs an instance; absent: one core does.
+  std::optional<QuasiAffine> core;
+  int64_t cores_used = 1;
   std::string words;  // the loops, outermost first, for people
   /// The same as loops of the program that the statement comes from, where the mapping was made for them; without weight.
   std::optional<rules::ArrayNest> nest;
@@ -37,6 +40,7 @@ struct Pace {
 /// axis of each factor; weights stay: a reduction and an output axis of the weight), tiles for the array and for every
 /// memory, and the order of the loops with the smallest estimated latency (KernelCost in cost.h), then the least outside
 /// traffic.
+/// Where the chip has several cores, output axes are cut into as many blocks of consecutive values, one per core.
 /// Source: the traffic formula of nests of loops is Timeloop's (Parashar et al., ISPASS 2019).
 /// Cost: about a thousand candidates by closed form, under a millisecond.
 Placement place(const Work& work, const Product& product, const Chip& chip, const Pace& pace);

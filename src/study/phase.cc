@@ -307,7 +307,7 @@ PhaseResult sum_of(std::vector<KernelRow> rows, const Chip& chip) {
 
 ChipFacts facts_of(const Chip& chip) {
   static constexpr const char* kDataflows[] = {
-      "output-stationary", "weight-stationary", "input-stationary", "as scheduled"};
+      "output-stationary", "weight-stationary", "input-stationary", "as scheduled", "row-stationary"};
   return {.name = chip.name,
           .description = chip.description,
           .source = chip.source,

@@ -3,12 +3,14 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <set>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "target/calibration.h"
 #include "target/chip_file.h"
 
 namespace sator {
@@ -26,22 +28,35 @@ constexpr Unit kNanometres{"nm", 1, 1000};
 constexpr Unit kLanes{"lanes", 1, 1e9};
 constexpr Unit kPicojoules{"pJ", 0, 1e9};
 constexpr Unit kWatts{"W", 0, 1e6};
+constexpr Unit kBurst{"bytes", 1, 4096};
+constexpr Unit kCores{"cores", 1, 1 << 16};
+constexpr Unit kChips{"chips", 1, 1 << 20};
+constexpr Unit kSeconds{"s", 0, 1};
+constexpr Unit kSquareMillimetres{"mm2", 1e-6, 1e5};
 constexpr Unit kMacRate{"MACs per PE and cycle", 1e-6, 4096};
 constexpr Unit kOpRate{"operations per lane and cycle", 1e-6, 4096};
 
 // In the order of the enums.
-const std::vector<std::string_view> kDataflowNames{"os", "ws", "is", "schedule"};
+const std::vector<std::string_view> kDataflowNames{"os", "ws", "is", "schedule", "rs"};
+const std::vector<std::string_view> kClassNames{"gemm", "gemv", "batched"};
+const std::vector<std::string_view> kLaneNames{"last", "longest"};
 const std::vector<std::string_view> kWireNames{"systolic", "multicast", "none"};
 const std::vector<std::string_view> kWorkNames{"elementwise", "reduce", "dequantize", "rescale", "quantize"};
 const std::vector<std::string_view> kOperandNames{"weight", "activation", "output"};
 
-/// key = pJ, and the source of the figure in `source_key`, which must then be there.
-EnergyFigure energy(KeyReader& in, std::string_view key, std::string_view source_key) {
-  EnergyFigure figure{in.number_or(key, kPicojoules, 0), in.string_or(source_key, "")};
+/// The table [energy]: where figures come from that do not say so themselves.
+struct EnergyTable {
+  int node_nm = 0;
+  std::string source;
+};
+
+/// key = pJ, and the source of the figure in `source_key`; without one that of the table [energy].
+EnergyFigure energy(KeyReader& in, std::string_view key, std::string_view source_key, const EnergyTable& table) {
+  EnergyFigure figure{in.number_or(key, kPicojoules, 0), in.string_or(source_key, table.source)};
   if (figure.picojoules > 0 && figure.source.empty())
     in.fail_at(key,
                "the energy has no source",
-               text(source_key, " = \"where the figure comes from, and its node\""),
+               text(source_key, " = \"where the figure comes from, and its node\", or [energy] with a source for all"),
                text("add ", source_key));
   return figure;
 }
@@ -52,7 +67,7 @@ std::vector<VectorWork> work_list(KeyReader& in, std::string_view key) {
   return work;
 }
 
-Precision read_precision(KeyReader in) {
+Precision read_precision(KeyReader in, const EnergyTable& table) {
   Precision p;
   p.weight_bits = static_cast<int>(in.integer("weight_bits", kBits));
   p.activation_bits = static_cast<int>(in.integer("activation_bits", kBits));
@@ -66,15 +81,28 @@ Precision read_precision(KeyReader in) {
                text("the value is ", rate),
                "a whole number of MACs per cycle, or of cycles per MAC",
                "write 2, 1, 0.5, 0.25 ...");
-  p.energy_per_mac = energy(in, "energy_pj_per_mac", "energy_source");
+  if (!p.is_float && p.accumulator_bits < p.weight_bits + p.activation_bits - 1)
+    in.fail_at("accumulator_bits",
+               text("the value is ", p.accumulator_bits),
+               text("at least ",
+                    p.weight_bits + p.activation_bits - 1,
+                    " bits: one product of ",
+                    p.weight_bits,
+                    " x ",
+                    p.activation_bits,
+                    " bits"),
+               "widen the accumulator");
+  p.energy_per_mac = energy(in, "energy_pj_per_mac", "energy_source", table);
   in.finish();
   return p;
 }
 
-Memory read_memory(KeyReader in, double clock_hz) {
+Memory read_memory(KeyReader in, double clock_hz, const EnergyTable& table) {
   Memory m;
   m.name = in.string("name");
   if (in.has("capacity_bytes")) m.capacity_bytes = in.integer("capacity_bytes", kBytes);
+  m.per_core = in.flag_or("per_core", false);
+  m.burst_bytes = in.integer_or("burst_bytes", kBurst, 1);
   // One bandwidth for both directions, or one for each.
   const bool per_cycle = in.has("bytes_per_cycle"), per_second = in.has("bytes_per_second");
   const bool apart = in.has("read_bytes_per_cycle") || in.has("write_bytes_per_cycle");
@@ -96,39 +124,134 @@ Memory read_memory(KeyReader in, double clock_hz) {
   std::vector<size_t> holds = in.choices_or("holds", kOperandNames, {0, 1, 2});
   auto held = [&](size_t kind) { return std::find(holds.begin(), holds.end(), kind) != holds.end(); };
   m.holds_weights = held(0), m.holds_activations = held(1), m.holds_outputs = held(2);
-  m.read_energy_per_bit = energy(in, "energy_pj_per_bit", "energy_source");
+  m.read_energy_per_bit = energy(in, "energy_pj_per_bit", "energy_source", table);
   m.write_energy_per_bit = m.read_energy_per_bit;
   m.write_energy_per_bit.picojoules =
       in.number_or("write_energy_pj_per_bit", kPicojoules, m.read_energy_per_bit.picojoules);
+  if (in.has("write_energy_pj_per_bit") && m.write_energy_per_bit.source.empty())
+    in.fail_at("write_energy_pj_per_bit", "the energy has no source", "energy_source = \"...\"", "add energy_source");
   in.finish();
   return m;
 }
 
-void read_array(KeyReader in, Chip& chip) {
+void read_array(KeyReader in, Chip& chip, const EnergyTable& table) {
+  chip.cores = in.integer_or("cores", kCores, 1);
   chip.rows = in.integer("rows", kPes);
   chip.columns = in.integer("columns", kPes);
   chip.dataflow = static_cast<Stationary>(in.choice("dataflow", kDataflowNames));
   chip.wires = static_cast<Wires>(in.choice("interconnect", kWireNames));
   chip.tiles_overlap = in.flag_or("tiles_overlap", false);
   chip.stationary_load_hidden = in.flag_or("stationary_load_hidden", false);
+  if (in.has("fill_bytes_per_cycle")) chip.fill_bytes_per_cycle = in.number("fill_bytes_per_cycle", kBytesPerCycle);
   chip.inline_work = work_list(in, "inline");
-  chip.energy_per_hop_bit = energy(in, "hop_energy_pj_per_bit", "hop_energy_source");
+  chip.energy_per_hop_bit = energy(in, "hop_energy_pj_per_bit", "hop_energy_source", table);
   in.finish();
 }
 
-void read_vector(KeyReader in, Chip& chip) {
+EnergyTable read_energy_table(KeyReader in) {
+  EnergyTable table{static_cast<int>(in.integer("node_nm", kNanometres)), in.string("source")};
+  in.finish();
+  return table;
+}
+
+void read_precisions(KeyReader& in, Chip& chip, const EnergyTable& table) {
+  for (KeyReader& reader : in.tables("precision")) {
+    Precision p = read_precision(reader, table);
+    for (const Precision& known : chip.precisions)
+      if (known.weight_bits == p.weight_bits && known.activation_bits == p.activation_bits &&
+          known.is_float == p.is_float)
+        reader.fail_at("weight_bits",
+                       text("two rows for ", p.weight_bits, " x ", p.activation_bits, " bits"),
+                       "one [[precision]] for each pair of widths and kind of number",
+                       "remove one");
+    chip.precisions.push_back(std::move(p));
+  }
+}
+
+/// What stays in a PE must fit its registers: sums under "os", weights under "ws" and "rs", inputs under "is".
+void read_registers(KeyReader in, Chip& chip, const EnergyTable& table) {
+  chip.pe.capacity_bytes = in.integer("capacity_bytes", kBytes);
+  for (const Precision& p : chip.precisions) {
+    const double at_once = std::max(1.0, p.macs_per_pe_per_cycle);
+    const double bits = chip.dataflow == Stationary::output     ? p.accumulator_bits
+                        : chip.dataflow == Stationary::input    ? p.activation_bits * at_once
+                        : chip.dataflow == Stationary::schedule ? 0
+                                                                : p.weight_bits * at_once;
+    if (bits > 8.0 * static_cast<double>(chip.pe.capacity_bytes))
+      in.fail_at("capacity_bytes",
+                 text("the value is ",
+                      chip.pe.capacity_bytes,
+                      " bytes, but ",
+                      bits / 8,
+                      " stay in a PE at ",
+                      p.weight_bits,
+                      " x ",
+                      p.activation_bits,
+                      " bits under dataflow ",
+                      quoted(kDataflowNames[static_cast<size_t>(chip.dataflow)])),
+                 text("registers for the tile that stays: at least ", bits / 8, " bytes"),
+                 "enlarge the registers, or remove the precision");
+  }
+  chip.pe.energy_per_bit = energy(in, "energy_pj_per_bit", "energy_source", table);
+  in.finish();
+}
+
+/// [mapping]: which operand stays, per class of products; along which iterator the vector unit's lanes lie.
+void read_mapping(KeyReader in, Chip& chip) {
+  for (size_t c = 0; c < kClassNames.size(); ++c) {
+    if (!in.has(kClassNames[c])) continue;
+    const auto dataflow = static_cast<Stationary>(in.choice(kClassNames[c], kDataflowNames));
+    if (dataflow != chip.dataflow) chip.dataflow_of[c] = dataflow;
+  }
+  if (in.has("vector")) chip.lanes_along = static_cast<LanesAlong>(in.choice("vector", kLaneNames));
+  in.finish();
+}
+
+void read_link(KeyReader in, Chip& chip, const EnergyTable& table) {
+  ChipLink link;
+  link.name = in.string("name");
+  link.source = in.string("source");
+  link.bytes_per_second = in.number("bytes_per_second", kBytesPerSecond);
+  link.latency_s = in.number_or("latency_s", kSeconds, 0);
+  link.chips = in.integer("chips", kChips);
+  link.energy_per_bit = energy(in, "energy_pj_per_bit", "energy_source", table);
+  in.finish();
+  chip.link = std::move(link);
+}
+
+void read_vector(KeyReader in, Chip& chip, const EnergyTable& table) {
   chip.vector.lanes = in.integer("lanes", kLanes);
   chip.vector.ops_per_lane_per_cycle = in.number("ops_per_lane_per_cycle", kOpRate);
   chip.vector.does = work_list(in, "does");
   chip.vector.overlaps_array = in.flag_or("overlaps_array", true);
-  chip.vector.energy_per_op = energy(in, "energy_pj_per_op", "energy_source");
+  chip.vector.energy_per_op = energy(in, "energy_pj_per_op", "energy_source", table);
   in.finish();
 }
 
-void read_memories(KeyReader& in, Chip& chip) {
+/// A memory of a core lies inside of those that all cores share.
+void check_sharing(KeyReader& reader, const Memory& m, const Chip& chip) {
+  if (m.per_core && chip.cores == 1)
+    reader.fail_at("per_core",
+                   text(m.name, " is one per core, but the chip has one core"),
+                   "array.cores above 1",
+                   "state array.cores, or leave per_core out");
+  if (m.per_core && chip.memories.empty())
+    reader.fail_at("per_core",
+                   "the outermost memory is one per core",
+                   "an outermost memory that all cores share",
+                   "leave per_core out");
+  if (!m.per_core && !chip.memories.empty() && chip.memories.back().per_core)
+    reader.fail_at("name",
+                   text(m.name, " is shared, but stands inside of ", chip.memories.back().name, ", one per core"),
+                   "shared memories first, then those of one core",
+                   "move the table up, or add per_core = true");
+}
+
+void read_memories(KeyReader& in, Chip& chip, const EnergyTable& table) {
   std::set<std::string> names;
   for (KeyReader& reader : in.tables("memory")) {
-    Memory m = read_memory(reader, chip.clock_hz);
+    Memory m = read_memory(reader, chip.clock_hz, table);
+    check_sharing(reader, m, chip);
     if (!names.insert(m.name).second)
       reader.fail_at("name", text("two memories are called ", m.name), "distinct names of memories", "rename one");
     chip.memories.push_back(std::move(m));
@@ -160,15 +283,7 @@ const Memory* Chip::memory(std::string_view memory_name) const {
 }
 
 Chip parse_chip(std::string_view source, const std::string& file) {
-  toml::table root;
-  try {
-    root = toml::parse(source, file);
-  } catch (const toml::parse_error& e) {
-    fail({.what = std::string(e.description()),
-          .needs = "a TOML file",
-          .hint = "compare with the shipped files in chips/",
-          .where = text(file, " line ", e.source().begin.line, ", column ", e.source().begin.column)});
-  }
+  toml::table root = parse_toml(source, file, "compare with the shipped files in chips/");
   KeyReader in(root, file, "");
   Chip chip;
   chip.file = file;
@@ -178,14 +293,23 @@ Chip parse_chip(std::string_view source, const std::string& file) {
   chip.node_nm = static_cast<int>(in.integer("node_nm", kNanometres));
   chip.clock_hz = in.number("clock_hz", kHertz);
   chip.launch_cycles = in.integer_or("launch_cycles", kCycles, 0);
-  read_array(in.table("array"), chip);
-  for (KeyReader& reader : in.tables("precision")) chip.precisions.push_back(read_precision(std::move(reader)));
-  read_memories(in, chip);
-  KeyReader pe = in.table("pe");
-  chip.pe.capacity_bytes = pe.integer("capacity_bytes", kBytes);
-  chip.pe.energy_per_bit = energy(pe, "energy_pj_per_bit", "energy_source");
-  pe.finish();
-  read_vector(in.table("vector"), chip);
+  chip.aliases = in.strings("aliases");
+  EnergyTable table{.node_nm = chip.node_nm};
+  if (in.has("energy")) table = read_energy_table(in.table("energy"));
+  chip.energy_node_nm = table.node_nm;
+  read_array(in.table("array"), chip, table);
+  if (in.has("mapping")) read_mapping(in.table("mapping"), chip);
+  read_precisions(in, chip, table);
+  read_memories(in, chip, table);
+  read_registers(in.table("pe"), chip, table);
+  read_vector(in.table("vector"), chip, table);
+  if (in.has("link")) read_link(in.table("link"), chip, table);
+  if (in.has("area")) {
+    KeyReader area = in.table("area");
+    chip.area_mm2 = area.number("mm2", kSquareMillimetres);
+    chip.area_source = area.string("source");
+    area.finish();
+  }
   if (in.has("static_power")) {
     KeyReader power = in.table("static_power");
     chip.static_watts = power.number("watts", kWatts);
@@ -230,16 +354,31 @@ std::vector<std::string> shipped_chips() {
 }
 
 Chip find_chip(const std::string& name_or_path) {
+  if (const size_t at = name_or_path.rfind('@'); at != std::string::npos) {
+    Chip chip = find_chip(name_or_path.substr(0, at));
+    const std::string file = name_or_path.substr(at + 1);
+    chip.calibration = for_chip(parse_calibration(read_file(file), file), chip);
+    return chip;
+  }
   const bool is_path = name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".toml");
   if (is_path) return parse_chip(read_file(name_or_path), name_or_path);
-  for (const fs::path& folder : chip_folders()) {
-    fs::path file = folder / (name_or_path + ".toml");
-    std::error_code ignored;
-    if (!fs::is_regular_file(file, ignored)) continue;
+  const std::vector<fs::path> folders = chip_folders();
+  auto read = [](const fs::path& file) {
     Chip chip = parse_chip(read_file(file), file.filename().string());
     chip.file = file.string();
     return chip;
-  }
+  };
+  std::error_code ignored;
+  for (const fs::path& folder : folders)
+    if (fs::path file = folder / (name_or_path + ".toml"); fs::is_regular_file(file, ignored)) return read(file);
+  for (const fs::path& folder : folders)
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+      if (entry.path().extension() != ".toml") continue;
+      // The text first: not every file need be read in full, nor be right, to find another.
+      if (read_file(entry.path()).find(sator::quoted(name_or_path)) == std::string::npos) continue;
+      Chip chip = read(entry.path());
+      if (std::find(chip.aliases.begin(), chip.aliases.end(), name_or_path) != chip.aliases.end()) return chip;
+    }
   std::vector<std::string> known = shipped_chips(), near = nearest_names(name_or_path, known);
   fail({.what = text("there is no chip called ", name_or_path),
         .needs = known.empty() ? "a path to a chip's TOML file"

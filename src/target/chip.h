@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,7 +18,16 @@ struct EnergyFigure {
 
 /// What an array keeps in its PEs while it works: outputs, the weight-like operand, the input-like operand; or nothing
 /// by itself, and the program's schedule decides.
-enum class Stationary : uint8_t { output, weight, input, schedule };
+/// `row` keeps rows of filters (Eyeriss): PEs of a column sum up one row of outputs.
+enum class Stationary : uint8_t { output, weight, input, schedule, row };
+
+/// Classes of products, which a chip may map in ways of their own: many rows of outputs, fewer than 8 of them, and products
+/// of two activations under a common batch (attention).
+enum class ProductClass : uint8_t { gemm, gemv, batched };
+inline constexpr ProductClass kProductClasses[] = {ProductClass::gemm, ProductClass::gemv, ProductClass::batched};
+
+/// Along which iterator the lanes of the vector unit lie.
+enum class LanesAlong : uint8_t { last, longest };
 
 /// How operands travel between PEs: one PE per stamp, to a whole row or column at once, or not at all.
 enum class Wires : uint8_t { systolic, multicast, none };
@@ -35,6 +45,8 @@ struct Memory {
   std::string name;
   std::optional<int64_t> capacity_bytes;  // absent: as much as is needed
   double read_bytes_per_cycle = 0, write_bytes_per_cycle = 0;
+  bool per_core = false;         // one for each core: capacity and bandwidth are those of one
+  int64_t burst_bytes = 1;       // the least that one access moves
   bool shared_port = true;       // reads and writes share the bandwidth, which both fields then state
   bool double_buffered = false;  // half of it is filled while the other half is used
   bool holds_weights = true, holds_activations = true, holds_outputs = true;
@@ -54,26 +66,51 @@ inline constexpr VectorWork kVectorWork[] = {
 std::string_view name_of(VectorWork work);
 
 struct VectorUnit {
-  int64_t lanes = 1;
+  int64_t lanes = 1;  // of all cores together
   double ops_per_lane_per_cycle = 1;
   std::vector<VectorWork> does;
   bool overlaps_array = true;  // it works on one tile while the array works on the next
   EnergyFigure energy_per_op;
 };
 
+/// A way to other chips of the same kind.
+struct ChipLink {
+  std::string name, source;
+  double bytes_per_second = 0;  // out of one chip, in one direction
+  double latency_s = 0;         // of one message
+  int64_t chips = 1;            // at most, linked like this
+  EnergyFigure energy_per_bit;
+};
+
+/// What measurements of a real chip say of the model of it (`sator calibrate`).
+struct ChipCalibration {
+  std::string file, source;
+  int64_t rows = 0;                                         // measurements
+  double array_time = 1, memory_time = 1, vector_time = 1;  // times what the description says
+  double overhead_s = 0;                                    // per kernel, beside launch_cycles
+  double level = 0.9;                                       // share of measurements within low .. high
+  double low = 1, high = 1;                                 // measured / estimated
+};
+
 /// An accelerator that is only described: everything that the cost engine knows of it.
 struct Chip {
   std::string name, description, source;
+  std::vector<std::string> aliases;
   std::string file;  // path that it was read from
   int node_nm = 0;
+  int energy_node_nm = 0;  // of the energy figures
   double clock_hz = 0;
   int64_t launch_cycles = 0;  // before a kernel's first work
+  int64_t cores = 1;          // arrays of rows x columns that work side by side
   int64_t rows = 0, columns = 0;
   Stationary dataflow = Stationary::output;
+  std::optional<Stationary> dataflow_of[std::size(kProductClasses)];  // where it differs, per class
+  LanesAlong lanes_along = LanesAlong::last;
   Wires wires = Wires::systolic;
-  bool tiles_overlap = false;           // the next tile enters the array while the last one drains
-  bool stationary_load_hidden = false;  // the next stationary tile loads while this one works
-  std::vector<VectorWork> inline_work;  // done at the array's edge, at its speed
+  std::optional<double> fill_bytes_per_cycle;  // of the stationary operand into the PEs; absent: a row of PEs per cycle
+  bool tiles_overlap = false;                  // the next tile enters the array while the last one drains
+  bool stationary_load_hidden = false;         // the next stationary tile loads while this one works
+  std::vector<VectorWork> inline_work;         // done at the array's edge, at its speed
   std::vector<Precision> precisions;
   std::vector<Memory> memories;  // outermost (DRAM) first
   PeRegisters pe;
@@ -81,8 +118,13 @@ struct Chip {
   EnergyFigure energy_per_hop_bit;  // a bit from one PE to the next
   double static_watts = 0;
   std::string static_source;
+  std::optional<double> area_mm2;
+  std::string area_source;
+  std::optional<ChipLink> link;
+  std::optional<ChipCalibration> calibration;
 
-  int64_t pes() const { return rows * columns; }
+  int64_t pes() const { return cores * rows * columns; }
+  Stationary dataflow_for(ProductClass c) const { return dataflow_of[static_cast<size_t>(c)].value_or(dataflow); }
   const Memory* memory(std::string_view memory_name) const;
 };
 
@@ -91,8 +133,9 @@ struct Chip {
 /// range; each names the file, the line, the key, its unit and what is allowed.
 Chip parse_chip(std::string_view toml, const std::string& file);
 
-/// A chip by the path of its file (contains a '/' or ends in .toml), else by the name of a shipped one.
-/// Errors: those of parse_chip; no such file; no shipped chip of that name (with those there are).
+/// A chip by the path of its file (contains a '/' or ends in .toml), else by the name or an alias of a shipped one. With
+/// "@FILE" behind it, calibrated by that file (target/calibration.h).
+/// Errors: those of parse_chip and read_calibration; no such file; no shipped chip of that name (with those there are).
 Chip find_chip(const std::string& name_or_path);
 
 /// Names of the shipped chips, sorted. They lie in the folder chips/ of the checkout or the installation, or in $SATOR_CHIPS.

@@ -1,5 +1,6 @@
 #include "target/chip_file.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -31,6 +32,42 @@ std::string quoted_list(const std::vector<std::string_view>& words) {
 
 }  // namespace
 
+namespace {
+
+/// The first line up to which the text cannot be parsed: where the parser gives no place.
+size_t line_refused(std::string_view source) {
+  size_t line = 0;
+  for (size_t end = 0; end < source.size();) {
+    end = std::min(source.find('\n', end), source.size() - 1) + 1;
+    ++line;
+    try {
+      toml::parse(source.substr(0, end));
+    } catch (const toml::parse_error&) {
+    } catch (const TomlAssertion&) {
+      return line;
+    }
+  }
+  return line;
+}
+
+}  // namespace
+
+toml::table parse_toml(std::string_view source, const std::string& file, const std::string& hint) {
+  try {
+    return toml::parse(source, file);
+  } catch (const toml::parse_error& e) {
+    fail({.what = std::string(e.description()),
+          .needs = "a TOML file",
+          .hint = hint,
+          .where = text(file, " line ", e.source().begin.line, ", column ", e.source().begin.column)});
+  } catch (const TomlAssertion&) {
+    fail({.what = "a table's or a key's name is not closed, or holds what no name may hold",
+          .needs = "a TOML file",
+          .hint = hint,
+          .where = text(file, " line ", line_refused(source))});
+  }
+}
+
 std::string KeyReader::full(std::string_view key) const {
   return path_.empty() ? std::string(key) : text(path_, ".", key);
 }
@@ -40,7 +77,7 @@ void KeyReader::fail_at(std::string_view key, std::string what, std::string need
   const toml::source_region& region = node ? node->source() : table_.source();
   fail({.what = text(full(key), ": ", what),
         .needs = std::move(needs),
-        .hint = std::move(hint),
+        .hint = hint.empty() ? text("correct ", full(key)) : std::move(hint),
         .where = text(file_, " line ", region.begin.line, ", column ", region.begin.column)});
 }
 
@@ -67,9 +104,16 @@ bool KeyReader::has(std::string_view key) { return find(key) != nullptr; }
 
 double KeyReader::checked(std::string_view key, const toml::node& node, const Unit& unit) const {
   std::optional<double> value = node.is_number() ? node.value<double>() : std::nullopt;
-  if (!value) fail_at(key, text("the value is ", kind_of(node)), text(full(key), ": a number ", range_text(unit)));
+  if (!value)
+    fail_at(key,
+            text("the value is ", kind_of(node)),
+            text(full(key), ": a number ", range_text(unit)),
+            text("write a plain number, counted in ", unit.name));
   if (!std::isfinite(*value) || *value < unit.least || *value > unit.most)
-    fail_at(key, text("the value is ", *value), text(full(key), ": ", range_text(unit)));
+    fail_at(key,
+            text("the value is ", *value),
+            text(full(key), ": ", range_text(unit)),
+            text("the figure counts ", unit.name, ": is it in another unit?"));
   return *value;
 }
 
@@ -108,6 +152,20 @@ bool KeyReader::flag_or(std::string_view key, bool otherwise) {
   if (!node) return otherwise;
   if (!node->is_boolean()) fail_at(key, text("the value is ", kind_of(*node)), text(full(key), ": true or false"));
   return *node->value<bool>();
+}
+
+std::vector<std::string> KeyReader::strings(std::string_view key) {
+  const toml::node* node = find(key);
+  if (!node) return {};
+  const toml::array* list = node->as_array();
+  if (!list) fail_at(key, text("the value is ", kind_of(*node)), text(full(key), ": a list of strings"));
+  std::vector<std::string> out;
+  for (const toml::node& element : *list) {
+    if (!element.is_string())
+      fail_at(key, text("an element is ", kind_of(element)), text(full(key), ": a list of strings"));
+    out.emplace_back(*element.value<std::string_view>());
+  }
+  return out;
 }
 
 size_t KeyReader::position_of(std::string_view key, const toml::node& node,

@@ -1,6 +1,15 @@
 #pragma once
 
 #define TOML_EXCEPTIONS 1
+// The parser states some of what it expects of a file as assertions: those are the file's mistakes, and not the end.
+#define TOML_ASSERT(holds)                        \
+  do {                                            \
+    if (!(holds)) throw ::sator::TomlAssertion(); \
+  } while (false)
+namespace sator {
+struct TomlAssertion {};
+}  // namespace sator
+
 #include <toml++/toml.h>
 
 #include <set>
@@ -17,6 +26,9 @@ struct Unit {
   double most;
 };
 
+/// Errors: not TOML, with line and column; `hint` is the way on.
+toml::table parse_toml(std::string_view source, const std::string& file, const std::string& hint);
+
 /// Reads the keys of one TOML table. Each question names a key; what was never asked for is unknown.
 class KeyReader {
  public:
@@ -31,6 +43,8 @@ class KeyReader {
   std::string string(std::string_view key);
   std::string string_or(std::string_view key, std::string otherwise);
   bool flag_or(std::string_view key, bool otherwise);
+  /// A list of strings; empty if the key is absent.
+  std::vector<std::string> strings(std::string_view key);
   /// The position of the value in `allowed`.
   size_t choice(std::string_view key, const std::vector<std::string_view>& allowed);
   std::vector<size_t> choices_or(std::string_view key, const std::vector<std::string_view>& allowed,

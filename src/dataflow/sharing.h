@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "dataflow/work.h"
+
+namespace sator::dataflow {
+
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// Elements of an access when each iterator runs over `block` consecutive values from an aligned start.
+double elements_of(const Access& access, const std::vector<int64_t>& block);
+
+/// Ways to cut output axes of a product among the chip's cores: per iterator the size of the blocks of consecutive values
+/// that each core takes one of; long ones are whole tiles of the array. Of those with the least work for the busiest core,
+/// and then the least to fetch, a few. With one core there is one way.
+std::vector<std::vector<int64_t>> ways_to_share(const Work& work, const Product& product, const Chip& chip);
+
+}  // namespace sator::dataflow

@@ -1,0 +1,125 @@
+#include "target/calibration.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "target/chip_file.h"
+
+namespace sator {
+
+namespace {
+
+constexpr Unit kRows{"rows", 1, 1e9};
+constexpr Unit kAny{"in the constant's unit", -1e30, 1e30};
+constexpr Unit kRatio{"measured / estimated", 1e-6, 1e6};
+constexpr Unit kShare{"of the measurements", 0.01, 0.999};
+constexpr Unit kError{"mean relative error", 0, 1e6};
+
+}  // namespace
+
+double Calibration::constant(std::string_view name) const {
+  std::vector<std::string> names;
+  for (const CalibrationConstant& c : constants) {
+    if (c.name == name) return c.value;
+    names.push_back(c.name);
+  }
+  fail({.what = text("the calibration has no constant ", name),
+        .needs = text("constants of model ", model, ": among them ", name),
+        .hint = text("it has ", join(names, ", "), "; fit it again with `sator calibrate`"),
+        .where = file});
+}
+
+Calibration parse_calibration(std::string_view source, const std::string& file) {
+  toml::table root = parse_toml(source, file, "write it with `sator calibrate`");
+  KeyReader in(root, file, "");
+  Calibration c;
+  c.file = file;
+  c.model = in.string("model");
+  c.chip = in.string("chip");
+  c.source = in.string("source");
+  c.rows = in.integer("rows", kRows);
+  c.groups = in.strings("groups");
+  KeyReader interval = in.table("interval");
+  c.level = interval.number("level", kShare);
+  c.low = interval.number("low", kRatio);
+  c.high = interval.number("high", kRatio);
+  if (c.low > c.high)
+    interval.fail_at("low", text("the value is ", c.low, ", but high is ", c.high), "low <= high", "exchange them");
+  interval.finish();
+  c.mean_error = in.number_or("mean_error", kError, 0);
+  for (KeyReader& reader : in.tables("constant")) {
+    CalibrationConstant k{reader.string("name"), reader.number("value", kAny), reader.string("unit")};
+    reader.finish();
+    for (const CalibrationConstant& known : c.constants)
+      if (known.name == k.name)
+        reader.fail_at("name", text("two constants are called ", k.name), "distinct names", "remove one");
+    c.constants.push_back(std::move(k));
+  }
+  in.finish();
+  return c;
+}
+
+std::string to_toml(const Calibration& c) {
+  auto list = [](const std::vector<std::string>& names) {
+    std::vector<std::string> out;
+    for (const std::string& n : names) out.push_back(sator::quoted(n));
+    return text("[", join(out, ", "), "]");
+  };
+  // A TOML number with a fraction needs its point.
+  auto number = [](double v) {
+    std::string s = text(v);
+    return s.find_first_of(".en") == std::string::npos ? s + ".0" : s;
+  };
+  std::string out = text("# Written by `sator calibrate`.\nmodel = ",
+                         sator::quoted(c.model),
+                         "\nchip = ",
+                         sator::quoted(c.chip),
+                         "\nsource = ",
+                         sator::quoted(c.source),
+                         "\nrows = ",
+                         c.rows,
+                         "\ngroups = ",
+                         list(c.groups),
+                         "\nmean_error = ",
+                         number(c.mean_error),
+                         "  # of groups left out of the fit in turn\n");
+  out += text("\n[interval]  # measured / estimated\nlevel = ",
+              number(c.level),
+              "\nlow = ",
+              number(c.low),
+              "\nhigh = ",
+              number(c.high),
+              "\n");
+  for (const CalibrationConstant& k : c.constants)
+    out += text("\n[[constant]]\nname = ",
+                sator::quoted(k.name),
+                "\nvalue = ",
+                number(k.value),
+                "\nunit = ",
+                sator::quoted(k.unit),
+                "\n");
+  return out;
+}
+
+ChipCalibration for_chip(const Calibration& c, const Chip& chip) {
+  const bool named =
+      c.chip == chip.name || std::find(chip.aliases.begin(), chip.aliases.end(), c.chip) != chip.aliases.end();
+  if (c.model != "engine" || !named)
+    fail({.what = text("the calibration is of model ", c.model, " for chip ", c.chip),
+          .needs = text("model engine, chip ", chip.name),
+          .hint = text("`sator calibrate --model engine --chip ", chip.name, "` fits one"),
+          .where = c.file});
+  return {.file = c.file,
+          .source = c.source,
+          .rows = c.rows,
+          .array_time = c.constant("array_time"),
+          .memory_time = c.constant("memory_time"),
+          .vector_time = c.constant("vector_time"),
+          .overhead_s = c.constant("overhead"),
+          .level = c.level,
+          .low = c.low,
+          .high = c.high};
+}
+
+}  // namespace sator
