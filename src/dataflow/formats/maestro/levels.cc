@@ -31,7 +31,8 @@ class LevelBuilder {
   std::vector<Group> groups();
   void size_layer();
   void to_inputs(Group& group) const;
-  Level level(const Group& group, const Level* above, const PerDim<int64_t>& size) const;
+  /// `opened`: the Cluster before the group, or the layer.
+  Level level(const Group& group, Place opened, const Level* above, const PerDim<int64_t>& size) const;
   void apply_stride(LevelMap& map, bool top, const PerDim<int64_t>& size) const;
   void count_edge_clusters(Level& level) const;
   void measure(Level& level) const;
@@ -123,11 +124,10 @@ void LevelBuilder::apply_stride(LevelMap& map, bool top, const PerDim<int64_t>&)
   map.offset = outputs * (!top && filter < stride ? filter : stride);
 }
 
-Level LevelBuilder::level(const Group& group, const Level* above, const PerDim<int64_t>& size) const {
+Level LevelBuilder::level(const Group& group, Place place, const Level* above, const PerDim<int64_t>& size) const {
   Level out;
   out.size = size;
   out.map_of.fill(-1);
-  Place place = layer_.place;
   PerDim<bool> mapped{};
   int spatial = 0;
   for (const Directive& d : group) {
@@ -225,16 +225,18 @@ std::vector<Level> LevelBuilder::build() {
   std::vector<Level> levels;
   PerDim<int64_t> size = size_;
   int64_t clusters = pes_ / product;
+  Place opened = layer_.place;
   for (Group& group : split) {
     to_inputs(group);
-    Level next = level(group, levels.empty() ? nullptr : &levels.back(), size);
+    Level next = level(group, opened, levels.empty() ? nullptr : &levels.back(), size);
     next.clusters = clusters;
     count_edge_clusters(next);
     measure(next);
     PerDim<int64_t> inner{};
     for (Dim dim : inputs_) inner[dim] = std::min(next.map(dim)->size, size[dim]);
     size = inner;
-    if (!group.empty() && group.back().kind == Directive::Kind::cluster) clusters = group.back().size;
+    if (!group.empty() && group.back().kind == Directive::Kind::cluster)
+      clusters = group.back().size, opened = group.back().place;
     levels.push_back(std::move(next));
   }
   return levels;

@@ -117,5 +117,55 @@ TEST(ScalesimCases, MemoryIsEqual) {
   compare(rows, answers, {"sim_seconds"});
 }
 
+// Runs of SCALE-Sim v3 itself on random layers (products by M, N, K; convolutions by H, W, R, S, C, K, stride), arrays and SRAMs
+// of all kinds, recorded in scalesim_runs.jsonl.
+TEST(ScalesimCases, RandomRunsAreEqual) {
+  std::ifstream in(std::filesystem::path(SATOR_SOURCE_DIR) / "tests/dataflow/formats/scalesim_runs.jsonl");
+  size_t runs = 0;
+  for (std::string line; std::getline(in, line); ++runs) {
+    SCOPED_TRACE(line);
+    const json run = json::parse(line);
+    const std::vector<int64_t> array = run["array"], kb = run["sram_kb"], words = run["words"];
+    const std::string config =
+        text("[general]\nrun_name = r\n[architecture_presets]\nArrayHeight: ",
+             array[0],
+             "\nArrayWidth: ",
+             array[1],
+             "\nIfmapSramSzkB: ",
+             kb[0],
+             "\nFilterSramSzkB: ",
+             kb[1],
+             "\nOfmapSramSzkB: ",
+             kb[2],
+             "\nIfmapOffset: 0\nFilterOffset: 10000000\nOfmapOffset: 20000000\nBandwidth : ",
+             words[2],
+             "\nDataflow : ",
+             run["dataflow"].get<std::string>(),
+             "\n[layout]\nIfmapCustomLayout: False\nIfmapSRAMBankBandwidth: ",
+             words[0],
+             "\nIfmapSRAMBankNum: 1\nIfmapSRAMBankPort: 2\nFilterCustomLayout: False\nFilterSRAMBankBandwidth: ",
+             words[1],
+             "\nFilterSRAMBankNum: 1\nFilterSRAMBankPort: 2\n[sparsity]\nSparsitySupport : false\n[run_presets]\n"
+             "InterfaceBandwidth: ",
+             run["mode"].get<std::string>(),
+             "\nUseRamulatorTrace: False\n");
+    std::string topology = "heading\nl";
+    for (int64_t size : run["layer"]) topology += text(", ", size);
+    const json answer = answer_scalesim({{"config", config},
+                                         {"topology", topology + ",\n"},
+                                         {"gemm", run["layer"].size() == 3},
+                                         {"compat", "scalesim"}});
+    const json& layer = answer["layers"].at(0);
+    for (const auto& [key, want] : run["want"].items()) {
+      ASSERT_TRUE(layer.contains(key)) << key;
+      if (want.is_number_float())
+        EXPECT_NEAR(layer[key].get<double>(), want.get<double>(), 1.01e-6) << key;
+      else
+        EXPECT_EQ(layer[key], want) << key;
+    }
+  }
+  EXPECT_GE(runs, 50u);
+}
+
 }  // namespace
 }  // namespace sator::dataflow
