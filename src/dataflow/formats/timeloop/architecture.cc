@@ -50,7 +50,6 @@ class Attributes {
       : component_(component), inherited_(inherited), variables_(variables) {
     std::optional<Value> own = component.find("attributes");
     own_ = own && !own->is_null() ? *own : component;
-    flat_ = !own;
   }
 
   std::optional<Value> find(std::string_view key) const {
@@ -85,7 +84,6 @@ class Attributes {
   std::optional<Value> own_;
   const Table& inherited_;
   const Table& variables_;
-  bool flat_ = false;
 };
 
 int64_t times(const Value& at, int64_t a, int64_t b) {
@@ -210,10 +208,11 @@ class Reader {
     innermost_first_ = true;
     Value arithmetic = root_.at("arithmetic", "the arithmetic units");
     compute(arithmetic, 0);
-    for (const Value& level : root_.at("storage", "the levels of memory").items()) storage(level, 0, "");
+    for (const Value& level : root_.at("storage", "the levels of memory").items()) storage(level, 0);
   }
 
   // v0.2, v0.3, and what Timeloop's front end writes: components of a node are `local`, inner ones are in its subtree.
+  // Attributes of nodes are not those of their components.
   void tree(const Value& node, int64_t count, int depth) {
     too_deep(node, depth);
     Value list = node.at("subtree", "the one node below");
@@ -222,7 +221,6 @@ class Reader {
       list.fail_here(text("a subtree has ", below.size(), " nodes"), "one node", "write the levels as one chain");
     const Value& inner = below[0];
     if (auto name = inner.find("name")) count = times(inner, count, name_and_count(*name).second);
-    inherit(inner);
     if (auto local = inner.find("local"); local && !local->is_null())
       for (const Value& component : local->items()) {
         if (!enabled(component)) continue;
@@ -288,7 +286,7 @@ class Reader {
   void add(const Value& component, int64_t count) {
     std::string class_name = class_of(component);
     switch (kind_of(class_name)) {
-      case Kind::storage: storage(component, count, class_name); break;
+      case Kind::storage: storage(component, count); break;
       case Kind::compute: compute(component, count); break;
       case Kind::network:
         component.fail_here(text("the network ", quoted(class_name), " is modelled by a class of Timeloop's own"),
@@ -329,7 +327,7 @@ class Reader {
                    text("remove ", key));
   }
 
-  void storage(const Value& component, int64_t count, const std::string& class_name) {
+  void storage(const Value& component, int64_t count) {
     Attributes a(component, inherited_, variables_);
     StorageLevel level;
     level.name = name_and_count(component.at("name", "the name of the level")).first;
@@ -371,7 +369,6 @@ class Reader {
                           "give the level the size that its tiles need");
     read_constraints(component, level);
     out_.levels.push_back(std::move(level));
-    (void)class_name;
   }
 
   static void read_width(const Attributes& a, StorageLevel& level) {
