@@ -145,7 +145,8 @@ std::vector<int64_t> integers_of(const std::string& option, const std::string& g
   }
   if (values.size() != count)
     fail({.what = text(option, " ", given),
-          .needs = text(count, " integers of at least ", least, " with ", sator::quoted(text(separator)), " between them"),
+          .needs =
+              text(count, " integers of at least ", least, " with ", sator::quoted(text(separator)), " between them"),
           .hint = text("as in ", option, " ", count == 2 ? "16x16" : "128,768,768")});
   return values;
 }

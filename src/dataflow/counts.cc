@@ -12,7 +12,7 @@ namespace sator::dataflow {
 
 namespace {
 
-constexpr size_t kItemLimit = 1 << 12;  // pieces x references x listed windows
+constexpr size_t kItemLimit = 1 << 14;  // pieces x references x listed windows
 
 /// Offsets lo, lo + step, ... of which there are `count`.
 struct Progression {

@@ -27,7 +27,7 @@ struct DigitForm {
 };
 
 struct DigitLimits {
-  size_t pieces = 2048;
+  size_t pieces = 1 << 14;
   int64_t cuts_per_digit = 512;  // where moduli do not divide each other
 };
 

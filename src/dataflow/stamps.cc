@@ -13,7 +13,7 @@ namespace sator::dataflow {
 
 namespace {
 
-constexpr size_t kCellLimit = 1 << 12;
+constexpr size_t kCellLimit = 1 << 14;
 
 std::vector<int64_t> pick(const std::vector<int64_t>& all, const std::vector<size_t>& which) {
   std::vector<int64_t> some;
@@ -289,6 +289,7 @@ class Stamper {
                      .needs = text("at most ", limits_.meetings, " combinations"),
                      .hint = "use a smaller array or fewer wires, or tile sizes that divide the extents"});
     const size_t digits = out_.visible.size();
+    where_.resize(digits);
     rhs_.clear();
     for (size_t r = 0; r < space_rows_; ++r) rhs_.push_back(offset[r] - b.constants[r] + a.constants[r]);
     for (size_t r = 0; r < time_rows_; ++r)
@@ -311,19 +312,18 @@ class Stamper {
           const auto [first, last] = near(b, span);
           for (size_t at = first; at < last; ++at) {
             const size_t q = b.pieces[at];
-            Box where(digits);
-            bool empty = false;
-            for (size_t k = 0; k < digits && !empty; ++k) {
-              Interval target = out_.pieces[q].visible[k];
-              where[k] = intersect(source[k], {target.lo - d[k], target.hi - d[k]});
-              empty = where[k].empty();
+            const Box& target = out_.pieces[q].visible;
+            size_t k = 0;
+            for (; k < digits; ++k) {
+              where_[k] = intersect(source[k], {target[k].lo - d[k], target[k].hi - d[k]});
+              if (where_[k].empty()) break;
             }
-            if (empty) continue;
+            if (k < digits) continue;
             if (out_.shifts.size() >= limits_.shifts)
               return refuse({.what = text("more than ", limits_.shifts, " ways of reuse"),
                              .needs = "fewer wires or fewer ragged edges",
                              .hint = "choose tile sizes that divide the extents"});
-            out_.shifts.push_back({p, q, d, std::move(where), kinds});
+            out_.shifts.push_back({p, q, d, where_, kinds});
           }
         }
     }
@@ -378,7 +378,7 @@ class Stamper {
   Lattice lattice_;
   std::vector<Class> classes_;
   std::vector<int64_t> rhs_, solutions_;
-  Box bounds_;
+  Box bounds_, where_;
   size_t meetings_ = 0;
   std::optional<Reason> refusal_;
 };

@@ -2,6 +2,7 @@
 // points counts.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <map>
 #include <random>
 
@@ -14,7 +15,9 @@ namespace {
 
 class Catalogue {
  public:
-  explicit Catalogue(uint64_t seed) : random_(seed) {}
+  /// extent_scale, side_scale: 1 for what can be listed; more for layers and arrays of real size.
+  explicit Catalogue(uint64_t seed, int64_t extent_scale = 1, int64_t side_scale = 1)
+      : random_(seed), extent_scale_(extent_scale), side_scale_(side_scale) {}
 
   struct Drawn {
     Problem problem;
@@ -47,6 +50,8 @@ class Catalogue {
 
  private:
   int64_t pick(int64_t lo, int64_t hi) { return std::uniform_int_distribution<int64_t>(lo, hi)(random_); }
+  int64_t extent(int64_t lo, int64_t hi) { return pick(lo, hi) * extent_scale_ + pick(0, extent_scale_ - 1); }
+  int64_t side(int64_t lo, int64_t hi) { return pick(lo, hi) * side_scale_; }
   bool chance(int one_in) { return pick(1, one_in) == 1; }
 
   void begin(std::vector<std::string> names, std::vector<int64_t> extent) {
@@ -75,7 +80,7 @@ class Catalogue {
     pes({rows, columns});
   }
   void product() {
-    begin({"i", "j", "k"}, {pick(1, 13), pick(1, 13), pick(1, 13)});
+    begin({"i", "j", "k"}, {extent(1, 13), extent(1, 13), extent(1, 13)});
     reads("A", {v(0), v(2)});
     reads("B", {v(2), v(1)});
     writes("C", {v(0), v(1)});
@@ -85,30 +90,30 @@ class Catalogue {
     product();
     const int flows[][3] = {{0, 1, 2}, {2, 1, 0}, {2, 0, 1}};
     const int* flow = flows[pick(0, 2)];
-    place(flow[0], flow[1], flow[2], pick(1, 5), pick(1, 5));
+    place(flow[0], flow[1], flow[2], side(1, 5), side(1, 5));
   }
   void lanes() {
     product();
-    place(0, 1, 2, pick(2, 4), pick(2, 4));
+    place(0, 1, 2, side(2, 4), side(2, 4));
     p_.mapping.time.back() = floor_div(v(2), pick(2, 4));
     if (chance(2)) p_.mapping.time.back() = p_.mapping.time.back() + p_.mapping.space[0] + p_.mapping.space[1];
   }
   void group_scales() {
-    begin({"i", "j", "k"}, {pick(1, 6), pick(1, 9), pick(1, 40)});
+    begin({"i", "j", "k"}, {extent(1, 6), extent(1, 9), extent(1, 40)});
     const int64_t group = int64_t{2} << pick(0, 3);
     reads("A", {v(0), v(2)});
     reads("Q", {v(2), v(1)});
     reads("Sc", {floor_div(v(2), group), v(1)});
     if (chance(2)) reads("Z", {floor_div(v(2), group), floor_div(v(1), 2)});
     writes("C", {v(0), v(1)});
-    const int64_t side = int64_t{1} << pick(0, 3);
+    const int64_t rows = (int64_t{1} << pick(0, 3)) * side_scale_;
     const int flows[][3] = {{0, 1, 2}, {2, 1, 0}, {2, 0, 1}};
     const int* flow = flows[pick(0, 2)];
-    place(flow[0], flow[1], flow[2], side, pick(1, 4));
+    place(flow[0], flow[1], flow[2], rows, side(1, 4));
   }
   void two_levels() {
     product();
-    const int64_t inner = pick(2, 3), outer = inner * pick(2, 3);
+    const int64_t inner = side(2, 3), outer = inner * pick(2, 3);
     QuasiAffine i = v(0), j = v(1), k = v(2);
     p_.mapping.space = {mod(i, inner), mod(j, inner)};
     p_.mapping.time = {floor_div(i, outer),
@@ -123,7 +128,7 @@ class Catalogue {
     pes({inner, inner});
   }
   void odd_moduli() {
-    begin({"i", "j", "k"}, {pick(1, 9), pick(1, 12), pick(1, 40)});
+    begin({"i", "j", "k"}, {extent(1, 9), extent(1, 12), extent(1, 40)});
     // Tiles of one size, groups of another, neither dividing the other.
     const std::pair<int64_t, int64_t> pairs[] = {{4, 6}, {3, 4}, {2, 3}, {6, 4}, {5, 3}, {4, 10}, {8, 12}};
     const auto [tile, group] = pairs[pick(0, std::size(pairs) - 1)];
@@ -132,15 +137,15 @@ class Catalogue {
     reads("Sc", {floor_div(v(2), group), v(1)});
     writes("C", {v(0), v(1)});
     if (chance(2))
-      place(2, 1, 0, tile, pick(1, 4));
+      place(2, 1, 0, tile, side(1, 4));
     else
-      place(0, 2, 1, pick(1, 4), tile);
+      place(0, 2, 1, side(1, 4), tile);
   }
   /// Iterators k, c, oy, ox, ry, rx.
   void images() {
     const int64_t window = pick(1, 3);
     begin({"k", "c", "oy", "ox", "ry", "rx"},
-          {pick(1, 5), pick(1, 4), pick(1, 6), pick(1, 6), window, pick(1, window)});
+          {extent(1, 5), extent(1, 4), extent(1, 6), extent(1, 6), window, pick(1, window)});
     const int64_t stride = pick(1, 2), dilation = chance(3) ? 2 : 1;
     reads("I", {v(1), v(2) * stride + v(4) * dilation, v(3) * stride + v(5) * dilation});
     reads("W", {v(0), v(1), v(4), v(5)});
@@ -150,13 +155,13 @@ class Catalogue {
     images();
     // Output stationary, or channels on the array; the window's MACs share a stamp.
     if (chance(2))
-      place(2, 3, chance(2) ? 0 : 1, pick(2, 4), pick(2, 4), {v(chance(2) ? 0 : 1)});
+      place(2, 3, chance(2) ? 0 : 1, side(2, 4), side(2, 4), {v(chance(2) ? 0 : 1)});
     else
-      place(0, 1, 3, pick(2, 4), pick(2, 4), {v(2)});
+      place(0, 1, 3, side(2, 4), side(2, 4), {v(2)});
   }
   void systolic_convolution() {
     images();
-    const int64_t rows = pick(2, 3), columns = pick(2, 4);
+    const int64_t rows = side(2, 3), columns = side(2, 4);
     p_.mapping.space = {mod(v(1), rows), mod(v(0), columns)};
     p_.mapping.time = {
         floor_div(v(0), columns), floor_div(v(1), rows), v(4), v(5), v(2), v(3) + mod(v(0), columns) + mod(v(1), rows)};
@@ -164,52 +169,52 @@ class Catalogue {
   }
   void folded_convolution() {
     images();
-    const int64_t window = p_.statement.domain.extent[4], fold = pick(2, 3);
+    const int64_t window = p_.statement.domain.extent[4], fold = pick(2, 3), rows = side(4, 4);
     // Row stationary: filter rows, and several channels folded, along one axis.
-    p_.mapping.space = {v(4) + mod(v(1), fold) * window, mod(v(2), 4)};
-    p_.mapping.time = {v(0), floor_div(v(1), fold), floor_div(v(2), 4), v(3)};
+    p_.mapping.space = {v(4) + mod(v(1), fold) * window, mod(v(2), rows)};
+    p_.mapping.time = {v(0), floor_div(v(1), fold), floor_div(v(2), rows), v(3)};
     if (chance(2)) p_.mapping.time.push_back(v(5));
-    pes({window * fold, 4});
+    pes({window * fold, rows});
   }
   void attention() {
     const int64_t group = pick(1, 3);
-    begin({"b", "h", "i", "j", "k"}, {pick(1, 2), group * pick(1, 2), pick(1, 6), pick(1, 7), pick(1, 6)});
+    begin({"b", "h", "i", "j", "k"}, {pick(1, 2), group * pick(1, 2), extent(1, 6), extent(1, 7), extent(1, 6)});
     reads("Q", {v(0), v(1), v(2), v(4)});
     reads("K", {v(0), floor_div(v(1), group), v(3), v(4)});
     writes("S", {v(0), v(1), v(2), v(3)});
     if (chance(2))
-      place(2, 3, 4, pick(2, 4), pick(2, 4), {v(0), v(1)});
+      place(2, 3, 4, side(2, 4), side(2, 4), {v(0), v(1)});
     else
-      place(1, 3, 4, group, pick(2, 4), {v(0), v(2)});
+      place(1, 3, 4, group, side(2, 4), {v(0), v(2)});
   }
   void causal() {
-    const int64_t tokens = pick(2, 12), tile = pick(2, 4);
-    begin({"i", "j", "k"}, {tokens, tokens, pick(1, 5)});
+    const int64_t tokens = extent(2, 12), tile = side(2, 4);
+    begin({"i", "j", "k"}, {tokens, tokens, extent(1, 5)});
     p_.statement.domain.guards = {v(0) - v(1)};
     reads("Q", {v(0), v(2)});
     reads("K", {v(1), v(2)});
     writes("S", {v(0), v(1)});
-    place(0, 1, 2, tile, chance(2) ? tile : pick(2, 4));
+    place(0, 1, 2, tile, chance(2) ? tile : side(2, 4));
   }
   void mttkrp() {
-    begin({"i", "j", "k", "l"}, {pick(1, 7), pick(1, 7), pick(1, 5), pick(1, 5)});
+    begin({"i", "j", "k", "l"}, {extent(1, 7), extent(1, 7), extent(1, 5), extent(1, 5)});
     reads("A", {v(0), v(2), v(3)});
     reads("B", {v(2), v(1)});
     reads("C", {v(3), v(1)});
     writes("Y", {v(0), v(1)});
     const int flows[][4] = {{0, 1, 3, 2}, {2, 1, 3, 0}, {2, 3, 1, 0}};
     const int* flow = flows[pick(0, 2)];
-    place(flow[0], flow[1], flow[2], pick(2, 4), pick(2, 4), {v(flow[3])});
+    place(flow[0], flow[1], flow[2], side(2, 4), side(2, 4), {v(flow[3])});
   }
   void stencil() {
-    begin({"i", "j"}, {pick(1, 20), pick(1, 20)});
+    begin({"i", "j"}, {extent(1, 20), extent(1, 20)});
     Access cross{.tensor = "A", .role = Role::read, .references = {}};
     const int64_t reach = pick(1, 2);
     for (auto [di, dj] : {std::pair<int64_t, int64_t>{0, 0}, {reach, 0}, {-reach, 0}, {0, reach}, {0, -reach}})
       cross.references.push_back({v(0) + di, v(1) + dj});
     p_.statement.accesses.push_back(std::move(cross));
     writes("B", {v(0), v(1)});
-    const int64_t rows = pick(2, 5), columns = pick(2, 5);
+    const int64_t rows = side(2, 5), columns = side(2, 5);
     if (chance(2)) {
       p_.mapping.space = {mod(v(0), rows), mod(v(1), columns)};
       p_.mapping.time = {floor_div(v(0), rows), floor_div(v(1), columns)};
@@ -261,6 +266,7 @@ class Catalogue {
   }
 
   std::mt19937_64 random_;
+  int64_t extent_scale_, side_scale_;
   Problem p_;
 };
 
@@ -306,6 +312,58 @@ TEST(RandomCatalogue, BoxesEqualEnumeration) {
   for (const auto& [what, times] : reasons) printf("%5d refused: %s\n", times, what.c_str());
   printf("%d of %d by boxes\n", by_boxes, kProblems);
   EXPECT_GT(by_boxes, kProblems * 99 / 100);
+}
+
+// Layers and arrays of real size, where nothing can be listed: still by boxes, in time, and within what must hold.
+TEST(RandomCatalogue, RealSizesAreCountedByBoxes) {
+  constexpr int kProblems = 400;
+  std::map<std::string, std::pair<int, int>> kinds;  // drawn, by boxes
+  std::map<std::string, int> reasons;
+  std::map<std::string, std::pair<double, std::string>> slowest;  // seconds, wires
+  int by_boxes = 0;
+  for (int seed = 0; seed < kProblems; ++seed) {
+    const Catalogue::Drawn drawn = Catalogue(static_cast<uint64_t>(seed), 64, 16).draw();
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << drawn.kind << ", " << drawn.wires << "\n"
+                                    << show(drawn.problem));
+    auto& [all, counted] = kinds[drawn.kind];
+    ++all;
+    const auto start = std::chrono::steady_clock::now();
+    auto boxes = count_by_boxes(drawn.problem);
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    auto& most = slowest[drawn.kind];
+    most = std::max(most, {seconds, drawn.wires});
+    if (seconds > 1)
+      printf("%.1f s: %s, %s\n%s", seconds, drawn.kind.c_str(), drawn.wires.c_str(), show(drawn.problem).c_str());
+    if (auto* reason = std::get_if<Reason>(&boxes)) {
+      ++reasons[drawn.kind + ", " + drawn.wires + ": " + reason->what];
+      continue;
+    }
+    ++counted, ++by_boxes;
+    const Counts& c = std::get<Counts>(boxes);
+    if (drawn.problem.statement.domain.guards.empty()) {
+      int64_t instances = 1;
+      for (int64_t extent : drawn.problem.statement.domain.extent) instances *= extent;
+      EXPECT_EQ(c.macs, instances);
+    }
+    EXPECT_LE(c.spacetime, c.macs);
+    for (const TensorCounts& t : c.tensors) {
+      EXPECT_LE(t.unique, t.assigned);
+      EXPECT_LE(t.assigned, t.total);
+      EXPECT_GE(t.unique, t.assigned - t.temporal_hits - t.spatial_hits);
+      if (drawn.wires == "none" || drawn.wires == "1D systolic" || drawn.wires == "2D systolic") {
+        EXPECT_LE(t.footprint, t.unique);
+      }
+    }
+  }
+  for (const auto& [name, tally] : kinds)
+    printf("%-36s %5d of %5d by boxes, slowest %.3f s: %s\n",
+           name.c_str(),
+           tally.second,
+           tally.first,
+           slowest[name].first,
+           slowest[name].second.c_str());
+  for (const auto& [what, times] : reasons) printf("%5d refused: %s\n", times, what.c_str());
+  EXPECT_GT(by_boxes, kProblems * 9 / 10);
 }
 
 }  // namespace
