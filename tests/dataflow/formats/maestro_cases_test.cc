@@ -56,6 +56,19 @@ TEST(MaestroCases, FiguresAreEqual) {
   EXPECT_GT(rows, 50u);
 }
 
+// Runs of MAESTRO itself on random layers, mappings and hardware, recorded in maestro_runs.jsonl.
+TEST(MaestroCases, RandomRunsAreEqual) {
+  std::ifstream in(std::filesystem::path(SATOR_SOURCE_DIR) / "tests/dataflow/formats/maestro_runs.jsonl");
+  size_t runs = 0;
+  for (std::string line; std::getline(in, line); ++runs) {
+    SCOPED_TRACE(line);
+    const json run = json::parse(line);
+    const json answer = answer_maestro(run);
+    for (const auto& [key, want] : run["want"].items()) EXPECT_EQ(answer.at(key), want) << key;
+  }
+  EXPECT_GE(runs, 50u);
+}
+
 // By hand: 4 PEs, one output column each, K in time. 6 steps; the first brings one word of A for all and one of B for
 // each PE, every other step the same: 6 * (1 + 4) words in. All 24 products, each 4 at a time: 6 cycles, and the first
 // step waits for its words: 1000 words a cycle at one hop take one cycle more.

@@ -144,7 +144,10 @@ Inside LayerAnalysis::level(size_t index, const PerDim<int64_t>& size, LayerCost
     while (i > 0 && ++at[i - 1] == states[i - 1].size()) at[--i] = 0;
     if (i == 0) break;
   }
-  if (cases == 0) refuse("no case of the loops computes anything");
+  if (cases == 0) {
+    if (top) refuse("no case of the loops computes anything");
+    return out;  // the units beside it do
+  }
   out.average_units /= static_cast<double>(cases);
   if (top) top->average_words_per_cycle = static_cast<double>(average_words / static_cast<long double>(cases));
   return out;
@@ -187,15 +190,21 @@ std::vector<LayerCost> cost_of(const Network& network, const Hardware& hardware)
   for (const Layer& layer : network.layers) {
     auto it = tensors.find(layer.type);
     if (it == tensors.end()) it = tensors.emplace(layer.type, tensors_of(layer.type, batched(layer))).first;
-    LayerAnalysis analysis(layer, it->second, hardware);
-    LayerCost cost = analysis.cost();
-    double l1 = 0;
-    if (analysis.one_level())
-      l1 = l1_energy(cost);
-    else if (!costs.empty())
-      l1 = l1_energy(costs.back());
-    cost.energy_nj = (l2_energy(cost) + l1) * kMacEnergyNj;
-    costs.push_back(cost);
+    try {
+      LayerAnalysis analysis(layer, it->second, hardware);
+      LayerCost cost = analysis.cost();
+      double l1 = 0;
+      if (analysis.one_level())
+        l1 = l1_energy(cost);
+      else if (!costs.empty())
+        l1 = l1_energy(costs.back());
+      cost.energy_nj = (l2_energy(cost) + l1) * kMacEnergyNj;
+      costs.push_back(cost);
+    } catch (const Error& error) {  // arithmetic does not know whose it is
+      Reason reason = error.reason;
+      if (reason.where.empty()) reason.where = where_of(layer.place);
+      fail(std::move(reason));
+    }
   }
   return costs;
 }

@@ -124,7 +124,11 @@ int64_t Volumes::fresh(const std::vector<Dim>& tensor, Unit unit) const {
     } else if (at_first) {
       words = times(words, loops_[i].short_tile() ? extent.mapped_edge : extent.mapped);
     } else {
-      words = times(words, i == moving && !restarts ? std::max<int64_t>(extent.fresh, 1) : extent.mapped);
+      if (i == moving && extent.fresh == 0 && !restarts)
+        fail({.what = text("a cluster is handed more of ", name_of(map.dim), " than its own tile covers"),
+              .needs = "maps whose tiles fit into those of the level above; MAESTRO stops here too",
+              .hint = text("make the tile of ", name_of(map.dim), " on the level above a multiple of its offset")});
+      words = times(words, i == moving && !restarts ? extent.fresh : extent.mapped);
     }
   }
   return words;
