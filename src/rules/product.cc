@@ -40,6 +40,11 @@ Tile tile_of_one(const target::CpuLevel& level, std::optional<int64_t> columns, 
 
 constexpr int64_t kTilesInBlock = 8;  // tiles of rows that one thread takes at least
 
+/// A group of panels over the whole of k fits the L2 cache beside the rows up to here; a deeper product is summed in parts.
+constexpr int64_t kDeepest = 4096;
+constexpr int64_t kDepthOfPart = 2048;
+constexpr int64_t kTilesInDeepBlock = 16;
+
 /// The operand's panels [columns / 32][k / group][32][group] are made where they are used, as packed weights lie.
 void make_panel_wise(Schedule& s, const BlockHandle& operand, int64_t group, const Loop& at) {
   auto panel = [&](const std::vector<VarRef>& i) {
@@ -95,12 +100,14 @@ void order_tile(Schedule& s, const DepthLoops& k, std::vector<Loop> outer, const
 }
 
 /// The sums of one group of k, for the rows and columns of a tile, in front of what adds them up. The loop over k.
-Loop tile_partial(Schedule& s, const ProductPlan& plan, int64_t vector, const Loop& at) {
+///   rows   which of the block's own loops goes over rows; the next one goes over columns
+Loop tile_partial(Schedule& s, const ProductPlan& plan, size_t rows, int64_t vector, const Loop& at) {
   const BlockHandle& partial = plan.partial;
   compute_at(s, partial, at, true);
   set_scope(s, partial, BufferSelector{true, int64_t{0}}, std::string("local"));
   std::vector<Loop> loops = get_loops(s, partial);
-  Loop i = loops[loops.size() - 4], j = loops[loops.size() - 3], k = loops.back();
+  const size_t own = loops.size() - 4;
+  Loop i = loops[own + rows], j = loops[own + rows + 1], k = loops.back();
   std::vector<Loop> js = schedule::split(s, j, Factors{std::nullopt, factor(j, vector)});
   DepthLoops ks = split_depth(s, k, plan);
   order_tile(s, ks, {}, {i, js[0], js[1]});
@@ -124,20 +131,63 @@ void prefetch_weights(Schedule& s, const BlockHandle& block, const Loop& k) {
     annotate(s, k, std::string("software_prefetch"), Value(NodeRef(make<Array>(std::move(requests)))));
 }
 
+/// The block that stores the product's sums once they are whole, while the product keeps them in local memory: its only
+/// consumer, or a copy.
+///   own_blocks   how many blocks there are up to the product
+BlockHandle block_that_stores(Schedule& s, const BlockHandle& product, size_t own_blocks) {
+  std::vector<BlockHandle> consumers = get_consumers(s, product);
+  if (consumers.size() != 1 || leaf_blocks(s).size() != own_blocks + 1 || s.get(consumers[0]).init)
+    return cache_write(s, product, BufferSelector{true, int64_t{0}}, std::string("local"));
+  set_scope(s, product, BufferSelector{true, int64_t{0}}, std::string("local"));
+  return consumers[0];
+}
+
+/// Whether the panels of one group are too deep to stay in the L2 cache while many tiles of rows pass over them.
+bool is_deep(const Schedule& s, const ProductPlan& plan) {
+  const Block& block = s.get(plan.product);
+  auto rows = as_int(block.iter_vars[0]->dom->extent), depth = as_int(block.iter_vars[2]->dom->extent);
+  return !plan.operand && !plan.partial && plan.k_group == 1 && plan.k_unroll == 1 && depth && *depth > kDeepest &&
+         *depth % kDepthOfPart == 0 && !(rows && *rows <= kTilesInDeepBlock);
+}
+
+/// The sums of a block of rows stay in the L1 cache, and each part of k adds to them: panels of that depth meet all tiles of
+/// the block before the next part comes.
+void schedule_deep_product(Schedule& s, const BlockHandle& block, const target::CpuLevel& level) {
+  inline_all(s, {block});
+  std::vector<Loop> whole = get_loops(s, block);
+  BlockHandle partial =
+      rfactor(s, schedule::split(s, whole[2], Factors{std::nullopt, factor(whole[2], kDepthOfPart)})[0], 2);
+  BlockHandle last = block_that_stores(s, block, 2);
+  std::vector<Loop> loops = get_loops(s, block);
+  Loop i = loops[0], j = loops[1], k = loops[2];
+  Tile tile = tile_of_many(level, as_int(s.get(j).extent), 1);
+  const int64_t vector = std::min(tile.columns, kPanel), group = std::max(tile.columns, kPanel);
+  std::vector<Loop> js = schedule::split(
+      s,
+      j,
+      Factors{std::nullopt, factor(j, group / tile.columns), factor(j, tile.columns / vector), factor(j, vector)});
+  std::vector<Loop> is =
+      schedule::split(s, i, Factors{std::nullopt, factor(i, kTilesInDeepBlock), factor(i, tile.rows)});
+  reorder(s, std::vector<Loop>{js[0], is[0], k, js[1], is[1], is[2], js[2], js[3]});
+  Loop outer = is_one(s.get(js[0]).extent) ? is[0] : fuse(s, std::vector<Loop>{js[0], is[0]});
+  reverse_compute_at(s, last, outer, true);
+  Loop partial_k = tile_partial(s, {.partial = partial}, 1, vector, is[1]);
+  unroll(s, is[2]);
+  unroll(s, js[2]);
+  vectorize(s, js[3]);
+  Loop column = get_loops(s, last).back();
+  vectorize(s, schedule::split(s, column, Factors{std::nullopt, factor(column, vector)})[1]);
+  parallel(s, outer);
+  decompose_reduction(s, block, k);
+  decompose_reduction(s, partial, partial_k);
+}
+
 }  // namespace
 
 void schedule_product_tiles(Schedule& s, const ProductPlan& plan, const target::CpuLevel& level) {
   const BlockHandle &block = plan.product, &operand = plan.operand;
   inline_all(s, {operand, plan.partial});
-  std::vector<BlockHandle> consumers = get_consumers(s, block);
-  const size_t own_blocks = 1 + (operand ? 1 : 0) + (plan.partial ? 1 : 0);
-  BlockHandle last;
-  if (consumers.size() == 1 && leaf_blocks(s).size() == own_blocks + 1 && !s.get(consumers[0]).init) {
-    set_scope(s, block, BufferSelector{true, int64_t{0}}, std::string("local"));
-    last = consumers[0];
-  } else {
-    last = cache_write(s, block, BufferSelector{true, int64_t{0}}, std::string("local"));
-  }
+  BlockHandle last = block_that_stores(s, block, 1 + (operand ? 1 : 0) + (plan.partial ? 1 : 0));
   std::vector<Loop> loops = get_loops(s, block);
   Loop i = loops[0], j = loops[1], k = loops[2];
   auto rows = as_int(s.get(i).extent), columns = as_int(s.get(j).extent);
@@ -159,7 +209,7 @@ void schedule_product_tiles(Schedule& s, const ProductPlan& plan, const target::
   const bool one_group = is_one(s.get(js[0]).extent);
   Loop outer = !in_blocks ? js[0] : one_group ? is[0] : fuse(s, std::vector<Loop>{js[0], is[0]});
   reverse_compute_at(s, last, is[1], true);
-  Loop partial_k = plan.partial ? tile_partial(s, plan, vector, ks.outer) : nullptr;
+  Loop partial_k = plan.partial ? tile_partial(s, plan, 0, vector, ks.outer) : nullptr;
   if (operand) make_panel_wise(s, operand, plan.k_group, js[0]);
   // Kinds first: a decomposed reduction is no reduction block any more; its init takes the loops' kinds over.
   unroll(s, is[2]);
@@ -200,7 +250,10 @@ MaybeReason schedule_product(Schedule& s, const target::CpuLevel& level) {
     if (bits > 0 && 32 % bits == 0 && depth && *depth % (32 / bits) == 0) plan.k_unroll = 32 / bits;
   }
   try {
-    schedule_product_tiles(s, plan, level);
+    if (is_deep(s, plan))
+      schedule_deep_product(s, product, level);
+    else
+      schedule_product_tiles(s, plan, level);
   } catch (const Error& e) {
     return e.reason;
   }

@@ -17,14 +17,15 @@ namespace {
 
 struct Scheduled {
   tir::PrimFuncRef func;
-  std::string rule;
+  std::string rule, trace;
 };
 
 Scheduled scheduled(const tir::PrimFuncRef& func, const target::CpuLevel& level) {
   Scheduled out;
-  ModuleRef module = schedule_for_cpu(schedule::Schedule(func, "main").module(),
-                                      level,
-                                      [&](const AppliedSchedule& applied) { out.rule = applied.rule; });
+  ModuleRef module =
+      schedule_for_cpu(schedule::Schedule(func, "main").module(), level, [&](const AppliedSchedule& applied) {
+        out.rule = applied.rule, out.trace = applied.trace;
+      });
   out.func = cast<tir::PrimFunc>(module->functions.at("main"));
   return out;
 }
@@ -81,6 +82,13 @@ TEST(CpuRules, FloatProducts) {
   for (int64_t columns : {64, 96, 40, 7})
     expect_same(float_product(0, columns, 20), "product", kHeights, columns % 32 == 0);
 }
+// Panels of that depth leave the L2 cache: the sums are made of three parts.
+TEST(CpuRules, DeepFloatProducts) {
+  const tir::PrimFuncRef deep = float_product(0, 32, 3 * 2048);
+  EXPECT_NE(scheduled(deep, target::cpu_level("avx512")).trace.find("sch.rfactor("), std::string::npos);
+  expect_same(deep, "product", {1, 7, 97});
+}
+
 TEST(CpuRules, FloatProductsOfOneRow) {
   for (int64_t columns : {256, 96, 40}) expect_same(float_product(1, columns, 20), "product", {1}, columns % 32 == 0);
 }
