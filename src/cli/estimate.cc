@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
+#include "dataflow/bound_statements.h"
 #include "dataflow/cost_table.h"
 #include "dataflow/formats/batch.h"
 #include "dataflow/formats/format.h"
@@ -15,6 +16,7 @@
 #include "dataflow/formats/tenet/report.h"
 #include "dataflow/matmul.h"
 #include "llm/scheme.h"
+#include "relax/parse.h"
 
 namespace sator::cli {
 
@@ -24,7 +26,8 @@ struct EstimateArguments {
   std::optional<std::string> pe_array, mapping, statement, experiment, compat, batch, output, format;
   std::optional<std::string> workload, chip, scheme, pe, dataflow, tile;
   std::string directory = ".";
-  std::vector<std::string> files;
+  std::optional<std::string> script;
+  std::vector<std::string> files, sizes;
   int64_t threads = 2;
 };
 
@@ -34,6 +37,33 @@ struct Task {
   bool asked;
   void (*run)(const EstimateArguments& a, Streams& io);
 };
+
+/// "128,768,768", "16x16": `count` integers between separators.
+std::vector<int64_t> integers_of(const std::string& option, const std::string& given, char separator, size_t count,
+                                 int64_t least) {
+  std::vector<int64_t> values;
+  for (std::string_view word : split(given, separator)) {
+    word = trim(word);
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (word.empty() || error != std::errc() || end != word.data() + word.size() || value < least) {
+      values.clear();
+      break;
+    }
+    values.push_back(value);
+  }
+  if (values.size() != count)
+    fail({.what = text(option, " ", given),
+          .needs =
+              text(count, " integers of at least ", least, " with ", sator::quoted(text(separator)), " between them"),
+          .hint = text("as in ",
+                       option,
+                       " ",
+                       count == 1   ? "n=128"
+                       : count == 2 ? "16x16"
+                                    : "128,768,768")});
+  return values;
+}
 
 // --- TENET's three files
 
@@ -83,6 +113,40 @@ void estimate_tenet(const EstimateArguments& a, Streams& io) {
   for (const std::string& note : notes) io.notes << "note: " << note << "\n";
 }
 
+// --- a scheduled function
+
+void estimate_script(const EstimateArguments& a, Streams& io) {
+  dataflow::FunctionFacts facts;
+  for (const std::string& given : a.sizes) {
+    const size_t equals = std::min(given.find('='), given.size());
+    facts.sizes[given.substr(0, equals)] =
+        integers_of("--size", given.substr(std::min(equals + 1, given.size())), ',', 1, 0)[0];
+  }
+  const ModuleRef module = relax::parse_module(read_file(*a.script), *a.script);
+  io.json = nlohmann::json::array();
+  for (const auto& [name, func] : module->functions) {
+    const auto* program = func.as<tir::PrimFunc>();
+    if (!program) continue;
+    facts.name = name;
+    for (const dataflow::BoundStatement& bound : dataflow::bound_statements(*program, facts)) {
+      const dataflow::TenetInput input{bound.problem(), {}};
+      const dataflow::Counts counts = dataflow::tenet_counts(input);
+      io.out << "function " << name << ", statement " << bound.statement.name << "; space " << join(bound.axes, ", ")
+             << "\n"
+             << dataflow::tenet_mapping_text(input.problem) << dataflow::tenet_table(input, counts) << "\n";
+      nlohmann::json answer = dataflow::tenet_answer(input, counts);
+      answer["function"] = name;
+      answer["statement"] = bound.statement.name;
+      answer["space"] = bound.axes;
+      io.json.push_back(std::move(answer));
+    }
+  }
+  if (io.json.empty())
+    fail({.what = text("no loop of ", *a.script, " is bound to an axis"),
+          .needs = text("a tensor program with loops bound to ", join(dataflow::kSpaceAxes, ", ")),
+          .hint = "schedule it first: bind(loop, \"blockIdx.x\")"});
+}
+
 // --- files of any format
 
 void estimate_format(const EstimateArguments& a, Streams& io) {
@@ -128,28 +192,6 @@ void estimate_batch(const EstimateArguments& a, Streams& io) {
 }
 
 // --- one matmul on a described chip
-
-/// "128,768,768", "16x16": `count` integers between separators.
-std::vector<int64_t> integers_of(const std::string& option, const std::string& given, char separator, size_t count,
-                                 int64_t least) {
-  std::vector<int64_t> values;
-  for (std::string_view word : split(given, separator)) {
-    word = trim(word);
-    int64_t value = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (word.empty() || error != std::errc() || end != word.data() + word.size() || value < least) {
-      values.clear();
-      break;
-    }
-    values.push_back(value);
-  }
-  if (values.size() != count)
-    fail({.what = text(option, " ", given),
-          .needs =
-              text(count, " integers of at least ", least, " with ", sator::quoted(text(separator)), " between them"),
-          .hint = text("as in ", option, " ", count == 2 ? "16x16" : "128,768,768")});
-  return values;
-}
 
 dataflow::Matmul matmul_of(const EstimateArguments& a) {
   const std::vector<int64_t> size = integers_of("--workload", *a.workload, ',', 3, 1);
@@ -227,7 +269,8 @@ void run(const EstimateArguments& a, Streams& io) {
                         {"-e", a.experiment.has_value(), estimate_tenet},
                         {"--format", a.format.has_value(), estimate_format},
                         {"--batch", a.batch.has_value(), estimate_batch},
-                        {"--workload", a.workload.has_value(), estimate_workload}};
+                        {"--workload", a.workload.has_value(), estimate_workload},
+                        {"--script", a.script.has_value(), estimate_script}};
   const Task* chosen = nullptr;
   std::vector<std::string> all;
   for (const Task& task : tasks) {
@@ -252,6 +295,7 @@ void run(const EstimateArguments& a, Streams& io) {
   const bool tenet = some_file || a.experiment;
   for (const Companion& c : {Companion{"--compat", a.compat.has_value(), "TENET's files", tenet},
                              {"--file", !a.files.empty(), "--format", a.format.has_value()},
+                             {"--size", !a.sizes.empty(), "--script", a.script.has_value()},
                              {"-o", a.output.has_value(), "--batch", a.batch.has_value()},
                              {"--chip", a.chip.has_value(), "--workload", a.workload.has_value()},
                              {"--scheme", a.scheme.has_value(), "--workload", a.workload.has_value()},
@@ -303,6 +347,10 @@ Command estimate_command() {
                   {"--pe ROWSxCOLUMNS", "another size of the chip's array", &a->pe},
                   {"--dataflow WHAT", "what stays in the PEs", &a->dataflow, false, {"os", "ws", "is"}},
                   {"--tile I,J,K", "tiles of the matmul in the chip's memories; 0 for a whole extent", &a->tile},
+                  {"--script FILE",
+                   "TVMScript: the statements around which loops are bound, as TENET would count them",
+                   &a->script},
+                  {"--size NAME=N", "value of a symbolic size of --script", &a->sizes},
                   {"--threads N", "threads that share the rows of --batch", &a->threads},
               },
           .run = [a](Streams& io) { run(*a, io); },

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "dataflow/bound_statements.h"
 #include "dataflow/tir_arithmetic.h"
 #include "dataflow/tir_places.h"
 #include "ir/visit.h"
@@ -46,6 +47,44 @@ class Reader {
   }
 
   TirWork take() { return std::move(out_); }
+
+  /// The statements with loops that run side by side: their axes in one order, whatever the nest's.
+  std::vector<BoundStatement> take_bound() {
+    std::vector<BoundStatement> bound;
+    for (size_t s = 0; s < scopes_.size(); ++s) {
+      BoundStatement b{.statement = std::move(out_.kernel.work[s].statement)};
+      std::vector<std::pair<size_t, size_t>> space;  // (rank of the axis, iterator)
+      for (size_t i = 0; i < scopes_[s].loops.size(); ++i) {
+        const Scope::Loop& loop = scopes_[s].loops[i];
+        if (loop.thread.empty()) {
+          if (!loop.at_once) b.mapping.time.push_back(variable(static_cast<int>(i)));
+          continue;
+        }
+        const auto known = std::find(std::begin(kSpaceAxes), std::end(kSpaceAxes), loop.thread);
+        if (known == std::end(kSpaceAxes))
+          refuse(text("loop ", loop.var->name, " is bound to ", loop.thread),
+                 text("one of ", join(kSpaceAxes, ", ")),
+                 "bind the loop to an axis of the chip");
+        space.emplace_back(known - std::begin(kSpaceAxes), i);
+      }
+      if (space.empty()) continue;
+      std::sort(space.begin(), space.end());
+      std::vector<int64_t> extent;
+      for (auto [axis, i] : space) {
+        if (!b.axes.empty() && b.axes.back() == kSpaceAxes[axis])
+          refuse(text("two loops of one nest are bound to ", kSpaceAxes[axis]),
+                 "one loop per axis",
+                 "fuse the loops first");
+        b.axes.emplace_back(kSpaceAxes[axis]);
+        b.mapping.space.push_back(variable(static_cast<int>(i)));
+        extent.push_back(b.statement.domain.extent[i]);
+      }
+      if (b.mapping.time.empty()) b.mapping.time.push_back(number(0));
+      b.array.pes = Domain::box(b.axes, std::move(extent));
+      bound.push_back(std::move(b));
+    }
+    return bound;
+  }
 
  private:
   [[noreturn]] void refuse(std::string what, std::string needs, std::string hint) const {
@@ -440,6 +479,10 @@ class Reader {
 };
 
 }  // namespace
+
+std::vector<BoundStatement> bound_statements(const tir::PrimFunc& func, const FunctionFacts& facts) {
+  return Reader(func, facts, nullptr).take_bound();
+}
 
 TirWork work_of(const tir::PrimFunc& func, const FunctionFacts& facts, const Chip* chip) {
   return Reader(func, facts, chip).take();
