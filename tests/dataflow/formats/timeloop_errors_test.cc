@@ -261,6 +261,38 @@ TEST(TimeloopErrors, DeepAndCyclicTextsAreRefused) {
   }
 }
 
+TEST(TimeloopErrors, AliasesThatRepeatThemselvesEnd) {
+  // Each list holds the one before ten times: 10^20 nodes if all were visited.
+  std::string nodes = "nodes:\n- nodes: &a0 [{name: x, class: SRAM}]\n";
+  for (int i = 1; i <= 20; ++i) {
+    std::string one = text("{nodes: *a", i - 1, "}");
+    nodes += text("- nodes: &a", i, " [", join(std::vector<std::string>(10, one), ", "), "]\n");
+  }
+  Sample sample;
+  sample.architecture = nodes;
+  EXPECT_THROW(sample.answer(), Error);
+  Sample cyclic;
+  cyclic.problem.replace(cyclic.problem.find("stride: 2}"), 10, "stride: 2, densities: &d {Inputs: {density: *d}}}");
+  EXPECT_THROW(cyclic.answer(), Error);
+}
+
+// Attributes of containers go to what follows; the inner one's value does not change what stood before it.
+TEST(TimeloopErrors, InheritedAttributesAreNotShared) {
+  Sample sample;
+  std::string& a = sample.architecture;
+  a.replace(a.find("{technology: 45nm}"), 18, "{datawidth: 8}");
+  a.replace(a.find("{width: 64, datawidth: 8, read"), 30, "{width: 64, read");
+  a.replace(a.find("    name: PE\n"), 13, "    name: PE\n    attributes: {datawidth: 4}\n");
+  a.replace(a.find("{depth: 64, width: 8, datawidth: 8}"), 35, "{depth: 64, width: 8}");
+  Workload w = parse_problem(sample.problem);
+  Architecture parsed = parse_architecture(a, w);
+  ASSERT_EQ(parsed.levels.size(), 4u);
+  EXPECT_EQ(parsed.levels[0].word_bits, 4);
+  EXPECT_EQ(parsed.levels[0].block_size, 2);
+  EXPECT_EQ(parsed.levels[3].word_bits, 8);
+  EXPECT_EQ(parsed.levels[3].block_size, 8);
+}
+
 // Random edits of the sample: an error, or an answer, and always one of the two.
 TEST(TimeloopErrors, RandomEditsNeverCrash) {
   constexpr File kFiles[] = {File::architecture, File::tree, File::problem, File::mapping, File::printed, File::ert};

@@ -37,6 +37,9 @@ struct Figures {
   bool clamped = false;  // a count of partial sums came out negative (Timeloop wraps it to 2^64) and reads 0
 };
 
+inline constexpr double kLargestCount = 4.6e18;  // about 2^62
+Reason beyond_62_bits(std::string_view what);
+
 /// Timeloop's model of one problem on one architecture, made once and asked for many mappings.
 class Model {
  public:

@@ -95,21 +95,13 @@ DataSpace read_space(const Value& v, const Workload& w, const Coefficients& coef
 }
 
 /// What a density below 1 costs depends on the sparse optimizations, which these files do not carry.
-void refuse_sparse(const Value& v) {
-  if (v.is_null()) return;
-  if (v.is_scalar()) {
-    if (v.real(0) != 1)
-      v.fail_here(text(v.path(), " is ", v.string(), ": the tensor is sparse"),
-                  "dense data spaces (density 1)",
-                  "remove the densities to have the dense counts");
-    return;
-  }
-  for (const auto& [key, value] : v.entries()) {
-    if (value.is_map()) refuse_sparse(value);
-    if (key == "density" || value.is_scalar()) {
-      if (key == "distribution" || key == "band_width" || key == "workload_tensor_size") continue;
-      refuse_sparse(value);
-    }
+void refuse_sparse(const Value& density) {
+  if (density.is_map()) {
+    if (auto value = density.find("density")) refuse_sparse(*value);
+  } else if (!density.is_null() && density.real(0) != 1) {
+    density.fail_here(text(density.path(), " is ", density.string(), ": the tensor is sparse"),
+                      "dense data spaces (density 1)",
+                      "remove the densities to have the dense counts");
   }
 }
 
@@ -181,8 +173,10 @@ Workload parse_problem(std::string_view content, const std::string& file) {
     bounds.fail_here("the number of operations needs more than 62 bits",
                      "extents whose product is below 2^62",
                      "check the extents; a smaller problem of the same shape scales");
-  for (std::string_view key : {"densities", "commonDensity"})
-    if (auto densities = bounds.find(key)) refuse_sparse(*densities);
+  if (auto common = bounds.find("commonDensity")) refuse_sparse(*common);
+  if (auto densities = bounds.find("densities"); densities && !densities->is_null())
+    for (const DataSpace& space : w.spaces)
+      if (auto density = densities->find(space.name)) refuse_sparse(*density);
   return w;
 }
 

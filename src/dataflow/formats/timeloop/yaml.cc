@@ -13,6 +13,7 @@ namespace sator::dataflow::timeloop {
 namespace {
 
 constexpr size_t kLargestText = size_t{16} << 20;
+constexpr size_t kMostEntries = 10000;  // of one list or map; aliases can repeat a long one many times
 
 std::string place(std::string_view file, int line, int column) {
   return line < 0 ? std::string(file) : text(file, " line ", line + 1, ", column ", column + 1);
@@ -51,8 +52,15 @@ void Value::fail_here(std::string what, std::string needs, std::string hint) con
         .where = place(file_, mark.line, mark.column)});
 }
 
+void Value::refuse_long() const {
+  if (node_.size() > kMostEntries)
+    fail_here(
+        text(path_, " has ", node_.size(), " entries"), text("at most ", kMostEntries), "give the specification alone");
+}
+
 std::vector<std::pair<std::string, Value>> Value::entries() const {
   if (!is_map()) fail_here(text(path_, " is no map"), "`key: value` lines", text("write ", path_, " as a map"));
+  refuse_long();
   std::vector<std::pair<std::string, Value>> all;
   std::set<std::string> seen;
   for (auto entry : node_) {
@@ -99,6 +107,7 @@ std::optional<Value> Value::any_of(std::initializer_list<std::string_view> keys)
 
 std::vector<Value> Value::items() const {
   if (!is_list()) fail_here(text(path_, " is no list"), "a list", text("write ", path_, " as `- ...` lines"));
+  refuse_long();
   std::vector<Value> all;
   for (auto item : node_) all.emplace_back(item, file_, text(path_, "[", all.size(), "]"));
   return all;

@@ -17,6 +17,9 @@ class Value {
  public:
   Value(YAML::Node node, std::string_view file, std::string path) : node_(node), file_(file), path_(std::move(path)) {}
 
+  Value(const Value&) = default;
+  Value& operator=(const Value&) = delete;  // assigning a YAML::Node changes the document that it belongs to
+
   bool is_map() const { return node_.IsMap(); }
   bool is_list() const { return node_.IsSequence(); }
   bool is_scalar() const { return node_.IsScalar(); }
@@ -30,7 +33,7 @@ class Value {
   Value at(std::string_view key, std::string_view meaning) const;
   /// The value of the first of these keys that is there and not null.
   std::optional<Value> any_of(std::initializer_list<std::string_view> keys) const;
-  /// The entries of a map, in its order.
+  /// The entries of a map, in its order. Errors, here and below: there are more than any specification has.
   std::vector<std::pair<std::string, Value>> entries() const;
   /// The elements of a list.
   std::vector<Value> items() const;
@@ -48,6 +51,8 @@ class Value {
   YAML::Node node_;
   std::string_view file_;
   std::string path_;
+
+  void refuse_long() const;
 };
 
 /// The document of a text, below `root` where the file has that key (one of the given). Errors: the text is no YAML, is a
