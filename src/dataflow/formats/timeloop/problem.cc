@@ -95,14 +95,13 @@ DataSpace read_space(const Value& v, const Workload& w, const Coefficients& coef
 }
 
 /// What a density below 1 costs depends on the sparse optimizations, which these files do not carry.
-void refuse_sparse(const Value& density) {
-  if (density.is_map()) {
-    if (auto value = density.find("density")) refuse_sparse(*value);
-  } else if (!density.is_null() && density.real(0) != 1) {
+void refuse_sparse(const Value& given) {
+  if (given.is_null()) return;
+  Value density = given.is_map() ? given.at("density", "the share of words that are not 0") : given;
+  if (density.real(0) != 1)
     density.fail_here(text(density.path(), " is ", density.string(), ": the tensor is sparse"),
                       "dense data spaces (density 1)",
                       "remove the densities to have the dense counts");
-  }
 }
 
 void read_shape(const Value& shape, const Value* instance, Workload& w) {
