@@ -3,40 +3,89 @@
 namespace sator::dataflow {
 
 EstimatedReads::EstimatedReads(const OperandStream& stream, const ScalesimSram& sram, int64_t words_per_cycle)
-    : stream_(stream),
-      set_words_(sram.words / 100),
-      words_per_cycle_(words_per_cycle),
-      oldest_(static_cast<size_t>(stream.tiles()), -1) {
-  if (stream.touched_words() / set_words_ < kHalf) {  // the first half is never full: nothing is ever dropped
+    : stream_(stream), set_words_(sram.words / 100), words_per_cycle_(words_per_cycle) {
+  fits_ = stream.touched_words() / set_words_ < kHalf;  // the first half is never full: nothing is ever dropped
+  if (fits_) {
     missed_ = stream.touched_words();
-    in_set_ = missed_ % set_words_;
     set_ = missed_ / set_words_;
-    oldest_.assign(oldest_.size(), kNever);
-  } else {
-    set_of_.assign(static_cast<size_t>(stream.words()), -1);
+    in_set_ = missed_ % set_words_;
+    return;
   }
+  whole_tiles_ = stream.disjoint() && !stream.clipped();
+  tiles_.resize(static_cast<size_t>(stream.tiles()));
 }
 
-void EstimatedReads::serve(const OperandStream::Tile& tile, int64_t cycle, int64_t now) {
-  int64_t& oldest = oldest_[tile.index];
-  stream_.at_cycle(tile, cycle, [&](int64_t word) { request(word, now, oldest); });
+Sending EstimatedReads::begin(const OperandStream::Tile& tile, int64_t now) {
+  missing_ = false;
+  event_ = INT64_MAX;
+  if (fits_) return Sending::nothing;
+  TileSets& sets = tiles_[tile.index];
+  if (sets.oldest >= window_start_) return Sending::nothing;
+  // Words that come again in the order they were missing in, half an SRAM of misses later or more: each has left the window
+  // when its turn comes.
+  const bool again = sets.missed_before >= 0 && missed_ - sets.missed_before >= kHalf * set_words_;
+  if (whole_tiles_ && (again || sets.newest < window_start_)) return miss_all(tile, now);
+  if (set_of_.empty()) set_of_.assign(static_cast<size_t>(stream_.words()), -1);
+  if (sets.missed_before >= 0) name_sets(tile);
+  sets = {.oldest = INT64_MAX};
+  return Sending::words;
 }
 
-void EstimatedReads::request(int64_t word, int64_t now, int64_t& oldest) {
+Sending EstimatedReads::miss_all(const OperandStream::Tile& tile, int64_t now) {
+  missing_ = true;
+  if (first_request_ < 0) first_request_ = now + stream_.first_cycle(tile);
+  const int64_t before = missed_;
+  missed_ += stream_.words_of(tile);
+  tiles_[tile.index] = {.oldest = before / set_words_, .newest = (missed_ - 1) / set_words_, .missed_before = before};
+  find_event(tile);
+  set_ = missed_ / set_words_;
+  in_set_ = missed_ % set_words_;
+  return Sending::events;
+}
+
+/// When the words of the tile fill the window.
+void EstimatedReads::find_event(const OperandStream::Tile& tile) {
+  const int64_t full = (window_start_ + kHalf) * set_words_ - tiles_[tile.index].missed_before;
+  event_ = full > stream_.words_of(tile) ? INT64_MAX : stream_.cycle_of(tile, full);
+}
+
+/// Writes down the set of each word of a tile that was missing as a whole.
+void EstimatedReads::name_sets(const OperandStream::Tile& tile) {
+  int64_t missed = tiles_[tile.index].missed_before;
+  const int64_t first = stream_.first_cycle(tile);
+  for (int64_t cycle = first; cycle < first + stream_.cycle_count(tile); ++cycle)
+    stream_.at_cycle(tile, cycle, [&](int64_t word) { set_of_[word] = missed++ / set_words_; });
+}
+
+int64_t EstimatedReads::serve(const OperandStream::Tile& tile, int64_t cycle, int64_t now) {
+  if (missing_) {
+    while (cycle == event_) {
+      move_window(now);
+      find_event(tile);
+    }
+    return 0;
+  }
+  TileSets& sets = tiles_[tile.index];
+  stream_.at_cycle(tile, cycle, [&](int64_t word) { request(word, now, sets); });
+  return 0;
+}
+
+void EstimatedReads::request(int64_t word, int64_t now, TileSets& sets) {
   if (first_request_ < 0) first_request_ = now;
   int64_t& set = set_of_[word];
   if (set < window_start_) {
     set = set_;
     ++missed_;
-    if (++in_set_ == set_words_) complete_set(now);
+    if (++in_set_ == set_words_) {
+      in_set_ = 0;
+      if (++set_ == window_start_ + kHalf) move_window(now);
+    }
   }
-  if (set < oldest) oldest = set;
+  if (set < sets.oldest) sets.oldest = set;
+  if (set > sets.newest) sets.newest = set;
 }
 
-void EstimatedReads::complete_set(int64_t now) {
-  in_set_ = 0;
-  ++set_;
-  if (set_ != window_start_ + kHalf) return;
+void EstimatedReads::move_window(int64_t now) {
   if (!filled_) {
     prefetch_end_ = first_request_ - 2;
     const int64_t cycles = (kHalf * set_words_ + words_per_cycle_ - 1) / words_per_cycle_;
@@ -97,6 +146,10 @@ void PrefetchedReads::index_lines(int64_t line_words) {
     last_line_[tile] = std::max(last_line_[tile], first);
   });
   std::sort(more_lines_.begin(), more_lines_.end());
+}
+
+Sending PrefetchedReads::begin(const OperandStream::Tile& tile, int64_t) {
+  return holds(tile.index) ? Sending::nothing : Sending::words;
 }
 
 bool PrefetchedReads::holds(int64_t tile) const {

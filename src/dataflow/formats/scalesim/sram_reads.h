@@ -16,32 +16,47 @@ struct ScalesimSram {
   int64_t half() const { return (words + 1) / 2; }
 };
 
+/// What a fold's tile means to an SRAM: nothing (all is at hand), a known series of events, or every word looked up.
+enum class Sending : uint8_t { nothing, events, words };
+
 /// An operand's SRAM under CALC: what the array asks for arrives in time, and how fast that is gets reported. Words that
 /// were missing form sets of 1/100 of the SRAM; a word is at hand while its set is in the window.
 class EstimatedReads {
  public:
   EstimatedReads(const OperandStream& stream, const ScalesimSram& sram, int64_t words_per_cycle);
 
-  /// Whether every word of the tile is at hand, so that sending it changes nothing.
-  bool holds(int64_t tile) const { return oldest_[tile] >= window_start_; }
-  void begin(int64_t tile) { oldest_[tile] = kNever; }
-  /// Serves the words of one cycle of a fold; `now` counts the whole run's cycles.
-  void serve(const OperandStream::Tile& tile, int64_t cycle, int64_t now);
+  /// Begins a fold whose cycle 0 is `now`.
+  Sending begin(const OperandStream::Tile& tile, int64_t now);
+  /// The next cycle of the fold in which something happens, where all words of the tile are missing.
+  int64_t next_event() const { return event_; }
+  /// Serves one cycle of a fold, in cycle `now` of the run. Never stalls.
+  int64_t serve(const OperandStream::Tile& tile, int64_t cycle, int64_t now);
   /// After the last request: what is left is fetched. Errors: SCALE-Sim divides by zero.
   std::optional<Reason> finish();
   const ScalesimDram& dram() const { return dram_; }
 
  private:
-  static constexpr int64_t kNever = INT64_MAX;
   static constexpr int64_t kHalf = 50;  // sets
-  void request(int64_t word, int64_t now, int64_t& oldest);
-  void complete_set(int64_t now);
+  /// What is known of a tile's words: the sets they came with, and, where all were missing when the tile was sent last, how
+  /// many words were missing before the first of them; their sets then follow from their order.
+  struct TileSets {
+    int64_t oldest = -1, newest = -1;
+    int64_t missed_before = -1;
+  };
+  Sending miss_all(const OperandStream::Tile& tile, int64_t now);
+  void find_event(const OperandStream::Tile& tile);
+  void name_sets(const OperandStream::Tile& tile);
+  void request(int64_t word, int64_t now, TileSets& sets);
+  void move_window(int64_t now);
 
   const OperandStream& stream_;
   int64_t set_words_ = 0, words_per_cycle_ = 0;
-  std::vector<int64_t> set_of_;  // word -> the set it came with last, or -1; empty where the operand fits
-  std::vector<int64_t> oldest_;  // tile -> the oldest set among its words when it was sent last, or -1
+  bool fits_ = false, whole_tiles_ = false;
+  std::vector<int64_t> set_of_;  // word -> the set it came with last, or -1; of tiles without missed_before
+  std::vector<TileSets> tiles_;
   int64_t missed_ = 0, in_set_ = 0, set_ = 0, window_start_ = 0, first_request_ = -1;
+  bool missing_ = false;  // all words of the tile under way
+  int64_t event_ = INT64_MAX;
   int64_t prefetch_start_ = 0, prefetch_end_ = 0;  // cycles of the fetch under way
   bool filled_ = false, stuck_ = false;
   ScalesimDram dram_;
@@ -53,7 +68,9 @@ class PrefetchedReads {
  public:
   PrefetchedReads(const OperandStream& stream, const ScalesimSram& sram, int64_t words_per_cycle);
 
-  bool holds(int64_t tile) const;
+  Sending begin(const OperandStream::Tile& tile, int64_t now);
+  int64_t next_event() const { return INT64_MAX; }
+  std::optional<Reason> finish() { return {}; }
   /// Serves the words of one cycle; the cycles by which the array stalls, which may be negative.
   int64_t serve(const OperandStream::Tile& tile, int64_t cycle, int64_t now);
   const ScalesimDram& dram() const { return dram_; }
@@ -63,6 +80,7 @@ class PrefetchedReads {
     const int64_t distance = line - window_start_;
     return (distance < 0 ? distance + lines_ : distance) < active_lines_;
   }
+  bool holds(int64_t tile) const;
   bool word_at_hand(int64_t word) const;
   void index_lines(int64_t line_words);
   void rotate();

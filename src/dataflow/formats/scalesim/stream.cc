@@ -83,6 +83,26 @@ OperandStream OperandStream::filter(const ScalesimConfig& config, const Scalesim
   return stream;
 }
 
+int64_t OperandStream::sent_by(const Tile& tile, int64_t cycle) const {
+  const int64_t t = cycle - first_cycle(tile) + 1;
+  if (!skewed_) return std::clamp<int64_t>(t, 0, tile.steps) * tile.lanes;
+  // Lattice points (lane, step) with lane + step < t: a triangle less what lies beyond the last step and the last lane.
+  const auto triangle = [](int64_t n) { return n <= 0 ? 0 : n * (n + 1) / 2; };
+  return triangle(t) - triangle(t - tile.steps) - triangle(t - tile.lanes) + triangle(t - tile.steps - tile.lanes);
+}
+
+int64_t OperandStream::cycle_of(const Tile& tile, int64_t count) const {
+  int64_t low = first_cycle(tile), high = low + cycle_count(tile) - 1;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (sent_by(tile, middle) >= count)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+
 OperandStream::Tile OperandStream::tile(int64_t row_fold, int64_t col_fold) const {
   const int64_t lane_block = lanes_on_rows_ ? row_fold : col_fold;
   Tile tile;

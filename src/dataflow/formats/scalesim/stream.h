@@ -16,6 +16,7 @@ class OperandStream {
   static OperandStream filter(const ScalesimConfig& config, const ScalesimLayer& layer);
 
   int64_t words() const { return words_; }            // of the operand in DRAM
+  bool clipped() const { return clipped_; }           // windows reach over the edge
   int64_t touched_words() const { return touched_; }  // of those, the ones that any window covers
   int64_t pairs() const { return pairs_; }            // (lane, step) that hold a word
   int64_t tiles() const { return lane_blocks() * step_blocks_; }
@@ -37,6 +38,12 @@ class OperandStream {
   int64_t first_cycle(const Tile& tile) const { return skewed_ ? start_ : block_ - tile.steps; }
   int64_t cycle_count(const Tile& tile) const { return skewed_ ? tile.steps + tile.lanes - 1 : tile.steps; }
 
+  /// Whether no word belongs to two tiles, nor twice to one.
+  bool disjoint() const { return pairs_ == touched_; }
+  int64_t words_of(const Tile& tile) const { return tile.lanes * tile.steps; }
+  /// The cycle of a fold by which the tile has sent `count` words, 1 <= count <= words_of(tile); where none is clipped.
+  int64_t cycle_of(const Tile& tile, int64_t count) const;
+
   /// Calls use(word) for every word that the tile sends at `cycle` of its fold, lanes ascending.
   template <class Use>
   void at_cycle(const Tile& tile, int64_t cycle, const Use& use) const;
@@ -46,6 +53,7 @@ class OperandStream {
   void in_prefetch_order(const Use& use) const;
 
  private:
+  int64_t sent_by(const Tile& tile, int64_t cycle) const;
   /// Tables of what the two indices add to an address; where windows reach over the edge, also their positions.
   struct Axis {
     std::vector<int64_t> address, row, col;
