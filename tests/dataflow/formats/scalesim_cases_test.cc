@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "dataflow/formats/scalesim/answer.h"
+#include "dataflow/formats/scalesim/compute.h"
 
 namespace sator::dataflow {
 namespace {
@@ -99,6 +100,21 @@ TEST(ScalesimCases, ArrayCountsAreEqual) {
     answers.push_back(answer["layers"][0]);
   }
   compare(rows, answers, {"sim_seconds"});
+}
+
+// SCALE-Sim v2's look-up tables of output-stationary products, as LLMCompass ships them.
+TEST(ScalesimCases, Version2CyclesAreEqual) {
+  const std::vector<json> rows = rows_of("scalesim_v2_lut_from_llmcompass.jsonl");
+  if (rows.empty()) GTEST_SKIP() << "no reference cases beside this checkout";
+  for (const json& row : rows) {
+    ASSERT_EQ(row["dataflow"], "os");
+    const ScalesimConfig config{.rows = row["array_h"], .cols = row["array_w"], .dataflow = Stationary::output};
+    const ScalesimCompute compute = scalesim_compute(
+        config,
+        parse_scalesim_topology(topology_of({{"name", "l"}, {"M", row["M"]}, {"N", row["N"]}, {"K", row["K"]}}), true)
+            .at(0));
+    EXPECT_EQ(compute.cycles, row["cycles"]) << row.dump();
+  }
 }
 
 TEST(ScalesimCases, MemoryIsEqual) {

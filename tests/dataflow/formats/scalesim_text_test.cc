@@ -224,6 +224,8 @@ constexpr Mistake kConfigMistakes[] = {
     {"InterfaceBandwidth: USER", "InterfaceBandwidth:", 33},
     {"UseRamulatorTrace: False", "UseRamulatorTrace: True", 34},
     {"UseRamulatorTrace: False", "UseRamulatorTrace False", 34},
+    {"UseRamulatorTrace: False", "UseRamulatorTrace: Fals", 34},
+    {"SparsitySupport : false", "SparsitySupport : perhaps", 30},
     {"UseRamulatorTrace: False", "\xff\xfe\x01", 34},
 };
 

@@ -30,8 +30,8 @@ std::string lowered(std::string s) {
   return s;
 }
 
-bool boolean(const IniFile& ini, const char* section, const char* option) {
-  const IniFile::Value value = ini.get(section, option);
+/// True or False in one of the words that Python's ConfigParser takes for them.
+bool boolean(const IniFile::Value& value, const char* option) {
   const std::string word = lowered(value.text);
   for (const char* yes : {"1", "yes", "true", "on"})
     if (word == yes) return true;
@@ -76,19 +76,19 @@ int64_t bank_words(const IniFile& ini, const char* bandwidth_option, const char*
   return words;
 }
 
-void refuse_if(bool on, const IniFile& ini, const char* section, const char* option, const char* what) {
-  if (!on) return;
-  const IniFile::Value value = ini.get(section, option);
-  value.line.fail(value.column,
-                  text(option, " switches on ", what, ", which is not modelled"),
-                  text(option, ": False"),
-                  text("set ", option, " to False"));
+void refuse_if(bool on, const IniFile::Value& value, const char* option, const char* what) {
+  if (on)
+    value.line.fail(value.column,
+                    text(option, " switches on ", what, ", which is not modelled"),
+                    text(option, ": False"),
+                    text("set ", option, " to False"));
 }
 
 void check_layout(const IniFile& ini) {
-  refuse_if(boolean(ini, kLayout, "IfmapCustomLayout"), ini, kLayout, "IfmapCustomLayout", "a data layout of its own");
-  refuse_if(
-      boolean(ini, kLayout, "FilterCustomLayout"), ini, kLayout, "FilterCustomLayout", "a data layout of its own");
+  for (const char* option : {"IfmapCustomLayout", "FilterCustomLayout"}) {
+    const IniFile::Value value = ini.get(kLayout, option);
+    refuse_if(boolean(value, option), value, option, "a data layout of its own");
+  }
   for (const char* option : {"IfmapSRAMBankBandwidth",
                              "IfmapSRAMBankNum",
                              "IfmapSRAMBankPort",
@@ -122,12 +122,11 @@ ScalesimConfig parse_scalesim_config(std::string_view text, std::string_view fil
                    "write CALC or USER");
   ScalesimMemory& memory = config.memory;
   memory.user_bandwidth = mode.text == "USER";
-  const std::optional<IniFile::Value> ramulator = ini.find(kRun, "UseRamulatorTrace");
-  refuse_if(memory.user_bandwidth && ramulator && ramulator->text == "True",
-            ini,
-            kRun,
-            "UseRamulatorTrace",
-            "DRAM latencies of a Ramulator run");
+  if (const std::optional<IniFile::Value> ramulator = ini.find(kRun, "UseRamulatorTrace"))
+    refuse_if(boolean(*ramulator, "UseRamulatorTrace") && memory.user_bandwidth,
+              *ramulator,
+              "UseRamulatorTrace",
+              "DRAM latencies of a Ramulator run");
 
   config.rows = positive(ini, kArchitecture, "ArrayHeight");
   config.cols = positive(ini, kArchitecture, "ArrayWidth");
@@ -149,12 +148,10 @@ ScalesimConfig parse_scalesim_config(std::string_view text, std::string_view fil
     memory.ifmap_words_per_cycle = memory.filter_words_per_cycle = 10;  // of the first fill; SCALE-Sim's own choice
     memory.ofmap_words_per_cycle = config.cols;
   }
-  if (ini.has_section("sparsity"))
-    refuse_if(lowered(ini.get("sparsity", "SparsitySupport").text) == "true",
-              ini,
-              "sparsity",
-              "SparsitySupport",
-              "sparse weights");
+  if (ini.has_section("sparsity")) {
+    const IniFile::Value sparsity = ini.get("sparsity", "SparsitySupport");
+    refuse_if(boolean(sparsity, "SparsitySupport"), sparsity, "SparsitySupport", "sparse weights");
+  }
   return config;
 }
 
