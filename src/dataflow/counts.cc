@@ -32,9 +32,19 @@ struct Item {
   }
 };
 
+/// Per piece: the shifts that leave it.
+using ShiftsByPiece = std::vector<std::vector<const Shift*>>;
+
+ShiftsByPiece shifts_by_piece(const StampForm& stamps) {
+  ShiftsByPiece leaving(stamps.pieces.size());
+  for (const Shift& s : stamps.shifts) leaving[s.from].push_back(&s);
+  return leaving;
+}
+
 class AccessCounter {
  public:
-  AccessCounter(const DigitForm& digits, const StampForm& stamps) : digits_(digits), stamps_(stamps) {}
+  AccessCounter(const DigitForm& digits, const StampForm& stamps, const ShiftsByPiece& leaving)
+      : digits_(digits), stamps_(stamps), leaving_(leaving) {}
 
   /// rows[first + ref * rank + r] is coordinate r of reference ref.
   std::optional<Reason> count(const Access& access, size_t first, TensorCounts& out) {
@@ -170,26 +180,25 @@ class AccessCounter {
   /// Triples of each item, less those that shifts find elsewhere.
   void cover(Wide& assigned, Wide& unique, Wide& temporal, Wide& spatial) {
     const size_t axes = stamps_.visible.size() + wide_rows_.size();
-    std::vector<std::vector<const Shift*>> leaving(stamps_.pieces.size());
-    for (const Shift& s : stamps_.shifts) leaving[s.from].push_back(&s);
-    std::vector<std::vector<int64_t>> moved;  // per shift: what d adds to each row
+    std::vector<int64_t> moved;  // per shift: what d adds to each row
     const std::vector<int64_t> zero(stamps_.visible.size(), 0);
     BoxList copies(static_cast<int>(axes)), before = copies, neighbours = copies, supplied = copies;
     Box hit(axes), whole(axes);
     for (size_t p = 0; p < stamps_.pieces.size(); ++p) {
       moved.clear();
-      for (const Shift* s : leaving[p]) {
-        std::vector<int64_t> by(rows_.size(), 0);
-        for (size_t r = 0; r < rows_.size(); ++r)
-          for (size_t k = 0; k < stamps_.visible.size(); ++k) by[r] += rows_[r][stamps_.visible[k]] * s->d[k];
-        moved.push_back(std::move(by));
-      }
+      for (const Shift* s : leaving_[p])
+        for (const std::vector<int64_t>& row : rows_) {
+          int64_t by = 0;
+          for (size_t k = 0; k < stamps_.visible.size(); ++k) by += row[stamps_.visible[k]] * s->d[k];
+          moved.push_back(by);
+        }
       for (size_t i : by_piece_[p]) {
         copies.clear(), before.clear(), neighbours.clear(), supplied.clear();
-        for (size_t s = 0; s < leaving[p].size(); ++s) {
-          const Shift& shift = *leaving[p][s];
+        for (size_t s = 0; s < leaving_[p].size(); ++s) {
+          const Shift& shift = *leaving_[p][s];
+          const std::span<const int64_t> by(moved.data() + s * rows_.size(), rows_.size());
           for (size_t j : by_piece_[shift.to]) {
-            if (!overlap(items_[i], items_[j], moved[s], hit)) continue;
+            if (!overlap(items_[i], items_[j], by, hit)) continue;
             std::copy(shift.where.begin(), shift.where.end(), hit.begin());
             if (shift.kinds & kSameStamp) {
               // A triple that several instances make counts at the first: an earlier item, or smaller digits.
@@ -219,7 +228,7 @@ class AccessCounter {
 
   /// Whether an instance of item a finds elements of item b when its own row values are moved; the part of
   /// a's window where it does goes to the last axes of `hit`.
-  bool overlap(const Item& a, const Item& b, const std::vector<int64_t>& moved, Box& hit) const {
+  bool overlap(const Item& a, const Item& b, std::span<const int64_t> moved, Box& hit) const {
     size_t axis = stamps_.visible.size();
     for (size_t r = 0; r < rows_.size(); ++r) {
       const Progression &mine = a.window[r], &theirs = b.window[r];
@@ -240,6 +249,7 @@ class AccessCounter {
 
   const DigitForm& digits_;
   const StampForm& stamps_;
+  const ShiftsByPiece& leaving_;
   Rows rows_;
   std::vector<Patch> patches_;
   std::vector<size_t> piece_of_;   // of each patch
@@ -328,10 +338,11 @@ std::variant<Counts, Reason> count_by_boxes(const Problem& problem) {
     return Reason{.what = "a count of the domain does not fit 64 bits",
                   .needs = "fewer than 2^63 instances",
                   .hint = "use smaller extents"};
+  const ShiftsByPiece leaving = shifts_by_piece(stamps);
   size_t row = problem.mapping.space.size() + problem.mapping.time.size();
   for (const Access& access : problem.statement.accesses) {
     TensorCounts tensor{.tensor = access.tensor, .role = access.role};
-    if (auto reason = AccessCounter(form, stamps).count(access, row, tensor)) return *reason;
+    if (auto reason = AccessCounter(form, stamps, leaving).count(access, row, tensor)) return *reason;
     counts.tensors.push_back(std::move(tensor));
     row += access.references.size() * access.references[0].size();
   }

@@ -85,15 +85,41 @@ struct Lattice::Search {
 
 bool Lattice::solve(std::span<const int64_t> rhs, BoxView bounds, size_t limit, std::vector<int64_t>& out) const {
   if (is_empty(bounds)) return true;
+  if (free_.empty()) {
+    solve_alone(rhs, bounds, out);
+    return true;
+  }
   Search s{.bounds = bounds, .tries = limit, .value = {}, .unknown = std::vector<int64_t>(columns_, 0), .out = out};
   s.value.reserve(equations_.size());
   for (const Equation& e : equations_) {
-    Wide v = 0;
-    for (size_t k = 0; k < rhs.size(); ++k) v += static_cast<Wide>(e.from[k]) * rhs[k];
+    const Wide v = e.right_side(rhs);
     if (e.pivot < 0 && v != 0) return true;
     s.value.push_back(v);
   }
   return search(s, 0);
+}
+
+void Lattice::solve_alone(std::span<const int64_t> rhs, BoxView bounds, std::vector<int64_t>& out) const {
+  const size_t start = out.size();
+  out.resize(start + columns_, 0);
+  for (const Equation& e : equations_) {
+    const Wide v = e.right_side(rhs);
+    bool fits = v == 0 || e.pivot >= 0;
+    if (fits && e.pivot >= 0) {
+      // Nearly all right sides have 64 bits, and division of those is much faster.
+      const int64_t small = static_cast<int64_t>(v);
+      const bool is_small = small == v && small != INT64_MIN;
+      fits = is_small ? small % e.scale == 0 : v % e.scale == 0;
+      const Wide d = is_small ? Wide{small / e.scale} : v / e.scale;
+      const Interval bound = bounds[static_cast<size_t>(e.pivot)];
+      fits = fits && d >= bound.lo && d <= bound.hi;
+      if (fits) out[start + static_cast<size_t>(e.pivot)] = static_cast<int64_t>(d);
+    }
+    if (!fits) {
+      out.resize(start);
+      return;
+    }
+  }
 }
 
 bool Lattice::search(Search& s, size_t next) const {

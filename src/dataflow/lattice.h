@@ -33,9 +33,16 @@ class Lattice {
     int64_t scale;
     std::vector<int64_t> free;
     std::vector<int64_t> from;
+    Wide right_side(std::span<const int64_t> rhs) const {
+      Wide v = 0;
+      for (size_t k = 0; k < rhs.size(); ++k) v += static_cast<Wide>(from[k]) * rhs[k];
+      return v;
+    }
   };
   struct Search;
   bool search(Search& s, size_t next) const;
+  /// The one solution, if there is one, where no unknown is free.
+  void solve_alone(std::span<const int64_t> rhs, BoxView bounds, std::vector<int64_t>& out) const;
 
   size_t columns_ = 0;
   std::vector<Equation> equations_;

@@ -179,6 +179,10 @@ class Stamper {
     return true;
   }
 
+  static bool conditional(const Box& when) {
+    return std::any_of(when.begin(), when.end(), [](Interval i) { return i != kAnyValue; });
+  }
+
   /// The parts of boxes on which rows lie in `when`.
   bool restrict(std::vector<Box>& boxes, const Rows& rows, const std::vector<int64_t>& constants, const Box& when) {
     for (size_t r = 0; r < rows.size(); ++r) {
@@ -227,22 +231,26 @@ class Stamper {
 
   /// All shifts for one move in time (none: `when` is null) and every route in space.
   bool follow(const std::vector<Route>& routes, const std::vector<int64_t>& time_shift, const Box* when) {
-    std::vector<std::vector<Box>> here(out_.pieces.size());
-    for (size_t p = 0; p < out_.pieces.size(); ++p) {
-      here[p] = {out_.pieces[p].visible};
-      if (when && !restrict(here[p], time_, time_patches_[p].constants, *when)) return false;
+    if (whole_.empty())
+      for (const StampForm::Piece& piece : out_.pieces) whole_.push_back({piece.visible});
+    std::vector<std::vector<Box>> restricted;
+    if (when && conditional(*when)) {
+      restricted = whole_;
+      for (size_t p = 0; p < out_.pieces.size(); ++p)
+        if (!restrict(restricted[p], time_, time_patches_[p].constants, *when)) return false;
     }
+    const std::vector<std::vector<Box>>& here = restricted.empty() ? whole_ : restricted;
     for (const Route& route : routes) {
       const uint8_t kinds = when ? route.kinds_before : route.kinds_now;
       if (kinds == 0) continue;
-      bool conditional = std::any_of(route.when.begin(), route.when.end(), [](Interval i) { return i != kAnyValue; });
       std::vector<std::vector<Box>> narrowed;
-      if (conditional) {
+      const bool in_part = conditional(route.when);
+      if (in_part) {
         narrowed = here;
         for (size_t p = 0; p < out_.pieces.size(); ++p)
           if (!restrict(narrowed[p], space_, space_patches_[p].constants, route.when)) return false;
       }
-      const std::vector<std::vector<Box>>& from = conditional ? narrowed : here;
+      const std::vector<std::vector<Box>>& from = in_part ? narrowed : here;
       for (const Class& a : classes_)
         for (const Class& b : classes_)
           if (!connect(a, b, from, route.offset, time_shift, kinds)) return false;
@@ -303,8 +311,7 @@ class Stamper {
                      .hint = "give the iterators that overlap in the stamps a coordinate of their own"});
     const size_t found = digits == 0 ? (solvable(rhs_) ? 1 : 0) : solutions_.size() / digits;
     for (size_t s = 0; s < found; ++s) {
-      std::vector<int64_t> d(solutions_.begin() + static_cast<long>(s * digits),
-                             solutions_.begin() + static_cast<long>((s + 1) * digits));
+      const std::span<const int64_t> d(solutions_.data() + s * digits, digits);
       for (size_t p : a.pieces)
         for (const Box& source : from[p]) {
           Interval span{0, 0};
@@ -323,7 +330,7 @@ class Stamper {
               return refuse({.what = text("more than ", limits_.shifts, " ways of reuse"),
                              .needs = "fewer wires or fewer ragged edges",
                              .hint = "choose tile sizes that divide the extents"});
-            out_.shifts.push_back({p, q, d, where_, kinds});
+            out_.shifts.push_back({p, q, {d.begin(), d.end()}, where_, kinds});
           }
         }
     }
@@ -370,9 +377,10 @@ class Stamper {
   StampForm out_;
   Rows space_, time_;  // over visible digits
   std::vector<Patch> space_patches_, time_patches_;
-  Box reach_;                // bounding box of the working PEs
-  std::vector<Box> inside_;  // the declared array
-  BoxList cells_;            // time stamps of the pieces
+  Box reach_;                            // bounding box of the working PEs
+  std::vector<Box> inside_;              // the declared array
+  std::vector<std::vector<Box>> whole_;  // per piece: its visible box
+  BoxList cells_;                        // time stamps of the pieces
   std::vector<std::pair<size_t, size_t>> cells_of_;
   Timeline timeline_;
   Lattice lattice_;
