@@ -18,6 +18,7 @@ Command opt_command();
 Command convert_weight_command();
 Command gen_config_command();
 Command compile_command();
+Command calibrate_command();
 Command version_command();
 
 /// All commands.

@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/model_options.h"
 #include "study/profile.h"
+#include "target/calibration.h"
 
 namespace sator::cli {
 
@@ -24,7 +25,11 @@ void run(const ProfileArguments& a, Streams& io) {
   io.out << "prefill of " << a.prompt_len << " tokens\n"
          << profile.prefill.table(!a.each_call, !a.each_call) << "\ndecode of one token at " << a.prompt_len + 1 << "\n"
          << profile.decode.table(!a.each_call, !a.each_call);
-  if (options.chip) io.out << "\nestimates for " << options.chip->name << ", not calibrated to silicon\n";
+  if (options.chip) {
+    const std::string measured = calibration_words(*options.chip);
+    io.out << "\nestimates for " << options.chip->name << ", "
+           << (measured.empty() ? "not calibrated to silicon" : measured) << "\n";
+  }
   if (a.records) {
     write_file(*a.records, records);
     io.out << "\n" << profile.records.size() << " workload records written to " << *a.records << "\n";

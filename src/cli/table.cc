@@ -17,6 +17,7 @@ std::vector<Command> command_table() {
       tokenize_command(),
       schemes_command(),
       opt_command(),
+      calibrate_command(),
       version_command(),
   };
 }

@@ -267,6 +267,7 @@ void describe(A& a, ChipFacts& x) {
   a("node_nm", x.node_nm);
   a("clock_hz", x.clock_hz);
   a("outer_bytes_per_s", x.outer_bytes_per_s);
+  a("calibration", x.calibration);
 }
 
 template <class A>

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "target/calibration.h"
 
 namespace sator::study {
 
@@ -317,7 +318,8 @@ ChipFacts facts_of(const Chip& chip) {
           .columns = chip.columns,
           .node_nm = chip.node_nm,
           .clock_hz = chip.clock_hz,
-          .outer_bytes_per_s = dataflow::available_bytes_per_s(chip.memories.front(), chip)};
+          .outer_bytes_per_s = dataflow::available_bytes_per_s(chip.memories.front(), chip),
+          .calibration = calibration_words(chip)};
 }
 
 }  // namespace sator::study

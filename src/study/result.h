@@ -182,6 +182,7 @@ struct ChipFacts {
   int64_t rows = 0, columns = 0, node_nm = 0;
   double clock_hz = 0;
   double outer_bytes_per_s = 0;  // of the outermost memory
+  std::string calibration;       // in words; empty: none
   bool operator==(const ChipFacts&) const = default;
 };
 

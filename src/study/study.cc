@@ -95,6 +95,7 @@ void find_chips(Plan& plan) {
     Chip chip = find_chip(name);
     auto same = std::find_if(plan.chips.begin(), plan.chips.end(), [&](const Chip& c) { return c.name == chip.name; });
     std::string file_text = read_file(chip.file);
+    if (chip.calibration) file_text += read_file(chip.calibration->file);
     if (same != plan.chips.end()) {
       if (plan.chip_texts[static_cast<size_t>(same - plan.chips.begin())] == file_text) continue;
       fail({.what = text("two chips are named ", chip.name, ": ", same->file, " and ", chip.file),

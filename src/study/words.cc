@@ -61,7 +61,12 @@ std::vector<std::string> footer_lines(const Study& study) {
                        "; counts checked by enumeration on ",
                        grouped(n.checked),
                        " kernels"));
-  lines.push_back("estimate, not calibrated to silicon");
+  bool all = !study.chips.empty();
+  for (const ChipFacts& chip : study.chips) {
+    if (!chip.calibration.empty()) lines.push_back(text("estimate for ", chip.name, ": ", chip.calibration));
+    all &= !chip.calibration.empty();
+  }
+  if (!all) lines.push_back("estimate, not calibrated to silicon");
   return lines;
 }
 

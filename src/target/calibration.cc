@@ -1,6 +1,7 @@
 #include "target/calibration.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -120,6 +121,23 @@ ChipCalibration for_chip(const Calibration& c, const Chip& chip) {
           .level = c.level,
           .low = c.low,
           .high = c.high};
+}
+
+std::string calibration_words(const Chip& chip) {
+  if (!chip.calibration) return "";
+  const ChipCalibration& c = *chip.calibration;
+  auto rounded = [](double v) { return std::round(v * 1e3) / 1e3; };
+  return text("calibrated on ",
+              c.rows,
+              " rows of ",
+              c.source,
+              ": ",
+              rounded(100 * c.level),
+              " % of measurements lie between ",
+              rounded(c.low),
+              " and ",
+              rounded(c.high),
+              " times the estimate");
 }
 
 }  // namespace sator

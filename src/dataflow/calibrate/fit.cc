@@ -204,7 +204,7 @@ std::pair<double, double> interval_of(std::vector<double> values, double level) 
   std::sort(values.begin(), values.end());
   // Each side leaves out (1 - level) / 2 of n + 1 values, the further one among them.
   const double n = static_cast<double>(values.size()), side = (1 - level) / 2 * (n + 1);
-  const size_t below = static_cast<size_t>(std::max(1.0, std::floor(side))) - 1;
+  const size_t below = static_cast<size_t>(std::max(1.0, std::floor(side + 1e-9))) - 1;
   const size_t skipped = std::min(below, values.size() - 1);
   return {values[skipped], values[values.size() - 1 - skipped]};
 }

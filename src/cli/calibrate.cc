@@ -1,0 +1,173 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "dataflow/calibrate/models.h"
+
+namespace sator::cli {
+
+namespace {
+
+using namespace dataflow;
+
+struct CalibrateArguments {
+  std::string data, model = "engine";
+  std::optional<std::string> chip, output, use, estimates;
+  std::vector<std::string> where, train;
+};
+
+std::string percent(double share) {
+  char out[32];
+  std::snprintf(out, sizeof out, "%.2f %%", 100 * share);
+  return out;
+}
+
+std::vector<bool> chosen(const std::vector<Row>& rows, const std::vector<std::string>& words) {
+  std::vector<RowFilter> filters;
+  for (const std::string& w : words) filters.push_back(parse_filter(w));
+  std::vector<bool> keep;
+  // Filters on one key are alternatives; different keys must all hold.
+  for (const Row& row : rows) {
+    bool all = true;
+    for (const RowFilter& f : filters)
+      all &= std::any_of(
+          filters.begin(), filters.end(), [&](const RowFilter& g) { return g.key == f.key && g.holds(row); });
+    keep.push_back(all);
+  }
+  return keep;
+}
+
+nlohmann::json to_json(const Accuracy& a) {
+  return {{"rows", a.rows},
+          {"mean_error", a.mean},
+          {"median_error", a.median},
+          {"p90_error", a.p90},
+          {"log_correlation", a.log_correlation},
+          {"interval_coverage", a.coverage}};
+}
+
+void print(Streams& io, const char* name, const Accuracy& a) {
+  io.out << name << ": " << a.rows << " rows, mean error " << percent(a.mean) << ", median " << percent(a.median)
+         << ", 90 % below " << percent(a.p90) << ", log-correlation " << text(std::round(a.log_correlation * 1e4) / 1e4)
+         << ", " << percent(a.coverage) << " within the interval\n";
+}
+
+/// One line per row: what was measured, what is estimated, and between what.
+void write_estimates(const std::string& file, const BoundModel& bound, const std::vector<Row>& rows,
+                     const std::vector<double>& estimated, const Calibration& c, std::string_view unit) {
+  std::string lines;
+  for (size_t i = 0; i < estimated.size(); ++i) {
+    const nlohmann::json line = {{"row", rows[bound.rows[i]].where},
+                                 {"unit", unit},
+                                 {"measured", bound.samples[i].measured},
+                                 {"estimated", estimated[i]},
+                                 {"low", estimated[i] * c.low},
+                                 {"high", estimated[i] * c.high},
+                                 {"level", c.level}};
+    lines += line.dump() + "\n";
+  }
+  write_file(file, lines);
+}
+
+void run(const CalibrateArguments& a, Streams& io) {
+  const CalibrationModel& model = find_model(a.model);
+  const std::vector<Row> rows = parse_rows(read_file(a.data), fs::path(a.data).filename().string());
+  std::optional<Chip> chip;
+  if (a.chip) chip = find_chip(*a.chip);
+  std::vector<bool> used = chosen(rows, a.where), training = chosen(rows, a.train);
+  std::vector<Row> kept;
+  std::vector<bool> trains;
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (used[i]) kept.push_back(rows[i]), trains.push_back(training[i]);
+  if (kept.empty())
+    fail({.what = "no row passes the filters",
+          .needs = text("rows with ", join(a.where, ", ")),
+          .hint = "look at the rows' fields",
+          .where = a.data});
+  const BoundModel all = model.bind(kept, chip ? &*chip : nullptr);
+  if (all.samples.empty())
+    fail({.what = text("model ", model.name, " can read none of ", kept.size(), " rows"),
+          .needs = text("rows with ", model.takes),
+          .hint = "choose another model or other rows",
+          .where = a.data});
+  Calibration calibration;
+  std::vector<bool> held_out(kept.size(), true);
+  if (a.use) {
+    calibration = parse_calibration(read_file(*a.use), *a.use);
+  } else {
+    for (size_t i = 0; i < kept.size(); ++i) held_out[i] = !trains[i];
+    const BoundModel fitted = only(all, trains);
+    std::string source = fs::path(a.data).filename().string();
+    for (const auto* words : {&a.where, &a.train})
+      if (!words->empty()) source += text("; ", join(*words, ", "));
+    calibration = calibrate(model, fitted, chip ? chip->name : "any", source);
+    print(io, "fitted to", accuracy(model, fitted, calibration));
+    io.json["training"] = to_json(accuracy(model, fitted, calibration));
+    io.out << "  groups left out in turn: mean error " << percent(calibration.mean_error) << " of "
+           << calibration.groups.size() << " groups\n";
+  }
+  const BoundModel test = only(all, held_out);
+  if (!test.samples.empty()) {
+    print(io, "held out", accuracy(model, test, calibration));
+    io.json["held_out"] = to_json(accuracy(model, test, calibration));
+  }
+  for (const CalibrationConstant& c : calibration.constants) {
+    io.out << "  " << c.name << " = " << text(c.value) << " " << c.unit << "\n";
+    io.json["constants"][c.name] = c.value;
+  }
+  io.out << "  " << percent(calibration.level) << " of measurements lie between " << text(calibration.low) << " and "
+         << text(calibration.high) << " times the estimate\n";
+  io.json["interval"] = {{"level", calibration.level}, {"low", calibration.low}, {"high", calibration.high}};
+  if (a.estimates)
+    write_estimates(*a.estimates,
+                    test.samples.empty() ? all : test,
+                    kept,
+                    estimates(model, test.samples.empty() ? all : test, calibration),
+                    calibration,
+                    model.unit);
+  if (a.output) {
+    write_file(*a.output, to_toml(calibration));
+    io.out << "written: " << *a.output << "\n";
+  }
+}
+
+}  // namespace
+
+Command calibrate_command() {
+  auto a = std::make_shared<CalibrateArguments>();
+  std::vector<std::string> models;
+  std::string details = "Models:\n";
+  for (const CalibrationModel& m : calibration_models()) {
+    models.emplace_back(m.name);
+    details += text("  ", m.name, ": ", m.does, "\n    rows with ", m.takes, "\n");
+  }
+  details +=
+      "Rows that --train names are fitted to, the others of --where are only compared. A calibration of model engine "
+      "is "
+      "used\nby naming it behind a chip: --chip NAME@FILE; every estimate then comes with its interval.";
+  return {.name = "calibrate",
+          .does = "fits a model's constants to measurements, with an interval that holds on others",
+          .options =
+              {
+                  {.name = "--data FILE",
+                   .help = "measurements, one JSON object per line",
+                   .into = &a->data,
+                   .required = true},
+                  {.name = "--model MODEL", .help = "whose constants", .into = &a->model, .choices = models},
+                  {"--chip CHIP", "a described chip, by name or file", &a->chip},
+                  {"--where KEY=VALUE", "rows that count, may be repeated; VALUE* begins so", &a->where},
+                  {"--train KEY=VALUE", "rows to fit to, may be repeated; all unless told", &a->train},
+                  {"--use FILE", "a calibration to compare, instead of a fit", &a->use},
+                  {"-o,--output FILE", "where the calibration goes, TOML", &a->output},
+                  {"--estimates FILE", "one JSON line per compared row: measured, estimated, low, high", &a->estimates},
+              },
+          .run = [a](Streams& io) { run(*a, io); },
+          .details = details};
+}
+
+}  // namespace sator::cli

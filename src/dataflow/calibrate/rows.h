@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace sator::dataflow {
+
+/// One measurement of a file, as its maker wrote it.
+struct Row {
+  nlohmann::json fields;  // an object
+  std::string where;      // "gpu.jsonl line 3"
+};
+
+/// The rows of a file with one JSON object per line; or of one object, whose arrays of objects are taken one after the other
+/// (each row then has "section", the array's name).
+///   file   what messages call it
+/// Errors: not JSON, with the line; no rows.
+std::vector<Row> parse_rows(const std::string& text, const std::string& file);
+
+/// "model=llama": rows whose field has this value, as text. A value that ends in * need only begin so.
+struct RowFilter {
+  std::string key, value;
+  bool holds(const Row& row) const;
+};
+
+/// Errors: there is no '='.
+RowFilter parse_filter(const std::string& text);
+
+}  // namespace sator::dataflow
