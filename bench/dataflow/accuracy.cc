@@ -1,6 +1,7 @@
 // How true estimates are: one line per set of measurements or of another program's outputs, met or not. Fits see training
 // rows alone; what is held out is said. `./dev bench accuracy` runs it.
 //   accuracy [--json] [CASES]     CASES: the folder with the sets; ../shared/cases/cost beside the checkout unless told
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -52,6 +53,7 @@ class Bench {
                   "met");
     gemmini();
     for (const char* device : {"A100-80GB", "H100-80GB", "A40-48GB"}) vidur(device);
+    h200();
     neusight();
     llama_cpp();
     pooled();
@@ -188,13 +190,38 @@ class Bench {
     std::vector<Row> of_device;
     for (const Row& row : *all)
       if (field(row, "device") == device) of_device.push_back(row);
-    print(fitted(
+    // Every model with enough rows is the one to fit to in its turn.
+    for (const char* trained : {"Llama-2-7b", "Llama-2-70b", "Meta-Llama-3-8B"}) {
+      auto trains = [&](const Row& row, const Sample&) {
+        return field(row, "model").find(trained) != std::string::npos;
+      };
+      if (std::none_of(of_device.begin(), of_device.end(), [&](const Row& row) { return trains(row, {}); })) continue;
+      print(fitted("gpu_gemm", of_device, trains, text("Vidur ", device, ", fit to ", trained), 0.06, "6 %"));
+    }
+  }
+
+  // Another GPU of the same family, by the fit to one model on H100: no row of it is fitted.
+  void h200() {
+    const auto vidur = rows("gpu_vidur_measured.jsonl");
+    const auto measured = rows("../gpu/h200-anchors.json");
+    if (!vidur || !measured) return;
+    std::vector<Row> all;
+    for (const Row& row : *vidur)
+      if (field(row, "device") == "H100-80GB" && field(row, "model").find("Llama-2-7b") != std::string::npos)
+        all.push_back(row);
+    for (Row row : *measured) {
+      if (field(row, "section") != "matmul_cublas") continue;
+      row.fields["device"] = "H200";
+      all.push_back(std::move(row));
+    }
+    Result r = fitted(
         "gpu_gemm",
-        of_device,
-        [](const Row& row, const Sample&) { return field(row, "model") == "meta-llama/Llama-2-7b-hf"; },
-        text("Vidur GEMMs ", device, ", not Llama-2-7b"),
-        0.06,
-        "6 %"));
+        all,
+        [](const Row& row, const Sample&) { return field(row, "device") != "H200"; },
+        "H200 cuBLAS GEMMs, fit to H100",
+        1,
+        "none stated");
+    print(r);
   }
 
   void neusight() {

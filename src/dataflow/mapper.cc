@@ -4,9 +4,11 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "dataflow/array_cost.h"
 #include "dataflow/sharing.h"
 
 namespace sator::dataflow {
@@ -223,7 +225,18 @@ class Mapper {
   }
 
   /// Doublings of `cover` below `extent`, at most kTileChoices of them, and the whole.
-  static std::vector<int64_t> tile_sizes(int64_t extent, int64_t cover) {
+  /// Where cores share the iterator, sizes that divide a core's part: its digits then stay apart.
+  std::vector<int64_t> tile_sizes(size_t x, int64_t cover) const {
+    const int64_t extent = extent_[x];
+    if (parts_[x] > 1) {
+      std::vector<int64_t> sizes;
+      for (int64_t blocks = 1; extent % cover == 0 && cover * blocks < extent; ++blocks)
+        if (extent % (cover * blocks) == 0) sizes.push_back(cover * blocks);
+      while (sizes.size() > static_cast<size_t>(kTileChoices))
+        sizes.erase(sizes.begin() + static_cast<long>(sizes.size()) / 2);
+      sizes.push_back(extent);
+      return sizes;
+    }
     int64_t doublings = 0;
     while (doublings < 40 && cover << (doublings + 1) < extent) ++doublings;
     const int64_t step = doublings / kTileChoices + 1;
@@ -267,7 +280,7 @@ class Mapper {
     const SpatialPlan& plan = plans_[plan_number];
     sort_iterators(plan_number);
     std::vector<std::vector<int64_t>> choices;
-    for (size_t x : main_) choices.push_back(tile_sizes(extent_[x], plan.cover[x]));
+    for (size_t x : main_) choices.push_back(tile_sizes(x, plan.cover[x]));
     std::vector<size_t> pick(main_.size(), 0);
     while (true) {
       std::vector<size_t> tiled;
@@ -308,6 +321,7 @@ class Mapper {
           c.plan = from.plan, c.order = from.order, c.sizes = from.sizes, c.folds_reversed = from.folds_reversed;
           c.sizes[i] = larger ? from.sizes[i] * 2 : blocks % 2 == 0 ? from.sizes[i] / 2 : from.sizes[i];
           if (c.sizes[i] == from.sizes[i] || c.sizes[i] >= extent_[c.order[i]]) continue;
+          if (parts_[c.order[i]] > 1 && extent_[c.order[i]] % c.sizes[i] != 0) continue;
           improved |= consider(c);
         }
     }
@@ -562,16 +576,27 @@ Placement place(const Work& work, const Product& product, const Chip& chip, cons
          .needs =
              text("at most ", kMaxLoops - 3, " iterators, ", kMaxAccesses, " accesses, ", kMaxMemories, " memories"),
          .hint = "give a mapping"});
-  std::optional<Mapper> best;
-  double best_score = 0;
+  if (chip.cores == 1) {
+    Mapper mapper(work, product, chip, pace, work.statement.domain.extent);
+    mapper.run();
+    return mapper.build();
+  }
+  std::vector<std::pair<double, Placement>> found;
   for (const std::vector<int64_t>& block : ways_to_share(work, product, chip)) {
     Mapper mapper(work, product, chip, pace, block);
     const double score = mapper.run();
-    if (best && score >= best_score) continue;
-    best.emplace(std::move(mapper));
-    best_score = score;
+    found.emplace_back(score, mapper.build());
   }
-  return best->build();
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  // The best whose stamps can be counted: a way to share may cut an axis where its tiles do not end.
+  Statement bare = work.statement;
+  bare.accesses.clear();
+  for (const auto& [score, placement] : found)
+    if (std::holds_alternative<Counts>(count(problem_at_pes(bare, placement.mapping, chip, placement.core))))
+      return placement;
+  Mapper mapper(work, product, chip, pace, work.statement.domain.extent);
+  mapper.run();
+  return mapper.build();
 }
 
 }  // namespace sator::dataflow

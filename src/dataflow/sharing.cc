@@ -37,7 +37,7 @@ std::vector<std::vector<int64_t>> ways_to_share(const Work& work, const Product&
   constexpr size_t kWays = 6, kAxes = 3;
   const std::vector<int64_t>& extent = work.statement.domain.extent;
   if (chip.cores == 1) return {extent};
-  const int64_t tile = std::max(chip.rows, chip.columns);
+  const int64_t side = std::min(chip.rows, chip.columns), tile = std::max(chip.rows, chip.columns);
   std::vector<size_t> axes;
   for (size_t x = 0; x < extent.size(); ++x)
     if (product.uses[x].output && extent[x] > 1) axes.push_back(x);
@@ -52,7 +52,9 @@ std::vector<std::vector<int64_t>> ways_to_share(const Work& work, const Product&
     std::vector<int64_t> block = extent;
     for (size_t x : axes) {
       block[x] = ceil_div(extent[x], parts[x]);
-      if (block[x] > tile) block[x] = std::min(extent[x], ceil_div(block[x], tile) * tile);
+      // Whole tiles, whichever side of the array the axis lies along.
+      for (int64_t whole : {side, tile})
+        if (block[x] > whole) block[x] = std::min(extent[x], ceil_div(block[x], whole) * whole);
     }
     Way way{1, 0, block};
     for (size_t x = 0; x < extent.size(); ++x) way.work *= static_cast<double>(block[x]);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "target/calibration.h"
 
 namespace sator::study {
@@ -313,7 +314,8 @@ ChipFacts facts_of(const Chip& chip) {
           .description = chip.description,
           .source = chip.source,
           .file = fs::path(chip.file).filename().string(),
-          .dataflow = kDataflows[static_cast<size_t>(chip.dataflow)],
+          .dataflow = text(kDataflows[static_cast<size_t>(chip.dataflow)],
+                           chip.cores > 1 ? text(" on each of ", chip.cores, " cores") : ""),
           .rows = chip.rows,
           .columns = chip.columns,
           .node_nm = chip.node_nm,

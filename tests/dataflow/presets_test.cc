@@ -186,6 +186,24 @@ TEST(Presets, CoresTakeTilesInWaves) {
   EXPECT_EQ(one.memories[1].read_bytes - out, 9 * a + 12 * b);
 }
 
+// Shapes of large models on many cores are counted, not refused, and no core has more than its share and a tile.
+TEST(Presets, LargeProductsOnManyCores) {
+  for (const char* name : {"a100", "h100", "tpuv4_like", "cpu_avx512_vnni"}) {
+    const Chip chip = shipped(name);
+    CostEngine engine(chip);
+    for (auto [i, j, k] : {std::tuple<int64_t, int64_t, int64_t>{4096, 22016, 4096},
+                           {1, 57344, 8192},
+                           {37, 11008, 4096},
+                           {2048, 1376, 4096},
+                           {512, 50257, 768},
+                           {128, 10240, 2560}}) {
+      const KernelCost c = engine.cost(product(chip, i, j, k));
+      EXPECT_EQ(c.macs, i * j * k) << name;
+      EXPECT_EQ(c.memories[0].read_bytes >= k * j * chip.precisions[0].weight_bits / 8, true) << name;
+    }
+  }
+}
+
 TEST(Presets, AccumulatorsNeed) {
   const Chip chip = shipped("tpuv1");
   EXPECT_EQ(CostEngine(chip).cost(product(chip, 16, 16, 4096)).statements[0].accumulator_bits_needed, 27);
