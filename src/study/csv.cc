@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "study/compare.h"
+#include "study/tenet_files.h"
 
 namespace sator::study {
 
@@ -219,6 +220,8 @@ std::vector<Column> kernel_columns(const Study& study) {
                        auto at = files->find({l.study.chips[l.chip].name, l.kernel->function, l.kernel->schedule});
                        return at == files->end() ? "" : at->second;
                      }});
+  auto tenet = std::make_shared<TenetNames>(study);
+  columns.push_back({"tenet", [tenet](const Line& l) { return tenet->of(l.study.chips[l.chip].name, *l.kernel); }});
   add("weight_bits", [](const KernelRow& k) { return of(k.weight_bits); });
   add("scale_bits", [](const KernelRow& k) { return of(k.scale_bits); });
   add("activation_bits", [](const KernelRow& k) { return of(k.activation_bits); });

@@ -181,6 +181,13 @@ void describe(A& a, ReuseCounts& x) {
 }
 
 template <class A>
+void describe(A& a, TenetTexts& x) {
+  a("pe_array", x.pe_array);
+  a("mapping", x.mapping);
+  a("statement", x.statement);
+}
+
+template <class A>
 void describe(A& a, KernelRow& x) {
   a("function", x.function);
   a("layer", x.layer);
@@ -192,6 +199,7 @@ void describe(A& a, KernelRow& x) {
   a("tile", x.tile);
   a("tile_steps", x.tile_steps);
   a("schedule", x.schedule);
+  a.list("tenet", x.tenet);
   a("weight_bits", x.weight_bits);
   a("scale_bits", x.scale_bits);
   a("activation_bits", x.activation_bits);

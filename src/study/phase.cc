@@ -1,11 +1,14 @@
 #include "study/phase.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
 #include "base/file.h"
 #include "base/text.h"
+#include "dataflow/array_cost.h"
+#include "dataflow/formats/tenet/tenet_text.h"
 #include "target/calibration.h"
 
 namespace sator::study {
@@ -155,6 +158,22 @@ void describe_products(const KernelCost& cost, KernelRow& row) {
   }
 }
 
+/// The products as they run at the PEs. TENET knows one scratchpad: the innermost memory.
+void state_in_tenet_words(const KernelCost& cost, const Chip& chip, KernelRow& row) {
+  const Memory& scratchpad = chip.memories.back();
+  const dataflow::TenetHardware hardware{
+      .l1_size = chip.pe.capacity_bytes,
+      .l2_size = scratchpad.capacity_bytes.value_or(0),
+      .bandwidth_bits_per_cycle = std::max<int64_t>(1, std::llround(8 * scratchpad.read_bytes_per_cycle))};
+  for (const StatementCost& s : cost.statements) {
+    if (!s.on_array()) continue;
+    const dataflow::Problem problem = problem_at_pes(s.work.statement, s.placement->mapping, chip);
+    row.tenet.push_back({.pe_array = tenet_array_text(problem.array, hardware),
+                         .mapping = tenet_mapping_text(problem),
+                         .statement = tenet_statement_text(problem.statement)});
+  }
+}
+
 void count_reuse(const KernelCost& cost, KernelRow& row) {
   for (const StatementCost& s : cost.statements) {
     if (!s.on_array()) continue;
@@ -216,6 +235,7 @@ KernelRow kernel_row(const KernelCalls& calls, const dataflow::Kernel& kernel, c
         bits = bits ? std::min<int64_t>(bits, o.bits) : o.bits;
     }
   describe_products(cost, row);
+  state_in_tenet_words(cost, chip, row);
   count_reuse(cost, row);
   row.counts.checked = checked;
   Sums sums = sums_of(cost);

@@ -119,15 +119,22 @@ struct ReuseCounts {
   bool operator==(const ReuseCounts&) const = default;
 };
 
+/// A product at a chip's PEs, with its wires and skew, as TENET's three files have it.
+struct TenetTexts {
+  std::string pe_array, mapping, statement;
+  bool operator==(const TenetTexts&) const = default;
+};
+
 /// One kernel of a phase on one chip: figures are those of one call, of which there are `count`.
 struct KernelRow {
   std::string function;
   std::string layer;  // "h.3.mlp", empty outside of layers
   int64_t count = 1;
   int64_t batch = 0, i = 0, j = 0, k = 0;  // of its first product: rows, columns, reduction; 0: it has none
-  std::string tile;        // of that product: the tiled loops, outermost first, and what rows and columns hold
-  int64_t tile_steps = 0;  // in which the memories are refilled
-  std::string schedule;    // the same as steps of a schedule of the kernel's function; empty: it has no product
+  std::string tile;               // of that product: the tiled loops, outermost first, and what rows and columns hold
+  int64_t tile_steps = 0;         // in which the memories are refilled
+  std::string schedule;           // the same as steps of a schedule of the kernel's function; empty: it has no product
+  std::vector<TenetTexts> tenet;  // one per product
   int64_t weight_bits = 0, scale_bits = 0, activation_bits = 0, output_bits = 0;  // per stored element; 0: none
   std::optional<double> duration_us;                                              // measured on this machine
   bool costed = true;                                                             // else a note says why not

@@ -13,6 +13,7 @@
 #include "study/page.h"
 #include "study/parts.h"
 #include "study/phase.h"
+#include "study/tenet_files.h"
 
 namespace sator::study {
 
@@ -262,10 +263,11 @@ void write_study(const Study& study, const fs::path& folder) {
   write_file(folder / "study.json", to_json(study).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   write_file(folder / "study.csv", study_csv(study));
   write_file(folder / "kernels.csv", kernels_csv(study));
-  for (const auto& [name, words] : schedule_files(study)) {
-    fs::create_directories((folder / name).parent_path());
-    write_file(folder / name, words);
-  }
+  for (const auto& files : {schedule_files(study), tenet_files(study)})
+    for (const auto& [name, words] : files) {
+      fs::create_directories((folder / name).parent_path());
+      write_file(folder / name, words);
+    }
   write_file(folder / "index.html", html_page(study));
 }
 

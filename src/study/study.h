@@ -56,7 +56,7 @@ struct Workers {
 /// without a calibration text; the folder cannot be written; those of the workers, with the scheme named.
 Study run_study(const StudyOptions& options, const Workers& workers, const Progress& progress);
 
-/// Writes study.json, study.csv, kernels.csv, the schedules of its kernels and index.html. Errors: the folder cannot be written.
+/// Writes study.json, study.csv, kernels.csv, the schedules of its kernels, their products as TENET's files, and index.html. Errors: the folder cannot be written.
 void write_study(const Study& study, const fs::path& folder);
 
 }  // namespace sator::study

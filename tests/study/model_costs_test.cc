@@ -1,7 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <map>
+
+#include "base/text.h"
 #include "study/measure.h"
+#include "study/phase.h"
 #include "study/sample.h"
+#include "study/tenet_files.h"
 #include "study/workers.h"
 
 namespace sator::study {
@@ -79,6 +84,33 @@ TEST(ModelCosts, PartsSumOnEveryChip) {
         EXPECT_LE(p.cost.utilization, 1);
         EXPECT_LE(p.cost.mac_units_used, static_cast<double>(shipped(chip).pes()));
       }
+    }
+}
+
+// Each product as TENET's files, read again: the volumes are the kernel's, and every product has its line per tensor.
+TEST(ModelCosts, ProductsAreTenetsFiles) {
+  Study study;
+  study.chips = {facts_of(shipped("edge_npu32"))};
+  study.schemes = {{.name = "q4f16_1", .chips = {cost_of("q4f16_1", "edge_npu32")}}};
+  std::map<std::string, std::string> files;
+  for (auto& [name, words] : tenet_files(study)) EXPECT_TRUE(files.emplace(name, words).second) << name;
+  const std::vector<std::string_view> metrics = split(files.at("tenet/metrics.csv"), '\n');
+  std::map<std::string, int64_t> unique;  // by the name of the files
+  for (size_t l = 1; l + 1 < metrics.size(); ++l) {
+    const std::vector<std::string_view> fields = split(metrics[l], ',');
+    ASSERT_EQ(fields.size(), split(metrics[0], ',').size()) << metrics[l];
+    unique[std::string(fields[0])] += std::stoll(std::string(fields[6]));
+  }
+  EXPECT_EQ(files.size(), 3 * unique.size() + 1);
+  EXPECT_GE(unique.size(), 8U);  // four linear layers of a block, twice, beside attention and head
+  const TenetNames names(study);
+  for (const PhaseName& phase : kPhases)
+    for (const KernelRow& row : (study.schemes[0].chips[0].*phase.result).rows) {
+      if (row.k == 0) continue;
+      int64_t volume = 0;
+      const std::string files_of_row = names.of(study.chips[0].name, row);
+      for (std::string_view name : split(files_of_row, ';')) volume += unique.at(std::string(trim(name)));
+      EXPECT_EQ(volume, row.counts.unique) << row.function;
     }
 }
 
