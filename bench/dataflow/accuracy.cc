@@ -114,7 +114,9 @@ class Bench {
                 correlation.c_str(),
                 r.calibrated ? percent(a.coverage).c_str() : "-",
                 r.target.c_str(),
-                r.met ? "yes" : "NO",
+                r.target.empty() ? "-"
+                : r.met          ? "yes"
+                                 : "NO",
                 r.remark.empty() ? "" : ": ",
                 r.remark.c_str());
     std::fflush(stdout);
@@ -135,6 +137,20 @@ class Bench {
     covered_ += r.accuracy.coverage * static_cast<double>(r.accuracy.rows);
     held_out_ += static_cast<double>(r.accuracy.rows);
     return r;
+  }
+
+  /// Each group of samples is estimated by a fit to the others.
+  static Result left_out(const CalibrationModel& model, const BoundModel& bound, std::string set, std::string target) {
+    const Calibration c = calibrate(model, bound, "any", "all rows: for the interval");
+    const std::vector<double> ratios = left_out_ratios(bound.parameters, bound.predict, bound.samples);
+    std::vector<double> estimated, measured;
+    for (size_t i = 0; i < ratios.size(); ++i) {
+      measured.push_back(bound.samples[i].measured);
+      estimated.push_back(measured.back() / ratios[i]);
+    }
+    return {.set = std::move(set),
+            .accuracy = accuracy_of(estimated, measured, c.low, c.high),
+            .target = std::move(target)};
   }
 
   /// Of all rows that were held out: how many lie within the interval that came from the training rows.
@@ -212,6 +228,7 @@ class Bench {
     for (Row row : *measured) {
       if (field(row, "section") != "matmul_cublas") continue;
       row.fields["device"] = "H200";
+      row.fields["model"] = field(row, "shape");
       all.push_back(std::move(row));
     }
     Result r = fitted(
@@ -220,8 +237,11 @@ class Bench {
         [](const Row& row, const Sample&) { return field(row, "device") != "H200"; },
         "H200 cuBLAS GEMMs, fit to H100",
         1,
-        "none stated");
+        "");
     print(r);
+    std::erase_if(all, [](const Row& row) { return field(row, "device") != "H200"; });
+    const CalibrationModel& model = find_model("gpu_gemm");
+    print(left_out(model, model.bind(all, nullptr), "H200 cuBLAS GEMMs, shapes left out in turn", ""));
   }
 
   void neusight() {
@@ -248,16 +268,8 @@ class Bench {
     if (!all) return;
     const CalibrationModel& model = find_model("quantized_decode");
     const BoundModel bound = model.bind(*all, nullptr);
-    const Calibration c = calibrate(model, bound, "any", "all rows: for the interval");
+    Result r = left_out(model, bound, "llama.cpp decode, formats left out in turn", "10 % each");
     const std::vector<double> ratios = left_out_ratios(bound.parameters, bound.predict, bound.samples);
-    std::vector<double> estimated, measured;
-    for (size_t i = 0; i < ratios.size(); ++i) {
-      measured.push_back(bound.samples[i].measured);
-      estimated.push_back(measured.back() / ratios[i]);
-    }
-    Result r{.set = "llama.cpp decode, formats left out in turn",
-             .accuracy = accuracy_of(estimated, measured, c.low, c.high),
-             .target = "10 % each"};
     for (size_t i = 0; i < ratios.size(); ++i)
       if (std::abs(1 / ratios[i] - 1) > 0.1)
         r.remark += text(r.remark.empty() ? "beyond: " : ", ", bound.samples[i].group);

@@ -169,6 +169,7 @@ TEST_F(Chips, ErrorsNameFileLineKeyAndWhatIsAllowed) {
 
 // Whatever is done to the bytes of a file: a chip, or an Error that names a line.
 TEST_F(Chips, DamagedFilesAreReadOrRefused) {
+  constexpr std::string_view kMarks = "0123456789-.eE_\"[]={}#\n";
   std::mt19937 draw(7);
   int refused = 0, read = 0;
   for (const std::string& name : shipped_chips()) {
@@ -181,7 +182,7 @@ TEST_F(Chips, DamagedFilesAreReadOrRefused) {
           case 0: bad[at] = static_cast<char>(draw() % 256); break;
           case 1: bad.erase(at, length); break;
           case 2: bad.insert(at, good.substr(draw() % good.size(), length)); break;
-          default: bad.insert(at, std::string(1, "0123456789-.eE_\"[]={}#\n"[draw() % 25])); break;
+          default: bad.insert(at, std::string(1, kMarks[draw() % kMarks.size()])); break;
         }
       }
       try {
