@@ -101,6 +101,9 @@ build_jobs() {
   echo $((gigabytes < 1 ? 1 : gigabytes < cores ? gigabytes : cores))
 }
 
+# What ccache asks for before it keeps files that are compiled with precompiled headers.
+export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+
 build() {  # PRESET TARGET...
   local preset=$1 dir=$root/build/$1 start=$EPOCHREALTIME lock
   shift

@@ -8,6 +8,12 @@
 
 namespace sator::cli {
 
+#ifdef __clang__
+static constexpr const char* kCompiler = "Clang " __clang_version__;
+#else
+static constexpr const char* kCompiler = "GCC " __VERSION__;
+#endif
+
 std::string version_line() { return "sator " SATOR_VERSION; }
 
 Command version_command() {
@@ -17,14 +23,14 @@ Command version_command() {
       .options = {},
       .run =
           [](Streams& io) {
-            io.json = {{"version", SATOR_VERSION}, {"model_library_abi", SATOR_ABI_VERSION}, {"compiler", __VERSION__}};
+            io.json = {{"version", SATOR_VERSION}, {"model_library_abi", SATOR_ABI_VERSION}, {"compiler", kCompiler}};
             io.out << text(version_line(),
                            "\n",
                            "model library ABI ",
                            SATOR_ABI_VERSION,
                            "\n",
-                           "built by g++ ",
-                           __VERSION__,
+                           "built by ",
+                           kCompiler,
                            "\n");
           },
   };

@@ -57,14 +57,18 @@ class AccessCounter {
     if (auto reason = list_windows()) return reason;
     Wide assigned = 0, unique = 0, temporal = 0, spatial = 0;
     cover(assigned, unique, temporal, spatial);
-    auto store = [](Wide v, int64_t& to) {
+    bool fits = true;
+    auto store = [&](Wide v, int64_t& to) {
       auto n = narrow(v);
       to = n.value_or(0);
-      return n.has_value();
+      fits &= n.has_value();
     };
-    bool fits = store(total, out.total) & store(assigned, out.assigned) & store(unique, out.unique) &
-                store(temporal, out.temporal_hits) & store(spatial, out.spatial_hits) &
-                store(std::get<Wide>(footprint), out.footprint);
+    store(total, out.total);
+    store(assigned, out.assigned);
+    store(unique, out.unique);
+    store(temporal, out.temporal_hits);
+    store(spatial, out.spatial_hits);
+    store(std::get<Wide>(footprint), out.footprint);
     if (!fits)
       return Reason{.what = text("a count of tensor ", access.tensor, " does not fit 64 bits"),
                     .needs = "counts below 2^63",

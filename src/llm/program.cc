@@ -181,8 +181,7 @@ class ProgramBuilder {
  public:
   ProgramBuilder(const ModelConfig& config, const Scheme& scheme, const StoredDType& stored_dtype,
                  const ModelLimits& limits, DType cache_dtype)
-      : config_(config),
-        scheme_(scheme),
+      : scheme_(scheme),
         stored_dtype_(stored_dtype),
         limits_(limits),
         cache_dtype_(cache_dtype),
@@ -304,7 +303,6 @@ class ProgramBuilder {
     out_.update_function("create_kv_cache", f);
   }
 
-  const ModelConfig& config_;
   const Scheme& scheme_;
   const StoredDType& stored_dtype_;
   ModelLimits limits_;

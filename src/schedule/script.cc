@@ -1,6 +1,7 @@
 #include "schedule/script.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "schedule/convert.h"
 
@@ -219,8 +220,10 @@ Value Script::call(const std::string& name, List positional, std::vector<std::pa
   const AnyPrimitive& primitive = primitive_named(name);
   const bool by_name = std::ranges::any_of(keywords, [](const auto& k) { return k.first == "loops"; });
   if (primitive.parameters.front().name == "loops" && !by_name &&
-      !(positional.size() == 1 && positional[0].get_if<List>()))
-    positional = {positional};
+      !(positional.size() == 1 && positional[0].get_if<List>())) {
+    List loops = std::exchange(positional, {});
+    positional.emplace_back(std::move(loops));
+  }
   return primitive.invoke(s_, primitive.bind(std::move(positional), std::move(keywords)));
 }
 

@@ -326,7 +326,7 @@ TEST(Failures, AnEmptyPromptNeedsATokenToBeginWith) {
   ended = generate("config");
   EXPECT_EQ(ended.status, 0) << ended.notes;
   // config.json's bos_token_id.
-  EXPECT_EQ(nlohmann::json::parse(read_file(folder.path() / "g.json"))["prompt_ids"], nlohmann::json({0}));
+  EXPECT_EQ(nlohmann::json::parse(read_file(folder.path() / "g.json"))["prompt_ids"], nlohmann::json::array({0}));
 }
 
 TEST(Failures, AShortContextHasShortWindows) {
