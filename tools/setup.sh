@@ -116,7 +116,7 @@ build() {  # PRESET TARGET...
     find "$dir" -mindepth 1 -not -name .lock -delete
   fi
   if [[ ! -e $dir/CMakeCache.txt || ! -e $dir/build.ninja || $root/CMakePresets.json -nt $dir/build.ninja ]]; then
-    if ! (cd "$root" && cmake --preset "$preset" >"$dir/configure.log" 2>&1); then
+    if ! (cd "$root" && cmake --fresh --preset "$preset" >"$dir/configure.log" 2>&1); then
       rm -f "$dir/CMakeCache.txt"
       tail -n 25 "$dir/configure.log" >&2
       give_up 1 "CMake could not configure build/$preset" "the packages of tools/packages.txt" \

@@ -24,14 +24,8 @@ Command version_command() {
       .run =
           [](Streams& io) {
             io.json = {{"version", SATOR_VERSION}, {"model_library_abi", SATOR_ABI_VERSION}, {"compiler", kCompiler}};
-            io.out << text(version_line(),
-                           "\n",
-                           "model library ABI ",
-                           SATOR_ABI_VERSION,
-                           "\n",
-                           "built by ",
-                           kCompiler,
-                           "\n");
+            io.out << text(
+                version_line(), "\n", "model library ABI ", SATOR_ABI_VERSION, "\n", "built by ", kCompiler, "\n");
           },
   };
 }

@@ -41,7 +41,7 @@ size_t line_refused(std::string_view source) {
     end = std::min(source.find('\n', end), source.size() - 1) + 1;
     ++line;
     try {
-      toml::parse(source.substr(0, end));
+      (void)toml::parse(source.substr(0, end));
     } catch (const toml::parse_error&) {
     } catch (const TomlAssertion&) {
       return line;
