@@ -1,49 +1,13 @@
 #include "dataflow/cost_table.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/figures.h"
 #include "base/text.h"
+#include "target/calibration.h"
 
 namespace sator::dataflow {
-
-namespace {
-
-std::string fixed(double v, int digits) {
-  char out[64];
-  std::snprintf(out, sizeof out, "%.*f", digits, v);
-  return out;
-}
-
-/// Three digits and a unit with a prefix: 12.3 us, 4.56 GB/s.
-std::string quantity(double v, const char* unit) {
-  struct Prefix {
-    double size;
-    const char* name;
-  };
-  static constexpr Prefix kPrefixes[] = {
-      {1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""}, {1e-3, "m"}, {1e-6, "u"}, {1e-9, "n"}};
-  for (const Prefix& p : kPrefixes)
-    if (std::abs(v) >= p.size) {
-      char out[64];
-      std::snprintf(out, sizeof out, "%.3g %s%s", v / p.size, p.name, unit);
-      return out;
-    }
-  char out[64];
-  std::snprintf(out, sizeof out, "%.3g %s", v, unit);
-  return out;
-}
-
-std::string padded(std::string s, size_t width) {
-  if (s.size() < width) s.append(width - s.size(), ' ');
-  return s;
-}
-std::string right(const std::string& s, size_t width) {
-  return s.size() < width ? std::string(width - s.size(), ' ') + s : s;
-}
-
-}  // namespace
 
 std::string cost_table(const KernelCost& c, const Chip& chip) {
   std::string out = text("chip         ",
@@ -67,20 +31,20 @@ std::string cost_table(const KernelCost& c, const Chip& chip) {
   out += text("latency      ", grouped(c.latency_cycles), " cycles, ", quantity(c.latency_s, "s"), "\n");
   for (const CyclePart& part : c.latency_parts)
     out += text("  ",
-                padded(part.name, 34),
-                right(grouped(part.cycles), 18),
+                pad_right(part.name, 34),
+                pad_left(grouped(part.cycles), 18),
                 " cycles  ",
-                right(fixed(100.0 * static_cast<double>(part.cycles) /
-                                static_cast<double>(std::max<int64_t>(1, c.latency_cycles)),
-                            1),
-                      5),
+                pad_left(fixed(100.0 * static_cast<double>(part.cycles) /
+                                   static_cast<double>(std::max<int64_t>(1, c.latency_cycles)),
+                               1),
+                         5),
                 " %\n");
   out += text("bound by     ", c.bound, "\n");
   for (const ResourceCost& r : c.resources) {
     const double slack = static_cast<double>(c.latency_cycles - r.cycles);
     out += text("  ",
-                padded(r.name, 34),
-                right(grouped(r.cycles), 18),
+                pad_right(r.name, 34),
+                pad_left(grouped(r.cycles), 18),
                 " cycles  ",
                 r.name == c.bound
                     ? "binds"
@@ -91,10 +55,10 @@ std::string cost_table(const KernelCost& c, const Chip& chip) {
   out += "memory\n";
   for (const MemoryCost& m : c.memories)
     out += text("  ",
-                padded(m.name, 16),
-                right(grouped(m.read_bytes), 18),
+                pad_right(m.name, 16),
+                pad_left(grouped(m.read_bytes), 18),
                 " B read ",
-                right(grouped(m.write_bytes), 18),
+                pad_left(grouped(m.write_bytes), 18),
                 " B written, ",
                 quantity(m.achieved_bytes_per_s, "B/s"),
                 " of ",
@@ -102,7 +66,7 @@ std::string cost_table(const KernelCost& c, const Chip& chip) {
                 "\n");
   out += text("energy       ", quantity(c.energy_j, "J"), " at ", c.energy_node_nm, " nm\n");
   for (const EnergyPart& part : c.energy_parts)
-    out += text("  ", padded(part.name, 16), right(quantity(part.joules, "J"), 12), "  ", part.source, "\n");
+    out += text("  ", pad_right(part.name, 16), pad_left(quantity(part.joules, "J"), 12), "  ", part.source, "\n");
   return out;
 }
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/figures.h"
 #include "base/text.h"
-#include "study/number.h"
 
 namespace sator::study {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "base/figures.h"
 #include "base/text.h"
 #include "study/compare.h"
-#include "study/number.h"
 #include "study/page_style.h"
 #include "study/svg.h"
 #include "study/words.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/figures.h"
 #include "base/text.h"
-#include "study/number.h"
 
 namespace sator::study {
 

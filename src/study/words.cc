@@ -1,10 +1,12 @@
 #include "study/words.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 
+#include "base/figures.h"
 #include "base/text.h"
 #include "study/compare.h"
-#include "study/number.h"
 
 namespace sator::study {
 
@@ -68,6 +70,16 @@ std::vector<std::string> footer_lines(const Study& study) {
   }
   if (!all) lines.push_back("estimate, not calibrated to silicon");
   return lines;
+}
+
+std::string perplexity_text(std::optional<double> value) {
+  if (!value) return "-";
+  if (!std::isfinite(*value)) return fixed(*value, 0);
+  if (*value < 99.9995) return fixed(*value, 3);
+  if (*value < 99999.5) return fixed(*value, *value < 999.995 ? 2 : 0);
+  char out[32];
+  std::snprintf(out, sizeof out, "%.1e", *value);
+  return out;
 }
 
 }  // namespace sator::study

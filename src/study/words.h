@@ -23,6 +23,9 @@ struct PrecisionRemark {
 };
 std::vector<PrecisionRemark> precision_remarks_on(const Study& study, size_t chip);
 
+/// A perplexity: five significant digits where it is small, fewer where it explodes; "-" if it was not measured.
+std::string perplexity_text(std::optional<double> value);
+
 /// What was costed and how far the figures can be trusted.
 std::vector<std::string> footer_lines(const Study& study);
 

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/figures.h"
 #include "base/text.h"
 #include "study/by_hand.h"
-#include "study/number.h"
 #include "study/sample.h"
 
 namespace sator::study {

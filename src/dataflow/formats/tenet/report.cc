@@ -1,8 +1,8 @@
 #include "dataflow/formats/tenet/report.h"
 
 #include <algorithm>
-#include <cstdio>
 
+#include "base/figures.h"
 #include "base/text.h"
 #include "dataflow/boxes.h"
 #include "dataflow/formats/tenet/answer.h"
@@ -11,12 +11,6 @@
 namespace sator::dataflow {
 
 namespace {
-
-std::string fixed(double v, int digits) {
-  char out[64];
-  std::snprintf(out, sizeof out, "%.*f", digits, v);
-  return out;
-}
 
 /// Rows of cells; the first column to the left, the others to the right.
 std::string aligned(const std::vector<std::vector<std::string>>& rows) {

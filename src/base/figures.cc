@@ -1,10 +1,10 @@
-#include "study/number.h"
+#include "base/figures.h"
 
 #include <array>
 #include <cmath>
 #include <cstdio>
 
-namespace sator::study {
+namespace sator {
 
 namespace {
 
@@ -62,14 +62,6 @@ std::string percent(double fraction) {
   return print("%.*f", magnitude >= 99.95 ? 0 : magnitude >= 0.0995 || magnitude == 0 ? 1 : 2, value) + " %";
 }
 
-std::string perplexity_text(std::optional<double> value) {
-  if (!value) return "-";
-  if (!std::isfinite(*value)) return not_finite(*value);
-  if (*value < 99.9995) return print("%.*f", 3, *value);
-  if (*value < 99999.5) return print("%.*f", *value < 999.995 ? 2 : 0, *value);
-  return print("%.*e", 1, *value);
-}
-
 size_t display_width(std::string_view s) {
   size_t width = 0;
   for (unsigned char c : s) width += (c & 0xc0) != 0x80;
@@ -97,4 +89,4 @@ std::string pad_left(std::string_view s, size_t width) {
   return result.insert(0, width - display_width(result), ' ');
 }
 
-}  // namespace sator::study
+}  // namespace sator

@@ -1,4 +1,4 @@
-// How numbers look in the study's table and page: one place.
+// How numbers look in tables and sentences: one place.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace sator::study {
+namespace sator {
 
 /// Three significant digits with an engineering prefix: quantity(0.00123, "s") is "1.23 ms", quantity(1.05e9, "") is
 /// "1.05 G", quantity(0, "B") is "0 B". Not finite: "inf", "nan".
@@ -24,9 +24,6 @@ std::string times(std::optional<double> ratio);
 /// 0.123 is "12.3 %".
 std::string percent(double fraction);
 
-/// A perplexity: five significant digits where it is small, fewer where it explodes; "-" if it was not measured.
-std::string perplexity_text(std::optional<double> value);
-
 /// The value by `format`, or "-".
 template <class Format>
 std::string or_dash(const std::optional<double>& value, Format format) {
@@ -39,4 +36,4 @@ size_t display_width(std::string_view s);
 std::string pad_right(std::string_view s, size_t width);
 std::string pad_left(std::string_view s, size_t width);
 
-}  // namespace sator::study
+}  // namespace sator
