@@ -81,11 +81,18 @@ void add_key_columns(std::vector<Column>& columns) {
 
 void add_cost_columns(std::vector<Column>& columns) {
   columns.push_back({"latency_s", [](const Line& l) { return of(l.cost.latency_s); }});
+  columns.push_back({"latency_low_s", [](const Line& l) { return of(l.cost.latency_low_s); }});
+  columns.push_back({"latency_high_s", [](const Line& l) { return of(l.cost.latency_high_s); }});
   columns.push_back({"latency_cycles", [](const Line& l) { return of(l.cost.latency_cycles); }});
   columns.push_back({"macs", [](const Line& l) { return of(l.cost.macs); }});
   columns.push_back({"mac_units_used", [](const Line& l) { return of(l.cost.mac_units_used); }});
   columns.push_back({"utilization", [](const Line& l) { return of(l.cost.utilization); }});
   columns.push_back({"bound", [](const Line& l) { return l.cost.bound; }});
+  columns.push_back({"elasticities", [](const Line& l) {
+                       std::vector<std::string> parts;
+                       for (const Elasticity& e : l.cost.elasticities) parts.push_back(text(e.name, " ", e.value));
+                       return join(parts, "; ");
+                     }});
   columns.push_back({"energy_j", [](const Line& l) { return of(l.cost.energy_j); }});
   columns.push_back({"energy_node_nm", [](const Line& l) { return of(l.cost.energy_node_nm); }});
   columns.push_back({"computes", [](const Line& l) { return precisions(l.cost, false); }});

@@ -119,6 +119,18 @@ void describe(A& a, ResourceCycles& x) {
 }
 
 template <class A>
+void describe(A& a, Elasticity& x) {
+  a("name", x.name);
+  a("value", x.value);
+}
+
+template <class A>
+void describe(A& a, PeakRate& x) {
+  a("precision", x.precision);
+  a("macs_per_s", x.macs_per_s);
+}
+
+template <class A>
 void describe(A& a, EnergyShare& x) {
   a("name", x.name);
   a("energy_j", x.joules);
@@ -141,6 +153,8 @@ void describe(A& a, Components& x) {
 template <class A>
 void describe(A& a, Cost& x) {
   a("latency_s", x.latency_s);
+  a("latency_low_s", x.latency_low_s);
+  a("latency_high_s", x.latency_high_s);
   a("latency_cycles", x.latency_cycles);
   a("macs", x.macs);
   a("mac_units_used", x.mac_units_used);
@@ -152,6 +166,8 @@ void describe(A& a, Cost& x) {
   a.list("levels", x.levels);
   a.list("resources", x.resources);
   a.list("latency_parts", x.latency_parts);
+  a.list("elasticities", x.elasticities);
+  a("clock_elasticity", x.clock_elasticity);
   a.list("energy_parts", x.energy);
   a.list("precisions", x.precisions);
   if constexpr (A::writes) {  // the same as `levels`, by name
@@ -276,6 +292,7 @@ void describe(A& a, ChipFacts& x) {
   a("clock_hz", x.clock_hz);
   a("outer_bytes_per_s", x.outer_bytes_per_s);
   a("calibration", x.calibration);
+  a.list("peaks", x.peaks);
 }
 
 template <class A>

@@ -174,6 +174,16 @@ void state_in_tenet_words(const KernelCost& cost, const Chip& chip, KernelRow& r
   }
 }
 
+/// Of all that takes a number of cycles: the outermost memory has a clock of its own, a measured overhead none.
+double clock_elasticity(const KernelCost& cost, const Chip& chip) {
+  double sum = 0;
+  for (const dataflow::ResourceCost& r : cost.resources)
+    if (r.name != chip.memories.front().name) sum += r.elasticity;
+  const auto launch = static_cast<double>(chip.launch_cycles);
+  const double whole = launch + (chip.calibration ? chip.calibration->overhead_s * chip.clock_hz : 0);
+  return whole > 0 ? sum + cost.launch_elasticity * launch / whole : sum;
+}
+
 void count_reuse(const KernelCost& cost, KernelRow& row) {
   for (const StatementCost& s : cost.statements) {
     if (!s.on_array()) continue;
@@ -243,11 +253,18 @@ KernelRow kernel_row(const KernelCalls& calls, const dataflow::Kernel& kernel, c
   row.cost.levels = std::move(sums.levels);
   row.cost.latency_cycles = cost.latency_cycles;
   row.cost.latency_s = cost.latency_s;
+  row.cost.latency_low_s = cost.latency_low_s;
+  row.cost.latency_high_s = cost.latency_high_s;
   row.cost.macs = cost.macs;
   row.cost.mac_units_used = cost.mac_units_used;
   row.cost.utilization = cost.utilization;
   row.cost.bound = cost.bound;
-  for (const dataflow::ResourceCost& r : cost.resources) row.cost.resources.push_back({r.name, r.cycles});
+  for (const dataflow::ResourceCost& r : cost.resources) {
+    row.cost.resources.push_back({r.name, r.cycles});
+    row.cost.elasticities.push_back({r.name, r.elasticity});
+  }
+  row.cost.elasticities.push_back({"launch", cost.launch_elasticity});
+  row.cost.clock_elasticity = clock_elasticity(cost, chip);
   for (const dataflow::CyclePart& p : cost.latency_parts) row.cost.latency_parts.push_back({p.name, p.cycles});
   for (const dataflow::EnergyPart& e : cost.energy_parts) row.cost.energy.push_back({e.name, e.joules, e.source});
   row.cost.energy_j = cost.energy_j;
@@ -283,7 +300,12 @@ PhaseResult sum_of(std::vector<KernelRow> rows, const Chip& chip) {
       if (std::find(phase.notes.begin(), phase.notes.end(), note) == phase.notes.end()) phase.notes.push_back(note);
     const Cost& cost = row.cost;
     const auto times = static_cast<double>(row.count);
+    const auto cycles = static_cast<double>(cost.latency_cycles) * times;
     sum.latency_cycles += cost.latency_cycles * row.count;
+    sum.latency_low_s += cost.latency_low_s * times;
+    sum.latency_high_s += cost.latency_high_s * times;
+    for (const Elasticity& e : cost.elasticities) named(sum.elasticities, e.name).value += e.value * cycles;
+    sum.clock_elasticity += cost.clock_elasticity * cycles;
     sum.macs += cost.macs * row.count;
     bound_cycles[cost.bound] += cost.latency_cycles * row.count;
     slots_used += cost.utilization * static_cast<double>(cost.latency_cycles) * times;
@@ -314,7 +336,12 @@ PhaseResult sum_of(std::vector<KernelRow> rows, const Chip& chip) {
   }
   sum.latency_s = static_cast<double>(sum.latency_cycles) / chip.clock_hz;
   for (const EnergyShare& e : sum.energy) sum.energy_j += e.joules;
-  if (sum.latency_cycles > 0) sum.utilization = slots_used / static_cast<double>(sum.latency_cycles);
+  if (sum.latency_cycles > 0) {
+    const auto cycles = static_cast<double>(sum.latency_cycles);
+    sum.utilization = slots_used / cycles;
+    for (Elasticity& e : sum.elasticities) e.value /= cycles;
+    sum.clock_elasticity /= cycles;
+  }
   if (stamps > 0) sum.mac_units_used = pes_at_work / stamps;
   for (LevelCost& level : sum.levels) {
     if (working_cycles > 0) level.required_bytes_per_s = level.bytes() / working_cycles * chip.clock_hz;
@@ -330,6 +357,12 @@ PhaseResult sum_of(std::vector<KernelRow> rows, const Chip& chip) {
 ChipFacts facts_of(const Chip& chip) {
   static constexpr const char* kDataflows[] = {
       "output-stationary", "weight-stationary", "input-stationary", "as scheduled", "row-stationary"};
+  std::vector<PeakRate> peaks;
+  for (const Precision& p : chip.precisions)
+    peaks.push_back({text(width(p.weight_bits, p.is_float), " x ", width(p.activation_bits, p.is_float)),
+                     static_cast<double>(chip.pes()) * p.macs_per_pe_per_cycle * chip.clock_hz});
+  std::stable_sort(
+      peaks.begin(), peaks.end(), [](const PeakRate& a, const PeakRate& b) { return a.macs_per_s > b.macs_per_s; });
   return {.name = chip.name,
           .description = chip.description,
           .source = chip.source,
@@ -341,7 +374,8 @@ ChipFacts facts_of(const Chip& chip) {
           .node_nm = chip.node_nm,
           .clock_hz = chip.clock_hz,
           .outer_bytes_per_s = dataflow::available_bytes_per_s(chip.memories.front(), chip),
-          .calibration = calibration_words(chip)};
+          .calibration = calibration_words(chip),
+          .peaks = std::move(peaks)};
 }
 
 }  // namespace sator::study

@@ -27,6 +27,8 @@ KernelRow uncosted_row(const KernelCalls& calls, std::string why);
 
 /// The sum over kernels, each taken `count` times; kernels run one after the other.
 ///   latency, MACs, energy, bits, cycles of resources and components   add
+///   ends of the interval of latency    add: a chip's model errs on all kernels alike
+///   elasticities        the kernels' weighted by latency
 ///   achieved bytes/s    bytes / latency; required: bytes / the time that array or vector unit work, per kernel the longer
 ///   utilization         MAC slots used / MAC slots that the array had, at the precision of each kernel: the kernels'
 ///                       utilizations weighted by latency = macs / (latency_cycles * the array's MACs per cycle)

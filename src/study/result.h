@@ -72,6 +72,14 @@ struct ResourceCycles {
   bool operator==(const ResourceCycles&) const = default;
 };
 
+/// How the latency answers to the speed of a resource: -d ln latency / d ln speed. Over all resources, with "launch" as one
+/// of them, they add up to 1.
+struct Elasticity {
+  std::string name;
+  double value = 0;
+  bool operator==(const Elasticity&) const = default;
+};
+
 struct EnergyShare {
   std::string name;
   double joules = 0;
@@ -96,6 +104,7 @@ struct PrecisionUse {
 struct Cost {
   int64_t latency_cycles = 0;
   double latency_s = 0;
+  double latency_low_s = 0, latency_high_s = 0;  // of a calibrated chip (dataflow/cost.h); else both are latency_s
   int64_t macs = 0;
   double mac_units_used = 0;  // PEs at work, on average over the array's working stamps
   double utilization = 0;     // MACs per MAC that the array could have done at their precision during the latency
@@ -104,6 +113,8 @@ struct Cost {
   std::vector<LevelCost> levels;  // outermost first
   std::vector<ResourceCycles> resources;
   std::vector<ResourceCycles> latency_parts;  // of a kernel: its bound, and what stands beside it (dataflow/cost.h)
+  std::vector<Elasticity> elasticities;       // in the order of the resources, then "launch"
+  double clock_elasticity = 0;                // with respect to the clock: of all that counts in cycles, so not of DRAM
   std::vector<EnergyShare> energy;
   double energy_j = 0;
   int64_t energy_node_nm = 0;
@@ -184,12 +195,20 @@ struct SchemeResult {
   bool operator==(const SchemeResult&) const = default;
 };
 
+/// What the whole array can do at one of the chip's precisions.
+struct PeakRate {
+  std::string precision;  // "int8 x int8"
+  double macs_per_s = 0;
+  bool operator==(const PeakRate&) const = default;
+};
+
 struct ChipFacts {
   std::string name, description, source, file, dataflow;
   int64_t rows = 0, columns = 0, node_nm = 0;
   double clock_hz = 0;
   double outer_bytes_per_s = 0;  // of the outermost memory
   std::string calibration;       // in words; empty: none
+  std::vector<PeakRate> peaks;   // fastest first
   bool operator==(const ChipFacts&) const = default;
 };
 

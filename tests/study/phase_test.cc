@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "study/sample.h"
 
 namespace sator::study {
@@ -39,6 +42,12 @@ TEST_P(EveryChip, PartsOfEachKernelSumToTheEnginesTotals) {
     expect_parts_sum(row.cost);
     EXPECT_EQ(row.cost.latency_cycles, cost.latency_cycles);
     EXPECT_EQ(row.cost.energy_j, cost.energy_j);
+    EXPECT_EQ(row.cost.latency_low_s, cost.latency_low_s);
+    EXPECT_EQ(row.cost.latency_high_s, cost.latency_high_s);
+    double shares = 0;
+    for (const Elasticity& e : row.cost.elasticities) shares += e.value;
+    EXPECT_NEAR(shares, 1, 1e-9);
+    EXPECT_LE(row.cost.clock_elasticity, 1 + 1e-9);
     ASSERT_EQ(row.cost.levels.size(), cost.memories.size());
     for (size_t m = 0; m < cost.memories.size(); ++m) {  // the engine rounds bits up to bytes
       EXPECT_EQ((row.cost.levels[m].read_bits + 7) / 8, cost.memories[m].read_bytes);
@@ -225,6 +234,54 @@ TEST(Phase, WeightBytesOfADecodeStepAreTheModels) {
     }
     EXPECT_EQ(phase.cost.macs, weights + 8192 * 256);
   }
+}
+
+/// The kernel's latency on a chip of another clock whose outermost memory moves as many bytes per second as before.
+double latency_at_clock(Chip chip, double factor, const Kernel& kernel) {
+  chip.clock_hz *= factor;
+  chip.memories.front().read_bytes_per_cycle /= factor;
+  chip.memories.front().write_bytes_per_cycle /= factor;
+  const KernelCost cost = CostEngine(chip).cost(kernel);
+  return cost.unrounded_cycles / chip.clock_hz;
+}
+
+// What the chip gains by a clock that is faster by a millionth, against the derivative.
+TEST(KernelRow, ClockElasticityIsWhatAFasterClockGives) {
+  const Chip chip = shipped("edge_npu32");
+  for (const Kernel& kernel :
+       {linear("compute", 512, 768, 256, 8, false, 8), linear("bytes", 1, 768, 256, 8, false, 8)}) {
+    const KernelRow row = kernel_row({kernel.name, "", 1, {}}, kernel, CostEngine(chip).cost(kernel), chip);
+    const double step = 1e-6;
+    const double gain = std::log(latency_at_clock(chip, 1, kernel) / latency_at_clock(chip, 1 + step, kernel)) / step;
+    EXPECT_NEAR(row.cost.clock_elasticity, gain, 1e-4) << kernel.name;
+  }
+}
+
+TEST(Phase, ElasticitiesAreWeightedByLatency) {
+  CostEngine engine(shipped("edge_npu32"));
+  const Kernel a = linear("a", 512, 768, 256, 8, false, 8), b = linear("b", 1, 768, 256, 8, false, 8);
+  const KernelRow first = kernel_row({"a", "", 1, {}}, a, engine.cost(a), engine.chip());
+  const KernelRow second = kernel_row({"b", "", 3, {}}, b, engine.cost(b), engine.chip());
+  const PhaseResult phase = sum_of({first, second}, engine.chip());
+  const auto la = static_cast<double>(first.cost.latency_cycles),
+             lb = 3 * static_cast<double>(second.cost.latency_cycles);
+  for (size_t e = 0; e < phase.cost.elasticities.size(); ++e)
+    EXPECT_NEAR(phase.cost.elasticities[e].value,
+                (first.cost.elasticities[e].value * la + second.cost.elasticities[e].value * lb) / (la + lb),
+                1e-12);
+  EXPECT_NEAR(phase.cost.latency_high_s, first.cost.latency_high_s + 3 * second.cost.latency_high_s, 1e-15);
+}
+
+// 32 x 32 units at 1 GHz do 1024 G products of its int8 per second.
+TEST(Facts, PeaksAreUnitsTimesClock) {
+  const ChipFacts facts = facts_of(shipped("edge_npu32"));
+  const auto at = std::find_if(
+      facts.peaks.begin(), facts.peaks.end(), [](const PeakRate& p) { return p.precision == "int8 x int8"; });
+  ASSERT_NE(at, facts.peaks.end());
+  EXPECT_DOUBLE_EQ(at->macs_per_s, 1024e9);
+  EXPECT_TRUE(std::is_sorted(facts.peaks.begin(), facts.peaks.end(), [](const PeakRate& a, const PeakRate& b) {
+    return a.macs_per_s > b.macs_per_s;
+  }));
 }
 
 }  // namespace
