@@ -6,6 +6,7 @@
 namespace sator::cli {
 
 Command study_command();
+Command case_study_command();
 Command tokenize_command();
 Command schemes_command();
 Command generate_command();

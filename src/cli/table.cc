@@ -5,6 +5,7 @@ namespace sator::cli {
 std::vector<Command> command_table() {
   return {
       study_command(),
+      case_study_command(),
       generate_command(),
       perplexity_command(),
       bench_command(),

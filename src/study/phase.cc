@@ -144,13 +144,8 @@ void describe_products(const KernelCost& cost, KernelRow& row) {
          .passes = s.passes,
          .macs = s.macs});
     if (!std::exchange(first, false)) continue;
-    row.batch = row.i = row.j = row.k = 1;
-    for (size_t x = 0; x < s.product->uses.size(); ++x) {
-      const bool in_weight = s.product->in(x, weight), in_input = s.product->in(x, input),
-                 in_output = s.product->uses[x].output;
-      int64_t& size = !in_output ? row.k : in_weight && in_input ? row.batch : in_weight ? row.j : row.i;
-      size *= s.work.statement.domain.extent[x];
-    }
+    const ProductSize size = product_size(s);
+    row.batch = size.batch, row.i = size.i, row.j = size.j, row.k = size.k;
     row.activation_bits = a.bits;
     row.output_bits = s.work.operands[s.product->output].bits;
     row.tile = s.placement->words;
@@ -231,6 +226,19 @@ void add_precision(std::vector<PrecisionUse>& into, const PrecisionUse& p, int64
 }
 
 }  // namespace
+
+ProductSize product_size(const StatementCost& s) {
+  ProductSize size;
+  const size_t weight = weight_of(s.work, *s.product);
+  const size_t input = weight == s.product->first ? s.product->second : s.product->first;
+  for (size_t x = 0; x < s.product->uses.size(); ++x) {
+    const bool in_weight = s.product->in(x, weight), in_input = s.product->in(x, input),
+               in_output = s.product->uses[x].output;
+    int64_t& extent = !in_output ? size.k : in_weight && in_input ? size.batch : in_weight ? size.j : size.i;
+    extent *= s.work.statement.domain.extent[x];
+  }
+  return size;
+}
 
 KernelRow kernel_row(const KernelCalls& calls, const dataflow::Kernel& kernel, const KernelCost& cost, const Chip& chip,
                      bool checked) {

@@ -13,6 +13,15 @@ struct KernelCalls {
   std::optional<double> duration_us;  // of one call, measured on this machine
 };
 
+/// The sizes of a product, read off which iterators index which of its tensors: Y[b,i,j] += X[b,i,k] * W[b,k,j], where W is
+/// the factor that lies where weights are held. An iterator that several roles share counts in one of them.
+struct ProductSize {
+  int64_t batch = 1, i = 1, j = 1, k = 1;
+  bool operator==(const ProductSize&) const = default;
+};
+/// Of a statement that runs on the array.
+ProductSize product_size(const dataflow::StatementCost& statement);
+
 /// The kernel's row: widths, sizes and the named components derived from the cost's statements.
 ///   components   Latency that the array binds is `array`; that the vector unit binds is split among its kinds of work by
 ///                their cycles; that a memory binds is split among what it moves by bits. Fractions of a cycle go to the

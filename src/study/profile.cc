@@ -100,6 +100,14 @@ Columns columns_of(const WorkloadRecord& r) {
   return out;
 }
 
+/// Errors: InternalError where the run had other values of a symbolic size than the program states.
+void require_sizes(const runtime::CallRecord& ran, const llm::KernelCall& stated) {
+  for (const runtime::CallRecord::NamedValue& v : ran.values)
+    if (auto at = stated.sizes.find(v.name); at != stated.sizes.end() && at->second != v.value)
+      internal_error(text(
+          "profile: ", ran.function, " ran with ", v.name, " = ", v.value, " where the program states ", at->second));
+}
+
 /// Joins a run's records with the calls that the program states, in order.
 runtime::Profile joined(runtime::Profile profile, const std::string& phase, const std::vector<llm::KernelCall>& calls,
                         dataflow::CostEngine& engine, bool with_cost, std::vector<WorkloadRecord>& records) {
@@ -113,6 +121,7 @@ runtime::Profile joined(runtime::Profile profile, const std::string& phase, cons
                           record.function,
                           " ran where the program states ",
                           next < calls.size() ? calls[next].function : "nothing"));
+    require_sizes(record, calls[next]);
     records.push_back(record_of(phase, calls[next++], record.duration_us, engine, with_cost));
     (*rows)[i] = columns_of(records.back());
   }

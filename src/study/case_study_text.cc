@@ -1,0 +1,382 @@
+#include <algorithm>
+
+#include "base/figures.h"
+#include "base/text.h"
+#include "study/case_study.h"
+#include "study/compare.h"
+#include "study/markdown.h"
+#include "study/words.h"
+
+namespace sator::study {
+
+namespace {
+
+std::string bytes(double n) { return quantity(n, "B"); }
+std::string seconds(double s) { return quantity(s, "s"); }
+std::string count_of(int64_t n) { return quantity(static_cast<double>(n), ""); }
+
+/// The memory outside of the chip.
+const LevelCost& outside(const Cost& cost) { return cost.levels.front(); }
+
+double seconds_of(const MatmulRow& row) { return row.kernel.cost.latency_s * static_cast<double>(row.kernel.count); }
+int64_t macs_of(const MatmulRow& row) { return row.kernel.cost.macs * row.kernel.count; }
+int64_t macs_of(const std::vector<MatmulRow>& rows) {
+  int64_t all = 0;
+  for (const MatmulRow& row : rows) all += macs_of(row);
+  return all;
+}
+
+bool is_attention(const MatmulRow& row) { return row.products.size() > 1; }
+
+double attention_s(const StepCosts& step) {
+  double all = 0;
+  for (const MatmulRow& row : step.matmuls)
+    if (is_attention(row)) all += seconds_of(row);
+  return all;
+}
+
+std::string with_batch(const ProductSize& s) { return s.batch == 1 ? text(s.i) : text(s.batch, " x ", s.i); }
+
+/// Every kernel with products, one line per product; the kernel's own figures stand in its first line.
+std::string matmul_table(const std::vector<MatmulRow>& rows) {
+  MarkdownTable table({"kernel",
+                       "layer",
+                       "count",
+                       ">i",
+                       ">j",
+                       ">k",
+                       "tile",
+                       ">MACs",
+                       ">cycles",
+                       ">latency",
+                       ">bytes outside",
+                       ">bandwidth",
+                       ">energy",
+                       "bound"});
+  for (const MatmulRow& row : rows) {
+    const KernelRow& k = row.kernel;
+    for (size_t p = 0; p < row.products.size(); ++p) {
+      const ProductUse& use = row.products[p];
+      std::vector<std::string> cells = {p == 0 ? text("`", k.function, "`") : text("its `", use.name, "`"),
+                                        p == 0 ? k.layer : "",
+                                        p == 0 ? text(k.count) : "",
+                                        with_batch(use.size),
+                                        text(use.size.j),
+                                        text(use.size.k),
+                                        use.tile,
+                                        count_of(use.macs)};
+      if (p == 0)
+        cells.insert(cells.end(),
+                     {grouped(k.cost.latency_cycles),
+                      seconds(k.cost.latency_s),
+                      bytes(outside(k.cost).bytes()),
+                      quantity(outside(k.cost).achieved_bytes_per_s, "B/s"),
+                      quantity(k.cost.energy_j, "J"),
+                      k.cost.bound});
+      table.add(std::move(cells));
+    }
+  }
+  return table.words();
+}
+
+std::string step_words(const StepCosts& step) {
+  return text(seconds(step.all.cost.latency_s),
+              ", ",
+              count_of(step.all.cost.macs),
+              " MACs, ",
+              bytes(outside(step.all.cost).bytes()),
+              " outside at ",
+              quantity(outside(step.all.cost).achieved_bytes_per_s, "B/s"),
+              ", ",
+              quantity(step.all.cost.energy_j, "J"),
+              "; of the latency ",
+              percent(step.all.cost.latency_s > 0 ? [&] {
+                double products = 0;
+                for (const MatmulRow& row : step.matmuls) products += seconds_of(row);
+                return products / step.all.cost.latency_s;
+              }()
+                                                  : 0),
+              " in kernels with products.");
+}
+
+std::string kind_words(const QuantizationKind& kind) {
+  return kind.of.empty() ? text("`", kind.scheme, "`") : text(kind.kind, ", ", kind.of, ": `", kind.scheme, "`");
+}
+
+std::string question(const CaseStudy& s) {
+  return text(
+      "# Case study: ",
+      s.model.name,
+      " on a described chip\n\nWritten by the program; every number and every sentence with a number in it is "
+      "computed.\n\n"
+      "## The question\n\nWhich matrix products does ",
+      s.model.name,
+      " (",
+      s.model.layers,
+      " layers, ",
+      count_of(s.model.parameters),
+      " parameters, vocabulary of ",
+      grouped(s.model.vocab_size),
+      ") run when it reads a prompt and when it writes a token, with which i, j and k, and what does each cost on an "
+      "accelerator that is only described, under quantization per tensor, per embedding, per token and per group of "
+      "embeddings?\n\n");
+}
+
+std::string method(const CaseStudy& s) {
+  std::string contexts;
+  for (int64_t c : s.options.contexts) contexts += text(contexts.empty() ? "" : ", ", c);
+  return text(
+      "## Method\n\n"
+      "1. The model is compiled from its `config.json` as it would be for this machine, through phase 3: fused "
+      "kernels, the\n"
+      "   dequantization inside of the product that needs it. Their names are those of the compiled program.\n"
+      "2. The calls of a prompt of ",
+      s.options.prompt_len,
+      " tokens (prefill) and of one token at contexts of ",
+      contexts,
+      " (decode) give the values of\n"
+      "   the symbolic sizes. A run on the virtual machine records the same values: a test compares them. Weights are "
+      "not\n"
+      "   needed for this, and nothing here was run.\n"
+      "3. Each kernel's iteration domains and accesses at these sizes are what the cost engine reads: Y[i,j] += X[i,k] "
+      "* W[k,j],\n"
+      "   where W is what lies where the chip holds weights. It maps them to the array and counts exactly\n"
+      "   ([dataflow.md](dataflow.md)).\n\n"
+      "The chip: ",
+      chip_line(s.chip),
+      " (`chips/",
+      s.chip.file,
+      "`). An estimate, not calibrated to silicon.\n"
+      "Figures of a kernel are those of one of its `count` calls; `*` in a layer's name stands for each layer's "
+      "number; bytes are\n"
+      "those that cross the chip's edge; the tile names the loops over tiles, outermost first, then what rows and "
+      "columns of the\n"
+      "array hold.\n\n");
+}
+
+std::string floats(const CaseStudy& s) {
+  const SchemeCosts& base = s.schemes.front();
+  std::string out = text("## The products, with weights of 16 bits\n\n### Prefill of ",
+                         s.options.prompt_len,
+                         " tokens\n\n",
+                         matmul_table(base.prefill.matmuls),
+                         "\nThe whole step: ",
+                         step_words(base.prefill),
+                         "\n");
+  const StepCosts& decode = base.decode.front();
+  out += text("\n### Decode of one token at a context of ",
+              decode.step.context,
+              "\n\n",
+              matmul_table(decode.matmuls),
+              "\nThe whole step: ",
+              step_words(decode),
+              "\n");
+  return out + "\n";
+}
+
+std::string growth(const CaseStudy& s) {
+  const SchemeCosts& base = s.schemes.front();
+  std::string out =
+      "### Attention grows with the context\n\n"
+      "All other products of a decode step have one row (i = 1) and keep their sizes. Those of attention have the "
+      "context as j\n"
+      "(scores) and as k (values), read from each call:\n\n";
+  MarkdownTable table({">context",
+                       "product",
+                       ">i",
+                       ">j",
+                       ">k",
+                       ">cycles of the kernel",
+                       ">bytes outside",
+                       ">all layers",
+                       ">share of the step's latency"});
+  for (const StepCosts& step : base.decode)
+    for (const MatmulRow& row : step.matmuls) {
+      if (!is_attention(row)) continue;
+      for (size_t p = 0; p < row.products.size(); ++p) {
+        const ProductUse& use = row.products[p];
+        std::vector<std::string> cells = {p == 0 ? text(step.step.context) : "",
+                                          text("`", use.name, "`"),
+                                          with_batch(use.size),
+                                          text(use.size.j),
+                                          text(use.size.k)};
+        if (p == 0)
+          cells.insert(cells.end(),
+                       {grouped(row.kernel.cost.latency_cycles),
+                        bytes(outside(row.kernel.cost).bytes()),
+                        seconds(seconds_of(row)),
+                        percent(seconds_of(row) / step.all.cost.latency_s)});
+        table.add(std::move(cells));
+      }
+    }
+  return out + table.words() + "\n";
+}
+
+std::string kinds(const CaseStudy& s) {
+  std::string out = "## Four kinds of quantization\n\n";
+  const SchemeCosts& base = s.schemes.front();
+  const StepCosts &first = base.decode.front(), &last = base.decode.back();
+  MarkdownTable table({"one scale",
+                       "of",
+                       "scheme",
+                       ">weights",
+                       ">prefill",
+                       ">against f16",
+                       text(">decode at ", first.step.context),
+                       ">against f16",
+                       text(">decode at ", last.step.context),
+                       ">bytes outside per token",
+                       ">energy per token"});
+  for (const SchemeCosts& scheme : s.schemes) {
+    const Cost& near = scheme.decode.front().all.cost;
+    table.add({std::string(scheme.kind.kind),
+               std::string(scheme.kind.of),
+               text("`", scheme.kind.scheme, "`"),
+               bytes(static_cast<double>(scheme.weight_bytes)),
+               seconds(scheme.prefill.all.cost.latency_s),
+               times(ratio(base.prefill.all.cost.latency_s, scheme.prefill.all.cost.latency_s)),
+               seconds(near.latency_s),
+               times(ratio(first.all.cost.latency_s, near.latency_s)),
+               seconds(scheme.decode.back().all.cost.latency_s),
+               bytes(outside(near).bytes()),
+               quantity(near.energy_j, "J")});
+  }
+  out += table.words() + "\n";
+  for (const SchemeCosts& scheme : s.schemes)
+    if (!scheme.kind.of.empty()) out += text("- ", kind_words(scheme.kind), ": ", scheme.kind.means, ".\n");
+  out += "\nWhere the cycles of a step go (components as in [study.md](study.md)):\n\n";
+  std::vector<std::string> heads = {"scheme", "step"};
+  for (const ComponentName& c : components()) heads.push_back(">" + std::string(c.words));
+  MarkdownTable parts(heads);
+  for (const SchemeCosts& scheme : s.schemes)
+    for (const StepCosts* step : {&scheme.prefill, &scheme.decode.front()}) {
+      std::vector<std::string> cells = {text("`", scheme.kind.scheme, "`"),
+                                        step == &scheme.prefill ? "prefill" : "decode"};
+      for (const ComponentCost& c : step->all.cost.components)
+        cells.push_back(c.latency_cycles == 0 ? "-"
+                                              : percent(static_cast<double>(c.latency_cycles) /
+                                                        static_cast<double>(step->all.cost.latency_cycles)));
+      parts.add(std::move(cells));
+    }
+  out += parts.words() + "\n";
+  for (const SchemeCosts& scheme : s.schemes) {
+    if (scheme.kind.of.empty()) continue;
+    out += text("### ",
+                kind_words(scheme.kind),
+                "\n\nPrefill of ",
+                s.options.prompt_len,
+                " tokens: ",
+                step_words(scheme.prefill),
+                "\n\n");
+    out += matmul_table(scheme.prefill.matmuls);
+    out += text("\nDecode at ", scheme.decode.front().step.context, ": ", step_words(scheme.decode.front()), "\n\n");
+    out += matmul_table(scheme.decode.front().matmuls) + "\n";
+  }
+  return out;
+}
+
+/// The scheme with the shortest step.
+const SchemeCosts& fastest(const CaseStudy& s, const std::function<double(const SchemeCosts&)>& latency) {
+  return *std::ranges::min_element(s.schemes, {}, latency);
+}
+
+std::string lessons(const CaseStudy& s) {
+  const SchemeCosts& base = s.schemes.front();
+  const StepCosts &prefill = base.prefill, &decode = base.decode.front();
+  std::string out = "## What one learns\n\n";
+  size_t number = 0;
+  auto say = [&](const std::string& words) { out += text(++number, ". ", words, "\n"); };
+  auto intensity = [](const StepCosts& step) {
+    return static_cast<double>(step.all.cost.macs) / outside(step.all.cost).bytes();
+  };
+  say(text("**A prompt computes, a token reads.** Prefill does ",
+           significant(intensity(prefill)),
+           " MACs per byte from outside and ",
+           prefill.all.cost.bound,
+           " binds most of its cycles; decode does ",
+           significant(intensity(decode)),
+           " and ",
+           decode.all.cost.bound,
+           " binds, at ",
+           percent(outside(decode.all.cost).achieved_bytes_per_s / outside(decode.all.cost).available_bytes_per_s),
+           " of what it can do. ",
+           count_of(decode.all.cost.macs),
+           " MACs use ",
+           percent(decode.all.cost.utilization),
+           " of the array."));
+  int64_t attention = 0, head = 0;
+  for (const MatmulRow& row : decode.matmuls) {
+    if (is_attention(row)) attention += macs_of(row);
+    if (row.products[0].size.j == s.model.vocab_size) head += macs_of(row);
+  }
+  const auto all = static_cast<double>(macs_of(decode.matmuls));
+  say(text("**The head is the largest product of a token.** Of a decode step's MACs at ",
+           decode.step.context,
+           " tokens, ",
+           percent(static_cast<double>(head) / all),
+           " are the head's (j = ",
+           grouped(s.model.vocab_size),
+           "), ",
+           percent(static_cast<double>(attention) / all),
+           " attention's."));
+  const StepCosts& last = base.decode.back();
+  say(text("**Attention is what grows.** From ",
+           decode.step.context,
+           " to ",
+           last.step.context,
+           " tokens the decode step takes ",
+           times(ratio(last.all.cost.latency_s, decode.all.cost.latency_s)),
+           " as long; attention's share rises from ",
+           percent(attention_s(decode) / decode.all.cost.latency_s),
+           " to ",
+           percent(attention_s(last) / last.all.cost.latency_s),
+           ", and no scheme here makes the cache smaller."));
+  const SchemeCosts& p = fastest(s, [](const SchemeCosts& c) { return c.prefill.all.cost.latency_s; });
+  const SchemeCosts& d = fastest(s, [](const SchemeCosts& c) { return c.decode.front().all.cost.latency_s; });
+  say(text("**Fastest for a prompt:** ",
+           kind_words(p.kind),
+           ", ",
+           times(ratio(prefill.all.cost.latency_s, p.prefill.all.cost.latency_s)),
+           " f16's speed. **For a token:** ",
+           kind_words(d.kind),
+           ", ",
+           times(ratio(decode.all.cost.latency_s, d.decode.front().all.cost.latency_s)),
+           "."));
+  for (const SchemeCosts& scheme : s.schemes) {
+    if (scheme.kind.of.empty()) continue;
+    auto moved = [](const StepCosts& step) { return outside(step.all.cost).by_kind; };
+    const OperandBits a = moved(decode), b = moved(scheme.decode.front());
+    const Cost &q = scheme.prefill.all.cost, &t = scheme.decode.front().all.cost;
+    const int64_t making = at(t.components, Component::dequantize).latency_cycles +
+                           at(t.components, Component::rescale).latency_cycles +
+                           at(t.components, Component::quantize).latency_cycles;
+    say(text("**",
+             kind_words(scheme.kind),
+             ":** weights that a token reads shrink from ",
+             bytes(static_cast<double>(a.weight) / 8),
+             " to ",
+             bytes(static_cast<double>(b.weight) / 8),
+             ", scales are ",
+             bytes(static_cast<double>(b.scale) / 8),
+             "; a token takes ",
+             times(ratio(decode.all.cost.latency_s, t.latency_s)),
+             " and a prompt ",
+             times(ratio(prefill.all.cost.latency_s, q.latency_s)),
+             " f16's speed. Making codes and taking them back binds ",
+             percent(static_cast<double>(making) / static_cast<double>(t.latency_cycles)),
+             " of a token's cycles."));
+  }
+  return out + "\n";
+}
+
+}  // namespace
+
+std::string case_study_text(const CaseStudy& study, const std::string& command) {
+  return question(study) + method(study) + floats(study) + growth(study) + kinds(study) + lessons(study) +
+         text(
+             "## How to repeat it\n\n    ",
+             command,
+             "\n\nwrites this file. A test of the project fails when the file differs from what the program writes.\n");
+}
+
+}  // namespace sator::study
