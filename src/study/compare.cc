@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "base/figures.h"
@@ -133,8 +134,53 @@ std::optional<double> ratio(double baseline, double scheme) {
   return baseline / scheme;
 }
 
+double of_request(const ChipResult& result, const Protocol& protocol, double Cost::* figure) {
+  return result.prefill.cost.*figure + static_cast<double>(protocol.gen_len) * (result.decode.cost.*figure);
+}
+
 double request_s(const ChipResult& result, const Protocol& protocol) {
-  return result.prefill.cost.latency_s + static_cast<double>(protocol.gen_len) * result.decode.cost.latency_s;
+  return of_request(result, protocol, &Cost::latency_s);
+}
+
+std::vector<size_t> non_dominated(std::span<const std::vector<double>> points) {
+  auto beats = [](const std::vector<double>& a, const std::vector<double>& b) {
+    bool better = false;
+    for (size_t k = 0; k < a.size(); ++k) {
+      if (!(a[k] <= b[k])) return false;
+      better |= a[k] < b[k];
+    }
+    return better;
+  };
+  std::vector<size_t> front;
+  for (size_t i = 0; i < points.size(); ++i) {
+    if (std::any_of(points[i].begin(), points[i].end(), [](double v) { return std::isnan(v); })) continue;
+    if (std::none_of(points.begin(), points.end(), [&](const auto& other) { return beats(other, points[i]); }))
+      front.push_back(i);
+  }
+  return front;
+}
+
+std::vector<Candidate> candidates(const Study& study) {
+  std::vector<Candidate> all;
+  std::vector<std::vector<double>> figures;
+  const bool measured = std::any_of(
+      study.schemes.begin(), study.schemes.end(), [](const SchemeResult& s) { return s.perplexity.has_value(); });
+  for (size_t s = 0; s < study.schemes.size(); ++s)
+    for (size_t c = 0; c < study.schemes[s].chips.size(); ++c) {
+      auto of = [&](double Cost::* figure) { return of_request(study.schemes[s].chips[c], study.protocol, figure); };
+      all.push_back({.scheme = s,
+                     .chip = c,
+                     .latency_s = of(&Cost::latency_s),
+                     .energy_j = of(&Cost::energy_j),
+                     .latency_low_s = of(&Cost::latency_low_s),
+                     .latency_high_s = of(&Cost::latency_high_s),
+                     .perplexity = study.schemes[s].perplexity});
+      figures.push_back({all.back().latency_s, all.back().energy_j});
+      // Without a perplexity beside others that have one, a scheme is the worst in it.
+      if (measured) figures.back().push_back(all.back().perplexity.value_or(std::numeric_limits<double>::infinity()));
+    }
+  for (size_t i : non_dominated(figures)) all[i].best = true;
+  return all;
 }
 
 std::vector<size_t> pareto_front(std::span<const double> cost, std::span<const double> loss) {

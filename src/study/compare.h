@@ -14,6 +14,9 @@ size_t baseline_of(const Study& study);
 /// divide.
 std::optional<double> ratio(double baseline, double scheme);
 
+/// A figure of a whole request: of the prompt, and gen_len times that of a token.
+double of_request(const ChipResult& result, const Protocol& protocol, double Cost::* figure);
+
 /// Seconds of a whole request on the chip: the prompt, then gen_len tokens at the mean context.
 double request_s(const ChipResult& result, const Protocol& protocol);
 
@@ -21,6 +24,22 @@ double request_s(const ChipResult& result, const Protocol& protocol);
 /// Points that are not finite are left out.
 ///   cost, loss   one each per point; smaller is better
 std::vector<size_t> pareto_front(std::span<const double> cost, std::span<const double> loss);
+
+/// The points that no other beats in any number of figures, smaller being better: no other is as small in all and smaller in
+/// one. Points with a figure that is not a number are left out.
+///   points   all of one length
+std::vector<size_t> non_dominated(std::span<const std::vector<double>> points);
+
+/// A scheme on a chip, by what a request takes.
+struct Candidate {
+  size_t scheme = 0, chip = 0;
+  double latency_s = 0, energy_j = 0;
+  double latency_low_s = 0, latency_high_s = 0;
+  std::optional<double> perplexity;
+  bool best =
+      false;  // no other is as good in latency, energy and perplexity (where one was measured) and better in one
+};
+std::vector<Candidate> candidates(const Study& study);
 
 /// Which scheme wins on a chip: the shortest request, of equal ones the better perplexity. Where its perplexity is more than 1 % above the best one, also the
 /// fastest of those within 1 %.

@@ -4,9 +4,8 @@
 
 #include "base/figures.h"
 #include "base/text.h"
-#include "study/compare.h"
+#include "study/page_figures.h"
 #include "study/page_style.h"
-#include "study/svg.h"
 #include "study/words.h"
 
 namespace sator::study {
@@ -15,23 +14,6 @@ namespace {
 
 std::string tag(std::string_view name, std::string_view css_class, std::string_view inner) {
   return text("<", name, css_class.empty() ? "" : text(" class=\"", css_class, "\""), ">", inner, "</", name, ">");
-}
-
-/// The component's part of a latency, for a legend of what is pointed at.
-std::string share_title(const ComponentName& c, int64_t cycles, const Cost& whole, double clock_hz) {
-  const double part =
-      whole.latency_cycles ? static_cast<double>(cycles) / static_cast<double>(whole.latency_cycles) : 0;
-  return text(c.words, ": ", quantity(static_cast<double>(cycles) / clock_hz, "s"), ", ", percent(part));
-}
-
-std::vector<Segment> segments_of(const Components& parts, const Cost& whole, double clock_hz) {
-  std::vector<Segment> segments;
-  for (const ComponentName& c : components()) {
-    const int64_t cycles = at(parts, c.component).latency_cycles;
-    if (cycles > 0)
-      segments.push_back({text("c-", c.key), static_cast<double>(cycles), share_title(c, cycles, whole, clock_hz)});
-  }
-  return segments;
 }
 
 std::string legend(const Study& study) {
@@ -43,7 +25,15 @@ std::string legend(const Study& study) {
         for (const PhaseName& phase : kPhases)
           used |= at((chip.*phase.result).cost.components, c.component).latency_cycles > 0;
     if (used)
-      items += text("<li title=\"", escaped(c.means), "\"><i class=\"c-", c.key, "\"></i>", escaped(c.words), "</li>");
+      items += text("<li title=\"",
+                    escaped(c.means),
+                    "\"><i class=\"c-",
+                    c.key,
+                    "\">",
+                    c.mark,
+                    "</i>",
+                    escaped(c.words),
+                    "</li>");
   }
   return text("<ul class=\"legend\">", items, "</ul>");
 }
@@ -146,74 +136,6 @@ std::string chip_table(const Study& study, size_t chip) {
   return tag("div", "scroll wide", text("<table><thead>", head, "</thead><tbody>", body, "</tbody></table>"));
 }
 
-/// Perplexity against the latency of a phase.
-std::string quality_plot(const Study& study, size_t chip, const PhaseName& phase) {
-  std::vector<PlotPoint> points;
-  std::vector<double> cost, loss;
-  for (const SchemeResult& s : study.schemes) {
-    if (!s.perplexity) continue;
-    const double latency = (s.chips[chip].*phase.result).cost.latency_s;
-    points.push_back({s.name,
-                      text(s.name, ": perplexity ", perplexity_text(s.perplexity), ", ", quantity(latency, "s")),
-                      latency,
-                      *s.perplexity});
-    cost.push_back(latency);
-    loss.push_back(*s.perplexity);
-  }
-  for (size_t i : pareto_front(cost, loss)) points[i].on_front = true;
-  const std::string what = text(phase.name, " latency");
-  return scatter_plot(points,
-                      what,
-                      "s",
-                      "perplexity",
-                      "",
-                      text("perplexity against ", what, " on ", study.chips[chip].name, ", one point per scheme"));
-}
-
-std::string time_plot(const Study& study, size_t chip, const PhaseName& phase) {
-  std::vector<StackedBar> bars;
-  const auto fastest =
-      least(study, [&](const SchemeResult& s) { return std::optional((s.chips[chip].*phase.result).cost.latency_s); });
-  for (const SchemeResult& s : study.schemes) {
-    const Cost& cost = (s.chips[chip].*phase.result).cost;
-    bars.push_back({s.name,
-                    quantity(cost.latency_s, "s"),
-                    segments_of(cost.components, cost, study.chips[chip].clock_hz),
-                    cost.latency_s == fastest});
-  }
-  return stacked_bars(
-      bars, text("latency of ", phase.name, " on ", study.chips[chip].name, " by component, one bar per scheme"));
-}
-
-/// The kernels of a phase summed by block of the model, in the order of the program.
-std::string layer_plot(const Study& study, const SchemeResult& scheme, size_t chip, const PhaseName& phase) {
-  struct Block {
-    std::string name;
-    Components parts{};
-    int64_t cycles = 0;
-  };
-  std::vector<Block> blocks;
-  const PhaseResult& result = scheme.chips[chip].*phase.result;
-  for (const KernelRow& row : result.rows) {
-    const std::string name = block_of(row.layer);
-    auto block = std::find_if(blocks.begin(), blocks.end(), [&](const Block& b) { return b.name == name; });
-    if (block == blocks.end()) block = blocks.insert(blocks.end(), {name});
-    for (size_t c = 0; c < kComponentCount; ++c)
-      block->parts[c].latency_cycles += row.cost.components[c].latency_cycles * row.count;
-    block->cycles += row.cost.latency_cycles * row.count;
-  }
-  const double clock_hz = study.chips[chip].clock_hz;
-  std::vector<StackedBar> bars;
-  for (const Block& b : blocks) {
-    Cost whole;
-    whole.latency_cycles = b.cycles;
-    bars.push_back(
-        {b.name, quantity(static_cast<double>(b.cycles) / clock_hz, "s"), segments_of(b.parts, whole, clock_hz)});
-  }
-  return stacked_bars(bars,
-                      text("latency of ", phase.name, " per layer, ", scheme.name, " on ", study.chips[chip].name));
-}
-
 std::string layer_cards(const Study& study, const SchemeResult& scheme, size_t chip) {
   std::string cards;
   for (const PhaseName& phase : kPhases)
@@ -222,6 +144,93 @@ std::string layer_cards(const Study& study, const SchemeResult& scheme, size_t c
         "card",
         tag("h3", "", text(phase.name, " per layer: ", escaped(scheme.name))) + layer_plot(study, scheme, chip, phase));
   return tag("div", "grid two", cards);
+}
+
+std::string card(const std::string& title, const std::string& figure, const std::string& caption = "") {
+  return tag("div",
+             "card",
+             tag("h3", "", escaped(title)) + figure + (caption.empty() ? "" : tag("p", "caption", escaped(caption))));
+}
+
+/// Roofline, energy and sensitivity of one scheme on a chip.
+std::string scheme_cards(const Study& study, const SchemeResult& scheme, size_t chip) {
+  std::string cards =
+      card(text("Roofline: ", scheme.name),
+           roofline_plot(roofline_of(study, scheme, chip),
+                         text("roofline of ", study.chips[chip].name, " with the kernels of ", scheme.name)),
+           "Circles are kernels of prefill, diamonds of decode, against the outermost memory; hollow ones "
+           "once more against the memory that binds them. Kernels without MACs are left out.");
+  std::string sensitivity;
+  for (const PhaseName& phase : kPhases)
+    sensitivity += tag("h4", "", phase.name) + sensitivity_plot(study, scheme, chip, phase);
+  cards +=
+      tag("div",
+          "card",
+          tag("h3", "", escaped(text("If a part were 10 % faster: ", scheme.name))) + sensitivity +
+              tag("p",
+                  "caption",
+                  "What it takes off the latency, at most: the part's elasticity times 1 - 1/1.1. Less where another "
+                  "part comes to bind. The clock moves all but the outermost memory."));
+  for (const PhaseName& phase : kPhases)
+    cards += card(text("Energy of ", phase.name, ": ", scheme.name), energy_plot(study, scheme, chip, phase));
+  return tag("div", "grid two", cards);
+}
+
+std::string scheme_figures(const Study& study, size_t chip, size_t winner) {
+  std::string others;
+  for (size_t s = 0; s < study.schemes.size(); ++s)
+    if (s != winner) others += scheme_cards(study, study.schemes[s], chip);
+  std::string out = scheme_cards(study, study.schemes[winner], chip);
+  if (!others.empty())
+    out +=
+        text("<details><summary>Roofline, sensitivity and energy: the other schemes</summary>", others, "</details>");
+  return out;
+}
+
+/// Which schemes on which chips no other beats, as a plot and as a table.
+std::string pareto_section(const Study& study) {
+  std::vector<Candidate> all = candidates(study);
+  if (all.size() < 2) return "";
+  std::string chips;
+  for (size_t c = 0; c < study.chips.size(); ++c)
+    chips += tag("li",
+                 "",
+                 text("<svg class=\"sign\" viewBox=\"0 0 14 14\" aria-hidden=\"true\">",
+                      mark(7, 7, 4.5, static_cast<int>(c), "point best", study.chips[c].name),
+                      "</svg>",
+                      escaped(study.chips[c].name)));
+  const std::string plot = tag("div",
+                               "card",
+                               tag("h3", "", "Energy against latency of a request") + pareto_plot(study, all) +
+                                   text("<ul class=\"legend\">", chips, "</ul>"));
+  std::stable_sort(
+      all.begin(), all.end(), [](const Candidate& a, const Candidate& b) { return a.latency_s < b.latency_s; });
+  std::string rows;
+  for (const Candidate& c : all)
+    if (c.best)
+      rows += tag("tr",
+                  "",
+                  text("<th>", escaped(study.schemes[c.scheme].name), "</th>") + cell(study.chips[c.chip].name, false) +
+                      cell(quantity(c.latency_s, "s"), false) + cell(quantity(c.energy_j, "J"), false) +
+                      cell(perplexity_text(c.perplexity), false));
+  const std::string table = tag("div",
+                                "scroll",
+                                text("<table><thead><tr><th>scheme</th><th>chip</th><th>latency</th><th>energy</"
+                                     "th><th>perplexity</th></tr></thead>"
+                                     "<tbody>",
+                                     rows,
+                                     "</tbody></table>"));
+  return tag("h2", "", "Which are worth choosing among") +
+         tag("p",
+             "soft small",
+             text("Marked and listed: no other scheme and chip is as good in latency, energy",
+                  all[0].perplexity ? " and perplexity" : "",
+                  " and better in one of them. A request is a prompt of ",
+                  study.protocol.prompt_len,
+                  " tokens and ",
+                  study.protocol.gen_len,
+                  " generated ones.")) +
+         tag("div", "grid two", plot + table);
 }
 
 /// The winner's layers, and those of the other schemes behind a click.
@@ -264,6 +273,7 @@ std::string chip_section(const Study& study, size_t chip, const std::vector<Verd
     plots += tag(
         "div", "card", tag("h3", "", text("Where the time of ", phase.name, " goes")) + time_plot(study, chip, phase));
   out += tag("div", "grid two", plots) + legend(study);
+  out += scheme_figures(study, chip, all[chip].winner);
   if (!quality)
     out += tag("p", "soft small", "No perplexity was measured, so there is no plot of quality against cost.");
   return out + layer_section(study, chip, all[chip].winner);
@@ -316,18 +326,6 @@ std::string reading_section(const Study& study) {
 
 }  // namespace
 
-std::string block_of(std::string_view layer) {
-  if (layer.empty()) return "other";
-  for (std::string_view prefix : {"transformer.", "model."})
-    if (layer.starts_with(prefix)) layer.remove_prefix(prefix.size());
-  std::string name;
-  for (std::string_view part : split(layer, '.')) {
-    name += (name.empty() ? "" : ".") + std::string(part);
-    if (!part.empty() && std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; })) break;
-  }
-  return name;
-}
-
 std::string html_page(const Study& study) {
   std::string out = text(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
@@ -345,6 +343,7 @@ std::string html_page(const Study& study) {
   } else {
     out += verdict_cards(study);
     out += tag("h2", "", "Quality, size and speed here") + quality_table(study);
+    out += pareto_section(study);
     const std::vector<Verdict> all = verdicts(study);
     for (size_t chip = 0; chip < study.chips.size(); ++chip) out += chip_section(study, chip, all);
     out += reading_section(study);

@@ -28,6 +28,7 @@ struct ComponentName {
   Component component;
   std::string_view key;    // in JSON, CSV and style classes
   std::string_view words;  // for people
+  std::string_view mark;   // in the bar itself
   std::string_view means;
 };
 inline constexpr size_t kComponentCount = 10;

@@ -2,13 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <limits>
 
 #include "study/by_hand.h"
 #include "study/markup.h"
+#include "study/page_figures.h"
 #include "study/sample.h"
-#include "temp_folder.h"
 
 namespace sator::study {
 namespace {
@@ -79,54 +78,6 @@ TEST(Page, LayersAreGroupedByBlock) {
   EXPECT_EQ(block_of("lm_head"), "lm_head");
   EXPECT_EQ(block_of("transformer.ln_f"), "ln_f");
   EXPECT_EQ(block_of(""), "other");
-}
-
-std::string found_chromium() {
-  for (const char* name : {"chromium", "chromium-browser", "google-chrome"})
-    if (std::system(("command -v " + std::string(name) + " > /dev/null").c_str()) == 0) return name;
-  return "";
-}
-
-/// What a browser makes of the page in a window of that width: by how much it exceeds it, and how many texts of plots leave
-/// their plot.
-std::string render(const std::string& chromium, const std::string& page, int width) {
-  TempFolder folder;
-  std::string quoted_page;
-  for (char c : page) quoted_page += c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string(1, c);
-  folder.write("frame.html",
-               "<!doctype html><body><iframe id=f style=\"width:" + std::to_string(width) +
-                   "px;height:900px;border:0\" srcdoc=\"" + quoted_page + R"("></iframe><pre id=out></pre><script>
-onload = () => {
-  const inner = document.getElementById('f').contentDocument;
-  for (const d of inner.querySelectorAll('details')) d.open = true;
-  let outside = 0, texts = 0;
-  for (const svg of inner.querySelectorAll('svg')) {
-    const frame = svg.getBoundingClientRect();
-    for (const t of svg.querySelectorAll('text')) {
-      const box = t.getBoundingClientRect();
-      ++texts;
-      if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1 || box.bottom > frame.bottom + 1) ++outside;
-    }
-  }
-  document.getElementById('out').textContent = `too wide by ${inner.documentElement.scrollWidth - inner.documentElement.clientWidth} texts ${texts > 0} outside ${outside};`;
-};
-</script></body>)");
-  const fs::path out = folder.path() / "out.txt";
-  const std::string command = "timeout 60 " + chromium + " --headless --no-sandbox --disable-gpu --user-data-dir=" +
-                              (folder.path() / "profile").string() + " --dump-dom file://" +
-                              (folder.path() / "frame.html").string() + " > " + out.string() + " 2> /dev/null";
-  if (std::system(command.c_str()) != 0) return "chromium failed";
-  const std::string dom = read_file(out);
-  const size_t at = dom.rfind("<pre id=\"out\">");
-  return at == std::string::npos ? "no result" : dom.substr(at + 14, dom.find(';', at) - at - 14);
-}
-
-TEST(Page, FitsPhonesAndScreens) {
-  const std::string chromium = found_chromium();
-  if (chromium.empty()) GTEST_SKIP() << "no browser: apt-get install chromium renders the page here";
-  const std::string page = html_page(sample_study(default_samples(), {"tpuv1", "edge_npu32"}));
-  EXPECT_EQ(render(chromium, page, 390), "too wide by 0 texts true outside 0");
-  EXPECT_EQ(render(chromium, page, 1280), "too wide by 0 texts true outside 0");
 }
 
 }  // namespace

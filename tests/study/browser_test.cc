@@ -1,0 +1,90 @@
+#include "study/browser.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "study/by_hand.h"
+#include "study/page.h"
+#include "study/sample.h"
+
+namespace sator::study {
+namespace {
+
+struct Window {
+  const char* name;
+  int width;
+  bool dark;
+  double letters;  // the least height that is read there without effort, in pixels
+};
+
+void expect_good(const Look& look, const Window& window) {
+  ASSERT_TRUE(look.seen.is_object()) << "the browser did not finish";
+  const Json& seen = look.seen;
+  EXPECT_EQ(look.console, "");
+  EXPECT_EQ(seen["dark"], window.dark);
+  EXPECT_EQ(seen["requests"], 0);
+  EXPECT_LE(seen["wide"].get<double>(), 0);
+  EXPECT_GT(seen["texts"].get<int>(), 0);
+  EXPECT_EQ(seen["unnamed"], 0);
+  EXPECT_EQ(seen["outside"].dump(), "[]");
+  EXPECT_EQ(seen["overlapping"], 0) << seen["overlaps"].dump(2);
+  EXPECT_GE(seen["contrast"].get<double>(), 4.5) << seen["faintest"];
+  EXPECT_GE(seen["smallest"].get<double>(), window.letters);
+}
+
+void PrintTo(const Window& window, std::ostream* out) { *out << window.name; }
+
+class InBrowser : public testing::TestWithParam<Window> {};
+
+TEST_P(InBrowser, ThePageIsReadable) {
+  const std::string browser = found_browser();
+  if (browser.empty()) GTEST_SKIP() << kNoBrowser;
+  static const std::string page = html_page(sample_study(default_samples(), {"tpuv1", "edge_npu32"}));
+  expect_good(look_at(browser, page, GetParam().width, GetParam().dark), GetParam());
+}
+
+// Names and figures of any length, many chips, and no perplexity.
+TEST_P(InBrowser, ExtremesAreReadable) {
+  const std::string browser = found_browser();
+  if (browser.empty()) GTEST_SKIP() << kNoBrowser;
+  std::vector<SchemeByHand> schemes;
+  for (int i = 0; i < 14; ++i)
+    schemes.push_back({"a-scheme-with-quite-a-long-name-" + std::to_string(i), {}, 1000 + 7 * i * i, 100 + i});
+  Study study = study_by_hand(schemes, {"one", "two", "a_chip_with_a_name_that_does_not_end_soon", "four", "five"});
+  for (SchemeResult& s : study.schemes)
+    for (ChipResult& c : s.chips)
+      c.decode.cost.latency_low_s = c.decode.cost.latency_s * 0.5,
+      c.decode.cost.latency_high_s = c.decode.cost.latency_s * 2;
+  expect_good(look_at(browser, html_page(study), GetParam().width, GetParam().dark), GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Windows, InBrowser,
+                         testing::Values(Window{"phone", 390, false, 10}, Window{"phone_dark", 390, true, 10},
+                                         Window{"desktop", 1280, false, 12}, Window{"desktop_dark", 1280, true, 12}),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
+// A page with one of each fault: the look finds them all.
+TEST(Browser, SeesFaults) {
+  const std::string browser = found_browser();
+  if (browser.empty()) GTEST_SKIP() << kNoBrowser;
+  const Look look =
+      look_at(browser,
+              "<!doctype html><html><head><style>p{color:#999;background:#fff}</style></head><body>"
+              "<p>faint words</p><div style=\"width:3000px\">wide</div><img src=\"http://localhost:9/x.png\">"
+              "<svg viewBox=\"0 0 100 20\" width=\"100\" height=\"20\"><text x=\"1\" y=\"12\">one</text>"
+              "<text x=\"6\" y=\"13\">two</text><text x=\"95\" y=\"12\">beyond</text></svg></body></html>",
+              390,
+              false);
+  ASSERT_TRUE(look.seen.is_object());
+  EXPECT_NE(look.console.find("Content Security Policy"), std::string::npos) << look.console;
+  EXPECT_GT(look.seen["wide"].get<double>(), 2000);
+  EXPECT_EQ(look.seen["faintest"], "faint words");
+  EXPECT_NEAR(look.seen["contrast"].get<double>(), 2.85, 0.01);  // of #999999 on white, by WCAG's formula
+  EXPECT_EQ(look.seen["unnamed"], 1);
+  EXPECT_EQ(look.seen["overlaps"].dump(), "[\"one | two\"]");
+  EXPECT_EQ(look.seen["outside"].dump(), "[\"beyond\"]");
+}
+
+}  // namespace
+}  // namespace sator::study
