@@ -14,31 +14,51 @@
 
 namespace sator::dataflow {
 
+namespace {
+
+/// Mappings of a product whose kernel is costed to find the quickest: the estimate that orders them leaves out ragged edges.
+constexpr size_t kJudged = 4;
+
+/// A kernel without its name: equal keys have equal costs.
+std::string structure_key(const Kernel& kernel) {
+  std::string key;
+  for (const Work& work : kernel.work) {
+    key += sator::dataflow::structure_key({work.statement, {}, one_pe()});
+    for (const Access& access : work.statement.accesses) key += access.tensor + ",";
+    for (const Operand& o : work.operands)
+      key += text(o.bits,
+                  o.is_float ? "f" : "",
+                  o.on_the_way ? "w"
+                  : o.internal ? "i"
+                               : "",
+                  static_cast<int>(o.kind),
+                  ",");
+    key += join(work.statement.domain.names, ",");  // the mapping's words have them
+    key += text(";", work.multiply_accumulate, ",", work.vector_ops, ",", static_cast<int>(work.vector_work), ";");
+  }
+  return key;
+}
+
+/// Whether the estimate by which a mapping was chosen holds: then the next ones are no better. Counts that take long are
+/// not made again.
+bool as_estimated(const KernelCost& cost, const Placement& placement, const Chip& chip) {
+  for (const StatementCost& s : cost.statements)
+    if (s.counts && s.counts->enumerated) return true;
+  const double off = cost.unrounded_cycles - static_cast<double>(chip.launch_cycles) - placement.estimated_cycles;
+  return std::abs(off) <= 0.002 * placement.estimated_cycles;
+}
+
+/// Of two mappings the quicker; of two as quick, within a thousandth, the one of less energy.
+bool is_better(const KernelCost& a, const KernelCost& b) {
+  if (a.unrounded_cycles < b.unrounded_cycles * 0.9995) return true;
+  return a.unrounded_cycles <= b.unrounded_cycles * 1.0005 && a.energy_j < b.energy_j;
+}
+
+}  // namespace
+
 struct CostEngine::Memo {
   CountMemo counts;
-  std::unordered_map<std::string, Placement> placements;
-
-  /// The default mapping of a product; equal structures, widths and paces share one.
-  const Placement& place(const Work& work, const Product& product, const Chip& chip, const Pace& pace) {
-    std::string key = structure_key({work.statement, {}, one_pe()});
-    for (const Operand& o : work.operands)
-      key += text(o.bits, o.on_the_way ? "w" : o.internal ? "i" : "", static_cast<int>(o.kind), ",");
-    key += text(product.first, ",", product.second, ",", product.output, ";");
-    key += join(work.statement.domain.names, ",");  // the mapping's words have them
-    key += text(static_cast<int>(chip.dataflow),
-                ";",
-                pace.macs_per_stamp,
-                ",",
-                pace.cycles_per_stamp,
-                ",",
-                pace.sum_bits,
-                ",",
-                pace.vector_cycles);
-    for (double cycles : pace.making_cycles) key += text(",", cycles);
-    auto [at, fresh] = placements.try_emplace(std::move(key));
-    if (fresh) at->second = sator::dataflow::place(work, product, chip, pace);
-    return at->second;
-  }
+  std::unordered_map<std::string, std::vector<Placement>> placements;  // of a kernel's products
 };
 
 CostEngine::CostEngine(Chip chip) : chip_(std::move(chip)), memo_(std::make_unique<Memo>()) {
@@ -212,22 +232,6 @@ class Composer {
     return work.vector_ops / (static_cast<double>(chip_.vector.lanes) * chip_.vector.ops_per_lane_per_cycle);
   }
 
-  /// What the vector unit does with what product i makes, before another product takes over.
-  double cycles_after(size_t i) const {
-    std::set<std::string> made = {write_of(merged_.works[i]).tensor};
-    double cycles = 0;
-    for (size_t s = i + 1; s < merged_.works.size(); ++s) {
-      const Work& work = merged_.works[s];
-      const bool takes = std::any_of(work.statement.accesses.begin(),
-                                     work.statement.accesses.end(),
-                                     [&](const Access& a) { return a.role == Role::read && made.contains(a.tensor); });
-      if (!takes || !on_vector_unit(s)) continue;
-      made.insert(write_of(work).tensor);
-      cycles += volume_of(work) * vector_cycles_each(work);
-    }
-    return cycles;
-  }
-
   template <class PlaceProduct>
   void add_product(size_t i, PlaceProduct place_product) {
     const Work& work = merged_.works[i];
@@ -237,13 +241,17 @@ class Composer {
     PrecisionChoice choice = choose_precision(chip_, w.bits, w.is_float, a.bits, a.is_float);
     note(choice.note);
     Pace pace = pace_of(choice);
-    pace.vector_cycles = cycles_after(i);
     pace.making_cycles.assign(work.operands.size(), 0);
     for (const Merged::Made& made : merged_.made)
       if (made.consumer == i) pace.making_cycles[made.access] = vector_cycles_each(kernel_.work[made.producer]);
     const Chip& mapped = by_class_[static_cast<size_t>(class_of(work, product))];
-    StatementCost cost =
-        cost_on_array(work, product, place_product(work, product, mapped, pace), choice, mapped, counts_, in_parts(i));
+    StatementCost cost = cost_on_array(work,
+                                       product,
+                                       place_product(work, product, mapped, pace, [&] { return beside(i); }),
+                                       choice,
+                                       mapped,
+                                       counts_,
+                                       in_parts(i));
     if (!w.is_float && !a.is_float) {
       double terms = 1;
       for (size_t x = 0; x < product.uses.size(); ++x)
@@ -412,6 +420,56 @@ class Composer {
     return false;
   }
 
+  /// What the vector unit does beside product i, in parts of which tensors of it. Other products are left out.
+  Beside beside(size_t product) {
+    Beside beside{.steps = {}, .in_parts = in_parts(product)};
+    const std::vector<Work>& works = merged_.works;
+    const auto taken = brought_in_, sent = sent_out_;
+    for (size_t i = 0; i < works.size(); ++i)
+      if (merged_.products[i])
+        for (const Access& access : works[i].statement.accesses) brought_in_.insert(access.tensor);
+    std::vector<StatementCost> moves(works.size());
+    for (size_t i = 0; i < works.size(); ++i)
+      for (size_t a = 0; on_vector_unit(i) && a < works[i].operands.size(); ++a) {
+        moves[i].counts = counts_.of(at_once(works[i]), text("statement ", works[i].statement.name));
+        if (!works[i].operands[a].on_the_way) move_beside_vector_unit(i, a, moves[i]);
+      }
+    brought_in_ = taken, sent_out_ = sent;
+    // Tensors that come from the product, directly or not; and, per tensor, accesses of the product that come from it.
+    std::set<std::string> made = {write_of(works[product]).tensor};
+    std::map<std::string, std::set<size_t>> needed;
+    for (size_t a = 0; a < works[product].operands.size(); ++a)
+      if (works[product].statement.accesses[a].role == Role::read)
+        needed[works[product].statement.accesses[a].tensor].insert(a);
+    for (size_t i = product; i-- > 0;)
+      if (auto feeds = needed.find(write_of(works[i]).tensor); on_vector_unit(i) && feeds != needed.end())
+        for (const Access& access : works[i].statement.accesses)
+          if (access.role == Role::read) needed[access.tensor].insert(feeds->second.begin(), feeds->second.end());
+    for (size_t i = 0; i < works.size(); ++i) {
+      if (!on_vector_unit(i)) continue;
+      Beside::Step step{.vector_cycles = static_cast<double>(moves[i].counts->macs) * vector_cycles_each(works[i])};
+      for (const Access& access : works[i].statement.accesses)
+        step.after |= i > product && access.role == Role::read && made.contains(access.tensor);
+      if (step.after) {
+        made.insert(write_of(works[i]).tensor);
+        step.accesses = {merged_.products[product]->output};
+      } else if (auto feeds = needed.find(write_of(works[i]).tensor); i < product && feeds != needed.end()) {
+        step.accesses.assign(feeds->second.begin(), feeds->second.end());
+      }
+      for (const Traffic& t : moves[i].traffic) {
+        const double instances = static_cast<double>(t.instances);
+        step.moves.push_back({.memory = t.memory,
+                              .read_bits = static_cast<double>(t.read_bits) / instances,
+                              .write_bits = static_cast<double>(t.write_bits) / instances,
+                              .from = t.filled_from,
+                              .in_bits = static_cast<double>(t.refill_in_bits),
+                              .out_bits = static_cast<double>(t.refill_out_bits)});
+      }
+      beside.steps.push_back(std::move(step));
+    }
+    return beside;
+  }
+
   void time_vector_unit() {
     for (StatementCost& cost : total_.statements) {
       if (cost.vector_ops == 0 || contains(chip_.inline_work, cost.vector_work)) continue;
@@ -516,14 +574,56 @@ class Composer {
 
 KernelCost CostEngine::cost(const Kernel& kernel) { return cost(kernel, {}); }
 
-KernelCost CostEngine::cost(const Kernel& kernel, const std::vector<std::optional<Placement>>& placements) {
-  size_t next = 0;
-  auto place_product = [&](const Work& work, const Product& product, const Chip& mapped, const Pace& pace) {
-    const size_t i = next++;
-    if (i < placements.size() && placements[i]) return *placements[i];
-    return memo_->place(work, product, mapped, pace);
+KernelCost CostEngine::cost(const Kernel& kernel, const std::vector<std::optional<Placement>>& given) {
+  std::vector<std::vector<Placement>> options;  // per product
+  std::vector<size_t> chosen;
+  auto run = [&] {
+    size_t next = 0;
+    return Composer(kernel, chip_, by_class_, memo_->counts)
+        .run([&](const Work& work, const Product& product, const Chip& mapped, const Pace& pace, auto beside) {
+          const size_t i = next++;
+          if (i < given.size() && given[i]) return *given[i];
+          if (i >= options.size()) options.resize(i + 1), chosen.resize(i + 1, 0);
+          if (options[i].empty())
+            options[i] = sator::dataflow::placements(work, product, mapped, pace, beside(), kJudged);
+          return options[i][chosen[i]];
+        });
   };
-  return Composer(kernel, chip_, by_class_, memo_->counts).run(place_product);
+  const bool free = std::none_of(given.begin(), given.end(), [](const auto& p) { return p.has_value(); });
+  const std::string key = free ? structure_key(kernel) : "";
+  if (auto known = memo_->placements.find(key); free && known != memo_->placements.end())
+    for (const Placement& p : known->second) options.push_back({p}), chosen.push_back(0);
+  // A mapping that cannot be counted gives way to the next; the last product that has options is the one that stopped.
+  auto first = [&] {
+    while (true) {
+      try {
+        return run();
+      } catch (const Error&) {
+        if (options.empty() || chosen.back() + 1 >= options.back().size()) throw;
+        ++chosen.back();
+      }
+    }
+  };
+  KernelCost best = first();
+  for (size_t i = 0; i < options.size(); ++i) {
+    size_t best_choice = chosen[i];
+    const double within = 1.25 * options[i][chosen[i]].estimated_cycles;
+    for (++chosen[i]; chosen[i] < options[i].size() && !as_estimated(best, options[i][best_choice], chip_);
+         ++chosen[i]) {
+      if (options[i][chosen[i]].estimated_cycles > within) break;
+      try {
+        KernelCost cost = run();
+        if (is_better(cost, best)) best = std::move(cost), best_choice = chosen[i];
+      } catch (const Error&) {  // not counted
+      }
+    }
+    chosen[i] = best_choice;
+  }
+  if (free && !memo_->placements.contains(key)) {
+    std::vector<Placement>& keep = memo_->placements[key];
+    for (size_t i = 0; i < options.size(); ++i) keep.push_back(options[i][chosen[i]]);
+  }
+  return best;
 }
 
 }  // namespace sator::dataflow

@@ -21,28 +21,53 @@ struct Placement {
   /// Which of the chip's cores runs an instance; absent: one core does.
   std::optional<QuasiAffine> core;
   int64_t cores_used = 1;
-  std::string words;  // the loops, outermost first, for people
+  std::string words;            // the loops, outermost first, for people
+  double estimated_cycles = 0;  // of the kernel, without its launch, where a search has chosen the mapping
   /// The same as loops of the program that the statement comes from, where the mapping was made for them; without weight.
   std::optional<rules::ArrayNest> nest;
 };
 
-/// How the chip's PEs run the statement's precision, and what comes after them.
+/// How the chip's PEs run the statement's precision, and what is made for them.
 struct Pace {
   int64_t macs_per_stamp = 1;  // along a reduction iterator, in one PE
   int64_t cycles_per_stamp = 1;
-  int sum_bits = 32;         // of a partial sum
-  double vector_cycles = 0;  // that the vector unit works on the product's output
+  int sum_bits = 32;  // of a partial sum
   /// Per access: cycles of the vector unit for one element that it makes on the way. Empty: none.
   std::vector<double> making_cycles;
 };
 
-/// A mapping for the chip's dataflow: two space axes chosen from the product's access relations (outputs stay: one output
-/// axis of each factor; weights stay: a reduction and an output axis of the weight), tiles for the array and for every
-/// memory, and the order of the loops with the smallest estimated latency (KernelCost in cost.h), then the least outside
-/// traffic.
+/// What a kernel does beside a product: no mapping of the product changes it, but tiles say in which parts it is done.
+struct Beside {
+  /// Bits that move in and out of a memory, and those of them that it exchanges with one further out.
+  struct Move {
+    size_t memory = 0;
+    double read_bits = 0, write_bits = 0;
+    size_t from = 0;
+    double in_bits = 0, out_bits = 0;
+  };
+  /// A statement on the vector unit.
+  struct Step {
+    double vector_cycles = 0;
+    std::vector<size_t> accesses;  // of the product: it works in as many parts as the fewest of these tensors come in
+    int64_t parts = 1;             // where there are none
+    bool after = false;            // it takes what the product makes
+    std::vector<Move> moves;
+  };
+  std::vector<Step> steps;
+  /// Per access and iterator: whether the tensor's tiles along it come or go one after the other. Empty: all do.
+  std::vector<std::vector<bool>> in_parts;
+};
+
+/// Mappings for the chip's dataflow, the one with the smallest estimated latency first, at most `most` of them: two space
+/// axes chosen from the product's access relations (outputs stay: one output axis of each factor; weights stay: a reduction
+/// and an output axis of the weight) on all of the array or on part of it, tiles for the array and for every memory, and the
+/// order of the loops.
+/// The estimate follows KernelCost's formula by closed forms; it is exact where tiles divide and coordinates of tensors are
+/// plain iterators.
 /// Where the chip has several cores, output axes are cut into as many blocks of consecutive values, one per core.
 /// Source: the traffic formula of nests of loops is Timeloop's (Parashar et al., ISPASS 2019).
-/// Cost: about a thousand candidates by closed form, under a millisecond.
-Placement place(const Work& work, const Product& product, const Chip& chip, const Pace& pace);
+/// Cost: some hundred candidates of about a microsecond.
+std::vector<Placement> placements(const Work& work, const Product& product, const Chip& chip, const Pace& pace,
+                                  const Beside& beside, size_t most);
 
 }  // namespace sator::dataflow

@@ -220,15 +220,24 @@ Placement matmul_placement(const Matmul& m, const Chip& chip, const std::array<i
   placement.held_since[0] = 0;
   placement.weight = 1;
 
-  const bool outputs = chip.dataflow == Stationary::output || chip.dataflow == Stationary::schedule;
-  const size_t column = chip.dataflow == Stationary::input ? 0 : 1;
+  const Kernel kernel = matmul_kernel(m);
+  const auto of_product =
+      std::find_if(kernel.work.begin(), kernel.work.end(), [](const Work& w) { return w.multiply_accumulate; });
+  const Stationary stays = chip.dataflow_for(class_of(*of_product, *product_of(*of_product)));
+  const bool outputs = stays == Stationary::output || stays == Stationary::schedule;
+  const size_t column = stays == Stationary::input ? 0 : 1;
   const size_t row = outputs ? 0 : 2, streamed = 3 - row - column;
   // A PE takes several values of the reduction at one stamp where it has the units for it.
-  inner[2] = floor_div(inner[2], std::min(pace.macs_per_stamp, tile[2]));
+  const int64_t lanes = std::min(pace.macs_per_stamp, tile[2]);
+  inner[2] = floor_div(inner[2], lanes);
   placement.mapping.space = {mod(inner[row], chip.rows), mod(inner[column], chip.columns)};
   const Map folds = {floor_div(inner[row], chip.rows), floor_div(inner[column], chip.columns)};
-  time.push_back(outputs ? folds[0] : folds[1]);
-  time.push_back(outputs ? folds[1] : folds[0]);
+  auto fold = [&](size_t x, int64_t pes, const QuasiAffine& e) {
+    if ((tile[x] - 1) / (x == 2 ? lanes : 1) >= pes) time.push_back(e);
+  };
+  if (outputs) fold(row, chip.rows, folds[0]);
+  fold(column, chip.columns, folds[1]);
+  if (!outputs) fold(row, chip.rows, folds[0]);
   time.push_back(inner[streamed]);
   placement.words = text("for ",
                          words.empty() ? "one tile" : join(words, ", "),

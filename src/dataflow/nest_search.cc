@@ -1,0 +1,328 @@
+#include "dataflow/nest_search.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "dataflow/counts.h"
+#include "dataflow/sharing.h"
+
+namespace sator::dataflow {
+
+namespace {
+
+constexpr int64_t kCoarseSizes = 3;  // tried per iterator beside the whole
+constexpr size_t kKept = 12;         // candidates, of which some are climbed from
+constexpr size_t kStarts = 3;
+constexpr size_t kMostTried = 3000;
+const int64_t kEnumerationLimit = CountOptions{}.enumerate_up_to;
+
+}  // namespace
+
+NestSearch::NestSearch(const CoreShare& share, const Beside& beside)
+    : s_(share), time_(share, beside), plans_(space_plans(share)), grains_(share.rank()) {
+  for (const Access& access : share.work.statement.accesses)
+    for (const Map& reference : access.references)
+      for (const QuasiAffine& e : reference)
+        for (const Term& t : e.terms)
+          for (size_t x = 0; t.division && x < share.rank(); ++x)
+            if (mentions(t.division->inner, static_cast<int>(x))) grains_[x].insert(t.division->divisor);
+  for (size_t p = 0; p < plans_.size(); ++p) {
+    plans_[p] = on_countable_part(plans_[p]);
+    roles_.push_back(roles_of(plans_[p]));
+    const SpacePlan& plan = plans_[p];
+    plan_of_.try_emplace({plan.stationary, plan.swapped, plan.most_rows, plan.most_columns}, p);
+  }
+}
+
+/// The plan on so many rows and columns that their ends fall together with those of groups; statements small enough to be
+/// counted one by one need not.
+SpacePlan NestSearch::on_countable_part(const SpacePlan& plan) const {
+  double instances = 1;
+  for (int64_t extent : s_.work.statement.domain.extent) instances *= static_cast<double>(extent);
+  if (instances <= static_cast<double>(kEnumerationLimit)) return plan;
+  auto fitting = [&](const std::vector<rules::ArrayNest::Side>& sides, int64_t most) {
+    for (const rules::ArrayNest::Side& side : sides)
+      for (int64_t grain : grains_[side.loop])
+        while (most > 1 && grain % (most * side.at_once) != 0 && (most * side.at_once) % grain != 0) --most;
+    return most;
+  };
+  const int64_t rows = fitting(plan.rows, plan.most_rows), columns = fitting(plan.columns, plan.most_columns);
+  return rows == plan.most_rows && columns == plan.most_columns ? plan : on_part(s_, plan, rows, columns);
+}
+
+std::vector<NestSearch::Found> NestSearch::run(size_t most) {
+  const size_t whole_array = plans_.size();
+  for (size_t p = 0; p < whole_array; ++p) search_coarsely(p);
+  std::vector<Choice> starts;
+  for (const Candidate& c : best_)
+    if (starts.size() < (s_.cores > 1 ? 1 : kStarts)) starts.push_back(c.choice);
+  for (const Choice& start : starts) climb(start);
+  std::vector<Found> found;
+  for (const Candidate& c : best_)
+    if (found.size() < most) found.push_back({c.cycles, build(c)});
+  return found;
+}
+
+NestSearch::Roles NestSearch::roles_of(const SpacePlan& plan) const {
+  Roles roles;
+  const std::vector<int64_t>& extent = s_.extent;
+  for (auto [first, second, output] : {std::tuple{true, false, true}, {false, true, true}, {true, true, false}}) {
+    size_t best = s_.rank();
+    for (size_t x = 0; x < s_.rank(); ++x) {
+      const Product::Use& u = s_.product.uses[x];
+      if (u.first != first || u.second != second || u.output != output || extent[x] <= plan.cover[x]) continue;
+      if (best == s_.rank() || extent[x] > extent[best]) best = x;
+    }
+    if (best < s_.rank()) roles.main.push_back(best);
+  }
+  for (size_t x = 0; x < s_.rank(); ++x) {
+    if (extent[x] <= plan.cover[x]) continue;
+    const Product::Use& u = s_.product.uses[x];
+    if (u.first && u.second && u.output)
+      roles.batch.push_back(x);
+    else
+      (s_.relevant[plan.stationary][x] ? roles.folds : roles.stream).push_back(x);
+  }
+  // Of the iterators that stream, the longest runs innermost: the array fills once per run.
+  std::stable_sort(roles.stream.begin(), roles.stream.end(), [&](size_t a, size_t b) { return extent[a] < extent[b]; });
+  return roles;
+}
+
+/// Whether tiles of so many values begin where the divisions in tensors' coordinates do (groups of scales). Where the
+/// array's part does not either, doublings of it.
+bool NestSearch::begins_evenly(size_t x, int64_t cover, int64_t size) const {
+  for (int64_t g : grains_[x]) {
+    if (cover % g != 0 && g % cover != 0) {
+      if (size % cover != 0 || ((size / cover) & (size / cover - 1)) != 0) return false;
+    } else if (size % g != 0 && g % size != 0) {
+      return false;
+    }
+  }
+  return s_.parts[x] == 1 || s_.extent[x] % size == 0;
+}
+
+/// Doublings of `cover` below the extent, at most kCoarseSizes of them, and the whole.
+/// Where cores share the iterator, sizes that divide a core's part: its digits then stay apart.
+std::vector<int64_t> NestSearch::coarse_sizes(size_t x, int64_t cover) const {
+  const int64_t extent = s_.extent[x];
+  std::vector<int64_t> sizes;
+  if (s_.parts[x] > 1) {
+    for (int64_t blocks = 1; extent % cover == 0 && cover * blocks < extent; ++blocks)
+      if (extent % (cover * blocks) == 0) sizes.push_back(cover * blocks);
+    while (sizes.size() > static_cast<size_t>(kCoarseSizes))
+      sizes.erase(sizes.begin() + static_cast<long>(sizes.size()) / 2);
+  } else {
+    int64_t doublings = 0;
+    while (doublings < 40 && cover << (doublings + 1) < extent) ++doublings;
+    const int64_t step = doublings / kCoarseSizes + 1;
+    for (int64_t d = 0; d <= doublings; d += step)
+      if (cover << d < extent) sizes.push_back(cover << d);
+  }
+  sizes.push_back(0);
+  return sizes;
+}
+
+/// Sizes beside one: twice and half as large, a block more and less, and even cuts into a tile more and less.
+std::vector<int64_t> NestSearch::next_sizes(size_t x, int64_t cover, int64_t size) const {
+  const int64_t extent = s_.extent[x], whole = ceil_div(extent, cover), blocks = size > 0 ? size / cover : whole;
+  const int64_t tiles = ceil_div(whole, std::max<int64_t>(1, blocks));
+  std::set<int64_t> next = {blocks * 2, blocks / 2, blocks + 1, blocks - 1, ceil_div(whole, tiles + 1), 1};
+  if (tiles > 1) next.insert(ceil_div(whole, tiles - 1));
+  std::vector<int64_t> sizes;
+  for (int64_t b : next) {
+    if (b < 1 || b == blocks || b * cover >= extent) continue;
+    if (begins_evenly(x, cover, b * cover)) sizes.push_back(b * cover);
+  }
+  if (size > 0) sizes.push_back(0);
+  return sizes;
+}
+
+void NestSearch::search_coarsely(size_t plan) {
+  const std::vector<size_t>& main = roles_[plan].main;
+  std::vector<std::vector<int64_t>> sizes;
+  for (size_t x : main) sizes.push_back(coarse_sizes(x, plans_[plan].cover[x]));
+  std::vector<size_t> pick(main.size(), 0);
+  while (true) {
+    Choice choice{.plan = plan, .order = {}, .tile = std::vector<int64_t>(s_.rank(), 0)};
+    for (size_t i = 0; i < main.size(); ++i) {
+      choice.tile[main[i]] = sizes[i][pick[i]];
+      if (choice.tile[main[i]] > 0) choice.order.push_back(main[i]);
+    }
+    std::sort(choice.order.begin(), choice.order.end());
+    do {
+      choice.folds_reversed = false;
+      try_choice(choice);
+      choice.folds_reversed = true;
+      if (roles_[plan].folds.size() > 1) try_choice(choice);
+    } while (std::next_permutation(choice.order.begin(), choice.order.end()));
+    size_t i = 0;
+    while (i < pick.size() && ++pick[i] == sizes[i].size()) pick[i++] = 0;
+    if (i == pick.size()) return;
+  }
+}
+
+void NestSearch::climb(const Choice& from) {
+  Choice at = from;
+  auto cycles_of = [&](const Choice& choice) {
+    for (const Candidate& c : best_)
+      if (c.choice == choice) return c.cycles;
+    return best_.back().cycles;
+  };
+  double cycles = cycles_of(at);
+  while (seen_.size() < kMostTried) {
+    std::optional<Choice> better;
+    for (const Choice& next : neighbours(at))
+      if (try_choice(next))
+        if (const double c = cycles_of(next); c < cycles) cycles = c, better = next;
+    if (!better) return;
+    at = *better;
+  }
+}
+
+std::vector<NestSearch::Choice> NestSearch::neighbours(const Choice& of) {
+  std::vector<Choice> all;
+  const SpacePlan plan = plans_[of.plan];
+  const Roles roles = roles_[of.plan];
+  for (size_t x : roles.main)
+    for (int64_t size : next_sizes(x, plan.cover[x], of.tile[x])) {
+      Choice next = of;
+      next.tile[x] = size;
+      if (size == 0) {
+        std::erase(next.order, x);
+      } else if (of.tile[x] == 0) {
+        for (size_t at = 0; at < of.order.size(); ++at) {
+          Choice inserted = next;
+          inserted.order.insert(inserted.order.begin() + static_cast<long>(at), x);
+          all.push_back(std::move(inserted));
+        }
+        next.order.push_back(x);
+      }
+      all.push_back(std::move(next));
+    }
+  for (size_t at = 1; at < of.order.size(); ++at) {
+    Choice next = of;
+    std::swap(next.order[at - 1], next.order[at]);
+    all.push_back(std::move(next));
+  }
+  if (roles.folds.size() > 1) {
+    Choice next = of;
+    next.folds_reversed = !of.folds_reversed;
+    all.push_back(std::move(next));
+  }
+  // Parts of the array: as few PEs as take no more turns, and half of those used.
+  auto fewer = [](const std::vector<rules::ArrayNest::Side>& sides, int64_t used, const CoreShare& s) {
+    std::set<int64_t> sizes = {used / 2};
+    if (sides.size() == 1) {
+      const int64_t values = ceil_div(s.extent[sides[0].loop], sides[0].at_once);
+      sizes.insert(ceil_div(values, ceil_div(values, used)));
+    }
+    return sizes;
+  };
+  for (int64_t rows : fewer(plan.rows, plan.rows_used, s_))
+    if (auto next = on_plan(of, rows, plan.most_columns)) all.push_back(std::move(*next));
+  for (int64_t columns : fewer(plan.columns, plan.columns_used, s_))
+    if (auto next = on_plan(of, plan.most_rows, columns)) all.push_back(std::move(*next));
+  if (plan.most_rows < s_.chip.rows)
+    if (auto next = on_plan(of, s_.chip.rows, plan.most_columns)) all.push_back(std::move(*next));
+  if (plan.most_columns < s_.chip.columns)
+    if (auto next = on_plan(of, plan.most_rows, s_.chip.columns)) all.push_back(std::move(*next));
+  return all;
+}
+
+/// The choice on another part of the array, its tiles rounded up to whole turns of it.
+std::optional<NestSearch::Choice> NestSearch::on_plan(const Choice& of, int64_t rows, int64_t columns) {
+  const SpacePlan& plan = plans_[of.plan];
+  if (plan.most_rows == 0 || rows < 1 || columns < 1 || (rows == plan.most_rows && columns == plan.most_columns))
+    return {};
+  const auto [at, fresh] = plan_of_.try_emplace({plan.stationary, plan.swapped, rows, columns}, plans_.size());
+  if (fresh) {
+    plans_.push_back(on_part(s_, plans_[of.plan], rows, columns));
+    roles_.push_back(roles_of(plans_.back()));
+    in_use_ = SIZE_MAX;  // plans have moved
+  }
+  const SpacePlan& other = plans_[at->second];
+  for (size_t x = 0; x < s_.rank(); ++x)
+    if (s_.parts[x] > 1 && s_.extent[x] % other.cover[x] != 0)
+      return {};  // digits of a core's block that cannot be told apart
+  Choice next{.plan = at->second,
+              .order = {},
+              .tile = std::vector<int64_t>(s_.rank(), 0),
+              .folds_reversed = of.folds_reversed && roles_[at->second].folds.size() > 1};
+  for (size_t x : of.order) {
+    const int64_t tile = ceil_div(of.tile[x], other.cover[x]) * other.cover[x];
+    const std::vector<size_t>& main = roles_[at->second].main;
+    if (tile >= s_.extent[x] || std::find(main.begin(), main.end(), x) == main.end()) continue;
+    if (!begins_evenly(x, other.cover[x], tile)) continue;
+    next.tile[x] = tile;
+    next.order.push_back(x);
+  }
+  return next;
+}
+
+Nest NestSearch::nest_of(const Choice& choice) const {
+  const SpacePlan& plan = plans_[choice.plan];
+  const Roles& roles = roles_[choice.plan];
+  Nest nest;
+  auto add = [&](size_t x, int64_t block) { nest.add(x, block, s_.extent[x]); };
+  for (size_t x : roles.batch) add(x, plan.cover[x]);
+  for (size_t x : choice.order) add(x, choice.tile[x]);
+  for (size_t i = 0; i < roles.folds.size(); ++i) {
+    const size_t x = roles.folds[choice.folds_reversed ? roles.folds.size() - 1 - i : i];
+    add(x, plan.cover[x]);
+  }
+  for (size_t x : roles.stream) add(x, plan.cover[x]);
+  return nest;
+}
+
+/// Keeps the choice if it is among the best so far. False if it was tried before or is not.
+bool NestSearch::try_choice(const Choice& choice) {
+  if (!seen_.insert(choice).second) return false;
+  if (in_use_ != choice.plan) time_.use(plans_[choice.plan]);
+  in_use_ = choice.plan;
+  Candidate candidate{0, choice, nest_of(choice)};
+  candidate.cycles = time_.estimate(candidate.nest);
+  if (best_.size() == kKept && candidate.cycles >= best_.back().cycles) return false;
+  // The same loops come of several choices: the simplest is kept.
+  for (Candidate& known : best_)
+    if (known.choice.plan == choice.plan && std::abs(known.cycles - candidate.cycles) < 1e-9 * known.cycles) {
+      if (choice.order.size() >= known.choice.order.size()) return false;
+      known = std::move(candidate);
+      return true;
+    }
+  const auto after = std::upper_bound(
+      best_.begin(), best_.end(), candidate.cycles, [](double c, const Candidate& b) { return c < b.cycles; });
+  best_.insert(after, std::move(candidate));
+  if (best_.size() > kKept) best_.pop_back();
+  return true;
+}
+
+Placement NestSearch::build(const Candidate& found) const {
+  const SpacePlan& plan = plans_[found.choice.plan];
+  const size_t memories = s_.chip.memories.size();
+  Placement placement;
+  placement.mapping.space = plan.space;
+  placement.estimated_cycles = found.cycles;
+  placement.weight = weight_under(s_, plan);
+  placement.held_since.assign(found.nest.held_since.begin(),
+                              found.nest.held_since.begin() + static_cast<long>(memories));
+  rules::ArrayNest nest{.time = {}, .rows = plan.rows, .columns = plan.columns, .at_once = plan.at_once};
+  nest.held_since.assign(placement.held_since.begin(), placement.held_since.end());
+  std::vector<int64_t> parent(s_.rank(), 0);
+  std::vector<std::string> words;
+  for (size_t d = 0; d < found.nest.depth; ++d) {
+    const BlockLoop& loop = found.nest.loops[d];
+    QuasiAffine e = floor_div(s_.from_zero(loop.iterator), loop.block);
+    if (parent[loop.iterator] > 0) e = mod(e, ceil_div(parent[loop.iterator], loop.block));
+    parent[loop.iterator] = loop.block;
+    placement.mapping.time.push_back(e);
+    nest.time.push_back({.loop = loop.iterator, .block = loop.block});
+    words.push_back(loop.block == 1 ? s_.name(loop.iterator) : text(s_.name(loop.iterator), " by ", loop.block));
+  }
+  if (placement.mapping.time.empty()) placement.mapping.time.push_back(number(0));
+  placement.words = text("for ", words.empty() ? "one stamp" : join(words, ", "), "; ", plan.words);
+  if (plan.has_nest && s_.chip.cores == 1) placement.nest = std::move(nest);
+  return placement;
+}
+
+}  // namespace sator::dataflow

@@ -1,0 +1,71 @@
+// The time's part of a mapping: which loops over tiles run in which order.
+#pragma once
+
+#include <map>
+#include <set>
+
+#include "dataflow/nest_time.h"
+
+namespace sator::dataflow {
+
+/// Searches nests for the part of a product that one core does: sizes and orders of tiles of the longest iterator of each
+/// class, coarsely for every plan of the array; then from the best of them to better neighbours (other tiles, orders, parts
+/// of the array) until there is none.
+class NestSearch {
+ public:
+  struct Found {
+    double cycles = 0;  // estimated
+    Placement placement;
+  };
+
+  NestSearch(const CoreShare& share, const Beside& beside);
+
+  /// The best mappings, at most `most`, the shortest first.
+  std::vector<Found> run(size_t most);
+  /// Nests estimated so far.
+  size_t tried() const { return seen_.size(); }
+
+ private:
+  /// What the search chooses; the nest follows from it.
+  struct Choice {
+    size_t plan = 0;
+    std::vector<size_t> order;  // of the tiled iterators, outermost first
+    std::vector<int64_t> tile;  // per iterator; 0: not tiled
+    bool folds_reversed = false;
+    auto operator<=>(const Choice&) const = default;
+  };
+  struct Candidate {
+    double cycles = 0;
+    Choice choice;
+    Nest nest;
+  };
+  /// The iterators that still run in time under a plan, by what they do.
+  struct Roles {
+    std::vector<size_t> batch, main, folds, stream;
+  };
+
+  SpacePlan on_countable_part(const SpacePlan& plan) const;
+  Roles roles_of(const SpacePlan& plan) const;
+  bool begins_evenly(size_t x, int64_t cover, int64_t size) const;
+  std::vector<int64_t> coarse_sizes(size_t x, int64_t cover) const;
+  std::vector<int64_t> next_sizes(size_t x, int64_t cover, int64_t size) const;
+  void search_coarsely(size_t plan);
+  void climb(const Choice& from);
+  bool try_choice(const Choice& choice);
+  std::vector<Choice> neighbours(const Choice& of);
+  std::optional<Choice> on_plan(const Choice& of, int64_t rows, int64_t columns);
+  Nest nest_of(const Choice& choice) const;
+  Placement build(const Candidate& found) const;
+
+  const CoreShare& s_;
+  NestTime time_;
+  std::vector<SpacePlan> plans_;
+  std::vector<Roles> roles_;                                              // per plan
+  std::map<std::tuple<size_t, bool, int64_t, int64_t>, size_t> plan_of_;  // by what stays, PEs allowed
+  size_t in_use_ = SIZE_MAX;                                              // plan that time_ has taken up
+  std::vector<std::set<int64_t>> grains_;  // per iterator: divisors in coordinates of tensors
+  std::set<Choice> seen_;
+  std::vector<Candidate> best_;  // the shortest first
+};
+
+}  // namespace sator::dataflow

@@ -1,0 +1,321 @@
+#include "dataflow/nest_time.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "dataflow/sharing.h"
+
+namespace sator::dataflow {
+
+namespace {
+
+/// Distinct values of an iterator's digits over `blocks`, outermost first, from 0 to extent - 1.
+double digits_of(int64_t extent, const int64_t* blocks, size_t count) {
+  if (extent == 0) return 0;
+  if (count == 0) return 1;
+  const int64_t whole = extent / *blocks, rest = extent % *blocks;
+  return (whole > 0 ? static_cast<double>(whole) * digits_of(*blocks, blocks + 1, count - 1) : 0) +
+         digits_of(rest, blocks + 1, count - 1);
+}
+
+}  // namespace
+
+void Nest::add(size_t x, int64_t block, int64_t extent) {
+  std::array<int64_t, kMostLoops> blocks{};
+  size_t before = 0;
+  for (size_t d = 0; d < depth; ++d)
+    if (loops[d].iterator == x) blocks[before++] = loops[d].block;
+  if (block >= (before > 0 ? blocks[before - 1] : extent) || depth == kMostLoops) return;
+  const double outer = digits_of(extent, blocks.data(), before);
+  blocks[before] = block;
+  loops[depth++] = {x, block, digits_of(extent, blocks.data(), before + 1) / outer};
+}
+
+double Nest::turns(size_t from, size_t to) const {
+  double turns = 1;
+  for (size_t d = from; d < to; ++d) turns *= loops[d].count;
+  return turns;
+}
+
+/// Loops outside of the innermost one that moves what stays in the PEs number the folds: between them the other units hand
+/// over parts.
+struct NestTime::Steps {
+  size_t outer = 0;
+  double folds = 1, folds_until_output = 1;
+  double until_output() const { return folds_until_output / folds; }
+};
+
+NestTime::NestTime(const CoreShare& share, const Beside& beside) : s_(share), beside_(beside) {
+  if (share.chip.calibration) measured_ = *share.chip.calibration;
+}
+
+void NestTime::use(const SpacePlan& plan) {
+  plan_ = &plan;
+  const size_t weight = weight_under(s_, plan);
+  paths_.clear();
+  for (size_t a = 0; a < s_.accesses(); ++a) paths_.push_back(memory_path(s_.work, s_.product, weight, a, s_.chip));
+}
+
+double NestTime::estimate(Nest& nest) {
+  find_held(nest);
+  hold_most(nest);
+  const Steps steps = steps_of(nest);
+  const size_t memories = s_.chip.memories.size();
+  late_.clear();
+  for (size_t m = 0; m < memories; ++m) {
+    read_[m] = write_[m] = first_[m] = last_[m] = 0;
+    for (size_t n = 0; n < memories; ++n) refilled_[m][n] = 0;
+  }
+  vector_ = one_vector_part_ = for_array_ = making_ = 0;
+  move_product(nest, steps);
+  move_beside(nest, steps);
+  return latency(nest, steps);
+}
+
+void NestTime::find_held(const Nest& nest) {
+  block_ = s_.extent;
+  for (size_t d = 0; d <= nest.depth; ++d) {
+    if (d > 0) block_[nest.loops[d - 1].iterator] = nest.loops[d - 1].block;
+    for (size_t a = 0; a < s_.accesses(); ++a)
+      held_[a][d] = d > 0 && !s_.relevant[a][nest.loops[d - 1].iterator] ? held_[a][d - 1]
+                                                                         : s_.elements(a, block_) * s_.bits_of(a);
+  }
+}
+
+void NestTime::hold_most(Nest& nest) const {
+  for (size_t m = 1; m < s_.chip.memories.size(); ++m) {
+    const Memory& memory = s_.chip.memories[m];
+    const double room = 8.0 * static_cast<double>(memory.capacity_bytes.value_or(INT64_MAX / 16));
+    size_t since = 0;
+    for (; since < nest.depth; ++since) {
+      double bits = 0;
+      for (size_t a = 0; a < paths_.size(); ++a)
+        if (std::find(paths_[a].begin(), paths_[a].end(), m) != paths_[a].end())
+          bits += held_[a][since] * (memory.per_core ? 1 : s_.spread[a]);
+      if (bits <= (memory.double_buffered && since > 0 ? room / 2 : room)) break;
+    }
+    nest.held_since[m] = since;
+  }
+}
+
+NestTime::Steps NestTime::steps_of(const Nest& nest) const {
+  Steps steps;
+  steps.outer = nest.depth;
+  while (steps.outer > 0 && !s_.relevant[plan_->stationary][nest.loops[steps.outer - 1].iterator]) --steps.outer;
+  steps.folds = nest.turns(0, steps.outer);
+  double before = 0;
+  for (size_t d = 0; d < steps.outer; ++d) {
+    const size_t x = nest.loops[d].iterator, output = s_.product.output;
+    const bool chooses = s_.relevant[output][x] && (beside_.in_parts.empty() || beside_.in_parts[output][x]);
+    before = before * nest.loops[d].count + (chooses ? 0 : nest.loops[d].count - 1);
+  }
+  steps.folds_until_output = std::min(steps.folds, before + 1);
+  return steps;
+}
+
+double NestTime::parts_of(const Nest& nest, const Steps& steps, size_t a) const {
+  double parts = 1;
+  for (size_t d = 0; d < steps.outer; ++d) {
+    const size_t x = nest.loops[d].iterator;
+    if (s_.relevant[a][x] && (beside_.in_parts.empty() || beside_.in_parts[a][x])) parts *= nest.loops[d].count;
+  }
+  return parts;
+}
+
+/// Stamps, the wave of operands that crosses the array, the loads of what stays.
+double NestTime::array_cycles(const Nest& nest, const Steps& steps) const {
+  const Chip& chip = s_.chip;
+  const double stamps = nest.turns(0, nest.depth), stream = stamps * static_cast<double>(s_.pace.cycles_per_stamp);
+  const double reach = static_cast<double>(plan_->rows_used + plan_->columns_used - 2);
+  double cycles = stream;
+  if (chip.wires == Wires::systolic)
+    cycles += chip.tiles_overlap || nest.depth == 0 ? reach : reach * nest.turns(0, nest.depth - 1);
+  if (plan_->stationary == s_.product.output) return cycles;
+  if (chip.fill_bytes_per_cycle) {
+    const double load = times_fetched(nest, plan_->stationary, nest.depth) * s_.bits_of(plan_->stationary) / 8 /
+                        *chip.fill_bytes_per_cycle * static_cast<double>(s_.cores);
+    return cycles + (chip.stationary_load_hidden ? load / steps.folds + std::max(0.0, load - stream) : std::ceil(load));
+  }
+  const double rows = static_cast<double>(plan_->rows_used), folds = steps.folds;
+  if (!chip.stationary_load_hidden) return cycles + rows * folds;
+  return cycles + rows + (folds - 1) * std::max(0.0, rows - std::floor(stream / folds));
+}
+
+/// Elements of access a that a memory below the first `since` loops takes in: the whole tensor once, again for every
+/// turn of a loop that does not move it but lies outside of one that does. PEs keep nothing while a wave of operands runs
+/// out: on systolic wires each turn around the innermost loop begins with a wave of its own.
+double NestTime::times_fetched(const Nest& nest, size_t a, size_t since) const {
+  const bool waves =
+      since == nest.depth && s_.chip.wires == Wires::systolic && plan_->rows_used + plan_->columns_used > 2;
+  size_t last = since;
+  while (last > 0 && !s_.relevant[a][nest.loops[last - 1].iterator]) --last;
+  if (waves && since > 0) last = std::max(last, since - 1);
+  double elements = s_.footprint[a];
+  for (size_t d = 0; d < last; ++d)
+    if (!s_.relevant[a][nest.loops[d].iterator]) elements *= nest.loops[d].count;
+  return elements;
+}
+
+/// What memory `outer` moves in whole bursts, per bit that is needed, where a tile has part of each row of the tensor.
+double NestTime::burst_share(const Nest& nest, size_t a, size_t outer, size_t since) const {
+  const double burst = 8.0 * static_cast<double>(s_.chip.memories[outer].burst_bytes);
+  const Map& at = s_.work.statement.accesses[a].references[0];
+  if (burst <= 8 || at.empty() || at.back().terms.size() != 1 || at.back().terms[0].division) return 1;
+  const size_t x = static_cast<size_t>(at.back().terms[0].variable);
+  int64_t run = s_.extent[x];
+  for (size_t d = 0; d < since; ++d)
+    if (nest.loops[d].iterator == x) run = nest.loops[d].block;
+  if (run >= s_.work.statement.domain.extent[x]) return 1;
+  const double bits = static_cast<double>(run) * s_.work.operands[a].bits;
+  return std::ceil(bits / burst) * burst / bits;
+}
+
+void NestTime::refill(size_t outer, size_t inner, double in, double out, double parts, double waits) {
+  refilled_[outer][inner] += in + out;
+  if (!s_.chip.memories[inner].double_buffered) return;
+  first_[outer] += in / parts;
+  last_[outer] += out / parts;
+  if (out > 0) late_.push_back({outer, waits, time_of(outer, 0, out)});
+}
+
+void NestTime::move_product(const Nest& nest, const Steps& steps) {
+  for (size_t a = 0; a < s_.accesses(); ++a) {
+    if (s_.is_running_sum(a)) continue;
+    const bool output = a == s_.product.output;
+    const double bits = s_.work.operands[a].bits, sum_bits = s_.pace.sum_bits, parts = parts_of(nest, steps, a);
+    const std::vector<size_t>& path = paths_[a];
+    for (size_t i = 0; i < path.size(); ++i) {
+      const bool last = i + 1 == path.size();
+      const size_t since = last ? nest.depth : nest.held_since[path[i + 1]];
+      const double elements = times_fetched(nest, a, since);
+      const double all = s_.copies(a, last ? s_.chip.memories.size() : path[i + 1]);
+      const double here = all / s_.sharers(path[i]), inside = last ? 0 : all / s_.sharers(path[i + 1]);
+      const double share = last ? 1 : burst_share(nest, a, path[i], since);
+      double in = elements * bits, out = 0;
+      if (output) {
+        // Sums that are not complete leave and come back at the accumulator's width; complete ones leave once.
+        const double partial = elements - s_.footprint[a];
+        in = partial * sum_bits;
+        out = s_.footprint[a] * (last ? std::max(sum_bits, bits) : bits) + in;
+      }
+      read_[path[i]] += in * here * share;
+      write_[path[i]] += out * here * share;
+      if (last) continue;
+      write_[path[i + 1]] += in * inside;
+      read_[path[i + 1]] += out * inside;
+      const double source = s_.chip.memories[path[i]].per_core ? here : all;
+      refill(path[i], path[i + 1], in * source, out * source, parts, output ? steps.until_output() : 0);
+    }
+  }
+  for (size_t a = 0; a < std::min(s_.accesses(), s_.pace.making_cycles.size()); ++a)
+    if (s_.pace.making_cycles[a] > 0)
+      making_ += times_fetched(nest, a, nest.depth) * s_.pace.making_cycles[a] * static_cast<double>(s_.cores);
+  vector_ = making_;
+  one_vector_part_ = making_ / steps.folds;
+  for_array_ = making_;
+  if (making_ > 0) late_.push_back({s_.chip.memories.size(), 0, making_});
+}
+
+void NestTime::move_beside(const Nest& nest, const Steps& steps) {
+  for (const Beside::Step& step : beside_.steps) {
+    double parts = step.accesses.empty() ? static_cast<double>(step.parts) : 1e300;
+    for (size_t a : step.accesses) parts = std::min(parts, parts_of(nest, steps, a));
+    const double waits = step.after ? steps.until_output() : 0;
+    vector_ += step.vector_cycles;
+    one_vector_part_ += step.vector_cycles / parts;
+    if (!step.after) for_array_ += step.vector_cycles;
+    if (step.vector_cycles > 0) late_.push_back({s_.chip.memories.size(), waits, step.vector_cycles});
+    for (const Beside::Move& move : step.moves) {
+      read_[move.memory] += move.read_bits;
+      write_[move.memory] += move.write_bits;
+      if (move.in_bits + move.out_bits > 0) refill(move.from, move.memory, move.in_bits, move.out_bits, parts, waits);
+    }
+  }
+  vector_ *= measured_.vector_time;
+  one_vector_part_ *= measured_.vector_time;
+  for_array_ *= measured_.vector_time;
+  for (Late& late : late_)
+    if (late.memory == s_.chip.memories.size()) late.cycles *= measured_.vector_time;
+}
+
+double NestTime::time_of(size_t m, double read, double write) const {
+  const Memory& memory = s_.chip.memories[m];
+  const double r = read / 8 / memory.read_bytes_per_cycle, w = write / 8 / memory.write_bytes_per_cycle;
+  return (memory.shared_port ? r + w : std::max(r, w)) * (m == 0 ? measured_.memory_time : 1);
+}
+
+/// Refills of memories that are not double-buffered: nothing overlaps them.
+double NestTime::take_out_serial_transfers() {
+  const size_t memories = s_.chip.memories.size();
+  double serial = 0;
+  for (size_t inner = 1; inner < memories; ++inner) {
+    if (s_.chip.memories[inner].double_buffered) continue;
+    double refilled = 0, longest = 0;
+    for (size_t outer = 0; outer < memories; ++outer) {
+      const double bits = refilled_[outer][inner];
+      if (bits == 0) continue;
+      refilled += bits / (s_.chip.memories[outer].per_core ? 1 : s_.sharers(inner));
+      const double there =
+          time_of(outer, read_[outer], write_[outer]) * std::min(1.0, bits / (read_[outer] + write_[outer]));
+      beside_array_[outer] -= there;
+      longest = std::max(longest, there);
+    }
+    if (refilled == 0) continue;
+    const double here =
+        time_of(inner, read_[inner], write_[inner]) * std::min(1.0, refilled / (read_[inner] + write_[inner]));
+    beside_array_[inner] -= here;
+    serial += std::max(longest, here);
+  }
+  return serial;
+}
+
+/// Of work that can begin after its share of the bound's time: how much is left when that time is over.
+double NestTime::left_over(bool vector, size_t memory, double bound) const {
+  const size_t of = vector ? s_.chip.memories.size() : memory;
+  double left = 0;
+  for (const Late& one : late_) {
+    if (one.memory != of) continue;
+    double waiting = 0;
+    for (const Late& other : late_)
+      if (other.memory == of && other.waits >= one.waits) waiting += other.cycles;
+    left = std::max(left, waiting - bound * (1 - one.waits));
+  }
+  return left;
+}
+
+double NestTime::latency(const Nest& nest, const Steps& steps) {
+  const Chip& chip = s_.chip;
+  const size_t memories = chip.memories.size();
+  const double array = array_cycles(nest, steps) * measured_.array_time;
+  const bool serial_vector = !chip.vector.overlaps_array && array > 0;
+  double inside = 0;
+  for (size_t m = 0; m < memories; ++m) {
+    beside_array_[m] = time_of(m, read_[m], write_[m]);
+    inside += beside_array_[m];
+  }
+  const double outside = beside_array_[0];
+  double total = take_out_serial_transfers();
+  const double vector = serial_vector ? 0 : vector_;
+  double longest = array;
+  size_t bound = memories + 1;  // the array; the number of memories stands for the vector unit
+  if (vector > longest) longest = vector, bound = memories;
+  for (size_t m = 0; m < memories; ++m)
+    if (beside_array_[m] > longest) longest = beside_array_[m], bound = m;
+  total += longest;
+  const bool memory_inside = bound > 0 && bound < memories;  // works with the array stamp by stamp
+  if (bound != memories + 1 && !memory_inside) {
+    const double fold = array / steps.folds;
+    total += std::min(array, bound == memories ? std::max(fold, array * steps.until_output() - for_array_) : fold);
+  }
+  if (bound != memories && !serial_vector && !(memory_inside && array == 0))
+    total += std::min(vector, std::max(one_vector_part_, left_over(true, 0, longest)));
+  for (size_t m = 0; m < memories; ++m) {
+    if (m == bound) continue;
+    const double end = time_of(m, first_[m], 0) + std::max(time_of(m, 0, last_[m]), left_over(false, m, longest));
+    total += std::min(std::max(0.0, beside_array_[m]), end);
+  }
+  if (serial_vector) total += vector_;
+  return total + (outside + making_) / 2048 + inside / 16384;
+}
+
+}  // namespace sator::dataflow

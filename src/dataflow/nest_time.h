@@ -1,0 +1,80 @@
+// The latency of a mapping that is a nest of loops over tiles, estimated without counting.
+#pragma once
+
+#include <array>
+
+#include "dataflow/space_plan.h"
+
+namespace sator::dataflow {
+
+inline constexpr size_t kMostLoops = 32, kMostAccesses = 16, kMostMemories = 16;
+
+/// A loop over blocks of consecutive values of an iterator.
+struct BlockLoop {
+  size_t iterator = 0;
+  int64_t block = 1;
+  double count = 1;  // of turns, on average over those of the loops around it
+};
+
+/// Loops around what the array does at one stamp, outermost first, and what memories hold.
+struct Nest {
+  size_t depth = 0;
+  std::array<BlockLoop, kMostLoops> loops;
+  std::array<size_t, kMostMemories> held_since{};
+
+  /// Adds a loop over blocks of iterator x, if it has two or more turns.
+  ///   extent   of x as a whole
+  void add(size_t x, int64_t block, int64_t extent);
+  double turns(size_t from, size_t to) const;
+};
+
+/// Times nests under one plan of the array.
+class NestTime {
+ public:
+  NestTime(const CoreShare& share, const Beside& beside);
+
+  /// Takes up a plan: which memories its tensors pass depends on what stays.
+  void use(const SpacePlan& plan);
+
+  /// Chooses what each memory holds, the most that fits, and estimates the latency in cycles by the formula of KernelCost.
+  /// Of near equals the one that moves and makes less is shorter: traffic outside adds 1/2048 of its time, and so does
+  /// making; traffic inside 1/16384.
+  double estimate(Nest& nest);
+
+ private:
+  struct Steps;  // what the loops around the stationary tile cut the work into
+  struct Moved;
+
+  void find_held(const Nest& nest);
+  void hold_most(Nest& nest) const;
+  Steps steps_of(const Nest& nest) const;
+  double array_cycles(const Nest& nest, const Steps& steps) const;
+  double times_fetched(const Nest& nest, size_t a, size_t since) const;
+  double parts_of(const Nest& nest, const Steps& steps, size_t a) const;
+  double burst_share(const Nest& nest, size_t a, size_t outer, size_t since) const;
+  void move_product(const Nest& nest, const Steps& steps);
+  void move_beside(const Nest& nest, const Steps& steps);
+  void refill(size_t outer, size_t inner, double in, double out, double parts, double waits);
+  double time_of(size_t m, double read, double write) const;
+  double latency(const Nest& nest, const Steps& steps);
+  double take_out_serial_transfers();
+  double left_over(bool vector, size_t memory, double bound) const;
+
+  const CoreShare& s_;
+  const Beside& beside_;
+  const SpacePlan* plan_ = nullptr;
+  std::vector<std::vector<size_t>> paths_;  // memories, per access
+  std::vector<int64_t> block_;
+  std::array<std::array<double, kMostLoops + 1>, kMostAccesses> held_{};  // bits of an access within the first d loops
+  struct Late {
+    size_t memory;  // beyond the chip's: the vector unit
+    double waits, cycles;
+  };
+  std::vector<Late> late_;
+  std::array<double, kMostMemories> read_{}, write_{}, first_{}, last_{}, beside_array_{};
+  std::array<std::array<double, kMostMemories>, kMostMemories> refilled_{};  // bits, [outer][inner]
+  double vector_ = 0, one_vector_part_ = 0, for_array_ = 0, making_ = 0;
+  ChipCalibration measured_;
+};
+
+}  // namespace sator::dataflow

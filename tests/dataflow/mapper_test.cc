@@ -1,0 +1,99 @@
+// The default mapping: no tile that a user can name is better, and its estimate is what the engine then counts.
+#include "dataflow/mapper.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "base/error.h"
+#include "dataflow/gemm.h"
+#include "dataflow/matmul.h"
+
+namespace sator::dataflow {
+namespace {
+
+Chip shipped(const std::string& name) { return find_chip(std::string(SATOR_SOURCE_DIR) + "/chips/" + name + ".toml"); }
+
+// A tile that pipelines the quantization of inputs, which whole rows hold up.
+TEST(Mapper, TilesAreCutForWhatComesBeforeTheProduct) {
+  CostEngine engine(shipped("gemmini16"));
+  const Matmul m{.i = 128, .j = 768, .k = 3072, .scale = ScalePer::channel, .weight_bits = 8, .activation_bits = 8};
+  const KernelCost found = engine.cost(matmul_kernel(m));
+  const KernelCost tiled = engine.cost(matmul_kernel(m), {matmul_placement(m, engine.chip(), {64, 64, 128})});
+  EXPECT_LE(found.latency_cycles, tiled.latency_cycles);
+  // 128 x 768 x 3072 MACs on 256 PEs, and little beside it.
+  EXPECT_LE(found.latency_cycles, 1'179'648 * 105 / 100);
+}
+
+class MapperOn : public testing::TestWithParam<const char*> {};
+
+TEST_P(MapperOn, NoTileIsBetterThanTheDefault) {
+  const Chip chip = shipped(GetParam());
+  std::mt19937 random(17);
+  auto pick = [&](int64_t most) { return static_cast<int64_t>(random() % static_cast<uint64_t>(most)); };
+  static constexpr int64_t kSizes[] = {1, 5, 16, 33, 64, 100, 128, 200, 512, 768, 1000};
+  int compared = 0;
+  for (int round = 0; round < 10; ++round) {
+    Matmul m;
+    for (int64_t* size : {&m.i, &m.j, &m.k}) *size = kSizes[pick(std::size(kSizes))];
+    if (pick(4) > 0) {
+      m.scale = pick(3) == 0 ? ScalePer::group : ScalePer::channel;
+      m.group = 32;
+      m.weight_bits = pick(2) == 0 ? 8 : 4;
+      if (m.scale == ScalePer::channel && pick(2) == 0) m.activation_bits = 8;
+    }
+    CostEngine engine(chip);
+    const Kernel kernel = matmul_kernel(m);
+    const KernelCost found = engine.cost(kernel);
+    for (int t = 0; t < 12; ++t) {
+      const std::array<int64_t, 3> extent = {m.i, m.j, m.k};
+      std::array<int64_t, 3> tile{};
+      for (size_t x = 0; x < 3; ++x) {
+        const int64_t step = pick(2) == 0 ? 16 : pick(2) == 0 ? chip.rows : chip.columns;
+        tile[x] = pick(4) == 0 ? 0 : std::min(extent[x], step << pick(6));
+        if (pick(6) == 0) tile[x] = 1 + pick(extent[x]);  // any size
+      }
+      KernelCost tiled;
+      try {
+        tiled = engine.cost(kernel, {matmul_placement(m, chip, tile)});
+      } catch (const Error&) {
+        continue;  // does not fit, or has too many ragged edges to be counted
+      }
+      ++compared;
+      // A thousandth: of mappings that are as quick the one of less energy is taken.
+      EXPECT_LE(found.unrounded_cycles, tiled.unrounded_cycles * 1.001 + 1)
+          << m.i << " x " << m.j << " x " << m.k << " scale " << static_cast<int>(m.scale) << " " << m.weight_bits
+          << " bits, activations " << m.activation_bits << ", tile " << tile[0] << "," << tile[1] << "," << tile[2];
+    }
+  }
+  EXPECT_GT(compared, 30);
+}
+
+INSTANTIATE_TEST_SUITE_P(Chips, MapperOn,
+                         testing::Values("gemmini16", "tpuv1", "edge_npu32", "scalesim_default", "shidiannao_like",
+                                         "nvdla_large", "bitfusion", "eyeriss_v1", "tpuv4_like", "h100"));
+
+// Where tiles divide, the closed forms are the engine's counts: latencies agree.
+TEST(Mapper, TheEstimateIsWhatTheEngineCounts) {
+  for (const char* name : {"gemmini16", "tpuv1", "scalesim_default", "shidiannao_like", "edge_npu32"}) {
+    const Chip chip = shipped(name);
+    for (auto [i, j, k] : {std::array<int64_t, 3>{256, 512, 1024}, {512, 256, 256}, {8, 1024, 512}})
+      for (int bits : {0, 8}) {
+        const Matmul m{.i = i,
+                       .j = j,
+                       .k = k,
+                       .scale = bits ? ScalePer::channel : ScalePer::none,
+                       .weight_bits = bits ? 8 : 16,
+                       .activation_bits = bits};
+        const KernelCost cost = CostEngine(chip).cost(matmul_kernel(m));
+        for (const StatementCost& s : cost.statements)
+          if (s.on_array()) {
+            const double real = cost.unrounded_cycles - static_cast<double>(chip.launch_cycles);
+            EXPECT_NEAR(s.placement->estimated_cycles / real, 1, 0.005) << name << " " << i << " " << j << " " << k;
+          }
+      }
+  }
+}
+
+}  // namespace
+}  // namespace sator::dataflow
