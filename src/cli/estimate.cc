@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
+#include "dataflow/array_cost.h"
 #include "dataflow/bound_statements.h"
 #include "dataflow/cost_table.h"
 #include "dataflow/formats/batch.h"
@@ -15,8 +16,10 @@
 #include "dataflow/formats/tenet/program.h"
 #include "dataflow/formats/tenet/report.h"
 #include "dataflow/matmul.h"
+#include "dataflow/space_time.h"
 #include "llm/scheme.h"
 #include "relax/parse.h"
+#include "study/svg_space_time.h"
 
 namespace sator::cli {
 
@@ -26,7 +29,7 @@ struct EstimateArguments {
   std::optional<std::string> pe_array, mapping, statement, experiment, compat, batch, output, format;
   std::optional<std::string> workload, chip, scheme, pe, dataflow, tile;
   std::string directory = ".";
-  std::optional<std::string> script;
+  std::optional<std::string> script, picture;
   std::vector<std::string> files, sizes;
   int64_t threads = 2;
 };
@@ -63,6 +66,15 @@ std::vector<int64_t> integers_of(const std::string& option, const std::string& g
                        : count == 2 ? "16x16"
                                     : "128,768,768")});
   return values;
+}
+
+/// Draws the first stamps of a problem into the file of --picture, if it is given.
+void draw(const EstimateArguments& a, const dataflow::Problem& problem, const dataflow::Counts& counts, Streams& io) {
+  if (!a.picture) return;
+  write_file(*a.picture,
+             study::svg_file(study::space_time_plot(
+                 dataflow::space_time(problem), counts, text("space-time diagram of ", problem.statement.name))));
+  io.notes << "written: " << *a.picture << "\n";
 }
 
 // --- TENET's three files
@@ -110,6 +122,7 @@ void estimate_tenet(const EstimateArguments& a, Streams& io) {
     io.out << dataflow::tenet_program_text(*program, counts, true);
   }
   io.out.flush();
+  draw(a, input.problem, counts, io);
   for (const std::string& note : notes) io.notes << "note: " << note << "\n";
 }
 
@@ -257,6 +270,12 @@ void estimate_workload(const EstimateArguments& a, Streams& io) {
   io.out.flush();
   for (const std::string& note : cost.notes) io.notes << "note: " << note << "\n";
   io.json = dataflow::cost_json(cost, engine.chip());
+  for (const dataflow::StatementCost& s : cost.statements)
+    if (s.on_array()) {
+      const dataflow::Problem problem =
+          problem_at_pes(s.work.statement, s.placement->mapping, engine.chip(), s.placement->core);
+      draw(a, problem, *s.counts, io);
+    }
 }
 
 void run(const EstimateArguments& a, Streams& io) {
@@ -295,6 +314,7 @@ void run(const EstimateArguments& a, Streams& io) {
   const bool tenet = some_file || a.experiment;
   for (const Companion& c : {Companion{"--compat", a.compat.has_value(), "TENET's files", tenet},
                              {"--file", !a.files.empty(), "--format", a.format.has_value()},
+                             {"--picture", a.picture.has_value(), "TENET's files or --workload", tenet || a.workload},
                              {"--size", !a.sizes.empty(), "--script", a.script.has_value()},
                              {"-o", a.output.has_value(), "--batch", a.batch.has_value()},
                              {"--chip", a.chip.has_value(), "--workload", a.workload.has_value()},
@@ -347,6 +367,9 @@ Command estimate_command() {
                   {"--pe ROWSxCOLUMNS", "another size of the chip's array", &a->pe},
                   {"--dataflow WHAT", "what stays in the PEs", &a->dataflow, false, {"os", "ws", "is"}},
                   {"--tile I,J,K", "tiles of the matmul in the chip's memories; 0 for a whole extent", &a->tile},
+                  {"--picture OUT.svg",
+                   "draw where each PE has its operands from, stamp by stamp: of TENET's files or --workload",
+                   &a->picture},
                   {"--script FILE",
                    "TVMScript: the statements around which loops are bound, as TENET would count them",
                    &a->script},

@@ -181,6 +181,18 @@ std::string scheme_figures(const Study& study, size_t chip, size_t winner) {
   for (size_t s = 0; s < study.schemes.size(); ++s)
     if (s != winner) others += scheme_cards(study, study.schemes[s], chip);
   std::string out = scheme_cards(study, study.schemes[winner], chip);
+  std::string products;
+  for (const PhaseName& phase : kPhases)
+    if (auto product = space_time_figure(study, study.schemes[winner], chip, phase))
+      products += card(product->title, product->figure);
+  if (!products.empty())
+    out +=
+        tag("h3", "above", text("Where each PE has its operands from: ", escaped(study.schemes[winner].name))) +
+        tag("div", "grid two", products) +
+        tag("p",
+            "soft small",
+            "The largest product of each phase. A full square comes from memory, a small one from a neighbouring PE, a "
+            "line is kept. Shares are those of the whole product.");
   if (!others.empty())
     out +=
         text("<details><summary>Roofline, sensitivity and energy: the other schemes</summary>", others, "</details>");

@@ -4,6 +4,8 @@
 
 #include "base/figures.h"
 #include "base/text.h"
+#include "dataflow/formats/tenet/tenet_text.h"
+#include "study/svg_space_time.h"
 #include "study/words.h"
 
 namespace sator::study {
@@ -257,6 +259,32 @@ std::string pareto_plot(const Study& study, const std::vector<Candidate>& all) {
                       {"latency of a request", "s", "energy of a request", "J"},
                       "energy against latency of a request, all schemes on all chips",
                       FrontLine::none);
+}
+
+std::optional<ProductFigure> space_time_figure(const Study& study, const SchemeResult& scheme, size_t chip,
+                                               const PhaseName& phase) {
+  const KernelRow* largest = nullptr;
+  for (const KernelRow& row : (scheme.chips[chip].*phase.result).rows)
+    if (!row.tenet.empty() && (!largest || row.cost.macs > largest->cost.macs)) largest = &row;
+  if (!largest) return {};
+  ProductFigure found{
+      .title = text(
+          place_in_block(largest->layer), ", ", phase.name, ": ", largest->i, " x ", largest->j, " x ", largest->k),
+      .figure = {}};
+  const std::string about = text("PEs and stamps of ", found.title, " on ", study.chips[chip].name, ", ", scheme.name);
+  const TenetTexts& texts = largest->tenet.front();
+  try {
+    const dataflow::Problem problem =
+        dataflow::parse_tenet({texts.pe_array, texts.mapping, texts.statement, "array", "mapping", "statement"})
+            .problem;
+    const auto counted = dataflow::count(problem);
+    if (const auto* reason = std::get_if<Reason>(&counted)) throw Error(*reason);
+    found.figure = space_time_plot(
+        dataflow::space_time(problem, {.stamps = 48, .pes = 32}), std::get<dataflow::Counts>(counted), about);
+  } catch (const Error& error) {
+    found.figure = text("<p class=\"caption\">", escaped(error.reason.what), "</p>");
+  }
+  return found;
 }
 
 }  // namespace sator::study

@@ -43,4 +43,12 @@ std::string sensitivity_plot(const Study& study, const SchemeResult& scheme, siz
 /// All schemes on all chips: energy against latency of a request, a shape per chip, those named that no other beats.
 std::string pareto_plot(const Study& study, const std::vector<Candidate>& all);
 
+/// Of the largest product of a phase's kernels: what it is, and the first stamps of it on the array. A mapping that no picture shows
+/// gives words instead; no product, nothing.
+struct ProductFigure {
+  std::string title, figure;
+};
+std::optional<ProductFigure> space_time_figure(const Study& study, const SchemeResult& scheme, size_t chip,
+                                               const PhaseName& phase);
+
 }  // namespace sator::study

@@ -28,6 +28,7 @@ body {
 h1 { font-size: 27px; line-height: 1.2; margin: 0 0 4px; letter-spacing: -0.01em; overflow-wrap: anywhere; }
 h2 { font-size: 20px; margin: 40px 0 2px; letter-spacing: -0.005em; overflow-wrap: anywhere; }
 h3 { font-size: 14px; margin: 0 0 8px; font-weight: 600; overflow-wrap: anywhere; }
+h3.above { margin: 18px 0 0; }
 h4 { font-size: 13px; margin: 10px 0 4px; font-weight: 600; color: var(--soft); }
 p { margin: 4px 0 12px; overflow-wrap: anywhere; }
 p.caption { font-size: 12.5px; margin: 8px 0 0; }
@@ -79,6 +80,10 @@ svg .point.hole:not(.best):not(.inner) { stroke: var(--vector); }
 svg .roof { fill: none; stroke: var(--soft); stroke-width: 1; stroke-dasharray: 5 3; }
 svg .roof.outer, svg .roof.ceiling { stroke: var(--ink); stroke-width: 1.4; stroke-dasharray: none; }
 svg .whisker { fill: none; stroke: var(--ink); stroke-width: 1.2; }
+svg .s-memory { fill: var(--weights); }
+svg .s-neighbour { fill: var(--activations); }
+svg .s-kept { fill: var(--array); }
+svg .field { fill: none; stroke: var(--line); }
 svg .sum { fill: var(--ink); }
 )css"
          R"css(
