@@ -1,5 +1,6 @@
 // The passes by name, in pipeline order: what `sator opt --passes` knows. A new pass is one line here and one file.
 #include "passes/attach.h"
+#include "passes/byoc.h"
 #include "passes/dead_code_elimination.h"
 #include "passes/fold_constant.h"
 #include "passes/fuse_ops.h"
@@ -51,6 +52,8 @@ const std::vector<Pass>& passes() {
        attach_additional_prim_funcs},
       {"AttachMemoryPlanAttr", "lets results of dynamic shape be planned", attach_memory_plan_attr},
       {"BindTarget", "notes the target on tensor functions", bind_target},
+      {"FuseOpsByPattern", "groups what a backend takes whole, by patterns", fuse_ops_by_pattern},
+      {"RunCodegen", "makes each such group the backend's kernel", run_codegen},
       {"FuseAddRMSNorm", "joins a residual sum and the norm that follows", fuse_add_rms_norm},
       {"FuseTransposeMatmul", "multiplies by a transposed matrix as it lies", fuse_transpose_matmul},
       {"LegalizeOps", "turns ops into tensor functions", legalize_ops},

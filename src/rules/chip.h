@@ -40,7 +40,13 @@ struct ArrayNest {
 /// Errors: a step is refused; the block's loops are not those of the nest.
 void schedule_on_array(schedule::Schedule& s, const std::string& block, const ArrayNest& nest);
 
-/// Annotations of a block that schedule_on_array has scheduled.
+/// The same nest for an array that is called like an instruction: what the PEs do at one stamp, innermost, gives way to a
+/// tensor intrinsic, whose implementation runs along pe.x and pe.y (array_intrin.h). The block is called `_o` then.
+/// Errors: as schedule_on_array; loops along one axis are several; what the innermost loops compute is not the intrinsic.
+void tensorize_on_array(schedule::Schedule& s, const std::string& block, const ArrayNest& nest,
+                        const std::string& tensor_intrin);
+
+/// Annotations of a block that schedule_on_array or tensorize_on_array has scheduled.
 inline constexpr const char* kHeldSince = "sator.held_since";
 inline constexpr const char* kWeight = "sator.weight";
 

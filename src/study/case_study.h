@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "llm/workload.h"
 #include "study/phase.h"
+#include "study/routes.h"
 #include "study/study.h"
 
 namespace sator::study {
@@ -58,11 +59,20 @@ struct SchemeCosts {
   std::vector<StepCosts> decode;  // one per context
 };
 
+/// A scheme's prefill and first decode step by one route.
+struct RouteCosts {
+  Route route = Route::schedule;
+  std::string scheme;
+  RouteStep prefill, decode;
+};
+
 struct CaseStudy {
   ModelFacts model;
   CaseStudyOptions options;
   ChipFacts chip;
+  ChipFacts host;
   std::vector<SchemeCosts> schemes;  // the floats first
+  std::vector<RouteCosts> routes;    // of the floats and of the kinds with activations, each by every route
 };
 
 /// Compiles the model under each kind and costs its steps, from the sizes that its calls have. Nothing is run.

@@ -275,6 +275,66 @@ std::string kinds(const CaseStudy& s) {
   return out;
 }
 
+std::string routes(const CaseStudy& s) {
+  std::string out = text(
+      "## Three routes to the chip\n\n"
+      "How a compiler can bring an array that it only has a description of into a program:\n\n"
+      "- **schedule**: each kernel's loops are bound to `pe.x`, `pe.y`. All figures above are by this route.\n"
+      "- **tensorize**: each product's innermost loops are replaced by an intrinsic, one stamp of the whole array of ",
+      s.chip.rows,
+      " x ",
+      s.chip.columns,
+      ".\n  A kernel with a product that has no whole tiles runs on the host.\n"
+      "- **pattern**: `FuseOpsByPattern` finds products, with the dequantization before and scale and bias behind "
+      "them, in the\n"
+      "  graph; they are the chip's kernels, everything else is the host's.\n\n"
+      "The host: ",
+      chip_line(s.host),
+      " (`chips/",
+      s.host.file,
+      "`). Chip and host take turns and share the chip's memory\noutside, at its bandwidth.\n\n");
+  MarkdownTable table({"scheme",
+                       "step",
+                       "route",
+                       ">MACs on the chip",
+                       ">latency",
+                       ">of it the host",
+                       ">against schedule",
+                       ">bytes outside",
+                       ">bandwidth",
+                       ">launches on the chip",
+                       ">on the host"});
+  for (size_t first = 0; first < s.routes.size(); first += std::size(kRoutes))
+    for (const auto& [name, step] :
+         {std::pair{"prefill", &RouteCosts::prefill}, std::pair{"decode", &RouteCosts::decode}})
+      for (size_t r = 0; r < std::size(kRoutes); ++r) {
+        const RouteCosts& route = s.routes[first + r];
+        const RouteStep& cost = route.*step;
+        table.add({r == 0 ? text("`", route.scheme, "`") : "",
+                   r == 0 ? name : "",
+                   std::string(name_of(route.route)),
+                   percent(cost.share()),
+                   seconds(cost.latency_s()),
+                   percent(cost.latency_s() > 0 ? cost.host_s / cost.latency_s() : 0),
+                   times(ratio((s.routes[first].*step).latency_s(), cost.latency_s())),
+                   bytes(cost.outside_bytes),
+                   quantity(cost.bytes_per_s(), "B/s"),
+                   text(cost.launches_on_chip),
+                   text(cost.launches_on_host)});
+      }
+  out += table.words() + "\nWhat stays off the chip, and why:\n\n";
+  std::vector<std::string> said;
+  for (const RouteCosts& route : s.routes)
+    for (const RouteStep* step : {&route.prefill, &route.decode})
+      for (const std::string& why : step->left_over) {
+        const std::string line = text("- ", name_of(route.route), ": ", why, "\n");
+        if (std::find(said.begin(), said.end(), line) != said.end()) continue;
+        said.push_back(line);
+        out += line;
+      }
+  return out + "\n";
+}
+
 /// The scheme with the shortest step.
 const SchemeCosts& fastest(const CaseStudy& s, const std::function<double(const SchemeCosts&)>& latency) {
   return *std::ranges::min_element(s.schemes, {}, latency);
@@ -366,13 +426,67 @@ std::string lessons(const CaseStudy& s) {
              percent(static_cast<double>(making) / static_cast<double>(t.latency_cycles)),
              " of a token's cycles."));
   }
+  for (const Route route : {Route::tensorize, Route::pattern}) {
+    const auto found = std::ranges::find(s.routes, route, &RouteCosts::route);
+    const RouteCosts &r = *found, &schedule = s.routes.front();
+    const RouteStep &q = r.prefill, &t = r.decode;
+    say(text(
+        "**Route ",
+        name_of(route),
+        "**, of `",
+        r.scheme,
+        "`: ",
+        percent(q.share()),
+        " of a prompt's MACs and ",
+        percent(t.share()),
+        " of a token's reach the chip; a prompt takes ",
+        times(ratio(q.latency_s(), schedule.prefill.latency_s())),
+        " and a token ",
+        times(ratio(t.latency_s(), schedule.decode.latency_s())),
+        " as long as by schedule. The host takes ",
+        seconds(q.host_s),
+        " of the prompt and ",
+        seconds(t.host_s),
+        " of the token.",
+        t.outside_bytes <= schedule.decode.outside_bytes
+            ? ""
+            : text(" A token moves ",
+                   bytes(t.outside_bytes - schedule.decode.outside_bytes),
+                   " more outside: what runs apart from its product takes its tensor through the memory once more.")));
+  }
+  // The scheme whose prompt gains or loses most by leaving what is no product to the host.
+  const RouteCosts *changed = nullptr, *by_schedule = nullptr;
+  auto gain = [](const RouteCosts& a, const RouteCosts& b) { return a.prefill.latency_s() / b.prefill.latency_s(); };
+  for (size_t first = 0; first < s.routes.size(); first += std::size(kRoutes)) {
+    const RouteCosts &schedule = s.routes[first], &pattern = s.routes[first + 2];
+    if (!changed || gain(schedule, pattern) > gain(*by_schedule, *changed)) changed = &pattern, by_schedule = &schedule;
+  }
+  const auto scheme = std::ranges::find(s.schemes, changed->scheme, [](const SchemeCosts& c) { return c.kind.scheme; });
+  const Cost& q = scheme->prefill.all.cost;
+  int64_t beside = 0;
+  for (Component c : {Component::attention, Component::vector, Component::quantize})
+    beside += at(q.components, c).latency_cycles;
+  say(text("**Where narrow codes make the array quick, the rest counts.** Of a prompt under `",
+           changed->scheme,
+           "`, attention, vector work and the quantization of activations take ",
+           percent(static_cast<double>(beside) / static_cast<double>(q.latency_cycles)),
+           " of the cycles on the chip (of `f16`: ",
+           percent(static_cast<double>(at(prefill.all.cost.components, Component::attention).latency_cycles +
+                                       at(prefill.all.cost.components, Component::vector).latency_cycles) /
+                   static_cast<double>(prefill.all.cost.latency_cycles)),
+           "); by route pattern the host does this work in ",
+           seconds(changed->prefill.host_s),
+           ", and the prompt takes ",
+           times(ratio(changed->prefill.latency_s(), by_schedule->prefill.latency_s())),
+           " as long."));
   return out + "\n";
 }
 
 }  // namespace
 
 std::string case_study_text(const CaseStudy& study, const std::string& command) {
-  return question(study) + method(study) + floats(study) + growth(study) + kinds(study) + lessons(study) +
+  return question(study) + method(study) + floats(study) + growth(study) + kinds(study) + routes(study) +
+         lessons(study) +
          text(
              "## How to repeat it\n\n    ",
              command,
