@@ -187,6 +187,7 @@ class Verifier {
           f);
     bool outer_pure = std::exchange(must_be_pure_, f.is_pure && !force_pure);
     sequence(f.body);
+    if (const SeqExpr* body = f.body.as<SeqExpr>()) holds(f.ret, body->body, "the result", f);
     must_be_pure_ = outer_pure;
     in_dataflow_ = in_dataflow;
     dataflow_vars_ = std::move(dataflow_vars);
@@ -228,6 +229,18 @@ class Verifier {
     value(v.value);
     if (is_function) recursive_.erase(v.var.get());
     define(*v.var);
+    holds(v.var->sinfo, v.value, text("the variable ", v.var->name), *v.var);
+  }
+
+  /// Struct info that is declared does not contradict the value's own; it may know more.
+  void holds(const StructInfo& declared, const RExpr& value, const std::string& of, const NodeBase& at) {
+    const StructInfo& own = value->sinfo;
+    if (!declared || !own || declared == own) return;
+    if (base_check(declared, own, arith_) != BaseCheck::disjoint) return;
+    add({.what = text(of, " is declared ", declared, ", and its value is ", own),
+         .needs = "struct info that holds for the value",
+         .hint = "infer it anew with BlockBuilder"},
+        at);
   }
 
   // ---- Expressions ----
@@ -321,21 +334,51 @@ class Verifier {
     auto at = callee ? module_->functions.find(callee->name) : module_->functions.end();
     const auto* f = at == module_->functions.end() ? nullptr : at->second.as<tir::PrimFunc>();
     if (!f || c.args.size() < 2 || c.sinfo_args.empty() || !c.args[1]->sinfo) return;
-    std::function<int64_t(const StructInfo&)> tensors = [&](const StructInfo& s) -> int64_t {
-      const TupleInfo* tuple = s.as<TupleInfo>();
-      if (!tuple) return 1;
-      int64_t n = 0;
-      for (const StructInfo& item : tuple->items) n += tensors(item);
-      return n;
+    std::vector<StructInfo> given;
+    std::function<void(const StructInfo&)> gather = [&](const StructInfo& s) {
+      if (const TupleInfo* tuple = s.as<TupleInfo>())
+        for (const StructInfo& item : tuple->items) gather(item);
+      else
+        given.push_back(s);
     };
-    const int64_t given = tensors(c.args[1]->sinfo) + tensors(c.sinfo_args[0]);
-    const int64_t taken = std::ranges::count_if(f->params, [](const VarRef& p) { return p->dtype.is_handle(); });
-    if (given != taken)
-      add({.what =
-               text("call_tir gives ", callee->name, " ", given, " tensors, results included, and it takes ", taken),
+    gather(c.args[1]->sinfo);
+    gather(c.sinfo_args[0]);
+    std::vector<VarRef> taken;
+    std::ranges::copy_if(f->params, std::back_inserter(taken), [](const VarRef& p) { return p->dtype.is_handle(); });
+    if (given.size() != taken.size()) {
+      add({.what = text("call_tir gives ",
+                        callee->name,
+                        " ",
+                        given.size(),
+                        " tensors, results included, and it takes ",
+                        taken.size()),
            .needs = "one tensor per buffer of the function: its arguments, then its results",
            .hint = "compare the call with the function's parameters"},
           c);
+      return;
+    }
+    for (size_t i = 0; i < given.size(); ++i) {
+      const TensorInfo* tensor = given[i].as<TensorInfo>();
+      const auto buffer = std::ranges::find(f->buffer_map, taken[i], &std::pair<VarRef, BufferRef>::first);
+      if (!tensor || buffer == f->buffer_map.end() || fits(*tensor, *buffer->second)) continue;
+      add({.what = text("call_tir gives ", callee->name, " ", given[i], " as the buffer ", buffer->second->name),
+           .needs = text("dtype ", buffer->second->dtype, " and the extents (", join(buffer->second->shape, ", "), ")"),
+           .hint = "compare the call with the function's parameters"},
+          c);
+    }
+  }
+
+  /// The tensor may be what the buffer says: dtype, number of dimensions, and extents where both are numbers.
+  static bool fits(const TensorInfo& tensor, const Buffer& buffer) {
+    if (!tensor.dtype.is_void() && tensor.dtype != buffer.dtype) return false;
+    const auto extents = shape_of(tensor);
+    if (!extents) return true;
+    if (extents->size() != buffer.shape.size()) return false;
+    for (size_t d = 0; d < extents->size(); ++d) {
+      const auto given = as_int((*extents)[d]), asked = as_int(buffer.shape[d]);
+      if (given && asked && *given != *asked) return false;
+    }
+    return true;
   }
 
   void branch(const If& n) {
@@ -362,6 +405,7 @@ class Verifier {
   Sizes sizes_, reported_, shared_;
   std::unordered_map<const Var*, const Function*> owner_;
   bool in_dataflow_ = false, must_be_pure_ = false;
+  arith::Analyzer arith_;
 };
 
 void require_none(std::vector<Reason> reasons) {

@@ -15,6 +15,8 @@ namespace sator::relax {
 ///   - a dataflow variable outside of its dataflow block; a branch or an impure call inside of one
 ///   - an impure call in a function that is declared pure (relax.force_pure silences it), force_pure on one that is not
 ///   - extents that are no integers
+///   - a variable or a result whose struct info contradicts its value's; a call_tir whose tensors have another dtype, number
+///     of dimensions or extent than the function's buffers
 std::vector<Reason> verify(const Module& module);
 /// One function; calls of other functions are taken to be right.
 std::vector<Reason> verify(const Function& func);

@@ -4,6 +4,7 @@
 
 #include "ir/script/source.h"
 #include "ir/visit.h"
+#include "relax/builder.h"
 #include "relax/parse.h"
 #include "relax/print.h"
 #include "relax/struct_info.h"
@@ -277,6 +278,57 @@ TEST(Verify, CallTirGivesATensorPerBuffer) {
   std::vector<Reason> wrong = verify(*parse_module(program("(x,)"), "", {.verify = false}));
   ASSERT_EQ(wrong.size(), 1u);
   EXPECT_EQ(wrong[0].what, "call_tir gives add 2 tensors, results included, and it takes 3");
+}
+
+// Bytes of one shape and dtype read as another's: wrong numbers without a word, were it not refused.
+TEST(Verify, CallTirGivesWhatTheBuffersSay) {
+  auto mistakes = [](const char* x, const char* out) {
+    return verify(*parse_module(
+        std::string("@I.ir_module\nclass M:\n") +
+            "    @T.prim_func(private=True)\n    def copy(a: T.Buffer((4, 2), \"float32\"), b: T.Buffer((4, 2), "
+            "\"float32\")):\n        for i, j in T.grid(4, 2):\n            with T.block(\"copy\"):\n"
+            "                vi, vj = T.axis.remap(\"SS\", [i, j])\n                b[vi, vj] = a[vi, vj]\n"
+            "    @R.function\n    def main(x: " +
+            x + "):\n        cls = M\n        y = R.call_tir(cls.copy, (x,), out_sinfo=" + out +
+            ")\n        return y\n",
+        "",
+        {.verify = false}));
+  };
+  const char* fits = R"(R.Tensor((4, 2), "float32"))";
+  EXPECT_TRUE(mistakes(fits, fits).empty());
+  EXPECT_TRUE(mistakes(R"(R.Tensor(("n", 2), "float32"))", fits).empty());  // n may be 4
+  for (const char* other :
+       {R"(R.Tensor((4, 2), "float16"))", R"(R.Tensor((2, 4), "float32"))", R"(R.Tensor((8,), "float32"))"}) {
+    ASSERT_EQ(mistakes(other, fits).size(), 1u) << other;
+    EXPECT_NE(mistakes(other, fits)[0].what.find("as the buffer a"), std::string::npos) << other;
+    EXPECT_NE(mistakes(fits, other)[0].what.find("as the buffer b"), std::string::npos) << other;
+  }
+}
+
+// The parser takes an annotation as what a call gives, so the contradiction is made by hand.
+TEST(Verify, StructInfoHoldsForTheValue) {
+  const DType kFloat = DType::Float(32);
+  auto mistakes = [&](const StructInfo& declared) {
+    BlockBuilder b;
+    const RVarRef x = make_rvar("x", tensor_info({int_imm(3, DType::Int(64)), int_imm(4, DType::Int(64))}, kFloat)),
+                  y = make_rvar("y", declared);
+    b.begin_scope({x});
+    b.begin_block(false);
+    b.emit_binding(bind_value(y, b.normalize(call(op_ref("exp"), {x}))));
+    const BindingBlockRef block = b.end_block();
+    return verify(*b.end_function({x}, {block}, y));
+  };
+  const auto info = [](std::vector<Expr> extents, DType dtype) { return tensor_info(std::move(extents), dtype); };
+  for (const StructInfo& right :
+       {info({int_imm(3, DType::Int(64)), int_imm(4, DType::Int(64))}, kFloat), object_info()})
+    EXPECT_TRUE(mistakes(right).empty()) << text(right);
+  for (const StructInfo& wrong : {info({int_imm(3, DType::Int(64)), int_imm(5, DType::Int(64))}, kFloat),
+                                  info({int_imm(3, DType::Int(64)), int_imm(4, DType::Int(64))}, DType::Float(16)),
+                                  info({int_imm(12, DType::Int(64))}, kFloat)}) {
+    const std::vector<Reason> found = mistakes(wrong);
+    ASSERT_FALSE(found.empty()) << text(wrong);
+    EXPECT_NE(found[0].what.find("the variable y is declared"), std::string::npos) << found[0].what;
+  }
 }
 
 }  // namespace
