@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -41,7 +42,13 @@ void run(const LogitsArguments& a, Streams& io) {
   llm::OpenModel model = open(a.model, io);
   Session session = model.session();
   std::vector<float> all;
-  session.append_all(ids, [&](int64_t, std::span<const float> row) { all.insert(all.end(), row.begin(), row.end()); });
+  session.append_all(ids, [&](int64_t position, std::span<const float> row) {
+    if (std::ranges::any_of(row, [](float v) { return v != v; }))
+      fail({.what = text("a logit of position ", position, " is not a number"),
+            .needs = "weights and scales that are finite",
+            .hint = "check the checkpoint: one of its tensors may hold NaN or infinity"});
+    all.insert(all.end(), row.begin(), row.end());
+  });
   auto rows = static_cast<int64_t>(ids.size());
   write_file(a.output, npy(all, rows, model.limits.vocab_size));
   io.json = {{"positions", rows}, {"vocab_size", model.limits.vocab_size}, {"file", a.output}};

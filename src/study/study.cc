@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <variant>
 
 #include "base/error.h"
@@ -259,15 +260,29 @@ Study run_study(const StudyOptions& options, const Workers& workers, const Progr
   return study;
 }
 
+/// Files of an earlier study of other schemes or chips, which would pass for this one's.
+static void remove_others(const fs::path& folder, const std::set<fs::path>& keep) {
+  static constexpr std::string_view kOurs[] = {".py", ".p", ".m", ".s", ".csv"};
+  std::error_code ignored;
+  std::vector<fs::path> old;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder, ignored))
+    if (entry.is_regular_file() && std::ranges::count(kOurs, entry.path().extension().string()) > 0 &&
+        !keep.contains(entry.path()))
+      old.push_back(entry.path());
+  for (const fs::path& path : old) fs::remove(path, ignored);
+}
+
 void write_study(const Study& study, const fs::path& folder) {
   write_file(folder / "study.json", to_json(study).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   write_file(folder / "study.csv", study_csv(study));
   write_file(folder / "kernels.csv", kernels_csv(study));
+  std::set<fs::path> written;
   for (const auto& files : {schedule_files(study), tenet_files(study)})
     for (const auto& [name, words] : files) {
-      fs::create_directories((folder / name).parent_path());
       write_file(folder / name, words);
+      written.insert(folder / name);
     }
+  for (const char* own : {"schedules", "tenet"}) remove_others(folder / own, written);
   write_file(folder / "index.html", html_page(study));
 }
 

@@ -246,6 +246,17 @@ TEST_F(Studies, AreWrittenAsFourFiles) {
     EXPECT_NE(read_file(options.folder / file), "") << file;
 }
 
+// A second study in the same folder leaves nothing that would pass for its own, and takes nothing that is not ours.
+TEST_F(Studies, FilesOfAnEarlierStudyGo) {
+  const Study study = run();
+  for (const char* file : {"schedules/old_chip/f.py", "tenet/old_chip/f.p", "tenet/notes.txt"})
+    write_file(options.folder / file, "x");
+  write_study(study, options.folder);
+  EXPECT_FALSE(fs::exists(options.folder / "schedules/old_chip/f.py"));
+  EXPECT_FALSE(fs::exists(options.folder / "tenet/old_chip/f.p"));
+  EXPECT_TRUE(fs::exists(options.folder / "tenet/notes.txt"));
+}
+
 // The example's README states the perplexity of the first 32 windows, 32.468, and the size of the checkpoint.
 TEST(Measure, ReproducesTheExamplesFigures) {
   TempFolder home;
