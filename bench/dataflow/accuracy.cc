@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/figures.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "dataflow/calibrate/models.h"
@@ -97,22 +98,18 @@ class Bench {
       std::printf("%s\n", j.dump().c_str());
       return;
     }
-    auto percent = [](double share) {
-      char out[32] = "-";
-      if (!std::isnan(share)) std::snprintf(out, sizeof out, "%.2f %%", 100 * share);
-      return std::string(out);
-    };
+    auto share = [](double v) { return std::isnan(v) ? "-" : percent(v); };
     const std::string correlation =
         std::isnan(a.log_correlation) ? "-" : text(std::round(a.log_correlation * 1e4) / 1e4);
     std::printf("%-44s %6zu %6zu %8s %8s %8s %9s %9s  %-22s %s%s%s\n",
                 r.set.c_str(),
                 a.rows,
                 r.exact,
-                percent(a.mean).c_str(),
-                percent(a.median).c_str(),
-                percent(a.p90).c_str(),
+                share(a.mean).c_str(),
+                share(a.median).c_str(),
+                share(a.p90).c_str(),
                 correlation.c_str(),
-                r.calibrated ? percent(a.coverage).c_str() : "-",
+                r.calibrated ? share(a.coverage).c_str() : "-",
                 r.target.c_str(),
                 r.target.empty() ? "-"
                 : r.met          ? "yes"

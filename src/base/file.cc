@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/interrupt.h"
+#include "base/staged_file.h"
 
 namespace sator {
 
@@ -59,33 +59,57 @@ std::string read_file(const fs::path& path) {
   return bytes;
 }
 
-void write_file(const fs::path& path, std::string_view bytes) {
+static fs::path partial_name(fs::path path) {
+  path += text(".", static_cast<int64_t>(::getpid()), ".partial");
+  return path;
+}
+
+StagedFile::StagedFile(const fs::path& path) : path_(path), partial_(partial_name(path)), guard_(partial_) {
   std::error_code error;
   if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
   if (error) fail_file(path, "write", error.value());
-  fs::path temporary = path;
-  temporary += text(".", static_cast<int64_t>(::getpid()), ".partial");
-  RemoveOnInterrupt guard(temporary);
-  int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) fail_file(path, "write", errno);
-  auto give_up = [&](int code) {
-    ::close(fd);
-    ::unlink(temporary.c_str());
-    fail_file(path, "write", code);
-  };
+  file_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file_ < 0) fail_file(path, "write", errno);
+}
+
+StagedFile::~StagedFile() {
+  if (file_ >= 0) ::close(file_);
+  if (!finished_) ::unlink(partial_.c_str());
+}
+
+void StagedFile::put(std::string_view bytes) {
   while (!bytes.empty()) {
-    ssize_t n = ::write(fd, bytes.data(), bytes.size());
-    if (n < 0) {
-      if (errno == EINTR) continue;
-      give_up(errno);
-    }
+    const ssize_t n = ::write(file_, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_file(path_, "write", errno);
     bytes.remove_prefix(static_cast<size_t>(n));
   }
-  if (::close(fd) != 0 || ::rename(temporary.c_str(), path.c_str()) != 0) {
-    int code = errno;
-    ::unlink(temporary.c_str());
-    fail_file(path, "write", code);
+}
+
+void StagedFile::write(std::string_view bytes) {
+  constexpr size_t kHeld = size_t{1} << 16;
+  if (held_.size() + bytes.size() < kHeld) {
+    held_ += bytes;
+    return;
   }
+  put(held_);
+  held_.clear();
+  put(bytes);
+}
+
+void StagedFile::finish() {
+  put(held_);
+  held_.clear();
+  const int closed = ::close(file_);
+  file_ = -1;
+  if (closed != 0 || ::rename(partial_.c_str(), path_.c_str()) != 0) fail_file(path_, "write", errno);
+  finished_ = true;
+}
+
+void write_file(const fs::path& path, std::string_view bytes) {
+  StagedFile file(path);
+  file.write(bytes);
+  file.finish();
 }
 
 Ref<MappedFile> MappedFile::open(const fs::path& path) {

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/figures.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -20,12 +20,6 @@ struct CalibrateArguments {
   std::optional<std::string> chip, output, use, estimates;
   std::vector<std::string> where, train;
 };
-
-std::string percent(double share) {
-  char out[32];
-  std::snprintf(out, sizeof out, "%.2f %%", 100 * share);
-  return out;
-}
 
 std::vector<bool> chosen(const std::vector<Row>& rows, const std::vector<std::string>& words) {
   std::vector<RowFilter> filters;

@@ -266,7 +266,7 @@ void estimate_workload(const EstimateArguments& a, Streams& io) {
   const dataflow::KernelCost cost = engine.cost(dataflow::matmul_kernel(matmul), placements);
   io.out << "workload     Y[i,j] = X[i,k] * W[k,j], i " << matmul.i << ", j " << matmul.j << ", k " << matmul.k << "; "
          << a.scheme.value_or("int8-channel+a8") << "\n"
-         << dataflow::cost_table(cost, engine.chip()) << "estimate, not calibrated to silicon\n";
+         << dataflow::cost_table(cost, engine.chip());
   io.out.flush();
   for (const std::string& note : cost.notes) io.notes << "note: " << note << "\n";
   io.json = dataflow::cost_json(cost, engine.chip());

@@ -26,9 +26,7 @@ void run(const ProfileArguments& a, Streams& io) {
          << profile.prefill.table(!a.each_call, !a.each_call) << "\ndecode of one token at " << a.prompt_len + 1 << "\n"
          << profile.decode.table(!a.each_call, !a.each_call);
   if (options.chip) {
-    const std::string measured = calibration_words(*options.chip);
-    io.out << "\nestimates for " << options.chip->name << ", "
-           << (measured.empty() ? "not calibrated to silicon" : measured) << "\n";
+    io.out << "\nestimates for " << options.chip->name << ", " << calibration_words(*options.chip) << "\n";
   }
   if (a.records) {
     write_file(*a.records, records);

@@ -18,6 +18,7 @@ std::string cost_table(const KernelCost& c, const Chip& chip) {
                          chip.columns,
                          " PEs at ",
                          quantity(chip.clock_hz, "Hz"),
+                         chip.cores > 1 ? text(", on each of ", chip.cores, " cores") : "",
                          "\n");
   for (const StatementCost& s : c.statements)
     if (s.placement) out += text("mapping      ", s.placement->words, "\n");
@@ -29,6 +30,14 @@ std::string cost_table(const KernelCost& c, const Chip& chip) {
               fixed(100 * c.utilization, 1),
               " %\n");
   out += text("latency      ", grouped(c.latency_cycles), " cycles, ", quantity(c.latency_s, "s"), "\n");
+  if (chip.calibration)
+    out += text("  ",
+                fixed(100 * chip.calibration->level, 0),
+                " % of measurements lie between ",
+                quantity(c.latency_low_s, "s"),
+                " and ",
+                quantity(c.latency_high_s, "s"),
+                "\n");
   for (const CyclePart& part : c.latency_parts)
     out += text("  ",
                 pad_right(part.name, 34),
@@ -50,7 +59,9 @@ std::string cost_table(const KernelCost& c, const Chip& chip) {
                     ? "binds"
                     : text(fixed(100 * slack / static_cast<double>(std::max<int64_t>(1, c.latency_cycles)), 1),
                            " % of the latency is free"),
-                "\n");
+                "; 1 % faster saves ",
+                fixed(r.elasticity, 2),
+                " %\n");
   }
   out += "memory\n";
   for (const MemoryCost& m : c.memories)
@@ -67,14 +78,15 @@ std::string cost_table(const KernelCost& c, const Chip& chip) {
   out += text("energy       ", quantity(c.energy_j, "J"), " at ", c.energy_node_nm, " nm\n");
   for (const EnergyPart& part : c.energy_parts)
     out += text("  ", pad_right(part.name, 16), pad_left(quantity(part.joules, "J"), 12), "  ", part.source, "\n");
-  return out;
+  return out + text("estimate, ", calibration_words(chip), "\n");
 }
 
 nlohmann::json cost_json(const KernelCost& c, const Chip& chip) {
   nlohmann::json parts = nlohmann::json::array(), resources = parts, memories = parts, energy = parts, mappings = parts;
   for (const CyclePart& p : c.latency_parts) parts.push_back({{"name", p.name}, {"cycles", p.cycles}});
   for (const ResourceCost& r : c.resources)
-    resources.push_back({{"name", r.name}, {"cycles", r.cycles}, {"slack_cycles", c.latency_cycles - r.cycles}});
+    resources.push_back(
+        {{"name", r.name}, {"cycles", r.cycles}, {"slack_cycles", r.slack_cycles}, {"elasticity", r.elasticity}});
   for (const MemoryCost& m : c.memories)
     memories.push_back({{"name", m.name},
                         {"read_bytes", m.read_bytes},
@@ -90,8 +102,12 @@ nlohmann::json cost_json(const KernelCost& c, const Chip& chip) {
           {"macs", c.macs},
           {"latency_cycles", c.latency_cycles},
           {"latency_s", c.latency_s},
+          {"latency_low_s", c.latency_low_s},
+          {"latency_high_s", c.latency_high_s},
+          {"calibration", calibration_words(chip)},
           {"latency_parts", parts},
           {"bound", c.bound},
+          {"launch_elasticity", c.launch_elasticity},
           {"resources", resources},
           {"mac_units_used", c.mac_units_used},
           {"utilization", c.utilization},

@@ -61,6 +61,8 @@ std::vector<int64_t> evaluate(const Map& map, std::span<const int64_t> values);
 /// floor(a / b) and a - b * floor(a / b), for positive b and any a.
 inline int64_t floor_quotient(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 inline int64_t floor_remainder(int64_t a, int64_t b) { return a - b * floor_quotient(a, b); }
+/// ceil(a / b), for positive b and a >= 0.
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// A set of integer points: lower[i] <= x[i] < lower[i] + extent[i], and every guard is >= 0.
 struct Domain {

@@ -7,8 +7,6 @@
 
 namespace sator::dataflow {
 
-inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 /// Elements of an access when each iterator runs over `block` consecutive values from an aligned start.
 double elements_of(const Access& access, const std::vector<int64_t>& block);
 

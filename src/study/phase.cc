@@ -162,7 +162,7 @@ void state_in_tenet_words(const KernelCost& cost, const Chip& chip, KernelRow& r
       .bandwidth_bits_per_cycle = std::max<int64_t>(1, std::llround(8 * scratchpad.read_bytes_per_cycle))};
   for (const StatementCost& s : cost.statements) {
     if (!s.on_array()) continue;
-    const dataflow::Problem problem = problem_at_pes(s.work.statement, s.placement->mapping, chip);
+    const dataflow::Problem problem = problem_at_pes(s.work.statement, s.placement->mapping, chip, s.placement->core);
     row.tenet.push_back({.pe_array = tenet_array_text(problem.array, hardware),
                          .mapping = tenet_mapping_text(problem),
                          .statement = tenet_statement_text(problem.statement)});
@@ -382,7 +382,7 @@ ChipFacts facts_of(const Chip& chip) {
           .node_nm = chip.node_nm,
           .clock_hz = chip.clock_hz,
           .outer_bytes_per_s = dataflow::available_bytes_per_s(chip.memories.front(), chip),
-          .calibration = calibration_words(chip),
+          .calibration = chip.calibration ? calibration_words(chip) : "",
           .peaks = std::move(peaks)};
 }
 

@@ -124,7 +124,7 @@ ChipCalibration for_chip(const Calibration& c, const Chip& chip) {
 }
 
 std::string calibration_words(const Chip& chip) {
-  if (!chip.calibration) return "";
+  if (!chip.calibration) return "not calibrated to silicon";
   const ChipCalibration& c = *chip.calibration;
   auto rounded = [](double v) { return std::round(v * 1e3) / 1e3; };
   return text("calibrated on ",

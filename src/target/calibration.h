@@ -44,7 +44,8 @@ std::string to_toml(const Calibration& calibration);
 /// Errors: it is one of another chip, or of another model.
 ChipCalibration for_chip(const Calibration& calibration, const Chip& chip);
 
-/// "calibrated on 208 rows of x.jsonl: 90 % of measurements lie between 0.93 and 1.08 times the estimate"; empty without one.
+/// "calibrated on 208 rows of x.jsonl: 90 % of measurements lie between 0.93 and 1.08 times the estimate"; without one
+/// "not calibrated to silicon".
 std::string calibration_words(const Chip& chip);
 
 }  // namespace sator

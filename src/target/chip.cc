@@ -37,7 +37,7 @@ constexpr Unit kMacRate{"MACs per PE and cycle", 1e-6, 4096};
 constexpr Unit kOpRate{"operations per lane and cycle", 1e-6, 4096};
 
 // In the order of the enums.
-const std::vector<std::string_view> kDataflowNames{"os", "ws", "is", "schedule", "rs"};
+const std::vector<std::string_view> kNumberNames{"int", "float"};
 const std::vector<std::string_view> kClassNames{"gemm", "gemv", "batched"};
 const std::vector<std::string_view> kLaneNames{"last", "longest"};
 const std::vector<std::string_view> kWireNames{"systolic", "multicast", "none"};
@@ -72,7 +72,7 @@ Precision read_precision(KeyReader in, const EnergyTable& table) {
   p.weight_bits = static_cast<int>(in.integer("weight_bits", kBits));
   p.activation_bits = static_cast<int>(in.integer("activation_bits", kBits));
   p.accumulator_bits = static_cast<int>(in.integer("accumulator_bits", kBits));
-  p.is_float = in.has("number") && in.choice("number", {"int", "float"}) == 1;
+  p.is_float = in.has("number") && in.choice("number", kNumberNames) == 1;
   p.macs_per_pe_per_cycle = in.number("macs_per_pe_per_cycle", kMacRate);
   const double rate = p.macs_per_pe_per_cycle, slow = 1 / rate;
   const auto is_whole = [](double v) { return std::abs(v - std::round(v)) < 1e-9 * v; };
@@ -188,7 +188,7 @@ void read_registers(KeyReader in, Chip& chip, const EnergyTable& table) {
                       " x ",
                       p.activation_bits,
                       " bits under dataflow ",
-                      quoted(kDataflowNames[static_cast<size_t>(chip.dataflow)])),
+                      quoted(to_string(chip.dataflow))),
                  text("registers for the tile that stays: at least ", bits / 8, " bytes"),
                  "enlarge the registers, or remove the precision");
   }

@@ -20,6 +20,9 @@ struct EnergyFigure {
 /// by itself, and the program's schedule decides.
 /// `row` keeps rows of filters (Eyeriss): PEs of a column sum up one row of outputs.
 enum class Stationary : uint8_t { output, weight, input, schedule, row };
+/// In the order of the enum: "os", "ws", "is", "schedule", "rs".
+inline constexpr std::string_view kDataflowNames[] = {"os", "ws", "is", "schedule", "rs"};
+inline std::string_view to_string(Stationary s) { return kDataflowNames[static_cast<size_t>(s)]; }
 
 /// Classes of products, which a chip may map in ways of their own: many rows of outputs, fewer than 8 of them, and products
 /// of two activations under a common batch (attention).

@@ -24,7 +24,7 @@ std::string_view kind_of(const toml::node& node) {
   }
 }
 
-std::string quoted_list(const std::vector<std::string_view>& words) {
+std::string quoted_list(std::span<const std::string_view> words) {
   std::vector<std::string> out;
   for (std::string_view w : words) out.push_back(quoted(w));
   return join(out, ", ");
@@ -169,7 +169,7 @@ std::vector<std::string> KeyReader::strings(std::string_view key) {
 }
 
 size_t KeyReader::position_of(std::string_view key, const toml::node& node,
-                              const std::vector<std::string_view>& allowed) const {
+                              std::span<const std::string_view> allowed) const {
   std::optional<std::string_view> word = node.is_string() ? node.value<std::string_view>() : std::nullopt;
   if (!word) fail_at(key, text("the value is ", kind_of(node)), text(full(key), ": one of ", quoted_list(allowed)));
   for (size_t i = 0; i < allowed.size(); ++i)
@@ -181,11 +181,11 @@ size_t KeyReader::position_of(std::string_view key, const toml::node& node,
           near.empty() ? "" : text("did you mean ", quoted(near[0]), "?"));
 }
 
-size_t KeyReader::choice(std::string_view key, const std::vector<std::string_view>& allowed) {
+size_t KeyReader::choice(std::string_view key, std::span<const std::string_view> allowed) {
   return position_of(key, need(key, text("one of ", quoted_list(allowed))), allowed);
 }
 
-std::vector<size_t> KeyReader::choices_or(std::string_view key, const std::vector<std::string_view>& allowed,
+std::vector<size_t> KeyReader::choices_or(std::string_view key, std::span<const std::string_view> allowed,
                                           std::vector<size_t> otherwise) {
   const toml::node* node = find(key);
   if (!node) return otherwise;

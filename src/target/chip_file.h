@@ -13,6 +13,7 @@ struct TomlAssertion {};
 #include <toml++/toml.h>
 
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,8 +47,8 @@ class KeyReader {
   /// A list of strings; empty if the key is absent.
   std::vector<std::string> strings(std::string_view key);
   /// The position of the value in `allowed`.
-  size_t choice(std::string_view key, const std::vector<std::string_view>& allowed);
-  std::vector<size_t> choices_or(std::string_view key, const std::vector<std::string_view>& allowed,
+  size_t choice(std::string_view key, std::span<const std::string_view> allowed);
+  std::vector<size_t> choices_or(std::string_view key, std::span<const std::string_view> allowed,
                                  std::vector<size_t> otherwise);
   KeyReader table(std::string_view key);
   /// [[key]] tables, at least one.
@@ -62,7 +63,7 @@ class KeyReader {
   const toml::node& need(std::string_view key, std::string_view what);
   double checked(std::string_view key, const toml::node& node, const Unit& unit) const;
   std::string full(std::string_view key) const;
-  size_t position_of(std::string_view key, const toml::node& node, const std::vector<std::string_view>& allowed) const;
+  size_t position_of(std::string_view key, const toml::node& node, std::span<const std::string_view> allowed) const;
 
   const toml::table& table_;
   std::string file_, path_;

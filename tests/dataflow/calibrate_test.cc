@@ -6,10 +6,11 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/text.h"
 #include "dataflow/calibrate/models.h"
 #include "dataflow/calibrate/published.h"
+#include "dataflow/reference_rows.h"
+#include "shipped_chips.h"
 
 namespace sator::dataflow {
 namespace {
@@ -92,10 +93,8 @@ TEST(Rows, LinesOrOneObject) {
   EXPECT_THROW(parse_filter("=a"), Error);
 }
 
-std::vector<Row> stored(const char* file) {
-  const fs::path path = fs::path(SATOR_SOURCE_DIR) / "../shared/cases/cost" / file;
-  return fs::exists(path) ? parse_rows(read_file(path), file) : std::vector<Row>{};
-}
+/// As calibrate reads them. Errors: there is no row.
+std::vector<Row> stored(const char* file) { return parse_rows(read_file(reference_file("cost") / file), file); }
 
 std::string word(const Row& row, const char* key) {
   const auto at = row.fields.find(key);
@@ -121,11 +120,11 @@ Accuracy held_out(const char* name, const std::vector<Row>& rows,
 
 // Analytical cycles stored beside these rows are off by 26.1 % on average; four constants fitted to half of the shapes, 21 %.
 TEST(HeldOut, GemminiLayersOfOtherShapes) {
+  SKIP_WITHOUT(reference_file("cost"));
   std::vector<Row> rows;
   for (const Row& row : stored("gemmini_firesim_rtl_cycles.jsonl"))
     if (word(row, "kind").starts_with("firesim_test") && word(row, "kind") != "firesim_test_dataset")
       rows.push_back(row);
-  if (rows.empty()) GTEST_SKIP() << "no reference cases beside this checkout";
   std::set<std::string> shapes, half;
   for (const Sample& s : find_model("gemmini_rtl").bind(rows, nullptr).samples) shapes.insert(s.group);
   size_t i = 0;
@@ -140,10 +139,11 @@ TEST(HeldOut, GemminiLayersOfOtherShapes) {
   }
 }
 
-// A data sheet's roofline is off by 33 to 38 %, three fitted constants by 9.3 to 10 %.
+// A data sheet's roofline is off by 33 to 38 %, three fitted constants by 9.3 to 10 %. Asked are 6 %, which the H100 keeps;
+// A100 and A40 miss them: docs/chips.md says what was tried.
 TEST(HeldOut, GpuGemmsOfOtherModels) {
+  SKIP_WITHOUT(reference_file("cost"));
   const std::vector<Row> rows = stored("gpu_vidur_measured.jsonl");
-  if (rows.empty()) GTEST_SKIP() << "no reference cases beside this checkout";
   for (auto [device, most] : {std::pair{"A100-80GB", 0.07}, {"H100-80GB", 0.06}, {"A40-48GB", 0.08}}) {
     std::vector<Row> own;
     for (const Row& row : rows)
@@ -158,8 +158,8 @@ TEST(HeldOut, GpuGemmsOfOtherModels) {
 
 // Bytes alone are off by up to 47 %.
 TEST(HeldOut, QuantizedDecodeOfOtherFormats) {
+  SKIP_WITHOUT(reference_file("cost"));
   const std::vector<Row> rows = stored("quant_published.jsonl");
-  if (rows.empty()) GTEST_SKIP() << "no reference cases beside this checkout";
   const BoundModel bound = find_model("quantized_decode").bind(rows, nullptr);
   EXPECT_EQ(bound.samples.size(), 23u);
   const std::vector<double> ratios = left_out_ratios(bound.parameters, bound.predict, bound.samples);
@@ -167,9 +167,9 @@ TEST(HeldOut, QuantizedDecodeOfOtherFormats) {
 }
 
 TEST(HeldOut, PublishedChips) {
+  SKIP_WITHOUT(reference_file("cost"));
   const std::vector<Row> rows = stored("chips_published.jsonl");
-  if (rows.empty()) GTEST_SKIP() << "no reference cases beside this checkout";
-  setenv("SATOR_CHIPS", (std::string(SATOR_SOURCE_DIR) + "/chips").c_str(), 1);
+  setenv("SATOR_CHIPS", chips_folder().c_str(), 1);
   const std::vector<PublishedLayer> layers = eyeriss_alexnet(rows);
   ASSERT_EQ(layers.size(), 5u);
   double error = 0;

@@ -1,16 +1,14 @@
 #include "dataflow/cost.h"
+#include "base/error.h"
+#include "dataflow/gemm.h"
+#include "shipped_chips.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "base/error.h"
-#include "dataflow/gemm.h"
-
 namespace sator::dataflow {
 namespace {
-
-Chip shipped(const std::string& name) { return find_chip(std::string(SATOR_SOURCE_DIR) + "/chips/" + name + ".toml"); }
 
 Kernel gemm_kernel(int64_t i, int64_t j, int64_t k, int weight_bits = 8, int activation_bits = 8) {
   Work w{.statement = gemm(i, j, k),

@@ -1,17 +1,15 @@
 // Tensor programs as the cost engine sees them.
 #include "dataflow/from_tir.h"
-
-#include <gtest/gtest.h>
-
 #include "base/error.h"
 #include "dataflow/cost.h"
 #include "dataflow/gemm.h"
+#include "shipped_chips.h"
 #include "tir/parse.h"
+
+#include <gtest/gtest.h>
 
 namespace sator::dataflow {
 namespace {
-
-Chip shipped(const std::string& name) { return find_chip(std::string(SATOR_SOURCE_DIR) + "/chips/" + name + ".toml"); }
 
 int64_t outside_bits(const KernelCost& c, const std::string& tensor) {
   int64_t bits = 0;

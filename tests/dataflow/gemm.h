@@ -46,6 +46,4 @@ inline Counts exact(const Problem& problem) {
   return std::get<Counts>(counted);
 }
 
-inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 }  // namespace sator::dataflow

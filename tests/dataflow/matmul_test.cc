@@ -1,18 +1,17 @@
 // One matmul as a kernel, and mappings of it by given tiles: traffic by the textbook's formula.
 #include "dataflow/matmul.h"
+#include "base/error.h"
+#include "dataflow/cost_table.h"
+#include "dataflow/gemm.h"
+#include "shipped_chips.h"
+#include "temp_folder.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-#include "base/error.h"
-#include "dataflow/cost_table.h"
-#include "dataflow/gemm.h"
-#include "temp_folder.h"
 
 namespace sator::dataflow {
 namespace {
-
-Chip shipped(const std::string& name) { return find_chip(std::string(SATOR_SOURCE_DIR) + "/chips/" + name + ".toml"); }
 
 int64_t outside_bits(const KernelCost& c, const std::string& tensor) {
   int64_t bits = 0;

@@ -8,32 +8,10 @@
 #include "dataflow/collective.h"
 #include "dataflow/cost.h"
 #include "dataflow/gemm.h"
+#include "shipped_chips.h"
 
 namespace sator::dataflow {
 namespace {
-
-Chip shipped(const std::string& name) { return find_chip(std::string(SATOR_SOURCE_DIR) + "/chips/" + name + ".toml"); }
-
-const std::vector<std::string>& all_chips() {
-  static const std::vector<std::string> names = {"a100",
-                                                 "bitfusion",
-                                                 "bitserial_bitmod",
-                                                 "cpu_avx512_vnni",
-                                                 "edge_npu32",
-                                                 "eyeriss_v1",
-                                                 "gemmini16",
-                                                 "groq_lpu_like",
-                                                 "h100",
-                                                 "h200",
-                                                 "nvdla_large",
-                                                 "nvdla_small",
-                                                 "scalesim_default",
-                                                 "shidiannao_like",
-                                                 "tpuv1",
-                                                 "tpuv3",
-                                                 "tpuv4_like"};
-  return names;
-}
 
 /// A product at the widths of the chip's first precision.
 Kernel product(const Chip& chip, int64_t i, int64_t j, int64_t k) {

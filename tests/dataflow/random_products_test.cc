@@ -6,6 +6,7 @@
 
 #include "dataflow/cost.h"
 #include "dataflow/gemm.h"
+#include "shipped_chips.h"
 
 namespace sator::dataflow {
 namespace {
@@ -56,7 +57,7 @@ Work draw(std::mt19937_64& random) {
 
 TEST(RandomProducts, EveryShapeHasACostWithinItsBounds) {
   for (const char* name : {"tpuv1", "gemmini16", "edge_npu32"}) {
-    CostEngine engine(find_chip(std::string(SATOR_SOURCE_DIR) + "/chips/" + name + ".toml"));
+    CostEngine engine(shipped(name));
     const Chip& chip = engine.chip();
     std::mt19937_64 random(11);
     for (int round = 0; round < 150; ++round) {

@@ -1,23 +1,15 @@
 // Counts of other cost models, which rest on definitions of their own: SCALE-Sim's runs and Timeloop's outputs.
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "base/file.h"
 #include "dataflow/gemm.h"
+#include "dataflow/reference_rows.h"
 
 namespace sator::dataflow {
 namespace {
 
 using nlohmann::json;
-
-std::vector<json> rows_of(const std::string& name) {
-  std::vector<json> rows;
-  std::ifstream in(fs::path(SATOR_SOURCE_DIR) / "../shared/cases/cost" / name);
-  for (std::string line; std::getline(in, line);) rows.push_back(json::parse(line));
-  return rows;
-}
 
 int64_t padded(int64_t n, int64_t to) { return ceil_div(n, to) * to; }
 
@@ -35,10 +27,10 @@ void expect_scalesim(int64_t m, int64_t n, int64_t k, int64_t rows, int64_t colu
 }
 
 TEST(ScaleSim, CyclesOfEveryRun) {
-  std::vector<json> rows = rows_of("scalesim_v3_compute.jsonl");
-  for (const json& r : rows_of("scalesim_v2_lut_from_llmcompass.jsonl")) rows.push_back(r);
-  for (const json& r : rows_of("scalesim_v3_full.jsonl")) rows.push_back(r);
-  if (rows.empty()) GTEST_SKIP() << "no reference cases beside this checkout";
+  REFERENCE_ROWS(compute, "cost/scalesim_v3_compute.jsonl");
+  std::vector<json> rows = compute;
+  for (const char* more : {"cost/scalesim_v2_lut_from_llmcompass.jsonl", "cost/scalesim_v3_full.jsonl"})
+    for (const json& r : json_lines(reference_file(more))) rows.push_back(r);
   for (const json& r : rows) {
     SCOPED_TRACE(r.dump());
     const std::string name = r["dataflow"];
@@ -60,8 +52,7 @@ TEST(ScaleSim, CyclesOfEveryRun) {
 // Words that enter and leave the array are the unique volumes. Where a tile is a single PE or a single stamp wide,
 // neighbouring tiles share in time what SCALE-Sim fetches again: there its words are an upper bound.
 TEST(ScaleSim, ScratchpadWordsOfEveryRun) {
-  std::vector<json> rows = rows_of("scalesim_v3_compute.jsonl");
-  if (rows.empty()) GTEST_SKIP() << "no reference cases beside this checkout";
+  REFERENCE_ROWS(rows, "cost/scalesim_v3_compute.jsonl");
   int equal = 0;
   for (const json& r : rows) {
     SCOPED_TRACE(r.dump());
@@ -148,8 +139,7 @@ class TimeloopNest {
 };
 
 TEST(Timeloop, AccessCountsOfEveryMapping) {
-  std::vector<json> rows = rows_of("timeloop_gemm_fuzz.jsonl");
-  if (rows.empty()) GTEST_SKIP() << "no reference cases beside this checkout";
+  REFERENCE_ROWS(rows, "cost/timeloop_gemm_fuzz.jsonl");
   const std::map<std::string, std::string> dims{{"A", "MK"}, {"B", "KN"}, {"Z", "MN"}};
   int64_t compared = 0;
   for (const json& r : rows) {

@@ -87,11 +87,16 @@ TEST(ModelCosts, PartsSumOnEveryChip) {
     }
 }
 
+class TenetFiles : public testing::TestWithParam<const char*> {};
+
+// Also of a chip with two cores, whose number is a coordinate of space.
+INSTANTIATE_TEST_SUITE_P(ModelCosts, TenetFiles, testing::Values("edge_npu32", "tpuv3"));
+
 // Each product as TENET's files, read again: the volumes are the kernel's, and every product has its line per tensor.
-TEST(ModelCosts, ProductsAreTenetsFiles) {
+TEST_P(TenetFiles, HoldTheProducts) {
   Study study;
-  study.chips = {facts_of(shipped("edge_npu32"))};
-  study.schemes = {{.name = "q4f16_1", .chips = {cost_of("q4f16_1", "edge_npu32")}}};
+  study.chips = {facts_of(shipped(GetParam()))};
+  study.schemes = {{.name = "q4f16_1", .chips = {cost_of("q4f16_1", GetParam())}}};
   std::map<std::string, std::string> files;
   for (auto& [name, words] : tenet_files(study)) EXPECT_TRUE(files.emplace(name, words).second) << name;
   const std::vector<std::string_view> metrics = split(files.at("tenet/metrics.csv"), '\n');

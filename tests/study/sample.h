@@ -1,13 +1,10 @@
 #pragma once
 
 #include "dataflow/cost.h"
+#include "shipped_chips.h"
 #include "study/phase.h"
 
 namespace sator::study {
-
-inline Chip shipped(const std::string& name) {
-  return find_chip(std::string(SATOR_SOURCE_DIR) + "/chips/" + name + ".toml");
-}
 
 /// Y[i,j] += X[i,k] * W[j,k]; with a group, W is made from codes of `bits` and a scale per `group` inputs.
 inline dataflow::Kernel linear(const std::string& name, int64_t i, int64_t j, int64_t k, int bits, bool is_float,

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "shipped_chips.h"
 #include "target/calibration.h"
 #include "target/chip.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 class Chips : public testing::Test {
  protected:
-  void SetUp() override { setenv("SATOR_CHIPS", (std::string(SATOR_SOURCE_DIR) + "/chips").c_str(), 1); }
+  void SetUp() override { setenv("SATOR_CHIPS", chips_folder().c_str(), 1); }
 };
 
 TEST_F(Chips, ShippedOnesAreFoundByName) {
@@ -38,7 +39,7 @@ TEST_F(Chips, ShippedOnesAreFoundByName) {
   for (const std::string& name : shipped_chips()) {
     Chip chip = find_chip(name);
     EXPECT_EQ(chip.name, name);
-    EXPECT_EQ(find_chip(std::string(SATOR_SOURCE_DIR) + "/chips/" + name + ".toml").pes(), chip.pes());
+    EXPECT_EQ(shipped(name).pes(), chip.pes());
     const std::string words = read_file(chip.file);
     for (const char* key : {"gemm", "gemv", "batched", "vector"})
       EXPECT_NE(words.find(std::string("\n") + key + " = "), std::string::npos) << name << " " << key;
@@ -153,7 +154,7 @@ TEST_F(Chips, ErrorsNameFileLineKeyAndWhatIsAllowed) {
   EXPECT_GE(std::size(kMistakes), 100u);
   for (const Mistake& m : kMistakes) {
     SCOPED_TRACE(std::string(m.chip) + ": " + m.to);
-    const std::string good = read_file(std::string(SATOR_SOURCE_DIR) + "/chips/" + m.chip + ".toml");
+    const std::string good = read_file(chips_folder() / (std::string(m.chip) + ".toml"));
     try {
       parse_chip(replaced(good, m.from, m.to), "chip.toml");
       ADD_FAILURE() << "accepted";
@@ -173,7 +174,7 @@ TEST_F(Chips, DamagedFilesAreReadOrRefused) {
   std::mt19937 draw(7);
   int refused = 0, read = 0;
   for (const std::string& name : shipped_chips()) {
-    const std::string good = read_file(std::string(SATOR_SOURCE_DIR) + "/chips/" + name + ".toml");
+    const std::string good = read_file(chips_folder() / (std::string(name) + ".toml"));
     for (int round = 0; round < 150; ++round) {
       std::string bad = good;
       for (unsigned edits = 1 + draw() % 3; edits > 0; --edits) {

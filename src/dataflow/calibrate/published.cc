@@ -37,12 +37,10 @@ struct Shape {
   int64_t images, filters, out, channels, window, stride;  // of one group
 };
 
-int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 double cycles_of(const Shape& s, const Passes& p) {
   const int64_t filters = p.filters * p.more_filters, channels = p.channels * p.more_channels;
-  const double passes = static_cast<double>(up(s.filters, filters) * up(s.channels, channels) * up(s.out, p.strip) *
-                                            up(s.images, p.images));
+  const double passes = static_cast<double>(ceil_div(s.filters, filters) * ceil_div(s.channels, channels) *
+                                            ceil_div(s.out, p.strip) * ceil_div(s.images, p.images));
   const double macs = static_cast<double>(p.filters * p.channels * s.window * s.out * p.images);
   const double weights = static_cast<double>(filters * channels * s.window * s.window);
   const double inputs = static_cast<double>(((p.strip - 1) * s.stride + s.window) * channels * s.window);

@@ -1,18 +1,13 @@
 #include "dataflow/formats/batch.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/error.h"
-#include "base/interrupt.h"
 #include "base/json.h"
+#include "base/staged_file.h"
 #include "dataflow/formats/format.h"
 
 namespace sator::dataflow {
@@ -30,48 +25,6 @@ std::string sentence(const Reason& reason) {
   if (!reason.hint.empty()) out += "; hint: " + reason.hint;
   return out;
 }
-
-/// A file under a temporary name until it is whole.
-class StagedFile {
- public:
-  explicit StagedFile(const fs::path& path) : path_(path), partial_(partial_of(path)), guard_(partial_) {
-    std::error_code error;
-    if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
-    errno = error.value();
-    if (!error) out_.open(partial_, std::ios::binary | std::ios::trunc);
-    if (!out_) give_up();
-  }
-  ~StagedFile() {
-    if (!done_) ::unlink(partial_.c_str());
-  }
-  StagedFile(const StagedFile&) = delete;
-  StagedFile& operator=(const StagedFile&) = delete;
-
-  void write(std::string_view bytes) {
-    if (!out_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()))) give_up();
-  }
-  void finish() {
-    out_.close();
-    if (!out_ || ::rename(partial_.c_str(), path_.c_str()) != 0) give_up();
-    done_ = true;
-  }
-
- private:
-  static fs::path partial_of(fs::path path) {
-    path += text(".", static_cast<int64_t>(::getpid()), ".partial");
-    return path;
-  }
-  [[noreturn]] void give_up() const {
-    fail({.what = text("cannot write ", path_.string(), ": ", std::strerror(errno)),
-          .needs = "a file that this user may write, and room for it",
-          .hint = "check the path, its permissions and the free space"});
-  }
-
-  fs::path path_, partial_;
-  RemoveOnInterrupt guard_;
-  std::ofstream out_;
-  bool done_ = false;
-};
 
 }  // namespace
 

@@ -1,8 +1,6 @@
 // MAESTRO's own figures against the reader and the analysis of its mappings, and the mappings as relations.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -11,6 +9,7 @@
 #include "dataflow/formats/maestro/answer.h"
 #include "dataflow/formats/maestro/cost.h"
 #include "dataflow/formats/maestro/relation.h"
+#include "dataflow/reference_rows.h"
 
 namespace sator::dataflow {
 namespace {
@@ -35,13 +34,11 @@ std::string gemm_text(int64_t m, int64_t n, int64_t k, const std::string& datafl
 
 // The rows that hold their mapping's text; the others name files of MAESTRO's repository.
 TEST(MaestroCases, FiguresAreEqual) {
-  std::ifstream in(std::filesystem::path(SATOR_SOURCE_DIR) / "../shared/cases/cost/maestro_outputs.jsonl");
-  if (!in) GTEST_SKIP() << "no reference cases beside this checkout";
-  size_t rows = 0;
-  for (std::string line; std::getline(in, line);) {
-    const json row = json::parse(line);
+  REFERENCE_ROWS(rows, "cost/maestro_outputs.jsonl");
+  size_t compared = 0;
+  for (const json& row : rows) {
     if (!row.contains("mapping_text")) continue;
-    ++rows;
+    ++compared;
     SCOPED_TRACE(row["mapping_file"].get<std::string>());
     const json answer = answer_maestro({{"mapping", gemm_text(row["M"], row["N"], row["K"], row["mapping_text"])},
                                         {"hardware", hardware_of(row["num_pes"])}});
@@ -53,20 +50,18 @@ TEST(MaestroCases, FiguresAreEqual) {
       EXPECT_EQ(answer[key], want) << key;
     }
   }
-  EXPECT_GT(rows, 50u);
+  EXPECT_GT(compared, 50u);
 }
 
 // Runs of MAESTRO itself on random layers, mappings and hardware, recorded in maestro_runs.jsonl.
 TEST(MaestroCases, RandomRunsAreEqual) {
-  std::ifstream in(std::filesystem::path(SATOR_SOURCE_DIR) / "tests/dataflow/formats/maestro_runs.jsonl");
-  size_t runs = 0;
-  for (std::string line; std::getline(in, line); ++runs) {
-    SCOPED_TRACE(line);
-    const json run = json::parse(line);
+  const std::vector<json> runs = json_lines(fs::path(SATOR_SOURCE_DIR) / "tests/dataflow/formats/maestro_runs.jsonl");
+  for (const json& run : runs) {
+    SCOPED_TRACE(run.dump());
     const json answer = answer_maestro(run);
     for (const auto& [key, want] : run["want"].items()) EXPECT_EQ(answer.at(key), want) << key;
   }
-  EXPECT_GE(runs, 50u);
+  EXPECT_GE(runs.size(), 50u);
 }
 
 // By hand: 4 PEs, one output column each, K in time. 6 steps; the first brings one word of A for all and one of B for

@@ -1,26 +1,18 @@
 // SCALE-Sim's own runs against the reader, the closed forms and the model of its SRAMs.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "dataflow/formats/scalesim/answer.h"
 #include "dataflow/formats/scalesim/compute.h"
+#include "dataflow/reference_rows.h"
 
 namespace sator::dataflow {
 namespace {
 
 using nlohmann::json;
-
-std::vector<json> rows_of(const char* file) {
-  std::ifstream in(std::filesystem::path(SATOR_SOURCE_DIR) / "../shared/cases/cost" / file);
-  std::vector<json> rows;
-  for (std::string line; std::getline(in, line);) rows.push_back(json::parse(line));
-  return rows;
-}
 
 std::string config_text(const json& row, const std::string& mode, int64_t words, int64_t sram_kb) {
   return text("[general]\nrun_name = r\n\n[architecture_presets]\nArrayHeight: ",
@@ -89,8 +81,7 @@ void compare(const std::vector<json>& rows, const std::vector<json>& answers, co
 }
 
 TEST(ScalesimCases, ArrayCountsAreEqual) {
-  const std::vector<json> rows = rows_of("scalesim_v3_compute.jsonl");
-  if (rows.empty()) GTEST_SKIP() << "no reference cases beside this checkout";
+  REFERENCE_ROWS(rows, "cost/scalesim_v3_compute.jsonl");
   std::vector<json> answers;
   for (const json& row : rows) {
     const json answer = answer_scalesim({{"config", config_text(row, "CALC", 10, 1 << 20)},
@@ -104,8 +95,7 @@ TEST(ScalesimCases, ArrayCountsAreEqual) {
 
 // SCALE-Sim v2's look-up tables of output-stationary products, as LLMCompass ships them.
 TEST(ScalesimCases, Version2CyclesAreEqual) {
-  const std::vector<json> rows = rows_of("scalesim_v2_lut_from_llmcompass.jsonl");
-  if (rows.empty()) GTEST_SKIP() << "no reference cases beside this checkout";
+  REFERENCE_ROWS(rows, "cost/scalesim_v2_lut_from_llmcompass.jsonl");
   for (const json& row : rows) {
     ASSERT_EQ(row["dataflow"], "os");
     const ScalesimConfig config{.rows = row["array_h"], .cols = row["array_w"], .dataflow = Stationary::output};
@@ -118,8 +108,7 @@ TEST(ScalesimCases, Version2CyclesAreEqual) {
 }
 
 TEST(ScalesimCases, MemoryIsEqual) {
-  const std::vector<json> rows = rows_of("scalesim_v3_full.jsonl");
-  if (rows.empty()) GTEST_SKIP() << "no reference cases beside this checkout";
+  REFERENCE_ROWS(rows, "cost/scalesim_v3_full.jsonl");
   std::vector<json> answers;
   for (const json& row : rows) {
     const json answer =
@@ -136,11 +125,9 @@ TEST(ScalesimCases, MemoryIsEqual) {
 // Runs of SCALE-Sim v3 itself on random layers (products by M, N, K; convolutions by H, W, R, S, C, K, stride), arrays and SRAMs
 // of all kinds, recorded in scalesim_runs.jsonl.
 TEST(ScalesimCases, RandomRunsAreEqual) {
-  std::ifstream in(std::filesystem::path(SATOR_SOURCE_DIR) / "tests/dataflow/formats/scalesim_runs.jsonl");
-  size_t runs = 0;
-  for (std::string line; std::getline(in, line); ++runs) {
-    SCOPED_TRACE(line);
-    const json run = json::parse(line);
+  const std::vector<json> runs = json_lines(fs::path(SATOR_SOURCE_DIR) / "tests/dataflow/formats/scalesim_runs.jsonl");
+  for (const json& run : runs) {
+    SCOPED_TRACE(run.dump());
     const std::vector<int64_t> array = run["array"], kb = run["sram_kb"], words = run["words"];
     const std::string config =
         text("[general]\nrun_name = r\n[architecture_presets]\nArrayHeight: ",
@@ -180,7 +167,7 @@ TEST(ScalesimCases, RandomRunsAreEqual) {
         EXPECT_EQ(layer[key], want) << key;
     }
   }
-  EXPECT_GE(runs, 50u);
+  EXPECT_GE(runs.size(), 50u);
 }
 
 }  // namespace

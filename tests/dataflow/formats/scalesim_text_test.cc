@@ -5,6 +5,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "dataflow/formats/refusals.h"
 #include "dataflow/formats/scalesim/answer.h"
 #include "dataflow/formats/scalesim/memory.h"
 
@@ -121,25 +122,9 @@ TEST(ScalesimTopologyText, RoundTripsAreStable) {
   }
 }
 
-struct Mistake {
-  const char* what;
-  const char* by;
-  int64_t line;  // that the message names
-};
-
-void expect_error(const nlohmann::json& input, const std::string& file, int64_t line, const std::string& note) {
-  SCOPED_TRACE(note);
-  try {
-    const nlohmann::json answer = answer_scalesim(input);
-    ADD_FAILURE() << "answered " << answer.dump();
-  } catch (const Error& error) {
-    const std::string place = text(file, " line ", line, ", column ");
-    EXPECT_EQ(error.reason.where.substr(0, place.size()), place) << error.what();
-    EXPECT_FALSE(error.reason.what.empty());
-    EXPECT_FALSE(error.reason.needs.empty());
-    EXPECT_FALSE(error.reason.hint.empty());
-    EXPECT_FALSE(error.reason.program.empty());
-  }
+/// Every refusal shows the line too.
+void expect_shown(const nlohmann::json& input, const std::string& file, int64_t line, const std::string& note) {
+  EXPECT_FALSE(expect_refusal("scalesim", input, file, line, note).program.empty()) << note;
 }
 
 constexpr Mistake kConfigMistakes[] = {
@@ -271,18 +256,24 @@ constexpr Mistake kConvMistakes[] = {
 
 TEST(ScalesimTextMistakes, EachNamesItsLine) {
   for (const Mistake& m : kConfigMistakes)
-    expect_error({{"config", replaced(kConfig, m.what, m.by)}, {"topology", kGemm}, {"gemm", true}},
-                 "config",
-                 m.line,
-                 text(m.what, " -> ", m.by));
+    expect_refusal("scalesim",
+                   {{"config", replaced(kConfig, m.what, m.by)}, {"topology", kGemm}, {"gemm", true}},
+                   "config",
+                   m.line,
+                   text(m.what, " -> ", m.by));
   for (const Mistake& m : kGemmMistakes)
-    expect_error(
-        {{"config", kConfig}, {"topology", replaced(kGemm, m.what, m.by)}, {"gemm", true}}, "topology", m.line, m.by);
+    expect_refusal("scalesim",
+                   {{"config", kConfig}, {"topology", replaced(kGemm, m.what, m.by)}, {"gemm", true}},
+                   "topology",
+                   m.line,
+                   m.by);
   for (const Mistake& m : kConvMistakes)
-    expect_error({{"config", kConfig}, {"topology", replaced(kConv, m.what, m.by)}}, "topology", m.line, m.by);
-  expect_error({{"config", ""}, {"topology", kConv}}, "config", 1, "empty config");
-  expect_error({{"config", kConfig}, {"topology", ""}}, "topology", 1, "empty topology");
-  expect_error({{"config", kConfig}, {"topology", kGemm}}, "topology", 2, "a product read as a convolution");
+    expect_refusal(
+        "scalesim", {{"config", kConfig}, {"topology", replaced(kConv, m.what, m.by)}}, "topology", m.line, m.by);
+  expect_shown({{"config", ""}, {"topology", kConv}}, "config", 1, "empty config");
+  expect_shown({{"config", kConfig}, {"topology", ""}}, "topology", 1, "empty topology");
+  expect_refusal(
+      "scalesim", {{"config", kConfig}, {"topology", kGemm}}, "topology", 2, "a product read as a convolution");
   static_assert(std::size(kConfigMistakes) + std::size(kGemmMistakes) + std::size(kConvMistakes) >= 100);
 }
 

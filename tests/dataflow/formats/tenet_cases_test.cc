@@ -3,27 +3,20 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "base/file.h"
 #include "dataflow/counts.h"
 #include "dataflow/formats/format.h"
 #include "dataflow/formats/tenet/metrics.h"
 #include "dataflow/formats/tenet/tenet_text.h"
+#include "dataflow/reference_rows.h"
 
 namespace sator::dataflow {
 namespace {
 
 using nlohmann::json;
 
-std::vector<json> tenet_cases() {
-  fs::path path = fs::path(SATOR_SOURCE_DIR) / "../shared/cases/tenet/tenet-samples.jsonl";
-  std::vector<json> cases;
-  std::ifstream in(path);
-  for (std::string line; std::getline(in, line);) cases.push_back(json::parse(line));
-  return cases;
-}
+constexpr const char* kSamples = "tenet/tenet-samples.jsonl";
 
 struct Texts {
   explicit Texts(const json& c)
@@ -35,8 +28,7 @@ struct Texts {
 std::string key(const TensorCounts& t) { return (t.role == Role::read ? "in:" : "out:") + t.tensor; }
 
 TEST(TenetCases, CountsAreEqual) {
-  std::vector<json> cases = tenet_cases();
-  if (cases.empty()) GTEST_SKIP() << "no reference cases beside this checkout";
+  REFERENCE_ROWS(cases, kSamples);
   size_t equal = 0;
   for (const json& c : cases) {
     SCOPED_TRACE(c["id"].get<std::string>());
@@ -67,8 +59,7 @@ TEST(TenetCases, CountsAreEqual) {
 }
 
 TEST(TenetCases, DerivedMetricsAreEqual) {
-  std::vector<json> cases = tenet_cases();
-  if (cases.empty()) GTEST_SKIP() << "no reference cases beside this checkout";
+  REFERENCE_ROWS(cases, kSamples);
   for (const json& c : cases) {
     SCOPED_TRACE(c["id"].get<std::string>());
     TenetInput input = Texts(c).parse();
@@ -123,8 +114,7 @@ void expect_contains(const json& got, const json& want, const std::string& place
 
 // Overflows, float rounding and truncations included: nothing that TENET's program printed is left out.
 TEST(TenetCases, AnswersHoldWhatTenetPrinted) {
-  std::vector<json> cases = tenet_cases();
-  if (cases.empty()) GTEST_SKIP() << "no reference cases beside this checkout";
+  REFERENCE_ROWS(cases, kSamples);
   const Format& tenet = find_format("tenet");
   for (const json& c : cases) {
     SCOPED_TRACE(c["id"].get<std::string>());
@@ -137,8 +127,7 @@ TEST(TenetCases, AnswersHoldWhatTenetPrinted) {
 }
 
 TEST(TenetCases, TextReadsBackAsTheSameProblem) {
-  std::vector<json> cases = tenet_cases();
-  if (cases.empty()) GTEST_SKIP() << "no reference cases beside this checkout";
+  REFERENCE_ROWS(cases, kSamples);
   for (const json& c : cases) {
     SCOPED_TRACE(c["id"].get<std::string>());
     TenetInput input = Texts(c).parse();

@@ -3,13 +3,12 @@
 
 #include <array>
 #include <chrono>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "dataflow/formats/tenet/answer.h"
+#include "dataflow/reference_rows.h"
 
 namespace sator::dataflow {
 namespace {
@@ -295,11 +294,11 @@ std::string mutated(std::string text, std::mt19937_64& random) {
 
 TEST(TenetMalformed, MutatedFilesAreReadOrRefusedInTime) {
   std::vector<std::array<std::string, 3>> seeds = {{kArray, kMapping, kStatement}};
-  std::ifstream in(fs::path(SATOR_SOURCE_DIR) / "../shared/cases/tenet/tenet-samples.jsonl");
-  for (std::string line; std::getline(in, line);) {
-    const nlohmann::json input = nlohmann::json::parse(line)["input"];
-    seeds.push_back({input["pe_array"], input["mapping"], input["statement"]});
-  }
+  if (const fs::path samples = reference_file("tenet/tenet-samples.jsonl"); fs::exists(samples))
+    for (const nlohmann::json& row : json_lines(samples)) {
+      const nlohmann::json& input = row["input"];
+      seeds.push_back({input["pe_array"], input["mapping"], input["statement"]});
+    }
   std::mt19937_64 random(5);
   int counted = 0, refused = 0;
   double slowest = 0;

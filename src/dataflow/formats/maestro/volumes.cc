@@ -150,11 +150,10 @@ int64_t Volumes::ingress(const std::vector<Dim>& tensor) const {
 
 /// One spatial map's part of a unit's output words or products. `edge_extent` is what MAESTRO takes where a single unit
 /// works at the edge.
-int64_t Volumes::share(const LevelMap& map, const LoopState& state, const Extent& extent, const Extent& edge_extent,
-                       Unit unit, bool fresh_at_first) const {
+int64_t Volumes::share(const LoopState& state, const Extent& extent, const Extent& edge_extent, Unit unit,
+                       bool fresh_at_first) const {
   const int64_t inner = unit.first ? extent.mapped : extent.fresh != 0 ? extent.fresh : 1;
   const bool one = level_.edge_clusters == 1;
-  (void)map;
   switch (state.at) {
     case At::first:
       if (!state.short_tile() || !unit.short_tile) return inner;
@@ -177,7 +176,7 @@ int64_t Volumes::output_words(const std::vector<Dim>& output, bool products, Uni
     const Extent& own = level_.extent[map.dim];
     const Extent& extent = of_output ? level_.extent[output_dim(map.dim)] : own;
     if (map.spatial)
-      words = times(words, share(map, state, extent, own, unit, of_output && overlap_at_first));
+      words = times(words, share(state, extent, own, unit, of_output && overlap_at_first));
     else
       words = times(words, state.short_tile() ? extent.mapped_edge : extent.mapped);
   }

@@ -58,7 +58,7 @@ class Volumes {
   int64_t mapped(const std::vector<Dim>& tensor, Unit unit) const;
   int64_t fresh(const std::vector<Dim>& tensor, Unit unit) const;
   int64_t output_words(const std::vector<Dim>& output, bool products, Unit unit, bool overlap_at_first) const;
-  int64_t share(const LevelMap& map, const LoopState& state, const Extent& extent, const Extent& edge_extent, Unit unit,
+  int64_t share(const LoopState& state, const Extent& extent, const Extent& edge_extent, Unit unit,
                 bool fresh_at_first) const;
 
   const Level& level_;

@@ -35,7 +35,7 @@ SystolicShape systolic_shape(const ScalesimConfig& config, const ScalesimLayer& 
     case Stationary::weight:
       shape.along_rows = layer.k, shape.along_cols = layer.n, shape.streamed = layer.m, shape.preload = true;
       break;
-    case Stationary::input:
+    default:  // input: a configuration says nothing else
       shape.along_rows = layer.k, shape.along_cols = layer.m, shape.streamed = layer.n, shape.preload = true;
       break;
   }
@@ -69,7 +69,7 @@ ScalesimCompute scalesim_compute(const ScalesimConfig& config, const ScalesimLay
       out.filter_sram_reads = filter;
       out.ofmap_sram_writes = checked.product(ofmap, row_folds);
       break;
-    case Stationary::input:
+    default:  // input
       out.ifmap_sram_reads = ifmap;
       out.filter_sram_reads = checked.product(filter, col_folds);
       out.ofmap_sram_writes = checked.product(ofmap, row_folds);

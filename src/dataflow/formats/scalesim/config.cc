@@ -100,15 +100,6 @@ void check_layout(const IniFile& ini) {
 
 }  // namespace
 
-std::string_view to_string(Stationary dataflow) {
-  switch (dataflow) {
-    case Stationary::output: return "os";
-    case Stationary::weight: return "ws";
-    case Stationary::input: return "is";
-  }
-  return "";
-}
-
 ScalesimConfig parse_scalesim_config(std::string_view text, std::string_view file) {
   const IniFile ini(text, file);
   ScalesimConfig config;

@@ -4,10 +4,9 @@
 #include <string>
 #include <string_view>
 
-namespace sator::dataflow {
+#include "target/chip.h"
 
-/// What stays in the array: the outputs, the weights (filter) or the inputs (ifmap).
-enum class Stationary : uint8_t { output, weight, input };
+namespace sator::dataflow {
 
 /// How SCALE-Sim models the memory behind the array; a word is one byte.
 struct ScalesimMemory {
@@ -21,8 +20,8 @@ struct ScalesimMemory {
 /// A SCALE-Sim configuration.
 struct ScalesimConfig {
   std::string run_name;
-  int64_t rows = 0, cols = 0;  // of the array
-  Stationary dataflow = Stationary::output;
+  int64_t rows = 0, cols = 0;                // of the array
+  Stationary dataflow = Stationary::output;  // output, weight (filter) or input (ifmap)
   ScalesimMemory memory;
 };
 
@@ -31,8 +30,5 @@ struct ScalesimConfig {
 /// Errors: each names line and column; what the file switches on and is not modelled (Ramulator traces under USER,
 /// custom layouts, sparsity) is refused by its line.
 ScalesimConfig parse_scalesim_config(std::string_view text, std::string_view file = "config");
-
-/// "os", "ws" or "is".
-std::string_view to_string(Stationary dataflow);
 
 }  // namespace sator::dataflow

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "dataflow/enumerate.h"
+#include "dataflow/formats/input_keys.h"
 #include "dataflow/formats/tenet/metrics.h"
 #include "dataflow/formats/tenet/program.h"
 
@@ -112,9 +113,9 @@ Json tenet_answer(const TenetInput& input, const Counts& counts) {
 }
 
 Json answer_tenet(const Json& input) {
-  const JsonAt at(input, "input");
-  const std::string pe_array = at.at("pe_array").string(), mapping = at.at("mapping").string(),
-                    statement = at.at("statement").string();
+  const InputKeys keys(input, "tenet");
+  const std::string pe_array = keys.text("pe_array"), mapping = keys.text("mapping"),
+                    statement = keys.text("statement");
   const TenetInput read = parse_tenet({pe_array, mapping, statement});
   return tenet_answer(read, tenet_counts(read));
 }

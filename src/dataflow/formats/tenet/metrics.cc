@@ -8,13 +8,9 @@ namespace sator::dataflow {
 
 namespace {
 
-constexpr int64_t kItemBits = 16;
-// Energy of an access in MACs; TENET took both from MAESTRO.
-constexpr double kL1Access = 1.68, kL2Access = 18.61;
-
 /// Whole words over the bus, then the latency of the last one.
 int64_t transfer_cycles(Wide items, const TenetHardware& hardware) {
-  Wide cycles = items * kItemBits / hardware.bandwidth_bits_per_cycle + hardware.latency_cycles - 1;
+  Wide cycles = items * kTenetItemBits / hardware.bandwidth_bits_per_cycle + hardware.latency_cycles - 1;
   return narrow(cycles).value_or(INT64_MAX);
 }
 
@@ -44,7 +40,7 @@ TenetMetrics tenet_metrics(const Counts& counts, const TenetHardware& hardware) 
     own.sbw_per_cycle = static_cast<double>(t.unique) / static_cast<double>(m.delay_compute_master);
     own.delay_cycles = transfer_cycles(t.unique, hardware);
     m.energy_untruncated +=
-        2 * kL1Access * static_cast<double>(t.total) + 2 * kL2Access * static_cast<double>(t.unique);
+        2 * kTenetL1Access * static_cast<double>(t.total) + 2 * kTenetL2Access * static_cast<double>(t.unique);
   }
   m.delay_in = transfer_cycles(in, hardware);
   m.delay_out = transfer_cycles(out, hardware);

@@ -8,6 +8,10 @@
 
 namespace sator::dataflow {
 
+/// Bits of an item, and energy of an access in MACs, as in TENET, which took both energies from MAESTRO.
+inline constexpr int64_t kTenetItemBits = 16;
+inline constexpr double kTenetL1Access = 1.68, kTenetL2Access = 18.61;
+
 /// TENET's figures of one tensor. Items have 16 bits, as in TENET.
 struct TenetTensorMetrics {
   std::optional<double> reuse_factor;  // total / unique; absent if unique is 0

@@ -6,13 +6,11 @@
 #include <numeric>
 
 #include "dataflow/boxes.h"
+#include "dataflow/formats/tenet/metrics.h"
 
 namespace sator::dataflow {
 
 namespace {
-
-constexpr uint32_t kItemBits = 16;
-constexpr double kL1Access = 1.68, kL2Access = 18.61;
 
 /// What the low 32 bits of a count mean as an int.
 int32_t wrap(Wide count) { return static_cast<int32_t>(static_cast<uint32_t>(static_cast<unsigned __int128>(count))); }
@@ -36,7 +34,7 @@ uint64_t truncated_unsigned(double v) {
 
 /// Bits over the bandwidth plus the latency less one, in 64 bits; only the product of items and bits wraps before.
 int32_t transfer(int32_t unique, const TenetHardware& hardware) {
-  const int64_t bits = static_cast<int64_t>(static_cast<uint32_t>(unique) * kItemBits);
+  const int64_t bits = static_cast<int64_t>(static_cast<uint32_t>(unique) * uint32_t{kTenetItemBits});
   return wrap(static_cast<Wide>(bits / hardware.bandwidth_bits_per_cycle) + hardware.latency_cycles - 1);
 }
 
@@ -63,8 +61,8 @@ int64_t energy_of(const TenetProgram& program, const Counts& counts, TenetBranch
     for (size_t i : by_name(counts, role)) {
       const TenetProgramTensor& t = program.tensors[i];
       // Once for reading, once for writing, each truncated on its own.
-      for (int way = 0; way < 2; ++way) add(kL1Access, t.total);
-      for (int way = 0; way < 2; ++way) add(kL2Access, t.unique);
+      for (int way = 0; way < 2; ++way) add(kTenetL1Access, t.total);
+      for (int way = 0; way < 2; ++way) add(kTenetL2Access, t.unique);
     }
   return branch == TenetBranch::master ? energy : static_cast<int64_t>(wide_energy);
 }

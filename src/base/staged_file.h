@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/interrupt.h"
+
+namespace sator {
+
+/// A file that is written part by part under a temporary name beside `path`, and renamed when it is whole: readers see the
+/// old file or the new one. An end without finish(), by an error or an interrupt, leaves nothing behind.
+class StagedFile {
+ public:
+  /// Missing folders are made. Errors: the folder cannot be written.
+  explicit StagedFile(const fs::path& path);
+  ~StagedFile();
+  StagedFile(const StagedFile&) = delete;
+  StagedFile& operator=(const StagedFile&) = delete;
+
+  /// Errors: no room, as a Reason that names `path`.
+  void write(std::string_view bytes);
+  void finish();
+
+ private:
+  void put(std::string_view bytes);
+
+  fs::path path_, partial_;
+  RemoveOnInterrupt guard_;
+  std::string held_;  // small parts go to the system together
+  int file_ = -1;
+  bool finished_ = false;
+};
+
+}  // namespace sator
