@@ -8,11 +8,11 @@
 #include "base/error.h"
 #include "dataflow/gemm.h"
 #include "dataflow/matmul.h"
+#include "shipped_chips.h"
 
 namespace sator::dataflow {
 namespace {
 
-Chip shipped(const std::string& name) { return find_chip(std::string(SATOR_SOURCE_DIR) + "/chips/" + name + ".toml"); }
 
 // A tile that pipelines the quantization of inputs, which whole rows hold up.
 TEST(Mapper, TilesAreCutForWhatComesBeforeTheProduct) {
