@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 #include "passes/outline.h"
 #include "relax/builder.h"
@@ -92,15 +93,21 @@ class Lifter {
     for (const RVarRef& v : rvars_in(seq->body)) {
       if (known.count(v) && needed.insert(v).second) order.push_back(v);
     }
-    for (const RVarRef& v : order) slot(known.at(v));
+    for (const RVarRef& v : order) add_slot(known.at(v));
   }
 
-  int slot(const RExpr& e) {
-    for (size_t i = 0; i < results_.size(); ++i) {
-      if (equal(results_[i], e)) return static_cast<int>(i);
-    }
+  /// The number of an equal result; nothing if there is none.
+  std::optional<int> find_slot(const RExpr& e) const {
+    auto [begin, end] = slots_.equal_range(structural_hash(e));
+    for (auto at = begin; at != end; ++at)
+      if (equal(results_[static_cast<size_t>(at->second)], e)) return at->second;
+    return {};
+  }
+
+  void add_slot(const RExpr& e) {
+    if (find_slot(e)) return;
+    slots_.emplace(structural_hash(e), static_cast<int>(results_.size()));
     results_.push_back(e);
-    return static_cast<int>(results_.size() - 1);
   }
 
   std::vector<StructInfo> infos() const {
@@ -120,11 +127,8 @@ class Lifter {
           kept.push_back(b);
           continue;
         }
-        bool result = false;
-        for (const RExpr& r : results_) result |= equal(r, at->second);
-        if (result)
-          kept.push_back(
-              make<VarBinding>(with_sinfo(tuple_get(params, slot(at->second)), at->second->sinfo), bound_var(b)));
+        if (auto result = find_slot(at->second))
+          kept.push_back(make<VarBinding>(with_sinfo(tuple_get(params, *result), at->second->sinfo), bound_var(b)));
       }
       return sator::with(block, &BindingBlock::bindings, std::move(kept));
     });
@@ -146,6 +150,7 @@ class Lifter {
   RVarRef params_;
   std::map<std::string, std::map<RVarRef, RExpr>> lifted_;
   std::vector<RExpr> results_;
+  std::unordered_multimap<uint64_t, int> slots_;  ///< of results, by their structural hash
 };
 
 }  // namespace
