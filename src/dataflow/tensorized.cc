@@ -44,12 +44,11 @@ using Why = std::string;
 
 /// The iterators of the block that run inside of a stamp, and where each block iterator stands among them (-1: outside).
 std::variant<rules::ArrayStamp, Why> stamp_of(const tir::BlockRealize& realize,
-                                              const std::vector<schedule::Loop>& loops, const rules::ArrayNest& nest,
-                                              const Chip& chip) {
+                                              const std::vector<schedule::Loop>& loops, const rules::ArrayNest& nest) {
   using Stamp = rules::ArrayStamp;
   const tir::Block& block = *realize.block;
   if (nest.rows.size() != 1 || nest.columns.size() != 1)
-    return Why("several loops of it run along one axis of the array");
+    return Why("none of its loops runs along an axis of the array");
   Stamp stamp;
   std::map<VarRef, int> number_of;
   for (size_t i = 0; i < block.iter_vars.size(); ++i) {
@@ -66,14 +65,6 @@ std::variant<rules::ArrayStamp, Why> stamp_of(const tir::BlockRealize& realize,
     take(nest.columns, 'c');
     take(nest.at_once, 0);
     if (iter.axis == 0 && iter.at_once == 1) continue;
-    const int64_t whole = iter.axis == 'r' ? chip.rows : iter.axis == 'c' ? chip.columns : 1;
-    if (iter.axis != 0 && iter.on_axis != whole)
-      return Why(text("it puts ",
-                      iter.on_axis,
-                      iter.on_axis == 1 ? " value" : " values",
-                      " on the array's ",
-                      whole,
-                      iter.axis == 'r' ? " rows" : " columns"));
     const IntImm* extent = block.iter_vars[i]->dom->extent.as<IntImm>();
     if (!extent) return Why(text("the extent of ", block.iter_vars[i]->var->name, " is not known"));
     if (extent->value % (iter.on_axis * iter.at_once) != 0)
@@ -106,6 +97,59 @@ std::variant<rules::ArrayStamp, Why> stamp_of(const tir::BlockRealize& realize,
 
 }  // namespace
 
+namespace {
+
+/// The nest with a loop along an axis that a mapping left empty: the longest of those that the chip's dataflow puts there.
+rules::ArrayNest on_both_axes(rules::ArrayNest nest, const StatementCost& statement, const Chip& chip) {
+  const Product& product = *statement.product;
+  const size_t weight = *statement.placement->weight, input = weight == product.first ? product.second : product.first;
+  // i: of the input and the output; j: of the weight and the output; k: summed up.
+  auto role_of = [&](size_t loop) {
+    if (!product.uses[loop].output) return 'k';
+    const bool in_weight = product.in(loop, weight), in_input = product.in(loop, input);
+    return in_weight && in_input ? 'b' : in_weight ? 'j' : 'i';
+  };
+  const Stationary stays = chip.dataflow_for(class_of(statement.work, product));
+  const char roles[2] = {stays == Stationary::output ? 'i' : 'k', stays == Stationary::input ? 'i' : 'j'};
+  std::vector<rules::ArrayNest::Side>* axes[2] = {&nest.rows, &nest.columns};
+  for (size_t a : {size_t{0}, size_t{1}}) {
+    if (!axes[a]->empty()) continue;
+    const auto& other = *axes[1 - a];
+    const char role = !other.empty() && role_of(other[0].loop) == roles[a] ? roles[1 - a] : roles[a];
+    std::optional<size_t> longest;
+    for (size_t l = 0; l < product.uses.size(); ++l) {
+      const auto& extent = statement.work.statement.domain.extent;
+      if (role_of(l) == role && (!longest || extent[l] > extent[*longest])) longest = l;
+    }
+    if (longest) axes[a]->push_back({.loop = *longest});
+  }
+  return nest;
+}
+
+}  // namespace
+
+rules::ArrayNest on_whole_array(rules::ArrayNest nest, int64_t rows, int64_t columns) {
+  using Side = rules::ArrayNest::Side;
+  for (auto [axis, pes] : {std::pair{&nest.rows, rows}, std::pair{&nest.columns, columns}}) {
+    if (axis->empty()) continue;
+    const auto longest = std::max_element(axis->begin(), axis->end(), [](const Side& a, const Side& b) {
+      return a.values * b.at_once < b.values * a.at_once;
+    });
+    Side kept = *longest;
+    axis->erase(longest);
+    for (const Side& side : *axis) {
+      if (side.values > side.at_once) nest.time.push_back({.loop = side.loop, .block = side.at_once});
+      if (side.at_once > 1) nest.at_once.push_back({.loop = side.loop, .values = 1, .at_once = side.at_once});
+    }
+    kept.values = pes * kept.at_once;
+    *axis = {kept};
+    int64_t inside = kept.values;
+    for (auto turn = nest.time.rbegin(); turn != nest.time.rend(); ++turn)
+      if (turn->loop == kept.loop) inside = turn->block = (turn->block + inside - 1) / inside * inside;
+  }
+  return nest;
+}
+
 std::variant<ScheduledFunction, Reason> tensorize_as_costed(const tir::PrimFuncRef& func, const FunctionFacts& facts,
                                                             const KernelCost& cost, const Chip& chip) {
   schedule::Schedule s(at_sizes(func, facts.sizes), facts.name);
@@ -119,7 +163,7 @@ std::variant<ScheduledFunction, Reason> tensorize_as_costed(const tir::PrimFuncR
     };
     const Placement& placement = *statement.placement;
     if (!placement.nest || !placement.weight) return refuse("its mapping is no nest of the program's loops");
-    rules::ArrayNest nest = *placement.nest;
+    rules::ArrayNest nest = on_whole_array(on_both_axes(*placement.nest, statement, chip), chip.rows, chip.columns);
     nest.weight = statement.work.statement.accesses[*placement.weight].tensor;
     try {
       const schedule::BlockHandle block = s.block_named(statement.name);
@@ -127,7 +171,7 @@ std::variant<ScheduledFunction, Reason> tensorize_as_costed(const tir::PrimFuncR
       const schedule::Sites& sites = s.sites();
       for (int i = sites[s.site(block)].parent; i >= 0 && sites[i].loop(); i = sites[i].parent)
         loops.insert(loops.begin(), sites[i].loop()->var);
-      auto stamp = stamp_of(s.realize(block), loops, nest, chip);
+      auto stamp = stamp_of(s.realize(block), loops, nest);
       if (const Why* why = std::get_if<Why>(&stamp)) return refuse(*why);
       rules::tensorize_on_array(
           s, statement.name, nest, rules::register_array_intrin(chip.name, std::get<rules::ArrayStamp>(stamp)));

@@ -9,9 +9,13 @@
 
 namespace sator::dataflow {
 
-/// The function at the sizes of `facts`, with every product tiled as its cost's default mapping says and its inner loops
-/// replaced by the intrinsic of one stamp of the chip's whole array (rules/array_intrin.h). work_of reads the same mapping
-/// from it as from schedule_as_costed.
+/// The nest on all of an array, with one loop along each axis: the longest one there; the others take turns, innermost.
+/// Blocks in time grow to whole tiles.
+rules::ArrayNest on_whole_array(rules::ArrayNest nest, int64_t rows, int64_t columns);
+
+/// The function at the sizes of `facts`, with every product tiled as its cost's default mapping says, on the whole array, and
+/// its inner loops replaced by the intrinsic of one stamp (rules/array_intrin.h). work_of reads from it the mapping that it
+/// reads where loops of the same nest are bound to pe.x and pe.y.
 ///   cost   of the kernel by CostEngine, under mappings of the engine's own
 ///   →      the function, or why a product cannot be called so: an intrinsic has one shape, and computes whole tiles
 std::variant<ScheduledFunction, Reason> tensorize_as_costed(const tir::PrimFuncRef& func, const FunctionFacts& facts,

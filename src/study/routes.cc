@@ -46,50 +46,47 @@ Chip beside(Chip host, const Chip& chip) {
 
 RouteCoster::RouteCoster(const Chip& chip, const Chip& host) : chip_(chip), host_(beside(host, chip)) {}
 
-bool RouteCoster::runs_on_chip(Route route, const PhaseKernel& kernel, const dataflow::KernelCost& cost,
-                               std::string& why) {
+std::optional<dataflow::KernelCost> RouteCoster::on_chip(Route route, const PhaseKernel& kernel, std::string& why) {
+  dataflow::KernelCost cost = chip_.cost(kernel.work.kernel, kernel.work.placements);
   const bool multiplies = cost.macs > 0;
-  if (route == Route::schedule || (route == Route::tensorize && !multiplies)) return true;
+  if (route == Route::schedule || (route == Route::tensorize && !multiplies)) return cost;
   if (route == Route::pattern) {
-    if (has_attr(kernel.func->attrs, "Codegen")) return true;
+    if (has_attr(kernel.func->attrs, "Codegen")) return cost;
     if (multiplies) why = text("no pattern takes ", kernel.calls.function, ", which is no op of the graph");
-    return false;
+    return {};
   }
   const auto result = tensorize_as_costed(kernel.func, kernel.facts, cost, chip_.chip());
   if (const Reason* reason = std::get_if<Reason>(&result)) {
     why = reason->what;
-    return false;
+    return {};
   }
   const auto& called = std::get<dataflow::ScheduledFunction>(result);
   const dataflow::TirWork again = work_of(*called.func, kernel.facts, &chip_.chip());
-  if (const std::string other = difference(cost, chip_.cost(again.kernel, again.placements)); !other.empty())
-    internal_error(text(kernel.calls.function, ", tensorized for ", chip_.chip().name, ", has other counts: ", other));
-  return true;
+  return chip_.cost(again.kernel, again.placements);
 }
 
 RouteStep RouteCoster::cost(Route route, std::vector<llm::KernelCall> calls) {
   for (llm::KernelCall& call : calls) call.layer.clear();  // equal work is costed once, whoever asks for it
-  const std::vector<PhaseKernel> on_chip = kernels_of(calls, chip_.chip()), on_host = kernels_of(calls, host_.chip());
+  const std::vector<PhaseKernel> here = kernels_of(calls, chip_.chip()), there = kernels_of(calls, host_.chip());
   RouteStep step;
-  for (size_t k = 0; k < on_chip.size(); ++k) {
-    const PhaseKernel& kernel = on_chip[k];
-    for (const PhaseKernel* p : {&kernel, &on_host.at(k)})
+  for (size_t k = 0; k < here.size(); ++k) {
+    const PhaseKernel& kernel = here[k];
+    for (const PhaseKernel* p : {&kernel, &there.at(k)})
       if (!p->refused.empty()) fail({.what = text(p->calls.function, " has no cost: ", p->refused)});
     const auto count = static_cast<double>(kernel.calls.count);
     auto bytes = [](const dataflow::KernelCost& c) {
       return static_cast<double>(c.memories.front().read_bytes + c.memories.front().write_bytes);
     };
-    const dataflow::KernelCost cost = chip_.cost(kernel.work.kernel, kernel.work.placements);
-    step.macs += cost.macs * kernel.calls.count;
     std::string why;
-    if (runs_on_chip(route, kernel, cost, why)) {
-      step.macs_on_chip += cost.macs * kernel.calls.count;
+    if (const auto cost = on_chip(route, kernel, why)) {
+      step.macs += cost->macs * kernel.calls.count;
+      step.macs_on_chip += cost->macs * kernel.calls.count;
       step.launches_on_chip += kernel.calls.count;
-      step.chip_s += cost.latency_s * count;
-      step.outside_bytes += bytes(cost) * count;
+      step.chip_s += cost->latency_s * count;
+      step.outside_bytes += bytes(*cost) * count;
     } else {
-      const PhaseKernel& there = on_host[k];
-      const dataflow::KernelCost host = host_.cost(there.work.kernel, there.work.placements);
+      const dataflow::KernelCost host = host_.cost(there[k].work.kernel, there[k].work.placements);
+      step.macs += host.macs * kernel.calls.count;
       step.launches_on_host += kernel.calls.count;
       step.host_s += host.latency_s * count;
       step.outside_bytes += bytes(host) * count;

@@ -41,11 +41,13 @@ class RouteCoster {
   RouteCoster(const Chip& chip, const Chip& host);
 
   ///   calls   of the step: of the program at phase 3, or with its patterns
-  /// Errors: a kernel that the cost engine refuses; InternalError if a tensorized program counts otherwise than its mapping.
+  /// Errors: a kernel that the cost engine refuses.
   RouteStep cost(Route route, std::vector<llm::KernelCall> calls);
 
  private:
-  bool runs_on_chip(Route route, const PhaseKernel& kernel, const dataflow::KernelCost& cost, std::string& why);
+  /// The kernel on the chip, by the route; nothing where it stays off.
+  ///   why   set where products stay off
+  std::optional<dataflow::KernelCost> on_chip(Route route, const PhaseKernel& kernel, std::string& why);
 
   dataflow::CostEngine chip_, host_;
 };

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "schedule/script.h"
+#include "schedule/schedule.h"
 #include "schedule/tensor_intrin.h"
 #include "tir/interp.h"
 #include "tir/parse.h"
@@ -100,10 +100,20 @@ TEST_P(EveryArray, CountsAndComputesAsTheBoundProgram) {
     ASSERT_EQ(why_not(result), "");
     const auto& called = std::get<ScheduledFunction>(result);
     EXPECT_NE(called.trace.find("sch.tensorize("), std::string::npos) << called.trace;
-    const TirWork again = work_of(*called.func, p.facts, &chip);
-    ASSERT_EQ(again.placements.size(), 1U);
-    ASSERT_TRUE(again.placements[0]);
-    EXPECT_EQ(difference(cost, engine.cost(again.kernel, again.placements)), "") << tir::to_script(*called.func);
+    rules::ArrayNest nest = on_whole_array(*cost.statements[0].placement->nest, chip.rows, chip.columns);
+    nest.weight = cost.statements[0].work.statement.accesses[*cost.statements[0].placement->weight].tensor;
+    schedule::Schedule bound(plain, "f");
+    bound.work_on("f");
+    rules::schedule_on_array(bound, cost.statements[0].name, nest);
+    auto read = [&](const tir::PrimFuncRef& func) {
+      const TirWork work = work_of(*func, p.facts, &chip);
+      EXPECT_EQ(work.placements.size(), 1U);
+      EXPECT_TRUE(work.placements[0]);
+      return engine.cost(work.kernel, work.placements);
+    };
+    const KernelCost of_called = read(called.func);
+    EXPECT_EQ(of_called.statements[0].counts->space, 64) << "all PEs work";
+    EXPECT_EQ(difference(read(bound.func()), of_called), "") << tir::to_script(*called.func);
     EXPECT_EQ(result_of(plain, p.facts.sizes), result_of(called.func, p.facts.sizes)) << called.trace;
   }
 }
@@ -126,8 +136,24 @@ TEST(Tensorized, WhatIsNoWholeTileIsRefused) {
   EXPECT_EQ(refusal("50 outputs", ragged, 24, Stationary::weight),
             "product matmul of f is not tensorized: its 50 outputs along an axis are no whole number of tiles of 8");
   EXPECT_EQ(refusal("3 rows stay, of 8", kPrograms[0].text, 3, Stationary::output),
-            "product matmul of f is not tensorized: it puts 3 values on the array's 8 rows");
+            "product matmul of f is not tensorized: its 3 outputs along an axis are no whole number of tiles of 8");
   EXPECT_EQ(refusal("one row", kPrograms[0].text, 1, Stationary::weight), "");  // rows stream: any number fits
+}
+
+// Part of an array becomes all of it: blocks in time grow to whole tiles, one loop per axis stays, the others take turns.
+TEST(Tensorized, ANestGrowsToTheWholeArray) {
+  const rules::ArrayNest part{.time = {{.loop = 2, .block = 24}, {.loop = 1, .block = 4}, {.loop = 2, .block = 8}},
+                              .rows = {{.loop = 2, .values = 8}},
+                              .columns = {{.loop = 1, .values = 4}, {.loop = 0, .values = 2}}};
+  const rules::ArrayNest whole = on_whole_array(part, 16, 32);
+  ASSERT_EQ(whole.rows.size(), 1U);
+  ASSERT_EQ(whole.columns.size(), 1U);
+  EXPECT_EQ(whole.rows[0].values, 16);
+  EXPECT_EQ(whole.columns[0].loop, 1U);
+  EXPECT_EQ(whole.columns[0].values, 32);
+  std::vector<std::pair<size_t, int64_t>> time;
+  for (const auto& turn : whole.time) time.emplace_back(turn.loop, turn.block);
+  EXPECT_EQ(time, (std::vector<std::pair<size_t, int64_t>>{{2, 32}, {1, 32}, {2, 16}, {0, 1}}));
 }
 
 }  // namespace
