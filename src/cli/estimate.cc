@@ -1,11 +1,11 @@
 #include <array>
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/commands.h"
+#include "cli/matmul_options.h"
 #include "cli/progress.h"
 #include "dataflow/array_cost.h"
 #include "dataflow/bound_statements.h"
@@ -17,7 +17,6 @@
 #include "dataflow/formats/tenet/report.h"
 #include "dataflow/matmul.h"
 #include "dataflow/space_time.h"
-#include "llm/scheme.h"
 #include "relax/parse.h"
 #include "study/svg_space_time.h"
 
@@ -40,33 +39,6 @@ struct Task {
   bool asked;
   void (*run)(const EstimateArguments& a, Streams& io);
 };
-
-/// "128,768,768", "16x16": `count` integers between separators.
-std::vector<int64_t> integers_of(const std::string& option, const std::string& given, char separator, size_t count,
-                                 int64_t least) {
-  std::vector<int64_t> values;
-  for (std::string_view word : split(given, separator)) {
-    word = trim(word);
-    int64_t value = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (word.empty() || error != std::errc() || end != word.data() + word.size() || value < least) {
-      values.clear();
-      break;
-    }
-    values.push_back(value);
-  }
-  if (values.size() != count)
-    fail({.what = text(option, " ", given),
-          .needs =
-              text(count, " integers of at least ", least, " with ", sator::quoted(text(separator)), " between them"),
-          .hint = text("as in ",
-                       option,
-                       " ",
-                       count == 1   ? "n=128"
-                       : count == 2 ? "16x16"
-                                    : "128,768,768")});
-  return values;
-}
 
 /// Draws the first stamps of a problem into the file of --picture, if it is given.
 void draw(const EstimateArguments& a, const dataflow::Problem& problem, const dataflow::Counts& counts, Streams& io) {
@@ -206,30 +178,6 @@ void estimate_batch(const EstimateArguments& a, Streams& io) {
 
 // --- one matmul on a described chip
 
-dataflow::Matmul matmul_of(const EstimateArguments& a) {
-  const std::vector<int64_t> size = integers_of("--workload", *a.workload, ',', 3, 1);
-  dataflow::Matmul m{.i = size[0], .j = size[1], .k = size[2]};
-  const llm::Scheme scheme = llm::parse_scheme(a.scheme.value_or("int8-channel+a8"));
-  if (scheme.storage) m.float_bits = scheme.storage->bits;
-  if (scheme.linear) {
-    switch (scheme.linear->granularity) {
-      case llm::Granularity::tensor: m.scale = dataflow::ScalePer::tensor; break;
-      case llm::Granularity::input: m.scale = dataflow::ScalePer::input; break;
-      case llm::Granularity::group: m.scale = dataflow::ScalePer::group; break;
-      default: m.scale = dataflow::ScalePer::channel;
-    }
-    m.weight_bits = scheme.linear->bits;
-    m.group = scheme.linear->group;
-    m.asymmetric = scheme.linear->asymmetric;
-    m.scale_bits = scheme.linear->scale_dtype.bits;
-  }
-  if (scheme.activation) {
-    m.activation_bits = scheme.activation->bits;
-    m.token_scales = !scheme.activation->is_static();
-  }
-  return m;
-}
-
 /// The chip with what the options change of it.
 Chip chip_of(const EstimateArguments& a) {
   Chip chip = find_chip(*a.chip);
@@ -256,7 +204,8 @@ void estimate_workload(const EstimateArguments& a, Streams& io) {
     fail({.what = "--workload is given without a chip",
           .needs = "--chip CHIP: a shipped name or a file",
           .hint = text("shipped are ", join(shipped_chips(), ", "))});
-  const dataflow::Matmul matmul = matmul_of(a);
+  const dataflow::Matmul matmul =
+      matmul_of(integers_of("--workload", *a.workload, ',', 3, 1), a.scheme.value_or("int8-channel+a8"));
   dataflow::CostEngine engine(chip_of(a));
   std::vector<std::optional<dataflow::Placement>> placements(1);
   if (a.tile) {

@@ -11,6 +11,7 @@ std::vector<Command> command_table() {
       bench_command(),
       profile_command(),
       estimate_command(),
+      explore_command(),
       logits_command(),
       convert_weight_command(),
       gen_config_command(),

@@ -626,4 +626,16 @@ KernelCost CostEngine::cost(const Kernel& kernel, const std::vector<std::optiona
   return best;
 }
 
+std::vector<Placement> CostEngine::mappings(const Kernel& kernel, size_t most) {
+  std::vector<Placement> first;
+  Composer(kernel, chip_, by_class_, memo_->counts)
+      .run([&](const Work& work, const Product& product, const Chip& mapped, const Pace& pace, auto beside) {
+        std::vector<Placement> found = sator::dataflow::placements(work, product, mapped, pace, beside(), most);
+        Placement best = found[0];
+        if (first.empty()) first = std::move(found);
+        return best;
+      });
+  return first;
+}
+
 }  // namespace sator::dataflow

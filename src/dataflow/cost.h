@@ -165,6 +165,9 @@ class CostEngine {
   /// The same with mappings given for products, in the order of the kernel's products; absent ones are chosen.
   KernelCost cost(const Kernel& kernel, const std::vector<std::optional<Placement>>& placements);
 
+  /// The mappings of the kernel's first product that are estimated to be quickest, at most `most`, the best first.
+  std::vector<Placement> mappings(const Kernel& kernel, size_t most);
+
  private:
   struct Memo;
   Chip chip_;

@@ -1,0 +1,341 @@
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "base/error.h"
+#include "base/figures.h"
+#include "base/file.h"
+#include "cli/commands.h"
+#include "cli/matmul_options.h"
+#include "cli/progress.h"
+#include "dataflow/matmul_program.h"
+#include "dataflow/scheduled.h"
+#include "study/front_page.h"
+#include "tir/parse.h"
+#include "tune/explore.h"
+
+namespace sator::cli {
+
+namespace {
+
+struct ExploreArguments {
+  std::optional<std::string> workload, scheme, chip, pe, dataflow, bandwidth, cores, csv, folder;
+  std::vector<std::string> buffers;
+  std::optional<double> max_area, max_latency, max_energy, max_power;
+  int64_t mappings = 1, budget = 256, seed = 1, threads = 2;
+};
+
+[[noreturn]] void refuse_list(const std::string& option, const std::string& given, const std::string& example) {
+  fail({.what = text(option, " ", given),
+        .needs = "values with commas between them",
+        .hint = text("as in ", option, " ", example)});
+}
+
+/// A number with K, M, G (times 1024, or 1000 where `thousand` is).
+double number_with_unit(const std::string& option, std::string_view word, double thousand, const std::string& example) {
+  double factor = 1;
+  static constexpr std::string_view kUnits = "KMGT";
+  if (!word.empty())
+    if (const size_t unit = kUnits.find(word.back()); unit != std::string_view::npos) {
+      for (size_t u = 0; u <= unit; ++u) factor *= thousand;
+      word.remove_suffix(1);
+    }
+  double value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (word.empty() || error != std::errc() || end != word.data() + word.size() || !(value > 0) || value > 1e15)
+    refuse_list(option, std::string(word), example);
+  return value * factor;
+}
+
+std::vector<std::string> words_of(const std::string& list) {
+  std::vector<std::string> words;
+  for (std::string_view word : split(list, ',')) words.emplace_back(trim(word));
+  return words;
+}
+
+tune::ChipAxes axes_of(const ExploreArguments& a, const Chip& chip) {
+  tune::ChipAxes axes;
+  if (a.pe)
+    for (const std::string& word : words_of(*a.pe)) {
+      const std::vector<int64_t> size = integers_of("--pe", word, 'x', 2, 1);
+      axes.arrays.push_back({size[0], size[1]});
+    }
+  if (a.dataflow)
+    for (const std::string& word : words_of(*a.dataflow)) {
+      const Stationary* stays = nullptr;
+      static constexpr std::pair<std::string_view, Stationary> kWords[] = {
+          {"os", Stationary::output}, {"ws", Stationary::weight}, {"is", Stationary::input}};
+      for (const auto& [name, means] : kWords)
+        if (word == name) stays = &means;
+      if (!stays) refuse_list("--dataflow", *a.dataflow, "os,ws,is");
+      axes.dataflows.push_back(*stays);
+    }
+  for (const std::string& given : a.buffers) {
+    const size_t equals = given.find('=');
+    if (equals == std::string::npos && chip.memories.size() < 2)
+      fail({.what = text(chip.name, " has no memory on the chip"), .needs = "one", .hint = "leave --buffer out"});
+    tune::ChipAxes::Buffer buffer{equals == std::string::npos ? chip.memories[1].name : given.substr(0, equals), {}};
+    for (const std::string& word : words_of(equals == std::string::npos ? given : given.substr(equals + 1)))
+      buffer.bytes.push_back(static_cast<int64_t>(number_with_unit("--buffer", word, 1024, "scratchpad=64K,256K")));
+    axes.buffers.push_back(std::move(buffer));
+  }
+  if (a.bandwidth)
+    for (const std::string& word : words_of(*a.bandwidth))
+      axes.bandwidths.push_back(number_with_unit("--bandwidth", word, 1000, "8G,16G"));
+  if (a.cores)
+    for (const std::string& word : words_of(*a.cores)) axes.cores.push_back(integers_of("--cores", word, ',', 1, 1)[0]);
+  return axes;
+}
+
+/// What is known of the points of a search.
+struct Explored {
+  std::vector<tune::ChipSpace::Dimension> dimensions;
+  tune::SearchResult search;
+  std::vector<tune::Design> front;  // in the order of search.front
+
+  std::string value(const tune::Evaluated& e, size_t d) const { return dimensions[d].values[e.point[d]]; }
+};
+
+nlohmann::json point_json(const Explored& x, const tune::Evaluated& e) {
+  nlohmann::json point;
+  for (size_t d = 0; d < x.dimensions.size(); ++d) point[x.dimensions[d].name] = x.value(e, d);
+  if (!e.refused.empty()) {
+    point["refused"] = e.refused;
+    return point;
+  }
+  point["latency_s"] = e.objectives[0];
+  point["energy_j"] = e.objectives[1];
+  point["area_mm2"] = e.objectives[2];
+  point["within_limits"] = e.violation == 0;
+  return point;
+}
+
+nlohmann::json explored_json(const Explored& x, const ExploreArguments& a) {
+  nlohmann::json dimensions = nlohmann::json::array(), points = nlohmann::json::array(), front = points;
+  for (const auto& d : x.dimensions) dimensions.push_back({{"name", d.name}, {"values", d.values}});
+  for (const tune::Evaluated& e : x.search.evaluated) points.push_back(point_json(x, e));
+  for (size_t f = 0; f < x.search.front.size(); ++f) {
+    nlohmann::json point = point_json(x, x.search.evaluated[x.search.front[f]]);
+    point["mapping"] = x.front[f].mapping;
+    point["bound"] = x.front[f].bound;
+    point["watts"] = x.front[f].watts();
+    front.push_back(std::move(point));
+  }
+  return {{"space", {{"points", x.search.size}, {"exhaustive", x.search.exhaustive}, {"dimensions", dimensions}}},
+          {"evaluated", points},
+          {"front", front},
+          {"seed", a.seed}};
+}
+
+std::string explored_csv(const Explored& x) {
+  std::string csv;
+  for (const auto& d : x.dimensions) csv += d.name + ",";
+  csv += "latency_s,energy_j,area_mm2,within_limits,on_front\n";
+  std::vector<bool> on_front(x.search.evaluated.size(), false);
+  for (size_t f : x.search.front) on_front[f] = true;
+  for (size_t i = 0; i < x.search.evaluated.size(); ++i) {
+    const tune::Evaluated& e = x.search.evaluated[i];
+    for (size_t d = 0; d < x.dimensions.size(); ++d) csv += x.value(e, d) + ",";
+    if (e.refused.empty())
+      csv += text(e.objectives[0],
+                  ",",
+                  e.objectives[1],
+                  ",",
+                  e.objectives[2],
+                  ",",
+                  e.violation == 0 ? 1 : 0,
+                  ",",
+                  on_front[i] ? 1 : 0,
+                  "\n");
+    else
+      csv += ",,,,0\n";
+  }
+  return csv;
+}
+
+/// Dimensions with one value are said once, above the table.
+std::string front_table(const Explored& x) {
+  std::string head, fixed_values;
+  std::vector<size_t> shown;
+  for (size_t d = 0; d < x.dimensions.size(); ++d) {
+    if (x.dimensions[d].values.size() > 1)
+      shown.push_back(d);
+    else
+      fixed_values += text(fixed_values.empty() ? "" : ", ", x.dimensions[d].name, " ", x.dimensions[d].values[0]);
+  }
+  std::string out = fixed_values.empty() ? "" : text("everywhere   ", fixed_values, "\n");
+  for (size_t d : shown) out += pad_right(x.dimensions[d].name, std::max<size_t>(10, x.dimensions[d].name.size()) + 2);
+  out += pad_left("latency", 10) + pad_left("energy", 12) + pad_left("area", 12) + pad_left("power", 12) +
+         "  bound by      mapping\n";
+  for (size_t f = 0; f < x.search.front.size(); ++f) {
+    const tune::Evaluated& e = x.search.evaluated[x.search.front[f]];
+    const tune::Design& design = x.front[f];
+    for (size_t d : shown) out += pad_right(x.value(e, d), std::max<size_t>(10, x.dimensions[d].name.size()) + 2);
+    out += pad_left(quantity(design.latency_s, "s"), 10) + pad_left(quantity(design.energy_j, "J"), 12) +
+           pad_left(text(significant(design.area_mm2), " mm2"), 12) + pad_left(quantity(design.watts(), "W"), 12) +
+           "  " + pad_right(design.bound, 12) + "  " + design.mapping + "\n";
+  }
+  return out;
+}
+
+std::string plot_page(const Explored& x, const std::string& title) {
+  std::vector<study::PlotPoint> points;
+  std::vector<bool> on_front(x.search.evaluated.size(), false);
+  for (size_t f : x.search.front) on_front[f] = true;
+  for (size_t i = 0; i < x.search.evaluated.size(); ++i) {
+    const tune::Evaluated& e = x.search.evaluated[i];
+    if (!e.allowed()) continue;
+    std::vector<std::string> words;
+    for (size_t d = 0; d < x.dimensions.size(); ++d)
+      if (x.dimensions[d].values.size() > 1) words.push_back(x.value(e, d));
+    const std::string name = join(words, " ");
+    points.push_back({.name = on_front[i] ? name : "",
+                      .title = text(name,
+                                    ": ",
+                                    quantity(e.objectives[0], "s"),
+                                    ", ",
+                                    quantity(e.objectives[1], "J"),
+                                    ", ",
+                                    significant(e.objectives[2]),
+                                    " mm2"),
+                      .x = e.objectives[2],
+                      .y = e.objectives[0],
+                      .on_front = on_front[i]});
+  }
+  return study::front_page(
+      title,
+      "Marked points are beaten by no other in latency, energy and area together; point at one for its figures.",
+      points,
+      {"area", "mm2", "latency", "s"});
+}
+
+/// The product's program and, per point of the front, the schedule that maps it, as far as the mapping is one.
+void write_schedules(const Explored& x, const tune::KernelSpace& space, const dataflow::Matmul& matmul,
+                     const fs::path& folder) {
+  const std::string program = dataflow::matmul_program(matmul);
+  const tir::PrimFuncRef func = tir::parse_function(program);
+  fs::create_directories(folder / "schedules");
+  write_file(folder / "program.py", program);
+  for (size_t f = 0; f < x.search.front.size(); ++f) {
+    const tune::Evaluated& e = x.search.evaluated[x.search.front[f]];
+    std::vector<std::string> head;
+    for (size_t d = 0; d < x.dimensions.size(); ++d) head.push_back(text(x.dimensions[d].name, " ", x.value(e, d)));
+    std::string code = text("# ", join(head, ", "), "\n# ", x.front[f].mapping, "\n");
+    const dataflow::KernelCost cost = space.costs(e.point)[0];
+    const bool nested = std::any_of(cost.statements.begin(), cost.statements.end(), [](const auto& s) {
+      return s.on_array() && s.placement->nest.has_value();
+    });
+    code += nested ? dataflow::schedule_as_costed(func, "matmul", cost).trace
+                   : "# several cores, or rows of filters: not written as a schedule\n";
+    write_file(folder / "schedules" / text("front-", f + 1, ".py"), code);
+  }
+}
+
+void run(const ExploreArguments& a, Streams& io) {
+  if (!a.workload || !a.chip)
+    fail({.what = "there is nothing to explore",
+          .needs = "--workload I,J,K and --chip CHIP",
+          .hint = text("as in --workload 128,768,3072 --chip gemmini16 --pe 8x8,16x16,32x32; shipped chips are ",
+                       join(shipped_chips(), ", "))});
+  for (const auto& [option, value] :
+       {std::pair{"--budget", a.budget}, {"--mappings", a.mappings}, {"--threads", a.threads}})
+    if (value < 1 || value > 10'000'000)
+      fail({.what = text(option, " ", value), .needs = "1 to 10000000", .hint = text("leave ", option, " out")});
+  for (const auto& [option, value] : {std::pair{"--max-area", a.max_area},
+                                      {"--max-latency", a.max_latency},
+                                      {"--max-energy", a.max_energy},
+                                      {"--max-power", a.max_power}})
+    if (value && !(*value > 0))
+      fail({.what = text(option, " ", *value), .needs = "more than 0", .hint = text("leave ", option, " out")});
+  const std::string scheme = a.scheme.value_or("int8-channel+a8");
+  const dataflow::Matmul matmul = matmul_of(integers_of("--workload", *a.workload, ',', 3, 1), scheme);
+  const Chip base = find_chip(*a.chip);
+  const tune::KernelSpace space(tune::ChipSpace(base, axes_of(a, base)),
+                                {{dataflow::matmul_kernel(matmul)}},
+                                static_cast<size_t>(a.mappings),
+                                {a.max_area, a.max_latency, a.max_energy, a.max_power});
+  ProgressLines progress(io.notes);
+  Explored x{.dimensions = space.dimensions(), .search = {}, .front = {}};
+  x.search = tune::search(space.choices(),
+                          [&](const tune::Point& p, int) { return space.evaluate(p); },
+                          {.budget = a.budget,
+                           .seed = static_cast<uint64_t>(a.seed),
+                           .threads = static_cast<int>(std::min<int64_t>(a.threads, 64)),
+                           .progress = [&](int64_t done, int64_t of) {
+                             progress(text("evaluating, ", done, " of ", of, " points"), true);
+                           }});
+  progress.end();
+  for (size_t f : x.search.front) x.front.push_back(space.design(x.search.evaluated[f].point));
+  io.json = explored_json(x, a);
+  const std::string title = text("matmul ", *a.workload, ", ", scheme, ", on variants of ", base.name);
+  io.out << "workload     Y[i,j] = X[i,k] * W[k,j], i " << matmul.i << ", j " << matmul.j << ", k " << matmul.k << "; "
+         << scheme << "\nchip         variants of " << base.name << "\nspace        "
+         << static_cast<int64_t>(x.search.size) << " points, "
+         << (x.search.exhaustive ? std::string("all evaluated")
+                                 : text(x.search.evaluated.size(), " evaluated, guided, seed ", a.seed))
+         << "\n";
+  if (x.search.front.empty()) {
+    io.out << "no point keeps the limits\n";
+    for (const tune::Evaluated& e : x.search.evaluated)
+      if (!e.refused.empty()) {
+        io.notes << "note: " << e.refused << "\n";
+        break;
+      }
+  } else {
+    io.out << "front        " << x.search.front.size() << " points that no other beats in latency, energy and area\n"
+           << front_table(x);
+  }
+  if (a.csv) write_file(*a.csv, explored_csv(x));
+  if (!a.folder) return;
+  const fs::path folder = *a.folder;
+  fs::create_directories(folder);
+  write_schedules(x, space, matmul, folder);
+  write_file(folder / "explore.json", io.json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  write_file(folder / "explore.csv", explored_csv(x));
+  write_file(folder / "index.html", plot_page(x, title));
+  io.out << "written: " << (folder / "index.html").string() << ", explore.json, explore.csv, program.py, schedules/\n";
+}
+
+}  // namespace
+
+Command explore_command() {
+  auto a = std::make_shared<ExploreArguments>();
+  return {
+      .name = "explore",
+      .does = "searches array shapes, buffers, bandwidths, cores and mappings of a described chip for a matmul",
+      .options =
+          {
+              {"--workload I,J,K", "the matmul Y[i,j] = X[i,k] * W[k,j]", &a->workload},
+              {"--scheme NAME",
+               "how weights and inputs are stored: a name of `sator schemes`; int8-channel+a8 unless told",
+               &a->scheme},
+              {"--chip CHIP", "the described chip to vary, by name or file", &a->chip},
+              {"--pe LIST", "sizes of the array: 8x8,16x16,32x8", &a->pe},
+              {"--dataflow LIST", "what stays in the PEs: os,ws,is", &a->dataflow},
+              {"--buffer [NAME=]LIST",
+               "sizes of a memory on the chip, the outermost unless named: scratchpad=64K,256K; may be repeated",
+               &a->buffers},
+              {"--bandwidth LIST", "bytes per second of the outermost memory: 8G,16G", &a->bandwidth},
+              {"--cores LIST", "numbers of cores", &a->cores},
+              {"--mappings N", "the N best mappings of each chip as points of their own", &a->mappings},
+              {"--max-area MM2", "no larger chips", &a->max_area},
+              {"--max-latency S", "no slower ones, in seconds", &a->max_latency},
+              {"--max-energy J", "none that take more energy, in joules", &a->max_energy},
+              {"--max-power W", "none that take more power, in watts", &a->max_power},
+              {"--budget N", "points evaluated at most: smaller spaces are searched whole", &a->budget},
+              {"--seed N", "of a guided search: the same seed, the same result", &a->seed},
+              {"--threads N", "threads that evaluate points", &a->threads},
+              {"--csv FILE", "all points evaluated, as CSV", &a->csv},
+              {"-o,--output FOLDER",
+               "a page with the front, all points, the program and the front's mappings as schedules of it",
+               &a->folder},
+          },
+      .run = [a](Streams& io) { run(*a, io); },
+      .details =
+          "Objectives are latency, energy and area. Areas are those of docs/explore.md; energies per bit of a buffer "
+          "grow\n"
+          "with the square root of its size; ports keep their widths.",
+  };
+}
+
+}  // namespace sator::cli
