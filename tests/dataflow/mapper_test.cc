@@ -13,7 +13,6 @@
 namespace sator::dataflow {
 namespace {
 
-
 // A tile that pipelines the quantization of inputs, which whole rows hold up.
 TEST(Mapper, TilesAreCutForWhatComesBeforeTheProduct) {
   CostEngine engine(shipped("gemmini16"));
