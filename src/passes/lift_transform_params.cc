@@ -20,6 +20,24 @@ struct User {
   RVarRef params;
 };
 
+/// A number that equal expressions over the tuple share. It looks at ops and fields alone: the tuple's own type, which each
+/// expression reaches, is as long as the model has parameters.
+uint64_t sketch_of(const RExpr& e) {
+  auto mix = [](uint64_t a, uint64_t b) { return (a ^ b) * 0x9e3779b97f4a7c15ULL; };
+  if (const TupleGetItem* get = e.as<TupleGetItem>()) return mix(static_cast<uint64_t>(get->index), 1);
+  if (const GlobalVar* gv = e.as<GlobalVar>()) return std::hash<std::string>()(gv->name);
+  if (const relax::Tuple* tuple = e.as<relax::Tuple>()) {
+    uint64_t all = 2;
+    for (const RExpr& item : tuple->items) all = mix(all, sketch_of(item));
+    return all;
+  }
+  const RCall* call = e.as<RCall>();
+  if (!call) return 3;
+  uint64_t all = std::hash<std::string>()(op_name(e));
+  for (const RExpr& arg : call->args) all = mix(all, sketch_of(arg));
+  return all;
+}
+
 class Lifter {
  public:
   explicit Lifter(const ModuleRef& module) : module_(module) {}
@@ -98,7 +116,7 @@ class Lifter {
 
   /// The number of an equal result; nothing if there is none.
   std::optional<int> find_slot(const RExpr& e) const {
-    auto [begin, end] = slots_.equal_range(structural_hash(e));
+    auto [begin, end] = slots_.equal_range(sketch_of(e));
     for (auto at = begin; at != end; ++at)
       if (equal(results_[static_cast<size_t>(at->second)], e)) return at->second;
     return {};
@@ -106,7 +124,7 @@ class Lifter {
 
   void add_slot(const RExpr& e) {
     if (find_slot(e)) return;
-    slots_.emplace(structural_hash(e), static_cast<int>(results_.size()));
+    slots_.emplace(sketch_of(e), static_cast<int>(results_.size()));
     results_.push_back(e);
   }
 
@@ -150,7 +168,7 @@ class Lifter {
   RVarRef params_;
   std::map<std::string, std::map<RVarRef, RExpr>> lifted_;
   std::vector<RExpr> results_;
-  std::unordered_multimap<uint64_t, int> slots_;  ///< of results, by their structural hash
+  std::unordered_multimap<uint64_t, int> slots_;  ///< of results, by their sketch
 };
 
 }  // namespace
