@@ -16,6 +16,7 @@ Command bench_command();
 Command profile_command();
 Command estimate_command();
 Command explore_command();
+Command explain_command();
 Command opt_command();
 Command convert_weight_command();
 Command gen_config_command();

@@ -18,6 +18,8 @@
 #include "dataflow/matmul.h"
 #include "dataflow/space_time.h"
 #include "relax/parse.h"
+#include "study/explain.h"
+#include "study/phase.h"
 #include "study/svg_space_time.h"
 
 namespace sator::cli {
@@ -31,6 +33,7 @@ struct EstimateArguments {
   std::optional<std::string> script, picture;
   std::vector<std::string> files, sizes;
   int64_t threads = 2;
+  bool explain = false;
 };
 
 /// One of the tasks that the options name.
@@ -212,10 +215,20 @@ void estimate_workload(const EstimateArguments& a, Streams& io) {
     const std::vector<int64_t> tile = integers_of("--tile", *a.tile, ',', 3, 0);
     placements[0] = dataflow::matmul_placement(matmul, engine.chip(), {tile[0], tile[1], tile[2]});
   }
-  const dataflow::KernelCost cost = engine.cost(dataflow::matmul_kernel(matmul), placements);
+  const dataflow::Kernel kernel = dataflow::matmul_kernel(matmul);
+  const dataflow::KernelCost cost = engine.cost(kernel, placements);
   io.out << "workload     Y[i,j] = X[i,k] * W[k,j], i " << matmul.i << ", j " << matmul.j << ", k " << matmul.k << "; "
          << a.scheme.value_or("int8-channel+a8") << "\n"
          << dataflow::cost_table(cost, engine.chip());
+  if (a.explain) {
+    const study::KernelRow row = study::kernel_row({"the workload", "", 1, {}}, kernel, cost, engine.chip());
+    const study::ChipFacts facts = study::facts_of(engine.chip());
+    for (study::Figure figure :
+         {study::Figure::latency, study::Figure::energy, study::Figure::bytes, study::Figure::utilization}) {
+      io.out << "\n";
+      for (const std::string& line : study::explain_kernel(row, facts, figure)) io.out << line << "\n";
+    }
+  }
   io.out.flush();
   for (const std::string& note : cost.notes) io.notes << "note: " << note << "\n";
   io.json = dataflow::cost_json(cost, engine.chip());
@@ -264,6 +277,7 @@ void run(const EstimateArguments& a, Streams& io) {
   for (const Companion& c : {Companion{"--compat", a.compat.has_value(), "TENET's files", tenet},
                              {"--file", !a.files.empty(), "--format", a.format.has_value()},
                              {"--picture", a.picture.has_value(), "TENET's files or --workload", tenet || a.workload},
+                             {"--explain", a.explain, "--workload", a.workload.has_value()},
                              {"--size", !a.sizes.empty(), "--script", a.script.has_value()},
                              {"-o", a.output.has_value(), "--batch", a.batch.has_value()},
                              {"--chip", a.chip.has_value(), "--workload", a.workload.has_value()},
@@ -316,6 +330,7 @@ Command estimate_command() {
                   {"--pe ROWSxCOLUMNS", "another size of the chip's array", &a->pe},
                   {"--dataflow WHAT", "what stays in the PEs", &a->dataflow, false, {"os", "ws", "is"}},
                   {"--tile I,J,K", "tiles of the matmul in the chip's memories; 0 for a whole extent", &a->tile},
+                  {"--explain", "say in words and formulas why --workload costs what it costs", &a->explain},
                   {"--picture OUT.svg",
                    "draw where each PE has its operands from, stamp by stamp: of TENET's files or --workload",
                    &a->picture},

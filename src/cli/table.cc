@@ -6,6 +6,7 @@ std::vector<Command> command_table() {
   return {
       study_command(),
       case_study_command(),
+      explain_command(),
       generate_command(),
       perplexity_command(),
       bench_command(),

@@ -97,6 +97,7 @@ void add_cost_columns(std::vector<Column>& columns) {
   columns.push_back({"energy_node_nm", [](const Line& l) { return of(l.cost.energy_node_nm); }});
   columns.push_back({"computes", [](const Line& l) { return precisions(l.cost, false); }});
   columns.push_back({"runs_as", [](const Line& l) { return precisions(l.cost, true); }});
+  columns.push_back({"clock_elasticity", [](const Line& l) { return of(l.cost.clock_elasticity); }});
   // Bytes of the outermost memory by what they are.
   struct Kind {
     const char* name;

@@ -163,14 +163,15 @@ std::string scheme_cards(const Study& study, const SchemeResult& scheme, size_t 
   std::string sensitivity;
   for (const PhaseName& phase : kPhases)
     sensitivity += tag("h4", "", phase.name) + sensitivity_plot(study, scheme, chip, phase);
-  cards +=
-      tag("div",
-          "card",
-          tag("h3", "", escaped(text("If a part were 10 % faster: ", scheme.name))) + sensitivity +
-              tag("p",
-                  "caption",
-                  "What it takes off the latency, at most: the part's elasticity times 1 - 1/1.1. Less where another "
-                  "part comes to bind. The clock moves all but the outermost memory."));
+  cards += tag("div",
+               "card",
+               tag("h3", "", escaped(text("If a part were 10 % faster: ", scheme.name))) + sensitivity +
+                   tag("p",
+                       "caption",
+                       "What it takes off the latency while the same parts bind: the part's elasticity times 1 - "
+                       "1/1.1. Mostly less where "
+                       "another comes to bind. The clock moves all but the outermost memory; parts that give nothing "
+                       "are left out."));
   for (const PhaseName& phase : kPhases)
     cards += card(text("Energy of ", phase.name, ": ", scheme.name), energy_plot(study, scheme, chip, phase));
   return tag("div", "grid two", cards);

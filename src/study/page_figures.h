@@ -30,7 +30,7 @@ Roofline roofline_of(const Study& study, const SchemeResult& scheme, size_t chip
 std::string energy_plot(const Study& study, const SchemeResult& scheme, size_t chip, const PhaseName& phase);
 
 /// What a part of the chip that is faster by a tenth takes off the latency of a phase, as a share of it: elasticity times
-/// 1 - 1/1.1. More only if it changes nothing else: at most this, since another part may come to bind.
+/// 1 - 1/1.1. Exact while the same parts bind; mostly less where another comes to.
 struct Gain {
   std::string name;
   double share = 0;
