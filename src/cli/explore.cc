@@ -7,9 +7,11 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/matmul_options.h"
+#include "cli/model_options.h"
 #include "cli/progress.h"
 #include "dataflow/matmul_program.h"
 #include "dataflow/scheduled.h"
+#include "study/explore_model.h"
 #include "study/front_page.h"
 #include "tir/parse.h"
 #include "tune/explore.h"
@@ -19,9 +21,11 @@ namespace sator::cli {
 namespace {
 
 struct ExploreArguments {
-  std::optional<std::string> workload, scheme, chip, pe, dataflow, bandwidth, cores, csv, folder;
+  std::optional<std::string> model, quant, study, workload, scheme, chip, pe, dataflow, bandwidth, cores, csv, folder;
   std::vector<std::string> buffers;
-  std::optional<double> max_area, max_latency, max_energy, max_power;
+  std::optional<double> max_area, max_latency, max_energy, max_power, max_perplexity;
+  bool shapes_only = false;
+  int64_t prompt_len = study::ModelSpaceOptions{}.prompt_len, gen_len = study::ModelSpaceOptions{}.gen_len;
   int64_t mappings = 1, budget = 256, seed = 1, threads = 2;
 };
 
@@ -106,6 +110,7 @@ nlohmann::json point_json(const Explored& x, const tune::Evaluated& e) {
   point["latency_s"] = e.objectives[0];
   point["energy_j"] = e.objectives[1];
   point["area_mm2"] = e.objectives[2];
+  if (e.objectives.size() > 3) point["perplexity"] = e.objectives[3];
   point["within_limits"] = e.violation == 0;
   return point;
 }
@@ -130,7 +135,7 @@ nlohmann::json explored_json(const Explored& x, const ExploreArguments& a) {
 std::string explored_csv(const Explored& x) {
   std::string csv;
   for (const auto& d : x.dimensions) csv += d.name + ",";
-  csv += "latency_s,energy_j,area_mm2,within_limits,on_front\n";
+  csv += "latency_s,energy_j,area_mm2,perplexity,within_limits,on_front\n";
   std::vector<bool> on_front(x.search.evaluated.size(), false);
   for (size_t f : x.search.front) on_front[f] = true;
   for (size_t i = 0; i < x.search.evaluated.size(); ++i) {
@@ -143,20 +148,24 @@ std::string explored_csv(const Explored& x) {
                   ",",
                   e.objectives[2],
                   ",",
+                  e.objectives.size() > 3 ? text(e.objectives[3]) : "",
+                  ",",
                   e.violation == 0 ? 1 : 0,
                   ",",
                   on_front[i] ? 1 : 0,
                   "\n");
     else
-      csv += ",,,,0\n";
+      csv += ",,,,,0\n";
   }
   return csv;
 }
 
 /// Dimensions with one value are said once, above the table.
 std::string front_table(const Explored& x) {
-  std::string head, fixed_values;
+  std::string fixed_values;
   std::vector<size_t> shown;
+  const bool quality = x.search.evaluated[x.search.front[0]].objectives.size() > 3,
+             mapped = !x.front[0].mapping.empty();
   for (size_t d = 0; d < x.dimensions.size(); ++d) {
     if (x.dimensions[d].values.size() > 1)
       shown.push_back(d);
@@ -164,13 +173,18 @@ std::string front_table(const Explored& x) {
       fixed_values += text(fixed_values.empty() ? "" : ", ", x.dimensions[d].name, " ", x.dimensions[d].values[0]);
   }
   std::string out = fixed_values.empty() ? "" : text("everywhere   ", fixed_values, "\n");
-  for (size_t d : shown) out += pad_right(x.dimensions[d].name, std::max<size_t>(10, x.dimensions[d].name.size()) + 2);
+  auto width = [&](size_t d) {
+    size_t widest = std::max<size_t>(10, x.dimensions[d].name.size());
+    for (const std::string& value : x.dimensions[d].values) widest = std::max(widest, value.size());
+    return widest + 2;
+  };
+  for (size_t d : shown) out += pad_right(x.dimensions[d].name, width(d));
   out += pad_left("latency", 10) + pad_left("energy", 12) + pad_left("area", 12) + pad_left("power", 12) +
-         "  bound by      mapping\n";
+         (quality ? pad_left("perplexity", 12) : "") + "  bound by      " + (mapped ? "mapping" : "") + "\n";
   for (size_t f = 0; f < x.search.front.size(); ++f) {
     const tune::Evaluated& e = x.search.evaluated[x.search.front[f]];
     const tune::Design& design = x.front[f];
-    for (size_t d : shown) out += pad_right(x.value(e, d), std::max<size_t>(10, x.dimensions[d].name.size()) + 2);
+    for (size_t d : shown) out += pad_right(x.value(e, d), width(d));
     out += pad_left(quantity(design.latency_s, "s"), 10) + pad_left(quantity(design.energy_j, "J"), 12) +
            pad_left(text(significant(design.area_mm2), " mm2"), 12) + pad_left(quantity(design.watts(), "W"), 12) +
            "  " + pad_right(design.bound, 12) + "  " + design.mapping + "\n";
@@ -231,12 +245,28 @@ void write_schedules(const Explored& x, const tune::KernelSpace& space, const da
   }
 }
 
-void run(const ExploreArguments& a, Streams& io) {
-  if (!a.workload || !a.chip)
-    fail({.what = "there is nothing to explore",
-          .needs = "--workload I,J,K and --chip CHIP",
+void check(const ExploreArguments& a) {
+  if (!a.chip || a.workload.has_value() == a.model.has_value())
+    fail({.what = a.workload && a.model ? "a matmul and a model are given together" : "there is nothing to explore",
+          .needs = "--workload I,J,K or MODEL, and --chip CHIP",
           .hint = text("as in --workload 128,768,3072 --chip gemmini16 --pe 8x8,16x16,32x32; shipped chips are ",
                        join(shipped_chips(), ", "))});
+  struct Companion {
+    const char* option;
+    bool given;
+    const char* belongs_to;
+    bool there;
+  };
+  for (const Companion& c : {Companion{"--scheme", a.scheme.has_value(), "--workload", a.workload.has_value()},
+                             {"--mappings", a.mappings != 1, "--workload", a.workload.has_value()},
+                             {"--quant", a.quant.has_value(), "MODEL", a.model.has_value()},
+                             {"--study", a.study.has_value(), "MODEL", a.model.has_value()},
+                             {"--shapes-only", a.shapes_only, "MODEL", a.model.has_value()},
+                             {"--max-perplexity", a.max_perplexity.has_value(), "--study", a.study.has_value()}})
+    if (c.given && !c.there)
+      fail({.what = text(c.option, " is given without ", c.belongs_to),
+            .needs = text(c.option, " together with ", c.belongs_to),
+            .hint = text("leave ", c.option, " out")});
   for (const auto& [option, value] :
        {std::pair{"--budget", a.budget}, {"--mappings", a.mappings}, {"--threads", a.threads}})
     if (value < 1 || value > 10'000'000)
@@ -244,16 +274,15 @@ void run(const ExploreArguments& a, Streams& io) {
   for (const auto& [option, value] : {std::pair{"--max-area", a.max_area},
                                       {"--max-latency", a.max_latency},
                                       {"--max-energy", a.max_energy},
-                                      {"--max-power", a.max_power}})
+                                      {"--max-power", a.max_power},
+                                      {"--max-perplexity", a.max_perplexity}})
     if (value && !(*value > 0))
       fail({.what = text(option, " ", *value), .needs = "more than 0", .hint = text("leave ", option, " out")});
-  const std::string scheme = a.scheme.value_or("int8-channel+a8");
-  const dataflow::Matmul matmul = matmul_of(integers_of("--workload", *a.workload, ',', 3, 1), scheme);
-  const Chip base = find_chip(*a.chip);
-  const tune::KernelSpace space(tune::ChipSpace(base, axes_of(a, base)),
-                                {{dataflow::matmul_kernel(matmul)}},
-                                static_cast<size_t>(a.mappings),
-                                {a.max_area, a.max_latency, a.max_energy, a.max_power});
+}
+
+/// Searches a space and says what was found.
+template <class Space>
+Explored explored(const Space& space, const std::string& what, const ExploreArguments& a, Streams& io) {
   ProgressLines progress(io.notes);
   Explored x{.dimensions = space.dimensions(), .search = {}, .front = {}};
   x.search = tune::search(space.choices(),
@@ -267,10 +296,7 @@ void run(const ExploreArguments& a, Streams& io) {
   progress.end();
   for (size_t f : x.search.front) x.front.push_back(space.design(x.search.evaluated[f].point));
   io.json = explored_json(x, a);
-  const std::string title = text("matmul ", *a.workload, ", ", scheme, ", on variants of ", base.name);
-  io.out << "workload     Y[i,j] = X[i,k] * W[k,j], i " << matmul.i << ", j " << matmul.j << ", k " << matmul.k << "; "
-         << scheme << "\nchip         variants of " << base.name << "\nspace        "
-         << static_cast<int64_t>(x.search.size) << " points, "
+  io.out << what << "space        " << static_cast<int64_t>(x.search.size) << " points, "
          << (x.search.exhaustive ? std::string("all evaluated")
                                  : text(x.search.evaluated.size(), " evaluated, guided, seed ", a.seed))
          << "\n";
@@ -282,18 +308,91 @@ void run(const ExploreArguments& a, Streams& io) {
         break;
       }
   } else {
-    io.out << "front        " << x.search.front.size() << " points that no other beats in latency, energy and area\n"
-           << front_table(x);
+    const bool quality = x.search.evaluated[x.search.front[0]].objectives.size() > 3;
+    io.out << "front        " << x.search.front.size() << " points that no other beats in latency, energy"
+           << (quality ? ", area and perplexity\n" : " and area\n") << front_table(x);
   }
   if (a.csv) write_file(*a.csv, explored_csv(x));
-  if (!a.folder) return;
-  const fs::path folder = *a.folder;
+  return x;
+}
+
+/// What both kinds of search leave in the folder.
+void write_points(const Explored& x, const std::string& title, const fs::path& folder, const Streams& io) {
   fs::create_directories(folder);
-  write_schedules(x, space, matmul, folder);
   write_file(folder / "explore.json", io.json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   write_file(folder / "explore.csv", explored_csv(x));
   write_file(folder / "index.html", plot_page(x, title));
-  io.out << "written: " << (folder / "index.html").string() << ", explore.json, explore.csv, program.py, schedules/\n";
+  io.out << "written: " << (folder / "index.html").string() << ", explore.json, explore.csv";
+}
+
+void explore_matmul(const ExploreArguments& a, const Chip& base, Streams& io) {
+  const std::string scheme = a.scheme.value_or("int8-channel+a8");
+  const dataflow::Matmul matmul = matmul_of(integers_of("--workload", *a.workload, ',', 3, 1), scheme);
+  const tune::KernelSpace space(tune::ChipSpace(base, axes_of(a, base)),
+                                {{dataflow::matmul_kernel(matmul)}},
+                                static_cast<size_t>(a.mappings),
+                                {a.max_area, a.max_latency, a.max_energy, a.max_power});
+  const Explored x = explored(space,
+                              text("workload     Y[i,j] = X[i,k] * W[k,j], i ",
+                                   matmul.i,
+                                   ", j ",
+                                   matmul.j,
+                                   ", k ",
+                                   matmul.k,
+                                   "; ",
+                                   scheme,
+                                   "\nchip         variants of ",
+                                   base.name,
+                                   "\n"),
+                              a,
+                              io);
+  if (!a.folder) return;
+  write_points(x, text("matmul ", *a.workload, ", ", scheme, ", on variants of ", base.name), *a.folder, io);
+  write_schedules(x, space, matmul, *a.folder);
+  io.out << ", program.py, schedules/\n";
+}
+
+void explore_model(const ExploreArguments& a, const Chip& base, Streams& io) {
+  study::ModelSpaceOptions options{.model = model_folder(*a.model),
+                                   .schemes = words_of(a.quant.value_or("f16,int8-channel,int4-group32")),
+                                   .prompt_len = a.prompt_len,
+                                   .gen_len = a.gen_len,
+                                   .shapes_only = a.shapes_only,
+                                   .perplexity = {},
+                                   .max_perplexity = a.max_perplexity,
+                                   .limits = {a.max_area, a.max_latency, a.max_energy, a.max_power}};
+  for (std::string& name : options.schemes) name = llm::parse_scheme(name).name;
+  if (a.study) options.perplexity = study::perplexities_of(*a.study);
+  ProgressLines progress(io.notes);
+  const study::ModelSpace space(tune::ChipSpace(base, axes_of(a, base)),
+                                options,
+                                [&](const std::string& line, bool passing) { progress(line, passing); });
+  progress.end();
+  for (const std::string& words : space.refused()) io.notes << "note: " << words << "\n";
+  const Explored x = explored(space,
+                              text("model        ",
+                                   options.model.string(),
+                                   ", a prompt of ",
+                                   a.prompt_len,
+                                   " tokens and ",
+                                   a.gen_len,
+                                   " generated\nchip         variants of ",
+                                   base.name,
+                                   "\n"),
+                              a,
+                              io);
+  if (!a.folder) return;
+  write_points(x, text(options.model.filename().string(), " on variants of ", base.name), *a.folder, io);
+  io.out << "\n";
+}
+
+void run(const ExploreArguments& a, Streams& io) {
+  check(a);
+  const Chip base = find_chip(*a.chip);
+  if (a.workload)
+    explore_matmul(a, base, io);
+  else
+    explore_model(a, base, io);
 }
 
 }  // namespace
@@ -302,13 +401,20 @@ Command explore_command() {
   auto a = std::make_shared<ExploreArguments>();
   return {
       .name = "explore",
-      .does = "searches array shapes, buffers, bandwidths, cores and mappings of a described chip for a matmul",
+      .does = "searches array shapes, buffers, bandwidths, cores, mappings and schemes for a matmul or a model",
       .options =
           {
-              {"--workload I,J,K", "the matmul Y[i,j] = X[i,k] * W[k,j]", &a->workload},
+              {"MODEL", "a Hugging Face folder, or its config.json: all kernels of prefill and decode", &a->model},
+              {"--workload I,J,K", "instead of a model, one matmul Y[i,j] = X[i,k] * W[k,j]", &a->workload},
               {"--scheme NAME",
                "how weights and inputs are stored: a name of `sator schemes`; int8-channel+a8 unless told",
                &a->scheme},
+              {"--quant LIST", "schemes of the model: f16,int8-channel,int4-group32 unless told", &a->quant},
+              {"--study FOLDER", "a finished study of the model: its perplexities are an objective", &a->study},
+              {"--max-perplexity X", "no schemes of more", &a->max_perplexity},
+              {"--shapes-only", "from the model's config.json alone", &a->shapes_only},
+              {"--prompt-len N", "tokens of the prompt", &a->prompt_len},
+              {"--gen-len N", "tokens generated", &a->gen_len},
               {"--chip CHIP", "the described chip to vary, by name or file", &a->chip},
               {"--pe LIST", "sizes of the array: 8x8,16x16,32x8", &a->pe},
               {"--dataflow LIST", "what stays in the PEs: os,ws,is", &a->dataflow},
@@ -327,7 +433,7 @@ Command explore_command() {
               {"--threads N", "threads that evaluate points", &a->threads},
               {"--csv FILE", "all points evaluated, as CSV", &a->csv},
               {"-o,--output FOLDER",
-               "a page with the front, all points, the program and the front's mappings as schedules of it",
+               "a page with the front, all points, and of a matmul the program with the front's mappings as schedules",
                &a->folder},
           },
       .run = [a](Streams& io) { run(*a, io); },

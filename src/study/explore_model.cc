@@ -1,0 +1,133 @@
+#include "study/explore_model.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "frontend/hf_config.h"
+#include "study/cost_program.h"
+#include "study/json.h"
+#include "tune/area.h"
+
+namespace sator::study {
+
+namespace {
+
+/// Kernels of equal work are one job.
+void add_jobs(const std::vector<PhaseKernel>& kernels, double times, std::vector<tune::Job>& jobs,
+              std::map<std::string, size_t>& known, std::vector<std::string>& refused) {
+  for (const PhaseKernel& k : kernels) {
+    if (!k.refused.empty()) {
+      const std::string words = text(k.calls.function, " is not costed: ", k.refused);
+      if (std::find(refused.begin(), refused.end(), words) == refused.end()) refused.push_back(words);
+      continue;
+    }
+    std::string key = k.calls.function;
+    for (const auto& [name, value] : k.facts.sizes) key += text(";", name, "=", value);
+    for (const dataflow::ParamFacts& p : k.facts.params) key += text(";", name_of(p.kind), p.bits);
+    const auto [at, fresh] = known.try_emplace(key, jobs.size());
+    if (fresh) jobs.push_back({k.work.kernel, 0});
+    jobs[at->second].times += times * static_cast<double>(k.calls.count);
+  }
+}
+
+}  // namespace
+
+ModelSpace::ModelSpace(tune::ChipSpace chips, const ModelSpaceOptions& options, const Progress& progress)
+    : chips_(std::move(chips)), options_(options) {
+  const ModelConfig config = read_model_config(options.model);
+  if (options.prompt_len < 1 || options.gen_len < 1 || options.prompt_len > config.max_positions ||
+      options.gen_len > config.max_positions - options.prompt_len)
+    fail({.what = text("a prompt of ", options.prompt_len, " and ", options.gen_len, " generated tokens"),
+          .needs =
+              text("at least 1 of each, and together at most the ", config.max_positions, " positions of the model"),
+          .hint = "leave --prompt-len and --gen-len out for their defaults"});
+  const Chip& chip = chips_.base();
+  for (const std::string& name : options.schemes) {
+    if (!options.perplexity.empty() && !options.perplexity.contains(name))
+      fail({.what = text("the study has no perplexity of ", name),
+            .needs = "a study of all schemes that are explored",
+            .hint = text("run `sator study` with --quant ", name, " too, or leave it out here")});
+    progress(text("building the program of ", name), true);
+    const ProgramAtPhase3 at =
+        program_at_phase3(options.model, {.scheme = llm::parse_scheme(name)}, options.shapes_only);
+    const llm::Workload workload(at.module, at.program);
+    std::vector<tune::Job> jobs;
+    std::map<std::string, size_t> known;
+    for (const llm::StepSize& step : prefill_steps(options.prompt_len, at.program.limits.prefill_chunk))
+      add_jobs(kernels_of(workload.calls("prefill", step), chip), 1, jobs, known, refused_);
+    const int64_t context = options.prompt_len + (options.gen_len + 1) / 2;
+    add_jobs(kernels_of(workload.calls("decode", {.tokens = 1, .context = context}), chip),
+             static_cast<double>(options.gen_len),
+             jobs,
+             known,
+             refused_);
+    jobs_.push_back(std::move(jobs));
+  }
+  if (jobs_.empty())
+    fail({.what = "no scheme is given", .needs = "at least one", .hint = "--quant int8-channel,int4-group32"});
+}
+
+std::vector<tune::ChipSpace::Dimension> ModelSpace::dimensions() const {
+  std::vector<tune::ChipSpace::Dimension> all = chips_.dimensions();
+  all.push_back({"scheme", options_.schemes});
+  return all;
+}
+
+std::vector<size_t> ModelSpace::choices() const {
+  std::vector<size_t> choices;
+  for (const tune::ChipSpace::Dimension& d : dimensions()) choices.push_back(d.values.size());
+  return choices;
+}
+
+tune::Design ModelSpace::design(const tune::Point& point) const {
+  const Chip chip = chips_.at(point);
+  dataflow::CostEngine engine(chip);
+  tune::Design design{.area_mm2 = tune::area_mm2(chip, chips_.base()), .mapping = {}, .bound = {}};
+  std::map<std::string, double> bound;  // seconds, by what binds
+  for (const tune::Job& job : jobs_[point.back()]) {
+    const dataflow::KernelCost cost = engine.cost(job.kernel);
+    design.latency_s += job.times * cost.latency_s;
+    design.energy_j += job.times * cost.energy_j;
+    bound[cost.bound] += job.times * cost.latency_s;
+  }
+  double longest = 0;
+  for (const auto& [name, seconds] : bound)
+    if (seconds > longest) longest = seconds, design.bound = name;
+  return design;
+}
+
+tune::Evaluated ModelSpace::evaluate(const tune::Point& point) const {
+  try {
+    tune::Evaluated e = tune::evaluated(design(point), options_.limits);
+    if (!options_.perplexity.empty()) {
+      const double perplexity = options_.perplexity.at(options_.schemes[point.back()]);
+      e.objectives.push_back(perplexity);
+      if (options_.max_perplexity && perplexity > *options_.max_perplexity)
+        e.violation += perplexity / *options_.max_perplexity - 1;
+    }
+    return e;
+  } catch (const Error& error) {
+    return {.point = point, .objectives = {}, .refused = error.reason.what};
+  }
+}
+
+std::map<std::string, double> perplexities_of(const fs::path& study_folder) {
+  const fs::path file = study_folder / "study.json";
+  if (!fs::is_regular_file(file))
+    fail({.what = text("there is no ", file.string()),
+          .needs = "the folder of a finished study",
+          .hint = "run `sator study MODEL -o FOLDER` first"});
+  const Study study = from_json(parse_json(read_file(file), file.string()), file.string());
+  std::map<std::string, double> all;
+  for (const SchemeResult& scheme : study.schemes)
+    if (scheme.perplexity) all[scheme.name] = *scheme.perplexity;
+  if (all.empty())
+    fail({.what = text(file.string(), " has no perplexities"),
+          .needs = "a study that has run its model",
+          .hint = "run it without --shapes-only"});
+  return all;
+}
+
+}  // namespace sator::study

@@ -1,0 +1,48 @@
+// Chips and schemes for a whole model: what prefill and decode take on each variant of a chip.
+#pragma once
+
+#include <map>
+
+#include "base/file.h"
+#include "study/study.h"
+#include "tune/explore.h"
+
+namespace sator::study {
+
+struct ModelSpaceOptions {
+  fs::path model;  // a Hugging Face folder
+  std::vector<std::string> schemes;
+  int64_t prompt_len = 128, gen_len = 32;
+  bool shapes_only = false;                  // config.json alone
+  std::map<std::string, double> perplexity;  // measured, by scheme; empty: quality is no objective
+  std::optional<double> max_perplexity;
+  tune::Limits limits;
+};
+
+/// A space of chips and schemes. A point's latency and energy are those of a prompt and of gen_len decode steps at the mean
+/// context, by the engine's mappings of every kernel.
+class ModelSpace {
+ public:
+  /// Builds the program of every scheme. Errors: an unknown scheme or one without a perplexity where others have one; a model
+  /// that cannot be read; lengths beyond its context.
+  ModelSpace(tune::ChipSpace chips, const ModelSpaceOptions& options, const Progress& progress);
+
+  std::vector<tune::ChipSpace::Dimension> dimensions() const;
+  std::vector<size_t> choices() const;
+  tune::Design design(const tune::Point& point) const;
+  /// {latency, energy, area} and, where it is known, perplexity.
+  tune::Evaluated evaluate(const tune::Point& point) const;
+  /// Kernels of all schemes that the engine cannot read from the program, with the reason.
+  const std::vector<std::string>& refused() const { return refused_; }
+
+ private:
+  tune::ChipSpace chips_;
+  ModelSpaceOptions options_;
+  std::vector<std::vector<tune::Job>> jobs_;  // per scheme
+  std::vector<std::string> refused_;
+};
+
+/// Perplexities of a finished study, by scheme. Errors: no study.json in the folder, or one that is none.
+std::map<std::string, double> perplexities_of(const fs::path& study_folder);
+
+}  // namespace sator::study
