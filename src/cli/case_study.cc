@@ -33,7 +33,11 @@ std::string command_of(const CaseStudyArguments& a) {
 void run(const CaseStudyArguments& a, Streams& io) {
   study::CaseStudyOptions options{
       .model = model_folder(a.model), .chip = a.chip, .host = a.host, .prompt_len = a.prompt_len};
-  if (!a.contexts.empty()) options.contexts = a.contexts;
+  if (!a.contexts.empty())
+    options.contexts = a.contexts;
+  else  // as far as the model goes
+    std::erase_if(options.contexts,
+                  [limit = read_model_config(options.model).max_positions](int64_t c) { return c > limit; });
   ProgressLines lines(io.notes);
   const study::CaseStudy result =
       make_case_study(options, [&](const std::string& line, bool passing) { lines(line, passing); });
@@ -65,7 +69,9 @@ Command case_study_command() {
               {"--chip CHIP", "a described chip by name or file", &a->chip},
               {"--host CHIP", "the described chip that runs what a route leaves off CHIP", &a->host},
               {"--prompt-len N", "tokens of the prompt", &a->prompt_len},
-              {"--context LIST", text("contexts of the decode steps, in tokens [", contexts, "]"), &a->contexts},
+              {"--context LIST",
+               text("contexts of the decode steps, in tokens, as far as the model goes [", contexts, "]"),
+               &a->contexts},
               {"-o,--output FILE", "write the document there instead of printing it", &a->output},
           },
       .run = [a](Streams& io) { run(*a, io); },

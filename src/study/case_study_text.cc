@@ -349,7 +349,7 @@ std::string lessons(const CaseStudy& s) {
   auto intensity = [](const StepCosts& step) {
     return static_cast<double>(step.all.cost.macs) / outside(step.all.cost).bytes();
   };
-  say(text("**A prompt computes, a token reads.** Prefill does ",
+  say(text("**Prompt and token.** Prefill does ",
            significant(intensity(prefill)),
            " MACs per byte from outside and ",
            prefill.all.cost.bound,
@@ -370,7 +370,7 @@ std::string lessons(const CaseStudy& s) {
     if (row.products[0].size.j == s.model.vocab_size) head += macs_of(row);
   }
   const auto all = static_cast<double>(macs_of(decode.matmuls));
-  say(text("**The head is the largest product of a token.** Of a decode step's MACs at ",
+  say(text("**The head.** Of a decode step's MACs at ",
            decode.step.context,
            " tokens, ",
            percent(static_cast<double>(head) / all),
@@ -380,17 +380,18 @@ std::string lessons(const CaseStudy& s) {
            percent(static_cast<double>(attention) / all),
            " attention's."));
   const StepCosts& last = base.decode.back();
-  say(text("**Attention is what grows.** From ",
-           decode.step.context,
-           " to ",
-           last.step.context,
-           " tokens the decode step takes ",
-           times(ratio(last.all.cost.latency_s, decode.all.cost.latency_s)),
-           " as long; attention's share rises from ",
-           percent(attention_s(decode) / decode.all.cost.latency_s),
-           " to ",
-           percent(attention_s(last) / last.all.cost.latency_s),
-           ", and no scheme here makes the cache smaller."));
+  if (base.decode.size() > 1)
+    say(text("**Attention** depends on the context. From ",
+             decode.step.context,
+             " to ",
+             last.step.context,
+             " tokens the decode step takes ",
+             times(ratio(last.all.cost.latency_s, decode.all.cost.latency_s)),
+             " as long; attention's share goes from ",
+             percent(attention_s(decode) / decode.all.cost.latency_s),
+             " to ",
+             percent(attention_s(last) / last.all.cost.latency_s),
+             ", and no scheme here makes the cache smaller."));
   const SchemeCosts& p = fastest(s, [](const SchemeCosts& c) { return c.prefill.all.cost.latency_s; });
   const SchemeCosts& d = fastest(s, [](const SchemeCosts& c) { return c.decode.front().all.cost.latency_s; });
   say(text("**Fastest for a prompt:** ",
@@ -412,7 +413,7 @@ std::string lessons(const CaseStudy& s) {
                            at(t.components, Component::quantize).latency_cycles;
     say(text("**",
              kind_words(scheme.kind),
-             ":** weights that a token reads shrink from ",
+             ":** the weights that a token reads go from ",
              bytes(static_cast<double>(a.weight) / 8),
              " to ",
              bytes(static_cast<double>(b.weight) / 8),
@@ -466,7 +467,7 @@ std::string lessons(const CaseStudy& s) {
   int64_t beside = 0;
   for (Component c : {Component::attention, Component::vector, Component::quantize})
     beside += at(q.components, c).latency_cycles;
-  say(text("**Where narrow codes make the array quick, the rest counts.** Of a prompt under `",
+  say(text("**What is no product of weights.** Of a prompt under `",
            changed->scheme,
            "`, attention, vector work and the quantization of activations take ",
            percent(static_cast<double>(beside) / static_cast<double>(q.latency_cycles)),
