@@ -74,18 +74,20 @@ std::string ceiling_lines(const Roofline& r, const RooflineScales& s, std::vecto
                   "</title></path>");
     const std::string name = text(c.name, " ", quantity(c.macs_per_s, "MAC/s"));
     bool named = false;
-    // At the right edge or where the line begins, above it or below.
-    const double width = text_width(name), at_edge = s.area.right - width;
-    for (double left : {at_edge, std::min(x0 + 2, at_edge)})
-      for (double top : {y - 15, y + 2}) {
-        if (named) continue;
-        const Box2 box{left, top, left + width, top + 13};
-        if (box.top < 14 || std::any_of(taken.begin(), taken.end(), [&](const Box2& t) { return t.meets(box); }))
-          continue;
-        taken.push_back(box);
-        words += label(left + 1, top + 10, "pname", name);
-        named = true;
-      }
+    // At the right edge or where the line begins, above it or below; without the figure where the whole finds no room.
+    for (const std::string& shown : {name, c.name}) {
+      const double width = text_width(shown), at_edge = s.area.right - width;
+      for (double left : {at_edge, std::min(x0 + 2, at_edge)})
+        for (double top : {y - 15, y + 2}) {
+          const Box2 box{left, top, left + width, top + 13};
+          if (named || box.top < 14 ||
+              std::any_of(taken.begin(), taken.end(), [&](const Box2& t) { return t.meets(box); }))
+            continue;
+          taken.push_back(box);
+          words += label(left + 1, top + 10, "pname", shown);
+          named = true;
+        }
+    }
   }
   return lines + words;
 }
