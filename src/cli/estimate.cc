@@ -1,15 +1,16 @@
-#include <array>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "cli/chip_options.h"
 #include "cli/commands.h"
 #include "cli/matmul_options.h"
 #include "cli/progress.h"
 #include "dataflow/array_cost.h"
 #include "dataflow/bound_statements.h"
 #include "dataflow/cost_table.h"
+#include "dataflow/described_chip.h"
 #include "dataflow/formats/batch.h"
 #include "dataflow/formats/format.h"
 #include "dataflow/formats/tenet/answer.h"
@@ -28,7 +29,8 @@ namespace {
 
 struct EstimateArguments {
   std::optional<std::string> pe_array, mapping, statement, experiment, compat, batch, output, format;
-  std::optional<std::string> workload, chip, scheme, pe, dataflow, tile;
+  std::optional<std::string> workload, chip, scheme;
+  ChipArguments changes;
   std::string directory = ".";
   std::optional<std::string> script, picture;
   std::vector<std::string> files, sizes;
@@ -181,27 +183,6 @@ void estimate_batch(const EstimateArguments& a, Streams& io) {
 
 // --- one matmul on a described chip
 
-/// The chip with what the options change of it.
-Chip chip_of(const EstimateArguments& a) {
-  Chip chip = find_chip(*a.chip);
-  if (a.pe) {
-    const std::vector<int64_t> size = integers_of("--pe", *a.pe, 'x', 2, 1);
-    if (size[0] > 65536 || size[1] > 65536)
-      fail({.what = text("--pe ", *a.pe), .needs = "at most 65536 rows and columns", .hint = "use a smaller array"});
-    chip.rows = size[0], chip.columns = size[1];
-  }
-  struct Word {
-    const char* word;
-    Stationary means;
-  };
-  static constexpr Word kWords[] = {{"os", Stationary::output}, {"ws", Stationary::weight}, {"is", Stationary::input}};
-  for (const Word& w : kWords)
-    if (a.dataflow == w.word) chip.dataflow = w.means;
-  if (a.pe || a.dataflow)
-    chip.name += text(" (", chip.rows, "x", chip.columns, a.dataflow ? ", " + *a.dataflow : "", ")");
-  return chip;
-}
-
 void estimate_workload(const EstimateArguments& a, Streams& io) {
   if (!a.chip)
     fail({.what = "--workload is given without a chip",
@@ -209,14 +190,9 @@ void estimate_workload(const EstimateArguments& a, Streams& io) {
           .hint = text("shipped are ", join(shipped_chips(), ", "))});
   const dataflow::Matmul matmul =
       matmul_of(integers_of("--workload", *a.workload, ',', 3, 1), a.scheme.value_or("int8-channel+a8"));
-  dataflow::CostEngine engine(chip_of(a));
-  std::vector<std::optional<dataflow::Placement>> placements(1);
-  if (a.tile) {
-    const std::vector<int64_t> tile = integers_of("--tile", *a.tile, ',', 3, 0);
-    placements[0] = dataflow::matmul_placement(matmul, engine.chip(), {tile[0], tile[1], tile[2]});
-  }
+  dataflow::CostEngine engine(dataflow::described_chip(*a.chip, changes_of(a.changes)));
   const dataflow::Kernel kernel = dataflow::matmul_kernel(matmul);
-  const dataflow::KernelCost cost = engine.cost(kernel, placements);
+  const dataflow::KernelCost cost = engine.cost(kernel);
   io.out << "workload     Y[i,j] = X[i,k] * W[k,j], i " << matmul.i << ", j " << matmul.j << ", k " << matmul.k << "; "
          << a.scheme.value_or("int8-channel+a8") << "\n"
          << dataflow::cost_table(cost, engine.chip());
@@ -234,8 +210,7 @@ void estimate_workload(const EstimateArguments& a, Streams& io) {
   io.json = dataflow::cost_json(cost, engine.chip());
   for (const dataflow::StatementCost& s : cost.statements)
     if (s.on_array()) {
-      const dataflow::Problem problem =
-          problem_at_pes(s.work.statement, s.placement->mapping, engine.chip(), s.placement->core);
+      const dataflow::Problem problem = problem_at_pes(s, engine.chip());
       draw(a, problem, *s.counts, io);
     }
 }
@@ -282,9 +257,9 @@ void run(const EstimateArguments& a, Streams& io) {
                              {"-o", a.output.has_value(), "--batch", a.batch.has_value()},
                              {"--chip", a.chip.has_value(), "--workload", a.workload.has_value()},
                              {"--scheme", a.scheme.has_value(), "--workload", a.workload.has_value()},
-                             {"--pe", a.pe.has_value(), "--workload", a.workload.has_value()},
-                             {"--dataflow", a.dataflow.has_value(), "--workload", a.workload.has_value()},
-                             {"--tile", a.tile.has_value(), "--workload", a.workload.has_value()}})
+                             {"--pe", a.changes.pe.has_value(), "--workload", a.workload.has_value()},
+                             {"--dataflow", a.changes.dataflow.has_value(), "--workload", a.workload.has_value()},
+                             {"--tile", a.changes.tile.has_value(), "--workload", a.workload.has_value()}})
     if (c.given && !c.there)
       fail({.what = text(c.option, " says nothing about ", chosen->needs),
             .needs = text(c.option, " together with ", c.belongs_to),
@@ -302,44 +277,40 @@ Command estimate_command() {
     details +=
         text("  ", format.name, std::string(12 - std::min<size_t>(11, format.name.size()), ' '), format.takes, "\n");
   details += "A row is {\"id\", \"format\", \"input\"}; its answer is {\"id\", ...} or {\"id\", \"refused\": reason}.";
+  std::vector<Option> options = {
+      {"-p,--pe-array FILE", "TENET's PE array", &a->pe_array},
+      {"-m,--mapping FILE", "TENET's mapping", &a->mapping},
+      {"-s,--statement FILE", "TENET's statement", &a->statement},
+      {"-e,--experiment FILE", "TENET's experiment file, which names mapping, array, statement", &a->experiment},
+      {"-d,--experiment-dir FOLDER", "what the names of -e are relative to", &a->directory},
+      {"--compat PROGRAM",
+       "print what that program prints, its overflows included",
+       &a->compat,
+       false,
+       {"tenet", "tenet-micro-tutorial"}},
+      {"--format NAME", "the tool whose files --file names", &a->format},
+      {"--file KEY=FILE", "one file of the format's input, or KEY=true", &a->files},
+      {"--batch FILE", "many inputs: JSON lines", &a->batch},
+      {"-o,--output FILE", "the answers of --batch, one row for each", &a->output},
+      {"--workload I,J,K", "one matmul Y[i,j] = X[i,k] * W[k,j] on the chip of --chip", &a->workload},
+      {"--chip CHIP", kChipHelp, &a->chip},
+      {"--scheme NAME",
+       "how weights and inputs are stored: a name of `sator schemes`; int8-channel+a8 unless told",
+       &a->scheme},
+      {"--explain", "say in words and formulas why --workload costs what it costs", &a->explain},
+      {"--picture OUT.svg",
+       "draw where each PE has its operands from, stamp by stamp: of TENET's files or --workload",
+       &a->picture},
+      {"--script FILE",
+       "TVMScript: the statements around which loops are bound, as TENET would count them",
+       &a->script},
+      {"--size NAME=N", "value of a symbolic size of --script", &a->sizes},
+      {"--threads N", "threads that share the rows of --batch", &a->threads},
+  };
+  for (Option& option : chip_options(a->changes)) options.push_back(std::move(option));
   return {.name = "estimate",
           .does = "counts and costs one mapped workload, given in the files of TENET or of another tool",
-          .options =
-              {
-                  {"-p,--pe-array FILE", "TENET's PE array", &a->pe_array},
-                  {"-m,--mapping FILE", "TENET's mapping", &a->mapping},
-                  {"-s,--statement FILE", "TENET's statement", &a->statement},
-                  {"-e,--experiment FILE",
-                   "TENET's experiment file, which names mapping, array, statement",
-                   &a->experiment},
-                  {"-d,--experiment-dir FOLDER", "what the names of -e are relative to", &a->directory},
-                  {"--compat PROGRAM",
-                   "print what that program prints, its overflows included",
-                   &a->compat,
-                   false,
-                   {"tenet", "tenet-micro-tutorial"}},
-                  {"--format NAME", "the tool whose files --file names", &a->format},
-                  {"--file KEY=FILE", "one file of the format's input, or KEY=true", &a->files},
-                  {"--batch FILE", "many inputs: JSON lines", &a->batch},
-                  {"-o,--output FILE", "the answers of --batch, one row for each", &a->output},
-                  {"--workload I,J,K", "one matmul Y[i,j] = X[i,k] * W[k,j] on the chip of --chip", &a->workload},
-                  {"--chip CHIP", "a described chip, by name or file", &a->chip},
-                  {"--scheme NAME",
-                   "how weights and inputs are stored: a name of `sator schemes`; int8-channel+a8 unless told",
-                   &a->scheme},
-                  {"--pe ROWSxCOLUMNS", "another size of the chip's array", &a->pe},
-                  {"--dataflow WHAT", "what stays in the PEs", &a->dataflow, false, {"os", "ws", "is"}},
-                  {"--tile I,J,K", "tiles of the matmul in the chip's memories; 0 for a whole extent", &a->tile},
-                  {"--explain", "say in words and formulas why --workload costs what it costs", &a->explain},
-                  {"--picture OUT.svg",
-                   "draw where each PE has its operands from, stamp by stamp: of TENET's files or --workload",
-                   &a->picture},
-                  {"--script FILE",
-                   "TVMScript: the statements around which loops are bound, as TENET would count them",
-                   &a->script},
-                  {"--size NAME=N", "value of a symbolic size of --script", &a->sizes},
-                  {"--threads N", "threads that share the rows of --batch", &a->threads},
-              },
+          .options = std::move(options),
           .run = [a](Streams& io) { run(*a, io); },
           .details = details};
 }

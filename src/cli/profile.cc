@@ -1,5 +1,8 @@
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/chip_options.h"
 #include "cli/commands.h"
 #include "cli/model_options.h"
 #include "study/profile.h"
@@ -13,12 +16,18 @@ struct ProfileArguments {
   ModelArguments model;
   int64_t prompt_len = 128;
   std::optional<std::string> chip, records;
+  ChipArguments changes;
   bool each_call = false;
 };
 
 void run(const ProfileArguments& a, Streams& io) {
   study::ProfileOptions options{.prompt_len = a.prompt_len};
-  if (a.chip) options.chip = find_chip(*a.chip);
+  const dataflow::ChipChanges changes = changes_of(a.changes);
+  if (!a.chip && changes.any())
+    fail({.what = "--pe, --dataflow or --tile is given without a chip",
+          .needs = "--chip CHIP, which they change",
+          .hint = text("shipped are ", join(shipped_chips(), ", "))});
+  if (a.chip) options.chip = dataflow::described_chip(*a.chip, changes);
   const llm::OpenModel model = open(a.model, io);
   const study::ModelProfile profile = study::profile_model(a.model.folder(), model, options);
   const std::string records = study::json_lines(profile.records);
@@ -46,7 +55,8 @@ Command profile_command() {
   auto a = std::make_shared<ProfileArguments>();
   std::vector<Option> options = model_options(a->model);
   options.push_back({"--prompt-len N", "tokens of the prefill, which one step takes in", &a->prompt_len});
-  options.push_back({"--chip CHIP", "a described chip, by name or file: adds estimates for it", &a->chip});
+  options.push_back({"--chip CHIP", text(kChipHelp, "; adds estimates for it"), &a->chip});
+  for (Option& option : chip_options(a->changes)) options.push_back(std::move(option));
   options.push_back({"--records FILE", "write one workload record per kernel call, JSON lines", &a->records});
   options.push_back({"--each-call", "every call in its order instead of sums", &a->each_call});
   return {.name = "profile",

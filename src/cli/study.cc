@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "cli/app.h"
+#include "cli/chip_options.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "frontend/hf_config.h"
@@ -22,6 +23,7 @@ struct StudyArguments {
   std::optional<std::string> text, calibration, folder;
   std::optional<int64_t> threads;
   bool shapes_only = false;
+  ChipArguments changes;
 };
 
 /// "study-NAME" in the current folder, for a model's folder NAME.
@@ -32,6 +34,7 @@ void run(const StudyArguments& a, Streams& io) {
   study::StudyOptions options{.model = model,
                               .schemes = a.schemes,
                               .chips = a.chips,
+                              .changes = changes_of(a.changes),
                               .prompt_len = a.prompt_len,
                               .gen_len = a.gen_len,
                               .windows = a.windows,
@@ -55,6 +58,7 @@ void run(const StudyArguments& a, Streams& io) {
 
 Command study_command() {
   auto a = std::make_shared<StudyArguments>();
+  std::vector<Option> changes = chip_options(a->changes);
   return {
       .name = "study",
       .does = "evaluates, measures and costs a model: quantization schemes by chips",
@@ -65,7 +69,10 @@ Command study_command() {
                .into = &a->model,
                .required = true},
               {"--quant SCHEME", "a quantization scheme, may be repeated; `sator schemes` lists them", &a->schemes},
-              {"--chip CHIP", "a described chip by name or file, may be repeated", &a->chips},
+              {"--chip CHIP", text(kChipHelp, ", may be repeated"), &a->chips},
+              std::move(changes[0]),
+              std::move(changes[1]),
+              std::move(changes[2]),
               {"--prompt-len N", "tokens of the prompt", &a->prompt_len},
               {"--gen-len N", "tokens generated", &a->gen_len},
               {"--text FILE", "the text to predict; validation.txt of the model's folder unless told", &a->text},

@@ -58,6 +58,11 @@ Problem problem_at_pes(const Statement& statement, const Mapping& mapping, const
   return problem;
 }
 
+Problem problem_at_pes(const StatementCost& cost, const Chip& chip) {
+  if (cost.tenet) return cost.tenet->problem;
+  return problem_at_pes(cost.work.statement, cost.placement->mapping, chip, cost.placement->core);
+}
+
 namespace {
 
 class ArrayCost {

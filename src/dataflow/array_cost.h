@@ -18,6 +18,9 @@ StatementCost cost_on_array(const Work& work, const Product& product, const Plac
 Problem problem_at_pes(const Statement& statement, const Mapping& mapping, const Chip& chip,
                        const std::optional<QuasiAffine>& core = {});
 
+/// A product's statement at the PEs as it was costed: under its placement, or as TENET's files of the chip say.
+Problem problem_at_pes(const StatementCost& cost, const Chip& chip);
+
 /// How the chip runs a choice of precision.
 Pace pace_of(const PrecisionChoice& choice);
 

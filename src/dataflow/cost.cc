@@ -11,6 +11,9 @@
 #include "dataflow/count_memo.h"
 #include "dataflow/latency.h"
 #include "dataflow/pipeline.h"
+#include "dataflow/product_axes.h"
+#include "dataflow/tenet_array.h"
+#include "dataflow/tiles.h"
 
 namespace sator::dataflow {
 
@@ -58,10 +61,12 @@ bool is_better(const KernelCost& a, const KernelCost& b) {
 
 struct CostEngine::Memo {
   CountMemo counts;
+  std::optional<TenetArray> tenet;  // the chip's files, read
   std::unordered_map<std::string, std::vector<Placement>> placements;  // of a kernel's products
 };
 
 CostEngine::CostEngine(Chip chip) : chip_(std::move(chip)), memo_(std::make_unique<Memo>()) {
+  if (chip_.tenet) memo_->tenet = tenet_array_of(chip_);
   for (ProductClass c : kProductClasses) {
     by_class_.push_back(chip_);
     by_class_.back().dataflow = chip_.dataflow_for(c);
@@ -139,10 +144,17 @@ void take_in_makers(Merged& merged, const Kernel& kernel, size_t consumer) {
   }
 }
 
+/// The product of a statement, as far as the chip's array takes it: TENET's files are for products of i, j, k.
+std::optional<Product> product_on(const Chip& chip, const Work& work) {
+  std::optional<Product> product = product_of(work);
+  if (product && chip.tenet && !axes_of(work, *product)) return {};
+  return product;
+}
+
 /// Reads that are put in behind a product's own leave its factors and its output where they are.
-Merged merge_producers(const Kernel& kernel) {
+Merged merge_producers(const Kernel& kernel, const Chip& chip) {
   Merged merged{.works = kernel.work, .products = {}, .gone = std::vector<bool>(kernel.work.size(), false), .made = {}};
-  for (const Work& work : kernel.work) merged.products.push_back(product_of(work));
+  for (const Work& work : kernel.work) merged.products.push_back(product_on(chip, work));
   for (size_t i = 0; i < kernel.work.size(); ++i) take_in_makers(merged, kernel, i);
   return merged;
 }
@@ -151,8 +163,10 @@ Merged merge_producers(const Kernel& kernel) {
 class Composer {
  public:
   ///   by_class   the chip as it maps each class of products
-  Composer(const Kernel& kernel, const Chip& chip, const std::vector<Chip>& by_class, CountMemo& counts)
-      : kernel_(kernel), chip_(chip), by_class_(by_class), counts_(counts) {
+  ///   tenet      TENET's files of the chip; null if it has none
+  Composer(const Kernel& kernel, const Chip& chip, const std::vector<Chip>& by_class, CountMemo& counts,
+           const TenetArray* tenet)
+      : kernel_(kernel), chip_(chip), by_class_(by_class), counts_(counts), tenet_(tenet) {
     total_.kernel = kernel.name;
     total_.chip = chip.name;
     for (const Work& work : kernel.work)
@@ -166,7 +180,8 @@ class Composer {
                            " operands"),
               .needs = "one operand per access",
               .hint = "describe every access"});
-    merged_ = merge_producers(kernel);
+    merged_ = merge_producers(kernel, chip);
+    if (!has_vector_unit()) need_product();
     pass_of_ = pipeline_.passes();
     stages_.resize(merged_.works.size());
     product_costs_.resize(merged_.works.size());
@@ -178,10 +193,13 @@ class Composer {
       if (merged_.products[i]) add_product(i, place_product);
     find_stages();
     for (size_t i = 0; i < merged_.works.size(); ++i)
-      if (on_vector_unit(i)) add_vector_statement(i);
+      if (on_vector_unit(i) && has_vector_unit()) add_vector_statement(i);
     time_vector_unit();
     sum_traffic();
-    find_latency(total_, chip_);
+    if (tenet_)
+      find_tenet_latency(total_, chip_);
+    else
+      find_latency(total_, chip_);
     rate_memories();
     rate_array();
     sum_energy();
@@ -200,6 +218,21 @@ class Composer {
     }
     bool beside_array() const { return parts != INT64_MAX; }
   };
+
+  bool has_vector_unit() const { return chip_.vector.lanes > 0; }
+
+  /// Without a vector unit there must be work for the array; what else there is has no cost, by name.
+  void need_product() {
+    std::vector<std::string> without;
+    for (size_t i = 0; i < merged_.works.size(); ++i)
+      if (!merged_.products[i]) without.push_back(merged_.works[i].statement.name);
+    if (without.size() == merged_.works.size())
+      fail({.what = text("nothing of it is a product of i, j, k, and ", chip_.name, " has no vector unit"),
+            .needs = "a vector unit, or a product",
+            .hint = "give the chip's folder a chip.toml with a vector unit"});
+    if (!without.empty())
+      note(text(chip_.name, " has no vector unit: no cost for ", join(without, ", "), " of ", kernel_.name));
+  }
 
   bool on_vector_unit(size_t i) const { return !merged_.products[i] && !merged_.gone[i]; }
 
@@ -228,7 +261,7 @@ class Composer {
 
   /// Of one instance of a statement on the vector unit; none where it is done at the array's edge.
   double vector_cycles_each(const Work& work) const {
-    if (contains(chip_.inline_work, work.vector_work)) return 0;
+    if (contains(chip_.inline_work, work.vector_work) || !has_vector_unit()) return 0;
     return work.vector_ops / (static_cast<double>(chip_.vector.lanes) * chip_.vector.ops_per_lane_per_cycle);
   }
 
@@ -239,19 +272,25 @@ class Composer {
     const size_t weight = weight_of(work, product), input = weight == product.first ? product.second : product.first;
     const Operand &w = work.operands[weight], &a = work.operands[input];
     PrecisionChoice choice = choose_precision(chip_, w.bits, w.is_float, a.bits, a.is_float);
+    if (tenet_) choice.passes = 1, choice.note = "by TENET's formula: items have 16 bits, whatever their widths";
     note(choice.note);
     Pace pace = pace_of(choice);
     pace.making_cycles.assign(work.operands.size(), 0);
     for (const Merged::Made& made : merged_.made)
       if (made.consumer == i) pace.making_cycles[made.access] = vector_cycles_each(kernel_.work[made.producer]);
     const Chip& mapped = by_class_[static_cast<size_t>(class_of(work, product))];
-    StatementCost cost = cost_on_array(work,
-                                       product,
-                                       place_product(work, product, mapped, pace, [&] { return beside(i); }),
-                                       choice,
-                                       mapped,
-                                       counts_,
-                                       in_parts(i));
+    StatementCost cost = tenet_ ? cost_on_tenet_array(work, product, choice, chip_, *tenet_, counts_)
+                                : cost_on_array(work,
+                                                product,
+                                                place_product(work, product, mapped, pace, [&] { return beside(i); }),
+                                                choice,
+                                                mapped,
+                                                counts_,
+                                                in_parts(i));
+    if (cost.counts->outside_array)
+      note(text("the mapping of ", chip_.name, " puts work of ", work.statement.name, " on PEs that the array lacks"));
+    if (chip_.tile && !tenet_ && !cost.placement->tiled)
+      note(text(work.statement.name, " has its default tiles: it is no product of one i, one j and one k"));
     if (!w.is_float && !a.is_float) {
       double terms = 1;
       for (size_t x = 0; x < product.uses.size(); ++x)
@@ -261,7 +300,7 @@ class Composer {
     if (cost.counts->enumerated) note(text("counts of ", work.statement.name, " were listed one by one"));
     for (const Access& access : work.statement.accesses) brought_in_.insert(access.tensor);
     for (const Merged::Made& made : merged_.made) {
-      if (made.consumer != i) continue;
+      if (made.consumer != i || !has_vector_unit()) continue;
       // The elements are made each time the array takes them in, fold by fold.
       const Work& maker = kernel_.work[made.producer];
       StatementCost making;
@@ -559,6 +598,7 @@ class Composer {
   const Chip& chip_;
   const std::vector<Chip>& by_class_;
   CountMemo& counts_;
+  const TenetArray* tenet_;
   Merged merged_;
   Pipeline pipeline_{merged_.works, merged_.gone};
   std::vector<size_t> pass_of_;                  // per statement
@@ -579,11 +619,13 @@ KernelCost CostEngine::cost(const Kernel& kernel, const std::vector<std::optiona
   std::vector<size_t> chosen;
   auto run = [&] {
     size_t next = 0;
-    return Composer(kernel, chip_, by_class_, memo_->counts)
+    return Composer(kernel, chip_, by_class_, memo_->counts, memo_->tenet ? &*memo_->tenet : nullptr)
         .run([&](const Work& work, const Product& product, const Chip& mapped, const Pace& pace, auto beside) {
           const size_t i = next++;
           if (i < given.size() && given[i]) return *given[i];
           if (i >= options.size()) options.resize(i + 1), chosen.resize(i + 1, 0);
+          if (options[i].empty() && chip_.tile)
+            if (auto tiled = tiled_placement(work, product, mapped, pace, *chip_.tile)) options[i] = {std::move(*tiled)};
           if (options[i].empty())
             options[i] = sator::dataflow::placements(work, product, mapped, pace, beside(), kJudged);
           return options[i][chosen[i]];

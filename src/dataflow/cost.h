@@ -33,6 +33,12 @@ struct Traffic {
   }
 };
 
+/// A product as TENET's files of the chip map it, and its delays by TENET's formula.
+struct TenetUse {
+  Problem problem;
+  int64_t delay_in = 0, delay_out = 0, delay_compute = 0;
+};
+
 /// One statement on the chip.
 struct StatementCost {
   std::string name;
@@ -46,6 +52,7 @@ struct StatementCost {
   int64_t macs = 0;
   int64_t vector_ops = 0;
   VectorWork vector_work = VectorWork::elementwise;
+  std::optional<TenetUse> tenet;   // on a chip with TENET's files
   std::optional<Counts> counts;    // of a product: at the PEs, with skew
   int64_t stream_cycles = 0;       // stamps that do work
   int64_t fill_drain_cycles = 0;   // until the wave of operands has crossed the array

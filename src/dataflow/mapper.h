@@ -21,6 +21,7 @@ struct Placement {
   /// Which of the chip's cores runs an instance; absent: one core does.
   std::optional<QuasiAffine> core;
   int64_t cores_used = 1;
+  bool tiled = false;           // by tiles that were asked for
   std::string words;            // the loops, outermost first, for people
   double estimated_cycles = 0;  // of the kernel, without its launch, where a search has chosen the mapping
   /// The same as loops of the program that the statement comes from, where the mapping was made for them; without weight.

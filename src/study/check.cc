@@ -23,7 +23,7 @@ bool CountChecker::confirms(const dataflow::StatementCost& cost) {
   if (cost.counts->enumerated) return true;
   if (cost.instances > limit_) return false;
   const dataflow::Statement& statement = cost.work.statement;
-  const Problem problem = problem_at_pes(statement, cost.placement->mapping, chip_, cost.placement->core);
+  const Problem problem = problem_at_pes(cost, chip_);
   const std::string key = structure_key(problem);
   auto known = listed_.find(key);
   if (known == listed_.end()) {

@@ -81,7 +81,7 @@ std::vector<ChipResult> ProgramCoster::cost(const SchemeJob& job, std::span<cons
   std::vector<ChipResult> results;
   for (const Chip& chip : chips) {
     progress(text("costing on ", chip.name), true);
-    std::unique_ptr<ChipCoster>& coster = coster_of_[chip.file];
+    std::unique_ptr<ChipCoster>& coster = coster_of_[text(chip.name, " ", chip.file)];
     if (!coster) coster = std::make_unique<ChipCoster>(chip);
     results.push_back({.chip = chip.name,
                        .prefill = coster->cost(kernels_of(prefill, chip)),

@@ -119,7 +119,7 @@ void add_cost_columns(std::vector<Column>& columns) {
   for (const ComponentName& c : components()) {
     const Component component = c.component;
     if (component == Component::array || component == Component::weights || component == Component::scales ||
-        component == Component::activations || component == Component::launch)
+        component == Component::activations || component == Component::launch || component == Component::links)
       continue;  // they have no work on the vector unit
     const std::string key(c.key);
     columns.push_back(

@@ -256,6 +256,26 @@ struct PhaseArchive {
 };
 
 template <class A>
+void describe(A& a, SweepCost& x) {
+  a("latency_s", x.latency_s);
+  a("latency_cycles", x.latency_cycles);
+  a("macs", x.macs);
+  a("utilization", x.utilization);
+  a("bound", x.bound);
+  a("energy_j", x.energy_j);
+  a("outer_bytes", x.outer_bytes);
+  a("kernels_without_cost", x.kernels_without_cost);
+}
+
+template <class A>
+void describe(A& a, SweepPoint& x) {
+  a("batch", x.batch);
+  a("context", x.context);
+  a.part("prefill", x.prefill);
+  a.part("decode", x.decode);
+}
+
+template <class A>
 void describe(A& a, HostCall& x) {
   a("phase", x.phase);
   a("function", x.function);
@@ -317,6 +337,7 @@ void describe(A& a, Protocol& x) {
   a("gen_len", x.gen_len);
   a("decode_context", x.decode_context);
   a("threads", x.threads);
+  a("parallel", x.parallel);
   a("host", x.host);
   a("version", x.version);
   a("remarks", x.remarks);
@@ -347,6 +368,15 @@ Json to_json(const Study& given, Kernels kernels) {
       phases("prefill", chip.prefill);
       phases("decode", chip.decode);
     }
+  Json& sweep = json["sweep"] = Json::array();
+  for (SchemeResult& scheme : study.schemes)
+    for (ChipResult& chip : scheme.chips)
+      for (SweepPoint& point : chip.sweep) {
+        Writer row{sweep.emplace_back(Json::object())};
+        row("scheme", scheme.name);
+        row("chip", chip.chip);
+        describe(row, point);
+      }
   return json;
 }
 
@@ -379,6 +409,17 @@ Study from_json(const Json& json, std::string_view source) {
       return;
     }
     at.at("scheme").fail(text("is ", sator::quoted(name), ", which `schemes` does not list"), "a scheme of the study");
+  });
+  root.at("sweep").each([&](const JsonAt& at) {
+    Reader row{at};
+    std::string name, chip_name;
+    row("scheme", name);
+    row("chip", chip_name);
+    for (SchemeResult& scheme : study.schemes)
+      for (ChipResult& chip : scheme.chips)
+        if (scheme.name == name && chip.chip == chip_name) return describe(row, chip.sweep.emplace_back());
+    at.at("chip").fail(text("is ", sator::quoted(chip_name), ", which `rows` does not list for ", name),
+                       "a scheme and a chip of the study");
   });
   return study;
 }

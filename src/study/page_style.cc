@@ -9,14 +9,14 @@ std::string_view page_style() {
   --page: #fbfbfa; --card: #ffffff; --ink: #1d2127; --soft: #59616c; --line: #e3e5e8; --grid: #eceef0; --accent: #2458c5;
   --best: #e8f0fe;
   --array: #5f97d0; --weights: #ee6677; --scales: #d9b03c; --activations: #5cb8d6; --dequantize: #d979b5;
-  --rescale: #4fae60; --quantize: #ee8844; --attention: #958aec; --vector: #a3acb6; --launch: #8c96a3; --mark: #0d1014;
+  --rescale: #4fae60; --quantize: #ee8844; --attention: #958aec; --vector: #a3acb6; --launch: #8c96a3; --links: #d08c60; --mark: #0d1014;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --page: #14171b; --card: #1c2026; --ink: #e7eaee; --soft: #a3acb8; --line: #2e343c; --grid: #282d34; --accent: #7fa9ff;
     --best: #22304d;
     --array: #5f97d0; --weights: #f27c8b; --scales: #dcbb55; --activations: #6fc6e2; --dequantize: #d979b5;
-    --rescale: #4fae60; --quantize: #f29a5e; --attention: #958aec; --vector: #a3acb6; --launch: #c3c9d1; --mark: #0d1014;
+    --rescale: #4fae60; --quantize: #f29a5e; --attention: #958aec; --vector: #a3acb6; --launch: #c3c9d1; --links: #d08c60; --mark: #0d1014;
   }
 }
 * { box-sizing: border-box; }
@@ -97,6 +97,7 @@ svg .sum { fill: var(--ink); }
 .c-attention { fill: var(--attention); background: var(--attention); }
 .c-vector { fill: var(--vector); background: var(--vector); }
 .c-launch { fill: var(--launch); background: var(--launch); }
+.c-links { fill: var(--links); background: var(--links); }
 details { margin: 14px 0; }
 summary { cursor: pointer; font-weight: 600; padding: 4px 0; overflow-wrap: anywhere; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 3px 14px; font-size: 13px; margin: 8px 0; }

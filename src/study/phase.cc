@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "dataflow/array_cost.h"
 #include "dataflow/formats/tenet/tenet_text.h"
+#include "dataflow/tenet_array.h"
 #include "target/calibration.h"
 
 namespace sator::study {
@@ -156,13 +157,14 @@ void describe_products(const KernelCost& cost, KernelRow& row) {
 /// The products as they run at the PEs. TENET knows one scratchpad: the innermost memory.
 void state_in_tenet_words(const KernelCost& cost, const Chip& chip, KernelRow& row) {
   const Memory& scratchpad = chip.memories.back();
-  const dataflow::TenetHardware hardware{
+  dataflow::TenetHardware hardware{
       .l1_size = chip.pe.capacity_bytes,
       .l2_size = scratchpad.capacity_bytes.value_or(0),
       .bandwidth_bits_per_cycle = std::max<int64_t>(1, std::llround(8 * scratchpad.read_bytes_per_cycle))};
+  if (chip.tenet) hardware = dataflow::tenet_array_of(chip).hardware;
   for (const StatementCost& s : cost.statements) {
     if (!s.on_array()) continue;
-    const dataflow::Problem problem = problem_at_pes(s.work.statement, s.placement->mapping, chip, s.placement->core);
+    const dataflow::Problem problem = s.tenet ? moved_alone(s) : problem_at_pes(s, chip);
     row.tenet.push_back({.pe_array = tenet_array_text(problem.array, hardware),
                          .mapping = tenet_mapping_text(problem),
                          .statement = tenet_statement_text(problem.statement)});

@@ -17,6 +17,7 @@ const std::array<ComponentName, kComponentCount>& components() {
       {Component::attention,   "attention",   "attention", "T",         "everything in kernels that touch the KV cache"},
       {Component::vector,      "vector",      "vector work", "V",       "element-wise work and reductions on the vector unit"},
       {Component::launch,      "launch",      "launch", "L",            "before a kernel's first work"},
+      {Component::links,       "links",       "links", "N",             "sums over several chips on their way"},
   }};
   // clang-format on
   return rows;

@@ -22,7 +22,8 @@ enum class Component : uint8_t {
   quantize,
   attention,
   vector,
-  launch
+  launch,
+  links
 };
 struct ComponentName {
   Component component;
@@ -31,7 +32,7 @@ struct ComponentName {
   std::string_view mark;   // in the bar itself
   std::string_view means;
 };
-inline constexpr size_t kComponentCount = 10;
+inline constexpr size_t kComponentCount = 11;
 /// In the order of the enum, which is the order of columns and of stacked bars.
 const std::array<ComponentName, kComponentCount>& components();
 
@@ -169,10 +170,32 @@ struct PhaseResult {
   bool operator==(const PhaseResult&) const = default;
 };
 
+/// One phase of the model at one point of a sweep: the sums of its kernels.
+struct SweepCost {
+  int64_t latency_cycles = 0;
+  double latency_s = 0;
+  int64_t macs = 0;
+  double utilization = 0, energy_j = 0;
+  int64_t outer_bytes = 0;  // moved by the outermost memory
+  std::string bound;
+  int64_t kernels_without_cost = 0;
+  bool operator==(const SweepCost&) const = default;
+};
+
+/// A batch of sequences, each with `context` tokens.
+///   prefill   of the batch: its prompts one after the other, as the program takes them in
+///   decode    the step that appends token number `context` to each of them, one launch for all
+struct SweepPoint {
+  int64_t batch = 1, context = 1;
+  SweepCost prefill, decode;
+  bool operator==(const SweepPoint&) const = default;
+};
+
 struct ChipResult {
   std::string chip;
   PhaseResult prefill;  // the whole prompt
   PhaseResult decode;   // one token, at the mean context of the generation
+  std::vector<SweepPoint> sweep;
   bool operator==(const ChipResult&) const = default;
 };
 
@@ -227,6 +250,7 @@ struct Protocol {
   int64_t prompt_len = 0, gen_len = 0;
   int64_t decode_context = 0;  // tokens in the cache at the decode step that is costed
   int64_t threads = 0;
+  int64_t parallel = 1;              // chips that share each layer
   std::string host;                  // processor of this machine
   std::string version;               // of the program
   std::vector<std::string> remarks;  // schemes that were left out, and why

@@ -94,10 +94,9 @@ void find_schemes(Plan& plan) {
 
 void find_chips(Plan& plan) {
   for (const std::string& name : plan.options.chips.empty() ? default_chips() : plan.options.chips) {
-    Chip chip = find_chip(name);
+    Chip chip = dataflow::described_chip(name, plan.options.changes);
     auto same = std::find_if(plan.chips.begin(), plan.chips.end(), [&](const Chip& c) { return c.name == chip.name; });
-    std::string file_text = read_file(chip.file);
-    if (chip.calibration) file_text += read_file(chip.calibration->file);
+    std::string file_text = identity_of(chip);
     if (same != plan.chips.end()) {
       if (plan.chip_texts[static_cast<size_t>(same - plan.chips.begin())] == file_text) continue;
       fail({.what = text("two chips are named ", chip.name, ": ", same->file, " and ", chip.file),

@@ -5,16 +5,17 @@
 #include <span>
 
 #include "base/file.h"
+#include "dataflow/described_chip.h"
 #include "llm/scheme.h"
 #include "study/result.h"
-#include "target/chip.h"
 
 namespace sator::study {
 
 struct StudyOptions {
   fs::path model;                    // a Hugging Face folder
   std::vector<std::string> schemes;  // names; empty: the defaults
-  std::vector<std::string> chips;    // names or files; empty: the defaults
+  std::vector<std::string> chips;    // names, files or folders with TENET's files; empty: the defaults
+  dataflow::ChipChanges changes;     // of each of them
   int64_t prompt_len = 128, gen_len = 32;
   int64_t windows = 32;                 // of the text, at most
   std::optional<fs::path> text;         // to predict; absent: validation.txt of the model's folder

@@ -39,6 +39,7 @@ constexpr Unit kOpRate{"operations per lane and cycle", 1e-6, 4096};
 // In the order of the enums.
 const std::vector<std::string_view> kNumberNames{"int", "float"};
 const std::vector<std::string_view> kClassNames{"gemm", "gemv", "batched"};
+const std::vector<std::string_view> kFormulaNames{"sator", "tenet"};
 const std::vector<std::string_view> kLaneNames{"last", "longest"};
 const std::vector<std::string_view> kWireNames{"systolic", "multicast", "none"};
 const std::vector<std::string_view> kWorkNames{"elementwise", "reduce", "dequantize", "rescale", "quantize"};
@@ -207,6 +208,15 @@ void read_mapping(KeyReader in, Chip& chip) {
   in.finish();
 }
 
+/// [tenet]: TENET's files of the array and of the mapping, as texts. Only the engine reads what they say.
+void read_tenet(KeyReader in, Chip& chip) {
+  chip.tenet = TenetFiles{.pe_array = in.string("pe_array"),
+                          .mapping = in.string("mapping"),
+                          .pe_array_file = chip.file + " tenet.pe_array",
+                          .mapping_file = chip.file + " tenet.mapping"};
+  in.finish();
+}
+
 void read_link(KeyReader in, Chip& chip, const EnergyTable& table) {
   ChipLink link;
   link.name = in.string("name");
@@ -262,6 +272,7 @@ void read_memories(KeyReader& in, Chip& chip, const EnergyTable& table) {
                text("the first memory, ", outer.name, ", does not hold everything"),
                "memories from the outside in; the first holds all operands",
                "put the DRAM first, without `holds`");
+  if (chip.tenet && chip.memories.size() == 1) return;  // TENET's scratchpad, which everything lies in
   auto on_chip = [&](auto member) {
     return std::any_of(chip.memories.begin() + 1, chip.memories.end(), [&](const Memory& m) { return m.*member; });
   };
@@ -299,10 +310,15 @@ Chip parse_chip(std::string_view source, const std::string& file) {
   chip.energy_node_nm = table.node_nm;
   read_array(in.table("array"), chip, table);
   if (in.has("mapping")) read_mapping(in.table("mapping"), chip);
+  const bool by_tenet = in.has("formula") && in.choice("formula", kFormulaNames) == 1;
+  if (by_tenet) read_tenet(in.table("tenet"), chip);
   read_precisions(in, chip, table);
   read_memories(in, chip, table);
   read_registers(in.table("pe"), chip, table);
-  read_vector(in.table("vector"), chip, table);
+  if (chip.tenet && !in.has("vector"))
+    chip.vector.lanes = 0;  // TENET knows none
+  else
+    read_vector(in.table("vector"), chip, table);
   if (in.has("link")) read_link(in.table("link"), chip, table);
   if (in.has("area")) {
     KeyReader area = in.table("area");
@@ -318,6 +334,13 @@ Chip parse_chip(std::string_view source, const std::string& file) {
   }
   in.finish();
   return chip;
+}
+
+std::string identity_of(const Chip& chip) {
+  std::string all = read_file(chip.file);
+  if (chip.calibration) all += read_file(chip.calibration->file);
+  if (chip.tenet) all += text(chip.tenet->pe_array, "\n", chip.tenet->mapping);
+  return chip.variation.empty() ? all : text(all, "\n", chip.variation);
 }
 
 namespace {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <iterator>
@@ -69,7 +70,7 @@ inline constexpr VectorWork kVectorWork[] = {
 std::string_view name_of(VectorWork work);
 
 struct VectorUnit {
-  int64_t lanes = 1;  // of all cores together
+  int64_t lanes = 1;  // of all cores together; 0: there is no vector unit
   double ops_per_lane_per_cycle = 1;
   std::vector<VectorWork> does;
   bool overlaps_array = true;  // it works on one tile while the array works on the next
@@ -95,11 +96,19 @@ struct ChipCalibration {
   double low = 1, high = 1;                                 // measured / estimated
 };
 
+/// TENET's files of an array and of the mapping of a product S[i,j,k], or S[b,i,j,k] with a batch first, and what messages
+/// call them. A chip that has them runs its products so, and is timed by TENET's formula (dataflow/tenet_array.h).
+struct TenetFiles {
+  std::string pe_array, mapping;
+  std::string pe_array_file, mapping_file;
+};
+
 /// An accelerator that is only described: everything that the cost engine knows of it.
 struct Chip {
   std::string name, description, source;
   std::vector<std::string> aliases;
-  std::string file;  // path that it was read from
+  std::string file;       // path that it was read from
+  std::string variation;  // what was changed of it for this run, "16x16 ws"; empty: nothing
   int node_nm = 0;
   int energy_node_nm = 0;  // of the energy figures
   double clock_hz = 0;
@@ -125,6 +134,9 @@ struct Chip {
   std::string area_source;
   std::optional<ChipLink> link;
   std::optional<ChipCalibration> calibration;
+  std::optional<TenetFiles> tenet;
+  std::optional<std::array<int64_t, 3>>
+      tile;  // of products with one i, j, k, in all memories on the chip; 0: the whole
 
   int64_t pes() const { return cores * rows * columns; }
   Stationary dataflow_for(ProductClass c) const { return dataflow_of[static_cast<size_t>(c)].value_or(dataflow); }
@@ -140,6 +152,10 @@ Chip parse_chip(std::string_view toml, const std::string& file);
 /// "@FILE" behind it, calibrated by that file (target/calibration.h).
 /// Errors: those of parse_chip and read_calibration; no such file; no shipped chip of that name (with those there are).
 Chip find_chip(const std::string& name_or_path);
+
+/// Everything that makes two chips differ, as text: the chip's files and what was changed of it.
+/// Errors: a file that cannot be read any more.
+std::string identity_of(const Chip& chip);
 
 /// Names of the shipped chips, sorted. They lie in the folder chips/ of the checkout or the installation, or in $SATOR_CHIPS.
 std::vector<std::string> shipped_chips();

@@ -33,6 +33,7 @@ TEST_F(Chips, ShippedOnesAreFoundByName) {
                                       "nvdla_small",
                                       "scalesim_default",
                                       "shidiannao_like",
+                                      "tenet-8x8",
                                       "tpuv1",
                                       "tpuv3",
                                       "tpuv4_like"}));
@@ -40,6 +41,7 @@ TEST_F(Chips, ShippedOnesAreFoundByName) {
     Chip chip = find_chip(name);
     EXPECT_EQ(chip.name, name);
     EXPECT_EQ(shipped(name).pes(), chip.pes());
+    if (chip.tenet) continue;  // a mapping of its own, and no energies
     const std::string words = read_file(chip.file);
     for (const char* key : {"gemm", "gemv", "batched", "vector"})
       EXPECT_NE(words.find(std::string("\n") + key + " = "), std::string::npos) << name << " " << key;
@@ -270,7 +272,7 @@ TEST_F(Chips, AnUnknownNameListsThoseThereAre) {
     ADD_FAILURE() << "accepted";
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("tpuv1"), std::string::npos);
-    EXPECT_NE(std::string(e.what()).find("shidiannao_like, tpuv1, tpuv3"), std::string::npos);
+    EXPECT_NE(std::string(e.what()).find("shidiannao_like, tenet-8x8, tpuv1, tpuv3"), std::string::npos);
   }
   EXPECT_THROW(find_chip("no/such/chip.toml"), Error);
 }

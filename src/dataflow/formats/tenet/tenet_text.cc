@@ -156,7 +156,76 @@ void add_access(const Source& source, Access access, std::vector<Access>& access
   accesses.push_back(std::move(access));
 }
 
+/// The PE set, its wires and the hardware numbers. `space_rank` coordinates are those of the space map of `mapping_name`.
+TenetHardware read_array(std::string_view content, const std::string& name, const std::string& mapping_name,
+                         size_t space_rank, Array& into) {
+  Lines array(content, name);
+  std::string pe;
+  Source pe_line = array.take("the PE set");
+  into.pes = read_domain(pe_line, pe);
+  const size_t pe_rank = into.pes.extent.size();
+  if (pe_rank != space_rank)
+    pe_line.fail_at(
+        0,
+        text("PEs have ", pe_rank, " coordinates, but the space map of ", mapping_name, " has ", space_rank),
+        "a PE set and a space map of one rank",
+        "change the array or the mapping");
+  Source wires = array.take("the interconnect");
+  for (RelationPiece& piece : read_relation(wires, /*is_map=*/true)) {
+    if (piece.from.name != pe || piece.to.name != pe || piece.from.elements.size() != pe_rank ||
+        piece.to.elements.size() != pe_rank)
+      wires.fail_at(piece.from.column,
+                    text("the wire does not lead from ", pe, " to ", pe, " with ", pe_rank, " coordinates"),
+                    "wires between PEs of the array",
+                    "use the PE set's tuple on both sides");
+    for (int f = 0; f < piece.free_variables; ++f) {
+      const QuasiAffine free = variable(static_cast<int>(pe_rank) + f);
+      if (std::find(piece.to.elements.begin(), piece.to.elements.end(), free) == piece.to.elements.end())
+        wires.fail_at(
+            piece.to.column,
+            text("variable ", piece.variables[pe_rank + static_cast<size_t>(f)], " is no coordinate of the source"),
+            "free variables that are coordinates: {PE[i,j]->PE[i,x] : 0<=x<j}",
+            "give the variable a coordinate of its own and state the rest as conditions");
+    }
+    into.interconnect.push_back({std::move(piece.to.elements), piece.free_variables, std::move(piece.constraints)});
+  }
+  std::vector<int64_t> hardware;
+  Source last = wires;
+  while (!array.done()) {
+    last = array.take("the hardware numbers");
+    for (int64_t v : integers(last, 4 - hardware.size())) hardware.push_back(v);
+  }
+  if (hardware.size() != 4)
+    last.fail_at(0,
+                 text("the file ends with ", hardware.size(), " hardware numbers"),
+                 "four integers: L1 size, L2 size, bandwidth in bits per cycle, latency in cycles",
+                 "write for example 256 1024 64 16");
+  const TenetHardware numbers{hardware[0], hardware[1], hardware[2], hardware[3]};
+  if (numbers.bandwidth_bits_per_cycle <= 0 || numbers.latency_cycles < 0)
+    last.fail_at(0,
+                 "the bandwidth is not positive or the latency is negative",
+                 "bandwidth >= 1 bit per cycle, latency >= 0",
+                 "check the order: L1 size, L2 size, bandwidth, latency");
+  return numbers;
+}
+
 }  // namespace
+
+TenetArray parse_tenet_array(const TenetTexts& texts) {
+  TenetArray out;
+  Lines mapping(texts.mapping, texts.mapping_name);
+  const Source space = mapping.take("the space map");
+  const std::vector<RelationPiece> pieces = read_relation(space, /*is_map=*/true);
+  if (pieces.empty()) space.fail_at(0, "the space map is empty", "one map", "write {S[i,j,k] -> PE[i%8,j%8]}");
+  out.tuple = pieces[0].from.name;
+  out.rank = pieces[0].from.elements.size();
+  out.mapping.space = read_map(space, out.tuple, out.rank, "space map");
+  out.mapping.time = read_map(mapping.take("the time map"), out.tuple, out.rank, "time map");
+  mapping.finish();
+  out.hardware =
+      read_array(texts.pe_array, texts.pe_array_name, texts.mapping_name, out.mapping.space.size(), out.array);
+  return out;
+}
 
 TenetInput parse_tenet(const TenetTexts& texts) {
   TenetInput input;
@@ -185,59 +254,8 @@ TenetInput parse_tenet(const TenetTexts& texts) {
   problem.mapping.space = read_map(mapping.take("the space map"), tuple, rank, "space map");
   problem.mapping.time = read_map(mapping.take("the time map"), tuple, rank, "time map");
   mapping.finish();
-
-  Lines array(texts.pe_array, texts.pe_array_name);
-  std::string pe;
-  Source pe_line = array.take("the PE set");
-  problem.array.pes = read_domain(pe_line, pe);
-  const size_t pe_rank = problem.array.pes.extent.size();
-  if (pe_rank != problem.mapping.space.size())
-    pe_line.fail_at(0,
-                    text("PEs have ",
-                         pe_rank,
-                         " coordinates, but the space map of ",
-                         texts.mapping_name,
-                         " has ",
-                         problem.mapping.space.size()),
-                    "a PE set and a space map of one rank",
-                    "change the array or the mapping");
-  Source wires = array.take("the interconnect");
-  for (RelationPiece& piece : read_relation(wires, /*is_map=*/true)) {
-    if (piece.from.name != pe || piece.to.name != pe || piece.from.elements.size() != pe_rank ||
-        piece.to.elements.size() != pe_rank)
-      wires.fail_at(piece.from.column,
-                    text("the wire does not lead from ", pe, " to ", pe, " with ", pe_rank, " coordinates"),
-                    "wires between PEs of the array",
-                    "use the PE set's tuple on both sides");
-    for (int f = 0; f < piece.free_variables; ++f) {
-      const QuasiAffine free = variable(static_cast<int>(pe_rank) + f);
-      if (std::find(piece.to.elements.begin(), piece.to.elements.end(), free) == piece.to.elements.end())
-        wires.fail_at(
-            piece.to.column,
-            text("variable ", piece.variables[pe_rank + static_cast<size_t>(f)], " is no coordinate of the source"),
-            "free variables that are coordinates: {PE[i,j]->PE[i,x] : 0<=x<j}",
-            "give the variable a coordinate of its own and state the rest as conditions");
-    }
-    problem.array.interconnect.push_back(
-        {std::move(piece.to.elements), piece.free_variables, std::move(piece.constraints)});
-  }
-  std::vector<int64_t> hardware;
-  Source last = wires;
-  while (!array.done()) {
-    last = array.take("the hardware numbers");
-    for (int64_t v : integers(last, 4 - hardware.size())) hardware.push_back(v);
-  }
-  if (hardware.size() != 4)
-    last.fail_at(0,
-                 text("the file ends with ", hardware.size(), " hardware numbers"),
-                 "four integers: L1 size, L2 size, bandwidth in bits per cycle, latency in cycles",
-                 "write for example 256 1024 64 16");
-  input.hardware = {hardware[0], hardware[1], hardware[2], hardware[3]};
-  if (input.hardware.bandwidth_bits_per_cycle <= 0 || input.hardware.latency_cycles < 0)
-    last.fail_at(0,
-                 "the bandwidth is not positive or the latency is negative",
-                 "bandwidth >= 1 bit per cycle, latency >= 0",
-                 "check the order: L1 size, L2 size, bandwidth, latency");
+  input.hardware =
+      read_array(texts.pe_array, texts.pe_array_name, texts.mapping_name, problem.mapping.space.size(), problem.array);
   return input;
 }
 

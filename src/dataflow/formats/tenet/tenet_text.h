@@ -31,6 +31,18 @@ struct TenetInput {
 /// reader, which silently counts nothing, it is an error if tuple names or ranks of the three files disagree.
 TenetInput parse_tenet(const TenetTexts& texts);
 
+/// An array and a mapping, for statements of `rank` iterators that are still to come.
+struct TenetArray {
+  Array array;
+  TenetHardware hardware;
+  Mapping mapping;
+  std::string tuple;  // "S"
+  size_t rank = 0;
+};
+
+/// Reads pe_array and mapping alone; `statement` is not looked at. Errors: as parse_tenet's.
+TenetArray parse_tenet_array(const TenetTexts& texts);
+
 /// The same files back; parsing them gives an equal problem.
 std::string tenet_array_text(const Array& array, const TenetHardware& hardware);
 std::string tenet_mapping_text(const Problem& problem);

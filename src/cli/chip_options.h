@@ -1,0 +1,27 @@
+// Options that name a described chip and change it, as several commands take them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "dataflow/described_chip.h"
+
+namespace sator::cli {
+
+inline constexpr const char* kChipHelp =
+    "a described chip: its name, its file, or a folder with TENET's pe_array and mapping";
+
+/// What the options below hold, as they were given.
+struct ChipArguments {
+  std::optional<std::string> pe, dataflow, tile;
+};
+
+/// --pe, --dataflow, --tile.
+std::vector<Option> chip_options(ChipArguments& a);
+
+/// Errors: a value that is not of its option's form.
+dataflow::ChipChanges changes_of(const ChipArguments& a);
+
+}  // namespace sator::cli

@@ -1,0 +1,33 @@
+// The chip that a command's options describe.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "target/chip.h"
+
+namespace sator::dataflow {
+
+/// What options change of a described chip.
+struct ChipChanges {
+  std::optional<std::array<int64_t, 2>> pe;  // rows, columns of the array (of each core)
+  std::optional<Stationary> dataflow;        // of all classes of products
+  std::optional<std::array<int64_t, 3>> tile;
+
+  bool any() const { return pe || dataflow || tile; }
+};
+
+/// A chip by name, by the path of its file, or by a folder with TENET's files; with the changes, and then with a name of its
+/// own: "edge_npu32[16x16 ws]".
+///
+/// A folder holds one file of the array (pe_array, pe_array.p or any *.p) and one of the mapping (mapping, mapping.m or any
+/// *.m), and perhaps chip.toml. That is a whole chip file, whose array has the size of the PE set, or has `base`, a chip to
+/// take all but the array from, with `name`, `description`, `source`, `clock_hz` and `launch_cycles` beside it. Without one:
+/// 1 GHz, one memory of the bandwidth of pe_array, no vector unit, no energies.
+///
+/// Errors: those of find_chip and of tenet_array_of; no or several such files; changes of a chip whose mapping is fixed by
+/// files; an array of more than 65536 rows or columns.
+Chip described_chip(const std::string& name_or_path, const ChipChanges& changes = {});
+
+}  // namespace sator::dataflow
