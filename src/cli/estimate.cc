@@ -3,12 +3,14 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "cli/app.h"
 #include "cli/chip_options.h"
 #include "cli/commands.h"
 #include "cli/matmul_options.h"
 #include "cli/progress.h"
 #include "dataflow/array_cost.h"
 #include "dataflow/bound_statements.h"
+#include "dataflow/chakra.h"
 #include "dataflow/cost_table.h"
 #include "dataflow/described_chip.h"
 #include "dataflow/formats/batch.h"
@@ -29,7 +31,7 @@ namespace {
 
 struct EstimateArguments {
   std::optional<std::string> pe_array, mapping, statement, experiment, compat, batch, output, format;
-  std::optional<std::string> workload, chip, scheme;
+  std::optional<std::string> workload, chip, scheme, chakra;
   ChipArguments changes;
   std::string directory = ".";
   std::optional<std::string> script, picture;
@@ -213,6 +215,12 @@ void estimate_workload(const EstimateArguments& a, Streams& io) {
       const dataflow::Problem problem = problem_at_pes(s, engine.chip());
       draw(a, problem, *s.counts, io);
     }
+  if (!a.chakra) return;
+  dataflow::TraceNode node{.name = "matmul", .seconds = cost.latency_s, .operations = 2 * cost.macs};
+  for (const dataflow::StatementCost& s : cost.statements) node.operations += s.vector_ops;
+  if (!cost.memories.empty()) node.bytes = cost.memories[0].read_bytes + cost.memories[0].write_bytes;
+  write_file(*a.chakra, dataflow::chakra_trace({node}, version_line(), {{"chip", engine.chip().name}}));
+  io.notes << "written: " << *a.chakra << "\n";
 }
 
 void run(const EstimateArguments& a, Streams& io) {
@@ -259,7 +267,8 @@ void run(const EstimateArguments& a, Streams& io) {
                              {"--scheme", a.scheme.has_value(), "--workload", a.workload.has_value()},
                              {"--pe", a.changes.pe.has_value(), "--workload", a.workload.has_value()},
                              {"--dataflow", a.changes.dataflow.has_value(), "--workload", a.workload.has_value()},
-                             {"--tile", a.changes.tile.has_value(), "--workload", a.workload.has_value()}})
+                             {"--tile", a.changes.tile.has_value(), "--workload", a.workload.has_value()},
+                             {"--chakra", a.chakra.has_value(), "--workload", a.workload.has_value()}})
     if (c.given && !c.there)
       fail({.what = text(c.option, " says nothing about ", chosen->needs),
             .needs = text(c.option, " together with ", c.belongs_to),
@@ -301,6 +310,7 @@ Command estimate_command() {
       {"--picture OUT.svg",
        "draw where each PE has its operands from, stamp by stamp: of TENET's files or --workload",
        &a->picture},
+      {"--chakra FILE", "write the --workload as an execution trace of MLCommons Chakra", &a->chakra},
       {"--script FILE",
        "TVMScript: the statements around which loops are bound, as TENET would count them",
        &a->script},

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "cli/app.h"
 #include "cli/chip_options.h"
@@ -22,7 +23,9 @@ struct StudyArguments {
   int64_t windows = study::StudyOptions{}.windows;
   std::optional<std::string> text, calibration, folder;
   std::optional<int64_t> threads;
-  bool shapes_only = false;
+  bool shapes_only = false, chakra = false;
+  int64_t parallel = 1;
+  std::vector<int64_t> batches, contexts;
   ChipArguments changes;
 };
 
@@ -42,16 +45,21 @@ void run(const StudyArguments& a, Streams& io) {
                               .threads = a.threads,
                               .folder = a.folder.value_or(default_folder(model)),
                               .version = version_line()};
+  if (a.parallel < 1)
+    fail({.what = text("--parallel ", a.parallel), .needs = "at least one chip", .hint = "leave it out for one"});
+  options.changes.chips = a.parallel;
+  options.sweep = {a.batches, a.contexts};
   if (a.text) options.text = *a.text;
   if (a.calibration) options.calibration = *a.calibration;
   ProgressLines lines(io.notes);
   const study::Study result =
       run_study(options, study::model_workers(), [&](const std::string& line, bool passing) { lines(line, passing); });
   lines.end();
-  write_study(result, options.folder);
+  write_study(result, options.folder, a.chakra);
   io.json = to_json(result);
   io.out << terminal_table(result) << "\nwritten: " << (options.folder / "index.html").string()
-         << ", study.json, study.csv, kernels.csv\n";
+         << ", study.json, study.csv, kernels.csv" << (options.sweep.empty() ? "" : ", sweep.csv")
+         << (a.chakra ? ", chakra/" : "") << "\n";
 }
 
 }  // namespace
@@ -75,6 +83,10 @@ Command study_command() {
               std::move(changes[2]),
               {"--prompt-len N", "tokens of the prompt", &a->prompt_len},
               {"--gen-len N", "tokens generated", &a->gen_len},
+              {"--batch N,N", "sequences decoded together: a table of costs besides, with --context", &a->batches},
+              {"--context N,N", "tokens of each sequence, for that table", &a->contexts},
+              {"--parallel N", "chips that share each layer, joined by the chip's link", &a->parallel},
+              {"--chakra", "write each phase as an execution trace of MLCommons Chakra", &a->chakra},
               {"--text FILE", "the text to predict; validation.txt of the model's folder unless told", &a->text},
               {"--calibration FILE",
                "a text for static activation scales; calibration.txt there unless told",

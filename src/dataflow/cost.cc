@@ -61,7 +61,7 @@ bool is_better(const KernelCost& a, const KernelCost& b) {
 
 struct CostEngine::Memo {
   CountMemo counts;
-  std::optional<TenetArray> tenet;  // the chip's files, read
+  std::optional<TenetArray> tenet;                                     // the chip's files, read
   std::unordered_map<std::string, std::vector<Placement>> placements;  // of a kernel's products
 };
 
@@ -625,7 +625,8 @@ KernelCost CostEngine::cost(const Kernel& kernel, const std::vector<std::optiona
           if (i < given.size() && given[i]) return *given[i];
           if (i >= options.size()) options.resize(i + 1), chosen.resize(i + 1, 0);
           if (options[i].empty() && chip_.tile)
-            if (auto tiled = tiled_placement(work, product, mapped, pace, *chip_.tile)) options[i] = {std::move(*tiled)};
+            if (auto tiled = tiled_placement(work, product, mapped, pace, *chip_.tile))
+              options[i] = {std::move(*tiled)};
           if (options[i].empty())
             options[i] = sator::dataflow::placements(work, product, mapped, pace, beside(), kJudged);
           return options[i][chosen[i]];

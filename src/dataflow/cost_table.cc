@@ -78,7 +78,7 @@ std::string cost_table(const KernelCost& c, const Chip& chip) {
   out += text("energy       ", quantity(c.energy_j, "J"), " at ", c.energy_node_nm, " nm\n");
   for (const EnergyPart& part : c.energy_parts)
     out += text("  ", pad_right(part.name, 16), pad_left(quantity(part.joules, "J"), 12), "  ", part.source, "\n");
-  return out + text("estimate, ", calibration_words(chip), "\n");
+  return out + (chip.tenet ? "estimate by TENET's formula\n" : text("estimate, ", calibration_words(chip), "\n"));
 }
 
 nlohmann::json cost_json(const KernelCost& c, const Chip& chip) {

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "dataflow/collective.h"
 #include "dataflow/tenet_array.h"
 #include "target/chip_file.h"
 
@@ -15,7 +16,6 @@ namespace {
 
 constexpr double kDefaultClockHz = 1e9;
 constexpr int64_t kMostPes = 65536;
-constexpr const char* kWords[] = {"os", "ws", "is"};  // of the first kinds of Stationary
 
 /// The one file of a folder that has one of these names, or this ending.
 fs::path only_file(const fs::path& folder, const std::vector<std::string>& names, const std::string& ending,
@@ -171,7 +171,8 @@ TenetFiles files_for(const Chip& chip, std::array<int64_t, 2> size, Stationary d
 }
 
 void change(Chip& chip, const ChipChanges& changes, bool by_files) {
-  if (chip.tenet && (by_files || changes.tile))
+  const bool mapped = changes.pe || changes.dataflow || changes.tile;
+  if (chip.tenet && mapped && (by_files || changes.tile))
     fail({.what = text("the mapping of ", chip.name, " is that of ", chip.tenet->mapping_file),
           .needs = "a chip whose mapping is not fixed by files",
           .hint =
@@ -186,14 +187,18 @@ void change(Chip& chip, const ChipChanges& changes, bool by_files) {
     chip.rows = (*changes.pe)[0], chip.columns = (*changes.pe)[1];
   }
   if (changes.dataflow) {
-    words.emplace_back(kWords[static_cast<size_t>(*changes.dataflow)]);
+    words.emplace_back(to_string(*changes.dataflow));
     chip.dataflow = *changes.dataflow;
     std::fill(std::begin(chip.dataflow_of), std::end(chip.dataflow_of), std::nullopt);
   }
-  if (chip.tenet) chip.tenet = files_for(chip, {chip.rows, chip.columns}, chip.dataflow);
+  if (chip.tenet && mapped) chip.tenet = files_for(chip, {chip.rows, chip.columns}, chip.dataflow);
   if (changes.tile) {
     words.push_back(text("tile ", join(*changes.tile, "x")));
     chip.tile = changes.tile;
+  }
+  if (changes.chips != 1) {
+    all_reduce_s(chip, changes.chips, 1);  // there is such a link
+    words.push_back(text(changes.chips, " chips"));
   }
   chip.variation = join(words, " ");
   chip.name += text("[", chip.variation, "]");

@@ -14,8 +14,9 @@ struct ChipChanges {
   std::optional<std::array<int64_t, 2>> pe;  // rows, columns of the array (of each core)
   std::optional<Stationary> dataflow;        // of all classes of products
   std::optional<std::array<int64_t, 3>> tile;
+  int64_t chips = 1;  // that share each layer, over the chip's link
 
-  bool any() const { return pe || dataflow || tile; }
+  bool any() const { return pe || dataflow || tile || chips != 1; }
 };
 
 /// A chip by name, by the path of its file, or by a folder with TENET's files; with the changes, and then with a name of its
@@ -27,7 +28,7 @@ struct ChipChanges {
 /// 1 GHz, one memory of the bandwidth of pe_array, no vector unit, no energies.
 ///
 /// Errors: those of find_chip and of tenet_array_of; no or several such files; changes of a chip whose mapping is fixed by
-/// files; an array of more than 65536 rows or columns.
+/// files; an array of more than 65536 rows or columns; several chips without a link, or more than it joins.
 Chip described_chip(const std::string& name_or_path, const ChipChanges& changes = {});
 
 }  // namespace sator::dataflow

@@ -42,7 +42,8 @@ struct Gpt2Config {
   Activation activation = Activation::gelu_tanh;
   bool scale_attn_weights = true;                // scores / sqrt(head_dim)
   bool scale_attn_by_inverse_layer_idx = false;  // scores / (layer + 1) besides
-  int64_t head_dim() const { return hidden_size / heads; }
+  int64_t own_head_dim = 0;                      // of a part of a model that chips share; 0: hidden_size / heads
+  int64_t head_dim() const { return own_head_dim > 0 ? own_head_dim : hidden_size / heads; }
 };
 
 /// Llama: rotary positions (rotate-half), RMSNorm, grouped key/value heads, gated MLP.

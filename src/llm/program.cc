@@ -66,9 +66,9 @@ Family gpt2(const ModelConfig& config, const Gpt2Config& c) {
       };
       double scale = c.scale_attn_weights ? 1 / std::sqrt(static_cast<double>(dim)) : 1;
       if (c.scale_attn_by_inverse_layer_idx) scale /= static_cast<double>(i + 1);
-      RExpr qkv = conv1d(norm(l, x, h + "ln_1"), "attn.c_attn", 3 * width, width);
+      RExpr qkv = conv1d(norm(l, x, h + "ln_1"), "attn.c_attn", 3 * c.heads * dim, width);
       RExpr a = l.attention(qkv, cache, i, c.heads, c.heads, dim, scale, h + "attn");
-      x = l.op("add", {conv1d(a, "attn.c_proj", width, width), x}, {}, h + "attn.c_proj");
+      x = l.op("add", {conv1d(a, "attn.c_proj", width, c.heads * dim), x}, {}, h + "attn.c_proj");
       RExpr m = conv1d(norm(l, x, h + "ln_2"), "mlp.c_fc", c.intermediate_size, width);
       m = l.op(activation_op(c.activation), {m}, {}, h + "mlp.c_fc");
       x = l.op("add", {conv1d(m, "mlp.c_proj", width, c.intermediate_size), x}, {}, h + "mlp.c_proj");
@@ -330,8 +330,32 @@ static ModelLimits limits_of(const ModelConfig& config, const ProgramOptions& op
   return limits;
 }
 
-Program build_program(const ModelConfig& config, const Scheme& scheme, const StoredDType& stored_dtype,
+ModelConfig part_of(const ModelConfig& config, int64_t chips) {
+  ModelConfig part = config;
+  auto share = [&](const char* what, int64_t& size) {
+    if (chips < 1 || size % chips != 0)
+      fail({.what = text(size, " ", what, " cannot be shared by ", chips, " chips"),
+            .needs = text("a number of chips that divides them"),
+            .hint = "use another --parallel"});
+    size /= chips;
+  };
+  if (auto* c = std::get_if<Gpt2Config>(&part.family)) {
+    c->own_head_dim = c->head_dim();
+    share("heads", c->heads);
+    share("units of the MLP", c->intermediate_size);
+  } else {
+    auto& l = std::get<LlamaConfig>(part.family);
+    share("heads", l.heads);
+    share("heads of keys and values", l.kv_heads);
+    share("units of the MLP", l.intermediate_size);
+  }
+  return part;
+}
+
+Program build_program(const ModelConfig& whole, const Scheme& scheme, const StoredDType& stored_dtype,
                       const ProgramOptions& options) {
+  ModelConfig config = options.chips == 1 ? whole : part_of(whole, options.chips);
+  if (options.one_layer) std::visit([](auto& family) { family.layers = 1; }, config.family);
   return ProgramBuilder(config, scheme, stored_dtype, limits_of(config, options), options.cache_dtype).build();
 }
 

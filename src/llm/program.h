@@ -16,6 +16,8 @@ struct ProgramOptions {
   std::optional<int64_t> context_window;  ///< positions; the model's own unless told (a larger one is an error)
   std::optional<int64_t> prefill_chunk;   ///< tokens of one step at most; the smaller of context and 512 unless told
   DType cache_dtype = f32;                ///< of the KV cache: float32 or float16
+  bool one_layer = false;                 ///< of the model's equal ones: costs need no more
+  int64_t chips = 1;                      ///< that share each layer: the program is that of one of them (part_of)
 };
 
 /// The dtype in which a parameter is stored that the scheme leaves as it is, by its name and the tensors it is made of.
@@ -36,8 +38,14 @@ struct Program {
   std::vector<std::string> layers;
 };
 
+/// What one of `chips` chips has of a model under tensor parallelism: its heads, its share of the MLP; embedding, norms and
+/// head are whole. The sums over chips behind attention and MLP are no part of its program.
+/// Errors: heads, heads of keys and values or the MLP's width do not divide.
+/// Source: Shoeybi et al., "Megatron-LM", 2019.
+ModelConfig part_of(const ModelConfig& config, int64_t chips);
+
 /// Builds the program.
-/// Errors: context_window beyond the model's; a scheme that this family cannot have.
+/// Errors: those of part_of; context_window beyond the model's; a scheme that this family cannot have.
 Program build_program(const ModelConfig& config, const Scheme& scheme, const StoredDType& stored_dtype,
                       const ProgramOptions& options = {});
 

@@ -156,7 +156,7 @@ class Workload::Walk {
         .function = "kv_append",
         .layer = layer,
         .sizes = {{"n", size_.tokens}, {"pages", runtime::PagedSequences::pages_for(limit)}, {"limit", limit}},
-        .work = kv_append_kernel(all_.attention_)};
+        .work = all_.append_};
     append.params.assign(append.work->params.size() - 2, plain);
     append.params.insert(append.params.end(), 2, cache);
     calls.push_back(std::move(append));
@@ -164,7 +164,7 @@ class Workload::Walk {
                      .layer = layer,
                      .sizes = {{"n", size_.tokens}, {"kv_len", size_.context}},
                      .params = {plain, cache, cache, plain},
-                     .work = attention_work(all_.attention_)});
+                     .work = all_.attend_});
   }
 
   const Workload& all_;
@@ -220,7 +220,10 @@ std::vector<ParamFacts> facts_after_lifting(const ModuleRef& module, const std::
 }  // namespace
 
 Workload::Workload(const ModuleRef& phase3, const Program& program)
-    : module_(phase3), attention_(program.attention), limits_(program.limits) {
+    : module_(phase3),
+      append_(kv_append_kernel(program.attention)),
+      attend_(attention_work(program.attention)),
+      limits_(program.limits) {
   for (const std::string& layer : program.layers) layer_of_.emplace(variable_name(layer), layer);
   for (const char* pass : {"LiftTransformParams", "DeadCodeElimination", "RewriteDataflowReshape"})
     module_ = passes::pass_named(pass).run(module_, {});

@@ -38,7 +38,7 @@ class Workload {
   ModuleRef module_;                             ///< with lifted parameters
   std::vector<dataflow::ParamFacts> params_;     ///< of the lifted tuple
   std::map<std::string, std::string> layer_of_;  ///< by variable_name
-  AttentionShape attention_;
+  tir::PrimFuncRef append_, attend_;             ///< what attention launches
   ModelLimits limits_;
 };
 

@@ -1,9 +1,12 @@
 #include "study/cost_program.h"
 
 #include <algorithm>
+#include <variant>
 
 #include "base/error.h"
 #include "driver/compile.h"
+#include "frontend/hf_config.h"
+#include "study/sweep.h"
 
 namespace sator::study {
 
@@ -70,10 +73,20 @@ std::vector<llm::StepSize> prefill_steps(int64_t prompt_len, int64_t chunk) {
 std::vector<ChipResult> ProgramCoster::cost(const SchemeJob& job, std::span<const Chip> chips,
                                             const Progress& progress) {
   progress("building the program", true);
-  const ProgramAtPhase3 at = program_at_phase3(job.options.model, {.scheme = job.scheme}, job.options.shapes_only);
+  const int64_t shared_by = job.options.changes.chips;
+  const ProgramAtPhase3 at = program_at_phase3(
+      job.options.model, {.scheme = job.scheme, .program = {.chips = shared_by}}, job.options.shapes_only);
   const llm::Workload workload(at.module, at.program);
+  Links links{.chips = shared_by, .layers = summed_layers(at.program.layers)};
+  if (links.any()) {
+    const ModelConfig config = read_model_config(job.options.model);
+    links.width = std::visit([](const auto& family) { return family.hidden_size; }, config.family);
+  }
+  Steps steps(workload);
   std::vector<llm::KernelCall> prefill;
+  std::vector<int64_t> prefill_tokens;
   for (const llm::StepSize& step : prefill_steps(job.options.prompt_len, at.program.limits.prefill_chunk)) {
+    prefill_tokens.push_back(step.tokens);
     std::vector<llm::KernelCall> calls = workload.calls("prefill", step);
     prefill.insert(prefill.end(), std::make_move_iterator(calls.begin()), std::make_move_iterator(calls.end()));
   }
@@ -83,9 +96,16 @@ std::vector<ChipResult> ProgramCoster::cost(const SchemeJob& job, std::span<cons
     progress(text("costing on ", chip.name), true);
     std::unique_ptr<ChipCoster>& coster = coster_of_[text(chip.name, " ", chip.file)];
     if (!coster) coster = std::make_unique<ChipCoster>(chip);
-    results.push_back({.chip = chip.name,
-                       .prefill = coster->cost(kernels_of(prefill, chip)),
-                       .decode = coster->cost(kernels_of(decode, chip))});
+    auto add_sums = [&](const std::vector<int64_t>& tokens) {
+      return [&, tokens](std::vector<KernelRow>& rows) { add_all_reduces(rows, links, tokens, chip); };
+    };
+    ChipResult& result = results.emplace_back();
+    result.chip = chip.name;
+    result.prefill = coster->cost(kernels_of(prefill, chip), add_sums(prefill_tokens));
+    result.decode = coster->cost(kernels_of(decode, chip), add_sums({1}));
+    if (job.options.sweep.empty()) continue;
+    progress(text("sweep on ", chip.name), true);
+    result.sweep = sweep_of(steps, at.program.limits.prefill_chunk, job.options.sweep, *coster, links);
   }
   return results;
 }

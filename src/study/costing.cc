@@ -7,15 +7,24 @@
 
 namespace sator::study {
 
+namespace {
+
+/// By which two launches of a function are the same work.
+std::string key_of(const dataflow::FunctionFacts& facts) {
+  std::string key;
+  for (const auto& [name, value] : facts.sizes) key += text(name, " = ", value, "\n");
+  for (const dataflow::ParamFacts& p : facts.params) key += text(name_of(p.kind), " ", p.bits, "\n");
+  return key;
+}
+
+}  // namespace
+
 std::string ChipCoster::schedule_of(const PhaseKernel& kernel, const dataflow::KernelCost& cost) {
   const bool chosen = std::any_of(cost.statements.begin(), cost.statements.end(), [](const auto& s) {
     return s.on_array() && s.placement->nest.has_value();
   });
   if (!kernel.func || !chosen) return "";
-  std::string facts;
-  for (const auto& [name, value] : kernel.facts.sizes) facts += text(name, " = ", value, "\n");
-  for (const dataflow::ParamFacts& p : kernel.facts.params) facts += text(name_of(p.kind), " ", p.bits, "\n");
-  auto [at, fresh] = schedules_.try_emplace({kernel.func, facts});
+  auto [at, fresh] = schedules_.try_emplace({kernel.func, key_of(kernel.facts)});
   if (!fresh) return at->second;
   std::string other;
   try {
@@ -31,7 +40,40 @@ std::string ChipCoster::schedule_of(const PhaseKernel& kernel, const dataflow::K
   return at->second;
 }
 
-PhaseResult ChipCoster::cost(std::span<const PhaseKernel> kernels) {
+/// Schemes share kernels: attention, norms, products of one precision.
+const tir::PrimFuncRef& ChipCoster::first_like(const tir::PrimFuncRef& func) {
+  auto [at, fresh] = like_.try_emplace(func, func);
+  if (!fresh) return at->second;
+  const uint64_t hash = structural_hash(func);
+  for (auto [known, end] = firsts_.equal_range(hash); known != end; ++known)
+    if (equal(known->second, func)) return at->second = known->second;
+  firsts_.emplace(hash, func);
+  return at->second;
+}
+
+const SweepCost& ChipCoster::cost_of(const llm::KernelCall& call) {
+  const dataflow::FunctionFacts facts{call.function, call.sizes, call.params};
+  auto [at, fresh] = launches_.try_emplace({first_like(call.work), key_of(facts)});
+  SweepCost& sum = at->second;
+  if (!fresh) return sum;
+  try {
+    const dataflow::TirWork work = dataflow::work_of(*call.work, facts, &chip());
+    const dataflow::KernelCost cost = engine_.cost(work.kernel, work.placements);
+    sum = {.latency_cycles = cost.latency_cycles,
+           .latency_s = cost.latency_s,
+           .macs = cost.macs,
+           .utilization = cost.utilization,
+           .energy_j = cost.energy_j,
+           .bound = cost.bound};
+    if (!cost.memories.empty()) sum.outer_bytes = cost.memories[0].read_bytes + cost.memories[0].write_bytes;
+  } catch (const Error&) {
+    sum.kernels_without_cost = 1;
+  }
+  return sum;
+}
+
+PhaseResult ChipCoster::cost(std::span<const PhaseKernel> kernels,
+                             const std::function<void(std::vector<KernelRow>&)>& add_rows) {
   std::vector<KernelRow> rows;
   for (const PhaseKernel& k : kernels) {
     auto refuse = [&](const std::string& why) {
@@ -51,6 +93,7 @@ PhaseResult ChipCoster::cost(std::span<const PhaseKernel> kernels) {
       refuse(error.reason.what);
     }
   }
+  if (add_rows) add_rows(rows);
   return sum_of(std::move(rows), chip());
 }
 

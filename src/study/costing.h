@@ -3,9 +3,11 @@
 
 #include <span>
 
+#include <functional>
 #include <map>
 
 #include "dataflow/from_tir.h"
+#include "llm/workload.h"
 #include "study/check.h"
 #include "study/phase.h"
 
@@ -29,14 +31,24 @@ class ChipCoster {
   /// A kernel that the engine refuses stays in the list without a cost, with its words. Where its function is known, the
   /// mapping is written as a schedule of it (KernelRow::schedule), and read again from there.
   /// Errors: InternalError if that program has other counts than the mapping.
-  PhaseResult cost(std::span<const PhaseKernel> kernels);
+  ///   add_rows  puts further rows between them before they are summed up
+  PhaseResult cost(std::span<const PhaseKernel> kernels,
+                   const std::function<void(std::vector<KernelRow>&)>& add_rows = {});
+
+  /// One launch, as a sweep takes it: nothing is checked or written as a schedule, and equal launches are costed once.
+  /// Of a launch that the engine refuses: one kernel without a cost.
+  const SweepCost& cost_of(const llm::KernelCall& call);
 
  private:
+  const tir::PrimFuncRef& first_like(const tir::PrimFuncRef& func);
   std::string schedule_of(const PhaseKernel& kernel, const dataflow::KernelCost& cost);
 
   dataflow::CostEngine engine_;
   CountChecker checker_;
   std::map<std::pair<tir::PrimFuncRef, std::string>, std::string> schedules_;  // by function and facts
+  std::map<std::pair<tir::PrimFuncRef, std::string>, SweepCost> launches_;     // likewise
+  std::map<tir::PrimFuncRef, tir::PrimFuncRef> like_;  // functions, by the first one of equal text
+  std::multimap<uint64_t, tir::PrimFuncRef> firsts_;   // by their structural hash
 };
 
 }  // namespace sator::study

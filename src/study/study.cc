@@ -14,7 +14,9 @@
 #include "study/page.h"
 #include "study/parts.h"
 #include "study/phase.h"
+#include "study/sweep.h"
 #include "study/tenet_files.h"
+#include "study/traces.h"
 
 namespace sator::study {
 
@@ -56,6 +58,24 @@ void check_lengths(const StudyOptions& o, const ModelConfig& config) {
                        std::max<int64_t>(config.max_positions / 2, 1),
                        " --gen-len ",
                        std::max<int64_t>(config.max_positions / 4, 1))});
+}
+
+/// Fills in what the options leave open. A context includes the token that its decode step appends.
+void check_sweep(StudyOptions& o, const ModelConfig& config) {
+  SweepAxes& axes = o.sweep;
+  if (axes.empty()) return;
+  if (axes.batches.empty()) axes.batches = {1};
+  if (axes.contexts.empty()) axes.contexts = {o.prompt_len + (o.gen_len + 1) / 2};
+  for (int64_t batch : axes.batches)
+    if (batch < 1 || batch > config.max_positions)
+      fail({.what = text("--batch ", batch),
+            .needs = text("from 1 to ", config.max_positions, " sequences"),
+            .hint = "as in --batch 1,4,16"});
+  for (int64_t context : axes.contexts)
+    if (context < 1 || context > config.max_positions)
+      fail({.what = text("--context ", context),
+            .needs = text("from 1 to ", config.max_positions, " tokens, the positions of the model"),
+            .hint = "as in --context 128,256"});
 }
 
 void find_texts(StudyOptions& o) {
@@ -116,6 +136,7 @@ Plan plan_of(const StudyOptions& options) {
             .chip_texts = {},
             .remarks = {}};
   check_lengths(options, plan.config);
+  check_sweep(plan.options, plan.config);
   find_texts(plan.options);
   find_schemes(plan);
   find_chips(plan);
@@ -146,6 +167,7 @@ Study head_of(const Plan& plan, const Workers& workers) {
                     // Steps of the generation attend to prompt_len + 1 ... prompt_len + gen_len tokens.
                     .decode_context = o.prompt_len + (o.gen_len + 1) / 2,
                     .threads = o.threads.value_or(runtime::default_num_threads()),
+                    .parallel = o.changes.chips,
                     .host = host_name(),
                     .version = o.version,
                     .remarks = plan.remarks};
@@ -180,7 +202,14 @@ class Keys {
     return text(of(s), "\ntext ", text_, "\nwindows ", plan_.options.windows);
   }
   std::string of_chip(const llm::Scheme& s, size_t chip) const {
-    return text(of(s), "\nchip ", hex(hash_bytes(plan_.chip_texts[chip])));
+    const SweepAxes& sweep = plan_.options.sweep;
+    return text(of(s),
+                "\nchip ",
+                hex(hash_bytes(plan_.chip_texts[chip])),
+                "\nsweep ",
+                join(sweep.batches, ","),
+                " x ",
+                join(sweep.contexts, ","));
   }
 
  private:
@@ -261,7 +290,7 @@ Study run_study(const StudyOptions& options, const Workers& workers, const Progr
 
 /// Files of an earlier study of other schemes or chips, which would pass for this one's.
 static void remove_others(const fs::path& folder, const std::set<fs::path>& keep) {
-  static constexpr std::string_view kOurs[] = {".py", ".p", ".m", ".s", ".csv"};
+  static constexpr std::string_view kOurs[] = {".py", ".p", ".m", ".s", ".csv", ".json"};
   std::error_code ignored;
   std::vector<fs::path> old;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder, ignored))
@@ -271,17 +300,22 @@ static void remove_others(const fs::path& folder, const std::set<fs::path>& keep
   for (const fs::path& path : old) fs::remove(path, ignored);
 }
 
-void write_study(const Study& study, const fs::path& folder) {
+void write_study(const Study& study, const fs::path& folder, bool traces) {
   write_file(folder / "study.json", to_json(study).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   write_file(folder / "study.csv", study_csv(study));
   write_file(folder / "kernels.csv", kernels_csv(study));
+  if (!sweep_table(study).empty())
+    write_file(folder / "sweep.csv", sweep_csv(study));
+  else
+    fs::remove(folder / "sweep.csv");
   std::set<fs::path> written;
-  for (const auto& files : {schedule_files(study), tenet_files(study)})
+  using Files = std::vector<std::pair<std::string, std::string>>;
+  for (const Files& files : {schedule_files(study), tenet_files(study), traces ? trace_files(study) : Files{}})
     for (const auto& [name, words] : files) {
       write_file(folder / name, words);
       written.insert(folder / name);
     }
-  for (const char* own : {"schedules", "tenet"}) remove_others(folder / own, written);
+  for (const char* own : {"schedules", "tenet", "chakra"}) remove_others(folder / own, written);
   write_file(folder / "index.html", html_page(study));
 }
 

@@ -8,6 +8,7 @@
 #include "dataflow/described_chip.h"
 #include "llm/scheme.h"
 #include "study/result.h"
+#include "study/sweep_axes.h"
 
 namespace sator::study {
 
@@ -16,6 +17,8 @@ struct StudyOptions {
   std::vector<std::string> schemes;  // names; empty: the defaults
   std::vector<std::string> chips;    // names, files or folders with TENET's files; empty: the defaults
   dataflow::ChipChanges changes;     // of each of them
+  SweepAxes sweep;                   // batches and contexts that are costed besides
+  bool traces = false;               // write each phase as a trace of Chakra
   int64_t prompt_len = 128, gen_len = 32;
   int64_t windows = 32;                 // of the text, at most
   std::optional<fs::path> text;         // to predict; absent: validation.txt of the model's folder
@@ -57,7 +60,8 @@ struct Workers {
 /// without a calibration text; the folder cannot be written; those of the workers, with the scheme named.
 Study run_study(const StudyOptions& options, const Workers& workers, const Progress& progress);
 
-/// Writes study.json, study.csv, kernels.csv, the schedules of its kernels, their products as TENET's files, and index.html. Errors: the folder cannot be written.
-void write_study(const Study& study, const fs::path& folder);
+/// Writes study.json, study.csv, kernels.csv, sweep.csv where there is one, the schedules of its kernels, their products as TENET's files, and index.html. Errors: the folder cannot be written.
+/// `traces`: and each phase as a trace of Chakra.
+void write_study(const Study& study, const fs::path& folder, bool traces = false);
 
 }  // namespace sator::study

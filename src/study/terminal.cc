@@ -5,6 +5,7 @@
 #include "base/figures.h"
 #include "base/text.h"
 #include "study/compare.h"
+#include "study/sweep.h"
 #include "study/words.h"
 
 namespace sator::study {
@@ -128,6 +129,7 @@ std::string terminal_table(const Study& study, size_t width) {
     for (const PrecisionRemark& remark : precision_remarks_on(study, chip))
       out += wrapped(text("  ", remark.words, ": ", join(remark.schemes, ", ")), width, 4);
   }
+  out += sweep_table(study);
   out += "\n";
   for (const Verdict& v : verdicts(study)) out += wrapped(v.sentence, width, 2);
   out += "\n";

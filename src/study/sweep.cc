@@ -1,0 +1,211 @@
+#include "study/sweep.h"
+
+#include <algorithm>
+
+#include "base/figures.h"
+#include "base/text.h"
+#include "study/cost_program.h"
+#include "study/csv.h"
+
+namespace sator::study {
+
+namespace {
+
+bool touches_cache(const llm::KernelCall& call) {
+  return std::any_of(call.params.begin(), call.params.end(), [](const dataflow::ParamFacts& p) {
+    return p.kind == dataflow::OperandKind::kv;
+  });
+}
+
+bool same_work(const llm::KernelCall& a, const llm::KernelCall& b) {
+  return a.function == b.function && a.sizes == b.sizes && a.params == b.params;
+}
+
+}  // namespace
+
+const Steps::Walked& Steps::walked(const std::string& function, int64_t tokens) {
+  auto [at, fresh] = walked_.try_emplace({function, tokens});
+  if (!fresh) return at->second;
+  // What differs between two contexts is the context.
+  const int64_t here = tokens, there = tokens + 1;
+  const std::vector<llm::KernelCall> calls = workload_.calls(function, {.tokens = tokens, .context = here}),
+                                     others = workload_.calls(function, {.tokens = tokens, .context = there});
+  Walked& out = at->second;
+  for (size_t c = 0; c < calls.size(); ++c) {
+    const auto known = std::find_if(
+        out.calls.begin(), out.calls.end(), [&](const CountedCall& k) { return same_work(k.call, calls[c]); });
+    const bool in_block =
+        calls[c].layer.find(".layers.0.") != std::string::npos || calls[c].layer.find(".h.0.") != std::string::npos;
+    const int64_t count = in_block ? layers_ : 1;
+    if (known != out.calls.end()) {
+      known->count += count;
+      continue;
+    }
+    std::vector<std::string> sizes;
+    for (const auto& [name, value] : calls[c].sizes)
+      if (others.at(c).sizes.at(name) != value) sizes.push_back(name);
+    out.calls.push_back({calls[c], count});
+    out.sizes_of_context.push_back(std::move(sizes));
+  }
+  return out;
+}
+
+std::vector<CountedCall> Steps::at(const std::string& function, int64_t tokens, int64_t context) {
+  const Walked& all = walked(function, tokens);
+  std::vector<CountedCall> calls = all.calls;
+  for (size_t c = 0; c < calls.size(); ++c)
+    for (const std::string& name : all.sizes_of_context[c]) calls[c].call.sizes[name] = context;
+  return calls;
+}
+
+std::vector<CountedCall> Steps::prefill(int64_t tokens, int64_t context) { return at("prefill", tokens, context); }
+
+std::vector<CountedCall> Steps::decode(int64_t batch, int64_t context) {
+  std::vector<CountedCall> one = at("decode", 1, context);
+  if (batch == 1) return one;
+  // `verify` has logits for each of its rows, as a batch wants them.
+  std::vector<CountedCall> all = at("verify", batch, context);
+  std::erase_if(all, [](const CountedCall& c) { return touches_cache(c.call); });
+  for (CountedCall& c : one) {
+    if (!touches_cache(c.call)) continue;
+    c.count *= batch;
+    all.push_back(std::move(c));
+  }
+  return all;
+}
+
+namespace {
+
+void add(SweepCost& sum, const SweepCost& part, int64_t times) {
+  sum.latency_cycles += part.latency_cycles * times;
+  sum.latency_s += part.latency_s * static_cast<double>(times);
+  sum.macs += part.macs * times;
+  sum.energy_j += part.energy_j * static_cast<double>(times);
+  sum.outer_bytes += part.outer_bytes * times;
+  sum.kernels_without_cost += part.kernels_without_cost * times;
+}
+
+}  // namespace
+
+SweepCost step_cost(std::span<const CountedCall> calls, int64_t tokens, ChipCoster& coster, const Links& links) {
+  SweepCost sum;
+  double slots = 0;
+  std::map<std::string, int64_t> bound;
+  for (const CountedCall& c : calls) {
+    const SweepCost& kernel = coster.cost_of(c.call);
+    add(sum, kernel, c.count);
+    slots += kernel.utilization * static_cast<double>(kernel.latency_cycles * c.count);
+    bound[kernel.bound] += kernel.latency_cycles * c.count;
+  }
+  if (links.any()) {
+    const auto sums = static_cast<int64_t>(links.layers.size());
+    const Cost one = all_reduce_row(links, "", tokens, coster.chip()).cost;
+    add(sum, {.latency_cycles = one.latency_cycles, .latency_s = one.latency_s, .energy_j = one.energy_j}, sums);
+    bound["links"] += one.latency_cycles * sums;
+  }
+  if (sum.latency_cycles > 0) sum.utilization = slots / static_cast<double>(sum.latency_cycles);
+  int64_t longest = 0;
+  for (const auto& [name, cycles] : bound)
+    if (cycles > longest) longest = cycles, sum.bound = name;
+  return sum;
+}
+
+std::vector<SweepPoint> sweep_of(Steps& steps, int64_t chunk, const SweepAxes& axes, ChipCoster& coster,
+                                 const Links& links) {
+  std::vector<SweepPoint> points;
+  for (int64_t batch : axes.batches)
+    for (int64_t context : axes.contexts) {
+      SweepPoint point{.batch = batch, .context = context};
+      double slots = 0;
+      int64_t longest = 0;
+      for (const llm::StepSize& size : prefill_steps(context, chunk)) {
+        const SweepCost step = step_cost(steps.prefill(size.tokens, size.context), size.tokens, coster, links);
+        add(point.prefill, step, batch);
+        slots += step.utilization * static_cast<double>(step.latency_cycles * batch);
+        if (step.latency_cycles > longest) longest = step.latency_cycles, point.prefill.bound = step.bound;
+      }
+      if (point.prefill.latency_cycles > 0)
+        point.prefill.utilization = slots / static_cast<double>(point.prefill.latency_cycles);
+      point.decode = step_cost(steps.decode(batch, context), batch, coster, links);
+      points.push_back(std::move(point));
+    }
+  return points;
+}
+
+namespace {
+
+double tokens_per_s(const SweepPoint& point) {
+  return point.decode.latency_s > 0 ? static_cast<double>(point.batch) / point.decode.latency_s : 0;
+}
+double joules_per_token(const SweepPoint& point) { return point.decode.energy_j / static_cast<double>(point.batch); }
+
+}  // namespace
+
+std::string sweep_table(const Study& study) {
+  size_t width = 8;
+  for (const SchemeResult& s : study.schemes) width = std::max(width, display_width(s.name) + 2);
+  std::string out;
+  for (size_t chip = 0; chip < study.chips.size(); ++chip) {
+    const bool any = std::any_of(study.schemes.begin(), study.schemes.end(), [&](const SchemeResult& s) {
+      return !s.chips[chip].sweep.empty();
+    });
+    if (!any) continue;
+    out += text("\nsweep on ",
+                study.chips[chip].name,
+                "\n",
+                pad_right("scheme", width),
+                pad_left("batch", 6),
+                pad_left("context", 9),
+                pad_left("prefill", 11),
+                pad_left("decode step", 13),
+                pad_left("tokens/s", 10),
+                pad_left("per token", 11),
+                "  bound\n");
+    for (const SchemeResult& scheme : study.schemes)
+      for (const SweepPoint& point : scheme.chips[chip].sweep)
+        out += text(pad_right(scheme.name, width),
+                    pad_left(text(point.batch), 6),
+                    pad_left(text(point.context), 9),
+                    pad_left(quantity(point.prefill.latency_s, "s"), 11),
+                    pad_left(quantity(point.decode.latency_s, "s"), 13),
+                    pad_left(significant(tokens_per_s(point)), 10),
+                    pad_left(quantity(joules_per_token(point), "J"), 11),
+                    "  ",
+                    point.decode.bound,
+                    "\n");
+  }
+  return out;
+}
+
+std::string sweep_csv(const Study& study) {
+  std::string out =
+      "model,scheme,chip,batch,context,phase,latency_s,latency_cycles,tokens_per_s,macs,utilization,energy_j,"
+      "energy_j_per_token,outer_bytes,bound,kernels_without_cost\n";
+  for (const SchemeResult& scheme : study.schemes)
+    for (size_t chip = 0; chip < scheme.chips.size(); ++chip)
+      for (const SweepPoint& point : scheme.chips[chip].sweep)
+        for (bool prefill : {true, false}) {
+          const SweepCost& c = prefill ? point.prefill : point.decode;
+          const double tokens = static_cast<double>(point.batch * (prefill ? point.context : 1));
+          const std::vector<std::string> fields = {csv_field(study.model.name),
+                                                   csv_field(scheme.name),
+                                                   csv_field(study.chips[chip].name),
+                                                   text(point.batch),
+                                                   text(point.context),
+                                                   prefill ? "prefill" : "decode",
+                                                   text(c.latency_s),
+                                                   text(c.latency_cycles),
+                                                   c.latency_s > 0 ? text(tokens / c.latency_s) : "",
+                                                   text(c.macs),
+                                                   text(c.utilization),
+                                                   text(c.energy_j),
+                                                   text(c.energy_j / tokens),
+                                                   text(c.outer_bytes),
+                                                   csv_field(c.bound),
+                                                   text(c.kernels_without_cost)};
+          out += join(fields, ",") + "\n";
+        }
+  return out;
+}
+
+}  // namespace sator::study
