@@ -670,8 +670,12 @@ KernelCost CostEngine::cost(const Kernel& kernel, const std::vector<std::optiona
 }
 
 std::vector<Placement> CostEngine::mappings(const Kernel& kernel, size_t most) {
+  if (chip_.tenet)
+    fail({.what = text("the mapping of ", chip_.name, " is that of ", chip_.tenet->mapping_file),
+          .needs = "a chip whose mapping is not fixed by files",
+          .hint = "take another chip"});
   std::vector<Placement> first;
-  Composer(kernel, chip_, by_class_, memo_->counts)
+  Composer(kernel, chip_, by_class_, memo_->counts, nullptr)
       .run([&](const Work& work, const Product& product, const Chip& mapped, const Pace& pace, auto beside) {
         std::vector<Placement> found = sator::dataflow::placements(work, product, mapped, pace, beside(), most);
         Placement best = found[0];
