@@ -174,7 +174,7 @@ TEST(Sweep, IsWrittenAndReadAgain) {
   EXPECT_EQ(from_json(json, "study.json"), study);
   const std::string csv = sweep_csv(study), table = sweep_table(study);
   // 4 tokens in 2 us; 1 uJ each.
-  EXPECT_NE(csv.find("tiny,f16,b,4,128,decode,2e-06,2000,2000000,7,0.5,4e-06,1e-06,99,dram,1\n"), std::string::npos)
+  EXPECT_NE(csv.find("tiny,f16,b,4,128,decode,2e-06,2000,2e+06,7,0.5,4e-06,1e-06,99,dram,1\n"), std::string::npos)
       << csv;
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 3);
   EXPECT_EQ(table.find("sweep on a"), std::string::npos);
