@@ -245,17 +245,25 @@ std::string kinds(const CaseStudy& s) {
   for (const SchemeCosts& scheme : s.schemes)
     if (!scheme.kind.of.empty()) out += text("- ", kind_words(scheme.kind), ": ", scheme.kind.means, ".\n");
   out += "\nWhere the cycles of a step go (components as in [study.md](study.md)):\n\n";
+  std::array<int64_t, kComponentCount> spent{};  // what no scheme spends anything on has no column
+  for (const SchemeCosts& scheme : s.schemes)
+    for (const StepCosts* step : {&scheme.prefill, &scheme.decode.front()})
+      for (size_t c = 0; c < kComponentCount; ++c) spent[c] += step->all.cost.components[c].latency_cycles;
   std::vector<std::string> heads = {"scheme", "step"};
-  for (const ComponentName& c : components()) heads.push_back(">" + std::string(c.words));
+  for (size_t c = 0; c < kComponentCount; ++c)
+    if (spent[c] > 0) heads.push_back(">" + std::string(components()[c].words));
   MarkdownTable parts(heads);
   for (const SchemeCosts& scheme : s.schemes)
     for (const StepCosts* step : {&scheme.prefill, &scheme.decode.front()}) {
       std::vector<std::string> cells = {text("`", scheme.kind.scheme, "`"),
                                         step == &scheme.prefill ? "prefill" : "decode"};
-      for (const ComponentCost& c : step->all.cost.components)
+      for (size_t i = 0; i < kComponentCount; ++i) {
+        const ComponentCost& c = step->all.cost.components[i];
+        if (spent[i] == 0) continue;
         cells.push_back(c.latency_cycles == 0 ? "-"
                                               : percent(static_cast<double>(c.latency_cycles) /
                                                         static_cast<double>(step->all.cost.latency_cycles)));
+      }
       parts.add(std::move(cells));
     }
   out += parts.words() + "\n";
