@@ -257,6 +257,34 @@ class Builder {
     return result;
   }
 
+  /// Several digits move in piece p, and the coarsest alone decides the quotient: the others never carry into it. Cuts that
+  /// digit wherever the quotient changes. False if the others do carry.
+  bool cut_coarsest(const std::vector<int64_t>& low, const Range& range, size_t p, int64_t divisor) {
+    size_t k = low.size();
+    for (size_t i = 0; i < low.size(); ++i)
+      if (low[i] != 0 && pieces_[p][i].size() > 1 && (k == low.size() || std::abs(low[i]) > std::abs(low[k]))) k = i;
+    const Interval span = pieces_[p][k];
+    if (span.size() > limits_.cuts_per_digit * 4) return false;
+    const Wide c = low[k], swing = c * (span.size() - 1);
+    // What the other digits add, with the coarsest at its lower end.
+    const Wide least = range.lo - std::min<Wide>(swing, 0), most = range.hi - std::max<Wide>(swing, 0);
+    auto quotient = [&](Wide v) { return floor_quotient(static_cast<int64_t>(v), divisor); };
+    std::vector<int64_t> changes;
+    int64_t before = 0;
+    for (int64_t v = span.lo; v <= span.hi; ++v) {
+      const Wide at = c * (v - span.lo);
+      const int64_t now = quotient(least + at);
+      if (now != quotient(most + at)) return false;
+      if (v > span.lo && now != before) changes.push_back(v);
+      before = now;
+    }
+    auto& positions = cuts_[{digits_[k].iterator, digits_[k].weight}];
+    positions.insert(changes.begin(), changes.end());
+    if (static_cast<int64_t>(positions.size()) > limits_.cuts_per_digit) return false;
+    again_ = true;
+    return true;
+  }
+
   /// The quotient of `low` changes inside of piece p: cut the digit there, or fuse the two iterators that
   /// form one.
   void cut_or_fuse(const std::vector<int64_t>& low, const Range& range, size_t p, const Division& division) {
@@ -268,6 +296,7 @@ class Builder {
         again_ = fused_ = true;
         return;
       }
+      if (cut_coarsest(low, range, p, division.divisor)) return;
       refuse({.what = text(division.remainder ? "the remainder (" : "the floor (",
                            to_text(division.inner, domain_.names),
                            division.remainder ? ") % " : ") / ",

@@ -8,6 +8,7 @@
 
 #include "dataflow/counts.h"
 #include "dataflow/enumerate.h"
+#include "dataflow/gemm.h"
 #include "dataflow/random_problem.h"
 
 namespace sator::dataflow {
@@ -312,6 +313,35 @@ TEST(RandomCatalogue, BoxesEqualEnumeration) {
   for (const auto& [what, times] : reasons) printf("%5d refused: %s\n", times, what.c_str());
   printf("%d of %d by boxes\n", by_boxes, kProblems);
   EXPECT_GT(by_boxes, kProblems * 99 / 100);
+}
+
+/// Rotary positions: element d of a head and its partner half a turn away, (d + shift) % size, beside the angle d % turn.
+Problem rotated(int64_t tokens, int64_t heads, int64_t size, int64_t turn, int64_t shift, int64_t lanes) {
+  Problem p;
+  const QuasiAffine t = variable(0), h = variable(1), d = variable(2);
+  p.statement.domain = Domain::box({"t", "h", "d"}, {tokens, heads, size});
+  p.statement.domain.guards = {number(turn - 1) - d};  // the first half
+  p.statement.accesses = {{"x", Role::read, {{t, h, d}}},
+                          {"partner", Role::read, {{t, h, mod(d + shift, size)}}},
+                          {"angle", Role::read, {{t, mod(d, turn)}}},
+                          {"y", Role::write, {{t, h, d}}}};
+  p.mapping = {{mod(d, lanes)}, {t, h, floor_div(d, lanes)}};
+  p.array = {Domain::box({"lane"}, {lanes}), {}};
+  return p;
+}
+
+TEST(RandomCatalogue, RotatedHalvesOfAHead) {
+  for (auto [size, turn] : {std::pair<int64_t, int64_t>{8, 4}, {16, 4}, {32, 16}, {24, 4}})
+    for (int64_t shift : {turn, size - turn})
+      for (int64_t lanes : {1, 2, 4}) {
+        SCOPED_TRACE(testing::Message() << size << " " << turn << " " << shift << " " << lanes);
+        const Problem small = rotated(3, 2, size, turn, shift, lanes);
+        EXPECT_EQ(figures(exact(small)), figures(std::get<Counts>(enumerate(small, 1 << 16))));
+      }
+  const Counts big = exact(rotated(512, 32, 128, 64, 64, 8));
+  EXPECT_EQ(big.macs, 512 * 32 * 64);
+  EXPECT_EQ(tensor(big, "partner").footprint, 512 * 32 * 64);
+  EXPECT_EQ(tensor(big, "angle").footprint, 512 * 64);
 }
 
 // Layers and arrays of real size, where nothing can be listed: still by boxes, in time, and within what must hold.
