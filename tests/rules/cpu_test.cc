@@ -11,6 +11,7 @@
 #include "rules/functions.h"
 #include "schedule/schedule.h"
 #include "tir/interp.h"
+#include "tir/print.h"
 
 namespace sator::rules {
 namespace {
@@ -134,6 +135,20 @@ TEST(CpuRules, ProductsOfBytesAreDots) {
       EXPECT_GT(dots, 0) << bits << " bits, " << n;
       EXPECT_EQ(products, 0) << bits << " bits, " << n;
     }
+  }
+}
+
+/// One row waits for memory: every stream of weights is asked for ahead, whatever panels a tile spans.
+TEST(CpuRules, ProductsOfOneRowPrefetchTheirWeights) {
+  for (const tir::PrimFuncRef& f : {float_product(1, 256, 64), code_product(1, 256, 32, 8), grouped_product(1, 256, 2)}) {
+    std::vector<std::string> notes;
+    passes::LowerOptions options;
+    options.note = [&](const Reason& reason) { notes.push_back(reason.render()); };
+    int requests = 0;
+    walk(passes::lower(scheduled(f, target::cpu_level("avx512")).func, options)->body,
+         [&](const Call& c) { requests += c.op == "tir.prefetch"; });
+    EXPECT_GT(requests, 0) << tir::to_script(*f);
+    EXPECT_TRUE(notes.empty()) << notes.front();
   }
 }
 

@@ -52,27 +52,83 @@ std::vector<Request> requests(const For& loop) {
   return out;
 }
 
-/// The flat places of the buffer that one iteration of the loop reads; nothing if no load of it is found.
-struct Reads {
-  BufferRef buffer;
-  std::vector<arith::IntSet> places;
+/// Elements [min, min + extent) of a flat buffer.
+struct Span {
+  Expr min;
+  int64_t extent;
 };
-Reads reads_of(const Stmt& body, const std::string& name) {
-  Reads out;
-  arith::SetMap domains;
-  std::function<void(const NodeRef&)> visit = [&](const NodeRef& n) {
-    if (const For* loop = n->as<For>()) domains[loop->var] = arith::IntSet::from_min_extent(loop->min, loop->extent);
-    if (n->as<Buffer>()) return;
-    if (const BufferLoad* load = n->as<BufferLoad>(); load && load->buffer->name == name && load->indices.size() == 1) {
-      out.buffer = load->buffer;
-      Expr index = load->indices[0];
-      out.places.push_back(index->dtype.lanes == 1 ? arith::eval_set(index, domains) : arith::IntSet::everything());
+
+/// What one iteration of a loop reads of a buffer, in spans; nothing of a load without bounds, or in too many places.
+class Reads {
+ public:
+  explicit Reads(std::string name) : name_(std::move(name)) {}
+
+  BufferRef buffer;
+  std::vector<Span> spans;
+  bool bounded = true;
+
+  void visit(const NodeRef& n) {
+    const For* loop = n->as<For>();
+    if (loop) loops_.push_back(ref(*loop));
+    if (const BufferLoad* load = n->as<BufferLoad>(); load && load->buffer->name == name_ && load->indices.size() == 1) {
+      buffer = load->buffer;
+      bounded = load->indices[0]->dtype.lanes == 1 && add(load->indices[0], 0) && bounded;
     }
-    n->info().each_child(*n, visit);
-  };
-  visit(body);
-  return out;
-}
+    if (!n->as<Buffer>()) n->info().each_child(*n, [this](const NodeRef& child) { visit(child); });
+    if (loop) loops_.pop_back();
+  }
+
+  int64_t per_line() const { return std::max<int64_t>(1, kLineBytes / buffer->dtype.bytes()); }
+  int64_t lines() const {
+    int64_t sum = 0;
+    for (const Span& s : spans) sum += (s.extent + per_line() - 1) / per_line();
+    return sum;
+  }
+
+ private:
+  /// A loop whose steps are wider than a line is walked, so that the gaps between them are not read; others are covered.
+  bool add(const Expr& index, size_t at) {
+    for (; at < loops_.size(); ++at) {
+      const For& loop = *loops_[at];
+      auto steps = as_int(loop.extent);
+      RangeRef alone = arith::eval_set(index, {{loop.var, arith::IntSet::from_min_extent(loop.min, loop.extent)}})
+                           .cover_range(nullptr);
+      auto reach = alone ? as_int(analyzer_.simplify(alone->extent)) : std::nullopt;
+      if (!steps || !reach || *reach <= (*steps - 1) * per_line() + 1) continue;
+      if (*steps > kMaxLines) return false;
+      for (int64_t i = 0; i < *steps; ++i)
+        if (!add(substitute(index, {{loop.var, loop.min + i}}), at + 1)) return false;
+      return true;
+    }
+    arith::SetMap domains;
+    for (const ForRef& l : loops_) domains[l->var] = arith::IntSet::from_min_extent(l->min, l->extent);
+    RangeRef range = arith::eval_set(index, domains).cover_range(nullptr);
+    auto extent = range ? as_int(analyzer_.simplify(range->extent)) : std::nullopt;
+    if (!extent) return false;
+    join({analyzer_.simplify(range->min), *extent});
+    return spans.size() <= static_cast<size_t>(kMaxLines);
+  }
+
+  /// Spans that overlap or touch are one.
+  void join(Span span) {
+    for (size_t i = 0; i < spans.size();) {
+      auto ahead = as_int(analyzer_.simplify(spans[i].min - span.min));
+      if (!ahead || *ahead > span.extent || *ahead + spans[i].extent < 0) {
+        ++i;
+        continue;
+      }
+      int64_t end = std::max(span.extent, *ahead + spans[i].extent);
+      span = *ahead < 0 ? Span{spans[i].min, end - *ahead} : Span{span.min, end};
+      spans.erase(spans.begin() + static_cast<std::ptrdiff_t>(i));
+      i = 0;
+    }
+    spans.push_back(std::move(span));
+  }
+
+  std::string name_;
+  std::vector<ForRef> loops_;
+  arith::Analyzer analyzer_;
+};
 
 }  // namespace
 
@@ -83,23 +139,22 @@ PrimFuncRef inject_prefetch(const PrimFuncRef& func, const LowerOptions& options
     if (wanted.empty()) return ref(loop);
     std::vector<Stmt> stmts;
     for (const Request& r : wanted) {
-      Reads reads = reads_of(loop.body, r.buffer);
-      RangeRef range = arith::unite(reads.places).cover_range(nullptr);
-      auto extent = range ? as_int(range->extent) : std::nullopt;
-      int64_t bytes = extent ? *extent * reads.buffer->dtype.bytes() : 0;
-      if (!extent || bytes > kMaxLines * kLineBytes) {
+      Reads reads(r.buffer);
+      reads.visit(loop.body);
+      if (!reads.bounded || reads.spans.empty() || reads.lines() > kMaxLines) {
         if (options.note)
           options.note({.what = text("loop ", loop.var->name, " does not prefetch ", r.buffer),
-                        .needs = text("one iteration reads at most ", kMaxLines, " cache lines of it, side by side"),
+                        .needs = text("one iteration reads at most ", kMaxLines, " cache lines of it"),
                         .hint = "annotate a loop further in"});
         continue;
       }
-      Expr first = substitute(range->min, {{loop.var, loop.var + r.distance}});
-      int64_t per_line = std::max<int64_t>(1, kLineBytes / reads.buffer->dtype.bytes());
-      for (int64_t at = 0; at < *extent; at += per_line) {
-        Expr place = load(reads.buffer, {analyzer.simplify(first + at)});
-        stmts.push_back(make<Evaluate>(
-            call(i32, "tir.prefetch", {call_builtin("tir.address_of", {place}), int_imm(0), int_imm(3), int_imm(1)})));
+      for (const Span& span : reads.spans) {
+        Expr first = substitute(span.min, {{loop.var, loop.var + r.distance}});
+        for (int64_t at = 0; at < span.extent; at += reads.per_line()) {
+          Expr place = load(reads.buffer, {analyzer.simplify(first + at)});
+          stmts.push_back(make<Evaluate>(call(
+              i32, "tir.prefetch", {call_builtin("tir.address_of", {place}), int_imm(0), int_imm(3), int_imm(1)})));
+        }
       }
     }
     For copy = loop;
