@@ -140,7 +140,8 @@ TEST(CpuRules, ProductsOfBytesAreDots) {
 
 /// One row waits for memory: every stream of weights is asked for ahead, whatever panels a tile spans.
 TEST(CpuRules, ProductsOfOneRowPrefetchTheirWeights) {
-  for (const tir::PrimFuncRef& f : {float_product(1, 256, 64), code_product(1, 256, 32, 8), grouped_product(1, 256, 2)}) {
+  for (const tir::PrimFuncRef& f :
+       {float_product(1, 256, 64), code_product(1, 256, 32, 8), grouped_product(1, 256, 2)}) {
     std::vector<std::string> notes;
     passes::LowerOptions options;
     options.note = [&](const Reason& reason) { notes.push_back(reason.render()); };

@@ -70,7 +70,8 @@ class Reads {
   void visit(const NodeRef& n) {
     const For* loop = n->as<For>();
     if (loop) loops_.push_back(ref(*loop));
-    if (const BufferLoad* load = n->as<BufferLoad>(); load && load->buffer->name == name_ && load->indices.size() == 1) {
+    if (const BufferLoad* load = n->as<BufferLoad>();
+        load && load->buffer->name == name_ && load->indices.size() == 1) {
       buffer = load->buffer;
       bounded = load->indices[0]->dtype.lanes == 1 && add(load->indices[0], 0) && bounded;
     }
