@@ -66,7 +66,7 @@ Command case_study_command() {
                .help = "a Hugging Face folder, or its config.json",
                .into = &a->model,
                .required = true},
-              {"--chip CHIP", "a described chip by name or file", &a->chip},
+              {"--chip CHIP", "a described chip: a name, a TOML file, or a folder with TENET's files", &a->chip},
               {"--host CHIP", "the described chip that runs what a route leaves off CHIP", &a->host},
               {"--prompt-len N", "tokens of the prompt", &a->prompt_len},
               {"--context LIST",

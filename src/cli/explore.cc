@@ -1,6 +1,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <set>
 
 #include "base/error.h"
 #include "base/figures.h"
@@ -9,6 +10,7 @@
 #include "cli/matmul_options.h"
 #include "cli/model_options.h"
 #include "cli/progress.h"
+#include "dataflow/described_chip.h"
 #include "dataflow/matmul_program.h"
 #include "dataflow/scheduled.h"
 #include "study/explore_model.h"
@@ -223,7 +225,16 @@ std::string plot_page(const Explored& x, const std::string& title) {
       {"area", "mm2", "latency", "s"});
 }
 
-/// The product's program and, per point of the front, the schedule that maps it, as far as the mapping is one.
+/// The mapping as steps, or why there are none.
+std::string schedule_of(const tir::PrimFuncRef& func, const dataflow::KernelCost& cost) {
+  try {
+    return dataflow::schedule_as_costed(func, "matmul", cost).trace;
+  } catch (const Error& error) {
+    return text("# not written as a schedule: ", error.reason.what, "\n");
+  }
+}
+
+/// The product's program and, per point of the front, the schedule that maps it.
 void write_schedules(const Explored& x, const tune::KernelSpace& space, const dataflow::Matmul& matmul,
                      const fs::path& folder) {
   const std::string program = dataflow::matmul_program(matmul);
@@ -236,13 +247,27 @@ void write_schedules(const Explored& x, const tune::KernelSpace& space, const da
     for (size_t d = 0; d < x.dimensions.size(); ++d) head.push_back(text(x.dimensions[d].name, " ", x.value(e, d)));
     std::string code = text("# ", join(head, ", "), "\n# ", x.front[f].mapping, "\n");
     const dataflow::KernelCost cost = space.costs(e.point)[0];
-    const bool nested = std::any_of(cost.statements.begin(), cost.statements.end(), [](const auto& s) {
-      return s.on_array() && s.placement->nest.has_value();
-    });
-    code += nested ? dataflow::schedule_as_costed(func, "matmul", cost).trace
-                   : "# several cores, or rows of filters: not written as a schedule\n";
+    code += space.chips().base().tenet
+                ? text("# the mapping is TENET's own: ", space.chips().base().tenet->mapping_file, "\n")
+                : schedule_of(func, cost);
     write_file(folder / "schedules" / text("front-", f + 1, ".py"), code);
   }
+}
+
+/// The programs of the front's schemes and, per point, a folder with the schedules that map their kernels.
+void write_schedules(const Explored& x, const study::ModelSpace& space, const std::vector<std::string>& schemes,
+                     const fs::path& folder) {
+  std::set<size_t> used;
+  for (size_t f = 0; f < x.search.front.size(); ++f) {
+    const tune::Point& point = x.search.evaluated[x.search.front[f]].point;
+    used.insert(point.back());
+    const fs::path here = folder / "schedules" / text("front-", f + 1);
+    fs::create_directories(here);
+    for (const auto& [name, code] : space.schedules(point)) write_file(here / name, code);
+  }
+  fs::create_directories(folder / "programs");
+  for (size_t scheme : used) write_file(folder / "programs" / (schemes[scheme] + ".py"), space.program(scheme));
+  for (const auto& [name, code] : space.runtime_programs()) write_file(folder / "programs" / (name + ".py"), code);
 }
 
 void check(const ExploreArguments& a) {
@@ -383,12 +408,13 @@ void explore_model(const ExploreArguments& a, const Chip& base, Streams& io) {
                               io);
   if (!a.folder) return;
   write_points(x, text(options.model.filename().string(), " on variants of ", base.name), *a.folder, io);
-  io.out << "\n";
+  write_schedules(x, space, options.schemes, *a.folder);
+  io.out << ", programs/, schedules/\n";
 }
 
 void run(const ExploreArguments& a, Streams& io) {
   check(a);
-  const Chip base = find_chip(*a.chip);
+  const Chip base = dataflow::described_chip(*a.chip);
   if (a.workload)
     explore_matmul(a, base, io);
   else
@@ -415,7 +441,9 @@ Command explore_command() {
               {"--shapes-only", "from the model's config.json alone", &a->shapes_only},
               {"--prompt-len N", "tokens of the prompt", &a->prompt_len},
               {"--gen-len N", "tokens generated", &a->gen_len},
-              {"--chip CHIP", "the described chip to vary, by name or file", &a->chip},
+              {"--chip CHIP",
+               "the described chip to vary: a name, a TOML file, or a folder with TENET's files",
+               &a->chip},
               {"--pe LIST", "sizes of the array: 8x8,16x16,32x8", &a->pe},
               {"--dataflow LIST", "what stays in the PEs: os,ws,is", &a->dataflow},
               {"--buffer [NAME=]LIST",
@@ -423,7 +451,9 @@ Command explore_command() {
                &a->buffers},
               {"--bandwidth LIST", "bytes per second of the outermost memory: 8G,16G", &a->bandwidth},
               {"--cores LIST", "numbers of cores", &a->cores},
-              {"--mappings N", "the N best mappings of each chip as points of their own", &a->mappings},
+              {"--mappings N",
+               "the engine's mapping and the N - 1 best of a longer search, with tiles of each memory its own",
+               &a->mappings},
               {"--max-area MM2", "no larger chips", &a->max_area},
               {"--max-latency S", "no slower ones, in seconds", &a->max_latency},
               {"--max-energy J", "none that take more energy, in joules", &a->max_energy},
@@ -433,7 +463,7 @@ Command explore_command() {
               {"--threads N", "threads that evaluate points", &a->threads},
               {"--csv FILE", "all points evaluated, as CSV", &a->csv},
               {"-o,--output FOLDER",
-               "a page with the front, all points, and of a matmul the program with the front's mappings as schedules",
+               "a page with the front, all points, and the programs with the front's mappings as schedules",
                &a->folder},
           },
       .run = [a](Streams& io) { run(*a, io); },

@@ -19,6 +19,9 @@ inline constexpr const char* kSpaceAxes[] = {"blockIdx.z",
                                              "threadIdx.z",
                                              "threadIdx.y",
                                              "threadIdx.x",
+                                             "core.z",
+                                             "core.y",
+                                             "core.x",
                                              "pe.x",
                                              "pe.y"};
 

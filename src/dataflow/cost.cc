@@ -10,6 +10,7 @@
 #include "dataflow/array_cost.h"
 #include "dataflow/count_memo.h"
 #include "dataflow/latency.h"
+#include "dataflow/nest_search.h"
 #include "dataflow/pipeline.h"
 #include "dataflow/product_axes.h"
 #include "dataflow/tenet_array.h"
@@ -677,7 +678,7 @@ std::vector<Placement> CostEngine::mappings(const Kernel& kernel, size_t most) {
   std::vector<Placement> first;
   Composer(kernel, chip_, by_class_, memo_->counts, nullptr)
       .run([&](const Work& work, const Product& product, const Chip& mapped, const Pace& pace, auto beside) {
-        std::vector<Placement> found = sator::dataflow::placements(work, product, mapped, pace, beside(), most);
+        std::vector<Placement> found = placements_with_own_tiles(work, product, mapped, pace, beside(), most);
         Placement best = found[0];
         if (first.empty()) first = std::move(found);
         return best;

@@ -39,28 +39,6 @@ fs::path only_file(const fs::path& folder, const std::vector<std::string>& names
 constexpr Unit kHertz{"Hz", 1e3, 1e12};
 constexpr Unit kCycles{"cycles", 0, 1e12};
 
-/// What a chip.toml with `base` says.
-Chip on_base(const toml::table& table, const std::string& file, const std::string& name) {
-  KeyReader in(table, file, "");
-  Chip chip = find_chip(in.string("base"));
-  chip.description = in.string_or("description", "");
-  chip.source = in.string_or("source", text("TENET's files; all but the array as ", chip.name));
-  chip.name = in.string_or("name", name);
-  if (in.has("clock_hz")) {
-    const double clock = in.number("clock_hz", kHertz);
-    for (Memory& m : chip.memories) {
-      // Bandwidths per second stay what they are outside; on the chip they follow its clock.
-      if (&m != &chip.memories.front()) continue;
-      m.read_bytes_per_cycle *= chip.clock_hz / clock;
-      m.write_bytes_per_cycle *= chip.clock_hz / clock;
-    }
-    chip.clock_hz = clock;
-  }
-  chip.launch_cycles = in.integer_or("launch_cycles", kCycles, chip.launch_cycles);
-  in.finish();
-  return chip;
-}
-
 Chip plain_chip(const std::string& name) {
   Chip chip;
   chip.name = name;
@@ -70,6 +48,30 @@ Chip plain_chip(const std::string& name) {
   chip.precisions = {{.weight_bits = 16, .activation_bits = 16, .accumulator_bits = 32, .is_float = true}};
   chip.memories = {{.name = "scratchpad"}};
   chip.vector.lanes = 0;
+  return chip;
+}
+
+/// What a chip.toml without an array says: what differs from its base, or from a plain chip.
+Chip on_base(const toml::table& table, const std::string& file, const std::string& name) {
+  KeyReader in(table, file, "");
+  Chip chip = in.has("base") ? find_chip(in.string("base")) : plain_chip(name);
+  chip.description = in.string_or("description", "");
+  chip.source = in.string_or(
+      "source", in.has("base") ? text("TENET's files; all but the array as ", chip.name) : "TENET's files");
+  chip.name = in.string_or("name", name);
+  if (in.has("clock_hz")) {
+    const double clock = in.number("clock_hz", kHertz);
+    // Bandwidths per second stay what they are outside; on the chip they follow its clock.
+    Memory& outside = chip.memories.front();
+    outside.read_bytes_per_cycle *= chip.clock_hz / clock;
+    outside.write_bytes_per_cycle *= chip.clock_hz / clock;
+    chip.clock_hz = clock;
+  }
+  chip.launch_cycles = in.integer_or("launch_cycles", kCycles, chip.launch_cycles);
+  if (in.has("vector")) read_vector_unit(in.table("vector"), chip);
+  if (chip.vector.lanes > 0 && chip.vector.does.empty())
+    chip.vector.does.assign(std::begin(kVectorWork), std::end(kVectorWork));
+  in.finish();
   return chip;
 }
 
@@ -88,10 +90,12 @@ Chip chip_of_folder(const fs::path& folder) {
   if (name.empty()) name = fs::weakly_canonical(folder).parent_path().filename().string();
   Chip chip;
   bool whole = false;  // chip.toml says all of it
+  bool plain = true;   // it says neither array nor base: memories are pe_array's
   if (fs::is_regular_file(toml_file)) {
     const std::string content = read_file(toml_file);
     const toml::table table = parse_toml(content, toml_file.string(), "compare with the shipped files in chips/");
-    whole = !table.contains("base");
+    whole = table.contains("array");
+    plain = !whole && !table.contains("base");
     chip = whole ? parse_chip(content, toml_file.string()) : on_base(table, toml_file.string(), name);
     chip.file = toml_file.string();
   } else {
@@ -124,7 +128,7 @@ Chip chip_of_folder(const fs::path& folder) {
   std::fill(std::begin(chip.dataflow_of), std::end(chip.dataflow_of), std::nullopt);
   for (Memory& m : chip.memories) m.per_core = false;
   Memory& scratchpad = chip.memories.back();
-  if (!fs::is_regular_file(toml_file))
+  if (plain)
     scratchpad.read_bytes_per_cycle = scratchpad.write_bytes_per_cycle =
         static_cast<double>(array.hardware.bandwidth_bits_per_cycle) / 8;
   if (chip.description.empty())
@@ -170,8 +174,9 @@ TenetFiles files_for(const Chip& chip, std::array<int64_t, 2> size, Stationary d
   return files;
 }
 
-void change(Chip& chip, const ChipChanges& changes, bool by_files) {
+void change(Chip& chip, const ChipChanges& changes) {
   const bool mapped = changes.pe || changes.dataflow || changes.tile;
+  const bool by_files = chip.tenet && fs::is_regular_file(chip.tenet->mapping_file);
   if (chip.tenet && mapped && (by_files || changes.tile))
     fail({.what = text("the mapping of ", chip.name, " is that of ", chip.tenet->mapping_file),
           .needs = "a chip whose mapping is not fixed by files",
@@ -219,7 +224,12 @@ Chip described_chip(const std::string& name_or_path, const ChipChanges& changes)
             .hint = "change array.rows and array.columns, or the PE set",
             .where = chip.file});
   }
-  if (changes.any()) change(chip, changes, folder);
+  if (changes.any()) change(chip, changes);
+  return chip;
+}
+
+Chip changed(Chip chip, const ChipChanges& changes) {
+  if (changes.any()) change(chip, changes);
   return chip;
 }
 

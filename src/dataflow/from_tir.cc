@@ -397,18 +397,23 @@ class Reader {
       }
   }
 
-  /// The mapping that bound loops state: pe.x and pe.y are rows and columns, the other loops run in time, but unrolled ones
-  /// at once.
+  /// The mapping that bound loops state: pe.x and pe.y are rows and columns, core.* the chip's cores; the other loops run in
+  /// time, but unrolled ones at once.
   std::optional<Placement> placement_of(size_t statement) {
     const Scope& scope = scopes_[statement];
     Placement placement;
     QuasiAffine row = number(0), column = number(0);
     std::vector<VarRef> in_time;
+    std::map<std::string, size_t> cores;  // by axis: core.x changes from core to core
     bool stated = scope.annotations.contains(rules::kHeldSince);
     for (size_t i = 0; i < scope.loops.size(); ++i) {
       const Scope::Loop& loop = scope.loops[i];
       if (loop.thread == "pe.x" || loop.thread == "pe.y") {
         (loop.thread == "pe.x" ? row : column) = variable(static_cast<int>(i));
+        stated = true;
+      } else if (loop.thread.starts_with("core.")) {
+        if (!cores.emplace(loop.thread, i).second)
+          refuse(text("two loops of one nest are bound to ", loop.thread), "one loop per axis", "fuse the loops first");
         stated = true;
       } else if (!loop.at_once) {
         placement.mapping.time.push_back(variable(static_cast<int>(i)));
@@ -416,6 +421,17 @@ class Reader {
       }
     }
     if (!stated || !chip_) return {};
+    for (const auto& [axis, i] : cores) {
+      const QuasiAffine along = variable(static_cast<int>(i)) * placement.cores_used;
+      placement.core = placement.core ? *placement.core + along : along;
+      placement.cores_used *= scope.domain.extent[i];
+    }
+    if (placement.cores_used > chip_->cores)
+      refuse(text("loops of ", placement.cores_used, " blocks are bound to core.x, core.y, core.z"),
+             text("at most the ", chip_->cores, " cores of ", chip_->name),
+             "schedule the function for this chip");
+    // Where there are several cores, what the bindings leave out runs on the first.
+    if (chip_->cores > 1 && !placement.core) placement.core = number(0);
     if (in_time.empty()) placement.mapping.time.push_back(number(0));
     placement.mapping.space = {row, column};
     placement.words = "as scheduled";

@@ -27,7 +27,7 @@ struct FunctionFacts {
 /// A tensor program as the cost engine sees it.
 struct TirWork {
   Kernel kernel;
-  /// Per product of the kernel: the mapping that loops bound to pe.x (rows) and pe.y (columns) state, with what each
+  /// Per product of the kernel: the mapping that loops bound to pe.x (rows), pe.y (columns) and core.* state, with what each
   /// memory of the chip holds by where its copies are made; absent where no loop is bound.
   std::vector<std::optional<Placement>> placements;
   std::vector<std::string> notes;  // what had to be assumed

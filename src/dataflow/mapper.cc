@@ -23,6 +23,7 @@ void choose_cores(const CoreShare& share, Placement& placement) {
     core = core +
            floor_div(variable(static_cast<int>(x)) - share.work.statement.domain.lower[x], share.extent[x]) * stride;
     stride *= share.parts[x];
+    placement.nest->cores.push_back({.loop = x, .block = share.extent[x], .parts = share.parts[x]});
     parts.push_back(text(share.name(x), " in ", share.parts[x]));
   }
   placement.core = core;
@@ -39,15 +40,14 @@ void check_limits(const Work& work, const Chip& chip) {
         .hint = "give a mapping"});
 }
 
-}  // namespace
-
-std::vector<Placement> placements(const Work& work, const Product& product, const Chip& chip, const Pace& pace,
-                                  const Beside& beside, size_t most) {
+/// Of all ways to share the product among cores.
+std::vector<Placement> searched(const Work& work, const Product& product, const Chip& chip, const Pace& pace,
+                                const Beside& beside, size_t most, Tiles tiles) {
   check_limits(work, chip);
   std::vector<NestSearch::Found> found;
   auto search = [&](const std::vector<int64_t>& block) {
     const CoreShare share(work, product, chip, pace, block);
-    for (NestSearch::Found& f : NestSearch(share, beside).run(most)) {
+    for (NestSearch::Found& f : NestSearch(share, beside, tiles).run(most)) {
       if (chip.cores > 1) choose_cores(share, f.placement);
       found.push_back(std::move(f));
     }
@@ -55,21 +55,35 @@ std::vector<Placement> placements(const Work& work, const Product& product, cons
   for (const std::vector<int64_t>& block : ways_to_share(work, product, chip)) search(block);
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.cycles < b.cycles; });
   // The best whose stamps can be counted: a way to share may cut an axis where its tiles do not end.
-  Statement bare = work.statement;
-  bare.accesses.clear();
+  // Of tiles within tiles what tensors need must be countable too.
+  Statement asked = work.statement;
+  if (tiles == Tiles::nested) asked.accesses.clear();
   std::vector<Placement> best;
   auto keep = [&](bool all) {
     for (NestSearch::Found& f : found)
       if (best.size() < most && (all || std::holds_alternative<Counts>(
-                                            count(problem_at_pes(bare, f.placement.mapping, chip, f.placement.core)))))
+                                            count(problem_at_pes(asked, f.placement.mapping, chip, f.placement.core)))))
         best.push_back(std::move(f.placement));
   };
-  keep(chip.cores == 1);
+  keep(chip.cores == 1 && tiles == Tiles::nested);
   if (!best.empty()) return best;
+  if (tiles != Tiles::nested) return searched(work, product, chip, pace, beside, most, Tiles::nested);
   found.clear();
   search(work.statement.domain.extent);
   keep(true);
   return best;
+}
+
+}  // namespace
+
+std::vector<Placement> placements(const Work& work, const Product& product, const Chip& chip, const Pace& pace,
+                                  const Beside& beside, size_t most) {
+  return searched(work, product, chip, pace, beside, most, Tiles::nested);
+}
+
+std::vector<Placement> placements_with_own_tiles(const Work& work, const Product& product, const Chip& chip,
+                                                 const Pace& pace, const Beside& beside, size_t most) {
+  return searched(work, product, chip, pace, beside, most, Tiles::of_each_memory);
 }
 
 }  // namespace sator::dataflow

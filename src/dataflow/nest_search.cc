@@ -14,13 +14,13 @@ namespace {
 constexpr int64_t kCoarseSizes = 3;  // tried per iterator beside the whole
 constexpr size_t kKept = 12;         // candidates, of which some are climbed from
 constexpr size_t kStarts = 3;
-constexpr size_t kMostTried = 3000;
+constexpr size_t kMostTried = 3000, kMostTriedOfEachMemory = 20000;
 const int64_t kEnumerationLimit = CountOptions{}.enumerate_up_to;
 
 }  // namespace
 
-NestSearch::NestSearch(const CoreShare& share, const Beside& beside)
-    : s_(share), time_(share, beside), plans_(space_plans(share)), grains_(share.rank()) {
+NestSearch::NestSearch(const CoreShare& share, const Beside& beside, Tiles tiles)
+    : s_(share), tiles_(tiles), time_(share, beside), plans_(space_plans(share)), grains_(share.rank()) {
   for (const Access& access : share.work.statement.accesses)
     for (const Map& reference : access.references)
       for (const QuasiAffine& e : reference)
@@ -58,6 +58,13 @@ std::vector<NestSearch::Found> NestSearch::run(size_t most) {
   for (const Candidate& c : best_)
     if (starts.size() < (s_.cores > 1 ? 1 : kStarts)) starts.push_back(c.choice);
   for (const Choice& start : starts) climb(start);
+  if (tiles_ == Tiles::of_each_memory) {
+    starts.clear();
+    for (const Candidate& c : best_) starts.push_back(c.choice);
+    for (const Choice& start : starts) search_inner_tiles(start);
+    const Choice best = best_.front().choice;
+    climb(best);
+  }
   std::vector<Found> found;
   for (const Candidate& c : best_)
     if (found.size() < most) found.push_back({c.cycles, build(c)});
@@ -170,7 +177,7 @@ void NestSearch::climb(const Choice& from) {
     return best_.back().cycles;
   };
   double cycles = cycles_of(at);
-  while (seen_.size() < kMostTried) {
+  while (seen_.size() < (tiles_ == Tiles::nested ? kMostTried : kMostTriedOfEachMemory)) {
     std::optional<Choice> better;
     for (const Choice& next : neighbours(at))
       if (try_choice(next))
@@ -210,6 +217,7 @@ std::vector<NestSearch::Choice> NestSearch::neighbours(const Choice& of) {
     next.folds_reversed = !of.folds_reversed;
     all.push_back(std::move(next));
   }
+  if (tiles_ == Tiles::of_each_memory) add_inner_tiles(of, all);
   // Parts of the array: as few PEs as take no more turns, and half of those used.
   auto fewer = [](const std::vector<rules::ArrayNest::Side>& sides, int64_t used, const CoreShare& s) {
     std::set<int64_t> sizes = {used / 2};
@@ -228,6 +236,78 @@ std::vector<NestSearch::Choice> NestSearch::neighbours(const Choice& of) {
   if (plan.most_columns < s_.chip.columns)
     if (auto next = on_plan(of, plan.most_rows, s_.chip.columns)) all.push_back(std::move(*next));
   return all;
+}
+
+/// Whether a second tile of so many values fits the first without a rest: rests within rests are seldom countable.
+bool NestSearch::divides_tile(const Choice& of, size_t x, int64_t size) const {
+  return (of.tile[x] == 0 || of.tile[x] % size == 0) && begins_evenly(x, plans_[of.plan].cover[x], size);
+}
+
+/// Second tiles of any of the iterators, in any order, coarsely: one alone seldom pays.
+void NestSearch::search_inner_tiles(const Choice& from) {
+  constexpr int64_t kSizes = 4;
+  const SpacePlan plan = plans_[from.plan];
+  const std::vector<size_t> main = roles_[from.plan].main;
+  std::vector<std::vector<int64_t>> sizes;  // per iterator of main, with none as 0
+  for (size_t x : main) {
+    std::vector<int64_t>& of_x = sizes.emplace_back(1, 0);
+    const int64_t cover = plan.cover[x], whole = from.tile[x] > 0 ? from.tile[x] : s_.extent[x];
+    int64_t doublings = 0;
+    while (doublings < 40 && cover << (doublings + 1) < whole) ++doublings;
+    for (int64_t d = 0; d <= doublings; d += doublings / kSizes + 1)
+      if (cover << d < whole && divides_tile(from, x, cover << d)) of_x.push_back(cover << d);
+  }
+  std::vector<size_t> pick(main.size(), 0);
+  while (true) {
+    Choice choice = from;
+    choice.inner.clear();
+    for (size_t i = 0; i < main.size(); ++i)
+      if (sizes[i][pick[i]] > 0) choice.inner.emplace_back(main[i], sizes[i][pick[i]]);
+    std::sort(choice.inner.begin(), choice.inner.end());
+    do {
+      try_choice(choice);
+    } while (std::next_permutation(choice.inner.begin(), choice.inner.end()));
+    size_t i = 0;
+    while (i < pick.size() && ++pick[i] == sizes[i].size()) pick[i++] = 0;
+    if (i == pick.size()) return;
+  }
+}
+
+/// A second tile of an iterator within its first, or none again, and their order: a memory near the array can then hold
+/// another tile than one further out.
+void NestSearch::add_inner_tiles(const Choice& of, std::vector<Choice>& all) const {
+  const SpacePlan& plan = plans_[of.plan];
+  for (size_t x : roles_[of.plan].main) {
+    const int64_t cover = plan.cover[x], whole = of.tile[x] > 0 ? of.tile[x] : s_.extent[x];
+    const auto known = std::find_if(of.inner.begin(), of.inner.end(), [&](const auto& t) { return t.first == x; });
+    if (known != of.inner.end()) {
+      const size_t at = static_cast<size_t>(known - of.inner.begin());
+      for (int64_t size : next_sizes(x, cover, known->second)) {
+        Choice next = of;
+        if (size == 0 || size >= whole || !divides_tile(of, x, size))
+          next.inner.erase(next.inner.begin() + static_cast<long>(at));
+        else
+          next.inner[at].second = size;
+        all.push_back(std::move(next));
+      }
+      continue;
+    }
+    std::set<int64_t> sizes;
+    for (int64_t blocks : {whole / cover / 2, whole / cover / 4, int64_t{4}, int64_t{2}, int64_t{1}})
+      if (blocks >= 1 && blocks * cover < whole && begins_evenly(x, cover, blocks * cover))
+        sizes.insert(blocks * cover);
+    for (int64_t size : sizes)
+      for (size_t at = 0; at <= of.inner.size(); ++at) {
+        Choice next = of;
+        next.inner.insert(next.inner.begin() + static_cast<long>(at), {x, size});
+        all.push_back(std::move(next));
+      }
+  }
+  for (size_t at = 1; at < of.inner.size(); ++at) {
+    Choice next = of;
+    std::swap(next.inner[at - 1], next.inner[at]);
+    all.push_back(std::move(next));
+  }
 }
 
 /// The choice on another part of the array, its tiles rounded up to whole turns of it.
@@ -267,6 +347,7 @@ Nest NestSearch::nest_of(const Choice& choice) const {
   auto add = [&](size_t x, int64_t block) { nest.add(x, block, s_.extent[x]); };
   for (size_t x : roles.batch) add(x, plan.cover[x]);
   for (size_t x : choice.order) add(x, choice.tile[x]);
+  for (const auto& [x, size] : choice.inner) add(x, size);
   for (size_t i = 0; i < roles.folds.size(); ++i) {
     const size_t x = roles.folds[choice.folds_reversed ? roles.folds.size() - 1 - i : i];
     add(x, plan.cover[x]);
@@ -277,6 +358,8 @@ Nest NestSearch::nest_of(const Choice& choice) const {
 
 /// Keeps the choice if it is among the best so far. False if it was tried before or is not.
 bool NestSearch::try_choice(const Choice& choice) {
+  for (const auto& [x, size] : choice.inner)
+    if (choice.tile[x] > 0 && (size >= choice.tile[x] || choice.tile[x] % size != 0)) return false;
   if (!seen_.insert(choice).second) return false;
   if (in_use_ != choice.plan) time_.use(plans_[choice.plan]);
   in_use_ = choice.plan;
@@ -286,7 +369,8 @@ bool NestSearch::try_choice(const Choice& choice) {
   // The same loops come of several choices: the simplest is kept.
   for (Candidate& known : best_)
     if (known.choice.plan == choice.plan && std::abs(known.cycles - candidate.cycles) < 1e-9 * known.cycles) {
-      if (choice.order.size() >= known.choice.order.size()) return false;
+      if (choice.order.size() + choice.inner.size() >= known.choice.order.size() + known.choice.inner.size())
+        return false;
       known = std::move(candidate);
       return true;
     }
@@ -321,7 +405,7 @@ Placement NestSearch::build(const Candidate& found) const {
   }
   if (placement.mapping.time.empty()) placement.mapping.time.push_back(number(0));
   placement.words = text("for ", words.empty() ? "one stamp" : join(words, ", "), "; ", plan.words);
-  if (plan.has_nest && s_.chip.cores == 1) placement.nest = std::move(nest);
+  placement.nest = std::move(nest);
   return placement;
 }
 

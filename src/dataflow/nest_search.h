@@ -8,6 +8,11 @@
 
 namespace sator::dataflow {
 
+/// Which tiles a search for mappings tries.
+///   nested           one per iterator, of which each memory holds as much as fits: fractions along the outer loops
+///   of_each_memory   a second one within, so that memories near the array have tiles of their own
+enum class Tiles : uint8_t { nested, of_each_memory };
+
 /// Searches nests for the part of a product that one core does: sizes and orders of tiles of the longest iterator of each
 /// class, coarsely for every plan of the array; then from the best of them to better neighbours (other tiles, orders, parts
 /// of the array) until there is none.
@@ -18,7 +23,7 @@ class NestSearch {
     Placement placement;
   };
 
-  NestSearch(const CoreShare& share, const Beside& beside);
+  NestSearch(const CoreShare& share, const Beside& beside, Tiles tiles = Tiles::nested);
 
   /// The best mappings, at most `most`, the shortest first.
   std::vector<Found> run(size_t most);
@@ -32,6 +37,7 @@ class NestSearch {
     std::vector<size_t> order;  // of the tiled iterators, outermost first
     std::vector<int64_t> tile;  // per iterator; 0: not tiled
     bool folds_reversed = false;
+    std::vector<std::pair<size_t, int64_t>> inner;  // tiles within tiles, outermost first: iterator, size
     auto operator<=>(const Choice&) const = default;
   };
   struct Candidate {
@@ -53,11 +59,15 @@ class NestSearch {
   void climb(const Choice& from);
   bool try_choice(const Choice& choice);
   std::vector<Choice> neighbours(const Choice& of);
+  bool divides_tile(const Choice& of, size_t x, int64_t size) const;
+  void search_inner_tiles(const Choice& from);
+  void add_inner_tiles(const Choice& of, std::vector<Choice>& all) const;
   std::optional<Choice> on_plan(const Choice& of, int64_t rows, int64_t columns);
   Nest nest_of(const Choice& choice) const;
   Placement build(const Candidate& found) const;
 
   const CoreShare& s_;
+  const Tiles tiles_;
   NestTime time_;
   std::vector<SpacePlan> plans_;
   std::vector<Roles> roles_;                                              // per plan
@@ -67,5 +77,9 @@ class NestSearch {
   std::set<Choice> seen_;
   std::vector<Candidate> best_;  // the shortest first
 };
+
+/// placements() by the longer search, with tiles of each memory: some ten times as long.
+std::vector<Placement> placements_with_own_tiles(const Work& work, const Product& product, const Chip& chip,
+                                                 const Pace& pace, const Beside& beside, size_t most);
 
 }  // namespace sator::dataflow

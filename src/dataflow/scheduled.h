@@ -12,7 +12,7 @@ struct ScheduledFunction {
 };
 
 /// The function that a kernel was read from, with its products scheduled as their costs' default mappings say: loops bound
-/// to pe.x and pe.y, the others in time. work_of reads the same mapping from it.
+/// to pe.x, pe.y and core.*, the others in time. work_of reads the same mapping from it.
 ///   cost   of the kernel by CostEngine, under mappings of the engine's own
 /// Errors: a product is no block of its own (a choice on indices has cut it in parts); a step is refused.
 ScheduledFunction schedule_as_costed(const tir::PrimFuncRef& func, const std::string& name, const KernelCost& cost);

@@ -75,7 +75,9 @@ class Planner {
     const int64_t strips = std::min(ceil_div(extent[output], columns), chip.rows / high);
     plan.columns_used = columns;
     plan.rows_used = high * strips;
-    plan.has_nest = false;
+    plan.rows.push_back({.loop = filter, .values = high});
+    if (strips > 1) plan.rows.push_back({.loop = output, .values = strips});
+    if (columns > 1) plan.columns.push_back({.loop = output, .values = columns});
     QuasiAffine row = s_.from_zero(filter) + mod(floor_div(s_.from_zero(output), columns), strips) * high;
     plan.cover[filter] = high;
     plan.cover[output] = std::min(columns * strips, extent[output]);
@@ -83,6 +85,7 @@ class Planner {
     if (const int64_t sets = chip.rows / plan.rows_used; channel < none && sets > 1 && extent[channel] > 1) {
       plan.cover[channel] = std::min(sets, extent[channel]);
       row = row + mod(s_.from_zero(channel), plan.cover[channel]) * plan.rows_used;
+      plan.rows.push_back({.loop = channel, .values = plan.cover[channel]});
       plan.rows_used *= plan.cover[channel];
       plan.words += text(", ", s_.name(channel), "%", plan.cover[channel], " below each other");
     }

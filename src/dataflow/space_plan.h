@@ -13,7 +13,6 @@ struct SpacePlan {
   Map space;
   std::vector<int64_t> cover;  // per iterator
   std::vector<rules::ArrayNest::Side> rows, columns, at_once;
-  bool has_nest = true;  // it can be written as splits of loops
   int64_t rows_used = 1, columns_used = 1;
   std::string words;
 };

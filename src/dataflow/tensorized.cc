@@ -162,9 +162,11 @@ std::variant<ScheduledFunction, Reason> tensorize_as_costed(const tir::PrimFuncR
                     .hint = "bind its loops to pe.x and pe.y instead, or pad what it multiplies"};
     };
     const Placement& placement = *statement.placement;
-    if (!placement.nest || !placement.weight)
-      return refuse(chip.cores > 1 ? text("its mapping cuts it among ", chip.cores, " cores")
-                                   : std::string("its mapping is no nest of the program's loops"));
+    if (!placement.nest || !placement.weight) return refuse("its mapping is no nest of the program's loops");
+    if (!placement.nest->cores.empty()) return refuse(text("its mapping cuts it among ", chip.cores, " cores"));
+    for (const rules::ArrayNest::Side& row : placement.nest->rows)
+      for (const rules::ArrayNest::Side& column : placement.nest->columns)
+        if (row.loop == column.loop) return refuse("one of its loops lies along both axes of the array");
     rules::ArrayNest nest = on_whole_array(on_both_axes(*placement.nest, statement, chip), chip.rows, chip.columns);
     nest.weight = statement.work.statement.accesses[*placement.weight].tensor;
     try {

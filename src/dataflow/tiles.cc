@@ -52,8 +52,8 @@ class Tiling {
     lay_on_array();
     if (out_.mapping.time.empty()) out_.mapping.time.push_back(number(0));
     nest_.held_since.assign(out_.held_since.begin(), out_.held_since.end());
-    if (has_nest_ && chip_.cores == 1) out_.nest = nest_;
     choose_cores();
+    out_.nest = std::move(nest_);
     return std::move(out_);
   }
 
@@ -85,11 +85,7 @@ class Tiling {
     const QuasiAffine value = floor_div(side.value, lanes);
     const int64_t blocks = ceil_div(side.tile, lanes), take = std::min(size, blocks);
     into.push_back({.loop = *side.iterator, .values = take, .at_once = lanes});
-    if (take == blocks) {
-      has_nest_ &= side.tile % lanes == 0 || side.tile == side.extent;
-      return value;
-    }
-    has_nest_ &= side.tile % (take * lanes) == 0 || side.tile == side.extent;
+    if (take == blocks) return value;
     folds.push_back(floor_div(value, take));
     nest_.time.push_back({.loop = *side.iterator, .block = take * lanes});
     return mod(value, take);
@@ -120,7 +116,6 @@ class Tiling {
       if (at_once < streamed.tile) {
         out_.mapping.time.push_back(floor_div(streamed.value, at_once));
         nest_.time.push_back({.loop = *streamed.iterator, .block = at_once});
-        has_nest_ &= streamed.tile % at_once == 0 || streamed.tile == streamed.extent;
       }
     }
     out_.words = text("for ",
@@ -143,6 +138,7 @@ class Tiling {
       if (parts(x) == 1) continue;
       core = core + floor_div(variable(static_cast<int>(x)) - work_.statement.domain.lower[x], block_[x]) * stride;
       stride *= parts(x);
+      nest_.cores.push_back({.loop = x, .block = block_[x], .parts = parts(x)});
       shared.push_back(text(name(x), " in ", parts(x)));
     }
     out_.core = core;
@@ -201,7 +197,6 @@ class Tiling {
   std::vector<std::string> words_;
   Placement out_;
   rules::ArrayNest nest_;
-  bool has_nest_ = true;  // splits of loops can say it: tiles end where the array's do
 };
 
 }  // namespace

@@ -136,7 +136,7 @@ RExpr Layers::linear(const RExpr& x, const Weight& weight, const std::string& la
     }
     RExpr y;
     if (scheme_.linear) {
-      y = quantized_linear(x, source, rows, weight.in, *scheme_.linear, scheme_.activation, name);
+      y = quantized_linear(x, source, rows, weight.in, *scheme_.linear, scheme_.activation, name, name);
     } else {
       RExpr w = op("permute_dims", {weight_f32(source, name, rows, weight.in)});
       y = op("matmul", {x, w}, {}, layer);
@@ -154,9 +154,9 @@ RExpr Layers::linear(const RExpr& x, const Weight& weight, const std::string& la
 
 RExpr Layers::quantized_linear(const RExpr& x, const WeightSource& source, int64_t rows, int64_t cols,
                                const IntegerFormat& f, const std::optional<ActivationFormat>& activation,
-                               const std::string& layer) {
+                               const std::string& name, const std::string& layer) {
   const Expr n = rows_of(x);
-  ParamSpec like{.name = layer, .source = source, .format = f, .layer = layer};
+  ParamSpec like{.name = name, .source = source, .format = f, .layer = name};
   if (activation && activation->is_static()) like.activation = activation;
   const auto& [codes, scale, zero] = quantized_weight(like, rows, cols);
   auto f32_scale = [&, scale = scale] { return widened(scale); };
@@ -244,9 +244,12 @@ RExpr Layers::embedding(const RExpr& ids, const std::string& tensor, int64_t voc
 RExpr Layers::head(const RExpr& x, const std::string& tensor, int64_t vocab, int64_t width) {
   const std::string name = layer_of(tensor);
   WeightSource source{{tensor}, false};
-  if (scheme_.embedding) return quantized_linear(x, source, vocab, width, *scheme_.embedding, std::nullopt, name);
+  // A tied head reads the embedding's weights, but is a layer of its own.
+  const std::string layer = "lm_head";
+  if (scheme_.embedding)
+    return quantized_linear(x, source, vocab, width, *scheme_.embedding, std::nullopt, name, layer);
   RExpr w = weight_f32(source, name, vocab, width);
-  return op("matmul", {x, op("permute_dims", {w})}, {}, "head");
+  return op("matmul", {x, op("permute_dims", {w})}, {}, layer);
 }
 
 RExpr Layers::positions(const RExpr& cache, const Expr& n) {

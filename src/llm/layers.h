@@ -81,9 +81,11 @@ class Layers {
   };
   Quantized quantized_weight(const ParamSpec& like, int64_t rows, int64_t cols);
   RExpr weight_f32(const WeightSource& source, const std::string& name, int64_t rows, int64_t cols);
+  ///   name    of the parameters, by the tensor they come from
+  ///   layer   whose results these are
   RExpr quantized_linear(const RExpr& x, const WeightSource& source, int64_t rows, int64_t cols,
                          const IntegerFormat& format, const std::optional<ActivationFormat>& activation,
-                         const std::string& layer);
+                         const std::string& name, const std::string& layer);
   RExpr call_function(const tir::PrimFuncRef& func, const std::string& name, std::vector<RExpr> args,
                       relax::StructInfo out, const std::string& layer = "");
 

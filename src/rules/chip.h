@@ -26,8 +26,14 @@ struct ArrayNest {
     size_t loop = 0;
     int64_t values = 1, at_once = 1;
   };
+  /// Blocks of consecutive values of a loop, one per core, and how many blocks there are.
+  struct Share {
+    size_t loop = 0;
+    int64_t block = 1, parts = 1;
+  };
+  std::vector<Share> cores;         // the first one changes from core to core; none: one core does all
   std::vector<Turn> time;           // outermost first
-  std::vector<Side> rows, columns;  // the first one changes from PE to PE
+  std::vector<Side> rows, columns;  // the first one changes from PE to PE; a loop on both has its outer digit on rows
   /// Of a loop that is on no axis: values that one PE takes at one stamp.
   std::vector<Side> at_once;
   /// Per memory of the chip, outermost first: loops of time around what it holds. 0: whole tensors.
@@ -36,13 +42,15 @@ struct ArrayNest {
 };
 
 /// Writes the nest as steps of the schedule: splits, a reorder, and the loops along the array bound to pe.x (rows) and pe.y
-/// (columns). What one PE does at one stamp is unrolled; what memories hold stands on the block, as kHeldSince and kWeight.
+/// (columns), those over the cores' blocks to core.x, core.y, core.z. What one PE does at one stamp is unrolled; what memories hold stands on
+/// the block, as kHeldSince and kWeight.
 /// Errors: a step is refused; the block's loops are not those of the nest.
 void schedule_on_array(schedule::Schedule& s, const std::string& block, const ArrayNest& nest);
 
 /// The same nest for an array that is called like an instruction: what the PEs do at one stamp, innermost, gives way to a
 /// tensor intrinsic, whose implementation runs along pe.x and pe.y (array_intrin.h). The block is called `_o` then.
-/// Errors: as schedule_on_array; loops along one axis are several; what the innermost loops compute is not the intrinsic.
+/// Errors: as schedule_on_array; loops along one axis are several, or one loop is along both; cores share the nest; what the
+/// innermost loops compute is not the intrinsic.
 void tensorize_on_array(schedule::Schedule& s, const std::string& block, const ArrayNest& nest,
                         const std::string& tensor_intrin);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "dataflow/described_chip.h"
 #include "frontend/hf_config.h"
 #include "study/cost_program.h"
 #include "study/measure.h"
@@ -129,7 +130,7 @@ RouteCosts route_costs(Route route, const std::string& scheme, const ProgramAtPh
 CaseStudy make_case_study(const CaseStudyOptions& options, const Progress& progress) {
   const ModelConfig config = read_model_config(options.model);
   check_lengths(options, config);
-  const Chip chip = find_chip(options.chip), host = find_chip(options.host);
+  const Chip chip = dataflow::described_chip(options.chip), host = dataflow::described_chip(options.host);
   const StudyOptions shapes{.model = options.model, .shapes_only = true};
   CaseStudy study{.model = {.name = fs::canonical(options.model).filename().string(),
                             .type = config.model_type,

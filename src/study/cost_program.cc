@@ -101,8 +101,14 @@ std::vector<ChipResult> ProgramCoster::cost(const SchemeJob& job, std::span<cons
     };
     ChipResult& result = results.emplace_back();
     result.chip = chip.name;
-    result.prefill = coster->cost(kernels_of(prefill, chip), add_sums(prefill_tokens));
-    result.decode = coster->cost(kernels_of(decode, chip), add_sums({1}));
+    auto cost = [&](const std::vector<llm::KernelCall>& calls, const std::vector<int64_t>& tokens) {
+      const std::vector<PhaseKernel> kernels = kernels_of(calls, chip);
+      PhaseResult phase = coster->cost(kernels, add_sums(tokens));
+      phase.larger = coster->larger_memories(kernels, phase);
+      return phase;
+    };
+    result.prefill = cost(prefill, prefill_tokens);
+    result.decode = cost(decode, {1});
     if (job.options.sweep.empty()) continue;
     progress(text("sweep on ", chip.name), true);
     result.sweep = sweep_of(steps, at.program.limits.prefill_chunk, job.options.sweep, *coster, links);

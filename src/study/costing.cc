@@ -72,6 +72,52 @@ const SweepCost& ChipCoster::cost_of(const llm::KernelCall& call) {
   return sum;
 }
 
+std::vector<LargerMemory> ChipCoster::larger_memories(std::span<const PhaseKernel> kernels, const PhaseResult& phase) {
+  constexpr double kMostOfTheLatency = 0.98;
+  if (chip().tenet || chip().tile) return {};
+  struct Part {
+    const PhaseKernel* kernel;
+    double each_s = 0, all_s = 0;
+  };
+  std::vector<Part> parts;
+  for (const PhaseKernel& k : kernels) {
+    if (!k.refused.empty()) continue;
+    try {
+      const dataflow::KernelCost cost = engine_.cost(k.work.kernel, k.work.placements);
+      if (cost.macs > 0) parts.push_back({&k, cost.latency_s, cost.latency_s * static_cast<double>(k.calls.count)});
+    } catch (const Error&) {  // it has no cost in the phase either
+    }
+  }
+  std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.all_s > b.all_s; });
+  double products_s = 0, covered_s = 0;
+  for (const Part& p : parts) products_s += p.all_s;
+  size_t dominating = 0;
+  while (dominating < parts.size() && covered_s < kMostOfTheLatency * products_s)
+    covered_s += parts[dominating++].all_s;
+  parts.resize(dominating);
+
+  std::vector<LargerMemory> all;
+  for (size_t m = 1; m < chip().memories.size(); ++m) {
+    const Memory& memory = chip().memories[m];
+    if (!memory.capacity_bytes) continue;
+    std::unique_ptr<dataflow::CostEngine>& engine = larger_[m];
+    if (!engine) {
+      Chip larger = chip();
+      larger.memories[m].capacity_bytes = *memory.capacity_bytes + *memory.capacity_bytes / 10;
+      engine = std::make_unique<dataflow::CostEngine>(std::move(larger));
+    }
+    LargerMemory result{.name = memory.name,
+                        .capacity_bytes = *engine->chip().memories[m].capacity_bytes,
+                        .latency_s = phase.cost.latency_s};
+    for (const Part& p : parts) {
+      const double each_s = engine->cost(p.kernel->work.kernel, p.kernel->work.placements).latency_s;
+      result.latency_s -= std::max(0.0, p.each_s - each_s) * static_cast<double>(p.kernel->calls.count);
+    }
+    all.push_back(std::move(result));
+  }
+  return all;
+}
+
 PhaseResult ChipCoster::cost(std::span<const PhaseKernel> kernels,
                              const std::function<void(std::vector<KernelRow>&)>& add_rows) {
   std::vector<KernelRow> rows;

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 
 #include "dataflow/from_tir.h"
 #include "llm/workload.h"
@@ -35,6 +36,12 @@ class ChipCoster {
   PhaseResult cost(std::span<const PhaseKernel> kernels,
                    const std::function<void(std::vector<KernelRow>&)>& add_rows = {});
 
+  /// The phase with each memory on the chip larger by a tenth, ports as they are: kernels that make up most of its latency
+  /// are mapped anew, and keep their mapping where no better one is found. Nothing where mappings are not searched: on
+  /// chips with TENET's files or tiles of the user's.
+  ///   phase   of these kernels, as cost() gives it
+  std::vector<LargerMemory> larger_memories(std::span<const PhaseKernel> kernels, const PhaseResult& phase);
+
   /// One launch, as a sweep takes it: nothing is checked or written as a schedule, and equal launches are costed once.
   /// Of a launch that the engine refuses: one kernel without a cost.
   const SweepCost& cost_of(const llm::KernelCall& call);
@@ -45,6 +52,7 @@ class ChipCoster {
 
   dataflow::CostEngine engine_;
   CountChecker checker_;
+  std::map<size_t, std::unique_ptr<dataflow::CostEngine>> larger_;             // the chip with that memory larger
   std::map<std::pair<tir::PrimFuncRef, std::string>, std::string> schedules_;  // by function and facts
   std::map<std::pair<tir::PrimFuncRef, std::string>, SweepCost> launches_;     // likewise
   std::map<tir::PrimFuncRef, tir::PrimFuncRef> like_;  // functions, by the first one of equal text

@@ -230,6 +230,12 @@ std::vector<Column> kernel_columns(const Study& study) {
                      }});
   auto tenet = std::make_shared<TenetNames>(study);
   columns.push_back({"tenet", [tenet](const Line& l) { return tenet->of(l.study.chips[l.chip].name, *l.kernel); }});
+  add("tenet_terms", [](const KernelRow& k) {
+    std::vector<std::string> parts;
+    for (const TenetTerms& terms : k.tenet_terms)
+      for (const TenetTermName& t : kTenetTerms) parts.push_back(text(t.name, " ", terms.*t.value));
+    return join(parts, "; ");
+  });
   add("weight_bits", [](const KernelRow& k) { return of(k.weight_bits); });
   add("scale_bits", [](const KernelRow& k) { return of(k.scale_bits); });
   add("activation_bits", [](const KernelRow& k) { return of(k.activation_bits); });

@@ -92,6 +92,8 @@ void add_bounds(Lines& lines, const Subject& s) {
   struct Bound {
     int64_t calls = 0, cycles = 0, work = 0;
     double bytes = 0, macs = 0, full_rate_s = 0, bytes_per_s = 0;
+    TenetTerms delays;  // sums over products, by TENET's formula
+    bool by_formula = false;
   };
   std::map<std::string, Bound> bounds;
   int64_t calls = 0;
@@ -102,6 +104,10 @@ void add_bounds(Lines& lines, const Subject& s) {
     b.cycles += row.count * row.cost.latency_cycles;
     b.macs += times * static_cast<double>(row.cost.macs);
     b.full_rate_s += times * row.cost.utilization * row.cost.latency_s;
+    for (const TenetTerms& t : row.tenet_terms) {
+      b.by_formula = true;
+      for (const TenetTermName& term : kTenetTerms) b.delays.*term.value += row.count * t.*term.value;
+    }
     for (const ResourceCycles& r : row.cost.resources)
       if (r.name == row.cost.bound) b.work += row.count * r.cycles;
     for (const LevelCost& l : row.cost.levels)
@@ -115,7 +121,15 @@ void add_bounds(Lines& lines, const Subject& s) {
     const double share =
         s.cost.latency_cycles ? static_cast<double>(b.cycles) / static_cast<double>(s.cost.latency_cycles) : 0;
     std::string words = text(b.calls, " of ", calls, " calls, ", seconds_of(b.cycles, s.chip), ", ", percent(share));
-    if (b.bytes > 0)
+    if (b.by_formula)
+      words += text("; by TENET's formula the longest of three delays per product, in sum ",
+                    grouped(b.delays.delay_compute),
+                    " cycles of MACs / PEs, ",
+                    grouped(b.delays.delay_in),
+                    " of items in, ",
+                    grouped(b.delays.delay_out),
+                    " of items out");
+    else if (b.bytes > 0)
       words += text("; ", bytes_over_speed(b.bytes, b.bytes_per_s, static_cast<double>(b.work) / s.chip.clock_hz));
     else if (name == "array")
       words += text("; ",
@@ -153,6 +167,16 @@ Lines latency(const Subject& s) {
   add_components(lines, s.cost, s.chip);
   add_kernels_by(lines, s, s.cost.latency_s, "s", [](const KernelRow& row) { return row.cost.latency_s; });
   add_what_if(lines, s.cost, s.chip);
+  if (!s.result.larger.empty())
+    lines.emplace_back("with a memory larger by a tenth (the same ports; its kernels mapped anew)");
+  for (const LargerMemory& m : s.result.larger)
+    lines.push_back(item(text(m.name, " of ", grouped(m.capacity_bytes), " B"),
+                         m.latency_s < s.cost.latency_s ? text(quantity(s.cost.latency_s, "s"),
+                                                               " - ",
+                                                               quantity(s.cost.latency_s - m.latency_s, "s"),
+                                                               " = ",
+                                                               quantity(m.latency_s, "s"))
+                                                        : text(quantity(m.latency_s, "s"), ": no better mapping")));
   lines.push_back(text("checked: the parts",
                        s.result.rows.empty() ? "" : " and the kernels",
                        " add up to ",

@@ -88,7 +88,9 @@ void add_energy_parts(Lines& lines, const Cost& cost) {
                               percent(e.joules / cost.energy_j),
                               e.source.empty() ? "" : "; " + e.source)));
   }
-  if (cost.energy.empty())
+  if (cost.energy.empty() && cost.energy_j == 0)
+    lines.push_back("  the chip's file states no energies");
+  else if (cost.energy.empty())
     lines.push_back("  its parts are kept for whole phases: ask without --kernel");
   else if (std::abs(sum - cost.energy_j) > 1e-9 * cost.energy_j)
     expect_sum("the parts of the energy, in fJ,", std::llround(1e15 * sum), std::llround(1e15 * cost.energy_j));
@@ -125,6 +127,38 @@ void add_traffic(Lines& lines, const Cost& cost) {
                               quantity(l.achieved_bytes_per_s, "B/s"),
                               " of ",
                               quantity(l.available_bytes_per_s, "B/s"))));
+}
+
+void add_tenet_delays(Lines& lines, const TenetTerms& t) {
+  const int64_t longest = std::max({t.delay_in, t.delay_out, t.delay_compute});
+  bool named = false;
+  auto add = [&](std::string_view name, int64_t delay, const std::string& formula) {
+    const bool binds = delay == longest && !named;
+    named |= binds;
+    lines.push_back(item(name, text(grouped(delay), " cycles = ", formula, binds ? ": the longest" : "")));
+  };
+  auto move = [&](std::string_view name, int64_t delay, int64_t items, std::string_view what) {
+    const int64_t cycles =
+        std::max<int64_t>(0, items * t.item_bits / std::max<int64_t>(1, t.bandwidth_bits) + t.wait_cycles - 1);
+    expect_sum(text(name, " by its terms, in cycles,"), cycles, delay);
+    add(name,
+        delay,
+        text(grouped(items),
+             " items ",
+             what,
+             " x ",
+             t.item_bits,
+             " bits / ",
+             t.bandwidth_bits,
+             " bits per cycle + ",
+             t.wait_cycles,
+             " - 1"));
+  };
+  // Of equals the first is called the longest, as the engine does: array, in, out.
+  expect_sum("delay compute by its terms, in cycles,", t.macs / std::max<int64_t>(1, t.pes), t.delay_compute);
+  add("delay compute", t.delay_compute, text(grouped(t.macs), " MACs / ", grouped(t.pes), " PEs that ever work"));
+  move("delay in", t.delay_in, t.items_in, "new to the PEs");
+  move("delay out", t.delay_out, t.items_out, "that leave them");
 }
 
 void add_what_if(Lines& lines, const Cost& cost, const ChipFacts& chip) {
@@ -186,11 +220,15 @@ std::vector<std::string> explain_kernel(const KernelRow& row, const ChipFacts& c
                                           static_cast<double>(std::max<int64_t>(1, c.latency_cycles))))));
       }
       expect_sum("the parts of the latency", sum, c.latency_cycles);
+      for (const TenetTerms& terms : row.tenet_terms) {
+        lines.push_back("a product by TENET's formula: the longest of three delays, which overlap");
+        add_tenet_delays(lines, terms);
+      }
       lines.push_back("work of each resource, at the same time");
       for (const ResourceCycles& r : c.resources) {
         std::string words = text(grouped(r.cycles), " cycles");
         for (const LevelCost& l : c.levels)
-          if (l.name == r.name && l.bits() > 0)
+          if (row.tenet_terms.empty() && l.name == r.name && l.bits() > 0)
             words += "; " + bytes_over_speed(
                                 l.bytes(), l.available_bytes_per_s, static_cast<double>(r.cycles) / chip.clock_hz);
         if (r.name == "array" && c.macs > 0)

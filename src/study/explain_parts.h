@@ -28,6 +28,8 @@ void add_components(Lines& lines, const Cost& cost, const ChipFacts& chip);
 void add_energy_parts(Lines& lines, const Cost& cost);
 /// Bytes per memory, those of the outermost by what they are. Errors: kinds do not add up to the outermost memory's bytes.
 void add_traffic(Lines& lines, const Cost& cost);
+/// A product's delays by TENET's formula, each with its terms; the longest is its time. Errors: terms that do not make them.
+void add_tenet_delays(Lines& lines, const TenetTerms& terms);
 /// What twice the speed of each resource would give while the same ones bind, by elasticity.
 void add_what_if(Lines& lines, const Cost& cost, const ChipFacts& chip);
 

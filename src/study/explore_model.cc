@@ -6,8 +6,10 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "frontend/hf_config.h"
+#include "relax/print.h"
 #include "study/cost_program.h"
 #include "study/json.h"
+#include "tir/print.h"
 #include "tune/area.h"
 
 namespace sator::study {
@@ -16,7 +18,8 @@ namespace {
 
 /// Kernels of equal work are one job.
 void add_jobs(const std::vector<PhaseKernel>& kernels, double times, std::vector<tune::Job>& jobs,
-              std::map<std::string, size_t>& known, std::vector<std::string>& refused) {
+              std::vector<PhaseKernel>& of_jobs, std::map<std::string, size_t>& known,
+              std::vector<std::string>& refused) {
   for (const PhaseKernel& k : kernels) {
     if (!k.refused.empty()) {
       const std::string words = text(k.calls.function, " is not costed: ", k.refused);
@@ -27,7 +30,10 @@ void add_jobs(const std::vector<PhaseKernel>& kernels, double times, std::vector
     for (const auto& [name, value] : k.facts.sizes) key += text(";", name, "=", value);
     for (const dataflow::ParamFacts& p : k.facts.params) key += text(";", name_of(p.kind), p.bits);
     const auto [at, fresh] = known.try_emplace(key, jobs.size());
-    if (fresh) jobs.push_back({k.work.kernel, 0});
+    if (fresh) {
+      jobs.push_back({k.work.kernel, 0});
+      of_jobs.push_back(k);
+    }
     jobs[at->second].times += times * static_cast<double>(k.calls.count);
   }
 }
@@ -54,20 +60,30 @@ ModelSpace::ModelSpace(tune::ChipSpace chips, const ModelSpaceOptions& options, 
         program_at_phase3(options.model, {.scheme = llm::parse_scheme(name)}, options.shapes_only);
     const llm::Workload workload(at.module, at.program);
     std::vector<tune::Job> jobs;
+    std::vector<PhaseKernel> kernels;
     std::map<std::string, size_t> known;
     for (const llm::StepSize& step : prefill_steps(options.prompt_len, at.program.limits.prefill_chunk))
-      add_jobs(kernels_of(workload.calls("prefill", step), chip), 1, jobs, known, refused_);
+      add_jobs(kernels_of(workload.calls("prefill", step), chip), 1, jobs, kernels, known, refused_);
     const int64_t context = options.prompt_len + (options.gen_len + 1) / 2;
     add_jobs(kernels_of(workload.calls("decode", {.tokens = 1, .context = context}), chip),
              static_cast<double>(options.gen_len),
              jobs,
+             kernels,
              known,
              refused_);
     jobs_.push_back(std::move(jobs));
+    kernels_.push_back(std::move(kernels));
+    programs_.push_back(relax::to_script(*at.module));
+    for (const PhaseKernel& k : kernels_.back())
+      if (const auto own = at.module->functions.find(k.calls.function);
+          own == at.module->functions.end() || !equal(own->second, k.func))
+        runtime_programs_.try_emplace(k.calls.function, tir::to_script(*k.func));
   }
   if (jobs_.empty())
     fail({.what = "no scheme is given", .needs = "at least one", .hint = "--quant int8-channel,int4-group32"});
 }
+
+ModelSpace::~ModelSpace() = default;
 
 std::vector<tune::ChipSpace::Dimension> ModelSpace::dimensions() const {
   std::vector<tune::ChipSpace::Dimension> all = chips_.dimensions();
@@ -111,6 +127,25 @@ tune::Evaluated ModelSpace::evaluate(const tune::Point& point) const {
   } catch (const Error& error) {
     return {.point = point, .objectives = {}, .refused = error.reason.what};
   }
+}
+
+std::vector<std::pair<std::string, std::string>> ModelSpace::schedules(const tune::Point& point) const {
+  const std::vector<PhaseKernel>& kernels = kernels_[point.back()];
+  ChipCoster coster(chips_.at(point));
+  const PhaseResult phase = coster.cost(kernels);
+  std::vector<std::pair<std::string, std::string>> files;
+  std::map<std::string, int> taken;
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    const KernelRow& row = phase.rows.at(k);
+    if (row.schedule.empty()) continue;
+    std::vector<std::string> sizes;
+    for (const auto& [name, value] : kernels[k].facts.sizes) sizes.push_back(text(name, " = ", value));
+    const int number = ++taken[row.function];
+    files.emplace_back(
+        text(row.function.substr(0, 100), number > 1 ? text("_", number) : "", ".py"),
+        text("# ", row.function, sizes.empty() ? "" : ": " + join(sizes, ", "), "\n# ", row.tile, "\n", row.schedule));
+  }
+  return files;
 }
 
 std::map<std::string, double> perplexities_of(const fs::path& study_folder) {

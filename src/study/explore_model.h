@@ -9,6 +9,8 @@
 
 namespace sator::study {
 
+struct PhaseKernel;
+
 struct ModelSpaceOptions {
   fs::path model;  // a Hugging Face folder
   std::vector<std::string> schemes;
@@ -26,6 +28,7 @@ class ModelSpace {
   /// Builds the program of every scheme. Errors: an unknown scheme or one without a perplexity where others have one; a model
   /// that cannot be read; lengths beyond its context.
   ModelSpace(tune::ChipSpace chips, const ModelSpaceOptions& options, const Progress& progress);
+  ~ModelSpace();
 
   std::vector<tune::ChipSpace::Dimension> dimensions() const;
   std::vector<size_t> choices() const;
@@ -35,10 +38,21 @@ class ModelSpace {
   /// Kernels of all schemes that the engine cannot read from the program, with the reason.
   const std::vector<std::string>& refused() const { return refused_; }
 
+  /// A program's functions as they stand before a schedule, as TVMScript.
+  const std::string& program(size_t scheme) const { return programs_.at(scheme); }
+  /// Functions that state what the runtime does: attention over the cache. By name.
+  const std::map<std::string, std::string>& runtime_programs() const { return runtime_programs_; }
+  /// The mappings of a point, as file names and steps of schedules of those functions: one per distinct kernel with
+  /// a product. Replayed and read again they have the costs of the point. Errors: those of ChipCoster::cost.
+  std::vector<std::pair<std::string, std::string>> schedules(const tune::Point& point) const;
+
  private:
   tune::ChipSpace chips_;
   ModelSpaceOptions options_;
-  std::vector<std::vector<tune::Job>> jobs_;  // per scheme
+  std::vector<std::vector<tune::Job>> jobs_;       // per scheme
+  std::vector<std::vector<PhaseKernel>> kernels_;  // that the jobs were read from
+  std::vector<std::string> programs_;              // per scheme
+  std::map<std::string, std::string> runtime_programs_;
   std::vector<std::string> refused_;
 };
 

@@ -204,6 +204,18 @@ void describe(A& a, TenetTexts& x) {
 }
 
 template <class A>
+void describe(A& a, TenetTerms& x) {
+  for (const TenetTermName& t : kTenetTerms) a(std::string(t.name).c_str(), x.*t.value);
+}
+
+template <class A>
+void describe(A& a, LargerMemory& x) {
+  a("name", x.name);
+  a("capacity_bytes", x.capacity_bytes);
+  a("latency_s", x.latency_s);
+}
+
+template <class A>
 void describe(A& a, KernelRow& x) {
   a("function", x.function);
   a("layer", x.layer);
@@ -216,6 +228,10 @@ void describe(A& a, KernelRow& x) {
   a("tile_steps", x.tile_steps);
   a("schedule", x.schedule);
   a.list("tenet", x.tenet);
+  if constexpr (A::writes)
+    a.list("tenet_terms", x.tenet_terms);
+  else if (a.json.find("tenet_terms"))
+    a.list("tenet_terms", x.tenet_terms);
   a("weight_bits", x.weight_bits);
   a("scale_bits", x.scale_bits);
   a("activation_bits", x.activation_bits);
@@ -251,6 +267,10 @@ struct PhaseArchive {
     b("kernels_run", x.kernels);
     b("kernels_costed", x.kernels_costed);
     b("kernels_checked", x.kernels_checked);
+    if constexpr (B::writes)
+      b.list("larger_memories", x.larger);
+    else if (b.json.find("larger_memories"))
+      b.list("larger_memories", x.larger);
     b("notes", x.notes);
   }
 };

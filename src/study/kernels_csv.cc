@@ -125,6 +125,12 @@ KernelRow row_of(const Line& line, const std::vector<LevelCost>& levels) {
                 .j = line.integer("j"),
                 .k = line.integer("k"),
                 .tile = line.words("tile")};
+  if (line.has("tenet_terms"))
+    line.each<int64_t>("tenet_terms", [&](const std::string& name, int64_t v) {
+      if (name == kTenetTerms[0].name) row.tenet_terms.emplace_back();
+      for (const TenetTermName& t : kTenetTerms)
+        if (t.name == name && !row.tenet_terms.empty()) row.tenet_terms.back().*t.value = v;
+    });
   row.costed = line.words("costed") == "1";
   row.cost = cost_of(line, levels);
   // Asked and run stand in two columns, in the same order.

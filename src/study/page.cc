@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "study/page_figures.h"
 #include "study/page_style.h"
+#include "study/sweep_figures.h"
 #include "study/words.h"
 
 namespace sator::study {
@@ -165,13 +166,14 @@ std::string scheme_cards(const Study& study, const SchemeResult& scheme, size_t 
     sensitivity += tag("h4", "", phase.name) + sensitivity_plot(study, scheme, chip, phase);
   cards += tag("div",
                "card",
-               tag("h3", "", escaped(text("If a part were 10 % faster: ", scheme.name))) + sensitivity +
+               tag("h3", "", escaped(text("If a part were 10 % faster, a memory 10 % larger: ", scheme.name))) +
+                   sensitivity +
                    tag("p",
                        "caption",
                        "What it takes off the latency while the same parts bind: the part's elasticity times 1 - "
                        "1/1.1. Mostly less where "
                        "another comes to bind. The clock moves all but the outermost memory; parts that give nothing "
-                       "are left out."));
+                       "are left out. A larger memory has the same ports, and its kernels are mapped anew."));
   for (const PhaseName& phase : kPhases)
     cards += card(text("Energy of ", phase.name, ": ", scheme.name), energy_plot(study, scheme, chip, phase));
   return tag("div", "grid two", cards);
@@ -359,6 +361,7 @@ std::string html_page(const Study& study) {
     out += pareto_section(study);
     const std::vector<Verdict> all = verdicts(study);
     for (size_t chip = 0; chip < study.chips.size(); ++chip) out += chip_section(study, chip, all);
+    out += sweep_section(study);
     out += reading_section(study);
   }
   std::string lines;

@@ -217,6 +217,14 @@ std::vector<Gain> gains_of(const Cost& cost, const ChipFacts& chip) {
   return gains;
 }
 
+std::vector<Gain> larger_memory_gains(const PhaseResult& phase) {
+  std::vector<Gain> gains;
+  for (const LargerMemory& m : phase.larger)
+    gains.push_back({text(m.name, " of ", grouped(m.capacity_bytes), " B"),
+                     phase.cost.latency_s > 0 ? 1 - m.latency_s / phase.cost.latency_s : 0});
+  return gains;
+}
+
 std::string sensitivity_plot(const Study& study, const SchemeResult& scheme, size_t chip, const PhaseName& phase) {
   std::vector<StackedBar> bars;
   for (const Gain& g : gains_of(cost_of(scheme, chip, phase), study.chips[chip])) {
@@ -227,12 +235,17 @@ std::string sensitivity_plot(const Study& study, const SchemeResult& scheme, siz
                     .figure = figure,
                     .segments = {{clock ? "c-launch" : "c-scales", g.share, text("latency ", figure)}}});
   }
+  for (const Gain& g : larger_memory_gains(scheme.chips[chip].*phase.result)) {
+    const std::string figure = g.share > 0 ? text("-", percent(g.share)) : "0 %";
+    bars.push_back(
+        {.name = g.name, .figure = figure, .segments = {{"c-activations", g.share, text("latency ", figure)}}});
+  }
   return stacked_bars(bars,
                       text("what each part of ",
                            study.chips[chip].name,
                            " takes off the latency of ",
                            phase.name,
-                           " if it is faster by a tenth, ",
+                           " if it is faster, or a memory larger, by a tenth, ",
                            scheme.name));
 }
 

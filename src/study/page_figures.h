@@ -38,6 +38,8 @@ struct Gain {
 inline constexpr double kFaster = 1.1;
 /// The clock, then parts by their gain.
 std::vector<Gain> gains_of(const Cost& cost, const ChipFacts& chip);
+/// What a memory that is larger by a tenth takes off the latency, named by that size. Its kernels were mapped anew.
+std::vector<Gain> larger_memory_gains(const PhaseResult& phase);
 std::string sensitivity_plot(const Study& study, const SchemeResult& scheme, size_t chip, const PhaseName& phase);
 
 /// All schemes on all chips: energy against latency of a request, a shape per chip, those named that no other beats.

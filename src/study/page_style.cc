@@ -79,6 +79,15 @@ svg .point.inner, svg .point.hole { fill: var(--card); stroke: var(--accent); st
 svg .point.hole:not(.best):not(.inner) { stroke: var(--vector); }
 svg .roof { fill: none; stroke: var(--soft); stroke-width: 1; stroke-dasharray: 5 3; }
 svg .roof.outer, svg .roof.ceiling { stroke: var(--ink); stroke-width: 1.4; stroke-dasharray: none; }
+svg .line { fill: none; stroke-width: 1.4; }
+svg .line-point { stroke: var(--card); stroke-width: 0.8; }
+svg .line-point.hole { fill: var(--card); stroke-width: 1.6; }
+svg .l0 { stroke: var(--array); } svg .line-point.l0:not(.hole) { fill: var(--array); }
+svg .l1 { stroke: var(--weights); } svg .line-point.l1:not(.hole) { fill: var(--weights); }
+svg .l2 { stroke: var(--attention); } svg .line-point.l2:not(.hole) { fill: var(--attention); }
+svg .l3 { stroke: var(--scales); } svg .line-point.l3:not(.hole) { fill: var(--scales); }
+svg .l4 { stroke: var(--rescale); } svg .line-point.l4:not(.hole) { fill: var(--rescale); }
+svg .l5 { stroke: var(--launch); } svg .line-point.l5:not(.hole) { fill: var(--launch); }
 svg .whisker { fill: none; stroke: var(--ink); stroke-width: 1.2; }
 svg .s-memory { fill: var(--weights); }
 svg .s-neighbour { fill: var(--activations); }

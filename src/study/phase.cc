@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "dataflow/array_cost.h"
+#include "dataflow/formats/tenet/metrics.h"
 #include "dataflow/formats/tenet/tenet_text.h"
 #include "dataflow/tenet_array.h"
 #include "target/calibration.h"
@@ -154,6 +155,23 @@ void describe_products(const KernelCost& cost, KernelRow& row) {
   }
 }
 
+/// What TENET's formula is made of.
+TenetTerms terms_of(const StatementCost& s, const dataflow::TenetHardware& hardware) {
+  TenetTerms terms{.item_bits = dataflow::kTenetItemBits,
+                   .bandwidth_bits = hardware.bandwidth_bits_per_cycle,
+                   .wait_cycles = hardware.latency_cycles,
+                   .macs = s.macs,
+                   .pes = s.counts->space,
+                   .delay_in = s.tenet->delay_in,
+                   .delay_out = s.tenet->delay_out,
+                   .delay_compute = s.tenet->delay_compute};
+  for (size_t a = 0; a < s.counts->tensors.size(); ++a) {
+    const dataflow::TensorCounts& t = s.counts->tensors[a];
+    if (!s.work.operands[a].on_the_way) (t.role == dataflow::Role::read ? terms.items_in : terms.items_out) += t.unique;
+  }
+  return terms;
+}
+
 /// The products as they run at the PEs. TENET knows one scratchpad: the innermost memory.
 void state_in_tenet_words(const KernelCost& cost, const Chip& chip, KernelRow& row) {
   const Memory& scratchpad = chip.memories.back();
@@ -168,6 +186,7 @@ void state_in_tenet_words(const KernelCost& cost, const Chip& chip, KernelRow& r
     row.tenet.push_back({.pe_array = tenet_array_text(problem.array, hardware),
                          .mapping = tenet_mapping_text(problem),
                          .statement = tenet_statement_text(problem.statement)});
+    if (s.tenet) row.tenet_terms.push_back(terms_of(s, hardware));
   }
 }
 

@@ -138,6 +138,32 @@ struct TenetTexts {
   bool operator==(const TenetTexts&) const = default;
 };
 
+/// A product by TENET's formula: it takes as long as the longest of three delays, in cycles.
+///   delay_in, delay_out   items that are new to the PEs, or leave them, x item_bits / bandwidth_bits + wait - 1; at least 0
+///   delay_compute         macs / PEs that ever work
+struct TenetTerms {
+  int64_t items_in = 0, items_out = 0;
+  int64_t item_bits = 0, bandwidth_bits = 0, wait_cycles = 0;
+  int64_t macs = 0, pes = 0;
+  int64_t delay_in = 0, delay_out = 0, delay_compute = 0;
+  bool operator==(const TenetTerms&) const = default;
+};
+/// Their names in files, in this order.
+struct TenetTermName {
+  std::string_view name;
+  int64_t TenetTerms::* value;
+};
+inline constexpr TenetTermName kTenetTerms[] = {{"items_in", &TenetTerms::items_in},
+                                                {"items_out", &TenetTerms::items_out},
+                                                {"item_bits", &TenetTerms::item_bits},
+                                                {"bandwidth_bits", &TenetTerms::bandwidth_bits},
+                                                {"wait_cycles", &TenetTerms::wait_cycles},
+                                                {"macs", &TenetTerms::macs},
+                                                {"pes", &TenetTerms::pes},
+                                                {"delay_in", &TenetTerms::delay_in},
+                                                {"delay_out", &TenetTerms::delay_out},
+                                                {"delay_compute", &TenetTerms::delay_compute}};
+
 /// One kernel of a phase on one chip: figures are those of one call, of which there are `count`.
 struct KernelRow {
   std::string function;
@@ -148,6 +174,7 @@ struct KernelRow {
   int64_t tile_steps = 0;         // in which the memories are refilled
   std::string schedule;           // the same as steps of a schedule of the kernel's function; empty: it has no product
   std::vector<TenetTexts> tenet;  // one per product
+  std::vector<TenetTerms> tenet_terms;  // likewise, on a chip that is timed by TENET's formula
   int64_t weight_bits = 0, scale_bits = 0, activation_bits = 0, output_bits = 0;  // per stored element; 0: none
   std::optional<double> duration_us;                                              // measured on this machine
   bool costed = true;                                                             // else a note says why not
@@ -158,6 +185,14 @@ struct KernelRow {
   bool operator==(const KernelRow&) const = default;
 };
 
+/// A phase on the chip with one memory larger by a tenth, its kernels mapped anew.
+struct LargerMemory {
+  std::string name;
+  int64_t capacity_bytes = 0;
+  double latency_s = 0;
+  bool operator==(const LargerMemory&) const = default;
+};
+
 /// One phase of the model on one chip. `cost` is the sum of its kernels (phase.h says how each figure adds up).
 struct PhaseResult {
   Cost cost;
@@ -166,7 +201,8 @@ struct PhaseResult {
   int64_t kernels_costed = 0;   // of these
   int64_t kernels_checked = 0;  // whose counts were checked by listing every instance
   std::vector<KernelRow> rows;
-  std::vector<std::string> notes;  // each once
+  std::vector<LargerMemory> larger;  // per memory on the chip with a size; none where no mapping is searched
+  std::vector<std::string> notes;    // each once
   bool operator==(const PhaseResult&) const = default;
 };
 

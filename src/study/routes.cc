@@ -47,6 +47,10 @@ Chip beside(Chip host, const Chip& chip) {
 RouteCoster::RouteCoster(const Chip& chip, const Chip& host) : chip_(chip), host_(beside(host, chip)) {}
 
 std::optional<dataflow::KernelCost> RouteCoster::on_chip(Route route, const PhaseKernel& kernel, std::string& why) {
+  const std::vector<dataflow::Work>& work = kernel.work.kernel.work;
+  const bool any_product =
+      std::any_of(work.begin(), work.end(), [](const dataflow::Work& w) { return product_of(w).has_value(); });
+  if (chip_.chip().vector.lanes == 0 && !any_product) return {};
   dataflow::KernelCost cost = chip_.cost(kernel.work.kernel, kernel.work.placements);
   const bool multiplies = cost.macs > 0;
   if (route == Route::schedule || (route == Route::tensorize && !multiplies)) return cost;

@@ -8,7 +8,8 @@
 
 namespace sator::study {
 
-/// schedule   every kernel's loops are bound to the array's PEs; what is no product runs on the chip's vector unit
+/// schedule   every kernel's loops are bound to the array's PEs; what is no product runs on the chip's vector unit, or on the
+///            host where the chip has none
 /// tensorize  every product's innermost loops give way to the intrinsic of one stamp of the whole array
 ///            (dataflow/tensorized.h); a product that has no whole tiles runs on the host with its kernel
 /// pattern    parts of the graph that match the backend's patterns (passes/byoc.h) are the chip's kernels, before anything

@@ -285,6 +285,8 @@ void read_memories(KeyReader& in, Chip& chip, const EnergyTable& table) {
 
 }  // namespace
 
+void read_vector_unit(KeyReader in, Chip& chip) { read_vector(std::move(in), chip, {}); }
+
 std::string_view name_of(VectorWork work) { return kWorkNames[static_cast<size_t>(work)]; }
 
 const Memory* Chip::memory(std::string_view memory_name) const {

@@ -30,6 +30,12 @@ struct Unit {
 /// Errors: not TOML, with line and column; `hint` is the way on.
 toml::table parse_toml(std::string_view source, const std::string& file, const std::string& hint);
 
+struct Chip;
+class KeyReader;
+
+/// The table [vector] of a chip's file. Energies must name their source.
+void read_vector_unit(KeyReader in, Chip& chip);
+
 /// Reads the keys of one TOML table. Each question names a key; what was never asked for is unknown.
 class KeyReader {
  public:

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/figures.h"
 #include "base/text.h"
+#include "dataflow/described_chip.h"
 
 namespace sator::tune {
 
@@ -37,6 +38,11 @@ void refuse(std::string what, std::string needs) {
 }  // namespace
 
 ChipSpace::ChipSpace(Chip base, ChipAxes axes) : base_(std::move(base)), axes_(std::move(axes)) {
+  if (base_.tenet && (!axes_.buffers.empty() || !axes_.bandwidths.empty() || !axes_.cores.empty()))
+    refuse(text("buffers, bandwidth or cores of ", base_.name, ", which is timed by TENET's formula"),
+           "--pe and --dataflow alone: the formula has one memory, whose bandwidth the PE array's file says");
+  if (base_.tenet && (!axes_.arrays.empty() || !axes_.dataflows.empty()))
+    dataflow::changed(base_, {.pe = {{base_.rows, base_.columns}}});  // refuses a mapping that files fix
   if (axes_.arrays.empty()) axes_.arrays = {{base_.rows, base_.columns}};
   if (axes_.cores.empty()) axes_.cores = {base_.cores};
   Dimension arrays{"array", {}};
@@ -87,7 +93,12 @@ Chip ChipSpace::at(const Point& point) const {
   size_t d = 0;
   const ChipAxes::Array& array = axes_.arrays.at(point.at(d++));
   chip.rows = array.rows, chip.columns = array.columns;
-  if (const size_t flow = point.at(d++); !axes_.dataflows.empty()) {
+  if (const size_t flow = point.at(d++); base_.tenet) {
+    dataflow::ChipChanges changes;
+    if (chip.rows != base_.rows || chip.columns != base_.columns) changes.pe = {{array.rows, array.columns}};
+    if (!axes_.dataflows.empty()) changes.dataflow = axes_.dataflows.at(flow);
+    chip = dataflow::changed(base_, changes);
+  } else if (!axes_.dataflows.empty()) {
     chip.dataflow = axes_.dataflows.at(flow);
     for (auto& of_class : chip.dataflow_of) of_class.reset();  // what stays is the same for every class of products
   }

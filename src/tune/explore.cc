@@ -30,7 +30,7 @@ std::vector<ChipSpace::Dimension> KernelSpace::dimensions() const {
   std::vector<ChipSpace::Dimension> all = chips_.dimensions();
   if (mappings_ == 1) return all;
   ChipSpace::Dimension ranks{"mapping", {}};
-  for (size_t m = 0; m < mappings_; ++m) ranks.values.push_back(m == 0 ? "best" : text("no. ", m + 1));
+  for (size_t m = 0; m < mappings_; ++m) ranks.values.push_back(m == 0 ? "engine's" : text("no. ", m));
   all.push_back(std::move(ranks));
   return all;
 }
@@ -46,12 +46,12 @@ std::vector<dataflow::KernelCost> KernelSpace::costs(const Point& point) const {
   std::vector<dataflow::KernelCost> costs;
   const size_t rank = mappings_ > 1 ? point.back() : 0;
   if (rank > 0) {
-    const std::vector<dataflow::Placement> found = engine.mappings(jobs_[0].kernel, mappings_);
-    if (rank >= found.size())
+    const std::vector<dataflow::Placement> found = engine.mappings(jobs_[0].kernel, mappings_ - 1);
+    if (rank > found.size())
       fail({.what = text("there are ", found.size(), " mappings"),
             .needs = "one of them",
             .hint = "take a lower number"});
-    costs.push_back(engine.cost(jobs_[0].kernel, {found[rank]}));
+    costs.push_back(engine.cost(jobs_[0].kernel, {found[rank - 1]}));
     return costs;
   }
   for (const Job& job : jobs_) costs.push_back(engine.cost(job.kernel));

@@ -33,8 +33,8 @@ Evaluated evaluated(const Design& design, const Limits& limits);
 /// A space of chips and, where there is one kernel, of its mappings.
 class KernelSpace {
  public:
-  ///   mappings   of those that the mapper estimates to be best for a chip, how many are points of their own. The first is
-  ///              the engine's choice
+  ///   mappings   how many are points of their own for each chip: the engine's choice, then those that a longer search, with
+  ///              tiles of each memory its own, estimates to be best
   /// Errors: mappings below 1, or several for several kernels; those of ChipSpace.
   KernelSpace(ChipSpace chips, std::vector<Job> jobs, size_t mappings, Limits limits);
 

@@ -146,6 +146,39 @@ TEST_F(Folders, NameWhatIsNotCosted) {
   EXPECT_EQ(all.latency_cycles, cost.latency_cycles + all.resources[1].cycles + better.chip().launch_cycles);
 }
 
+// [vector] alone: what is no product takes as long as arithmetic says, after the products or alone.
+TEST_F(Folders, MayHaveAVectorUnit) {
+  temp.write("mine/pe_array.p", kArray);
+  temp.write("mine/mapping.m", kMapping);
+  temp.write("mine/chip.toml", "clock_hz = 5e8\n[vector]\nlanes = 4\nops_per_lane_per_cycle = 2\n");
+  const Chip chip = described_chip(folder());
+  EXPECT_EQ(chip.clock_hz, 5e8);
+  EXPECT_EQ(chip.memories.at(0).read_bytes_per_cycle, 16);  // pe_array's
+  Kernel kernel =
+      matmul_kernel({.i = 8, .j = 12, .k = 16, .scale = ScalePer::channel, .weight_bits = 8, .activation_bits = 8});
+  double operations = 0;
+  for (const Work& w : kernel.work)
+    if (!w.multiply_accumulate) {
+      double each = w.vector_ops;
+      for (int64_t extent : w.statement.domain.extent) each *= static_cast<double>(extent);
+      operations += each;
+    }
+  CostEngine engine(chip);
+  const KernelCost cost = engine.cost(kernel);
+  ASSERT_TRUE(std::any_of(cost.latency_parts.begin(), cost.latency_parts.end(), [](const CyclePart& p) {
+    return p.name == "vector: after the array";
+  }));
+  int64_t vector = 0, operations_counted = 0;
+  for (const StatementCost& s : cost.statements) vector += s.vector_cycles, operations_counted += s.vector_ops;
+  EXPECT_EQ(operations_counted, std::llround(operations));
+  EXPECT_GE(static_cast<double>(vector), operations / 8);
+  Kernel alone = kernel;  // a kernel without a product
+  alone.work.resize(1);
+  EXPECT_GT(engine.cost(alone).latency_cycles, 0);
+  temp.write("mine/chip.toml", "[vector]\nlanes = 4\nops_per_lane_per_cycle = 2\nspeed = 3\n");
+  EXPECT_NE(error_of([&] { described_chip(folder()); }).find("speed"), std::string::npos);
+}
+
 // What is done on the way into the array are no items: codes and scales are.
 TEST_F(Folders, CountCodesAndScalesAsTensors) {
   temp.write("mine/pe_array.p", kArray);

@@ -8,6 +8,7 @@
 #include "dataflow/enumerate.h"
 #include "dataflow/from_tir.h"
 #include "schedule/script.h"
+#include "temp_folder.h"
 #include "tir/interp.h"
 #include "tir/parse.h"
 #include "tir/print.h"
@@ -148,8 +149,68 @@ TEST_P(EveryDataflow, TheScheduledProgramCountsAsItsInstances) {
   }
 }
 
+// Several cores take blocks of loops, bound to core: the count of each is that of the mapping.
+TEST_P(EveryDataflow, ShareOfCoresIsALoop) {
+  for (const Program& p : kPrograms)
+    for (int64_t cores : {2, 3, 7}) {
+      SCOPED_TRACE(testing::Message() << p.name << " on " << cores << " cores");
+      Chip chip = chip_with(GetParam(), 8, 4);
+      chip.cores = cores;
+      chip.memories.back().per_core = true;
+      const tir::PrimFuncRef plain = tir::parse_function(p.text);
+      const KernelCost cost = CostEngine(chip).cost(work_of(*plain, p.facts, &chip).kernel);
+      const ScheduledFunction scheduled = schedule_as_costed(plain, "f", cost);
+      const TirWork again = work_of(*scheduled.func, p.facts, &chip);
+      ASSERT_TRUE(again.placements.at(0));
+      for (const StatementCost& s : cost.statements)
+        if (s.on_array()) {
+          EXPECT_EQ(again.placements[0]->cores_used, s.placement->cores_used) << scheduled.trace;
+          EXPECT_EQ(scheduled.trace.find("thread_axis=\"core.x\"") != std::string::npos, s.placement->cores_used > 1);
+        }
+      EXPECT_EQ(difference(cost, CostEngine(chip).cost(again.kernel, again.placements)), "") << scheduled.trace;
+    }
+}
+
+// Tiles that a user asks for, which end where the array's do not, are loops too.
+TEST_P(EveryDataflow, TilesThatWereAskedForAreLoops) {
+  for (const std::array<int64_t, 3>& tile : {std::array<int64_t, 3>{10, 7, 9}, {16, 0, 5}, {3, 50, 36}})
+    for (int64_t cores : {1, 3}) {
+      SCOPED_TRACE(testing::Message() << tile[0] << " x " << tile[1] << " x " << tile[2] << ", " << cores << " cores");
+      Chip chip = chip_with(GetParam(), 8, 4);
+      chip.tile = tile;
+      chip.cores = cores;
+      const tir::PrimFuncRef plain = tir::parse_function(kPrograms[0].text);
+      const KernelCost cost = CostEngine(chip).cost(work_of(*plain, kWeightSecond, &chip).kernel);
+      ASSERT_TRUE(cost.statements.at(0).placement->tiled);
+      const ScheduledFunction scheduled = schedule_as_costed(plain, "f", cost);
+      const TirWork again = work_of(*scheduled.func, kWeightSecond, &chip);
+      EXPECT_EQ(difference(cost, CostEngine(chip).cost(again.kernel, again.placements)), "") << scheduled.trace;
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Stationarities, EveryDataflow,
-                         testing::Values(Stationary::output, Stationary::weight, Stationary::input));
+                         testing::Values(Stationary::output, Stationary::weight, Stationary::input, Stationary::row));
+
+// A filter's row lies along a column of PEs: rows of outputs lie along the columns and, in strips, below each other.
+TEST(Scheduled, RowsOfFiltersAreLoopsOnBothAxes) {
+  const tir::PrimFuncRef plain = tir::parse_function(kPrograms[3].text);
+  const std::pair<int64_t, int64_t> sizes[] = {{12, 14}, {12, 4}, {7, 3}, {3, 2}};
+  for (auto [rows, columns] : sizes)
+    for (int64_t cores : {1, 2}) {
+      SCOPED_TRACE(testing::Message() << rows << " x " << columns << ", " << cores << " cores");
+      Chip chip = find_chip(std::string(SATOR_SOURCE_DIR) + "/chips/eyeriss_v1.toml");
+      chip.rows = rows, chip.columns = columns, chip.cores = cores;
+      const KernelCost cost = CostEngine(chip).cost(work_of(*plain, kWeightSecond, &chip).kernel);
+      const rules::ArrayNest& nest = *cost.statements.at(0).placement->nest;
+      const auto is_window = [](const rules::ArrayNest::Side& side) { return side.loop == 4 || side.loop == 5; };
+      ASSERT_TRUE(std::any_of(nest.rows.begin(), nest.rows.end(), is_window));
+      const ScheduledFunction scheduled = schedule_as_costed(plain, "f", cost);
+      const TirWork again = work_of(*scheduled.func, kWeightSecond, &chip);
+      ASSERT_TRUE(again.placements.at(0));
+      EXPECT_EQ(difference(cost, CostEngine(chip).cost(again.kernel, again.placements)), "") << scheduled.trace;
+      if (rows == 12 && columns == 4) EXPECT_EQ(nest.rows.at(1).loop, nest.columns.at(0).loop);  // strips
+    }
+}
 
 // Four MACs of 4 bits in one PE at one stamp: their loop is unrolled, and the stamps are a quarter.
 TEST(Scheduled, WhatOnePeTakesAtOnceIsOneStamp) {
@@ -203,6 +264,17 @@ TEST(Scheduled, TheProgramStaysWhatItIs) {
     };
     EXPECT_EQ(run(plain), run(scheduled.func));
   }
+}
+
+TEST(Scheduled, MoreBlocksThanCoresAreRefused) {
+  Chip chip = chip_with(Stationary::weight, 8, 4);
+  chip.cores = 4;
+  const tir::PrimFuncRef plain = tir::parse_function(kPrograms[0].text);
+  const KernelCost cost = CostEngine(chip).cost(work_of(*plain, kWeightSecond, &chip).kernel);
+  const ScheduledFunction scheduled = schedule_as_costed(plain, "f", cost);
+  chip.cores = 1;
+  EXPECT_NE(error_of([&] { work_of(*scheduled.func, kWeightSecond, &chip); }).find("are bound to core.x"),
+            std::string::npos);
 }
 
 TEST(Scheduled, AMappingForAnotherChipIsRefused) {

@@ -50,6 +50,21 @@ class Models : public testing::TestWithParam<const char*> {
   fs::path folder() const { return std::string(GetParam()) == "example" ? example() : shared(GetParam()); }
 };
 
+// A tied head reads the embedding's weights, and is a layer of its own.
+TEST_P(Models, TheHeadHasItsOwnName) {
+  for (const char* scheme : {"f32", "int8-channel+embed", "int4-group32+embed+a8"}) {
+    SCOPED_TRACE(scheme);
+    const std::vector<KernelCall> calls = build(folder(), scheme).workload.calls("decode", {.tokens = 1, .context = 9});
+    EXPECT_EQ(calls.back().layer, "lm_head");
+    EXPECT_EQ(std::count_if(calls.begin(),
+                            calls.end(),
+                            [](const KernelCall& c) {
+                              return c.layer == "lm_head" && c.function.find("NT_matmul") != std::string::npos;
+                            }),
+              1);
+  }
+}
+
 TEST_P(Models, MacsFollowFromTheConfiguration) {
   for (const char* scheme : {"f32",
                              "f16",

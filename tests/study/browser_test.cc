@@ -35,12 +35,30 @@ void expect_good(const Look& look, const Window& window) {
 
 void PrintTo(const Window& window, std::ostream* out) { *out << window.name; }
 
+/// Sweeps of made-up costs: times grow with batch and context, and differ between schemes.
+void add_sweeps(Study& study, const std::vector<int64_t>& batches, const std::vector<int64_t>& contexts) {
+  for (size_t s = 0; s < study.schemes.size(); ++s)
+    for (ChipResult& chip : study.schemes[s].chips)
+      for (int64_t batch : batches)
+        for (int64_t context : contexts) {
+          SweepPoint p{.batch = batch, .context = context, .prefill = {}, .decode = {}};
+          p.prefill.latency_s = 1e-6 * static_cast<double>(batch * context) * (1 + 0.03 * static_cast<double>(s));
+          p.decode.latency_s = 1e-3 + 1e-7 * static_cast<double>(batch * context) * (2 - 0.1 * static_cast<double>(s));
+          chip.sweep.push_back(p);
+        }
+}
+
 class InBrowser : public testing::TestWithParam<Window> {};
 
 TEST_P(InBrowser, ThePageIsReadable) {
   const std::string browser = found_browser();
   if (browser.empty()) GTEST_SKIP() << kNoBrowser;
-  static const std::string page = html_page(sample_study(default_samples(), {"tpuv1", "edge_npu32"}));
+  static const std::string page = [] {
+    Study study = sample_study(default_samples(), {"tpuv1", "edge_npu32"});
+    add_sweeps(study, {1, 8}, {128, 512, 1024, 4096});
+    return html_page(study);
+  }();
+  ASSERT_NE(page.find("latency of a decode step against context, tokens on edge_npu32"), std::string::npos);
   expect_good(look_at(browser, page, GetParam().width, GetParam().dark), GetParam());
 }
 
@@ -56,6 +74,7 @@ TEST_P(InBrowser, ExtremesAreReadable) {
     for (ChipResult& c : s.chips)
       c.decode.cost.latency_low_s = c.decode.cost.latency_s * 0.5,
       c.decode.cost.latency_high_s = c.decode.cost.latency_s * 2;
+  add_sweeps(study, {1, 64, 4096}, {1, 7, 1000, 131072});
   expect_good(look_at(browser, html_page(study), GetParam().width, GetParam().dark), GetParam());
 }
 

@@ -41,8 +41,9 @@ TEST(CaseStudy, ProductsAreThoseOfTheConfiguration) {
           {"transformer.h.*.attn.c_proj", {.i = tokens, .j = width, .k = width}},
           {"transformer.h.*.mlp.c_fc", {.i = tokens, .j = 4 * width, .k = width}},
           {"transformer.h.*.mlp.c_proj", {.i = tokens, .j = width, .k = 4 * width}},
-          {"head", {.i = 1, .j = vocab, .k = width}}};
+          {"lm_head", {.i = 1, .j = vocab, .k = width}}};
       std::vector<ProductSize> found;
+      std::vector<std::string> layers;
       int64_t macs = 0;
       for (const MatmulRow& row : step.matmuls) {
         EXPECT_EQ(row.kernel.count, row.products[0].size.j == vocab ? 1 : 12) << row.kernel.function;
@@ -51,10 +52,12 @@ TEST(CaseStudy, ProductsAreThoseOfTheConfiguration) {
           EXPECT_EQ(use.macs, s.batch * s.i * s.j * s.k) << row.kernel.function;
           macs += row.kernel.count * use.macs;
           found.push_back(s);
+          layers.push_back(row.kernel.layer);
         }
       }
       ASSERT_EQ(found.size(), expected.size());
       for (size_t p = 0; p < found.size(); ++p) EXPECT_TRUE(found[p] == expected[p].second) << expected[p].first;
+      EXPECT_EQ(layers.back(), "lm_head");
       const ModelConfig config = read_model_config(kRoot / "examples/gpt2-124m");
       EXPECT_EQ(macs, llm::macs_of_step(config, {.tokens = tokens, .context = context}));
       EXPECT_EQ(macs, step.all.cost.macs);

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "study/by_hand.h"
 #include "study/sample.h"
+#include "temp_folder.h"
 
 namespace sator::study {
 namespace {
@@ -109,6 +110,34 @@ TEST(Explain, WhatDoesNotAddUpIsRefused) {
   EXPECT_THROW(explain(study, 0, 0, kPhases[1], Figure::energy), Error);
   study.schemes[0].bits_per_weight += 1;
   EXPECT_THROW(explain(study, 0, 0, kPhases[1], Figure::weight_bytes), Error);
+}
+
+// 64 x 64 x 64 on the 8 x 8 array, its outputs staying: 64 PEs work; a tile of the output takes in 8 rows and 8 columns of 64
+// items, one PE after the other, so 8 x 8 tiles take 2 x 8 x 64 each, and every output leaves once.
+TEST(Explain, TenetsFormulaIsTheLongestOfItsDelays) {
+  const Chip chip = shipped("tenet-8x8");
+  const dataflow::Kernel kernel = linear("matmul", 64, 64, 64, 16, true, 16);
+  const dataflow::KernelCost cost = dataflow::CostEngine(chip).cost(kernel);
+  KernelRow row = kernel_row({kernel.name, "", 1, {}}, kernel, cost, chip);
+  ASSERT_EQ(row.tenet_terms.size(), 1U);
+  const TenetTerms& t = row.tenet_terms[0];
+  EXPECT_EQ(t.pes, 64);
+  EXPECT_EQ(t.delay_compute, 64 * 64 * 64 / 64);
+  EXPECT_EQ(t.items_in, 64 * (2 * 8 * 64));
+  EXPECT_EQ(t.items_out, 64 * 64);
+  EXPECT_EQ(t.delay_in, t.items_in * 16 / 64 + 16 - 1);
+  EXPECT_EQ(cost.latency_cycles, t.delay_in);
+  const std::string words = all(explain_kernel(row, facts_of(chip), Figure::latency));
+  EXPECT_NE(
+      words.find("16,399 cycles = 65,536 items new to the PEs x 16 bits / 64 bits per cycle + 16 - 1: the longest"),
+      std::string::npos)
+      << words;
+  EXPECT_NE(words.find("4,096 cycles = 262,144 MACs / 64 PEs that ever work\n"), std::string::npos) << words;
+  EXPECT_NE(all(explain_kernel(row, facts_of(chip), Figure::energy)).find("states no energies"), std::string::npos);
+  ++row.tenet_terms[0].items_out;  // still so many whole words
+  ++row.tenet_terms[0].delay_out;
+  EXPECT_NE(error_of([&] { explain_kernel(row, facts_of(chip), Figure::latency); }).find("delay out by its terms"),
+            std::string::npos);
 }
 
 TEST(Explain, KernelsAreFoundByFunctionAndLayer) {

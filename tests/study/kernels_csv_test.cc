@@ -36,7 +36,8 @@ Study without_kernels(Study study) {
 }
 
 TEST(KernelsCsv, ComesBack) {
-  const Study study = sample_study({default_samples()[1], default_samples()[9]}, {"tpuv1", "edge_npu32"});
+  Study study = sample_study({default_samples()[1], default_samples()[9]}, {"tpuv1", "edge_npu32"});
+  study.schemes[0].chips[0].decode.rows[1].tenet_terms = {{1, 2, 16, 64, 3, 4, 5, 6, 7, 8}, {.items_in = 9, .pes = 10}};
   Study read = without_kernels(study);
   add_kernels(read, kernels_csv(study), "kernels.csv");
   for (size_t s = 0; s < study.schemes.size(); ++s)
@@ -50,6 +51,7 @@ TEST(KernelsCsv, ComesBack) {
           EXPECT_EQ(rows[r].layer, wanted[r].layer);
           EXPECT_EQ(rows[r].count, wanted[r].count);
           EXPECT_EQ(rows[r].j, wanted[r].j);
+          EXPECT_EQ(rows[r].tenet_terms, wanted[r].tenet_terms);
           const Cost &a = rows[r].cost, &b = wanted[r].cost;
           EXPECT_EQ(a.latency_s, b.latency_s);
           EXPECT_EQ(a.latency_parts, b.latency_parts);

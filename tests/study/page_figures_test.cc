@@ -6,7 +6,9 @@
 #include <random>
 
 #include "study/by_hand.h"
+#include "study/costing.h"
 #include "study/sample.h"
+#include "study/sweep_figures.h"
 
 namespace sator::study {
 namespace {
@@ -55,6 +57,67 @@ TEST(Figures, GainsAreElasticities) {
   EXPECT_EQ(gains[1].name, "dram bandwidth");
   EXPECT_NEAR(gains[1].share, 0.75 / 11, 1e-12);  // a tenth faster: 1 - 1/1.1 = 1/11 shorter
   EXPECT_EQ(gains[2].name, "array of 8x8");
+}
+
+// One chart per chip, figure and batch; a mark per scheme and context, with the figures of sweep.csv.
+TEST(Figures, SweepsAreLinesPerScheme) {
+  Study study = study_by_hand({{"a", {}, 100, 10}, {"b<c", {}, 90, 9}}, {"one", "two"});
+  EXPECT_EQ(sweep_section(study), "");
+  auto count = [](const std::string& in, const std::string& what) {
+    size_t n = 0;
+    for (size_t at = in.find(what); at != std::string::npos; at = in.find(what, at + 1)) ++n;
+    return n;
+  };
+  auto sweep = [&](const std::vector<int64_t>& batches, const std::vector<int64_t>& contexts) {
+    for (SchemeResult& s : study.schemes)
+      for (ChipResult& chip : s.chips) {
+        chip.sweep.clear();
+        for (int64_t batch : batches)
+          for (int64_t context : contexts) {
+            SweepPoint p{.batch = batch, .context = context, .prefill = {}, .decode = {}};
+            p.prefill.latency_s = 1e-3 * static_cast<double>(context);
+            p.decode.latency_s = 0.5;
+            chip.sweep.push_back(p);
+          }
+      }
+    return sweep_section(study);
+  };
+  const std::string section = sweep({4, 8}, {10, 20, 30});
+  EXPECT_EQ(count(section, "role=\"img\""), 2U * 2 * 3);                        // chips, batches, figures
+  EXPECT_EQ(count(section, "class=\"line l"), 2U * 2 * 3 * 2);                  // a line per scheme
+  EXPECT_EQ(count(section, "b&lt;c, batch 4, context 20: 8.00 tokens/s"), 2U);  // 4 tokens in half a second
+  EXPECT_EQ(count(section, "<details>"), 2U);                                   // the second batch
+  EXPECT_NE(sweep({4, 8}, {10}).find("against batch, sequences on two"), std::string::npos);
+  EXPECT_EQ(sweep({4}, {10}), "");
+}
+
+// A memory that is larger by a tenth: the engine on that chip, for all kernels.
+TEST(Figures, ALargerMemoryIsTheEnginesAnswer) {
+  Chip chip = shipped("gemmini16");
+  chip.memories[1].capacity_bytes = 20 << 10;  // so small that tiles are cut by it
+  std::vector<PhaseKernel> kernels;
+  for (const auto& kernel : {linear("big", 128, 512, 512, 8, false, 8), linear("row", 1, 512, 256, 8, false, 8)}) {
+    PhaseKernel k{.calls = {.function = kernel.name, .layer = "", .count = 3, .duration_us = {}}, .work = {}};
+    k.work.kernel = kernel;
+    k.work.placements.resize(1);
+    kernels.push_back(k);
+  }
+  ChipCoster coster(chip);
+  PhaseResult phase = coster.cost(kernels);
+  phase.larger = coster.larger_memories(kernels, phase);
+  ASSERT_EQ(phase.larger.size(), chip.memories.size() - 1);
+  EXPECT_EQ(phase.larger[0].capacity_bytes, 22 << 10);
+  Chip larger = chip;
+  larger.memories[1].capacity_bytes = 22 << 10;
+  double by_engine = 0;
+  for (const PhaseKernel& k : kernels)
+    by_engine += 3 * std::min(dataflow::CostEngine(chip).cost(k.work.kernel).latency_s,
+                              dataflow::CostEngine(larger).cost(k.work.kernel).latency_s);
+  EXPECT_NEAR(phase.larger[0].latency_s, by_engine, 0.02 * by_engine);
+  EXPECT_LE(phase.larger[0].latency_s, phase.cost.latency_s);
+  const std::vector<Gain> gains = larger_memory_gains(phase);
+  EXPECT_EQ(gains[0].name, "scratchpad of 22,528 B");
+  EXPECT_NEAR(gains[0].share, 1 - phase.larger[0].latency_s / phase.cost.latency_s, 1e-12);
 }
 
 // The engine on a chip whose outermost memory is a tenth faster gains no more than the elasticity says, and just that where

@@ -27,6 +27,15 @@ class Program {
   llm::Workload workload_;
 };
 
+// TENET's array has no vector unit: products run on it, whatever else there is on the host.
+TEST(Routes, WithoutAVectorUnitTheRestIsTheHosts) {
+  const RouteStep step =
+      Program("f16", false).cost(Route::schedule, "tenet-8x8", "decode", {.tokens = 1, .context = 64});
+  EXPECT_EQ(step.share(), 1);
+  EXPECT_GT(step.launches_on_host, 0);
+  EXPECT_GT(step.host_s, 0);
+}
+
 // Shares by the arithmetic of config.json alone: 12 layers of width 768, a vocabulary of 50,257.
 TEST(Routes, SharesAreThoseOfTheConfiguration) {
   const ModelConfig config = read_model_config(kModel);

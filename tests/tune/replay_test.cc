@@ -22,13 +22,15 @@ TEST(Replay, AFoundMappingIsAScheduleOfEqualCost) {
       {.i = 48, .j = 64, .k = 256, .scale = ScalePer::channel, .weight_bits = 8, .activation_bits = 8}};
   for (const Matmul& m : matmuls) {
     const KernelSpace space(
-        ChipSpace(base, {.arrays = {{8, 16}, {16, 16}}, .dataflows = {Stationary::output, Stationary::weight}}),
+        ChipSpace(
+            base,
+            {.arrays = {{8, 16}, {16, 16}}, .dataflows = {Stationary::output, Stationary::weight}, .cores = {1, 3}}),
         {{matmul_kernel(m)}},
         3,
         {});
     const tir::PrimFuncRef program = tir::parse_function(matmul_program(m));
     const SearchResult r =
-        search(space.choices(), [&](const Point& p, int) { return space.evaluate(p); }, {.budget = 12});
+        search(space.choices(), [&](const Point& p, int) { return space.evaluate(p); }, {.budget = 24});
     ASSERT_FALSE(r.front.empty());
     for (size_t i : r.front) {
       const Chip chip = space.chips().at(r.evaluated[i].point);

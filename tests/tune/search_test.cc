@@ -77,7 +77,7 @@ TEST(Search, AFrontHasNoDominatedPointAndKeepsLimits) {
   for (const Evaluated& e : r.evaluated) EXPECT_TRUE(seen.insert(e.point).second) << "evaluated twice";
 }
 
-// The quickest allowed point of 4,096, by evaluating a tenth of them: for at least six of ten seeds (at random: one), and for
+// The quickest allowed point of 4,096, by evaluating a tenth of them: for seven of ten seeds (at random: one), and for
 // all of them one on this side of the valley around the best.
 TEST(Search, GuidedFindsTheBestOfAMediumSpace) {
   const std::vector<size_t> choices = {8, 8, 8, 8};
@@ -90,7 +90,7 @@ TEST(Search, GuidedFindsTheBestOfAMediumSpace) {
     found += r.evaluated[r.front[0]].objectives[0] <= best * (1 + 1e-12);
     EXPECT_LE(r.evaluated[r.front[0]].objectives[0], best * 1.4) << seed;
   }
-  EXPECT_GE(found, 6);
+  EXPECT_GE(found, 7);
 }
 
 TEST(Search, ASeedGivesTheSameForAnyNumberOfThreads) {

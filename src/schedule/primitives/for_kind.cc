@@ -18,6 +18,9 @@ static const std::vector<std::string>& thread_axes() {
                                                 "vthread.x",
                                                 "vthread.y",
                                                 "vthread.z",
+                                                "core.x",
+                                                "core.y",
+                                                "core.z",
                                                 "pe.x",
                                                 "pe.y"};
   return axes;
@@ -43,7 +46,7 @@ static void do_vectorize(Schedule& s, Loop loop) {
 /// The loop becomes one copy of its body per iteration, when it is lowered.
 static void do_unroll(Schedule& s, Loop loop) { set_kind(s, loop, LoopKind::unrolled); }
 
-/// The iterations run on the units of an axis: blockIdx.*, threadIdx.*, vthread.*; pe.x, pe.y of a described chip.
+/// The iterations run on the units of an axis: blockIdx.*, threadIdx.*, vthread.*; core.*, pe.x, pe.y of a described chip.
 static void do_bind(Schedule& s, Loop loop, std::string thread_axis) {
   const std::vector<std::string>& axes = thread_axes();
   if (std::find(axes.begin(), axes.end(), thread_axis) == axes.end())
