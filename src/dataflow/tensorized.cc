@@ -162,6 +162,7 @@ std::variant<ScheduledFunction, Reason> tensorize_as_costed(const tir::PrimFuncR
                     .hint = "bind its loops to pe.x and pe.y instead, or pad what it multiplies"};
     };
     const Placement& placement = *statement.placement;
+    if (chip.tenet) return refuse("its mapping is that of TENET's files");
     if (!placement.nest || !placement.weight) return refuse("its mapping is no nest of the program's loops");
     if (!placement.nest->cores.empty()) return refuse(text("its mapping cuts it among ", chip.cores, " cores"));
     for (const rules::ArrayNest::Side& row : placement.nest->rows)

@@ -140,6 +140,21 @@ TEST(Tensorized, WhatIsNoWholeTileIsRefused) {
   EXPECT_EQ(refusal("one row", kPrograms[0].text, 1, Stationary::weight), "");  // rows stream: any number fits
 }
 
+// One core calls the instruction, by a mapping of the engine's own.
+TEST(Tensorized, WhatIsNoNestOfOneCoreIsRefused) {
+  const FunctionFacts facts{.name = "f", .sizes = {{"n", 24}}, .params = {{}, {OperandKind::weight}, {}}};
+  const tir::PrimFuncRef plain = tir::parse_function(kPrograms[0].text);
+  auto refusal = [&](const Chip& chip) {
+    const KernelCost cost = CostEngine(chip).cost(work_of(*plain, facts, &chip).kernel);
+    return why_not(tensorize_as_costed(plain, facts, cost, chip));
+  };
+  Chip chip = array_of(Stationary::weight, 8, 8);
+  chip.cores = 2;
+  EXPECT_EQ(refusal(chip), "product matmul of f is not tensorized: its mapping cuts it among 2 cores");
+  EXPECT_EQ(refusal(find_chip(std::string(SATOR_SOURCE_DIR) + "/chips/tenet-8x8.toml")),
+            "product matmul of f is not tensorized: its mapping is that of TENET's files");
+}
+
 // Part of an array becomes all of it: blocks in time grow to whole tiles, one loop per axis stays, the others take turns.
 TEST(Tensorized, ANestGrowsToTheWholeArray) {
   const rules::ArrayNest part{.time = {{.loop = 2, .block = 24}, {.loop = 1, .block = 4}, {.loop = 2, .block = 8}},
