@@ -64,17 +64,38 @@ static fs::path partial_name(fs::path path) {
   return path;
 }
 
-StagedFile::StagedFile(const fs::path& path) : path_(path), partial_(partial_name(path)), guard_(partial_) {
+/// Where a path's links lead, be there a file or not.
+static fs::path linked(fs::path path) {
   std::error_code error;
-  if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
+  constexpr int kMostLinks = 40;  // as Linux follows
+  for (int i = 0; i < kMostLinks && fs::is_symlink(path, error); ++i) {
+    const fs::path to = fs::read_symlink(path, error);
+    if (error) break;
+    path = to.is_absolute() ? to : path.parent_path() / to;
+  }
+  return path;
+}
+
+StagedFile::StagedFile(const fs::path& path) : path_(path), target_(linked(path)) {
+  std::error_code error;
+  if (target_.has_parent_path()) fs::create_directories(target_.parent_path(), error);
   if (error) fail_file(path, "write", error.value());
-  file_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  struct stat old{};
+  const bool exists = ::stat(target_.c_str(), &old) == 0;
+  if (exists && !S_ISREG(old.st_mode)) {
+    file_ = ::open(target_.c_str(), O_WRONLY | O_CLOEXEC);
+  } else {
+    partial_ = partial_name(target_);
+    guard_.emplace(partial_);
+    file_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (file_ >= 0 && exists) ::fchmod(file_, old.st_mode & 07777);
+  }
   if (file_ < 0) fail_file(path, "write", errno);
 }
 
 StagedFile::~StagedFile() {
   if (file_ >= 0) ::close(file_);
-  if (!finished_) ::unlink(partial_.c_str());
+  if (!finished_ && !partial_.empty()) ::unlink(partial_.c_str());
 }
 
 void StagedFile::put(std::string_view bytes) {
@@ -102,7 +123,8 @@ void StagedFile::finish() {
   held_.clear();
   const int closed = ::close(file_);
   file_ = -1;
-  if (closed != 0 || ::rename(partial_.c_str(), path_.c_str()) != 0) fail_file(path_, "write", errno);
+  if (closed != 0 || (!partial_.empty() && ::rename(partial_.c_str(), target_.c_str()) != 0))
+    fail_file(path_, "write", errno);
   finished_ = true;
 }
 

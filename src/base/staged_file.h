@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -8,7 +9,8 @@
 namespace sator {
 
 /// A file that is written part by part under a temporary name beside `path`, and renamed when it is whole: readers see the
-/// old file or the new one. An end without finish(), by an error or an interrupt, leaves nothing behind.
+/// old file or the new one, under the permissions the old one had. An end without finish(), by an error or an interrupt,
+/// leaves nothing behind. What a link leads to is replaced, not the link; a device or a pipe is written as it is.
 class StagedFile {
  public:
   /// Missing folders are made. Errors: the folder cannot be written.
@@ -24,8 +26,9 @@ class StagedFile {
  private:
   void put(std::string_view bytes);
 
-  fs::path path_, partial_;
-  RemoveOnInterrupt guard_;
+  fs::path path_, target_;  // as asked for; where its links lead
+  fs::path partial_;        // empty where nothing is renamed
+  std::optional<RemoveOnInterrupt> guard_;
   std::string held_;  // small parts go to the system together
   int file_ = -1;
   bool finished_ = false;

@@ -21,6 +21,15 @@ struct OptionName {
   bool positional() const { return flags[0] != '-'; }
 };
 
+static int64_t whole_number(const std::string& option, std::string_view word) {
+  int64_t v = 0;
+  const char* const last = word.data() + word.size();
+  if (word.empty()) throw CLI::ValidationError(option, "a number is missing");
+  if (auto [end, error] = std::from_chars(word.data(), last, v); error != std::errc() || end != last)
+    throw CLI::ConversionError(text("not a whole number of 64 bits: ", word), option);
+  return v;
+}
+
 // Hands a slot to the CLI11 call for its type.
 struct SlotBinder {
   CLI::App& app;
@@ -28,7 +37,15 @@ struct SlotBinder {
   CLI::Option* operator()(bool* v) const { return app.add_flag(flags, *v, help); }
   CLI::Option* operator()(std::vector<std::string>* v) const { return list(app.add_option(flags, *v, help)); }
   CLI::Option* operator()(std::vector<int64_t>* v) const {
-    return list(app.add_option(flags, *v, help))->delimiter(',');
+    // CLI11's own delimiter leaves out what is empty between commas.
+    return list(app.add_option_function<std::vector<std::string>>(
+        flags,
+        [name = flags, v](const std::vector<std::string>& words) {
+          v->clear();
+          for (const std::string& word : words)
+            for (std::string_view part : split(word, ',')) v->push_back(whole_number(name, trim(part)));
+        },
+        help));
   }
   template <class T>
   CLI::Option* operator()(std::optional<T>* v) const {

@@ -83,6 +83,16 @@ void say(const OpenOptions& options, const std::string& message) {
   if (options.progress) options.progress(message);
 }
 
+/// A checkpoint with more than the model of its config.json may be meant for another one.
+void say_what_is_unused(const OpenOptions& options, const std::vector<std::string>& names) {
+  if (names.empty()) return;
+  const size_t shown = std::min<size_t>(names.size(), 3);
+  say(options,
+      text("not used, as config.json asks for none: ",
+           join(std::span(names).first(shown), ", "),
+           names.size() > shown ? text(" and ", names.size() - shown, " more tensors") : ""));
+}
+
 CompileReport write_compiled(const Program& program, const OpenOptions& options, const std::string& key,
                              const fs::path& path) {
   driver::CompileOptions compile{.levels = target::levels_for(options.isa),
@@ -190,6 +200,9 @@ class Weights {
   /// Errors: what the parameters are made from is missing or has another shape or dtype.
   void require(const std::vector<ParamSpec>& specs) const {
     checkpoint_ ? require_sources(specs, *checkpoint_) : converted_->require(specs);
+  }
+  std::vector<std::string> unused(const std::vector<ParamSpec>& specs) const {
+    return checkpoint_ ? unused_tensors(specs, *checkpoint_) : std::vector<std::string>();
   }
   /// Errors: the weights are not converted, or are not as they were written.
   void verify() const {
@@ -319,6 +332,7 @@ OpenModel open_model(const fs::path& folder, const OpenOptions& given) {
   if (options.verify) weights.verify();
   Program program = build_program(model.config, options.scheme, weights.dtypes(), options.program);
   weights.require(program.params);
+  say_what_is_unused(options, weights.unused(program.params));
   model.limits = program.limits;
   if (options.model_lib.empty()) {
     model.model_lib = library_of(folder, "run", program, options, model.compile_s);
@@ -355,6 +369,7 @@ WeightSize convert_weights(const fs::path& folder, const OpenOptions& options, c
   const SafeTensors checkpoint = SafeTensors::open_folder(weights_folder(folder, options));
   const Program program = program_of(folder, options);
   require_sources(program.params, checkpoint);
+  say_what_is_unused(options, unused_tensors(program.params, checkpoint));
   ActivationRanges ranges;
   if (options.scheme.needs_calibration()) ranges = calibrate(folder, *options.calibration, options);
   const size_t all = program.params.size();

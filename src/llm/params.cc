@@ -196,6 +196,21 @@ void require_sources(const std::vector<ParamSpec>& specs, const SafeTensors& che
   }
 }
 
+std::vector<std::string> unused_tensors(const std::vector<ParamSpec>& specs, const SafeTensors& checkpoint) {
+  std::set<std::string_view> used;
+  for (const ParamSpec& spec : specs)
+    for (const std::string& name : spec.source.tensors)
+      if (const SafeTensor* t = find_weight(checkpoint, name)) used.insert(t->name);
+  std::vector<std::string> out;
+  for (const SafeTensor& t : checkpoint.tensors()) {
+    bool is_known = t.name == "lm_head.weight";
+    for (std::string_view end : {".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq"})
+      is_known |= t.name.ends_with(end);
+    if (!is_known && !used.contains(t.name)) out.push_back(t.name);
+  }
+  return out;
+}
+
 std::vector<Ref<Tensor>> make_params(const std::vector<ParamSpec>& specs, const SafeTensors& checkpoint,
                                      const ActivationRanges& ranges, const std::function<void(size_t done)>& progress) {
   require_sources(specs, checkpoint);

@@ -53,6 +53,10 @@ std::vector<float> activation_scales(const std::vector<float>& ranges, const Act
 /// Errors: a tensor is missing, is neither f32, f16 nor bf16, or has another shape than the configuration says.
 void require_sources(const std::vector<ParamSpec>& specs, const SafeTensors& checkpoint);
 
+/// Names of tensors that no parameter is made from, without those that published folders hold in vain: masks and position
+/// tables that follow from config.json, and the head where it is tied to the embedding.
+std::vector<std::string> unused_tensors(const std::vector<ParamSpec>& specs, const SafeTensors& checkpoint);
+
 /// Makes the parameters. Each weight is read and quantized once, however many parameters are parts of it.
 ///   ranges    needed where the scheme has static activation scales
 ///   progress  told how many parameters are done

@@ -29,10 +29,10 @@ Expr code(const te::Tensor& codes, const Expr& j, const Expr& k, int bits) {
     Expr shift = cast_to(u32, floormod(k, per_word) * bits);
     return call(u32, "tir.bitwise_and", {call(u32, "tir.shift_right", {word, shift}), mask});
   }
-  // A code may begin in one word and end in the next: read both as 64 bits.
-  int64_t words = *as_int(codes.dim(1));
-  Expr bit = k * bits, at = floordiv(bit, 32);
-  Expr low = cast_to(u64, codes({j, at})), high = cast_to(u64, codes({j, min(at + 1, i64c(words - 1))}));
+  // A code may begin in one word and end in the next: the words of its first and of its last bit are read as 64 bits.
+  Expr bit = k * bits;
+  Expr low = cast_to(u64, codes({j, floordiv(bit, 32)})),
+       high = cast_to(u64, codes({j, floordiv(bit + (bits - 1), 32)}));
   Expr both = call(u64, "tir.bitwise_or", {low, call(u64, "tir.shift_left", {high, int_imm(32, u64)})});
   Expr shifted = call(u64, "tir.shift_right", {both, cast_to(u64, floormod(bit, 32))});
   return call(u32, "tir.bitwise_and", {cast_to(u32, shifted), mask});

@@ -65,7 +65,8 @@ class Reader {
   int bits(int least) {
     int v = 0;
     auto [end, err] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), v);
-    if (err != std::errc() || v < least || v > 8) refuse(text("bits from ", least, " to 8"));
+    const bool is_one_digit = end - rest_.data() == 1;  // "08" is no other name of 8
+    if (err != std::errc() || v < least || v > 8 || !is_one_digit) refuse(text("bits from ", least, " to 8"));
     rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
     return v;
   }
@@ -199,7 +200,8 @@ static std::string describe(const IntegerFormat& f, bool embedding) {
               f.mlc ? ", as MLC-LLM" : "");
 }
 
-static std::string describe(const ActivationFormat& a) {
+/// With one scale per input feature of the weights, what is quantized is x[k] * s[k] (ActivationFormat).
+static std::string describe(const ActivationFormat& a, bool of_inputs) {
   std::string per;
   switch (a.granularity) {
     case Granularity::token: per = "one scale per token, dynamic"; break;
@@ -208,6 +210,8 @@ static std::string describe(const ActivationFormat& a) {
     case Granularity::peg: per = text(a.groups, " groups of consecutive features, static"); break;
     default: internal_error("an activation has no such granularity");
   }
+  if (of_inputs && a.is_static())
+    per = "one scale for all features, static (they are multiplied by the weights' scales first)";
   return text("int", a.bits, ", ", per);
 }
 
@@ -215,7 +219,8 @@ std::string describe(const Scheme& s) {
   std::vector<std::string> parts;
   if (s.linear) parts.push_back("linear layers: " + describe(*s.linear, false));
   if (s.embedding) parts.push_back("embedding and head: " + describe(*s.embedding, true));
-  if (s.activation) parts.push_back("activations: " + describe(*s.activation));
+  if (s.activation)
+    parts.push_back("activations: " + describe(*s.activation, s.linear && s.linear->granularity == Granularity::input));
   if (s.storage && parts.empty())
     parts.push_back(text("all weights ", *s.storage));
   else if (s.storage)

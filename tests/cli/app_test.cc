@@ -112,6 +112,10 @@ TEST(App, MistakesOnTheCommandLineEndWithStatus1AndAWayOn) {
            {{"generate", "x", "--max-tokens", ""}, "a number is missing"},
            {{"generate", "x", "--temperature="}, "--temperature"},
            {{"generate", "x", "--ids", ""}, "a number is missing"},
+           {{"generate", "x", "--ids", "1,,2"}, "a number is missing"},
+           {{"generate", "x", "--ids", "1,2,"}, "a number is missing"},
+           {{"generate", "x", "--ids", "1,2x"}, "2x"},
+           {{"generate", "x", "--ids", "99999999999999999999"}, "99999999999999999999"},
            {{"generate", "x", "--quantization", "f33"}, "f33"},
            {{"generate", "x", "y"}, "y"},
        }) {

@@ -125,6 +125,19 @@ TEST(MlcFolder, KeepsTheDtypesOfTheCheckpoint) {
   }
 }
 
+// Names without the model's prefix are used too; masks, and a head that is tied, may lie there in vain.
+TEST(Params, TensorsThatNothingIsMadeFrom) {
+  TempFolder folder;
+  const float value = 1;
+  std::vector<SafeTensor> tensors;
+  for (const char* name : {"wte.weight", "h.0.attn.bias", "h.0.attn.c_attn.bias", "lm_head.weight", "h.0.ls.gamma"})
+    tensors.push_back({name, f32, {1}, {reinterpret_cast<const std::byte*>(&value), 4}});
+  write_safetensors(folder.path() / "model.safetensors", tensors);
+  const std::vector<ParamSpec> specs = {{.name = "wte", .source = {{"transformer.wte.weight"}}}};
+  EXPECT_EQ(unused_tensors(specs, SafeTensors::open_folder(folder.path())),
+            (std::vector<std::string>{"h.0.attn.c_attn.bias", "h.0.ls.gamma"}));
+}
+
 TEST(MlcFolder, ReadsFloatsOfWhichTheUpperHalfIsStored) {
   TempFolder folder;
   const float values[] = {1.5f, -2.0f, 0.15625f};
