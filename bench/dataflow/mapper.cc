@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "dataflow/cost.h"
 #include "dataflow/matmul.h"
 #include "dataflow/nest_search.h"
 
@@ -65,6 +66,7 @@ int main(int argc, char** argv) {
   for (const std::string& name : shipped_chips()) {
     const Chip chip = find_chip(name);
     if (chip.tenet) continue;  // its mapping is that of its files
+    Chip tiling = chip;
     double here = 0, slowest = 0;
     for (int n = 0; n < kProducts; ++n) {
       const Matmul m = random_matmul(draw);
@@ -90,7 +92,8 @@ int main(int argc, char** argv) {
           if (draw() % 3 == 0) tile[x] = std::min<int64_t>(extent[x], step << (draw() % 6));
         }
         try {
-          const KernelCost tiled = engine.cost(kernel, {matmul_placement(m, chip, tile)});
+          tiling.tile = tile;
+          const KernelCost tiled = CostEngine(tiling).cost(kernel);
           ++tiles;
           if (best == 0 || tiled.unrounded_cycles < best) best = tiled.unrounded_cycles, best_tile = tile;
         } catch (const Error&) {

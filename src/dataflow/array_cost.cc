@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "dataflow/boxes.h"
+#include "dataflow/nest_forms.h"
 
 namespace sator::dataflow {
 
@@ -78,7 +79,7 @@ class ArrayCost {
         pace_(pace_of(choice)),
         flat_(placement.mapping),
         weight_(placement.weight.value_or(weight_of(work, product))),
-        for_whom_(text("statement ", work.statement.name, " for chip ", chip.name)) {
+        none_{.macs = 1, .pe_array = 1, .space = 1, .time = 1, .spacetime = 1} {
     cost_.name = work.statement.name;
     cost_.work = work;
     cost_.product = product;
@@ -87,9 +88,10 @@ class ArrayCost {
     cost_.passes = choice.passes;
     bare_ = work.statement;
     bare_.accesses.clear();
+    none_.tensors.resize(work.statement.accesses.size(), {.assigned = 1, .unique = 1, .footprint = 1});
   }
 
-  StatementCost run() {
+  std::variant<StatementCost, Reason> run() {
     if (placement_.held_since.size() != chip_.memories.size())
       fail({.what = text("the mapping says of ",
                          placement_.held_since.size(),
@@ -100,10 +102,11 @@ class ArrayCost {
             .needs = "one number of outer loops per memory of the chip",
             .hint = "list the chip's memories outermost first"});
     count_at_pes();
-    time_stamps();
-    cut_into_folds();
-    if (chip_.dataflow != Stationary::output && chip_.dataflow != Stationary::schedule) time_loads();
-    for (size_t a = 0; a < work_.statement.accesses.size(); ++a) move(a);
+    if (!why_not_) time_stamps();
+    if (!why_not_) cut_into_folds();
+    if (!why_not_ && chip_.dataflow != Stationary::output && chip_.dataflow != Stationary::schedule) time_loads();
+    for (size_t a = 0; a < work_.statement.accesses.size() && !why_not_; ++a) move(a);
+    if (why_not_) return std::move(*why_not_);
     // Each MAC reads both factors and the sum, and writes the sum.
     cost_.register_bits = bits_of(
         cost_.macs, work_.operands[product_.first].bits + work_.operands[product_.second].bits + 2 * pace_.sum_bits);
@@ -111,20 +114,30 @@ class ArrayCost {
   }
 
  private:
-  const Counts& counts_of(const Problem& problem) { return memo_.of(problem, for_whom_); }
+  /// Where the engine refuses: its reason is kept for the end of the step, which goes on with counts of 1.
+  const Counts& counts_of(const Problem& problem) {
+    const std::variant<Counts, Reason>& counted = memo_.counted(problem);
+    if (auto* counts = std::get_if<Counts>(&counted)) return *counts;
+    if (!why_not_) {
+      why_not_ = std::get<Reason>(counted);
+      why_not_->where = text("counting statement ", work_.statement.name, " for chip ", chip_.name);
+    }
+    return none_;
+  }
 
   void count_at_pes() {
     cost_.counts = counts_of(problem_at_pes(work_.statement, flat_, chip_, placement_.core));
     for (size_t a = 0; a < cost_.counts->tensors.size(); ++a)
       cost_.counts->tensors[a].tensor = work_.statement.accesses[a].tensor;  // equal structures share counts, not names
     if (cost_.counts->outside_array)
-      fail({.what = text("the space map of ", work_.statement.name, " uses PEs that ", chip_.name, " does not have"),
-            .needs = text("PE coordinates within ",
-                          chip_.rows,
-                          " x ",
-                          chip_.columns,
-                          chip_.cores > 1 ? text(" of ", chip_.cores, " cores") : ""),
-            .hint = "take the coordinates modulo the array's size"});
+      why_not_ = Reason{
+          .what = text("the space map of ", work_.statement.name, " uses PEs that ", chip_.name, " does not have"),
+          .needs = text("PE coordinates within ",
+                        chip_.rows,
+                        " x ",
+                        chip_.columns,
+                        chip_.cores > 1 ? text(" of ", chip_.cores, " cores") : ""),
+          .hint = "take the coordinates modulo the array's size"};
     cost_.instances = cost_.macs = cost_.counts->macs;
   }
 
@@ -181,6 +194,7 @@ class ArrayCost {
 
   int64_t distinct(Map coordinates) {
     if (coordinates.empty()) return 1;
+    if (const std::optional<int64_t> stamps = nest_stamps(bare_.domain, coordinates)) return *stamps;
     return counts_of({bare_, {{number(0)}, std::move(coordinates)}, one_pe()}).time;
   }
 
@@ -317,17 +331,18 @@ class ArrayCost {
   Pace pace_;
   const Mapping& flat_;
   size_t weight_;
-  std::string for_whom_;
   Statement bare_;  // without accesses: for counts of stamps alone
   Map folds_;       // the outer coordinates of time, which number the folds
+  Counts none_;     // what stands for counts that the engine refuses
+  std::optional<Reason> why_not_;
   StatementCost cost_;
 };
 
 }  // namespace
 
-StatementCost cost_on_array(const Work& work, const Product& product, const Placement& placement,
-                            const PrecisionChoice& choice, const Chip& chip, CountMemo& memo,
-                            const std::vector<std::vector<bool>>& in_parts) {
+std::variant<StatementCost, Reason> cost_on_array(const Work& work, const Product& product, const Placement& placement,
+                                                  const PrecisionChoice& choice, const Chip& chip, CountMemo& memo,
+                                                  const std::vector<std::vector<bool>>& in_parts) {
   return ArrayCost(work, product, placement, choice, chip, memo, in_parts).run();
 }
 

@@ -8,10 +8,11 @@ namespace sator::dataflow {
 /// What a product costs on the array under a mapping: exact counts at the PEs with the chip's skew, cycles of the array,
 /// and traffic of every memory that its tensors pass.
 ///   in_parts   per access and iterator: whether the tensor's tiles along the iterator come or go one after the other
-/// Errors: the mapping uses PEs that the chip lacks or says nothing of some memory; a count that the engine refuses.
-StatementCost cost_on_array(const Work& work, const Product& product, const Placement& placement,
-                            const PrecisionChoice& choice, const Chip& chip, CountMemo& memo,
-                            const std::vector<std::vector<bool>>& in_parts);
+/// Or why it cannot be counted, as a value: another mapping may be.
+/// Errors: the mapping uses PEs that the chip lacks or says nothing of some memory; bits beyond 64 bits.
+std::variant<StatementCost, Reason> cost_on_array(const Work& work, const Product& product, const Placement& placement,
+                                                  const PrecisionChoice& choice, const Chip& chip, CountMemo& memo,
+                                                  const std::vector<std::vector<bool>>& in_parts);
 
 /// The statement at the chip's PEs under a mapping: with its wires and the skew that belongs to them. Where cores are
 /// chosen, they are a further coordinate of space, before rows and columns.

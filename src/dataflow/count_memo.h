@@ -17,11 +17,11 @@ class CountMemo {
   const Counts& of(const Problem& problem, const std::string& for_whom);
   /// The same; null where the engine refuses.
   const Counts* find(const Problem& problem);
+  /// The same; or why the engine refuses.
+  const std::variant<Counts, Reason>& counted(const Problem& problem);
   size_t size() const { return known_.size(); }
 
  private:
-  const std::variant<Counts, Reason>& counted(const Problem& problem);
-
   std::unordered_map<std::string, std::variant<Counts, Reason>> known_;
 };
 

@@ -6,7 +6,9 @@
 #include "dataflow/digits.h"
 #include "dataflow/enumerate.h"
 #include "dataflow/image.h"
+#include "dataflow/nest_forms.h"
 #include "dataflow/stamps.h"
+#include "dataflow/wave_forms.h"
 
 namespace sator::dataflow {
 
@@ -354,9 +356,12 @@ std::variant<Counts, Reason> count_by_boxes(const Problem& problem) {
 }
 
 std::variant<Counts, Reason> count(const Problem& problem, const CountOptions& options) {
+  if (auto reason = mismatch(problem)) return *reason;
+  if (auto counts = nest_counts(problem)) return std::move(*counts);
+  if (auto counts = wave_counts(problem)) return std::move(*counts);
   auto counted = count_by_boxes(problem);
   Reason* why = std::get_if<Reason>(&counted);
-  if (!why || mismatch(problem)) return counted;
+  if (!why) return counted;
   Wide points = 1;
   for (int64_t extent : problem.statement.domain.extent) points = std::min(points * extent, Wide{1} << 62);
   if (points > options.enumerate_up_to) {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "dataflow/sharing.h"
 
 namespace sator::dataflow {
 
@@ -149,9 +150,7 @@ class Latency {
   }
 
   Time time_of(size_t m, double read_bits, double write_bits) const {
-    const Memory& memory = chip_.memories[m];
-    const double r = read_bits / 8 / memory.read_bytes_per_cycle, w = write_bits / 8 / memory.write_bytes_per_cycle;
-    const double cycles = memory.shared_port ? r + w : std::max(r, w);
+    const double cycles = transfer_cycles(chip_.memories[m], read_bits, write_bits);
     return Time::of(kMemories + m, m == 0 ? cycles * measured_.memory_time : cycles);
   }
   Time time_of(size_t m) const { return time_of(m, memories_[m].read, memories_[m].write); }

@@ -40,6 +40,19 @@ void check_limits(const Work& work, const Chip& chip) {
         .hint = "give a mapping"});
 }
 
+}  // namespace
+
+bool has_countable_stamps(const Work& work, const Placement& placement, const Chip& chip) {
+  Statement bare = work.statement;
+  bare.accesses.clear();
+  double instances = 1;
+  for (int64_t extent : work.statement.domain.extent) instances *= static_cast<double>(extent);
+  if (instances <= static_cast<double>(CountOptions{}.enumerate_up_to)) return true;
+  return std::holds_alternative<Counts>(count_by_boxes(problem_at_pes(bare, placement.mapping, chip, placement.core)));
+}
+
+namespace {
+
 /// Of all ways to share the product among cores.
 std::vector<Placement> searched(const Work& work, const Product& product, const Chip& chip, const Pace& pace,
                                 const Beside& beside, size_t most, Tiles tiles) {
@@ -56,14 +69,14 @@ std::vector<Placement> searched(const Work& work, const Product& product, const 
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.cycles < b.cycles; });
   // The best whose stamps can be counted: a way to share may cut an axis where its tiles do not end.
   // Of tiles within tiles what tensors need must be countable too.
-  Statement asked = work.statement;
-  if (tiles == Tiles::nested) asked.accesses.clear();
+  auto countable = [&](const Placement& p) {
+    if (tiles == Tiles::nested) return has_countable_stamps(work, p, chip);
+    return std::holds_alternative<Counts>(count(problem_at_pes(work.statement, p.mapping, chip, p.core)));
+  };
   std::vector<Placement> best;
   auto keep = [&](bool all) {
     for (NestSearch::Found& f : found)
-      if (best.size() < most && (all || std::holds_alternative<Counts>(
-                                            count(problem_at_pes(asked, f.placement.mapping, chip, f.placement.core)))))
-        best.push_back(std::move(f.placement));
+      if (best.size() < most && (all || countable(f.placement))) best.push_back(std::move(f.placement));
   };
   keep(chip.cores == 1 && tiles == Tiles::nested);
   if (!best.empty()) return best;

@@ -11,6 +11,12 @@ namespace sator::dataflow {
 
 /// Where and when a statement's instances run on a chip, and what each memory holds meanwhile.
 struct Placement {
+  /// What the mapper expects, in cycles.
+  struct Estimate {
+    double cycles = 0;  // of the kernel, without its launch and its other products
+    double array_cycles = 0, fold_cycles = 0;
+    std::vector<double> memory_cycles;  // per memory: for what moves for the product
+  };
   Mapping mapping;  // without skew: operands that take a stamp per PE are delayed by the wires, not by the map
   /// Per memory of the chip: the number of outer time coordinates that choose what it holds. 0: the whole tensor.
   std::vector<size_t> held_since;
@@ -21,9 +27,9 @@ struct Placement {
   /// Which of the chip's cores runs an instance; absent: one core does.
   std::optional<QuasiAffine> core;
   int64_t cores_used = 1;
-  bool tiled = false;           // by tiles that were asked for
-  std::string words;            // the loops, outermost first, for people
-  double estimated_cycles = 0;  // of the kernel, without its launch, where a search has chosen the mapping
+  bool tiled = false;  // by tiles that were asked for
+  std::string words;   // the loops, outermost first, for people
+  Estimate estimate;   // where a search has chosen the mapping
   /// The same as loops of the program that the statement comes from, where the mapping was made for them; without weight.
   std::optional<rules::ArrayNest> nest;
 };
@@ -70,5 +76,9 @@ struct Beside {
 /// Cost: some hundred candidates of about a microsecond.
 std::vector<Placement> placements(const Work& work, const Product& product, const Chip& chip, const Pace& pace,
                                   const Beside& beside, size_t most);
+
+/// Whether the stamps of a mapping can be counted as its tensors will be: a way to share work among cores may cut an axis where
+/// tiles do not end.
+bool has_countable_stamps(const Work& work, const Placement& placement, const Chip& chip);
 
 }  // namespace sator::dataflow

@@ -1,11 +1,7 @@
 #include "dataflow/matmul.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/text.h"
-#include "dataflow/array_cost.h"
-#include "dataflow/precision.h"
 
 namespace sator::dataflow {
 
@@ -145,110 +141,6 @@ class Builder {
 Kernel matmul_kernel(const Matmul& matmul) {
   check(matmul);
   return Builder(matmul).run();
-}
-
-namespace {
-
-/// Tiles of the three tensors in a memory, in bits.
-double tile_bits(const Matmul& m, const Memory& memory, const std::array<int64_t, 3>& tile, int sum_bits) {
-  auto elements = [&](size_t a, size_t b) { return static_cast<double>(tile[a]) * static_cast<double>(tile[b]); };
-  const bool coded = m.scale != ScalePer::none;
-  const int x_bits = coded && m.activation_bits > 0 ? m.activation_bits : m.float_bits;
-  double bits = 0;
-  if (memory.holds_activations) bits += elements(0, 2) * x_bits;
-  if (memory.holds_weights) bits += elements(2, 1) * (coded ? m.weight_bits : m.float_bits);
-  if (memory.holds_outputs) bits += elements(0, 1) * std::max(sum_bits, m.float_bits);
-  return bits;
-}
-
-void check_room(const Matmul& m, const Chip& chip, const std::array<int64_t, 3>& tile, bool whole, int sum_bits) {
-  for (size_t level = 1; level < chip.memories.size(); ++level) {
-    const Memory& memory = chip.memories[level];
-    if (!memory.capacity_bytes) continue;
-    const double bytes = tile_bits(m, memory, tile, sum_bits) / 8;
-    const double room = static_cast<double>(*memory.capacity_bytes) / (memory.double_buffered && !whole ? 2 : 1);
-    if (bytes > room)
-      fail({.what = text("tiles of ",
-                         join(tile, " x "),
-                         " take ",
-                         static_cast<int64_t>(bytes),
-                         " bytes of ",
-                         memory.name,
-                         ", which has room for ",
-                         static_cast<int64_t>(room)),
-            .needs = memory.double_buffered ? "tiles that fit half of a double-buffered memory"
-                                            : "tiles that fit the memory",
-            .hint = "give smaller tiles, or none: then they are chosen"});
-  }
-}
-
-}  // namespace
-
-Placement matmul_placement(const Matmul& m, const Chip& chip, const std::array<int64_t, 3>& asked) {
-  check(m);
-  const bool integers = m.activation_bits > 0 && m.scale != ScalePer::none;
-  if (integers && m.scale == ScalePer::group && m.group < m.k)
-    fail({.what = "tiles are given for a product of integers with a scale per group",
-          .needs = "a scheme whose product has the iterators i, j, k",
-          .hint = "leave --tile out: then the tiles are chosen"});
-  const std::array<int64_t, 3> extent = {m.i, m.j, m.k};
-  std::array<int64_t, 3> tile = asked;
-  for (size_t x = 0; x < 3; ++x) {
-    if (tile[x] < 0)
-      fail({.what = text("a tile of ", tile[x]), .needs = "tiles of at least 1, or 0 for the whole", .hint = {}});
-    if (tile[x] == 0 || tile[x] > extent[x]) tile[x] = extent[x];
-  }
-  const int weight_bits = m.scale != ScalePer::none && integers ? m.weight_bits : m.float_bits;
-  const Pace pace =
-      pace_of(choose_precision(chip, weight_bits, !integers, integers ? m.activation_bits : m.float_bits, !integers));
-
-  Placement placement;
-  Map& time = placement.mapping.time;
-  std::array<QuasiAffine, 3> inner;  // what runs within a tile
-  std::vector<std::string> words;
-  static constexpr const char* kNames[] = {"i", "j", "k"};
-  for (size_t x = 0; x < 3; ++x) {
-    const QuasiAffine v = variable(static_cast<int>(x));
-    inner[x] = tile[x] < extent[x] ? mod(v, tile[x]) : v;
-    if (tile[x] == extent[x]) continue;
-    time.push_back(floor_div(v, tile[x]));
-    words.push_back(text(kNames[x], " by ", tile[x]));
-  }
-  const size_t outer = time.size();
-  check_room(m, chip, tile, outer == 0, pace.sum_bits);
-  placement.held_since.assign(chip.memories.size(), outer);
-  placement.held_since[0] = 0;
-  placement.weight = 1;
-
-  const Kernel kernel = matmul_kernel(m);
-  const auto of_product =
-      std::find_if(kernel.work.begin(), kernel.work.end(), [](const Work& w) { return w.multiply_accumulate; });
-  const Stationary stays = chip.dataflow_for(class_of(*of_product, *product_of(*of_product)));
-  const bool outputs = stays == Stationary::output || stays == Stationary::schedule;
-  const size_t column = stays == Stationary::input ? 0 : 1;
-  const size_t row = outputs ? 0 : 2, streamed = 3 - row - column;
-  // A PE takes several values of the reduction at one stamp where it has the units for it.
-  const int64_t lanes = std::min(pace.macs_per_stamp, tile[2]);
-  inner[2] = floor_div(inner[2], lanes);
-  placement.mapping.space = {mod(inner[row], chip.rows), mod(inner[column], chip.columns)};
-  const Map folds = {floor_div(inner[row], chip.rows), floor_div(inner[column], chip.columns)};
-  auto fold = [&](size_t x, int64_t pes, const QuasiAffine& e) {
-    if ((tile[x] - 1) / (x == 2 ? lanes : 1) >= pes) time.push_back(e);
-  };
-  if (outputs) fold(row, chip.rows, folds[0]);
-  fold(column, chip.columns, folds[1]);
-  if (!outputs) fold(row, chip.rows, folds[0]);
-  time.push_back(inner[streamed]);
-  placement.words = text("for ",
-                         words.empty() ? "one tile" : join(words, ", "),
-                         "; rows ",
-                         kNames[row],
-                         ", columns ",
-                         kNames[column],
-                         ", ",
-                         kNames[streamed],
-                         " streams");
-  return placement;
 }
 
 }  // namespace sator::dataflow

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <array>
-
-#include "dataflow/cost.h"
+#include "dataflow/work.h"
 
 namespace sator::dataflow {
 
@@ -29,10 +27,5 @@ struct Matmul {
 /// is quantized before, and sums are rescaled after. The product multiplies X[i,k] with W[k,j].
 /// Errors: sizes or widths below 1, a group below 1.
 Kernel matmul_kernel(const Matmul& matmul);
-
-/// The mapping of matmul_kernel's product with the chip's dataflow and tiles of `tile` (i, j, k) in all memories below the
-/// outermost; the loops over tiles run in the order i, j, k, outermost first. A tile of 0 means the whole extent.
-/// Errors: a tile below 0; what the tiles take does not fit a memory; integer products with a scale per group, whose k is two loops.
-Placement matmul_placement(const Matmul& matmul, const Chip& chip, const std::array<int64_t, 3>& tile);
 
 }  // namespace sator::dataflow

@@ -56,7 +56,7 @@ std::vector<NestSearch::Found> NestSearch::run(size_t most) {
   for (size_t p = 0; p < whole_array; ++p) search_coarsely(p);
   std::vector<Choice> starts;
   for (const Candidate& c : best_)
-    if (starts.size() < (s_.cores > 1 ? 1 : kStarts)) starts.push_back(c.choice);
+    if (starts.size() < kStarts) starts.push_back(c.choice);
   for (const Choice& start : starts) climb(start);
   if (tiles_ == Tiles::of_each_memory) {
     starts.clear();
@@ -65,10 +65,43 @@ std::vector<NestSearch::Found> NestSearch::run(size_t most) {
     const Choice best = best_.front().choice;
     climb(best);
   }
+  prefer_among_equals();
   std::vector<Found> found;
-  for (const Candidate& c : best_)
-    if (found.size() < most) found.push_back({c.cycles, build(c)});
+  for (Candidate& c : best_)
+    if (found.size() < most) {
+      found.push_back({c.cycles, build(c)});
+      time_.use(plans_[c.choice.plan]);
+      found.back().placement.estimate = time_.estimate_of_product(c.nest);
+    }
+  in_use_ = SIZE_MAX;
   return found;
+}
+
+/// Of the mappings that are as quick as the best, within 1/2000, the one that moves with the least energy comes first; of those
+/// within a thousandth of that, the one with most PEs at work, then the one with the least traffic outside.
+void NestSearch::prefer_among_equals() {
+  size_t equals = 0;
+  std::vector<NestTime::Moves> moves;
+  double least = 0;
+  for (; equals < best_.size() && best_[equals].cycles <= best_[0].cycles * 1.0005; ++equals) {
+    time_.use(plans_[best_[equals].choice.plan]);
+    moves.push_back(time_.moves_of_product(best_[equals].nest));
+    least = equals == 0 ? moves[0].picojoules : std::min(least, moves.back().picojoules);
+  }
+  auto pes = [&](size_t i) {
+    return plans_[best_[i].choice.plan].rows_used * plans_[best_[i].choice.plan].columns_used;
+  };
+  size_t preferred = equals;
+  for (size_t i = 0; i < equals; ++i) {
+    if (moves[i].picojoules > least * 1.001) continue;
+    if (preferred == equals || pes(i) > pes(preferred) ||
+        (pes(i) == pes(preferred) && moves[i].outside_bits < moves[preferred].outside_bits))
+      preferred = i;
+  }
+  if (preferred >= equals) return;
+  best_[preferred].cycles = best_[0].cycles;
+  std::rotate(
+      best_.begin(), best_.begin() + static_cast<long>(preferred), best_.begin() + static_cast<long>(preferred) + 1);
 }
 
 NestSearch::Roles NestSearch::roles_of(const SpacePlan& plan) const {
@@ -356,6 +389,13 @@ Nest NestSearch::nest_of(const Choice& choice) const {
   return nest;
 }
 
+/// Of the array's PEs, those that the plan leaves without work: of mappings as quick, and of like traffic, the one with more
+/// at work is taken.
+double NestSearch::idle_share(const SpacePlan& plan) const {
+  return 1 -
+         static_cast<double>(plan.rows_used * plan.columns_used) / static_cast<double>(s_.chip.rows * s_.chip.columns);
+}
+
 /// Keeps the choice if it is among the best so far. False if it was tried before or is not.
 bool NestSearch::try_choice(const Choice& choice) {
   for (const auto& [x, size] : choice.inner)
@@ -364,7 +404,7 @@ bool NestSearch::try_choice(const Choice& choice) {
   if (in_use_ != choice.plan) time_.use(plans_[choice.plan]);
   in_use_ = choice.plan;
   Candidate candidate{0, choice, nest_of(choice)};
-  candidate.cycles = time_.estimate(candidate.nest);
+  candidate.cycles = time_.estimate(candidate.nest) * (1 + idle_share(plans_[choice.plan]) / 4096);
   if (best_.size() == kKept && candidate.cycles >= best_.back().cycles) return false;
   // The same loops come of several choices: the simplest is kept.
   for (Candidate& known : best_)
@@ -386,7 +426,6 @@ Placement NestSearch::build(const Candidate& found) const {
   const size_t memories = s_.chip.memories.size();
   Placement placement;
   placement.mapping.space = plan.space;
-  placement.estimated_cycles = found.cycles;
   placement.weight = weight_under(s_, plan);
   placement.held_since.assign(found.nest.held_since.begin(),
                               found.nest.held_since.begin() + static_cast<long>(memories));

@@ -57,6 +57,8 @@ class NestSearch {
   std::vector<int64_t> next_sizes(size_t x, int64_t cover, int64_t size) const;
   void search_coarsely(size_t plan);
   void climb(const Choice& from);
+  void prefer_among_equals();
+  double idle_share(const SpacePlan& plan) const;
   bool try_choice(const Choice& choice);
   std::vector<Choice> neighbours(const Choice& of);
   bool divides_tile(const Choice& of, size_t x, int64_t size) const;

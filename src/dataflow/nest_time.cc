@@ -52,6 +52,8 @@ NestTime::NestTime(const CoreShare& share, const Beside& beside) : s_(share), be
 void NestTime::use(const SpacePlan& plan) {
   plan_ = &plan;
   const size_t weight = weight_under(s_, plan);
+  if (weight == weight_) return;
+  weight_ = weight;
   paths_.clear();
   for (size_t a = 0; a < s_.accesses(); ++a) paths_.push_back(memory_path(s_.work, s_.product, weight, a, s_.chip));
 }
@@ -60,16 +62,33 @@ double NestTime::estimate(Nest& nest) {
   find_held(nest);
   hold_most(nest);
   const Steps steps = steps_of(nest);
-  const size_t memories = s_.chip.memories.size();
-  late_.clear();
-  for (size_t m = 0; m < memories; ++m) {
-    read_[m] = write_[m] = first_[m] = last_[m] = 0;
-    for (size_t n = 0; n < memories; ++n) refilled_[m][n] = 0;
-  }
-  vector_ = one_vector_part_ = for_array_ = making_ = 0;
   move_product(nest, steps);
   move_beside(nest, steps);
   return latency(nest, steps);
+}
+
+Placement::Estimate NestTime::estimate_of_product(Nest& nest) {
+  Placement::Estimate result{.cycles = estimate(nest), .memory_cycles = {}};
+  const Steps steps = steps_of(nest);
+  move_product(nest, steps);
+  result.array_cycles = array_cycles(nest, steps);
+  result.fold_cycles = result.array_cycles / steps.folds;
+  for (size_t m = 0; m < s_.chip.memories.size(); ++m)
+    result.memory_cycles.push_back(transfer_cycles(s_.chip.memories[m], read_[m], write_[m]));
+  return result;
+}
+
+NestTime::Moves NestTime::moves_of_product(Nest& nest) {
+  find_held(nest);
+  hold_most(nest);
+  move_product(nest, steps_of(nest));
+  Moves moves{.outside_bits = read_[0] + write_[0]};
+  for (size_t m = 0; m < s_.chip.memories.size(); ++m) {
+    const Memory& memory = s_.chip.memories[m];
+    moves.picojoules += s_.sharers(m) * (read_[m] * memory.read_energy_per_bit.picojoules +
+                                         write_[m] * memory.write_energy_per_bit.picojoules);
+  }
+  return moves;
 }
 
 void NestTime::find_held(const Nest& nest) {
@@ -179,6 +198,13 @@ void NestTime::refill(size_t outer, size_t inner, double in, double out, double 
 }
 
 void NestTime::move_product(const Nest& nest, const Steps& steps) {
+  const size_t memories = s_.chip.memories.size();
+  late_.clear();
+  for (size_t m = 0; m < memories; ++m) {
+    read_[m] = write_[m] = first_[m] = last_[m] = 0;
+    for (size_t n = 0; n < memories; ++n) refilled_[m][n] = 0;
+  }
+  vector_ = one_vector_part_ = for_array_ = making_ = 0;
   for (size_t a = 0; a < s_.accesses(); ++a) {
     if (s_.is_running_sum(a)) continue;
     const bool output = a == s_.product.output;
@@ -239,9 +265,7 @@ void NestTime::move_beside(const Nest& nest, const Steps& steps) {
 }
 
 double NestTime::time_of(size_t m, double read, double write) const {
-  const Memory& memory = s_.chip.memories[m];
-  const double r = read / 8 / memory.read_bytes_per_cycle, w = write / 8 / memory.write_bytes_per_cycle;
-  return (memory.shared_port ? r + w : std::max(r, w)) * (m == 0 ? measured_.memory_time : 1);
+  return transfer_cycles(s_.chip.memories[m], read, write) * (m == 0 ? measured_.memory_time : 1);
 }
 
 /// Refills of memories that are not double-buffered: nothing overlaps them.

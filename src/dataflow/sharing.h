@@ -10,6 +10,13 @@ namespace sator::dataflow {
 /// Elements of an access when each iterator runs over `block` consecutive values from an aligned start.
 double elements_of(const Access& access, const std::vector<int64_t>& block);
 
+/// Cycles in which a memory moves bits in and out.
+inline double transfer_cycles(const Memory& memory, double read_bits, double write_bits) {
+  const double reads = read_bits / 8 / memory.read_bytes_per_cycle,
+               writes = write_bits / 8 / memory.write_bytes_per_cycle;
+  return memory.shared_port ? reads + writes : (reads > writes ? reads : writes);
+}
+
 /// Ways to cut output axes of a product among the chip's cores: per iterator the size of the blocks of consecutive values
 /// that each core takes one of; long ones are whole tiles of the array. Of those with the least work for the busiest core,
 /// and then the least to fetch, a few. With one core there is one way.

@@ -210,11 +210,7 @@ std::optional<Placement> tiled_placement(const Work& work, const Product& produc
   std::optional<Placement> first;
   for (const std::vector<int64_t>& block : ways_to_share(work, product, chip)) {
     Placement placement = Tiling(work, product, chip, pace, *axes, tile, block).run();
-    Statement bare = work.statement;
-    bare.accesses.clear();
-    if (chip.cores == 1 ||
-        std::holds_alternative<Counts>(count(problem_at_pes(bare, placement.mapping, chip, placement.core))))
-      return placement;
+    if (chip.cores == 1 || has_countable_stamps(work, placement, chip)) return placement;
     if (!first) first = std::move(placement);
   }
   return first;

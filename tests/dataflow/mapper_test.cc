@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "dataflow/cost.h"
 #include "dataflow/gemm.h"
 #include "dataflow/matmul.h"
 #include "shipped_chips.h"
@@ -13,12 +14,17 @@
 namespace sator::dataflow {
 namespace {
 
+Chip with_tile(Chip chip, const std::array<int64_t, 3>& tile) {
+  chip.tile = tile;
+  return chip;
+}
+
 // A tile that pipelines the quantization of inputs, which whole rows hold up.
 TEST(Mapper, TilesAreCutForWhatComesBeforeTheProduct) {
   CostEngine engine(shipped("gemmini16"));
   const Matmul m{.i = 128, .j = 768, .k = 3072, .scale = ScalePer::channel, .weight_bits = 8, .activation_bits = 8};
   const KernelCost found = engine.cost(matmul_kernel(m));
-  const KernelCost tiled = engine.cost(matmul_kernel(m), {matmul_placement(m, engine.chip(), {64, 64, 128})});
+  const KernelCost tiled = CostEngine(with_tile(engine.chip(), {64, 64, 128})).cost(matmul_kernel(m));
   EXPECT_LE(found.latency_cycles, tiled.latency_cycles);
   // 128 x 768 x 3072 MACs on 256 PEs, and little beside it.
   EXPECT_LE(found.latency_cycles, 1'179'648 * 105 / 100);
@@ -54,13 +60,14 @@ TEST_P(MapperOn, NoTileIsBetterThanTheDefault) {
       }
       KernelCost tiled;
       try {
-        tiled = engine.cost(kernel, {matmul_placement(m, chip, tile)});
+        tiled = CostEngine(with_tile(chip, tile)).cost(kernel);
       } catch (const Error&) {
         continue;  // does not fit, or has too many ragged edges to be counted
       }
       ++compared;
-      // A thousandth: of mappings that are as quick the one of less energy is taken.
-      EXPECT_LE(found.unrounded_cycles, tiled.unrounded_cycles * 1.001 + 1)
+      // A thousandth: of mappings that are as quick the one of less traffic and with more PEs at work is taken. With several
+      // cores five: tiles that end within a turn of a core's array are not searched there.
+      EXPECT_LE(found.unrounded_cycles, tiled.unrounded_cycles * (chip.cores > 1 ? 1.005 : 1.001) + 1)
           << m.i << " x " << m.j << " x " << m.k << " scale " << static_cast<int>(m.scale) << " " << m.weight_bits
           << " bits, activations " << m.activation_bits << ", tile " << tile[0] << "," << tile[1] << "," << tile[2];
     }
@@ -88,7 +95,7 @@ TEST(Mapper, TheEstimateIsWhatTheEngineCounts) {
         for (const StatementCost& s : cost.statements)
           if (s.on_array()) {
             const double real = cost.unrounded_cycles - static_cast<double>(chip.launch_cycles);
-            EXPECT_NEAR(s.placement->estimated_cycles / real, 1, 0.005) << name << " " << i << " " << j << " " << k;
+            EXPECT_NEAR(s.placement->estimate.cycles / real, 1, 0.005) << name << " " << i << " " << j << " " << k;
           }
       }
   }

@@ -1,6 +1,7 @@
 // One matmul as a kernel, and mappings of it by given tiles: traffic by the textbook's formula.
 #include "dataflow/matmul.h"
 #include "base/error.h"
+#include "dataflow/cost.h"
 #include "dataflow/cost_table.h"
 #include "dataflow/gemm.h"
 #include "shipped_chips.h"
@@ -12,6 +13,11 @@
 
 namespace sator::dataflow {
 namespace {
+
+Chip with_tile(Chip chip, const std::array<int64_t, 3>& tile) {
+  chip.tile = tile;
+  return chip;
+}
 
 int64_t outside_bits(const KernelCost& c, const std::string& tensor) {
   int64_t bits = 0;
@@ -30,7 +36,7 @@ TEST(Matmul, TilesMoveWhatTheFormulaSays) {
       const Matmul m{.i = i, .j = j, .k = k};
       const std::array<int64_t, 3> tile = {32, 48, 64};
       SCOPED_TRACE(testing::Message() << i << " " << j << " " << k << " dataflow " << static_cast<int>(dataflow));
-      const KernelCost c = CostEngine(chip).cost(matmul_kernel(m), {matmul_placement(m, chip, tile)});
+      const KernelCost c = CostEngine(with_tile(chip, tile)).cost(matmul_kernel(m));
       EXPECT_EQ(c.macs, i * j * k);
       EXPECT_EQ(outside_bits(c, "X"), 16 * i * k * ceil_div(j, tile[1]));
       EXPECT_EQ(outside_bits(c, "W"), 16 * j * k * ceil_div(i, tile[0]));
@@ -53,7 +59,7 @@ TEST(Matmul, StampsAreThoseOfTheTiles) {
                          Row{Stationary::weight, 8 * 2 * 3 * 48},    // 32 / 16, 40 / 16, i
                          Row{Stationary::input, 8 * 2 * 3 * 40}}) {  // 32 / 16, 48 / 16, j
     chip.dataflow = row.dataflow;
-    const KernelCost c = CostEngine(chip).cost(matmul_kernel(m), {matmul_placement(m, chip, tile)});
+    const KernelCost c = CostEngine(with_tile(chip, tile)).cost(matmul_kernel(m));
     EXPECT_EQ(c.statements[0].stream_cycles, row.stamps);
   }
 }
@@ -114,12 +120,11 @@ TEST(Matmul, WrongSizesAreRefused) {
   EXPECT_NE(error_of([] { matmul_kernel({.i = 0}); }).find("sizes of at least 1"), std::string::npos);
   EXPECT_NE(error_of([] { matmul_kernel({.scale = ScalePer::group, .group = 0}); }).find("groups of at least 1"),
             std::string::npos);
-  EXPECT_NE(error_of([&] { matmul_placement({.i = 8, .j = 8, .k = 8}, chip, {4, -1, 4}); }).find("a tile of -1"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] {
-              matmul_placement({.i = 4096, .j = 4096, .k = 4096}, chip, {0, 0, 64});
-            }).find("bytes of scratchpad"),
-            std::string::npos);
+  auto tiled = [&](int64_t size, const std::array<int64_t, 3>& tile) {
+    return error_of([&] { CostEngine(with_tile(chip, tile)).cost(matmul_kernel({.i = size, .j = size, .k = size})); });
+  };
+  EXPECT_NE(tiled(8, {4, -1, 4}).find("a tile of -1"), std::string::npos);
+  EXPECT_NE(tiled(4096, {0, 0, 64}).find("bytes of scratchpad"), std::string::npos);
 }
 
 }  // namespace
