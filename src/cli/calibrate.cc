@@ -6,8 +6,10 @@
 #include "base/figures.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "cli/calibrate_host.h"
 #include "cli/commands.h"
 #include "dataflow/calibrate/models.h"
+#include "dataflow/described_chip.h"
 
 namespace sator::cli {
 
@@ -16,10 +18,35 @@ namespace {
 using namespace dataflow;
 
 struct CalibrateArguments {
-  std::string data, model = "engine";
-  std::optional<std::string> chip, output, use, estimates;
+  std::string model = "engine";
+  std::optional<std::string> data, chip, output, use, estimates;
   std::vector<std::string> where, train;
+  bool host = false;
+  HostArguments of_host;
 };
+
+/// The options of one of the two kinds of run that were given without the other kind's.
+void check(const CalibrateArguments& a) {
+  if (a.host) {
+    if (a.data || a.chip || a.use || a.estimates || !a.where.empty() || !a.train.empty())
+      fail({.what = "--host is given beside options for a file of measurements",
+            .needs = "--host alone: it measures, and describes the chip itself",
+            .hint = "leave --data, --chip, --use, --estimates, --where and --train out"});
+    if (!a.output)
+      fail({.what = "--host has no folder for its files",
+            .needs = "-o FOLDER",
+            .hint = "sator calibrate --host -o here"});
+    return;
+  }
+  if (!a.data)
+    fail({.what = "there are no measurements",
+          .needs = "--data FILE, or --host to measure this machine",
+          .hint = "sator calibrate --host -o FOLDER"});
+  if (a.of_host.model || !a.of_host.schemes.empty() || a.of_host.threads)
+    fail({.what = "a model, --quant or --threads is given without --host",
+          .needs = "--host, which runs a model's kernels",
+          .hint = "add --host, or leave them out"});
+}
 
 std::vector<bool> chosen(const std::vector<Row>& rows, const std::vector<std::string>& words) {
   std::vector<RowFilter> filters;
@@ -69,10 +96,17 @@ void write_estimates(const std::string& file, const BoundModel& bound, const std
 }
 
 void run(const CalibrateArguments& a, Streams& io) {
+  check(a);
+  if (a.host) {
+    HostArguments host = a.of_host;
+    host.folder = *a.output;
+    calibrate_host(host, io);
+    return;
+  }
   const CalibrationModel& model = find_model(a.model);
-  const std::vector<Row> rows = parse_rows(read_file(a.data), fs::path(a.data).filename().string());
+  const std::vector<Row> rows = parse_rows(read_file(*a.data), fs::path(*a.data).filename().string());
   std::optional<Chip> chip;
-  if (a.chip) chip = find_chip(*a.chip);
+  if (a.chip) chip = described_chip(*a.chip);
   std::vector<bool> used = chosen(rows, a.where), training = chosen(rows, a.train);
   std::vector<Row> kept;
   std::vector<bool> trains;
@@ -82,13 +116,13 @@ void run(const CalibrateArguments& a, Streams& io) {
     fail({.what = "no row passes the filters",
           .needs = text("rows with ", join(a.where, ", ")),
           .hint = "look at the rows' fields",
-          .where = a.data});
+          .where = *a.data});
   const BoundModel all = model.bind(kept, chip ? &*chip : nullptr);
   if (all.samples.empty())
     fail({.what = text("model ", model.name, " can read none of ", kept.size(), " rows"),
           .needs = text("rows with ", model.takes),
           .hint = "choose another model or other rows",
-          .where = a.data});
+          .where = *a.data});
   Calibration calibration;
   std::vector<bool> held_out(kept.size(), true);
   if (a.use) {
@@ -96,7 +130,7 @@ void run(const CalibrateArguments& a, Streams& io) {
   } else {
     for (size_t i = 0; i < kept.size(); ++i) held_out[i] = !trains[i];
     const BoundModel fitted = only(all, trains);
-    std::string source = fs::path(a.data).filename().string();
+    std::string source = fs::path(*a.data).filename().string();
     for (const auto* words : {&a.where, &a.train})
       if (!words->empty()) source += text("; ", join(*words, ", "));
     calibration = calibrate(model, fitted, chip ? chip->name : "any", source);
@@ -143,21 +177,33 @@ Command calibrate_command() {
   details +=
       "Rows that --train names are fitted to, the others of --where are only compared. A calibration of model engine "
       "is "
-      "used\nby naming it behind a chip: --chip NAME@FILE; every estimate then comes with its interval.";
+      "used\nby naming it behind a chip: --chip NAME@FILE; every estimate then comes with its interval.\n"
+      "\n--host writes host.toml, a chip's file with what was measured of this processor (multiply-adds per precision, "
+      "\nreading from each cache and memory, a parallel loop), host.calibration.toml, which it names, and "
+      "kernels.jsonl. "
+      "Kernels of\nthe model run under several schemes, for prompts of 8 to 256 tokens and decode steps at 16 to 448; "
+      "every "
+      "third shape of\nweights, attention and other kernels is held out of the fit and compared. Use: --chip "
+      "FOLDER/host.toml.";
   return {.name = "calibrate",
           .does = "fits a model's constants to measurements, with an interval that holds on others",
           .options =
               {
-                  {.name = "--data FILE",
-                   .help = "measurements, one JSON object per line",
-                   .into = &a->data,
-                   .required = true},
+                  {"MODEL", "with --host: whose kernels run; examples/gpt2-stories unless told", &a->of_host.model},
+                  {"--host", "measures and describes this machine, and fits to kernels that run here", &a->host},
+                  {"--data FILE", "measurements, one JSON object per line", &a->data},
                   {.name = "--model MODEL", .help = "whose constants", .into = &a->model, .choices = models},
                   {"--chip CHIP", "a described chip, by name or file", &a->chip},
                   {"--where KEY=VALUE", "rows that count, may be repeated; VALUE* begins so", &a->where},
                   {"--train KEY=VALUE", "rows to fit to, may be repeated; all unless told", &a->train},
                   {"--use FILE", "a calibration to compare, instead of a fit", &a->use},
-                  {"-o,--output FILE", "where the calibration goes, TOML", &a->output},
+                  {"--quant SCHEME",
+                   "with --host: a scheme to run, may be repeated; f32, int8-channel, int8-channel+a8 and int4-group32 "
+                   "unless told",
+                   &a->of_host.schemes},
+                  {"--threads N", "with --host: threads; those that models use unless told", &a->of_host.threads},
+                  {"--rounds N", "with --host: how often each kernel runs in each step", &a->of_host.rounds},
+                  {"-o,--output FILE", "where the calibration goes, TOML; with --host a folder", &a->output},
                   {"--estimates FILE", "one JSON line per compared row: measured, estimated, low, high", &a->estimates},
               },
           .run = [a](Streams& io) { run(*a, io); },

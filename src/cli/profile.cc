@@ -5,6 +5,8 @@
 #include "cli/chip_options.h"
 #include "cli/commands.h"
 #include "cli/model_options.h"
+#include "runtime/thread_pool.h"
+#include "study/parts.h"
 #include "study/profile.h"
 #include "target/calibration.h"
 
@@ -12,10 +14,13 @@ namespace sator::cli {
 
 namespace {
 
+constexpr int64_t kRoundsHere = 7;
+
 struct ProfileArguments {
   ModelArguments model;
   int64_t prompt_len = 128;
   std::optional<std::string> chip, records;
+  std::optional<int64_t> rounds;
   ChipArguments changes;
   bool each_call = false;
 };
@@ -29,6 +34,9 @@ void run(const ProfileArguments& a, Streams& io) {
           .hint = text("shipped are ", join(shipped_chips(), ", "))});
   if (a.chip) options.chip = dataflow::described_chip(*a.chip, changes);
   const llm::OpenModel model = open(a.model, io);
+  const bool here =
+      options.chip && study::is_host(*options.chip, a.model.threads.value_or(runtime::default_num_threads()));
+  options.rounds = a.rounds.value_or(here ? kRoundsHere : 1);
   const study::ModelProfile profile = study::profile_model(a.model.folder(), model, options);
   const std::string records = study::json_lines(profile.records);
   io.out << "prefill of " << a.prompt_len << " tokens\n"
@@ -36,6 +44,7 @@ void run(const ProfileArguments& a, Streams& io) {
          << profile.decode.table(!a.each_call, !a.each_call);
   if (options.chip) {
     io.out << "\nestimates for " << options.chip->name << ", " << calibration_words(*options.chip) << "\n";
+    if (here) io.out << "\nthis machine, medians of " << options.rounds << " rounds:\n" << comparison_table(profile);
   }
   if (a.records) {
     write_file(*a.records, records);
@@ -57,6 +66,11 @@ Command profile_command() {
   options.push_back({"--prompt-len N", "tokens of the prefill, which one step takes in", &a->prompt_len});
   options.push_back({"--chip CHIP", text(kChipHelp, "; adds estimates for it"), &a->chip});
   for (Option& option : chip_options(a->changes)) options.push_back(std::move(option));
+  options.push_back({"--rounds N",
+                     text("runs, of which each call's median counts; 1 unless told, ",
+                          kRoundsHere,
+                          " where the chip is this machine (sator calibrate --host)"),
+                     &a->rounds});
   options.push_back({"--records FILE", "write one workload record per kernel call, JSON lines", &a->records});
   options.push_back({"--each-call", "every call in its order instead of sums", &a->each_call});
   return {.name = "profile",

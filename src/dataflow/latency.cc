@@ -60,8 +60,11 @@ class Latency {
       fail({.what = text(chip.name, " has ", memories_.size(), " memories"),
             .needs = text("at most ", Time::kMost - 3),
             .hint = "leave out memories that hold nothing of their own"});
+    for (size_t i = chip.calibration ? cost.statements.size() : 0; i-- > 0;)
+      if (const StatementCost& s = cost.statements[i]; s.on_array())
+        kind_ = static_cast<size_t>(class_of(s.work, *s.product));
     for (const StatementCost& s : cost.statements) {
-      array_ += array_time(static_cast<double>(s.array_cycles()));
+      array_ += array_time(s, static_cast<double>(s.array_cycles()));
       vector_ += vector_time(s);
       for (const Traffic& t : s.traffic) add(t);
     }
@@ -132,9 +135,15 @@ class Latency {
     refill.late.emplace_back(t.waits, out);
   }
 
-  Time array_time(double cycles) const { return Time::of(kArray, cycles * measured_.array_time); }
+  Time array_time(const StatementCost& s, double cycles) const {
+    const double factor = chip_.calibration && s.on_array()
+                              ? measured_.array_time_of[static_cast<size_t>(class_of(s.work, *s.product))]
+                              : 1;
+    return Time::of(kArray, cycles * measured_.array_time * factor);
+  }
   Time vector_time(const StatementCost& s) const {
-    return Time::of(kVector, static_cast<double>(s.vector_cycles) * measured_.vector_time);
+    const double factor = measured_.vector_time * measured_.vector_time_of[kind_];
+    return Time::of(kVector, static_cast<double>(s.vector_cycles) * factor);
   }
 
   /// Of work that can begin after its share of the bound's time: how much is left when that time is over.
@@ -151,7 +160,7 @@ class Latency {
 
   Time time_of(size_t m, double read_bits, double write_bits) const {
     const double cycles = transfer_cycles(chip_.memories[m], read_bits, write_bits);
-    return Time::of(kMemories + m, m == 0 ? cycles * measured_.memory_time : cycles);
+    return Time::of(kMemories + m, cycles * (m == 0 ? measured_.memory_time : measured_.cache_time));
   }
   Time time_of(size_t m) const { return time_of(m, memories_[m].read, memories_[m].write); }
 
@@ -197,7 +206,7 @@ class Latency {
     if (bound > kMemories) return {};  // a memory at the array's side works with it stamp by stamp
     Time one_fold, until_output, for_array;
     for (const StatementCost& s : cost_.statements) {
-      const Time array = array_time(static_cast<double>(s.array_cycles()));
+      const Time array = array_time(s, static_cast<double>(s.array_cycles()));
       one_fold += array * (1 / static_cast<double>(s.folds));
       until_output += array * s.until_output();
       if (s.waits == 0) for_array += vector_time(s);
@@ -231,15 +240,15 @@ class Latency {
   }
 
   void add_array_parts() {
-    int64_t stream = 0, fill = 0, load = 0;
+    Time stream, fill, load;
     for (const StatementCost& s : cost_.statements) {
-      stream += s.stream_cycles;
-      fill += s.fill_drain_cycles;
-      load += s.load_cycles;
+      stream += array_time(s, static_cast<double>(s.stream_cycles));
+      fill += array_time(s, static_cast<double>(s.fill_drain_cycles));
+      load += array_time(s, static_cast<double>(s.load_cycles));
     }
-    add_part("array: stamps", array_time(static_cast<double>(stream)));
-    add_part("array: fill and drain", array_time(static_cast<double>(fill)));
-    add_part("array: stationary load", array_time(static_cast<double>(load)));
+    add_part("array: stamps", stream);
+    add_part("array: fill and drain", fill);
+    add_part("array: stationary load", load);
   }
 
   void add_part(std::string name, const Time& time) {
@@ -252,8 +261,9 @@ class Latency {
 
   void finish(bool serial_vector) {
     cost_.latency_s = static_cast<double>(cost_.latency_cycles) / chip_.clock_hz;
-    cost_.latency_low_s = cost_.latency_s * measured_.low;
-    cost_.latency_high_s = cost_.latency_s * measured_.high;
+    const double low = measured_.low_of[kind_], high = measured_.high_of[kind_];
+    cost_.latency_low_s = cost_.latency_s * (low > 0 ? low : measured_.low);
+    cost_.latency_high_s = cost_.latency_s * (high > 0 ? high : measured_.high);
     cost_.unrounded_cycles = total_.cycles();
     if (cost_.unrounded_cycles > 0) {
       for (size_t r = 0; r < cost_.resources.size(); ++r)
@@ -268,6 +278,7 @@ class Latency {
   KernelCost& cost_;
   const Chip& chip_;
   ChipCalibration measured_;
+  size_t kind_ = std::size(kProductClasses);  // the class of the kernel's first product; the last: it has none
   std::vector<Moved> memories_;
   std::vector<std::pair<std::string, Time>> serial_;  // by the memory that is refilled
   Time array_, vector_, total_;

@@ -241,6 +241,11 @@ std::vector<Column> kernel_columns(const Study& study) {
   add("activation_bits", [](const KernelRow& k) { return of(k.activation_bits); });
   add("output_bits", [](const KernelRow& k) { return of(k.output_bits); });
   add("host_duration_us", [](const KernelRow& k) { return of(k.duration_us); });
+  columns.push_back({"host_error", [](const Line& l) {  // of the estimate, where the chip is this machine
+                       const std::optional<double>& us = l.kernel->duration_us;
+                       if (!l.study.chips[l.chip].is_host || !l.kernel->costed || !us || *us <= 0) return std::string();
+                       return of(l.kernel->cost.latency_s * 1e6 / *us - 1);
+                     }});
   add("costed", [](const KernelRow& k) { return k.costed ? "1" : "0"; });
   add_cost_columns(columns);
   // TENET's counts and metrics of the kernel's products, over all tensors.

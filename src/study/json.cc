@@ -332,6 +332,11 @@ void describe(A& a, ChipFacts& x) {
   a("clock_hz", x.clock_hz);
   a("outer_bytes_per_s", x.outer_bytes_per_s);
   a("calibration", x.calibration);
+  if constexpr (A::writes) {
+    a("is_host", x.is_host);
+  } else if (a.json.find("is_host")) {  // studies of earlier versions lack it
+    a("is_host", x.is_host);
+  }
   a.list("peaks", x.peaks);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/figures.h"
 #include "base/text.h"
+#include "study/host_comparison.h"
 #include "study/page_figures.h"
 #include "study/page_style.h"
 #include "study/sweep_figures.h"
@@ -271,7 +272,7 @@ std::string chip_section(const Study& study, size_t chip, const std::vector<Verd
   out += tag("p",
              "soft",
              escaped(facts.description.empty() ? chip_line(facts) : text(facts.description, "; ", speed_words(facts))));
-  out += chip_table(study, chip);
+  out += chip_table(study, chip) + host_section(study, chip);
   std::vector<std::string> remarks;
   for (const PrecisionRemark& r : precision_remarks_on(study, chip))
     remarks.push_back(text(r.words, ": ", join(r.schemes, ", ")));

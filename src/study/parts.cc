@@ -56,6 +56,10 @@ std::string host_name() {
   return text(model, " (", runtime::available_isa_text(), ")");
 }
 
+bool is_host(const Chip& chip, int64_t threads) {
+  return chip.host && chip.variation.empty() && chip.host->threads == threads && chip.host->cpu == host_name();
+}
+
 const std::string& program_id() {
   static const std::string id = [] {
     std::error_code ignored;

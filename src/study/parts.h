@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "study/result.h"
+#include "target/chip.h"
 
 namespace sator::study {
 
@@ -12,6 +13,9 @@ std::string model_hash(const fs::path& folder, bool shapes_only);
 
 /// Processor and instruction sets of this machine, in words.
 std::string host_name();
+
+/// Whether the chip is what `sator calibrate --host` measured on this processor with as many threads.
+bool is_host(const Chip& chip, int64_t threads);
 
 /// This very program: another build may give other results.
 const std::string& program_id();

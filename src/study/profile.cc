@@ -7,8 +7,10 @@
 
 #include "arith/eval.h"
 #include "base/error.h"
+#include "base/figures.h"
 #include "ir/visit.h"
 #include "study/cost_program.h"
+#include "study/host_comparison.h"
 
 namespace sator::study {
 
@@ -130,7 +132,78 @@ runtime::Profile joined(runtime::Profile profile, const std::string& phase, cons
   return profile;
 }
 
+/// The last run, with each call's median over all of them.
+runtime::Profile with_medians(const std::vector<runtime::Profile>& runs) {
+  runtime::Profile out = runs.back();
+  std::vector<double> durations;
+  for (size_t i = 0; i < out.records.size(); ++i) {
+    durations.clear();
+    for (const runtime::Profile& run : runs)
+      if (i < run.records.size() && run.records[i].function == out.records[i].function)
+        durations.push_back(run.records[i].duration_us);
+    const auto middle = durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 2);
+    std::nth_element(durations.begin(), middle, durations.end());
+    out.records[i].duration_us = *middle;
+  }
+  return out;
+}
+
 }  // namespace
+
+std::string comparison_table(const ModelProfile& profile) {
+  struct Sum {
+    std::string phase, function;
+    int64_t calls = 0;
+    double measured_us = 0, estimated_us = 0, low_us = 0, high_us = 0;
+    void add(const Sum& o) {
+      calls += o.calls, measured_us += o.measured_us, estimated_us += o.estimated_us;
+      low_us += o.low_us, high_us += o.high_us;
+    }
+  };
+  std::vector<Sum> rows;
+  for (const WorkloadRecord& r : profile.records) {
+    if (!r.on_chip) return "";
+    const Cost& c = r.on_chip->cost;
+    auto at = std::find_if(
+        rows.begin(), rows.end(), [&](const Sum& s) { return s.phase == r.phase && s.function == r.function; });
+    if (at == rows.end()) at = rows.insert(rows.end(), {.phase = r.phase, .function = r.function});
+    at->add({"", "", 1, r.duration_us, c.latency_s * 1e6, c.latency_low_s * 1e6, c.latency_high_s * 1e6});
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const Sum& a, const Sum& b) {
+    return a.phase != b.phase ? a.phase > b.phase : a.measured_us > b.measured_us;
+  });
+  constexpr size_t kName = 52;
+  auto line = [&](const std::string& name,
+                  const std::string& calls,
+                  const std::string& measured,
+                  const std::string& estimated,
+                  const std::string& between,
+                  const std::string& error) {
+    return text(pad_right(name, kName),
+                pad_left(calls, 6),
+                pad_left(measured, 13),
+                pad_left(estimated, 14),
+                pad_left(between, 22),
+                pad_left(error, 10),
+                "\n");
+  };
+  std::string out = line("kernel", "calls", "measured us", "estimated us", "between", "error");
+  auto add = [&](const std::string& name, const Sum& s) {
+    out += line(name,
+                text(s.calls),
+                fixed(s.measured_us, 1),
+                fixed(s.estimated_us, 1),
+                text(fixed(s.low_us, 1), " .. ", fixed(s.high_us, 1)),
+                error_words(s.estimated_us, s.measured_us));
+  };
+  for (const char* phase : {"prefill", "decode"}) {
+    Sum all;
+    for (const Sum& s : rows)
+      if (s.phase == phase) all.add(s), add(text(phase, ": ", s.function), s);
+    if (all.calls > 0) add(text(phase, ": all"), all);
+  }
+  return out;
+}
 
 ModelProfile profile_model(const fs::path& folder, const llm::OpenModel& model, const ProfileOptions& options) {
   if (options.prompt_len < 1 || options.prompt_len > model.limits.prefill_chunk ||
@@ -152,11 +225,18 @@ ModelProfile profile_model(const fs::path& folder, const llm::OpenModel& model, 
   session.append(one);
   session.reset();
 
-  runtime::Profiler profiler(session.vm());
-  profiler.time([&] { session.append(ids); });
-  runtime::Profile prefill = profiler.take();
-  profiler.time([&] { session.append(one); });
-  runtime::Profile decode = profiler.take();
+  if (options.rounds < 1)
+    fail({.what = text(options.rounds, " rounds"), .needs = "at least 1", .hint = "leave --rounds out"});
+  std::vector<runtime::Profile> prefills, decodes;
+  for (int64_t round = 0; round < options.rounds; ++round) {
+    session.reset();
+    runtime::Profiler profiler(session.vm());
+    profiler.time([&] { session.append(ids); });
+    prefills.push_back(profiler.take());
+    profiler.time([&] { session.append(one); });
+    decodes.push_back(profiler.take());
+  }
+  runtime::Profile prefill = with_medians(prefills), decode = with_medians(decodes);
 
   ModelProfile out;
   out.prefill = joined(std::move(prefill),
@@ -201,6 +281,8 @@ std::string json_lines(const std::vector<WorkloadRecord>& records) {
     if (r.on_chip) {
       const Cost& c = r.on_chip->cost;
       j["chip"] = {{"latency_s", c.latency_s},
+                   {"latency_low_s", c.latency_low_s},
+                   {"latency_high_s", c.latency_high_s},
                    {"latency_cycles", c.latency_cycles},
                    {"energy_j", c.energy_j},
                    {"bound", c.bound},

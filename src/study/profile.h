@@ -40,11 +40,17 @@ struct ModelProfile {
 struct ProfileOptions {
   int64_t prompt_len = 128;  // of the prefill; the decode step follows it
   std::optional<Chip> chip;
+  /// How often both phases run after a warm-up; a call's duration is the median. The tables' totals are those of the last run.
+  int64_t rounds = 1;
 };
 
-/// Profiles a prefill of prompt_len tokens and the decode step after it, each once after a warm-up. Random token ids.
-/// Errors: a prompt longer than one step takes in; calls that differ from those that the program states (InternalError).
+/// Profiles a prefill of prompt_len tokens and the decode step after it, after a warm-up. Random token ids.
+/// Errors: a prompt longer than one step takes in; no rounds; calls that differ from those that the program states (InternalError).
 ModelProfile profile_model(const fs::path& folder, const llm::OpenModel& model, const ProfileOptions& options);
+
+/// A run's kernels beside their estimates, as a table: per phase and function the calls, microseconds measured and estimated of
+/// all of them, the interval, the error; and the sums. Empty without a chip.
+std::string comparison_table(const ModelProfile& profile);
 
 /// One JSON object per line and record.
 std::string json_lines(const std::vector<WorkloadRecord>& records);

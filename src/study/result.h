@@ -268,6 +268,7 @@ struct ChipFacts {
   double clock_hz = 0;
   double outer_bytes_per_s = 0;  // of the outermost memory
   std::string calibration;       // in words; empty: none
+  bool is_host = false;          // measured on the processor of this run, with as many threads
   std::vector<PeakRate> peaks;   // fastest first
   bool operator==(const ChipFacts&) const = default;
 };

@@ -172,7 +172,10 @@ Study head_of(const Plan& plan, const Workers& workers) {
                     .version = o.version,
                     .remarks = plan.remarks};
   if (!o.shapes_only) study.protocol.window_tokens = std::min(kWindowTokens, plan.config.max_positions);
-  for (const Chip& chip : plan.chips) study.chips.push_back(facts_of(chip));
+  for (const Chip& chip : plan.chips) {
+    study.chips.push_back(facts_of(chip));
+    study.chips.back().is_host = is_host(chip, study.protocol.threads);
+  }
   return study;
 }
 

@@ -5,6 +5,7 @@
 #include "base/figures.h"
 #include "base/text.h"
 #include "study/compare.h"
+#include "study/host_comparison.h"
 #include "study/sweep.h"
 #include "study/words.h"
 
@@ -126,6 +127,7 @@ std::string terminal_table(const Study& study, size_t width) {
   out += "\n" + quality_table(study, width);
   for (size_t chip = 0; chip < study.chips.size(); ++chip) {
     out += "\n" + wrapped(chip_line(study.chips[chip]), width, 2) + chip_table(study, chip, width);
+    if (const std::string here = host_table(study, chip); !here.empty()) out += "\n" + here;
     for (const PrecisionRemark& remark : precision_remarks_on(study, chip))
       out += wrapped(text("  ", remark.words, ": ", join(remark.schemes, ", ")), width, 4);
   }

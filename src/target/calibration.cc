@@ -31,6 +31,12 @@ double Calibration::constant(std::string_view name) const {
         .where = file});
 }
 
+double Calibration::constant_or(std::string_view name, double otherwise) const {
+  for (const CalibrationConstant& c : constants)
+    if (c.name == name) return c.value;
+  return otherwise;
+}
+
 Calibration parse_calibration(std::string_view source, const std::string& file) {
   toml::table root = parse_toml(source, file, "write it with `sator calibrate`");
   KeyReader in(root, file, "");
@@ -48,6 +54,16 @@ Calibration parse_calibration(std::string_view source, const std::string& file) 
   if (c.low > c.high)
     interval.fail_at("low", text("the value is ", c.low, ", but high is ", c.high), "low <= high", "exchange them");
   interval.finish();
+  if (in.has("interval_of"))
+    for (KeyReader& reader : in.tables("interval_of")) {
+      KindInterval k{std::string(kKernelKinds[reader.choice("kernels", kKernelKinds)]),
+                     reader.number("low", kRatio),
+                     reader.number("high", kRatio)};
+      reader.finish();
+      if (k.low > k.high)
+        reader.fail_at("low", text("the value is ", k.low, ", but high is ", k.high), "low <= high", "exchange them");
+      c.kinds.push_back(std::move(k));
+    }
   c.mean_error = in.number_or("mean_error", kError, 0);
   for (KeyReader& reader : in.tables("constant")) {
     CalibrationConstant k{reader.string("name"), reader.number("value", kAny), reader.string("unit")};
@@ -92,6 +108,14 @@ std::string to_toml(const Calibration& c) {
               "\nhigh = ",
               number(c.high),
               "\n");
+  for (const KindInterval& k : c.kinds)
+    out += text("\n[[interval_of]]\nkernels = ",
+                sator::quoted(k.kind),
+                "\nlow = ",
+                number(k.low),
+                "\nhigh = ",
+                number(k.high),
+                "\n");
   for (const CalibrationConstant& k : c.constants)
     out += text("\n[[constant]]\nname = ",
                 sator::quoted(k.name),
@@ -111,22 +135,33 @@ ChipCalibration for_chip(const Calibration& c, const Chip& chip) {
           .needs = text("model engine, chip ", chip.name),
           .hint = text("`sator calibrate --model engine --chip ", chip.name, "` fits one"),
           .where = c.file});
-  return {.file = c.file,
-          .source = c.source,
-          .rows = c.rows,
-          .array_time = c.constant("array_time"),
-          .memory_time = c.constant("memory_time"),
-          .vector_time = c.constant("vector_time"),
-          .overhead_s = c.constant("overhead"),
-          .level = c.level,
-          .low = c.low,
-          .high = c.high};
+  ChipCalibration out{.file = c.file,
+                      .source = c.source,
+                      .rows = c.rows,
+                      .array_time = c.constant_or("array_time", 1),
+                      .memory_time = c.constant("memory_time"),
+                      .vector_time = c.constant_or("vector_time", 1),
+                      .cache_time = c.constant_or("cache_time", 1),
+                      .overhead_s = c.constant("overhead"),
+                      .level = c.level,
+                      .low = c.low,
+                      .high = c.high};
+  for (const KindInterval& k : c.kinds)
+    for (size_t i = 0; i < out.low_of.size(); ++i)
+      if (k.kind == kKernelKinds[i]) out.low_of[i] = k.low, out.high_of[i] = k.high;
+  for (size_t i = 0; i < out.array_time_of.size(); ++i) out.array_time_of[i] = c.constant_or(kArrayTimeOf[i], 1);
+  for (size_t i = 0; i < out.vector_time_of.size(); ++i) out.vector_time_of[i] = c.constant_or(kVectorTimeOf[i], 1);
+  return out;
 }
 
 std::string calibration_words(const Chip& chip) {
   if (!chip.calibration) return "not calibrated to silicon";
   const ChipCalibration& c = *chip.calibration;
   auto rounded = [](double v) { return std::round(v * 1e3) / 1e3; };
+  std::vector<std::string> kinds;
+  for (size_t i = 0; i < c.low_of.size(); ++i)
+    if (c.low_of[i] > 0)
+      kinds.push_back(text(kKernelKinds[i], " ", rounded(c.low_of[i]), " to ", rounded(c.high_of[i])));
   return text("calibrated on ",
               c.rows,
               " rows of ",
@@ -137,7 +172,8 @@ std::string calibration_words(const Chip& chip) {
               rounded(c.low),
               " and ",
               rounded(c.high),
-              " times the estimate");
+              " times the estimate",
+              kinds.empty() ? "" : text(" (", join(kinds, ", "), ")"));
 }
 
 }  // namespace sator

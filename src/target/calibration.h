@@ -15,6 +15,15 @@ struct CalibrationConstant {
   std::string unit;
 };
 
+/// Kernels by the class of their products, in the order of the enum; last those without a product.
+inline constexpr std::string_view kKernelKinds[] = {"gemm", "gemv", "batched", "other"};
+
+/// Between which multiples of an estimate measurements of one kind of kernels lie.
+struct KindInterval {
+  std::string kind;
+  double low = 1, high = 1;
+};
+
 /// What was fitted from measurements of one chip or one family of chips, and how well it holds.
 ///   model      whose constants these are; "engine": those of the cost engine (for_chip)
 ///   groups     what was measured, among all that the source holds: "Llama-2-7b", "V100"
@@ -27,10 +36,12 @@ struct Calibration {
   std::vector<CalibrationConstant> constants;
   double level = 0.9;
   double low = 1, high = 1;
+  std::vector<KindInterval> kinds;  // where kinds of kernels have intervals of their own
   double mean_error = 0;  // mean of |estimated / measured - 1| over groups that were left out of the fit in turn
 
   /// Errors: there is no such constant.
   double constant(std::string_view name) const;
+  double constant_or(std::string_view name, double otherwise) const;
 };
 
 /// A calibration from the text of its file. `file` is what messages call it.
@@ -39,6 +50,12 @@ Calibration parse_calibration(std::string_view toml, const std::string& file);
 
 /// The text of a calibration's file; reads back as the same.
 std::string to_toml(const Calibration& calibration);
+
+/// Factors of a calibration of the cost engine that a file may leave out: they are 1 then. In the order of
+/// ChipCalibration::array_time_of and vector_time_of.
+inline constexpr std::string_view kArrayTimeOf[] = {"array_time_gemm", "array_time_gemv", "array_time_batched"};
+inline constexpr std::string_view kVectorTimeOf[] = {
+    "vector_time_gemm", "vector_time_gemv", "vector_time_batched", "vector_time_alone"};
 
 /// A calibration of the cost engine, for a chip.
 /// Errors: it is one of another chip, or of another model.

@@ -30,6 +30,7 @@ constexpr Unit kPicojoules{"pJ", 0, 1e9};
 constexpr Unit kWatts{"W", 0, 1e6};
 constexpr Unit kBurst{"bytes", 1, 4096};
 constexpr Unit kCores{"cores", 1, 1 << 16};
+constexpr Unit kThreads{"threads", 1, 1 << 16};
 constexpr Unit kChips{"chips", 1, 1 << 20};
 constexpr Unit kSeconds{"s", 0, 1};
 constexpr Unit kSquareMillimetres{"mm2", 1e-6, 1e5};
@@ -217,6 +218,12 @@ void read_tenet(KeyReader in, Chip& chip) {
   in.finish();
 }
 
+/// [host]: the machine that the description was measured on.
+void read_host(KeyReader in, Chip& chip) {
+  chip.host = HostCpu{.cpu = in.string("cpu"), .threads = in.integer("threads", kThreads)};
+  in.finish();
+}
+
 void read_link(KeyReader in, Chip& chip, const EnergyTable& table) {
   ChipLink link;
   link.name = in.string("name");
@@ -307,6 +314,8 @@ Chip parse_chip(std::string_view source, const std::string& file) {
   chip.clock_hz = in.number("clock_hz", kHertz);
   chip.launch_cycles = in.integer_or("launch_cycles", kCycles, 0);
   chip.aliases = in.strings("aliases");
+  chip.calibration_file = in.string_or("calibration", "");
+  if (in.has("host")) read_host(in.table("host"), chip);
   EnergyTable table{.node_nm = chip.node_nm};
   if (in.has("energy")) table = read_energy_table(in.table("energy"));
   chip.energy_node_nm = table.node_nm;
@@ -378,13 +387,34 @@ std::vector<std::string> shipped_chips() {
   return {names.begin(), names.end()};
 }
 
+namespace {
+
+/// A chip whose own file is read, calibrated if the file says by what.
+Chip with_its_calibration(Chip chip) {
+  if (chip.calibration_file.empty()) return chip;
+  const std::string file = (fs::path(chip.file).parent_path() / chip.calibration_file).string();
+  chip.calibration = for_chip(parse_calibration(read_file(file), file), chip);
+  return chip;
+}
+
+/// Without its calibration.
+Chip find_described(const std::string& name_or_path);
+
+}  // namespace
+
 Chip find_chip(const std::string& name_or_path) {
   if (const size_t at = name_or_path.rfind('@'); at != std::string::npos) {
-    Chip chip = find_chip(name_or_path.substr(0, at));
+    Chip chip = find_described(name_or_path.substr(0, at));
     const std::string file = name_or_path.substr(at + 1);
     chip.calibration = for_chip(parse_calibration(read_file(file), file), chip);
     return chip;
   }
+  return with_its_calibration(find_described(name_or_path));
+}
+
+namespace {
+
+Chip find_described(const std::string& name_or_path) {
   const bool is_path = name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".toml");
   if (is_path) return parse_chip(read_file(name_or_path), name_or_path);
   const std::vector<fs::path> folders = chip_folders();
@@ -410,5 +440,7 @@ Chip find_chip(const std::string& name_or_path) {
                                : text("one of ", join(known, ", "), ", or a path to a TOML file"),
         .hint = near.empty() ? "" : text("did you mean ", near[0], "?")});
 }
+
+}  // namespace
 
 }  // namespace sator

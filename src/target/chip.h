@@ -91,9 +91,21 @@ struct ChipCalibration {
   std::string file, source;
   int64_t rows = 0;                                         // measurements
   double array_time = 1, memory_time = 1, vector_time = 1;  // times what the description says
+  double cache_time = 1;                                    // likewise, of all memories but the outermost
   double overhead_s = 0;                                    // per kernel, beside launch_cycles
-  double level = 0.9;                                       // share of measurements within low .. high
-  double low = 1, high = 1;                                 // measured / estimated
+  /// Further factors by the class of a kernel's products; of the vector unit's time also in kernels without any, last.
+  std::array<double, std::size(kProductClasses)> array_time_of = {1, 1, 1};
+  std::array<double, std::size(kProductClasses) + 1> vector_time_of = {1, 1, 1, 1};
+  double level = 0.9;        // share of measurements within low .. high
+  double low = 1, high = 1;  // measured / estimated
+  /// Of kernels by the class of their products, of those without any last; 0: low and high.
+  std::array<double, std::size(kProductClasses) + 1> low_of = {}, high_of = {};
+};
+
+/// The machine that a description was measured on (`sator calibrate --host`).
+struct HostCpu {
+  std::string cpu;  // as it calls itself
+  int64_t threads = 1;
 };
 
 /// TENET's files of an array and of the mapping of a product S[i,j,k], or S[b,i,j,k] with a batch first, and what messages
@@ -134,6 +146,8 @@ struct Chip {
   std::string area_source;
   std::optional<ChipLink> link;
   std::optional<ChipCalibration> calibration;
+  std::string calibration_file;  // beside the chip's file, named in it; empty: none
+  std::optional<HostCpu> host;
   std::optional<TenetFiles> tenet;
   std::optional<std::array<int64_t, 3>>
       tile;  // of products with one i, j, k, in all memories on the chip; 0: the whole
@@ -149,7 +163,7 @@ struct Chip {
 Chip parse_chip(std::string_view toml, const std::string& file);
 
 /// A chip by the path of its file (contains a '/' or ends in .toml), else by the name or an alias of a shipped one. With
-/// "@FILE" behind it, calibrated by that file (target/calibration.h).
+/// "@FILE" behind it, calibrated by that file (target/calibration.h), else by the one that the chip's file names, if any.
 /// Errors: those of parse_chip and read_calibration; no such file; no shipped chip of that name (with those there are).
 Chip find_chip(const std::string& name_or_path);
 

@@ -73,7 +73,7 @@ class Fit {
           const double now = loss(residuals(to));
           if (now < best) {
             better = true;
-            const bool still = best - now < 1e-10 * best;
+            const bool still = best - now < options_.still * best;
             best = now;
             at = to;
             if (still) return constants(at);

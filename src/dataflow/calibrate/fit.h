@@ -26,6 +26,8 @@ struct FitOptions {
   int steps = 200;
   /// Residuals beyond this weigh like their absolute value and not their square, so that a few odd rows do not bend the rest.
   double linear_beyond = 0.05;
+  bool from_the_fit = false;  // calibrate: fits that leave a group out begin where the one to all has ended
+  double still = 1e-10;       // ends once a step takes less than this share off the sum
 };
 
 /// Constants with the smallest sum over samples of the (softened) squares of ln(estimated / measured), by Levenberg and

@@ -58,9 +58,13 @@ BoundModel only(const BoundModel& model, const std::vector<bool>& chosen) {
 }
 
 Calibration calibrate(const CalibrationModel& model, const BoundModel& training, const std::string& chip,
-                      const std::string& source) {
-  const std::vector<double> constants = fit(training.parameters, training.predict, training.samples);
-  const std::vector<double> ratios = left_out_ratios(training.parameters, training.predict, training.samples);
+                      const std::string& source, const FitOptions& options, std::vector<double>* out_ratios) {
+  const std::vector<double> constants = fit(training.parameters, training.predict, training.samples, options);
+  std::vector<Parameter> from = training.parameters;
+  if (options.from_the_fit)
+    for (size_t i = 0; i < from.size(); ++i) from[i].start = constants[i];
+  const std::vector<double> ratios = left_out_ratios(from, training.predict, training.samples, options);
+  if (out_ratios) *out_ratios = ratios;
   Calibration c{.model = std::string(model.name),
                 .chip = chip,
                 .source = source,

@@ -7,6 +7,7 @@
 
 #include "dataflow/calibrate/fit.h"
 #include "dataflow/calibrate/rows.h"
+#include "dataflow/cost.h"
 #include "target/calibration.h"
 
 namespace sator::dataflow {
@@ -46,6 +47,16 @@ BoundModel bind_quantized_decode(const std::vector<Row>& rows, const Chip* chip)
 /// The cost engine on a chip's description; s. Its calibration is one of the chip (target/calibration.h).
 BoundModel bind_engine(const std::vector<Row>& rows, const Chip* chip);
 
+/// A kernel that ran on the chip itself, as the description costs it without a calibration.
+struct MeasuredKernel {
+  KernelCost cost;
+  std::string group;
+  double seconds = 0;
+};
+
+/// Model "engine" on kernels: factors by the class of products, as far as there are kernels with such work. Rows are the kernels' numbers.
+BoundModel bind_kernels(std::vector<MeasuredKernel> kernels, const Chip& chip);
+
 std::span<const CalibrationModel> calibration_models();
 
 /// Errors: there is no such model (with those there are).
@@ -56,8 +67,9 @@ const CalibrationModel& find_model(std::string_view name);
 BoundModel only(const BoundModel& model, const std::vector<bool>& chosen);
 
 /// Fits, and finds the interval from fits that leave each group out in turn.
+///   ratios   if not null: measured / estimated of each sample by the fit that has left its group out
 Calibration calibrate(const CalibrationModel& model, const BoundModel& training, const std::string& chip,
-                      const std::string& source);
+                      const std::string& source, const FitOptions& options = {}, std::vector<double>* ratios = nullptr);
 
 /// Estimates of the samples with a calibration's constants.
 /// Errors: the calibration is another model's.
