@@ -10,7 +10,7 @@ struct HostPhase {
   std::string scheme, phase;
   double estimated_tokens_per_s = 0, low_tokens_per_s = 0, high_tokens_per_s = 0;
   std::optional<double> measured_tokens_per_s;  // of the whole step, with what happens between kernels
-  size_t kernels = 0, within = 0;               // with a duration; of these within their interval
+  size_t kernels = 0, within = 0;               // that took a microsecond or more; of these within their interval
   double mean_error = 0;                        // of these, |estimated / measured - 1|
   double estimated_s = 0, measured_s = 0;       // of these, all calls
 };
