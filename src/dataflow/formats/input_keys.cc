@@ -1,5 +1,6 @@
 #include "dataflow/formats/input_keys.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -19,6 +20,17 @@ void InputKeys::fail_key(const char* key, std::string what, std::string needs) c
         .needs = std::move(needs),
         .hint = sator::text("look at the keys of format ", sator::quoted(format_), " in docs/formats.md"),
         .where = sator::text("input.", key)});
+}
+
+void InputKeys::only(std::initializer_list<std::string_view> known) const {
+  for (const auto& [key, value] : input_.items()) {
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    const std::vector<std::string> near = nearest_names(key.substr(0, 100), {known.begin(), known.end()});
+    fail({.what = sator::text("the input has an unknown key, ", sator::quoted(key.substr(0, 60))),
+          .needs = sator::text("the keys ", join(std::vector<std::string_view>(known), ", ")),
+          .hint = near.empty() ? "remove the key" : sator::text("did you mean ", near[0], "?"),
+          .where = "input"});
+  }
 }
 
 std::string InputKeys::text(const char* key) const {

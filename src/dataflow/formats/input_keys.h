@@ -12,6 +12,8 @@ class InputKeys {
  public:
   /// Errors: the input is not an object.
   InputKeys(const nlohmann::json& input, std::string_view format);
+  /// Errors: the input has another key, which may be a misspelt one of these.
+  void only(std::initializer_list<std::string_view> known) const;
   /// The text under a key. Errors: the key is missing, is not a string, or holds more than 64 MiB.
   std::string text(const char* key) const;
   /// The same, or nothing where the key is missing.

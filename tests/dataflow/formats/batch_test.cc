@@ -95,11 +95,15 @@ const BadLine kBadLines[] = {
     {"{\"id\":1,\"format\":\"tenet\",\"input\":\"text\"}", "pe_array, mapping, statement"},
     {"{\"id\":1,\"format\":\"tenet\",\"input\":{}}", "pe_array"},
     {"{\"id\":1,\"format\":\"tenet\",\"input\":{\"pe_array\":5}}", "pe_array"},
+    {"{\"id\":1,\"format\":\"tenet\",\"input\":{\"pearray\":\"\"}}", "did you mean pe_array"},
+    {"{\"id\":1,\"format\":\"scalesim\",\"input\":{\"foo\":1}}", "unknown key, \"foo\""},
+    {"{\"id\":1,\"format\":\"timeloop\",\"input\":{\"etr\":\"\"}}", "did you mean ert"},
+    {"{\"id\":1,\"format\":\"maestro\",\"input\":{\"hardwear\":\"\"}}", "did you mean hardware"},
     {"{\"id\":1,\"id\":2}", "given twice"},
     {"{\"id\":1e999}", "number overflow"},
-    {"{\"id\":\"\xff\"}", "in.jsonl line 22"},
-    {"{\"id\":1}{\"id\":2}", "in.jsonl line 23"},
-    {"not json", "in.jsonl line 24"},
+    {"{\"id\":\"\xff\"}", "in.jsonl line 26"},
+    {"{\"id\":1}{\"id\":2}", "in.jsonl line 27"},
+    {"not json", "in.jsonl line 28"},
 };
 
 TEST(Batch, LinesThatAreNoRowsAreRefusedByTheirNumber) {

@@ -58,7 +58,7 @@ TEST(MaestroCases, RandomRunsAreEqual) {
   const std::vector<json> runs = json_lines(fs::path(SATOR_SOURCE_DIR) / "tests/dataflow/formats/maestro_runs.jsonl");
   for (const json& run : runs) {
     SCOPED_TRACE(run.dump());
-    const json answer = answer_maestro(run);
+    const json answer = answer_maestro({{"mapping", run["mapping"]}, {"hardware", run["hardware"]}});
     for (const auto& [key, want] : run["want"].items()) EXPECT_EQ(answer.at(key), want) << key;
   }
   EXPECT_GE(runs.size(), 50u);

@@ -50,6 +50,15 @@ const Mistake kMistakes[] = {
     {File::architecture, "width: 64, datawidth: 8", "width: 64, width: 32, datawidth: 8", "twice"},
     {File::architecture, "depth: 1024", "depth: 9223372036854775807", "more than 63 bits"},
     {File::architecture, "depth: 1024", "depth: 1024, sizeKB: 4", "given twice"},
+    {File::architecture, "depth: 1024", "deth: 1024", "did you mean depth"},
+    {File::architecture, "depth: 1024", "dpeth: 1024", "did you mean depth"},
+    {File::architecture, "width: 32, datawidth: 8", "width: 32, data-width: 8", "did you mean datawidth"},
+    {File::architecture, "read_bandwidth: 16", "read_bandwith: 16", "did you mean read_bandwidth"},
+    {File::architecture, "attributes: {technology: 45nm}", "attributes: {wdith: 8}", "did you mean width"},
+    {File::architecture, "attributes: {depth: 1024", "atributes: {depth: 1024", "did you mean attributes"},
+    {File::architecture, "spatial: {meshX: 4", "spacial: {meshX: 4", "did you mean spatial"},
+    {File::architecture, "spatial: {meshX: 4", "spatial: {meshhX: 4", "did you mean meshX"},
+    {File::tree, "meshX: 4}\n        - name: mac", "meshhX: 4}\n        - name: mac", "did you mean meshX"},
     {File::architecture, "depth: 1024", "depth: many", "no whole number"},
     {File::architecture, "depth: 1024", "depth: [1024]", "no text"},
     {File::architecture, "depth: 1024", "depth: 1024, block_size: 3", "does not divide"},
@@ -88,8 +97,8 @@ const Mistake kMistakes[] = {
     {File::tree, "    subtree:\n    - name: chip", "    subtree:\n    - name: other\n    - name: chip", "2 nodes"},
     {File::tree, "class: SRAM", "class: wire", "no level \"buffer\""},
     // The problem.
-    {File::problem, "  shape:", "  shapes:", "the extent of dimension"},
-    {File::problem, "  shape:\n    name: conv1d", "  shape: gemm_of_mine\n  old:\n    name: conv1d", "written out"},
+    {File::problem, "  shape:", "  shapes:", "unknown key, \"shapes\""},
+    {File::problem, "  shape:\n    name: conv1d", "  old:\n    name: conv1d", "unknown key, \"old\""},
     {File::problem, "dimensions: [K, C, R, P]", "dimensions: []", "0 dimensions"},
     {File::problem, "dimensions: [K, C, R, P]", "dimensions: [K, C, R, P, K]", "twice"},
     {File::problem, "dimensions: [K, C, R, P]", "dimensions: [K, C, R]", "no dimension \"P\""},
@@ -109,9 +118,22 @@ const Mistake kMistakes[] = {
     {File::problem, "      projection: [[[K]], [[P]]]\n", "", "no key projection"},
     {File::problem, "- name: Inputs", "- name: Weights", "twice"},
     {File::problem, "- name: Inputs", "- name: cycles", "no data space \"Inputs\""},
-    {File::problem, "- name: Inputs", "- names: Inputs", "no key name"},
+    {File::problem, "- name: Inputs", "- names: Inputs", "did you mean name"},
     {File::problem, "read_write: true", "read_write: often", "true or false"},
-    {File::problem, "data_spaces:", "data_space:", "no key data_spaces"},
+    {File::problem, "data_spaces:", "data_space:", "did you mean data_spaces"},
+    {File::problem, "      read_write: true\n", "", "no data space is written"},
+    {File::problem, "read_write: true", "read_writ4e: true", "did you mean read_write"},
+    {File::problem, "read_write: true", "read-wirte: true", "did you mean read_write"},
+    {File::problem, "read_write: true", "read_write: false", "no data space is written"},
+    {File::problem, "{name: stride, default: 1}", "{name: stride, defalt: 1}", "did you mean default"},
+    {File::problem, "    name: conv1d", "    name: conv1d\n    flaten: []", "did you mean flatten"},
+    {File::problem, "  instance: {K", "  instanse: {K", "unknown key, \"instanse\"|the extent of dimension"},
+    {File::problem, "stride: 2}", "strid: 2}", "did you mean stride"},
+    {File::problem, "stride: 2}", "stride: 2, densitie: {Weights: 0.5}}", "did you mean densities"},
+    {File::problem, "stride: 2}", "stride: 2, commonDensty: 1}", "did you mean commonDensity"},
+    {File::problem, "stride: 2}", "stride: 2, sparsity: {Weights: 0.5}}", "unknown key, \"sparsity\""},
+    {File::problem, "stride: 2}", "stride: 2, sparsity: 0.5}", "unknown key, \"sparsity\""},
+    {File::problem, "stride: 2}", "stride: 2, densities: {Wieghts: 1}}", "no data space \"Wieghts\""},
     {File::problem, "    name: conv1d", "    name: conv1d\n    flatten: [{name: X, dimensions: [K, C]}]", "flattens"},
     {File::problem, "K: 16,", "K: 0,", ">= 1"},
     {File::problem, "K: 16,", "K: -16,", "no whole number"},
@@ -274,6 +296,20 @@ TEST(TimeloopErrors, AliasesThatRepeatThemselvesEnd) {
   Sample cyclic;
   cyclic.problem.replace(cyclic.problem.find("stride: 2}"), 10, "stride: 2, densities: &d {Inputs: {density: *d}}}");
   EXPECT_THROW(cyclic.answer(), Error);
+}
+
+// What Timeloop passes over, files may carry: numbers that no loop uses, attributes of other tools.
+TEST(TimeloopErrors, WhatTimeloopPassesOverChangesNothing) {
+  const nlohmann::json plain = Sample().answer();
+  Sample sample;
+  std::string& p = sample.problem;
+  p.replace(p.find("stride: 2}"), 10, "stride: 2, H: 34, Hpad: 1, Wdilation: 1, densities: {Inputs: 1}}");
+  std::string& a = sample.architecture;
+  a.replace(a.find("depth: 1024"), 11, "depth: 1024, depths: 3, n_banks: 2, num_ports: 1, DATAWIDTH: 4, nports: 2");
+  EXPECT_EQ(sample.answer(), plain);
+  sample = Sample();
+  p.replace(p.find("  shape:"), 8, "  name: mine\n  shape:");
+  EXPECT_EQ(sample.answer(), plain);
 }
 
 // Attributes of containers go to what follows; the inner one's value does not change what stood before it.

@@ -49,6 +49,7 @@ json to_json(const maestro::Layer& layer, const maestro::LayerCost& cost, const 
 
 json answer_maestro(const json& input) {
   const InputKeys keys(input, "maestro");
+  keys.only({"mapping", "hardware"});
   const std::string mapping = keys.text("mapping"), hardware_file = keys.text("hardware");
   const maestro::Network network = maestro::parse_network(mapping);
   const maestro::Hardware hardware = maestro::parse_hardware(hardware_file);

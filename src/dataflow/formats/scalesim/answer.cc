@@ -80,6 +80,8 @@ void add_run(json& out, const ScalesimCompute& compute, const ScalesimMemoryRun&
 
 json answer_scalesim(const json& input) {
   const InputKeys keys(input, "scalesim");
+  // SCALE-Sim opens a layout only for layouts of the user's own, which the configuration cannot ask for.
+  keys.only({"config", "topology", "layout", "gemm", "compat"});
   const std::string config_text = keys.text("config"), topology_text = keys.text("topology");
   const bool gemm = keys.flag("gemm");
   const bool as_reported = keys.choice("compat", {"scalesim"}) == "scalesim";

@@ -102,6 +102,8 @@ void check_layout(const IniFile& ini) {
 
 ScalesimConfig parse_scalesim_config(std::string_view text, std::string_view file) {
   const IniFile ini(text, file);
+  // The first release named its topology in network_presets.
+  ini.only_sections({"general", kArchitecture, kRun, kLayout, "sparsity", "network_presets"});
   ScalesimConfig config;
   config.run_name = ini.get("general", "run_name").text;
 

@@ -132,6 +132,17 @@ std::string IniFile::replaced(const std::string& section, const Value& value, st
   return out;
 }
 
+void IniFile::only_sections(const std::vector<std::string>& known) const {
+  for (const auto& [name, header] : headers_) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::vector<std::string> near = nearest_names(name.substr(0, 100), known);
+    header.fail(header.content.find('['),
+                sator::text("the section ", shown("[" + name + "]"), " is unknown"),
+                sator::text("the sections ", join(known, ", ")),
+                near.empty() ? "remove the section" : sator::text("did you mean [", near[0], "]?"));
+  }
+}
+
 std::optional<IniFile::Value> IniFile::find(const std::string& section, std::string_view option) const {
   const Value* value = raw(section, lowered(option));
   if (!value) return {};

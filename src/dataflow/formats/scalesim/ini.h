@@ -29,6 +29,8 @@ class IniFile {
   /// Errors: a line that is neither, an option before any section, a section or option given twice.
   IniFile(std::string_view text, std::string_view file);
 
+  /// Errors: a section that is none of these, at its header.
+  void only_sections(const std::vector<std::string>& known) const;
   bool has_section(const std::string& section) const { return sections_.contains(section); }
   /// The option of the section, or of [DEFAULT]; nothing where neither has it.
   /// Errors: a % that starts no replacement, an unknown name in one, replacements inside of each other without end.

@@ -114,6 +114,7 @@ Json tenet_answer(const TenetInput& input, const Counts& counts) {
 
 Json answer_tenet(const Json& input) {
   const InputKeys keys(input, "tenet");
+  keys.only({"pe_array", "mapping", "statement"});
   const std::string pe_array = keys.text("pe_array"), mapping = keys.text("mapping"),
                     statement = keys.text("statement");
   const TenetInput read = parse_tenet({pe_array, mapping, statement});

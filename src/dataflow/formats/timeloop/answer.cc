@@ -71,26 +71,15 @@ json to_json(const Input& input, const Figures& figures) {
 
 }  // namespace timeloop
 
-namespace {
-
-/// What is not known may change the meaning of what is: sparse optimizations, layouts, constraints.
-void check_keys(const json& input) {
-  for (auto& [key, value] : input.items()) {
-    bool known = false;
-    for (std::string_view k : {"architecture", "problem", "mapping", "ert", "release"}) known |= key == k;
-    if (!known)
-      fail({.what = text("the input has the key ", shown(key)),
-            .needs = "architecture, problem, mapping, ert, release",
-            .hint = key == "sparse_optimizations" ? "sparse optimizations are not modelled; ask for the dense counts"
-                                                  : "remove the key"});
-  }
-}
-
-}  // namespace
-
 json answer_timeloop(const json& input) {
   InputKeys keys(input, "timeloop");
-  check_keys(input);
+  if (input.contains("sparse_optimizations"))
+    fail({.what = "the input has the key \"sparse_optimizations\"",
+          .needs = "dense counts",
+          .hint = "sparse optimizations are not modelled; remove the key to have the dense counts",
+          .where = "input"});
+  // What is not known may change the meaning of what is: layouts, constraints.
+  keys.only({"architecture", "problem", "mapping", "ert", "release"});
   std::string architecture = keys.text("architecture"), problem = keys.text("problem"), mapping = keys.text("mapping"),
               energy = keys.text_or_empty("ert");
   bool master = keys.choice("release", {"v3.0.3", "master"}) == "master";

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "dataflow/formats/timeloop/components.h"
+#include "dataflow/formats/timeloop/known_keys.h"
 
 namespace sator::dataflow::timeloop {
 
@@ -63,6 +64,12 @@ class Reader {
       node.fail_here("nodes are nested too deeply", text("at most ", kDeepest, " deep"), "flatten them");
     if (++nodes_ > kMostNodes)
       node.fail_here("there are too many nodes", text("at most ", kMostNodes), "leave some out");
+    if (!node.is_map()) return;
+    static const std::vector<std::string> kKeys = {
+        "name", "class", "attributes", "spatial", "enabled", "local", "subtree", "nodes", "constraints"};
+    no_misspelt(node, kKeys);
+    auto attributes = node.find("attributes");
+    no_misspelt_attributes(attributes && !attributes->is_null() ? *attributes : node);
   }
 
   Placement placed(int64_t count) const {
@@ -155,6 +162,7 @@ class Reader {
   void fan_out(const Value& node, bool parallel) {
     auto spatial = node.find("spatial");
     if (!spatial || spatial->is_null()) return;
+    only_known(*spatial, {"meshX", "meshY"});
     auto side = [&](std::string_view key) {
       auto v = spatial->find(key);
       if (!v) return int64_t{1};

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "dataflow/formats/timeloop/known_keys.h"
 
 namespace sator::dataflow::timeloop {
 
@@ -211,6 +212,43 @@ std::optional<double> Attributes::real(std::string_view key) const {
   auto value = find(key);
   if (!value) return {};
   return value->real(0);
+}
+
+void no_misspelt_attributes(const Value& attributes) {
+  if (!attributes.is_map()) return;
+  static const std::vector<std::string> kCounting = {"instances",
+                                                     "meshX",
+                                                     "meshY",
+                                                     "word_bits",
+                                                     "word_width",
+                                                     "datawidth",
+                                                     "block_size",
+                                                     "n_words",
+                                                     "cluster_size",
+                                                     "width",
+                                                     "memory_width",
+                                                     "data_storage_width",
+                                                     "entries",
+                                                     "depth",
+                                                     "memory_depth",
+                                                     "data_storage_depth",
+                                                     "sizeKB",
+                                                     "bandwidth",
+                                                     "read_bandwidth",
+                                                     "write_bandwidth",
+                                                     "shared_bandwidth",
+                                                     "per_dataspace_bandwidth_consumption_scale",
+                                                     "multiple_buffering",
+                                                     "min_utilization",
+                                                     "power_gated_at",
+                                                     "vector_access_energy",
+                                                     "addr_gen_energy",
+                                                     "network_fill_latency",
+                                                     "network_type",
+                                                     "network_drain_latency",
+                                                     "allow_overbooking",
+                                                     "energy"};
+  no_misspelt(attributes, kCounting);
 }
 
 int64_t times(const Value& at, int64_t a, int64_t b) {

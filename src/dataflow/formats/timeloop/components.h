@@ -42,6 +42,10 @@ struct Placement {
   int64_t instances = 0, mesh_x = 0, mesh_y = 0;
 };
 
+/// Attributes are free in Timeloop: plug-ins of Accelergy read their own. Errors: one of these is nearly the name of one
+/// that counts here (`deth`), and that one is not there.
+void no_misspelt_attributes(const Value& attributes);
+
 /// a * b instances. Errors: more than any chip has.
 int64_t times(const Value& at, int64_t a, int64_t b);
 /// "PE[0..15]" is PE, 16 times.

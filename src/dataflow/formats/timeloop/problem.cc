@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "dataflow/formats/timeloop/known_keys.h"
 #include "dataflow/formats/timeloop/spec.h"
 #include "dataflow/formats/timeloop/yaml.h"
 
@@ -79,6 +80,7 @@ std::vector<ProjectionTerm> read_rank(const Value& rank, const Workload& w, cons
 
 DataSpace read_space(const Value& v, const Workload& w, const Coefficients& coefficients) {
   DataSpace space;
+  only_known(v, {"name", "projection", "read_write", "ranks"});
   Value name = v.at("name", "the name of the data space");
   space.name = name.string();
   std::vector<std::string> taken;
@@ -104,7 +106,8 @@ void refuse_sparse(const Value& given) {
                       "remove the densities to have the dense counts");
 }
 
-void read_shape(const Value& shape, const Value* instance, Workload& w) {
+void read_shape(const Value& shape, const Value* instance, Workload& w, Coefficients& coefficients) {
+  only_known(shape, {"version", "name", "dimensions", "coefficients", "data_spaces", "flatten"});
   if (auto name = shape.find("name"); name && name->is_scalar()) w.name = name->string();
   if (auto flatten = shape.find("flatten"))
     flatten->fail_here("the shape flattens dimensions",
@@ -120,9 +123,9 @@ void read_shape(const Value& shape, const Value* instance, Workload& w) {
     dimensions.fail_here(text("the shape has ", w.dimensions.size(), " dimensions"),
                          text("1 to ", kMaxDimensions, " dimensions"),
                          "leave out dimensions of extent 1");
-  Coefficients coefficients;
   if (auto list = shape.find("coefficients"); list && !list->is_null()) {
     for (const Value& c : list->items()) {
+      only_known(c, {"name", "default"});
       Value name = c.at("name", "the name of the coefficient");
       check_name(name, name.string(), coefficients.names);
       coefficients.names.push_back(name.string());
@@ -138,6 +141,31 @@ void read_shape(const Value& shape, const Value* instance, Workload& w) {
     spaces.fail_here(text("the shape has ", w.spaces.size(), " data spaces"),
                      text("1 to ", kMaxSpaces, " data spaces"),
                      "name the tensors that are read and written");
+  if (std::none_of(w.spaces.begin(), w.spaces.end(), [](const DataSpace& s) { return s.read_write; }))
+    spaces.fail_here("no data space is written",
+                     "one data space with `read_write: true`: the results",
+                     "mark the outputs with `read_write: true`");
+}
+
+/// Keys of the extents: files also carry numbers that no loop and no projection of theirs uses (H, W, Hpad), which
+/// Timeloop passes over. What is no number, or is nearly the name of something, was meant to count.
+void check_instance(const Value& bounds, const Workload& w, const Coefficients& coefficients,
+                    std::vector<std::string> known) {
+  for (const auto* names : {&w.dimensions, &coefficients.names})
+    known.insert(known.end(), names->begin(), names->end());
+  for (std::string_view key : {"densities", "commonDensity"}) known.emplace_back(key);
+  std::vector<std::string> common = known;
+  for (std::string_view key : {"Wstride", "Hstride", "Wdilation", "Hdilation", "Wpad", "Hpad", "Wpadding", "Hpadding"})
+    common.emplace_back(key);
+  for (const auto& [key, value] : bounds.entries()) {
+    if (std::find(common.begin(), common.end(), key) != common.end()) continue;
+    std::string near = meant(key, known);
+    if (near.empty() && value.is_scalar() && whole_number(value.string())) continue;
+    bounds.fail_key(key,
+                    text("the instance has an unknown key, ", quoted(key.substr(0, 60))),
+                    text("the extents and ", join(known, ", ")),
+                    near.empty() ? text("remove the key") : text("did you mean ", near, "?"));
+  }
 }
 
 }  // namespace
@@ -150,10 +178,12 @@ Workload parse_problem(std::string_view content, const std::string& file) {
   if (instance && !instance->is_map())
     instance->fail_here("the instance is no map", "one `dimension: extent` per dimension", "write it as a map");
   const Value& bounds = instance ? *instance : root;
+  if (instance) only_known(root, {"version", "shape", "instance", "name"});
   Workload w;
+  Coefficients coefficients;
   std::optional<Value> shape = root.find("shape");
   if (shape && shape->is_map()) {
-    read_shape(*shape, &bounds, w);
+    read_shape(*shape, &bounds, w, coefficients);
   } else {
     std::string name = shape ? shape->string() : "cnn_layer";
     if (name != "cnn_layer" && name != "cnn-layer" && name != "CNN_Layer")
@@ -161,9 +191,14 @@ Workload parse_problem(std::string_view content, const std::string& file) {
                        "the shape written out",
                        "put its dimensions and data_spaces under `shape:`");
     // A tool's own shape: what its instance may override stands in the user's file.
-    read_shape(document(kConvolution, "cnn_layer", {}), &bounds, w);
+    read_shape(document(kConvolution, "cnn_layer", {}), &bounds, w, coefficients);
     w.name = "cnn_layer";
   }
+  check_instance(
+      bounds,
+      w,
+      coefficients,
+      instance ? std::vector<std::string>{} : std::vector<std::string>{"version", "shape", "instance", "name"});
   for (const std::string& d : w.dimensions)
     w.bounds.push_back(bounds.at(d, text("the extent of dimension ", d)).integer(1));
   double operations = 1;
@@ -174,8 +209,15 @@ Workload parse_problem(std::string_view content, const std::string& file) {
                      "check the extents; a smaller problem of the same shape scales");
   if (auto common = bounds.find("commonDensity")) refuse_sparse(*common);
   if (auto densities = bounds.find("densities"); densities && !densities->is_null())
-    for (const DataSpace& space : w.spaces)
-      if (auto density = densities->find(space.name)) refuse_sparse(*density);
+    for (const auto& [name, density] : densities->entries()) {
+      bool found = std::any_of(w.spaces.begin(), w.spaces.end(), [&](const DataSpace& s) { return s.name == name; });
+      if (!found)
+        densities->fail_key(name,
+                            text("there is no data space ", quoted(name.substr(0, 60))),
+                            "a data space of the problem",
+                            "rename it");
+      refuse_sparse(density);
+    }
   return w;
 }
 

@@ -105,6 +105,13 @@ std::optional<Value> Value::any_of(std::initializer_list<std::string_view> keys)
   return {};
 }
 
+void Value::fail_key(std::string_view key, std::string what, std::string needs, std::string hint) const {
+  for (auto entry : node_)
+    if (entry.first.IsScalar() && spelled(entry.first.Scalar()) == key)
+      Value(entry.first, file_, path_).fail_here(std::move(what), std::move(needs), std::move(hint));
+  fail_here(std::move(what), std::move(needs), std::move(hint));
+}
+
 std::vector<Value> Value::items() const {
   if (!is_list()) fail_here(text(path_, " is no list"), "a list", text("write ", path_, " as `- ...` lines"));
   refuse_long();

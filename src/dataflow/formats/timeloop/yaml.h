@@ -35,6 +35,8 @@ class Value {
   std::optional<Value> any_of(std::initializer_list<std::string_view> keys) const;
   /// The entries of a map, in its order. Errors, here and below: there are more than any specification has.
   std::vector<std::pair<std::string, Value>> entries() const;
+  /// A refusal at a key of this map.
+  [[noreturn]] void fail_key(std::string_view key, std::string what, std::string needs, std::string hint) const;
   /// The elements of a list.
   std::vector<Value> items() const;
 

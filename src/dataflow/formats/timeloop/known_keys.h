@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dataflow/formats/timeloop/yaml.h"
+
+namespace sator::dataflow::timeloop {
+
+/// The name of `known` that a key was meant to be: one letter is missing, too many, wrong, or two neighbours are
+/// exchanged, in names of eight letters or more also two letters; empty if there is none.
+std::string meant(std::string_view key, const std::vector<std::string>& known);
+
+/// Errors: a map's key that is none of `known`, at the key.
+void only_known(const Value& map, const std::vector<std::string>& known);
+
+/// For maps that may hold keys of the user's own. Errors: a key that was meant to be one of `known`, at the key, where
+/// the map lacks the one that was meant.
+void no_misspelt(const Value& map, const std::vector<std::string>& known);
+
+}  // namespace sator::dataflow::timeloop
