@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/model_options.h"
 #include "engine/tokenizer/tokenizer.h"
+#include "engine/tokenizer/unicode.h"
 
 namespace sator::cli {
 
@@ -25,6 +26,11 @@ struct GenerateArguments {
 void run(const GenerateArguments& a, Streams& io) {
   if (a.max_tokens < 1)
     fail({.what = text("--max-tokens ", a.max_tokens), .needs = "at least 1", .hint = "leave it out for 128"});
+  if (a.greedy && (a.temperature.value_or(0) != 0 || a.top_p || a.top_k))
+    fail({.what = "--greedy beside --temperature, --top-p or --top-k",
+          .needs = "one of the two: the most likely token, or a sample",
+          .hint = "leave out --greedy to sample"});
+  require_utf8(a.prompt, "--prompt");
   const fs::path folder = a.model.folder();
   Tokenizer tokenizer = Tokenizer::load(folder);
   GenerationConfig suggested = read_generation_config(folder);
@@ -94,14 +100,19 @@ Command generate_command() {
       {.name = "--prompt TEXT", .help = "what the text begins with", .into = &a->prompt, .required = true});
   options.push_back({"--greedy", "always take the most likely token", &a->greedy});
   options.push_back({"--max-tokens N", "tokens to generate at most", &a->max_tokens});
-  options.push_back({"--temperature T", "divides the logits before sampling", &a->temperature});
-  options.push_back({"--top-p P", "sample among the most likely tokens that reach P together", &a->top_p});
-  options.push_back({"--top-k K", "sample among the K most likely tokens", &a->top_k});
+  options.push_back(
+      {"--temperature T", "divides the logits before sampling; 1 unless told, 0 is greedy", &a->temperature});
+  options.push_back(
+      {"--top-p P", "sample among the most likely tokens that reach P together; 1 unless told", &a->top_p});
+  options.push_back({"--top-k K", "sample among the K most likely tokens; 0 unless told, which is all", &a->top_k});
   options.push_back({"--seed S", "the same seed gives the same text", &a->seed});
   return {.name = "generate",
           .does = "continues a text, streaming it",
           .options = std::move(options),
-          .run = [a](Streams& io) { run(*a, io); }};
+          .run = [a](Streams& io) { run(*a, io); },
+          .details =
+              "What is not told comes from the model's generation_config.json first. Where neither that nor an "
+              "option asks to\nsample, the most likely token is always taken."};
 }
 
 }  // namespace sator::cli

@@ -23,14 +23,20 @@ std::vector<int64_t> integers_of(const std::string& option, const std::string& g
   }
   if (values.size() != count)
     fail({.what = text(option, " ", given),
-          .needs =
-              text(count, " integers of at least ", least, " with ", sator::quoted(text(separator)), " between them"),
+          .needs = count == 1 ? text("an integer of at least ", least)
+                              : text(count,
+                                     " integers of at least ",
+                                     least,
+                                     " with ",
+                                     sator::quoted(text(separator)),
+                                     " between them"),
           .hint = text("as in ",
                        option,
                        " ",
-                       count == 1   ? "n=128"
-                       : count == 2 ? "16x16"
-                                    : "128,768,768")});
+                       option == "--size" ? "n=128"
+                       : count == 1       ? "4"
+                       : count == 2       ? "16x16"
+                                          : "128,768,768")});
   return values;
 }
 

@@ -59,7 +59,9 @@ Command tokenize_command() {
       .run = [options](Streams& io) { tokenize(*options, io); },
       .details =
           "Each line comes back with \"ids\" and with \"decoded\", the text that these ids decode to:\n"
-          "  echo '{\"text\": \"Once upon a time\"}' | sator tokenize examples/gpt2-stories",
+          "  echo '{\"text\": \"Once upon a time\"}' | sator tokenize examples/gpt2-stories\n"
+          "truncation and padding in tokenizer.json are ignored: they form batches for training, and ids would not be "
+          "those of\nthe whole text.",
   };
 }
 

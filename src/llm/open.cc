@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "driver/compile.h"
 #include "engine/corpus.h"
+#include "engine/tokenizer/unicode.h"
 #include "frontend/mlc_config.h"
 #include "llm/mlc_weights.h"
 #include "relax/print.h"
@@ -391,7 +392,9 @@ std::vector<int32_t> token_stream_of(const fs::path& folder, const fs::path& tex
   ModelConfig config = read_model_config(folder);
   std::optional<int32_t> end;
   if (!config.eos_token_ids.empty()) end = static_cast<int32_t>(config.eos_token_ids.front());
-  return token_stream(tokenizer, read_file(text), work_marks(tokenizer, end));
+  const std::string content = read_file(text);
+  require_utf8(content, text.string());
+  return token_stream(tokenizer, content, work_marks(tokenizer, end));
 }
 
 ActivationRanges calibrate(const fs::path& folder, const fs::path& text_file, const OpenOptions& options) {

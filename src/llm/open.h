@@ -78,7 +78,7 @@ CompileReport compile_model(const fs::path& folder, const OpenOptions& options, 
 /// where that is shorter), run with the exact weights.
 ActivationRanges calibrate(const fs::path& folder, const fs::path& text, const OpenOptions& options);
 
-/// The ids of a model's text with its marks, by the model's own tokenizer (engine/corpus.h).
+/// The ids of a model's text with its marks, by the model's own tokenizer (engine/corpus.h). Errors: the text is no UTF-8.
 std::vector<int32_t> token_stream_of(const fs::path& folder, const fs::path& text);
 
 }  // namespace sator::llm

@@ -58,7 +58,7 @@ bool spin_then_yield(const Ready& ready, const SameCore& same_core) {
 Ref<ThreadPool> ThreadPool::create(int num_threads) {
   if (num_threads < 0 || num_threads > kMaxThreads)
     fail({.what = text("a pool cannot have ", num_threads, " threads"),
-          .needs = text("a number from 1 to ", kMaxThreads, ", or 0 for the cores of this machine")});
+          .needs = text("a number from 1 to ", kMaxThreads)});
   if (num_threads == 0) num_threads = default_num_threads();
   Ref<ThreadPool> pool(new ThreadPool());
   for (int i = 0; i < num_threads; ++i) {

@@ -79,13 +79,13 @@ void check_sweep(StudyOptions& o, const ModelConfig& config) {
 }
 
 void find_texts(StudyOptions& o) {
+  for (const auto& given : {o.text, o.calibration})
+    if (given && !fs::is_regular_file(*given))
+      fail({.what = text("there is no file ", given->string()), .needs = "a text", .hint = "check the path"});
   if (o.shapes_only) {
     o.text.reset(), o.calibration.reset();
     return;
   }
-  for (const auto& given : {o.text, o.calibration})
-    if (given && !fs::is_regular_file(*given))
-      fail({.what = text("there is no file ", given->string()), .needs = "a text", .hint = "check the path"});
   if (!o.calibration && fs::is_regular_file(o.model / "calibration.txt")) o.calibration = o.model / "calibration.txt";
   if (!o.text && fs::is_regular_file(o.model / "validation.txt")) o.text = o.model / "validation.txt";
   if (!o.text)

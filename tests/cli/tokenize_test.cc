@@ -50,6 +50,9 @@ TEST(Tokenize, SaysWhichLineIsWrong) {
   r = tokenize({kModel}, "{\"text\": \"a");
   EXPECT_EQ(r.status, kUserMistake);
   EXPECT_NE(r.notes.find("standard input line 1 is not valid JSON"), std::string::npos) << r.notes;
+  r = tokenize({kModel}, "{\"text\": \"a\xff\"}");
+  EXPECT_EQ(r.status, kUserMistake);
+  EXPECT_NE(r.notes.find("UTF-8"), std::string::npos) << r.notes;
   TempFolder empty;
   r = tokenize({empty.path().string()}, "");
   EXPECT_EQ(r.status, kUserMistake);

@@ -6,8 +6,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "engine/tokenizer/unicode.h"
 #include "temp_folder.h"
 
 namespace sator {
@@ -139,6 +141,26 @@ TEST(Tokenizer, BytesThatAreNoUtf8) {
   EXPECT_EQ(lossy(std::string_view("a\0b\xE2\x82", 5)), std::string("a\0b\uFFFD", 6));
   // Ids that form no character, and ids that are no token's.
   EXPECT_EQ(tokenizer.decode(Ids{'a', 0xe2, 0x82, 'b', -1, 256, 1 << 30}), "a\uFFFDb");
+}
+
+TEST(Tokenizer, TextsThatAreNoUtf8AreRefusedWithTheOffset) {
+  for (std::string_view good : {"", "a\0b", "\u00e9\n\u20ac", "\U0010ffff"})
+    EXPECT_NO_THROW(require_utf8(good, "text"));
+  struct Bad {
+    std::string_view bytes, says, where;
+  };
+  for (const Bad& bad : {Bad{"abc\xff", "0xff at offset 3", "text line 1"},
+                         Bad{"a\nb\n\xc3(", "0xc3 at offset 4", "text line 3"},
+                         Bad{"\xed\xa0\x80", "0xed at offset 0", "text line 1"},
+                         Bad{"\xe2\x82", "0xe2 at offset 0", "text line 1"}}) {
+    try {
+      require_utf8(bad.bytes, "text");
+      ADD_FAILURE() << bad.says;
+    } catch (const Error& e) {
+      EXPECT_NE(e.reason.what.find(bad.says), std::string::npos) << e.reason.what;
+      EXPECT_EQ(e.reason.where, bad.where);
+    }
+  }
 }
 
 TEST(Tokenizer, StreamsWholeCharacters) {

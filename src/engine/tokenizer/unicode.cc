@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace sator {
 
@@ -56,6 +57,23 @@ bool is_valid_utf8(std::string_view bytes) {
     i += length;
   }
   return true;
+}
+
+void require_utf8(std::string_view bytes, const std::string& where) {
+  size_t bad = 0, line = 1;
+  for (size_t i = 0; i < bytes.size();) {
+    size_t length = well_formed(bytes, i, bad);
+    if (length == 0) {
+      static constexpr char kDigits[] = "0123456789abcdef";
+      auto byte = static_cast<unsigned char>(bytes[i]);
+      fail({.what = text("the byte 0x", kDigits[byte >> 4], kDigits[byte & 15], " at offset ", i, " is not UTF-8"),
+            .needs = "text in UTF-8",
+            .hint = "convert it, as with iconv -t UTF-8",
+            .where = text(where, " line ", line)});
+    }
+    line += bytes[i] == '\n';
+    i += length;
+  }
 }
 
 std::string lossy_utf8(std::string_view bytes) {

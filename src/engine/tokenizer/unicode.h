@@ -27,6 +27,8 @@ inline size_t char_bytes(char first) {
 
 void append_char(std::string& out, char32_t c);
 bool is_valid_utf8(std::string_view bytes);
+/// Errors: the bytes are not UTF-8, with the offset of the first that is not; `where` says what they are.
+void require_utf8(std::string_view bytes, const std::string& where);
 
 /// Any bytes as valid UTF-8: each maximal part of an ill-formed sequence becomes one U+FFFD.
 /// Source: Unicode 15, section 3.9, "U+FFFD Substitution of Maximal Subparts", as most lossy readers do.
