@@ -350,19 +350,39 @@ class Reader {
            facts->second.bits < buffer->dtype.bits;
   }
 
-  /// Accesses to words of codes as accesses to the codes: [n, floor(k / 8)] of words of eight codes is [n, k]. False
-  /// where a reference does not say which code of the word it means.
-  static bool unpack(Access& access, int64_t codes_per_word) {
-    std::vector<Map> references = access.references;
-    for (Map& reference : references) {
-      if (reference.empty()) return false;
-      QuasiAffine& last = reference.back();
-      if (last.constant != 0 || last.terms.size() != 1 || last.terms[0].coefficient != 1) return false;
-      const Ref<Division> division = last.terms[0].division;
-      if (!division || division->remainder || division->divisor != codes_per_word) return false;
-      last = division->inner;
+  /// The code that a word's place speaks of: the word of bit p is floor(p / word_bits), and where p is one of the bits
+  /// b k .. b k + b - 1 it holds a part of code k.
+  static std::optional<QuasiAffine> code_in(const QuasiAffine& word, int64_t bits, int64_t word_bits) {
+    QuasiAffine bit = number(word.constant * word_bits);
+    bool divided = false;
+    for (const Term& t : word.terms) {
+      const bool is_word =
+          t.division && !t.division->remainder && t.coefficient == 1 && word_bits % t.division->divisor == 0;
+      if (is_word && divided) return {};
+      bit = bit +
+            (is_word ? t.division->inner * (word_bits / t.division->divisor) : QuasiAffine{.terms = {t}} * word_bits);
+      divided |= is_word;
     }
-    access.references = std::move(references);
+    if (!divided) return {};
+    QuasiAffine code = number((bit.constant - ((bit.constant % bits) + bits) % bits) / bits);
+    for (Term t : bit.terms) {
+      if (t.coefficient % bits != 0) return {};
+      t.coefficient /= bits;
+      code.terms.push_back(t);
+    }
+    return code;
+  }
+
+  /// Accesses to words of codes as accesses to the codes. False where a reference does not say which code it means.
+  static bool unpack(Access& access, int64_t bits, int64_t word_bits) {
+    std::vector<Map> codes;
+    for (Map reference : access.references) {
+      auto code = reference.empty() ? std::nullopt : code_in(reference.back(), bits, word_bits);
+      if (!code) return false;
+      reference.back() = *code;
+      if (std::find(codes.begin(), codes.end(), reference) == codes.end()) codes.push_back(std::move(reference));
+    }
+    access.references = std::move(codes);
     return true;
   }
 
@@ -391,10 +411,25 @@ class Reader {
         if (facts->second.bits == 0) continue;
         if (!is_packed(buffer)) {
           operand.bits = facts->second.bits;
-        } else if (operand.bits % facts->second.bits == 0 && unpack(access, operand.bits / facts->second.bits)) {
+        } else if (unpack(access, facts->second.bits, operand.bits)) {
           operand.bits = facts->second.bits;
         }
       }
+    for (Work& work : out_.kernel.work) leave_out_repeated(work);
+  }
+
+  /// The two words of a code that crosses them are one access to the code.
+  static void leave_out_repeated(Work& work) {
+    std::vector<Access>& all = work.statement.accesses;
+    for (size_t a = all.size(); a-- > 1;) {
+      const bool repeated =
+          std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(a), [&](const Access& b) {
+            return b.tensor == all[a].tensor && b.role == all[a].role && b.references == all[a].references;
+          });
+      if (!repeated) continue;
+      all.erase(all.begin() + static_cast<std::ptrdiff_t>(a));
+      work.operands.erase(work.operands.begin() + static_cast<std::ptrdiff_t>(a));
+    }
   }
 
   /// The mapping that bound loops state: pe.x and pe.y are rows and columns, core.* the chip's cores; the other loops run in
