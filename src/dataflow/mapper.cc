@@ -40,6 +40,16 @@ void check_limits(const Work& work, const Chip& chip) {
         .hint = "give a mapping"});
 }
 
+[[noreturn]] void fail_too_small(const Work& work, const Chip& chip) {
+  std::vector<std::string> rooms;
+  for (size_t m = 1; m < chip.memories.size(); ++m)
+    if (auto bytes = chip.memories[m].capacity_bytes)
+      rooms.push_back(text(chip.memories[m].name, " of ", *bytes, " bytes"));
+  fail({.what = text("no tile of ", work.statement.name, " fits the memories of ", chip.name, ": ", join(rooms, ", ")),
+        .needs = "in each memory room for what one step of the array takes from it and leaves there",
+        .hint = "larger memories, or a smaller array"});
+}
+
 }  // namespace
 
 bool has_countable_stamps(const Work& work, const Placement& placement, const Chip& chip) {
@@ -66,6 +76,8 @@ std::vector<Placement> searched(const Work& work, const Product& product, const 
     }
   };
   for (const std::vector<int64_t>& block : ways_to_share(work, product, chip)) search(block);
+  std::erase_if(found, [](const NestSearch::Found& f) { return f.cycles >= kDoesNotFit; });
+  if (found.empty()) fail_too_small(work, chip);
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.cycles < b.cycles; });
   // The best whose stamps can be counted: a way to share may cut an axis where its tiles do not end.
   // Of tiles within tiles what tensors need must be countable too.

@@ -60,7 +60,7 @@ void NestTime::use(const SpacePlan& plan) {
 
 double NestTime::estimate(Nest& nest) {
   find_held(nest);
-  hold_most(nest);
+  if (!hold_most(nest)) return kDoesNotFit;
   const Steps steps = steps_of(nest);
   move_product(nest, steps);
   move_beside(nest, steps);
@@ -101,20 +101,25 @@ void NestTime::find_held(const Nest& nest) {
   }
 }
 
-void NestTime::hold_most(Nest& nest) const {
+/// False if a memory has no room for what one step of the array takes from it.
+bool NestTime::hold_most(Nest& nest) const {
+  bool fits = true;
   for (size_t m = 1; m < s_.chip.memories.size(); ++m) {
     const Memory& memory = s_.chip.memories[m];
     const double room = 8.0 * static_cast<double>(memory.capacity_bytes.value_or(INT64_MAX / 16));
-    size_t since = 0;
-    for (; since < nest.depth; ++since) {
+    auto bits_held = [&](size_t since) {
       double bits = 0;
       for (size_t a = 0; a < paths_.size(); ++a)
         if (std::find(paths_[a].begin(), paths_[a].end(), m) != paths_[a].end())
           bits += held_[a][since] * (memory.per_core ? 1 : s_.spread[a]);
-      if (bits <= (memory.double_buffered && since > 0 ? room / 2 : room)) break;
-    }
+      return bits;
+    };
+    size_t since = 0;
+    while (since < nest.depth && bits_held(since) > (memory.double_buffered && since > 0 ? room / 2 : room)) ++since;
+    fits &= since < nest.depth || bits_held(since) <= room;
     nest.held_since[m] = since;
   }
+  return fits;
 }
 
 NestTime::Steps NestTime::steps_of(const Nest& nest) const {

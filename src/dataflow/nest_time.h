@@ -28,6 +28,8 @@ struct Nest {
   double turns(size_t from, size_t to) const;
 };
 
+constexpr double kDoesNotFit = 1e300;
+
 /// Times nests under one plan of the array.
 class NestTime {
  public:
@@ -38,7 +40,7 @@ class NestTime {
 
   /// Chooses what each memory holds, the most that fits, and estimates the latency in cycles by the formula of KernelCost.
   /// Of near equals the one that moves and makes less is shorter: traffic outside adds 1/2048 of its time, and so does
-  /// making; traffic inside 1/16384.
+  /// making; traffic inside 1/16384. kDoesNotFit where what one step of the array takes is more than a memory holds.
   double estimate(Nest& nest);
   /// The same, with what the product alone takes of each resource.
   Placement::Estimate estimate_of_product(Nest& nest);
@@ -55,7 +57,7 @@ class NestTime {
   struct Moved;
 
   void find_held(const Nest& nest);
-  void hold_most(Nest& nest) const;
+  bool hold_most(Nest& nest) const;
   Steps steps_of(const Nest& nest) const;
   double array_cycles(const Nest& nest, const Steps& steps) const;
   double times_fetched(const Nest& nest, size_t a, size_t since) const;

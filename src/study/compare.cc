@@ -82,13 +82,21 @@ Verdict verdict_on(const Study& study, size_t chip) {
   auto seconds = [&](size_t s) { return request_s(schemes[s].chips[chip], study.protocol); };
   Verdict v{.chip = study.chips[chip].name};
   auto loss = [&](size_t s) { return schemes[s].perplexity.value_or(0); };
+  // What has no cost takes no time: only schemes that lack the fewest kernels are compared.
+  auto lacks = [&](size_t s) { return kernels_without_cost(schemes[s].chips[chip]); };
+  int64_t fewest = INT64_MAX;
   for (size_t s = 0; s < schemes.size(); ++s)
-    if (std::pair(seconds(s), loss(s)) < std::pair(seconds(v.winner), loss(v.winner))) v.winner = s;
+    if (lacks(s) < fewest) fewest = lacks(s), v.winner = s;
+  for (size_t s = 0; s < schemes.size(); ++s)
+    if (lacks(s) == fewest && std::pair(seconds(s), loss(s)) < std::pair(seconds(v.winner), loss(v.winner)))
+      v.winner = s;
 
   std::optional<double> best;
   for (const SchemeResult& s : schemes)
     if (s.perplexity && std::isfinite(*s.perplexity)) best = std::min(best.value_or(*s.perplexity), *s.perplexity);
-  auto close = [&](size_t s) { return schemes[s].perplexity && *schemes[s].perplexity <= *best * kCloseToBest; };
+  auto close = [&](size_t s) {
+    return lacks(s) == fewest && schemes[s].perplexity && *schemes[s].perplexity <= *best * kCloseToBest;
+  };
   if (best && !close(v.winner)) {
     for (size_t s = 0; s < schemes.size(); ++s)
       if (close(s) && (!v.close_to_best || seconds(s) < seconds(*v.close_to_best))) v.close_to_best = s;
@@ -105,19 +113,27 @@ Verdict verdict_on(const Study& study, size_t chip) {
                     " + ",
                     study.protocol.gen_len,
                     " tokens");
-  if (v.winner == base) {
+  if (lacks(base) > fewest) {
+    v.sentence += text("; ", baseline.name, ", the baseline, has kernels without a cost");
+  } else if (v.winner == base) {
     v.sentence += schemes.size() > 1 ? ", and nothing beats the baseline" : ", the only scheme";
   } else {
     v.sentence += text(", ", faster(seconds(v.winner), seconds(base), baseline.name));
     const std::string why = reasons(winner.chips[chip], baseline.chips[chip], study, study.chips[chip].clock_hz);
     if (!why.empty()) v.sentence += text(" (", why, ")");
   }
-  if (v.close_to_best)
+  if (v.close_to_best && lacks(base) == fewest)
     v.sentence += text("; within 1 % of the best perplexity ",
                        schemes[*v.close_to_best].name,
                        ", ",
                        faster(seconds(*v.close_to_best), seconds(base), baseline.name));
   v.sentence += ".";
+  std::vector<std::string> left_out;
+  for (size_t s = 0; s < schemes.size(); ++s)
+    if (lacks(s) > fewest) left_out.push_back(schemes[s].name);
+  if (!left_out.empty())
+    v.sentence +=
+        text(" Not compared, as kernels without a cost are left out of its latency: ", join(left_out, ", "), ".");
   return v;
 }
 
@@ -132,6 +148,10 @@ size_t baseline_of(const Study& study) {
 std::optional<double> ratio(double baseline, double scheme) {
   if (!(scheme > 0) || !(baseline > 0)) return {};
   return baseline / scheme;
+}
+
+int64_t kernels_without_cost(const ChipResult& result) {
+  return result.prefill.kernels - result.prefill.kernels_costed + result.decode.kernels - result.decode.kernels_costed;
 }
 
 double of_request(const ChipResult& result, const Protocol& protocol, double Cost::* figure) {

@@ -17,6 +17,9 @@ std::optional<double> ratio(double baseline, double scheme);
 /// A figure of a whole request: of the prompt, and gen_len times that of a token.
 double of_request(const ChipResult& result, const Protocol& protocol, double Cost::* figure);
 
+/// Kernels that both phases' figures leave out, as nothing tells what they cost.
+int64_t kernels_without_cost(const ChipResult& result);
+
 /// Seconds of a whole request on the chip: the prompt, then gen_len tokens at the mean context.
 double request_s(const ChipResult& result, const Protocol& protocol);
 

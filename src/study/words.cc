@@ -63,6 +63,17 @@ std::vector<std::string> footer_lines(const Study& study) {
                        "; counts checked by enumeration on ",
                        grouped(n.checked),
                        " kernels"));
+  for (size_t c = 0; c < study.chips.size(); ++c) {
+    std::vector<std::string> lacking;
+    for (const SchemeResult& scheme : study.schemes)
+      if (const int64_t without = kernels_without_cost(scheme.chips[c]); without > 0)
+        lacking.push_back(text(scheme.name, " ", grouped(without)));
+    if (!lacking.empty())
+      lines.push_back(text("kernels without a cost on ",
+                           study.chips[c].name,
+                           ", left out of its figures (kernels.csv says why): ",
+                           join(lacking, ", ")));
+  }
   bool all = !study.chips.empty();
   for (const ChipFacts& chip : study.chips) {
     if (!chip.calibration.empty()) lines.push_back(text("estimate for ", chip.name, ": ", chip.calibration));

@@ -140,9 +140,10 @@ Chip draw_chip(Random& random) {
   chip.dataflow = kKept[pick(random, 0, 2)];
   chip.wires = kWires[pick(random, 0, 2)];
   chip.rows = pick(random, 1, 4), chip.columns = pick(random, 1, 4);
-  // Memories so small that tensors pass them in tiles.
+  // Memories so small that tensors pass them in tiles, and large enough for a step of the array.
   for (Memory& memory : chip.memories)
-    if (memory.capacity_bytes) memory.capacity_bytes = pick(random, 16, 160);
+    if (memory.capacity_bytes)
+      memory.capacity_bytes = std::max(pick(random, 16, 160), 5 * chip.pes() + 8 * (chip.rows + chip.columns));
   return chip;
 }
 

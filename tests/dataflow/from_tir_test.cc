@@ -153,6 +153,61 @@ TEST(FromTir, PackedCodesAreMultipliedAtTheirWidth) {
     }
 }
 
+// A code that crosses words is read from two, and is one code all the same.
+TEST(FromTir, CodesThatCrossWordsAreCodes) {
+  for (int bits : {3, 5, 6, 7}) {
+    SCOPED_TRACE(bits);
+    const auto script = [&](const char* rows) {
+      return text(R"(
+@T.prim_func
+def f(Q: T.Buffer((64, )",
+                  512 * bits / 32,
+                  R"(), "uint32"), A: T.Buffer((1, 512), "int8"), C: T.Buffer((1, 64), "int32")):
+    W = T.alloc_buffer((64, 512), "uint8")
+    for i0, i1)",
+                  rows,
+                  R"(
+            W[v0, v1] = T.Cast("uint8", T.bitwise_and(T.Cast("uint32", T.shift_right(T.bitwise_or(T.Cast("uint64", Q[v0, v1 * )",
+                  bits,
+                  R"( // 32]), T.shift_left(T.Cast("uint64", Q[v0, (v1 * )",
+                  bits,
+                  " + ",
+                  bits - 1,
+                  R"() // 32]), T.uint64(32))), T.Cast("uint64", v1 * )",
+                  bits,
+                  R"( % 32))), T.uint32()",
+                  (1 << bits) - 1,
+                  R"()))
+    for i, j, k in T.grid(1, 64, 512):
+        with T.block("matmul"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = 0
+            C[vi, vj] = C[vi, vj] + T.Cast("int32", A[vi, vk]) * T.Cast("int32", W[vj, vk])
+)");
+    };
+    // As it is written, and with k in parts that end inside of words.
+    for (const char* rows : {R"( in T.grid(64, 512):
+        with T.block("unpack"):
+            v0, v1 = T.axis.remap("SS", [i0, i1]))",
+                             R"(, i2 in T.grid(64, 64, 8):
+        with T.block("unpack"):
+            v0 = T.axis.spatial(64, i0)
+            v1 = T.axis.spatial(512, i1 * 8 + i2))"}) {
+      TirWork read = work_of(*tir::parse_function(script(rows)),
+                             {.name = "f", .sizes = {}, .params = {{OperandKind::weight, bits}, {}, {}}});
+      ASSERT_EQ(read.kernel.work.size(), 2u);
+      EXPECT_EQ(read.kernel.work[0].operands.size(), 2u);  // the code and the number
+      EXPECT_EQ(read.kernel.work[0].operands[0].bits, bits);
+      for (const char* chip : {"tpuv1", "edge_npu32"}) {
+        KernelCost c = CostEngine(shipped(chip)).cost(read.kernel);
+        EXPECT_EQ(outside_bits(c, "Q"), bits * 64 * 512) << chip;
+        EXPECT_EQ(c.macs, 64 * 512) << chip;
+      }
+    }
+  }
+}
+
 // Codes of 3 bits straddle words: these are read as words, at all of their bits.
 TEST(FromTir, CodesThatDoNotFillWordsAreReadAsWords) {
   const char* const text = R"(

@@ -30,6 +30,28 @@ TEST(Mapper, TilesAreCutForWhatComesBeforeTheProduct) {
   EXPECT_LE(found.latency_cycles, 1'179'648 * 105 / 100);
 }
 
+// One step of the array takes a row of 16 inputs and a tile of 16 x 16 weights, and leaves 16 x 16 sums.
+TEST(Mapper, RefusesMemoriesThatHoldLessThanAStep) {
+  const Matmul m{.i = 64, .j = 64, .k = 64, .scale = ScalePer::tensor, .weight_bits = 8, .activation_bits = 8};
+  for (size_t memory : {1u, 2u}) {
+    Chip chip = shipped("gemmini16");
+    SCOPED_TRACE(chip.memories[memory].name);
+    chip.memories[memory].capacity_bytes = 2048;
+    const KernelCost small = CostEngine(chip).cost(matmul_kernel(m));
+    EXPECT_GT(small.latency_cycles, 0);
+    for (int64_t bytes : {1, 15}) {
+      chip.memories[memory].capacity_bytes = bytes;
+      try {
+        CostEngine(chip).cost(matmul_kernel(m));
+        ADD_FAILURE() << bytes << " bytes are enough";
+      } catch (const Error& e) {
+        EXPECT_NE(e.reason.what.find(text(chip.memories[memory].name, " of ", bytes, " bytes")), std::string::npos)
+            << e.what();
+      }
+    }
+  }
+}
+
 class MapperOn : public testing::TestWithParam<const char*> {};
 
 TEST_P(MapperOn, NoTileIsBetterThanTheDefault) {

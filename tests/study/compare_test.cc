@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <random>
 
 #include "study/by_hand.h"
+#include "study/words.h"
 
 namespace sator::study {
 namespace {
@@ -67,6 +69,23 @@ TEST(Verdict, NamesTheWinnerItsRatioAndTheReason) {
   EXPECT_EQ(all[0].sentence,
             "int4 is fastest on chip: 2.00 µs for 16 + 10 tokens, 4.00x f16's speed (weight bytes 1.00 µs instead of "
             "5.00 µs, MAC array 1.00 µs instead of 3.00 µs).");
+}
+
+// What has no cost takes no time: a scheme that is quick by that does not win.
+TEST(Verdict, DoesNotCompareSchemesWhoseKernelsHaveNoCost) {
+  Study study = study_by_hand({{"f16", 30.0, 3000, 500}, {"int3", 30.1, 10, 1}, {"int4", 30.1, 1000, 100}}, {"chip"});
+  ++study.schemes[1].chips[0].decode.kernels;  // one more than have a cost
+  const Verdict v = verdicts(study)[0];
+  EXPECT_EQ(v.winner, 2U);
+  EXPECT_NE(v.sentence.find("int4 is fastest on chip"), std::string::npos) << v.sentence;
+  EXPECT_NE(v.sentence.find("Not compared, as kernels without a cost are left out of its latency: int3."),
+            std::string::npos)
+      << v.sentence;
+  const std::vector<std::string> lines = footer_lines(study);
+  EXPECT_EQ(std::count(lines.begin(),
+                       lines.end(),
+                       "kernels without a cost on chip, left out of its figures (kernels.csv says why): int3 1"),
+            1);
 }
 
 TEST(Verdict, SaysWhatAWinnerLoses) {
