@@ -143,7 +143,7 @@ Chip draw_chip(Random& random) {
   // Memories so small that tensors pass them in tiles, and large enough for a step of the array.
   for (Memory& memory : chip.memories)
     if (memory.capacity_bytes)
-      memory.capacity_bytes = std::max(pick(random, 16, 160), 5 * chip.pes() + 8 * (chip.rows + chip.columns));
+      memory.capacity_bytes = std::max(pick(random, 16, 160), 4 * (chip.pes() + chip.rows + chip.columns));
   return chip;
 }
 

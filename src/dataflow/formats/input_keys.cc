@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "dataflow/formats/misspelt.h"
 
 namespace sator::dataflow {
 
@@ -25,10 +26,13 @@ void InputKeys::fail_key(const char* key, std::string what, std::string needs) c
 void InputKeys::only(std::initializer_list<std::string_view> known) const {
   for (const auto& [key, value] : input_.items()) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    const std::vector<std::string> near = nearest_names(key.substr(0, 100), {known.begin(), known.end()});
+    // A further file would change the answer; words and numbers are remarks of whoever wrote the row.
+    const std::string near = meant(key, {known.begin(), known.end()});
+    const bool is_file = value.is_string() && value.get_ref<const std::string&>().find('\n') != std::string::npos;
+    if (!is_file && (near.empty() || input_.contains(near))) continue;
     fail({.what = sator::text("the input has an unknown key, ", sator::quoted(key.substr(0, 60))),
           .needs = sator::text("the keys ", join(std::vector<std::string_view>(known), ", ")),
-          .hint = near.empty() ? "remove the key" : sator::text("did you mean ", near[0], "?"),
+          .hint = near.empty() ? "remove the file" : sator::text("did you mean ", near, "?"),
           .where = "input"});
   }
 }

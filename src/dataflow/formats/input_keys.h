@@ -12,7 +12,7 @@ class InputKeys {
  public:
   /// Errors: the input is not an object.
   InputKeys(const nlohmann::json& input, std::string_view format);
-  /// Errors: the input has another key, which may be a misspelt one of these.
+  /// Errors: the input has another key, with a file's text or near to one of these, which it lacks.
   void only(std::initializer_list<std::string_view> known) const;
   /// The text under a key. Errors: the key is missing, is not a string, or holds more than 64 MiB.
   std::string text(const char* key) const;

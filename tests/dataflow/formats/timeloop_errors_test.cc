@@ -264,7 +264,7 @@ TEST(TimeloopErrors, TheInputItselfIsChecked) {
   }
   for (const char* key : {"sparse_optimizations", "mappings", "layout"}) {
     nlohmann::json more = good;
-    more[key] = "";
+    more[key] = text(key, ":\n  targets: []\n");
     EXPECT_THROW(answer_timeloop(more), Error) << key;
   }
   nlohmann::json release = good;

@@ -1,16 +1,11 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "dataflow/formats/timeloop/yaml.h"
 
 namespace sator::dataflow::timeloop {
-
-/// The name of `known` that a key was meant to be: one letter is missing, too many, wrong, or two neighbours are
-/// exchanged, in names of eight letters or more also two letters; empty if there is none.
-std::string meant(std::string_view key, const std::vector<std::string>& known);
 
 /// Errors: a map's key that is none of `known`, at the key.
 void only_known(const Value& map, const std::vector<std::string>& known);

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "dataflow/formats/misspelt.h"
 #include "dataflow/formats/timeloop/known_keys.h"
 #include "dataflow/formats/timeloop/spec.h"
 #include "dataflow/formats/timeloop/yaml.h"
