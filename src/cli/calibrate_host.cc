@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/figures.h"
 #include "base/file.h"
+#include "base/staged_file.h"
 #include "base/text.h"
 #include "cli/progress.h"
 #include "dataflow/described_chip.h"
@@ -118,7 +119,7 @@ void calibrate_host(const HostArguments& a, Streams& io) {
     fail({.what = text("there is no model ", runs.model.string()),
           .needs = "a Hugging Face folder, with config.json",
           .hint = "name one: sator calibrate --host MODEL -o FOLDER"});
-  write_file(folder / kKernelsFile, "");  // whether the folder can be written, before anything takes time
+  StagedFile rows(folder / kKernelsFile);  // whether the folder can be written is known before anything takes time
   ProgressLines lines(io.notes);
   lines("measuring the machine", true);
   const study::HostMachine machine = study::measure_machine(a.threads);
@@ -158,7 +159,8 @@ void calibrate_host(const HostArguments& a, Streams& io) {
   print_steps(io, kernels, fit);
 
   write_file(folder / kCalibrationFile, to_toml(fit.calibration));
-  write_file(folder / kKernelsFile, json_lines(kernels, fit, chip.clock_hz));
+  rows.write(json_lines(kernels, fit, chip.clock_hz));
+  rows.finish();
   write_file(folder / kChipFile, chip_text(machine, kName, kCalibrationFile));
   find_chip((folder / kChipFile).string());  // it reads back
   io.out << "\nwritten: " << (folder / kChipFile).string() << ", " << kCalibrationFile << ", " << kKernelsFile << "\n"

@@ -110,8 +110,11 @@ std::vector<LargerMemory> ChipCoster::larger_memories(std::span<const PhaseKerne
                         .capacity_bytes = *engine->chip().memories[m].capacity_bytes,
                         .latency_s = phase.cost.latency_s};
     for (const Part& p : parts) {
-      const double each_s = engine->cost(p.kernel->work.kernel, p.kernel->work.placements).latency_s;
-      result.latency_s -= std::max(0.0, p.each_s - each_s) * static_cast<double>(p.kernel->calls.count);
+      try {
+        const double each_s = engine->cost(p.kernel->work.kernel, p.kernel->work.placements).latency_s;
+        result.latency_s -= std::max(0.0, p.each_s - each_s) * static_cast<double>(p.kernel->calls.count);
+      } catch (const Error&) {  // a mapping for the larger memory that cannot be counted: nothing is known to be gained
+      }
     }
     all.push_back(std::move(result));
   }

@@ -5,14 +5,13 @@
 
 #include "base/figures.h"
 #include "base/text.h"
+#include "study/host_kernels.h"
 #include "study/svg_parts.h"
 
 namespace sator::study {
 
 namespace {
 
-/// Of what takes less, the duration is mostly that of looking at the clock.
-constexpr double kLeast_us = 1;
 constexpr size_t kWidestName = 26;
 constexpr size_t kMostKernels = 12;  // of a phase on the page: those that take longest
 
@@ -27,7 +26,7 @@ HostPhase compared(const Study& study, const SchemeResult& scheme, size_t chip, 
   out.high_tokens_per_s = rate(result.cost.latency_low_s);
   out.measured_tokens_per_s = prefill ? scheme.host_prefill_tokens_per_s : scheme.host_decode_tokens_per_s;
   for (const KernelRow& row : result.rows) {
-    if (!row.costed || !row.duration_us || *row.duration_us < kLeast_us) continue;
+    if (!row.costed || !row.duration_us || *row.duration_us < kLeastCompared_us) continue;
     const double measured = *row.duration_us * 1e-6;
     ++out.kernels;
     out.within += measured >= row.cost.latency_low_s && measured <= row.cost.latency_high_s;

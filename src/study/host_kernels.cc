@@ -9,13 +9,11 @@
 #include "llm/workload.h"
 #include "runtime/profiler.h"
 #include "study/cost_program.h"
+#include "target/calibration.h"
 
 namespace sator::study {
 
 namespace {
-
-/// Of what takes less, the duration is mostly that of looking at the clock.
-constexpr double kLeast_us = 1;
 
 struct Step {
   std::string phase;
@@ -92,9 +90,8 @@ void describe(HostKernel& kernel) {
   if (product) {
     const ProductSize size = product_size(*product);
     kernel.batch = size.batch, kernel.i = size.i, kernel.j = size.j, kernel.k = size.k;
-    static constexpr const char* kKinds[] = {"gemm", "gemv", "batched"};
     const ProductClass c = class_of(product->work, *product->product);
-    kernel.kind = kKinds[static_cast<size_t>(c)];
+    kernel.kind = kKernelKinds[static_cast<size_t>(c)];
     kernel.shape = c == ProductClass::batched ? text(kernel.phase, " of ", kernel.tokens, " at ", kernel.context)
                                               : text("weight ", size.j, " x ", size.k);
     return;
@@ -143,7 +140,7 @@ void add_kernels(const HostRuns& runs, const Runner& r, size_t step, dataflow::C
                       .median_us = all[all.size() / 2],
                       .cost = engine.cost(work.kernel, work.placements)};
     describe(kernel);
-    if (kernel.median_us < kLeast_us) continue;
+    if (kernel.median_us < kLeastCompared_us) continue;
     out.push_back(std::move(kernel));
   }
 }

@@ -10,6 +10,9 @@
 
 namespace sator::study {
 
+/// Of kernels that take less, the duration is mostly that of looking at the clock: they are not compared.
+inline constexpr double kLeastCompared_us = 1;
+
 /// A kernel at one size, over all its calls of a step and over all runs.
 ///   shape      what is held out together: the weight's "256x1024", attention's tokens and positions, else the extents
 ///   kind       "gemm", "gemv" or "batched" by the class of its product, "other" without one
