@@ -97,4 +97,15 @@ struct Digits {
   }
 };
 
+/// The digits of all iterators, and for those that index a tensor how many of their values share a coordinate (else 0).
+using IteratorDigits = std::array<Digits, kMostIterators>;
+using Grains = std::array<int64_t, kMostIterators>;
+
+/// Gives the digits their extents. The instances of the domain; nothing if it has guards, is empty or has 2^61 of them.
+std::optional<int64_t> read_extents(const Domain& domain, IteratorDigits& digits);
+/// Nothing if a coordinate is no part of one iterator, or if two are of the same one.
+std::optional<Grains> grains_of(const Access& access, const Domain& domain);
+/// Elements of the tensor.
+int64_t footprint_of(const Grains& grains, const Domain& domain);
+
 }  // namespace sator::dataflow

@@ -42,15 +42,9 @@ class NestCounts {
 
  private:
   bool read_domain() {
-    if (!domain_.guards.empty() || domain_.extent.size() > kMostIterators) return false;
-    Wide macs = 1;
-    for (size_t x = 0; x < domain_.extent.size(); ++x) {
-      if (domain_.extent[x] < 1) return false;
-      digits_[x].extent = domain_.extent[x];
-      macs *= domain_.extent[x];
-      if (macs >= Wide{1} << 61) return false;
-    }
-    out_.macs = static_cast<int64_t>(macs);
+    const std::optional<int64_t> macs = read_extents(domain_, digits_);
+    if (!macs) return false;
+    out_.macs = *macs;
     return true;
   }
 
@@ -139,21 +133,14 @@ class NestCounts {
 
   /// All digits are time's here: there is one PE.
   bool count_tensor(const Access& access) {
-    if (access.references.size() != 1) return false;
-    std::array<int64_t, kMostIterators> grain{};  // of iterators that index the tensor
-    for (const QuasiAffine& e : access.references[0]) {
-      if (e.is_constant()) continue;
-      if (e.terms.size() != 1) return false;
-      const std::optional<Part> part = part_of(e.terms[0], e.terms[0].division ? 0 : e.constant, domain_);
-      if (!part || part->modulus != kWhole || grain[part->iterator] != 0) return false;
-      if (!digits_[part->iterator].cuts_no(part->block)) return false;
-      grain[part->iterator] = part->block;
-    }
+    const std::optional<Grains> grains = grains_of(access, domain_);
+    if (!grains) return false;
+    const Grains& grain = *grains;
+    for (size_t x = 0; x < domain_.extent.size(); ++x)
+      if (grain[x] > 0 && !digits_[x].cuts_no(grain[x])) return false;
     TensorCounts counts{.tensor = access.tensor, .role = access.role, .total = out_.macs};
     counts.assigned = at_hand(grain, SIZE_MAX);
-    counts.footprint = 1;
-    for (size_t x = 0; x < domain_.extent.size(); ++x)
-      if (grain[x] > 0) counts.footprint *= ceil_div(domain_.extent[x], grain[x]);
+    counts.footprint = footprint_of(grain, domain_);
     for (size_t c = 0; c < time_.size(); ++c) counts.temporal_hits += at_hand(grain, c);
     counts.unique = counts.assigned - counts.temporal_hits;
     out_.tensors.push_back(std::move(counts));
@@ -162,7 +149,7 @@ class NestCounts {
 
   /// Pairs of a stamp and an element that it needs, where the step to the stamp turns loop `turned` (all loops inside of it
   /// begin anew) and leaves the element; SIZE_MAX: all pairs.
-  int64_t at_hand(const std::array<int64_t, kMostIterators>& grain, size_t turned) const {
+  int64_t at_hand(const Grains& grain, size_t turned) const {
     int64_t pairs = 1;
     bool turns = turned == SIZE_MAX;
     for (size_t x = 0; x < domain_.extent.size() && pairs > 0; ++x) {
@@ -185,7 +172,7 @@ class NestCounts {
 
   const Domain& domain_;
   const Map& time_;
-  std::array<Digits, kMostIterators> digits_;
+  IteratorDigits digits_;
   Counts out_;
 };
 

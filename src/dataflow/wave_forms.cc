@@ -51,15 +51,9 @@ class WaveCounts {
   }
 
   bool read_domain() {
-    if (!domain_.guards.empty() || rank() > kMostIterators) return false;
-    Wide macs = 1;
-    for (size_t x = 0; x < rank(); ++x) {
-      if (domain_.extent[x] < 1) return false;
-      digits_[x].extent = domain_.extent[x];
-      macs *= domain_.extent[x];
-      if (macs >= Wide{1} << 61) return false;
-    }
-    out_.macs = static_cast<int64_t>(macs);
+    const std::optional<int64_t> macs = read_extents(domain_, digits_);
+    if (!macs) return false;
+    out_.macs = *macs;
     return true;
   }
 
@@ -168,17 +162,12 @@ class WaveCounts {
   }
 
   bool count_tensor(const Access& access) {
-    if (access.references.size() != 1) return false;
-    std::array<int64_t, kMostIterators> grain{};  // of iterators that index the tensor
-    for (const QuasiAffine& e : access.references[0]) {
-      if (e.is_constant()) continue;
-      if (e.terms.size() != 1) return false;
-      const std::optional<Part> part = part_of(e.terms[0], e.terms[0].division ? 0 : e.constant, domain_);
-      if (!part || part->modulus != kWhole || grain[part->iterator] != 0) return false;
-      for (size_t i = 0; i < digits_[part->iterator].count; ++i)
-        if (digits_[part->iterator].at[i].block % part->block != 0) return false;
-      grain[part->iterator] = part->block;
-    }
+    const std::optional<Grains> grains = grains_of(access, domain_);
+    if (!grains) return false;
+    const Grains& grain = *grains;
+    for (size_t x = 0; x < rank(); ++x)
+      for (size_t i = 0; grain[x] > 0 && i < digits_[x].count; ++i)
+        if (digits_[x].at[i].block % grain[x] != 0) return false;
     std::array<bool, 3> shared = {true, true, true};  // along t, r, c
     for (size_t x = 0; x < rank(); ++x)
       for (size_t i = 0; i < digits_[x].count; ++i)
@@ -194,9 +183,7 @@ class WaveCounts {
     counts.temporal_hits = counts.assigned - all([&](size_t position) { return position == kStep && shared[0]; });
     counts.spatial_hits =
         counts.assigned - all([&](size_t position) { return position > kStep && shared[position - kStep]; });
-    counts.footprint = 1;
-    for (size_t x = 0; x < rank(); ++x)
-      if (grain[x] > 0) counts.footprint *= ceil_div(domain_.extent[x], grain[x]);
+    counts.footprint = footprint_of(grain, domain_);
     out_.tensors.push_back(std::move(counts));
     return true;
   }
@@ -205,7 +192,7 @@ class WaveCounts {
   const Domain& domain_;
   const Map& time_;
   const Map& space_;
-  std::array<Digits, kMostIterators> digits_;
+  IteratorDigits digits_;
   Counts out_;
 };
 
