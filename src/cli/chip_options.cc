@@ -1,5 +1,6 @@
 #include "cli/chip_options.h"
 
+#include "base/text.h"
 #include "cli/matmul_options.h"
 
 namespace sator::cli {
@@ -8,6 +9,12 @@ std::vector<Option> chip_options(ChipArguments& a) {
   return {{"--pe ROWSxCOLUMNS", "another size of the chip's array", &a.pe},
           {"--dataflow WHAT", "what stays in the PEs", &a.dataflow, false, {"os", "ws", "is"}},
           {"--tile I,J,K", "tiles of matmuls in the chip's memories; 0 for a whole extent", &a.tile}};
+}
+
+std::vector<Option> route_options(RouteArguments& a) {
+  return {
+      {"--routes", "compare the ways to bring the chip into the program: schedule, tensorize, patterns", &a.compare},
+      {"--routes-host CHIP", text("the described chip that runs what a route leaves off [", a.host, "]"), &a.host}};
 }
 
 dataflow::ChipChanges changes_of(const ChipArguments& a) {

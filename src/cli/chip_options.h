@@ -24,4 +24,11 @@ std::vector<Option> chip_options(ChipArguments& a);
 /// Errors: a value that is not of its option's form.
 dataflow::ChipChanges changes_of(const ChipArguments& a);
 
+/// --routes, --routes-host.
+struct RouteArguments {
+  bool compare = false;
+  std::string host = "cpu_avx512_vnni";
+};
+std::vector<Option> route_options(RouteArguments& a);
+
 }  // namespace sator::cli

@@ -8,6 +8,7 @@
 #include "runtime/thread_pool.h"
 #include "study/parts.h"
 #include "study/profile.h"
+#include "study/route_table.h"
 #include "target/calibration.h"
 
 namespace sator::cli {
@@ -22,6 +23,7 @@ struct ProfileArguments {
   std::optional<std::string> chip, records;
   std::optional<int64_t> rounds;
   ChipArguments changes;
+  RouteArguments routes;
   bool each_call = false;
 };
 
@@ -31,6 +33,10 @@ void run(const ProfileArguments& a, Streams& io) {
   if (!a.chip && changes.any())
     fail({.what = "--pe, --dataflow or --tile is given without a chip",
           .needs = "--chip CHIP, which they change",
+          .hint = text("shipped are ", join(shipped_chips(), ", "))});
+  if (!a.chip && a.routes.compare)
+    fail({.what = "--routes is given without a chip",
+          .needs = "--chip CHIP, to which the routes lead",
           .hint = text("shipped are ", join(shipped_chips(), ", "))});
   if (a.chip) options.chip = dataflow::described_chip(*a.chip, changes);
   const llm::OpenModel model = open(a.model, io);
@@ -45,6 +51,16 @@ void run(const ProfileArguments& a, Streams& io) {
   if (options.chip) {
     io.out << "\nestimates for " << options.chip->name << ", " << calibration_words(*options.chip) << "\n";
     if (here) io.out << "\nthis machine, medians of " << options.rounds << " rounds:\n" << comparison_table(profile);
+  }
+  if (a.routes.compare) {
+    const auto routes = study::compare_routes({.model = a.model.folder(),
+                                               .schemes = {model.scheme},
+                                               .chips = {*options.chip},
+                                               .host = dataflow::described_chip(a.routes.host),
+                                               .lengths = {.prompt_len = a.prompt_len, .context = a.prompt_len + 1}},
+                                              [](const std::string&, bool) {});
+    io.out << "\n" << routes_table(routes);
+    io.json["routes"] = routes_json(routes);
   }
   if (a.records) {
     write_file(*a.records, records);
@@ -66,6 +82,7 @@ Command profile_command() {
   options.push_back({"--prompt-len N", "tokens of the prefill, which one step takes in", &a->prompt_len});
   options.push_back({"--chip CHIP", text(kChipHelp, "; adds estimates for it"), &a->chip});
   for (Option& option : chip_options(a->changes)) options.push_back(std::move(option));
+  for (Option& option : route_options(a->routes)) options.push_back(std::move(option));
   options.push_back({"--rounds N",
                      text("runs, of which each call's median counts; 1 unless told, ",
                           kRoundsHere,

@@ -8,6 +8,7 @@
 #include "cli/progress.h"
 #include "frontend/hf_config.h"
 #include "study/json.h"
+#include "study/route_table.h"
 #include "study/study.h"
 #include "study/terminal.h"
 #include "study/workers.h"
@@ -27,6 +28,7 @@ struct StudyArguments {
   int64_t parallel = 1;
   std::vector<int64_t> batches, contexts;
   ChipArguments changes;
+  RouteArguments routes;
 };
 
 /// "study-NAME" in the current folder, for a model's folder NAME.
@@ -57,8 +59,25 @@ void run(const StudyArguments& a, Streams& io) {
   lines.end();
   write_study(result, options.folder, a.chakra);
   io.json = to_json(result);
-  io.out << terminal_table(result) << "\nwritten: " << (options.folder / "index.html").string()
-         << ", study.json, study.csv, kernels.csv" << (options.sweep.empty() ? "" : ", sweep.csv")
+  io.out << terminal_table(result) << "\n";
+  if (a.routes.compare) {
+    study::RouteQuestion question{
+        .model = model,
+        .schemes = {},
+        .chips = {},
+        .host = dataflow::described_chip(a.routes.host),
+        .lengths = {.prompt_len = result.protocol.prompt_len, .context = result.protocol.decode_context}};
+    for (const study::SchemeResult& s : result.schemes) question.schemes.push_back(llm::parse_scheme(s.name));
+    for (const std::string& name : a.chips.empty() ? study::default_chips() : a.chips)
+      question.chips.push_back(dataflow::described_chip(name, changes_of(a.changes)));
+    const auto routes = compare_routes(question, [&](const std::string& line, bool passing) { lines(line, passing); });
+    lines.end();
+    io.out << routes_table(routes);
+    write_file(options.folder / "routes.csv", routes_csv(routes));
+    io.json["routes"] = routes_json(routes);
+  }
+  io.out << "written: " << (options.folder / "index.html").string() << ", study.json, study.csv, kernels.csv"
+         << (options.sweep.empty() ? "" : ", sweep.csv") << (a.routes.compare ? ", routes.csv" : "")
          << (a.chakra ? ", chakra/" : "") << "\n";
 }
 
@@ -66,7 +85,7 @@ void run(const StudyArguments& a, Streams& io) {
 
 Command study_command() {
   auto a = std::make_shared<StudyArguments>();
-  std::vector<Option> changes = chip_options(a->changes);
+  std::vector<Option> changes = chip_options(a->changes), routes = route_options(a->routes);
   return {
       .name = "study",
       .does = "evaluates, measures and costs a model: quantization schemes by chips",
@@ -81,6 +100,8 @@ Command study_command() {
               std::move(changes[0]),
               std::move(changes[1]),
               std::move(changes[2]),
+              std::move(routes[0]),
+              std::move(routes[1]),
               {"--prompt-len N", "tokens of the prompt", &a->prompt_len},
               {"--gen-len N", "tokens generated", &a->gen_len},
               {"--batch N,N", "sequences decoded together: a table of costs besides, with --context", &a->batches},

@@ -190,7 +190,16 @@ class Reader {
   }
 
   /// A store, as one statement per arm of its choices on indices; an arm that leaves the element as it is does nothing.
+  /// A padded tensor is the tensor (rules/chip.h).
   void add_statement(const tir::BufferStore& n, const Scope& scope) {
+    if (scope.annotations.contains(rules::kPadding)) {
+      const bool in = string_attr(scope.annotations, rules::kPadding) == "in";
+      walk(n.value, [&](const BufferLoad& load) {
+        (in ? same_[n.buffer] : same_[load.buffer]) = in ? load.buffer : n.buffer;
+        return false;
+      });
+      return;
+    }
     bool undecided = false;
     const std::vector<Arm> arms = arms_of(n.value, scope.values, scope.domain, undecided);
     if (undecided) note("where a choice asks data, both sides are counted in full: an upper bound");

@@ -8,7 +8,8 @@ namespace sator::dataflow {
 /// A function whose products run on an array of PEs.
 struct ScheduledFunction {
   tir::PrimFuncRef func;
-  std::string trace;  // steps from the function to this one, which schedule/script.h runs
+  std::string trace;                // steps from the function to this one, which schedule/script.h runs
+  std::vector<std::string> padded;  // products whose extents were rounded up to whole tiles, and to what
 };
 
 /// The function that a kernel was read from, with its products scheduled as their costs' default mappings say: loops bound

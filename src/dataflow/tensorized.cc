@@ -42,15 +42,18 @@ std::optional<Factors> factors_of(const tir::Block& block) {
 
 using Why = std::string;
 
-/// The iterators of the block that run inside of a stamp, and where each block iterator stands among them (-1: outside).
-std::variant<rules::ArrayStamp, Why> stamp_of(const tir::BlockRealize& realize,
-                                              const std::vector<schedule::Loop>& loops, const rules::ArrayNest& nest) {
-  using Stamp = rules::ArrayStamp;
+using Stamp = rules::ArrayStamp;
+
+int64_t tile_of(const Stamp::Iter& iter) { return iter.on_axis * iter.at_once; }
+
+/// What of each iterator of the block runs inside of a stamp: of those outside of it one value.
+std::variant<std::vector<Stamp::Iter>, Why> iterators_of(const tir::BlockRealize& realize,
+                                                         const std::vector<schedule::Loop>& loops,
+                                                         const rules::ArrayNest& nest) {
   const tir::Block& block = *realize.block;
   if (nest.rows.size() != 1 || nest.columns.size() != 1)
     return Why("none of its loops runs along an axis of the array");
-  Stamp stamp;
-  std::map<VarRef, int> number_of;
+  std::vector<Stamp::Iter> out;
   for (size_t i = 0; i < block.iter_vars.size(); ++i) {
     const auto loop =
         std::find_if(loops.begin(), loops.end(), [&](const schedule::Loop& l) { return Expr(l) == realize.values[i]; });
@@ -64,17 +67,39 @@ std::variant<rules::ArrayStamp, Why> stamp_of(const tir::BlockRealize& realize,
     take(nest.rows, 'r');
     take(nest.columns, 'c');
     take(nest.at_once, 0);
-    if (iter.axis == 0 && iter.at_once == 1) continue;
-    const IntImm* extent = block.iter_vars[i]->dom->extent.as<IntImm>();
-    if (!extent) return Why(text("the extent of ", block.iter_vars[i]->var->name, " is not known"));
-    if (extent->value % (iter.on_axis * iter.at_once) != 0)
-      return Why(text("its ",
-                      extent->value,
-                      iter.reduces ? " summands" : " outputs",
-                      " along an axis are no whole number of tiles of ",
-                      iter.on_axis * iter.at_once));
+    if (tile_of(iter) > 1 && !block.iter_vars[i]->dom->extent.as<IntImm>())
+      return Why(text("the extent of ", block.iter_vars[i]->var->name, " is not known"));
+    out.push_back(iter);
+  }
+  return out;
+}
+
+/// Rounds what is no whole number of tiles up; "50257 outputs to 50272", nothing where all are whole.
+std::string pad_to_tiles(schedule::Schedule& s, const schedule::BlockHandle& block,
+                         const std::vector<Stamp::Iter>& iters) {
+  std::vector<int64_t> tiles;
+  std::vector<std::string> grown;
+  for (size_t i = 0; i < iters.size(); ++i) {
+    const int64_t tile = tile_of(iters[i]);
+    tiles.push_back(tile);
+    if (tile == 1) continue;
+    const int64_t extent = *as_int(s.realize(block).block->iter_vars[i]->dom->extent);
+    if (extent % tile == 0) continue;
+    grown.push_back(text(
+        extent, iters[i].reduces ? " summands" : " outputs", " along an axis to ", (extent + tile - 1) / tile * tile));
+  }
+  if (!grown.empty()) rules::pad_for_array(s, block->text, tiles);
+  return join(grown, ", ");
+}
+
+/// The stamp with those iterators of the block that have a part in it.
+std::variant<Stamp, Why> stamp_of(const tir::Block& block, const std::vector<Stamp::Iter>& iters) {
+  Stamp stamp;
+  std::map<VarRef, int> number_of;
+  for (size_t i = 0; i < iters.size(); ++i) {
+    if (iters[i].axis == 0 && iters[i].at_once == 1) continue;
     number_of.emplace(block.iter_vars[i]->var, static_cast<int>(stamp.iters.size()));
-    stamp.iters.push_back(iter);
+    stamp.iters.push_back(iters[i]);
   }
   const std::optional<Factors> factors = factors_of(block);
   if (!factors) return Why("it is not of the form c = c + a * b");
@@ -154,12 +179,14 @@ std::variant<ScheduledFunction, Reason> tensorize_as_costed(const tir::PrimFuncR
                                                             const KernelCost& cost, const Chip& chip) {
   schedule::Schedule s(at_sizes(func, facts.sizes), facts.name);
   s.work_on(facts.name);
+  std::vector<std::string> padded;
   for (const StatementCost& statement : cost.statements) {
     if (!statement.on_array()) continue;
     auto refuse = [&](const std::string& why) {
-      return Reason{.what = text("product ", statement.name, " of ", facts.name, " is not tensorized: ", why),
-                    .needs = text("whole tiles for an array of ", chip.rows, " x ", chip.columns),
-                    .hint = "bind its loops to pe.x and pe.y instead, or pad what it multiplies"};
+      return Reason{
+          .what = text("product ", statement.name, " of ", facts.name, " is not tensorized: ", why),
+          .needs = text("a product c = c + a * b of plain loops for one array of ", chip.rows, " x ", chip.columns),
+          .hint = "bind its loops to pe.x and pe.y instead"};
     };
     const Placement& placement = *statement.placement;
     if (chip.tenet) return refuse("its mapping is that of TENET's files");
@@ -176,7 +203,12 @@ std::variant<ScheduledFunction, Reason> tensorize_as_costed(const tir::PrimFuncR
       const schedule::Sites& sites = s.sites();
       for (int i = sites[s.site(block)].parent; i >= 0 && sites[i].loop(); i = sites[i].parent)
         loops.insert(loops.begin(), sites[i].loop()->var);
-      auto stamp = stamp_of(s.realize(block), loops, nest);
+      const auto iters = iterators_of(s.realize(block), loops, nest);
+      if (const Why* why = std::get_if<Why>(&iters)) return refuse(*why);
+      const auto& of_stamp = std::get<std::vector<Stamp::Iter>>(iters);
+      if (const std::string grown = pad_to_tiles(s, block, of_stamp); !grown.empty())
+        padded.push_back(text("product ", statement.name, " of ", facts.name, ": ", grown));
+      auto stamp = stamp_of(*s.realize(block).block, of_stamp);
       if (const Why* why = std::get_if<Why>(&stamp)) return refuse(*why);
       rules::tensorize_on_array(
           s, statement.name, nest, rules::register_array_intrin(chip.name, std::get<rules::ArrayStamp>(stamp)));
@@ -184,7 +216,7 @@ std::variant<ScheduledFunction, Reason> tensorize_as_costed(const tir::PrimFuncR
       return refuse(error.reason.what);
     }
   }
-  return ScheduledFunction{s.func(), s.trace().as_python()};
+  return ScheduledFunction{s.func(), s.trace().as_python(), std::move(padded)};
 }
 
 }  // namespace sator::dataflow

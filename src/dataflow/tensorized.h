@@ -14,10 +14,11 @@ namespace sator::dataflow {
 rules::ArrayNest on_whole_array(rules::ArrayNest nest, int64_t rows, int64_t columns);
 
 /// The function at the sizes of `facts`, with every product tiled as its cost's default mapping says, on the whole array, and
-/// its inner loops replaced by the intrinsic of one stamp (rules/array_intrin.h). work_of reads from it the mapping that it
+/// its inner loops replaced by the intrinsic of one stamp (rules/array_intrin.h). An intrinsic has one shape and computes whole
+/// tiles: extents that are none are padded (rules/chip.h), and the zeros are multiplied. work_of reads from it the mapping that it
 /// reads where loops of the same nest are bound to pe.x and pe.y.
 ///   cost   of the kernel by CostEngine, under mappings of the engine's own
-///   →      the function, or why a product cannot be called so: an intrinsic has one shape, and computes whole tiles
+///   →      the function, or why a product cannot be called so
 std::variant<ScheduledFunction, Reason> tensorize_as_costed(const tir::PrimFuncRef& func, const FunctionFacts& facts,
                                                             const KernelCost& cost, const Chip& chip);
 

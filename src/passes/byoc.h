@@ -1,29 +1,79 @@
 // Bring your own code: parts of a graph that a backend takes whole, found by pattern.
 #pragma once
 
+#include <span>
+
 #include "passes/dataflow_pattern.h"
 #include "passes/pass.h"
 
+namespace sator {
+struct Chip;
+}
+
 namespace sator::passes {
 
+/// A match, as a pattern's check sees it.
+struct PatternMatch {
+  const ModuleRef& module;
+  const relax::BindingBlockRef& block;
+  const std::set<size_t>& members;  ///< bindings of the block
+  /// Parameters of the graph's functions that hold the model (behind `num_input`), not its inputs.
+  const std::set<relax::RVarRef>& constants;
+  const PassContext& ctx;
+};
+
 /// A row of the table of patterns.
-///   name   "BACKEND.WHAT": what becomes the attribute Composite; BACKEND becomes Codegen
+///   name    "BACKEND.WHAT": what becomes the attribute Composite; BACKEND becomes Codegen
+///   check   why a match is not taken; empty where it is, or where there is no check
 struct FusionPattern {
   std::string name;
   std::string does;
   DFPattern pattern;
+  std::function<std::string(const PatternMatch&)> check{};
 };
 
 /// The patterns of backend `chip`, a described chip that multiplies matrices: largest first. Names of the parts:
 /// dequantize (the weight is made from codes), matmul, rescale (by a scale for all, per column, or of integer sums), bias.
 const std::vector<FusionPattern>& fusion_patterns();
 
+/// The patterns that a chip's file states ([[pattern]], target/chip_pattern.h), each as its chains, the longest first; those of
+/// fusion_patterns() where it states none. A link of a chain is one of these words, or the name of an op of the graph
+/// language, in full ("nn.relu") or its last part ("relu"):
+///   matmul       a product with a matrix as it is or transposed, of floats or of integer codes
+///   dequantize   a matrix of values made from codes, or widened
+///   quantize     values made codes
+///   rescale      a factor for all or per column, or floats made of integer sums
+///   bias         a sum with a vector
+///   gelu         nn.gelu or nn.gelu_tanh
+/// The backend is the chip's name, "_" for what no name may hold.
+/// Errors: a word that is none of these, at its line.
+std::vector<FusionPattern> patterns_of(const Chip& chip);
+
+/// The number of elements of a shape, symbolic sizes at their bounds; nothing where one has none.
+std::optional<int64_t> elements_at_most(std::span<const Expr> shape, const PassContext& ctx);
+
 /// Each match of a pattern becomes a private function with the attributes Composite, Codegen and Primitive, called where the
 /// match's last binding stood. Patterns are tried in the order of the table, and a binding belongs to one match. A match is
 /// left alone where something outside of it uses a value inside, for the group would hide it.
+ModuleRef fuse_ops_by_pattern(const ModuleRef& module, const PassContext& ctx,
+                              const std::vector<FusionPattern>& patterns);
+/// By the patterns of the chip that is compiled for, where PassContext::target is the file of one.
 ModuleRef fuse_ops_by_pattern(const ModuleRef& module, const PassContext& ctx);
 
-/// Lowers the functions with the attribute Codegen to one tensor function each, which keeps Codegen and Composite and is
+/// Joins neighbouring groups of one backend, of which one reads what the other makes, to one function with the attribute
+/// Codegen, which calls them: what lies between them stays inside. Groups are not joined where a value would leave the function
+/// and come back, for the call would wait for itself.
+///   most_bytes_between   that may lie between the groups of one function; symbolic sizes count at their bounds, and one
+///                        without a bound is too much. Absent: any
+ModuleRef merge_composite_functions(const ModuleRef& module, const PassContext& ctx,
+                                    std::optional<int64_t> most_bytes_between);
+/// Bytes between the groups of one function that a chip has room for: half of the memory that it keeps results in
+/// (Chip::keeps_between), for what its groups work on needs room too. Nothing where its size is not known.
+std::optional<int64_t> room_between(const Chip& chip);
+/// Within the memory that the target keeps results in (Chip::keeps_between), where PassContext::target is the file of a chip.
+ModuleRef merge_composite_functions(const ModuleRef& module, const PassContext& ctx);
+
+/// Lowers the functions with the attribute Codegen, and the groups that they call, to one tensor function each, which keeps Codegen and Composite and is
 /// fused with nothing else: the backend's kernel. A described chip needs no machine code; on the host its meaning runs.
 ModuleRef run_codegen(const ModuleRef& module, const PassContext& ctx);
 

@@ -15,6 +15,7 @@ struct DFPatternNode {
   std::function<bool(const tir::PrimFunc&)> which{};  ///< of Kind::call_tir
   std::vector<DFPattern> args{};                      ///< or the two of Kind::either; one of a wildcard with a rank
   int ndim = -1;                                      ///< of the result; -1: any
+  bool any_arg = false;                               ///< the one pattern of args is for any of the call's
 };
 
 namespace {
@@ -41,6 +42,12 @@ DFPattern is_op(std::string name, std::vector<DFPattern> args) {
 }
 DFPattern is_call_tir(std::function<bool(const tir::PrimFunc&)> which, std::vector<DFPattern> first_args) {
   return node({.kind = Kind::call_tir, .op = {}, .which = std::move(which), .args = std::move(first_args)});
+}
+DFPattern is_op_reading(std::string name, DFPattern arg) {
+  return node({.kind = Kind::op, .op = std::move(name), .args = {std::move(arg)}, .any_arg = true});
+}
+DFPattern is_call_tir_reading(std::function<bool(const tir::PrimFunc&)> which, DFPattern arg) {
+  return node({.kind = Kind::call_tir, .op = {}, .which = std::move(which), .args = {std::move(arg)}, .any_arg = true});
 }
 DFPattern operator|(DFPattern a, DFPattern b) {
   return node({.kind = Kind::either, .op = {}, .args = {std::move(a), std::move(b)}});
@@ -95,7 +102,8 @@ bool PatternGraph::matches_value(const DFPattern& pattern, size_t binding, std::
   if (!call) return false;
   std::vector<RExpr> args;
   if (pattern->kind == Kind::op) {
-    if (!is_op(values_[binding], pattern->op) || call->args.size() != pattern->args.size()) return false;
+    if (!is_op(values_[binding], pattern->op)) return false;
+    if (!pattern->any_arg && call->args.size() != pattern->args.size()) return false;
     args = call->args;
   } else if (pattern->kind == Kind::call_tir) {
     if (!is_op(values_[binding], "call_tir")) return false;
@@ -106,6 +114,16 @@ bool PatternGraph::matches_value(const DFPattern& pattern, size_t binding, std::
     args = call_tir_inputs(*call);
     if (args.size() < pattern->args.size()) return false;
   } else {
+    return false;
+  }
+  if (pattern->any_arg) {
+    for (const RExpr& arg : args) {
+      std::set<size_t> with = members;
+      if (!matches(pattern->args.front(), arg, with)) continue;
+      members = std::move(with);
+      members.insert(binding);
+      return true;
+    }
     return false;
   }
   for (size_t i = 0; i < pattern->args.size(); ++i)

@@ -21,6 +21,10 @@ DFPattern wildcard();
 DFPattern has_ndim(int ndim, DFPattern inner = wildcard());
 /// A call of the op ("matmul") with these arguments.
 DFPattern is_op(std::string name, std::vector<DFPattern> args);
+/// A call of the op of which one argument, whichever, matches.
+DFPattern is_op_reading(std::string name, DFPattern arg);
+/// A call_tir of a tensor function for which `which` holds, of which one argument, whichever, matches.
+DFPattern is_call_tir_reading(std::function<bool(const tir::PrimFunc&)> which, DFPattern arg);
 /// A call_tir of a tensor function for which `which` holds (what it does, never its name), whose first arguments match.
 DFPattern is_call_tir(std::function<bool(const tir::PrimFunc&)> which, std::vector<DFPattern> first_args = {});
 /// The first of the two that matches.

@@ -189,6 +189,12 @@ Binding Outliner::outlined(const BindingBlockRef& block, const Group& group, con
   }
   std::set<const Var*> bound = sizes_bound_by(params);
   std::vector<Expr> free_sizes;
+  // A called function's signature has sizes of its own.
+  walk(NodeRef(make<BindingBlock>(inside, true)), [&](const GlobalVar& callee) {
+    if (callee.sinfo)
+      for (const VarRef& v : vars_in(callee.sinfo)) bound.insert(v.get());
+    return false;
+  });
   for (const Binding& b : inside) {
     for (const VarRef& v : vars_in(b)) {
       if (!bound.insert(v.get()).second) continue;

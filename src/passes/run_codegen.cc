@@ -4,6 +4,7 @@
 #include "passes/fuse_patterns.h"
 #include "passes/legalize_ops.h"
 #include "passes/op_pattern.h"
+#include "passes/outline.h"
 
 namespace sator::passes {
 
@@ -20,6 +21,63 @@ Func with_attrs(const Func& func, const Attrs& add, const std::vector<std::strin
   if (tir::PrimFuncRef f = cast<tir::PrimFunc>(func)) return sator::with(f, &tir::PrimFunc::attrs, changed(f->attrs));
   FuncRef f = cast<Function>(func);
   return sator::with(f, &Function::attrs, changed(f->attrs));
+}
+
+/// The sizes of a callee's parameters as what its caller gives for them.
+void take_sizes(const StructInfo& formal, const StructInfo& given, NodeMap& map) {
+  auto pair_up = [&](const std::vector<Expr>& names, const std::vector<Expr>& values) {
+    for (size_t d = 0; d < names.size() && d < values.size(); ++d)
+      if (VarRef size = cast<Var>(names[d])) map.emplace(size, values[d]);
+  };
+  if (const TensorInfo* t = formal.as<TensorInfo>()) {
+    const TensorInfo* g = given.as<TensorInfo>();
+    const auto names = relax::shape_of(*t), values = g ? relax::shape_of(*g) : std::nullopt;
+    if (names && values) pair_up(*names, *values);
+  } else if (const ShapeInfo* shape = formal.as<ShapeInfo>()) {
+    const ShapeInfo* g = given.as<ShapeInfo>();
+    if (shape->values && g && g->values) pair_up(*shape->values, *g->values);
+  }
+}
+
+/// The bindings of a call of `callee`, with the caller's values in the places of its parameters; the last one binds `result`.
+void inline_call(const Function& callee, const RCall& call, const RVarRef& result, std::vector<Binding>& out) {
+  NodeMap map;
+  for (size_t i = 0; i < callee.params.size(); ++i) {
+    map.emplace(callee.params[i], call.args[i]);
+    take_sizes(callee.params[i]->sinfo, call.args[i]->sinfo, map);
+  }
+  const SeqExpr* body = callee.body.as<SeqExpr>();
+  for (const BindingBlockRef& block : body->blocks)
+    for (const Binding& b : block->bindings) {
+      const RVarRef var = bound_var(b);
+      const RExpr value = replaced(bound_value(b), map);
+      RVarRef own = make_dataflow_var(var->name, replaced(var->sinfo, map));
+      map.emplace(var, own);
+      out.push_back(make<VarBinding>(value, own));
+    }
+  out.push_back(make<VarBinding>(replaced(body->body, map), result));
+}
+
+/// A backend's function with what the groups that it calls compute in the places of the calls (MergeCompositeFunctions).
+FuncRef with_groups_inside(const FuncRef& func, const ModuleRef& module) {
+  return transform(func, [&](const BindingBlock& block) -> NodeRef {
+    std::vector<Binding> bindings;
+    bool changed = false;
+    for (const Binding& b : block.bindings) {
+      const RExpr value = bound_value(b);
+      const RCall* call = value.as<RCall>();
+      const GlobalVar* gv = call ? call->op.as<GlobalVar>() : nullptr;
+      const auto at = gv ? module->functions.find(gv->name) : module->functions.end();
+      const Function* callee = at == module->functions.end() ? nullptr : at->second.as<Function>();
+      if (!callee || !has_attr(callee->attrs, "Codegen")) {
+        bindings.push_back(b);
+        continue;
+      }
+      inline_call(*callee, *call, bound_var(b), bindings);
+      changed = true;
+    }
+    return changed ? NodeRef(sator::with(block, &BindingBlock::bindings, std::move(bindings))) : NodeRef(&block);
+  });
 }
 
 }  // namespace
@@ -39,7 +97,7 @@ ModuleRef run_codegen(const ModuleRef& module, const PassContext& ctx) {
     }
     offloaded[name] = {{"Codegen", f->attrs.at("Codegen")}};
     if (has_attr(f->attrs, "Composite")) offloaded[name]["Composite"] = f->attrs.at("Composite");
-    functions[name] = with_attrs(func, {}, {"Primitive"});
+    functions[name] = with_attrs(with_groups_inside(cast<Function>(func), module), {}, {"Primitive"});
   }
   if (offloaded.empty()) return module;
   ModuleRef parts = sator::with(module, &Module::functions, std::move(functions));

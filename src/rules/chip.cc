@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <span>
 
 #include "rules/rule.h"
@@ -182,6 +183,20 @@ void tensorize_on_array(Schedule& s, const std::string& block_name, const ArrayN
   for (const Loop& l : tiled.alone) unroll(s, l);  // of one value: no loop in time
   tensorize(s, Value(tiled.rows.front()), tensor_intrin, true);
   note_memories(s, get_block(s, block_name + "_o", s.func_name()), nest);
+}
+
+void pad_for_array(Schedule& s, const std::string& block_name, const std::vector<int64_t>& tiles) {
+  const BlockHandle block = get_block(s, block_name, s.func_name());
+  std::set<BlockHandle> before;
+  for (int i = 0; i < s.sites().count(); ++i)
+    if (const tir::BlockRealize* realize = s.sites()[i].realize()) before.insert(realize->block->name);
+  pad_einsum(s, block, tiles);
+  auto mark = [&](const std::vector<BlockHandle>& neighbours, const char* direction) {
+    for (const BlockHandle& b : neighbours)
+      if (!before.contains(b)) annotate(s, Value(b), std::string(kPadding), Value(std::string(direction)));
+  };
+  mark(get_producers(s, block), "in");
+  mark(get_consumers(s, block), "out");
 }
 
 }  // namespace sator::rules

@@ -54,6 +54,15 @@ void schedule_on_array(schedule::Schedule& s, const std::string& block, const Ar
 void tensorize_on_array(schedule::Schedule& s, const std::string& block, const ArrayNest& nest,
                         const std::string& tensor_intrin);
 
+/// Rounds the extents of a product's iterators up to whole tiles, so that it can be tensorized: pad_einsum, with kPadding on
+/// the blocks that fill up with zeros ("in") and bring back ("out"). For the cost engine these are no work: a padded tensor
+/// lies padded in every memory, and its zeros are moved with it.
+///   tiles   one per iterator of the block, in its order; 1 leaves an iterator as it is
+/// Errors: as pad_einsum.
+void pad_for_array(schedule::Schedule& s, const std::string& block, const std::vector<int64_t>& tiles);
+
+inline constexpr const char* kPadding = "sator.padding";
+
 /// Annotations of a block that schedule_on_array or tensorize_on_array has scheduled.
 inline constexpr const char* kHeldSince = "sator.held_since";
 inline constexpr const char* kWeight = "sator.weight";

@@ -103,30 +103,6 @@ void check_lengths(const CaseStudyOptions& options, const ModelConfig& config) {
 
 }  // namespace
 
-namespace {
-
-std::vector<llm::KernelCall> calls_of(const llm::Workload& workload, const std::string& function,
-                                      const std::vector<llm::StepSize>& steps) {
-  std::vector<llm::KernelCall> all;
-  for (const llm::StepSize& step : steps) {
-    std::vector<llm::KernelCall> calls = workload.calls(function, step);
-    all.insert(all.end(), std::make_move_iterator(calls.begin()), std::make_move_iterator(calls.end()));
-  }
-  return all;
-}
-
-RouteCosts route_costs(Route route, const std::string& scheme, const ProgramAtPhase3& at, const llm::Workload& workload,
-                       const CaseStudyOptions& options, RouteCoster& coster) {
-  const auto prompt = prefill_steps(options.prompt_len, at.program.limits.prefill_chunk);
-  const llm::StepSize token{.tokens = 1, .context = options.contexts.front()};
-  return {.route = route,
-          .scheme = scheme,
-          .prefill = coster.cost(route, calls_of(workload, "prefill", prompt)),
-          .decode = coster.cost(route, calls_of(workload, "decode", {token}))};
-}
-
-}  // namespace
-
 CaseStudy make_case_study(const CaseStudyOptions& options, const Progress& progress) {
   const ModelConfig config = read_model_config(options.model);
   check_lengths(options, config);
@@ -142,7 +118,12 @@ CaseStudy make_case_study(const CaseStudyOptions& options, const Progress& progr
                   .chip = facts_of(chip),
                   .host = facts_of(host),
                   .schemes = {},
-                  .routes = {}};
+                  .patterns = {},
+                  .keeps_between = chip.keeps_between,
+                  .by_routes = routes_of(chip),
+                  .routes = {},
+                  .pattern_notes = {}};
+  for (const ChipPattern& p : chip.patterns) study.patterns.push_back(p.name);
   dataflow::CostEngine engine(chip);
   RouteCoster routes(chip, host);
   for (const QuantizationKind& kind : quantization_kinds()) {
@@ -157,16 +138,14 @@ CaseStudy make_case_study(const CaseStudyOptions& options, const Progress& progr
       scheme.decode.push_back(coster.cost("decode", {{.tokens = 1, .context = context}}));
     study.schemes.push_back(std::move(scheme));
     if (kind.of == "weights") continue;
-    for (const Route route : kRoutes) {
-      progress(text(kind.scheme, ": by ", name_of(route)), true);
-      if (route != Route::pattern) {
-        study.routes.push_back(route_costs(route, job.scheme.name, at, workload, options, routes));
-        continue;
-      }
-      const ProgramAtPhase3 parts = program_with_patterns(options.model, {.scheme = job.scheme}, true);
-      const llm::Workload offloaded(parts.module, parts.program);
-      study.routes.push_back(route_costs(route, job.scheme.name, parts, offloaded, options, routes));
-    }
+    std::vector<RouteCosts> all =
+        routes.by_every_route(options.model,
+                              job.scheme,
+                              at,
+                              {.prompt_len = options.prompt_len, .context = options.contexts.front()},
+                              progress,
+                              study.pattern_notes);
+    study.routes.insert(study.routes.end(), std::make_move_iterator(all.begin()), std::make_move_iterator(all.end()));
   }
   return study;
 }

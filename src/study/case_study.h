@@ -59,20 +59,17 @@ struct SchemeCosts {
   std::vector<StepCosts> decode;  // one per context
 };
 
-/// A scheme's prefill and first decode step by one route.
-struct RouteCosts {
-  Route route = Route::schedule;
-  std::string scheme;
-  RouteStep prefill, decode;
-};
-
 struct CaseStudy {
   ModelFacts model;
   CaseStudyOptions options;
   ChipFacts chip;
   ChipFacts host;
-  std::vector<SchemeCosts> schemes;  // the floats first
-  std::vector<RouteCosts> routes;    // of the floats and of the kinds with activations, each by every route
+  std::vector<SchemeCosts> schemes;   // the floats first
+  std::vector<std::string> patterns;  // of the chip, by name
+  std::string keeps_between;          // Chip::keeps_between
+  std::vector<Route> by_routes;
+  std::vector<RouteCosts> routes;          // of the floats and of the kinds with activations, each by every route
+  std::vector<std::string> pattern_notes;  // of the passes, on parts of the graph that were not matched or not joined
 };
 
 /// Compiles the model under each kind and costs its steps, from the sizes that its calls have. Nothing is run.

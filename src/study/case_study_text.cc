@@ -283,20 +283,32 @@ std::string kinds(const CaseStudy& s) {
   return out;
 }
 
+std::string pattern_names(const CaseStudy& s) {
+  std::vector<std::string> names;
+  for (const std::string& name : s.patterns) names.push_back(text("`", name, "`"));
+  return names.empty() ? "it states none, and products with dequantization, scale and bias are taken"
+                       : join(names, ", ");
+}
+
 std::string routes(const CaseStudy& s) {
   std::string out = text(
-      "## Three routes to the chip\n\n"
+      "## Routes to the chip\n\n"
       "How a compiler can bring an array that it only has a description of into a program:\n\n"
       "- **schedule**: each kernel's loops are bound to `pe.x`, `pe.y`. All figures above are by this route.\n"
       "- **tensorize**: each product's innermost loops are replaced by an intrinsic, one stamp of the whole array of ",
       s.chip.rows,
       " x ",
       s.chip.columns,
-      ".\n  A kernel with a product that has no whole tiles runs on the host.\n"
-      "- **pattern**: `FuseOpsByPattern` finds products, with the dequantization before and scale and bias behind "
-      "them, in the\n"
-      "  graph; they are the chip's kernels, everything else is the host's.\n\n"
-      "The host: ",
+      ".\n  Products are padded to whole tiles; their zeros are multiplied, and moved, like anything else.\n"
+      "- **pattern**: `FuseOpsByPattern` finds in the graph what the chip's patterns say (`[[pattern]]` in its file: ",
+      pattern_names(s),
+      ");\n  they are the chip's kernels, everything else is the host's.\n",
+      s.keeps_between.empty()
+          ? ""
+          : text("- **merged**: the same, and `MergeCompositeFunctions` joins neighbouring kernels where half of `",
+                 s.keeps_between,
+                 "` has room\n  for what lies between them.\n"),
+      "\nThe host: ",
       chip_line(s.host),
       " (`chips/",
       s.host.file,
@@ -305,6 +317,7 @@ std::string routes(const CaseStudy& s) {
                        "step",
                        "route",
                        ">MACs on the chip",
+                       ">zeros among those issued",
                        ">latency",
                        ">of it the host",
                        ">against schedule",
@@ -312,16 +325,17 @@ std::string routes(const CaseStudy& s) {
                        ">bandwidth",
                        ">launches on the chip",
                        ">on the host"});
-  for (size_t first = 0; first < s.routes.size(); first += std::size(kRoutes))
+  for (size_t first = 0; first < s.routes.size(); first += s.by_routes.size())
     for (const auto& [name, step] :
          {std::pair{"prefill", &RouteCosts::prefill}, std::pair{"decode", &RouteCosts::decode}})
-      for (size_t r = 0; r < std::size(kRoutes); ++r) {
+      for (size_t r = 0; r < s.by_routes.size(); ++r) {
         const RouteCosts& route = s.routes[first + r];
         const RouteStep& cost = route.*step;
         table.add({r == 0 ? text("`", route.scheme, "`") : "",
                    r == 0 ? name : "",
                    std::string(name_of(route.route)),
                    percent(cost.share()),
+                   cost.padded_share() > 0 ? percent(cost.padded_share()) : "-",
                    seconds(cost.latency_s()),
                    percent(cost.latency_s() > 0 ? cost.host_s / cost.latency_s() : 0),
                    times(ratio((s.routes[first].*step).latency_s(), cost.latency_s())),
@@ -331,15 +345,23 @@ std::string routes(const CaseStudy& s) {
                    text(cost.launches_on_host)});
       }
   out += table.words() + "\nWhat stays off the chip, and why:\n\n";
-  std::vector<std::string> said;
-  for (const RouteCosts& route : s.routes)
-    for (const RouteStep* step : {&route.prefill, &route.decode})
-      for (const std::string& why : step->left_over) {
-        const std::string line = text("- ", name_of(route.route), ": ", why, "\n");
-        if (std::find(said.begin(), said.end(), line) != said.end()) continue;
-        said.push_back(line);
-        out += line;
-      }
+  auto list = [&](const std::function<std::vector<std::string>(const RouteKernel&)>& of) {
+    std::vector<std::string> said;
+    for (const RouteCosts& route : s.routes)
+      for (const RouteStep* step : {&route.prefill, &route.decode})
+        for (const RouteKernel& kernel : step->kernels)
+          for (const std::string& words : of(kernel)) {
+            const std::string line = text("- ", name_of(route.route), ": ", words, "\n");
+            if (std::find(said.begin(), said.end(), line) == said.end()) said.push_back(line);
+          }
+    return said.empty() ? std::string("- nothing\n") : join(said, "");
+  };
+  out += list([](const RouteKernel& k) { return k.why.empty() ? std::vector<std::string>{} : std::vector{k.why}; });
+  out += "\nWhat is padded to whole tiles:\n\n" + list([](const RouteKernel& k) { return k.padded; });
+  if (!s.pattern_notes.empty()) {
+    out += "\nWhat the passes say of parts that were not matched, or not joined:\n\n";
+    for (const std::string& note : s.pattern_notes) out += text("- ", note, "\n");
+  }
   return out + "\n";
 }
 
@@ -435,38 +457,75 @@ std::string lessons(const CaseStudy& s) {
              percent(static_cast<double>(making) / static_cast<double>(t.latency_cycles)),
              " of a token's cycles."));
   }
-  for (const Route route : {Route::tensorize, Route::pattern}) {
+  for (const Route route : s.by_routes) {
+    if (route == Route::schedule) continue;
     const auto found = std::ranges::find(s.routes, route, &RouteCosts::route);
     const RouteCosts &r = *found, &schedule = s.routes.front();
     const RouteStep &q = r.prefill, &t = r.decode;
-    say(text(
-        "**Route ",
-        name_of(route),
-        "**, of `",
-        r.scheme,
-        "`: ",
-        percent(q.share()),
-        " of a prompt's MACs and ",
-        percent(t.share()),
-        " of a token's reach the chip; a prompt takes ",
-        times(ratio(q.latency_s(), schedule.prefill.latency_s())),
-        " and a token ",
-        times(ratio(t.latency_s(), schedule.decode.latency_s())),
-        " as long as by schedule. The host takes ",
-        seconds(q.host_s),
-        " of the prompt and ",
-        seconds(t.host_s),
-        " of the token.",
-        t.outside_bytes <= schedule.decode.outside_bytes
-            ? ""
-            : text(" A token moves ",
-                   bytes(t.outside_bytes - schedule.decode.outside_bytes),
-                   " more outside: what runs apart from its product takes its tensor through the memory once more.")));
+    const std::string zeros = std::max(q.padded_share(), t.padded_share()) > 0
+                                  ? text(", where ",
+                                         percent(q.padded_share()),
+                                         " and ",
+                                         percent(t.padded_share()),
+                                         " of what is multiplied are zeros that fill up tiles")
+                                  : "";
+    say(text("**Route ",
+             name_of(route),
+             "**, of `",
+             r.scheme,
+             "`: ",
+             percent(q.share()),
+             " of a prompt's MACs and ",
+             percent(t.share()),
+             " of a token's reach the chip",
+             zeros,
+             "; a prompt takes ",
+             times(ratio(q.latency_s(), schedule.prefill.latency_s())),
+             " and a token ",
+             times(ratio(t.latency_s(), schedule.decode.latency_s())),
+             " as long as by schedule. The host takes ",
+             seconds(q.host_s),
+             " of the prompt and ",
+             seconds(t.host_s),
+             " of the token.",
+             t.outside_bytes <= schedule.decode.outside_bytes
+                 ? ""
+                 : text(" A token moves ",
+                        bytes(t.outside_bytes - schedule.decode.outside_bytes),
+                        " more outside: ",
+                        route == Route::tensorize
+                            ? "zeros are moved too."
+                            : "what runs apart from its product takes its tensor through the memory once more.")));
   }
+  if (s.by_routes.back() == Route::merged)
+    for (const RouteCosts& r : s.routes) {
+      if (r.route != Route::merged) continue;
+      const RouteCosts& apart = *std::ranges::find_if(
+          s.routes, [&](const RouteCosts& p) { return p.route == Route::pattern && p.scheme == r.scheme; });
+      const int64_t fewer = apart.decode.launches_on_chip - r.decode.launches_on_chip;
+      say(text("**Merging** `",
+               r.scheme,
+               "`: ",
+               apart.decode.launches_on_chip,
+               " launches of a token become ",
+               r.decode.launches_on_chip,
+               fewer > 0 ? text("; what lies between them, ",
+                                bytes(apart.decode.outside_bytes - r.decode.outside_bytes),
+                                " written and read again, stays in `",
+                                s.keeps_between,
+                                "`")
+                         : "",
+               ". Of a prompt ",
+               apart.prefill.launches_on_chip,
+               " become ",
+               r.prefill.launches_on_chip,
+               "."));
+      break;
+    }
   // The scheme whose prompt gains or loses most by leaving what is no product to the host.
   const RouteCosts *changed = nullptr, *by_schedule = nullptr;
   auto gain = [](const RouteCosts& a, const RouteCosts& b) { return a.prefill.latency_s() / b.prefill.latency_s(); };
-  for (size_t first = 0; first < s.routes.size(); first += std::size(kRoutes)) {
+  for (size_t first = 0; first < s.routes.size(); first += s.by_routes.size()) {
     const RouteCosts &schedule = s.routes[first], &pattern = s.routes[first + 2];
     if (!changed || gain(schedule, pattern) > gain(*by_schedule, *changed)) changed = &pattern, by_schedule = &schedule;
   }

@@ -290,6 +290,19 @@ void read_memories(KeyReader& in, Chip& chip, const EnergyTable& table) {
                "add a [[memory]] or widen `holds`");
 }
 
+/// keeps_between = "sram": a memory on the chip that holds results and what products read.
+void read_keeps_between(KeyReader& in, Chip& chip) {
+  chip.keeps_between = in.string("keeps_between");
+  std::vector<std::string> able;
+  for (size_t m = 1; m < chip.memories.size(); ++m)
+    if (chip.memories[m].holds_outputs || chip.memories[m].holds_activations) able.push_back(chip.memories[m].name);
+  if (std::find(able.begin(), able.end(), chip.keeps_between) == able.end())
+    in.fail_at("keeps_between",
+               text("the value is ", sator::quoted(chip.keeps_between)),
+               text("a memory on the chip that holds activations or outputs: one of ", join(able, ", ")),
+               "name one of its memories, or remove the line");
+}
+
 }  // namespace
 
 void read_vector_unit(KeyReader in, Chip& chip) { read_vector(std::move(in), chip, {}); }
@@ -330,6 +343,8 @@ Chip parse_chip(std::string_view source, const std::string& file) {
     chip.vector.lanes = 0;  // TENET knows none
   else
     read_vector(in.table("vector"), chip, table);
+  if (in.has("pattern")) chip.patterns = read_patterns(in);
+  if (in.has("keeps_between")) read_keeps_between(in, chip);
   if (in.has("link")) read_link(in.table("link"), chip, table);
   if (in.has("area")) {
     KeyReader area = in.table("area");

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "target/chip_pattern.h"
+
 namespace sator {
 
 /// A number of a chip file that costs energy, with where it comes from.
@@ -149,6 +151,10 @@ struct Chip {
   std::string calibration_file;  // beside the chip's file, named in it; empty: none
   std::optional<HostCpu> host;
   std::optional<TenetFiles> tenet;
+  std::vector<ChipPattern> patterns;  // parts of a graph that it takes whole; none: those of any chip that multiplies
+  /// The memory in which the results of one matched part wait for the next, of a chip that runs neighbouring parts in one
+  /// launch (MergeCompositeFunctions); empty: they pass the outermost memory.
+  std::string keeps_between;
   std::optional<std::array<int64_t, 3>>
       tile;  // of products with one i, j, k, in all memories on the chip; 0: the whole
 

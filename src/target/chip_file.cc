@@ -168,6 +168,24 @@ std::vector<std::string> KeyReader::strings(std::string_view key) {
   return out;
 }
 
+std::vector<int64_t> KeyReader::integers(std::string_view key, const Unit& unit) {
+  const std::string needs = text(full(key), ": a list of integers ", range_text(unit));
+  const toml::node& node = need(key, needs);
+  const toml::array* list = node.as_array();
+  if (!list) fail_at(key, text("the value is ", kind_of(node)), needs);
+  std::vector<int64_t> out;
+  for (const toml::node& element : *list) {
+    if (!element.is_integer()) fail_at(key, text("an element is ", kind_of(element)), needs);
+    out.push_back(static_cast<int64_t>(checked(key, element, unit)));
+  }
+  return out;
+}
+
+std::string KeyReader::place(std::string_view key) const {
+  const toml::node* node = table_.get(key);
+  return text(file_, " line ", (node ? node->source() : table_.source()).begin.line);
+}
+
 size_t KeyReader::position_of(std::string_view key, const toml::node& node,
                               std::span<const std::string_view> allowed) const {
   std::optional<std::string_view> word = node.is_string() ? node.value<std::string_view>() : std::nullopt;

@@ -52,6 +52,8 @@ class KeyReader {
   bool flag_or(std::string_view key, bool otherwise);
   /// A list of strings; empty if the key is absent.
   std::vector<std::string> strings(std::string_view key);
+  /// A list of integers, each within the unit's range.
+  std::vector<int64_t> integers(std::string_view key, const Unit& unit);
   /// The position of the value in `allowed`.
   size_t choice(std::string_view key, std::span<const std::string_view> allowed);
   std::vector<size_t> choices_or(std::string_view key, std::span<const std::string_view> allowed,
@@ -63,6 +65,8 @@ class KeyReader {
   /// Errors on the first key that was never asked for.
   void finish() const;
   [[noreturn]] void fail_at(std::string_view key, std::string what, std::string needs, std::string hint = "") const;
+  /// "FILE line N", where the key stands, or its table.
+  std::string place(std::string_view key) const;
 
  private:
   const toml::node* find(std::string_view key);

@@ -135,6 +135,28 @@ TEST_F(Chips, MemoriesAreThePublishedOnes) {
   EXPECT_EQ(find_chip("a100").link->bytes_per_second, 300e9);
 }
 
+TEST_F(Chips, PatternsAreChainsOfOps) {
+  std::string source = read_file(chips_folder() / "gemmini16.toml");
+  source.insert(source.find("[array]"),
+                "[[pattern]]\nname = \"gated\"\nops = [\"matmul\", \"silu|nn.gelu?\"]\n"
+                "constant_weight = true\ndtypes = [\"int8\"]\nweight_bits = [4, 8]\nmax_m = 1\nmax_k = 4096\n");
+  const Chip chip = parse_chip(source, "chip.toml");
+  ASSERT_EQ(chip.patterns.size(), 2U);
+  const ChipPattern& p = chip.patterns[0];
+  EXPECT_EQ(p.name, "gated");
+  ASSERT_EQ(p.ops.size(), 2U);
+  EXPECT_FALSE(p.ops[0].optional);
+  EXPECT_TRUE(p.ops[1].optional);
+  EXPECT_EQ(p.ops[1].any_of, (std::vector<std::string>{"silu", "nn.gelu"}));
+  EXPECT_TRUE(p.constant_weight);
+  EXPECT_EQ(p.dtypes, std::vector<std::string>{"int8"});
+  EXPECT_EQ(p.weight_bits, (std::vector<int64_t>{4, 8}));
+  EXPECT_EQ(p.max_m, 1);
+  EXPECT_EQ(p.max_n, std::nullopt);
+  EXPECT_EQ(p.max_k, 4096);
+  EXPECT_TRUE(chip.patterns[1].dtypes.empty());
+}
+
 struct Mistake {
   const char* chip;  // a good file
   const char* from;  // text of it to replace
