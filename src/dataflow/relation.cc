@@ -102,6 +102,30 @@ bool mentions(const QuasiAffine& e, int index) {
   return false;
 }
 
+namespace {
+
+/// c m floor(x / m) + c (x % m) is c x: what two iterators that were digits of one leave behind.
+QuasiAffine rejoined(QuasiAffine e) {
+  for (size_t q = 0; q < e.terms.size(); ++q) {
+    const Term quotient = e.terms[q];
+    if (!quotient.division || quotient.division->remainder) continue;
+    for (size_t r = 0; r < e.terms.size(); ++r) {
+      const Term& rest = e.terms[r];
+      if (!rest.division || !rest.division->remainder || rest.division->divisor != quotient.division->divisor) continue;
+      if (quotient.coefficient / quotient.division->divisor != rest.coefficient ||
+          quotient.coefficient % quotient.division->divisor != 0 || !(rest.division->inner == quotient.division->inner))
+        continue;
+      const QuasiAffine whole = quotient.division->inner * rest.coefficient;
+      e.terms.erase(e.terms.begin() + static_cast<std::ptrdiff_t>(std::max(q, r)));
+      e.terms.erase(e.terms.begin() + static_cast<std::ptrdiff_t>(std::min(q, r)));
+      return rejoined(e + whole);
+    }
+  }
+  return e;
+}
+
+}  // namespace
+
 QuasiAffine substitute(const QuasiAffine& e, std::span<const QuasiAffine> replacement) {
   QuasiAffine result = number(e.constant);
   for (const Term& t : e.terms) {
@@ -110,7 +134,7 @@ QuasiAffine substitute(const QuasiAffine& e, std::span<const QuasiAffine> replac
                    : replacement[static_cast<size_t>(t.variable)];
     result = result + atom * t.coefficient;
   }
-  return result;
+  return rejoined(std::move(result));
 }
 
 std::string to_text(const QuasiAffine& e, std::span<const std::string> names) {

@@ -34,6 +34,24 @@ void expect_equal(const Counts& got, const Counts& want) {
   }
 }
 
+// A loop cut by 12, whose halves together pick a group of 32: neither divides the other, and the two are one iterator.
+TEST(RandomMaps, DigitsOfOneIteratorPickAGroup) {
+  const QuasiAffine j = variable(0), k = variable(1) * 12 + variable(2);
+  Problem p;
+  p.statement.name = "S";
+  p.statement.domain = Domain::box({"j", "k_0", "k_1"}, {14, 64, 12});
+  p.statement.accesses = {{"A", Role::read, {{k}}},
+                          {"W", Role::read, {{j, k}}},
+                          {"scale", Role::read, {{j, floor_div(k, 32)}}},
+                          {"C", Role::write, {{j}}}};
+  p.mapping.space = {variable(2), j};
+  p.mapping.time = {variable(1)};
+  p.array.pes = Domain::box({"row", "column"}, {12, 14});
+  const auto boxes = count_by_boxes(p), points = enumerate(p, 1 << 16);
+  ASSERT_TRUE(std::holds_alternative<Counts>(boxes)) << std::get<Reason>(boxes).render();
+  expect_equal(std::get<Counts>(boxes), std::get<Counts>(points));
+}
+
 TEST(RandomMaps, BoxesEqualEnumeration) {
   constexpr int kProblems = 6000;
   int refused = 0;

@@ -4,7 +4,12 @@
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include "frontend/hf_config.h"
+#include "passes/byoc.h"
+#include "relax/parse.h"
+#include "study/route_table.h"
 #include "study/sample.h"
 
 namespace sator::study {
@@ -117,6 +122,99 @@ TEST(Routes, NeighbouringPartsAreMergedWhereThereIsRoom) {
   EXPECT_EQ(merged.launches_on_chip, 12 * 3 + 1);
   EXPECT_EQ(pattern.outside_bytes - merged.outside_bytes, 12 * 2 * 3072 * 4);
   EXPECT_EQ(together.cost(Route::merged, "edge_npu32", "prefill", prompt).launches_on_chip, 12 * 4 + 1);
+}
+
+/// What FuseOpsByPattern says of x [n, 64] f32 times a matrix of the model's [64, 96], packed 4 or 8 codes to a word by `words`
+/// columns, under a pattern with these limits; "taken" where it is.
+std::string verdict(const std::function<void(ChipPattern&)>& limit, int64_t words = 24) {
+  const ModuleRef module =
+      relax::parse_module(text(R"(
+@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def dequantize(codes: T.Buffer((T.int64(64), T.int64()",
+                               words,
+                               R"()), "uint32"), w: T.Buffer((T.int64(64), T.int64(96)), "float32")):
+        T.func_attr({"role": "dequantize", "tir.noalias": T.bool(True)})
+        for i, j in T.grid(T.int64(64), T.int64(96)):
+            with T.block("dequantize"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                w[vi, vj] = T.Cast("float32", codes[vi, vj // T.int64()",
+                               96 / words,
+                               R"()])
+
+    @R.function
+    def main(x: R.Tensor(("n", 64), "float32"), params: R.Tuple(R.Tensor((64, )",
+                               words,
+                               R"(), "uint32"))) -> R.Tensor(("n", 96), "float32"):
+        n = T.int64()
+        R.func_attr({"num_input": 1})
+        cls = Module
+        with R.dataflow():
+            codes = params[0]
+            w = R.call_tir(cls.dequantize, (codes,), out_sinfo=R.Tensor((64, 96), dtype="float32"))
+            gv = R.matmul(x, w)
+            R.output(gv)
+        return gv
+)"));
+  Chip chip = shipped("gemmini16");
+  limit(chip.patterns.at(0));
+  std::string said;
+  passes::PassContext ctx{.bounds = {{"n", 128}}};
+  ctx.explain = [&](const std::string&, const std::string& message) {
+    if (said.empty()) said = message.substr(message.find(": ") + 2);
+  };
+  const ModuleRef fused = passes::fuse_ops_by_pattern(module, ctx, passes::patterns_of(chip));
+  return fused != module && said.empty() ? "taken" : said;
+}
+
+// A pattern takes what its limits allow, and says why not.
+TEST(Routes, PatternsHaveLimits) {
+  EXPECT_EQ(verdict([](ChipPattern&) {}), "taken");
+  EXPECT_EQ(verdict([](ChipPattern& p) { p.constant_weight = true; }), "taken");
+  EXPECT_EQ(verdict([](ChipPattern& p) { p.dtypes = {"float32"}; }), "taken");
+  EXPECT_EQ(verdict([](ChipPattern& p) { p.dtypes = {"int8", "float16"}; }),
+            "its first factor is of float32, and not of int8 or float16");
+  EXPECT_EQ(verdict([](ChipPattern& p) { p.weight_bits = {8}; }, 24), "taken");
+  EXPECT_EQ(verdict([](ChipPattern& p) { p.weight_bits = {4}; }, 12), "taken");
+  EXPECT_EQ(verdict([](ChipPattern& p) { p.weight_bits = {4}; }, 24), "its weights are stored in 8 bits, and not in 4");
+  EXPECT_EQ(verdict([](ChipPattern& p) { p.max_m = 128, p.max_n = 96, p.max_k = 64; }), "taken");
+  EXPECT_EQ(verdict([](ChipPattern& p) { p.max_m = 127; }), "it has 128 rows, and at most 127 are allowed");
+  EXPECT_EQ(verdict([](ChipPattern& p) { p.max_n = 95; }), "it has 96 columns, and at most 95 are allowed");
+  EXPECT_EQ(verdict([](ChipPattern& p) { p.max_k = 63; }), "it has 64 summands, and at most 63 are allowed");
+}
+
+TEST(Routes, AnUnknownOpOfAPatternIsRefusedAtItsLine) {
+  Chip chip = shipped("gemmini16");
+  chip.patterns.at(0).ops.push_back({{"rleu"}, true});
+  try {
+    passes::patterns_of(chip);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("there is no op called \"rleu\""), std::string::npos) << message;
+    EXPECT_NE(message.find("gemmini16.toml line "), std::string::npos) << message;
+    EXPECT_NE(message.find("did you mean relu"), std::string::npos) << message;
+  }
+}
+
+// What a study's table of routes says is what the steps are.
+TEST(Routes, TablesHaveEveryRouteAndReason) {
+  const auto all = compare_routes({.model = kModel,
+                                   .schemes = {llm::parse_scheme("f16")},
+                                   .chips = {shipped("gemmini16")},
+                                   .host = shipped("cpu_avx512_vnni"),
+                                   .lengths = {.prompt_len = 16, .context = 17}},
+                                  [](const std::string&, bool) {});
+  ASSERT_EQ(all.size(), 1U);
+  ASSERT_EQ(all[0].routes.size(), 3U) << "gemmini16 keeps nothing between";
+  const std::string table = routes_table(all);
+  for (const char* words : {"schedule", "tensorize", "pattern", "no pattern takes attention", "50257 outputs"})
+    EXPECT_NE(table.find(words), std::string::npos) << words << "\n" << table;
+  size_t kernels = 0;
+  for (const RouteCosts& by : all[0].routes) kernels += by.prefill.kernels.size() + by.decode.kernels.size();
+  EXPECT_EQ(std::ranges::count(routes_csv(all), '\n'), 1 + static_cast<int64_t>(kernels));
+  EXPECT_EQ(routes_json(all).size(), 6U);
 }
 
 }  // namespace
