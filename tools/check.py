@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""The checks that need no compiler: order of the rooms, format, sizes of files.
+"""The checks that need no compiler: order of the rooms, names that meet, format, sizes of files.
 
     check.py                 prints every finding as file:line: words; exit status 1 if there is one
     check.py --fix [FILE...] rewrites sources in the house's format
 
-A room (folder of src/) includes only itself and rooms above it in src/LAYERS. Sizes are hints and fail nothing.
+A room (folder of src/) includes only itself and rooms above it in src/LAYERS. Names in the unnamed namespaces of a room's
+files are unique in the room, for the release build compiles several files at once. Sizes are hints and fail nothing.
 """
 import argparse
 import concurrent.futures
@@ -57,6 +58,60 @@ def layer_findings(root):
                 yield path, number, f'"{included}" is no file of src/ (system headers stand in <>, ours are named from src/)'
             elif rank.get(other, len(layers)) > rank[room]:
                 yield path, number, f"room {room} includes room {other}, which stands below it in src/LAYERS"
+
+
+# What stands at the begin of a line in an unnamed namespace: a type, an alias, a constant or table, a function's head.
+UNNAMED = (
+    re.compile(r"(?:struct|class|enum class|enum|union) (\w+)\b(?!;)"),
+    re.compile(r"(?:inline |static )*(?:constexpr|const)\b[^(]*?\b(\w+)(?:\[[^\]]*\])* *(?:=|\{|;)"),
+)
+FUNCTION = re.compile(r"(?:inline |static |constexpr )*[\w:<>,&* ]+?[ &*>](\w+)\((.*)")
+
+
+def parameter_types(rest):
+    """The types of a parameter list that begins behind its bracket; nothing where it is only declared."""
+    depth, types, word = 0, [], ""
+    for at, c in enumerate(rest):
+        if c in "([{<":
+            depth += 1
+        elif c in ")]}>":
+            if depth == 0 and c == ")":
+                if rest[at + 1 :].lstrip().startswith(";"):
+                    return None
+                break
+            depth -= 1
+        if c == "," and depth == 0:
+            types, word = types + [word], ""
+        else:
+            word += c
+    return tuple(re.sub(r"\w+$", "", t.split(" = ")[0].strip()).strip() for t in types + [word])
+
+
+def unnamed_names(text):
+    """(name, line) of what a source defines in unnamed namespaces; a function's name has its parameters' types."""
+    lines, inside = text.splitlines(), False
+    for number, line in enumerate(lines, 1):
+        if line == "namespace {" or line.startswith("}  // namespace"):
+            inside = line == "namespace {"
+        elif inside and line[:1].isalpha():
+            found = next((m for m in (pattern.match(line) for pattern in UNNAMED) if m), None)
+            if found:
+                yield found.group(1), number
+            elif function := FUNCTION.match(line):
+                types = parameter_types(" ".join([function.group(2)] + [l.strip() for l in lines[number : number + 8]]))
+                if types is not None:
+                    yield f"{function.group(1)}({', '.join(types)})", number
+
+
+def name_findings(root):
+    """Names that two files of a room define in unnamed namespaces: (path, line, words)."""
+    seen = {}
+    for path in sources(root, ("src",), (".cc",)):
+        room = path.relative_to(root / "src").parts[0]
+        for name, line in unnamed_names(path.read_text(errors="replace")):
+            other = seen.setdefault((room, name), path)
+            if other != path:
+                yield path, line, f"{other.relative_to(root)} defines {name} too: share it, or call one of them what it is"
 
 
 def size_findings(root):
@@ -132,10 +187,11 @@ def main():
         print(f"{len(format_findings(root, paths, fix=True))} of {len(paths)} files rewritten")
         return 0
     layers = show(layer_findings(root))
+    names = show(name_findings(root))
     formats = show(format_findings(root, sources(root)))
     hints = show(size_findings(root))
-    print(f"check: {layers} includes against the order of the rooms, {formats} files out of format, {hints} hints on size")
-    return 1 if layers or formats else 0
+    print(f"check: {layers} includes against the order of the rooms, {names} names that meet, {formats} files out of format, {hints} hints on size")
+    return 1 if layers or names or formats else 0
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 // What the default rules make of matrix products: f32 at the weight shapes of GPT-2 and Llama-1B, and products of one row
-// against a plain read of the same bytes. Usage: codegen_products_bench [--json] [--threads N] [gemm|gemv]
+// and of a few against a plain read of the same bytes. Usage: codegen_products_bench [--json] [--threads N] [gemm|gemv|few]
 #include <immintrin.h>
 #include <sys/mman.h>
 
@@ -146,9 +146,10 @@ void gemm(Bench& b) {
   }
 }
 
-void gemv(Bench& b, size_t total) {
+/// `rows`: 1, or how many rows the kernel for any number of them is called with.
+void gemv(Bench& b, size_t total, int64_t rows) {
   constexpr int64_t k = 2048;
-  Memory w(total + (1 << 20)), x(k * 4 * 64), y(total / k * 16 + (1 << 20)), scale(total / 4 + (1 << 20));
+  Memory w(total + (1 << 20)), x(k * 4 * 64), y(total / k * 64 + (1 << 20)), scale(total / 4 + (1 << 20));
   void *weights = w.words(), *input = x.floats(), *scales = scale.floats();
   const double budget = total > (256u << 20) ? 2 : 0.8;
   auto plain_read = [&] {
@@ -174,26 +175,28 @@ void gemv(Bench& b, size_t total) {
                                 {input, weights, scales, input, out},
                                 total > (256u << 20) ? 0.65 : 0.8}}) {
     int64_t n = static_cast<int64_t>(static_cast<double>(total) / kind.bytes_per_weight) / k / 256 * 256;
-    SatorKernel kernel = b.kernel(kind.func(bench::size(1), n, k));
+    SatorKernel kernel = b.kernel(kind.func(rows == 1 ? bench::size(1) : make_size_var("n"), n, k));
     std::vector<void*> buffers = kind.buffers;
-    auto [read, product] =
-        timed_in_turn(plain_read, [&] { kernel(buffers.data(), nullptr, b.pool->context()); }, budget);
+    auto [read, product] = timed_in_turn(plain_read, [&] { kernel(buffers.data(), &rows, b.pool->context()); }, budget);
     double rate = static_cast<double>(total) / read.median / 1e9,
            speed = static_cast<double>(n * k) * kind.bytes_per_weight / product.median / 1e9;
     if (b.json)
       std::printf(
-          "{\"bench\": \"gemv\", \"case\": \"%s, %zu MB\", \"gb_per_s\": %.2f, \"plain_read_gb_per_s\": %.2f, "
+          "{\"bench\": \"gemv\", \"case\": \"%s, %zu MB, %ld rows\", \"gb_per_s\": %.2f, \"plain_read_gb_per_s\": "
+          "%.2f, "
           "\"ratio\": %.3f, \"reach\": %.2f}\n",
           kind.name,
           total >> 20,
+          rows,
           speed,
           rate,
           speed / rate,
           kind.reach);
     else
-      std::printf("gemv %-22s %4zu MB: %6.2f GB/s = %.2f of a plain read (%.2f)\n",
+      std::printf("gemv %-22s %4zu MB, %2ld rows: %6.2f GB/s = %.2f of a plain read (%.2f)\n",
                   kind.name,
                   total >> 20,
+                  rows,
                   speed,
                   speed / rate,
                   rate);
@@ -204,19 +207,22 @@ void gemv(Bench& b, size_t total) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool json = false, with_gemm = true, with_gemv = true;
+  bool json = false, with_gemm = true, with_gemv = true, with_few = true;
   int threads = 0;
   for (int i = 1; i < argc; ++i) {
     std::string arg = argv[i];
     if (arg == "--json") json = true;
     if (arg == "--threads" && i + 1 < argc) threads = std::atoi(argv[++i]);
-    if (arg == "gemm") with_gemv = false;
-    if (arg == "gemv") with_gemm = false;
+    if (arg == "gemm") with_gemv = with_few = false;
+    if (arg == "gemv") with_gemm = with_few = false;
+    if (arg == "few") with_gemm = with_gemv = false;
   }
   one_thread = threads == 1;
   const target::CpuLevel& level = *target::levels_for("native").front();
   Bench b{level, codegen::Jit::create(level), runtime::ThreadPool::create(threads), json};
   if (with_gemm) gemm(b);
   if (with_gemv)
-    for (size_t mb : {64, 1024}) gemv(b, mb << 20);
+    for (size_t mb : {64, 1024}) gemv(b, mb << 20, 1);
+  if (with_few)
+    for (int64_t rows : {2, 4, 8, 13}) gemv(b, size_t{64} << 20, rows);
 }

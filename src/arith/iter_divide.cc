@@ -10,7 +10,7 @@ namespace sator::arith {
 namespace {
 
 /// outer * inner_extent + inner
-struct Parts {
+struct Halves {
   IterSum outer, inner;
   Expr outer_extent, inner_extent;
   enum class Side { mixed, outer, inner } side = Side::mixed;
@@ -22,9 +22,9 @@ class Divider {
       : analyzer_(analyzer), marks_(map), sub_iters_(sub_iters) {}
 
   /// Nothing if the sum does not come apart. `extent` of the mark it is the source of.
-  std::optional<Parts> divide(const IterSum& sum, const Expr& extent) {
+  std::optional<Halves> divide(const IterSum& sum, const Expr& extent) {
     DType dtype = sum.base->dtype;
-    if (sum.args.empty()) return Parts{none(dtype), {{}, sum.base}, one_of(dtype), one_of(dtype)};
+    if (sum.args.empty()) return Halves{none(dtype), {{}, sum.base}, one_of(dtype), one_of(dtype)};
     if (sum.args.size() == 1) {
       if (!is_one(sum.args[0].scale)) return {};
       auto parts = divide(sum.args[0]);
@@ -38,8 +38,8 @@ class Divider {
     for (auto arg = sum.args.rbegin(); arg != sum.args.rend(); ++arg) {
       unit_scale |= is_one(arg->scale);
       auto parts = divide(*arg);
-      if (!parts || parts->side == Parts::Side::mixed) return {};
-      bool is_inner = parts->side == Parts::Side::inner;
+      if (!parts || parts->side == Halves::Side::mixed) return {};
+      bool is_inner = parts->side == Halves::Side::inner;
       if (is_inner && !outer.empty()) return {};
       IterSplit split =
           is_inner ? as_split(parts->inner, parts->inner_extent) : as_split(parts->outer, parts->outer_extent);
@@ -49,17 +49,17 @@ class Divider {
     if (!unit_scale) return {};
     auto [outer_sum, outer_extent] = from_inner_to_outer(outer, zero_of(dtype));
     auto [inner_sum, inner_extent] = from_inner_to_outer(inner, sum.base);
-    if (analyzer_.prove_equal(total, extent)) return Parts{outer_sum, inner_sum, outer_extent, inner_extent};
+    if (analyzer_.prove_equal(total, extent)) return Halves{outer_sum, inner_sum, outer_extent, inner_extent};
     // A condition cuts the sum: it must lie on one side wholly.
     if (inner.empty()) {
       outer_predicate =
           fold(Kind::logical_and, outer_predicate, combine_exprs(Kind::lt, to_expr(outer_sum, analyzer_), extent));
-      return Parts{outer_sum, none(dtype), extent, one_of(dtype), Parts::Side::outer};
+      return Halves{outer_sum, none(dtype), extent, one_of(dtype), Halves::Side::outer};
     }
     if (outer.empty()) {
       inner_predicate =
           fold(Kind::logical_and, inner_predicate, combine_exprs(Kind::lt, to_expr(inner_sum, analyzer_), extent));
-      return Parts{none(dtype), inner_sum, one_of(dtype), extent, Parts::Side::inner};
+      return Halves{none(dtype), inner_sum, one_of(dtype), extent, Halves::Side::inner};
     }
     return {};
   }
@@ -68,13 +68,13 @@ class Divider {
 
  private:
   static IterSum none(DType d) { return {{}, zero_of(d)}; }
-  static Parts inner_parts(IterSum sum, const Expr& extent) {
+  static Halves inner_parts(IterSum sum, const Expr& extent) {
     DType d = sum.base->dtype;
-    return {none(d), std::move(sum), one_of(d), extent, Parts::Side::inner};
+    return {none(d), std::move(sum), one_of(d), extent, Halves::Side::inner};
   }
-  static Parts outer_parts(IterSum sum, const Expr& extent) {
+  static Halves outer_parts(IterSum sum, const Expr& extent) {
     DType d = sum.base->dtype;
-    return {std::move(sum), none(d), extent, one_of(d), Parts::Side::outer};
+    return {std::move(sum), none(d), extent, one_of(d), Halves::Side::outer};
   }
   static IterSum single(const IterSplit& split) { return {{split}, zero_of(split.source->dtype())}; }
   static IterSplit as_split(const IterSum& sum, const Expr& extent) {
@@ -90,14 +90,14 @@ class Divider {
     return {IterSum{{args.rbegin(), args.rend()}, base}, extent};
   }
 
-  const Parts* known(const IterSplit& split) const {
+  const Halves* known(const IterSplit& split) const {
     for (const auto& [s, parts] : divided_)
       if (same_split(s, split, false)) return &parts;
     return nullptr;
   }
 
-  std::optional<Parts> divide(const IterSplit& split) {
-    if (const Parts* p = known(split)) return *p;
+  std::optional<Halves> divide(const IterSplit& split) {
+    if (const Halves* p = known(split)) return *p;
     const IterMarkRef& mark = split.source;
     const MarkSplits::Entry* entry = marks_.find(mark);
     if (!entry || mark->of_split) return {};
@@ -121,7 +121,7 @@ class Divider {
       return source;
     IterMarkRef outer_mark(new IterMark(source->outer, source->outer_extent));
     IterMarkRef inner_mark(new IterMark(source->inner, source->inner_extent));
-    bool past = source->side == Parts::Side::outer;
+    bool past = source->side == Halves::Side::outer;
     std::vector<bool> used(splits.size(), false);
     std::vector<IterSplit> inner, outer;
     Expr expected = one_of(mark->dtype());
@@ -148,14 +148,14 @@ class Divider {
       moved.lower_factor = ifloordiv(s.lower_factor, outer[0].lower_factor);
       divided_.emplace_back(s, outer_parts(single(moved), s.extent));
     }
-    const Parts* p = known(split);
+    const Halves* p = known(split);
     return p ? std::optional(*p) : std::nullopt;
   }
 
   Analyzer& analyzer_;
   MarkSplits marks_;
   const std::vector<VarRef>& sub_iters_;
-  std::vector<std::pair<IterSplit, Parts>> divided_;
+  std::vector<std::pair<IterSplit, Halves>> divided_;
 };
 
 }  // namespace

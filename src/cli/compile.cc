@@ -37,7 +37,7 @@ std::vector<std::pair<std::string, std::string>> pairs_of(const std::string& opt
     if (part.empty()) continue;
     size_t equals = part.find('=');
     if (equals == part.npos)
-      fail({.what = text(option, " has the part ", quoted(part)),
+      fail({.what = text(option, " has the part ", sator::quoted(part)),
             .needs = "name=value, separated by ;",
             .hint = "add a value"});
     out.emplace_back(trim(part.substr(0, equals)), trim(part.substr(equals + 1)));
@@ -74,7 +74,9 @@ void apply_overrides(const std::string& written, llm::ProgramOptions& program) {
 }
 
 void print(const rules::AppliedSchedule& s, std::ostream& out) {
-  out << s.function << "\n  block " << s.block << ", rule " << s.rule << "\n";
+  out << s.function;
+  if (!s.calls.empty()) out << ", for " << s.calls;
+  out << "\n  block " << s.block << ", rule " << s.rule << "\n";
   if (!s.form.empty()) out << "  " << s.form << "\n";
   for (std::string_view step : split(s.trace, '\n'))
     if (!step.empty()) out << "    " << step << "\n";
@@ -89,6 +91,7 @@ Json to_json(const rules::AppliedSchedule& s) {
   Json declined = Json::array();
   for (const auto& d : s.declined) declined.push_back({{"rule", d.rule}, {"why", d.why.what}, {"needs", d.why.needs}});
   return {{"function", s.function},
+          {"calls", s.calls.empty() ? "all" : s.calls},
           {"block", s.block},
           {"rule", s.rule},
           {"form", s.form},

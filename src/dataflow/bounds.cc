@@ -6,7 +6,7 @@ namespace sator::dataflow {
 
 namespace {
 
-constexpr Wide kLargest = Wide{1} << 62;
+constexpr Wide kLargestBound = Wide{1} << 62;
 
 Reason too_large(std::string_view what) {
   return {.what = text("a value of ", what, " does not fit 62 bits"),
@@ -34,7 +34,7 @@ std::optional<Interval> bounds_of(const QuasiAffine& e, BoxView values) {
     lo += std::min(a, b);
     hi += std::max(a, b);
     // Partial sums are what evaluation goes through.
-    if (lo <= -kLargest || hi >= kLargest) return std::nullopt;
+    if (lo <= -kLargestBound || hi >= kLargestBound) return std::nullopt;
   }
   return Interval{static_cast<int64_t>(lo), static_cast<int64_t>(hi)};
 }

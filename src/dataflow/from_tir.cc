@@ -27,9 +27,9 @@ struct CopyIn {
   std::vector<VarRef> loops;
 };
 
-class Reader {
+class ProgramReader {
  public:
-  Reader(const tir::PrimFunc& func, const FunctionFacts& facts, const Chip* chip) : facts_(facts), chip_(chip) {
+  ProgramReader(const tir::PrimFunc& func, const FunctionFacts& facts, const Chip* chip) : facts_(facts), chip_(chip) {
     out_.kernel.name = facts.name;
     Scope scope;
     size_t number_of = 0;
@@ -541,11 +541,11 @@ class Reader {
 }  // namespace
 
 std::vector<BoundStatement> bound_statements(const tir::PrimFunc& func, const FunctionFacts& facts) {
-  return Reader(func, facts, nullptr).take_bound();
+  return ProgramReader(func, facts, nullptr).take_bound();
 }
 
 TirWork work_of(const tir::PrimFunc& func, const FunctionFacts& facts, const Chip* chip) {
-  return Reader(func, facts, chip).take();
+  return ProgramReader(func, facts, chip).take();
 }
 
 }  // namespace sator::dataflow

@@ -12,7 +12,7 @@ namespace sator::dataflow {
 
 namespace {
 
-int64_t whole_cycles(double v) { return static_cast<int64_t>(std::ceil(v - 1e-6)); }
+int64_t cycles_rounded_up(double v) { return static_cast<int64_t>(std::ceil(v - 1e-6)); }
 
 /// Cycles, and which resources' time they are: a sum over resources of factor * time per unit of work. Everything that the
 /// formula does with cycles (sums, shares, the longer of two) leaves it one, so the derivative by each time is exact.
@@ -83,7 +83,8 @@ class Latency {
       if (beside[r].cycles() > beside[bound].cycles()) bound = r;
     cost_.bound = cost_.resources[bound].name;
     for (size_t r = 0; r < beside.size(); ++r)
-      cost_.resources[r].slack_cycles = whole_cycles(beside[bound].cycles()) - whole_cycles(beside[r].cycles());
+      cost_.resources[r].slack_cycles =
+          cycles_rounded_up(beside[bound].cycles()) - cycles_rounded_up(beside[r].cycles());
     if (bound == 0) {
       add_array_parts();
     } else {
@@ -165,10 +166,10 @@ class Latency {
   Time time_of(size_t m) const { return time_of(m, memories_[m].read, memories_[m].write); }
 
   void list_resources() {
-    cost_.resources.push_back({.name = "array", .cycles = whole_cycles(array_.cycles())});
-    cost_.resources.push_back({.name = "vector", .cycles = whole_cycles(vector_.cycles())});
+    cost_.resources.push_back({.name = "array", .cycles = cycles_rounded_up(array_.cycles())});
+    cost_.resources.push_back({.name = "vector", .cycles = cycles_rounded_up(vector_.cycles())});
     for (size_t m = 0; m < memories_.size(); ++m)
-      cost_.resources.push_back({.name = chip_.memories[m].name, .cycles = whole_cycles(time_of(m).cycles())});
+      cost_.resources.push_back({.name = chip_.memories[m].name, .cycles = cycles_rounded_up(time_of(m).cycles())});
   }
 
   const ResourceCost& resource(const std::string& name) const {
@@ -252,7 +253,7 @@ class Latency {
   }
 
   void add_part(std::string name, const Time& time) {
-    const int64_t whole = whole_cycles(time.cycles());
+    const int64_t whole = cycles_rounded_up(time.cycles());
     if (whole <= 0) return;
     total_ += time;
     cost_.latency_parts.push_back({std::move(name), whole});

@@ -11,7 +11,7 @@ namespace {
 constexpr double kDequantize = 2;            // convert, multiply
 constexpr double kDequantizeAsymmetric = 3;  // subtract the zero point first
 constexpr double kQuantize = 4;              // multiply, round, two comparisons of a clamp
-constexpr double kLargest = 2;               // magnitude and comparison, for a row's own scale
+constexpr double kLargestOfRow = 2;          // magnitude and comparison, for a row's own scale
 constexpr double kRescale = 2;               // convert, multiply
 
 void check(const Matmul& m) {
@@ -36,9 +36,9 @@ Map scale_of(const Matmul& m, const QuasiAffine& j, const QuasiAffine& k) {
   return {};
 }
 
-class Builder {
+class KernelBuilder {
  public:
-  explicit Builder(const Matmul& matmul) : m_(matmul) {}
+  explicit KernelBuilder(const Matmul& matmul) : m_(matmul) {}
 
   Kernel run() {
     kernel_.name = "matmul";
@@ -93,7 +93,7 @@ class Builder {
   void integer_product() {
     const QuasiAffine x0 = variable(0), x1 = variable(1);
     if (m_.token_scales) {
-      Work& largest = add("largest", Domain::box({"i", "k"}, {m_.i, m_.k}), VectorWork::quantize, kLargest);
+      Work& largest = add("largest", Domain::box({"i", "k"}, {m_.i, m_.k}), VectorWork::quantize, kLargestOfRow);
       touch(largest, "X", Role::read, {x0, x1}, values());
       touch(largest, "x_scale", Role::write, {x0}, {.bits = 32, .is_float = true, .internal = true});
     }
@@ -140,7 +140,7 @@ class Builder {
 
 Kernel matmul_kernel(const Matmul& matmul) {
   check(matmul);
-  return Builder(matmul).run();
+  return KernelBuilder(matmul).run();
 }
 
 }  // namespace sator::dataflow

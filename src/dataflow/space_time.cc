@@ -15,7 +15,7 @@ namespace {
 
 using Point = std::vector<int64_t>;
 
-constexpr Wide kBusPes = 1 << 12;  // PEs among which sources of a bus are looked for
+constexpr Wide kBusSources = 1 << 12;  // PEs among which sources of a bus are looked for
 
 /// Searches in the domain of a statement, by halves.
 class Search {
@@ -222,10 +222,10 @@ class Diagram {
     for (size_t k = 0; k < link.source.size(); ++k)
       for (size_t f = 0; f < coordinate.size(); ++f)
         if (link.source[k] == variable(static_cast<int>(p.size() + f))) coordinate[f] = k;
-    if (volume(reach) > kBusPes || std::find(coordinate.begin(), coordinate.end(), p.size()) != coordinate.end())
+    if (volume(reach) > kBusSources || std::find(coordinate.begin(), coordinate.end(), p.size()) != coordinate.end())
       fail({.what = "a free variable of the interconnect is no coordinate of the source, or the array is large",
-            .needs =
-                text("wires such as PE[i,j]->PE[i,x] : 0<=x<j, and at most ", static_cast<int64_t>(kBusPes), " PEs"),
+            .needs = text(
+                "wires such as PE[i,j]->PE[i,x] : 0<=x<j, and at most ", static_cast<int64_t>(kBusSources), " PEs"),
             .hint = "use the free variable as a coordinate"});
     Point x;
     for (size_t k : coordinate) x.push_back(reach[k].lo);

@@ -9,10 +9,10 @@ namespace {
 constexpr size_t kMostCases = 16;
 
 using Cases = std::vector<Guards>;
-using Maybe = std::optional<Cases>;
+using MaybeCases = std::optional<Cases>;
 
 /// a - b >= least, as a set of points; none at all where it never holds.
-Maybe compared(const Expr& a, const Expr& b, int64_t least, const VarValues& values) {
+MaybeCases compared(const Expr& a, const Expr& b, int64_t least, const VarValues& values) {
   auto x = to_quasi_affine(a, values), y = to_quasi_affine(b, values);
   if (!x || !y) return {};
   QuasiAffine guard = *x - *y - least;
@@ -20,7 +20,7 @@ Maybe compared(const Expr& a, const Expr& b, int64_t least, const VarValues& val
   return guard.constant >= 0 ? Cases{{}} : Cases{};
 }
 
-Maybe both(const Maybe& a, const Maybe& b) {
+MaybeCases both(const MaybeCases& a, const MaybeCases& b) {
   if (!a || !b || a->size() * b->size() > kMostCases) return {};
   Cases out;
   for (const Guards& x : *a)
@@ -32,7 +32,7 @@ Maybe both(const Maybe& a, const Maybe& b) {
 }
 
 /// The two sets, which are disjoint, side by side.
-Maybe either(Maybe a, const Maybe& b) {
+MaybeCases either(MaybeCases a, const MaybeCases& b) {
   if (!a || !b || a->size() + b->size() > kMostCases) return {};
   a->insert(a->end(), b->begin(), b->end());
   return a;
@@ -61,32 +61,32 @@ std::vector<Choice> choices_in(const Expr& value) {
 std::optional<std::vector<Guards>> cases_of(const Expr& condition, bool outcome, const VarValues& values) {
   auto compare = [&](const Expr& a, const Expr& b, int64_t least) { return compared(a, b, least, values); };
   // a and b, or its opposite: the second part of the opposite leaves out what the first has.
-  auto conjunction = [&](const Expr& a, const Expr& b, bool of_opposites) -> Maybe {
+  auto conjunction = [&](const Expr& a, const Expr& b, bool of_opposites) -> MaybeCases {
     const bool truth = !of_opposites;
-    const Maybe x = cases_of(a, truth, values);
+    const MaybeCases x = cases_of(a, truth, values);
     if (outcome == truth) return both(x, cases_of(b, truth, values));
     return either(cases_of(a, !truth, values), both(x, cases_of(b, !truth, values)));
   };
-  auto equality = [&](const Expr& a, const Expr& b, bool same) -> Maybe {
+  auto equality = [&](const Expr& a, const Expr& b, bool same) -> MaybeCases {
     if (outcome == same) return both(compare(a, b, 0), compare(b, a, 0));
     return either(compare(a, b, 1), compare(b, a, 1));
   };
   return match(
       condition,
-      [&](const IntImm& n) -> Maybe { return (n.value != 0) == outcome ? Cases{{}} : Cases{}; },
-      [&](const And& n) -> Maybe { return conjunction(n.a, n.b, false); },
-      [&](const Or& n) -> Maybe { return conjunction(n.a, n.b, true); },
-      [&](const Not& n) -> Maybe { return cases_of(n.a, !outcome, values); },
-      [&](const LT& n) -> Maybe { return outcome ? compare(n.b, n.a, 1) : compare(n.a, n.b, 0); },
-      [&](const LE& n) -> Maybe { return outcome ? compare(n.b, n.a, 0) : compare(n.a, n.b, 1); },
-      [&](const GT& n) -> Maybe { return outcome ? compare(n.a, n.b, 1) : compare(n.b, n.a, 0); },
-      [&](const GE& n) -> Maybe { return outcome ? compare(n.a, n.b, 0) : compare(n.b, n.a, 1); },
-      [&](const EQ& n) -> Maybe { return equality(n.a, n.b, true); },
-      [&](const NE& n) -> Maybe { return equality(n.a, n.b, false); },
-      [&](const Call& n) -> Maybe {
-        return n.op == "tir.likely" && n.args.size() == 1 ? cases_of(n.args[0], outcome, values) : Maybe();
+      [&](const IntImm& n) -> MaybeCases { return (n.value != 0) == outcome ? Cases{{}} : Cases{}; },
+      [&](const And& n) -> MaybeCases { return conjunction(n.a, n.b, false); },
+      [&](const Or& n) -> MaybeCases { return conjunction(n.a, n.b, true); },
+      [&](const Not& n) -> MaybeCases { return cases_of(n.a, !outcome, values); },
+      [&](const LT& n) -> MaybeCases { return outcome ? compare(n.b, n.a, 1) : compare(n.a, n.b, 0); },
+      [&](const LE& n) -> MaybeCases { return outcome ? compare(n.b, n.a, 0) : compare(n.a, n.b, 1); },
+      [&](const GT& n) -> MaybeCases { return outcome ? compare(n.a, n.b, 1) : compare(n.b, n.a, 0); },
+      [&](const GE& n) -> MaybeCases { return outcome ? compare(n.a, n.b, 0) : compare(n.b, n.a, 1); },
+      [&](const EQ& n) -> MaybeCases { return equality(n.a, n.b, true); },
+      [&](const NE& n) -> MaybeCases { return equality(n.a, n.b, false); },
+      [&](const Call& n) -> MaybeCases {
+        return n.op == "tir.likely" && n.args.size() == 1 ? cases_of(n.args[0], outcome, values) : MaybeCases();
       },
-      [](const ExprNode&) -> Maybe { return {}; });
+      [](const ExprNode&) -> MaybeCases { return {}; });
 }
 
 bool certainly_empty(const Guards& guards, const Domain& domain) {
@@ -104,7 +104,7 @@ std::vector<Arm> arms_of(const Expr& value, const VarValues& values, const Domai
     const Arm arm = arms[a];
     bool split = false;
     for (const Choice& choice : choices_in(arm.value)) {
-      const Maybe yes = cases_of(choice.condition, true, values), no = cases_of(choice.condition, false, values);
+      const MaybeCases yes = cases_of(choice.condition, true, values), no = cases_of(choice.condition, false, values);
       if (!yes || !no || arms.size() + yes->size() + no->size() > kMostCases + 1) {
         undecided = true;
         continue;

@@ -38,10 +38,13 @@ const std::vector<Phase>& phases() {
         {"FuseDequantizeMatmulEwise", ""},
         {"FuseDequantizeTake", ""},
         {"DeadCodeElimination", ""},
-        {"CleanUpTIRAttrs", ""},
-        {"LowBatchGemvSpecialize",
-         "its branches are the product rule's: one row, a few rows at their exact height, tiles"}}},
-      {4, "lay out parameters, schedule", {{"LiftTransformParams", ""}, {"DeadCodeElimination", ""}}},
+        {"CleanUpTIRAttrs", ""}}},
+      {4,
+       "lay out parameters, schedule",
+       {{"LiftTransformParams", ""},
+        {"DeadCodeElimination", ""},
+        {.name = "LowBatchGemvSpecialize", .per_level = true},
+        {.name = "ApplyDefaultSchedule", .per_level = true}}},
       {5,
        "lower to the virtual machine",
        {{"LiftTIRGlobalBufferAlloc", "kernels take scratch memory from their thread's workspace"},
@@ -63,7 +66,7 @@ const std::vector<Phase>& phases() {
 
 ModuleRef run_phase(const Phase& phase, ModuleRef module, const passes::PassContext& ctx) {
   for (const Step& step : phase.steps)
-    if (step.skipped.empty()) module = passes::run_pass(passes::pass_named(step.name), module, ctx);
+    if (step.skipped.empty() && !step.per_level) module = passes::run_pass(passes::pass_named(step.name), module, ctx);
   return module;
 }
 

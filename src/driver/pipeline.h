@@ -8,7 +8,8 @@ namespace sator::driver {
 /// One pass of a phase, or one that MLC-LLM has there and this target skips, with the reason.
 struct Step {
   std::string name;
-  std::string skipped;  ///< empty: it runs
+  std::string skipped;     ///< empty: it runs
+  bool per_level = false;  ///< for each instruction set by itself: rules::schedule_for_cpu does it, after the others
 };
 struct Phase {
   int number;

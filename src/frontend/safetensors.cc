@@ -36,7 +36,7 @@ std::string supported_dtypes() {
   return join(names, ", ");
 }
 
-DType read_dtype(const JsonAt& at) {
+DType read_stored_dtype(const JsonAt& at) {
   for (const DTypeRow& row : kDTypes) {
     if (row.name != at.string()) continue;
     if (row.dtype.is_void())
@@ -55,7 +55,7 @@ struct Entry {
 };
 
 Entry read_entry(const std::string& name, const JsonAt& at, uint64_t data_bytes) {
-  Entry entry{{.name = name, .dtype = read_dtype(at.at("dtype"))}, 0, 0};
+  Entry entry{{.name = name, .dtype = read_stored_dtype(at.at("dtype"))}, 0, 0};
   // The product of the dims that are not zero must fit, so that no order of multiplying them overflows.
   uint64_t size_bytes = static_cast<uint64_t>(entry.tensor.dtype.bytes());
   bool empty = false, too_large = false;

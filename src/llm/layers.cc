@@ -11,9 +11,9 @@ using namespace relax;
 
 namespace {
 
-Expr i64c(int64_t v) { return int_imm(v, i64); }
+Expr size_of(int64_t v) { return int_imm(v, i64); }
 StructInfo matrix_info(const Expr& rows, int64_t cols, DType dtype = f32) {
-  return tensor_info({rows, i64c(cols)}, dtype);
+  return tensor_info({rows, size_of(cols)}, dtype);
 }
 
 Expr rows_of(const RExpr& x) {
@@ -59,7 +59,7 @@ RExpr Layers::parameter(ParamSpec spec) {
   if (index == specs_.size()) specs_.push_back(spec);
   if (specs_[index].name != spec.name) internal_error("the functions of a program disagree about its parameters");
   std::vector<Expr> shape;
-  for (int64_t d : spec.shape) shape.push_back(i64c(d));
+  for (int64_t d : spec.shape) shape.push_back(size_of(d));
   StructInfo info = tensor_info(shape, spec.dtype);
   // In the round that finds out which parameters there are, each is a variable of its own.
   RExpr value =
@@ -92,7 +92,7 @@ RExpr Layers::weight_f32(const WeightSource& source, const std::string& name, in
   RExpr w = plain(text(name, kWeight), source, {rows, cols});
   const DType dtype = w->sinfo.as<TensorInfo>()->dtype;
   if (dtype == f32) return w;
-  return call_function(widen_function(dtype, rows, cols), "widen", {w}, matrix_info(i64c(rows), cols));
+  return call_function(widen_function(dtype, rows, cols), "widen", {w}, matrix_info(size_of(rows), cols));
 }
 
 Layers::Quantized Layers::quantized_weight(const ParamSpec& like, int64_t rows, int64_t cols) {
@@ -169,8 +169,8 @@ RExpr Layers::quantized_linear(const RExpr& x, const WeightSource& source, int64
     std::vector<RExpr> args = {codes};
     if (grouped) args.push_back(scale);
     if (zero) args.push_back(zero);
-    RExpr w =
-        call_function(dequantize_function(f, rows, cols, grouped), "dequantize", args, matrix_info(i64c(rows), cols));
+    RExpr w = call_function(
+        dequantize_function(f, rows, cols, grouped), "dequantize", args, matrix_info(size_of(rows), cols));
     RExpr y = op("matmul", {input, op("permute_dims", {w})}, {}, layer);
     return grouped || per_input ? y : op("multiply", {y, f32_scale()}, {}, layer);
   }
@@ -197,8 +197,8 @@ RExpr Layers::quantized_linear(const RExpr& x, const WeightSource& source, int64
   std::vector<RExpr> unpack_args = {codes};
   if (unpacks_zero(f)) unpack_args.push_back(zero);
   DType weight_dtype = unpacks_zero(f) ? i16 : u8;
-  RExpr w =
-      call_function(unpack_function(f, rows, cols), "unpack", unpack_args, matrix_info(i64c(rows), cols, weight_dtype));
+  RExpr w = call_function(
+      unpack_function(f, rows, cols), "unpack", unpack_args, matrix_info(size_of(rows), cols, weight_dtype));
   if (grouped) {
     RExpr sums = call_function(
         code_sums_function(cols, f.group), "code_sums", {q}, matrix_info(n, scale_dims(f, rows, cols)[1], i32));
@@ -236,8 +236,10 @@ RExpr Layers::embedding(const RExpr& ids, const std::string& tensor, int64_t voc
       {.name = name, .source = {{tensor}, false}, .format = scheme_.embedding, .layer = name}, vocab, width);
   std::vector<RExpr> args = {codes, scale};
   if (zero) args.push_back(zero);
-  RExpr table = call_function(
-      dequantize_function(*scheme_.embedding, vocab, width, true), "dequantize", args, matrix_info(i64c(vocab), width));
+  RExpr table = call_function(dequantize_function(*scheme_.embedding, vocab, width, true),
+                              "dequantize",
+                              args,
+                              matrix_info(size_of(vocab), width));
   return op("take", {table, ids}, {{"axis", 0}});
 }
 
@@ -265,8 +267,8 @@ RExpr Layers::positions(const RExpr& cache, const Expr& n) {
 RExpr Layers::attention(const RExpr& qkv, const RExpr& cache, int64_t layer_index, int64_t heads, int64_t kv_heads,
                         int64_t head_dim, double scale, const std::string& layer) {
   const Expr n = rows_of(qkv);
-  RExpr split = op("reshape", {qkv, Value(relax::shape_expr({n, i64c(heads + 2 * kv_heads), i64c(head_dim)}))});
-  StructInfo info = tensor_info({n, i64c(heads), i64c(head_dim)}, f32);
+  RExpr split = op("reshape", {qkv, Value(relax::shape_expr({n, size_of(heads + 2 * kv_heads), size_of(head_dim)}))});
+  StructInfo info = tensor_info({n, size_of(heads), size_of(head_dim)}, f32);
   RExpr args = relax::tuple({cache, prim_value(layer_index), prim_value(float_imm(scale, f32)), split});
   RExpr call = with_sinfo(relax::call(op_ref("call_dps_packed"),
                                       {extern_func("vm.builtin.attention_kv_cache_attention_with_fused_qkv"), args},
@@ -274,7 +276,7 @@ RExpr Layers::attention(const RExpr& qkv, const RExpr& cache, int64_t layer_inde
                                       {info}),
                           info);
   RExpr o = out_.emit(call, variable_of(layer));
-  return op("reshape", {o, Value(relax::shape_expr({n, i64c(heads * head_dim)}))});
+  return op("reshape", {o, Value(relax::shape_expr({n, size_of(heads * head_dim)}))});
 }
 
 }  // namespace sator::llm

@@ -175,7 +175,7 @@ Family family_of(const ModelConfig& config) {
   return llama(config, std::get<LlamaConfig>(config.family));
 }
 
-enum class Rows { last, all };
+enum class LogitRows { last, all };
 
 class ProgramBuilder {
  public:
@@ -191,7 +191,7 @@ class ProgramBuilder {
     // A first round tells which parameters there are; then the tuple's struct info is known.
     {
       BlockBuilder scratch;
-      emit(scratch, "prefill", Rows::last, false, nullptr);
+      emit(scratch, "prefill", LogitRows::last, false, nullptr);
     }
     std::vector<StructInfo> items;
     for (const ParamSpec& p : specs_) {
@@ -207,9 +207,9 @@ class ProgramBuilder {
                              cache_dtype_};
     out_.add_function(private_function(kv_append_kernel(attention)), "kv_append");
     out_.add_function(private_function(attention_kernel(attention)), "attention");
-    emit(out_, "prefill", Rows::last, false, params);
-    emit(out_, "decode", Rows::last, true, params);
-    emit(out_, "verify", Rows::all, false, params);
+    emit(out_, "prefill", LogitRows::last, false, params);
+    emit(out_, "decode", LogitRows::last, true, params);
+    emit(out_, "verify", LogitRows::all, false, params);
     if (observed) emit_observe(params, *observed);
     emit_create_cache();
     return {out_.module(), std::move(specs_), limits_, attention, std::move(layers_)};
@@ -222,7 +222,7 @@ class ProgramBuilder {
     return sator::with(f, &tir::PrimFunc::attrs, std::move(attrs));
   }
 
-  void emit(BlockBuilder& out, const std::string& name, Rows rows, bool one_token, const StructInfo& params_info) {
+  void emit(BlockBuilder& out, const std::string& name, LogitRows rows, bool one_token, const StructInfo& params_info) {
     VarRef size = make_size_var("seq_len");
     Expr n = one_token ? int_imm(1, i64) : Expr(size);
     RVarRef ids = make_rvar("input_ids", tensor_info(std::vector<Expr>{n}, i32));
@@ -233,14 +233,14 @@ class ProgramBuilder {
     out.begin_scope({ids, cache, params});
     out.begin_block(true);
     RExpr hidden = family_.hidden(layers, ids, cache, n);
-    if (rows == Rows::last && !one_token) {
+    if (rows == LogitRows::last && !one_token) {
       // Only the last token's logits are wanted: the head sees one row.
       Expr end = size;
       hidden = layers.op("strided_slice",
                          {hidden,
-                          Value(Value::List{Value(int64_t{0})}, true),
-                          Value(Value::List{Value(Expr(end - 1))}, true),
-                          Value(Value::List{Value(Expr(end))}, true)},
+                          relax::Value(relax::Value::List{relax::Value(int64_t{0})}, true),
+                          relax::Value(relax::Value::List{relax::Value(Expr(end - 1))}, true),
+                          relax::Value(relax::Value::List{relax::Value(Expr(end))}, true)},
                          {{"assume_inbound", true}});
     }
     RVarRef logits = out.emit_output(family_.logits(layers, hidden), "logits");

@@ -1,5 +1,6 @@
 #include "rules/cpu.h"
 
+#include "rules/low_batch.h"
 #include "rules/rule.h"
 #include "schedule/primitives.h"
 #include "tir/nodes.h"
@@ -42,34 +43,48 @@ void describe(const schedule::Schedule& s, AppliedSchedule& out) {
 
 }  // namespace
 
+namespace {
+
+/// The function as the first rule that takes it schedules it.
+tir::PrimFuncRef scheduled(const tir::PrimFuncRef& f, AppliedSchedule applied, const target::CpuLevel& level,
+                           const ScheduleLog& log) {
+  const schedule::Schedule fresh = named_schedule(f, applied.function);
+  tir::PrimFuncRef done;
+  for (const CpuRule& rule : cpu_rules()) {
+    if (done) {
+      applied.declined.push_back({std::string(rule.name), {.what = text(applied.rule, " came first")}});
+      continue;
+    }
+    schedule::Schedule s = fresh;
+    if (schedule::MaybeReason declined = rule.apply(s, level)) {
+      applied.declined.push_back({std::string(rule.name), *declined});
+      continue;
+    }
+    applied.rule = rule.name;
+    if (log) applied.trace = string_attr(f->attrs, kLayoutTrace).value_or("") + s.trace().as_python();
+    done = s.func();
+  }
+  if (log) {
+    describe(fresh, applied);
+    log(applied);
+  }
+  return done;
+}
+
+}  // namespace
+
 ModuleRef schedule_for_cpu(const ModuleRef& module, const target::CpuLevel& level, const ScheduleLog& log) {
   ModuleRef out = module;
   for (const auto& [name, func] : module->functions) {
-    const tir::PrimFunc* f = func.as<tir::PrimFunc>();
+    const tir::PrimFuncRef f = cast<tir::PrimFunc>(func);
     if (!f || int_attr(f->attrs, "tir.is_scheduled").value_or(0) != 0 || !tir::root_of(*f)) continue;
-    const schedule::Schedule fresh = named_schedule(ref(*f), name);
-    AppliedSchedule applied{.function = name};
-    for (const CpuRule& rule : cpu_rules()) {
-      if (!applied.rule.empty()) {
-        applied.declined.push_back({std::string(rule.name), {.what = text(applied.rule, " came first")}});
-        continue;
-      }
-      schedule::Schedule s = fresh;
-      if (schedule::MaybeReason declined = rule.apply(s, level)) {
-        applied.declined.push_back({std::string(rule.name), *declined});
-        continue;
-      }
-      applied.rule = rule.name;
-      if (log) applied.trace = string_attr(f->attrs, kLayoutTrace).value_or("") + s.trace().as_python();
-      tir::PrimFuncRef done = s.func();
-      Attrs attrs = done->attrs;
-      attrs["tir.is_scheduled"] = int_imm(1);
-      attrs.erase(kLayoutTrace);
-      out = with_function(out, name, with(done, &tir::PrimFunc::attrs, std::move(attrs)));
-    }
-    if (!log) continue;
-    describe(fresh, applied);
-    log(applied);
+    std::vector<LowBatchBranch> branches = low_batch_branches(f);
+    for (LowBatchBranch& b : branches) b.func = scheduled(b.func, {.function = name, .calls = b.calls}, level, log);
+    tir::PrimFuncRef done = branches.size() == 1 ? branches.front().func : join_branches(f, branches);
+    Attrs attrs = done->attrs;
+    attrs["tir.is_scheduled"] = int_imm(1);
+    attrs.erase(kLayoutTrace);
+    out = with_function(out, name, with(done, &tir::PrimFunc::attrs, std::move(attrs)));
   }
   return out;
 }

@@ -62,10 +62,10 @@ MaybeReason schedule_integer_product(Schedule& s, const target::CpuLevel& level)
                   .needs = text("a multiple of ", kDot)};
   plan.operand = operand_block(s, dots);
   const int64_t bits = plan.operand ? code_bits(s.get(plan.operand)) : 0;
-  const bool one_row = is_one(block.iter_vars[0]->dom->extent);
-  // Bytes lie in words as they are: reading them there costs nothing. For one row other codes are cut out on the way.
-  if (one_row || !columns || *columns % kPanel != 0 || bits == 8) plan.operand = nullptr;
-  plan.every_second = one_row && bits == 4 && *depth % (2 * kDot) == 0;
+  const bool few_rows = are_few(most_rows(s, dots));
+  // Bytes lie in words as they are: reading them there costs nothing. For few rows other codes are cut out on the way.
+  if (few_rows || !columns || *columns % kPanel != 0 || bits == 8) plan.operand = nullptr;
+  plan.every_second = few_rows && bits == 4 && *depth % (2 * kDot) == 0;
   try {
     schedule_product_tiles(s, plan, level);
   } catch (const Error& e) {

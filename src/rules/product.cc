@@ -38,6 +38,12 @@ Tile tile_of_one(const target::CpuLevel& level, std::optional<int64_t> columns, 
   return {1, width};
 }
 
+/// A few rows, at most two tiles of them, so that a code is cut out of its word twice at most. All kFewRows in one tile would
+/// fit the registers too, but every height of a tile is code of its own, and that doubles the time of compilation.
+Tile tile_of_few(const target::CpuLevel& level, int64_t sums) {
+  return {(kFewRows + 1) / 2 / sums, vector_lanes(level, 32) * (level.vector_registers >= 32 ? 2 : 1)};
+}
+
 constexpr int64_t kTilesInBlock = 8;  // tiles of rows that one thread takes at least
 
 /// A group of panels over the whole of k fits the L2 cache beside the rows up to here; a deeper product is summed in parts.
@@ -53,7 +59,8 @@ void make_panel_wise(Schedule& s, const BlockHandle& operand, int64_t group, con
     return index;
   };
   DType index = s.get(operand).iter_vars[0]->var->dtype;
-  transform_layout(s, operand, BufferSelector{true, int64_t{0}}, arith::index_map(2, panel, index), Value(), false);
+  transform_layout(
+      s, operand, BufferSelector{true, int64_t{0}}, arith::index_map(2, panel, index), schedule::Value(), false);
   compute_at(s, operand, at, true);
   std::vector<Loop> own = get_loops(s, operand);
   Loop column = own[own.size() - 2], k = own[own.size() - 1];
@@ -117,7 +124,7 @@ Loop tile_partial(Schedule& s, const ProductPlan& plan, size_t rows, int64_t vec
   return ks.outer;
 }
 
-/// One row waits for memory: each iteration of k asks for what a later one reads of the right operand.
+/// Few rows wait for memory: each iteration of k asks for what a later one reads of the right operand.
 void prefetch_weights(Schedule& s, const BlockHandle& block, const Loop& k) {
   constexpr int64_t kAhead = 16;  // iterations, each of a panel's 128 bytes
   const Block& product = s.get(block);
@@ -128,7 +135,7 @@ void prefetch_weights(Schedule& s, const BlockHandle& block, const Loop& k) {
     requests.push_back(make<Array>(std::vector<NodeRef>{string_imm(r->buffer->name), int_imm(kAhead)}));
   }
   if (!requests.empty())
-    annotate(s, k, std::string("software_prefetch"), Value(NodeRef(make<Array>(std::move(requests)))));
+    annotate(s, k, std::string("software_prefetch"), schedule::Value(NodeRef(make<Array>(std::move(requests)))));
 }
 
 /// The block that stores the product's sums once they are whole, while the product keeps them in local memory: its only
@@ -145,7 +152,7 @@ BlockHandle block_that_stores(Schedule& s, const BlockHandle& product, size_t ow
 /// Whether the panels of one group are too deep to stay in the L2 cache while many tiles of rows pass over them.
 bool is_deep(const Schedule& s, const ProductPlan& plan) {
   const Block& block = s.get(plan.product);
-  auto rows = as_int(block.iter_vars[0]->dom->extent), depth = as_int(block.iter_vars[2]->dom->extent);
+  auto rows = most_rows(s, plan.product), depth = as_int(block.iter_vars[2]->dom->extent);
   return !plan.operand && !plan.partial && plan.k_group == 1 && plan.k_unroll == 1 && depth && *depth > kDeepest &&
          *depth % kDepthOfPart == 0 && !(rows && *rows <= kTilesInDeepBlock);
 }
@@ -184,15 +191,22 @@ void schedule_deep_product(Schedule& s, const BlockHandle& block, const target::
 
 }  // namespace
 
+std::optional<int64_t> most_rows(const Schedule& s, const BlockHandle& product) {
+  auto rows = as_int(s.get(product).iter_vars[0]->dom->extent);
+  return rows ? rows : int_attr(s.func()->attrs, kMostRows);
+}
+
 void schedule_product_tiles(Schedule& s, const ProductPlan& plan, const target::CpuLevel& level) {
   const BlockHandle &block = plan.product, &operand = plan.operand;
   inline_all(s, {operand, plan.partial});
   BlockHandle last = block_that_stores(s, block, 1 + (operand ? 1 : 0) + (plan.partial ? 1 : 0));
   std::vector<Loop> loops = get_loops(s, block);
   Loop i = loops[0], j = loops[1], k = loops[2];
-  auto rows = as_int(s.get(i).extent), columns = as_int(s.get(j).extent);
+  auto rows = most_rows(s, block), columns = as_int(s.get(j).extent);
   const int64_t sums = plan.partial ? 2 : 1;
-  Tile tile = rows == 1 ? tile_of_one(level, columns, sums) : tile_of_many(level, columns, sums);
+  Tile tile = rows == 1       ? tile_of_one(level, columns, sums)
+              : are_few(rows) ? tile_of_few(level, sums)
+                              : tile_of_many(level, columns, sums);
   const int64_t vector = std::min(tile.columns, kPanel), group = std::max(tile.columns, kPanel);
 
   // Groups of panels, the tile's share of a group, vectors of a tile, lanes.
@@ -220,7 +234,7 @@ void schedule_product_tiles(Schedule& s, const ProductPlan& plan, const target::
   std::vector<Loop> parts = schedule::split(s, own.back(), Factors{std::nullopt, factor(own.back(), vector)});
   unroll(s, parts[0]);
   vectorize(s, parts[1]);
-  if (rows == 1) {
+  if (are_few(rows)) {
     if (plan.partial)
       prefetch_weights(s, plan.partial, partial_k);
     else
@@ -243,8 +257,8 @@ MaybeReason schedule_product(Schedule& s, const target::CpuLevel& level) {
   auto columns = as_int(block.iter_vars[1]->dom->extent);
   ProductPlan plan{.product = product, .operand = operand_block(s, product)};
   const int64_t bits = plan.operand ? code_bits(s.get(plan.operand)) : 0;
-  if (is_one(block.iter_vars[0]->dom->extent) || !columns || *columns % kPanel != 0) {
-    // For one row alone the operand is made on the way.
+  if (are_few(most_rows(s, product)) || !columns || *columns % kPanel != 0) {
+    // For few rows the operand is made on the way.
     plan.operand = nullptr;
     auto depth = as_int(block.iter_vars[2]->dom->extent);
     if (bits > 0 && 32 % bits == 0 && depth && *depth % (32 / bits) == 0) plan.k_unroll = 32 / bits;

@@ -1,6 +1,7 @@
 // Products in register tiles: what the rules for floats and for 8-bit integers share.
 #pragma once
 
+#include "rules/low_batch.h"
 #include "rules/rule.h"
 
 namespace sator::rules {
@@ -17,6 +18,11 @@ struct ProductPlan {
   /// and `operand` for this block; the product itself goes over the groups. Null otherwise.
   schedule::BlockHandle partial;
 };
+
+/// The most rows of the product that the function is called with; nothing where there is no bound.
+std::optional<int64_t> most_rows(const schedule::Schedule& s, const schedule::BlockHandle& product);
+/// One to kFewRows rows (low_batch.h): the time goes into reading weights, so each is read, and made of its code, once.
+inline bool are_few(std::optional<int64_t> rows) { return rows && *rows <= kFewRows; }
 
 /// Puts every block but the product and its operand into its consumers, then tiles. Errors: a primitive refuses.
 void schedule_product_tiles(schedule::Schedule& s, const ProductPlan& plan, const target::CpuLevel& level);

@@ -13,10 +13,10 @@ namespace {
 constexpr size_t kMaxDepth = 500;  // about 0.5 MB of the C++ stack
 constexpr size_t kMaxWhere = 500;  // characters of a message that name the calls
 
-using Clock = std::chrono::steady_clock;
+using CallClock = std::chrono::steady_clock;
 
-double us_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+double us_since(CallClock::time_point start) {
+  return std::chrono::duration<double, std::micro>(CallClock::now() - start).count();
 }
 
 const Builtin* find_builtin(std::string_view name, std::span<const Builtin> extra) {
@@ -28,7 +28,7 @@ const Builtin* find_builtin(std::string_view name, std::span<const Builtin> extr
 
 [[noreturn]] void fail_missing(const char* kind, const std::string& name, const std::vector<std::string>& among) {
   std::vector<std::string> near = nearest_names(name, among);
-  fail({.what = text("the program calls the ", kind, ' ', quoted(name), ", which is not there"),
+  fail({.what = text("the program calls the ", kind, ' ', sator::quoted(name), ", which is not there"),
         .needs = text("a runtime and a library made by the same compiler"),
         .hint = near.empty() ? "compile the model again" : text("nearest names: ", join(near, ", "))});
 }
@@ -104,7 +104,7 @@ Value VirtualMachine::call(std::string_view function, std::span<const Value> arg
     std::vector<std::string> names;
     for (const FunctionInfo& f : executable_->functions)
       if (f.kind != FunctionKind::builtin) names.push_back(f.name);
-    fail({.what = text("the program has no function ", quoted(function)),
+    fail({.what = text("the program has no function ", sator::quoted(function)),
           .needs = "a function of the compiled model",
           .hint = text("nearest names: ", join(nearest_names(function, names), ", "))});
   }
@@ -140,7 +140,7 @@ Value VirtualMachine::run_builtin(int32_t function, const Args& args) {
   check_builtin_arity(builtin, args.size());
   CallRecord record = begin_record(executable_->functions[static_cast<size_t>(function)], args.values());
   double outer_us = std::exchange(recorded_us_, 0);
-  Clock::time_point start = Clock::now();
+  CallClock::time_point start = CallClock::now();
   Value result = builtin.run(*this, args);
   double total_us = us_since(start);
   record.duration_us = std::max(0.0, total_us - recorded_us_);
@@ -246,7 +246,7 @@ void VirtualMachine::call_kernel(int32_t function, std::span<const Value* const>
   gather_arguments(f, args);
   SatorContext* ctx = pool_->context();
   size_t mark = pool_->workspace_mark();
-  Clock::time_point start = instrument_ ? Clock::now() : Clock::time_point();
+  CallClock::time_point start = instrument_ ? CallClock::now() : CallClock::time_point();
   int32_t status =
       kernel.run ? kernel.run(buffers_.data(), values_.data(), ctx) : kernel.host(buffers_.data(), values_.data(), ctx);
   double duration_us = instrument_ ? us_since(start) : 0;

@@ -13,11 +13,11 @@ void append_text(std::string& out, const Value& value) {
         } else if constexpr (std::is_same_v<T, bool>) {
           out += v ? "True" : "False";
         } else if constexpr (std::is_same_v<T, std::string>) {
-          out += quoted(v);
+          out += sator::quoted(v);
         } else if constexpr (std::is_same_v<T, Loop>) {
           out += v ? v->name : "None";
         } else if constexpr (std::is_same_v<T, BlockHandle>) {
-          out += v ? quoted(v->text) : "None";
+          out += v ? sator::quoted(v->text) : "None";
         } else if constexpr (std::is_same_v<T, List>) {
           out += "[" + join(v, ", ") + "]";
         } else if constexpr (std::is_same_v<T, Expr>) {
@@ -97,7 +97,7 @@ Loop value_to_loop(const Schedule& s, const Value& v, const std::string& paramet
         names.push_back(loop->var->name);
       }
     }
-    fail({.what = text("no loop is named ", quoted(*name)),
+    fail({.what = text("no loop is named ", sator::quoted(*name)),
           .needs = "a loop of the program",
           .hint = text("the nearest are: ", join(nearest_names(*name, names), ", "))});
   }

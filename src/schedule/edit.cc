@@ -15,6 +15,13 @@ int lone_nest(const Schedule& s, int block_site) {
   return at;
 }
 
+Reason block_refusal(const Schedule& s, int block_site, std::string what, std::string needs, std::string hint) {
+  return {.what = text("block ", sator::quoted(s.sites()[block_site].realize()->block->name->text), " ", what),
+          .needs = std::move(needs),
+          .hint = std::move(hint),
+          .at = {{s.sites()[block_site].stmt, what}}};
+}
+
 MaybeReason is_only_block(const Schedule& s, int block_site) {
   int scope = s.sites()[block_site].scope;
   if (scope < 0)
@@ -23,8 +30,8 @@ MaybeReason is_only_block(const Schedule& s, int block_site) {
                   .hint = "choose a child block"};
   if (s.sites().child_blocks(scope).size() == 1)
     return Reason{
-        .what =
-            text("block ", quoted(s.sites()[block_site].realize()->block->name->text), " is all that its scope does"),
+        .what = text(
+            "block ", sator::quoted(s.sites()[block_site].realize()->block->name->text), " is all that its scope does"),
         .needs = "another block beside it",
         .hint = "there is nothing to inline it into",
         .at = {{s.sites()[block_site].stmt, "the only block"}}};

@@ -147,13 +147,14 @@ bool stores_of(const Stmt& stmt, std::vector<const BufferStore*>& out) {
 MaybeReason not_a_known_reduction(const Schedule& s, int site, Reduction& out) {
   const Block& block = *s.sites()[site].realize()->block;
   auto refuse = [&](std::string what) -> MaybeReason {
-    return Reason{.what = text("the reduction of block ", quoted(block.name->text), " is of no known form: ", what),
-                  .needs =
-                      "an init that stores the identity, and an update that stores its combination with a value "
-                      "(sum, product, min, max, argmax, argmin), at the same indices; several values are computed "
-                      "into let variables first",
-                  .hint = "write the accumulator first: C[i] = C[i] + x",
-                  .at = {{s.sites()[site].stmt, what}}};
+    return Reason{
+        .what = text("the reduction of block ", sator::quoted(block.name->text), " is of no known form: ", what),
+        .needs =
+            "an init that stores the identity, and an update that stores its combination with a value "
+            "(sum, product, min, max, argmax, argmin), at the same indices; several values are computed "
+            "into let variables first",
+        .hint = "write the accumulator first: C[i] = C[i] + x",
+        .at = {{s.sites()[site].stmt, what}}};
   };
   std::vector<const BufferStore*> inits, updates;
   if (!stores_of(block.init, inits)) return refuse("its init does more than store");

@@ -18,7 +18,9 @@ std::string count_of(int64_t n) { return quantity(static_cast<double>(n), ""); }
 /// The memory outside of the chip.
 const LevelCost& outside(const Cost& cost) { return cost.levels.front(); }
 
-double seconds_of(const MatmulRow& row) { return row.kernel.cost.latency_s * static_cast<double>(row.kernel.count); }
+double seconds_of_calls(const MatmulRow& row) {
+  return row.kernel.cost.latency_s * static_cast<double>(row.kernel.count);
+}
 int64_t macs_of(const MatmulRow& row) { return row.kernel.cost.macs * row.kernel.count; }
 int64_t macs_of(const std::vector<MatmulRow>& rows) {
   int64_t all = 0;
@@ -31,7 +33,7 @@ bool is_attention(const MatmulRow& row) { return row.products.size() > 1; }
 double attention_s(const StepCosts& step) {
   double all = 0;
   for (const MatmulRow& row : step.matmuls)
-    if (is_attention(row)) all += seconds_of(row);
+    if (is_attention(row)) all += seconds_of_calls(row);
   return all;
 }
 
@@ -92,7 +94,7 @@ std::string step_words(const StepCosts& step) {
               "; of the latency ",
               percent(step.all.cost.latency_s > 0 ? [&] {
                 double products = 0;
-                for (const MatmulRow& row : step.matmuls) products += seconds_of(row);
+                for (const MatmulRow& row : step.matmuls) products += seconds_of_calls(row);
                 return products / step.all.cost.latency_s;
               }()
                                                   : 0),
@@ -204,8 +206,8 @@ std::string growth(const CaseStudy& s) {
           cells.insert(cells.end(),
                        {grouped(row.kernel.cost.latency_cycles),
                         bytes(outside(row.kernel.cost).bytes()),
-                        seconds(seconds_of(row)),
-                        percent(seconds_of(row) / step.all.cost.latency_s)});
+                        seconds(seconds_of_calls(row)),
+                        percent(seconds_of_calls(row) / step.all.cost.latency_s)});
         table.add(std::move(cells));
       }
     }

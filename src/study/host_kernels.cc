@@ -15,7 +15,7 @@ namespace sator::study {
 
 namespace {
 
-struct Step {
+struct RunStep {
   std::string phase;
   llm::StepSize size;
 };
@@ -27,7 +27,7 @@ struct Runner {
   std::unique_ptr<ProgramAtPhase3> program;
   std::unique_ptr<llm::Workload> workload;
   std::unique_ptr<Session> session;
-  std::vector<Step> steps;
+  std::vector<RunStep> steps;
   std::vector<std::vector<llm::KernelCall>> calls;             // per step
   std::vector<std::vector<std::vector<double>>> durations_us;  // per step and call: of each round
 };
@@ -77,7 +77,7 @@ Runner open_runner(const HostRuns& runs, const std::string& scheme,
   for (int64_t context : runs.contexts)
     if (context <= limits.context_window && context > 1)
       r.steps.push_back({"decode", {.tokens = 1, .context = context}});
-  for (const Step& s : r.steps) r.calls.push_back(r.workload->calls(s.phase, s.size));
+  for (const RunStep& s : r.steps) r.calls.push_back(r.workload->calls(s.phase, s.size));
   r.durations_us.resize(r.steps.size());
   return r;
 }
@@ -168,7 +168,7 @@ std::vector<HostKernel> run_kernels(const HostRuns& runs, const Chip& chip,
   for (const std::string& scheme : runs.schemes) runners.push_back(open_runner(runs, scheme, progress));
   int64_t longest = 1;
   for (const Runner& r : runners)
-    for (const Step& s : r.steps) longest = std::max(longest, s.size.context);
+    for (const RunStep& s : r.steps) longest = std::max(longest, s.size.context);
   std::minstd_rand random(1);
   std::vector<int32_t> ids(static_cast<size_t>(longest));
   for (int32_t& id : ids)

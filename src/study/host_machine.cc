@@ -135,22 +135,24 @@ int32_t nothing(void*, int64_t, int64_t, SatorContext*) { return 0; }
 
 constexpr int64_t kM = 96, kN = 512, kK = 512;
 
-Expr of(int64_t v) { return int_imm(v, i64); }
+Expr size_of(int64_t v) { return int_imm(v, i64); }
 
 /// y = x W^T; in f32, or of 8-bit activations with codes of 8 bits in words, summed as int32.
 tir::PrimFuncRef product(bool ints) {
-  const te::Tensor x = te::placeholder({of(kM), of(kK)}, ints ? i8 : f32, "x"),
-                   w = te::placeholder({of(kN / 32), of(ints ? kK / 4 : kK), of(32)}, ints ? u32 : f32, "w");
-  const tir::IterVarRef k = te::reduce_axis(of(kK), "k");
+  const te::Tensor x = te::placeholder({size_of(kM), size_of(kK)}, ints ? i8 : f32, "x"),
+                   w = te::placeholder(
+                       {size_of(kN / 32), size_of(ints ? kK / 4 : kK), size_of(32)}, ints ? u32 : f32, "w");
+  const tir::IterVarRef k = te::reduce_axis(size_of(kK), "k");
   auto weight = [&](const Expr& j, const Expr& at) {
     if (!ints) return w({floordiv(j, 32), at, floormod(j, 32)});
     Expr word = w({floordiv(j, 32), floordiv(at, 4), floormod(j, 32)});
     Expr shifted = call(u32, "tir.shift_right", {word, cast_to(u32, floormod(at, 4) * 8)});
     return cast_to(u8, call(u32, "tir.bitwise_and", {shifted, int_imm(255, u32)}));
   };
-  const te::Tensor codes = te::compute(
-      {.name = "codes", .axis = "i"}, {of(kN), of(kK)}, [&](const te::Indices& i) { return weight(i[0], i[1]); });
-  const te::Tensor y = te::reduce({.name = "y", .axis = "i"}, {of(kM), of(kN)}, [&](const te::Indices& i) {
+  const te::Tensor codes = te::compute({.name = "codes", .axis = "i"},
+                                       {size_of(kN), size_of(kK)},
+                                       [&](const te::Indices& i) { return weight(i[0], i[1]); });
+  const te::Tensor y = te::reduce({.name = "y", .axis = "i"}, {size_of(kM), size_of(kN)}, [&](const te::Indices& i) {
     if (!ints) return te::reduce_sum(x({i[0], k->var}) * weight(i[1], k->var), {k});
     return te::reduce_sum(cast_to(i32, x({i[0], k->var})) * cast_to(i32, codes({i[1], k->var})), {k});
   });

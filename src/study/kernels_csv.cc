@@ -20,16 +20,16 @@ namespace {
 }
 
 /// One line, by the names of its columns.
-class Line {
+class KernelLine {
  public:
-  Line(const std::map<std::string, size_t>& columns, const std::vector<std::string>& fields, std::string_view source,
-       size_t number)
+  KernelLine(const std::map<std::string, size_t>& columns, const std::vector<std::string>& fields,
+             std::string_view source, size_t number)
       : columns_(columns), fields_(fields), source_(source), number_(number) {}
 
   const std::string& words(const std::string& column) const {
     auto at = columns_.find(column);
     if (at == columns_.end())
-      refuse(text("there is no column ", quoted(column)), "kernels.csv of this version", source_, 1);
+      refuse(text("there is no column ", sator::quoted(column)), "kernels.csv of this version", source_, 1);
     return fields_[at->second];
   }
   bool has(const std::string& column) const { return columns_.count(column) > 0 && !words(column).empty(); }
@@ -45,7 +45,7 @@ class Line {
       item = trim(item);
       const size_t space = item.rfind(' ');
       if (space == std::string_view::npos || space == 0)
-        bad(text(column, " is ", quoted(list)), "names and figures with ';' between them");
+        bad(text(column, " is ", sator::quoted(list)), "names and figures with ';' between them");
       visit(std::string(item.substr(0, space)), to_number<Value>(std::string(item.substr(space + 1)), column));
     }
   }
@@ -60,7 +60,7 @@ class Line {
     Value value{};
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
     if (word.empty() || error != std::errc() || end != word.data() + word.size())
-      bad(text(column, " is ", quoted(word)), "a figure");
+      bad(text(column, " is ", sator::quoted(word)), "a figure");
     return value;
   }
 
@@ -73,7 +73,7 @@ class Line {
 int64_t bits_of_bytes(double bytes) { return std::llround(bytes * 8); }
 
 /// `levels`: the memories of the chip in their order, which that of the columns need not be.
-Cost cost_of(const Line& line, const std::vector<LevelCost>& levels) {
+Cost cost_of(const KernelLine& line, const std::vector<LevelCost>& levels) {
   Cost c;
   c.latency_s = line.number("latency_s");
   c.latency_low_s = line.number("latency_low_s");
@@ -116,7 +116,7 @@ Cost cost_of(const Line& line, const std::vector<LevelCost>& levels) {
   return c;
 }
 
-KernelRow row_of(const Line& line, const std::vector<LevelCost>& levels) {
+KernelRow row_of(const KernelLine& line, const std::vector<LevelCost>& levels) {
   KernelRow row{.function = line.words("function"),
                 .layer = line.words("layer"),
                 .count = line.integer("count"),
@@ -142,7 +142,7 @@ KernelRow row_of(const Line& line, const std::vector<LevelCost>& levels) {
 }
 
 /// The phase that a line is of.
-PhaseResult& phase_of(Study& study, const Line& line) {
+PhaseResult& phase_of(Study& study, const KernelLine& line) {
   for (SchemeResult& scheme : study.schemes) {
     if (scheme.name != line.words("scheme")) continue;
     for (ChipResult& chip : scheme.chips) {
@@ -205,7 +205,7 @@ void add_kernels(Study& study, std::string_view csv, std::string_view source) {
              text(records[0].size(), ", as the head has"),
              source,
              r + 1);
-    const Line line(columns, records[r], source, r + 1);
+    const KernelLine line(columns, records[r], source, r + 1);
     PhaseResult& phase = phase_of(study, line);
     phase.rows.push_back(row_of(line, phase.cost.levels));
   }

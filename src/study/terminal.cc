@@ -14,12 +14,12 @@ namespace sator::study {
 namespace {
 
 /// A column of a table of figures; the first column is the scheme's name.
-struct Column {
+struct FigureColumn {
   std::string head, unit;
   size_t width;
 };
 
-std::string row(const std::string& name, size_t name_width, const std::vector<Column>& columns,
+std::string row(const std::string& name, size_t name_width, const std::vector<FigureColumn>& columns,
                 const std::vector<std::string>& cells) {
   std::string line = pad_right(name, name_width);
   for (size_t c = 0; c < columns.size(); ++c) line += pad_left(cells[c], columns[c].width);
@@ -27,9 +27,9 @@ std::string row(const std::string& name, size_t name_width, const std::vector<Co
   return line + "\n";
 }
 
-std::string heads(size_t name_width, const std::vector<Column>& columns) {
+std::string heads(size_t name_width, const std::vector<FigureColumn>& columns) {
   std::vector<std::string> names, units;
-  for (const Column& c : columns) names.push_back(c.head), units.push_back(c.unit);
+  for (const FigureColumn& c : columns) names.push_back(c.head), units.push_back(c.unit);
   return row("scheme", name_width, columns, names) + row("", name_width, columns, units);
 }
 
@@ -40,15 +40,15 @@ size_t widest_scheme(const Study& study, size_t most) {
 }
 
 std::string quality_table(const Study& study, size_t width) {
-  const std::vector<Column> columns = {{"perplexity", "", 13},
-                                       {"std. error", "", 12},
-                                       {"size", "", 11},
-                                       {"bits", "per weight", 12},
-                                       {"prefill", "tokens/s here", 15},
-                                       {"decode", "tokens/s here", 15},
-                                       {"load", "s", 8}};
+  const std::vector<FigureColumn> columns = {{"perplexity", "", 13},
+                                             {"std. error", "", 12},
+                                             {"size", "", 11},
+                                             {"bits", "per weight", 12},
+                                             {"prefill", "tokens/s here", 15},
+                                             {"decode", "tokens/s here", 15},
+                                             {"load", "s", 8}};
   size_t taken = 0;
-  for (const Column& c : columns) taken += c.width;
+  for (const FigureColumn& c : columns) taken += c.width;
   const size_t name_width = widest_scheme(study, width - taken);
   std::string out = heads(name_width, columns);
   for (const SchemeResult& s : study.schemes)
@@ -67,7 +67,7 @@ std::string quality_table(const Study& study, size_t width) {
 
 std::string chip_table(const Study& study, size_t chip, size_t width) {
   const std::string versus = "vs " + study.schemes[baseline_of(study)].name;
-  std::vector<Column> columns;
+  std::vector<FigureColumn> columns;
   for (size_t phase = 0; phase < 2; ++phase) {
     columns.push_back({"latency", "", phase ? size_t{11} : size_t{10}});
     columns.push_back({"MACs", "", 8});
@@ -76,7 +76,7 @@ std::string chip_table(const Study& study, size_t chip, size_t width) {
     columns.push_back({display_width(versus) <= 6 ? versus : "ratio", "", 8});
   }
   size_t taken = 0;
-  for (const Column& c : columns) taken += c.width;
+  for (const FigureColumn& c : columns) taken += c.width;
   const size_t name_width = widest_scheme(study, width - taken);
   const size_t half = taken / 2;
   std::string out = std::string(name_width, ' ') +

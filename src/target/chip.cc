@@ -190,7 +190,7 @@ void read_registers(KeyReader in, Chip& chip, const EnergyTable& table) {
                       " x ",
                       p.activation_bits,
                       " bits under dataflow ",
-                      quoted(to_string(chip.dataflow))),
+                      sator::quoted(to_string(chip.dataflow))),
                  text("registers for the tile that stays: at least ", bits / 8, " bytes"),
                  "enlarge the registers, or remove the precision");
   }

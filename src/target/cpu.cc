@@ -71,7 +71,8 @@ const CpuLevel& cpu_level(std::string_view name) {
     if (level.name == name) return level;
     names.emplace_back(level.name);
   }
-  fail({.what = text("there is no instruction-set level ", quoted(name)), .needs = text("one of ", join(names, ", "))});
+  fail({.what = text("there is no instruction-set level ", sator::quoted(name)),
+        .needs = text("one of ", join(names, ", "))});
 }
 
 bool host_runs(const CpuLevel& level) {

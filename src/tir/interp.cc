@@ -5,7 +5,8 @@
 
 namespace sator::tir {
 
-using namespace interp;
+using interp::BlockCounter, interp::Compiler, interp::Exec, interp::Int, interp::Machine, interp::Memory,
+    interp::Returned, interp::Round, interp::Slot, interp::Strands, interp::Wrap;
 
 ArrayView view(const runtime::Tensor& tensor) {
   ArrayView out;

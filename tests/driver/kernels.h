@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <random>
 
 #include "arith/eval.h"
@@ -16,6 +17,7 @@
 #include "driver/compile.h"
 #include "ir/visit.h"
 #include "passes/lower/lower.h"
+#include "rules/low_batch.h"
 #include "runtime/thread_pool.h"
 #include "schedule/script.h"
 #include "tir/interp.h"
@@ -181,24 +183,42 @@ inline void drop_laid_out(Arrays& arrays, const Layouts& layouts) {
     if (!layouts[p].empty()) arrays.erase(arrays.begin() + static_cast<std::ptrdiff_t>(p));
 }
 
+/// The function that the traces of a kernel make of its phase-3 function: one trace, or one for each of its branches.
+///   after   the kernel, which gives the joined function its parameters
+inline tir::PrimFuncRef replayed(const tir::PrimFuncRef& before, const std::vector<rules::AppliedSchedule>& traces,
+                                 const tir::PrimFuncRef& after, Layouts& layouts) {
+  std::vector<rules::LowBatchBranch> branches = rules::low_batch_branches(before);
+  EXPECT_EQ(branches.size(), traces.size());
+  if (branches.size() != traces.size()) return before;
+  for (size_t i = 0; i < branches.size(); ++i) {
+    EXPECT_EQ(branches[i].calls, traces[i].calls);
+    schedule::Schedule again(branches[i].func, traces[i].function);
+    again.work_on(traces[i].function);
+    layouts = replay(again, traces[i].trace);
+    branches[i].func = again.func();
+  }
+  return branches.size() == 1 ? branches.front().func : rules::join_branches(after, branches);
+}
+
 /// `sizes`: values of the symbolic extents, one run each. `kernels` and `packed` are counted up.
 inline void expect_kernels_mean_phase3(const Compiled& compiled, const target::CpuLevel& level,
                                        std::vector<int64_t> sizes, int& kernels, int& packed) {
-  for (const rules::AppliedSchedule& s : compiled.schedules) {
-    SCOPED_TRACE(s.function);
-    auto at = compiled.phase3->functions.find(s.function);
+  std::map<std::string, std::vector<rules::AppliedSchedule>> traces;
+  for (const rules::AppliedSchedule& s : compiled.schedules) traces[s.function].push_back(s);
+  for (const auto& [name, steps] : traces) {
+    SCOPED_TRACE(name);
+    auto at = compiled.phase3->functions.find(name);
     if (at == compiled.phase3->functions.end()) {
-      EXPECT_TRUE(s.function.starts_with("pack")) << "it neither comes from phase 3 nor lays parameters out";
+      EXPECT_TRUE(name.starts_with("pack")) << "it neither comes from phase 3 nor lays parameters out";
       continue;
     }
     ++kernels;
     tir::PrimFuncRef before = cast<tir::PrimFunc>(at->second);
-    tir::PrimFuncRef after = cast<tir::PrimFunc>(compiled.scheduled->functions.at(s.function));
+    tir::PrimFuncRef after = cast<tir::PrimFunc>(compiled.scheduled->functions.at(name));
 
-    schedule::Schedule again(before, s.function);
-    again.work_on(s.function);
-    const Layouts layouts = replay(again, s.trace);
-    EXPECT_TRUE(equal(again.func()->body, after->body, true)) << s.trace << tir::to_script(*again.func());
+    Layouts layouts;
+    const tir::PrimFuncRef again = replayed(before, steps, after, layouts);
+    EXPECT_TRUE(equal(again->body, after->body, true)) << steps.front().trace << tir::to_script(*again);
     packed += std::ranges::any_of(layouts, [](const auto& maps) { return !maps.empty(); });
 
     tir::PrimFuncRef text_of = tir::parse_function(tir::to_script(*after));

@@ -9,8 +9,10 @@
 
 #include "passes/lower/lower.h"
 #include "rules/functions.h"
+#include "rules/low_batch.h"
 #include "schedule/schedule.h"
 #include "tir/interp.h"
+#include "tir/parse.h"
 #include "tir/print.h"
 
 namespace sator::rules {
@@ -77,7 +79,7 @@ void expect_same(const tir::PrimFuncRef& func, const std::string& rule, const st
   }
 }
 
-const std::vector<int64_t> kHeights = {1, 2, 5, 6, 7, 12, 13, 49, 101};
+const std::vector<int64_t> kHeights = {1, 2, 5, 6, 7, 12, 13, 14, 49, 101};
 
 TEST(CpuRules, FloatProducts) {
   for (int64_t columns : {64, 96, 40, 7})
@@ -87,7 +89,7 @@ TEST(CpuRules, FloatProducts) {
 TEST(CpuRules, DeepFloatProducts) {
   const tir::PrimFuncRef deep = float_product(0, 32, 3 * 2048);
   EXPECT_NE(scheduled(deep, target::cpu_level("avx512")).trace.find("sch.rfactor("), std::string::npos);
-  expect_same(deep, "product", {1, 7, 97});
+  expect_same(deep, "product", {1, 7, 14, 97});
 }
 
 TEST(CpuRules, FloatProductsOfOneRow) {
@@ -138,10 +140,13 @@ TEST(CpuRules, ProductsOfBytesAreDots) {
   }
 }
 
-/// One row waits for memory: every stream of weights is asked for ahead, whatever panels a tile spans.
-TEST(CpuRules, ProductsOfOneRowPrefetchTheirWeights) {
-  for (const tir::PrimFuncRef& f :
-       {float_product(1, 256, 64), code_product(1, 256, 32, 8), grouped_product(1, 256, 2)}) {
+/// Few rows wait for memory: every stream of weights is asked for ahead, whatever panels a tile spans.
+TEST(CpuRules, ProductsOfFewRowsPrefetchTheirWeights) {
+  for (const tir::PrimFuncRef& f : {float_product(1, 256, 64),
+                                    code_product(1, 256, 32, 8),
+                                    grouped_product(1, 256, 2),
+                                    float_product(0, 256, 64),
+                                    code_product(0, 256, 32, 4)}) {
     std::vector<std::string> notes;
     passes::LowerOptions options;
     options.note = [&](const Reason& reason) { notes.push_back(reason.render()); };
@@ -151,6 +156,26 @@ TEST(CpuRules, ProductsOfOneRowPrefetchTheirWeights) {
     EXPECT_GT(requests, 0) << tir::to_script(*f);
     EXPECT_TRUE(notes.empty()) << notes.front();
   }
+}
+
+// LowBatchGemvSpecialize: a body for one row, for a few, for many, and the number of rows that is asked decides.
+TEST(CpuRules, ProductsBranchByTheirRows) {
+  const tir::PrimFuncRef f = float_product(0, 64, 20);
+  std::vector<std::string> calls;
+  ModuleRef module = schedule_for_cpu(schedule::Schedule(f, "main").module(),
+                                      target::cpu_level("avx512"),
+                                      [&](const AppliedSchedule& applied) { calls.push_back(applied.calls); });
+  EXPECT_EQ(calls, (std::vector<std::string>{"n == 1", "2 <= n <= 13", "n > 13"}));
+  tir::PrimFuncRef done = cast<tir::PrimFunc>(module->functions.at("main"));
+  std::vector<std::string> blocks;
+  walk(done->body, [&](const tir::Block& b) {
+    if (b.iter_vars.empty()) blocks.push_back(b.name->text);
+  });
+  EXPECT_EQ(blocks, (std::vector<std::string>{"root", "one_row", "few_rows", "many_rows"}));
+  EXPECT_EQ(int_attr(done->attrs, kMostRows), std::nullopt);
+  EXPECT_TRUE(equal(tir::parse_function(tir::to_script(*done)), done, true)) << tir::to_script(*done);
+  EXPECT_EQ(low_batch_branches(float_product(5, 64, 20)).size(), 1u);  // a known number of rows needs no branch
+  EXPECT_EQ(low_batch_branches(centred_rows(0, 64)).size(), 1u);
 }
 
 }  // namespace

@@ -7,8 +7,8 @@ namespace sator::rules {
 
 inline Expr size(int64_t v) { return int_imm(v, i64); }
 
-/// n rows, or a symbolic number of them.
-inline Expr rows_of(int64_t n) { return n == 1 ? size(1) : Expr(make_size_var("n")); }
+/// n rows; a symbolic number of them where n is 0.
+inline Expr rows_of(int64_t n) { return n != 0 ? size(n) : Expr(make_size_var("n")); }
 
 /// W [columns, depth] in panels of 32 columns: [ceil(columns / 32), depth, 32].
 inline te::Tensor panels(int64_t columns, int64_t depth, DType dtype) {

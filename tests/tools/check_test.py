@@ -1,4 +1,4 @@
-"""tools/check.py: which includes break the order of the rooms."""
+"""tools/check.py: which includes break the order of the rooms, which names meet, what is out of format."""
 import sys
 import tempfile
 import unittest
@@ -41,6 +41,21 @@ class Layers(unittest.TestCase):
     def test_a_folder_that_is_no_room_is_named(self):
         self.write("src/extra/x.cc", "")
         self.assertEqual(self.findings(), [("src/extra/x.cc", 1, "src/extra/x.cc is in no room of src/LAYERS")])
+
+    def names(self):
+        return [(str(p.relative_to(self.root)), line, words.split(" defines ")[1].split(" too")[0]) for p, line, words in check.name_findings(self.root)]
+
+    def test_names_that_meet_in_a_room_are_named(self):
+        self.write("src/ir/a.cc", "namespace {\n\nstruct Plan {\n  int x;\n};\nconstexpr int kMost[] = {1};\nint f(const Expr& a,\n      int b) {\n}\n\n}  // namespace\n")
+        self.write("src/ir/b.cc", "namespace {\nint f(const Expr& other, int c = 1) { return 0; }\nconstexpr int kMost[] = {2};\n}  // namespace\nstruct Plan {};\n")
+        self.write("src/ir/c.cc", "namespace {\nclass Plan {};\nint f(const Expr& a, double b) { return 1; }\n  int kMost = 2;\n}  // namespace\n")
+        self.assertEqual(self.names(), [("src/ir/b.cc", 2, "f(const Expr&, int)"), ("src/ir/b.cc", 3, "kMost"), ("src/ir/c.cc", 2, "Plan")])
+
+    def test_declarations_and_other_rooms_are_no_meeting(self):
+        self.write("src/ir/a.cc", "namespace {\nvoid f(int a);\nstruct Plan {};\n}  // namespace\n")
+        self.write("src/ir/b.cc", "namespace {\nvoid f(int a) {}\n}  // namespace\n")
+        self.write("src/base/c.cc", "namespace {\nstruct Plan {};\n}  // namespace\n")
+        self.assertEqual(self.names(), [])
 
 
 class Format(unittest.TestCase):

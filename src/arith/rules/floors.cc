@@ -48,7 +48,7 @@ Expr ramp_quotient(const Bindings& b, Rewriter& r) {
   return make<Broadcast>(fold(Kind::floordiv, b[b1], b[c2]), int{b.lanes});
 }
 
-Expr ramp_remainder(const Bindings& b, Rewriter& r) {
+Expr ramp_floormod(const Bindings& b, Rewriter& r) {
   int64_t divisor = b.constant(c2);
   Modular m = r.analyzer().modular(b[b1]);
   if (divisor <= 0) return nullptr;
@@ -62,7 +62,7 @@ Expr ramp_remainder(const Bindings& b, Rewriter& r) {
   return make<FloorMod>(Expr(ramp_from(int_imm(base, dtype))), Expr(make<Broadcast>(b[c2], int{b.lanes})));
 }
 
-Expr known_remainder(const Bindings& b, Rewriter& r) {
+Expr known_floormod(const Bindings& b, Rewriter& r) {
   int64_t divisor = b.constant(c1);
   if (divisor <= 0) return nullptr;
   Modular m = r.analyzer().modular(b[x]);
@@ -135,7 +135,7 @@ const RuleTable& floormod_vector() {
       {"broadcast%broadcast", {floormod(broadcast(x), broadcast(y))}, broadcast(floormod(x, y))},
       {"ramp%divisor-of-stride", {floormod(ramp(b1, c1), broadcast(c2))}, broadcast(floormod(b1, c2)),
        {c2 != 0, divides(c2, c1)}},
-      {"ramp-known-base", {floormod(ramp(b1, c1), broadcast(c2))}, {}, {}, false, ramp_remainder},
+      {"ramp-known-base", {floormod(ramp(b1, c1), broadcast(c2))}, {}, {}, false, ramp_floormod},
   });
   // clang-format on
   return table;
@@ -159,7 +159,7 @@ const RuleTable& floormod_index() {
       {"rounded-down", {floormod(x - floormod(x, z), y), floormod(floormod(x, z) - x, y)}, 0, {y - z == 0}},
       {"rounded-up", {floormod(x - floormod(x, z), y), floormod(floormod(x, z) - x, y)}, 0, {y + z == 0}},
       {"scaled-divisor-as-factor", {floormod(x * z * c1 + y, z * c1)}, floormod(y, z * c1), {z * c1 >= 0}},
-      {"known-residue", {floormod(x, c1)}, {}, {}, false, known_remainder},
+      {"known-residue", {floormod(x, c1)}, {}, {}, false, known_floormod},
   });
   // clang-format on
   return table;

@@ -46,7 +46,7 @@ Expr same_quotient(const Bindings& b, Rewriter& r) {
   return make<Broadcast>(fold(Kind::div, b[b1], b[c2]), int{b.lanes});
 }
 
-Expr ramp_remainder(const Bindings& b, Rewriter& r) {
+Expr ramp_truncmod(const Bindings& b, Rewriter& r) {
   int64_t stride = b.constant(c1), divisor = b.constant(c2);
   if (divisor <= 0 || !r.analyzer().prove_ge(b[b1], 0)) return nullptr;
   Modular m = r.analyzer().modular(b[b1]);
@@ -60,7 +60,7 @@ Expr ramp_remainder(const Bindings& b, Rewriter& r) {
   return make<Mod>(ramp, Expr(make<Broadcast>(b[c2], int{b.lanes})));
 }
 
-Expr known_remainder(const Bindings& b, Rewriter& r) {
+Expr known_truncmod(const Bindings& b, Rewriter& r) {
   int64_t divisor = b.constant(c1);
   if (divisor <= 0) return nullptr;
   Modular m = r.analyzer().modular(b[x]);
@@ -136,7 +136,7 @@ const RuleTable& mod_vector() {
       {"broadcast%broadcast", {truncmod(broadcast(x), broadcast(y))}, broadcast(truncmod(x, y))},
       {"ramp%divisor-of-stride", {truncmod(ramp(b1, c1), broadcast(c2))}, broadcast(truncmod(b1, c2)),
        {c2 > 0, divides(c2, c1), c1 >= 0, b1 >= 0}},
-      {"ramp-known-base", {truncmod(ramp(b1, c1), broadcast(c2))}, {}, {}, false, ramp_remainder},
+      {"ramp-known-base", {truncmod(ramp(b1, c1), broadcast(c2))}, {}, {}, false, ramp_truncmod},
   });
   // clang-format on
   return table;
@@ -151,7 +151,7 @@ const RuleTable& mod_index() {
       {"multiple-second", {truncmod(x + y * c1, c2)}, truncmod(x, c2), {c2 > 0, divides(c2, c1), x >= 0, y * c1 >= 0}},
       // The sign is the dividend's alone.
       {"positive-divisor", {truncmod(x, c1)}, truncmod(x, 0 - c1), {c1 < 0}, kAgain},
-      {"known-residue", {truncmod(x, c1)}, {}, {}, false, known_remainder},
+      {"known-residue", {truncmod(x, c1)}, {}, {}, false, known_truncmod},
   });
   // clang-format on
   return table;

@@ -42,21 +42,21 @@ llvm::Value* pointer(Emit& e, const Access& a, int64_t offset) {
 }
 
 /// An index as a sum of what varies (null: nothing) and a constant.
-struct Split {
+struct Offset {
   Expr rest;
   int64_t constant = 0;
 };
-Split split_constant(const Expr& e) {
+Offset offset_of(const Expr& e) {
   if (auto value = as_int(e)) return {nullptr, *value};
-  auto joined = [](const Split& a, const Split& b, int sign) {
-    Split out{a.rest, a.constant + sign * b.constant};
+  auto joined = [](const Offset& a, const Offset& b, int sign) {
+    Offset out{a.rest, a.constant + sign * b.constant};
     if (b.rest) out.rest = sign > 0 ? (a.rest ? a.rest + b.rest : b.rest) : (a.rest ? a.rest - b.rest : -b.rest);
     return out;
   };
-  if (const Add* n = e.as<Add>()) return joined(split_constant(n->a), split_constant(n->b), 1);
-  if (const Sub* n = e.as<Sub>()) return joined(split_constant(n->a), split_constant(n->b), -1);
+  if (const Add* n = e.as<Add>()) return joined(offset_of(n->a), offset_of(n->b), 1);
+  if (const Sub* n = e.as<Sub>()) return joined(offset_of(n->a), offset_of(n->b), -1);
   if (const Mul* n = e.as<Mul>()) {
-    Split a = split_constant(n->a), b = split_constant(n->b);
+    Offset a = offset_of(n->a), b = offset_of(n->b);
     if (b.rest) std::swap(a, b);
     if (!b.rest) return {a.rest ? a.rest * b.constant : nullptr, a.constant * b.constant};
   }
@@ -101,7 +101,7 @@ Access plan(Emit& e, const BufferRef& buffer, const std::vector<Expr>& indices) 
     return buffer->dtype.lanes > 1 ? x * int64_t{buffer->dtype.lanes} : x;
   };
   auto place = [&](const Expr& scalar) {
-    Split split = split_constant(scalar);
+    Offset split = offset_of(scalar);
     a.base = split.rest ? wide_index_of(e, split.rest) : e.b.getInt64(0);
     return split.constant;
   };

@@ -6,11 +6,6 @@ namespace sator::dataflow {
 
 namespace {
 
-double number(const nlohmann::json& row, const char* key, double otherwise = 0) {
-  const auto at = row.find(key);
-  return at != row.end() && at->is_number() ? at->get<double>() : otherwise;
-}
-
 std::string word(const nlohmann::json& row, const char* key) {
   const auto at = row.find(key);
   return at != row.end() && at->is_string() ? at->get<std::string>() : "";

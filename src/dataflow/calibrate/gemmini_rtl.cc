@@ -41,13 +41,8 @@ std::optional<std::vector<std::vector<Loop>>> parse_mapping(const std::string& w
   return levels;
 }
 
-double number(const nlohmann::json& row, const char* key) {
-  const auto at = row.find(key);
-  return at != row.end() && at->is_number() ? at->get<double>() : 0;
-}
-
 enum Dim { C, K, N, P, Q, R, S };
-enum Feature { kFull, kRest, kRestRows, kLines, kMisses, kOutputLines, kTiles };
+enum TileFeature { kFull, kRest, kRestRows, kLines, kMisses, kOutputLines, kTileCount };
 
 /// What one tile of DRAM's loops is, and how often it is loaded anew.
 class Layer {
@@ -114,7 +109,7 @@ double cycles(const std::vector<double>& c, const std::vector<double>& f) {
   const double array = f[kFull] * std::max(c[0], kDim + c[1]) + f[kRest] * std::max(c[0], f[kRestRows] + c[1]);
   const double dma = f[kLines] * c[2] + f[kMisses] * c[3] + f[kOutputLines] * c[4];
   const double beside = std::pow(std::pow(array, c[5]) + std::pow(dma, c[5]), 1 / c[5]);
-  return beside + std::min(array, dma) / f[kTiles] * c[7] + c[6];
+  return beside + std::min(array, dma) / f[kTileCount] * c[7] + c[6];
 }
 
 }  // namespace

@@ -14,11 +14,6 @@ std::string word(const Row& row, const char* key) {
   return at != row.fields.end() && at->is_string() ? at->get<std::string>() : "";
 }
 
-double number(const nlohmann::json& fields, const char* key) {
-  const auto at = fields.find(key);
-  return at != fields.end() && at->is_number() ? at->get<double>() : 0;
-}
-
 /// How Eyeriss cuts a layer into processing passes.
 ///   images, strip          of one pass: images one after the other, rows of outputs side by side
 ///   filters, channels      in one PE's scratchpads

@@ -11,7 +11,7 @@ namespace {
 /// What a weight's code has to go through before it is multiplied, by the layout of llama.cpp's formats: fields of bits that are
 /// put together, with a scale per 32 (packed); one or two fields with packed scales per 16 (short groups); a look-up of eight
 /// weights in a table, and their signs (grid).
-enum Work { kPacked, kShortOne, kShortTwo, kGrid, kWorks };
+enum DecodeWork { kPacked, kShortOne, kShortTwo, kGrid, kWorks };
 
 struct Format {
   std::string_view prefix;
@@ -35,16 +35,11 @@ constexpr Format kFormats[] = {{"F16", {}},
                                {"IQ2", {0, 0, 0, 1}},
                                {"IQ3", {0, 0, 0, 1}}};
 
-double seconds(const std::vector<double>& c, const std::vector<double>& f) {
+double seconds_per_token(const std::vector<double>& c, const std::vector<double>& f) {
   const double bytes = f[0], weights = f[1];
   double time = c[0] * 1e-3 + bytes / (c[1] * 1e9);
   for (size_t k = 0; k < kWorks; ++k) time += weights * f[2 + k] * c[2 + k] * 1e-12;
   return time;
-}
-
-double number(const nlohmann::json& row, const char* key) {
-  const auto at = row.find(key);
-  return at != row.end() && at->is_number() ? at->get<double>() : 0;
 }
 
 }  // namespace
@@ -56,7 +51,7 @@ BoundModel bind_quantized_decode(const std::vector<Row>& rows, const Chip*) {
                                   {"short_groups_one_field", "ps per weight", 0.3, 1e-4, 100},
                                   {"short_groups_two_fields", "ps per weight", 0.4, 1e-4, 100},
                                   {"grid", "ps per weight", 0.5, 1e-4, 100}},
-                   .predict = seconds,
+                   .predict = seconds_per_token,
                    .samples = {},
                    .rows = {}};
   for (size_t i = 0; i < rows.size(); ++i) {

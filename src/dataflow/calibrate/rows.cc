@@ -7,6 +7,11 @@ namespace sator::dataflow {
 
 using nlohmann::json;
 
+double number(const json& fields, const char* key, double otherwise) {
+  const auto at = fields.find(key);
+  return at != fields.end() && at->is_number() ? at->get<double>() : otherwise;
+}
+
 std::vector<Row> parse_rows(const std::string& source, const std::string& file) {
   std::vector<Row> rows;
   if (json whole = json::parse(source, nullptr, false); whole.is_object() && source.find('\n') + 1 < source.size()) {

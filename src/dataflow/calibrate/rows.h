@@ -13,6 +13,9 @@ struct Row {
   std::string where;      // "gpu.jsonl line 3"
 };
 
+/// The number of this key; `otherwise` where there is none.
+double number(const nlohmann::json& fields, const char* key, double otherwise = 0);
+
 /// The rows of a file with one JSON object per line; or of one object, whose arrays of objects are taken one after the other
 /// (each row then has "section", the array's name).
 ///   file   what messages call it

@@ -14,7 +14,7 @@ namespace {
 
 /// Characters of the byte alphabet back to bytes, over all tokens at once; a token with any other character
 /// stays as it is.
-Decoder read_byte_level(const JsonAt&) {
+Decoder read_byte_level_decoder(const JsonAt&) {
   return [](std::vector<std::string>& tokens) {
     std::string bytes;
     for (const std::string& token : tokens) {
@@ -42,7 +42,7 @@ std::optional<char> byte_of_token(std::string_view token) {
 }
 
 /// Runs of <0xHH> to the text that their bytes are; a run that is no valid UTF-8 becomes one U+FFFD per byte.
-Decoder read_byte_fallback(const JsonAt&) {
+Decoder read_byte_fallback_decoder(const JsonAt&) {
   return [](std::vector<std::string>& tokens) {
     std::vector<std::string> out;
     std::string run;
@@ -67,12 +67,12 @@ Decoder read_byte_fallback(const JsonAt&) {
   };
 }
 
-Decoder read_fuse(const JsonAt&) {
+Decoder read_fuse_decoder(const JsonAt&) {
   return [](std::vector<std::string>& tokens) { tokens.assign(1, join(tokens, "")); };
 }
 
 /// Up to `start` characters `content` off the begin of each token, up to `stop` off its end.
-Decoder read_strip(const JsonAt& at) {
+Decoder read_strip_decoder(const JsonAt& at) {
   std::string content = at.at("content").string();
   if (content.empty() || char_bytes(content[0]) != content.size())
     at.at("content").fail("is not one character", "one character");
@@ -87,7 +87,7 @@ Decoder read_strip(const JsonAt& at) {
   };
 }
 
-Decoder read_replace(const JsonAt& at) {
+Decoder read_replace_decoder(const JsonAt& at) {
   return [pattern = read_pattern(at.at("pattern")),
           content = at.at("content").string()](std::vector<std::string>& tokens) {
     for (std::string& token : tokens) token = replaced(token, pattern, content);
@@ -123,7 +123,7 @@ Decoder read_bpe_decoder(const JsonAt& at) {
   };
 }
 
-Decoder read_sequence(const JsonAt& at) {
+Decoder read_sequence_decoder(const JsonAt& at) {
   std::vector<Decoder> steps;
   at.at("decoders").each([&](const JsonAt& step) { steps.push_back(read_decoder(step)); });
   return [steps](std::vector<std::string>& tokens) {
@@ -136,14 +136,14 @@ struct DecoderRow {
   Decoder (*read)(const JsonAt& at);
 };
 const DecoderRow kDecoders[] = {
-    {"ByteLevel", read_byte_level},
-    {"ByteFallback", read_byte_fallback},
-    {"Fuse", read_fuse},
-    {"Strip", read_strip},
-    {"Replace", read_replace},
+    {"ByteLevel", read_byte_level_decoder},
+    {"ByteFallback", read_byte_fallback_decoder},
+    {"Fuse", read_fuse_decoder},
+    {"Strip", read_strip_decoder},
+    {"Replace", read_replace_decoder},
     {"Metaspace", read_metaspace_decoder},
     {"BPEDecoder", read_bpe_decoder},
-    {"Sequence", read_sequence},
+    {"Sequence", read_sequence_decoder},
 };
 
 }  // namespace

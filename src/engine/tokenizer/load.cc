@@ -46,11 +46,11 @@ Around read_cls_sep(const JsonAt& at) {
 }
 
 /// It changes offsets only, which we do not keep.
-Around read_byte_level(const JsonAt&) { return {}; }
+Around read_byte_level_processor(const JsonAt&) { return {}; }
 
 Around read_post_processor(const JsonAt& at);
 
-Around read_sequence(const JsonAt& at) {
+Around read_processor_sequence(const JsonAt& at) {
   Around all;
   at.at("processors").each([&](const JsonAt& step) {
     Around outer = read_post_processor(step);
@@ -66,10 +66,10 @@ struct PostProcessorRow {
 };
 const PostProcessorRow kPostProcessors[] = {
     {"TemplateProcessing", read_template},
-    {"ByteLevel", read_byte_level},
+    {"ByteLevel", read_byte_level_processor},
     {"RobertaProcessing", read_cls_sep},
     {"BertProcessing", read_cls_sep},
-    {"Sequence", read_sequence},
+    {"Sequence", read_processor_sequence},
 };
 
 Around read_post_processor(const JsonAt& at) { return find_kind(kPostProcessors, at, "post-processor").read(at); }

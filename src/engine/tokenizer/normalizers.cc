@@ -40,7 +40,7 @@ Normalizer read_strip_accents(const JsonAt&) {
   };
 }
 
-Normalizer read_strip(const JsonAt& at) {
+Normalizer read_strip_normalizer(const JsonAt& at) {
   bool left = at.boolean_or("strip_left", true), right = at.boolean_or("strip_right", true);
   return [=](NormalText& s) {
     size_t begin = s.text.size(), end = 0;
@@ -63,7 +63,7 @@ Normalizer read_prepend(const JsonAt& at) {
   };
 }
 
-Normalizer read_replace(const JsonAt& at) {
+Normalizer read_replace_normalizer(const JsonAt& at) {
   return [pattern = read_pattern(at.at("pattern")), content = at.at("content").string()](NormalText& s) {
     std::vector<Stretch> stretches;
     pattern.stretches(s.text, stretches);
@@ -73,7 +73,7 @@ Normalizer read_replace(const JsonAt& at) {
   };
 }
 
-Normalizer read_byte_level(const JsonAt&) {
+Normalizer read_byte_level_normalizer(const JsonAt&) {
   return [](NormalText& s) {
     std::string out;
     for (char c : s.text) append_char(out, byte_alphabet().char_of[static_cast<unsigned char>(c)]);
@@ -81,7 +81,7 @@ Normalizer read_byte_level(const JsonAt&) {
   };
 }
 
-Normalizer read_sequence(const JsonAt& at) {
+Normalizer read_sequence_normalizer(const JsonAt& at) {
   std::vector<Normalizer> steps;
   at.at("normalizers").each([&](const JsonAt& step) { steps.push_back(read_normalizer(step)); });
   return [steps](NormalText& s) {
@@ -100,11 +100,11 @@ const NormalizerRow kNormalizers[] = {
     {"NFKD", read_form<NormalForm::nfkd>},
     {"Lowercase", read_lowercase},
     {"StripAccents", read_strip_accents},
-    {"Strip", read_strip},
+    {"Strip", read_strip_normalizer},
     {"Prepend", read_prepend},
-    {"Replace", read_replace},
-    {"ByteLevel", read_byte_level},
-    {"Sequence", read_sequence},
+    {"Replace", read_replace_normalizer},
+    {"ByteLevel", read_byte_level_normalizer},
+    {"Sequence", read_sequence_normalizer},
 };
 
 }  // namespace

@@ -55,7 +55,7 @@ PreTokenizer read_split(const JsonAt& at) {
   return splitter(at.boolean_or("invert", false) ? pattern.inverted() : pattern, read_behavior(at.at("behavior")));
 }
 
-PreTokenizer read_byte_level(const JsonAt& at) {
+PreTokenizer read_byte_level_splitter(const JsonAt& at) {
   bool prefix = at.at("add_prefix_space").boolean(), use_regex = at.boolean_or("use_regex", true);
   Pattern words{Regex(kGpt2Pattern)};
   return [=](Pieces& pieces) {
@@ -121,7 +121,7 @@ PreTokenizer read_delimiter(const JsonAt& at) {
   return splitter(Pattern(Regex::literal(at.at("delimiter").string())), SplitBehavior::removed);
 }
 
-PreTokenizer read_sequence(const JsonAt& at) {
+PreTokenizer read_splitter_sequence(const JsonAt& at) {
   std::vector<PreTokenizer> steps;
   at.at("pretokenizers").each([&](const JsonAt& step) { steps.push_back(read_pre_tokenizer(step)); });
   return [steps](Pieces& pieces) {
@@ -134,7 +134,7 @@ struct PreTokenizerRow {
   PreTokenizer (*read)(const JsonAt& at);
 };
 const PreTokenizerRow kPreTokenizers[] = {
-    {"ByteLevel", read_byte_level},
+    {"ByteLevel", read_byte_level_splitter},
     {"Split", read_split},
     {"Metaspace", read_metaspace_step},
     {"Digits", read_digits},
@@ -143,7 +143,7 @@ const PreTokenizerRow kPreTokenizers[] = {
     {"Punctuation", read_punctuation},
     {"BertPreTokenizer", read_bert},
     {"CharDelimiterSplit", read_delimiter},
-    {"Sequence", read_sequence},
+    {"Sequence", read_splitter_sequence},
 };
 
 }  // namespace

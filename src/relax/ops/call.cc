@@ -10,9 +10,6 @@ namespace sator::relax {
 
 namespace {
 
-StructInfo infer_object(const CallInfo&) { return object_info(); }
-StructInfo infer_void(const CallInfo&) { return tuple_info({}); }
-
 /// What sinfo_args say: nothing is `otherwise`, several are a tuple.
 StructInfo from_sinfo_args(const CallInfo& in, StructInfo otherwise) {
   const std::vector<StructInfo>& given = in.call().sinfo_args;

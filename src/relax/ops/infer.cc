@@ -2,6 +2,8 @@
 
 namespace sator::relax {
 
+StructInfo infer_object(const CallInfo&) { return object_info(); }
+StructInfo infer_void(const CallInfo&) { return tuple_info({}); }
 StructInfo infer_same(const CallInfo& in) { return ref(in.tensor(0)); }
 StructInfo infer_same_float(const CallInfo& in) {
   in.need_float(0);

@@ -5,6 +5,10 @@
 
 namespace sator::relax {
 
+/// An object of any kind.
+StructInfo infer_object(const CallInfo&);
+/// Nothing: the empty tuple.
+StructInfo infer_void(const CallInfo&);
 /// The input's struct info.
 StructInfo infer_same(const CallInfo& in);
 /// The input's struct info; its dtype is floating.

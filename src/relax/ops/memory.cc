@@ -7,9 +7,6 @@ namespace sator::relax {
 
 namespace {
 
-StructInfo infer_object(const CallInfo&) { return object_info(); }
-StructInfo infer_void(const CallInfo&) { return tuple_info({}); }
-
 /// A tensor of the shape and dtype that these arguments name.
 StructInfo allocated(const CallInfo& in, size_t shape, size_t dtype) {
   in.info(dtype);

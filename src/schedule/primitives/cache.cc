@@ -243,8 +243,11 @@ BlockHandle do_cache_read(Schedule& s, BlockHandle block, BufferSelector which, 
       return r->buffer == stage.original;
     });
     if (reads && !has_region_cover(s, analysis, b))
-      s.fail({.what = text(
-                  "block ", quoted(reader.name->text), " reads more of ", stage.original->name, " than was written"),
+      s.fail({.what = text("block ",
+                           sator::quoted(reader.name->text),
+                           " reads more of ",
+                           stage.original->name,
+                           " than was written"),
               .needs = "region cover: all that is read has been written before",
               .hint = "check T.reads and T.writes",
               .at = {{s.sites()[b].stmt, "reads it"}}});
@@ -305,7 +308,7 @@ BlockHandle do_cache_write(Schedule& s, BlockHandle block, BufferSelector which,
   const Block& writer = s.get(block);
   if (reads_first(s, site, stage.original))
     s.fail({.what = text("block ",
-                         quoted(writer.name->text),
+                         sator::quoted(writer.name->text),
                          " reads what it writes in ",
                          stage.original->name,
                          ", which the cache would not hold yet"),

@@ -27,7 +27,7 @@ struct Move {
   std::vector<int> producers, consumers;
 };
 
-Reason refusal(const Schedule& s, int site, std::string what, std::string needs, std::string hint) {
+Reason refuse_move(const Schedule& s, int site, std::string what, std::string needs, std::string hint) {
   return {.what = what, .needs = std::move(needs), .hint = std::move(hint), .at = {{s.sites()[site].stmt, what}}};
 }
 
@@ -38,45 +38,45 @@ MaybeReason cannot_move(const Schedule& s, const BlockHandle& handle, const Loop
   move.loop = s.site(loop);
   move.upward = upward;
   move.scope = sites[move.block].scope;
-  const std::string block_name = quoted(handle->text);
+  const std::string block_name = sator::quoted(handle->text);
   if (MaybeReason r = is_only_block(s, move.block)) return r;
   if (MaybeReason r = not_stage_pipeline(s, move.scope)) return r;
   ScopeAnalysis scope(s, move.scope);
   if (MaybeReason r = scope.not_complete_or_reduction(move.block)) return r;
   if (sites[move.loop].scope != move.scope)
-    return refusal(s,
-                   move.loop,
-                   text("loop ", loop->name, " is not in the scope of block ", block_name),
-                   "a loop of the block's own scope",
-                   "move blocks within one scope");
+    return refuse_move(s,
+                       move.loop,
+                       text("loop ", loop->name, " is not in the scope of block ", block_name),
+                       "a loop of the block's own scope",
+                       "move blocks within one scope");
   if (sites.is_above(move.loop, move.block))
-    return refusal(s,
-                   move.loop,
-                   text("loop ", loop->name, " is around block ", block_name, " already"),
-                   "a loop that is not around the block",
-                   "leave the block where it is, or choose another loop");
+    return refuse_move(s,
+                       move.loop,
+                       text("loop ", loop->name, " is around block ", block_name, " already"),
+                       "a loop that is not around the block",
+                       "leave the block where it is, or choose another loop");
   if (upward && is_output_block(s, move.block))
-    return refusal(s,
-                   move.block,
-                   text("block ", block_name, " writes an output of the scope"),
-                   "a block whose result stays inside of the scope",
-                   "cache_write its result first");
+    return refuse_move(s,
+                       move.block,
+                       text("block ", block_name, " writes an output of the scope"),
+                       "a block whose result stays inside of the scope",
+                       "cache_write its result first");
   move.producers = scope.producers(move.block);
   move.consumers = scope.consumers(move.block);
   for (int other : upward ? move.consumers : move.producers) {
     if (!sites.is_above(move.loop, other))
-      return refusal(s,
-                     other,
-                     text("block ",
-                          quoted(sites[other].realize()->block->name->text),
-                          upward ? " reads" : " writes",
-                          " what block ",
-                          block_name,
-                          upward ? " writes" : " reads",
-                          ", and is not under loop ",
-                          loop->name),
-                     upward ? "all consumers under the loop" : "all producers under the loop",
-                     upward ? "move the consumers there first" : "move the producers there first");
+      return refuse_move(s,
+                         other,
+                         text("block ",
+                              sator::quoted(sites[other].realize()->block->name->text),
+                              upward ? " reads" : " writes",
+                              " what block ",
+                              block_name,
+                              upward ? " writes" : " reads",
+                              ", and is not under loop ",
+                              loop->name),
+                         upward ? "all consumers under the loop" : "all producers under the loop",
+                         upward ? "move the consumers there first" : "move the producers there first");
   }
   return {};
 }
@@ -89,16 +89,16 @@ MaybeReason breaks_order(const Schedule& s, const Move& move) {
     bool before = side == &move.producers;
     for (int other : *side) {
       if (sites.is_above(move.loop, other) || (other < move.loop) == before) continue;
-      std::string name = quoted(sites[other].realize()->block->name->text);
-      return refusal(s,
-                     other,
-                     text("block ",
-                          name,
-                          before ? " writes what the block reads, behind" : " reads what the block writes, before",
-                          " loop ",
-                          sites[move.loop].loop()->var->name),
-                     "a loop behind all producers and before all consumers",
-                     "choose a loop between them");
+      std::string name = sator::quoted(sites[other].realize()->block->name->text);
+      return refuse_move(s,
+                         other,
+                         text("block ",
+                              name,
+                              before ? " writes what the block reads, behind" : " reads what the block writes, before",
+                              " loop ",
+                              sites[move.loop].loop()->var->name),
+                         "a loop behind all producers and before all consumers",
+                         "choose a loop between them");
     }
   }
   return {};
@@ -123,11 +123,12 @@ MaybeReason loses_predicate(const Schedule& s, const Move& move) {
   VarMap iterators = iterators_of_loops(realize);
   for (const VarRef& v : vars_in(realize.predicate)) {
     if (!iterators.count(v) && s.sites().find(v) >= 0)
-      return refusal(s,
-                     move.block,
-                     text("block ", quoted(realize.block->name->text), " runs under a predicate of loop ", v->name),
-                     "a block that has all instances of its iterators, or a predicate of loops that are its iterators",
-                     "move the block before splitting its loops");
+      return refuse_move(
+          s,
+          move.block,
+          text("block ", sator::quoted(realize.block->name->text), " runs under a predicate of loop ", v->name),
+          "a block that has all instances of its iterators, or a predicate of loops that are its iterators",
+          "move the block before splitting its loops");
   }
   return {};
 }
@@ -143,10 +144,10 @@ MaybeReason combines_partial_results(const Schedule& s, const Move& move) {
       const Loop& loop = sites[l].loop()->var;
       for (size_t i = 0; i < producer.values.size(); ++i) {
         if (producer.block->iter_vars[i]->kind == IterKind::reduce && uses_var(producer.values[i], *loop))
-          return refusal(
+          return refuse_move(
               s,
               l,
-              text("loop ", loop->name, " carries a reduction of block ", quoted(producer.block->name->text)),
+              text("loop ", loop->name, " carries a reduction of block ", sator::quoted(producer.block->name->text)),
               "a reduction that combines finished results",
               "move it under a spatial loop of the producer");
       }
@@ -237,11 +238,11 @@ MaybeReason solve_by_dimension(const Schedule& s, const Move& move, const Buffer
       solved = solve(low, required[d], limit, a, var, found);
     }
     if (!solved)
-      return refusal(s,
-                     move.block,
-                     text("dimension ", d, " of ", buffer->name, " cannot be solved for an iterator of the block"),
-                     "each index a plain iterator, or one times, over or modulo a constant",
-                     "simplify the block's indices by transform_block_layout");
+      return refuse_move(s,
+                         move.block,
+                         text("dimension ", d, " of ", buffer->name, " cannot be solved for an iterator of the block"),
+                         "each index a plain iterator, or one times, over or modulo a constant",
+                         "simplify the block's indices by transform_block_layout");
     auto at = domains.find(var);
     if (at == domains.end()) continue;  // bound further out
     at->second.dom = arith::unite({at->second.dom, found.dom});
@@ -414,18 +415,19 @@ MaybeReason loses_instances(const Schedule& s, const Schedule& moved, const Bloc
   int site = moved.site(handle);
   int old_site = s.site(handle);
   if (std::string why = misses_values(moved, site); !why.empty())
-    return refusal(
+    return refuse_move(
         s,
         old_site,
-        text("block ", quoted(handle->text), " has instances that follow from no element under the loop: ", why),
+        text("block ", sator::quoted(handle->text), " has instances that follow from no element under the loop: ", why),
         "a consumer of which each instance reads what one iteration of the loop produces",
         "move the producer to the consumer: compute_at");
   if (!has_region_cover(moved, ScopeAnalysis(moved, sites[site].scope), site))
-    return refusal(s,
-                   old_site,
-                   text("block ", quoted(handle->text), " reads more than one iteration of the loop has produced"),
-                   "a consumer that reads under the loop only what is written there",
-                   "move the producer to the consumer: compute_at");
+    return refuse_move(
+        s,
+        old_site,
+        text("block ", sator::quoted(handle->text), " reads more than one iteration of the loop has produced"),
+        "a consumer that reads under the loop only what is written there",
+        "move the producer to the consumer: compute_at");
   return {};
 }
 
@@ -447,18 +449,19 @@ void move_block(Schedule& s, const BlockHandle& handle, const Loop& loop, bool p
   s.require(loses_predicate(s, move));
   Slots slots = slots_under(s, move);
   if (slots.first > slots.last)
-    s.fail(refusal(s,
-                   move.loop,
-                   text("there is no place under loop ", loop->name, " behind all producers and before all consumers"),
-                   "producers before consumers among the loop's children",
-                   "move the producers up first"));
+    s.fail(
+        refuse_move(s,
+                    move.loop,
+                    text("there is no place under loop ", loop->name, " behind all producers and before all consumers"),
+                    "producers before consumers among the loop's children",
+                    "move the producers up first"));
   int at = index == -1 ? slots.last : index == -2 ? slots.first : index;
   if (at < slots.first || at > slots.last)
-    s.fail(refusal(s,
-                   move.loop,
-                   text("position ", index, " is not between the producers and the consumers"),
-                   text(slots.first, " <= index <= ", slots.last),
-                   "pass -1 for the last possible position"));
+    s.fail(refuse_move(s,
+                       move.loop,
+                       text("position ", index, " is not between the producers and the consumers"),
+                       text(slots.first, " <= index <= ", slots.last),
+                       "pass -1 for the last possible position"));
   arith::Analyzer analyzer;
   s.bind_ranges(analyzer, move.loop);
   std::vector<IteratorDomain> domains = iterator_domains(s, move, analyzer);

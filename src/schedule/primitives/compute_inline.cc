@@ -12,22 +12,17 @@ namespace {
 
 const BufferStore* only_store(const Block& block) { return block.body.as<BufferStore>(); }
 
-Reason refusal(const Schedule& s, int site, std::string what, std::string needs, std::string hint) {
-  return {.what = text("block ", quoted(s.sites()[site].realize()->block->name->text), " ", what),
-          .needs = std::move(needs),
-          .hint = std::move(hint),
-          .at = {{s.sites()[site].stmt, what}}};
-}
-
 MaybeReason not_inlinable(const Schedule& s, int site) {
   const Block& block = *s.sites()[site].realize()->block;
   if (MaybeReason r = is_only_block(s, site)) return r;
   if (MaybeReason r = ScopeAnalysis(s, s.sites()[site].scope).not_complete(site)) return r;
-  if (block.init) return refusal(s, site, "has an init", "a block without T.init()", "decompose its reduction first");
+  if (block.init)
+    return block_refusal(s, site, "has an init", "a block without T.init()", "decompose its reduction first");
   if (!only_store(block))
-    return refusal(s, site, "does more than one store", "a body of the form B[v0, v1, ...] = value", "split it in two");
+    return block_refusal(
+        s, site, "does more than one store", "a body of the form B[v0, v1, ...] = value", "split it in two");
   if (block.writes.size() != 1)
-    return refusal(s, site, "writes several buffers", "one written buffer", "inline another block");
+    return block_refusal(s, site, "writes several buffers", "one written buffer", "inline another block");
   return {};
 }
 
@@ -38,11 +33,11 @@ MaybeReason cannot_compute_inline(const Schedule& s, const BlockHandle& handle) 
   const Block& block = *s.sites()[site].realize()->block;
   const BufferStore* st = only_store(block);
   if (is_output_block(s, site))
-    return refusal(s,
-                   site,
-                   "is an output block",
-                   "a block whose result stays inside of its scope",
-                   "its result has to be written anyway");
+    return block_refusal(s,
+                         site,
+                         "is an output block",
+                         "a block whose result stays inside of its scope",
+                         "its result has to be written anyway");
   std::vector<VarRef> seen;
   for (const Expr& index : st->indices) {
     VarRef v = cast<Var>(index);
@@ -51,11 +46,11 @@ MaybeReason cannot_compute_inline(const Schedule& s, const BlockHandle& handle) 
                    });
     if (as_int(index)) continue;
     if (!is_iter || std::find(seen.begin(), seen.end(), v) != seen.end())
-      return refusal(s,
-                     site,
-                     "does not store at its plain iterators",
-                     "indices that are different iterators of the block",
-                     "transform_layout can bring it to that form");
+      return block_refusal(s,
+                           site,
+                           "does not store at its plain iterators",
+                           "indices that are different iterators of the block",
+                           "transform_layout can bring it to that form");
     seen.push_back(v);
   }
   bool all_bound = true;
@@ -68,14 +63,14 @@ MaybeReason cannot_compute_inline(const Schedule& s, const BlockHandle& handle) 
     if (std::find(seen.begin(), seen.end(), i->var) == seen.end() && uses_var(st->value, *i->var)) all_bound = false;
   }
   if (!all_bound)
-    return refusal(s,
-                   site,
-                   "computes with an iterator that its result is not indexed by",
-                   "every iterator as an index",
-                   "the value of an element must follow from where it is");
+    return block_refusal(s,
+                         site,
+                         "computes with an iterator that its result is not indexed by",
+                         "every iterator as an index",
+                         "the value of an element must follow from where it is");
   const BlockRealize& scope = *s.sites()[s.sites()[site].scope].realize();
   if (is_used_opaquely(scope.block->body, st->buffer))
-    return refusal(
+    return block_refusal(
         s, site, "writes a buffer that is used through its pointer", "loads and stores only", "inline another block");
   return {};
 }

@@ -16,7 +16,7 @@ MaybeReason cannot_decompose(const Schedule& s, const BlockHandle& block, const 
   const Sites& sites = s.sites();
   std::vector<int> loops = sites.loops_above(block_site);
   if (std::find(loops.begin(), loops.end(), loop_site) == loops.end())
-    return Reason{.what = text("loop ", loop->name, " is not around block ", quoted(block->text)),
+    return Reason{.what = text("loop ", loop->name, " is not around block ", sator::quoted(block->text)),
                   .needs = "a loop above the block",
                   .hint = "take one of get_loops(block)",
                   .at = {{sites[loop_site].stmt, "this loop"}, {sites[block_site].stmt, "this block"}}};
@@ -40,12 +40,15 @@ MaybeReason cannot_decompose(const Schedule& s, const BlockHandle& block, const 
   arith::IterMap map =
       arith::detect_iter_map(realize.values, inner, realize.predicate, arith::IterMapLevel::bijective, analyzer);
   if (!map.ok())
-    return Reason{
-        .what =
-            text("block ", quoted(block->text), " may run an instance twice under loop ", loop->name, ": ", map.error),
-        .needs = "a loop under which each instance of the block runs once",
-        .hint = "decompose at a loop further in",
-        .at = {{sites[loop_site].stmt, "repeats the reduction"}, {sites[block_site].stmt, "this block"}}};
+    return Reason{.what = text("block ",
+                               sator::quoted(block->text),
+                               " may run an instance twice under loop ",
+                               loop->name,
+                               ": ",
+                               map.error),
+                  .needs = "a loop under which each instance of the block runs once",
+                  .hint = "decompose at a loop further in",
+                  .at = {{sites[loop_site].stmt, "repeats the reduction"}, {sites[block_site].stmt, "this block"}}};
   return {};
 }
 

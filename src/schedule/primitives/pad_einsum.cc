@@ -10,14 +10,14 @@ using namespace tir;
 
 namespace {
 
-struct Plan {
+struct Padding {
   int block = -1;
   Stmt nest;                                   ///< the block with all its loops
   std::unordered_map<VarRef, Expr> grown;      ///< iterators and loops that are padded -> their new extents
   std::vector<BufferRegionRef> reads, writes;  ///< those that need a padded buffer
 };
 
-bool is_padded(const Plan& plan, const Expr& index) {
+bool is_padded(const Padding& plan, const Expr& index) {
   VarRef v = cast<Var>(index);
   return v && plan.grown.count(v);
 }
@@ -31,11 +31,11 @@ bool vanishes(const Expr& value, const VarRef& iter) {
 }
 
 /// Why the accesses are no einsum that can be padded; nothing if they are. Fills the plan's reads and writes.
-MaybeReason unfit_accesses(const Schedule& s, Plan& plan) {
+MaybeReason unfit_accesses(const Schedule& s, Padding& plan) {
   const Block& block = *s.sites()[plan.block].realize()->block;
   auto refuse = [&](std::string what, std::string hint) -> MaybeReason {
     return Reason{
-        .what = text("block ", quoted(block.name->text), " ", what),
+        .what = text("block ", sator::quoted(block.name->text), " ", what),
         .needs = "an einsum: each buffer once, its indices plain iterators that run over the whole dimension, or 0",
         .hint = std::move(hint),
         .at = {{s.sites()[plan.block].stmt, what}}};
@@ -82,12 +82,12 @@ MaybeReason unfit_accesses(const Schedule& s, Plan& plan) {
 }
 
 /// Why the block cannot be padded; nothing if it can. Fills `plan`.
-MaybeReason cannot_pad(const Schedule& s, const std::vector<int64_t>& padding, Plan& plan) {
+MaybeReason cannot_pad(const Schedule& s, const std::vector<int64_t>& padding, Padding& plan) {
   const Sites& sites = s.sites();
   const BlockRealize& realize = *sites[plan.block].realize();
   const Block& block = *realize.block;
   auto refuse = [&](std::string what, std::string needs, std::string hint) -> MaybeReason {
-    return Reason{.what = text("block ", quoted(block.name->text), " ", what),
+    return Reason{.what = text("block ", sator::quoted(block.name->text), " ", what),
                   .needs = std::move(needs),
                   .hint = std::move(hint),
                   .at = {{sites[plan.block].stmt, what}}};
@@ -141,7 +141,7 @@ MaybeReason cannot_pad(const Schedule& s, const std::vector<int64_t>& padding, P
   return unfit_accesses(s, plan);
 }
 
-BufferRef padded_buffer(const Plan& plan, const BufferRegion& access) {
+BufferRef padded_buffer(const Padding& plan, const BufferRegion& access) {
   std::vector<Expr> shape;
   for (size_t d = 0; d < access.region.size(); ++d) {
     const Expr& index = access.region[d]->min;
@@ -177,7 +177,7 @@ Stmt copy_block(const BufferRef& buffer, const BufferRef& padded, bool fill) {
 ///   =>   B_pad[j] = if_then_else(j < n, B[j], 0);   C_pad[vj] = B_pad[vj] * s, for (n + 31) // 32 * 32;   C[j] = C_pad[j]
 ///   padding  one number per iterator; its extent becomes a multiple of it
 void do_pad_einsum(Schedule& s, BlockHandle handle, std::vector<int64_t> padding) {
-  Plan plan;
+  Padding plan;
   plan.block = s.site(handle);
   s.require(cannot_pad(s, padding, plan));
   int scope_site = s.sites()[plan.block].scope;

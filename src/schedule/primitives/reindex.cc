@@ -10,7 +10,7 @@ using namespace tir;
 
 namespace {
 
-struct Plan {
+struct NewAccess {
   int block = -1;
   BufferRef buffer;
   std::vector<Expr> indices;      ///< of the one access
@@ -55,12 +55,12 @@ bool lists(const std::vector<BufferRegionRef>& regions, const BufferRef& buffer)
 }
 
 /// Why the block's access cannot go through a buffer of its own; nothing if it can. Fills `plan`.
-MaybeReason cannot_reindex(const Schedule& s, Plan& plan, bool write) {
+MaybeReason cannot_reindex(const Schedule& s, NewAccess& plan, bool write) {
   const Sites& sites = s.sites();
   const BlockRealize& realize = *sites[plan.block].realize();
   const Block& block = *realize.block;
   auto refuse = [&](std::string what, std::string needs, std::string hint) -> MaybeReason {
-    return Reason{.what = text("block ", quoted(block.name->text), " ", what),
+    return Reason{.what = text("block ", sator::quoted(block.name->text), " ", what),
                   .needs = std::move(needs),
                   .hint = std::move(hint),
                   .at = {{sites[plan.block].stmt, what}}};
@@ -122,7 +122,7 @@ MaybeReason cannot_reindex(const Schedule& s, Plan& plan, bool write) {
 }
 
 /// The block that copies between the buffer and the one indexed by iterators, under loops ax0, ax1, ...
-std::pair<Stmt, BlockHandle> copy_stage(const Plan& plan, const BufferRef& cache, bool write) {
+std::pair<Stmt, BlockHandle> copy_stage(const NewAccess& plan, const BufferRef& cache, bool write) {
   CopyNest nest("ax");
   std::vector<Expr> at, at_cache;
   VarMap map;
@@ -143,7 +143,7 @@ std::pair<Stmt, BlockHandle> copy_stage(const Plan& plan, const BufferRef& cache
 ///                                                              C[vi, vj] += A[vi, vk] * B_reindex[vj, vk]
 /// Returns the copying block, {buffer}_reindex; its loops are ax0, ax1, ...
 BlockHandle do_reindex(Schedule& s, BlockHandle handle, BufferSelector which) {
-  Plan plan;
+  NewAccess plan;
   plan.block = s.site(handle);
   const Block& block = *s.sites()[plan.block].realize()->block;
   if (!which.is_write) {  // a name alone: what is written, if that is written

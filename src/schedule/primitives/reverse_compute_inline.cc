@@ -11,7 +11,7 @@ using namespace tir;
 namespace {
 
 /// What is known of a consumer and the one producer it can be put into.
-struct Plan {
+struct Inlining {
   int consumer = -1, producer = -1;
   BufferRef between;
   const BufferStore *consumer_store = nullptr, *producer_store = nullptr;
@@ -20,16 +20,9 @@ struct Plan {
   Expr predicate;    ///< of the producer's iterators: where the consumer has an instance
 };
 
-Reason refusal(const Schedule& s, int site, std::string what, std::string needs, std::string hint) {
-  return {.what = text("block ", quoted(s.sites()[site].realize()->block->name->text), " ", what),
-          .needs = std::move(needs),
-          .hint = std::move(hint),
-          .at = {{s.sites()[site].stmt, what}}};
-}
-
 /// The consumer's iterators as functions of the indices of its load, by inverting the map.
 MaybeReason solve_iterators(const Schedule& s, const Block& consumer, const std::vector<Expr>& load_indices,
-                            Plan& plan) {
+                            Inlining& plan) {
   const std::vector<Expr>& at = plan.producer_store->indices;
   arith::Analyzer analyzer;
   arith::RangeMap domain;
@@ -39,11 +32,11 @@ MaybeReason solve_iterators(const Schedule& s, const Block& consumer, const std:
     if (is_one(i->dom->extent) && as_int(i->dom->min)) plan.iterators.emplace(i->var, i->dom->min);
   }
   auto refuse = [&](const std::string& why) {
-    return refusal(s,
-                   plan.consumer,
-                   text("reads its producer in a way that cannot be undone: ", why),
-                   "indices that are an affine map of the block's iterators, from which each of them follows",
-                   "inline the producer instead");
+    return block_refusal(s,
+                         plan.consumer,
+                         text("reads its producer in a way that cannot be undone: ", why),
+                         "indices that are an affine map of the block's iterators, from which each of them follows",
+                         "inline the producer instead");
   };
   arith::IterMap map =
       arith::detect_iter_map(load_indices, domain, nullptr, arith::IterMapLevel::no_check, analyzer, false);
@@ -57,11 +50,11 @@ MaybeReason solve_iterators(const Schedule& s, const Block& consumer, const std:
   if (!bijective) inverse = arith::inverse_affine_iter_map(map.indices, load_indices);
   for (const IterVarRef& i : consumer.iter_vars) {
     if (!plan.iterators.count(i->var))
-      return refusal(s,
-                     plan.consumer,
-                     text("has an iterator ", i->var->name, " that does not index what it reads"),
-                     "every iterator follows from an element of the producer",
-                     "inline the producer instead");
+      return block_refusal(s,
+                           plan.consumer,
+                           text("has an iterator ", i->var->name, " that does not index what it reads"),
+                           "every iterator follows from an element of the producer",
+                           "inline the producer instead");
     if (bijective || is_one(i->dom->extent)) continue;
     auto back = inverse.values.find(i->var);
     if (back == inverse.values.end() || !analyzer.prove_equal(back->second, i->var))
@@ -71,7 +64,7 @@ MaybeReason solve_iterators(const Schedule& s, const Block& consumer, const std:
 }
 
 /// Where the consumer has an instance for an element of the producer; refused where the producer lacks an element.
-MaybeReason solve_predicate(const Schedule& s, const std::vector<Expr>& load_indices, Plan& plan) {
+MaybeReason solve_predicate(const Schedule& s, const std::vector<Expr>& load_indices, Inlining& plan) {
   const Sites& sites = s.sites();
   const BlockRealize& consumer_realize = *sites[plan.consumer].realize();
   const Block &consumer = *consumer_realize.block, &producer = *sites[plan.producer].realize()->block;
@@ -90,11 +83,11 @@ MaybeReason solve_predicate(const Schedule& s, const std::vector<Expr>& load_ind
     Expr end = i->dom->min + i->dom->extent;
     arith::IntSet made = arith::eval_set(value, domains);
     if ((made.min && analyzer.prove(gt(made.min, i->dom->min))) || (made.max && analyzer.prove(lt(made.max, end - 1))))
-      return refusal(s,
-                     plan.consumer,
-                     text("has instances beyond what its producer computes, by iterator ", i->var->name),
-                     "a producer that computes an element for each instance of the consumer",
-                     "inline the producer instead");
+      return block_refusal(s,
+                           plan.consumer,
+                           text("has instances beyond what its producer computes, by iterator ", i->var->name),
+                           "a producer that computes an element for each instance of the consumer",
+                           "inline the producer instead");
     require(ge(value, i->dom->min));
     require(lt(value, end));
   }
@@ -105,11 +98,11 @@ MaybeReason solve_predicate(const Schedule& s, const std::vector<Expr>& load_ind
     arith::IntSet made = arith::eval_set(plan.producer_store->indices[d], domains);
     if ((read.min && made.min && analyzer.prove(lt(read.min, made.min))) ||
         (read.max && made.max && analyzer.prove(gt(read.max, made.max))))
-      return refusal(s,
-                     plan.consumer,
-                     text("reads beyond what its producer computes, in dimension ", d),
-                     "a producer that computes an element for each instance of the consumer",
-                     "inline the producer instead");
+      return block_refusal(s,
+                           plan.consumer,
+                           text("reads beyond what its producer computes, in dimension ", d),
+                           "a producer that computes an element for each instance of the consumer",
+                           "inline the producer instead");
   }
   for (size_t d = 0; d < load_indices.size(); ++d) {  // an element that no instance reads
     Expr read = substitute(load_indices[d], plan.iterators);
@@ -125,11 +118,11 @@ MaybeReason solve_predicate(const Schedule& s, const std::vector<Expr>& load_ind
     }
     for (const VarRef& v : vars_in(consumer_realize.predicate)) {
       if (!loops.count(v) && sites.find(v) >= 0)
-        return refusal(s,
-                       plan.consumer,
-                       "runs under a predicate of loops that are not its iterators",
-                       "a predicate over its iterators",
-                       "inline before splitting");
+        return block_refusal(s,
+                             plan.consumer,
+                             "runs under a predicate of loops that are not its iterators",
+                             "a predicate over its iterators",
+                             "inline before splitting");
     }
     require(substitute(consumer_realize.predicate, loops));
   }
@@ -139,16 +132,16 @@ MaybeReason solve_predicate(const Schedule& s, const std::vector<Expr>& load_ind
     arith::Analyzer with_consumer;
     auto runs = with_consumer.with_constraint(substitute(plan.predicate, bindings_of(producer_realize)));
     if (!with_consumer.prove(producer_realize.predicate))
-      return refusal(s,
-                     plan.producer,
-                     "runs under a predicate that may leave elements out which the consumer computes with",
-                     "a producer that runs wherever the consumer has an instance",
-                     "inline the producer instead");
+      return block_refusal(s,
+                           plan.producer,
+                           "runs under a predicate that may leave elements out which the consumer computes with",
+                           "a producer that runs wherever the consumer has an instance",
+                           "inline the producer instead");
   }
   return {};
 }
 
-MaybeReason make_plan(const Schedule& s, const BlockHandle& handle, Plan& plan) {
+MaybeReason make_plan(const Schedule& s, const BlockHandle& handle, Inlining& plan) {
   const Sites& sites = s.sites();
   plan.consumer = s.site(handle);
   if (MaybeReason r = is_only_block(s, plan.consumer)) return r;
@@ -156,27 +149,28 @@ MaybeReason make_plan(const Schedule& s, const BlockHandle& handle, Plan& plan) 
   ScopeAnalysis scope(s, scope_site);
   const Block& consumer = *sites[plan.consumer].realize()->block;
   if (MaybeReason r = scope.not_complete(plan.consumer)) return r;
-  if (consumer.init) return refusal(s, plan.consumer, "has an init", "a block without T.init()", "decompose it first");
+  if (consumer.init)
+    return block_refusal(s, plan.consumer, "has an init", "a block without T.init()", "decompose it first");
   plan.consumer_store = consumer.body.as<BufferStore>();
   if (!plan.consumer_store || consumer.writes.size() != 1)
-    return refusal(
+    return block_refusal(
         s, plan.consumer, "does more than one store", "a body of the form C[...] = value", "split it in two");
   std::vector<int> producers = scope.producers(plan.consumer);
   if (producers.size() != 1)
-    return refusal(s,
-                   plan.consumer,
-                   text("has ", producers.size(), " producers in its scope"),
-                   "exactly one producer",
-                   "inline the other producers first");
+    return block_refusal(s,
+                         plan.consumer,
+                         text("has ", producers.size(), " producers in its scope"),
+                         "exactly one producer",
+                         "inline the other producers first");
   plan.producer = producers.front();
   const BlockRealize& producer_realize = *sites[plan.producer].realize();
   const Block& producer = *producer_realize.block;
   if (producer.init)
-    return refusal(s,
-                   plan.producer,
-                   "has an init",
-                   "a producer without T.init()",
-                   "decompose_reduction, or reverse_compute_at the consumer");
+    return block_refusal(s,
+                         plan.producer,
+                         "has an init",
+                         "a producer without T.init()",
+                         "decompose_reduction, or reverse_compute_at the consumer");
   if (MaybeReason r = scope.not_complete(plan.producer)) return r;
   plan.producer_store = producer.body.as<BufferStore>();
   if (const IfThenElse* guarded = producer.body.as<IfThenElse>(); guarded && !guarded->else_case) {
@@ -184,17 +178,17 @@ MaybeReason make_plan(const Schedule& s, const BlockHandle& handle, Plan& plan) 
     plan.condition = guarded->condition;
   }
   if (!plan.producer_store)
-    return refusal(
+    return block_refusal(
         s, plan.producer, "does more than one store", "a producer of the form B[...] = value", "split it in two");
   plan.between = plan.producer_store->buffer;
   if (is_output_block(s, plan.producer))
-    return refusal(s,
-                   plan.producer,
-                   "is an output block",
-                   "a buffer between them that stays inside of the scope",
-                   "its result has to be written anyway");
+    return block_refusal(s,
+                         plan.producer,
+                         "is an output block",
+                         "a buffer between them that stays inside of the scope",
+                         "its result has to be written anyway");
   if (scope.consumers(plan.producer).size() != 1)
-    return refusal(s, plan.producer, "has other consumers", "one consumer", "inline the producer instead");
+    return block_refusal(s, plan.producer, "has other consumers", "one consumer", "inline the producer instead");
 
   std::optional<std::vector<Expr>> indices;
   bool same = true;
@@ -204,11 +198,11 @@ MaybeReason make_plan(const Schedule& s, const BlockHandle& handle, Plan& plan) 
     for (size_t d = 0; d < l.indices.size(); ++d) same &= equal(l.indices[d], (*indices)[d]);
   });
   if (!indices || !same)
-    return refusal(s,
-                   plan.consumer,
-                   "reads its producer at several places",
-                   "one element of the producer per instance",
-                   "inline the producer instead");
+    return block_refusal(s,
+                         plan.consumer,
+                         "reads its producer at several places",
+                         "one element of the producer per instance",
+                         "inline the producer instead");
   if (MaybeReason r = solve_iterators(s, consumer, *indices, plan)) return r;
 
   return solve_predicate(s, *indices, plan);
@@ -218,7 +212,7 @@ MaybeReason make_plan(const Schedule& s, const BlockHandle& handle, Plan& plan) 
 ///   B[vi] = A[vi] * 2; C[vi] = B[vi] + 1   =>   C[vi] = A[vi] * 2 + 1, at the producer's loops
 /// Where the producer covers more than the consumer, it runs under a predicate.
 void do_reverse_compute_inline(Schedule& s, BlockHandle block) {
-  Plan plan;
+  Inlining plan;
   s.require(make_plan(s, block, plan));
   const Sites& sites = s.sites();
   const BlockRealize& realize = *sites[plan.producer].realize();

@@ -10,7 +10,7 @@ using namespace tir;
 
 namespace {
 
-struct Plan {
+struct Factoring {
   int block = -1, loop = -1;
   std::vector<int> loops;  ///< around the block, outermost first
   size_t axis = 0;         ///< of the new buffer: where the loop becomes a dimension
@@ -26,7 +26,7 @@ bool feeds(const BlockRealize& realize, const Loop& loop, bool reduction) {
   return false;
 }
 
-MaybeReason unfit_loops(const Schedule& s, const Plan& plan) {
+MaybeReason unfit_loops(const Schedule& s, const Factoring& plan) {
   const Sites& sites = s.sites();
   const BlockRealize& realize = *sites[plan.block].realize();
   auto refuse = [&](int loop, std::string what, std::string needs, std::string hint) -> MaybeReason {
@@ -67,7 +67,7 @@ MaybeReason unfit_loops(const Schedule& s, const Plan& plan) {
 }
 
 /// Why the reduction cannot be factored at this loop; nothing if it can. Fills `plan`.
-MaybeReason cannot_rfactor(const Schedule& s, const Loop& loop, int factor_axis, Plan& plan) {
+MaybeReason cannot_rfactor(const Schedule& s, const Loop& loop, int factor_axis, Factoring& plan) {
   const Sites& sites = s.sites();
   plan.loop = s.site(loop);
   std::vector<int> below = sites.blocks_under(plan.loop);
@@ -92,7 +92,7 @@ MaybeReason cannot_rfactor(const Schedule& s, const Loop& loop, int factor_axis,
     if (feeds(realize, sites[l].loop()->var, true) && uses_var(realize.predicate, *sites[l].loop()->var))
       return Reason{
           .what = text("the predicate of block ",
-                       quoted(realize.block->name->text),
+                       sator::quoted(realize.block->name->text),
                        " depends on reduction loop ",
                        sites[l].loop()->var->name),
           .needs = "reduction loops without a predicate: a part without any instance would not be initialised",
@@ -111,7 +111,7 @@ MaybeReason cannot_rfactor(const Schedule& s, const Loop& loop, int factor_axis,
 }
 
 /// A block's iterators while they are collected.
-struct Iterators {
+struct NewIterators {
   std::vector<IterVarRef> vars;
   std::vector<Expr> values;
   VarMap old_to_new;
@@ -140,7 +140,7 @@ std::vector<Expr> substituted(const std::vector<Expr>& list, const VarMap& map) 
 }
 
 /// The block that combines `operands` into `buffers`; without a reduction axis it just stores them.
-BlockRef combining_block(const Plan& plan, Iterators iters, const std::vector<BufferRef>& buffers,
+BlockRef combining_block(const Factoring& plan, NewIterators iters, const std::vector<BufferRef>& buffers,
                          const std::vector<Expr>& indices, const std::vector<Expr>& operands,
                          std::vector<BufferRegionRef> reads, BlockHandle name, const Attrs& annotations) {
   std::vector<BufferRegionRef> writes;
@@ -170,7 +170,7 @@ BlockRef combining_block(const Plan& plan, Iterators iters, const std::vector<Bu
 /// `factor_axis` is the place of the new dimension; negative ones count from the end. Returns the first block, {block}_rf.
 /// A floating sum is then added in another order.
 BlockHandle do_rfactor(Schedule& s, Loop loop, int factor_axis) {
-  Plan plan;
+  Factoring plan;
   s.require(cannot_rfactor(s, loop, factor_axis, plan));
   const Sites& sites = s.sites();
   const BlockRealize& realize = *sites[plan.block].realize();
@@ -186,7 +186,7 @@ BlockHandle do_rfactor(Schedule& s, Loop loop, int factor_axis) {
   }
 
   // The first block: reduction axes of the loop are taken apart into the loops they are made of.
-  Iterators first;
+  NewIterators first;
   VarMap loop_to_iter;
   VarRef part = first.add(rf_loop, IterKind::spatial);
   loop_to_iter.emplace(loop, part);
@@ -218,7 +218,7 @@ BlockHandle do_rfactor(Schedule& s, Loop loop, int factor_axis) {
                                          old.annotations);
 
   // The second block keeps the spatial axes; the loop is its reduction axis.
-  Iterators second;
+  NewIterators second;
   VarRef which = second.add(rf_loop, IterKind::reduce);
   for (size_t i = 0; i < old.iter_vars.size(); ++i) {
     if (old.iter_vars[i]->kind == IterKind::spatial) second.add_copy(old.iter_vars[i], realize.values[i]);

@@ -78,7 +78,8 @@ class Matcher {
       if (same) define(x.var, y.var, y.dom);
     }
     if (!same) {
-      if (difference_.empty()) difference_ = text("the iterators of block ", quoted(b.name->text), " are others");
+      if (difference_.empty())
+        difference_ = text("the iterators of block ", sator::quoted(b.name->text), " are others");
       return false;
     }
     return stmt(a.init, b.init) && stmt(a.body, b.body);
@@ -162,7 +163,7 @@ MaybeReason cannot_tensorize(const Schedule& s, const BlockRealize& realize, int
   for (const auto& [param, buffer] : intrin.desc->buffer_map) same &= matcher.parts().count(buffer) > 0;
   if (same) return {};
   return Reason{.what = text("block ",
-                             quoted(realize.block->name->text),
+                             sator::quoted(realize.block->name->text),
                              " does not compute what intrinsic ",
                              name,
                              " does",

@@ -11,7 +11,7 @@ namespace sator::dataflow {
 
 namespace {
 
-constexpr int64_t kLargestNumber = int64_t{1} << 50;  // sums and products stay inside of 64 bits while reading
+constexpr int64_t kLargestLiteral = int64_t{1} << 50;  // sums and products stay inside of 64 bits while reading
 constexpr int kDeepest = 64;
 // Far beyond what people write; they keep hostile files from taking minutes.
 constexpr size_t kMostIterators = 64, kMostTerms = 512, kMostConstraints = 1024, kMostPieces = 1024;
@@ -56,15 +56,15 @@ bool RelationReader::accept_word(std::string_view wanted) {
 
 void RelationReader::expect(std::string_view token, std::string_view where) {
   if (accept(token)) return;
-  fail_here(at_end() ? text("the line ends where ", quoted(token), " should stand")
-                     : text("unexpected ", quoted(text(peek()))),
-            text(quoted(token), " ", where));
+  fail_here(at_end() ? text("the line ends where ", sator::quoted(token), " should stand")
+                     : text("unexpected ", sator::quoted(text(peek()))),
+            text(sator::quoted(token), " ", where));
 }
 
 std::string_view RelationReader::word() {
   size_t from = at_;
   if (!starts_word(peek()))
-    fail_here(at_end() ? "the line ends where a name should stand" : text("unexpected ", quoted(text(peek()))),
+    fail_here(at_end() ? "the line ends where a name should stand" : text("unexpected ", sator::quoted(text(peek()))),
               "a name");
   while (!at_end() && continues_word(peek())) ++at_;
   std::string_view name = source_.content.substr(from, at_ - from);
@@ -77,12 +77,12 @@ int64_t RelationReader::literal() {
   int64_t value = 0;
   while (!at_end() && std::isdigit(static_cast<unsigned char>(peek()))) {
     value = value * 10 + (peek() - '0');
-    if (value > kLargestNumber)
-      source_.fail_at(from, "the number is too large", text("numbers up to ", kLargestNumber), "");
+    if (value > kLargestLiteral)
+      source_.fail_at(from, "the number is too large", text("numbers up to ", kLargestLiteral), "");
     ++at_;
   }
   if (from == at_)
-    fail_here(at_end() ? "the line ends where a number should stand" : text("unexpected ", quoted(text(peek()))),
+    fail_here(at_end() ? "the line ends where a number should stand" : text("unexpected ", sator::quoted(text(peek()))),
               "a number");
   skip_spaces();
   return value;
@@ -97,9 +97,9 @@ int64_t RelationReader::integer() {
 RelationReader::Ratio RelationReader::checked(Ratio ratio, size_t column) const {
   if (ratio.numerator.terms.size() > kMostTerms)
     source_.fail_at(column, "the expression has too many terms", text("at most ", kMostTerms, " terms"), "");
-  bool small = std::abs(ratio.numerator.constant) <= kLargestNumber && ratio.denominator <= kLargestNumber;
-  for (const Term& t : ratio.numerator.terms) small &= std::abs(t.coefficient) <= kLargestNumber;
-  if (!small) source_.fail_at(column, "a coefficient is too large", text("coefficients up to ", kLargestNumber), "");
+  bool small = std::abs(ratio.numerator.constant) <= kLargestLiteral && ratio.denominator <= kLargestLiteral;
+  for (const Term& t : ratio.numerator.terms) small &= std::abs(t.coefficient) <= kLargestLiteral;
+  if (!small) source_.fail_at(column, "a coefficient is too large", text("coefficients up to ", kLargestLiteral), "");
   return ratio;
 }
 
@@ -163,10 +163,11 @@ bool RelationReader::at_keyword() const {
 }
 
 RelationReader::Ratio RelationReader::scaled(Ratio ratio, int64_t by, size_t column) const {
-  auto grows = [&](int64_t v) { return by != 0 && std::abs(v) > kLargestNumber / std::abs(by); };
+  auto grows = [&](int64_t v) { return by != 0 && std::abs(v) > kLargestLiteral / std::abs(by); };
   bool too_large = grows(ratio.numerator.constant);
   for (const Term& t : ratio.numerator.terms) too_large |= grows(t.coefficient);
-  if (too_large) source_.fail_at(column, "a coefficient is too large", text("coefficients up to ", kLargestNumber), "");
+  if (too_large)
+    source_.fail_at(column, "a coefficient is too large", text("coefficients up to ", kLargestLiteral), "");
   ratio.numerator = ratio.numerator * by;
   return ratio;
 }
@@ -202,8 +203,8 @@ RelationReader::Ratio RelationReader::product(RelationPiece& piece) {
       Ratio right = factor(piece);
       if (!right.numerator.is_constant() || right.denominator != 1 || right.numerator.constant <= 0)
         source_.fail_at(at, "the divisor is no positive constant", "floor(e/c) with an integer c > 0", "");
-      if (static_cast<Wide>(left.denominator) * right.numerator.constant > kLargestNumber)
-        source_.fail_at(at, "a divisor is too large", text("divisors up to ", kLargestNumber), "");
+      if (static_cast<Wide>(left.denominator) * right.numerator.constant > kLargestLiteral)
+        source_.fail_at(at, "a divisor is too large", text("divisors up to ", kLargestLiteral), "");
       left.denominator *= right.numerator.constant;
     } else {
       return checked(std::move(left), column);
@@ -226,8 +227,8 @@ RelationReader::Ratio RelationReader::sum(RelationPiece& piece) {
     if (minus) next.numerator = next.numerator * -1;
     const Wide multiple =
         static_cast<Wide>(total.denominator) / std::gcd(total.denominator, next.denominator) * next.denominator;
-    if (multiple > kLargestNumber)
-      source_.fail_at(column, "a divisor is too large", text("divisors up to ", kLargestNumber), "");
+    if (multiple > kLargestLiteral)
+      source_.fail_at(column, "a divisor is too large", text("divisors up to ", kLargestLiteral), "");
     const int64_t common = static_cast<int64_t>(multiple);
     QuasiAffine both = scaled(total, common / total.denominator, column).numerator +
                        scaled(next, common / next.denominator, column).numerator;
@@ -359,8 +360,8 @@ std::vector<RelationPiece> read_relation(const Source& source, bool is_map) {
 
 Domain to_domain(const Source& source, const RelationPiece& set) {
   const size_t rank = set.variables.size();
-  std::vector<Interval> bounds(rank, {-kLargestNumber - 1, kLargestNumber + 1});
-  auto known = [&](int64_t v) { return v >= -kLargestNumber && v <= kLargestNumber; };
+  std::vector<Interval> bounds(rank, {-kLargestLiteral - 1, kLargestLiteral + 1});
+  auto known = [&](int64_t v) { return v >= -kLargestLiteral && v <= kLargestLiteral; };
   bool impossible = false;
   // c * x + rest >= 0 bounds x once the rest is bounded; a few rounds follow chains such as 0 <= j <= i < 8.
   for (size_t round = 0; round < rank + 1; ++round)
@@ -383,7 +384,7 @@ Domain to_domain(const Source& source, const RelationPiece& set) {
         Interval& mine = bounds[static_cast<size_t>(t.variable)];
         const Wide c = t.coefficient < 0 ? -static_cast<Wide>(t.coefficient) : t.coefficient;
         Wide quotient = most / c - (most % c < 0);  // floor(most / |c|)
-        if (quotient > kLargestNumber || quotient < -kLargestNumber) continue;
+        if (quotient > kLargestLiteral || quotient < -kLargestLiteral) continue;
         const int64_t limit = static_cast<int64_t>(quotient);
         if (t.coefficient < 0)
           mine.hi = std::min(mine.hi, limit);

@@ -9,12 +9,12 @@ namespace sator::dataflow::timeloop {
 
 namespace {
 
-constexpr int kDeepest = 64;      // of nested nodes
+constexpr int kDeepestNode = 64;  // of nested nodes
 constexpr int kMostNodes = 1000;  // aliases can name one node many times
 
-class Reader {
+class ArchitectureReader {
  public:
-  Reader(const Value& root, const Workload& workload) : root_(root), workload_(workload) {
+  ArchitectureReader(const Value& root, const Workload& workload) : root_(root), workload_(workload) {
     if (auto table = root.find("variables"); table && table->is_map())
       for (auto& [key, value] : table->entries()) variables_.emplace(key, value);
   }
@@ -60,8 +60,8 @@ class Reader {
   int nodes_ = 0;
 
   void visit(const Value& node, int depth) {
-    if (depth > kDeepest)
-      node.fail_here("nodes are nested too deeply", text("at most ", kDeepest, " deep"), "flatten them");
+    if (depth > kDeepestNode)
+      node.fail_here("nodes are nested too deeply", text("at most ", kDeepestNode, " deep"), "flatten them");
     if (++nodes_ > kMostNodes)
       node.fail_here("there are too many nodes", text("at most ", kMostNodes), "leave some out");
     if (!node.is_map()) return;
@@ -196,9 +196,10 @@ class Reader {
       case ComponentKind::storage: storage(component, count); break;
       case ComponentKind::compute: compute(component, count); break;
       case ComponentKind::network:
-        component.fail_here(text("the network ", quoted(class_name), " is modelled by a class of Timeloop's own"),
-                            "the networks that Timeloop infers between levels",
-                            "leave out the network, or ask only for Timeloop's own figures");
+        component.fail_here(
+            text("the network ", sator::quoted(class_name), " is modelled by a class of Timeloop's own"),
+            "the networks that Timeloop infers between levels",
+            "leave out the network, or ask only for Timeloop's own figures");
       case ComponentKind::other: break;  // Timeloop passes over what is neither memory nor arithmetic
     }
   }
@@ -214,9 +215,10 @@ class Reader {
         return l.name == level.power_gated_at;
       });
       if (!found)
-        root_.fail_here(text(level.name, " is switched off at ", quoted(level.power_gated_at), ", which is no level"),
-                        "the name of a level",
-                        "correct power_gated_at");
+        root_.fail_here(
+            text(level.name, " is switched off at ", sator::quoted(level.power_gated_at), ", which is no level"),
+            "the name of a level",
+            "correct power_gated_at");
     }
   }
 
@@ -250,7 +252,7 @@ class Reader {
 Architecture parse_architecture(std::string_view content, const Workload& workload, const std::string& file) {
   Value root = document(content, file, {"architecture", "arch"});
   if (!root.is_map()) root.fail_here("the architecture is no map", "a map", "give Timeloop's architecture file");
-  return Reader(root, workload).run();
+  return ArchitectureReader(root, workload).run();
 }
 
 }  // namespace sator::dataflow::timeloop

@@ -59,22 +59,22 @@ void check_mapping(const Mapping& mapping, const Workload& w, const Architecture
 
 namespace {
 
-const std::vector<std::string> kKeys = {"target",
-                                        "type",
-                                        "factors",
-                                        "permutation",
-                                        "split",
-                                        "keep",
-                                        "bypass",
-                                        "no_reuse",
-                                        "no_temporal_reuse",
-                                        "no_multicast",
-                                        "no_link_transfer",
-                                        "rmw_first_update",
-                                        "no_coalesce",
-                                        "name",
-                                        "modulo",
-                                        "terms"};
+const std::vector<std::string> kMappingKeys = {"target",
+                                               "type",
+                                               "factors",
+                                               "permutation",
+                                               "split",
+                                               "keep",
+                                               "bypass",
+                                               "no_reuse",
+                                               "no_temporal_reuse",
+                                               "no_multicast",
+                                               "no_link_transfer",
+                                               "rmw_first_update",
+                                               "no_coalesce",
+                                               "name",
+                                               "modulo",
+                                               "terms"};
 
 /// One directive's loops, all dimensions in order.
 struct Nest {
@@ -84,9 +84,9 @@ struct Nest {
   int64_t split = 0;             // so many of `order` lie along X
 };
 
-class Reader {
+class MappingReader {
  public:
-  Reader(const Value& root, const Workload& w, const Architecture& a)
+  MappingReader(const Value& root, const Workload& w, const Architecture& a)
       : root_(root), workload_(w), architecture_(a), temporal_(a.levels.size()), spatial_(a.levels.size()) {
     mapping_.levels.resize(a.levels.size());
   }
@@ -99,9 +99,10 @@ class Reader {
       for (const std::string& name : architecture_.levels[l].bypassed) {
         auto s = std::find(spaces.begin(), spaces.end(), name);
         if (s == spaces.end())
-          root_.fail_here(text(architecture_.levels[l].name, " bypasses ", quoted(name), ", which is no data space"),
-                          text("one of: ", join(spaces, ", ")),
-                          "correct the constraints of the architecture");
+          root_.fail_here(
+              text(architecture_.levels[l].name, " bypasses ", sator::quoted(name), ", which is no data space"),
+              text("one of: ", join(spaces, ", ")),
+              "correct the constraints of the architecture");
         mapping_.levels[l].keep &= ~(SpaceSet{1} << (s - spaces.begin()));
       }
     }
@@ -128,10 +129,10 @@ class Reader {
       directive.fail_here(
           "a directive of the mapping is no map", "target, type and what the type takes", "write `- target: ...`");
     for (auto& [key, value] : directive.entries())
-      if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
-        std::vector<std::string> near = nearest_names(key, kKeys);
-        value.fail_here(text("a directive has no key ", quoted(key)),
-                        text("one of: ", join(kKeys, ", ")),
+      if (std::find(kMappingKeys.begin(), kMappingKeys.end(), key) == kMappingKeys.end()) {
+        std::vector<std::string> near = nearest_names(key, kMappingKeys);
+        value.fail_here(text("a directive has no key ", sator::quoted(key)),
+                        text("one of: ", join(kMappingKeys, ", ")),
                         near.empty() ? text("remove it") : text("did you mean ", join(near, " or "), "?"));
       }
     std::string type = directive.at("type", "temporal, spatial, or bypass").string();
@@ -151,7 +152,7 @@ class Reader {
       mapping_.levels[level].keep |= spaces(directive, "keep");
       mapping_.levels[level].keep &= ~spaces(directive, "bypass");
     } else {
-      directive.fail_here(text("the type ", quoted(type), " is unknown"),
+      directive.fail_here(text("the type ", sator::quoted(type), " is unknown"),
                           "temporal, spatial, bypass, datatype, dataspace or skew",
                           "correct the type");
     }
@@ -168,7 +169,7 @@ class Reader {
     if (auto index = whole_number(name); index && *index < static_cast<int64_t>(names.size())) return *index;
     std::vector<std::string> near = nearest_names(name, names);
     v.fail_here(
-        text("there is no level ", quoted(name)),
+        text("there is no level ", sator::quoted(name)),
         text("one of: ", join(names, ", ")),
         near.empty() ? text("name a level of the architecture") : text("did you mean ", join(near, " or "), "?"));
   }
@@ -177,7 +178,7 @@ class Reader {
     const auto& names = workload_.dimensions;
     auto found = std::find(names.begin(), names.end(), name);
     if (found != names.end()) return static_cast<int>(found - names.begin());
-    v.fail_here(text("there is no dimension ", quoted(name)),
+    v.fail_here(text("there is no dimension ", sator::quoted(name)),
                 text("one of: ", join(names, ", ")),
                 "name a dimension of the problem");
   }
@@ -225,7 +226,7 @@ class Reader {
         skip(kBlank);
         std::string digits = take([](unsigned char c) { return std::isdigit(c); });
         if (name.empty() || digits.empty())
-          part.fail_here(text("the factor at ", quoted(s.substr(start, 20)), " cannot be read"),
+          part.fail_here(text("the factor at ", sator::quoted(s.substr(start, 20)), " cannot be read"),
                          "dimension=bound, as in \"R=3 P=16\"",
                          "correct the factors");
         int d = dimension(part, name);
@@ -282,7 +283,7 @@ class Reader {
     for (const std::string& name : list->names()) {
       auto found = std::find(names.begin(), names.end(), name);
       if (found == names.end())
-        list->fail_here(text("there is no data space ", quoted(name)),
+        list->fail_here(text("there is no data space ", sator::quoted(name)),
                         text("one of: ", join(names, ", ")),
                         "name a data space of the problem");
       set |= SpaceSet{1} << (found - names.begin());
@@ -319,7 +320,7 @@ Mapping parse_mapping(std::string_view content, const Workload& w, const Archite
   Value root = document(content, file, {"mapping"});
   if (!root.is_list())
     root.fail_here("the mapping is no list", "a list of directives", "write it as `- target: ...` lines");
-  return Reader(root, w, a).run();
+  return MappingReader(root, w, a).run();
 }
 
 Input parse(const Texts& texts) {
