@@ -12,7 +12,7 @@ namespace sator {
 
 namespace {
 
-constexpr Unit kRows{"rows", 1, 1e12};
+constexpr Unit kRowLimit{"rows", 1, 1e12};
 constexpr Unit kColumns{"columns", 1, 1e12};
 constexpr Unit kSummands{"summands", 1, 1e12};
 constexpr std::array<std::string_view, 8> kDtypes = {
@@ -61,7 +61,7 @@ ChipPattern read_pattern(KeyReader in) {
   auto limit = [&](std::string_view key, const Unit& unit) {
     return in.has(key) ? std::optional(in.integer(key, unit)) : std::nullopt;
   };
-  p.max_m = limit("max_m", kRows), p.max_n = limit("max_n", kColumns), p.max_k = limit("max_k", kSummands);
+  p.max_m = limit("max_m", kRowLimit), p.max_n = limit("max_n", kColumns), p.max_k = limit("max_k", kSummands);
   p.where = in.place("name");
   in.finish();
   return p;
