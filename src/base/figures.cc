@@ -26,6 +26,7 @@ int rounded_exponent(double magnitude) {
 
 std::string quantity(double value, std::string_view unit) {
   if (!std::isfinite(value)) return not_finite(value);
+  if (unit.ends_with('2')) return significant(value) + " " + std::string(unit);  // a prefix would be squared too
   static constexpr std::array<std::string_view, 13> kPrefixes{
       "a", "f", "p", "n", "µ", "m", "", "k", "M", "G", "T", "P", "E"};
   if (value == 0) return unit.empty() ? "0" : "0 " + std::string(unit);

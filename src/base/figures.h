@@ -9,7 +9,7 @@
 namespace sator {
 
 /// Three significant digits with an engineering prefix: quantity(0.00123, "s") is "1.23 ms", quantity(1.05e9, "") is
-/// "1.05 G", quantity(0, "B") is "0 B". Not finite: "inf", "nan".
+/// "1.05 G", quantity(0, "B") is "0 B". Of a square none: quantity(0.05, "mm2") is "0.0500 mm2". Not finite: "inf", "nan".
 std::string quantity(double value, std::string_view unit);
 
 /// With `digits` behind the point: fixed(3.14159, 2) is "3.14". Not finite: "inf", "nan".

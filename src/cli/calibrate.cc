@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "base/figures.h"
@@ -16,6 +17,9 @@ namespace sator::cli {
 namespace {
 
 using namespace dataflow;
+
+/// Of fewer rows no one lies beyond the twentieth on either side: an interval of 90 % spans all.
+constexpr size_t kRowsForInterval = 19;
 
 struct CalibrateArguments {
   std::string model = "engine";
@@ -78,6 +82,17 @@ void print(Streams& io, const char* name, const Accuracy& a) {
          << ", " << percent(a.coverage) << " within the interval\n";
 }
 
+/// Rows that the model cannot read: how many, and the first of them.
+void say_what_is_left_out(Streams& io, const CalibrationModel& model, const std::vector<Row>& rows,
+                          const BoundModel& bound) {
+  if (bound.rows.size() == rows.size()) return;
+  const std::set<size_t> read(bound.rows.begin(), bound.rows.end());
+  size_t first = 0;
+  while (read.contains(first)) ++first;
+  io.notes << "note: " << rows.size() - read.size() << " of " << rows.size() << " rows are left out, the first at "
+           << rows[first].where << ": model " << model.name << " takes " << model.takes << "\n";
+}
+
 /// One line per row: what was measured, what is estimated, and between what.
 void write_estimates(const std::string& file, const BoundModel& bound, const std::vector<Row>& rows,
                      const std::vector<double>& estimated, const Calibration& c, std::string_view unit) {
@@ -123,6 +138,7 @@ void run(const CalibrateArguments& a, Streams& io) {
           .needs = text("rows with ", model.takes),
           .hint = "choose another model or other rows",
           .where = *a.data});
+  say_what_is_left_out(io, model, kept, all);
   Calibration calibration;
   std::vector<bool> held_out(kept.size(), true);
   if (a.use) {
@@ -136,6 +152,9 @@ void run(const CalibrateArguments& a, Streams& io) {
     calibration = calibrate(model, fitted, chip ? chip->name : "any", source);
     print(io, "fitted to", accuracy(model, fitted, calibration));
     io.json["training"] = to_json(accuracy(model, fitted, calibration));
+    if (fitted.samples.size() < kRowsForInterval)
+      io.notes << "note: " << fitted.samples.size()
+               << " rows are too few for an interval of 90 %: it spans all of them\n";
     io.out << "  groups left out in turn: mean error " << percent(calibration.mean_error) << " of "
            << calibration.groups.size() << " groups\n";
   }

@@ -21,6 +21,7 @@
 #include "dataflow/matmul.h"
 #include "dataflow/space_time.h"
 #include "relax/parse.h"
+#include "schedule/script.h"
 #include "study/explain.h"
 #include "study/phase.h"
 #include "study/svg_space_time.h"
@@ -34,7 +35,7 @@ struct EstimateArguments {
   std::optional<std::string> workload, chip, scheme, chakra;
   ChipArguments changes;
   std::string directory = ".";
-  std::optional<std::string> script, picture;
+  std::optional<std::string> script, trace, picture;
   std::vector<std::string> files, sizes;
   int64_t threads = 2;
   bool explain = false;
@@ -114,7 +115,9 @@ void estimate_script(const EstimateArguments& a, Streams& io) {
     facts.sizes[given.substr(0, equals)] =
         integers_of("--size", given.substr(std::min(equals + 1, given.size())), ',', 1, 0)[0];
   }
-  const ModuleRef module = relax::parse_module(read_file(*a.script), *a.script);
+  schedule::Schedule schedule(relax::parse_module(read_file(*a.script), *a.script));
+  if (a.trace) schedule::Script(schedule).run(script::parse(read_file(*a.trace), *a.trace));
+  const ModuleRef& module = schedule.module();
   io.json = nlohmann::json::array();
   for (const auto& [name, func] : module->functions) {
     const auto* program = func.as<tir::PrimFunc>();
@@ -262,6 +265,7 @@ void run(const EstimateArguments& a, Streams& io) {
                              {"--picture", a.picture.has_value(), "TENET's files or --workload", tenet || a.workload},
                              {"--explain", a.explain, "--workload", a.workload.has_value()},
                              {"--size", !a.sizes.empty(), "--script", a.script.has_value()},
+                             {"--trace", a.trace.has_value(), "--script", a.script.has_value()},
                              {"-o", a.output.has_value(), "--batch", a.batch.has_value()},
                              {"--chip", a.chip.has_value(), "--workload", a.workload.has_value()},
                              {"--scheme", a.scheme.has_value(), "--workload", a.workload.has_value()},
@@ -314,6 +318,9 @@ Command estimate_command() {
       {"--script FILE",
        "TVMScript: the statements around which loops are bound, as TENET would count them",
        &a->script},
+      {"--trace FILE",
+       "steps of a schedule that are replayed on --script first: what `sator explore` and `study` leave",
+       &a->trace},
       {"--size NAME=N", "value of a symbolic size of --script", &a->sizes},
       {"--threads N", "threads that share the rows of --batch", &a->threads},
   };

@@ -162,35 +162,68 @@ std::string explored_csv(const Explored& x) {
   return csv;
 }
 
-/// Dimensions with one value are said once, above the table.
-std::string front_table(const Explored& x) {
-  std::string fixed_values;
+/// Dimensions that vary.
+std::vector<size_t> shown_dimensions(const Explored& x) {
   std::vector<size_t> shown;
+  for (size_t d = 0; d < x.dimensions.size(); ++d)
+    if (x.dimensions[d].values.size() > 1) shown.push_back(d);
+  return shown;
+}
+
+/// The front in words: a column per dimension that varies, the figures, what binds, and where there is one the mapping.
+study::FrontTable table_of(const Explored& x) {
+  study::FrontTable table;
+  const std::vector<size_t> shown = shown_dimensions(x);
   const bool quality = x.search.evaluated[x.search.front[0]].objectives.size() > 3,
              mapped = !x.front[0].mapping.empty();
-  for (size_t d = 0; d < x.dimensions.size(); ++d) {
-    if (x.dimensions[d].values.size() > 1)
-      shown.push_back(d);
-    else
-      fixed_values += text(fixed_values.empty() ? "" : ", ", x.dimensions[d].name, " ", x.dimensions[d].values[0]);
-  }
-  std::string out = fixed_values.empty() ? "" : text("everywhere   ", fixed_values, "\n");
-  auto width = [&](size_t d) {
-    size_t widest = std::max<size_t>(10, x.dimensions[d].name.size());
-    for (const std::string& value : x.dimensions[d].values) widest = std::max(widest, value.size());
-    return widest + 2;
-  };
-  for (size_t d : shown) out += pad_right(x.dimensions[d].name, width(d));
-  out += pad_left("latency", 10) + pad_left("energy", 12) + pad_left("area", 12) + pad_left("power", 12) +
-         (quality ? pad_left("perplexity", 12) : "") + "  bound by      " + (mapped ? "mapping" : "") + "\n";
+  for (size_t d : shown) table.head.push_back(x.dimensions[d].name);
+  for (const char* name : {"latency", "energy", "area", "power"}) table.head.emplace_back(name);
+  if (quality) table.head.emplace_back("perplexity");
+  table.head.emplace_back("bound by");
+  if (mapped) table.head.emplace_back("mapping");
   for (size_t f = 0; f < x.search.front.size(); ++f) {
     const tune::Evaluated& e = x.search.evaluated[x.search.front[f]];
     const tune::Design& design = x.front[f];
-    for (size_t d : shown) out += pad_right(x.value(e, d), width(d));
-    out += pad_left(quantity(design.latency_s, "s"), 10) + pad_left(quantity(design.energy_j, "J"), 12) +
-           pad_left(text(significant(design.area_mm2), " mm2"), 12) + pad_left(quantity(design.watts(), "W"), 12) +
-           "  " + pad_right(design.bound, 12) + "  " + design.mapping + "\n";
+    std::vector<std::string>& row = table.rows.emplace_back();
+    for (size_t d : shown) row.push_back(x.value(e, d));
+    row.push_back(quantity(design.latency_s, "s"));
+    row.push_back(quantity(design.energy_j, "J"));
+    row.push_back(quantity(design.area_mm2, "mm2"));
+    row.push_back(quantity(design.watts(), "W"));
+    if (quality) row.push_back(fixed(e.objectives[3], 3));
+    row.push_back(design.bound);
+    if (mapped) row.push_back(design.mapping);
   }
+  return table;
+}
+
+/// The same for the terminal. Dimensions with one value are said once, above the table.
+std::string front_table(const Explored& x) {
+  const std::vector<size_t> shown = shown_dimensions(x);
+  std::string fixed_values;
+  for (const auto& dimension : x.dimensions)
+    if (dimension.values.size() == 1)
+      fixed_values += text(fixed_values.empty() ? "" : ", ", dimension.name, " ", dimension.values[0]);
+  std::string out = fixed_values.empty() ? "" : text("everywhere   ", fixed_values, "\n");
+  const study::FrontTable table = table_of(x);
+  const size_t bound =
+      static_cast<size_t>(std::find(table.head.begin(), table.head.end(), "bound by") - table.head.begin());
+  auto add = [&](const std::vector<std::string>& cells) {
+    for (size_t i = 0; i < cells.size(); ++i) {
+      if (i < shown.size()) {
+        size_t widest = std::max<size_t>(10, table.head[i].size());
+        for (const std::string& value : x.dimensions[shown[i]].values) widest = std::max(widest, value.size());
+        out += pad_right(cells[i], widest + 2);
+      } else if (i < bound) {
+        out += pad_left(cells[i], i == shown.size() ? 10 : 12);
+      } else {
+        out += "  " + (i == bound ? pad_right(cells[i], 12) : cells[i]);
+      }
+    }
+    out += "\n";
+  };
+  add(table.head);
+  for (const std::vector<std::string>& row : table.rows) add(row);
   return out;
 }
 
@@ -220,9 +253,10 @@ std::string plot_page(const Explored& x, const std::string& title) {
   }
   return study::front_page(
       title,
-      "Marked points are beaten by no other in latency, energy and area together; point at one for its figures.",
+      "Marked points are beaten by no other in latency, energy and area together, and listed below.",
       points,
-      {"area", "mm2", "latency", "s"});
+      {"area", "mm2", "latency", "s"},
+      table_of(x));
 }
 
 /// The mapping as steps, or why there are none.

@@ -1,5 +1,6 @@
 #include "cli/matmul_options.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/error.h"
@@ -59,6 +60,9 @@ dataflow::Matmul matmul_of(const std::vector<int64_t>& size, const std::string& 
   if (scheme.activation) {
     m.activation_bits = scheme.activation->bits;
     m.token_scales = !scheme.activation->is_static();
+    // Scales per input that the weights have leave one for X (scheme.h).
+    if (!m.token_scales && m.scale != dataflow::ScalePer::input)
+      m.static_scales = std::min(m.k, scheme.activation->num_scales(m.k));
   }
   return m;
 }

@@ -126,8 +126,8 @@ struct EnergyPart {
 struct KernelCost {
   std::string kernel, chip;
   std::vector<StatementCost> statements;
-  std::vector<ResourceCost> resources;   // they overlap: the longest binds
-  std::string bound;                     // name of the binding resource
+  std::vector<ResourceCost> resources;  // they overlap: the longest binds
+  std::string bound;  // name of the binding resource; "launch" where that takes longer than all of them
   std::vector<CyclePart> latency_parts;  // the bound, and what nothing hides
   int64_t latency_cycles = 0;
   double latency_s = 0;

@@ -207,6 +207,7 @@ void change(Chip& chip, const ChipChanges& changes) {
   }
   chip.variation = join(words, " ");
   chip.name += text("[", chip.variation, "]");
+  if (!chip.description.empty()) chip.description += text("; changed to ", chip.variation);
 }
 
 }  // namespace

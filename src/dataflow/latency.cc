@@ -274,6 +274,8 @@ class Latency {
     // A transfer that nothing overlaps may be what takes longest.
     for (const ResourceCost& r : cost_.resources)
       if (!(serial_vector && r.name == "vector") && r.cycles > resource(cost_.bound).cycles) cost_.bound = r.name;
+    // Nothing works during the launch: where it takes longest, no resource is to blame.
+    if (total_.of(launch()) > static_cast<double>(resource(cost_.bound).cycles)) cost_.bound = "launch";
   }
 
   KernelCost& cost_;

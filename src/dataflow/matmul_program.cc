@@ -15,7 +15,8 @@ std::string matmul_program(const Matmul& m) {
   const bool integers = is_integer(m), groups = integers && m.scale == ScalePer::group && m.group < m.k;
   const std::string in = integers ? "int8" : text("float", m.float_bits), out = integers ? "int32" : in;
   const int64_t inside = groups ? m.group : m.k, outside = groups ? (m.k - 1) / m.group + 1 : 1;
-  const std::string x = integers ? "x_codes" : "X", w = integers ? "codes" : "W", y = integers ? "sums" : "Y";
+  const std::string x = integers ? "x_codes" : "X", w = integers && !unpacks_zero(m) ? "codes" : "W",
+                    of_w = unpacks_zero(m) ? "int16" : in, y = integers ? "sums" : "Y";
   std::string code = text("# ",
                           y,
                           "[i, j] = sum over k of ",
@@ -39,7 +40,7 @@ std::string matmul_program(const Matmul& m) {
                           ", ",
                           m.k,
                           "), \"",
-                          in,
+                          of_w,
                           "\"), ",
                           y,
                           ": T.Buffer((",
@@ -80,7 +81,10 @@ FunctionFacts facts_of(const Matmul& m) {
   return {.name = "matmul",
           .sizes = {},
           .params = {{.bits = integers ? m.activation_bits : m.float_bits},
-                     {.kind = OperandKind::weight, .bits = integers ? m.weight_bits : m.float_bits},
+                     {.kind = OperandKind::weight,
+                      .bits = unpacks_zero(m) ? 16
+                              : integers      ? m.weight_bits
+                                              : m.float_bits},
                      {.bits = integers ? 32 : m.float_bits}}};
 }
 

@@ -138,6 +138,8 @@ void add_bounds(Lines& lines, const Subject& s) {
                     quantity(b.full_rate_s, "s"),
                     ", fill, drain, loads and idle PEs make it ",
                     seconds_of(b.work, s.chip));
+    else if (name == "launch")
+      words += "; no resource takes as long as it takes to begin";
     else
       words += text("; it works ", seconds_of(b.work, s.chip));
     lines.push_back(item(name, words));

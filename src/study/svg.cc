@@ -77,14 +77,14 @@ std::string waterfall(const std::vector<Step>& steps, const std::string& sum_fig
   for (const Step& s : steps) sum += drawable(s.value) ? s.value : 0;
   if (steps.empty() || !drawable(sum)) return empty_figure(about);
   const double unit = (kPlotWidth - 2 * kEdge) / sum;
-  std::string out = open_svg(kRow * static_cast<double>(steps.size() + 1) + 2, about);
+  std::string out = open_svg(kRow * static_cast<double>(steps.size() + 1) + 2, about), bars;
   double x = kEdge, y = 0;
   for (const Step& s : steps) {
     const double w = drawable(s.value) ? s.value * unit : 0;
-    out += bar_head(y, s.name, s.figure, "");
-    if (w >= 0.05) out += stripe(s.key, x, w, y, s.title);
+    bars += bar_head(y, s.name, s.figure, "");
+    if (w >= 0.05) bars += stripe(s.key, x, w, y, s.title);
     x += w;
-    // To where the next step begins.
+    // To where the next step begins; below the words that stand there.
     out += text("<path class=\"leader\" d=\"M",
                 fixed(x, 2),
                 " ",
@@ -94,6 +94,7 @@ std::string waterfall(const std::vector<Step>& steps, const std::string& sum_fig
                 "\"/>");
     y += kRow;
   }
+  out += bars;
   out += bar_head(y, "sum", sum_figure, " strong") + stripe("sum", kEdge, sum * unit, y, "sum: " + sum_figure);
   return out + "</svg>";
 }

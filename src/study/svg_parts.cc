@@ -74,7 +74,8 @@ std::vector<double> round_ticks(double low, double high, int count, bool logarit
         const double v = step * std::pow(10.0, decade);
         if (v >= low && v <= high) ticks.push_back(v);
       }
-    return ticks;
+    if (ticks.size() > 2) return ticks;  // else little more than a factor of two: steps as of a linear axis
+    ticks.clear();
   }
   const double rough = (high - low) / count;
   const double decade = std::pow(10.0, std::floor(std::log10(rough)));

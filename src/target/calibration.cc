@@ -16,6 +16,17 @@ constexpr Unit kAny{"in the constant's unit", -1e30, 1e30};
 constexpr Unit kRatio{"measured / estimated", 1e-6, 1e6};
 constexpr Unit kShare{"of the measurements", 0.01, 0.999};
 constexpr Unit kError{"mean relative error", 0, 1e6};
+constexpr Unit kFactor{"times the description's", 1e-9, 1e9};
+constexpr Unit kSeconds{"s", 0, 1e6};
+
+/// A constant of model engine: its name is one of those that for_chip reads, its value one that a time can be multiplied with.
+void check_engine_constant(KeyReader& in) {
+  std::vector<std::string_view> names = {"array_time", "memory_time", "vector_time", "cache_time", "overhead"};
+  names.insert(names.end(), std::begin(kArrayTimeOf), std::end(kArrayTimeOf));
+  names.insert(names.end(), std::begin(kVectorTimeOf), std::end(kVectorTimeOf));
+  const bool overhead = names[in.choice("name", names)] == "overhead";
+  in.number("value", overhead ? kSeconds : kFactor);
+}
 
 }  // namespace
 
@@ -68,6 +79,7 @@ Calibration parse_calibration(std::string_view source, const std::string& file) 
   for (KeyReader& reader : in.tables("constant")) {
     CalibrationConstant k{reader.string("name"), reader.number("value", kAny), reader.string("unit")};
     reader.finish();
+    if (c.model == "engine") check_engine_constant(reader);
     for (const CalibrationConstant& known : c.constants)
       if (known.name == k.name)
         reader.fail_at("name", text("two constants are called ", k.name), "distinct names", "remove one");

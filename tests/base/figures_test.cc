@@ -15,6 +15,7 @@ TEST(Quantity, HasThreeDigitsAndAnEngineeringPrefix) {
   EXPECT_EQ(quantity(0.00123, "s"), "1.23 ms");
   EXPECT_EQ(quantity(4.56e-7, "s"), "456 ns");
   EXPECT_EQ(quantity(1.05e9, ""), "1.05 G");
+  EXPECT_EQ(quantity(0.05, "mm2"), "0.0500 mm2");  // not 50 mmm2
   EXPECT_EQ(quantity(25.6e9, "B/s"), "25.6 GB/s");
   EXPECT_EQ(quantity(12, "J"), "12.0 J");
   EXPECT_EQ(quantity(-2500, "m"), "-2.50 km");

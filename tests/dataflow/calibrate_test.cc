@@ -11,6 +11,7 @@
 #include "dataflow/calibrate/published.h"
 #include "dataflow/reference_rows.h"
 #include "shipped_chips.h"
+#include "temp_folder.h"
 
 namespace sator::dataflow {
 namespace {
@@ -203,12 +204,29 @@ TEST(Models, LeaveOutRowsThatTheyCannotRead) {
   }
   const nlohmann::json gemm = {{"device", "A100-80GB"}, {"M", 8}, {"N", 64}, {"K", 64}, {"latency_ms", 0.01}};
   EXPECT_EQ(bind_gpu_gemm({{gemm, "x"}}, nullptr).samples.size(), 1u);
-  for (const auto& [key, value] : std::initializer_list<std::pair<const char*, nlohmann::json>>{
-           {"M", 0}, {"M", "8"}, {"N", -1}, {"K", nullptr}, {"latency_ms", 0}, {"device", "abacus"}, {"device", 3}}) {
+  for (const auto& [key, value] : std::initializer_list<std::pair<const char*, nlohmann::json>>{{"M", 0},
+                                                                                                {"M", "8"},
+                                                                                                {"M", 8.5},
+                                                                                                {"M", 1e30},
+                                                                                                {"N", -1},
+                                                                                                {"K", nullptr},
+                                                                                                {"B", 0},
+                                                                                                {"latency_ms", 0},
+                                                                                                {"latency_ms", -1},
+                                                                                                {"dtype", "fp99"},
+                                                                                                {"device", "abacus"},
+                                                                                                {"device", 3}}) {
     nlohmann::json bad = gemm;
     bad[key] = value;
     EXPECT_EQ(bind_gpu_gemm({{bad, "x"}}, nullptr).samples.size(), 0u) << bad.dump();
   }
+  nlohmann::json wide = gemm;
+  wide["dtype"] = "fp32(no TF32)";
+  EXPECT_EQ(bind_gpu_gemm({{wide, "x"}}, nullptr).samples.size(), 1u);
+  // Fewer rows than constants say nothing of them.
+  const BoundModel one = bind_gpu_gemm({{gemm, "x"}}, nullptr);
+  EXPECT_NE(error_of([&] { calibrate(find_model("gpu_gemm"), one, "any", "one row"); }).find("1 rows are too few for"),
+            std::string::npos);
   EXPECT_THROW(bind_engine({{gemm, "x"}}, nullptr), Error);
   EXPECT_THROW(find_model("gpu"), Error);
 }
@@ -236,6 +254,15 @@ TEST(Models, EngineFindsASlowerCopy) {
   EXPECT_NEAR(c.constant("overhead"), 5e-6, 1e-8);
   const ChipCalibration on_chip = for_chip(parse_calibration(to_toml(c), "c.toml"), chip);
   EXPECT_NEAR(on_chip.memory_time, 2.5, 1e-3);
+  // What the engine multiplies its times with is known by name, and is positive.
+  auto read = [&](const std::string& from, const std::string& to) {
+    std::string file = to_toml(c);
+    file.replace(file.find(from), from.size(), to);
+    return error_of([&] { parse_calibration(file, "c.toml"); });
+  };
+  EXPECT_NE(read("array_time", "arry_time").find("c.toml line"), std::string::npos);
+  EXPECT_NE(read("name = \"array_time\"\nvalue = ", "name = \"array_time\"\nvalue = -").find("times the description's"),
+            std::string::npos);
 }
 
 }  // namespace

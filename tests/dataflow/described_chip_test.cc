@@ -233,6 +233,7 @@ TEST(DescribedChip, ChangesHaveNames) {
              changed = described_chip(shipped("scalesim_default"), changes);
   EXPECT_EQ(plain.name, "scalesim_default");
   EXPECT_EQ(changed.name, "scalesim_default[16x8 os tile 64x0x32]");
+  EXPECT_EQ(changed.description, plain.description + "; changed to 16x8 os tile 64x0x32");
   EXPECT_NE(identity_of(plain), identity_of(changed));
   EXPECT_EQ(changed.rows, 16);
   EXPECT_EQ(changed.columns, 8);

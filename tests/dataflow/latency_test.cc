@@ -139,6 +139,11 @@ TEST(Latency, OneTileTakesTheSum) {
   EXPECT_EQ(c.latency_cycles, 8 + 20 + 2 + 100);
 }
 
+TEST(Latency, WhereTheLaunchTakesLongestItBinds) {
+  EXPECT_EQ(CostEngine(chip_of({.launch = 57})).cost(kFourTiles, tile_by_tile()).bound, "launch");
+  EXPECT_EQ(CostEngine(chip_of({.launch = 56})).cost(kFourTiles, tile_by_tile()).bound, "dram");  // 56 cycles
+}
+
 TEST(Latency, ManyTilesTakeTheLongest) {
   // 1024 tiles: 8192 cycles of the array; of the others a thousandth remains.
   KernelCost c = CostEngine(chip_of({.dram = 64})).cost(product_and_rescale(4, 4096, 8), tile_by_tile());

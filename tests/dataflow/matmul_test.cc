@@ -97,6 +97,10 @@ TEST(Matmul, SchemesMoveTheirCodesAndScales) {
         .token_scales = false},
        8 * J * K,
        32 * K},
+      {"int4 in groups longer than the sum, integer inputs",  // a scale per output
+       {.i = I, .j = J, .k = K, .scale = ScalePer::group, .weight_bits = 4, .group = 192, .activation_bits = 8},
+       4 * J * K,
+       32 * J},
   };
   for (const SchemeRow& row : rows) {
     SCOPED_TRACE(row.name);
@@ -112,6 +116,49 @@ TEST(Matmul, SchemesMoveTheirCodesAndScales) {
     for (const auto& part : json["latency_parts"]) cycles += part["cycles"].get<int64_t>();
     EXPECT_EQ(cycles, json["latency_cycles"]);
     EXPECT_NE(cost_table(c, engine.chip()).find("bound by     " + c.bound), std::string::npos);
+  }
+}
+
+// y[i,j] = sum over g of scale[g,j] * (sum of x w - zero[g,j] * sum of x): the last sum is a row's, per group.
+TEST(Matmul, AsymmetricIntegersTakeTheirZeroPointsOffTheSums) {
+  constexpr int64_t I = 6, J = 40, K = 100, G = 32, groups = 4;
+  CostEngine engine(shipped("edge_npu32"));
+  auto operations = [](const KernelCost& c, const std::string& name) {
+    for (const StatementCost& s : c.statements)
+      if (s.name == name) return s.vector_ops;
+    return int64_t{0};
+  };
+  Matmul m{.i = I, .j = J, .k = K, .scale = ScalePer::group, .weight_bits = 4, .group = G, .activation_bits = 8};
+  const KernelCost symmetric = engine.cost(matmul_kernel(m));
+  m.asymmetric = true;
+  const KernelCost c = engine.cost(matmul_kernel(m));
+  EXPECT_EQ(outside_bits(symmetric, "zero"), 0);
+  EXPECT_EQ(outside_bits(c, "zero"), 8 * J * groups);  // uint8, as they are stored
+  EXPECT_EQ(operations(symmetric, "sum_codes"), 0);
+  EXPECT_EQ(operations(c, "sum_codes"), I * K);
+  EXPECT_EQ(operations(c, "rescale") - operations(symmetric, "rescale"), I * J * groups);
+  // Zero points per input stay inside the sum: they leave the codes before it.
+  m.scale = ScalePer::input;
+  const KernelCost unpacked = engine.cost(matmul_kernel(m));
+  EXPECT_EQ(outside_bits(unpacked, "zero"), 8 * K);
+  EXPECT_EQ(operations(unpacked, "sum_codes"), 0);
+  EXPECT_EQ(operations(unpacked, "unpack"), J * K);
+  EXPECT_EQ(outside_bits(unpacked, "codes"), 4 * J * K);
+}
+
+// Static scales of the inputs are read: one, one per feature, or one per group of features.
+TEST(Matmul, StaticScalesOfInputsAreRead) {
+  CostEngine engine(shipped("edge_npu32"));
+  for (int64_t scales : {1, 8, 100}) {
+    const Matmul m{.i = 6,
+                   .j = 40,
+                   .k = 100,
+                   .scale = ScalePer::channel,
+                   .weight_bits = 8,
+                   .activation_bits = 8,
+                   .token_scales = false,
+                   .static_scales = scales};
+    EXPECT_EQ(outside_bits(engine.cost(matmul_kernel(m)), "static_scale"), 32 * scales);
   }
 }
 

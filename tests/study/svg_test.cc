@@ -81,6 +81,8 @@ TEST(Waterfall, EachStepBeginsWhereTheLastEnds) {
   EXPECT_EQ(count(svg, "M1.00 17h89.50v13"), 1U);
   EXPECT_EQ(count(svg, "M90.50 50h268.50v13"), 1U);
   EXPECT_EQ(count(svg, "class=\"sum\" d=\"M1.00 83h358.00v13"), 1U);
+  // Leaders lie behind the words of the rows that they lead to.
+  EXPECT_LT(svg.rfind("class=\"leader\""), svg.find("<text"));
   EXPECT_NE(waterfall({}, "", "none").find("nothing to show"), std::string::npos);
 }
 
@@ -166,6 +168,7 @@ TEST(Ticks, AreRoundAndInside) {
   EXPECT_EQ(round_ticks(31.9, 34.3, 5, false).front(), 32);
   EXPECT_EQ(round_ticks(1, 100, 5, true), (std::vector<double>{1, 2, 5, 10, 20, 50, 100}));
   EXPECT_EQ(round_ticks(1, 1e9, 4, true).size(), 10U);  // decades alone
+  EXPECT_EQ(round_ticks(12, 37, 5, true), (std::vector<double>{15, 20, 25, 30, 35}));  // 20 alone is no scale
   EXPECT_TRUE(round_ticks(3, 3, 4, false).empty());
 }
 

@@ -16,7 +16,8 @@ struct GemmRow {
   double seconds = 0;
 };
 
-/// Reads device, M, N, K, B, dtype or dt, latency_ms or us; nothing if the row is no GEMM.
+/// Reads device, M, N, K, B, dtype or dt, latency_ms or us; nothing if the row is no GEMM: sizes are whole numbers from 1 to 1e12,
+/// durations positive, number formats known.
 std::optional<GemmRow> gemm_row(const Row& row);
 
 }  // namespace sator::dataflow

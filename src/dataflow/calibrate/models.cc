@@ -59,6 +59,10 @@ BoundModel only(const BoundModel& model, const std::vector<bool>& chosen) {
 
 Calibration calibrate(const CalibrationModel& model, const BoundModel& training, const std::string& chip,
                       const std::string& source, const FitOptions& options, std::vector<double>* out_ratios) {
+  if (training.samples.size() < training.parameters.size())
+    fail({.what = text(training.samples.size(), " rows are too few for ", training.parameters.size(), " constants"),
+          .needs = text("as many rows as model ", model.name, " has constants, and rather some for each"),
+          .hint = "measure more, or choose more rows with --where and --train"});
   const std::vector<double> constants = fit(training.parameters, training.predict, training.samples, options);
   std::vector<Parameter> from = training.parameters;
   if (options.from_the_fit)

@@ -95,13 +95,13 @@ Domain read_domain(const Source& source, std::string& name) {
   return to_domain(source, pieces[0]);
 }
 
-Map read_map(const Source& source, const std::string& tuple, size_t rank, std::string_view what) {
+Tuple read_map(const Source& source, const std::string& tuple, size_t rank, std::string_view what) {
   std::vector<RelationPiece> pieces = read_relation(source, /*is_map=*/true);
   if (pieces.size() != 1)
     source.fail_at(0, text("the ", what, " has ", pieces.size(), " parts"), "one map", "give each instance one stamp");
   expect_tuple(source, pieces[0], tuple, rank);
   expect_plain(source, pieces[0], what);
-  return pieces[0].to.elements;
+  return std::move(pieces[0].to);
 }
 
 Access read_access(const Source& source, Role role, const std::string& tuple, size_t rank) {
@@ -156,20 +156,29 @@ void add_access(const Source& source, Access access, std::vector<Access>& access
   accesses.push_back(std::move(access));
 }
 
-/// The PE set, its wires and the hardware numbers. `space_rank` coordinates are those of the space map of `mapping_name`.
+/// The PE set, its wires and the hardware numbers.
+///   space   what the space map of `mapping_name` leads to
 TenetHardware read_array(std::string_view content, const std::string& name, const std::string& mapping_name,
-                         size_t space_rank, Array& into) {
+                         const Tuple& space, Array& into) {
   Lines array(content, name);
   std::string pe;
   Source pe_line = array.take("the PE set");
   into.pes = read_domain(pe_line, pe);
   const size_t pe_rank = into.pes.extent.size();
-  if (pe_rank != space_rank)
+  if (pe_rank != space.elements.size())
     pe_line.fail_at(
         0,
-        text("PEs have ", pe_rank, " coordinates, but the space map of ", mapping_name, " has ", space_rank),
+        text("PEs have ", pe_rank, " coordinates, but the space map of ", mapping_name, " has ", space.elements.size()),
         "a PE set and a space map of one rank",
         "change the array or the mapping");
+  if (pe != space.name)
+    pe_line.fail_at(
+        0,
+        text("the PE set is one of ", pe, ", but the space map of ", mapping_name, " leads to ", space.name),
+        "one tuple name in the array and the space map",
+        "change the array or the mapping");
+  if (std::find(into.pes.extent.begin(), into.pes.extent.end(), 0) != into.pes.extent.end())
+    pe_line.fail_at(0, "the array has no PEs", "one PE or more", "check the bounds");
   Source wires = array.take("the interconnect");
   for (RelationPiece& piece : read_relation(wires, /*is_map=*/true)) {
     if (piece.from.name != pe || piece.to.name != pe || piece.from.elements.size() != pe_rank ||
@@ -219,11 +228,11 @@ TenetArray parse_tenet_array(const TenetTexts& texts) {
   if (pieces.empty()) space.fail_at(0, "the space map is empty", "one map", "write {S[i,j,k] -> PE[i%8,j%8]}");
   out.tuple = pieces[0].from.name;
   out.rank = pieces[0].from.elements.size();
-  out.mapping.space = read_map(space, out.tuple, out.rank, "space map");
-  out.mapping.time = read_map(mapping.take("the time map"), out.tuple, out.rank, "time map");
+  const Tuple pe = read_map(space, out.tuple, out.rank, "space map");
+  out.mapping.space = pe.elements;
+  out.mapping.time = read_map(mapping.take("the time map"), out.tuple, out.rank, "time map").elements;
   mapping.finish();
-  out.hardware =
-      read_array(texts.pe_array, texts.pe_array_name, texts.mapping_name, out.mapping.space.size(), out.array);
+  out.hardware = read_array(texts.pe_array, texts.pe_array_name, texts.mapping_name, pe, out.array);
   return out;
 }
 
@@ -251,11 +260,11 @@ TenetInput parse_tenet(const TenetTexts& texts) {
   statement.finish();
 
   Lines mapping(texts.mapping, texts.mapping_name);
-  problem.mapping.space = read_map(mapping.take("the space map"), tuple, rank, "space map");
-  problem.mapping.time = read_map(mapping.take("the time map"), tuple, rank, "time map");
+  const Tuple pe = read_map(mapping.take("the space map"), tuple, rank, "space map");
+  problem.mapping.space = pe.elements;
+  problem.mapping.time = read_map(mapping.take("the time map"), tuple, rank, "time map").elements;
   mapping.finish();
-  input.hardware =
-      read_array(texts.pe_array, texts.pe_array_name, texts.mapping_name, problem.mapping.space.size(), problem.array);
+  input.hardware = read_array(texts.pe_array, texts.pe_array_name, texts.mapping_name, pe, problem.array);
   return input;
 }
 

@@ -1,0 +1,7 @@
+b0 = sch.get_block(name="C", func_name="matmul")
+l1, l2, l3 = sch.get_loops(block=b0)
+l4, l5 = sch.split(loop=l1, factors=[None, 2])
+sch.reorder(loops=[l4, l2, l5, l3])
+sch.bind(loop=l4, thread_axis="blockIdx.x")
+sch.bind(loop=l2, thread_axis="threadIdx.y")
+sch.bind(loop=l5, thread_axis="threadIdx.x")
