@@ -53,9 +53,11 @@ double number_with_unit(const std::string& option, std::string_view word, double
   return value * factor;
 }
 
+/// Each word once: what is named twice is no other point.
 std::vector<std::string> words_of(const std::string& list) {
   std::vector<std::string> words;
-  for (std::string_view word : split(list, ',')) words.emplace_back(trim(word));
+  for (std::string_view word : split(list, ','))
+    if (std::find(words.begin(), words.end(), trim(word)) == words.end()) words.emplace_back(trim(word));
   return words;
 }
 

@@ -167,7 +167,7 @@ TEST(Ticks, AreRoundAndInside) {
   EXPECT_EQ(round_ticks(0, 10, 5, false), (std::vector<double>{0, 2, 4, 6, 8, 10}));
   EXPECT_EQ(round_ticks(31.9, 34.3, 5, false).front(), 32);
   EXPECT_EQ(round_ticks(1, 100, 5, true), (std::vector<double>{1, 2, 5, 10, 20, 50, 100}));
-  EXPECT_EQ(round_ticks(1, 1e9, 4, true).size(), 10U);  // decades alone
+  EXPECT_EQ(round_ticks(1, 1e9, 4, true).size(), 10U);                                 // decades alone
   EXPECT_EQ(round_ticks(12, 37, 5, true), (std::vector<double>{15, 20, 25, 30, 35}));  // 20 alone is no scale
   EXPECT_TRUE(round_ticks(3, 3, 4, false).empty());
 }
