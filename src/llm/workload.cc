@@ -59,9 +59,12 @@ class Workload::Walk {
       const RExpr value = passes::bound_value(b);
       if (const RVar* same = value.as<RVar>()) {
         if (auto at = facts_.find(ref(*same)); at != facts_.end()) facts_[var] = at->second;
+        if (auto at = weight_of_.find(ref(*same)); at != weight_of_.end()) weight_of_[var] = at->second;
       } else if (const TupleGetItem* item = value.as<TupleGetItem>()) {
-        if (const RVar* tuple = item->tuple.as<RVar>(); tuple && tuples_.contains(ref(*tuple)))
+        if (const RVar* tuple = item->tuple.as<RVar>(); tuple && tuples_.contains(ref(*tuple))) {
           facts_[var] = all_.params_.at(static_cast<size_t>(item->index));
+          weight_of_[var] = all_.param_layer_.at(static_cast<size_t>(item->index));
+        }
       } else if (const RCall* call = value.as<RCall>()) {
         add(*call, layer_of_[var], calls);
       }
@@ -119,9 +122,17 @@ class Workload::Walk {
     KernelCall out{.function = name, .layer = layer, .work = func};
     std::vector<StructInfo> infos;
     std::vector<RExpr> inputs = passes::call_tir_inputs(call);
+    bool named_by_weight = false;
     for (const RExpr& arg : inputs) {
       infos.push_back(arg->sinfo);
       out.params.push_back(facts_of_argument(arg));
+      // What a layer's product takes in behind it, such as the next layer's codes, does not make it that layer's.
+      const RVar* var = arg.as<RVar>();
+      const auto weight = var ? weight_of_.find(ref(*var)) : weight_of_.end();
+      if (weight == weight_of_.end() || weight->second.empty() || named_by_weight) continue;
+      if (out.params.back().kind != OperandKind::weight) continue;
+      out.layer = weight->second;
+      named_by_weight = true;
     }
     const TupleInfo* several = call.sinfo_args.front().as<TupleInfo>();
     for (const StructInfo& s : several ? several->items : std::vector<StructInfo>{call.sinfo_args.front()}) {
@@ -172,34 +183,32 @@ class Workload::Walk {
   std::vector<Binding> bindings_;
   std::set<RVarRef> tuples_;
   std::map<RVarRef, ParamFacts> facts_;
+  std::map<RVarRef, std::string> weight_of_;  // parameters: the layer that they belong to
   std::map<RVarRef, std::string> layer_of_;
   arith::Values sizes_;
 };
 
 namespace {
 
-/// What the parameters are after transform_params: each result by the parameter that it was made from.
-std::vector<ParamFacts> facts_after_lifting(const ModuleRef& module, const std::vector<ParamSpec>& specs) {
-  std::vector<ParamFacts> given;
-  for (const ParamSpec& s : specs) given.push_back(facts_of(s));
+/// Of the parameters after transform_params the numbers of those before from which they were made; nothing where none was.
+std::vector<std::optional<size_t>> sources_after_lifting(const ModuleRef& module, size_t params) {
+  std::vector<std::optional<size_t>> given;
+  for (size_t p = 0; p < params; ++p) given.emplace_back(p);
   auto at = module->functions.find("transform_params");
   if (at == module->functions.end()) return given;
   const Function& f = *at->second.as<Function>();
   const SeqExpr& body = *f.body.as<SeqExpr>();
-  std::map<RVarRef, ParamFacts> known;
-  auto facts_of_value = [&](const RExpr& value) -> ParamFacts {
+  std::map<RVarRef, std::optional<size_t>> known;
+  auto source_of = [&](const RExpr& value) -> std::optional<size_t> {
     if (const TupleGetItem* item = value.as<TupleGetItem>(); item && item->tuple == f.params.at(0))
       return given.at(static_cast<size_t>(item->index));
     // What is computed from codes is codes in another layout; otherwise the first operand tells.
-    std::optional<ParamFacts> first;
-    for (const RVarRef& v : passes::rvars_in(value)) {
-      auto found = known.find(v);
-      if (found != known.end() && !first) first = found->second;
-    }
-    return first.value_or(ParamFacts{});
+    for (const RVarRef& v : passes::rvars_in(value))
+      if (auto found = known.find(v); found != known.end()) return found->second;
+    return {};
   };
   for (const BindingBlockRef& block : body.blocks)
-    for (const Binding& b : block->bindings) known[passes::bound_var(b)] = facts_of_value(passes::bound_value(b));
+    for (const Binding& b : block->bindings) known[passes::bound_var(b)] = source_of(passes::bound_value(b));
   RExpr result = body.body;
   if (const RVar* var = result.as<RVar>()) {
     for (const BindingBlockRef& block : body.blocks)
@@ -208,11 +217,11 @@ std::vector<ParamFacts> facts_after_lifting(const ModuleRef& module, const std::
   }
   const relax::Tuple* tuple = result.as<relax::Tuple>();
   if (!tuple) internal_error("transform_params does not return a tuple");
-  std::vector<ParamFacts> out;
+  std::vector<std::optional<size_t>> out;
   for (const RExpr& item : tuple->items) {
     const RVar* var = item.as<RVar>();
     auto found = var ? known.find(ref(*var)) : known.end();
-    out.push_back(found == known.end() ? facts_of_value(item) : found->second);
+    out.push_back(found == known.end() ? source_of(item) : found->second);
   }
   return out;
 }
@@ -227,7 +236,13 @@ Workload::Workload(const ModuleRef& phase3, const Program& program)
   for (const std::string& layer : program.layers) layer_of_.emplace(variable_name(layer), layer);
   for (const char* pass : {"LiftTransformParams", "DeadCodeElimination", "RewriteDataflowReshape"})
     module_ = passes::pass_named(pass).run(module_, {});
-  params_ = facts_after_lifting(module_, program.params);
+  const std::set<std::string> layers(program.layers.begin(), program.layers.end());
+  for (const std::optional<size_t>& source : sources_after_lifting(module_, program.params.size())) {
+    params_.push_back(source ? facts_of(program.params[*source]) : ParamFacts{});
+    const std::string& name = source ? program.params[*source].name : std::string();
+    const std::string layer = name.substr(0, name.rfind('.'));
+    param_layer_.push_back(layers.contains(layer) ? layer : "");
+  }
 }
 
 std::vector<KernelCall> Workload::calls(const std::string& function, const StepSize& size) const {

@@ -37,6 +37,7 @@ class Workload {
   class Walk;
   ModuleRef module_;                             ///< with lifted parameters
   std::vector<dataflow::ParamFacts> params_;     ///< of the lifted tuple
+  std::vector<std::string> param_layer_;         ///< the layer that each belongs to; empty: none
   std::map<std::string, std::string> layer_of_;  ///< by variable_name
   tir::PrimFuncRef append_, attend_;             ///< what attention launches
   ModelLimits limits_;

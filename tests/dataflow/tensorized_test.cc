@@ -248,6 +248,23 @@ TEST(Tensorized, WhatIsNoNestOfOneCoreIsRefused) {
             "product matmul of f is not tensorized: its mapping is that of TENET's files");
 }
 
+// Three queries share a key: the head's index stays, the positions and elements are padded.
+TEST_P(EveryArray, AttentionWithSharedKeysIsPadded) {
+  const Chip chip = array_of(GetParam(), 8, 8);
+  std::string shared = kRaggedAttention;
+  for (const auto& [from, to] : {std::pair{"K: T.Buffer((3,", "K: T.Buffer((1,"}, std::pair{"K[vh,", "K[vh // 3,"}})
+    shared.replace(shared.find(from), std::string(from).size(), to);
+  const tir::PrimFuncRef plain = tir::parse_function(shared);
+  const FunctionFacts facts{.name = "f", .sizes = {}, .params = {{}, {OperandKind::kv}, {OperandKind::kv}, {}}};
+  CostEngine engine(chip);
+  const auto result = tensorize_as_costed(plain, facts, engine.cost(work_of(*plain, facts, &chip).kernel), chip);
+  ASSERT_EQ(why_not(result), "");
+  const auto& called = std::get<ScheduledFunction>(result);
+  const TirWork again = work_of(*called.func, facts, &chip);
+  EXPECT_EQ(engine.cost(again.kernel, again.placements).macs % 64, 0);
+  EXPECT_EQ(result_of(plain, {}), result_of(called.func, {})) << called.trace;
+}
+
 // Part of an array becomes all of it: blocks in time grow to whole tiles, one loop per axis stays, the others take turns.
 TEST(Tensorized, ANestGrowsToTheWholeArray) {
   const rules::ArrayNest part{.time = {{.loop = 2, .block = 24}, {.loop = 1, .block = 4}, {.loop = 2, .block = 8}},

@@ -65,6 +65,18 @@ TEST_P(Models, TheHeadHasItsOwnName) {
   }
 }
 
+// The codes of the next layer's inputs are made behind a product: it stays the product of its own layer. Every product of a
+// matrix has another layer within a step.
+TEST_P(Models, AProductBelongsToTheLayerOfItsWeights) {
+  for (const char* scheme : {"f32", "int8-input+embed", "int8-channel+embed+a8", "int8-tensor+embed+a8-tensor"}) {
+    SCOPED_TRACE(scheme);
+    std::set<std::string> seen;
+    for (const KernelCall& c : build(folder(), scheme).workload.calls("decode", {.tokens = 1, .context = 9}))
+      if (c.function.find("matmul") != std::string::npos)
+        EXPECT_TRUE(seen.insert(c.layer).second) << c.function << " of " << c.layer;
+  }
+}
+
 TEST_P(Models, MacsFollowFromTheConfiguration) {
   for (const char* scheme : {"f32",
                              "f16",

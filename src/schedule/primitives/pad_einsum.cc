@@ -36,7 +36,7 @@ MaybeReason unfit_accesses(const Schedule& s, Padding& plan) {
   auto refuse = [&](std::string what, std::string hint) -> MaybeReason {
     return Reason{
         .what = text("block ", sator::quoted(block.name->text), " ", what),
-        .needs = "an einsum: each buffer once, its indices plain iterators that run over the whole dimension, or 0",
+        .needs = "an einsum: each buffer once, its padded indices plain iterators that run over the whole dimension",
         .hint = std::move(hint),
         .at = {{s.sites()[plan.block].stmt, what}}};
   };
@@ -60,7 +60,11 @@ MaybeReason unfit_accesses(const Schedule& s, Padding& plan) {
       seen.push_back(buffer);
       bool padded = false;
       for (const RangeRef& r : access->region) {
-        if (!is_one(r->extent) || !(is_zero(r->min) || cast<Var>(r->min)))
+        // An index in which nothing grows stays as it is: `k[vh // 4, vj]` is padded along vj.
+        const bool stays = side == &block.reads && std::ranges::none_of(vars_in(r->min), [&](const VarRef& v) {
+                             return plan.grown.count(v) > 0;
+                           });
+        if (!is_one(r->extent) || !(is_zero(r->min) || cast<Var>(r->min) || stays))
           return refuse(text("accesses ", buffer->name, " at a computed index"), "reindex gives it plain indices");
         padded |= is_padded(plan, r->min);
       }
