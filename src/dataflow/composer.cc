@@ -48,6 +48,7 @@ struct Composer::Impl {
               .hint = "describe every access"});
     merged_ = merge_producers(kernel, chip);
     if (!has_vector_unit()) need_product();
+    touched_.resize(merged_.works.size());
     pass_of_ = pipeline_.passes();
   }
 
@@ -230,6 +231,24 @@ struct Composer::Impl {
     if (own_parts_ == INT64_MAX) own_parts_ = 1;
   }
 
+  /// What statement i on the vector unit touches: no mapping of a product changes it.
+  struct Touched {
+    const Counts* counts = nullptr;
+    std::vector<int64_t> by_lanes;  // elements that its lanes read, per access
+  };
+  const Touched& touched(size_t i) {
+    Touched& known = touched_[i];
+    if (known.counts) return known;
+    const Work& work = merged_.works[i];
+    known.counts = &counts_.of(at_once(work), text("statement ", work.statement.name, " for chip ", chip_.name));
+    return known;
+  }
+  int64_t reads_of(size_t i, size_t access) {
+    Touched& known = touched_[i];
+    if (known.by_lanes.empty()) known.by_lanes = reads_of_lanes(merged_.works[i], chip_, counts_);
+    return known.by_lanes[access];
+  }
+
   /// The memory that the vector unit reads and writes a tensor in: what a product makes lies with the array's outputs.
   size_t beside_vector_unit(const std::string& tensor, size_t statement) const {
     const size_t maker = pipeline_.writer_of(tensor, statement);
@@ -249,7 +268,7 @@ struct Composer::Impl {
     cost.name = work.statement.name;
     cost.work = work;
     cost.vector_work = work.vector_work;
-    cost.counts = counts_.of(at_once(work), text("statement ", work.statement.name, " for chip ", chip_.name));
+    cost.counts = *touched(i).counts;
     cost.instances = cost.counts->macs;
     cost.vector_parts = stage.beside_array() ? stage.parts : own_parts_;
     cost.waits = stage.waits;
@@ -257,15 +276,15 @@ struct Composer::Impl {
     cost.vector_ops =
         whole_cycles(static_cast<double>(cost.instances) * (work.vector_ops + (work.multiply_accumulate ? 2 : 0)));
     for (size_t a = 0; a < work.operands.size(); ++a)
-      if (!work.operands[a].on_the_way) move_beside_vector_unit(i, a, cost);
+      if (!work.operands[a].on_the_way) move_beside_vector_unit(i, a, cost.vector_parts, cost.traffic);
     total_.statements.push_back(std::move(cost));
   }
 
-  void move_beside_vector_unit(size_t i, size_t a, StatementCost& cost) {
+  void move_beside_vector_unit(size_t i, size_t a, int64_t parts, std::vector<Traffic>& traffic) {
     const Work& work = merged_.works[i];
     const Access& access = work.statement.accesses[a];
     const Operand& operand = work.operands[a];
-    const TensorCounts& touched = cost.counts->tensors[a];
+    const TensorCounts& elements = touched(i).counts->tensors[a];
     const bool reads = access.role == Role::read;
     const size_t maker = reads ? pipeline_.writer_of(access.tensor, i) : i, near = beside_vector_unit(access.tensor, i);
     if (maker < merged_.works.size() && on_vector_unit(maker) && pipeline_.stays_in_registers(maker, pass_of_)) return;
@@ -273,21 +292,21 @@ struct Composer::Impl {
     Traffic beside{.memory = near, .tensor = access.tensor, .kind = operand.kind, .instances = instances};
     // What an earlier statement of the pass has read or made for the same element is at hand.
     if (!reads)
-      beside.write_bits = bits_of(touched.footprint, operand.bits);  // sums stay in registers until they are complete
+      beside.write_bits = bits_of(elements.footprint, operand.bits);  // sums stay in registers until they are complete
     else if (!at_hand(i, access))
-      beside.read_bits = bits_of(reads_of_lanes(work, chip_, counts_)[a], operand.bits);
+      beside.read_bits = bits_of(reads_of(i, a), operand.bits);
     const bool passes = !operand.internal && (reads ? brought_in_ : sent_out_).insert(access.tensor).second;
     if (passes && near > 0) {
-      const int64_t bits = bits_of(touched.footprint, operand.bits);
+      const int64_t bits = bits_of(elements.footprint, operand.bits);
       Traffic outside{.memory = 0, .tensor = access.tensor, .kind = operand.kind};
       (reads ? outside.read_bits : outside.write_bits) = bits;
-      beside.parts = stages_[i].beside_array() || !reads ? cost.vector_parts : pipeline_.parts_of(access.tensor);
+      beside.parts = stages_[i].beside_array() || !reads ? parts : pipeline_.parts_of(access.tensor);
       beside.waits = stages_[i].waits;
       beside.refill(0, reads ? bits : 0, reads ? 0 : bits);
-      cost.traffic.push_back(std::move(outside));
+      traffic.push_back(std::move(outside));
     }
     if (!reads) brought_in_.insert(access.tensor);
-    cost.traffic.push_back(std::move(beside));
+    traffic.push_back(std::move(beside));
   }
 
   bool at_hand(size_t i, const Access& access) const {
@@ -309,12 +328,10 @@ struct Composer::Impl {
     for (size_t i = 0; i < works.size(); ++i)
       if (merged_.products[i])
         for (const Access& access : works[i].statement.accesses) brought_in_.insert(access.tensor);
-    std::vector<StatementCost> moves(works.size());
+    std::vector<std::vector<Traffic>> moves(works.size());
     for (size_t i = 0; i < works.size(); ++i)
-      for (size_t a = 0; on_vector_unit(i) && a < works[i].operands.size(); ++a) {
-        moves[i].counts = counts_.of(at_once(works[i]), text("statement ", works[i].statement.name));
-        if (!works[i].operands[a].on_the_way) move_beside_vector_unit(i, a, moves[i]);
-      }
+      for (size_t a = 0; on_vector_unit(i) && a < works[i].operands.size(); ++a)
+        if (!works[i].operands[a].on_the_way) move_beside_vector_unit(i, a, 1, moves[i]);
     brought_in_ = taken, sent_out_ = sent;
     // Tensors that come from the product, directly or not; and, per tensor, accesses of the product that come from it.
     std::set<std::string> made = {write_of(works[product]).tensor};
@@ -328,7 +345,7 @@ struct Composer::Impl {
           if (access.role == Role::read) needed[access.tensor].insert(feeds->second.begin(), feeds->second.end());
     for (size_t i = 0; i < works.size(); ++i) {
       if (!on_vector_unit(i)) continue;
-      Beside::Step step{.vector_cycles = static_cast<double>(moves[i].counts->macs) * vector_cycles_each(works[i])};
+      Beside::Step step{.vector_cycles = static_cast<double>(touched(i).counts->macs) * vector_cycles_each(works[i])};
       for (const Access& access : works[i].statement.accesses)
         step.after |= i > product && access.role == Role::read && made.contains(access.tensor);
       if (step.after) {
@@ -337,7 +354,7 @@ struct Composer::Impl {
       } else if (auto feeds = needed.find(write_of(works[i]).tensor); i < product && feeds != needed.end()) {
         step.accesses.assign(feeds->second.begin(), feeds->second.end());
       }
-      for (const Traffic& t : moves[i].traffic) {
+      for (const Traffic& t : moves[i]) {
         const double instances = static_cast<double>(t.instances);
         step.moves.push_back({.memory = t.memory,
                               .read_bits = static_cast<double>(t.read_bits) / instances,
@@ -374,6 +391,7 @@ struct Composer::Impl {
   const TenetArray* tenet_;
   Merged merged_;
   Pipeline pipeline_{merged_.works, merged_.gone};
+  std::vector<Touched> touched_;                 // per statement
   std::vector<size_t> pass_of_;                  // per statement
   std::vector<Stage> stages_;                    // per statement
   std::vector<size_t> product_costs_;            // per statement: where its cost stands

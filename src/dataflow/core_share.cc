@@ -16,28 +16,28 @@ CoreShare::CoreShare(const Work& work, const Product& product, const Chip& chip,
     cores *= parts[x];
   }
   for (const Access& access : work.statement.accesses) {
-    std::vector<bool> indexes(rank(), false);
+    uint64_t indexes = 0;
     std::vector<size_t> iterators;
     bool plain = access.references.size() == 1;
     for (const Map& reference : access.references)
       for (const QuasiAffine& e : reference) {
         for (size_t x = 0; x < rank(); ++x)
-          if (mentions(e, static_cast<int>(x))) indexes[x] = true;
+          if (mentions(e, static_cast<int>(x))) indexes |= uint64_t{1} << x;
         if (e.is_constant()) continue;
         if (e.terms.size() == 1 && !e.terms[0].division)
           iterators.push_back(static_cast<size_t>(e.terms[0].variable));
         else
           plain = false;
       }
-    relevant.push_back(std::move(indexes));
+    indexes_.push_back(indexes);
     plain_.push_back(std::move(iterators));
     is_plain_.push_back(plain);
   }
-  for (size_t a = 0; a < relevant.size(); ++a) {
+  for (size_t a = 0; a < indexes_.size(); ++a) {
     footprint.push_back(elements(a, extent));
     double share = 1;
     for (size_t x = 0; x < rank(); ++x)
-      if (relevant[a][x]) share *= static_cast<double>(parts[x]);
+      if (relevant(a, x)) share *= static_cast<double>(parts[x]);
     spread.push_back(share);
   }
 }

@@ -19,12 +19,13 @@ class CoreShare {
   const Product& product;
   const Chip& chip;
   const Pace& pace;
-  std::vector<int64_t> extent, parts;       // per iterator: of one core; and how many of these there are
-  int64_t cores = 1;                        // at work
-  std::vector<std::vector<bool>> relevant;  // [access][iterator]
-  std::vector<double> footprint;            // elements, per access, of one core
-  std::vector<double> spread;               // per access: how many of these all cores need
+  std::vector<int64_t> extent, parts;  // per iterator: of one core; and how many of these there are
+  int64_t cores = 1;                   // at work
+  std::vector<double> footprint;       // elements, per access, of one core
+  std::vector<double> spread;          // per access: how many of these all cores need
 
+  /// Whether iterator x has part in where access a points.
+  bool relevant(size_t a, size_t x) const { return indexes_[a] >> x & 1; }
   size_t rank() const { return extent.size(); }
   size_t accesses() const { return footprint.size(); }
   std::string name(size_t x) const { return work.statement.domain.names[x]; }
@@ -42,6 +43,7 @@ class CoreShare {
   double copies(size_t a, size_t m) const;
 
  private:
+  std::vector<uint64_t> indexes_;           // per access: a bit per iterator
   std::vector<std::vector<size_t>> plain_;  // per access, its iterators where each coordinate is one of them
   std::vector<bool> is_plain_;
 };

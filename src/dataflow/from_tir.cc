@@ -37,8 +37,12 @@ class ProgramReader {
       params_[buffer] = number_of < facts.params.size() ? facts.params[number_of] : ParamFacts{};
       ++number_of;
     }
-    for (const VarRef& v : vars_in(ref(func)))
-      if (auto at = facts.sizes.find(v->name); at != facts.sizes.end()) scope.values[v] = number(at->second);
+    auto give_sizes = [&](const NodeRef& in) {
+      for (const VarRef& v : vars_in(in))
+        if (auto at = facts.sizes.find(v->name); at != facts.sizes.end()) scope.values[v] = number(at->second);
+    };
+    for (const VarRef& param : func.params) give_sizes(param);
+    for (const auto& [param, buffer] : func.buffer_map) give_sizes(buffer);
     visit(func.body, scope);
     name_outputs();
     if (places_.has_looked_up()) note("rows that a loaded index picks are taken as distinct");
@@ -51,11 +55,11 @@ class ProgramReader {
   /// The statements with loops that run side by side: their axes in one order, whatever the nest's.
   std::vector<BoundStatement> take_bound() {
     std::vector<BoundStatement> bound;
-    for (size_t s = 0; s < scopes_.size(); ++s) {
+    for (size_t s = 0; s < around_.size(); ++s) {
       BoundStatement b{.statement = std::move(out_.kernel.work[s].statement)};
       std::vector<std::pair<size_t, size_t>> space;  // (rank of the axis, iterator)
-      for (size_t i = 0; i < scopes_[s].loops.size(); ++i) {
-        const Scope::Loop& loop = scopes_[s].loops[i];
+      for (size_t i = 0; i < around_[s].loops.size(); ++i) {
+        const Scope::Loop& loop = around_[s].loops[i];
         if (loop.thread.empty()) {
           if (!loop.at_once) b.mapping.time.push_back(variable(static_cast<int>(i)));
           continue;
@@ -87,6 +91,12 @@ class ProgramReader {
   }
 
  private:
+  /// What is around a statement: the loops that are its iterators, and the annotations of its block.
+  struct Around {
+    std::vector<Scope::Loop> loops;
+    Attrs annotations;
+  };
+
   [[noreturn]] void refuse(std::string what, std::string needs, std::string hint) const {
     refuse_work(facts_.name, std::move(what), std::move(needs), std::move(hint));
   }
@@ -95,7 +105,8 @@ class ProgramReader {
     if (std::find(out_.notes.begin(), out_.notes.end(), words) == out_.notes.end()) out_.notes.push_back(words);
   }
 
-  void visit(const tir::Stmt& stmt, const Scope& scope) {
+  /// A statement in its scope, which is as before when it returns.
+  void visit(const tir::Stmt& stmt, Scope& scope) {
     match(
         stmt,
         [&](const tir::Seq& n) {
@@ -106,13 +117,13 @@ class ProgramReader {
         [&](const tir::Block& n) { visit(n.body, scope); },
         [&](const tir::BufferStore& n) { add_statement(n, scope); },
         [&](const tir::IfThenElse& n) {
-          where(n.condition, true, scope, [&](const Scope& inside) { visit(n.then_case, inside); });
-          if (n.else_case) where(n.condition, false, scope, [&](const Scope& inside) { visit(n.else_case, inside); });
+          where(n.condition, true, scope, [&] { visit(n.then_case, scope); });
+          if (n.else_case) where(n.condition, false, scope, [&] { visit(n.else_case, scope); });
         },
         [&](const tir::LetStmt& n) {
-          Scope inside = scope;
-          inside.bind(n.var, n.value, scope.values);
-          visit(n.body, inside);
+          scope.bind(n.var, n.value, scope.values);
+          visit(n.body, scope);
+          scope.unbind(n.var);
         },
         [&](const tir::AttrStmt& n) { visit(n.body, scope); },
         [&](const tir::AssertStmt& n) { visit(n.body, scope); },
@@ -130,7 +141,7 @@ class ProgramReader {
         });
   }
 
-  void visit_loop(const tir::For& n, const Scope& scope) {
+  void visit_loop(const tir::For& n, Scope& scope) {
     auto lower = to_quasi_affine(n.min, scope.values), extent = to_quasi_affine(n.extent, scope.values);
     if (!lower || !extent)
       refuse(text("the extent of loop ", n.var->name, " does not follow from the sizes that are known"),
@@ -140,16 +151,23 @@ class ProgramReader {
     const int64_t most = largest(*extent, scope.domain);
     if (most < 0 || most > kLargestExtent)
       refuse(text("loop ", n.var->name, " has extent ", most), "extents from 0 to 2^50", "check the sizes");
-    Scope inside = scope;
-    const int iterator = scope.domain.rank();
-    inside.loops.push_back(
+    Domain& domain = scope.domain;
+    const int iterator = domain.rank();
+    const size_t guards = domain.guards.size();
+    scope.loops.push_back(
         {n.var, n.kind == tir::LoopKind::thread_binding ? n.thread : "", n.kind == tir::LoopKind::unrolled});
-    inside.domain.names.push_back(unique_name(n.var->name, scope.domain.names));
-    inside.domain.lower.push_back(0);
-    inside.domain.extent.push_back(most);
-    inside.values[n.var] = variable(iterator) + *lower;
-    if (!extent->is_constant()) inside.domain.guards.push_back(*extent - variable(iterator) - 1);
-    visit(n.body, inside);
+    domain.names.push_back(unique_name(n.var->name, domain.names));
+    domain.lower.push_back(0);
+    domain.extent.push_back(most);
+    scope.values[n.var] = variable(iterator) + *lower;
+    if (!extent->is_constant()) domain.guards.push_back(*extent - variable(iterator) - 1);
+    visit(n.body, scope);
+    scope.loops.pop_back();
+    domain.names.pop_back();
+    domain.lower.pop_back();
+    domain.extent.pop_back();
+    domain.guards.resize(guards);
+    scope.unbind(n.var);
   }
 
   static std::string unique_name(std::string name, const std::vector<std::string>& taken) {
@@ -159,39 +177,47 @@ class ProgramReader {
     return unique;
   }
 
-  void visit_block(const tir::BlockRealize& n, const Scope& scope) {
-    Scope inside = scope;
-    inside.annotations = n.block->annotations;
-    for (size_t i = 0; i < n.values.size(); ++i) inside.bind(n.block->iter_vars[i]->var, n.values[i], scope.values);
+  void visit_block(const tir::BlockRealize& n, Scope& scope) {
+    Attrs annotations = std::exchange(scope.annotations, n.block->annotations);
+    for (size_t i = 0; i < n.values.size(); ++i) scope.bind(n.block->iter_vars[i]->var, n.values[i], scope.values);
     for (const BufferRef& b : n.block->alloc_buffers) internal_.insert(b);
     for (const tir::MatchBufferRef& m : n.block->match_buffers) places_.alias(m->buffer, m->source);
-    const std::string around = std::exchange(block_, n.block->name ? n.block->name->text : "");
-    where(n.predicate, true, inside, [&](const Scope& met) { visit(n.block->body, met); });
-    block_ = around;
+    std::string around = std::exchange(block_, n.block->name ? n.block->name->text : "");
+    where(n.predicate, true, scope, [&] { visit(n.block->body, scope); });
+    block_ = std::move(around);
+    for (size_t i = 0; i < n.values.size(); ++i) scope.unbind(n.block->iter_vars[i]->var);
+    scope.annotations = std::move(annotations);
   }
 
-  /// Calls `then` for the points of the scope where the condition comes out so: part by part where it is one of indices;
+  /// Calls `then` with the scope cut to the points where the condition comes out so: part by part where it is one of indices;
   /// where it asks data, with all points that the rest of it leaves, an upper bound.
   template <class Then>
-  void where(const Expr& condition, bool outcome, const Scope& scope, Then then) {
-    auto add = [](Scope inside, const Guards& guards) {
-      inside.domain.guards.insert(inside.domain.guards.end(), guards.begin(), guards.end());
-      return inside;
-    };
+  void where(const Expr& condition, bool outcome, Scope& scope, Then then) {
     if (auto cases = cases_of(condition, outcome, scope.values)) {
       for (const Guards& guards : *cases)
-        if (Scope inside = add(scope, guards); !certainly_empty(inside.domain.guards, inside.domain)) then(inside);
+        under(guards, scope, [&] {
+          if (!certainly_empty(scope.domain.guards, scope.domain)) then();
+        });
       return;
     }
     note("where a condition asks data, both sides are counted in full: an upper bound");
     Guards known;
     if (outcome) to_guards(condition, scope.values, known);
-    then(add(scope, known));
+    under(known, scope, then);
+  }
+
+  template <class Then>
+  static void under(const Guards& guards, Scope& scope, Then then) {
+    Guards& all = scope.domain.guards;
+    const size_t before = all.size();
+    all.insert(all.end(), guards.begin(), guards.end());
+    then();
+    all.resize(before);
   }
 
   /// A store, as one statement per arm of its choices on indices; an arm that leaves the element as it is does nothing.
   /// A padded tensor is the tensor (rules/chip.h).
-  void add_statement(const tir::BufferStore& n, const Scope& scope) {
+  void add_statement(const tir::BufferStore& n, Scope& scope) {
     if (scope.annotations.contains(rules::kPadding)) {
       const bool in = string_attr(scope.annotations, rules::kPadding) == "in";
       walk(n.value, [&](const BufferLoad& load) {
@@ -207,9 +233,7 @@ class ProgramReader {
       const bool chosen = arm.value != n.value;
       Ref<const tir::BufferStore> store = chosen ? with(n, &tir::BufferStore::value, arm.value) : ref(n);
       if (chosen ? changes_nothing(*store) : is_copy(n, scope)) continue;
-      Scope inside = scope;
-      inside.domain.guards.insert(inside.domain.guards.end(), arm.guards.begin(), arm.guards.end());
-      add_arm(*store, inside);
+      under(arm.guards, scope, [&] { add_arm(*store, scope); });
     }
   }
 
@@ -251,7 +275,7 @@ class ProgramReader {
       work.vector_work = VectorWork::rescale;
     }
     out_.kernel.work.push_back(std::move(work));
-    scopes_.push_back(scope);
+    around_.push_back({scope.loops, scope.annotations});
   }
 
   bool is_scale(const Expr& factor) const {
@@ -444,7 +468,7 @@ class ProgramReader {
   /// The mapping that bound loops state: pe.x and pe.y are rows and columns, core.* the chip's cores; the other loops run in
   /// time, but unrolled ones at once.
   std::optional<Placement> placement_of(size_t statement) {
-    const Scope& scope = scopes_[statement];
+    const Around& scope = around_[statement];
     Placement placement;
     QuasiAffine row = number(0), column = number(0);
     std::vector<VarRef> in_time;
@@ -468,7 +492,7 @@ class ProgramReader {
     for (const auto& [axis, i] : cores) {
       const QuasiAffine along = variable(static_cast<int>(i)) * placement.cores_used;
       placement.core = placement.core ? *placement.core + along : along;
-      placement.cores_used *= scope.domain.extent[i];
+      placement.cores_used *= out_.kernel.work[statement].statement.domain.extent[i];
     }
     if (placement.cores_used > chip_->cores)
       refuse(text("loops of ", placement.cores_used, " blocks are bound to core.x, core.y, core.z"),
@@ -487,7 +511,7 @@ class ProgramReader {
   }
 
   /// What memories hold as the rule for chips notes it (rules/chip.h).
-  void annotated(const Scope& scope, const Work& work, Placement& placement) const {
+  void annotated(const Around& scope, const Work& work, Placement& placement) const {
     const sator::Array* held = scope.annotations.at(rules::kHeldSince).as<sator::Array>();
     for (size_t m = 0; held && m < held->items.size(); ++m)
       if (const IntImm* since = held->items[m].as<IntImm>(); since && since->value >= 0)
@@ -525,7 +549,7 @@ class ProgramReader {
   const FunctionFacts& facts_;
   const Chip* chip_;
   TirWork out_;
-  std::vector<Scope> scopes_;  // per statement
+  std::vector<Around> around_;  // per statement
   std::map<BufferRef, ParamFacts> params_;
   std::set<BufferRef> internal_;
   Places places_{facts_.name};

@@ -19,8 +19,30 @@ const int64_t kEnumerationLimit = CountOptions{}.enumerate_up_to;
 
 }  // namespace
 
+bool NestSearch::Seen::insert(const Choice& choice) {
+  size_t hash = choice.plan * 2 + choice.folds_reversed;
+  auto mix = [&](const Order& order) {
+    hash = (hash ^ order.size()) * 0x9e3779b97f4a7c15u;
+    for (const Tile& t : order)
+      hash = (hash ^ (hash >> 29) ^ t.iterator ^ static_cast<size_t>(t.size) << 5) * 0x9e3779b97f4a7c15u;
+  };
+  mix(choice.order), mix(choice.inner);
+  size_t at = (hash ^ hash >> 32) & (table_.size() - 1);
+  for (; table_[at] != 0; at = (at + 1) & (table_.size() - 1))
+    if (choices_[table_[at] - 1] == choice) return false;
+  choices_.push_back(choice);
+  table_[at] = static_cast<uint32_t>(choices_.size());
+  if (choices_.size() * 2 < table_.size()) return true;
+  std::vector<Choice> all = std::move(choices_);
+  table_.assign(table_.size() * 4, 0);
+  choices_.clear();
+  for (const Choice& c : all) insert(c);
+  return true;
+}
+
 NestSearch::NestSearch(const CoreShare& share, const Beside& beside, Tiles tiles)
-    : s_(share), tiles_(tiles), time_(share, beside), plans_(space_plans(share)), grains_(share.rank()) {
+    : s_(share), tiles_(tiles), time_(share, beside), grains_(share.rank()) {
+  for (SpacePlan& plan : space_plans(share)) plans_.push_back(std::move(plan));
   for (const Access& access : share.work.statement.accesses)
     for (const Map& reference : access.references)
       for (const QuasiAffine& e : reference)
@@ -67,12 +89,15 @@ std::vector<NestSearch::Found> NestSearch::run(size_t most) {
   }
   prefer_among_equals();
   std::vector<Found> found;
-  for (Candidate& c : best_)
-    if (found.size() < most) {
-      found.push_back({c.cycles, build(c)});
-      time_.use(plans_[c.choice.plan]);
-      found.back().placement.estimate = time_.estimate_of_product(c.nest);
-    }
+  found.reserve(std::min(most, best_.size()));
+  for (const Candidate& c : best_) {
+    if (found.size() == most) break;
+    Nest nest = nest_of(c.choice);
+    time_.use(plans_[c.choice.plan]);
+    Placement::Estimate estimate = time_.estimate_of_product(nest);
+    found.push_back({c.cycles, build(plans_[c.choice.plan], nest)});
+    found.back().placement.estimate = std::move(estimate);
+  }
   in_use_ = SIZE_MAX;
   return found;
 }
@@ -85,7 +110,8 @@ void NestSearch::prefer_among_equals() {
   double least = 0;
   for (; equals < best_.size() && best_[equals].cycles <= best_[0].cycles * 1.0005; ++equals) {
     time_.use(plans_[best_[equals].choice.plan]);
-    moves.push_back(time_.moves_of_product(best_[equals].nest));
+    Nest nest = nest_of(best_[equals].choice);
+    moves.push_back(time_.moves_of_product(nest));
     least = equals == 0 ? moves[0].picojoules : std::min(least, moves.back().picojoules);
   }
   auto pes = [&](size_t i) {
@@ -122,7 +148,7 @@ NestSearch::Roles NestSearch::roles_of(const SpacePlan& plan) const {
     if (u.first && u.second && u.output)
       roles.batch.push_back(x);
     else
-      (s_.relevant[plan.stationary][x] ? roles.folds : roles.stream).push_back(x);
+      (s_.relevant(plan.stationary, x) ? roles.folds : roles.stream).push_back(x);
   }
   // Of the iterators that stream, the longest runs innermost: the array fills once per run.
   std::stable_sort(roles.stream.begin(), roles.stream.end(), [&](size_t a, size_t b) { return extent[a] < extent[b]; });
@@ -164,12 +190,13 @@ std::vector<int64_t> NestSearch::coarse_sizes(size_t x, int64_t cover) const {
 }
 
 /// Sizes beside one: twice and half as large, a block more and less, and even cuts into a tile more and less.
-std::vector<int64_t> NestSearch::next_sizes(size_t x, int64_t cover, int64_t size) const {
+Few<int64_t, 8> NestSearch::next_sizes(size_t x, int64_t cover, int64_t size) const {
   const int64_t extent = s_.extent[x], whole = ceil_div(extent, cover), blocks = size > 0 ? size / cover : whole;
   const int64_t tiles = ceil_div(whole, std::max<int64_t>(1, blocks));
-  std::set<int64_t> next = {blocks * 2, blocks / 2, blocks + 1, blocks - 1, ceil_div(whole, tiles + 1), 1};
-  if (tiles > 1) next.insert(ceil_div(whole, tiles - 1));
-  std::vector<int64_t> sizes;
+  Few<int64_t, 8> next = {blocks * 2, blocks / 2, blocks + 1, blocks - 1, ceil_div(whole, tiles + 1), 1};
+  if (tiles > 1) next.push_back(ceil_div(whole, tiles - 1));
+  next.sort_unique();
+  Few<int64_t, 8> sizes;
   for (int64_t b : next) {
     if (b < 1 || b == blocks || b * cover >= extent) continue;
     if (begins_evenly(x, cover, b * cover)) sizes.push_back(b * cover);
@@ -184,11 +211,9 @@ void NestSearch::search_coarsely(size_t plan) {
   for (size_t x : main) sizes.push_back(coarse_sizes(x, plans_[plan].cover[x]));
   std::vector<size_t> pick(main.size(), 0);
   while (true) {
-    Choice choice{.plan = plan, .order = {}, .tile = std::vector<int64_t>(s_.rank(), 0)};
-    for (size_t i = 0; i < main.size(); ++i) {
-      choice.tile[main[i]] = sizes[i][pick[i]];
-      if (choice.tile[main[i]] > 0) choice.order.push_back(main[i]);
-    }
+    Choice choice{.plan = plan, .order = {}, .inner = {}};
+    for (size_t i = 0; i < main.size(); ++i)
+      if (sizes[i][pick[i]] > 0) choice.order.push_back({main[i], sizes[i][pick[i]]});
     std::sort(choice.order.begin(), choice.order.end());
     do {
       choice.folds_reversed = false;
@@ -222,42 +247,46 @@ void NestSearch::climb(const Choice& from) {
 
 std::vector<NestSearch::Choice> NestSearch::neighbours(const Choice& of) {
   std::vector<Choice> all;
-  const SpacePlan plan = plans_[of.plan];
-  const Roles roles = roles_[of.plan];
+  const SpacePlan& plan = plans_[of.plan];
+  const Roles& roles = roles_[of.plan];
   for (size_t x : roles.main)
-    for (int64_t size : next_sizes(x, plan.cover[x], of.tile[x])) {
+    for (int64_t size : next_sizes(x, plan.cover[x], of.tile(x))) {
       Choice next = of;
-      next.tile[x] = size;
+      size_t tiled = 0;
+      while (tiled < of.order.size() && of.order[tiled].iterator != x) ++tiled;
       if (size == 0) {
-        std::erase(next.order, x);
-      } else if (of.tile[x] == 0) {
+        next.order.erase(tiled);
+      } else if (tiled < of.order.size()) {
+        next.order[tiled].size = size;
+      } else {
         for (size_t at = 0; at < of.order.size(); ++at) {
-          Choice inserted = next;
-          inserted.order.insert(inserted.order.begin() + static_cast<long>(at), x);
-          all.push_back(std::move(inserted));
+          Choice inserted = of;
+          inserted.order.insert(at, {x, size});
+          all.push_back(inserted);
         }
-        next.order.push_back(x);
+        next.order.push_back({x, size});
       }
-      all.push_back(std::move(next));
+      all.push_back(next);
     }
   for (size_t at = 1; at < of.order.size(); ++at) {
     Choice next = of;
     std::swap(next.order[at - 1], next.order[at]);
-    all.push_back(std::move(next));
+    all.push_back(next);
   }
   if (roles.folds.size() > 1) {
     Choice next = of;
     next.folds_reversed = !of.folds_reversed;
-    all.push_back(std::move(next));
+    all.push_back(next);
   }
   if (tiles_ == Tiles::of_each_memory) add_inner_tiles(of, all);
   // Parts of the array: as few PEs as take no more turns, and half of those used.
   auto fewer = [](const std::vector<rules::ArrayNest::Side>& sides, int64_t used, const CoreShare& s) {
-    std::set<int64_t> sizes = {used / 2};
+    Few<int64_t, 2> sizes = {used / 2};
     if (sides.size() == 1) {
       const int64_t values = ceil_div(s.extent[sides[0].loop], sides[0].at_once);
-      sizes.insert(ceil_div(values, ceil_div(values, used)));
+      sizes.push_back(ceil_div(values, ceil_div(values, used)));
     }
+    sizes.sort_unique();
     return sizes;
   };
   for (int64_t rows : fewer(plan.rows, plan.rows_used, s_))
@@ -273,18 +302,18 @@ std::vector<NestSearch::Choice> NestSearch::neighbours(const Choice& of) {
 
 /// Whether a second tile of so many values fits the first without a rest: rests within rests are seldom countable.
 bool NestSearch::divides_tile(const Choice& of, size_t x, int64_t size) const {
-  return (of.tile[x] == 0 || of.tile[x] % size == 0) && begins_evenly(x, plans_[of.plan].cover[x], size);
+  return (of.tile(x) == 0 || of.tile(x) % size == 0) && begins_evenly(x, plans_[of.plan].cover[x], size);
 }
 
 /// Second tiles of any of the iterators, in any order, coarsely: one alone seldom pays.
 void NestSearch::search_inner_tiles(const Choice& from) {
   constexpr int64_t kSizes = 4;
-  const SpacePlan plan = plans_[from.plan];
-  const std::vector<size_t> main = roles_[from.plan].main;
+  const SpacePlan& plan = plans_[from.plan];
+  const std::vector<size_t>& main = roles_[from.plan].main;
   std::vector<std::vector<int64_t>> sizes;  // per iterator of main, with none as 0
   for (size_t x : main) {
     std::vector<int64_t>& of_x = sizes.emplace_back(1, 0);
-    const int64_t cover = plan.cover[x], whole = from.tile[x] > 0 ? from.tile[x] : s_.extent[x];
+    const int64_t cover = plan.cover[x], whole = from.tile(x) > 0 ? from.tile(x) : s_.extent[x];
     int64_t doublings = 0;
     while (doublings < 40 && cover << (doublings + 1) < whole) ++doublings;
     for (int64_t d = 0; d <= doublings; d += doublings / kSizes + 1)
@@ -295,7 +324,7 @@ void NestSearch::search_inner_tiles(const Choice& from) {
     Choice choice = from;
     choice.inner.clear();
     for (size_t i = 0; i < main.size(); ++i)
-      if (sizes[i][pick[i]] > 0) choice.inner.emplace_back(main[i], sizes[i][pick[i]]);
+      if (sizes[i][pick[i]] > 0) choice.inner.push_back({main[i], sizes[i][pick[i]]});
     std::sort(choice.inner.begin(), choice.inner.end());
     do {
       try_choice(choice);
@@ -311,35 +340,36 @@ void NestSearch::search_inner_tiles(const Choice& from) {
 void NestSearch::add_inner_tiles(const Choice& of, std::vector<Choice>& all) const {
   const SpacePlan& plan = plans_[of.plan];
   for (size_t x : roles_[of.plan].main) {
-    const int64_t cover = plan.cover[x], whole = of.tile[x] > 0 ? of.tile[x] : s_.extent[x];
-    const auto known = std::find_if(of.inner.begin(), of.inner.end(), [&](const auto& t) { return t.first == x; });
-    if (known != of.inner.end()) {
-      const size_t at = static_cast<size_t>(known - of.inner.begin());
-      for (int64_t size : next_sizes(x, cover, known->second)) {
+    const int64_t cover = plan.cover[x], whole = of.tile(x) > 0 ? of.tile(x) : s_.extent[x];
+    size_t at = 0;
+    while (at < of.inner.size() && of.inner[at].iterator != x) ++at;
+    if (at < of.inner.size()) {
+      for (int64_t size : next_sizes(x, cover, of.inner[at].size)) {
         Choice next = of;
         if (size == 0 || size >= whole || !divides_tile(of, x, size))
-          next.inner.erase(next.inner.begin() + static_cast<long>(at));
+          next.inner.erase(at);
         else
-          next.inner[at].second = size;
-        all.push_back(std::move(next));
+          next.inner[at].size = size;
+        all.push_back(next);
       }
       continue;
     }
-    std::set<int64_t> sizes;
+    Few<int64_t, 5> sizes;
     for (int64_t blocks : {whole / cover / 2, whole / cover / 4, int64_t{4}, int64_t{2}, int64_t{1}})
       if (blocks >= 1 && blocks * cover < whole && begins_evenly(x, cover, blocks * cover))
-        sizes.insert(blocks * cover);
+        sizes.push_back(blocks * cover);
+    sizes.sort_unique();
     for (int64_t size : sizes)
-      for (size_t at = 0; at <= of.inner.size(); ++at) {
+      for (size_t before = 0; before <= of.inner.size(); ++before) {
         Choice next = of;
-        next.inner.insert(next.inner.begin() + static_cast<long>(at), {x, size});
-        all.push_back(std::move(next));
+        next.inner.insert(before, {x, size});
+        all.push_back(next);
       }
   }
   for (size_t at = 1; at < of.inner.size(); ++at) {
     Choice next = of;
     std::swap(next.inner[at - 1], next.inner[at]);
-    all.push_back(std::move(next));
+    all.push_back(next);
   }
 }
 
@@ -352,23 +382,21 @@ std::optional<NestSearch::Choice> NestSearch::on_plan(const Choice& of, int64_t 
   if (fresh) {
     plans_.push_back(on_part(s_, plans_[of.plan], rows, columns));
     roles_.push_back(roles_of(plans_.back()));
-    in_use_ = SIZE_MAX;  // plans have moved
   }
   const SpacePlan& other = plans_[at->second];
   for (size_t x = 0; x < s_.rank(); ++x)
     if (s_.parts[x] > 1 && s_.extent[x] % other.cover[x] != 0)
       return {};  // digits of a core's block that cannot be told apart
   Choice next{.plan = at->second,
+              .folds_reversed = of.folds_reversed && roles_[at->second].folds.size() > 1,
               .order = {},
-              .tile = std::vector<int64_t>(s_.rank(), 0),
-              .folds_reversed = of.folds_reversed && roles_[at->second].folds.size() > 1};
-  for (size_t x : of.order) {
-    const int64_t tile = ceil_div(of.tile[x], other.cover[x]) * other.cover[x];
+              .inner = {}};
+  for (const auto& [x, size] : of.order) {
+    const int64_t tile = ceil_div(size, other.cover[x]) * other.cover[x];
     const std::vector<size_t>& main = roles_[at->second].main;
     if (tile >= s_.extent[x] || std::find(main.begin(), main.end(), x) == main.end()) continue;
     if (!begins_evenly(x, other.cover[x], tile)) continue;
-    next.tile[x] = tile;
-    next.order.push_back(x);
+    next.order.push_back({x, tile});
   }
   return next;
 }
@@ -379,7 +407,7 @@ Nest NestSearch::nest_of(const Choice& choice) const {
   Nest nest;
   auto add = [&](size_t x, int64_t block) { nest.add(x, block, s_.extent[x]); };
   for (size_t x : roles.batch) add(x, plan.cover[x]);
-  for (size_t x : choice.order) add(x, choice.tile[x]);
+  for (const auto& [x, size] : choice.order) add(x, size);
   for (const auto& [x, size] : choice.inner) add(x, size);
   for (size_t i = 0; i < roles.folds.size(); ++i) {
     const size_t x = roles.folds[choice.folds_reversed ? roles.folds.size() - 1 - i : i];
@@ -399,12 +427,13 @@ double NestSearch::idle_share(const SpacePlan& plan) const {
 /// Keeps the choice if it is among the best so far. False if it was tried before or is not.
 bool NestSearch::try_choice(const Choice& choice) {
   for (const auto& [x, size] : choice.inner)
-    if (choice.tile[x] > 0 && (size >= choice.tile[x] || choice.tile[x] % size != 0)) return false;
-  if (!seen_.insert(choice).second) return false;
+    if (const int64_t tile = choice.tile(x); tile > 0 && (size >= tile || tile % size != 0)) return false;
+  if (!seen_.insert(choice)) return false;
   if (in_use_ != choice.plan) time_.use(plans_[choice.plan]);
   in_use_ = choice.plan;
-  Candidate candidate{0, choice, nest_of(choice)};
-  candidate.cycles = time_.estimate(candidate.nest) * (1 + idle_share(plans_[choice.plan]) / 4096);
+  Nest nest = nest_of(choice);
+  Candidate candidate{0, choice};
+  candidate.cycles = time_.estimate(nest) * (1 + idle_share(plans_[choice.plan]) / 4096);
   if (best_.size() == kKept && candidate.cycles >= best_.back().cycles) return false;
   // The same loops come of several choices: the simplest is kept.
   for (Candidate& known : best_)
@@ -421,20 +450,19 @@ bool NestSearch::try_choice(const Choice& choice) {
   return true;
 }
 
-Placement NestSearch::build(const Candidate& found) const {
-  const SpacePlan& plan = plans_[found.choice.plan];
+Placement NestSearch::build(const SpacePlan& plan, const Nest& found) const {
   const size_t memories = s_.chip.memories.size();
   Placement placement;
   placement.mapping.space = plan.space;
   placement.weight = weight_under(s_, plan);
-  placement.held_since.assign(found.nest.held_since.begin(),
-                              found.nest.held_since.begin() + static_cast<long>(memories));
+  placement.held_since.assign(found.held_since.begin(),
+                              found.held_since.begin() + static_cast<long>(memories));
   rules::ArrayNest nest{.time = {}, .rows = plan.rows, .columns = plan.columns, .at_once = plan.at_once};
   nest.held_since.assign(placement.held_since.begin(), placement.held_since.end());
   std::vector<int64_t> parent(s_.rank(), 0);
   std::vector<std::string> words;
-  for (size_t d = 0; d < found.nest.depth; ++d) {
-    const BlockLoop& loop = found.nest.loops[d];
+  for (size_t d = 0; d < found.depth; ++d) {
+    const BlockLoop& loop = found.loops[d];
     QuasiAffine e = floor_div(s_.from_zero(loop.iterator), loop.block);
     if (parent[loop.iterator] > 0) e = mod(e, ceil_div(parent[loop.iterator], loop.block));
     parent[loop.iterator] = loop.block;

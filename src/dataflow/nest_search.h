@@ -1,9 +1,11 @@
 // The time's part of a mapping: which loops over tiles run in which order.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <set>
 
+#include "dataflow/few.h"
 #include "dataflow/nest_time.h"
 
 namespace sator::dataflow {
@@ -31,19 +33,41 @@ class NestSearch {
   size_t tried() const { return seen_.size(); }
 
  private:
+  struct Tile {
+    size_t iterator = 0;
+    int64_t size = 1;
+    auto operator<=>(const Tile&) const = default;
+  };
+  /// Tiles of the longest iterator of each class, outermost first.
+  using Order = Few<Tile, 3>;
   /// What the search chooses; the nest follows from it.
   struct Choice {
     size_t plan = 0;
-    std::vector<size_t> order;  // of the tiled iterators, outermost first
-    std::vector<int64_t> tile;  // per iterator; 0: not tiled
     bool folds_reversed = false;
-    std::vector<std::pair<size_t, int64_t>> inner;  // tiles within tiles, outermost first: iterator, size
-    auto operator<=>(const Choice&) const = default;
+    Order order;
+    Order inner;  // tiles within tiles
+    bool operator==(const Choice&) const = default;
+    /// Of iterator x; 0: not tiled.
+    int64_t tile(size_t x) const {
+      for (const Tile& t : order)
+        if (t.iterator == x) return t.size;
+      return 0;
+    }
+  };
+  /// The choices that were tried.
+  class Seen {
+   public:
+    /// False if it was there.
+    bool insert(const Choice& choice);
+    size_t size() const { return choices_.size(); }
+
+   private:
+    std::vector<Choice> choices_;
+    std::vector<uint32_t> table_ = std::vector<uint32_t>(512);  // by hash: number + 1 of a choice; 0: free
   };
   struct Candidate {
     double cycles = 0;
     Choice choice;
-    Nest nest;
   };
   /// The iterators that still run in time under a plan, by what they do.
   struct Roles {
@@ -54,7 +78,7 @@ class NestSearch {
   Roles roles_of(const SpacePlan& plan) const;
   bool begins_evenly(size_t x, int64_t cover, int64_t size) const;
   std::vector<int64_t> coarse_sizes(size_t x, int64_t cover) const;
-  std::vector<int64_t> next_sizes(size_t x, int64_t cover, int64_t size) const;
+  Few<int64_t, 8> next_sizes(size_t x, int64_t cover, int64_t size) const;
   void search_coarsely(size_t plan);
   void climb(const Choice& from);
   void prefer_among_equals();
@@ -66,17 +90,17 @@ class NestSearch {
   void add_inner_tiles(const Choice& of, std::vector<Choice>& all) const;
   std::optional<Choice> on_plan(const Choice& of, int64_t rows, int64_t columns);
   Nest nest_of(const Choice& choice) const;
-  Placement build(const Candidate& found) const;
+  Placement build(const SpacePlan& plan, const Nest& found) const;
 
   const CoreShare& s_;
   const Tiles tiles_;
   NestTime time_;
-  std::vector<SpacePlan> plans_;
-  std::vector<Roles> roles_;                                              // per plan
+  std::deque<SpacePlan> plans_;
+  std::deque<Roles> roles_;                                               // per plan
   std::map<std::tuple<size_t, bool, int64_t, int64_t>, size_t> plan_of_;  // by what stays, PEs allowed
   size_t in_use_ = SIZE_MAX;                                              // plan that time_ has taken up
   std::vector<std::set<int64_t>> grains_;  // per iterator: divisors in coordinates of tensors
-  std::set<Choice> seen_;
+  Seen seen_;
   std::vector<Candidate> best_;  // the shortest first
 };
 

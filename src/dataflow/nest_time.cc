@@ -1,6 +1,7 @@
 #include "dataflow/nest_time.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "dataflow/sharing.h"
@@ -47,6 +48,11 @@ struct NestTime::Steps {
 
 NestTime::NestTime(const CoreShare& share, const Beside& beside) : s_(share), beside_(beside) {
   if (share.chip.calibration) measured_ = *share.chip.calibration;
+  in_parts_.assign(share.accesses(), ~uint64_t{0});
+  for (size_t a = 0; a < beside.in_parts.size(); ++a)
+    for (size_t x = 0; x < beside.in_parts[a].size(); ++x)
+      if (!beside.in_parts[a][x]) in_parts_[a] &= ~(uint64_t{1} << x);
+  late_.reserve(share.accesses() * share.chip.memories.size() + 4 * beside.steps.size());
 }
 
 void NestTime::use(const SpacePlan& plan) {
@@ -55,21 +61,36 @@ void NestTime::use(const SpacePlan& plan) {
   if (weight == weight_) return;
   weight_ = weight;
   paths_.clear();
-  for (size_t a = 0; a < s_.accesses(); ++a) paths_.push_back(memory_path(s_.work, s_.product, weight, a, s_.chip));
+  passed_by_.fill(0);
+  for (size_t a = 0; a < s_.accesses(); ++a) {
+    const std::vector<size_t> path = memory_path(s_.work, s_.product, weight, a, s_.chip);
+    std::vector<Stop>& stops = paths_.emplace_back();
+    for (size_t i = 0; i < path.size(); ++i) {
+      const bool last = i + 1 == path.size();
+      Stop stop{.memory = path[i], .all = s_.copies(a, last ? s_.chip.memories.size() : path[i + 1])};
+      stop.here = stop.all / s_.sharers(path[i]);
+      stop.inside = last ? 0 : stop.all / s_.sharers(path[i + 1]);
+      stop.source = s_.chip.memories[path[i]].per_core ? stop.here : stop.all;
+      stops.push_back(stop);
+      passed_by_[path[i]] |= uint32_t{1} << a;
+    }
+  }
 }
 
 double NestTime::estimate(Nest& nest) {
   find_held(nest);
   if (!hold_most(nest)) return kDoesNotFit;
   const Steps steps = steps_of(nest);
+  find_fetched(nest, steps);
   move_product(nest, steps);
-  move_beside(nest, steps);
+  move_beside(steps);
   return latency(nest, steps);
 }
 
 Placement::Estimate NestTime::estimate_of_product(Nest& nest) {
   Placement::Estimate result{.cycles = estimate(nest), .memory_cycles = {}};
   const Steps steps = steps_of(nest);
+  find_fetched(nest, steps);
   move_product(nest, steps);
   result.array_cycles = array_cycles(nest, steps);
   result.fold_cycles = result.array_cycles / steps.folds;
@@ -81,7 +102,9 @@ Placement::Estimate NestTime::estimate_of_product(Nest& nest) {
 NestTime::Moves NestTime::moves_of_product(Nest& nest) {
   find_held(nest);
   hold_most(nest);
-  move_product(nest, steps_of(nest));
+  const Steps steps = steps_of(nest);
+  find_fetched(nest, steps);
+  move_product(nest, steps);
   Moves moves{.outside_bits = read_[0] + write_[0]};
   for (size_t m = 0; m < s_.chip.memories.size(); ++m) {
     const Memory& memory = s_.chip.memories[m];
@@ -96,7 +119,7 @@ void NestTime::find_held(const Nest& nest) {
   for (size_t d = 0; d <= nest.depth; ++d) {
     if (d > 0) block_[nest.loops[d - 1].iterator] = nest.loops[d - 1].block;
     for (size_t a = 0; a < s_.accesses(); ++a)
-      held_[a][d] = d > 0 && !s_.relevant[a][nest.loops[d - 1].iterator] ? held_[a][d - 1]
+      held_[a][d] = d > 0 && !s_.relevant(a, nest.loops[d - 1].iterator) ? held_[a][d - 1]
                                                                          : s_.elements(a, block_) * s_.bits_of(a);
   }
 }
@@ -109,9 +132,10 @@ bool NestTime::hold_most(Nest& nest) const {
     const double room = 8.0 * static_cast<double>(memory.capacity_bytes.value_or(INT64_MAX / 16));
     auto bits_held = [&](size_t since) {
       double bits = 0;
-      for (size_t a = 0; a < paths_.size(); ++a)
-        if (std::find(paths_[a].begin(), paths_[a].end(), m) != paths_[a].end())
-          bits += held_[a][since] * (memory.per_core ? 1 : s_.spread[a]);
+      for (uint32_t left = passed_by_[m]; left != 0; left &= left - 1) {
+        const auto a = static_cast<size_t>(std::countr_zero(left));
+        bits += held_[a][since] * (memory.per_core ? 1 : s_.spread[a]);
+      }
       return bits;
     };
     size_t since = 0;
@@ -125,25 +149,37 @@ bool NestTime::hold_most(Nest& nest) const {
 NestTime::Steps NestTime::steps_of(const Nest& nest) const {
   Steps steps;
   steps.outer = nest.depth;
-  while (steps.outer > 0 && !s_.relevant[plan_->stationary][nest.loops[steps.outer - 1].iterator]) --steps.outer;
+  while (steps.outer > 0 && !s_.relevant(plan_->stationary, nest.loops[steps.outer - 1].iterator)) --steps.outer;
   steps.folds = nest.turns(0, steps.outer);
   double before = 0;
   for (size_t d = 0; d < steps.outer; ++d) {
     const size_t x = nest.loops[d].iterator, output = s_.product.output;
-    const bool chooses = s_.relevant[output][x] && (beside_.in_parts.empty() || beside_.in_parts[output][x]);
+    const bool chooses = s_.relevant(output, x) && (in_parts_[output] >> x & 1);
     before = before * nest.loops[d].count + (chooses ? 0 : nest.loops[d].count - 1);
   }
   steps.folds_until_output = std::min(steps.folds, before + 1);
   return steps;
 }
 
-double NestTime::parts_of(const Nest& nest, const Steps& steps, size_t a) const {
-  double parts = 1;
-  for (size_t d = 0; d < steps.outer; ++d) {
-    const size_t x = nest.loops[d].iterator;
-    if (s_.relevant[a][x] && (beside_.in_parts.empty() || beside_.in_parts[a][x])) parts *= nest.loops[d].count;
+/// What times_fetched answers from, and in how many parts tensors come and go.
+void NestTime::find_fetched(const Nest& nest, const Steps& steps) {
+  for (size_t a = 0; a < s_.accesses(); ++a) {
+    double elements = s_.footprint[a], parts = 1;
+    uint8_t moved = 0;
+    for (size_t d = 0; d <= nest.depth; ++d) {
+      repeated_[a][d] = elements;
+      moved_to_[a][d] = moved;
+      if (d == nest.depth) break;
+      const BlockLoop& loop = nest.loops[d];
+      if (s_.relevant(a, loop.iterator)) {
+        moved = static_cast<uint8_t>(d + 1);
+        if (d < steps.outer && (in_parts_[a] >> loop.iterator & 1)) parts *= loop.count;
+      } else {
+        elements *= loop.count;
+      }
+    }
+    parts_[a] = parts;
   }
-  return parts;
 }
 
 /// Stamps, the wave of operands that crosses the array, the loads of what stays.
@@ -171,13 +207,9 @@ double NestTime::array_cycles(const Nest& nest, const Steps& steps) const {
 double NestTime::times_fetched(const Nest& nest, size_t a, size_t since) const {
   const bool waves =
       since == nest.depth && s_.chip.wires == Wires::systolic && plan_->rows_used + plan_->columns_used > 2;
-  size_t last = since;
-  while (last > 0 && !s_.relevant[a][nest.loops[last - 1].iterator]) --last;
+  size_t last = moved_to_[a][since];
   if (waves && since > 0) last = std::max(last, since - 1);
-  double elements = s_.footprint[a];
-  for (size_t d = 0; d < last; ++d)
-    if (!s_.relevant[a][nest.loops[d].iterator]) elements *= nest.loops[d].count;
-  return elements;
+  return repeated_[a][last];
 }
 
 /// What memory `outer` moves in whole bursts, per bit that is needed, where a tile has part of each row of the tensor.
@@ -213,15 +245,14 @@ void NestTime::move_product(const Nest& nest, const Steps& steps) {
   for (size_t a = 0; a < s_.accesses(); ++a) {
     if (s_.is_running_sum(a)) continue;
     const bool output = a == s_.product.output;
-    const double bits = s_.work.operands[a].bits, sum_bits = s_.pace.sum_bits, parts = parts_of(nest, steps, a);
-    const std::vector<size_t>& path = paths_[a];
+    const double bits = s_.work.operands[a].bits, sum_bits = s_.pace.sum_bits, parts = parts_[a];
+    const std::vector<Stop>& path = paths_[a];
     for (size_t i = 0; i < path.size(); ++i) {
       const bool last = i + 1 == path.size();
-      const size_t since = last ? nest.depth : nest.held_since[path[i + 1]];
+      const Stop& at = path[i];
+      const size_t since = last ? nest.depth : nest.held_since[path[i + 1].memory];
       const double elements = times_fetched(nest, a, since);
-      const double all = s_.copies(a, last ? s_.chip.memories.size() : path[i + 1]);
-      const double here = all / s_.sharers(path[i]), inside = last ? 0 : all / s_.sharers(path[i + 1]);
-      const double share = last ? 1 : burst_share(nest, a, path[i], since);
+      const double share = last ? 1 : burst_share(nest, a, at.memory, since);
       double in = elements * bits, out = 0;
       if (output) {
         // Sums that are not complete leave and come back at the accumulator's width; complete ones leave once.
@@ -229,13 +260,13 @@ void NestTime::move_product(const Nest& nest, const Steps& steps) {
         in = partial * sum_bits;
         out = s_.footprint[a] * (last ? std::max(sum_bits, bits) : bits) + in;
       }
-      read_[path[i]] += in * here * share;
-      write_[path[i]] += out * here * share;
+      read_[at.memory] += in * at.here * share;
+      write_[at.memory] += out * at.here * share;
       if (last) continue;
-      write_[path[i + 1]] += in * inside;
-      read_[path[i + 1]] += out * inside;
-      const double source = s_.chip.memories[path[i]].per_core ? here : all;
-      refill(path[i], path[i + 1], in * source, out * source, parts, output ? steps.until_output() : 0);
+      const size_t next = path[i + 1].memory;
+      write_[next] += in * at.inside;
+      read_[next] += out * at.inside;
+      refill(at.memory, next, in * at.source, out * at.source, parts, output ? steps.until_output() : 0);
     }
   }
   for (size_t a = 0; a < std::min(s_.accesses(), s_.pace.making_cycles.size()); ++a)
@@ -247,10 +278,10 @@ void NestTime::move_product(const Nest& nest, const Steps& steps) {
   if (making_ > 0) late_.push_back({s_.chip.memories.size(), 0, making_});
 }
 
-void NestTime::move_beside(const Nest& nest, const Steps& steps) {
+void NestTime::move_beside(const Steps& steps) {
   for (const Beside::Step& step : beside_.steps) {
     double parts = step.accesses.empty() ? static_cast<double>(step.parts) : 1e300;
-    for (size_t a : step.accesses) parts = std::min(parts, parts_of(nest, steps, a));
+    for (size_t a : step.accesses) parts = std::min(parts, parts_[a]);
     const double waits = step.after ? steps.until_output() : 0;
     vector_ += step.vector_cycles;
     one_vector_part_ += step.vector_cycles / parts;

@@ -60,11 +60,11 @@ class NestTime {
   bool hold_most(Nest& nest) const;
   Steps steps_of(const Nest& nest) const;
   double array_cycles(const Nest& nest, const Steps& steps) const;
+  void find_fetched(const Nest& nest, const Steps& steps);
   double times_fetched(const Nest& nest, size_t a, size_t since) const;
-  double parts_of(const Nest& nest, const Steps& steps, size_t a) const;
   double burst_share(const Nest& nest, size_t a, size_t outer, size_t since) const;
   void move_product(const Nest& nest, const Steps& steps);
-  void move_beside(const Nest& nest, const Steps& steps);
+  void move_beside(const Steps& steps);
   void refill(size_t outer, size_t inner, double in, double out, double parts, double waits);
   double time_of(size_t m, double read, double write) const;
   double latency(const Nest& nest, const Steps& steps);
@@ -74,10 +74,25 @@ class NestTime {
   const CoreShare& s_;
   const Beside& beside_;
   const SpacePlan* plan_ = nullptr;
-  size_t weight_ = SIZE_MAX;                // under the plan
-  std::vector<std::vector<size_t>> paths_;  // memories, per access
+  size_t weight_ = SIZE_MAX;  // under the plan
+  /// A memory that an access passes, or the array at the end, and how many times the part of one core moves there.
+  struct Stop {
+    size_t memory;
+    double all;     // for all cores: each has its own, or they share it
+    double here;    // of that, in this memory
+    double inside;  // and in the next one
+    double source;  // what this memory hands to the next one
+  };
+  std::vector<std::vector<Stop>> paths_;  // per access, outermost first
+  std::array<uint32_t, kMostMemories> passed_by_{};  // per memory: a bit per access
+  std::vector<uint64_t> in_parts_;                   // per access, a bit per iterator: Beside::in_parts
   std::vector<int64_t> block_;
-  std::array<std::array<double, kMostLoops + 1>, kMostAccesses> held_{};  // bits of an access within the first d loops
+  template <class T>
+  using PerLoop = std::array<std::array<T, kMostLoops + 1>, kMostAccesses>;  // [access][number of outer loops]
+  PerLoop<double> held_{};      // bits of an access within the first d loops
+  PerLoop<double> repeated_{};  // its elements, again for every turn of those of the first d loops that do not move it
+  PerLoop<uint8_t> moved_to_{};  // of the first d loops: how many there are to the last one that moves it
+  std::array<double, kMostAccesses> parts_{};
   struct Late {
     size_t memory;  // beyond the chip's: the vector unit
     double waits, cycles;

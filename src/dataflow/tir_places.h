@@ -28,6 +28,10 @@ struct Scope {
     else
       looked_up[v] = value;
   }
+  void unbind(const VarRef& v) {
+    values.erase(v);
+    looked_up.erase(v);
+  }
 };
 
 /// A load or store as (buffer, coordinates).

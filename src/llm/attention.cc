@@ -1,6 +1,8 @@
 #include "llm/attention.h"
 
 #include <algorithm>
+#include <mutex>
+#include <unordered_map>
 
 #include "runtime/paged_sequences.h"
 #include "tir/parse.h"
@@ -36,8 +38,15 @@ Values shape_values(const AttentionShape& s) {
           {"T", s.cache_dtype.name()}};
 }
 
+/// Functions are read once: the programs of a model's schemes have the same.
 tir::PrimFuncRef kernel(const char* source, const AttentionShape& s) {
-  return tir::parse_function(filled(source, shape_values(s)));
+  static std::mutex one_at_a_time;
+  static std::unordered_map<std::string, tir::PrimFuncRef> known;
+  std::string program = filled(source, shape_values(s));
+  const std::lock_guard lock(one_at_a_time);
+  tir::PrimFuncRef& func = known[program];
+  if (!func) func = tir::parse_function(std::move(program));
+  return func;
 }
 
 constexpr const char* kAppend = R"(

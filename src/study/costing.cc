@@ -17,6 +17,14 @@ std::string key_of(const dataflow::FunctionFacts& facts) {
   return key;
 }
 
+size_t hash_of(const tir::PrimFuncRef& func, const llm::KernelCall& call) {
+  size_t hash = std::hash<tir::PrimFuncRef>()(func);
+  auto mix = [&](int64_t v) { hash = (hash ^ static_cast<size_t>(v)) * 0x9e3779b97f4a7c15u + (hash >> 29); };
+  for (const auto& [name, value] : call.sizes) mix(value);
+  for (const dataflow::ParamFacts& p : call.params) mix(p.bits * 8 + static_cast<int>(p.kind));
+  return hash;
+}
+
 }  // namespace
 
 std::string ChipCoster::schedule_of(const PhaseKernel& kernel, const dataflow::KernelCost& cost) {
@@ -52,10 +60,13 @@ const tir::PrimFuncRef& ChipCoster::first_like(const tir::PrimFuncRef& func) {
 }
 
 const SweepCost& ChipCoster::cost_of(const llm::KernelCall& call) {
+  const tir::PrimFuncRef& func = first_like(call.work);
+  const size_t hash = hash_of(func, call);
+  for (auto [known, end] = launches_.equal_range(hash); known != end; ++known)
+    if (const Launch& l = known->second; l.func == func && l.sizes == call.sizes && l.params == call.params)
+      return l.cost;
   const dataflow::FunctionFacts facts{call.function, call.sizes, call.params};
-  auto [at, fresh] = launches_.try_emplace({first_like(call.work), key_of(facts)});
-  SweepCost& sum = at->second;
-  if (!fresh) return sum;
+  SweepCost& sum = launches_.emplace(hash, Launch{func, call.sizes, call.params, {}})->second.cost;
   try {
     const dataflow::TirWork work = dataflow::work_of(*call.work, facts, &chip());
     const dataflow::KernelCost cost = engine_.cost(work.kernel, work.placements);

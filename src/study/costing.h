@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <unordered_map>
 
 #include "dataflow/from_tir.h"
 #include "llm/workload.h"
@@ -47,6 +48,14 @@ class ChipCoster {
   const SweepCost& cost_of(const llm::KernelCall& call);
 
  private:
+  /// A launch that was costed before.
+  struct Launch {
+    tir::PrimFuncRef func;  // the first one of equal text
+    std::map<std::string, int64_t> sizes;
+    std::vector<dataflow::ParamFacts> params;
+    SweepCost cost;
+  };
+
   const tir::PrimFuncRef& first_like(const tir::PrimFuncRef& func);
   std::string schedule_of(const PhaseKernel& kernel, const dataflow::KernelCost& cost);
 
@@ -54,7 +63,7 @@ class ChipCoster {
   CountChecker checker_;
   std::map<size_t, std::unique_ptr<dataflow::CostEngine>> larger_;             // the chip with that memory larger
   std::map<std::pair<tir::PrimFuncRef, std::string>, std::string> schedules_;  // by function and facts
-  std::map<std::pair<tir::PrimFuncRef, std::string>, SweepCost> launches_;     // likewise
+  std::unordered_multimap<size_t, Launch> launches_;                           // by hash
   std::map<tir::PrimFuncRef, tir::PrimFuncRef> like_;  // functions, by the first one of equal text
   std::multimap<uint64_t, tir::PrimFuncRef> firsts_;   // by their structural hash
 };

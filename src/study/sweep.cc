@@ -23,7 +23,7 @@ bool same_work(const llm::KernelCall& a, const llm::KernelCall& b) {
 
 }  // namespace
 
-const Steps::Walked& Steps::walked(const std::string& function, int64_t tokens) {
+Steps::Walked& Steps::walked(const std::string& function, int64_t tokens) {
   auto [at, fresh] = walked_.try_emplace({function, tokens});
   if (!fresh) return at->second;
   // What differs between two contexts is the context.
@@ -50,28 +50,25 @@ const Steps::Walked& Steps::walked(const std::string& function, int64_t tokens) 
   return out;
 }
 
-std::vector<CountedCall> Steps::at(const std::string& function, int64_t tokens, int64_t context) {
-  const Walked& all = walked(function, tokens);
-  std::vector<CountedCall> calls = all.calls;
-  for (size_t c = 0; c < calls.size(); ++c)
-    for (const std::string& name : all.sizes_of_context[c]) calls[c].call.sizes[name] = context;
-  return calls;
+std::span<const CountedCall> Steps::at(const std::string& function, int64_t tokens, int64_t context) {
+  Walked& all = walked(function, tokens);
+  for (size_t c = 0; c < all.calls.size(); ++c)
+    for (const std::string& name : all.sizes_of_context[c]) all.calls[c].call.sizes[name] = context;
+  return all.calls;
 }
 
-std::vector<CountedCall> Steps::prefill(int64_t tokens, int64_t context) { return at("prefill", tokens, context); }
+std::span<const CountedCall> Steps::prefill(int64_t tokens, int64_t context) { return at("prefill", tokens, context); }
 
-std::vector<CountedCall> Steps::decode(int64_t batch, int64_t context) {
-  std::vector<CountedCall> one = at("decode", 1, context);
+std::span<const CountedCall> Steps::decode(int64_t batch, int64_t context) {
+  const std::span<const CountedCall> one = at("decode", 1, context);
   if (batch == 1) return one;
   // `verify` has logits for each of its rows, as a batch wants them.
-  std::vector<CountedCall> all = at("verify", batch, context);
-  std::erase_if(all, [](const CountedCall& c) { return touches_cache(c.call); });
-  for (CountedCall& c : one) {
-    if (!touches_cache(c.call)) continue;
-    c.count *= batch;
-    all.push_back(std::move(c));
-  }
-  return all;
+  batched_.clear();
+  for (const CountedCall& c : at("verify", batch, context))
+    if (!touches_cache(c.call)) batched_.push_back(c);
+  for (const CountedCall& c : one)
+    if (touches_cache(c.call)) batched_.push_back({c.call, c.count * batch});
+  return batched_;
 }
 
 namespace {

@@ -14,30 +14,32 @@ struct CountedCall {
 };
 
 /// Steps of a program at any size. What a step launches does not depend on the tokens before it but in the sizes of
-/// kernels that touch the KV cache, so the program is walked once per number of tokens.
+/// kernels that touch the KV cache, so the program is walked once per number of tokens. The calls of a step are valid until the
+/// next step is asked for.
 class Steps {
  public:
   ///   layers  blocks of the model, where the program has one of them (ProgramOptions::one_layer): its launches count so often
   explicit Steps(const llm::Workload& workload, int64_t layers = 1) : workload_(workload), layers_(layers) {}
 
   /// The step that takes `tokens` of a prompt in, `context` with it.
-  std::vector<CountedCall> prefill(int64_t tokens, int64_t context);
+  std::span<const CountedCall> prefill(int64_t tokens, int64_t context);
 
   /// The step that appends one token to each of `batch` sequences, which then have `context` tokens. All layers but
   /// attention see the tokens as rows of one product; attention runs for each sequence.
-  std::vector<CountedCall> decode(int64_t batch, int64_t context);
+  std::span<const CountedCall> decode(int64_t batch, int64_t context);
 
  private:
   struct Walked {
     std::vector<CountedCall> calls;
     std::vector<std::vector<std::string>> sizes_of_context;  // per call: its sizes that are the context
   };
-  const Walked& walked(const std::string& function, int64_t tokens);
-  std::vector<CountedCall> at(const std::string& function, int64_t tokens, int64_t context);
+  Walked& walked(const std::string& function, int64_t tokens);
+  std::span<const CountedCall> at(const std::string& function, int64_t tokens, int64_t context);
 
   const llm::Workload& workload_;
   int64_t layers_;
   std::map<std::pair<std::string, int64_t>, Walked> walked_;
+  std::vector<CountedCall> batched_;
 };
 
 /// The sum of a step's kernels, with what several chips send each other.
