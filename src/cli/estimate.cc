@@ -195,7 +195,16 @@ void estimate_workload(const EstimateArguments& a, Streams& io) {
           .hint = text("shipped are ", join(shipped_chips(), ", "))});
   const dataflow::Matmul matmul =
       matmul_of(integers_of("--workload", *a.workload, ',', 3, 1), a.scheme.value_or("int8-channel+a8"));
-  dataflow::CostEngine engine(dataflow::described_chip(*a.chip, changes_of(a.changes)));
+  const dataflow::ChipChanges changes = changes_of(a.changes);
+  if (changes.tile) {
+    const int64_t sizes[] = {matmul.i, matmul.j, matmul.k};
+    for (size_t d = 0; d < 3; ++d)
+      if ((*changes.tile)[d] > sizes[d])
+        fail({.what = text("--tile ", join(*changes.tile, ","), ": ", "ijk"[d], " is ", sizes[d]),
+              .needs = "tiles within the workload",
+              .hint = "0 takes the whole of it"});
+  }
+  dataflow::CostEngine engine(dataflow::described_chip(*a.chip, changes));
   const dataflow::Kernel kernel = dataflow::matmul_kernel(matmul);
   const dataflow::KernelCost cost = engine.cost(kernel);
   io.out << "workload     Y[i,j] = X[i,k] * W[k,j], i " << matmul.i << ", j " << matmul.j << ", k " << matmul.k << "; "

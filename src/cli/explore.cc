@@ -112,7 +112,7 @@ nlohmann::json point_json(const Explored& x, const tune::Evaluated& e) {
     return point;
   }
   point["latency_s"] = e.objectives[0];
-  point["energy_j"] = e.objectives[1];
+  point["energy_j"] = e.objectives[1] > 0 ? nlohmann::json(e.objectives[1]) : nlohmann::json();
   point["area_mm2"] = e.objectives[2];
   if (e.objectives.size() > 3) point["perplexity"] = e.objectives[3];
   point["within_limits"] = e.violation == 0;
@@ -189,7 +189,7 @@ study::FrontTable table_of(const Explored& x) {
     std::vector<std::string>& row = table.rows.emplace_back();
     for (size_t d : shown) row.push_back(x.value(e, d));
     row.push_back(quantity(design.latency_s, "s"));
-    row.push_back(quantity(design.energy_j, "J"));
+    row.push_back(design.energy_j > 0 ? quantity(design.energy_j, "J") : "-");
     row.push_back(quantity(design.area_mm2, "mm2"));
     row.push_back(quantity(design.watts(), "W"));
     if (quality) row.push_back(fixed(e.objectives[3], 3));

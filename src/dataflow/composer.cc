@@ -58,6 +58,7 @@ struct Composer::Impl {
     total_.chip = chip_.name;
     total_.notes = notes_;
     brought_in_.clear(), sent_out_.clear();
+    total_.statements.reserve(merged_.works.size() + merged_.made.size());
     stages_.assign(merged_.works.size(), {});
     product_costs_.assign(merged_.works.size(), 0);
     for (size_t i = 0; i < merged_.works.size(); ++i)

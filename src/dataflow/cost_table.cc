@@ -5,9 +5,17 @@
 
 #include "base/figures.h"
 #include "base/text.h"
+#include "dataflow/tenet_array.h"
 #include "target/calibration.h"
 
 namespace sator::dataflow {
+
+namespace {
+
+/// Whether the chip states any energy of what the kernel did: 0 J would be a claim.
+bool knows_energy(const KernelCost& c) { return c.energy_j > 0; }
+
+}  // namespace
 
 std::string cost_table(const KernelCost& c, const Chip& chip) {
   std::string out = text("chip         ",
@@ -78,8 +86,16 @@ std::string cost_table(const KernelCost& c, const Chip& chip) {
                 quantity(m.achieved_bytes_per_s, "B/s"),
                 " of ",
                 quantity(m.available_bytes_per_s, "B/s"),
+                chip.tenet && &m == &c.memories.back() && m.available_bytes_per_s > 0
+                    ? text(": ",
+                           fixed(items_per_cycle(chip) * m.achieved_bytes_per_s / m.available_bytes_per_s, 2),
+                           " of ",
+                           fixed(items_per_cycle(chip), 2),
+                           " items per cycle")
+                    : "",
                 "\n");
-  out += text("energy       ", quantity(c.energy_j, "J"), " at ", c.energy_node_nm, " nm\n");
+  out += knows_energy(c) ? text("energy       ", quantity(c.energy_j, "J"), " at ", c.energy_node_nm, " nm\n")
+                         : "energy       -: no energy is known of this chip\n";
   for (const EnergyPart& part : c.energy_parts)
     out += text("  ", pad_right(part.name, 16), pad_left(quantity(part.joules, "J"), 12), "  ", part.source, "\n");
   return out + (chip.tenet ? "estimate by TENET's formula\n" : text("estimate, ", calibration_words(chip), "\n"));
@@ -116,8 +132,8 @@ nlohmann::json cost_json(const KernelCost& c, const Chip& chip) {
           {"mac_units_used", c.mac_units_used},
           {"utilization", c.utilization},
           {"memories", memories},
-          {"energy_j", c.energy_j},
-          {"energy_node_nm", c.energy_node_nm},
+          {"energy_j", knows_energy(c) ? nlohmann::json(c.energy_j) : nlohmann::json()},
+          {"energy_node_nm", knows_energy(c) ? nlohmann::json(c.energy_node_nm) : nlohmann::json()},
           {"energy_parts", energy},
           {"mappings", mappings},
           {"notes", c.notes}};

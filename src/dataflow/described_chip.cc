@@ -128,6 +128,7 @@ Chip chip_of_folder(const fs::path& folder) {
   std::fill(std::begin(chip.dataflow_of), std::end(chip.dataflow_of), std::nullopt);
   for (Memory& m : chip.memories) m.per_core = false;
   Memory& scratchpad = chip.memories.back();
+  scratchpad.shared_port = false;  // items in and items out overlap
   if (plain)
     scratchpad.read_bytes_per_cycle = scratchpad.write_bytes_per_cycle =
         static_cast<double>(array.hardware.bandwidth_bits_per_cycle) / 8;

@@ -401,7 +401,7 @@ class ProgramReader {
     for (Term t : bit.terms) {
       if (t.coefficient % bits != 0) return {};
       t.coefficient /= bits;
-      code.terms.push_back(t);
+      code.terms.push_back(std::move(t));
     }
     return code;
   }

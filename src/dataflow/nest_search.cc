@@ -80,6 +80,7 @@ std::vector<NestSearch::Found> NestSearch::run(size_t most) {
   for (const Candidate& c : best_)
     if (starts.size() < kStarts) starts.push_back(c.choice);
   for (const Choice& start : starts) climb(start);
+  while (try_other_turns(best_.front().choice)) climb(best_.front().choice);
   if (tiles_ == Tiles::of_each_memory) {
     starts.clear();
     for (const Candidate& c : best_) starts.push_back(c.choice);
@@ -245,6 +246,27 @@ void NestSearch::climb(const Choice& from) {
   }
 }
 
+/// The choice on parts of the array that take one turn more or less, which must pay clearly: ragged turns for little are
+/// not worth it. Whether a new one is the best then.
+bool NestSearch::try_other_turns(const Choice of) {
+  const SpacePlan& plan = plans_[of.plan];
+  auto parts = [&](const std::vector<rules::ArrayNest::Side>& sides, int64_t used, int64_t there) {
+    Few<int64_t, 2> sizes;
+    if (sides.size() != 1) return sizes;
+    const int64_t values = ceil_div(s_.extent[sides[0].loop], sides[0].at_once), turns = ceil_div(values, used);
+    for (int64_t t : {turns + 1, turns - 1})
+      if (t > 0 && ceil_div(values, t) <= there) sizes.push_back(ceil_div(values, t));
+    return sizes;
+  };
+  auto try_on = [&](int64_t rows, int64_t columns) {
+    if (auto next = on_plan(of, rows, columns); next && estimate_of(*next) < 0.995 * best_.front().cycles)
+      try_choice(*next);
+  };
+  for (int64_t rows : parts(plan.rows, plan.rows_used, s_.chip.rows)) try_on(rows, plan.most_columns);
+  for (int64_t columns : parts(plan.columns, plan.columns_used, s_.chip.columns)) try_on(plan.most_rows, columns);
+  return !(best_.front().choice == of);
+}
+
 std::vector<NestSearch::Choice> NestSearch::neighbours(const Choice& of) {
   std::vector<Choice> all;
   const SpacePlan& plan = plans_[of.plan];
@@ -280,18 +302,18 @@ std::vector<NestSearch::Choice> NestSearch::neighbours(const Choice& of) {
   }
   if (tiles_ == Tiles::of_each_memory) add_inner_tiles(of, all);
   // Parts of the array: as few PEs as take no more turns, and half of those used.
-  auto fewer = [](const std::vector<rules::ArrayNest::Side>& sides, int64_t used, const CoreShare& s) {
+  auto parts = [&](const std::vector<rules::ArrayNest::Side>& sides, int64_t used) {
     Few<int64_t, 2> sizes = {used / 2};
     if (sides.size() == 1) {
-      const int64_t values = ceil_div(s.extent[sides[0].loop], sides[0].at_once);
+      const int64_t values = ceil_div(s_.extent[sides[0].loop], sides[0].at_once);
       sizes.push_back(ceil_div(values, ceil_div(values, used)));
     }
     sizes.sort_unique();
     return sizes;
   };
-  for (int64_t rows : fewer(plan.rows, plan.rows_used, s_))
+  for (int64_t rows : parts(plan.rows, plan.rows_used))
     if (auto next = on_plan(of, rows, plan.most_columns)) all.push_back(std::move(*next));
-  for (int64_t columns : fewer(plan.columns, plan.columns_used, s_))
+  for (int64_t columns : parts(plan.columns, plan.columns_used))
     if (auto next = on_plan(of, plan.most_rows, columns)) all.push_back(std::move(*next));
   if (plan.most_rows < s_.chip.rows)
     if (auto next = on_plan(of, s_.chip.rows, plan.most_columns)) all.push_back(std::move(*next));
@@ -424,16 +446,19 @@ double NestSearch::idle_share(const SpacePlan& plan) const {
          static_cast<double>(plan.rows_used * plan.columns_used) / static_cast<double>(s_.chip.rows * s_.chip.columns);
 }
 
+double NestSearch::estimate_of(const Choice& choice) {
+  if (in_use_ != choice.plan) time_.use(plans_[choice.plan]);
+  in_use_ = choice.plan;
+  Nest nest = nest_of(choice);
+  return time_.estimate(nest) * (1 + idle_share(plans_[choice.plan]) / 4096);
+}
+
 /// Keeps the choice if it is among the best so far. False if it was tried before or is not.
 bool NestSearch::try_choice(const Choice& choice) {
   for (const auto& [x, size] : choice.inner)
     if (const int64_t tile = choice.tile(x); tile > 0 && (size >= tile || tile % size != 0)) return false;
   if (!seen_.insert(choice)) return false;
-  if (in_use_ != choice.plan) time_.use(plans_[choice.plan]);
-  in_use_ = choice.plan;
-  Nest nest = nest_of(choice);
-  Candidate candidate{0, choice};
-  candidate.cycles = time_.estimate(nest) * (1 + idle_share(plans_[choice.plan]) / 4096);
+  Candidate candidate{estimate_of(choice), choice};
   if (best_.size() == kKept && candidate.cycles >= best_.back().cycles) return false;
   // The same loops come of several choices: the simplest is kept.
   for (Candidate& known : best_)
@@ -455,8 +480,7 @@ Placement NestSearch::build(const SpacePlan& plan, const Nest& found) const {
   Placement placement;
   placement.mapping.space = plan.space;
   placement.weight = weight_under(s_, plan);
-  placement.held_since.assign(found.held_since.begin(),
-                              found.held_since.begin() + static_cast<long>(memories));
+  placement.held_since.assign(found.held_since.begin(), found.held_since.begin() + static_cast<long>(memories));
   rules::ArrayNest nest{.time = {}, .rows = plan.rows, .columns = plan.columns, .at_once = plan.at_once};
   nest.held_since.assign(placement.held_since.begin(), placement.held_since.end());
   std::vector<int64_t> parent(s_.rank(), 0);

@@ -83,7 +83,9 @@ class NestSearch {
   void climb(const Choice& from);
   void prefer_among_equals();
   double idle_share(const SpacePlan& plan) const;
+  double estimate_of(const Choice& choice);
   bool try_choice(const Choice& choice);
+  bool try_other_turns(Choice of);
   std::vector<Choice> neighbours(const Choice& of);
   bool divides_tile(const Choice& of, size_t x, int64_t size) const;
   void search_inner_tiles(const Choice& from);

@@ -83,14 +83,14 @@ class NestTime {
     double inside;  // and in the next one
     double source;  // what this memory hands to the next one
   };
-  std::vector<std::vector<Stop>> paths_;  // per access, outermost first
+  std::vector<std::vector<Stop>> paths_;             // per access, outermost first
   std::array<uint32_t, kMostMemories> passed_by_{};  // per memory: a bit per access
   std::vector<uint64_t> in_parts_;                   // per access, a bit per iterator: Beside::in_parts
   std::vector<int64_t> block_;
   template <class T>
   using PerLoop = std::array<std::array<T, kMostLoops + 1>, kMostAccesses>;  // [access][number of outer loops]
-  PerLoop<double> held_{};      // bits of an access within the first d loops
-  PerLoop<double> repeated_{};  // its elements, again for every turn of those of the first d loops that do not move it
+  PerLoop<double> held_{};       // bits of an access within the first d loops
+  PerLoop<double> repeated_{};   // its elements, again for every turn of those of the first d loops that do not move it
   PerLoop<uint8_t> moved_to_{};  // of the first d loops: how many there are to the last one that moves it
   std::array<double, kMostAccesses> parts_{};
   struct Late {

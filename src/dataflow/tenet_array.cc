@@ -121,6 +121,10 @@ Problem moved_alone(const StatementCost& cost) {
   return problem;
 }
 
+double items_per_cycle(const Chip& chip) {
+  return 2 * static_cast<double>(tenet_array_of(chip).hardware.bandwidth_bits_per_cycle) / kTenetItemBits;
+}
+
 void find_tenet_latency(KernelCost& cost, const Chip& chip) {
   const std::string& scratchpad = chip.memories.back().name;
   int64_t array = 0, moving = 0, vector = 0;

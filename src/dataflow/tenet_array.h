@@ -30,4 +30,7 @@ Problem moved_alone(const StatementCost& cost);
 /// one at the array take no time.
 void find_tenet_latency(KernelCost& cost, const Chip& chip);
 
+/// Items that the scratchpad can hand over and take in a cycle, both together.
+double items_per_cycle(const Chip& chip);
+
 }  // namespace sator::dataflow

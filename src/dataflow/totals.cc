@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "dataflow/formats/tenet/metrics.h"
+#include "dataflow/tenet_array.h"
+
 namespace sator::dataflow {
 
 namespace {
@@ -14,6 +17,7 @@ class Totals {
   void run() {
     sum_traffic();
     rate_memories();
+    if (chip_.tenet) rate_items();
     rate_array();
     sum_energy();
   }
@@ -44,6 +48,23 @@ class Totals {
       cost.available_bytes_per_s = available_bytes_per_s(memory, chip_);
       total_.memories.push_back(std::move(cost));
     }
+  }
+
+  /// TENET's scratchpad hands over so many items per cycle, whatever their widths, and takes as many meanwhile: in bytes it
+  /// can do what so many items of this kernel have.
+  void rate_items() {
+    double items = 0, bits = 0;
+    for (const StatementCost& s : total_.statements)
+      for (size_t a = 0; s.tenet && a < s.work.operands.size(); ++a) {
+        if (s.work.operands[a].on_the_way) continue;
+        const auto moved = static_cast<double>(s.counts->tensors[a].unique);
+        items += moved, bits += moved * s.work.operands[a].bits;
+      }
+    if (items == 0) return;
+    MemoryCost& scratchpad = total_.memories.back();
+    scratchpad.available_bytes_per_s = items_per_cycle(chip_) * chip_.clock_hz * bits / items / 8;
+    // Cycles are rounded down per product.
+    scratchpad.available_bytes_per_s = std::max(scratchpad.available_bytes_per_s, scratchpad.achieved_bytes_per_s);
   }
 
   void rate_array() {

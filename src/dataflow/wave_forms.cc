@@ -12,6 +12,8 @@ namespace {
 
 // Positions of the digits that make a wave, behind those of the loops around it.
 constexpr size_t kStep = 1 << 20, kRow = kStep + 1, kColumn = kStep + 2;
+// The part of such a digit within which a tensor's coordinate does not change, behind it: kInner + kRow - kStep.
+constexpr size_t kInner = kStep + 3;
 
 bool in_wave(const Digit& digit) { return digit.position >= kStep; }
 
@@ -161,28 +163,63 @@ class WaveCounts {
            tuples(d, grain, zero, length % block, i + 1);
   }
 
+  /// The digits with the one that a grain cuts as two: blocks of the grain, and values within one. Nothing where a grain
+  /// does not begin where digits' blocks do.
+  static std::optional<Digits> cut(const Digits& digits, int64_t grain) {
+    Digits out;
+    out.extent = digits.extent;
+    for (size_t i = 0; i < digits.count; ++i) {
+      Digit digit = digits.at[i];
+      if (digit.block % grain != 0) {
+        const bool begins = digit.modulus >= digits.extent || digit.modulus % grain == 0 || grain % digit.modulus == 0;
+        if (grain % digit.block != 0 || !begins) return {};
+        if (digit.modulus > grain && out.count + 1 < kMostDigits) {
+          Digit outer = digit;
+          outer.block = digit.modulus = grain;
+          out.at[out.count++] = outer;
+        } else if (digit.modulus > grain) {
+          return {};
+        }
+        if (in_wave(digit)) digit.position += kInner - kStep;
+      }
+      if (out.count == kMostDigits) return {};
+      out.at[out.count++] = digit;
+    }
+    return out;
+  }
+
   bool count_tensor(const Access& access) {
     const std::optional<Grains> grains = grains_of(access, domain_);
     if (!grains) return false;
     const Grains& grain = *grains;
-    for (size_t x = 0; x < rank(); ++x)
-      for (size_t i = 0; grain[x] > 0 && i < digits_[x].count; ++i)
-        if (digits_[x].at[i].block % grain[x] != 0) return false;
-    std::array<bool, 3> shared = {true, true, true};  // along t, r, c
-    for (size_t x = 0; x < rank(); ++x)
-      for (size_t i = 0; i < digits_[x].count; ++i)
-        if (in_wave(digits_[x].at[i]) && grain[x] > 0) shared[digits_[x].at[i].position - kStep] = false;
+    std::array<std::optional<Digits>, kMostIterators> own;              // of iterators whose digits a grain cuts
+    std::array<bool, 6> shared = {true, true, true, true, true, true};  // along t, r, c, and within grains there
+    for (size_t x = 0; x < rank(); ++x) {
+      if (grain[x] == 0) continue;
+      for (size_t i = 0; i < digits_[x].count && !own[x]; ++i)
+        if (digits_[x].at[i].block % grain[x] != 0) {
+          own[x] = cut(digits_[x], grain[x]);
+          if (!own[x]) return false;
+        }
+      const Digits& digits = own[x] ? *own[x] : digits_[x];
+      for (size_t i = 0; i < digits.count; ++i)
+        if (in_wave(digits.at[i]) && digits.at[i].position < kInner) shared[digits.at[i].position - kStep] = false;
+    }
     auto all = [&](auto zero) {
       int64_t product = 1;
-      for (size_t x = 0; x < rank(); ++x) product *= tuples(digits_[x], grain[x], zero, digits_[x].extent);
+      for (size_t x = 0; x < rank(); ++x)
+        product *= tuples(own[x] ? *own[x] : digits_[x], grain[x], zero, digits_[x].extent);
       return product;
     };
+    auto is_step = [](size_t position) { return position == kStep || position == kInner; };
     TensorCounts counts{.tensor = access.tensor, .role = access.role, .total = out_.macs};
     counts.assigned = all([](size_t) { return false; });
     counts.unique = all([&](size_t position) { return position >= kStep && shared[position - kStep]; });
-    counts.temporal_hits = counts.assigned - all([&](size_t position) { return position == kStep && shared[0]; });
-    counts.spatial_hits =
-        counts.assigned - all([&](size_t position) { return position > kStep && shared[position - kStep]; });
+    counts.temporal_hits =
+        counts.assigned - all([&](size_t position) { return is_step(position) && shared[position - kStep]; });
+    counts.spatial_hits = counts.assigned - all([&](size_t position) {
+                            return position > kStep && !is_step(position) && shared[position - kStep];
+                          });
     counts.footprint = footprint_of(grain, domain_);
     out_.tensors.push_back(std::move(counts));
     return true;

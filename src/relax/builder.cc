@@ -26,9 +26,7 @@ bool is_impure_call(const RExpr& e) {
 
 BlockBuilder::BlockBuilder(ModuleRef module)
     : module_(module ? std::move(module) : make<Module>(std::map<std::string, Func>(), Attrs(), Attrs())),
-      arith_(std::make_unique<arith::Analyzer>()) {
-  for (const auto& [name, func] : module_->functions) known_functions_.emplace(structural_hash(func), name);
-}
+      arith_(std::make_unique<arith::Analyzer>()) {}
 BlockBuilder::~BlockBuilder() = default;
 
 // ---- The module ----
@@ -40,7 +38,10 @@ RExpr BlockBuilder::function(const std::string& name) const {
 }
 
 RExpr BlockBuilder::add_function(Func func, const std::string& name) {
-  uint64_t hash = structural_hash(func);
+  // Many builders add nothing: the module's functions are hashed when one does.
+  if (known_functions_.empty())
+    for (const auto& [known, its] : module_->functions) known_functions_.emplace(structural_hash(its), known);
+  const uint64_t hash = structural_hash(func);
   std::vector<std::string> same;
   auto [first, last] = known_functions_.equal_range(hash);
   for (auto at = first; at != last; ++at) {
@@ -55,7 +56,7 @@ RExpr BlockBuilder::add_function(Func func, const std::string& name) {
 }
 
 void BlockBuilder::update_function(const std::string& name, Func func) {
-  known_functions_.emplace(structural_hash(func), name);
+  if (!known_functions_.empty()) known_functions_.emplace(structural_hash(func), name);
   module_ = with_function(module_, name, std::move(func));
 }
 

@@ -73,7 +73,7 @@ std::string matmul_table(const std::vector<MatmulRow>& rows) {
                       seconds(k.cost.latency_s),
                       bytes(outside(k.cost).bytes()),
                       quantity(outside(k.cost).achieved_bytes_per_s, "B/s"),
-                      quantity(k.cost.energy_j, "J"),
+                      energy_text(k.cost),
                       k.cost.bound});
       table.add(std::move(cells));
     }
@@ -90,7 +90,7 @@ std::string step_words(const StepCosts& step) {
               " outside at ",
               quantity(outside(step.all.cost).achieved_bytes_per_s, "B/s"),
               ", ",
-              quantity(step.all.cost.energy_j, "J"),
+              energy_text(step.all.cost),
               "; of the latency ",
               percent(step.all.cost.latency_s > 0 ? [&] {
                 double products = 0;
@@ -241,7 +241,7 @@ std::string kinds(const CaseStudy& s) {
                times(ratio(first.all.cost.latency_s, near.latency_s)),
                seconds(scheme.decode.back().all.cost.latency_s),
                bytes(outside(near).bytes()),
-               quantity(near.energy_j, "J")});
+               energy_text(near)});
   }
   out += table.words() + "\n";
   for (const SchemeCosts& scheme : s.schemes)

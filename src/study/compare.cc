@@ -195,7 +195,9 @@ std::vector<Candidate> candidates(const Study& study) {
                      .latency_low_s = of(&Cost::latency_low_s),
                      .latency_high_s = of(&Cost::latency_high_s),
                      .perplexity = study.schemes[s].perplexity});
-      figures.push_back({all.back().latency_s, all.back().energy_j});
+      // An energy that is not known is no small one.
+      figures.push_back({all.back().latency_s,
+                         all.back().energy_j > 0 ? all.back().energy_j : std::numeric_limits<double>::infinity()});
       // Without a perplexity beside others that have one, a scheme is the worst in it.
       if (measured) figures.back().push_back(all.back().perplexity.value_or(std::numeric_limits<double>::infinity()));
     }

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "study/compare.h"
 #include "study/tenet_files.h"
+#include "study/words.h"
 
 namespace sator::study {
 
@@ -93,8 +94,9 @@ void add_cost_columns(std::vector<Column>& columns) {
                        for (const Elasticity& e : l.cost.elasticities) parts.push_back(text(e.name, " ", e.value));
                        return join(parts, "; ");
                      }});
-  columns.push_back({"energy_j", [](const Line& l) { return of(l.cost.energy_j); }});
-  columns.push_back({"energy_node_nm", [](const Line& l) { return of(l.cost.energy_node_nm); }});
+  columns.push_back({"energy_j", [](const Line& l) { return knows_energy(l.cost) ? of(l.cost.energy_j) : ""; }});
+  columns.push_back(
+      {"energy_node_nm", [](const Line& l) { return l.cost.energy_node_nm > 0 ? of(l.cost.energy_node_nm) : ""; }});
   columns.push_back({"computes", [](const Line& l) { return precisions(l.cost, false); }});
   columns.push_back({"runs_as", [](const Line& l) { return precisions(l.cost, true); }});
   columns.push_back({"clock_elasticity", [](const Line& l) { return of(l.cost.clock_elasticity); }});
@@ -163,8 +165,9 @@ std::vector<Column> study_columns(const Study& study) {
   add_cost_columns(columns);
   columns.push_back(
       {"ratio_latency", [](const Line& l) { return of(ratio(baseline_cost(l).latency_s, l.cost.latency_s)); }});
-  columns.push_back(
-      {"ratio_energy", [](const Line& l) { return of(ratio(baseline_cost(l).energy_j, l.cost.energy_j)); }});
+  columns.push_back({"ratio_energy", [](const Line& l) {
+                       return knows_energy(l.cost) ? of(ratio(baseline_cost(l).energy_j, l.cost.energy_j)) : "";
+                     }});
   columns.push_back(
       {"ratio_bytes", [](const Line& l) { return of(ratio(outer_bytes(baseline_cost(l)), outer_bytes(l.cost))); }});
   columns.push_back({"ratio_baseline", [](const Line& l) { return l.study.schemes[baseline_of(l.study)].name; }});

@@ -188,6 +188,7 @@ Lines latency(const Subject& s) {
 }
 
 Lines energy(const Subject& s) {
+  if (!knows_energy(s.cost)) return {text(s.of("energy"), " is not known: the chip's file states no energies")};
   Lines lines = {text(
       s.of("energy"), " is ", quantity(s.cost.energy_j, "J"), ", with figures of ", s.cost.energy_node_nm, " nm:")};
   add_energy_parts(lines, s.cost);

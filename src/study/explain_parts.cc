@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "study/explain.h"
 #include "study/page_figures.h"
+#include "study/words.h"
 
 namespace sator::study {
 
@@ -245,7 +246,11 @@ std::vector<std::string> explain_kernel(const KernelRow& row, const ChipFacts& c
       break;
     }
     case Figure::energy:
-      lines = {text(name, " takes ", quantity(c.energy_j, "J"), " on ", chip.name, ":")};
+      if (!knows_energy(c)) {
+        lines = {text("the energy of ", name, " on ", chip.name, " is not known: the chip's file states no energies")};
+        break;
+      }
+      lines = {text(name, " takes ", energy_text(c), " on ", chip.name, ":")};
       add_energy_parts(lines, c);
       break;
     case Figure::bytes:

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "study/words.h"
 
 namespace sator::study {
 
@@ -25,6 +26,14 @@ struct Writer {
   void operator()(const char* key, const std::string& v) { json[key] = v; }
   void operator()(const char* key, const std::optional<double>& v) { json[key] = v ? of(*v) : Json(nullptr); }
   void operator()(const char* key, const std::vector<std::string>& v) { json[key] = v; }
+  /// A figure, null where it is not known.
+  template <class T>
+  void maybe(const char* key, T v, bool known) {
+    if (known)
+      (*this)(key, v);
+    else
+      json[key] = nullptr;
+  }
   /// Bits under a key in bytes; the eighths are exact.
   void bytes(const char* key, int64_t bits) {
     if (bits % 8 == 0)
@@ -65,6 +74,11 @@ struct Reader {
   void operator()(const char* key, std::optional<double>& v) {
     v.reset();
     if (auto at = json.find(key)) v = number(*at);
+  }
+  template <class T>
+  void maybe(const char* key, T& v, bool) {
+    v = 0;
+    if (!json.json().contains(key) || json.find(key)) (*this)(key, v);  // a member that is missing is an error
   }
   void operator()(const char* key, std::vector<std::string>& v) {
     v.clear();
@@ -160,8 +174,8 @@ void describe(A& a, Cost& x) {
   a("mac_units_used", x.mac_units_used);
   a("utilization", x.utilization);
   a("bound", x.bound);
-  a("energy_j", x.energy_j);
-  a("energy_node_nm", x.energy_node_nm);
+  a.maybe("energy_j", x.energy_j, knows_energy(x));
+  a.maybe("energy_node_nm", x.energy_node_nm, x.energy_node_nm > 0);
   a.part("components", x.components);
   a.list("levels", x.levels);
   a.list("resources", x.resources);
@@ -282,7 +296,7 @@ void describe(A& a, SweepCost& x) {
   a("macs", x.macs);
   a("utilization", x.utilization);
   a("bound", x.bound);
-  a("energy_j", x.energy_j);
+  a.maybe("energy_j", x.energy_j, x.energy_j > 0);
   a("outer_bytes", x.outer_bytes);
   a("kernels_without_cost", x.kernels_without_cost);
 }
@@ -328,7 +342,7 @@ void describe(A& a, ChipFacts& x) {
   a("dataflow", x.dataflow);
   a("rows", x.rows);
   a("columns", x.columns);
-  a("node_nm", x.node_nm);
+  a.maybe("node_nm", x.node_nm, x.node_nm > 0);
   a("clock_hz", x.clock_hz);
   a("outer_bytes_per_s", x.outer_bytes_per_s);
   a("calibration", x.calibration);

@@ -83,7 +83,7 @@ Cost cost_of(const KernelLine& line, const std::vector<LevelCost>& levels) {
   c.mac_units_used = line.number("mac_units_used");
   c.utilization = line.number("utilization");
   c.bound = line.words("bound");
-  c.energy_j = line.number("energy_j");
+  if (!line.words("energy_j").empty()) c.energy_j = line.number("energy_j");
   for (const ComponentName& n : components()) {
     ComponentCost& part = at(c.components, n.component);
     part.latency_cycles = line.integer(text(n.key, "_latency_cycles"));

@@ -123,13 +123,15 @@ std::string chip_table(const Study& study, size_t chip) {
     for (const PhaseName& phase : kPhases) {
       auto cost_of = [&](const SchemeResult& of) -> const Cost& { return (of.chips[chip].*phase.result).cost; };
       const auto fastest = least(study, [&](const SchemeResult& o) { return std::optional(cost_of(o).latency_s); });
-      const auto frugal = least(study, [&](const SchemeResult& o) { return std::optional(cost_of(o).energy_j); });
+      const auto frugal = least(study, [&](const SchemeResult& o) {
+        return knows_energy(cost_of(o)) ? std::optional(cost_of(o).energy_j) : std::nullopt;
+      });
       const Cost& cost = cost_of(s);
       cells += cell(quantity(cost.latency_s, "s"), cost.latency_s == fastest, true);
       cells += cell(quantity(static_cast<double>(cost.macs), ""), false);
       cells += cell(significant(cost.mac_units_used), false);
       cells += cell(quantity(cost.levels.empty() ? 0 : cost.levels.front().achieved_bytes_per_s, "B/s"), false);
-      cells += cell(quantity(cost.energy_j, "J"), cost.energy_j == frugal);
+      cells += cell(energy_text(cost), cost.energy_j == frugal);
       cells += cell(cost.bound, false);
       cells += cell(times(ratio(cost_of(study.schemes[base]).latency_s, cost.latency_s)), cost.latency_s == fastest);
     }
@@ -227,7 +229,7 @@ std::string pareto_section(const Study& study) {
       rows += tag("tr",
                   "",
                   text("<th>", escaped(study.schemes[c.scheme].name), "</th>") + cell(study.chips[c.chip].name, false) +
-                      cell(quantity(c.latency_s, "s"), false) + cell(quantity(c.energy_j, "J"), false) +
+                      cell(quantity(c.latency_s, "s"), false) + cell(energy_text(c.energy_j), false) +
                       cell(perplexity_text(c.perplexity), false));
   const std::string table = tag("div",
                                 "scroll",
@@ -308,9 +310,8 @@ std::string energy_sources(const Study& study) {
         }
     items += text("<dt>",
                   escaped(study.chips[chip].name),
-                  ", ",
-                  study.chips[chip].node_nm,
-                  " nm</dt><dd>",
+                  study.chips[chip].node_nm > 0 ? text(", ", study.chips[chip].node_nm, " nm") : "",
+                  "</dt><dd>",
                   escaped(join(seen, "; ")),
                   "</dd>");
   }

@@ -196,7 +196,7 @@ std::string energy_plot(const Study& study, const SchemeResult& scheme, size_t c
     s.title = text(s.name, ": ", s.figure);
   }
   return waterfall(steps,
-                   quantity(cost.energy_j, "J"),
+                   energy_text(cost),
                    text("energy of ", phase.name, " by part, ", scheme.name, " on ", study.chips[chip].name));
 }
 
@@ -251,8 +251,10 @@ std::string sensitivity_plot(const Study& study, const SchemeResult& scheme, siz
 
 std::string pareto_plot(const Study& study, const std::vector<Candidate>& all) {
   std::vector<PlotPoint> points;
+  const bool some_known = std::any_of(all.begin(), all.end(), [](const Candidate& c) { return c.energy_j > 0; });
   for (const Candidate& c : all) {
     const SchemeResult& s = study.schemes[c.scheme];
+    if (c.energy_j == 0 && some_known) continue;
     points.push_back({.name = c.best ? s.name : "",
                       .title = text(s.name,
                                     " on ",
@@ -260,7 +262,7 @@ std::string pareto_plot(const Study& study, const std::vector<Candidate>& all) {
                                     ": ",
                                     quantity(c.latency_s, "s"),
                                     ", ",
-                                    quantity(c.energy_j, "J"),
+                                    energy_text(c.energy_j),
                                     c.perplexity ? text(", perplexity ", perplexity_text(c.perplexity)) : ""),
                       .x = c.latency_s,
                       .y = c.energy_j,

@@ -376,6 +376,16 @@ PhaseResult sum_of(std::vector<KernelRow> rows, const Chip& chip) {
     if (working_cycles > 0) level.required_bytes_per_s = level.bytes() / working_cycles * chip.clock_hz;
     if (sum.latency_s > 0) level.achieved_bytes_per_s = level.bytes() / sum.latency_s;
   }
+  if (chip.tenet) {
+    // TENET's scratchpad counts items: in bytes it can do what its kernels' items have.
+    LevelCost& scratchpad = sum.levels.back();
+    double at_full_rate_s = 0;
+    for (const KernelRow& row : rows)
+      for (const LevelCost& l : row.cost.levels)
+        if (l.name == scratchpad.name && l.available_bytes_per_s > 0)
+          at_full_rate_s += l.bytes() / l.available_bytes_per_s * static_cast<double>(row.count);
+    if (at_full_rate_s > 0) scratchpad.available_bytes_per_s = scratchpad.bytes() / at_full_rate_s;
+  }
   int64_t longest = 0;
   for (const auto& [name, cycles] : bound_cycles)
     if (cycles > longest) longest = cycles, sum.bound = name;

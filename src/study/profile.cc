@@ -11,6 +11,7 @@
 #include "ir/visit.h"
 #include "study/cost_program.h"
 #include "study/host_comparison.h"
+#include "study/words.h"
 
 namespace sator::study {
 
@@ -284,7 +285,7 @@ std::string json_lines(const std::vector<WorkloadRecord>& records) {
                    {"latency_low_s", c.latency_low_s},
                    {"latency_high_s", c.latency_high_s},
                    {"latency_cycles", c.latency_cycles},
-                   {"energy_j", c.energy_j},
+                   {"energy_j", knows_energy(c) ? nlohmann::json(c.energy_j) : nlohmann::json()},
                    {"bound", c.bound},
                    {"tile", r.on_chip->tile}};
     }

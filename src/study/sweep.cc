@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "study/cost_program.h"
 #include "study/csv.h"
+#include "study/words.h"
 
 namespace sator::study {
 
@@ -166,7 +167,7 @@ std::string sweep_table(const Study& study) {
                     pad_left(quantity(point.prefill.latency_s, "s"), 11),
                     pad_left(quantity(point.decode.latency_s, "s"), 13),
                     pad_left(significant(tokens_per_s(point)), 10),
-                    pad_left(quantity(joules_per_token(point), "J"), 11),
+                    pad_left(energy_text(joules_per_token(point)), 11),
                     "  ",
                     point.decode.bound,
                     "\n");
@@ -195,8 +196,8 @@ std::string sweep_csv(const Study& study) {
                                                    c.latency_s > 0 ? text(tokens / c.latency_s) : "",
                                                    text(c.macs),
                                                    text(c.utilization),
-                                                   text(c.energy_j),
-                                                   text(c.energy_j / tokens),
+                                                   c.energy_j > 0 ? text(c.energy_j) : "",
+                                                   c.energy_j > 0 ? text(c.energy_j / tokens) : "",
                                                    text(c.outer_bytes),
                                                    csv_field(c.bound),
                                                    text(c.kernels_without_cost)};

@@ -36,9 +36,21 @@ std::string chip_line(const ChipFacts& chip) {
 }
 
 std::string speed_words(const ChipFacts& chip) {
-  return text(
-      quantity(chip.clock_hz, "Hz"), ", ", quantity(chip.outer_bytes_per_s, "B/s"), " outside, ", chip.node_nm, " nm");
+  return text(quantity(chip.clock_hz, "Hz"),
+              ", ",
+              quantity(chip.outer_bytes_per_s, "B/s"),
+              " outside",
+              chip.node_nm > 0 ? text(", ", chip.node_nm, " nm") : "");
 }
+
+bool knows_energy(const Cost& cost) {
+  const bool did_nothing = cost.energy_node_nm > 0 && cost.latency_cycles == 0;
+  return cost.energy_j > 0 || did_nothing;
+}
+
+std::string energy_text(const Cost& cost) { return knows_energy(cost) ? quantity(cost.energy_j, "J") : "-"; }
+
+std::string energy_text(double joules) { return joules > 0 ? quantity(joules, "J") : "-"; }
 
 std::vector<PrecisionRemark> precision_remarks_on(const Study& study, size_t chip) {
   std::vector<PrecisionRemark> remarks;

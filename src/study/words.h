@@ -23,6 +23,11 @@ struct PrecisionRemark {
 };
 std::vector<PrecisionRemark> precision_remarks_on(const Study& study, size_t chip);
 
+/// An energy; "-" where none of what it is of has a known one.
+bool knows_energy(const Cost& cost);
+std::string energy_text(const Cost& cost);
+std::string energy_text(double joules);
+
 /// A perplexity: five significant digits where it is small, fewer where it explodes; "-" if it was not measured.
 std::string perplexity_text(std::optional<double> value);
 

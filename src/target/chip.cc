@@ -338,6 +338,7 @@ Chip parse_chip(std::string_view source, const std::string& file) {
   if (by_tenet) read_tenet(in.table("tenet"), chip);
   read_precisions(in, chip, table);
   read_memories(in, chip, table);
+  if (chip.tenet) chip.memories.back().shared_port = false;  // items in and items out overlap
   read_registers(in.table("pe"), chip, table);
   if (chip.tenet && !in.has("vector"))
     chip.vector.lanes = 0;  // TENET knows none

@@ -53,6 +53,24 @@ std::string gemm_text(int64_t i, int64_t j, int64_t k) {
               "{S[i,j,k]->C[i,j]}\n");
 }
 
+// 4 items per cycle go in while 4 come out, whatever their widths: an outer product of 256 x 256 on 8 x 8 PEs takes
+// 1024 tiles of 256 x 8 items of each factor, and gives 65,536 sums. As many items are moved at any width, in as many cycles.
+TEST(TenetChip, BandwidthsAreItemsPerCycle) {
+  const Chip chip = described_chip("tenet-8x8");
+  constexpr double kItemsIn = 1024 * 2 * 8 * 256, kItemsOut = 256 * 256, kItemsPerCycle = 8;
+  for (int bits : {8, 16, 32}) {
+    SCOPED_TRACE(bits);
+    const KernelCost cost = CostEngine(chip).cost(matmul_kernel({.i = 256, .j = 256, .k = 256, .float_bits = bits}));
+    const MemoryCost& scratchpad = cost.memories.back();
+    EXPECT_EQ(scratchpad.read_bytes + scratchpad.write_bytes, static_cast<int64_t>((kItemsIn + kItemsOut) * bits / 8));
+    EXPECT_EQ(cost.latency_cycles, 1048591);
+    EXPECT_NEAR(scratchpad.available_bytes_per_s, kItemsPerCycle * bits / 8 * 1e9, 1);
+    EXPECT_NEAR(scratchpad.achieved_bytes_per_s / scratchpad.available_bytes_per_s,
+                (kItemsIn + kItemsOut) / kItemsPerCycle / 1048591,
+                1e-9);
+  }
+}
+
 class Folders : public testing::Test {
  protected:
   std::string folder() const { return temp.path() / "mine"; }

@@ -206,7 +206,7 @@ class RandomWave {
       for (int x = 0; x < rank; ++x) {
         if (chance(2)) continue;
         const QuasiAffine value = variable(x) - p.statement.domain.lower[static_cast<size_t>(x)];
-        access.references[0].push_back(chance(6) ? floor_div(value, pick(2, 4)) : value + pick(0, 2));
+        access.references[0].push_back(chance(3) ? floor_div(value, pick(2, 8)) : value + pick(0, 2));
       }
       p.statement.accesses.push_back(std::move(access));
     }
@@ -233,6 +233,32 @@ TEST(NestForms, WavesEqualTheListOfPoints) {
     ASSERT_EQ(figures(*counts), figures(std::get<Counts>(points)));
   }
   EXPECT_GT(closed, kProblems / 5);
+}
+
+// Scales of groups along the reduction, whichever factor stays: the closed form is that of the boxes at real sizes.
+TEST(NestForms, GroupsOfScalesInAWave) {
+  for (int64_t k : {96, 768, 1000, 4096})
+    for (int64_t group : {8, 32, 64, 128})
+      for (bool outputs : {true, false}) {
+        Problem p;
+        const QuasiAffine i = variable(0), j = variable(1), c = variable(2);
+        p.statement.domain = Domain::box({"i", "j", "k"}, {100, 257, k});
+        p.statement.accesses = {{"X", Role::read, {{i, c}}},
+                                {"W", Role::read, {{j, c}}},
+                                {"S", Role::read, {{floor_div(c, group), j}}},
+                                {"Y", Role::write, {{i, j}}}};
+        p.mapping.space = outputs ? Map{mod(i, 32), mod(j, 32)} : Map{mod(c, 32), mod(j, 32)};
+        p.mapping.time = outputs ? Map{floor_div(i, 32), floor_div(j, 32), c + mod(i, 32) + mod(j, 32)}
+                                 : Map{floor_div(j, 32), floor_div(c, 32), i + mod(c, 32) + mod(j, 32)};
+        p.array = {Domain::box({"x", "y"}, {32, 32}), {link::shift({-1, 0}), link::shift({0, -1})}};
+        SCOPED_TRACE(text("k ", k, ", groups of ", group, outputs ? ", outputs stay" : ", weights stay"));
+        const std::optional<Counts> counts = wave_counts(p);
+        ASSERT_TRUE(counts);
+        auto boxes = count_by_boxes(p);
+        ASSERT_TRUE(std::holds_alternative<Counts>(boxes));
+        if (!std::get<Counts>(boxes).work_cycles) std::get<Counts>(boxes).work_cycles = counts->work_cycles;
+        EXPECT_EQ(figures(*counts), figures(std::get<Counts>(boxes)));
+      }
 }
 
 // Attention of one token over a context, as the mapper lays it: the closed form is that of the boxes at any context.

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "study/by_hand.h"
+#include "study/page.h"
 #include "study/sample.h"
 #include "temp_folder.h"
 
@@ -77,6 +78,23 @@ TEST(StudyJson, WhatWasNotMeasuredIsNull) {
   const Json json = to_json(study_by_hand({{"f16", {}, 1, 1}}, {"chip"}));
   EXPECT_TRUE(json.at("rows").at(0).at("perplexity").is_null());
   EXPECT_TRUE(json.at("rows").at(0).at("host_decode_tokens_per_s").is_null());
+}
+
+// A chip whose file states no energies, as a folder of TENET's: 0 J would be a claim.
+TEST(StudyJson, EnergiesThatNothingStatesAreNull) {
+  Study study = study_by_hand({{"f16", {}, 10, 5}}, {"chip"});
+  study.chips[0].node_nm = 0;
+  for (PhaseResult* phase : {&study.schemes[0].chips[0].prefill, &study.schemes[0].chips[0].decode}) {
+    phase->cost.energy_j = 0, phase->cost.energy_node_nm = 0;
+    phase->cost.energy.clear();
+  }
+  const Json json = to_json(study);
+  for (const char* key : {"energy_j", "energy_node_nm"})
+    EXPECT_TRUE(json.at("rows").at(0).at("prefill").at(key).is_null()) << key;
+  EXPECT_TRUE(json.at("chips").at(0).at("node_nm").is_null());
+  EXPECT_EQ(read_back(study, Kernels::left_out), study);
+  const std::string page = html_page(study);
+  for (const char* words : {"0 J", "0 nm"}) EXPECT_EQ(page.find(words), std::string::npos) << words;
 }
 
 TEST(StudyJson, DamageIsNamedByItsPlace) {
