@@ -17,7 +17,7 @@ constexpr Unit kRatio{"measured / estimated", 1e-6, 1e6};
 constexpr Unit kShare{"of the measurements", 0.01, 0.999};
 constexpr Unit kError{"mean relative error", 0, 1e6};
 constexpr Unit kFactor{"times the description's", 1e-9, 1e9};
-constexpr Unit kSeconds{"s", 0, 1e6};
+constexpr Unit kOverheadSeconds{"s", 0, 1e6};
 
 /// A constant of model engine: its name is one of those that for_chip reads, its value one that a time can be multiplied with.
 void check_engine_constant(KeyReader& in) {
@@ -25,7 +25,7 @@ void check_engine_constant(KeyReader& in) {
   names.insert(names.end(), std::begin(kArrayTimeOf), std::end(kArrayTimeOf));
   names.insert(names.end(), std::begin(kVectorTimeOf), std::end(kVectorTimeOf));
   const bool overhead = names[in.choice("name", names)] == "overhead";
-  in.number("value", overhead ? kSeconds : kFactor);
+  in.number("value", overhead ? kOverheadSeconds : kFactor);
 }
 
 }  // namespace

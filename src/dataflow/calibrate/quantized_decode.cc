@@ -19,7 +19,7 @@ struct Format {
 };
 
 /// The first that fits. 8-bit codes and floats are taken as they are. IQ1 adds a shift to what the table gives.
-constexpr Format kFormats[] = {{"F16", {}},
+constexpr Format kWeightFormats[] = {{"F16", {}},
                                {"BF16", {}},
                                {"Q8_0", {}},
                                {"Q2_K_S", {0, 1, 0, 0}},
@@ -61,7 +61,7 @@ BoundModel bind_quantized_decode(const std::vector<Row>& rows, const Chip*) {
     const auto quant = f.find("quant");
     if (!(speed > 0 && bits > 0 && bytes > 0) || quant == f.end() || !quant->is_string()) continue;
     const std::string name = quant->get<std::string>();
-    for (const Format& format : kFormats) {
+    for (const Format& format : kWeightFormats) {
       if (!name.starts_with(format.prefix)) continue;
       Sample sample{name, {bytes, bytes * 8 / bits}, 1 / speed};
       for (double share : format.share) sample.features.push_back(share);
