@@ -20,20 +20,20 @@ struct Format {
 
 /// The first that fits. 8-bit codes and floats are taken as they are. IQ1 adds a shift to what the table gives.
 constexpr Format kWeightFormats[] = {{"F16", {}},
-                               {"BF16", {}},
-                               {"Q8_0", {}},
-                               {"Q2_K_S", {0, 1, 0, 0}},
-                               {"Q2_K", {0, 0.65, 0.35, 0}},
-                               {"Q3_K_S", {0, 0, 1, 0}},
-                               {"Q3_K_M", {0.3, 0, 0.7, 0}},
-                               {"Q3_K_L", {0.4, 0, 0.6, 0}},
-                               {"Q4", {1, 0, 0, 0}},
-                               {"Q5", {1, 0, 0, 0}},
-                               {"Q6", {1, 0, 0, 0}},
-                               {"IQ4", {1, 0, 0, 0}},
-                               {"IQ1", {1, 0, 0, 1}},
-                               {"IQ2", {0, 0, 0, 1}},
-                               {"IQ3", {0, 0, 0, 1}}};
+                                     {"BF16", {}},
+                                     {"Q8_0", {}},
+                                     {"Q2_K_S", {0, 1, 0, 0}},
+                                     {"Q2_K", {0, 0.65, 0.35, 0}},
+                                     {"Q3_K_S", {0, 0, 1, 0}},
+                                     {"Q3_K_M", {0.3, 0, 0.7, 0}},
+                                     {"Q3_K_L", {0.4, 0, 0.6, 0}},
+                                     {"Q4", {1, 0, 0, 0}},
+                                     {"Q5", {1, 0, 0, 0}},
+                                     {"Q6", {1, 0, 0, 0}},
+                                     {"IQ4", {1, 0, 0, 0}},
+                                     {"IQ1", {1, 0, 0, 1}},
+                                     {"IQ2", {0, 0, 0, 1}},
+                                     {"IQ3", {0, 0, 0, 1}}};
 
 double seconds_per_token(const std::vector<double>& c, const std::vector<double>& f) {
   const double bytes = f[0], weights = f[1];
