@@ -20,7 +20,7 @@ const int64_t kEnumerationLimit = CountOptions{}.enumerate_up_to;
 }  // namespace
 
 bool NestSearch::Seen::insert(const Choice& choice) {
-  size_t hash = choice.plan * 2 + choice.folds_reversed;
+  size_t hash = choice.plan * 4 + choice.folds_reversed * 2 + choice.summed_inside;
   auto mix = [&](const Order& order) {
     hash = (hash ^ order.size()) * 0x9e3779b97f4a7c15u;
     for (const Tile& t : order)
@@ -41,7 +41,7 @@ bool NestSearch::Seen::insert(const Choice& choice) {
 }
 
 NestSearch::NestSearch(const CoreShare& share, const Beside& beside, Tiles tiles)
-    : s_(share), tiles_(tiles), time_(share, beside), grains_(share.rank()) {
+    : s_(share), tiles_(tiles), beside_(beside), time_(share, beside), grains_(share.rank()) {
   for (SpacePlan& plan : space_plans(share)) plans_.push_back(std::move(plan));
   for (const Access& access : share.work.statement.accesses)
     for (const Map& reference : access.references)
@@ -146,8 +146,9 @@ NestSearch::Roles NestSearch::roles_of(const SpacePlan& plan) const {
   for (size_t x = 0; x < s_.rank(); ++x) {
     if (extent[x] <= plan.cover[x]) continue;
     const Product::Use& u = s_.product.uses[x];
+    const size_t output = s_.product.output;
     if (u.first && u.second && u.output)
-      roles.batch.push_back(x);
+      (beside_.in_parts.empty() || beside_.in_parts[output][x] ? roles.batch : roles.summed).push_back(x);
     else
       (s_.relevant(plan.stationary, x) ? roles.folds : roles.stream).push_back(x);
   }
@@ -217,10 +218,14 @@ void NestSearch::search_coarsely(size_t plan) {
       if (sizes[i][pick[i]] > 0) choice.order.push_back({main[i], sizes[i][pick[i]]});
     std::sort(choice.order.begin(), choice.order.end());
     do {
-      choice.folds_reversed = false;
-      try_choice(choice);
-      choice.folds_reversed = true;
-      if (roles_[plan].folds.size() > 1) try_choice(choice);
+      for (bool inside : {false, true}) {
+        if (inside && roles_[plan].summed.empty()) break;
+        choice.summed_inside = inside;
+        choice.folds_reversed = false;
+        try_choice(choice);
+        choice.folds_reversed = true;
+        if (roles_[plan].folds.size() > 1) try_choice(choice);
+      }
     } while (std::next_permutation(choice.order.begin(), choice.order.end()));
     size_t i = 0;
     while (i < pick.size() && ++pick[i] == sizes[i].size()) pick[i++] = 0;
@@ -298,6 +303,11 @@ std::vector<NestSearch::Choice> NestSearch::neighbours(const Choice& of) {
   if (roles.folds.size() > 1) {
     Choice next = of;
     next.folds_reversed = !of.folds_reversed;
+    all.push_back(next);
+  }
+  if (!roles.summed.empty()) {
+    Choice next = of;
+    next.summed_inside = !of.summed_inside;
     all.push_back(next);
   }
   if (tiles_ == Tiles::of_each_memory) add_inner_tiles(of, all);
@@ -411,6 +421,7 @@ std::optional<NestSearch::Choice> NestSearch::on_plan(const Choice& of, int64_t 
       return {};  // digits of a core's block that cannot be told apart
   Choice next{.plan = at->second,
               .folds_reversed = of.folds_reversed && roles_[at->second].folds.size() > 1,
+              .summed_inside = of.summed_inside && !roles_[at->second].summed.empty(),
               .order = {},
               .inner = {}};
   for (const auto& [x, size] : of.order) {
@@ -429,8 +440,12 @@ Nest NestSearch::nest_of(const Choice& choice) const {
   Nest nest;
   auto add = [&](size_t x, int64_t block) { nest.add(x, block, s_.extent[x]); };
   for (size_t x : roles.batch) add(x, plan.cover[x]);
+  if (!choice.summed_inside)
+    for (size_t x : roles.summed) add(x, plan.cover[x]);
   for (const auto& [x, size] : choice.order) add(x, size);
   for (const auto& [x, size] : choice.inner) add(x, size);
+  if (choice.summed_inside)
+    for (size_t x : roles.summed) add(x, plan.cover[x]);
   for (size_t i = 0; i < roles.folds.size(); ++i) {
     const size_t x = roles.folds[choice.folds_reversed ? roles.folds.size() - 1 - i : i];
     add(x, plan.cover[x]);

@@ -44,6 +44,7 @@ class NestSearch {
   struct Choice {
     size_t plan = 0;
     bool folds_reversed = false;
+    bool summed_inside = false;  // loops over what is summed up later: within the tiles, not around them
     Order order;
     Order inner;  // tiles within tiles
     bool operator==(const Choice&) const = default;
@@ -69,9 +70,10 @@ class NestSearch {
     double cycles = 0;
     Choice choice;
   };
-  /// The iterators that still run in time under a plan, by what they do.
+  /// The iterators that still run in time under a plan, by what they do. Of batches `summed` are those whose products a later
+  /// statement sums up (groups of a scale): outputs are complete only when all of them are through.
   struct Roles {
-    std::vector<size_t> batch, main, folds, stream;
+    std::vector<size_t> batch, summed, main, folds, stream;
   };
 
   SpacePlan on_countable_part(const SpacePlan& plan) const;
@@ -96,6 +98,7 @@ class NestSearch {
 
   const CoreShare& s_;
   const Tiles tiles_;
+  const Beside& beside_;
   NestTime time_;
   std::deque<SpacePlan> plans_;
   std::deque<Roles> roles_;                                               // per plan

@@ -146,6 +146,24 @@ TEST(Matmul, AsymmetricIntegersTakeTheirZeroPointsOffTheSums) {
   EXPECT_EQ(outside_bits(unpacked, "codes"), 4 * J * K);
 }
 
+// Sums of a group are rescaled when they are there: the groups' loop runs within the tiles of outputs, so the vector unit, which
+// binds, waits for the first tile alone and not for the last group.
+TEST(Matmul, GroupsAreSummedUpTileByTile) {
+  constexpr int64_t I = 128, J = 768, K = 3072, G = 32;
+  const Matmul m{.i = I, .j = J, .k = K, .scale = ScalePer::group, .weight_bits = 4, .group = G, .activation_bits = 8};
+  for (Stationary dataflow : {Stationary::output, Stationary::weight, Stationary::input}) {
+    Chip chip = shipped("gemmini16");
+    std::fill(std::begin(chip.dataflow_of), std::end(chip.dataflow_of), std::nullopt);
+    chip.dataflow = dataflow;
+    const KernelCost c = CostEngine(chip).cost(matmul_kernel(m));
+    // Per input 2 operations for the largest and 4 for its code; per output and group convert, multiply, add; 16 lanes.
+    constexpr int64_t vector = (I * K * (2 + 4) + I * J * (K / G) * 3) / 16;
+    EXPECT_EQ(c.bound, "vector");
+    EXPECT_GE(c.latency_cycles, vector);
+    EXPECT_LT(static_cast<double>(c.latency_cycles), 1.01 * static_cast<double>(vector));
+  }
+}
+
 // Static scales of the inputs are read: one, one per feature, or one per group of features.
 TEST(Matmul, StaticScalesOfInputsAreRead) {
   CostEngine engine(shipped("edge_npu32"));
