@@ -148,7 +148,8 @@ class Mappings {
 
   std::vector<Placement> options_of(const ProductToPlace& p) const {
     if (chip_.tile)
-      if (auto tiled = tiled_placement(p.work, p.product, p.chip, p.pace, *chip_.tile)) return {std::move(*tiled)};
+      if (auto tiled = tiled_placement(p.work, p.product, p.chip, p.pace, p.beside(), *chip_.tile))
+        return {std::move(*tiled)};
     return placements(p.work, p.product, p.chip, p.pace, p.beside(), kJudged);
   }
 

@@ -52,6 +52,11 @@ void check_limits(const Work& work, const Chip& chip) {
 
 }  // namespace
 
+bool is_summed_later(const Product& product, const Beside& beside, size_t x) {
+  const Product::Use& use = product.uses[x];
+  return use.first && use.second && use.output && !beside.in_parts.empty() && !beside.in_parts[product.output][x];
+}
+
 bool has_countable_stamps(const Work& work, const Placement& placement, const Chip& chip) {
   Statement bare = work.statement;
   bare.accesses.clear();
@@ -75,7 +80,7 @@ std::vector<Placement> searched(const Work& work, const Product& product, const 
       found.push_back(std::move(f));
     }
   };
-  for (const std::vector<int64_t>& block : ways_to_share(work, product, chip)) search(block);
+  for (const std::vector<int64_t>& block : ways_to_share(work, product, chip, beside)) search(block);
   std::erase_if(found, [](const NestSearch::Found& f) { return f.cycles >= kDoesNotFit; });
   if (found.empty()) fail_too_small(work, chip);
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.cycles < b.cycles; });

@@ -65,13 +65,18 @@ struct Beside {
   std::vector<std::vector<bool>> in_parts;
 };
 
+/// Whether iterator x numbers batches whose products a later statement sums up (groups of a scale): an output is complete
+/// when all of them are through.
+bool is_summed_later(const Product& product, const Beside& beside, size_t x);
+
 /// Mappings for the chip's dataflow, the one with the smallest estimated latency first, at most `most` of them: two space
 /// axes chosen from the product's access relations (outputs stay: one output axis of each factor; weights stay: a reduction
 /// and an output axis of the weight) on all of the array or on part of it, tiles for the array and for every memory, and the
 /// order of the loops.
 /// The estimate follows KernelCost's formula by closed forms; it is exact where tiles divide and coordinates of tensors are
 /// plain iterators.
-/// Where the chip has several cores, output axes are cut into as many blocks of consecutive values, one per core.
+/// Where the chip has several cores, output axes are cut into as many blocks of consecutive values, one per core; cores do
+/// not sum up each other's results.
 /// Source: the traffic formula of nests of loops is Timeloop's (Parashar et al., ISPASS 2019).
 /// Cost: some hundred candidates of about a microsecond.
 std::vector<Placement> placements(const Work& work, const Product& product, const Chip& chip, const Pace& pace,

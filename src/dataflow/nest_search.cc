@@ -146,9 +146,8 @@ NestSearch::Roles NestSearch::roles_of(const SpacePlan& plan) const {
   for (size_t x = 0; x < s_.rank(); ++x) {
     if (extent[x] <= plan.cover[x]) continue;
     const Product::Use& u = s_.product.uses[x];
-    const size_t output = s_.product.output;
     if (u.first && u.second && u.output)
-      (beside_.in_parts.empty() || beside_.in_parts[output][x] ? roles.batch : roles.summed).push_back(x);
+      (is_summed_later(s_.product, beside_, x) ? roles.summed : roles.batch).push_back(x);
     else
       (s_.relevant(plan.stationary, x) ? roles.folds : roles.stream).push_back(x);
   }

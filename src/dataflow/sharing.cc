@@ -33,14 +33,15 @@ double elements_of(const Access& access, const std::vector<int64_t>& block) {
   return product * static_cast<double>(access.references.size());
 }
 
-std::vector<std::vector<int64_t>> ways_to_share(const Work& work, const Product& product, const Chip& chip) {
+std::vector<std::vector<int64_t>> ways_to_share(const Work& work, const Product& product, const Chip& chip,
+                                                const Beside& beside) {
   constexpr size_t kWays = 6, kAxes = 3;
   const std::vector<int64_t>& extent = work.statement.domain.extent;
   if (chip.cores == 1) return {extent};
   const int64_t side = std::min(chip.rows, chip.columns), tile = std::max(chip.rows, chip.columns);
   std::vector<size_t> axes;
   for (size_t x = 0; x < extent.size(); ++x)
-    if (product.uses[x].output && extent[x] > 1) axes.push_back(x);
+    if (product.uses[x].output && extent[x] > 1 && !is_summed_later(product, beside, x)) axes.push_back(x);
   std::stable_sort(axes.begin(), axes.end(), [&](size_t a, size_t b) { return extent[a] > extent[b]; });
   axes.resize(std::min(axes.size(), kAxes));
   struct Way {

@@ -202,13 +202,13 @@ class Tiling {
 }  // namespace
 
 std::optional<Placement> tiled_placement(const Work& work, const Product& product, const Chip& chip, const Pace& pace,
-                                         const std::array<int64_t, 3>& tile) {
+                                         const Beside& beside, const std::array<int64_t, 3>& tile) {
   for (int64_t t : tile)
     if (t < 0) fail({.what = text("a tile of ", t), .needs = "tiles of at least 1, or 0 for the whole", .hint = {}});
   const std::optional<ProductAxes> axes = axes_of(work, product);
   if (!axes || axes->i.size() > 1 || axes->j.size() > 1 || axes->k.size() > 1) return {};
   std::optional<Placement> first;
-  for (const std::vector<int64_t>& block : ways_to_share(work, product, chip)) {
+  for (const std::vector<int64_t>& block : ways_to_share(work, product, chip, beside)) {
     Placement placement = Tiling(work, product, chip, pace, *axes, tile, block).run();
     if (chip.cores == 1 || has_countable_stamps(work, placement, chip)) return placement;
     if (!first) first = std::move(placement);

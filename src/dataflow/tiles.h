@@ -14,6 +14,6 @@ namespace sator::dataflow {
 /// Nothing where the product is none of one i, one j and one k.
 /// Errors: a tile below 0; what the tiles take does not fit a memory.
 std::optional<Placement> tiled_placement(const Work& work, const Product& product, const Chip& chip, const Pace& pace,
-                                         const std::array<int64_t, 3>& tile);
+                                         const Beside& beside, const std::array<int64_t, 3>& tile);
 
 }  // namespace sator::dataflow

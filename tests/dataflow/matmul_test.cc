@@ -146,6 +146,27 @@ TEST(Matmul, AsymmetricIntegersTakeTheirZeroPointsOffTheSums) {
   EXPECT_EQ(outside_bits(unpacked, "codes"), 4 * J * K);
 }
 
+// Cores do not sum up each other's results: each has all groups of its outputs.
+TEST(Matmul, CoresDoNotShareGroups) {
+  const Matmul m{
+      .i = 128, .j = 768, .k = 3072, .scale = ScalePer::group, .weight_bits = 4, .group = 32, .activation_bits = 8};
+  for (const char* name : {"tpuv4_like", "h100", "cpu_avx512_vnni"}) {
+    const Chip chip = shipped(name);
+    ASSERT_GT(chip.cores, 1);
+    const KernelCost c = CostEngine(chip).cost(matmul_kernel(m));
+    int placed = 0;
+    for (const auto& part : c.statements) {
+      if (!part.placement) continue;
+      ++placed;
+      const std::string& words = part.placement->words;
+      const size_t cores = words.find("; cores ");
+      ASSERT_NE(cores, std::string::npos) << words;
+      EXPECT_EQ(words.find(" g in ", cores), std::string::npos) << words;
+    }
+    EXPECT_EQ(placed, 1);
+  }
+}
+
 // Sums of a group are rescaled when they are there: the groups' loop runs within the tiles of outputs, so the vector unit, which
 // binds, waits for the first tile alone and not for the last group.
 TEST(Matmul, GroupsAreSummedUpTileByTile) {
