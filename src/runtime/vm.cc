@@ -13,10 +13,10 @@ namespace {
 constexpr size_t kMaxDepth = 500;  // about 0.5 MB of the C++ stack
 constexpr size_t kMaxWhere = 500;  // characters of a message that name the calls
 
-using CallClock = std::chrono::steady_clock;
+using Clock = std::chrono::steady_clock;
 
-double us_since(CallClock::time_point start) {
-  return std::chrono::duration<double, std::micro>(CallClock::now() - start).count();
+double us_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
 const Builtin* find_builtin(std::string_view name, std::span<const Builtin> extra) {
@@ -140,7 +140,7 @@ Value VirtualMachine::run_builtin(int32_t function, const Args& args) {
   check_builtin_arity(builtin, args.size());
   CallRecord record = begin_record(executable_->functions[static_cast<size_t>(function)], args.values());
   double outer_us = std::exchange(recorded_us_, 0);
-  CallClock::time_point start = CallClock::now();
+  Clock::time_point start = Clock::now();
   Value result = builtin.run(*this, args);
   double total_us = us_since(start);
   record.duration_us = std::max(0.0, total_us - recorded_us_);
@@ -246,7 +246,7 @@ void VirtualMachine::call_kernel(int32_t function, std::span<const Value* const>
   gather_arguments(f, args);
   SatorContext* ctx = pool_->context();
   size_t mark = pool_->workspace_mark();
-  CallClock::time_point start = instrument_ ? CallClock::now() : CallClock::time_point();
+  Clock::time_point start = instrument_ ? Clock::now() : Clock::time_point();
   int32_t status =
       kernel.run ? kernel.run(buffers_.data(), values_.data(), ctx) : kernel.host(buffers_.data(), values_.data(), ctx);
   double duration_us = instrument_ ? us_since(start) : 0;

@@ -15,6 +15,10 @@ int lone_nest(const Schedule& s, int block_site) {
   return at;
 }
 
+Reason refusal_at(const Schedule& s, int site, std::string what, std::string needs, std::string hint) {
+  return {.what = what, .needs = std::move(needs), .hint = std::move(hint), .at = {{s.sites()[site].stmt, what}}};
+}
+
 Reason block_refusal(const Schedule& s, int block_site, std::string what, std::string needs, std::string hint) {
   return {.what = text("block ", sator::quoted(s.sites()[block_site].realize()->block->name->text), " ", what),
           .needs = std::move(needs),

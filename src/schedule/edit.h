@@ -10,6 +10,8 @@ namespace sator::schedule {
 int lone_nest(const Schedule& s, int block_site);
 /// Why the block cannot be taken out: it is all that its scope does; nothing if it can.
 MaybeReason is_only_block(const Schedule& s, int block_site);
+/// Why a statement is refused, with the place.
+Reason refusal_at(const Schedule& s, int site, std::string what, std::string needs, std::string hint);
 /// Why a block is refused: "block NAME <what>", with the place.
 Reason block_refusal(const Schedule& s, int block_site, std::string what, std::string needs, std::string hint);
 /// `root` without the statement `target`, and without the loops that are left empty; null if nothing is left.

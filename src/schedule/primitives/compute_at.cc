@@ -27,10 +27,6 @@ struct Move {
   std::vector<int> producers, consumers;
 };
 
-Reason refuse_move(const Schedule& s, int site, std::string what, std::string needs, std::string hint) {
-  return {.what = what, .needs = std::move(needs), .hint = std::move(hint), .at = {{s.sites()[site].stmt, what}}};
-}
-
 /// Why the block cannot be moved under the loop; nothing if it can. Fills `move`.
 MaybeReason cannot_move(const Schedule& s, const BlockHandle& handle, const Loop& loop, bool upward, Move& move) {
   const Sites& sites = s.sites();
@@ -44,39 +40,39 @@ MaybeReason cannot_move(const Schedule& s, const BlockHandle& handle, const Loop
   ScopeAnalysis scope(s, move.scope);
   if (MaybeReason r = scope.not_complete_or_reduction(move.block)) return r;
   if (sites[move.loop].scope != move.scope)
-    return refuse_move(s,
-                       move.loop,
-                       text("loop ", loop->name, " is not in the scope of block ", block_name),
-                       "a loop of the block's own scope",
-                       "move blocks within one scope");
+    return refusal_at(s,
+                      move.loop,
+                      text("loop ", loop->name, " is not in the scope of block ", block_name),
+                      "a loop of the block's own scope",
+                      "move blocks within one scope");
   if (sites.is_above(move.loop, move.block))
-    return refuse_move(s,
-                       move.loop,
-                       text("loop ", loop->name, " is around block ", block_name, " already"),
-                       "a loop that is not around the block",
-                       "leave the block where it is, or choose another loop");
+    return refusal_at(s,
+                      move.loop,
+                      text("loop ", loop->name, " is around block ", block_name, " already"),
+                      "a loop that is not around the block",
+                      "leave the block where it is, or choose another loop");
   if (upward && is_output_block(s, move.block))
-    return refuse_move(s,
-                       move.block,
-                       text("block ", block_name, " writes an output of the scope"),
-                       "a block whose result stays inside of the scope",
-                       "cache_write its result first");
+    return refusal_at(s,
+                      move.block,
+                      text("block ", block_name, " writes an output of the scope"),
+                      "a block whose result stays inside of the scope",
+                      "cache_write its result first");
   move.producers = scope.producers(move.block);
   move.consumers = scope.consumers(move.block);
   for (int other : upward ? move.consumers : move.producers) {
     if (!sites.is_above(move.loop, other))
-      return refuse_move(s,
-                         other,
-                         text("block ",
-                              sator::quoted(sites[other].realize()->block->name->text),
-                              upward ? " reads" : " writes",
-                              " what block ",
-                              block_name,
-                              upward ? " writes" : " reads",
-                              ", and is not under loop ",
-                              loop->name),
-                         upward ? "all consumers under the loop" : "all producers under the loop",
-                         upward ? "move the consumers there first" : "move the producers there first");
+      return refusal_at(s,
+                        other,
+                        text("block ",
+                             sator::quoted(sites[other].realize()->block->name->text),
+                             upward ? " reads" : " writes",
+                             " what block ",
+                             block_name,
+                             upward ? " writes" : " reads",
+                             ", and is not under loop ",
+                             loop->name),
+                        upward ? "all consumers under the loop" : "all producers under the loop",
+                        upward ? "move the consumers there first" : "move the producers there first");
   }
   return {};
 }
@@ -90,15 +86,15 @@ MaybeReason breaks_order(const Schedule& s, const Move& move) {
     for (int other : *side) {
       if (sites.is_above(move.loop, other) || (other < move.loop) == before) continue;
       std::string name = sator::quoted(sites[other].realize()->block->name->text);
-      return refuse_move(s,
-                         other,
-                         text("block ",
-                              name,
-                              before ? " writes what the block reads, behind" : " reads what the block writes, before",
-                              " loop ",
-                              sites[move.loop].loop()->var->name),
-                         "a loop behind all producers and before all consumers",
-                         "choose a loop between them");
+      return refusal_at(s,
+                        other,
+                        text("block ",
+                             name,
+                             before ? " writes what the block reads, behind" : " reads what the block writes, before",
+                             " loop ",
+                             sites[move.loop].loop()->var->name),
+                        "a loop behind all producers and before all consumers",
+                        "choose a loop between them");
     }
   }
   return {};
@@ -123,7 +119,7 @@ MaybeReason loses_predicate(const Schedule& s, const Move& move) {
   VarMap iterators = iterators_of_loops(realize);
   for (const VarRef& v : vars_in(realize.predicate)) {
     if (!iterators.count(v) && s.sites().find(v) >= 0)
-      return refuse_move(
+      return refusal_at(
           s,
           move.block,
           text("block ", sator::quoted(realize.block->name->text), " runs under a predicate of loop ", v->name),
@@ -144,7 +140,7 @@ MaybeReason combines_partial_results(const Schedule& s, const Move& move) {
       const Loop& loop = sites[l].loop()->var;
       for (size_t i = 0; i < producer.values.size(); ++i) {
         if (producer.block->iter_vars[i]->kind == IterKind::reduce && uses_var(producer.values[i], *loop))
-          return refuse_move(
+          return refusal_at(
               s,
               l,
               text("loop ", loop->name, " carries a reduction of block ", sator::quoted(producer.block->name->text)),
@@ -238,11 +234,11 @@ MaybeReason solve_by_dimension(const Schedule& s, const Move& move, const Buffer
       solved = solve(low, required[d], limit, a, var, found);
     }
     if (!solved)
-      return refuse_move(s,
-                         move.block,
-                         text("dimension ", d, " of ", buffer->name, " cannot be solved for an iterator of the block"),
-                         "each index a plain iterator, or one times, over or modulo a constant",
-                         "simplify the block's indices by transform_block_layout");
+      return refusal_at(s,
+                        move.block,
+                        text("dimension ", d, " of ", buffer->name, " cannot be solved for an iterator of the block"),
+                        "each index a plain iterator, or one times, over or modulo a constant",
+                        "simplify the block's indices by transform_block_layout");
     auto at = domains.find(var);
     if (at == domains.end()) continue;  // bound further out
     at->second.dom = arith::unite({at->second.dom, found.dom});
@@ -415,14 +411,14 @@ MaybeReason loses_instances(const Schedule& s, const Schedule& moved, const Bloc
   int site = moved.site(handle);
   int old_site = s.site(handle);
   if (std::string why = misses_values(moved, site); !why.empty())
-    return refuse_move(
+    return refusal_at(
         s,
         old_site,
         text("block ", sator::quoted(handle->text), " has instances that follow from no element under the loop: ", why),
         "a consumer of which each instance reads what one iteration of the loop produces",
         "move the producer to the consumer: compute_at");
   if (!has_region_cover(moved, ScopeAnalysis(moved, sites[site].scope), site))
-    return refuse_move(
+    return refusal_at(
         s,
         old_site,
         text("block ", sator::quoted(handle->text), " reads more than one iteration of the loop has produced"),
@@ -450,18 +446,18 @@ void move_block(Schedule& s, const BlockHandle& handle, const Loop& loop, bool p
   Slots slots = slots_under(s, move);
   if (slots.first > slots.last)
     s.fail(
-        refuse_move(s,
-                    move.loop,
-                    text("there is no place under loop ", loop->name, " behind all producers and before all consumers"),
-                    "producers before consumers among the loop's children",
-                    "move the producers up first"));
+        refusal_at(s,
+                   move.loop,
+                   text("there is no place under loop ", loop->name, " behind all producers and before all consumers"),
+                   "producers before consumers among the loop's children",
+                   "move the producers up first"));
   int at = index == -1 ? slots.last : index == -2 ? slots.first : index;
   if (at < slots.first || at > slots.last)
-    s.fail(refuse_move(s,
-                       move.loop,
-                       text("position ", index, " is not between the producers and the consumers"),
-                       text(slots.first, " <= index <= ", slots.last),
-                       "pass -1 for the last possible position"));
+    s.fail(refusal_at(s,
+                      move.loop,
+                      text("position ", index, " is not between the producers and the consumers"),
+                      text(slots.first, " <= index <= ", slots.last),
+                      "pass -1 for the last possible position"));
   arith::Analyzer analyzer;
   s.bind_ranges(analyzer, move.loop);
   std::vector<IteratorDomain> domains = iterator_domains(s, move, analyzer);

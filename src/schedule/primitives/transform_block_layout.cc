@@ -10,10 +10,6 @@ using namespace tir;
 
 namespace {
 
-Reason layout_refusal(const Schedule& s, int site, std::string what, std::string needs, std::string hint) {
-  return {.what = what, .needs = std::move(needs), .hint = std::move(hint), .at = {{s.sites()[site].stmt, what}}};
-}
-
 /// The kind of an iterator that is computed from old ones; nothing if it mixes kinds.
 std::optional<IterKind> kind_of(const Expr& index, const Block& block) {
   std::optional<IterKind> kind;
@@ -35,33 +31,33 @@ void do_transform_block_layout(Schedule& s, BlockHandle handle, IndexMapRef map)
   for (int i = site; i != nest_site; i = s.sites()[i].parent)
     own_loops.push_back(s.sites()[s.sites()[i].parent].loop()->var);
   if (map->initial_indices.size() != block.iter_vars.size())
-    s.fail(layout_refusal(s,
-                          site,
-                          text("the map takes ",
-                               map->initial_indices.size(),
-                               " indices, and the block has ",
-                               block.iter_vars.size(),
-                               " iterators"),
-                          "one index per iterator",
-                          "give the lambda as many parameters"));
+    s.fail(refusal_at(s,
+                      site,
+                      text("the map takes ",
+                           map->initial_indices.size(),
+                           " indices, and the block has ",
+                           block.iter_vars.size(),
+                           " iterators"),
+                      "one index per iterator",
+                      "give the lambda as many parameters"));
   for (size_t i = 0; i < realize.values.size(); ++i) {
     VarRef loop = cast<Var>(realize.values[i]);
     bool own = loop && std::find(own_loops.begin(), own_loops.end(), loop) != own_loops.end();
     if (!own && !as_int(realize.values[i]))
-      s.fail(layout_refusal(s,
-                            site,
-                            text("iterator ", block.iter_vars[i]->var->name, " is not bound to a loop of its own"),
-                            "trivial bindings: each iterator is a loop that is around this block alone",
-                            "transform the block before splitting and moving it"));
+      s.fail(refusal_at(s,
+                        site,
+                        text("iterator ", block.iter_vars[i]->var->name, " is not bound to a loop of its own"),
+                        "trivial bindings: each iterator is a loop that is around this block alone",
+                        "transform the block before splitting and moving it"));
   }
   for (const Loop& loop : own_loops) {
     bool bound = std::find(realize.values.begin(), realize.values.end(), Expr(loop)) != realize.values.end();
     if (!bound && uses_var(realize.predicate, *loop))
-      s.fail(layout_refusal(s,
-                            site,
-                            text("the predicate depends on loop ", loop->name, ", to which no iterator is bound"),
-                            "a predicate over loops that are iterators",
-                            "transform the block before splitting its loops"));
+      s.fail(refusal_at(s,
+                        site,
+                        text("the predicate depends on loop ", loop->name, ", to which no iterator is bound"),
+                        "a predicate over loops that are iterators",
+                        "transform the block before splitting its loops"));
   }
   if (!block.iter_vars.empty()) map = in_dtype(map, block.iter_vars[0]->var->dtype);
   std::vector<Expr> old_vars;
@@ -75,11 +71,11 @@ void do_transform_block_layout(Schedule& s, BlockHandle handle, IndexMapRef map)
   }
   arith::InverseMap inverse = arith::inverse(*map, domain, analyzer);
   if (!inverse.ok())
-    s.fail(layout_refusal(s,
-                          site,
-                          text("the map of iterators is not bijective: ", inverse.error),
-                          "a bijective affine map",
-                          "keep every instance of the block exactly once"));
+    s.fail(refusal_at(s,
+                      site,
+                      text("the map of iterators is not bijective: ", inverse.error),
+                      "a bijective affine map",
+                      "keep every instance of the block exactly once"));
   // Not simplified: an iterator of extent 1 tells the kind of what is made of it.
   VarMap input_to_old;
   for (size_t i = 0; i < old_vars.size(); ++i) input_to_old.emplace(map->initial_indices[i], old_vars[i]);
@@ -92,11 +88,11 @@ void do_transform_block_layout(Schedule& s, BlockHandle handle, IndexMapRef map)
   for (size_t d = 0; d < image.size(); ++d) {
     std::optional<IterKind> kind = kind_of(image[d], block);
     if (!kind)
-      s.fail(layout_refusal(s,
-                            site,
-                            text("new iterator ", d, " mixes spatial and reduction iterators"),
-                            "each new iterator is made of iterators of one kind",
-                            "map them apart"));
+      s.fail(refusal_at(s,
+                        site,
+                        text("new iterator ", d, " mixes spatial and reduction iterators"),
+                        "each new iterator is made of iterators of one kind",
+                        "map them apart"));
     DType dtype = ranges[d]->extent->dtype;
     VarRef v = make_var(text("v", d), dtype);
     iters.push_back(make<IterVar>(ranges[d], v, *kind));
