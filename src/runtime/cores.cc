@@ -17,8 +17,6 @@ namespace sator::runtime {
 
 namespace {
 
-constexpr int kMostThreads = 1024;
-
 // One number in a file of /sys; -1 when there is none.
 int read_number(const std::string& path) {
   std::ifstream in(path);
@@ -29,11 +27,11 @@ int read_number(const std::string& path) {
 
 // Physical cores among the processors of the affinity mask; processors without topology count one each.
 int allowed_cores() {
-  cpu_set_t* mask = CPU_ALLOC(kMostThreads * 8);
-  size_t mask_bytes = CPU_ALLOC_SIZE(kMostThreads * 8);
+  cpu_set_t* mask = CPU_ALLOC(kMaxThreads * 8);
+  size_t mask_bytes = CPU_ALLOC_SIZE(kMaxThreads * 8);
   std::set<std::pair<int, int>> cores;
   if (sched_getaffinity(0, mask_bytes, mask) == 0)
-    for (int cpu = 0; cpu < kMostThreads * 8; ++cpu) {
+    for (int cpu = 0; cpu < kMaxThreads * 8; ++cpu) {
       if (!CPU_ISSET_S(static_cast<size_t>(cpu), mask_bytes, mask)) continue;
       std::string topology = text("/sys/devices/system/cpu/cpu", cpu, "/topology/");
       int core = read_number(topology + "core_id");
@@ -50,7 +48,7 @@ int quota_cores() {
   std::ifstream in("/sys/fs/cgroup/cpu.max");
   std::string quota;
   double period = 0;
-  if (!(in >> quota >> period) || quota == "max" || period <= 0) return kMostThreads;
+  if (!(in >> quota >> period) || quota == "max" || period <= 0) return kMaxThreads;
   return std::max(1, static_cast<int>(std::atof(quota.c_str()) / period + 0.5));
 }
 
@@ -61,12 +59,12 @@ int default_num_threads() {
     std::string_view digits = given;
     int value = 0;
     auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc() || end != digits.data() + digits.size() || value < 1 || value > kMostThreads)
+    if (error != std::errc() || end != digits.data() + digits.size() || value < 1 || value > kMaxThreads)
       fail({.what = text("SATOR_NUM_THREADS is ", sator::quoted(given)),
-            .needs = text("a number from 1 to ", kMostThreads)});
+            .needs = text("a number from 1 to ", kMaxThreads)});
     return value;
   }
-  return std::min({allowed_cores(), quota_cores(), kMostThreads});
+  return std::min({allowed_cores(), quota_cores(), kMaxThreads});
 }
 
 }  // namespace sator::runtime

@@ -20,7 +20,6 @@ using Clock = std::chrono::steady_clock;
 // ms later.
 constexpr auto kSpin = std::chrono::microseconds(50);
 constexpr auto kYield = std::chrono::microseconds(200);
-constexpr int kMaxThreads = 1024;
 
 void pause_core() {
 #if defined(__x86_64__)

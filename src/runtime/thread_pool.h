@@ -14,9 +14,12 @@
 
 namespace sator::runtime {
 
+/// The most threads of a pool.
+inline constexpr int kMaxThreads = 1024;
+
 /// The threads to use when nobody said: $SATOR_NUM_THREADS, else the physical cores that the affinity mask
 /// and the CPU quota of the control group allow; at least 1. Errors: SATOR_NUM_THREADS is not a number from 1
-/// to 1024.
+/// to kMaxThreads.
 int default_num_threads();
 
 /// Threads that run parallel loops together with the calling thread, which is worker 0.
@@ -34,8 +37,8 @@ int default_num_threads();
 /// One thread at a time calls into a pool.
 class ThreadPool final : public Object {
  public:
-  /// `num_threads` counts the caller; 0 means default_num_threads(). Errors: fewer than 0 or more than 1024
-  /// threads.
+  /// `num_threads` counts the caller; 0 means default_num_threads(). Errors: fewer than 0 or more than
+  /// kMaxThreads threads.
   static Ref<ThreadPool> create(int num_threads = 0);
   ~ThreadPool() override;
 
