@@ -37,7 +37,7 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
   bool key(string_t& name) override {
     auto [member, is_new] = open_.back()->get_ref<Json::object_t&>().try_emplace(std::move(name));
     if (!is_new && duplicates_ == DuplicateNames::refused)
-      fail({.what = text(source_, ": the name ", sator::quoted(member->first), " is given twice in one object"),
+      fail({.what = text(source_, ": the name ", string_literal(member->first), " is given twice in one object"),
             .needs = "each name once",
             .hint = "the file is damaged or was edited by hand: write it anew"});
     slot_ = &member->second;
@@ -92,7 +92,7 @@ std::string described(const Json& value) {
     case Json::value_t::array: return "an array";
     case Json::value_t::string: {
       const auto& s = value.get_ref<const std::string&>();
-      return s.size() <= 60 ? sator::quoted(s) : "a long string";
+      return s.size() <= 60 ? string_literal(s) : "a long string";
     }
     default: return value.dump();
   }
@@ -133,8 +133,8 @@ JsonAt JsonAt::at(std::string_view name) const {
   std::vector<std::string> names;
   for (const auto& [other, value] : value_->items()) names.push_back(other);
   std::vector<std::string> near = nearest_names(name, names);
-  fail(text("has no ", sator::quoted(name)),
-       text("a member ", sator::quoted(name)),
+  fail(text("has no ", string_literal(name)),
+       text("a member ", string_literal(name)),
        near.empty() ? "" : text("it has ", join(near, ", ")));
 }
 

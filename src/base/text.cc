@@ -27,7 +27,7 @@ std::string_view trim(std::string_view s) {
   return s.substr(from, s.find_last_not_of(kSpace) - from + 1);
 }
 
-std::string quoted(std::string_view s) {
+std::string string_literal(std::string_view s) {
   static constexpr char kHex[] = "0123456789abcdef";
   std::string out = "\"";
   for (unsigned char c : s) {

@@ -47,7 +47,7 @@ std::vector<std::string_view> split(std::string_view s, char separator);
 /// Without spaces, tabs and line ends at both ends.
 std::string_view trim(std::string_view s);
 /// The string as a double-quoted literal with C escapes.
-std::string quoted(std::string_view s);
+std::string string_literal(std::string_view s);
 /// Each line of `s` with `prefix` before it; empty lines stay empty.
 std::string indented(std::string_view s, std::string_view prefix);
 /// A count with separators between thousands: 1234567 -> "1,234,567".

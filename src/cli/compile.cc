@@ -37,7 +37,7 @@ std::vector<std::pair<std::string, std::string>> pairs_of(const std::string& opt
     if (part.empty()) continue;
     size_t equals = part.find('=');
     if (equals == part.npos)
-      fail({.what = text(option, " has the part ", sator::quoted(part)),
+      fail({.what = text(option, " has the part ", string_literal(part)),
             .needs = "name=value, separated by ;",
             .hint = "add a value"});
     out.emplace_back(trim(part.substr(0, equals)), trim(part.substr(equals + 1)));

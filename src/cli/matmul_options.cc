@@ -29,7 +29,7 @@ std::vector<int64_t> integers_of(const std::string& option, const std::string& g
                                      " integers of at least ",
                                      least,
                                      " with ",
-                                     sator::quoted(text(separator)),
+                                     string_literal(text(separator)),
                                      " between them"),
           .hint = text("as in ",
                        option,

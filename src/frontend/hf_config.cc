@@ -35,7 +35,7 @@ Activation read_activation(const JsonAt& at) {
     if (row.name == at.string()) return row.activation;
     names.emplace_back(row.name);
   }
-  at.fail(text("is ", sator::quoted(at.string()), ", an activation that is not supported"),
+  at.fail(text("is ", string_literal(at.string()), ", an activation that is not supported"),
           text("one of ", join(names, ", ")));
 }
 
@@ -115,7 +115,7 @@ RopeScaling read_rope_scaling(const JsonAt& rope) {
     return scaling;
   }
   if (type != "llama3")
-    rope.fail(text("asks for rotary scaling of type ", sator::quoted(type), ", which is not supported"),
+    rope.fail(text("asks for rotary scaling of type ", string_literal(type), ", which is not supported"),
               "default, linear or llama3",
               "dropping it would change the model's results, so it is refused");
   scaling.kind = Kind::llama3;
@@ -207,7 +207,7 @@ void read_llama(const JsonAt& config, ModelConfig& model) {
   if (auto types = config.find("layer_types"))
     types->each([](const JsonAt& type) {
       if (type.string() != "full_attention")
-        type.fail(text("is ", sator::quoted(type.string()), ", which is not supported for Llama"),
+        type.fail(text("is ", string_literal(type.string()), ", which is not supported for Llama"),
                   "full_attention in each layer");
     });
   model.max_positions = config.integer_or("max_position_embeddings", 2048, 1, kMaxPositions);
@@ -232,7 +232,7 @@ std::optional<DType> read_dtype(const JsonAt& config) {
   if (name == "auto") return {};
   auto dtype = DType::parse(name);
   if (!dtype || !dtype->is_float() || !dtype->is_scalar())
-    at->fail(text("is ", sator::quoted(name)), "float32, float16, bfloat16 or float64");
+    at->fail(text("is ", string_literal(name)), "float32, float16, bfloat16 or float64");
   return dtype;
 }
 
@@ -277,7 +277,7 @@ ModelConfig read_model_config(const fs::path& folder) {
   for (const FamilyRow& row : kFamilies)
     if (row.model_type == model.model_type) family = &row;
   if (!family)
-    type.fail(text("is ", sator::quoted(model.model_type), ", a model that is not supported"),
+    type.fail(text("is ", string_literal(model.model_type), ", a model that is not supported"),
               text("one of ", join(supported_model_types(), ", ")));
   if (auto quantized = config.find("quantization_config"))
     quantized->fail("says that the weights are quantized already, which is not supported",

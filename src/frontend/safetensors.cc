@@ -45,7 +45,7 @@ DType read_stored_dtype(const JsonAt& at) {
               "convert the checkpoint to bfloat16 or float16 first");
     return row.dtype;
   }
-  at.fail(text("is ", sator::quoted(at.string().substr(0, 40)), ", which is no safetensors dtype"),
+  at.fail(text("is ", string_literal(at.string().substr(0, 40)), ", which is no safetensors dtype"),
           text("one of ", supported_dtypes()));
 }
 
@@ -149,7 +149,7 @@ void SafeTensors::add_file(const fs::path& path) {
     if (entry.begin != covered)
       fail({.what = text(source,
                          ": ",
-                         sator::quoted(entry.tensor.name),
+                         string_literal(entry.tensor.name),
                          " begins at byte ",
                          entry.begin,
                          " of the data, but the tensor before it ends at ",
@@ -169,7 +169,7 @@ void SafeTensors::add_file(const fs::path& path) {
 void SafeTensors::index_names() {
   for (size_t i = 0; i < tensors_.size(); ++i)
     if (!by_name_.try_emplace(tensors_[i].name, i).second)
-      fail({.what = text("tensor ", sator::quoted(tensors_[i].name), " is in two shards"),
+      fail({.what = text("tensor ", string_literal(tensors_[i].name), " is in two shards"),
             .needs = "each tensor in one shard",
             .hint = "remove shards of another version of the model from the folder"});
 }
@@ -188,7 +188,7 @@ static fs::path shard_path(const fs::path& folder, const JsonAt& at) {
   bool leaves = name.empty() || name.find('\0') != std::string::npos || relative.is_absolute();
   for (const fs::path& part : relative) leaves |= part == "..";
   if (leaves)
-    at.fail(text("is ", sator::quoted(name.substr(0, 100)), ", a path outside the model's folder"),
+    at.fail(text("is ", string_literal(name.substr(0, 100)), ", a path outside the model's folder"),
             "a file inside the folder");
   return folder / relative;
 }
@@ -224,7 +224,7 @@ SafeTensors SafeTensors::open_folder(const fs::path& folder) {
     auto found = result.by_name_.find(name);
     auto [begin, end] = shards.at(shard);
     if (found == result.by_name_.end() || found->second < begin || found->second >= end)
-      fail({.what = text(source, ": tensor ", sator::quoted(name), " is not in ", shard.filename().string()),
+      fail({.what = text(source, ": tensor ", string_literal(name), " is not in ", shard.filename().string()),
             .needs = "each tensor in the shard that the index names",
             .hint = "download the shards again"});
   }
@@ -242,7 +242,7 @@ const SafeTensor& SafeTensors::get(std::string_view name) const {
   for (const SafeTensor& tensor : tensors_) names.push_back(tensor.name);
   std::vector<std::string> near = nearest_names(name, names);
   std::string source = files_.empty() ? "the model" : files_[0]->path().string();
-  fail({.what = text("there is no tensor ", sator::quoted(name), " in ", source, " (", names.size(), " tensors)"),
+  fail({.what = text("there is no tensor ", string_literal(name), " in ", source, " (", names.size(), " tensors)"),
         .needs = "all weights of the model's architecture",
         .hint = near.empty() ? "" : text("nearest names: ", join(near, ", "))});
 }
@@ -274,14 +274,14 @@ void write_safetensors(const fs::path& file, std::span<const SafeTensor> tensors
     });
     if (row == std::end(kDTypes))
       fail({.what =
-                text("tensor ", sator::quoted(tensor.name), " has dtype ", tensor.dtype, ", which safetensors lacks"),
+                text("tensor ", string_literal(tensor.name), " has dtype ", tensor.dtype, ", which safetensors lacks"),
             .needs = text("one of ", supported_dtypes())});
     if (tensor.name == "__metadata__" || !names.insert(tensor.name).second)
-      fail({.what = text("tensor name ", sator::quoted(tensor.name), " is given twice or reserved"),
+      fail({.what = text("tensor name ", string_literal(tensor.name), " is given twice or reserved"),
             .needs = "distinct names"});
     if (static_cast<size_t>(tensor.elements() * tensor.dtype.bytes()) != tensor.bytes.size())
       fail({.what = text("tensor ",
-                         sator::quoted(tensor.name),
+                         string_literal(tensor.name),
                          " has ",
                          tensor.bytes.size(),
                          " bytes for ",

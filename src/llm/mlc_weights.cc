@@ -164,7 +164,7 @@ MlcWeights MlcWeights::open(const fs::path& folder) {
   index.at("records").each([&](const JsonAt& shard) {
     const JsonAt path = shard.at("dataPath");
     if (fs::path(path.string()).filename() != path.string())
-      path.fail(text("is ", sator::quoted(path.string())), "the name of a file in the same folder");
+      path.fail(text("is ", string_literal(path.string())), "the name of a file in the same folder");
     out.shards_.push_back({MappedFile::open(folder / path.string()), shard.string_or("md5sum", "")});
     const auto size = static_cast<int64_t>(out.shards_.back().file->bytes().size());
     shard.at("records").each([&](const JsonAt& at) {
@@ -178,7 +178,7 @@ MlcWeights MlcWeights::open(const fs::path& folder) {
       const std::string format = at.string_or("format", "raw");
       r.is_bf16 = format == "f32-to-bf16" && r.dtype == f32;
       if (format != "raw" && format != "f32-to-bf16")
-        at.at("format").fail(text("is ", sator::quoted(format)), "raw or f32-to-bf16");
+        at.at("format").fail(text("is ", string_literal(format)), "raw or f32-to-bf16");
       r.offset = at.at("byteOffset").integer(0);
       r.bytes = at.at("nbytes").integer(0);
       auto full = Tensor::bytes_of(dims, r.dtype);

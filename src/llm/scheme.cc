@@ -92,9 +92,9 @@ class Reader {
   [[noreturn]] void refuse(const std::string& expected) const {
     std::vector<std::string> near = nearest_names(name_, examples());
     fail({.what = text("there is no quantization scheme ",
-                       sator::quoted(name_),
+                       string_literal(name_),
                        ": at ",
-                       rest_.empty() ? std::string("its end") : sator::quoted(rest_),
+                       rest_.empty() ? std::string("its end") : string_literal(rest_),
                        " it should have ",
                        expected),
           .needs = kGrammar,

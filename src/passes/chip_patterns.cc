@@ -87,7 +87,7 @@ DFPattern link(const std::string& word, const DFPattern& before, const std::stri
   std::vector<std::string> known = {"matmul", "dequantize", "quantize", "rescale", "bias", "gelu"};
   for (const OpDef& op : op_table()) known.push_back(op.name.substr(op.name.rfind('.') + 1));
   const std::vector<std::string> near = nearest_names(word, known);
-  fail({.what = text("pattern.ops: there is no op called ", sator::quoted(word)),
+  fail({.what = text("pattern.ops: there is no op called ", string_literal(word)),
         .needs = "matmul, dequantize, quantize, rescale, bias, gelu, or an op of the graph language",
         .hint = near.empty() ? "docs/chips.md lists the words" : text("did you mean ", join(near, " or "), "?"),
         .where = where});

@@ -311,7 +311,7 @@ tir::Value call_program(GraphEvaluator& ev, const Expression& call, const char* 
   Arguments a(ev, call, params);
   auto given = [&](const char* key) { return std::ranges::find(params, key) == params.end() ? nullptr : a.find(key); };
   if (a.find(params[0])->as<std::string>())
-    a.fail({.what = text(name, " of ", sator::quoted(a.str(params[0]))),
+    a.fail({.what = text(name, " of ", string_literal(a.str(params[0]))),
             .needs = "a tensor program of the module, cls.name",
             .hint = "use R.call_dps_packed for a function of the runtime"});
   std::vector<RExpr> args{ev.to_graph(a.need(params[0]), call.place), argument_tuple(ev, a.need("args"), call.place)};

@@ -138,7 +138,7 @@ Expr GraphEvaluator::to_extent(const tir::Value& v, Place place) {
   if (const std::string* s = v.as<std::string>()) {
     if (!in_signature_)
       fail(place,
-           {.what = text("the extent ", sator::quoted(*s), " as a string"),
+           {.what = text("the extent ", string_literal(*s), " as a string"),
             .needs = "an expression",
             .hint = "strings stand for extents in the signature of a function only"});
     e = eval_expr(script::parse_expression(source, place, *s));
@@ -182,12 +182,12 @@ std::string GraphEvaluator::device_name(const std::string& written, Place place)
           .needs = "a virtual device of the module: \"cuda:1\", \"llvm\" or \"vdevice:3\"",
           .hint = "list it in I.module_global_infos"});
   };
-  if (!number) unknown(text(sator::quoted(written), " is no name of a device"));
+  if (!number) unknown(text(string_literal(written), " is no name of a device"));
   size_t index = *number;
   if (!scope_.has_devices) return text(kind, ":", index);
   if (kind == "vdevice") {
     if (index >= scope_.devices.size())
-      unknown(text("the module has ", scope_.devices.size(), " virtual devices, not ", sator::quoted(written)));
+      unknown(text("the module has ", scope_.devices.size(), " virtual devices, not ", string_literal(written)));
     kind = kind_of(*scope_.devices[index]);
     size_t before = 0;
     for (size_t i = 0; i < index; ++i) before += kind_of(*scope_.devices[i]) == kind;
@@ -196,7 +196,7 @@ std::string GraphEvaluator::device_name(const std::string& written, Place place)
   size_t count = 0;
   for (const auto& d : scope_.devices) count += kind_of(*d) == kind;
   if (index >= count)
-    unknown(text("the module has ", count, " virtual devices of kind ", kind, ", not ", sator::quoted(written)));
+    unknown(text("the module has ", count, " virtual devices of kind ", kind, ", not ", string_literal(written)));
   return text(kind, ":", index);
 }
 

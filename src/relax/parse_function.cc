@@ -276,7 +276,7 @@ void FunctionParser::func_attr(const Expression& call) {
             .hint = "remove private=True"});
     if (!frame_->attrs.emplace(key, value).second)
       fail(call.place,
-           {.what = text("the function attribute ", sator::quoted(key), " is set twice"),
+           {.what = text("the function attribute ", string_literal(key), " is set twice"),
             .needs = "each attribute once",
             .hint = "remove one"});
   }

@@ -12,7 +12,7 @@ void append_text(std::string& out, const Value& value) {
   else if (auto* d = value.as<double>())
     out += text("the number ", *d);
   else if (auto* s = value.as<std::string>())
-    out += text("the string ", sator::quoted(*s));
+    out += text("the string ", string_literal(*s));
   else if (value.as<Expr>())
     out += "a scalar expression";
   else if (auto* e = value.as<RExpr>())

@@ -23,7 +23,7 @@ class Verifier {
     outermost_ = &f;
     name_ = name;
     if (auto symbol = string_attr(f.attrs, "global_symbol"); symbol && *symbol != name)
-      add({.what = text("the function ", name, " has the attribute global_symbol ", sator::quoted(*symbol)),
+      add({.what = text("the function ", name, " has the attribute global_symbol ", string_literal(*symbol)),
            .needs = "the name that the module knows it by",
            .hint = "rename one of them"},
           f);

@@ -173,11 +173,11 @@ void tensorize_on_array(Schedule& s, const std::string& block_name, const ArrayN
                         const std::string& tensor_intrin) {
   const Tiled tiled = tile(s, block_name, nest, true);
   if (!tiled.cores.empty())
-    s.fail({.what = text("block ", sator::quoted(block_name), " is shared among cores"),
+    s.fail({.what = text("block ", string_literal(block_name), " is shared among cores"),
             .needs = "the nest of one core",
             .hint = "use schedule_on_array"});
   if (tiled.rows.size() != 1 || tiled.columns.size() != 1)
-    s.fail({.what = text("block ", sator::quoted(block_name), " has several loops along an axis of the array"),
+    s.fail({.what = text("block ", string_literal(block_name), " has several loops along an axis of the array"),
             .needs = "one loop along the rows and one along the columns",
             .hint = "use schedule_on_array"});
   for (const Loop& l : tiled.alone) unroll(s, l);  // of one value: no loop in time

@@ -65,7 +65,7 @@ class Reader {
   DType dtype() {
     std::string name = string();
     std::optional<DType> dtype = DType::parse(name);
-    if (!dtype) refuse(text("dtype ", sator::quoted(name)), "the name of a dtype");
+    if (!dtype) refuse(text("dtype ", string_literal(name)), "the name of a dtype");
     return *dtype;
   }
   template <class E>

@@ -31,7 +31,7 @@ class Verifier {
   Reason refuse(std::string what, std::string needs) const {
     return {.what = std::move(what),
             .needs = std::move(needs),
-            .where = text("in function ", sator::quoted(function_->name))};
+            .where = text("in function ", string_literal(function_->name))};
   }
 
   std::optional<Reason> check_signature(const KernelSignature& s) const {
@@ -78,7 +78,7 @@ class Verifier {
     for (int32_t at = f.begin; at < f.end; ++at) {
       std::optional<Reason> reason = check_instruction(f, at);
       if (!reason) continue;
-      reason->where = text("in function ", sator::quoted(function_->name), ", instruction ", at - f.begin);
+      reason->where = text("in function ", string_literal(function_->name), ", instruction ", at - f.begin);
       return reason;
     }
     Opcode last = e_.code[static_cast<size_t>(f.end) - 1].op;
@@ -141,7 +141,7 @@ class Verifier {
     if (callee.kind == FunctionKind::vm) expected = callee.vm.params.size();
     if (callee.kind == FunctionKind::kernel) expected = callee.kernel.params.size();
     if (expected == i.num_args) return {};
-    return refuse(text("a call of ", sator::quoted(callee.name), " with ", i.num_args, " arguments"),
+    return refuse(text("a call of ", string_literal(callee.name), " with ", i.num_args, " arguments"),
                   text(expected, " arguments, as it has parameters"));
   }
 

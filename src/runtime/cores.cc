@@ -60,7 +60,7 @@ int default_num_threads() {
     int value = 0;
     auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (error != std::errc() || end != digits.data() + digits.size() || value < 1 || value > kMaxThreads)
-      fail({.what = text("SATOR_NUM_THREADS is ", sator::quoted(given)),
+      fail({.what = text("SATOR_NUM_THREADS is ", string_literal(given)),
             .needs = text("a number from 1 to ", kMaxThreads)});
     return value;
   }

@@ -8,7 +8,7 @@ int32_t ExecutableBuilder::add(FunctionKind kind, std::string_view name) {
   auto [it, is_new] = functions_.emplace(std::string(name), static_cast<int32_t>(executable_->functions.size()));
   if (is_new) executable_->functions.push_back({.kind = kind, .name = std::string(name)});
   if (executable_->functions[static_cast<size_t>(it->second)].kind != kind)
-    internal_error(text("ExecutableBuilder: ", sator::quoted(name), " is used as two kinds of function"));
+    internal_error(text("ExecutableBuilder: ", string_literal(name), " is used as two kinds of function"));
   return it->second;
 }
 
@@ -21,7 +21,7 @@ int32_t ExecutableBuilder::kernel(std::string_view name, KernelSignature signatu
   if (is_new)
     known = std::move(signature);
   else if (known != signature)
-    internal_error(text("ExecutableBuilder: kernel ", sator::quoted(name), " has two signatures"));
+    internal_error(text("ExecutableBuilder: kernel ", string_literal(name), " has two signatures"));
   return index;
 }
 
@@ -58,7 +58,7 @@ int32_t ExecutableBuilder::begin_function(std::string_view name, std::vector<std
   if (current_ >= 0) internal_error("ExecutableBuilder: a function is begun inside another");
   current_ = vm_function(name);
   VmCode& f = executable_->functions[static_cast<size_t>(current_)].vm;
-  if (f.end != 0) internal_error(text("ExecutableBuilder: function ", sator::quoted(name), " is defined twice"));
+  if (f.end != 0) internal_error(text("ExecutableBuilder: function ", string_literal(name), " is defined twice"));
   f.num_registers = static_cast<int32_t>(params.size());
   f.params = std::move(params);
   f.begin = here();

@@ -53,7 +53,7 @@ const SatorKernelTable* pick_level(const SatorModel& model, const std::string& l
   for (const IsaLevel& level : isa_levels()) known.emplace_back(level.name);
   const IsaLevel* level = find_isa_level(wanted);
   if (level == nullptr)
-    fail({.what = text("SATOR_ISA names the unknown level ", sator::quoted(wanted)),
+    fail({.what = text("SATOR_ISA names the unknown level ", string_literal(wanted)),
           .needs = text("one of ", join(known, ", "))});
   for (uint32_t i = 0; i < model.num_levels; ++i) {
     if (model.levels[i]->isa != level->name) continue;

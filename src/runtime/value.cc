@@ -19,7 +19,7 @@ std::string Value::describe() const {
   if (const int64_t* v = as_int()) return text("the integer ", *v);
   if (const double* v = as_float()) return text("the float ", *v);
   if (const DType* v = as_dtype()) return text("the dtype ", *v);
-  if (const std::string* v = as_string()) return text("the string ", sator::quoted(*v));
+  if (const std::string* v = as_string()) return text("the string ", string_literal(*v));
   if (const Tensor* v = as<Tensor>()) return text(with_article(v->dtype()), v->shape(), " tensor");
   if (const Shape* v = as<Shape>()) return text("the shape ", v->dims);
   if (const Tuple* v = as<Tuple>()) return text("a tuple of ", v->fields.size(), " fields");

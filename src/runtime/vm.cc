@@ -28,7 +28,7 @@ const Builtin* find_builtin(std::string_view name, std::span<const Builtin> extr
 
 [[noreturn]] void fail_missing(const char* kind, const std::string& name, const std::vector<std::string>& among) {
   std::vector<std::string> near = nearest_names(name, among);
-  fail({.what = text("the program calls the ", kind, ' ', sator::quoted(name), ", which is not there"),
+  fail({.what = text("the program calls the ", kind, ' ', string_literal(name), ", which is not there"),
         .needs = text("a runtime and a library made by the same compiler"),
         .hint = near.empty() ? "compile the model again" : text("nearest names: ", join(near, ", "))});
 }
@@ -104,7 +104,7 @@ Value VirtualMachine::call(std::string_view function, std::span<const Value> arg
     std::vector<std::string> names;
     for (const FunctionInfo& f : executable_->functions)
       if (f.kind != FunctionKind::builtin) names.push_back(f.name);
-    fail({.what = text("the program has no function ", sator::quoted(function)),
+    fail({.what = text("the program has no function ", string_literal(function)),
           .needs = "a function of the compiled model",
           .hint = text("nearest names: ", join(nearest_names(function, names), ", "))});
   }

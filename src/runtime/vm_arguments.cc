@@ -23,7 +23,7 @@ std::string expected_text(const FunctionInfo& f, const KernelParam& p, const std
                            " = ",
                            values[static_cast<size_t>(d.value)],
                            " from ",
-                           sator::quoted(f.kernel.params[static_cast<size_t>(v.param)].name)));
+                           string_literal(f.kernel.params[static_cast<size_t>(v.param)].name)));
   }
   std::string shape = text(with_article(p.dtype), '[', join(dims, ", "), "] tensor");
   return known.empty() ? shape : text(shape, ", where ", join(known, ", "));
@@ -32,7 +32,7 @@ std::string expected_text(const FunctionInfo& f, const KernelParam& p, const std
 [[noreturn]] void fail_argument(const FunctionInfo& f, size_t i, const Value& got, const std::vector<int64_t>& values,
                                 bool sizes_known) {
   const KernelParam& p = f.kernel.params[i];
-  fail({.what = text("argument ", i, " (", sator::quoted(p.name), ") of kernel ", f.name, " is ", got.describe()),
+  fail({.what = text("argument ", i, " (", string_literal(p.name), ") of kernel ", f.name, " is ", got.describe()),
         .needs = text(expected_text(f, p, values, sizes_known), ", as in ", describe_signature(f))});
 }
 

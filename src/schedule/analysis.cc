@@ -97,7 +97,7 @@ bool ScopeAnalysis::is_dominant(int block) const {
   return true;
 }
 
-static std::string name_of(const Block& block) { return sator::quoted(block.name->text); }
+static std::string name_of(const Block& block) { return string_literal(block.name->text); }
 
 MaybeReason ScopeAnalysis::not_complete(int site) const {
   const Block& block = *s_.sites()[site].realize()->block;

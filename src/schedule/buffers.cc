@@ -13,7 +13,7 @@ BufferRef selected_buffer(const Schedule& s, const BlockHandle& block, const Buf
     if (auto* i = std::get_if<int64_t>(&which.which)) {
       if (*i >= 0 && *i < static_cast<int64_t>(regions.size())) return regions[static_cast<size_t>(*i)]->buffer;
       s.fail({.what = text("block ",
-                           sator::quoted(block->text),
+                           string_literal(block->text),
                            " has ",
                            regions.size(),
                            write ? " written" : " read",
@@ -39,7 +39,7 @@ BufferRef selected_buffer(const Schedule& s, const BlockHandle& block, const Buf
   std::vector<std::string> names;
   for (const auto& r : b.reads) names.push_back(r->buffer->name);
   for (const auto& r : b.writes) names.push_back(r->buffer->name);
-  s.fail({.what = text("block ", sator::quoted(block->text), " does not touch that buffer"),
+  s.fail({.what = text("block ", string_literal(block->text), " does not touch that buffer"),
           .needs = "a buffer that the block reads or writes",
           .hint = text("it touches: ", join(names, ", ")),
           .at = {{Stmt(&s.realize(block)), "this block"}}});
@@ -69,7 +69,7 @@ static const std::vector<std::string>& scopes() {
 
 void require_scope(const Schedule& s, const std::string& scope) {
   if (std::find(scopes().begin(), scopes().end(), scope) != scopes().end()) return;
-  s.fail({.what = text(sator::quoted(scope), " is not a storage scope"),
+  s.fail({.what = text(string_literal(scope), " is not a storage scope"),
           .needs = text("one of ", join(scopes(), ", ")),
           .hint = text("the nearest is ", join(nearest_names(scope, scopes()), ", "))});
 }

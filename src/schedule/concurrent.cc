@@ -84,7 +84,7 @@ MaybeReason writes_in_common(const Schedule& s, int loop_site, const std::string
           .what = text("the iterations of loop ",
                        loop.var->name,
                        " would overwrite each other's results: block ",
-                       sator::quoted(block.name->text),
+                       string_literal(block.name->text),
                        " ",
                        what),
           .needs = text("iterations of a ", how, " loop write different elements, or memory of their own"),
@@ -115,7 +115,7 @@ MaybeReason carries_ordered_axis(const Schedule& s, int site, const std::string&
                        " axis ",
                        iter.var->name,
                        " of block ",
-                       sator::quoted(realize->block->name->text)),
+                       string_literal(realize->block->name->text)),
           .needs = text("a ", how, " loop feeds only spatial axes"),
           .hint = text("choose a spatial loop, or rfactor(", loop->name, ") first"),
           .at = {{sites[site].stmt, text("cannot be ", how)}, {sites[i].stmt, text("reduces over ", iter.var->name)}}};

@@ -13,11 +13,11 @@ void append_text(std::string& out, const Value& value) {
         } else if constexpr (std::is_same_v<T, bool>) {
           out += v ? "True" : "False";
         } else if constexpr (std::is_same_v<T, std::string>) {
-          out += sator::quoted(v);
+          out += string_literal(v);
         } else if constexpr (std::is_same_v<T, Loop>) {
           out += v ? v->name : "None";
         } else if constexpr (std::is_same_v<T, BlockHandle>) {
-          out += v ? sator::quoted(v->text) : "None";
+          out += v ? string_literal(v->text) : "None";
         } else if constexpr (std::is_same_v<T, List>) {
           out += "[" + join(v, ", ") + "]";
         } else if constexpr (std::is_same_v<T, Expr>) {
@@ -97,7 +97,7 @@ Loop value_to_loop(const Schedule& s, const Value& v, const std::string& paramet
         names.push_back(loop->var->name);
       }
     }
-    fail({.what = text("no loop is named ", sator::quoted(*name)),
+    fail({.what = text("no loop is named ", string_literal(*name)),
           .needs = "a loop of the program",
           .hint = text("the nearest are: ", join(nearest_names(*name, names), ", "))});
   }

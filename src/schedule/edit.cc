@@ -20,7 +20,7 @@ Reason refusal_at(const Schedule& s, int site, std::string what, std::string nee
 }
 
 Reason block_refusal(const Schedule& s, int block_site, std::string what, std::string needs, std::string hint) {
-  return {.what = text("block ", sator::quoted(s.sites()[block_site].realize()->block->name->text), " ", what),
+  return {.what = text("block ", string_literal(s.sites()[block_site].realize()->block->name->text), " ", what),
           .needs = std::move(needs),
           .hint = std::move(hint),
           .at = {{s.sites()[block_site].stmt, what}}};
@@ -33,12 +33,12 @@ MaybeReason is_only_block(const Schedule& s, int block_site) {
                   .needs = "a block inside of the function",
                   .hint = "choose a child block"};
   if (s.sites().child_blocks(scope).size() == 1)
-    return Reason{
-        .what = text(
-            "block ", sator::quoted(s.sites()[block_site].realize()->block->name->text), " is all that its scope does"),
-        .needs = "another block beside it",
-        .hint = "there is nothing to inline it into",
-        .at = {{s.sites()[block_site].stmt, "the only block"}}};
+    return Reason{.what = text("block ",
+                               string_literal(s.sites()[block_site].realize()->block->name->text),
+                               " is all that its scope does"),
+                  .needs = "another block beside it",
+                  .hint = "there is nothing to inline it into",
+                  .at = {{s.sites()[block_site].stmt, "the only block"}}};
   return {};
 }
 

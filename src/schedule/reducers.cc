@@ -148,7 +148,7 @@ MaybeReason not_a_known_reduction(const Schedule& s, int site, Reduction& out) {
   const Block& block = *s.sites()[site].realize()->block;
   auto refuse = [&](std::string what) -> MaybeReason {
     return Reason{
-        .what = text("the reduction of block ", sator::quoted(block.name->text), " is of no known form: ", what),
+        .what = text("the reduction of block ", string_literal(block.name->text), " is of no known form: ", what),
         .needs =
             "an init that stores the identity, and an update that stores its combination with a value "
             "(sum, product, min, max, argmax, argmin), at the same indices; several values are computed "

@@ -28,7 +28,7 @@ void Schedule::work_on(const std::string& name) {
     for (const auto& [n, f] : module_->functions) {
       if (f.as<PrimFunc>()) names.push_back(n);
     }
-    sator::fail({.what = text("the module has no tensor function ", sator::quoted(name)),
+    sator::fail({.what = text("the module has no tensor function ", string_literal(name)),
                  .needs = "a PrimFunc of the module",
                  .hint = text("it has: ", join(names, ", "))});
   }
@@ -67,7 +67,7 @@ int Schedule::site(const BlockHandle& block) const {
   int at = sites().find(block);
   if (at >= 0) return at;
   auto step = consumed_by_.find(block.get());
-  fail({.what = text("block ", sator::quoted(block->text), " is no longer in the program"),
+  fail({.what = text("block ", string_literal(block->text), " is no longer in the program"),
         .needs = "a block of the current program",
         .hint = step == consumed_by_.end()
                     ? std::string("take the block from get_block of this schedule")
@@ -91,12 +91,12 @@ BlockHandle Schedule::block_named(const std::string& name) const {
   if (found.size() == 1) return found.front();
   if (found.empty()) {
     std::vector<std::string> near = nearest_names(name, names);
-    fail({.what = text("no block is named ", sator::quoted(name)),
+    fail({.what = text("no block is named ", string_literal(name)),
           .needs = "the name of one block of the function",
           .hint = near.empty() ? text("the blocks are: ", join(names, ", "))
                                : text("the nearest are: ", join(near, ", "))});
   }
-  fail({.what = text(static_cast<int64_t>(found.size()), " blocks are named ", sator::quoted(name)),
+  fail({.what = text(static_cast<int64_t>(found.size()), " blocks are named ", string_literal(name)),
         .needs = "the name of one block of the function",
         .hint = "reach it through get_child_blocks or get_consumers"});
 }

@@ -52,7 +52,7 @@ TensorIntrin tensor_intrin(const std::string& name) {
   if (at != table().rows.end()) return at->second;
   std::vector<std::string> names;
   for (const auto& [n, row] : table().rows) names.push_back(n);
-  fail({.what = text("there is no tensor intrinsic ", sator::quoted(name)),
+  fail({.what = text("there is no tensor intrinsic ", string_literal(name)),
         .needs = "an intrinsic that has been registered",
         .hint = names.empty() ? std::string("register_tensor_intrin adds one")
                               : text("the nearest are: ", join(nearest_names(name, names), ", "))});

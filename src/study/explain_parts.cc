@@ -317,7 +317,7 @@ std::vector<const KernelRow*> kernels_named(const PhaseResult& phase, const std:
     if (near.empty())
       near.assign(known.begin(), known.begin() + static_cast<std::ptrdiff_t>(std::min<size_t>(8, known.size())));
     fail(
-        {.what = text("no kernel is called ", sator::quoted(name)),
+        {.what = text("no kernel is called ", string_literal(name)),
          .needs = "a function or a layer of kernels.csv",
          .hint = known.empty() ? "the phase has no kernels" : text("of ", known.size(), " names: ", join(near, ", "))});
   }

@@ -341,12 +341,12 @@ std::string chip_text(const HostMachine& h, const std::string& name, const std::
       text("# Written by `sator calibrate --host` on ",
            h.date,
            ". Sizes in bytes, rates per second or per cycle as the key says; energies are not measured.\n\nname = ",
-           sator::quoted(name),
+           string_literal(name),
            "\ndescription = ",
-           sator::quoted(
+           string_literal(
                text(h.threads, h.threads == 1 ? " thread of " : " threads of ", h.cpu, ", kernels of level ", h.isa)),
            "\nsource = ",
-           sator::quoted(text("measured by sator calibrate on ", h.date, " on this machine")),
+           string_literal(text("measured by sator calibrate on ", h.date, " on this machine")),
            "\nnode_nm = 10                    # not known; no figure here depends on it\nclock_hz = ",
            number(clock),
            "             # at which each thread does ",
@@ -360,9 +360,9 @@ std::string chip_text(const HostMachine& h, const std::string& name, const std::
            " s; median ",
            times(h.fork_join_noise),
            " the best time\n");
-  if (!calibration.empty()) out += text("calibration = ", sator::quoted(calibration), "\n");
+  if (!calibration.empty()) out += text("calibration = ", string_literal(calibration), "\n");
   out += text("\n[host]                          # estimates stand beside what is measured on this processor\ncpu = ",
-              sator::quoted(h.cpu),
+              string_literal(h.cpu),
               "\nthreads = ",
               h.threads,
               "\n\n[array]                         # PEs are the sums that a thread keeps in registers\ncores = ",
@@ -375,7 +375,7 @@ std::string chip_text(const HostMachine& h, const std::string& name, const std::
   out += precision(32, 32, true, macs, h.f32);
   out += precision(8, 8, false, int8_macs, h.int8);
   for (const MemoryLevel& m : h.levels) {
-    out += text("\n[[memory]]\nname = ", sator::quoted(m.name), "\n");
+    out += text("\n[[memory]]\nname = ", string_literal(m.name), "\n");
     if (m.capacity_bytes > 0) out += text("capacity_bytes = ", m.capacity_bytes, "\n");
     if (m.per_core) out += "per_core = true\n";
     const double of_one = m.per_core ? m.bytes_per_s / threads : m.bytes_per_s;

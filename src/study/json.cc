@@ -447,7 +447,7 @@ Study from_json(const Json& json, std::string_view source) {
       phases("decode", chip.decode);
       return;
     }
-    at.at("scheme").fail(text("is ", sator::quoted(name), ", which `schemes` does not list"), "a scheme of the study");
+    at.at("scheme").fail(text("is ", string_literal(name), ", which `schemes` does not list"), "a scheme of the study");
   });
   root.at("sweep").each([&](const JsonAt& at) {
     Reader row{at};
@@ -457,7 +457,7 @@ Study from_json(const Json& json, std::string_view source) {
     for (SchemeResult& scheme : study.schemes)
       for (ChipResult& chip : scheme.chips)
         if (scheme.name == name && chip.chip == chip_name) return describe(row, chip.sweep.emplace_back());
-    at.at("chip").fail(text("is ", sator::quoted(chip_name), ", which `rows` does not list for ", name),
+    at.at("chip").fail(text("is ", string_literal(chip_name), ", which `rows` does not list for ", name),
                        "a scheme and a chip of the study");
   });
   return study;

@@ -29,7 +29,7 @@ class KernelLine {
   const std::string& words(const std::string& column) const {
     auto at = columns_.find(column);
     if (at == columns_.end())
-      refuse(text("there is no column ", sator::quoted(column)), "kernels.csv of this version", source_, 1);
+      refuse(text("there is no column ", string_literal(column)), "kernels.csv of this version", source_, 1);
     return fields_[at->second];
   }
   bool has(const std::string& column) const { return columns_.count(column) > 0 && !words(column).empty(); }
@@ -45,7 +45,7 @@ class KernelLine {
       item = trim(item);
       const size_t space = item.rfind(' ');
       if (space == std::string_view::npos || space == 0)
-        bad(text(column, " is ", sator::quoted(list)), "names and figures with ';' between them");
+        bad(text(column, " is ", string_literal(list)), "names and figures with ';' between them");
       visit(std::string(item.substr(0, space)), to_number<Value>(std::string(item.substr(space + 1)), column));
     }
   }
@@ -60,7 +60,7 @@ class KernelLine {
     Value value{};
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
     if (word.empty() || error != std::errc() || end != word.data() + word.size())
-      bad(text(column, " is ", sator::quoted(word)), "a figure");
+      bad(text(column, " is ", string_literal(word)), "a figure");
     return value;
   }
 

@@ -92,7 +92,7 @@ Calibration parse_calibration(std::string_view source, const std::string& file) 
 std::string to_toml(const Calibration& c) {
   auto list = [](const std::vector<std::string>& names) {
     std::vector<std::string> out;
-    for (const std::string& n : names) out.push_back(sator::quoted(n));
+    for (const std::string& n : names) out.push_back(string_literal(n));
     return text("[", join(out, ", "), "]");
   };
   // A TOML number with a fraction needs its point.
@@ -101,11 +101,11 @@ std::string to_toml(const Calibration& c) {
     return s.find_first_of(".en") == std::string::npos ? s + ".0" : s;
   };
   std::string out = text("# Written by `sator calibrate`.\nmodel = ",
-                         sator::quoted(c.model),
+                         string_literal(c.model),
                          "\nchip = ",
-                         sator::quoted(c.chip),
+                         string_literal(c.chip),
                          "\nsource = ",
-                         sator::quoted(c.source),
+                         string_literal(c.source),
                          "\nrows = ",
                          c.rows,
                          "\ngroups = ",
@@ -122,7 +122,7 @@ std::string to_toml(const Calibration& c) {
               "\n");
   for (const KindInterval& k : c.kinds)
     out += text("\n[[interval_of]]\nkernels = ",
-                sator::quoted(k.kind),
+                string_literal(k.kind),
                 "\nlow = ",
                 number(k.low),
                 "\nhigh = ",
@@ -130,11 +130,11 @@ std::string to_toml(const Calibration& c) {
                 "\n");
   for (const CalibrationConstant& k : c.constants)
     out += text("\n[[constant]]\nname = ",
-                sator::quoted(k.name),
+                string_literal(k.name),
                 "\nvalue = ",
                 number(k.value),
                 "\nunit = ",
-                sator::quoted(k.unit),
+                string_literal(k.unit),
                 "\n");
   return out;
 }

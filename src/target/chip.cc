@@ -190,7 +190,7 @@ void read_registers(KeyReader in, Chip& chip, const EnergyTable& table) {
                       " x ",
                       p.activation_bits,
                       " bits under dataflow ",
-                      sator::quoted(to_string(chip.dataflow))),
+                      string_literal(to_string(chip.dataflow))),
                  text("registers for the tile that stays: at least ", bits / 8, " bytes"),
                  "enlarge the registers, or remove the precision");
   }
@@ -298,7 +298,7 @@ void read_keeps_between(KeyReader& in, Chip& chip) {
     if (chip.memories[m].holds_outputs || chip.memories[m].holds_activations) able.push_back(chip.memories[m].name);
   if (std::find(able.begin(), able.end(), chip.keeps_between) == able.end())
     in.fail_at("keeps_between",
-               text("the value is ", sator::quoted(chip.keeps_between)),
+               text("the value is ", string_literal(chip.keeps_between)),
                text("a memory on the chip that holds activations or outputs: one of ", join(able, ", ")),
                "name one of its memories, or remove the line");
 }
@@ -446,7 +446,7 @@ Chip find_described(const std::string& name_or_path) {
     for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
       if (entry.path().extension() != ".toml") continue;
       // The text first: not every file need be read in full, nor be right, to find another.
-      if (read_file(entry.path()).find(sator::quoted(name_or_path)) == std::string::npos) continue;
+      if (read_file(entry.path()).find(string_literal(name_or_path)) == std::string::npos) continue;
       Chip chip = read(entry.path());
       if (std::find(chip.aliases.begin(), chip.aliases.end(), name_or_path) != chip.aliases.end()) return chip;
     }

@@ -26,7 +26,7 @@ std::string_view kind_of(const toml::node& node) {
 
 std::string quoted_list(std::span<const std::string_view> words) {
   std::vector<std::string> out;
-  for (std::string_view w : words) out.push_back(sator::quoted(w));
+  for (std::string_view w : words) out.push_back(string_literal(w));
   return join(out, ", ");
 }
 
@@ -194,9 +194,9 @@ size_t KeyReader::position_of(std::string_view key, const toml::node& node,
     if (allowed[i] == *word) return i;
   std::vector<std::string> near = nearest_names(*word, {allowed.begin(), allowed.end()});
   fail_at(key,
-          text("the value is ", sator::quoted(*word)),
+          text("the value is ", string_literal(*word)),
           text(full(key), ": one of ", quoted_list(allowed)),
-          near.empty() ? "" : text("did you mean ", sator::quoted(near[0]), "?"));
+          near.empty() ? "" : text("did you mean ", string_literal(near[0]), "?"));
 }
 
 size_t KeyReader::choice(std::string_view key, std::span<const std::string_view> allowed) {

@@ -33,7 +33,7 @@ ChipPattern::Link link_of(const KeyReader& in, std::string_view word) {
   for (const std::string_view name : split(rest, '|')) {
     if (!is_name(name, "_."))
       in.fail_at("ops",
-                 text("an element is ", sator::quoted(word)),
+                 text("an element is ", string_literal(word)),
                  "names of ops: \"matmul\"; \"bias?\" may be absent; \"relu|gelu\" is either",
                  "write one op of the chain per element");
     link.any_of.emplace_back(name);
@@ -46,7 +46,7 @@ ChipPattern read_pattern(KeyReader in) {
   p.name = in.string("name");
   if (!is_name(p.name, "_"))
     in.fail_at("name",
-               text("the value is ", sator::quoted(p.name)),
+               text("the value is ", string_literal(p.name)),
                "letters, digits and _: it becomes part of a function's name");
   p.source = in.string_or("source", "");
   if (!in.has("ops"))
@@ -76,7 +76,7 @@ std::vector<ChipPattern> read_patterns(KeyReader& in) {
     ChipPattern p = read_pattern(reader);
     if (std::ranges::find(out, p.name, &ChipPattern::name) != out.end())
       reader.fail_at(
-          "name", text("two patterns are called ", sator::quoted(p.name)), "distinct names of patterns", "rename one");
+          "name", text("two patterns are called ", string_literal(p.name)), "distinct names of patterns", "rename one");
     out.push_back(std::move(p));
   }
   return out;

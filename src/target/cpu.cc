@@ -71,7 +71,7 @@ const CpuLevel& cpu_level(std::string_view name) {
     if (level.name == name) return level;
     names.emplace_back(level.name);
   }
-  fail({.what = text("there is no instruction-set level ", sator::quoted(name)),
+  fail({.what = text("there is no instruction-set level ", string_literal(name)),
         .needs = text("one of ", join(names, ", "))});
 }
 

@@ -182,7 +182,7 @@ void FunctionParser::add_attrs(Attrs attrs, const Expression& call) {
             .hint = "remove private=True"});
     if (!attrs_.emplace(key, value).second)
       fail(call.place,
-           {.what = text("the function attribute ", sator::quoted(key), " is set twice"),
+           {.what = text("the function attribute ", string_literal(key), " is set twice"),
             .needs = "each attribute once",
             .hint = "remove one"});
   }

@@ -136,7 +136,7 @@ Value dtype_function(Evaluator& ev, const Expression& call, DType dtype) {
   if (const std::string* s = v->as<std::string>()) {
     double value = *s == "inf" ? INFINITY : *s == "-inf" ? -INFINITY : NAN;
     if (!dtype.is_float() || (std::isnan(value) && *s != "nan"))
-      a.fail({.what = text(sator::quoted(*s), " as a ", dtype),
+      a.fail({.what = text(string_literal(*s), " as a ", dtype),
               .needs = "\"inf\", \"-inf\" or \"nan\" of a float dtype",
               .hint = "write a number"});
     return constant(value, dtype);

@@ -311,7 +311,7 @@ DType Evaluator::to_dtype(const Value& v, Place place) {
   if (name == "float") name = "float32";
   if (auto dtype = DType::parse(name)) return *dtype;
   fail(place,
-       {.what = text(name.empty() ? v.kind() : sator::quoted(name), " is not a dtype"),
+       {.what = text(name.empty() ? v.kind() : string_literal(name), " is not a dtype"),
         .needs = "a name like \"float32\", \"int8x4\" or \"handle\"",
         .hint = "check the spelling"});
 }
@@ -344,7 +344,7 @@ Attrs Evaluator::to_attrs(const Value& v, Place place) {
       fail(place, {.what = text(key.kind(), " as a key"), .needs = "strings as keys", .hint = "quote the key"});
     if (!out.emplace(*name, to_attribute(value, place)).second)
       fail(place,
-           {.what = text("the key ", sator::quoted(*name), " occurs twice"),
+           {.what = text("the key ", string_literal(*name), " occurs twice"),
             .needs = "each key once",
             .hint = "remove one"});
   }

@@ -36,15 +36,15 @@ void check_expected(const Tokenizer& tokenizer, const std::string& name) {
     Json row = parse_json(line, "expected.jsonl");
     std::string text = row["text"];
     Ids ids = row["ids"][name].get<Ids>();
-    EXPECT_EQ(tokenizer.encode(text), ids) << name << ": " << quoted(text);
-    EXPECT_EQ(tokenizer.decode(ids), row["decoded"][name].get<std::string>()) << name << ": " << quoted(text);
+    EXPECT_EQ(tokenizer.encode(text), ids) << name << ": " << string_literal(text);
+    EXPECT_EQ(tokenizer.decode(ids), row["decoded"][name].get<std::string>()) << name << ": " << string_literal(text);
     // A stream gives the same text; a run of byte tokens that is no character may differ in its count of
     // U+FFFD.
     StreamDecoder stream(tokenizer, false);
     std::string streamed;
     for (int32_t id : ids) streamed += stream.push(id);
     streamed += stream.finish();
-    EXPECT_EQ(streamed, row["decoded"][name].get<std::string>()) << name << ": " << quoted(text);
+    EXPECT_EQ(streamed, row["decoded"][name].get<std::string>()) << name << ": " << string_literal(text);
     ++checked;
   }
   EXPECT_EQ(checked, 100);
@@ -91,11 +91,11 @@ TEST(Tokenizer, ReferenceCases) {
     for (const Json& r : row["rows"]) {
       std::string text = r["text"];
       Ids ids = r["ids"].get<Ids>(), around = r["with_special"].get<Ids>();
-      EXPECT_EQ(tokenizer.encode(text), ids) << name << ": " << quoted(text);
-      EXPECT_EQ(tokenizer.encode(text, true), around) << name << ": " << quoted(text);
-      EXPECT_EQ(tokenizer.decode(ids), r["decoded"].get<std::string>()) << name << ": " << quoted(text);
+      EXPECT_EQ(tokenizer.encode(text), ids) << name << ": " << string_literal(text);
+      EXPECT_EQ(tokenizer.encode(text, true), around) << name << ": " << string_literal(text);
+      EXPECT_EQ(tokenizer.decode(ids), r["decoded"].get<std::string>()) << name << ": " << string_literal(text);
       EXPECT_EQ(tokenizer.decode(around, true), r["without_special"].get<std::string>())
-          << name << ": " << quoted(text);
+          << name << ": " << string_literal(text);
     }
     ++cases;
   }

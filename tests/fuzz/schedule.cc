@@ -232,13 +232,13 @@ class Line {
   }
 
   const tir::Block& chosen() const { return *s_.sites()[block_].realize()->block; }
-  std::string block(const AnyPrimitive&) { return quoted(chosen().name->text); }
+  std::string block(const AnyPrimitive&) { return string_literal(chosen().name->text); }
   std::string loop(const AnyPrimitive&) {
     int block = draw_.one_in(2) ? block_ : draw_.of(blocks_);
     return loop_of(block, draw_.below(static_cast<int64_t>(s_.sites().loops_above(block).size())));
   }
   std::string loop_of(int block, int64_t k) const {
-    return sator::text("get_loops(", quoted(s_.sites()[block].realize()->block->name->text), ")[", k, "]");
+    return sator::text("get_loops(", string_literal(s_.sites()[block].realize()->block->name->text), ")[", k, "]");
   }
   std::string loops(const AnyPrimitive& p) {
     auto n = static_cast<int64_t>(s_.sites().loops_above(block_).size());
@@ -271,7 +271,7 @@ class Line {
     return sator::text("(", is_write_ ? "\"write\"" : "\"read\"", ", ", at_, ")");
   }
   std::string scope(const AnyPrimitive&) {
-    return quoted(draw_.of(std::vector<std::string>{"shared", "local", "shared.dyn"}));
+    return string_literal(draw_.of(std::vector<std::string>{"shared", "local", "shared.dyn"}));
   }
   std::string index_map(const AnyPrimitive& p) {
     int64_t rank = static_cast<int64_t>(chosen().iter_vars.size());
@@ -305,7 +305,7 @@ class Line {
   std::string size(const AnyPrimitive&) { return sator::text(draw_.from(0, 8)); }
   /// Axes whose threads share no cache: the interpreter runs threads one after the other, without barriers.
   std::string thread(const AnyPrimitive&) {
-    return quoted(draw_.of(std::vector<std::string>{"blockIdx.x", "blockIdx.y"}));
+    return string_literal(draw_.of(std::vector<std::string>{"blockIdx.x", "blockIdx.y"}));
   }
   std::string key(const AnyPrimitive&) { return "\"key\""; }
   std::string flag(const AnyPrimitive&) { return draw_.one_in(2) ? "True" : "False"; }

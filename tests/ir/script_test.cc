@@ -17,7 +17,7 @@ std::string shape(const Expression& e) {
     case Kind::name: return e.text;
     case Kind::integer: return text(e.integer);
     case Kind::real: return text(e.real);
-    case Kind::string: return sator::quoted(e.text);
+    case Kind::string: return string_literal(e.text);
     case Kind::none: return "None";
     case Kind::boolean: return e.integer ? "True" : "False";
     case Kind::absent: return "_";

@@ -70,7 +70,7 @@ std::unique_ptr<NamedArray> parse_array(std::string_view head, std::string_view 
   auto out = std::make_unique<NamedArray>();
   size_t space = head.find(' '), open = head.find('['), close = head.find(']');
   if (space == head.npos || open == head.npos || close == head.npos)
-    fail({.what = text("cannot read the argument ", sator::quoted(head)),
+    fail({.what = text("cannot read the argument ", string_literal(head)),
           .needs = "NAME dtype[extents] = values",
           .hint = "correct the line"});
   out->name = std::string(head.substr(0, space));
@@ -159,7 +159,7 @@ std::string run_tir_run(const TestCase& test) {
   }
   for (const auto& [name, count] : counts)
     out += text(
-        "block ", sator::quoted(name), ": ", count.instances, " instances, ", count.multiply_adds, " multiply-adds\n");
+        "block ", string_literal(name), ": ", count.instances, " instances, ", count.multiply_adds, " multiply-adds\n");
   return out;
 }
 

@@ -27,7 +27,7 @@ const Format& find_format(std::string_view name) {
     names.emplace_back(format.name);
   }
   const std::vector<std::string> near = nearest_names(name, names);
-  fail({.what = text("there is no format called ", sator::quoted(name.substr(0, 60))),
+  fail({.what = text("there is no format called ", string_literal(name.substr(0, 60))),
         .needs = text("one of ", join(names, ", ")),
         .hint = near.empty() ? "name the tool whose files the input holds" : text("did you mean ", near[0], "?")});
 }

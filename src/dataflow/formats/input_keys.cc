@@ -11,7 +11,7 @@ namespace sator::dataflow {
 
 InputKeys::InputKeys(const nlohmann::json& input, std::string_view format) : input_(input), format_(format) {
   if (!input.is_object())
-    fail({.what = sator::text("the input of format ", sator::quoted(format), " is not an object"),
+    fail({.what = sator::text("the input of format ", string_literal(format), " is not an object"),
           .needs = "input: an object that holds the texts of the tool's files",
           .hint = "write \"input\": {...}"});
 }
@@ -19,7 +19,7 @@ InputKeys::InputKeys(const nlohmann::json& input, std::string_view format) : inp
 void InputKeys::fail_key(const char* key, std::string what, std::string needs) const {
   fail({.what = std::move(what),
         .needs = std::move(needs),
-        .hint = sator::text("look at the keys of format ", sator::quoted(format_), " in docs/formats.md"),
+        .hint = sator::text("look at the keys of format ", string_literal(format_), " in docs/formats.md"),
         .where = sator::text("input.", key)});
 }
 
@@ -30,7 +30,7 @@ void InputKeys::only(std::initializer_list<std::string_view> known) const {
     const std::string near = meant(key, {known.begin(), known.end()});
     const bool is_file = value.is_string() && value.get_ref<const std::string&>().find('\n') != std::string::npos;
     if (!is_file && (near.empty() || input_.contains(near))) continue;
-    fail({.what = sator::text("the input has an unknown key, ", sator::quoted(key.substr(0, 60))),
+    fail({.what = sator::text("the input has an unknown key, ", string_literal(key.substr(0, 60))),
           .needs = sator::text("the keys ", join(std::vector<std::string_view>(known), ", ")),
           .hint = near.empty() ? "remove the file" : sator::text("did you mean ", near, "?"),
           .where = "input"});
@@ -39,12 +39,12 @@ void InputKeys::only(std::initializer_list<std::string_view> known) const {
 
 std::string InputKeys::text(const char* key) const {
   const auto it = input_.find(key);
-  const std::string needs = sator::text(sator::quoted(key), ": the file's text, a string");
-  if (it == input_.end()) fail_key(key, sator::text("there is no ", sator::quoted(key)), needs);
-  if (!it->is_string()) fail_key(key, sator::text(sator::quoted(key), " is not a string"), needs);
+  const std::string needs = sator::text(string_literal(key), ": the file's text, a string");
+  if (it == input_.end()) fail_key(key, sator::text("there is no ", string_literal(key)), needs);
+  if (!it->is_string()) fail_key(key, sator::text(string_literal(key), " is not a string"), needs);
   std::string out = it->get<std::string>();
   if (out.size() > size_t{64} << 20)
-    fail_key(key, sator::text(sator::quoted(key), " is longer than 64 MiB"), "texts up to 64 MiB");
+    fail_key(key, sator::text(string_literal(key), " is longer than 64 MiB"), "texts up to 64 MiB");
   return out;
 }
 
@@ -53,7 +53,7 @@ std::string InputKeys::text_or_empty(const char* key) const { return input_.cont
 bool InputKeys::flag(const char* key) const {
   const auto it = input_.find(key);
   if (it == input_.end()) return false;
-  if (!it->is_boolean()) fail_key(key, sator::text(sator::quoted(key), " is not true or false"), "true or false");
+  if (!it->is_boolean()) fail_key(key, sator::text(string_literal(key), " is not true or false"), "true or false");
   return it->get<bool>();
 }
 
@@ -63,7 +63,7 @@ std::string InputKeys::choice(const char* key, std::initializer_list<std::string
   for (std::string_view word : words)
     if (value == word) return value;
   fail_key(key,
-           sator::text(sator::quoted(key), " is ", sator::quoted(value)),
+           sator::text(string_literal(key), " is ", string_literal(value)),
            join(std::vector<std::string_view>(words), " or "));
 }
 

@@ -39,7 +39,7 @@ std::vector<TextLine> text_lines(std::string_view text, std::string_view file) {
 
 std::string shown(std::string_view piece) {
   constexpr size_t kMost = 40;
-  return sator::quoted(piece.size() <= kMost ? printable(piece) : printable(piece.substr(0, kMost)) + "...");
+  return string_literal(piece.size() <= kMost ? printable(piece) : printable(piece.substr(0, kMost)) + "...");
 }
 
 }  // namespace sator::dataflow

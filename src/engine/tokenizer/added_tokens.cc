@@ -16,7 +16,7 @@ void AddedTokens::add(const AddedToken& token, const Bpe& model) {
     fail({.what = text("an added token has ",
                        token.content.size(),
                        " bytes: ",
-                       sator::quoted(token.content.substr(0, 40)),
+                       string_literal(token.content.substr(0, 40)),
                        "..."),
           .needs = text("at most ", kMaxContentBytes, " bytes")});
   std::optional<int32_t> id = id_of(token.content);

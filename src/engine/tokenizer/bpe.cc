@@ -22,7 +22,7 @@ Bpe Bpe::read(const JsonAt& at) {
   std::string type = at.string_or("type", at.find("merges") ? "BPE" : "");
   if (type != "BPE")
     at.fail(type.empty() ? "does not say its type"
-                         : text("is of type ", sator::quoted(type), ", a tokenizer model that is not supported"),
+                         : text("is of type ", string_literal(type), ", a tokenizer model that is not supported"),
             "BPE");
   if (auto dropout = at.find("dropout"); dropout && dropout->number() != 0)
     dropout->fail(text("is ", dropout->number(), ": merges would be left out at random"), "null or 0");
@@ -36,7 +36,7 @@ Bpe Bpe::read(const JsonAt& at) {
   if (auto unknown = at.find("unk_token")) {
     bpe.unknown_ = bpe.id_of(unknown->string());
     if (!bpe.unknown_)
-      unknown->fail(text("is ", sator::quoted(unknown->string()), ", which is not in the vocabulary"),
+      unknown->fail(text("is ", string_literal(unknown->string()), ", which is not in the vocabulary"),
                     "a token of the vocabulary");
   }
   if (at.boolean_or("byte_fallback", false)) {
@@ -62,15 +62,15 @@ void Bpe::read_vocab(const JsonAt& vocab) {
   for (const auto& [token, value] : members) {
     bool is_id = value.is_number_unsigned() && value.get<uint64_t>() <= static_cast<uint64_t>(kMaxId);
     if (!is_id)
-      vocab.fail(text("gives ", sator::quoted(token.substr(0, 60)), " the id ", value.dump().substr(0, 40)),
+      vocab.fail(text("gives ", string_literal(token.substr(0, 60)), " the id ", value.dump().substr(0, 40)),
                  text("ids from 0 to ", kMaxId));
     auto id = value.get<int32_t>();
     auto entry = ids_.emplace(token, id).first;
     if (auto [other, is_new] = tokens_.emplace(id, &entry->first); !is_new)
       vocab.fail(text("gives ",
-                      sator::quoted(token.substr(0, 60)),
+                      string_literal(token.substr(0, 60)),
                       " and ",
-                      sator::quoted(other->second->substr(0, 60)),
+                      string_literal(other->second->substr(0, 60)),
                       " the same id ",
                       id),
                  "one token per id");
@@ -82,9 +82,9 @@ void Bpe::add_merge(const JsonAt& merges, size_t rank, std::string_view left, st
     merges.fail(text("[",
                      rank,
                      "] joins ",
-                     sator::quoted(left.substr(0, 60)),
+                     string_literal(left.substr(0, 60)),
                      " and ",
-                     sator::quoted(right.substr(0, 60)),
+                     string_literal(right.substr(0, 60)),
                      ": ",
                      why),
                 "two tokens of the vocabulary whose joint is one too");
@@ -114,7 +114,7 @@ void Bpe::read_merges(const JsonAt& merges) {
       if (line.starts_with("#version")) continue;
       size_t space = line.find(' ');
       if (space == std::string::npos || line.find(' ', space + 1) != std::string::npos)
-        merges.fail(text("[", rank, "] is ", sator::quoted(line.substr(0, 60))),
+        merges.fail(text("[", rank, "] is ", string_literal(line.substr(0, 60))),
                     "two tokens with one space between them");
       add_merge(merges, rank, std::string_view(line).substr(0, space), std::string_view(line).substr(space + 1));
     } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {

@@ -141,7 +141,7 @@ Json from_vocab_and_merges(const fs::path& folder, const Json& config) {
       std::find_if(std::begin(kClasses), std::end(kClasses), [&](const ClassRow& r) { return r.name == name; });
   if (found == std::end(kClasses))
     settings.at("tokenizer_class")
-        .fail(text("is ", sator::quoted(name), ", which is not supported without a tokenizer.json"),
+        .fail(text("is ", string_literal(name), ", which is not supported without a tokenizer.json"),
               "GPT2Tokenizer or Qwen2Tokenizer, or a tokenizer.json",
               "save the tokenizer with transformers' AutoTokenizer(...).save_pretrained: that writes "
               "tokenizer.json");

@@ -35,7 +35,7 @@ const Row& find_kind(const Row (&rows)[n], const JsonAt& at, std::string_view wh
     if (row.type == kind) return row;
     names.emplace_back(row.type);
   }
-  at.fail(text("is of type ", sator::quoted(kind), ", a ", what, " that is not supported"),
+  at.fail(text("is of type ", string_literal(kind), ", a ", what, " that is not supported"),
           text("one of ", join(names, ", ")));
 }
 

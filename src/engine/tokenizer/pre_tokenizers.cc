@@ -15,10 +15,10 @@ Metaspace read_metaspace(const JsonAt& at) {
   if (auto scheme = at.find("prepend_scheme")) {
     const std::string& name = scheme->string();
     if (name != "always" && name != "first" && name != "never")
-      scheme->fail(text("is ", sator::quoted(name)), "always, first or never");
+      scheme->fail(text("is ", string_literal(name)), "always, first or never");
     m.scheme = name == "always" ? PrependScheme::always : name == "first" ? PrependScheme::first : PrependScheme::never;
     if (legacy && !legacy->boolean() && m.scheme != PrependScheme::never)
-      scheme->fail(text("is ", sator::quoted(name), " while add_prefix_space is false"),
+      scheme->fail(text("is ", string_literal(name), " while add_prefix_space is false"),
                    "never, or no add_prefix_space");
   }
   return m;
@@ -43,7 +43,7 @@ SplitBehavior read_behavior(const JsonAt& at) {
     if (row.name == at.string()) return row.behavior;
     names.emplace_back(row.name);
   }
-  at.fail(text("is ", sator::quoted(at.string())), text("one of ", join(names, ", ")));
+  at.fail(text("is ", string_literal(at.string())), text("one of ", join(names, ", ")));
 }
 
 PreTokenizer splitter(Pattern pattern, SplitBehavior behavior) {

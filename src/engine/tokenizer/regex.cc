@@ -36,11 +36,11 @@ std::shared_ptr<const Regex::Compiled> Regex::compile(const std::string& pcre, s
     PCRE2_UCHAR message[256] = {};
     pcre2_get_error_message(code, message, sizeof message);
     fail({.what = text("the regular expression ",
-                       sator::quoted(shown),
+                       string_literal(shown),
                        " is not accepted: ",
                        reinterpret_cast<const char*>(message)),
           .needs = "a pattern that Oniguruma and PCRE2 both know",
-          .hint = text("translated to ", sator::quoted(pcre), ", it fails at byte ", offset)});
+          .hint = text("translated to ", string_literal(pcre), ", it fails at byte ", offset)});
   }
   pcre2_jit_compile(compiled->code, PCRE2_JIT_COMPLETE);  // where there is no JIT, the interpreter matches
   compiled->context = pcre2_match_context_create(nullptr);
@@ -88,7 +88,7 @@ static std::optional<std::pair<size_t, size_t>> match_at(const pcre2_code* code,
   if (rc < 0) {
     PCRE2_UCHAR message[256] = {};
     pcre2_get_error_message(rc, message, sizeof message);
-    fail({.what = text("matching ", sator::quoted(shown), " gave up: ", reinterpret_cast<const char*>(message)),
+    fail({.what = text("matching ", string_literal(shown), " gave up: ", reinterpret_cast<const char*>(message)),
           .needs = "a text and a pattern that match in bounded steps"});
   }
   const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(match.data);

@@ -90,7 +90,7 @@ class Translator {
 
   [[noreturn]] void give_up(std::string_view why) const {
     fail({.what =
-              text("the regular expression ", sator::quoted(in_), " cannot be translated: ", why, " (byte ", i_, ")"),
+              text("the regular expression ", string_literal(in_), " cannot be translated: ", why, " (byte ", i_, ")"),
           .needs = "Oniguruma syntax without that construct"});
   }
 

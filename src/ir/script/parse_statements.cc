@@ -41,7 +41,7 @@ Expression parse_expression(const Source& around, Place at, const std::string& t
     return e;
   } catch (const Error& error) {
     around.fail(at,
-                {.what = sator::text("in the text ", sator::quoted(text), ": ", error.reason.what),
+                {.what = sator::text("in the text ", string_literal(text), ": ", error.reason.what),
                  .needs = error.reason.needs,
                  .hint = error.reason.hint});
   }

@@ -123,7 +123,7 @@ Doc Printer::metadata(std::string_view kind, const NodeRef& object) {
   auto at = std::find(objects.begin(), objects.end(), object);
   auto index = at - objects.begin();
   if (at == objects.end()) objects.push_back(object);
-  return Doc(text("metadata[", sator::quoted(kind), "][", index, "]"));
+  return Doc(text("metadata[", string_literal(kind), "][", index, "]"));
 }
 
 std::vector<StmtDoc> Printer::header() const {

@@ -12,7 +12,7 @@ struct AllReduceAttrs {
 };
 StructInfo infer_allreduce(const AllReduceAttrs& a, const CallInfo& in) {
   if (a.op_type != "sum" && a.op_type != "prod" && a.op_type != "min" && a.op_type != "max" && a.op_type != "avg")
-    in.fail({.what = text("op_type ", sator::quoted(a.op_type)),
+    in.fail({.what = text("op_type ", string_literal(a.op_type)),
              .needs = "sum, prod, min, max or avg",
              .hint = "choose one of these"});
   return infer_same(in);

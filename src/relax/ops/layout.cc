@@ -78,9 +78,9 @@ Layout need_layout(const CallInfo& in, const std::string& text, std::string_view
               std::ranges::all_of(layout->axes(),
                                   [&](const Layout::Axis& a) { return letters.find(a.letter) != letters.npos; });
   if (!fits)
-    in.fail({.what = sator::text("the layout ", sator::quoted(text)),
+    in.fail({.what = sator::text("the layout ", string_literal(text)),
              .needs = sator::text("the axes of ", letters, " in some order"),
-             .hint = sator::text("use ", sator::quoted(letters))});
+             .hint = sator::text("use ", string_literal(letters))});
   return *layout;
 }
 

@@ -99,7 +99,7 @@ Einsum parse_subscripts(const std::string& subscripts, size_t operands) {
     if (c != ' ') s += c;
   }
   auto fail_text = [&](std::string what) {
-    fail({.what = text("einsum: ", what, " in ", sator::quoted(subscripts)),
+    fail({.what = text("einsum: ", what, " in ", string_literal(subscripts)),
           .needs = "letters per operand, as in \"ij,jk->ik\"",
           .hint = "give each axis one letter"});
   };
@@ -132,7 +132,7 @@ std::map<char, Expr> letter_extents(const Einsum& e, const std::vector<std::vect
   std::map<char, Expr> extents;
   for (size_t t = 0; t < shapes.size(); ++t) {
     if (e.inputs[t].size() != shapes[t].size())
-      mistake(text("operand ", t, " of rank ", shapes[t].size(), " has the subscripts ", sator::quoted(e.inputs[t])));
+      mistake(text("operand ", t, " of rank ", shapes[t].size(), " has the subscripts ", string_literal(e.inputs[t])));
     for (size_t d = 0; d < shapes[t].size() && d < e.inputs[t].size(); ++d) {
       Expr& extent = extents[e.inputs[t][d]];
       if (extent && !is_one(extent) && as_int(extent) && as_int(shapes[t][d]) && !is_one(shapes[t][d]) &&

@@ -107,7 +107,7 @@ StructInfo infer_pad(const PadAttrs& a, const CallInfo& in) {
   const TensorInfo& x = in.tensor(0);
   if (a.pad_mode != "constant")
     in.fail(
-        {.what = text("pad_mode ", sator::quoted(a.pad_mode)), .needs = "\"constant\"", .hint = "pad with a value"});
+        {.what = text("pad_mode ", string_literal(a.pad_mode)), .needs = "\"constant\"", .hint = "pad with a value"});
   if (static_cast<int>(a.pad_width.size()) != 2 * x.ndim)
     in.fail({.what = text(a.pad_width.size(), " pad widths for rank ", x.ndim),
              .needs = "two per axis",
@@ -190,7 +190,7 @@ StructInfo infer_nll_loss(const NllLossAttrs& a, const CallInfo& in) {
              .hint = "see the shapes (N, C, d1, ...), (N, d1, ...), (C,)"});
   };
   if (a.reduction != "none" && a.reduction != "sum" && a.reduction != "mean")
-    refuse(text("reduction ", sator::quoted(a.reduction)), "none, sum or mean");
+    refuse(text("reduction ", string_literal(a.reduction)), "none, sum or mean");
   if (!y.dtype.is_void() && !y.dtype.is_integer()) refuse(text("targets are ", y.dtype), "an integer dtype");
   if (x.ndim == 0) refuse("predictions are a scalar", "predictions of rank >= 1");
   if (w && w->ndim >= 0 && w->ndim != 1) refuse(text("weights have rank ", w->ndim), "rank 1");

@@ -313,7 +313,7 @@ Expr combined(const std::string& reduction, const Expr& old, const Expr& update)
   if (reduction == "mean") return div(old + update, constant(2, old->dtype));
   if (reduction == "max") return max(old, update);
   if (reduction == "min") return min(old, update);
-  fail({.what = text("scatter_elements: reduction ", sator::quoted(reduction)),
+  fail({.what = text("scatter_elements: reduction ", string_literal(reduction)),
         .needs = "update, add, mul, mean, max or min",
         .hint = "choose one of these"});
 }

@@ -103,7 +103,7 @@ StructInfo infer_topk(const TopKAttrs& a, const CallInfo& in) {
   if (a.ret_type == "both") return tuple_info({values, indices});
   if (a.ret_type == "values") return values;
   if (a.ret_type == "indices") return indices;
-  in.fail({.what = text("ret_type ", sator::quoted(a.ret_type)),
+  in.fail({.what = text("ret_type ", string_literal(a.ret_type)),
            .needs = "both, values or indices",
            .hint = "choose one of these"});
 }

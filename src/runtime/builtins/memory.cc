@@ -9,7 +9,7 @@ Value alloc_storage(VirtualMachine& vm, const Args& args) {
   DType dtype = args.dtype(2);
   if (args.integer(1) != 0 || args.string(3) != "global")
     fail({.what = text(
-              "a storage on device ", args.integer(1), " in scope ", sator::quoted(args.string(3)), " is asked for"),
+              "a storage on device ", args.integer(1), " in scope ", string_literal(args.string(3)), " is asked for"),
           .needs = "device 0, the CPU, and scope \"global\""});
   std::optional<int64_t> size_bytes = Tensor::bytes_of(shape, dtype);
   if (dtype.is_void() || !size_bytes)

@@ -33,7 +33,7 @@ static void do_unannotate(Schedule& s, Value of, std::string key) {
   if (!annotations.erase(key)) {
     std::vector<std::string> keys;
     for (const auto& [k, v] : annotations) keys.push_back(k);
-    s.fail({.what = text("there is no annotation ", sator::quoted(key)),
+    s.fail({.what = text("there is no annotation ", string_literal(key)),
             .needs = "an annotation that is there",
             .hint = keys.empty() ? std::string("nothing is annotated here") : text("there are: ", join(keys, ", "))});
   }

@@ -212,12 +212,12 @@ MaybeReason cannot_blockize(const Schedule& s, const Loop& loop, bool preserve_u
     std::string why = division.error;
     division = trivial_division(realize, outer, inner);
     if (!division.ok())
-      return refuse(text("does not divide the bindings of block ", sator::quoted(block.name->text), ": ", why),
+      return refuse(text("does not divide the bindings of block ", string_literal(block.name->text), ": ", why),
                     "bindings that are outer * n + inner, the inner part over the loops below",
                     "split the loops so that they tile the iterators");
   }
   if (!divide_predicate(realize.predicate, domain, outer, inner, division))
-    return refuse(text("does not divide the predicate of block ", sator::quoted(block.name->text)),
+    return refuse(text("does not divide the predicate of block ", string_literal(block.name->text)),
                   "a predicate of which each part speaks of the loops outside, or of those inside",
                   "split by factors that divide the extent");
   Iterators iters = divide_iterators(block, division, preserve_unit_iters);

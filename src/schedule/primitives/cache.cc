@@ -244,7 +244,7 @@ BlockHandle do_cache_read(Schedule& s, BlockHandle block, BufferSelector which, 
     });
     if (reads && !has_region_cover(s, analysis, b))
       s.fail({.what = text("block ",
-                           sator::quoted(reader.name->text),
+                           string_literal(reader.name->text),
                            " reads more of ",
                            stage.original->name,
                            " than was written"),
@@ -308,7 +308,7 @@ BlockHandle do_cache_write(Schedule& s, BlockHandle block, BufferSelector which,
   const Block& writer = s.get(block);
   if (reads_first(s, site, stage.original))
     s.fail({.what = text("block ",
-                         sator::quoted(writer.name->text),
+                         string_literal(writer.name->text),
                          " reads what it writes in ",
                          stage.original->name,
                          ", which the cache would not hold yet"),

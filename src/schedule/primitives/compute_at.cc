@@ -34,7 +34,7 @@ MaybeReason cannot_move(const Schedule& s, const BlockHandle& handle, const Loop
   move.loop = s.site(loop);
   move.upward = upward;
   move.scope = sites[move.block].scope;
-  const std::string block_name = sator::quoted(handle->text);
+  const std::string block_name = string_literal(handle->text);
   if (MaybeReason r = is_only_block(s, move.block)) return r;
   if (MaybeReason r = not_stage_pipeline(s, move.scope)) return r;
   ScopeAnalysis scope(s, move.scope);
@@ -64,7 +64,7 @@ MaybeReason cannot_move(const Schedule& s, const BlockHandle& handle, const Loop
       return refusal_at(s,
                         other,
                         text("block ",
-                             sator::quoted(sites[other].realize()->block->name->text),
+                             string_literal(sites[other].realize()->block->name->text),
                              upward ? " reads" : " writes",
                              " what block ",
                              block_name,
@@ -85,7 +85,7 @@ MaybeReason breaks_order(const Schedule& s, const Move& move) {
     bool before = side == &move.producers;
     for (int other : *side) {
       if (sites.is_above(move.loop, other) || (other < move.loop) == before) continue;
-      std::string name = sator::quoted(sites[other].realize()->block->name->text);
+      std::string name = string_literal(sites[other].realize()->block->name->text);
       return refusal_at(s,
                         other,
                         text("block ",
@@ -122,7 +122,7 @@ MaybeReason loses_predicate(const Schedule& s, const Move& move) {
       return refusal_at(
           s,
           move.block,
-          text("block ", sator::quoted(realize.block->name->text), " runs under a predicate of loop ", v->name),
+          text("block ", string_literal(realize.block->name->text), " runs under a predicate of loop ", v->name),
           "a block that has all instances of its iterators, or a predicate of loops that are its iterators",
           "move the block before splitting its loops");
   }
@@ -143,7 +143,7 @@ MaybeReason combines_partial_results(const Schedule& s, const Move& move) {
           return refusal_at(
               s,
               l,
-              text("loop ", loop->name, " carries a reduction of block ", sator::quoted(producer.block->name->text)),
+              text("loop ", loop->name, " carries a reduction of block ", string_literal(producer.block->name->text)),
               "a reduction that combines finished results",
               "move it under a spatial loop of the producer");
       }
@@ -414,14 +414,15 @@ MaybeReason loses_instances(const Schedule& s, const Schedule& moved, const Bloc
     return refusal_at(
         s,
         old_site,
-        text("block ", sator::quoted(handle->text), " has instances that follow from no element under the loop: ", why),
+        text(
+            "block ", string_literal(handle->text), " has instances that follow from no element under the loop: ", why),
         "a consumer of which each instance reads what one iteration of the loop produces",
         "move the producer to the consumer: compute_at");
   if (!has_region_cover(moved, ScopeAnalysis(moved, sites[site].scope), site))
     return refusal_at(
         s,
         old_site,
-        text("block ", sator::quoted(handle->text), " reads more than one iteration of the loop has produced"),
+        text("block ", string_literal(handle->text), " reads more than one iteration of the loop has produced"),
         "a consumer that reads under the loop only what is written there",
         "move the producer to the consumer: compute_at");
   return {};

@@ -16,7 +16,7 @@ MaybeReason cannot_decompose(const Schedule& s, const BlockHandle& block, const 
   const Sites& sites = s.sites();
   std::vector<int> loops = sites.loops_above(block_site);
   if (std::find(loops.begin(), loops.end(), loop_site) == loops.end())
-    return Reason{.what = text("loop ", loop->name, " is not around block ", sator::quoted(block->text)),
+    return Reason{.what = text("loop ", loop->name, " is not around block ", string_literal(block->text)),
                   .needs = "a loop above the block",
                   .hint = "take one of get_loops(block)",
                   .at = {{sites[loop_site].stmt, "this loop"}, {sites[block_site].stmt, "this block"}}};
@@ -41,7 +41,7 @@ MaybeReason cannot_decompose(const Schedule& s, const BlockHandle& block, const 
       arith::detect_iter_map(realize.values, inner, realize.predicate, arith::IterMapLevel::bijective, analyzer);
   if (!map.ok())
     return Reason{.what = text("block ",
-                               sator::quoted(block->text),
+                               string_literal(block->text),
                                " may run an instance twice under loop ",
                                loop->name,
                                ": ",

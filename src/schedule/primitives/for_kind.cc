@@ -50,7 +50,7 @@ static void do_unroll(Schedule& s, Loop loop) { set_kind(s, loop, LoopKind::unro
 static void do_bind(Schedule& s, Loop loop, std::string thread_axis) {
   const std::vector<std::string>& axes = thread_axes();
   if (std::find(axes.begin(), axes.end(), thread_axis) == axes.end())
-    s.fail({.what = text(sator::quoted(thread_axis), " is not an axis to bind to"),
+    s.fail({.what = text(string_literal(thread_axis), " is not an axis to bind to"),
             .needs = text("one of ", join(axes, ", ")),
             .hint = text("the nearest is ", join(nearest_names(thread_axis, axes), ", "))});
   s.require(cannot_run_at_once(s, loop, "bound", thread_axis));

@@ -35,7 +35,7 @@ MaybeReason unfit_accesses(const Schedule& s, Padding& plan) {
   const Block& block = *s.sites()[plan.block].realize()->block;
   auto refuse = [&](std::string what, std::string hint) -> MaybeReason {
     return Reason{
-        .what = text("block ", sator::quoted(block.name->text), " ", what),
+        .what = text("block ", string_literal(block.name->text), " ", what),
         .needs = "an einsum: each buffer once, its padded indices plain iterators that run over the whole dimension",
         .hint = std::move(hint),
         .at = {{s.sites()[plan.block].stmt, what}}};
@@ -91,7 +91,7 @@ MaybeReason cannot_pad(const Schedule& s, const std::vector<int64_t>& padding, P
   const BlockRealize& realize = *sites[plan.block].realize();
   const Block& block = *realize.block;
   auto refuse = [&](std::string what, std::string needs, std::string hint) -> MaybeReason {
-    return Reason{.what = text("block ", sator::quoted(block.name->text), " ", what),
+    return Reason{.what = text("block ", string_literal(block.name->text), " ", what),
                   .needs = std::move(needs),
                   .hint = std::move(hint),
                   .at = {{sites[plan.block].stmt, what}}};

@@ -60,7 +60,7 @@ MaybeReason cannot_reindex(const Schedule& s, NewAccess& plan, bool write) {
   const BlockRealize& realize = *sites[plan.block].realize();
   const Block& block = *realize.block;
   auto refuse = [&](std::string what, std::string needs, std::string hint) -> MaybeReason {
-    return Reason{.what = text("block ", sator::quoted(block.name->text), " ", what),
+    return Reason{.what = text("block ", string_literal(block.name->text), " ", what),
                   .needs = std::move(needs),
                   .hint = std::move(hint),
                   .at = {{sites[plan.block].stmt, what}}};

@@ -79,7 +79,7 @@ MaybeReason cannot_reorder(const Schedule& s, const std::vector<Loop>& loops) {
         return Reason{.what = text("axis ",
                                    iter->var->name,
                                    " of block ",
-                                   sator::quoted(block.name->text),
+                                   string_literal(block.name->text),
                                    " is neither spatial nor a reduction"),
                       .needs = "axes whose instances may run in any order",
                       .hint = "leave the loop where it is",
@@ -96,13 +96,13 @@ MaybeReason cannot_reorder(const Schedule& s, const std::vector<Loop>& loops) {
       if (block.init && spatial && reduction && loops.size() > 1)
         return Reason{
             .what = text(
-                "loop ", l->name, " feeds a spatial and a reduction axis of block ", sator::quoted(block.name->text)),
+                "loop ", l->name, " feeds a spatial and a reduction axis of block ", string_literal(block.name->text)),
             .needs = "loops that feed axes of one kind, where the block has an init",
             .hint = "decompose_reduction first, or do not fuse spatial with reduction loops",
             .at = {{Stmt(&s.get(l)), "feeds both"}, {s.sites()[b].stmt, "this block"}}};
     }
     if (!has_affine_binding(s, b) && !has_affine_binding(s, b, chain.front()))
-      return Reason{.what = text("the bindings of block ", sator::quoted(block.name->text), " are not quasi-affine"),
+      return Reason{.what = text("the bindings of block ", string_literal(block.name->text), " are not quasi-affine"),
                     .needs = "affine bindings of all blocks under the loops",
                     .hint = "reorder before fusing unevenly",
                     .at = {{s.sites()[b].stmt, "not affine"}}};

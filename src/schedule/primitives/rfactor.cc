@@ -92,7 +92,7 @@ MaybeReason cannot_rfactor(const Schedule& s, const Loop& loop, int factor_axis,
     if (feeds(realize, sites[l].loop()->var, true) && uses_var(realize.predicate, *sites[l].loop()->var))
       return Reason{
           .what = text("the predicate of block ",
-                       sator::quoted(realize.block->name->text),
+                       string_literal(realize.block->name->text),
                        " depends on reduction loop ",
                        sites[l].loop()->var->name),
           .needs = "reduction loops without a predicate: a part without any instance would not be initialised",

@@ -79,7 +79,7 @@ class Matcher {
     }
     if (!same) {
       if (difference_.empty())
-        difference_ = text("the iterators of block ", sator::quoted(b.name->text), " are others");
+        difference_ = text("the iterators of block ", string_literal(b.name->text), " are others");
       return false;
     }
     return stmt(a.init, b.init) && stmt(a.body, b.body);
@@ -163,7 +163,7 @@ MaybeReason cannot_tensorize(const Schedule& s, const BlockRealize& realize, int
   for (const auto& [param, buffer] : intrin.desc->buffer_map) same &= matcher.parts().count(buffer) > 0;
   if (same) return {};
   return Reason{.what = text("block ",
-                             sator::quoted(realize.block->name->text),
+                             string_literal(realize.block->name->text),
                              " does not compute what intrinsic ",
                              name,
                              " does",

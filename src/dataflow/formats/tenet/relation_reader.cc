@@ -56,15 +56,15 @@ bool RelationReader::accept_word(std::string_view wanted) {
 
 void RelationReader::expect(std::string_view token, std::string_view where) {
   if (accept(token)) return;
-  fail_here(at_end() ? text("the line ends where ", sator::quoted(token), " should stand")
-                     : text("unexpected ", sator::quoted(text(peek()))),
-            text(sator::quoted(token), " ", where));
+  fail_here(at_end() ? text("the line ends where ", string_literal(token), " should stand")
+                     : text("unexpected ", string_literal(text(peek()))),
+            text(string_literal(token), " ", where));
 }
 
 std::string_view RelationReader::word() {
   size_t from = at_;
   if (!starts_word(peek()))
-    fail_here(at_end() ? "the line ends where a name should stand" : text("unexpected ", sator::quoted(text(peek()))),
+    fail_here(at_end() ? "the line ends where a name should stand" : text("unexpected ", string_literal(text(peek()))),
               "a name");
   while (!at_end() && continues_word(peek())) ++at_;
   std::string_view name = source_.content.substr(from, at_ - from);
@@ -82,8 +82,9 @@ int64_t RelationReader::literal() {
     ++at_;
   }
   if (from == at_)
-    fail_here(at_end() ? "the line ends where a number should stand" : text("unexpected ", sator::quoted(text(peek()))),
-              "a number");
+    fail_here(
+        at_end() ? "the line ends where a number should stand" : text("unexpected ", string_literal(text(peek()))),
+        "a number");
   skip_spaces();
   return value;
 }

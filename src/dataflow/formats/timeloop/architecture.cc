@@ -197,7 +197,7 @@ class ArchitectureReader {
       case ComponentKind::compute: compute(component, count); break;
       case ComponentKind::network:
         component.fail_here(
-            text("the network ", sator::quoted(class_name), " is modelled by a class of Timeloop's own"),
+            text("the network ", string_literal(class_name), " is modelled by a class of Timeloop's own"),
             "the networks that Timeloop infers between levels",
             "leave out the network, or ask only for Timeloop's own figures");
       case ComponentKind::other: break;  // Timeloop passes over what is neither memory nor arithmetic
@@ -216,7 +216,7 @@ class ArchitectureReader {
       });
       if (!found)
         root_.fail_here(
-            text(level.name, " is switched off at ", sator::quoted(level.power_gated_at), ", which is no level"),
+            text(level.name, " is switched off at ", string_literal(level.power_gated_at), ", which is no level"),
             "the name of a level",
             "correct power_gated_at");
     }

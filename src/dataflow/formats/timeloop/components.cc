@@ -153,7 +153,8 @@ void read_bandwidth(const Attributes& a, const Workload& workload, StorageLevel&
     for (size_t i = 0; i < workload.spaces.size(); ++i)
       if (workload.spaces[i].name == name) level.bandwidth_scale[i] = value.real(0), found = true;
     if (!found)
-      value.fail_here(text("there is no data space ", sator::quoted(name)), "a data space of the problem", "rename it");
+      value.fail_here(
+          text("there is no data space ", string_literal(name)), "a data space of the problem", "rename it");
   }
 }
 
@@ -270,7 +271,7 @@ std::pair<std::string, int64_t> name_and_count(const Value& v) {
     last = whole_number(s.substr(dots + 2, close - dots - 2));
   }
   if (!first || !last || *last < *first || *last - *first >= (int64_t{1} << 48))
-    v.fail_here(text(sator::quoted(name), " has no range of instances"), "name[first..last]", "write it as PE[0..15]");
+    v.fail_here(text(string_literal(name), " has no range of instances"), "name[first..last]", "write it as PE[0..15]");
   return {name.substr(0, open), *last - *first + 1};
 }
 

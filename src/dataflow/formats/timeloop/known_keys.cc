@@ -21,7 +21,7 @@ void only_known(const Value& map, const std::vector<std::string>& known) {
     std::vector<std::string> near = nearest_names(key.substr(0, 100), known);
     map.fail_key(
         key,
-        text(map.path().empty() ? "the file" : map.path(), " has an unknown key, ", sator::quoted(key.substr(0, 60))),
+        text(map.path().empty() ? "the file" : map.path(), " has an unknown key, ", string_literal(key.substr(0, 60))),
         text("the keys ", join(known, ", ")),
         near.empty() ? text("remove the key") : text("did you mean ", near[0], "?"));
   }
@@ -34,7 +34,7 @@ void no_misspelt(const Value& map, const std::vector<std::string>& known) {
     if (name.empty() || map.find(name)) continue;
     map.fail_key(
         key,
-        text(map.path().empty() ? "the file" : map.path(), " has a key ", sator::quoted(key), ", which is not ", name),
+        text(map.path().empty() ? "the file" : map.path(), " has a key ", string_literal(key), ", which is not ", name),
         text(name, ", or a key that cannot be taken for it"),
         text("did you mean ", name, "?"));
   }

@@ -100,7 +100,7 @@ class MappingReader {
         auto s = std::find(spaces.begin(), spaces.end(), name);
         if (s == spaces.end())
           root_.fail_here(
-              text(architecture_.levels[l].name, " bypasses ", sator::quoted(name), ", which is no data space"),
+              text(architecture_.levels[l].name, " bypasses ", string_literal(name), ", which is no data space"),
               text("one of: ", join(spaces, ", ")),
               "correct the constraints of the architecture");
         mapping_.levels[l].keep &= ~(SpaceSet{1} << (s - spaces.begin()));
@@ -131,7 +131,7 @@ class MappingReader {
     for (auto& [key, value] : directive.entries())
       if (std::find(kMappingKeys.begin(), kMappingKeys.end(), key) == kMappingKeys.end()) {
         std::vector<std::string> near = nearest_names(key, kMappingKeys);
-        value.fail_here(text("a directive has no key ", sator::quoted(key)),
+        value.fail_here(text("a directive has no key ", string_literal(key)),
                         text("one of: ", join(kMappingKeys, ", ")),
                         near.empty() ? text("remove it") : text("did you mean ", join(near, " or "), "?"));
       }
@@ -152,7 +152,7 @@ class MappingReader {
       mapping_.levels[level].keep |= spaces(directive, "keep");
       mapping_.levels[level].keep &= ~spaces(directive, "bypass");
     } else {
-      directive.fail_here(text("the type ", sator::quoted(type), " is unknown"),
+      directive.fail_here(text("the type ", string_literal(type), " is unknown"),
                           "temporal, spatial, bypass, datatype, dataspace or skew",
                           "correct the type");
     }
@@ -169,7 +169,7 @@ class MappingReader {
     if (auto index = whole_number(name); index && *index < static_cast<int64_t>(names.size())) return *index;
     std::vector<std::string> near = nearest_names(name, names);
     v.fail_here(
-        text("there is no level ", sator::quoted(name)),
+        text("there is no level ", string_literal(name)),
         text("one of: ", join(names, ", ")),
         near.empty() ? text("name a level of the architecture") : text("did you mean ", join(near, " or "), "?"));
   }
@@ -178,7 +178,7 @@ class MappingReader {
     const auto& names = workload_.dimensions;
     auto found = std::find(names.begin(), names.end(), name);
     if (found != names.end()) return static_cast<int>(found - names.begin());
-    v.fail_here(text("there is no dimension ", sator::quoted(name)),
+    v.fail_here(text("there is no dimension ", string_literal(name)),
                 text("one of: ", join(names, ", ")),
                 "name a dimension of the problem");
   }
@@ -226,7 +226,7 @@ class MappingReader {
         skip(kBlank);
         std::string digits = take([](unsigned char c) { return std::isdigit(c); });
         if (name.empty() || digits.empty())
-          part.fail_here(text("the factor at ", sator::quoted(s.substr(start, 20)), " cannot be read"),
+          part.fail_here(text("the factor at ", string_literal(s.substr(start, 20)), " cannot be read"),
                          "dimension=bound, as in \"R=3 P=16\"",
                          "correct the factors");
         int d = dimension(part, name);
@@ -283,7 +283,7 @@ class MappingReader {
     for (const std::string& name : list->names()) {
       auto found = std::find(names.begin(), names.end(), name);
       if (found == names.end())
-        list->fail_here(text("there is no data space ", sator::quoted(name)),
+        list->fail_here(text("there is no data space ", string_literal(name)),
                         text("one of: ", join(names, ", ")),
                         "name a data space of the problem");
       set |= SpaceSet{1} << (found - names.begin());

@@ -62,7 +62,7 @@ size_t read_header(Line& line, std::string_view name, const Workload& w, const A
   std::vector<std::string> levels = level_names(a), spaces = space_names(w);
   auto level = std::find(levels.begin(), levels.end(), name);
   if (level == levels.end())
-    line.fail_here(text("there is no level ", sator::quoted(name)),
+    line.fail_here(text("there is no level ", string_literal(name)),
                    text("one of: ", join(levels, ", ")),
                    "name a level of the architecture");
   SpaceSet& keep = mapping.levels[level - levels.begin()].keep;
@@ -71,7 +71,7 @@ size_t read_header(Line& line, std::string_view name, const Workload& w, const A
     std::string_view space = line.word("data space");
     auto s = std::find(spaces.begin(), spaces.end(), space);
     if (s == spaces.end())
-      line.fail_here(text("there is no data space ", sator::quoted(space)),
+      line.fail_here(text("there is no data space ", string_literal(space)),
                      text("one of: ", join(spaces, ", ")),
                      "name a data space of the problem");
     keep |= SpaceSet{1} << (s - spaces.begin());
@@ -90,7 +90,7 @@ void read_loop(Line& line, const Workload& w, LevelMapping& level) {
   std::string_view name = line.word("dimension");
   auto d = std::find(w.dimensions.begin(), w.dimensions.end(), name);
   if (d == w.dimensions.end())
-    line.fail_here(text("there is no dimension ", sator::quoted(name)),
+    line.fail_here(text("there is no dimension ", string_literal(name)),
                    text("one of: ", join(w.dimensions, ", ")),
                    "name a dimension of the problem");
   line.expect("in");

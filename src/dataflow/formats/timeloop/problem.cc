@@ -35,7 +35,7 @@ int index_of(const Value& at, const std::string& name, const std::vector<std::st
   auto found = std::find(among.begin(), among.end(), name);
   if (found != among.end()) return static_cast<int>(found - among.begin());
   std::vector<std::string> near = nearest_names(name, among);
-  at.fail_here(text("there is no ", kind, " ", sator::quoted(name)),
+  at.fail_here(text("there is no ", kind, " ", string_literal(name)),
                text("one of: ", join(among, ", ")),
                near.empty() ? text("declare it in the shape") : text("did you mean ", join(near, " or "), "?"));
 }
@@ -44,7 +44,7 @@ void check_name(const Value& at, const std::string& name, const std::vector<std:
   bool plain = !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return std::isalnum(c) || c == '_' || c == '-' || c == '.';
   });
-  if (!plain) at.fail_here(text(sator::quoted(name), " is no name"), "letters, digits and `_`", "rename it");
+  if (!plain) at.fail_here(text(string_literal(name), " is no name"), "letters, digits and `_`", "rename it");
   if (std::find(taken.begin(), taken.end(), name) != taken.end())
     at.fail_here(text("the name ", name, " stands twice"), "names that differ", "rename one of the two");
 }
@@ -54,7 +54,7 @@ int64_t signed_number(const Value& at) {
   bool negative = !s.empty() && s[0] == '-';
   std::optional<int64_t> magnitude = whole_number(negative ? std::string_view(s).substr(1) : std::string_view(s));
   if (!magnitude || *magnitude > (int64_t{1} << 40))
-    at.fail_here(text(at.path(), " is ", sator::quoted(s)), "a whole number up to 2^40", "write the value itself");
+    at.fail_here(text(at.path(), " is ", string_literal(s)), "a whole number up to 2^40", "write the value itself");
   return negative ? -*magnitude : *magnitude;
 }
 
@@ -163,7 +163,7 @@ void check_instance(const Value& bounds, const Workload& w, const Coefficients& 
     std::string near = meant(key, known);
     if (near.empty() && value.is_scalar() && whole_number(value.string())) continue;
     bounds.fail_key(key,
-                    text("the instance has an unknown key, ", sator::quoted(key.substr(0, 60))),
+                    text("the instance has an unknown key, ", string_literal(key.substr(0, 60))),
                     text("the extents and ", join(known, ", ")),
                     near.empty() ? text("remove the key") : text("did you mean ", near, "?"));
   }
@@ -188,7 +188,7 @@ Workload parse_problem(std::string_view content, const std::string& file) {
   } else {
     std::string name = shape ? shape->string() : "cnn_layer";
     if (name != "cnn_layer" && name != "cnn-layer" && name != "CNN_Layer")
-      shape->fail_here(text("the shape ", sator::quoted(name), " is a file of Timeloop's that is not here"),
+      shape->fail_here(text("the shape ", string_literal(name), " is a file of Timeloop's that is not here"),
                        "the shape written out",
                        "put its dimensions and data_spaces under `shape:`");
     // A tool's own shape: what its instance may override stands in the user's file.
@@ -214,7 +214,7 @@ Workload parse_problem(std::string_view content, const std::string& file) {
       bool found = std::any_of(w.spaces.begin(), w.spaces.end(), [&](const DataSpace& s) { return s.name == name; });
       if (!found)
         densities->fail_key(name,
-                            text("there is no data space ", sator::quoted(name.substr(0, 60))),
+                            text("there is no data space ", string_literal(name.substr(0, 60))),
                             "a data space of the problem",
                             "rename it");
       refuse_sparse(density);

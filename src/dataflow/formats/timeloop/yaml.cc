@@ -26,7 +26,7 @@ std::string spelled(std::string key) {
 
 /// A text in a message: not longer than a line.
 std::string shown(const std::string& s) {
-  return s.size() <= 60 ? sator::quoted(s) : text(sator::quoted(s.substr(0, 57)), "...");
+  return s.size() <= 60 ? string_literal(s) : text(string_literal(s.substr(0, 57)), "...");
 }
 
 void refuse_template(std::string_view content, std::string_view file) {
@@ -37,7 +37,7 @@ void refuse_template(std::string_view content, std::string_view file) {
     size_t start = content.substr(0, at).rfind('\n');
     int column = static_cast<int>(start == std::string_view::npos ? at : at - start - 1);
     // `{{` is also YAML, of a map in a map's key, which no specification has.
-    fail({.what = text("the file is a template: it has ", sator::quoted(mark)),
+    fail({.what = text("the file is a template: it has ", string_literal(mark)),
           .needs = "YAML with all values written out",
           .hint = "run Timeloop's front end and give the parsed-processed-input.yaml that it leaves",
           .where = place(file, line, column)});
@@ -70,7 +70,7 @@ std::vector<std::pair<std::string, Value>> Value::entries() const {
     if (!entry.first.IsScalar()) key.fail_here("a key is no text", "a plain key", "write the key as one word");
     std::string name = spelled(entry.first.Scalar());
     if (name == "<<" || name == "<<<")
-      key.fail_here(text("the key ", sator::quoted(name), " merges another map"),
+      key.fail_here(text("the key ", string_literal(name), " merges another map"),
                     "all values written out",
                     "copy the keys of the other map");
     if (!seen.insert(name).second)
