@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <set>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "dataflow/array_cost.h"
+#include "dataflow/beside.h"
 #include "dataflow/lanes.h"
 #include "dataflow/latency.h"
 #include "dataflow/merged.h"
@@ -57,7 +59,7 @@ struct Composer::Impl {
     total_.kernel = kernel_.name;
     total_.chip = chip_.name;
     total_.notes = notes_;
-    brought_in_.clear(), sent_out_.clear();
+    brought_in_.clear(), sent_out_.clear(), outside_.clear(), stored_.clear();
     total_.statements.reserve(merged_.works.size() + merged_.made.size());
     stages_.assign(merged_.works.size(), {});
     product_costs_.assign(merged_.works.size(), 0);
@@ -105,7 +107,7 @@ struct Composer::Impl {
           text(chip_.name, " has no vector unit: no cost for ", join(without, ", "), " of ", kernel_.name));
   }
 
-  bool on_vector_unit(size_t i) const { return !merged_.products[i] && !merged_.gone[i]; }
+  bool on_vector_unit(size_t i) const { return around_.on_vector_unit(i); }
 
   /// Per access and iterator of product i: whether the tensor's tiles along it come, or are taken, one by one.
   std::vector<std::vector<bool>> in_parts(size_t i) const {
@@ -154,8 +156,9 @@ struct Composer::Impl {
     if (tenet_) {
       cost = cost_on_tenet_array(work, product, choice, chip_, *tenet_, counts_);
     } else {
-      const Placement placement = place({work, product, mapped, pace, [&] { return beside(i); }});
-      auto tried = cost_on_array(work, product, placement, choice, mapped, counts_, in_parts(i));
+      const Placement placement = place({as_stored(i), product, mapped, pace, [&] { return beside(i); }});
+      for (const std::string& tensor : placement.stored_outside) store_outside(tensor, work);
+      auto tried = cost_on_array(as_stored(i), product, placement, choice, mapped, counts_, in_parts(i));
       if (auto* why_not = std::get_if<Reason>(&tried)) return std::move(*why_not);
       cost = std::get<StatementCost>(std::move(tried));
     }
@@ -186,6 +189,33 @@ struct Composer::Impl {
     product_costs_[i] = total_.statements.size();
     total_.statements.push_back(std::move(cost));
     return {};
+  }
+
+  /// The statement with the kernel's own tensors that stand outside as tensors from there.
+  const Work& as_stored(size_t i) {
+    if (outside_.empty()) return merged_.works[i];
+    Work& work = stored_.emplace_back(merged_.works[i]);
+    for (size_t a = 0; a < work.operands.size(); ++a)
+      if (outside_.contains(work.statement.accesses[a].tensor)) work.operands[a].internal = false;
+    return work;
+  }
+
+  void store_outside(const std::string& tensor, const Work& product) {
+    bool internal = false;
+    for (const Work& work : merged_.works)
+      for (size_t a = 0; a < work.operands.size(); ++a)
+        internal |= work.operands[a].internal && work.statement.accesses[a].tensor == tensor;
+    if (!internal || !outside_.insert(tensor).second) return;
+    note(text(tensor,
+              ", made and used inside of ",
+              kernel_.name,
+              ", has no room on ",
+              chip_.name,
+              " beside the tiles of ",
+              product.statement.name,
+              ": it goes out to ",
+              chip_.memories[0].name,
+              " and comes back"));
   }
 
   const StatementCost& product_cost(size_t i) const { return total_.statements[product_costs_[i]]; }
@@ -250,15 +280,6 @@ struct Composer::Impl {
     return known.by_lanes[access];
   }
 
-  /// The memory that the vector unit reads and writes a tensor in: what a product makes lies with the array's outputs.
-  size_t beside_vector_unit(const std::string& tensor, size_t statement) const {
-    const size_t maker = pipeline_.writer_of(tensor, statement);
-    const bool output = maker < statement && merged_.products[maker];
-    size_t near = chip_.memories.size() - 1;
-    while (near > 0 && !(output ? chip_.memories[near].holds_outputs : chip_.memories[near].holds_activations)) --near;
-    return near;
-  }
-
   /// All instances at one stamp of one place: what counts is how many there are and what they touch. Tensors of other
   /// kernels come from outside once; those of this one lie in a memory beside the vector unit, unless they are made and
   /// taken element by element.
@@ -287,16 +308,19 @@ struct Composer::Impl {
     const Operand& operand = work.operands[a];
     const TensorCounts& elements = touched(i).counts->tensors[a];
     const bool reads = access.role == Role::read;
-    const size_t maker = reads ? pipeline_.writer_of(access.tensor, i) : i, near = beside_vector_unit(access.tensor, i);
+    const size_t maker = reads ? pipeline_.writer_of(access.tensor, i) : i, near = around_.memory_of(access.tensor, i);
     if (maker < merged_.works.size() && on_vector_unit(maker) && pipeline_.stays_in_registers(maker, pass_of_)) return;
     const int64_t instances = chip_.memories[near].per_core ? chip_.cores : 1;
     Traffic beside{.memory = near, .tensor = access.tensor, .kind = operand.kind, .instances = instances};
     // What an earlier statement of the pass has read or made for the same element is at hand.
     if (!reads)
       beside.write_bits = bits_of(elements.footprint, operand.bits);  // sums stay in registers until they are complete
-    else if (!at_hand(i, access))
+    else if (!around_.at_hand(i, access))
       beside.read_bits = bits_of(reads_of(i, a), operand.bits);
-    const bool passes = !operand.internal && (reads ? brought_in_ : sent_out_).insert(access.tensor).second;
+    // A tensor of the kernel's own that stands outside comes in again for each pass that reads it.
+    const bool outside = outside_.contains(access.tensor);
+    const bool passes = outside ? !reads || beside.read_bits > 0
+                                : !operand.internal && (reads ? brought_in_ : sent_out_).insert(access.tensor).second;
     if (passes && near > 0) {
       const int64_t bits = bits_of(elements.footprint, operand.bits);
       Traffic outside{.memory = 0, .tensor = access.tensor, .kind = operand.kind};
@@ -310,20 +334,10 @@ struct Composer::Impl {
     traffic.push_back(std::move(beside));
   }
 
-  bool at_hand(size_t i, const Access& access) const {
-    for (size_t s = 0; s < i; ++s) {
-      if (!on_vector_unit(s) || pass_of_[s] != pass_of_[i]) continue;
-      for (const Access& earlier : merged_.works[s].statement.accesses)
-        if (earlier.tensor == access.tensor && earlier.references.size() == 1 && access.references.size() == 1 &&
-            in_step(merged_.works[s], earlier.references[0], merged_.works[i], access.references[0]))
-          return true;
-    }
-    return false;
-  }
-
   /// What the vector unit does beside product i, in parts of which tensors of it. Other products are left out.
   Beside beside(size_t product) {
-    Beside beside{.steps = {}, .in_parts = in_parts(product)};
+    Beside beside{.steps = {}, .standing = {}, .in_parts = in_parts(product)};
+    beside.standing = standing_beside(around_, product, beside.in_parts, outside_);
     const std::vector<Work>& works = merged_.works;
     const auto taken = brought_in_, sent = sent_out_;
     for (size_t i = 0; i < works.size(); ++i)
@@ -392,12 +406,15 @@ struct Composer::Impl {
   const TenetArray* tenet_;
   Merged merged_;
   Pipeline pipeline_{merged_.works, merged_.gone};
+  Surroundings around_{merged_, pipeline_, pass_of_, chip_};
   std::vector<Touched> touched_;                 // per statement
   std::vector<size_t> pass_of_;                  // per statement
   std::vector<Stage> stages_;                    // per statement
   std::vector<size_t> product_costs_;            // per statement: where its cost stands
   int64_t own_parts_ = 1;                        // of statements that no product is beside
   std::set<std::string> brought_in_, sent_out_;  // tensors
+  std::set<std::string> outside_;                // the kernel's own tensors for which the chip has no room
+  std::deque<Work> stored_;                      // products whose tensors are among these
   std::vector<std::string> notes_;               // that every mapping shares
   KernelCost total_;
 };

@@ -520,6 +520,10 @@ class ProgramReader {
       refuse(text("annotation ", rules::kHeldSince, " does not fit ", chip_->name),
              text("a number of loops for each of the ", chip_->memories.size(), " memories"),
              "schedule the function for this chip");
+    if (auto outside = scope.annotations.find(rules::kStoredOutside); outside != scope.annotations.end())
+      if (const sator::Array* names = outside->second.as<sator::Array>())
+        for (const NodeRef& name : names->items)
+          if (const StringImm* tensor = name.as<StringImm>()) placement.stored_outside.push_back(tensor->value);
     const std::string weight = string_attr(scope.annotations, rules::kWeight).value_or("");
     for (size_t a = 0; a < work.statement.accesses.size(); ++a)
       if (work.statement.accesses[a].tensor == weight && work.statement.accesses[a].role == Role::read)

@@ -27,6 +27,8 @@ struct Placement {
   /// Which of the chip's cores runs an instance; absent: one core does.
   std::optional<QuasiAffine> core;
   int64_t cores_used = 1;
+  /// Tensors made and used inside of the kernel for which the chip has no room: they stand in the outermost memory.
+  std::vector<std::string> stored_outside;
   bool tiled = false;  // by tiles that were asked for
   std::string words;   // the loops, outermost first, for people
   Estimate estimate;   // where a search has chosen the mapping
@@ -60,7 +62,25 @@ struct Beside {
     bool after = false;            // it takes what the product makes
     std::vector<Move> moves;
   };
+  /// A tensor that the kernel makes and uses up: what of it stands at once needs room beside the product's tiles.
+  struct Standing {
+    std::string tensor;
+    size_t memory = 0;             // on the chip, where it stands
+    double bits = 0;               // of an element
+    std::optional<size_t> access;  // of the product; absent: the vector unit makes it of what the product makes
+    /// Iterators of the product that choose its elements, a bit each; and those of them along which it is used up part by
+    /// part: outermost loops over these leave one part standing.
+    uint64_t indexes = 0, in_parts = 0;
+    double others = 1;     // elements for each choice of these
+    bool running = false;  // sums to which more is added with each part of the output: they have to stay on the chip
+    /// Where it stands outside: the vector unit's memory beside it, whether that unit makes it, and how often it reads it.
+    size_t beside_vector_unit = 0;
+    bool made_by_vector_unit = false;
+    bool after = false;  // of what the product makes
+    int64_t reads = 0;
+  };
   std::vector<Step> steps;
+  std::vector<Standing> standing;
   /// Per access and iterator: whether the tensor's tiles along it come or go one after the other. Empty: all do.
   std::vector<std::vector<bool>> in_parts;
 };

@@ -13,7 +13,10 @@ namespace {
 
 constexpr int64_t kCoarseSizes = 3;  // tried per iterator beside the whole
 constexpr size_t kKept = 12;         // candidates, of which some are climbed from
-constexpr size_t kStarts = 3;
+constexpr size_t kStarts = 6;
+constexpr double kWorthAClimb = 2;  // times the best
+constexpr double kAsQuick = 1.0005;
+constexpr size_t kMostSavings = 24;  // to less energy
 constexpr size_t kMostTried = 3000, kMostTriedOfEachMemory = 20000;
 const int64_t kEnumerationLimit = CountOptions{}.enumerate_up_to;
 
@@ -75,19 +78,17 @@ SpacePlan NestSearch::on_countable_part(const SpacePlan& plan) const {
 
 std::vector<NestSearch::Found> NestSearch::run(size_t most) {
   const size_t whole_array = plans_.size();
+  coarse_ = true;
   for (size_t p = 0; p < whole_array; ++p) search_coarsely(p);
-  std::vector<Choice> starts;
-  for (const Candidate& c : best_)
-    if (starts.size() < kStarts) starts.push_back(c.choice);
-  for (const Choice& start : starts) climb(start);
-  while (try_other_turns(best_.front().choice)) climb(best_.front().choice);
+  coarse_ = false;
+  for (const Candidate& start : starts_of_kinds()) climb(start);
+  while (try_other_turns(best_.front().choice)) climb(Candidate(best_.front()));
   if (tiles_ == Tiles::of_each_memory) {
-    starts.clear();
-    for (const Candidate& c : best_) starts.push_back(c.choice);
-    for (const Choice& start : starts) search_inner_tiles(start);
-    const Choice best = best_.front().choice;
-    climb(best);
+    const std::vector<Candidate> starts = best_;
+    for (const Candidate& start : starts) search_inner_tiles(start.choice);
+    climb(Candidate(best_.front()));
   }
+  save_energy();
   prefer_among_equals();
   std::vector<Found> found;
   found.reserve(std::min(most, best_.size()));
@@ -103,13 +104,44 @@ std::vector<NestSearch::Found> NestSearch::run(size_t most) {
   return found;
 }
 
+/// From the best mapping to neighbours that are as quick, within 1/2000, and move with less energy, until there is none.
+void NestSearch::save_energy() {
+  if (best_.front().cycles >= kDoesNotFit) return;
+  const double limit = best_.front().cycles * kAsQuick;
+  auto moving = [&](const Choice& choice) {
+    if (in_use_ != choice.plan) time_.use(plans_[choice.plan]);
+    in_use_ = choice.plan;
+    Nest nest = nest_of(choice);
+    return time_.moves_of_product(nest).picojoules;
+  };
+  Candidate at = best_.front();
+  double least = moving(at.choice);
+  for (size_t i = 1; i < best_.size() && best_[i].cycles <= limit; ++i)
+    if (const double energy = moving(best_[i].choice); energy < least) least = energy, at = best_[i];
+  const double found_before = least;
+  for (size_t step = 0; step < kMostSavings; ++step) {
+    std::optional<Candidate> better;
+    for (const Choice& next : neighbours(at.choice)) {
+      if (!next.nests()) continue;
+      const double cycles = estimate_of(next);
+      if (cycles > limit) continue;
+      if (const double energy = moving(next); energy < 0.999 * least) least = energy, better = Candidate{cycles, next};
+    }
+    if (!better) break;
+    at = *better;
+  }
+  if (least == found_before) return;
+  best_.insert(best_.begin() + 1, at);
+  if (best_.size() > kKept) best_.pop_back();
+}
+
 /// Of the mappings that are as quick as the best, within 1/2000, the one that moves with the least energy comes first; of those
 /// within a thousandth of that, the one with most PEs at work, then the one with the least traffic outside.
 void NestSearch::prefer_among_equals() {
   size_t equals = 0;
   std::vector<NestTime::Moves> moves;
   double least = 0;
-  for (; equals < best_.size() && best_[equals].cycles <= best_[0].cycles * 1.0005; ++equals) {
+  for (; equals < best_.size() && best_[equals].cycles <= best_[0].cycles * kAsQuick; ++equals) {
     time_.use(plans_[best_[equals].choice.plan]);
     Nest nest = nest_of(best_[equals].choice);
     moves.push_back(time_.moves_of_product(nest));
@@ -206,6 +238,36 @@ Few<int64_t, 8> NestSearch::next_sizes(size_t x, int64_t cover, int64_t size) co
   return sizes;
 }
 
+/// The best mappings so far, of different kinds: between those of one kind a climb finds its way, from another kind's it
+/// seldom does.
+std::vector<NestSearch::Candidate> NestSearch::starts_of_kinds() const {
+  std::vector<Candidate> kinds = kinds_;
+  std::stable_sort(
+      kinds.begin(), kinds.end(), [](const Candidate& a, const Candidate& b) { return a.cycles < b.cycles; });
+  // The same loops come of several kinds.
+  const auto same = [](const Candidate& a, const Candidate& b) { return b.cycles - a.cycles < 1e-9 * a.cycles; };
+  kinds.erase(std::unique(kinds.begin(), kinds.end(), same), kinds.end());
+  while (kinds.size() > kStarts || kinds.back().cycles > kWorthAClimb * kinds.front().cycles) kinds.pop_back();
+  return kinds;
+}
+
+/// Keeps the choice if it is the best of its kind: those that cut the same iterators in the same order.
+void NestSearch::keep_of_kind(const Candidate& candidate) {
+  auto same = [&](const Candidate& c) {
+    return c.choice.plan == candidate.choice.plan && c.choice.summed_inside == candidate.choice.summed_inside &&
+           std::equal(c.choice.order.begin(),
+                      c.choice.order.end(),
+                      candidate.choice.order.begin(),
+                      candidate.choice.order.end(),
+                      [](const Tile& a, const Tile& b) { return a.iterator == b.iterator; });
+  };
+  const auto known = std::find_if(kinds_.begin(), kinds_.end(), same);
+  if (known == kinds_.end())
+    kinds_.push_back(candidate);
+  else if (candidate.cycles < known->cycles)
+    *known = candidate;
+}
+
 void NestSearch::search_coarsely(size_t plan) {
   const std::vector<size_t>& main = roles_[plan].main;
   std::vector<std::vector<int64_t>> sizes;
@@ -232,21 +294,15 @@ void NestSearch::search_coarsely(size_t plan) {
   }
 }
 
-void NestSearch::climb(const Choice& from) {
-  Choice at = from;
-  auto cycles_of = [&](const Choice& choice) {
-    for (const Candidate& c : best_)
-      if (c.choice == choice) return c.cycles;
-    return best_.back().cycles;
-  };
-  double cycles = cycles_of(at);
+void NestSearch::climb(const Candidate& from) {
+  Candidate at = from;
   while (seen_.size() < (tiles_ == Tiles::nested ? kMostTried : kMostTriedOfEachMemory)) {
     std::optional<Choice> better;
-    for (const Choice& next : neighbours(at))
-      if (try_choice(next))
-        if (const double c = cycles_of(next); c < cycles) cycles = c, better = next;
+    for (const Choice& next : neighbours(at.choice))
+      if (const std::optional<double> cycles = try_choice(next); cycles && *cycles < at.cycles)
+        at.cycles = *cycles, better = next;
     if (!better) return;
-    at = *better;
+    at.choice = *better;
   }
 }
 
@@ -467,26 +523,25 @@ double NestSearch::estimate_of(const Choice& choice) {
   return time_.estimate(nest) * (1 + idle_share(plans_[choice.plan]) / 4096);
 }
 
-/// Keeps the choice if it is among the best so far. False if it was tried before or is not.
-bool NestSearch::try_choice(const Choice& choice) {
-  for (const auto& [x, size] : choice.inner)
-    if (const int64_t tile = choice.tile(x); tile > 0 && (size >= tile || tile % size != 0)) return false;
-  if (!seen_.insert(choice)) return false;
+/// Keeps the choice if it is among the best so far. Its cycles; nothing if it was tried before.
+std::optional<double> NestSearch::try_choice(const Choice& choice) {
+  if (!choice.nests() || !seen_.insert(choice)) return {};
   Candidate candidate{estimate_of(choice), choice};
-  if (best_.size() == kKept && candidate.cycles >= best_.back().cycles) return false;
+  if (coarse_) keep_of_kind(candidate);
+  if (best_.size() == kKept && candidate.cycles >= best_.back().cycles) return candidate.cycles;
   // The same loops come of several choices: the simplest is kept.
   for (Candidate& known : best_)
     if (known.choice.plan == choice.plan && std::abs(known.cycles - candidate.cycles) < 1e-9 * known.cycles) {
       if (choice.order.size() + choice.inner.size() >= known.choice.order.size() + known.choice.inner.size())
-        return false;
+        return candidate.cycles;
       known = std::move(candidate);
-      return true;
+      return known.cycles;
     }
   const auto after = std::upper_bound(
       best_.begin(), best_.end(), candidate.cycles, [](double c, const Candidate& b) { return c < b.cycles; });
-  best_.insert(after, std::move(candidate));
+  best_.insert(after, candidate);
   if (best_.size() > kKept) best_.pop_back();
-  return true;
+  return candidate.cycles;
 }
 
 Placement NestSearch::build(const SpacePlan& plan, const Nest& found) const {
@@ -497,6 +552,9 @@ Placement NestSearch::build(const SpacePlan& plan, const Nest& found) const {
   placement.held_since.assign(found.held_since.begin(), found.held_since.begin() + static_cast<long>(memories));
   rules::ArrayNest nest{.time = {}, .rows = plan.rows, .columns = plan.columns, .at_once = plan.at_once};
   nest.held_since.assign(placement.held_since.begin(), placement.held_since.end());
+  for (size_t n = 0; n < beside_.standing.size(); ++n)
+    if (found.outside >> n & 1) nest.stored_outside.push_back(beside_.standing[n].tensor);
+  placement.stored_outside = nest.stored_outside;
   std::vector<int64_t> parent(s_.rank(), 0);
   std::vector<std::string> words;
   for (size_t d = 0; d < found.depth; ++d) {

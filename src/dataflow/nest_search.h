@@ -48,6 +48,12 @@ class NestSearch {
     Order order;
     Order inner;  // tiles within tiles
     bool operator==(const Choice&) const = default;
+    /// Whether each tile within a tile fits it without a rest.
+    bool nests() const {
+      for (const auto& [x, size] : inner)
+        if (const int64_t whole = tile(x); whole > 0 && (size >= whole || whole % size != 0)) return false;
+      return true;
+    }
     /// Of iterator x; 0: not tiled.
     int64_t tile(size_t x) const {
       for (const Tile& t : order)
@@ -82,11 +88,14 @@ class NestSearch {
   std::vector<int64_t> coarse_sizes(size_t x, int64_t cover) const;
   Few<int64_t, 8> next_sizes(size_t x, int64_t cover, int64_t size) const;
   void search_coarsely(size_t plan);
-  void climb(const Choice& from);
+  std::vector<Candidate> starts_of_kinds() const;
+  void keep_of_kind(const Candidate& candidate);
+  void climb(const Candidate& from);
+  void save_energy();
   void prefer_among_equals();
   double idle_share(const SpacePlan& plan) const;
   double estimate_of(const Choice& choice);
-  bool try_choice(const Choice& choice);
+  std::optional<double> try_choice(const Choice& choice);
   bool try_other_turns(Choice of);
   std::vector<Choice> neighbours(const Choice& of);
   bool divides_tile(const Choice& of, size_t x, int64_t size) const;
@@ -106,7 +115,9 @@ class NestSearch {
   size_t in_use_ = SIZE_MAX;                                              // plan that time_ has taken up
   std::vector<std::set<int64_t>> grains_;  // per iterator: divisors in coordinates of tensors
   Seen seen_;
-  std::vector<Candidate> best_;  // the shortest first
+  std::vector<Candidate> best_;   // the shortest first
+  bool coarse_ = false;           // while sizes are tried coarsely
+  std::vector<Candidate> kinds_;  // the best of each kind then
 };
 
 /// placements() by the longer search, with tiles of each memory: some ten times as long.

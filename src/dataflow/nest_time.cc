@@ -63,7 +63,7 @@ void NestTime::use(const SpacePlan& plan) {
   paths_.clear();
   passed_by_.fill(0);
   for (size_t a = 0; a < s_.accesses(); ++a) {
-    const std::vector<size_t> path = memory_path(s_.work, s_.product, weight, a, s_.chip);
+    const std::vector<size_t> path = memory_path(s_.work, s_.product, weight, a, s_.chip, true);
     std::vector<Stop>& stops = paths_.emplace_back();
     for (size_t i = 0; i < path.size(); ++i) {
       const bool last = i + 1 == path.size();
@@ -75,14 +75,48 @@ void NestTime::use(const SpacePlan& plan) {
       passed_by_[path[i]] |= uint32_t{1} << a;
     }
   }
+  // What stands on the chip does so in the first of its memories there.
+  standing_of_.fill(kMostStanding);
+  stands_at_.fill(0);
+  for (size_t n = 0; n < beside_.standing.size(); ++n) {
+    const Beside::Standing& standing = beside_.standing[n];
+    size_t memory = standing.memory;
+    if (standing.access) {
+      standing_of_[*standing.access] = n;
+      const std::vector<Stop>& stops = paths_[*standing.access];
+      const size_t first = !stops.empty() && stops[0].memory == 0 ? 1 : 0;
+      memory = first < stops.size() ? stops[first].memory : 0;
+    }
+    if (memory > 0) stands_at_[memory] |= uint32_t{1} << n;
+  }
+}
+
+/// Whether access a of a tensor of the kernel's own begins at the first memory on the chip, not at the outermost one.
+bool NestTime::starts_inside(const Nest& nest, size_t a) const {
+  if (!s_.work.operands[a].internal || paths_[a].empty() || paths_[a][0].memory != 0) return false;
+  return standing_of_[a] == kMostStanding || !(nest.outside >> standing_of_[a] & 1);
 }
 
 double NestTime::estimate(Nest& nest) {
   find_held(nest);
-  if (!hold_most(nest)) return kDoesNotFit;
+  find_standing(nest);
+  const bool fits = hold_most(nest, true);
+  if (beside_.standing.empty()) return fits ? cycles_of(nest) : kDoesNotFit;
+  // What stands outside leaves room for larger tiles.
+  Nest other = nest;
+  if (!hold_most(other, false)) return fits ? cycles_of(nest) : kDoesNotFit;
+  if (fits && (other.outside == 0 || other.held_since == nest.held_since)) return cycles_of(nest);
+  const double inside = fits ? cycles_of(nest) : kDoesNotFit, outside = cycles_of(other);
+  if (outside >= inside) return inside;
+  nest = other;
+  return outside;
+}
+
+double NestTime::cycles_of(const Nest& nest) {
   const Steps steps = steps_of(nest);
   find_fetched(nest, steps);
   move_product(nest, steps);
+  move_standing(nest, steps);
   move_beside(steps);
   return latency(nest, steps);
 }
@@ -100,11 +134,11 @@ Placement::Estimate NestTime::estimate_of_product(Nest& nest) {
 }
 
 NestTime::Moves NestTime::moves_of_product(Nest& nest) {
-  find_held(nest);
-  hold_most(nest);
+  estimate(nest);
   const Steps steps = steps_of(nest);
   find_fetched(nest, steps);
   move_product(nest, steps);
+  move_standing(nest, steps);
   Moves moves{.outside_bits = read_[0] + write_[0]};
   for (size_t m = 0; m < s_.chip.memories.size(); ++m) {
     const Memory& memory = s_.chip.memories[m];
@@ -112,38 +146,6 @@ NestTime::Moves NestTime::moves_of_product(Nest& nest) {
                                          write_[m] * memory.write_energy_per_bit.picojoules);
   }
   return moves;
-}
-
-void NestTime::find_held(const Nest& nest) {
-  block_ = s_.extent;
-  for (size_t d = 0; d <= nest.depth; ++d) {
-    if (d > 0) block_[nest.loops[d - 1].iterator] = nest.loops[d - 1].block;
-    for (size_t a = 0; a < s_.accesses(); ++a)
-      held_[a][d] = d > 0 && !s_.relevant(a, nest.loops[d - 1].iterator) ? held_[a][d - 1]
-                                                                         : s_.elements(a, block_) * s_.bits_of(a);
-  }
-}
-
-/// False if a memory has no room for what one step of the array takes from it.
-bool NestTime::hold_most(Nest& nest) const {
-  bool fits = true;
-  for (size_t m = 1; m < s_.chip.memories.size(); ++m) {
-    const Memory& memory = s_.chip.memories[m];
-    const double room = 8.0 * static_cast<double>(memory.capacity_bytes.value_or(INT64_MAX / 16));
-    auto bits_held = [&](size_t since) {
-      double bits = 0;
-      for (uint32_t left = passed_by_[m]; left != 0; left &= left - 1) {
-        const auto a = static_cast<size_t>(std::countr_zero(left));
-        bits += held_[a][since] * (memory.per_core ? 1 : s_.spread[a]);
-      }
-      return bits;
-    };
-    size_t since = 0;
-    while (since < nest.depth && bits_held(since) > (memory.double_buffered && since > 0 ? room / 2 : room)) ++since;
-    fits &= since < nest.depth || bits_held(since) <= room;
-    nest.held_since[m] = since;
-  }
-  return fits;
 }
 
 NestTime::Steps NestTime::steps_of(const Nest& nest) const {
@@ -247,7 +249,7 @@ void NestTime::move_product(const Nest& nest, const Steps& steps) {
     const bool output = a == s_.product.output;
     const double bits = s_.work.operands[a].bits, sum_bits = s_.pace.sum_bits, parts = parts_[a];
     const std::vector<Stop>& path = paths_[a];
-    for (size_t i = 0; i < path.size(); ++i) {
+    for (size_t i = starts_inside(nest, a) ? 1 : 0; i < path.size(); ++i) {
       const bool last = i + 1 == path.size();
       const Stop& at = path[i];
       const size_t since = last ? nest.depth : nest.held_since[path[i + 1].memory];
@@ -276,6 +278,24 @@ void NestTime::move_product(const Nest& nest, const Steps& steps) {
   one_vector_part_ = making_ / steps.folds;
   for_array_ = making_;
   if (making_ > 0) late_.push_back({s_.chip.memories.size(), 0, making_});
+}
+
+/// What the vector unit moves out and in of the kernel's own tensors that stand outside.
+void NestTime::move_standing(const Nest& nest, const Steps& steps) {
+  for (uint32_t left = nest.outside; left != 0; left &= left - 1) {
+    const Beside::Standing& standing = beside_.standing[static_cast<size_t>(std::countr_zero(left))];
+    double bits = standing.others * standing.bits;
+    for (size_t x = 0; x < s_.rank(); ++x)
+      if (standing.indexes >> x & 1) bits *= static_cast<double>(s_.work.statement.domain.extent[x]);
+    const double out = standing.made_by_vector_unit ? bits : 0, in = bits * static_cast<double>(standing.reads);
+    const size_t near = standing.beside_vector_unit;
+    read_[0] += in, write_[0] += out;
+    if (near == 0) continue;
+    write_[near] += in / s_.sharers(near);
+    read_[near] += out / s_.sharers(near);
+    const size_t paced_by = standing.access.value_or(s_.product.output);
+    refill(0, near, in, out, parts_[paced_by], standing.after ? steps.until_output() : 0);
+  }
 }
 
 void NestTime::move_beside(const Steps& steps) {

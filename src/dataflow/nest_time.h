@@ -7,7 +7,7 @@
 
 namespace sator::dataflow {
 
-inline constexpr size_t kMostLoops = 32, kMostAccesses = 16, kMostMemories = 16;
+inline constexpr size_t kMostLoops = 32, kMostAccesses = 16, kMostMemories = 16, kMostStanding = 32;
 
 /// A loop over blocks of consecutive values of an iterator.
 struct BlockLoop {
@@ -21,6 +21,7 @@ struct Nest {
   size_t depth = 0;
   std::array<BlockLoop, kMostLoops> loops;
   std::array<size_t, kMostMemories> held_since{};
+  uint32_t outside = 0;  // of Beside::standing, a bit each: what has no room on the chip
 
   /// Adds a loop over blocks of iterator x, if it has two or more turns.
   ///   extent   of x as a whole
@@ -38,7 +39,8 @@ class NestTime {
   /// Takes up a plan: which memories its tensors pass depends on what stays.
   void use(const SpacePlan& plan);
 
-  /// Chooses what each memory holds, the most that fits, and estimates the latency in cycles by the formula of KernelCost.
+  /// Chooses what each memory holds, the most that fits, and which of the kernel's own tensors stand outside for want of
+  /// room or because larger tiles are worth more; and estimates the latency in cycles by the formula of KernelCost.
   /// Of near equals the one that moves and makes less is shorter: traffic outside adds 1/2048 of its time, and so does
   /// making; traffic inside 1/16384. kDoesNotFit where what one step of the array takes is more than a memory holds.
   double estimate(Nest& nest);
@@ -57,13 +59,18 @@ class NestTime {
   struct Moved;
 
   void find_held(const Nest& nest);
-  bool hold_most(Nest& nest) const;
+  void find_standing(const Nest& nest);
+  bool hold_most(Nest& nest, bool all_inside) const;
+  bool hold_most_in(size_t m, Nest& nest, bool all_inside) const;
+  double cycles_of(const Nest& nest);
+  bool starts_inside(const Nest& nest, size_t a) const;
   Steps steps_of(const Nest& nest) const;
   double array_cycles(const Nest& nest, const Steps& steps) const;
   void find_fetched(const Nest& nest, const Steps& steps);
   double times_fetched(const Nest& nest, size_t a, size_t since) const;
   double burst_share(const Nest& nest, size_t a, size_t outer, size_t since) const;
   void move_product(const Nest& nest, const Steps& steps);
+  void move_standing(const Nest& nest, const Steps& steps);
   void move_beside(const Steps& steps);
   void refill(size_t outer, size_t inner, double in, double out, double parts, double waits);
   double time_of(size_t m, double read, double write) const;
@@ -83,7 +90,7 @@ class NestTime {
     double inside;  // and in the next one
     double source;  // what this memory hands to the next one
   };
-  std::vector<std::vector<Stop>> paths_;             // per access, outermost first
+  std::vector<std::vector<Stop>> paths_;             // per access, outermost first, as if none were internal
   std::array<uint32_t, kMostMemories> passed_by_{};  // per memory: a bit per access
   std::vector<uint64_t> in_parts_;                   // per access, a bit per iterator: Beside::in_parts
   std::vector<int64_t> block_;
@@ -93,6 +100,13 @@ class NestTime {
   PerLoop<double> repeated_{};   // its elements, again for every turn of those of the first d loops that do not move it
   PerLoop<uint8_t> moved_to_{};  // of the first d loops: how many there are to the last one that moves it
   std::array<double, kMostAccesses> parts_{};
+  std::array<size_t, kMostAccesses> standing_of_{};  // per access: its number in Beside::standing; kMostStanding: none
+  std::array<uint32_t, kMostMemories> stands_at_{};  // per memory: a bit per number in Beside::standing
+  struct Stands {
+    double bits;    // at once, in one instance of the memory
+    bool in_parts;  // another part is made meanwhile
+  };
+  std::array<Stands, kMostStanding> stands_{};
   struct Late {
     size_t memory;  // beyond the chip's: the vector unit
     double waits, cycles;

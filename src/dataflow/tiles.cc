@@ -17,8 +17,8 @@ class Tiling {
  public:
   ///   block   per iterator: consecutive values that one core takes
   Tiling(const Work& work, const Product& product, const Chip& chip, const Pace& pace, const ProductAxes& axes,
-         const std::array<int64_t, 3>& asked, const std::vector<int64_t>& block)
-      : work_(work), product_(product), chip_(chip), pace_(pace), axes_(axes), block_(block) {
+         const Beside& beside, const std::array<int64_t, 3>& asked, const std::vector<int64_t>& block)
+      : work_(work), product_(product), chip_(chip), pace_(pace), axes_(axes), beside_(beside), block_(block) {
     const std::vector<size_t>* const lists[] = {&axes.i, &axes.j, &axes.k};
     static constexpr const char* kNames[] = {"i", "j", "k"};
     for (size_t d = 0; d < 3; ++d) {
@@ -37,21 +37,28 @@ class Tiling {
   }
 
   Placement run() {
-    for (size_t x : axes_.batch) turn(x, 1, from_zero(x), text(name(x)));
+    auto batch = [&](bool summed_later) {
+      for (size_t x : axes_.batch)
+        if (is_summed_later(product_, beside_, x) == summed_later) turn(x, 1, from_zero(x), text(name(x)));
+    };
+    batch(false);
     for (Side& side : sides_) {
+      if (&side == &sides_.back()) batch(true);
       if (side.tile == side.extent) continue;
       turn(*side.iterator, side.tile, floor_div(side.value, side.tile), text(side.name, " by ", side.tile));
       side.value = mod(side.value, side.tile);
     }
     const size_t outer = out_.mapping.time.size();
-    check_room(outer == 0);
     out_.held_since.assign(chip_.memories.size(), outer);
     out_.held_since[0] = 0;
     out_.weight = weight_of(work_, product_);
     out_.tiled = true;
     lay_on_array();
+    for (size_t level = 1; level < chip_.memories.size(); ++level)
+      if (chip_.memories[level].capacity_bytes) check_room(level, outer == 0);
     if (out_.mapping.time.empty()) out_.mapping.time.push_back(number(0));
     nest_.held_since.assign(out_.held_since.begin(), out_.held_since.end());
+    nest_.stored_outside = out_.stored_outside;
     choose_cores();
     out_.nest = std::move(nest_);
     return std::move(out_);
@@ -146,44 +153,88 @@ class Tiling {
     out_.words += text("; cores ", shared.empty() ? "one" : join(shared, ", "));
   }
 
-  void check_room(bool whole) const {
+  /// What of one of the kernel's own tensors stands at once: the part that the outermost loops over its parts leave.
+  double standing_bits(const Beside::Standing& standing, bool double_buffered) const {
+    std::vector<int64_t> part = block_;
+    size_t leading = 0;
+    for (; leading < nest_.time.size() && (standing.in_parts >> nest_.time[leading].loop & 1); ++leading)
+      part[nest_.time[leading].loop] = nest_.time[leading].block;
+    double elements = standing.others, cores = 1;
+    for (size_t x = 0; x < block_.size(); ++x)
+      if (standing.indexes >> x & 1) elements *= static_cast<double>(part[x]), cores *= static_cast<double>(parts(x));
+    if (standing.access) elements = elements_of(work_.statement.accesses[*standing.access], part);
+    if (!chip_.memories[standing.memory].per_core) elements *= cores;
+    return elements * (standing.access ? width(*standing.access) : standing.bits) *
+           (double_buffered && leading > 0 ? 2 : 1);
+  }
+
+  bool is_output(size_t a) const {
+    return work_.statement.accesses[a].tensor == work_.statement.accesses[product_.output].tensor;
+  }
+  double width(size_t a) const {
+    return is_output(a) ? std::max(pace_.sum_bits, work_.operands[a].bits) : work_.operands[a].bits;
+  }
+
+  /// Of a memory's level: tiles have to fit, and what stands there beside them of the kernel's own tensors, as far as it
+  /// cannot stand outside.
+  void check_room(size_t level, bool whole) {
+    const Memory& memory = chip_.memories[level];
     std::vector<int64_t> tile = block_;
     for (size_t x : axes_.batch) tile[x] = 1;
     for (const Side& side : sides_)
       if (side.iterator) tile[*side.iterator] = side.tile;
-    for (size_t level = 1; level < chip_.memories.size(); ++level) {
-      const Memory& memory = chip_.memories[level];
-      if (!memory.capacity_bytes) continue;
+    std::vector<const Beside::Standing*> here;
+    for (const Beside::Standing& standing : beside_.standing)
+      if (standing.memory == level) here.push_back(&standing);
+    std::stable_sort(here.begin(), here.end(), [&](const Beside::Standing* a, const Beside::Standing* b) {
+      return standing_bits(*a, false) < standing_bits(*b, false);
+    });
+    const bool twice = memory.double_buffered && !whole;
+    const double room = 8 * static_cast<double>(*memory.capacity_bytes);
+    auto tiles_bits = [&] {
       double bits = 0;
       for (size_t a = 0; a < work_.operands.size(); ++a) {
-        const bool sums = work_.statement.accesses[a].tensor == work_.statement.accesses[product_.output].tensor;
-        if (sums && a != product_.output) continue;  // the sum read back
+        if (is_output(a) && a != product_.output) continue;  // the sum read back
+        if (std::any_of(here.begin(), here.end(), [&](const Beside::Standing* s) { return s->access == a; })) continue;
         const auto path = memory_path(work_, product_, weight_of(work_, product_), a, chip_);
         if (std::find(path.begin(), path.end(), level) == path.end()) continue;
-        const int width = sums ? std::max(pace_.sum_bits, work_.operands[a].bits) : work_.operands[a].bits;
         double cores = 1;  // whose parts lie there
         for (size_t x = 0; !memory.per_core && x < block_.size(); ++x)
           if (product_.in(x, a == product_.first || a == product_.second ? a : product_.output))
             cores *= static_cast<double>(parts(x));
-        bits += elements_of(work_.statement.accesses[a], tile) * width * cores;
+        bits += elements_of(work_.statement.accesses[a], tile) * width(a) * cores;
       }
-      const double room = static_cast<double>(*memory.capacity_bytes) / (memory.double_buffered && !whole ? 2 : 1);
-      if (bits / 8 > room)
-        fail({.what = text("tiles of ",
-                           sides_[0].tile,
-                           " x ",
-                           sides_[1].tile,
-                           " x ",
-                           sides_[2].tile,
-                           " take ",
-                           static_cast<int64_t>(bits / 8),
-                           " bytes of ",
-                           memory.name,
-                           ", which has room for ",
-                           static_cast<int64_t>(room)),
-              .needs = memory.double_buffered ? "tiles that fit half of a double-buffered memory"
-                                              : "tiles that fit the memory",
-              .hint = "give smaller tiles, or none: then they are chosen"});
+      return bits;
+    };
+    while (true) {
+      double bits = tiles_bits();
+      double all = bits * (twice ? 2 : 1);
+      for (const Beside::Standing* standing : here) {
+        bits += standing_bits(*standing, false);
+        all += standing_bits(*standing, memory.double_buffered);
+      }
+      if (all <= room) return;
+      const auto largest = std::find_if(here.rbegin(), here.rend(), [](const auto* s) { return !s->running; });
+      if (largest != here.rend()) {
+        out_.stored_outside.push_back((*largest)->tensor);
+        here.erase(std::next(largest).base());
+        continue;
+      }
+      fail({.what = text("tiles of ",
+                         sides_[0].tile,
+                         " x ",
+                         sides_[1].tile,
+                         " x ",
+                         sides_[2].tile,
+                         " take ",
+                         static_cast<int64_t>(bits / 8),
+                         " bytes of ",
+                         memory.name,
+                         ", which has room for ",
+                         static_cast<int64_t>(room / 8 / (twice ? 2 : 1))),
+            .needs = memory.double_buffered ? "tiles that fit half of a double-buffered memory"
+                                            : "tiles that fit the memory",
+            .hint = "give smaller tiles, or none: then they are chosen"});
     }
   }
 
@@ -192,6 +243,7 @@ class Tiling {
   const Chip& chip_;
   const Pace& pace_;
   const ProductAxes& axes_;
+  const Beside& beside_;
   const std::vector<int64_t>& block_;
   std::array<Side, 3> sides_;
   std::vector<std::string> words_;
@@ -209,7 +261,7 @@ std::optional<Placement> tiled_placement(const Work& work, const Product& produc
   if (!axes || axes->i.size() > 1 || axes->j.size() > 1 || axes->k.size() > 1) return {};
   std::optional<Placement> first;
   for (const std::vector<int64_t>& block : ways_to_share(work, product, chip, beside)) {
-    Placement placement = Tiling(work, product, chip, pace, *axes, tile, block).run();
+    Placement placement = Tiling(work, product, chip, pace, *axes, beside, tile, block).run();
     if (chip.cores == 1 || has_countable_stamps(work, placement, chip)) return placement;
     if (!first) first = std::move(placement);
   }

@@ -46,7 +46,7 @@ size_t weight_of(const Work& work, const Product& product) {
 }
 
 std::vector<size_t> memory_path(const Work& work, const Product& product, size_t weight, size_t access,
-                                const Chip& chip) {
+                                const Chip& chip, bool stored_outside) {
   const Operand& operand = work.operands[access];
   if (operand.on_the_way) return {};
   const std::vector<Access>& accesses = work.statement.accesses;
@@ -61,7 +61,7 @@ std::vector<size_t> memory_path(const Work& work, const Product& product, size_t
           if (mentions(e, static_cast<int>(x)) && !product.in(x, weight)) with_weight = false;
   }
   std::vector<size_t> path;
-  for (size_t m = operand.internal ? 1 : 0; m < chip.memories.size(); ++m) {
+  for (size_t m = operand.internal && !stored_outside ? 1 : 0; m < chip.memories.size(); ++m) {
     const Memory& memory = chip.memories[m];
     if (output ? memory.holds_outputs : with_weight ? memory.holds_weights : memory.holds_activations)
       path.push_back(m);

@@ -57,9 +57,9 @@ struct Product {
 size_t weight_of(const Work& work, const Product& product);
 
 /// The memories of a chip that an access passes, outermost first; those between kernels are left out for tensors that
-/// never leave the chip. `weight` is the factor held where weights are held.
+/// never leave the chip, unless they are `stored_outside`. `weight` is the factor held where weights are held.
 std::vector<size_t> memory_path(const Work& work, const Product& product, size_t weight, size_t access,
-                                const Chip& chip);
+                                const Chip& chip, bool stored_outside = false);
 
 /// The product that a statement computes; nothing if it is no multiply-accumulate of two tensors.
 std::optional<Product> product_of(const Work& work);

@@ -146,6 +146,10 @@ void note_memories(Schedule& s, const BlockHandle& block, const ArrayNest& nest)
   for (int64_t since : nest.held_since) held.push_back(int_imm(since));
   annotate(s, Value(block), std::string(kHeldSince), Value(NodeRef(make<Array>(std::move(held)))));
   annotate(s, Value(block), std::string(kWeight), Value(nest.weight));
+  if (nest.stored_outside.empty()) return;
+  std::vector<NodeRef> outside;
+  for (const std::string& name : nest.stored_outside) outside.push_back(string_imm(name));
+  annotate(s, Value(block), std::string(kStoredOutside), Value(NodeRef(make<Array>(std::move(outside)))));
 }
 
 }  // namespace

@@ -39,11 +39,13 @@ struct ArrayNest {
   /// Per memory of the chip, outermost first: loops of time around what it holds. 0: whole tensors.
   std::vector<int64_t> held_since;
   std::string weight;  // name of the buffer that lies where weights are held
+  /// Buffers made and used inside of the function that stand in the chip's outermost memory all the same.
+  std::vector<std::string> stored_outside;
 };
 
 /// Writes the nest as steps of the schedule: splits, a reorder, and the loops along the array bound to pe.x (rows) and pe.y
 /// (columns), those over the cores' blocks to core.x, core.y, core.z. What one PE does at one stamp is unrolled; what memories hold stands on
-/// the block, as kHeldSince and kWeight.
+/// the block, as kHeldSince, kWeight and, where something does, kStoredOutside.
 /// Errors: a step is refused; the block's loops are not those of the nest.
 void schedule_on_array(schedule::Schedule& s, const std::string& block, const ArrayNest& nest);
 
@@ -66,5 +68,6 @@ inline constexpr const char* kPadding = "sator.padding";
 /// Annotations of a block that schedule_on_array or tensorize_on_array has scheduled.
 inline constexpr const char* kHeldSince = "sator.held_since";
 inline constexpr const char* kWeight = "sator.weight";
+inline constexpr const char* kStoredOutside = "sator.stored_outside";
 
 }  // namespace sator::rules
