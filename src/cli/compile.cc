@@ -14,14 +14,14 @@ namespace {
 
 struct CompileArguments {
   std::string model, output;
-  std::optional<std::string> quantization, overrides, debug_dump;
-  std::string target = "llvm", isa = "native", opt = "O2", cache_dtype = "float32";
+  std::optional<std::string> quantization, overrides, debug_dump, cache_dtype;
+  std::string target = "llvm", isa = "native", opt = "O2";
   bool explain = false;
 };
 
 struct Override {
   const char* name;
-  std::optional<int64_t> llm::ProgramOptions::* into;  // null: accepted where it changes nothing
+  std::optional<int64_t> llm::ProgramOptions::*into;  // null: accepted where it changes nothing
 };
 constexpr Override kOverrides[] = {{"context_window_size", &llm::ProgramOptions::context_window},
                                    {"prefill_chunk_size", &llm::ProgramOptions::prefill_chunk},
@@ -102,7 +102,7 @@ Json to_json(const rules::AppliedSchedule& s) {
 void run(const CompileArguments& a, Streams& io) {
   const fs::path folder = model_folder(a.model);
   llm::OpenOptions options{.scheme = llm::scheme_for(folder, a.quantization), .isa = a.isa};
-  options.program.cache_dtype = *DType::parse(a.cache_dtype);
+  if (a.cache_dtype) options.program.cache_dtype = *DType::parse(*a.cache_dtype);
   if (a.overrides) apply_overrides(*a.overrides, options.program);
   if (a.debug_dump) options.debug_dump = *a.debug_dump;
   auto start = std::chrono::steady_clock::now();
@@ -153,9 +153,9 @@ Command compile_command() {
                   {"--overrides LIST", "\"context_window_size=N;prefill_chunk_size=N\"", &a->overrides},
                   {"--debug-dump DIR", "write the program after each phase there", &a->debug_dump},
                   {.name = "--kv-cache DTYPE",
-                   .help = "dtype of the KV cache",
+                   .help = "dtype of the KV cache; float32, with +a16 that of the products, unless told",
                    .into = &a->cache_dtype,
-                   .choices = {"float32", "float16"}},
+                   .choices = {"float32", "float16", "bfloat16"}},
                   {"--explain-schedule",
                    "per function: block, rule, normal form, steps, and why other rules declined",
                    &a->explain}},

@@ -19,9 +19,9 @@ std::vector<Option> model_options(ModelArguments& a) {
       {"--model-lib FILE", "the library that `sator compile` wrote; compiled as needed unless told", &a.model_lib},
       {"--debug-dump DIR", "write the program after each phase there, and passes.txt (compiles anew)", &a.debug_dump},
       {.name = "--kv-cache DTYPE",
-       .help = "dtype of the KV cache",
+       .help = "dtype of the KV cache; float32, with +a16 that of the products, unless told",
        .into = &a.cache_dtype,
-       .choices = {"float32", "float16"}},
+       .choices = {"float32", "float16", "bfloat16"}},
       {"--verify", "compare converted weights with their md5 sums before they are used", &a.verify},
   };
 }
@@ -35,7 +35,7 @@ llm::OpenModel open(const ModelArguments& a, Streams& io) {
           .needs = "at least one thread",
           .hint = "leave it out to use all cores"});
   if (a.calibration) options.calibration = *a.calibration;
-  options.program.cache_dtype = *DType::parse(a.cache_dtype);
+  if (a.cache_dtype) options.program.cache_dtype = *DType::parse(*a.cache_dtype);
   if (a.model_lib) options.model_lib = *a.model_lib;
   if (a.debug_dump) options.debug_dump = *a.debug_dump;
   options.progress = [&io](const std::string& what) { io.notes << what << " ...\n" << std::flush; };

@@ -16,7 +16,7 @@ struct ModelArguments {
   std::optional<int64_t> threads;
   std::optional<std::string> calibration;
   std::string isa = "native";
-  std::string cache_dtype = "float32";
+  std::optional<std::string> cache_dtype;
   std::optional<std::string> debug_dump;
   bool verify = false;
 

@@ -171,7 +171,8 @@ class ProgramReader {
   }
 
   static std::string unique_name(std::string name, const std::vector<std::string>& taken) {
-    std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+    std::replace_if(
+        name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
     std::string unique = name;
     for (int n = 1; std::find(taken.begin(), taken.end(), unique) != taken.end(); ++n) unique = text(name, "_", n);
     return unique;
@@ -260,8 +261,8 @@ class ProgramReader {
     work.multiply_accumulate = arithmetic.multiply_accumulate;
     work.vector_ops = arithmetic.operations;
     work.vector_work = role_of(n, reads, reduces);
-    if (converts_weights(n, reads, reduces, arithmetic.operations)) {
-      // How weights are stored, and no arithmetic: what is made keeps their width, and is made on the way to its product.
+    if (converts_stored(n, reads, reduces, arithmetic.operations)) {
+      // How numbers are stored, and no arithmetic: what is made keeps their width, and is made on the way to its product.
       work.vector_ops = 0;
       work.vector_work = VectorWork::dequantize;
       converted_.emplace(n.buffer, root_of(reads[0].buffer));
@@ -363,17 +364,17 @@ class ProgramReader {
   }
 
   /// Whether the store only takes codes out of their packed words, or widens stored floats, into an internal tensor.
-  bool converts_weights(const tir::BufferStore& n, const std::vector<Place>& reads, bool reduces,
-                        double operations) const {
+  bool converts_stored(const tir::BufferStore& n, const std::vector<Place>& reads, bool reduces,
+                       double operations) const {
     if (reduces || reads.empty() || !internal_.contains(n.buffer)) return false;
     const BufferRef source = root_of(reads[0].buffer);
     for (const Place& p : reads)
       if (root_of(p.buffer) != source) return false;
     auto facts = params_.find(source);
-    if (facts == params_.end() || facts->second.kind != OperandKind::weight) return false;
+    if (facts == params_.end()) return false;
     const DType in = source->dtype, out = n.buffer->dtype;
-    if (in.is_integer()) return facts->second.bits > 0 && out.is_integer() && out.bits <= 8 && is_packed(source);
-    return in.is_float() && out.is_float() && in.bits < out.bits && operations == 0;
+    if (in.is_float()) return out.is_float() && in.bits < out.bits && operations == 0;
+    return facts->second.kind == OperandKind::weight && out.is_integer() && out.bits <= 8 && is_packed(source);
   }
 
   /// Whether an element of the parameter holds several codes.
@@ -433,7 +434,7 @@ class ProgramReader {
         operand.internal = facts == params_.end();
         if (auto from = converted_.find(buffer); from != converted_.end()) {
           const ParamFacts& stored = params_.at(from->second);
-          operand.kind = OperandKind::weight;
+          operand.kind = stored.kind;
           operand.bits = stored.bits > 0 ? stored.bits : static_cast<int>(from->second->dtype.bits);
         } else if (made_.contains(buffer)) {
           operand.kind = OperandKind::weight;
@@ -558,7 +559,7 @@ class ProgramReader {
   std::set<BufferRef> internal_;
   Places places_{facts_.name};
   std::map<BufferRef, BufferRef> same_;       // copies: what each is a copy of
-  std::map<BufferRef, BufferRef> converted_;  // internal tensors: the stored weights whose numbers they hold
+  std::map<BufferRef, BufferRef> converted_;  // internal tensors: the parameters whose numbers they hold
   std::set<BufferRef> made_;                  // internal tensors: weights made from codes and scales
   std::map<BufferRef, std::string> names_;
   std::map<std::string, BufferRef> buffers_;

@@ -127,14 +127,15 @@ def kv_append(qkv_handle: T.handle, positions_handle: T.handle, rope_handle: T.h
 //   softmax carried along: the largest score of each row, the sum of its weights (lane by lane), the weighted values
 //   values  {VR} rows x {DC} elements at a time, sums in registers
 // A position after its query's own scores -1e30 and weighs nothing, as do the pages that fill up the last block.
-// Holes beside the shape's: {S} ends the names of buffers, {TOKEN} is the token of row r, {LAST} that of the last row.
+// Holes beside the shape's: {S} ends the names of buffers, {TOKEN} is the token of row r, {LAST} that of the last row,
+// {QUERY} its element d, {ROUND} rounds the weights of the values.
 constexpr const char* kRows = R"(
 last{S}: T.int32 = positions[{LAST}]
 table{S}: T.int32 = page_indptr[token_seq[{LAST}]]
 for r in range({R}):
     running{S}[r] = T.float32(-1e30)
     for d in T.vectorized({D}):
-        rows{S}[r, d] = q[{TOKEN}, vh, d] * sm_scale
+        rows{S}[r, d] = {QUERY} * sm_scale
     for j in T.vectorized(16):
         total{S}[r, j] = T.float32(0)
     for d in T.vectorized({D}):
@@ -180,6 +181,7 @@ for p in range(last{S} // {16B} + 1):
                 scores{S}[r, b, j] = T.exp(scores{S}[r, b, j] - peak{S}[r])
             for j in T.vectorized(16):
                 total{S}[r, j] = total{S}[r, j] + scores{S}[r, b, j]
+{ROUND}
     for y, z in T.grid({R} // {VR}, {D} // {DC}):
         for r in T.unroll({VR}):
             for d in T.vectorized({DC}):
@@ -206,6 +208,11 @@ for r in range({R}):
     for d in T.vectorized({D}):
         o[{TOKEN}, vh, d] = acc{S}[r, d] * (T.float32(1) / (total{S}[r, 0] + total{S}[r, 1]))
 )";
+
+constexpr const char* kNarrowQuery = R"(T.cast(T.cast(q[{TOKEN}, vh, d], "{T}"), "float32"))";
+constexpr const char* kNarrowWeights = R"(
+            for j in T.vectorized(16):
+                scores{S}[r, b, j] = T.cast(T.cast(scores{S}[r, b, j], "{T}"), "float32"))";
 
 constexpr const char* kRowBuffers = R"(
 rows{S} = T.alloc_buffer(({R}, {D}), scope="local")
@@ -275,12 +282,13 @@ def attention_work(q_handle: T.handle, k_handle: T.handle, v_handle: T.handle, o
     e = T.alloc_buffer((n, {H}, kv_len), "float32")
     total = T.alloc_buffer((n, {H}), "float32")
     weighted = T.alloc_buffer((n, {H}, {D}), "float32")
+{NARROW_Q}
     for h, i, j, d in T.grid({H}, n, kv_len, {D}):
         with T.block("scores"):
             vh, vi, vj, vd = T.axis.remap("SSSR", [h, i, j, d])
             with T.init():
                 s[vi, vh, vj] = T.float32(0)
-            s[vi, vh, vj] = s[vi, vh, vj] + q[vi, vh, vd] * T.cast(k[vh // {SHARE}, vj, vd], "float32")
+            s[vi, vh, vj] = s[vi, vh, vj] + {Q} * T.cast(k[vh // {SHARE}, vj, vd], "float32")
     for h, i, j in T.grid({H}, n, kv_len):
         with T.block("largest"):
             vh, vi, vj = T.axis.remap("SSR", [h, i, j])
@@ -297,17 +305,31 @@ def attention_work(q_handle: T.handle, k_handle: T.handle, v_handle: T.handle, o
             with T.init():
                 total[vi, vh] = T.float32(0)
             total[vi, vh] = total[vi, vh] + e[vi, vh, vj]
+{NARROW_E}
     for h, i, d, j in T.grid({H}, n, {D}, kv_len):
         with T.block("values"):
             vh, vi, vd, vj = T.axis.remap("SSSR", [h, i, d, j])
             with T.init():
                 weighted[vi, vh, vd] = T.float32(0)
-            weighted[vi, vh, vd] = weighted[vi, vh, vd] + e[vi, vh, vj] * T.cast(v[vh // {SHARE}, vj, vd], "float32")
+            weighted[vi, vh, vd] = weighted[vi, vh, vd] + {E} * T.cast(v[vh // {SHARE}, vj, vd], "float32")
     for h, i, d in T.grid({H}, n, {D}):
         with T.block("attention"):
             vh, vi, vd = T.axis.remap("SSS", [h, i, d])
             o[vi, vh, vd] = weighted[vi, vh, vd] / total[vi, vh]
 )";
+
+constexpr const char* kNarrowQueries = R"(
+    q16 = T.alloc_buffer((n, {H}, {D}), "{T}")
+    for h, i, d in T.grid({H}, n, {D}):
+        with T.block("narrow_queries"):
+            vh, vi, vd = T.axis.remap("SSS", [h, i, d])
+            q16[vi, vh, vd] = T.cast(q[vi, vh, vd], "{T}"))";
+constexpr const char* kNarrowExponentials = R"(
+    e16 = T.alloc_buffer((n, {H}, kv_len), "{T}")
+    for h, i, j in T.grid({H}, n, kv_len):
+        with T.block("narrow_exponentials"):
+            vh, vi, vj = T.axis.remap("SSS", [h, i, j])
+            e16[vi, vh, vj] = T.cast(e[vi, vh, vj], "{T}"))";
 
 constexpr int64_t kTile = 8;          // query rows that pass over the cache together
 constexpr int64_t kPagesOfBlock = 4;  // pages between two corrections of the running maximum
@@ -321,7 +343,7 @@ struct Rows {
   int64_t value_rows = 1, value_sums = 1, value_columns = 1;
 };
 
-std::string rows_text(const char* source, const Rows& r) {
+std::string rows_text(const char* source, const Rows& r, bool narrow) {
   auto num = [](int64_t v) { return text(v); };
   std::string sum = text("sum", r.suffix, "[0, r, x, j]"), part = text("part", r.suffix, "[0, r, d]");
   if (r.score_sums == 2) sum += text(" + sum", r.suffix, "[1, r, x, j]");
@@ -329,7 +351,9 @@ std::string rows_text(const char* source, const Rows& r) {
   std::string token = r.rows == 1 ? r.first : text("T.min(", r.first, " + r, n - T.int64(1))");
   std::string last = r.rows == 1 ? r.first : text("T.min(", r.first, " + T.int64(", r.rows - 1, "), n - T.int64(1))");
   return filled(source,
-                {{"S", r.suffix},
+                {{"QUERY", narrow ? kNarrowQuery : "q[{TOKEN}, vh, d]"},
+                 {"ROUND", narrow ? kNarrowWeights : ""},
+                 {"S", r.suffix},
                  {"TOKEN", token},
                  {"LAST", last},
                  {"SUM", sum},
@@ -363,7 +387,7 @@ int64_t largest_divisor(int64_t n, int64_t limit) {
 
 void check(const AttentionShape& s) {
   if (s.num_kv_heads < 1 || s.num_qo_heads % s.num_kv_heads != 0 || s.head_dim < 1 || s.rotary_dim < 0 ||
-      s.rotary_dim % 2 != 0 || s.rotary_dim > s.head_dim)
+      s.rotary_dim % 2 != 0 || s.rotary_dim > s.head_dim || (s.narrow && s.cache_dtype == f32))
     internal_error("attention: heads or sizes that do not fit each other");
 }
 
@@ -385,16 +409,22 @@ tir::PrimFuncRef attention_kernel(const AttentionShape& shape) {
              .score_sums = d % 2 == 0 ? 2 : 1,
              .value_sums = 2,
              .value_columns = largest_divisor(d, 64)};
-  Values values = {{"BUFFERS", indented(rows_text(kRowBuffers, tile) + rows_text(kRowBuffers, token), 12)},
-                   {"TILE_BODY", indented(rows_text(kRows, tile), 16)},
-                   {"TOKEN_BODY", indented(rows_text(kRows, token), 20)},
+  auto rows = [&](const char* source, const Rows& r) { return rows_text(source, r, shape.narrow); };
+  Values values = {{"BUFFERS", indented(rows(kRowBuffers, tile) + rows(kRowBuffers, token), 12)},
+                   {"TILE_BODY", indented(rows(kRows, tile), 16)},
+                   {"TOKEN_BODY", indented(rows(kRows, token), 20)},
                    {"TILE", text(kTile)}};
   return kernel(filled(kAttention, values).c_str(), shape);
 }
 
 tir::PrimFuncRef attention_work(const AttentionShape& shape) {
   check(shape);
-  return kernel(kAttentionWork, shape);
+  const Values narrow = {{"NARROW_Q", kNarrowQueries},
+                         {"NARROW_E", kNarrowExponentials},
+                         {"Q", R"(T.cast(q16[vi, vh, vd], "float32"))"},
+                         {"E", R"(T.cast(e16[vi, vh, vj], "float32"))"}};
+  const Values plain = {{"NARROW_Q", ""}, {"NARROW_E", ""}, {"Q", "q[vi, vh, vd]"}, {"E", "e[vi, vh, vj]"}};
+  return kernel(filled(kAttentionWork, shape.narrow ? narrow : plain).c_str(), shape);
 }
 
 }  // namespace sator::llm

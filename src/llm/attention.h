@@ -11,7 +11,8 @@ struct AttentionShape {
   int64_t num_kv_heads = 0;  ///< G; query head h reads key and value head h // (H // G)
   int64_t head_dim = 0;      ///< D
   int64_t rotary_dim = 0;    ///< R: even, at most D; 0 for no rotary embedding
-  DType cache_dtype = f32;   ///< of the pages: float32 or float16
+  DType cache_dtype = f32;   ///< of the pages: float32, float16 or bfloat16
+  bool narrow = false;       ///< queries and the weights of values are rounded to it too, before each product
 };
 
 /// Writes the keys and values of a step into their pages; with rotary embedding, rotates queries and keys first.

@@ -88,11 +88,23 @@ RExpr Layers::call_function(const tir::PrimFuncRef& func, const std::string& nam
   return out_.emit(call, variable_of(layer));
 }
 
+RExpr Layers::widened_where_read(const RExpr& x) {
+  const TensorInfo& info = *x->sinfo.as<TensorInfo>();
+  const Expr rows = rows_of(x);
+  const int64_t cols = *as_int(relax::shape_of(info)->back());
+  const Expr own_rows = as_int(rows) ? rows : Expr(make_size_var("n"));
+  return call_function(widen_function(info.dtype, own_rows, cols), "widen", {x}, matrix_info(rows, cols));
+}
+
 RExpr Layers::weight_f32(const WeightSource& source, const std::string& name, int64_t rows, int64_t cols) {
   RExpr w = plain(text(name, kWeight), source, {rows, cols});
-  const DType dtype = w->sinfo.as<TensorInfo>()->dtype;
-  if (dtype == f32) return w;
-  return call_function(widen_function(dtype, rows, cols), "widen", {w}, matrix_info(size_of(rows), cols));
+  return w->sinfo.as<TensorInfo>()->dtype == f32 ? w : widened_where_read(w);
+}
+
+RExpr Layers::product(const RExpr& x, const RExpr& w, const std::string& layer) {
+  RExpr factor = x;
+  if (scheme_.factors) factor = widened_where_read(op("astype", {x}, {{"dtype", scheme_.factors->name()}}));
+  return op("matmul", {factor, op("permute_dims", {w})}, {}, layer);
 }
 
 Layers::Quantized Layers::quantized_weight(const ParamSpec& like, int64_t rows, int64_t cols) {
@@ -138,8 +150,7 @@ RExpr Layers::linear(const RExpr& x, const Weight& weight, const std::string& la
     if (scheme_.linear) {
       y = quantized_linear(x, source, rows, weight.in, *scheme_.linear, scheme_.activation, name, name);
     } else {
-      RExpr w = op("permute_dims", {weight_f32(source, name, rows, weight.in)});
-      y = op("matmul", {x, w}, {}, layer);
+      y = product(x, weight_f32(source, name, rows, weight.in), layer);
     }
     if (!biases.empty()) {
       std::vector<std::string> own = apart ? std::vector{biases[i]} : biases;
@@ -169,9 +180,11 @@ RExpr Layers::quantized_linear(const RExpr& x, const WeightSource& source, int64
     std::vector<RExpr> args = {codes};
     if (grouped) args.push_back(scale);
     if (zero) args.push_back(zero);
-    RExpr w = call_function(
-        dequantize_function(f, rows, cols, grouped), "dequantize", args, matrix_info(size_of(rows), cols));
-    RExpr y = op("matmul", {input, op("permute_dims", {w})}, {}, layer);
+    RExpr w = call_function(dequantize_function(f, rows, cols, grouped, scheme_.factors.value_or(f32)),
+                            "dequantize",
+                            args,
+                            matrix_info(size_of(rows), cols));
+    RExpr y = product(input, w, layer);
     return grouped || per_input ? y : op("multiply", {y, f32_scale()}, {}, layer);
   }
 
@@ -250,8 +263,7 @@ RExpr Layers::head(const RExpr& x, const std::string& tensor, int64_t vocab, int
   const std::string layer = "lm_head";
   if (scheme_.embedding)
     return quantized_linear(x, source, vocab, width, *scheme_.embedding, std::nullopt, name, layer);
-  RExpr w = weight_f32(source, name, vocab, width);
-  return op("matmul", {x, op("permute_dims", {w})}, {}, layer);
+  return product(x, weight_f32(source, name, vocab, width), layer);
 }
 
 RExpr Layers::positions(const RExpr& cache, const Expr& n) {

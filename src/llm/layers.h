@@ -80,7 +80,12 @@ class Layers {
     RExpr codes, scale, zero;
   };
   Quantized quantized_weight(const ParamSpec& like, int64_t rows, int64_t cols);
+  /// A weight [rows, cols] that is not quantized, as f32.
   RExpr weight_f32(const WeightSource& source, const std::string& name, int64_t rows, int64_t cols);
+  /// A matrix of 16-bit floats as f32, in the kernel that reads it.
+  RExpr widened_where_read(const RExpr& x);
+  /// x W^T of x [n, in] and W [out, in] -> [n, out]: x is stored as the scheme's factors. All are f32.
+  RExpr product(const RExpr& x, const RExpr& w, const std::string& layer);
   ///   name    of the parameters, by the tensor they come from
   ///   layer   whose results these are
   RExpr quantized_linear(const RExpr& x, const WeightSource& source, int64_t rows, int64_t cols,

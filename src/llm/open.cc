@@ -71,7 +71,7 @@ std::string cache_key(const fs::path& folder, const std::string& what, const Ope
                              "\n",
                              options.program.prefill_chunk.value_or(-1),
                              "\n",
-                             options.program.cache_dtype,
+                             program.attention.cache_dtype,
                              "\n",
                              hash_of(program.params),
                              "\n",
@@ -110,7 +110,7 @@ CompileReport write_compiled(const Program& program, const OpenOptions& options,
                    {"context_window_size", program.limits.context_window},
                    {"prefill_chunk_size", program.limits.prefill_chunk},
                    {"vocab_size", program.limits.vocab_size},
-                   {"kv_cache_dtype", options.program.cache_dtype.name()},
+                   {"kv_cache_dtype", program.attention.cache_dtype.name()},
                    {"params_hash", hash_of(program.params)},
                    {"phase3", relax::to_script(*compiled.phase3)},
                    {"kernels", kernels}};
@@ -357,7 +357,7 @@ OpenModel open_model(const fs::path& folder, const OpenOptions& given) {
 Scheme scheme_for(const fs::path& folder, const std::optional<std::string>& name) {
   const std::optional<MlcModel> converted = converted_model(folder);
   Scheme scheme = parse_scheme(name ? *name : converted ? converted->quantization : "f32");
-  if (converted && parse_scheme(converted->quantization).name != scheme.name)
+  if (converted && !have_same_weights(parse_scheme(converted->quantization), scheme))
     fail({.what = text("the weights in ", folder.string(), " are converted to ", converted->quantization),
           .needs = converted->quantization,
           .hint = text("convert the original checkpoint with --quantization ", scheme.name)});

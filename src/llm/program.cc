@@ -204,7 +204,8 @@ class ProgramBuilder {
                              family_.cache.kv_heads,
                              family_.cache.head_dim,
                              static_cast<int64_t>(2 * family_.cache.rope_inv_freq.size()),
-                             cache_dtype_};
+                             cache_dtype_,
+                             scheme_.factors && cache_dtype_ != f32};
     out_.add_function(private_function(kv_append_kernel(attention)), "kv_append");
     out_.add_function(private_function(attention_kernel(attention)), "attention");
     emit(out_, "prefill", LogitRows::last, false, params);
@@ -352,17 +353,23 @@ ModelConfig part_of(const ModelConfig& config, int64_t chips) {
   return part;
 }
 
+DType cache_dtype_of(const Scheme& scheme, const ProgramOptions& options) {
+  return options.cache_dtype.value_or(scheme.factors.value_or(f32));
+}
+
 Program build_program(const ModelConfig& whole, const Scheme& scheme, const StoredDType& stored_dtype,
                       const ProgramOptions& options) {
   ModelConfig config = options.chips == 1 ? whole : part_of(whole, options.chips);
   if (options.one_layer) std::visit([](auto& family) { family.layers = 1; }, config.family);
-  return ProgramBuilder(config, scheme, stored_dtype, limits_of(config, options), options.cache_dtype).build();
+  return ProgramBuilder(config, scheme, stored_dtype, limits_of(config, options), cache_dtype_of(scheme, options))
+      .build();
 }
 
 Program build_observer(const ModelConfig& config, const StoredDType& stored_dtype, const ProgramOptions& options,
                        std::vector<std::string>& layers) {
   const Scheme exact = parse_scheme("f32");
-  return ProgramBuilder(config, exact, stored_dtype, limits_of(config, options), options.cache_dtype).build(&layers);
+  return ProgramBuilder(config, exact, stored_dtype, limits_of(config, options), cache_dtype_of(exact, options))
+      .build(&layers);
 }
 
 }  // namespace sator::llm

@@ -15,7 +15,7 @@ inline constexpr int64_t kPrefillChunk = 512;
 struct ProgramOptions {
   std::optional<int64_t> context_window;  ///< positions; the model's own unless told (a larger one is an error)
   std::optional<int64_t> prefill_chunk;   ///< tokens of one step at most; the smaller of context and 512 unless told
-  DType cache_dtype = f32;                ///< of the KV cache: float32 or float16
+  std::optional<DType> cache_dtype;       ///< of the KV cache: float32, float16 or bfloat16; cache_dtype_of unless told
   bool one_layer = false;                 ///< of the model's equal ones: costs need no more
   int64_t chips = 1;                      ///< that share each layer: the program is that of one of them (part_of)
 };
@@ -43,6 +43,9 @@ struct Program {
 /// Errors: heads, heads of keys and values or the MLP's width do not divide.
 /// Source: Shoeybi et al., "Megatron-LM", 2019.
 ModelConfig part_of(const ModelConfig& config, int64_t chips);
+
+/// Of the KV cache of a program under a scheme: what the options say, else the dtype of the scheme's factors, else float32.
+DType cache_dtype_of(const Scheme& scheme, const ProgramOptions& options);
 
 /// Builds the program.
 /// Errors: those of part_of; context_window beyond the model's; a scheme that this family cannot have.

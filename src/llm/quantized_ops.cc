@@ -1,6 +1,7 @@
 #include "llm/quantized_ops.h"
 
 #include "llm/quantize.h"
+#include "passes/op_pattern.h"
 #include "tir/te.h"
 
 namespace sator::llm {
@@ -12,11 +13,15 @@ namespace {
 Expr i64c(int64_t v) { return int_imm(v, i64); }
 Expr u32c(int64_t v) { return int_imm(v, u32); }
 
-tir::PrimFuncRef finished(const std::vector<te::Arg>& args, const char* role) {
+constexpr std::string_view kDequantize = "dequantize", kQuantize = "quantize";
+
+tir::PrimFuncRef finished(const std::vector<te::Arg>& args, std::optional<std::string_view> role) {
   tir::PrimFuncRef f = te::create_prim_func(args);
   Attrs attrs = f->attrs;
   attrs.erase("global_symbol");
-  if (role) attrs["role"] = string_imm(role);
+  if (role) attrs["role"] = string_imm(std::string(*role));
+  // What makes a product's factors joins the product (FuseDequantizeMatmulEwise), never what comes before it.
+  if (role == kDequantize) attrs["op_pattern"] = int_imm(static_cast<int64_t>(passes::OpPattern::opaque));
   return with(f, &tir::PrimFunc::attrs, std::move(attrs));
 }
 
@@ -59,7 +64,8 @@ Expr half_code(const IntegerFormat& f, DType dtype) { return constant((1 << (f.b
 
 }  // namespace
 
-tir::PrimFuncRef dequantize_function(const IntegerFormat& f, int64_t rows, int64_t cols, bool with_scale) {
+tir::PrimFuncRef dequantize_function(const IntegerFormat& f, int64_t rows, int64_t cols, bool with_scale,
+                                     DType factors) {
   te::Tensor codes = codes_input(f, rows, cols);
   std::vector<te::Arg> args = {codes};
   te::Tensor scale, zero;
@@ -68,12 +74,12 @@ tir::PrimFuncRef dequantize_function(const IntegerFormat& f, int64_t rows, int64
   te::Tensor w = te::compute({.name = "dequantize", .axis = "i"}, {i64c(rows), i64c(cols)}, [&](const Indices& i) {
     Expr z = f.asymmetric ? cast_to(f32, scale_at(zero, f, i[0], i[1])) : half_code(f, f32);
     Expr value = cast_to(f32, code(codes, i[0], i[1], f.bits)) - z;
-    if (!with_scale) return value;
-    Expr product = value * cast_to(f32, scale_at(scale, f, i[0], i[1]));
-    return f.mlc ? cast_to(f32, cast_to(f16, product)) : product;
+    if (with_scale) value = value * cast_to(f32, scale_at(scale, f, i[0], i[1]));
+    if (with_scale && f.mlc) value = cast_to(f16, value);
+    return cast_to(f32, cast_to(factors, value));
   });
   args.push_back(w);
-  return finished(args, "dequantize");
+  return finished(args, kDequantize);
 }
 
 tir::PrimFuncRef unpack_function(const IntegerFormat& f, int64_t rows, int64_t cols) {
@@ -85,14 +91,14 @@ tir::PrimFuncRef unpack_function(const IntegerFormat& f, int64_t rows, int64_t c
     return unpacks_zero(f) ? cast_to(i16, c) - cast_to(i16, zero({i[1]})) : cast_to(u8, c);
   });
   args.push_back(w);
-  return finished(args, "dequantize");
+  return finished(args, kDequantize);
 }
 
-tir::PrimFuncRef widen_function(DType dtype, int64_t rows, int64_t cols) {
-  te::Tensor w16 = te::placeholder({i64c(rows), i64c(cols)}, dtype, "w");
+tir::PrimFuncRef widen_function(DType dtype, const Expr& rows, int64_t cols) {
+  te::Tensor w16 = te::placeholder({rows, i64c(cols)}, dtype, "w");
   te::Tensor w = te::compute(
-      {.name = "widen", .axis = "i"}, {i64c(rows), i64c(cols)}, [&](const Indices& i) { return cast_to(f32, w16(i)); });
-  return finished({w16, w}, "dequantize");
+      {.name = "widen", .axis = "i"}, {rows, i64c(cols)}, [&](const Indices& i) { return cast_to(f32, w16(i)); });
+  return finished({w16, w}, kDequantize);
 }
 
 namespace {
@@ -121,7 +127,7 @@ tir::PrimFuncRef quantize_token_function(const ActivationFormat& f, int64_t cols
     Expr inverse = call(f32, "tir.if_then_else", {gt(s, constant(0, f32)), div(constant(1, f32), s), constant(0, f32)});
     return to_code(x(i) * inverse, f.bits);
   });
-  return finished({x, codes, scale}, "quantize");
+  return finished({x, codes, scale}, kQuantize);
 }
 
 tir::PrimFuncRef quantize_static_function(const ActivationFormat& f, int64_t cols) {
@@ -132,7 +138,7 @@ tir::PrimFuncRef quantize_static_function(const ActivationFormat& f, int64_t col
     Expr s = groups == 1 ? scale({i64c(0)}) : groups == cols ? scale({i[1]}) : scale({floordiv(i[1] * groups, cols)});
     return to_code(div(x(i), s), f.bits);
   });
-  return finished({x, scale, codes}, "quantize");
+  return finished({x, scale, codes}, kQuantize);
 }
 
 tir::PrimFuncRef code_sums_function(int64_t cols, int64_t group) {
@@ -146,7 +152,7 @@ tir::PrimFuncRef code_sums_function(int64_t cols, int64_t group) {
     Expr value = call(i32, "tir.if_then_else", {lt(col, i64c(cols)), cast_to(i32, x({i[0], col})), constant(0, i32)});
     return te::reduce_sum(value, {k});
   });
-  return finished({x, sums}, nullptr);
+  return finished({x, sums}, {});
 }
 
 tir::PrimFuncRef integer_matmul_function(DType weight, int64_t rows, int64_t cols) {
@@ -156,7 +162,7 @@ tir::PrimFuncRef integer_matmul_function(DType weight, int64_t rows, int64_t col
   te::Tensor acc = te::reduce({.name = "NT_matmul", .axis = "i"}, {n, i64c(rows)}, [&](const Indices& i) {
     return te::reduce_sum(cast_to(i32, x({i[0], k->var})) * cast_to(i32, w({i[1], k->var})), {k});
   });
-  return finished({x, w, acc}, nullptr);
+  return finished({x, w, acc}, {});
 }
 
 tir::PrimFuncRef grouped_matmul_function(const IntegerFormat& f, int64_t rows, int64_t cols) {
@@ -184,7 +190,7 @@ tir::PrimFuncRef grouped_matmul_function(const IntegerFormat& f, int64_t rows, i
     return te::reduce_sum(sum * cast_to(f32, scale({i[1], gk->var})), {gk});
   });
   args.push_back(y);
-  return finished(args, nullptr);
+  return finished(args, {});
 }
 
 tir::PrimFuncRef rescale_function(const IntegerFormat& f, int64_t rows, bool has_scale, bool has_token_scale) {
@@ -209,7 +215,7 @@ tir::PrimFuncRef rescale_function(const IntegerFormat& f, int64_t rows, bool has
     return has_token_scale ? value * token_scale({i[0]}) : value;
   });
   args.push_back(y);
-  return finished(args, nullptr);
+  return finished(args, {});
 }
 
 }  // namespace sator::llm

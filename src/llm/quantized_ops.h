@@ -11,15 +11,16 @@ namespace sator::llm {
 ///   codes  [rows, words] uint32
 ///   scale  as QuantizedMatrix, where `with_scale`
 ///   zero   as QuantizedMatrix, where the format is asymmetric
-///   →      [rows, cols] f32: (code - zero) * scale, or code - zero
-tir::PrimFuncRef dequantize_function(const IntegerFormat& format, int64_t rows, int64_t cols, bool with_scale);
+///   →      [rows, cols] f32: (code - zero) * scale, or code - zero; rounded to `factors`
+tir::PrimFuncRef dequantize_function(const IntegerFormat& format, int64_t rows, int64_t cols, bool with_scale,
+                                     DType factors = f32);
 /// Zero points per input feature cannot leave the sum over features: they are taken off when the codes are unpacked.
 inline bool unpacks_zero(const IntegerFormat& f) { return f.asymmetric && f.granularity == Granularity::input; }
 /// Codes as bytes: [rows, words] uint32 -> [rows, cols] uint8; where unpacks_zero, with zero uint8 [cols] as second
 /// argument: int16 code - zero. Attribute `role: dequantize`.
 tir::PrimFuncRef unpack_function(const IntegerFormat& format, int64_t rows, int64_t cols);
-/// [rows, cols] f16 | bf16 -> f32. Attribute `role: dequantize`: the weight stays in its 16 bits.
-tir::PrimFuncRef widen_function(DType dtype, int64_t rows, int64_t cols);
+/// [rows, cols] f16 | bf16 -> f32. Attribute `role: dequantize`: the matrix stays in its 16 bits. `rows` may be a variable.
+tir::PrimFuncRef widen_function(DType dtype, const Expr& rows, int64_t cols);
 
 /// Dynamic, per token: x [n, cols] f32 -> codes int8 [n, cols], scale f32 [n].
 ///   scale = max|x| / (2^(b-1)-1) of the row;  code = round(x / scale), ties to even; a row of zeros has scale 0, codes 0

@@ -31,19 +31,22 @@ constexpr GranularityName kActivationGranularities[] = {
 };
 
 constexpr const char* kGrammar =
-    "f32, f16, bf16, q4f16_1, embed-int{2..8}-{tensor|channel|group32}, or "
+    "f32, {f16|bf16|q4f16_1}[+a16], embed-int{2..8}-{tensor|channel|group32}, or "
     "int{2..8}-{tensor|channel|input|group32|group64|group128} followed, in this order, by any of -asym, +embed, "
-    "+a{4..8}[-token|-tensor|-embedding|-peg8]";
+    "+a16 or +a{4..8}[-token|-tensor|-embedding|-peg8]";
+
+constexpr std::string_view kNarrow = "+a16";
 
 /// Names a user may have meant: the named schemes and a few of each family.
 std::vector<std::string> examples() {
-  std::vector<std::string> names = {"f32", "f16", "bf16", "q4f16_1"};
+  std::vector<std::string> names = {"f32", "f16", "f16+a16", "bf16", "bf16+a16", "q4f16_1", "q4f16_1+a16"};
   for (int bits = 2; bits <= 8; ++bits) {
     for (const auto& g : kWeightGranularities) {
       names.push_back(text("int", bits, "-", g.text));
       names.push_back(text("int", bits, "-", g.text, "-asym"));
       for (const auto& a : kActivationGranularities) names.push_back(text("int", bits, "-", g.text, "+a8-", a.text));
       names.push_back(text("int", bits, "-", g.text, "+a8"));
+      names.push_back(text("int", bits, "-", g.text, "+a16"));
       names.push_back(text("int", bits, "-", g.text, "+embed"));
     }
     for (const auto& g : kEmbeddingGranularities) names.push_back(text("embed-int", bits, "-", g.text));
@@ -61,6 +64,7 @@ class Reader {
     return true;
   }
   bool done() const { return rest_.empty(); }
+  std::string_view rest() const { return rest_; }
 
   int bits(int least) {
     int v = 0;
@@ -114,13 +118,20 @@ IntegerFormat read_format(Reader& r, int bits, const GranularityName& g) {
 
 }  // namespace
 
+bool have_same_weights(const Scheme& a, const Scheme& b) {
+  return a.storage == b.storage && a.linear == b.linear && a.embedding == b.embedding && a.activation == b.activation;
+}
+
 Scheme parse_scheme(std::string_view name) {
   Scheme scheme{.name = std::string(name)};
-  if (name == "f32" || name == "f16" || name == "bf16") {
-    scheme.storage = name == "f32" ? f32 : name == "f16" ? f16 : bf16;
+  const bool narrow = name.ends_with(kNarrow);
+  const std::string_view stored = narrow ? name.substr(0, name.size() - kNarrow.size()) : name;
+  if (narrow) scheme.factors = stored == "bf16" ? bf16 : f16;
+  if (name == "f32" || stored == "f16" || stored == "bf16") {
+    scheme.storage = name == "f32" ? f32 : stored == "f16" ? f16 : bf16;
     return scheme;
   }
-  if (name == "q4f16_1") {
+  if (stored == "q4f16_1") {
     IntegerFormat mlc{.bits = 4, .granularity = Granularity::group, .group = 32, .scale_dtype = f16, .mlc = true};
     scheme.storage = f16;
     scheme.linear = mlc;
@@ -141,7 +152,10 @@ Scheme parse_scheme(std::string_view name) {
   if (!r.take("-")) r.refuse("-");
   scheme.linear = read_format(r, bits, r.granularity(kWeightGranularities));
   if (r.take("+embed")) scheme.embedding = scheme.linear;
-  if (r.take("+a")) {
+  if (r.rest() == kNarrow) {
+    r.take(kNarrow);
+    scheme.storage = f16;
+  } else if (r.take("+a")) {
     ActivationFormat a{.bits = r.bits(4)};
     if (r.take("-")) {
       const GranularityName& g = r.granularity(kActivationGranularities);
@@ -150,7 +164,7 @@ Scheme parse_scheme(std::string_view name) {
     }
     scheme.activation = a;
   }
-  if (!r.done()) r.refuse("-asym, +embed or +a{4..8}[-granularity], in this order");
+  if (!r.done()) r.refuse("-asym, +embed, then +a16 or +a{4..8}[-granularity], in this order");
   return scheme;
 }
 
@@ -172,6 +186,11 @@ const std::vector<SchemeFamily>& scheme_families() {
       {"...+a{4..8}-peg8",
        "the same, 8 groups of consecutive features (static), folded into the weights",
        "S[8 in/features]"},
+      {"{f16|bf16|int..|q4f16_1}+a16",
+       "every product, also attention's, of 16-bit floats (those of the weights, else f16), summed in f32; KV cache "
+       "and "
+       "other weights of 16 bits",
+       "as above"},
       {"embed-int{2..8}-{tensor|channel|group32}", "token embedding and head alone", "S[], S[token id], S[id, in/32]"},
       {"q4f16_1",
        "MLC-LLM's 4-bit format, bit for bit: groups of 32, f16 scales, embedding and head too",
@@ -221,7 +240,8 @@ std::string describe(const Scheme& s) {
   if (s.embedding) parts.push_back("embedding and head: " + describe(*s.embedding, true));
   if (s.activation)
     parts.push_back("activations: " + describe(*s.activation, s.linear && s.linear->granularity == Granularity::input));
-  if (s.storage && parts.empty())
+  if (s.factors) parts.push_back(text("products of ", *s.factors));
+  if (s.storage && !s.linear && !s.embedding)
     parts.push_back(text("all weights ", *s.storage));
   else if (s.storage)
     parts.push_back(text("the rest ", *s.storage));

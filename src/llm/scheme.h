@@ -33,6 +33,7 @@ struct IntegerFormat {
   DType scale_dtype = f32;
   /// MLC-LLM's group quantization: arithmetic in f16 after the weights are cast to it, codes offset by 2^(b-1)-1.
   bool mlc = false;
+  bool operator==(const IntegerFormat&) const = default;
 };
 
 /// How the inputs of a quantized linear layer become integers, always symmetric. Token scales are dynamic; the others are
@@ -48,6 +49,7 @@ struct ActivationFormat {
   int64_t num_scales(int64_t features) const {
     return granularity == Granularity::tensor ? 1 : granularity == Granularity::input ? features : groups;
   }
+  bool operator==(const ActivationFormat&) const = default;
 };
 
 struct Scheme {
@@ -57,9 +59,15 @@ struct Scheme {
   std::optional<IntegerFormat> linear;     ///< the linear layers inside the blocks
   std::optional<IntegerFormat> embedding;  ///< token embedding and head
   std::optional<ActivationFormat> activation;
+  /// What the factors of every product are rounded to: inputs and weights of linear layers and head, queries, keys and
+  /// values, and attention's weights. Sums and all else are f32. Nothing: factors are as the formats above leave them.
+  std::optional<DType> factors;
 
   bool needs_calibration() const { return activation && activation->is_static(); }
 };
+
+/// Whether weights that are converted to one scheme are those of the other too: `f16` and `f16+a16`.
+bool have_same_weights(const Scheme& a, const Scheme& b);
 
 /// The scheme of that name.
 /// Errors: the name does not follow the grammar; says which part is wrong and lists the nearest names.

@@ -110,8 +110,14 @@ BlockHandle product_block(const Schedule& s) {
   return nullptr;
 }
 
-BlockHandle operand_block(const Schedule& s, const BlockHandle& product) {
+BlockHandle operand_block(const Schedule& s, const BlockHandle& product, Side side) {
   const Block& block = s.get(product);
+  const tir::IterVarRef& line = block.iter_vars[side == Side::left ? 0 : 1];
+  auto is_of_line = [&](const BufferRef& made) {
+    return std::ranges::any_of(block.reads, [&](const BufferRegionRef& r) {
+      return r->buffer == made && !r->region.empty() && uses_var(r->region[0]->min, *line->var);
+    });
+  };
   ScopeAnalysis scope(s, s.sites()[s.site(product)].scope);
   arith::Analyzer analyzer;
   Expr depth = block.iter_vars.back()->dom->extent;
@@ -119,7 +125,8 @@ BlockHandle operand_block(const Schedule& s, const BlockHandle& product) {
   for (int p : scope.producers(s.site(product))) {
     const Block& producer = *s.sites()[p].realize()->block;
     bool matrix = producer.iter_vars.size() == 2 && !producer.init && producer.writes.size() == 1 &&
-                  equal(producer.iter_vars[0]->dom->extent, block.iter_vars[1]->dom->extent) &&
+                  equal(producer.iter_vars[0]->dom->extent, line->dom->extent) &&
+                  is_of_line(producer.writes[0]->buffer) &&
                   analyzer.prove_equal(producer.iter_vars[1]->dom->extent, depth);
     if (matrix && scope.consumers(p).size() == 1) return producer.name;
   }

@@ -60,7 +60,7 @@ MaybeReason schedule_integer_product(Schedule& s, const target::CpuLevel& level)
   if (!depth || *depth % kDot != 0)
     return Reason{.what = text("a sum runs over ", block.iter_vars.back()->dom->extent, " products"),
                   .needs = text("a multiple of ", kDot)};
-  plan.operand = operand_block(s, dots);
+  plan.operand = operand_block(s, dots, Side::right);
   const int64_t bits = plan.operand ? code_bits(s.get(plan.operand)) : 0;
   const bool few_rows = are_few(most_rows(s, dots));
   // Bytes lie in words as they are: reading them there costs nothing. For few rows other codes are cut out on the way.

@@ -75,6 +75,13 @@ void make_panel_wise(Schedule& s, const BlockHandle& operand, int64_t group, con
   vectorize(s, fuse(s, std::vector<Loop>{columns[1], ks[1]}));
 }
 
+/// Rows of the left operand, where a tile of them begins.
+void make_rows(Schedule& s, const BlockHandle& left, int64_t vector, const Loop& at) {
+  compute_at(s, left, at, true);
+  Loop k = get_loops(s, left).back();
+  vectorize(s, schedule::split(s, k, Factors{std::nullopt, factor(k, vector)})[1]);
+}
+
 /// The loop over k: outside of a tile, then inside of it; the last one is what one instruction sums.
 struct DepthLoops {
   Loop outer;
@@ -198,8 +205,8 @@ std::optional<int64_t> most_rows(const Schedule& s, const BlockHandle& product) 
 
 void schedule_product_tiles(Schedule& s, const ProductPlan& plan, const target::CpuLevel& level) {
   const BlockHandle &block = plan.product, &operand = plan.operand;
-  inline_all(s, {operand, plan.partial});
-  BlockHandle last = block_that_stores(s, block, 1 + (operand ? 1 : 0) + (plan.partial ? 1 : 0));
+  inline_all(s, {operand, plan.left, plan.partial});
+  BlockHandle last = block_that_stores(s, block, 1 + (operand ? 1 : 0) + (plan.left ? 1 : 0) + (plan.partial ? 1 : 0));
   std::vector<Loop> loops = get_loops(s, block);
   Loop i = loops[0], j = loops[1], k = loops[2];
   auto rows = most_rows(s, block), columns = as_int(s.get(j).extent);
@@ -225,6 +232,7 @@ void schedule_product_tiles(Schedule& s, const ProductPlan& plan, const target::
   reverse_compute_at(s, last, is[1], true);
   Loop partial_k = plan.partial ? tile_partial(s, plan, 0, vector, ks.outer) : nullptr;
   if (operand) make_panel_wise(s, operand, plan.k_group, js[0]);
+  if (plan.left) make_rows(s, plan.left, vector, is[1]);
   // Kinds first: a decomposed reduction is no reduction block any more; its init takes the loops' kinds over.
   unroll(s, is[2]);
   unroll(s, js[2]);
@@ -255,7 +263,7 @@ MaybeReason schedule_product(Schedule& s, const target::CpuLevel& level) {
   }
   const Block& block = s.get(product);
   auto columns = as_int(block.iter_vars[1]->dom->extent);
-  ProductPlan plan{.product = product, .operand = operand_block(s, product)};
+  ProductPlan plan{.product = product, .operand = operand_block(s, product, Side::right)};
   const int64_t bits = plan.operand ? code_bits(s.get(plan.operand)) : 0;
   if (are_few(most_rows(s, product)) || !columns || *columns % kPanel != 0) {
     // For few rows the operand is made on the way.
@@ -263,8 +271,10 @@ MaybeReason schedule_product(Schedule& s, const target::CpuLevel& level) {
     auto depth = as_int(block.iter_vars[2]->dom->extent);
     if (bits > 0 && 32 % bits == 0 && depth && *depth % (32 / bits) == 0) plan.k_unroll = 32 / bits;
   }
+  const bool deep = is_deep(s, plan);
+  if (!deep && !are_few(most_rows(s, product))) plan.left = operand_block(s, product, Side::left);
   try {
-    if (is_deep(s, plan))
+    if (deep)
       schedule_deep_product(s, product, level);
     else
       schedule_product_tiles(s, plan, level);

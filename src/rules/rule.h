@@ -60,9 +60,10 @@ void vectorize_last(schedule::Schedule& s, const schedule::BlockHandle& block);
 std::optional<Expr> factor(const schedule::Loop& l, int64_t value);
 /// A block that sums products of two operands over its last iterator, of two spatial ones; null if there is none.
 schedule::BlockHandle product_block(const schedule::Schedule& s);
-/// The block whose two-dimensional result [j, k] the product [i, j, (g,) k] reads as its right operand, and nobody else;
-/// null if there is none.
-schedule::BlockHandle operand_block(const schedule::Schedule& s, const schedule::BlockHandle& product);
+enum class Side : uint8_t { left, right };
+/// The block whose two-dimensional result the product [i, j, (g,) k] reads as its left operand [i, k] or its right one [j, k],
+/// and nobody else; null if there is none.
+schedule::BlockHandle operand_block(const schedule::Schedule& s, const schedule::BlockHandle& product, Side side);
 
 /// Bits of the codes that the block cuts out of 32-bit words; 0 if it does not.
 int64_t code_bits(const tir::Block& block);

@@ -42,7 +42,8 @@ void check_config(const KVCacheConfig& c) {
   if (c.num_qo_heads % c.num_kv_heads != 0)
     refuse(text(c.num_qo_heads, " query heads for ", c.num_kv_heads, " key heads"),
            "a number of query heads that the number of key heads divides");
-  if (c.dtype != f32 && c.dtype != f16) refuse(text("dtype ", c.dtype), "float32 or float16");
+  if (c.dtype != f32 && c.dtype != f16 && c.dtype != bf16)
+    refuse(text("dtype ", c.dtype), "float32, float16 or bfloat16");
   const Tensor* f = c.rope_inv_freq.get();
   if (f && (f->dtype() != f32 || f->rank() != 1 || f->dim(0) < 1 || 2 * f->dim(0) > c.head_dim))
     refuse(text("rope_inv_freq is a ", *f, " tensor for heads of ", c.head_dim),
@@ -294,7 +295,8 @@ PagedKVCache::KeysAndValues PagedKVCache::debug_get_kv(int64_t id, int64_t begin
   std::span<const int32_t> pages = sequences_.pages(id);
   auto element = [&](const Value& tensor, int64_t index) {
     const Tensor& t = *tensor.as<Tensor>();
-    return t.dtype() == f16 ? f16_to_f32(t.data_as<uint16_t>()[index]) : t.data_as<float>()[index];
+    if (t.dtype() == f16) return f16_to_f32(t.data_as<uint16_t>()[index]);
+    return t.dtype() == bf16 ? bf16_to_f32(t.data_as<uint16_t>()[index]) : t.data_as<float>()[index];
   };
   int64_t at = 0;
   for (size_t layer = 0; layer < k_pages_.size(); ++layer)

@@ -52,6 +52,18 @@ std::string energy_text(const Cost& cost) { return knows_energy(cost) ? quantity
 
 std::string energy_text(double joules) { return joules > 0 ? quantity(joules, "J") : "-"; }
 
+/// What +a16 would gain where inputs stay 32-bit floats and the chip is made for narrower ones.
+static std::string narrow_hint(const ChipFacts& chip, std::string_view remark) {
+  constexpr std::string_view kWide = "float32 x float32", kNarrow = "float16 x float16";
+  if (!remark.ends_with(kWide)) return "";
+  auto rate = [&](std::string_view precision) {
+    auto at = std::ranges::find(chip.peaks, precision, &PeakRate::precision);
+    return at == chip.peaks.end() ? 0 : at->macs_per_s;
+  };
+  if (rate(kWide) == 0 || rate(kNarrow) <= rate(kWide)) return "";
+  return text(" (", kNarrow, " is ", rate(kNarrow) / rate(kWide), " times as fast: schemes with +a16)");
+}
+
 std::vector<PrecisionRemark> precision_remarks_on(const Study& study, size_t chip) {
   std::vector<PrecisionRemark> remarks;
   for (const SchemeResult& scheme : study.schemes)
@@ -60,6 +72,7 @@ std::vector<PrecisionRemark> precision_remarks_on(const Study& study, size_t chi
       if (known == remarks.end()) known = remarks.insert(remarks.end(), {words, {}});
       known->schemes.push_back(scheme.name);
     }
+  for (PrecisionRemark& r : remarks) r.words += narrow_hint(study.chips[chip], r.words);
   for (PrecisionRemark& r : remarks)
     if (study.schemes.size() > 1 && r.schemes.size() == study.schemes.size()) r.schemes = {"all schemes"};
   return remarks;

@@ -50,8 +50,8 @@ struct Array {
       } else if (dtype == i32) {
         int32_t v = static_cast<int32_t>(random() % 8);  // also an index of any table
         std::memcpy(at(i), &v, 4);
-      } else if (dtype == f16) {
-        uint16_t v = f32_to_f16(normal(random));
+      } else if (dtype == f16 || dtype == bf16) {
+        uint16_t v = dtype == f16 ? f32_to_f16(normal(random)) : f32_to_bf16(normal(random));
         std::memcpy(at(i), &v, 2);
       } else {
         for (int64_t b = 0; b < dtype.bytes(); ++b) at(i)[b] = static_cast<std::byte>(random());

@@ -28,7 +28,7 @@ TEST_P(Schemes, KernelsMeanWhatPhase3Means) {
 
 INSTANTIATE_TEST_SUITE_P(All, Schemes,
                          testing::Values("f32", "int8-channel+a8", "int4-group32+a8", "int3-input-asym",
-                                         "int8-input+a8-peg8", "q4f16_1"),
+                                         "int8-input+a8-peg8", "q4f16_1", "bf16+a16", "int4-group32+a16"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::ranges::replace_if(

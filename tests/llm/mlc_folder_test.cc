@@ -41,6 +41,13 @@ TEST(MlcFolder, RunsLikeTheCheckpointItWasMadeFrom) {
   }
 }
 
+TEST(MlcFolder, WithNarrowFactorsToo) {
+  TempFolder folder;
+  convert(example(), "q4f16_1", folder.path());
+  OpenOptions options{.scheme = scheme_for(folder.path(), "q4f16_1+a16"), .threads = 2};
+  EXPECT_EQ(logits(folder.path(), options), logits(example(), options));
+}
+
 TEST(MlcFolder, ItsContextWindowHolds) {
   TempFolder folder;
   convert_weights(example(), {.scheme = parse_scheme("int8-channel")}, folder.path());
@@ -173,8 +180,9 @@ TEST(MlcFolder, DamageIsNamed) {
   write_file(shard, whole.substr(0, whole.size() - 100));
   EXPECT_NE(error_of([&] { MlcWeights::open(folder.path()); }).find("beyond the end"), std::string::npos);
   write_file(shard, whole);
-  EXPECT_NE(error_of([&] { scheme_for(folder.path(), "int4-group32"); }).find("are converted to int8-channel"),
-            std::string::npos);
+  for (const char* other : {"int4-group32", "int8-channel+a16"})  // the latter's other weights have 16 bits
+    EXPECT_NE(error_of([&] { scheme_for(folder.path(), other); }).find("are converted to int8-channel"),
+              std::string::npos);
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ TEST(Scheme, EveryCombinationReadsAsItIsNamed) {
     SCOPED_TRACE(name);
     const Scheme s = parse_scheme(name);
     EXPECT_EQ(s.name, name);
-    EXPECT_FALSE(s.storage);
+    EXPECT_FALSE(s.storage || s.factors);
     expect_format(s.linear, bits, g, asymmetric);
     if (embed)
       expect_format(s.embedding, bits, g, asymmetric);
@@ -94,6 +94,16 @@ TEST(Scheme, EveryCombinationReadsAsItIsNamed) {
     EXPECT_FALSE(s.linear || s.activation || s.storage);
   }
   for (const std::string& name : default_schemes()) EXPECT_EQ(parse_scheme(name).name, name);
+  for (const char* name : {"f16+a16", "q4f16_1+a16", "int4-group32-asym+embed+a16", "bf16+a16"}) {
+    const Scheme narrow = parse_scheme(name), wide = parse_scheme(std::string_view(name).substr(0, strlen(name) - 4));
+    const DType expected = std::string_view(name) == "bf16+a16" ? bf16 : f16;
+    EXPECT_EQ(narrow.name, name);
+    EXPECT_EQ(narrow.factors, expected) << name;
+    EXPECT_EQ(narrow.storage, expected) << name;
+    EXPECT_FALSE(wide.factors) << name;
+    EXPECT_EQ(narrow.linear.has_value(), wide.linear.has_value()) << name;
+    EXPECT_EQ(narrow.embedding.has_value(), wide.embedding.has_value()) << name;
+  }
 }
 
 TEST(Scheme, AWrongNameSaysWhereAndWhatIsNear) {
@@ -107,6 +117,12 @@ TEST(Scheme, AWrongNameSaysWhereAndWhatIsNear) {
                            "int8-channel-foo",
                            "embed-int8-input",
                            "embed-int8-tensor+a8",
+                           "embed-int8-tensor+a16",
+                           "f32+a16",
+                           "+a16",
+                           "int8-channel+a16+embed",
+                           "int8-channel+a16-token",
+                           "int8-channel+a8+a16",
                            "F32",
                            "int8-channel+embed-asym"}) {
     try {

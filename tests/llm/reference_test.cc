@@ -46,6 +46,8 @@ TEST_P(Reference, Perplexity) {
   // Beside scales per input feature one static scale serves products of very different size: most codes have few bits,
   // and the noise is that of such codes, 3.8 % at most here.
   if (options.scheme.needs_calibration() && options.scheme.linear->granularity == Granularity::input) tolerance = 0.06;
+  // So it is with factors of 16 bits that lie between two: 0.03 % of bfloat16 here, where rounding them makes 0.11 %.
+  if (options.scheme.factors) tolerance = 6e-4;
   EXPECT_NEAR(p / reference.at("perplexity").at(GetParam()).get<double>(), 1, tolerance);
 }
 

@@ -87,6 +87,8 @@ TEST_P(Models, MacsFollowFromTheConfiguration) {
                              "int4-group32",
                              "int4-group32+a8",
                              "q4f16_1",
+                             "bf16+a16",
+                             "int4-group32+embed+a16",
                              "int8-channel+a8-peg8"}) {
     SCOPED_TRACE(scheme);
     Built b = build(folder(), scheme);
@@ -96,9 +98,26 @@ TEST_P(Models, MacsFollowFromTheConfiguration) {
   }
 }
 
+// A chip with multipliers of 16-bit floats runs every product at that width under +a16, and none of f16 alone.
+TEST_P(Models, ProductsOfNarrowFactorsAreNarrow) {
+  dataflow::CostEngine engine(find_chip("h100"));
+  auto products_at_another_width = [&](const std::string& scheme) {
+    int found = 0;
+    for (const StepSize& step : {StepSize{.tokens = 24, .context = 40}, StepSize{.tokens = 1, .context = 33}})
+      for (const dataflow::Kernel& k :
+           kernels_of(build(folder(), scheme).workload.calls(step.tokens > 1 ? "prefill" : "decode", step)))
+        for (const std::string& note : engine.cost(k).notes) found += note.find("runs as") != std::string::npos;
+    return found;
+  };
+  for (const char* scheme : {"f16+a16", "bf16+a16", "q4f16_1+a16", "int8-channel+a16", "int4-group32-asym+embed+a16"})
+    EXPECT_EQ(products_at_another_width(scheme), 0) << scheme;
+  EXPECT_GT(products_at_another_width("f16"), 0);
+}
+
 // What a decode step reads of each parameter, by the kernels that take it, is what the parameters are stored in.
 TEST_P(Models, WeightsAreReadAtTheirStoredWidth) {
-  for (const char* scheme : {"f32", "f16", "int8-channel", "int4-group32", "int8-channel+a8", "int4-group32+a8"}) {
+  for (const char* scheme :
+       {"f32", "f16", "int8-channel", "int4-group32", "int8-channel+a8", "int4-group32+a8", "f16+a16"}) {
     SCOPED_TRACE(scheme);
     Built b = build(folder(), scheme);
     int64_t bits = 0;
@@ -130,7 +149,7 @@ TEST_P(Models, WeightsAreReadAtTheirStoredWidth) {
 }
 
 TEST_P(Models, WhatIsReadIsWhatRuns) {
-  for (const char* scheme : {"f32", "int4-group32", "int8-channel+a8"}) {
+  for (const char* scheme : {"f32", "int4-group32", "int8-channel+a8", "int4-group64+a16"}) {
     SCOPED_TRACE(scheme);
     Built b = build(folder(), scheme);
     OpenModel model = open_model(folder(), {.scheme = parse_scheme(scheme), .threads = 2});

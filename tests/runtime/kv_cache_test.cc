@@ -108,7 +108,12 @@ class Model {
   }
 
   // What the pages can keep of a number.
-  double kept(double x) const { return shape_.dtype == f16 ? f16_to_f32(f32_to_f16(static_cast<float>(x))) : x; }
+  double kept(double x) const {
+    uint32_t bits = 0;
+    if (shape_.dtype == f32) return x;
+    runtime::testing::store(&bits, shape_.dtype, 0, static_cast<float>(x));
+    return runtime::testing::load(&bits, shape_.dtype, 0);
+  }
 
   // Attention of the last position over the whole history, in double: [H, D].
   std::vector<double> dense(const std::vector<std::vector<float>>& history) const {
@@ -213,6 +218,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, PagedAttention,
                                            KVShape{.qo_heads = 6, .kv_heads = 2, .dim = 24, .rope = 24},
                                            KVShape{.qo_heads = 3, .kv_heads = 1, .dim = 10, .rope = 4},
                                            KVShape{.qo_heads = 4, .kv_heads = 2, .dim = 8, .dtype = f16},
+                                           KVShape{.qo_heads = 4, .kv_heads = 2, .dim = 8, .dtype = bf16},
                                            KVShape{.qo_heads = 4, .kv_heads = 2, .dim = 8, .rope = 8, .dtype = f16}),
                          [](const auto& info) {
                            const KVShape& s = info.param;

@@ -16,17 +16,20 @@ struct KVShape {
   int64_t qo_heads, kv_heads, dim;
   int64_t rope = 0;  // R; 0: none
   DType dtype = f32;
+  bool narrow = false;  // queries and weights of values are rounded to dtype
 };
 
 inline float load(const void* pages, DType dtype, int64_t at) {
-  return dtype == f16 ? f16_to_f32(static_cast<const uint16_t*>(pages)[at]) : static_cast<const float*>(pages)[at];
+  if (dtype == f32) return static_cast<const float*>(pages)[at];
+  const uint16_t bits = static_cast<const uint16_t*>(pages)[at];
+  return dtype == f16 ? f16_to_f32(bits) : bf16_to_f32(bits);
 }
 
 inline void store(void* pages, DType dtype, int64_t at, float value) {
-  if (dtype == f16)
-    static_cast<uint16_t*>(pages)[at] = f32_to_f16(value);
-  else
+  if (dtype == f32)
     static_cast<float*>(pages)[at] = value;
+  else
+    static_cast<uint16_t*>(pages)[at] = dtype == f16 ? f32_to_f16(value) : f32_to_bf16(value);
 }
 
 /// `values[0]` is n. Buffers as listed in kv_cache.h.
@@ -74,6 +77,11 @@ inline int32_t attention_kernel(const KVShape& s, void* const* buffers, const in
   auto* o = static_cast<float*>(buffers[9]);
   const int64_t n = values[0], q_rows = values[1];
   const double scale = std::bit_cast<double>(values[2]);
+  auto rounded = [&](float x) {
+    uint32_t kept = 0;
+    if (s.narrow) store(&kept, s.dtype, 0, x);
+    return s.narrow ? load(&kept, s.dtype, 0) : x;
+  };
   auto* scores = static_cast<double*>(ctx->workspace_push(ctx, 8 * (n > 0 ? 1 << 16 : 0)));
   for (int64_t t = 0; t < n; ++t)
     for (int64_t h = 0; h < s.qo_heads; ++h) {
@@ -83,7 +91,7 @@ inline int32_t attention_kernel(const KVShape& s, void* const* buffers, const in
       for (int64_t p = 0; p < padded; ++p) {
         double dot = 0;
         for (int64_t d = 0; d < s.dim; ++d)
-          dot += static_cast<double>(q[(t * q_rows + h) * s.dim + d]) *
+          dot += static_cast<double>(rounded(q[(t * q_rows + h) * s.dim + d])) *
                  load(buffers[7], s.dtype, ((page_of(p) * s.kv_heads + g) * s.dim + d) * 16 + p % 16);
         scores[p] = p < length ? dot * scale : -1e300;
         max = std::max(max, scores[p]);
@@ -92,7 +100,8 @@ inline int32_t attention_kernel(const KVShape& s, void* const* buffers, const in
       for (int64_t d = 0; d < s.dim; ++d) {
         double y = 0;
         for (int64_t p = 0; p < padded; ++p)
-          y += scores[p] * load(buffers[8], s.dtype, ((page_of(p) * s.kv_heads + g) * 16 + p % 16) * s.dim + d);
+          y += rounded(static_cast<float>(scores[p])) *
+               load(buffers[8], s.dtype, ((page_of(p) * s.kv_heads + g) * 16 + p % 16) * s.dim + d);
         o[(t * s.qo_heads + h) * s.dim + d] = static_cast<float>(y / sum);
       }
     }

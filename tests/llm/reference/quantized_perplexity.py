@@ -14,6 +14,10 @@ Definitions, of W[out, in] and one scale s per tensor, channel, input or group o
                  calibration text, multiplied into W before it is quantized
 Where a scale of inputs meets activations, these are multiplied by it before they are quantized; beside static scales the
 products have one scale, the largest of them by the calibration / (2^(b-1) - 1).
+
+With +a16 both factors of every product (linear layers, head, scores and values of attention) are rounded to 16 bits: bfloat16
+of bf16, else float16. Codes are a product's factor where their scale can follow the sum (per tensor, channel) or go to x (per
+input), else q * s is. So is every parameter rounded that is not quantized; with f16 and bf16 alone only the parameters are.
 """
 import json
 import re
@@ -25,8 +29,25 @@ from safetensors.numpy import load_file
 WINDOW = 512
 
 
+def rounded(a, dtype):
+    """To nearest, ties to even, as float32."""
+    if dtype == "f16":
+        return a.astype(np.float16).astype(np.float32)
+    if dtype == "bf16":
+        bits = np.ascontiguousarray(a, np.float32).view(np.uint32).astype(np.uint64)
+        return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16 << 16).astype(np.uint32).view(np.float32)
+    return a
+
+
 class Scheme:
     def __init__(self, name):
+        name, narrow = name.removesuffix("+a16"), name.endswith("+a16")
+        self.factors = ("bf16" if name == "bf16" else "f16") if narrow else None
+        self.storage = name if name in ("f16", "bf16") else self.factors
+        self.linears = self.embed = False
+        self.activation_bits = 0
+        if name in ("f16", "bf16"):
+            return
         form = r"(embed-)?int(\d)-(tensor|channel|input|group(\d+))(-asym)?(\+embed)?(?:\+a(\d)(?:-(token|tensor|embedding|peg8))?)?"
         m = re.fullmatch(form, name)
         if not m:
@@ -66,7 +87,8 @@ class Gpt2:
     def __init__(self, folder, data):
         self.folder, self.data, self.ranges = folder, data, {}
         self.config = json.load(open(f"{folder}/config.json"))
-        self.params = {k.removeprefix("transformer."): v.astype(np.float32) for k, v in load_file(f"{folder}/model.safetensors").items()}
+        self.stored = {k.removeprefix("transformer."): v.astype(np.float32) for k, v in load_file(f"{folder}/model.safetensors").items()}
+        self.params, self.factors = self.stored, None
         self.layers = [f"h.{i}.{n}" for i in range(self.config["n_layer"]) for n in ("attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj")]
 
     def norm(self, x, name):
@@ -75,7 +97,7 @@ class Gpt2:
         epsilon = np.float32(self.config["layer_norm_epsilon"])
         return (x - mean) / np.sqrt(variance + epsilon) * self.params[name + ".weight"] + self.params[name + ".bias"]
 
-    def logits(self, tokens, linear, table):
+    def logits(self, tokens, linear, table, head):
         n, heads, width = len(tokens), self.config["n_head"], self.config["n_embd"]
         x = table[tokens] + self.params["wpe.weight"][:n]
         mask = np.triu(np.full((n, n), -np.inf, np.float32), 1)
@@ -83,17 +105,26 @@ class Gpt2:
             p = f"h.{i}."
             qkv = linear(p + "attn.c_attn", self.norm(x, p + "ln_1"))
             q, k, v = (t.reshape(n, heads, width // heads).transpose(1, 0, 2) for t in np.split(qkv, 3, -1))
+            q, k, v = (rounded(t, self.factors) for t in (q, k, v))
             s = q @ k.transpose(0, 2, 1) / np.float32(np.sqrt(width // heads)) + mask
             s = np.exp(s - s.max(-1, keepdims=True))
-            attended = (s / s.sum(-1, keepdims=True)) @ v
+            attended = rounded(s, self.factors) @ v / s.sum(-1, keepdims=True)
             x = x + linear(p + "attn.c_proj", attended.transpose(1, 0, 2).reshape(n, width))
             h = linear(p + "mlp.c_fc", self.norm(x, p + "ln_2"))
             h = np.float32(0.5) * h * (1 + np.tanh(np.float32(np.sqrt(2 / np.pi)) * (h + np.float32(0.044715) * h**3)))
             x = x + linear(p + "mlp.c_proj", h)
-        return self.norm(x, "ln_f") @ table.T
+        return head(self.norm(x, "ln_f"))
+
+    def product(self, x, q, s, scheme):
+        """x W^T of codes q and their scales s."""
+        if self.factors and scheme.granularity == "input":
+            return rounded(x * s[0], self.factors) @ q.T.astype(np.float32)
+        if self.factors and scheme.granularity != "group":
+            return rounded(x, self.factors) @ q.T.astype(np.float32) * s[:, 0]
+        return rounded(x, self.factors) @ rounded((q * s).astype(np.float32), self.factors).T
 
     def exact_linear(self, name, x):
-        return x @ self.params[name + ".weight"] + self.params[name + ".bias"]
+        return rounded(x, self.factors) @ self.params[name + ".weight"] + self.params[name + ".bias"]
 
     def calibrate(self):
         """max|x| of each input of each linear layer."""
@@ -112,7 +143,7 @@ class Gpt2:
             return self.exact_linear(name, x)
 
         for begin in range(0, 16 * WINDOW, WINDOW):
-            self.logits(np.array(stream[begin : begin + WINDOW]), observe, self.params["wte.weight"])
+            self.logits(np.array(stream[begin : begin + WINDOW]), observe, *self.table_and_head(None))
 
     def static_scales(self, name, scheme, top):
         self.calibrate()
@@ -130,7 +161,7 @@ class Gpt2:
         static = scheme.activation_bits and scheme.activation != "token"
         scales, weights = {}, {}
         for name in self.layers:
-            w = np.ascontiguousarray(self.params[name + ".weight"].T)
+            w = np.ascontiguousarray(self.stored[name + ".weight"].T)
             if static:
                 scales[name] = self.static_scales(name, scheme, top)
                 w = w * scales[name]
@@ -139,7 +170,7 @@ class Gpt2:
         def linear(name, x):
             q, s = weights[name]
             if not scheme.activation_bits:
-                return x @ (q * s).astype(np.float32).T + self.params[name + ".bias"]
+                return self.product(x, q, s, scheme) + self.params[name + ".bias"]
             if static:
                 x, a = x / scales[name], np.float32(1)
                 if scheme.granularity == "input":
@@ -155,30 +186,35 @@ class Gpt2:
 
         return linear
 
+    def table_and_head(self, scheme):
+        if not scheme or not scheme.embed:
+            table = self.params["wte.weight"]
+            return table, lambda x: rounded(x, self.factors) @ table.T
+        q, s = quantized(self.stored["wte.weight"], scheme)
+        return (q * s).astype(np.float32), lambda x: self.product(x, q, s, scheme)
+
     def program_of(self, scheme):
-        """The linear layers and the token table under a scheme; exact ones without one."""
-        table, linear = self.params["wte.weight"], self.exact_linear
-        if scheme:
-            linear = self.linear_of(scheme)
-            if scheme.embed:
-                q, s = quantized(table, scheme)
-                table = (q * s).astype(np.float32)
-        return linear, table
+        """The linear layers, the token table and the head under a scheme; exact ones without one."""
+        self.params, self.factors = self.stored, scheme and scheme.factors
+        if scheme and scheme.storage:
+            self.params = {name: rounded(a, scheme.storage) for name, a in self.stored.items()}
+        linear = self.linear_of(scheme) if scheme else self.exact_linear
+        return linear, *self.table_and_head(scheme)
 
     def perplexity(self, scheme, ids, windows):
-        linear, table = self.program_of(scheme)
+        program = self.program_of(scheme)
         total = 0.0
         for begin in range(0, windows * WINDOW, WINDOW):
             tokens = ids[begin : begin + WINDOW]
-            z = self.logits(tokens, linear, table)[:-1].astype(np.float64)
+            z = self.logits(tokens, *program)[:-1].astype(np.float64)
             z -= z.max(-1, keepdims=True)
             total -= (z[np.arange(WINDOW - 1), tokens[1:]] - np.log(np.exp(z).sum(-1))).sum()
         return float(np.exp(total / ((WINDOW - 1) * windows)))
 
     def first_logits(self, scheme, ids):
         """Every 512th logit of the first token: without a sum over tokens, no code lies on a boundary by chance."""
-        linear, table = self.program_of(scheme)
-        return [float(z) for z in self.logits(ids[:1], linear, table)[0][::512]]
+        program = self.program_of(scheme)
+        return [float(z) for z in self.logits(ids[:1], *program)[0][::512]]
 
 
 def main():
