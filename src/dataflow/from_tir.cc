@@ -171,8 +171,7 @@ class ProgramReader {
   }
 
   static std::string unique_name(std::string name, const std::vector<std::string>& taken) {
-    std::replace_if(
-        name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+    std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
     std::string unique = name;
     for (int n = 1; std::find(taken.begin(), taken.end(), unique) != taken.end(); ++n) unique = text(name, "_", n);
     return unique;

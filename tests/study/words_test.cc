@@ -15,5 +15,19 @@ TEST(Words, Perplexities) {
   EXPECT_EQ(perplexity_text(std::numeric_limits<double>::infinity()), "inf");
 }
 
+TEST(Words, AChipThatIsMadeForNarrowFactorsSaysSo) {
+  Study study;
+  study.chips = {{.name = "gpu", .peaks = {{"float16 x float16", 16e12}, {"float32 x float32", 1e12}}},
+                 {.name = "plain", .peaks = {{"float32 x float32", 1e12}}}};
+  study.schemes.resize(1);
+  study.schemes[0].name = "f16";
+  study.schemes[0].chips.resize(2);
+  for (ChipResult& chip : study.schemes[0].chips)
+    chip.prefill.cost.precisions = {{.asked = "float16 x float32", .ran = "float32 x float32", .macs = 1}};
+  EXPECT_EQ(precision_remarks_on(study, 0).at(0).words,
+            "float16 x float32 runs as float32 x float32 (float16 x float16 is 16 times as fast: schemes with +a16)");
+  EXPECT_EQ(precision_remarks_on(study, 1).at(0).words, "float16 x float32 runs as float32 x float32");
+}
+
 }  // namespace
 }  // namespace sator::study
