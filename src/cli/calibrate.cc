@@ -167,6 +167,11 @@ void run(const CalibrateArguments& a, Streams& io) {
     io.out << "  " << c.name << " = " << text(c.value) << " " << c.unit << "\n";
     io.json["constants"][c.name] = c.value;
   }
+  if (!calibration.neighbours.empty()) {
+    io.out << "  " << calibration.neighbours.size()
+           << " measured rows: what is estimated near them is off as they are\n";
+    io.json["neighbours"] = calibration.neighbours.size();
+  }
   io.out << "  " << percent(calibration.level) << " of measurements lie between " << text(calibration.low) << " and "
          << text(calibration.high) << " times the estimate\n";
   io.json["interval"] = {{"level", calibration.level}, {"low", calibration.low}, {"high", calibration.high}};

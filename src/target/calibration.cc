@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -16,6 +17,7 @@ constexpr Unit kAny{"in the constant's unit", -1e30, 1e30};
 constexpr Unit kRatio{"measured / estimated", 1e-6, 1e6};
 constexpr Unit kShare{"of the measurements", 0.01, 0.999};
 constexpr Unit kError{"mean relative error", 0, 1e6};
+constexpr Unit kExtent{"elements", 1, 1e12};
 constexpr Unit kFactor{"times the description's", 1e-9, 1e9};
 constexpr Unit kOverheadSeconds{"s", 0, 1e6};
 
@@ -85,6 +87,20 @@ Calibration parse_calibration(std::string_view source, const std::string& file) 
         reader.fail_at("name", text("two constants are called ", k.name), "distinct names", "remove one");
     c.constants.push_back(std::move(k));
   }
+  if (in.has("neighbour")) {
+    std::map<std::string, size_t> counts;
+    for (KeyReader& reader : in.tables("neighbour")) {
+      CalibrationNeighbour n{reader.string("family"), {}, reader.number("ratio", kRatio)};
+      for (int64_t extent : reader.integers("at", kExtent)) n.at.push_back(static_cast<double>(extent));
+      reader.finish();
+      if (++counts[n.family] > kMostNeighbours)
+        reader.fail_at("family",
+                       text("there are more than ", kMostNeighbours, " neighbours of family ", n.family),
+                       text("at most ", kMostNeighbours, " of one family"),
+                       "remove some");
+      c.neighbours.push_back(std::move(n));
+    }
+  }
   in.finish();
   return c;
 }
@@ -136,6 +152,17 @@ std::string to_toml(const Calibration& c) {
                 "\nunit = ",
                 string_literal(k.unit),
                 "\n");
+  for (const CalibrationNeighbour& n : c.neighbours) {
+    std::vector<std::string> at;
+    for (double extent : n.at) at.push_back(text(static_cast<int64_t>(extent)));
+    out += text("\n[[neighbour]]\nfamily = ",
+                string_literal(n.family),
+                "\nat = [",
+                join(at, ", "),
+                "]\nratio = ",
+                number(n.ratio),
+                "\n");
+  }
   return out;
 }
 

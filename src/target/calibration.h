@@ -24,6 +24,20 @@ struct KindInterval {
   double low = 1, high = 1;
 };
 
+/// A measured workload, and what the estimate by the constants alone is off by there: estimates of workloads near to it are
+/// changed as it is (dataflow/calibrate/nearby.h).
+///   family   what it is a neighbour of: "A100 16 bits"
+///   at       its extents: M, N, K
+///   ratio    measured / estimated
+struct CalibrationNeighbour {
+  std::string family;
+  std::vector<double> at;
+  double ratio = 1;
+};
+
+/// Of one family: what they say is found by solving as many equations.
+inline constexpr size_t kMostNeighbours = 1000;
+
 /// What was fitted from measurements of one chip or one family of chips, and how well it holds.
 ///   model      whose constants these are; "engine": those of the cost engine (for_chip)
 ///   groups     what was measured, among all that the source holds: "Llama-2-7b", "V100"
@@ -34,6 +48,7 @@ struct Calibration {
   int64_t rows = 0;
   std::vector<std::string> groups;
   std::vector<CalibrationConstant> constants;
+  std::vector<CalibrationNeighbour> neighbours;  // of models whose kernels are chosen by what stands near them
   double level = 0.9;
   double low = 1, high = 1;
   std::vector<KindInterval> kinds;  // where kinds of kernels have intervals of their own

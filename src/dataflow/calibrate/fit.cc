@@ -11,32 +11,6 @@ namespace sator::dataflow {
 
 namespace {
 
-/// Solves a x = b for a symmetric positive definite matrix by Cholesky's method; empty if it is not.
-std::vector<double> solve(std::vector<std::vector<double>> a, std::vector<double> b) {
-  const size_t n = b.size();
-  for (size_t i = 0; i < n; ++i) {
-    for (size_t j = 0; j <= i; ++j) {
-      double sum = a[i][j];
-      for (size_t k = 0; k < j; ++k) sum -= a[i][k] * a[j][k];
-      if (i != j) {
-        a[i][j] = sum / a[j][j];
-      } else {
-        if (!(sum > 0)) return {};
-        a[i][i] = std::sqrt(sum);
-      }
-    }
-  }
-  for (size_t i = 0; i < n; ++i) {
-    for (size_t k = 0; k < i; ++k) b[i] -= a[i][k] * b[k];
-    b[i] /= a[i][i];
-  }
-  for (size_t i = n; i-- > 0;) {
-    for (size_t k = i + 1; k < n; ++k) b[i] -= a[k][i] * b[k];
-    b[i] /= a[i][i];
-  }
-  return b;
-}
-
 class Fit {
  public:
   Fit(const std::vector<Parameter>& parameters, const Predict& predict, const std::vector<Sample>& samples,
@@ -46,7 +20,7 @@ class Fit {
   std::vector<double> run() {
     std::vector<double> at;
     for (const Parameter& p : parameters_) at.push_back(std::log(p.start));
-    double damping = 1e-2, best = loss(residuals(at));
+    double damping = 1e-2, best = loss(residuals(at), at);
     for (int step = 0; step < options_.steps && damping < 1e10; ++step) {
       const std::vector<double> r = residuals(at);
       const std::vector<std::vector<double>> slopes = slopes_at(at);
@@ -60,17 +34,19 @@ class Fit {
           for (size_t j = 0; j <= i; ++j) a[i][j] += w * slopes[i][s] * slopes[j][s];
         }
       }
-      for (size_t i = 0; i < n; ++i)
+      for (size_t i = 0; i < n; ++i) {
+        a[i][i] += stiffness(i), b[i] -= stiffness(i) * (at[i] - std::log(parameters_[i].start));
         for (size_t j = 0; j < i; ++j) a[j][i] = a[i][j];
+      }
       bool better = false;
       while (!better && damping < 1e10) {
         std::vector<std::vector<double>> damped = a;
         for (size_t i = 0; i < n; ++i) damped[i][i] += damping * a[i][i] + 1e-9;
-        std::vector<double> to = solve(std::move(damped), b);
+        std::vector<double> to = solve_symmetric(std::move(damped), b);
         if (!to.empty()) {
           for (size_t i = 0; i < n; ++i)
             to[i] = std::clamp(at[i] + to[i], std::log(parameters_[i].low), std::log(parameters_[i].high));
-          const double now = loss(residuals(to));
+          const double now = loss(residuals(to), to);
           if (now < best) {
             better = true;
             const bool still = best - now < options_.still * best;
@@ -116,10 +92,18 @@ class Fit {
 
   double weight(double r) const { return std::min(1.0, options_.linear_beyond / std::max(1e-12, std::abs(r))); }
 
-  double loss(const std::vector<double>& residuals) const {
+  /// How much of the loss a constant's distance from its start costs: half of this times its square.
+  double stiffness(size_t i) const {
+    const double spread = parameters_[i].spread;
+    return spread > 0 ? std::pow(options_.linear_beyond / spread, 2) : 0;
+  }
+
+  double loss(const std::vector<double>& residuals, const std::vector<double>& at) const {
     double sum = 0;
     const double d = options_.linear_beyond;
     for (double r : residuals) sum += std::abs(r) <= d ? r * r / 2 : d * (std::abs(r) - d / 2);
+    for (size_t i = 0; i < at.size(); ++i)
+      sum += stiffness(i) * std::pow(at[i] - std::log(parameters_[i].start), 2) / 2;
     return sum;
   }
 
@@ -137,6 +121,31 @@ double quantile(const std::vector<double>& sorted, double share) {
 }
 
 }  // namespace
+
+std::vector<double> solve_symmetric(std::vector<std::vector<double>> a, std::vector<double> b) {
+  const size_t n = b.size();
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t j = 0; j <= i; ++j) {
+      double sum = a[i][j];
+      for (size_t k = 0; k < j; ++k) sum -= a[i][k] * a[j][k];
+      if (i != j) {
+        a[i][j] = sum / a[j][j];
+      } else {
+        if (!(sum > 0)) return {};
+        a[i][i] = std::sqrt(sum);
+      }
+    }
+  }
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t k = 0; k < i; ++k) b[i] -= a[i][k] * b[k];
+    b[i] /= a[i][i];
+  }
+  for (size_t i = n; i-- > 0;) {
+    for (size_t k = i + 1; k < n; ++k) b[i] -= a[k][i] * b[k];
+    b[i] /= a[i][i];
+  }
+  return b;
+}
 
 std::vector<double> fit(const std::vector<Parameter>& parameters, const Predict& predict,
                         const std::vector<Sample>& samples, const FitOptions& options) {
@@ -176,8 +185,7 @@ Accuracy accuracy_of(const std::vector<double>& estimated, const std::vector<dou
   return a;
 }
 
-std::vector<double> left_out_ratios(const std::vector<Parameter>& parameters, const Predict& predict,
-                                    const std::vector<Sample>& samples, const FitOptions& options) {
+std::vector<double> left_out_ratios(const std::vector<Sample>& samples, const Learn& learn) {
   std::map<std::string, std::vector<size_t>> groups;
   for (size_t i = 0; i < samples.size(); ++i) groups[samples[i].group].push_back(i);
   if (groups.size() < 2) {
@@ -193,10 +201,19 @@ std::vector<double> left_out_ratios(const std::vector<Parameter>& parameters, co
       else
         others.push_back(samples[i]);
     if (others.empty()) continue;
-    const std::vector<double> constants = fit(parameters, predict, others, options);
-    for (size_t i : members) ratios[i] = samples[i].measured / predict(constants, samples[i].features);
+    const Estimate estimate = learn(others);
+    for (size_t i : members) ratios[i] = samples[i].measured / estimate(samples[i]);
   }
   return ratios;
+}
+
+std::vector<double> left_out_ratios(const std::vector<Parameter>& parameters, const Predict& predict,
+                                    const std::vector<Sample>& samples, const FitOptions& options) {
+  return left_out_ratios(samples, [&](const std::vector<Sample>& training) -> Estimate {
+    return [&predict, constants = fit(parameters, predict, training, options)](const Sample& s) {
+      return predict(constants, s.features);
+    };
+  });
 }
 
 std::pair<double, double> interval_of(std::vector<double> values, double level) {

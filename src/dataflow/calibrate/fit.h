@@ -11,6 +11,10 @@ namespace sator::dataflow {
 struct Parameter {
   std::string name, unit;
   double start = 1, low = 1e-12, high = 1e12;
+  /// What is known beforehand: ln(constant / start) lies so far from 0, give or take. Being as far off costs what a row costs
+  /// whose residual is FitOptions::linear_beyond, so that measurements which say little of a constant leave it near its
+  /// start. 0: nothing is known.
+  double spread = 0;
 };
 
 /// One measurement, as a model sees it.
@@ -18,6 +22,9 @@ struct Sample {
   std::string group;             // what is left out together: a model, a GPU, a layer
   std::vector<double> features;  // of the workload, and of the chip; what each is, the model knows
   double measured = 0;           // in the model's unit
+  /// Where its neighbours are looked for (nearby.h): among samples of the same family, and at these extents.
+  std::string family = {};
+  std::vector<double> at = {};
 };
 
 using Predict = std::function<double(const std::vector<double>& constants, const std::vector<double>& features)>;
@@ -29,6 +36,9 @@ struct FitOptions {
   bool from_the_fit = false;  // calibrate: fits that leave a group out begin where the one to all has ended
   double still = 1e-10;       // ends once a step takes less than this share off the sum
 };
+
+/// x of a x = b for a symmetric positive definite matrix, by Cholesky's method; empty if it is not.
+std::vector<double> solve_symmetric(std::vector<std::vector<double>> a, std::vector<double> b);
 
 /// Constants with the smallest sum over samples of the (softened) squares of ln(estimated / measured), by Levenberg and
 /// Marquardt's method from the parameters' starts, in the logarithms of the constants. The same on every machine up to
@@ -49,8 +59,15 @@ struct Accuracy {
 Accuracy accuracy_of(const std::vector<double>& estimated, const std::vector<double>& measured, double low,
                      double high);
 
-/// measured / estimated of every sample when its group is left out of the fit; in the order of the samples. With one group
-/// alone, groups are made of every fifth sample.
+/// What estimates a sample; and what learns to from others.
+using Estimate = std::function<double(const Sample&)>;
+using Learn = std::function<Estimate(const std::vector<Sample>& training)>;
+
+/// measured / estimated of every sample when its group is left out of what is learned from; in the order of the samples. With
+/// one group alone, groups are made of every fifth sample.
+std::vector<double> left_out_ratios(const std::vector<Sample>& samples, const Learn& learn);
+
+/// The same of a fit.
 std::vector<double> left_out_ratios(const std::vector<Parameter>& parameters, const Predict& predict,
                                     const std::vector<Sample>& samples, const FitOptions& options = {});
 

@@ -14,8 +14,6 @@ std::string word(const nlohmann::json& row, const char* key) {
   return at != row.end() && at->is_string() ? at->get<std::string>() : "";
 }
 
-constexpr double kMostExtent = 1e12;
-
 bool is_extent(double v) { return v >= 1 && v <= kMostExtent && std::floor(v) == v; }
 
 /// Number formats that rows name, perhaps with words behind: "fp32(no TF32)". Without a name: 16 bits.

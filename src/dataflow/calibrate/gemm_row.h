@@ -6,6 +6,9 @@
 
 namespace sator::dataflow {
 
+/// Of each of a row's sizes.
+inline constexpr double kMostExtent = 1e12;
+
 /// A measured GEMM: C[M, N] = A[M, K] B[K, N], `batch` of them.
 struct GemmRow {
   std::string device, group;

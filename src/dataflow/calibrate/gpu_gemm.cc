@@ -34,7 +34,18 @@ constexpr Gpu kGpus[] = {
     {"Tesla P4", 20, 5.5, 5.5, 192, 75, 0.30},
 };
 
-enum Feature { kM, kN, kK, kBytes, kMultiprocessors, kPeak, kPower, kRate };  // per multiprocessor: peak, power / node
+// Per multiprocessor: peak, and power / node.
+enum Feature {
+  kM,
+  kN,
+  kK,
+  kBytes,
+  kMultiprocessors,
+  kPeak,
+  kPower,
+  kRate,
+  kIntegers  // 1 for products of integers
+};
 
 struct Tile {
   double height, width;
@@ -50,14 +61,32 @@ constexpr Tile kTiles[] = {{256, 128},
                            {32, 64},
                            {64, 32},
                            {32, 128},
-                           {128, 32},
-                           {32, 32}};
+                           {128, 32}};
 constexpr double kCuts[] = {1, 2, 3, 4, 6, 8};  // of the reduction, whose parts are summed up in memory
 
-enum Constant { kShare, kOperands, kPerTile, kMemoryShare, kStart, kSums, kTail, kUnhidden, kHides, kEnergy };
+enum Constant {
+  kShare,
+  kOperands,
+  kPerTile,
+  kMemoryShare,
+  kStart,
+  kSums,
+  kTail,
+  kUnhidden,
+  kHides,
+  kEnergy,
+  kIntegerShare,
+  kIntegerMemory
+};
+
+/// Octaves of M, N and K over which kernels of a library resemble each other.
+const std::vector<double> kReach = {0.3, 0.5, 2};
 
 double seconds(const std::vector<double>& c, const std::vector<double>& f) {
-  const double rate = std::min(f[kPeak] * c[kShare], f[kPower] / (c[kEnergy] * 1e-12));
+  const bool integers = f[kIntegers] > 0;
+  const double share = c[kShare] * (integers ? c[kIntegerShare] : 1);
+  const double memory_share = c[kMemoryShare] * (integers ? c[kIntegerMemory] : 1);
+  const double rate = std::min(f[kPeak] * share, f[kPower] / (c[kEnergy] * 1e-12));
   double tiles = 1e300;
   for (const Tile& t : kTiles) {
     const double count = std::ceil(f[kM] / t.height) * std::ceil(f[kN] / t.width);
@@ -71,7 +100,7 @@ double seconds(const std::vector<double>& c, const std::vector<double>& f) {
       tiles = std::min(tiles, waves * each + sums);
     }
   }
-  const double memory = f[kBytes] / (f[kRate] * c[kMemoryShare]), longer = std::max(tiles, memory);
+  const double memory = f[kBytes] / (f[kRate] * memory_share), longer = std::max(tiles, memory);
   const double unhidden = std::min(1.0, c[kUnhidden] / (1 + longer / (c[kHides] * 1e-6)));
   return c[kStart] * 1e-6 + longer + std::min(tiles, memory) * unhidden;
 }
@@ -85,8 +114,8 @@ const Gpu* find_gpu(const std::string& device) {
 }  // namespace
 
 BoundModel bind_gpu_gemm(const std::vector<Row>& rows, const Chip* chip) {
-  BoundModel bound{.parameters = {}, .predict = seconds, .samples = {}, .rows = {}};
-  bool floats = false;
+  BoundModel bound{.parameters = {}, .predict = seconds, .samples = {}, .rows = {}, .reach = kReach};
+  bool floats = false, integers = false;
   for (size_t i = 0; i < rows.size(); ++i) {
     const std::optional<GemmRow> row = gemm_row(rows[i]);
     if (!row) continue;
@@ -97,6 +126,7 @@ BoundModel bind_gpu_gemm(const std::vector<Row>& rows, const Chip* chip) {
     if (!gpu) continue;
     const bool single = row->bits == 32;
     floats |= single;
+    integers |= !row->is_float;
     const double peak = (single ? gpu->float_tflops : gpu->half_tflops * (row->bits == 8 ? 2 : 1)) * 1e12;
     const double m = row->m * row->batch, n = row->n, k = row->k, width = row->bits / 8;
     const double bytes = row->batch * (row->m * k + k * n) * width + m * n * row->bits_out / 8;
@@ -108,20 +138,32 @@ BoundModel bind_gpu_gemm(const std::vector<Row>& rows, const Chip* chip) {
                               gpu->multiprocessors,
                               peak / gpu->multiprocessors,
                               gpu->watts / gpu->node_factor / gpu->multiprocessors,
-                              gpu->gbytes_per_s * 1e9},
+                              gpu->gbytes_per_s * 1e9,
+                              row->is_float ? 0.0 : 1.0},
                              row->seconds});
+    if (Sample& s = bound.samples.back(); m <= kMostExtent) {
+      s.family = text(gpu->name, row->is_float ? " float" : " int", row->bits);
+      s.at = {m, n, k};
+    }
     bound.rows.push_back(i);
   }
+  // Spreads: a factor of 1.65 for what differs from chip to chip, a tenth for a memory's rate, 1.4 for a launch.
   bound.parameters = {{"peak_share", "of the data sheet's peak", 0.9, 0.2, 1.5},
-                      {"operand_cost", "of a 32 x 32 tile's operands, in its MACs", 0.3, 1e-3, 5},
-                      {"per_tile", "us", 0.5, 1e-3, 100},
-                      {"memory_share", "of the data sheet's rate", 0.85, 0.3, 1.2},
-                      {"start", "us", 4, 0.1, 50},
-                      {"sums_traffic", "times the partial sums' bytes", 3, 1e-3, 50},
-                      {"tail", "of an unfilled wave", 0.3, 1e-3, 1},
-                      {"unhidden", "of the shorter of tiles and memory, in short kernels", 0.5, 1e-3, 1},
-                      {"hides_after", "us", 50, 1, 1e4},
+                      {"operand_cost", "of a 32 x 32 tile's operands, in its MACs", 0.3, 1e-3, 5, 0.5},
+                      {"per_tile", "us", 0.5, 1e-3, 100, 0.5},
+                      {"memory_share", "of the data sheet's rate", 0.85, 0.3, 1.2, 0.1},
+                      {"start", "us", 4, 0.1, 50, 0.35},
+                      {"sums_traffic", "times the partial sums' bytes", 3, 1e-3, 50, 0.5},
+                      {"tail", "of an unfilled wave", 0.3, 1e-3, 1, 0.5},
+                      {"unhidden", "of the shorter of tiles and memory, in short kernels", 0.5, 1e-3, 1, 0.5},
+                      {"hides_after", "us", 50, 1, 1e4, 1},
                       {"energy", "pJ per operation at 45 nm", floats ? 63.0 : 2.0, 0.1, 500}};
+  if (floats)  // of products without tensor cores less is known beforehand
+    for (Parameter& p : bound.parameters) p.spread = 0;
+  if (integers) {
+    bound.parameters.push_back({"integer_share", "of floats' share of the peak", 1, 0.1, 2, 0.5});
+    bound.parameters.push_back({"integer_memory", "of floats' share of the rate", 1, 0.1, 2, 0.5});
+  }
   return bound;
 }
 

@@ -18,6 +18,8 @@ struct BoundModel {
   Predict predict;
   std::vector<Sample> samples;
   std::vector<size_t> rows;  // per sample: the number of its row
+  /// Octaves of each extent of a sample within which measured ones say what it is off by (nearby.h); empty: they do not.
+  std::vector<double> reach = {};
 };
 
 struct CalibrationModel {
@@ -29,7 +31,7 @@ struct CalibrationModel {
 };
 
 /// GEMMs on a GPU: tiles on multiprocessors in waves, beside memory; s.
-///   time = start + longer(tiles, memory) + what of the shorter is not hidden
+///   time = (start + longer(tiles, memory) + what of the shorter is not hidden) * what neighbours are off by
 /// Tiles: of all sizes and cuts of the reduction the quickest; a tile's operands cost beside its multiply-accumulates in
 /// proportion to 1/height + 1/width; the multiprocessors' rate is the smaller of the peak's share and what the power allows.
 BoundModel bind_gpu_gemm(const std::vector<Row>& rows, const Chip* chip);
@@ -65,6 +67,13 @@ const CalibrationModel& find_model(std::string_view name);
 /// The samples of some of the rows.
 ///   chosen   per row
 BoundModel only(const BoundModel& model, const std::vector<bool>& chosen);
+
+/// What estimates samples as the training ones say: constants fitted to them, and neighbours among them. The bound model must
+/// outlive it.
+Estimate learn(const BoundModel& model, const std::vector<Sample>& training, const FitOptions& options = {});
+
+/// measured / estimated of every sample when its group is left out.
+std::vector<double> left_out_ratios(const BoundModel& model, const FitOptions& options = {});
 
 /// Fits, and finds the interval from fits that leave each group out in turn.
 ///   ratios   if not null: measured / estimated of each sample by the fit that has left its group out
