@@ -18,6 +18,7 @@
 #include "dataflow/formats/tenet/answer.h"
 #include "dataflow/formats/tenet/program.h"
 #include "dataflow/formats/tenet/report.h"
+#include "dataflow/formats/timeloop/from_cost.h"
 #include "dataflow/matmul.h"
 #include "dataflow/space_time.h"
 #include "relax/parse.h"
@@ -32,7 +33,7 @@ namespace {
 
 struct EstimateArguments {
   std::optional<std::string> pe_array, mapping, statement, experiment, compat, batch, output, format;
-  std::optional<std::string> workload, chip, scheme, chakra;
+  std::optional<std::string> workload, chip, scheme, chakra, timeloop;
   ChipArguments changes;
   std::string directory = ".";
   std::optional<std::string> script, trace, picture;
@@ -188,6 +189,20 @@ void estimate_batch(const EstimateArguments& a, Streams& io) {
 
 // --- one matmul on a described chip
 
+void write_timeloop(const std::string& folder, const dataflow::KernelCost& cost, const Chip& chip, Streams& io) {
+  for (const dataflow::StatementCost& s : cost.statements) {
+    if (!s.on_array()) continue;
+    const auto stated = dataflow::timeloop::input_of(s, chip);
+    if (const Reason* why_not = std::get_if<Reason>(&stated)) fail(*why_not);
+    const auto& input = std::get<dataflow::timeloop::Input>(stated);
+    fs::create_directories(folder);
+    write_file(fs::path(folder) / "architecture.yaml", architecture_text(input.architecture));
+    write_file(fs::path(folder) / "problem.yaml", problem_text(input.workload));
+    write_file(fs::path(folder) / "mapping.yaml", mapping_text(input.mapping, input.workload, input.architecture));
+    io.notes << "written: " << folder << "/architecture.yaml, problem.yaml, mapping.yaml\n";
+  }
+}
+
 void estimate_workload(const EstimateArguments& a, Streams& io) {
   if (!a.chip)
     fail({.what = "--workload is given without a chip",
@@ -227,6 +242,7 @@ void estimate_workload(const EstimateArguments& a, Streams& io) {
       const dataflow::Problem problem = problem_at_pes(s, engine.chip());
       draw(a, problem, *s.counts, io);
     }
+  if (a.timeloop) write_timeloop(*a.timeloop, cost, engine.chip(), io);
   if (!a.chakra) return;
   dataflow::TraceNode node{.name = "matmul", .seconds = cost.latency_s, .operations = 2 * cost.macs};
   for (const dataflow::StatementCost& s : cost.statements) node.operations += s.vector_ops;
@@ -281,6 +297,7 @@ void run(const EstimateArguments& a, Streams& io) {
                              {"--pe", a.changes.pe.has_value(), "--workload", a.workload.has_value()},
                              {"--dataflow", a.changes.dataflow.has_value(), "--workload", a.workload.has_value()},
                              {"--tile", a.changes.tile.has_value(), "--workload", a.workload.has_value()},
+                             {"--timeloop", a.timeloop.has_value(), "--workload", a.workload.has_value()},
                              {"--chakra", a.chakra.has_value(), "--workload", a.workload.has_value()}})
     if (c.given && !c.there)
       fail({.what = text(c.option, " says nothing about ", chosen->needs),
@@ -324,6 +341,9 @@ Command estimate_command() {
        "draw where each PE has its operands from, stamp by stamp: of TENET's files or --workload",
        &a->picture},
       {"--chakra FILE", "write the --workload as an execution trace of MLCommons Chakra", &a->chakra},
+      {"--timeloop FOLDER",
+       "write the --workload and its mapping as Timeloop's files: architecture, problem, mapping",
+       &a->timeloop},
       {"--script FILE",
        "TVMScript: the statements around which loops are bound, as TENET would count them",
        &a->script},

@@ -73,6 +73,7 @@ struct Loop {
   int dimension = 0;
   int64_t bound = 1;
   bool on_y = false;  // of a spatial loop: along the Y axis of the array
+  int64_t last = 0;   // bound of the last pass, where that is smaller; written, and refused when read
   bool operator==(const Loop&) const = default;
 };
 
@@ -128,5 +129,8 @@ void parse_energy(std::string_view text, Architecture& architecture, const std::
 /// The mapping as YAML that Timeloop reads: all factors and orders of every level, what is kept and what is bypassed.
 /// Parsing it gives an equal mapping.
 std::string mapping_text(const Mapping& mapping, const Workload& workload, const Architecture& architecture);
+/// The others alike; of levels their names, instances and word sizes.
+std::string problem_text(const Workload& workload);
+std::string architecture_text(const Architecture& architecture);
 
 }  // namespace sator::dataflow::timeloop

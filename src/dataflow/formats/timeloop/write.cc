@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "base/error.h"
 #include "base/text.h"
 #include "dataflow/formats/timeloop/spec.h"
 
@@ -17,11 +20,10 @@ void write_set(std::string& out, std::string_view key, SpaceSet set, const Workl
 }
 
 void write_loops(std::string& out, const std::vector<Loop>& loops, const Workload& w) {
-  std::vector<std::string> factors, order;
-  std::vector<int64_t> bound(w.dimensions.size(), 1);
+  std::vector<std::string> factors, order, bound(w.dimensions.size(), "1");
   std::vector<bool> placed(w.dimensions.size(), false);
   for (const Loop& loop : loops) {
-    bound[loop.dimension] = loop.bound;
+    bound[loop.dimension] = text(loop.bound, loop.last > 0 && loop.last < loop.bound ? text(",", loop.last) : "");
     order.push_back(w.dimensions[loop.dimension]);
     placed[loop.dimension] = true;
   }
@@ -59,6 +61,45 @@ std::string mapping_text(const Mapping& mapping, const Workload& w, const Archit
     write_set(out, "no_reuse", level.no_multicast, w);
     write_set(out, "no_link_transfer", level.no_link_transfer, w);
   }
+  return out;
+}
+
+std::string problem_text(const Workload& w) {
+  std::string out =
+      text("problem:\n  shape:\n    name: ", w.name, "\n    dimensions: [", join(w.dimensions, ", "), "]\n");
+  out += "    data-spaces:\n";
+  for (const DataSpace& space : w.spaces) {
+    out += text("      - name: ", space.name, "\n        projection:\n");
+    for (const std::vector<ProjectionTerm>& rank : space.ranks) {
+      std::vector<std::string> terms;
+      if (!std::all_of(rank.begin(), rank.end(), [](const ProjectionTerm& t) { return t.coefficient == 1; }))
+        fail({.what = text("data space ", space.name, " has an index with a factor"),
+              .needs = "indices that are sums of loops",
+              .hint = "write the stride as a coefficient by hand"});
+      for (const ProjectionTerm& t : rank) terms.push_back(text("[", w.dimensions[t.dimension], "]"));
+      out += text("          - [", join(terms, ", "), "]\n");
+    }
+    if (space.read_write) out += "        read-write: True\n";
+  }
+  out += "  instance:\n";
+  for (size_t d = 0; d < w.dimensions.size(); ++d) out += text("    ", w.dimensions[d], ": ", w.bounds[d], "\n");
+  return out;
+}
+
+std::string architecture_text(const Architecture& a) {
+  std::string out = "architecture:\n  version: 0.3\n  subtree:\n    - name: system\n      local:\n";
+  for (size_t l = a.levels.size(); l-- > 0;) {
+    const StorageLevel& level = a.levels[l];
+    out +=
+        text("        - name: ", level.name, level.instances > 1 ? text("[0..", level.instances - 1, "]") : "", "\n");
+    out += text("          class: ", l + 1 == a.levels.size() ? "DRAM" : "SRAM", "\n          attributes:\n");
+    out += text("            word-bits: ", level.word_bits, "\n            block-size: 1\n");
+    if (level.instances > 1) out += text("            meshX: ", level.mesh_x, "\n");
+  }
+  const int64_t units = a.compute.instances;
+  out += text("        - name: ", a.compute.name, units > 1 ? text("[0..", units - 1, "]") : "", "\n");
+  out += text("          class: intmac\n          attributes:\n            datawidth: 8\n");
+  if (units > 1) out += text("            meshX: ", a.compute.mesh_x, "\n");
   return out;
 }
 
