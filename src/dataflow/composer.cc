@@ -13,6 +13,7 @@
 #include "dataflow/latency.h"
 #include "dataflow/merged.h"
 #include "dataflow/pipeline.h"
+#include "dataflow/regions.h"
 #include "dataflow/totals.h"
 
 namespace sator::dataflow {
@@ -59,7 +60,8 @@ struct Composer::Impl {
     total_.kernel = kernel_.name;
     total_.chip = chip_.name;
     total_.notes = notes_;
-    brought_in_.clear(), sent_out_.clear(), outside_.clear(), stored_.clear();
+    brought_in_ = sent_out_ = {};
+    outside_.clear(), stored_.clear();
     total_.statements.reserve(merged_.works.size() + merged_.made.size());
     stages_.assign(merged_.works.size(), {});
     product_costs_.assign(merged_.works.size(), 0);
@@ -171,9 +173,18 @@ struct Composer::Impl {
       for (size_t x = 0; x < product.uses.size(); ++x)
         if (!product.uses[x].output) terms *= static_cast<double>(work.statement.domain.extent[x]);
       cost.accumulator_bits_needed = accumulator_bits(w.bits, a.bits, terms);
+      if (const Precision& runs = choice.precision;
+          !tenet_ && !runs.is_float && runs.accumulator_bits < cost.accumulator_bits_needed)
+        note(text("sums of ",
+                  work.statement.name,
+                  " need ",
+                  cost.accumulator_bits_needed,
+                  " bits and accumulators have ",
+                  runs.accumulator_bits,
+                  ": they can overflow"));
     }
     if (cost.counts->enumerated) note(text("counts of ", work.statement.name, " were listed one by one"));
-    for (const Access& access : work.statement.accesses) brought_in_.insert(access.tensor);
+    for (size_t a = 0; a < work.statement.accesses.size(); ++a) brought_in_.add(work, a);
     for (const Merged::Made& made : merged_.made) {
       if (made.consumer != i || !has_vector_unit()) continue;
       // The elements are made each time the array takes them in, fold by fold.
@@ -319,8 +330,8 @@ struct Composer::Impl {
       beside.read_bits = bits_of(reads_of(i, a), operand.bits);
     // A tensor of the kernel's own that stands outside comes in again for each pass that reads it.
     const bool outside = outside_.contains(access.tensor);
-    const bool passes = outside ? !reads || beside.read_bits > 0
-                                : !operand.internal && (reads ? brought_in_ : sent_out_).insert(access.tensor).second;
+    const bool passes =
+        outside ? !reads || beside.read_bits > 0 : !operand.internal && (reads ? brought_in_ : sent_out_).add(work, a);
     if (passes && near > 0) {
       const int64_t bits = bits_of(elements.footprint, operand.bits);
       Traffic outside{.memory = 0, .tensor = access.tensor, .kind = operand.kind};
@@ -330,7 +341,7 @@ struct Composer::Impl {
       beside.refill(0, reads ? bits : 0, reads ? 0 : bits);
       traffic.push_back(std::move(outside));
     }
-    if (!reads) brought_in_.insert(access.tensor);
+    if (!reads) brought_in_.add(work, a);
     traffic.push_back(std::move(beside));
   }
 
@@ -342,7 +353,7 @@ struct Composer::Impl {
     const auto taken = brought_in_, sent = sent_out_;
     for (size_t i = 0; i < works.size(); ++i)
       if (merged_.products[i])
-        for (const Access& access : works[i].statement.accesses) brought_in_.insert(access.tensor);
+        for (size_t a = 0; a < works[i].statement.accesses.size(); ++a) brought_in_.add(works[i], a);
     std::vector<std::vector<Traffic>> moves(works.size());
     for (size_t i = 0; i < works.size(); ++i)
       for (size_t a = 0; on_vector_unit(i) && a < works[i].operands.size(); ++a)
@@ -387,7 +398,10 @@ struct Composer::Impl {
     for (StatementCost& cost : total_.statements) {
       if (cost.vector_ops == 0 || contains(chip_.inline_work, cost.vector_work)) continue;
       if (!contains(chip_.vector.does, cost.vector_work))
-        note(text(chip_.name, " has no unit to ", name_of(cost.vector_work), "; its vector unit is assumed to"));
+        note(text(chip_.name,
+                  " states no unit for ",
+                  name_of(cost.vector_work),
+                  " (vector.does); its vector unit is assumed to do it"));
       cost.vector_cycles =
           whole_cycles(static_cast<double>(cost.vector_ops) /
                        (static_cast<double>(chip_.vector.lanes) * chip_.vector.ops_per_lane_per_cycle));
@@ -407,15 +421,15 @@ struct Composer::Impl {
   Merged merged_;
   Pipeline pipeline_{merged_.works, merged_.gone};
   Surroundings around_{merged_, pipeline_, pass_of_, chip_};
-  std::vector<Touched> touched_;                 // per statement
-  std::vector<size_t> pass_of_;                  // per statement
-  std::vector<Stage> stages_;                    // per statement
-  std::vector<size_t> product_costs_;            // per statement: where its cost stands
-  int64_t own_parts_ = 1;                        // of statements that no product is beside
-  std::set<std::string> brought_in_, sent_out_;  // tensors
-  std::set<std::string> outside_;                // the kernel's own tensors for which the chip has no room
-  std::deque<Work> stored_;                      // products whose tensors are among these
-  std::vector<std::string> notes_;               // that every mapping shares
+  std::vector<Touched> touched_;       // per statement
+  std::vector<size_t> pass_of_;        // per statement
+  std::vector<Stage> stages_;          // per statement
+  std::vector<size_t> product_costs_;  // per statement: where its cost stands
+  int64_t own_parts_ = 1;              // of statements that no product is beside
+  Regions brought_in_, sent_out_;      // of tensors of other kernels
+  std::set<std::string> outside_;      // the kernel's own tensors for which the chip has no room
+  std::deque<Work> stored_;            // products whose tensors are among these
+  std::vector<std::string> notes_;     // that every mapping shares
   KernelCost total_;
 };
 

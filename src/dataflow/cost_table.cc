@@ -117,7 +117,10 @@ nlohmann::json cost_json(const KernelCost& c, const Chip& chip) {
   for (const EnergyPart& e : c.energy_parts)
     energy.push_back({{"name", e.name}, {"energy_j", e.joules}, {"source", e.source}});
   for (const StatementCost& s : c.statements)
-    if (s.placement) mappings.push_back({{"statement", s.name}, {"words", s.placement->words}});
+    if (s.placement)
+      mappings.push_back({{"statement", s.name},
+                          {"words", s.placement->words},
+                          {"accumulator_bits_needed", s.accumulator_bits_needed}});
   return {{"chip", chip.name},
           {"macs", c.macs},
           {"latency_cycles", c.latency_cycles},

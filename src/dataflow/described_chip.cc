@@ -69,8 +69,6 @@ Chip on_base(const toml::table& table, const std::string& file, const std::strin
   }
   chip.launch_cycles = in.integer_or("launch_cycles", kCycles, chip.launch_cycles);
   if (in.has("vector")) read_vector_unit(in.table("vector"), chip);
-  if (chip.vector.lanes > 0 && chip.vector.does.empty())
-    chip.vector.does.assign(std::begin(kVectorWork), std::end(kVectorWork));
   in.finish();
   return chip;
 }

@@ -113,8 +113,7 @@ StatementCost cost_on_tenet_array(const Work& work, const Product& product, cons
   return cost;
 }
 
-Problem moved_alone(const StatementCost& cost) {
-  Problem problem = cost.tenet->problem;
+Problem moved_alone(const StatementCost& cost, Problem problem) {
   std::vector<Access>& accesses = problem.statement.accesses;
   for (size_t a = accesses.size(); a-- > 0;)
     if (cost.work.operands[a].on_the_way) accesses.erase(accesses.begin() + static_cast<long>(a));

@@ -23,7 +23,7 @@ StatementCost cost_on_tenet_array(const Work& work, const Product& product, cons
                                   const Chip& chip, const TenetArray& array, CountMemo& memo);
 
 /// The statement's problem without elements that are made on their way: what TENET's files state.
-Problem moved_alone(const StatementCost& cost);
+Problem moved_alone(const StatementCost& cost, Problem problem);
 
 /// Latency by TENET's formula: of each product the longest of delay_in, delay_out, delay_compute, one after the other.
 /// Beside the formula stand what the vector unit does, after the products, and the launch. Memories other than the

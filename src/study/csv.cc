@@ -243,6 +243,7 @@ std::vector<Column> kernel_columns(const Study& study) {
   add("scale_bits", [](const KernelRow& k) { return of(k.scale_bits); });
   add("activation_bits", [](const KernelRow& k) { return of(k.activation_bits); });
   add("output_bits", [](const KernelRow& k) { return of(k.output_bits); });
+  add("accumulator_bits_needed", [](const KernelRow& k) { return of(k.accumulator_bits_needed); });
   add("host_duration_us", [](const KernelRow& k) { return of(k.duration_us); });
   columns.push_back({"host_error", [](const Line& l) {  // of the estimate, where the chip is this machine
                        const std::optional<double>& us = l.kernel->duration_us;
@@ -261,7 +262,8 @@ std::vector<Column> kernel_columns(const Study& study) {
   add("unique_volume", [](const KernelRow& k) { return of(k.counts.unique); });
   add("footprint", [](const KernelRow& k) { return of(k.counts.footprint); });
   add("reuse_factor", [](const KernelRow& k) { return per(k.counts.total, k.counts.unique); });
-  add("temporal_reuse_per_mac", [](const KernelRow& k) { return per(k.counts.temporal_hits, k.cost.macs); });
+  add("temporal_reuse_per_mac",
+      [](const KernelRow& k) { return per(k.counts.total - k.counts.assigned + k.counts.temporal_hits, k.cost.macs); });
   add("spatial_reuse_per_mac", [](const KernelRow& k) { return per(k.counts.spatial_hits, k.cost.macs); });
   add("array_stamps", [](const KernelRow& k) { return of(k.stream_cycles); });
   add("counts_checked", [](const KernelRow& k) { return k.counts.checked ? "1" : "0"; });

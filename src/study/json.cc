@@ -203,6 +203,7 @@ void describe(A& a, ReuseCounts& x) {
   a("spacetime", x.spacetime);
   a("pe_array", x.pe_array);
   a("total_volume", x.total);
+  a("assigned", x.assigned);
   a("unique_volume", x.unique);
   a("temporal_hits", x.temporal_hits);
   a("spatial_hits", x.spatial_hits);
@@ -250,6 +251,7 @@ void describe(A& a, KernelRow& x) {
   a("scale_bits", x.scale_bits);
   a("activation_bits", x.activation_bits);
   a("output_bits", x.output_bits);
+  a("accumulator_bits_needed", x.accumulator_bits_needed);
   a("duration_us", x.duration_us);
   a("costed", x.costed);
   a.part("cost", x.cost);

@@ -36,6 +36,10 @@ KernelRow all_reduce_row(const Links& links, const std::string& layer, int64_t t
   cost.energy_node_nm = chip.node_nm;
   cost.energy_j = dataflow::all_reduce_j(chip, links.chips, bytes) / static_cast<double>(links.chips);
   if (cost.energy_j > 0) cost.energy = {{"links", cost.energy_j, chip.link->energy_per_bit.source}};
+  if (const double waiting = chip.static_watts * cost.latency_s; waiting > 0) {
+    cost.energy.push_back({"static", waiting, chip.static_source});
+    cost.energy_j += waiting;
+  }
   return row;
 }
 

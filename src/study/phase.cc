@@ -145,6 +145,7 @@ void describe_products(const KernelCost& cost, KernelRow& row) {
          .ran = text(width(ran.weight_bits, ran.is_float), " x ", width(ran.activation_bits, ran.is_float)),
          .passes = s.passes,
          .macs = s.macs});
+    row.accumulator_bits_needed = std::max<int64_t>(row.accumulator_bits_needed, s.accumulator_bits_needed);
     if (!std::exchange(first, false)) continue;
     const ProductSize size = product_size(s);
     row.batch = size.batch, row.i = size.i, row.j = size.j, row.k = size.k;
@@ -178,11 +179,12 @@ void state_in_tenet_words(const KernelCost& cost, const Chip& chip, KernelRow& r
   dataflow::TenetHardware hardware{
       .l1_size = chip.pe.capacity_bytes,
       .l2_size = scratchpad.capacity_bytes.value_or(0),
-      .bandwidth_bits_per_cycle = std::max<int64_t>(1, std::llround(8 * scratchpad.read_bytes_per_cycle))};
+      .bandwidth_bits_per_cycle = std::max<int64_t>(1, std::llround(8 * scratchpad.read_bytes_per_cycle)),
+      .latency_cycles = 1};  // TENET adds latency - 1
   if (chip.tenet) hardware = dataflow::tenet_array_of(chip).hardware;
   for (const StatementCost& s : cost.statements) {
     if (!s.on_array()) continue;
-    const dataflow::Problem problem = s.tenet ? moved_alone(s) : problem_at_pes(s, chip);
+    const dataflow::Problem problem = moved_alone(s, problem_at_pes(s, chip));
     row.tenet.push_back({.pe_array = tenet_array_text(problem.array, hardware),
                          .mapping = tenet_mapping_text(problem),
                          .statement = tenet_statement_text(problem.statement)});
@@ -208,8 +210,11 @@ void count_reuse(const KernelCost& cost, KernelRow& row) {
     row.counts.pe_array = s.counts->pe_array;
     row.counts.time += s.counts->time;
     row.counts.spacetime += s.counts->spacetime;
-    for (const dataflow::TensorCounts& t : s.counts->tensors) {
+    for (size_t a = 0; a < s.counts->tensors.size(); ++a) {
+      if (s.work.operands[a].on_the_way) continue;
+      const dataflow::TensorCounts& t = s.counts->tensors[a];
       row.counts.total += t.total;
+      row.counts.assigned += t.assigned;
       row.counts.unique += t.unique;
       row.counts.temporal_hits += t.temporal_hits;
       row.counts.spatial_hits += t.spatial_hits;

@@ -127,7 +127,7 @@ struct Cost {
 /// Exact counts of a kernel's products, in TENET's words.
 struct ReuseCounts {
   int64_t space = 0, time = 0, spacetime = 0, pe_array = 0;
-  int64_t total = 0, unique = 0, temporal_hits = 0, spatial_hits = 0, footprint = 0;  // over all tensors
+  int64_t total = 0, assigned = 0, unique = 0, temporal_hits = 0, spatial_hits = 0, footprint = 0;  // over all tensors
   bool checked = false;  // found, or confirmed, by listing every instance
   bool operator==(const ReuseCounts&) const = default;
 };
@@ -176,8 +176,9 @@ struct KernelRow {
   std::vector<TenetTexts> tenet;  // one per product
   std::vector<TenetTerms> tenet_terms;  // likewise, on a chip that is timed by TENET's formula
   int64_t weight_bits = 0, scale_bits = 0, activation_bits = 0, output_bits = 0;  // per stored element; 0: none
-  std::optional<double> duration_us;                                              // measured on this machine
-  bool costed = true;                                                             // else a note says why not
+  int64_t accumulator_bits_needed = 0;  // for sums of integers that cannot overflow, of all its products; 0: floats
+  std::optional<double> duration_us;    // measured on this machine
+  bool costed = true;                   // else a note says why not
   Cost cost;
   ReuseCounts counts;
   int64_t stream_cycles = 0;  // stamps of the array that do work

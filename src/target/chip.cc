@@ -239,7 +239,8 @@ void read_link(KeyReader in, Chip& chip, const EnergyTable& table) {
 void read_vector(KeyReader in, Chip& chip, const EnergyTable& table) {
   chip.vector.lanes = in.integer("lanes", kLanes);
   chip.vector.ops_per_lane_per_cycle = in.number("ops_per_lane_per_cycle", kOpRate);
-  chip.vector.does = work_list(in, "does");
+  chip.vector.does =
+      in.has("does") ? work_list(in, "does") : std::vector<VectorWork>(std::begin(kVectorWork), std::end(kVectorWork));
   chip.vector.overlaps_array = in.flag_or("overlaps_array", true);
   chip.vector.energy_per_op = energy(in, "energy_pj_per_op", "energy_source", table);
   in.finish();

@@ -209,6 +209,19 @@ TEST(Presets, AccumulatorsNeed) {
   EXPECT_EQ(CostEngine(gpu).cost(product(gpu, 64, 64, 64)).statements[0].accumulator_bits_needed, 0);  // floats
 }
 
+TEST(Presets, NarrowAccumulatorsAreNamed) {
+  Chip chip = shipped("tpuv1");
+  const auto warns = [&](int bits) {
+    for (Precision& p : chip.precisions) p.accumulator_bits = bits;
+    const KernelCost cost = CostEngine(chip).cost(product(chip, 16, 16, 4096));
+    return std::any_of(cost.notes.begin(), cost.notes.end(), [](const std::string& note) {
+      return note.find("need 27 bits") != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(warns(26));
+  EXPECT_FALSE(warns(27));
+}
+
 // Tiles of 4 columns of 8 bits out of rows of 16 move a whole burst of 16 bytes each: four times the bytes.
 TEST(Presets, PartsOfRowsMoveWholeBursts) {
   Chip chip = shipped("gemmini16");

@@ -105,6 +105,8 @@ TEST_P(TenetFiles, HoldTheProducts) {
     const std::vector<std::string_view> fields = split(metrics[l], ',');
     ASSERT_EQ(fields.size(), split(metrics[0], ',').size()) << metrics[l];
     unique[std::string(fields[0])] += std::stoll(std::string(fields[6]));
+    EXPECT_GE(std::stoll(std::string(fields[13])), 0) << metrics[l];  // delay_cycles
+    EXPECT_FALSE(fields[3].starts_with("dequantize")) << "made on the way from codes, which are moved: " << metrics[l];
   }
   EXPECT_EQ(files.size(), 3 * unique.size() + 1);
   EXPECT_GE(unique.size(), 8U);  // four linear layers of a block, twice, beside attention and head

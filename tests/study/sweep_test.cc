@@ -137,6 +137,17 @@ TEST(Parallel, ChipsShareLayersAndSumTwiceInEach) {
   EXPECT_GT(two.sweep.at(0).decode.latency_cycles, alone.sweep.at(0).decode.latency_cycles);
 }
 
+// A chip leaks as long as a phase takes, also while it waits for the others.
+TEST(Parallel, StaticPowerIsThatOfTheWholePhase) {
+  Chip chip = linked();
+  chip.static_watts = 0.5, chip.static_source = "by hand";
+  const Cost cost = cost_of(job_of("f16", {}, 2), chip).prefill.cost;
+  double leaked = 0;
+  for (const EnergyShare& part : cost.energy)
+    if (part.name == "static") leaked += part.joules;
+  EXPECT_NEAR(leaked, 0.5 * cost.latency_s, 1e-9 * leaked);
+}
+
 TEST(Parallel, WhatDoesNotDivideIsRefused) {
   EXPECT_NE(error_of([] { cost_of(job_of("f16", {}, 3), linked()); }).find("4 heads cannot be shared by 3 chips"),
             std::string::npos);

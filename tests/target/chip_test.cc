@@ -157,6 +157,15 @@ TEST_F(Chips, PatternsAreChainsOfOps) {
   EXPECT_TRUE(chip.patterns[1].dtypes.empty());
 }
 
+TEST_F(Chips, AVectorUnitDoesAllUnlessListed) {
+  std::string source = read_file(chips_folder() / "gemmini16.toml");
+  const size_t at = source.find("\ndoes = ");
+  ASSERT_NE(at, std::string::npos);
+  source.erase(at, source.find('\n', at + 1) - at);
+  EXPECT_EQ(parse_chip(source, "chip.toml").vector.does,
+            std::vector<VectorWork>(std::begin(kVectorWork), std::end(kVectorWork)));
+}
+
 struct Mistake {
   const char* chip;  // a good file
   const char* from;  // text of it to replace
