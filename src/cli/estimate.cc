@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <set>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -109,6 +110,27 @@ void estimate_tenet(const EstimateArguments& a, Streams& io) {
 
 // --- a scheduled function
 
+/// A size that no function has is a slip.
+template <class Sizes>
+void check_sizes(const Sizes& sizes, const Module& module) {
+  std::set<std::string> known;
+  for (const auto& [name, func] : module.functions)
+    if (const auto* program = func.template as<tir::PrimFunc>()) {
+      const auto add = [&](const VarRef& v) {
+        if (v->dtype.is_int()) known.insert(v->name);
+      };
+      for (const VarRef& v : program->params) add(v);
+      for (const auto& [param, buffer] : program->buffer_map)
+        for (const VarRef& v : vars_in(buffer)) add(v);
+    }
+  for (const auto& [name, value] : sizes)
+    if (!known.contains(name))
+      fail({.what = text("--size ", name, "=", value, ": no function has a size of this name"),
+            .needs = known.empty() ? "nothing: no size of the script is symbolic"
+                                   : text("sizes of the script: ", join(known, ", ")),
+            .hint = "correct the name, or leave the option out"});
+}
+
 void estimate_script(const EstimateArguments& a, Streams& io) {
   dataflow::FunctionFacts facts;
   for (const std::string& given : a.sizes) {
@@ -119,6 +141,7 @@ void estimate_script(const EstimateArguments& a, Streams& io) {
   schedule::Schedule schedule(relax::parse_module(read_file(*a.script), *a.script));
   if (a.trace) schedule::Script(schedule).run(script::parse(read_file(*a.trace), *a.trace));
   const ModuleRef& module = schedule.module();
+  check_sizes(facts.sizes, *module);
   io.json = nlohmann::json::array();
   for (const auto& [name, func] : module->functions) {
     const auto* program = func.as<tir::PrimFunc>();
