@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <limits>
 #include <new>
 #include <nlohmann/json.hpp>
 
@@ -28,6 +29,16 @@ static int64_t whole_number(const std::string& option, std::string_view word) {
   if (auto [end, error] = std::from_chars(word.data(), last, v); error != std::errc() || end != last)
     throw CLI::ConversionError(text("not a whole number of 64 bits: ", word), option);
   return v;
+}
+
+// CLI11 reads an empty word as the number 0, and one beyond 64 bits as the largest there is.
+static std::string mistake_of_number(const std::string& word, bool is_integer) {
+  if (word.empty()) return "a number is missing";
+  const size_t sign = word[0] == '+' ? 1 : 0;
+  int64_t v = 0;
+  const auto [end, error] = std::from_chars(word.data() + sign, word.data() + word.size(), v);
+  if (!is_integer || error != std::errc::result_out_of_range) return "";
+  return text(word, " is not from ", std::numeric_limits<int64_t>::min(), " to ", std::numeric_limits<int64_t>::max());
 }
 
 // Hands a slot to the CLI11 call for its type.
@@ -64,15 +75,12 @@ static std::string add_option(CLI::App& app, const Option& option) {
   OptionName name(option.name);
   CLI::Option* bound = std::visit(SlotBinder{app, name.flags, option.help}, option.into);
   bound->required(option.required);
-  // CLI11 reads an empty word as the number 0.
-  const bool is_number = std::visit(
-      [](auto* slot) {
-        using Value = std::decay_t<decltype(*slot)>;
-        return !std::is_same_v<Value, bool> && !std::is_same_v<Value, std::string> &&
-               !std::is_same_v<Value, std::optional<std::string>> && !std::is_same_v<Value, std::vector<std::string>>;
-      },
-      option.into);
-  if (is_number) bound->check([](const std::string& word) { return word.empty() ? "a number is missing" : ""; });
+  const Slot& into = option.into;
+  const bool is_integer =
+      std::holds_alternative<int64_t*>(into) || std::holds_alternative<std::optional<int64_t>*>(into);
+  const bool is_real = std::holds_alternative<double*>(into) || std::holds_alternative<std::optional<double>*>(into);
+  if (is_integer || is_real || std::holds_alternative<std::vector<int64_t>*>(into))
+    bound->check([is_integer](const std::string& word) { return mistake_of_number(word, is_integer); });
   if (!option.choices.empty()) bound->check(CLI::IsMember(option.choices));
   return bound->get_default_str();
 }

@@ -172,9 +172,11 @@ std::vector<size_t> shown_dimensions(const Explored& x) {
   return shown;
 }
 
-/// The front in words: a column per dimension that varies, the figures, what binds, and where there is one the mapping.
+/// The front in words: a column per dimension that varies, the figures, what binds, and where there is one the mapping. Empty
+/// where no point keeps the limits.
 study::FrontTable table_of(const Explored& x) {
   study::FrontTable table;
+  if (x.search.front.empty()) return table;
   const std::vector<size_t> shown = shown_dimensions(x);
   const bool quality = x.search.evaluated[x.search.front[0]].objectives.size() > 3,
              mapped = !x.front[0].mapping.empty();

@@ -34,7 +34,7 @@ double elements_of(const Access& access, const std::vector<int64_t>& block) {
 }
 
 std::vector<std::vector<int64_t>> ways_to_share(const Work& work, const Product& product, const Chip& chip,
-                                                const Beside& beside) {
+                                                const Beside& beside, const std::vector<int64_t>& grain) {
   constexpr size_t kWays = 6, kAxes = 3;
   const std::vector<int64_t>& extent = work.statement.domain.extent;
   if (chip.cores == 1) return {extent};
@@ -56,6 +56,7 @@ std::vector<std::vector<int64_t>> ways_to_share(const Work& work, const Product&
       // Whole tiles, whichever side of the array the axis lies along.
       for (int64_t whole : {side, tile})
         if (block[x] > whole) block[x] = std::min(extent[x], ceil_div(block[x], whole) * whole);
+      if (!grain.empty()) block[x] = ceil_div(block[x], grain[x]) * grain[x];
     }
     Way way{1, 0, block};
     for (size_t x = 0; x < extent.size(); ++x) way.work *= static_cast<double>(block[x]);

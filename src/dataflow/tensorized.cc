@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "dataflow/sharing.h"
 #include "ir/visit.h"
 #include "rules/array_intrin.h"
 #include "schedule/schedule.h"
@@ -44,6 +45,8 @@ using Why = std::string;
 
 using Stamp = rules::ArrayStamp;
 
+int64_t whole_tiles(int64_t n, int64_t tile) { return ceil_div(n, tile) * tile; }
+
 int64_t tile_of(const Stamp::Iter& iter) { return iter.on_axis * iter.at_once; }
 
 /// What of each iterator of the block runs inside of a stamp: of those outside of it one value.
@@ -62,7 +65,7 @@ std::variant<std::vector<Stamp::Iter>, Why> iterators_of(const tir::BlockRealize
     Stamp::Iter iter{.reduces = block.iter_vars[i]->kind == tir::IterKind::reduce};
     auto take = [&](const std::vector<rules::ArrayNest::Side>& sides, char axis) {
       for (const rules::ArrayNest::Side& side : sides)
-        if (side.loop == l) iter = {iter.reduces, axis ? side.values / side.at_once : 1, side.at_once, axis};
+        if (side.loop == l) iter = {iter.reduces, axis ? side.values : 1, side.at_once, axis};
     };
     take(nest.rows, 'r');
     take(nest.columns, 'c');
@@ -85,8 +88,8 @@ std::string pad_to_tiles(schedule::Schedule& s, const schedule::BlockHandle& blo
     if (tile == 1) continue;
     const int64_t extent = *as_int(s.realize(block).block->iter_vars[i]->dom->extent);
     if (extent % tile == 0) continue;
-    grown.push_back(text(
-        extent, iters[i].reduces ? " summands" : " outputs", " along an axis to ", (extent + tile - 1) / tile * tile));
+    grown.push_back(
+        text(extent, iters[i].reduces ? " summands" : " outputs", " along an axis to ", whole_tiles(extent, tile)));
   }
   if (!grown.empty()) rules::pad_for_array(s, block->text, tiles);
   return join(grown, ", ");
@@ -122,9 +125,6 @@ std::variant<Stamp, Why> stamp_of(const tir::Block& block, const std::vector<Sta
 
 }  // namespace
 
-namespace {
-
-/// The nest with a loop along an axis that a mapping left empty: the longest of those that the chip's dataflow puts there.
 rules::ArrayNest on_both_axes(rules::ArrayNest nest, const StatementCost& statement, const Chip& chip) {
   const Product& product = *statement.product;
   const size_t weight = *statement.placement->weight, input = weight == product.first ? product.second : product.first;
@@ -151,26 +151,74 @@ rules::ArrayNest on_both_axes(rules::ArrayNest nest, const StatementCost& statem
   return nest;
 }
 
-}  // namespace
-
 rules::ArrayNest on_whole_array(rules::ArrayNest nest, int64_t rows, int64_t columns) {
   using Side = rules::ArrayNest::Side;
   for (auto [axis, pes] : {std::pair{&nest.rows, rows}, std::pair{&nest.columns, columns}}) {
     if (axis->empty()) continue;
-    const auto longest = std::max_element(axis->begin(), axis->end(), [](const Side& a, const Side& b) {
-      return a.values * b.at_once < b.values * a.at_once;
-    });
+    const auto longest = std::ranges::max_element(*axis, {}, &Side::values);
     Side kept = *longest;
     axis->erase(longest);
     for (const Side& side : *axis) {
-      if (side.values > side.at_once) nest.time.push_back({.loop = side.loop, .block = side.at_once});
+      if (side.values > 1) nest.time.push_back({.loop = side.loop, .block = side.at_once});
       if (side.at_once > 1) nest.at_once.push_back({.loop = side.loop, .values = 1, .at_once = side.at_once});
     }
-    kept.values = pes * kept.at_once;
+    kept.values = pes;
     *axis = {kept};
-    int64_t inside = kept.values;
+    int64_t inside = pes * kept.at_once;
     for (auto turn = nest.time.rbegin(); turn != nest.time.rend(); ++turn)
       if (turn->loop == kept.loop) inside = turn->block = (turn->block + inside - 1) / inside * inside;
+  }
+  return nest;
+}
+
+namespace {
+
+/// One more loop over tiles of the array, outside of those during which what stays in it does not change.
+void add_fold(rules::ArrayNest& nest, const rules::ArrayNest::Turn& fold, const Product& product, size_t stays) {
+  size_t at = nest.time.size();
+  while (at > 0 && !product.in(nest.time[at - 1].loop, stays)) --at;
+  nest.time.insert(nest.time.begin() + static_cast<std::ptrdiff_t>(at), fold);
+  for (int64_t& since : nest.held_since)
+    if (since > static_cast<int64_t>(at)) ++since;
+}
+
+}  // namespace
+
+rules::ArrayNest share_whole_tiles(rules::ArrayNest nest, const StatementCost& statement, const Chip& chip) {
+  if (nest.cores.empty()) return nest;
+  const Product& product = *statement.product;
+  Work padded = statement.work;
+  std::vector<int64_t>& extent = padded.statement.domain.extent;
+  std::vector<int64_t> tile(extent.size(), 1);
+  std::vector<bool> on_axis(extent.size());
+  for (const auto* sides : {&nest.rows, &nest.columns, &nest.at_once})
+    for (const rules::ArrayNest::Side& side : *sides) {
+      tile[side.loop] = side.values * side.at_once;
+      on_axis[side.loop] = sides != &nest.at_once;
+    }
+  auto is_whole = [&](const rules::ArrayNest::Share& share) { return share.block % tile[share.loop] == 0; };
+  if (std::ranges::all_of(nest.cores, is_whole)) return nest;
+
+  // Batches that the mapping leaves to one core may be summed up later.
+  Beside beside;
+  beside.in_parts.assign(padded.statement.accesses.size(), std::vector<bool>(extent.size(), false));
+  for (const rules::ArrayNest::Share& share : nest.cores) beside.in_parts[product.output][share.loop] = true;
+  for (size_t x = 0; x < extent.size(); ++x) extent[x] = whole_tiles(extent[x], tile[x]);
+  const std::vector<int64_t> block = ways_to_share(padded, product, chip, beside, tile).front();
+  const size_t weight = *statement.placement->weight;
+  const Stationary dataflow = chip.dataflow_for(class_of(statement.work, product));
+  const size_t stays = dataflow == Stationary::weight  ? weight
+                       : dataflow != Stationary::input ? product.output
+                       : weight == product.first       ? product.second
+                                                       : product.first;
+  nest.cores.clear();
+  for (size_t x = 0; x < extent.size(); ++x) {
+    if (block[x] < extent[x])
+      nest.cores.push_back({.loop = x, .block = block[x], .parts = ceil_div(extent[x], block[x])});
+    int64_t inside = block[x];
+    for (rules::ArrayNest::Turn& turn : nest.time)
+      if (turn.loop == x) inside = turn.block = std::min(turn.block, inside);
+    if (on_axis[x] && inside > tile[x]) add_fold(nest, {.loop = x, .block = tile[x]}, product, stays);
   }
   return nest;
 }
@@ -191,11 +239,11 @@ std::variant<ScheduledFunction, Reason> tensorize_as_costed(const tir::PrimFuncR
     const Placement& placement = *statement.placement;
     if (chip.tenet) return refuse("its mapping is that of TENET's files");
     if (!placement.nest || !placement.weight) return refuse("its mapping is no nest of the program's loops");
-    if (!placement.nest->cores.empty()) return refuse(text("its mapping cuts it among ", chip.cores, " cores"));
     for (const rules::ArrayNest::Side& row : placement.nest->rows)
       for (const rules::ArrayNest::Side& column : placement.nest->columns)
         if (row.loop == column.loop) return refuse("one of its loops lies along both axes of the array");
-    rules::ArrayNest nest = on_whole_array(on_both_axes(*placement.nest, statement, chip), chip.rows, chip.columns);
+    rules::ArrayNest nest = share_whole_tiles(
+        on_whole_array(on_both_axes(*placement.nest, statement, chip), chip.rows, chip.columns), statement, chip);
     nest.weight = statement.work.statement.accesses[*placement.weight].tensor;
     try {
       const schedule::BlockHandle block = s.block_named(statement.name);

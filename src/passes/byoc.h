@@ -23,12 +23,13 @@ struct PatternMatch {
 };
 
 /// A row of the table of patterns.
-///   name    "BACKEND.WHAT": what becomes the attribute Composite; BACKEND becomes Codegen
-///   check   why a match is not taken; empty where it is, or where there is no check
+///   name      "BACKEND.WHAT": what becomes the attribute Composite; BACKEND becomes Codegen
+///   results   of the values that leave the group; one_value() of one is that of the others
+///   check     why a match is not taken; empty where it is, or where there is no check
 struct FusionPattern {
   std::string name;
   std::string does;
-  DFPattern pattern;
+  std::vector<DFPattern> results;
   std::function<std::string(const PatternMatch&)> check{};
 };
 
@@ -45,16 +46,20 @@ const std::vector<FusionPattern>& fusion_patterns();
 ///   rescale      a factor for all or per column, or floats made of integer sums
 ///   bias         a sum with a vector
 ///   gelu         nn.gelu or nn.gelu_tanh
+/// In a graph an op with one operand reads it as any of its arguments, one with several takes them in order, sums and
+/// products of two also the other way round; `matmul(x, w)` also x times w as it lies, transposed; `bias(h, b)` adds a vector b.
+/// Where a graph's result may be absent, the graph without it is tried after it.
 /// The backend is the chip's name, "_" for what no name may hold.
-/// Errors: a word that is none of these, at its line.
+/// Errors: a word that is none of these, or with another number of operands, at its line.
 std::vector<FusionPattern> patterns_of(const Chip& chip);
 
 /// The number of elements of a shape, symbolic sizes at their bounds; nothing where one has none.
 std::optional<int64_t> elements_at_most(std::span<const Expr> shape, const PassContext& ctx);
 
 /// Each match of a pattern becomes a private function with the attributes Composite, Codegen and Primitive, called where the
-/// match's last binding stood. Patterns are tried in the order of the table, and a binding belongs to one match. A match is
-/// left alone where something outside of it uses a value inside, for the group would hide it.
+/// match's last binding stood. Patterns are tried in the order of the table, of one pattern the largest match first, and a binding
+/// belongs to one match. A match is left alone where something outside of it uses a value inside, for the group would hide it,
+/// or reads one of several results before the last is there.
 ModuleRef fuse_ops_by_pattern(const ModuleRef& module, const PassContext& ctx,
                               const std::vector<FusionPattern>& patterns);
 /// By the patterns of the chip that is compiled for, where PassContext::target is the file of one.

@@ -47,7 +47,7 @@ std::vector<FusionPattern> chip_patterns() {
   for (const Weight& w : weights) {
     const DFPattern product = product_with(w.pattern), scaled = rescaled(product);
     auto add = [&](const char* name, const char* does, const DFPattern& pattern) {
-      out.push_back({text("chip.", w.name, "matmul", name), text(w.does, "a product", does), pattern});
+      out.push_back({text("chip.", w.name, "matmul", name), text(w.does, "a product", does), {pattern}});
     };
     add("_rescale_bias", ", its scale and bias", with_bias(scaled));
     add("_bias", " and its bias", with_bias(product));
@@ -72,23 +72,74 @@ const OpDef* op_called(const std::string& word) {
   return nullptr;
 }
 
-/// Ops that a chain's word means, of which one argument is what came before (null: anything).
-DFPattern link(const std::string& word, const DFPattern& before, const std::string& where) {
-  const DFPattern read = before ? before : wildcard();
-  if (word == "matmul")
-    return before ? product_of(wildcard(), read) | product_of(read, wildcard()) : product_with(read);
-  if (word == "dequantize") return is_call_tir_reading(makes_values, read);
-  if (word == "quantize")
-    return is_call_tir_reading([](const tir::PrimFunc& f) { return string_attr(f.attrs, "role") == "quantize"; }, read);
-  if (word == "rescale") return rescaled(read);
-  if (word == "bias") return with_bias(read) | is_op("add", {has_ndim(1), read});
-  if (word == "gelu") return is_op_reading("nn.gelu", read) | is_op_reading("nn.gelu_tanh", read);
-  if (const OpDef* op = op_called(word)) return is_op_reading(op->name, read);
-  std::vector<std::string> known = {"matmul", "dequantize", "quantize", "rescale", "bias", "gelu"};
+bool is_commutative(const std::string& op) {
+  return op == "add" || op == "multiply" || op == "maximum" || op == "minimum";
+}
+
+/// A word that is no op of the graph language, with its operands.
+struct Word {
+  const char* name;
+  size_t most_args;
+  DFPattern (*pattern)(const std::vector<DFPattern>& args);
+};
+constexpr Word kWords[] = {
+    {"matmul",
+     2,
+     [](const std::vector<DFPattern>& args) {
+       return args.size() == 2 ? product_of(args[0], args[1])
+                               : product_of(wildcard(), args[0]) | product_of(args[0], wildcard());
+     }},
+    {"dequantize", 1, [](const std::vector<DFPattern>& args) { return is_call_tir_reading(makes_values, args[0]); }},
+    {"quantize",
+     1,
+     [](const std::vector<DFPattern>& args) {
+       return is_call_tir_reading([](const tir::PrimFunc& f) { return string_attr(f.attrs, "role") == "quantize"; },
+                                  args[0]);
+     }},
+    {"rescale", 1, [](const std::vector<DFPattern>& args) { return rescaled(args[0]); }},
+    {"bias",
+     2,
+     [](const std::vector<DFPattern>& args) {
+       return is_op_either_way("add", args[0], has_ndim(1, args.size() == 2 ? args[1] : wildcard()));
+     }},
+    {"gelu",
+     1,
+     [](const std::vector<DFPattern>& args) {
+       return is_op_reading("nn.gelu", args[0]) | is_op_reading("nn.gelu_tanh", args[0]);
+     }},
+};
+
+[[noreturn]] void refuse_number(const std::string& key, const std::string& word, size_t given, size_t most,
+                                const std::string& where) {
+  fail({.what = text("pattern.", key, ": ", word, " has ", given, " operands"),
+        .needs = text("one operand, whichever, or in order at most ", most),
+        .hint = "name the operands that matter",
+        .where = where});
+}
+
+/// What a word means that reads these operands, at least one.
+///   key   of the chip's file
+DFPattern op_reading(const std::string& key, const std::string& word, std::vector<DFPattern> args,
+                     const std::string& where) {
+  for (const Word& known : kWords)
+    if (word == known.name) {
+      if (args.size() > known.most_args) refuse_number(key, word, args.size(), known.most_args, where);
+      return known.pattern(args);
+    }
+  if (const OpDef* op = op_called(word)) {
+    if (args.size() == 1) return is_op_reading(op->name, args[0]);
+    if (args.size() > op->inputs.size()) refuse_number(key, word, args.size(), op->inputs.size(), where);
+    if (is_commutative(op->name)) return is_op_either_way(op->name, args[0], args[1]);
+    args.resize(op->inputs.size(), wildcard());
+    return is_op(op->name, std::move(args));
+  }
+  std::vector<std::string> words, known;
+  for (const Word& w : kWords) words.emplace_back(w.name);
+  known = words;
   for (const OpDef& op : op_table()) known.push_back(op.name.substr(op.name.rfind('.') + 1));
   const std::vector<std::string> near = nearest_names(word, known);
-  fail({.what = text("pattern.ops: there is no op called ", string_literal(word)),
-        .needs = "matmul, dequantize, quantize, rescale, bias, gelu, or an op of the graph language",
+  fail({.what = text("pattern.", key, ": there is no op called ", string_literal(word)),
+        .needs = text(join(words, ", "), ", or an op of the graph language"),
         .hint = near.empty() ? "docs/chips.md lists the words" : text("did you mean ", join(near, " or "), "?"),
         .where = where});
 }
@@ -98,10 +149,38 @@ DFPattern chain(const ChipPattern& p, size_t first, size_t last) {
   DFPattern before;
   for (size_t i = first; i <= last; ++i) {
     DFPattern one;
-    for (const std::string& word : p.ops[i].any_of) one = either(one, link(word, before, p.where));
+    for (const std::string& word : p.ops[i].any_of)
+      one = either(one, op_reading("ops", word, {before ? before : wildcard()}, p.where));
     before = p.ops[i].optional && i != first && i != last ? one | before : one;
   }
   return before;
+}
+
+/// The values of a graph's nodes. An optional one may be its first operand, but where it is a result: then it is there.
+std::vector<DFPattern> values_of(const ChipPattern& p) {
+  std::vector<DFPattern> values;
+  for (size_t n = 0; n < p.graph.size(); ++n) {
+    const ChipPattern::Node& node = p.graph[n];
+    DFPattern value = node.any_of.empty() ? wildcard() : nullptr;
+    if (node.item) value = is_tuple_get_item(values.at(node.args[0]), *node.item);
+    std::vector<DFPattern> args;
+    for (size_t a : node.args) args.push_back(values.at(a));
+    for (const std::string& word : node.any_of) value = either(value, op_reading("graph", word, args, node.where));
+    const bool is_result = std::ranges::find(p.results, n) != p.results.end();
+    values.push_back(one_value(node.optional && !is_result ? value | args[0] : value));
+  }
+  return values;
+}
+
+/// The graph, and those in which its result, where it may be absent, is what that reads; the largest first.
+std::vector<ChipPattern> without_optional_results(ChipPattern p) {
+  std::vector<ChipPattern> out = {p};
+  while (p.results.size() == 1 && p.graph[p.results[0]].optional) {
+    p.results[0] = p.graph[p.results[0]].args[0];
+    if (p.graph[p.results[0]].any_of.empty()) break;  // nothing is left
+    out.push_back(p);
+  }
+  return out;
 }
 
 /// A product among the bindings of a match, Y = X W, with the extents of the three.
@@ -238,6 +317,21 @@ std::vector<FusionPattern> patterns_of(const Chip& chip) {
   if (chip.patterns.empty()) return fusion_patterns();
   std::vector<FusionPattern> out;
   for (const ChipPattern& p : chip.patterns) {
+    auto add = [&](std::vector<DFPattern> results) {
+      out.push_back(
+          {text(backend_of(chip.name), ".", p.name), p.source, std::move(results), [p](const PatternMatch& match) {
+             return why_not(p, match);
+           }});
+    };
+    if (!p.graph.empty()) {
+      for (const ChipPattern& part : without_optional_results(p)) {
+        const std::vector<DFPattern> values = values_of(part);
+        std::vector<DFPattern> results;
+        for (size_t r : part.results) results.push_back(values[r]);
+        add(std::move(results));
+      }
+      continue;
+    }
     auto may_be_absent = [&](size_t from, size_t to) {
       for (size_t i = from; i < to; ++i)
         if (!p.ops[i].optional) return false;
@@ -248,11 +342,7 @@ std::vector<FusionPattern> patterns_of(const Chip& chip) {
       for (size_t last = first; last < p.ops.size(); ++last)
         if (may_be_absent(last + 1, p.ops.size())) parts.emplace_back(first, last);
     std::ranges::stable_sort(parts, std::greater{}, [](const auto& part) { return part.second - part.first; });
-    for (const auto& [first, last] : parts)
-      out.push_back(
-          {text(backend_of(chip.name), ".", p.name), p.source, chain(p, first, last), [p](const PatternMatch& match) {
-             return why_not(p, match);
-           }});
+    for (const auto& [first, last] : parts) add({chain(p, first, last)});
   }
   return out;
 }

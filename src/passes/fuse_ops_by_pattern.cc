@@ -11,16 +11,21 @@ using namespace relax;
 
 namespace {
 
-/// "fused_relax_matmul_relax_add_chip", as TVM names them.
+/// "fused_relax_matmul_relax_add_chip", as TVM names them; items of tuples are no ops.
 std::string group_name(const BindingBlockRef& block, const std::set<size_t>& members, const std::string& backend) {
   std::string name = "fused";
   for (size_t m : members) {
     const auto callee = called_prim_func(block->bindings[m]);
+    if (bound_value(block->bindings[m]).as<TupleGetItem>()) continue;
     std::string op = callee ? *callee : text("relax_", op_name(bound_value(block->bindings[m])));
     std::replace(op.begin(), op.end(), '.', '_');
     name += "_" + op;
   }
   return name + "_" + backend;
+}
+
+bool overlaps(const std::set<size_t>& a, const std::set<size_t>& b) {
+  return std::ranges::any_of(a, [&](size_t x) { return b.contains(x); });
 }
 
 }  // namespace
@@ -40,34 +45,35 @@ ModuleRef fuse_ops_by_pattern(const ModuleRef& module, const PassContext& ctx,
         const PatternGraph graph(outliner.module(), block, live_out);
         std::vector<Group> groups;
         std::set<size_t> taken;
-        for (const FusionPattern& p : patterns)
+        for (const FusionPattern& p : patterns) {
+          std::vector<std::set<size_t>> found;
           for (size_t root = 0; root < graph.size(); ++root) {
-            const auto members = graph.match(p.pattern, root);
-            if (!members) continue;
-            if (std::ranges::any_of(*members, [&](size_t m) { return taken.contains(m); })) continue;
-            if (auto inside = graph.escapes(*members)) {
-              ctx.say("FuseOpsByPattern",
-                      text(bound_var(block->bindings[root])->name,
-                           " is no ",
-                           p.name,
-                           ": ",
-                           bound_var(block->bindings[*inside])->name,
-                           " is used outside of it"));
-              continue;
-            }
-            const std::string why =
-                p.check ? p.check({outliner.module(), block, *members, constants, ctx}) : std::string();
-            if (!why.empty()) {
+            if (taken.contains(root)) continue;
+            const auto match = graph.match(p.results, root);
+            if (!match || overlaps(match->members, taken)) continue;
+            std::string why;
+            if (auto inside = graph.escapes(*match))
+              why = text(bound_var(block->bindings[*inside])->name, " is used outside of it");
+            else if (auto early = graph.needed_early(*match))
+              why = text(bound_var(block->bindings[*early])->name, " is read before all of it is there");
+            else if (p.check)
+              why = p.check({outliner.module(), block, match->members, constants, ctx});
+            if (why.empty())
+              found.push_back(match->members);
+            else
               ctx.say("FuseOpsByPattern", text(bound_var(block->bindings[root])->name, " is no ", p.name, ": ", why));
-              continue;
-            }
-            taken.insert(members->begin(), members->end());
+          }
+          std::ranges::stable_sort(found, std::greater{}, &std::set<size_t>::size);
+          for (const std::set<size_t>& members : found) {
+            if (overlaps(members, taken)) continue;
+            taken.insert(members.begin(), members.end());
             const std::string backend = p.name.substr(0, p.name.find('.'));
             groups.push_back(
-                {{members->begin(), members->end()},
-                 group_name(block, *members, backend),
+                {{members.begin(), members.end()},
+                 group_name(block, members, backend),
                  {{"Codegen", string_imm(backend)}, {"Composite", string_imm(p.name)}, {"Primitive", int_imm(1)}}});
           }
+        }
         std::ranges::sort(groups, {}, &Group::bindings);
         return outliner.outline(block, groups, live_out);
       },

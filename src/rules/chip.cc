@@ -94,8 +94,8 @@ std::vector<Loop> cut(Schedule& s, const Loop& loop, std::span<const int64_t> si
 }
 
 Split split_loop(Schedule& s, const Loop& loop, const Parts& p, bool apart) {
-  const size_t in_time = p.blocks.empty() ? 0 : p.blocks.size() - 1;
-  const std::vector<Loop> loops = cut(s, loop, p.sizes(), apart && p.core_block == 0 ? in_time : 0);
+  const size_t around_tiles = p.blocks.empty() ? 0 : p.blocks.size() - 1 + (p.core_block > 0 ? 1 : 0);
+  const std::vector<Loop> loops = cut(s, loop, p.sizes(), apart ? around_tiles : 0);
   Split out;
   size_t next = 0;
   if (p.core_block > 0) out.core = loops.at(next++);
@@ -141,6 +141,20 @@ Tiled tile(Schedule& s, const std::string& block_name, const ArrayNest& nest, bo
   return out;
 }
 
+void bind_axis(Schedule& s, const std::vector<Loop>& axis, const char* thread) {
+  if (!axis.empty()) bind(s, axis.size() > 1 ? fuse(s, axis) : axis[0], std::string(thread));
+}
+
+/// Axes of cores are as many as loops, so that none need be fused; a fourth shares the last axis.
+void bind_cores(Schedule& s, std::vector<Loop> cores) {
+  for (const char* axis : {"core.x", "core.y"})
+    if (!cores.empty()) {
+      bind(s, cores.back(), std::string(axis));
+      cores.pop_back();
+    }
+  bind_axis(s, cores, "core.z");
+}
+
 void note_memories(Schedule& s, const BlockHandle& block, const ArrayNest& nest) {
   std::vector<NodeRef> held;
   for (int64_t since : nest.held_since) held.push_back(int_imm(since));
@@ -156,19 +170,9 @@ void note_memories(Schedule& s, const BlockHandle& block, const ArrayNest& nest)
 
 void schedule_on_array(Schedule& s, const std::string& block_name, const ArrayNest& nest) {
   const Tiled tiled = tile(s, block_name, nest, false);
-  auto bind_axis = [&](const std::vector<Loop>& axis, const char* thread) {
-    if (!axis.empty()) bind(s, axis.size() > 1 ? fuse(s, axis) : axis[0], std::string(thread));
-  };
-  // Axes of cores are as many as loops, so that none need be fused; a fourth shares the last axis.
-  std::vector<Loop> cores = tiled.cores;
-  for (const char* axis : {"core.x", "core.y"})
-    if (!cores.empty()) {
-      bind(s, cores.back(), std::string(axis));
-      cores.pop_back();
-    }
-  bind_axis(cores, "core.z");
-  bind_axis(tiled.rows, "pe.x");
-  bind_axis(tiled.columns, "pe.y");
+  bind_cores(s, tiled.cores);
+  bind_axis(s, tiled.rows, "pe.x");
+  bind_axis(s, tiled.columns, "pe.y");
   for (const Loop& l : tiled.at_once) unroll(s, l);
   note_memories(s, tiled.block, nest);
 }
@@ -176,14 +180,11 @@ void schedule_on_array(Schedule& s, const std::string& block_name, const ArrayNe
 void tensorize_on_array(Schedule& s, const std::string& block_name, const ArrayNest& nest,
                         const std::string& tensor_intrin) {
   const Tiled tiled = tile(s, block_name, nest, true);
-  if (!tiled.cores.empty())
-    s.fail({.what = text("block ", string_literal(block_name), " is shared among cores"),
-            .needs = "the nest of one core",
-            .hint = "use schedule_on_array"});
   if (tiled.rows.size() != 1 || tiled.columns.size() != 1)
     s.fail({.what = text("block ", string_literal(block_name), " has several loops along an axis of the array"),
             .needs = "one loop along the rows and one along the columns",
             .hint = "use schedule_on_array"});
+  bind_cores(s, tiled.cores);
   for (const Loop& l : tiled.alone) unroll(s, l);  // of one value: no loop in time
   tensorize(s, Value(tiled.rows.front()), tensor_intrin, true);
   note_memories(s, get_block(s, block_name + "_o", s.func_name()), nest);

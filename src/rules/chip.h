@@ -21,7 +21,8 @@ struct ArrayNest {
     size_t loop = 0;
     int64_t block = 1;
   };
-  /// Values that lie side by side along an axis of the array, and how many of them one PE takes at once.
+  /// PEs side by side along an axis of the array on which a loop's values lie, and how many consecutive ones each takes at
+  /// once.
   struct Side {
     size_t loop = 0;
     int64_t values = 1, at_once = 1;
@@ -50,9 +51,10 @@ struct ArrayNest {
 void schedule_on_array(schedule::Schedule& s, const std::string& block, const ArrayNest& nest);
 
 /// The same nest for an array that is called like an instruction: what the PEs do at one stamp, innermost, gives way to a
-/// tensor intrinsic, whose implementation runs along pe.x and pe.y (array_intrin.h). The block is called `_o` then.
-/// Errors: as schedule_on_array; loops along one axis are several, or one loop is along both; cores share the nest; what the
-/// innermost loops compute is not the intrinsic.
+/// tensor intrinsic, whose implementation runs along pe.x and pe.y (array_intrin.h). The block is called `_o` then. Blocks of
+/// cores are whole tiles of the intrinsic.
+/// Errors: as schedule_on_array; loops along one axis are several, or one loop is along both; what the innermost loops
+/// compute is not the intrinsic.
 void tensorize_on_array(schedule::Schedule& s, const std::string& block, const ArrayNest& nest,
                         const std::string& tensor_intrin);
 

@@ -309,7 +309,9 @@ std::string routes(const CaseStudy& s) {
           ? ""
           : text("- **merged**: the same, and `MergeCompositeFunctions` joins neighbouring kernels where half of `",
                  s.keeps_between,
-                 "` has room\n  for what lies between them.\n"),
+                 "` has room\n  for what lies between them, in a prompt of ",
+                 s.options.prompt_len,
+                 " tokens.\n"),
       "\nThe host: ",
       chip_line(s.host),
       " (`chips/",

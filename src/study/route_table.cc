@@ -32,7 +32,7 @@ std::vector<RoutesOnChip> compare_routes(const RouteQuestion& q, const Progress&
   for (const llm::Scheme& scheme : q.schemes) {
     const ProgramAtPhase3 at = program_at_phase3(q.model, {.scheme = scheme}, true);
     for (size_t c = 0; c < q.chips.size(); ++c) {
-      RoutesOnChip on{.chip = q.chips[c].name, .scheme = scheme.name, .routes = {}, .notes = {}};
+      RoutesOnChip on{.chip = q.chips[c].name, .scheme = scheme.name, .lengths = q.lengths, .routes = {}, .notes = {}};
       on.routes = costers[c].by_every_route(
           q.model,
           scheme,
@@ -49,7 +49,15 @@ std::vector<RoutesOnChip> compare_routes(const RouteQuestion& q, const Progress&
 std::string routes_table(const std::vector<RoutesOnChip>& all) {
   std::string out;
   for (const RoutesOnChip& on : all) {
-    out += text("routes to ", on.chip, ", ", on.scheme, "\n");
+    out += text("routes to ",
+                on.chip,
+                ", ",
+                on.scheme,
+                ": a prompt of ",
+                on.lengths.prompt_len,
+                " tokens, a token at a context of ",
+                on.lengths.context,
+                "\n");
     auto line = [&](const std::string& step,
                     const std::string& route,
                     const std::string& share,
@@ -151,6 +159,8 @@ nlohmann::json routes_json(const std::vector<RoutesOnChip>& all) {
                              {"padded", k.padded}});
         out.push_back({{"chip", on.chip},
                        {"scheme", on.scheme},
+                       {"prompt_len", on.lengths.prompt_len},
+                       {"context", on.lengths.context},
                        {"step", named.name},
                        {"route", std::string(name_of(by.route))},
                        {"macs", s.macs},

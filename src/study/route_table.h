@@ -18,6 +18,7 @@ struct RouteQuestion {
 /// A scheme on a chip.
 struct RoutesOnChip {
   std::string chip, scheme;
+  RouteLengths lengths;
   std::vector<RouteCosts> routes;
   std::vector<std::string> notes;  // of the passes, on parts of the graph that were not matched or not joined
 };
@@ -25,7 +26,7 @@ struct RoutesOnChip {
 /// Nothing is run. Errors: those of program_at_phase3 and program_with_patterns; a kernel that the cost engine refuses.
 std::vector<RoutesOnChip> compare_routes(const RouteQuestion& question, const Progress& progress);
 
-/// Per chip, scheme, step and route: the share of MACs on the chip, of zeros among those issued, latency, bandwidth, launches;
+/// Per chip, scheme, step and route, with the lengths for which it holds: the share of MACs on the chip, of zeros among those issued, latency, bandwidth, launches;
 /// then, by kernel, what stays off the chip and why, and what was padded.
 std::string routes_table(const std::vector<RoutesOnChip>& all);
 

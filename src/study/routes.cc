@@ -23,11 +23,14 @@ std::vector<Route> routes_of(const Chip& chip) {
 }
 
 ProgramAtPhase3 program_with_patterns(const fs::path& folder, const llm::OpenOptions& options, const Chip& chip,
-                                      bool merged, bool shapes_only, std::vector<std::string>* notes) {
+                                      bool merged, int64_t prompt_len, bool shapes_only,
+                                      std::vector<std::string>* notes) {
   llm::Program program = llm::program_of(folder, options, shapes_only);
   passes::PassContext ctx{.bounds = {{"seq_len", program.limits.prefill_chunk}}, .target = "llvm"};
+  passes::PassContext asked = ctx;
+  asked.bounds["seq_len"] = std::min(prompt_len, program.limits.prefill_chunk);
   if (notes)
-    ctx.explain = [notes](const std::string& pass, const std::string& message) {
+    asked.explain = [notes](const std::string& pass, const std::string& message) {
       const std::string note = text(pass, ": ", message);
       if (std::find(notes->begin(), notes->end(), note) == notes->end()) notes->push_back(note);
     };
@@ -35,10 +38,9 @@ ProgramAtPhase3 program_with_patterns(const fs::path& folder, const llm::OpenOpt
   for (const driver::Phase& phase : driver::phases()) {
     if (phase.number > 3) break;
     if (phase.number == 1) {
-      module = passes::fuse_ops_by_pattern(module, ctx, passes::patterns_of(chip));
-      if (merged) module = passes::merge_composite_functions(module, ctx, passes::room_between(chip));
+      module = passes::fuse_ops_by_pattern(module, asked, passes::patterns_of(chip));
+      if (merged) module = passes::merge_composite_functions(module, asked, passes::room_between(chip));
       module = passes::run_pass(passes::pass_named("RunCodegen"), module, ctx);
-      ctx.explain = nullptr;  // other passes have their own near misses
     }
     module = driver::run_phase(phase, module, ctx);
   }
@@ -167,7 +169,9 @@ std::vector<RouteCosts> RouteCoster::by_every_route(const fs::path& folder, cons
     if (route == Route::schedule || route == Route::tensorize)
       add(route, at);
     else
-      add(route, program_with_patterns(folder, {.scheme = scheme}, chip_.chip(), route == Route::merged, true, &notes));
+      add(route,
+          program_with_patterns(
+              folder, {.scheme = scheme}, chip_.chip(), route == Route::merged, lengths.prompt_len, true, &notes));
   }
   return out;
 }

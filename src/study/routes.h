@@ -53,10 +53,12 @@ struct RouteStep {
 };
 
 /// program_at_phase3 for Route::pattern and Route::merged: what the chip's patterns match is taken out after phase 0.
-///   notes   where given: what the passes say of parts that were not matched or not joined, each once
+///   prompt_len   for which limits of patterns, and what fits between merged parts, are judged, in calls of at most a chunk
+///   notes        where given: what the passes say of parts that were not matched or not joined, each once
 /// Errors: as there; a pattern with an unknown op.
 ProgramAtPhase3 program_with_patterns(const fs::path& folder, const llm::OpenOptions& options, const Chip& chip,
-                                      bool merged, bool shapes_only = false, std::vector<std::string>* notes = nullptr);
+                                      bool merged, int64_t prompt_len, bool shapes_only = false,
+                                      std::vector<std::string>* notes = nullptr);
 
 /// A scheme's prompt and decode step by one route.
 struct RouteCosts {

@@ -72,13 +72,28 @@ std::string KeyReader::full(std::string_view key) const {
   return path_.empty() ? std::string(key) : text(path_, ".", key);
 }
 
-void KeyReader::fail_at(std::string_view key, std::string what, std::string needs, std::string hint) const {
+const toml::source_region& KeyReader::region(std::string_view key, std::optional<size_t> element) const {
   const toml::node* node = table_.get(key);
-  const toml::source_region& region = node ? node->source() : table_.source();
+  const toml::array* list = node && element ? node->as_array() : nullptr;
+  if (list && *element < list->size()) node = list->get(*element);
+  return node ? node->source() : table_.source();
+}
+
+void KeyReader::fail_there(const toml::source_region& there, std::string_view key, std::string what, std::string needs,
+                           std::string hint) const {
   fail({.what = text(full(key), ": ", what),
         .needs = std::move(needs),
         .hint = hint.empty() ? text("correct ", full(key)) : std::move(hint),
-        .where = text(file_, " line ", region.begin.line, ", column ", region.begin.column)});
+        .where = text(file_, " line ", there.begin.line, ", column ", there.begin.column)});
+}
+
+void KeyReader::fail_at(std::string_view key, std::string what, std::string needs, std::string hint) const {
+  fail_there(region(key), key, std::move(what), std::move(needs), std::move(hint));
+}
+
+void KeyReader::fail_in(std::string_view key, size_t element, std::string what, std::string needs,
+                        std::string hint) const {
+  fail_there(region(key, element), key, std::move(what), std::move(needs), std::move(hint));
 }
 
 const toml::node* KeyReader::find(std::string_view key) {
@@ -181,9 +196,10 @@ std::vector<int64_t> KeyReader::integers(std::string_view key, const Unit& unit)
   return out;
 }
 
-std::string KeyReader::place(std::string_view key) const {
-  const toml::node* node = table_.get(key);
-  return text(file_, " line ", (node ? node->source() : table_.source()).begin.line);
+std::string KeyReader::place(std::string_view key) const { return text(file_, " line ", region(key).begin.line); }
+
+std::string KeyReader::place_in(std::string_view key, size_t element) const {
+  return text(file_, " line ", region(key, element).begin.line);
 }
 
 size_t KeyReader::position_of(std::string_view key, const toml::node& node,

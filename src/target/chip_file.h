@@ -12,6 +12,7 @@ struct TomlAssertion {};
 
 #include <toml++/toml.h>
 
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -65,14 +66,22 @@ class KeyReader {
   /// Errors on the first key that was never asked for.
   void finish() const;
   [[noreturn]] void fail_at(std::string_view key, std::string what, std::string needs, std::string hint = "") const;
+  /// The same at an element of a list.
+  [[noreturn]] void fail_in(std::string_view key, size_t element, std::string what, std::string needs,
+                            std::string hint = "") const;
   /// "FILE line N", where the key stands, or its table.
   std::string place(std::string_view key) const;
+  /// The same of an element of a list.
+  std::string place_in(std::string_view key, size_t element) const;
 
  private:
   const toml::node* find(std::string_view key);
   const toml::node& need(std::string_view key, std::string_view what);
   double checked(std::string_view key, const toml::node& node, const Unit& unit) const;
   std::string full(std::string_view key) const;
+  const toml::source_region& region(std::string_view key, std::optional<size_t> element = {}) const;
+  [[noreturn]] void fail_there(const toml::source_region& there, std::string_view key, std::string what,
+                               std::string needs, std::string hint) const;
   size_t position_of(std::string_view key, const toml::node& node, std::span<const std::string_view> allowed) const;
 
   const toml::table& table_;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "target/chip_file.h"
+#include "target/chip_graph.h"
 
 namespace sator {
 
@@ -41,6 +42,16 @@ ChipPattern::Link link_of(const KeyReader& in, std::string_view word) {
   return link;
 }
 
+void read_chain(KeyReader& in, ChipPattern& p) {
+  if (!in.has("ops"))
+    in.fail_at("ops", "the key is missing", "a list of ops, one after the other, or graph", "add ops = [\"matmul\"]");
+  for (const std::string& word : in.strings("ops")) p.ops.push_back(link_of(in, word));
+  if (std::ranges::all_of(p.ops, &ChipPattern::Link::optional))
+    in.fail_at("ops", "every op may be absent", "at least one op without ?", "remove a ?");
+  if (p.ops.size() > kMostOps)
+    in.fail_at("ops", text("the chain has ", p.ops.size(), " ops"), text("at most ", kMostOps), "state two patterns");
+}
+
 ChipPattern read_pattern(KeyReader in) {
   ChipPattern p;
   p.name = in.string("name");
@@ -49,13 +60,13 @@ ChipPattern read_pattern(KeyReader in) {
                text("the value is ", string_literal(p.name)),
                "letters, digits and _: it becomes part of a function's name");
   p.source = in.string_or("source", "");
-  if (!in.has("ops"))
-    in.fail_at("ops", "the key is missing", "a list of ops, one after the other", "add ops = [\"matmul\"]");
-  for (const std::string& word : in.strings("ops")) p.ops.push_back(link_of(in, word));
-  if (std::ranges::all_of(p.ops, &ChipPattern::Link::optional))
-    in.fail_at("ops", "every op may be absent", "at least one op without ?", "remove a ?");
-  if (p.ops.size() > kMostOps)
-    in.fail_at("ops", text("the chain has ", p.ops.size(), " ops"), text("at most ", kMostOps), "state two patterns");
+  if (in.has("graph")) {
+    if (in.has("ops"))
+      in.fail_at("graph", "the pattern has ops too", "ops, a chain, or graph, lines with names", "remove one of them");
+    read_graph(in, p);
+  } else {
+    read_chain(in, p);
+  }
   p.constant_weight = in.flag_or("constant_weight", false);
   for (size_t d : in.choices_or("dtypes", kDtypes, {})) p.dtypes.emplace_back(kDtypes[d]);
   if (in.has("weight_bits")) p.weight_bits = in.integers("weight_bits", {"bits", 1, 64});

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "dataflow/matmul_program.h"
 #include "schedule/schedule.h"
 #include "schedule/tensor_intrin.h"
+#include "shipped_chips.h"
 #include "tir/interp.h"
 #include "tir/parse.h"
 #include "tir/print.h"
@@ -189,7 +191,7 @@ TEST_P(EveryArray, ARaggedProductIsPaddedToWholeTiles) {
   for (const auto* axis : {&nest.rows, &nest.columns})
     for (const auto& side : *axis) {
       int64_t& size = larger.sizes.at(sizes[side.loop]);
-      size = whole_tiles(size, side.values);
+      size = whole_tiles(size, side.values * side.at_once);
     }
   EXPECT_NE(larger.sizes, facts.sizes);
   schedule::Schedule bound(plain, "f");
@@ -233,19 +235,134 @@ TEST_P(EveryArray, AttentionOfAnyContextIsPadded) {
 INSTANTIATE_TEST_SUITE_P(Stationarities, EveryArray,
                          testing::Values(Stationary::output, Stationary::weight, Stationary::input));
 
-// One core calls the instruction, by a mapping of the engine's own.
-TEST(Tensorized, WhatIsNoNestOfOneCoreIsRefused) {
+// The instruction is called by a mapping of the engine's own.
+TEST(Tensorized, WhatIsNoNestIsRefused) {
   const FunctionFacts facts{.name = "f", .sizes = {{"n", 24}}, .params = {{}, {OperandKind::weight}, {}}};
   const tir::PrimFuncRef plain = tir::parse_function(kPrograms[0].text);
   auto refusal = [&](const Chip& chip) {
     const KernelCost cost = CostEngine(chip).cost(work_of(*plain, facts, &chip).kernel);
     return why_not(tensorize_as_costed(plain, facts, cost, chip));
   };
-  Chip chip = array_of(Stationary::weight, 8, 8);
-  chip.cores = 2;
-  EXPECT_EQ(refusal(chip), "product matmul of f is not tensorized: its mapping cuts it among 2 cores");
   EXPECT_EQ(refusal(find_chip(std::string(SATOR_SOURCE_DIR) + "/chips/tenet-8x8.toml")),
             "product matmul of f is not tensorized: its mapping is that of TENET's files");
+}
+
+// Cores have whole tiles each. What all of them do computes and counts as the same nest of bound loops; of ragged products,
+// whose last core has less, as that of the larger product.
+TEST_P(EveryArray, CoresShareWholeTiles) {
+  for (const int64_t cores : {2, 3, 5})
+    for (const std::vector<int64_t>& size : {std::vector<int64_t>{24, 48, 32}, {21, 50, 30}, {1, 100, 40}, {9, 9, 9}}) {
+      SCOPED_TRACE(testing::Message() << cores << " cores, " << size[0] << " x " << size[1] << " x " << size[2]);
+      Chip chip = array_of(GetParam(), 8, 8);
+      chip.cores = cores;
+      CostEngine engine(chip);
+      const tir::PrimFuncRef plain = tir::parse_function(kRaggedGemm);
+      const FunctionFacts facts{.name = "f",
+                                .sizes = {{"n", size[0]}, {"m", size[1]}, {"l", size[2]}},
+                                .params = {{}, {OperandKind::weight}, {}, {}}};
+      const KernelCost cost = engine.cost(work_of(*plain, facts, &chip).kernel);
+      const auto result = tensorize_as_costed(plain, facts, cost, chip);
+      ASSERT_EQ(why_not(result), "");
+      const auto& called = std::get<ScheduledFunction>(result);
+      EXPECT_EQ(result_of(plain, facts.sizes), result_of(called.func, facts.sizes)) << called.trace;
+
+      rules::ArrayNest nest = share_whole_tiles(
+          on_whole_array(
+              on_both_axes(*cost.statements[0].placement->nest, cost.statements[0], chip), chip.rows, chip.columns),
+          cost.statements[0],
+          chip);
+      nest.weight = cost.statements[0].work.statement.accesses[*cost.statements[0].placement->weight].tensor;
+      FunctionFacts larger = facts;
+      const char* const sizes[] = {"n", "m", "l"};
+      for (const auto* axis : {&nest.rows, &nest.columns})
+        for (const auto& side : *axis) {
+          int64_t& extent = larger.sizes.at(sizes[side.loop]);
+          extent = whole_tiles(extent, side.values * side.at_once);
+        }
+      int64_t at_work = 1;
+      for (const rules::ArrayNest::Share& share : nest.cores) at_work *= share.parts;
+      EXPECT_LE(at_work, cores);
+      schedule::Schedule bound(plain, "f");
+      bound.work_on("f");
+      rules::schedule_on_array(bound, cost.statements[0].name, nest);
+      auto product = [&](const tir::PrimFuncRef& func, const FunctionFacts& at) {
+        const TirWork work = work_of(*func, at, &chip);
+        return engine.cost(work.kernel, work.placements).statements.at(0);
+      };
+      const StatementCost padded = product(called.func, facts), whole = product(bound.func(), larger);
+      EXPECT_EQ(padded.placement->cores_used, at_work);
+      EXPECT_EQ(padded.macs, larger.sizes.at("n") * larger.sizes.at("m") * larger.sizes.at("l"));
+      EXPECT_EQ(padded.array_cycles(), whole.array_cycles());
+      EXPECT_EQ(padded.counts->space, 64 * at_work);
+      for (size_t t = 0; t < whole.counts->tensors.size(); ++t)
+        EXPECT_EQ(padded.counts->tensors.at(t).unique, whole.counts->tensors[t].unique);
+    }
+}
+
+// One matmul by the three routes: the chip's own estimate with these tiles, loops bound as it says, and calls of the array.
+// Where tiles are whole, all MACs, bytes and cycles are the same.
+TEST(Tensorized, EveryPresetWithCoresCountsAsItsEstimate) {
+  size_t chips = 0;
+  for (const std::string& name : all_chips()) {
+    Chip chip = shipped(name);
+    if (chip.cores == 1) continue;
+    SCOPED_TRACE(name);
+    ++chips;
+    // Two tiles of outputs for each core, 32 of what streams past the array. Weight buffers of groq_lpu_like hold one tile for each.
+    const int64_t turns = name == "groq_lpu_like" ? 1 : 2, side = std::max(chip.rows, chip.columns);
+    const int64_t rows = turns == 1 ? 32 : side, columns = turns * chip.cores * side, sums = turns * side;
+    chip.tile = {side, side, side};
+    if (turns > 1) chip.tile->at(chip.dataflow_for(ProductClass::gemm) == Stationary::output ? 2 : 0) = 32;
+    const Matmul matmul{.i = rows, .j = columns, .k = sums};
+    CostEngine engine(chip);
+    const KernelCost estimate = engine.cost(matmul_kernel(matmul));
+    ASSERT_EQ(estimate.statements[0].placement->cores_used, chip.cores);
+    const tir::PrimFuncRef plain = tir::parse_function(matmul_program(matmul));
+    const FunctionFacts facts = facts_of(matmul);
+    const auto read = [&](const tir::PrimFuncRef& func) {
+      const TirWork work = work_of(*func, facts, &chip);
+      return engine.cost(work.kernel, work.placements);
+    };
+    const KernelCost bound =
+        read(schedule_as_costed(plain, "matmul", engine.cost(work_of(*plain, facts, &chip).kernel)).func);
+    const auto result = tensorize_as_costed(plain, facts, engine.cost(work_of(*plain, facts, &chip).kernel), chip);
+    ASSERT_EQ(why_not(result), "");
+    const auto& called = std::get<ScheduledFunction>(result);
+    EXPECT_TRUE(called.padded.empty());
+    const KernelCost tensorized = read(called.func);
+    EXPECT_EQ(tensorized.macs, rows * columns * sums);
+    EXPECT_EQ(difference(estimate, tensorized), "");
+    EXPECT_EQ(difference(bound, tensorized), "");
+  }
+  EXPECT_GE(chips, 7U);
+}
+
+// One row and 250 columns, 36 of them for each of 7 cores: tiles have 8 columns and 8 rows, 32 of them, so a core has 5. Where
+// outputs stay, a core turns to its next tile outside of the sum.
+TEST(Tensorized, TilesAreDealtOutToCoresAnew) {
+  const tir::PrimFuncRef plain = tir::parse_function(kRaggedGemm);
+  const FunctionFacts facts{
+      .name = "f", .sizes = {{"n", 1}, {"m", 250}, {"l", 64}}, .params = {{}, {OperandKind::weight}, {}, {}}};
+  Chip chip = array_of(Stationary::output, 8, 8);
+  chip.cores = 7;
+  const StatementCost product = CostEngine(chip).cost(work_of(*plain, facts, &chip).kernel).statements.at(0);
+  const rules::ArrayNest nest = share_whole_tiles({.cores = {{.loop = 1, .block = 36, .parts = 7}},
+                                                   .time = {{.loop = 2, .block = 1}},
+                                                   .rows = {{.loop = 0, .values = 8}},
+                                                   .columns = {{.loop = 1, .values = 8}},
+                                                   .held_since = {0, 1, 0, 1}},
+                                                  product,
+                                                  chip);
+  ASSERT_EQ(nest.cores.size(), 1U);
+  EXPECT_EQ(nest.cores[0].loop, 1U);
+  EXPECT_EQ(nest.cores[0].block, 40);
+  EXPECT_EQ(nest.cores[0].parts, 7);
+  ASSERT_EQ(nest.time.size(), 2U);
+  EXPECT_EQ(nest.time[0].loop, 1U);
+  EXPECT_EQ(nest.time[0].block, 8);
+  EXPECT_EQ(nest.time[1].loop, 2U);
+  EXPECT_EQ(nest.held_since, (std::vector<int64_t>{0, 2, 0, 2}))
+      << "what a turn of the sum brought is what it brings now";
 }
 
 // Three queries share a key: the head's index stays, the positions and elements are padded.

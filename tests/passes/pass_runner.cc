@@ -1,11 +1,20 @@
 // Text tests of passes: a module in, the module after the passes out.
+#include "base/file.h"
 #include "graph_runner.h"
+#include "passes/byoc.h"
 #include "passes/run.h"
 #include "relax/parse.h"
 #include "relax/print.h"
 #include "support/runners.h"
+#include "target/chip.h"
 
 namespace sator::test {
+
+// A chip with these patterns and no others.
+static Chip chip_with(const std::string& patterns) {
+  const std::string chip = read_file(fs::path(SATOR_SOURCE_DIR) / "chips" / "tpuv4_like.toml");
+  return parse_chip(text(chip, "\n", patterns), "a chip with patterns");
+}
 
 std::string run_passes(const TestCase& test) {
   passes::PassContext ctx;
@@ -19,8 +28,12 @@ std::string run_passes(const TestCase& test) {
   if (test.find("attach")) ctx.additional = relax::parse_module(test.text("attach"), "attach");
   const ModuleRef program = relax::parse_module(test.text("program"), "program");
   ModuleRef module = program;
-  for (std::string_view name : split(test.args("passes"), ','))
-    module = passes::run_pass(passes::pass_named(std::string(trim(name))), module, ctx);
+  for (std::string_view name : split(test.args("passes"), ',')) {
+    if (test.find("patterns") && trim(name) == "FuseOpsByPattern")
+      module = passes::fuse_ops_by_pattern(module, ctx, passes::patterns_of(chip_with(test.text("patterns"))));
+    else
+      module = passes::run_pass(passes::pass_named(std::string(trim(name))), module, ctx);
+  }
   std::string printed = relax::to_script(*module);
   if (!equal(module, relax::parse_module(printed)))
     fail({.what = "the printed program parses to another one:\n" + printed});

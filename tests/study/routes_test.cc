@@ -6,11 +6,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "frontend/hf_config.h"
 #include "passes/byoc.h"
 #include "relax/parse.h"
 #include "study/route_table.h"
 #include "study/sample.h"
+#include "temp_folder.h"
 
 namespace sator::study {
 namespace {
@@ -20,9 +22,9 @@ const fs::path kModel = fs::path(SATOR_SOURCE_DIR) / "examples/gpt2-124m";
 /// The calls of GPT-2's steps under a scheme, as the two kinds of routes have them.
 class Program {
  public:
-  Program(const char* scheme, bool with_patterns, bool merged = false)
+  Program(const char* scheme, bool with_patterns, bool merged = false, int64_t prompt_len = 128)
       : at_(with_patterns ? program_with_patterns(kModel, {.scheme = llm::parse_scheme(scheme)}, shipped("edge_npu32"),
-                                                  merged, true)
+                                                  merged, prompt_len, true)
                           : program_at_phase3(kModel, {.scheme = llm::parse_scheme(scheme)}, true)),
         workload_(at_.module, at_.program) {}
 
@@ -57,7 +59,7 @@ TEST(Routes, SharesAreThoseOfTheConfiguration) {
          {Step{"prefill", {.tokens = 128, .context = 128}}, Step{"decode", {.tokens = 1, .context = 256}}}) {
       SCOPED_TRACE(testing::Message() << step.function << " " << scheme);
       const int64_t all = llm::macs_of_step(config, step.size);
-      const int64_t head = 768 * 50257, attention = 12 * 2 * 768 * step.size.tokens * step.size.context;
+      const int64_t attention = 12 * 2 * 768 * step.size.tokens * step.size.context;
       const RouteStep schedule = whole.cost(Route::schedule, "edge_npu32", step.function, step.size);
       EXPECT_EQ(schedule.macs, all);
       EXPECT_EQ(schedule.macs_on_chip, all);
@@ -124,6 +126,52 @@ TEST(Routes, NeighbouringPartsAreMergedWhereThereIsRoom) {
   EXPECT_EQ(together.cost(Route::merged, "edge_npu32", "prefill", prompt).launches_on_chip, 12 * 4 + 1);
 }
 
+// Half of the 256 KB between parts holds 131,072 / (3072 * 4) = 10.7 rows: a prompt of 10 tokens is merged, one of 11 is not.
+TEST(Routes, MergedIsJudgedForThePromptThatIsAsked) {
+  for (const int64_t rows : {10, 11}) {
+    SCOPED_TRACE(rows);
+    const Program together("f16", true, true, rows);
+    const RouteStep step = together.cost(Route::merged, "edge_npu32", "prefill", {.tokens = rows, .context = rows});
+    EXPECT_EQ(step.launches_on_chip, 12 * (rows == 10 ? 3 : 4) + 1);
+  }
+}
+
+// A chip that takes the gated MLP of a Llama whole, and nothing else: per layer and token 3 products of 64 x 160, in one launch.
+TEST(Routes, AGraphOfAChipsFileTakesTheGatedMlpWhole) {
+  TempFolder folder;
+  write_file(folder.path() / "config.json",
+             R"({"model_type":"llama","vocab_size":100,"hidden_size":64,"intermediate_size":160,"num_hidden_layers":3,
+                 "num_attention_heads":4,"num_key_value_heads":2,"eos_token_id":2,"bos_token_id":1,"torch_dtype":"float16",
+                 "max_position_embeddings":256})");
+  const std::string plain = read_file(chips_folder() / "tpuv4_like.toml");
+  const Chip chip = parse_chip(plain + R"toml(
+[[pattern]]
+name = "gated_mlp"
+graph = [
+  "gate, up = split(rescale?(matmul(x, dequantize?(w13))))",
+  "y = rescale?(matmul(silu(gate) * up, dequantize?(w2)))",
+]
+constant_weight = true
+)toml",
+                               "gated.toml");
+  const ModelConfig config = read_model_config(folder.path());
+  for (const char* scheme : {"f16", "int8-channel", "int4-group32"}) {
+    SCOPED_TRACE(scheme);
+    std::vector<std::string> notes;
+    const ProgramAtPhase3 at =
+        program_with_patterns(folder.path(), {.scheme = llm::parse_scheme(scheme)}, chip, false, 24, true, &notes);
+    const llm::Workload workload(at.module, at.program);
+    for (const int64_t tokens : {1, 24}) {
+      const llm::StepSize size{.tokens = tokens, .context = 24};
+      const RouteStep step = RouteCoster(chip, shipped("cpu_avx512_vnni"))
+                                 .cost(Route::pattern, workload.calls(tokens == 1 ? "decode" : "prefill", size));
+      EXPECT_EQ(step.macs, llm::macs_of_step(config, size));
+      EXPECT_EQ(step.macs_on_chip, 3 * tokens * 3 * 64 * 160);
+      EXPECT_EQ(step.launches_on_chip, 3) << "one per layer";
+    }
+  }
+}
+
 /// What FuseOpsByPattern says of x [n, 64] f32 times a matrix of the model's [64, 96], packed 4 or 8 codes to a word by `words`
 /// columns, under a pattern with these limits; "taken" where it is.
 std::string verdict(const std::function<void(ChipPattern&)>& limit, int64_t words = 24) {
@@ -182,6 +230,20 @@ TEST(Routes, PatternsHaveLimits) {
   EXPECT_EQ(verdict([](ChipPattern& p) { p.max_m = 127; }), "it has 128 rows, and at most 127 are allowed");
   EXPECT_EQ(verdict([](ChipPattern& p) { p.max_n = 95; }), "it has 96 columns, and at most 95 are allowed");
   EXPECT_EQ(verdict([](ChipPattern& p) { p.max_k = 63; }), "it has 64 summands, and at most 63 are allowed");
+}
+
+TEST(Routes, AGraphsOpIsRefusedAtItsLine) {
+  const std::string plain = read_file(chips_folder() / "tpuv4_like.toml");
+  const auto line = std::ranges::count(plain, '\n') + 5;
+  for (const auto& [op, message] : {std::pair{"sliu(h)", "there is no op called \"sliu\""},
+                                    {"silu(h, h)", "silu has 2 operands"},
+                                    {"matmul(h, h, h)", "matmul has 3 operands"}}) {
+    const Chip chip = parse_chip(
+        text(plain, "\n[[pattern]]\nname = \"a\"\ngraph = [\"h = matmul(x, w)\",\n\"y = ", op, "\"]\n"), "my.toml");
+    const std::string said = error_of([&] { passes::patterns_of(chip); });
+    EXPECT_NE(said.find(message), std::string::npos) << said;
+    EXPECT_NE(said.find(text("my.toml line ", line)), std::string::npos) << said;
+  }
 }
 
 TEST(Routes, AnUnknownOpOfAPatternIsRefusedAtItsLine) {

@@ -21,7 +21,7 @@ const std::vector<Runner>& runners() {
        .does = "the arrays of the section after the interpreter ran the program",
        .run = run_tir_run},
       {.section = "passes",
-       .inputs = {"program", "bounds", "target", "attach"},
+       .inputs = {"program", "bounds", "target", "patterns", "attach"},
        .does = "the module after the passes that the section names, checked after each",
        .run = run_passes},
       {.section = "script",

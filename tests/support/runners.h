@@ -20,7 +20,7 @@ std::string run_tir_verify(const TestCase& test);
 std::string run_tir_run(const TestCase& test);
 
 /// The module (graphs, tensor programs or both) after the passes of `--- passes A, B`, checked after each; the sections bounds (n=8)
-/// target and attach tell the passes more. The result must parse back to an equal module.
+/// target, patterns (tables [[pattern]] of a chip's file, for FuseOpsByPattern) and attach tell the passes more. The result must parse back to an equal module.
 std::string run_passes(const TestCase& test);
 
 /// The program after the passes that `--- lower` names (comma separated; `all`: the whole lowering), with the notes of passes

@@ -166,6 +166,37 @@ TEST_F(Chips, AVectorUnitDoesAllUnlessListed) {
             std::vector<VectorWork>(std::begin(kVectorWork), std::end(kVectorWork)));
 }
 
+// silu(x w1) * (x w3) and its product: x is one value, the lines' names are values, the last line's is the result.
+TEST_F(Chips, PatternsAreGraphsWithNames) {
+  std::string source = read_file(chips_folder() / "gemmini16.toml");
+  source.insert(source.find("[array]"),
+                "[[pattern]]\nname = \"gated\"\ngraph = [\n  \"gate = matmul(x, w1)\",\n"
+                "  \"up, _ = split(matmul(x, dequantize?(w3)))\",\n  \"y = (nn.silu|gelu(gate) * up + _)\",\n]\n");
+  const Chip chip = parse_chip(source, "chip.toml");
+  const ChipPattern& p = chip.patterns.at(0);
+  auto ops_of = [&](size_t n) { return p.graph.at(n).any_of; };
+  ASSERT_EQ(p.results.size(), 1U);
+  const ChipPattern::Node& sum = p.graph.at(p.results[0]);
+  EXPECT_EQ(sum.any_of, std::vector<std::string>{"add"});
+  const ChipPattern::Node& gated = p.graph.at(sum.args.at(0));
+  EXPECT_EQ(gated.any_of, std::vector<std::string>{"multiply"});
+  const ChipPattern::Node& silu = p.graph.at(gated.args.at(0));
+  EXPECT_EQ(silu.any_of, (std::vector<std::string>{"nn.silu", "gelu"}));
+  EXPECT_FALSE(silu.optional);
+  const ChipPattern::Node &gate = p.graph.at(silu.args.at(0)), &up = p.graph.at(gated.args.at(1));
+  EXPECT_EQ(gate.any_of, std::vector<std::string>{"matmul"});
+  EXPECT_EQ(up.item, 0U);
+  EXPECT_EQ(ops_of(up.args.at(0)), std::vector<std::string>{"split"});
+  const ChipPattern::Node& second = p.graph.at(p.graph.at(up.args[0]).args.at(0));
+  EXPECT_EQ(second.args.at(0), gate.args.at(0)) << "both read one x";
+  EXPECT_TRUE(p.graph.at(second.args.at(1)).optional);
+  EXPECT_TRUE(ops_of(sum.args.at(1)).empty());
+  const size_t line =
+      static_cast<size_t>(std::count(source.begin(), source.begin() + static_cast<long>(source.find("  \"up")), '\n')) +
+      1;
+  EXPECT_EQ(second.where, text("chip.toml line ", line));
+}
+
 struct Mistake {
   const char* chip;  // a good file
   const char* from;  // text of it to replace
@@ -173,9 +204,15 @@ struct Mistake {
   const char* message;
 };
 
+#define GRAPH(lines, message)                                                 \
+  {"gemmini16",                                                               \
+   "ops = [\"dequantize?\", \"matmul\", \"rescale?\", \"bias?\", \"relu?\"]", \
+   "graph = [" lines "]",                                                     \
+   message}
 const Mistake kMistakes[] = {
 #include "target/chip_mistakes.inc"
 };
+#undef GRAPH
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   const size_t at = text.find(from);

@@ -1,0 +1,11 @@
+# fused_NT_matmul5_add5 on gemmini16
+b0 = sch.get_block(name="NT_matmul", func_name="fused_NT_matmul5_add5")
+l1, l2, l3 = sch.get_loops(block=b0)
+l4, l5 = sch.split(loop=l1, factors=[None, 20], preserve_unit_iters=True, disable_predication=False)
+l6, l7, l8 = sch.split(loop=l2, factors=[None, 8, 16], preserve_unit_iters=True, disable_predication=False)
+l9, l10 = sch.split(loop=l3, factors=[None, 16], preserve_unit_iters=True, disable_predication=False)
+sch.reorder(loops=[l9, l6, l4, l7, l5, l10, l8])
+sch.bind(loop=l10, thread_axis="pe.x")
+sch.bind(loop=l8, thread_axis="pe.y")
+sch.annotate(block_or_loop=b0, ann_key="sator.held_since", ann_val=[0, 2, 3])
+sch.annotate(block_or_loop=b0, ann_key="sator.weight", ann_val="transformer_h_0_attn_c_attn_weight")

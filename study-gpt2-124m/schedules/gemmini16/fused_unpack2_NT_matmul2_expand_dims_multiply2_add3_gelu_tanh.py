@@ -1,0 +1,11 @@
+# fused_unpack2_NT_matmul2_expand_dims_multiply2_add3_gelu_tanh on gemmini16
+b0 = sch.get_block(name="group_dot", func_name="fused_unpack2_NT_matmul2_expand_dims_multiply2_add3_gelu_tanh")
+l1, l2, l3, l4 = sch.get_loops(block=b0)
+l5, l6 = sch.split(loop=l2, factors=[None, 16], preserve_unit_iters=True, disable_predication=False)
+l7, l8 = sch.split(loop=l4, factors=[None, 16], preserve_unit_iters=True, disable_predication=False)
+sch.reorder(loops=[l5, l3, l7, l8, l6, l1])
+sch.bind(loop=l8, thread_axis="pe.x")
+sch.bind(loop=l6, thread_axis="pe.y")
+sch.unroll(loop=l1)
+sch.annotate(block_or_loop=b0, ann_key="sator.held_since", ann_val=[0, 1, 1])
+sch.annotate(block_or_loop=b0, ann_key="sator.weight", ann_val="unpack_intermediate")
