@@ -251,12 +251,29 @@ class ArrayCost {
   /// A memory is one PE whose stamps are its tiles: what is unique there is what it must take in. Where each core has its
   /// own, there is a PE per core, and none supplies another.
   const Counts& tiles_at(size_t memory, size_t since, const Statement& statement) {
-    const Map outer(flat_.time.begin(), flat_.time.begin() + static_cast<long>(since));
-    const bool own = chip_.memories[memory].per_core && placement_.core;
-    const Counts& tiles = own ? counts_of({statement, {{*placement_.core}, outer}, cores_of(chip_)})
-                              : counts_of({statement, {{number(0)}, outer}, one_pe()});
+    const Counts& tiles = counts_of(problem_of_tiles(memory, since, statement));
     cost_.tiles = std::max(cost_.tiles, tiles.time);
     return tiles;
+  }
+  Problem problem_of_tiles(size_t memory, size_t since, const Statement& statement) const {
+    const Map outer(flat_.time.begin(), flat_.time.begin() + static_cast<long>(since));
+    if (chip_.memories[memory].per_core && placement_.core)
+      return {statement, {{*placement_.core}, outer}, cores_of(chip_)};
+    return {statement, {{number(0)}, outer}, one_pe()};
+  }
+
+  /// What of access a lies outside of the chip and passes to its next memory, or to the PEs where there is none. Tiles are
+  /// filled up with less than one of them, so each has elements that lie outside, and comes in the same order. Null where all
+  /// does, or the engine refuses to count it.
+  const TensorCounts* outside_of(size_t a, std::optional<size_t> inner) {
+    const std::vector<QuasiAffine>& where = work_.operands[a].lies_outside_where;
+    if (where.empty()) return nullptr;
+    Statement lying = work_.statement;
+    lying.domain.guards.insert(lying.domain.guards.end(), where.begin(), where.end());
+    const auto& counted = memo_.counted(inner ? problem_of_tiles(*inner, held_since(a, *inner), lying)
+                                              : problem_at_pes(lying, flat_, chip_, placement_.core));
+    const Counts* counts = std::get_if<Counts>(&counted);
+    return counts ? &counts->tensors[a] : nullptr;
   }
 
   /// What memory `outer` moves in whole bursts for tiles of access a in memory `inner`, per element that is needed. Rows of
@@ -300,17 +317,24 @@ class ArrayCost {
       const bool last = i + 1 == path.size();
       const TensorCounts* tiles =
           last ? nullptr : &tiles_at(path[i + 1], held_since(a, path[i + 1]), work_.statement).tensors[a];
-      const int64_t elements = last ? at_pes.unique : tiles->unique;
       const double share = last ? 1 : burst_share(a, path[i], path[i + 1], *tiles);
+      const TensorCounts& inside = last ? at_pes : *tiles;
+      // Zeros that fill up tiles lie in no memory outside: they are made on the way in, and left behind on the way out.
+      const TensorCounts* lying =
+          path[i] == 0 ? outside_of(a, last ? std::nullopt : std::optional(path[i + 1])) : nullptr;
+      const int64_t elements = lying ? lying->unique : inside.unique;
+      const int64_t complete = lying ? lying->footprint : at_pes.footprint;
       if (!output) {
         along[i].read_bits += in_bursts(bits_of(elements, operand.bits), share);
-        if (!last) along[i + 1].refill(along[i].memory, bits_of(elements, operand.bits), 0);
+        if (last) continue;
+        along[i + 1].refill(along[i].memory, bits_of(elements, operand.bits), 0);
+        along[i + 1].write_bits += bits_of(inside.unique - elements, operand.bits);
         continue;
       }
       // Sums that are not complete leave and come back at the accumulator's width; complete ones leave once.
-      const int64_t partial = elements - at_pes.footprint;
+      const int64_t partial = elements - complete;
       const int64_t complete_bits = last ? std::max(pace_.sum_bits, operand.bits) : operand.bits;
-      const int64_t leaves = bits_of(at_pes.footprint, complete_bits) + bits_of(partial, pace_.sum_bits);
+      const int64_t leaves = bits_of(complete, complete_bits) + bits_of(partial, pace_.sum_bits);
       const int64_t returns = bits_of(partial, pace_.sum_bits);
       along[i].write_bits += in_bursts(leaves, share);
       along[i].read_bits += in_bursts(returns, share);

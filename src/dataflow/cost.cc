@@ -25,7 +25,8 @@ std::string structure_key(const Kernel& kernel) {
   for (const Work& work : kernel.work) {
     key += sator::dataflow::structure_key({work.statement, {}, one_pe()});
     for (const Access& access : work.statement.accesses) key += access.tensor + ",";
-    for (const Operand& o : work.operands)
+    for (const Operand& o : work.operands) {
+      for (const QuasiAffine& e : o.lies_outside_where) key += text("[", to_text(e, work.statement.domain.names), "]");
       key += text(o.bits,
                   o.is_float ? "f" : "",
                   o.on_the_way ? "w"
@@ -33,6 +34,7 @@ std::string structure_key(const Kernel& kernel) {
                                : "",
                   static_cast<int>(o.kind),
                   ",");
+    }
     key += join(work.statement.domain.names, ",");  // the mapping's words have them
     key += text(";", work.multiply_accumulate, ",", work.vector_ops, ",", static_cast<int>(work.vector_work), ";");
   }

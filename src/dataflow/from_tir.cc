@@ -43,6 +43,7 @@ class ProgramReader {
     };
     for (const VarRef& param : func.params) give_sizes(param);
     for (const auto& [param, buffer] : func.buffer_map) give_sizes(buffer);
+    sizes_ = scope.values;
     visit(func.body, scope);
     name_outputs();
     if (places_.has_looked_up()) note("rows that a loaded index picks are taken as distinct");
@@ -216,12 +217,13 @@ class ProgramReader {
   }
 
   /// A store, as one statement per arm of its choices on indices; an arm that leaves the element as it is does nothing.
-  /// A padded tensor is the tensor (rules/chip.h).
+  /// A padded tensor is the tensor, with zeros that do not lie outside of the chip (rules/chip.h).
   void add_statement(const tir::BufferStore& n, Scope& scope) {
     if (scope.annotations.contains(rules::kPadding)) {
       const bool in = string_attr(scope.annotations, rules::kPadding) == "in";
       walk(n.value, [&](const BufferLoad& load) {
-        (in ? same_[n.buffer] : same_[load.buffer]) = in ? load.buffer : n.buffer;
+        const BufferRef &padded = in ? n.buffer : load.buffer, &own = in ? load.buffer : n.buffer;
+        same_[padded] = padded_[padded] = own;
         return false;
       });
       return;
@@ -424,9 +426,11 @@ class ProgramReader {
     for (Work& work : out_.kernel.work)
       for (size_t a = 0; a < work.operands.size(); ++a) {
         Access& access = work.statement.accesses[a];
-        const BufferRef buffer = root_of(buffers_.at(access.tensor));
+        const BufferRef accessed = buffers_.at(access.tensor), buffer = root_of(accessed);
         access.tensor = tensor_name(buffer);
         Operand& operand = work.operands[a];
+        if (const auto own = padded_.find(accessed); own != padded_.end())
+          operand.lies_outside_where = within(access, *own->second);
         operand.bits = static_cast<int>(buffer->dtype.bytes() * 8);
         operand.is_float = buffer->dtype.is_float();
         auto facts = params_.find(buffer);
@@ -449,6 +453,18 @@ class ProgramReader {
         }
       }
     for (Work& work : out_.kernel.work) leave_out_repeated(work);
+  }
+
+  /// Where the only reference of an access is within the shape of a buffer; empty where it is always, or has no known shape.
+  std::vector<QuasiAffine> within(const Access& access, const Buffer& own) const {
+    std::vector<QuasiAffine> guards;
+    if (access.references.size() != 1 || access.references[0].size() != own.shape.size()) return {};
+    for (size_t d = 0; d < own.shape.size(); ++d) {
+      const std::optional<QuasiAffine> extent = to_quasi_affine(own.shape[d], sizes_);
+      if (!extent || !extent->is_constant()) return {};
+      guards.push_back(*extent - access.references[0][d] - 1);
+    }
+    return guards;
   }
 
   /// The two words of a code that crosses them are one access to the code.
@@ -557,7 +573,9 @@ class ProgramReader {
   std::map<BufferRef, ParamFacts> params_;
   std::set<BufferRef> internal_;
   Places places_{facts_.name};
+  VarValues sizes_;
   std::map<BufferRef, BufferRef> same_;       // copies: what each is a copy of
+  std::map<BufferRef, BufferRef> padded_;     // those that are filled up to whole tiles: the tensors themselves
   std::map<BufferRef, BufferRef> converted_;  // internal tensors: the parameters whose numbers they hold
   std::set<BufferRef> made_;                  // internal tensors: weights made from codes and scales
   std::map<BufferRef, std::string> names_;

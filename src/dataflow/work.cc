@@ -112,6 +112,8 @@ std::optional<Work> inline_producer(const Work& consumer, size_t made, const Wor
     }
     merged.statement.accesses.push_back(std::move(composed));
     merged.operands.push_back(producer.operands[a]);
+    // What zeros would be made of is not read.
+    merged.operands.back().lies_outside_where = consumer.operands[made].lies_outside_where;
   }
   return merged;
 }

@@ -20,6 +20,9 @@ struct Operand {
   OperandKind kind = OperandKind::activation;
   bool internal = false;    // made and used up inside of the kernel: never leaves the chip
   bool on_the_way = false;  // made between the memories and the array: no memory holds it
+  /// Of a tensor that is filled up to whole tiles on its way in: affine functions of the iterators, which are all at least 0
+  /// where the access is to an element that lies outside of the chip; elsewhere it is to a zero. Empty: everywhere.
+  std::vector<QuasiAffine> lies_outside_where;
 };
 
 /// A statement with its arithmetic.

@@ -59,8 +59,8 @@ void tensorize_on_array(schedule::Schedule& s, const std::string& block, const A
                         const std::string& tensor_intrin);
 
 /// Rounds the extents of a product's iterators up to whole tiles, so that it can be tensorized: pad_einsum, with kPadding on
-/// the blocks that fill up with zeros ("in") and bring back ("out"). For the cost engine these are no work: a padded tensor
-/// lies padded in every memory, and its zeros are moved with it.
+/// the blocks that fill up with zeros ("in") and bring back ("out"). For the cost engine these are no work: outside of the chip
+/// the tensor lies as it is, and its zeros are made on the way in.
 ///   tiles   one per iterator of the block, in its order; 1 leaves an iterator as it is
 /// Errors: as pad_einsum.
 void pad_for_array(schedule::Schedule& s, const std::string& block, const std::vector<int64_t>& tiles);

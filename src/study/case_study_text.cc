@@ -301,7 +301,8 @@ std::string routes(const CaseStudy& s) {
       s.chip.rows,
       " x ",
       s.chip.columns,
-      ".\n  Products are padded to whole tiles; their zeros are multiplied, and moved, like anything else.\n"
+      ".\n  Products are padded to whole tiles; their zeros are multiplied, and lie in the chip's memories, but not "
+      "outside.\n"
       "- **pattern**: `FuseOpsByPattern` finds in the graph what the chip's patterns say (`[[pattern]]` in its file: ",
       pattern_names(s),
       ");\n  they are the chip's kernels, everything else is the host's.\n",
@@ -498,7 +499,7 @@ std::string lessons(const CaseStudy& s) {
                         bytes(t.outside_bytes - schedule.decode.outside_bytes),
                         " more outside: ",
                         route == Route::tensorize
-                            ? "zeros are moved too."
+                            ? "tiles are those of the whole array."
                             : "what runs apart from its product takes its tensor through the memory once more.")));
   }
   if (s.by_routes.back() == Route::merged)

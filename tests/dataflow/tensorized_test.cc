@@ -204,6 +204,11 @@ TEST_P(EveryArray, ARaggedProductIsPaddedToWholeTiles) {
   const StatementCost padded = product(called.func, facts), whole = product(bound.func(), larger);
   EXPECT_EQ(padded.macs, larger.sizes.at("n") * larger.sizes.at("m") * larger.sizes.at("l"));
   EXPECT_EQ(padded.macs, whole.macs);
+  // Outside of the chip lie the tensors as they are, each of which is moved once.
+  const TirWork again = work_of(*called.func, facts, &chip);
+  const MemoryCost outside = engine.cost(again.kernel, again.placements).memories.at(0);
+  EXPECT_EQ(outside.read_bytes, 21 * 30 + 50 * 30 + 4);
+  EXPECT_EQ(outside.write_bytes, 21 * 50 * 4);
   EXPECT_EQ(padded.array_cycles(), whole.array_cycles());
   EXPECT_EQ(padded.counts->space, 64);
   ASSERT_EQ(padded.counts->tensors.size(), whole.counts->tensors.size());
@@ -228,6 +233,8 @@ TEST_P(EveryArray, AttentionOfAnyContextIsPadded) {
   const KernelCost padded = engine.cost(again.kernel, again.placements);
   EXPECT_GT(padded.macs, cost.macs);
   EXPECT_EQ(padded.macs % 64, 0) << "whole stamps of 64 PEs";
+  EXPECT_EQ(padded.memories.at(0).read_bytes, 4 * (3 * 20 + 2 * 3 * 27 * 20));
+  EXPECT_EQ(padded.memories.at(0).write_bytes, 4 * 3 * 20);
   // Zeros are added to sums of floats: the bits stay.
   EXPECT_EQ(result_of(plain, {}), result_of(called.func, {})) << called.trace;
 }

@@ -1,11 +1,11 @@
 # fused_unpack1_NT_matmul1_rescale1_add6_add4 on gemmini16
 b0 = sch.get_block(name="NT_matmul", func_name="fused_unpack1_NT_matmul1_rescale1_add6_add4")
 l1, l2, l3 = sch.get_loops(block=b0)
-l4, l5 = sch.split(loop=l1, factors=[None, 19], preserve_unit_iters=True, disable_predication=False)
+l4, l5 = sch.split(loop=l1, factors=[None, 22], preserve_unit_iters=True, disable_predication=False)
 l6, l7 = sch.split(loop=l2, factors=[None, 16], preserve_unit_iters=True, disable_predication=False)
 l8, l9 = sch.split(loop=l3, factors=[None, 16], preserve_unit_iters=True, disable_predication=False)
 sch.reorder(loops=[l6, l4, l8, l5, l9, l7])
 sch.bind(loop=l9, thread_axis="pe.x")
 sch.bind(loop=l7, thread_axis="pe.y")
-sch.annotate(block_or_loop=b0, ann_key="sator.held_since", ann_val=[0, 1, 1])
+sch.annotate(block_or_loop=b0, ann_key="sator.held_since", ann_val=[0, 1, 0])
 sch.annotate(block_or_loop=b0, ann_key="sator.weight", ann_val="unpack_intermediate")

@@ -1,11 +1,11 @@
 # fused_unpack2_NT_matmul2_expand_dims1_multiply5_add7_gelu_tanh1 on gemmini16
 b0 = sch.get_block(name="group_dot", func_name="fused_unpack2_NT_matmul2_expand_dims1_multiply5_add7_gelu_tanh1")
 l1, l2, l3, l4 = sch.get_loops(block=b0)
-l5, l6 = sch.split(loop=l1, factors=[None, 22], preserve_unit_iters=True, disable_predication=False)
+l5, l6 = sch.split(loop=l1, factors=[None, 32], preserve_unit_iters=True, disable_predication=False)
 l7, l8 = sch.split(loop=l2, factors=[None, 16], preserve_unit_iters=True, disable_predication=False)
 l9, l10 = sch.split(loop=l4, factors=[None, 16], preserve_unit_iters=True, disable_predication=False)
 sch.reorder(loops=[l7, l5, l3, l9, l6, l10, l8])
 sch.bind(loop=l10, thread_axis="pe.x")
 sch.bind(loop=l8, thread_axis="pe.y")
-sch.annotate(block_or_loop=b0, ann_key="sator.held_since", ann_val=[0, 1, 3])
+sch.annotate(block_or_loop=b0, ann_key="sator.held_since", ann_val=[0, 1, 0])
 sch.annotate(block_or_loop=b0, ann_key="sator.weight", ann_val="unpack_intermediate")

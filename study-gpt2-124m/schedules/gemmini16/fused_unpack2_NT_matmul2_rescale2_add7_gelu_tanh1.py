@@ -7,5 +7,5 @@ l8, l9 = sch.split(loop=l3, factors=[None, 16], preserve_unit_iters=True, disabl
 sch.reorder(loops=[l6, l4, l8, l5, l9, l7])
 sch.bind(loop=l9, thread_axis="pe.x")
 sch.bind(loop=l7, thread_axis="pe.y")
-sch.annotate(block_or_loop=b0, ann_key="sator.held_since", ann_val=[0, 1, 1])
+sch.annotate(block_or_loop=b0, ann_key="sator.held_since", ann_val=[0, 1, 0])
 sch.annotate(block_or_loop=b0, ann_key="sator.weight", ann_val="unpack_intermediate")

@@ -1,0 +1,11 @@
+# fused_dequantize1_NT_matmul1_add2_add on gemmini16
+b0 = sch.get_block(name="NT_matmul", func_name="fused_dequantize1_NT_matmul1_add2_add")
+l1, l2, l3 = sch.get_loops(block=b0)
+l4, l5 = sch.split(loop=l2, factors=[None, 16], preserve_unit_iters=True, disable_predication=False)
+l6, l7 = sch.split(loop=l3, factors=[None, 16], preserve_unit_iters=True, disable_predication=False)
+sch.reorder(loops=[l4, l6, l7, l5, l1])
+sch.bind(loop=l7, thread_axis="pe.x")
+sch.bind(loop=l5, thread_axis="pe.y")
+sch.unroll(loop=l1)
+sch.annotate(block_or_loop=b0, ann_key="sator.held_since", ann_val=[0, 1, 0])
+sch.annotate(block_or_loop=b0, ann_key="sator.weight", ann_val="dequantize_intermediate")
