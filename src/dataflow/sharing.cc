@@ -33,12 +33,14 @@ double elements_of(const Access& access, const std::vector<int64_t>& block) {
   return product * static_cast<double>(access.references.size());
 }
 
-std::vector<std::vector<int64_t>> ways_to_share(const Work& work, const Product& product, const Chip& chip,
-                                                const Beside& beside, const std::vector<int64_t>& grain) {
+namespace {
+
+/// The ways whose blocks are whole tiles, first of the one size, then of the larger, where they are longer than that.
+std::vector<std::vector<int64_t>> ways_in_tiles(const Work& work, const Product& product, const Chip& chip,
+                                                const Beside& beside, const std::vector<int64_t>& grain,
+                                                const std::vector<int64_t>& tiles) {
   constexpr size_t kWays = 6, kAxes = 3;
   const std::vector<int64_t>& extent = work.statement.domain.extent;
-  if (chip.cores == 1) return {extent};
-  const int64_t side = std::min(chip.rows, chip.columns), tile = std::max(chip.rows, chip.columns);
   std::vector<size_t> axes;
   for (size_t x = 0; x < extent.size(); ++x)
     if (product.uses[x].output && extent[x] > 1 && !is_summed_later(product, beside, x)) axes.push_back(x);
@@ -53,8 +55,7 @@ std::vector<std::vector<int64_t>> ways_to_share(const Work& work, const Product&
     std::vector<int64_t> block = extent;
     for (size_t x : axes) {
       block[x] = ceil_div(extent[x], parts[x]);
-      // Whole tiles, whichever side of the array the axis lies along.
-      for (int64_t whole : {side, tile})
+      for (int64_t whole : tiles)
         if (block[x] > whole) block[x] = std::min(extent[x], ceil_div(block[x], whole) * whole);
       if (!grain.empty()) block[x] = ceil_div(block[x], grain[x]) * grain[x];
     }
@@ -87,6 +88,19 @@ std::vector<std::vector<int64_t>> ways_to_share(const Work& work, const Product&
   for (const Way& way : ways)
     if (best.size() < kWays && std::find(best.begin(), best.end(), way.block) == best.end()) best.push_back(way.block);
   return best;
+}
+
+}  // namespace
+
+std::vector<std::vector<int64_t>> ways_to_share(const Work& work, const Product& product, const Chip& chip,
+                                                const Beside& beside, const std::vector<int64_t>& grain) {
+  if (chip.cores == 1) return {work.statement.domain.extent};
+  const int64_t short_side = std::min(chip.rows, chip.columns), long_side = std::max(chip.rows, chip.columns);
+  std::vector<std::vector<int64_t>> ways = ways_in_tiles(work, product, chip, beside, grain, {short_side, long_side});
+  if (short_side < long_side)
+    for (std::vector<int64_t>& way : ways_in_tiles(work, product, chip, beside, grain, {short_side}))
+      if (std::ranges::find(ways, way) == ways.end()) ways.push_back(std::move(way));
+  return ways;
 }
 
 }  // namespace sator::dataflow
