@@ -62,6 +62,53 @@ TEST(Mapper, ALargerArrayIsNoSlower) {
   EXPECT_LE(there.latency_cycles, here.latency_cycles);
 }
 
+constexpr const char* kSixCores = R"(
+name = "six"
+description = "six cores"
+source = "none"
+node_nm = 7
+clock_hz = 1e9
+launch_cycles = 0
+array = { rows = 16, columns = 16, cores = 6, dataflow = "is", interconnect = "multicast", tiles_overlap = true }
+energy = { node_nm = 7, source = "none" }
+static_power = { watts = 0.1, source = "none" }
+pe = { capacity_bytes = 256, energy_pj_per_bit = 0.01 }
+vector = { lanes = 1, ops_per_lane_per_cycle = 1, overlaps_array = true, energy_pj_per_op = 0.5 }
+[[precision]]
+weight_bits = 4
+activation_bits = 4
+accumulator_bits = 32
+number = "int"
+macs_per_pe_per_cycle = 1
+energy_pj_per_mac = 0.5
+[[memory]]
+name = "dram"
+capacity_bytes = 8_000_000_000
+bytes_per_cycle = 64
+energy_pj_per_bit = 5
+[[memory]]
+name = "sram"
+capacity_bytes = 262_144
+bytes_per_cycle = 64
+energy_pj_per_bit = 0.25
+[[memory]]
+name = "near"
+capacity_bytes = 2_048
+bytes_per_cycle = 512
+double_buffered = true
+energy_pj_per_bit = 0.17
+)";
+
+// 263 columns are 17 tiles of 16: six cores have three each. In tiles of 32 there are nine, and five cores would have two.
+TEST(Mapper, CoresShareTilesOfTheShorterSideToo) {
+  const Chip chip = parse_chip(kSixCores, "six.toml");
+  Chip larger = chip;
+  larger.rows = 32;
+  const Kernel kernel = matmul_kernel({.i = 149, .j = 263, .k = 265, .float_bits = 32});
+  const KernelCost there = CostEngine(larger).cost(kernel), here = CostEngine(chip).cost(kernel);
+  EXPECT_LE(there.latency_cycles, here.latency_cycles);
+}
+
 class MapperOn : public testing::TestWithParam<const char*> {};
 
 TEST_P(MapperOn, NoTileIsBetterThanTheDefault) {
