@@ -106,8 +106,9 @@ struct EnergyPart {
 /// What a kernel costs on a described chip. Every total is the sum of its named parts.
 ///
 /// Latency: array, vector unit and memories work at the same time on different parts of the kernel, so the one that takes
-/// longest binds, and beside it stands what the others do while it cannot work yet, or not any more:
-///   latency = serial + max over r of T(r) + sum over the others of E(r) + launch
+/// longest binds, with what the others do while it cannot work yet, or not any more:
+///   latency = serial + max over r of (T(r) + sum over the others of E + the longest L) + launch
+/// Each r gives a lower bound: a quicker resource never makes a kernel slower.
 /// T(array) is that of the core with the most work; of memories that each core has, all at work share the bits.
 ///   T(array)    stamps + fill and drain + stationary loads, of all products
 ///   T(vector)   operations / rate
@@ -115,10 +116,12 @@ struct EnergyPart {
 ///   E(array)    one fold, its work between two stationary tiles, after the last operand has come; where the vector unit
 ///               binds, the folds until the first part of the output is complete, less what it does for the array meanwhile
 ///   E(vector)   the work on one part: on the last tile of the output that the array finishes, or on the first that it
-///               waits for; at least what is left when the array finishes outputs only in its last turns
+///               waits for
 ///   E(memory)   one part of each tensor on its way to or from the memory inside: what the first fold needs, what the last
-///               one finishes; of outputs that come late at least what is left. Elements on their way into the PEs take no
+///               one finishes. Elements on their way into the PEs take no
 ///               time beside the array's
+///   L           of one of the others, the one with most: what is left of its work beyond E when r's time is over, for it
+///               had to wait for outputs; what is left of several is done at the same time
 ///   serial      transfers into and out of memories without double buffering, which nothing overlaps; and a vector unit
 ///               that cannot work beside the array. They are not in T
 /// So one tile takes the sum of all, many tiles the longest and two ends.

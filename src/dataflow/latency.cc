@@ -78,22 +78,43 @@ class Latency {
     // Candidates for the bound, in the order of the resources: array, vector unit, memories.
     std::vector<Time> beside = {array_, serial_vector ? Time() : vector_};
     for (const Moved& m : memories_) beside.push_back(m.beside);
+    auto ends_beside = [&](size_t r) {
+      std::vector<Time> ends = {end_of_array(r), {}}, left(2);
+      if (!serial_vector) ends[kVector] = end_of_vector(r), left[kVector] = left_of_vector(r, beside[r]);
+      for (size_t m = 0; m < memories_.size(); ++m) {
+        ends.push_back(end_of_memory(m));
+        left.push_back(left_of_memory(m, beside[r]));
+      }
+      // What is left over of one resource's work is done beside what is left of the others'.
+      size_t latest = r;
+      double longest = 0;
+      for (size_t other = 0; other < ends.size(); ++other) {
+        ends[other] = other == r ? Time() : shorter(ends[other], beside[other]);
+        left[other] = other == r ? Time() : shorter(left[other], beside[other]);
+        if (const double more = left[other].cycles() - ends[other].cycles(); more > longest)
+          longest = more, latest = other;
+      }
+      if (latest != r) ends[latest] = left[latest];
+      return ends;
+    };
     size_t bound = 0;
-    for (size_t r = 1; r < beside.size(); ++r)
-      if (beside[r].cycles() > beside[bound].cycles()) bound = r;
+    std::vector<Time> ends;
+    for (double longest = -1; size_t r : by_time(beside)) {
+      std::vector<Time> own = ends_beside(r);
+      double total = beside[r].cycles();
+      for (const Time& end : own) total += end.cycles();
+      if (total > longest * (1 + 1e-12)) longest = total, bound = r, ends = std::move(own);
+    }
     cost_.bound = cost_.resources[bound].name;
     for (size_t r = 0; r < beside.size(); ++r)
       cost_.resources[r].slack_cycles =
-          cycles_rounded_up(beside[bound].cycles()) - cycles_rounded_up(beside[r].cycles());
+          std::max<int64_t>(0, cycles_rounded_up(beside[bound].cycles()) - cycles_rounded_up(beside[r].cycles()));
     if (bound == 0) {
       add_array_parts();
     } else {
       add_part(cost_.bound, beside[bound]);
     }
-    std::vector<Time> ends = {end_of_array(bound), serial_vector ? Time() : end_of_vector(bound, beside[bound])};
-    for (size_t m = 0; m < memories_.size(); ++m) ends.push_back(end_of_memory(m, beside[bound]));
-    for (size_t r = 0; r < ends.size(); ++r)
-      if (r != bound) add_part(text(cost_.resources[r].name, ": first or last tile"), shorter(ends[r], beside[r]));
+    for (size_t r = 0; r < ends.size(); ++r) add_part(text(cost_.resources[r].name, ": first or last tile"), ends[r]);
     for (const auto& [memory, time] : serial_) add_part(text(memory, ": refills in between"), time);
     if (serial_vector) add_part("vector: after the array", vector_);
     add_part("launch",
@@ -172,6 +193,16 @@ class Latency {
       cost_.resources.push_back({.name = chip_.memories[m].name, .cycles = cycles_rounded_up(time_of(m).cycles())});
   }
 
+  /// Numbers of resources, the longest at work first; of equal ones the first.
+  static std::vector<size_t> by_time(const std::vector<Time>& beside) {
+    std::vector<size_t> order;
+    for (size_t r = 0; r < beside.size(); ++r)
+      if (order.empty() || beside[r].cycles() > 0) order.push_back(r);
+    std::stable_sort(
+        order.begin(), order.end(), [&](size_t a, size_t b) { return beside[a].cycles() > beside[b].cycles(); });
+    return order;
+  }
+
   const ResourceCost& resource(const std::string& name) const {
     return *std::find_if(cost_.resources.begin(), cost_.resources.end(), [&](const auto& r) { return r.name == name; });
   }
@@ -215,29 +246,43 @@ class Latency {
     return bound == kVector ? longer(one_fold, until_output - for_array) : one_fold;
   }
 
-  /// What the vector unit does on one part; at least what is left over from the time in which it has had parts to work on.
-  Time end_of_vector(size_t bound, const Time& bound_time) const {
-    if (bound > kMemories && array_.cycles() == 0) return {};
+  /// What the vector unit does on one part.
+  Time end_of_vector(size_t bound) const {
     Time one_part;
-    std::vector<std::pair<double, Time>> late;
-    for (const StatementCost& s : cost_.statements) {
+    if (bound > kMemories && array_.cycles() == 0) return one_part;
+    for (const StatementCost& s : cost_.statements)
       one_part += vector_time(s) * (1 / static_cast<double>(s.vector_parts));
+    return one_part;
+  }
+  /// What is left over of its work from the time in which it has had parts to work on.
+  Time left_of_vector(size_t bound, const Time& bound_time) const {
+    if (bound > kMemories && array_.cycles() == 0) return {};
+    std::vector<std::pair<double, Time>> late;
+    for (const StatementCost& s : cost_.statements)
       if (s.vector_cycles > 0) late.emplace_back(s.waits, vector_time(s));
-    }
-    return longer(one_part, left_over(late, bound_time));
+    return left_over(late, bound_time);
   }
 
-  Time end_of_memory(size_t m, const Time& bound_time) const {
-    double first = 0, last = 0;
+  /// What a memory hands in first, and takes last.
+  Time end_of_memory(size_t m) const {
+    const auto [first, last] = first_and_last(m);
+    return time_of(m, first, 0) + time_of(m, 0, last);
+  }
+  Time left_of_memory(size_t m, const Time& bound_time) const {
     std::vector<std::pair<double, Time>> late;
+    for (size_t inner = 0; inner < memories_[m].to.size(); ++inner)
+      if (chip_.memories[inner].double_buffered)
+        for (const auto& [waits, bits] : memories_[m].to[inner].late) late.emplace_back(waits, time_of(m, 0, bits));
+    return time_of(m, first_and_last(m).first, 0) + left_over(late, bound_time);
+  }
+  std::pair<double, double> first_and_last(size_t m) const {
+    double first = 0, last = 0;
     for (size_t inner = 0; inner < memories_[m].to.size(); ++inner) {
       if (!chip_.memories[inner].double_buffered) continue;
-      const Moved::Refill& refill = memories_[m].to[inner];
-      first += refill.first;
-      last += refill.last;
-      for (const auto& [waits, bits] : refill.late) late.emplace_back(waits, time_of(m, 0, bits));
+      first += memories_[m].to[inner].first;
+      last += memories_[m].to[inner].last;
     }
-    return time_of(m, first, 0) + longer(time_of(m, 0, last), left_over(late, bound_time));
+    return {first, last};
   }
 
   void add_array_parts() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/text.h"
 #include "dataflow/counts.h"
@@ -13,7 +14,7 @@ namespace {
 
 constexpr int64_t kCoarseSizes = 3;  // tried per iterator beside the whole
 constexpr size_t kKept = 12;         // candidates, of which some are climbed from
-constexpr size_t kStarts = 6;
+constexpr size_t kStarts = 16;
 constexpr double kWorthAClimb = 2;  // times the best
 constexpr double kAsQuick = 1.0005;
 constexpr size_t kMostSavings = 24;  // to less energy
@@ -22,7 +23,7 @@ const int64_t kEnumerationLimit = CountOptions{}.enumerate_up_to;
 
 }  // namespace
 
-bool NestSearch::Seen::insert(const Choice& choice) {
+NestSearch::Seen::Tried& NestSearch::Seen::at(const Choice& choice) {
   size_t hash = choice.plan * 4 + choice.folds_reversed * 2 + choice.summed_inside;
   auto mix = [&](const Order& order) {
     hash = (hash ^ order.size()) * 0x9e3779b97f4a7c15u;
@@ -32,15 +33,15 @@ bool NestSearch::Seen::insert(const Choice& choice) {
   mix(choice.order), mix(choice.inner);
   size_t at = (hash ^ hash >> 32) & (table_.size() - 1);
   for (; table_[at] != 0; at = (at + 1) & (table_.size() - 1))
-    if (choices_[table_[at] - 1] == choice) return false;
-  choices_.push_back(choice);
-  table_[at] = static_cast<uint32_t>(choices_.size());
-  if (choices_.size() * 2 < table_.size()) return true;
-  std::vector<Choice> all = std::move(choices_);
+    if (Tried& known = tried_[table_[at] - 1]; known.choice == choice) return known;
+  tried_.push_back({.choice = choice});
+  table_[at] = static_cast<uint32_t>(tried_.size());
+  if (tried_.size() * 2 < table_.size()) return tried_.back();
+  std::vector<Tried> all = std::move(tried_);
   table_.assign(table_.size() * 4, 0);
-  choices_.clear();
-  for (const Choice& c : all) insert(c);
-  return true;
+  tried_.clear();
+  for (Tried& t : all) this->at(t.choice) = t;
+  return tried_.back();
 }
 
 NestSearch::NestSearch(const CoreShare& share, const Beside& beside, Tiles tiles)
@@ -80,6 +81,7 @@ std::vector<NestSearch::Found> NestSearch::run(size_t most) {
   const size_t whole_array = plans_.size();
   coarse_ = true;
   for (size_t p = 0; p < whole_array; ++p) search_coarsely(p);
+  for (size_t p = 0; p < whole_array; ++p) search_parts_coarsely(p);
   coarse_ = false;
   for (const Candidate& start : starts_of_kinds()) climb(start);
   while (try_other_turns(best_.front().choice)) climb(Candidate(best_.front()));
@@ -268,6 +270,20 @@ void NestSearch::keep_of_kind(const Candidate& candidate) {
     *known = candidate;
 }
 
+/// Where all of an axis lies on the array at once there are no folds along it, in which other units could work: also on a
+/// half and a quarter of these PEs.
+void NestSearch::search_parts_coarsely(size_t p) {
+  const SpacePlan plan = plans_[p];
+  auto part = [&](const std::vector<rules::ArrayNest::Side>& sides, int64_t used, int64_t parts) -> int64_t {
+    const bool whole = sides.size() == 1 && sides[0].values * sides[0].at_once >= s_.extent[sides[0].loop];
+    return whole && used >= parts ? ceil_div(used, parts) : 0;
+  };
+  for (int64_t parts : {2, 4})
+    for (const auto& [rows, columns] : {std::pair{part(plan.rows, plan.rows_used, parts), plan.most_columns},
+                                        std::pair{plan.most_rows, part(plan.columns, plan.columns_used, parts)}})
+      if (auto on = on_plan({.plan = p, .order = {}, .inner = {}}, rows, columns)) search_coarsely(on->plan);
+}
+
 void NestSearch::search_coarsely(size_t plan) {
   const std::vector<size_t>& main = roles_[plan].main;
   std::vector<std::vector<int64_t>> sizes;
@@ -297,10 +313,11 @@ void NestSearch::search_coarsely(size_t plan) {
 void NestSearch::climb(const Candidate& from) {
   Candidate at = from;
   while (seen_.size() < (tiles_ == Tiles::nested ? kMostTried : kMostTriedOfEachMemory)) {
+    // From where another climb went on, this one would do the same.
+    if (std::exchange(seen_.at(at.choice).left_from, true)) return;
     std::optional<Choice> better;
     for (const Choice& next : neighbours(at.choice))
-      if (const std::optional<double> cycles = try_choice(next); cycles && *cycles < at.cycles)
-        at.cycles = *cycles, better = next;
+      if (const double cycles = try_choice(next); cycles < at.cycles) at.cycles = cycles, better = next;
     if (!better) return;
     at.choice = *better;
   }
@@ -523,10 +540,12 @@ double NestSearch::estimate_of(const Choice& choice) {
   return time_.estimate(nest) * (1 + idle_share(plans_[choice.plan]) / 4096);
 }
 
-/// Keeps the choice if it is among the best so far. Its cycles; nothing if it was tried before.
-std::optional<double> NestSearch::try_choice(const Choice& choice) {
-  if (!choice.nests() || !seen_.insert(choice)) return {};
-  Candidate candidate{estimate_of(choice), choice};
+/// Keeps the choice if it is among the best so far. Its cycles.
+double NestSearch::try_choice(const Choice& choice) {
+  if (!choice.nests()) return kDoesNotFit;
+  Seen::Tried& tried = seen_.at(choice);
+  if (tried.cycles >= 0) return tried.cycles;
+  const Candidate candidate{tried.cycles = estimate_of(choice), choice};
   if (coarse_) keep_of_kind(candidate);
   if (best_.size() == kKept && candidate.cycles >= best_.back().cycles) return candidate.cycles;
   // The same loops come of several choices: the simplest is kept.
@@ -534,8 +553,8 @@ std::optional<double> NestSearch::try_choice(const Choice& choice) {
     if (known.choice.plan == choice.plan && std::abs(known.cycles - candidate.cycles) < 1e-9 * known.cycles) {
       if (choice.order.size() + choice.inner.size() >= known.choice.order.size() + known.choice.inner.size())
         return candidate.cycles;
-      known = std::move(candidate);
-      return known.cycles;
+      known = candidate;
+      return candidate.cycles;
     }
   const auto after = std::upper_bound(
       best_.begin(), best_.end(), candidate.cycles, [](double c, const Candidate& b) { return c < b.cycles; });

@@ -61,16 +61,20 @@ class NestSearch {
       return 0;
     }
   };
-  /// The choices that were tried.
+  /// The choices that were tried, and what came of them.
   class Seen {
    public:
-    /// False if it was there.
-    bool insert(const Choice& choice);
-    size_t size() const { return choices_.size(); }
+    struct Tried {
+      Choice choice;
+      double cycles = -1;      // not known yet
+      bool left_from = false;  // its neighbours were tried
+    };
+    Tried& at(const Choice& choice);
+    size_t size() const { return tried_.size(); }
 
    private:
-    std::vector<Choice> choices_;
-    std::vector<uint32_t> table_ = std::vector<uint32_t>(512);  // by hash: number + 1 of a choice; 0: free
+    std::vector<Tried> tried_;
+    std::vector<uint32_t> table_ = std::vector<uint32_t>(512);  // by hash: its number + 1; 0: free
   };
   struct Candidate {
     double cycles = 0;
@@ -88,6 +92,7 @@ class NestSearch {
   std::vector<int64_t> coarse_sizes(size_t x, int64_t cover) const;
   Few<int64_t, 8> next_sizes(size_t x, int64_t cover, int64_t size) const;
   void search_coarsely(size_t plan);
+  void search_parts_coarsely(size_t plan);
   std::vector<Candidate> starts_of_kinds() const;
   void keep_of_kind(const Candidate& candidate);
   void climb(const Candidate& from);
@@ -95,7 +100,7 @@ class NestSearch {
   void prefer_among_equals();
   double idle_share(const SpacePlan& plan) const;
   double estimate_of(const Choice& choice);
-  std::optional<double> try_choice(const Choice& choice);
+  double try_choice(const Choice& choice);
   bool try_other_turns(Choice of);
   std::vector<Choice> neighbours(const Choice& of);
   bool divides_tile(const Choice& of, size_t x, int64_t size) const;

@@ -52,7 +52,6 @@ NestTime::NestTime(const CoreShare& share, const Beside& beside) : s_(share), be
   for (size_t a = 0; a < beside.in_parts.size(); ++a)
     for (size_t x = 0; x < beside.in_parts[a].size(); ++x)
       if (!beside.in_parts[a][x]) in_parts_[a] &= ~(uint64_t{1} << x);
-  late_.reserve(share.accesses() * share.chip.memories.size() + 4 * beside.steps.size());
 }
 
 void NestTime::use(const SpacePlan& plan) {
@@ -116,8 +115,8 @@ double NestTime::cycles_of(const Nest& nest) {
   const Steps steps = steps_of(nest);
   find_fetched(nest, steps);
   move_product(nest, steps);
-  move_standing(nest, steps);
-  move_beside(steps);
+  move_standing(nest);
+  move_beside();
   return latency(nest, steps);
 }
 
@@ -138,7 +137,7 @@ NestTime::Moves NestTime::moves_of_product(Nest& nest) {
   const Steps steps = steps_of(nest);
   find_fetched(nest, steps);
   move_product(nest, steps);
-  move_standing(nest, steps);
+  move_standing(nest);
   Moves moves{.outside_bits = read_[0] + write_[0]};
   for (size_t m = 0; m < s_.chip.memories.size(); ++m) {
     const Memory& memory = s_.chip.memories[m];
@@ -228,17 +227,23 @@ double NestTime::burst_share(const Nest& nest, size_t a, size_t outer, size_t si
   return std::ceil(bits / burst) * burst / bits;
 }
 
-void NestTime::refill(size_t outer, size_t inner, double in, double out, double parts, double waits) {
+void NestTime::refill(size_t outer, size_t inner, double in, double out, double parts, bool after) {
   refilled_[outer][inner] += in + out;
   if (!s_.chip.memories[inner].double_buffered) return;
   first_[outer] += in / parts;
   last_[outer] += out / parts;
-  if (out > 0) late_.push_back({outer, waits, time_of(outer, 0, out)});
+  if (out > 0) add_late(outer, time_of(outer, 0, out), after);
+}
+
+void NestTime::add_late(size_t resource, double cycles, bool after) {
+  late_[resource] += cycles;
+  if (after) after_output_[resource] += cycles;
 }
 
 void NestTime::move_product(const Nest& nest, const Steps& steps) {
   const size_t memories = s_.chip.memories.size();
-  late_.clear();
+  late_.fill(0), after_output_.fill(0);
+  waits_ = steps.until_output();
   for (size_t m = 0; m < memories; ++m) {
     read_[m] = write_[m] = first_[m] = last_[m] = 0;
     for (size_t n = 0; n < memories; ++n) refilled_[m][n] = 0;
@@ -268,7 +273,7 @@ void NestTime::move_product(const Nest& nest, const Steps& steps) {
       const size_t next = path[i + 1].memory;
       write_[next] += in * at.inside;
       read_[next] += out * at.inside;
-      refill(at.memory, next, in * at.source, out * at.source, parts, output ? steps.until_output() : 0);
+      refill(at.memory, next, in * at.source, out * at.source, parts, output);
     }
   }
   for (size_t a = 0; a < std::min(s_.accesses(), s_.pace.making_cycles.size()); ++a)
@@ -277,11 +282,11 @@ void NestTime::move_product(const Nest& nest, const Steps& steps) {
   vector_ = making_;
   one_vector_part_ = making_ / steps.folds;
   for_array_ = making_;
-  if (making_ > 0) late_.push_back({s_.chip.memories.size(), 0, making_});
+  if (making_ > 0) add_late(s_.chip.memories.size(), making_, false);
 }
 
 /// What the vector unit moves out and in of the kernel's own tensors that stand outside.
-void NestTime::move_standing(const Nest& nest, const Steps& steps) {
+void NestTime::move_standing(const Nest& nest) {
   for (uint32_t left = nest.outside; left != 0; left &= left - 1) {
     const Beside::Standing& standing = beside_.standing[static_cast<size_t>(std::countr_zero(left))];
     double bits = standing.others * standing.bits;
@@ -294,30 +299,30 @@ void NestTime::move_standing(const Nest& nest, const Steps& steps) {
     write_[near] += in / s_.sharers(near);
     read_[near] += out / s_.sharers(near);
     const size_t paced_by = standing.access.value_or(s_.product.output);
-    refill(0, near, in, out, parts_[paced_by], standing.after ? steps.until_output() : 0);
+    refill(0, near, in, out, parts_[paced_by], standing.after);
   }
 }
 
-void NestTime::move_beside(const Steps& steps) {
+void NestTime::move_beside() {
   for (const Beside::Step& step : beside_.steps) {
     double parts = step.accesses.empty() ? static_cast<double>(step.parts) : 1e300;
     for (size_t a : step.accesses) parts = std::min(parts, parts_[a]);
-    const double waits = step.after ? steps.until_output() : 0;
     vector_ += step.vector_cycles;
     one_vector_part_ += step.vector_cycles / parts;
     if (!step.after) for_array_ += step.vector_cycles;
-    if (step.vector_cycles > 0) late_.push_back({s_.chip.memories.size(), waits, step.vector_cycles});
+    if (step.vector_cycles > 0) add_late(s_.chip.memories.size(), step.vector_cycles, step.after);
     for (const Beside::Move& move : step.moves) {
       read_[move.memory] += move.read_bits;
       write_[move.memory] += move.write_bits;
-      if (move.in_bits + move.out_bits > 0) refill(move.from, move.memory, move.in_bits, move.out_bits, parts, waits);
+      if (move.in_bits + move.out_bits > 0)
+        refill(move.from, move.memory, move.in_bits, move.out_bits, parts, step.after);
     }
   }
   vector_ *= measured_.vector_time;
   one_vector_part_ *= measured_.vector_time;
   for_array_ *= measured_.vector_time;
-  for (Late& late : late_)
-    if (late.memory == s_.chip.memories.size()) late.cycles *= measured_.vector_time;
+  late_[s_.chip.memories.size()] *= measured_.vector_time;
+  after_output_[s_.chip.memories.size()] *= measured_.vector_time;
 }
 
 double NestTime::time_of(size_t m, double read, double write) const {
@@ -350,17 +355,8 @@ double NestTime::take_out_serial_transfers() {
 }
 
 /// Of work that can begin after its share of the bound's time: how much is left when that time is over.
-double NestTime::left_over(bool vector, size_t memory, double bound) const {
-  const size_t of = vector ? s_.chip.memories.size() : memory;
-  double left = 0;
-  for (const Late& one : late_) {
-    if (one.memory != of) continue;
-    double waiting = 0;
-    for (const Late& other : late_)
-      if (other.memory == of && other.waits >= one.waits) waiting += other.cycles;
-    left = std::max(left, waiting - bound * (1 - one.waits));
-  }
-  return left;
+double NestTime::left_over(size_t resource, double bound) const {
+  return std::max({0.0, late_[resource] - bound, after_output_[resource] - bound * (1 - waits_)});
 }
 
 double NestTime::latency(const Nest& nest, const Steps& steps) {
@@ -376,24 +372,32 @@ double NestTime::latency(const Nest& nest, const Steps& steps) {
   const double outside = beside_array_[0];
   double total = take_out_serial_transfers();
   const double vector = serial_vector ? 0 : vector_;
-  double longest = array;
-  size_t bound = memories + 1;  // the array; the number of memories stands for the vector unit
-  if (vector > longest) longest = vector, bound = memories;
+  const double fold = array / steps.folds;
+  std::array<double, kMostMemories> ends{};  // of memories, whatever binds
+  for (size_t m = 0; m < memories; ++m) ends[m] = time_of(m, first_[m], 0);
+  // The number of memories stands for the vector unit, the next one for the array.
+  auto with_ends = [&](size_t bound, double time) {
+    const bool memory_inside = bound > 0 && bound < memories;  // works with the array stamp by stamp
+    double sum = time, more = 0;                               // of one resource, more is left than its last part
+    if (bound != memories + 1 && !memory_inside)
+      sum += std::min(array, bound == memories ? std::max(fold, array * steps.until_output() - for_array_) : fold);
+    auto add = [&](double all, double end, double left) {
+      sum += std::min(all, end);
+      more = std::max(more, std::min(all, left) - std::min(all, end));
+    };
+    if (bound != memories && !serial_vector && !(memory_inside && array == 0))
+      add(vector, one_vector_part_, left_over(memories, time));
+    for (size_t m = 0; m < memories; ++m)
+      if (m != bound && beside_array_[m] > 0)
+        add(beside_array_[m], ends[m] + time_of(m, 0, last_[m]), ends[m] + left_over(m, time));
+    sum += more;
+    return sum;
+  };
+  double longest = with_ends(memories + 1, array);
+  if (vector > 0) longest = std::max(longest, with_ends(memories, vector));
   for (size_t m = 0; m < memories; ++m)
-    if (beside_array_[m] > longest) longest = beside_array_[m], bound = m;
+    if (beside_array_[m] > 0) longest = std::max(longest, with_ends(m, beside_array_[m]));
   total += longest;
-  const bool memory_inside = bound > 0 && bound < memories;  // works with the array stamp by stamp
-  if (bound != memories + 1 && !memory_inside) {
-    const double fold = array / steps.folds;
-    total += std::min(array, bound == memories ? std::max(fold, array * steps.until_output() - for_array_) : fold);
-  }
-  if (bound != memories && !serial_vector && !(memory_inside && array == 0))
-    total += std::min(vector, std::max(one_vector_part_, left_over(true, 0, longest)));
-  for (size_t m = 0; m < memories; ++m) {
-    if (m == bound) continue;
-    const double end = time_of(m, first_[m], 0) + std::max(time_of(m, 0, last_[m]), left_over(false, m, longest));
-    total += std::min(std::max(0.0, beside_array_[m]), end);
-  }
   if (serial_vector) total += vector_;
   return total + (outside + making_) / 2048 + inside / 16384;
 }

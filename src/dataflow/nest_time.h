@@ -70,13 +70,14 @@ class NestTime {
   double times_fetched(const Nest& nest, size_t a, size_t since) const;
   double burst_share(const Nest& nest, size_t a, size_t outer, size_t since) const;
   void move_product(const Nest& nest, const Steps& steps);
-  void move_standing(const Nest& nest, const Steps& steps);
-  void move_beside(const Steps& steps);
-  void refill(size_t outer, size_t inner, double in, double out, double parts, double waits);
+  void move_standing(const Nest& nest);
+  void move_beside();
+  void refill(size_t outer, size_t inner, double in, double out, double parts, bool after);
   double time_of(size_t m, double read, double write) const;
   double latency(const Nest& nest, const Steps& steps);
   double take_out_serial_transfers();
-  double left_over(bool vector, size_t memory, double bound) const;
+  double left_over(size_t resource, double bound) const;
+  void add_late(size_t resource, double cycles, bool after);
 
   const CoreShare& s_;
   const Beside& beside_;
@@ -107,11 +108,10 @@ class NestTime {
     bool in_parts;  // another part is made meanwhile
   };
   std::array<Stands, kMostStanding> stands_{};
-  struct Late {
-    size_t memory;  // beyond the chip's: the vector unit
-    double waits, cycles;
-  };
-  std::vector<Late> late_;
+  /// Per memory, and beyond the chip's for the vector unit: cycles of work that others wait for, and of it what has itself to
+  /// wait for the first part of the output.
+  std::array<double, kMostMemories + 1> late_{}, after_output_{};
+  double waits_ = 0;  // that first part: share of the array's time
   std::array<double, kMostMemories> read_{}, write_{}, first_{}, last_{}, beside_array_{};
   std::array<std::array<double, kMostMemories>, kMostMemories> refilled_{};  // bits, [outer][inner]
   double vector_ = 0, one_vector_part_ = 0, for_array_ = 0, making_ = 0;

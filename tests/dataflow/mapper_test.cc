@@ -144,9 +144,9 @@ TEST_P(MapperOn, NoTileIsBetterThanTheDefault) {
         continue;  // does not fit, or has too many ragged edges to be counted
       }
       ++compared;
-      // A thousandth: of mappings that are as quick the one of less traffic and with more PEs at work is taken. With several
-      // cores five: tiles that end within a turn of a core's array are not searched there.
-      EXPECT_LE(found.unrounded_cycles, tiled.unrounded_cycles * (chip.cores > 1 ? 1.005 : 1.001) + 1)
+      // A thousandth: of mappings that are as quick the one of less traffic and with more PEs at work is taken. Tiles that
+      // end within a turn of the array are not searched: five cycles, and with several cores five thousandths.
+      EXPECT_LE(found.unrounded_cycles, tiled.unrounded_cycles * (chip.cores > 1 ? 1.005 : 1.001) + 5)
           << m.i << " x " << m.j << " x " << m.k << " scale " << static_cast<int>(m.scale) << " " << m.weight_bits
           << " bits, activations " << m.activation_bits << ", tile " << tile[0] << "," << tile[1] << "," << tile[2];
     }
