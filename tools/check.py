@@ -4,7 +4,7 @@
     check.py                 prints every finding as file:line: words; exit status 1 if there is one
     check.py --fix [FILE...] rewrites sources in the house's format
 
-A room (folder of src/) includes only itself and rooms above it in src/LAYERS. Names in the unnamed namespaces of a room's
+A room (folder of src/) includes only itself and rooms above it in src/LAYERS; so do folders of a room with a LAYERS. Names in the unnamed namespaces of a room's
 files are unique in the room, for the release build compiles several files at once. Sizes are hints and fail nothing.
 """
 import argparse
@@ -27,9 +27,9 @@ SIZE_HINTS = {".cc": 400, ".h": 300, ".py": 400}
 FORMATTER = "clang-format-19"  # another version breaks lines differently
 
 
-def read_layers(root):
-    """The rooms in their order."""
-    lines = (root / "src" / "LAYERS").read_text().splitlines()
+def read_layers(folder):
+    """The folders of a folder in their order."""
+    lines = (folder / "LAYERS").read_text().splitlines()
     return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
 
 
@@ -39,25 +39,34 @@ def sources(root, folders=SOURCE_FOLDERS, suffixes=(".cc", ".h")):
 
 
 def layer_findings(root):
-    """Includes that break the order of the rooms: (path, line, words)."""
-    layers = read_layers(root)
-    rank = {room: i for i, room in enumerate(layers)}
+    """Includes that break the order of the rooms, or of folders within one: (path, line, words)."""
+    src = root / "src"
+    orders = {file.parent.relative_to(src): read_layers(file.parent) for file in sorted(src.rglob("LAYERS"))}
     for path in sources(root, ("src",)):
-        relative = path.relative_to(root / "src")
-        room = relative.parts[0]
-        if len(relative.parts) == 1 or room not in rank:
-            yield path, 1, f"src/{relative} is in no room of src/LAYERS"
-            continue
+        relative = path.relative_to(src)
+        places = []  # (folder with an order, the part of it that the file is in)
+        for folder, order in orders.items():
+            if not relative.is_relative_to(folder):
+                continue
+            part = relative.relative_to(folder).parts[0]
+            if part in order:
+                places.append((folder, part))
+            else:
+                yield path, 1, f"src/{relative} is in no folder of src/{folder / 'LAYERS'}"
         for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
             match = INCLUDE.match(line)
             if not match:
                 continue
-            included = match.group(1)
-            other = included.split("/")[0]
-            if not (root / "src" / included).is_file():
+            included = Path(match.group(1))
+            if not (src / included).is_file():
                 yield path, number, f'"{included}" is no file of src/ (system headers stand in <>, ours are named from src/)'
-            elif rank.get(other, len(layers)) > rank[room]:
-                yield path, number, f"room {room} includes room {other}, which stands below it in src/LAYERS"
+                continue
+            for folder, part in places:
+                if not included.is_relative_to(folder):
+                    continue
+                order, other = orders[folder], included.relative_to(folder).parts[0]
+                if other not in order or order.index(other) > order.index(part):
+                    yield path, number, f"{folder / part} includes {folder / other}, which stands below it in src/{folder / 'LAYERS'}"
 
 
 # What stands at the begin of a line in an unnamed namespace: a type, an alias, a constant or table, a function's head.

@@ -8,9 +8,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "dataflow/counts/gemm_forms.h"
 #include "dataflow/formats/batch.h"
 #include "dataflow/formats/tenet/answer.h"
-#include "dataflow/gemm_forms.h"
 
 using namespace sator;
 using namespace sator::dataflow;

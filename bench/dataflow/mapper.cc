@@ -8,9 +8,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "dataflow/cost.h"
-#include "dataflow/matmul.h"
-#include "dataflow/nest_search.h"
+#include "dataflow/cost/cost.h"
+#include "dataflow/mapping/nest_search.h"
+#include "dataflow/programs/matmul.h"
 
 using namespace sator;
 using namespace sator::dataflow;

@@ -10,7 +10,7 @@
 #include "cli/calibrate_host.h"
 #include "cli/commands.h"
 #include "dataflow/calibrate/models.h"
-#include "dataflow/described_chip.h"
+#include "dataflow/cost/described_chip.h"
 
 namespace sator::cli {
 

@@ -12,7 +12,7 @@
 #include "base/staged_file.h"
 #include "base/text.h"
 #include "cli/progress.h"
-#include "dataflow/described_chip.h"
+#include "dataflow/cost/described_chip.h"
 #include "study/host_calibration.h"
 #include "study/host_machine.h"
 #include "target/calibration.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "dataflow/described_chip.h"
+#include "dataflow/cost/described_chip.h"
 
 namespace sator::cli {
 

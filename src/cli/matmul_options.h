@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "dataflow/matmul.h"
+#include "dataflow/programs/matmul.h"
 
 namespace sator::cli {
 

@@ -1,7 +1,7 @@
 // The kernels that a step of a model launches, read from its program: what the cost engine is fed with.
 #pragma once
 
-#include "dataflow/from_tir.h"
+#include "dataflow/programs/from_tir.h"
 #include "llm/program.h"
 #include "relax/nodes.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "dataflow/described_chip.h"
+#include "dataflow/cost/described_chip.h"
 #include "frontend/hf_config.h"
 #include "study/cost_program.h"
 #include "study/measure.h"

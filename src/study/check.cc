@@ -1,9 +1,9 @@
 #include "study/check.h"
 
 #include "base/error.h"
-#include "dataflow/array_cost.h"
-#include "dataflow/count_memo.h"
-#include "dataflow/enumerate.h"
+#include "dataflow/cost/array_cost.h"
+#include "dataflow/counts/count_memo.h"
+#include "dataflow/counts/enumerate.h"
 
 namespace sator::study {
 

@@ -3,7 +3,7 @@
 
 #include <unordered_map>
 
-#include "dataflow/cost.h"
+#include "dataflow/cost/cost.h"
 
 namespace sator::study {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "dataflow/scheduled.h"
+#include "dataflow/cost/scheduled.h"
 
 namespace sator::study {
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <unordered_map>
 
-#include "dataflow/from_tir.h"
+#include "dataflow/programs/from_tir.h"
 #include "llm/workload.h"
 #include "study/check.h"
 #include "study/phase.h"

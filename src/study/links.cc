@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/text.h"
-#include "dataflow/collective.h"
+#include "dataflow/cost/collective.h"
 
 namespace sator::study {
 

@@ -7,10 +7,10 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "dataflow/array_cost.h"
+#include "dataflow/cost/array_cost.h"
+#include "dataflow/cost/tenet_array.h"
 #include "dataflow/formats/tenet/metrics.h"
 #include "dataflow/formats/tenet/tenet_text.h"
-#include "dataflow/tenet_array.h"
 #include "target/calibration.h"
 
 namespace sator::study {

@@ -1,7 +1,7 @@
 // From the cost engine's results per kernel to a phase of the model.
 #pragma once
 
-#include "dataflow/cost.h"
+#include "dataflow/cost/cost.h"
 #include "study/result.h"
 
 namespace sator::study {

@@ -106,7 +106,7 @@ struct PrecisionUse {
 struct Cost {
   int64_t latency_cycles = 0;
   double latency_s = 0;
-  double latency_low_s = 0, latency_high_s = 0;  // of a calibrated chip (dataflow/cost.h); else both are latency_s
+  double latency_low_s = 0, latency_high_s = 0;  // of a calibrated chip (dataflow/cost/cost.h); else both are latency_s
   int64_t macs = 0;
   double mac_units_used = 0;  // PEs at work, on average over the array's working stamps
   double utilization = 0;     // MACs per MAC that the array could have done at their precision during the latency
@@ -114,9 +114,10 @@ struct Cost {
   Components components{};
   std::vector<LevelCost> levels;  // outermost first
   std::vector<ResourceCycles> resources;
-  std::vector<ResourceCycles> latency_parts;  // of a kernel: its bound, and what stands beside it (dataflow/cost.h)
-  std::vector<Elasticity> elasticities;       // in the order of the resources, then "launch"
-  double clock_elasticity = 0;                // with respect to the clock: of all that counts in cycles, so not of DRAM
+  std::vector<ResourceCycles>
+      latency_parts;                     // of a kernel: its bound, and what stands beside it (dataflow/cost/cost.h)
+  std::vector<Elasticity> elasticities;  // in the order of the resources, then "launch"
+  double clock_elasticity = 0;           // with respect to the clock: of all that counts in cycles, so not of DRAM
   std::vector<EnergyShare> energy;
   double energy_j = 0;
   int64_t energy_node_nm = 0;

@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "base/error.h"
-#include "dataflow/tensorized.h"
+#include "dataflow/cost/tensorized.h"
 #include "driver/pipeline.h"
 #include "passes/byoc.h"
 #include "passes/run.h"

@@ -11,7 +11,7 @@ namespace sator::study {
 /// schedule   every kernel's loops are bound to the array's PEs; what is no product runs on the chip's vector unit, or on the
 ///            host where the chip has none
 /// tensorize  every product's innermost loops give way to the intrinsic of one stamp of the whole array
-///            (dataflow/tensorized.h), padded to whole tiles; a product that cannot be called so runs on the host with its
+///            (dataflow/cost/tensorized.h), padded to whole tiles; a product that cannot be called so runs on the host with its
 ///            kernel
 /// pattern    parts of the graph that match the chip's patterns (passes/byoc.h) are the chip's kernels, before anything
 ///            else is fused; all the rest runs on the host

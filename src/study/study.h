@@ -5,7 +5,7 @@
 #include <span>
 
 #include "base/file.h"
-#include "dataflow/described_chip.h"
+#include "dataflow/cost/described_chip.h"
 #include "llm/scheme.h"
 #include "study/result.h"
 #include "study/sweep_axes.h"

@@ -1,7 +1,7 @@
 // The space-time diagram: which PE gets its operands from where, stamp by stamp.
 #pragma once
 
-#include "dataflow/space_time.h"
+#include "dataflow/counts/space_time.h"
 #include "study/svg_parts.h"
 
 namespace sator::study {

@@ -1,7 +1,7 @@
 #include "study/traces.h"
 
 #include "base/text.h"
-#include "dataflow/chakra.h"
+#include "dataflow/cost/chakra.h"
 
 namespace sator::study {
 

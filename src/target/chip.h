@@ -111,7 +111,7 @@ struct HostCpu {
 };
 
 /// TENET's files of an array and of the mapping of a product S[i,j,k], or S[b,i,j,k] with a batch first, and what messages
-/// call them. A chip that has them runs its products so, and is timed by TENET's formula (dataflow/tenet_array.h).
+/// call them. A chip that has them runs its products so, and is timed by TENET's formula (dataflow/cost/tenet_array.h).
 struct TenetFiles {
   std::string pe_array, mapping;
   std::string pe_array_file, mapping_file;

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/figures.h"
 #include "base/text.h"
-#include "dataflow/described_chip.h"
+#include "dataflow/cost/described_chip.h"
 
 namespace sator::tune {
 

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "dataflow/cost.h"
+#include "dataflow/cost/cost.h"
 #include "tune/chip_space.h"
 
 namespace sator::tune {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "dataflow/cost.h"
+#include "dataflow/cost/cost.h"
 #include "driver/compile.h"
 #include "llm/open.h"
 #include "runtime/profiler.h"

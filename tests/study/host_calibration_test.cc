@@ -9,7 +9,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "dataflow/latency.h"
+#include "dataflow/cost/latency.h"
 #include "study/host_comparison.h"
 #include "study/host_machine.h"
 #include "study/parts.h"

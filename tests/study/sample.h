@@ -1,6 +1,6 @@
 #pragma once
 
-#include "dataflow/cost.h"
+#include "dataflow/cost/cost.h"
 #include "shipped_chips.h"
 #include "study/phase.h"
 

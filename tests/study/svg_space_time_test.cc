@@ -4,7 +4,7 @@
 
 #include "base/figures.h"
 #include "base/text.h"
-#include "dataflow/relation.h"
+#include "dataflow/counts/relation.h"
 #include "study/markup.h"
 
 namespace sator::study {

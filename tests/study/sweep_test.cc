@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "dataflow/collective.h"
+#include "dataflow/cost/collective.h"
 #include "study/by_hand.h"
 #include "study/cost_program.h"
 #include "study/json.h"

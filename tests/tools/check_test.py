@@ -32,7 +32,7 @@ class Layers(unittest.TestCase):
 
     def test_an_upward_include_is_named_with_its_line(self):
         self.write("src/base/bad.cc", '\n#  include "ir/node.h"\n')
-        self.assertEqual(self.findings(), [("src/base/bad.cc", 2, "room base includes room ir, which stands below it in src/LAYERS")])
+        self.assertEqual(self.findings(), [("src/base/bad.cc", 2, "base includes ir, which stands below it in src/LAYERS")])
 
     def test_a_file_that_does_not_exist_is_named(self):
         self.write("src/ir/bad.cc", '#include "node.h"\n')
@@ -40,7 +40,18 @@ class Layers(unittest.TestCase):
 
     def test_a_folder_that_is_no_room_is_named(self):
         self.write("src/extra/x.cc", "")
-        self.assertEqual(self.findings(), [("src/extra/x.cc", 1, "src/extra/x.cc is in no room of src/LAYERS")])
+        self.assertEqual(self.findings(), [("src/extra/x.cc", 1, "src/extra/x.cc is in no folder of src/LAYERS")])
+
+    def test_folders_of_a_room_have_an_order_too(self):
+        self.write("src/ir/LAYERS", "low\nhigh\n")
+        self.write("src/ir/low/a.h", '#include "base/text.h"\n')
+        self.write("src/ir/high/b.h", '#include "ir/low/a.h"\n')
+        self.write("src/ir/low/c.cc", '#include "ir/high/b.h"\n#include "ir/node.h"\n')
+        self.assertEqual(self.findings(), [
+            ("src/ir/low/c.cc", 1, "ir/low includes ir/high, which stands below it in src/ir/LAYERS"),
+            ("src/ir/low/c.cc", 2, "ir/low includes ir/node.h, which stands below it in src/ir/LAYERS"),
+            ("src/ir/node.h", 1, "src/ir/node.h is in no folder of src/ir/LAYERS"),
+        ])
 
     def names(self):
         return [(str(p.relative_to(self.root)), line, words.split(" defines ")[1].split(" too")[0]) for p, line, words in check.name_findings(self.root)]

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "dataflow/described_chip.h"
-#include "dataflow/matmul.h"
+#include "dataflow/cost/described_chip.h"
+#include "dataflow/programs/matmul.h"
 #include "temp_folder.h"
 #include "tune/area.h"
 

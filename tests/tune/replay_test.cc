@@ -1,9 +1,9 @@
 // A mapping that was found is a schedule: replayed on the product's program it has the counts of the mapping.
 #include <gtest/gtest.h>
 
-#include "dataflow/from_tir.h"
-#include "dataflow/matmul_program.h"
-#include "dataflow/scheduled.h"
+#include "dataflow/cost/scheduled.h"
+#include "dataflow/programs/from_tir.h"
+#include "dataflow/programs/matmul_program.h"
 #include "schedule/script.h"
 #include "temp_folder.h"
 #include "tir/parse.h"

@@ -6,8 +6,8 @@
 #include "base/text.h"
 #include "dataflow/calibrate/gemm_row.h"
 #include "dataflow/calibrate/models.h"
-#include "dataflow/cost.h"
-#include "dataflow/latency.h"
+#include "dataflow/cost/cost.h"
+#include "dataflow/cost/latency.h"
 
 namespace sator::dataflow {
 

@@ -7,7 +7,7 @@
 
 #include "dataflow/calibrate/fit.h"
 #include "dataflow/calibrate/rows.h"
-#include "dataflow/cost.h"
+#include "dataflow/cost/cost.h"
 #include "target/calibration.h"
 
 namespace sator::dataflow {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "dataflow/cost.h"
+#include "dataflow/cost/cost.h"
 
 namespace sator::dataflow {
 

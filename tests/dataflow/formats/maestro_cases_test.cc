@@ -5,7 +5,7 @@
 #include <random>
 
 #include "base/error.h"
-#include "dataflow/counts.h"
+#include "dataflow/counts/counts.h"
 #include "dataflow/formats/maestro/answer.h"
 #include "dataflow/formats/maestro/cost.h"
 #include "dataflow/formats/maestro/relation.h"

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "dataflow/counts.h"
+#include "dataflow/counts/counts.h"
 #include "dataflow/formats/scalesim/relation.h"
 
 namespace sator::dataflow {

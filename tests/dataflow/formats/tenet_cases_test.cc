@@ -5,7 +5,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "dataflow/counts.h"
+#include "dataflow/counts/counts.h"
 #include "dataflow/formats/format.h"
 #include "dataflow/formats/tenet/metrics.h"
 #include "dataflow/formats/tenet/tenet_text.h"

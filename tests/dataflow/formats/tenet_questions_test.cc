@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "dataflow/enumerate.h"
+#include "dataflow/counts/enumerate.h"
 #include "dataflow/formats/tenet/answer.h"
 #include "dataflow/formats/tenet/metrics.h"
 #include "dataflow/formats/tenet/program.h"

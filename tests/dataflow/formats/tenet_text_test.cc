@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "dataflow/counts.h"
+#include "dataflow/counts/counts.h"
 
 namespace sator::dataflow {
 namespace {

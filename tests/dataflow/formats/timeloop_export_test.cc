@@ -4,10 +4,10 @@
 #include <map>
 
 #include "base/error.h"
-#include "dataflow/cost.h"
+#include "dataflow/cost/as_timeloop.h"
+#include "dataflow/cost/cost.h"
 #include "dataflow/formats/timeloop/evaluate.h"
-#include "dataflow/formats/timeloop/from_cost.h"
-#include "dataflow/matmul.h"
+#include "dataflow/programs/matmul.h"
 #include "shipped_chips.h"
 
 namespace sator::dataflow {

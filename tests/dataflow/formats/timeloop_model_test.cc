@@ -6,7 +6,7 @@
 #include <random>
 
 #include "base/text.h"
-#include "dataflow/counts.h"
+#include "dataflow/counts/counts.h"
 #include "dataflow/formats/timeloop/answer.h"
 #include "dataflow/formats/timeloop/as_relation.h"
 #include "dataflow/formats/timeloop/evaluate.h"

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "dataflow/counts/relation.h"
 #include "dataflow/formats/maestro/network.h"
-#include "dataflow/relation.h"
 
 namespace sator::dataflow::maestro {
 

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "dataflow/enumerate.h"
+#include "dataflow/counts/enumerate.h"
 #include "dataflow/formats/input_keys.h"
 #include "dataflow/formats/tenet/metrics.h"
 #include "dataflow/formats/tenet/program.h"

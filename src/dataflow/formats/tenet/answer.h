@@ -2,7 +2,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "dataflow/counts.h"
+#include "dataflow/counts/counts.h"
 #include "dataflow/formats/tenet/tenet_text.h"
 
 namespace sator::dataflow {

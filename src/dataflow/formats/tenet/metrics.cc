@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "dataflow/boxes.h"
+#include "dataflow/counts/boxes.h"
 
 namespace sator::dataflow {
 

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "dataflow/counts.h"
+#include "dataflow/counts/counts.h"
 #include "dataflow/formats/tenet/tenet_text.h"
 
 namespace sator::dataflow {

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <numeric>
 
-#include "dataflow/boxes.h"
+#include "dataflow/counts/boxes.h"
 #include "dataflow/formats/tenet/metrics.h"
 
 namespace sator::dataflow {

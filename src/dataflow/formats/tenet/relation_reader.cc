@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "dataflow/boxes.h"
+#include "dataflow/counts/boxes.h"
 
 namespace sator::dataflow {
 

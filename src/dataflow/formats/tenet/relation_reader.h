@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "dataflow/relation.h"
+#include "dataflow/counts/relation.h"
 
 namespace sator::dataflow {
 

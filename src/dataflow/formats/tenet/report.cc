@@ -4,7 +4,7 @@
 
 #include "base/figures.h"
 #include "base/text.h"
-#include "dataflow/boxes.h"
+#include "dataflow/counts/boxes.h"
 #include "dataflow/formats/tenet/answer.h"
 #include "dataflow/formats/tenet/metrics.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "dataflow/boxes.h"
+#include "dataflow/counts/boxes.h"
 #include "dataflow/formats/tenet/relation_reader.h"
 
 namespace sator::dataflow {

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "dataflow/relation.h"
+#include "dataflow/counts/relation.h"
 
 namespace sator::dataflow {
 

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "dataflow/counts/relation.h"
 #include "dataflow/formats/timeloop/spec.h"
-#include "dataflow/relation.h"
 
 namespace sator::dataflow::timeloop {
 

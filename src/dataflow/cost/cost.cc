@@ -1,0 +1,215 @@
+#include "dataflow/cost/cost.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "dataflow/cost/array_cost.h"
+#include "dataflow/cost/composer.h"
+#include "dataflow/mapping/nest_search.h"
+#include "dataflow/mapping/sharing.h"
+#include "dataflow/mapping/tiles.h"
+
+namespace sator::dataflow {
+
+namespace {
+
+/// Mappings of a product whose kernel is costed to find the quickest: the estimate that orders them leaves out ragged edges.
+constexpr size_t kJudged = 4;
+
+/// A kernel without its name: equal keys have equal costs.
+std::string structure_key(const Kernel& kernel) {
+  std::string key;
+  for (const Work& work : kernel.work) {
+    key += sator::dataflow::structure_key({work.statement, {}, one_pe()});
+    for (const Access& access : work.statement.accesses) key += access.tensor + ",";
+    for (const Operand& o : work.operands) {
+      for (const QuasiAffine& e : o.lies_outside_where) key += text("[", to_text(e, work.statement.domain.names), "]");
+      key += text(o.bits,
+                  o.is_float ? "f" : "",
+                  o.on_the_way ? "w"
+                  : o.internal ? "i"
+                               : "",
+                  static_cast<int>(o.kind),
+                  ",");
+    }
+    key += join(work.statement.domain.names, ",");  // the mapping's words have them
+    key += text(";", work.multiply_accumulate, ",", work.vector_ops, ",", static_cast<int>(work.vector_work), ";");
+  }
+  return key;
+}
+
+/// Whether the estimate by which a product's mapping was chosen holds, resource by resource: then the next ones are no better.
+/// Counts that take long are not made again.
+bool as_estimated(const StatementCost& product, const Chip& chip) {
+  if (product.counts->enumerated) return true;
+  const Placement::Estimate& estimate = product.placement->estimate;
+  const double allowed = 0.002 * estimate.cycles, array = static_cast<double>(product.array_cycles());
+  if (std::abs(array - estimate.array_cycles) > allowed) return false;
+  if (std::abs(array / static_cast<double>(product.folds) - estimate.fold_cycles) > allowed) return false;
+  for (size_t m = 0; m < chip.memories.size(); ++m) {
+    double read = 0, write = 0;
+    for (const Traffic& t : product.traffic) {
+      if (t.memory != m) continue;
+      read += static_cast<double>(t.read_bits) / static_cast<double>(t.instances);
+      write += static_cast<double>(t.write_bits) / static_cast<double>(t.instances);
+    }
+    if (std::abs(transfer_cycles(chip.memories[m], read, write) - estimate.memory_cycles.at(m)) > allowed) return false;
+  }
+  return true;
+}
+
+/// Of two mappings the quicker; of two as quick, within a thousandth, the one of less energy.
+bool is_better(const KernelCost& a, const KernelCost& b) {
+  if (a.unrounded_cycles < b.unrounded_cycles * 0.9995) return true;
+  return a.unrounded_cycles <= b.unrounded_cycles * 1.0005 && a.energy_j < b.energy_j;
+}
+
+}  // namespace
+
+struct CostEngine::Memo {
+  CountMemo counts;
+  std::optional<TenetArray> tenet;                                     // the chip's files, read
+  std::unordered_map<std::string, std::vector<Placement>> placements;  // of a kernel's products
+};
+
+CostEngine::CostEngine(Chip chip) : chip_(std::move(chip)), memo_(std::make_unique<Memo>()) {
+  if (chip_.tenet) memo_->tenet = tenet_array_of(chip_);
+  for (ProductClass c : kProductClasses) {
+    by_class_.push_back(chip_);
+    by_class_.back().dataflow = chip_.dataflow_for(c);
+  }
+}
+CostEngine::~CostEngine() = default;
+
+ProductClass class_of(const Work& work, const Product& product) {
+  const size_t weight = weight_of(work, product);
+  bool batched = work.operands[weight].kind == OperandKind::activation || work.operands[weight].kind == OperandKind::kv;
+  bool has_batch = false;
+  double rows = 1;  // of outputs that share a weight
+  for (size_t x = 0; x < product.uses.size(); ++x) {
+    const Product::Use& u = product.uses[x];
+    const int64_t extent = work.statement.domain.extent[x];
+    has_batch |= u.first && u.second && u.output && extent > 1;
+    if (u.output && !product.in(x, weight)) rows *= static_cast<double>(extent);
+  }
+  if (batched && has_batch) return ProductClass::batched;
+  return rows < 8 ? ProductClass::gemv : ProductClass::gemm;
+}
+
+KernelCost CostEngine::cost(const Kernel& kernel) { return cost(kernel, {}); }
+
+namespace {
+
+/// The mappings that a kernel's products may have, and which of them they have.
+class Mappings {
+ public:
+  ///   given   per product; absent ones are searched
+  Mappings(const Kernel& kernel, const Chip& chip, const std::vector<Chip>& by_class, CountMemo& counts,
+           const TenetArray* tenet, const std::vector<std::optional<Placement>>& given)
+      : composer_(kernel, chip, by_class, counts, tenet), chip_(chip), given_(given) {}
+
+  /// Mappings found before.
+  void start_from(const std::vector<Placement>& known) {
+    for (const Placement& p : known) options_.push_back({p}), chosen_.push_back(0);
+  }
+  std::vector<Placement> chosen() const {
+    std::vector<Placement> all;
+    for (size_t i = 0; i < options_.size(); ++i) all.push_back(options_[i][chosen_[i]]);
+    return all;
+  }
+
+  /// The kernel under the quickest of the mappings that are judged.
+  /// Errors: the reason of the last one, where the engine refuses to count under any.
+  KernelCost best() {
+    std::variant<KernelCost, Reason> tried = run();
+    // A mapping that cannot be counted gives way to the next; the last product that has options is the one that stopped.
+    while (auto* why_not = std::get_if<Reason>(&tried)) {
+      if (options_.empty() || chosen_.back() + 1 >= options_.back().size()) fail(std::move(*why_not));
+      ++chosen_.back();
+      tried = run();
+    }
+    KernelCost best = std::get<KernelCost>(std::move(tried));
+    for (size_t i = 0; i < options_.size(); ++i) judge(i, best);
+    return best;
+  }
+
+ private:
+  std::variant<KernelCost, Reason> run() {
+    size_t next = 0;
+    return composer_.cost([&](const ProductToPlace& product) {
+      const size_t i = next++;
+      if (i < given_.size() && given_[i]) return *given_[i];
+      if (i >= options_.size()) options_.resize(i + 1), chosen_.resize(i + 1, 0);
+      if (options_[i].empty()) options_[i] = options_of(product);
+      return options_[i][chosen_[i]];
+    });
+  }
+
+  std::vector<Placement> options_of(const ProductToPlace& p) const {
+    if (chip_.tile)
+      if (auto tiled = tiled_placement(p.work, p.product, p.chip, p.pace, p.beside(), *chip_.tile))
+        return {std::move(*tiled)};
+    return placements(p.work, p.product, p.chip, p.pace, p.beside(), kJudged);
+  }
+
+  /// Costs the kernel under the next mappings of product i, as long as they may be better than the best so far.
+  void judge(size_t i, KernelCost& best) {
+    if (options_[i].empty()) return;
+    size_t best_choice = chosen_[i];
+    const double within = 1.25 * options_[i][best_choice].estimate.cycles;
+    for (++chosen_[i]; chosen_[i] < options_[i].size() && !as_estimated(product_of(best, i), chip_); ++chosen_[i]) {
+      if (options_[i][chosen_[i]].estimate.cycles > within) break;
+      std::variant<KernelCost, Reason> tried = run();
+      if (auto* cost = std::get_if<KernelCost>(&tried))
+        if (is_better(*cost, best)) best = std::move(*cost), best_choice = chosen_[i];
+    }
+    chosen_[i] = best_choice;
+  }
+
+  static const StatementCost& product_of(const KernelCost& cost, size_t i) {
+    for (const StatementCost& s : cost.statements)
+      if (s.on_array() && i-- == 0) return s;
+    internal_error(text(cost.kernel, " has a mapping for a product that it lacks"));
+  }
+
+  Composer composer_;
+  const Chip& chip_;
+  const std::vector<std::optional<Placement>>& given_;
+  std::vector<std::vector<Placement>> options_;  // per product, the quickest by estimate first; none where one is given
+  std::vector<size_t> chosen_;
+};
+
+}  // namespace
+
+KernelCost CostEngine::cost(const Kernel& kernel, const std::vector<std::optional<Placement>>& given) {
+  Mappings mappings(kernel, chip_, by_class_, memo_->counts, memo_->tenet ? &*memo_->tenet : nullptr, given);
+  const bool free = std::none_of(given.begin(), given.end(), [](const auto& p) { return p.has_value(); });
+  if (!free) return mappings.best();
+  const auto [known, fresh] = memo_->placements.try_emplace(structure_key(kernel));
+  if (!fresh) mappings.start_from(known->second);
+  KernelCost best = mappings.best();
+  if (fresh) known->second = mappings.chosen();
+  return best;
+}
+
+std::vector<Placement> CostEngine::mappings(const Kernel& kernel, size_t most) {
+  if (chip_.tenet)
+    fail({.what = text("the mapping of ", chip_.name, " is that of ", chip_.tenet->mapping_file),
+          .needs = "a chip whose mapping is not fixed by files",
+          .hint = "take another chip"});
+  std::vector<Placement> first;
+  Composer composer(kernel, chip_, by_class_, memo_->counts, nullptr);
+  const auto tried = composer.cost([&](const ProductToPlace& p) {
+    std::vector<Placement> found = placements_with_own_tiles(p.work, p.product, p.chip, p.pace, p.beside(), most);
+    Placement best = found[0];
+    if (first.empty()) first = std::move(found);
+    return best;
+  });
+  if (auto* why_not = std::get_if<Reason>(&tried)) fail(*why_not);
+  return first;
+}
+
+}  // namespace sator::dataflow

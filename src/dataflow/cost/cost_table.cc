@@ -1,0 +1,145 @@
+#include "dataflow/cost/cost_table.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/figures.h"
+#include "base/text.h"
+#include "dataflow/cost/tenet_array.h"
+#include "target/calibration.h"
+
+namespace sator::dataflow {
+
+namespace {
+
+/// Whether the chip states any energy of what the kernel did: 0 J would be a claim.
+bool knows_energy(const KernelCost& c) { return c.energy_j > 0; }
+
+}  // namespace
+
+std::string cost_table(const KernelCost& c, const Chip& chip) {
+  std::string out = text("chip         ",
+                         chip.name,
+                         ": ",
+                         chip.rows,
+                         " x ",
+                         chip.columns,
+                         " PEs at ",
+                         quantity(chip.clock_hz, "Hz"),
+                         chip.cores > 1 ? text(", on each of ", chip.cores, " cores") : "",
+                         "\n");
+  for (const StatementCost& s : c.statements)
+    if (s.placement) out += text("mapping      ", s.placement->words, "\n");
+  out += text("MACs         ",
+              grouped(c.macs),
+              "; ",
+              fixed(c.mac_units_used, 1),
+              " PEs at work on average; utilization ",
+              fixed(100 * c.utilization, 1),
+              " %\n");
+  out += text("latency      ", grouped(c.latency_cycles), " cycles, ", quantity(c.latency_s, "s"), "\n");
+  if (chip.calibration)
+    out += text("  ",
+                fixed(100 * chip.calibration->level, 0),
+                " % of measurements lie between ",
+                quantity(c.latency_low_s, "s"),
+                " and ",
+                quantity(c.latency_high_s, "s"),
+                "\n");
+  for (const CyclePart& part : c.latency_parts)
+    out += text("  ",
+                pad_right(part.name, 34),
+                pad_left(grouped(part.cycles), 18),
+                " cycles  ",
+                pad_left(fixed(100.0 * static_cast<double>(part.cycles) /
+                                   static_cast<double>(std::max<int64_t>(1, c.latency_cycles)),
+                               1),
+                         5),
+                " %\n");
+  out += text("bound by     ", c.bound, "\n");
+  for (const ResourceCost& r : c.resources) {
+    const double slack = static_cast<double>(c.latency_cycles - r.cycles);
+    out += text("  ",
+                pad_right(r.name, 34),
+                pad_left(grouped(r.cycles), 18),
+                " cycles  ",
+                r.name == c.bound
+                    ? "binds"
+                    : text(fixed(100 * slack / static_cast<double>(std::max<int64_t>(1, c.latency_cycles)), 1),
+                           " % of the latency is free"),
+                "; 1 % faster saves ",
+                fixed(r.elasticity, 2),
+                " %\n");
+  }
+  if (c.bound == "launch")
+    out += text("  launch: no resource works in it, and all are shorter; 1 % faster saves ",
+                fixed(c.launch_elasticity, 2),
+                " %\n");
+  out += "memory\n";
+  for (const MemoryCost& m : c.memories)
+    out += text("  ",
+                pad_right(m.name, 16),
+                pad_left(grouped(m.read_bytes), 18),
+                " B read ",
+                pad_left(grouped(m.write_bytes), 18),
+                " B written, ",
+                quantity(m.achieved_bytes_per_s, "B/s"),
+                " of ",
+                quantity(m.available_bytes_per_s, "B/s"),
+                chip.tenet && &m == &c.memories.back() && m.available_bytes_per_s > 0
+                    ? text(": ",
+                           fixed(items_per_cycle(chip) * m.achieved_bytes_per_s / m.available_bytes_per_s, 2),
+                           " of ",
+                           fixed(items_per_cycle(chip), 2),
+                           " items per cycle")
+                    : "",
+                "\n");
+  out += knows_energy(c) ? text("energy       ", quantity(c.energy_j, "J"), " at ", c.energy_node_nm, " nm\n")
+                         : "energy       -: no energy is known of this chip\n";
+  for (const EnergyPart& part : c.energy_parts)
+    out += text("  ", pad_right(part.name, 16), pad_left(quantity(part.joules, "J"), 12), "  ", part.source, "\n");
+  return out + (chip.tenet ? "estimate by TENET's formula\n" : text("estimate, ", calibration_words(chip), "\n"));
+}
+
+nlohmann::json cost_json(const KernelCost& c, const Chip& chip) {
+  nlohmann::json parts = nlohmann::json::array(), resources = parts, memories = parts, energy = parts, mappings = parts;
+  for (const CyclePart& p : c.latency_parts) parts.push_back({{"name", p.name}, {"cycles", p.cycles}});
+  for (const ResourceCost& r : c.resources)
+    resources.push_back(
+        {{"name", r.name}, {"cycles", r.cycles}, {"slack_cycles", r.slack_cycles}, {"elasticity", r.elasticity}});
+  for (const MemoryCost& m : c.memories)
+    memories.push_back({{"name", m.name},
+                        {"read_bytes", m.read_bytes},
+                        {"write_bytes", m.write_bytes},
+                        {"required_bytes_per_s", m.required_bytes_per_s},
+                        {"achieved_bytes_per_s", m.achieved_bytes_per_s},
+                        {"available_bytes_per_s", m.available_bytes_per_s}});
+  for (const EnergyPart& e : c.energy_parts)
+    energy.push_back({{"name", e.name}, {"energy_j", e.joules}, {"source", e.source}});
+  for (const StatementCost& s : c.statements)
+    if (s.placement)
+      mappings.push_back({{"statement", s.name},
+                          {"words", s.placement->words},
+                          {"accumulator_bits_needed", s.accumulator_bits_needed}});
+  return {{"chip", chip.name},
+          {"macs", c.macs},
+          {"latency_cycles", c.latency_cycles},
+          {"latency_s", c.latency_s},
+          {"latency_low_s", c.latency_low_s},
+          {"latency_high_s", c.latency_high_s},
+          {"calibration", calibration_words(chip)},
+          {"latency_parts", parts},
+          {"bound", c.bound},
+          {"launch_elasticity", c.launch_elasticity},
+          {"resources", resources},
+          {"mac_units_used", c.mac_units_used},
+          {"utilization", c.utilization},
+          {"memories", memories},
+          {"energy_j", knows_energy(c) ? nlohmann::json(c.energy_j) : nlohmann::json()},
+          {"energy_node_nm", knows_energy(c) ? nlohmann::json(c.energy_node_nm) : nlohmann::json()},
+          {"energy_parts", energy},
+          {"mappings", mappings},
+          {"notes", c.notes}};
+}
+
+}  // namespace sator::dataflow

@@ -1,0 +1,106 @@
+#include "dataflow/mapping/sharing.h"
+
+#include <algorithm>
+
+#include "dataflow/counts/boxes.h"
+
+namespace sator::dataflow {
+
+namespace {
+
+/// Distinct values of e when each iterator runs over `block` consecutive values from an aligned start.
+int64_t span_of(const QuasiAffine& e, const std::vector<int64_t>& block) {
+  Wide reach = 0, points = 1;
+  for (const Term& t : e.terms) {
+    int64_t values;
+    if (!t.division)
+      values = block[static_cast<size_t>(t.variable)];
+    else if (t.division->remainder)
+      values = std::min(t.division->divisor, span_of(t.division->inner, block));
+    else
+      values = (span_of(t.division->inner, block) - 1) / t.division->divisor + 1;
+    reach += static_cast<Wide>(std::abs(t.coefficient)) * (values - 1);
+    points = std::min(points * values, Wide{1} << 62);
+  }
+  return narrow(std::min(reach + 1, points)).value_or(INT64_MAX);
+}
+
+}  // namespace
+
+double elements_of(const Access& access, const std::vector<int64_t>& block) {
+  double product = 1;
+  for (const QuasiAffine& e : access.references[0]) product *= static_cast<double>(span_of(e, block));
+  return product * static_cast<double>(access.references.size());
+}
+
+namespace {
+
+/// The ways whose blocks are whole tiles, first of the one size, then of the larger, where they are longer than that.
+std::vector<std::vector<int64_t>> ways_in_tiles(const Work& work, const Product& product, const Chip& chip,
+                                                const Beside& beside, const std::vector<int64_t>& grain,
+                                                const std::vector<int64_t>& tiles) {
+  constexpr size_t kWays = 6, kAxes = 3;
+  const std::vector<int64_t>& extent = work.statement.domain.extent;
+  std::vector<size_t> axes;
+  for (size_t x = 0; x < extent.size(); ++x)
+    if (product.uses[x].output && extent[x] > 1 && !is_summed_later(product, beside, x)) axes.push_back(x);
+  std::stable_sort(axes.begin(), axes.end(), [&](size_t a, size_t b) { return extent[a] > extent[b]; });
+  axes.resize(std::min(axes.size(), kAxes));
+  struct Way {
+    double work, fetched;
+    std::vector<int64_t> block;
+  };
+  std::vector<Way> ways;
+  auto add = [&](const std::vector<int64_t>& parts) {
+    std::vector<int64_t> block = extent;
+    for (size_t x : axes) {
+      block[x] = ceil_div(extent[x], parts[x]);
+      for (int64_t whole : tiles)
+        if (block[x] > whole) block[x] = std::min(extent[x], ceil_div(block[x], whole) * whole);
+      if (!grain.empty()) block[x] = ceil_div(block[x], grain[x]) * grain[x];
+    }
+    Way way{1, 0, block};
+    for (size_t x = 0; x < extent.size(); ++x) way.work *= static_cast<double>(block[x]);
+    for (size_t a : {product.first, product.second, product.output})
+      way.fetched += elements_of(work.statement.accesses[a], block) * work.operands[a].bits;
+    ways.push_back(std::move(way));
+  };
+  // Parts that leave no core without work that it could have: blocks per axis of every useful number.
+  auto grow = [&](auto& self, std::vector<int64_t> parts, size_t next, int64_t left) -> void {
+    if (next == axes.size()) return add(parts);
+    const size_t x = axes[next];
+    for (int64_t p = 1; p <= std::min(left, extent[x]); p = p < 16 ? p + 1 : std::max(p + 1, p * 9 / 8)) {
+      parts[x] = p;
+      self(self, parts, next + 1, left / p);
+    }
+    parts[x] = std::min(left, extent[x]);
+    self(self, parts, next + 1, left / parts[x]);
+  };
+  grow(grow, std::vector<int64_t>(extent.size(), 1), 0, chip.cores);
+  double least_work = ways[0].work, least_fetched = ways[0].fetched;
+  for (const Way& way : ways) {
+    least_work = std::min(least_work, way.work);
+    least_fetched = std::min(least_fetched, way.fetched);
+  }
+  auto cost = [&](const Way& way) { return 4 * way.work / least_work + way.fetched / least_fetched; };
+  std::stable_sort(ways.begin(), ways.end(), [&](const Way& a, const Way& b) { return cost(a) < cost(b); });
+  std::vector<std::vector<int64_t>> best;
+  for (const Way& way : ways)
+    if (best.size() < kWays && std::find(best.begin(), best.end(), way.block) == best.end()) best.push_back(way.block);
+  return best;
+}
+
+}  // namespace
+
+std::vector<std::vector<int64_t>> ways_to_share(const Work& work, const Product& product, const Chip& chip,
+                                                const Beside& beside, const std::vector<int64_t>& grain) {
+  if (chip.cores == 1) return {work.statement.domain.extent};
+  const int64_t short_side = std::min(chip.rows, chip.columns), long_side = std::max(chip.rows, chip.columns);
+  std::vector<std::vector<int64_t>> ways = ways_in_tiles(work, product, chip, beside, grain, {short_side, long_side});
+  if (short_side < long_side)
+    for (std::vector<int64_t>& way : ways_in_tiles(work, product, chip, beside, grain, {short_side}))
+      if (std::ranges::find(ways, way) == ways.end()) ways.push_back(std::move(way));
+  return ways;
+}
+
+}  // namespace sator::dataflow

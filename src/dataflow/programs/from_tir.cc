@@ -1,0 +1,597 @@
+#include "dataflow/programs/from_tir.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "dataflow/programs/bound_statements.h"
+#include "dataflow/programs/tir_arithmetic.h"
+#include "dataflow/programs/tir_places.h"
+#include "ir/visit.h"
+
+namespace sator::dataflow {
+
+namespace {
+
+/// Width of the numbers that are made from codes of weights: a code has at most 8 bits and an error of half its last one;
+/// rounding it to the 11 bits of a float16 changes nothing that matters, and is how such kernels are built (MLC's q4f16,
+/// AWQ). So weights have the width of f16 where they are stored so and where they are made.
+constexpr int kMadeBits = 16;
+
+/// A copy of a tensor into a memory: its loops say since when the memory holds the tile.
+struct CopyIn {
+  std::string memory;
+  BufferRef buffer;
+  std::vector<VarRef> loops;
+};
+
+class ProgramReader {
+ public:
+  ProgramReader(const tir::PrimFunc& func, const FunctionFacts& facts, const Chip* chip) : facts_(facts), chip_(chip) {
+    out_.kernel.name = facts.name;
+    Scope scope;
+    size_t number_of = 0;
+    for (const auto& [param, buffer] : func.buffer_map) {
+      params_[buffer] = number_of < facts.params.size() ? facts.params[number_of] : ParamFacts{};
+      ++number_of;
+    }
+    auto give_sizes = [&](const NodeRef& in) {
+      for (const VarRef& v : vars_in(in))
+        if (auto at = facts.sizes.find(v->name); at != facts.sizes.end()) scope.values[v] = number(at->second);
+    };
+    for (const VarRef& param : func.params) give_sizes(param);
+    for (const auto& [param, buffer] : func.buffer_map) give_sizes(buffer);
+    sizes_ = scope.values;
+    visit(func.body, scope);
+    name_outputs();
+    if (places_.has_looked_up()) note("rows that a loaded index picks are taken as distinct");
+    for (size_t s = 0; s < out_.kernel.work.size(); ++s)
+      if (product_of(out_.kernel.work[s])) out_.placements.push_back(placement_of(s));
+  }
+
+  TirWork take() { return std::move(out_); }
+
+  /// The statements with loops that run side by side: their axes in one order, whatever the nest's.
+  std::vector<BoundStatement> take_bound() {
+    std::vector<BoundStatement> bound;
+    for (size_t s = 0; s < around_.size(); ++s) {
+      BoundStatement b{.statement = std::move(out_.kernel.work[s].statement)};
+      std::vector<std::pair<size_t, size_t>> space;  // (rank of the axis, iterator)
+      for (size_t i = 0; i < around_[s].loops.size(); ++i) {
+        const Scope::Loop& loop = around_[s].loops[i];
+        if (loop.thread.empty()) {
+          if (!loop.at_once) b.mapping.time.push_back(variable(static_cast<int>(i)));
+          continue;
+        }
+        const auto known = std::find(std::begin(kSpaceAxes), std::end(kSpaceAxes), loop.thread);
+        if (known == std::end(kSpaceAxes))
+          refuse(text("loop ", loop.var->name, " is bound to ", loop.thread),
+                 text("one of ", join(kSpaceAxes, ", ")),
+                 "bind the loop to an axis of the chip");
+        space.emplace_back(known - std::begin(kSpaceAxes), i);
+      }
+      if (space.empty()) continue;
+      std::sort(space.begin(), space.end());
+      std::vector<int64_t> extent;
+      for (auto [axis, i] : space) {
+        if (!b.axes.empty() && b.axes.back() == kSpaceAxes[axis])
+          refuse(text("two loops of one nest are bound to ", kSpaceAxes[axis]),
+                 "one loop per axis",
+                 "fuse the loops first");
+        b.axes.emplace_back(kSpaceAxes[axis]);
+        b.mapping.space.push_back(variable(static_cast<int>(i)));
+        extent.push_back(b.statement.domain.extent[i]);
+      }
+      if (b.mapping.time.empty()) b.mapping.time.push_back(number(0));
+      b.array.pes = Domain::box(b.axes, std::move(extent));
+      bound.push_back(std::move(b));
+    }
+    return bound;
+  }
+
+ private:
+  /// What is around a statement: the loops that are its iterators, and the annotations of its block.
+  struct Around {
+    std::vector<Scope::Loop> loops;
+    Attrs annotations;
+  };
+
+  [[noreturn]] void refuse(std::string what, std::string needs, std::string hint) const {
+    refuse_work(facts_.name, std::move(what), std::move(needs), std::move(hint));
+  }
+
+  void note(const std::string& words) {
+    if (std::find(out_.notes.begin(), out_.notes.end(), words) == out_.notes.end()) out_.notes.push_back(words);
+  }
+
+  /// A statement in its scope, which is as before when it returns.
+  void visit(const tir::Stmt& stmt, Scope& scope) {
+    match(
+        stmt,
+        [&](const tir::Seq& n) {
+          for (const tir::Stmt& s : n.stmts) visit(s, scope);
+        },
+        [&](const tir::For& n) { visit_loop(n, scope); },
+        [&](const tir::BlockRealize& n) { visit_block(n, scope); },
+        [&](const tir::Block& n) { visit(n.body, scope); },
+        [&](const tir::BufferStore& n) { add_statement(n, scope); },
+        [&](const tir::IfThenElse& n) {
+          where(n.condition, true, scope, [&] { visit(n.then_case, scope); });
+          if (n.else_case) where(n.condition, false, scope, [&] { visit(n.else_case, scope); });
+        },
+        [&](const tir::LetStmt& n) {
+          scope.bind(n.var, n.value, scope.values);
+          visit(n.body, scope);
+          scope.unbind(n.var);
+        },
+        [&](const tir::AttrStmt& n) { visit(n.body, scope); },
+        [&](const tir::AssertStmt& n) { visit(n.body, scope); },
+        [&](const tir::Allocate& n) { visit(n.body, scope); },
+        [&](const tir::AllocateConst& n) { visit(n.body, scope); },
+        [&](const tir::DeclBuffer& n) {
+          internal_.insert(n.buffer);
+          visit(n.body, scope);
+        },
+        [&](const tir::Evaluate&) {},
+        [&](const tir::While&) {
+          refuse("the function has a while loop",
+                 "loops with known extents",
+                 "name a function without it that states the work");
+        });
+  }
+
+  void visit_loop(const tir::For& n, Scope& scope) {
+    auto lower = to_quasi_affine(n.min, scope.values), extent = to_quasi_affine(n.extent, scope.values);
+    if (!lower || !extent)
+      refuse(text("the extent of loop ", n.var->name, " does not follow from the sizes that are known"),
+             "a value for every symbolic size of the loops",
+             text("give the sizes in ", text(n.extent)));
+    // A triangular loop runs to its largest extent, under a guard.
+    const int64_t most = largest(*extent, scope.domain);
+    if (most < 0 || most > kLargestExtent)
+      refuse(text("loop ", n.var->name, " has extent ", most), "extents from 0 to 2^50", "check the sizes");
+    Domain& domain = scope.domain;
+    const int iterator = domain.rank();
+    const size_t guards = domain.guards.size();
+    scope.loops.push_back(
+        {n.var, n.kind == tir::LoopKind::thread_binding ? n.thread : "", n.kind == tir::LoopKind::unrolled});
+    domain.names.push_back(unique_name(n.var->name, domain.names));
+    domain.lower.push_back(0);
+    domain.extent.push_back(most);
+    scope.values[n.var] = variable(iterator) + *lower;
+    if (!extent->is_constant()) domain.guards.push_back(*extent - variable(iterator) - 1);
+    visit(n.body, scope);
+    scope.loops.pop_back();
+    domain.names.pop_back();
+    domain.lower.pop_back();
+    domain.extent.pop_back();
+    domain.guards.resize(guards);
+    scope.unbind(n.var);
+  }
+
+  static std::string unique_name(std::string name, const std::vector<std::string>& taken) {
+    std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+    std::string unique = name;
+    for (int n = 1; std::find(taken.begin(), taken.end(), unique) != taken.end(); ++n) unique = text(name, "_", n);
+    return unique;
+  }
+
+  void visit_block(const tir::BlockRealize& n, Scope& scope) {
+    Attrs annotations = std::exchange(scope.annotations, n.block->annotations);
+    for (size_t i = 0; i < n.values.size(); ++i) scope.bind(n.block->iter_vars[i]->var, n.values[i], scope.values);
+    for (const BufferRef& b : n.block->alloc_buffers) internal_.insert(b);
+    for (const tir::MatchBufferRef& m : n.block->match_buffers) places_.alias(m->buffer, m->source);
+    std::string around = std::exchange(block_, n.block->name ? n.block->name->text : "");
+    where(n.predicate, true, scope, [&] { visit(n.block->body, scope); });
+    block_ = std::move(around);
+    for (size_t i = 0; i < n.values.size(); ++i) scope.unbind(n.block->iter_vars[i]->var);
+    scope.annotations = std::move(annotations);
+  }
+
+  /// Calls `then` with the scope cut to the points where the condition comes out so: part by part where it is one of indices;
+  /// where it asks data, with all points that the rest of it leaves, an upper bound.
+  template <class Then>
+  void where(const Expr& condition, bool outcome, Scope& scope, Then then) {
+    if (auto cases = cases_of(condition, outcome, scope.values)) {
+      for (const Guards& guards : *cases)
+        under(guards, scope, [&] {
+          if (!certainly_empty(scope.domain.guards, scope.domain)) then();
+        });
+      return;
+    }
+    note("where a condition asks data, both sides are counted in full: an upper bound");
+    Guards known;
+    if (outcome) to_guards(condition, scope.values, known);
+    under(known, scope, then);
+  }
+
+  template <class Then>
+  static void under(const Guards& guards, Scope& scope, Then then) {
+    Guards& all = scope.domain.guards;
+    const size_t before = all.size();
+    all.insert(all.end(), guards.begin(), guards.end());
+    then();
+    all.resize(before);
+  }
+
+  /// A store, as one statement per arm of its choices on indices; an arm that leaves the element as it is does nothing.
+  /// A padded tensor is the tensor, with zeros that do not lie outside of the chip (rules/chip.h).
+  void add_statement(const tir::BufferStore& n, Scope& scope) {
+    if (scope.annotations.contains(rules::kPadding)) {
+      const bool in = string_attr(scope.annotations, rules::kPadding) == "in";
+      walk(n.value, [&](const BufferLoad& load) {
+        const BufferRef &padded = in ? n.buffer : load.buffer, &own = in ? load.buffer : n.buffer;
+        same_[padded] = padded_[padded] = own;
+        return false;
+      });
+      return;
+    }
+    bool undecided = false;
+    const std::vector<Arm> arms = arms_of(n.value, scope.values, scope.domain, undecided);
+    if (undecided) note("where a choice asks data, both sides are counted in full: an upper bound");
+    for (const Arm& arm : arms) {
+      const bool chosen = arm.value != n.value;
+      Ref<const tir::BufferStore> store = chosen ? with(n, &tir::BufferStore::value, arm.value) : ref(n);
+      if (chosen ? changes_nothing(*store) : is_copy(n, scope)) continue;
+      under(arm.guards, scope, [&] { add_arm(*store, scope); });
+    }
+  }
+
+  void add_arm(const tir::BufferStore& n, const Scope& scope) {
+    // Reads of data; looked-up indices are read too, but are no operands.
+    std::vector<Place> reads, lookups;
+    Place target = places_.of(n.buffer, n.indices, scope, &lookups);
+    bool reduces = false;
+    walk(n.value, [&](const BufferLoad& load) {
+      Place p = places_.of(load.buffer, load.indices, scope, &lookups);
+      if (p.buffer == target.buffer && p.at == target.at)
+        reduces = true;  // the running value
+      else
+        reads.push_back(std::move(p));
+      return false;
+    });
+    Work work;
+    work.statement.name = statement_name(n);
+    work.statement.domain = scope.domain;
+    for (const std::vector<Place>* places : {&reads, &lookups})
+      for (const Place& p : *places) add_access(work, Role::read, p);
+    add_access(work, Role::write, target);
+    const Arithmetic arithmetic = arithmetic_of(n, scope.values);
+    work.multiply_accumulate = arithmetic.multiply_accumulate;
+    work.vector_ops = arithmetic.operations;
+    work.vector_work = role_of(n, reads, reduces);
+    if (converts_stored(n, reads, reduces, arithmetic.operations)) {
+      // How numbers are stored, and no arithmetic: what is made keeps their width, and is made on the way to its product.
+      work.vector_ops = 0;
+      work.vector_work = VectorWork::dequantize;
+      converted_.emplace(n.buffer, root_of(reads[0].buffer));
+    } else if (work.vector_work == VectorWork::dequantize && internal_.contains(n.buffer)) {
+      made_.insert(n.buffer);
+    }
+    if (work.multiply_accumulate && (is_scale(arithmetic.first) || is_scale(arithmetic.second))) {
+      // Sums of groups times their scales: no product of tensors, but what turns the array's sums into results.
+      work.multiply_accumulate = false;
+      work.vector_ops += 2;
+      work.vector_work = VectorWork::rescale;
+    }
+    out_.kernel.work.push_back(std::move(work));
+    around_.push_back({scope.loops, scope.annotations});
+  }
+
+  bool is_scale(const Expr& factor) const {
+    const BufferLoad* load = factor.as<BufferLoad>();
+    auto facts = load ? params_.find(root_of(load->buffer)) : params_.end();
+    return facts != params_.end() && facts->second.kind == OperandKind::scale;
+  }
+
+  std::string statement_name(const tir::BufferStore& n) {
+    std::string name = block_.empty() ? n.buffer->name : block_;
+    std::vector<std::string> taken;
+    for (const Work& w : out_.kernel.work) taken.push_back(w.statement.name);
+    return unique_name(name.empty() ? "S" : name, taken);
+  }
+
+  /// A store of one element of a buffer into the same place of an internal one, or back: tensors move, nothing is computed.
+  bool is_copy(const tir::BufferStore& n, const Scope& scope) {
+    const BufferLoad* load = n.value.as<BufferLoad>();
+    if (!load) return false;
+    Place target = places_.of(n.buffer, n.indices, scope, nullptr);
+    Place source = places_.of(load->buffer, load->indices, scope, nullptr);
+    if (!(source.at == target.at) || source.buffer == target.buffer) return false;
+    const bool in = internal_.contains(target.buffer) && target.buffer->scope() != source.buffer->scope();
+    const bool back = internal_.contains(source.buffer) && target.buffer->scope() != source.buffer->scope();
+    if (!in && !back) return false;
+    std::vector<VarRef> around;
+    for (const Scope::Loop& l : scope.loops) around.push_back(l.var);
+    const BufferRef cached = in ? target.buffer : source.buffer;
+    const BufferRef of = root_of(in ? source.buffer : target.buffer);
+    // A buffer that holds parts of two tensors in turn is a tensor of its own, and moving it is a statement.
+    if (auto known = same_.find(cached); known != same_.end() && root_of(cached) != of) return false;
+    copies_.push_back({cached->scope(), of, around});
+    if (of != cached) same_[cached] = of;  // a copy of a copy of itself is itself
+    return true;
+  }
+
+  BufferRef root_of(BufferRef buffer) const {
+    for (auto at = same_.find(buffer); at != same_.end(); at = same_.find(buffer)) buffer = at->second;
+    return buffer;
+  }
+
+  void add_access(Work& work, Role role, const Place& p) {
+    const std::string tensor = tensor_name(p.buffer);
+    for (Access& known : work.statement.accesses) {
+      if (known.tensor != tensor || known.role != role || known.references[0].size() != p.at.size()) continue;
+      bool shifted = true;
+      for (size_t d = 0; d < p.at.size(); ++d) shifted &= (p.at[d] - known.references[0][d]).is_constant();
+      if (!shifted) continue;
+      if (std::find(known.references.begin(), known.references.end(), p.at) == known.references.end())
+        known.references.push_back(p.at);
+      return;
+    }
+    work.statement.accesses.push_back({tensor, role, {p.at}});
+    work.operands.push_back({});
+    buffers_.emplace(tensor, p.buffer);
+  }
+
+  std::string tensor_name(const BufferRef& buffer) {
+    auto [at, fresh] = names_.try_emplace(buffer, "");
+    if (fresh) {
+      std::vector<std::string> taken;
+      for (const auto& [b, n] : names_) taken.push_back(n);
+      at->second = unique_name(buffer->name.empty() ? "T" : buffer->name, taken);
+    }
+    return at->second;
+  }
+
+  /// What a statement does, told by what goes in and out.
+  VectorWork role_of(const tir::BufferStore& n, const std::vector<Place>& reads, bool reduces) const {
+    if (reduces) return VectorWork::reduce;
+    bool codes = false, constants = !reads.empty(), sums = false;
+    for (const Place& p : reads) {
+      auto facts = params_.find(root_of(p.buffer));
+      const bool constant = facts != params_.end() &&
+                            (facts->second.kind == OperandKind::weight || facts->second.kind == OperandKind::scale);
+      constants &= constant;
+      codes |= p.buffer->dtype.is_integer();
+      sums |= p.buffer->dtype.is_int() && p.buffer->dtype.bits == 32 && internal_.contains(p.buffer);
+    }
+    const DType out = n.buffer->dtype;
+    if (codes && constants && out.is_float()) return VectorWork::dequantize;
+    if (sums && out.is_float()) return VectorWork::rescale;
+    if (!codes && out.is_integer() && out.bits <= 8) return VectorWork::quantize;
+    return VectorWork::elementwise;
+  }
+
+  /// Whether the store only takes codes out of their packed words, or widens stored floats, into an internal tensor.
+  bool converts_stored(const tir::BufferStore& n, const std::vector<Place>& reads, bool reduces,
+                       double operations) const {
+    if (reduces || reads.empty() || !internal_.contains(n.buffer)) return false;
+    const BufferRef source = root_of(reads[0].buffer);
+    for (const Place& p : reads)
+      if (root_of(p.buffer) != source) return false;
+    auto facts = params_.find(source);
+    if (facts == params_.end()) return false;
+    const DType in = source->dtype, out = n.buffer->dtype;
+    if (in.is_float()) return out.is_float() && in.bits < out.bits && operations == 0;
+    return facts->second.kind == OperandKind::weight && out.is_integer() && out.bits <= 8 && is_packed(source);
+  }
+
+  /// Whether an element of the parameter holds several codes.
+  bool is_packed(const BufferRef& buffer) const {
+    auto facts = params_.find(buffer);
+    return facts != params_.end() && facts->second.bits > 0 && buffer->dtype.is_integer() &&
+           facts->second.bits < buffer->dtype.bits;
+  }
+
+  /// The code that a word's place speaks of: the word of bit p is floor(p / word_bits), and where p is one of the bits
+  /// b k .. b k + b - 1 it holds a part of code k.
+  static std::optional<QuasiAffine> code_in(const QuasiAffine& word, int64_t bits, int64_t word_bits) {
+    QuasiAffine bit = number(word.constant * word_bits);
+    bool divided = false;
+    for (const Term& t : word.terms) {
+      const bool is_word =
+          t.division && !t.division->remainder && t.coefficient == 1 && word_bits % t.division->divisor == 0;
+      if (is_word && divided) return {};
+      bit = bit +
+            (is_word ? t.division->inner * (word_bits / t.division->divisor) : QuasiAffine{.terms = {t}} * word_bits);
+      divided |= is_word;
+    }
+    if (!divided) return {};
+    QuasiAffine code = number((bit.constant - ((bit.constant % bits) + bits) % bits) / bits);
+    for (Term t : bit.terms) {
+      if (t.coefficient % bits != 0) return {};
+      t.coefficient /= bits;
+      code.terms.push_back(std::move(t));
+    }
+    return code;
+  }
+
+  /// Accesses to words of codes as accesses to the codes. False where a reference does not say which code it means.
+  static bool unpack(Access& access, int64_t bits, int64_t word_bits) {
+    std::vector<Map> codes;
+    for (Map reference : access.references) {
+      auto code = reference.empty() ? std::nullopt : code_in(reference.back(), bits, word_bits);
+      if (!code) return false;
+      reference.back() = *code;
+      if (std::find(codes.begin(), codes.end(), reference) == codes.end()) codes.push_back(std::move(reference));
+    }
+    access.references = std::move(codes);
+    return true;
+  }
+
+  /// Once all copies are known: tensors by the names of what they are copies of, with their widths and kinds.
+  void name_outputs() {
+    for (Work& work : out_.kernel.work)
+      for (size_t a = 0; a < work.operands.size(); ++a) {
+        Access& access = work.statement.accesses[a];
+        const BufferRef accessed = buffers_.at(access.tensor), buffer = root_of(accessed);
+        access.tensor = tensor_name(buffer);
+        Operand& operand = work.operands[a];
+        if (const auto own = padded_.find(accessed); own != padded_.end())
+          operand.lies_outside_where = within(access, *own->second);
+        operand.bits = static_cast<int>(buffer->dtype.bytes() * 8);
+        operand.is_float = buffer->dtype.is_float();
+        auto facts = params_.find(buffer);
+        operand.internal = facts == params_.end();
+        if (auto from = converted_.find(buffer); from != converted_.end()) {
+          const ParamFacts& stored = params_.at(from->second);
+          operand.kind = stored.kind;
+          operand.bits = stored.bits > 0 ? stored.bits : static_cast<int>(from->second->dtype.bits);
+        } else if (made_.contains(buffer)) {
+          operand.kind = OperandKind::weight;
+          operand.bits = std::min(operand.bits, kMadeBits);
+        }
+        if (facts == params_.end()) continue;
+        operand.kind = facts->second.kind;
+        if (facts->second.bits == 0) continue;
+        if (!is_packed(buffer)) {
+          operand.bits = facts->second.bits;
+        } else if (unpack(access, facts->second.bits, operand.bits)) {
+          operand.bits = facts->second.bits;
+        }
+      }
+    for (Work& work : out_.kernel.work) leave_out_repeated(work);
+  }
+
+  /// Where the only reference of an access is within the shape of a buffer; empty where it is always, or has no known shape.
+  std::vector<QuasiAffine> within(const Access& access, const Buffer& own) const {
+    std::vector<QuasiAffine> guards;
+    if (access.references.size() != 1 || access.references[0].size() != own.shape.size()) return {};
+    for (size_t d = 0; d < own.shape.size(); ++d) {
+      const std::optional<QuasiAffine> extent = to_quasi_affine(own.shape[d], sizes_);
+      if (!extent || !extent->is_constant()) return {};
+      guards.push_back(*extent - access.references[0][d] - 1);
+    }
+    return guards;
+  }
+
+  /// The two words of a code that crosses them are one access to the code.
+  static void leave_out_repeated(Work& work) {
+    std::vector<Access>& all = work.statement.accesses;
+    for (size_t a = all.size(); a-- > 1;) {
+      const bool repeated =
+          std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(a), [&](const Access& b) {
+            return b.tensor == all[a].tensor && b.role == all[a].role && b.references == all[a].references;
+          });
+      if (!repeated) continue;
+      all.erase(all.begin() + static_cast<std::ptrdiff_t>(a));
+      work.operands.erase(work.operands.begin() + static_cast<std::ptrdiff_t>(a));
+    }
+  }
+
+  /// The mapping that bound loops state: pe.x and pe.y are rows and columns, core.* the chip's cores; the other loops run in
+  /// time, but unrolled ones at once.
+  std::optional<Placement> placement_of(size_t statement) {
+    const Around& scope = around_[statement];
+    Placement placement;
+    QuasiAffine row = number(0), column = number(0);
+    std::vector<VarRef> in_time;
+    std::map<std::string, size_t> cores;  // by axis: core.x changes from core to core
+    bool stated = scope.annotations.contains(rules::kHeldSince);
+    for (size_t i = 0; i < scope.loops.size(); ++i) {
+      const Scope::Loop& loop = scope.loops[i];
+      if (loop.thread == "pe.x" || loop.thread == "pe.y") {
+        (loop.thread == "pe.x" ? row : column) = variable(static_cast<int>(i));
+        stated = true;
+      } else if (loop.thread.starts_with("core.")) {
+        if (!cores.emplace(loop.thread, i).second)
+          refuse(text("two loops of one nest are bound to ", loop.thread), "one loop per axis", "fuse the loops first");
+        stated = true;
+      } else if (!loop.at_once) {
+        placement.mapping.time.push_back(variable(static_cast<int>(i)));
+        in_time.push_back(loop.var);
+      }
+    }
+    if (!stated || !chip_) return {};
+    for (const auto& [axis, i] : cores) {
+      const QuasiAffine along = variable(static_cast<int>(i)) * placement.cores_used;
+      placement.core = placement.core ? *placement.core + along : along;
+      placement.cores_used *= out_.kernel.work[statement].statement.domain.extent[i];
+    }
+    if (placement.cores_used > chip_->cores)
+      refuse(text("loops of ", placement.cores_used, " blocks are bound to core.x, core.y, core.z"),
+             text("at most the ", chip_->cores, " cores of ", chip_->name),
+             "schedule the function for this chip");
+    // Where there are several cores, what the bindings leave out runs on the first.
+    if (chip_->cores > 1 && !placement.core) placement.core = number(0);
+    if (in_time.empty()) placement.mapping.time.push_back(number(0));
+    placement.mapping.space = {row, column};
+    placement.words = "as scheduled";
+    if (scope.annotations.contains(rules::kHeldSince))
+      annotated(scope, out_.kernel.work[statement], placement);
+    else
+      held_by_copies(out_.kernel.work[statement], in_time, placement);
+    return placement;
+  }
+
+  /// What memories hold as the rule for chips notes it (rules/chip.h).
+  void annotated(const Around& scope, const Work& work, Placement& placement) const {
+    const sator::Array* held = scope.annotations.at(rules::kHeldSince).as<sator::Array>();
+    for (size_t m = 0; held && m < held->items.size(); ++m)
+      if (const IntImm* since = held->items[m].as<IntImm>(); since && since->value >= 0)
+        placement.held_since.push_back(static_cast<size_t>(since->value));
+    if (placement.held_since.size() != chip_->memories.size())
+      refuse(text("annotation ", rules::kHeldSince, " does not fit ", chip_->name),
+             text("a number of loops for each of the ", chip_->memories.size(), " memories"),
+             "schedule the function for this chip");
+    if (auto outside = scope.annotations.find(rules::kStoredOutside); outside != scope.annotations.end())
+      if (const sator::Array* names = outside->second.as<sator::Array>())
+        for (const NodeRef& name : names->items)
+          if (const StringImm* tensor = name.as<StringImm>()) placement.stored_outside.push_back(tensor->value);
+    const std::string weight = string_attr(scope.annotations, rules::kWeight).value_or("");
+    for (size_t a = 0; a < work.statement.accesses.size(); ++a)
+      if (work.statement.accesses[a].tensor == weight && work.statement.accesses[a].role == Role::read)
+        placement.weight = a;
+  }
+
+  /// A memory holds a tensor since the innermost loop around its copy; without a copy it passes through.
+  void held_by_copies(const Work& work, const std::vector<VarRef>& in_time, Placement& placement) {
+    auto shared_loops = [&](const CopyIn& copy) {
+      size_t shared = 0;
+      while (shared < in_time.size() && shared < copy.loops.size() && in_time[shared] == copy.loops[shared]) ++shared;
+      return shared;
+    };
+    placement.held_since.assign(chip_->memories.size(), in_time.size());
+    placement.held_since[0] = 0;
+    placement.held_by_access.assign(work.statement.accesses.size(), placement.held_since);
+    for (size_t m = 1; m < chip_->memories.size(); ++m)
+      for (const CopyIn& copy : copies_) {
+        if (copy.memory != chip_->memories[m].name) continue;
+        placement.held_since[m] = std::min(placement.held_since[m], shared_loops(copy));
+        for (size_t a = 0; a < work.statement.accesses.size(); ++a)
+          if (work.statement.accesses[a].tensor == tensor_name(root_of(copy.buffer)))
+            placement.held_by_access[a][m] = shared_loops(copy);
+      }
+  }
+
+  const FunctionFacts& facts_;
+  const Chip* chip_;
+  TirWork out_;
+  std::vector<Around> around_;  // per statement
+  std::map<BufferRef, ParamFacts> params_;
+  std::set<BufferRef> internal_;
+  Places places_{facts_.name};
+  VarValues sizes_;
+  std::map<BufferRef, BufferRef> same_;       // copies: what each is a copy of
+  std::map<BufferRef, BufferRef> padded_;     // those that are filled up to whole tiles: the tensors themselves
+  std::map<BufferRef, BufferRef> converted_;  // internal tensors: the parameters whose numbers they hold
+  std::set<BufferRef> made_;                  // internal tensors: weights made from codes and scales
+  std::map<BufferRef, std::string> names_;
+  std::map<std::string, BufferRef> buffers_;
+  std::vector<CopyIn> copies_;
+  std::string block_;
+};
+
+}  // namespace
+
+std::vector<BoundStatement> bound_statements(const tir::PrimFunc& func, const FunctionFacts& facts) {
+  return ProgramReader(func, facts, nullptr).take_bound();
+}
+
+TirWork work_of(const tir::PrimFunc& func, const FunctionFacts& facts, const Chip* chip) {
+  return ProgramReader(func, facts, chip).take();
+}
+
+}  // namespace sator::dataflow

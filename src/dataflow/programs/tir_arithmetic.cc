@@ -1,0 +1,128 @@
+#include "dataflow/programs/tir_arithmetic.h"
+
+#include <string_view>
+
+#include "ir/visit.h"
+
+namespace sator::dataflow {
+
+namespace {
+
+/// Operations that one call takes on a vector unit. Elementary functions are short polynomials after a range reduction;
+/// the counts are those of common minimax approximations in single precision. Bits cut out of a word are wires: that codes
+/// lie in 32-bit words is how this machine stores them.
+struct CallCost {
+  std::string_view op;
+  double operations;
+};
+constexpr CallCost kCallCosts[] = {
+    {"tir.exp", 8},          {"tir.exp2", 6},        {"tir.exp10", 9},       {"tir.log", 10},
+    {"tir.log2", 9},         {"tir.tanh", 10},       {"tir.erf", 12},        {"tir.sqrt", 4},
+    {"tir.rsqrt", 4},        {"tir.sin", 10},        {"tir.cos", 10},        {"tir.pow", 20},
+    {"tir.sigmoid", 10},     {"tir.fabs", 1},        {"tir.abs", 1},         {"tir.round", 1},
+    {"tir.nearbyint", 1},    {"tir.floor", 1},       {"tir.ceil", 1},        {"tir.trunc", 1},
+    {"tir.if_then_else", 1}, {"tir.shift_right", 0}, {"tir.shift_left", 0},  {"tir.bitwise_and", 0},
+    {"tir.bitwise_or", 0},   {"tir.bitwise_xor", 1}, {"tir.reinterpret", 0}, {"tir.likely", 0},
+};
+
+bool is_data(const Expr& e) {
+  bool found = false;
+  walk(e, [&](const BufferLoad&) { found = true; });
+  return found;
+}
+
+/// Operations on data below e. Integers and truth values that no load enters are indices and what is asked of them: the
+/// machine's control makes them, whatever they are joined by. Widening conversions between integers, and of an integer on
+/// its way into a product, cost nothing on hardware that multiplies narrow numbers.
+double operations(const Expr& e, const VarValues& values) {
+  if (!e->dtype.is_float() && !is_data(e)) return 0;
+  auto binary = [&](const Expr& a, const Expr& b) { return 1 + operations(a, values) + operations(b, values); };
+  return match(
+      e,
+      [&](const BufferLoad&) { return 0.0; },
+      [&](const Cast& n) {
+        const bool converts = n.dtype.is_float() != n.value->dtype.is_float();
+        return operations(n.value, values) + (converts ? 1 : 0);
+      },
+      [&](const Add& n) { return binary(n.a, n.b); },
+      [&](const Sub& n) { return binary(n.a, n.b); },
+      [&](const Mul& n) { return binary(n.a, n.b); },
+      [&](const Div& n) { return binary(n.a, n.b) + 3; },
+      [&](const FloorDiv& n) { return binary(n.a, n.b); },
+      [&](const FloorMod& n) { return binary(n.a, n.b); },
+      [&](const Mod& n) { return binary(n.a, n.b); },
+      [&](const Min& n) { return binary(n.a, n.b); },
+      [&](const Max& n) { return binary(n.a, n.b); },
+      [&](const EQ& n) { return binary(n.a, n.b); },
+      [&](const NE& n) { return binary(n.a, n.b); },
+      [&](const LT& n) { return binary(n.a, n.b); },
+      [&](const LE& n) { return binary(n.a, n.b); },
+      [&](const GT& n) { return binary(n.a, n.b); },
+      [&](const GE& n) { return binary(n.a, n.b); },
+      [&](const And& n) { return binary(n.a, n.b); },
+      [&](const Or& n) { return binary(n.a, n.b); },
+      [&](const Not& n) { return 1 + operations(n.a, values); },
+      [&](const Select& n) {
+        return 1 + operations(n.condition, values) + operations(n.true_value, values) +
+               operations(n.false_value, values);
+      },
+      [&](const Let& n) { return operations(n.value, values) + operations(n.body, values); },
+      [&](const Call& n) {
+        double sum = 1;
+        for (const CallCost& c : kCallCosts)
+          if (c.op == n.op) sum = c.operations;
+        for (const Expr& a : n.args) sum += operations(a, values);
+        return sum;
+      },
+      [](const ExprNode&) { return 0.0; });
+}
+
+const Expr& without_casts(const Expr& e) {
+  const Expr* at = &e;
+  while (const Cast* c = at->as<Cast>()) at = &c->value;
+  return *at;
+}
+
+bool loads(const Expr& e, const tir::BufferStore& store) {
+  const BufferLoad* load = e.as<BufferLoad>();
+  if (!load || load->buffer != store.buffer || load->indices.size() != store.indices.size()) return false;
+  for (size_t i = 0; i < load->indices.size(); ++i)
+    if (!equal(load->indices[i], store.indices[i])) return false;
+  return true;
+}
+
+/// Zero, whatever it is multiplied by or converted to.
+bool is_nothing(const Expr& e) {
+  if (const FloatImm* f = e.as<FloatImm>()) return f->value == 0;
+  if (const Cast* c = e.as<Cast>()) return is_nothing(c->value);
+  if (const Mul* m = e.as<Mul>()) return is_nothing(m->a) || is_nothing(m->b);
+  return is_zero(e);
+}
+
+}  // namespace
+
+bool changes_nothing(const tir::BufferStore& store) {
+  if (loads(store.value, store)) return true;
+  const Add* sum = store.value.as<Add>();
+  return sum && ((loads(sum->a, store) && is_nothing(sum->b)) || (loads(sum->b, store) && is_nothing(sum->a)));
+}
+
+Arithmetic arithmetic_of(const tir::BufferStore& store, const VarValues& values) {
+  Arithmetic result;
+  if (const Add* sum = store.value.as<Add>()) {
+    const bool left = loads(sum->a, store), right = loads(sum->b, store);
+    const Mul* product = left || right ? without_casts(left ? sum->b : sum->a).as<Mul>() : nullptr;
+    if (product && is_data(product->a) && is_data(product->b)) {
+      result.multiply_accumulate = true;
+      // What happens to a factor before it is multiplied is other work.
+      result.first = without_casts(product->a);
+      result.second = without_casts(product->b);
+      result.operations = operations(result.first, values) + operations(result.second, values);
+      return result;
+    }
+  }
+  result.operations = operations(store.value, values);
+  return result;
+}
+
+}  // namespace sator::dataflow
