@@ -1,5 +1,0 @@
-2 1
-{NT_matmul[i0,i1,k]: 0<=i0<1 and 0<=i1<768 and 0<=k<768}
-{NT_matmul[i0,i1,k]->lv80[i0,k]}
-{NT_matmul[i0,i1,k]->transformer_h_0_attn_c_proj_weight1[i1,k]}
-{NT_matmul[i0,i1,k]->NT_matmul_intermediate[i0,i1]}

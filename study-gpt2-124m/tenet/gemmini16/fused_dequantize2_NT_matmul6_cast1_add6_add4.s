@@ -1,7 +1,0 @@
-4 1
-{NT_matmul[i0,i1,k]: 0<=i0<128 and 0<=i1<768 and 0<=k<768}
-{NT_matmul[i0,i1,k]->lv10[i0,k]}
-{NT_matmul[i0,i1,k]->dequantize_intermediate[i1,k]}
-{NT_matmul[i0,i1,k]->transformer_h_0_attn_c_proj_q_weight[i1,k]}
-{NT_matmul[i0,i1,k]->transformer_h_0_attn_c_proj_q_scale[i1,floor(k/32)]}
-{NT_matmul[i0,i1,k]->NT_matmul_intermediate[i0,i1]}
