@@ -194,6 +194,7 @@ void state_in_tenet_words(const KernelCost& cost, const Chip& chip, KernelRow& r
 
 /// Of all that takes a number of cycles: the outermost memory has a clock of its own, a measured overhead none.
 double clock_elasticity(const KernelCost& cost, const Chip& chip) {
+  if (chip.tenet && cost.latency_cycles > 0) return 1;  // all of TENET's formula is in cycles
   double sum = 0;
   for (const dataflow::ResourceCost& r : cost.resources)
     if (r.name != chip.memories.front().name) sum += r.elasticity;

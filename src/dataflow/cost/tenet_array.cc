@@ -128,6 +128,8 @@ void find_tenet_latency(KernelCost& cost, const Chip& chip) {
   const std::string& scratchpad = chip.memories.back().name;
   int64_t array = 0, moving = 0, vector = 0;
   int64_t bound_array = 0, bound_in = 0, bound_out = 0;
+  int64_t waits = 0;  // of transfers that bind: cycles until the first item, whatever the bandwidth
+  const int64_t wait = std::max<int64_t>(0, tenet_array_of(chip).hardware.latency_cycles - 1);
   for (const StatementCost& s : cost.statements) {
     vector += s.vector_cycles;
     if (!s.tenet) continue;
@@ -137,7 +139,7 @@ void find_tenet_latency(KernelCost& cost, const Chip& chip) {
     if (s.tenet->delay_compute >= moves)
       bound_array += s.tenet->delay_compute;
     else
-      (s.tenet->delay_in >= s.tenet->delay_out ? bound_in : bound_out) += moves;
+      (s.tenet->delay_in >= s.tenet->delay_out ? bound_in : bound_out) += moves, waits += std::min(wait, moves);
   }
   cost.resources = {{.name = "array", .cycles = array}, {.name = "vector", .cycles = vector}};
   for (const Memory& m : chip.memories) cost.resources.push_back({.name = m.name});
@@ -158,7 +160,7 @@ void find_tenet_latency(KernelCost& cost, const Chip& chip) {
   const int64_t shares[] = {bound_array, vector};
   size_t bound = 0;
   for (size_t r = 0; r < cost.resources.size(); ++r) {
-    const int64_t share = r < 2 ? shares[r] : r + 1 == cost.resources.size() ? bound_in + bound_out : 0;
+    const int64_t share = r < 2 ? shares[r] : r + 1 == cost.resources.size() ? bound_in + bound_out - waits : 0;
     if (cost.latency_cycles > 0)
       cost.resources[r].elasticity = static_cast<double>(share) / static_cast<double>(cost.latency_cycles);
     if (cost.resources[r].elasticity > cost.resources[bound].elasticity) bound = r;

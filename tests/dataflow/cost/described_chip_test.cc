@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "dataflow/cost/cost.h"
 #include "dataflow/counts/gemm.h"
@@ -240,7 +241,9 @@ TEST_F(Folders, MistakesNameFileAndLine) {
   temp.write("mine/chip.toml", read_file(shipped("gemmini16")));
   EXPECT_NE(error_of([&] { described_chip(folder()); }).find("16 x 16 PEs"), std::string::npos);
   fs::remove(temp.path() / "mine/chip.toml");
-  EXPECT_NE(error_of([&] { described_chip(folder(), {.pe = {{8, 8}}}); }).find("the mapping of mine is that of"),
+  EXPECT_NE(error_of([&] {
+              described_chip(folder(), {.pe = {{8, 8}}});
+            }).find("the mapping of mine is that of"),
             std::string::npos);
 }
 
@@ -256,9 +259,13 @@ TEST(DescribedChip, ChangesHaveNames) {
   EXPECT_EQ(changed.rows, 16);
   EXPECT_EQ(changed.columns, 8);
   for (ProductClass c : kProductClasses) EXPECT_EQ(changed.dataflow_for(c), Stationary::output);
-  EXPECT_NE(error_of([] { described_chip(shipped("tenet-8x8"), {.tile = {{8, 8, 8}}}); }).find("leave --tile out"),
+  EXPECT_NE(error_of([] {
+              described_chip(shipped("tenet-8x8"), {.tile = {{8, 8, 8}}});
+            }).find("leave --tile out"),
             std::string::npos);
-  EXPECT_NE(error_of([] { described_chip(shipped("tpuv1"), {.pe = {{70000, 8}}}); }).find("at most 65536"),
+  EXPECT_NE(error_of([] {
+              described_chip(shipped("tpuv1"), {.pe = {{70000, 8}}});
+            }).find("at most 65536"),
             std::string::npos);
 }
 
@@ -281,6 +288,22 @@ TEST(DescribedChip, OtherProductsKeepTheirTiles) {
   const KernelCost tiled = CostEngine(described_chip(shipped("edge_npu32"), {.tile = {{8, 8, 8}}})).cost(kernel);
   EXPECT_EQ(tiled.latency_cycles, CostEngine(described_chip(shipped("edge_npu32"))).cost(kernel).latency_cycles);
   EXPECT_NE(join(tiled.notes, "; ").find("matmul has its default tiles"), std::string::npos);
+}
+
+// Items in bind at 64 bits per cycle and at 32: half the bandwidth takes as many cycles more as the items take, and the wait
+// for the first one (16 - 1 cycles) stays.
+TEST(DescribedChip, BandwidthOfTenetsFormulaMovesItemsAlone) {
+  const std::string file = read_file(shipped("tenet-8x8")), hardware = "256 1024 64 16";
+  std::string halved = file;
+  ASSERT_NE(file.find(hardware), std::string::npos);
+  halved.replace(file.find(hardware), hardware.size(), "256 1024 32 16");
+  const Kernel kernel = matmul_kernel({.i = 64, .j = 64, .k = 64});
+  const KernelCost now = CostEngine(parse_chip(file, "now.toml")).cost(kernel),
+                   slow = CostEngine(parse_chip(halved, "slow.toml")).cost(kernel);
+  EXPECT_EQ(now.bound, "scratchpad");
+  EXPECT_DOUBLE_EQ(
+      now.resources.back().elasticity,
+      static_cast<double>(slow.latency_cycles - now.latency_cycles) / static_cast<double>(now.latency_cycles));
 }
 
 }  // namespace
