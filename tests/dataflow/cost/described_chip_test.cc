@@ -241,9 +241,7 @@ TEST_F(Folders, MistakesNameFileAndLine) {
   temp.write("mine/chip.toml", read_file(shipped("gemmini16")));
   EXPECT_NE(error_of([&] { described_chip(folder()); }).find("16 x 16 PEs"), std::string::npos);
   fs::remove(temp.path() / "mine/chip.toml");
-  EXPECT_NE(error_of([&] {
-              described_chip(folder(), {.pe = {{8, 8}}});
-            }).find("the mapping of mine is that of"),
+  EXPECT_NE(error_of([&] { described_chip(folder(), {.pe = {{8, 8}}}); }).find("the mapping of mine is that of"),
             std::string::npos);
 }
 
@@ -259,13 +257,9 @@ TEST(DescribedChip, ChangesHaveNames) {
   EXPECT_EQ(changed.rows, 16);
   EXPECT_EQ(changed.columns, 8);
   for (ProductClass c : kProductClasses) EXPECT_EQ(changed.dataflow_for(c), Stationary::output);
-  EXPECT_NE(error_of([] {
-              described_chip(shipped("tenet-8x8"), {.tile = {{8, 8, 8}}});
-            }).find("leave --tile out"),
+  EXPECT_NE(error_of([] { described_chip(shipped("tenet-8x8"), {.tile = {{8, 8, 8}}}); }).find("leave --tile out"),
             std::string::npos);
-  EXPECT_NE(error_of([] {
-              described_chip(shipped("tpuv1"), {.pe = {{70000, 8}}});
-            }).find("at most 65536"),
+  EXPECT_NE(error_of([] { described_chip(shipped("tpuv1"), {.pe = {{70000, 8}}}); }).find("at most 65536"),
             std::string::npos);
 }
 
