@@ -24,34 +24,49 @@ packages_of() {
   return 0
 }
 
-# The packages were complete when this file was written; it is older than the package database after any change there.
-packages_stamp() { printf '%s/build/packages.%s' "$root" "${*// /-}"; }
+# The package database changes with every package that anybody installs, ours or not. So two files say what is known of the
+# packages of some groups: build/packages.GROUPS has their versions and is written only when these differ;
+# build/packages.GROUPS.checked is as old as the last look into the database.
+package_database=${DPKG_ADMINDIR:-/var/lib/dpkg}/status
 
-packages_complete() {  # STAMP
-  [[ $1 -nt $root/tools/packages.txt && $1 -nt /var/lib/dpkg/status ]]
+versions_file() {  # GROUP...
+  local groups="$*"
+  printf '%s/build/packages.%s' "$root" "${groups// /-}"
 }
 
+packages_checked() {  # GROUP...
+  local versions
+  versions=$(versions_file "$@")
+  [[ -e $versions && $versions.checked -nt $root/tools/packages.txt && ! $package_database -nt $versions.checked ]]
+}
+
+# Installs the packages of the groups that are missing. Returns at once if the database has not changed since the last look.
 install_packages() {  # GROUP...
-  local stamp wanted installed missing=() name
-  stamp=$(packages_stamp "$*")
-  packages_complete "$stamp" && return
+  local versions wanted installed missing=() name
+  versions=$(versions_file "$@")
+  packages_checked "$@" && return
   mkdir -p "$root/build"
   if ! command -v dpkg-query >/dev/null; then
     say "no dpkg here: going on with what is installed (tools/packages.txt lists what is needed)"
-    touch "$stamp"
+    touch "$versions" "$versions.checked"
     return
   fi
   mapfile -t wanted < <(packages_of "$@")
-  installed=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' "${wanted[@]}" 2>/dev/null || true)
+  installed=$(installed_packages "${wanted[@]}")
   for name in "${wanted[@]}"; do
-    grep -qxF "installed $name" <<<"$installed" || missing+=("$name")
+    grep -q "^$name " <<<"$installed" || missing+=("$name")
   done
   if ((${#missing[@]})); then
     apt_install "${missing[@]}"
-    # What CMake looked for and did not find, it remembers.
-    rm -f "$root"/build/*/CMakeCache.txt
+    installed=$(installed_packages "${wanted[@]}")
   fi
-  touch "$stamp"
+  [[ -e $versions && $(<"$versions") == "$installed" ]] || printf '%s\n' "$installed" >"$versions"
+  touch "$versions.checked"
+}
+
+# "name version" of those that are installed, one per line.
+installed_packages() {  # PACKAGE...
+  { dpkg-query -W -f='${db:Status-Status} ${Package} ${Version}\n' "$@" 2>/dev/null || true; } | sed -n 's/^installed //p' | sort
 }
 
 apt_install() {  # PACKAGE...
