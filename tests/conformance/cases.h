@@ -55,6 +55,8 @@ void run_infer(const Json& request);
 void run_expr_error(const Json& request);
 void run_expr_query(const Json& request);
 void run_expr_print(const Json& request);
+// ---- Kinds (arith_cases.cc) ----
+void run_arith_query(const Json& request);
 // ---- Kinds (transform_cases.cc) ----
 void run_transform(const Json& request);
 void run_transform_error(const Json& request);

@@ -16,6 +16,7 @@ const std::vector<Handler>& handlers() {
       {"expr_error", run_expr_error},
       {"expr_query", run_expr_query},
       {"expr_print", run_expr_print},
+      {"arith_query", run_arith_query},
       {"transform", run_transform},
       {"transform_error", run_transform_error},
       {"schedule", run_schedule},

@@ -1,9 +1,4 @@
-// Runs the queries that conformance.py made from TVM's arithmetic tests (never part of the repository).
-//   SATOR_ARITH_CASES=cases.jsonl arith_tests --gtest_filter='Conformance*'
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <fstream>
+// Queries of TVM's arithmetic tests, as arith_queries.py makes them.
 #include <map>
 #include <nlohmann/json.hpp>
 #include <variant>
@@ -14,11 +9,13 @@
 #include "arith/iter_map.h"
 #include "arith/kind.h"
 #include "arith/text_form.h"
+#include "cases.h"
 
-namespace sator::arith {
+namespace sator::conformance {
 namespace {
 
-using Json = nlohmann::json;
+using namespace arith;
+
 using Value = std::variant<Expr, bool, int64_t, IntSet, Bounds, Modular, std::vector<Expr>>;
 
 class Query {
@@ -150,42 +147,11 @@ class Query {
   std::vector<Analyzer::Scope> scopes_;
 };
 
-TEST(Conformance, TvmArithmetic) {
-  const char* path = std::getenv("SATOR_ARITH_CASES");
-  if (!path) GTEST_SKIP() << "set SATOR_ARITH_CASES to the output of tests/arith/conformance.py";
-  std::ifstream in(path);
-  ASSERT_TRUE(in) << path;
-  struct Count {
-    int passed = 0, failed = 0, skipped = 0;
-  };
-  std::map<std::string, Count> files;
-  Count all;
-  for (std::string line; std::getline(in, line);) {
-    Json c = Json::parse(line);
-    std::string test = c["test"];
-    Count& file = files[test.substr(0, test.find("::"))];
-    if (c.contains("skip")) {
-      ++file.skipped, ++all.skipped;
-      continue;
-    }
-    std::string wrong;
-    try {
-      wrong = Query(c).check(c["query"]);
-    } catch (const std::exception& e) {
-      wrong = e.what();
-    }
-    if (wrong.empty()) {
-      ++file.passed, ++all.passed;
-    } else {
-      ++file.failed, ++all.failed;
-      printf("  failed %s\n    %s\n    %s\n", test.c_str(), c["query"].dump().substr(0, 400).c_str(), wrong.c_str());
-    }
-  }
-  for (const auto& [name, n] : files)
-    printf("%-48s passed %4d  failed %4d  not supported %4d\n", name.c_str(), n.passed, n.failed, n.skipped);
-  printf("%-48s passed %4d  failed %4d  not supported %4d\n", "all", all.passed, all.failed, all.skipped);
-  EXPECT_GE(all.passed, (all.passed + all.failed) * 9 / 10);
+}  // namespace
+
+void run_arith_query(const Json& request) {
+  if (request.contains("unsupported")) throw Unsupported{request["unsupported"]};
+  if (std::string wrong = Query(request).check(request["query"]); !wrong.empty()) throw Failed{std::move(wrong)};
 }
 
-}  // namespace
-}  // namespace sator::arith
+}  // namespace sator::conformance

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Turns the arithmetic cases of TVM's tests (JSON lines of tools/tvm_conformance) into queries that conformance_test reads.
+"""Turns the arithmetic cases of TVM's tests into queries that `./dev conformance` runs.
 
-usage: conformance.py v0.17.0.arith.jsonl > cases.jsonl;  SATOR_ARITH_CASES=cases.jsonl build/arith_tests --gtest_filter='Conformance*'
+    arith_queries.py DIR/v0.17.0.arith.jsonl > DIR/v0.17.0.arith_queries.jsonl
 
 The cases are Python expressions over tvm's names. They are evaluated over stand-ins that write down what is computed:
 expressions become text (text_form.h), calls of the analyzer become query trees. A case outside of that is printed with the
-reason under "skip".
+reason under "unsupported".
 """
 import json
 import sys
@@ -297,15 +297,15 @@ def convert(case):
 def main():
     for line in open(sys.argv[1]):
         case = json.loads(line)
-        out = {"test": f"{case['source_test'].split('/')[-1]}#{case['n']}"}
+        out = {"source_test": case["source_test"], "n": case["n"], "kind": "arith_query"}
         try:
-            if "TestBoundsUsingReciprocals" in out["test"]:
+            if "TestBoundsUsingReciprocals" in case["source_test"]:
                 raise Unsupported("expected to fail in TVM itself")
             out.update(convert(case))
         except Unsupported as e:
-            out["skip"] = str(e)
+            out["unsupported"] = str(e)
         except Exception as e:  # a name or method without a stand-in
-            out["skip"] = f"{type(e).__name__}: {e}"
+            out["unsupported"] = f"{type(e).__name__}: {e}"
         print(json.dumps(out))
 
 
