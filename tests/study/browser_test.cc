@@ -83,18 +83,19 @@ INSTANTIATE_TEST_SUITE_P(Windows, InBrowser,
                                          Window{"desktop", 1280, false, 12}, Window{"desktop_dark", 1280, true, 12}),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
-// A page with one of each fault: the look finds them all.
+// A page with one of each fault: the look finds them all, whatever the font. Figures have room for letters half as high again
+// as their size, and what overlaps or leaves them does so by more than a letter of any width.
 TEST(Browser, SeesFaults) {
   const std::string browser = found_browser();
   if (browser.empty()) GTEST_SKIP() << kNoBrowser;
-  const Look look =
-      look_at(browser,
-              "<!doctype html><html><head><style>p{color:#999;background:#fff}</style></head><body>"
-              "<p>faint words</p><div style=\"width:3000px\">wide</div><img src=\"http://localhost:9/x.png\">"
-              "<svg viewBox=\"0 0 100 20\" width=\"100\" height=\"20\"><text x=\"1\" y=\"12\">one</text>"
-              "<text x=\"6\" y=\"13\">two</text><text x=\"95\" y=\"12\">beyond</text></svg></body></html>",
-              390,
-              false);
+  const Look look = look_at(
+      browser,
+      "<!doctype html><html><head><style>p{color:#999;background:#fff}</style></head><body>"
+      "<p>faint words</p><div style=\"width:3000px\">wide</div><img src=\"http://localhost:9/x.png\">"
+      "<svg viewBox=\"0 0 200 60\" width=\"200\" height=\"60\" font-size=\"12\"><text x=\"5\" y=\"30\">one</text>"
+      "<text x=\"7\" y=\"31\">two</text><text x=\"197\" y=\"30\">beyond</text></svg></body></html>",
+      390,
+      false);
   ASSERT_TRUE(look.seen.is_object());
   EXPECT_NE(look.console.find("Content Security Policy"), std::string::npos) << look.console;
   EXPECT_GT(look.seen["wide"].get<double>(), 2000);
