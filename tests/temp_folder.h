@@ -42,10 +42,4 @@ inline std::string error_of(const std::function<void()>& act) {
   return "";
 }
 
-/// The folder of reference data beside the checkout; tests that need it skip where it is absent.
-inline fs::path shared_folder() { return fs::path(SATOR_SOURCE_DIR) / ".." / "shared"; }
-
-#define SKIP_WITHOUT(path) \
-  if (!::sator::fs::exists(path)) GTEST_SKIP() << "reference data is not there: " << (path).string()
-
 }  // namespace sator

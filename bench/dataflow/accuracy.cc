@@ -1,6 +1,6 @@
 // How true estimates are: one line per set of measurements or of another program's outputs, met or not. Fits see training
 // rows alone; what is held out is said. `./dev bench accuracy` runs it.
-//   accuracy [--json] [CASES]     CASES: the folder with the sets; ../shared/cases/cost beside the checkout unless told
+//   accuracy [--json] [CASES]     CASES: the folder with the complete sets; tests/reference/cases/cost, which has a part of each, unless told
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -391,7 +391,7 @@ class Bench {
 
 int main(int argc, char** argv) {
   bool as_json = false;
-  fs::path cases = fs::exists("../shared/cases/cost") ? "../shared/cases/cost" : "../../shared/cases/cost";
+  fs::path cases = "tests/reference/cases/cost";  // from the root of the checkout
   for (int i = 1; i < argc; ++i)
     if (std::string(argv[i]) == "--json")
       as_json = true;

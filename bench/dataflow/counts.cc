@@ -17,7 +17,7 @@ using namespace sator::dataflow;
 
 namespace {
 
-const char* const kSamples = "../shared/cases/tenet/tenet-samples.jsonl";  // from the root of the checkout
+const char* const kSamples = "tests/reference/cases/tenet/tenet-samples.jsonl";  // from the root of the checkout
 
 bool as_json = false;
 

@@ -1,4 +1,4 @@
-// Reference cases: files of a JSON object per line, beside the checkout or among the tests.
+// Reference cases: files with a JSON object per line.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "temp_folder.h"
+#include "reference_data.h"
 
 namespace sator::dataflow {
 
@@ -21,12 +21,9 @@ inline std::vector<nlohmann::json> json_lines(const fs::path& path) {
   return rows;
 }
 
-inline fs::path reference_file(const char* name) { return shared_folder() / "cases" / name; }
+inline fs::path reference_file(const fs::path& name) { return reference_data("cases" / name); }
 
-/// `rows` of a file of the reference cases ("cost/..."); the test is skipped where there are no reference cases at all,
-/// and fails where the file alone is missing.
-#define REFERENCE_ROWS(rows, name)         \
-  SKIP_WITHOUT(shared_folder() / "cases"); \
-  const std::vector<nlohmann::json> rows = ::sator::dataflow::json_lines(::sator::dataflow::reference_file(name))
+/// The rows of a file of the reference cases ("cost/...").
+inline std::vector<nlohmann::json> reference_rows(const char* name) { return json_lines(reference_file(name)); }
 
 }  // namespace sator::dataflow

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "reference_data.h"
 #include "temp_folder.h"
 
 namespace sator {
@@ -193,11 +194,10 @@ TEST(HfConfig, GenerationConfig) {
   EXPECT_NE(error_of([&] { read(R"({"top_k":-1})"); }).find("top_k is -1"), std::string::npos);
 }
 
-TEST(HfConfig, SharedModels) {
-  fs::path models = shared_folder() / "models";
-  SKIP_WITHOUT(models);
-  // models/README.md states the shapes.
-  ModelConfig gpt2 = read_model_config(models / "gpt2-stories");
+TEST(HfConfig, ModelsOfTransformers) {
+  const fs::path models = reference_data("models");
+  // tests/reference/README.md states the shapes.
+  ModelConfig gpt2 = read_model_config(fs::path(SATOR_SOURCE_DIR) / "examples" / "gpt2-stories");
   EXPECT_EQ(std::get<Gpt2Config>(gpt2.family).layers, 8);
   EXPECT_EQ(std::get<Gpt2Config>(gpt2.family).hidden_size, 256);
   EXPECT_EQ(gpt2.max_positions, 512);

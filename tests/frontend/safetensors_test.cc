@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "reference_data.h"
 #include "temp_folder.h"
 
 namespace sator {
@@ -191,36 +192,39 @@ TEST(SafeTensors, Shards) {
             std::string::npos);
 }
 
-TEST(SafeTensors, StoryModels) {
-  fs::path models = shared_folder() / "models";
-  SKIP_WITHOUT(models);
+// Files that Hugging Face's library wrote.
+TEST(SafeTensors, FilesOfModels) {
+  const fs::path example = fs::path(SATOR_SOURCE_DIR) / "examples" / "gpt2-stories";
   struct Case {
-    const char* name;
+    fs::path folder;
     DType dtype;
-    int64_t parameters;  // models/README.md
+    int64_t parameters;  // 8,546,816 says the model's training run; the other's follow from its config.json
   };
-  for (const Case& c : {Case{"gpt2-stories", f16, 8'546'816}, Case{"llama-stories", bf16, 10'982'144}}) {
-    SafeTensors weights = SafeTensors::open_folder(models / c.name);
+  // Two layers 66 wide, 6 heads and 2 pairs of keys and values of 16, 176 wide inside; 256 tokens, head of its own.
+  constexpr int64_t kLlama = 2 * 256 * 66 + 66 + 2 * (2 * 66 + 66 * 16 * (6 + 2 + 2 + 6) + 3 * 66 * 176);
+  for (const Case& c : {Case{example, f16, 8'546'816}, Case{reference_data("models/tiny/llama-a"), f32, kLlama}}) {
+    SafeTensors weights = SafeTensors::open_folder(c.folder);
     int64_t parameters = 0;
     for (const SafeTensor& t : weights.tensors()) {
       EXPECT_EQ(t.dtype, c.dtype) << t.name;
       parameters += t.elements();
     }
     EXPECT_EQ(parameters, c.parameters);
-    // The ids of the expected prompts are stored twice, as JSON and as tensors.
-    SafeTensors expected = SafeTensors::open(models / c.name / "expected_logits.safetensors");
-    Json json = parse_json(read_file(models / c.name / "expected.json"), "expected.json");
-    ASSERT_EQ(json.size(), 5u);
-    for (size_t k = 0; k < json.size(); ++k) {
-      const Json& listed = json[k]["input_ids"];
-      const SafeTensor& ids = expected.get(text("input_ids_", k));
-      ASSERT_EQ(ids.elements(), static_cast<int64_t>(listed.size()));
-      size_t width = static_cast<size_t>(ids.dtype.bytes());
-      for (size_t i = 0; i < listed.size(); ++i) {
-        int64_t id = 0;
-        std::memcpy(&id, ids.bytes.data() + i * width, width);
-        EXPECT_EQ(id, listed[i].get<int64_t>());
-      }
+  }
+  // The ids of the expected prompts are stored twice, as JSON and as tensors.
+  const fs::path models = reference_data("models");
+  SafeTensors expected = SafeTensors::open(models / "gpt2-stories" / "expected_logits.safetensors");
+  Json json = parse_json(read_file(models / "gpt2-stories" / "expected.json"), "expected.json");
+  ASSERT_EQ(json.size(), 5u);
+  for (size_t k = 0; k < json.size(); ++k) {
+    const Json& listed = json[k]["input_ids"];
+    const SafeTensor& ids = expected.get(text("input_ids_", k));
+    ASSERT_EQ(ids.elements(), static_cast<int64_t>(listed.size()));
+    size_t width = static_cast<size_t>(ids.dtype.bytes());
+    for (size_t i = 0; i < listed.size(); ++i) {
+      int64_t id = 0;
+      std::memcpy(&id, ids.bytes.data() + i * width, width);
+      EXPECT_EQ(id, listed[i].get<int64_t>());
     }
   }
 }

@@ -1,20 +1,23 @@
 // Whole models against reference results that were computed elsewhere (torch, f32).
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/float16.h"
+#include "base/json.h"
 #include "engine/evaluate.h"
 #include "engine/generate.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "llm/open.h"
+#include "reference_data.h"
+#include "temp_folder.h"
 
 namespace sator::llm {
 namespace {
 
-fs::path shared() { return fs::path(SATOR_SOURCE_DIR) / ".." / "shared"; }
 fs::path example() { return fs::path(SATOR_SOURCE_DIR) / "examples" / "gpt2-stories"; }
 
 /// Compiled models of a test run are kept in a folder of their own.
@@ -50,16 +53,16 @@ std::vector<int32_t> ids_of(const SafeTensor& t) {
   return ids;
 }
 
+fs::path reference_model(const std::string& name) { return reference_data("models/" + name); }
+
 /// The largest difference of our logits to the reference's, over all sequences of a file.
 ///   all   the reference has every position's logits; else only the last one's
-double largest_difference(const std::string& model, const std::string& file, bool all,
-                          std::optional<int64_t> chunk = {}) {
-  fs::path folder = shared() / "models" / model;
+double largest_difference(const fs::path& folder, const fs::path& file, bool all, std::optional<int64_t> chunk = {}) {
   OpenOptions options;
   options.program.prefill_chunk = chunk;
   OpenModel opened = open_model(folder, options);
   Session session = opened.session();
-  SafeTensors expected = SafeTensors::open(folder / file);
+  SafeTensors expected = SafeTensors::open(file);
   double largest = 0;
   int sequences = 0;
   for (const SafeTensor& t : expected.tensors()) {
@@ -92,25 +95,19 @@ double largest_difference(const std::string& model, const std::string& file, boo
   return largest;
 }
 
-bool have_shared() { return fs::exists(shared() / "models"); }
+/// The same of a model that lies beside its reference.
+double tiny_difference(const char* name, std::optional<int64_t> chunk = {}) {
+  const fs::path folder = reference_model(text("tiny/", name));
+  return largest_difference(folder, folder / "expected.safetensors", true, chunk);
+}
 
 // The references' own distance to a float64 run is 1e-6 to 3e-5 (their README); logits spread over 1.5 to 5.
-TEST(Model, TinyGpt2Logits) {
-  if (!have_shared()) GTEST_SKIP() << "the reference models are not beside the checkout";
-  EXPECT_LT(largest_difference("tiny/gpt2-a", "expected.safetensors", true), 1e-4);
-}
-TEST(Model, TinyGpt2LogitsInChunksOfFive) {
-  if (!have_shared()) GTEST_SKIP() << "the reference models are not beside the checkout";
-  EXPECT_LT(largest_difference("tiny/gpt2-a", "expected.safetensors", true, 5), 1e-4);
-}
-TEST(Model, TinyLlamaLogits) {
-  if (!have_shared()) GTEST_SKIP() << "the reference models are not beside the checkout";
-  EXPECT_LT(largest_difference("tiny/llama-a", "expected.safetensors", true), 1e-4);
-}
+TEST(Model, TinyGpt2Logits) { EXPECT_LT(tiny_difference("gpt2-a"), 1e-4); }
+TEST(Model, TinyGpt2LogitsInChunksOfFive) { EXPECT_LT(tiny_difference("gpt2-a", 5), 1e-4); }
+TEST(Model, TinyLlamaLogits) { EXPECT_LT(tiny_difference("llama-a"), 1e-4); }
 TEST(Model, StoriesLogits) {
-  if (!have_shared()) GTEST_SKIP() << "the reference models are not beside the checkout";
-  EXPECT_LT(largest_difference("gpt2-stories", "expected_logits.safetensors", false), 2e-4);
-  EXPECT_LT(largest_difference("llama-stories", "expected_logits.safetensors", false), 2e-4);
+  const fs::path expected = reference_model("gpt2-stories") / "expected_logits.safetensors";
+  EXPECT_LT(largest_difference(example(), expected, false), 2e-4);
 }
 
 double perplexity_of(const fs::path& folder, const std::string& scheme, int64_t windows) {
@@ -129,43 +126,72 @@ TEST(Model, PerplexityOfQuantizedWeights) {
   EXPECT_NEAR(perplexity_of(example(), "int4-group32", 32), 35.49332292, 5e-4);
 }
 
-// The same of a checkpoint in bfloat16, where weights half a step from two codes are common.
+/// The example with weights in bfloat16, rounded to nearest even.
+fs::path write_bfloat16_example(const fs::path& folder) {
+  fs::create_directories(folder);
+  for (const char* file : {"tokenizer.json", "tokenizer_config.json", "generation_config.json"})
+    if (fs::exists(example() / file)) fs::copy_file(example() / file, folder / file);
+  Json config = parse_json(read_file(example() / "config.json"), "config.json");
+  config["torch_dtype"] = config["dtype"] = "bfloat16";
+  write_file(folder / "config.json", config.dump());
+  const SafeTensors stored = SafeTensors::open_folder(example());
+  std::vector<std::vector<uint16_t>> data;
+  std::vector<SafeTensor> tensors;
+  for (const SafeTensor& t : stored.tensors()) {
+    std::vector<uint16_t>& out = data.emplace_back();
+    for (int64_t i = 0; i < t.elements(); ++i) {
+      uint16_t half;
+      std::memcpy(&half, t.bytes.data() + 2 * i, 2);
+      const uint32_t bits = std::bit_cast<uint32_t>(f16_to_f32(half));
+      out.push_back(static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16));
+    }
+    tensors.push_back({t.name, bf16, t.shape, std::as_bytes(std::span(out))});
+  }
+  write_safetensors(folder / "model.safetensors", tensors, {});
+  return folder;
+}
+
+// The same of a checkpoint in bfloat16, where weights half a step from two codes are common: reference/bfloat16_perplexity.json.
 TEST(Model, PerplexityOfQuantizedBfloat16Weights) {
-  if (!have_shared()) GTEST_SKIP() << "the reference models are not beside the checkout";
-  const fs::path folder = shared() / "models" / "llama-stories";
-  EXPECT_NEAR(perplexity_of(folder, "int8-channel", 32), 46.94381510, 5e-4);
-  EXPECT_NEAR(perplexity_of(folder, "int4-group32", 32), 51.08871169, 5e-4);
+  const TempFolder temp;
+  const fs::path folder = write_bfloat16_example(temp.path() / "bfloat16");
+  const Json reference =
+      parse_json(read_file(fs::path(SATOR_SOURCE_DIR) / "tests/llm/reference/bfloat16_perplexity.json"),
+                 "bfloat16_perplexity.json");
+  ASSERT_EQ(reference["perplexity"].size(), 3u);
+  for (const auto& [scheme, perplexity] : reference["perplexity"].items())
+    EXPECT_NEAR(perplexity_of(folder, scheme, reference["windows"].get<int64_t>()), perplexity.get<double>(), 5e-4)
+        << scheme;
+}
+
+/// Greedy tokens after each prompt of a reference, in which no step's two best logits are closer than rounding.
+///   →   how many tokens were compared
+size_t compare_greedy(const fs::path& folder, const Json& prompts, const char* tokens_key) {
+  OpenModel model = open_model(folder, {});
+  Session session = model.session();
+  size_t tokens = 0;
+  for (const Json& item : prompts) {
+    const std::vector<int32_t> prompt = item.at("input_ids"), want = item.at(tokens_key);
+    session.reset();
+    std::vector<int32_t> got;
+    generate(session, prompt, {.max_tokens = static_cast<int64_t>(want.size())}, [&](int32_t id) {
+      got.push_back(id);
+      return true;
+    });
+    EXPECT_EQ(got, want) << folder;
+    tokens += want.size();
+  }
+  return tokens;
 }
 
 TEST(Model, GreedyTextIsTheReferences) {
-  if (!have_shared()) GTEST_SKIP() << "the reference models are not beside the checkout";
-  for (const char* name : {"gpt2-stories", "llama-stories"}) {
-    fs::path folder = shared() / "models" / name;
-    nlohmann::json expected = nlohmann::json::parse(std::ifstream(folder / "expected.json"));
-    OpenModel model = open_model(folder, {});
-    Session session = model.session();
-    int compared = 0;
-    size_t tokens = 0;
-    for (const auto& item : expected) {
-      std::vector<int32_t> prompt = item.at("input_ids"), want = item.at("greedy64_ids");
-      session.reset();
-      std::vector<int32_t> got;
-      generate(session, prompt, {.max_tokens = static_cast<int64_t>(want.size())}, [&](int32_t id) {
-        got.push_back(id);
-        return true;
-      });
-      // A step whose two best logits are closer than rounding may fork; the file says where the first such step is.
-      size_t sure = want.size();
-      if (item.contains("first_margin_below_0.01") && item["first_margin_below_0.01"].is_number())
-        sure = std::min(sure, item["first_margin_below_0.01"].get<size_t>());
-      ASSERT_GE(got.size(), sure) << name;
-      tokens += sure;
-      for (size_t i = 0; i < sure; ++i) EXPECT_EQ(got[i], want[i]) << name << " token " << i;
-      ++compared;
-    }
-    EXPECT_GE(compared, 5) << name;  // models/README.md: five prompts of 64 tokens, of which two fork early
-    EXPECT_GE(tokens, 240u) << name;
-  }
+  const auto expected = [](const char* name) {
+    return parse_json(read_file(reference_model(name) / "expected.json"), name);
+  };
+  // Five prompts of 64 tokens, three of eight; the margins are 0.006 and more.
+  EXPECT_EQ(compare_greedy(example(), expected("gpt2-stories"), "greedy64_ids"), 320u);
+  for (const char* name : {"tiny/gpt2-a", "tiny/llama-a"})
+    EXPECT_EQ(compare_greedy(reference_model(name), expected(name)["sequences"], "greedy8"), 24u) << name;
 }
 
 TEST(Model, MistakesAreSaidInWords) {

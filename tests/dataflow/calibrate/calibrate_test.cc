@@ -220,7 +220,6 @@ Accuracy held_out(const char* name, const std::vector<Row>& rows,
 
 // Analytical cycles stored beside these rows are off by 26.1 % on average; four constants fitted to half of the shapes, 21 %.
 TEST(HeldOut, GemminiLayersOfOtherShapes) {
-  SKIP_WITHOUT(reference_file("cost"));
   std::vector<Row> rows;
   for (const Row& row : stored("gemmini_firesim_rtl_cycles.jsonl"))
     if (word(row, "kind").starts_with("firesim_test") && word(row, "kind") != "firesim_test_dataset")
@@ -242,7 +241,6 @@ TEST(HeldOut, GemminiLayersOfOtherShapes) {
 // A data sheet's roofline is off by 33 to 38 %, three fitted constants by 9.3 to 10 %. Asked are 6 %, which the H100 keeps;
 // A100 and A40 miss them: docs/chips.md says what was tried.
 TEST(HeldOut, GpuGemmsOfOtherModels) {
-  SKIP_WITHOUT(reference_file("cost"));
   const std::vector<Row> rows = stored("gpu_vidur_measured.jsonl");
   for (auto [device, most] : {std::pair{"A100-80GB", 0.065}, {"H100-80GB", 0.055}, {"A40-48GB", 0.072}}) {
     std::vector<Row> own;
@@ -258,7 +256,6 @@ TEST(HeldOut, GpuGemmsOfOtherModels) {
 
 // Bytes alone are off by up to 47 %.
 TEST(HeldOut, QuantizedDecodeOfOtherFormats) {
-  SKIP_WITHOUT(reference_file("cost"));
   const std::vector<Row> rows = stored("quant_published.jsonl");
   const BoundModel bound = find_model("quantized_decode").bind(rows, nullptr);
   EXPECT_EQ(bound.samples.size(), 23u);
@@ -267,7 +264,6 @@ TEST(HeldOut, QuantizedDecodeOfOtherFormats) {
 }
 
 TEST(HeldOut, PublishedChips) {
-  SKIP_WITHOUT(reference_file("cost"));
   const std::vector<Row> rows = stored("chips_published.jsonl");
   setenv("SATOR_CHIPS", chips_folder().c_str(), 1);
   const std::vector<PublishedLayer> layers = eyeriss_alexnet(rows);

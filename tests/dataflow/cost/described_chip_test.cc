@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
@@ -14,6 +13,7 @@
 #include "dataflow/formats/tenet/answer.h"
 #include "dataflow/formats/tenet/metrics.h"
 #include "dataflow/programs/matmul.h"
+#include "dataflow/reference_rows.h"
 #include "temp_folder.h"
 
 namespace sator::dataflow {
@@ -80,11 +80,8 @@ class Folders : public testing::Test {
 
 // On the array of TENET's samples the chip takes as long as TENET's program said that it takes.
 TEST(TenetChip, TakesWhatTenetPrinted) {
-  std::ifstream samples(std::string(SATOR_SOURCE_DIR) + "/../shared/cases/tenet/tenet-samples.jsonl");
-  if (!samples) GTEST_SKIP() << "shared/cases/tenet is not here";
   int found = 0;
-  for (std::string line; std::getline(samples, line);) {
-    const nlohmann::json row = nlohmann::json::parse(line);
+  for (const nlohmann::json& row : reference_rows("tenet/tenet-samples.jsonl")) {
     const std::string id = row["id"];
     const bool ws = id == "interconnect/matmul/matmul_systolic_ws/systolic";
     if (!ws && id != "interconnect/matmul/matmul_systolic_os/systolic") continue;

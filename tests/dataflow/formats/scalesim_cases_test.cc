@@ -81,7 +81,7 @@ void compare(const std::vector<json>& rows, const std::vector<json>& answers, co
 }
 
 TEST(ScalesimCases, ArrayCountsAreEqual) {
-  REFERENCE_ROWS(rows, "cost/scalesim_v3_compute.jsonl");
+  const std::vector<json> rows = reference_rows("cost/scalesim_v3_compute.jsonl");
   std::vector<json> answers;
   for (const json& row : rows) {
     const json answer = answer_scalesim({{"config", config_text(row, "CALC", 10, 1 << 20)},
@@ -95,7 +95,7 @@ TEST(ScalesimCases, ArrayCountsAreEqual) {
 
 // SCALE-Sim v2's look-up tables of output-stationary products, as LLMCompass ships them.
 TEST(ScalesimCases, Version2CyclesAreEqual) {
-  REFERENCE_ROWS(rows, "cost/scalesim_v2_lut_from_llmcompass.jsonl");
+  const std::vector<json> rows = reference_rows("cost/scalesim_v2_lut_from_llmcompass.jsonl");
   for (const json& row : rows) {
     ASSERT_EQ(row["dataflow"], "os");
     const ScalesimConfig config{.rows = row["array_h"], .cols = row["array_w"], .dataflow = Stationary::output};
@@ -108,7 +108,7 @@ TEST(ScalesimCases, Version2CyclesAreEqual) {
 }
 
 TEST(ScalesimCases, MemoryIsEqual) {
-  REFERENCE_ROWS(rows, "cost/scalesim_v3_full.jsonl");
+  const std::vector<json> rows = reference_rows("cost/scalesim_v3_full.jsonl");
   std::vector<json> answers;
   for (const json& row : rows) {
     const json answer =

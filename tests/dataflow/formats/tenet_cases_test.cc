@@ -28,7 +28,7 @@ struct Texts {
 std::string key(const TensorCounts& t) { return (t.role == Role::read ? "in:" : "out:") + t.tensor; }
 
 TEST(TenetCases, CountsAreEqual) {
-  REFERENCE_ROWS(cases, kSamples);
+  const std::vector<json> cases = reference_rows(kSamples);
   size_t equal = 0;
   for (const json& c : cases) {
     SCOPED_TRACE(c["id"].get<std::string>());
@@ -59,7 +59,7 @@ TEST(TenetCases, CountsAreEqual) {
 }
 
 TEST(TenetCases, DerivedMetricsAreEqual) {
-  REFERENCE_ROWS(cases, kSamples);
+  const std::vector<json> cases = reference_rows(kSamples);
   for (const json& c : cases) {
     SCOPED_TRACE(c["id"].get<std::string>());
     TenetInput input = Texts(c).parse();
@@ -114,7 +114,7 @@ void expect_contains(const json& got, const json& want, const std::string& place
 
 // Overflows, float rounding and truncations included: nothing that TENET's program printed is left out.
 TEST(TenetCases, AnswersHoldWhatTenetPrinted) {
-  REFERENCE_ROWS(cases, kSamples);
+  const std::vector<json> cases = reference_rows(kSamples);
   const Format& tenet = find_format("tenet");
   for (const json& c : cases) {
     SCOPED_TRACE(c["id"].get<std::string>());
@@ -127,7 +127,7 @@ TEST(TenetCases, AnswersHoldWhatTenetPrinted) {
 }
 
 TEST(TenetCases, TextReadsBackAsTheSameProblem) {
-  REFERENCE_ROWS(cases, kSamples);
+  const std::vector<json> cases = reference_rows(kSamples);
   for (const json& c : cases) {
     SCOPED_TRACE(c["id"].get<std::string>());
     TenetInput input = Texts(c).parse();

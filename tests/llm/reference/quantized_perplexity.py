@@ -2,8 +2,9 @@
 """Perplexities of a quantized GPT-2, written in numpy from the definitions alone: what tests/llm/reference_test.cc compares with.
 
     quantized_perplexity.py MODEL DATA WINDOWS SCHEME... > quantized_perplexity.json
+    quantized_perplexity.py --checkpoint bf16 MODEL DATA WINDOWS SCHEME... > bfloat16_perplexity.json
 
-MODEL: a GPT-2 folder with model.safetensors and validation.ids.u16, the evaluated stream. WINDOWS of 512 tokens are evaluated,
+With --checkpoint the model's weights are rounded to that dtype before anything else. MODEL: a GPT-2 folder with model.safetensors and validation.ids.u16, the evaluated stream. WINDOWS of 512 tokens are evaluated,
 each from position 0. DATA/stories/calibration.txt gives static activation ranges. Needs numpy, safetensors, tokenizers.
 
 Definitions, of W[out, in] and one scale s per tensor, channel, input or group of consecutive inputs:
@@ -84,10 +85,11 @@ def quantized(w, scheme):
 
 
 class Gpt2:
-    def __init__(self, folder, data):
+    def __init__(self, folder, data, checkpoint):
         self.folder, self.data, self.ranges = folder, data, {}
         self.config = json.load(open(f"{folder}/config.json"))
-        self.stored = {k.removeprefix("transformer."): v.astype(np.float32) for k, v in load_file(f"{folder}/model.safetensors").items()}
+        weights = load_file(f"{folder}/model.safetensors")
+        self.stored = {k.removeprefix("transformer."): rounded(v.astype(np.float32), checkpoint) for k, v in weights.items()}
         self.params, self.factors = self.stored, None
         self.layers = [f"h.{i}.{n}" for i in range(self.config["n_layer"]) for n in ("attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj")]
 
@@ -218,10 +220,12 @@ class Gpt2:
 
 
 def main():
-    folder, data, windows = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    model = Gpt2(folder, data)
+    words = sys.argv[1:]
+    checkpoint = words.pop(0) and words.pop(0) if words[0] == "--checkpoint" else None
+    folder, data, windows = words[0], words[1], int(words[2])
+    model = Gpt2(folder, data, checkpoint)
     ids = np.fromfile(f"{folder}/validation.ids.u16", dtype="<u2").astype(np.int64)
-    schemes = {name: None if name == "f32" else Scheme(name) for name in sys.argv[4:]}
+    schemes = {name: None if name == "f32" else Scheme(name) for name in words[3:]}
     rows = {name: model.perplexity(scheme, ids, windows) for name, scheme in schemes.items()}
     # Static scales come out of sums in another order: their last bit decides codes.
     dynamic = {name: scheme for name, scheme in schemes.items() if scheme and scheme.activation_bits and scheme.activation == "token"}

