@@ -214,6 +214,8 @@ static bool covers(const BufferRef& buffer, const Box& produced, const Box& cons
     if (consumed[i].empty) continue;
     arith::IntSet whole = arith::IntSet::from_min_extent(int_imm(0, buffer->shape[i]->dtype), buffer->shape[i]);
     arith::IntSet p = arith::intersect({produced[i], whole}), c = arith::intersect({consumed[i], whole});
+    if (c.empty) continue;  // all of it lies outside of the buffer
+    if (p.empty) return false;
     if (!a.prove(le(a.canonical(p.min - c.min), int_imm(0, p.min->dtype))) ||
         !a.prove(le(a.canonical(c.max - p.max), int_imm(0, p.max->dtype))))
       return false;
