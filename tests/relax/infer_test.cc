@@ -150,6 +150,7 @@ TEST(Infer, RefusesWhatCannotBe) {
       {kX, "R.sum(x, axis=[0, -3])", "sum"},
       {kX, "R.reshape(x, (5, -1))", "reshape"},
       {kX, "R.reshape(x, (2, 13))", "reshape"},
+      {kN, "R.split(x, 2147483648, axis=0)", "2147483648 sections"},
       {kX, "R.permute_dims(x, [0, 1])", "permute_dims"},
       {kX, "R.permute_dims(x, [0, 1, 1])", "permute_dims"},
       {kX, "R.squeeze(x, axis=0)", "squeeze"},

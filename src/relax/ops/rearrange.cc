@@ -114,6 +114,9 @@ struct SplitAttrs {
   }
 };
 
+/// A result is a node of the graph: two thousand million of them in one line of text would fill the memory.
+constexpr size_t kMostSections = 1 << 16;
+
 StructInfo infer_split(const SplitAttrs& a, const CallInfo& in) {
   const TensorInfo& x = in.tensor(0);
   auto shape = explicit_shape(x);
@@ -123,6 +126,10 @@ StructInfo infer_split(const SplitAttrs& a, const CallInfo& in) {
       points ? points->size() + 1 : static_cast<size_t>(std::max<int64_t>(std::get<0>(a.indices_or_sections), 0));
   if (parts == 0)
     in.fail({.what = "no sections", .needs = "at least one section", .hint = "give a positive number of sections"});
+  if (parts > kMostSections)
+    in.fail({.what = text(parts, " sections"),
+             .needs = text("at most ", kMostSections, " results of an operator"),
+             .hint = "reshape the tensor instead: one more axis holds any number of sections"});
   if (parts == 1) return tuple_info({ref(x)});
   if (!shape) return tuple_info(std::vector<StructInfo>(parts, tensor_info(x.dtype, x.ndim, x.vdevice)));
   const Expr extent = (*shape)[axis];
