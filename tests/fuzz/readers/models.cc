@@ -1,0 +1,93 @@
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "engine/tokenizer/tokenizer.h"
+#include "frontend/hf_config.h"
+#include "frontend/mlc_config.h"
+#include "frontend/safetensors.h"
+#include "fuzz/readers/readers.h"
+#include "llm/mlc_weights.h"
+
+namespace sator::fuzz {
+namespace {
+
+void check_tensors(const SafeTensors& file) {
+  for (const SafeTensor& t : file.tensors())
+    require(static_cast<size_t>(t.elements() * t.dtype.bytes()) == t.bytes.size(), "a tensor's bytes are its shape's");
+}
+
+/// Two float32 numbers under a name: "{"NAME":{"dtype":"F32",...}}" behind its length.
+std::string small_shard(const std::string& name) {
+  const std::string header = "{\"" + name + "\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}";
+  std::string out(8, '\0');
+  out[0] = static_cast<char>(header.size());
+  return out + header + std::string(8, 'x');
+}
+
+constexpr std::string_view kSmallTokenizer =
+    R"json({"added_tokens":[{"id":4,"content":"<s>","special":true}],"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false},
+"decoder":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2,"c":3},"merges":["a b"]}})json";
+
+void use(const Tokenizer& tokenizer, std::string_view sample) {
+  const std::vector<int32_t> ids = tokenizer.encode(sample, true);
+  const std::string text = tokenizer.decode(ids);
+  require(ids.size() <= 100 + 100 * sample.size(), "ids of a text are bounded");
+  StreamDecoder stream(tokenizer);
+  for (int32_t id : ids) stream.push(id);
+  stream.finish();
+  tokenizer.decode(std::vector<int32_t>{-1, 0, 1, 1 << 20, INT32_MAX, INT32_MIN}, true);
+}
+
+}  // namespace
+
+void read_safetensors(std::string_view bytes, const fs::path& folder) {
+  put_file(folder / "model.safetensors", bytes);
+  check_tensors(SafeTensors::open(folder / "model.safetensors"));
+}
+
+void read_safetensors_index(std::string_view bytes, const fs::path& folder) {
+  put_file(folder / "s1.safetensors", small_shard("a"));
+  put_file(folder / "s2.safetensors", small_shard("b"));
+  put_file(folder / "model.safetensors.index.json", bytes);
+  check_tensors(SafeTensors::open_folder(folder));
+}
+
+void read_config(std::string_view bytes, const fs::path& folder) {
+  put_file(folder / "config.json", bytes);
+  read_model_config(folder);
+}
+
+void read_generation_config_file(std::string_view bytes, const fs::path& folder) {
+  put_file(folder / "generation_config.json", bytes);
+  read_generation_config(folder);
+}
+
+void read_mlc_config_file(std::string_view bytes, const fs::path& folder) {
+  put_file(folder / kMlcConfigFile, bytes);
+  read_mlc_model(folder);
+  read_model_config(folder);
+}
+
+void read_mlc_index(std::string_view bytes, const fs::path& folder) {
+  put_file(folder / "params_shard_0.bin", std::string(64, 'x'));
+  put_file(folder / "tensor-cache.json", bytes);
+  const llm::MlcWeights weights = llm::MlcWeights::open(folder);
+  weights.dtype_of("a");
+  const std::vector<llm::ParamSpec> spec = {{.name = "a", .shape = {2, 2}, .dtype = f32}};
+  weights.params(spec);
+  weights.verify();
+}
+
+void read_tokenizer(std::string_view bytes, const fs::path&) {
+  const Tokenizer tokenizer = Tokenizer::from_json(bytes);
+  for (std::string_view sample : {"", "he's 12 \xc3\xa9\n\n", "a <s>\xe2\x96\x81 b  \xf0\x9f\x98\x80", "e\xcc\x81\xff\xe2\x82 x\xed\xa0\x80"})
+    use(tokenizer, sample);
+}
+
+void read_tokenizer_config(std::string_view bytes, const fs::path& folder) {
+  put_file(folder / "tokenizer.json", kSmallTokenizer);
+  put_file(folder / "tokenizer_config.json", bytes);
+  use(Tokenizer::load(folder), "ab<s>c");
+}
+
+}  // namespace sator::fuzz

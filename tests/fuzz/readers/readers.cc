@@ -1,0 +1,84 @@
+#include "fuzz/readers/readers.h"
+
+#include <stdlib.h>
+
+#include <fstream>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace sator::fuzz {
+namespace {
+
+constexpr Reader kReaders[] = {
+    {"safetensors", "model.safetensors", "model", read_safetensors},
+    {"safetensors_index", "model.safetensors.index.json of two shards", "model", read_safetensors_index},
+    {"config", "config.json", "model", read_config},
+    {"generation_config", "generation_config.json", "model", read_generation_config_file},
+    {"mlc_config", "mlc-chat-config.json", "model", read_mlc_config_file},
+    {"mlc_index", "tensor-cache.json of one shard", "model", read_mlc_index},
+    {"tokenizer", "tokenizer.json, and texts through it", "tokenizer", read_tokenizer},
+    {"tokenizer_config", "tokenizer_config.json beside a small tokenizer", "tokenizer", read_tokenizer_config},
+    {"tvmscript", "programs and graphs as text", "python", read_tvmscript},
+    {"schedule", "a script of primitives on a matrix product", "python", read_schedule},
+    {"bytecode", "the program in a compiled model", "", read_bytecode},
+    {"library_headers", "the headers of a model library, before the loader sees it", "", read_library_headers},
+    {"chip", "a described chip", "toml", read_chip},
+    {"calibration", "a calibration of a chip", "toml", read_calibration_file},
+    {"measurements", "rows for calibrate", "study", read_measurements},
+    {"study", "study.json", "study", read_study},
+    {"kernels_csv", "kernels.csv of a study", "study", read_kernels_csv},
+    {"tenet", "TENET's three files", "cost_tools", read_tenet},
+    {"timeloop", "Timeloop's architecture, problem and mapping", "cost_tools", read_timeloop},
+    {"scalesim", "SCALE-Sim's configuration and topology", "cost_tools", read_scalesim},
+    {"maestro", "MAESTRO's mapping and hardware", "cost_tools", read_maestro},
+    {"batch", "a line for estimate --batch", "study", read_batch_row},
+};
+
+/// A folder in memory, if the machine has one; removed with the object.
+class Scratch {
+ public:
+  Scratch() {
+    std::string pattern = (fs::exists("/dev/shm") ? "/dev/shm" : fs::temp_directory_path().string()) + "/sator_fuzz_XXXXXX";
+    path_ = ::mkdtemp(pattern.data());
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+}  // namespace
+
+std::span<const Reader> readers() { return kReaders; }
+
+const Reader* find_reader(std::string_view name) {
+  for (const Reader& r : kReaders)
+    if (r.name == name) return &r;
+  return nullptr;
+}
+
+bool run_reader(const Reader& reader, std::string_view bytes) {
+  const Scratch scratch;
+  try {
+    reader.read(bytes, scratch.path());
+  } catch (const Error& error) {
+    require(!error.reason.what.empty(), "an error has words");
+    return false;
+  }
+  return true;
+}
+
+void put_file(const fs::path& file, std::string_view bytes) {
+  std::ofstream(file, std::ios::binary) << bytes;
+}
+
+void require(bool holds, std::string_view what) {
+  if (!holds) internal_error(text("does not hold: ", what));
+}
+
+}  // namespace sator::fuzz
