@@ -1,9 +1,12 @@
 #include "dataflow/formats/timeloop/yaml.h"
 
+#include <yaml-cpp/eventhandler.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <set>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -188,6 +191,48 @@ std::vector<std::string> Value::names() const {
   return all;
 }
 
+namespace {
+
+/// Notes where the documents of a stream begin.
+class DocumentMarks final : public YAML::EventHandler {
+ public:
+  std::vector<YAML::Mark> marks;
+
+ private:
+  void OnDocumentStart(const YAML::Mark& mark) override { marks.push_back(mark); }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
+/// The one document of a text. yaml-cpp 0.7 reads a text that begins with a comma as documents without end, none of which
+/// takes a character: so YAML::LoadAll never returns, and documents are counted here.
+YAML::Node only_document(const std::string& content, std::string_view file) {
+  std::istringstream stream(content);
+  YAML::Parser parser(stream);
+  DocumentMarks documents;
+  while (documents.marks.size() < 2 && parser.HandleNextDocument(documents)) {
+  }
+  if (documents.marks.size() < 2) return YAML::Load(content);
+  const YAML::Mark &first = documents.marks[0], &second = documents.marks[1];
+  if (first.pos == second.pos)
+    fail({.what = "the file is no YAML: it begins with what begins no value",
+          .needs = "YAML",
+          .hint = "check indentation, colons and brackets there",
+          .where = place(file, first.line, first.column)});
+  fail({.what = "the file holds more than one document",
+        .needs = "one document",
+        .hint = "remove the lines `---`",
+        .where = place(file, second.line, second.column)});
+}
+
+}  // namespace
+
 Value document(std::string_view content, std::string_view file, std::initializer_list<std::string_view> roots) {
   if (content.size() > kLargestText)
     fail({.what = text("the text has ", grouped(static_cast<int64_t>(content.size())), " bytes"),
@@ -197,13 +242,7 @@ Value document(std::string_view content, std::string_view file, std::initializer
   refuse_template(content, file);
   YAML::Node node;
   try {
-    std::vector<YAML::Node> all = YAML::LoadAll(std::string(content));
-    if (all.size() > 1)
-      fail({.what = text("the file holds ", all.size(), " documents"),
-            .needs = "one document",
-            .hint = "remove the lines `---`",
-            .where = place(file, all[1].Mark().line, all[1].Mark().column)});
-    if (!all.empty()) node = all[0];
+    node = only_document(std::string(content), file);
   } catch (const YAML::Exception& e) {
     fail({.what = text("the file is no YAML: ", e.msg),
           .needs = "YAML",
