@@ -41,7 +41,11 @@ class FunctionWriter {
 
  private:
   [[noreturn]] void refuse(const RExpr& e, const char* why) {
-    internal_error(text("VM code of ", name_, ": ", e->info().name, " ", op_name(e), " is left: ", why));
+    const std::string& op = op_name(e);
+    fail({.what = text("bytecode of ", name_, ": ", op.empty() ? e->info().name : "R." + op, " is left: ", why),
+          .needs = "calls of tensor functions and of the runtime",
+          .hint = op.empty() ? "run the passes of phase 5 before" : "replace the op by others, or by R.call_packed",
+          .where = text("in func ", name_)});
   }
 
   Arg in_register(const Arg& arg) {

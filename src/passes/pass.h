@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "ir/module.h"
+#include "passes/condition.h"
 
 namespace sator::passes {
 
@@ -26,11 +27,15 @@ struct Pass {
   std::string name;  ///< as users know it: "FuseOps"
   std::string does;
   std::function<ModuleRef(const ModuleRef&, const PassContext&)> run;
+  std::vector<const Condition*> needs = {};   ///< of the graphs it reads: run_pass refuses others
+  std::vector<const Condition*> leaves = {};  ///< of the graphs it leaves: run_pass checks
 };
 
 /// Every pass that `sator opt --passes` knows, in pipeline order.
 const std::vector<Pass>& passes();
 /// Errors: no such pass; lists the nearest names.
 const Pass& pass_named(const std::string& name);
+/// The pass that leaves graphs of which the condition holds, or null.
+const Pass* pass_leaving(const Condition& condition);
 
 }  // namespace sator::passes

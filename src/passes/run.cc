@@ -30,8 +30,30 @@ void require_well_formed(const std::string& step, const Module& after, const Mod
   internal_error(text(step, " leaves a program that breaks the rules (", count, ")\n", mistakes.front().render()));
 }
 
+namespace {
+
+/// Errors: a condition does not hold of the module.
+void require(const Pass& pass, const Module& module) {
+  for (const Condition* condition : pass.needs) {
+    std::optional<Reason> broken = condition->broken(module);
+    if (!broken) continue;
+    const Pass* before = pass_leaving(*condition);
+    broken->what = text(pass.name, ": ", broken->what);
+    broken->needs = condition->holds;
+    broken->hint = before ? text("run ", before->name, " before") : "write the graph in that form";
+    fail(std::move(*broken));
+  }
+}
+
+}  // namespace
+
 ModuleRef run_pass(const Pass& pass, const ModuleRef& module, const PassContext& ctx) {
+  require(pass, *module);
   ModuleRef out = pass.run(module, ctx);
+  for (const Condition* condition : pass.leaves) {
+    if (auto broken = condition->broken(*out))
+      internal_error(text("the pass ", pass.name, " does not leave ", condition->holds, ": ", broken->what));
+  }
   require_well_formed("the pass " + pass.name, *out, *module);
   return out;
 }

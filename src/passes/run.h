@@ -14,7 +14,8 @@ std::vector<Reason> verify(const Module& module, const Module* before = nullptr)
 /// Errors: InternalError that names the step and the first mistake.
 void require_well_formed(const std::string& step, const Module& after, const Module& before);
 
-/// The module after the pass. Errors: those of the pass, and InternalError with the pass's name if it leaves a module that
+/// The module after the pass. Errors: what the pass needs does not hold of the module (the hint names the pass that has to
+/// run before); those of the pass; InternalError with the pass's name if it leaves a module that
 /// breaks the rules of relax/verify.h or tir/verify.h. `module` itself is taken to be right.
 ModuleRef run_pass(const Pass& pass, const ModuleRef& module, const PassContext& ctx);
 

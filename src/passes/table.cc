@@ -45,6 +45,8 @@ std::vector<Pass> with_lowering(std::vector<Pass> all) {
 }  // namespace
 
 const std::vector<Pass>& passes() {
+  // Calls that change their arguments have effects, which dataflow blocks and pure functions do not allow.
+  static const std::vector<const Condition*> effects = {&kNoDataflow, &kNoPurity};
   static const std::vector<Pass> all = with_lowering({
       {"AttachVariableBounds", "notes the upper bounds of symbolic sizes", attach_variable_bounds},
       {"AttachAdditionalPrimFuncs",
@@ -74,17 +76,27 @@ const std::vector<Pass>& passes() {
       {"CleanUpTIRAttrs", "takes off the attributes of fusion", clean_up_tir_attrs},
       {"LiftTransformParams", "moves what depends on parameters alone into transform_params", lift_transform_params},
       {"RewriteDataflowReshape", "makes reshapes views", rewrite_dataflow_reshape},
-      {"ToNonDataflow", "makes dataflow blocks plain ones", to_non_dataflow},
-      {"RemovePurityChecking", "takes functions for pure", remove_purity_checking},
-      {"CallTIRRewrite", "allocates the results of call_tir", call_tir_rewrite},
+      {"ToNonDataflow", "makes dataflow blocks plain ones", to_non_dataflow, {}, {&kNoDataflow}},
+      {"RemovePurityChecking", "takes functions for pure", remove_purity_checking, {}, {&kNoPurity}},
+      {"CallTIRRewrite", "allocates the results of call_tir", call_tir_rewrite, effects, {&kNoCallTir}},
       {"StaticPlanBlockMemory", "lets temporary tensors share memory", static_plan_block_memory},
-      {"LowerAllocTensor", "gives the other allocations storages", lower_alloc_tensor},
-      {"KillAfterLastUse", "frees after the last use", kill_after_last_use},
-      {"VMBuiltinLower", "turns the remaining ops into runtime builtins", vm_builtin_lower},
-      {"VMShapeLower", "keeps symbolic sizes in a heap", vm_shape_lower},
+      {"LowerAllocTensor", "gives the other allocations storages", lower_alloc_tensor, {}, {&kNoAlloc}},
+      {"KillAfterLastUse", "frees after the last use", kill_after_last_use, effects},
+      {"VMBuiltinLower",
+       "turns the remaining ops into runtime builtins",
+       vm_builtin_lower,
+       {&kNoDataflow, &kNoPurity, &kNoAlloc}},
+      {"VMShapeLower", "keeps symbolic sizes in a heap", vm_shape_lower, {&kNoDataflow, &kNoPurity, &kNoCallTir}},
       {"AttachGlobalSymbol", "names every function", attach_global_symbol},
   });
   return all;
+}
+
+const Pass* pass_leaving(const Condition& condition) {
+  for (const Pass& p : passes()) {
+    if (std::ranges::find(p.leaves, &condition) != p.leaves.end()) return &p;
+  }
+  return nullptr;
 }
 
 const Pass& pass_named(const std::string& name) {

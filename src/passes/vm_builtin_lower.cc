@@ -13,10 +13,6 @@ RExpr lowered(const RCall& call) {
   if (!op) return ref(call);
   StructInfo sinfo = call.sinfo;
   const auto& a = call.args;
-  if (op->name == "builtin.alloc_tensor")
-    fail({.what = "VMBuiltinLower: R.builtin.alloc_tensor is left",
-          .needs = "allocations with a storage",
-          .hint = "run LowerAllocTensor before"});
   if (op->name == "memory.alloc_storage") return op_call("vm.alloc_storage", {a[0], a[1], a[3], a[2]}, sinfo);
   if (op->name == "memory.alloc_tensor") return op_call("vm.alloc_tensor", {a[0], a[1], a[2], a[3]}, sinfo);
   if (op->name == "memory.kill_tensor" || op->name == "memory.kill_storage")
