@@ -19,6 +19,11 @@ std::string run_tir_verify(const TestCase& test);
 ///                                      options: count also lists the instances and multiply-adds of each block
 std::string run_tir_run(const TestCase& test);
 
+/// What the graph main gives for the tensors of the section, one line each:
+///   NAME dtype[2, 3] = 1 2 3 nan 5 inf     one number alone fills it
+/// The interpreter tells; where machine code gives something else, that follows.
+std::string run_evaluate(const TestCase& test);
+
 /// The module (graphs, tensor programs or both) after the passes of `--- passes A, B`, checked after each; the sections bounds (n=8)
 /// target, patterns (tables [[pattern]] of a chip's file, for FuseOpsByPattern) and attach tell the passes more. The result must parse back to an equal module.
 std::string run_passes(const TestCase& test);

@@ -16,7 +16,7 @@ using te::Tensor;
 struct AttentionAttrs {
   std::optional<double> scale;             ///< nothing: 1 / sqrt(head dimension)
   std::optional<std::string> causal_mask;  ///< TopLeft: query i sees keys 0..i; BottomRight: the last query sees all
-  std::optional<int64_t> window_size;
+  std::optional<int64_t> window_size;  ///< of the keys that causal_mask leaves, how many a query sees: the last ones
   static constexpr auto fields() {
     return std::tuple{attr("scale", &AttentionAttrs::scale),
                       attr("causal_mask", &AttentionAttrs::causal_mask),
@@ -24,8 +24,27 @@ struct AttentionAttrs {
   }
 };
 
+void check_mask(const AttentionAttrs& a, const CallInfo& in) {
+  if (a.causal_mask && *a.causal_mask != "TopLeft" && *a.causal_mask != "BottomRight")
+    in.fail({.what = text("causal_mask ", string_literal(*a.causal_mask)),
+             .needs = "\"TopLeft\", \"BottomRight\" or None",
+             .hint = "choose one of these"});
+  if (a.window_size && !a.causal_mask)
+    in.fail({.what = text("window_size ", *a.window_size, " without causal_mask"),
+             .needs = "causal_mask, which says where the window ends",
+             .hint = "pass causal_mask=\"BottomRight\""});
+  if (a.window_size && *a.window_size < 1)
+    in.fail({.what = text("window_size ", *a.window_size), .needs = "window_size >= 1", .hint = "a query sees itself"});
+}
+
 /// query [batch, n, heads, d], key [batch, m, kv heads, d], value [batch, m, kv heads, e], bias [batch, heads, n, m].
-StructInfo infer_attention(const AttentionAttrs&, const CallInfo& in) {
+StructInfo infer_attention(const AttentionAttrs& a, const CallInfo& in) {
+  check_mask(a, in);
+  in.need_float(0);
+  if (in.size() == 4)
+    in.common_dtype({0, 1, 2, 3});
+  else
+    in.common_dtype({0, 1, 2});
   std::vector<std::vector<Expr>> s;
   for (size_t i = 0; i < in.size(); ++i) {
     const TensorInfo& t = in.tensor(i);
@@ -73,29 +92,51 @@ Tensor batch_matmul(const Tensor& a, const Tensor& b, bool transposed) {
   });
 }
 
-/// softmax(query key^T * scale + bias) value, head by head. Masked scores count as 0 before the row's maximum is taken
-/// and drop out of its sum.
+/// [batch, sequence, heads, d] as [batch * all_heads, sequence, d]. Where t has fewer heads than `all_heads`, each of its
+/// heads serves that many neighbouring ones (grouped-query attention).
+/// Source: Ainslie et al., "GQA: Training Generalized Multi-Query Transformer Models from Multi-Head Checkpoints", 2023.
+Tensor merged_heads(const Tensor& t, const Expr& all_heads) {
+  std::vector<Expr> shape{t.dim(0) * all_heads, t.dim(1), t.dim(3)};
+  if (arith::Analyzer().prove_equal(t.dim(2), all_heads)) return reshape(transpose(t, {0, 2, 1, 3}), shape);
+  return gather({.name = "T_grouped_heads"}, t, shape, [&](const Indices& i) {
+    Expr head = floormod(i[0], all_heads), group = floordiv(all_heads, t.dim(2));
+    return Indices{floordiv(i[0], all_heads), i[1], floordiv(head, group), i[2]};
+  });
+}
+
+/// The softmax of scores [batch * heads, n, m] over those keys that each query sees; 0 for a query that sees none.
+Tensor masked_softmax(const AttentionAttrs& a, const Tensor& scores) {
+  DType dtype = scores.dtype();
+  Expr least = te::min_value(dtype), zero = constant(0, dtype);
+  // Query i sees the keys up to i, or up to i + m - n: the last query all of them.
+  Expr offset = *a.causal_mask == "TopLeft" ? dim(0) : scores.dim(2) - scores.dim(1);
+  auto seen = [&](const Indices& i) {
+    Expr last = i[1] + offset;
+    Expr out = le(i[2], last);
+    return a.window_size ? logical_and(out, gt(i[2], last - dim(*a.window_size))) : out;
+  };
+  Tensor masked = te::compute(
+      {.name = "T_masked"}, scores.shape(), [&](const Indices& i) { return select(seen(i), scores(i), least); });
+  Tensor e = exp(subtract(masked, max(masked, Axes{-1}, true)));
+  Tensor kept =
+      te::compute({.name = "T_seen"}, scores.shape(), [&](const Indices& i) { return select(seen(i), e(i), zero); });
+  Tensor total = sum(kept, Axes{-1}, true);
+  return te::compute({.name = "T_masked_softmax"}, scores.shape(), [&](const Indices& i) {
+    Expr all = total({i[0], i[1], dim(0)});
+    return select(eq(all, zero), zero, div(kept(i), all));
+  });
+}
+
+/// softmax(query key^T * scale + bias) value, head by head.
 Tensor compute_attention(const AttentionAttrs& a, const TeInputs& in) {
   const Tensor &query = in.tensor(0), &key = in.tensor(1), &value = in.tensor(2);
   DType dtype = query.dtype();
   Expr batch = query.dim(0), n = query.dim(1), heads = query.dim(2), m = value.dim(1), e = value.dim(3);
-  auto merge_heads = [&](const Tensor& t) {
-    return reshape(transpose(t, {0, 2, 1, 3}), {batch * t.dim(2), t.dim(1), t.dim(3)});
-  };
-  Tensor q = merge_heads(query), k = merge_heads(key);
-  Tensor p = batch_matmul(q, k, true);
+  Tensor p = batch_matmul(merged_heads(query, heads), merged_heads(key, heads), true);
   p = a.scale ? multiply(p, constant(*a.scale, dtype)) : divide(p, math("sqrt", cast_to(dtype, query.dim(3))));
   if (in.has(3)) p = reshape(add(reshape(p, {batch, heads, n, m}), in.tensor(3)), {batch * heads, n, m});
-  Tensor s;
-  if (!a.causal_mask) {
-    s = softmax(p, -1);
-  } else {
-    Expr offset = *a.causal_mask == "TopLeft" ? int_imm(0, i32) : cast_to(i32, select(ge(n - m, dim(0)), n - m, m - n));
-    Tensor masked = triangle(p, offset, false);
-    Tensor exponentials = triangle(exp(subtract(masked, max(masked, Axes{-1}, true))), offset, false);
-    s = divide(exponentials, sum(exponentials, Axes{-1}, true));
-  }
-  Tensor out = batch_matmul(s, merge_heads(value), false);
+  Tensor s = a.causal_mask ? masked_softmax(a, p) : softmax(p, -1);
+  Tensor out = batch_matmul(s, merged_heads(value, heads), false);
   return transpose(reshape(out, {batch, heads, n, e}), {0, 2, 1, 3});
 }
 
@@ -108,7 +149,8 @@ RExpr build_attention(const OpDef& op, BoundArgs args) {
 }
 
 /// queries [1, total n, heads, d] of several sequences laid end to end.
-StructInfo infer_var_len(const AttentionAttrs&, const CallInfo& in) {
+StructInfo infer_var_len(const AttentionAttrs& a, const CallInfo& in) {
+  check_mask(a, in);
   auto s = explicit_shape(in.tensor(0)), v = explicit_shape(in.tensor(2));
   for (size_t i = 0; i < 3; ++i) in.need_rank(i, 4);
   if (!s || !v) return tensor_info(in.tensor(0).dtype, 4, in.tensor(0).vdevice);
