@@ -28,9 +28,10 @@ bool is_greatest(const Expr& e) {
 bool all_zero(const Values& v) {
   return std::all_of(v.begin(), v.end(), [](const Expr& e) { return is_constant(e, 0); });
 }
-// The index of an empty argmax or argmin is -1.
-bool identity_of_argmax(const Values& v) { return is_constant(v[0], -1) && is_least(v[1]); }
-bool identity_of_argmin(const Values& v) { return is_constant(v[0], -1) && is_greatest(v[1]); }
+// The index of an empty argmax or argmin: -1, or one that loses against all others.
+bool is_no_index(const Expr& e) { return is_constant(e, -1) || equal(e, te::max_value(e->dtype)); }
+bool identity_of_argmax(const Values& v) { return is_no_index(v[0]) && is_least(v[1]); }
+bool identity_of_argmin(const Values& v) { return is_no_index(v[0]) && is_greatest(v[1]); }
 
 }  // namespace
 
@@ -79,6 +80,15 @@ const std::vector<Reducer>& reducers() {
          Expr keep = logical_or(lt(x[1], y[1]), logical_and(eq(x[1], y[1]), lt(x[0], y[0])));
          return Values{select(keep, x[0], y[0]), select(lt(x[1], y[1]), x[1], y[1])};
        },
+       identity_of_argmin},
+      // The same, and a NaN is the greatest and the least: what the ops argmax and argmin are.
+      {"argmax, NaN before all",
+       2,
+       [](const Values& x, const Values& y) { return te::argmax_reducer(x[0]->dtype, x[1]->dtype).combine(x, y); },
+       identity_of_argmax},
+      {"argmin, NaN before all",
+       2,
+       [](const Values& x, const Values& y) { return te::argmin_reducer(x[0]->dtype, x[1]->dtype).combine(x, y); },
        identity_of_argmin},
   };
   return rows;

@@ -84,6 +84,34 @@ Reduction reduce_min(Expr source, std::vector<IterVarRef> axes) {
       std::move(source), std::move(axes), greatest, [](Expr a, Expr b) { return min(std::move(a), std::move(b)); });
 }
 
+namespace {
+
+Reducer arg_reducer(DType position, DType value, Expr identity, Expr (*better)(Expr, Expr)) {
+  auto combine = [better, is_float = value.is_float()](const std::vector<Expr>& l, const std::vector<Expr>& r) {
+    auto is_nan = [](const Expr& e) { return call(boolean, "tir.isnan", {e}); };
+    Expr wins = better(l[1], r[1]), same = eq(l[1], r[1]);
+    if (is_float) {
+      wins = logical_or(wins, logical_and(is_nan(l[1]), logical_not(is_nan(r[1]))));
+      same = logical_or(same, logical_and(is_nan(l[1]), is_nan(r[1])));
+    }
+    Expr first = logical_or(wins, logical_and(same, lt(l[0], r[0])));
+    return std::vector<Expr>{select(first, l[0], r[0]), select(wins, l[1], r[1])};
+  };
+  // A position that loses against all others where the values are equal.
+  return {{int_imm(max_int(position), position), std::move(identity)}, combine};
+}
+
+}  // namespace
+
+Reducer argmax_reducer(DType position, DType value) {
+  Expr least = value.is_float() ? float_imm(-std::numeric_limits<double>::infinity(), value) : min_value(value);
+  return arg_reducer(position, value, std::move(least), gt);
+}
+Reducer argmin_reducer(DType position, DType value) {
+  Expr greatest = value.is_float() ? float_imm(std::numeric_limits<double>::infinity(), value) : max_value(value);
+  return arg_reducer(position, value, std::move(greatest), lt);
+}
+
 // ---- Stages ----
 
 namespace {

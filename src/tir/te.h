@@ -102,6 +102,11 @@ Reduction reduce_prod(Expr source, std::vector<tir::IterVarRef> axes);
 Reduction reduce_max(Expr source, std::vector<tir::IterVarRef> axes);
 Reduction reduce_min(Expr source, std::vector<tir::IterVarRef> axes);
 
+/// The position of the greatest (or least) value as (position, value) pairs: of equal ones the first. A NaN counts as the
+/// greatest (and the least), as in NumPy. What is reduced over nothing has the greatest position there is.
+Reducer argmax_reducer(DType position, DType value);
+Reducer argmin_reducer(DType position, DType value);
+
 /// The least and the greatest finite value of a dtype as constants.
 Expr min_value(DType dtype);
 Expr max_value(DType dtype);

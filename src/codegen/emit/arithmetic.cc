@@ -158,10 +158,14 @@ llvm::Value* emit_compare(Emit& e, const Expr& a, const Expr& b, llvm::CmpInst::
 
 llvm::Value* emit_min_max(Emit& e, const Expr& a, const Expr& b, bool is_max) {
   DType d = a->dtype;
-  // a < b ? a : b, a > b ? a : b. With a NaN on either side the second operand is the result, as in minps and maxps.
+  // a < b ? a : b, a > b ? a : b are minps and maxps: with a NaN on either side the second operand is the result. A NaN
+  // in the first one is put in its place; a constant, which is none, comes first and needs nothing more.
   if (d.is_float())
     return in_float(e, a, b, [&](llvm::Value* x, llvm::Value* y) {
-      return e.b.CreateSelect(is_max ? e.b.CreateFCmpOGT(x, y) : e.b.CreateFCmpOLT(x, y), x, y);
+      if (llvm::isa<llvm::Constant>(y)) std::swap(x, y);
+      llvm::Value* better = is_max ? e.b.CreateFCmpOGT(x, y) : e.b.CreateFCmpOLT(x, y);
+      llvm::Value* out = e.b.CreateSelect(better, x, y);
+      return llvm::isa<llvm::Constant>(x) ? out : e.b.CreateSelect(e.b.CreateFCmpUNO(x, x), x, out);
     });
   llvm::Value* x = value_of(e, a);
   llvm::Value* y = value_of(e, b);

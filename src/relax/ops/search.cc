@@ -97,7 +97,16 @@ StructInfo infer_topk(const TopKAttrs& a, const CallInfo& in) {
   const TensorInfo& x = in.tensor(0);
   check_axis(in, a.axis);
   auto shape = explicit_shape(x);
-  if (shape && a.k > 0) (*shape)[static_cast<size_t>(in.axis(a.axis, x.ndim))] = dim(a.k);
+  if (a.dtype.is_void())
+    in.fail({.what = "the indices have no dtype", .needs = "a dtype", .hint = "pass dtype=\"int32\""});
+  if (shape && a.k > 0) {
+    Expr& extent = (*shape)[static_cast<size_t>(in.axis(a.axis, x.ndim))];
+    if (in.arith().prove(lt(extent, dim(a.k))))
+      in.fail({.what = text("the ", a.k, " largest or smallest of fewer elements"),
+               .needs = "k <= the extent of the axis",
+               .hint = "use a smaller k, or k=0 for all"});
+    extent = dim(a.k);
+  }
   StructInfo values = tensor_of(shape, x.ndim, x.dtype, x.vdevice),
              indices = tensor_of(shape, x.ndim, a.dtype, x.vdevice);
   if (a.ret_type == "both") return tuple_info({values, indices});
@@ -109,15 +118,22 @@ StructInfo infer_topk(const TopKAttrs& a, const CallInfo& in) {
 }
 
 /// The position of every element in the sorted order: the number of elements that stand before it. Equal elements keep
-/// their order, so the positions are a permutation.
+/// their order, and a NaN counts as greater than all numbers, as in NumPy and PyTorch: last of an ascending, first of a
+/// descending order. So the positions are a permutation.
 Tensor ranks(const Tensor& x, size_t axis, bool descending) {
   tir::IterVarRef k = te::reduce_axis(x.shape()[axis], "k");
   return te::reduce({.name = "T_rank"}, x.shape(), [&](const Indices& i) {
     Indices at = i;
     at[axis] = k->var;
     Expr other = x(at), own = x(i);
-    Expr before = descending ? gt(other, own) : lt(other, own);
-    Expr earlier = logical_and(eq(other, own), lt(k->var, i[axis]));
+    Expr before = descending ? gt(other, own) : lt(other, own), same = eq(other, own);
+    if (x.dtype().is_float()) {
+      auto is_nan = [](const Expr& e) { return call(boolean, "tir.isnan", {e}); };
+      const Expr &low = descending ? own : other, &high = descending ? other : own;
+      before = logical_or(before, logical_and(is_nan(high), logical_not(is_nan(low))));
+      same = logical_or(same, logical_and(is_nan(other), is_nan(own)));
+    }
+    Expr earlier = logical_and(same, lt(k->var, i[axis]));
     return te::reduce_sum(cast_to(i64, logical_or(before, earlier)), {k});
   });
 }

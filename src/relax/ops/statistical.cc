@@ -73,10 +73,19 @@ std::optional<Axes> as_axes(const std::optional<int64_t>& axis) {
 }
 
 StructInfo infer_arg_reduction(const ArgReductionAttrs& a, const CallInfo& in) {
+  const TensorInfo& x = in.tensor(0);
+  auto shape = explicit_shape(x);
+  for (int d = 0; shape && d < x.ndim; ++d) {
+    if (is_zero((*shape)[static_cast<size_t>(d)]) && (!a.axis || in.axis(*a.axis, x.ndim) == d))
+      in.fail({.what = "the position of an extreme of no elements",
+               .needs = "at least one element along the axis",
+               .hint = "check the shape of x"});
+  }
   return infer_reduction(as_axes(a.axis), a.keepdims, in, i64);
 }
 
-/// The least position among equal extremes. First position and value are reduced together, then the position is taken.
+/// The least position among equal extremes, a NaN's where there is one. First position and value are reduced together,
+/// then the position is taken.
 template <bool kMax>
 Tensor compute_arg_reduction(const ArgReductionAttrs& a, const TeInputs& in) {
   const Tensor& x = in.tensor(0);
@@ -89,12 +98,7 @@ Tensor compute_arg_reduction(const ArgReductionAttrs& a, const TeInputs& in) {
     position.push_back(iterators.back()->var);
     extents.push_back(x.dim(d));
   }
-  te::Reducer reducer{{dim(-1), kMax ? te::min_value(x.dtype()) : te::max_value(x.dtype())},
-                      [](const std::vector<Expr>& l, const std::vector<Expr>& r) {
-                        Expr better = kMax ? gt(l[1], r[1]) : lt(l[1], r[1]);
-                        Expr earlier = logical_and(eq(l[1], r[1]), lt(l[0], r[0]));
-                        return std::vector{select(logical_or(better, earlier), l[0], r[0]), select(better, l[1], r[1])};
-                      }};
+  te::Reducer reducer = kMax ? te::argmax_reducer(i64, x.dtype()) : te::argmin_reducer(i64, x.dtype());
   std::vector<Expr> shape = in.out_shape();
   std::string name = x.stage()->name + "_red";
   std::vector<Tensor> both = te::reduce_together({.name = name + "_temp"}, shape, [&](const Indices& i) {
@@ -128,7 +132,7 @@ StructInfo infer_scan(const ScanAttrs& a, const CallInfo& in) {
   if (a.axis && x.ndim >= 0) in.axis(*a.axis, x.ndim);
   if (a.axis) return with_dtype(x, dtype);
   auto shape = explicit_shape(x);
-  if (!shape) return tensor_info(dtype, x.ndim, x.vdevice);
+  if (!shape) return tensor_info(dtype, 1, x.vdevice);
   Expr count = dim(1);
   for (const Expr& e : *shape) count = count * e;
   return tensor_info({count}, dtype, x.vdevice);
