@@ -212,7 +212,6 @@ runtime::Value GraphInterpreter::Machine::call(const RCall& c, Environment& env)
        }},
       {"to_vdevice", [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) { return a[0]; }},
       {"hint_on_device", [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) { return a[0]; }},
-      {"wrap_param", [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) { return a[0]; }},
       {"builtin.stop_lift_params",
        [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) { return a[0]; }},
       {"builtin.alloc_tensor",

@@ -232,9 +232,16 @@ RExpr BlockBuilder::call_te(const std::string& name, const std::vector<RExpr>& a
   return relax::call(op_ref("call_tir"), std::move(call_args), {}, {result});
 }
 
+/// Whether the extents and dtypes of all tensors are known, if only as expressions: a formula is for known ones.
+static bool is_known(const StructInfo& info) {
+  if (const TensorInfo* t = info.as<TensorInfo>()) return shape_of(*t) && !t->dtype.is_void();
+  const TupleInfo* t = info.as<TupleInfo>();
+  return !t || std::ranges::all_of(t->items, is_known);
+}
+
 RExpr BlockBuilder::legalize_by_formula(const RCallRef& call) {
   const OpDef& def = op_named(op_name(call));
-  if (!def.compute) return nullptr;
+  if (!def.compute || !is_known(call->sinfo)) return nullptr;
   std::string name = !def.func.empty() ? def.func : def.name.substr(def.name.rfind('.') + 1);
   return call_te(
       name,

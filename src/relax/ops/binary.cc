@@ -53,6 +53,10 @@ StructInfo infer_arithmetic(const CallInfo& in) {
              .hint = "cast one of them with astype"});
   return infer_broadcast(in, a.is_void() || b.is_void() ? DType::Void() : a);
 }
+StructInfo infer_logical(const CallInfo& in) {
+  infer_arithmetic(in);
+  return infer_broadcast(in, boolean);
+}
 StructInfo infer_comparison(const CallInfo& in) { return infer_broadcast(in, boolean); }
 
 TensorOrScalar input(const TeInputs& in, size_t i) {
@@ -87,6 +91,7 @@ Expr floor_divide_values(Expr a, Expr b) {
 Expr power_values(Expr a, Expr b) { return math("pow", a, b); }
 Expr logical(Expr a, Expr b, Expr (*f)(Expr, Expr)) { return f(cast_to(boolean, a), cast_to(boolean, b)); }
 Expr xor_values(Expr a, Expr b) { return math("bitwise_xor", a, b); }
+Expr xor_truths(Expr a, Expr b) { return xor_values(std::move(a), std::move(b)); }
 
 StructInfo infer_fma(const CallInfo& in) {
   DType dtype = in.common_dtype({0, 1, 2});
@@ -136,9 +141,11 @@ std::vector<OpDef> binary_ops() {
   arithmetic("power", power_values);
   arithmetic("minimum", [](Expr a, Expr b) { return sator::min(a, b); });
   arithmetic("maximum", [](Expr a, Expr b) { return sator::max(a, b); });
-  arithmetic("logical_and", [](Expr a, Expr b) { return logical(a, b, logical_and); });
-  arithmetic("logical_or", [](Expr a, Expr b) { return logical(a, b, logical_or); });
-  arithmetic("logical_xor", xor_values);
+  // Numbers count as true where they are not 0; the result is bool.
+  auto of_truths = [&](const char* name, BinaryFn f) { ops.push_back(binary(name, infer_logical, f)); };
+  of_truths("logical_and", [](Expr a, Expr b) { return logical(a, b, logical_and); });
+  of_truths("logical_or", [](Expr a, Expr b) { return logical(a, b, logical_or); });
+  of_truths("logical_xor", [](Expr a, Expr b) { return logical(a, b, xor_truths); });
   arithmetic("bitwise_and", [](Expr a, Expr b) { return math("bitwise_and", a, b); });
   arithmetic("bitwise_or", [](Expr a, Expr b) { return math("bitwise_or", a, b); });
   arithmetic("bitwise_xor", xor_values);

@@ -86,6 +86,7 @@ template <int N>
 StructInfo infer_conv(const ConvAttrs<N>& a, const CallInfo& in) {
   std::string letters = data_letters<N>(), kernel_letters = text("OI", kSpace<N>);
   if (a.groups <= 0) in.fail({.what = text(a.groups, " groups"), .needs = "groups >= 1", .hint = "use groups=1"});
+  need_window(in, {}, a.strides.v, a.padding.v, a.dilation.v);
   Layout data = need_layout(in, a.data_layout, letters), kernel = need_layout(in, a.kernel_layout, kernel_letters);
   Layout out = need_layout(in, a.out(), letters);
   auto x = shape_in(in, 0, data, letters), w = shape_in(in, 1, kernel, kernel_letters);
@@ -187,7 +188,12 @@ StructInfo infer_conv_transpose(const ConvTransposeAttrs<N>& a, const CallInfo& 
   auto x = shape_in(in, 0, data, letters), w = shape_in(in, 1, kernel, kernel_letters);
   DType dtype = a.out_dtype.is_void() ? in.common_dtype({0, 1}) : a.out_dtype;
   std::string vdevice = device_of(in.tensor(0), in.tensor(1));
+  need_window(in, {}, a.strides.v, a.padding.v, a.dilation.v);
   for (size_t d = 0; d < N; ++d) {
+    if (a.output_padding.v[d] < 0)
+      in.fail({.what = text("output_padding ", a.output_padding.v[d]),
+               .needs = "output_padding >= 0",
+               .hint = "use 0 for none"});
     if (a.output_padding.v[d] >= a.strides.v[d] && x && w)
       in.fail({.what = text("output_padding ", a.output_padding.v[d], " with stride ", a.strides.v[d]),
                .needs = "output_padding < stride",

@@ -71,9 +71,14 @@ struct ArangeParts {
   Expr start, end, step;
   bool is_integer() const { return start->dtype.is_integer() && end->dtype.is_integer() && step->dtype.is_integer(); }
   Expr count() const {
-    if (is_integer()) return floordiv(end - start + step - 1, step);
+    if (is_integer()) {
+      bool down = as_int(step) && *as_int(step) < 0;
+      Expr n = down ? floordiv(start - end - step - 1, dim(0) - step) : floordiv(end - start + step - 1, step);
+      return as_int(n) && *as_int(n) < 0 ? dim(0) : n;
+    }
     Expr steps = div(cast_to(f32, end - start), cast_to(f32, step));
-    if (const FloatImm* f = steps.as<FloatImm>()) return dim(static_cast<int64_t>(std::ceil(f->value)));
+    if (const FloatImm* f = steps.as<FloatImm>())
+      return dim(std::max<int64_t>(static_cast<int64_t>(std::ceil(f->value)), 0));
     return cast_to(i64, math("ceil", steps));
   }
 };
@@ -90,6 +95,9 @@ StructInfo infer_arange(const InitAttrs& a, const CallInfo& in) {
                .hint = "give a number or a symbolic size"});
     *parts[i] = v->value;
   }
+  const FloatImm* real_step = p.step.as<FloatImm>();
+  if (is_zero(p.step) || (real_step && real_step->value == 0))
+    in.fail({.what = "a step of 0", .needs = "a step that is not 0", .hint = "use full for equal elements"});
   return tensor_info({in.arith().simplify(p.count())}, a.dtype);
 }
 

@@ -80,7 +80,9 @@ Expr slice_length(Expr begin, Expr end, const Expr& stride, const Expr& extent, 
   if (assume_inbound) return ceildiv(end - begin, stride);
   begin = canonical_index(begin, extent, stride);
   end = canonical_index(end, extent, stride);
-  return if_then_else(lt(stride, dim(0)), ceildiv(begin - end, dim(0) - stride), ceildiv(end - begin, stride));
+  Expr length = arith::Analyzer().simplify(
+      if_then_else(lt(stride, dim(0)), ceildiv(begin - end, dim(0) - stride), ceildiv(end - begin, stride)));
+  return as_int(length) && *as_int(length) < 0 ? dim(0) : length;  // an end before the begin: nothing
 }
 
 /// The scalars of a tuple; nothing if one is unknown. Errors: something that is not an int64 scalar.
@@ -127,6 +129,9 @@ StructInfo infer_strided_slice(const StridedSliceAttrs& a, const CallInfo& in) {
   auto shape = shape_of(x);
   if (!shape) return unknown;
   std::vector<int> at = in.axes(numbers, x.ndim);
+  for (const Expr& e : *strides) {
+    if (is_zero(e)) in.fail({.what = "a stride of 0", .needs = "strides that are not 0", .hint = "use 1"});
+  }
   for (size_t i = 0; i < at.size(); ++i) {
     Expr& extent = (*shape)[static_cast<size_t>(at[i])];
     Expr length = slice_length((*begin)[i], (*end)[i], (*strides)[i], extent, a.assume_inbound);
@@ -142,8 +147,8 @@ StructInfo infer_strided_slice(const StridedSliceAttrs& a, const CallInfo& in) {
   return tensor_info(*shape, x.dtype, x.vdevice);
 }
 
-/// The formula for constant bounds clamps them as Python does; other bounds are taken to lie inside.
-Tensor compute_strided_slice(const StridedSliceAttrs&, const TeInputs& in) {
+/// Bounds are clamped as Python does, unless they are said to lie inside.
+Tensor compute_strided_slice(const StridedSliceAttrs& a, const TeInputs& in) {
   const Tensor& x = in.tensor(0);
   auto constants = [](const std::vector<Expr>& v) {
     return std::ranges::all_of(v, [](const Expr& e) { return as_int(e).has_value(); });
@@ -151,7 +156,7 @@ Tensor compute_strided_slice(const StridedSliceAttrs&, const TeInputs& in) {
   const std::vector<Expr>&axes = in.shape(1), &begin = in.shape(2), &end = in.shape(3);
   std::vector<Expr> strides = in.has(4) ? in.shape(4) : std::vector<Expr>(axes.size(), dim(1)), begins = begin;
   bool fixed = constants(begin) && constants(end) && constants(strides);
-  for (const Expr& a : axes) fixed = fixed && as_int(x.dim(*as_int(a)));
+  for (const Expr& axis : axes) fixed = fixed && as_int(x.dim(*as_int(axis)));
   std::vector<Expr> shape = x.shape();
   std::vector<size_t> at;
   arith::Analyzer arith;
@@ -159,8 +164,8 @@ Tensor compute_strided_slice(const StridedSliceAttrs&, const TeInputs& in) {
     int64_t axis = *as_int(axes[i]);
     at.push_back(static_cast<size_t>(axis < 0 ? axis + x.rank() : axis));
     Expr& extent = shape[at[i]];
-    if (fixed) begins[i] = canonical_index(begin[i], extent, strides[i]);
-    extent = arith.simplify(slice_length(begin[i], end[i], strides[i], extent, !fixed));
+    if (!a.assume_inbound) begins[i] = arith.simplify(canonical_index(begin[i], extent, strides[i]));
+    extent = arith.simplify(slice_length(begin[i], end[i], strides[i], extent, a.assume_inbound));
   }
   std::string name = constants(x.shape()) && fixed ? "T_strided_slice_with_axes" : "T_dynamic_strided_slice_with_axes";
   return gather({.name = std::move(name)}, x, shape, [&](const Indices& i) {

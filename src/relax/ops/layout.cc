@@ -91,6 +91,20 @@ std::optional<std::vector<Expr>> shape_in(const CallInfo& in, size_t i, const La
   return shape ? std::optional(layout.to_letters(*shape, letters)) : std::nullopt;
 }
 
+void need_window(const CallInfo& in, const std::vector<int64_t>& size, const std::vector<int64_t>& strides,
+                 const std::vector<int64_t>& padding, const std::vector<int64_t>& dilation) {
+  auto need = [&](const char* what, const std::vector<int64_t>& values, int64_t least) {
+    for (int64_t v : values) {
+      if (v < least)
+        in.fail({.what = text(what, " ", v), .needs = text(what, " >= ", least), .hint = "correct the attribute"});
+    }
+  };
+  need("pool_size", size, 1);
+  need("strides", strides, 1);
+  need("padding", padding, 0);
+  need("dilation", dilation, 1);
+}
+
 RExpr build_with_out_layout(const OpDef& op, BoundArgs args, const char* data_layout) {
   if (!has_attr(args.attrs, "out_layout")) args.attrs["out_layout"] = args.attrs.at(data_layout);
   return build_call(op, std::move(args));

@@ -39,6 +39,10 @@ Layout need_layout(const CallInfo& in, const std::string& text, std::string_view
 /// The shape of input i in the order of `letters`; nothing if it is unknown. Errors: its rank is not the layout's.
 std::optional<std::vector<Expr>> shape_in(const CallInfo& in, size_t i, const Layout& layout, std::string_view letters);
 
+/// Errors: an extent, stride or dilation below 1; negative padding.
+void need_window(const CallInfo& in, const std::vector<int64_t>& size, const std::vector<int64_t>& strides,
+                 const std::vector<int64_t>& padding, const std::vector<int64_t>& dilation);
+
 /// out_layout that is left out is the layout of the data, which attribute `data_layout` names.
 RExpr build_with_out_layout(const OpDef& op, BoundArgs args, const char* data_layout);
 

@@ -116,6 +116,7 @@ Einsum parse_subscripts(const std::string& subscripts, size_t operands) {
     e.output = s.substr(arrow + 2);
     for (char c : e.output) {
       if (all.find(c) == all.npos) fail_text(text("the output's letter '", c, "', which no operand has,"));
+      if (std::ranges::count(e.output, c) > 1) fail_text(text("the output's letter '", c, "' twice"));
     }
   } else {
     std::string letters = all;

@@ -51,10 +51,18 @@ bool fits_axes(const CallInfo& in, const Axes& axes) {
 StructInfo rank_only(const TensorInfo& t) { return tensor_info(t.dtype, t.ndim, t.vdevice); }
 
 bool is_half(DType d) { return d == f16 || d == bf16; }
+/// Sums and what follows from them are float32 for half precision.
+DType sum_dtype(DType d) { return is_half(d) ? f32 : d; }
+constexpr int64_t kExact = 256;  // up to here every float dtype holds all integers
 
-/// How many elements the axes span, as a number of float dtype.
-Expr element_count(const Tensor& x, const std::vector<int64_t>& axes, DType dtype) {
-  Expr count = constant(1, dtype);
+/// How many elements the axes span, as a number of x's dtype where that holds it for certain, else of the dtype of sums.
+Expr element_count(const Tensor& x, const std::vector<int64_t>& axes) {
+  int64_t known = 1;
+  for (int64_t d : axes) {
+    auto extent = as_int(x.dim(d));
+    known = extent && known <= kExact ? known * *extent : kExact + 1;
+  }
+  Expr count = constant(1, known <= kExact ? x.dtype() : sum_dtype(x.dtype()));
   for (int64_t d : axes) count = count * x.dim(d);
   return count;
 }
@@ -66,8 +74,9 @@ struct Moments {
 Moments moments(const Tensor& x, const std::vector<int64_t>& axes) {
   std::vector<tir::IterVarRef> iterators;
   for (int64_t d : axes) iterators.push_back(te::reduce_axis(x.dim(d), text("k", d)));
+  DType dtype = sum_dtype(x.dtype());
   te::Reducer sums{
-      {constant(0, is_half(x.dtype()) ? f32 : x.dtype()), constant(0, is_half(x.dtype()) ? f32 : x.dtype())},
+      {constant(0, dtype), constant(0, dtype)},
       [](const std::vector<Expr>& l, const std::vector<Expr>& r) { return std::vector{l[0] + r[0], l[1] + r[1]}; }};
   std::vector<Expr> rows = without(x.shape(), axes);
   bool all = rows.empty();
@@ -79,7 +88,7 @@ Moments moments(const Tensor& x, const std::vector<int64_t>& axes) {
       bool reduced = std::ranges::find(axes, d) != axes.end();
       at.push_back(reduced ? Expr(iterators[k++]->var) : i[row++]);
     }
-    Expr v = is_half(x.dtype()) ? cast_to(f32, x(at)) : x(at);
+    Expr v = cast_to(dtype, x(at));
     return te::Reduction{sums, {v, v * v}, iterators};
   });
   return {both[0], both[1]};
@@ -112,14 +121,15 @@ Tensor compute_layer_norm(const LayerNormAttrs& a, const TeInputs& in) {
   std::vector<int64_t> axes = sorted_axes(a.axes, x.rank());
   Moments m = moments(x, axes);
   DType wide = m.sum.dtype();
-  Expr count = element_count(x, axes, x.dtype());
+  Expr count = element_count(x, axes);
   return te::compute({.name = "T_layer_norm"}, x.shape(), [&](const Indices& i) {
     Indices row = without(i, axes), column = only(i, axes);
     if (row.empty()) row.push_back(dim(0));
     Expr mean = div(m.sum(row), count), variance = div(m.square_sum(row), count) - mean * mean;
     Expr value = (x(i) - mean) * math("rsqrt", variance + constant(a.epsilon, wide));
-    value = cast_to(x.dtype(), value) * gamma(column);
-    return value + beta(column);
+    value = cast_to(x.dtype(), value);
+    if (a.scale) value = value * gamma(column);
+    return a.center ? value + beta(column) : value;
   });
 }
 
@@ -138,20 +148,21 @@ StructInfo infer_rms_norm(const RmsNormAttrs& a, const CallInfo& in) {
   return fits_axes(in, a.axes) ? StructInfo(&data) : rank_only(data);
 }
 
-/// x / sqrt(E[x^2] + epsilon) * weight over the axes, in float32.
+/// x / sqrt(E[x^2] + epsilon) * weight over the axes, in float32; in float64 for that.
 /// Source: Zhang & Sennrich, "Root Mean Square Layer Normalization", 2019.
 Tensor compute_rms_norm(const RmsNormAttrs& a, const TeInputs& in) {
   DType dtype = in.tensor(0).dtype();
   te::Naming cast_naming{.name = "T_cast"};
-  Tensor x = cast(in.tensor(0), f32, cast_naming);
+  DType wide = dtype == f64 ? f64 : f32;
+  Tensor x = cast(in.tensor(0), wide, cast_naming);
   Tensor square = multiply(x, x);
   std::vector<int64_t> axes = sorted_axes(a.axes, x.rank());
   Tensor total = sum(square, a.axes, false);
-  Expr count = element_count(x, axes, f32);
+  Expr count = element_count(x, axes);
   Tensor scale = te::compute({.name = "rsqrt"}, without(x.shape(), axes), [&](const Indices& i) {
-    return math("rsqrt", div(total(i), count) + cast_to(f32, constant(a.epsilon, dtype)));
+    return math("rsqrt", div(total(i), count) + cast_to(wide, constant(a.epsilon, dtype)));
   });
-  Tensor weight = cast(in.tensor(1), f32, cast_naming);
+  Tensor weight = cast(in.tensor(1), wide, cast_naming);
   Tensor normed = te::compute({.name = "T_rms_norm"}, x.shape(), [&](const Indices& i) {
     return scale(without(i, axes)) * x(i) * weight(only(i, axes));
   });
@@ -190,6 +201,8 @@ StructInfo infer_group_norm(const GroupNormAttrs& a, const CallInfo& in) {
     if (shape) channels = (*shape)[static_cast<size_t>(channel)];
   }
   in.need_float(0);
+  if (a.num_groups < 1)
+    in.fail({.what = text(a.num_groups, " groups"), .needs = "num_groups >= 1", .hint = "use num_groups=1"});
   if (channels && in.arith().prove(make<NE>(floormod(channels, a.num_groups), dim(0))))
     in.fail({.what = text("the channels cannot be divided into ", a.num_groups, " groups"),
              .needs = "a number of channels that num_groups divides",
@@ -225,12 +238,14 @@ Tensor compute_group_norm(const GroupNormAttrs& a, const TeInputs& in) {
   for (int64_t d : sorted_axes(a.axes, data.rank())) axes.push_back(d < static_cast<int64_t>(channel) ? d : d + 1);
   std::ranges::sort(axes);
   Moments m = moments(x, axes);
-  Expr count = element_count(x, axes, f32);
+  Expr count = element_count(x, axes);
   Tensor normed = te::compute({.name = "T_group_norm"}, x.shape(), [&](const Indices& i) {
     Indices row = without(i, axes), of_channel{i[channel], i[channel + 1]};
     Expr mean = div(m.sum(row), count), variance = div(m.square_sum(row), count) - mean * mean;
     Expr value = (x(i) - mean) * math("rsqrt", variance + constant(a.epsilon, x.dtype()));
-    return cast_to(data.dtype(), value) * gamma(of_channel) + beta(of_channel);
+    value = cast_to(data.dtype(), value);
+    if (a.scale) value = value * gamma(of_channel);
+    return a.center ? value + beta(of_channel) : value;
   });
   return reshape(normed, data.shape());
 }

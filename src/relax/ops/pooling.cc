@@ -47,6 +47,7 @@ template <int N>
 StructInfo infer_pool(const PoolAttrs<N>& a, const CallInfo& in) {
   const TensorInfo& x = in.tensor(0);
   Layout data = need_layout(in, a.layout, kLetters<N>), out = need_layout(in, a.out(), kLetters<N>);
+  need_window(in, a.pool_size.v, a.strides.v, a.padding.v, a.dilation.v);
   auto shape = shape_in(in, 0, data, kLetters<N>);
   if (!shape) return tensor_info(x.dtype, out.rank(), x.vdevice);
   for (size_t d = 0; d < N; ++d) {
@@ -67,6 +68,11 @@ std::vector<int> spatial_dims(const std::string& layout) {
     dims.push_back(at == kLetters<N>.npos || at < 2 ? -1 : static_cast<int>(at) - 2);
   }
   return dims;
+}
+
+/// Whether an axis of space is split: the formulas take windows of whole axes.
+bool splits_space(const std::string& layout) {
+  return std::ranges::any_of(layout, [](char c) { return c == 'd' || c == 'h' || c == 'w'; });
 }
 
 template <int N, bool kMax>
@@ -123,7 +129,7 @@ Tensor compute_pool(const PoolAttrs<N>& a, const TeInputs& in) {
 template <int N>
 RExpr legalize_pool(const RCallRef& call, BlockBuilder& b) {
   auto a = read_attrs<PoolAttrs<N>>(call->attrs);
-  return a.out() == a.layout ? b.legalize_by_formula(call) : nullptr;
+  return a.out() == a.layout && !splits_space(a.layout) ? b.legalize_by_formula(call) : nullptr;
 }
 
 RExpr build_pool(const OpDef& op, BoundArgs args) { return build_with_out_layout(op, std::move(args), "layout"); }
@@ -161,6 +167,10 @@ StructInfo infer_adaptive(const AdaptivePoolAttrs<N>& a, const CallInfo& in) {
   auto shape = shape_in(in, 0, data, kLetters<N>);
   if (!shape && x.shape && a.out() == a.layout && !a.output_size) return ref(x);
   if (!shape) return tensor_info(x.dtype, out.rank(), x.vdevice);
+  for (size_t d = 0; a.output_size && d < N; ++d) {
+    if (a.output_size->v[d] < 0)
+      in.fail({.what = text("output_size ", a.output_size->v[d]), .needs = "output_size >= 0", .hint = "use 1"});
+  }
   for (size_t d = 0; a.output_size && d < N; ++d) (*shape)[d + 2] = dim(a.output_size->v[d]);
   return tensor_info(out.from_letters(*shape, kLetters<N>, in.arith()), x.dtype, x.vdevice);
 }
@@ -207,7 +217,7 @@ Tensor compute_adaptive(const AdaptivePoolAttrs<N>& a, const TeInputs& in) {
 template <int N>
 RExpr legalize_adaptive(const RCallRef& call, BlockBuilder& b) {
   auto a = read_attrs<AdaptivePoolAttrs<N>>(call->attrs);
-  return a.out() == a.layout ? b.legalize_by_formula(call) : nullptr;
+  return a.out() == a.layout && !splits_space(a.layout) ? b.legalize_by_formula(call) : nullptr;
 }
 
 template <int N>

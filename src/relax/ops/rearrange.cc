@@ -148,6 +148,11 @@ StructInfo infer_split(const SplitAttrs& a, const CallInfo& in) {
   } else {
     int64_t n = static_cast<int64_t>(parts);
     Expr length = in.arith().simplify(ceildiv(extent, dim(n)));
+    if (in.arith().prove(lt(extent, length * (n - 1))))
+      in.fail({.what = text(
+                   parts, " sections of ceil(extent / ", parts, ") = ", length, " elements do not fit in ", extent),
+               .needs = "a last section of at least 0 elements",
+               .hint = "use fewer sections, or give the points to split at"});
     for (size_t i = 0; i + 1 < parts; ++i) add(length);
     add(extent - length * (n - 1));
   }
@@ -160,7 +165,7 @@ std::vector<Tensor> compute_split(const SplitAttrs& a, const TeInputs& in) {
   std::vector<Expr> begins{dim(0)};
   const Axes* points = std::get_if<Axes>(&a.indices_or_sections);
   if (points) {
-    for (int64_t p : *points) begins.push_back(dim(p));
+    for (int64_t p : *points) begins.push_back(min(max(dim(p), dim(0)), x.shape()[axis]));
   } else {
     int64_t n = std::get<0>(a.indices_or_sections);
     Expr length = ceildiv(x.shape()[axis], dim(n));
@@ -169,7 +174,8 @@ std::vector<Tensor> compute_split(const SplitAttrs& a, const TeInputs& in) {
   std::vector<Tensor> out;
   for (size_t p = 0; p < begins.size(); ++p) {
     std::vector<Expr> shape = x.shape();
-    shape[axis] = (p + 1 < begins.size() ? begins[p + 1] : x.shape()[axis]) - begins[p];
+    Expr length = (p + 1 < begins.size() ? begins[p + 1] : x.shape()[axis]) - begins[p];
+    shape[axis] = arith::Analyzer().simplify(points ? max(length, dim(0)) : length);
     out.push_back(gather({.name = points ? "T_split" : "T_split_sections"}, x, shape, [&](const Indices& i) {
       return at_axis(i, axis, i[axis] + begins[p]);
     }));
@@ -178,6 +184,12 @@ std::vector<Tensor> compute_split(const SplitAttrs& a, const TeInputs& in) {
 }
 
 // ---- repeat, tile, flip ----
+
+void need_not_negative(const CallInfo& in, const Axes& repeats) {
+  for (int64_t r : repeats) {
+    if (r < 0) in.fail({.what = text("repeats ", r), .needs = "repeats >= 0", .hint = "1 keeps the axis as it is"});
+  }
+}
 
 struct RepeatAttrs {
   int64_t repeats = 1;
@@ -190,6 +202,7 @@ struct RepeatAttrs {
 StructInfo infer_repeat(const RepeatAttrs& a, const CallInfo& in) {
   const TensorInfo& x = in.tensor(0);
   if (a.axis && x.ndim >= 0) in.axis(*a.axis, x.ndim);
+  need_not_negative(in, {a.repeats});
   auto shape = explicit_shape(x);
   if (!shape) {
     if (!a.axis) return tensor_info(x.dtype, 1, x.vdevice);
@@ -215,8 +228,9 @@ Tensor compute_repeat(const RepeatAttrs& a, const TeInputs& in) {
   size_t axis = from_front(a.axis.value_or(0), x.rank());
   std::vector<Expr> shape = x.shape();
   shape[axis] = shape[axis] * a.repeats;
+  int64_t repeats = std::max<int64_t>(a.repeats, 1);  // of no repeats there is no element to compute
   return gather(
-      {.name = "T_repeat"}, x, shape, [&](const Indices& i) { return at_axis(i, axis, floordiv(i[axis], a.repeats)); });
+      {.name = "T_repeat"}, x, shape, [&](const Indices& i) { return at_axis(i, axis, floordiv(i[axis], repeats)); });
 }
 
 struct TileAttrs {
@@ -228,6 +242,7 @@ StructInfo infer_tile(const TileAttrs& a, const CallInfo& in) {
   const TensorInfo& x = in.tensor(0);
   auto shape = explicit_shape(x);
   int given = static_cast<int>(a.repeats.size());
+  need_not_negative(in, a.repeats);
   if (!shape) {
     if (x.ndim < 0) return tensor_info(x.dtype, -1, x.vdevice);
     bool changes = given > x.ndim || std::ranges::any_of(a.repeats, [](int64_t r) { return r != 1; });
@@ -286,8 +301,14 @@ struct ScatterElementsAttrs {
   }
 };
 
-StructInfo infer_scatter_elements(const ScatterElementsAttrs&, const CallInfo& in) {
+StructInfo infer_scatter_elements(const ScatterElementsAttrs& a, const CallInfo& in) {
   const TensorInfo &data = in.tensor(0), &indices = in.tensor(1), &updates = in.tensor(2);
+  constexpr std::string_view kReductions[] = {"update", "add", "mul", "mean", "max", "min"};
+  if (std::ranges::find(kReductions, a.reduction) == std::end(kReductions))
+    in.fail({.what = text("reduction ", string_literal(a.reduction)),
+             .needs = "update, add, mul, mean, max or min",
+             .hint = "choose one of these"});
+  if (data.ndim >= 0) in.axis(a.axis, data.ndim);
   if (data.ndim < 0) return tensor_info(data.dtype, -1, data.vdevice);
   for (const TensorInfo* t : {&indices, &updates}) {
     if (indices.ndim >= 0 && updates.ndim >= 0 && t->ndim != data.ndim)
@@ -320,9 +341,7 @@ Expr combined(const std::string& reduction, const Expr& old, const Expr& update)
   if (reduction == "mean") return div(old + update, constant(2, old->dtype));
   if (reduction == "max") return max(old, update);
   if (reduction == "min") return min(old, update);
-  fail({.what = text("scatter_elements: reduction ", string_literal(reduction)),
-        .needs = "update, add, mul, mean, max or min",
-        .hint = "choose one of these"});
+  internal_error(text("scatter_elements: reduction ", string_literal(reduction)));
 }
 
 /// First a copy of data; then, position by position in the order of `indices`, its elements are updated.

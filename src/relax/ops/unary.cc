@@ -39,7 +39,8 @@ Tensor compute_square(const TeInputs& in) { return multiply(in.tensor(0), in.ten
 Tensor compute_sign(const TeInputs& in) {
   return map({.name = "T_sign"}, in.tensor(0), [](const Expr& v) {
     Expr zero = constant(0, v->dtype), one = constant(1, v->dtype), minus_one = constant(-1, v->dtype);
-    return select(gt(v, zero), one, select(lt(v, zero), minus_one, zero));
+    Expr sign = select(gt(v, zero), one, select(lt(v, zero), minus_one, zero));
+    return v->dtype.is_float() ? select(call(boolean, "tir.isnan", {v}), v, sign) : sign;  // a NaN has none
   });
 }
 Tensor compute_bitwise_not(const TeInputs& in) {
@@ -118,7 +119,7 @@ std::vector<OpDef> unary_ops() {
   ops.push_back(unary("square", infer_same, with(compute_square)));
   ops.push_back(unary("sign", infer_same, with(compute_sign)));
   ops.push_back(unary("bitwise_not", infer_same, with(compute_bitwise_not)));
-  ops.push_back(unary("logical_not", infer_same, with(compute_logical_not)));
+  ops.push_back(unary("logical_not", infer_check, with(compute_logical_not)));
   ops.push_back(unary("isfinite", infer_check, with(compute_isfinite)));
   ops.push_back(unary("isinf", infer_check, with(compute_isinf)));
   ops.push_back(unary("isnan", infer_check, with(compute_isnan)));
