@@ -1,6 +1,7 @@
 // Symbolic sizes at run time: each function has a heap of int64 with one slot per distinct expression. Arguments are
 // checked and fill the slots of their bare variables; a generated function computes the derived ones; shapes are made
 // from slots. The codes are those of the virtual machine's builtins (runtime/builtins/shape.cc).
+#include <algorithm>
 #include <set>
 
 #include "passes/outline.h"
@@ -67,7 +68,7 @@ class ShapeLowerer {
     std::vector<Binding> all;
     for (const BindingBlockRef& b : blocks) all.insert(all.end(), b->bindings.begin(), b->bindings.end());
     RExpr seq = make<SeqExpr>(std::vector<BindingBlockRef>{make<BindingBlock>(all, false)}, result, body->sinfo);
-    return with(func_, &Function::body, seq);
+    return without_cast_sizes(with(func_, &Function::body, seq));
   }
 
  private:
@@ -76,6 +77,28 @@ class ShapeLowerer {
     StructInfo sinfo;
     std::string where;
   };
+
+  /// Sizes that match_cast bound are slots of the heap now: nothing defines them for struct info any more.
+  FuncRef without_cast_sizes(const FuncRef& f) const {
+    if (cast_sizes_.empty()) return f;
+    auto uses = [&](const std::vector<Expr>& sizes) {
+      return std::ranges::any_of(sizes, [&](const Expr& e) {
+        return std::ranges::any_of(vars_in(e), [&](const VarRef& v) { return cast_sizes_.count(v.get()) > 0; });
+      });
+    };
+    return transform(
+        f,
+        [&](const TensorInfo& t) -> NodeRef {
+          auto shape = shape_of(t);
+          return shape && uses(*shape) ? NodeRef(tensor_info(t.dtype, t.ndim, t.vdevice)) : NodeRef(ref(t));
+        },
+        [&](const ShapeInfo& s) -> NodeRef {
+          return s.values && uses(*s.values) ? NodeRef(shape_info(s.ndim)) : NodeRef(ref(s));
+        },
+        [&](const PrimInfo& p) -> NodeRef {
+          return p.value && uses({p.value}) ? NodeRef(prim_info(p.dtype)) : NodeRef(ref(p));
+        });
+  }
 
   int64_t slot_of(const Expr& e) const {
     for (size_t i = 0; i < slots_.size(); ++i) {
@@ -242,9 +265,11 @@ class ShapeLowerer {
     if (const MatchCast* m = b.as<MatchCast>()) {
       RExpr value = lower_sizes(m->value, out);
       std::string where = text(name_, ": match_cast of ", m->var->name);
+      std::set<const Var*> before = defined_;
       check(value, m->sinfo, where, out);
       match_sizes(value, m->sinfo, where, out);
       compute_derived(out);
+      std::ranges::set_difference(defined_, before, std::inserter(cast_sizes_, cast_sizes_.end()));
       out.bind(m->var, value);
       return;
     }
@@ -317,6 +342,7 @@ class ShapeLowerer {
   std::vector<Expr> slots_;
   std::set<int64_t> ready_;
   std::set<const Var*> defined_;
+  std::set<const Var*> cast_sizes_;  ///< those of defined_ that a match_cast binds
   std::map<std::pair<RExpr, int>, RExpr> items_;
   std::vector<Later> later_;
 };

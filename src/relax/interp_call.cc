@@ -8,6 +8,26 @@ namespace sator::relax {
 
 using runtime::Tensor;
 
+namespace {
+
+/// The function of the runtime that ops with results of computed shape become calls of.
+constexpr std::string_view kTensorToShape = "vm.builtin.tensor_to_shape";
+
+Ref<Tensor> tensor_of(const runtime::Value& v, const char* op) {
+  Ref<Tensor> t = v.ref<Tensor>();
+  if (!t) fail({.what = text(op, " of ", v.describe()), .needs = "a tensor", .hint = "check the argument"});
+  return t;
+}
+
+runtime::Value shape_from(const runtime::Value& v) {
+  Ref<Tensor> t = tensor_of(v, "tensor_to_shape");
+  if (t->dtype() != i64)
+    fail({.what = text("a shape from a tensor of ", t->dtype()), .needs = "int64", .hint = "use R.astype"});
+  return runtime::Shape::of(runtime::Dims(std::span<const int64_t>(t->data_as<int64_t>(), t->num_elements())));
+}
+
+}  // namespace
+
 std::vector<runtime::Value> GraphInterpreter::Machine::eval_all(std::span<const RExpr> args, Environment& env) {
   std::vector<runtime::Value> out;
   for (const RExpr& a : args) out.push_back(eval(a, env));
@@ -16,6 +36,7 @@ std::vector<runtime::Value> GraphInterpreter::Machine::eval_all(std::span<const 
 
 runtime::Value GraphInterpreter::Machine::host(const std::string& name, std::span<const runtime::Value> args) {
   auto at = options.functions.find(name);
+  if (at == options.functions.end() && name == kTensorToShape) return shape_from(args[0]);
   if (at == options.functions.end()) {
     std::vector<std::string> names;
     for (const auto& [known, f] : options.functions) names.push_back(known);
@@ -91,12 +112,6 @@ namespace {
 std::vector<runtime::Value> items_of(const runtime::Value& v) {
   const runtime::Tuple* t = v.as<runtime::Tuple>();
   return t ? t->fields : std::vector{v};
-}
-
-Ref<Tensor> tensor_of(const runtime::Value& v, const char* op) {
-  Ref<Tensor> t = v.ref<Tensor>();
-  if (!t) fail({.what = text(op, " of ", v.describe()), .needs = "a tensor", .hint = "check the argument"});
-  return t;
 }
 
 /// A text with {} where the values go.
@@ -200,10 +215,7 @@ runtime::Value GraphInterpreter::Machine::call(const RCall& c, Environment& env)
        }},
       {"tensor_to_shape",
        [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) -> runtime::Value {
-         Ref<Tensor> t = tensor_of(a[0], "tensor_to_shape");
-         if (t->dtype() != i64)
-           fail({.what = text("a shape from a tensor of ", t->dtype()), .needs = "int64", .hint = "use R.astype"});
-         return runtime::Shape::of(runtime::Dims(std::span<const int64_t>(t->data_as<int64_t>(), t->num_elements())));
+         return shape_from(a[0]);
        }},
       {"shape_to_tensor",
        [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) -> runtime::Value {

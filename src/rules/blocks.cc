@@ -13,7 +13,8 @@ using namespace tir;
 Schedule named_schedule(const PrimFuncRef& f, const std::string& name) {
   Schedule s(f, name);
   s.work_on(name);
-  get_child_blocks(s, Value(get_block(s, std::string("root"), std::string())));
+  // The root of a function that is one opaque statement has the statement's name.
+  get_child_blocks(s, Value(get_block(s, s.sites()[0].realize()->block->name->text, std::string())));
   return s;
 }
 

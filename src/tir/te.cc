@@ -254,11 +254,7 @@ class FunctionBuilder {
       const Stage::Output& o = stage->outputs[i];
       buffers.push_back(make_buffer(o.name, o.shape, o.dtype));
       if (is_arg(stage, i)) continue;
-      if (stage->is_placeholder())
-        fail({.what = text("the function needs placeholder ", o.name, ", which is not among its arguments"),
-              .needs = "every placeholder that a result depends on is an argument",
-              .hint = text("add ", o.name, " to the arguments")});
-      allocated_.push_back(buffers.back());
+      (stage->is_placeholder() ? missing_ : allocated_).push_back(buffers.back());
     }
     if (stage->is_placeholder()) return;
     body_.push_back(stage->statement ? extern_block(*stage) : loop_nest(*stage));
@@ -281,7 +277,11 @@ class FunctionBuilder {
 
   Stmt loop_nest(const Stage& stage) {
     std::vector<IterVarRef> axes = stage.axes;
-    if (stage.reduction) axes.insert(axes.end(), stage.reduction->axes.begin(), stage.reduction->axes.end());
+    // What is reduced over nothing is the identity: no iteration would run the block's init.
+    const bool is_empty = stage.reduction && std::ranges::any_of(stage.reduction->axes, [&](const IterVarRef& axis) {
+      return is_zero(arith_.simplify(axis->dom->extent));
+    });
+    if (stage.reduction && !is_empty) axes.insert(axes.end(), stage.reduction->axes.begin(), stage.reduction->axes.end());
     std::vector<IterVarRef> iter_vars;
     std::vector<Expr> values;
     VarMap iterators;
@@ -297,8 +297,9 @@ class FunctionBuilder {
     for (const IterVarRef& v : iter_vars) iter_doms.push_back(v->dom);
 
     std::vector<Stmt> init;
-    Stmt body = stage.reduction ? reduction_body(stage, iterators, indices, init)
-                                : tir::store(buffers_[&stage][0], placed(stage.body, iterators), indices);
+    Stmt body = is_empty          ? identities(stage, indices)
+                : stage.reduction ? reduction_body(stage, iterators, indices, init)
+                                  : tir::store(buffers_[&stage][0], placed(stage.body, iterators), indices);
     if (iter_vars.empty()) {
       iter_vars.push_back(make<IterVar>(range_of(int_imm(1)), make_var("vi"), IterKind::spatial));
       values.push_back(int_imm(0, index_));
@@ -318,6 +319,14 @@ class FunctionBuilder {
                             Attrs{},
                             nest);
     return nest;
+  }
+
+  Stmt identities(const Stage& stage, const std::vector<Expr>& indices) {
+    std::vector<Stmt> stores;
+    const std::vector<BufferRef>& buffers = buffers_[&stage];
+    for (size_t i = 0; i < buffers.size(); ++i)
+      stores.push_back(tir::store(buffers[i], stage.reduction->reducer.identity[i], indices));
+    return tir::seq(stores);
   }
 
   Stmt reduction_body(const Stage& stage, const VarMap& iterators, const std::vector<Expr>& indices,
@@ -371,8 +380,19 @@ class FunctionBuilder {
     return block(fresh_block_name(stage.name), {}, {}, nullptr, stage.statement(buffers));
   }
 
+  /// Errors: a placeholder that is no argument is read; one that only simplified parts of a formula read is not.
+  void need_placeholders(const Stmt& body) const {
+    walk(body, [&](const BufferLoad& l) {
+      if (std::find(missing_.begin(), missing_.end(), l.buffer) == missing_.end()) return;
+      fail({.what = text("the function needs placeholder ", l.buffer->name, ", which is not among its arguments"),
+            .needs = "every placeholder that a result depends on is an argument",
+            .hint = text("add ", l.buffer->name, " to the arguments")});
+    });
+  }
+
   Stmt root() {
     Stmt body = tir::seq(body_);
+    need_placeholders(body);
     // One opaque block is the root itself, which lists no regions.
     using Buffers = std::vector<BufferRegionRef>;
     if (const BlockRealize* only = body.as<BlockRealize>(); only && only->values.empty() && allocated_.empty()) {
@@ -397,7 +417,7 @@ class FunctionBuilder {
   std::unordered_set<const Stage*> visited_;
   std::unordered_map<const Stage*, std::vector<BufferRef>> buffers_;
   std::unordered_set<std::string> block_names_;
-  std::vector<BufferRef> allocated_;
+  std::vector<BufferRef> allocated_, missing_;
   std::vector<Stmt> body_;
 };
 

@@ -1,6 +1,7 @@
 #include "relax/ops/formula.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "arith/analyzer.h"
 
@@ -194,6 +195,10 @@ Tensor max(const Tensor& x, const std::optional<std::vector<int64_t>>& axes, boo
 Tensor mean(const Tensor& x, const std::optional<std::vector<int64_t>>& axes, bool keepdims) {
   Expr count = dim(1);
   for (int64_t d : sorted_axes(axes, x.rank())) count = count * x.dim(d);
+  if (is_zero(count) && x.dtype().is_float()) {  // the mean of nothing is no number
+    Expr nan = float_imm(std::numeric_limits<double>::quiet_NaN(), x.dtype());
+    return map({.name = "T_divide"}, sum(x, axes, keepdims), [&](const Expr&) { return nan; });
+  }
   return divide(sum(x, axes, keepdims), count);
 }
 

@@ -268,7 +268,10 @@ Tensor compute_tile(const TileAttrs&, const TeInputs& in) {
   size_t extra = shape.size() - x.shape().size();
   return gather({.name = "T_tile"}, x, shape, [&](const Indices& i) {
     Indices at;
-    for (size_t d = extra; d < i.size(); ++d) at.push_back(floormod(i[d], x.shape()[d - extra]));
+    for (size_t d = extra; d < i.size(); ++d) {
+      const Expr& extent = x.shape()[d - extra];
+      at.push_back(is_zero(extent) ? i[d] : floormod(i[d], extent));  // of no elements none is read
+    }
     return at;
   });
 }

@@ -1,0 +1,574 @@
+#include "fuzz/graphs/calls.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "relax/ops/table.h"
+#include "relax/parse.h"
+
+namespace sator::fuzz {
+
+namespace {
+
+bool is_number(const std::string& extent) { return extent.find_first_not_of("0123456789") == extent.npos; }
+bool is_symbol(const std::string& extent) { return extent == "n" || extent == "m"; }
+int64_t number(const std::string& extent) { return std::stoll(extent); }
+
+std::string list_of(const std::vector<std::string>& items) {
+  std::string out;
+  for (const std::string& i : items) out += i + ", ";
+  return out;
+}
+bool can_be_param(const std::vector<std::string>& shape) {
+  return std::ranges::all_of(shape, [](const std::string& e) { return is_number(e) || is_symbol(e); });
+}
+
+/// Ops whose result jumps where their argument changes a little.
+const std::set<std::string_view> kJumps = {
+    "floor", "ceil", "round", "sign", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "argmax",
+    "argmin", "sort", "argsort", "topk", "floor_divide", "astype", "wrap_param", "quantize", "multinomial_from_uniform",
+    "logical_and", "logical_or", "logical_xor", "logical_not", "isnan", "isinf", "isfinite", "full_like"};
+/// Ops that move, pick or add elements: what they make of exact tensors is exact.
+const std::set<std::string_view> kExact = {
+    "add", "subtract", "minimum", "maximum", "negative", "abs", "nn.relu", "reshape", "flatten", "expand_dims",
+    "squeeze", "permute_dims", "broadcast_to", "concat", "split", "repeat", "tile", "flip", "take", "strided_slice",
+    "dynamic_strided_slice", "where", "max", "min", "sum", "cumsum", "clip", "tril", "triu", "nn.pad", "full", "ones",
+    "zeros", "ones_like", "zeros_like", "arange", "collapse_sum_like", "collapse_sum_to"};
+
+}  // namespace
+
+// ---- The graph ----
+
+GraphText::GraphText(Draw& d) : draw(d) {
+  first_is_dataflow_ = draw.one_in(4) ? 0 : 1;
+  param(random_shape(), draw.of<std::string>({"float32", "float32", "float32", "int32", "float16", "int64", "float64"}));
+  int64_t wanted = draw.from(1, 8);
+  for (int64_t attempts = 0; attempts < 6 * wanted && static_cast<int64_t>(lines_.size()) < wanted; ++attempts) {
+    grow();
+    if (draw.one_in(5)) ++block_;
+  }
+  results_ = {values_.back().name};
+  for (int64_t more = draw.below(3); more > 0; --more) results_.push_back(draw.of(values_).name);
+}
+
+std::vector<std::string> GraphText::random_shape() {
+  std::vector<std::string> shape;
+  int64_t rank = draw.one_in(8) ? 0 : draw.from(1, 3);
+  for (int64_t d = 0; d < rank; ++d) {
+    static const std::vector<std::string> kExtents = {"3", "4", "5", "2", "1", "n", "m", "n", "8", "0"};
+    shape.push_back(draw.one_in(12) ? "0" : kExtents[static_cast<size_t>(draw.below(9))]);
+  }
+  return shape;
+}
+
+std::string GraphText::param(const std::vector<std::string>& shape, const std::string& dtype) {
+  params_.push_back({sator::text("x", params_.size()), *DType::parse(dtype), shape, true});
+  values_.push_back(params_.back());
+  return params_.back().name;
+}
+std::string GraphText::param(const std::vector<int64_t>& shape, const std::string& dtype) {
+  std::vector<std::string> extents;
+  for (int64_t e : shape) extents.push_back(sator::text(e));
+  return param(extents, dtype);
+}
+
+const TensorVar& GraphText::value(FunctionRef<bool(const TensorVar&)> fits, const char* dtype) {
+  std::vector<size_t> fitting;
+  for (size_t i = 0; i < values_.size(); ++i) {
+    if (fits(values_[i])) fitting.push_back(i);
+  }
+  if (fitting.empty()) {
+    param(random_shape(), dtype);
+    return values_.back();
+  }
+  // Late values more often: chains are what passes work on.
+  size_t at = fitting[static_cast<size_t>(draw.one_in(2) ? draw.below(static_cast<int64_t>(fitting.size()))
+                                                         : static_cast<int64_t>(fitting.size()) - 1)];
+  return values_[at];
+}
+
+const TensorVar& GraphText::float_value() {
+  return value([](const TensorVar& v) { return v.dtype.is_float(); });
+}
+
+std::string GraphText::partner(const TensorVar& with) {
+  const TensorVar copy = with;
+  int64_t kind = draw.below(4);
+  if (kind == 0) return sator::text("R.const(", copy.dtype.is_bool() ? "True" : "2", ", \"", copy.dtype, "\")");
+  if (kind == 1 && can_be_param(copy.shape)) {
+    std::vector<std::string> shape = copy.shape;
+    for (std::string& e : shape) {
+      if (draw.one_in(4)) e = "1";
+    }
+    if (!shape.empty() && draw.one_in(4)) shape.erase(shape.begin());
+    return param(shape, sator::text(copy.dtype));
+  }
+  const TensorVar& other = value([&](const TensorVar& v) { return v.dtype == copy.dtype && v.shape == copy.shape; });
+  if (!other.is_exact) is_exact_ = false;
+  return other.name;
+}
+
+void GraphText::grow() {
+  static const std::vector<const relax::OpDef*> ops = [] {
+    std::vector<const relax::OpDef*> out;
+    for (const relax::OpDef& op : relax::op_table()) {
+      if (op.compute || op.legalize || op.name == "linear") out.push_back(&op);
+    }
+    return out;
+  }();
+  const relax::OpDef& op = *draw.of(ops);
+  is_exact_ = true;
+  const std::string call = drawn_call(*this, op);
+  if (call.empty()) return;
+  bool jumps = kJumps.count(op.name) > 0;
+  // Arguments that are not exact are seen by their names.
+  for (const TensorVar& v : values_) {
+    size_t at = call.find(v.name);
+    for (; at != call.npos; at = call.find(v.name, at + 1)) {
+      size_t end = at + v.name.size();
+      if (end >= call.size() || !std::isdigit(static_cast<unsigned char>(call[end]))) break;
+    }
+    if (at != call.npos && !v.is_exact) is_exact_ = false;
+  }
+  if (jumps && !is_exact_) return;
+  if (!bind(call, is_exact_ && (jumps || kExact.count(op.name)))) ++refused;
+}
+
+bool GraphText::bind(const std::string& call, bool is_exact) {
+  const std::string name = sator::text("v", lines_.size());
+  lines_.push_back({name, call, block_});
+  try {
+    ModuleRef module = relax::parse_module(function({name}));
+    const auto& f = *module->functions.at("main").as<relax::Function>();
+    const auto* body = f.body.as<relax::SeqExpr>();
+    relax::StructInfo info = body->body->sinfo;
+    if (const auto* tuple = info.as<relax::TupleInfo>()) {
+      for (size_t i = 0; i < tuple->items.size(); ++i) {
+        std::string item = sator::text("v", lines_.size());
+        lines_.push_back({item, sator::text(name, "[", i, "]"), block_});
+        note(item, tuple->items[i], is_exact);
+      }
+    } else {
+      note(name, info, is_exact);
+    }
+    return true;
+  } catch (const Error&) {
+    lines_.pop_back();
+    return false;
+  }
+}
+
+void GraphText::note(const std::string& name, const relax::StructInfo& info, bool is_exact) {
+  const auto* t = info.as<relax::TensorInfo>();
+  auto shape = t ? relax::explicit_shape(*t) : std::nullopt;
+  if (!shape || t->dtype.is_void()) return;  // a result of which too little is known to go on with
+  TensorVar v{name, t->dtype, {}, is_exact};
+  for (const Expr& e : *shape) v.shape.push_back(sator::text(e));
+  values_.push_back(std::move(v));
+}
+
+std::string GraphText::text() const { return function(results_); }
+
+std::string GraphText::function(const std::vector<std::string>& results) const {
+  std::string params, body;
+  bool has_symbols[2] = {false, false};
+  for (const TensorVar& p : params_) {
+    std::vector<std::string> extents;
+    for (const std::string& e : p.shape) {
+      if (is_symbol(e)) has_symbols[e == "m"] = true;
+      extents.push_back(is_symbol(e) ? "\"" + e + "\"" : e);
+    }
+    params += sator::text(params.empty() ? "" : ", ", p.name, ": R.Tensor((", list_of(extents), "), \"", p.dtype, "\")");
+  }
+  for (int s : {0, 1}) {
+    if (has_symbols[s]) body += sator::text("    ", s ? "m" : "n", " = T.int64()\n");
+  }
+  const std::string result = results.size() == 1 ? results[0] : "(" + list_of(results) + ")";
+  auto is_used_after = [&](const Line& line) {
+    auto uses = [&](const std::string& where) {
+      for (size_t at = where.find(line.name); at != where.npos; at = where.find(line.name, at + 1)) {
+        size_t end = at + line.name.size();
+        if (end >= where.size() || !std::isdigit(static_cast<unsigned char>(where[end]))) return true;
+      }
+      return false;
+    };
+    if (uses(result + " ")) return true;
+    return std::ranges::any_of(lines_, [&](const Line& l) { return l.block != line.block && uses(l.value); });
+  };
+  for (size_t i = 0; i < lines_.size();) {
+    const int block = lines_[i].block;
+    const bool is_dataflow = (block + first_is_dataflow_) % 2 == 1;
+    std::string outputs;
+    if (is_dataflow) body += "    with R.dataflow():\n";
+    std::string last;
+    for (; i < lines_.size() && lines_[i].block == block; ++i) {
+      body += sator::text(is_dataflow ? "        " : "    ", lines_[i].name, " = ", lines_[i].value, "\n");
+      if (is_used_after(lines_[i])) outputs += (outputs.empty() ? "" : ", ") + lines_[i].name;
+      last = lines_[i].name;
+    }
+    if (is_dataflow) body += "        R.output(" + (outputs.empty() ? last : outputs) + ")\n";
+  }
+  return "@R.function\ndef main(" + params + "):\n" + body + "    return " + result + "\n";
+}
+
+// ---- Attributes: one row per name, or per op and name ----
+
+namespace {
+
+using AttrDraw = std::string (*)(Draw&);
+
+std::string some_ints(Draw& d, int64_t low, int64_t high, int64_t count) {
+  std::string out;
+  for (int64_t i = 0; i < count; ++i) out += sator::text(i ? ", " : "", d.from(low, high));
+  return "[" + out + "]";
+}
+std::string flag(Draw& d) { return d.one_in(2) ? "True" : "False"; }
+
+std::string drawn_attr(Draw& draw, const std::string& op, const std::string& name) {
+  static const std::map<std::string, AttrDraw> rows = {
+      {"axis", [](Draw& d) { return sator::text(d.of<int64_t>({-1, 0, 1, 2, -2, 3})); }},
+      {"axes", [](Draw& d) { return some_ints(d, -2, 1, d.from(1, 2)); }},
+      {"dtype", [](Draw& d) { return "\"" + d.of<std::string>({"float32", "int32", "float16", "int64", "float64"}) + "\""; }},
+      {"out_dtype", [](Draw& d) { return "\"" + d.of<std::string>({"float32", "int32", "float16"}) + "\""; }},
+      {"quantize.out_dtype", [](Draw& d) { return "\"" + d.of<std::string>({"int8", "uint8", "int16"}) + "\""; }},
+      {"indices_or_sections", [](Draw& d) { return d.one_in(2) ? sator::text(d.from(1, 4)) : some_ints(d, 0, 4, d.from(1, 2)); }},
+      {"repeats", [](Draw& d) { return sator::text(d.from(0, 3)); }},
+      {"tile.repeats", [](Draw& d) { return some_ints(d, 0, 3, d.from(1, 3)); }},
+      {"reduction", [](Draw& d) { return "\"" + d.of<std::string>({"update", "add", "mul", "max", "min", "mean"}) + "\""; }},
+      {"nn.nll_loss.reduction", [](Draw& d) { return "\"" + d.of<std::string>({"mean", "sum", "none"}) + "\""; }},
+      {"ignore_index", [](Draw& d) { return sator::text(d.from(-1, 2)); }},
+      {"assume_inbound", [](Draw&) { return std::string("False"); }},  // the caller answers for it
+      {"keepdims", flag},
+      {"exclusive", flag},
+      {"descending", flag},
+      {"largest", flag},
+      {"center", flag},
+      {"scale", flag},
+      {"nn.attention.scale", [](Draw&) { return std::string("0.5"); }},
+      {"nn.attention_bias.scale", [](Draw&) { return std::string("0.5"); }},
+      {"k", [](Draw& d) { return sator::text(d.from(0, 3)); }},
+      {"ret_type", [](Draw& d) { return "\"" + d.of<std::string>({"both", "values", "indices"}) + "\""; }},
+      {"alpha", [](Draw&) { return std::string("0.25"); }},
+      {"pad_mode", [](Draw&) { return std::string("\"constant\""); }},
+      {"pad_width", [](Draw& d) { return some_ints(d, 0, 2, 2 * d.from(0, 3)); }},
+      {"epsilon", [](Draw& d) { return d.of<std::string>({"0.001", "0.1"}); }},
+      {"momentum", [](Draw&) { return std::string("0.25"); }},
+      {"num_groups", [](Draw& d) { return sator::text(d.from(1, 2)); }},
+      {"channel_axis", [](Draw&) { return std::string("1"); }},
+      {"nn.group_norm.axes", [](Draw&) { return std::string("[2]"); }},
+      {"strides", [](Draw& d) { return sator::text(d.from(1, 3)); }},
+      {"padding", [](Draw& d) { return sator::text(d.from(0, 2)); }},
+      {"output_padding", [](Draw& d) { return sator::text(d.from(0, 1)); }},
+      {"dilation", [](Draw& d) { return sator::text(d.from(1, 2)); }},
+      {"groups", [](Draw& d) { return sator::text(d.from(1, 2)); }},
+      {"pool_size", [](Draw& d) { return sator::text(d.from(1, 3)); }},
+      {"output_size", [](Draw& d) { return sator::text(d.from(1, 4)); }},
+      {"ceil_mode", flag},
+      {"count_include_pad", flag},
+      {"causal_mask", [](Draw& d) { return "\"" + d.of<std::string>({"TopLeft", "BottomRight"}) + "\""; }},
+      {"window_size", [](Draw& d) { return sator::text(d.from(1, 3)); }},
+      {"subscripts", [](Draw&) { return std::string(); }},  // with the inputs
+      {"data_layout", [](Draw&) { return std::string(); }},  // other layouts than the inputs': see tests/graphs
+      {"kernel_layout", [](Draw&) { return std::string(); }},
+      {"out_layout", [](Draw&) { return std::string(); }},
+      {"layout", [](Draw&) { return std::string(); }},
+  };
+  auto row = rows.find(op + "." + name);
+  if (row == rows.end()) row = rows.find(name);
+  if (row == rows.end()) internal_error(sator::text("the fuzzer has no draw for the attribute ", name, " of ", op));
+  return row->second(draw);
+}
+
+// ---- Inputs: by their kind, or a row per op ----
+
+using InputDraw = std::string (*)(GraphText&);
+
+/// The extents of `v` with some changed, as a shape.
+std::string shape_text(const std::vector<std::string>& extents) {
+  std::string out;
+  for (const std::string& e : extents) out += (out.empty() ? "" : ", ") + e;
+  return "R.shape([" + out + "])";
+}
+
+std::string two_of_a_kind(GraphText& g) {
+  TensorVar x = g.any_value();
+  std::string other = g.partner(x);
+  return g.draw.one_in(4) ? other + ", " + x.name : x.name + ", " + other;
+}
+/// Integers are not divided by what may be 0.
+std::string dividend(GraphText& g) {
+  TensorVar x = g.any_value();
+  if (x.dtype.is_float()) return x.name + ", " + g.partner(x);
+  return sator::text(x.name, ", R.const(3, \"", x.dtype, "\")");
+}
+std::string float_pair(GraphText& g) {
+  TensorVar x = g.float_value();
+  return x.name + ", " + g.partner(x);
+}
+std::string of_bools(GraphText& g) {
+  TensorVar x = g.value([](const TensorVar& v) { return v.dtype.is_bool(); }, "bool");
+  return x.name + ", " + g.partner(x);
+}
+std::string of_integers(GraphText& g) {
+  TensorVar x = g.value([](const TensorVar& v) { return v.dtype.is_integer(); }, "int32");
+  return x.name + ", " + g.partner(x);
+}
+std::string one_integer(GraphText& g) {
+  return g.value([](const TensorVar& v) { return v.dtype.is_integer(); }, "int32").name;
+}
+std::string one_float(GraphText& g) { return g.float_value().name; }
+
+std::string convolution(GraphText& g, int n, bool transposed) {
+  std::vector<int64_t> data{g.draw.from(1, 2), 4}, weight{transposed ? 4 : g.draw.from(1, 2) * 2, 4 / g.draw.from(1, 2)};
+  if (transposed) weight[1] = g.draw.from(1, 3);
+  for (int d = 0; d < n; ++d) {
+    data.push_back(g.draw.from(n == 3 ? 3 : 4, n == 3 ? 4 : 7));
+    weight.push_back(g.draw.from(1, 3));
+  }
+  std::string x = g.param(data, "float32");
+  return x + ", " + g.param(weight, "float32");
+}
+std::string pooled(GraphText& g, int n) {
+  std::vector<int64_t> data{g.draw.from(1, 2), g.draw.from(1, 3)};
+  for (int d = 0; d < n; ++d) data.push_back(g.draw.from(3, n == 3 ? 4 : 7));
+  return g.param(data, "float32");
+}
+std::string attention(GraphText& g, bool bias) {
+  int64_t b = g.draw.from(1, 2), n = g.draw.from(1, 4), m = g.draw.from(1, 5), kv = g.draw.from(1, 2);
+  int64_t h = kv * g.draw.from(1, 2), d = g.draw.from(1, 4), e = g.draw.from(1, 4);
+  std::string out = g.param({b, n, h, d}, "float32") + ", ";
+  out += g.param({b, m, kv, d}, "float32") + ", " + g.param({b, m, kv, e}, "float32");
+  return bias ? out + ", " + g.param({b, g.draw.one_in(2) ? 1 : h, n, m}, "float32") : out;
+}
+std::string norm(GraphText& g, int parameters) {
+  TensorVar x = g.value([](const TensorVar& v) { return v.dtype.is_float() && !v.shape.empty() && can_be_param(v.shape); });
+  if (x.shape.empty()) return "";
+  std::string out = x.name;
+  for (int i = 0; i < parameters; ++i) out += ", " + g.param(std::vector<std::string>{x.shape.back()}, sator::text(x.dtype));
+  return out + ", axes=[-1]";
+}
+std::string product(GraphText& g) {
+  TensorVar x = g.value([](const TensorVar& v) { return !v.shape.empty() && !v.dtype.is_bool() && can_be_param(v.shape); });
+  if (x.shape.empty() || x.dtype.is_bool()) return "";
+  std::vector<std::string> shape{x.shape.back()};
+  if (!g.draw.one_in(4)) shape.push_back(g.draw.of<std::string>({"3", "4", "1", "n"}));
+  return x.name + ", " + g.param(shape, sator::text(x.dtype));
+}
+std::string linear(GraphText& g) {
+  TensorVar x = g.value([](const TensorVar& v) { return !v.shape.empty() && v.dtype.is_float() && can_be_param(v.shape); });
+  if (x.shape.empty()) return "";
+  std::string dtype = sator::text(x.dtype), out = sator::text(g.draw.from(1, 4));
+  std::string args = x.name + ", " + g.param(std::vector<std::string>{out, x.shape.back()}, dtype);
+  return g.draw.one_in(2) ? args + ", " + g.param(std::vector<std::string>{out}, dtype) : args;
+}
+/// Values from 0 to 2 as indices along an axis that has at least 3 elements.
+std::string taken(GraphText& g) {
+  TensorVar x = g.any_value();
+  for (size_t d = 0; d < x.shape.size(); ++d) {
+    if (!is_number(x.shape[d]) || number(x.shape[d]) < 3) continue;
+    std::string index = g.param(g.random_shape(), g.draw.one_in(2) ? "int32" : "int64");
+    return sator::text(x.name, ", ", index, ", axis=", d);
+  }
+  return "";
+}
+std::string scattered(GraphText& g) {
+  TensorVar x = g.value([](const TensorVar& v) { return !v.dtype.is_bool() && !v.shape.empty(); });
+  if (x.dtype.is_bool() || !can_be_param(x.shape)) return "";
+  for (size_t d = 0; d < x.shape.size(); ++d) {
+    if (!is_number(x.shape[d]) || number(x.shape[d]) < 3) continue;
+    std::vector<std::string> where = x.shape;
+    where[d] = sator::text(g.draw.from(1, 4));
+    std::string index = g.param(where, "int64");
+    return sator::text(x.name, ", ", index, ", ", g.param(where, sator::text(x.dtype)), ", axis=", d);
+  }
+  return "";
+}
+std::string chosen(GraphText& g) {
+  TensorVar x = g.any_value();
+  std::string other = g.partner(x);
+  if (!can_be_param(x.shape)) return "";
+  TensorVar c = g.value([&](const TensorVar& v) { return v.dtype.is_bool() && v.shape == x.shape; }, "bool");
+  return c.name + ", " + x.name + ", " + other;
+}
+std::string sliced(GraphText& g) {
+  TensorVar x = g.any_value();
+  if (x.shape.empty()) return "";
+  return sator::text(x.name, ", [", g.draw.below(static_cast<int64_t>(x.shape.size())), "], [", g.draw.from(-3, 4), "], [",
+                     g.draw.from(-3, 6), "], [", g.draw.of<int64_t>({1, 1, 2, -1, -2}), "]");
+}
+std::string permuted(GraphText& g) {
+  TensorVar x = g.any_value();
+  std::vector<std::string> order;
+  for (size_t d = 0; d < x.shape.size(); ++d) order.push_back(sator::text(d));
+  for (size_t d = order.size(); d > 1; --d) std::swap(order[d - 1], order[static_cast<size_t>(g.draw.below(static_cast<int64_t>(d)))]);
+  return order.empty() ? "" : sator::text(x.name, ", axes=[", join(order, ", "), "]");
+}
+std::string reshaped(GraphText& g) {
+  TensorVar x = g.any_value();
+  std::vector<std::string> shape = x.shape;
+  switch (g.draw.below(4)) {
+    case 0: return sator::text(x.name, ", (-1,)");
+    case 1:
+      if (shape.size() > 1) {
+        shape[1] = sator::text("(", shape[0], ") * (", shape[1], ")");
+        shape.erase(shape.begin());
+      }
+      break;
+    case 2: std::reverse(shape.begin(), shape.end()); break;
+    default: shape.insert(shape.begin() + g.draw.below(static_cast<int64_t>(shape.size()) + 1), "1");
+  }
+  return x.name + ", " + shape_text(shape);
+}
+std::string broadcast(GraphText& g) {
+  TensorVar x = g.any_value();
+  std::vector<std::string> shape = x.shape;
+  for (std::string& e : shape) {
+    if (e == "1") e = sator::text(g.draw.from(1, 3));
+  }
+  if (g.draw.one_in(2)) shape.insert(shape.begin(), "2");
+  return x.name + ", " + shape_text(shape);
+}
+std::vector<std::string> collapsed(GraphText& g, const TensorVar& x) {
+  std::vector<std::string> shape = x.shape;
+  if (!shape.empty() && g.draw.one_in(2)) shape.erase(shape.begin());
+  for (std::string& e : shape) {
+    if (g.draw.one_in(2)) e = "1";
+  }
+  return shape;
+}
+
+const std::map<std::string, InputDraw>& input_rows() {
+  static const std::map<std::string, InputDraw> rows = {
+      {"clip", [](GraphText& g) { return g.any_value().name + ", -1, 1"; }},
+      {"tril", [](GraphText& g) { return sator::text(g.any_value().name, ", ", g.draw.from(-2, 2)); }},
+      {"triu", [](GraphText& g) { return sator::text(g.any_value().name, ", ", g.draw.from(-2, 2)); }},
+      {"bitwise_not", one_integer},
+      {"bitwise_and", of_integers},
+      {"bitwise_or", of_integers},
+      {"bitwise_xor", of_integers},
+      {"logical_not", [](GraphText& g) { return g.any_value().name; }},
+      {"logical_and", of_bools},
+      {"logical_or", of_bools},
+      {"logical_xor", of_bools},
+      {"divide", dividend},
+      {"floor_divide", dividend},
+      {"power", float_pair},
+      {"ewise_fma", [](GraphText& g) { TensorVar x = g.float_value(); return x.name + ", " + x.name + ", " + x.name; }},
+      {"where", chosen},
+      {"full", [](GraphText& g) { return shape_text(collapsed(g, g.any_value())) + ", R.const(2, \"float32\")"; }},
+      {"full_like", [](GraphText& g) { return g.any_value().name + ", R.const(2, \"float32\")"; }},
+      {"ones", [](GraphText& g) { return shape_text(collapsed(g, g.any_value())) + ", dtype=\"float32\""; }},
+      {"zeros", [](GraphText& g) { return shape_text(collapsed(g, g.any_value())) + ", dtype=\"int32\""; }},
+      {"arange", [](GraphText& g) { return sator::text(g.draw.from(-2, 2), ", ", g.draw.from(-2, 6), ", ", g.draw.of<int64_t>({1, 2, -1, -2})); }},
+      {"reshape", reshaped},
+      {"permute_dims", permuted},
+      {"broadcast_to", broadcast},
+      {"collapse_sum_to", [](GraphText& g) { TensorVar x = g.any_value(); return x.name + ", " + shape_text(collapsed(g, x)); }},
+      {"collapse_sum_like", [](GraphText& g) {
+         TensorVar x = g.any_value();
+         std::vector<std::string> shape = collapsed(g, x);
+         return can_be_param(shape) ? x.name + ", " + g.param(shape, "float32") : std::string();
+       }},
+      {"concat", [](GraphText& g) {
+         TensorVar x = g.any_value();
+         TensorVar y = g.value([&](const TensorVar& v) { return v.dtype == x.dtype && v.shape.size() == x.shape.size(); });
+         return "(" + x.name + ", " + y.name + (g.draw.one_in(2) ? ", " + x.name + ")" : ")");
+       }},
+      {"take", taken},
+      {"scatter_elements", scattered},
+      {"strided_slice", sliced},
+      {"dynamic_strided_slice", [](GraphText& g) {
+         TensorVar x = g.any_value();
+         if (x.shape.empty()) return std::string();
+         std::string out = x.name;
+         for (auto [low, high] : {std::pair<int64_t, int64_t>{0, 2}, {0, 4}, {1, 2}}) {
+           std::string list;
+           for (size_t d = 0; d < x.shape.size(); ++d) list += sator::text(d ? ", " : "", g.draw.from(low, high));
+           out += ", R.const([" + list + "], \"int64\")";
+         }
+         return out;
+       }},
+      {"matmul", product},
+      {"linear", linear},
+      {"einsum", [](GraphText& g) {
+         TensorVar x = g.value([](const TensorVar& v) { return v.shape.size() == 2 && v.dtype.is_float(); });
+         if (x.shape.size() != 2) return std::string();
+         return "(" + x.name + ", " + x.name + "), " + g.draw.of<std::string>({"\"ij,ij->ij\"", "\"ij,kj->ik\"", "\"ij,kj->\"", "\"ij,ij->j\""});
+       }},
+      {"multinomial_from_uniform", [](GraphText& g) {
+         std::string p = g.param(std::vector<int64_t>{3, g.draw.from(1, 4)}, "float32");
+         std::string n = sator::text(g.draw.from(1, 3));
+         std::string u = g.param(std::vector<std::string>{n, "1"}, "float32");
+         return p + ", " + u + ", " + g.param(std::vector<std::string>{n, "1"}, "int64");
+       }},
+      {"nn.cross_entropy_with_logits", [](GraphText& g) { TensorVar x = g.float_value(); return x.name + ", " + x.name; }},
+      {"nn.nll_loss", [](GraphText& g) {
+         std::string n = g.draw.of<std::string>({"2", "n", "1"});
+         std::string p = g.param(std::vector<std::string>{n, "3"}, "float32");
+         std::string out = p + ", " + g.param(std::vector<std::string>{n}, "int64");
+         return g.draw.one_in(2) ? out + ", " + g.param(std::vector<int64_t>{3}, "float32") : out;
+       }},
+      {"nn.layer_norm", [](GraphText& g) { return norm(g, 2); }},
+      {"nn.rms_norm", [](GraphText& g) { return norm(g, 1); }},
+      {"nn.group_norm", [](GraphText& g) {
+         std::string x = g.param(std::vector<int64_t>{g.draw.from(1, 2), 4, g.draw.from(1, 3)}, "float32");
+         std::string gamma = g.param(std::vector<int64_t>{4}, "float32");
+         return x + ", " + gamma + ", " + gamma;
+       }},
+      {"nn.batch_norm", [](GraphText& g) {
+         std::string x = g.param(std::vector<int64_t>{g.draw.from(1, 2), 3, g.draw.from(1, 3)}, "float32");
+         std::string c = g.param(std::vector<int64_t>{3}, "float32");
+         return x + ", " + c + ", " + c + ", " + c + ", " + c + ", axis=1";
+       }},
+      {"nn.conv1d", [](GraphText& g) { return convolution(g, 1, false); }},
+      {"nn.conv2d", [](GraphText& g) { return convolution(g, 2, false); }},
+      {"nn.conv3d", [](GraphText& g) { return convolution(g, 3, false); }},
+      {"nn.conv1d_transpose", [](GraphText& g) { return convolution(g, 1, true); }},
+      {"nn.conv2d_transpose", [](GraphText& g) { return convolution(g, 2, true); }},
+      {"nn.max_pool1d", [](GraphText& g) { return pooled(g, 1); }},
+      {"nn.max_pool2d", [](GraphText& g) { return pooled(g, 2); }},
+      {"nn.max_pool3d", [](GraphText& g) { return pooled(g, 3); }},
+      {"nn.avg_pool1d", [](GraphText& g) { return pooled(g, 1); }},
+      {"nn.avg_pool2d", [](GraphText& g) { return pooled(g, 2); }},
+      {"nn.avg_pool3d", [](GraphText& g) { return pooled(g, 3); }},
+      {"nn.adaptive_avg_pool1d", [](GraphText& g) { return pooled(g, 1); }},
+      {"nn.adaptive_avg_pool2d", [](GraphText& g) { return pooled(g, 2); }},
+      {"nn.adaptive_avg_pool3d", [](GraphText& g) { return pooled(g, 3); }},
+      {"nn.attention", [](GraphText& g) { return attention(g, false); }},
+      {"nn.attention_bias", [](GraphText& g) { return attention(g, true); }},
+      {"nn.pad", one_float},
+      {"quantize", [](GraphText& g) { return g.float_value().name + ", R.const(0.25, \"float32\"), R.const(1, \"int8\")"; }},
+      {"dequantize", [](GraphText& g) {
+         TensorVar x = g.value([](const TensorVar& v) { return v.dtype == i8; }, "int8");
+         return x.name + ", R.const(0.25, \"float32\"), R.const(1, \"int8\")";
+       }},
+  };
+  return rows;
+}
+
+std::string inputs_by_kind(GraphText& g, const relax::OpDef& op) {
+  bool two = op.inputs.size() == 2 && op.inputs[0].kind == relax::InputKind::any;
+  if (two) return two_of_a_kind(g);
+  if (op.inputs.size() == 1 && op.inputs[0].kind == relax::InputKind::tensor)
+    return g.draw.one_in(4) ? g.any_value().name : g.float_value().name;
+  internal_error(sator::text("the fuzzer has no draw for the inputs of ", op.name));
+}
+
+}  // namespace
+
+std::string drawn_call(GraphText& g, const relax::OpDef& op) {
+  auto row = input_rows().find(op.name);
+  std::string args = row != input_rows().end() ? row->second(g) : inputs_by_kind(g, op);
+  if (args.empty()) return "";
+  for (const relax::AttrDef& attr : op.attrs) {
+    if (args.find(attr.name + "=") != args.npos || (op.name == "einsum")) continue;
+    if (!attr.required && !g.draw.one_in(3)) continue;
+    std::string value = drawn_attr(g.draw, op.name, attr.name);
+    if (!value.empty()) args += ", " + attr.name + "=" + value;
+  }
+  return "R." + op.name + "(" + args + ")";
+}
+
+}  // namespace sator::fuzz
