@@ -325,12 +325,41 @@ RExpr call_of(const std::string& name, const Fused& fused, const RCall& call, co
 
 }  // namespace
 
-ModuleRef fuse_tir(const ModuleRef& module, const PassContext&) {
+namespace {
+
+/// Why a group cannot become one tensor function; nothing if it can.
+std::string cannot_fuse(const Function& f) {
+  auto is_known = [](const StructInfo& info) {
+    if (const TensorInfo* t = info.as<TensorInfo>()) return relax::shape_of(*t).has_value();
+    return info.as<TupleInfo>() || info.as<ShapeInfo>();
+  };
+  for (const RVarRef& p : f.params) {
+    if (!is_known(p->sinfo)) return text("the shape of ", p->name, " is not known");
+  }
+  std::string why;
+  walk(f.body, [&](const VarBinding& b) {
+    const RExpr& value = b.value;
+    const bool is_call = is_op(value, "call_tir") || is_op(value, "call_tir_inplace");
+    if (!is_call && !value.as<RVar>() && !value.as<relax::Tuple>() && !value.as<TupleGetItem>())
+      why = text(b.var->name, " is no call of a tensor function: run LegalizeOps before");
+    else if (!is_known(b.var->sinfo))
+      why = text("the shape of ", b.var->name, " is not known");
+  });
+  return why;
+}
+
+}  // namespace
+
+ModuleRef fuse_tir(const ModuleRef& module, const PassContext& ctx) {
   ModuleRef out = module;
   std::map<std::string, Fused> fused;
   for (const auto& [name, func] : module->functions) {
     const Function* f = func.as<Function>();
     if (!f || int_attr(f->attrs, "Primitive").value_or(0) == 0) continue;
+    if (std::string why = cannot_fuse(*f); !why.empty()) {
+      ctx.say("FuseTIR", text(name, " stays a group: ", why));
+      continue;
+    }
     TirFuser fuser(module, *f);
     out = with_function(out, name, fuser.run());
     fused.emplace(name, Fused{fuser.used(), fuser.in_place()});

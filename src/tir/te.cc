@@ -41,6 +41,8 @@ IterVarRef reduce_axis(Expr extent, std::string name) {
   return reduce_axis(zero, std::move(extent), std::move(name));
 }
 
+Expr is_nan(const Expr& x) { return call(boolean, "tir.isnan", {x->dtype.bits == 16 ? cast_to(f32, x) : x}); }
+
 Expr min_value(DType d) {
   if (d.is_float()) {
     double lowest = d.is_bfloat()  ? -0x1.FEp127
@@ -88,7 +90,6 @@ namespace {
 
 Reducer arg_reducer(DType position, DType value, Expr identity, Expr (*better)(Expr, Expr)) {
   auto combine = [better, is_float = value.is_float()](const std::vector<Expr>& l, const std::vector<Expr>& r) {
-    auto is_nan = [](const Expr& e) { return call(boolean, "tir.isnan", {e}); };
     Expr wins = better(l[1], r[1]), same = eq(l[1], r[1]);
     if (is_float) {
       wins = logical_or(wins, logical_and(is_nan(l[1]), logical_not(is_nan(r[1]))));

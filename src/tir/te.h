@@ -107,6 +107,9 @@ Reduction reduce_min(Expr source, std::vector<tir::IterVarRef> axes);
 Reducer argmax_reducer(DType position, DType value);
 Reducer argmin_reducer(DType position, DType value);
 
+/// Whether a float is no number; half precision is looked at as float32, as T.isnan does.
+Expr is_nan(const Expr& x);
+
 /// The least and the greatest finite value of a dtype as constants.
 Expr min_value(DType dtype);
 Expr max_value(DType dtype);

@@ -2,6 +2,8 @@
 // undefined where the integer dtype cannot hold it.
 #include <llvm/IR/Constants.h>
 
+#include <cmath>
+
 #include "codegen/emit/emit.h"
 
 namespace sator::codegen {
@@ -63,6 +65,28 @@ llvm::Value* float_to_float(Emit& e, llvm::Value* v, DType from, DType to) {
   return to.bits > from.bits ? e.b.CreateFPExt(v, type) : to.bits < from.bits ? e.b.CreateFPTrunc(v, type) : v;
 }
 
+/// NaN becomes 0, what is too large the nearest integer of the dtype: the processor's own conversion gives other numbers, and
+/// other ones on each processor.
+llvm::Value* float_to_integer(Emit& e, llvm::Value* v, DType from, DType to) {
+  const int mantissa = from.bits == 64 ? 53 : 24, magnitude = to.is_int() ? to.bits - 1 : to.bits;
+  const double beyond = std::ldexp(1.0, magnitude);
+  // The largest float that is not beyond: below 2^24 or 2^53 each integer is a float.
+  const bool is_exact = magnitude <= mantissa;
+  const double high = is_exact ? beyond - 1 : beyond * (1 - std::ldexp(1.0, -mantissa));
+  auto number = [&](double x) { return llvm::ConstantFP::get(v->getType(), x); };
+  llvm::Value* real = e.b.CreateSelect(e.b.CreateFCmpORD(v, v), v, number(0));
+  llvm::Value* low = number(to.is_int() ? -beyond : 0);
+  llvm::Value* clamped = e.b.CreateSelect(e.b.CreateFCmpOGT(real, low), real, low);
+  clamped = e.b.CreateSelect(e.b.CreateFCmpOLT(clamped, number(high)), clamped, number(high));
+  llvm::Type* type = type_of(e, to);
+  llvm::Value* out = to.is_int() ? e.b.CreateFPToSI(clamped, type) : e.b.CreateFPToUI(clamped, type);
+  if (is_exact) return out;
+  const unsigned bits = static_cast<unsigned>(to.bits);
+  llvm::Constant* most =
+      llvm::ConstantInt::get(type, to.is_int() ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits));
+  return e.b.CreateSelect(e.b.CreateFCmpOGE(real, number(beyond)), most, out);
+}
+
 }  // namespace
 
 DType widened(DType d) { return d.is_float() && d.bits == 16 ? DType::Float(32, d.lanes) : d; }
@@ -83,10 +107,7 @@ llvm::Value* convert(Emit& e, llvm::Value* v, DType from, DType to) {
     llvm::Value* zero = llvm::Constant::getNullValue(v->getType());
     return from.is_float() ? e.b.CreateFCmpUNE(v, zero) : e.b.CreateICmpNE(v, zero);
   }
-  if (from.is_float()) {
-    v = widened(e, v, from);
-    return e.b.CreateFreeze(to.is_int() ? e.b.CreateFPToSI(v, type) : e.b.CreateFPToUI(v, type));
-  }
+  if (from.is_float()) return float_to_integer(e, widened(e, v, from), widened(from), to);
   if (to.is_float()) {
     DType wide = widened(to);
     llvm::Type* wide_type = type_of(e, wide);

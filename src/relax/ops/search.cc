@@ -128,7 +128,7 @@ Tensor ranks(const Tensor& x, size_t axis, bool descending) {
     Expr other = x(at), own = x(i);
     Expr before = descending ? gt(other, own) : lt(other, own), same = eq(other, own);
     if (x.dtype().is_float()) {
-      auto is_nan = [](const Expr& e) { return call(boolean, "tir.isnan", {e}); };
+      using te::is_nan;
       const Expr &low = descending ? own : other, &high = descending ? other : own;
       before = logical_or(before, logical_and(is_nan(high), logical_not(is_nan(low))));
       same = logical_or(same, logical_and(is_nan(other), is_nan(own)));

@@ -10,6 +10,11 @@ namespace {
 using te::Naming;
 using te::Tensor;
 
+StructInfo infer_number(const CallInfo& in) {
+  if (in.tensor(0).dtype.is_bool())
+    in.fail({.what = text("the ", in.op().name, " of truth values"), .needs = "numbers", .hint = "cast x to int32 first"});
+  return infer_same(in);
+}
 StructInfo infer_check(const CallInfo& in) { return with_dtype(in.tensor(0), boolean); }
 
 /// A math builtin of the element.
@@ -33,14 +38,17 @@ Tensor compute_abs(const TeInputs& in) {
   });
 }
 Tensor compute_negative(const TeInputs& in) {
-  return map(python_naming(), in.tensor(0), [](const Expr& v) { return v * constant(-1, v->dtype); });
+  return map(python_naming(), in.tensor(0), [](const Expr& v) {
+    return v->dtype.is_uint() ? constant(0, v->dtype) - v : v * constant(-1, v->dtype);
+  });
 }
 Tensor compute_square(const TeInputs& in) { return multiply(in.tensor(0), in.tensor(0)); }
 Tensor compute_sign(const TeInputs& in) {
   return map({.name = "T_sign"}, in.tensor(0), [](const Expr& v) {
-    Expr zero = constant(0, v->dtype), one = constant(1, v->dtype), minus_one = constant(-1, v->dtype);
-    Expr sign = select(gt(v, zero), one, select(lt(v, zero), minus_one, zero));
-    return v->dtype.is_float() ? select(call(boolean, "tir.isnan", {v}), v, sign) : sign;  // a NaN has none
+    Expr zero = constant(0, v->dtype), one = constant(1, v->dtype);
+    if (v->dtype.is_uint()) return select(gt(v, zero), one, zero);
+    Expr sign = select(gt(v, zero), one, select(lt(v, zero), constant(-1, v->dtype), zero));
+    return v->dtype.is_float() ? select(te::is_nan(v), v, sign) : sign;  // a NaN has none
   });
 }
 Tensor compute_bitwise_not(const TeInputs& in) {
@@ -64,7 +72,7 @@ Tensor compute_clip(const TeInputs& in) {
 }
 Tensor compute_isnan(const TeInputs& in) {
   return map({.name = "T_isnan"}, in.tensor(0), [](const Expr& v) {
-    return v->dtype.is_float() ? call(boolean, "tir.isnan", {v}) : bool_imm(false);
+    return v->dtype.is_float() ? te::is_nan(v) : bool_imm(false);
   });
 }
 Expr is_infinite(const Expr& v) {
@@ -78,7 +86,7 @@ Tensor compute_isinf(const TeInputs& in) {
 Tensor compute_isfinite(const TeInputs& in) {
   return map({.name = "T_isfinite"}, in.tensor(0), [](const Expr& v) {
     if (!v->dtype.is_float()) return bool_imm(true);
-    return logical_and(logical_not(is_infinite(v)), logical_not(call(boolean, "tir.isnan", {v})));
+    return logical_and(logical_not(is_infinite(v)), logical_not(te::is_nan(v)));
   });
 }
 
@@ -115,9 +123,9 @@ std::vector<OpDef> unary_ops() {
     ops.push_back(unary(name, infer_same_float, builtin(name)));
   for (const char* name : {"ceil", "floor", "round"}) ops.push_back(unary(name, infer_same, rounding(name)));
   ops.push_back(unary("abs", infer_same, with(compute_abs)));
-  ops.push_back(unary("negative", infer_same, with(compute_negative)));
+  ops.push_back(unary("negative", infer_number, with(compute_negative)));
   ops.push_back(unary("square", infer_same, with(compute_square)));
-  ops.push_back(unary("sign", infer_same, with(compute_sign)));
+  ops.push_back(unary("sign", infer_number, with(compute_sign)));
   ops.push_back(unary("bitwise_not", infer_same, with(compute_bitwise_not)));
   ops.push_back(unary("logical_not", infer_check, with(compute_logical_not)));
   ops.push_back(unary("isfinite", infer_check, with(compute_isfinite)));

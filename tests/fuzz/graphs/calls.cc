@@ -25,6 +25,15 @@ bool can_be_param(const std::vector<std::string>& shape) {
   return std::ranges::all_of(shape, [](const std::string& e) { return is_number(e) || is_symbol(e); });
 }
 
+/// Whether the text has the variable.
+bool names(const std::string& text, const std::string& variable) {
+  for (size_t at = text.find(variable); at != text.npos; at = text.find(variable, at + 1)) {
+    size_t end = at + variable.size();
+    if (end >= text.size() || !std::isdigit(static_cast<unsigned char>(text[end]))) return true;
+  }
+  return false;
+}
+
 /// Ops whose result jumps where their argument changes a little.
 const std::set<std::string_view> kJumps = {
     "floor", "ceil", "round", "sign", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "argmax",
@@ -44,13 +53,18 @@ const std::set<std::string_view> kExact = {
 GraphText::GraphText(Draw& d) : draw(d) {
   first_is_dataflow_ = draw.one_in(4) ? 0 : 1;
   param(random_shape(), draw.of<std::string>({"float32", "float32", "float32", "int32", "float16", "int64", "float64"}));
-  int64_t wanted = draw.from(1, 8);
+  int64_t wanted = draw.from(1, 10);
   for (int64_t attempts = 0; attempts < 6 * wanted && static_cast<int64_t>(lines_.size()) < wanted; ++attempts) {
     grow();
-    if (draw.one_in(5)) ++block_;
+    if (draw.one_in(8)) ++block_;
   }
-  results_ = {values_.back().name};
-  for (int64_t more = draw.below(3); more > 0; --more) results_.push_back(draw.of(values_).name);
+  // What nobody uses is a result, so that nothing is dead; now and then only some of it.
+  for (const TensorVar& v : values_) {
+    bool is_used = std::ranges::any_of(lines_, [&](const Line& l) { return l.name != v.name && names(l.value, v.name); });
+    if (!is_used && !draw.one_in(16)) results_.push_back(v.name);
+  }
+  if (draw.one_in(3)) results_.push_back(draw.of(values_).name);
+  if (results_.empty()) results_ = {values_.back().name};
 }
 
 std::vector<std::string> GraphText::random_shape() {
@@ -125,12 +139,7 @@ void GraphText::grow() {
   bool jumps = kJumps.count(op.name) > 0;
   // Arguments that are not exact are seen by their names.
   for (const TensorVar& v : values_) {
-    size_t at = call.find(v.name);
-    for (; at != call.npos; at = call.find(v.name, at + 1)) {
-      size_t end = at + v.name.size();
-      if (end >= call.size() || !std::isdigit(static_cast<unsigned char>(call[end]))) break;
-    }
-    if (at != call.npos && !v.is_exact) is_exact_ = false;
+    if (!v.is_exact && names(call, v.name)) is_exact_ = false;
   }
   if (jumps && !is_exact_) return;
   if (!bind(call, is_exact_ && (jumps || kExact.count(op.name)))) ++refused;
@@ -187,15 +196,8 @@ std::string GraphText::function(const std::vector<std::string>& results) const {
   }
   const std::string result = results.size() == 1 ? results[0] : "(" + list_of(results) + ")";
   auto is_used_after = [&](const Line& line) {
-    auto uses = [&](const std::string& where) {
-      for (size_t at = where.find(line.name); at != where.npos; at = where.find(line.name, at + 1)) {
-        size_t end = at + line.name.size();
-        if (end >= where.size() || !std::isdigit(static_cast<unsigned char>(where[end]))) return true;
-      }
-      return false;
-    };
-    if (uses(result + " ")) return true;
-    return std::ranges::any_of(lines_, [&](const Line& l) { return l.block != line.block && uses(l.value); });
+    if (names(result, line.name)) return true;
+    return std::ranges::any_of(lines_, [&](const Line& l) { return l.block != line.block && names(l.value, line.name); });
   };
   for (size_t i = 0; i < lines_.size();) {
     const int block = lines_[i].block;

@@ -191,10 +191,10 @@ Finding run_case(Draw& draw, uint64_t seed, Counts& counts) {
   passes::PassContext ctx{.bounds = {{"n", 8}}, .target = "llvm"};
   ModuleRef now = module;
   const auto& all = graph_passes();
-  int64_t count = draw.from(0, 8), at = 0;
-  bool in_order = draw.one_in(2);
+  int64_t count = draw.from(0, 14), at = 0;
+  bool in_order = !draw.one_in(3);
   for (int64_t k = 0; k < count; ++k) {
-    at = in_order ? at + draw.from(1, 4) : draw.below(static_cast<int64_t>(all.size()));
+    at = in_order ? at + draw.from(1, 3) : draw.below(static_cast<int64_t>(all.size()));
     if (at >= static_cast<int64_t>(all.size())) break;
     const passes::Pass& pass = *all[static_cast<size_t>(at)];
     out.passes.push_back(pass.name);
