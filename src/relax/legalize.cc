@@ -91,14 +91,25 @@ class Placeholders {
     return used;
   }
 
-  /// Takes out arguments that only their shape was asked of, as of R.ones_like; whether there were any.
+  /// Takes out arguments that only their shape was asked of, as of R.ones_like; whether there were any. Sizes in their
+  /// extents that the function computes with become parameters.
   bool drop_unread(const tir::PrimFunc& func) {
     std::set<const Buffer*> read;
-    walk(func.body, [&](const BufferLoad& l) { read.insert(l.buffer.get()); });
+    std::set<const Var*> used;
+    walk(
+        func.body,
+        [&](const BufferLoad& l) { read.insert(l.buffer.get()); },
+        [&](const Var& v) { used.insert(&v); });
     size_t kept = 0;
     for (size_t i = 0; i < args.size(); ++i) {
       BufferRef buffer = func.buffer_of(func.params[i]);
-      if (buffer && !read.count(buffer.get()) && !is_opaque(func)) continue;
+      if (buffer && !read.count(buffer.get()) && !is_opaque(func)) {
+        for (const Expr& extent : buffer->shape) {
+          for (const VarRef& v : vars_in(extent))
+            if (used.count(v.get())) scalars_.push_back(v);
+        }
+        continue;
+      }
       params[kept] = params[i];
       args[kept++] = args[i];
     }
