@@ -5,7 +5,7 @@
 
 Each test program writes a report into BUILD_DIR/results: GoogleTest's JSON, or the text tests' in the same shape. The last
 line is `N passed, N failed` (`, N skipped` may follow), after the label if there is one. A program that ends without a
-report, or badly after its last test (a leak, say), counts as one failure. FILTER keeps the tests whose `room/Suite.Name` or `tests/path.test:case` contains it, in any case of letters.
+report, or badly after its last test (a leak, say), counts as one failure. A report's "note" is printed: the seed of a fuzzer. FILTER keeps the tests whose `room/Suite.Name` or `tests/path.test:case` contains it, in any case of letters.
 """
 import argparse
 import collections
@@ -63,7 +63,7 @@ def ended_badly(junit_path):
 
 
 def read_report(path):
-    """(passed, failed, skipped, names of failures) of one report."""
+    """(passed, failed, skipped, names of failures, note) of one report."""
     report = json.loads(path.read_text())
     passed, failed, skipped, failures = 0, 0, 0, []
     for suite in report["testsuites"]:
@@ -77,7 +77,7 @@ def read_report(path):
                 failures.append(f"{suite['name']}.{test['name']}")
             else:
                 passed += 1
-    return passed, failed, skipped, failures
+    return passed, failed, skipped, failures, report.get("note")
 
 
 def main():
@@ -109,12 +109,14 @@ def main():
     for program in chosen:
         report = results / f"{program}.json"
         try:
-            p, f, s, failures = read_report(report)
+            p, f, s, failures, note = read_report(report)
         except (OSError, ValueError, KeyError):
-            p, f, s, failures = 0, 1, 0, ["the program ended without a report"]
+            p, f, s, failures, note = 0, 1, 0, ["the program ended without a report"], None
         if program in bad and not f:
             f, failures = 1, ["the program ended badly after its last test"]
         passed, failed, skipped = passed + p, failed + f, skipped + s
+        if note:
+            print(f"{program}: {note}")
         for name in failures:
             print(f"failed: {program}: {name}")
     if passed + failed + skipped == 0:

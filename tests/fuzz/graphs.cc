@@ -1,15 +1,13 @@
 // ./dev fuzz graphs: random graphs through random orders of passes, and through the whole pipeline to machine code. A pass
 // refuses with an Error, or leaves a module that is well formed, reads back from its text, and computes the same in the
 // interpreter; machine code computes what the interpreter says. A finding is shrunk and printed as a text test.
-#include <chrono>
-#include <fstream>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/app.h"
 #include "fuzz/graphs/cases.h"
+#include "fuzz/report.h"
 
 namespace sator::fuzz {
 namespace {
@@ -20,14 +18,6 @@ struct Options {
   std::optional<std::string> report;
 };
 
-/// The result in the shape of GoogleTest's reports, for tools/run_tests.py.
-void write_report(const std::string& path, const std::string& failure) {
-  nlohmann::json test = {{"name", "graphs"}, {"status", "RUN"}, {"result", "COMPLETED"}};
-  if (!failure.empty()) test["failures"] = {{{"failure", failure}}};
-  nlohmann::json suite = {{"name", "fuzz"}, {"testsuite", {test}}};
-  std::ofstream(path) << nlohmann::json{{"testsuites", {suite}}}.dump(1);
-}
-
 std::string report_of(const Counts& c, int64_t cases, int64_t last) {
   return text(cases, " graphs, to seed ", last, ": ", c.passes_applied, " passes applied, ", c.compared, " results compared, ",
               c.passes_refused, " passes refused; ", c.compiled, " compiled and compared, ", c.not_compiled,
@@ -35,16 +25,16 @@ std::string report_of(const Counts& c, int64_t cases, int64_t last) {
 }
 
 void run(const Options& o, cli::Streams& io) {
-  int64_t first = o.seed;
-  if (o.draw_seed)
-    first = std::chrono::system_clock::now().time_since_epoch().count() % 1'000'000'000;
+  if (o.report && is_left_out("graphs")) return write_report(*o.report, "graphs", Ran::left_out, "");
+  const int64_t first = o.draw_seed ? new_seed() : o.seed;
   io.notes << text("graphs from seed ", first, "\n") << std::flush;
   Counts counts;
   std::string failure;
-  int64_t found = 0;
+  int64_t found = 0, ran = 0;
   for (int64_t i = 0; i < o.count && (failure.empty() || o.keep_going); ++i) {
     const auto seed = static_cast<uint64_t>(first + i);
     Draw draw(seed);
+    ++ran;
     if (o.verbose) io.notes << text("seed ", seed, "\n") << std::flush;
     Finding finding = run_case(draw, seed, counts);
     if (o.verbose) io.notes << finding.program << std::flush;
@@ -56,7 +46,10 @@ void run(const Options& o, cli::Streams& io) {
     }
     if (i % 100 == 99 || i + 1 == o.count) io.notes << report_of(counts, i + 1, first + i) << "\n" << std::flush;
   }
-  if (o.report) write_report(*o.report, failure);
+  if (o.report) {
+    const std::string note = text("from seed ", first, ": ", report_of(counts, ran, first + ran - 1));
+    write_report(*o.report, "graphs", failure.empty() ? Ran::passed : Ran::failed, failure.empty() ? note : note + "\n" + failure);
+  }
   if (!failure.empty()) internal_error(text(found, " findings; the last one:\n", failure));
 }
 

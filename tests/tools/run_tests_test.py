@@ -26,7 +26,7 @@ class Report(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "r.json"
             path.write_text(report(PASSED, FAILED, SKIPPED, DISABLED, PASSED))
-            self.assertEqual(run_tests.read_report(path), (2, 1, 1, ["Suite.bad"]))
+            self.assertEqual(run_tests.read_report(path), (2, 1, 1, ["Suite.bad"], None))
 
 
 class WholeRun(unittest.TestCase):
@@ -50,6 +50,11 @@ class WholeRun(unittest.TestCase):
         status, lines = self.run_with(("a", report(PASSED, FAILED), 1))
         self.assertEqual((status, lines[-1]), (1, "1 passed, 1 failed"))
         self.assertIn("failed: a: Suite.bad", lines)
+
+    def test_a_note_is_printed(self):
+        noted = json.dumps(dict(json.loads(report(PASSED)), note="from seed 7"))
+        status, lines = self.run_with(("a", noted, 0))
+        self.assertEqual((status, lines), (0, lines[:-2] + ["a: from seed 7", "1 passed, 0 failed"]))
 
     def test_a_program_that_dies_counts(self):
         status, lines = self.run_with(("a", report(PASSED), 0), ("b", "", 3))
