@@ -3,6 +3,7 @@
 #include <set>
 
 #include "passes/outline.h"
+#include "relax/builder.h"
 
 namespace sator::passes {
 
@@ -49,6 +50,7 @@ FuncRef without_unused(const FuncRef& func) {
       if (kept.empty()) continue;
       blocks.insert(blocks.begin(), kept == block->bindings ? block : with(block, &BindingBlock::bindings, kept));
     }
+    blocks = joined_blocks(blocks);  // two of a kind with nothing left between them are one
     return blocks == seq.blocks ? ref(seq) : with(seq, &SeqExpr::blocks, blocks);
   });
 }

@@ -96,10 +96,7 @@ class Placeholders {
   bool drop_unread(const tir::PrimFunc& func) {
     std::set<const Buffer*> read;
     std::set<const Var*> used;
-    walk(
-        func.body,
-        [&](const BufferLoad& l) { read.insert(l.buffer.get()); },
-        [&](const Var& v) { used.insert(&v); });
+    walk(func.body, [&](const BufferLoad& l) { read.insert(l.buffer.get()); }, [&](const Var& v) { used.insert(&v); });
     size_t kept = 0;
     for (size_t i = 0; i < args.size(); ++i) {
       BufferRef buffer = func.buffer_of(func.params[i]);

@@ -280,9 +280,10 @@ class FunctionBuilder {
     std::vector<IterVarRef> axes = stage.axes;
     // What is reduced over nothing is the identity: no iteration would run the block's init.
     const bool is_empty = stage.reduction && std::ranges::any_of(stage.reduction->axes, [&](const IterVarRef& axis) {
-      return is_zero(arith_.simplify(axis->dom->extent));
-    });
-    if (stage.reduction && !is_empty) axes.insert(axes.end(), stage.reduction->axes.begin(), stage.reduction->axes.end());
+                            return is_zero(arith_.simplify(axis->dom->extent));
+                          });
+    if (stage.reduction && !is_empty)
+      axes.insert(axes.end(), stage.reduction->axes.begin(), stage.reduction->axes.end());
     std::vector<IterVarRef> iter_vars;
     std::vector<Expr> values;
     VarMap iterators;

@@ -19,9 +19,24 @@ struct Options {
 };
 
 std::string report_of(const Counts& c, int64_t cases, int64_t last) {
-  return text(cases, " graphs, to seed ", last, ": ", c.passes_applied, " passes applied, ", c.compared, " results compared, ",
-              c.passes_refused, " passes refused; ", c.compiled, " compiled and compared, ", c.not_compiled,
-              " not compiled, ", c.not_run, " not run, ", c.calls_refused, " calls refused");
+  return text(cases,
+              " graphs, to seed ",
+              last,
+              ": ",
+              c.passes_applied,
+              " passes applied, ",
+              c.compared,
+              " results compared, ",
+              c.passes_refused,
+              " passes refused; ",
+              c.compiled,
+              " compiled and compared, ",
+              c.not_compiled,
+              " not compiled, ",
+              c.not_run,
+              " not run, ",
+              c.calls_refused,
+              " calls refused");
 }
 
 void run(const Options& o, cli::Streams& io) {
@@ -41,14 +56,18 @@ void run(const Options& o, cli::Streams& io) {
     if (finding) {
       ++found;
       finding = shrink(std::move(finding), draw.taken, seed);
-      failure = text(finding.what, "\n\n", as_test(finding, seed), "\n  repeat: ./dev fuzz graphs --seed ", seed, " --count 1\n");
+      failure = text(
+          finding.what, "\n\n", as_test(finding, seed), "\n  repeat: ./dev fuzz graphs --seed ", seed, " --count 1\n");
       io.notes << failure << "\n" << std::flush;
     }
     if (i % 100 == 99 || i + 1 == o.count) io.notes << report_of(counts, i + 1, first + i) << "\n" << std::flush;
   }
   if (o.report) {
     const std::string note = text("from seed ", first, ": ", report_of(counts, ran, first + ran - 1));
-    write_report(*o.report, "graphs", failure.empty() ? Ran::passed : Ran::failed, failure.empty() ? note : note + "\n" + failure);
+    write_report(*o.report,
+                 "graphs",
+                 failure.empty() ? Ran::passed : Ran::failed,
+                 failure.empty() ? note : note + "\n" + failure);
   }
   if (!failure.empty()) internal_error(text(found, " findings; the last one:\n", failure));
 }

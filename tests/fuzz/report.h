@@ -12,9 +12,7 @@
 namespace sator::fuzz {
 
 /// A first seed that no run before had.
-inline int64_t new_seed() {
-  return std::chrono::system_clock::now().time_since_epoch().count() / 1000 % 1'000'000'000;
-}
+inline int64_t new_seed() { return std::chrono::system_clock::now().time_since_epoch().count() / 1000 % 1'000'000'000; }
 
 /// Whether `./dev test FILTER` leaves out the fuzzer, whose test is called "fuzz/NAME".
 inline bool is_left_out(const std::string& name) {

@@ -22,16 +22,33 @@ struct Row {
 
 /// Each is a tensor of random numbers: what a row needs by name.
 const std::map<std::string, std::string> kInputs = {
-    {"x", "(4, 6), \"float32\""},          {"y", "(6,), \"float32\""},         {"y2", "(6,), \"float32\""},
-    {"i", "(4,), \"int32\""},              {"p", "(4, 3), \"float32\""},       {"t", "(4,), \"int64\""},
-    {"q", "(1, 4, 2, 4), \"float32\""},    {"k", "(1, 6, 2, 4), \"float32\""}, {"b", "(1, 2, 4, 6), \"float32\""},
-    {"c1", "(1, 4, 8), \"float32\""},      {"w1", "(4, 4, 3), \"float32\""},   {"c2", "(1, 4, 8, 8), \"float32\""},
-    {"w2", "(4, 4, 3, 3), \"float32\""},   {"c3", "(1, 4, 4, 4, 4), \"float32\""},
+    {"x", "(4, 6), \"float32\""},
+    {"y", "(6,), \"float32\""},
+    {"y2", "(6,), \"float32\""},
+    {"i", "(4,), \"int32\""},
+    {"p", "(4, 3), \"float32\""},
+    {"t", "(4,), \"int64\""},
+    {"q", "(1, 4, 2, 4), \"float32\""},
+    {"k", "(1, 6, 2, 4), \"float32\""},
+    {"b", "(1, 2, 4, 6), \"float32\""},
+    {"c1", "(1, 4, 8), \"float32\""},
+    {"w1", "(4, 4, 3), \"float32\""},
+    {"c2", "(1, 4, 8, 8), \"float32\""},
+    {"w2", "(4, 4, 3, 3), \"float32\""},
+    {"c3", "(1, 4, 4, 4, 4), \"float32\""},
     {"w3", "(4, 4, 3, 3, 3), \"float32\""},
-    {"g", "(4,), \"float32\""},            {"g2", "(4,), \"float32\""},        {"m", "(1, 4, 6), \"float32\""},
-    {"s", "(4, 6), \"int64\""},            {"h", "(4, 4), \"int8\""},          {"h2", "(4, 4), \"int8\""},
-    {"o", "(1, 3, 1), \"float32\""},       {"u", "(2, 1), \"float32\""},       {"r", "(2, 1), \"int64\""},
-    {"f", "(3, 2), \"float32\""},          {"sq", "(4, 4), \"float32\""},      {"gs", "(4,), \"float32\""},
+    {"g", "(4,), \"float32\""},
+    {"g2", "(4,), \"float32\""},
+    {"m", "(1, 4, 6), \"float32\""},
+    {"s", "(4, 6), \"int64\""},
+    {"h", "(4, 4), \"int8\""},
+    {"h2", "(4, 4), \"int8\""},
+    {"o", "(1, 3, 1), \"float32\""},
+    {"u", "(2, 1), \"float32\""},
+    {"r", "(2, 1), \"int64\""},
+    {"f", "(3, 2), \"float32\""},
+    {"sq", "(4, 4), \"float32\""},
+    {"gs", "(4,), \"float32\""},
     {"z4", "(4,), \"int8\""},
 };
 
@@ -42,9 +59,14 @@ Changes window(int n) {
     for (int d = 0; d < n; ++d) out += text(d ? ", " : "", v);
     return out + "]";
   };
-  return {{"pool_size", {all(3), all(0)}},   {"strides", {all(2), all(0)}},  {"padding", {all(0), all(-1)}},
-          {"dilation", {all(2), all(0)}},    {"ceil_mode", {"True"}},        {"count_include_pad", {"True"}},
-          {"layout", {"\"NWC\"", "\"X\""}},  {"out_layout", {"\"X\"", "\"NDHWC\"", "\"NHWC\"", "\"NWC\""}}};
+  return {{"pool_size", {all(3), all(0)}},
+          {"strides", {all(2), all(0)}},
+          {"padding", {all(0), all(-1)}},
+          {"dilation", {all(2), all(0)}},
+          {"ceil_mode", {"True"}},
+          {"count_include_pad", {"True"}},
+          {"layout", {"\"NWC\"", "\"X\""}},
+          {"out_layout", {"\"X\"", "\"NDHWC\"", "\"NHWC\"", "\"NWC\""}}};
 }
 Changes convolution(bool is_transpose) {
   const char *one = is_transpose ? "\"OIW\"" : "\"IOW\"", *two = is_transpose ? "\"OIHW\"" : "\"IOHW\"";
@@ -74,38 +96,86 @@ std::vector<Row> rows() {
       {"squeeze", "o", {}, {{"axis", {"0", "[1]", "5"}}}},
       {"permute_dims", "x", {}, {{"axes", {"[0, 1]", "[0, 0]"}}}},
       {"concat", "(x, x)", {}, {{"axis", {"1", "3"}}}},
-      {"split", "x", {{"indices_or_sections", "2"}}, {{"indices_or_sections", {"[1]", "4", "3", "0"}}, {"axis", {"1", "4"}}}},
+      {"split",
+       "x",
+       {{"indices_or_sections", "2"}},
+       {{"indices_or_sections", {"[1]", "4", "3", "0"}}, {"axis", {"1", "4"}}}},
       {"repeat", "x", {{"repeats", "2"}}, {{"repeats", {"3", "-1"}}, {"axis", {"0", "1", "3"}}}},
       {"tile", "x", {{"repeats", "[2]"}}, {{"repeats", {"[2, 1]", "[-1]"}}}},
       {"flip", "x", {{"axis", "0"}}, {{"axis", {"1", "2"}}}},
-      {"scatter_elements", "x, s, x", {}, {{"axis", {"1", "5"}}, {"reduction", {"\"add\"", "\"mul\"", "\"mean\"", "\"max\"", "\"min\"", "\"sum\""}}}},
+      {"scatter_elements",
+       "x, s, x",
+       {},
+       {{"axis", {"1", "5"}}, {"reduction", {"\"add\"", "\"mul\"", "\"mean\"", "\"max\"", "\"min\"", "\"sum\""}}}},
       {"take", "sq, i", {{"axis", "0"}}, {{"axis", {"1", "2", "None"}}}},
       {"strided_slice", "x, [0], [-3], [9], [1]", {}, {{"assume_inbound", {"True"}}}},
       {"matmul", "h, h2", {}, {{"out_dtype", {"\"int32\""}}}},
       {"linear", "h, h2", {}, {{"out_dtype", {"\"int32\""}}}},
-      {"einsum", "(sq, x)", {{"subscripts", "\"ij,jk->ik\""}}, {{"subscripts", {"\"ij,ik->jk\"", "\"ij,jk->ki\"", "\"ij,jk->ii\"", "\"ij->i\""}}}},
+      {"einsum",
+       "(sq, x)",
+       {{"subscripts", "\"ij,jk->ik\""}},
+       {{"subscripts", {"\"ij,ik->jk\"", "\"ij,jk->ki\"", "\"ij,jk->ii\"", "\"ij->i\""}}}},
       {"argmax", "x", {}, {{"axis", {"0", "1", "2"}}, {"keepdims", {"True"}}}},
       {"argmin", "x", {}, {{"axis", {"0", "1", "2"}}, {"keepdims", {"True"}}}},
       {"sort", "x", {}, {{"axis", {"0", "2"}}, {"descending", {"True"}}}},
       {"argsort", "x", {}, {{"axis", {"0", "2"}}, {"descending", {"True"}}, {"dtype", {"\"int64\""}}}},
-      {"topk", "x", {}, {{"k", {"2", "9"}}, {"axis", {"0", "2"}}, {"ret_type", {"\"values\"", "\"indices\"", "\"x\""}}, {"largest", {"False"}}, {"dtype", {"\"int64\""}}}},
+      {"topk",
+       "x",
+       {},
+       {{"k", {"2", "9"}},
+        {"axis", {"0", "2"}},
+        {"ret_type", {"\"values\"", "\"indices\"", "\"x\""}},
+        {"largest", {"False"}},
+        {"dtype", {"\"int64\""}}}},
       {"multinomial_from_uniform", "f, u, r", {}, {{"dtype", {"\"int32\""}}}},
       {"nn.leakyrelu", "x", {}, {{"alpha", {"0.5"}}}},
       {"nn.softmax", "x", {}, {{"axis", {"0", "2"}}}},
       {"nn.log_softmax", "x", {}, {{"axis", {"0", "2"}}}},
-      {"nn.pad", "x", {{"pad_width", "[1, 0, 0, 1]"}}, {{"pad_width", {"[0, 1, 0, 1]", "[1, 1]"}}, {"pad_mode", {"\"reflect\""}}}},
+      {"nn.pad",
+       "x",
+       {{"pad_width", "[1, 0, 0, 1]"}},
+       {{"pad_width", {"[0, 1, 0, 1]", "[1, 1]"}}, {"pad_mode", {"\"reflect\""}}}},
       {"nn.dropout", "x", {}, {{"rate", {"0.1"}}}},
-      {"nn.nll_loss", "p, t, R.const([1.0, 2.0, 3.0], \"float32\")", {}, {{"reduction", {"\"sum\"", "\"none\"", "\"max\""}}, {"ignore_index", {"0", "1", "2"}}}},
-      {"nn.layer_norm", "sq, g, g2", {{"axes", "[1]"}}, {{"axes", {"[0]", "[2]"}}, {"epsilon", {"0.1"}}, {"center", {"False"}}, {"scale", {"False"}}}},
+      {"nn.nll_loss",
+       "p, t, R.const([1.0, 2.0, 3.0], \"float32\")",
+       {},
+       {{"reduction", {"\"sum\"", "\"none\"", "\"max\""}}, {"ignore_index", {"0", "1", "2"}}}},
+      {"nn.layer_norm",
+       "sq, g, g2",
+       {{"axes", "[1]"}},
+       {{"axes", {"[0]", "[2]"}}, {"epsilon", {"0.1"}}, {"center", {"False"}}, {"scale", {"False"}}}},
       {"nn.rms_norm", "sq, g", {}, {{"axes", {"[0]", "[2]"}}, {"epsilon", {"0.1"}}}},
-      {"nn.group_norm", "c1, g, g2", {{"num_groups", "2"}, {"channel_axis", "1"}, {"axes", "[2]"}},
-       {{"num_groups", {"1", "4", "3", "0"}}, {"channel_axis", {"2", "0"}}, {"axes", {"[]", "[1]"}}, {"epsilon", {"0.1"}}, {"center", {"False"}}, {"scale", {"False"}}}},
-      {"nn.batch_norm", "sq, g, g2, gs, g", {{"axis", "1"}}, {{"axis", {"0", "2"}}, {"epsilon", {"0.1"}}, {"center", {"False"}}, {"scale", {"False"}}, {"momentum", {"0.5"}}}},
+      {"nn.group_norm",
+       "c1, g, g2",
+       {{"num_groups", "2"}, {"channel_axis", "1"}, {"axes", "[2]"}},
+       {{"num_groups", {"1", "4", "3", "0"}},
+        {"channel_axis", {"2", "0"}},
+        {"axes", {"[]", "[1]"}},
+        {"epsilon", {"0.1"}},
+        {"center", {"False"}},
+        {"scale", {"False"}}}},
+      {"nn.batch_norm",
+       "sq, g, g2, gs, g",
+       {{"axis", "1"}},
+       {{"axis", {"0", "2"}},
+        {"epsilon", {"0.1"}},
+        {"center", {"False"}},
+        {"scale", {"False"}},
+        {"momentum", {"0.5"}}}},
       {"quantize", "sq, g, z4", {}, {{"axis", {"0", "2"}}, {"out_dtype", {"\"uint8\"", "\"int16\"", "\"float32\""}}}},
       {"dequantize", "h, g, z4", {}, {{"axis", {"0", "2"}}, {"out_dtype", {"\"float16\"", "\"int8\""}}}},
-      {"image.resize2d", "c2, R.shape([4, 4])", {},
-       {{"roi", {"0.5"}}, {"layout", {"\"NHWC\""}}, {"method", {"\"cubic\""}}, {"coordinate_transformation_mode", {"\"asymmetric\""}}, {"rounding_method", {"\"floor\""}},
-        {"cubic_alpha", {"0.5"}}, {"cubic_exclude", {"1"}}, {"extrapolation_value", {"1.0"}}, {"out_dtype", {"\"float64\""}}}},
+      {"image.resize2d",
+       "c2, R.shape([4, 4])",
+       {},
+       {{"roi", {"0.5"}},
+        {"layout", {"\"NHWC\""}},
+        {"method", {"\"cubic\""}},
+        {"coordinate_transformation_mode", {"\"asymmetric\""}},
+        {"rounding_method", {"\"floor\""}},
+        {"cubic_alpha", {"0.5"}},
+        {"cubic_exclude", {"1"}},
+        {"extrapolation_value", {"1.0"}},
+        {"out_dtype", {"\"float64\""}}}},
       {"ccl.allreduce", "x", {}, {{"op_type", {"\"max\"", "\"x\""}}}},
       {"ccl.scatter_from_worker0", "x", {{"num_workers", "2"}}, {{"num_workers", {"4", "5"}}, {"axis", {"1"}}}},
       {"grad.nll_loss_backward", "y, p, t", {}, {{"reduction", {"\"sum\""}}, {"ignore_index", {"1"}}}},
@@ -114,24 +184,42 @@ std::vector<Row> rows() {
   for (const char* op : {"sum", "prod", "max", "min", "mean", "variance", "std"})
     out.push_back({op, "x", {}, {{"axis", {"0", "[1]", "2"}}, {"keepdims", {"True"}}}});
   for (const char* op : {"cumsum", "cumprod"})
-    out.push_back({op, "x", {{"axis", "0"}}, {{"axis", {"1", "None", "2"}}, {"dtype", {"\"float64\""}}, {"exclusive", {"True"}}}});
-  Changes attention = {{"scale", {"0.1"}}, {"causal_mask", {"\"TopLeft\"", "\"BottomRight\"", "\"x\""}}, {"window_size", {"1", "2", "0"}}};
+    out.push_back({op,
+                   "x",
+                   {{"axis", "0"}},
+                   {{"axis", {"1", "None", "2"}}, {"dtype", {"\"float64\""}}, {"exclusive", {"True"}}}});
+  Changes attention = {{"scale", {"0.1"}},
+                       {"causal_mask", {"\"TopLeft\"", "\"BottomRight\"", "\"x\""}},
+                       {"window_size", {"1", "2", "0"}}};
   // A window needs a mask; of both masks each is changed to the other and to none.
   out.push_back({"nn.attention", "q, k, k", {}, attention});
-  out.push_back({"nn.attention", "q, k, k", {{"causal_mask", "\"BottomRight\""}}, {{"window_size", {"1", "2", "0"}}, {"causal_mask", {"\"TopLeft\""}}}});
+  out.push_back({"nn.attention",
+                 "q, k, k",
+                 {{"causal_mask", "\"BottomRight\""}},
+                 {{"window_size", {"1", "2", "0"}}, {"causal_mask", {"\"TopLeft\""}}}});
   out.push_back({"nn.attention_bias", "q, k, k, b", {}, attention});
-  out.push_back({"nn.attention_bias", "q, k, k, b", {{"causal_mask", "\"TopLeft\""}}, {{"window_size", {"1", "2", "0"}}}});
+  out.push_back(
+      {"nn.attention_bias", "q, k, k, b", {{"causal_mask", "\"TopLeft\""}}, {{"window_size", {"1", "2", "0"}}}});
   out.push_back({"nn.attention_var_len", "q, k, k, i, 4", {}, attention});
   for (int n : {1, 2, 3}) {
     const std::string data = text("c", n), weight = text("w", n);
     out.push_back({text("nn.conv", n, "d"), data + ", " + weight, {}, convolution(false)});
     if (n < 3) out.push_back({text("nn.conv", n, "d_transpose"), data + ", " + weight, {}, convolution(true)});
     for (const char* kind : {"max", "avg"})
-      out.push_back({text("nn.", kind, "_pool", n, "d"), data, {{"pool_size", "2"}, {"strides", "3"}, {"padding", "1"}}, window(n)});
+      out.push_back({text("nn.", kind, "_pool", n, "d"),
+                     data,
+                     {{"pool_size", "2"}, {"strides", "3"}, {"padding", "1"}},
+                     window(n)});
     out.push_back({text("nn.max_pool", n, "d"), data, {{"pool_size", "2"}}, {{"padding", {"1", "-1"}}}});
-    out.push_back({text("nn.adaptive_avg_pool", n, "d"), data, {{"output_size", "3"}}, {{"output_size", {"2", "None", "-1"}}, {"layout", {"\"X\"", "\"NDHWC\"", "\"NHWC\"", "\"NWC\""}}, {"out_layout", {"\"X\""}}}});
+    out.push_back({text("nn.adaptive_avg_pool", n, "d"),
+                   data,
+                   {{"output_size", "3"}},
+                   {{"output_size", {"2", "None", "-1"}},
+                    {"layout", {"\"X\"", "\"NDHWC\"", "\"NHWC\"", "\"NWC\""}},
+                    {"out_layout", {"\"X\""}}}});
   }
-  for (const char* op : {"grad.max_pool2d_backward", "grad.avg_pool2d_backward"}) out.push_back({op, "c2, c2", {}, window(2)});
+  for (const char* op : {"grad.max_pool2d_backward", "grad.avg_pool2d_backward"})
+    out.push_back({op, "c2, c2", {}, window(2)});
   return out;
 }
 

@@ -26,7 +26,8 @@ struct OpCase {
 
 Value tensor_of(const nlohmann::json& array) {
   auto shape = array[1].get<std::vector<int64_t>>();
-  Ref<Tensor> t = Tensor::empty(runtime::Dims(std::span<const int64_t>(shape)), *DType::parse(array[0].get<std::string>()));
+  Ref<Tensor> t =
+      Tensor::empty(runtime::Dims(std::span<const int64_t>(shape)), *DType::parse(array[0].get<std::string>()));
   for (int64_t i = 0; i < t->num_elements(); ++i) {
     const nlohmann::json& v = array[2][static_cast<size_t>(i)];
     set_element(*t, i, v.is_string() ? std::stod(v.get<std::string>()) : v.get<double>());
@@ -65,7 +66,8 @@ std::string module_of(const std::vector<OpCase>& cases) {
       for (int64_t extent : t.shape()) shape += text(extent, ", ");
       params += text(k ? ", " : "", "x", k, ": R.Tensor((", shape, "), \"", t.dtype(), "\")");
     }
-    out += text("    @R.function\n    def case_", i, "(", params, "):\n        gv = ", cases[i].call, "\n        return gv\n");
+    out += text(
+        "    @R.function\n    def case_", i, "(", params, "):\n        gv = ", cases[i].call, "\n        return gv\n");
   }
   return out;
 }

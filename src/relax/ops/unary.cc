@@ -12,7 +12,8 @@ using te::Tensor;
 
 StructInfo infer_number(const CallInfo& in) {
   if (in.tensor(0).dtype.is_bool())
-    in.fail({.what = text("the ", in.op().name, " of truth values"), .needs = "numbers", .hint = "cast x to int32 first"});
+    in.fail(
+        {.what = text("the ", in.op().name, " of truth values"), .needs = "numbers", .hint = "cast x to int32 first"});
   return infer_same(in);
 }
 StructInfo infer_check(const CallInfo& in) { return with_dtype(in.tensor(0), boolean); }

@@ -35,16 +35,52 @@ bool names(const std::string& text, const std::string& variable) {
 }
 
 /// Ops whose result jumps where their argument changes a little.
-const std::set<std::string_view> kJumps = {
-    "floor", "ceil", "round", "sign", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "argmax",
-    "argmin", "sort", "argsort", "topk", "floor_divide", "astype", "wrap_param", "quantize", "multinomial_from_uniform",
-    "logical_and", "logical_or", "logical_xor", "logical_not", "isnan", "isinf", "isfinite", "full_like"};
+const std::set<std::string_view> kJumps = {"floor",       "ceil",          "round",       "sign",
+                                           "equal",       "not_equal",     "less",        "less_equal",
+                                           "greater",     "greater_equal", "argmax",      "argmin",
+                                           "sort",        "argsort",       "topk",        "floor_divide",
+                                           "astype",      "wrap_param",    "quantize",    "multinomial_from_uniform",
+                                           "logical_and", "logical_or",    "logical_xor", "logical_not",
+                                           "isnan",       "isinf",         "isfinite",    "full_like"};
 /// Ops that move, pick or add elements: what they make of exact tensors is exact.
-const std::set<std::string_view> kExact = {
-    "add", "subtract", "minimum", "maximum", "negative", "abs", "nn.relu", "reshape", "flatten", "expand_dims",
-    "squeeze", "permute_dims", "broadcast_to", "concat", "split", "repeat", "tile", "flip", "take", "strided_slice",
-    "dynamic_strided_slice", "where", "max", "min", "sum", "cumsum", "clip", "tril", "triu", "nn.pad", "full", "ones",
-    "zeros", "ones_like", "zeros_like", "arange", "collapse_sum_like", "collapse_sum_to"};
+const std::set<std::string_view> kExact = {"add",
+                                           "subtract",
+                                           "minimum",
+                                           "maximum",
+                                           "negative",
+                                           "abs",
+                                           "nn.relu",
+                                           "reshape",
+                                           "flatten",
+                                           "expand_dims",
+                                           "squeeze",
+                                           "permute_dims",
+                                           "broadcast_to",
+                                           "concat",
+                                           "split",
+                                           "repeat",
+                                           "tile",
+                                           "flip",
+                                           "take",
+                                           "strided_slice",
+                                           "dynamic_strided_slice",
+                                           "where",
+                                           "max",
+                                           "min",
+                                           "sum",
+                                           "cumsum",
+                                           "clip",
+                                           "tril",
+                                           "triu",
+                                           "nn.pad",
+                                           "full",
+                                           "ones",
+                                           "zeros",
+                                           "ones_like",
+                                           "zeros_like",
+                                           "arange",
+                                           "collapse_sum_like",
+                                           "collapse_sum_to"};
 
 }  // namespace
 
@@ -52,7 +88,8 @@ const std::set<std::string_view> kExact = {
 
 GraphText::GraphText(Draw& d) : draw(d) {
   first_is_dataflow_ = draw.one_in(4) ? 0 : 1;
-  param(random_shape(), draw.of<std::string>({"float32", "float32", "float32", "int32", "float16", "int64", "float64"}));
+  param(random_shape(),
+        draw.of<std::string>({"float32", "float32", "float32", "int32", "float16", "int64", "float64"}));
   int64_t wanted = draw.from(1, 10);
   for (int64_t attempts = 0; attempts < 6 * wanted && static_cast<int64_t>(lines_.size()) < wanted; ++attempts) {
     grow();
@@ -60,7 +97,8 @@ GraphText::GraphText(Draw& d) : draw(d) {
   }
   // What nobody uses is a result, so that nothing is dead; now and then only some of it.
   for (const TensorVar& v : values_) {
-    bool is_used = std::ranges::any_of(lines_, [&](const Line& l) { return l.name != v.name && names(l.value, v.name); });
+    bool is_used =
+        std::ranges::any_of(lines_, [&](const Line& l) { return l.name != v.name && names(l.value, v.name); });
     if (!is_used && !draw.one_in(16)) results_.push_back(v.name);
   }
   if (draw.one_in(3)) results_.push_back(draw.of(values_).name);
@@ -189,7 +227,8 @@ std::string GraphText::function(const std::vector<std::string>& results) const {
       if (is_symbol(e)) has_symbols[e == "m"] = true;
       extents.push_back(is_symbol(e) ? "\"" + e + "\"" : e);
     }
-    params += sator::text(params.empty() ? "" : ", ", p.name, ": R.Tensor((", list_of(extents), "), \"", p.dtype, "\")");
+    params +=
+        sator::text(params.empty() ? "" : ", ", p.name, ": R.Tensor((", list_of(extents), "), \"", p.dtype, "\")");
   }
   for (int s : {0, 1}) {
     if (has_symbols[s]) body += sator::text("    ", s ? "m" : "n", " = T.int64()\n");
@@ -197,7 +236,8 @@ std::string GraphText::function(const std::vector<std::string>& results) const {
   const std::string result = results.size() == 1 ? results[0] : "(" + list_of(results) + ")";
   auto is_used_after = [&](const Line& line) {
     if (names(result, line.name)) return true;
-    return std::ranges::any_of(lines_, [&](const Line& l) { return l.block != line.block && names(l.value, line.name); });
+    return std::ranges::any_of(lines_,
+                               [&](const Line& l) { return l.block != line.block && names(l.value, line.name); });
   };
   for (size_t i = 0; i < lines_.size();) {
     const int block = lines_[i].block;
@@ -232,13 +272,16 @@ std::string drawn_attr(Draw& draw, const std::string& op, const std::string& nam
   static const std::map<std::string, AttrDraw> rows = {
       {"axis", [](Draw& d) { return sator::text(d.of<int64_t>({-1, 0, 1, 2, -2, 3})); }},
       {"axes", [](Draw& d) { return some_ints(d, -2, 1, d.from(1, 2)); }},
-      {"dtype", [](Draw& d) { return "\"" + d.of<std::string>({"float32", "int32", "float16", "int64", "float64"}) + "\""; }},
+      {"dtype",
+       [](Draw& d) { return "\"" + d.of<std::string>({"float32", "int32", "float16", "int64", "float64"}) + "\""; }},
       {"out_dtype", [](Draw& d) { return "\"" + d.of<std::string>({"float32", "int32", "float16"}) + "\""; }},
       {"quantize.out_dtype", [](Draw& d) { return "\"" + d.of<std::string>({"int8", "uint8", "int16"}) + "\""; }},
-      {"indices_or_sections", [](Draw& d) { return d.one_in(2) ? sator::text(d.from(1, 4)) : some_ints(d, 0, 4, d.from(1, 2)); }},
+      {"indices_or_sections",
+       [](Draw& d) { return d.one_in(2) ? sator::text(d.from(1, 4)) : some_ints(d, 0, 4, d.from(1, 2)); }},
       {"repeats", [](Draw& d) { return sator::text(d.from(0, 3)); }},
       {"tile.repeats", [](Draw& d) { return some_ints(d, 0, 3, d.from(1, 3)); }},
-      {"reduction", [](Draw& d) { return "\"" + d.of<std::string>({"update", "add", "mul", "max", "min", "mean"}) + "\""; }},
+      {"reduction",
+       [](Draw& d) { return "\"" + d.of<std::string>({"update", "add", "mul", "max", "min", "mean"}) + "\""; }},
       {"nn.nll_loss.reduction", [](Draw& d) { return "\"" + d.of<std::string>({"mean", "sum", "none"}) + "\""; }},
       {"ignore_index", [](Draw& d) { return sator::text(d.from(-1, 2)); }},
       {"assume_inbound", [](Draw&) { return std::string("False"); }},  // the caller answers for it
@@ -271,7 +314,7 @@ std::string drawn_attr(Draw& draw, const std::string& op, const std::string& nam
       {"count_include_pad", flag},
       {"causal_mask", [](Draw& d) { return "\"" + d.of<std::string>({"TopLeft", "BottomRight"}) + "\""; }},
       {"window_size", [](Draw& d) { return sator::text(d.from(1, 3)); }},
-      {"subscripts", [](Draw&) { return std::string(); }},  // with the inputs
+      {"subscripts", [](Draw&) { return std::string(); }},   // with the inputs
       {"data_layout", [](Draw&) { return std::string(); }},  // other layouts than the inputs': see tests/graphs
       {"kernel_layout", [](Draw&) { return std::string(); }},
       {"out_layout", [](Draw&) { return std::string(); }},
@@ -323,7 +366,8 @@ std::string one_integer(GraphText& g) {
 std::string one_float(GraphText& g) { return g.float_value().name; }
 
 std::string convolution(GraphText& g, int n, bool transposed) {
-  std::vector<int64_t> data{g.draw.from(1, 2), 4}, weight{transposed ? 4 : g.draw.from(1, 2) * 2, 4 / g.draw.from(1, 2)};
+  std::vector<int64_t> data{g.draw.from(1, 2), 4},
+      weight{transposed ? 4 : g.draw.from(1, 2) * 2, 4 / g.draw.from(1, 2)};
   if (transposed) weight[1] = g.draw.from(1, 3);
   for (int d = 0; d < n; ++d) {
     data.push_back(g.draw.from(n == 3 ? 3 : 4, n == 3 ? 4 : 7));
@@ -345,21 +389,25 @@ std::string attention(GraphText& g, bool bias) {
   return bias ? out + ", " + g.param({b, g.draw.one_in(2) ? 1 : h, n, m}, "float32") : out;
 }
 std::string norm(GraphText& g, int parameters) {
-  TensorVar x = g.value([](const TensorVar& v) { return v.dtype.is_float() && !v.shape.empty() && can_be_param(v.shape); });
+  TensorVar x =
+      g.value([](const TensorVar& v) { return v.dtype.is_float() && !v.shape.empty() && can_be_param(v.shape); });
   if (x.shape.empty()) return "";
   std::string out = x.name;
-  for (int i = 0; i < parameters; ++i) out += ", " + g.param(std::vector<std::string>{x.shape.back()}, sator::text(x.dtype));
+  for (int i = 0; i < parameters; ++i)
+    out += ", " + g.param(std::vector<std::string>{x.shape.back()}, sator::text(x.dtype));
   return out + ", axes=[-1]";
 }
 std::string product(GraphText& g) {
-  TensorVar x = g.value([](const TensorVar& v) { return !v.shape.empty() && !v.dtype.is_bool() && can_be_param(v.shape); });
+  TensorVar x =
+      g.value([](const TensorVar& v) { return !v.shape.empty() && !v.dtype.is_bool() && can_be_param(v.shape); });
   if (x.shape.empty() || x.dtype.is_bool()) return "";
   std::vector<std::string> shape{x.shape.back()};
   if (!g.draw.one_in(4)) shape.push_back(g.draw.of<std::string>({"3", "4", "1", "n"}));
   return x.name + ", " + g.param(shape, sator::text(x.dtype));
 }
 std::string linear(GraphText& g) {
-  TensorVar x = g.value([](const TensorVar& v) { return !v.shape.empty() && v.dtype.is_float() && can_be_param(v.shape); });
+  TensorVar x =
+      g.value([](const TensorVar& v) { return !v.shape.empty() && v.dtype.is_float() && can_be_param(v.shape); });
   if (x.shape.empty()) return "";
   std::string dtype = sator::text(x.dtype), out = sator::text(g.draw.from(1, 4));
   std::string args = x.name + ", " + g.param(std::vector<std::string>{out, x.shape.back()}, dtype);
@@ -397,14 +445,23 @@ std::string chosen(GraphText& g) {
 std::string sliced(GraphText& g) {
   TensorVar x = g.any_value();
   if (x.shape.empty()) return "";
-  return sator::text(x.name, ", [", g.draw.below(static_cast<int64_t>(x.shape.size())), "], [", g.draw.from(-3, 4), "], [",
-                     g.draw.from(-3, 6), "], [", g.draw.of<int64_t>({1, 1, 2, -1, -2}), "]");
+  return sator::text(x.name,
+                     ", [",
+                     g.draw.below(static_cast<int64_t>(x.shape.size())),
+                     "], [",
+                     g.draw.from(-3, 4),
+                     "], [",
+                     g.draw.from(-3, 6),
+                     "], [",
+                     g.draw.of<int64_t>({1, 1, 2, -1, -2}),
+                     "]");
 }
 std::string permuted(GraphText& g) {
   TensorVar x = g.any_value();
   std::vector<std::string> order;
   for (size_t d = 0; d < x.shape.size(); ++d) order.push_back(sator::text(d));
-  for (size_t d = order.size(); d > 1; --d) std::swap(order[d - 1], order[static_cast<size_t>(g.draw.below(static_cast<int64_t>(d)))]);
+  for (size_t d = order.size(); d > 1; --d)
+    std::swap(order[d - 1], order[static_cast<size_t>(g.draw.below(static_cast<int64_t>(d)))]);
   return order.empty() ? "" : sator::text(x.name, ", axes=[", join(order, ", "), "]");
 }
 std::string reshaped(GraphText& g) {
@@ -457,31 +514,46 @@ const std::map<std::string, InputDraw>& input_rows() {
       {"divide", dividend},
       {"floor_divide", dividend},
       {"power", float_pair},
-      {"ewise_fma", [](GraphText& g) { TensorVar x = g.float_value(); return x.name + ", " + x.name + ", " + x.name; }},
+      {"ewise_fma",
+       [](GraphText& g) {
+         TensorVar x = g.float_value();
+         return x.name + ", " + x.name + ", " + x.name;
+       }},
       {"where", chosen},
       {"full", [](GraphText& g) { return shape_text(collapsed(g, g.any_value())) + ", R.const(2, \"float32\")"; }},
       {"full_like", [](GraphText& g) { return g.any_value().name + ", R.const(2, \"float32\")"; }},
       {"ones", [](GraphText& g) { return shape_text(collapsed(g, g.any_value())) + ", dtype=\"float32\""; }},
       {"zeros", [](GraphText& g) { return shape_text(collapsed(g, g.any_value())) + ", dtype=\"int32\""; }},
-      {"arange", [](GraphText& g) { return sator::text(g.draw.from(-2, 2), ", ", g.draw.from(-2, 6), ", ", g.draw.of<int64_t>({1, 2, -1, -2})); }},
+      {"arange",
+       [](GraphText& g) {
+         return sator::text(g.draw.from(-2, 2), ", ", g.draw.from(-2, 6), ", ", g.draw.of<int64_t>({1, 2, -1, -2}));
+       }},
       {"reshape", reshaped},
       {"permute_dims", permuted},
       {"broadcast_to", broadcast},
-      {"collapse_sum_to", [](GraphText& g) { TensorVar x = g.any_value(); return x.name + ", " + shape_text(collapsed(g, x)); }},
-      {"collapse_sum_like", [](GraphText& g) {
+      {"collapse_sum_to",
+       [](GraphText& g) {
+         TensorVar x = g.any_value();
+         return x.name + ", " + shape_text(collapsed(g, x));
+       }},
+      {"collapse_sum_like",
+       [](GraphText& g) {
          TensorVar x = g.any_value();
          std::vector<std::string> shape = collapsed(g, x);
          return can_be_param(shape) ? x.name + ", " + g.param(shape, "float32") : std::string();
        }},
-      {"concat", [](GraphText& g) {
+      {"concat",
+       [](GraphText& g) {
          TensorVar x = g.any_value();
-         TensorVar y = g.value([&](const TensorVar& v) { return v.dtype == x.dtype && v.shape.size() == x.shape.size(); });
+         TensorVar y =
+             g.value([&](const TensorVar& v) { return v.dtype == x.dtype && v.shape.size() == x.shape.size(); });
          return "(" + x.name + ", " + y.name + (g.draw.one_in(2) ? ", " + x.name + ")" : ")");
        }},
       {"take", taken},
       {"scatter_elements", scattered},
       {"strided_slice", sliced},
-      {"dynamic_strided_slice", [](GraphText& g) {
+      {"dynamic_strided_slice",
+       [](GraphText& g) {
          TensorVar x = g.any_value();
          if (x.shape.empty()) return std::string();
          std::string out = x.name;
@@ -494,19 +566,27 @@ const std::map<std::string, InputDraw>& input_rows() {
        }},
       {"matmul", product},
       {"linear", linear},
-      {"einsum", [](GraphText& g) {
+      {"einsum",
+       [](GraphText& g) {
          TensorVar x = g.value([](const TensorVar& v) { return v.shape.size() == 2 && v.dtype.is_float(); });
          if (x.shape.size() != 2) return std::string();
-         return "(" + x.name + ", " + x.name + "), " + g.draw.of<std::string>({"\"ij,ij->ij\"", "\"ij,kj->ik\"", "\"ij,kj->\"", "\"ij,ij->j\""});
+         return "(" + x.name + ", " + x.name + "), " +
+                g.draw.of<std::string>({"\"ij,ij->ij\"", "\"ij,kj->ik\"", "\"ij,kj->\"", "\"ij,ij->j\""});
        }},
-      {"multinomial_from_uniform", [](GraphText& g) {
+      {"multinomial_from_uniform",
+       [](GraphText& g) {
          std::string p = g.param(std::vector<int64_t>{3, g.draw.from(1, 4)}, "float32");
          std::string n = sator::text(g.draw.from(1, 3));
          std::string u = g.param(std::vector<std::string>{n, "1"}, "float32");
          return p + ", " + u + ", " + g.param(std::vector<std::string>{n, "1"}, "int64");
        }},
-      {"nn.cross_entropy_with_logits", [](GraphText& g) { TensorVar x = g.float_value(); return x.name + ", " + x.name; }},
-      {"nn.nll_loss", [](GraphText& g) {
+      {"nn.cross_entropy_with_logits",
+       [](GraphText& g) {
+         TensorVar x = g.float_value();
+         return x.name + ", " + x.name;
+       }},
+      {"nn.nll_loss",
+       [](GraphText& g) {
          std::string n = g.draw.of<std::string>({"2", "n", "1"});
          std::string p = g.param(std::vector<std::string>{n, "3"}, "float32");
          std::string out = p + ", " + g.param(std::vector<std::string>{n}, "int64");
@@ -514,12 +594,14 @@ const std::map<std::string, InputDraw>& input_rows() {
        }},
       {"nn.layer_norm", [](GraphText& g) { return norm(g, 2); }},
       {"nn.rms_norm", [](GraphText& g) { return norm(g, 1); }},
-      {"nn.group_norm", [](GraphText& g) {
+      {"nn.group_norm",
+       [](GraphText& g) {
          std::string x = g.param(std::vector<int64_t>{g.draw.from(1, 2), 4, g.draw.from(1, 3)}, "float32");
          std::string gamma = g.param(std::vector<int64_t>{4}, "float32");
          return x + ", " + gamma + ", " + gamma;
        }},
-      {"nn.batch_norm", [](GraphText& g) {
+      {"nn.batch_norm",
+       [](GraphText& g) {
          std::string x = g.param(std::vector<int64_t>{g.draw.from(1, 2), 3, g.draw.from(1, 3)}, "float32");
          std::string c = g.param(std::vector<int64_t>{3}, "float32");
          return x + ", " + c + ", " + c + ", " + c + ", " + c + ", axis=1";
@@ -541,8 +623,10 @@ const std::map<std::string, InputDraw>& input_rows() {
       {"nn.attention", [](GraphText& g) { return attention(g, false); }},
       {"nn.attention_bias", [](GraphText& g) { return attention(g, true); }},
       {"nn.pad", one_float},
-      {"quantize", [](GraphText& g) { return g.float_value().name + ", R.const(0.25, \"float32\"), R.const(1, \"int8\")"; }},
-      {"dequantize", [](GraphText& g) {
+      {"quantize",
+       [](GraphText& g) { return g.float_value().name + ", R.const(0.25, \"float32\"), R.const(1, \"int8\")"; }},
+      {"dequantize",
+       [](GraphText& g) {
          TensorVar x = g.value([](const TensorVar& v) { return v.dtype == i8; }, "int8");
          return x.name + ", R.const(0.25, \"float32\"), R.const(1, \"int8\")";
        }},

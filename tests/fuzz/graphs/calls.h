@@ -32,7 +32,9 @@ class GraphText {
   Draw& draw;
   /// A tensor for which `fits` holds; a new parameter where there is none.
   const TensorVar& value(FunctionRef<bool(const TensorVar&)> fits, const char* dtype = "float32");
-  const TensorVar& any_value() { return value([](const TensorVar&) { return true; }); }
+  const TensorVar& any_value() {
+    return value([](const TensorVar&) { return true; });
+  }
   const TensorVar& float_value();
   /// A new parameter. Errors: none; the name is returned.
   std::string param(const std::vector<std::string>& shape, const std::string& dtype);

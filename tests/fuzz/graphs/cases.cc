@@ -258,7 +258,8 @@ Finding shrink(Finding finding, std::vector<int64_t> choices, uint64_t seed) {
     Draw draw(fewer);
     Finding found = run_case(draw, seed, ignored);
     if (!found || !is_same_kind(found, finding)) return false;
-    if (draw.taken.size() > choices.size() || (draw.taken.size() == choices.size() && draw.taken >= choices)) return false;
+    if (draw.taken.size() > choices.size() || (draw.taken.size() == choices.size() && draw.taken >= choices))
+      return false;
     finding = std::move(found);
     choices = std::move(draw.taken);
     return true;
