@@ -74,12 +74,17 @@ Region map_ranges(const IndexMap& map, const Region& ranges, Analyzer& analyzer)
   if (found.ok()) {
     // The terms of a sum are orthogonal: the largest gives the extent.
     for (const IterSum& sum : found.indices) {
-      Expr extent;
+      Expr extent, min = sum.base;
       for (const IterSplit& s : sum.args) {
-        Expr term = imul(s.extent, s.scale);
+        Expr scale = s.scale;
+        if (analyzer.prove_lt(scale, 0)) {  // runs downward from the base
+          min = iadd(min, imul(isub(s.extent, one_of(s.extent->dtype)), scale));
+          scale = isub(zero_of(scale->dtype), scale);
+        }
+        Expr term = imul(s.extent, scale);
         extent = extent ? combine_exprs(Kind::max, extent, term) : term;
       }
-      out.push_back(make<Range>(sum.base, extent ? extent : one_of(sum.base->dtype)));
+      out.push_back(make<Range>(min, extent ? extent : one_of(sum.base->dtype)));
     }
   } else {
     // Coarser, and blind to padding: [2] through i -> (i // 4, i % 4) gives [1, 2].

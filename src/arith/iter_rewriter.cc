@@ -121,6 +121,13 @@ IterRewriter::Value IterRewriter::value_of(const Expr& e) {
       case Kind::mul: return of_product(e);
       case Kind::floordiv: return of_division(e, true);
       case Kind::floormod: return of_division(e, false);
+      case Kind::cast: {
+        // A cast that changes no value of what it is of.
+        const Expr& inner = static_cast<const Cast*>(e.get())->value;
+        Bounds b = is_index(inner->dtype) ? analyzer_.bounds(inner) : Bounds{};
+        if (!is_inf(b.min) && !is_inf(b.max) && fits(b.min, e->dtype) && fits(b.max, e->dtype)) return value_of(inner);
+        break;
+      }
       default: break;
     }
   }

@@ -97,6 +97,24 @@ bool ScopeAnalysis::is_dominant(int block) const {
   return true;
 }
 
+/// The reduction axis that might not take its first value below the loops around the block; empty if all do.
+static std::string begins_late(const Schedule& s, int site) {
+  const BlockRealize& realize = *s.sites()[site].realize();
+  arith::Analyzer analyzer;
+  s.bind_ranges(analyzer, s.sites()[site].scope);
+  arith::IterMap map = arith::detect_iter_map(realize.values,
+                                              loop_domain(s.sites(), s.sites()[site].parent, s.sites()[site].scope),
+                                              realize.predicate,
+                                              arith::IterMapLevel::surjective,
+                                              analyzer);
+  for (size_t i = 0; map.ok() && i < map.indices.size(); ++i) {
+    const IterVar& iter = *realize.block->iter_vars[i];
+    if (iter.kind == IterKind::reduce && !analyzer.prove_equal(map.indices[i].base, iter.dom->min))
+      return iter.var->name;
+  }
+  return "";
+}
+
 static std::string name_of(const Block& block) { return string_literal(block.name->text); }
 
 MaybeReason ScopeAnalysis::not_complete(int site) const {
@@ -130,7 +148,8 @@ MaybeReason ScopeAnalysis::not_reduction(int site) const {
                   .needs = text("a reduction block (condition ",
                                 condition,
                                 "): 1. it has an init; 2. its bindings are quasi-affine; 3. its axes are spatial or "
-                                "reduction; 4. it is dominant; 5. reduction axes do not index what it writes"),
+                                "reduction; 4. it is dominant; 5. reduction axes do not index what it writes; 6. its "
+                                "loops begin where its reduction axes do, so that the init runs"),
                   .hint = "choose the block that reduces",
                   .at = {{s_.sites()[site].stmt, what}}};
   };
@@ -143,6 +162,8 @@ MaybeReason ScopeAnalysis::not_reduction(int site) const {
     if (iter->kind == IterKind::reduce) reduction_vars.push_back(iter->var);
   }
   if (!is_dominant(site)) return refuse(4, "another block writes the same buffer");
+  if (std::string axis = begins_late(s_, site); !axis.empty())
+    return refuse(6, text("axis ", axis, " does not begin at the first value of its domain"));
   MaybeReason indexed;
   auto check_indices = [&](const BufferStore& st) {
     for (const Expr& index : st.indices) {
@@ -184,9 +205,11 @@ bool has_affine_binding(const Schedule& s, int block_site, int outermost_loop) {
   return true;
 }
 
-std::string misses_values(const Schedule& s, int block_site) {
+std::string misses_values(const Schedule& s, int block_site, std::optional<IterKind> kind) {
   const Sites& sites = s.sites();
   const BlockRealize& realize = *sites[block_site].realize();
+  auto counts = [&](const IterVarRef& iter) { return !kind || iter->kind == *kind; };
+  if (std::ranges::none_of(realize.block->iter_vars, counts)) return "";
   arith::Analyzer analyzer;
   s.bind_ranges(analyzer, sites[block_site].scope);
   arith::IterMap map = arith::detect_iter_map(realize.values,
@@ -197,6 +220,7 @@ std::string misses_values(const Schedule& s, int block_site) {
   if (!map.ok()) return map.error;
   for (size_t i = 0; i < map.indices.size(); ++i) {
     const IterVar& iter = *realize.block->iter_vars[i];
+    if (!counts(ref(iter))) continue;
     Expr extent = int_imm(1, iter.dom->extent->dtype);
     for (const arith::IterSplit& split : map.indices[i].args) extent = extent * split.extent;
     if (!analyzer.prove_equal(map.indices[i].base, iter.dom->min) || !analyzer.prove_equal(extent, iter.dom->extent))
@@ -207,8 +231,7 @@ std::string misses_values(const Schedule& s, int block_site) {
 
 using Box = std::vector<arith::IntSet>;
 
-/// Is the consumed box, as far as it lies in the buffer, inside the produced one?
-static bool covers(const BufferRef& buffer, const Box& produced, const Box& consumed, arith::Analyzer& a) {
+bool covers(const BufferRef& buffer, const Box& produced, const Box& consumed, arith::Analyzer& a) {
   for (size_t i = 0; i < produced.size(); ++i) {
     if (produced[i].empty) return false;
     if (consumed[i].empty) continue;

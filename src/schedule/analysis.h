@@ -44,7 +44,11 @@ class ScopeAnalysis {
 ///   outermost_loop  only it and the loops below it count, those above are constants; -1: all loops
 bool has_affine_binding(const Schedule& s, int block_site, int outermost_loop = -1);
 /// Why the instances that run, under the predicate, might not be all of the iterators' domains; empty if they are.
-std::string misses_values(const Schedule& s, int block_site);
+///   kind  only iterators of this kind count
+std::string misses_values(const Schedule& s, int block_site, std::optional<tir::IterKind> kind = {});
+/// Is the consumed box, as far as it lies in the buffer, inside the produced one?
+bool covers(const BufferRef& buffer, const std::vector<arith::IntSet>& produced,
+            const std::vector<arith::IntSet>& consumed, arith::Analyzer& analyzer);
 /// What the block reads inside its scope has been written before, all of it.
 bool has_region_cover(const Schedule& s, const ScopeAnalysis& scope, int block_site);
 /// All blocks under `site` are complete or reduction blocks, seen within it.

@@ -101,6 +101,14 @@ std::vector<Expr> conditions_outside(const Sites& sites, int block_site, int out
   return out;
 }
 
+Expr in_first_iterations(const Expr& predicate, const std::vector<const For*>& loops) {
+  VarMap first;
+  for (const For* loop : loops) first.emplace(loop->var, loop->min);
+  Expr kept = substitute(predicate, first);
+  arith::Analyzer analyzer;
+  return kept == predicate ? predicate : analyzer.simplify(kept);
+}
+
 Expr conjuncts_without(const Expr& predicate, const std::vector<const For*>& dropped) {
   if (const And* both = predicate.as<And>())
     return logical_and(conjuncts_without(both->a, dropped), conjuncts_without(both->b, dropped));

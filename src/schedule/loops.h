@@ -19,6 +19,9 @@ tir::Stmt with_predicate(const tir::Stmt& stmt, const Expr& predicate);
 /// block runs below `outer`.
 std::vector<Expr> conditions_outside(const Sites& sites, int block_site, int outer);
 
+/// The predicate in the first iterations of these loops: where it holds, the init of a reduction over them runs.
+Expr in_first_iterations(const Expr& predicate, const std::vector<const tir::For*>& loops);
+
 /// The conjuncts of the predicate that use none of the loops `dropped`; one that runs once counts by its only value.
 Expr conjuncts_without(const Expr& predicate, const std::vector<const tir::For*>& dropped);
 

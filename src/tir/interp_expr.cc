@@ -226,6 +226,7 @@ Exec Compiler::assign(const Var& v, Value value) {
     return exec_code([index, lanes, value = std::move(value)](Machine& m) {
       std::vector<Slot> out(lanes);
       for (size_t l = 0; l < lanes; ++l) {
+        if (!m.runs(static_cast<int>(l), static_cast<int>(lanes))) continue;
         if (value.f)
           out[l].f = value.f->eval(m, static_cast<int>(l));
         else
@@ -396,12 +397,10 @@ Value Compiler::value(const Expr& e) {
         if (t.f)
           return float_value(d,
                              float_code([c = std::move(c), t = std::move(t.f), f = std::move(f.f)](Machine& m, int l) {
-                               double x = t->eval(m, l), y = f->eval(m, l);
-                               return c->eval(m, l) ? x : y;
+                               return c->eval(m, l) ? t->eval(m, l) : f->eval(m, l);
                              }));
         return int_value(d, int_code([c = std::move(c), t = std::move(t.i), f = std::move(f.i)](Machine& m, int l) {
-                           int64_t x = t->eval(m, l), y = f->eval(m, l);
-                           return c->eval(m, l) ? x : y;
+                           return c->eval(m, l) ? t->eval(m, l) : f->eval(m, l);
                          }));
       },
       [&](const Cast& n) { return cast(n); },

@@ -58,7 +58,15 @@ struct Machine {
   size_t block = 0;            ///< the counter of the block that runs
   int64_t iterations_left = 0;
   const std::string* function = nullptr;
+  /// Under a branch whose condition is a vector: the lanes that run; null: all.
+  const std::vector<bool>* mask = nullptr;
 
+  /// Whether lane `lane` of `lanes` runs; a lane of the mask may stand for several in a row.
+  bool runs(int lane, int lanes) const {
+    if (!mask) return true;
+    const size_t each = std::max<size_t>(1, static_cast<size_t>(lanes) / mask->size());
+    return (*mask)[std::min(static_cast<size_t>(lane) / each, mask->size() - 1)];
+  }
   [[noreturn]] void fail(Reason reason) const;
   void step() {
     if (--iterations_left < 0) out_of_steps();

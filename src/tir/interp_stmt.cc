@@ -185,12 +185,14 @@ Exec Compiler::store(const BufferStore& n) {
   return exec_code([place, held, counts, d, lanes, per_element, bytes](Machine& m) {
     std::vector<Slot> values(static_cast<size_t>(lanes));
     for (int l = 0; l < lanes; ++l) {
+      if (!m.runs(l, lanes)) continue;
       if (held->f)
         values[static_cast<size_t>(l)].f = held->f->eval(m, l);
       else
         values[static_cast<size_t>(l)].i = held->i->eval(m, l);
     }
     for (int l = 0; l < lanes; ++l) {
+      if (!m.runs(l, lanes)) continue;
       uint8_t* element = place->at(m, l / per_element);
       uint8_t* p = element + (l % per_element) * bytes;
       place->write(m, element, [&] {
@@ -248,6 +250,26 @@ Exec Compiler::evaluate(const Expr& e) {
   });
 }
 
+/// Each lane takes its branch: both branches run, each with the lanes that take it.
+static Exec branch_by_lane(Int condition, int lanes, Exec then, Exec otherwise) {
+  return exec_code([condition = std::move(condition), lanes, then = std::move(then), otherwise = std::move(otherwise)](
+                       Machine& m) {
+    const std::vector<bool>* outer = m.mask;
+    std::vector<bool> yes(static_cast<size_t>(lanes)), no(static_cast<size_t>(lanes));
+    for (int l = 0; l < lanes; ++l) {
+      if (!m.runs(l, lanes)) continue;
+      const bool holds = condition->eval(m, l) != 0;
+      yes[static_cast<size_t>(l)] = holds;
+      no[static_cast<size_t>(l)] = !holds;
+    }
+    m.mask = &yes;
+    then->run(m);
+    m.mask = &no;
+    if (otherwise) otherwise->run(m);
+    m.mask = outer;
+  });
+}
+
 Exec Compiler::stmt(const Stmt& s) {
   return match(
       s,
@@ -283,6 +305,8 @@ Exec Compiler::stmt(const Stmt& s) {
         Int condition = integer(n.condition);
         Exec then = stmt(n.then_case);
         if (n.else_case) otherwise = stmt(n.else_case);
+        if (const int lanes = n.condition->dtype.lanes; lanes > 1)
+          return branch_by_lane(std::move(condition), lanes, std::move(then), std::move(otherwise));
         return exec_code(
             [condition = std::move(condition), then = std::move(then), otherwise = std::move(otherwise)](Machine& m) {
               if (condition->eval(m, 0))

@@ -32,6 +32,11 @@ const std::vector<Runner>& runners() {
        .inputs = {"program", "desc", "impl"},
        .does = "the program after the schedule primitives of the section, checked after each",
        .run = run_script},
+      {.section = "machine",
+       .inputs = {"program", "script"},
+       .does = "whether the program, after the primitives of the section script, computes as machine code of every level "
+               "what the interpreter says",
+       .run = run_machine},
       {.section = "lower",
        .inputs = {"program"},
        .does = "the program after the lowering passes that the section names, or after `all`",

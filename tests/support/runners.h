@@ -32,6 +32,10 @@ std::string run_passes(const TestCase& test);
 /// in front.
 std::string run_lower(const TestCase& test);
 
+/// Lowers and compiles the program, after the primitives of `--- script` if there are any, for every level of this CPU, and
+/// holds what it computes of random data against the interpreter. The result is "as the interpreter".
+std::string run_machine(const TestCase& test);
+
 /// Applies `--- script`, lines of primitives, to the program; the result is the program. After each line it is verified,
 /// printed and parsed, and run if it is small: its results must stay those of the program before. `--- desc NAME` and
 /// `--- impl NAME` are the functions of a tensor intrinsic that the script may name.

@@ -147,38 +147,7 @@ llvm::Value* emit_q_multiply_shift(Emit& e, const Call& n) {
   return convert(e, e.b.CreateAShr(e.b.CreateAdd(product, half), shift), wide, n.dtype);
 }
 
-llvm::Value* emit_if_then_else(Emit& e, const Call& n) {
-  llvm::Value* condition = arg(e, n, 0);
-  if (n.args[0]->dtype.lanes > 1) {
-    llvm::Value* outer = e.mask;
-    auto under = [&](llvm::Value* lanes) { e.mask = outer ? e.b.CreateAnd(outer, lanes) : lanes; };
-    under(condition);
-    llvm::Value* yes = arg(e, n, 1);
-    e.mask = outer;
-    if (!n.args[2].as<FloatImm>() && !n.args[2].as<IntImm>() && !n.args[2].as<Broadcast>())
-      under(e.b.CreateNot(condition));
-    llvm::Value* no = arg(e, n, 2);
-    e.mask = outer;
-    return e.b.CreateSelect(condition, yes, no);
-  }
-  auto* then = llvm::BasicBlock::Create(e.llvm, "then", e.function);
-  auto* otherwise = llvm::BasicBlock::Create(e.llvm, "else", e.function);
-  auto* done = llvm::BasicBlock::Create(e.llvm, "chosen", e.function);
-  e.b.CreateCondBr(condition, then, otherwise);
-  e.b.SetInsertPoint(then);
-  llvm::Value* yes = arg(e, n, 1);
-  llvm::BasicBlock* then_end = e.b.GetInsertBlock();
-  e.b.CreateBr(done);
-  e.b.SetInsertPoint(otherwise);
-  llvm::Value* no = arg(e, n, 2);
-  llvm::BasicBlock* else_end = e.b.GetInsertBlock();
-  e.b.CreateBr(done);
-  e.b.SetInsertPoint(done);
-  llvm::PHINode* phi = e.b.CreatePHI(yes->getType(), 2);
-  phi->addIncoming(yes, then_end);
-  phi->addIncoming(no, else_end);
-  return phi;
-}
+llvm::Value* emit_if_then_else(Emit& e, const Call& n) { return emit_choice(e, n.args[0], n.args[1], n.args[2]); }
 
 llvm::Value* emit_likely(Emit& e, const Call& n) {
   llvm::Value* x = arg(e, n, 0);

@@ -80,6 +80,8 @@ llvm::Value* integer(Emit& e, int64_t value, DType dtype);
 
 // expr.cc: an expression's value.
 llvm::Value* value_of(Emit& e, const Expr& expr);
+/// One of two values, of which only the chosen one is evaluated (in each lane).
+llvm::Value* emit_choice(Emit& e, const Expr& by, const Expr& true_value, const Expr& false_value);
 /// An index: its arithmetic does not overflow. `index_of` keeps its dtype, `wide_index_of` gives a scalar one in 64 bits.
 llvm::Value* index_of(Emit& e, const Expr& expr);
 llvm::Value* wide_index_of(Emit& e, const Expr& expr);

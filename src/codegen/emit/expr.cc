@@ -109,6 +109,39 @@ llvm::Value* emit_shuffle(Emit& e, const Shuffle& n) {
 
 }  // namespace
 
+llvm::Value* emit_choice(Emit& e, const Expr& by, const Expr& true_value, const Expr& false_value) {
+  llvm::Value* condition = value_of(e, by);
+  if (by->dtype.lanes > 1) {
+    llvm::Value* outer = e.mask;
+    auto under = [&](llvm::Value* lanes) { e.mask = outer ? e.b.CreateAnd(outer, lanes) : lanes; };
+    under(condition);
+    llvm::Value* yes = value_of(e, true_value);
+    e.mask = outer;
+    if (!false_value.as<FloatImm>() && !false_value.as<IntImm>() && !false_value.as<Broadcast>())
+      under(e.b.CreateNot(condition));
+    llvm::Value* no = value_of(e, false_value);
+    e.mask = outer;
+    return e.b.CreateSelect(condition, yes, no);
+  }
+  auto* then = llvm::BasicBlock::Create(e.llvm, "then", e.function);
+  auto* otherwise = llvm::BasicBlock::Create(e.llvm, "else", e.function);
+  auto* done = llvm::BasicBlock::Create(e.llvm, "chosen", e.function);
+  e.b.CreateCondBr(condition, then, otherwise);
+  e.b.SetInsertPoint(then);
+  llvm::Value* yes = value_of(e, true_value);
+  llvm::BasicBlock* then_end = e.b.GetInsertBlock();
+  e.b.CreateBr(done);
+  e.b.SetInsertPoint(otherwise);
+  llvm::Value* no = value_of(e, false_value);
+  llvm::BasicBlock* else_end = e.b.GetInsertBlock();
+  e.b.CreateBr(done);
+  e.b.SetInsertPoint(done);
+  llvm::PHINode* phi = e.b.CreatePHI(yes->getType(), 2);
+  phi->addIncoming(yes, then_end);
+  phi->addIncoming(no, else_end);
+  return phi;
+}
+
 llvm::Value* value_of(Emit& e, const Expr& expr) {
   using P = llvm::CmpInst::Predicate;
   return match(
@@ -140,6 +173,8 @@ llvm::Value* value_of(Emit& e, const Expr& expr) {
       [&](const Or& n) -> llvm::Value* { return logical(e, n.a, n.b, false); },
       [&](const Not& n) -> llvm::Value* { return e.b.CreateNot(value_of(e, n.a)); },
       [&](const Select& n) -> llvm::Value* {
+        if (must_be_lazy(n.true_value) || must_be_lazy(n.false_value))
+          return emit_choice(e, n.condition, n.true_value, n.false_value);
         llvm::Value* condition = value_of(e, n.condition);
         llvm::Value* yes = value_of(e, n.true_value);
         return e.b.CreateSelect(condition, yes, value_of(e, n.false_value));

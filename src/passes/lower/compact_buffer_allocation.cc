@@ -197,7 +197,7 @@ class Compactor {
     Expr extent = range->extent;
     if (!as_int(extent)) {
       // A bound that is a number makes the allocation constant.
-      if (int64_t max = analyzer_.bounds(extent).max; max < arith::kPosInf) extent = int_imm(max, extent->dtype);
+      if (auto max = known_bound(extent)) extent = int_imm(*max, extent->dtype);
     }
     auto known = as_int(extent), known_whole = as_int(whole);
     bool smaller = known && known_whole ? *known < *known_whole
@@ -205,6 +205,18 @@ class Compactor {
                                         : analyzer_.prove(le(extent, whole)) && !analyzer_.prove_equal(extent, whole);
     // A constant stands for a symbolic extent only if it cannot be larger by much: the whole is at least 0.
     return smaller ? make<Range>(range->min, extent) : nullptr;
+  }
+
+  /// The largest value of an extent that is the same for all sizes: T.min(n - i * 16, 16) is at most 16. That a size is an
+  /// int32 says nothing of how large it is.
+  static std::optional<int64_t> known_bound(const Expr& extent) {
+    arith::Analyzer analyzer;
+    for (const VarRef& v : vars_in(extent)) analyzer.bind(v, arith::Bounds{arith::kNegInf, arith::kPosInf});
+    bool narrows = false;  // a cast to fewer bits is bounded by its dtype alone
+    walk(extent, [&](const Cast& c) { narrows |= c.dtype.bits < c.value->dtype.bits; });
+    int64_t max = analyzer.bounds(extent).max;
+    if (narrows || max >= max_int(extent->dtype)) return {};
+    return max;
   }
 
   static bool has_load(const Expr& e) {
@@ -217,13 +229,14 @@ class Compactor {
   static std::vector<Expr> padded(const std::vector<Expr>& shape, const std::vector<int64_t>& alignment) {
     if (alignment.empty()) return {};
     std::vector<Expr> strides(shape.size());
-    Expr step = int_imm(1, shape.empty() ? i64 : shape[0]->dtype);
+    Expr step = int_imm(1, i64);
     for (size_t d = shape.size(); d-- > 0;) {
       if (static_cast<int64_t>(d) == alignment[0])
-        step = step +
-               floormod(int_imm(alignment[1] + alignment[2], step->dtype) - floormod(step, alignment[1]), alignment[1]);
-      strides[d] = step;
-      step = step * cast_to(step->dtype, shape[d]);
+        step = step + floormod(int_imm(alignment[1] + alignment[2], i64) - floormod(step, alignment[1]), alignment[1]);
+      // In the dtype of the shape where that is wide enough.
+      auto known = as_int(step);
+      strides[d] = known && *known <= max_int(shape[d]->dtype) ? cast_to(shape[d]->dtype, step) : step;
+      step = step * cast_to(i64, shape[d]);
     }
     return strides;
   }

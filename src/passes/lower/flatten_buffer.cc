@@ -9,12 +9,15 @@ namespace {
 
 /// Index arithmetic in 64 bits where 32 may not be enough for the number of elements.
 bool needs_wide_index(const Buffer& b) {
-  int64_t size = 1;
-  for (const Expr& x : b.shape) {
-    auto extent = as_int(x);
-    if (!extent || __builtin_mul_overflow(size, *extent, &size)) return true;
+  int64_t size = 1, last = 0;  // the last element that shape and strides reach
+  for (size_t d = b.shape.size(); d-- > 0;) {
+    auto extent = as_int(b.shape[d]), stride = b.strides.empty() ? size : as_int(b.strides[d]);
+    int64_t reach = 0;
+    if (!extent || !stride || __builtin_mul_overflow(*extent - 1, *stride, &reach) ||
+        __builtin_add_overflow(last, reach, &last) || __builtin_mul_overflow(size, *extent, &size))
+      return true;
   }
-  return size > INT32_MAX;
+  return last >= INT32_MAX;
 }
 
 class Flattener {

@@ -29,7 +29,7 @@ Stmt lowered(const BlockRealize& realize) {
   for (size_t i = block.alloc_buffers.size(); i-- > 0;) {
     const BufferRef& b = block.alloc_buffers[i];
     std::vector<Expr> extents = b->shape;
-    if (!b->strides.empty() && !b->shape.empty()) extents = {b->shape[0] * cast_to(b->shape[0]->dtype, b->strides[0])};
+    if (!b->strides.empty() && !b->shape.empty()) extents = {cast_to(i64, b->shape[0]) * cast_to(i64, b->strides[0])};
     body = make<Allocate>(b->data, b->dtype, extents, bool_imm(true), Attrs{}, make<DeclBuffer>(b, body));
   }
   return body;

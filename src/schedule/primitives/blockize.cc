@@ -4,6 +4,7 @@
 
 #include "arith/iter_map.h"
 #include "arith/kind.h"
+#include "schedule/edit.h"
 #include "schedule/loops.h"
 #include "schedule/primitives.h"
 
@@ -66,26 +67,34 @@ struct Iterators {
   VarMap old_to_new;
 };
 
-Iterators divide_iterators(const Block& block, const arith::SubspaceDivision& division, bool preserve_unit_iters) {
+/// The new iterators count from 0; where the loops make an old one begin elsewhere, that is added inside.
+///   first  each loop's first value
+Iterators divide_iterators(const Block& block, const arith::SubspaceDivision& division, const VarMap& first,
+                           bool preserve_unit_iters) {
   Iterators out;
+  arith::Analyzer analyzer;
   for (size_t i = 0; i < block.iter_vars.size(); ++i) {
     const IterVar& iter = *block.iter_vars[i];
     const arith::Division& d = division.bindings[i];
     DType dtype = iter.var->dtype;
+    Expr outer_begin = analyzer.simplify(substitute(d.outer, first));
+    Expr inner_begin = analyzer.simplify(substitute(d.inner, first));
+    auto from_zero = [&](const Expr& e, const Expr& begin) { return is_zero(begin) ? e : analyzer.simplify(e - begin); };
     Expr inner_extent = cast_to(dtype, d.inner_extent);
     VarRef outer = make_var(iter.var->name + "_o", dtype);
     out.outer.push_back(make<IterVar>(range_of(cast_to(dtype, d.outer_extent)), outer, iter.kind));
-    out.outer_values.push_back(d.outer);
+    out.outer_values.push_back(from_zero(d.outer, outer_begin));
     Expr value = outer;
     if (!is_one(inner_extent)) {
       VarRef inner = make_var(iter.var->name + "_i", dtype);
       out.inner.push_back(make<IterVar>(range_of(inner_extent), inner, iter.kind));
-      out.inner_values.push_back(d.inner);
+      out.inner_values.push_back(from_zero(d.inner, inner_begin));
       value = is_one(d.outer_extent) ? Expr(inner) : outer * inner_extent + inner;
     } else if (is_one(d.outer_extent) && !preserve_unit_iters) {
       value = int_imm(0, dtype);
     }
-    out.old_to_new.emplace(iter.var, value);
+    Expr begin = analyzer.simplify(outer_begin * inner_extent + inner_begin);
+    out.old_to_new.emplace(iter.var, is_zero(begin) ? value : value + cast_to(dtype, begin));
   }
   return out;
 }
@@ -129,13 +138,17 @@ Stmt nest(const std::vector<const For*>& loops, Stmt body) {
 }
 
 /// The init of the outer block: a block `{name}_init` over the inner spatial iterators that the init uses.
-Stmt outer_init(const BlockRealize& inner, const Stmt& init, const std::vector<const For*>& loops) {
+Stmt outer_init(const Schedule& s, const BlockRealize& inner, const Stmt& init, const std::vector<const For*>& loops) {
   VarMap map;
   std::vector<IterVarRef> iters;
   std::vector<Expr> values;
   for (size_t i = 0; i < inner.values.size(); ++i) {
     const IterVar& iter = *inner.block->iter_vars[i];
-    if (iter.kind != IterKind::spatial || !uses_var(init, *iter.var)) continue;
+    if (!uses_var(init, *iter.var)) continue;
+    if (iter.kind != IterKind::spatial) {  // where the init runs, it has its first value
+      map.emplace(iter.var, iter.dom->min);
+      continue;
+    }
     VarRef fresh = make_var(iter.var->name + "_init", iter.var->dtype);
     map.emplace(iter.var, fresh);
     iters.push_back(make<IterVar>(iter.dom, fresh, iter.kind));
@@ -152,6 +165,7 @@ Stmt outer_init(const BlockRealize& inner, const Stmt& init, const std::vector<c
                                Attrs{},
                                Stmt(),
                                substitute(init, map));
+  block = with_detected_regions(block, buffers_of(*s.func()), true, false);
   VarMap fresh_loops;
   std::vector<const For*> copied;
   std::vector<const For*> dropped;
@@ -162,7 +176,7 @@ Stmt outer_init(const BlockRealize& inner, const Stmt& init, const std::vector<c
     else
       dropped.push_back(loop);
   }
-  Stmt stmt = make<BlockRealize>(values, conjuncts_without(inner.predicate, dropped), block);
+  Stmt stmt = make<BlockRealize>(values, in_first_iterations(inner.predicate, dropped), block);
   for (const For* loop : copied) {
     VarRef fresh = make_var(loop->var->name, loop->var->dtype);
     fresh_loops.emplace(loop->var, fresh);
@@ -200,6 +214,13 @@ MaybeReason cannot_blockize(const Schedule& s, const Loop& loop, bool preserve_u
     (is_inner ? inner : outer).push_back(f->var);
     domain.emplace(f->var, make<Range>(f->min, f->extent));
   }
+  for (const For* f : inner_loops) {
+    for (const VarRef& v : outer)
+      if (uses_var(f->min, *v) || uses_var(f->extent, *v))
+        return refuse(text("holds loop ", f->var->name, ", whose range depends on loop ", v->name, " outside of it"),
+                      "loops whose ranges depend on nothing outside: a block uses no loop around it",
+                      "blockize further out");
+  }
   arith::Analyzer analyzer;
   arith::SubspaceDivision division = arith::subspace_divide(realize.values,
                                                             domain,
@@ -220,7 +241,9 @@ MaybeReason cannot_blockize(const Schedule& s, const Loop& loop, bool preserve_u
     return refuse(text("does not divide the predicate of block ", string_literal(block.name->text)),
                   "a predicate of which each part speaks of the loops outside, or of those inside",
                   "split by factors that divide the extent");
-  Iterators iters = divide_iterators(block, division, preserve_unit_iters);
+  VarMap first;
+  for (const auto& [var, range] : domain) first.emplace(var, range->min);
+  Iterators iters = divide_iterators(block, division, first, preserve_unit_iters);
   arith::SetMap inner_domain;
   for (const IterVarRef& i : iters.inner) {
     inner_domain.emplace(i->var, arith::IntSet::from_range(*i->dom));
@@ -247,7 +270,7 @@ MaybeReason cannot_blockize(const Schedule& s, const Loop& loop, bool preserve_u
                                      relaxed(moved->writes, inner_domain),
                                      out.name,
                                      Attrs{},
-                                     init ? outer_init(*inner_realize, init, inner_loops) : Stmt(),
+                                     init ? outer_init(s, *inner_realize, init, inner_loops) : Stmt(),
                                      nest(inner_loops, inner_realize));
   out.outer = make<BlockRealize>(iters.outer_values, division.outer_predicate, outer_block);
   return {};

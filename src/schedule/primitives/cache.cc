@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "schedule/buffers.h"
+#include "schedule/coverage.h"
 #include "schedule/edit.h"
 #include "schedule/loops.h"
 #include "schedule/primitives.h"
@@ -77,6 +78,16 @@ std::vector<RangeRef> relaxed(const Schedule& s, int block, const std::vector<Ra
                              realize.predicate,
                              buffer->shape,
                              analyzer);
+}
+
+/// Why the copy between buffer and cache would copy elements that nothing has written; nothing if it does not.
+MaybeReason copies_unwritten(const Schedule& s, const Stage& stage) {
+  std::string why = leaves_unwritten(s, stage.writer, stage.original, stage.location);
+  if (why.empty()) return {};
+  return Reason{.what = text(why, ", and the copy is of the whole box"),
+                .needs = "a block that writes all of the box of the buffer that it writes to",
+                .hint = "let the block write every element of the box, or leave its buffer where it is",
+                .at = {{s.sites()[stage.writer].stmt, "writes a part"}}};
 }
 
 void shape_cache(const Schedule& s, const std::string& scope, const std::vector<int>& readers, Stage& stage) {
@@ -269,6 +280,7 @@ BlockHandle do_cache_read(Schedule& s, BlockHandle block, BufferSelector which, 
     }
   } else {
     locate(s, writers.front(), readers, stage);
+    s.require(copies_unwritten(s, stage));
     stage.region = relaxed(s,
                            writers.front(),
                            region_of(s.sites()[writers.front()].realize()->block->writes, stage.original),
@@ -325,6 +337,7 @@ BlockHandle do_cache_write(Schedule& s, BlockHandle block, BufferSelector which,
     if (std::find(redirected.begin(), redirected.end(), r) == redirected.end()) related.push_back(r);
   }
   locate(s, site, related, stage);
+  s.require(copies_unwritten(s, stage));
   stage.region =
       relaxed(s, site, region_of(s.get(block).writes, stage.original), stage.original, scope, stage.location);
   shape_cache(s, scope, readers_of(s, scope_site, stage.original, {}), stage);

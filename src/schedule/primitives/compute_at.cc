@@ -114,8 +114,20 @@ bool keeps_predicate(const Schedule& s, int block) {
   return !is_one(s.sites()[block].realize()->predicate) && !misses_values(s, block).empty();
 }
 MaybeReason loses_predicate(const Schedule& s, const Move& move) {
-  if (!keeps_predicate(s, move.block)) return {};
   const BlockRealize& realize = *s.sites()[move.block].realize();
+  if (is_one(realize.predicate)) {
+    // New loops run over the iterators' domains: what has fewer instances than that would get more. A producer of which
+    // more elements are computed is as good, unless it reduces.
+    std::optional<IterKind> kind;
+    if (move.upward) kind = IterKind::reduce;
+    if (std::string why = misses_values(s, move.block, kind); !why.empty())
+      return block_refusal(s,
+                           move.block,
+                           text("has fewer instances than its iterators have values: ", why),
+                           "loops around the block that pass over the domains of its iterators",
+                           "let the domains of its iterators be what its loops pass over");
+  }
+  if (!keeps_predicate(s, move.block)) return {};
   VarMap iterators = iterators_of_loops(realize);
   for (const VarRef& v : vars_in(realize.predicate)) {
     if (!iterators.count(v) && s.sites().find(v) >= 0)
@@ -296,6 +308,12 @@ void simplify(IteratorDomain& d, arith::Analyzer& a) {
   }
 }
 
+bool reads_memory(const Expr& e) {
+  bool reads = false;
+  if (e) walk(e, [&](const BufferLoad&) { reads = true; });
+  return reads;
+}
+
 /// The domain of each iterator of the block, so that the part of its buffers that the loop needs is covered.
 std::vector<IteratorDomain> iterator_domains(const Schedule& s, const Move& move, arith::Analyzer& a) {
   const Sites& sites = s.sites();
@@ -317,7 +335,13 @@ std::vector<IteratorDomain> iterator_domains(const Schedule& s, const Move& move
         if (r->buffer != buffer) continue;
         arith::RangeMap loops =
             loop_domain(sites, sites[other].parent, move.loop, move.upward ? buffer->scope() : std::string());
-        required.push_back(arith::eval_set(substitute_region(r->region, bindings_of(realize)), arith::as_sets(loops)));
+        Box box = arith::eval_set(substitute_region(r->region, bindings_of(realize)), arith::as_sets(loops));
+        for (size_t d = 0; d < box.size(); ++d) {
+          // Where the place is read from memory, it may be any.
+          if (reads_memory(box[d].min) || reads_memory(box[d].max))
+            box[d] = IntSet::from_range(*range_of(buffer->shape[d]));
+        }
+        required.push_back(std::move(box));
       }
     }
     if (required.empty()) continue;
@@ -405,6 +429,18 @@ std::vector<Expr> conditions_of_producers(const Schedule& s, const Move& move) {
   return out;
 }
 
+/// Why a moved block would read what the producers under the loop have not written yet; nothing if it would not.
+MaybeReason reads_unfinished(const Schedule& s, const Schedule& moved, const BlockHandle& handle) {
+  const int site = moved.site(handle);
+  if (has_region_cover(moved, ScopeAnalysis(moved, moved.sites()[site].scope), site)) return {};
+  return refusal_at(
+      s,
+      s.site(handle),
+      text("block ", string_literal(handle->text), " reads more than one iteration of the loop has produced"),
+      "a consumer that reads under the loop only what is written there",
+      "move the producer to the consumer: compute_at");
+}
+
 /// Why a moved consumer would not do all that it did; nothing if it does. `moved` is the schedule after the move.
 MaybeReason loses_instances(const Schedule& s, const Schedule& moved, const BlockHandle& handle) {
   const Sites& sites = moved.sites();
@@ -418,14 +454,7 @@ MaybeReason loses_instances(const Schedule& s, const Schedule& moved, const Bloc
             "block ", string_literal(handle->text), " has instances that follow from no element under the loop: ", why),
         "a consumer of which each instance reads what one iteration of the loop produces",
         "move the producer to the consumer: compute_at");
-  if (!has_region_cover(moved, ScopeAnalysis(moved, sites[site].scope), site))
-    return refusal_at(
-        s,
-        old_site,
-        text("block ", string_literal(handle->text), " reads more than one iteration of the loop has produced"),
-        "a consumer that reads under the loop only what is written there",
-        "move the producer to the consumer: compute_at");
-  return {};
+  return reads_unfinished(s, moved, handle);
 }
 
 /// Some loop from this one outward runs its iterations at the same time.
@@ -478,9 +507,12 @@ void move_block(Schedule& s, const BlockHandle& handle, const Loop& loop, bool p
   // The loop may not lie in what is taken out: a block's lone nest holds that block alone.
   Stmt body = without(replaced(scope.block->body, NodeMap{{Stmt(&target), grown}}), old_nest);
   const bool is_concurrent = runs_at_once(sites, move.loop);
-  if (!upward || is_concurrent) {
+  const bool joins_producer = std::any_of(
+      move.producers.begin(), move.producers.end(), [&](int p) { return sites.is_above(move.loop, p); });
+  if (!upward || is_concurrent || joins_producer) {
     Schedule moved(s.func(), s.func_name());
     replace_scope(moved, move.scope, body, scope.block->alloc_buffers);
+    if (upward && joins_producer) s.require(reads_unfinished(s, moved, handle));
     if (!upward) s.require(loses_instances(s, moved, handle));
     for (int l = moved.site(loop); is_concurrent && moved.sites()[l].loop(); l = moved.sites()[l].parent) {
       if (MaybeReason reason = cannot_stay_concurrent(moved, l)) {

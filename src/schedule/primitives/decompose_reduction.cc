@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "arith/iter_map.h"
+#include "schedule/edit.h"
 #include "schedule/loops.h"
 #include "schedule/primitives.h"
 
@@ -61,13 +62,16 @@ BlockHandle do_decompose_reduction(Schedule& s, BlockHandle block, Loop loop) {
   const BlockRealize& realize = *sites[block_site].realize();
   const Block& old = *realize.block;
 
-  // The init block keeps the spatial axes.
+  // The init block keeps the spatial axes; it runs where the others are at their first value.
   VarMap iters;
   std::vector<IterVarRef> iter_vars;
   std::vector<Expr> values;
   for (size_t i = 0; i < old.iter_vars.size(); ++i) {
     const IterVar& iter = *old.iter_vars[i];
-    if (iter.kind != IterKind::spatial) continue;
+    if (iter.kind != IterKind::spatial) {
+      iters.emplace(iter.var, iter.dom->min);
+      continue;
+    }
     VarRef var = make_var(iter.var->name, iter.var->dtype);
     iters.emplace(iter.var, var);
     iter_vars.push_back(make<IterVar>(iter.dom, var, iter.kind));
@@ -85,6 +89,7 @@ BlockHandle do_decompose_reduction(Schedule& s, BlockHandle block, Loop loop) {
                               old.annotations,
                               Stmt(),
                               substitute(old.init, iters));
+  init = with_detected_regions(init, buffers_of(*s.func()), true, false);
 
   // Of the loops from `loop` down, those that feed a spatial axis are copied around it.
   std::vector<const For*> copied;
@@ -99,7 +104,7 @@ BlockHandle do_decompose_reduction(Schedule& s, BlockHandle block, Loop loop) {
     else
       dropped.push_back(f);
   }
-  Stmt nest = make<BlockRealize>(values, conjuncts_without(realize.predicate, dropped), init);
+  Stmt nest = make<BlockRealize>(values, in_first_iterations(realize.predicate, dropped), init);
   VarMap loop_vars;
   for (size_t i = copied.size(); i-- > 0;) {
     const For& f = *copied[i];

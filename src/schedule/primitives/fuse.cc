@@ -5,6 +5,19 @@ namespace sator::schedule {
 
 using namespace tir;
 
+/// The iterations of all loops together where that is a number; nothing where it is symbolic, or beyond 64 bits.
+static std::optional<int64_t> iterations(const Schedule& s, const std::vector<Loop>& loops, bool& too_many) {
+  int64_t product = 1;
+  too_many = false;
+  bool is_known = true;
+  for (const Loop& l : loops) {
+    auto extent = as_int(s.get(l).extent);
+    is_known &= extent.has_value();
+    too_many |= extent && __builtin_mul_overflow(product, *extent, &product);
+  }
+  return is_known && !too_many ? std::optional(product) : std::nullopt;
+}
+
 /// Why the loops cannot become one; nothing if they can.
 static MaybeReason cannot_fuse(const Schedule& s, const std::vector<Loop>& loops) {
   if (loops.empty())
@@ -33,11 +46,19 @@ static MaybeReason cannot_fuse(const Schedule& s, const std::vector<Loop>& loops
                       .at = {{Stmt(&loop), "dependent range"}}};
     }
   }
+  bool too_many = false;
+  iterations(s, loops, too_many);
+  if (too_many)
+    return Reason{.what = "the loops have more iterations together than an int64 counts",
+                  .needs = text("at most ", max_int(i64), " iterations"),
+                  .hint = "fuse fewer of them",
+                  .at = {{Stmt(&s.get(loops.front())), "outermost"}}};
   return {};
 }
 
 /// Joins nested loops into one; the inverse of split.
 ///   for i, j in T.grid(n, m): S(i, j)   =>   for i_j_fused in range(n * m): S(i_j_fused // m, i_j_fused % m)
+/// The loop counts in the widest dtype of the loops; in int64 where they have more iterations together than that counts.
 static Loop do_fuse(Schedule& s, std::vector<Loop> loops, bool preserve_unit_iters) {
   s.require(cannot_fuse(s, loops));
   const For& first = s.get(loops.front());
@@ -48,6 +69,8 @@ static Loop do_fuse(Schedule& s, std::vector<Loop> loops, bool preserve_unit_ite
     name += l->name + "_";
     bits = std::max<int>(bits, l->dtype.bits);
   }
+  bool too_many = false;
+  if (auto all = iterations(s, loops, too_many); all && *all > max_int(DType::Int(bits))) bits = 64;
   DType dtype = DType::Int(bits);
   Loop fused = make_var(name + "fused", dtype);
 

@@ -110,6 +110,11 @@ MaybeReason cannot_pad(const Schedule& s, const std::vector<int64_t>& padding, P
         "shares its loops with other blocks", "a block that is alone in all its loops", "pad before compute_at");
   plan.nest = sites[nest].stmt;
 
+  if (std::string why = misses_values(s, plan.block); !why.empty())
+    return refuse(text("leaves instances out: ", why),
+                  "a block that has all instances of its iterators, which the copies have too",
+                  "pad before blocks run under predicates");
+
   arith::Analyzer a;
   s.bind_ranges(a, scope);
   Reduction reduction;

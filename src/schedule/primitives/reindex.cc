@@ -68,12 +68,10 @@ MaybeReason cannot_reindex(const Schedule& s, NewAccess& plan, bool write) {
   int scope = sites[plan.block].scope;
   if (scope < 0) return refuse("is the root block", "a block inside of the function", "choose a child block");
   if (MaybeReason r = not_stage_pipeline(s, scope)) return r;
-  if (!is_one(realize.predicate)) {
-    if (std::string why = misses_values(s, plan.block); !why.empty())
-      return refuse(text("runs under a predicate that leaves instances out: ", why),
-                    "a block that has all instances of its iterators, which the copy has too",
-                    "reindex before padding");
-  }
+  if (std::string why = misses_values(s, plan.block); !why.empty())
+    return refuse(text("leaves instances out: ", why),
+                  "a block that has all instances of its iterators, which the copy has too",
+                  "reindex before padding");
   Accesses found = accesses_of(block, plan.buffer);
   if (found.nested) return refuse("has blocks in it", "a leaf block", "choose the block inside");
   if (found.opaque)

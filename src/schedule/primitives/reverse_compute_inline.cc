@@ -109,6 +109,15 @@ MaybeReason solve_predicate(const Schedule& s, const std::vector<Expr>& load_ind
     if (!analyzer.prove_equal(read, plan.producer_store->indices[d]))
       require(eq(plan.producer_store->indices[d], analyzer.simplify(read)));
   }
+  for (int site : {plan.consumer, plan.producer}) {
+    if (!is_one(sites[site].realize()->predicate)) continue;
+    if (std::string why = misses_values(s, site); !why.empty())
+      return block_refusal(s,
+                           site,
+                           text("has fewer instances than its iterators have values: ", why),
+                           "loops around the block that pass over the domains of its iterators",
+                           "inline the producer instead");
+  }
   if (!is_one(consumer_realize.predicate)) {
     // The predicate speaks of loops; it can be kept where the loops are the iterators.
     VarMap loops;

@@ -66,6 +66,25 @@ MaybeReason unfit_loops(const Schedule& s, const Factoring& plan) {
   return {};
 }
 
+/// Why some part might have another number of instances than the others, or none; nothing if all have the same.
+MaybeReason unequal_parts(const Schedule& s, const Factoring& plan) {
+  const Sites& sites = s.sites();
+  for (int l : plan.loops) {
+    const For& loop = *sites[l].loop();
+    if (!feeds(*sites[plan.block].realize(), loop.var, true)) continue;
+    for (int other : plan.loops) {
+      const Loop& outer = sites[other].loop()->var;
+      if (uses_var(loop.min, *outer) || uses_var(loop.extent, *outer))
+        return refusal_at(s,
+                          l,
+                          text("the range of loop ", loop.var->name, " depends on loop ", outer->name),
+                          "reduction loops with the same range in every iteration of the others",
+                          "factor a reduction over a box");
+    }
+  }
+  return {};
+}
+
 /// Why the reduction cannot be factored at this loop; nothing if it can. Fills `plan`.
 MaybeReason cannot_rfactor(const Schedule& s, const Loop& loop, int factor_axis, Factoring& plan) {
   const Sites& sites = s.sites();
@@ -88,6 +107,7 @@ MaybeReason cannot_rfactor(const Schedule& s, const Loop& loop, int factor_axis,
                   .hint = "rfactor before parallel, vectorize, unroll and bind",
                   .at = {{sites[plan.loop].stmt, "this loop"}}};
   if (MaybeReason r = unfit_loops(s, plan)) return r;
+  if (MaybeReason r = unequal_parts(s, plan)) return r;
   for (int l : plan.loops) {
     if (feeds(realize, sites[l].loop()->var, true) && uses_var(realize.predicate, *sites[l].loop()->var))
       return Reason{
@@ -138,6 +158,9 @@ std::vector<Expr> substituted(const std::vector<Expr>& list, const VarMap& map) 
   for (const Expr& e : list) out.push_back(substitute(e, map));
   return out;
 }
+
+/// The place of one of the loop's iterations among its parts, which are counted from 0.
+Expr from_zero(const VarRef& iteration, const For& loop) { return is_zero(loop.min) ? iteration : iteration - loop.min; }
 
 /// The block that combines `operands` into `buffers`; without a reduction axis it just stores them.
 BlockRef combining_block(const Factoring& plan, NewIterators iters, const std::vector<BufferRef>& buffers,
@@ -203,7 +226,7 @@ BlockHandle do_rfactor(Schedule& s, Loop loop, int factor_axis) {
     first.old_to_new.emplace(iter->var, substitute(realize.values[i], loop_to_iter));
   }
   std::vector<Expr> part_at = substituted(plan.reduction.indices, first.old_to_new);
-  part_at.insert(part_at.begin() + axis, part);
+  part_at.insert(part_at.begin() + axis, from_zero(part, rf_loop));
   std::vector<BufferRegionRef> reads;
   for (const BufferRegionRef& r : old.reads) reads.push_back(substitute(r, first.old_to_new));
   BlockHandle first_name = block_name(old.name->text + "_rf");
@@ -224,7 +247,7 @@ BlockHandle do_rfactor(Schedule& s, Loop loop, int factor_axis) {
     if (old.iter_vars[i]->kind == IterKind::spatial) second.add_copy(old.iter_vars[i], realize.values[i]);
   }
   std::vector<Expr> at = substituted(plan.reduction.indices, second.old_to_new), from = at;
-  from.insert(from.begin() + axis, which);
+  from.insert(from.begin() + axis, from_zero(which, rf_loop));
   std::vector<Expr> operands;
   std::vector<BufferRegionRef> second_reads;
   for (const BufferRef& b : parts) {

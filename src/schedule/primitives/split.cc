@@ -1,3 +1,4 @@
+#include "arith/numbers.h"
 #include "schedule/loops.h"
 #include "schedule/primitives.h"
 
@@ -12,6 +13,7 @@ static MaybeReason cannot_split(const Schedule& s, const Loop& i, const Factors&
   arith::Analyzer analyzer;
   s.bind_ranges(analyzer, s.site(i));
   int open = 0;
+  std::optional<int64_t> count = 1;  // of what is given as numbers; nothing beyond 64 bits
   Expr product = int_imm(1, loop.extent->dtype);
   for (const std::optional<Expr>& f : factors) {
     if (!f) {
@@ -23,15 +25,24 @@ static MaybeReason cannot_split(const Schedule& s, const Loop& i, const Factors&
                     .needs = "factor >= 1, the extent of a new loop",
                     .hint = "pass a positive factor",
                     .at = {{Stmt(&loop), "split here"}}};
+    if (auto v = as_int(*f); v && count) count = arith::checked_mul(*count, *v);
     product = product * *f;
   }
+  if (const int64_t limit = max_int(i->dtype); !count || *count > limit)
+    return Reason{.what = text("the factors' product is beyond what the ", i->dtype, " of loop ", i->name, " counts"),
+                  .needs = text("a product of at most ", limit),
+                  .hint = "leave one factor open: None",
+                  .at = {{Stmt(&loop), "split here"}}};
   if (factors.empty() || open > 1)
     return Reason{.what = text(factors.empty() ? "no factor is given" : text(open, " factors are left open")),
                   .needs = "at least one factor, at most one of them None",
                   .hint = "give all but one",
                   .at = {{Stmt(&loop), "split here"}}};
-  if (open == 0 && analyzer.prove(lt(product, loop.extent)))
-    return Reason{.what = text("the factors' product is below the extent of loop ", i->name),
+  if (open == 0 && !analyzer.prove(ge(product, loop.extent), arith::Strength::symbolic))
+    return Reason{.what = text("the factors' product ",
+                               as_int(loop.extent) ? "is" : "may be",
+                               " below the extent of loop ",
+                               i->name),
                   .needs = "product of the factors >= extent, so that every iteration runs",
                   .hint = "leave one factor open: None",
                   .at = {{Stmt(&loop), "split here"}}};

@@ -21,6 +21,39 @@ std::optional<IterKind> kind_of(const Expr& index, const Block& block) {
   return kind.value_or(IterKind::spatial);
 }
 
+/// Why loops over the iterators' domains would run other instances than the loops that are there; nothing if they would run
+/// the same: each iterator has a loop to itself that passes over its domain, and no loop repeats them.
+MaybeReason other_instances(const Schedule& s, int site, const std::vector<Loop>& own_loops) {
+  const BlockRealize& realize = *s.sites()[site].realize();
+  arith::Analyzer analyzer;
+  s.bind_ranges(analyzer, site);
+  auto refuse = [&](std::string what) -> MaybeReason {
+    return refusal_at(s,
+                      site,
+                      std::move(what),
+                      "trivial bindings: each iterator is one loop over the iterator's domain",
+                      "transform the block before splitting and moving it");
+  };
+  for (const Loop& loop : own_loops) {
+    auto uses = std::ranges::count(realize.values, Expr(loop));
+    if (uses > 1) return refuse(text("loop ", loop->name, " is bound to several iterators"));
+    if (uses == 0 && !is_one(s.get(loop).extent))
+      return refuse(text("loop ", loop->name, " is bound to no iterator, and repeats the block"));
+  }
+  for (size_t i = 0; i < realize.values.size(); ++i) {
+    const IterVar& iter = *realize.block->iter_vars[i];
+    VarRef loop = cast<Var>(realize.values[i]);
+    Expr min = realize.values[i], extent = int_imm(1, iter.dom->extent->dtype);
+    if (loop) {
+      min = s.get(loop).min;
+      extent = s.get(loop).extent;
+    }
+    if (!analyzer.prove_equal(min, iter.dom->min) || !analyzer.prove_equal(extent, iter.dom->extent))
+      return refuse(text("iterator ", iter.var->name, " does not take all values of its domain"));
+  }
+  return {};
+}
+
 /// Gives a block other iterators, by a bijective map of the old ones; its loops become ax0, ax1, ... over them.
 void do_transform_block_layout(Schedule& s, BlockHandle handle, IndexMapRef map) {
   int site = s.site(handle);
@@ -50,6 +83,7 @@ void do_transform_block_layout(Schedule& s, BlockHandle handle, IndexMapRef map)
                         "trivial bindings: each iterator is a loop that is around this block alone",
                         "transform the block before splitting and moving it"));
   }
+  s.require(other_instances(s, site, own_loops));
   for (const Loop& loop : own_loops) {
     bool bound = std::find(realize.values.begin(), realize.values.end(), Expr(loop)) != realize.values.end();
     if (!bound && uses_var(realize.predicate, *loop))
@@ -59,7 +93,9 @@ void do_transform_block_layout(Schedule& s, BlockHandle handle, IndexMapRef map)
                         "a predicate over loops that are iterators",
                         "transform the block before splitting its loops"));
   }
-  if (!block.iter_vars.empty()) map = in_dtype(map, block.iter_vars[0]->var->dtype);
+  int bits = 0;
+  for (const IterVarRef& i : block.iter_vars) bits = std::max<int>(bits, i->var->dtype.bits);
+  if (bits > 0) map = in_dtype(map, DType::Int(bits));
   std::vector<Expr> old_vars;
   arith::Region domain;
   arith::Analyzer analyzer;
@@ -115,7 +151,8 @@ void do_transform_block_layout(Schedule& s, BlockHandle handle, IndexMapRef map)
   body = transform(
       body,
       [&](const Range& r) -> NodeRef {
-        Expr min = simple_index(r.min, inner), extent = simple_index(r.extent, inner);
+        Expr min = simple_index(r.min, inner);
+        Expr extent = cast_to(min->dtype, simple_index(r.extent, inner));  // an iterator may be wider than it was
         return min == r.min && extent == r.extent ? ref(r) : make<Range>(min, extent);
       },
       [&](const BufferLoad& l) -> NodeRef { return load(l.buffer, simple(l.indices)); },
@@ -128,7 +165,8 @@ void do_transform_block_layout(Schedule& s, BlockHandle handle, IndexMapRef map)
     if (VarRef loop = cast<Var>(realize.values[i])) old_loops.emplace(loop, substitute(back[i], iter_to_loop));
   }
   Stmt nest = make<BlockRealize>(values, substitute(realize.predicate, old_loops), body);
-  for (size_t d = loops.size(); d-- > 0;) nest = for_loop(loops[d], ranges[d]->extent, nest);
+  for (size_t d = loops.size(); d-- > 0;)
+    nest = make<For>(loops[d], ranges[d]->min, ranges[d]->extent, LoopKind::serial, std::string(), Attrs{}, nest);
   s.replace(s.sites()[nest_site].stmt, nest);
 }
 

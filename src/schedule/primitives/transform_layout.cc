@@ -86,6 +86,21 @@ IndexMapRef padding_value(const Schedule& s, const BufferRef& buffer, const Inde
   return map;
 }
 
+/// A size in the shape of `old` that the function's arguments do not give any more; null if they give all.
+VarRef unbound_size(const PrimFunc& func, const std::vector<std::pair<VarRef, BufferRef>>& buffer_map,
+                    const Buffer& old) {
+  auto is_given = [&](const VarRef& v) {
+    if (std::ranges::find(func.params, v) != func.params.end()) return true;
+    return std::ranges::any_of(buffer_map, [&](const auto& entry) {
+      return std::ranges::find(entry.second->shape, Expr(v)) != entry.second->shape.end();
+    });
+  };
+  for (const Expr& extent : old.shape)
+    for (const VarRef& v : vars_in(extent))
+      if (!is_given(v)) return v;
+  return nullptr;
+}
+
 /// Stores a buffer in another layout: its shape and every access go through the map.
 ///   A[i, j], lambda i, j: (i // 32, j, i % 32)   =>   A[i // 32, j, i % 32] of shape [n / 32, m, 32]
 /// A map that introduces padding needs a pad value: a number, or a lambda of the new indices. Stores fill the padding with
@@ -112,7 +127,9 @@ void do_transform_layout(Schedule& s, BlockHandle block, BufferSelector which, I
     s.fail({.what = text("what ", old->name, " is used for is unknown: through its pointer, or as a part of a buffer"),
             .needs = "a buffer that is accessed by loads and stores only",
             .hint = "transform the layout before tensorize"});
-  if (!old->shape.empty()) map = in_dtype(map, old->shape[0]->dtype);
+  int bits = 0;
+  for (const Expr& extent : old->shape) bits = std::max<int>(bits, extent->dtype.bits);
+  if (bits > 0) map = in_dtype(map, DType::Int(bits));
   arith::Analyzer analyzer;
   for (const Expr& extent : old->shape) {
     if (!as_int(extent)) analyzer.assume_size(extent);
@@ -152,6 +169,10 @@ void do_transform_layout(Schedule& s, BlockHandle block, BufferSelector which, I
   for (auto& [param, buffer] : buffer_map) {
     if (buffer == old) buffer = fresh;
   }
+  if (VarRef lost = unbound_size(*f, buffer_map, *old))
+    s.fail({.what = text("in the new layout no parameter has the extent ", lost->name, " by itself, so that it is not known"),
+            .needs = "each symbolic size is a scalar parameter, or an extent of a parameter's buffer by itself",
+            .hint = text("add ", lost->name, " to the parameters, or cache_read ", old->name, " first")});
   s.replace_func(with(with(f, &PrimFunc::body, body), &PrimFunc::buffer_map, std::move(buffer_map)));
 }
 
