@@ -19,14 +19,17 @@ namespace {
 
 /// A pass of the lowering, on every tensor program of the module.
 Pass over_programs(const LowerPass& lower) {
-  auto run = [lower](const ModuleRef& module, const PassContext& ctx) {
+  // A pass that runs at several stages takes a program of any.
+  LowerPass step = lower;
+  if (std::ranges::count(lower_passes(), lower.name, &LowerPass::name) > 1) step.from = step.to = tir::Stage::any;
+  auto run = [step](const ModuleRef& module, const PassContext& ctx) {
     LowerOptions options{
-        .note = [&](const Reason& reason) { ctx.say(std::string(lower.name), text(reason.what, ": ", reason.hint)); }};
+        .note = [&](const Reason& reason) { ctx.say(std::string(step.name), text(reason.what, ": ", reason.hint)); }};
     ModuleRef out = module;
     for (const auto& [name, func] : module->functions) {
       tir::PrimFuncRef program = cast<tir::PrimFunc>(func);
       if (!program) continue;
-      if (tir::PrimFuncRef lowered = lower.run(program, options); lowered != program)
+      if (tir::PrimFuncRef lowered = run_lower_pass(step, program, options); lowered != program)
         out = with_function(out, name, lowered);
     }
     return out;

@@ -10,9 +10,30 @@ namespace sator::tir {
 
 namespace {
 
+/// What programs of a stage may have.
+struct StageRow {
+  Stage stage;
+  std::string_view name;
+  bool root;          ///< the body is one block around all others
+  bool blocks;        ///< blocks, and names for parts of buffers
+  bool iterators;     ///< blocks with iterators and an init
+  bool dimensions;    ///< buffers with another number of dimensions than one, and with strides
+  bool wide_loops;    ///< vectorized and unrolled loops
+};
+constexpr StageRow kStages[] = {
+    {Stage::any, "any", false, true, true, true, true},
+    {Stage::scheduled, "scheduled", true, true, true, true, true},
+    {Stage::blocks, "blocks", false, true, true, true, true},
+    {Stage::opaque, "opaque", false, true, false, true, true},
+    {Stage::loops, "loops", false, false, false, true, true},
+    {Stage::flat, "flat", false, false, false, false, true},
+    {Stage::machine, "machine", false, false, false, false, false},
+};
+const StageRow& row_of(Stage stage) { return kStages[static_cast<int>(stage)]; }
+
 class Verifier {
  public:
-  Verifier(const PrimFunc& func, Stage stage) : func_(func), stage_(stage) {}
+  Verifier(const PrimFunc& func, Stage stage) : func_(func), stage_(row_of(stage)) {}
 
   std::vector<Reason> run() {
     for (const VarRef& p : func_.params) define(*p, func_);
@@ -26,7 +47,7 @@ class Verifier {
     // Sizes that stand alone in a shape are bound by the argument; others are computed from them.
     for (const auto& [param, buffer] : func_.buffer_map) define_sizes(*buffer, func_);
     for (const auto& [param, buffer] : func_.buffer_map) check_buffer(*buffer, func_);
-    if (stage_ == Stage::scheduled && !root_of(func_))
+    if (stage_.root && !root_of(func_))
       add({.what = "the body is not one root block",
            .needs = "a block without iterators around all others",
            .hint = "parse the text, which adds it"},
@@ -126,6 +147,7 @@ class Verifier {
 
   void access(const Buffer& b, const std::vector<Expr>& indices, const NodeBase& where) {
     use_buffer(b, where);
+    allow(stage_.dimensions || (b.rank() == 1 && b.strides.empty()), where, "an access to a buffer that is not flat");
     for (const Expr& i : indices) {
       expr(i, where);
       if (!i->dtype.is_integer())
@@ -272,12 +294,13 @@ class Verifier {
 
   // ---- Statements ----
 
-  void forbid_when(Stage stage, const NodeBase& n, std::string_view what) {
-    if (stage_ == stage)
-      add({.what = text(what, " in a ", stage == Stage::lowered ? "lowered" : "scheduled", " program"),
-           .needs = stage == Stage::lowered ? "loops, allocations and accesses only" : "blocks",
-           .hint = "check the order of passes"},
-          n);
+  /// Reports what the stage does not have.
+  void allow(bool is_allowed, const NodeBase& n, std::string_view what) {
+    if (is_allowed) return;
+    add({.what = text(what, " in a program of stage ", stage_.name),
+         .needs = text("what programs of stage ", stage_.name, " consist of"),
+         .hint = "check the order of passes"},
+        n);
   }
 
   void regions(const std::vector<BufferRegionRef>& list) {
@@ -300,7 +323,8 @@ class Verifier {
   }
 
   void block(const Block& n, const BlockRealize* realize) {
-    forbid_when(Stage::lowered, n, "a block");
+    allow(stage_.blocks, n, "a block");
+    allow(stage_.iterators || (n.iter_vars.empty() && !n.init), n, "a block with iterators or an init");
     for (const IterVarRef& iter : n.iter_vars) {
       expr(iter->dom->min, *iter);
       expr(iter->dom->extent, *iter);
@@ -368,6 +392,9 @@ class Verifier {
       add({.what = text("loop ", n.var->name, " is bound to no thread axis"),
            .needs = "blockIdx.*, threadIdx.*, vthread.* or an axis of the chip"},
           n);
+    allow(stage_.wide_loops || (n.kind != LoopKind::vectorized && n.kind != LoopKind::unrolled),
+          n,
+          "a vectorized or unrolled loop");
     define(*n.var, n);
     loops_[n.var.get()] = blocks_.size();
     stmt(n.body);
@@ -442,6 +469,7 @@ class Verifier {
         [&](const Evaluate& n) { expr(n.value, n); },
         [&](const Allocate& n) {
           for (const Expr& e : n.extents) index(e, n, "an extent");
+          allow(stage_.dimensions || n.extents.size() == 1, n, "an allocation of several dimensions");
           condition(n.condition, n);
           scope_of(*n.data, n, n.body);
         },
@@ -466,7 +494,7 @@ class Verifier {
   }
 
   const PrimFunc& func_;
-  Stage stage_;
+  const StageRow& stage_;
   std::vector<Reason> reasons_;
   std::unordered_set<const Var*> scope_, bound_;
   std::unordered_set<const Buffer*> checked_buffers_;
@@ -475,6 +503,8 @@ class Verifier {
 };
 
 }  // namespace
+
+std::string_view stage_name(Stage stage) { return row_of(stage).name; }
 
 std::vector<Reason> verify(const PrimFunc& func, Stage stage) {
   std::vector<Reason> reasons = Verifier(func, stage).run();

@@ -6,9 +6,17 @@
 
 namespace sator::tir {
 
-/// What a program may consist of: `scheduled` has blocks below one root block; `lowered` has none, and no regions of
-/// buffers that stand for others; `any` leaves that open.
-enum class Stage { any, scheduled, lowered };
+/// What a program consists of, from what schedules work on to what machine code is made of. From `blocks` on each stage
+/// has less than the one before, so that a program of a later stage is one of the earlier too. verify.cc has the table.
+///   any        left open
+///   scheduled  blocks below one root block
+///   blocks     blocks with iterators, init and predicates
+///   opaque     blocks without iterators: loops and the buffers that a block owns
+///   loops      no blocks; buffers are allocated by T.allocate and have several dimensions
+///   flat       buffers have one dimension
+///   machine    no vectorized or unrolled loops: what codegen/ translates
+enum class Stage { any, scheduled, blocks, opaque, loops, flat, machine };
+std::string_view stage_name(Stage stage);
 
 /// Every mistake of the function, each with the nodes to blame and the program around them:
 ///   - a variable is used outside of its scope, or bound twice; a buffer's pointer is not in scope

@@ -24,7 +24,7 @@ std::string run_lower(const TestCase& test) {
   if (trim(names) == "all") {
     func = passes::lower(func, options);
   } else {
-    for (std::string_view name : split(names, ',')) func = find_pass(trim(name)).run(func, options);
+    for (std::string_view name : split(names, ',')) func = passes::run_lower_pass(find_pass(trim(name)), func, options);
   }
   return notes + tir::to_script(*func);
 }

@@ -38,7 +38,7 @@ llvm::Value* in_float(Emit& e, const Expr& a, const Expr& b, F op) {
 /// The divisor, with 1 in the lanes that do not run: vector division is done lane by lane and faults on zero.
 llvm::Value* safe_divisor(Emit& e, llvm::Value* b, int lanes) {
   if (!e.mask || lanes == 1 || llvm::isa<llvm::Constant>(b)) return b;
-  return e.b.CreateSelect(e.mask, b, llvm::ConstantInt::get(b->getType(), 1));
+  return e.b.CreateSelect(mask_for(e, lanes), b, llvm::ConstantInt::get(b->getType(), 1));
 }
 
 /// float32(code) - c for a code of a word, (word >> n) & mask: bits n and up in the fraction of 2^(23-n) are the float

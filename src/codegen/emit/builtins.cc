@@ -54,8 +54,8 @@ llvm::Value* emit_sigmoid(Emit& e, const Call& n) {
 }
 
 llvm::Value* emit_pow(Emit& e, const Call& n) {
-  if (n.dtype.bits == 64) return from_libm(e, n, "pow");
   if (!n.dtype.is_float()) unsupported("pow of integers");
+  if (n.dtype.bits == 64) return from_libm(e, n, "pow");
   DType wide = DType::Float(32, n.dtype.lanes);
   llvm::Value* x = convert(e, arg(e, n, 0), n.dtype, wide);
   llvm::Value* y = convert(e, arg(e, n, 1), n.args[1]->dtype, wide);

@@ -102,6 +102,10 @@ llvm::Value* widened(Emit& e, llvm::Value* value, DType dtype);
 DType widened(DType dtype);
 
 // memory.cc
+/// The mask for `lanes` lanes; null: none. A mask of another width belongs to a loop further out.
+llvm::Value* mask_for(Emit& e, int lanes);
+/// The lanes that run where a condition of as many lanes holds.
+llvm::Value* mask_where(Emit& e, llvm::Value* condition, int lanes);
 llvm::Value* emit_load(Emit& e, const BufferLoad& n);
 void emit_store(Emit& e, const tir::BufferStore& n);
 /// Where buffer[indices] begins; it may lie outside of the buffer.
@@ -130,7 +134,7 @@ void fail_if(Emit& e, llvm::Value* failed, const std::string& message);
 llvm::Value* call_context(Emit& e, unsigned field, llvm::FunctionType* type, std::vector<llvm::Value*> args);
 llvm::StructType* context_type(llvm::LLVMContext& llvm);
 
-/// What the translation does not cover: a mistake of the passes before it.
+/// Refuses what a user can write and the translation does not cover.
 [[noreturn]] void unsupported(const std::string& what);
 
 /// The attributes that make LLVM write code of the level.

@@ -28,7 +28,7 @@ llvm::Value* logical(Emit& e, const Expr& a, const Expr& b, bool is_and) {
     llvm::Value* outer = e.mask;
     if (must_be_lazy(b)) {
       llvm::Value* decides = is_and ? x : e.b.CreateNot(x);
-      e.mask = outer ? e.b.CreateAnd(outer, decides) : decides;
+      e.mask = mask_where(e, decides, a->dtype.lanes);
     }
     llvm::Value* y = value_of(e, b);
     e.mask = outer;
@@ -113,7 +113,7 @@ llvm::Value* emit_choice(Emit& e, const Expr& by, const Expr& true_value, const 
   llvm::Value* condition = value_of(e, by);
   if (by->dtype.lanes > 1) {
     llvm::Value* outer = e.mask;
-    auto under = [&](llvm::Value* lanes) { e.mask = outer ? e.b.CreateAnd(outer, lanes) : lanes; };
+    auto under = [&](llvm::Value* lanes) { e.mask = mask_where(e, lanes, by->dtype.lanes); };
     under(condition);
     llvm::Value* yes = value_of(e, true_value);
     e.mask = outer;
@@ -149,7 +149,7 @@ llvm::Value* value_of(Emit& e, const Expr& expr) {
       [&](const Var& v) -> llvm::Value* {
         if (auto at = e.values.find(&v); at != e.values.end()) return at->second;
         if (auto at = e.memory.find(&v); at != e.memory.end()) return at->second.base;
-        unsupported(text("variable ", v.name, " has no value here"));
+        internal_error(text("variable ", v.name, " has no value in the kernel"));
       },
       [&](const IntImm& n) -> llvm::Value* { return integer(e, n.value, n.dtype); },
       [&](const FloatImm& n) -> llvm::Value* { return number(e, n.value, n.dtype); },

@@ -89,9 +89,9 @@ llvm::Value* to_memory(Emit& e, llvm::Value* v, DType element, llvm::Type* in_me
 
 Access plan(Emit& e, const BufferRef& buffer, const std::vector<Expr>& indices) {
   if (indices.size() != 1)
-    unsupported(text("buffer ", buffer->name, " of rank ", indices.size(), " was not flattened"));
+    internal_error(text("buffer ", buffer->name, " of rank ", indices.size(), " was not flattened"));
   auto at = e.memory.find(buffer->data.get());
-  if (at == e.memory.end()) unsupported(text("buffer ", buffer->name, " has no memory here"));
+  if (at == e.memory.end()) internal_error(text("buffer ", buffer->name, " has no memory in the kernel"));
   Access a{.memory = at->second, .element = buffer->dtype.element(), .in_memory = memory_type(e, buffer->dtype)};
   a.streaming = std::find(e.streaming.begin(), e.streaming.end(), buffer->data.get()) != e.streaming.end();
   Expr index = indices[0];
@@ -152,17 +152,6 @@ llvm::Instruction* wide_load(Emit& e, const Access& a, int64_t offset, int lanes
 llvm::Value* any_lane(Emit& e) {
   return e.b.CreateInsertElement(
       llvm::PoisonValue::get(llvm::FixedVectorType::get(e.b.getInt1Ty(), 1)), e.b.CreateOrReduce(e.mask), uint64_t{0});
-}
-
-/// The mask for an access of `lanes` lanes; null: none. A mask of another width belongs to a loop further out.
-llvm::Value* mask_for(Emit& e, int lanes) {
-  if (!e.mask) return nullptr;
-  int width = static_cast<int>(llvm::cast<llvm::FixedVectorType>(e.mask->getType())->getNumElements());
-  if (width == lanes) return e.mask;
-  if (lanes % width != 0) unsupported(text("a mask of ", width, " lanes over an access of ", lanes));
-  std::vector<int> repeat;
-  for (int i = 0; i < lanes; ++i) repeat.push_back(i / (lanes / width));
-  return e.b.CreateShuffleVector(e.mask, repeat);
 }
 
 llvm::Value* gather(Emit& e, const Access& a, llvm::Value* mask) {
@@ -273,6 +262,31 @@ void store_lanes(Emit& e, const Access& a, llvm::Value* value) {
 }
 
 }  // namespace
+
+llvm::Value* mask_for(Emit& e, int lanes) {
+  if (!e.mask) return nullptr;
+  int width = static_cast<int>(llvm::cast<llvm::FixedVectorType>(e.mask->getType())->getNumElements());
+  if (width == lanes) return e.mask;
+  std::vector<int> repeat;
+  if (width > lanes && width % lanes == 0) {  // the same in each iteration of that loop: what any of them does
+    llvm::Value* any = nullptr;
+    for (int first = 0; first < width; first += lanes) {
+      repeat.clear();
+      for (int i = 0; i < lanes; ++i) repeat.push_back(first + i);
+      llvm::Value* part = e.b.CreateShuffleVector(e.mask, repeat);
+      any = any ? e.b.CreateOr(any, part) : part;
+    }
+    return any;
+  }
+  if (lanes % width != 0) unsupported(text("a mask of ", width, " lanes over an access of ", lanes));
+  for (int i = 0; i < lanes; ++i) repeat.push_back(i / (lanes / width));
+  return e.b.CreateShuffleVector(e.mask, repeat);
+}
+
+llvm::Value* mask_where(Emit& e, llvm::Value* condition, int lanes) {
+  llvm::Value* outer = mask_for(e, lanes);
+  return outer ? e.b.CreateAnd(outer, condition) : condition;
+}
 
 llvm::Value* emit_load(Emit& e, const BufferLoad& n) {
   bool outer = std::exchange(e.in_index, false);

@@ -15,11 +15,12 @@ void emit_if(Emit& e, const tir::IfThenElse& n) {
   llvm::Value* condition = value_of(e, n.condition);
   if (n.condition->dtype.lanes > 1) {  // per lane
     llvm::Value* outer = e.mask;
-    e.mask = outer ? e.b.CreateAnd(outer, condition) : condition;
+    const int lanes = n.condition->dtype.lanes;
+    e.mask = mask_where(e, condition, lanes);
     run(e, n.then_case);
+    e.mask = outer;
     if (n.else_case) {
-      llvm::Value* rest = e.b.CreateNot(condition);
-      e.mask = outer ? e.b.CreateAnd(outer, rest) : rest;
+      e.mask = mask_where(e, e.b.CreateNot(condition), lanes);
       run(e, n.else_case);
     }
     e.mask = outer;
@@ -68,6 +69,10 @@ void emit_for(Emit& e, const tir::For& n) {
 }
 
 void emit_attr(Emit& e, const tir::AttrStmt& n) {
+  if (const tir::ThreadAxis* axis = n.node.as<tir::ThreadAxis>(); axis && n.key != "pipeline_scope")
+    fail({.what = text("the axis ", axis->tag, " is launched in a kernel for a CPU"),
+          .needs = "loops without thread bindings",
+          .hint = "use a CPU schedule for this target"});
   const Var* buffer = n.node.as<Var>();
   if (n.key != kStreamingStores || !buffer) return run(e, n.body);
   e.streaming.push_back(buffer);
@@ -110,7 +115,7 @@ void emit_loop(Emit& e, llvm::Value* begin, llvm::Value* end, FunctionRef<void(l
 void run(Emit& e, const tir::Stmt& stmt) {
   struct Nothing {};
   using namespace tir;
-  auto block = [](const char* name) { unsupported(text("a ", name, " that was not lowered")); };
+  auto block = [](const char* name) { internal_error(text("a ", name, " that was not lowered")); };
   match(
       stmt,
       [&](const BufferStore& n) { emit_store(e, n); },

@@ -6,7 +6,11 @@
 
 namespace sator::codegen {
 
-void unsupported(const std::string& what) { internal_error(text("code generation: ", what)); }
+void unsupported(const std::string& what) {
+  fail({.what = text("machine code has no form for ", what),
+        .needs = "a program that a kernel for a CPU can do (docs/passes.md: what code generation takes)",
+        .hint = "write it in another way, or run the program by the interpreter"});
+}
 
 static llvm::Type* element_type(Emit& e, DType d) {
   switch (d.code) {

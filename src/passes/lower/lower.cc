@@ -2,13 +2,8 @@
 
 namespace sator::passes {
 
-std::string_view stage_name(LowerStage stage) {
-  constexpr std::string_view names[] = {"blocks", "opaque", "loops", "flat", "machine"};
-  return names[static_cast<int>(stage)];
-}
-
 std::span<const LowerPass> lower_passes() {
-  using enum LowerStage;
+  using enum tir::Stage;
   static constexpr LowerPass passes[] = {
       {"LowerInitBlock", "runs a block's init where its reduction begins", blocks, blocks, lower_init_block},
       {"PlanAndUpdateBufferAllocationLocation",
@@ -38,9 +33,43 @@ std::span<const LowerPass> lower_passes() {
   return passes;
 }
 
+namespace {
+
+/// A program that has what a pass does not expect is the caller's mistake: the order of passes.
+void require_stage(const LowerPass& pass, const tir::PrimFunc& func) {
+  std::vector<Reason> mistakes = tir::verify(func, pass.from);
+  if (mistakes.empty()) return;
+  Reason first = std::move(mistakes.front());
+  const LowerPass* before = nullptr;
+  for (const LowerPass& p : lower_passes()) {
+    if (p.to == pass.from && p.from != p.to) before = &p;
+  }
+  first.what = text(pass.name, " is given ", first.what);
+  first.needs = text("a well-formed program of stage ", tir::stage_name(pass.from));
+  if (before) first.hint = text("run ", before->name, " before");
+  fail(std::move(first));
+}
+
+tir::PrimFuncRef checked(const LowerPass& pass, const tir::PrimFuncRef& func, const LowerOptions& options) {
+  tir::PrimFuncRef out = pass.run(func, options);
+  if (out == func) return out;
+  if (std::vector<Reason> mistakes = tir::verify(*out, pass.to); !mistakes.empty())
+    internal_error(
+        text("the pass ", pass.name, " leaves a program that breaks the rules\n", mistakes.front().render()));
+  return out;
+}
+
+}  // namespace
+
+tir::PrimFuncRef run_lower_pass(const LowerPass& pass, const tir::PrimFuncRef& func, const LowerOptions& options) {
+  require_stage(pass, *func);
+  return checked(pass, func, options);
+}
+
 tir::PrimFuncRef lower(const tir::PrimFuncRef& func, const LowerOptions& options) {
+  require_stage(lower_passes().front(), *func);
   tir::PrimFuncRef out = func;
-  for (const LowerPass& pass : lower_passes()) out = pass.run(out, options);
+  for (const LowerPass& pass : lower_passes()) out = checked(pass, out, options);
   return out;
 }
 

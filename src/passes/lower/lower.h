@@ -6,18 +6,9 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "tir/nodes.h"
+#include "tir/verify.h"
 
 namespace sator::passes {
-
-/// What a program consists of between two passes of the lowering.
-///   blocks   blocks with iterators, init and predicates: what schedules work on
-///   opaque   blocks without iterators: loops and the buffers that a block owns
-///   loops    no blocks; buffers are allocated by Allocate and have several dimensions
-///   flat     buffers have one dimension
-///   machine  no vectorized or unrolled loops: what codegen/ translates
-enum class LowerStage { blocks, opaque, loops, flat, machine };
-std::string_view stage_name(LowerStage stage);
 
 struct LowerOptions {
   /// Copies that unrolling one loop nest may make of a statement.
@@ -29,16 +20,21 @@ struct LowerOptions {
 struct LowerPass {
   std::string_view name;  ///< as TVM names it, where TVM has it
   std::string_view does;
-  LowerStage from, to;
+  tir::Stage from, to;  ///< of the program that it is given, and of the one that it leaves: checked by run_lower_pass
   tir::PrimFuncRef (*run)(const tir::PrimFuncRef& func, const LowerOptions& options);
 };
 
 /// The passes in the order in which `lower` runs them.
 std::span<const LowerPass> lower_passes();
 
+/// The function after the pass. Errors: a program that is not of stage `from`; those of the pass. InternalError, with the
+/// pass's name, if it leaves a program that is not of stage `to` or not well formed.
+tir::PrimFuncRef run_lower_pass(const LowerPass& pass, const tir::PrimFuncRef& func, const LowerOptions& options);
+
 /// A function of stage `blocks` (or of a later one: the passes before it find nothing to do) as `machine`.
 /// Meaning is preserved, except that loads and stores that no later statement can see may go.
-/// Errors: those of the passes; each names its loop, block or buffer.
+/// Each pass's result is verified, which takes a tenth of the time of the lowering.
+/// Errors: a function that is not well formed; those of the passes; each names its loop, block or buffer.
 tir::PrimFuncRef lower(const tir::PrimFuncRef& func, const LowerOptions& options = {});
 
 /// The function with another body; the same function for the same body.

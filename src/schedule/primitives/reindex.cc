@@ -42,6 +42,7 @@ Accesses accesses_of(const Block& block, const BufferRef& buffer) {
           if (st.buffer == buffer) see(st.indices);
         },
         [&](const IfThenElse&) { found.conditional = true; },
+        [&](const Select&) { found.conditional = true; },
         [&](const Call& c) { found.conditional |= c.op == "tir.if_then_else"; },
         [&](const Var& v) { found.opaque |= &v == buffer->data.get(); });
   };
