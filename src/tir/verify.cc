@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "arith/analyzer.h"
 #include "ir/builtins.h"
 #include "tir/print.h"
 
@@ -322,6 +323,40 @@ class Verifier {
     }
   }
 
+  /// The end of its domain that a binding passes in some iteration of the loops around; nothing where it stays inside, or
+  /// where that is not told: a binding that is not linear, loops whose ranges depend on each other.
+  ///   →   the value that it takes, beside the nearest one of the domain
+  std::optional<std::pair<Expr, Expr>> leaves_domain(const Range& domain, const Expr& value) {
+    if (const Var* v = value.as<Var>()) {
+      for (const For* loop : nest_)
+        if (loop->var.get() == v && equal(loop->min, domain.min) && equal(loop->extent, domain.extent)) return {};
+    }
+    for (const For* loop : nest_) {
+      if (auto extent = as_int(loop->extent); extent && *extent < 1) return {};  // never runs
+      for (const For* other : nest_)
+        if (uses_var(loop->min, *other->var) || uses_var(loop->extent, *other->var)) return {};
+    }
+    arith::Analyzer analyzer;
+    for (bool upper : {false, true}) {
+      Expr at = value;
+      bool is_linear = true;
+      for (const For* loop : nest_) {
+        if (!uses_var(at, *loop->var)) continue;
+        auto slope = as_int(analyzer.simplify(substitute(at, {{loop->var, loop->var + 1}}) - at));
+        is_linear &= slope.has_value();
+        if (!slope) break;
+        Expr end = (*slope > 0) == upper ? loop->min + loop->extent - 1 : loop->min;
+        at = substitute(at, {{loop->var, end}});
+      }
+      if (!is_linear) continue;
+      Expr limit = upper ? domain.min + domain.extent - 1 : domain.min;
+      auto beyond = as_int(analyzer.simplify(at - limit));
+      if (beyond && (upper ? *beyond > 0 : *beyond < 0))
+        return std::pair{analyzer.simplify(at), analyzer.simplify(limit)};
+    }
+    return {};
+  }
+
   void block(const Block& n, const BlockRealize* realize) {
     allow(stage_.blocks, n, "a block");
     allow(stage_.iterators || (n.iter_vars.empty() && !n.init), n, "a block with iterators or an init");
@@ -341,7 +376,19 @@ class Verifier {
               i < n.iter_vars.size() ? static_cast<const NodeBase&>(*n.iter_vars[i]) : n,
               "a binding");
       condition(realize->predicate, n);
+      const bool always_runs = conditions_ == 0 && is_one(realize->predicate);
+      for (size_t i = 0; always_runs && i < std::min(realize->values.size(), n.iter_vars.size()); ++i) {
+        const IterVar& iter = *n.iter_vars[i];
+        if (!realize->values[i]->dtype.is_integer()) continue;
+        if (auto outside = leaves_domain(*iter.dom, realize->values[i]))
+          add({.what = text("iterator ", iter.var->name, " takes the value ", outside->first, ", beyond ", outside->second),
+               .needs = "bindings inside of the iterators' domains wherever the predicate holds",
+               .hint = "add the missing T.where, or state the domain that the loops pass over"},
+              n);
+      }
     }
+    const bool is_conditional = realize && !is_one(realize->predicate);
+    conditions_ += is_conditional;
     for (const IterVarRef& iter : n.iter_vars) define(*iter->var, *iter);
     // A block without iterators is transparent: it may use the loops around it.
     bool isolates = !n.iter_vars.empty();
@@ -356,6 +403,7 @@ class Verifier {
     if (n.init) stmt(n.init);
     stmt(n.body);
     if (isolates) blocks_.pop_back();
+    conditions_ -= is_conditional;
     for (const MatchBufferRef& m : n.match_buffers) forget(*m->buffer->data);
     for (const BufferRef& b : n.alloc_buffers) forget(*b->data);
     for (const IterVarRef& iter : n.iter_vars) forget(*iter->var);
@@ -397,7 +445,9 @@ class Verifier {
           "a vectorized or unrolled loop");
     define(*n.var, n);
     loops_[n.var.get()] = blocks_.size();
+    nest_.push_back(&n);
     stmt(n.body);
+    nest_.pop_back();
     loops_.erase(n.var.get());
     forget(*n.var);
   }
@@ -444,12 +494,16 @@ class Verifier {
         },
         [&](const IfThenElse& n) {
           condition(n.condition, n);
+          ++conditions_;
           stmt(n.then_case);
           if (n.else_case) stmt(n.else_case);
+          --conditions_;
         },
         [&](const While& n) {
           condition(n.condition, n);
+          ++conditions_;
           stmt(n.body);
+          --conditions_;
         },
         [&](const LetStmt& n) {
           expr(n.value, n);
@@ -500,6 +554,8 @@ class Verifier {
   std::unordered_set<const Buffer*> checked_buffers_;
   std::unordered_map<const Var*, size_t> loops_;  ///< loop variables, and how many isolating blocks were open
   std::vector<const Block*> blocks_;
+  std::vector<const For*> nest_;  ///< the loops around, outermost first
+  int conditions_ = 0;            ///< branches and predicates around
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 // is well formed, reads back from its text, and computes the same in the interpreter; lowered and compiled for every level
 // of this CPU, the result must compute what the interpreter says. A finding is shrunk and printed as a text test.
 
+#include <fstream>
 #include <iostream>
 
 #include "cli/app.h"
@@ -31,23 +32,53 @@ std::string summary(int64_t cases, int64_t first, const Counts& c) {
               " refused by the lowering\n");
 }
 
+/// The outcome as GoogleTest's JSON, which tools/run_tests.py sums up. `failure`: empty if there is none; `ran`: false where
+/// the filter of the tests leaves the fuzzer out.
+void write_report(const std::string& path, const std::string& failure, bool ran) {
+  if (path.empty()) return;
+  std::string test = text("{\"name\": \"schedule\", \"status\": \"", ran ? "RUN" : "NOTRUN", "\"");
+  if (!failure.empty()) test += ", \"failures\": [{\"failure\": " + string_literal(failure) + "}]";
+  std::ofstream(path) << "{\"testsuites\": [{\"name\": \"fuzz\", \"testsuite\": [" << test << "}]}]}\n";
+}
+
+bool is_wanted() {
+  const char* filter = std::getenv("SATOR_TEST_FILTER");
+  return !filter || std::string_view("programs/fuzz.schedule").find(filter) != std::string_view::npos;
+}
+
+void run(int64_t seed, int64_t count, const std::string& report, std::ostream& notes) {
+  if (!report.empty() && !is_wanted()) return write_report(report, "", false);
+  Counts counts;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto now = static_cast<uint64_t>(seed + i);
+    Draw draw(now);
+    if (Finding found = run_case(draw, now, counts)) {
+      found = shrink(std::move(found), draw.taken, now);
+      std::string words = text(found.what, "\n\n", as_test(found, now), "\n  repeat: --seed ", now, " --count 1");
+      write_report(report, words, true);
+      internal_error(words);
+    }
+    if (i % 100 == 99 || i + 1 == count) notes << summary(i + 1, seed, counts) << std::flush;
+  }
+  write_report(report, "", true);
+}
+
 cli::Command command() {
   static int64_t seed = 1, count = INT64_MAX;
+  static bool draw_seed = false;
+  static std::string report;
   return {.name = "fuzz_schedule",
           .does = "schedules and compiles random programs at random until one computes something else",
-          .options = {{"--seed N", "of the first case", &seed}, {"--count N", "how many cases", &count}},
+          .options = {{"--seed N", "of the first case", &seed},
+                      {"--count N", "how many cases", &count},
+                      {"--draw-seed", "draw the first seed, and print it", &draw_seed},
+                      {"--report FILE", "also write a report as GoogleTest's JSON", &report}},
           .run = [](cli::Streams& io) {
-            Counts counts;
-            for (int64_t i = 0; i < count; ++i) {
-              const auto now = static_cast<uint64_t>(seed + i);
-              Draw draw(now);
-              if (Finding found = run_case(draw, now, counts)) {
-                found = shrink(std::move(found), draw.taken, now);
-                internal_error(text(
-                    found.what, "\n\n", as_test(found, now), "\n  repeat: --seed ", now, " --count 1"));
-              }
-              if (i % 100 == 99 || i + 1 == count) io.notes << summary(i + 1, seed, counts) << std::flush;
+            if (draw_seed) {
+              seed = static_cast<int64_t>(std::random_device()());
+              io.notes << text("the first seed is ", seed, "\n");
             }
+            run(seed, count, report, io.notes);
           }};
 }
 

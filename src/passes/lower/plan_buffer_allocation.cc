@@ -60,9 +60,10 @@ class UseFinder {
       }
       iter_depth_[block.iter_vars[i]->var.get()] = outermost;
     }
-    path_.push_back(&block);
+    // A block's regions speak of what is outside of it.
     for (const BufferRegionRef& r : block.reads) use(r);
     for (const BufferRegionRef& r : block.writes) use(r, limit);
+    path_.push_back(&block);
     for (const MatchBufferRef& m : block.match_buffers) use(m->source);
     if (block.init) visit(block.init);
     visit(block.body);
