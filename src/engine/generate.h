@@ -13,9 +13,17 @@ struct GenerateOptions {
 
 enum class StopReason { stop_token, max_tokens, context_full, told };
 
+/// What a generation did and how long its two phases took. A decode step runs the model on one token.
+struct Generated {
+  StopReason reason = StopReason::max_tokens;
+  double prefill_s = 0;  ///< the prompt
+  int64_t decode_steps = 0;
+  double decode_s = 0;  ///< the steps; not what sampling and showing text take
+};
+
 /// Continues the session's sequence by `prompt` and then by sampled tokens, each of which is handed out as it comes;
 /// `take` returns false to stop. Errors: as of Session::append.
-StopReason generate(Session& session, std::span<const int32_t> prompt, const GenerateOptions& options,
-                    FunctionRef<bool(int32_t id)> take);
+Generated generate(Session& session, std::span<const int32_t> prompt, const GenerateOptions& options,
+                   FunctionRef<bool(int32_t id)> take);
 
 }  // namespace sator

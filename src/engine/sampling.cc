@@ -80,12 +80,55 @@ Sampler::Sampler(const SamplingParams& params) : params_(params), random_(params
     fail({.what = text("top_k is ", params.top_k), .needs = "top_k >= 0", .hint = "0 takes all tokens"});
   if (!(params.top_p > 0 && params.top_p <= 1))
     fail({.what = text("top_p is ", params.top_p), .needs = "0 < top_p <= 1", .hint = "1 takes all tokens"});
+  if (!(params.min_p >= 0 && params.min_p <= 1))
+    fail({.what = text("min_p is ", params.min_p), .needs = "0 <= min_p <= 1", .hint = "0 takes all tokens"});
+  if (!(params.repetition_penalty > 0 && std::isfinite(params.repetition_penalty)))
+    fail({.what = text("repetition_penalty is ", params.repetition_penalty),
+          .needs = "a positive number",
+          .hint = "1 leaves repeated tokens as they are, 1.2 is usual"});
+  if (params.no_repeat_ngram_size < 0)
+    fail({.what = text("no_repeat_ngram_size is ", params.no_repeat_ngram_size),
+          .needs = "a size >= 0",
+          .hint = "0 allows any repetition"});
 }
 
-int32_t Sampler::sample(std::span<const float> logits) {
-  int32_t best = most_likely(logits);
-  if (params_.temperature == 0) return best;
-  double max = static_cast<double>(logits[static_cast<size_t>(best)]);
+/// Forbids the tokens that would complete n tokens that the sequence has already.
+static void forbid_repeated(std::span<float> logits, std::span<const int32_t> sequence, size_t n) {
+  if (sequence.size() + 1 < n) return;
+  const std::span<const int32_t> last = sequence.last(n - 1);
+  for (size_t i = 0; i + n <= sequence.size(); ++i)
+    if (std::ranges::equal(sequence.subspan(i, n - 1), last))
+      logits[static_cast<size_t>(sequence[i + n - 1])] = -INFINITY;
+}
+
+std::span<const float> Sampler::changed(std::span<const float> logits, std::span<const int32_t> sequence) {
+  if (!params_.changes_logits()) return logits;
+  most_likely(logits);  // refuses what is no number
+  changed_.assign(logits.begin(), logits.end());
+  for (int32_t id : params_.excluded)
+    if (id >= 0 && static_cast<size_t>(id) < changed_.size()) changed_[static_cast<size_t>(id)] = -INFINITY;
+  if (params_.repetition_penalty != 1) {
+    const auto penalty = static_cast<float>(params_.repetition_penalty);
+    order_.assign(sequence.begin(), sequence.end());  // each token once, however often it occurs
+    std::sort(order_.begin(), order_.end());
+    order_.erase(std::unique(order_.begin(), order_.end()), order_.end());
+    for (int32_t id : order_) {
+      float& x = changed_[static_cast<size_t>(id)];
+      x = x < 0 ? x * penalty : x / penalty;
+    }
+  }
+  if (params_.no_repeat_ngram_size > 0)
+    forbid_repeated(changed_, sequence, static_cast<size_t>(params_.no_repeat_ngram_size));
+  if (std::ranges::all_of(changed_, [](float x) { return x == -INFINITY; }))
+    fail({.what = "every token of the vocabulary is forbidden",
+          .needs = "a token that may follow",
+          .hint = text("no_repeat_ngram_size is ", params_.no_repeat_ngram_size, ": a larger one forbids less")});
+  return changed_;
+}
+
+/// Fills order_ and probabilities_ with what may be drawn; returns the sum of the probabilities.
+double Sampler::weigh(std::span<const float> logits, int32_t best) {
+  const auto max = static_cast<double>(logits[static_cast<size_t>(best)]);
   auto likelier = [&](int32_t a, int32_t b) {
     float la = logits[static_cast<size_t>(a)], lb = logits[static_cast<size_t>(b)];
     return la > lb || (la == lb && a < b);
@@ -121,9 +164,29 @@ int32_t Sampler::sample(std::span<const float> logits) {
       }
     }
     order_.resize(kept);
+    probabilities_.resize(kept);
     total = reached;
   }
+  if (params_.min_p > 0) {  // the largest probability is 1
+    size_t kept = 0;
+    total = 0;
+    for (size_t i = 0; i < order_.size(); ++i) {
+      if (probabilities_[i] < params_.min_p) continue;
+      order_[kept] = order_[i];
+      probabilities_[kept] = probabilities_[i];
+      total += probabilities_[kept++];
+    }
+    order_.resize(kept);
+    probabilities_.resize(kept);
+  }
+  return total;
+}
 
+int32_t Sampler::sample(std::span<const float> given, std::span<const int32_t> sequence) {
+  const std::span<const float> logits = changed(given, sequence);
+  int32_t best = most_likely(logits);
+  if (params_.temperature == 0) return best;
+  const double total = weigh(logits, best);
   double at = random_.uniform() * total;
   int32_t last = best;
   for (size_t i = 0; i < order_.size(); ++i) {
@@ -133,6 +196,17 @@ int32_t Sampler::sample(std::span<const float> logits) {
     at -= probabilities_[i];
   }
   return last;  // rounding left a little over
+}
+
+std::vector<Drawable> Sampler::distribution(std::span<const float> given, std::span<const int32_t> sequence) {
+  const std::span<const float> logits = changed(given, sequence);
+  const int32_t best = most_likely(logits);
+  if (params_.temperature == 0) return {{best, 1}};
+  const double total = weigh(logits, best);
+  std::vector<Drawable> out;
+  for (size_t i = 0; i < order_.size(); ++i)
+    if (probabilities_[i] > 0) out.push_back({order_[i], probabilities_[i] / total});
+  return out;
 }
 
 }  // namespace sator

@@ -19,32 +19,58 @@ class Random {
   uint64_t state_[4];
 };
 
-/// How the next token is drawn.
-///   temperature  logits are divided by it; 0 takes the most likely token
-///   top_k        only the k most likely tokens; 0: all
-///   top_p        of these only the most likely ones whose probabilities first reach top_p together; 1: all
+/// How the next token is drawn. In this order, as Hugging Face's transformers does (generation/logits_process.py):
+///   excluded              ids that are never drawn: those that no token has, where a vocabulary is padded
+///   repetition_penalty    logits of tokens that the sequence has, prompt included: x / penalty, below 0 x * penalty; 1: as they are
+///   no_repeat_ngram_size  no token that would repeat n consecutive tokens of the sequence; 0: any
+///   temperature           logits are divided by it; 0 takes the most likely token
+///   top_k                 only the k most likely tokens; 0: all
+///   top_p                 of these only the most likely ones whose probabilities first reach top_p together; 1: all
+///   min_p                 of these only tokens with at least min_p times the largest probability; 0: all
 struct SamplingParams {
   double temperature = 0;
   int64_t top_k = 0;
   double top_p = 1;
   uint64_t seed = 0;
+  double min_p = 0;
+  double repetition_penalty = 1;
+  int64_t no_repeat_ngram_size = 0;
+  std::vector<int32_t> excluded = {};
+
+  /// Whether logits are changed before anything is drawn.
+  bool changes_logits() const { return repetition_penalty != 1 || no_repeat_ngram_size > 0 || !excluded.empty(); }
+};
+
+/// A token that may be drawn, with its probability.
+struct Drawable {
+  int32_t id = 0;
+  double probability = 0;
 };
 
 /// Draws tokens. The same logits, parameters and seed give the same tokens on every machine: the exponentials
 /// are computed by basic f64 arithmetic in a fixed order, not by the system's library.
 class Sampler {
  public:
-  /// Errors: temperature is negative or not finite; top_k is negative; top_p is outside (0, 1].
+  /// Errors: temperature is negative or not finite; top_k or no_repeat_ngram_size is negative; top_p is outside (0, 1], min_p
+  /// outside [0, 1]; repetition_penalty is not positive.
   explicit Sampler(const SamplingParams& params);
 
   /// The next token. Of equal logits the lower id counts as more likely.
-  ///   logits  [vocab] f32
-  /// Errors: a logit is NaN or +infinity, or all are -infinity.
-  int32_t sample(std::span<const float> logits);
+  ///   logits    [vocab] f32
+  ///   sequence  what stands before it, prompt included: for repetition_penalty and no_repeat_ngram_size
+  /// Errors: a logit is NaN or +infinity, or all are -infinity; every token is forbidden.
+  int32_t sample(std::span<const float> logits, std::span<const int32_t> sequence = {});
+
+  /// What `sample` would draw from, in no order. Errors: as of sample.
+  std::vector<Drawable> distribution(std::span<const float> logits, std::span<const int32_t> sequence = {});
 
  private:
+  std::span<const float> changed(std::span<const float> logits, std::span<const int32_t> sequence);
+  double weigh(std::span<const float> logits, int32_t best);
+
   SamplingParams params_;
   Random random_;
+  std::vector<float> changed_;         // [vocab], where the parameters change logits
   std::vector<int32_t> order_;         // candidates, kept between calls so that none of them allocates
   std::vector<double> probabilities_;  // of order_, not normalized
 };

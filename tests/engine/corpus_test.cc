@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "engine/likelihood.h"
 #include "temp_folder.h"
 
 namespace sator {
@@ -72,9 +73,32 @@ TEST(Corpus, Windows) {
   Ids stream(25);
   EXPECT_EQ(windows_of(stream, 10).size(), 2u);
   EXPECT_EQ(windows_of(stream, 10, 1).size(), 1u);
-  EXPECT_EQ(windows_of(stream, 10)[1].data(), stream.data() + 10);
+  EXPECT_EQ(windows_of(stream, 10)[1].ids.data(), stream.data() + 10);
+  EXPECT_EQ(windows_of(stream, 10)[1].scored, 9);
   EXPECT_NE(error_of([&] { windows_of(stream); }).find("25 tokens"), std::string::npos);
   EXPECT_NE(error_of([&] { windows_of(stream, 1); }), "");
+}
+
+// By hand: 25 ids, windows of 10, a stride of 4. Window k begins at 4 k; the first scores ids 1 to 9, each further one the ids
+// that are new in it, the last what is left. Without overlap the first id of each window is scored by none.
+TEST(Corpus, SlidingWindowsScoreEachIdOnce) {
+  Ids stream(25);
+  auto described = [&](int64_t tokens, int64_t stride) {
+    std::string out;
+    for (const Window& w : windows_of(stream, tokens, {}, stride)) {
+      const auto begin = w.ids.data() - stream.data(), end = begin + static_cast<ptrdiff_t>(w.ids.size());
+      out += text(begin, "-", end, " scores ", end - w.scored, "-", end, "; ");
+    }
+    return out;
+  };
+  EXPECT_EQ(described(10, 4),
+            "0-10 scores 1-10; 4-14 scores 10-14; 8-18 scores 14-18; 12-22 scores 18-22; 16-25 scores 22-25; ");
+  EXPECT_EQ(described(10, 10), "0-10 scores 1-10; 10-20 scores 11-20; 20-25 scores 21-25; ");
+  EXPECT_EQ(described(12, 12), "0-12 scores 1-12; 12-24 scores 13-24; ");  // the last id has nothing before it
+  EXPECT_EQ(described(40, 7), "0-25 scores 1-25; ");
+  EXPECT_EQ(windows_of(stream, 10, 2, 4).size(), 2u);
+  EXPECT_NE(error_of([&] { windows_of(stream, 10, {}, 11); }).find("stride of 11"), std::string::npos);
+  EXPECT_NE(error_of([&] { windows_of(stream, 10, {}, 0); }).find("stride of 0"), std::string::npos);
 }
 
 TEST(Perplexity, LikelihoodOfATarget) {
@@ -102,14 +126,24 @@ TEST(Perplexity, OfWindows) {
   p.add_window(10 * std::log(8.0), 10);
   p.add_window(5 * std::log(8.0), 5);
   EXPECT_NEAR(p.perplexity(), 8, 1e-12);
-  EXPECT_NEAR(p.standard_error(), 0, 1e-12);
+  EXPECT_NEAR(*p.standard_error(), 0, 1e-12);
   EXPECT_EQ(p.predictions(), 15);
   // Means 1 and 3: sd = sqrt 2, over sqrt 2 windows is 1; the mean of 20 predictions is 2.
   Perplexity q;
   q.add_window(10, 10);
   q.add_window(30, 10);
   EXPECT_NEAR(q.perplexity(), std::exp(2.0), 1e-12);
-  EXPECT_NEAR(q.standard_error(), std::exp(2.0), 1e-12);
+  EXPECT_NEAR(*q.standard_error(), std::exp(2.0), 1e-12);
+  EXPECT_EQ(q.window_means(), (std::vector<double>{1, 3}));
+  // One window says nothing about how windows differ.
+  Perplexity one;
+  one.add_window(10, 10);
+  EXPECT_FALSE(one.standard_error());
+  // 1 nat of 30 tokens and 3 of 10: mean 1.5; sqrt(2 * ((30 - 45)^2 + (30 - 15)^2)) / 40 = 0.75.
+  Perplexity unequal;
+  unequal.add_window(30, 30);
+  unequal.add_window(30, 10);
+  EXPECT_NEAR(*unequal.standard_error(), 0.75 * std::exp(1.5), 1e-12);
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "temp_folder.h"
 
 namespace sator {
@@ -113,6 +115,52 @@ TEST(Sampler, RefusesBadInput) {
   EXPECT_NE(error_of([&] { sampler.sample(std::vector<float>{}); }), "");
   // A masked vocabulary: what has no probability is never drawn.
   for (int i = 0; i < 100; ++i) EXPECT_EQ(sampler.sample(std::vector<float>{-INFINITY, 2, -INFINITY}), 1);
+}
+
+// Made by data/sampling_cases.py from the definitions of Hugging Face's transformers.
+TEST(Sampler, DrawsFromWhatTransformersDrawFrom) {
+  const fs::path file = fs::path(SATOR_SOURCE_DIR) / "tests/engine/data/sampling_cases.json";
+  const Json cases = parse_json(read_file(file), file.string());
+  ASSERT_EQ(cases.size(), 40U);
+  for (const Json& c : cases) {
+    SCOPED_TRACE(c.dump());
+    const SamplingParams params{.temperature = c.at("temperature"),
+                                .top_k = c.value("top_k", 0),
+                                .top_p = c.value("top_p", 1.0),
+                                .min_p = c.value("min_p", 0.0),
+                                .repetition_penalty = c.value("repetition_penalty", 1.0),
+                                .no_repeat_ngram_size = c.value("no_repeat_ngram_size", 0),
+                                .excluded = c.value("excluded", std::vector<int32_t>())};
+    const auto logits = c.at("logits").get<std::vector<float>>();
+    const auto sequence = c.at("sequence").get<std::vector<int32_t>>();
+    const Json& wanted = c.at("probabilities");
+    std::map<int32_t, double> got;
+    Sampler sampler(params);
+    for (const Drawable& d : sampler.distribution(logits, sequence)) got[d.id] = d.probability;
+    EXPECT_EQ(got.size(), wanted.size());
+    int32_t top = -1;
+    for (const auto& [id, p] : wanted.items()) {
+      EXPECT_NEAR(got[std::stoi(id)], p.get<double>(), 1e-6) << "token " << id;
+      if (top < 0 || p > wanted.at(std::to_string(top))) top = std::stoi(id);
+    }
+    for (int i = 0; i < 20; ++i) EXPECT_TRUE(got.contains(sampler.sample(logits, sequence)));
+    // Penalties and forbidden tokens hold without sampling too.
+    SamplingParams greedy = params;
+    greedy.temperature = 0;
+    EXPECT_EQ(Sampler(greedy).sample(logits, sequence), top);
+  }
+}
+
+TEST(Sampler, RefusesParametersOutOfRange) {
+  EXPECT_NE(error_of([] { Sampler({.min_p = 1.5}); }).find("min_p is 1.5"), std::string::npos);
+  EXPECT_NE(error_of([] { Sampler({.repetition_penalty = 0}); }).find("repetition_penalty is 0"), std::string::npos);
+  EXPECT_NE(error_of([] { Sampler({.no_repeat_ngram_size = -1}); }).find("no_repeat_ngram_size is -1"),
+            std::string::npos);
+  Sampler all({.no_repeat_ngram_size = 1});
+  EXPECT_NE(error_of([&] {
+              all.sample(std::vector<float>{1, 2}, std::vector<int32_t>{0, 1});
+            }).find("forbidden"),
+            std::string::npos);
 }
 
 }  // namespace
