@@ -1,5 +1,6 @@
 #include "frontend/hf_config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
@@ -7,6 +8,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "frontend/mlc_config.h"
+#include "frontend/token_ids.h"
 
 namespace sator {
 
@@ -61,27 +63,6 @@ double read_positive(const JsonAt& at) {
 double positive_or(const JsonAt& config, std::string_view name, double otherwise) {
   auto member = config.find(name);
   return member ? read_positive(*member) : otherwise;
-}
-
-/// An id or a list of ids; -1 is some writers' "none".
-std::vector<int64_t> read_ids(const JsonAt& config, std::string_view name) {
-  std::vector<int64_t> ids;
-  auto add = [&](const JsonAt& at) {
-    if (int64_t id = at.integer(-1, INT32_MAX); id >= 0) ids.push_back(id);
-  };
-  auto member = config.find(name);
-  if (!member) return ids;
-  if (member->is_array())
-    member->each(add);
-  else
-    add(*member);
-  return ids;
-}
-
-std::optional<int64_t> read_id(const JsonAt& config, std::string_view name) {
-  std::vector<int64_t> ids = read_ids(config, name);
-  if (ids.empty()) return {};
-  return ids[0];
 }
 
 /// Refuses a switch that is on: what it asks for would change the arithmetic.
@@ -244,7 +225,28 @@ std::vector<std::string> supported_model_types() {
   return names;
 }
 
+/// "meta-llama/Llama-3.2-1B": an owner and a model, as the Hugging Face hub names them.
+static bool is_hub_id(const std::string& name) {
+  const size_t slash = name.find('/');
+  if (slash == 0 || slash == std::string::npos || slash + 1 == name.size() || name[0] == '.') return false;
+  auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+           c == '.';
+  };
+  return std::ranges::all_of(name.substr(0, slash), plain) && std::ranges::all_of(name.substr(slash + 1), plain) &&
+         !fs::exists(name.substr(0, slash)) && !name.ends_with(".json");
+}
+
 [[noreturn]] static void fail_absent(const fs::path& path) {
+  if (const std::string id = path.string(); is_hub_id(id))
+    fail({.what = text("there is no folder ", id, "; models are not fetched from the Hugging Face hub"),
+          .needs = "a model's folder on this machine: config.json, safetensors, tokenizer.json",
+          .hint = text("`pip install huggingface_hub`, then `hf download ",
+                       id,
+                       " --local-dir ",
+                       path.filename().string(),
+                       "`, then give ",
+                       path.filename().string())});
   fail({.what = text("there is no ", path.string()),
         .needs = "the folder of a Hugging Face model: config.json, safetensors, tokenizer.json",
         .hint = "check the path"});
@@ -284,34 +286,11 @@ ModelConfig read_model_config(const fs::path& folder) {
                     "a checkpoint of floating-point weights",
                     "start from the original checkpoint and pick a scheme here");
   model.vocab_size = read_size(config, {"vocab_size"});
-  model.eos_token_ids = read_ids(config, "eos_token_id");
-  model.bos_token_id = read_id(config, "bos_token_id");
+  model.eos_token_ids = read_token_ids(config, "eos_token_id");
+  model.bos_token_id = read_token_id(config, "bos_token_id");
   model.dtype = read_dtype(config);
   family->read(config, model);
   return model;
-}
-
-GenerationConfig read_generation_config(const fs::path& folder) {
-  fs::path file = folder / "generation_config.json";
-  GenerationConfig generation;
-  if (!fs::exists(file)) return generation;
-  std::string source = file.string();
-  Json tree = parse_json(read_file(file), source);
-  JsonAt config(tree, source);
-  generation.eos_token_ids = read_ids(config, "eos_token_id");
-  generation.bos_token_id = read_id(config, "bos_token_id");
-  generation.pad_token_id = read_id(config, "pad_token_id");
-  if (auto at = config.find("do_sample")) generation.do_sample = at->boolean();
-  if (auto at = config.find("top_k")) generation.top_k = at->integer(0, INT32_MAX);
-  if (auto at = config.find("temperature")) {
-    generation.temperature = at->number();
-    if (*generation.temperature < 0) at->fail(text("is ", at->number()), "a temperature >= 0");
-  }
-  if (auto at = config.find("top_p")) {
-    generation.top_p = at->number();
-    if (!(*generation.top_p > 0 && *generation.top_p <= 1)) at->fail(text("is ", at->number()), "0 < top_p <= 1");
-  }
-  return generation;
 }
 
 }  // namespace sator

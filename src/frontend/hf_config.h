@@ -91,8 +91,11 @@ struct GenerationConfig {
   std::vector<int64_t> eos_token_ids;
   std::optional<int64_t> bos_token_id, pad_token_id;
   std::optional<bool> do_sample;
-  std::optional<double> temperature, top_p;
-  std::optional<int64_t> top_k;
+  std::optional<double> temperature, top_p, min_p, repetition_penalty;
+  std::optional<int64_t> top_k, no_repeat_ngram_size, max_new_tokens;
+  /// What the file asks for that would change the result and is not done here, in words: "num_beams 4". Names that nobody
+  /// knows are among them.
+  std::vector<std::string> not_done;
 };
 
 /// Errors: the file exists and is malformed, or a value is out of its range.

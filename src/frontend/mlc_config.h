@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -10,6 +12,10 @@
 namespace sator {
 
 inline constexpr const char* kMlcConfigFile = "mlc-chat-config.json";
+
+/// Names of conversation templates that MLC-LLM knows.
+/// Source: CONV_TEMPLATES of its python/mlc_llm/interface/gen_config.py, 2026.
+const std::vector<std::string>& mlc_conv_templates();
 
 /// What gen_config may be told.
 struct MlcConfigOptions {

@@ -215,5 +215,22 @@ TEST(HfConfig, ModelsOfTransformers) {
   EXPECT_NE(error_of([&] { read_model_config(models / "tiny" / "falcon-a"); }).find("falcon"), std::string::npos);
 }
 
+TEST(GenerationConfig, SaysWhatIsNotDone) {
+  TempFolder folder;
+  folder.write("generation_config.json", R"({"repetition_penalty": 1.1, "no_repeat_ngram_size": 3, "min_p": 0.05,
+    "max_new_tokens": 40, "num_beams": 4, "typical_p": 1.0, "suppress_tokens": [], "bad_words_ids": [[1, 2]],
+    "penalty_alpha": null, "transformers_version": "4.40", "max_length": 20, "wormhole": true})");
+  const GenerationConfig g = read_generation_config(folder.path());
+  EXPECT_EQ(g.repetition_penalty, 1.1);
+  EXPECT_EQ(g.no_repeat_ngram_size, 3);
+  EXPECT_EQ(g.min_p, 0.05);
+  EXPECT_EQ(g.max_new_tokens, 40);
+  EXPECT_EQ(g.not_done, (std::vector<std::string>{"bad_words_ids [[1,2]]", "num_beams 4", "wormhole true (unknown)"}));
+  for (const char* wrong : {R"({"repetition_penalty": 0})", R"({"min_p": 1.5})", R"({"no_repeat_ngram_size": -1})"}) {
+    folder.write("generation_config.json", wrong);
+    EXPECT_NE(error_of([&] { read_generation_config(folder.path()); }), "") << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace sator

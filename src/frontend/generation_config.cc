@@ -1,0 +1,161 @@
+// generation_config.json: what a model's makers suggest for generating text.
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "frontend/hf_config.h"
+#include "frontend/token_ids.h"
+
+namespace sator {
+
+namespace {
+
+/// Names that are acted on, or that change no generated token here.
+constexpr std::string_view kKnown[] = {
+    "eos_token_id",
+    "bos_token_id",
+    "pad_token_id",
+    "do_sample",
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "repetition_penalty",
+    "no_repeat_ngram_size",
+    "max_new_tokens",
+    // where a text comes from, how it is computed, what is returned beside it
+    "_from_model_config",
+    "transformers_version",
+    "_commit_hash",
+    "use_cache",
+    "cache_implementation",
+    "cache_config",
+    "return_dict_in_generate",
+    "return_legacy_cache",
+    "output_attentions",
+    "output_hidden_states",
+    "output_scores",
+    "output_logits",
+    "compile_config",
+    "disable_compile",
+    "num_return_sequences",
+    "max_matching_ngram_size",
+    "generation_kwargs",
+    "trust_remote_code",
+    // of models that translate, and of drafts that propose tokens: another model's business
+    "decoder_start_token_id",
+    "is_encoder_decoder",
+    "is_assistant",
+    "num_assistant_tokens",
+    "num_assistant_tokens_schedule",
+    "assistant_confidence_threshold",
+    "assistant_early_exit",
+    "assistant_lookbehind",
+    "target_lookbehind",
+    "prompt_lookup_num_tokens",
+    "low_memory"};
+
+/// Names that change what is generated, with the values at which they do nothing. A length limit of the whole text does
+/// nothing here: --max-tokens counts the new ones.
+struct Neutral {
+  std::string_view name;
+  std::vector<Json> values;
+};
+const std::vector<Neutral>& neutral_values() {
+  static const std::vector<Neutral> rows = {{"num_beams", {1}},
+                                            {"num_beam_groups", {1}},
+                                            {"diversity_penalty", {0}},
+                                            {"length_penalty", {1}},
+                                            {"early_stopping", {false}},
+                                            {"penalty_alpha", {0}},
+                                            {"typical_p", {1}},
+                                            {"epsilon_cutoff", {0}},
+                                            {"eta_cutoff", {0}},
+                                            {"top_h", {}},
+                                            {"min_length", {0}},
+                                            {"min_new_tokens", {0}},
+                                            {"max_length", {}},
+                                            {"max_time", {}},
+                                            {"stop_strings", {}},
+                                            {"bad_words_ids", {}},
+                                            {"force_words_ids", {}},
+                                            {"constraints", {}},
+                                            {"forced_bos_token_id", {}},
+                                            {"forced_eos_token_id", {}},
+                                            {"suppress_tokens", {}},
+                                            {"begin_suppress_tokens", {}},
+                                            {"forced_decoder_ids", {}},
+                                            {"sequence_bias", {}},
+                                            {"guidance_scale", {1}},
+                                            {"token_healing", {false}},
+                                            {"watermarking_config", {}},
+                                            {"renormalize_logits", {false}},
+                                            {"dola_layers", {}},
+                                            {"exponential_decay_length_penalty", {}},
+                                            {"remove_invalid_values", {false}},
+                                            {"encoder_repetition_penalty", {1}},
+                                            {"encoder_no_repeat_ngram_size", {0}}};
+  return rows;
+}
+
+/// "num_beams 4"; a long value is cut.
+std::string in_words(const std::string& name, const Json& value) {
+  constexpr size_t kMost = 40;
+  const std::string words = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  return text(name, " ", words.size() > kMost ? words.substr(0, kMost) + "..." : words);
+}
+
+std::vector<std::string> not_done(const Json& config) {
+  std::vector<std::string> out;
+  for (const auto& [name, value] : config.items()) {
+    if (value.is_null() || std::ranges::count(kKnown, name) > 0) continue;
+    const auto row = std::ranges::find(neutral_values(), name, &Neutral::name);
+    if (row == neutral_values().end()) {
+      out.push_back(in_words(name, value) + " (unknown)");
+      continue;
+    }
+    if (name == "max_length" || std::ranges::count(row->values, value) > 0) continue;
+    if ((value.is_array() || value.is_object()) && value.empty()) continue;
+    out.push_back(in_words(name, value));
+  }
+  return out;
+}
+
+/// A number of the file that has to satisfy `holds`.
+template <class Holds>
+std::optional<double> number_of(const JsonAt& config, std::string_view name, Holds holds, std::string_view needs) {
+  const auto at = config.find(name);
+  if (!at) return {};
+  if (!holds(at->number())) at->fail(text("is ", at->number()), needs);
+  return at->number();
+}
+
+}  // namespace
+
+GenerationConfig read_generation_config(const fs::path& folder) {
+  fs::path file = folder / "generation_config.json";
+  GenerationConfig generation;
+  if (!fs::exists(file)) return generation;
+  std::string source = file.string();
+  Json tree = parse_json(read_file(file), source);
+  JsonAt config(tree, source);
+  generation.eos_token_ids = read_token_ids(config, "eos_token_id");
+  generation.bos_token_id = read_token_id(config, "bos_token_id");
+  generation.pad_token_id = read_token_id(config, "pad_token_id");
+  if (auto at = config.find("do_sample")) generation.do_sample = at->boolean();
+  if (auto at = config.find("top_k")) generation.top_k = at->integer(0, INT32_MAX);
+  if (auto at = config.find("no_repeat_ngram_size")) generation.no_repeat_ngram_size = at->integer(0, INT32_MAX);
+  if (auto at = config.find("max_new_tokens")) generation.max_new_tokens = at->integer(1, INT32_MAX);
+  generation.temperature = number_of(
+      config, "temperature", [](double v) { return v >= 0; }, "a temperature >= 0");
+  generation.top_p = number_of(
+      config, "top_p", [](double v) { return v > 0 && v <= 1; }, "0 < top_p <= 1");
+  generation.min_p = number_of(
+      config, "min_p", [](double v) { return v >= 0 && v <= 1; }, "0 <= min_p <= 1");
+  generation.repetition_penalty = number_of(
+      config, "repetition_penalty", [](double v) { return v > 0; }, "a positive number");
+  generation.not_done = not_done(tree);
+  return generation;
+}
+
+}  // namespace sator
