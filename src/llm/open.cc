@@ -291,8 +291,8 @@ Value run_transform(runtime::VirtualMachine& vm, const std::vector<Ref<Tensor>>&
 
 std::shared_ptr<runtime::VirtualMachine> machine_of(const fs::path& library, const OpenOptions& options) {
   Ref<runtime::ModelLibrary> loaded = runtime::ModelLibrary::open(library);
-  Ref<runtime::ThreadPool> pool;
-  if (options.threads) pool = runtime::ThreadPool::create(static_cast<int>(*options.threads));
+  Ref<runtime::ThreadPool> pool = options.pool;
+  if (!pool && options.threads) pool = runtime::ThreadPool::create(static_cast<int>(*options.threads));
   return std::make_shared<runtime::VirtualMachine>(loaded->executable(), loaded->kernels(), pool);
 }
 
@@ -354,6 +354,16 @@ OpenModel open_model(const fs::path& folder, const OpenOptions& given) {
   return model;
 }
 
+bool is_converted(const fs::path& folder) { return converted_model(folder).has_value(); }
+
+ModelConfig config_of(const fs::path& folder) {
+  ModelConfig config = read_model_config(folder);
+  const std::optional<MlcModel> converted = converted_model(folder);
+  if (converted && converted->context_window_size)
+    config.max_positions = std::min(config.max_positions, *converted->context_window_size);
+  return config;
+}
+
 Scheme scheme_for(const fs::path& folder, const std::optional<std::string>& name) {
   const std::optional<MlcModel> converted = converted_model(folder);
   Scheme scheme = parse_scheme(name ? *name : converted ? converted->quantization : "f32");
@@ -364,8 +374,30 @@ Scheme scheme_for(const fs::path& folder, const std::optional<std::string>& name
   return scheme;
 }
 
+/// Refuses an output that would spoil the checkpoint that it is made from, or another one: a folder with converted weights is
+/// read as these alone.
+static void require_apart(const fs::path& folder, const fs::path& out) {
+  const fs::path in = fs::weakly_canonical(fs::absolute(folder)), to = fs::weakly_canonical(fs::absolute(out));
+  auto contains = [](const fs::path& outer, const fs::path& inner) {
+    const auto [at, ignored] = std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end());
+    return at == outer.end();
+  };
+  const char* how = in == to           ? " is the model's own folder"
+                    : contains(in, to) ? " lies in the model's folder"
+                    : contains(to, in) ? " contains the model's folder"
+                                       : nullptr;
+  if (!how && (fs::exists(to / "model.safetensors") || fs::exists(to / "model.safetensors.index.json")))
+    how = " holds another checkpoint";
+  if (how)
+    fail({.what = text("the output ", out.string(), how),
+          .needs = "a folder of its own: converted weights in it would stand for the checkpoint",
+          .hint = text("for instance -o ", in.filename().string(), "-MLC")});
+}
+
 WeightSize convert_weights(const fs::path& folder, const OpenOptions& options, const fs::path& out,
                            const std::function<void(size_t done, size_t all)>& progress) {
+  require_apart(folder, out);
+  require_apart(weights_folder(folder, options), out);
   require_calibration(options);
   const SafeTensors checkpoint = SafeTensors::open_folder(weights_folder(folder, options));
   const Program program = program_of(folder, options);
@@ -387,14 +419,17 @@ CompileReport compile_model(const fs::path& folder, const OpenOptions& options, 
   return write_compiled(program, options, cache_key(folder, "compile", options, program), out);
 }
 
-std::vector<int32_t> token_stream_of(const fs::path& folder, const fs::path& text) {
+std::vector<int32_t> token_stream_of(const fs::path& folder, const std::string& content, const std::string& source) {
   Tokenizer tokenizer = Tokenizer::load(folder);
   ModelConfig config = read_model_config(folder);
   std::optional<int32_t> end;
   if (!config.eos_token_ids.empty()) end = static_cast<int32_t>(config.eos_token_ids.front());
-  const std::string content = read_file(text);
-  require_utf8(content, text.string());
+  require_utf8(content, source);
   return token_stream(tokenizer, content, work_marks(tokenizer, end));
+}
+
+std::vector<int32_t> token_stream_of(const fs::path& folder, const fs::path& text) {
+  return token_stream_of(folder, read_file(text), text.string());
 }
 
 ActivationRanges calibrate(const fs::path& folder, const fs::path& text_file, const OpenOptions& options) {
@@ -415,7 +450,7 @@ ActivationRanges calibrate(const fs::path& folder, const fs::path& text_file, co
   Value cache = vm->call("create_kv_cache", {});
   auto* kv = cache.as<runtime::PagedKVCache>();
   const int64_t window_tokens = std::min(kWindowTokens, program.limits.context_window);
-  for (std::span<const int32_t> window : windows_of(stream, window_tokens, kCalibrationWindows)) {
+  for (const auto& [window, scored] : windows_of(stream, window_tokens, kCalibrationWindows)) {
     kv->clear();
     kv->add_sequence(0);
     for (size_t from = 0; from < window.size(); from += static_cast<size_t>(length)) {

@@ -14,6 +14,7 @@ struct OpenOptions {
   Scheme scheme = parse_scheme("f32");
   ProgramOptions program;
   std::optional<int64_t> threads;
+  Ref<runtime::ThreadPool> pool;        ///< that models share which run one after the other; null: of its own
   std::optional<fs::path> calibration;  ///< a text, for schemes with static activation scales
   std::string isa = "native";           ///< levels to compile for: "native", "portable", or names
   fs::path debug_dump;                  ///< folder for the module after each phase; compiles anew
@@ -55,12 +56,21 @@ Program program_of(const fs::path& folder, const OpenOptions& options, bool shap
 /// `verify` without converted weights.
 OpenModel open_model(const fs::path& folder, const OpenOptions& options);
 
+/// Whether a folder's weights are converted to a scheme already (by convert_weights, or it has nothing but a chat
+/// configuration): no other scheme can be made of them.
+bool is_converted(const fs::path& folder);
+
+/// What a model's folder says of it; a converted folder's context window counts as its positions.
+/// Errors: as of read_model_config.
+ModelConfig config_of(const fs::path& folder);
+
 /// The scheme that is meant by a name, or, without one, by the folder: that of its converted weights, else f32.
 /// Errors: no such scheme; another one than that of the converted weights.
 Scheme scheme_for(const fs::path& folder, const std::optional<std::string>& name);
 
 /// Quantizes a checkpoint and writes MLC-LLM's files of weights to `out`; `folder` has the configuration, and the tokenizer
-/// where a scheme needs a calibration text. Errors: as of open_model; the folder cannot be written.
+/// where a scheme needs a calibration text. Errors: as of open_model; the folder cannot be written; it is the model's own, lies
+/// in it or contains it, also through links, or holds a checkpoint.
 WeightSize convert_weights(const fs::path& folder, const OpenOptions& options, const fs::path& out,
                            const std::function<void(size_t done, size_t all)>& progress = {});
 
@@ -80,5 +90,7 @@ ActivationRanges calibrate(const fs::path& folder, const fs::path& text, const O
 
 /// The ids of a model's text with its marks, by the model's own tokenizer (engine/corpus.h). Errors: the text is no UTF-8.
 std::vector<int32_t> token_stream_of(const fs::path& folder, const fs::path& text);
+/// The same of a text that is at hand; `source` names it in errors.
+std::vector<int32_t> token_stream_of(const fs::path& folder, const std::string& content, const std::string& source);
 
 }  // namespace sator::llm

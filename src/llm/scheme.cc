@@ -54,6 +54,57 @@ std::vector<std::string> examples() {
   return names;
 }
 
+/// What other programs call schemes, and the nearest of ours.
+struct OtherName {
+  const char* theirs;
+  std::vector<std::string> ours;
+};
+const std::vector<OtherName>& other_names() {
+  static const std::vector<OtherName> rows = {{"int8", {"int8-channel", "int8-channel+a8", "int8-group128"}},
+                                              {"int4", {"int4-group32", "int4-group128", "q4f16_1"}},
+                                              {"int3", {"int3-group32"}},
+                                              {"int2", {"int2-group32"}},
+                                              {"fp32", {"f32"}},
+                                              {"float32", {"f32"}},
+                                              {"float", {"f32"}},
+                                              {"fp16", {"f16", "f16+a16"}},
+                                              {"float16", {"f16", "f16+a16"}},
+                                              {"half", {"f16", "f16+a16"}},
+                                              {"bfloat16", {"bf16", "bf16+a16"}},
+                                              {"q0f32", {"f32"}},
+                                              {"q0f16", {"f16", "f16+a16"}},
+                                              {"q4f16_0", {"q4f16_1"}},
+                                              {"q4f32_1", {"q4f16_1"}},
+                                              {"q3f16_1", {"int3-group32"}},
+                                              {"q4_0", {"int4-group32", "q4f16_1"}},
+                                              {"q4_1", {"int4-group32-asym"}},
+                                              {"q5_0", {"int5-group32"}},
+                                              {"q5_1", {"int5-group32-asym"}},
+                                              {"q8_0", {"int8-group32"}},
+                                              {"q2_k", {"int2-group32-asym"}},
+                                              {"q3_k", {"int3-group32-asym"}},
+                                              {"q4_k", {"int4-group32-asym"}},
+                                              {"q5_k", {"int5-group32-asym"}},
+                                              {"q6_k", {"int6-group32"}},
+                                              {"awq", {"int4-group128-asym"}},
+                                              {"gptq", {"int4-group128"}},
+                                              {"w8a8", {"int8-channel+a8"}},
+                                              {"w4a8", {"int4-group128+a8"}},
+                                              {"w4a16", {"int4-group128+a16"}},
+                                              {"w8a16", {"int8-channel+a16"}}};
+  return rows;
+}
+
+std::vector<std::string> called_elsewhere(std::string_view name) {
+  std::string lower(name);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  if (lower.size() > 4 && lower[0] == 'q' && lower.substr(2, 2) == "_k") lower.resize(4);  // "Q4_K_M"
+  for (const OtherName& row : other_names())
+    if (lower == row.theirs) return row.ours;
+  return {};
+}
+
 class Reader {
  public:
   explicit Reader(std::string_view name) : name_(name), rest_(name) {}
@@ -94,7 +145,8 @@ class Reader {
   }
 
   [[noreturn]] void refuse(const std::string& expected) const {
-    std::vector<std::string> near = nearest_names(name_, examples());
+    std::vector<std::string> near = called_elsewhere(name_);
+    if (near.empty()) near = nearest_names(name_, examples());
     fail({.what = text("there is no quantization scheme ",
                        string_literal(name_),
                        ": at ",

@@ -41,6 +41,30 @@ TEST(MlcFolder, RunsLikeTheCheckpointItWasMadeFrom) {
   }
 }
 
+// A folder with converted weights is read as these alone: written into the model's folder they would stand for it.
+TEST(MlcFolder, AreNotWrittenOverACheckpoint) {
+  TempFolder folder;
+  const fs::path model = folder.path() / "models/m";
+  fs::create_directories(model);
+  for (const auto& entry : fs::directory_iterator(example()))
+    fs::copy_file(entry.path(), model / entry.path().filename());
+  fs::create_directory_symlink(folder.path() / "models", folder.path() / "by_link");
+  fs::create_directory(folder.path() / "other");
+  write_file(folder.path() / "other/model.safetensors", "another model");
+  auto refused = [&](const fs::path& out) {
+    return error_of([&] { convert_weights(model, {.scheme = parse_scheme("q4f16_1")}, out); });
+  };
+  EXPECT_NE(refused(model).find("is the model's own folder"), std::string::npos);
+  EXPECT_NE(refused(folder.path() / "by_link/m").find("is the model's own folder"), std::string::npos);
+  EXPECT_NE(refused(model / "mlc").find("lies in the model's folder"), std::string::npos);
+  EXPECT_NE(refused(folder.path() / "by_link/m/../m/new").find("lies in the model's folder"), std::string::npos);
+  EXPECT_NE(refused(folder.path() / "models").find("contains the model's folder"), std::string::npos);
+  EXPECT_NE(refused(folder.path() / "other").find("holds another checkpoint"), std::string::npos);
+  EXPECT_FALSE(MlcWeights::is_in(model) || fs::exists(model / "mlc") || MlcWeights::is_in(folder.path() / "models"));
+  EXPECT_EQ(refused(folder.path() / "models/m-MLC"), "");  // beside it
+  EXPECT_TRUE(MlcWeights::is_in(folder.path() / "models/m-MLC"));
+}
+
 TEST(MlcFolder, WithNarrowFactorsToo) {
   TempFolder folder;
   convert(example(), "q4f16_1", folder.path());
