@@ -128,11 +128,11 @@ CaseStudy make_case_study(const CaseStudyOptions& options, const Progress& progr
   RouteCoster routes(chip, host);
   for (const QuantizationKind& kind : quantization_kinds()) {
     progress(text(kind.scheme, ": costing on ", chip.name), true);
-    SchemeJob job{.scheme = llm::parse_scheme(kind.scheme), .options = shapes};
-    const ProgramAtPhase3 at = program_at_phase3(options.model, {.scheme = job.scheme}, true);
+    const llm::Scheme quantization = llm::parse_scheme(kind.scheme);
+    const ProgramAtPhase3 at = program_at_phase3(options.model, {.scheme = quantization}, true);
     const llm::Workload workload(at.module, at.program);
     StepCoster coster(engine, workload);
-    SchemeCosts scheme{.kind = kind, .weight_bytes = measure_scheme(job, [](const std::string&, bool) {}).weight_bytes};
+    SchemeCosts scheme{.kind = kind, .weight_bytes = sizes_of_shapes(options.model, quantization).weight_bytes};
     scheme.prefill = coster.cost("prefill", prefill_steps(options.prompt_len, at.program.limits.prefill_chunk));
     for (int64_t context : options.contexts)
       scheme.decode.push_back(coster.cost("decode", {{.tokens = 1, .context = context}}));
@@ -140,7 +140,7 @@ CaseStudy make_case_study(const CaseStudyOptions& options, const Progress& progr
     if (kind.of == "weights") continue;
     std::vector<RouteCosts> all =
         routes.by_every_route(options.model,
-                              job.scheme,
+                              quantization,
                               at,
                               {.prompt_len = options.prompt_len, .context = options.contexts.front()},
                               progress,

@@ -75,27 +75,36 @@ std::string faster(double mine, double baseline, const std::string& baseline_nam
   return r ? text(times(r), " ", baseline_name, "'s speed") : "";
 }
 
+/// " (+0.31 % +- 0.05 %)": how much worse the scheme is than the best one; nothing for that itself.
+std::string gap_words(const SchemeResult& scheme, const SchemeResult& best) {
+  const std::optional<WindowMean> gap = quality_gap(scheme, best);
+  if (!gap || &scheme == &best || !gap->error) return "";
+  return text(" (", fixed(100 * gap->value, 2), " % +- ", fixed(100 * *gap->error, 2), " %)");
+}
+
 Verdict verdict_on(const Study& study, size_t chip) {
   const std::vector<SchemeResult>& schemes = study.schemes;
   const size_t base = baseline_of(study);
   const SchemeResult& baseline = schemes[base];
   auto seconds = [&](size_t s) { return request_s(schemes[s].chips[chip], study.protocol); };
   Verdict v{.chip = study.chips[chip].name};
-  auto loss = [&](size_t s) { return schemes[s].perplexity.value_or(0); };
   // What has no cost takes no time: only schemes that lack the fewest kernels are compared.
   auto lacks = [&](size_t s) { return kernels_without_cost(schemes[s].chips[chip]); };
   int64_t fewest = INT64_MAX;
   for (size_t s = 0; s < schemes.size(); ++s)
     if (lacks(s) < fewest) fewest = lacks(s), v.winner = s;
   for (size_t s = 0; s < schemes.size(); ++s)
-    if (lacks(s) == fewest && std::pair(seconds(s), loss(s)) < std::pair(seconds(v.winner), loss(v.winner)))
+    if (lacks(s) == fewest && (seconds(s) < seconds(v.winner) ||
+                               (seconds(s) == seconds(v.winner) && quality_order(schemes[s], schemes[v.winner]) < 0)))
       v.winner = s;
 
-  std::optional<double> best;
-  for (const SchemeResult& s : schemes)
-    if (s.perplexity && std::isfinite(*s.perplexity)) best = std::min(best.value_or(*s.perplexity), *s.perplexity);
+  std::optional<size_t> best;
+  for (size_t s = 0; s < schemes.size(); ++s)
+    if (schemes[s].perplexity && std::isfinite(*schemes[s].perplexity) &&
+        (!best || *schemes[s].perplexity < *schemes[*best].perplexity))
+      best = s;
   auto close = [&](size_t s) {
-    return lacks(s) == fewest && schemes[s].perplexity && *schemes[s].perplexity <= *best * kCloseToBest;
+    return lacks(s) == fewest && is_surely_within(schemes[s], schemes[*best], kCloseToBest);
   };
   if (best && !close(v.winner)) {
     for (size_t s = 0; s < schemes.size(); ++s)
@@ -125,6 +134,7 @@ Verdict verdict_on(const Study& study, size_t chip) {
   if (v.close_to_best && lacks(base) == fewest)
     v.sentence += text("; within 1 % of the best perplexity ",
                        schemes[*v.close_to_best].name,
+                       gap_words(schemes[*v.close_to_best], schemes[*best]),
                        ", ",
                        faster(seconds(*v.close_to_best), seconds(base), baseline.name));
   v.sentence += ".";
@@ -154,7 +164,7 @@ int64_t kernels_without_cost(const ChipResult& result) {
   return result.prefill.kernels - result.prefill.kernels_costed + result.decode.kernels - result.decode.kernels_costed;
 }
 
-double of_request(const ChipResult& result, const Protocol& protocol, double Cost::* figure) {
+double of_request(const ChipResult& result, const Protocol& protocol, double Cost::*figure) {
   return result.prefill.cost.*figure + static_cast<double>(protocol.gen_len) * (result.decode.cost.*figure);
 }
 
@@ -162,32 +172,35 @@ double request_s(const ChipResult& result, const Protocol& protocol) {
   return of_request(result, protocol, &Cost::latency_s);
 }
 
-std::vector<size_t> non_dominated(std::span<const std::vector<double>> points) {
-  auto beats = [](const std::vector<double>& a, const std::vector<double>& b) {
-    bool better = false;
-    for (size_t k = 0; k < a.size(); ++k) {
-      if (!(a[k] <= b[k])) return false;
-      better |= a[k] < b[k];
-    }
-    return better;
-  };
-  std::vector<size_t> front;
-  for (size_t i = 0; i < points.size(); ++i) {
-    if (std::any_of(points[i].begin(), points[i].end(), [](double v) { return std::isnan(v); })) continue;
-    if (std::none_of(points.begin(), points.end(), [&](const auto& other) { return beats(other, points[i]); }))
-      front.push_back(i);
+std::optional<WindowMean> quality_gap(const SchemeResult& scheme, const SchemeResult& other) {
+  if (!scheme.perplexity || !other.perplexity) return {};
+  if (!std::isfinite(*scheme.perplexity) || !std::isfinite(*other.perplexity)) return {};
+  if (scheme.window_nats.size() == other.window_nats.size() && !scheme.window_nats.empty())
+    return mean_difference(scheme.window_nats, other.window_nats);
+  return WindowMean{std::log(*scheme.perplexity / *other.perplexity), {}};
+}
+
+int quality_order(const SchemeResult& a, const SchemeResult& b) {
+  const std::optional<WindowMean> gap = quality_gap(a, b);
+  if (!gap) {
+    const double worst = std::numeric_limits<double>::infinity();
+    const double of_a = a.perplexity.value_or(worst), of_b = b.perplexity.value_or(worst);
+    return of_a < of_b ? -1 : of_a > of_b ? 1 : 0;
   }
-  return front;
+  const double unsure = kSure * gap->error.value_or(0);
+  return gap->value < -unsure ? -1 : gap->value > unsure ? 1 : 0;
+}
+
+bool is_surely_within(const SchemeResult& scheme, const SchemeResult& other, double factor) {
+  const std::optional<WindowMean> gap = quality_gap(scheme, other);
+  return gap && gap->value + kSure * gap->error.value_or(0) <= std::log(factor) + 1e-12;
 }
 
 std::vector<Candidate> candidates(const Study& study) {
   std::vector<Candidate> all;
-  std::vector<std::vector<double>> figures;
-  const bool measured = std::any_of(
-      study.schemes.begin(), study.schemes.end(), [](const SchemeResult& s) { return s.perplexity.has_value(); });
   for (size_t s = 0; s < study.schemes.size(); ++s)
     for (size_t c = 0; c < study.schemes[s].chips.size(); ++c) {
-      auto of = [&](double Cost::* figure) { return of_request(study.schemes[s].chips[c], study.protocol, figure); };
+      auto of = [&](double Cost::*figure) { return of_request(study.schemes[s].chips[c], study.protocol, figure); };
       all.push_back({.scheme = s,
                      .chip = c,
                      .latency_s = of(&Cost::latency_s),
@@ -195,13 +208,18 @@ std::vector<Candidate> candidates(const Study& study) {
                      .latency_low_s = of(&Cost::latency_low_s),
                      .latency_high_s = of(&Cost::latency_high_s),
                      .perplexity = study.schemes[s].perplexity});
-      // An energy that is not known is no small one.
-      figures.push_back({all.back().latency_s,
-                         all.back().energy_j > 0 ? all.back().energy_j : std::numeric_limits<double>::infinity()});
-      // Without a perplexity beside others that have one, a scheme is the worst in it.
-      if (measured) figures.back().push_back(all.back().perplexity.value_or(std::numeric_limits<double>::infinity()));
     }
-  for (size_t i : non_dominated(figures)) all[i].best = true;
+  // An energy that is not known is no small one.
+  auto energy = [](const Candidate& c) {
+    return c.energy_j > 0 ? c.energy_j : std::numeric_limits<double>::infinity();
+  };
+  auto beats = [&](const Candidate& a, const Candidate& b) {
+    const int quality = quality_order(study.schemes[a.scheme], study.schemes[b.scheme]);
+    if (!(a.latency_s <= b.latency_s) || !(energy(a) <= energy(b)) || quality > 0) return false;
+    return a.latency_s < b.latency_s || energy(a) < energy(b) || quality < 0;
+  };
+  for (Candidate& c : all)
+    c.best = !std::isnan(c.latency_s) && std::ranges::none_of(all, [&](const Candidate& o) { return beats(o, c); });
   return all;
 }
 

@@ -15,7 +15,7 @@ size_t baseline_of(const Study& study);
 std::optional<double> ratio(double baseline, double scheme);
 
 /// A figure of a whole request: of the prompt, and gen_len times that of a token.
-double of_request(const ChipResult& result, const Protocol& protocol, double Cost::* figure);
+double of_request(const ChipResult& result, const Protocol& protocol, double Cost::*figure);
 
 /// Kernels that both phases' figures leave out, as nothing tells what they cost.
 int64_t kernels_without_cost(const ChipResult& result);
@@ -28,10 +28,19 @@ double request_s(const ChipResult& result, const Protocol& protocol);
 ///   cost, loss   one each per point; smaller is better
 std::vector<size_t> pareto_front(std::span<const double> cost, std::span<const double> loss);
 
-/// The points that no other beats in any number of figures, smaller being better: no other is as small in all and smaller in
-/// one. Points with a figure that is not a number are left out.
-///   points   all of one length
-std::vector<size_t> non_dominated(std::span<const std::vector<double>> points);
+/// How much more a scheme loses on a token than another, in nats: ln of the ratio of their perplexities. With the figures of
+/// the windows it has its paired standard error. Nothing where a perplexity is missing or not finite.
+std::optional<WindowMean> quality_gap(const SchemeResult& scheme, const SchemeResult& other);
+
+/// Two standard errors, beyond which a difference is taken for one: some 95 % of a normal distribution lie within.
+inline constexpr double kSure = 2;
+
+/// Below 0: a predicts better than b; above 0: worse; 0: the text does not tell, their gap is within kSure paired errors.
+/// A perplexity that is missing or infinite is the worst.
+int quality_order(const SchemeResult& a, const SchemeResult& b);
+
+/// Whether a scheme's perplexity is at most `factor` times another's, kSure paired errors included.
+bool is_surely_within(const SchemeResult& scheme, const SchemeResult& other, double factor);
 
 /// A scheme on a chip, by what a request takes.
 struct Candidate {
@@ -39,17 +48,17 @@ struct Candidate {
   double latency_s = 0, energy_j = 0;
   double latency_low_s = 0, latency_high_s = 0;
   std::optional<double> perplexity;
-  bool best =
-      false;  // no other is as good in latency, energy and perplexity (where one was measured) and better in one
+  /// No other is as good in latency, energy and quality (quality_order, where perplexity was measured) and better in one.
+  bool best = false;
 };
 std::vector<Candidate> candidates(const Study& study);
 
-/// Which scheme wins on a chip: the shortest request, of equal ones the better perplexity. Where its perplexity is more than 1 % above the best one, also the
-/// fastest of those within 1 %.
+/// Which scheme wins on a chip: the shortest request, of equal ones the better by quality_order. Where it is not surely within
+/// 1 % of the best perplexity, also the fastest of those that are.
 struct Verdict {
   std::string chip;
   size_t winner = 0;                    // of the schemes
-  std::optional<size_t> close_to_best;  // the fastest within 1 % of the best perplexity, if it is another
+  std::optional<size_t> close_to_best;  // the fastest surely within 1 % of the best perplexity, if it is another
   std::string sentence;
 };
 

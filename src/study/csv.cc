@@ -103,7 +103,7 @@ void add_cost_columns(std::vector<Column>& columns) {
   // Bytes of the outermost memory by what they are.
   struct Kind {
     const char* name;
-    int64_t OperandBits::* bits;
+    int64_t OperandBits::*bits;
   };
   for (const Kind& kind : {Kind{"weight_bytes_moved", &OperandBits::weight},
                            Kind{"scale_bytes_moved", &OperandBits::scale},
@@ -155,12 +155,32 @@ std::vector<Column> study_columns(const Study& study) {
   columns.push_back({"decode_context", [](const Line& l) { return of(l.study.protocol.decode_context); }});
   columns.push_back({"perplexity", [](const Line& l) { return of(l.scheme.perplexity); }});
   columns.push_back({"standard_error", [](const Line& l) { return of(l.scheme.standard_error); }});
+  auto compared = [&](const char* name, std::optional<double> (*value)(const Compared&)) {
+    columns.push_back(
+        {name, [value](const Line& l) { return of(l.scheme.compared ? value(*l.scheme.compared) : std::nullopt); }});
+  };
+  compared("perplexity_difference", [](const Compared& c) { return std::optional(c.perplexity.value); });
+  compared("perplexity_difference_error", [](const Compared& c) { return c.perplexity.error; });
+  compared("kl_divergence", [](const Compared& c) { return std::optional(c.kl.value); });
+  compared("kl_divergence_error", [](const Compared& c) { return c.kl.error; });
+  compared("same_top_share", [](const Compared& c) { return std::optional(c.same_top); });
   columns.push_back({"windows", [](const Line& l) { return of(l.scheme.windows); }});
   columns.push_back({"weight_bytes", [](const Line& l) { return of(l.scheme.weight_bytes); }});
   columns.push_back({"bits_per_weight", [](const Line& l) { return of(l.scheme.bits_per_weight); }});
-  columns.push_back(
-      {"host_prefill_tokens_per_s", [](const Line& l) { return of(l.scheme.host_prefill_tokens_per_s); }});
-  columns.push_back({"host_decode_tokens_per_s", [](const Line& l) { return of(l.scheme.host_decode_tokens_per_s); }});
+  auto speed = [&](const std::string& name, std::optional<HostSpeed> SchemeResult::*figure) {
+    auto add = [&](const std::string& end, double HostSpeed::*part) {
+      columns.push_back({name + end, [figure, part](const Line& l) {
+                           const std::optional<HostSpeed>& s = l.scheme.*figure;
+                           return of(s ? std::optional((*s).*part) : std::nullopt);
+                         }});
+    };
+    add("", &HostSpeed::median);
+    add("_min", &HostSpeed::least);
+    add("_max", &HostSpeed::most);
+  };
+  speed("host_prefill_tokens_per_s", &SchemeResult::host_prefill);
+  speed("host_decode_tokens_per_s", &SchemeResult::host_decode);
+  columns.push_back({"host_speeds_measured_at", [](const Line& l) { return l.study.protocol.measured_at; }});
   columns.push_back({"host_load_s", [](const Line& l) { return of(l.scheme.load_s); }});
   add_cost_columns(columns);
   columns.push_back(

@@ -290,6 +290,39 @@ Lines utilization(const Subject& s) {
   return lines;
 }
 
+/// " +- 0.031", where there is an error.
+std::string with_error(const std::optional<double>& error) { return error ? " +- " + significant(*error) : ""; }
+
+/// What the scheme's predictions are beside those of the reference.
+void add_compared(Lines& lines, const Study& study, const SchemeResult& scheme) {
+  const Compared& c = *scheme.compared;
+  const std::string& reference = study.protocol.reference;
+  std::string sure;
+  if (c.perplexity.error && *c.perplexity.error > 0)
+    sure = std::abs(c.perplexity.value) > kSure * *c.perplexity.error
+               ? text(", ", significant(std::abs(c.perplexity.value) / *c.perplexity.error), " errors: a difference")
+               : ": this text does not tell them apart";
+  lines.push_back(text("On the same windows it is ",
+                       signed_text(c.perplexity.value),
+                       with_error(c.perplexity.error),
+                       " (paired) above ",
+                       reference,
+                       "'s ",
+                       perplexity_text(*scheme.perplexity - c.perplexity.value),
+                       sure,
+                       "."));
+  lines.push_back(text("KL divergence from ",
+                       reference,
+                       "'s predictions: ",
+                       significant(c.kl.value),
+                       with_error(c.kl.error),
+                       " nats per token; the most likely token is the same for ",
+                       percent(c.same_top),
+                       " of ",
+                       grouped(scheme.predictions),
+                       " tokens."));
+}
+
 Lines perplexity(const Study& study, const SchemeResult& scheme) {
   if (!scheme.perplexity)
     return {text("perplexity of ", scheme.name, " was not measured: the study ran nothing (--shapes-only).")};
@@ -309,7 +342,10 @@ Lines perplexity(const Study& study, const SchemeResult& scheme) {
   if (scheme.standard_error)
     lines.push_back(text("Its standard error over that text is ",
                          significant(*scheme.standard_error),
-                         "; schemes see the same text, so their difference is surer than that."));
+                         "; schemes see the same windows, so their differences are surer than that."));
+  else
+    lines.emplace_back("One window has no standard error.");
+  if (scheme.compared) add_compared(lines, study, scheme);
   const SchemeResult& base = study.schemes[baseline_of(study)];
   if (base.name != scheme.name && base.perplexity) {
     lines.push_back(text(base.name,

@@ -24,7 +24,8 @@ HostPhase compared(const Study& study, const SchemeResult& scheme, size_t chip, 
   out.estimated_tokens_per_s = rate(result.cost.latency_s);
   out.low_tokens_per_s = rate(result.cost.latency_high_s);
   out.high_tokens_per_s = rate(result.cost.latency_low_s);
-  out.measured_tokens_per_s = prefill ? scheme.host_prefill_tokens_per_s : scheme.host_decode_tokens_per_s;
+  if (const auto& measured = prefill ? scheme.host_prefill : scheme.host_decode)
+    out.measured_tokens_per_s = measured->median;
   for (const KernelRow& row : result.rows) {
     if (!row.costed || !row.duration_us || *row.duration_us < kLeastCompared_us) continue;
     const double measured = *row.duration_us * 1e-6;

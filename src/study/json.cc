@@ -26,6 +26,15 @@ struct Writer {
   void operator()(const char* key, const std::string& v) { json[key] = v; }
   void operator()(const char* key, const std::optional<double>& v) { json[key] = v ? of(*v) : Json(nullptr); }
   void operator()(const char* key, const std::vector<std::string>& v) { json[key] = v; }
+  void operator()(const char* key, const std::vector<double>& v) {
+    Json& all = json[key] = Json::array();
+    for (double each : v) all.push_back(of(each));
+  }
+  /// What files of earlier versions lack.
+  template <class T>
+  void later(const char* key, const T& v) {
+    (*this)(key, v);
+  }
   /// A figure, null where it is not known.
   template <class T>
   void maybe(const char* key, T v, bool known) {
@@ -83,6 +92,14 @@ struct Reader {
   void operator()(const char* key, std::vector<std::string>& v) {
     v.clear();
     json.at(key).each([&](const JsonAt& e) { v.push_back(e.string()); });
+  }
+  void operator()(const char* key, std::vector<double>& v) {
+    v.clear();
+    if (auto at = json.find(key)) at->each([&](const JsonAt& e) { v.push_back(number(e)); });
+  }
+  template <class T>
+  void later(const char* key, T& v) {
+    if (json.find(key)) (*this)(key, v);
   }
   void bytes(const char* key, int64_t& bits) {
     const JsonAt at = json.at(key);
@@ -318,6 +335,37 @@ void describe(A& a, HostCall& x) {
   a("duration_us", x.duration_us);
 }
 
+/// A speed's median under the name that it has had, its limits beside it; null where it was not measured.
+template <class A>
+void describe_speed(A& a, const std::string& prefix, std::optional<HostSpeed>& x) {
+  std::optional<double> median, least, most;
+  if (A::writes && x) median = x->median, least = x->least, most = x->most;
+  a((prefix + "tokens_per_s").c_str(), median);
+  a((prefix + "tokens_per_s_min").c_str(), least);
+  a((prefix + "tokens_per_s_max").c_str(), most);
+  if constexpr (A::writes)
+    a.json[prefix + "is_unsteady"] = x && x->is_unsteady();
+  else if (median)
+    x = HostSpeed{*median, least.value_or(*median), most.value_or(*median)};
+}
+
+template <class A>
+void describe_compared(A& a, std::optional<Compared>& x) {
+  std::optional<double> difference, difference_error, kl, kl_error, same_top;
+  if (A::writes && x) {
+    difference = x->perplexity.value, difference_error = x->perplexity.error;
+    kl = x->kl.value, kl_error = x->kl.error;
+    same_top = x->same_top;
+  }
+  a("perplexity_difference", difference);
+  a("perplexity_difference_error", difference_error);
+  a("kl_divergence", kl);
+  a("kl_divergence_error", kl_error);
+  a("same_top_share", same_top);
+  if (!A::writes && difference && kl && same_top)
+    x = Compared{{*difference, difference_error}, {*kl, kl_error}, *same_top};
+}
+
 /// What a scheme's row shares with the others of the scheme.
 template <class A>
 void describe(A& a, SchemeResult& x) {
@@ -327,11 +375,12 @@ void describe(A& a, SchemeResult& x) {
   a("standard_error", x.standard_error);
   a("windows", x.windows);
   a("predictions", x.predictions);
+  describe_compared(a, x.compared);
   a("weight_bytes", x.weight_bytes);
   a("parameters", x.parameters);
   a("bits_per_weight", x.bits_per_weight);
-  a("host_prefill_tokens_per_s", x.host_prefill_tokens_per_s);
-  a("host_decode_tokens_per_s", x.host_decode_tokens_per_s);
+  describe_speed(a, "host_prefill_", x.host_prefill);
+  describe_speed(a, "host_decode_", x.host_decode);
   a("load_s", x.load_s);
 }
 
@@ -379,6 +428,9 @@ void describe(A& a, Protocol& x) {
   a("decode_context", x.decode_context);
   a("threads", x.threads);
   a("parallel", x.parallel);
+  a.later("reference", x.reference);
+  a.later("speeds_measured_at", x.measured_at);
+  a.later("speed_rounds", x.rounds);
   a("host", x.host);
   a("version", x.version);
   a("remarks", x.remarks);
@@ -396,6 +448,8 @@ Json to_json(const Study& given, Kernels kernels) {
   w.part("protocol", study.protocol);
   w.list("chips", study.chips);
   w.list("schemes", study.schemes);
+  for (size_t s = 0; s < study.schemes.size(); ++s)
+    Writer{json["schemes"][s]}("window_nats", study.schemes[s].window_nats);
   if (kernels == Kernels::included)
     for (size_t s = 0; s < study.schemes.size(); ++s)
       Writer{json["schemes"][s]}.list("host_calls", study.schemes[s].host_calls);
@@ -434,6 +488,7 @@ Study from_json(const Json& json, std::string_view source) {
   size_t next = 0;
   root.at("schemes").each([&](const JsonAt& at) {
     SchemeResult& scheme = study.schemes[next++];
+    Reader{at}("window_nats", scheme.window_nats);
     if (at.find("host_calls")) Reader{at}.list("host_calls", scheme.host_calls);
   });
   root.at("rows").each([&](const JsonAt& at) {

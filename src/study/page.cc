@@ -7,6 +7,7 @@
 #include "study/host_comparison.h"
 #include "study/page_figures.h"
 #include "study/page_style.h"
+#include "study/page_tables.h"
 #include "study/sweep_figures.h"
 #include "study/words.h"
 
@@ -54,90 +55,6 @@ std::string verdict_cards(const Study& study) {
     ++chip;
   }
   return tag("div", "grid", cards);
-}
-
-/// A cell, marked where its figure is the best of its column.
-std::string cell(const std::string& words, bool best, bool first_of_phase = false) {
-  const std::string css = text(first_of_phase ? "phase" : "", best ? (first_of_phase ? " best" : "best") : "");
-  return tag("td", css, escaped(words));
-}
-
-/// The least of the values that are there.
-template <class Value>
-std::optional<double> least(const Study& study, Value value) {
-  std::optional<double> best;
-  for (const SchemeResult& s : study.schemes)
-    if (std::optional<double> v = value(s)) best = std::min(best.value_or(*v), *v);
-  return study.schemes.size() > 1 ? best : std::nullopt;
-}
-
-std::string quality_table(const Study& study) {
-  std::string head = text(
-      "<tr><th>scheme</th><th>perplexity</th><th>standard<small>error</small></th><th>stored<small>bytes</small></th>"
-      "<th>bits<small>per weight</small></th><th>prefill here<small>tokens/s</small></th>"
-      "<th>decode here<small>tokens/s</small></th><th>load here<small>s</small></th></tr>");
-  std::string body;
-  const auto best_bits = least(study, [](const SchemeResult& s) { return std::optional(s.bits_per_weight); });
-  const auto best_loss = least(study, [](const SchemeResult& s) { return s.perplexity; });
-  auto slowness = [](const std::optional<double>& speed) { return speed ? std::optional(-*speed) : std::nullopt; };
-  const auto best_prefill = least(study, [&](const SchemeResult& s) { return slowness(s.host_prefill_tokens_per_s); });
-  const auto best_decode = least(study, [&](const SchemeResult& s) { return slowness(s.host_decode_tokens_per_s); });
-  const size_t base = baseline_of(study);
-  for (size_t i = 0; i < study.schemes.size(); ++i) {
-    const SchemeResult& s = study.schemes[i];
-    std::string cells = text("<th title=\"", escaped(s.description), "\">", escaped(s.name), "</th>");
-    cells += cell(perplexity_text(s.perplexity), s.perplexity && s.perplexity == best_loss);
-    cells += cell(or_dash(s.standard_error, significant), false);
-    cells += cell(quantity(static_cast<double>(s.weight_bytes), "B"), false);
-    cells += cell(fixed(s.bits_per_weight, 2), best_bits && s.bits_per_weight == *best_bits);
-    cells += cell(or_dash(s.host_prefill_tokens_per_s, significant),
-                  best_prefill && slowness(s.host_prefill_tokens_per_s) == best_prefill);
-    cells += cell(or_dash(s.host_decode_tokens_per_s, significant),
-                  best_decode && slowness(s.host_decode_tokens_per_s) == best_decode);
-    cells += cell(or_dash(s.load_s, [](double v) { return fixed(v, 2); }), false);
-    body += tag("tr", i == base ? "base" : "", cells);
-  }
-  return tag("div", "scroll", text("<table><thead>", head, "</thead><tbody>", body, "</tbody></table>"));
-}
-
-std::string chip_table(const Study& study, size_t chip) {
-  const size_t base = baseline_of(study);
-  const std::string versus = escaped("vs " + study.schemes[base].name);
-  const std::string units = text(
-      "<th class=\"phase\">latency</th><th>MACs</th><th>MAC units<small>used</small></th>"
-      "<th>bandwidth<small>outside</small></th><th>energy</th><th>bound</th><th>",
-      versus,
-      "</th>");
-  std::string head = text("<tr><th></th><th class=\"span\" colspan=\"7\">prefill of ",
-                          study.protocol.prompt_len,
-                          " tokens</th><th class=\"span\" colspan=\"7\">decode, one token at context ",
-                          study.protocol.decode_context,
-                          "</th></tr><tr><th>scheme</th>",
-                          units,
-                          units,
-                          "</tr>");
-  std::string body;
-  for (size_t i = 0; i < study.schemes.size(); ++i) {
-    const SchemeResult& s = study.schemes[i];
-    std::string cells = text("<th>", escaped(s.name), "</th>");
-    for (const PhaseName& phase : kPhases) {
-      auto cost_of = [&](const SchemeResult& of) -> const Cost& { return (of.chips[chip].*phase.result).cost; };
-      const auto fastest = least(study, [&](const SchemeResult& o) { return std::optional(cost_of(o).latency_s); });
-      const auto frugal = least(study, [&](const SchemeResult& o) {
-        return knows_energy(cost_of(o)) ? std::optional(cost_of(o).energy_j) : std::nullopt;
-      });
-      const Cost& cost = cost_of(s);
-      cells += cell(quantity(cost.latency_s, "s"), cost.latency_s == fastest, true);
-      cells += cell(quantity(static_cast<double>(cost.macs), ""), false);
-      cells += cell(significant(cost.mac_units_used), false);
-      cells += cell(quantity(cost.levels.empty() ? 0 : cost.levels.front().achieved_bytes_per_s, "B/s"), false);
-      cells += cell(energy_text(cost), cost.energy_j == frugal);
-      cells += cell(cost.bound, false);
-      cells += cell(times(ratio(cost_of(study.schemes[base]).latency_s, cost.latency_s)), cost.latency_s == fastest);
-    }
-    body += tag("tr", i == base ? "base" : "", cells);
-  }
-  return tag("div", "scroll wide", text("<table><thead>", head, "</thead><tbody>", body, "</tbody></table>"));
 }
 
 std::string layer_cards(const Study& study, const SchemeResult& scheme, size_t chip) {
@@ -228,21 +145,16 @@ std::string pareto_section(const Study& study) {
     if (c.best)
       rows += tag("tr",
                   "",
-                  text("<th>", escaped(study.schemes[c.scheme].name), "</th>") + cell(study.chips[c.chip].name, false) +
-                      cell(quantity(c.latency_s, "s"), false) + cell(energy_text(c.energy_j), false) +
-                      cell(perplexity_text(c.perplexity), false));
-  const std::string table = tag("div",
-                                "scroll",
-                                text("<table><thead><tr><th>scheme</th><th>chip</th><th>latency</th><th>energy</"
-                                     "th><th>perplexity</th></tr></thead>"
-                                     "<tbody>",
-                                     rows,
-                                     "</tbody></table>"));
+                  text("<th>", escaped(study.schemes[c.scheme].name), "</th>") + cell({study.chips[c.chip].name}) +
+                      cell({quantity(c.latency_s, "s"), c.latency_s}) + cell({energy_text(c.energy_j), c.energy_j}) +
+                      cell({perplexity_text(c.perplexity), c.perplexity}));
+  const std::string table =
+      sortable_table("<tr><th>scheme</th><th>chip</th><th>latency</th><th>energy</th><th>perplexity</th></tr>", rows);
   return tag("h2", "", "Which are worth choosing among") +
          tag("p",
              "soft small",
              text("Marked and listed: no other scheme and chip is as good in latency, energy",
-                  all[0].perplexity ? " and perplexity" : "",
+                  all[0].perplexity ? " and perplexity (within two paired standard errors)" : "",
                   " and better in one of them. A request is a prompt of ",
                   study.protocol.prompt_len,
                   " tokens and ",
@@ -343,6 +255,23 @@ std::string reading_section(const Study& study) {
 
 }  // namespace
 
+/// The sections get names, and a list of links to them stands at `at`.
+static std::string with_contents(const std::string& page, size_t at) {
+  constexpr std::string_view kOpen = "<h2>", kClose = "</h2>";
+  std::string out, links;
+  size_t from = 0, sections = 0;
+  for (size_t h = page.find(kOpen); h != std::string::npos; h = page.find(kOpen, from)) {
+    const size_t begin = h + kOpen.size(), end = page.find(kClose, begin);
+    const std::string id = text("section-", ++sections), title = page.substr(begin, end - begin);
+    links += text("<li><a href=\"#", id, "\">", title, "</a></li>");
+    out += text(page.substr(from, h - from), "<h2 id=\"", id, "\">", title);
+    from = end;
+  }
+  out += page.substr(from);
+  if (sections == 0) return out;
+  return out.insert(at, text("<nav class=\"contents\" aria-label=\"Contents\"><ul>", links, "</ul></nav>\n"));
+}
+
 std::string html_page(const Study& study) {
   std::string out = text(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
@@ -355,11 +284,12 @@ std::string html_page(const Study& study) {
   out += tag("h1", "", escaped(study.model.name)) +
          tag("p", "soft", escaped(head.substr(std::min(head.size(), study.model.name.size() + 2))));
   out += tag("p", "soft small", escaped(protocol_line(study)));
+  const size_t contents_at = out.size();
   if (study.schemes.empty()) {
     out += tag("p", "", "No scheme was run.");
   } else {
     out += verdict_cards(study);
-    out += tag("h2", "", "Quality, size and speed here") + quality_table(study);
+    out += quality_section(study) + speed_section(study);
     out += pareto_section(study);
     const std::vector<Verdict> all = verdicts(study);
     for (size_t chip = 0; chip < study.chips.size(); ++chip) out += chip_section(study, chip, all);
@@ -368,7 +298,8 @@ std::string html_page(const Study& study) {
   }
   std::string lines;
   for (const std::string& line : footer_lines(study)) lines += tag("p", "", escaped(line));
-  return out + tag("footer", "", lines + tag("p", "", escaped(study.protocol.version))) + "\n</body></html>\n";
+  out += tag("footer", "", lines + tag("p", "", escaped(study.protocol.version)));
+  return with_contents(out, contents_at) + text("\n<script>", page_script(), "</script>\n</body></html>\n");
 }
 
 }  // namespace sator::study

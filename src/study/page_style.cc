@@ -46,6 +46,15 @@ table { border-collapse: collapse; width: 100%; font-size: 13px; font-variant-nu
 th, td { padding: 6px 9px; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
 tbody tr:last-child td, tbody tr:last-child th { border-bottom: 0; }
 thead th { font-weight: 600; color: var(--soft); vertical-align: bottom; }
+thead button { all: unset; cursor: pointer; display: block; width: 100%; }
+thead button:hover { color: var(--accent); }
+thead button:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: 3px; }
+th[aria-sort="ascending"] button::after { content: " \25B2"; font-size: 9px; }
+th[aria-sort="descending"] button::after { content: " \25BC"; font-size: 9px; }
+.contents ul { display: flex; flex-wrap: wrap; gap: 4px 16px; margin: 14px 0; padding: 0; list-style: none; font-size: 13.5px; }
+.contents li { overflow-wrap: anywhere; min-width: 0; }
+.contents a { color: var(--accent); padding: 3px 0; display: inline-block; }
+h2[id] { scroll-margin-top: 12px; }
 thead th small { display: block; font-weight: 400; }
 th:first-child { text-align: left; position: sticky; left: 0; background: var(--card); font-weight: 600; }
 tbody th { font-weight: 500; }

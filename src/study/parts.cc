@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "frontend/mlc_config.h"
 #include "runtime/isa.h"
+#include "study/clock.h"
 #include "study/json.h"
 
 namespace sator::study {
@@ -15,7 +17,9 @@ namespace {
 bool shapes_a_model(const fs::path& file) {
   const std::string name = file.filename().string();
   if (name == "study.json") return false;  // of a study whose results lie beside the model
-  return name.ends_with(".json") || name.ends_with(".safetensors") || name == "merges.txt" || name == "vocab.txt";
+  const bool is_shard = name.starts_with("params_shard_") && name.ends_with(".bin");
+  return name.ends_with(".json") || name.ends_with(".safetensors") || is_shard || name == "merges.txt" ||
+         name == "vocab.txt";
 }
 
 /// Names of schemes and chips as parts of a file name: '+' and letters stay, what a file system may not take does not.
@@ -30,7 +34,7 @@ std::string file_name(const std::string& name) {
 }  // namespace
 
 std::string model_hash(const fs::path& folder, bool shapes_only) {
-  std::vector<fs::path> files = {folder / "config.json"};
+  std::vector<fs::path> files = {folder / (fs::exists(folder / "config.json") ? "config.json" : kMlcConfigFile)};
   if (!shapes_only)
     for (const fs::directory_entry& entry : fs::directory_iterator(folder))
       if (entry.is_regular_file() && shapes_a_model(entry.path()) && entry.path() != files.front())
@@ -111,6 +115,27 @@ void PartStore::keep_scheme(const SchemeResult& scheme, const std::string& key) 
   part.schemes.push_back(scheme);
   part.schemes[0].chips.clear();
   keep(part, scheme.name, key);
+}
+
+static constexpr const char* kSpeeds = "speeds here";
+
+std::optional<SpeedRun> PartStore::find_speeds(const std::vector<std::string>& schemes, const std::string& key,
+                                               int64_t age_s) const {
+  std::optional<Study> part = find(kSpeeds, key);
+  if (!part) return {};
+  const auto age = seconds_since(part->protocol.measured_at);
+  if (!age || *age < 0 || *age >= age_s) return {};
+  for (const std::string& name : schemes)
+    if (std::ranges::find(part->schemes, name, &SchemeResult::name) == part->schemes.end()) return {};
+  return SpeedRun{std::move(part->schemes), part->protocol.measured_at, part->protocol.rounds};
+}
+
+void PartStore::keep_speeds(const SpeedRun& run, const std::string& key) const {
+  Study part;
+  part.schemes = run.schemes;
+  part.protocol.measured_at = run.measured_at;
+  part.protocol.rounds = run.rounds;
+  keep(part, kSpeeds, key);
 }
 
 std::optional<ChipResult> PartStore::find_chip(const std::string& scheme, const std::string& chip,

@@ -20,6 +20,13 @@ bool is_host(const Chip& chip, int64_t threads);
 /// This very program: another build may give other results.
 const std::string& program_id();
 
+/// Speeds on this machine of schemes that were measured in turns.
+struct SpeedRun {
+  std::vector<SchemeResult> schemes;  // names and figures of speed
+  std::string measured_at;            // clock.h
+  int64_t rounds = 0;
+};
+
 /// Finished parts as files of one folder, by name and key. A file that was damaged is as good as none.
 class PartStore {
  public:
@@ -29,6 +36,10 @@ class PartStore {
   /// A scheme's own figures, without chips.
   std::optional<SchemeResult> find_scheme(const std::string& name, const std::string& key) const;
   void keep_scheme(const SchemeResult& scheme, const std::string& key) const;
+  /// Speeds of all these schemes from one run in turns, which is at most `age_s` seconds old.
+  std::optional<SpeedRun> find_speeds(const std::vector<std::string>& schemes, const std::string& key,
+                                      int64_t age_s) const;
+  void keep_speeds(const SpeedRun& run, const std::string& key) const;
   /// A scheme on one chip, with its kernels.
   std::optional<ChipResult> find_chip(const std::string& scheme, const std::string& chip, const std::string& key) const;
   void keep_chip(const std::string& scheme, const ChipResult& chip, const std::string& key) const;

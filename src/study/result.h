@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/statistics.h"
+
 namespace sator::study {
 
 /// What a cycle of latency is spent on. Attention is everything in kernels that touch the KV cache; elsewhere a cycle
@@ -152,7 +154,7 @@ struct TenetTerms {
 /// Their names in files, in this order.
 struct TenetTermName {
   std::string_view name;
-  int64_t TenetTerms::* value;
+  int64_t TenetTerms::*value;
 };
 inline constexpr TenetTermName kTenetTerms[] = {{"items_in", &TenetTerms::items_in},
                                                 {"items_out", &TenetTerms::items_out},
@@ -244,14 +246,33 @@ struct HostCall {
   bool operator==(const HostCall&) const = default;
 };
 
+/// A speed on this machine over the rounds of one measurement, in tokens per second.
+struct HostSpeed {
+  double median = 0, least = 0, most = 0;
+  /// Rounds differ by more than 10 % of their median: something else ran, or the clock changed.
+  bool is_unsteady() const { return most - least > 0.1 * median; }
+  bool operator==(const HostSpeed&) const = default;
+};
+
+/// Of a scheme's predictions beside those of the reference (f32), on the same windows.
+struct Compared {
+  WindowMean perplexity;  // the scheme's less the reference's; the error is paired
+  WindowMean kl;          // mean KL divergence of the reference's predictions from the scheme's, nats per token
+  double same_top = 0;    // share of predictions with the same most likely token
+  bool operator==(const Compared&) const = default;
+};
+
 struct SchemeResult {
   std::string name, description;
-  std::optional<double> perplexity, standard_error;  // absent: not measured (--shapes-only)
+  std::optional<double> perplexity, standard_error;  // absent: not measured (--shapes-only); one window has no error
   int64_t windows = 0, predictions = 0;
-  int64_t weight_bytes = 0;  // all stored bytes
-  int64_t parameters = 0;    // of the checkpoint
+  std::vector<double> window_nats;   // per window, mean -ln p of its predictions
+  std::optional<Compared> compared;  // absent: not measured, the reference itself, or there is none
+  int64_t weight_bytes = 0;          // all stored bytes
+  int64_t parameters = 0;            // of the checkpoint
   double bits_per_weight = 0;
-  std::optional<double> host_prefill_tokens_per_s, host_decode_tokens_per_s, load_s;
+  std::optional<HostSpeed> host_prefill, host_decode;
+  std::optional<double> load_s;
   std::vector<HostCall> host_calls;
   std::vector<ChipResult> chips;
   bool operator==(const SchemeResult&) const = default;
@@ -290,6 +311,9 @@ struct Protocol {
   int64_t decode_context = 0;  // tokens in the cache at the decode step that is costed
   int64_t threads = 0;
   int64_t parallel = 1;              // chips that share each layer
+  std::string reference;             // the scheme whose predictions the others are compared with: f32; empty: none
+  std::string measured_at;           // when the speeds here were measured: "2026-11-22T20:45:03Z"; empty: not
+  int64_t rounds = 0;                // in turns, behind each of those speeds
   std::string host;                  // processor of this machine
   std::string version;               // of the program
   std::vector<std::string> remarks;  // schemes that were left out, and why
@@ -307,7 +331,7 @@ struct Study {
 /// Of the two phases, by name: what loops over both reads.
 struct PhaseName {
   std::string_view name;
-  PhaseResult ChipResult::* result;
+  PhaseResult ChipResult::*result;
 };
 inline constexpr PhaseName kPhases[] = {{"prefill", &ChipResult::prefill}, {"decode", &ChipResult::decode}};
 

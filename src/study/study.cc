@@ -8,7 +8,9 @@
 #include "base/error.h"
 #include "engine/corpus.h"
 #include "frontend/hf_config.h"
+#include "llm/open.h"
 #include "runtime/thread_pool.h"
+#include "study/clock.h"
 #include "study/csv.h"
 #include "study/json.h"
 #include "study/page.h"
@@ -27,6 +29,7 @@ struct Plan {
   StudyOptions options;  // with text and calibration found
   ModelConfig config;
   std::vector<llm::Scheme> schemes;
+  std::optional<llm::Scheme> reference;  // of quality; none where the weights are converted already
   std::vector<Chip> chips;
   std::vector<std::string> chip_texts;  // the files, for keys
   std::vector<std::string> remarks;
@@ -94,7 +97,24 @@ void find_texts(StudyOptions& o) {
           .hint = "pass --text FILE, or --shapes-only to cost without running"});
 }
 
+/// The schemes of a folder whose weights are converted: its own, and those with the same weights. The original weights are
+/// not there, so neither is f32, which others are compared with.
+void find_converted_schemes(Plan& plan) {
+  const StudyOptions& o = plan.options;
+  if (o.schemes.empty()) plan.schemes.push_back(llm::scheme_for(o.model, std::nullopt));
+  for (const std::string& name : o.schemes) {
+    llm::Scheme scheme = llm::scheme_for(o.model, name);
+    if (std::ranges::find(plan.schemes, scheme.name, &llm::Scheme::name) == plan.schemes.end())
+      plan.schemes.push_back(std::move(scheme));
+  }
+  plan.remarks.push_back(text("the weights are converted to ",
+                              llm::scheme_for(o.model, std::nullopt).name,
+                              ": other schemes, and the difference to f32, need the original weights"));
+}
+
 void find_schemes(Plan& plan) {
+  if (llm::is_converted(plan.options.model)) return find_converted_schemes(plan);
+  if (!plan.options.shapes_only) plan.reference = llm::parse_scheme("f32");
   const bool chosen = !plan.options.schemes.empty();
   for (const std::string& name : chosen ? plan.options.schemes : llm::default_schemes()) {
     llm::Scheme scheme = llm::parse_scheme(name);
@@ -130,8 +150,9 @@ void find_chips(Plan& plan) {
 
 Plan plan_of(const StudyOptions& options) {
   Plan plan{.options = options,
-            .config = read_model_config(options.model),
+            .config = llm::config_of(options.model),
             .schemes = {},
+            .reference = {},
             .chips = {},
             .chip_texts = {},
             .remarks = {}};
@@ -171,6 +192,7 @@ Study head_of(const Plan& plan, const Workers& workers) {
                     .host = host_name(),
                     .version = o.version,
                     .remarks = plan.remarks};
+  if (plan.reference) study.protocol.reference = plan.reference->name;
   if (!o.shapes_only) study.protocol.window_tokens = std::min(kWindowTokens, plan.config.max_positions);
   for (const Chip& chip : plan.chips) {
     study.chips.push_back(facts_of(chip));
@@ -198,12 +220,15 @@ class Keys {
                    study.protocol.host,
                    "\nthreads ",
                    study.protocol.threads);
+    reference_ = study.protocol.reference;
     if (o.text) text_ = hex(hash_bytes(read_file(*o.text)));
     if (o.calibration) calibration_ = hex(hash_bytes(read_file(*o.calibration)));
   }
   std::string of_scheme(const llm::Scheme& s) const {
-    return text(of(s), "\ntext ", text_, "\nwindows ", plan_.options.windows);
+    return text(of(s), "\ntext ", text_, "\nwindows ", plan_.options.windows, "\nreference ", reference_);
   }
+  /// Of the speeds of any schemes.
+  std::string of_speeds() const { return text(common_, "\ncalibration ", calibration_); }
   std::string of_chip(const llm::Scheme& s, size_t chip) const {
     const SweepAxes& sweep = plan_.options.sweep;
     return text(of(s),
@@ -220,7 +245,7 @@ class Keys {
     return text(common_, "\nscheme ", s.name, "\ncalibration ", s.needs_calibration() ? calibration_ : "");
   }
   const Plan& plan_;
-  std::string common_, text_, calibration_;
+  std::string common_, text_, calibration_, reference_;
 };
 
 /// The scheme's results on all chips of the plan: those of earlier runs, the others costed now.
@@ -252,41 +277,106 @@ const std::vector<std::string>& default_chips() {
   return names;
 }
 
+/// An error of a scheme, with its name.
+[[noreturn]] static void fail_in(const std::string& scheme, Reason reason) {
+  reason.where = reason.where.empty() ? text("in scheme ", scheme) : text("in scheme ", scheme, ", ", reason.where);
+  fail(std::move(reason));
+}
+
+/// Takes over the figures of speed.
+static void add_speed(SchemeResult& scheme, const SchemeResult& speed) {
+  scheme.host_prefill = speed.host_prefill;
+  scheme.host_decode = speed.host_decode;
+  scheme.load_s = speed.load_s;
+  scheme.host_calls = speed.host_calls;
+}
+
+/// The schemes' own figures, without chips: those of earlier runs, the others measured now.
+static std::vector<SchemeResult> measured_schemes(const Plan& plan, Study& study, const Keys& keys,
+                                                  const PartStore& parts, const Workers& workers,
+                                                  const Progress& progress) {
+  Protocol& protocol = study.protocol;
+  MeasureJob job{.options = plan.options,
+                 .requests = {},
+                 .reference = plan.reference,
+                 .window_tokens = protocol.window_tokens,
+                 .decode_context = protocol.decode_context,
+                 .memory_bytes = {}};
+  std::vector<SchemeResult> results(plan.schemes.size());
+  std::vector<std::string> names;
+  for (const llm::Scheme& s : plan.schemes) names.push_back(s.name);
+  std::optional<SpeedRun> speeds;
+  if (!plan.options.shapes_only) speeds = parts.find_speeds(names, keys.of_speeds(), plan.options.speed_age_s);
+  std::vector<std::string> known;
+  for (size_t s = 0; s < names.size(); ++s) {
+    std::optional<SchemeResult> quality = parts.find_scheme(names[s], keys.of_scheme(plan.schemes[s]));
+    if (quality) known.push_back(names[s]);
+    const bool speed = !speeds && !plan.options.shapes_only;
+    if (!quality || speed) job.requests.push_back({plan.schemes[s], !quality, speed});
+    if (quality) results[s] = std::move(*quality);
+  }
+  if (!known.empty()) progress(text("quality measured by an earlier run: ", join(known, ", ")), false);
+  if (speeds)
+    progress(
+        text("speeds here measured ", ago_words(*seconds_since(speeds->measured_at)), "; --again measures them anew"),
+        false);
+  std::vector<Measured> failed;
+  if (!job.requests.empty()) {
+    SpeedRun now{.schemes = {}, .measured_at = utc_now(), .rounds = 0};
+    auto take = [&](Measured m) {
+      const auto s = static_cast<size_t>(std::ranges::find(names, m.scheme) - names.begin());
+      if (s == names.size()) internal_error(text("measured is ", m.scheme, ", which was not asked for"));
+      if (m.failed) return failed.push_back(std::move(m));
+      if (m.speed) now.schemes.push_back(std::move(*m.speed));
+      if (!m.quality) return;
+      results[s] = std::move(*m.quality);
+      results[s].name = names[s];
+      results[s].description = llm::describe(plan.schemes[s]);
+      parts.keep_scheme(results[s], keys.of_scheme(plan.schemes[s]));
+    };
+    try {
+      now.rounds = workers.measure(job, take, progress);
+    } catch (const Error& error) {
+      fail_in(job.reference ? job.reference->name : job.requests.front().scheme.name, error.reason);
+    }
+    if (!failed.empty()) fail_in(failed.front().scheme, *failed.front().failed);
+    if (!speeds && !plan.options.shapes_only) {
+      parts.keep_speeds(now, keys.of_speeds());
+      speeds = std::move(now);
+    }
+  }
+  if (speeds) {
+    protocol.measured_at = speeds->measured_at;
+    protocol.rounds = speeds->rounds;
+    for (const SchemeResult& speed : speeds->schemes)
+      if (const auto at = std::ranges::find(names, speed.name); at != names.end())
+        add_speed(results[static_cast<size_t>(at - names.begin())], speed);
+  }
+  return results;
+}
+
 Study run_study(const StudyOptions& options, const Workers& workers, const Progress& progress) {
   const Plan plan = plan_of(options);
   const PartStore parts(options.folder / ".parts");
   Study study = head_of(plan, workers);
   const Keys keys(plan, study);
   for (const std::string& remark : plan.remarks) progress(remark, false);
+  std::vector<SchemeResult> results = measured_schemes(plan, study, keys, parts, workers, progress);
   for (size_t s = 0; s < plan.schemes.size(); ++s) {
     const llm::Scheme& scheme = plan.schemes[s];
     const std::string where = text("[", s + 1, "/", plan.schemes.size(), "] ", scheme.name);
     const Progress step = [&](const std::string& line, bool passing) { progress(text(where, ": ", line), passing); };
-    const SchemeJob job{.scheme = scheme,
-                        .options = plan.options,
-                        .window_tokens = study.protocol.window_tokens,
-                        .decode_context = study.protocol.decode_context};
+    const SchemeJob job{.scheme = scheme, .options = plan.options, .decode_context = study.protocol.decode_context};
+    SchemeResult& result = results[s];
     try {
-      std::optional<SchemeResult> result = parts.find_scheme(scheme.name, keys.of_scheme(scheme));
-      if (result) {
-        step("measured by an earlier run", false);
-      } else {
-        result = workers.measure(job, step);
-        result->name = scheme.name;
-        result->description = llm::describe(scheme);
-        parts.keep_scheme(*result, keys.of_scheme(scheme));
-      }
-      result->chips = cost_scheme(plan, job, keys, parts, workers, step);
-      for (ChipResult& chip : result->chips)
-        for (const PhaseName& phase : kPhases) add_durations(result->host_calls, phase.name, (chip.*phase.result).rows);
-      study.protocol.windows = std::max(study.protocol.windows, result->windows);
-      study.schemes.push_back(std::move(*result));
+      result.chips = cost_scheme(plan, job, keys, parts, workers, step);
     } catch (const Error& error) {
-      Reason reason = error.reason;
-      reason.where =
-          reason.where.empty() ? text("in scheme ", scheme.name) : text("in scheme ", scheme.name, ", ", reason.where);
-      fail(std::move(reason));
+      fail_in(scheme.name, error.reason);
     }
+    for (ChipResult& chip : result.chips)
+      for (const PhaseName& phase : kPhases) add_durations(result.host_calls, phase.name, (chip.*phase.result).rows);
+    study.protocol.windows = std::max(study.protocol.windows, result.windows);
+    study.schemes.push_back(std::move(result));
   }
   return study;
 }

@@ -33,6 +33,25 @@ std::string heads(size_t name_width, const std::vector<FigureColumn>& columns) {
   return row("scheme", name_width, columns, names) + row("", name_width, columns, units);
 }
 
+/// The words in lines of at most `width`, the later ones indented.
+std::string wrapped(const std::string& words, size_t width, size_t indent) {
+  std::string out, line;
+  for (std::string_view word : split(words, ' ')) {
+    if (!line.empty() && display_width(line) + 1 + display_width(word) > width) {
+      out += line + "\n";
+      line = std::string(indent, ' ') + std::string(word);
+    } else {
+      line += (line.empty() ? "" : " ") + std::string(word);
+    }
+    while (display_width(line) > width) {  // one word wider than the line
+      std::string head = pad_right(line, width);
+      out += head + "\n";
+      line.clear();
+    }
+  }
+  return line.empty() ? out : out + line + "\n";
+}
+
 size_t widest_scheme(const Study& study, size_t most) {
   size_t width = 6;
   for (const SchemeResult& s : study.schemes) width = std::max(width, display_width(s.name));
@@ -40,13 +59,16 @@ size_t widest_scheme(const Study& study, size_t most) {
 }
 
 std::string quality_table(const Study& study, size_t width) {
-  const std::vector<FigureColumn> columns = {{"perplexity", "", 13},
-                                             {"std. error", "", 12},
-                                             {"size", "", 11},
-                                             {"bits", "per weight", 12},
-                                             {"prefill", "tokens/s here", 15},
-                                             {"decode", "tokens/s here", 15},
-                                             {"load", "s", 8}};
+  const std::string to = study.protocol.reference.empty() ? "" : "to " + study.protocol.reference;
+  const std::vector<FigureColumn> columns = {{"perplexity", "", 12},
+                                             {"error", "", 7},
+                                             {"difference", to, 12},
+                                             {"error", "paired", 10},
+                                             {"KL", to, 10},
+                                             {"error", "", 10},
+                                             {"same", "top 1", 9},
+                                             {"size", "", 10},
+                                             {"bits", "per weight", 12}};
   size_t taken = 0;
   for (const FigureColumn& c : columns) taken += c.width;
   const size_t name_width = widest_scheme(study, width - taken);
@@ -57,11 +79,41 @@ std::string quality_table(const Study& study, size_t width) {
                columns,
                {perplexity_text(s.perplexity),
                 or_dash(s.standard_error, significant),
+                s.compared ? signed_text(s.compared->perplexity.value) : "-",
+                s.compared ? error_text(s.compared->perplexity.error) : "-",
+                s.compared ? significant(s.compared->kl.value) : "-",
+                s.compared ? error_text(s.compared->kl.error) : "-",
+                s.compared ? percent(s.compared->same_top) : "-",
                 quantity(static_cast<double>(s.weight_bytes), "B"),
-                fixed(s.bits_per_weight, 2),
-                or_dash(s.host_prefill_tokens_per_s, significant),
-                or_dash(s.host_decode_tokens_per_s, significant),
-                or_dash(s.load_s, [](double v) { return fixed(v, 2); })});
+                fixed(s.bits_per_weight, 2)});
+  return out;
+}
+
+/// Nothing where no speed was measured.
+std::string speed_table(const Study& study, size_t width) {
+  if (std::ranges::none_of(study.schemes, [](const SchemeResult& s) { return s.host_prefill || s.host_decode; }))
+    return "";
+  std::vector<FigureColumn> columns;
+  for (const char* phase : {"prefill", "decode"}) {
+    columns.push_back({phase, "median", 13});
+    columns.push_back({"", "least", 9});
+    columns.push_back({"", "most", 9});
+  }
+  columns.push_back({"load", "s", 8});
+  size_t taken = 0;
+  for (const FigureColumn& c : columns) taken += c.width;
+  const size_t name_width = widest_scheme(study, width - taken);
+  std::string out = "\n" + wrapped(speeds_line(study), width, 2) + heads(name_width, columns);
+  for (const SchemeResult& s : study.schemes) {
+    std::vector<std::string> cells;
+    for (const std::optional<HostSpeed>& speed : {s.host_prefill, s.host_decode}) {
+      cells.push_back(speed_text(speed));
+      cells.push_back(speed ? significant(speed->least) : "-");
+      cells.push_back(speed ? significant(speed->most) : "-");
+    }
+    cells.push_back(or_dash(s.load_s, [](double v) { return fixed(v, 2); }));
+    out += row(s.name, name_width, columns, cells);
+  }
   return out;
 }
 
@@ -100,31 +152,12 @@ std::string chip_table(const Study& study, size_t chip, size_t width) {
   return out;
 }
 
-/// The words in lines of at most `width`, the later ones indented.
-std::string wrapped(const std::string& words, size_t width, size_t indent) {
-  std::string out, line;
-  for (std::string_view word : split(words, ' ')) {
-    if (!line.empty() && display_width(line) + 1 + display_width(word) > width) {
-      out += line + "\n";
-      line = std::string(indent, ' ') + std::string(word);
-    } else {
-      line += (line.empty() ? "" : " ") + std::string(word);
-    }
-    while (display_width(line) > width) {  // one word wider than the line
-      std::string head = pad_right(line, width);
-      out += head + "\n";
-      line.clear();
-    }
-  }
-  return line.empty() ? out : out + line + "\n";
-}
-
 }  // namespace
 
 std::string terminal_table(const Study& study, size_t width) {
   std::string out = wrapped(headline(study), width, 2) + wrapped(protocol_line(study), width, 2);
   if (study.schemes.empty()) return out + "\nno scheme was run\n";
-  out += "\n" + quality_table(study, width);
+  out += "\n" + quality_table(study, width) + speed_table(study, width);
   for (size_t chip = 0; chip < study.chips.size(); ++chip) {
     out += "\n" + wrapped(chip_line(study.chips[chip]), width, 2) + chip_table(study, chip, width);
     if (const std::string here = host_table(study, chip); !here.empty()) out += "\n" + here;

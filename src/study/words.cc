@@ -27,6 +27,11 @@ std::string protocol_line(const Study& study) {
   std::string line = text("prompt of ", p.prompt_len, " tokens, ", p.gen_len, " generated");
   if (p.shapes_only) return line + "; shapes only: no weights, nothing was run";
   line += text("; perplexity on ", p.text, ", ", p.windows, " windows of ", p.window_tokens, " tokens");
+  for (const SchemeResult& s : study.schemes)
+    if (s.compared && s.perplexity) {
+      line += text("; ", p.reference, " has ", perplexity_text(*s.perplexity - s.compared->perplexity.value));
+      break;
+    }
   line += text("; measured on ", p.host, " with ", p.threads, p.threads == 1 ? " thread" : " threads");
   return line;
 }
@@ -106,6 +111,25 @@ std::vector<std::string> footer_lines(const Study& study) {
   }
   if (!all) lines.push_back("estimate, not calibrated to silicon");
   return lines;
+}
+
+std::string signed_text(double value) { return (value > 0 ? "+" : "") + significant(value); }
+
+std::string error_text(const std::optional<double>& error) { return or_dash(error, significant); }
+
+std::string speed_text(const std::optional<HostSpeed>& speed) {
+  return speed ? significant(speed->median) + (speed->is_unsteady() ? "~" : "") : "-";
+}
+
+std::string speeds_line(const Study& study) {
+  const Protocol& p = study.protocol;
+  std::string line =
+      text("speed here in tokens/s: median, least and most of ", p.rounds, " rounds in turns, ", p.measured_at);
+  const bool unsteady = std::ranges::any_of(study.schemes, [](const SchemeResult& s) {
+    return (s.host_prefill && s.host_prefill->is_unsteady()) || (s.host_decode && s.host_decode->is_unsteady());
+  });
+  if (unsteady) line += "; ~ rounds differ by more than 10 %, also when measured again: something else ran";
+  return line;
 }
 
 std::string perplexity_text(std::optional<double> value) {

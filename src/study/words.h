@@ -31,6 +31,16 @@ std::string energy_text(double joules);
 /// A perplexity: five significant digits where it is small, fewer where it explodes; "-" if it was not measured.
 std::string perplexity_text(std::optional<double> value);
 
+/// Three digits with the sign: "+0.222".
+std::string signed_text(double value);
+/// A mean's error; "-" where one window knows none.
+std::string error_text(const std::optional<double>& error);
+
+/// A speed's median, marked with ~ where its rounds differ too much; "-" if it was not measured.
+std::string speed_text(const std::optional<HostSpeed>& speed);
+/// What stands over a table of such speeds, and what ~ means where it occurs.
+std::string speeds_line(const Study& study);
+
 /// What was costed and how far the figures can be trusted.
 std::vector<std::string> footer_lines(const Study& study);
 

@@ -9,7 +9,7 @@ namespace sator::study {
 
 Workers model_workers() {
   auto coster = std::make_shared<ProgramCoster>();
-  return {.measure = measure_scheme,
+  return {.measure = measure_schemes,
           .cost =
               [coster](const SchemeJob& job, std::span<const Chip> chips, const Progress& progress) {
                 return coster->cost(job, chips, progress);

@@ -75,24 +75,51 @@ onload = () => {
 };
 )js";
 
+/// Sorts the first two tables of schemes by pressing their heads' buttons, with the keyboard's way in, and writes the order of the
+/// first column after each: by the second column up, down, and by the first.
+inline constexpr const char* kSort = R"js(
+onload = () => {
+  const inner = document.getElementById('f').contentDocument, r = {buttons: 0, orders: [], sorted: [], focus: 0};
+  const table = inner.querySelector('table.sortable'), heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
+  const names = () => [...table.tBodies[0].rows].map(row => row.cells[0].textContent);
+  r.buttons = heads.filter(h => h.querySelector('button')).length;
+  r.columns = heads.length;
+  r.orders.push(names());
+  if (r.buttons) for (const column of [1, 1, 0]) {
+    const button = heads[column].querySelector('button');
+    button.focus();
+    r.focus += inner.activeElement === button;
+    button.click();
+    r.orders.push(names());
+    r.sorted.push(heads.map(h => h.getAttribute('aria-sort')).filter(s => s));
+  }
+  r.links = [...inner.querySelectorAll('nav a')].filter(a => inner.querySelector(a.getAttribute('href'))).length;
+  document.getElementById('out').textContent = 'AUDIT' + JSON.stringify(r) + 'END';
+};
+)js";
+
 struct Look {
   Json seen;            // what kAudit found; null if the browser did not come to an end
   std::string console;  // lines that the browser wrote to its console
 };
 
 /// Looks at a page of this width. Whatever it asks of others is refused, and the console says so.
-inline Look look_at(const std::string& browser, std::string page, int width, bool dark) {
+///   audit   the script that looks, and writes what it saw into #out
+///   scripts  false: those of the page do not run
+inline Look look_at(const std::string& browser, std::string page, int width, bool dark, const char* audit = kAudit,
+                    bool scripts = true) {
   TempFolder folder;
   const std::string guard =
-      "<head><meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">";
+      "<head><meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+      "script-src 'unsafe-inline'\">";
   if (const size_t head = page.find("<head>"); head != std::string::npos) page.replace(head, 6, guard);
   std::string attribute;
   for (char c : page) attribute += c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string(1, c);
   folder.write("frame.html",
                std::string("<!doctype html><html style=\"color-scheme:") + (dark ? "dark" : "light") +
-                   "\"><body><iframe id=f style=\"width:" + std::to_string(width) +
-                   "px;height:900px;border:0\" srcdoc=\"" + attribute + "\"></iframe><pre id=out></pre><script>" +
-                   kAudit + "</script></body></html>");
+                   "\"><body><iframe id=f style=\"width:" + std::to_string(width) + "px;height:900px;border:0\"" +
+                   (scripts ? "" : " sandbox=\"allow-same-origin\"") + " srcdoc=\"" + attribute +
+                   "\"></iframe><pre id=out></pre><script>" + audit + "</script></body></html>");
   const std::string at = folder.path().string();
   const std::string command = "timeout 60 " + browser +
                               " --headless --no-sandbox --disable-gpu --no-first-run --enable-logging=stderr"

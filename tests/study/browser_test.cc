@@ -83,6 +83,40 @@ INSTANTIATE_TEST_SUITE_P(Windows, InBrowser,
                                          Window{"desktop", 1280, false, 12}, Window{"desktop_dark", 1280, true, 12}),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
+// Perplexities 32.5, 33.61 and 32.46; a scheme without one stays last in both orders.
+TEST(Browser, SortsTables) {
+  const std::string browser = found_browser();
+  if (browser.empty()) GTEST_SKIP() << kNoBrowser;
+  Study study = sample_study({default_samples()[0], default_samples()[9], default_samples()[3]}, {"edge_npu32"});
+  study.schemes[2].perplexity = 32.46;
+  study.schemes.push_back(study.schemes[0]);
+  study.schemes[3].name = "a";
+  study.schemes[3].perplexity.reset();
+  const std::string page = html_page(study);
+  const Look look = look_at(browser, page, 1280, false, kSort);
+  ASSERT_TRUE(look.seen.is_object()) << look.console;
+  EXPECT_EQ(look.console, "");
+  EXPECT_EQ(look.seen["buttons"], look.seen["columns"]);
+  using Orders = std::vector<std::vector<std::string>>;
+  EXPECT_EQ(look.seen["orders"].get<Orders>(),
+            (Orders{{"f32", "int4-group32", "int8-channel", "a"},
+                    {"int8-channel", "f32", "int4-group32", "a"},
+                    {"int4-group32", "f32", "int8-channel", "a"},
+                    {"a", "f32", "int4-group32", "int8-channel"}}));
+  EXPECT_EQ(look.seen["sorted"].get<Orders>(), (Orders{{"ascending"}, {"descending"}, {"ascending"}}));
+  EXPECT_EQ(look.seen["focus"], 3);  // a keyboard reaches them
+  EXPECT_GE(look.seen["links"].get<int>(), 5);
+  // Where scripts do not run, the tables stand there as they are.
+  const Look without = look_at(browser, page, 1280, false, kSort, false);
+  ASSERT_TRUE(without.seen.is_object());
+  EXPECT_EQ(without.seen["buttons"], 0);
+  EXPECT_EQ(without.seen["orders"].get<Orders>().size(), 1U);
+  EXPECT_EQ(without.seen["links"], look.seen["links"]);
+  Look plain = look_at(browser, page, 390, true, kAudit, false);
+  plain.console.clear();  // that a script was not run
+  expect_good(plain, {"phone_dark", 390, true, 10});
+}
+
 // A page with one of each fault: the look finds them all, whatever the font. Figures have room for letters half as high again
 // as their size, and what overlaps or leaves them does so by more than a letter of any width.
 TEST(Browser, SeesFaults) {

@@ -122,6 +122,66 @@ TEST(Verdict, NamesASchemeOfGoodQualityToo) {
       << v.sentence;
 }
 
+/// Figures of windows whose mean is a scheme's perplexity: `spread` moves all schemes alike, `noise` this one alone.
+void add_windows(SchemeResult& scheme, double nats, double noise) {
+  constexpr int kWindows = 8;
+  for (int w = 0; w < kWindows; ++w)
+    scheme.window_nats.push_back(nats + 0.5 * std::cos(3.0 * w) + (w % 2 ? noise : -noise));
+  double mean = 0;
+  for (double v : scheme.window_nats) mean += v / kWindows;
+  scheme.perplexity = std::exp(mean);
+}
+
+// int8 is 0.5 % worse with windows that agree, int4 0.5 % worse with windows that do not: the second may be 2 % worse.
+TEST(Verdict, WithinOnePercentIsSaidOfWhatIsSure) {
+  Study study = study_by_hand(
+      {{"f16", 30.0, 3000, 500}, {"int2", 90.0, 1000, 100}, {"int4", 30, 1500, 150}, {"int8", 30, 2000, 200}},
+      {"chip"});
+  add_windows(study.schemes[0], 3.4, 0);
+  add_windows(study.schemes[1], 4.4, 0);
+  add_windows(study.schemes[2], 3.405, 0.03);
+  add_windows(study.schemes[3], 3.405, 0.001);
+  const auto surely = [&](size_t s) { return is_surely_within(study.schemes[s], study.schemes[0], 1.01); };
+  EXPECT_TRUE(surely(0) && surely(3));
+  EXPECT_FALSE(surely(1) || surely(2));
+  const Verdict v = verdicts(study)[0];
+  EXPECT_EQ(v.winner, 1U);
+  EXPECT_EQ(v.close_to_best, 3U);
+  // 0.001 * sqrt(8 / 7) / sqrt(8): the windows' differences are 0.005 +- 0.001.
+  EXPECT_NE(v.sentence.find("within 1 % of the best perplexity int8 (0.50 % +- 0.04 %), "), std::string::npos)
+      << v.sentence;
+}
+
+// Each perplexity alone spreads by a third; on the same windows a difference of 0.5 % is one, or is none.
+TEST(Quality, IsOrderedByPairedDifferences) {
+  Study study = study_by_hand({{"a"}, {"b"}, {"c"}, {"d"}}, {});
+  add_windows(study.schemes[0], 3.4, 0);
+  add_windows(study.schemes[1], 3.405, 0.001);
+  add_windows(study.schemes[2], 3.405, 0.03);
+  const auto& s = study.schemes;
+  EXPECT_EQ(quality_order(s[0], s[1]), -1);
+  EXPECT_EQ(quality_order(s[1], s[0]), 1);
+  EXPECT_EQ(quality_order(s[0], s[2]), 0);
+  EXPECT_EQ(quality_order(s[2], s[0]), 0);
+  EXPECT_EQ(quality_order(s[0], s[3]), -1);  // what was not measured is the worst
+  EXPECT_EQ(quality_order(s[3], s[3]), 0);
+  EXPECT_NEAR(*quality_gap(s[1], s[0])->error, 0.001 * std::sqrt(8.0 / 7) / std::sqrt(8.0), 1e-9);
+}
+
+// A worse mean that this text does not tell from the better one is no reason to leave a faster scheme out.
+TEST(Candidates, AreNotBeatenByNoise) {
+  Study study = study_by_hand({{"f16", 30.0, 3000, 500}, {"int8", 30.0, 2000, 200}}, {"chip"});
+  add_windows(study.schemes[0], 3.4, 0);
+  add_windows(study.schemes[1], 3.401, 0.03);
+  std::vector<Candidate> all = candidates(study);
+  EXPECT_FALSE(all[0].best);  // slower, and not surely better
+  EXPECT_TRUE(all[1].best);
+  study.schemes[1].window_nats.clear();
+  add_windows(study.schemes[1], 3.401, 0);
+  all = candidates(study);
+  EXPECT_TRUE(all[0].best && all[1].best);
+}
+
 TEST(Verdict, SaysSoWhereNothingBeatsTheBaseline) {
   Study study = study_by_hand({{"f16", 30.0, 100, 10}, {"int4", 31.0, 1000, 100}}, {"chip"});
   EXPECT_EQ(verdicts(study)[0].sentence,

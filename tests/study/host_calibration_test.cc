@@ -248,7 +248,7 @@ TEST(HostComparison, SetsEstimatesBesideMeasurements) {
   const PhaseResult& decode = study.schemes[0].chips[0].decode;
   EXPECT_EQ(phases[1].phase, "decode");
   EXPECT_DOUBLE_EQ(phases[1].estimated_tokens_per_s, 1 / decode.cost.latency_s);
-  EXPECT_EQ(phases[1].measured_tokens_per_s, study.schemes[0].host_decode_tokens_per_s);
+  EXPECT_EQ(phases[1].measured_tokens_per_s, study.schemes[0].host_decode->median);
   EXPECT_EQ(phases[1].kernels, decode.rows.size());
   // Each of the sample's kernels took 12.5 us.
   double error = 0;

@@ -24,7 +24,15 @@ Study read_back(const Study& study, Kernels kernels) {
 TEST(StudyJson, ReadsBackAsItWasWritten) {
   Study study = sample();
   study.schemes[1].host_calls = {{"prefill", "qkv", 12.25}, {"decode", "qkv", 0.5}};
+  study.schemes[1].compared = Compared{{0.25, 0.01}, {1e-7, {}}, 0.75};
+  study.schemes[1].window_nats = {3.5, 3.25};
+  study.schemes[2].standard_error.reset();
+  study.schemes[2].host_decode.reset();
+  study.protocol.reference = "f32";
+  study.protocol.measured_at = "2026-11-22T20:45:03Z";
+  study.protocol.rounds = 5;
   EXPECT_EQ(read_back(study, Kernels::included), study);
+  study = sample();
   study.schemes[1].host_calls.clear();
   for (SchemeResult& scheme : study.schemes)
     for (ChipResult& chip : scheme.chips) chip.prefill.rows.clear(), chip.decode.rows.clear();
@@ -55,6 +63,8 @@ TEST(StudyJson, HasTheAgreedKeys) {
                             "weight_bytes",
                             "bits_per_weight",
                             "host_prefill_tokens_per_s",
+                            "host_prefill_tokens_per_s_min",
+                            "host_decode_tokens_per_s_max",
                             "host_decode_tokens_per_s"})
       EXPECT_TRUE(row.at(key).is_number()) << key;
     for (const char* phase : {"prefill", "decode"}) {

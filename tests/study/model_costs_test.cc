@@ -14,7 +14,7 @@ namespace {
 
 /// The example under a scheme, costed from its program on one chip; nothing is run.
 ChipResult cost_of(const std::string& scheme, const std::string& chip) {
-  SchemeJob job{.scheme = llm::parse_scheme(scheme), .options = {}, .window_tokens = 0, .decode_context = 144};
+  SchemeJob job{.scheme = llm::parse_scheme(scheme), .options = {}, .decode_context = 144};
   job.options.model = std::string(SATOR_SOURCE_DIR) + "/examples/gpt2-stories";
   job.options.shapes_only = true;
   const std::vector<Chip> chips = {shipped(chip)};
@@ -22,10 +22,8 @@ ChipResult cost_of(const std::string& scheme, const std::string& chip) {
 }
 
 int64_t stored_bytes(const std::string& scheme) {
-  SchemeJob job{.scheme = llm::parse_scheme(scheme), .options = {}};
-  job.options.model = std::string(SATOR_SOURCE_DIR) + "/examples/gpt2-stories";
-  job.options.shapes_only = true;
-  return measure_scheme(job, [](const std::string&, bool) {}).weight_bytes;
+  const fs::path model = std::string(SATOR_SOURCE_DIR) + "/examples/gpt2-stories";
+  return sizes_of_shapes(model, llm::parse_scheme(scheme)).weight_bytes;
 }
 
 // A decode step reads all that is stored, once: but of the table of 512 positions one row, and besides the head, which

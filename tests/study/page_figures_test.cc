@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <random>
 
 #include "study/by_hand.h"
@@ -142,24 +143,28 @@ TEST(Figures, GainsAreWhatTheEngineFinds) {
   }
 }
 
-TEST(NonDominated, EqualsTheDefinition) {
+// A candidate is marked if and only if no other is as small in latency, energy and perplexity and smaller in one.
+TEST(Candidates, AreThoseThatNoOtherBeats) {
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
-    std::vector<std::vector<double>> points(random() % 12, std::vector<double>(1 + random() % 3));
-    const size_t figures = points.empty() ? 0 : points[0].size();
-    for (auto& p : points) {
-      p.resize(figures);
-      for (double& v : p) v = static_cast<double>(random() % 4);
+    std::vector<SchemeByHand> schemes(random() % 8);
+    for (SchemeByHand& s : schemes)
+      s = {"s", 20.0 + static_cast<double>(random() % 3), 1 + static_cast<int64_t>(random() % 4), 0};
+    Study study = study_by_hand(schemes, {"chip"});
+    std::vector<std::array<double, 3>> points;
+    for (SchemeResult& s : study.schemes) {
+      double& energy = s.chips[0].prefill.cost.energy_j;
+      energy = static_cast<double>(1 + random() % 3);
+      s.chips[0].decode.cost.energy_j = 0;
+      points.push_back({s.chips[0].prefill.cost.latency_s, energy, *s.perplexity});
     }
-    const std::vector<size_t> front = non_dominated(points);
+    const std::vector<Candidate> all = candidates(study);
+    ASSERT_EQ(all.size(), points.size());
     for (size_t i = 0; i < points.size(); ++i) {
-      bool beaten = false;
-      for (const auto& other : points) {
-        bool all = true, one = false;
-        for (size_t k = 0; k < figures; ++k) all &= other[k] <= points[i][k], one |= other[k] < points[i][k];
-        beaten |= all && one;
-      }
-      EXPECT_EQ(std::count(front.begin(), front.end(), i), beaten ? 0 : 1);
+      const bool beaten = std::ranges::any_of(points, [&](const auto& other) {
+        return other != points[i] && other[0] <= points[i][0] && other[1] <= points[i][1] && other[2] <= points[i][2];
+      });
+      EXPECT_EQ(all[i].best, !beaten);
     }
   }
 }

@@ -15,8 +15,9 @@ namespace {
 TEST(Page, NeedsNothingElse) {
   const std::string page = html_page(sample_study(default_samples(), {"tpuv1", "edge_npu32"}));
   EXPECT_EQ(nesting_error(page), "");
-  for (const char* what : {"<script", "src=", "href=", "url(", "@import", "http"})
+  for (const char* what : {"<script ", "src=", "url(", "@import", "http", "import("})
     EXPECT_EQ(page.find(what), std::string::npos) << what;
+  EXPECT_EQ(page.find("<script>"), page.rfind("<script>"));  // the page's own
   EXPECT_NE(page.find("prefers-color-scheme: dark"), std::string::npos);
   EXPECT_NE(page.find("width=device-width"), std::string::npos);
 }
@@ -43,9 +44,58 @@ TEST(Page, TextOfTheStudyIsNoMarkup) {
     for (KernelRow& row : phase->rows) row.layer = row.function = evil;
   }
   const std::string page = html_page(study);
-  EXPECT_EQ(page.find("<script"), std::string::npos);
+  EXPECT_EQ(page.find("<script>"), page.rfind("<script>"));
   EXPECT_EQ(page.find("alert(\""), std::string::npos);
   EXPECT_EQ(nesting_error(page), "");
+}
+
+// Each link of the contents leads to a section, and each section has one.
+TEST(Page, HasContents) {
+  const std::string page =
+      html_page(sample_study({default_samples()[0], default_samples()[9]}, {"tpuv1", "edge_npu32"}));
+  std::vector<std::string> links, targets;
+  auto collect = [&](const std::string& before, std::vector<std::string>& into) {
+    for (size_t at = page.find(before); at != std::string::npos; at = page.find(before, at + 1)) {
+      const size_t begin = at + before.size();
+      into.push_back(page.substr(begin, page.find('"', begin) - begin));
+    }
+  };
+  collect("href=\"", links);
+  collect("<h2 id=\"", targets);
+  for (std::string& t : targets) t = "#" + t;
+  EXPECT_EQ(links, targets);
+  EXPECT_GE(links.size(), 6U);
+  EXPECT_EQ(page.find("<h2>"), std::string::npos);
+  EXPECT_LT(page.find("<nav"), page.find("<h2"));
+}
+
+// The figures of the tables, and what is said of speeds whose rounds differ.
+TEST(Page, SaysErrorsAndSpreads) {
+  Study study = sample_study({default_samples()[0], default_samples()[9]}, {"edge_npu32"});
+  study.protocol.reference = "f32";
+  study.protocol.measured_at = "2026-11-22T20:45:03Z";
+  study.protocol.rounds = 5;
+  study.schemes[1].compared = Compared{{1.142, 0.0312}, {0.0353, {}}, 0.8765};
+  const std::string page = html_page(study);
+  for (const char* words :
+       {"+1.14", "0.0312", "0.0353", "87.7 %", "860~", "800", "901", "2026-11-22T20:45:03Z", "~ rounds differ"})
+    EXPECT_NE(page.find(words), std::string::npos) << words;
+}
+
+// The best perplexity is marked, and so are those that the same windows do not tell from it.
+TEST(Page, MarksWhatIsNotSurelyWorse) {
+  Study study = study_by_hand({{"f16", 30.0, 10, 1}, {"close", 30.1, 10, 1}, {"far", 30.1, 10, 1}}, {"chip"});
+  study.schemes[0].window_nats = {3.0, 3.5, 3.7, 3.4};
+  study.schemes[1].window_nats = {3.1, 3.4, 3.8, 3.4};
+  study.schemes[2].window_nats = {3.1, 3.6, 3.8, 3.5};
+  const std::string page = html_page(study);
+  auto perplexity_of = [&](const std::string& scheme) {
+    const size_t row = page.find(scheme + "</th>"), begin = page.find("<td", row);
+    return page.substr(begin, page.find('>', begin) - begin);
+  };
+  EXPECT_NE(perplexity_of("f16").find("best"), std::string::npos);
+  EXPECT_NE(perplexity_of("close").find("best"), std::string::npos);
+  EXPECT_EQ(perplexity_of("far").find("best"), std::string::npos);
 }
 
 TEST(Page, SurvivesExtremes) {

@@ -102,18 +102,19 @@ inline Study sample_study(const std::vector<SampleScheme>& schemes, const std::v
                     .host = "Some <CPU> & more",
                     .version = "sator 0.1.0"};
   for (const SampleScheme& s : schemes)
-    study.schemes.push_back({.name = s.name,
-                             .description = "a scheme \"of\" " + s.name,
-                             .perplexity = s.perplexity,
-                             .standard_error = 0.61,
-                             .windows = 32,
-                             .predictions = 32 * 511,
-                             .weight_bytes = static_cast<int64_t>(8546816 * s.bits_per_weight / 8),
-                             .parameters = 8546816,
-                             .bits_per_weight = s.bits_per_weight,
-                             .host_prefill_tokens_per_s = 2000 + 80 * s.bits,
-                             .host_decode_tokens_per_s = 900 - 10 * s.bits,
-                             .load_s = 0.21});
+    study.schemes.push_back(
+        {.name = s.name,
+         .description = "a scheme \"of\" " + s.name,
+         .perplexity = s.perplexity,
+         .standard_error = 0.61,
+         .windows = 32,
+         .predictions = 32 * 511,
+         .weight_bytes = static_cast<int64_t>(8546816 * s.bits_per_weight / 8),
+         .parameters = 8546816,
+         .bits_per_weight = s.bits_per_weight,
+         .host_prefill = HostSpeed{2000.0 + 80 * s.bits, 1990.0 + 80 * s.bits, 2010.0 + 80 * s.bits},
+         .host_decode = HostSpeed{900.0 - 10 * s.bits, 800.0 - 10 * s.bits, 901.0 - 10 * s.bits},
+         .load_s = 0.21});
   for (const std::string& name : chips) {
     dataflow::CostEngine engine(shipped(name));
     study.chips.push_back(facts_of(engine.chip()));

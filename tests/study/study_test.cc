@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "study/by_hand.h"
+#include "study/clock.h"
 #include "study/json.h"
 #include "study/measure.h"
+#include "study/speed.h"
 #include "temp_folder.h"
 
 namespace sator::study {
@@ -27,15 +30,22 @@ class Studies : public testing::Test {
     options.prompt_len = 16;
     options.gen_len = 10;
     options.folder = model.path() / "out";
-    workers.measure = [this](const SchemeJob& job, const Progress&) {
-      measured.push_back(job.scheme.name);
-      if (job.scheme.name == failing) fail({.what = "no such luck", .needs = "luck"});
-      SchemeResult result;
-      result.perplexity = 30.0 + static_cast<double>(measured.size());
-      result.windows = 3;
-      result.weight_bytes = 1000;
-      result.host_calls = {{"decode", "f", 7.5}};
-      return result;
+    workers.measure = [this](const MeasureJob& job, const TakeMeasured& take, const Progress&) {
+      reference = job.reference ? job.reference->name : "";
+      for (const MeasureJob::Request& r : job.requests) {
+        if (r.quality) measured.push_back(r.scheme.name);
+        if (r.speed) timed.push_back(r.scheme.name);
+        Measured m{.scheme = r.scheme.name, .quality = {}, .speed = {}, .failed = {}};
+        if (r.scheme.name == failing) {
+          m.failed = Reason{.what = "no such luck", .needs = "luck"};
+        } else {
+          if (r.quality) m.quality = SchemeResult{.perplexity = 31, .windows = 3, .weight_bytes = 1000};
+          if (r.speed) m.speed = SchemeResult{.name = r.scheme.name, .host_prefill = HostSpeed{100, 90, 105}};
+          if (r.speed) m.speed->host_calls = {{"decode", "f", 7.5}};
+        }
+        take(std::move(m));
+      }
+      return 5;
     };
     workers.cost = [this](const SchemeJob& job, std::span<const Chip> chips, const Progress&) {
       std::vector<ChipResult> results;
@@ -55,6 +65,7 @@ class Studies : public testing::Test {
   }
   Study run() {
     measured.clear();
+    timed.clear();
     costed.clear();
     return run_study(options, workers, [](const std::string&, bool) {});
   }
@@ -65,8 +76,8 @@ class Studies : public testing::Test {
   TempFolder model;
   StudyOptions options;
   Workers workers;
-  std::vector<std::string> measured, costed;
-  std::string failing;
+  std::vector<std::string> measured, timed, costed;
+  std::string failing, reference;
   int64_t context = 0;
 };
 
@@ -87,18 +98,72 @@ TEST_F(Studies, RunEverySchemeOnEveryChip) {
   EXPECT_EQ(study.protocol.window_tokens, 64);  // the model has no 512 positions
   // 16 + 1 ... 16 + 10 tokens: 21.5 on average, rounded down.
   EXPECT_EQ(context, 21);
+  EXPECT_EQ(reference, "f32");
+}
+
+// The weights are those of one scheme, and f32 is not there to compare with.
+TEST_F(Studies, OfConvertedWeightsTheSchemeIsTheFolders) {
+  model.write("m/mlc-chat-config.json",
+              R"({"model_type": "gpt2", "quantization": "q4f16_1", "context_window_size": 32, "vocab_size": 100,
+                  "model_config": {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 64}})");
+  fs::remove(options.model / "config.json");
+  options.schemes.clear();
+  const Study study = run();
+  ASSERT_EQ(study.schemes.size(), 1U);
+  EXPECT_EQ(study.schemes[0].name, "q4f16_1");
+  EXPECT_EQ(reference, "");
+  EXPECT_EQ(study.protocol.window_tokens, 32);
+  ASSERT_EQ(study.protocol.remarks.size(), 1U);
+  EXPECT_NE(study.protocol.remarks[0].find("need the original weights"), std::string::npos);
+  options.schemes = {"q4f16_1", "q4f16_1+a16"};
+  EXPECT_EQ(run().schemes.size(), 2U);
+  options.schemes = {"int8-channel"};
+  EXPECT_NE(error().find("are converted to q4f16_1"), std::string::npos);
 }
 
 TEST_F(Studies, FinishedPartsAreNotRunAgain) {
   const Study first = run();
   const Study second = run();
   EXPECT_EQ(measured, Names{});
+  EXPECT_EQ(timed, Names{});
   EXPECT_EQ(costed, Names{});
   EXPECT_EQ(second, first);
   options.schemes.push_back("int4-group32");
   const Study more = run();
   EXPECT_EQ(measured, Names{"int4-group32"});
+  // Speeds are compared with each other: one run in turns measures all of them.
+  EXPECT_EQ(timed, (Names{"f16", "int8-channel", "int4-group32"}));
   EXPECT_EQ(more.schemes[0], first.schemes[0]);
+  options.schemes = {"int4-group32", "f16"};  // of that run
+  run();
+  EXPECT_EQ(timed, Names{});
+}
+
+TEST_F(Studies, SpeedsAreNotKeptForever) {
+  const Study first = run();
+  EXPECT_EQ(timed, (Names{"f16", "int8-channel"}));
+  EXPECT_EQ(first.protocol.rounds, 5);
+  EXPECT_LE(std::abs(*seconds_since(first.protocol.measured_at)), 60);
+  EXPECT_EQ(first.schemes[1].host_prefill, (HostSpeed{100, 90, 105}));
+  // An hour later: the kept run says when it was.
+  for (const auto& part : fs::directory_iterator(options.folder / ".parts")) {
+    std::string kept = read_file(part.path());
+    const size_t at = kept.find(first.protocol.measured_at);
+    if (at == std::string::npos) continue;
+    kept.replace(at, first.protocol.measured_at.size(), "2001-02-03T04:05:06Z");
+    write_file(part.path(), kept);
+  }
+  const Study later = run();
+  EXPECT_EQ(measured, Names{});
+  EXPECT_EQ(timed, (Names{"f16", "int8-channel"}));
+  EXPECT_NE(later.protocol.measured_at, "2001-02-03T04:05:06Z");
+  options.speed_age_s = 0;
+  run();
+  EXPECT_EQ(timed.size(), 2U);
+  options.threads = 3;
+  options.speed_age_s = 3600;
+  run();
+  EXPECT_EQ(timed.size(), 2U);
 }
 
 TEST_F(Studies, WhatShapedAPartDecidesWhetherItIsRunAgain) {
@@ -162,7 +227,7 @@ TEST_F(Studies, WhatWasFinishedBeforeAFailureIsKept) {
   failing.clear();
   run();
   EXPECT_EQ(measured, Names{"int8-channel"});
-  EXPECT_EQ(costed, (Names{"int8-channel@tpuv1", "int8-channel@edge_npu32"}));
+  EXPECT_EQ(timed, (Names{"f16", "int8-channel"}));
 }
 
 TEST_F(Studies, EachSchemeAndChipOnce) {
@@ -261,32 +326,104 @@ TEST_F(Studies, FilesOfAnEarlierStudyGo) {
 TEST(Measure, ReproducesTheExamplesFigures) {
   TempFolder home;
   ::setenv("SATOR_HOME", home.path().c_str(), 1);
-  SchemeJob job{.scheme = llm::parse_scheme("f32"), .options = {}, .window_tokens = 512, .decode_context = 21};
+  MeasureJob job{
+      .options = {}, .requests = {}, .reference = {}, .window_tokens = 512, .decode_context = 21, .memory_bytes = {}};
   job.options.model = std::string(SATOR_SOURCE_DIR) + "/examples/gpt2-stories";
   job.options.text = job.options.model / "validation.txt";
   job.options.prompt_len = 16;
   job.options.gen_len = 4;
-  const SchemeResult result = measure_scheme(job, [](const std::string&, bool) {});
+  job.reference = llm::parse_scheme("f32");
+  for (const char* name : {"f32", "f16", "int8-channel", "int4-group32"})
+    job.requests.push_back({llm::parse_scheme(name), true, true});
+  std::map<std::string, SchemeResult> qualities, speeds;
+  auto take = [&](const Measured& m) {
+    EXPECT_FALSE(m.failed) << m.scheme;
+    if (m.quality) EXPECT_TRUE(qualities.emplace(m.scheme, *m.quality).second) << m.scheme;
+    if (m.speed) EXPECT_TRUE(speeds.emplace(m.scheme, *m.speed).second) << m.scheme;
+  };
+  EXPECT_EQ(measure_schemes(job, take, [](const std::string&, bool) {}), kRounds);
+  ASSERT_EQ(qualities.size(), 4U);
+  ASSERT_EQ(speeds.size(), 4U);
+  const SchemeResult& result = qualities["f32"];
   EXPECT_NEAR(*result.perplexity, 32.468, 32.468 * 2e-5 + 0.0005);
   EXPECT_EQ(result.windows, 32);
   EXPECT_EQ(result.predictions, 32 * 511);
   EXPECT_EQ(result.parameters, 8546816);
   EXPECT_EQ(result.weight_bytes, 4 * 8546816);
-  EXPECT_GT(*result.host_prefill_tokens_per_s, 0);
-  EXPECT_GT(*result.host_decode_tokens_per_s, 0);
-  int64_t attentions = 0;  // one per layer and phase
-  for (const HostCall& call : result.host_calls) attentions += call.function == "attention" && call.duration_us > 0;
-  EXPECT_EQ(attentions, 16);
+  for (const auto& [name, speed] : speeds) {
+    for (const auto& figure : {speed.host_prefill, speed.host_decode}) {
+      ASSERT_TRUE(figure) << name;
+      EXPECT_GT(figure->least, 0);
+      EXPECT_LE(figure->least, figure->median);
+      EXPECT_LE(figure->median, figure->most);
+    }
+    int64_t attentions = 0;  // one per layer and phase
+    for (const HostCall& call : speed.host_calls) attentions += call.function == "attention" && call.duration_us > 0;
+    EXPECT_EQ(attentions, 16);
+  }
+  EXPECT_FALSE(result.compared);
+  ASSERT_EQ(result.window_nats.size(), 32U);
+  // The checkpoint has float16 weights: stored as such they are the same numbers, and so are all predictions.
+  const Compared& same = *qualities["f16"].compared;
+  EXPECT_EQ(same, (Compared{{0, 0}, {0, 0}, 1}));
+  // Rounding weights to 8 bits changes less than to 4, and 32 windows tell both apart from f32 where their own errors, each
+  // 7 % of the perplexity, would not.
+  const Compared &eight = *qualities["int8-channel"].compared, &four = *qualities["int4-group32"].compared;
+  EXPECT_GT(four.perplexity.value, 10 * *four.perplexity.error);
+  EXPECT_LT(four.perplexity.value, *qualities["int4-group32"].standard_error * 2);
+  EXPECT_LT(eight.kl.value, four.kl.value / 10);
+  EXPECT_GT(eight.kl.value, 0);
+  EXPECT_LT(*four.kl.error, four.kl.value / 10);
+  EXPECT_GT(eight.same_top, four.same_top);
+  EXPECT_LT(eight.same_top, 1);
+  EXPECT_NEAR(four.perplexity.value, *qualities["int4-group32"].perplexity - *result.perplexity, 1e-9);
+}
+
+// Where memory lacks the schemes run in groups, each with the reference, and find the same.
+TEST(Measure, InGroupsTheFiguresAreTheSame) {
+  TempFolder home;
+  ::setenv("SATOR_HOME", home.path().c_str(), 1);
+  MeasureJob job{.options = {},
+                 .requests = {},
+                 .reference = llm::parse_scheme("f32"),
+                 .window_tokens = 64,
+                 .decode_context = 6,
+                 .memory_bytes = {}};
+  job.options.model = std::string(SATOR_SOURCE_DIR) + "/examples/gpt2-stories";
+  job.options.text = job.options.model / "validation.txt";
+  job.options.prompt_len = job.options.gen_len = 4;
+  job.options.windows = 2;
+  for (const char* name : {"int8-channel", "q4f16_1", "f16"})
+    job.requests.push_back({llm::parse_scheme(name), true, false});
+  auto measured = [&] {
+    std::map<std::string, SchemeResult> found;
+    measure_schemes(
+        job, [&](const Measured& m) { found.emplace(m.scheme, *m.quality); }, [](const std::string&, bool) {});
+    return found;
+  };
+  const auto together = measured();
+  job.memory_bytes = 1;
+  EXPECT_EQ(measured(), together);
+  EXPECT_EQ(together.size(), 3U);
+  job.requests.insert(job.requests.begin(),
+                      {llm::parse_scheme("int8-channel+a8-tensor"), true, true});  // without a text
+  std::vector<std::string> failed, finished;
+  measure_schemes(
+      job,
+      [&](const Measured& m) { (m.failed ? failed : finished).push_back(m.scheme); },
+      [](const std::string&, bool) {});
+  EXPECT_EQ(failed, (std::vector<std::string>{"int8-channel+a8-tensor"}));
+  EXPECT_EQ(finished, (std::vector<std::string>{"int8-channel", "q4f16_1", "f16"}));
 }
 
 TEST(Measure, ShapesGiveTheCheckpointsSizes) {
-  SchemeJob job{.scheme = llm::parse_scheme("int8-channel"), .options = {}};
-  job.options.model = std::string(SATOR_SOURCE_DIR) + "/examples/gpt2-stories";
-  EXPECT_EQ(count_parameters(job.options), 8546816);
-  job.options.shapes_only = true;
-  EXPECT_EQ(count_parameters(job.options), 8546816);
-  const SchemeResult result = measure_scheme(job, [](const std::string&, bool) {});
-  EXPECT_FALSE(result.perplexity || result.host_decode_tokens_per_s);
+  StudyOptions options;
+  options.model = std::string(SATOR_SOURCE_DIR) + "/examples/gpt2-stories";
+  EXPECT_EQ(count_parameters(options), 8546816);
+  options.shapes_only = true;
+  EXPECT_EQ(count_parameters(options), 8546816);
+  const SchemeResult result = sizes_of_shapes(options.model, llm::parse_scheme("int8-channel"));
+  EXPECT_FALSE(result.perplexity || result.host_decode);
   // Eight layers of 768 + 256 + 1024 rows of 256 codes and 256 rows of 1024, a byte each, and an f32 scale per row; the
   // other tensors keep their float16.
   const int64_t codes = 8 * (256 * (768 + 256 + 1024) + 1024 * 256), rows = 8 * (768 + 256 + 1024 + 256);

@@ -22,7 +22,7 @@ namespace {
 constexpr int64_t kLayers = 8, kWidth = 256;  // of examples/gpt2-stories
 
 SchemeJob job_of(const std::string& scheme, SweepAxes sweep, int64_t chips = 1) {
-  SchemeJob job{.scheme = llm::parse_scheme(scheme), .options = {}, .window_tokens = 0, .decode_context = 144};
+  SchemeJob job{.scheme = llm::parse_scheme(scheme), .options = {}, .decode_context = 144};
   job.options.model = std::string(SATOR_SOURCE_DIR) + "/examples/gpt2-stories";
   job.options.shapes_only = true;
   job.options.sweep = std::move(sweep);

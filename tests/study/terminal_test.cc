@@ -28,12 +28,15 @@ TEST(TerminalTable, SaysFiguresAndRatios) {
   Study study = study_by_hand({{"f16", 30.25, 3000, 500}, {"int4", 31.5, 1000, 125}}, {"chip"});
   study.schemes[1].weight_bytes = 4'500'000;
   study.schemes[1].bits_per_weight = 4.5;
-  study.schemes[1].host_decode_tokens_per_s = 812.3;
+  study.schemes[1].host_decode = HostSpeed{812.3, 700, 820};
   const std::string table = terminal_table(study);
   expect_fits(table, 120);
   EXPECT_EQ(line_of(table, "", "int4").substr(0, 4), "int4");
-  for (const char* figure : {"31.500", "4.50 MB", "4.50", "812"})
+  for (const char* figure : {"31.500", "4.50 MB", "4.50"})
     EXPECT_NE(line_of(table, "", "int4").find(figure), std::string::npos) << figure << "\n" << table;
+  for (const char* figure : {"812~", "700", "820"})
+    EXPECT_NE(line_of(table, "speed here", "int4").find(figure), std::string::npos) << figure << "\n" << table;
+  EXPECT_NE(table.find("~ rounds differ by more than 10 %"), std::string::npos);
   const std::string line = line_of(table, "chip:", "int4");
   // 1000 cycles at 1 GHz against 3000; 125 against 500.
   for (const char* figure : {"1.00 µs", "1.00 M", "64.0", "10.0 GB/s", "3.00x", "125 ns", "125 k", "4.00x"})
@@ -44,11 +47,29 @@ TEST(TerminalTable, SaysFiguresAndRatios) {
   EXPECT_NE(table.find("int4 is fastest on chip"), std::string::npos);
 }
 
+// Of one window nothing is known about how windows differ: its errors are dashes, its figures are not.
+TEST(TerminalTable, OneWindowHasNoErrors) {
+  Study study = study_by_hand({{"f32", 30.0, 3000, 500}, {"int4", 31.5, 1000, 125}}, {"chip"});
+  study.protocol.reference = "f32";
+  study.schemes[1].compared = Compared{{1.5, {}}, {0.0421, {}}, 0.912};
+  const std::string table = terminal_table(study), line = line_of(table, "", "int4");
+  for (const char* figure : {"31.500", "+1.50", "0.0421", "91.2 %"})
+    EXPECT_NE(line.find(figure), std::string::npos) << figure << "\n" << table;
+  EXPECT_EQ(std::count(line.begin(), line.end(), '-'), 3);
+  EXPECT_NE(table.find("f32 has 30.000"), std::string::npos) << table;
+  study.schemes[1].compared = Compared{{1.5, 0.0123}, {4.21e-7, 3e-9}, 0.912};
+  study.schemes[1].standard_error = 2.25;
+  for (const char* figure : {"2.25", "0.0123", "4.21e-07", "3.00e-09"})
+    EXPECT_NE(line_of(terminal_table(study), "", "int4").find(figure), std::string::npos) << figure;
+}
+
 TEST(TerminalTable, WhatWasNotMeasuredIsADash) {
   Study study = study_by_hand({{"f16", {}, 3000, 500}}, {"chip"});
   study.protocol.shapes_only = true;
   const std::string line = line_of(terminal_table(study), "", "f16");
-  EXPECT_EQ(std::count(line.begin(), line.end(), '-'), 5);  // perplexity, its error, two speeds, load
+  // perplexity and its error, the difference and its error, divergence and its error, the same token
+  EXPECT_EQ(std::count(line.begin(), line.end(), '-'), 7);
+  EXPECT_EQ(terminal_table(study).find("speed here"), std::string::npos);
 }
 
 TEST(TerminalTable, FitsWithTheLongestNames) {
