@@ -1,13 +1,16 @@
 #include "cli/app.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <iostream>
+#include <iterator>
 #include <limits>
 #include <new>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "cli/suggest.h"
 
 namespace sator::cli {
 
@@ -86,14 +89,59 @@ static std::string add_option(CLI::App& app, const Option& option) {
 }
 
 // The names by which options may be given: for the hint after a misspelled one.
-static std::vector<std::string> option_names(const Command& command) {
-  std::vector<std::string> names = {"--help", "--json"};
+static std::vector<KnownName> option_names(const Command& command) {
+  std::vector<KnownName> names = {{"--help", {}}, {"--json", {}}};
   for (const Option& option : command.options) {
     const OptionName name(option.name);
     for (std::string_view flag : split(name.flags, ','))
-      if (flag.starts_with("-")) names.emplace_back(flag);
+      if (flag.starts_with("-")) names.push_back({std::string(flag), option.also});
   }
   return names;
+}
+
+// The numbers that an option was given, or has by default.
+static std::vector<double> numbers_of(const Slot& into) {
+  struct Reader {
+    std::vector<double> operator()(const int64_t* v) const { return {static_cast<double>(*v)}; }
+    std::vector<double> operator()(const double* v) const { return {*v}; }
+    std::vector<double> operator()(const std::optional<int64_t>* v) const {
+      return *v ? std::vector<double>{static_cast<double>(**v)} : std::vector<double>{};
+    }
+    std::vector<double> operator()(const std::optional<double>* v) const {
+      return *v ? std::vector<double>{**v} : std::vector<double>{};
+    }
+    std::vector<double> operator()(const std::vector<int64_t>* v) const { return {v->begin(), v->end()}; }
+    std::vector<double> operator()(const void*) const { return {}; }
+  };
+  return std::visit([](auto* v) { return Reader{}(v); }, into);
+}
+
+static std::string number_words(double v) {
+  return v == std::floor(v) && std::abs(v) < 1e15 ? text(static_cast<int64_t>(v)) : text(v);
+}
+
+static std::string words_of(const Range& range) {
+  if (std::isinf(range.most)) return text(range.beyond_least ? "more than " : "at least ", number_words(range.least));
+  return text(range.beyond_least ? "above " : "from ",
+              number_words(range.least),
+              range.beyond_least ? ", at most " : " to ",
+              number_words(range.most));
+}
+
+// The one place that looks at numbers: each option states its range.
+static void check_range(const Option& option, const std::string& default_value) {
+  if (!option.range) return;
+  const Range& range = *option.range;
+  for (double v : numbers_of(option.into)) {
+    if (std::isfinite(v) && v >= range.least && v <= range.most && !(range.beyond_least && v == range.least)) continue;
+    const OptionName name(option.name);
+    const std::string flag(split(name.flags, ',').back());
+    fail({.what = text(flag, " ", number_words(v)),
+          .needs = words_of(range),
+          .hint = option.required         ? "correct the value"
+                  : default_value.empty() ? text("leave ", flag, " out for its default")
+                                          : text("leave it out for ", default_value)});
+  }
 }
 
 static std::string usage(const std::string& called, const Command& command) {
@@ -127,23 +175,65 @@ static std::string help(const std::string& called, const Command& command, const
   return out;
 }
 
+// An option of words that has none yet, and takes what stands where nothing is expected: "generate MODEL Once upon" lacks --prompt.
+static const Option* missing_text(const Command& command) {
+  for (const Option& option : command.options)
+    if (option.required && !OptionName(option.name).positional() && option.name.ends_with(" TEXT")) return &option;
+  return nullptr;
+}
+
 [[noreturn]] static void fail_usage(const std::string& called, const Command& command,
                                     const std::vector<std::string>& left, const CLI::ParseError& error) {
   Reason reason{.what = text(called, ": ", error.what()),
                 .needs = usage(called, command),
                 .hint = text("`", called, " --help` lists the options")};
-  if (dynamic_cast<const CLI::ExtrasError*>(&error)) {
-    std::vector<std::string> known = option_names(command);
-    for (const std::string& arg : left) {
-      std::string name = arg.substr(0, arg.find('='));
-      if (!name.starts_with("-") || name == "-" || std::find(known.begin(), known.end(), name) != known.end()) continue;
-      reason.what = text(called, " has no option ", name);
-      if (auto near = nearest_names(name, known); !near.empty())
-        reason.hint = text("did you mean ", join(near, ", "), "?");
-      break;
-    }
+  // A required option may be missing because its name was misspelled.
+  const std::vector<KnownName> known = option_names(command);
+  for (const std::string& arg : left) {
+    const std::string name = arg.substr(0, arg.find('='));
+    const bool is_known = std::ranges::any_of(known, [&](const KnownName& k) { return k.name == name; });
+    if (!name.starts_with("-") || name == "-" || is_known) continue;
+    reason.what = text(called, " has no option ", name);
+    reason.hint = did_you_mean(meant_names(name, known), reason.hint);
+    fail(std::move(reason));
   }
+  const Option* lacks = missing_text(command);
+  if (lacks && reason.what.find(std::string(OptionName(lacks->name).flags)) != std::string::npos)
+    reason.hint = text(OptionName(lacks->name).flags,
+                       " ",
+                       left.empty() ? "TEXT" : string_literal(join(left, " ")),
+                       ", or ",
+                       OptionName(lacks->name).flags,
+                       " - to read it from standard input");
   fail(std::move(reason));
+}
+
+// The words of a command line that no option takes: CLI11 tells of them only where nothing else is wrong.
+static std::vector<std::string> unread_words(const Command& command, const std::vector<std::string>& args) {
+  size_t places = 0;
+  for (const Option& option : command.options) places += OptionName(option.name).positional();
+  std::vector<std::string> left;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const bool is_name = args[i].starts_with("-") && args[i] != "-";
+    if (!is_name) {
+      if (places > 0)
+        --places;
+      else
+        left.push_back(args[i]);
+      continue;
+    }
+    const std::string name = args[i].substr(0, args[i].find('='));
+    const Option* option = nullptr;
+    for (const Option& o : command.options) {
+      const OptionName names(o.name);
+      const auto flags = split(names.flags, ',');
+      if (std::ranges::find(flags, name) != flags.end()) option = &o;
+    }
+    const bool takes_value = name == "--json" || (option && !std::holds_alternative<bool*>(option->into));
+    if (!option && name != "--json" && name != "--help") left.push_back(args[i]);
+    if (takes_value && name == args[i]) ++i;
+  }
+  return left;
 }
 
 // `called` is how the user named the command: "sator version".
@@ -161,8 +251,9 @@ static void run_command(const std::string& called, const Command& command, const
     out << help(called, command, options, defaults);
     return;
   } catch (const CLI::ParseError& error) {
-    fail_usage(called, command, app.remaining(), error);
+    fail_usage(called, command, unread_words(command, args), error);
   }
+  for (size_t i = 0; i < options.size(); ++i) check_range(options[i], defaults[i]);
   nlohmann::json json;
   Streams streams{in, out, notes, json};
   command.run(streams);
@@ -198,10 +289,11 @@ void dispatch(const std::vector<std::string>& args, const std::vector<Command>& 
       return run_command("sator " + command.name, command, {args.begin() + 1, args.end()}, in, out, notes);
     names.push_back(command.name);
   }
-  auto near = nearest_names(args[0], names);
+  std::vector<KnownName> known;
+  for (const Command& command : commands) known.push_back({command.name, command.also});
   fail({.what = text("sator has no command ", args[0]),
         .needs = text("one of ", join(names, ", ")),
-        .hint = near.empty() ? "`sator --help` says what each does" : text("did you mean ", join(near, ", "), "?")});
+        .hint = did_you_mean(meant_names(args[0], known), "`sator --help` says what each does")});
 }
 
 // Runs `work` and turns whatever it throws into words and an exit status.
@@ -236,6 +328,8 @@ static int guarded(std::ostream& out, std::ostream& notes, const Work& work) {
   }
   return kOurMistake;
 }
+
+std::string standard_input(Streams& io) { return {std::istreambuf_iterator<char>(io.in), {}}; }
 
 int run_app(const std::vector<std::string>& args, const std::vector<Command>& commands, std::istream& in,
             std::ostream& out, std::ostream& notes) {

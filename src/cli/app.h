@@ -24,6 +24,9 @@ int run_app(const std::vector<std::string>& args, const std::vector<Command>& co
 int run_single(const std::vector<std::string>& args, const Command& command, std::istream& in, std::ostream& out,
                std::ostream& notes);
 
+/// All of standard input: what `-` names.
+std::string standard_input(Streams& io);
+
 /// "sator 0.1.0"
 std::string version_line();
 

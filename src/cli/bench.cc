@@ -16,7 +16,6 @@ struct BenchArguments {
 };
 
 void run(const BenchArguments& a, Streams& io) {
-  if (a.repeats < 1) fail({.what = text("--repeats ", a.repeats), .needs = "at least 1", .hint = "leave it out for 3"});
   llm::OpenModel model = open(a.model, io);
   Session session = model.session();
   SpeedOptions options{.repeats = static_cast<int>(a.repeats)};
@@ -58,7 +57,7 @@ void run(const BenchArguments& a, Streams& io) {
 Command bench_command() {
   auto a = std::make_shared<BenchArguments>();
   std::vector<Option> options = model_options(a->model);
-  options.push_back({"--repeats N", "timed runs per figure; the median counts", &a->repeats});
+  options.push_back({"--repeats N", "timed runs per figure; the median counts", &a->repeats, false, {}, at_least(1)});
   return {
       .name = "bench",
       .does = "measures prefill and decode speed, as llama-bench does",
@@ -66,7 +65,8 @@ Command bench_command() {
       .run = [a](Streams& io) { run(*a, io); },
       .details =
           "Random token ids; no tokenizer is needed. prefill128 and prefill512 process a prompt of that length and\n"
-          "compute the last token's logits; decode_at16 and decode_at512 generate from that much context on."};
+          "compute the last token's logits; decode_at16 and decode_at512 generate from that much context on.",
+      .also = {"benchmark", "llama-bench", "speed"}};
 }
 
 }  // namespace sator::cli

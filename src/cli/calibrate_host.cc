@@ -25,7 +25,6 @@ constexpr const char* kName = "host";
 constexpr const char* kChipFile = "host.toml";
 constexpr const char* kCalibrationFile = "host.calibration.toml";
 constexpr const char* kKernelsFile = "kernels.jsonl";
-constexpr int64_t kMostRounds = 1000;
 
 void print(Streams& io, const study::HostMachine& m) {
   auto line = [&](const std::string& what, const std::string& value, double noise) {
@@ -109,8 +108,6 @@ void print_steps(Streams& io, const std::vector<study::HostKernel>& kernels, con
 }  // namespace
 
 void calibrate_host(const HostArguments& a, Streams& io) {
-  if (a.rounds < 1 || a.rounds > kMostRounds)
-    fail({.what = text("--rounds ", a.rounds), .needs = text("from 1 to ", kMostRounds), .hint = "leave it out for 7"});
   const fs::path folder = a.folder;
   study::HostRuns runs = study::default_runs(a.model.value_or("examples/gpt2-stories"));
   if (!a.schemes.empty()) runs.schemes = a.schemes;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
+#include <limits>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -16,15 +17,29 @@ namespace sator::cli {
 using Slot = std::variant<bool*, int64_t*, double*, std::string*, std::optional<int64_t>*, std::optional<double>*,
                           std::optional<std::string>*, std::vector<std::string>*, std::vector<int64_t>*>;
 
+/// The numbers that an option takes, the limits among them unless `beyond_least`.
+struct Range {
+  double least = -std::numeric_limits<double>::infinity(), most = std::numeric_limits<double>::infinity();
+  bool beyond_least = false;
+};
+inline Range at_least(double least) { return {.least = least}; }
+inline Range above(double limit) { return {.least = limit, .beyond_least = true}; }
+inline Range between(double least, double most) { return {.least = least, .most = most}; }
+inline Range any_number() { return {}; }
+
 /// One option or positional argument of a command. What the slot holds before is the default, and help shows it.
 ///   name      "MODEL" takes its value by position; "--max-tokens N", "-o,--output FOLDER", "--greedy" by name
 ///   choices   the values allowed; empty if any is
+///   range     of a number, or of each number of a list; every option of numbers states one
+///   also      what it is called elsewhere, or by those who misremember: proposed, not accepted
 struct Option {
   std::string name;
   std::string help;
   Slot into;
   bool required = false;
   std::vector<std::string> choices = {};
+  std::optional<Range> range = {};
+  std::vector<std::string> also = {};
 };
 
 /// What a running command reads and writes.
@@ -42,7 +57,8 @@ struct Command {
   std::string does;  ///< one line, beginning with a verb: "splits text into token ids"
   std::vector<Option> options;
   std::function<void(Streams&)> run;
-  std::string details = {};  ///< further help, shown after the options
+  std::string details = {};            ///< further help, shown after the options
+  std::vector<std::string> also = {};  ///< what it is called elsewhere: proposed, not accepted
 };
 
 }  // namespace sator::cli

@@ -72,7 +72,8 @@ Command convert_weight_command() {
                   {"--calibration FILE", "a text, for schemes with static activation scales", &a->calibration}},
       .run = [a](Streams& io) { run(*a, io); },
       .details =
-          "Writes params_shard_<i>.bin and tensor-cache.json. float32 stays float32 (MLC-LLM stores its upper half)."};
+          "Writes params_shard_<i>.bin and tensor-cache.json. float32 stays float32 (MLC-LLM stores its upper half).",
+      .also = {"quantize", "convert", "convert_weights", "quant"}};
 }
 
 }  // namespace sator::cli

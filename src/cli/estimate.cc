@@ -374,14 +374,15 @@ Command estimate_command() {
        "steps of a schedule that are replayed on --script first: what `sator explore` and `study` leave",
        &a->trace},
       {"--size NAME=N", "value of a symbolic size of --script", &a->sizes},
-      {"--threads N", "threads that share the rows of --batch", &a->threads},
+      {"--threads N", "threads that share the rows of --batch", &a->threads, false, {}, at_least(1)},
   };
   for (Option& option : chip_options(a->changes)) options.push_back(std::move(option));
   return {.name = "estimate",
           .does = "counts and costs one mapped workload, given in the files of TENET or of another tool",
           .options = std::move(options),
           .run = [a](Streams& io) { run(*a, io); },
-          .details = details};
+          .details = details,
+          .also = {"cost", "model"}};
 }
 
 }  // namespace sator::cli

@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/commands.h"
+#include "cli/suggest.h"
+#include "study/compare.h"
 #include "study/explain.h"
 #include "study/json.h"
 #include "study/kernels_csv.h"
@@ -18,16 +20,49 @@ struct ExplainArguments {
   std::optional<std::string> figure, scheme, chip, phase, kernel;
 };
 
-/// The place of a name among those that there are; without a name, that of the only one.
-size_t choose(const std::string& option, const std::optional<std::string>& name,
-              const std::vector<std::string>& among) {
-  if (!name && among.size() == 1) return 0;
+/// The place of a name among those that there are.
+size_t choose(const std::string& option, const std::string& name, const std::vector<std::string>& among) {
   for (size_t i = 0; i < among.size(); ++i)
-    if (name && among[i] == *name) return i;
-  fail({.what = name ? text(option, " ", *name, ": the study has none of that name") : text(option, " is missing"),
+    if (among[i] == name) return i;
+  fail({.what = text(option, " ", name, ": the study has none of that name"),
         .needs = text("one of ", join(among, ", ")),
-        .hint = name ? text("nearest is ", join(nearest_names(*name, among), ", "))
-                     : text("as in ", option, " ", among.empty() ? "NAME" : among[0])});
+        .hint = did_you_mean(nearest_names(name, among), text("leave ", option, " out"))});
+}
+
+void require_something(const study::Study& study, const fs::path& file) {
+  if (study.schemes.empty() || study.chips.empty())
+    fail({.what = text(file.string(), " has no scheme on a chip"),
+          .needs = "a study of at least one scheme and chip",
+          .hint = "run `sator study MODEL -o FOLDER`"});
+}
+
+/// The chip on which a request is answered soonest: by the scheme, or by each chip's winner.
+size_t fastest_chip(const study::Study& study, std::optional<size_t> scheme) {
+  const std::vector<study::Verdict> verdicts = study::verdicts(study);
+  size_t best = 0;
+  auto seconds = [&](size_t chip) {
+    const size_t s = scheme.value_or(verdicts[chip].winner);
+    return study::request_s(study.schemes[s].chips[chip], study.protocol);
+  };
+  for (size_t chip = 1; chip < study.chips.size(); ++chip)
+    if (seconds(chip) < seconds(best)) best = chip;
+  return best;
+}
+
+/// What was not asked for and is explained, with the verdict where it is the winner.
+std::vector<std::string> chosen_words(const study::Study& study, size_t scheme, size_t chip, const ExplainArguments& a,
+                                      bool of_model) {
+  const study::Verdict verdict = study::verdicts(study).at(chip);
+  std::vector<std::string> lines;
+  if (verdict.winner == scheme && !of_model) lines.push_back(verdict.sentence);
+  std::vector<std::string> others;
+  if (!a.scheme && study.schemes.size() > 1) others.emplace_back("--scheme NAME");
+  if (!a.chip && !of_model && study.chips.size() > 1) others.emplace_back("--chip NAME");
+  lines.push_back(text("Explained is ",
+                       study.schemes[scheme].name,
+                       of_model ? "" : text(" on ", study.chips[chip].name),
+                       others.empty() ? "." : text("; others: ", join(others, ", "), ".")));
+  return lines;
 }
 
 void run(const ExplainArguments& a, Streams& io) {
@@ -42,14 +77,19 @@ void run(const ExplainArguments& a, Streams& io) {
   for (const study::SchemeResult& s : study.schemes) schemes.push_back(s.name);
   for (const study::ChipFacts& c : study.chips) chips.push_back(c.name);
   const study::Figure figure = study::figures()[choose("FIGURE", a.figure.value_or("latency"), names)].figure;
-  const size_t scheme = choose("--scheme", a.scheme, schemes);
   const bool of_model = figure == study::Figure::perplexity || figure == study::Figure::weight_bytes;
-  const size_t chip = of_model && !a.chip ? 0 : choose("--chip", a.chip, chips);
+  require_something(study, file);
+  std::optional<size_t> asked;
+  if (a.scheme) asked = choose("--scheme", *a.scheme, schemes);
+  const size_t chip = a.chip ? choose("--chip", *a.chip, chips) : fastest_chip(study, asked);
+  const size_t scheme = asked ? *asked : study::verdicts(study).at(chip).winner;
 
   std::vector<std::vector<std::string>> answers;
+  const bool chose_scheme = !a.scheme && schemes.size() > 1, chose_chip = !of_model && !a.chip && chips.size() > 1;
+  if (chose_scheme || chose_chip) answers.push_back(chosen_words(study, scheme, chip, a, of_model));
   for (const study::PhaseName& phase : study::kPhases) {
-    if (a.phase && *a.phase != phase.name) continue;
-    if (of_model && !answers.empty()) continue;
+    if (!of_model && a.phase && *a.phase != phase.name) continue;
+    if (of_model && &phase != &study::kPhases[0]) continue;
     if (!a.kernel) {
       answers.push_back(explain(study, scheme, chip, phase, figure));
       continue;
@@ -83,13 +123,14 @@ Command explain_command() {
               {
                   {.name = "STUDY", .help = "a folder that `sator study` wrote", .into = &a->folder, .required = true},
                   {.name = "FIGURE", .help = "what to explain; latency unless told", .into = &a->figure},
-                  {"--scheme NAME", "one of the study's schemes", &a->scheme},
-                  {"--chip NAME", "one of the study's chips", &a->chip},
+                  {"--scheme NAME", "one of the study's schemes; the fastest on the chip unless told", &a->scheme},
+                  {"--chip NAME", "one of the study's chips; the one that answers soonest unless told", &a->chip},
                   {"--phase PHASE", "both unless told", &a->phase, false, {"prefill", "decode"}},
                   {"--kernel NAME", "one call of a kernel, by its function or layer", &a->kernel},
               },
           .run = [a](Streams& io) { run(*a, io); },
-          .details = asks};
+          .details = asks,
+          .also = {"why"}};
 }
 
 }  // namespace sator::cli

@@ -330,17 +330,6 @@ void check(const ExploreArguments& a) {
       fail({.what = text(c.option, " is given without ", c.belongs_to),
             .needs = text(c.option, " together with ", c.belongs_to),
             .hint = text("leave ", c.option, " out")});
-  for (const auto& [option, value] :
-       {std::pair{"--budget", a.budget}, {"--mappings", a.mappings}, {"--threads", a.threads}})
-    if (value < 1 || value > 10'000'000)
-      fail({.what = text(option, " ", value), .needs = "1 to 10000000", .hint = text("leave ", option, " out")});
-  for (const auto& [option, value] : {std::pair{"--max-area", a.max_area},
-                                      {"--max-latency", a.max_latency},
-                                      {"--max-energy", a.max_energy},
-                                      {"--max-power", a.max_power},
-                                      {"--max-perplexity", a.max_perplexity}})
-    if (value && !(*value > 0))
-      fail({.what = text(option, " ", *value), .needs = "more than 0", .hint = text("leave ", option, " out")});
 }
 
 /// Searches a space and says what was found.
@@ -475,10 +464,10 @@ Command explore_command() {
                &a->scheme},
               {"--quant LIST", "schemes of the model: f16,int8-channel,int4-group32 unless told", &a->quant},
               {"--study FOLDER", "a finished study of the model: its perplexities are an objective", &a->study},
-              {"--max-perplexity X", "no schemes of more", &a->max_perplexity},
+              {"--max-perplexity X", "no schemes of more", &a->max_perplexity, false, {}, above(0)},
               {"--shapes-only", "from the model's config.json alone", &a->shapes_only},
-              {"--prompt-len N", "tokens of the prompt", &a->prompt_len},
-              {"--gen-len N", "tokens generated", &a->gen_len},
+              {"--prompt-len N", "tokens of the prompt", &a->prompt_len, false, {}, at_least(1)},
+              {"--gen-len N", "tokens generated", &a->gen_len, false, {}, at_least(1)},
               {"--chip CHIP",
                "the described chip to vary: a name, a TOML file, or a folder with TENET's files",
                &a->chip},
@@ -491,14 +480,22 @@ Command explore_command() {
               {"--cores LIST", "numbers of cores", &a->cores},
               {"--mappings N",
                "the engine's mapping and the N - 1 best of a longer search, with tiles of each memory its own",
-               &a->mappings},
-              {"--max-area MM2", "no larger chips", &a->max_area},
-              {"--max-latency S", "no slower ones, in seconds", &a->max_latency},
-              {"--max-energy J", "none that take more energy, in joules", &a->max_energy},
-              {"--max-power W", "none that take more power, in watts", &a->max_power},
-              {"--budget N", "points evaluated at most: smaller spaces are searched whole", &a->budget},
-              {"--seed N", "of a guided search: the same seed, the same result", &a->seed},
-              {"--threads N", "threads that evaluate points", &a->threads},
+               &a->mappings,
+               false,
+               {},
+               between(1, 10'000'000)},
+              {"--max-area MM2", "no larger chips", &a->max_area, false, {}, above(0)},
+              {"--max-latency S", "no slower ones, in seconds", &a->max_latency, false, {}, above(0)},
+              {"--max-energy J", "none that take more energy, in joules", &a->max_energy, false, {}, above(0)},
+              {"--max-power W", "none that take more power, in watts", &a->max_power, false, {}, above(0)},
+              {"--budget N",
+               "points evaluated at most: smaller spaces are searched whole",
+               &a->budget,
+               false,
+               {},
+               between(1, 10'000'000)},
+              {"--seed N", "of a guided search: the same seed, the same result", &a->seed, false, {}, at_least(0)},
+              {"--threads N", "threads that evaluate points", &a->threads, false, {}, between(1, 10'000'000)},
               {"--csv FILE", "all points evaluated, as CSV", &a->csv},
               {"-o,--output FOLDER",
                "a page with the front, all points, and the programs with the front's mappings as schedules",
@@ -509,7 +506,7 @@ Command explore_command() {
           "Objectives are latency, energy and area. Areas are those of docs/explore.md; energies per bit of a buffer "
           "grow\n"
           "with the square root of its size; ports keep their widths.",
-  };
+      .also = {"search", "dse", "sweep", "tune"}};
 }
 
 }  // namespace sator::cli

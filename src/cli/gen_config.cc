@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <memory>
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/suggest.h"
 #include "frontend/hf_config.h"
 #include "frontend/mlc_config.h"
 #include "llm/scheme.h"
@@ -15,9 +17,19 @@ struct GenConfigArguments {
   MlcConfigOptions options;
 };
 
+/// Errors: MLC-LLM has no such template.
+void require_template(const std::string& name) {
+  const std::vector<std::string>& all = mlc_conv_templates();
+  if (std::ranges::count(all, name) > 0) return;
+  fail({.what = text("MLC-LLM has no conversation template ", string_literal(name)),
+        .needs = text("one of ", join(all, ", ")),
+        .hint = did_you_mean(nearest_names(name, all), "LM is plain text")});
+}
+
 void run(const GenConfigArguments& a, Streams& io) {
   const fs::path folder = model_folder(a.config);
   llm::parse_scheme(a.options.quantization);
+  require_template(a.options.conv_template);
   const std::vector<std::string> files = tokenizer_files_of(folder);
   if (files.empty()) io.notes << "note: " << folder.string() << " has no tokenizer files; text needs them\n";
   io.json = mlc_chat_config(folder, a.options, files);
@@ -35,23 +47,40 @@ void run(const GenConfigArguments& a, Streams& io) {
 
 Command gen_config_command() {
   auto a = std::make_shared<GenConfigArguments>();
-  return {.name = "gen_config",
-          .does = "writes mlc-chat-config.json and copies the tokenizer",
-          .options =
-              {{.name = "CONFIG",
-                .help = "a Hugging Face folder, or its config.json",
-                .into = &a->config,
-                .required = true},
-               {.name = "--quantization SCHEME",
-                .help = "`sator schemes` lists them",
-                .into = &a->options.quantization,
-                .required = true},
-               {"--conv-template NAME", "the conversation template to name", &a->options.conv_template},
-               {.name = "-o,--output FOLDER", .help = "where the files go", .into = &a->output, .required = true},
-               {"--context-window-size N", "positions; the model's own unless told", &a->options.context_window_size},
-               {"--prefill-chunk-size N", "tokens of one step at most", &a->options.prefill_chunk_size},
-               {"--max-batch-size N", "sequences at once; 1 unless told", &a->options.max_batch_size}},
-          .run = [a](Streams& io) { run(*a, io); }};
+  return {
+      .name = "gen_config",
+      .does = "writes mlc-chat-config.json and copies the tokenizer",
+      .options = {{.name = "CONFIG",
+                   .help = "a Hugging Face folder, or its config.json",
+                   .into = &a->config,
+                   .required = true},
+                  {.name = "--quantization SCHEME",
+                   .help = "`sator schemes` lists them",
+                   .into = &a->options.quantization,
+                   .required = true},
+                  {.name = "--conv-template NAME",
+                   .help = "one of MLC-LLM's conversation templates; LM, plain text, unless told",
+                   .into = &a->options.conv_template},
+                  {.name = "-o,--output FOLDER", .help = "where the files go", .into = &a->output, .required = true},
+                  {"--context-window-size N",
+                   "positions; the model's own unless told",
+                   &a->options.context_window_size,
+                   false,
+                   {},
+                   at_least(1)},
+                  {"--prefill-chunk-size N",
+                   "tokens of one step at most",
+                   &a->options.prefill_chunk_size,
+                   false,
+                   {},
+                   at_least(1)},
+                  {"--max-batch-size N",
+                   "sequences at once; 1 unless told",
+                   &a->options.max_batch_size,
+                   false,
+                   {},
+                   at_least(1)}},
+      .run = [a](Streams& io) { run(*a, io); }};
 }
 
 }  // namespace sator::cli

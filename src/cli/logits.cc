@@ -32,13 +32,7 @@ std::string npy(const std::vector<float>& values, int64_t rows, int64_t cols) {
 
 void run(const LogitsArguments& a, Streams& io) {
   std::vector<int32_t> ids;
-  for (int64_t id : a.ids) {
-    if (id < 0 || id > INT32_MAX)
-      fail({.what = text("token id ", id),
-            .needs = "ids from 0 to the vocabulary's size",
-            .hint = "see `sator tokenize`"});
-    ids.push_back(static_cast<int32_t>(id));
-  }
+  for (int64_t id : a.ids) ids.push_back(static_cast<int32_t>(id));
   llm::OpenModel model = open(a.model, io);
   Session session = model.session();
   std::vector<float> all;
@@ -60,8 +54,11 @@ void run(const LogitsArguments& a, Streams& io) {
 Command logits_command() {
   auto a = std::make_shared<LogitsArguments>();
   std::vector<Option> options = model_options(a->model);
-  options.push_back(
-      {.name = "--ids LIST", .help = "token ids, separated by commas", .into = &a->ids, .required = true});
+  options.push_back({.name = "--ids LIST",
+                     .help = "token ids, separated by commas",
+                     .into = &a->ids,
+                     .required = true,
+                     .range = between(0, INT32_MAX)});
   options.push_back({.name = "-o,--output FILE", .help = "a .npy file", .into = &a->output, .required = true});
   return {.name = "logits",
           .does = "writes the logits of every position of a sequence of token ids",

@@ -1,7 +1,5 @@
 #include "cli/model_options.h"
 
-#include "base/error.h"
-
 namespace sator::cli {
 
 std::vector<Option> model_options(ModelArguments& a) {
@@ -10,10 +8,11 @@ std::vector<Option> model_options(ModelArguments& a) {
        .help = "a Hugging Face folder, or one that convert_weight and gen_config wrote (or the configuration in it)",
        .into = &a.model,
        .required = true},
-      {"--quantization SCHEME",
-       "how weights (and activations) are stored; `sator schemes` lists them; f32 unless told",
-       &a.quantization},
-      {"--threads N", "worker threads; all cores unless told", &a.threads},
+      {.name = "--quantization SCHEME",
+       .help = "how weights (and activations) are stored; `sator schemes` lists them; f32 unless told",
+       .into = &a.quantization,
+       .also = {"--quant", "--quantize", "-q", "--scheme"}},
+      {"--threads N", "worker threads; all cores unless told", &a.threads, false, {}, between(1, 1024)},
       {"--calibration FILE", "a text, for schemes with static activation scales", &a.calibration},
       {"--isa LEVELS", "what to compile for: native, portable, or names separated by commas", &a.isa},
       {"--model-lib FILE", "the library that `sator compile` wrote; compiled as needed unless told", &a.model_lib},
@@ -30,10 +29,6 @@ llm::OpenModel open(const ModelArguments& a, Streams& io) {
   const fs::path folder = a.folder();
   llm::OpenOptions options{
       .scheme = llm::scheme_for(folder, a.quantization), .threads = a.threads, .isa = a.isa, .verify = a.verify};
-  if (a.threads && *a.threads < 1)
-    fail({.what = text("--threads ", *a.threads),
-          .needs = "at least one thread",
-          .hint = "leave it out to use all cores"});
   if (a.calibration) options.calibration = *a.calibration;
   if (a.cache_dtype) options.program.cache_dtype = *DType::parse(*a.cache_dtype);
   if (a.model_lib) options.model_lib = *a.model_lib;

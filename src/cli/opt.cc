@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "passes/run.h"
+#include "relax/ops/table.h"
 #include "relax/parse.h"
 #include "relax/print.h"
 
@@ -17,7 +18,7 @@ namespace {
 struct OptArguments {
   std::optional<std::string> file, attach, output, target;
   std::vector<std::string> passes, bounds;
-  bool list = false, explain = false;
+  bool list = false, ops = false, explain = false;
 };
 
 /// The words of options that may be given several times, each with several words between commas.
@@ -62,8 +63,16 @@ void list_passes(Streams& io) {
   }
 }
 
+void list_ops(Streams& io) {
+  for (const relax::OpDef& op : relax::op_table()) {
+    io.json.push_back({{"name", op.name}, {"signature", relax::signature(op)}});
+    io.out << "R." << relax::signature(op) << "\n";
+  }
+}
+
 void run(const OptArguments& a, Streams& io) {
   if (a.list) return list_passes(io);
+  if (a.ops) return list_ops(io);
   if (!a.file)
     fail({.what = "sator opt: FILE is missing",
           .needs = "a file with TVMScript, or - for standard input",
@@ -105,11 +114,13 @@ Command opt_command() {
                   {"--target NAME", "what is compiled for, for BindTarget", &a->target},
                   {"--attach FILE", "tensor programs that AttachAdditionalPrimFuncs adds", &a->attach},
                   {"--explain", "say what passes did or did not do, and why", &a->explain},
-                  {"--list", "list the passes", &a->list}},
+                  {"--list", "list the passes", &a->list},
+                  {"--ops", "list the ops of graphs with their arguments", &a->ops}},
       .run = [a](Streams& io) { run(*a, io); },
       .details =
           "Without --passes the program is checked and printed as it is. The program is checked again after each "
-          "pass."};
+          "pass.",
+      .also = {"passes", "optimize", "transform"}};
 }
 
 }  // namespace sator::cli

@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/figures.h"
+#include "cli/app.h"
 #include "cli/commands.h"
 #include "cli/model_options.h"
 #include "cli/progress.h"
@@ -15,46 +17,66 @@ namespace {
 struct PerplexityArguments {
   ModelArguments model;
   std::string text;
-  std::optional<int64_t> windows;
+  std::optional<int64_t> windows, window_length, stride;
 };
 
+/// Tokens of a window: those asked for, else 512, or the whole context where it is shorter.
+int64_t window_tokens_of(const PerplexityArguments& a, int64_t context, Streams& io) {
+  if (a.window_length && *a.window_length > context)
+    fail({.what = text("--window-length ", *a.window_length, ", and the context window is ", context, " tokens"),
+          .needs = text("from 2 to ", context, " tokens"),
+          .hint = "leave --window-length out"});
+  if (a.window_length) return *a.window_length;
+  if (context < kWindowTokens)
+    io.notes << "the context window is " << context << " tokens, and so are the windows of the text\n";
+  return std::min(kWindowTokens, context);
+}
+
+std::string result_line(const Perplexity& p, int64_t window_tokens, double speed) {
+  const std::string error = p.standard_error() ? text(" +- ", fixed(*p.standard_error(), 4)) : "";
+  return text("perplexity ",
+              fixed(p.perplexity(), 4),
+              error,
+              "  (",
+              p.windows(),
+              p.windows() == 1 ? " window, so no standard error; of " : " windows of ",
+              window_tokens,
+              " tokens, ",
+              p.predictions(),
+              " predictions; ",
+              fixed(speed, 0),
+              " tokens/s)\n");
+}
+
 void run(const PerplexityArguments& a, Streams& io) {
-  if (a.windows && *a.windows < 1)
-    fail({.what = text("--windows ", *a.windows), .needs = "at least 1", .hint = "leave it out for the whole text"});
-  const std::vector<int32_t> stream = llm::token_stream_of(a.model.folder(), a.text);
+  const std::vector<int32_t> stream = a.text == "-"
+                                          ? llm::token_stream_of(a.model.folder(), standard_input(io), "standard input")
+                                          : llm::token_stream_of(a.model.folder(), fs::path(a.text));
   llm::OpenModel model = open(a.model, io);
-  const int64_t window_tokens = std::min(kWindowTokens, model.limits.context_window);
-  if (window_tokens < kWindowTokens)
-    io.notes << "the context window is " << window_tokens << " tokens, and so are the windows of the text\n";
-  const std::vector<std::span<const int32_t>> windows = windows_of(stream, window_tokens, a.windows);
+  const int64_t window_tokens = window_tokens_of(a, model.limits.context_window, io);
+  const std::vector<Window> windows = windows_of(stream, window_tokens, a.windows, a.stride);
   Session session = model.session();
   auto start = std::chrono::steady_clock::now();
-  auto total = static_cast<int64_t>(windows.size());
+  const auto total = static_cast<int64_t>(windows.size());
+  int64_t tokens = 0;
+  for (const Window& w : windows) tokens += static_cast<int64_t>(w.ids.size());
   ProgressLines lines(io.notes);
   Perplexity p = evaluate_perplexity(
       session, windows, [&](int64_t done) { lines(text("predicting windows, ", done, " of ", total), true); });
   lines.end();
-  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  double speed = static_cast<double>(total * window_tokens) / seconds;
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double speed = static_cast<double>(tokens) / seconds;
+  const auto error = p.standard_error();
   io.json = {{"perplexity", p.perplexity()},
-             {"standard_error", p.standard_error()},
+             {"standard_error", error ? nlohmann::json(*error) : nlohmann::json(nullptr)},
              {"windows", p.windows()},
              {"window_tokens", window_tokens},
+             {"stride", a.stride ? nlohmann::json(*a.stride) : nlohmann::json(nullptr)},
              {"predictions", p.predictions()},
              {"tokens_per_s", speed},
              {"quantization", model.scheme.name},
              {"bits_per_weight", model.size.bits_per_weight()}};
-  char line[200];
-  std::snprintf(line,
-                sizeof line,
-                "perplexity %.4f +- %.4f  (%lld windows of %lld tokens, %lld predictions; %.0f tokens/s)\n",
-                p.perplexity(),
-                p.standard_error(),
-                static_cast<long long>(p.windows()),
-                static_cast<long long>(window_tokens),
-                static_cast<long long>(p.predictions()),
-                speed);
-  io.out << line;
+  io.out << result_line(p, window_tokens, speed);
 }
 
 }  // namespace
@@ -62,8 +84,22 @@ void run(const PerplexityArguments& a, Streams& io) {
 Command perplexity_command() {
   auto a = std::make_shared<PerplexityArguments>();
   std::vector<Option> options = model_options(a->model);
-  options.push_back({.name = "--text FILE", .help = "the text to predict", .into = &a->text, .required = true});
-  options.push_back({"--windows N", "only the first N windows; all unless told", &a->windows});
+  options.push_back(
+      {.name = "--text FILE", .help = "the text to predict; - for standard input", .into = &a->text, .required = true});
+  options.push_back({.name = "--windows N",
+                     .help = "only the first N windows; all unless told",
+                     .into = &a->windows,
+                     .range = at_least(1)});
+  options.push_back({.name = "--window-length N",
+                     .help = "tokens of a window; 512 unless told, or the whole context where that is shorter",
+                     .into = &a->window_length,
+                     .range = at_least(2)});
+  options.push_back({.name = "--stride N",
+                     .help =
+                         "a window begins every N tokens, so that each token but the first ones is predicted with at "
+                         "least window-length - N tokens before it; no overlap unless told",
+                     .into = &a->stride,
+                     .range = at_least(1)});
   return {
       .name = "perplexity",
       .does = "measures how well a model predicts a text",
@@ -77,7 +113,14 @@ Command perplexity_command() {
           "shorter) that do not overlap; the incomplete last one is dropped. Each window is run alone from position "
           "0; its\n"
           "tokens from the second on are predicted.\n"
-          "perplexity = exp(mean of -ln p). The standard error is that of the windows' means, carried over."};
+          "perplexity = exp(mean of -ln p). The standard error is that of the windows' means, carried over; one window "
+          "has none.\n"
+          "With --stride windows overlap, the last one ends with the text, and each token is scored once, in the first "
+          "window\n"
+          "that has it: the sliding-window evaluation of Hugging Face's documentation. The smaller the stride, the "
+          "more\n"
+          "context a token has, the better the perplexity, and the longer it takes.",
+      .also = {"ppl", "eval", "evaluate", "quality"}};
 }
 
 }  // namespace sator::cli

@@ -79,7 +79,8 @@ void run(const ProfileArguments& a, Streams& io) {
 Command profile_command() {
   auto a = std::make_shared<ProfileArguments>();
   std::vector<Option> options = model_options(a->model);
-  options.push_back({"--prompt-len N", "tokens of the prefill, which one step takes in", &a->prompt_len});
+  options.push_back(
+      {"--prompt-len N", "tokens of the prefill, which one step takes in", &a->prompt_len, false, {}, at_least(1)});
   options.push_back({"--chip CHIP", text(kChipHelp, "; adds estimates for it"), &a->chip});
   for (Option& option : chip_options(a->changes)) options.push_back(std::move(option));
   for (Option& option : route_options(a->routes)) options.push_back(std::move(option));
@@ -87,7 +88,10 @@ Command profile_command() {
                      text("runs, of which each call's median counts; 1 unless told, ",
                           kRoundsHere,
                           " where the chip is this machine (sator calibrate --host)"),
-                     &a->rounds});
+                     &a->rounds,
+                     false,
+                     {},
+                     at_least(1)});
   options.push_back({"--records FILE", "write one workload record per kernel call, JSON lines", &a->records});
   options.push_back({"--each-call", "every call in its order instead of sums", &a->each_call});
   return {.name = "profile",

@@ -24,7 +24,7 @@ struct StudyArguments {
   int64_t windows = study::StudyOptions{}.windows;
   std::optional<std::string> text, calibration, folder;
   std::optional<int64_t> threads;
-  bool shapes_only = false, chakra = false;
+  bool shapes_only = false, chakra = false, again = false;
   int64_t parallel = 1;
   std::vector<int64_t> batches, contexts;
   ChipArguments changes;
@@ -47,10 +47,9 @@ void run(const StudyArguments& a, Streams& io) {
                               .threads = a.threads,
                               .folder = a.folder.value_or(default_folder(model)),
                               .version = version_line()};
-  if (a.parallel < 1)
-    fail({.what = text("--parallel ", a.parallel), .needs = "at least one chip", .hint = "leave it out for one"});
   options.changes.chips = a.parallel;
   options.sweep = {a.batches, a.contexts};
+  if (a.again) options.speed_age_s = 0;
   if (a.text) options.text = *a.text;
   if (a.calibration) options.calibration = *a.calibration;
   ProgressLines lines(io.notes);
@@ -92,29 +91,43 @@ Command study_command() {
       .options =
           {
               {.name = "MODEL",
-               .help = "a Hugging Face folder, or its config.json",
+               .help = "a Hugging Face folder, its config.json, or one that convert_weight and gen_config wrote",
                .into = &a->model,
                .required = true},
-              {"--quant SCHEME", "a quantization scheme, may be repeated; `sator schemes` lists them", &a->schemes},
+              {.name = "--quant SCHEME",
+               .help = "a quantization scheme, may be repeated; `sator schemes` lists them",
+               .into = &a->schemes,
+               .also = {"--quantization", "--quantize", "-q", "--scheme"}},
               {"--chip CHIP", text(kChipHelp, ", may be repeated"), &a->chips},
               std::move(changes[0]),
               std::move(changes[1]),
               std::move(changes[2]),
               std::move(routes[0]),
               std::move(routes[1]),
-              {"--prompt-len N", "tokens of the prompt", &a->prompt_len},
-              {"--gen-len N", "tokens generated", &a->gen_len},
-              {"--batch N,N", "sequences decoded together: a table of costs besides, with --context", &a->batches},
-              {"--context N,N", "tokens of each sequence, for that table", &a->contexts},
-              {"--parallel N", "chips that share each layer, joined by the chip's link", &a->parallel},
+              {"--prompt-len N", "tokens of the prompt", &a->prompt_len, false, {}, at_least(1)},
+              {"--gen-len N", "tokens generated", &a->gen_len, false, {}, at_least(1)},
+              {"--batch N,N",
+               "sequences decoded together: a table of costs besides, with --context",
+               &a->batches,
+               false,
+               {},
+               at_least(1)},
+              {"--context N,N", "tokens of each sequence, for that table", &a->contexts, false, {}, at_least(1)},
+              {"--parallel N",
+               "chips that share each layer, joined by the chip's link",
+               &a->parallel,
+               false,
+               {},
+               at_least(1)},
               {"--chakra", "write each phase as an execution trace of MLCommons Chakra", &a->chakra},
               {"--text FILE", "the text to predict; validation.txt of the model's folder unless told", &a->text},
               {"--calibration FILE",
                "a text for static activation scales; calibration.txt there unless told",
                &a->calibration},
-              {"--windows N", "windows of the text, at most", &a->windows},
+              {"--windows N", "windows of the text, at most", &a->windows, false, {}, at_least(1)},
+              {"--again", "measure the speeds here again, also where an earlier run of the last hour has", &a->again},
               {"--shapes-only", "costs alone, from config.json: nothing is run", &a->shapes_only},
-              {"--threads N", "worker threads; all cores unless told", &a->threads},
+              {"--threads N", "worker threads; all cores unless told", &a->threads, false, {}, between(1, 1024)},
               {"-o,--output FOLDER", "where results go; study-MODEL in the current folder unless told", &a->folder},
           },
       .run = [a](Streams& io) { run(*a, io); },
@@ -124,8 +137,9 @@ Command study_command() {
           ".\nChips unless told: ",
           join(study::default_chips(), ", "),
           ".\nWritten are index.html, study.json, study.csv and kernels.csv; finished schemes are kept under .parts/\n"
-          "and not run again. Costs are estimates for the described chip, per kernel of the compiled program."),
-  };
+          "and not run again, speeds here for an hour. Costs are estimates for the described chip, per kernel of the "
+          "compiled program."),
+      .also = {"compare", "report"}};
 }
 
 }  // namespace sator::cli

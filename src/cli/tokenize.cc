@@ -62,7 +62,7 @@ Command tokenize_command() {
           "  echo '{\"text\": \"Once upon a time\"}' | sator tokenize examples/gpt2-stories\n"
           "truncation and padding in tokenizer.json are ignored: they form batches for training, and ids would not be "
           "those of\nthe whole text.",
-  };
+      .also = {"encode", "tokenizer", "tok"}};
 }
 
 }  // namespace sator::cli

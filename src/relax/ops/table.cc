@@ -38,10 +38,8 @@ const OpDef& op_named(std::string_view name) {
   std::vector<std::string> near = nearest_names(name, names);
   fail({.what = text("there is no op ", name),
         .needs = "an op of the table",
-        .hint = near.empty() ? "list the ops with `sator opt --ops`" : text("did you mean ", join(near, ", "), "?")});
+        .hint = near.empty() ? "`sator opt --ops` lists the ops" : text("did you mean ", join(near, ", "), "?")});
 }
-
-namespace {
 
 std::string signature(const OpDef& op) {
   std::vector<std::string> params;
@@ -53,6 +51,8 @@ std::string signature(const OpDef& op) {
   std::ranges::stable_sort(params, {}, place);
   return text(op.name, "(", join(params, ", "), ")");
 }
+
+namespace {
 
 [[noreturn]] void fail_args(const OpDef& op, std::string what) {
   fail(

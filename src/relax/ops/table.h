@@ -12,6 +12,9 @@ const OpDef* find_op(std::string_view name);
 /// The row of that name. Errors: there is none; the nearest names are listed.
 const OpDef& op_named(std::string_view name);
 
+/// "nn.softmax(x, axis=...)": the arguments in Python's order; `=` after those that may be left out.
+std::string signature(const OpDef& op);
+
 /// Puts Python's arguments in their places. Errors: too many, unknown or twice given ones, a missing one, a value that
 /// is of no use there.
 BoundArgs bind_args(const OpDef& op, const std::vector<Value>& positional,
