@@ -300,12 +300,12 @@ void add_compared(Lines& lines, const Study& study, const SchemeResult& scheme) 
   std::string sure;
   if (c.perplexity.error && *c.perplexity.error > 0)
     sure = std::abs(c.perplexity.value) > kSure * *c.perplexity.error
-               ? text(", ", significant(std::abs(c.perplexity.value) / *c.perplexity.error), " errors: a difference")
+               ? text(", ", significant(std::abs(c.perplexity.value) / *c.perplexity.error), " times its error")
                : ": this text does not tell them apart";
-  lines.push_back(text("On the same windows it is ",
+  lines.push_back(text("On the same windows it differs by ",
                        signed_text(c.perplexity.value),
                        with_error(c.perplexity.error),
-                       " (paired) above ",
+                       " (paired) from ",
                        reference,
                        "'s ",
                        perplexity_text(*scheme.perplexity - c.perplexity.value),

@@ -59,12 +59,14 @@ size_t widest_scheme(const Study& study, size_t most) {
 }
 
 std::string quality_table(const Study& study, size_t width) {
-  const std::string to = study.protocol.reference.empty() ? "" : "to " + study.protocol.reference;
+  const std::string& reference = study.protocol.reference;
+  const std::string to = reference.empty() ? "" : "to " + reference,
+                    from = reference.empty() ? "" : "from " + reference;
   const std::vector<FigureColumn> columns = {{"perplexity", "", 12},
                                              {"error", "", 7},
                                              {"difference", to, 12},
                                              {"error", "paired", 10},
-                                             {"KL", to, 10},
+                                             {"KL", from, 10},
                                              {"error", "", 10},
                                              {"same", "top 1", 9},
                                              {"size", "", 10},

@@ -1,0 +1,101 @@
+// `sator generate`: what a model's makers suggest, and what is told of the run.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "cli/command_run.h"
+
+namespace sator::cli {
+namespace {
+
+const fs::path kExample = fs::path(SATOR_SOURCE_DIR) / "examples/gpt2-stories";
+
+/// The example with other contents in some of its files.
+fs::path variant(const TempFolder& folder, const std::map<std::string, std::string>& changed) {
+  const fs::path model = folder.path() / "model";
+  fs::create_directories(model);
+  for (const auto& entry : fs::directory_iterator(kExample))
+    if (!changed.contains(entry.path().filename().string()))
+      fs::create_symlink(entry.path(), model / entry.path().filename());
+  for (const auto& [name, text] : changed) write_file(model / name, text);
+  return model;
+}
+
+/// The example's tokenizer without its last merges, and without the tokens that they make: as if the vocabulary were padded.
+std::string smaller_tokenizer(size_t fewer, std::vector<int32_t>& gone) {
+  Json tokenizer = parse_json(read_file(kExample / "tokenizer.json"), "tokenizer.json");
+  Json& merges = tokenizer["model"]["merges"];
+  Json& vocab = tokenizer["model"]["vocab"];
+  for (size_t i = 0; i < fewer; ++i) {
+    const Json merge = merges.back();
+    std::string token;
+    if (merge.is_string()) {
+      token = merge.get<std::string>();
+      token.erase(token.find(' '), 1);
+    } else {
+      token = merge[0].get<std::string>() + merge[1].get<std::string>();
+    }
+    gone.push_back(vocab.at(token).get<int32_t>());
+    vocab.erase(token);
+    merges.erase(merges.size() - 1);
+  }
+  return tokenizer.dump();
+}
+
+class Generate : public testing::Test {
+ protected:
+  Generate() { ::setenv("SATOR_HOME", (folder_.path() / "home").c_str(), 1); }
+  CommandRun run(const fs::path& model, std::vector<std::string> options, const char* tokens = "40") {
+    options.insert(options.begin(),
+                   {"generate", model.string(), "--prompt", "Once upon a time", "--max-tokens", tokens});
+    return run_command(std::move(options), folder_);
+  }
+  TempFolder folder_;
+};
+
+TEST_F(Generate, TellsTheSpeedsOfPromptAndGeneration) {
+  const CommandRun r = run(kExample, {});
+  EXPECT_GT(r.json.at("prefill_tokens_per_s").get<double>(), 0);
+  EXPECT_GT(r.json.at("decode_tokens_per_s").get<double>(), 0);
+  EXPECT_EQ(r.json.at("decode_steps"), 39);  // the last token is not fed back
+  EXPECT_NEAR(r.json.at("decode_tokens_per_s").get<double>() * r.json.at("decode_s").get<double>(), 39, 1e-6);
+  EXPECT_TRUE(run(kExample, {}, "1").json.at("decode_tokens_per_s").is_null());
+}
+
+TEST_F(Generate, DoesWhatItsMakersSuggestOrSaysSo) {
+  const fs::path model = variant(
+      folder_, {{"generation_config.json", R"({"no_repeat_ngram_size": 2, "num_beams": 4, "eos_token_id": 0})"}});
+  const CommandRun suggested = run(model, {});
+  EXPECT_NE(suggested.notes.find("generation_config.json asks for what is not done here: num_beams 4"),
+            std::string::npos)
+      << suggested.notes;
+  auto repeats = [](const CommandRun& r) {
+    std::vector<int32_t> ids = r.json.at("prompt_ids").get<std::vector<int32_t>>();
+    for (int32_t id : r.json.at("ids")) ids.push_back(id);
+    std::map<std::pair<int32_t, int32_t>, int> pairs;
+    int twice = 0;
+    for (size_t i = 1; i < ids.size(); ++i) twice += ++pairs[{ids[i - 1], ids[i]}] == 2;
+    return twice;
+  };
+  EXPECT_EQ(repeats(suggested), 0);
+  EXPECT_GT(repeats(run(model, {"--no-repeat-ngram-size", "0"})),
+            0);  // as in README: "who was so much surprised" twice
+  EXPECT_NE(run(kExample, {"--repetition-penalty", "1.3"}).json.at("ids"), run(kExample, {}).json.at("ids"));
+}
+
+TEST_F(Generate, NeverDrawsIdsWithoutAToken) {
+  std::vector<int32_t> gone;
+  const fs::path model = variant(folder_, {{"tokenizer.json", smaller_tokenizer(4000, gone)}});
+  const CommandRun r = run(model, {"--temperature", "3", "--seed", "5"});
+  EXPECT_NE(r.notes.find("4000 of the vocabulary's 8192 ids have no token, and are never drawn"), std::string::npos)
+      << r.notes;
+  for (int32_t id : r.json.at("ids")) EXPECT_EQ(std::ranges::count(gone, id), 0) << id;
+  const CommandRun whole = run(kExample, {"--temperature", "3", "--seed", "5"});
+  int drawn = 0;
+  for (int32_t id : whole.json.at("ids")) drawn += static_cast<int>(std::ranges::count(gone, id));
+  EXPECT_GT(drawn, 0);  // half of the vocabulary, at a temperature that makes all tokens likely
+}
+
+}  // namespace
+}  // namespace sator::cli
