@@ -53,21 +53,33 @@ struct Composer::Impl {
     if (!has_vector_unit()) need_product();
     touched_.resize(merged_.works.size());
     pass_of_ = pipeline_.passes();
+    for (size_t i = 0; i < merged_.works.size(); ++i)
+      if (merged_.products[i]) products_.push_back(i);
   }
 
-  std::variant<KernelCost, Reason> run(const PlaceProduct& place) {
+  size_t products() const { return tenet_ ? 0 : products_.size(); }
+
+  MappingProblem problem(size_t number, const std::vector<Placement>& before) {
+    start();
+    for (size_t earlier = 0; earlier < number; ++earlier)
+      for (const std::string& tensor : before.at(earlier).stored_outside) store_outside(tensor);
+    const size_t i = products_.at(number);
+    return {as_stored(i), *merged_.products[i], mapped(i), pace_for(i, precision_of(i)), beside(i)};
+  }
+
+  std::variant<KernelCost, Refusal> run(const std::vector<Placement>& placements) {
+    if (placements.size() != products())
+      internal_error(text(kernel_.name, " has ", products(), " products to map and ", placements.size(), " mappings"));
+    start();
     total_ = {};
     total_.kernel = kernel_.name;
     total_.chip = chip_.name;
     total_.notes = notes_;
-    brought_in_ = sent_out_ = {};
-    outside_.clear(), stored_.clear();
     total_.statements.reserve(merged_.works.size() + merged_.made.size());
-    stages_.assign(merged_.works.size(), {});
     product_costs_.assign(merged_.works.size(), 0);
-    for (size_t i = 0; i < merged_.works.size(); ++i)
-      if (merged_.products[i])
-        if (auto why_not = add_product(i, place)) return std::move(*why_not);
+    for (size_t p = 0; p < products_.size(); ++p)
+      if (auto why_not = add_product(products_[p], tenet_ ? nullptr : &placements[p]))
+        return Refusal{p, std::move(*why_not)};
     find_stages();
     for (size_t i = 0; i < merged_.works.size(); ++i)
       if (on_vector_unit(i) && has_vector_unit()) add_vector_statement(i);
@@ -92,6 +104,13 @@ struct Composer::Impl {
     }
     bool beside_array() const { return parts != INT64_MAX; }
   };
+
+  /// Forgets what mappings decide.
+  void start() {
+    brought_in_ = sent_out_ = {};
+    outside_.clear(), stored_.clear();
+    stages_.assign(merged_.works.size(), {});
+  }
 
   bool has_vector_unit() const { return chip_.vector.lanes > 0; }
 
@@ -140,27 +159,47 @@ struct Composer::Impl {
     return work.vector_ops / (static_cast<double>(chip_.vector.lanes) * chip_.vector.ops_per_lane_per_cycle);
   }
 
-  /// Why the product cannot run under its mapping; nothing if it is added.
-  std::optional<Reason> add_product(size_t i, const PlaceProduct& place) {
+  const Chip& mapped(size_t i) const {
+    return by_class_[static_cast<size_t>(class_of(merged_.works[i], *merged_.products[i]))];
+  }
+
+  /// The factors of product i: the weight and the input.
+  std::pair<Operand, Operand> factors_of(size_t i) const {
     const Work& work = merged_.works[i];
     const Product& product = *merged_.products[i];
-    const size_t weight = weight_of(work, product), input = weight == product.first ? product.second : product.first;
-    const Operand &w = work.operands[weight], &a = work.operands[input];
-    PrecisionChoice choice = choose_precision(chip_, w.bits, w.is_float, a.bits, a.is_float);
-    if (tenet_) choice.passes = 1, choice.note = "by TENET's formula: items have 16 bits, whatever their widths";
-    note(choice.note);
+    const size_t weight = weight_of(work, product);
+    return {work.operands[weight], work.operands[weight == product.first ? product.second : product.first]};
+  }
+
+  PrecisionChoice precision_of(size_t i) const {
+    const auto [w, a] = factors_of(i);
+    return choose_precision(chip_, w.bits, w.is_float, a.bits, a.is_float);
+  }
+
+  Pace pace_for(size_t i, const PrecisionChoice& choice) const {
     Pace pace = pace_of(choice);
-    pace.making_cycles.assign(work.operands.size(), 0);
+    pace.making_cycles.assign(merged_.works[i].operands.size(), 0);
     for (const Merged::Made& made : merged_.made)
       if (made.consumer == i) pace.making_cycles[made.access] = vector_cycles_each(kernel_.work[made.producer]);
-    const Chip& mapped = by_class_[static_cast<size_t>(class_of(work, product))];
+    return pace;
+  }
+
+  /// Why the product cannot run under its mapping; nothing if it is added.
+  ///   placement   null on a chip with TENET's files
+  std::optional<Reason> add_product(size_t i, const Placement* placement) {
+    const Work& work = merged_.works[i];
+    const Product& product = *merged_.products[i];
+    const auto [w, a] = factors_of(i);
+    PrecisionChoice choice = precision_of(i);
+    if (tenet_) choice.passes = 1, choice.note = "by TENET's formula: items have 16 bits, whatever their widths";
+    note(choice.note);
     StatementCost cost;
     if (tenet_) {
       cost = cost_on_tenet_array(work, product, choice, chip_, *tenet_, counts_);
     } else {
-      const Placement placement = place({as_stored(i), product, mapped, pace, [&] { return beside(i); }});
-      for (const std::string& tensor : placement.stored_outside) store_outside(tensor, work);
-      auto tried = cost_on_array(as_stored(i), product, placement, choice, mapped, counts_, in_parts(i));
+      for (const std::string& tensor : placement->stored_outside)
+        if (store_outside(tensor)) note_stored_outside(tensor, work);
+      auto tried = cost_on_array(as_stored(i), product, *placement, choice, mapped(i), counts_, in_parts(i));
       if (auto* why_not = std::get_if<Reason>(&tried)) return std::move(*why_not);
       cost = std::get<StatementCost>(std::move(tried));
     }
@@ -211,12 +250,16 @@ struct Composer::Impl {
     return work;
   }
 
-  void store_outside(const std::string& tensor, const Work& product) {
+  /// Whether the tensor is one of the kernel's own that was inside so far.
+  bool store_outside(const std::string& tensor) {
     bool internal = false;
     for (const Work& work : merged_.works)
       for (size_t a = 0; a < work.operands.size(); ++a)
         internal |= work.operands[a].internal && work.statement.accesses[a].tensor == tensor;
-    if (!internal || !outside_.insert(tensor).second) return;
+    return internal && outside_.insert(tensor).second;
+  }
+
+  void note_stored_outside(const std::string& tensor, const Work& product) {
     note(text(tensor,
               ", made and used inside of ",
               kernel_.name,
@@ -348,9 +391,9 @@ struct Composer::Impl {
   /// What the vector unit does beside product i, in parts of which tensors of it. Other products are left out.
   Beside beside(size_t product) {
     Beside beside{.steps = {}, .standing = {}, .in_parts = in_parts(product)};
+    beside.kernel_class = class_of(merged_.works[products_[0]], *merged_.products[products_[0]]);
     beside.standing = standing_beside(around_, product, beside.in_parts, outside_);
     const std::vector<Work>& works = merged_.works;
-    const auto taken = brought_in_, sent = sent_out_;
     for (size_t i = 0; i < works.size(); ++i)
       if (merged_.products[i])
         for (size_t a = 0; a < works[i].statement.accesses.size(); ++a) brought_in_.add(works[i], a);
@@ -358,7 +401,6 @@ struct Composer::Impl {
     for (size_t i = 0; i < works.size(); ++i)
       for (size_t a = 0; on_vector_unit(i) && a < works[i].operands.size(); ++a)
         if (!works[i].operands[a].on_the_way) move_beside_vector_unit(i, a, 1, moves[i]);
-    brought_in_ = taken, sent_out_ = sent;
     // Tensors that come from the product, directly or not; and, per tensor, accesses of the product that come from it.
     std::set<std::string> made = {write_of(works[product]).tensor};
     std::map<std::string, std::set<size_t>> needed;
@@ -421,6 +463,7 @@ struct Composer::Impl {
   Merged merged_;
   Pipeline pipeline_{merged_.works, merged_.gone};
   Surroundings around_{merged_, pipeline_, pass_of_, chip_};
+  std::vector<size_t> products_;       // statements that are products
   std::vector<Touched> touched_;       // per statement
   std::vector<size_t> pass_of_;        // per statement
   std::vector<Stage> stages_;          // per statement
@@ -438,6 +481,14 @@ Composer::Composer(const Kernel& kernel, const Chip& chip, const std::vector<Chi
     : impl_(std::make_unique<Impl>(kernel, chip, by_class, counts, tenet)) {}
 Composer::~Composer() = default;
 
-std::variant<KernelCost, Reason> Composer::cost(const PlaceProduct& place) { return impl_->run(place); }
+size_t Composer::products() const { return impl_->products(); }
+
+MappingProblem Composer::problem(size_t product, const std::vector<Placement>& before) {
+  return impl_->problem(product, before);
+}
+
+std::variant<KernelCost, Refusal> Composer::cost(const std::vector<Placement>& placements) {
+  return impl_->run(placements);
+}
 
 }  // namespace sator::dataflow

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <variant>
 
@@ -11,15 +10,20 @@
 
 namespace sator::dataflow {
 
-/// A product of a kernel that needs a mapping.
-struct ProductToPlace {
-  const Work& work;
-  const Product& product;
+/// All that a mapping of one of a kernel's products is chosen from.
+struct MappingProblem {
+  Work work;
+  Product product;
   const Chip& chip;  // as it maps the product's class
-  const Pace& pace;
-  std::function<Beside()> beside;  // what the vector unit does meanwhile
+  Pace pace;
+  Beside beside;
 };
-using PlaceProduct = std::function<Placement(const ProductToPlace&)>;
+
+/// Why the product of that number cannot run under its mapping.
+struct Refusal {
+  size_t product = 0;
+  Reason reason;
+};
 
 /// Puts a kernel's cost together, part by part, under one choice of mappings after the other.
 class Composer {
@@ -32,9 +36,15 @@ class Composer {
            const TenetArray* tenet);
   ~Composer();
 
-  /// The kernel's cost with the mappings that `place` gives its products, in their order; or why a product cannot run so.
+  /// How many products need a mapping: none on a chip with TENET's files.
+  size_t products() const;
+  /// What the mapping of a product is chosen from.
+  ///   before   the mappings of the products before it: what they store outside of the chip is known
+  MappingProblem problem(size_t product, const std::vector<Placement>& before);
+
+  /// The kernel's cost with a mapping for each of its products, in their order.
   /// Errors: a count of what no mapping changes is refused.
-  std::variant<KernelCost, Reason> cost(const PlaceProduct& place);
+  std::variant<KernelCost, Refusal> cost(const std::vector<Placement>& placements);
 
  private:
   struct Impl;

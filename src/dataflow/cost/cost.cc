@@ -84,21 +84,6 @@ CostEngine::CostEngine(Chip chip) : chip_(std::move(chip)), memo_(std::make_uniq
 }
 CostEngine::~CostEngine() = default;
 
-ProductClass class_of(const Work& work, const Product& product) {
-  const size_t weight = weight_of(work, product);
-  bool batched = work.operands[weight].kind == OperandKind::activation || work.operands[weight].kind == OperandKind::kv;
-  bool has_batch = false;
-  double rows = 1;  // of outputs that share a weight
-  for (size_t x = 0; x < product.uses.size(); ++x) {
-    const Product::Use& u = product.uses[x];
-    const int64_t extent = work.statement.domain.extent[x];
-    has_batch |= u.first && u.second && u.output && extent > 1;
-    if (u.output && !product.in(x, weight)) rows *= static_cast<double>(extent);
-  }
-  if (batched && has_batch) return ProductClass::batched;
-  return rows < 8 ? ProductClass::gemv : ProductClass::gemm;
-}
-
 KernelCost CostEngine::cost(const Kernel& kernel) { return cost(kernel, {}); }
 
 namespace {
@@ -109,27 +94,29 @@ class Mappings {
   ///   given   per product; absent ones are searched
   Mappings(const Kernel& kernel, const Chip& chip, const std::vector<Chip>& by_class, CountMemo& counts,
            const TenetArray* tenet, const std::vector<std::optional<Placement>>& given)
-      : composer_(kernel, chip, by_class, counts, tenet), chip_(chip), given_(given) {}
+      : composer_(kernel, chip, by_class, counts, tenet),
+        chip_(chip),
+        given_(given),
+        options_(composer_.products()),
+        chosen_(composer_.products(), 0) {}
 
   /// Mappings found before.
   void start_from(const std::vector<Placement>& known) {
-    for (const Placement& p : known) options_.push_back({p}), chosen_.push_back(0);
+    for (size_t i = 0; i < known.size(); ++i) options_.at(i) = {known[i]};
   }
-  std::vector<Placement> chosen() const {
-    std::vector<Placement> all;
-    for (size_t i = 0; i < options_.size(); ++i) all.push_back(options_[i][chosen_[i]]);
-    return all;
-  }
+  std::vector<Placement> chosen() const { return chosen(options_.size()); }
 
   /// The kernel under the quickest of the mappings that are judged.
   /// Errors: the reason of the last one, where the engine refuses to count under any.
   KernelCost best() {
-    std::variant<KernelCost, Reason> tried = run();
-    // A mapping that cannot be counted gives way to the next; the last product that has options is the one that stopped.
-    while (auto* why_not = std::get_if<Reason>(&tried)) {
-      if (options_.empty() || chosen_.back() + 1 >= options_.back().size()) fail(std::move(*why_not));
-      ++chosen_.back();
-      tried = run();
+    find_options();
+    std::variant<KernelCost, Refusal> tried = composer_.cost(chosen());
+    // A mapping that cannot be counted gives way to the next.
+    while (auto* refusal = std::get_if<Refusal>(&tried)) {
+      const size_t p = refusal->product;
+      if (p >= options_.size() || ++chosen_[p] >= options_[p].size()) fail(std::move(refusal->reason));
+      find_options(p + 1);
+      tried = composer_.cost(chosen());
     }
     KernelCost best = std::get<KernelCost>(std::move(tried));
     for (size_t i = 0; i < options_.size(); ++i) judge(i, best);
@@ -137,32 +124,36 @@ class Mappings {
   }
 
  private:
-  std::variant<KernelCost, Reason> run() {
-    size_t next = 0;
-    return composer_.cost([&](const ProductToPlace& product) {
-      const size_t i = next++;
-      if (i < given_.size() && given_[i]) return *given_[i];
-      if (i >= options_.size()) options_.resize(i + 1), chosen_.resize(i + 1, 0);
-      if (options_[i].empty()) options_[i] = options_of(product);
-      return options_[i][chosen_[i]];
-    });
+  std::vector<Placement> chosen(size_t products) const {
+    std::vector<Placement> all;
+    for (size_t i = 0; i < products; ++i) all.push_back(options_[i][chosen_[i]]);
+    return all;
   }
 
-  std::vector<Placement> options_of(const ProductToPlace& p) const {
+  /// Options of the products from number `first` on, which depend on the choices for those before them.
+  void find_options(size_t first = 0) {
+    for (size_t i = first; i < options_.size(); ++i) {
+      const bool given = i < given_.size() && given_[i];
+      if (given) options_[i] = {*given_[i]};
+      if (first > 0 && !given) options_[i].clear(), chosen_[i] = 0;
+      if (options_[i].empty()) options_[i] = options_of(composer_.problem(i, chosen(i)));
+    }
+  }
+
+  std::vector<Placement> options_of(const MappingProblem& p) const {
     if (chip_.tile)
-      if (auto tiled = tiled_placement(p.work, p.product, p.chip, p.pace, p.beside(), *chip_.tile))
+      if (auto tiled = tiled_placement(p.work, p.product, p.chip, p.pace, p.beside, *chip_.tile))
         return {std::move(*tiled)};
-    return placements(p.work, p.product, p.chip, p.pace, p.beside(), kJudged);
+    return placements(p.work, p.product, p.chip, p.pace, p.beside, kJudged);
   }
 
   /// Costs the kernel under the next mappings of product i, as long as they may be better than the best so far.
   void judge(size_t i, KernelCost& best) {
-    if (options_[i].empty()) return;
     size_t best_choice = chosen_[i];
     const double within = 1.25 * options_[i][best_choice].estimate.cycles;
     for (++chosen_[i]; chosen_[i] < options_[i].size() && !as_estimated(product_of(best, i), chip_); ++chosen_[i]) {
       if (options_[i][chosen_[i]].estimate.cycles > within) break;
-      std::variant<KernelCost, Reason> tried = run();
+      std::variant<KernelCost, Refusal> tried = composer_.cost(chosen());
       if (auto* cost = std::get_if<KernelCost>(&tried))
         if (is_better(*cost, best)) best = std::move(*cost), best_choice = chosen_[i];
     }
@@ -178,7 +169,7 @@ class Mappings {
   Composer composer_;
   const Chip& chip_;
   const std::vector<std::optional<Placement>>& given_;
-  std::vector<std::vector<Placement>> options_;  // per product, the quickest by estimate first; none where one is given
+  std::vector<std::vector<Placement>> options_;  // per product: the given one, or some, the quickest by estimate first
   std::vector<size_t> chosen_;
 };
 
@@ -200,15 +191,16 @@ std::vector<Placement> CostEngine::mappings(const Kernel& kernel, size_t most) {
     fail({.what = text("the mapping of ", chip_.name, " is that of ", chip_.tenet->mapping_file),
           .needs = "a chip whose mapping is not fixed by files",
           .hint = "take another chip"});
-  std::vector<Placement> first;
   Composer composer(kernel, chip_, by_class_, memo_->counts, nullptr);
-  const auto tried = composer.cost([&](const ProductToPlace& p) {
-    std::vector<Placement> found = placements_with_own_tiles(p.work, p.product, p.chip, p.pace, p.beside(), most);
-    Placement best = found[0];
-    if (first.empty()) first = std::move(found);
-    return best;
-  });
-  if (auto* why_not = std::get_if<Reason>(&tried)) fail(*why_not);
+  std::vector<Placement> first, chosen;
+  for (size_t i = 0; i < composer.products(); ++i) {
+    const MappingProblem p = composer.problem(i, chosen);
+    std::vector<Placement> found = placements_with_own_tiles(p.work, p.product, p.chip, p.pace, p.beside, most);
+    chosen.push_back(found[0]);
+    if (i == 0) first = std::move(found);
+  }
+  const auto tried = composer.cost(chosen);
+  if (auto* refusal = std::get_if<Refusal>(&tried)) fail(refusal->reason);
   return first;
 }
 

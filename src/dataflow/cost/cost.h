@@ -155,9 +155,6 @@ inline double available_bytes_per_s(const Memory& memory, const Chip& chip) {
   return ports * chip.clock_hz * (memory.per_core ? static_cast<double>(chip.cores) : 1.0);
 }
 
-/// The class that decides how a product is mapped.
-ProductClass class_of(const Work& work, const Product& product);
-
 /// Costs kernels on one chip; remembers counts and mappings by the structure of what it has seen. One per thread.
 class CostEngine {
  public:

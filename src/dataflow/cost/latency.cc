@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "dataflow/mapping/sharing.h"
+#include "dataflow/mapping/overlap.h"
 
 namespace sator::dataflow {
 
@@ -44,9 +44,7 @@ class Time {
   }
   friend Time operator+(Time a, const Time& b) { return a += b; }
   friend Time operator-(const Time& a, const Time& b) { return a + b * -1; }
-  friend Time longer(const Time& a, const Time& b) { return b.cycles() > a.cycles() ? b : a; }
-  friend Time shorter(const Time& a, const Time& b) { return b.cycles() < a.cycles() ? b : a; }
-  friend Time at_least_zero(const Time& a) { return longer(Time(), a); }
+  friend double cycles(const Time& t) { return t.cycles(); }
 
  private:
   std::array<double, kMost> by_{};
@@ -54,235 +52,119 @@ class Time {
 
 class Latency {
  public:
-  Latency(KernelCost& cost, const Chip& chip) : cost_(cost), chip_(chip), memories_(chip.memories.size()) {
-    if (chip.calibration) measured_ = *chip.calibration;
-    if (memories_.size() + 3 > Time::kMost)
-      fail({.what = text(chip.name, " has ", memories_.size(), " memories"),
-            .needs = text("at most ", Time::kMost - 3),
-            .hint = "leave out memories that hold nothing of their own"});
-    for (size_t i = chip.calibration ? cost.statements.size() : 0; i-- > 0;)
-      if (const StatementCost& s = cost.statements[i]; s.on_array())
-        kind_ = static_cast<size_t>(class_of(s.work, *s.product));
+  Latency(KernelCost& cost, const Chip& chip) : cost_(cost), chip_(chip) {
+    check_memories();
+    for (size_t i = cost.statements.size(); i-- > 0;)
+      if (const StatementCost& s = cost.statements[i]; s.on_array()) kernel_class_ = class_of(s.work, *s.product);
+    factors_ = time_factors(chip, kernel_class_);
+    moves_.start(chip.memories.size());
     for (const StatementCost& s : cost.statements) {
-      array_ += array_time(s, static_cast<double>(s.array_cycles()));
-      vector_ += vector_time(s);
-      for (const Traffic& t : s.traffic) add(t);
+      add_work(s);
+      for (const Traffic& t : s.traffic) add_traffic(t);
     }
-    for (size_t m = 0; m < memories_.size(); ++m) memories_[m].beside = time_of(m);
+    vector_ = times_.vector;
+    auto time_of = [](size_t resource, double cycles) { return Time::of(resource, cycles); };
+    set_memory_times(times_, moves_, chip, factors_, time_of, [&](size_t memory, const Time& time) {
+      serial_.emplace_back(chip.memories[memory].name, time);
+    });
   }
 
   void run() {
-    const bool serial_vector = !chip_.vector.overlaps_array && array_.cycles() > 0;
     list_resources();
-    take_out_serial_transfers();
-    // Candidates for the bound, in the order of the resources: array, vector unit, memories.
-    std::vector<Time> beside = {array_, serial_vector ? Time() : vector_};
-    for (const Moved& m : memories_) beside.push_back(m.beside);
-    auto ends_beside = [&](size_t r) {
-      std::vector<Time> ends = {end_of_array(r), {}}, left(2);
-      if (!serial_vector) ends[kVector] = end_of_vector(r), left[kVector] = left_of_vector(r, beside[r]);
-      for (size_t m = 0; m < memories_.size(); ++m) {
-        ends.push_back(end_of_memory(m));
-        left.push_back(left_of_memory(m, beside[r]));
-      }
-      // What is left over of one resource's work is done beside what is left of the others'.
-      size_t latest = r;
-      double longest = 0;
-      for (size_t other = 0; other < ends.size(); ++other) {
-        ends[other] = other == r ? Time() : shorter(ends[other], beside[other]);
-        left[other] = other == r ? Time() : shorter(left[other], beside[other]);
-        if (const double more = left[other].cycles() - ends[other].cycles(); more > longest)
-          longest = more, latest = other;
-      }
-      if (latest != r) ends[latest] = left[latest];
-      return ends;
-    };
-    size_t bound = 0;
-    std::vector<Time> ends;
-    for (double longest = -1; size_t r : by_time(beside)) {
-      std::vector<Time> own = ends_beside(r);
-      double total = beside[r].cycles();
-      for (const Time& end : own) total += end.cycles();
-      if (total > longest * (1 + 1e-12)) longest = total, bound = r, ends = std::move(own);
-    }
+    if (vector_waits()) times_.vector = Time();
+    const size_t bound = find_bound();
     cost_.bound = cost_.resources[bound].name;
-    for (size_t r = 0; r < beside.size(); ++r)
-      cost_.resources[r].slack_cycles =
-          std::max<int64_t>(0, cycles_rounded_up(beside[bound].cycles()) - cycles_rounded_up(beside[r].cycles()));
-    if (bound == 0) {
+    const int64_t longest = cycles_rounded_up(cycles(times_.of(bound)));
+    for (size_t r = 0; r < cost_.resources.size(); ++r)
+      cost_.resources[r].slack_cycles = std::max<int64_t>(0, longest - cycles_rounded_up(cycles(times_.of(r))));
+    if (bound == kArray) {
       add_array_parts();
     } else {
-      add_part(cost_.bound, beside[bound]);
+      add_part(cost_.bound, times_.of(bound));
     }
-    for (size_t r = 0; r < ends.size(); ++r) add_part(text(cost_.resources[r].name, ": first or last tile"), ends[r]);
+    std::vector<Time> exposed(cost_.resources.size());
+    add_exposed(times_, bound, [&](size_t resource, const Time& time) { exposed[resource] += time; });
+    for (size_t r = 0; r < exposed.size(); ++r)
+      add_part(text(cost_.resources[r].name, ": first or last tile"), exposed[r]);
     for (const auto& [memory, time] : serial_) add_part(text(memory, ": refills in between"), time);
-    if (serial_vector) add_part("vector: after the array", vector_);
-    add_part("launch",
-             Time::of(launch(), static_cast<double>(chip_.launch_cycles) + measured_.overhead_s * chip_.clock_hz));
-    finish(serial_vector);
+    if (vector_waits()) add_part("vector: after the array", vector_);
+    const double overhead_s = chip_.calibration ? chip_.calibration->overhead_s : 0;
+    add_part("launch", Time::of(launch(), static_cast<double>(chip_.launch_cycles) + overhead_s * chip_.clock_hz));
+    finish();
   }
 
  private:
-  static constexpr size_t kArray = 0, kVector = 1, kMemories = 2;
-  size_t launch() const { return kMemories + memories_.size(); }
+  size_t launch() const { return kMemories + chip_.memories.size(); }
+  bool vector_waits() const { return !chip_.vector.overlaps_array && cycles(times_.array) > 0; }
 
-  /// Bits in and out of a memory (of one instance of it), and its share that runs beside other work.
-  struct Moved {
-    double read = 0, write = 0;
-    Time beside;
-    struct Refill {
-      double in = 0, out = 0, first = 0, last = 0;  // bits; of the first and the last part
-      std::vector<std::pair<double, double>> late;  // waits, and the bits that go out then
-    };
-    std::vector<Refill> to;  // per memory inside
-    double bits() const { return read + write; }
-  };
-
-  void add(const Traffic& t) {
-    Moved& here = memories_[t.memory];
-    const double instances = static_cast<double>(t.instances);
-    here.read += static_cast<double>(t.read_bits) / instances;
-    here.write += static_cast<double>(t.write_bits) / instances;
-    if (t.refill_in_bits + t.refill_out_bits == 0) return;
-    Moved& outside = memories_[t.filled_from];
-    outside.to.resize(memories_.size());
-    Moved::Refill& refill = outside.to[t.memory];
-    const double sources = chip_.memories[t.filled_from].per_core ? instances : 1;
-    const double in = static_cast<double>(t.refill_in_bits) / sources,
-                 out = static_cast<double>(t.refill_out_bits) / sources;
-    refill.in += in;
-    refill.out += out;
-    refill.first += in / static_cast<double>(t.parts);
-    refill.last += out / static_cast<double>(t.parts);
-    refill.late.emplace_back(t.waits, out);
+  void check_memories() const {
+    if (chip_.memories.size() > kMostMemories)
+      fail({.what = text(chip_.name, " has ", chip_.memories.size(), " memories"),
+            .needs = text("at most ", kMostMemories),
+            .hint = "leave out memories that hold nothing of their own"});
   }
 
   Time array_time(const StatementCost& s, double cycles) const {
-    const double factor = chip_.calibration && s.on_array()
-                              ? measured_.array_time_of[static_cast<size_t>(class_of(s.work, *s.product))]
-                              : 1;
-    return Time::of(kArray, cycles * measured_.array_time * factor);
-  }
-  Time vector_time(const StatementCost& s) const {
-    const double factor = measured_.vector_time * measured_.vector_time_of[kind_];
-    return Time::of(kVector, static_cast<double>(s.vector_cycles) * factor);
+    const double of_class = s.on_array() ? array_factor(chip_, class_of(s.work, *s.product)) : 1;
+    return Time::of(kArray, cycles * factors_.array * of_class);
   }
 
-  /// Of work that can begin after its share of the bound's time: how much is left when that time is over.
-  static Time left_over(const std::vector<std::pair<double, Time>>& work, const Time& bound) {
-    Time left;
-    for (const auto& [waits, own] : work) {
-      Time waiting;
-      for (const auto& [other_waits, time] : work)
-        if (other_waits >= waits) waiting += time;
-      left = longer(left, waiting - bound * (1 - waits));
-    }
-    return left;
+  void add_work(const StatementCost& s) {
+    const Time array = array_time(s, static_cast<double>(s.array_cycles()));
+    times_.array += array;
+    times_.fold += array * (1 / static_cast<double>(s.folds));
+    times_.until_output += array * s.until_output();
+    const Time vector = Time::of(kVector, static_cast<double>(s.vector_cycles) * factors_.vector);
+    times_.vector += vector;
+    times_.vector_part += vector * (1 / static_cast<double>(s.vector_parts));
+    if (s.waits == 0) times_.vector_for_array += vector;
+    if (s.vector_cycles > 0) times_.vector_late.add(s.waits, vector);
   }
 
-  Time time_of(size_t m, double read_bits, double write_bits) const {
-    const double cycles = transfer_cycles(chip_.memories[m], read_bits, write_bits);
-    return Time::of(kMemories + m, cycles * (m == 0 ? measured_.memory_time : measured_.cache_time));
+  void add_traffic(const Traffic& t) {
+    const double instances = static_cast<double>(t.instances);
+    moves_.read[t.memory] += static_cast<double>(t.read_bits) / instances;
+    moves_.write[t.memory] += static_cast<double>(t.write_bits) / instances;
+    moves_.sharers[t.memory] = std::max(moves_.sharers[t.memory], instances);
+    if (t.refill_in_bits + t.refill_out_bits == 0) return;
+    const Memory& outer = chip_.memories[t.filled_from];
+    const double sources = outer.per_core ? instances : 1;
+    const double in = static_cast<double>(t.refill_in_bits) / sources,
+                 out = static_cast<double>(t.refill_out_bits) / sources;
+    moves_.exchange(chip_, t.filled_from, t.memory, in, out, static_cast<double>(t.parts));
+    if (out > 0 && chip_.memories[t.memory].double_buffered)
+      times_.memories[t.filled_from].late.add(
+          t.waits,
+          Time::of(kMemories + t.filled_from, transfer_cycles(outer, 0, out) * factors_.of_memory(t.filled_from)));
   }
-  Time time_of(size_t m) const { return time_of(m, memories_[m].read, memories_[m].write); }
 
   void list_resources() {
-    cost_.resources.push_back({.name = "array", .cycles = cycles_rounded_up(array_.cycles())});
-    cost_.resources.push_back({.name = "vector", .cycles = cycles_rounded_up(vector_.cycles())});
-    for (size_t m = 0; m < memories_.size(); ++m)
-      cost_.resources.push_back({.name = chip_.memories[m].name, .cycles = cycles_rounded_up(time_of(m).cycles())});
+    auto list = [&](const std::string& name, double time) {
+      cost_.resources.push_back({.name = name, .cycles = cycles_rounded_up(time)});
+    };
+    list("array", cycles(times_.array));
+    list("vector", cycles(times_.vector));
+    for (size_t m = 0; m < chip_.memories.size(); ++m)
+      list(chip_.memories[m].name,
+           transfer_cycles(chip_.memories[m], moves_.read[m], moves_.write[m]) * factors_.of_memory(m));
   }
 
-  /// Numbers of resources, the longest at work first; of equal ones the first.
-  static std::vector<size_t> by_time(const std::vector<Time>& beside) {
-    std::vector<size_t> order;
-    for (size_t r = 0; r < beside.size(); ++r)
-      if (order.empty() || beside[r].cycles() > 0) order.push_back(r);
+  /// The resource by which the latency is longest; of equal ones the one that works longest, then the first.
+  size_t find_bound() const {
+    std::vector<size_t> order = {kArray};
+    for (size_t r = kVector; r < cost_.resources.size(); ++r)
+      if (cycles(times_.of(r)) > 0) order.push_back(r);
     std::stable_sort(
-        order.begin(), order.end(), [&](size_t a, size_t b) { return beside[a].cycles() > beside[b].cycles(); });
-    return order;
+        order.begin(), order.end(), [&](size_t a, size_t b) { return cycles(times_.of(a)) > cycles(times_.of(b)); });
+    size_t bound = kArray;
+    double longest = -1;
+    for (size_t r : order)
+      if (const double total = cycles_if_bound(times_, r); total > longest * (1 + 1e-12)) longest = total, bound = r;
+    return bound;
   }
 
   const ResourceCost& resource(const std::string& name) const {
     return *std::find_if(cost_.resources.begin(), cost_.resources.end(), [&](const auto& r) { return r.name == name; });
-  }
-
-  /// A memory that is not double-buffered is filled and emptied while nothing works on what it holds. Both ends of the
-  /// transfer give the time for it, in proportion to the bits.
-  void take_out_serial_transfers() {
-    for (size_t inner = 1; inner < memories_.size(); ++inner) {
-      if (chip_.memories[inner].double_buffered) continue;
-      double refilled = 0;
-      Time longest;
-      for (size_t outer = 0; outer < memories_.size(); ++outer) {
-        if (memories_[outer].to.empty()) continue;
-        const Moved::Refill& refill = memories_[outer].to[inner];
-        const double bits = refill.in + refill.out;
-        if (bits == 0) continue;
-        refilled += bits;
-        const Time there = time_of(outer) * (bits / memories_[outer].bits());
-        memories_[outer].beside = memories_[outer].beside - there;
-        longest = longer(longest, there);
-      }
-      if (refilled == 0) continue;
-      const Time here = time_of(inner) * (refilled / memories_[inner].bits());
-      memories_[inner].beside = memories_[inner].beside - here;
-      serial_.emplace_back(chip_.memories[inner].name, longer(longest, here));
-    }
-    for (Moved& m : memories_) m.beside = at_least_zero(m.beside);
-  }
-
-  /// One fold after the last operand; before a vector unit that binds, the folds until the first part of the output, as far
-  /// as the unit has not its work for the array to do meanwhile.
-  Time end_of_array(size_t bound) const {
-    if (bound > kMemories) return {};  // a memory at the array's side works with it stamp by stamp
-    Time one_fold, until_output, for_array;
-    for (const StatementCost& s : cost_.statements) {
-      const Time array = array_time(s, static_cast<double>(s.array_cycles()));
-      one_fold += array * (1 / static_cast<double>(s.folds));
-      until_output += array * s.until_output();
-      if (s.waits == 0) for_array += vector_time(s);
-    }
-    return bound == kVector ? longer(one_fold, until_output - for_array) : one_fold;
-  }
-
-  /// What the vector unit does on one part.
-  Time end_of_vector(size_t bound) const {
-    Time one_part;
-    if (bound > kMemories && array_.cycles() == 0) return one_part;
-    for (const StatementCost& s : cost_.statements)
-      one_part += vector_time(s) * (1 / static_cast<double>(s.vector_parts));
-    return one_part;
-  }
-  /// What is left over of its work from the time in which it has had parts to work on.
-  Time left_of_vector(size_t bound, const Time& bound_time) const {
-    if (bound > kMemories && array_.cycles() == 0) return {};
-    std::vector<std::pair<double, Time>> late;
-    for (const StatementCost& s : cost_.statements)
-      if (s.vector_cycles > 0) late.emplace_back(s.waits, vector_time(s));
-    return left_over(late, bound_time);
-  }
-
-  /// What a memory hands in first, and takes last.
-  Time end_of_memory(size_t m) const {
-    const auto [first, last] = first_and_last(m);
-    return time_of(m, first, 0) + time_of(m, 0, last);
-  }
-  Time left_of_memory(size_t m, const Time& bound_time) const {
-    std::vector<std::pair<double, Time>> late;
-    for (size_t inner = 0; inner < memories_[m].to.size(); ++inner)
-      if (chip_.memories[inner].double_buffered)
-        for (const auto& [waits, bits] : memories_[m].to[inner].late) late.emplace_back(waits, time_of(m, 0, bits));
-    return time_of(m, first_and_last(m).first, 0) + left_over(late, bound_time);
-  }
-  std::pair<double, double> first_and_last(size_t m) const {
-    double first = 0, last = 0;
-    for (size_t inner = 0; inner < memories_[m].to.size(); ++inner) {
-      if (!chip_.memories[inner].double_buffered) continue;
-      first += memories_[m].to[inner].first;
-      last += memories_[m].to[inner].last;
-    }
-    return {first, last};
   }
 
   void add_array_parts() {
@@ -298,18 +180,20 @@ class Latency {
   }
 
   void add_part(std::string name, const Time& time) {
-    const int64_t whole = cycles_rounded_up(time.cycles());
+    const int64_t whole = cycles_rounded_up(cycles(time));
     if (whole <= 0) return;
     total_ += time;
     cost_.latency_parts.push_back({std::move(name), whole});
     cost_.latency_cycles += whole;
   }
 
-  void finish(bool serial_vector) {
+  void finish() {
     cost_.latency_s = static_cast<double>(cost_.latency_cycles) / chip_.clock_hz;
-    const double low = measured_.low_of[kind_], high = measured_.high_of[kind_];
-    cost_.latency_low_s = cost_.latency_s * (low > 0 ? low : measured_.low);
-    cost_.latency_high_s = cost_.latency_s * (high > 0 ? high : measured_.high);
+    const ChipCalibration measured = chip_.calibration.value_or(ChipCalibration());
+    const size_t kind = kernel_class_ ? static_cast<size_t>(*kernel_class_) : std::size(kProductClasses);
+    const double low = measured.low_of[kind], high = measured.high_of[kind];
+    cost_.latency_low_s = cost_.latency_s * (low > 0 ? low : measured.low);
+    cost_.latency_high_s = cost_.latency_s * (high > 0 ? high : measured.high);
     cost_.unrounded_cycles = total_.cycles();
     if (cost_.unrounded_cycles > 0) {
       for (size_t r = 0; r < cost_.resources.size(); ++r)
@@ -318,18 +202,19 @@ class Latency {
     }
     // A transfer that nothing overlaps may be what takes longest.
     for (const ResourceCost& r : cost_.resources)
-      if (!(serial_vector && r.name == "vector") && r.cycles > resource(cost_.bound).cycles) cost_.bound = r.name;
+      if (!(vector_waits() && r.name == "vector") && r.cycles > resource(cost_.bound).cycles) cost_.bound = r.name;
     // Nothing works during the launch: where it takes longest, no resource is to blame.
     if (total_.of(launch()) > static_cast<double>(resource(cost_.bound).cycles)) cost_.bound = "launch";
   }
 
   KernelCost& cost_;
   const Chip& chip_;
-  ChipCalibration measured_;
-  size_t kind_ = std::size(kProductClasses);  // the class of the kernel's first product; the last: it has none
-  std::vector<Moved> memories_;
+  std::optional<ProductClass> kernel_class_;  // of its first product
+  TimeFactors factors_;
+  Movement moves_;
+  ResourceTimes<Time> times_;
   std::vector<std::pair<std::string, Time>> serial_;  // by the memory that is refilled
-  Time array_, vector_, total_;
+  Time vector_, total_;
 };
 
 }  // namespace

@@ -54,6 +54,7 @@ struct Beside {
   };
   std::vector<Step> steps;
   std::vector<Standing> standing;
+  std::optional<ProductClass> kernel_class;  // of the kernel's first product, if that is another one
   /// Per access and iterator: whether the tensor's tiles along it come or go one after the other. Empty: all do.
   std::vector<std::vector<bool>> in_parts;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "dataflow/mapping/sharing.h"
 
@@ -46,8 +47,11 @@ struct NestTime::Steps {
   double until_output() const { return folds_until_output / folds; }
 };
 
-NestTime::NestTime(const CoreShare& share, const Beside& beside) : s_(share), beside_(beside) {
-  if (share.chip.calibration) measured_ = *share.chip.calibration;
+NestTime::NestTime(const CoreShare& share, const Beside& beside)
+    : s_(share),
+      beside_(beside),
+      factors_(time_factors(share.chip, beside.kernel_class.value_or(class_of(share.work, share.product)))) {
+  factors_.array *= array_factor(share.chip, class_of(share.work, share.product));
   in_parts_.assign(share.accesses(), ~uint64_t{0});
   for (size_t a = 0; a < beside.in_parts.size(); ++a)
     for (size_t x = 0; x < beside.in_parts[a].size(); ++x)
@@ -134,7 +138,7 @@ Placement::Estimate NestTime::estimate_of_product(Nest& nest) {
   result.array_cycles = array_cycles(nest, steps);
   result.fold_cycles = result.array_cycles / steps.folds;
   for (size_t m = 0; m < s_.chip.memories.size(); ++m)
-    result.memory_cycles.push_back(transfer_cycles(s_.chip.memories[m], read_[m], write_[m]));
+    result.memory_cycles.push_back(transfer_cycles(s_.chip.memories[m], bits_.read[m], bits_.write[m]));
   return result;
 }
 
@@ -144,11 +148,11 @@ NestTime::Moves NestTime::moves_of_product(Nest& nest) {
   find_fetched(nest, steps);
   move_product(nest, steps);
   move_standing(nest);
-  Moves moves{.outside_bits = read_[0] + write_[0]};
+  Moves moves{.outside_bits = bits_.read[0] + bits_.write[0]};
   for (size_t m = 0; m < s_.chip.memories.size(); ++m) {
     const Memory& memory = s_.chip.memories[m];
-    moves.picojoules += s_.sharers(m) * (read_[m] * memory.read_energy_per_bit.picojoules +
-                                         write_[m] * memory.write_energy_per_bit.picojoules);
+    moves.picojoules += s_.sharers(m) * (bits_.read[m] * memory.read_energy_per_bit.picojoules +
+                                         bits_.write[m] * memory.write_energy_per_bit.picojoules);
   }
   return moves;
 }
@@ -239,27 +243,19 @@ double NestTime::burst_share(const Nest& nest, size_t a, size_t outer, size_t si
 }
 
 void NestTime::refill(size_t outer, size_t inner, double in, double out, double parts, bool after) {
-  refilled_[outer][inner] += in + out;
-  if (!s_.chip.memories[inner].double_buffered) return;
-  first_[outer] += in / parts;
-  last_[outer] += out / parts;
-  if (out > 0) add_late(outer, time_of(outer, 0, out), after);
-}
-
-void NestTime::add_late(size_t resource, double cycles, bool after) {
-  late_[resource] += cycles;
-  if (after) after_output_[resource] += cycles;
+  bits_.exchange(s_.chip, outer, inner, in, out, parts);
+  if (out > 0 && s_.chip.memories[inner].double_buffered)
+    times_.memories[outer].late.add(after ? waits_ : 0,
+                                    transfer_cycles(s_.chip.memories[outer], 0, out) * factors_.of_memory(outer));
 }
 
 void NestTime::move_product(const Nest& nest, const Steps& steps) {
   const size_t memories = s_.chip.memories.size();
-  late_.fill(0), after_output_.fill(0);
   waits_ = steps.until_output();
-  for (size_t m = 0; m < memories; ++m) {
-    read_[m] = write_[m] = first_[m] = last_[m] = 0;
-    for (size_t n = 0; n < memories; ++n) refilled_[m][n] = 0;
-  }
-  vector_ = one_vector_part_ = for_array_ = making_ = 0;
+  bits_.start(memories);
+  for (size_t m = 0; m < memories; ++m) bits_.sharers[m] = s_.sharers(m), times_.memories[m].late.clear();
+  times_.vector_late.clear();
+  making_ = 0;
   for (size_t a = 0; a < s_.accesses(); ++a) {
     if (s_.is_running_sum(a)) continue;
     const bool output = a == s_.product.output;
@@ -278,22 +274,21 @@ void NestTime::move_product(const Nest& nest, const Steps& steps) {
         in = partial * sum_bits;
         out = s_.footprint[a] * (last ? std::max(sum_bits, bits) : bits) + in;
       }
-      read_[at.memory] += in * at.here * share;
-      write_[at.memory] += out * at.here * share;
+      bits_.read[at.memory] += in * at.here * share;
+      bits_.write[at.memory] += out * at.here * share;
       if (last) continue;
       const size_t next = path[i + 1].memory;
-      write_[next] += in * at.inside;
-      read_[next] += out * at.inside;
+      bits_.write[next] += in * at.inside;
+      bits_.read[next] += out * at.inside;
       refill(at.memory, next, in * at.source, out * at.source, parts, output);
     }
   }
   for (size_t a = 0; a < std::min(s_.accesses(), s_.pace.making_cycles.size()); ++a)
     if (s_.pace.making_cycles[a] > 0)
       making_ += fetched_by_pes(nest, a) * s_.pace.making_cycles[a] * static_cast<double>(s_.cores);
-  vector_ = making_;
-  one_vector_part_ = making_ / steps.folds;
-  for_array_ = making_;
-  if (making_ > 0) add_late(s_.chip.memories.size(), making_, false);
+  times_.vector = times_.vector_for_array = making_;
+  times_.vector_part = making_ / steps.folds;
+  if (making_ > 0) times_.vector_late.add(0, making_);
 }
 
 /// What the vector unit moves out and in of the kernel's own tensors that stand outside.
@@ -305,10 +300,10 @@ void NestTime::move_standing(const Nest& nest) {
       if (standing.indexes >> x & 1) bits *= static_cast<double>(s_.work.statement.domain.extent[x]);
     const double out = standing.made_by_vector_unit ? bits : 0, in = bits * static_cast<double>(standing.reads);
     const size_t near = standing.beside_vector_unit;
-    read_[0] += in, write_[0] += out;
+    bits_.read[0] += in, bits_.write[0] += out;
     if (near == 0) continue;
-    write_[near] += in / s_.sharers(near);
-    read_[near] += out / s_.sharers(near);
+    bits_.write[near] += in / s_.sharers(near);
+    bits_.read[near] += out / s_.sharers(near);
     const size_t paced_by = standing.access.value_or(s_.product.output);
     refill(0, near, in, out, parts_[paced_by], standing.after);
   }
@@ -318,99 +313,44 @@ void NestTime::move_beside() {
   for (const Beside::Step& step : beside_.steps) {
     double parts = step.accesses.empty() ? static_cast<double>(step.parts) : 1e300;
     for (size_t a : step.accesses) parts = std::min(parts, parts_[a]);
-    vector_ += step.vector_cycles;
-    one_vector_part_ += step.vector_cycles / parts;
-    if (!step.after) for_array_ += step.vector_cycles;
-    if (step.vector_cycles > 0) add_late(s_.chip.memories.size(), step.vector_cycles, step.after);
+    times_.vector += step.vector_cycles;
+    times_.vector_part += step.vector_cycles / parts;
+    if (!step.after) times_.vector_for_array += step.vector_cycles;
+    if (step.vector_cycles > 0) times_.vector_late.add(step.after ? waits_ : 0, step.vector_cycles);
     for (const Beside::Move& move : step.moves) {
-      read_[move.memory] += move.read_bits;
-      write_[move.memory] += move.write_bits;
+      bits_.read[move.memory] += move.read_bits;
+      bits_.write[move.memory] += move.write_bits;
       if (move.in_bits + move.out_bits > 0)
         refill(move.from, move.memory, move.in_bits, move.out_bits, parts, step.after);
     }
   }
-  vector_ *= measured_.vector_time;
-  one_vector_part_ *= measured_.vector_time;
-  for_array_ *= measured_.vector_time;
-  late_[s_.chip.memories.size()] *= measured_.vector_time;
-  after_output_[s_.chip.memories.size()] *= measured_.vector_time;
-}
-
-double NestTime::time_of(size_t m, double read, double write) const {
-  return transfer_cycles(s_.chip.memories[m], read, write) * (m == 0 ? measured_.memory_time : 1);
-}
-
-/// Refills of memories that are not double-buffered: nothing overlaps them.
-double NestTime::take_out_serial_transfers() {
-  const size_t memories = s_.chip.memories.size();
-  double serial = 0;
-  for (size_t inner = 1; inner < memories; ++inner) {
-    if (s_.chip.memories[inner].double_buffered) continue;
-    double refilled = 0, longest = 0;
-    for (size_t outer = 0; outer < memories; ++outer) {
-      const double bits = refilled_[outer][inner];
-      if (bits == 0) continue;
-      refilled += bits / (s_.chip.memories[outer].per_core ? 1 : s_.sharers(inner));
-      const double there =
-          time_of(outer, read_[outer], write_[outer]) * std::min(1.0, bits / (read_[outer] + write_[outer]));
-      beside_array_[outer] -= there;
-      longest = std::max(longest, there);
-    }
-    if (refilled == 0) continue;
-    const double here =
-        time_of(inner, read_[inner], write_[inner]) * std::min(1.0, refilled / (read_[inner] + write_[inner]));
-    beside_array_[inner] -= here;
-    serial += std::max(longest, here);
-  }
-  return serial;
-}
-
-/// Of work that can begin after its share of the bound's time: how much is left when that time is over.
-double NestTime::left_over(size_t resource, double bound) const {
-  return std::max({0.0, late_[resource] - bound, after_output_[resource] - bound * (1 - waits_)});
+  times_.vector *= factors_.vector;
+  times_.vector_part *= factors_.vector;
+  times_.vector_for_array *= factors_.vector;
+  times_.vector_late.scale(factors_.vector);
 }
 
 double NestTime::latency(const Nest& nest, const Steps& steps) {
   const Chip& chip = s_.chip;
-  const size_t memories = chip.memories.size();
-  const double array = array_cycles(nest, steps) * measured_.array_time;
-  const bool serial_vector = !chip.vector.overlaps_array && array > 0;
-  double inside = 0;
-  for (size_t m = 0; m < memories; ++m) {
-    beside_array_[m] = time_of(m, read_[m], write_[m]);
-    inside += beside_array_[m];
-  }
-  const double outside = beside_array_[0];
-  double total = take_out_serial_transfers();
-  const double vector = serial_vector ? 0 : vector_;
-  const double fold = array / steps.folds;
-  std::array<double, kMostMemories> ends{};  // of memories, whatever binds
-  for (size_t m = 0; m < memories; ++m) ends[m] = time_of(m, first_[m], 0);
-  // The number of memories stands for the vector unit, the next one for the array.
-  auto with_ends = [&](size_t bound, double time) {
-    const bool memory_inside = bound > 0 && bound < memories;  // works with the array stamp by stamp
-    double sum = time, more = 0;                               // of one resource, more is left than its last part
-    if (bound != memories + 1 && !memory_inside)
-      sum += std::min(array, bound == memories ? std::max(fold, array * steps.until_output() - for_array_) : fold);
-    auto add = [&](double all, double end, double left) {
-      sum += std::min(all, end);
-      more = std::max(more, std::min(all, left) - std::min(all, end));
-    };
-    if (bound != memories && !serial_vector && !(memory_inside && array == 0))
-      add(vector, one_vector_part_, left_over(memories, time));
-    for (size_t m = 0; m < memories; ++m)
-      if (m != bound && beside_array_[m] > 0)
-        add(beside_array_[m], ends[m] + time_of(m, 0, last_[m]), ends[m] + left_over(m, time));
-    sum += more;
-    return sum;
-  };
-  double longest = with_ends(memories + 1, array);
-  if (vector > 0) longest = std::max(longest, with_ends(memories, vector));
-  for (size_t m = 0; m < memories; ++m)
-    if (beside_array_[m] > 0) longest = std::max(longest, with_ends(m, beside_array_[m]));
-  total += longest;
-  if (serial_vector) total += vector_;
-  return total + (outside + making_) / 2048 + inside / 16384;
+  times_.array = array_cycles(nest, steps) * factors_.array;
+  times_.fold = times_.array / steps.folds;
+  times_.until_output = times_.array * steps.until_output();
+  const bool vector_waits = !chip.vector.overlaps_array && times_.array > 0;
+  double serial = vector_waits ? std::exchange(times_.vector, 0) : 0;
+  set_memory_times(
+      times_,
+      bits_,
+      chip,
+      factors_,
+      [](size_t, double cycles) { return cycles; },
+      [&](size_t, double refills) { serial += refills; });
+  double longest = 0, inside = 0;
+  for (size_t r = 0; r < kMemories + times_.memory_count; ++r)
+    if (r == kArray || times_.of(r) > 0) longest = std::max(longest, cycles_if_bound(times_, r));
+  for (size_t m = 0; m < times_.memory_count; ++m)
+    inside += transfer_cycles(chip.memories[m], bits_.read[m], bits_.write[m]) * factors_.of_memory(m);
+  const double outside = transfer_cycles(chip.memories[0], bits_.read[0], bits_.write[0]) * factors_.of_memory(0);
+  return serial + longest + (outside + making_) / 2048 + inside / 16384;
 }
 
 }  // namespace sator::dataflow

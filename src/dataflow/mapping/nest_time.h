@@ -3,11 +3,12 @@
 
 #include <array>
 
+#include "dataflow/mapping/overlap.h"
 #include "dataflow/mapping/space_plan.h"
 
 namespace sator::dataflow {
 
-inline constexpr size_t kMostLoops = 32, kMostAccesses = 16, kMostMemories = 16, kMostStanding = 32;
+inline constexpr size_t kMostLoops = 32, kMostAccesses = 16, kMostStanding = 32;
 
 /// A loop over blocks of consecutive values of an iterator.
 struct BlockLoop {
@@ -74,14 +75,11 @@ class NestTime {
   void move_standing(const Nest& nest);
   void move_beside();
   void refill(size_t outer, size_t inner, double in, double out, double parts, bool after);
-  double time_of(size_t m, double read, double write) const;
   double latency(const Nest& nest, const Steps& steps);
-  double take_out_serial_transfers();
-  double left_over(size_t resource, double bound) const;
-  void add_late(size_t resource, double cycles, bool after);
 
   const CoreShare& s_;
   const Beside& beside_;
+  TimeFactors factors_;
   const SpacePlan* plan_ = nullptr;
   /// Per access: PEs that fetch the same element, where no wire brings it.
   std::array<double, kMostAccesses> fetching_{};
@@ -111,14 +109,10 @@ class NestTime {
     bool in_parts;  // another part is made meanwhile
   };
   std::array<Stands, kMostStanding> stands_{};
-  /// Per memory, and beyond the chip's for the vector unit: cycles of work that others wait for, and of it what has itself to
-  /// wait for the first part of the output.
-  std::array<double, kMostMemories + 1> late_{}, after_output_{};
-  double waits_ = 0;  // that first part: share of the array's time
-  std::array<double, kMostMemories> read_{}, write_{}, first_{}, last_{}, beside_array_{};
-  std::array<std::array<double, kMostMemories>, kMostMemories> refilled_{};  // bits, [outer][inner]
-  double vector_ = 0, one_vector_part_ = 0, for_array_ = 0, making_ = 0;
-  ChipCalibration measured_;
+  double waits_ = 0;   // for the first part of the output: share of the array's time
+  double making_ = 0;  // cycles of the vector unit for what it makes on the way into the array
+  Movement bits_;
+  ResourceTimes<double> times_;
 };
 
 }  // namespace sator::dataflow

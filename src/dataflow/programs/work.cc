@@ -118,4 +118,19 @@ std::optional<Work> inline_producer(const Work& consumer, size_t made, const Wor
   return merged;
 }
 
+ProductClass class_of(const Work& work, const Product& product) {
+  const size_t weight = weight_of(work, product);
+  bool batched = work.operands[weight].kind == OperandKind::activation || work.operands[weight].kind == OperandKind::kv;
+  bool has_batch = false;
+  double rows = 1;  // of outputs that share a weight
+  for (size_t x = 0; x < product.uses.size(); ++x) {
+    const Product::Use& u = product.uses[x];
+    const int64_t extent = work.statement.domain.extent[x];
+    has_batch |= u.first && u.second && u.output && extent > 1;
+    if (u.output && !product.in(x, weight)) rows *= static_cast<double>(extent);
+  }
+  if (batched && has_batch) return ProductClass::batched;
+  return rows < 8 ? ProductClass::gemv : ProductClass::gemm;
+}
+
 }  // namespace sator::dataflow

@@ -59,6 +59,9 @@ struct Product {
 /// The factor that memories treat as the weight: the one that is a weight or a KV cache; else the second.
 size_t weight_of(const Work& work, const Product& product);
 
+/// The class that decides how a product is mapped.
+ProductClass class_of(const Work& work, const Product& product);
+
 /// The memories of a chip that an access passes, outermost first; those between kernels are left out for tensors that
 /// never leave the chip, unless they are `stored_outside`. `weight` is the factor held where weights are held.
 std::vector<size_t> memory_path(const Work& work, const Product& product, size_t weight, size_t access,

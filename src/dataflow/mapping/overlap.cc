@@ -1,0 +1,19 @@
+#include "dataflow/mapping/overlap.h"
+
+namespace sator::dataflow {
+
+TimeFactors time_factors(const Chip& chip, std::optional<ProductClass> kernel_class) {
+  if (!chip.calibration) return {};
+  const ChipCalibration& measured = *chip.calibration;
+  const size_t kind = kernel_class ? static_cast<size_t>(*kernel_class) : std::size(kProductClasses);
+  return {.array = measured.array_time,
+          .vector = measured.vector_time * measured.vector_time_of[kind],
+          .outermost = measured.memory_time,
+          .inside = measured.cache_time};
+}
+
+double array_factor(const Chip& chip, ProductClass product_class) {
+  return chip.calibration ? chip.calibration->array_time_of[static_cast<size_t>(product_class)] : 1;
+}
+
+}  // namespace sator::dataflow

@@ -1,0 +1,196 @@
+// The latency of a kernel whose array, vector unit and memories work at the same time: the one place of KernelCost's formula.
+// The search for mappings asks it for cycles (T = double), a report for cycles and whose they are (T keeps both apart).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "dataflow/mapping/sharing.h"
+#include "target/chip.h"
+
+namespace sator::dataflow {
+
+inline constexpr size_t kMostMemories = 16;
+
+/// Resources by number, as KernelCost lists them: the array, the vector unit, the memories with the outermost first.
+inline constexpr size_t kArray = 0, kVector = 1, kMemories = 2;
+
+inline double cycles(double time) { return time; }
+template <class T>
+T longer(const T& a, const T& b) {
+  return cycles(b) > cycles(a) ? b : a;
+}
+template <class T>
+T shorter(const T& a, const T& b) {
+  return cycles(b) < cycles(a) ? b : a;
+}
+
+/// Of a resource's work, what cannot begin before its share of the bound's time is over: the first output, say.
+template <class T>
+class LateWork {
+ public:
+  void clear() { work_.clear(); }
+  void add(double waits, const T& time) {
+    for (auto& [known, sum] : work_)
+      if (known == waits) {
+        sum += time;
+        return;
+      }
+    work_.emplace_back(waits, time);
+  }
+  void scale(double factor) {
+    for (auto& [waits, time] : work_) time = time * factor;
+  }
+  /// How much is left when the bound's time is over.
+  T left(const T& bound) const {
+    T left{};
+    for (const auto& [waits, own] : work_) {
+      T waiting{};
+      for (const auto& [other_waits, time] : work_)
+        if (other_waits >= waits) waiting += time;
+      left = longer(left, waiting - bound * (1 - waits));
+    }
+    return left;
+  }
+
+ private:
+  std::vector<std::pair<double, T>> work_;
+};
+
+/// The time that each resource works for a kernel, and how that time can be cut.
+template <class T>
+struct ResourceTimes {
+  struct MemoryTimes {
+    T all{};             // beside the others: without what nothing overlaps
+    T first{}, last{};   // the first part of each tensor to hand in, the last one to take out
+    LateWork<T> late{};  // what it takes out
+  };
+  T array{}, fold{}, until_output{};  // in all; one fold; the folds until the first part of the output is complete
+  T vector{}, vector_part{};          // in all, beside the array; on one part
+  T vector_for_array{};               // what the array waits for
+  LateWork<T> vector_late{};
+  size_t memory_count = 0;
+  std::array<MemoryTimes, kMostMemories> memories{};
+
+  const T& of(size_t resource) const {
+    return resource == kArray ? array : resource == kVector ? vector : memories[resource - kMemories].all;
+  }
+};
+
+/// What the other resources add to the time of `bound`: the part of each that it cannot overlap, and of one of them, the
+/// one with most, what is left over of work that had to wait.
+///   add   called with (resource, time), up to twice for a resource
+template <class T, class Add>
+void add_exposed(const ResourceTimes<T>& times, size_t bound, Add&& add) {
+  const T& time = times.of(bound);
+  const bool memory_inside = bound > kMemories;  // works with the array, stamp by stamp
+  if (bound == kVector)
+    add(kArray, shorter(longer(times.fold, times.until_output - times.vector_for_array), times.array));
+  else if (bound == kMemories)
+    add(kArray, shorter(times.fold, times.array));
+  size_t latest = bound;
+  T more{};
+  auto beside = [&](size_t resource, const T& all, const T& end, const T& left) {
+    const T exposed = shorter(end, all), rest = shorter(left, all) - exposed;
+    add(resource, exposed);
+    if (cycles(rest) > cycles(more)) more = rest, latest = resource;
+  };
+  if (bound != kVector && !(memory_inside && cycles(times.array) == 0))
+    beside(kVector, times.vector, times.vector_part, times.vector_late.left(time));
+  for (size_t m = 0; m < times.memory_count; ++m) {
+    const auto& memory = times.memories[m];
+    if (bound != kMemories + m && cycles(memory.all) > 0)
+      beside(kMemories + m, memory.all, memory.first + memory.last, memory.first + memory.late.left(time));
+  }
+  if (latest != bound) add(latest, more);
+}
+
+/// The latency if this resource binds, in cycles: a lower bound of it for each.
+template <class T>
+double cycles_if_bound(const ResourceTimes<T>& times, size_t resource) {
+  double sum = cycles(times.of(resource));
+  add_exposed(times, resource, [&](size_t, const T& time) { sum += cycles(time); });
+  return sum;
+}
+
+/// What a calibration of the chip says of the times by its description.
+struct TimeFactors {
+  double array = 1, vector = 1, outermost = 1, inside = 1;
+  double of_memory(size_t m) const { return m == 0 ? outermost : inside; }
+};
+
+/// Of a kernel whose first product is of this class, none where it has no product; without `array`'s part by class.
+TimeFactors time_factors(const Chip& chip, std::optional<ProductClass> kernel_class);
+/// What a class of products adds to TimeFactors::array.
+double array_factor(const Chip& chip, ProductClass product_class);
+
+/// Bits that a kernel moves. Of a memory that each core has, those of one core.
+struct Movement {
+  size_t memory_count = 0;
+  std::array<double, kMostMemories> read{}, write{};
+  std::array<double, kMostMemories> first{},
+      last{};                                   // of the first and the last part, to and from double-buffered memories
+  std::array<double, kMostMemories> sharers{};  // instances of the memory that are at work
+  std::array<std::array<double, kMostMemories>, kMostMemories> exchanged{};  // [outer][inner], of one instance of outer
+
+  void start(size_t memories) {
+    memory_count = memories;
+    for (size_t m = 0; m < memories; ++m) {
+      read[m] = write[m] = first[m] = last[m] = 0;
+      sharers[m] = 1;
+      for (size_t n = 0; n < memories; ++n) exchanged[m][n] = 0;
+    }
+  }
+  /// A memory takes in bits from one further out and hands some back, in so many parts.
+  void exchange(const Chip& chip, size_t outer, size_t inner, double in, double out, double parts) {
+    exchanged[outer][inner] += in + out;
+    if (!chip.memories[inner].double_buffered) return;
+    first[outer] += in / parts;
+    last[outer] += out / parts;
+  }
+};
+
+/// Sets the memories' times, and takes out of them what nothing overlaps: a memory that is not double-buffered is filled and
+/// emptied while nothing works on what it holds. Both ends of that transfer give time for it, in proportion to the bits.
+///   time_of   (resource, cycles) to T
+///   serial    called with (memory that is filled, time)
+template <class T, class TimeOf, class Serial>
+void set_memory_times(ResourceTimes<T>& times, const Movement& moves, const Chip& chip, const TimeFactors& factors,
+                      TimeOf&& time_of, Serial&& serial) {
+  auto time = [&](size_t m, double read, double write) {
+    return time_of(kMemories + m, transfer_cycles(chip.memories[m], read, write) * factors.of_memory(m));
+  };
+  times.memory_count = moves.memory_count;
+  for (size_t m = 0; m < moves.memory_count; ++m) {
+    times.memories[m].all = time(m, moves.read[m], moves.write[m]);
+    times.memories[m].first = time(m, moves.first[m], 0);
+    times.memories[m].last = time(m, 0, moves.last[m]);
+  }
+  auto share = [&](size_t m, double bits) {
+    return time(m, moves.read[m], moves.write[m]) * std::min(1.0, bits / (moves.read[m] + moves.write[m]));
+  };
+  for (size_t inner = 1; inner < moves.memory_count; ++inner) {
+    if (chip.memories[inner].double_buffered) continue;
+    double refilled = 0;
+    T longest{};
+    for (size_t outer = 0; outer < moves.memory_count; ++outer) {
+      const double bits = moves.exchanged[outer][inner];
+      if (bits == 0) continue;
+      refilled += bits / (chip.memories[outer].per_core ? 1 : moves.sharers[inner]);
+      const T there = share(outer, bits);
+      times.memories[outer].all = times.memories[outer].all - there;
+      longest = longer(longest, there);
+    }
+    if (refilled == 0) continue;
+    const T here = share(inner, refilled);
+    times.memories[inner].all = times.memories[inner].all - here;
+    serial(inner, longer(longest, here));
+  }
+  for (size_t m = 0; m < moves.memory_count; ++m) times.memories[m].all = longer(T{}, times.memories[m].all);
+}
+
+}  // namespace sator::dataflow
