@@ -21,6 +21,7 @@ constexpr Unit kHertz{"Hz", 1e3, 1e12};
 constexpr Unit kBytes{"bytes", 1, 1e18};
 constexpr Unit kBytesPerCycle{"bytes per cycle", 1e-6, 1e12};
 constexpr Unit kBytesPerSecond{"bytes per second", 1, 1e18};
+constexpr Unit kEfficiency{"of the stated bandwidth", 0.01, 1};
 constexpr Unit kCycles{"cycles", 0, 1e12};
 constexpr Unit kPes{"PEs", 1, 1 << 20};
 constexpr Unit kBits{"bits", 1, 64};
@@ -122,6 +123,9 @@ Memory read_memory(KeyReader in, double clock_hz, const EnergyTable& table) {
                                        : in.number("bytes_per_second", kBytesPerSecond) / clock_hz;
     m.write_bytes_per_cycle = m.read_bytes_per_cycle;
   }
+  m.efficiency = in.number_or("efficiency", kEfficiency, 1);
+  m.read_bytes_per_cycle *= m.efficiency;
+  m.write_bytes_per_cycle *= m.efficiency;
   m.double_buffered = in.flag_or("double_buffered", false);
   std::vector<size_t> holds = in.choices_or("holds", kOperandNames, {0, 1, 2});
   auto held = [&](size_t kind) { return std::find(holds.begin(), holds.end(), kind) != holds.end(); };
@@ -353,6 +357,18 @@ Chip parse_chip(std::string_view source, const std::string& file) {
     chip.area_mm2 = area.number("mm2", kSquareMillimetres);
     chip.area_source = area.string("source");
     area.finish();
+  }
+  if (in.has("power_limit")) {
+    KeyReader power = in.table("power_limit");
+    chip.power_limit = PowerLimit{.watts = power.number("watts", kWatts),
+                                  .clock_hz = power.number("clock_hz", kHertz),
+                                  .source = power.string("source")};
+    if (chip.power_limit->clock_hz > chip.clock_hz)
+      power.fail_at("clock_hz",
+                    text("the value is ", chip.power_limit->clock_hz, ", above the chip's ", chip.clock_hz),
+                    "the clock that is left at the power limit: at most the chip's clock_hz",
+                    "lower it, or leave [power_limit] out");
+    power.finish();
   }
   if (in.has("static_power")) {
     KeyReader power = in.table("static_power");

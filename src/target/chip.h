@@ -51,6 +51,7 @@ struct Memory {
   std::string name;
   std::optional<int64_t> capacity_bytes;  // absent: as much as is needed
   double read_bytes_per_cycle = 0, write_bytes_per_cycle = 0;
+  double efficiency = 1;         // the share of the stated bandwidth that both rates are: what long transfers reach
   bool per_core = false;         // one for each core: capacity and bandwidth are those of one
   int64_t burst_bytes = 1;       // the least that one access moves
   bool shared_port = true;       // reads and writes share the bandwidth, which both fields then state
@@ -86,6 +87,13 @@ struct ChipLink {
   double latency_s = 0;         // of one message
   int64_t chips = 1;            // at most, linked like this
   EnergyFigure energy_per_bit;
+};
+
+/// The power that the whole board may draw, and what its clock falls to when the array works at that limit.
+struct PowerLimit {
+  double watts = 0;
+  double clock_hz = 0;
+  std::string source;
 };
 
 /// What measurements of a real chip say of the model of it (`sator calibrate`).
@@ -124,8 +132,8 @@ struct Chip {
   std::string file;       // path that it was read from
   std::string variation;  // what was changed of it for this run, "16x16 ws"; empty: nothing
   int node_nm = 0;
-  int energy_node_nm = 0;  // of the energy figures
-  double clock_hz = 0;
+  int energy_node_nm = 0;     // of the energy figures
+  double clock_hz = 0;        // the highest; cycles are counted in it
   int64_t launch_cycles = 0;  // before a kernel's first work
   int64_t cores = 1;          // arrays of rows x columns that work side by side
   int64_t rows = 0, columns = 0;
@@ -142,6 +150,7 @@ struct Chip {
   PeRegisters pe;
   VectorUnit vector;
   EnergyFigure energy_per_hop_bit;  // a bit from one PE to the next
+  std::optional<PowerLimit> power_limit;
   double static_watts = 0;
   std::string static_source;
   std::optional<double> area_mm2;

@@ -20,6 +20,8 @@ class Chips : public testing::Test {
 TEST_F(Chips, ShippedOnesAreFoundByName) {
   EXPECT_EQ(shipped_chips(),
             (std::vector<std::string>{"a100",
+                                      "a40",
+                                      "b200",
                                       "bitfusion",
                                       "bitserial_bitmod",
                                       "cpu_avx512_vnni",
@@ -29,14 +31,19 @@ TEST_F(Chips, ShippedOnesAreFoundByName) {
                                       "groq_lpu_like",
                                       "h100",
                                       "h200",
+                                      "l4",
+                                      "l40s",
+                                      "mi210",
                                       "nvdla_large",
                                       "nvdla_small",
                                       "scalesim_default",
                                       "shidiannao_like",
+                                      "t4",
                                       "tenet-8x8",
                                       "tpuv1",
                                       "tpuv3",
-                                      "tpuv4_like"}));
+                                      "tpuv4_like",
+                                      "v100"}));
   for (const std::string& name : shipped_chips()) {
     Chip chip = find_chip(name);
     EXPECT_EQ(chip.name, name);
@@ -97,8 +104,23 @@ const Peak kPeaks[] = {
     {"h100", 16, 16, 494.5, 0.001, 3350e9},        // 989 TFLOPS
     {"h100", 8, 8, 989.5, 0.001, 3350e9},          // 1979
     {"h200", 16, 16, 494.5, 0.001, 4800e9},
-    {"groq_lpu_like", 8, 8, 375, 0.02, 80e12},            // 750 TOPS
-    {"groq_lpu_like", 16, 16, 94, 0.025, 80e12},          // 188 TFLOPS
+    {"a40", 16, 16, 74.85, 0.001, 696e9},         // 149.7 TFLOPS
+    {"a40", 32, 32, 18.7, 0.001, 696e9},          // 37.4
+    {"l4", 16, 16, 60.5, 0.003, 300e9},           // 121 TFLOPS
+    {"l4", 32, 32, 15.15, 0.002, 300e9},          // 30.3
+    {"l40s", 16, 16, 181, 0.015, 864e9},          // 362: at 2.49 GHz, the boost clock of the data sheet gives 366
+    {"l40s", 32, 32, 45.8, 0.001, 864e9},         // 91.6
+    {"v100", 16, 16, 62.5, 0.003, 900e9},         // 125 TFLOPS
+    {"v100", 32, 32, 7.85, 0.003, 900e9},         // 15.7
+    {"t4", 16, 16, 32.5, 0.003, 320e9},           // 65 TFLOPS
+    {"t4", 8, 8, 65, 0.003, 320e9},               // 130 TOPS
+    {"t4", 32, 32, 4.05, 0.01, 320e9},            // 8.1 TFLOPS
+    {"mi210", 16, 16, 90.5, 0.001, 1638e9},       // 181 TFLOPS
+    {"mi210", 32, 32, 22.65, 0.002, 1638e9},      // 45.3, by the matrix cores
+    {"b200", 16, 16, 1125, 0.005, 8000e9},        // 2.25 PFLOPS
+    {"b200", 4, 4, 4500, 0.005, 8000e9},          // 9 PFLOPS of microscaled fp4
+    {"groq_lpu_like", 8, 8, 375, 0.02, 80e12},    // 750 TOPS
+    {"groq_lpu_like", 16, 16, 94, 0.025, 80e12},  // 188 TFLOPS
     {"cpu_avx512_vnni", 8, 8, 32 * 0.32, 1e-9, 307.2e9},  // 128 per cycle and core at 2.5 GHz
     {"cpu_avx512_vnni", 32, 32, 32 * 0.08, 1e-9, 307.2e9},
 };
@@ -112,7 +134,8 @@ TEST_F(Chips, PeaksAreThePublishedOnes) {
       if (p.weight_bits == peak.weight_bits && p.activation_bits == peak.activation_bits)
         macs = p.macs_per_pe_per_cycle * static_cast<double>(chip.pes()) * chip.clock_hz / 1e12;
     EXPECT_NEAR(macs / peak.tera_macs, 1, peak.tolerance);
-    EXPECT_NEAR(chip.memories[0].read_bytes_per_cycle * chip.clock_hz / peak.outer_bytes_per_s, 1, 1e-9);
+    const Memory& outer = chip.memories[0];
+    EXPECT_NEAR(outer.read_bytes_per_cycle / outer.efficiency * chip.clock_hz / peak.outer_bytes_per_s, 1, 1e-9);
   }
   EXPECT_EQ(find_chip("edge_npu32").inline_work, std::vector<VectorWork>{VectorWork::dequantize});
 }
@@ -340,7 +363,7 @@ TEST_F(Chips, AnUnknownNameListsThoseThereAre) {
     ADD_FAILURE() << "accepted";
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("tpuv1"), std::string::npos);
-    EXPECT_NE(std::string(e.what()).find("shidiannao_like, tenet-8x8, tpuv1, tpuv3"), std::string::npos);
+    EXPECT_NE(std::string(e.what()).find("shidiannao_like, t4, tenet-8x8, tpuv1, tpuv3"), std::string::npos);
   }
   EXPECT_THROW(find_chip("no/such/chip.toml"), Error);
 }

@@ -149,10 +149,10 @@ struct KernelCost {
   std::vector<std::string> notes;  // precision that the chip lacks, work without a unit, counts by enumeration
 };
 
-/// What a memory of the chip, or all cores' together, can move.
+/// What the chip's maker says that a memory, or all cores' together, can move.
 inline double available_bytes_per_s(const Memory& memory, const Chip& chip) {
   const double ports = memory.read_bytes_per_cycle + (memory.shared_port ? 0 : memory.write_bytes_per_cycle);
-  return ports * chip.clock_hz * (memory.per_core ? static_cast<double>(chip.cores) : 1.0);
+  return ports / memory.efficiency * chip.clock_hz * (memory.per_core ? static_cast<double>(chip.cores) : 1.0);
 }
 
 /// Costs kernels on one chip; remembers counts and mappings by the structure of what it has seen. One per thread.

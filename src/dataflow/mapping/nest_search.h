@@ -102,6 +102,7 @@ class NestSearch {
   double estimate_of(const Choice& choice);
   double try_choice(const Choice& choice);
   bool try_other_turns(Choice of);
+  void climb_on_half_arrays();
   std::vector<Choice> neighbours(const Choice& of);
   bool divides_tile(const Choice& of, size_t x, int64_t size) const;
   void search_inner_tiles(const Choice& from);

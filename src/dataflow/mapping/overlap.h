@@ -117,7 +117,7 @@ double cycles_if_bound(const ResourceTimes<T>& times, size_t resource) {
   return sum;
 }
 
-/// What a calibration of the chip says of the times by its description.
+/// What a power limit and a calibration of the chip say of the times by its description, which counts cycles of its highest clock.
 struct TimeFactors {
   double array = 1, vector = 1, outermost = 1, inside = 1;
   double of_memory(size_t m) const { return m == 0 ? outermost : inside; }

@@ -36,9 +36,10 @@ double elements_of(const Access& access, const std::vector<int64_t>& block) {
 namespace {
 
 /// The ways whose blocks are whole tiles, first of the one size, then of the larger, where they are longer than that.
+///   tiles   per iterator; of one without sizes blocks are as long as they come
 std::vector<std::vector<int64_t>> ways_in_tiles(const Work& work, const Product& product, const Chip& chip,
                                                 const Beside& beside, const std::vector<int64_t>& grain,
-                                                const std::vector<int64_t>& tiles) {
+                                                const std::vector<std::vector<int64_t>>& tiles) {
   constexpr size_t kWays = 6, kAxes = 3;
   const std::vector<int64_t>& extent = work.statement.domain.extent;
   std::vector<size_t> axes;
@@ -55,7 +56,7 @@ std::vector<std::vector<int64_t>> ways_in_tiles(const Work& work, const Product&
     std::vector<int64_t> block = extent;
     for (size_t x : axes) {
       block[x] = ceil_div(extent[x], parts[x]);
-      for (int64_t whole : tiles)
+      for (int64_t whole : tiles[x])
         if (block[x] > whole) block[x] = std::min(extent[x], ceil_div(block[x], whole) * whole);
       if (!grain.empty()) block[x] = ceil_div(block[x], grain[x]) * grain[x];
     }
@@ -95,11 +96,26 @@ std::vector<std::vector<int64_t>> ways_in_tiles(const Work& work, const Product&
 std::vector<std::vector<int64_t>> ways_to_share(const Work& work, const Product& product, const Chip& chip,
                                                 const Beside& beside, const std::vector<int64_t>& grain) {
   if (chip.cores == 1) return {work.statement.domain.extent};
-  const int64_t short_side = std::min(chip.rows, chip.columns), long_side = std::max(chip.rows, chip.columns);
-  std::vector<std::vector<int64_t>> ways = ways_in_tiles(work, product, chip, beside, grain, {short_side, long_side});
-  if (short_side < long_side)
-    for (std::vector<int64_t>& way : ways_in_tiles(work, product, chip, beside, grain, {short_side}))
+  const size_t rank = work.statement.domain.extent.size();
+  std::vector<std::vector<int64_t>> ways;
+  auto add = [&](const std::vector<std::vector<int64_t>>& tiles) {
+    for (std::vector<int64_t>& way : ways_in_tiles(work, product, chip, beside, grain, tiles))
       if (std::ranges::find(ways, way) == ways.end()) ways.push_back(std::move(way));
+  };
+  if (chip.dataflow == Stationary::output || chip.dataflow == Stationary::schedule) {
+    const int64_t short_side = std::min(chip.rows, chip.columns), long_side = std::max(chip.rows, chip.columns);
+    add(std::vector(rank, std::vector{short_side, long_side}));
+    if (short_side < long_side) add(std::vector(rank, std::vector{short_side}));
+    return ways;
+  }
+  // Where a factor stays, columns of the array are its outputs; the other factor's outputs stream and need no tiles.
+  add(std::vector(rank, std::vector{chip.columns}));
+  const size_t weight = weight_of(work, product), input = weight == product.first ? product.second : product.first;
+  const size_t stays = chip.dataflow == Stationary::input ? input : weight;
+  std::vector<std::vector<int64_t>> of_what_stays(rank);
+  for (size_t x = 0; x < rank; ++x)
+    if (product.in(x, stays)) of_what_stays[x] = {chip.columns};
+  add(of_what_stays);
   return ways;
 }
 

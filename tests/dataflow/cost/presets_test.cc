@@ -164,9 +164,14 @@ TEST(Presets, OutputTiles) {
   EXPECT_EQ(array_cycles(shipped("cpu_avx512_vnni"), 2 * 4, 16 * 8, 1000), 250);
 }
 
-// Twelve by nine tiles of 32 x 32 outputs are one for each of 108 multiprocessors; a row more is a second wave.
+// Twelve by nine tiles of 32 x 32 outputs are one for each of 108 cores; a row more is a second wave.
 TEST(Presets, CoresTakeTilesInWaves) {
-  const Chip chip = shipped("a100");
+  Chip chip = shipped("a100");
+  chip.dataflow = Stationary::output;
+  for (auto& of_class : chip.dataflow_of) of_class.reset();
+  chip.memories.pop_back();  // registers
+  chip.memories.back().holds_outputs = true;
+  chip.power_limit.reset();
   EXPECT_EQ(array_cycles(chip, 12 * 32, 9 * 32, 1000), 1000);
   EXPECT_EQ(array_cycles(chip, 12 * 32 + 1, 9 * 32, 1000), 2000);
   const KernelCost one = CostEngine(with_fast_memories(chip)).cost(product(chip, 12 * 32, 9 * 32, 1000));
@@ -197,6 +202,43 @@ TEST(Presets, LargeProductsOnManyCores) {
       EXPECT_EQ(c.memories[0].read_bytes >= k * j * chip.precisions[0].weight_bits / 8, true) << name;
     }
   }
+}
+
+// A tile of 128 x 256 sums stays in a multiprocessor's registers until the reduction ends: the second level sees no partial
+// sums, and feeds each tile its rows and columns once. By hand: cores share 2048 x 4096 outputs as 4 x 32 blocks of 512 x 128,
+// so every row of A goes to 32 of them and every column of B to 4.
+TEST(Presets, SumsOfAGpuStayInRegisters) {
+  for (const char* name : {"h100", "h200"}) {
+    const Chip chip = shipped(name);
+    const KernelCost c = CostEngine(chip).cost(product(chip, 2048, 4096, 4096));
+    EXPECT_EQ(c.bound, "array") << name;
+    const int64_t a = 2048 * 4096 * 2, b = 4096 * 4096 * 2, out = 2048 * 4096 * 2;
+    EXPECT_EQ(c.memories[1].write_bytes, c.memories[0].read_bytes + out) << name << ": complete outputs once";
+    EXPECT_GE(c.memories[1].read_bytes, 32 * a + 4 * b + out) << name;
+    // At the limit of 700 W an H200 had 780 to 800 of its 989 TFLOP/s (bfloat16, 4096 cubed).
+    const KernelCost large = CostEngine(chip).cost(product(chip, 4096, 4096, 4096));
+    const double tera_flops = 2.0 * 4096 * 4096 * 4096 / large.latency_s / 1e12;
+    EXPECT_GT(tera_flops, 700) << name;
+    EXPECT_LT(tera_flops, 800) << name;
+  }
+}
+
+// Work without a product does not bring a GPU to its power limit: copies take the bandwidth's time.
+TEST(Presets, APowerLimitSlowsProductsAlone) {
+  Chip chip = shipped("h200"), unlimited = chip;
+  unlimited.power_limit.reset();
+  const Kernel gemm = product(chip, 4096, 4096, 4096);
+  const KernelCost limited = CostEngine(chip).cost(gemm), free = CostEngine(unlimited).cost(gemm);
+  EXPECT_NEAR(static_cast<double>(limited.resources[0].cycles) / static_cast<double>(free.resources[0].cycles),
+              chip.clock_hz / chip.power_limit->clock_hz,
+              1e-5);  // cycles are rounded up
+  EXPECT_EQ(limited.memories[0].read_bytes, free.memories[0].read_bytes);
+  Work copy{.statement = {}, .operands = {{.bits = 16}, {.bits = 16}}, .vector_ops = 1};
+  copy.statement.domain = Domain::box({"i", "j"}, {4096, 4096});
+  copy.statement.accesses = {{"A", Role::read, {{variable(0), variable(1)}}},
+                             {"B", Role::write, {{variable(0), variable(1)}}}};
+  EXPECT_EQ(CostEngine(chip).cost({"copy", {copy}}).latency_cycles,
+            CostEngine(unlimited).cost({"copy", {copy}}).latency_cycles);
 }
 
 TEST(Presets, AccumulatorsNeed) {

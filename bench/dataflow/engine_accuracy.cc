@@ -1,0 +1,180 @@
+// What the engine says of chips beside what was measured on them, one line per set of measured products:
+//   as shipped   what `estimate --workload M,N,K` prints; no number of these chips' files comes from a row that is tested
+//   calibrated   four constants of a chip (times of the array, the outermost memory, the vector unit, and a start that belongs
+//                to the measuring set) fitted to the rows of one model, the other models' rows estimated
+// All sets here have been looked at while the engine was made.
+//   engine_accuracy [--json] [--rows SET] [CASES]     CASES: the folder with the sets; ../shared/cases/cost unless told
+// --rows SET prints every row of one set, as shipped.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/figures.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "dataflow/calibrate/gemm_row.h"
+#include "dataflow/calibrate/models.h"
+#include "dataflow/cost/cost.h"
+#include "dataflow/programs/matmul.h"
+#include "target/chip.h"
+
+namespace {
+
+using namespace sator;
+using namespace sator::dataflow;
+
+/// A set of measured products: the rows of a file that one device has, and the shipped chip that stands for it.
+struct Set {
+  const char *name, *file, *device, *chip;
+  std::vector<const char*> fit_to;  // in turn: rows whose model, or shape, begins so
+  const char* section = "";         // of the file
+};
+const Set kSets[] = {
+    {"A100",
+     "gpu_vidur_measured.jsonl",
+     "A100-80GB",
+     "a100",
+     {"meta-llama/Llama-2-7b", "meta-llama/Llama-2-70b", "meta-llama/Meta-Llama-3"}},
+    {"H100", "gpu_vidur_measured.jsonl", "H100-80GB", "h100", {"meta-llama/Llama-2-7b", "meta-llama/Llama-2-70b"}},
+    {"A40", "gpu_vidur_measured.jsonl", "A40-48GB", "a40", {"meta-llama/Llama-2-7b"}},
+    {"H200", "../gpu/h200-anchors.json", "", "h200", {"llama", "gpt2"}, "matmul_cublas"},
+};
+
+std::string field(const Row& row, const char* key) {
+  const auto at = row.fields.find(key);
+  return at != row.fields.end() && at->is_string() ? at->get<std::string>() : "";
+}
+
+/// One matmul as `estimate --workload M,N,K` costs it, in seconds.
+double estimated_s(CostEngine& engine, const GemmRow& row) {
+  const auto extent = [](double v) { return static_cast<int64_t>(v); };
+  const Matmul m{
+      .i = extent(row.m * row.batch), .j = extent(row.n), .k = extent(row.k), .float_bits = static_cast<int>(row.bits)};
+  return engine.cost(matmul_kernel(m)).latency_s;
+}
+
+struct Pair {
+  std::string words;
+  double m = 0, estimated_s = 0, measured_s = 0;
+  double ratio() const { return estimated_s / measured_s; }
+};
+
+class Bench {
+ public:
+  Bench(fs::path cases, bool as_json, std::string shown)
+      : cases_(std::move(cases)), as_json_(as_json), shown_(std::move(shown)) {}
+
+  int run() {
+    head("as shipped");
+    for (const Set& set : kSets) as_shipped(set);
+    head("calibrated, other models' rows");
+    for (const Set& set : kSets)
+      for (const char* fit_to : set.fit_to) calibrated(set, fit_to);
+    return 0;
+  }
+
+ private:
+  /// Rows of floats: the library that multiplied the integers here is 1.86 times slower than the chip (gpu.md).
+  std::vector<Row> rows_of(const Set& set) const {
+    std::vector<Row> rows;
+    for (Row& row : parse_rows(read_file(cases_ / set.file), set.file)) {
+      if (field(row, "device") != set.device || field(row, "section") != set.section) continue;
+      if (const auto gemm = gemm_row(row); gemm && gemm->is_float) rows.push_back(std::move(row));
+    }
+    return rows;
+  }
+
+  void as_shipped(const Set& set) const {
+    CostEngine engine(find_chip(set.chip));
+    std::vector<Pair> pairs, large;
+    for (const Row& row : rows_of(set)) {
+      const GemmRow g = *gemm_row(row);
+      pairs.push_back({text(g.bits, " bits ", g.m, " x ", g.n, " x ", g.k), g.m, estimated_s(engine, g), g.seconds});
+      if (set.name == shown_)
+        std::printf("%-40s %9.1f us, measured %9.1f, ratio %.3f\n",
+                    pairs.back().words.c_str(),
+                    pairs.back().estimated_s * 1e6,
+                    pairs.back().measured_s * 1e6,
+                    pairs.back().ratio());
+    }
+    print(set.name, pairs);
+    std::copy_if(pairs.begin(), pairs.end(), std::back_inserter(large), [](const Pair& p) { return p.m >= 1024; });
+    print(text(set.name, ", M >= 1024"), large);
+  }
+
+  void calibrated(const Set& set, const std::string& fit_to) const {
+    const Chip chip = find_chip(set.chip);
+    const std::vector<Row> rows = rows_of(set);
+    const CalibrationModel& model = find_model("engine");
+    const BoundModel bound = model.bind(rows, &chip);
+    std::vector<bool> training, held_out;
+    for (const Row& row : rows) {
+      training.push_back((field(row, "model") + field(row, "shape")).starts_with(fit_to));
+      held_out.push_back(!training.back());
+    }
+    const Calibration c = calibrate(model, only(bound, training), set.chip, fit_to);
+    const BoundModel rest = only(bound, held_out);
+    const std::vector<double> estimated = estimates(model, rest, c);
+    std::vector<Pair> pairs;
+    for (size_t i = 0; i < estimated.size(); ++i) pairs.push_back({"", 0, estimated[i], rest.samples[i].measured});
+    print(text(set.name, " by ", fit_to), pairs, accuracy(model, rest, c).coverage);
+  }
+
+  void head(const char* words) const {
+    if (!as_json_) std::printf("%-38s %6s %10s %10s %10s\n", words, "rows", "mean", "geo. ratio", "interval");
+  }
+
+  /// Mean of |estimate / measured - 1|, geometric mean of estimate / measured, share of rows within the 90 % interval.
+  void print(const std::string& set, const std::vector<Pair>& pairs, std::optional<double> coverage = {}) const {
+    double error = 0, log = 0;
+    for (const Pair& p : pairs) error += std::abs(p.ratio() - 1), log += std::log(p.ratio());
+    const double n = static_cast<double>(pairs.size());
+    if (as_json_) {
+      nlohmann::json j = {{"bench", "engine_accuracy"},
+                          {"case", set},
+                          {"rows", pairs.size()},
+                          {"mean_error", error / n},
+                          {"geometric_mean_ratio", std::exp(log / n)}};
+      if (coverage) j["interval_coverage"] = *coverage;
+      std::printf("%s\n", j.dump().c_str());
+      return;
+    }
+    std::printf("%-38s %6zu %10s %10.3f %10s\n",
+                set.c_str(),
+                pairs.size(),
+                percent(error / n).c_str(),
+                std::exp(log / n),
+                coverage ? percent(*coverage).c_str() : "-");
+  }
+
+  fs::path cases_;
+  bool as_json_;
+  std::string shown_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bool as_json = false;
+  std::string shown;
+  fs::path cases = "../shared/cases/cost";
+  for (int i = 1; i < argc; ++i)
+    if (const std::string word = argv[i]; word == "--json")
+      as_json = true;
+    else if (word == "--rows" && i + 1 < argc)
+      shown = argv[++i];
+    else
+      cases = word;
+  try {
+    return Bench(cases, as_json, shown).run();
+  } catch (const Error& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+}
