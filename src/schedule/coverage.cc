@@ -14,9 +14,9 @@ namespace {
 /// A store to the buffer, in terms of loops alone.
 struct Store {
   std::vector<Expr> indices;
-  arith::RangeMap loops;  ///< between the place of the copy and the store
-  Expr predicate;         ///< of blocks and branches around it
-  bool is_bounded = true; ///< false under a while loop, or where the condition reads memory
+  arith::RangeMap loops;   ///< between the place of the copy and the store
+  Expr predicate;          ///< of blocks and branches around it
+  bool is_bounded = true;  ///< false under a while loop, or where the condition reads memory
 };
 
 /// The stores below a statement.

@@ -252,22 +252,22 @@ Exec Compiler::evaluate(const Expr& e) {
 
 /// Each lane takes its branch: both branches run, each with the lanes that take it.
 static Exec branch_by_lane(Int condition, int lanes, Exec then, Exec otherwise) {
-  return exec_code([condition = std::move(condition), lanes, then = std::move(then), otherwise = std::move(otherwise)](
-                       Machine& m) {
-    const std::vector<bool>* outer = m.mask;
-    std::vector<bool> yes(static_cast<size_t>(lanes)), no(static_cast<size_t>(lanes));
-    for (int l = 0; l < lanes; ++l) {
-      if (!m.runs(l, lanes)) continue;
-      const bool holds = condition->eval(m, l) != 0;
-      yes[static_cast<size_t>(l)] = holds;
-      no[static_cast<size_t>(l)] = !holds;
-    }
-    m.mask = &yes;
-    then->run(m);
-    m.mask = &no;
-    if (otherwise) otherwise->run(m);
-    m.mask = outer;
-  });
+  return exec_code(
+      [condition = std::move(condition), lanes, then = std::move(then), otherwise = std::move(otherwise)](Machine& m) {
+        const std::vector<bool>* outer = m.mask;
+        std::vector<bool> yes(static_cast<size_t>(lanes)), no(static_cast<size_t>(lanes));
+        for (int l = 0; l < lanes; ++l) {
+          if (!m.runs(l, lanes)) continue;
+          const bool holds = condition->eval(m, l) != 0;
+          yes[static_cast<size_t>(l)] = holds;
+          no[static_cast<size_t>(l)] = !holds;
+        }
+        m.mask = &yes;
+        then->run(m);
+        m.mask = &no;
+        if (otherwise) otherwise->run(m);
+        m.mask = outer;
+      });
 }
 
 Exec Compiler::stmt(const Stmt& s) {

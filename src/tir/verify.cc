@@ -15,11 +15,11 @@ namespace {
 struct StageRow {
   Stage stage;
   std::string_view name;
-  bool root;          ///< the body is one block around all others
-  bool blocks;        ///< blocks, and names for parts of buffers
-  bool iterators;     ///< blocks with iterators and an init
-  bool dimensions;    ///< buffers with another number of dimensions than one, and with strides
-  bool wide_loops;    ///< vectorized and unrolled loops
+  bool root;        ///< the body is one block around all others
+  bool blocks;      ///< blocks, and names for parts of buffers
+  bool iterators;   ///< blocks with iterators and an init
+  bool dimensions;  ///< buffers with another number of dimensions than one, and with strides
+  bool wide_loops;  ///< vectorized and unrolled loops
 };
 constexpr StageRow kStages[] = {
     {Stage::any, "any", false, true, true, true, true},
@@ -381,7 +381,8 @@ class Verifier {
         const IterVar& iter = *n.iter_vars[i];
         if (!realize->values[i]->dtype.is_integer()) continue;
         if (auto outside = leaves_domain(*iter.dom, realize->values[i]))
-          add({.what = text("iterator ", iter.var->name, " takes the value ", outside->first, ", beyond ", outside->second),
+          add({.what =
+                   text("iterator ", iter.var->name, " takes the value ", outside->first, ", beyond ", outside->second),
                .needs = "bindings inside of the iterators' domains wherever the predicate holds",
                .hint = "add the missing T.where, or state the domain that the loops pass over"},
               n);

@@ -128,8 +128,9 @@ RandomArguments::RandomArguments(const tir::PrimFunc& func, uint64_t seed, Value
     array.memory = std::make_unique<GuardedMemory>(static_cast<size_t>(array.count * array.dtype.bytes()));
     const bool fractions = values == Values::fractions && array.dtype.is_float();
     for (int64_t i = 0; i < array.count; ++i)
-      array.set(i, fractions ? 0.5 + static_cast<double>(below(1 << 20)) / (1 << 20)
-                             : static_cast<double>(below(9) - (array.dtype.is_uint() ? 0 : 4)));
+      array.set(i,
+                fractions ? 0.5 + static_cast<double>(below(1 << 20)) / (1 << 20)
+                          : static_cast<double>(below(9) - (array.dtype.is_uint() ? 0 : 4)));
     arrays_.push_back(std::move(array));
   }
   usable_ = true;
@@ -176,8 +177,7 @@ std::string RandomArguments::difference(const RandomArguments& other, const Allo
       double p = x.get(i), q = y.get(i);
       if (std::isnan(p) && std::isnan(q)) continue;
       if (x.dtype.is_float() && std::abs(p - q) <= relative * std::max(std::abs(p), std::abs(q)) + steps) continue;
-      return text(
-          "argument ", static_cast<int64_t>(k), " (", x.name, "), element ", i, ": ", p, " became ", q);
+      return text("argument ", static_cast<int64_t>(k), " (", x.name, "), element ", i, ": ", p, " became ", q);
     }
   }
   return "";

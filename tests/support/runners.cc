@@ -34,8 +34,9 @@ const std::vector<Runner>& runners() {
        .run = run_script},
       {.section = "machine",
        .inputs = {"program", "script"},
-       .does = "whether the program, after the primitives of the section script, computes as machine code of every level "
-               "what the interpreter says",
+       .does =
+           "whether the program, after the primitives of the section script, computes as machine code of every level "
+           "what the interpreter says",
        .run = run_machine},
       {.section = "lower",
        .inputs = {"program"},

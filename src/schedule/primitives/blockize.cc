@@ -79,7 +79,9 @@ Iterators divide_iterators(const Block& block, const arith::SubspaceDivision& di
     DType dtype = iter.var->dtype;
     Expr outer_begin = analyzer.simplify(substitute(d.outer, first));
     Expr inner_begin = analyzer.simplify(substitute(d.inner, first));
-    auto from_zero = [&](const Expr& e, const Expr& begin) { return is_zero(begin) ? e : analyzer.simplify(e - begin); };
+    auto from_zero = [&](const Expr& e, const Expr& begin) {
+      return is_zero(begin) ? e : analyzer.simplify(e - begin);
+    };
     Expr inner_extent = cast_to(dtype, d.inner_extent);
     VarRef outer = make_var(iter.var->name + "_o", dtype);
     out.outer.push_back(make<IterVar>(range_of(cast_to(dtype, d.outer_extent)), outer, iter.kind));

@@ -507,8 +507,8 @@ void move_block(Schedule& s, const BlockHandle& handle, const Loop& loop, bool p
   // The loop may not lie in what is taken out: a block's lone nest holds that block alone.
   Stmt body = without(replaced(scope.block->body, NodeMap{{Stmt(&target), grown}}), old_nest);
   const bool is_concurrent = runs_at_once(sites, move.loop);
-  const bool joins_producer = std::any_of(
-      move.producers.begin(), move.producers.end(), [&](int p) { return sites.is_above(move.loop, p); });
+  const bool joins_producer =
+      std::any_of(move.producers.begin(), move.producers.end(), [&](int p) { return sites.is_above(move.loop, p); });
   if (!upward || is_concurrent || joins_producer) {
     Schedule moved(s.func(), s.func_name());
     replace_scope(moved, move.scope, body, scope.block->alloc_buffers);

@@ -160,7 +160,9 @@ std::vector<Expr> substituted(const std::vector<Expr>& list, const VarMap& map) 
 }
 
 /// The place of one of the loop's iterations among its parts, which are counted from 0.
-Expr from_zero(const VarRef& iteration, const For& loop) { return is_zero(loop.min) ? iteration : iteration - loop.min; }
+Expr from_zero(const VarRef& iteration, const For& loop) {
+  return is_zero(loop.min) ? iteration : iteration - loop.min;
+}
 
 /// The block that combines `operands` into `buffers`; without a reduction axis it just stores them.
 BlockRef combining_block(const Factoring& plan, NewIterators iters, const std::vector<BufferRef>& buffers,

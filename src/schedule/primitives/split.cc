@@ -39,13 +39,12 @@ static MaybeReason cannot_split(const Schedule& s, const Loop& i, const Factors&
                   .hint = "give all but one",
                   .at = {{Stmt(&loop), "split here"}}};
   if (open == 0 && !analyzer.prove(ge(product, loop.extent), arith::Strength::symbolic))
-    return Reason{.what = text("the factors' product ",
-                               as_int(loop.extent) ? "is" : "may be",
-                               " below the extent of loop ",
-                               i->name),
-                  .needs = "product of the factors >= extent, so that every iteration runs",
-                  .hint = "leave one factor open: None",
-                  .at = {{Stmt(&loop), "split here"}}};
+    return Reason{
+        .what =
+            text("the factors' product ", as_int(loop.extent) ? "is" : "may be", " below the extent of loop ", i->name),
+        .needs = "product of the factors >= extent, so that every iteration runs",
+        .hint = "leave one factor open: None",
+        .at = {{Stmt(&loop), "split here"}}};
   return {};
 }
 

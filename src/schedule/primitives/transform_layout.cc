@@ -170,7 +170,8 @@ void do_transform_layout(Schedule& s, BlockHandle block, BufferSelector which, I
     if (buffer == old) buffer = fresh;
   }
   if (VarRef lost = unbound_size(*f, buffer_map, *old))
-    s.fail({.what = text("in the new layout no parameter has the extent ", lost->name, " by itself, so that it is not known"),
+    s.fail({.what = text(
+                "in the new layout no parameter has the extent ", lost->name, " by itself, so that it is not known"),
             .needs = "each symbolic size is a scalar parameter, or an extent of a parameter's buffer by itself",
             .hint = text("add ", lost->name, " to the parameters, or cache_read ", old->name, " first")});
   s.replace_func(with(with(f, &PrimFunc::body, body), &PrimFunc::buffer_map, std::move(buffer_map)));

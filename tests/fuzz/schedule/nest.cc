@@ -17,9 +17,8 @@ void Nest::add_axis(size_t k) {
     values_.push_back(name);
     return;
   }
-  const bool is_named = std::any_of(axes.begin(), axes.end(), [&](const Axis& a) {
-    return a.extent.find(name) != std::string::npos;
-  });
+  const bool is_named =
+      std::any_of(axes.begin(), axes.end(), [&](const Axis& a) { return a.extent.find(name) != std::string::npos; });
   switch (is_named ? 0 : draw_.below(8)) {
     case 6: {  // for i in range(3, n + 3): v = i - 3
       const int64_t low = draw_.from(1, 4);
@@ -39,9 +38,7 @@ void Nest::add_axis(size_t k) {
       conditions_.push_back(sator::text(values_.back(), " < ", axis.size.text));
       break;
     }
-    default:
-      loops_.push_back({name, axis.size.text, true});
-      values_.push_back(name);
+    default: loops_.push_back({name, axis.size.text, true}); values_.push_back(name);
   }
 }
 

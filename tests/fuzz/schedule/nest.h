@@ -19,7 +19,8 @@ struct Size {
   explicit Size(std::string symbol) : text(std::move(symbol)) {}
   Size plus(int64_t n) const {
     if (value) return *value + n;
-    return n == 0 ? *this : Size(n > 0 ? sator::text("(", text, " + ", n, ")") : sator::text("(", text, " - ", -n, ")"));
+    return n == 0 ? *this
+                  : Size(n > 0 ? sator::text("(", text, " + ", n, ")") : sator::text("(", text, " - ", -n, ")"));
   }
   Size times(const Size& other) const {
     if (value && other.value) return *value * *other.value;
@@ -32,9 +33,9 @@ struct Size {
 /// An axis v0, v1, ... of a block.
 struct Axis {
   Size size;
-  char kind = 'S';      ///< or 'R'
-  std::string extent;   ///< of its loop where that is not `size`; may name the loops i0, i1, ... before it
-  int64_t begin = 0;    ///< the axis is [begin, size), and so is its loop
+  char kind = 'S';     ///< or 'R'
+  std::string extent;  ///< of its loop where that is not `size`; may name the loops i0, i1, ... before it
+  int64_t begin = 0;   ///< the axis is [begin, size), and so is its loop
 };
 
 class Nest {

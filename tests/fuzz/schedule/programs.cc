@@ -13,8 +13,8 @@ struct Array {
   std::string name;
   std::vector<Size> shape;
   DType dtype;
-  double error = 0;    ///< the relative error that roundings may add up to; 0 of inputs and of integers
-  double most = 1.5;   ///< no element is larger (floats; they are positive)
+  double error = 0;   ///< the relative error that roundings may add up to; 0 of inputs and of integers
+  double most = 1.5;  ///< no element is larger (floats; they are positive)
   int64_t rank() const { return static_cast<int64_t>(shape.size()); }
 };
 
@@ -30,8 +30,8 @@ std::string joined(const std::vector<Size>& shape) {
 class Writer {
  public:
   explicit Writer(Draw& draw) : draw_(draw) {
-    dtype_ = *DType::parse(draw.of<std::string>({"float32", "int32", "int8", "float16", "int64", "uint8", "float64",
-                                                 "bfloat16", "bool", "int16", "uint32"}));
+    dtype_ = *DType::parse(draw.of<std::string>(
+        {"float32", "int32", "int8", "float16", "int64", "uint8", "float64", "bfloat16", "bool", "int16", "uint32"}));
     symbolic_ = draw.below(3);  // 1: int64, 2: int32
     std::vector<Size> shape;
     for (int64_t d = draw.from(1, 3); d > 0; --d) shape.push_back(size());
@@ -333,9 +333,8 @@ class Writer {
     shape[0] = rows.shape[0];
     Array out = result(shape, in.dtype, {in});
     Nest n = nest(out);
-    n.body = {text(at(out),
-                   " = ",
-                   at(in, {text("T.max(T.min(", rows.name, "[v0], ", in.shape[0].plus(-1).text, "), 0)")}))};
+    n.body = {
+        text(at(out), " = ", at(in, {text("T.max(T.min(", rows.name, "[v0], ", in.shape[0].plus(-1).text, "), 0)")}))};
     write(n), done(out);
   }
   void with_let() {

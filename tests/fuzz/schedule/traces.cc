@@ -38,8 +38,16 @@ class Line {
  private:
   /// Half of the time one of those that machine code shows most of.
   const AnyPrimitive& primitive() {
-    static const std::vector<std::string> usual = {
-        "split", "vectorize", "fuse", "reorder", "compute_at", "parallel", "unroll", "cache_read", "cache_write", "rfactor"};
+    static const std::vector<std::string> usual = {"split",
+                                                   "vectorize",
+                                                   "fuse",
+                                                   "reorder",
+                                                   "compute_at",
+                                                   "parallel",
+                                                   "unroll",
+                                                   "cache_read",
+                                                   "cache_write",
+                                                   "rfactor"};
     const auto& all = schedule::primitives();
     if (draw_.below(2) == 1) return *draw_.of(all);
     const std::string& name = draw_.of(usual);
