@@ -28,6 +28,20 @@ std::optional<Reason> dataflow(const Module& module) {
   });
 }
 
+std::optional<Reason> packed_dataflow(const Module& module) {
+  return first(module, [](const FuncRef& f) {
+    std::string what;
+    walk(f, [&](const BindingBlock& b) {
+      for (const Binding& binding : b.bindings) {
+        const std::string& op = op_name(bound_value(binding));
+        if (b.is_dataflow && (op == "call_pure_packed" || op == "invoke_pure_closure"))
+          what = text("R.", op, " is in a dataflow block");
+      }
+    });
+    return what;
+  });
+}
+
 std::optional<Reason> purity(const Module& module) {
   return first(module, [](const FuncRef& f) {
     std::string what;
@@ -60,6 +74,7 @@ std::optional<Reason> alloc(const Module& module) { return op_left(module, {"bui
 }  // namespace
 
 const Condition kNoDataflow{"graphs without dataflow blocks", dataflow};
+const Condition kNoPackedDataflow{"graphs that call the runtime outside of dataflow blocks", packed_dataflow};
 const Condition kNoPurity{"graphs whose functions may call what has effects", purity};
 const Condition kNoCallTir{"graphs that allocate the results of tensor functions themselves", call_tir};
 const Condition kNoAlloc{"graphs whose tensors lie in storages", alloc};

@@ -17,9 +17,10 @@ struct Condition {
       const Module& module);  ///< the first place where it does not hold; nothing if it does
 };
 
-extern const Condition kNoDataflow;  ///< no dataflow blocks
-extern const Condition kNoPurity;    ///< no function whose calls must be pure: impure, or with relax.force_pure
-extern const Condition kNoCallTir;   ///< results of tensor functions are allocated: no R.call_tir and its kin
-extern const Condition kNoAlloc;     ///< tensors lie in storages: no R.builtin.alloc_tensor
+extern const Condition kNoDataflow;        ///< no dataflow blocks
+extern const Condition kNoPackedDataflow;  ///< no dataflow block that calls the runtime as pure: R.call_pure_packed
+extern const Condition kNoPurity;          ///< no function whose calls must be pure: impure, or with relax.force_pure
+extern const Condition kNoCallTir;         ///< results of tensor functions are allocated: no R.call_tir and its kin
+extern const Condition kNoAlloc;           ///< tensors lie in storages: no R.builtin.alloc_tensor
 
 }  // namespace sator::passes

@@ -38,6 +38,7 @@ Doc boolean_doc(bool value) { return Doc(value ? "True" : "False"); }
 Doc real_doc(double value) {
   if (std::isnan(value)) return Doc("\"nan\"");
   if (std::isinf(value)) return Doc(value > 0 ? "\"inf\"" : "\"-inf\"");
+  if (value == 0 && std::signbit(value)) return Doc("-0.0");  // an integer's zero has no sign
   char buffer[40];
   std::snprintf(buffer, sizeof buffer, "%.17g", value);
   return Doc(buffer);

@@ -13,6 +13,7 @@ using te::Indices;
 using te::Tensor;
 
 Expr product(const std::vector<Expr>& shape) {
+  if (std::ranges::any_of(shape, is_zero)) return dim(0);
   Expr p = dim(1);
   for (const Expr& e : shape) p = p * e;
   return p;
@@ -35,7 +36,8 @@ StructInfo infer_reshape(const CallInfo& in) {
   return tensor_info(in.arg(1), x.dtype, x.vdevice);
 }
 
-/// In the new shape -1 stands for what is left, and 0 for the extent that x has there.
+/// In the new shape -1 stands for what is left, and 0 for the extent that x has there; of a tensor without elements a 0
+/// is one, where nothing is left open.
 RExpr build_reshape(const OpDef& op, BoundArgs args) {
   const Value& shape = args.inputs[1];
   RExpr given = to_shape(shape);
@@ -57,9 +59,10 @@ RExpr build_reshape(const OpDef& op, BoundArgs args) {
     else
       copies = true;
   }
-  if (open == values.end() && !copies) return build_call(op, std::move(args));
   const TensorInfo* info = x->sinfo.as<TensorInfo>();
   std::optional<std::vector<Expr>> from = info ? shape_of(*info) : std::nullopt;
+  const bool is_empty = from && std::ranges::any_of(*from, is_zero);
+  if (open == values.end() && (!copies || is_empty)) return build_call(op, std::move(args));
   if (!from)
     fail({.what = "reshape: an extent is to be inferred, but the shape of x is not known",
           .needs = "a tensor of known shape",

@@ -18,6 +18,10 @@ struct TensorVar {
   bool is_exact = true;
 };
 
+/// Whether the extent is a number; whether all are numbers or symbolic sizes, as those of parameters are.
+bool is_number(const std::string& extent);
+bool can_be_param(const std::vector<std::string>& shape);
+
 /// A graph that grows call by call; a call that struct info inference refuses is left out.
 class GraphText {
  public:
