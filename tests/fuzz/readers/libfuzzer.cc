@@ -30,7 +30,8 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
     std::fprintf(stderr, "error: no such reader\n  needs: --reader=NAME\n  hint:  one of these:\n");
     list_readers(stderr, 1);
   }
-  static std::string dictionary = "-dict=" SATOR_SOURCE_DIR "/tests/fuzz/dictionaries/" + std::string(chosen->dictionary) + ".dict";
+  static std::string dictionary =
+      "-dict=" SATOR_SOURCE_DIR "/tests/fuzz/dictionaries/" + std::string(chosen->dictionary) + ".dict";
   if (!chosen->dictionary.empty()) words.push_back(dictionary.data());
   *argc = static_cast<int>(words.size());
   words.push_back(nullptr);

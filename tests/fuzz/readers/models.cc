@@ -80,7 +80,8 @@ void read_mlc_index(std::string_view bytes, const fs::path& folder) {
 
 void read_tokenizer(std::string_view bytes, const fs::path&) {
   const Tokenizer tokenizer = Tokenizer::from_json(bytes);
-  for (std::string_view sample : {"", "he's 12 \xc3\xa9\n\n", "a <s>\xe2\x96\x81 b  \xf0\x9f\x98\x80", "e\xcc\x81\xff\xe2\x82 x\xed\xa0\x80"})
+  for (std::string_view sample :
+       {"", "he's 12 \xc3\xa9\n\n", "a <s>\xe2\x96\x81 b  \xf0\x9f\x98\x80", "e\xcc\x81\xff\xe2\x82 x\xed\xa0\x80"})
     use(tokenizer, sample);
 }
 

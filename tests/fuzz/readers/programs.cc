@@ -55,12 +55,14 @@ void read_schedule(std::string_view bytes, const fs::path&) {
 void read_bytecode(std::string_view bytes, const fs::path&) {
   static const std::string empty = Ref<runtime::Executable>(new runtime::Executable())->save();
   const uint64_t hash = hash_bytes(bytes);
-  std::string file = empty.substr(0, 12) + std::string(8, '\0') + std::string(bytes);  // magic[8] | u32 version | u64 hash
+  std::string file =
+      empty.substr(0, 12) + std::string(8, '\0') + std::string(bytes);  // magic[8] | u32 version | u64 hash
   std::memcpy(file.data() + 12, &hash, sizeof hash);
   const Ref<runtime::Executable> program = runtime::Executable::load(std::as_bytes(std::span(file)));
   program->as_text();
   const std::string saved = program->save();
-  require(runtime::Executable::load(std::as_bytes(std::span(saved)))->save() == saved, "save, load, save is a fixed point");
+  require(runtime::Executable::load(std::as_bytes(std::span(saved)))->save() == saved,
+          "save, load, save is a fixed point");
 }
 
 void read_library_headers(std::string_view bytes, const fs::path&) {

@@ -39,7 +39,8 @@ constexpr Reader kReaders[] = {
 class Scratch {
  public:
   Scratch() {
-    std::string pattern = (fs::exists("/dev/shm") ? "/dev/shm" : fs::temp_directory_path().string()) + "/sator_fuzz_XXXXXX";
+    std::string pattern =
+        (fs::exists("/dev/shm") ? "/dev/shm" : fs::temp_directory_path().string()) + "/sator_fuzz_XXXXXX";
     path_ = ::mkdtemp(pattern.data());
   }
   ~Scratch() {
@@ -73,9 +74,7 @@ bool run_reader(const Reader& reader, std::string_view bytes) {
   return true;
 }
 
-void put_file(const fs::path& file, std::string_view bytes) {
-  std::ofstream(file, std::ios::binary) << bytes;
-}
+void put_file(const fs::path& file, std::string_view bytes) { std::ofstream(file, std::ios::binary) << bytes; }
 
 void require(bool holds, std::string_view what) {
   if (!holds) internal_error(text("does not hold: ", what));

@@ -18,7 +18,8 @@ void read_chip(std::string_view bytes, const fs::path&) { parse_chip(bytes, "chi
 void read_calibration_file(std::string_view bytes, const fs::path&) {
   const Calibration calibration = parse_calibration(bytes, "calibration.toml");
   const std::string printed = to_toml(calibration);
-  require(to_toml(parse_calibration(printed, "printed")) == printed, "print, read, print is a fixed point:\n" + printed);
+  require(to_toml(parse_calibration(printed, "printed")) == printed,
+          "print, read, print is a fixed point:\n" + printed);
 }
 
 void read_measurements(std::string_view bytes, const fs::path&) {
