@@ -2,10 +2,10 @@
 // is well formed, reads back from its text, and computes the same in the interpreter; lowered and compiled for every level
 // of this CPU, the result must compute what the interpreter says. A finding is shrunk and printed as a text test.
 
-#include <fstream>
 #include <iostream>
 
 #include "cli/app.h"
+#include "fuzz/report.h"
 #include "fuzz/schedule/cases.h"
 
 namespace sator {
@@ -29,25 +29,11 @@ std::string summary(int64_t cases, int64_t first, const Counts& c) {
               c.compiled,
               " programs compared as machine code, ",
               c.not_lowered,
-              " refused by the lowering\n");
-}
-
-/// The outcome as GoogleTest's JSON, which tools/run_tests.py sums up. `failure`: empty if there is none; `ran`: false where
-/// the filter of the tests leaves the fuzzer out.
-void write_report(const std::string& path, const std::string& failure, bool ran) {
-  if (path.empty()) return;
-  std::string test = text("{\"name\": \"schedule\", \"status\": \"", ran ? "RUN" : "NOTRUN", "\"");
-  if (!failure.empty()) test += ", \"failures\": [{\"failure\": " + string_literal(failure) + "}]";
-  std::ofstream(path) << "{\"testsuites\": [{\"name\": \"fuzz\", \"testsuite\": [" << test << "}]}]}\n";
-}
-
-bool is_wanted() {
-  const char* filter = std::getenv("SATOR_TEST_FILTER");
-  return !filter || std::string_view("programs/fuzz.schedule").find(filter) != std::string_view::npos;
+              " refused by the lowering");
 }
 
 void run(int64_t seed, int64_t count, const std::string& report, std::ostream& notes) {
-  if (!report.empty() && !is_wanted()) return write_report(report, "", false);
+  if (!report.empty() && is_left_out("schedule")) return write_report(report, "schedule", Ran::left_out, "");
   Counts counts;
   for (int64_t i = 0; i < count; ++i) {
     const auto now = static_cast<uint64_t>(seed + i);
@@ -55,12 +41,12 @@ void run(int64_t seed, int64_t count, const std::string& report, std::ostream& n
     if (Finding found = run_case(draw, now, counts)) {
       found = shrink(std::move(found), draw.taken, now);
       std::string words = text(found.what, "\n\n", as_test(found, now), "\n  repeat: --seed ", now, " --count 1");
-      write_report(report, words, true);
+      if (!report.empty()) write_report(report, "schedule", Ran::failed, words);
       internal_error(words);
     }
-    if (i % 100 == 99 || i + 1 == count) notes << summary(i + 1, seed, counts) << std::flush;
+    if (i % 100 == 99 || i + 1 == count) notes << summary(i + 1, seed, counts) << std::endl;
   }
-  write_report(report, "", true);
+  if (!report.empty()) write_report(report, "schedule", Ran::passed, summary(count, seed, counts));
 }
 
 cli::Command command() {
@@ -75,7 +61,7 @@ cli::Command command() {
                       {"--report FILE", "also write a report as GoogleTest's JSON", &report}},
           .run = [](cli::Streams& io) {
             if (draw_seed) {
-              seed = static_cast<int64_t>(std::random_device()());
+              seed = new_seed();
               io.notes << text("the first seed is ", seed, "\n");
             }
             run(seed, count, report, io.notes);

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "fuzz/schedule/draw.h"
+#include "fuzz/draw.h"
 #include "fuzz/schedule/programs.h"
 
 namespace sator::fuzz {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "fuzz/schedule/draw.h"
+#include "fuzz/draw.h"
 
 namespace sator::fuzz {
 

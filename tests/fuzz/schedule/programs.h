@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "fuzz/schedule/draw.h"
+#include "fuzz/draw.h"
 
 namespace sator::fuzz {
 

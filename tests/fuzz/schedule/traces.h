@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "fuzz/schedule/draw.h"
+#include "fuzz/draw.h"
 #include "schedule/schedule.h"
 
 namespace sator::fuzz {
