@@ -33,7 +33,7 @@ tir::PrimFuncRef run_lower_pass(const LowerPass& pass, const tir::PrimFuncRef& f
 
 /// A function of stage `blocks` (or of a later one: the passes before it find nothing to do) as `machine`.
 /// Meaning is preserved, except that loads and stores that no later statement can see may go.
-/// Each pass's result is verified, which takes a tenth of the time of the lowering.
+/// Each pass's result is verified.
 /// Errors: a function that is not well formed; those of the passes; each names its loop, block or buffer.
 tir::PrimFuncRef lower(const tir::PrimFuncRef& func, const LowerOptions& options = {});
 
