@@ -21,7 +21,7 @@ struct CompileArguments {
 
 struct Override {
   const char* name;
-  std::optional<int64_t> llm::ProgramOptions::*into;  // null: accepted where it changes nothing
+  std::optional<int64_t> llm::ProgramOptions::* into;  // null: accepted where it changes nothing
 };
 constexpr Override kOverrides[] = {{"context_window_size", &llm::ProgramOptions::context_window},
                                    {"prefill_chunk_size", &llm::ProgramOptions::prefill_chunk},

@@ -146,14 +146,11 @@ GenerationConfig read_generation_config(const fs::path& folder) {
   if (auto at = config.find("top_k")) generation.top_k = at->integer(0, INT32_MAX);
   if (auto at = config.find("no_repeat_ngram_size")) generation.no_repeat_ngram_size = at->integer(0, INT32_MAX);
   if (auto at = config.find("max_new_tokens")) generation.max_new_tokens = at->integer(1, INT32_MAX);
-  generation.temperature = number_of(
-      config, "temperature", [](double v) { return v >= 0; }, "a temperature >= 0");
-  generation.top_p = number_of(
-      config, "top_p", [](double v) { return v > 0 && v <= 1; }, "0 < top_p <= 1");
-  generation.min_p = number_of(
-      config, "min_p", [](double v) { return v >= 0 && v <= 1; }, "0 <= min_p <= 1");
-  generation.repetition_penalty = number_of(
-      config, "repetition_penalty", [](double v) { return v > 0; }, "a positive number");
+  generation.temperature = number_of(config, "temperature", [](double v) { return v >= 0; }, "a temperature >= 0");
+  generation.top_p = number_of(config, "top_p", [](double v) { return v > 0 && v <= 1; }, "0 < top_p <= 1");
+  generation.min_p = number_of(config, "min_p", [](double v) { return v >= 0 && v <= 1; }, "0 <= min_p <= 1");
+  generation.repetition_penalty =
+      number_of(config, "repetition_penalty", [](double v) { return v > 0; }, "a positive number");
   generation.not_done = not_done(tree);
   return generation;
 }

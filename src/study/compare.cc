@@ -164,7 +164,7 @@ int64_t kernels_without_cost(const ChipResult& result) {
   return result.prefill.kernels - result.prefill.kernels_costed + result.decode.kernels - result.decode.kernels_costed;
 }
 
-double of_request(const ChipResult& result, const Protocol& protocol, double Cost::*figure) {
+double of_request(const ChipResult& result, const Protocol& protocol, double Cost::* figure) {
   return result.prefill.cost.*figure + static_cast<double>(protocol.gen_len) * (result.decode.cost.*figure);
 }
 
@@ -200,7 +200,7 @@ std::vector<Candidate> candidates(const Study& study) {
   std::vector<Candidate> all;
   for (size_t s = 0; s < study.schemes.size(); ++s)
     for (size_t c = 0; c < study.schemes[s].chips.size(); ++c) {
-      auto of = [&](double Cost::*figure) { return of_request(study.schemes[s].chips[c], study.protocol, figure); };
+      auto of = [&](double Cost::* figure) { return of_request(study.schemes[s].chips[c], study.protocol, figure); };
       all.push_back({.scheme = s,
                      .chip = c,
                      .latency_s = of(&Cost::latency_s),

@@ -15,7 +15,7 @@ size_t baseline_of(const Study& study);
 std::optional<double> ratio(double baseline, double scheme);
 
 /// A figure of a whole request: of the prompt, and gen_len times that of a token.
-double of_request(const ChipResult& result, const Protocol& protocol, double Cost::*figure);
+double of_request(const ChipResult& result, const Protocol& protocol, double Cost::* figure);
 
 /// Kernels that both phases' figures leave out, as nothing tells what they cost.
 int64_t kernels_without_cost(const ChipResult& result);

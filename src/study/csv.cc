@@ -103,7 +103,7 @@ void add_cost_columns(std::vector<Column>& columns) {
   // Bytes of the outermost memory by what they are.
   struct Kind {
     const char* name;
-    int64_t OperandBits::*bits;
+    int64_t OperandBits::* bits;
   };
   for (const Kind& kind : {Kind{"weight_bytes_moved", &OperandBits::weight},
                            Kind{"scale_bytes_moved", &OperandBits::scale},
@@ -167,8 +167,8 @@ std::vector<Column> study_columns(const Study& study) {
   columns.push_back({"windows", [](const Line& l) { return of(l.scheme.windows); }});
   columns.push_back({"weight_bytes", [](const Line& l) { return of(l.scheme.weight_bytes); }});
   columns.push_back({"bits_per_weight", [](const Line& l) { return of(l.scheme.bits_per_weight); }});
-  auto speed = [&](const std::string& name, std::optional<HostSpeed> SchemeResult::*figure) {
-    auto add = [&](const std::string& end, double HostSpeed::*part) {
+  auto speed = [&](const std::string& name, std::optional<HostSpeed> SchemeResult::* figure) {
+    auto add = [&](const std::string& end, double HostSpeed::* part) {
       columns.push_back({name + end, [figure, part](const Line& l) {
                            const std::optional<HostSpeed>& s = l.scheme.*figure;
                            return of(s ? std::optional((*s).*part) : std::nullopt);

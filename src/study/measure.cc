@@ -111,9 +111,9 @@ llm::OpenModel open_scheme(const MeasureJob& job, const llm::Scheme& scheme, con
 }
 
 /// A model and the schemes beside it that memory holds.
-class Group {
+class OpenSchemes {
  public:
-  Group(const MeasureJob& job, const Ref<runtime::ThreadPool>& pool, const Progress& progress)
+  OpenSchemes(const MeasureJob& job, const Ref<runtime::ThreadPool>& pool, const Progress& progress)
       : job_(job), pool_(pool), progress_(progress) {}
 
   /// Opens the reference and then the requests from the first on; at least one beside it. Returns how many.
@@ -173,7 +173,7 @@ SpeedProbe probe_of(Session& session, const MeasureJob& job) {
   };
 }
 
-void measure_speeds(Group& group, const MeasureJob& job, const TakeMeasured& take, const Progress& progress) {
+void measure_speeds(OpenSchemes& group, const MeasureJob& job, const TakeMeasured& take, const Progress& progress) {
   if (std::ranges::none_of(group.models(), [](const Running& r) { return r.request->speed; })) return;
   progress("measuring speeds in turns", true);
   std::vector<SpeedProbe> probes;
@@ -210,8 +210,8 @@ SchemeResult quality_of(const Running& r, const ComparedQuality& own, const Comp
   return result;
 }
 
-void measure_quality(Group& group, const MeasureJob& job, std::span<const Window> windows, const TakeMeasured& take,
-                     const Progress& progress) {
+void measure_quality(OpenSchemes& group, const MeasureJob& job, std::span<const Window> windows,
+                     const TakeMeasured& take, const Progress& progress) {
   std::vector<Session> sessions;
   std::vector<Running*> models;
   for (size_t i = 0; i < group.models().size(); ++i) {
@@ -275,7 +275,7 @@ int64_t measure_schemes(const MeasureJob& job, const TakeMeasured& take, const P
   const bool compares = std::ranges::any_of(left, [](const auto* r) { return r->quality; });
   size_t groups = 0;
   do {
-    Group group(job, pool, progress);
+    OpenSchemes group(job, pool, progress);
     const bool beside = reference && (reference != &unasked || compares || groups > 0);
     const size_t taken = group.open(beside ? reference : nullptr, left);
     for (const Measured& failure : group.failures()) take(failure);

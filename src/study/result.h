@@ -154,7 +154,7 @@ struct TenetTerms {
 /// Their names in files, in this order.
 struct TenetTermName {
   std::string_view name;
-  int64_t TenetTerms::*value;
+  int64_t TenetTerms::* value;
 };
 inline constexpr TenetTermName kTenetTerms[] = {{"items_in", &TenetTerms::items_in},
                                                 {"items_out", &TenetTerms::items_out},
@@ -331,7 +331,7 @@ struct Study {
 /// Of the two phases, by name: what loops over both reads.
 struct PhaseName {
   std::string_view name;
-  PhaseResult ChipResult::*result;
+  PhaseResult ChipResult::* result;
 };
 inline constexpr PhaseName kPhases[] = {{"prefill", &ChipResult::prefill}, {"decode", &ChipResult::decode}};
 

@@ -73,6 +73,9 @@ TEST_F(Explain, TheWinnerNeedsNoOptions) {
         phase->cost.latency_cycles = phase == &on.prefill ? cycles[i][c] : 100;
         phase->cost.latency_s = static_cast<double>(phase->cost.latency_cycles) * 1e-9;
         at(phase->cost.components, study::Component::array).latency_cycles = phase->cost.latency_cycles;
+        study::KernelRow& kernel = phase->rows.emplace_back();
+        kernel.function = "f";
+        kernel.cost = phase->cost;
       }
     }
   }

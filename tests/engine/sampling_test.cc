@@ -157,9 +157,7 @@ TEST(Sampler, RefusesParametersOutOfRange) {
   EXPECT_NE(error_of([] { Sampler({.no_repeat_ngram_size = -1}); }).find("no_repeat_ngram_size is -1"),
             std::string::npos);
   Sampler all({.no_repeat_ngram_size = 1});
-  EXPECT_NE(error_of([&] {
-              all.sample(std::vector<float>{1, 2}, std::vector<int32_t>{0, 1});
-            }).find("forbidden"),
+  EXPECT_NE(error_of([&] { all.sample(std::vector<float>{1, 2}, std::vector<int32_t>{0, 1}); }).find("forbidden"),
             std::string::npos);
 }
 
