@@ -34,7 +34,8 @@ class MappedFile : public Object {
   size_t size_ = 0;
 };
 
-/// Where compiled models and packed weights are kept: $SATOR_HOME, else ~/.cache/sator.
+/// Where compiled models are kept: $SATOR_HOME, else .cache/sator in $HOME, else in the home folder that the system knows of.
+/// Errors: there is none.
 fs::path sator_home();
 
 /// 64-bit hash of bytes (FNV-1a folded through a finaliser): for keys of caches, not against attackers.

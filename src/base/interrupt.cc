@@ -1,55 +1,101 @@
 #include "base/interrupt.h"
 
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <mutex>
+#include <system_error>
+#include <thread>
 
 namespace sator {
 
-// A signal handler may only read atomics and call functions such as unlink and write; so the paths stand in fixed slots.
-// More files than slots at once: the surplus stays behind under its temporary name, which no reader takes for a whole file.
-static constexpr int kSlots = 1024;
-static std::atomic<const char*> slots[kSlots];
-static std::atomic<int> holds = 0;
-static std::atomic<bool> waiting = false;
-static_assert(std::atomic<const char*>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+namespace {
 
-static void on_interrupt(int) {
-  if (holds.load() > 0) {
-    waiting.store(true);
-    return;
-  }
-  for (auto& slot : slots)
-    if (const char* path = slot.load()) ::unlink(path);
-  static constexpr char kWords[] = "\nerror: interrupted\n";
-  [[maybe_unused]] ssize_t n = ::write(2, kWords, sizeof kWords - 1);
-  ::_exit(1);
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+
+/// What an interrupt has to clear away. Never destroyed: an interrupt may come while the process ends.
+struct Registry {
+  std::recursive_mutex mutex;
+  std::list<fs::path> paths;
+  std::list<pid_t> children;
+};
+
+Registry& registry() {
+  static Registry& all = *new Registry;
+  return all;
 }
+
+void write_words(std::string_view words) {
+  while (!words.empty()) {
+    const ssize_t n = ::write(STDERR_FILENO, words.data(), words.size());
+    if (n <= 0) return;
+    words.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+/// Runs in a thread of its own, so that it may lock and allocate, which a signal handler may not.
+void wait_for(sigset_t signals) {
+  int signal = 0;
+  if (::sigwait(&signals, &signal) != 0) return;
+  // From here on a second signal ends the process at once.
+  for (int s : kSignals)
+    if (sigismember(&signals, s) == 1) ::signal(s, SIG_DFL);
+  ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  end_process(128 + signal, "\nerror: interrupted\n");
+}
+
+}  // namespace
 
 void end_on_interrupt() {
-  struct sigaction action = {};
-  action.sa_handler = on_interrupt;
-  sigemptyset(&action.sa_mask);
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (int s : kSignals) {
+    struct sigaction now = {};
+    if (::sigaction(s, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) sigaddset(&signals, s);
+  }
+  // Threads inherit the mask, so that the waiting one alone is given the signals.
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  try {
+    std::thread(wait_for, signals).detach();
+  } catch (const std::system_error&) {  // no memory for a thread: then a signal ends the process as it ends any other
+    ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  }
 }
 
-RemoveOnInterrupt::RemoveOnInterrupt(const fs::path& path) : path_(path.string()) {
-  for (int i = 0; i < kSlots && slot_ < 0; ++i) {
-    const char* empty = nullptr;
-    if (slots[i].compare_exchange_strong(empty, path_.c_str())) slot_ = i;
-  }
+void end_process(int status, std::string_view words) {
+  Registry& all = registry();
+  all.mutex.lock();  // and is never given back: from here on nothing temporary comes into being
+  for (pid_t child : all.children)
+    if (::kill(child, SIGKILL) == 0) ::waitpid(child, nullptr, 0);
+  std::error_code ignored;
+  for (const fs::path& path : all.paths) fs::remove_all(path, ignored);
+  write_words(words);
+  ::_exit(status);
+}
+
+HoldInterrupts::HoldInterrupts() { registry().mutex.lock(); }
+
+HoldInterrupts::~HoldInterrupts() { registry().mutex.unlock(); }
+
+RemoveOnInterrupt::RemoveOnInterrupt(const fs::path& path) {
+  HoldInterrupts hold;
+  at_ = registry().paths.insert(registry().paths.end(), fs::absolute(path));
 }
 
 RemoveOnInterrupt::~RemoveOnInterrupt() {
-  if (slot_ >= 0) slots[slot_].store(nullptr);
+  HoldInterrupts hold;
+  registry().paths.erase(at_);
 }
 
-HoldInterrupts::HoldInterrupts() { ++holds; }
+KillOnInterrupt::KillOnInterrupt(pid_t pid) {
+  HoldInterrupts hold;
+  at_ = registry().children.insert(registry().children.end(), pid);
+}
 
-HoldInterrupts::~HoldInterrupts() {
-  if (--holds == 0 && waiting.load()) on_interrupt(SIGINT);
+KillOnInterrupt::~KillOnInterrupt() {
+  HoldInterrupts hold;
+  registry().children.erase(at_);
 }
 
 }  // namespace sator

@@ -1,13 +1,33 @@
 #pragma once
 
+#include <sys/types.h>
+
+#include <list>
+#include <string_view>
+
 #include "base/file.h"
 
 namespace sator {
 
-/// From now on Ctrl-C (SIGINT) and SIGTERM remove the files being written, say so, and end the process with status 1.
+/// From now on Ctrl-C (SIGINT), SIGTERM and SIGHUP remove what is temporary, say so, and end the process with status 128 + the
+/// signal's number: 130, 143, 129. A second one ends it at once. A signal that is ignored already (nohup) stays ignored.
+/// To be called before the process has a second thread.
 void end_on_interrupt();
 
-/// While this lives, an interrupt removes the file `path`: for output under a temporary name.
+/// Removes what is temporary, as an interrupt does, prints the words on standard error and ends the process.
+[[noreturn]] void end_process(int status, std::string_view words);
+
+/// While this lives, an interrupt waits: for steps that belong together. Whatever makes, renames or removes a temporary file or
+/// starts a program holds interrupts meanwhile, so that an interrupt finds each of them noted. One thread at a time.
+class HoldInterrupts {
+ public:
+  HoldInterrupts();
+  ~HoldInterrupts();
+  HoldInterrupts(const HoldInterrupts&) = delete;
+  HoldInterrupts& operator=(const HoldInterrupts&) = delete;
+};
+
+/// While this lives, an interrupt removes the file or the folder `path`: for output under a temporary name.
 class RemoveOnInterrupt {
  public:
   explicit RemoveOnInterrupt(const fs::path& path);
@@ -16,17 +36,19 @@ class RemoveOnInterrupt {
   RemoveOnInterrupt& operator=(const RemoveOnInterrupt&) = delete;
 
  private:
-  std::string path_;
-  int slot_ = -1;
+  std::list<fs::path>::iterator at_;
 };
 
-/// While this lives, an interrupt waits: for a few renames that belong together.
-class HoldInterrupts {
+/// While this lives, an interrupt ends the child process `pid` first: it may still write what is to be removed.
+class KillOnInterrupt {
  public:
-  HoldInterrupts();
-  ~HoldInterrupts();
-  HoldInterrupts(const HoldInterrupts&) = delete;
-  HoldInterrupts& operator=(const HoldInterrupts&) = delete;
+  explicit KillOnInterrupt(pid_t pid);
+  ~KillOnInterrupt();
+  KillOnInterrupt(const KillOnInterrupt&) = delete;
+  KillOnInterrupt& operator=(const KillOnInterrupt&) = delete;
+
+ private:
+  std::list<pid_t>::iterator at_;
 };
 
 }  // namespace sator

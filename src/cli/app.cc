@@ -7,6 +7,7 @@
 #include <limits>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -314,13 +315,19 @@ static int guarded(std::ostream& out, std::ostream& notes, const Work& work) {
   } catch (const Error& error) {
     return end(error.reason);
   } catch (const std::bad_alloc&) {
-    return end({.what = "memory ran out",
-                .needs = "room for the model and its workspace",
-                .hint = "close other programs, or take a smaller model or scheme"});
+    out.flush();
+    notes << kMemoryRanOut << std::flush;
+    return kUserMistake;
   } catch (const std::filesystem::filesystem_error& error) {
     return end({.what = error.what(),
                 .needs = "files and folders that this user may use",
                 .hint = "check the path and its permissions"});
+  } catch (const std::system_error& error) {
+    if (error.code() == std::errc::resource_unavailable_try_again)
+      return end({.what = "no further thread can be started",
+                  .needs = "memory, and leave, for one thread per core",
+                  .hint = "close other programs, raise the limits (`ulimit -u`, `ulimit -v`), or give --threads 1"});
+    notes << "internal error: " << error.what() << std::endl;
   } catch (const InternalError& error) {
     notes << error.what() << std::endl;
   } catch (const std::exception& error) {

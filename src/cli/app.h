@@ -8,7 +8,13 @@ enum ExitStatus : int {
   kSuccess = 0,
   kUserMistake = 1,  ///< an Error: the words say what to change
   kOurMistake = 70,  ///< EX_SOFTWARE of sysexits.h: an invariant of ours does not hold
+  // 128 + a signal: it ended the program (base/interrupt.h): 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
 };
+
+/// Needs no memory to be said.
+inline constexpr const char* kMemoryRanOut =
+    "error: memory ran out\n  needs: room for the model and its workspace\n"
+    "  hint:  close other programs, or take a smaller model or scheme\n";
 
 /// Runs one command line: the command named first, `--help` or `--version`. Errors: those of the command; unknown names,
 /// options and values; output that cannot be written.

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/figures.h"
 #include "base/file.h"
+#include "base/staged_file.h"
 #include "base/text.h"
 #include "cli/calibrate_host.h"
 #include "cli/commands.h"
@@ -183,7 +184,7 @@ void run(const CalibrateArguments& a, Streams& io) {
                     calibration,
                     model.unit);
   if (a.output) {
-    write_file(*a.output, to_toml(calibration));
+    write_file_synced(*a.output, to_toml(calibration));
     io.out << "written: " << *a.output << "\n";
   }
 }
@@ -231,6 +232,9 @@ Command calibrate_command() {
                    false,
                    {},
                    at_least(1)},
+                  {"--replace",
+                   "with --host: replace files that it did not write and that stand where its own go",
+                   &a->of_host.replace},
                   {"--rounds N",
                    "with --host: how often each kernel runs in each step",
                    &a->of_host.rounds,

@@ -8,8 +8,7 @@
 
 #include "base/error.h"
 #include "base/figures.h"
-#include "base/file.h"
-#include "base/staged_file.h"
+#include "base/owned_folder.h"
 #include "base/text.h"
 #include "cli/progress.h"
 #include "dataflow/cost/described_chip.h"
@@ -116,7 +115,9 @@ void calibrate_host(const HostArguments& a, Streams& io) {
     fail({.what = text("there is no model ", runs.model.string()),
           .needs = "a Hugging Face folder, with config.json",
           .hint = "name one: sator calibrate --host MODEL -o FOLDER"});
-  StagedFile rows(folder / kKernelsFile);  // whether the folder can be written is known before anything takes time
+  // Whether the folder can be written is known before anything takes time.
+  OwnedFolder results(folder, "calibrate", a.replace);
+  results.require_free({kKernelsFile, kCalibrationFile, kChipFile});
   ProgressLines lines(io.notes);
   lines("measuring the machine", true);
   const study::HostMachine machine = study::measure_machine(a.threads);
@@ -155,10 +156,9 @@ void calibrate_host(const HostArguments& a, Streams& io) {
       {"low", fit.calibration.low}, {"high", fit.calibration.high}, {"level", fit.calibration.level}};
   print_steps(io, kernels, fit);
 
-  write_file(folder / kCalibrationFile, to_toml(fit.calibration));
-  rows.write(json_lines(kernels, fit, chip.clock_hz));
-  rows.finish();
-  write_file(folder / kChipFile, chip_text(machine, kName, kCalibrationFile));
+  results.replace({{kCalibrationFile, to_toml(fit.calibration)},
+                   {kKernelsFile, json_lines(kernels, fit, chip.clock_hz)},
+                   {kChipFile, chip_text(machine, kName, kCalibrationFile)}});
   find_chip((folder / kChipFile).string());  // it reads back
   io.out << "\nwritten: " << (folder / kChipFile).string() << ", " << kCalibrationFile << ", " << kKernelsFile << "\n"
          << "sator study MODEL --chip " << (folder / kChipFile).string()

@@ -10,6 +10,7 @@ struct HostArguments {
   std::vector<std::string> schemes;
   std::optional<int64_t> threads;
   int64_t rounds = 7;
+  bool replace = false;  ///< files in the way of its own
 };
 
 /// `sator calibrate --host`: measures this machine, writes its description, and fits it to kernels that run here.

@@ -1,6 +1,7 @@
 #include "codegen/library.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,10 +10,14 @@
 #include <atomic>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <set>
+#include <system_error>
 #include <thread>
 
-#include "base/file.h"
+#include "base/digest.h"
+#include "base/staged_file.h"
+#include "base/temporary.h"
 #include "codegen/descriptor.h"
 #include "codegen/llvm.h"
 #include "passes/lower/lower.h"
@@ -37,28 +42,6 @@ std::string symbol_of(const std::string& kernel, const target::CpuLevel& level) 
   return text(s, ".", level.name);
 }
 
-/// A temporary folder that goes with the object.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (fs::temp_directory_path() / "sator-XXXXXX").string();
-    if (!mkdtemp(pattern.data()))
-      fail({.what = text(
-                "no temporary folder can be made in ", fs::temp_directory_path().string(), ": ", std::strerror(errno)),
-            .needs = "a folder for temporary files",
-            .hint = "set TMPDIR to one"});
-    path_ = pattern;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 /// Debian's packages put the linker here or there.
 std::string find_linker() {
   std::vector<std::string> candidates;
@@ -73,8 +56,14 @@ std::string find_linker() {
         .hint = "apt-get install lld-19, or set SATOR_LINKER to it"});
 }
 
-/// Runs a program and waits. Errors: it cannot be started, or ends with another status than 0 (with its messages).
-void run_program(const std::vector<std::string>& arguments, const fs::path& messages) {
+/// The child process of a program, ended by an interrupt.
+struct Child {
+  pid_t pid;
+  std::unique_ptr<KillOnInterrupt> guard;
+};
+
+/// Starts a program without our signals: what Ctrl-C sends is for us alone, who end it then.
+Child start_program(const std::vector<std::string>& arguments, const fs::path& messages) {
   std::vector<char*> argv;
   for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);
@@ -82,20 +71,47 @@ void run_program(const std::vector<std::string>& arguments, const fs::path& mess
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 1, messages.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  pid_t pid;
-  int error = posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environ);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+  pid_t pid = -1;
+  HoldInterrupts hold;
+  const int error = posix_spawn(&pid, argv[0], &actions, &attributes, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
   if (error != 0)
-    fail({.what = text("cannot start ", arguments[0], ": ", std::strerror(error)), .needs = "a program that runs"});
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    fail({.what = text(arguments[0], " failed: ", trim(read_file(messages))),
-          .needs = "objects that link, and space on the disk"});
+    fail({.what = text("cannot start ", arguments[0], ": ", std::strerror(error)),
+          .needs = "a program that runs, and memory for it",
+          .hint = "close other programs, or set SATOR_LINKER to another ld.lld"});
+  return {pid, std::make_unique<KillOnInterrupt>(pid)};
 }
 
-void link(const std::vector<std::string>& objects, const fs::path& output) {
+/// Runs a program and waits. Errors: it cannot be started, or ends with another status than 0 (with its messages).
+void run_program(const std::vector<std::string>& arguments, const fs::path& messages) {
+  Child child = start_program(arguments, messages);
+  siginfo_t info;
+  while (waitid(P_PID, static_cast<id_t>(child.pid), &info, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
+  }
+  int status = 0;
+  {
+    HoldInterrupts hold;  // once it is waited for, its number may be another process's
+    waitpid(child.pid, &status, 0);
+    child.guard.reset();
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+  const std::string ended = WIFSIGNALED(status) ? text(" was ended by signal ", WTERMSIG(status)) : " failed";
+  const std::string words = trim(read_file(messages)).empty() ? "" : text(": ", trim(read_file(messages)));
+  fail({.what = text(arguments[0], ended, words),
+        .needs = "objects that link, space on the disk and memory",
+        .hint = text("free some space in ", temporary_place().string(), ", or set TMPDIR to another folder")});
+}
+
+/// The shared library of the objects.
+std::string linked(const std::vector<std::string>& objects) {
   TemporaryFolder folder;
   std::vector<std::string> arguments = {
       find_linker(), "-shared", "--build-id=none", "--hash-style=gnu", "-z", "noexecstack", "-z", "relro", "-z", "now"};
@@ -104,10 +120,10 @@ void link(const std::vector<std::string>& objects, const fs::path& output) {
     write_file(path, objects[i]);
     arguments.push_back(path.string());
   }
-  fs::path linked = folder.path() / "model.so";
-  arguments.insert(arguments.end(), {"-o", linked.string()});
+  fs::path library = folder.path() / "model.so";
+  arguments.insert(arguments.end(), {"-o", library.string()});
   run_program(arguments, folder.path() / "messages");
-  write_file(output, read_file(linked));  // whole or not at all
+  return read_file(library);
 }
 
 /// One compilation: `targets` of the descriptor use its symbol.
@@ -152,7 +168,10 @@ void compile_all(std::vector<Job>& jobs, KernelCache& cache, const LibraryOption
   int threads = options.num_threads > 0 ? options.num_threads
                                         : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   std::vector<std::thread> helpers;
-  for (int t = 1; t < threads && static_cast<size_t>(t) < jobs.size(); ++t) helpers.emplace_back(work);
+  try {
+    for (int t = 1; t < threads && static_cast<size_t>(t) < jobs.size(); ++t) helpers.emplace_back(work);
+  } catch (const std::system_error&) {  // no memory or leave for more: those that there are do the work
+  }
   work();
   for (std::thread& t : helpers) t.join();
   for (const Job& job : jobs)
@@ -216,7 +235,7 @@ void build_library(const LibrarySource& source, const fs::path& path, const Libr
   std::vector<std::string> objects;
   for (Job& job : jobs) objects.push_back(std::move(job.object));
   objects.push_back(descriptor_object(descriptor, source.executable, source.metadata_json, source.source_hash));
-  link(objects, path);
+  write_file_synced(path, sealed(linked(objects)));
 }
 
 }  // namespace sator::codegen

@@ -62,7 +62,8 @@ struct LibraryOptions {
       note;  ///< requests of a schedule that were not followed
 };
 
-/// Lowers, compiles and links; `path` appears whole or not at all. Equal source gives equal bytes.
+/// Lowers, compiles and links; `path` appears whole or not at all, with its digest at the end (base/digest.h). Equal source
+/// gives equal bytes.
 /// Errors: a kernel that cannot be lowered or compiled, by its name; the linker is missing; the file cannot be written.
 /// Cost: some 50 to 200 ms of one thread per kernel and level that is not in the cache.
 void build_library(const LibrarySource& source, const std::filesystem::path& path, const LibraryOptions& options = {});

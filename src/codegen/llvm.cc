@@ -1,17 +1,21 @@
 #include "codegen/llvm.h"
 
+#include <llvm-c/Core.h>
 #include <llvm/Analysis/TargetTransformInfo.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <memory>
 #include <mutex>
+#include <new>
 
+#include "base/build_id.h"
 #include "codegen/emit/kernel.h"
 #include "codegen/machine.h"
 
@@ -22,6 +26,8 @@ namespace {
 void start_llvm() {
   static std::once_flag once;
   std::call_once(once, [] {
+    // LLVM would abort; its frames can be unwound, and what they cannot release goes with the process.
+    llvm::install_bad_alloc_error_handler([](void*, const char*, bool) { throw std::bad_alloc(); });
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
@@ -99,6 +105,15 @@ std::string write_module(llvm::Module& module, llvm::TargetMachine& machine, llv
   if (machine.addPassesToEmitFile(passes, stream, nullptr, type)) internal_error("LLVM cannot write this kind of file");
   passes.run(module);
   return std::string(bytes.begin(), bytes.end());
+}
+
+const std::string& llvm_id() {
+  static const std::string id = [] {
+    unsigned major = 0, minor = 0, patch = 0;
+    LLVMGetVersion(&major, &minor, &patch);
+    return text(major, ".", minor, ".", patch, " ", build_id_of(reinterpret_cast<const void*>(&LLVMGetVersion)));
+  }();
+  return id;
 }
 
 std::string compile_object(const tir::PrimFunc& func, const std::string& symbol, const target::CpuLevel& level) {

@@ -8,6 +8,9 @@
 
 namespace sator::codegen {
 
+/// The LLVM that makes the code: version and build. Another one may make other code of the same function.
+const std::string& llvm_id();
+
 /// What LLVM made of a kernel on the way, for eyes.
 struct Listing {
   std::string ir;         ///< before optimisation

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <random>
 #include <set>
+#include <system_error>
 #include <thread>
 
 #include "base/error.h"
@@ -86,8 +87,11 @@ class Evolution {
       }
     };
     std::vector<std::thread> others;
-    for (int t = 1; t < std::min<int>(options_.threads, static_cast<int>(points.size())); ++t)
-      others.emplace_back(work, t);
+    try {
+      for (int t = 1; t < std::min<int>(options_.threads, static_cast<int>(points.size())); ++t)
+        others.emplace_back(work, t);
+    } catch (const std::system_error&) {  // no memory or leave for more: those that there are do the work
+    }
     work(0);
     for (std::thread& t : others) t.join();
     if (error) std::rethrow_exception(error);

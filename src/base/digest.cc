@@ -1,0 +1,63 @@
+#include "base/digest.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/error.h"
+
+namespace sator {
+
+namespace {
+
+constexpr std::string_view kSeal = "\nsator-seal xxh3 ";
+constexpr size_t kDigits = 32, kSealBytes = kSeal.size() + kDigits + 1;
+
+std::string_view chars(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string hex_of(XXH128_hash_t hash) { return hex(hash.high64) + hex(hash.low64); }
+
+}  // namespace
+
+struct Digest::State {
+  XXH3_state_t* xxh = XXH3_createState();
+  ~State() { XXH3_freeState(xxh); }
+};
+
+Digest::Digest() : state_(std::make_unique<State>()) {
+  if (state_->xxh == nullptr || XXH3_128bits_reset(state_->xxh) != XXH_OK) throw std::bad_alloc();
+}
+
+Digest::~Digest() = default;
+
+Digest& Digest::add(std::string_view bytes) {
+  XXH3_128bits_update(state_->xxh, bytes.data(), bytes.size());
+  return *this;
+}
+
+Digest& Digest::add_file(const fs::path& path) { return add(chars(MappedFile::open(path)->bytes())); }
+
+std::string Digest::hex() const { return hex_of(XXH3_128bits_digest(state_->xxh)); }
+
+std::string digest_of(std::string_view bytes) { return hex_of(XXH3_128bits(bytes.data(), bytes.size())); }
+
+std::string digest_of_file(const fs::path& path) { return digest_of(chars(MappedFile::open(path)->bytes())); }
+
+std::string sealed(std::string bytes) {
+  const std::string digest = digest_of(bytes);
+  return std::move(bytes.append(kSeal).append(digest).append("\n"));
+}
+
+bool has_seal(std::string_view bytes) {
+  return bytes.size() >= kSealBytes && bytes.substr(bytes.size() - kSealBytes).starts_with(kSeal);
+}
+
+std::optional<std::string_view> unsealed(std::string_view bytes) {
+  if (!has_seal(bytes)) return {};
+  const std::string_view content = bytes.substr(0, bytes.size() - kSealBytes);
+  if (bytes.substr(content.size() + kSeal.size()) != digest_of(content) + "\n") return {};
+  return content;
+}
+
+}  // namespace sator
