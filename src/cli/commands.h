@@ -22,6 +22,7 @@ Command convert_weight_command();
 Command gen_config_command();
 Command compile_command();
 Command calibrate_command();
+Command cache_command();
 Command version_command();
 
 /// All commands.

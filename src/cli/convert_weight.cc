@@ -14,11 +14,12 @@ struct ConvertArguments {
   std::string config, quantization, output;
   std::optional<std::string> source, calibration;
   std::string device = "auto", model_type = "auto", source_format = "auto";
+  bool replace = false;
 };
 
 void run(const ConvertArguments& a, Streams& io) {
   const fs::path folder = model_folder(a.config);
-  llm::OpenOptions options{.scheme = llm::parse_scheme(a.quantization)};
+  llm::OpenOptions options{.scheme = llm::parse_scheme(a.quantization), .replace = a.replace};
   if (a.calibration) options.calibration = *a.calibration;
   if (a.source) options.source = *a.source;
   if (a.model_type != "auto" && a.model_type != read_model_config(folder).model_type)
@@ -62,6 +63,9 @@ Command convert_weight_command() {
                    .into = &a->quantization,
                    .required = true},
                   {.name = "-o,--output FOLDER", .help = "where the weights go", .into = &a->output, .required = true},
+                  {"--replace",
+                   "replace files that no conversion wrote and that stand where the weights go",
+                   &a->replace},
                   {"--source FOLDER", "where the checkpoint is; beside CONFIG unless told", &a->source},
                   {.name = "--source-format FORMAT",
                    .help = "of the checkpoint",

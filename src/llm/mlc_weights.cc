@@ -1,7 +1,6 @@
 #include "llm/mlc_weights.h"
 
 #include <md5.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
@@ -9,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/interrupt.h"
 #include "base/json.h"
 
 namespace sator::llm {
@@ -35,52 +33,10 @@ std::string md5_of(std::span<const std::byte> bytes) {
 
 std::string shard_name(size_t i) { return text("params_shard_", i, ".bin"); }
 
-/// Files of one folder that take their places together.
-class StagedFiles {
- public:
-  explicit StagedFiles(fs::path folder) : folder_(std::move(folder)) {}
-  ~StagedFiles() {
-    std::error_code ignored;
-    for (const File& f : files_) fs::remove(f.temporary, ignored);
-  }
-  StagedFiles(const StagedFiles&) = delete;
-  StagedFiles& operator=(const StagedFiles&) = delete;
-
-  void add(const std::string& name, std::string_view bytes) {
-    const fs::path temporary = folder_ / text(name, ".", static_cast<int64_t>(::getpid()), ".partial");
-    files_.push_back({name, temporary, std::make_unique<RemoveOnInterrupt>(temporary)});
-    write_file(temporary, bytes);
-  }
-
-  /// Removes `gone` and puts the new files where they belong, in the order in which they were added.
-  void put_in_place(const std::vector<std::string>& gone) {
-    HoldInterrupts together;
-    std::error_code error;
-    auto require_done = [&](const std::string& name) {
-      if (error)
-        fail({.what = text("cannot write ", (folder_ / name).string(), ": ", error.message()),
-              .needs = "a folder whose files this user may replace",
-              .hint = "check the permissions, or choose another folder"});
-    };
-    for (const std::string& name : gone) fs::remove(folder_ / name, error), require_done(name);
-    for (const File& f : files_) fs::rename(f.temporary, folder_ / f.name, error), require_done(f.name);
-    files_.clear();
-  }
-
- private:
-  struct File {
-    std::string name;
-    fs::path temporary;
-    std::unique_ptr<RemoveOnInterrupt> guard;
-  };
-  fs::path folder_;
-  std::vector<File> files_;
-};
-
 /// Collects tensors until a shard is full.
 class ShardWriter {
  public:
-  explicit ShardWriter(StagedFiles& files) : files_(files) {}
+  explicit ShardWriter(OwnedFolder& files) : files_(files) {}
 
   void add(const std::string& name, const Tensor& t) {
     const int64_t bytes = t.size_bytes();
@@ -105,7 +61,7 @@ class ShardWriter {
   void flush() {
     if (pending_.empty()) return;
     const std::string name = shard_name(shards_.size());
-    files_.add(name, pending_);
+    files_.put(name, pending_);
     shards_.push_back({{"dataPath", name},
                        {"format", "raw-shard"},
                        {"nbytes", pending_.size()},
@@ -115,16 +71,40 @@ class ShardWriter {
     pending_.clear();
   }
 
-  StagedFiles& files_;
+  OwnedFolder& files_;
   std::string pending_;
   Json records_ = Json::array(), shards_ = Json::array();
 };
 
+/// The folder of an earlier conversion states the md5 sums of its shards; one that has no list of files yet is known by them.
+void adopt_shards(OwnedFolder& files, const fs::path& folder) {
+  for (const char* name : kIndexNames) {
+    if (!fs::is_regular_file(folder / name)) continue;
+    try {
+      const Json tree = parse_json(read_file(folder / name), name);
+      for (const Json& shard : tree.at("records")) {
+        const std::string path = shard.at("dataPath");
+        if (fs::path(path).filename() != path || !fs::is_regular_file(folder / path) || fs::is_symlink(folder / path))
+          continue;
+        if (md5_of(MappedFile::open(folder / path)->bytes()) == shard.at("md5sum").get<std::string>())
+          files.adopt(path);
+      }
+      files.adopt(name);
+    } catch (const Error&) {  // not such an index: then it is in the way
+    } catch (const Json::exception&) {
+    }
+  }
+}
+
 }  // namespace
 
-void write_mlc_weights(const fs::path& folder, const std::vector<ParamSpec>& specs,
-                       const std::vector<Ref<Tensor>>& params, int64_t weights) {
-  StagedFiles files(folder);
+MlcWriter::MlcWriter(const fs::path& folder, bool replace) : files_(folder, "convert_weight", replace) {
+  if (!fs::exists(folder / ".sator-convert_weight.json")) adopt_shards(files_, folder);
+  files_.require_free({kIndexNames[0], shard_name(0)});
+}
+
+void MlcWriter::write(const std::vector<ParamSpec>& specs, const std::vector<Ref<Tensor>>& params, int64_t weights) {
+  OwnedFolder& files = files_;
   ShardWriter writer(files);
   double bytes = 0;
   for (size_t i = 0; i < specs.size(); ++i) {
@@ -136,11 +116,9 @@ void write_mlc_weights(const fs::path& folder, const std::vector<ParamSpec>& spe
                         {"ParamBytes", bytes},
                         {"BitsPerParam", bytes * 8 / static_cast<double>(weights)}}},
                       {"records", writer.finish()}};
-  files.add(kIndexNames[0], index.dump(2) + "\n");
-  // The indices go first: without one a folder has no weights. What follows our last shard is of the weights before.
-  std::vector<std::string> gone(std::begin(kIndexNames), std::end(kIndexNames));
-  for (size_t i = index["records"].size(); fs::exists(folder / shard_name(i)); ++i) gone.push_back(shard_name(i));
-  files.put_in_place(gone);
+  files.put(kIndexNames[0], index.dump(2) + "\n");
+  // The indices go first: without one a folder has no weights.
+  files.finish({std::begin(kIndexNames), std::end(kIndexNames)});
 }
 
 bool MlcWeights::is_in(const fs::path& folder) {

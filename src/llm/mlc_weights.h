@@ -1,19 +1,28 @@
 // Weights on disk as MLC-LLM keeps them: tensor-cache.json and params_shard_<i>.bin.
 #pragma once
 
+#include "base/owned_folder.h"
 #include "llm/params.h"
 
 namespace sator::llm {
 
 /// Writes parameters in shards of at most 32 MiB (a tensor of 16 MiB or more has its own), and their index. Unlike
 /// MLC-LLM's, float32 stays float32 (format "raw").
-/// Weights that the folder had are kept until all new files lie beside them under temporary names; these then take their
-/// places. Whenever it ends before, by an error or an interrupt, the folder is as it was; one that is killed or loses
-/// power amid the renames is without an index, and so without weights.
-///   weights   elements of the checkpoint, for BitsPerParam
-/// Errors: the folder cannot be written.
-void write_mlc_weights(const fs::path& folder, const std::vector<ParamSpec>& specs,
-                       const std::vector<Ref<runtime::Tensor>>& params, int64_t weights);
+/// Weights that the folder had from an earlier conversion are kept until all new files lie beside them under temporary names;
+/// these then take their places. Whenever it ends before, by an error or an interrupt, the folder is as it was; one that is
+/// killed or loses power amid the renames is without an index, and so without weights.
+class MlcWriter {
+ public:
+  ///   replace   shards and indices of others too
+  /// Errors: the folder cannot be written, or has shards or an index that no conversion of ours wrote.
+  explicit MlcWriter(const fs::path& folder, bool replace = false);
+  ///   weights   elements of the checkpoint, for BitsPerParam
+  /// Errors: the folder cannot be written.
+  void write(const std::vector<ParamSpec>& specs, const std::vector<Ref<runtime::Tensor>>& params, int64_t weights);
+
+ private:
+  OwnedFolder files_;
+};
 
 /// Weights in such a folder, mapped read-only.
 class MlcWeights {

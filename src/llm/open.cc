@@ -5,12 +5,18 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/build_id.h"
+#include "base/digest.h"
 #include "base/json.h"
+#include "base/trust.h"
+#include "codegen/llvm.h"
 #include "driver/compile.h"
 #include "engine/corpus.h"
 #include "engine/tokenizer/unicode.h"
 #include "frontend/mlc_config.h"
+#include "llm/identity.h"
 #include "llm/mlc_weights.h"
+#include "llm/model_cache.h"
 #include "relax/print.h"
 #include "runtime/library.h"
 #include "runtime/memory.h"
@@ -32,52 +38,24 @@ class Clock {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// This very compiler: another build may make other code.
-const std::string& compiler_id() {
-  static const std::string id = [] {
-    std::error_code ignored;
-    fs::path self = fs::read_symlink("/proc/self/exe", ignored);
-    auto size = fs::file_size(self, ignored);
-    auto time = fs::last_write_time(self, ignored).time_since_epoch().count();
-    return hex(hash_bytes(text(self.string(), ":", static_cast<int64_t>(size), ":", static_cast<int64_t>(time))));
-  }();
-  return id;
-}
-
-fs::path config_file(const fs::path& folder) {
-  if (!fs::is_directory(folder)) return folder;
-  return fs::exists(folder / "config.json") ? folder / "config.json" : folder / kMlcConfigFile;
-}
-
-/// Of names, shapes and dtypes: what a compiled program and its weights must agree about.
-std::string hash_of(const std::vector<ParamSpec>& specs) {
-  std::string all;
-  for (const ParamSpec& s : specs) all += text(s.name, s.dtype, "[", s.shape, "]\n");
-  return hex(hash_bytes(all));
-}
-
-std::string cache_key(const fs::path& folder, const std::string& what, const OpenOptions& options,
-                      const Program& program) {
-  const std::vector<const target::CpuLevel*> levels = target::levels_for(options.isa);
-  std::string levels_text;
-  for (const target::CpuLevel* l : levels) levels_text += std::string(l->name) + ",";
-  return hex(hash_bytes(text(read_file(config_file(folder)),
-                             "\n",
-                             what,
-                             "\n",
-                             options.scheme.name,
-                             "\n",
-                             options.program.context_window.value_or(-1),
-                             "\n",
-                             options.program.prefill_chunk.value_or(-1),
-                             "\n",
-                             program.attention.cache_dtype,
-                             "\n",
-                             hash_of(program.params),
-                             "\n",
-                             levels_text,
-                             "\n",
-                             compiler_id())));
+/// By all that shapes a compiled program: its graph, the instruction sets, the bounds, and what makes the code.
+std::string cache_key(const OpenOptions& options, const Program& program) {
+  std::string levels;
+  for (const target::CpuLevel* l : target::levels_for(options.isa)) levels += std::string(l->name) + ",";
+  return digest_of(text("graph ",
+                        graph_digest(program),
+                        "\nlevels ",
+                        levels,
+                        "\nprefill chunk ",
+                        program.limits.prefill_chunk,
+                        "\ncontext ",
+                        program.limits.context_window,
+                        "\nscheme ",
+                        options.scheme.name,
+                        "\nprogram ",
+                        program_id(),
+                        "\nllvm ",
+                        codegen::llvm_id()));
 }
 
 void say(const OpenOptions& options, const std::string& message) {
@@ -94,12 +72,12 @@ void say_what_is_unused(const OpenOptions& options, const std::vector<std::strin
            names.size() > shown ? text(" and ", names.size() - shown, " more tensors") : ""));
 }
 
-CompileReport write_compiled(const Program& program, const OpenOptions& options, const std::string& key,
+CompileReport write_compiled(const Program& program, const ModelConfig& config, const OpenOptions& options,
                              const fs::path& path) {
   driver::CompileOptions compile{.levels = target::levels_for(options.isa),
                                  .bounds = {{"seq_len", program.limits.prefill_chunk}},
                                  .debug_dump = options.debug_dump,
-                                 .source_hash = key};
+                                 .source_hash = cache_key(options, program)};
   driver::Compiled compiled = driver::compile(program.module, compile);
   // The text of phase 3 is kept beside the kernels that it became, with the steps that lead there: what else wants to cost
   // or schedule them starts from it.
@@ -111,7 +89,8 @@ CompileReport write_compiled(const Program& program, const OpenOptions& options,
                    {"prefill_chunk_size", program.limits.prefill_chunk},
                    {"vocab_size", program.limits.vocab_size},
                    {"kv_cache_dtype", program.attention.cache_dtype.name()},
-                   {"params_hash", hash_of(program.params)},
+                   {"graph", graph_digest(program)},
+                   {"shaped_by", shaped_by(config, options.scheme, program)},
                    {"phase3", relax::to_script(*compiled.phase3)},
                    {"kernels", kernels}};
   compile.metadata_json = metadata.dump();
@@ -122,41 +101,83 @@ CompileReport write_compiled(const Program& program, const OpenOptions& options,
   return report;
 }
 
-/// The library of a program, compiled if it is not there yet.
+/// The library of a program, compiled if the cache does not have it, or has it damaged.
+///   what   "run", "observe": part of the entry's name
 fs::path library_of(const fs::path& folder, const std::string& what, const Program& program, const OpenOptions& options,
                     double& compile_s) {
-  std::string key = cache_key(folder, what, options, program);
-  fs::path path = sator_home() / "models" / key / "model.so";
-  if (options.debug_dump.empty() && fs::exists(path)) return path;
+  const FileCache cache = model_cache();
+  make_private_folder(cache.folder(), text("a library from ", cache.folder().string()));
+  const std::string model = fs::canonical(folder).filename().string();
+  const fs::path path = cache.path_of(text(model, "-", options.scheme.name, "-", what), cache_key(options, program));
+  const auto damaged = [&](const std::string& remark) { say(options, remark); };
+  if (options.debug_dump.empty() && cache.find(path, damaged)) return path;
   Clock clock;
-  say(options, text("compiling ", fs::canonical(folder).filename().string(), " for ", options.scheme.name));
-  write_compiled(program, options, key, path);
+  say(options, text("compiling ", model, " for ", options.scheme.name));
+  write_compiled(program, read_model_config(folder), options, path);
+  cache.prune(cache_limit_bytes(), kCacheKeeps);
   compile_s = clock.seconds();
   return path;
 }
 
-/// Limits and cache of a given library, once it is known to fit the weights.
-void take_from_library(OpenModel& model, const OpenOptions& options, const std::vector<ParamSpec>& specs) {
-  const fs::path& library = options.model_lib;
-  Ref<runtime::ModelLibrary> loaded = runtime::ModelLibrary::open(library);
+/// What a given library says of itself.
+struct LibraryFacts {
+  ProgramOptions program;  ///< that it was compiled with
+  ModelLimits limits;
+  std::string graph;
+  Json shaped_by;
+};
+
+LibraryFacts facts_of(const fs::path& library, const Scheme& scheme) {
+  const Ref<runtime::ModelLibrary> loaded = runtime::ModelLibrary::open(library);
   const std::string source = text("the metadata of ", library.string());
   const Json tree = parse_json(loaded->metadata_json(), source);
   const JsonAt metadata(tree, source);
-  const std::string& scheme = metadata.at("quantization").string();
-  if (scheme != options.scheme.name)
-    fail({.what = text(library.string(), " was compiled for ", scheme),
-          .needs = options.scheme.name,
-          .hint = text("compile it again with --quantization ", options.scheme.name)});
-  if (metadata.at("params_hash").string() != hash_of(specs))
-    fail({.what = text(library.string(), " was compiled for other weights"),
-          .needs = "a library of this very model: the same sizes, layers and dtypes",
+  const std::string& compiled_for = metadata.at("quantization").string();
+  if (compiled_for != scheme.name)
+    fail({.what = text(library.string(), " was compiled for ", compiled_for),
+          .needs = scheme.name,
+          .hint = text("compile it again with --quantization ", scheme.name)});
+  if (!metadata.find("graph") || !metadata.find("shaped_by"))
+    fail({.what = text(library.string(), " does not say what shaped it"),
+          .needs = "a library that this version of Sator compiled",
           .hint = "compile it again from this folder"});
-  model.limits = {.context_window = metadata.at("context_window_size").integer(1),
-                  .prefill_chunk = metadata.at("prefill_chunk_size").integer(1),
-                  .vocab_size = metadata.at("vocab_size").integer(1)};
-  model.program.context_window = model.limits.context_window;
-  model.program.prefill_chunk = model.limits.prefill_chunk;
-  if (auto dtype = DType::parse(metadata.at("kv_cache_dtype").string())) model.program.cache_dtype = *dtype;
+  LibraryFacts facts{.program = {},
+                     .limits = {.context_window = metadata.at("context_window_size").integer(1),
+                                .prefill_chunk = metadata.at("prefill_chunk_size").integer(1),
+                                .vocab_size = metadata.at("vocab_size").integer(1)},
+                     .graph = metadata.at("graph").string(),
+                     .shaped_by = metadata.at("shaped_by").json()};
+  facts.program.context_window = facts.limits.context_window;
+  facts.program.prefill_chunk = facts.limits.prefill_chunk;
+  facts.program.cache_dtype = DType::parse(metadata.at("kv_cache_dtype").string());
+  return facts;
+}
+
+/// Errors: the library holds more positions than the model has.
+void require_context(const LibraryFacts& facts, const OpenOptions& options, const ModelConfig& config) {
+  if (facts.limits.context_window <= config.max_positions) return;
+  fail({.what = text(options.model_lib.string(),
+                     " was compiled for another model: context_window_size: library ",
+                     facts.limits.context_window,
+                     ", model at most ",
+                     config.max_positions),
+        .needs = "a library of this very model",
+        .hint = "compile it again from this folder"});
+}
+
+/// Errors: the library is of another graph than the program; the words name what differs.
+void require_same_graph(const LibraryFacts& facts, const OpenOptions& options, const ModelConfig& config,
+                        const Program& program) {
+  if (facts.graph == graph_digest(program)) return;
+  const std::vector<std::string> differ =
+      differences(facts.shaped_by, shaped_by(config, options.scheme, program), "library", "model");
+  fail(
+      {.what = text(options.model_lib.string(),
+                    " was compiled for another model: ",
+                    differ.empty() ? "what shapes it is the same, but another version of Sator made another graph of it"
+                                   : join(differ, "; ")),
+       .needs = "a library of this very model: the same configuration, scheme and widths of weights",
+       .hint = "compile it again from this folder"});
 }
 
 const fs::path& weights_folder(const fs::path& model, const OpenOptions& options) {
@@ -331,16 +352,21 @@ OpenModel open_model(const fs::path& folder, const OpenOptions& given) {
   const Weights weights(folder, options);
   if (!weights.are_converted()) require_calibration(options);
   if (options.verify) weights.verify();
+  // A given library decides the lengths: what it can hold, and how many tokens it takes at once.
+  std::optional<LibraryFacts> facts;
+  if (!options.model_lib.empty()) {
+    facts = facts_of(options.model_lib, options.scheme);
+    require_context(*facts, options, model.config);
+    // Asked for by name, the cache's dtype is not the library's to choose: another one is a difference.
+    if (options.program.cache_dtype) facts->program.cache_dtype = options.program.cache_dtype;
+    model.program = options.program = facts->program;
+  }
   Program program = build_program(model.config, options.scheme, weights.dtypes(), options.program);
   weights.require(program.params);
   say_what_is_unused(options, weights.unused(program.params));
-  model.limits = program.limits;
-  if (options.model_lib.empty()) {
-    model.model_lib = library_of(folder, "run", program, options, model.compile_s);
-  } else {
-    model.model_lib = options.model_lib;
-    take_from_library(model, options, program.params);
-  }
+  model.limits = facts ? facts->limits : program.limits;
+  if (facts) require_same_graph(*facts, options, model.config, program);
+  model.model_lib = facts ? options.model_lib : library_of(folder, "run", program, options, model.compile_s);
   model.vm = machine_of(model.model_lib, options);
   ActivationRanges ranges;
   if (options.scheme.needs_calibration() && !weights.are_converted())
@@ -403,6 +429,7 @@ WeightSize convert_weights(const fs::path& folder, const OpenOptions& options, c
   const Program program = program_of(folder, options);
   require_sources(program.params, checkpoint);
   say_what_is_unused(options, unused_tensors(program.params, checkpoint));
+  MlcWriter writer(out, options.replace);
   ActivationRanges ranges;
   if (options.scheme.needs_calibration()) ranges = calibrate(folder, *options.calibration, options);
   const size_t all = program.params.size();
@@ -410,13 +437,13 @@ WeightSize convert_weights(const fs::path& folder, const OpenOptions& options, c
     if (progress) progress(done, all);
   });
   const WeightSize size = weight_size(program.params, checkpoint);
-  write_mlc_weights(out, program.params, params, size.weights);
+  writer.write(program.params, params, size.weights);
   return size;
 }
 
 CompileReport compile_model(const fs::path& folder, const OpenOptions& options, const fs::path& out) {
   const Program program = program_of(folder, options);
-  return write_compiled(program, options, cache_key(folder, "compile", options, program), out);
+  return write_compiled(program, read_model_config(folder), options, out);
 }
 
 std::vector<int32_t> token_stream_of(const fs::path& folder, const std::string& content, const std::string& source) {

@@ -21,6 +21,7 @@ struct OpenOptions {
   fs::path model_lib;                   ///< a compiled program (compile_model) to run; empty: as needed, kept
   fs::path source;                      ///< folder of the checkpoint; empty: the model's own
   bool verify = false;                  ///< compare converted weights with their md5 sums first
+  bool replace = false;                 ///< convert_weights: files in the way of its own
   std::function<void(const std::string&)> progress;  ///< told what takes time
 };
 
@@ -52,7 +53,8 @@ Program program_of(const fs::path& folder, const OpenOptions& options, bool shap
 /// Compiles what is not compiled yet (kept under $SATOR_HOME, by all that shaped it), reads and quantizes the weights. A
 /// folder that convert_weights wrote has its weights quantized already.
 /// Errors: the folder is no model; the family or scheme is not supported; static scales without a calibration text; the
-/// folder's weights were converted for another scheme, or are damaged; `model_lib` is of another model, scheme or version;
+/// folder's weights were converted for another scheme, or are damaged; `model_lib` is of another graph (what differs is named),
+/// or another user can change it;
 /// `verify` without converted weights.
 OpenModel open_model(const fs::path& folder, const OpenOptions& options);
 

@@ -1,11 +1,16 @@
 #include "runtime/library.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
-#include "base/file.h"
+#include "base/digest.h"
+#include "base/trust.h"
 #include "runtime/isa.h"
 #include "runtime/library_file.h"
 
@@ -13,14 +18,28 @@ namespace sator::runtime {
 
 namespace {
 
+class OpenFile final : public Object {
+ public:
+  explicit OpenFile(int fd) : fd_(fd) {}
+  ~OpenFile() override { ::close(fd_); }
+  int fd() const { return fd_; }
+  /// Leads to this very file.
+  fs::path path() const { return text("/proc/self/fd/", fd_); }
+
+ private:
+  int fd_;
+};
+
+/// The file stays open as long as the library is loaded: the loader knows a library by its path, which names the descriptor.
 class DynamicLibrary final : public Object {
  public:
-  explicit DynamicLibrary(void* handle) : handle_(handle) {}
+  DynamicLibrary(void* handle, Ref<OpenFile> file) : handle_(handle), file_(std::move(file)) {}
   ~DynamicLibrary() override { dlclose(handle_); }
   void* symbol(const char* name) const { return dlsym(handle_, name); }
 
  private:
   void* handle_;
+  Ref<OpenFile> file_;
 };
 
 [[noreturn]] void refuse(const std::string& library, std::string what, std::string needs, std::string hint) {
@@ -101,25 +120,47 @@ Ref<ModelLibrary> ModelLibrary::from_memory(const SatorModel* model, std::string
   return library;
 }
 
+/// The file of a library, opened once: what is checked is what is loaded, whatever happens to its name meanwhile.
+static int open_library(const fs::path& path) {
+  // O_NONBLOCK: a pipe of that name must not stop us.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  struct stat s{};
+  if (fd >= 0 && ::fstat(fd, &s) == 0 && S_ISREG(s.st_mode)) return fd;
+  const std::string why = fd < 0 ? std::strerror(errno) : "it is no file";
+  if (fd >= 0) ::close(fd);
+  fail({.what = text("model library ", path.string(), " cannot be loaded: ", why),
+        .needs = "a library that `sator compile` wrote",
+        .hint = "check the path, or compile the model again"});
+}
+
 Ref<ModelLibrary> ModelLibrary::open(const std::filesystem::path& path) {
-  std::string name = path.filename().string();
-  std::error_code ignored;
-  if (fs::is_regular_file(path, ignored) && is_cut_off(MappedFile::open(path)->bytes()))
-    refuse(path.string(), "is cut off", "a whole file", "compile the model again, or copy the file again");
-  // An absolute path, for a bare name would be looked up among the system's libraries.
-  void* handle = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
+  const std::string name = path.filename().string();
+  Ref<OpenFile> file(new OpenFile(open_library(path)));
+  if (auto reason = exposed_to_others(file->fd(), text("model library ", path.string()))) fail(std::move(*reason));
+  {
+    const Ref<MappedFile> mapped = MappedFile::open(file->path());
+    const std::string_view bytes(reinterpret_cast<const char*>(mapped->bytes().data()), mapped->bytes().size());
+    if (is_cut_off(mapped->bytes()))
+      refuse(path.string(), "is cut off", "a whole file", "compile the model again, or copy the file again");
+    if (has_seal(bytes) && !unsealed(bytes))
+      refuse(path.string(),
+             "is damaged: its bytes are not those that were written",
+             "a whole file",
+             "compile the model again, or copy the file again");
+  }
+  void* handle = dlopen(file->path().c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* why = dlerror();
     fail({.what = text("model library ", path.string(), " cannot be loaded: ", why ? why : "no reason given"),
           .needs = "a shared library for this machine",
           .hint = "compile the model again"});
   }
-  Ref<DynamicLibrary> loaded(new DynamicLibrary(handle));
+  Ref<DynamicLibrary> loaded(new DynamicLibrary(handle, file));
   auto entry = reinterpret_cast<SatorModelEntry>(loaded->symbol("sator_model"));
   if (entry == nullptr)
     refuse(
         name, "does not export sator_model", "a library written by this compiler", "give the path of a model library");
-  return from_memory(entry(), std::move(name), loaded);
+  return from_memory(entry(), name, loaded);
 }
 
 KernelTable ModelLibrary::kernels() const {

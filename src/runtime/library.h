@@ -13,8 +13,8 @@ namespace sator::runtime {
 class ModelLibrary final : public Object {
  public:
   /// Loads a model library and picks the best of its levels that this CPU can run, or the one that $SATOR_ISA names.
-  /// Errors: the file cannot be loaded or is no model library; its interface is of another version; its program is
-  /// damaged; none of its levels, or not the named one, can run here.
+  /// Errors: another user can change the file (base/trust.h); it cannot be loaded, is damaged or no model library; its
+  /// interface is of another version; none of its levels, or not the named one, can run here.
   static Ref<ModelLibrary> open(const std::filesystem::path& path);
   /// The same for a model that is already in memory (a just-in-time compiler, a test); `owner` keeps it there.
   static Ref<ModelLibrary> from_memory(const SatorModel* model, std::string name, Ref<Object> owner = {});

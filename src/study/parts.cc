@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "frontend/mlc_config.h"
 #include "runtime/isa.h"
@@ -16,19 +17,11 @@ namespace {
 
 bool shapes_a_model(const fs::path& file) {
   const std::string name = file.filename().string();
-  if (name == "study.json") return false;  // of a study whose results lie beside the model
+  if (name == "study.json" || name.starts_with(".sator-"))
+    return false;  // of a study whose results lie beside the model
   const bool is_shard = name.starts_with("params_shard_") && name.ends_with(".bin");
   return name.ends_with(".json") || name.ends_with(".safetensors") || is_shard || name == "merges.txt" ||
          name == "vocab.txt";
-}
-
-/// Names of schemes and chips as parts of a file name: '+' and letters stay, what a file system may not take does not.
-std::string file_name(const std::string& name) {
-  std::string result;
-  for (char c : name)
-    result +=
-        (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '+' ? c : '_';
-  return result.substr(0, 100);
 }
 
 }  // namespace
@@ -40,13 +33,10 @@ std::string model_hash(const fs::path& folder, bool shapes_only) {
       if (entry.is_regular_file() && shapes_a_model(entry.path()) && entry.path() != files.front())
         files.push_back(entry.path());
   std::sort(files.begin(), files.end());
-  uint64_t hash = 0;
-  for (const fs::path& file : files) {
-    const Ref<MappedFile> mapped = MappedFile::open(file);
-    const std::string_view bytes(reinterpret_cast<const char*>(mapped->bytes().data()), mapped->bytes().size());
-    hash = hash_bytes(bytes, hash_bytes(file.filename().string(), hash));
-  }
-  return hex(hash);
+  Digest digest;
+  for (const fs::path& file : files)
+    digest.add(text(file.filename().string(), ":", static_cast<int64_t>(fs::file_size(file)), "\n")).add_file(file);
+  return digest.hex();
 }
 
 std::string host_name() {
@@ -64,34 +54,25 @@ bool is_host(const Chip& chip, int64_t threads) {
   return chip.host && chip.variation.empty() && chip.host->threads == threads && chip.host->cpu == host_name();
 }
 
-const std::string& program_id() {
-  static const std::string id = [] {
-    std::error_code ignored;
-    const fs::path self = fs::read_symlink("/proc/self/exe", ignored);
-    const auto size = static_cast<int64_t>(fs::file_size(self, ignored));
-    const auto time = static_cast<int64_t>(fs::last_write_time(self, ignored).time_since_epoch().count());
-    return hex(hash_bytes(text(self.string(), ":", size, ":", time)));
-  }();
-  return id;
-}
-
-PartStore::PartStore(fs::path folder) : folder_(std::move(folder)) {
-  const fs::path probe = folder_ / "version";
-  write_file(probe, text(kSchemaVersion, "\n"));
+PartStore::PartStore(const fs::path& folder, std::function<void(const std::string&)> remark)
+    : cache_(folder, ".json"), remark_(std::move(remark)) {
+  write_file(folder / "version", text(kSchemaVersion, "\n"));
 }
 
 fs::path PartStore::file(const std::string& name, const std::string& key) const {
-  return folder_ / text(file_name(name), ".", hex(hash_bytes(text(name, "\n", key))), ".json");
+  return cache_.path_of(name, digest_of(text(name, "\n", key)));
 }
 
 std::optional<Study> PartStore::find(const std::string& name, const std::string& key) const {
   const fs::path path = file(name, key);
-  if (!fs::exists(path)) return {};
+  const std::optional<std::string> content = cache_.read(path, remark_);
+  if (!content) return {};
   try {
-    Json json = parse_json(read_file(path), path.filename().string());
-    if (json.value("key", "") != key) return {};  // another part of the same hash
-    return from_json(json, path.filename().string());
-  } catch (const Error&) {
+    const std::string source = path.filename().string();
+    Json json = parse_json(*content, source);
+    if (json.value("key", "") != key) return {};  // another part of the same digest
+    return from_json(json, source);
+  } catch (const Error&) {  // of another version
     return {};
   } catch (const Json::exception&) {
     return {};
@@ -101,7 +82,7 @@ std::optional<Study> PartStore::find(const std::string& name, const std::string&
 void PartStore::keep(const Study& part, const std::string& name, const std::string& key) const {
   Json json = to_json(part, Kernels::included);
   json["key"] = key;
-  write_file(file(name, key), json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  cache_.write(file(name, key), json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 std::optional<SchemeResult> PartStore::find_scheme(const std::string& name, const std::string& key) const {

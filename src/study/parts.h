@@ -1,7 +1,9 @@
 // What keeps finished parts of a study for the next run.
 #pragma once
 
-#include "base/file.h"
+#include <functional>
+
+#include "base/file_cache.h"
 #include "study/result.h"
 #include "target/chip.h"
 
@@ -27,11 +29,13 @@ struct SpeedRun {
   int64_t rounds = 0;
 };
 
-/// Finished parts as files of one folder, by name and key. A file that was damaged is as good as none.
+/// Finished parts as a cache in one folder, by name and key.
 class PartStore {
  public:
+  ///   remark   told of parts that were damaged
   /// Errors: the folder cannot be made or written.
-  explicit PartStore(fs::path folder);
+  explicit PartStore(
+      const fs::path& folder, std::function<void(const std::string&)> remark = [](const std::string&) {});
 
   /// A scheme's own figures, without chips.
   std::optional<SchemeResult> find_scheme(const std::string& name, const std::string& key) const;
@@ -49,7 +53,8 @@ class PartStore {
   std::optional<Study> find(const std::string& name, const std::string& key) const;
   void keep(const Study& part, const std::string& name, const std::string& key) const;
 
-  fs::path folder_;
+  FileCache cache_;
+  std::function<void(const std::string&)> remark_;
 };
 
 }  // namespace sator::study
