@@ -3,7 +3,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/owned_folder.h"
 #include "cli/app.h"
 #include "cli/chip_options.h"
 #include "cli/commands.h"
@@ -40,7 +40,7 @@ struct EstimateArguments {
   std::optional<std::string> script, trace, picture;
   std::vector<std::string> files, sizes;
   int64_t threads = 2;
-  bool explain = false;
+  bool explain = false, replace = false;
 };
 
 /// One of the tasks that the options name.
@@ -212,16 +212,17 @@ void estimate_batch(const EstimateArguments& a, Streams& io) {
 
 // --- one matmul on a described chip
 
-void write_timeloop(const std::string& folder, const dataflow::KernelCost& cost, const Chip& chip, Streams& io) {
+void write_timeloop(const EstimateArguments& a, const dataflow::KernelCost& cost, const Chip& chip, Streams& io) {
+  const std::string& folder = *a.timeloop;
   for (const dataflow::StatementCost& s : cost.statements) {
     if (!s.on_array()) continue;
     const auto stated = dataflow::timeloop::input_of(s, chip);
     if (const Reason* why_not = std::get_if<Reason>(&stated)) fail(*why_not);
     const auto& input = std::get<dataflow::timeloop::Input>(stated);
-    fs::create_directories(folder);
-    write_file(fs::path(folder) / "architecture.yaml", architecture_text(input.architecture));
-    write_file(fs::path(folder) / "problem.yaml", problem_text(input.workload));
-    write_file(fs::path(folder) / "mapping.yaml", mapping_text(input.mapping, input.workload, input.architecture));
+    OwnedFolder(folder, "estimate", a.replace)
+        .replace({{"architecture.yaml", architecture_text(input.architecture)},
+                  {"problem.yaml", problem_text(input.workload)},
+                  {"mapping.yaml", mapping_text(input.mapping, input.workload, input.architecture)}});
     io.notes << "written: " << folder << "/architecture.yaml, problem.yaml, mapping.yaml\n";
   }
 }
@@ -265,7 +266,7 @@ void estimate_workload(const EstimateArguments& a, Streams& io) {
       const dataflow::Problem problem = problem_at_pes(s, engine.chip());
       draw(a, problem, *s.counts, io);
     }
-  if (a.timeloop) write_timeloop(*a.timeloop, cost, engine.chip(), io);
+  if (a.timeloop) write_timeloop(a, cost, engine.chip(), io);
   if (!a.chakra) return;
   dataflow::TraceNode node{.name = "matmul", .seconds = cost.latency_s, .operations = 2 * cost.macs};
   for (const dataflow::StatementCost& s : cost.statements) node.operations += s.vector_ops;
@@ -321,6 +322,7 @@ void run(const EstimateArguments& a, Streams& io) {
                              {"--dataflow", a.changes.dataflow.has_value(), "--workload", a.workload.has_value()},
                              {"--tile", a.changes.tile.has_value(), "--workload", a.workload.has_value()},
                              {"--timeloop", a.timeloop.has_value(), "--workload", a.workload.has_value()},
+                             {"--replace", a.replace, "--timeloop", a.timeloop.has_value()},
                              {"--chakra", a.chakra.has_value(), "--workload", a.workload.has_value()}})
     if (c.given && !c.there)
       fail({.what = text(c.option, " says nothing about ", chosen->needs),
@@ -367,6 +369,7 @@ Command estimate_command() {
       {"--timeloop FOLDER",
        "write the --workload and its mapping as Timeloop's files: architecture, problem, mapping",
        &a->timeloop},
+      {"--replace", "replace files that --timeloop did not write and that stand where its files go", &a->replace},
       {"--script FILE",
        "TVMScript: the statements around which loops are bound, as TENET would count them",
        &a->script},

@@ -1,11 +1,12 @@
 #include <charconv>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
 
 #include "base/error.h"
 #include "base/figures.h"
-#include "base/file.h"
+#include "base/owned_folder.h"
 #include "cli/commands.h"
 #include "cli/matmul_options.h"
 #include "cli/model_options.h"
@@ -26,7 +27,7 @@ struct ExploreArguments {
   std::optional<std::string> model, quant, study, workload, scheme, chip, pe, dataflow, bandwidth, cores, csv, folder;
   std::vector<std::string> buffers;
   std::optional<double> max_area, max_latency, max_energy, max_power, max_perplexity;
-  bool shapes_only = false;
+  bool shapes_only = false, replace = false;
   int64_t prompt_len = study::ModelSpaceOptions{}.prompt_len, gen_len = study::ModelSpaceOptions{}.gen_len;
   int64_t mappings = 1, budget = 256, seed = 1, threads = 2;
 };
@@ -273,12 +274,11 @@ std::string schedule_of(const tir::PrimFuncRef& func, const dataflow::KernelCost
 }
 
 /// The product's program and, per point of the front, the schedule that maps it.
-void write_schedules(const Explored& x, const tune::KernelSpace& space, const dataflow::Matmul& matmul,
-                     const fs::path& folder) {
+void add_schedules(const Explored& x, const tune::KernelSpace& space, const dataflow::Matmul& matmul,
+                   OwnedFolder::Files& files) {
   const std::string program = dataflow::matmul_program(matmul);
   const tir::PrimFuncRef func = tir::parse_function(program);
-  fs::create_directories(folder / "schedules");
-  write_file(folder / "program.py", program);
+  files.emplace_back("program.py", program);
   for (size_t f = 0; f < x.search.front.size(); ++f) {
     const tune::Evaluated& e = x.search.evaluated[x.search.front[f]];
     std::vector<std::string> head;
@@ -288,24 +288,22 @@ void write_schedules(const Explored& x, const tune::KernelSpace& space, const da
     code += space.chips().base().tenet
                 ? text("# the mapping is TENET's own: ", space.chips().base().tenet->mapping_file, "\n")
                 : schedule_of(func, cost);
-    write_file(folder / "schedules" / text("front-", f + 1, ".py"), code);
+    files.emplace_back(text("schedules/front-", f + 1, ".py"), code);
   }
 }
 
 /// The programs of the front's schemes and, per point, a folder with the schedules that map their kernels.
-void write_schedules(const Explored& x, const study::ModelSpace& space, const std::vector<std::string>& schemes,
-                     const fs::path& folder) {
+void add_schedules(const Explored& x, const study::ModelSpace& space, const std::vector<std::string>& schemes,
+                   OwnedFolder::Files& files) {
   std::set<size_t> used;
   for (size_t f = 0; f < x.search.front.size(); ++f) {
     const tune::Point& point = x.search.evaluated[x.search.front[f]].point;
     used.insert(point.back());
-    const fs::path here = folder / "schedules" / text("front-", f + 1);
-    fs::create_directories(here);
-    for (const auto& [name, code] : space.schedules(point)) write_file(here / name, code);
+    for (const auto& [name, code] : space.schedules(point))
+      files.emplace_back(text("schedules/front-", f + 1, "/", name), code);
   }
-  fs::create_directories(folder / "programs");
-  for (size_t scheme : used) write_file(folder / "programs" / (schemes[scheme] + ".py"), space.program(scheme));
-  for (const auto& [name, code] : space.runtime_programs()) write_file(folder / "programs" / (name + ".py"), code);
+  for (size_t scheme : used) files.emplace_back(text("programs/", schemes[scheme], ".py"), space.program(scheme));
+  for (const auto& [name, code] : space.runtime_programs()) files.emplace_back(text("programs/", name, ".py"), code);
 }
 
 void check(const ExploreArguments& a) {
@@ -325,6 +323,7 @@ void check(const ExploreArguments& a) {
                              {"--quant", a.quant.has_value(), "MODEL", a.model.has_value()},
                              {"--study", a.study.has_value(), "MODEL", a.model.has_value()},
                              {"--shapes-only", a.shapes_only, "MODEL", a.model.has_value()},
+                             {"--replace", a.replace, "-o", a.folder.has_value()},
                              {"--max-perplexity", a.max_perplexity.has_value(), "--study", a.study.has_value()}})
     if (c.given && !c.there)
       fail({.what = text(c.option, " is given without ", c.belongs_to),
@@ -368,13 +367,27 @@ Explored explored(const Space& space, const std::string& what, const ExploreArgu
   return x;
 }
 
-/// What both kinds of search leave in the folder.
-void write_points(const Explored& x, const std::string& title, const fs::path& folder, const Streams& io) {
-  fs::create_directories(folder);
-  write_file(folder / "explore.json", io.json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-  write_file(folder / "explore.csv", explored_csv(x));
-  write_file(folder / "index.html", plot_page(x, title));
-  io.out << "written: " << (folder / "index.html").string() << ", explore.json, explore.csv";
+/// What both kinds of search leave in the folder, by name.
+OwnedFolder::Files points_of(const Explored& x, const std::string& title, const Streams& io) {
+  return {{"explore.json", io.json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"},
+          {"explore.csv", explored_csv(x)},
+          {"index.html", plot_page(x, title)}};
+}
+
+/// The folder of the results, before they are searched for: then nothing is in their way. Nothing without -o.
+std::unique_ptr<OwnedFolder> place_of(const ExploreArguments& a) {
+  if (!a.folder) return nullptr;
+  auto place = std::make_unique<OwnedFolder>(*a.folder, "explore", a.replace);
+  place->require_free({"explore.json", "explore.csv", "index.html"});
+  if (a.workload) place->require_free({"program.py"});
+  place->require_free_below({"schedules"}, {".py"});
+  if (a.model) place->require_free_below({"programs"}, {".py"});
+  return place;
+}
+
+void write(OwnedFolder& place, const OwnedFolder::Files& files, const ExploreArguments& a, const Streams& io) {
+  place.replace(files);
+  io.out << "written: " << (fs::path(*a.folder) / "index.html").string() << ", explore.json, explore.csv";
 }
 
 void explore_matmul(const ExploreArguments& a, const Chip& base, Streams& io) {
@@ -384,6 +397,7 @@ void explore_matmul(const ExploreArguments& a, const Chip& base, Streams& io) {
                                 {{dataflow::matmul_kernel(matmul)}},
                                 static_cast<size_t>(a.mappings),
                                 {a.max_area, a.max_latency, a.max_energy, a.max_power});
+  const std::unique_ptr<OwnedFolder> place = place_of(a);
   const Explored x = explored(space,
                               text("workload     Y[i,j] = X[i,k] * W[k,j], i ",
                                    matmul.i,
@@ -398,9 +412,11 @@ void explore_matmul(const ExploreArguments& a, const Chip& base, Streams& io) {
                                    "\n"),
                               a,
                               io);
-  if (!a.folder) return;
-  write_points(x, text("matmul ", *a.workload, ", ", scheme, ", on variants of ", base.name), *a.folder, io);
-  write_schedules(x, space, matmul, *a.folder);
+  if (!place) return;
+  OwnedFolder::Files files =
+      points_of(x, text("matmul ", *a.workload, ", ", scheme, ", on variants of ", base.name), io);
+  add_schedules(x, space, matmul, files);
+  write(*place, files, a, io);
   io.out << ", program.py, schedules/\n";
 }
 
@@ -421,6 +437,7 @@ void explore_model(const ExploreArguments& a, const Chip& base, Streams& io) {
                                 [&](const std::string& line, bool passing) { progress(line, passing); });
   progress.end();
   for (const std::string& words : space.refused()) io.notes << "note: " << words << "\n";
+  const std::unique_ptr<OwnedFolder> place = place_of(a);
   const Explored x = explored(space,
                               text("model        ",
                                    options.model.string(),
@@ -433,9 +450,10 @@ void explore_model(const ExploreArguments& a, const Chip& base, Streams& io) {
                                    "\n"),
                               a,
                               io);
-  if (!a.folder) return;
-  write_points(x, text(options.model.filename().string(), " on variants of ", base.name), *a.folder, io);
-  write_schedules(x, space, options.schemes, *a.folder);
+  if (!place) return;
+  OwnedFolder::Files files = points_of(x, text(options.model.filename().string(), " on variants of ", base.name), io);
+  add_schedules(x, space, options.schemes, files);
+  write(*place, files, a, io);
   io.out << ", programs/, schedules/\n";
 }
 
@@ -500,6 +518,7 @@ Command explore_command() {
               {"-o,--output FOLDER",
                "a page with the front, all points, and the programs with the front's mappings as schedules",
                &a->folder},
+              {"--replace", "replace files that no search wrote and that stand where results go", &a->replace},
           },
       .run = [a](Streams& io) { run(*a, io); },
       .details =

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/owned_folder.h"
 #include "cli/commands.h"
 #include "cli/suggest.h"
 #include "frontend/hf_config.h"
@@ -15,6 +16,7 @@ namespace {
 struct GenConfigArguments {
   std::string config, output;
   MlcConfigOptions options;
+  bool replace = false;
 };
 
 /// Errors: MLC-LLM has no such template.
@@ -33,11 +35,10 @@ void run(const GenConfigArguments& a, Streams& io) {
   const std::vector<std::string> files = tokenizer_files_of(folder);
   if (files.empty()) io.notes << "note: " << folder.string() << " has no tokenizer files; text needs them\n";
   io.json = mlc_chat_config(folder, a.options, files);
-  for (const std::string& name : files) {
-    if (fs::weakly_canonical(folder) == fs::weakly_canonical(a.output)) break;
-    write_file(fs::path(a.output) / name, read_file(folder / name));
-  }
-  write_file(fs::path(a.output) / kMlcConfigFile, io.json.dump(2) + "\n");
+  OwnedFolder::Files results;
+  for (const std::string& name : files) results.emplace_back(name, read_file(folder / name));
+  results.emplace_back(kMlcConfigFile, io.json.dump(2) + "\n");
+  OwnedFolder(a.output, "gen_config", a.replace).replace(results);
   io.out << "written: " << (fs::path(a.output) / kMlcConfigFile).string();
   for (const std::string& name : files) io.out << ", " << name;
   io.out << "\n";
@@ -62,6 +63,7 @@ Command gen_config_command() {
                    .help = "one of MLC-LLM's conversation templates; LM, plain text, unless told",
                    .into = &a->options.conv_template},
                   {.name = "-o,--output FOLDER", .help = "where the files go", .into = &a->output, .required = true},
+                  {"--replace", "replace files that gen_config did not write and that stand where its own go", &a->replace},
                   {"--context-window-size N",
                    "positions; the model's own unless told",
                    &a->options.context_window_size,

@@ -24,7 +24,7 @@ struct StudyArguments {
   int64_t windows = study::StudyOptions{}.windows;
   std::optional<std::string> text, calibration, folder;
   std::optional<int64_t> threads;
-  bool shapes_only = false, chakra = false, again = false;
+  bool shapes_only = false, chakra = false, again = false, replace = false;
   int64_t parallel = 1;
   std::vector<int64_t> batches, contexts;
   ChipArguments changes;
@@ -50,13 +50,15 @@ void run(const StudyArguments& a, Streams& io) {
   options.changes.chips = a.parallel;
   options.sweep = {a.batches, a.contexts};
   if (a.again) options.speed_age_s = 0;
+  options.replace = a.replace;
+  if (a.routes.compare) options.further = {"routes.csv"};
   if (a.text) options.text = *a.text;
   if (a.calibration) options.calibration = *a.calibration;
   ProgressLines lines(io.notes);
   const study::Study result =
       run_study(options, study::model_workers(), [&](const std::string& line, bool passing) { lines(line, passing); });
   lines.end();
-  write_study(result, options.folder, a.chakra);
+  study::WriteOptions write{.traces = a.chakra, .replace = a.replace, .further = {}};
   io.json = to_json(result);
   io.out << terminal_table(result) << "\n";
   if (a.routes.compare) {
@@ -72,9 +74,10 @@ void run(const StudyArguments& a, Streams& io) {
     const auto routes = compare_routes(question, [&](const std::string& line, bool passing) { lines(line, passing); });
     lines.end();
     io.out << routes_table(routes);
-    write_file(options.folder / "routes.csv", routes_csv(routes));
+    write.further.emplace_back("routes.csv", routes_csv(routes));
     io.json["routes"] = routes_json(routes);
   }
+  write_study(result, options.folder, write);
   io.out << "written: " << (options.folder / "index.html").string() << ", study.json, study.csv, kernels.csv"
          << (options.sweep.empty() ? "" : ", sweep.csv") << (a.routes.compare ? ", routes.csv" : "")
          << (a.chakra ? ", chakra/" : "") << "\n";
@@ -129,6 +132,7 @@ Command study_command() {
               {"--shapes-only", "costs alone, from config.json: nothing is run", &a->shapes_only},
               {"--threads N", "worker threads; all cores unless told", &a->threads, false, {}, between(1, 1024)},
               {"-o,--output FOLDER", "where results go; study-MODEL in the current folder unless told", &a->folder},
+              {"--replace", "replace files that no study wrote and that stand where results go", &a->replace},
           },
       .run = [a](Streams& io) { run(*a, io); },
       .details = text(
@@ -137,8 +141,8 @@ Command study_command() {
           ".\nChips unless told: ",
           join(study::default_chips(), ", "),
           ".\nWritten are index.html, study.json, study.csv and kernels.csv; finished schemes are kept under .parts/\n"
-          "and not run again, speeds here for an hour. Costs are estimates for the described chip, per kernel of the "
-          "compiled program."),
+          "and not run again, speeds here for an hour. Files of an earlier study there are replaced as long as nobody changed "
+          "them; others are left. Costs are estimates for the described chip, per kernel of the compiled program."),
       .also = {"compare", "report"}};
 }
 

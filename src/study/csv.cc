@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "study/compare.h"
+#include "study/file_names.h"
 #include "study/tenet_files.h"
 #include "study/words.h"
 
@@ -216,7 +217,7 @@ using ScheduleNames = std::map<std::tuple<std::string, std::string, std::string>
 
 ScheduleNames schedule_names(const Study& study) {
   ScheduleNames names;
-  std::map<std::string, int> taken;
+  FileNames files;
   for (const SchemeResult& scheme : study.schemes)
     for (size_t c = 0; c < scheme.chips.size(); ++c)
       for (const PhaseName& phase : kPhases)
@@ -224,9 +225,7 @@ ScheduleNames schedule_names(const Study& study) {
           if (k.schedule.empty()) continue;
           auto [at, fresh] = names.try_emplace({study.chips[c].name, k.function, k.schedule});
           if (!fresh) continue;
-          const std::string name = text("schedules/", study.chips[c].name, "/", k.function.substr(0, 100));
-          const int number = ++taken[name];
-          at->second = text(name, number > 1 ? text("_", number) : "", ".py");
+          at->second = files.unused(text("schedules/", study.chips[c].name, "/", k.function.substr(0, 100))) + ".py";
         }
   return names;
 }

@@ -1,11 +1,15 @@
 #include "study/study.h"
 
 #include <algorithm>
+#include <cctype>
+#include <iterator>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <variant>
 
+#include "base/build_id.h"
+#include "base/digest.h"
 #include "base/error.h"
+#include "codegen/llvm.h"
 #include "engine/corpus.h"
 #include "frontend/hf_config.h"
 #include "llm/open.h"
@@ -23,6 +27,8 @@
 namespace sator::study {
 
 namespace {
+
+constexpr const char* kCommand = "study";  // whose list of files it is
 
 /// Everything that a run is made of, checked before anything takes time.
 struct Plan {
@@ -132,10 +138,22 @@ void find_schemes(Plan& plan) {
   }
 }
 
+std::string in_small_letters(std::string name) {
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return name;
+}
+
+/// Folders of results are called by the chips.
 void find_chips(Plan& plan) {
   for (const std::string& name : plan.options.chips.empty() ? default_chips() : plan.options.chips) {
     Chip chip = dataflow::described_chip(name, plan.options.changes);
-    auto same = std::find_if(plan.chips.begin(), plan.chips.end(), [&](const Chip& c) { return c.name == chip.name; });
+    if (chip.name.empty() || chip.name.starts_with('.') || chip.name.find('/') != chip.name.npos)
+      fail({.what = text("a chip is named ", string_literal(chip.name), ": ", chip.file),
+            .needs = "a name that a folder can have: without '/', and not beginning with '.'",
+            .hint = "change the name in the file"});
+    auto same = std::find_if(plan.chips.begin(), plan.chips.end(), [&](const Chip& c) {
+      return in_small_letters(c.name) == in_small_letters(chip.name);
+    });
     std::string file_text = identity_of(chip);
     if (same != plan.chips.end()) {
       if (plan.chip_texts[static_cast<size_t>(same - plan.chips.begin())] == file_text) continue;
@@ -162,6 +180,19 @@ Plan plan_of(const StudyOptions& options) {
   find_schemes(plan);
   find_chips(plan);
   return plan;
+}
+
+/// Errors: what no study wrote stands where results will go. Names of kernels are not known yet: below the folders of the chips
+/// every file counts that ends like theirs.
+void require_place(const OwnedFolder& folder, const Plan& plan) {
+  std::vector<std::string> names = {"study.json", "study.csv", "kernels.csv", "index.html", "tenet/metrics.csv"};
+  if (!plan.options.sweep.empty()) names.emplace_back("sweep.csv");
+  names.insert(names.end(), plan.options.further.begin(), plan.options.further.end());
+  folder.require_free(names);
+  std::vector<std::string> below;
+  for (const Chip& chip : plan.chips)
+    for (const char* kind : {"schedules/", "tenet/", "chakra/"}) below.push_back(kind + chip.name);
+  folder.require_free_below(below, {".py", ".p", ".m", ".s", ".json"});
 }
 
 std::string name_of_model(const fs::path& folder) {
@@ -210,6 +241,8 @@ class Keys {
                    model_hash(o.model, o.shapes_only),
                    "\nprogram ",
                    program_id(),
+                   "\nllvm ",
+                   codegen::llvm_id(),
                    "\nprompt ",
                    o.prompt_len,
                    "\ngeneration ",
@@ -221,8 +254,8 @@ class Keys {
                    "\nthreads ",
                    study.protocol.threads);
     reference_ = study.protocol.reference;
-    if (o.text) text_ = hex(hash_bytes(read_file(*o.text)));
-    if (o.calibration) calibration_ = hex(hash_bytes(read_file(*o.calibration)));
+    if (o.text) text_ = digest_of_file(*o.text);
+    if (o.calibration) calibration_ = digest_of_file(*o.calibration);
   }
   std::string of_scheme(const llm::Scheme& s) const {
     return text(of(s), "\ntext ", text_, "\nwindows ", plan_.options.windows, "\nreference ", reference_);
@@ -233,7 +266,7 @@ class Keys {
     const SweepAxes& sweep = plan_.options.sweep;
     return text(of(s),
                 "\nchip ",
-                hex(hash_bytes(plan_.chip_texts[chip])),
+                digest_of(plan_.chip_texts[chip]),
                 "\nsweep ",
                 join(sweep.batches, ","),
                 " x ",
@@ -357,7 +390,9 @@ static std::vector<SchemeResult> measured_schemes(const Plan& plan, Study& study
 
 Study run_study(const StudyOptions& options, const Workers& workers, const Progress& progress) {
   const Plan plan = plan_of(options);
-  const PartStore parts(options.folder / ".parts");
+  const OwnedFolder folder(options.folder, kCommand, options.replace);
+  require_place(folder, plan);
+  const PartStore parts(options.folder / ".parts", [&](const std::string& remark) { progress(remark, false); });
   Study study = head_of(plan, workers);
   const Keys keys(plan, study);
   for (const std::string& remark : plan.remarks) progress(remark, false);
@@ -381,35 +416,17 @@ Study run_study(const StudyOptions& options, const Workers& workers, const Progr
   return study;
 }
 
-/// Files of an earlier study of other schemes or chips, which would pass for this one's.
-static void remove_others(const fs::path& folder, const std::set<fs::path>& keep) {
-  static constexpr std::string_view kOurs[] = {".py", ".p", ".m", ".s", ".csv", ".json"};
-  std::error_code ignored;
-  std::vector<fs::path> old;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder, ignored))
-    if (entry.is_regular_file() && std::ranges::count(kOurs, entry.path().extension().string()) > 0 &&
-        !keep.contains(entry.path()))
-      old.push_back(entry.path());
-  for (const fs::path& path : old) fs::remove(path, ignored);
-}
-
-void write_study(const Study& study, const fs::path& folder, bool traces) {
-  write_file(folder / "study.json", to_json(study).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-  write_file(folder / "study.csv", study_csv(study));
-  write_file(folder / "kernels.csv", kernels_csv(study));
-  if (!sweep_table(study).empty())
-    write_file(folder / "sweep.csv", sweep_csv(study));
-  else
-    fs::remove(folder / "sweep.csv");
-  std::set<fs::path> written;
-  using Files = std::vector<std::pair<std::string, std::string>>;
-  for (const Files& files : {schedule_files(study), tenet_files(study), traces ? trace_files(study) : Files{}})
-    for (const auto& [name, words] : files) {
-      write_file(folder / name, words);
-      written.insert(folder / name);
-    }
-  for (const char* own : {"schedules", "tenet", "chakra"}) remove_others(folder / own, written);
-  write_file(folder / "index.html", html_page(study));
+void write_study(const Study& study, const fs::path& folder, const WriteOptions& options) {
+  OwnedFolder::Files files = {{"study.json", to_json(study).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"},
+                              {"study.csv", study_csv(study)},
+                              {"kernels.csv", kernels_csv(study)}};
+  if (!sweep_table(study).empty()) files.emplace_back("sweep.csv", sweep_csv(study));
+  for (OwnedFolder::Files more :
+       {schedule_files(study), tenet_files(study), options.traces ? trace_files(study) : OwnedFolder::Files{}})
+    files.insert(files.end(), std::move_iterator(more.begin()), std::move_iterator(more.end()));
+  files.insert(files.end(), options.further.begin(), options.further.end());
+  files.emplace_back("index.html", html_page(study));  // last: who sees it finds the others
+  OwnedFolder(folder, kCommand, options.replace).replace(files);
 }
 
 }  // namespace sator::study

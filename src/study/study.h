@@ -5,7 +5,7 @@
 #include <span>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/owned_folder.h"
 #include "dataflow/cost/described_chip.h"
 #include "llm/scheme.h"
 #include "study/result.h"
@@ -28,6 +28,8 @@ struct StudyOptions {
   std::optional<int64_t> threads;       // all cores unless told
   int64_t speed_age_s = 3600;  // speeds here that an earlier run measured may be so old; 0: they are measured again
   fs::path folder;             // results, and those of finished schemes under .parts/
+  bool replace = false;        // files in the way of results
+  std::vector<std::string> further;  // names of results that write_study is given besides
   std::string version;         // of the program
 };
 
@@ -79,15 +81,24 @@ struct Workers {
 };
 
 /// Runs what no earlier run has left finished under `options.folder`/.parts. A part is reused if everything that shaped it
-/// is the same: the model's files, the scheme, text, windows, lengths, threads, processor and program; of costs, the
+/// is the same: the model's files, the scheme, text, windows, lengths, threads, processor, program and LLVM; of costs, the
 /// chip's file. Speeds here belong to one machine and one run in turns: they are reused if one run within
 /// `options.speed_age_s` measured all schemes of this one, else all are measured again.
 /// Errors: an unknown scheme or chip; two chips of one name; lengths beyond the model's context; no text; static scales
-/// without a calibration text; the folder cannot be written; those of the workers, with the scheme named.
+/// without a calibration text; the folder cannot be written, another study works in it, or what no study wrote stands where
+/// its results go; those of the workers, with the scheme named.
 Study run_study(const StudyOptions& options, const Workers& workers, const Progress& progress);
 
-/// Writes study.json, study.csv, kernels.csv, sweep.csv where there is one, the schedules of its kernels, their products as TENET's files, and index.html. Errors: the folder cannot be written.
-/// `traces`: and each phase as a trace of Chakra.
-void write_study(const Study& study, const fs::path& folder, bool traces = false);
+/// Beside the results of every study.
+struct WriteOptions {
+  bool traces = false;         ///< each phase as a trace of Chakra
+  bool replace = false;        ///< files in the way of results
+  OwnedFolder::Files further;  ///< by name in the folder
+};
+
+/// Writes study.json, study.csv, kernels.csv, sweep.csv where there is one, the schedules of its kernels, their products as
+/// TENET's files, and index.html, in place of what an earlier study wrote there (base/owned_folder.h).
+/// Errors: the folder cannot be written; what no study wrote stands where a result goes.
+void write_study(const Study& study, const fs::path& folder, const WriteOptions& options = {});
 
 }  // namespace sator::study

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "dataflow/formats/tenet/metrics.h"
 #include "study/csv.h"
+#include "study/file_names.h"
 
 namespace sator::study {
 
@@ -67,7 +68,7 @@ std::string lines_of(const TenetNames::Product& product, const TenetTexts& texts
 }  // namespace
 
 TenetNames::TenetNames(const Study& study) {
-  std::map<std::string, int> taken;
+  FileNames files;
   for (const SchemeResult& scheme : study.schemes)
     for (size_t c = 0; c < scheme.chips.size(); ++c)
       for (const PhaseName& phase : kPhases)
@@ -76,9 +77,7 @@ TenetNames::TenetNames(const Study& study) {
             const std::string& chip = study.chips[c].name;
             auto [at, fresh] = names_.try_emplace({chip, k.function, texts.mapping, texts.statement});
             if (!fresh) continue;
-            const std::string name = text("tenet/", chip, "/", k.function.substr(0, 100));
-            const int number = ++taken[name];
-            at->second = text(name, number > 1 ? text("_", number) : "");
+            at->second = files.unused(text("tenet/", chip, "/", k.function.substr(0, 100)));
             products_.push_back({{chip, k.function, at->second}, texts});
           }
 }

@@ -2,92 +2,13 @@
 // for a whole one. These tests start the program itself, because signals and limits belong to a process.
 #include <gtest/gtest.h>
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <chrono>
-#include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <thread>
-#include <vector>
 
-#include "temp_folder.h"
+#include "cli/program.h"
 
 namespace sator::cli {
 namespace {
-
-const fs::path kExample = fs::path(SATOR_SOURCE_DIR) / "examples/gpt2-stories";
-
-struct Ended {
-  int status = -1;  // of the exit; 1000 + the signal that killed it
-  std::string out, notes;
-};
-
-/// The program `sator` in a folder of its own, with its own $SATOR_HOME.
-class Program {
- public:
-  explicit Program(const TempFolder& folder) : folder_(folder.path()) {}
-
-  void start(const std::vector<std::string>& args, int64_t file_limit_bytes = 0) {
-    std::vector<std::string> words = {SATOR_PROGRAM};
-    words.insert(words.end(), args.begin(), args.end());
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    write_file(folder_ / "notes.txt", "");
-    pid_ = ::fork();
-    if (pid_ != 0) return;
-    const bool ready = ::chdir(folder_.c_str()) == 0 && ::setenv("SATOR_HOME", (folder_ / "home").c_str(), 1) == 0 &&
-                       ::freopen("out.txt", "w", stdout) && ::freopen("notes.txt", "w", stderr);
-    struct rlimit limit = {static_cast<rlim_t>(file_limit_bytes), static_cast<rlim_t>(file_limit_bytes)};
-    if (ready && (file_limit_bytes == 0 || ::setrlimit(RLIMIT_FSIZE, &limit) == 0)) ::execv(argv[0], argv.data());
-    ::_exit(127);
-  }
-
-  /// Sends Ctrl-C's signal as soon as `moment` has come. False if the program ended before.
-  bool interrupt_when(const std::function<bool()>& moment) {
-    int status = 0;
-    while (!moment()) {
-      if (::waitpid(pid_, &status, WNOHANG) == pid_) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return ::kill(pid_, SIGINT) == 0;
-  }
-
-  Ended end() {
-    int status = 0;
-    ::waitpid(pid_, &status, 0);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status),
-            read_file(folder_ / "out.txt"),
-            read_file(folder_ / "notes.txt")};
-  }
-
-  Ended run(const std::vector<std::string>& args, int64_t file_limit_bytes = 0) {
-    start(args, file_limit_bytes);
-    return end();
-  }
-
- private:
-  fs::path folder_;
-  pid_t pid_ = -1;
-};
-
-/// The files below a folder whose name satisfies a condition.
-std::vector<std::string> files_below(const fs::path& folder, const std::function<bool(const std::string&)>& wanted) {
-  std::vector<std::string> found;
-  std::error_code ignored;
-  for (const auto& entry : fs::recursive_directory_iterator(folder, ignored))
-    if (entry.is_regular_file() && wanted(entry.path().filename().string()))
-      found.push_back(fs::relative(entry.path(), folder).string());
-  return found;
-}
-
-auto named(const std::string& name) {
-  return [name](const std::string& file) { return file == name; };
-}
 
 /// A folder with the example's files as links; those given are written instead, empty ones left out.
 void lay_out(const fs::path& folder, const std::map<std::string, std::string>& changed) {
@@ -176,7 +97,7 @@ TEST(Failures, AFullDiskLeavesNoFileThatPassesForAWholeOne) {
   for (const Row& row : std::vector<Row>{
            {{"convert_weight", model, "--quantization", "q4f16_1", "-o", "out"}, "tensor-cache.json", 1 << 20},
            {{"compile", model, "-o", "out/model.so"}, "model.so", 16 << 10},
-           {{"generate", model, "--prompt", "Once", "--max-tokens", "2"}, "model.so", 16 << 10},
+           {{"generate", model, "--prompt", "Once", "--max-tokens", "2"}, ".so", 16 << 10},
            {{"logits", model, "--ids", "1,2,3", "-o", "out/l.npy"}, "l.npy", 64 << 10},
            {{"gen_config", model, "--quantization", "f16", "-o", "out"}, "mlc-chat-config.json", 4 << 10},
            {{"study", model, "--shapes-only", "--quant", "f16", "--chip", "tpuv1", "-o", "out"}, "study.json", 4 << 10},
@@ -192,13 +113,12 @@ TEST(Failures, AFullDiskLeavesNoFileThatPassesForAWholeOne) {
     EXPECT_EQ(ended.status, 1) << ended.notes;
     EXPECT_NE(ended.notes.find("error: "), std::string::npos) << ended.notes;
     EXPECT_NE(ended.notes.find("File too large"), std::string::npos) << ended.notes;
-    EXPECT_EQ(files_below(folder.path(), named(row.result)), std::vector<std::string>{});
-    EXPECT_EQ(files_below(folder.path(), [](const std::string& f) { return f.find(".partial") != f.npos; }),
-              std::vector<std::string>{});
+    EXPECT_EQ(files_below(folder.path(), ending_in(row.result)), std::vector<std::string>{});
+    EXPECT_FALSE(has_temporaries(folder.path()));
     // With room again, the same command goes through.
     ended = program.run(row.args);
     EXPECT_EQ(ended.status, 0) << ended.notes;
-    EXPECT_GE(files_below(folder.path(), named(row.result)).size(), 1u);
+    EXPECT_GE(files_below(folder.path(), ending_in(row.result)).size(), 1u);
   }
 }
 
@@ -234,9 +154,7 @@ TEST(Failures, AnInterruptedConversionIsNoModel) {
       bytes[file] = read_file(out / file);
     return bytes;
   };
-  auto has_partial = [&] {
-    return !files_below(out, [](const std::string& f) { return f.find(".partial") != f.npos; }).empty();
-  };
+  auto has_partial = [&] { return has_temporaries(out); };
   // Other weights, and more of them.
   const std::vector<std::string> other = {"convert_weight", kExample.string(), "--quantization", "f32", "-o", "out"};
   // A conversion that is quicker than the interrupt is begun again, from what was there before.
@@ -252,7 +170,7 @@ TEST(Failures, AnInterruptedConversionIsNoModel) {
     return Ended{};
   };
   Ended ended = interrupted([&] { fs::remove_all(out); });
-  EXPECT_EQ(ended.status, 1) << ended.notes;
+  EXPECT_EQ(ended.status, 130) << ended.notes;
   EXPECT_NE(ended.notes.find("interrupted"), std::string::npos) << ended.notes;
   EXPECT_TRUE(everything().empty());
   ASSERT_EQ(program.run(args).status, 0);
@@ -264,7 +182,7 @@ TEST(Failures, AnInterruptedConversionIsNoModel) {
   EXPECT_EQ(ended.status, 1) << ended.notes;
   EXPECT_EQ(everything(), whole);
   ended = interrupted([&] { EXPECT_EQ(program.run(args).status, 0); });
-  EXPECT_EQ(ended.status, 1) << ended.notes;
+  EXPECT_EQ(ended.status, 130) << ended.notes;
   EXPECT_EQ(everything(), whole);
 
   // When it is through, nothing of the first is left; and back.
@@ -376,12 +294,11 @@ TEST(Failures, AnInterruptedStudyGoesOnWhereItWas) {
   ASSERT_TRUE(program.interrupt_when(
       [&] { return read_file(folder.path() / "notes.txt").find("[2/2]") != std::string::npos; }));
   Ended ended = program.end();
-  EXPECT_EQ(ended.status, 1) << ended.notes;
+  EXPECT_EQ(ended.status, 130) << ended.notes;
   EXPECT_NE(ended.notes.find("interrupted"), std::string::npos) << ended.notes;
   for (const char* name : {"study.json", "study.csv", "kernels.csv", "index.html"})
     EXPECT_FALSE(fs::exists(folder.path() / "out" / name)) << name;
-  EXPECT_EQ(files_below(folder.path(), [](const std::string& f) { return f.find(".partial") != f.npos; }),
-            std::vector<std::string>{});
+  EXPECT_FALSE(has_temporaries(folder.path()));
 
   ended = program.run(args);
   EXPECT_EQ(ended.status, 0) << ended.notes;
@@ -392,12 +309,13 @@ TEST(Failures, AnInterruptedStudyGoesOnWhereItWas) {
   EXPECT_EQ(rows[0]["scheme"], "f16");
   EXPECT_GT(rows[0]["perplexity"], 1);
 
-  // A part that was damaged since is made again, and the figures are the same.
+  // A part that was damaged since is made again, with a remark, and the figures are the same.
   for (const std::string& part :
        files_below(folder.path() / "out/.parts", [](const std::string& f) { return f.starts_with("f16@"); }))
     write_file(folder.path() / "out/.parts" / part, "{\"rows\": [");
   ended = program.run(args);
   EXPECT_EQ(ended.status, 0) << ended.notes;
+  EXPECT_NE(ended.notes.find("is damaged and made anew"), std::string::npos) << ended.notes;
   const auto again = nlohmann::json::parse(read_file(folder.path() / "out/study.json"))["rows"];
   ASSERT_EQ(again.size(), 2u);
   EXPECT_EQ(again[0]["prefill"], rows[0]["prefill"]);

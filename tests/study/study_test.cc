@@ -311,15 +311,48 @@ TEST_F(Studies, AreWrittenAsFourFiles) {
     EXPECT_NE(read_file(options.folder / file), "") << file;
 }
 
-// A second study in the same folder leaves nothing that would pass for its own, and takes nothing that is not ours.
-TEST_F(Studies, FilesOfAnEarlierStudyGo) {
-  const Study study = run();
-  for (const char* file : {"schedules/old_chip/f.py", "tenet/old_chip/f.p", "tenet/notes.txt"})
-    write_file(options.folder / file, "x");
+// A second study in the same folder leaves nothing that would pass for its own, and takes nothing that it did not write.
+TEST_F(Studies, FilesOfAnEarlierStudyGoAndOthersStay) {
+  run();
+  Study study = run();
+  study.schemes[0].chips[0].decode.rows.push_back({.function = "old", .schedule = "split(i, 8)"});
   write_study(study, options.folder);
-  EXPECT_FALSE(fs::exists(options.folder / "schedules/old_chip/f.py"));
-  EXPECT_FALSE(fs::exists(options.folder / "tenet/old_chip/f.p"));
-  EXPECT_TRUE(fs::exists(options.folder / "tenet/notes.txt"));
+  EXPECT_TRUE(fs::exists(options.folder / "schedules/tpuv1/old.py"));
+  for (const char* file : {"schedules/other/f.py", "tenet/source.p", "sweep.csv"})
+    write_file(options.folder / file, "x");
+  study = run();
+  write_study(study, options.folder);
+  EXPECT_FALSE(fs::exists(options.folder / "schedules/tpuv1"));
+  for (const char* file : {"schedules/other/f.py", "tenet/source.p", "sweep.csv"})
+    EXPECT_EQ(read_file(options.folder / file), "x") << file;
+}
+
+TEST_F(Studies, WhatNoStudyWroteIsNotReplaced) {
+  for (const char* file : {"study.json", "schedules/tpuv1/f.py", "tenet/metrics.csv", "tenet/edge_npu32/g.s"}) {
+    write_file(options.folder / file, "somebody's");
+    EXPECT_NE(error().find(file), std::string::npos) << file;
+    EXPECT_EQ(measured.size() + costed.size(), 0U) << "it is said before work begins";
+    fs::remove(options.folder / file);
+  }
+  options.replace = true;
+  write_file(options.folder / "study.json", "somebody's");
+  EXPECT_EQ(error(), "");
+}
+
+TEST_F(Studies, ChipsNeedFoldersOfTheirOwn) {
+  const std::string text = read_file(chip("tpuv1"));
+  auto named = [&](const std::string& file, const std::string& name) {
+    std::string changed = text;
+    const size_t at = changed.find("name");
+    changed.replace(at, changed.find('\n', at) - at, "name = \"" + name + "\"");
+    return model.write(file, changed).string();
+  };
+  options.chips = {named("a.toml", "Mine"), named("b.toml", "mine")};
+  EXPECT_NE(error().find("two chips are named"), std::string::npos);
+  for (const char* name : {"../mine", "a/b", ".hidden", ""}) {
+    options.chips = {named("a.toml", name)};
+    EXPECT_NE(error(), "") << name;
+  }
 }
 
 // The example's README states the perplexity of the first 32 windows, 32.468, and the size of the checkpoint.
