@@ -59,6 +59,13 @@ class Program {
     return ::kill(pid_, signal) == 0;
   }
 
+  /// Whether the program has come so far that it takes signals itself: it blocks them for all threads but one.
+  bool takes_signals() const {
+    const std::string status = read_file(text("/proc/", static_cast<int64_t>(pid_), "/status"));
+    const size_t at = status.find("SigBlk:");
+    return at != status.npos && (std::stoull(status.substr(at + 7), nullptr, 16) >> (SIGINT - 1) & 1) != 0;
+  }
+
   Ended end() {
     int status = 0;
     ::waitpid(pid_, &status, 0);
