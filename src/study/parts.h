@@ -19,9 +19,6 @@ std::string host_name();
 /// Whether the chip is what `sator calibrate --host` measured on this processor with as many threads.
 bool is_host(const Chip& chip, int64_t threads);
 
-/// This very program: another build may give other results.
-const std::string& program_id();
-
 /// Speeds on this machine of schemes that were measured in turns.
 struct SpeedRun {
   std::vector<SchemeResult> schemes;  // names and figures of speed
