@@ -18,6 +18,7 @@ namespace {
 
 /// Mappings of a product whose kernel is costed to find the quickest: the estimate that orders them leaves out ragged edges.
 constexpr size_t kJudged = 4;
+constexpr size_t kMostCounted = 64;  // where none before could be counted
 
 /// A kernel without its name: equal keys have equal costs.
 std::string structure_key(const Kernel& kernel) {
@@ -114,7 +115,8 @@ class Mappings {
     // A mapping that cannot be counted gives way to the next.
     while (auto* refusal = std::get_if<Refusal>(&tried)) {
       const size_t p = refusal->product;
-      if (p >= options_.size() || ++chosen_[p] >= options_[p].size()) fail(std::move(refusal->reason));
+      if (p >= options_.size()) fail(std::move(refusal->reason));
+      if (++chosen_[p] >= options_[p].size() && !find_more(p)) fail(std::move(refusal->reason));
       find_options(p + 1);
       tried = composer_.cost(chosen());
     }
@@ -140,11 +142,19 @@ class Mappings {
     }
   }
 
-  std::vector<Placement> options_of(const MappingProblem& p) const {
+  std::vector<Placement> options_of(const MappingProblem& p, size_t most = kJudged) const {
     if (chip_.tile)
       if (auto tiled = tiled_placement(p.work, p.product, p.chip, p.pace, p.beside, *chip_.tile))
         return {std::move(*tiled)};
-    return placements(p.work, p.product, p.chip, p.pace, p.beside, kJudged);
+    return placements(p.work, p.product, p.chip, p.pace, p.beside, most);
+  }
+
+  /// Whether product i has mappings beyond those tried, none of which could be counted.
+  bool find_more(size_t i) {
+    const size_t tried = options_[i].size();
+    if ((i < given_.size() && given_[i]) || tried < kJudged || tried >= kMostCounted) return false;
+    options_[i] = options_of(composer_.problem(i, chosen(i)), 4 * tried);
+    return options_[i].size() > tried;
   }
 
   /// Costs the kernel under the next mappings of product i, as long as they may be better than the best so far.

@@ -324,16 +324,18 @@ void NestSearch::climb(const Candidate& from) {
   }
 }
 
-/// The choice on parts of the array that take one turn more or less, which must pay clearly: ragged turns for little are
+/// The choice on parts of the array that take some turns more or less, which must pay clearly: ragged turns for little are
 /// not worth it. Whether a new one is the best then.
 bool NestSearch::try_other_turns(const Choice of) {
   const SpacePlan& plan = plans_[of.plan];
   auto parts = [&](const std::vector<rules::ArrayNest::Side>& sides, int64_t used, int64_t there) {
-    Few<int64_t, 2> sizes;
+    constexpr int64_t kTurns = 4;
+    Few<int64_t, 2 * kTurns> sizes;
     if (sides.size() != 1) return sizes;
     const int64_t values = ceil_div(s_.extent[sides[0].loop], sides[0].at_once), turns = ceil_div(values, used);
-    for (int64_t t : {turns + 1, turns - 1})
-      if (t > 0 && ceil_div(values, t) <= there) sizes.push_back(ceil_div(values, t));
+    for (int64_t t = std::max<int64_t>(1, turns - kTurns); t <= turns + kTurns; ++t)
+      if (t != turns && ceil_div(values, t) <= there) sizes.push_back(ceil_div(values, t));
+    sizes.sort_unique();
     return sizes;
   };
   auto try_on = [&](int64_t rows, int64_t columns) {

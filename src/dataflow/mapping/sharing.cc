@@ -36,7 +36,7 @@ double elements_of(const Access& access, const std::vector<int64_t>& block) {
 namespace {
 
 /// The ways whose blocks are whole tiles, first of the one size, then of the larger, where they are longer than that.
-///   tiles   per iterator; of one without sizes blocks are as long as they come
+///   tiles   per iterator
 std::vector<std::vector<int64_t>> ways_in_tiles(const Work& work, const Product& product, const Chip& chip,
                                                 const Beside& beside, const std::vector<int64_t>& grain,
                                                 const std::vector<std::vector<int64_t>>& tiles) {
@@ -108,14 +108,18 @@ std::vector<std::vector<int64_t>> ways_to_share(const Work& work, const Product&
     if (short_side < long_side) add(std::vector(rank, std::vector{short_side}));
     return ways;
   }
-  // Where a factor stays, columns of the array are its outputs; the other factor's outputs stream and need no tiles.
-  add(std::vector(rank, std::vector{chip.columns}));
+  // Where a factor stays, columns of the array are its outputs; the other factor's outputs stream, and their blocks may be of
+  // any size: of whole eights, so that tiles can divide them. Half of the columns too: what suits an array suits one of
+  // twice the size.
   const size_t weight = weight_of(work, product), input = weight == product.first ? product.second : product.first;
   const size_t stays = chip.dataflow == Stationary::input ? input : weight;
-  std::vector<std::vector<int64_t>> of_what_stays(rank);
-  for (size_t x = 0; x < rank; ++x)
-    if (product.in(x, stays)) of_what_stays[x] = {chip.columns};
-  add(of_what_stays);
+  for (int64_t columns : {chip.columns, std::max<int64_t>(1, chip.columns / 2)}) {
+    add(std::vector(rank, std::vector{columns}));
+    std::vector<std::vector<int64_t>> of_what_stays(rank, {8});
+    for (size_t x = 0; x < rank; ++x)
+      if (product.in(x, stays)) of_what_stays[x] = {columns};
+    add(of_what_stays);
+  }
   return ways;
 }
 
