@@ -141,7 +141,8 @@ Command study_command() {
           ".\nChips unless told: ",
           join(study::default_chips(), ", "),
           ".\nWritten are index.html, study.json, study.csv and kernels.csv; finished schemes are kept under .parts/\n"
-          "and not run again, speeds here for an hour. Files of an earlier study there are replaced as long as nobody changed "
+          "and not run again, speeds here for an hour. Files of an earlier study there are replaced as long as nobody "
+          "changed "
           "them; others are left. Costs are estimates for the described chip, per kernel of the compiled program."),
       .also = {"compare", "report"}};
 }

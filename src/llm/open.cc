@@ -403,13 +403,16 @@ Scheme scheme_for(const fs::path& folder, const std::optional<std::string>& name
 /// Refuses an output that would spoil the checkpoint that it is made from, or another one: a folder with converted weights is
 /// read as these alone.
 static void require_apart(const fs::path& folder, const fs::path& out) {
-  const fs::path in = fs::weakly_canonical(fs::absolute(folder)), to = fs::weakly_canonical(fs::absolute(out));
+  auto place = [](const fs::path& path) {
+    fs::path at = fs::weakly_canonical(fs::absolute(path));
+    return at.has_filename() ? at : at.parent_path();  // "m/new/.." is "m/" where there is no "new"
+  };
+  const fs::path in = place(folder), to = place(out);
   auto contains = [](const fs::path& outer, const fs::path& inner) {
     const auto [at, ignored] = std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end());
     return at == outer.end();
   };
   const char* how = in == to           ? " is the model's own folder"
-                    : contains(in, to) ? " lies in the model's folder"
                     : contains(to, in) ? " contains the model's folder"
                                        : nullptr;
   if (!how && (fs::exists(to / "model.safetensors") || fs::exists(to / "model.safetensors.index.json")))

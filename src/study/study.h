@@ -30,7 +30,7 @@ struct StudyOptions {
   fs::path folder;             // results, and those of finished schemes under .parts/
   bool replace = false;        // files in the way of results
   std::vector<std::string> further;  // names of results that write_study is given besides
-  std::string version;         // of the program
+  std::string version;               // of the program
 };
 
 /// What `sator study` costs for unless told.
