@@ -112,13 +112,29 @@ def unnamed_names(text):
                     yield f"{function.group(1)}({', '.join(types)})", number
 
 
+TYPE = re.compile(r"(?:struct|class|enum class|union) (\w+)\b")
+NAMESPACE = re.compile(r"namespace (\w[\w:]*) \{")
+
+
+def namespace_of(text):
+    """The first namespace that a file opens."""
+    found = NAMESPACE.search(text)
+    return found.group(1) if found else ""
+
+
 def name_findings(root):
-    """Names that two files of a room define in unnamed namespaces: (path, line, words)."""
-    seen = {}
+    """Names that a file of a room defines in an unnamed namespace and another file there, or a header as a type, defines too:
+    (path, line, words)."""
+    seen, types = {}, {}
+    for path in sources(root, ("src",), (".h",)):
+        text = path.read_text(errors="replace")
+        for line in text.splitlines():
+            if found := TYPE.match(line):
+                types.setdefault((path.relative_to(root / "src").parts[0], namespace_of(text), found.group(1)), path)
     for path in sources(root, ("src",), (".cc",)):
-        room = path.relative_to(root / "src").parts[0]
-        for name, line in unnamed_names(path.read_text(errors="replace")):
-            other = seen.setdefault((room, name), path)
+        room, text = path.relative_to(root / "src").parts[0], path.read_text(errors="replace")
+        for name, line in unnamed_names(text):
+            other = types.get((room, namespace_of(text), name)) or seen.setdefault((room, name), path)
             if other != path:
                 yield path, line, f"{other.relative_to(root)} defines {name} too: share it, or call one of them what it is"
 

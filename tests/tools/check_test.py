@@ -62,6 +62,13 @@ class Layers(unittest.TestCase):
         self.write("src/ir/c.cc", "namespace {\nclass Plan {};\nint f(const Expr& a, double b) { return 1; }\n  int kMost = 2;\n}  // namespace\n")
         self.assertEqual(self.names(), [("src/ir/b.cc", 2, "f(const Expr&, int)"), ("src/ir/b.cc", 3, "kMost"), ("src/ir/c.cc", 2, "Plan")])
 
+    def test_types_of_headers_meet_those_of_sources(self):
+        self.write("src/ir/plan.h", "namespace sator {\nstruct Plan {\n  struct Part {};\n};\n}  // namespace sator\n")
+        self.write("src/ir/a.cc", "namespace sator {\nnamespace {\nstruct Plan {};\nstruct Part {};\n}  // namespace\n}\n")
+        self.write("src/ir/c.cc", "namespace sator::ir {\nnamespace {\nclass Plan {};\n}  // namespace\n}\n")
+        self.write("src/base/b.cc", "namespace {\nclass Plan {};\n}  // namespace\n")
+        self.assertEqual(self.names(), [("src/ir/a.cc", 3, "Plan")])
+
     def test_declarations_and_other_rooms_are_no_meeting(self):
         self.write("src/ir/a.cc", "namespace {\nvoid f(int a);\nstruct Plan {};\n}  // namespace\n")
         self.write("src/ir/b.cc", "namespace {\nvoid f(int a) {}\n}  // namespace\n")

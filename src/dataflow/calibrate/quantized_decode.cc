@@ -13,27 +13,27 @@ namespace {
 /// weights in a table, and their signs (grid).
 enum DecodeWork { kPacked, kShortOne, kShortTwo, kGrid, kWorks };
 
-struct Format {
+struct WeightFormat {
   std::string_view prefix;
   double share[kWorks];  // of the weights; formats that mix others by tensor have shares of each
 };
 
 /// The first that fits. 8-bit codes and floats are taken as they are. IQ1 adds a shift to what the table gives.
-constexpr Format kWeightFormats[] = {{"F16", {}},
-                                     {"BF16", {}},
-                                     {"Q8_0", {}},
-                                     {"Q2_K_S", {0, 1, 0, 0}},
-                                     {"Q2_K", {0, 0.65, 0.35, 0}},
-                                     {"Q3_K_S", {0, 0, 1, 0}},
-                                     {"Q3_K_M", {0.3, 0, 0.7, 0}},
-                                     {"Q3_K_L", {0.4, 0, 0.6, 0}},
-                                     {"Q4", {1, 0, 0, 0}},
-                                     {"Q5", {1, 0, 0, 0}},
-                                     {"Q6", {1, 0, 0, 0}},
-                                     {"IQ4", {1, 0, 0, 0}},
-                                     {"IQ1", {1, 0, 0, 1}},
-                                     {"IQ2", {0, 0, 0, 1}},
-                                     {"IQ3", {0, 0, 0, 1}}};
+constexpr WeightFormat kWeightFormats[] = {{"F16", {}},
+                                           {"BF16", {}},
+                                           {"Q8_0", {}},
+                                           {"Q2_K_S", {0, 1, 0, 0}},
+                                           {"Q2_K", {0, 0.65, 0.35, 0}},
+                                           {"Q3_K_S", {0, 0, 1, 0}},
+                                           {"Q3_K_M", {0.3, 0, 0.7, 0}},
+                                           {"Q3_K_L", {0.4, 0, 0.6, 0}},
+                                           {"Q4", {1, 0, 0, 0}},
+                                           {"Q5", {1, 0, 0, 0}},
+                                           {"Q6", {1, 0, 0, 0}},
+                                           {"IQ4", {1, 0, 0, 0}},
+                                           {"IQ1", {1, 0, 0, 1}},
+                                           {"IQ2", {0, 0, 0, 1}},
+                                           {"IQ3", {0, 0, 0, 1}}};
 
 double seconds_per_token(const std::vector<double>& c, const std::vector<double>& f) {
   const double bytes = f[0], weights = f[1];
@@ -61,7 +61,7 @@ BoundModel bind_quantized_decode(const std::vector<Row>& rows, const Chip*) {
     const auto quant = f.find("quant");
     if (!(speed > 0 && bits > 0 && bytes > 0) || quant == f.end() || !quant->is_string()) continue;
     const std::string name = quant->get<std::string>();
-    for (const Format& format : kWeightFormats) {
+    for (const WeightFormat& format : kWeightFormats) {
       if (!name.starts_with(format.prefix)) continue;
       Sample sample{name, {bytes, bytes * 8 / bits}, 1 / speed};
       for (double share : format.share) sample.features.push_back(share);

@@ -23,7 +23,7 @@ using namespace tir;
 namespace {
 
 /// A comparison that a condition is made of, as `excess < 0`, and its largest excess in the tile.
-struct Condition {
+struct LoopCondition {
   Expr expr;          ///< as it stands in the program
   Expr excess;        ///< over the anchor and what is around it: below 0 where the condition holds in the whole tile
   VarRef step;        ///< the only loop of the tile in it, unrolled from 0 on and counted once; null if it is not so
@@ -64,9 +64,9 @@ int64_t count_stores(const Stmt& stmt) {
 }
 
 /// Conditions known to hold are taken out; `holds` tells by the node.
-Stmt without(const Stmt& stmt, const std::vector<Condition>& holding) {
+Stmt without(const Stmt& stmt, const std::vector<LoopCondition>& holding) {
   auto holds = [&](const Expr& e) {
-    return std::any_of(holding.begin(), holding.end(), [&](const Condition& c) { return c.expr == e; });
+    return std::any_of(holding.begin(), holding.end(), [&](const LoopCondition& c) { return c.expr == e; });
   };
   std::function<Expr(const Expr&)> left = [&](const Expr& e) -> Expr {
     if (holds(e)) return bool_imm(true);
@@ -106,10 +106,10 @@ class Partitioner {
     }
     // Inner anchors first; what they handled has other nodes, or is remembered.
     Stmt body = run(loop->body);
-    std::vector<Condition> conditions = anchored_at(*loop, body);
+    std::vector<LoopCondition> conditions = anchored_at(*loop, body);
     Ref<const For> current = body == loop->body ? ref(*loop) : with(*loop, &For::body, body);
     if (conditions.empty() || count_stores(body) > kMaxStores) return current;
-    for (const Condition& c : conditions) handled_.push_back(c.expr);
+    for (const LoopCondition& c : conditions) handled_.push_back(c.expr);
     if (loop->kind == LoopKind::serial)
       if (Stmt cut = cut_range(*current, conditions)) return cut;
     return with_branch(*current, conditions);
@@ -122,8 +122,8 @@ class Partitioner {
   static bool is_tile_loop(const For& n) { return n.kind == LoopKind::vectorized || n.kind == LoopKind::unrolled; }
 
   /// The conditions below `anchor` whose anchor it is.
-  std::vector<Condition> anchored_at(const For& anchor, const Stmt& body) {
-    std::vector<Condition> found;
+  std::vector<LoopCondition> anchored_at(const For& anchor, const Stmt& body) {
+    std::vector<LoopCondition> found;
     std::vector<const For*> loops;  // between the anchor and here
     std::function<void(const Stmt&)> visit = [&](const Stmt& s) {
       if (const For* n = s.as<For>()) {
@@ -151,8 +151,8 @@ class Partitioner {
     return found;
   }
 
-  std::optional<Condition> condition_in_tile(const For& anchor, const std::vector<const For*>& loops,
-                                             const Expr& part) {
+  std::optional<LoopCondition> condition_in_tile(const For& anchor, const std::vector<const For*>& loops,
+                                                 const Expr& part) {
     if (std::find(handled_.begin(), handled_.end(), part) != handled_.end()) return {};
     Expr excess = excess_of(part);
     if (!excess || !uses_var(excess, *anchor.var)) return {};
@@ -171,7 +171,7 @@ class Partitioner {
     if (!set.has_upper() || !is_pure(set.max)) return {};
     for (const For* n : loops)
       if (uses_var(set.max, *n->var)) return {};
-    Condition found{part, analyzer_.simplify(set.max)};
+    LoopCondition found{part, analyzer_.simplify(set.max)};
     if (inner.size() == 1 && inner[0]->kind == LoopKind::unrolled && is_zero(inner[0]->min)) {
       const VarRef& i = inner[0]->var;
       Expr slope = analyzer_.simplify(substitute(excess, {{i, i + 1}}) - excess);
@@ -182,10 +182,10 @@ class Partitioner {
 
   /// The loop's body for each number of iterations that the tile may have left where the loop begins with `from`; nothing
   /// if the conditions do not say the same.
-  Stmt exact_heights(const For& loop, const Expr& from, const std::vector<Condition>& conditions) {
-    const Condition& first = conditions.front();
+  Stmt exact_heights(const For& loop, const Expr& from, const std::vector<LoopCondition>& conditions) {
+    const LoopCondition& first = conditions.front();
     std::set<VarRef> steps;
-    for (const Condition& c : conditions) {
+    for (const LoopCondition& c : conditions) {
       if (!c.step || c.steps != first.steps || !equal(c.excess, first.excess)) return nullptr;
       steps.insert(c.step);
     }
@@ -208,10 +208,10 @@ class Partitioner {
   }
 
   /// if all hold: S without them; else: S
-  Stmt with_branch(const For& loop, const std::vector<Condition>& conditions) {
+  Stmt with_branch(const For& loop, const std::vector<LoopCondition>& conditions) {
     Expr all = bool_imm(true);
     std::vector<Expr> seen;
-    for (const Condition& c : conditions) {
+    for (const LoopCondition& c : conditions) {
       bool known = std::any_of(seen.begin(), seen.end(), [&](const Expr& e) { return equal(e, c.excess); });
       if (known) continue;
       seen.push_back(c.excess);
@@ -223,11 +223,11 @@ class Partitioner {
 
   /// Iterations [low, high) without the conditions, those before and behind with them. Nothing if a condition is not
   /// monotonic in the loop variable.
-  Stmt cut_range(const For& loop, const std::vector<Condition>& conditions) {
+  Stmt cut_range(const For& loop, const std::vector<LoopCondition>& conditions) {
     const DType d = loop.var->dtype;
     Expr begin = loop.min, end = analyzer_.simplify(loop.min + cast_to(d, loop.extent));
     Expr low = begin, high = end;
-    for (const Condition& c : conditions) {
+    for (const LoopCondition& c : conditions) {
       // excess = slope * i + rest
       Expr next = substitute(c.excess, {{loop.var, loop.var + 1}});
       auto slope = as_int(analyzer_.simplify(next - c.excess));

@@ -10,14 +10,14 @@ using namespace tir;
 
 namespace {
 
-struct Padding {
+struct EinsumPadding {
   int block = -1;
   Stmt nest;                                   ///< the block with all its loops
   std::unordered_map<VarRef, Expr> grown;      ///< iterators and loops that are padded -> their new extents
   std::vector<BufferRegionRef> reads, writes;  ///< those that need a padded buffer
 };
 
-bool is_padded(const Padding& plan, const Expr& index) {
+bool is_padded(const EinsumPadding& plan, const Expr& index) {
   VarRef v = cast<Var>(index);
   return v && plan.grown.count(v);
 }
@@ -31,7 +31,7 @@ bool vanishes(const Expr& value, const VarRef& iter) {
 }
 
 /// Why the accesses are no einsum that can be padded; nothing if they are. Fills the plan's reads and writes.
-MaybeReason unfit_accesses(const Schedule& s, Padding& plan) {
+MaybeReason unfit_accesses(const Schedule& s, EinsumPadding& plan) {
   const Block& block = *s.sites()[plan.block].realize()->block;
   auto refuse = [&](std::string what, std::string hint) -> MaybeReason {
     return Reason{
@@ -86,7 +86,7 @@ MaybeReason unfit_accesses(const Schedule& s, Padding& plan) {
 }
 
 /// Why the block cannot be padded; nothing if it can. Fills `plan`.
-MaybeReason cannot_pad(const Schedule& s, const std::vector<int64_t>& padding, Padding& plan) {
+MaybeReason cannot_pad(const Schedule& s, const std::vector<int64_t>& padding, EinsumPadding& plan) {
   const Sites& sites = s.sites();
   const BlockRealize& realize = *sites[plan.block].realize();
   const Block& block = *realize.block;
@@ -150,7 +150,7 @@ MaybeReason cannot_pad(const Schedule& s, const std::vector<int64_t>& padding, P
   return unfit_accesses(s, plan);
 }
 
-BufferRef padded_buffer(const Padding& plan, const BufferRegion& access) {
+BufferRef padded_buffer(const EinsumPadding& plan, const BufferRegion& access) {
   std::vector<Expr> shape;
   for (size_t d = 0; d < access.region.size(); ++d) {
     const Expr& index = access.region[d]->min;
@@ -186,7 +186,7 @@ Stmt copy_block(const BufferRef& buffer, const BufferRef& padded, bool fill) {
 ///   =>   B_pad[j] = if_then_else(j < n, B[j], 0);   C_pad[vj] = B_pad[vj] * s, for (n + 31) // 32 * 32;   C[j] = C_pad[j]
 ///   padding  one number per iterator; its extent becomes a multiple of it
 void do_pad_einsum(Schedule& s, BlockHandle handle, std::vector<int64_t> padding) {
-  Padding plan;
+  EinsumPadding plan;
   plan.block = s.site(handle);
   s.require(cannot_pad(s, padding, plan));
   int scope_site = s.sites()[plan.block].scope;

@@ -38,7 +38,7 @@ OutputShape outputs_of(const SystolicShape& shape, int64_t row_fold, int64_t col
 
 /// One operand in the fold under way; Reads is EstimatedReads or PrefetchedReads.
 template <class Reads>
-struct Operand {
+struct BufferedOperand {
   const OperandStream& stream;
   Reads reads;
   OperandStream::Tile tile = {};
@@ -72,8 +72,8 @@ int64_t take_quiet(const OutputShape& outputs, DrainedWrites& writes, int64_t cy
 }
 
 template <class Reads>
-std::variant<ScalesimMemoryRun, Reason> run(const SystolicShape& shape, Operand<Reads> ifmap, Operand<Reads> filter,
-                                            DrainedWrites writes) {
+std::variant<ScalesimMemoryRun, Reason> run(const SystolicShape& shape, BufferedOperand<Reads> ifmap,
+                                            BufferedOperand<Reads> filter, DrainedWrites writes) {
   ScalesimMemoryRun out;
   int64_t first = 0;  // of the fold, without stalls
   int64_t served = 0;
@@ -100,7 +100,7 @@ std::variant<ScalesimMemoryRun, Reason> run(const SystolicShape& shape, Operand<
     }
   }
   writes.finish(served);
-  for (Operand<Reads>* operand : {&ifmap, &filter})
+  for (BufferedOperand<Reads>* operand : {&ifmap, &filter})
     if (std::optional<Reason> reason = operand->reads.finish()) return *std::move(reason);
   out.total_cycles = served;
   out.ifmap = ifmap.reads.dram();
@@ -152,8 +152,8 @@ std::variant<ScalesimMemoryRun, Reason> scalesim_memory(const ScalesimConfig& co
   const auto behind = [&](auto kind) {
     using Reads = typename decltype(kind)::type;
     return run(shape,
-               Operand<Reads>{ifmap, Reads(ifmap, ifmap_sram, m.ifmap_words_per_cycle)},
-               Operand<Reads>{filter, Reads(filter, filter_sram, m.filter_words_per_cycle)},
+               BufferedOperand<Reads>{ifmap, Reads(ifmap, ifmap_sram, m.ifmap_words_per_cycle)},
+               BufferedOperand<Reads>{filter, Reads(filter, filter_sram, m.filter_words_per_cycle)},
                writes);
   };
   auto result =
