@@ -210,15 +210,21 @@ class Verifier {
       add({.what = text("T.", row->script, " with ", count, " arguments"),
            .needs = text(row->min_args, row->max_args == row->min_args ? "" : " or more")},
           n);
-    } else if (n.op == "tir.if_then_else" && (!n.args[0]->dtype.is_bool() || n.args[1]->dtype != n.args[2]->dtype)) {
-      add({.what = text("a choice by ", n.args[0]->dtype, " between ", n.args[1]->dtype, " and ", n.args[2]->dtype),
-           .needs = "a bool and two values of one dtype"},
-          n);
+    } else if (n.op == "tir.if_then_else") {
+      choice(n.args[0], n.args[1], n.args[2], n);
     } else if (row->rule == ResultRule::like_first && n.dtype != n.args[0]->dtype) {
       add({.what = text("T.", row->script, " of ", n.args[0]->dtype, " gives ", n.dtype),
            .needs = "the dtype of its first argument"},
           n);
     }
+  }
+
+  void choice(const Expr& by, const Expr& yes, const Expr& no, const NodeBase& where) {
+    const bool lanes_agree = by->dtype.lanes == 1 || by->dtype.lanes == yes->dtype.lanes;
+    if (by->dtype.is_bool() && yes->dtype == no->dtype && lanes_agree) return;
+    add({.what = text("a choice by ", by->dtype, " between ", yes->dtype, " and ", no->dtype),
+         .needs = "a bool, or one for each lane, and two values of one dtype"},
+        where);
   }
 
   void expr(const Expr& e, const NodeBase& where) {
@@ -257,11 +263,7 @@ class Verifier {
           expr(n.condition, where);
           expr(n.true_value, where);
           expr(n.false_value, where);
-          if (!n.condition->dtype.is_bool() || n.true_value->dtype != n.false_value->dtype)
-            add({.what = text(
-                     "T.Select by ", n.condition->dtype, " of ", n.true_value->dtype, " and ", n.false_value->dtype),
-                 .needs = "a bool and two values of one dtype"},
-                n);
+          choice(n.condition, n.true_value, n.false_value, n);
         },
         [&](const Cast& n) {
           expr(n.value, where);

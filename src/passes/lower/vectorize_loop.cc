@@ -81,6 +81,9 @@ class Vectorizer {
           masked_ |= condition != n.condition;
           Stmt then = stmt(n.then_case), otherwise = n.else_case ? stmt(n.else_case) : nullptr;
           masked_ = outer;
+          if (condition == n.condition && then == n.then_case && otherwise == n.else_case) return s;
+          // The lanes of an inner loop decide alike in each iteration of this one.
+          if (condition == n.condition && condition->dtype.lanes != 1) condition = widen(condition, lanes_);
           return make<IfThenElse>(condition, then, otherwise);
         },
         [&](const For& n) -> Stmt {
@@ -175,6 +178,11 @@ class Vectorizer {
           for (const Expr& a : n.args) args.push_back(wide(a));
           return make<Call>(n.dtype.with_lanes(n.dtype.lanes * lanes_), n.op, std::move(args));
         },
+        [&](const Select& n) -> Expr {
+          if (!changes({n.condition, n.true_value, n.false_value})) return e;
+          return make<Select>(
+              decides(n.condition, n.true_value->dtype.lanes * lanes_), wide(n.true_value), wide(n.false_value));
+        },
         [&](const Cast& n) -> Expr {
           Expr value = expr(n.value);
           if (value == n.value) return e;
@@ -237,13 +245,18 @@ class Vectorizer {
     return cast<ExprNode>(out);
   }
 
-  /// A scalar condition stays one: only the values become vectors.
   Expr choice(const Call& n) {
-    Expr condition = expr(n.args[0]);
-    if (condition == n.args[0] && condition->dtype.lanes != 1) condition = widen(condition, lanes_);
-    return make<Call>(n.dtype.with_lanes(n.dtype.lanes * lanes_),
-                      n.op,
-                      std::vector<Expr>{condition, wide(n.args[1]), wide(n.args[2])});
+    const DType dtype = n.dtype.with_lanes(n.dtype.lanes * lanes_);
+    return make<Call>(
+        dtype, n.op, std::vector<Expr>{decides(n.args[0], dtype.lanes), wide(n.args[1]), wide(n.args[2])});
+  }
+
+  /// The condition of a choice between values of `lanes` lanes. One that no iteration changes stays a scalar, so that only
+  /// one value is computed.
+  Expr decides(const Expr& condition, int lanes) {
+    Expr c = expr(condition);
+    if (c != condition) return repeat_each(c, lanes / c->dtype.lanes);
+    return c->dtype.lanes == 1 ? c : widen(c, lanes_);
   }
 
   int lanes_;
