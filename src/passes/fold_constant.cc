@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "passes/outline.h"
+#include "passes/rebind.h"
 #include "relax/builder.h"
 #include "relax/interp.h"
 #include "relax/ops/table.h"
@@ -60,11 +60,11 @@ class Folder {
     builder_.begin_scope(out->params);
     if (const SeqExpr* seq = out->body.as<SeqExpr>(); seq && replaced(seq->body, known_) != seq->body)
       out = builder_.end_function(
-          out->params, seq->blocks, renewed(replaced(seq->body, known_)), out->attrs, out->is_pure, out->ret);
+          out->params, seq->blocks, renewed(builder_, replaced(seq->body, known_)), out->attrs, out->is_pure, out->ret);
     else
       builder_.end_scope();
     return transform(out, [&](const SeqExpr& seq) -> NodeRef {
-      RExpr body = renewed(replaced(seq.body, known_));
+      RExpr body = renewed(builder_, replaced(seq.body, known_));
       return body == seq.body ? ref(seq) : sator::with(seq, &SeqExpr::body, body);
     });
   }
@@ -74,7 +74,7 @@ class Folder {
     const VarBinding* v = b.as<VarBinding>();
     if (!v) return b;
     RExpr value = replaced(v->value, known_);
-    if (value != v->value) value = renewed(value);
+    if (value != v->value) value = renewed(builder_, value);
     if (RCallRef call = cast<RCall>(value); call && call->op.as<Op>()) {
       if (!is_op(value, "call_tir")) value = with_shapes(call);
       if (RExpr result = evaluated(cast<RCall>(value), in_dataflow)) value = result;
@@ -93,19 +93,13 @@ class Folder {
     return make<VarBinding>(value, var);
   }
 
-  /// The value with its struct info inferred again from its parts.
-  RExpr renewed(const RExpr& value) {
-    if (!value.as<RCall>() && !value.as<relax::Tuple>() && !value.as<TupleGetItem>()) return value;
-    return builder_.normalize(with_sinfo(value, nullptr));
-  }
-
   /// The call with shapes written out where variables stand for them.
   RExpr with_shapes(const RCallRef& call) {
     std::vector<RExpr> args = call->args;
     for (RExpr& a : args) {
       if (auto at = shapes_.find(a); at != shapes_.end()) a = cast<RelaxExprNode>(at->second);
     }
-    return args == call->args ? RExpr(call) : renewed(sator::with(call, &RCall::args, std::move(args)));
+    return args == call->args ? RExpr(call) : renewed(builder_, sator::with(call, &RCall::args, std::move(args)));
   }
 
   bool is_foldable(const RCallRef& call, bool in_dataflow) const {

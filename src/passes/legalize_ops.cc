@@ -1,8 +1,9 @@
 #include "passes/legalize_ops.h"
 
-#include "passes/outline.h"
+#include "passes/rebind.h"
 #include "relax/builder.h"
 #include "relax/ops/table.h"
+#include "relax/struct_info.h"
 
 namespace sator::passes {
 
@@ -35,31 +36,48 @@ class Legalizer {
   /// The body of a function or branch.
   RExpr sequence(const RExpr& e) {
     const SeqExpr* seq = e.as<SeqExpr>();
-    if (!seq) return e;
+    if (!seq) return replaced(e, rebound_);
     std::vector<BindingBlockRef> blocks;
     for (const BindingBlockRef& block : seq->blocks) {
       builder_.begin_block(block->is_dataflow);
       for (const Binding& b : block->bindings) builder_.emit_binding(binding(b));
       blocks.push_back(builder_.end_block());
     }
-    return blocks == seq->blocks ? e : RExpr(sator::with(*seq, &SeqExpr::blocks, std::move(blocks)));
+    RExpr body = renewed(builder_, replaced(seq->body, rebound_));
+    if (blocks == seq->blocks && body == seq->body) return e;
+    return sator::with(*sator::with(*seq, &SeqExpr::blocks, std::move(blocks)), &SeqExpr::body, body);
   }
 
   Binding binding(const Binding& b) {
     const VarBinding* v = b.as<VarBinding>();
-    if (!v) return b;
-    if (RExpr value = legalized(v->value, builder_)) return make<VarBinding>(builder_.normalize(value), v->var);
-    const std::string& op = op_name(v->value);
-    if (const OpDef* def = op.empty() ? nullptr : find_op(op); def && def->compute)
-      ctx_.say("LegalizeOps", text(v->var->name, ": ", op, " stays, a shape is not known"));
+    if (!v) return replaced(b, rebound_);
     RExpr value = v->value;
     if (const If* branch = value.as<If>()) {
-      value = sator::with(*branch, &If::true_branch, scoped(branch->true_branch));
+      value = sator::with(*branch, &If::condition, RExpr(replaced(branch->condition, rebound_)));
+      value = sator::with(*value.as<If>(), &If::true_branch, scoped(branch->true_branch));
       value = sator::with(*value.as<If>(), &If::false_branch, scoped(branch->false_branch));
-    } else if (const LocalFunction* inner = value.as<LocalFunction>()) {
-      value = sator::with(*inner, &LocalFunction::function, function(*inner->function));
+      return bound(*v, value);
     }
-    return value == v->value ? b : Binding(make<VarBinding>(value, v->var));
+    if (const LocalFunction* inner = value.as<LocalFunction>())
+      return bound(*v, sator::with(*inner, &LocalFunction::function, function(*inner->function)));
+    value = replaced(value, rebound_);
+    if (value != v->value) value = renewed(builder_, value);
+    if (RExpr program = legalized(value, builder_)) return bound(*v, builder_.normalize(program));
+    const std::string& op = op_name(value);
+    if (const OpDef* def = op.empty() ? nullptr : find_op(op); def && def->compute)
+      ctx_.say("LegalizeOps", text(v->var->name, ": ", op, " stays, a shape is not known"));
+    return bound(*v, value);
+  }
+
+  /// The binding with its new value: of a new variable where more is known of the value than before.
+  Binding bound(const VarBinding& b, const RExpr& value) {
+    if (value == b.value) return ref(b);
+    if (!value->sinfo.get() || is_base_of(value->sinfo, b.var->sinfo, builder_.arith()))
+      return make<VarBinding>(value, b.var);
+    RVarRef var =
+        b.var->is_dataflow ? make_dataflow_var(b.var->name, value->sinfo) : make_rvar(b.var->name, value->sinfo);
+    rebound_.emplace(b.var, var);
+    return make<VarBinding>(value, var);
   }
 
   RExpr scoped(const RExpr& branch) {
@@ -71,6 +89,7 @@ class Legalizer {
 
   BlockBuilder& builder_;
   const PassContext& ctx_;
+  NodeMap rebound_;  // the variables that took the place of others
 };
 
 }  // namespace

@@ -30,6 +30,11 @@ ModuleRef rewrite_bindings(const ModuleRef& module, sator::FunctionRef<void(cons
   return out;
 }
 
+RExpr renewed(BlockBuilder& builder, const RExpr& value) {
+  if (!value.as<RCall>() && !value.as<relax::Tuple>() && !value.as<TupleGetItem>()) return value;
+  return builder.normalize(with_sinfo(value, nullptr));
+}
+
 RExpr packed_call(const std::string& name, std::vector<RExpr> args, StructInfo sinfo) {
   return with_sinfo(relax::call(extern_func(name), std::move(args), {}, {sinfo}), sinfo);
 }

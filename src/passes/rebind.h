@@ -2,6 +2,7 @@
 #pragma once
 
 #include "passes/pass.h"
+#include "relax/builder.h"
 #include "relax/nodes.h"
 
 namespace sator::passes {
@@ -30,6 +31,9 @@ ModuleRef rewrite_bindings(const ModuleRef& module, FunctionRef<void(const relax
 /// The same for one function.
 relax::FuncRef rewrite_bindings(const relax::FuncRef& func,
                                 FunctionRef<void(const relax::Binding&, Bindings&)> rewrite);
+
+/// The value with its struct info inferred again from its parts.
+relax::RExpr renewed(relax::BlockBuilder& builder, const relax::RExpr& value);
 
 /// A call whose result has this struct info.
 inline relax::RExpr typed_call(relax::RExpr op, std::vector<relax::RExpr> args, relax::StructInfo sinfo) {
