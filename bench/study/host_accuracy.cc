@@ -1,5 +1,5 @@
 // How true estimates are on this machine, as `sator calibrate --host` describes and fits it: kernels of gpt2-stories, every third
-// shape held out. It measures anew where it runs. One line in the form of dataflow_accuracy_bench per kind of kernel.
+// shape held out. It measures anew where it runs. One line in the form of formats_accuracy_bench per kind of kernel.
 //   host_accuracy [--json] [MODEL]     MODEL: examples/gpt2-stories unless told
 #include <cmath>
 #include <cstdio>

@@ -10,18 +10,18 @@
 #include "cli/matmul_options.h"
 #include "cli/progress.h"
 #include "dataflow/cost/array_cost.h"
-#include "dataflow/cost/as_timeloop.h"
 #include "dataflow/cost/chakra.h"
 #include "dataflow/cost/cost_table.h"
 #include "dataflow/cost/described_chip.h"
 #include "dataflow/counts/space_time.h"
-#include "dataflow/formats/batch.h"
-#include "dataflow/formats/format.h"
-#include "dataflow/formats/tenet/answer.h"
-#include "dataflow/formats/tenet/program.h"
-#include "dataflow/formats/tenet/report.h"
 #include "dataflow/programs/bound_statements.h"
 #include "dataflow/programs/matmul.h"
+#include "formats/batch.h"
+#include "formats/format.h"
+#include "formats/tenet/answer.h"
+#include "formats/tenet/program.h"
+#include "formats/tenet/report.h"
+#include "formats/timeloop/of_product.h"
 #include "relax/parse.h"
 #include "schedule/script.h"
 #include "study/explain.h"
@@ -88,20 +88,20 @@ void estimate_tenet(const EstimateArguments& a, Streams& io) {
                     statement = read_file(files.statement);
   const dataflow::TenetInput input =
       dataflow::parse_tenet({pe_array, mapping, statement, files.pe_array, files.mapping, files.statement});
-  const dataflow::Counts counts = dataflow::tenet_counts(input);
-  const std::vector<std::string> notes = dataflow::tenet_notes(input, counts);
-  io.json = dataflow::tenet_answer(input, counts);
+  const dataflow::Counts counts = formats::tenet_counts(input);
+  const std::vector<std::string> notes = formats::tenet_notes(input, counts);
+  io.json = formats::tenet_answer(input, counts);
   io.json["notes"] = notes;
   if (!a.compat) {
-    io.out << dataflow::tenet_table(input, counts);
+    io.out << formats::tenet_table(input, counts);
   } else {
-    const auto branch = *a.compat == "tenet" ? dataflow::TenetBranch::master : dataflow::TenetBranch::micro_tutorial;
-    auto program = dataflow::as_tenet_prints(counts, input.hardware, branch);
+    const auto branch = *a.compat == "tenet" ? formats::TenetBranch::master : formats::TenetBranch::micro_tutorial;
+    auto program = formats::as_tenet_prints(counts, input.hardware, branch);
     if (!program)
       fail({.what = "TENET's program divides by zero on this input",
             .needs = "a domain with an instance",
             .hint = "without --compat the figures are those that it means"});
-    io.out << dataflow::tenet_program_text(*program, counts, true);
+    io.out << formats::tenet_program_text(*program, counts, true);
   }
   io.out.flush();
   draw(a, input.problem, counts, io);
@@ -149,11 +149,11 @@ void estimate_script(const EstimateArguments& a, Streams& io) {
     facts.name = name;
     for (const dataflow::BoundStatement& bound : dataflow::bound_statements(*program, facts)) {
       const dataflow::TenetInput input{bound.problem(), {}};
-      const dataflow::Counts counts = dataflow::tenet_counts(input);
+      const dataflow::Counts counts = formats::tenet_counts(input);
       io.out << "function " << name << ", statement " << bound.statement.name << "; space " << join(bound.axes, ", ")
              << "\n"
-             << dataflow::tenet_mapping_text(input.problem) << dataflow::tenet_table(input, counts) << "\n";
-      nlohmann::json answer = dataflow::tenet_answer(input, counts);
+             << dataflow::tenet_mapping_text(input.problem) << formats::tenet_table(input, counts) << "\n";
+      nlohmann::json answer = formats::tenet_answer(input, counts);
       answer["function"] = name;
       answer["statement"] = bound.statement.name;
       answer["space"] = bound.axes;
@@ -169,7 +169,7 @@ void estimate_script(const EstimateArguments& a, Streams& io) {
 // --- files of any format
 
 void estimate_format(const EstimateArguments& a, Streams& io) {
-  const dataflow::Format& format = dataflow::find_format(*a.format);
+  const formats::Format& format = formats::find_format(*a.format);
   nlohmann::json input = nlohmann::json::object();
   for (const std::string& given : a.files) {
     const size_t equals = given.find('=');
@@ -198,11 +198,11 @@ void estimate_batch(const EstimateArguments& a, Streams& io) {
           .needs = "one thread or more",
           .hint = "leave it out: two share the rows"});
   ProgressLines progress(io.notes);
-  dataflow::BatchOptions options{.threads = static_cast<int>(std::min<int64_t>(a.threads, 64)),
-                                 .progress = [&](int64_t done, int64_t of) {
-                                   if (of > 2000) progress(text("answering, ", done, " of ", of, " lines"), true);
-                                 }};
-  const dataflow::BatchSummary summary = dataflow::answer_batch(*a.batch, *a.output, options);
+  formats::BatchOptions options{.threads = static_cast<int>(std::min<int64_t>(a.threads, 64)),
+                                .progress = [&](int64_t done, int64_t of) {
+                                  if (of > 2000) progress(text("answering, ", done, " of ", of, " lines"), true);
+                                }};
+  const formats::BatchSummary summary = formats::answer_batch(*a.batch, *a.output, options);
   progress.end();
   io.out << summary.rows << " rows answered in " << *a.output;
   if (summary.refused > 0) io.out << ", " << summary.refused << " of them refused with the reason";
@@ -216,9 +216,9 @@ void write_timeloop(const EstimateArguments& a, const dataflow::KernelCost& cost
   const std::string& folder = *a.timeloop;
   for (const dataflow::StatementCost& s : cost.statements) {
     if (!s.on_array()) continue;
-    const auto stated = dataflow::timeloop::input_of(s, chip);
+    const auto stated = formats::timeloop::input_of(s, chip);
     if (const Reason* why_not = std::get_if<Reason>(&stated)) fail(*why_not);
-    const auto& input = std::get<dataflow::timeloop::Input>(stated);
+    const auto& input = std::get<formats::timeloop::Input>(stated);
     OwnedFolder(folder, "estimate", a.replace)
         .replace({{"architecture.yaml", architecture_text(input.architecture)},
                   {"problem.yaml", problem_text(input.workload)},
@@ -337,7 +337,7 @@ Command estimate_command() {
   auto a = std::make_shared<EstimateArguments>();
   std::vector<std::string> names;
   std::string details = "Formats of --format and of the rows of --batch, with what their input holds:\n";
-  for (const dataflow::Format& format : dataflow::formats())
+  for (const formats::Format& format : formats::known_formats())
     details +=
         text("  ", format.name, std::string(12 - std::min<size_t>(11, format.name.size()), ' '), format.takes, "\n");
   details += "A row is {\"id\", \"format\", \"input\"}; its answer is {\"id\", ...} or {\"id\", \"refused\": reason}.";

@@ -14,10 +14,10 @@
 #include "dataflow/cost/described_chip.h"
 #include "dataflow/cost/scheduled.h"
 #include "dataflow/programs/matmul_program.h"
+#include "explore/explore.h"
 #include "study/explore_model.h"
 #include "study/front_page.h"
 #include "tir/parse.h"
-#include "tune/explore.h"
 
 namespace sator::cli {
 
@@ -62,8 +62,8 @@ std::vector<std::string> words_of(const std::string& list) {
   return words;
 }
 
-tune::ChipAxes axes_of(const ExploreArguments& a, const Chip& chip) {
-  tune::ChipAxes axes;
+explore::ChipAxes axes_of(const ExploreArguments& a, const Chip& chip) {
+  explore::ChipAxes axes;
   if (a.pe)
     for (const std::string& word : words_of(*a.pe)) {
       const std::vector<int64_t> size = integers_of("--pe", word, 'x', 2, 1);
@@ -83,7 +83,7 @@ tune::ChipAxes axes_of(const ExploreArguments& a, const Chip& chip) {
     const size_t equals = given.find('=');
     if (equals == std::string::npos && chip.memories.size() < 2)
       fail({.what = text(chip.name, " has no memory on the chip"), .needs = "one", .hint = "leave --buffer out"});
-    tune::ChipAxes::Buffer buffer{equals == std::string::npos ? chip.memories[1].name : given.substr(0, equals), {}};
+    explore::ChipAxes::Buffer buffer{equals == std::string::npos ? chip.memories[1].name : given.substr(0, equals), {}};
     for (const std::string& word : words_of(equals == std::string::npos ? given : given.substr(equals + 1)))
       buffer.bytes.push_back(static_cast<int64_t>(number_with_unit("--buffer", word, 1024, "scratchpad=64K,256K")));
     axes.buffers.push_back(std::move(buffer));
@@ -98,14 +98,14 @@ tune::ChipAxes axes_of(const ExploreArguments& a, const Chip& chip) {
 
 /// What is known of the points of a search.
 struct Explored {
-  std::vector<tune::ChipSpace::Dimension> dimensions;
-  tune::SearchResult search;
-  std::vector<tune::Design> front;  // in the order of search.front
+  std::vector<explore::ChipSpace::Dimension> dimensions;
+  explore::SearchResult search;
+  std::vector<explore::Design> front;  // in the order of search.front
 
-  std::string value(const tune::Evaluated& e, size_t d) const { return dimensions[d].values[e.point[d]]; }
+  std::string value(const explore::Evaluated& e, size_t d) const { return dimensions[d].values[e.point[d]]; }
 };
 
-nlohmann::json point_json(const Explored& x, const tune::Evaluated& e) {
+nlohmann::json point_json(const Explored& x, const explore::Evaluated& e) {
   nlohmann::json point;
   for (size_t d = 0; d < x.dimensions.size(); ++d) point[x.dimensions[d].name] = x.value(e, d);
   if (!e.refused.empty()) {
@@ -123,7 +123,7 @@ nlohmann::json point_json(const Explored& x, const tune::Evaluated& e) {
 nlohmann::json explored_json(const Explored& x, const ExploreArguments& a) {
   nlohmann::json dimensions = nlohmann::json::array(), points = nlohmann::json::array(), front = points;
   for (const auto& d : x.dimensions) dimensions.push_back({{"name", d.name}, {"values", d.values}});
-  for (const tune::Evaluated& e : x.search.evaluated) points.push_back(point_json(x, e));
+  for (const explore::Evaluated& e : x.search.evaluated) points.push_back(point_json(x, e));
   for (size_t f = 0; f < x.search.front.size(); ++f) {
     nlohmann::json point = point_json(x, x.search.evaluated[x.search.front[f]]);
     point["mapping"] = x.front[f].mapping;
@@ -144,7 +144,7 @@ std::string explored_csv(const Explored& x) {
   std::vector<bool> on_front(x.search.evaluated.size(), false);
   for (size_t f : x.search.front) on_front[f] = true;
   for (size_t i = 0; i < x.search.evaluated.size(); ++i) {
-    const tune::Evaluated& e = x.search.evaluated[i];
+    const explore::Evaluated& e = x.search.evaluated[i];
     for (size_t d = 0; d < x.dimensions.size(); ++d) csv += x.value(e, d) + ",";
     if (e.refused.empty())
       csv += text(e.objectives[0],
@@ -187,8 +187,8 @@ study::FrontTable table_of(const Explored& x) {
   table.head.emplace_back("bound by");
   if (mapped) table.head.emplace_back("mapping");
   for (size_t f = 0; f < x.search.front.size(); ++f) {
-    const tune::Evaluated& e = x.search.evaluated[x.search.front[f]];
-    const tune::Design& design = x.front[f];
+    const explore::Evaluated& e = x.search.evaluated[x.search.front[f]];
+    const explore::Design& design = x.front[f];
     std::vector<std::string>& row = table.rows.emplace_back();
     for (size_t d : shown) row.push_back(x.value(e, d));
     row.push_back(quantity(design.latency_s, "s"));
@@ -237,7 +237,7 @@ std::string plot_page(const Explored& x, const std::string& title) {
   std::vector<bool> on_front(x.search.evaluated.size(), false);
   for (size_t f : x.search.front) on_front[f] = true;
   for (size_t i = 0; i < x.search.evaluated.size(); ++i) {
-    const tune::Evaluated& e = x.search.evaluated[i];
+    const explore::Evaluated& e = x.search.evaluated[i];
     if (!e.allowed()) continue;
     std::vector<std::string> words;
     for (size_t d = 0; d < x.dimensions.size(); ++d)
@@ -274,13 +274,13 @@ std::string schedule_of(const tir::PrimFuncRef& func, const dataflow::KernelCost
 }
 
 /// The product's program and, per point of the front, the schedule that maps it.
-void add_schedules(const Explored& x, const tune::KernelSpace& space, const dataflow::Matmul& matmul,
+void add_schedules(const Explored& x, const explore::KernelSpace& space, const dataflow::Matmul& matmul,
                    OwnedFolder::Files& files) {
   const std::string program = dataflow::matmul_program(matmul);
   const tir::PrimFuncRef func = tir::parse_function(program);
   files.emplace_back("program.py", program);
   for (size_t f = 0; f < x.search.front.size(); ++f) {
-    const tune::Evaluated& e = x.search.evaluated[x.search.front[f]];
+    const explore::Evaluated& e = x.search.evaluated[x.search.front[f]];
     std::vector<std::string> head;
     for (size_t d = 0; d < x.dimensions.size(); ++d) head.push_back(text(x.dimensions[d].name, " ", x.value(e, d)));
     std::string code = text("# ", join(head, ", "), "\n# ", x.front[f].mapping, "\n");
@@ -297,7 +297,7 @@ void add_schedules(const Explored& x, const study::ModelSpace& space, const std:
                    OwnedFolder::Files& files) {
   std::set<size_t> used;
   for (size_t f = 0; f < x.search.front.size(); ++f) {
-    const tune::Point& point = x.search.evaluated[x.search.front[f]].point;
+    const explore::Point& point = x.search.evaluated[x.search.front[f]].point;
     used.insert(point.back());
     for (const auto& [name, code] : space.schedules(point))
       files.emplace_back(text("schedules/front-", f + 1, "/", name), code);
@@ -336,14 +336,14 @@ template <class Space>
 Explored explored(const Space& space, const std::string& what, const ExploreArguments& a, Streams& io) {
   ProgressLines progress(io.notes);
   Explored x{.dimensions = space.dimensions(), .search = {}, .front = {}};
-  x.search = tune::search(space.choices(),
-                          [&](const tune::Point& p, int) { return space.evaluate(p); },
-                          {.budget = a.budget,
-                           .seed = static_cast<uint64_t>(a.seed),
-                           .threads = static_cast<int>(std::min<int64_t>(a.threads, 64)),
-                           .progress = [&](int64_t done, int64_t of) {
-                             progress(text("evaluating, ", done, " of ", of, " points"), true);
-                           }});
+  x.search = explore::search(space.choices(),
+                             [&](const explore::Point& p, int) { return space.evaluate(p); },
+                             {.budget = a.budget,
+                              .seed = static_cast<uint64_t>(a.seed),
+                              .threads = static_cast<int>(std::min<int64_t>(a.threads, 64)),
+                              .progress = [&](int64_t done, int64_t of) {
+                                progress(text("evaluating, ", done, " of ", of, " points"), true);
+                              }});
   progress.end();
   for (size_t f : x.search.front) x.front.push_back(space.design(x.search.evaluated[f].point));
   io.json = explored_json(x, a);
@@ -353,7 +353,7 @@ Explored explored(const Space& space, const std::string& what, const ExploreArgu
          << "\n";
   if (x.search.front.empty()) {
     io.out << "no point keeps the limits\n";
-    for (const tune::Evaluated& e : x.search.evaluated)
+    for (const explore::Evaluated& e : x.search.evaluated)
       if (!e.refused.empty()) {
         io.notes << "note: " << e.refused << "\n";
         break;
@@ -393,10 +393,10 @@ void write(OwnedFolder& place, const OwnedFolder::Files& files, const ExploreArg
 void explore_matmul(const ExploreArguments& a, const Chip& base, Streams& io) {
   const std::string scheme = a.scheme.value_or("int8-channel+a8");
   const dataflow::Matmul matmul = matmul_of(integers_of("--workload", *a.workload, ',', 3, 1), scheme);
-  const tune::KernelSpace space(tune::ChipSpace(base, axes_of(a, base)),
-                                {{dataflow::matmul_kernel(matmul)}},
-                                static_cast<size_t>(a.mappings),
-                                {a.max_area, a.max_latency, a.max_energy, a.max_power});
+  const explore::KernelSpace space(explore::ChipSpace(base, axes_of(a, base)),
+                                   {{dataflow::matmul_kernel(matmul)}},
+                                   static_cast<size_t>(a.mappings),
+                                   {a.max_area, a.max_latency, a.max_energy, a.max_power});
   const std::unique_ptr<OwnedFolder> place = place_of(a);
   const Explored x = explored(space,
                               text("workload     Y[i,j] = X[i,k] * W[k,j], i ",
@@ -432,7 +432,7 @@ void explore_model(const ExploreArguments& a, const Chip& base, Streams& io) {
   for (std::string& name : options.schemes) name = llm::parse_scheme(name).name;
   if (a.study) options.perplexity = study::perplexities_of(*a.study);
   ProgressLines progress(io.notes);
-  const study::ModelSpace space(tune::ChipSpace(base, axes_of(a, base)),
+  const study::ModelSpace space(explore::ChipSpace(base, axes_of(a, base)),
                                 options,
                                 [&](const std::string& line, bool passing) { progress(line, passing); });
   progress.end();

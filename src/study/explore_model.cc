@@ -5,19 +5,19 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "explore/area.h"
 #include "frontend/hf_config.h"
 #include "relax/print.h"
 #include "study/cost_program.h"
 #include "study/json.h"
 #include "tir/print.h"
-#include "tune/area.h"
 
 namespace sator::study {
 
 namespace {
 
 /// Kernels of equal work are one job.
-void add_jobs(const std::vector<PhaseKernel>& kernels, double times, std::vector<tune::Job>& jobs,
+void add_jobs(const std::vector<PhaseKernel>& kernels, double times, std::vector<explore::Job>& jobs,
               std::vector<PhaseKernel>& of_jobs, std::map<std::string, size_t>& known,
               std::vector<std::string>& refused) {
   for (const PhaseKernel& k : kernels) {
@@ -40,7 +40,7 @@ void add_jobs(const std::vector<PhaseKernel>& kernels, double times, std::vector
 
 }  // namespace
 
-ModelSpace::ModelSpace(tune::ChipSpace chips, const ModelSpaceOptions& options, const Progress& progress)
+ModelSpace::ModelSpace(explore::ChipSpace chips, const ModelSpaceOptions& options, const Progress& progress)
     : chips_(std::move(chips)), options_(options) {
   const ModelConfig config = read_model_config(options.model);
   if (options.prompt_len < 1 || options.gen_len < 1 || options.prompt_len > config.max_positions ||
@@ -59,7 +59,7 @@ ModelSpace::ModelSpace(tune::ChipSpace chips, const ModelSpaceOptions& options, 
     const ProgramAtPhase3 at =
         program_at_phase3(options.model, {.scheme = llm::parse_scheme(name)}, options.shapes_only);
     const llm::Workload workload(at.module, at.program);
-    std::vector<tune::Job> jobs;
+    std::vector<explore::Job> jobs;
     std::vector<PhaseKernel> kernels;
     std::map<std::string, size_t> known;
     for (const llm::StepSize& step : prefill_steps(options.prompt_len, at.program.limits.prefill_chunk))
@@ -85,24 +85,24 @@ ModelSpace::ModelSpace(tune::ChipSpace chips, const ModelSpaceOptions& options, 
 
 ModelSpace::~ModelSpace() = default;
 
-std::vector<tune::ChipSpace::Dimension> ModelSpace::dimensions() const {
-  std::vector<tune::ChipSpace::Dimension> all = chips_.dimensions();
+std::vector<explore::ChipSpace::Dimension> ModelSpace::dimensions() const {
+  std::vector<explore::ChipSpace::Dimension> all = chips_.dimensions();
   all.push_back({"scheme", options_.schemes});
   return all;
 }
 
 std::vector<size_t> ModelSpace::choices() const {
   std::vector<size_t> choices;
-  for (const tune::ChipSpace::Dimension& d : dimensions()) choices.push_back(d.values.size());
+  for (const explore::ChipSpace::Dimension& d : dimensions()) choices.push_back(d.values.size());
   return choices;
 }
 
-tune::Design ModelSpace::design(const tune::Point& point) const {
+explore::Design ModelSpace::design(const explore::Point& point) const {
   const Chip chip = chips_.at(point);
   dataflow::CostEngine engine(chip);
-  tune::Design design{.area_mm2 = tune::area_mm2(chip, chips_.base()), .mapping = {}, .bound = {}};
+  explore::Design design{.area_mm2 = explore::area_mm2(chip, chips_.base()), .mapping = {}, .bound = {}};
   std::map<std::string, double> bound;  // seconds, by what binds
-  for (const tune::Job& job : jobs_[point.back()]) {
+  for (const explore::Job& job : jobs_[point.back()]) {
     const dataflow::KernelCost cost = engine.cost(job.kernel);
     design.latency_s += job.times * cost.latency_s;
     design.energy_j += job.times * cost.energy_j;
@@ -114,9 +114,9 @@ tune::Design ModelSpace::design(const tune::Point& point) const {
   return design;
 }
 
-tune::Evaluated ModelSpace::evaluate(const tune::Point& point) const {
+explore::Evaluated ModelSpace::evaluate(const explore::Point& point) const {
   try {
-    tune::Evaluated e = tune::evaluated(design(point), options_.limits);
+    explore::Evaluated e = explore::evaluated(design(point), options_.limits);
     if (!options_.perplexity.empty()) {
       const double perplexity = options_.perplexity.at(options_.schemes[point.back()]);
       e.objectives.push_back(perplexity);
@@ -129,7 +129,7 @@ tune::Evaluated ModelSpace::evaluate(const tune::Point& point) const {
   }
 }
 
-std::vector<std::pair<std::string, std::string>> ModelSpace::schedules(const tune::Point& point) const {
+std::vector<std::pair<std::string, std::string>> ModelSpace::schedules(const explore::Point& point) const {
   const std::vector<PhaseKernel>& kernels = kernels_[point.back()];
   ChipCoster coster(chips_.at(point));
   const PhaseResult phase = coster.cost(kernels);

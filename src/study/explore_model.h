@@ -4,8 +4,8 @@
 #include <map>
 
 #include "base/file.h"
+#include "explore/explore.h"
 #include "study/study.h"
-#include "tune/explore.h"
 
 namespace sator::study {
 
@@ -18,7 +18,7 @@ struct ModelSpaceOptions {
   bool shapes_only = false;                  // config.json alone
   std::map<std::string, double> perplexity;  // measured, by scheme; empty: quality is no objective
   std::optional<double> max_perplexity;
-  tune::Limits limits;
+  explore::Limits limits;
 };
 
 /// A space of chips and schemes. A point's latency and energy are those of a prompt and of gen_len decode steps at the mean
@@ -27,14 +27,14 @@ class ModelSpace {
  public:
   /// Builds the program of every scheme. Errors: an unknown scheme or one without a perplexity where others have one; a model
   /// that cannot be read; lengths beyond its context.
-  ModelSpace(tune::ChipSpace chips, const ModelSpaceOptions& options, const Progress& progress);
+  ModelSpace(explore::ChipSpace chips, const ModelSpaceOptions& options, const Progress& progress);
   ~ModelSpace();
 
-  std::vector<tune::ChipSpace::Dimension> dimensions() const;
+  std::vector<explore::ChipSpace::Dimension> dimensions() const;
   std::vector<size_t> choices() const;
-  tune::Design design(const tune::Point& point) const;
+  explore::Design design(const explore::Point& point) const;
   /// {latency, energy, area} and, where it is known, perplexity.
-  tune::Evaluated evaluate(const tune::Point& point) const;
+  explore::Evaluated evaluate(const explore::Point& point) const;
   /// Kernels of all schemes that the engine cannot read from the program, with the reason.
   const std::vector<std::string>& refused() const { return refused_; }
 
@@ -44,12 +44,12 @@ class ModelSpace {
   const std::map<std::string, std::string>& runtime_programs() const { return runtime_programs_; }
   /// The mappings of a point, as file names and steps of schedules of those functions: one per distinct kernel with
   /// a product. Replayed and read again they have the costs of the point. Errors: those of ChipCoster::cost.
-  std::vector<std::pair<std::string, std::string>> schedules(const tune::Point& point) const;
+  std::vector<std::pair<std::string, std::string>> schedules(const explore::Point& point) const;
 
  private:
-  tune::ChipSpace chips_;
+  explore::ChipSpace chips_;
   ModelSpaceOptions options_;
-  std::vector<std::vector<tune::Job>> jobs_;       // per scheme
+  std::vector<std::vector<explore::Job>> jobs_;    // per scheme
   std::vector<std::vector<PhaseKernel>> kernels_;  // that the jobs were read from
   std::vector<std::string> programs_;              // per scheme
   std::map<std::string, std::string> runtime_programs_;

@@ -4,7 +4,7 @@
 
 #include "base/figures.h"
 #include "base/text.h"
-#include "dataflow/formats/tenet/tenet_text.h"
+#include "dataflow/tenet/tenet_text.h"
 #include "study/svg_space_time.h"
 #include "study/words.h"
 

@@ -9,8 +9,8 @@
 #include "base/text.h"
 #include "dataflow/cost/array_cost.h"
 #include "dataflow/cost/tenet_array.h"
-#include "dataflow/formats/tenet/metrics.h"
-#include "dataflow/formats/tenet/tenet_text.h"
+#include "dataflow/tenet/metrics.h"
+#include "dataflow/tenet/tenet_text.h"
 #include "target/calibration.h"
 
 namespace sator::study {

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "dataflow/formats/tenet/metrics.h"
+#include "dataflow/tenet/metrics.h"
 #include "study/csv.h"
 #include "study/file_names.h"
 

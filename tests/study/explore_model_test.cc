@@ -27,7 +27,7 @@ TEST(ExploreModel, ThePointOfTheChipItselfIsTheStudys) {
                                   .shapes_only = true,
                                   .perplexity = {}};
   const auto quiet = [](const std::string&, bool) {};
-  const ModelSpace space(tune::ChipSpace(chip, {.arrays = {{16, 16}, {8, 8}}}), options, quiet);
+  const ModelSpace space(explore::ChipSpace(chip, {.arrays = {{16, 16}, {8, 8}}}), options, quiet);
   ASSERT_TRUE(space.refused().empty());
   for (size_t scheme = 0; scheme < 2; ++scheme) {
     SchemeJob job{.scheme = llm::parse_scheme(options.schemes[scheme]), .options = {}, .decode_context = 28};
@@ -35,7 +35,7 @@ TEST(ExploreModel, ThePointOfTheChipItselfIsTheStudys) {
     job.options.prompt_len = 24;
     job.options.shapes_only = true;
     const ChipResult r = ProgramCoster().cost(job, std::span(&chip, 1), quiet)[0];
-    const tune::Design design = space.design({0, 0, 0, 0, scheme});
+    const explore::Design design = space.design({0, 0, 0, 0, scheme});
     EXPECT_NEAR(design.latency_s / (r.prefill.cost.latency_s + 8 * r.decode.cost.latency_s), 1, 1e-9);
     EXPECT_NEAR(design.energy_j / (r.prefill.cost.energy_j + 8 * r.decode.cost.energy_j), 1, 1e-9);
     EXPECT_GT(space.design({1, 0, 0, 0, scheme}).latency_s, design.latency_s);
@@ -52,7 +52,7 @@ TEST(ExploreModel, MappingsAreSchedulesOfTheProgram) {
                                   .shapes_only = true,
                                   .perplexity = {}};
   const ModelSpace space(
-      tune::ChipSpace(chip, {.arrays = {{8, 8}}, .cores = {2}}), options, [](const std::string&, bool) {});
+      explore::ChipSpace(chip, {.arrays = {{8, 8}}, .cores = {2}}), options, [](const std::string&, bool) {});
   const auto files = space.schedules({0, 0, 0, 0, 0});
   // Four linear layers, two products of attention in one kernel, the head; prompt and decode have sizes of their own.
   EXPECT_GE(files.size(), 6U);
@@ -88,13 +88,13 @@ TEST(ExploreModel, QualityIsAnObjectiveAndALimit) {
                             .shapes_only = true,
                             .perplexity = {{"f16", 10}, {"int8-channel", 11}},
                             .max_perplexity = 10.5};
-  const ModelSpace space(tune::ChipSpace(chip, {}), options, quiet);
+  const ModelSpace space(explore::ChipSpace(chip, {}), options, quiet);
   EXPECT_EQ(space.evaluate({0, 0, 0, 0, 0}).objectives.at(3), 10);
   EXPECT_TRUE(space.evaluate({0, 0, 0, 0, 0}).allowed());
   EXPECT_FALSE(space.evaluate({0, 0, 0, 0, 1}).allowed());
   options.schemes.push_back("int4-channel");
   EXPECT_NE(error_of([&] {
-              ModelSpace(tune::ChipSpace(chip, {}), options, quiet);
+              ModelSpace(explore::ChipSpace(chip, {}), options, quiet);
             }).find("the study has no perplexity of int4-channel"),
             std::string::npos);
 }

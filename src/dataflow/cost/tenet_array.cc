@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "dataflow/cost/array_cost.h"
-#include "dataflow/formats/tenet/metrics.h"
 #include "dataflow/programs/product_axes.h"
+#include "dataflow/tenet/metrics.h"
 
 namespace sator::dataflow {
 

@@ -3,7 +3,7 @@
 
 #include "dataflow/cost/cost.h"
 #include "dataflow/counts/count_memo.h"
-#include "dataflow/formats/tenet/tenet_text.h"
+#include "dataflow/tenet/tenet_text.h"
 
 namespace sator::dataflow {
 

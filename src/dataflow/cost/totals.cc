@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "dataflow/cost/tenet_array.h"
-#include "dataflow/formats/tenet/metrics.h"
+#include "dataflow/tenet/metrics.h"
 
 namespace sator::dataflow {
 

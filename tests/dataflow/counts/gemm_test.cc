@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "dataflow/formats/tenet/metrics.h"
+#include "dataflow/tenet/metrics.h"
 
 namespace sator::dataflow {
 namespace {

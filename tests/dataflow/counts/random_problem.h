@@ -3,7 +3,7 @@
 #include <random>
 
 #include "dataflow/counts/relation.h"
-#include "dataflow/formats/tenet/tenet_text.h"
+#include "dataflow/tenet/tenet_text.h"
 
 namespace sator::dataflow {
 

@@ -1,8 +1,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "dataflow/formats/batch.h"
-#include "dataflow/formats/format.h"
+#include "formats/batch.h"
+#include "formats/format.h"
 #include "fuzz/readers/readers.h"
 
 namespace sator::fuzz {
@@ -21,7 +21,7 @@ nlohmann::json texts_of(std::string_view bytes, std::initializer_list<const char
 }
 
 void answer(const char* format, const nlohmann::json& input) {
-  dataflow::find_format(format).answer(input).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  formats::find_format(format).answer(input).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ void read_maestro(std::string_view bytes, const fs::path&) {
 }
 
 void read_batch_row(std::string_view bytes, const fs::path&) {
-  dataflow::answer_row(bytes, "rows.jsonl", 1).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  formats::answer_row(bytes, "rows.jsonl", 1).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace sator::fuzz
