@@ -182,7 +182,16 @@ __attribute__((constructor)) void prepare() {
   backtrace(frame, 1);
 }
 
+/// The mode that follows the arguments of a call that may make a file.
 mode_t mode_of(int flags, va_list rest) { return (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0; }
+
+/// open and open64; those that only read pass.
+template <class Open>
+int opened(const char* path, int flags, va_list rest, Open* next) {
+  const mode_t mode = mode_of(flags, rest);
+  if (!writes(flags)) return next(path, flags, mode);
+  return guarded("open", path, [&] { return next(path, flags, mode); });
+}
 
 }  // namespace
 
@@ -267,20 +276,18 @@ int open(const char* path, int flags, ...) {
   static auto* next = real<int(const char*, int, ...)>("open");
   va_list rest;
   va_start(rest, flags);
-  const mode_t mode = mode_of(flags, rest);
+  const int fd = opened(path, flags, rest, next);
   va_end(rest);
-  if (!writes(flags)) return next(path, flags, mode);
-  return guarded("open", path, [&] { return next(path, flags, mode); });
+  return fd;
 }
 
 int open64(const char* path, int flags, ...) {
   static auto* next = real<int(const char*, int, ...)>("open64");
   va_list rest;
   va_start(rest, flags);
-  const mode_t mode = mode_of(flags, rest);
+  const int fd = opened(path, flags, rest, next);
   va_end(rest);
-  if (!writes(flags)) return next(path, flags, mode);
-  return guarded("open", path, [&] { return next(path, flags, mode); });
+  return fd;
 }
 
 int openat(int folder, const char* path, int flags, ...) {
