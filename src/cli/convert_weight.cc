@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/model_options.h"
 #include "cli/progress.h"
 #include "llm/open.h"
 
@@ -54,26 +55,19 @@ Command convert_weight_command() {
   return {
       .name = "convert_weight",
       .does = "quantizes a checkpoint and writes the weights in MLC-LLM's format",
-      .options = {{.name = "CONFIG",
-                   .help = "a Hugging Face folder, or its config.json",
-                   .into = &a->config,
-                   .required = true},
-                  {.name = "--quantization SCHEME",
-                   .help = "`sator schemes` lists them",
-                   .into = &a->quantization,
-                   .required = true},
-                  {.name = "-o,--output FOLDER", .help = "where the weights go", .into = &a->output, .required = true},
-                  {"--replace",
-                   "replace files that no conversion wrote and that stand where the weights go",
-                   &a->replace},
-                  {"--source FOLDER", "where the checkpoint is; beside CONFIG unless told", &a->source},
-                  {.name = "--source-format FORMAT",
-                   .help = "of the checkpoint",
-                   .into = &a->source_format,
-                   .choices = {"auto", "huggingface-safetensor"}},
-                  {"--model-type TYPE", "auto, or the type that config.json must name", &a->model_type},
-                  {.name = "--device DEVICE", .help = "what quantizes", .into = &a->device, .choices = {"auto", "cpu"}},
-                  {"--calibration FILE", "a text, for schemes with static activation scales", &a->calibration}},
+      .options = conversion_options(
+          a->config,
+          a->quantization,
+          {{.name = "-o,--output FOLDER", .help = "where the weights go", .into = &a->output, .required = true},
+           {"--replace", "replace files that no conversion wrote and that stand where the weights go", &a->replace},
+           {"--source FOLDER", "where the checkpoint is; beside CONFIG unless told", &a->source},
+           {.name = "--source-format FORMAT",
+            .help = "of the checkpoint",
+            .into = &a->source_format,
+            .choices = {"auto", "huggingface-safetensor"}},
+           {"--model-type TYPE", "auto, or the type that config.json must name", &a->model_type},
+           {.name = "--device DEVICE", .help = "what quantizes", .into = &a->device, .choices = {"auto", "cpu"}},
+           {"--calibration FILE", "a text, for schemes with static activation scales", &a->calibration}}),
       .run = [a](Streams& io) { run(*a, io); },
       .details =
           "Writes params_shard_<i>.bin and tensor-cache.json. float32 stays float32 (MLC-LLM stores its upper half).",

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/owned_folder.h"
 #include "cli/commands.h"
+#include "cli/model_options.h"
 #include "cli/suggest.h"
 #include "frontend/hf_config.h"
 #include "frontend/mlc_config.h"
@@ -51,39 +52,32 @@ Command gen_config_command() {
   return {
       .name = "gen_config",
       .does = "writes mlc-chat-config.json and copies the tokenizer",
-      .options = {{.name = "CONFIG",
-                   .help = "a Hugging Face folder, or its config.json",
-                   .into = &a->config,
-                   .required = true},
-                  {.name = "--quantization SCHEME",
-                   .help = "`sator schemes` lists them",
-                   .into = &a->options.quantization,
-                   .required = true},
-                  {.name = "--conv-template NAME",
-                   .help = "one of MLC-LLM's conversation templates; LM, plain text, unless told",
-                   .into = &a->options.conv_template},
-                  {.name = "-o,--output FOLDER", .help = "where the files go", .into = &a->output, .required = true},
-                  {"--replace",
-                   "replace files that gen_config did not write and that stand where its own go",
-                   &a->replace},
-                  {"--context-window-size N",
-                   "positions; the model's own unless told",
-                   &a->options.context_window_size,
-                   false,
-                   {},
-                   at_least(1)},
-                  {"--prefill-chunk-size N",
-                   "tokens of one step at most",
-                   &a->options.prefill_chunk_size,
-                   false,
-                   {},
-                   at_least(1)},
-                  {"--max-batch-size N",
-                   "sequences at once; 1 unless told",
-                   &a->options.max_batch_size,
-                   false,
-                   {},
-                   at_least(1)}},
+      .options = conversion_options(
+          a->config,
+          a->options.quantization,
+          {{.name = "--conv-template NAME",
+            .help = "one of MLC-LLM's conversation templates; LM, plain text, unless told",
+            .into = &a->options.conv_template},
+           {.name = "-o,--output FOLDER", .help = "where the files go", .into = &a->output, .required = true},
+           {"--replace", "replace files that gen_config did not write and that stand where its own go", &a->replace},
+           {"--context-window-size N",
+            "positions; the model's own unless told",
+            &a->options.context_window_size,
+            false,
+            {},
+            at_least(1)},
+           {"--prefill-chunk-size N",
+            "tokens of one step at most",
+            &a->options.prefill_chunk_size,
+            false,
+            {},
+            at_least(1)},
+           {"--max-batch-size N",
+            "sequences at once; 1 unless told",
+            &a->options.max_batch_size,
+            false,
+            {},
+            at_least(1)}}),
       .run = [a](Streams& io) { run(*a, io); }};
 }
 

@@ -1,5 +1,8 @@
 #include "cli/model_options.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace sator::cli {
 
 std::vector<Option> model_options(ModelArguments& a) {
@@ -23,6 +26,14 @@ std::vector<Option> model_options(ModelArguments& a) {
        .choices = {"float32", "float16", "bfloat16"}},
       {"--verify", "compare converted weights with their md5 sums before they are used", &a.verify},
   };
+}
+
+std::vector<Option> conversion_options(std::string& config, std::string& scheme, std::vector<Option> others) {
+  std::vector<Option> all = {
+      {.name = "CONFIG", .help = "a Hugging Face folder, or its config.json", .into = &config, .required = true},
+      {.name = "--quantization SCHEME", .help = "`sator schemes` lists them", .into = &scheme, .required = true}};
+  std::ranges::move(others, std::back_inserter(all));
+  return all;
 }
 
 llm::OpenModel open(const ModelArguments& a, Streams& io) {

@@ -25,7 +25,11 @@ struct ModelArguments {
 
 /// MODEL and the options that say how it is opened.
 std::vector<Option> model_options(ModelArguments& arguments);
-/// The model that they mean; progress goes to the notes.
+
+/// CONFIG and --quantization of the commands that write a model's files as MLC-LLM's do, before their other options.
+std::vector<Option> conversion_options(std::string& config, std::string& scheme, std::vector<Option> others);
+
+/// The model that ModelArguments mean; progress goes to the notes.
 llm::OpenModel open(const ModelArguments& arguments, Streams& io);
 
 }  // namespace sator::cli
