@@ -53,6 +53,7 @@ class Writer {
 
 std::string descriptor_object(const std::vector<DescriptorLevel>& levels, const std::string& executable,
                               const std::string& metadata_json, const std::string& source_hash) {
+  const EndWhenMemoryRunsOut guard;
   auto machine = target_machine(*levels.back().level);
   llvm::LLVMContext llvm;
   llvm::Module module("descriptor", llvm);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "codegen/llvm.h"
+#include "codegen/machine.h"
 
 namespace sator::codegen {
 
@@ -33,6 +34,7 @@ Ref<Jit> Jit::create(const target::CpuLevel& level) {
     fail({.what = text("this CPU does not run the level ", level.name),
           .needs = text(level.does),
           .hint = "ask for the level native"});
+  const EndWhenMemoryRunsOut guard;
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
   Ref<Jit> jit(new Jit);
@@ -47,6 +49,7 @@ Ref<Jit> Jit::create(const target::CpuLevel& level) {
 }
 
 SatorKernel Jit::add(const tir::PrimFunc& func) {
+  const EndWhenMemoryRunsOut guard;
   std::string symbol = text("kernel_", engine_->count++);
   std::string object = compile_object(func, symbol, *engine_->level);
   if (llvm::Error error = engine_->jit->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(object, symbol)))

@@ -11,6 +11,7 @@
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -23,11 +24,36 @@ namespace sator::codegen {
 
 namespace {
 
+thread_local int calls_of_llvm = 0;
+
+/// Given back when memory runs out: saying so and removing what is temporary takes a little.
+std::unique_ptr<char[]>& reserve() {
+  static auto& bytes = *new std::unique_ptr<char[]>(new char[size_t{1} << 20]);
+  return bytes;
+}
+
+/// The terminate handler finds std::bad_alloc as the present exception.
+[[noreturn]] void end_without_memory() {
+  calls_of_llvm = 0;
+  reserve().reset();
+  try {
+    throw std::bad_alloc();
+  } catch (...) {
+    std::terminate();
+  }
+}
+
+void out_of_memory() {
+  if (calls_of_llvm > 0) end_without_memory();
+  throw std::bad_alloc();
+}
+
 void start_llvm() {
   static std::once_flag once;
   std::call_once(once, [] {
-    // LLVM would abort; its frames can be unwound, and what they cannot release goes with the process.
-    llvm::install_bad_alloc_error_handler([](void*, const char*, bool) { throw std::bad_alloc(); });
+    reserve();
+    std::set_new_handler(out_of_memory);
+    llvm::install_bad_alloc_error_handler([](void*, const char*, bool) { end_without_memory(); });
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
@@ -82,6 +108,13 @@ std::unique_ptr<llvm::Module> compiled(llvm::LLVMContext& llvm, llvm::TargetMach
 
 }  // namespace
 
+EndWhenMemoryRunsOut::EndWhenMemoryRunsOut() {
+  start_llvm();
+  ++calls_of_llvm;
+}
+
+EndWhenMemoryRunsOut::~EndWhenMemoryRunsOut() { --calls_of_llvm; }
+
 std::unique_ptr<llvm::TargetMachine> target_machine(const target::CpuLevel& level) {
   start_llvm();
   std::string error, triple(level.triple);
@@ -117,6 +150,7 @@ const std::string& llvm_id() {
 }
 
 std::string compile_object(const tir::PrimFunc& func, const std::string& symbol, const target::CpuLevel& level) {
+  const EndWhenMemoryRunsOut guard;
   auto machine = target_machine(level);
   llvm::LLVMContext llvm;
   auto module = compiled(llvm, *machine, func, symbol, level, nullptr);
@@ -124,6 +158,7 @@ std::string compile_object(const tir::PrimFunc& func, const std::string& symbol,
 }
 
 Listing compile_listing(const tir::PrimFunc& func, const std::string& symbol, const target::CpuLevel& level) {
+  const EndWhenMemoryRunsOut guard;
   auto machine = target_machine(level);
   llvm::LLVMContext llvm;
   Listing out;
