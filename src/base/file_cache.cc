@@ -22,12 +22,19 @@ bool is_hex(std::string_view s) {
   return std::ranges::all_of(s, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-/// NAME.KEY.ENDING
+/// Letters of the names of entries: none that a terminal or a file system takes for anything else.
+bool is_plain(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '+' || c == '@' || c == '_';
+}
+
+/// NAME.KEY.ENDING, as path_of makes it. Whatever else lies in the folder is not ours, and its name is not to be printed as it is.
 bool is_entry_name(std::string_view name, std::string_view ending) {
   if (!name.ends_with(ending)) return false;
   name.remove_suffix(ending.size());
-  return name.size() > kKeyDigits + 1 && name[name.size() - kKeyDigits - 1] == '.' &&
-         is_hex(name.substr(name.size() - kKeyDigits));
+  if (name.size() <= kKeyDigits + 1 || !is_hex(name.substr(name.size() - kKeyDigits))) return false;
+  name.remove_suffix(kKeyDigits);
+  return name.ends_with('.') && name.size() <= kLongestName + 1 &&
+         std::ranges::all_of(name.substr(0, name.size() - 1), is_plain);
 }
 
 std::string_view chars(const MappedFile& file) {
@@ -61,8 +68,7 @@ int64_t cache_limit_bytes() {
 
 fs::path FileCache::path_of(const std::string& name, const std::string& key) const {
   std::string safe;
-  for (char c : name.substr(0, kLongestName))
-    safe += std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '+' || c == '@' ? c : '_';
+  for (char c : name.substr(0, kLongestName)) safe += is_plain(c) ? c : '_';
   return folder_ / text(safe.empty() ? "_" : safe, ".", key, ending_);
 }
 

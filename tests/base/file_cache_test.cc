@@ -76,6 +76,21 @@ TEST_F(Cache, OtherFilesAreNoEntries) {
   EXPECT_TRUE(fs::exists(folder.path() / "notes.so") && fs::is_symlink(path("link")));
 }
 
+// `sator cache` prints the names of entries, and a terminal obeys what it is given.
+TEST_F(Cache, NamesThatNobodyGaveAnEntryAreNoEntries) {
+  const std::string key = "." + std::string(32, '0') + ".so";
+  for (const char* name : {"red\x1b[31m", "two\nlines", "half\xff", "sp ace", "dot.ted"}) folder.write(name + key, "x");
+  folder.write(std::string(101, 'a') + key, "x");
+  write("a", 10);
+  EXPECT_EQ(cache.entries().size(), 1u);
+  cache.prune(0, std::chrono::seconds(0));
+  EXPECT_TRUE(fs::exists(folder.path() / ("red\x1b[31m" + key)));
+  // What is stored under such a name is an entry under another.
+  for (const char* name : {"red\x1b[31m", "two\nlines", "half\xff", "sp ace", "dot.ted", ""}) write(name, 10);
+  write(std::string(300, 'a'), 10);
+  EXPECT_EQ(cache.entries().size(), 7u);
+}
+
 TEST(Sizes, AreBytesWithAUnit) {
   EXPECT_EQ(parse_size("0"), 0);
   EXPECT_EQ(parse_size("1234"), 1234);
