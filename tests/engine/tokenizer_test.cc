@@ -183,6 +183,33 @@ TEST(Tokenizer, StreamsWholeCharacters) {
   EXPECT_GT(shown.size(), 3 * 90u);
 }
 
+// ByteFallback makes a character of a run of bytes, or none at all of the whole run: also of characters that are out already.
+TEST(Tokenizer, StreamsWholeCharactersWhereABytesRunBreaks) {
+  Json vocab;
+  for (int i = 0; i < 256; ++i) {
+    char name[8];
+    std::snprintf(name, sizeof name, "<0x%02X>", static_cast<unsigned>(i));
+    vocab[name] = i;
+  }
+  vocab["a"] = 256;
+  Json json = {{"model", {{"type", "BPE"}, {"byte_fallback", true}, {"vocab", vocab}, {"merges", Json::array()}}},
+               {"decoder", {{"type", "Sequence"}, {"decoders", {{{"type", "ByteFallback"}}, {{"type", "Fuse"}}}}}}};
+  const Tokenizer tokenizer = Tokenizer::from_json(json.dump());
+  ASSERT_EQ(tokenizer.decode(Ids{0xc3, 0xa9, 0xff}), "\uFFFD\uFFFD\uFFFD");
+  for (const auto& [ids, text] : std::vector<std::pair<Ids, std::string>>{
+           {{0xc3, 0xa9, 0xff}, "\u00e9\uFFFD"},
+           {{0xc3, 0xa9, 0xe2, 0x82, 0xac}, "\u00e9\u20ac"},
+           {{0xc3, 0xa9, 0xff, 0xff, 0xff, 0xff, 256}, "\u00e9\uFFFD\uFFFD\uFFFD\uFFFDa"}}) {
+    StreamDecoder stream(tokenizer);
+    std::string shown;
+    for (int32_t id : ids) {
+      shown += stream.push(id);
+      EXPECT_TRUE(is_valid_utf8(shown)) << text;
+    }
+    EXPECT_EQ(shown + stream.finish(), text);
+  }
+}
+
 TEST(Tokenizer, StreamSkipsSpecialTokens) {
   Json meta = {{"type", "Metaspace"}, {"replacement", "▁"}, {"prepend_scheme", "always"}};
   Json json = {{"model", {{"type", "BPE"}, {"vocab", {{"▁a", 0}, {"b", 1}, {"<s>", 2}}}, {"merges", Json::array()}}},

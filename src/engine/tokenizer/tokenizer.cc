@@ -137,7 +137,15 @@ std::string StreamDecoder::advance(bool at_end) {
   // more tokens; after that the bytes are known to be no character.
   bool incomplete = all.ends_with("\xef\xbf\xbd") && window_.size() - shown_ < 4;
   if (incomplete && !at_end) return {};
-  std::string fresh = all.size() > shown_text_.size() ? all.substr(shown_text_.size()) : "";
+  if (!all.starts_with(shown_text_)) {
+    // Some decoders take a run of bytes as a whole: with one that fits no character, the characters before it are none either.
+    // But those are out, so what follows is decoded by itself.
+    window_.erase(window_.begin(), window_.begin() + static_cast<ptrdiff_t>(shown_));
+    shown_ = 0;
+    shown_text_.clear();
+    all = tokenizer_.decode(window_, skip_special_tokens_);
+  }
+  std::string fresh = all.substr(shown_text_.size());
   // Ids without a text of their own (special ones) are no context: the ids before them stay.
   if (!fresh.empty()) window_.erase(window_.begin(), window_.begin() + static_cast<ptrdiff_t>(shown_));
   shown_ = window_.size();
