@@ -2,7 +2,7 @@
 """Faults in the program's calls on files: kills, full disks, broken disks, short writes, little memory, signals, and several
 processes at once. Afterwards every file is whole or absent, and the same command finishes the work with the same result.
 
-    campaign.py --program SATOR --preload LIBRARY [--slice] [--only WORD] [--report FILE] [--keep FOLDER]
+    campaign.py --program SATOR --preload LIBRARY [--slice] [--only WORDS] [--report FILE] [--keep FOLDER]
 
 A site is a call of write, rename, fsync, open, mkdir, ftruncate or unlink with the callers that led there (preload.cc). --slice
 takes a few commands and one fault per site: for `./dev test`. The last line sums up; --report writes it as GoogleTest's JSON.
@@ -13,6 +13,7 @@ import concurrent.futures
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sys
@@ -21,23 +22,25 @@ import threading
 import time
 from pathlib import Path
 
-from world import COMMANDS, MEMORY, Stock, World, must, without_measures
+from world import COMMANDS, CROWDS, MEMORY, Stock, World
 
 KILLED = ("write", "pwrite", "writev", "rename", "fsync", "open", "mkdir", "ftruncate", "unlink")
 ERRORS = {"write": ("ENOSPC", "EIO", "short"), "pwrite": ("ENOSPC", "EIO", "short"), "writev": ("ENOSPC", "short"),
           "rename": ("EROFS", "EIO"), "fsync": ("EIO", "ENOSPC"), "open": ("EROFS", "ENOSPC"), "mkdir": ("EROFS", "ENOSPC"),
           "ftruncate": ("ENOSPC",), "unlink": ("EROFS",)}
 SLICE = ("calibrate", "convert_weight again", "study again")
+TRIES = 4         # to come to a call
 SLICE_CASES = 24  # of a command, spread over its sites
 
 
 class Campaign:
     def __init__(self, args, folder):
         self.args, self.folder = args, folder
-        self.commands = [c for c in COMMANDS if args.only in c.name and (not args.slice or c.name in SLICE)]
-        self.stock = Stock(args.program, args.preload, folder / "stock", self.commands)
+        self.commands = [c for c in COMMANDS if re.search(args.only, c.name) and (not args.slice or c.name in SLICE)]
+        self.crowds = [c for c in CROWDS if re.search(args.only, f"together: {c.name}") and not args.slice]
+        self.stock = Stock(args.program, args.preload, folder / "stock", self.commands + [m for c in self.crowds for m in c.members])
         self.worlds = threading.local()
-        self.number = 0
+        self.number, self.rng = 0, random.Random(args.seed)
         self.lock = threading.Lock()
         self.sites, self.cases, self.failures = collections.Counter(), collections.Counter(), []
 
@@ -63,8 +66,8 @@ class Campaign:
         before, end = self.stock.states[command.name], self.stock.ends[command.name]
         problems = []
         for name, content in world.files(command).items():
-            same = [without_measures(name, c) for c in (before.get(name), end.get(name)) if c is not None]
-            mine = without_measures(name, content)
+            same = [command.told(name, c) for c in (before.get(name), end.get(name)) if c is not None]
+            mine = command.told(name, content)
             if Path(name).name.startswith(".sator-"):
                 try:
                     json.loads(content)
@@ -87,7 +90,7 @@ class Campaign:
         if want.keys() != have.keys():
             problems.append(f"run again it leaves other files: {sorted(want.keys() ^ have.keys())[:5]}")
         problems += [f"run again it leaves another {n}" for n in want.keys() & have.keys()
-                     if without_measures(n, want[n]) != without_measures(n, have[n])]
+                     if command.told(n, want[n]) != command.told(n, have[n])]
         if command.text and out != self.stock.texts[command.name]:
             problems.append("run again it prints something else")
         problems += [f"{p.relative_to(world.folder)} is never removed" for p in world.temporaries()]
@@ -112,19 +115,29 @@ class Campaign:
 
     def fault(self, command, call, site, number, what):
         world = self.world()
-        world.reset(command)
-        status, _, notes = world.faulted(command.args, SATOR_FAULT_AT=f"{call} {site} {number}", SATOR_FAULT_DO=what)
+        mark = self.folder / f"mark{threading.get_ident()}"
+        # Where threads share the work it is chance which of them comes to a call, by which callers.
+        for _ in range(TRIES):
+            world.reset(command)
+            mark.unlink(missing_ok=True)
+            status, _, notes = world.faulted(command.args, SATOR_FAULT_AT=f"{call} {site} {number}", SATOR_FAULT_DO=what,
+                                             SATOR_FAULT_MARK=str(mark))
+            if mark.exists():
+                break
+        else:
+            self.count("not reached", command, [], "")
+            return
         problems = []
         if what == "kill":
             if status not in (-signal.SIGKILL, 1):
-                problems.append(f"is not reached: it ends with {status}")
+                problems.append(f"is survived: it ends with {status}")
         elif status not in (0, 1) or (status == 1 and ("error: " not in notes or "needs: " not in notes)):
             problems.append(f"ends with {status}: {notes.strip()[-300:]}")
         elif call != "unlink" and world.temporaries():
             problems.append(f"leaves {[str(p.relative_to(world.folder)) for p in world.temporaries()]}")
         if status == 0:
             problems += [f"leaves another {n}" for n, c in self.stock.ends[command.name].items()
-                         if without_measures(n, world.files(command).get(n, b"")) != without_measures(n, c)]
+                         if command.told(n, world.files(command).get(n, b"")) != command.told(n, c)]
         problems += self.broken(world, command)
         problems += self.finishes(world, command)
         self.count("kill" if what == "kill" else "short write" if what == "short" else "failing call", command, problems,
@@ -136,7 +149,9 @@ class Campaign:
             for what in (("kill",) if call in KILLED else ()) + ERRORS[call]:
                 if self.args.slice and what not in ("kill", "ENOSPC", "EIO"):
                     continue
-                for number in {1, most} if not self.args.slice else {most}:
+                if command.slow and what not in ("kill", ERRORS[call][0]):
+                    continue
+                for number in {1, most} if not self.args.slice and (what == "kill" or not command.slow) else {most}:
                     yield command, call, site, number, what
 
     # --- signals, memory, several at once
@@ -147,11 +162,11 @@ class Campaign:
         process = world.start(command.args)
         time.sleep(delay)
         process.send_signal(which)
-        notes = process.communicate()[1].decode(errors="replace")
+        status, _, notes = world.end(process)
         problems = []
         # Before main the signals have their default effect.
-        if process.returncode not in (0, 128 + which) and not (process.returncode == -which and not notes):
-            problems.append(f"ends with {process.returncode}: {notes[-300:]}")
+        if status not in (0, 128 + which) and not (status == -which and not notes):
+            problems.append(f"ends with {status}: {notes[-300:]}")
         problems += [f"leaves {p.relative_to(world.folder)}" for p in world.temporaries()]
         problems += self.broken(world, command)
         problems += self.finishes(world, command)
@@ -171,24 +186,60 @@ class Campaign:
         problems += self.finishes(world, command)
         self.count("memory", command, problems, f"{limit // MEMORY} MB of address space")
 
-    def together(self, command, killed):
-        """Four processes on one cache, of which one may be killed amid its work."""
-        world = self.world()
-        world.reset(command)
-        processes = [world.start(command.args) for _ in range(4)]
-        if killed:
-            time.sleep(random.uniform(0.05, 0.6))
+    def together(self, crowd, killed):
+        """Commands at once in one world, on one cache; the first may be killed at a random time or call."""
+        world, first = self.world(), crowd.members[0]
+        faults, place = {}, "all"
+        if killed == "call":
+            call, site, most = self.rng.choice([(c, s, n) for (c, s), n in sorted(self.sites_of(first).items()) if c in KILLED])
+            place = f"{call} {site} {self.rng.choice((1, most))}"
+            faults = {"LD_PRELOAD": str(self.args.preload), "SATOR_FAULT_BELOW": str(world.folder), "SATOR_FAULT_AT": place,
+                      "SATOR_FAULT_DO": "kill"}
+        world.reset(first)
+        processes = [world.start(m.args, **(faults if i == 0 else {})) for i, m in enumerate(crowd.members)]
+        if killed == "time":
+            delay = self.rng.uniform(0.02, 3 * self.stock.seconds[first.name])
+            place = f"{delay:.3f} s"
+            time.sleep(delay)
             processes[0].kill()
-        ends = [p.communicate() for p in processes]
-        problems = []
-        for i, (process, (out, notes)) in enumerate(zip(processes, ends)):
-            if killed and i == 0:
+        problems, done = [], 0
+        for i, (member, process) in enumerate(zip(crowd.members, processes)):
+            status, out, notes = world.end(process)
+            wrong_text = status == 0 and member.text and out != self.stock.texts[member.name]
+            done += status == 0
+            if (killed and i == 0 and status in (-signal.SIGKILL, 1)) or (crowd.refused and status == 1 and crowd.refused in notes):
                 continue
-            if process.returncode != 0 or out.decode() != self.stock.texts[command.name]:
-                problems.append(f"one of four ends with {process.returncode}: {notes.decode()[-300:]}")
-        problems += self.broken(world, command)
-        problems += self.finishes(world, command)
-        self.count("four processes", command, problems, "one killed" if killed else "all")
+            if status != 0 or wrong_text:
+                problems.append(f"`sator {' '.join(member.args)}` ends with {status}: {notes[-300:]}" + wrong_text * " another text")
+        if done == 0 and not killed:
+            problems.append("none of them ends with its result")
+        for member in {m.name: m for m in crowd.members if m.results}.values():
+            problems += self.whole(world, crowd, member)
+        self.count("four at once", crowd, problems, f"one killed at {place}" if killed else place)
+
+    def whole(self, world, crowd, member):
+        """After several at once: each result of one of them is whole, and the same command finishes."""
+        ends = {}
+        for m in crowd.members:
+            ends.update({name: (m, content) for name, content in self.stock.ends[m.name].items()})
+        problems = []
+        for again in (False, True):
+            if again:
+                world.age()
+                status, out, notes = world.run(member.args)
+                if status != 0 or (member.text and out != self.stock.texts[member.name]):
+                    problems.append(f"run again it ends with {status}: {notes[-300:]}")
+            for name, content in world.files(member).items():
+                of, end = ends.get(name, (member, None))
+                if end is None or of.told(name, content) != of.told(name, end):
+                    problems.append(f"{name} is none of the results" + again * ", even when it is run again")
+        lost = self.stock.ends[member.name].keys() - world.files(member).keys()
+        if world.temporaries():  # what was killed while it compiled is cleared away by whoever compiles
+            world.run(["cache", "clear"])
+            world.run(member.args)
+        problems += [f"run again it leaves no {n}" for n in lost]
+        problems += [f"{p.relative_to(world.folder)} is never removed" for p in world.temporaries()]
+        return problems
 
     def work(self):
         jobs = []
@@ -198,26 +249,21 @@ class Campaign:
             jobs += [(self.fault, case) for case in cases[::step]]
             print(f"{command.name}: {len(jobs)} cases so far", flush=True)
         if not self.args.slice:
-            rng = random.Random(self.args.seed)
             for command in self.commands:
-                took = time.monotonic()
-                world = self.world()
-                world.reset(command)
-                must(world, command.args)
-                took = time.monotonic() - took
+                took = self.stock.seconds[command.name]
                 signals = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
-                jobs += [(self.interrupt, (command, rng.choice(signals), rng.uniform(0.02, took))) for _ in range(12)]
-                jobs += [(self.memory, (command, int(size) * MEMORY)) for size in (160, 200, 230, 260, 300, 350, 420, 500, 650, 900)]
+                jobs += [(self.interrupt, (command, self.rng.choice(signals), self.rng.uniform(0.02, took))) for _ in range(4 if command.slow else 12)]
+                sizes = (160, 200, 230, 260, 300, 350, 420, 500, 650, 900)
+                jobs += [(self.memory, (command, size * MEMORY)) for size in sizes[::3 if command.slow else 1]]
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             futures = [pool.submit(call, *case) for call, case in jobs]
             for done, future in enumerate(concurrent.futures.as_completed(futures), 1):
                 future.result()
                 if done % 100 == 0:
                     print(f"{done} of {len(jobs)} cases, {len(self.failures)} failures", flush=True)
-        for command in self.commands:
-            if command.text and not self.args.slice:
-                for killed in (False, True, True):
-                    self.together(command, killed)
+        for crowd in self.crowds:
+            for killed in ("", "time", "time", "call", "call", "call"):
+                self.together(crowd, killed)
 
 
 def report(path, campaign, seconds):
@@ -234,7 +280,8 @@ def main():
     parser.add_argument("--program", required=True)
     parser.add_argument("--preload", required=True)
     parser.add_argument("--slice", action="store_true")
-    parser.add_argument("--only", default="", metavar="WORD", help="commands whose name contains it")
+    parser.add_argument("--only", default="", metavar="WORDS",
+                        help="commands whose name contains them, a regular expression; `together`: groups that run at once")
     parser.add_argument("--report", metavar="FILE")
     parser.add_argument("--keep", metavar="FOLDER", help="work there and leave it")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="of the times at which signals come")
@@ -258,7 +305,7 @@ def main():
         report(args.report, campaign, seconds)
     sites = ", ".join(f"{n} of {call}" for call, n in sorted(campaign.sites.items()))
     cases = ", ".join(f"{n} {kind}" for kind, n in sorted(campaign.cases.items()))
-    print(f"faults: {len(campaign.commands)} commands, {sum(campaign.sites.values())} call sites ({sites}); "
+    print(f"faults: {len(campaign.commands)} commands, {len(campaign.crowds)} groups of four at once, {sum(campaign.sites.values())} call sites ({sites}); "
           f"{sum(campaign.cases.values())} cases ({cases}) in {seconds:.0f} s, seed {args.seed}: {len(campaign.failures)} failures")
     return 1 if campaign.failures else 0
 

@@ -3,6 +3,7 @@
 //   SATOR_FAULT_LOG     file that gets one line per call: "CALL SITE NUMBER PATH"
 //   SATOR_FAULT_AT      "CALL SITE NUMBER": the call that fails; the numbers of a site count from 1
 //   SATOR_FAULT_DO      kill | short | ENOSPC | EIO | EROFS | EDQUOT
+//   SATOR_FAULT_MARK    file that is made when the process comes to that call
 // A site is a call with the callers that led there: a hash of their offsets in their files, equal from run to run.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -97,13 +98,23 @@ bool is_below(const char* path) {
   return strncmp(path, below, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
+/// The file's; false for pipes, whose links do not begin with a slash.
 bool path_of(int fd, char* out, size_t size) {
   char link[64];
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
   const ssize_t n = readlink(link, out, size - 1);
-  if (n < 0) return false;
+  if (n <= 0 || out[0] != '/') return false;
   out[n] = '\0';
   return true;
+}
+
+/// Adds a line to a file, if there is one, by calls that nobody stands before.
+void append(const char* file, const char* line) {
+  if (!file) return;
+  const long fd = syscall(SYS_openat, AT_FDCWD, file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (fd < 0) return;
+  syscall(SYS_write, fd, line, strlen(line));
+  syscall(SYS_close, fd);
 }
 
 enum class Do { pass, kill, cut, fail };
@@ -118,18 +129,13 @@ Do decided(const char* call, const char* path) {
   const int number = count_of(hash);
   char mine[64];
   snprintf(mine, sizeof mine, "%s %016llx %d", call, static_cast<unsigned long long>(hash), number);
-  if (log) {
-    char line[kLine];
-    const int n = snprintf(line, sizeof line, "%s %s\n", mine, path);
-    const long fd = syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (fd >= 0) {
-      syscall(SYS_write, fd, line, static_cast<size_t>(n));
-      syscall(SYS_close, fd);
-    }
-  }
+  char line[kLine];
+  snprintf(line, sizeof line, "%s %s\n", mine, path);
+  append(log, line);
   inside = false;
   const char *at = getenv("SATOR_FAULT_AT"), *what = getenv("SATOR_FAULT_DO");
   if (!at || !what || strcmp(at, mine) != 0) return Do::pass;
+  append(getenv("SATOR_FAULT_MARK"), line);
   if (strcmp(what, "kill") == 0) return Do::kill;
   if (strcmp(what, "short") == 0) return Do::cut;
   errno = strcmp(what, "ENOSPC") == 0   ? ENOSPC
