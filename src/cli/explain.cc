@@ -65,9 +65,32 @@ std::vector<std::string> chosen_words(const study::Study& study, size_t scheme, 
   return lines;
 }
 
+/// The study's file, of which its folder is told.
+/// Errors: there is none; a model is none, nor is an unfinished study.
+fs::path study_file(const fs::path& folder) {
+  if (!fs::is_directory(folder)) {
+    if (fs::exists(folder)) return folder;
+    fail({.what = text("there is no study ", folder.string()),
+          .needs = "the folder that `sator study MODEL -o FOLDER` wrote",
+          .hint = "check the path"});
+  }
+  const fs::path file = folder / "study.json";
+  if (fs::exists(file)) return file;
+  const std::string name = folder.string();
+  const bool begun = fs::exists(folder / ".parts"), is_model = fs::exists(folder / "config.json");
+  fail({.what = text(name,
+                     begun      ? " holds an unfinished study"
+                     : is_model ? " is a model, and no study"
+                                : " holds no study"),
+        .needs = "a folder with study.json",
+        .hint = begun      ? "run the same `sator study` again: it goes on with what is done"
+                : is_model ? text("`sator study ", name, " -o FOLDER`, then `sator explain FOLDER`")
+                           : "give the folder that `sator study MODEL -o FOLDER` wrote"});
+}
+
 void run(const ExplainArguments& a, Streams& io) {
   const fs::path folder = a.folder;
-  const fs::path file = fs::is_directory(folder) ? folder / "study.json" : folder;
+  const fs::path file = study_file(folder);
   study::Study study = study::from_json(parse_json(read_file(file), file.string()), file.string());
   const fs::path kernels = file.parent_path() / "kernels.csv";
   add_kernels(study, read_file(kernels), kernels.string());

@@ -2,12 +2,14 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/owned_folder.h"
 #include "cli/commands.h"
 #include "cli/model_options.h"
 #include "cli/suggest.h"
 #include "frontend/hf_config.h"
 #include "frontend/mlc_config.h"
+#include "llm/mlc_weights.h"
 #include "llm/scheme.h"
 
 namespace sator::cli {
@@ -29,10 +31,25 @@ void require_template(const std::string& name) {
         .hint = did_you_mean(nearest_names(name, all), "LM is plain text")});
 }
 
+/// Errors: the folder holds weights that were converted for another scheme.
+void require_same_scheme(const GenConfigArguments& a) {
+  const fs::path file = fs::path(a.output) / kMlcConfigFile;
+  if (a.replace || !llm::MlcWeights::is_in(a.output) || !fs::exists(file)) return;
+  const Json earlier = parse_json(read_file(file), file.string());
+  const std::string scheme = JsonAt(earlier, file.string()).string_or("quantization", a.options.quantization);
+  if (scheme == a.options.quantization) return;
+  fail({.what = text(a.output, " holds weights stored as ", scheme, ", which ", a.options.quantization, " cannot read"),
+        .needs = "one scheme for weights and configuration",
+        .hint = text("choose another folder with -o, convert with `sator convert_weight --quantization ",
+                     a.options.quantization,
+                     "`, or give --replace to write the configuration first")});
+}
+
 void run(const GenConfigArguments& a, Streams& io) {
   const fs::path folder = model_folder(a.config);
   llm::parse_scheme(a.options.quantization);
   require_template(a.options.conv_template);
+  require_same_scheme(a);
   const std::vector<std::string> files = tokenizer_files_of(folder);
   if (files.empty()) io.notes << "note: " << folder.string() << " has no tokenizer files; text needs them\n";
   io.json = mlc_chat_config(folder, a.options, files);

@@ -67,6 +67,17 @@ void say_what_is_not_done(const GenerationConfig& suggested, Streams& io) {
     io.notes << "generation_config.json asks for what is not done here: " << join(suggested.not_done, ", ") << "\n";
 }
 
+/// How many tokens to generate where nobody says: what generation_config.json asks for, of which max_length counts the prompt too.
+int64_t tokens_suggested(const GenerationConfig& suggested, std::span<const int32_t> prompt, Streams& io) {
+  if (suggested.max_new_tokens) return *suggested.max_new_tokens;
+  if (!suggested.max_length) return kMaxTokens;
+  const int64_t left = *suggested.max_length - static_cast<int64_t>(prompt.size());
+  if (left < 1)
+    io.notes << "generation_config.json asks for a max_length of " << *suggested.max_length
+             << " tokens, which the prompt has already; one is generated\n";
+  return std::clamp<int64_t>(left, 1, kMaxTokens);
+}
+
 /// Tokens per second; null where no step ran.
 nlohmann::json rate(int64_t tokens, double seconds) {
   return tokens > 0 && seconds > 0 ? nlohmann::json(static_cast<double>(tokens) / seconds) : nlohmann::json(nullptr);
@@ -85,7 +96,7 @@ void run(const GenerateArguments& a, Streams& io) {
   say_what_is_not_done(suggested, io);
   const std::vector<int32_t> prompt = prompt_ids(prompt_text, folder, tokenizer, suggested);
   GenerateOptions options{.sampling = sampling_of(a, suggested),
-                          .max_tokens = a.max_tokens.value_or(suggested.max_new_tokens.value_or(kMaxTokens))};
+                          .max_tokens = a.max_tokens ? *a.max_tokens : tokens_suggested(suggested, prompt, io)};
   Sampler check(options.sampling);  // refuses before the model is compiled
   llm::OpenModel model = open(a.model, io);
   options.sampling.excluded = ids_without_token(tokenizer, model.limits.vocab_size);

@@ -23,6 +23,7 @@ constexpr std::string_view kKnown[] = {
     "repetition_penalty",
     "no_repeat_ngram_size",
     "max_new_tokens",
+    "max_length",
     // where a text comes from, how it is computed, what is returned beside it
     "_from_model_config",
     "transformers_version",
@@ -55,8 +56,7 @@ constexpr std::string_view kKnown[] = {
     "prompt_lookup_num_tokens",
     "low_memory"};
 
-/// Names that change what is generated, with the values at which they do nothing. A length limit of the whole text does
-/// nothing here: --max-tokens counts the new ones.
+/// Names that change what is generated, with the values at which they do nothing.
 struct Neutral {
   std::string_view name;
   std::vector<Json> values;
@@ -74,7 +74,6 @@ const std::vector<Neutral>& neutral_values() {
                                             {"top_h", {}},
                                             {"min_length", {0}},
                                             {"min_new_tokens", {0}},
-                                            {"max_length", {}},
                                             {"max_time", {}},
                                             {"stop_strings", {}},
                                             {"bad_words_ids", {}},
@@ -114,7 +113,7 @@ std::vector<std::string> not_done(const Json& config) {
       out.push_back(in_words(name, value) + " (unknown)");
       continue;
     }
-    if (name == "max_length" || std::ranges::count(row->values, value) > 0) continue;
+    if (std::ranges::count(row->values, value) > 0) continue;
     if ((value.is_array() || value.is_object()) && value.empty()) continue;
     out.push_back(in_words(name, value));
   }
@@ -146,6 +145,7 @@ GenerationConfig read_generation_config(const fs::path& folder) {
   if (auto at = config.find("top_k")) generation.top_k = at->integer(0, INT32_MAX);
   if (auto at = config.find("no_repeat_ngram_size")) generation.no_repeat_ngram_size = at->integer(0, INT32_MAX);
   if (auto at = config.find("max_new_tokens")) generation.max_new_tokens = at->integer(1, INT32_MAX);
+  if (auto at = config.find("max_length")) generation.max_length = at->integer(1, INT32_MAX);
   generation.temperature = number_of(config, "temperature", [](double v) { return v >= 0; }, "a temperature >= 0");
   generation.top_p = number_of(config, "top_p", [](double v) { return v > 0 && v <= 1; }, "0 < top_p <= 1");
   generation.min_p = number_of(config, "min_p", [](double v) { return v >= 0 && v <= 1; }, "0 <= min_p <= 1");

@@ -110,6 +110,52 @@ RopeScaling read_rope_scaling(const JsonAt& rope) {
   return scaling;
 }
 
+/// Errors: two places of the file give different bases, of which Transformers 4 takes the one outside of the dictionaries,
+/// Transformers 5 the one inside.
+void require_one_theta(const JsonAt& config, std::initializer_list<std::optional<JsonAt>> forms) {
+  std::optional<JsonAt> known = config.find("rope_theta");
+  for (const std::optional<JsonAt>& form : forms) {
+    const std::optional<JsonAt> inside = form ? form->find("rope_theta") : std::nullopt;
+    if (known && inside && known->number() != inside->number())
+      inside->fail(text("is ", inside->number(), ", where another place of the file gives ", known->number()),
+                   "one base of the rotary embedding, or the same twice",
+                   "remove the one that the model was not trained with");
+    if (inside) known = inside;
+  }
+}
+
+/// Keys by which relatives of Llama scale or arrange what Llama does not, with the value at which they do nothing. A file that
+/// calls itself llama and sets one was made for another program.
+struct Foreign {
+  std::string_view name;
+  Json neutral;
+};
+void refuse_foreign(const JsonAt& config) {
+  static const Foreign rows[] = {{"embedding_multiplier", 1},
+                                 {"residual_multiplier", 1},
+                                 {"attention_multiplier", nullptr},
+                                 {"logits_scaling", 1},
+                                 {"logit_scale", 1},
+                                 {"scale_emb", 1},
+                                 {"scale_depth", nullptr},
+                                 {"attn_logit_softcapping", nullptr},
+                                 {"final_logit_softcapping", nullptr},
+                                 {"query_pre_attn_scalar", nullptr},
+                                 {"clip_qkv", nullptr},
+                                 {"use_qk_norm", false},
+                                 {"rope_interleaved", false},
+                                 {"use_parallel_residual", false},
+                                 {"num_local_experts", nullptr},
+                                 {"no_rope_layers", nullptr}};
+  for (const Foreign& row : rows) {
+    const std::optional<JsonAt> at = config.find(row.name);
+    if (at && at->json() != row.neutral)
+      at->fail("is set, which Llama has not",
+               row.neutral.is_null() ? "no such key" : text(row.name, ": ", row.neutral.dump()),
+               "take it out if the model was trained without it");
+  }
+}
+
 /// Base and scaling of the rotary embedding. Files give it in the old spelling (`rope_theta`,
 /// `rope_scaling`), the new
 /// (`rope_parameters`) or both; as in Transformers 5, `rope_scaling` goes before `rope_parameters`, and a
@@ -126,6 +172,7 @@ void read_rope(const JsonAt& config, LlamaConfig& llama) {
   }
   if (auto partial = config.find("partial_rotary_factor"); partial && partial->number() != 1)
     partial->fail("is not 1, which is not supported for Llama", "rotary embedding of the whole head");
+  require_one_theta(config, {old_form, new_form});
   llama.rope_theta = positive_or(config, "rope_theta", llama.rope_theta);
   if (new_form) {
     llama.rope_scaling = read_rope_scaling(*new_form);
@@ -183,6 +230,7 @@ void read_llama(const JsonAt& config, ModelConfig& model) {
   llama.mlp_bias = config.boolean_or("mlp_bias", false);
   if (auto name = config.find("hidden_act")) llama.activation = read_activation(*name);
   read_rope(config, llama);
+  refuse_foreign(config);
   if (auto window = config.find("sliding_window"); window && config.boolean_or("use_sliding_window", true))
     window->fail("asks for attention in a sliding window, which is not supported for Llama", "sliding_window: null");
   if (auto types = config.find("layer_types"))

@@ -93,6 +93,7 @@ struct GenerationConfig {
   std::optional<bool> do_sample;
   std::optional<double> temperature, top_p, min_p, repetition_penalty;
   std::optional<int64_t> top_k, no_repeat_ngram_size, max_new_tokens;
+  std::optional<int64_t> max_length;  // tokens of prompt and answer together, where max_new_tokens is not given
   /// What the file asks for that would change the result and is not done here, in words: "num_beams 4". Names that nobody
   /// knows are among them.
   std::vector<std::string> not_done;

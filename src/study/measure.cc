@@ -214,12 +214,14 @@ void measure_quality(OpenSchemes& group, const MeasureJob& job, std::span<const 
                      const TakeMeasured& take, const Progress& progress) {
   std::vector<Session> sessions;
   std::vector<Running*> models;
+  std::vector<Session*> lent;  // compared side by side, they lie in a row
   for (size_t i = 0; i < group.models().size(); ++i) {
     if (!group.models()[i].request->quality && !(i == 0 && job.reference)) continue;
     models.push_back(&group.models()[i]);
-    sessions.push_back(std::move(group.sessions()[i]));
+    lent.push_back(&group.sessions()[i]);
   }
   if (std::ranges::none_of(models, [](const Running* r) { return r->request->quality; })) return;
+  for (Session* s : lent) sessions.push_back(std::move(*s));
   const auto all = static_cast<int64_t>(windows.size());
   const auto schemes = static_cast<int64_t>(models.size());
   const std::vector<ComparedQuality> qualities = compare_quality(
@@ -231,6 +233,7 @@ void measure_quality(OpenSchemes& group, const MeasureJob& job, std::span<const 
             true);
       },
       [&](size_t s) { models[s]->failed = thrown_reason(); });
+  for (size_t i = 0; i < sessions.size(); ++i) *lent[i] = std::move(sessions[i]);
   for (size_t i = 0; i < models.size(); ++i) {
     Measured done{.scheme = models[i]->request->scheme.name, .quality = {}, .speed = {}, .failed = models[i]->failed};
     if (!models[i]->request->quality) continue;
@@ -279,8 +282,8 @@ int64_t measure_schemes(const MeasureJob& job, const TakeMeasured& take, const P
     const bool beside = reference && (reference != &unasked || compares || groups > 0);
     const size_t taken = group.open(beside ? reference : nullptr, left);
     for (const Measured& failure : group.failures()) take(failure);
+    measure_quality(group, job, windows, take, progress);  // kept as soon as it is known, an interruption may follow
     measure_speeds(group, job, take, progress);
-    measure_quality(group, job, windows, take, progress);
     left.erase(left.begin(), left.begin() + static_cast<ptrdiff_t>(taken));
     if (!left.empty())
       progress(text("memory holds ", group.models().size(), " schemes at a time: the others follow"), false);

@@ -185,7 +185,8 @@ Plan plan_of(const StudyOptions& options) {
 /// Errors: what no study wrote stands where results will go. Names of kernels are not known yet: below the folders of the chips
 /// every file counts that ends like theirs.
 void require_place(const OwnedFolder& folder, const Plan& plan) {
-  std::vector<std::string> names = {"study.json", "study.csv", "kernels.csv", "index.html", "tenet/metrics.csv"};
+  std::vector<std::string> names = {
+      "study.json", "study.csv", "kernels.csv", "index.html", "tenet/metrics.csv", ".parts/"};
   if (!plan.options.sweep.empty()) names.emplace_back("sweep.csv");
   names.insert(names.end(), plan.options.further.begin(), plan.options.further.end());
   folder.require_free(names);

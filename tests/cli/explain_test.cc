@@ -96,7 +96,17 @@ TEST_F(Explain, OtherFoldersAreRefused) {
   std::istringstream in;
   std::ostringstream out, notes;
   EXPECT_NE(run_app({"explain", empty.path().string()}, {explain_command()}, in, out, notes), 0);
-  EXPECT_NE(notes.str().find("study.json"), std::string::npos) << notes.str();
+  EXPECT_NE(notes.str().find("holds no study"), std::string::npos) << notes.str();
+  auto words = [&](const char* file) {
+    TempFolder folder;
+    folder.write(file, "{}");
+    std::ostringstream said;
+    EXPECT_NE(run_app({"explain", folder.path().string()}, {explain_command()}, in, out, said), 0);
+    return said.str();
+  };
+  EXPECT_NE(words("config.json").find("is a model, and no study"), std::string::npos);
+  EXPECT_NE(words("config.json").find("then `sator explain FOLDER`"), std::string::npos);
+  EXPECT_NE(words(".parts/version").find("unfinished study"), std::string::npos);
 }
 
 }  // namespace

@@ -92,6 +92,37 @@ TEST(Files, ADamagedCachedModelIsMadeAnew) {
   }
 }
 
+TEST(Files, WhatALinkInTheCacheLeadsToStays) {
+  TempFolder folder;
+  Program program(folder);
+  ASSERT_EQ(program.run(kGenerate).status, 0);
+  const auto cached = files_below(folder.path() / "home/models", ending_in(".so"));
+  ASSERT_EQ(cached.size(), 1u);
+  const fs::path path = folder.path() / "home/models" / cached[0];
+  const fs::path theirs = folder.write("theirs.txt", "precious");
+  const auto link = [&] {
+    fs::remove(path);
+    fs::create_symlink(theirs, path);
+  };
+  link();
+  EXPECT_EQ(program.run(kGenerate).status, 0);
+  EXPECT_EQ(read_file(theirs), "precious");
+  EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(path)));
+  link();
+  EXPECT_NE(program.run({"cache"}).out.find("damaged"), std::string::npos);
+  EXPECT_EQ(program.run({"cache", "clear"}).status, 0);
+  EXPECT_FALSE(fs::is_symlink(path));
+  EXPECT_EQ(read_file(theirs), "precious");
+  // A folder in the place of an entry is named, with a way on; an empty one goes.
+  fs::create_directories(path / "theirs");
+  const Ended ended = program.run(kGenerate);
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.notes.find("move it away, or choose another cache with SATOR_HOME"), std::string::npos)
+      << ended.notes;
+  fs::remove(path / "theirs");
+  EXPECT_EQ(program.run(kGenerate).status, 0);
+}
+
 TEST(Files, CachedModelsAreListedPrunedAndCleared) {
   TempFolder folder;
   Program program(folder);
@@ -195,6 +226,14 @@ TEST(Files, AStudyTakesNoFilesThatItDidNotWrite) {
   EXPECT_EQ(program.run(replacing).status, 0);
   EXPECT_NE(read_file(folder.path() / "study.csv"), "edited");
   expect_theirs();
+  // Finished parts do not go where a link leads either.
+  fs::remove_all(folder.path() / ".parts");
+  fs::create_directory(folder.path() / "elsewhere");
+  fs::create_directory_symlink(folder.path() / "elsewhere", folder.path() / ".parts");
+  ended = program.run(study);
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.notes.find(".parts is a link"), std::string::npos) << ended.notes;
+  EXPECT_TRUE(fs::is_empty(folder.path() / "elsewhere"));
 }
 
 }  // namespace

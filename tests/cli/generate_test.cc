@@ -84,6 +84,18 @@ TEST_F(Generate, DoesWhatItsMakersSuggestOrSaysSo) {
   EXPECT_NE(run(kExample, {"--repetition-penalty", "1.3"}).json.at("ids"), run(kExample, {}).json.at("ids"));
 }
 
+TEST_F(Generate, ALengthOfTheWholeTextCountsThePrompt) {
+  const fs::path model = variant(folder_, {{"generation_config.json", R"({"max_length": 7})"}});
+  auto counts = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"generate", model.string(), "--prompt", "Once upon a time"});
+    const CommandRun r = run_command(std::move(options), folder_);
+    return std::pair(r.json.at("prompt_ids").size(), r.json.at("ids").size());
+  };
+  const auto [prompt, generated] = counts({});
+  EXPECT_EQ(prompt + generated, 7u);
+  EXPECT_EQ(counts({"--max-tokens", "9"}).second, 9u);
+}
+
 TEST_F(Generate, NeverDrawsIdsWithoutAToken) {
   std::vector<int32_t> gone;
   const fs::path model = variant(folder_, {{"tokenizer.json", smaller_tokenizer(4000, gone)}});

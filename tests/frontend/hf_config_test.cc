@@ -91,13 +91,14 @@ TEST(HfConfig, RotarySpellings) {
       R"("rope_type":"llama3","factor":8.0,"low_freq_factor":1.0,"high_freq_factor":4.0,"original_max_position_embeddings":64)";
   EXPECT_EQ(rope_of(text(R"({"rope_scaling":{)", dict, "}}")).rope_scaling, llama3);
   LlamaConfig twice =
-      rope_of(text(R"({"rope_scaling":{)", dict, R"(},"rope_parameters":{"rope_theta":1000,)", dict, "}}"));
+      rope_of(text(R"({"rope_scaling":{)", dict, R"(},"rope_parameters":{"rope_theta":500000,)", dict, "}}"));
   EXPECT_EQ(twice.rope_scaling, llama3);
-  EXPECT_EQ(twice.rope_theta,
-            500000);  // Transformers 5: the dictionary is rope_scaling, theta comes from outside it
+  EXPECT_EQ(twice.rope_theta, 500000);
   // As Transformers 5 writes beside the old spelling.
   EXPECT_EQ(
-      rope_of(R"({"rope_scaling":null,"rope_parameters":{"rope_type":"default","rope_theta":20000.0}})").rope_theta,
+      rope_of(
+          R"({"rope_theta":null,"rope_scaling":null,"rope_parameters":{"rope_type":"default","rope_theta":20000.0}})")
+          .rope_theta,
       20000);
   EXPECT_EQ(rope_of(R"({"rope_scaling":{"type":"linear","factor":4},"rope_parameters":{"rope_type":"default"}})")
                 .rope_scaling,
@@ -124,6 +125,15 @@ TEST(HfConfig, RefusesWhatItDoesNotCompute) {
       {kLlama, R"({"hidden_act":"mish"})", "\"mish\""},
       {kLlama, R"({"rms_norm_eps":0})", "rms_norm_eps is 0"},
       {kLlama, R"({"rope_theta":-1})", "rope_theta is -1"},
+      {kLlama,
+       R"({"rope_parameters":{"rope_type":"default","rope_theta":1000}})",
+       "another place of the file gives 500000"},
+      {kLlama,
+       R"({"rope_scaling":{"type":"linear","factor":4,"rope_theta":1000}})",
+       "another place of the file gives 500000"},
+      {kLlama, R"({"logits_scaling":8})", "logits_scaling is set, which Llama has not"},
+      {kLlama, R"({"attention_multiplier":0.1})", "attention_multiplier is set, which Llama has not"},
+      {kLlama, R"({"rope_interleaved":true})", "rope_interleaved is set, which Llama has not"},
       {kLlama, R"({"rope_scaling":{"type":"yarn","factor":4}})", "\"yarn\""},
       {kLlama, R"({"rope_scaling":{"rope_type":"dynamic","factor":4}})", "\"dynamic\""},
       {kLlama, R"({"rope_parameters":{"rope_type":"longrope"}})", "\"longrope\""},
@@ -225,6 +235,7 @@ TEST(GenerationConfig, SaysWhatIsNotDone) {
   EXPECT_EQ(g.no_repeat_ngram_size, 3);
   EXPECT_EQ(g.min_p, 0.05);
   EXPECT_EQ(g.max_new_tokens, 40);
+  EXPECT_EQ(g.max_length, 20);
   EXPECT_EQ(g.not_done, (std::vector<std::string>{"bad_words_ids [[1,2]]", "num_beams 4", "wormhole true (unknown)"}));
   for (const char* wrong : {R"({"repetition_penalty": 0})", R"({"min_p": 1.5})", R"({"no_repeat_ngram_size": -1})"}) {
     folder.write("generation_config.json", wrong);

@@ -66,6 +66,10 @@ StructInfo infer_attention(const AttentionAttrs& a, const CallInfo& in) {
   same(s[1][1], s[2][1], "lengths of key and value");
   same(s[0][3], s[1][3], "head dimensions of query and key");
   for (size_t i : {1, 2}) {
+    if (in.arith().prove(make<EQ>(s[i][2], dim(0))) && !in.arith().prove(make<EQ>(s[0][2], dim(0))))
+      in.fail({.what = text(in.op().inputs[i].name, " has no heads"),
+               .needs = "one head for each group of those of query",
+               .hint = "check the number of heads"});
     if (in.arith().prove(make<NE>(floormod(s[0][2], s[i][2]), dim(0))))
       in.fail({.what = text("the heads of query are no multiple of those of ", in.op().inputs[i].name),
                .needs = "a multiple",
