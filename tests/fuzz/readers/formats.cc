@@ -8,15 +8,11 @@
 namespace sator::fuzz {
 namespace {
 
-/// The texts between lines of "====", by these keys; a missing one is empty.
+/// The texts of an input by these keys.
 nlohmann::json texts_of(std::string_view bytes, std::initializer_list<const char*> keys) {
-  constexpr std::string_view kLine = "\n====\n";
   nlohmann::json out = nlohmann::json::object();
-  for (const char* key : keys) {
-    const size_t end = std::min(bytes.find(kLine), bytes.size());
-    out[key] = std::string(bytes.substr(0, end));
-    bytes.remove_prefix(std::min(end + kLine.size(), bytes.size()));
-  }
+  const std::vector<std::string> texts = fuzz::texts_of(bytes, keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) out[keys.begin()[i]] = texts[i];
   return out;
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "engine/tokenizer/tokenizer.h"
+#include "engine/tokenizer/unicode.h"
 #include "frontend/hf_config.h"
 #include "frontend/mlc_config.h"
 #include "frontend/safetensors.h"
@@ -30,11 +31,11 @@ constexpr std::string_view kSmallTokenizer =
 
 void use(const Tokenizer& tokenizer, std::string_view sample) {
   const std::vector<int32_t> ids = tokenizer.encode(sample, true);
-  const std::string text = tokenizer.decode(ids);
+  require(is_valid_utf8(tokenizer.decode(ids)), "decoded text is UTF-8");
   require(ids.size() <= 100 + 100 * sample.size(), "ids of a text are bounded");
   StreamDecoder stream(tokenizer);
-  for (int32_t id : ids) stream.push(id);
-  stream.finish();
+  for (int32_t id : ids) require(is_valid_utf8(stream.push(id)), "streamed text is UTF-8");
+  require(is_valid_utf8(stream.finish()), "the rest of streamed text is UTF-8");
   tokenizer.decode(std::vector<int32_t>{-1, 0, 1, 1 << 20, INT32_MAX, INT32_MIN}, true);
 }
 
@@ -69,8 +70,10 @@ void read_mlc_config_file(std::string_view bytes, const fs::path& folder) {
 }
 
 void read_mlc_index(std::string_view bytes, const fs::path& folder) {
-  put_file(folder / "params_shard_0.bin", std::string(64, 'x'));
-  put_file(folder / "tensor-cache.json", bytes);
+  const std::vector<std::string> texts = texts_of(bytes, 2);
+  put_file(folder / "params_shard_0.bin", texts[1].empty() ? std::string(64, 'x') : texts[1]);
+  put_file(folder / "tensor-cache.json", texts[0]);
+  llm::MlcWriter(folder, true);  // takes what an earlier conversion wrote for its own
   const llm::MlcWeights weights = llm::MlcWeights::open(folder);
   weights.dtype_of("a");
   const std::vector<llm::ParamSpec> spec = {{.name = "a", .shape = {2, 2}, .dtype = f32}};
@@ -89,6 +92,15 @@ void read_tokenizer_config(std::string_view bytes, const fs::path& folder) {
   put_file(folder / "tokenizer.json", kSmallTokenizer);
   put_file(folder / "tokenizer_config.json", bytes);
   use(Tokenizer::load(folder), "ab<s>c");
+}
+
+void read_vocab_and_merges(std::string_view bytes, const fs::path& folder) {
+  constexpr const char* kNames[] = {
+      "vocab.json", "merges.txt", "tokenizer_config.json", "added_tokens.json", "special_tokens_map.json"};
+  const std::vector<std::string> texts = texts_of(bytes, std::size(kNames));
+  for (size_t i = 0; i < texts.size(); ++i)
+    if (i < 2 || !texts[i].empty()) put_file(folder / kNames[i], texts[i]);
+  use(Tokenizer::load(folder), "ab<s> c\xc3\xa9");
 }
 
 }  // namespace sator::fuzz

@@ -16,18 +16,24 @@ constexpr Reader kReaders[] = {
     {"config", "config.json", "model", read_config},
     {"generation_config", "generation_config.json", "model", read_generation_config_file},
     {"mlc_config", "mlc-chat-config.json", "model", read_mlc_config_file},
-    {"mlc_index", "tensor-cache.json of one shard", "model", read_mlc_index},
+    {"mlc_index", "tensor-cache.json, and perhaps its shard", "model", read_mlc_index},
     {"tokenizer", "tokenizer.json, and texts through it", "tokenizer", read_tokenizer},
     {"tokenizer_config", "tokenizer_config.json beside a small tokenizer", "tokenizer", read_tokenizer_config},
+    {"vocab_merges", "vocab.json, merges.txt and what lies beside them", "tokenizer", read_vocab_and_merges},
     {"tvmscript", "programs and graphs as text", "python", read_tvmscript},
     {"schedule", "a script of primitives on a matrix product", "python", read_schedule},
     {"bytecode", "the program in a compiled model", "", read_bytecode},
     {"library_headers", "the headers of a model library, before the loader sees it", "", read_library_headers},
     {"chip", "a described chip", "toml", read_chip},
+    {"chip_folder", "a folder's chip.toml, PE array and mapping", "toml", read_chip_folder},
     {"calibration", "a calibration of a chip", "toml", read_calibration_file},
     {"measurements", "rows for calibrate", "study", read_measurements},
-    {"study", "study.json", "study", read_study},
+    {"study", "study.json, its page and explanations", "study", read_study},
     {"kernels_csv", "kernels.csv of a study", "study", read_kernels_csv},
+    {"study_part", "a finished part of a study", "study", read_study_part},
+    {"files_list", "the list of files that a command wrote", "study", read_files_list},
+    {"cache_entry", "an entry of a cache, with its seal", "study", read_cache_entry},
+    {"cache_folder", "names of what lies in a cache's folder", "study", read_cache_folder},
     {"tenet", "TENET's three files", "cost_tools", read_tenet},
     {"timeloop", "Timeloop's architecture, problem and mapping", "cost_tools", read_timeloop},
     {"scalesim", "SCALE-Sim's configuration and topology", "cost_tools", read_scalesim},
@@ -72,6 +78,17 @@ bool run_reader(const Reader& reader, std::string_view bytes) {
     return false;
   }
   return true;
+}
+
+std::vector<std::string> texts_of(std::string_view bytes, size_t count) {
+  constexpr std::string_view kLine = "\n====\n";
+  std::vector<std::string> out;
+  while (out.size() < count) {
+    const size_t end = std::min(bytes.find(kLine), bytes.size());
+    out.emplace_back(bytes.substr(0, end));
+    bytes.remove_prefix(std::min(end + kLine.size(), bytes.size()));
+  }
+  return out;
 }
 
 void put_file(const fs::path& file, std::string_view bytes) { std::ofstream(file, std::ios::binary) << bytes; }

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/file.h"
 
@@ -37,6 +38,7 @@ void read_mlc_config_file(std::string_view bytes, const fs::path& folder);
 void read_mlc_index(std::string_view bytes, const fs::path& folder);
 void read_tokenizer(std::string_view bytes, const fs::path& folder);
 void read_tokenizer_config(std::string_view bytes, const fs::path& folder);
+void read_vocab_and_merges(std::string_view bytes, const fs::path& folder);
 
 // ---- programs.cc: programs, compiled or as text, and schedules ----
 void read_tvmscript(std::string_view bytes, const fs::path& folder);
@@ -50,13 +52,23 @@ void read_calibration_file(std::string_view bytes, const fs::path& folder);
 void read_measurements(std::string_view bytes, const fs::path& folder);
 void read_study(std::string_view bytes, const fs::path& folder);
 void read_kernels_csv(std::string_view bytes, const fs::path& folder);
+void read_chip_folder(std::string_view bytes, const fs::path& folder);
 
-// ---- formats.cc: files of other cost tools; several texts in one input are separated by lines of ==== ----
+// ---- own_files.cc: what earlier runs left, and what else may lie there ----
+void read_files_list(std::string_view bytes, const fs::path& folder);
+void read_cache_entry(std::string_view bytes, const fs::path& folder);
+void read_cache_folder(std::string_view bytes, const fs::path& folder);
+void read_study_part(std::string_view bytes, const fs::path& folder);
+
+// ---- formats.cc: files of other cost tools ----
 void read_tenet(std::string_view bytes, const fs::path& folder);
 void read_timeloop(std::string_view bytes, const fs::path& folder);
 void read_scalesim(std::string_view bytes, const fs::path& folder);
 void read_maestro(std::string_view bytes, const fs::path& folder);
 void read_batch_row(std::string_view bytes, const fs::path& folder);
+
+/// Several texts in one input, separated by lines of "====": so many, of which the last are empty where there are fewer.
+std::vector<std::string> texts_of(std::string_view bytes, size_t count);
 
 /// Writes without the care of write_file, thousands of times per second.
 void put_file(const fs::path& file, std::string_view bytes);
