@@ -19,6 +19,8 @@ SMALL = {8192: 8192, 256: 16, 768: 48, 1024: 64, 512: 64}
 CONFIG = {"n_embd": 16, "n_head": 2, "n_layer": 1, "n_positions": 64}
 # Another model, of which other code is made: another epsilon.
 OTHER_CONFIG = CONFIG | {"layer_norm_epsilon": 0.001}
+# One whose kernels take long enough to be fitted to, how fast the machine may be.
+WIDE = 6
 TEMPORARY = re.compile(r"^\.sator-temporary-\w{6}$|\.sator-\w{6}\.partial$")
 # What is measured, and so differs from run to run.
 MEASURED = re.compile(r"(host|seconds|_here|measured_at|load_s|compile_s|duration|tokens_per_s)")
@@ -26,9 +28,10 @@ NUMBER = re.compile(r"[-+]?\d[\d.e+-]*")
 MEMORY = 1 << 20
 
 
-def make_model(folder, config=CONFIG):
-    """The example's configuration and tokenizer with one narrow layer of random weights."""
+def make_model(folder, config=CONFIG, width=1):
+    """The example's configuration and tokenizer with one narrow layer of random weights, so many times as wide."""
     folder.mkdir()
+    config = config | {"n_embd": width * CONFIG["n_embd"]}
     (folder / "config.json").write_text(json.dumps(json.loads((EXAMPLE / "config.json").read_text()) | config))
     for name in ("tokenizer.json", "tokenizer_config.json", "generation_config.json"):
         shutil.copy(EXAMPLE / name, folder / name)
@@ -42,7 +45,7 @@ def make_model(folder, config=CONFIG):
     for name, tensor in tensors.items():
         if name == "__metadata__" or (".h." in name and ".h.0." not in name):
             continue
-        shape = [SMALL[n] for n in tensor["shape"]]
+        shape = [SMALL[n] * (width if n in (256, 768, 1024) else 1) for n in tensor["shape"]]
         count = shape[0] * (shape[1] if len(shape) > 1 else 1)
         values = struct.pack(f"<{count}e", *[rng.uniform(-0.5, 0.5) for _ in range(count)])
         header[name] = {"dtype": "F16", "shape": shape, "data_offsets": [len(data), len(data) + len(values)]}
@@ -101,7 +104,7 @@ COMMANDS = [
     Command("convert_weight", convert("int8-channel"), ["out"]),
     Command("convert_weight again", convert("int8-channel"), ["out"], before=[convert("f32")]),
     Command("calibrate", ["calibrate", "--data", "rows.jsonl", "--model", "gpu_gemm", "--chip", "h100", "-o", "out/c.toml"], ["out"]),
-    Command("calibrate --host", ["calibrate", "--host", "model", "--threads", "1", "--rounds", "1", "-o", "out"], ["out"], warm=True,
+    Command("calibrate --host", ["calibrate", "--host", "wide", "--threads", "1", "--rounds", "1", "-o", "out"], ["out"], warm=True,
             measures=True, slow=True),
     Command("gen_config", ["gen_config", "model", "--quantization", "int8-channel", "-o", "out"], ["out"]),
     Command("explore", ["explore", "--workload", "32,64,64", "--chip", "edge_npu32", "--pe", "8x8,16x16", "-o", "out"], ["out"]),
@@ -263,6 +266,8 @@ class Stock:
             (place / sub).mkdir()
         os.symlink(self.folder / "the model", place / "model")
         os.symlink(self.folder / "another model", place / "another")
+        if "wide" in command.args:
+            make_model(place / "wide", width=WIDE)
         make_measurements(place / "rows.jsonl")
         world = World(self.program, self.preload, self.folder, place)
         for args in list(command.before) + ([command.args] if command.warm else []):
