@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "schedule/loops.h"
 #include "schedule/primitives.h"
 
@@ -5,17 +7,25 @@ namespace sator::schedule {
 
 using namespace tir;
 
-/// The iterations of all loops together where that is a number; nothing where it is symbolic, or beyond 64 bits.
-static std::optional<int64_t> iterations(const Schedule& s, const std::vector<Loop>& loops, bool& too_many) {
+/// Whether the loops of known extents alone have more iterations together than an int64 counts.
+static bool are_too_many(const Schedule& s, const std::vector<Loop>& loops) {
   int64_t product = 1;
-  too_many = false;
-  bool is_known = true;
   for (const Loop& l : loops) {
     auto extent = as_int(s.get(l).extent);
-    is_known &= extent.has_value();
-    too_many |= extent && __builtin_mul_overflow(product, *extent, &product);
+    if (extent && __builtin_mul_overflow(product, *extent, &product)) return true;
   }
-  return is_known && !too_many ? std::optional(product) : std::nullopt;
+  return false;
+}
+
+/// An upper bound of the iterations of all loops together: of a symbolic extent the greatest value that it may have.
+static int64_t most_iterations(const Schedule& s, const std::vector<Loop>& loops, arith::Analyzer& analyzer) {
+  int64_t product = 1;
+  for (const Loop& l : loops) {
+    const Expr& extent = s.get(l).extent;
+    const int64_t most = std::clamp<int64_t>(analyzer.bounds(extent).max, 0, max_int(extent->dtype));
+    if (__builtin_mul_overflow(product, most, &product)) return max_int(i64);
+  }
+  return product;
 }
 
 /// Why the loops cannot become one; nothing if they can.
@@ -46,9 +56,7 @@ static MaybeReason cannot_fuse(const Schedule& s, const std::vector<Loop>& loops
                       .at = {{Stmt(&loop), "dependent range"}}};
     }
   }
-  bool too_many = false;
-  iterations(s, loops, too_many);
-  if (too_many)
+  if (are_too_many(s, loops))
     return Reason{.what = "the loops have more iterations together than an int64 counts",
                   .needs = text("at most ", max_int(i64), " iterations"),
                   .hint = "fuse fewer of them",
@@ -58,7 +66,7 @@ static MaybeReason cannot_fuse(const Schedule& s, const std::vector<Loop>& loops
 
 /// Joins nested loops into one; the inverse of split.
 ///   for i, j in T.grid(n, m): S(i, j)   =>   for i_j_fused in range(n * m): S(i_j_fused // m, i_j_fused % m)
-/// The loop counts in the widest dtype of the loops; in int64 where they have more iterations together than that counts.
+/// The loop counts in the widest dtype of the loops; in int64 where they may have more iterations together than that counts.
 static Loop do_fuse(Schedule& s, std::vector<Loop> loops, bool preserve_unit_iters) {
   s.require(cannot_fuse(s, loops));
   const For& first = s.get(loops.front());
@@ -69,8 +77,9 @@ static Loop do_fuse(Schedule& s, std::vector<Loop> loops, bool preserve_unit_ite
     name += l->name + "_";
     bits = std::max<int>(bits, l->dtype.bits);
   }
-  bool too_many = false;
-  if (auto all = iterations(s, loops, too_many); all && *all > max_int(DType::Int(bits))) bits = 64;
+  arith::Analyzer analyzer;
+  s.bind_ranges(analyzer, outer);
+  if (most_iterations(s, loops, analyzer) > max_int(DType::Int(bits))) bits = 64;
   DType dtype = DType::Int(bits);
   Loop fused = make_var(name + "fused", dtype);
 
@@ -84,8 +93,6 @@ static Loop do_fuse(Schedule& s, std::vector<Loop> loops, bool preserve_unit_ite
     map.emplace(loops[k], cast_to(loops[k]->dtype, digit));
     lower = lower * extent;
   }
-  arith::Analyzer analyzer;
-  s.bind_ranges(analyzer, outer);
   Expr extent = analyzer.simplify(lower);
   Stmt body = substitute(s.get(loops.back()).body, map);
   s.replace(first, simplify_bindings(s, for_loop(fused, extent, body), outer, preserve_unit_iters));
