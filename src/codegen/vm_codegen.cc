@@ -48,6 +48,13 @@ class FunctionWriter {
           .where = text("in func ", name_)});
   }
 
+  [[noreturn]] void refuse_missing(const GlobalVar& gv) {
+    fail({.what = text("function ", name_, " names a function ", gv.name, " that the module has not"),
+          .needs = "functions of the module",
+          .hint = text("add ", gv.name, ", or name an external one with R.ExternFunc"),
+          .where = text("in func ", name_)});
+  }
+
   Arg in_register(const Arg& arg) {
     if (arg.kind == runtime::ArgKind::register_) return arg;
     Arg reg = out_.new_register();
@@ -61,7 +68,11 @@ class FunctionWriter {
     for (const BindingBlockRef& block : seq->blocks) {
       for (const Binding& b : block->bindings) {
         const VarBinding* v = b.as<VarBinding>();
-        if (!v) internal_error(text("VM code of ", name_, ": a match_cast is left; run VMShapeLower before"));
+        if (!v)
+          fail({.what = text("function ", name_, " has a match_cast, which the virtual machine has not"),
+                .needs = "a graph whose shapes are lowered",
+                .hint = "run VMShapeLower before",
+                .where = text("in func ", name_)});
         if (auto arg = bind(*v)) registers_[v->var] = *arg;
       }
     }
@@ -88,8 +99,7 @@ class FunctionWriter {
     };
     if (const GlobalVar* gv = call.op.as<GlobalVar>()) {
       auto at = module_->functions.find(gv->name);
-      if (at == module_->functions.end())
-        internal_error(text("VM code of ", name_, ": there is no function ", gv->name));
+      if (at == module_->functions.end()) refuse_missing(*gv);
       all(0);
       if (const tir::PrimFunc* f = at->second.as<tir::PrimFunc>()) {
         out_.call(out_.kernel(gv->name, kernel_signature(*f)), args, {}, where);
@@ -142,7 +152,11 @@ class FunctionWriter {
   Arg value(const RExpr& e) {
     if (RVarRef v = cast<RVar>(e)) {
       auto at = registers_.find(v);
-      if (at == registers_.end()) internal_error(text("VM code of ", name_, ": ", v->name, " has no value"));
+      if (at == registers_.end())
+        fail({.what = text("function ", name_, " uses ", v->name, ", which has no value there"),
+              .needs = "variables that are bound before they are used",
+              .hint = text("bind ", v->name, " before, or make it a parameter"),
+              .where = text("in func ", name_)});
       return at->second;
     }
     if (const PrimValue* p = e.as<PrimValue>()) {
@@ -176,8 +190,7 @@ class FunctionWriter {
     }
     if (const GlobalVar* gv = e.as<GlobalVar>()) {
       auto at = module_->functions.find(gv->name);
-      if (at == module_->functions.end())
-        internal_error(text("VM code of ", name_, ": there is no function ", gv->name));
+      if (at == module_->functions.end()) refuse_missing(*gv);
       if (const tir::PrimFunc* f = at->second.as<tir::PrimFunc>())
         return Arg::function(out_.kernel(gv->name, kernel_signature(*f)));
       return Arg::function(out_.vm_function(gv->name));

@@ -49,7 +49,10 @@ ModuleRef call_tir_rewrite(const ModuleRef& module, const PassContext&) {
         continue;
       }
       const TensorInfo* info = results[i].as<TensorInfo>();
-      if (!info) internal_error("call_tir: a result that is no tensor");
+      if (!info)
+        fail({.what = text("result ", i, " of ", op, " bound to ", binding->var->name, " is no tensor"),
+              .needs = "one tensor of known shape and dtype per result",
+              .hint = "state R.Tensor(shape, dtype), or a tuple of those, as the call's out_sinfo"});
       RVarRef alloc = out.emit("alloc", allocation(*info));
       args.push_back(alloc);
       outputs.push_back(alloc);

@@ -8,7 +8,39 @@ using namespace relax;
 
 namespace {
 
-RExpr lowered(const RCall& call) {
+/// The index of a virtual device on the machine: of the `number`-th of its kind that the module lists, or of one that no
+/// list describes the number itself.
+int64_t device_index(const ModuleRef& module, const std::string& kind, int64_t number) {
+  auto at = module->global_infos.find("vdevice");
+  const Array* listed = at == module->global_infos.end() ? nullptr : at->second.as<Array>();
+  if (!listed) return number;
+  int64_t seen = 0;
+  for (const NodeRef& item : listed->items) {
+    const VDevice* device = item.as<VDevice>();
+    const TargetConfig* target = device ? device->target.as<TargetConfig>() : nullptr;
+    if (target && string_attr(target->config, "kind") == kind && seen++ == number) return device->index;
+  }
+  return number;
+}
+
+/// R.to_vdevice(x, "cuda:1") as the runtime takes it: the tensor, DLPack's number of the kind of device, the index.
+RExpr to_device(const RCall& call, const ModuleRef& module) {
+  const std::string name = string_attr(call.attrs, "dst_vdevice").value_or("");
+  const size_t colon = name.find(':');
+  const std::string kind = name.substr(0, colon);
+  int64_t dlpack_kind = kind == "llvm" || kind == "cpu" ? 1 : kind == "cuda" ? 2 : 0;
+  if (dlpack_kind == 0)
+    fail(
+        {.what = text("R.to_vdevice names the device ", string_literal(name), ", whose kind the runtime does not know"),
+         .needs = "a device of kind llvm, cpu or cuda",
+         .hint = "to_vdevice(x, \"llvm\") keeps the tensor in the memory of the CPU"});
+  const int64_t number = colon == name.npos ? 0 : std::stoll(name.substr(colon + 1));
+  return packed_call("vm.builtin.to_device",
+                     {call.args[0], prim_value(dlpack_kind), prim_value(device_index(module, kind, number))},
+                     call.sinfo);
+}
+
+RExpr lowered(const RCall& call, const ModuleRef& module) {
   const Op* op = call.op.as<Op>();
   if (!op) return ref(call);
   StructInfo sinfo = call.sinfo;
@@ -21,7 +53,7 @@ RExpr lowered(const RCall& call) {
   if (op->name == "shape_of") return packed_call("vm.builtin.shape_of", a, sinfo);
   if (op->name == "tensor_to_shape") return packed_call("vm.builtin.tensor_to_shape", a, sinfo);
   if (op->name == "call_py_func" || op->name == "print") return ref(call);
-  if (op->name == "to_vdevice") return packed_call("vm.builtin.to_device", a, sinfo);
+  if (op->name == "to_vdevice") return to_device(call, module);
   if (op->name == "make_closure") return packed_call("vm.builtin.make_closure", a, sinfo);
   if (op->name == "invoke_closure") return packed_call("vm.builtin.invoke_closure", a, sinfo);
   return ref(call);
@@ -34,7 +66,7 @@ ModuleRef vm_builtin_lower(const ModuleRef& module, const PassContext&) {
   for (const auto& [name, func] : module->functions) {
     FuncRef f = cast<Function>(func);
     if (!f) continue;
-    FuncRef rewritten = transform(f, [](const RCall& call) -> NodeRef { return lowered(call); });
+    FuncRef rewritten = transform(f, [&](const RCall& call) -> NodeRef { return lowered(call, module); });
     if (rewritten != f) out = with_function(out, name, rewritten);
   }
   return out;
