@@ -58,6 +58,13 @@ Expr max_value(DType d) {
   return int_imm(d.is_bool() ? 1 : max_int(d), d);
 }
 
+Expr max_identity(DType d) {
+  return d.is_float() ? float_imm(-std::numeric_limits<double>::infinity(), d) : min_value(d);
+}
+Expr min_identity(DType d) {
+  return d.is_float() ? float_imm(std::numeric_limits<double>::infinity(), d) : max_value(d);
+}
+
 namespace {
 Reduction single(Expr source, std::vector<IterVarRef> axes, Expr identity, Expr (*combine)(Expr, Expr)) {
   Reducer reducer{{std::move(identity)}, [combine](const std::vector<Expr>& l, const std::vector<Expr>& r) {
@@ -76,12 +83,12 @@ Reduction reduce_prod(Expr source, std::vector<IterVarRef> axes) {
   return single(std::move(source), std::move(axes), one, [](Expr a, Expr b) { return std::move(a) * std::move(b); });
 }
 Reduction reduce_max(Expr source, std::vector<IterVarRef> axes) {
-  Expr least = min_value(source->dtype);
+  Expr least = max_identity(source->dtype);
   return single(
       std::move(source), std::move(axes), least, [](Expr a, Expr b) { return max(std::move(a), std::move(b)); });
 }
 Reduction reduce_min(Expr source, std::vector<IterVarRef> axes) {
-  Expr greatest = max_value(source->dtype);
+  Expr greatest = min_identity(source->dtype);
   return single(
       std::move(source), std::move(axes), greatest, [](Expr a, Expr b) { return min(std::move(a), std::move(b)); });
 }
@@ -104,14 +111,8 @@ Reducer arg_reducer(DType position, DType value, Expr identity, Expr (*better)(E
 
 }  // namespace
 
-Reducer argmax_reducer(DType position, DType value) {
-  Expr least = value.is_float() ? float_imm(-std::numeric_limits<double>::infinity(), value) : min_value(value);
-  return arg_reducer(position, value, std::move(least), gt);
-}
-Reducer argmin_reducer(DType position, DType value) {
-  Expr greatest = value.is_float() ? float_imm(std::numeric_limits<double>::infinity(), value) : max_value(value);
-  return arg_reducer(position, value, std::move(greatest), lt);
-}
+Reducer argmax_reducer(DType position, DType value) { return arg_reducer(position, value, max_identity(value), gt); }
+Reducer argmin_reducer(DType position, DType value) { return arg_reducer(position, value, min_identity(value), lt); }
 
 // ---- Stages ----
 

@@ -113,6 +113,10 @@ Expr is_nan(const Expr& x);
 /// The least and the greatest finite value of a dtype as constants.
 Expr min_value(DType dtype);
 Expr max_value(DType dtype);
+/// What max (min) combines with any value to that value, and the result for no values: -inf (inf) for floats, the least
+/// (greatest) value for integers.
+Expr max_identity(DType dtype);
+Expr min_identity(DType dtype);
 
 /// Names of a stage: the tensor's and its block's `name`; axes are `axes`, or <axis>0, <axis>1, ...
 struct Naming {

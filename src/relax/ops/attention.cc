@@ -121,7 +121,10 @@ Tensor masked_softmax(const AttentionAttrs& a, const Tensor& scores) {
   };
   Tensor masked = te::compute(
       {.name = "T_masked"}, scores.shape(), [&](const Indices& i) { return select(seen(i), scores(i), least); });
-  Tensor e = exp(subtract(masked, max(masked, Axes{-1}, true)));
+  // Scores of -inf in a row that hides no key: their exponentials are 0, too.
+  Tensor greatest =
+      map({.name = "T_greatest"}, max(masked, Axes{-1}, true), [&](const Expr& v) { return sator::max(v, least); });
+  Tensor e = exp(subtract(masked, greatest));
   Tensor kept =
       te::compute({.name = "T_seen"}, scores.shape(), [&](const Indices& i) { return select(seen(i), e(i), zero); });
   Tensor total = sum(kept, Axes{-1}, true);

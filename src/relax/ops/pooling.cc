@@ -91,7 +91,7 @@ Tensor compute_pool(const PoolAttrs<N>& a, const TeInputs& in) {
     if (d >= 0) window[s] = te::reduce_axis(dim(a.pool_size.v[s]), text("rv", s));
     if (d >= 0) axes.push_back(window[s]);
   }
-  Expr outside = kMax ? te::min_value(x.dtype()) : constant(0, x.dtype());
+  Expr outside = kMax ? te::max_identity(x.dtype()) : constant(0, x.dtype());
   Tensor source = padded ? pad(x, before, after, outside, "pad_temp") : x;
   auto reduced = [&](const char* name, ReduceFn f) {
     return te::reduce({.name = name}, in.out_shape(), [&](const Indices& i) {
