@@ -1,6 +1,7 @@
 #include "tir/interp.h"
 
 #include "runtime/tensor.h"
+#include "tir/empty_reductions.h"
 #include "tir/interp_machine.h"
 
 namespace sator::tir {
@@ -41,6 +42,7 @@ Interpreter::~Interpreter() = default;
 
 Interpreter::Interpreter(PrimFuncRef func) : compiled_(std::make_unique<Compiled>()) {
   Compiled& c = *compiled_;
+  if (Stmt body = with_empty_reductions(func->body); body != func->body) func = with(func, &PrimFunc::body, body);
   c.func = func;
   c.name = string_attr(func->attrs, "global_symbol").value_or("main");
   Compiler compiler(*func);

@@ -9,6 +9,7 @@
 #include "codegen/run_kernel.h"
 #include "codegen/signature.h"
 #include "ir/builtins.h"
+#include "tir/interp.h"
 #include "tir/parse.h"
 
 namespace sator::codegen {
@@ -167,6 +168,40 @@ TEST(Kernel, ReportsAFailedAssertionFromAParallelLoop) {
   EXPECT_EQ(x[13], 100);
   values[0] = 13;
   EXPECT_EQ(kernel(buffers, values, pool->context()), 0);
+}
+
+// A reduction over nothing gives the value of its init, wherever its loops are.
+TEST(Kernel, RunsTheInitOfAReductionWithoutIterations) {
+  for (const char* nest : {"i, k in T.grid(5, n)", "k, i in T.grid(n, 5)"}) {
+    tir::PrimFuncRef f = tir::parse_function(text(R"(
+@T.prim_func
+def f(a: T.handle, B: T.Buffer((5,), "float32")):
+    n = T.int64(is_size_var=True)
+    A = T.match_buffer(a, (5, n), "float32")
+    for )",
+                                                  nest,
+                                                  R"(:
+        with T.block("sum"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = T.float32(2)
+            B[vi] = B[vi] + A[vi, vk]
+)"));
+    for (const target::CpuLevel* level : target::host_levels()) {
+      for (int64_t n : {0, 3}) {
+        Data<float> a(16), b(5), meant(5);
+        std::fill(a.memory, a.memory + 15, 1.0F);
+        for (Data<float>* result : {&b, &meant}) std::fill(result->memory, result->memory + 5, -77.0F);
+        EXPECT_EQ(run_kernel(f, *level, {a.raw(), b.raw()}, {n}), 0);
+        const tir::Argument views[] = {tir::ArrayView{a.raw(), f32, {5, n}}, tir::ArrayView{meant.raw(), f32, {5}}};
+        tir::Interpreter(f).run(views);
+        for (size_t i = 0; i < 5; ++i) {
+          EXPECT_EQ(b[i], static_cast<float>(2 + n)) << nest;
+          EXPECT_EQ(meant[i], static_cast<float>(2 + n)) << nest;
+        }
+      }
+    }
+  }
 }
 
 // A row of 40 in vectors of 16: what the masked last vector leaves in memory of the kernel's own is read one by one.

@@ -1,13 +1,15 @@
 // A block's init runs where all its reduction iterators are at their first value:
 //   init: X; body: Y   =>   if k == 0: X;  Y
+// Where the reduction's loops may have no iterations, it also runs in front of them: tir/empty_reductions.h.
 #include "passes/lower/lower.h"
+#include "tir/empty_reductions.h"
 
 namespace sator::passes {
 
 using namespace tir;
 
 PrimFuncRef lower_init_block(const PrimFuncRef& func, const LowerOptions&) {
-  Stmt body = transform(func->body, [](const Block& block) -> Stmt {
+  Stmt body = transform(with_empty_reductions(func->body), [](const Block& block) -> Stmt {
     if (!block.init) return ref(block);
     Expr first = bool_imm(true);
     for (const IterVarRef& iter : block.iter_vars)
