@@ -52,7 +52,7 @@ tir::PrimFuncRef kernel(const char* source, const AttentionShape& s) {
 constexpr const char* kAppend = R"(
 @T.prim_func
 def kv_append(qkv_handle: T.handle, slots_handle: T.handle, k_pages_handle: T.handle, v_pages_handle: T.handle):
-    T.func_attr({"tir.noalias": T.bool(True), "tir.is_scheduled": 1})
+    T.func_attr({"tir.noalias": T.bool(True), "tir.is_scheduled": 1, "sator.trusted_indices": 1})
     n = T.int64()
     pages = T.int64()
     qkv = T.match_buffer(qkv_handle, (n, {QKV}, {D}), "float32")
@@ -83,7 +83,7 @@ def kv_append(qkv_handle: T.handle, slots_handle: T.handle, k_pages_handle: T.ha
 constexpr const char* kAppendRotated = R"(
 @T.prim_func
 def kv_append(qkv_handle: T.handle, positions_handle: T.handle, rope_handle: T.handle, slots_handle: T.handle, q_handle: T.handle, k_pages_handle: T.handle, v_pages_handle: T.handle):
-    T.func_attr({"tir.noalias": T.bool(True), "tir.is_scheduled": 1})
+    T.func_attr({"tir.noalias": T.bool(True), "tir.is_scheduled": 1, "sator.trusted_indices": 1})
     n = T.int64()
     pages = T.int64()
     limit = T.int64()
@@ -233,7 +233,7 @@ acc{S} = T.alloc_buffer(({R}, {D}), scope="local")
 constexpr const char* kAttention = R"(
 @T.prim_func
 def attention(q_handle: T.handle, token_seq_handle: T.handle, positions_handle: T.handle, q_indptr_handle: T.handle, kv_lengths_handle: T.handle, page_indptr_handle: T.handle, page_table_handle: T.handle, k_pages_handle: T.handle, v_pages_handle: T.handle, o_handle: T.handle, sm_scale: T.float32):
-    T.func_attr({"tir.noalias": T.bool(True), "tir.is_scheduled": 1})
+    T.func_attr({"tir.noalias": T.bool(True), "tir.is_scheduled": 1, "sator.trusted_indices": 1})
     n = T.int64(is_size_var=True)
     b = T.int64()
     b1 = T.int64()

@@ -204,6 +204,40 @@ def f(a: T.handle, B: T.Buffer((5,), "float32")):
   }
 }
 
+// Embeddings of token ids: the ids are looked at before the first row is copied.
+TEST(Kernel, RefusesAnIndexThatLiesOutsideOfItsBuffer) {
+  tir::PrimFuncRef f = tir::parse_function(R"(
+@T.prim_func
+def f(A: T.Buffer((3, 64), "float32"), a: T.handle, b: T.handle):
+    n = T.int64(is_size_var=True)
+    ids = T.match_buffer(a, (n,), "int32")
+    B = T.match_buffer(b, (n, 64), "float32")
+    for i in T.parallel(n):
+        for j in T.vectorized(64):
+            with T.block("T_take"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[ids[vi], vj]
+)");
+  Data<float> table(3 * 64), out(4 * 64);
+  for (size_t k = 0; k < table.size; ++k) table[k] = static_cast<float>(k);
+  Data<int32_t> ids(4);
+  for (const target::CpuLevel* level : target::host_levels()) {
+    Ref<Jit> jit = Jit::create(*level);
+    SatorKernel kernel = jit->add(*passes::lower(f));
+    Ref<runtime::ThreadPool> pool = runtime::ThreadPool::create(2);
+    void* buffers[] = {table.raw(), ids.raw(), out.raw()};
+    int64_t values[] = {4};
+    for (int32_t wrong : {-1, 3, INT32_MAX, INT32_MIN}) {
+      ids[0] = 2, ids[1] = 0, ids[2] = wrong, ids[3] = 1;
+      EXPECT_NE(kernel(buffers, values, pool->context()), 0);
+      EXPECT_NE(pool->take_error().find("an index of A is out of range: ids[i] is not in [0, 3)"), std::string::npos);
+    }
+    ids[2] = 2;
+    EXPECT_EQ(kernel(buffers, values, pool->context()), 0);
+    EXPECT_EQ(out[2 * 64 + 5], 2 * 64 + 5);
+  }
+}
+
 // A row of 40 in vectors of 16: what the masked last vector leaves in memory of the kernel's own is read one by one.
 TEST(Kernel, MaskedVectorsEndInsideOfLocalMemory) {
   tir::PrimFuncRef f = tir::parse_function(R"(

@@ -47,6 +47,7 @@ tir::PrimFuncRef convert_blocks_to_opaque(const tir::PrimFuncRef& func, const Lo
 tir::PrimFuncRef compact_buffer_allocation(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef lower_match_buffer(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef lower_opaque_block(const tir::PrimFuncRef& func, const LowerOptions&);
+tir::PrimFuncRef check_indices(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef flatten_buffer(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef simplify(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef loop_partition(const tir::PrimFuncRef& func, const LowerOptions&);

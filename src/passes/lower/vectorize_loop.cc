@@ -108,7 +108,10 @@ class Vectorizer {
         [&](const Allocate&) -> Stmt { return refuse("a buffer is allocated inside"); },
         [&](const AllocateConst&) -> Stmt { return refuse("a buffer is allocated inside"); },
         [&](const While&) -> Stmt { return refuse("there is a while loop inside"); },
-        [&](const AssertStmt&) -> Stmt { return refuse("there is an assertion inside"); },
+        [&](const AssertStmt& n) -> Stmt {
+          if (expr(n.condition) != n.condition || masked_) return refuse("there is an assertion inside");
+          return with(n, &AssertStmt::body, stmt(n.body));
+        },
         [&](const Block&) -> Stmt { return refuse("there is a block inside"); },
         [&](const BlockRealize&) -> Stmt { return refuse("there is a block inside"); });
   }
