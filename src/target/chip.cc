@@ -123,6 +123,7 @@ Memory read_memory(KeyReader in, double clock_hz, const EnergyTable& table) {
                                        : in.number("bytes_per_second", kBytesPerSecond) / clock_hz;
     m.write_bytes_per_cycle = m.read_bytes_per_cycle;
   }
+  m.latency_cycles = in.integer_or("latency_cycles", kCycles, 0);
   m.efficiency = in.number_or("efficiency", kEfficiency, 1);
   m.read_bytes_per_cycle *= m.efficiency;
   m.write_bytes_per_cycle *= m.efficiency;
@@ -142,6 +143,9 @@ Memory read_memory(KeyReader in, double clock_hz, const EnergyTable& table) {
 
 void read_array(KeyReader in, Chip& chip, const EnergyTable& table) {
   chip.cores = in.integer_or("cores", kCores, 1);
+  if (in.has("core_bytes_per_cycle")) chip.core_bytes_per_cycle = in.number("core_bytes_per_cycle", kBytesPerCycle);
+  chip.least_columns = in.integer_or("least_columns", kPes, 1);
+  if (in.has("barrier_cycles")) chip.barrier_cycles = in.integer("barrier_cycles", kCycles);
   chip.rows = in.integer("rows", kPes);
   chip.columns = in.integer("columns", kPes);
   chip.dataflow = static_cast<Stationary>(in.choice("dataflow", kDataflowNames));

@@ -52,6 +52,7 @@ struct Memory {
   std::optional<int64_t> capacity_bytes;  // absent: as much as is needed
   double read_bytes_per_cycle = 0, write_bytes_per_cycle = 0;
   double efficiency = 1;         // the share of the stated bandwidth that both rates are: what long transfers reach
+  int64_t latency_cycles = 0;    // from a request to its first bytes
   bool per_core = false;         // one for each core: capacity and bandwidth are those of one
   int64_t burst_bytes = 1;       // the least that one access moves
   bool shared_port = true;       // reads and writes share the bandwidth, which both fields then state
@@ -89,7 +90,7 @@ struct ChipLink {
   EnergyFigure energy_per_bit;
 };
 
-/// The power that the whole board may draw, and what its clock falls to when the array works at that limit.
+/// The power that the whole board may draw, and what its clock falls to when all PEs work at that limit.
 struct PowerLimit {
   double watts = 0;
   double clock_hz = 0;
@@ -136,6 +137,12 @@ struct Chip {
   double clock_hz = 0;        // the highest; cycles are counted in it
   int64_t launch_cycles = 0;  // before a kernel's first work
   int64_t cores = 1;          // arrays of rows x columns that work side by side
+  /// What one core exchanges with memories that all share; absent: as much as they give.
+  std::optional<double> core_bytes_per_cycle;
+  /// Of outputs that the operand which stays chooses, cores take whole multiples of so many: an instruction's share.
+  int64_t least_columns = 1;
+  /// Until every core has what the others wrote to memories that all share; absent: cores share no reduction.
+  std::optional<int64_t> barrier_cycles;
   int64_t rows = 0, columns = 0;
   Stationary dataflow = Stationary::output;
   std::optional<Stationary> dataflow_of[std::size(kProductClasses)];  // where it differs, per class

@@ -185,7 +185,7 @@ class ArrayCost {
       const int64_t turns = distinct({e});
       before = std::min(cost_.folds - 1, before * turns + (chooses_part(e, product_.output) ? 0 : turns - 1));
     }
-    cost_.folds_until_output = before + 1;
+    cost_.folds_until_output = placement_.shares_reduction ? cost_.folds : before + 1;
   }
 
   /// The stationary factor loads one row of the array per cycle, or as many bytes as the chip says; a hidden load takes

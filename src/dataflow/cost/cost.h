@@ -110,9 +110,10 @@ struct EnergyPart {
 ///   latency = serial + max over r of (T(r) + sum over the others of E + the longest L) + launch
 /// Each r gives a lower bound: a quicker resource never makes a kernel slower.
 /// T(array) is that of the core with the most work; of memories that each core has, all at work share the bits.
-///   T(array)    stamps + fill and drain + stationary loads, of all products
+///   T(array)    stamps + fill and drain + stationary loads, of all products; at least what the power limit allows
 ///   T(vector)   operations / rate
-///   T(memory)   bits / rate; reads and writes one after the other on a shared port
+///   T(memory)   bits / rate; reads and writes one after the other on a shared port; of memories that cores share at least
+///               what one core exchanges with them / the rate of its port
 ///   E(array)    one fold, its work between two stationary tiles, after the last operand has come; where the vector unit
 ///               binds, the folds until the first part of the output is complete, less what it does for the array meanwhile
 ///   E(vector)   the work on one part: on the last tile of the output that the array finishes, or on the first that it
@@ -123,7 +124,7 @@ struct EnergyPart {
 ///   L           of one of the others, the one with most: what is left of its work beyond E when r's time is over, for it
 ///               had to wait for outputs; what is left of several is done at the same time
 ///   serial      transfers into and out of memories without double buffering, which nothing overlaps; and a vector unit
-///               that cannot work beside the array. They are not in T
+///               that cannot work beside the array. They are not in T. Also the barrier of cores that share a reduction
 /// So one tile takes the sum of all, many tiles the longest and two ends.
 /// Assumes that each resource spreads its work evenly over its time.
 struct KernelCost {

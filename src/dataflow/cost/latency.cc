@@ -62,6 +62,7 @@ class Latency {
       add_work(s);
       for (const Traffic& t : s.traffic) add_traffic(t);
     }
+    wait_for_power();
     vector_ = times_.vector;
     auto time_of = [](size_t resource, double cycles) { return Time::of(resource, cycles); };
     set_memory_times(times_, moves_, chip, factors_, time_of, [&](size_t memory, const Time& time) {
@@ -88,8 +89,15 @@ class Latency {
       add_part(text(cost_.resources[r].name, ": first or last tile"), exposed[r]);
     for (const auto& [memory, time] : serial_) add_part(text(memory, ": refills in between"), time);
     if (vector_waits()) add_part("vector: after the array", vector_);
-    const double overhead_s = chip_.calibration ? chip_.calibration->overhead_s : 0;
-    add_part("launch", Time::of(launch(), static_cast<double>(chip_.launch_cycles) + overhead_s * chip_.clock_hz));
+    // What starts a kernel has to be done once more where all cores wait for each other.
+    const double overhead = (chip_.calibration ? chip_.calibration->overhead_s : 0) * chip_.clock_hz;
+    for (const StatementCost& s : cost_.statements)
+      if (s.placement && s.placement->shares_reduction)
+        add_part("cores wait for each other's sums",
+                 Time::of(launch(), static_cast<double>(chip_.barrier_cycles.value_or(0)) + overhead));
+    add_part(text(chip_.memories[first_read()].name, ": first bytes"),
+             Time::of(launch(), static_cast<double>(chip_.memories[first_read()].latency_cycles)));
+    add_part("launch", Time::of(launch(), static_cast<double>(chip_.launch_cycles) + overhead));
     finish();
   }
 
@@ -121,6 +129,30 @@ class Latency {
     if (s.vector_cycles > 0) times_.vector_late.add(s.waits, vector);
   }
 
+  /// The power limit holds for all products together.
+  void wait_for_power() {
+    Time least;
+    for (const StatementCost& s : cost_.statements)
+      if (s.on_array() && !s.tenet)
+        least += array_time(s,
+                            cycles_at_power_limit(chip_,
+                                                  static_cast<double>(s.macs) * static_cast<double>(s.passes),
+                                                  1 / s.precision->macs_per_pe_per_cycle));
+    const double array = cycles(times_.array), waits = cycles(least) - array;
+    if (waits <= 0 || array <= 0) return;
+    waits_for_power_ = Time::of(kArray, waits);
+    times_.array += waits_for_power_;
+    times_.fold = times_.fold * (1 + waits / array);
+    times_.until_output = times_.until_output * (1 + waits / array);
+  }
+
+  /// The outermost memory that something is read from.
+  size_t first_read() const {
+    size_t m = 0;
+    while (m + 1 < chip_.memories.size() && moves_.read[m] == 0) ++m;
+    return m;
+  }
+
   void add_traffic(const Traffic& t) {
     const double instances = static_cast<double>(t.instances);
     moves_.read[t.memory] += static_cast<double>(t.read_bits) / instances;
@@ -144,9 +176,7 @@ class Latency {
     };
     list("array", cycles(times_.array));
     list("vector", cycles(times_.vector));
-    for (size_t m = 0; m < chip_.memories.size(); ++m)
-      list(chip_.memories[m].name,
-           transfer_cycles(chip_.memories[m], moves_.read[m], moves_.write[m]) * factors_.of_memory(m));
+    for (size_t m = 0; m < chip_.memories.size(); ++m) list(chip_.memories[m].name, cycles(times_.memories[m].whole));
   }
 
   /// The resource by which the latency is longest; of equal ones the one that works longest, then the first.
@@ -177,6 +207,7 @@ class Latency {
     add_part("array: stamps", stream);
     add_part("array: fill and drain", fill);
     add_part("array: stationary load", load);
+    add_part("array: waits for power", waits_for_power_);
   }
 
   void add_part(std::string name, const Time& time) {
@@ -214,7 +245,7 @@ class Latency {
   Movement moves_;
   ResourceTimes<Time> times_;
   std::vector<std::pair<std::string, Time>> serial_;  // by the memory that is refilled
-  Time vector_, total_;
+  Time vector_, waits_for_power_, total_;
 };
 
 }  // namespace

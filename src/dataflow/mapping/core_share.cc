@@ -14,6 +14,7 @@ CoreShare::CoreShare(const Work& work, const Product& product, const Chip& chip,
     extent.push_back(block[x]);
     parts.push_back(block[x] > 0 ? ceil_div(whole, block[x]) : 1);
     cores *= parts[x];
+    shares_reduction |= parts[x] > 1 && !product.uses[x].output;
   }
   for (const Access& access : work.statement.accesses) {
     uint64_t indexes = 0;

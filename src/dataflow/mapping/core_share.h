@@ -21,6 +21,7 @@ class CoreShare {
   const Pace& pace;
   std::vector<int64_t> extent, parts;  // per iterator: of one core; and how many of these there are
   int64_t cores = 1;                   // at work
+  bool shares_reduction = false;       // among cores
   std::vector<double> footprint;       // elements, per access, of one core
   std::vector<double> spread;          // per access: how many of these all cores need
 

@@ -16,6 +16,7 @@ namespace {
 /// Which core runs an instance: the number of its block.
 void choose_cores(const CoreShare& share, Placement& placement) {
   placement.cores_used = share.cores;
+  placement.shares_reduction = share.shares_reduction;
   QuasiAffine core = number(0);
   int64_t stride = 1;
   std::vector<std::string> parts;

@@ -69,8 +69,9 @@ bool is_summed_later(const Product& product, const Beside& beside, size_t x);
 /// order of the loops.
 /// The estimate follows KernelCost's formula by closed forms; it is exact where tiles divide and coordinates of tensors are
 /// plain iterators.
-/// Where the chip has several cores, output axes are cut into as many blocks of consecutive values, one per core; cores do
-/// not sum up each other's results.
+/// Where the chip has several cores, output axes are cut into as many blocks of consecutive values, one per core. On a chip
+/// with barrier_cycles also a reduction, where outputs leave half of the cores without work: each core then adds its part of
+/// a sum to those in the first memory that all share.
 /// Source: the traffic formula of nests of loops is Timeloop's (Parashar et al., ISPASS 2019).
 /// Cost: some hundred candidates of about a microsecond.
 std::vector<Placement> placements(const Work& work, const Product& product, const Chip& chip, const Pace& pace,

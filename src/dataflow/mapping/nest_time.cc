@@ -52,6 +52,12 @@ NestTime::NestTime(const CoreShare& share, const Beside& beside)
       beside_(beside),
       factors_(time_factors(share.chip, beside.kernel_class.value_or(class_of(share.work, share.product)))) {
   factors_.array *= array_factor(share.chip, class_of(share.work, share.product));
+  double macs = 1;
+  for (int64_t extent : share.work.statement.domain.extent) macs *= static_cast<double>(extent);
+  at_power_limit_ = cycles_at_power_limit(
+      share.chip,
+      macs,
+      static_cast<double>(share.pace.cycles_per_stamp) / static_cast<double>(share.pace.macs_per_stamp));
   in_parts_.assign(share.accesses(), ~uint64_t{0});
   for (size_t a = 0; a < beside.in_parts.size(); ++a)
     for (size_t x = 0; x < beside.in_parts[a].size(); ++x)
@@ -168,7 +174,7 @@ NestTime::Steps NestTime::steps_of(const Nest& nest) const {
     const bool chooses = s_.relevant(output, x) && (in_parts_[output] >> x & 1);
     before = before * nest.loops[d].count + (chooses ? 0 : nest.loops[d].count - 1);
   }
-  steps.folds_until_output = std::min(steps.folds, before + 1);
+  steps.folds_until_output = s_.shares_reduction ? steps.folds : std::min(steps.folds, before + 1);
   return steps;
 }
 
@@ -269,10 +275,11 @@ void NestTime::move_product(const Nest& nest, const Steps& steps) {
       const double share = last ? 1 : burst_share(nest, a, at.memory, since);
       double in = elements * bits, out = 0;
       if (output) {
-        // Sums that are not complete leave and come back at the accumulator's width; complete ones leave once.
-        const double partial = elements - s_.footprint[a];
-        in = partial * sum_bits;
-        out = s_.footprint[a] * (last ? std::max(sum_bits, bits) : bits) + in;
+        // Sums that are not complete leave and come back at the accumulator's width; complete ones leave once. Of parts of
+        // the same sums on several cores one is the complete one.
+        const double complete = s_.footprint[a] * s_.spread[a] / at.all;
+        in = (elements - complete) * sum_bits;
+        out = complete * (last ? std::max(sum_bits, bits) : bits) + in;
       }
       bits_.read[at.memory] += in * at.here * share;
       bits_.write[at.memory] += out * at.here * share;
@@ -332,11 +339,12 @@ void NestTime::move_beside() {
 
 double NestTime::latency(const Nest& nest, const Steps& steps) {
   const Chip& chip = s_.chip;
-  times_.array = array_cycles(nest, steps) * factors_.array;
+  times_.array = std::max(array_cycles(nest, steps), at_power_limit_) * factors_.array;
   times_.fold = times_.array / steps.folds;
   times_.until_output = times_.array * steps.until_output();
   const bool vector_waits = !chip.vector.overlaps_array && times_.array > 0;
   double serial = vector_waits ? std::exchange(times_.vector, 0) : 0;
+  if (s_.shares_reduction) serial += static_cast<double>(*chip.barrier_cycles);
   set_memory_times(
       times_,
       bits_,

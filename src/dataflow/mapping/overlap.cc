@@ -3,15 +3,18 @@
 namespace sator::dataflow {
 
 TimeFactors time_factors(const Chip& chip, std::optional<ProductClass> kernel_class) {
-  // While the array works at the power limit, everything on the chip has the lower clock.
-  const double slower = kernel_class && chip.power_limit ? chip.clock_hz / chip.power_limit->clock_hz : 1;
-  if (!chip.calibration) return {.array = slower, .vector = slower, .inside = slower};
+  if (!chip.calibration) return {};
   const ChipCalibration& measured = *chip.calibration;
   const size_t kind = kernel_class ? static_cast<size_t>(*kernel_class) : std::size(kProductClasses);
-  return {.array = slower * measured.array_time,
-          .vector = slower * measured.vector_time * measured.vector_time_of[kind],
+  return {.array = measured.array_time,
+          .vector = measured.vector_time * measured.vector_time_of[kind],
           .outermost = measured.memory_time,
-          .inside = slower * measured.cache_time};
+          .inside = measured.cache_time};
+}
+
+double cycles_at_power_limit(const Chip& chip, double macs, double cycles_per_mac) {
+  if (!chip.power_limit) return 0;
+  return macs * cycles_per_mac / static_cast<double>(chip.pes()) * chip.clock_hz / chip.power_limit->clock_hz;
 }
 
 double array_factor(const Chip& chip, ProductClass product_class) {

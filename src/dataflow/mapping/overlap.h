@@ -65,7 +65,8 @@ class LateWork {
 template <class T>
 struct ResourceTimes {
   struct MemoryTimes {
-    T all{};             // beside the others: without what nothing overlaps
+    T whole{};
+    T all{};             // of that, beside the others: without what nothing overlaps
     T first{}, last{};   // the first part of each tensor to hand in, the last one to take out
     LateWork<T> late{};  // what it takes out
   };
@@ -117,7 +118,7 @@ double cycles_if_bound(const ResourceTimes<T>& times, size_t resource) {
   return sum;
 }
 
-/// What a power limit and a calibration of the chip say of the times by its description, which counts cycles of its highest clock.
+/// What a calibration of the chip says of the times by its description.
 struct TimeFactors {
   double array = 1, vector = 1, outermost = 1, inside = 1;
   double of_memory(size_t m) const { return m == 0 ? outermost : inside; }
@@ -125,6 +126,11 @@ struct TimeFactors {
 
 /// Of a kernel whose first product is of this class, none where it has no product; without `array`'s part by class.
 TimeFactors time_factors(const Chip& chip, std::optional<ProductClass> kernel_class);
+/// The least time of so many multiply-accumulates, in cycles of the highest clock: at the board's power limit they come as
+/// all PEs at work make them at the limit's clock. Arrays that wait, or cores without work, leave power to the others.
+///   cycles_per_mac   of one PE
+///   →                0 where no power limit is stated
+double cycles_at_power_limit(const Chip& chip, double macs, double cycles_per_mac);
 /// What a class of products adds to TimeFactors::array.
 double array_factor(const Chip& chip, ProductClass product_class);
 
@@ -154,6 +160,17 @@ struct Movement {
   }
 };
 
+/// How many times as long a memory that cores share works because the cores at work cannot take its bandwidth: what each
+/// exchanges with it passes the core's port.
+inline double slowed_by_ports(const Movement& moves, const Chip& chip, size_t m) {
+  if (!chip.core_bytes_per_cycle || chip.memories[m].per_core) return 1;
+  double bits = 0;  // of one core
+  for (size_t inner = m + 1; inner < moves.memory_count; ++inner)
+    if (chip.memories[inner].per_core) bits += moves.exchanged[m][inner] / moves.sharers[inner];
+  const double own = transfer_cycles(chip.memories[m], moves.read[m], moves.write[m]);
+  return own > 0 ? std::max(1.0, bits / 8 / *chip.core_bytes_per_cycle / own) : 1;
+}
+
 /// Sets the memories' times, and takes out of them what nothing overlaps: a memory that is not double-buffered is filled and
 /// emptied while nothing works on what it holds. Both ends of that transfer give time for it, in proportion to the bits.
 ///   time_of   (resource, cycles) to T
@@ -161,12 +178,14 @@ struct Movement {
 template <class T, class TimeOf, class Serial>
 void set_memory_times(ResourceTimes<T>& times, const Movement& moves, const Chip& chip, const TimeFactors& factors,
                       TimeOf&& time_of, Serial&& serial) {
+  std::array<double, kMostMemories> slower{};
+  for (size_t m = 0; m < moves.memory_count; ++m) slower[m] = slowed_by_ports(moves, chip, m);
   auto time = [&](size_t m, double read, double write) {
-    return time_of(kMemories + m, transfer_cycles(chip.memories[m], read, write) * factors.of_memory(m));
+    return time_of(kMemories + m, transfer_cycles(chip.memories[m], read, write) * slower[m] * factors.of_memory(m));
   };
   times.memory_count = moves.memory_count;
   for (size_t m = 0; m < moves.memory_count; ++m) {
-    times.memories[m].all = time(m, moves.read[m], moves.write[m]);
+    times.memories[m].whole = times.memories[m].all = time(m, moves.read[m], moves.write[m]);
     times.memories[m].first = time(m, moves.first[m], 0);
     times.memories[m].last = time(m, 0, moves.last[m]);
   }

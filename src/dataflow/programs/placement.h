@@ -27,6 +27,7 @@ struct Placement {
   /// Which of the chip's cores runs an instance; absent: one core does.
   std::optional<QuasiAffine> core;
   int64_t cores_used = 1;
+  bool shares_reduction = false;  // cores have parts of the same sums, which meet in a memory that all share
   /// Tensors made and used inside of the kernel for which the chip has no room: they stand in the outermost memory.
   std::vector<std::string> stored_outside;
   bool tiled = false;  // by tiles that were asked for
