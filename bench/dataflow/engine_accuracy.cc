@@ -4,7 +4,7 @@
 //                to the measuring set) fitted to the rows of one model, the other models' rows estimated
 // All sets here have been looked at while the engine was made.
 //   engine_accuracy [--json] [--rows SET] [CASES]     CASES: the folder with the sets; ../shared/cases/cost unless told
-// --rows SET prints every row of one set, as shipped.
+// --rows SET prints one set alone, with every row and the constants fitted to it.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -72,14 +72,18 @@ class Bench {
 
   int run() {
     head("as shipped");
-    for (const Set& set : kSets) as_shipped(set);
+    for (const Set& set : kSets)
+      if (wanted(set)) as_shipped(set);
     head("calibrated, other models' rows");
     for (const Set& set : kSets)
-      for (const char* fit_to : set.fit_to) calibrated(set, fit_to);
+      for (const char* fit_to : set.fit_to)
+        if (wanted(set)) calibrated(set, fit_to);
     return 0;
   }
 
  private:
+  bool wanted(const Set& set) const { return shown_.empty() || shown_ == set.name; }
+
   /// Rows of floats: the library that multiplied the integers here is 1.86 times slower than the chip (gpu.md).
   std::vector<Row> rows_of(const Set& set) const {
     std::vector<Row> rows;
@@ -90,18 +94,23 @@ class Bench {
     return rows;
   }
 
+  static std::string words_of(const GemmRow& g) { return text(g.bits, " bits ", g.m, " x ", g.n, " x ", g.k); }
+
+  static void show(const Pair& p) {
+    std::printf("%-40s %9.1f us, measured %9.1f, ratio %.3f\n",
+                p.words.c_str(),
+                p.estimated_s * 1e6,
+                p.measured_s * 1e6,
+                p.ratio());
+  }
+
   void as_shipped(const Set& set) const {
     CostEngine engine(find_chip(set.chip));
     std::vector<Pair> pairs, large;
     for (const Row& row : rows_of(set)) {
       const GemmRow g = *gemm_row(row);
-      pairs.push_back({text(g.bits, " bits ", g.m, " x ", g.n, " x ", g.k), g.m, estimated_s(engine, g), g.seconds});
-      if (set.name == shown_)
-        std::printf("%-40s %9.1f us, measured %9.1f, ratio %.3f\n",
-                    pairs.back().words.c_str(),
-                    pairs.back().estimated_s * 1e6,
-                    pairs.back().measured_s * 1e6,
-                    pairs.back().ratio());
+      pairs.push_back({words_of(g), g.m, estimated_s(engine, g), g.seconds});
+      if (set.name == shown_) show(pairs.back());
     }
     print(set.name, pairs);
     std::copy_if(pairs.begin(), pairs.end(), std::back_inserter(large), [](const Pair& p) { return p.m >= 1024; });
@@ -122,7 +131,13 @@ class Bench {
     const BoundModel rest = only(bound, held_out);
     const std::vector<double> estimated = estimates(model, rest, c);
     std::vector<Pair> pairs;
-    for (size_t i = 0; i < estimated.size(); ++i) pairs.push_back({"", 0, estimated[i], rest.samples[i].measured});
+    for (size_t i = 0; i < estimated.size(); ++i)
+      pairs.push_back({words_of(*gemm_row(rows[rest.rows[i]])), 0, estimated[i], rest.samples[i].measured});
+    if (set.name == shown_) {
+      for (const CalibrationConstant& k : c.constants)
+        std::printf("%s = %.4g %s\n", k.name.c_str(), k.value, k.unit.c_str());
+      for (const Pair& p : pairs) show(p);
+    }
     print(text(set.name, " by ", fit_to), pairs, accuracy(model, rest, c).coverage);
   }
 
