@@ -1,0 +1,230 @@
+// What the engine says, as shipped, of an H200's other measured kernels: products of integers and of weights of 4 bits, attention,
+// and fused kernels without a product. Mean of |estimate / measured - 1| and the geometric mean of estimate / measured.
+//   engine_kernels [--json] [--rows] [CASES]     CASES: the folder with the sets; ../shared/cases/cost unless told
+// Attention is stated as two products with all scores between them, causal or not: a flash kernel keeps them in registers and
+// leaves out what the mask hides. Integers were multiplied by torch._int_mm, which is 1.86 times slower than the chip: not counted.
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/figures.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "dataflow/cost/cost.h"
+#include "dataflow/programs/matmul.h"
+#include "target/chip.h"
+
+namespace {
+
+using namespace sator;
+using namespace sator::dataflow;
+using nlohmann::json;
+
+constexpr Operand kFloat16{.bits = 16, .is_float = true}, kSum{.bits = 32, .is_float = true, .internal = true};
+const Operand kWeight{.bits = 16, .is_float = true, .kind = OperandKind::weight};
+
+struct Touch {
+  const char* tensor;
+  Role role;
+  Map at;
+  Operand operand;
+};
+
+Work work(const char* name, Domain domain, double operations, VectorWork kind, const std::vector<Touch>& touches) {
+  Work w{.statement = {.name = name, .domain = std::move(domain), .accesses = {}},
+         .operands = {},
+         .multiply_accumulate = false,
+         .vector_ops = operations,
+         .vector_work = kind};
+  for (const Touch& t : touches) {
+    w.statement.accesses.push_back({t.tensor, t.role, {t.at}});
+    w.operands.push_back(t.operand);
+  }
+  return w;
+}
+
+/// One pass over rows x columns.
+Work pass(const json& row, int64_t columns, const char* name, double operations, VectorWork kind,
+          const std::vector<Touch>& touches) {
+  return work(name, Domain::box({"i", "j"}, {row.at("rows").get<int64_t>(), columns}), operations, kind, touches);
+}
+
+/// The statements of a fused kernel of torch.compile; none where the op is not known.
+std::vector<Work> fused(const json& row) {
+  const auto op = row.at("op").get<std::string>();
+  const auto columns = row.at("cols").get<int64_t>();
+  const QuasiAffine i = variable(0), j = variable(1);
+  const Touch x{"x", Role::read, {i, j}, kFloat16}, y{"y", Role::write, {i, j}, kFloat16};
+  const Touch sum{"sum", Role::write, {i}, kSum}, of_row{"sum", Role::read, {i}, kSum};
+  const Touch gain{"w", Role::read, {j}, kWeight};
+  const auto reduce = VectorWork::reduce, each = VectorWork::elementwise;
+  if (op == "rmsnorm")
+    return {pass(row, columns, "squares", 2, reduce, {x, sum}),
+            pass(row, columns, "scale", 2, each, {x, of_row, gain, y})};
+  if (op == "add_rmsnorm") {
+    const Touch r{"r", Role::read, {i, j}, kFloat16}, h{"h", Role::write, {i, j}, kFloat16},
+        again{"h", Role::read, {i, j}, kFloat16};
+    return {pass(row, columns, "add", 1, each, {x, r, h}),
+            pass(row, columns, "squares", 2, reduce, {again, sum}),
+            pass(row, columns, "scale", 2, each, {again, of_row, gain, y})};
+  }
+  if (op == "layernorm" || op == "softmax") {
+    const Touch first{"first", Role::write, {i}, kSum}, read_first{"first", Role::read, {i}, kSum};
+    return {pass(row, columns, "first", 1, reduce, {x, first}),
+            pass(row, columns, "second", 4, reduce, {x, read_first, sum}),
+            pass(row, columns, "scale", 4, each, {x, read_first, of_row, y})};
+  }
+  if (op == "gelu") return {pass(row, columns, "gelu", 10, each, {x, y})};
+  if (op == "swiglu") {
+    const Touch up{"x", Role::read, {i, j + columns / 2}, kFloat16};
+    return {pass(row, columns / 2, "swiglu", 8, each, {x, up, y})};
+  }
+  return {};
+}
+
+/// Heads of queries share keys and values in groups.
+std::vector<Work> attention(const json& row) {
+  const auto at = [&](const char* key) { return row.at(key).get<int64_t>(); };
+  const int64_t positions = at("S"), queries = row.at("kind") == "prefill" ? positions : 1, groups = at("H") / at("KV");
+  const QuasiAffine b = variable(0), g = variable(1), q = variable(2), s = variable(3), d = variable(4);
+  const Operand cache{.bits = 16, .is_float = true, .kind = OperandKind::kv};
+  const Operand inside{.bits = 16, .is_float = true, .internal = true};
+  const int64_t batch = at("B") * at("KV");
+  const auto reduce = VectorWork::reduce, each = VectorWork::elementwise;
+  const Domain scores = Domain::box({"b", "g", "q", "s"}, {batch, groups, queries, positions});
+  const Domain all = Domain::box({"b", "g", "q", "s", "d"}, {batch, groups, queries, positions, at("D")});
+  std::vector<Work> works = {
+      work("scores",
+           all,
+           0,
+           each,
+           {{"Q", Role::read, {b, g, q, d}, kFloat16},
+            {"K", Role::read, {b, s, d}, cache},
+            {"S", Role::write, {b, g, q, s}, kSum}}),
+      work("largest", scores, 1, reduce, {{"S", Role::read, {b, g, q, s}, kSum}, {"m", Role::write, {b, g, q}, kSum}}),
+      work("sum",
+           scores,
+           3,
+           reduce,
+           {{"S", Role::read, {b, g, q, s}, kSum},
+            {"m", Role::read, {b, g, q}, kSum},
+            {"l", Role::write, {b, g, q}, kSum}}),
+      work("weights",
+           scores,
+           3,
+           each,
+           {{"S", Role::read, {b, g, q, s}, kSum},
+            {"m", Role::read, {b, g, q}, kSum},
+            {"l", Role::read, {b, g, q}, kSum},
+            {"P", Role::write, {b, g, q, s}, inside}}),
+      work("values",
+           all,
+           0,
+           each,
+           {{"P", Role::read, {b, g, q, s}, inside},
+            {"V", Role::read, {b, s, d}, cache},
+            {"O", Role::write, {b, g, q, d}, kFloat16}})};
+  works.front().multiply_accumulate = works.back().multiply_accumulate = true;
+  return works;
+}
+
+class Bench {
+ public:
+  Bench(const fs::path& cases, bool as_json, bool all_rows)
+      : json_(as_json),
+        all_rows_(all_rows),
+        h200_(find_chip("h200")),
+        anchors_(json::parse(read_file(cases / "../gpu/h200-anchors.json"))) {}
+
+  void run() {
+    if (!json_) std::printf("%-46s %6s %10s %10s\n", "H200, other kernels, as shipped", "rows", "mean", "geo. ratio");
+    const auto of_dtype = [](const char* dtype) { return [dtype](const json& r) { return r.at("dt") == dtype; }; };
+    set("int8 (torch._int_mm), not counted", "matmul_cublas", of_dtype("int8"), [](const json& r) {
+      return matmul_kernel(
+                 with_shape(
+                     r, {.scale = ScalePer::channel, .weight_bits = 8, .activation_bits = 8, .token_scales = false}))
+          .work;
+    });
+    for (bool few : {true, false})
+      set(
+          few ? "int4 weights, fewer than 16 rows" : "int4 weights, 16 rows and more",
+          "int4",
+          [few](const json& r) { return (r.at("M").get<int64_t>() < 16) == few; },
+          [](const json& r) {
+            return matmul_kernel(with_shape(r,
+                                            {.scale = ScalePer::group,
+                                             .weight_bits = 4,
+                                             .group = r.at("G").get<int64_t>(),
+                                             .scale_bits = 16}))
+                .work;
+          });
+    for (const char* kind : {"decode", "prefill"})
+      set(text("attention, ", kind), "attention", [kind](const json& r) { return r.at("kind") == kind; }, attention);
+    set("fused (torch.compile)", "fused_torch_compile", [](const json&) { return true; }, fused);
+  }
+
+ private:
+  static Matmul with_shape(const json& row, Matmul m) {
+    m.i = row.at("M").get<int64_t>(), m.j = row.at("N").get<int64_t>(), m.k = row.at("K").get<int64_t>();
+    return m;
+  }
+
+  template <class Wanted, class Works>
+  void set(const std::string& name, const char* section, Wanted&& wanted, Works&& works_of) {
+    double error = 0, log = 0;
+    int rows = 0;
+    for (const json& row : anchors_.at(section)) {
+      if (!wanted(row)) continue;
+      const std::vector<Work> works = works_of(row);
+      if (works.empty()) continue;
+      const double measured = row.at("us").get<double>() * 1e-6, said = h200_.cost({name, works}).latency_s;
+      error += std::abs(said / measured - 1), log += std::log(said / measured), ++rows;
+      if (all_rows_)
+        std::printf("  %9.1f us, measured %9.1f, ratio %.3f  %s\n",
+                    said * 1e6,
+                    measured * 1e6,
+                    said / measured,
+                    row.dump().c_str());
+    }
+    if (json_)
+      std::printf("%s\n",
+                  json{{"bench", "engine_kernels"},
+                       {"case", name},
+                       {"rows", rows},
+                       {"mean_error", error / rows},
+                       {"geometric_mean_ratio", std::exp(log / rows)}}
+                      .dump()
+                      .c_str());
+    else
+      std::printf("%-46s %6d %10s %10.3f\n", name.c_str(), rows, percent(error / rows).c_str(), std::exp(log / rows));
+  }
+
+  bool json_, all_rows_;
+  CostEngine h200_;
+  json anchors_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bool as_json = false, all_rows = false;
+  fs::path cases = "../shared/cases/cost";
+  for (int i = 1; i < argc; ++i)
+    if (const std::string word = argv[i]; word == "--json")
+      as_json = true;
+    else if (word == "--rows")
+      all_rows = true;
+    else
+      cases = word;
+  try {
+    Bench(cases, as_json, all_rows).run();
+    return 0;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+}
