@@ -11,9 +11,9 @@ using namespace tir;
 namespace {
 
 /// threadIdx axes may share a reduction (the threads reduce together), and so may the axes of an array of PEs, which pass
-/// sums on; no other parallel kind may.
+/// sums on, and a described chip's cores, which add their parts in a memory that all share; no other parallel kind may.
 bool may_reduce_across(const std::string& thread) {
-  return thread.starts_with("threadIdx.") || thread.starts_with("pe.");
+  return thread.starts_with("threadIdx.") || thread.starts_with("pe.") || thread.starts_with("core.");
 }
 
 bool uses_any(const Expr& e, const std::vector<VarRef>& vars) {

@@ -6,7 +6,7 @@
 namespace sator::schedule {
 
 /// Why the iterations of a loop cannot run at the same time; nothing if they can: every block below is complete or a
-/// reduction, the loop feeds spatial axes alone (threadIdx.* and pe.* may feed reductions, whose sums they share), and no two
+/// reduction, the loop feeds spatial axes alone (threadIdx.*, pe.* and core.* may feed reductions, whose sums they share), and no two
 /// iterations write different values to an element that both can see.
 ///   how     "parallel", "vectorized", "bound": for the message
 ///   thread  the axis that the loop is bound to, else empty

@@ -51,6 +51,8 @@ class ArrayCost {
     cost_.work = work;
     cost_.product = product;
     cost_.placement = placement;
+    for (size_t x = 0; placement.core && x < product.uses.size(); ++x)
+      cost_.placement->shares_reduction |= !product.uses[x].output && mentions(*placement.core, static_cast<int>(x));
     cost_.precision = choice.precision;
     cost_.passes = choice.passes;
     bare_ = work.statement;
@@ -185,7 +187,7 @@ class ArrayCost {
       const int64_t turns = distinct({e});
       before = std::min(cost_.folds - 1, before * turns + (chooses_part(e, product_.output) ? 0 : turns - 1));
     }
-    cost_.folds_until_output = placement_.shares_reduction ? cost_.folds : before + 1;
+    cost_.folds_until_output = cost_.placement->shares_reduction ? cost_.folds : before + 1;
   }
 
   /// The stationary factor loads one row of the array per cycle, or as many bytes as the chip says; a hidden load takes

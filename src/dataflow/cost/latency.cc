@@ -93,9 +93,9 @@ class Latency {
     const double overhead = (chip_.calibration ? chip_.calibration->overhead_s : 0) * chip_.clock_hz;
     for (const StatementCost& s : cost_.statements)
       if (s.placement && s.placement->shares_reduction)
-        add_part("cores wait for each other's sums",
+        add_part("launch: barrier of cores that share sums",
                  Time::of(launch(), static_cast<double>(chip_.barrier_cycles.value_or(0)) + overhead));
-    add_part(text(chip_.memories[first_read()].name, ": first bytes"),
+    add_part(text("launch: first bytes of ", chip_.memories[first_read()].name),
              Time::of(launch(), static_cast<double>(chip_.memories[first_read()].latency_cycles)));
     add_part("launch", Time::of(launch(), static_cast<double>(chip_.launch_cycles) + overhead));
     finish();

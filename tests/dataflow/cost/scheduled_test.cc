@@ -212,6 +212,29 @@ TEST(Scheduled, RowsOfFiltersAreLoopsOnBothAxes) {
     }
 }
 
+// Cores that share a reduction are a loop over its blocks, bound to a core's axis; read again, it shares the reduction too.
+TEST(Scheduled, CoresThatShareAReductionAreLoops) {
+  const Chip chip = find_chip(std::string(SATOR_SOURCE_DIR) + "/chips/h200.toml");
+  const tir::PrimFuncRef plain = tir::parse_function(R"(
+@T.prim_func
+def f(A: T.Buffer((8, 65536), "float16"), W: T.Buffer((64, 65536), "float16"), C: T.Buffer((8, 64), "float16")):
+    for i, j, k in T.grid(8, 64, 65536):
+        with T.block("matmul"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float16(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * W[vj, vk]
+)");
+  const KernelCost cost = CostEngine(chip).cost(work_of(*plain, kWeightSecond, &chip).kernel);
+  ASSERT_TRUE(cost.statements.at(0).placement->shares_reduction);
+  const ScheduledFunction scheduled = schedule_as_costed(plain, "f", cost);
+  const TirWork again = work_of(*scheduled.func, kWeightSecond, &chip);
+  ASSERT_TRUE(again.placements.at(0));
+  const KernelCost read = CostEngine(chip).cost(again.kernel, again.placements);
+  EXPECT_EQ(difference(cost, read), "") << scheduled.trace;
+  EXPECT_EQ(cost.latency_cycles, read.latency_cycles);
+}
+
 // Four MACs of 4 bits in one PE at one stamp: their loop is unrolled, and the stamps are a quarter.
 TEST(Scheduled, WhatOnePeTakesAtOnceIsOneStamp) {
   const Chip chip = chip_with(Stationary::output, 8, 4);
