@@ -92,8 +92,7 @@ bool FileCache::find(const fs::path& path, const std::function<void(const std::s
   return read(path, damaged).has_value();
 }
 
-/// Takes away what stands in an entry's place and is none: a link goes, and not what it leads to.
-static void free_place(const fs::path& path) {
+void FileCache::free_place(const fs::path& path) {
   std::error_code error;
   const fs::file_status found = fs::symlink_status(path, error);
   if (!fs::exists(found) || fs::is_regular_file(found) || fs::remove(path, error)) return;
@@ -115,21 +114,17 @@ std::vector<CacheEntry> FileCache::entries() const {
   std::vector<CacheEntry> out;
   std::error_code error;
   for (fs::directory_iterator at(folder_, error), end; !error && at != end; at.increment(error)) {
-    if (!is_entry_name(at->path().filename().string(), ending_)) continue;
-    struct stat s{};
-    if (::lstat(at->path().c_str(), &s) != 0 || S_ISDIR(s.st_mode)) continue;
-    const auto used = std::chrono::seconds(s.st_mtim.tv_sec) + std::chrono::nanoseconds(s.st_mtim.tv_nsec);
-    const int64_t bytes = S_ISREG(s.st_mode) ? static_cast<int64_t>(s.st_size) : 0;
-    out.push_back(
-        {at->path(), bytes, std::chrono::file_clock::from_sys(std::chrono::sys_time<std::chrono::nanoseconds>(used))});
+    std::error_code gone;
+    if (!is_entry_name(at->path().filename().string(), ending_) || !at->is_regular_file(gone) || at->is_symlink(gone))
+      continue;
+    CacheEntry entry{at->path(), static_cast<int64_t>(at->file_size(gone)), at->last_write_time(gone)};
+    if (!gone) out.push_back(std::move(entry));
   }
   std::ranges::sort(out, {}, [](const CacheEntry& e) { return std::pair(e.used, e.path); });
   return out;
 }
 
 bool FileCache::is_whole(const CacheEntry& entry) const {
-  std::error_code gone;
-  if (!fs::is_regular_file(fs::symlink_status(entry.path, gone))) return false;
   try {
     return unsealed(chars(*MappedFile::open(entry.path))).has_value();
   } catch (const Error&) {

@@ -42,12 +42,14 @@ class FileCache {
   /// The content of such an entry.
   std::optional<std::string> read(const fs::path& path,
                                   const std::function<void(const std::string& remark)>& damaged) const;
-  /// A link that stands there is replaced, not what it leads to.
-  /// Errors: the folder cannot be written; a folder with files of its own stands there.
+  /// Takes away what stands in an entry's place and is none: a link goes, and not what it leads to. For entries that are not
+  /// written by write().
+  /// Errors: a folder with files of its own stands there.
+  static void free_place(const fs::path& path);
+  /// Errors: the folder cannot be written; as of free_place.
   void write(const fs::path& path, std::string bytes) const;
 
-  /// Least recently used first; a link under the name of an entry is one that is not whole.
-  std::vector<CacheEntry> entries() const;
+  std::vector<CacheEntry> entries() const;  ///< least recently used first
   bool is_whole(const CacheEntry& entry) const;
   /// Removes least recently used entries until the others have no more than so many bytes, but none within the time
   /// `keep` after its last use. Returns what went.

@@ -111,6 +111,7 @@ fs::path library_of(const fs::path& folder, const std::string& what, const Progr
   const fs::path path = cache.path_of(text(model, "-", options.scheme.name, "-", what), cache_key(options, program));
   const auto damaged = [&](const std::string& remark) { say(options, remark); };
   if (options.debug_dump.empty() && cache.find(path, damaged)) return path;
+  FileCache::free_place(path);  // before the long work
   Clock clock;
   say(options, text("compiling ", model, " for ", options.scheme.name));
   write_compiled(program, read_model_config(folder), options, path);

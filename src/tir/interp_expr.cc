@@ -77,6 +77,19 @@ Value int_division(DType d, Int a, Int b, Op op, const Expr& where) {
         return wrap(op(x, y, wide, false, 0));
       }));
 }
+/// The minimum or maximum of two floats: a NaN where one is; of equal values, which may be zeros of two signs, the one that is
+/// no literal, else the second, as the compare instructions of x86 have it.
+template <class T>
+T better_of(T a, T b, bool a_is_better, bool b_is_literal) {
+  if (std::isnan(a)) return a;
+  if (a == b) return b_is_literal ? a : b;
+  return a_is_better ? a : b;
+}
+bool is_literal(const Expr& e) {
+  const Broadcast* b = e.as<Broadcast>();
+  return e.as<FloatImm>() || (b && b->value.as<FloatImm>());
+}
+
 struct TruncDiv {
   uint64_t operator()(int64_t x, int64_t y, bool wide, bool minus_one, int64_t v) const {
     return minus_one ? 0 - u(v) : wide ? u(x) / u(y) : u(x / y);
@@ -360,17 +373,13 @@ Value Compiler::value(const Expr& e) {
         return binary(
             n,
             [wide](int64_t a, int64_t b) { return wide ? std::min(u(a), u(b)) : u(std::min(a, b)); },
-            [](auto a, auto b) { return std::isnan(a)            ? a
-                                        : b < a || std::isnan(b) ? b
-                                                                 : a; });
+            [first = is_literal(n.b)](auto a, auto b) { return better_of(a, b, a < b, first); });
       },
       [&](const Max& n) {
         return binary(
             n,
             [wide](int64_t a, int64_t b) { return wide ? std::max(u(a), u(b)) : u(std::max(a, b)); },
-            [](auto a, auto b) { return std::isnan(a)            ? a
-                                        : a < b || std::isnan(b) ? b
-                                                                 : a; });
+            [first = is_literal(n.b)](auto a, auto b) { return better_of(a, b, a > b, first); });
       },
       [&](const EQ& n) { return compare(n, [](auto a, auto b) { return a == b; }); },
       [&](const NE& n) { return compare(n, [](auto a, auto b) { return a != b; }); },

@@ -443,7 +443,6 @@ MaybeReason reads_unfinished(const Schedule& s, const Schedule& moved, const Blo
 
 /// Why a moved consumer would not do all that it did; nothing if it does. `moved` is the schedule after the move.
 MaybeReason loses_instances(const Schedule& s, const Schedule& moved, const BlockHandle& handle) {
-  const Sites& sites = moved.sites();
   int site = moved.site(handle);
   int old_site = s.site(handle);
   if (std::string why = misses_values(moved, site); !why.empty())
