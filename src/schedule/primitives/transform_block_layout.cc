@@ -139,6 +139,22 @@ void do_transform_block_layout(Schedule& s, BlockHandle handle, IndexMapRef map)
   s.bind_ranges(inner, s.sites()[site].scope);
   for (const IterVarRef& i : iters) inner.bind(i->var, i->dom);
   std::vector<Expr> back = mapped_access(*inverse.map, fresh, inner);
+  // The init runs where all reduction iterators are at their first value: what it reads there must stay that.
+  VarMap first;
+  for (const IterVarRef& i : iters)
+    if (i->kind == IterKind::reduce) first.emplace(i->var, cast_to(i->var->dtype, i->dom->min));
+  for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+    const IterVar& old = *block.iter_vars[i];
+    if (old.kind != IterKind::reduce || !block.init || !uses_var(block.init, *old.var)) continue;
+    const Expr begin = arith::substitute_promoting(back[i], first);
+    if (!inner.prove(eq(begin, cast_to(begin->dtype, old.dom->min))))
+      s.fail(refusal_at(
+          s,
+          site,
+          text("the init reads iterator ", old.var->name, ", whose first value would no longer be ", old.dom->min),
+          "a map under which the reduction begins where it did",
+          "decompose_reduction takes the init out of the block first"));
+  }
   VarMap old_to_new;
   for (size_t i = 0; i < block.iter_vars.size(); ++i) old_to_new.emplace(block.iter_vars[i]->var, back[i]);
   BlockRef body = with(block, &Block::iter_vars, std::vector<IterVarRef>{});
