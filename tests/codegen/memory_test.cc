@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <new>
@@ -52,8 +53,16 @@ int end_of_compilation(const tir::PrimFunc& func, rlim_t more) {
         ::_exit(kOtherwise);
       }
     });
-    const struct rlimit limit = {.rlim_cur = address_space() + more, .rlim_max = RLIM_INFINITY};
-    ::setrlimit(RLIMIT_AS, &limit);
+    const rlim_t now = address_space();
+    const auto allow = [now](rlim_t bytes) {
+      const struct rlimit limit = {.rlim_cur = now + bytes, .rlim_max = RLIM_INFINITY};
+      ::setrlimit(RLIMIT_AS, &limit);
+    };
+    // What tests before this one freed is taken first: it would be room beyond the limit.
+    allow(0);
+    for (size_t bytes = size_t{1} << 20; bytes >= 64; bytes /= 2)
+      while (void* taken = std::malloc(bytes)) *static_cast<volatile char*>(taken) = 1;
+    allow(more);
     try {
       compile_object(func, "twice", *target::levels_for("native").front());
     } catch (const std::bad_alloc&) {
@@ -72,7 +81,7 @@ TEST(Memory, ThatRunsOutAmidACompilationEndsInWords) {
 #endif
   const tir::PrimFuncRef func = twice();
   int ended = 0, in_words = 0;
-  for (rlim_t more = 0; more < (rlim_t{16} << 20); more += rlim_t{128} << 10) {
+  for (rlim_t more = 0; more < (rlim_t{32} << 20); more += rlim_t{128} << 10) {
     const int status = end_of_compilation(*func, more);
     EXPECT_TRUE(status == kEnded || status == kInWords) << more << " bytes more: " << status;
     ++(status == kEnded ? ended : in_words);
