@@ -3,7 +3,7 @@
 //   calibrated   four constants of a chip (times of the array, the outermost memory, the vector unit, and a start that belongs
 //                to the measuring set) fitted to the rows of one model, the other models' rows estimated
 // All sets here have been looked at while the engine was made.
-//   engine_accuracy [--json] [--rows SET] [CASES]     CASES: the folder with the sets; ../shared/cases/cost unless told
+//   engine_accuracy [--json] [--rows SET] [CASES]     CASES: the folder with the sets; tests/reference/cases/cost unless told
 // --rows SET prints one set alone, with every row and the constants fitted to it.
 #include <algorithm>
 #include <cmath>
@@ -22,6 +22,7 @@
 #include "dataflow/calibrate/models.h"
 #include "dataflow/cost/cost.h"
 #include "dataflow/programs/matmul.h"
+#include "engine_bench.h"
 #include "target/chip.h"
 
 namespace {
@@ -67,10 +68,9 @@ struct Pair {
 
 class Bench {
  public:
-  Bench(fs::path cases, bool as_json, std::string shown)
-      : cases_(std::move(cases)), as_json_(as_json), shown_(std::move(shown)) {}
+  explicit Bench(const EngineBenchArguments& a) : cases_(a.cases), as_json_(a.as_json), shown_(a.rows) {}
 
-  int run() {
+  void run() {
     head("as shipped");
     for (const Set& set : kSets)
       if (wanted(set)) as_shipped(set);
@@ -78,7 +78,6 @@ class Bench {
     for (const Set& set : kSets)
       for (const char* fit_to : set.fit_to)
         if (wanted(set)) calibrated(set, fit_to);
-    return 0;
   }
 
  private:
@@ -175,21 +174,4 @@ class Bench {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  bool as_json = false;
-  std::string shown;
-  fs::path cases = "../shared/cases/cost";
-  for (int i = 1; i < argc; ++i)
-    if (const std::string word = argv[i]; word == "--json")
-      as_json = true;
-    else if (word == "--rows" && i + 1 < argc)
-      shown = argv[++i];
-    else
-      cases = word;
-  try {
-    return Bench(cases, as_json, shown).run();
-  } catch (const Error& e) {
-    std::fprintf(stderr, "%s\n", e.what());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return run_engine_bench<Bench>(argc, argv); }

@@ -1,8 +1,8 @@
 // Whether the engine takes the right one of two: each pair was measured on both sides, and the engine, as shipped, says which is
 // quicker. A pair whose sides were measured within 1 % of each other decides nothing and is left out.
-//   engine_decisions [--json] [CASES]     CASES: the folder with the sets; ../shared/cases/cost unless told
+//   engine_decisions [--json] [CASES]     CASES: the folder with the sets; tests/reference/cases/cost unless told
 // The reference is the fastest measured kernel of a kind. Integers of 4 bits with 16 rows and more have no good one: printed,
-// not counted. Last the energy of a product at the board's power limit.
+// not counted. Beside what is right stands how many always the same answer would have right. Last the energy of a product at the board's power limit.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -20,6 +20,7 @@
 #include "dataflow/calibrate/gemm_row.h"
 #include "dataflow/cost/cost.h"
 #include "dataflow/programs/matmul.h"
+#include "engine_bench.h"
 #include "target/chip.h"
 
 namespace {
@@ -45,7 +46,7 @@ class Decisions {
   void add(const std::string& words, const Side& a, const Side& b) {
     const double measured = a.measured_s / b.measured_s, estimated = a.estimated_s / b.estimated_s;
     if (std::max(measured, 1 / measured) < kDecidesNothing) return;
-    ++pairs_;
+    ++pairs_, first_quicker_ += measured < 1;
     if ((measured < 1) == (estimated < 1)) return;
     const bool clear = std::max(measured, 1 / measured) > kClear;
     ++wrong_, clearly_wrong_ += clear;
@@ -66,21 +67,25 @@ class Decisions {
                        {"counted", counted_},
                        {"rows", pairs_},
                        {"right", pairs_ - wrong_},
+                       {"right_by_one_answer", one_answer()},
                        {"wrong_above_15_percent", clearly_wrong_}}
                       .dump()
                       .c_str());
       return;
     }
-    std::printf("%-52s %6d %6d %8d   %s\n",
+    std::printf("%-52s %6d %6d %10d %10d   %s\n",
                 name_.c_str(),
                 pairs_,
                 pairs_ - wrong_,
+                one_answer(),
                 clearly_wrong_,
                 counted_ ? "" : "not counted");
     for (const std::string& line : lines_) std::printf("%s\n", line.c_str());
   }
 
  private:
+  /// How many who always gives the commoner answer has right.
+  int one_answer() const { return std::max(first_quicker_, pairs_ - first_quicker_); }
   static std::string three(double v) {
     char out[32];
     std::snprintf(out, sizeof out, "%.3f", v);
@@ -88,21 +93,26 @@ class Decisions {
   }
   std::string name_;
   bool counted_, json_;
-  int pairs_ = 0, wrong_ = 0, clearly_wrong_ = 0;
+  int pairs_ = 0, first_quicker_ = 0, wrong_ = 0, clearly_wrong_ = 0;
   std::vector<std::string> lines_;
 };
 
 class Bench {
  public:
-  Bench(const fs::path& cases, bool as_json)
-      : cases_(cases),
-        json_(as_json),
+  explicit Bench(const EngineBenchArguments& a)
+      : cases_(a.cases),
+        json_(a.as_json),
         h200_(find_chip("h200")),
-        anchors_(json::parse(read_file(cases / "../gpu/h200-anchors.json"))) {}
+        anchors_(json::parse(read_file(a.cases / "../gpu/h200-anchors.json"))) {}
 
   void run() {
     if (!json_)
-      std::printf("%-52s %6s %6s %8s\n", "decisions: which is quicker, ratio of times", "pairs", "right", "wrong >15%");
+      std::printf("%-52s %6s %6s %10s %10s\n",
+                  "decisions: which is quicker, ratio of times",
+                  "pairs",
+                  "right",
+                  "one answer",
+                  "wrong >15%");
     narrow_floats();
     integers();
     for (bool counted : {true, false}) weights_of_four_bits(counted);
@@ -225,19 +235,4 @@ class Bench {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  bool as_json = false;
-  fs::path cases = "../shared/cases/cost";
-  for (int i = 1; i < argc; ++i)
-    if (const std::string word = argv[i]; word == "--json")
-      as_json = true;
-    else
-      cases = word;
-  try {
-    Bench(cases, as_json).run();
-    return 0;
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s\n", e.what());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return run_engine_bench<Bench>(argc, argv); }

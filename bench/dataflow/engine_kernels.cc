@@ -1,6 +1,6 @@
 // What the engine says, as shipped, of an H200's other measured kernels: products of integers and of weights of 4 bits, attention,
 // and fused kernels without a product. Mean of |estimate / measured - 1| and the geometric mean of estimate / measured.
-//   engine_kernels [--json] [--rows] [CASES]     CASES: the folder with the sets; ../shared/cases/cost unless told
+//   engine_kernels [--json] [--rows SET] [CASES]     CASES: the folder with the sets; tests/reference/cases/cost unless told
 // Attention is stated as two products with all scores between them, causal or not: a flash kernel keeps them in registers and
 // leaves out what the mask hides. Integers were multiplied by torch._int_mm, which is 1.86 times slower than the chip: not counted.
 #include <cmath>
@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "dataflow/cost/cost.h"
 #include "dataflow/programs/matmul.h"
+#include "engine_bench.h"
 #include "target/chip.h"
 
 namespace {
@@ -134,11 +135,11 @@ std::vector<Work> attention(const json& row) {
 
 class Bench {
  public:
-  Bench(const fs::path& cases, bool as_json, bool all_rows)
-      : json_(as_json),
-        all_rows_(all_rows),
+  explicit Bench(const EngineBenchArguments& a)
+      : json_(a.as_json),
+        shown_(a.rows),
         h200_(find_chip("h200")),
-        anchors_(json::parse(read_file(cases / "../gpu/h200-anchors.json"))) {}
+        anchors_(json::parse(read_file(a.cases / "../gpu/h200-anchors.json"))) {}
 
   void run() {
     if (!json_) std::printf("%-46s %6s %10s %10s\n", "H200, other kernels, as shipped", "rows", "mean", "geo. ratio");
@@ -183,7 +184,7 @@ class Bench {
       if (works.empty()) continue;
       const double measured = row.at("us").get<double>() * 1e-6, said = h200_.cost({name, works}).latency_s;
       error += std::abs(said / measured - 1), log += std::log(said / measured), ++rows;
-      if (all_rows_)
+      if (name == shown_)
         std::printf("  %9.1f us, measured %9.1f, ratio %.3f  %s\n",
                     said * 1e6,
                     measured * 1e6,
@@ -203,28 +204,12 @@ class Bench {
       std::printf("%-46s %6d %10s %10.3f\n", name.c_str(), rows, percent(error / rows).c_str(), std::exp(log / rows));
   }
 
-  bool json_, all_rows_;
+  bool json_;
+  std::string shown_;
   CostEngine h200_;
   json anchors_;
 };
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  bool as_json = false, all_rows = false;
-  fs::path cases = "../shared/cases/cost";
-  for (int i = 1; i < argc; ++i)
-    if (const std::string word = argv[i]; word == "--json")
-      as_json = true;
-    else if (word == "--rows")
-      all_rows = true;
-    else
-      cases = word;
-  try {
-    Bench(cases, as_json, all_rows).run();
-    return 0;
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s\n", e.what());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return run_engine_bench<Bench>(argc, argv); }

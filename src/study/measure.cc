@@ -175,6 +175,8 @@ SpeedProbe probe_of(Session& session, const MeasureJob& job) {
 
 void measure_speeds(OpenSchemes& group, const MeasureJob& job, const TakeMeasured& take, const Progress& progress) {
   if (std::ranges::none_of(group.models(), [](const Running& r) { return r.request->speed; })) return;
+  // An evaluation that failed ends the study, in its own words.
+  if (std::ranges::any_of(group.models(), [](const Running& r) { return r.failed.has_value(); })) return;
   progress("measuring speeds in turns", true);
   std::vector<SpeedProbe> probes;
   for (Session& session : group.sessions()) probes.push_back(probe_of(session, job));

