@@ -15,6 +15,7 @@ struct NewAccess {
   BufferRef buffer;
   std::vector<Expr> indices;      ///< of the one access
   std::vector<IterVarRef> iters;  ///< those in the indices
+  std::vector<Expr> origins;      ///< of each, the value whose elements are the new buffer's first
   Stmt nest;                      ///< the block with all its loops
 };
 
@@ -110,7 +111,9 @@ MaybeReason cannot_reindex(const Schedule& s, NewAccess& plan, bool write) {
   }
   for (const IterVarRef& i : block.iter_vars) {
     if (std::any_of(plan.indices.begin(), plan.indices.end(), [&](const Expr& e) { return uses_var(e, *i->var); }))
-      plan.iters.push_back(i);
+      // As in TVM the buffer begins at 0, and so may have rows that nobody uses; from a negative value it could not.
+      plan.iters.push_back(i),
+          plan.origins.push_back(a.prove_ge(i->dom->min, 0) ? int_imm(0, i->dom->min->dtype) : i->dom->min);
   }
   int nest = lone_nest(s, plan.block);
   if (sites[nest].parent != scope)
@@ -120,15 +123,23 @@ MaybeReason cannot_reindex(const Schedule& s, NewAccess& plan, bool write) {
   return {};
 }
 
+/// Where the new buffer has the element of these values of the iterators.
+std::vector<Expr> place_of(const NewAccess& plan, const std::vector<Expr>& values) {
+  std::vector<Expr> out;
+  for (size_t i = 0; i < values.size(); ++i) out.push_back(values[i] - plan.origins[i]);
+  return out;
+}
+
 /// The block that copies between the buffer and the one indexed by iterators, under loops ax0, ax1, ...
 std::pair<Stmt, BlockHandle> copy_stage(const NewAccess& plan, const BufferRef& cache, bool write) {
   CopyNest nest("ax");
-  std::vector<Expr> at, at_cache;
+  std::vector<Expr> at, values;
   VarMap map;
   for (const IterVarRef& i : plan.iters) {
-    at_cache.push_back(nest.add(i->dom, i->dom));
-    map.emplace(i->var, at_cache.back());
+    values.push_back(nest.add(i->dom, i->dom));
+    map.emplace(i->var, values.back());
   }
+  const std::vector<Expr> at_cache = place_of(plan, values);
   for (const Expr& index : plan.indices) at.push_back(substitute(index, map));
   BlockHandle name = block_name(cache->name);
   return {
@@ -154,11 +165,15 @@ BlockHandle do_reindex(Schedule& s, BlockHandle handle, BufferSelector which) {
   bool write = *which.is_write;
   s.require(cannot_reindex(s, plan, write));
 
-  std::vector<Expr> shape, at;
+  std::vector<Expr> ends, values;
   for (const IterVarRef& i : plan.iters) {
-    shape.push_back(i->dom->min + i->dom->extent);
-    at.push_back(i->var);
+    ends.push_back(i->dom->min + i->dom->extent);
+    values.push_back(i->var);
   }
+  arith::Analyzer a;
+  std::vector<Expr> shape = place_of(plan, ends);
+  for (Expr& n : shape) n = as_int(n) ? n : a.simplify(n);
+  const std::vector<Expr> at = place_of(plan, values);
   BufferRef cache = make_buffer(plan.buffer->name + "_reindex", shape, plan.buffer->dtype, plan.buffer->scope());
   BlockRef redirected = transform(
       ref(block),

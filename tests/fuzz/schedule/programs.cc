@@ -349,7 +349,7 @@ class Writer {
     n.body = {text(y, ": T.", in.dtype.name(), " = ", first), at(out) + " = " + both};
     write(n), done(out);
   }
-  /// The index of the largest element of each row, and that element.
+  /// The index of the largest element of each row, the smallest of equal ones in any order, and that element.
   void argmax() {
     Array in = any();
     if (in.rank() < 2 || in.dtype.is_bool() || in.error > 0) return reduction();
@@ -368,8 +368,9 @@ class Writer {
     const std::string i = at(index, kept), v = at(value, kept), x = at(in);
     n.init = {i + " = -1", v + " = T.min_value(\"" + in.dtype.name() + "\")"};
     const std::string k = symbols_.empty() ? "v1" : "T.Cast(\"int32\", v1)";
-    n.body = {text("k", number_, ": T.int32 = T.Select(", v, " >= ", x, ", ", i, ", ", k, ")"),
-              text("w", number_, ": T.", in.dtype.name(), " = T.Select(", v, " >= ", x, ", ", v, ", ", x, ")"),
+    const std::string keeps = text("(", v, " > ", x, " or (", v, " == ", x, " and ", i, " < ", k, "))");
+    n.body = {text("k", number_, ": T.int32 = T.Select(", keeps, ", ", i, ", ", k, ")"),
+              text("w", number_, ": T.", in.dtype.name(), " = T.Select(", v, " > ", x, ", ", v, ", ", x, ")"),
               text(i, " = k", number_),
               text(v, " = w", number_)};
     write(n);
