@@ -61,11 +61,15 @@ struct Machine {
   /// Under a branch whose condition is a vector: the lanes that run; null: all.
   const std::vector<bool>* mask = nullptr;
 
-  /// Whether lane `lane` of `lanes` runs; a lane of the mask may stand for several in a row.
+  /// Whether lane `lane` of `lanes` runs. Where there are fewer lanes than in the mask, or more, those of the narrower one
+  /// belong to loops further out, and stand for several of the others in a row: one runs where one of these does.
   bool runs(int lane, int lanes) const {
     if (!mask) return true;
-    const size_t each = std::max<size_t>(1, static_cast<size_t>(lanes) / mask->size());
-    return (*mask)[std::min(static_cast<size_t>(lane) / each, mask->size() - 1)];
+    const size_t at = static_cast<size_t>(lane), width = static_cast<size_t>(lanes);
+    if (width >= mask->size()) return (*mask)[std::min(at / (width / mask->size()), mask->size() - 1)];
+    const auto first = mask->begin() + static_cast<std::ptrdiff_t>(at * (mask->size() / width));
+    return std::find(first, first + static_cast<std::ptrdiff_t>(mask->size() / width), true) !=
+           first + static_cast<std::ptrdiff_t>(mask->size() / width);
   }
   [[noreturn]] void fail(Reason reason) const;
   void step() {

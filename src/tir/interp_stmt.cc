@@ -255,10 +255,11 @@ static Exec branch_by_lane(Int condition, int lanes, Exec then, Exec otherwise) 
   return exec_code(
       [condition = std::move(condition), lanes, then = std::move(then), otherwise = std::move(otherwise)](Machine& m) {
         const std::vector<bool>* outer = m.mask;
-        std::vector<bool> yes(static_cast<size_t>(lanes)), no(static_cast<size_t>(lanes));
-        for (int l = 0; l < lanes; ++l) {
-          if (!m.runs(l, lanes)) continue;
-          const bool holds = condition->eval(m, l) != 0;
+        const int width = std::max(lanes, outer ? static_cast<int>(outer->size()) : 0);
+        std::vector<bool> yes(static_cast<size_t>(width)), no(static_cast<size_t>(width));
+        for (int l = 0; l < width; ++l) {
+          if (!m.runs(l, width)) continue;
+          const bool holds = condition->eval(m, l / (width / lanes)) != 0;
           yes[static_cast<size_t>(l)] = holds;
           no[static_cast<size_t>(l)] = !holds;
         }

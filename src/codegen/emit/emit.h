@@ -102,9 +102,15 @@ llvm::Value* widened(Emit& e, llvm::Value* value, DType dtype);
 DType widened(DType dtype);
 
 // memory.cc
-/// The mask for `lanes` lanes; null: none. A mask of another width belongs to a loop further out.
+// Which lanes run, under conditions that differ between lanes. Lanes are those of nested vectorized loops, the outermost first:
+// a mask, a condition or a value with fewer lanes than another belongs to the loops further out, and one of its lanes to
+// several of the other's in a row. Below a Broadcast or a Shuffle it is another order, told by mask_of_operand.
+/// The mask for `lanes` lanes; null: none. A lane runs where one of those that it stands for does.
 llvm::Value* mask_for(Emit& e, int lanes);
-/// The lanes that run where a condition of as many lanes holds.
+/// The mask for an operand of `lanes` lanes, of which the result's lane i is lane picked[i] - first; null: none. A lane
+/// runs where one of those that it gives does.
+llvm::Value* mask_of_operand(Emit& e, const std::vector<int>& picked, int lanes, int first = 0);
+/// The mask under a condition of `lanes` lanes, at least as wide as the present one.
 llvm::Value* mask_where(Emit& e, llvm::Value* condition, int lanes);
 llvm::Value* emit_load(Emit& e, const BufferLoad& n);
 void emit_store(Emit& e, const tir::BufferStore& n);

@@ -69,29 +69,38 @@ llvm::Value* emit_ramp(Emit& e, const Ramp& n) {
   return e.b.CreateAdd(wide(base), offsets, "", false, e.in_index);
 }
 
+/// A vector of whose lanes, laid end to end with others' from `first` on, a result picks some.
+llvm::Value* operand(Emit& e, const Expr& vector, const std::vector<int>& picked, int first) {
+  llvm::Value* outer = e.mask;
+  if (vector->dtype.lanes > 1) e.mask = mask_of_operand(e, picked, vector->dtype.lanes, first);
+  llvm::Value* value = value_of(e, vector);
+  e.mask = outer;
+  return value;
+}
+
 llvm::Value* emit_broadcast(Emit& e, const Broadcast& n) {
-  llvm::Value* value = value_of(e, n.value);
-  int inner = n.value->dtype.lanes;
-  if (inner == 1) return splat(e, value, n.lanes);
+  const int inner = n.value->dtype.lanes;
+  if (inner == 1) return splat(e, value_of(e, n.value), n.lanes);
   std::vector<int> repeat;
   for (int i = 0; i < n.lanes * inner; ++i) repeat.push_back(i % inner);
-  return e.b.CreateShuffleVector(value, repeat);
+  return e.b.CreateShuffleVector(operand(e, n.value, repeat, 0), repeat);
 }
 
 llvm::Value* emit_shuffle(Emit& e, const Shuffle& n) {
+  int width = 0;
+  for (const Expr& v : n.vectors) width += v->dtype.lanes;
+  std::vector<int> picked;
+  for (const Expr& i : n.indices) {
+    auto at = as_int(i);
+    if (!at || *at < 0 || *at >= width) unsupported("a shuffle whose index is not a constant lane");
+    picked.push_back(static_cast<int>(*at));
+  }
   // Laid end to end by pairs of equal width; the others lane by lane.
   std::vector<std::pair<llvm::Value*, int>> lanes;
   std::vector<llvm::Value*> vectors;
   for (const Expr& v : n.vectors) {
-    vectors.push_back(value_of(e, v));
+    vectors.push_back(operand(e, v, picked, static_cast<int>(lanes.size())));
     for (int i = 0; i < v->dtype.lanes; ++i) lanes.emplace_back(vectors.back(), i);
-  }
-  std::vector<int> picked;
-  for (const Expr& i : n.indices) {
-    auto at = as_int(i);
-    if (!at || *at < 0 || *at >= static_cast<int64_t>(lanes.size()))
-      unsupported("a shuffle whose index is not a constant lane");
-    picked.push_back(static_cast<int>(*at));
   }
   auto lane = [&](int at) {
     auto [v, i] = lanes[static_cast<size_t>(at)];

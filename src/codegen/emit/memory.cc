@@ -263,29 +263,59 @@ void store_lanes(Emit& e, const Access& a, llvm::Value* value) {
 
 }  // namespace
 
+namespace {
+
+int width_of(llvm::Value* mask) {
+  return static_cast<int>(llvm::cast<llvm::FixedVectorType>(mask->getType())->getNumElements());
+}
+
+/// Each lane `times` times in a row.
+llvm::Value* repeat_lanes(Emit& e, llvm::Value* mask, int times) {
+  if (times == 1) return mask;
+  std::vector<int> repeat;
+  for (int i = 0; i < width_of(mask) * times; ++i) repeat.push_back(i / times);
+  return e.b.CreateShuffleVector(mask, repeat);
+}
+
+}  // namespace
+
 llvm::Value* mask_for(Emit& e, int lanes) {
   if (!e.mask) return nullptr;
-  int width = static_cast<int>(llvm::cast<llvm::FixedVectorType>(e.mask->getType())->getNumElements());
-  if (width == lanes) return e.mask;
-  std::vector<int> repeat;
-  if (width > lanes && width % lanes == 0) {  // the same in each iteration of that loop: what any of them does
-    llvm::Value* any = nullptr;
-    for (int first = 0; first < width; first += lanes) {
-      repeat.clear();
-      for (int i = 0; i < lanes; ++i) repeat.push_back(first + i);
-      llvm::Value* part = e.b.CreateShuffleVector(e.mask, repeat);
-      any = any ? e.b.CreateOr(any, part) : part;
-    }
-    return any;
+  const int width = width_of(e.mask);
+  if (std::max(width, lanes) % std::min(width, lanes) != 0)
+    unsupported(text("a mask of ", width, " lanes over an access of ", lanes));
+  if (width <= lanes) return repeat_lanes(e, e.mask, lanes / width);
+  std::vector<int> picked;
+  for (int i = 0; i < width; ++i) picked.push_back(i / (width / lanes));
+  return mask_of_operand(e, picked, lanes);
+}
+
+llvm::Value* mask_of_operand(Emit& e, const std::vector<int>& picked, int lanes, int first) {
+  llvm::Value* mask = mask_for(e, static_cast<int>(picked.size()));
+  if (!mask) return nullptr;
+  std::vector<std::vector<int>> users(static_cast<size_t>(lanes));
+  size_t most = 0;
+  for (size_t i = 0; i < picked.size(); ++i) {
+    if (picked[i] < first || picked[i] >= first + lanes) continue;
+    std::vector<int>& of = users[static_cast<size_t>(picked[i] - first)];
+    of.push_back(static_cast<int>(i));
+    most = std::max(most, of.size());
   }
-  if (lanes % width != 0) unsupported(text("a mask of ", width, " lanes over an access of ", lanes));
-  for (int i = 0; i < lanes; ++i) repeat.push_back(i / (lanes / width));
-  return e.b.CreateShuffleVector(e.mask, repeat);
+  llvm::Value* none = llvm::Constant::getNullValue(mask->getType());
+  llvm::Value* any = nullptr;
+  for (size_t k = 0; k < std::max<size_t>(most, 1); ++k) {
+    std::vector<int> from;
+    for (const std::vector<int>& of : users) from.push_back(k < of.size() ? of[k] : static_cast<int>(picked.size()));
+    llvm::Value* part = e.b.CreateShuffleVector(mask, none, from);
+    any = any ? e.b.CreateOr(any, part) : part;
+  }
+  return any;
 }
 
 llvm::Value* mask_where(Emit& e, llvm::Value* condition, int lanes) {
-  llvm::Value* outer = mask_for(e, lanes);
-  return outer ? e.b.CreateAnd(outer, condition) : condition;
+  if (!e.mask) return condition;
+  const int width = std::max(width_of(e.mask), lanes);
+  return e.b.CreateAnd(mask_for(e, width), repeat_lanes(e, condition, width / lanes));
 }
 
 llvm::Value* emit_load(Emit& e, const BufferLoad& n) {

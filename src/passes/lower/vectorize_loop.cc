@@ -50,6 +50,9 @@ class Vectorizer {
     return w == e ? widen(e, lanes_) : w;
   }
 
+  /// What a variable is bound to. A vector of an inner loop is repeated: without that its lanes look like this loop's.
+  Expr bound(const Expr& e) { return e->dtype.lanes > 1 ? wide(e) : expr(e); }
+
   Stmt stmt(const Stmt& s) {
     auto refuse = [](const char* what) -> Stmt { throw CannotVectorize{what}; };
     return match(
@@ -93,7 +96,7 @@ class Vectorizer {
           return with(n, &For::body, stmt(n.body));
         },
         [&](const LetStmt& n) -> Stmt {
-          Expr value = expr(n.value);
+          Expr value = bound(n.value);
           if (value == n.value) return with(n, &LetStmt::body, stmt(n.body));
           VarRef wide = make_var(n.var->name, value->dtype);
           let_[n.var] = wide;
@@ -142,7 +145,7 @@ class Vectorizer {
           return make<BufferLoad>(n.buffer, std::move(indices));
         },
         [&](const Let& n) -> Expr {
-          Expr value = expr(n.value);
+          Expr value = bound(n.value);
           if (value == n.value) return with(n, &Let::body, expr(n.body));
           VarRef wide = make_var(n.var->name, value->dtype);
           let_[n.var] = wide;
