@@ -28,6 +28,8 @@ std::string summary(int64_t cases, int64_t first, const Counts& c) {
               " refused; ",
               c.compiled,
               " programs compared as machine code, ",
+              c.wide,
+              " checked at large sizes, ",
               c.not_lowered,
               " refused by the lowering");
 }

@@ -6,6 +6,7 @@
 #include "schedule/same_results.h"
 #include "schedule/script.h"
 #include "support/machine_code.h"
+#include "support/wide_indices.h"
 
 namespace sator::fuzz {
 
@@ -37,6 +38,21 @@ std::string wrong_code(const Program& program, const tir::PrimFuncRef& func, uin
   } catch (const Error&) {
     ++counts.not_lowered;
     return "";
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
+/// What goes wrong at sizes that are too large to run: index arithmetic that leaves its dtype, or its buffer.
+std::string wrong_widths(const tir::PrimFuncRef& before, const tir::PrimFuncRef& after, uint64_t seed, Counts& counts) {
+  bool ran = false;
+  try {
+    std::string what = test::widens_wrongly(*before, *after, seed, &ran);
+    if (what.empty() && ran) what = test::widens_wrongly(*before, *passes::lower(after), seed);
+    counts.wide += ran;
+    return what.empty() ? "" : "at large sizes " + what;
+  } catch (const Error&) {
+    return "";  // refused by the lowering
   } catch (const std::exception& e) {
     return e.what();
   }
@@ -87,6 +103,8 @@ Finding run_case(Draw& draw, uint64_t seed, Counts& counts) {
       if (out) return out;
       counts.compared += ran;
     }
+    out.what = wrong_widths(func, s.func(), seed, counts);
+    if (out) return out;
     out.what = wrong_code(out.program, s.func(), seed, counts);
     out.is_machine = !out.what.empty();
   } catch (const std::exception& e) {
@@ -108,6 +126,8 @@ Finding check(const Program& program, const std::vector<std::string>& lines, uin
       if (out) return out;
     }
     out.what = wrong_step(program, func, s.func(), seed, nullptr);
+    if (out) return out;
+    out.what = wrong_widths(func, s.func(), seed, counts);
     if (out) return out;
     out.what = wrong_code(program, s.func(), seed, counts);
     out.is_machine = !out.what.empty();

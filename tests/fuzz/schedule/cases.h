@@ -12,6 +12,7 @@ namespace sator::fuzz {
 struct Counts {
   int64_t applied = 0, compared = 0, refused = 0;
   int64_t compiled = 0;     ///< programs compared as machine code
+  int64_t wide = 0;         ///< programs whose index arithmetic was checked at large sizes, before and after lowering
   int64_t not_lowered = 0;  ///< refused by the lowering or by code generation, in words
 };
 

@@ -33,6 +33,7 @@ class Writer {
     dtype_ = *DType::parse(draw.of<std::string>(
         {"float32", "int32", "int8", "float16", "int64", "uint8", "float64", "bfloat16", "bool", "int16", "uint32"}));
     symbolic_ = draw.below(3);  // 1: int64, 2: int32
+    is_large_ = draw.one_in(5);
     std::vector<Size> shape;
     for (int64_t d = draw.from(1, 3); d > 0; --d) shape.push_back(size());
     made_.push_back(input(shape, dtype_));
@@ -69,7 +70,10 @@ class Writer {
   // ---- Sizes, arrays, numbers ----
 
   Size size() {
-    if (symbolic_ == 0 || draw_.below(3) == 0) return draw_.from(1, 9);
+    if (symbolic_ == 0 || draw_.below(3) == 0) {
+      if (is_large_ && draw_.below(2) == 0) return draw_.of<int64_t>({65536, 40000, 99991, 1 << 20});
+      return draw_.from(1, 9);
+    }
     std::string name = draw_.one_in(3) ? "m" : "n";
     if (std::find(symbols_.begin(), symbols_.end(), name) == symbols_.end()) symbols_.push_back(name);
     return Size(name);
@@ -403,7 +407,7 @@ class Writer {
   Draw& draw_;
   DType dtype_;
   int64_t symbolic_ = 0, number_ = 0;
-  bool is_last_ = false;
+  bool is_last_ = false, is_large_ = false;
   std::string body_;
   std::vector<std::string> symbols_;
   std::vector<Array> inputs_, outputs_, buffers_, made_, results_;

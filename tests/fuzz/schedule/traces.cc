@@ -18,6 +18,7 @@ class Line {
     const schedule::Sites& sites = s.sites();
     for (int i = 1; i < sites.count(); ++i) {
       if (sites[i].realize()) blocks_.push_back(i);
+      if (const tir::For* loop = sites[i].loop()) is_large_ |= as_int(loop->extent).value_or(0) > 1000;
     }
   }
 
@@ -39,6 +40,7 @@ class Line {
   /// Half of the time one of those that machine code shows most of.
   const AnyPrimitive& primitive() {
     static const std::vector<std::string> usual = {"split",
+                                                   "vectorize",
                                                    "vectorize",
                                                    "fuse",
                                                    "reorder",
@@ -131,7 +133,10 @@ class Line {
   std::string factors(const AnyPrimitive&) {
     std::vector<std::string> out;
     int64_t n = draw_.from(1, 3), open = draw_.one_in(4) ? -1 : draw_.below(n);
-    for (int64_t i = 0; i < n; ++i) out.push_back(i == open ? "None" : sator::text(draw_.from(1, 5)));
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t factor = is_large_ && draw_.one_in(3) ? draw_.of<int64_t>({64, 1000, 65536}) : draw_.from(1, 5);
+      out.push_back(i == open ? "None" : sator::text(factor));
+    }
     return "[" + join(out, ", ") + "]";
   }
   std::string index(const AnyPrimitive&) { return sator::text(draw_.one_in(8) ? draw_.from(1, 2) : 0); }
@@ -192,6 +197,7 @@ class Line {
   const Schedule& s_;
   std::vector<int> blocks_;
   int block_ = -1;
+  bool is_large_ = false;  ///< the program has loops that are too long to run
   bool is_write_ = false;
   int64_t at_ = 0;
 };
