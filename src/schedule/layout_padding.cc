@@ -136,8 +136,15 @@ bool renew_iterators(const Padding& p, const Write& w, const Axes& loops, const 
   return false;
 }
 
+bool loads(const Expr& e) {
+  bool found = false;
+  walk(e, [&](const BufferLoad&) { found = true; });
+  return found;
+}
+
 /// Whether what the nest does may be done for padding too, and in another order: it stores to one place, of the buffer it
-/// reads that place alone, it does nothing else, and no block but the store's own binds iterators to its loops.
+/// reads that place alone, of others for the value stored alone (which padding does not compute), it does nothing else, and
+/// no block but the store's own binds iterators to its loops.
 bool does_nothing_else(const Padding& p, const Write& w) {
   bool only = true;
   auto follows = [&](const Expr& e) {
@@ -156,6 +163,10 @@ bool does_nothing_else(const Padding& p, const Write& w) {
       [&](const BufferLoad& l) { only &= l.buffer != p.old || is_the_place(l.indices); },
       [&](const MatchBuffer&) { only = false; },
       [&](const Evaluate&) { only = false; },
+      [&](const LetStmt& let) { only &= !loads(let.value); },
+      [&](const IfThenElse& branch) { only &= !loads(branch.condition); },
+      [&](const While&) { only = false; },
+      [&](const For& loop) { only &= !loads(loop.min) && !loads(loop.extent); },
       [&](const BlockRealize& realize) {
         only &= !follows(realize.predicate);
         size_t following = 0;

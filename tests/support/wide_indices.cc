@@ -294,8 +294,8 @@ std::string widens_wrongly(const PrimFunc& before, const PrimFunc& after, uint64
   for (int i = 0; i < (symbols.empty() ? 1 : kTries); ++i) {
     std::vector<std::pair<VarRef, int64_t>> sizes;
     for (const VarRef& v : symbols) {
-      static constexpr int64_t kLarge[] = {
-          3, 1000, 40000, 65536, 99991, (1 << 20) + 7, (1LL << 31) - 9, (1LL << 33) + 1};
+      // Rounded up to tiles, as split does, an int32 has to hold the size still.
+      static constexpr int64_t kLarge[] = {3, 1000, 40000, 65536, 99991, (1 << 20) + 7, 2000000011, (1LL << 33) + 1};
       sizes.emplace_back(v, kLarge[random() % (v->dtype.bits == 32 ? 7 : 8)]);
     }
     const uint64_t walks = random();
