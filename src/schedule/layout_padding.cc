@@ -104,6 +104,9 @@ struct Axes {
   }
 };
 
+/// The index in place of the variable: it may be wider, as all indices of the map are.
+void stand_for(const VarRef& var, const Expr& index, VarMap& map) { map.emplace(var, cast_to(var->dtype, index)); }
+
 /// What the block's iterators become where the store is indexed by some of them, one after the other; false if it is not.
 bool renew_iterators(const Padding& p, const Write& w, const Axes& loops, const Axes& iters, BlockRealizeRef& realize,
                      VarMap& old_to_new) {
@@ -127,7 +130,7 @@ bool renew_iterators(const Padding& p, const Write& w, const Axes& loops, const 
     vars.insert(vars.end(), block.iter_vars.begin() + to, block.iter_vars.end());
     values.insert(values.end(), w.realize->values.begin() + to, w.realize->values.end());
     for (size_t i = 0; i < rank; ++i)
-      old_to_new.emplace(block.iter_vars[start + i]->var, substitute(p.inverse->final_indices[i], iters.map));
+      stand_for(block.iter_vars[start + i]->var, substitute(p.inverse->final_indices[i], iters.map), old_to_new);
     realize = with(with(*w.realize, &BlockRealize::values, std::move(values)),
                    &BlockRealize::block,
                    with(w.realize->block, &Block::iter_vars, std::move(vars)));
@@ -183,7 +186,7 @@ Stmt whole_nest(const Padding& p, const Write& w) {
   BlockRealizeRef renewed;
   VarMap old_to_new;
   for (size_t i = 0; i < w.nest.size(); ++i)
-    old_to_new.emplace(w.nest[i]->var, substitute(p.inverse->final_indices[i], loops.map));
+    stand_for(w.nest[i]->var, substitute(p.inverse->final_indices[i], loops.map), old_to_new);
   const bool by_iterators = w.is_block_inside && renew_iterators(p, w, loops, iters, renewed, old_to_new);
   if (!by_iterators) {
     for (size_t i = 0; i < w.nest.size(); ++i) {

@@ -220,6 +220,15 @@ class Walk {
           return first && step ? Value(*first + *step * (lane / width)) : Value();
         },
         [&](const Broadcast& n) { return eval(n.value, lane % n.value->dtype.lanes); },
+        [&](const Shuffle& n) {
+          const auto at = as_int(n.indices[static_cast<size_t>(lane)]);
+          int64_t first = 0;
+          for (const Expr& v : n.vectors) {
+            if (at && *at >= first && *at < first + v->dtype.lanes) return eval(v, static_cast<int>(*at - first));
+            first += v->dtype.lanes;
+          }
+          return Value();
+        },
         [&](const ExprNode&) { return Value(); });
   }
 
@@ -294,8 +303,8 @@ std::string widens_wrongly(const PrimFunc& before, const PrimFunc& after, uint64
   for (int i = 0; i < (symbols.empty() ? 1 : kTries); ++i) {
     std::vector<std::pair<VarRef, int64_t>> sizes;
     for (const VarRef& v : symbols) {
-      // Rounded up to tiles, as split does, an int32 has to hold the size still.
-      static constexpr int64_t kLarge[] = {3, 1000, 40000, 65536, 99991, (1 << 20) + 7, 2000000011, (1LL << 33) + 1};
+      // An int32 has to hold the size still where splits have rounded it up to tiles, each time by up to its double.
+      static constexpr int64_t kLarge[] = {3, 1000, 40000, 65536, 99991, (1 << 20) + 7, 99999989, (1LL << 33) + 1};
       sizes.emplace_back(v, kLarge[random() % (v->dtype.bits == 32 ? 7 : 8)]);
     }
     const uint64_t walks = random();

@@ -232,11 +232,17 @@ class Partitioner {
       Expr next = substitute(c.excess, {{loop.var, loop.var + 1}});
       auto slope = as_int(analyzer_.simplify(next - c.excess));
       if (!slope || *slope == 0) return nullptr;
-      Expr rest = cast_to(d, analyzer_.simplify(substitute(c.excess, {{loop.var, int_imm(0, d)}})));
+      // A comparison in a wider dtype may have its bound where the loop's does not reach.
+      const DType wide = c.excess->dtype.bits > d.bits ? c.excess->dtype : d;
+      auto bound = [&](const Expr& e) {
+        if (wide == d) return analyzer_.simplify(e);
+        return cast_to(d, analyzer_.simplify(min(max(e, cast_to(wide, begin)), cast_to(wide, end))));
+      };
+      Expr rest = cast_to(wide, analyzer_.simplify(substitute(c.excess, {{loop.var, int_imm(0, d)}})));
       if (*slope > 0)  // i < ceildiv(-rest, slope)
-        high = min(high, analyzer_.simplify(ceildiv(-rest, int_imm(*slope, d))));
+        high = min(high, bound(ceildiv(-rest, int_imm(*slope, wide))));
       else  // i > rest / -slope
-        low = max(low, analyzer_.simplify(floordiv(rest, int_imm(-*slope, d)) + 1));
+        low = max(low, bound(floordiv(rest, int_imm(-*slope, wide)) + 1));
     }
     low = analyzer_.simplify(min(low, end));
     high = analyzer_.simplify(max(high, low));
