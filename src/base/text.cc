@@ -20,6 +20,12 @@ std::vector<std::string_view> split(std::string_view s, char separator) {
   }
 }
 
+std::string lower_case(std::string s) {
+  for (char& c : s)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return s;
+}
+
 std::string_view trim(std::string_view s) {
   constexpr std::string_view kSpace = " \t\r\n\v\f";
   size_t from = s.find_first_not_of(kSpace);

@@ -46,6 +46,8 @@ std::string join(const Range& parts, std::string_view separator) {
 std::vector<std::string_view> split(std::string_view s, char separator);
 /// Without spaces, tabs and line ends at both ends.
 std::string_view trim(std::string_view s);
+/// With a to z for A to Z; all else stays.
+std::string lower_case(std::string s);
 /// The string as a double-quoted literal with C escapes.
 std::string string_literal(std::string_view s);
 /// Each line of `s` with `prefix` before it; empty lines stay empty.

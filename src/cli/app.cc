@@ -336,7 +336,14 @@ static int guarded(std::ostream& out, std::ostream& notes, const Work& work) {
   return kOurMistake;
 }
 
-std::string standard_input(Streams& io) { return {std::istreambuf_iterator<char>(io.in), {}}; }
+std::string standard_input(Streams& io) {
+  std::string text{std::istreambuf_iterator<char>(io.in), {}};
+  if (trim(text).empty())
+    fail({.what = "standard input holds no text",
+          .needs = "a text: - reads it from there",
+          .hint = "echo 'Once upon a time' | sator ..."});
+  return text;
+}
 
 int run_app(const std::vector<std::string>& args, const std::vector<Command>& commands, std::istream& in,
             std::ostream& out, std::ostream& notes) {

@@ -88,6 +88,10 @@ const std::vector<OtherName>& other_names() {
                                               {"q6_k", {"int6-group32"}},
                                               {"awq", {"int4-group128-asym"}},
                                               {"gptq", {"int4-group128"}},
+                                              {"nf4", {"int4-group32", "int4-group128"}},
+                                              {"fp4", {"int4-group32", "int4-group128"}},
+                                              {"mxfp4", {"int4-group32"}},
+                                              {"fp8", {"int8-channel", "int8-channel+a8"}},
                                               {"w8a8", {"int8-channel+a8"}},
                                               {"w4a8", {"int4-group128+a8"}},
                                               {"w4a16", {"int4-group128+a16"}},
@@ -95,10 +99,7 @@ const std::vector<OtherName>& other_names() {
   return rows;
 }
 
-std::vector<std::string> called_elsewhere(std::string_view name) {
-  std::string lower(name);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+std::vector<std::string> called_elsewhere(std::string lower) {
   if (lower.size() > 4 && lower[0] == 'q' && lower.substr(2, 2) == "_k") lower.resize(4);  // "Q4_K_M"
   for (const OtherName& row : other_names())
     if (lower == row.theirs) return row.ours;
@@ -145,8 +146,9 @@ class Reader {
   }
 
   [[noreturn]] void refuse(const std::string& expected) const {
-    std::vector<std::string> near = called_elsewhere(name_);
-    if (near.empty()) near = nearest_names(name_, examples());
+    const std::string lower = lower_case(std::string(name_));
+    std::vector<std::string> near = called_elsewhere(lower);
+    if (near.empty()) near = nearest_names(lower, examples());
     fail({.what = text("there is no quantization scheme ",
                        string_literal(name_),
                        ": at ",

@@ -10,9 +10,7 @@ namespace sator::study {
 std::string FileNames::unused(const std::string& stem) {
   std::string name = stem;
   for (int number = 2;; ++number) {
-    std::string small = name;
-    std::ranges::transform(small, small.begin(), [](unsigned char c) { return std::tolower(c); });
-    if (taken_.insert(small).second) return name;
+    if (taken_.insert(lower_case(name)).second) return name;
     name = text(stem, "_", number);
   }
 }

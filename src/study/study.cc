@@ -138,11 +138,6 @@ void find_schemes(Plan& plan) {
   }
 }
 
-std::string in_small_letters(std::string name) {
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-  return name;
-}
-
 /// Folders of results are called by the chips.
 void find_chips(Plan& plan) {
   for (const std::string& name : plan.options.chips.empty() ? default_chips() : plan.options.chips) {
@@ -152,7 +147,7 @@ void find_chips(Plan& plan) {
             .needs = "a name that a folder can have: without '/', and not beginning with '.'",
             .hint = "change the name in the file"});
     auto same = std::find_if(plan.chips.begin(), plan.chips.end(), [&](const Chip& c) {
-      return in_small_letters(c.name) == in_small_letters(chip.name);
+      return lower_case(c.name) == lower_case(chip.name);
     });
     std::string file_text = identity_of(chip);
     if (same != plan.chips.end()) {

@@ -24,15 +24,9 @@ void check_offset(const IniFile& ini, const char* option) {
   natural_int(value.text, value.line, value.column, option);
 }
 
-std::string lowered(std::string s) {
-  for (char& c : s)
-    if (c >= 'A' && c <= 'Z') c += 'a' - 'A';
-  return s;
-}
-
 /// True or False in one of the words that Python's ConfigParser takes for them.
 bool boolean(const IniFile::Value& value, const char* option) {
-  const std::string word = lowered(value.text);
+  const std::string word = lower_case(value.text);
   for (const char* yes : {"1", "yes", "true", "on"})
     if (word == yes) return true;
   for (const char* no : {"0", "no", "false", "off"})

@@ -9,13 +9,6 @@ namespace {
 
 constexpr std::string_view kSpaces = " \t\v\f\r";
 
-std::string lowered(std::string_view s) {
-  std::string out(s);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c += 'a' - 'A';
-  return out;
-}
-
 std::string_view stripped(std::string_view s) {
   const size_t from = s.find_first_not_of(kSpaces);
   if (from == s.npos) return {};
@@ -76,7 +69,7 @@ IniFile::IniFile(std::string_view text, std::string_view file) : file_(file) {
                 "write the option's name, a colon and its value");
     const std::string_view value = stripped(body.substr(delimiter + 1));
     const size_t at = value.empty() ? column + delimiter + 1 : static_cast<size_t>(value.data() - line.content.data());
-    auto [entry, fresh] = section->try_emplace(lowered(name), Value{std::string(value), line, at});
+    auto [entry, fresh] = section->try_emplace(lower_case(std::string(name)), Value{std::string(value), line, at});
     if (!fresh)
       line.fail(column,
                 sator::text("option ", shown(name), " stands in line ", entry->second.line.number, " already"),
@@ -121,7 +114,7 @@ std::string IniFile::replaced(const std::string& section, const Value& value, st
     const size_t close = text.find(')');
     if (!text.starts_with('(') || close == text.npos || !text.substr(close + 1).starts_with('s'))
       fail_here("a % starts no replacement");
-    const std::string name = lowered(text.substr(1, close - 1));
+    const std::string name = lower_case(std::string(text.substr(1, close - 1)));
     const Value* other = raw(section, name);
     if (!other) fail_here(sator::text("%(", shown(name), ")s names no option of this section"));
     if (depth == kDeepest) fail_here("replacements go deeper than ten");
@@ -144,7 +137,7 @@ void IniFile::only_sections(const std::vector<std::string>& known) const {
 }
 
 std::optional<IniFile::Value> IniFile::find(const std::string& section, std::string_view option) const {
-  const Value* value = raw(section, lowered(option));
+  const Value* value = raw(section, lower_case(std::string(option)));
   if (!value) return {};
   Value out = *value;
   int left = 1000;
