@@ -117,11 +117,13 @@ class Walk {
       values_[iter.var.get()] = v;
       if (iter.kind == IterKind::reduce) is_first &= v && low && *v == *low;
     }
+    is_region_ = true;
     for (const auto* regions : {&block.reads, &block.writes}) {
       for (const BufferRegionRef& r : *regions) {
         for (const RangeRef& range : r->region) eval(range->min), eval(range->extent);
       }
     }
+    is_region_ = false;
     if (is_first) visit(block.init);
     visit(block.body);
   }
@@ -242,7 +244,7 @@ class Walk {
   void access(const BufferRef& buffer, const std::vector<Expr>& indices) {
     for (size_t d = 0; d < indices.size(); ++d) {
       const Value v = eval(indices[d]), n = eval(buffer->shape[d]);
-      if (wrong_.empty() && v && n && (*v < 0 || *v >= *n))
+      if (wrong_.empty() && !is_region_ && v && n && (*v < 0 || *v >= *n))
         wrong_ = text("index ", d, " of ", buffer->name, ", ", indices[d], ", is ", digits(*v), " of ", digits(*n));
     }
   }
@@ -264,7 +266,8 @@ class Walk {
   }
 
   std::mt19937_64 random_;
-  int lane_ = 0;  ///< of 1024
+  int lane_ = 0;            ///< of 1024
+  bool is_region_ = false;  ///< nothing is loaded where a region is told, also under a guard
   std::unordered_map<const Var*, Value> values_;
   std::string wrong_;
 };

@@ -155,20 +155,28 @@ void do_transform_block_layout(Schedule& s, BlockHandle handle, IndexMapRef map)
           "a map under which the reduction begins where it did",
           "decompose_reduction takes the init out of the block first"));
   }
-  VarMap old_to_new;
-  for (size_t i = 0; i < block.iter_vars.size(); ++i) old_to_new.emplace(block.iter_vars[i]->var, back[i]);
+  VarMap old_to_new;  // which may be narrower
+  for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+    const VarRef& old = block.iter_vars[i]->var;
+    old_to_new.emplace(old, cast_to(old->dtype, back[i]));
+  }
   BlockRef body = with(block, &Block::iter_vars, std::vector<IterVarRef>{});
   body = substitute(body, old_to_new);
   body = with(body, &Block::iter_vars, std::move(iters));
+  auto index = [&](const Expr& e) {  // which may be wider than it was
+    Expr simple = simple_index(e, inner);
+    const Cast* c = simple.as<Cast>();
+    return c && arith::is_index(c->value->dtype) && c->value->dtype.bits > c->dtype.bits ? c->value : simple;
+  };
   auto simple = [&](std::vector<Expr> indices) {
-    for (Expr& e : indices) e = simple_index(e, inner);
+    for (Expr& e : indices) e = index(e);
     return indices;
   };
   body = transform(
       body,
       [&](const Range& r) -> NodeRef {
-        Expr min = simple_index(r.min, inner);
-        Expr extent = cast_to(min->dtype, simple_index(r.extent, inner));  // an iterator may be wider than it was
+        Expr min = index(r.min);
+        Expr extent = cast_to(min->dtype, simple_index(r.extent, inner));
         return min == r.min && extent == r.extent ? ref(r) : make<Range>(min, extent);
       },
       [&](const BufferLoad& l) -> NodeRef { return load(l.buffer, simple(l.indices)); },
@@ -178,7 +186,8 @@ void do_transform_block_layout(Schedule& s, BlockHandle handle, IndexMapRef map)
   VarMap iter_to_loop, old_loops;
   for (size_t d = 0; d < loops.size(); ++d) iter_to_loop.emplace(body->iter_vars[d]->var, loops[d]);
   for (size_t i = 0; i < realize.values.size(); ++i) {
-    if (VarRef loop = cast<Var>(realize.values[i])) old_loops.emplace(loop, substitute(back[i], iter_to_loop));
+    if (VarRef loop = cast<Var>(realize.values[i]))
+      old_loops.emplace(loop, cast_to(loop->dtype, substitute(back[i], iter_to_loop)));
   }
   Stmt nest = make<BlockRealize>(values, substitute(realize.predicate, old_loops), body);
   for (size_t d = loops.size(); d-- > 0;)
