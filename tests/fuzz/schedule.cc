@@ -34,13 +34,13 @@ std::string summary(int64_t cases, int64_t first, const Counts& c) {
               " refused by the lowering");
 }
 
-void run(int64_t seed, int64_t count, const std::string& report, std::ostream& notes) {
+void run(int64_t seed, int64_t count, const std::string& report, bool verbose, std::ostream& notes) {
   if (!report.empty() && is_left_out("schedule")) return write_report(report, "schedule", Ran::left_out, "");
   Counts counts;
   for (int64_t i = 0; i < count; ++i) {
     const auto now = static_cast<uint64_t>(seed + i);
     Draw draw(now);
-    if (Finding found = run_case(draw, now, counts)) {
+    if (Finding found = run_case(draw, now, counts, verbose ? &notes : nullptr)) {
       found = shrink(std::move(found), draw.taken, now);
       std::string words = text(found.what, "\n\n", as_test(found, now), "\n  repeat: --seed ", now, " --count 1");
       if (!report.empty()) write_report(report, "schedule", Ran::failed, words);
@@ -53,20 +53,21 @@ void run(int64_t seed, int64_t count, const std::string& report, std::ostream& n
 
 cli::Command command() {
   static int64_t seed = 1, count = INT64_MAX;
-  static bool draw_seed = false;
+  static bool draw_seed = false, verbose = false;
   static std::string report;
   return {.name = "fuzz_schedule",
           .does = "schedules and compiles random programs at random until one computes something else",
           .options = {{"--seed N", "of the first case", &seed},
                       {"--count N", "how many cases", &count},
                       {"--draw-seed", "draw the first seed, and print it", &draw_seed},
+                      {"--verbose", "print each case before it is lowered", &verbose},
                       {"--report FILE", "also write a report as GoogleTest's JSON", &report}},
           .run = [](cli::Streams& io) {
             if (draw_seed) {
               seed = new_seed();
               io.notes << text("the first seed is ", seed, "\n");
             }
-            run(seed, count, report, io.notes);
+            run(seed, count, report, verbose, io.notes);
           }};
 }
 

@@ -54,6 +54,30 @@ void emit_while(Emit& e, const tir::While& n) {
   e.b.SetInsertPoint(done);
 }
 
+/// The stores of an iteration, those of inner loops of constant extents as often as they run.
+int64_t stores_of(const tir::Stmt& body) {
+  constexpr int64_t kMany = 1 << 20;
+  if (const tir::For* loop = body.as<tir::For>())
+    return std::min(kMany, stores_of(loop->body) * std::clamp<int64_t>(as_int(loop->extent).value_or(1), 0, kMany));
+  if (body.as<tir::BufferStore>()) return 1;
+  int64_t all = 0;
+  body->info().each_child(*body, [&](const NodeRef& child) {
+    if (const tir::StmtNode* inner = child->as<tir::StmtNode>()) all += stores_of(ref(*inner));
+  });
+  return std::min(kMany, all);
+}
+
+/// Where LLVM writes out the loops inside, it would make a vector of each statement over this loop, element by element: the code
+/// of 80 stores of bytes took minutes and gigabytes to compile. Schedules say what is to be a vector.
+llvm::MDNode* not_vectorized(Emit& e) {
+  llvm::MDNode* hint = llvm::MDNode::get(e.llvm,
+                                         {llvm::MDString::get(e.llvm, "llvm.loop.vectorize.enable"),
+                                          llvm::ConstantAsMetadata::get(llvm::ConstantInt::getFalse(e.llvm))});
+  llvm::MDNode* all = llvm::MDNode::getDistinct(e.llvm, {nullptr, hint});
+  all->replaceOperandWith(0, all);
+  return all;
+}
+
 void emit_for(Emit& e, const tir::For& n) {
   if (n.kind == tir::LoopKind::parallel && !e.in_chunk) return emit_parallel(e, n);
   if (n.kind == tir::LoopKind::thread_binding)
@@ -62,10 +86,12 @@ void emit_for(Emit& e, const tir::For& n) {
           .hint = "use a CPU schedule for this target"});
   llvm::Value* begin = wide_index_of(e, n.min);
   llvm::Value* end = wide_index_of(e, n.min + cast_to(n.min->dtype, n.extent));
-  emit_loop(e, begin, end, [&](llvm::Value* i) {
+  auto body = [&](llvm::Value* i) {
     set_loop_value(e, *n.var, i);
     run(e, n.body);
-  });
+  };
+  constexpr int64_t kMostStores = 32;
+  emit_loop(e, begin, end, body, stores_of(n.body) > kMostStores ? not_vectorized(e) : nullptr);
 }
 
 void emit_attr(Emit& e, const tir::AttrStmt& n) {

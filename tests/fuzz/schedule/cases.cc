@@ -76,7 +76,7 @@ std::string apply(schedule::Schedule& s, schedule::Script& script, const std::st
 
 }  // namespace
 
-Finding run_case(Draw& draw, uint64_t seed, Counts& counts) {
+Finding run_case(Draw& draw, uint64_t seed, Counts& counts, std::ostream* log) {
   Finding out{.program = draw_program(draw)};
   try {
     tir::PrimFuncRef func = tir::parse_function(out.program.text);
@@ -103,6 +103,7 @@ Finding run_case(Draw& draw, uint64_t seed, Counts& counts) {
       if (out) return out;
       counts.compared += ran;
     }
+    if (log) *log << as_test(out, seed) << std::endl;
     out.what = wrong_widths(func, s.func(), seed, counts);
     if (out) return out;
     out.what = wrong_code(out.program, s.func(), seed, counts);

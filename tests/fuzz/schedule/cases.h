@@ -1,6 +1,7 @@
 // One case of the fuzzer: a program, a trace of primitives, and what is wrong with what they make.
 #pragma once
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,8 @@ struct Finding {
 
 /// Draws a program and a trace, and checks after each step and at the end.
 ///   seed  of the data
-Finding run_case(Draw& draw, uint64_t seed, Counts& counts);
+///   log   prints the case before it is lowered, unless null
+Finding run_case(Draw& draw, uint64_t seed, Counts& counts, std::ostream* log = nullptr);
 /// What is wrong after the lines, of which refused ones count for nothing.
 Finding check(const Program& program, const std::vector<std::string>& lines, uint64_t seed);
 
