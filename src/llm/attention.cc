@@ -270,7 +270,7 @@ def attention(q_handle: T.handle, token_seq_handle: T.handle, positions_handle: 
 constexpr const char* kAttentionWork = R"(
 @T.prim_func
 def attention_work(q_handle: T.handle, k_handle: T.handle, v_handle: T.handle, o_handle: T.handle, sm_scale: T.float32):
-    T.func_attr({"tir.noalias": T.bool(True)})
+    T.func_attr({"tir.noalias": T.bool(True), "sator.one_pass": 1})
     n = T.int64()
     kv_len = T.int64()
     q = T.match_buffer(q_handle, (n, {H}, {D}), "float32")
@@ -283,53 +283,59 @@ def attention_work(q_handle: T.handle, k_handle: T.handle, v_handle: T.handle, o
     total = T.alloc_buffer((n, {H}), "float32")
     weighted = T.alloc_buffer((n, {H}, {D}), "float32")
 {NARROW_Q}
-    for h, i, j, d in T.grid({H}, n, kv_len, {D}):
+    for {h}, i, j, d in T.grid({HEADS}, n, kv_len, {D}):
         with T.block("scores"):
-            vh, vi, vj, vd = T.axis.remap("SSSR", [h, i, j, d])
+            {vh}, vi, vj, vd = T.axis.remap("{S}SSR", [{h}, i, j, d])
             with T.init():
-                s[vi, vh, vj] = T.float32(0)
-            s[vi, vh, vj] = s[vi, vh, vj] + {Q} * T.cast(k[vh // {SHARE}, vj, vd], "float32")
-    for h, i, j in T.grid({H}, n, kv_len):
+                s[vi, {HEAD}, vj] = T.float32(0)
+            if vj <= vi + kv_len - n:
+                s[vi, {HEAD}, vj] = s[vi, {HEAD}, vj] + {Q} * T.cast(k[{GROUP}, vj, vd], "float32")
+    for {h}, i, j in T.grid({HEADS}, n, kv_len):
         with T.block("largest"):
-            vh, vi, vj = T.axis.remap("SSR", [h, i, j])
+            {vh}, vi, vj = T.axis.remap("{S}SR", [{h}, i, j])
             with T.init():
-                largest[vi, vh] = T.float32(-3.4e38)
-            largest[vi, vh] = T.max(largest[vi, vh], s[vi, vh, vj])
-    for h, i, j in T.grid({H}, n, kv_len):
+                largest[vi, {HEAD}] = T.float32(-3.4e38)
+            if vj <= vi + kv_len - n:
+                largest[vi, {HEAD}] = T.max(largest[vi, {HEAD}], s[vi, {HEAD}, vj])
+    for {h}, i, j in T.grid({HEADS}, n, kv_len):
         with T.block("exponentials"):
-            vh, vi, vj = T.axis.remap("SSS", [h, i, j])
-            e[vi, vh, vj] = T.exp((s[vi, vh, vj] - largest[vi, vh]) * sm_scale)
-    for h, i, j in T.grid({H}, n, kv_len):
+            {vh}, vi, vj = T.axis.remap("{S}SS", [{h}, i, j])
+            if vj <= vi + kv_len - n:
+                e[vi, {HEAD}, vj] = T.exp((s[vi, {HEAD}, vj] - largest[vi, {HEAD}]) * sm_scale)
+    for {h}, i, j in T.grid({HEADS}, n, kv_len):
         with T.block("total"):
-            vh, vi, vj = T.axis.remap("SSR", [h, i, j])
+            {vh}, vi, vj = T.axis.remap("{S}SR", [{h}, i, j])
             with T.init():
-                total[vi, vh] = T.float32(0)
-            total[vi, vh] = total[vi, vh] + e[vi, vh, vj]
+                total[vi, {HEAD}] = T.float32(0)
+            if vj <= vi + kv_len - n:
+                total[vi, {HEAD}] = total[vi, {HEAD}] + e[vi, {HEAD}, vj]
 {NARROW_E}
-    for h, i, d, j in T.grid({H}, n, {D}, kv_len):
+    for {h}, i, d, j in T.grid({HEADS}, n, {D}, kv_len):
         with T.block("values"):
-            vh, vi, vd, vj = T.axis.remap("SSSR", [h, i, d, j])
+            {vh}, vi, vd, vj = T.axis.remap("{S}SSR", [{h}, i, d, j])
             with T.init():
-                weighted[vi, vh, vd] = T.float32(0)
-            weighted[vi, vh, vd] = weighted[vi, vh, vd] + {E} * T.cast(v[vh // {SHARE}, vj, vd], "float32")
-    for h, i, d in T.grid({H}, n, {D}):
+                weighted[vi, {HEAD}, vd] = T.float32(0)
+            if vj <= vi + kv_len - n:
+                weighted[vi, {HEAD}, vd] = weighted[vi, {HEAD}, vd] + {E} * T.cast(v[{GROUP}, vj, vd], "float32")
+    for {h}, i, d in T.grid({HEADS}, n, {D}):
         with T.block("attention"):
-            vh, vi, vd = T.axis.remap("SSS", [h, i, d])
-            o[vi, vh, vd] = weighted[vi, vh, vd] / total[vi, vh]
+            {vh}, vi, vd = T.axis.remap("{S}SS", [{h}, i, d])
+            o[vi, {HEAD}, vd] = weighted[vi, {HEAD}, vd] / total[vi, {HEAD}]
 )";
 
 constexpr const char* kNarrowQueries = R"(
     q16 = T.alloc_buffer((n, {H}, {D}), "{T}")
-    for h, i, d in T.grid({H}, n, {D}):
+    for {h}, i, d in T.grid({HEADS}, n, {D}):
         with T.block("narrow_queries"):
-            vh, vi, vd = T.axis.remap("SSS", [h, i, d])
-            q16[vi, vh, vd] = T.cast(q[vi, vh, vd], "{T}"))";
+            {vh}, vi, vd = T.axis.remap("{S}SS", [{h}, i, d])
+            q16[vi, {HEAD}, vd] = T.cast(q[vi, {HEAD}, vd], "{T}"))";
 constexpr const char* kNarrowExponentials = R"(
     e16 = T.alloc_buffer((n, {H}, kv_len), "{T}")
-    for h, i, j in T.grid({H}, n, kv_len):
+    for {h}, i, j in T.grid({HEADS}, n, kv_len):
         with T.block("narrow_exponentials"):
-            vh, vi, vj = T.axis.remap("SSS", [h, i, j])
-            e16[vi, vh, vj] = T.cast(e[vi, vh, vj], "{T}"))";
+            {vh}, vi, vj = T.axis.remap("{S}SS", [{h}, i, j])
+            if vj <= vi + kv_len - n:
+                e16[vi, {HEAD}, vj] = T.cast(e[vi, {HEAD}, vj], "{T}"))";
 
 constexpr int64_t kTile = 8;          // query rows that pass over the cache together
 constexpr int64_t kPagesOfBlock = 4;  // pages between two corrections of the running maximum
@@ -419,12 +425,20 @@ tir::PrimFuncRef attention_kernel(const AttentionShape& shape) {
 
 tir::PrimFuncRef attention_work(const AttentionShape& shape) {
   check(shape);
-  const Values narrow = {{"NARROW_Q", kNarrowQueries},
-                         {"NARROW_E", kNarrowExponentials},
-                         {"Q", R"(T.cast(q16[vi, vh, vd], "float32"))"},
-                         {"E", R"(T.cast(e16[vi, vh, vj], "float32"))"}};
-  const Values plain = {{"NARROW_Q", ""}, {"NARROW_E", ""}, {"Q", "q[vi, vh, vd]"}, {"E", "e[vi, vh, vj]"}};
-  return kernel(filled(kAttentionWork, shape.narrow ? narrow : plain).c_str(), shape);
+  Values values = {{"NARROW_Q", shape.narrow ? kNarrowQueries : ""},
+                   {"NARROW_E", shape.narrow ? kNarrowExponentials : ""},
+                   {"Q", shape.narrow ? R"(T.cast(q16[vi, {HEAD}, vd], "float32"))" : "q[vi, {HEAD}, vd]"},
+                   {"E", shape.narrow ? R"(T.cast(e16[vi, {HEAD}, vj], "float32"))" : "e[vi, {HEAD}, vj]"}};
+  // Heads that share keys and values are rows beside each other.
+  const bool shared = shape.num_qo_heads > shape.num_kv_heads;
+  const Values heads = {{"h", shared ? "g, r" : "h"},
+                        {"vh", shared ? "vg, vr" : "vh"},
+                        {"HEADS", shared ? "{G}, {SHARE}" : "{H}"},
+                        {"S", shared ? "SS" : "S"},
+                        {"HEAD", shared ? "vg * {SHARE} + vr" : "vh"},
+                        {"GROUP", shared ? "vg" : "vh"}};
+  values.insert(values.end(), heads.begin(), heads.end());
+  return kernel(filled(kAttentionWork, values).c_str(), shape);
 }
 
 }  // namespace sator::llm

@@ -24,7 +24,8 @@ tir::PrimFuncRef kv_append_kernel(const AttentionShape& shape);
 tir::PrimFuncRef attention_kernel(const AttentionShape& shape);
 
 /// What attention computes when the page table is left out, as an affine function over [n, H, kv_len]: the work that
-/// the cost engine reads. Masked scores count too: a chip without sparsity computes the whole n x kv_len rectangle.
+/// the cost engine reads. Token i stands at position kv_len - n + i; scores of later positions are masked. The attribute
+/// sator.one_pass says that the kernel above, which runs, makes it in one pass over keys and values.
 /// Parameters: q [n, H, D], k [G, kv_len, D], v [G, kv_len, D], o [n, H, D], the scale of the scores.
 tir::PrimFuncRef attention_work(const AttentionShape& shape);
 

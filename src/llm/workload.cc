@@ -266,7 +266,9 @@ int64_t macs_of_step(const ModelConfig& config, const StepSize& size) {
     attention = 2 * q;
   }
   const int64_t width = std::visit([](const auto& c) { return c.hidden_size; }, config.family);
-  return layers * size.tokens * (per_token + attention * size.context) + width * config.vocab_size;
+  const int64_t earlier = size.context - size.tokens;  // positions before the step's first token
+  const int64_t scores = size.tokens * earlier + size.tokens * (size.tokens + 1) / 2;
+  return layers * (size.tokens * per_token + attention * scores) + width * config.vocab_size;
 }
 
 }  // namespace sator::llm

@@ -44,7 +44,7 @@ class Workload {
 };
 
 /// Multiply-accumulates of one step by the arithmetic of the configuration alone: every linear layer on every token, the
-/// head on the last, and both products of attention over tokens x context.
+/// head on the last, and both products of attention over each token's own and earlier positions.
 int64_t macs_of_step(const ModelConfig& config, const StepSize& size);
 
 }  // namespace sator::llm

@@ -20,8 +20,9 @@ bool equal(const TensorCounts& a, const TensorCounts& b) {
 }  // namespace
 
 bool CountChecker::confirms(const dataflow::StatementCost& cost) {
-  if (cost.counts->enumerated) return true;
-  if (cost.instances > limit_) return false;
+  const dataflow::Counts& counts = cost.tile ? cost.tile->counts : *cost.counts;
+  if (counts.enumerated) return true;
+  if ((cost.tile ? counts.macs : cost.instances) > limit_) return false;
   const dataflow::Statement& statement = cost.work.statement;
   const Problem problem = problem_at_pes(cost, chip_);
   const std::string key = structure_key(problem);
@@ -33,10 +34,9 @@ bool CountChecker::confirms(const dataflow::StatementCost& cost) {
     known = listed_.emplace(key, std::get<dataflow::Counts>(std::move(counted))).first;
   }
   const dataflow::Counts& listed = known->second;
-  bool same = listed.macs == cost.counts->macs && listed.space == cost.counts->space &&
-              listed.time == cost.counts->time && listed.spacetime == cost.counts->spacetime &&
-              listed.tensors.size() == cost.counts->tensors.size();
-  for (size_t t = 0; same && t < listed.tensors.size(); ++t) same = equal(listed.tensors[t], cost.counts->tensors[t]);
+  bool same = listed.macs == counts.macs && listed.space == counts.space && listed.time == counts.time &&
+              listed.spacetime == counts.spacetime && listed.tensors.size() == counts.tensors.size();
+  for (size_t t = 0; same && t < listed.tensors.size(); ++t) same = equal(listed.tensors[t], counts.tensors[t]);
   if (!same)
     internal_error(text("counts of ", statement.name, " on ", chip_.name, " are not those of its listed instances"));
   return true;

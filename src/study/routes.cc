@@ -116,7 +116,7 @@ RouteStep RouteCoster::cost(Route route, std::vector<llm::KernelCall> calls) {
     RouteKernel row{.function = kernel.calls.function, .count = kernel.calls.count, .why = {}, .padded = {}};
     if (const auto cost = on_chip(route, kernel, row)) {
       row.on_chip = true;
-      row.macs_issued = cost->macs;
+      for (const dataflow::StatementCost& s : cost->statements) row.macs_issued += s.on_array() ? s.instances : s.macs;
       row.latency_s = cost->latency_s;
       step.macs += row.macs * row.count;
       step.macs_on_chip += row.macs * row.count;

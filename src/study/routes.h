@@ -25,8 +25,9 @@ std::vector<Route> routes_of(const Chip& chip);
 struct RouteKernel {
   std::string function;
   int64_t count = 1;
-  int64_t macs = 0;         // of one call, as the layer has them
-  int64_t macs_issued = 0;  // of one call on the chip's array: with those of zeros that fill up tiles
+  int64_t macs = 0;  // of one call, as the layer has them
+  int64_t macs_issued =
+      0;  // of one call on the chip's array: with those of masked scores and of zeros that fill up tiles
   bool on_chip = false;
   double latency_s = 0;             // of one call
   std::string why;                  // it stays off the chip, of one that multiplies
@@ -37,7 +38,7 @@ struct RouteKernel {
 /// one leaves there the other reads. Handing over costs nothing but the chip's launch.
 struct RouteStep {
   int64_t macs = 0, macs_on_chip = 0;  // of the model's layers
-  int64_t macs_issued = 0;             // by the chip's array: those on the chip, and those of zeros that fill up tiles
+  int64_t macs_issued = 0;  // by the chip's array: those on the chip, and of masked scores and zeros that fill up tiles
   int64_t launches_on_chip = 0, launches_on_host = 0;
   double chip_s = 0, host_s = 0;
   double outside_bytes = 0;          // read from and written to the outermost memory by both

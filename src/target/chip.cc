@@ -312,6 +312,26 @@ void read_keeps_between(KeyReader& in, Chip& chip) {
                "name one of its memories, or remove the line");
 }
 
+/// [one_pass]: where tiles of what lies between two products stay.
+void read_one_pass(KeyReader in, Chip& chip) {
+  OnePassRule rule{.memory = in.string("memory"), .source = in.string("source")};
+  std::vector<std::string> able;
+  for (size_t m = 1; m < chip.memories.size(); ++m)
+    if (chip.memories[m].holds_outputs && chip.memories[m].capacity_bytes) able.push_back(chip.memories[m].name);
+  if (std::find(able.begin(), able.end(), rule.memory) == able.end())
+    in.fail_at("memory",
+               text("the value is ", string_literal(rule.memory)),
+               text("a memory on the chip that holds outputs: one of ", join(able, ", ")),
+               "name one of its memories, or leave [one_pass] out");
+  if (chip.vector.lanes == 0)
+    in.fail_at("memory",
+               "the chip has no vector unit",
+               "a vector unit, which works on tiles between two products",
+               "add [vector], or leave [one_pass] out");
+  in.finish();
+  chip.one_pass = std::move(rule);
+}
+
 }  // namespace
 
 void read_vector_unit(KeyReader in, Chip& chip) { read_vector(std::move(in), chip, {}); }
@@ -355,6 +375,7 @@ Chip parse_chip(std::string_view source, const std::string& file) {
     read_vector(in.table("vector"), chip, table);
   if (in.has("pattern")) chip.patterns = read_patterns(in);
   if (in.has("keeps_between")) read_keeps_between(in, chip);
+  if (in.has("one_pass")) read_one_pass(in.table("one_pass"), chip);
   if (in.has("link")) read_link(in.table("link"), chip, table);
   if (in.has("area")) {
     KeyReader area = in.table("area");

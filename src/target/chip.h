@@ -90,6 +90,13 @@ struct ChipLink {
   EnergyFigure energy_per_bit;
 };
 
+/// Where a chip keeps what lies between two products of one kernel, tile by tile, while the kernel runs in one pass:
+/// scores of attention and what softmax makes of them.
+struct OnePassRule {
+  std::string memory;  // of the chip: of one core, where each core has its own
+  std::string source;
+};
+
 /// The power that the whole board may draw, and what its clock falls to when all PEs work at that limit.
 struct PowerLimit {
   double watts = 0;
@@ -158,6 +165,7 @@ struct Chip {
   VectorUnit vector;
   EnergyFigure energy_per_hop_bit;  // a bit from one PE to the next
   std::optional<PowerLimit> power_limit;
+  std::optional<OnePassRule> one_pass;  // absent: what lies between two products passes the memories that hold it
   double static_watts = 0;
   std::string static_source;
   std::optional<double> area_mm2;

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "dataflow/counts/boxes.h"
 #include "dataflow/counts/nest_forms.h"
+#include "dataflow/programs/masks.h"
 
 namespace sator::dataflow {
 
@@ -26,6 +27,7 @@ Pace pace_of(const PrecisionChoice& choice) {
 
 Problem problem_at_pes(const StatementCost& cost, const Chip& chip) {
   if (cost.tenet) return cost.tenet->problem;
+  if (cost.tile) return cost.tile->problem;
   return problem_at_pes(cost.work.statement, cost.placement->mapping, chip, cost.placement->core);
 }
 
@@ -77,8 +79,9 @@ class ArrayCost {
     for (size_t a = 0; a < work_.statement.accesses.size() && !why_not_; ++a) move(a);
     if (why_not_) return std::move(*why_not_);
     // Each MAC reads both factors and the sum, and writes the sum.
-    cost_.register_bits = bits_of(
-        cost_.macs, work_.operands[product_.first].bits + work_.operands[product_.second].bits + 2 * pace_.sum_bits);
+    cost_.register_bits =
+        bits_of(cost_.instances,
+                work_.operands[product_.first].bits + work_.operands[product_.second].bits + 2 * pace_.sum_bits);
     return std::move(cost_);
   }
 
@@ -107,7 +110,8 @@ class ArrayCost {
                         chip_.columns,
                         chip_.cores > 1 ? text(" of ", chip_.cores, " cores") : ""),
           .hint = "take the coordinates modulo the array's size"};
-    cost_.instances = cost_.macs = cost_.counts->macs;
+    cost_.instances = cost_.counts->macs;
+    cost_.macs = work_.only_where.empty() ? cost_.instances : unmasked_instances(work_);
   }
 
   /// Stamps that work, and the wave of operands that crosses the array.

@@ -12,6 +12,7 @@
 #include "dataflow/cost/totals.h"
 #include "dataflow/mapping/beside.h"
 #include "dataflow/mapping/lanes.h"
+#include "dataflow/programs/masks.h"
 #include "dataflow/programs/merged.h"
 #include "dataflow/programs/pipeline.h"
 #include "dataflow/programs/regions.h"
@@ -348,7 +349,7 @@ struct Composer::Impl {
     cost.instances = cost.counts->macs;
     cost.vector_parts = stage.beside_array() ? stage.parts : own_parts_;
     cost.waits = stage.waits;
-    if (work.multiply_accumulate) cost.macs = cost.instances;
+    if (work.multiply_accumulate) cost.macs = work.only_where.empty() ? cost.instances : unmasked_instances(work);
     cost.vector_ops =
         whole_cycles(static_cast<double>(cost.instances) * (work.vector_ops + (work.multiply_accumulate ? 2 : 0)));
     for (size_t a = 0; a < work.operands.size(); ++a)

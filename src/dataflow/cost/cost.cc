@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "dataflow/cost/array_cost.h"
 #include "dataflow/cost/composer.h"
+#include "dataflow/cost/one_pass.h"
 #include "dataflow/mapping/nest_search.h"
 #include "dataflow/mapping/sharing.h"
 #include "dataflow/mapping/tiles.h"
@@ -22,7 +23,7 @@ constexpr size_t kMostCounted = 64;  // where none before could be counted
 
 /// A kernel without its name: equal keys have equal costs.
 std::string structure_key(const Kernel& kernel) {
-  std::string key;
+  std::string key = kernel.one_pass ? "one pass;" : "";
   for (const Work& work : kernel.work) {
     key += sator::dataflow::structure_key({work.statement, {}, one_pe()});
     for (const Access& access : work.statement.accesses) key += access.tensor + ",";
@@ -36,6 +37,7 @@ std::string structure_key(const Kernel& kernel) {
                   static_cast<int>(o.kind),
                   ",");
     }
+    for (const QuasiAffine& e : work.only_where) key += text("{", to_text(e, work.statement.domain.names), "}");
     key += join(work.statement.domain.names, ",");  // the mapping's words have them
     key += text(";", work.multiply_accumulate, ",", work.vector_ops, ",", static_cast<int>(work.vector_work), ";");
   }
@@ -74,6 +76,8 @@ struct CostEngine::Memo {
   CountMemo counts;
   std::optional<TenetArray> tenet;                                     // the chip's files, read
   std::unordered_map<std::string, std::vector<Placement>> placements;  // of a kernel's products
+  std::optional<OnePass> one_pass;
+  std::unordered_map<std::string, KernelCost> passes;  // of kernels that run in one pass
 };
 
 CostEngine::CostEngine(Chip chip) : chip_(std::move(chip)), memo_(std::make_unique<Memo>()) {
@@ -84,6 +88,15 @@ CostEngine::CostEngine(Chip chip) : chip_(std::move(chip)), memo_(std::make_uniq
   }
 }
 CostEngine::~CostEngine() = default;
+
+/// The kernel in one pass, where it and the chip run so.
+const KernelCost* CostEngine::in_one_pass(const Kernel& kernel, const std::string& key) {
+  if (!kernel.one_pass || !chip_.one_pass) return nullptr;
+  if (!memo_->one_pass) memo_->one_pass.emplace(chip_, by_class_, memo_->counts);
+  if (auto known = memo_->passes.find(key); known != memo_->passes.end()) return &known->second;
+  std::optional<KernelCost> cost = memo_->one_pass->cost(kernel);
+  return cost ? &memo_->passes.emplace(key, std::move(*cost)).first->second : nullptr;
+}
 
 KernelCost CostEngine::cost(const Kernel& kernel) { return cost(kernel, {}); }
 
@@ -186,10 +199,16 @@ class Mappings {
 }  // namespace
 
 KernelCost CostEngine::cost(const Kernel& kernel, const std::vector<std::optional<Placement>>& given) {
-  Mappings mappings(kernel, chip_, by_class_, memo_->counts, memo_->tenet ? &*memo_->tenet : nullptr, given);
   const bool free = std::none_of(given.begin(), given.end(), [](const auto& p) { return p.has_value(); });
+  const std::string key = free ? structure_key(kernel) : "";
+  if (const KernelCost* pass = free ? in_one_pass(kernel, key) : nullptr) {
+    KernelCost cost = *pass;
+    cost.kernel = kernel.name;
+    return cost;
+  }
+  Mappings mappings(kernel, chip_, by_class_, memo_->counts, memo_->tenet ? &*memo_->tenet : nullptr, given);
   if (!free) return mappings.best();
-  const auto [known, fresh] = memo_->placements.try_emplace(structure_key(kernel));
+  const auto [known, fresh] = memo_->placements.try_emplace(key);
   if (!fresh) mappings.start_from(known->second);
   KernelCost best = mappings.best();
   if (fresh) known->second = mappings.chosen();

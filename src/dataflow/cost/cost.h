@@ -39,6 +39,12 @@ struct TenetUse {
   int64_t delay_in = 0, delay_out = 0, delay_compute = 0;
 };
 
+/// One tile of a product that runs in one pass with another: what the array does again and again.
+struct TileUse {
+  Problem problem;
+  Counts counts;
+};
+
 /// One statement on the chip.
 struct StatementCost {
   std::string name;
@@ -48,11 +54,12 @@ struct StatementCost {
   std::optional<Precision> precision;  // that the array runs
   int64_t passes = 1;                  // of the array per product, where it lacks the width
   int accumulator_bits_needed = 0;     // for sums of integers that cannot overflow; 0: floats
-  int64_t instances = 0;
-  int64_t macs = 0;
+  int64_t instances = 0;               // that run; of tiles that are partly masked all
+  int64_t macs = 0;                    // of these, what the program asks for: without masked ones
   int64_t vector_ops = 0;
   VectorWork vector_work = VectorWork::elementwise;
   std::optional<TenetUse> tenet;   // on a chip with TENET's files
+  std::optional<TileUse> tile;     // of a kernel that runs in one pass: then `counts` adds up tiles
   std::optional<Counts> counts;    // of a product: at the PEs, with skew
   int64_t stream_cycles = 0;       // stamps that do work
   int64_t fill_drain_cycles = 0;   // until the wave of operands has crossed the array
@@ -178,6 +185,8 @@ class CostEngine {
 
  private:
   struct Memo;
+  const KernelCost* in_one_pass(const Kernel& kernel, const std::string& key);
+
   Chip chip_;
   std::vector<Chip> by_class_;  // the chip with the dataflow of each class of products
   std::unique_ptr<Memo> memo_;

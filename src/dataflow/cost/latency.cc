@@ -136,7 +136,7 @@ class Latency {
       if (s.on_array() && !s.tenet)
         least += array_time(s,
                             cycles_at_power_limit(chip_,
-                                                  static_cast<double>(s.macs) * static_cast<double>(s.passes),
+                                                  static_cast<double>(s.instances) * static_cast<double>(s.passes),
                                                   1 / s.precision->macs_per_pe_per_cycle));
     const double array = cycles(times_.array), waits = cycles(least) - array;
     if (waits <= 0 || array <= 0) return;

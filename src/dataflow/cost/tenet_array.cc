@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "dataflow/cost/array_cost.h"
+#include "dataflow/programs/masks.h"
 #include "dataflow/programs/product_axes.h"
 #include "dataflow/tenet/metrics.h"
 
@@ -100,7 +101,8 @@ StatementCost cost_on_tenet_array(const Work& work, const Product& product, cons
   use.delay_in = std::max<int64_t>(0, metrics.delay_in);  // TENET's is -1 where nothing waits
   use.delay_out = std::max<int64_t>(0, metrics.delay_out);
   use.delay_compute = metrics.delay_compute_master;
-  cost.instances = cost.macs = cost.counts->macs;
+  cost.instances = cost.counts->macs;
+  cost.macs = work.only_where.empty() ? cost.instances : unmasked_instances(work);
   cost.stream_cycles = use.delay_compute;
   cost.pes_used = metrics.avg_active_pe;
   cost.parts.assign(work.operands.size(), 1);
@@ -108,7 +110,7 @@ StatementCost cost_on_tenet_array(const Work& work, const Product& product, cons
   for (size_t a = 0; a < work.operands.size(); ++a) move(cost, a, weight, chip);
   // Each MAC reads both factors and the sum, and writes the sum.
   cost.register_bits = bits_of(
-      cost.macs,
+      cost.instances,
       work.operands[product.first].bits + work.operands[product.second].bits + 2 * choice.precision.accumulator_bits);
   return cost;
 }

@@ -22,6 +22,13 @@ tir::PrimFuncRef at_sizes(const tir::PrimFuncRef& func, const std::map<std::stri
   return replaced(func, values);
 }
 
+/// An intrinsic computes whole tiles: of a function that runs in one pass also what the program masks.
+tir::PrimFuncRef without_masks(const tir::PrimFuncRef& func) {
+  if (int_attr(func->attrs, kOnePass).value_or(0) == 0) return func;
+  return transform(func,
+                   [](const tir::IfThenElse& n) -> tir::Stmt { return n.else_case ? tir::Stmt(ref(n)) : n.then_case; });
+}
+
 /// The two loads that a block's store multiplies, in the order of the program; nothing if it is no multiply-accumulate of two.
 struct Factors {
   const tir::BufferStore* store = nullptr;
@@ -225,7 +232,7 @@ rules::ArrayNest share_whole_tiles(rules::ArrayNest nest, const StatementCost& s
 
 std::variant<ScheduledFunction, Reason> tensorize_as_costed(const tir::PrimFuncRef& func, const FunctionFacts& facts,
                                                             const KernelCost& cost, const Chip& chip) {
-  schedule::Schedule s(at_sizes(func, facts.sizes), facts.name);
+  schedule::Schedule s(without_masks(at_sizes(func, facts.sizes)), facts.name);
   s.work_on(facts.name);
   std::vector<std::string> padded;
   for (const StatementCost& statement : cost.statements) {

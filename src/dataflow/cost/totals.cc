@@ -84,7 +84,9 @@ class Totals {
   void sum_energy() {
     for (const StatementCost& cost : total_.statements) {
       if (cost.on_array())
-        spend("mac", static_cast<double>(cost.macs) * static_cast<double>(cost.passes), cost.precision->energy_per_mac);
+        spend("mac",
+              static_cast<double>(cost.instances) * static_cast<double>(cost.passes),
+              cost.precision->energy_per_mac);
       spend("registers", static_cast<double>(cost.register_bits), chip_.pe.energy_per_bit);
       spend("wires", static_cast<double>(cost.hop_bits), chip_.energy_per_hop_bit);
       spend("vector", static_cast<double>(cost.vector_ops), chip_.vector.energy_per_op);

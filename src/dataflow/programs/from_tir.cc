@@ -31,6 +31,7 @@ class ProgramReader {
  public:
   ProgramReader(const tir::PrimFunc& func, const FunctionFacts& facts, const Chip* chip) : facts_(facts), chip_(chip) {
     out_.kernel.name = facts.name;
+    out_.kernel.one_pass = int_attr(func.attrs, kOnePass).value_or(0) != 0;
     Scope scope;
     size_t number_of = 0;
     for (const auto& [param, buffer] : func.buffer_map) {
@@ -118,6 +119,7 @@ class ProgramReader {
         [&](const tir::Block& n) { visit(n.body, scope); },
         [&](const tir::BufferStore& n) { add_statement(n, scope); },
         [&](const tir::IfThenElse& n) {
+          if (out_.kernel.one_pass && !n.else_case && masks(n, scope)) return;
           where(n.condition, true, scope, [&] { visit(n.then_case, scope); });
           if (n.else_case) where(n.condition, false, scope, [&] { visit(n.else_case, scope); });
         },
@@ -140,6 +142,18 @@ class ProgramReader {
                  "loops with known extents",
                  "name a function without it that states the work");
         });
+  }
+
+  /// A choice on indices in a program that runs in one pass: what it leaves out is masked. Whether it is one.
+  bool masks(const tir::IfThenElse& n, Scope& scope) {
+    const auto cases = cases_of(n.condition, true, scope.values);
+    if (!cases || cases->size() != 1) return false;
+    const size_t before = scope.only_where.size();
+    for (const QuasiAffine& e : cases->front())
+      if (largest(e * -1, scope.domain) > 0) scope.only_where.push_back(e);
+    visit(n.then_case, scope);
+    scope.only_where.resize(before);
+    return true;
   }
 
   void visit_loop(const tir::For& n, Scope& scope) {
@@ -255,6 +269,7 @@ class ProgramReader {
     Work work;
     work.statement.name = statement_name(n);
     work.statement.domain = scope.domain;
+    work.only_where = scope.only_where;
     for (const std::vector<Place>* places : {&reads, &lookups})
       for (const Place& p : *places) add_access(work, Role::read, p);
     add_access(work, Role::write, target);

@@ -33,6 +33,10 @@ struct TirWork {
   std::vector<std::string> notes;  // what had to be assumed
 };
 
+/// Attribute of a function whose running program goes through its products in one pass (Kernel::one_pass). In such a function
+/// an `if` on indices without an else masks what it leaves out (Work::only_where).
+inline constexpr const char* kOnePass = "sator.one_pass";
+
 /// Statements with their accesses, from every store of the function: loops are iterators, predicates and triangular loops
 /// are guards. A store that adds a product of two loads to itself is a multiply-accumulate; roles of other statements
 /// follow from what they read and write (codes of weights to floats: dequantize; integer sums to floats: rescale; floats

@@ -18,6 +18,7 @@ struct Scope {
   };
   std::vector<Loop> loops;  // one per iterator of the domain
   Domain domain;
+  std::vector<QuasiAffine> only_where;  // as Work::only_where
   VarValues values;
   Attrs annotations;                           // of the block
   std::unordered_map<VarRef, Expr> looked_up;  // variables whose values are no quasi-affine functions of the loops

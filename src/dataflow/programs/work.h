@@ -32,12 +32,18 @@ struct Work {
   bool multiply_accumulate = false;  // each instance adds the product of two reads to the write
   double vector_ops = 0;             // arithmetic operations per instance otherwise
   VectorWork vector_work = VectorWork::elementwise;
+  /// Affine functions of the iterators. Instances at which one of them is below 0 are masked: what they make is not used, so
+  /// they are no work of the program, and an array may run them all the same. Empty: every instance counts.
+  std::vector<QuasiAffine> only_where;
 };
 
 /// What one launch does, in the order of the program.
 struct Kernel {
   std::string name;
   std::vector<Work> work;
+  /// The program that runs goes through its products tile by tile, with running sums in place of the reductions between
+  /// them: what lies between can stay where a chip keeps it (Chip::one_pass).
+  bool one_pass = false;
 };
 
 /// Which iterators index which of the three tensors of a multiply-accumulate. This is all that mapping knows of an
