@@ -15,6 +15,7 @@
 #include "dataflow/cost/described_chip.h"
 #include "dataflow/counts/space_time.h"
 #include "dataflow/programs/bound_statements.h"
+#include "dataflow/programs/from_tir.h"
 #include "dataflow/programs/matmul.h"
 #include "formats/batch.h"
 #include "formats/format.h"
@@ -131,6 +132,30 @@ void check_sizes(const Sizes& sizes, const Module& module) {
             .hint = "correct the name, or leave the option out"});
 }
 
+/// The functions on a described chip, each as one kernel: under the mapping that its loops state, else under the engine's own.
+void cost_functions(const EstimateArguments& a, const Module& module, dataflow::FunctionFacts facts, Streams& io) {
+  dataflow::CostEngine engine(dataflow::described_chip(*a.chip, changes_of(a.changes)));
+  for (const auto& [name, func] : module.functions) {
+    const auto* program = func.as<tir::PrimFunc>();
+    if (!program) continue;
+    facts.name = name;
+    const dataflow::TirWork work = dataflow::work_of(*program, facts, &engine.chip());
+    const dataflow::KernelCost cost = engine.cost(work.kernel, work.placements);
+    io.out << "function " << name << "\n" << dataflow::cost_table(cost, engine.chip()) << "\n";
+    io.out.flush();
+    nlohmann::json answer = dataflow::cost_json(cost, engine.chip());
+    answer["function"] = name;
+    for (const std::vector<std::string>* notes : {&cost.notes, &work.notes})
+      for (const std::string& note : *notes) io.notes << "note: " << note << "\n";
+    for (const std::string& note : work.notes) answer["notes"].push_back(note);
+    io.json.push_back(std::move(answer));
+  }
+  if (io.json.empty())
+    fail({.what = text(*a.script, " has no tensor program"),
+          .needs = "a function with @T.prim_func",
+          .hint = "`sator opt` lowers a graph to tensor programs"});
+}
+
 void estimate_script(const EstimateArguments& a, Streams& io) {
   dataflow::FunctionFacts facts;
   for (const std::string& given : a.sizes) {
@@ -143,6 +168,7 @@ void estimate_script(const EstimateArguments& a, Streams& io) {
   const ModuleRef& module = schedule.module();
   check_sizes(facts.sizes, *module);
   io.json = nlohmann::json::array();
+  if (a.chip) return cost_functions(a, *module, std::move(facts), io);
   for (const auto& [name, func] : module->functions) {
     const auto* program = func.as<tir::PrimFunc>();
     if (!program) continue;
@@ -309,21 +335,28 @@ void run(const EstimateArguments& a, Streams& io) {
     bool there;
   };
   const bool tenet = some_file || a.experiment;
-  for (const Companion& c : {Companion{"--compat", a.compat.has_value(), "TENET's files", tenet},
-                             {"--file", !a.files.empty(), "--format", a.format.has_value()},
-                             {"--picture", a.picture.has_value(), "TENET's files or --workload", tenet || a.workload},
-                             {"--explain", a.explain, "--workload", a.workload.has_value()},
-                             {"--size", !a.sizes.empty(), "--script", a.script.has_value()},
-                             {"--trace", a.trace.has_value(), "--script", a.script.has_value()},
-                             {"-o", a.output.has_value(), "--batch", a.batch.has_value()},
-                             {"--chip", a.chip.has_value(), "--workload", a.workload.has_value()},
-                             {"--scheme", a.scheme.has_value(), "--workload", a.workload.has_value()},
-                             {"--pe", a.changes.pe.has_value(), "--workload", a.workload.has_value()},
-                             {"--dataflow", a.changes.dataflow.has_value(), "--workload", a.workload.has_value()},
-                             {"--tile", a.changes.tile.has_value(), "--workload", a.workload.has_value()},
-                             {"--timeloop", a.timeloop.has_value(), "--workload", a.workload.has_value()},
-                             {"--replace", a.replace, "--timeloop", a.timeloop.has_value()},
-                             {"--chakra", a.chakra.has_value(), "--workload", a.workload.has_value()}})
+  for (const Companion& c :
+       {Companion{"--compat", a.compat.has_value(), "TENET's files", tenet},
+        {"--file", !a.files.empty(), "--format", a.format.has_value()},
+        {"--picture", a.picture.has_value(), "TENET's files or --workload", tenet || a.workload},
+        {"--explain", a.explain, "--workload", a.workload.has_value()},
+        {"--size", !a.sizes.empty(), "--script", a.script.has_value()},
+        {"--trace", a.trace.has_value(), "--script", a.script.has_value()},
+        {"-o", a.output.has_value(), "--batch", a.batch.has_value()},
+        {"--chip", a.chip.has_value(), "--workload or --script", a.workload || a.script},
+        {"--scheme", a.scheme.has_value(), "--workload", a.workload.has_value()},
+        {"--pe", a.changes.pe.has_value(), "--workload, or --script with --chip", a.workload || (a.script && a.chip)},
+        {"--dataflow",
+         a.changes.dataflow.has_value(),
+         "--workload, or --script with --chip",
+         a.workload || (a.script && a.chip)},
+        {"--tile",
+         a.changes.tile.has_value(),
+         "--workload, or --script with --chip",
+         a.workload || (a.script && a.chip)},
+        {"--timeloop", a.timeloop.has_value(), "--workload", a.workload.has_value()},
+        {"--replace", a.replace, "--timeloop", a.timeloop.has_value()},
+        {"--chakra", a.chakra.has_value(), "--workload", a.workload.has_value()}})
     if (c.given && !c.there)
       fail({.what = text(c.option, " says nothing about ", chosen->needs),
             .needs = text(c.option, " together with ", c.belongs_to),
@@ -371,7 +404,8 @@ Command estimate_command() {
        &a->timeloop},
       {"--replace", "replace files that --timeloop did not write and that stand where its files go", &a->replace},
       {"--script FILE",
-       "TVMScript: the statements around which loops are bound, as TENET would count them",
+       "TVMScript: the statements around which loops are bound, as TENET would count them; with --chip what each of "
+       "its functions costs there, a convolution for instance",
        &a->script},
       {"--trace FILE",
        "steps of a schedule that are replayed on --script first: what `sator explore` and `study` leave",
