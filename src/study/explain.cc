@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "base/figures.h"
@@ -38,7 +39,7 @@ struct Group {
   double value = 0;
   bool alike = true;  // each call has the same
   const KernelRow* first = nullptr;
-  size_t layers = 0;
+  std::set<std::string> layers;  // a prompt in chunks has a row of a layer for each length of its own
 };
 
 template <class Value>
@@ -51,7 +52,7 @@ std::vector<Group> groups_of(const PhaseResult& phase, Value value) {
     g->alike &= each == value(*g->first);
     g->calls += row.count;
     g->value += each * static_cast<double>(row.count);
-    ++g->layers;
+    g->layers.insert(row.layer);
   }
   std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.value > b.value; });
   return groups;
@@ -78,10 +79,11 @@ void add_kernels_by(Lines& lines, const Subject& s, double whole, std::string_vi
     std::string words = g.calls == 1 ? quantity(g.value, unit)
                         : g.alike    ? text(g.calls, " x ", quantity(each, unit), " = ", quantity(g.value, unit))
                                      : text(g.calls, " calls, ", quantity(g.value, unit));
-    lines.push_back(item(text(words, ", ", percent(g.value / whole)),
-                         text(g.function,
-                              g.layers > 1 ? text(" (", g.layers, " layers)") : text(" (", place(*g.first), ")"),
-                              g.first->cost.bound.empty() ? "" : ", bound by " + g.first->cost.bound)));
+    lines.push_back(
+        item(text(words, ", ", percent(g.value / whole)),
+             text(g.function,
+                  g.layers.size() > 1 ? text(" (", g.layers.size(), " layers)") : text(" (", place(*g.first), ")"),
+                  g.first->cost.bound.empty() ? "" : ", bound by " + g.first->cost.bound)));
   }
   if (rest_calls > 0 && rest > 1e-9 * whole)
     lines.push_back(
