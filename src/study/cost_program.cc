@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "driver/compile.h"
 #include "frontend/hf_config.h"
+#include "llm/open.h"
+#include "study/capacity.h"
 #include "study/sweep.h"
 
 namespace sator::study {
@@ -70,6 +72,28 @@ std::vector<llm::StepSize> prefill_steps(int64_t prompt_len, int64_t chunk) {
   return steps;
 }
 
+/// What the chip has to hold for the job's sequence; where that is too much, with how many chips it is not. Their activations
+/// are taken as large as one chip's.
+static MemoryNeed need_on(const SchemeJob& job, const llm::Program& program, const std::vector<llm::KernelCall>& calls,
+                          const Chip& chip) {
+  const ModelConfig config = llm::config_of(job.options.model);
+  const int64_t layers = std::visit([](const auto& family) { return family.layers; }, config.family);
+  const int64_t positions = job.options.prompt_len + job.options.gen_len;
+  MemoryNeed need = memory_need(program, layers, positions, calls, chip);
+  if (need.fits()) return need;
+  auto shared = [&](int64_t chips) -> std::optional<MemoryNeed> {
+    try {
+      const llm::Program part = llm::program_of(
+          job.options.model, {.scheme = job.scheme, .program = {.chips = chips}}, job.options.shapes_only);
+      return memory_need(part, layers, positions, calls, chip);
+    } catch (const Error&) {  // heads that so many cannot share
+      return {};
+    }
+  };
+  need.chips_with_room = chips_with_room(chip, job.options.changes.chips, shared);
+  return need;
+}
+
 std::vector<ChipResult> ProgramCoster::cost(const SchemeJob& job, std::span<const Chip> chips,
                                             const Progress& progress) {
   progress("building the program", true);
@@ -107,6 +131,9 @@ std::vector<ChipResult> ProgramCoster::cost(const SchemeJob& job, std::span<cons
       phase.larger = coster->larger_memories(kernels, phase);
       return phase;
     };
+    std::vector<llm::KernelCall> all = prefill;
+    all.insert(all.end(), decode.begin(), decode.end());
+    result.need = need_on(job, at.program, all, chip);
     result.prefill = cost(prefill, prefill_tokens);
     result.decode = cost(decode, {1});
     if (job.options.sweep.empty()) continue;

@@ -183,6 +183,17 @@ std::vector<Column> study_columns(const Study& study) {
   speed("host_decode_tokens_per_s", &SchemeResult::host_decode);
   columns.push_back({"host_speeds_measured_at", [](const Line& l) { return l.study.protocol.measured_at; }});
   columns.push_back({"host_load_s", [](const Line& l) { return of(l.scheme.load_s); }});
+  auto need = [&](const char* name, std::optional<int64_t> (*value)(const MemoryNeed&)) {
+    columns.push_back({name, [value](const Line& l) {
+                         const std::optional<MemoryNeed>& n = l.scheme.chips[l.chip].need;
+                         const std::optional<int64_t> v = n ? value(*n) : std::nullopt;
+                         return v ? of(*v) : "";
+                       }});
+  };
+  need("cache_bytes", [](const MemoryNeed& n) { return std::optional(n.cache_bytes); });
+  need("activation_bytes", [](const MemoryNeed& n) { return std::optional(n.activation_bytes); });
+  need("capacity_bytes", [](const MemoryNeed& n) { return n.capacity_bytes; });
+  need("fits", [](const MemoryNeed& n) { return std::optional<int64_t>(n.fits()); });
   add_cost_columns(columns);
   columns.push_back(
       {"ratio_latency", [](const Line& l) { return of(ratio(baseline_cost(l).latency_s, l.cost.latency_s)); }});

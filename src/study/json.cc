@@ -436,6 +436,32 @@ void describe(A& a, Protocol& x) {
   a("remarks", x.remarks);
 }
 
+void write_need(Writer& row, const std::optional<MemoryNeed>& need) {
+  if (!need) return;
+  auto or_null = [](const std::optional<int64_t>& v) { return v ? Json(*v) : Json(); };
+  row.json["memory_need"] = {{"memory", need->memory},
+                             {"weights_bytes", need->weights_bytes},
+                             {"cache_bytes", need->cache_bytes},
+                             {"activation_bytes", need->activation_bytes},
+                             {"capacity_bytes", or_null(need->capacity_bytes)},
+                             {"fits", need->fits()},
+                             {"chips_with_room", or_null(need->chips_with_room)}};
+}
+
+/// Studies of earlier versions lack it.
+void read_need(const JsonAt& row, std::optional<MemoryNeed>& need) {
+  const auto at = row.find("memory_need");
+  if (!at) return;
+  Reader r{*at};
+  MemoryNeed& n = need.emplace();
+  r("memory", n.memory);
+  r("weights_bytes", n.weights_bytes);
+  r("cache_bytes", n.cache_bytes);
+  r("activation_bytes", n.activation_bytes);
+  if (const auto capacity = at->find("capacity_bytes")) n.capacity_bytes = capacity->integer();
+  if (const auto chips = at->find("chips_with_room")) n.chips_with_room = chips->integer();
+}
+
 }  // namespace
 
 Json to_json(const Study& given, Kernels kernels) {
@@ -459,6 +485,7 @@ Json to_json(const Study& given, Kernels kernels) {
       Writer row{rows.emplace_back(Json::object())};
       describe(row, scheme);
       row("chip", chip.chip);
+      write_need(row, chip.need);
       PhaseArchive<Writer> phases{row, kernels == Kernels::included};
       phases("prefill", chip.prefill);
       phases("decode", chip.decode);
@@ -499,6 +526,7 @@ Study from_json(const Json& json, std::string_view source) {
       if (scheme.name != name) continue;
       ChipResult& chip = scheme.chips.emplace_back();
       row("chip", chip.chip);
+      read_need(at, chip.need);
       PhaseArchive<Reader> phases{row, true};
       phases("prefill", chip.prefill);
       phases("decode", chip.decode);

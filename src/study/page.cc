@@ -190,6 +190,7 @@ std::string chip_section(const Study& study, size_t chip, const std::vector<Verd
   std::vector<std::string> remarks;
   for (const PrecisionRemark& r : precision_remarks_on(study, chip))
     remarks.push_back(text(r.words, ": ", join(r.schemes, ", ")));
+  for (std::string& r : capacity_remarks_on(study, chip)) remarks.push_back(std::move(r));
   out += list(remarks);
 
   std::string plots;

@@ -231,11 +231,24 @@ struct SweepPoint {
   bool operator==(const SweepPoint&) const = default;
 };
 
+/// What one chip's outermost memory has to hold for one sequence of prompt and generation. (A sweep's larger batches need more.)
+struct MemoryNeed {
+  std::string memory;
+  int64_t weights_bytes = 0, cache_bytes = 0;
+  int64_t activation_bytes = 0;                 // of the launch that reads and writes most of them
+  std::optional<int64_t> capacity_bytes;        // absent: the chip states none
+  std::optional<int64_t> chips_with_room = {};  // where it does not fit: how many that share each layer do
+  int64_t bytes() const { return weights_bytes + cache_bytes + activation_bytes; }
+  bool fits() const { return !capacity_bytes || bytes() <= *capacity_bytes; }
+  bool operator==(const MemoryNeed&) const = default;
+};
+
 struct ChipResult {
   std::string chip;
   PhaseResult prefill;  // the whole prompt
   PhaseResult decode;   // one token, at the mean context of the generation
-  std::vector<SweepPoint> sweep;
+  std::vector<SweepPoint> sweep = {};
+  std::optional<MemoryNeed> need = {};  // absent: a study of an earlier version
   bool operator==(const ChipResult&) const = default;
 };
 

@@ -165,6 +165,7 @@ std::string terminal_table(const Study& study, size_t width) {
     if (const std::string here = host_table(study, chip); !here.empty()) out += "\n" + here;
     for (const PrecisionRemark& remark : precision_remarks_on(study, chip))
       out += wrapped(text("  ", remark.words, ": ", join(remark.schemes, ", ")), width, 4);
+    for (const std::string& remark : capacity_remarks_on(study, chip)) out += wrapped(remark, width, 2);
   }
   out += sweep_table(study);
   out += "\n";

@@ -83,6 +83,39 @@ std::vector<PrecisionRemark> precision_remarks_on(const Study& study, size_t chi
   return remarks;
 }
 
+std::string need_words(const MemoryNeed& need) {
+  auto bytes = [](int64_t b) { return quantity(static_cast<double>(b), "B"); };
+  return text(bytes(need.bytes()),
+              need.capacity_bytes ? text(" on ", bytes(*need.capacity_bytes), " of ", need.memory) : "",
+              " (weights ",
+              bytes(need.weights_bytes),
+              ", cache ",
+              bytes(need.cache_bytes),
+              ", activations ",
+              bytes(need.activation_bytes),
+              ")");
+}
+
+std::vector<std::string> capacity_remarks_on(const Study& study, size_t chip) {
+  std::vector<std::string> remarks;
+  for (const SchemeResult& scheme : study.schemes) {
+    const std::optional<MemoryNeed>& need = scheme.chips[chip].need;
+    if (!need || need->fits()) continue;
+    const int64_t each = study.protocol.parallel;
+    const std::string way_out =
+        need->chips_with_room
+            ? text("; ", *need->chips_with_room, " of them have room: --parallel ", *need->chips_with_room)
+            : "; no number of them with --parallel has room";
+    remarks.push_back(text(scheme.name,
+                           " does not fit",
+                           each > 1 ? text(" each of ", each, " chips") : "",
+                           ": ",
+                           need_words(*need),
+                           way_out));
+  }
+  return remarks;
+}
+
 std::vector<std::string> footer_lines(const Study& study) {
   const KernelTally n = tally(study);
   std::vector<std::string> lines = study.protocol.remarks;

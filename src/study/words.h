@@ -23,6 +23,12 @@ struct PrecisionRemark {
 };
 std::vector<PrecisionRemark> precision_remarks_on(const Study& study, size_t chip);
 
+/// "141 GB on 80.0 GB of hbm (weights 140 GB, cache 1.00 GB, activations 30.0 MB)".
+std::string need_words(const MemoryNeed& need);
+
+/// Of a chip of a study: a sentence for each scheme that does not fit.
+std::vector<std::string> capacity_remarks_on(const Study& study, size_t chip);
+
 /// An energy; "-" where none of what it is of has a known one.
 bool knows_energy(const Cost& cost);
 std::string energy_text(const Cost& cost);
