@@ -140,6 +140,23 @@ TEST(Explain, TenetsFormulaIsTheLongestOfItsDelays) {
             std::string::npos);
 }
 
+// Each chunk of a prompt has its own row of a layer's attention: two layers in three chunks are two layers.
+TEST(Explain, ChunksAreNoLayers) {
+  Study study = study_by_hand({{"f16", {}, 600, 10}}, {"chip"});
+  PhaseResult& prefill = study.schemes[0].chips[0].prefill;
+  for (const char* layer : {"h.0.attn", "h.1.attn"})
+    for (int64_t chunk : {1, 2, 3}) {
+      KernelRow row{.function = "attention", .layer = layer};
+      row.cost.latency_cycles = 50 * chunk;
+      row.cost.latency_s = 50e-9 * static_cast<double>(chunk);
+      row.cost.bound = "dram";
+      prefill.rows.push_back(row);
+    }
+  const std::string words = all(explain(study, 0, 0, kPhases[0], Figure::latency));
+  EXPECT_NE(words.find("attention (2 layers)"), std::string::npos) << words;
+  EXPECT_NE(words.find("6 calls"), std::string::npos) << words;
+}
+
 TEST(Explain, KernelsAreFoundByFunctionAndLayer) {
   const Study study = sample_study({default_samples()[1]}, {"edge_npu32"});
   const PhaseResult& decode = study.schemes[0].chips[0].decode;
