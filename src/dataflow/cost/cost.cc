@@ -80,7 +80,8 @@ struct CostEngine::Memo {
   std::unordered_map<std::string, KernelCost> passes;  // of kernels that run in one pass
 };
 
-CostEngine::CostEngine(Chip chip) : chip_(std::move(chip)), memo_(std::make_unique<Memo>()) {
+CostEngine::CostEngine(Chip chip, const Goal& goal)
+    : chip_(std::move(chip)), goal_(goal), memo_(std::make_unique<Memo>()) {
   if (chip_.tenet) memo_->tenet = tenet_array_of(chip_);
   for (ProductClass c : kProductClasses) {
     by_class_.push_back(chip_);
@@ -107,10 +108,11 @@ class Mappings {
  public:
   ///   given   per product; absent ones are searched
   Mappings(const Kernel& kernel, const Chip& chip, const std::vector<Chip>& by_class, CountMemo& counts,
-           const TenetArray* tenet, const std::vector<std::optional<Placement>>& given)
+           const TenetArray* tenet, const std::vector<std::optional<Placement>>& given, const Goal& goal)
       : composer_(kernel, chip, by_class, counts, tenet),
         chip_(chip),
         given_(given),
+        goal_(goal),
         options_(composer_.products()),
         chosen_(composer_.products(), 0) {}
 
@@ -134,7 +136,7 @@ class Mappings {
       tried = composer_.cost(chosen());
     }
     KernelCost best = std::get<KernelCost>(std::move(tried));
-    for (size_t i = 0; i < options_.size(); ++i) judge(i, best);
+    for (size_t i = 0; i < options_.size() && goal_.only_latency(); ++i) judge(i, best);
     return best;
   }
 
@@ -159,7 +161,7 @@ class Mappings {
     if (chip_.tile)
       if (auto tiled = tiled_placement(p.work, p.product, p.chip, p.pace, p.beside, *chip_.tile))
         return {std::move(*tiled)};
-    return placements(p.work, p.product, p.chip, p.pace, p.beside, most);
+    return placements(p.work, p.product, p.chip, p.pace, p.beside, most, goal_);
   }
 
   /// Whether product i has mappings beyond those tried, none of which could be counted.
@@ -192,6 +194,7 @@ class Mappings {
   Composer composer_;
   const Chip& chip_;
   const std::vector<std::optional<Placement>>& given_;
+  const Goal& goal_;
   std::vector<std::vector<Placement>> options_;  // per product: the given one, or some, the quickest by estimate first
   std::vector<size_t> chosen_;
 };
@@ -206,7 +209,7 @@ KernelCost CostEngine::cost(const Kernel& kernel, const std::vector<std::optiona
     cost.kernel = kernel.name;
     return cost;
   }
-  Mappings mappings(kernel, chip_, by_class_, memo_->counts, memo_->tenet ? &*memo_->tenet : nullptr, given);
+  Mappings mappings(kernel, chip_, by_class_, memo_->counts, memo_->tenet ? &*memo_->tenet : nullptr, given, goal_);
   if (!free) return mappings.best();
   const auto [known, fresh] = memo_->placements.try_emplace(key);
   if (!fresh) mappings.start_from(known->second);
@@ -224,7 +227,7 @@ std::vector<Placement> CostEngine::mappings(const Kernel& kernel, size_t most) {
   std::vector<Placement> first, chosen;
   for (size_t i = 0; i < composer.products(); ++i) {
     const MappingProblem p = composer.problem(i, chosen);
-    std::vector<Placement> found = placements_with_own_tiles(p.work, p.product, p.chip, p.pace, p.beside, most);
+    std::vector<Placement> found = placements_with_own_tiles(p.work, p.product, p.chip, p.pace, p.beside, most, goal_);
     chosen.push_back(found[0]);
     if (i == 0) first = std::move(found);
   }

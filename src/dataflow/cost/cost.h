@@ -166,7 +166,8 @@ inline double available_bytes_per_s(const Memory& memory, const Chip& chip) {
 /// Costs kernels on one chip; remembers counts and mappings by the structure of what it has seen. One per thread.
 class CostEngine {
  public:
-  explicit CostEngine(Chip chip);
+  ///   goal   what mappings that are not given are chosen for
+  explicit CostEngine(Chip chip, const Goal& goal = {});
   ~CostEngine();
   const Chip& chip() const { return chip_; }
 
@@ -188,6 +189,7 @@ class CostEngine {
   const KernelCost* in_one_pass(const Kernel& kernel, const std::string& key);
 
   Chip chip_;
+  Goal goal_;
   std::vector<Chip> by_class_;  // the chip with the dataflow of each class of products
   std::unique_ptr<Memo> memo_;
 };

@@ -1,6 +1,7 @@
 #include "dataflow/cost/cost_table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/figures.h"
@@ -11,6 +12,12 @@
 namespace sator::dataflow {
 
 namespace {
+
+/// What is known of the best mapping of the space that was searched; up to three digits of a percent, rounded up.
+std::string gap_words(double gap) {
+  const double percent = std::ceil(gap * 1e4 - 1e-6) / 100;
+  return text("no mapping of this space is more than ", fixed(percent, 2), " % faster");
+}
 
 /// Whether the chip states any energy of what the kernel did: 0 J would be a claim.
 bool knows_energy(const KernelCost& c) { return c.energy_j > 0; }
@@ -29,7 +36,10 @@ std::string cost_table(const KernelCost& c, const Chip& chip) {
                          chip.cores > 1 ? text(", on each of ", chip.cores, " cores") : "",
                          "\n");
   for (const StatementCost& s : c.statements)
-    if (s.placement) out += text("mapping      ", s.placement->words, "\n");
+    if (s.placement) {
+      out += text("mapping      ", s.placement->words, "\n");
+      if (const auto gap = s.placement->estimate.gap()) out += text("             ", gap_words(*gap), "\n");
+    }
   out += text("MACs         ",
               grouped(c.macs),
               "; ",
@@ -116,11 +126,17 @@ nlohmann::json cost_json(const KernelCost& c, const Chip& chip) {
                         {"available_bytes_per_s", m.available_bytes_per_s}});
   for (const EnergyPart& e : c.energy_parts)
     energy.push_back({{"name", e.name}, {"energy_j", e.joules}, {"source", e.source}});
-  for (const StatementCost& s : c.statements)
-    if (s.placement)
-      mappings.push_back({{"statement", s.name},
-                          {"words", s.placement->words},
-                          {"accumulator_bits_needed", s.accumulator_bits_needed}});
+  for (const StatementCost& s : c.statements) {
+    if (!s.placement) continue;
+    const Placement::Estimate& estimate = s.placement->estimate;
+    const std::optional<double> gap = estimate.gap();
+    mappings.push_back({{"statement", s.name},
+                        {"words", s.placement->words},
+                        {"estimated_cycles", estimate.cycles > 0 ? nlohmann::json(estimate.cycles) : nlohmann::json()},
+                        {"least_cycles_of_space", gap ? nlohmann::json(estimate.least_cycles) : nlohmann::json()},
+                        {"gap", gap ? nlohmann::json(*gap) : nlohmann::json()},
+                        {"accumulator_bits_needed", s.accumulator_bits_needed}});
+  }
   return {{"chip", chip.name},
           {"macs", c.macs},
           {"latency_cycles", c.latency_cycles},

@@ -1,6 +1,7 @@
 #include "dataflow/mapping/mapper.h"
 
 #include <algorithm>
+#include <deque>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -70,22 +71,52 @@ bool has_countable_stamps(const Work& work, const Placement& placement, const Ch
 
 namespace {
 
+constexpr size_t kMostBranches = 6000;  // of all searches together
+
+/// Branches and bounds in all searches at once, where the bound is least. A lower bound of the latency of their spaces.
+double branch_and_bound(std::deque<NestSearch>& searches, double& known) {
+  size_t branches = 0;
+  for (NestSearch& s : searches) {
+    s.begin_branches(known);
+    branches += s.branches();
+  }
+  // What there is to begin with may be most of it: then each is looked into about as often.
+  for (const size_t most = std::max(kMostBranches, 2 * branches); branches < most; branches += 2) {
+    NestSearch& next = *std::min_element(
+        searches.begin(), searches.end(), [](const auto& a, const auto& b) { return a.least_open() < b.least_open(); });
+    if (!next.branch(known)) break;
+    known = std::min(known, next.least_latency_seen());
+  }
+  double least = kDoesNotFit;
+  for (const NestSearch& s : searches) least = std::min(least, s.least_latency_of_space());
+  return least;
+}
+
 /// Of all ways to share the product among cores.
 std::vector<Placement> searched(const Work& work, const Product& product, const Chip& chip, const Pace& pace,
-                                const Beside& beside, size_t most, Tiles tiles) {
+                                const Beside& beside, size_t most, Tiles tiles, const Goal& goal) {
   check_limits(work, chip);
   std::vector<NestSearch::Found> found;
-  auto search = [&](const std::vector<int64_t>& block) {
-    const CoreShare share(work, product, chip, pace, block);
-    for (NestSearch::Found& f : NestSearch(share, beside, tiles).run(most)) {
-      if (chip.cores > 1) choose_cores(share, f.placement);
-      found.push_back(std::move(f));
+  auto search = [&](const std::vector<std::vector<int64_t>>& blocks) {
+    std::deque<CoreShare> shares;
+    std::deque<NestSearch> searches;
+    double known = kDoesNotFit, least = 0;
+    for (const std::vector<int64_t>& block : blocks) {
+      const CoreShare& share = shares.emplace_back(work, product, chip, pace, block);
+      known = std::min(known, searches.emplace_back(share, beside, tiles, goal).climb_from_coarse_tiles());
     }
+    if (tiles == Tiles::nested) least = branch_and_bound(searches, known);
+    for (size_t way = 0; way < shares.size(); ++way)
+      for (NestSearch::Found& f : searches[way].best(most, known)) {
+        if (chip.cores > 1) choose_cores(shares[way], f.placement);
+        f.placement.estimate.least_cycles = least;
+        found.push_back(std::move(f));
+      }
   };
-  for (const std::vector<int64_t>& block : ways_to_share(work, product, chip, beside)) search(block);
+  search(ways_to_share(work, product, chip, beside));
   std::erase_if(found, [](const NestSearch::Found& f) { return f.cycles >= kDoesNotFit; });
   if (found.empty()) fail_too_small(work, chip);
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.cycles < b.cycles; });
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.score < b.score; });
   // The best whose stamps can be counted: a way to share may cut an axis where its tiles do not end.
   // Of tiles within tiles what tensors need must be countable too.
   auto countable = [&](const Placement& p) {
@@ -99,9 +130,9 @@ std::vector<Placement> searched(const Work& work, const Product& product, const 
   };
   keep(chip.cores == 1 && tiles == Tiles::nested);
   if (!best.empty()) return best;
-  if (tiles != Tiles::nested) return searched(work, product, chip, pace, beside, most, Tiles::nested);
+  if (tiles != Tiles::nested) return searched(work, product, chip, pace, beside, most, Tiles::nested, goal);
   found.clear();
-  search(work.statement.domain.extent);
+  search({work.statement.domain.extent});
   keep(true);
   return best;
 }
@@ -109,13 +140,14 @@ std::vector<Placement> searched(const Work& work, const Product& product, const 
 }  // namespace
 
 std::vector<Placement> placements(const Work& work, const Product& product, const Chip& chip, const Pace& pace,
-                                  const Beside& beside, size_t most) {
-  return searched(work, product, chip, pace, beside, most, Tiles::nested);
+                                  const Beside& beside, size_t most, const Goal& goal) {
+  return searched(work, product, chip, pace, beside, most, Tiles::nested, goal);
 }
 
 std::vector<Placement> placements_with_own_tiles(const Work& work, const Product& product, const Chip& chip,
-                                                 const Pace& pace, const Beside& beside, size_t most) {
-  return searched(work, product, chip, pace, beside, most, Tiles::of_each_memory);
+                                                 const Pace& pace, const Beside& beside, size_t most,
+                                                 const Goal& goal) {
+  return searched(work, product, chip, pace, beside, most, Tiles::of_each_memory, goal);
 }
 
 }  // namespace sator::dataflow

@@ -59,6 +59,17 @@ struct Beside {
   std::vector<std::vector<bool>> in_parts;
 };
 
+/// What a mapping is chosen for.
+enum class Objective : uint8_t { latency, energy, edp };
+struct Goal {
+  Objective objective = Objective::latency;
+  /// With Objective::latency: the least energy within this share of the best latency. Absent: within half a thousandth, by
+  /// neighbours of the quickest.
+  std::optional<double> energy_within;
+
+  bool only_latency() const { return objective == Objective::latency && !energy_within; }
+};
+
 /// Whether iterator x numbers batches whose products a later statement sums up (groups of a scale): an output is complete
 /// when all of them are through.
 bool is_summed_later(const Product& product, const Beside& beside, size_t x);
@@ -75,7 +86,7 @@ bool is_summed_later(const Product& product, const Beside& beside, size_t x);
 /// Source: the traffic formula of nests of loops is Timeloop's (Parashar et al., ISPASS 2019).
 /// Cost: some hundred candidates of about a microsecond.
 std::vector<Placement> placements(const Work& work, const Product& product, const Chip& chip, const Pace& pace,
-                                  const Beside& beside, size_t most);
+                                  const Beside& beside, size_t most, const Goal& goal = {});
 
 /// Whether the stamps of a mapping can be counted as its tensors will be: a way to share work among cores may cut an axis where
 /// tiles do not end.

@@ -39,25 +39,17 @@ void NestTime::find_standing(const Nest& nest) {
   }
 }
 
-/// Of each memory what it holds, the most that fits. False if one has no room for what a step of the array takes from it and
-/// for what has to stand there. Unless all of the kernel's own tensors are to stay inside, those for which the tiles leave
-/// no room stand outside.
-bool NestTime::hold_most(Nest& nest, bool all_inside) const {
-  bool fits = true;
-  nest.outside = 0;
-  for (size_t m = 1; m < s_.chip.memories.size(); ++m) fits &= hold_most_in(m, nest, all_inside);
-  return fits;
-}
-
-bool NestTime::hold_most_in(size_t m, Nest& nest, bool all_inside) const {
+/// Whether memory m has room for what stands there of the kernel's own tensors and for the tiles of the others below the
+/// first `since` loops: two of each, where the next is filled or made while one is at work.
+///   inside   which of the kernel's own tensors stand there, a bit each
+bool NestTime::has_room(size_t m, const Nest& nest, uint32_t inside, size_t since) const {
   const Memory& memory = s_.chip.memories[m];
   const double room = 8.0 * static_cast<double>(memory.capacity_bytes.value_or(INT64_MAX / 16));
-  uint32_t inside = stands_at_[m], tiles = passed_by_[m];  // which tensors stand here, of which accesses tiles lie here
+  uint32_t tiles = passed_by_[m];  // of which accesses tiles lie here
   for (uint32_t left = inside; left != 0; left &= left - 1)
     if (const auto& access = beside_.standing[static_cast<size_t>(std::countr_zero(left))].access)
       tiles &= ~(uint32_t{1} << *access);
-  // Two of each, where the next is filled or made while one is at work.
-  auto bits_held = [&](size_t since, bool twice) {
+  auto bits_held = [&](bool twice) {
     double bits = 0;
     for (uint32_t left = tiles; left != 0; left &= left - 1) {
       const auto a = static_cast<size_t>(std::countr_zero(left));
@@ -69,22 +61,43 @@ bool NestTime::hold_most_in(size_t m, Nest& nest, bool all_inside) const {
     }
     return bits;
   };
-  auto room_for = [&](size_t since) {
-    return bits_held(since, memory.double_buffered) <= room || (since == nest.depth && bits_held(since, false) <= room);
-  };
-  auto take = [&](size_t n, bool stays) {
-    inside = stays ? inside | uint32_t{1} << n : inside & ~(uint32_t{1} << n);
-    const auto& access = beside_.standing[n].access;
-    if (access) tiles = stays ? tiles & ~(uint32_t{1} << *access) : tiles | uint32_t{1} << *access;
-  };
-  if (!all_inside)
-    for (uint32_t left = inside; left != 0; left &= left - 1)
-      if (const auto n = static_cast<size_t>(std::countr_zero(left)); !beside_.standing[n].running) take(n, false);
+  return bits_held(memory.double_buffered) <= room || (since == nest.depth && bits_held(false) <= room);
+}
+
+/// Of each memory the most that fits beside those of the kernel's own tensors that nest.outside leaves inside.
+bool NestTime::hold_beside(Nest& nest) const {
+  bool fits = true;
+  for (size_t m = 1; m < s_.chip.memories.size(); ++m) {
+    const uint32_t inside = stands_at_[m] & ~nest.outside;
+    size_t since = 0;
+    while (since < nest.depth && !has_room(m, nest, inside, since)) ++since;
+    nest.held_since[m] = since;
+    fits &= has_room(m, nest, inside, since);
+  }
+  return fits;
+}
+
+/// Of each memory what it holds, the most that fits. False if one has no room for what a step of the array takes from it and
+/// for what has to stand there. Unless all of the kernel's own tensors are to stay inside, those for which the tiles leave
+/// no room stand outside.
+bool NestTime::hold_most(Nest& nest, bool all_inside) const {
+  nest.outside = 0;
+  if (all_inside) return hold_beside(nest);
+  bool fits = true;
+  for (size_t m = 1; m < s_.chip.memories.size(); ++m) fits &= hold_most_in(m, nest);
+  return fits;
+}
+
+bool NestTime::hold_most_in(size_t m, Nest& nest) const {
+  uint32_t inside = stands_at_[m];
+  auto room_for = [&](size_t since) { return has_room(m, nest, inside, since); };
+  auto take = [&](size_t n, bool stays) { inside = stays ? inside | uint32_t{1} << n : inside & ~(uint32_t{1} << n); };
+  for (uint32_t left = inside; left != 0; left &= left - 1)
+    if (const auto n = static_cast<size_t>(std::countr_zero(left)); !beside_.standing[n].running) take(n, false);
   size_t since = 0;
   while (since < nest.depth && !room_for(since)) ++since;
   nest.held_since[m] = since;
   if (!room_for(since)) return false;
-  if (all_inside) return true;
   // The smallest first: most of them stay.
   std::array<size_t, kMostStanding> order{};
   size_t count = 0;

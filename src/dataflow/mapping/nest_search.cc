@@ -13,11 +13,8 @@ namespace sator::dataflow {
 namespace {
 
 constexpr int64_t kCoarseSizes = 3;  // tried per iterator beside the whole
-constexpr size_t kKept = 12;         // candidates, of which some are climbed from
 constexpr size_t kStarts = 16;
 constexpr double kWorthAClimb = 2;  // times the best
-constexpr double kAsQuick = 1.0005;
-constexpr size_t kMostSavings = 24;  // to less energy
 constexpr size_t kMostTried = 3000, kMostTriedOfEachMemory = 20000;
 const int64_t kEnumerationLimit = CountOptions{}.enumerate_up_to;
 
@@ -44,8 +41,8 @@ NestSearch::Seen::Tried& NestSearch::Seen::at(const Choice& choice) {
   return tried_.back();
 }
 
-NestSearch::NestSearch(const CoreShare& share, const Beside& beside, Tiles tiles)
-    : s_(share), tiles_(tiles), beside_(beside), time_(share, beside), grains_(share.rank()) {
+NestSearch::NestSearch(const CoreShare& share, const Beside& beside, Tiles tiles, const Goal& goal)
+    : s_(share), tiles_(tiles), beside_(beside), time_(share, beside), grains_(share.rank()), goal_(goal) {
   for (SpacePlan& plan : space_plans(share)) plans_.push_back(std::move(plan));
   for (const Access& access : share.work.statement.accesses)
     for (const Map& reference : access.references)
@@ -77,7 +74,7 @@ SpacePlan NestSearch::on_countable_part(const SpacePlan& plan) const {
   return rows == plan.most_rows && columns == plan.most_columns ? plan : on_part(s_, plan, rows, columns);
 }
 
-std::vector<NestSearch::Found> NestSearch::run(size_t most) {
+double NestSearch::climb_from_coarse_tiles() {
   const size_t whole_array = plans_.size();
   coarse_ = true;
   for (size_t p = 0; p < whole_array; ++p) search_coarsely(p);
@@ -91,8 +88,16 @@ std::vector<NestSearch::Found> NestSearch::run(size_t most) {
     for (const Candidate& start : starts) search_inner_tiles(start.choice);
     climb(Candidate(best_.front()));
   }
-  save_energy();
-  prefer_among_equals();
+  return least_seen_;
+}
+
+std::vector<NestSearch::Found> NestSearch::best(size_t most, double known) {
+  if (goal_.only_latency()) {
+    save_energy();
+    prefer_among_equals();
+  } else {
+    best_ = best_by_goal(known);
+  }
   std::vector<Found> found;
   found.reserve(std::min(most, best_.size()));
   for (const Candidate& c : best_) {
@@ -100,70 +105,12 @@ std::vector<NestSearch::Found> NestSearch::run(size_t most) {
     Nest nest = nest_of(c.choice);
     time_.use(plans_[c.choice.plan]);
     Placement::Estimate estimate = time_.estimate_of_product(nest);
-    found.push_back({c.cycles, build(plans_[c.choice.plan], nest)});
+    const double score = goal_.only_latency() ? c.cycles : score_of(c.choice, estimate.cycles);
+    found.push_back({goal_.only_latency() ? c.cycles : estimate.cycles, score, build(plans_[c.choice.plan], nest)});
     found.back().placement.estimate = std::move(estimate);
   }
   in_use_ = SIZE_MAX;
   return found;
-}
-
-/// From the best mapping to neighbours that are as quick, within 1/2000, and move with less energy, until there is none.
-void NestSearch::save_energy() {
-  if (best_.front().cycles >= kDoesNotFit) return;
-  const double limit = best_.front().cycles * kAsQuick;
-  auto moving = [&](const Choice& choice) {
-    if (in_use_ != choice.plan) time_.use(plans_[choice.plan]);
-    in_use_ = choice.plan;
-    Nest nest = nest_of(choice);
-    return time_.moves_of_product(nest).picojoules;
-  };
-  Candidate at = best_.front();
-  double least = moving(at.choice);
-  for (size_t i = 1; i < best_.size() && best_[i].cycles <= limit; ++i)
-    if (const double energy = moving(best_[i].choice); energy < least) least = energy, at = best_[i];
-  const double found_before = least;
-  for (size_t step = 0; step < kMostSavings; ++step) {
-    std::optional<Candidate> better;
-    for (const Choice& next : neighbours(at.choice)) {
-      if (!next.nests()) continue;
-      const double cycles = estimate_of(next);
-      if (cycles > limit) continue;
-      if (const double energy = moving(next); energy < 0.999 * least) least = energy, better = Candidate{cycles, next};
-    }
-    if (!better) break;
-    at = *better;
-  }
-  if (least == found_before) return;
-  best_.insert(best_.begin() + 1, at);
-  if (best_.size() > kKept) best_.pop_back();
-}
-
-/// Of the mappings that are as quick as the best, within 1/2000, the one that moves with the least energy comes first; of those
-/// within a thousandth of that, the one with most PEs at work, then the one with the least traffic outside.
-void NestSearch::prefer_among_equals() {
-  size_t equals = 0;
-  std::vector<NestTime::Moves> moves;
-  double least = 0;
-  for (; equals < best_.size() && best_[equals].cycles <= best_[0].cycles * kAsQuick; ++equals) {
-    time_.use(plans_[best_[equals].choice.plan]);
-    Nest nest = nest_of(best_[equals].choice);
-    moves.push_back(time_.moves_of_product(nest));
-    least = equals == 0 ? moves[0].picojoules : std::min(least, moves.back().picojoules);
-  }
-  auto pes = [&](size_t i) {
-    return plans_[best_[i].choice.plan].rows_used * plans_[best_[i].choice.plan].columns_used;
-  };
-  size_t preferred = equals;
-  for (size_t i = 0; i < equals; ++i) {
-    if (moves[i].picojoules > least * 1.001) continue;
-    if (preferred == equals || pes(i) > pes(preferred) ||
-        (pes(i) == pes(preferred) && moves[i].outside_bits < moves[preferred].outside_bits))
-      preferred = i;
-  }
-  if (preferred >= equals) return;
-  best_[preferred].cycles = best_[0].cycles;
-  std::rotate(
-      best_.begin(), best_.begin() + static_cast<long>(preferred), best_.begin() + static_cast<long>(preferred) + 1);
 }
 
 NestSearch::Roles NestSearch::roles_of(const SpacePlan& plan) const {
@@ -222,22 +169,6 @@ std::vector<int64_t> NestSearch::coarse_sizes(size_t x, int64_t cover) const {
       if (cover << d < extent) sizes.push_back(cover << d);
   }
   sizes.push_back(0);
-  return sizes;
-}
-
-/// Sizes beside one: twice and half as large, a block more and less, and even cuts into a tile more and less.
-Few<int64_t, 8> NestSearch::next_sizes(size_t x, int64_t cover, int64_t size) const {
-  const int64_t extent = s_.extent[x], whole = ceil_div(extent, cover), blocks = size > 0 ? size / cover : whole;
-  const int64_t tiles = ceil_div(whole, std::max<int64_t>(1, blocks));
-  Few<int64_t, 8> next = {blocks * 2, blocks / 2, blocks + 1, blocks - 1, ceil_div(whole, tiles + 1), 1};
-  if (tiles > 1) next.push_back(ceil_div(whole, tiles - 1));
-  next.sort_unique();
-  Few<int64_t, 8> sizes;
-  for (int64_t b : next) {
-    if (b < 1 || b == blocks || b * cover >= extent) continue;
-    if (begins_evenly(x, cover, b * cover)) sizes.push_back(b * cover);
-  }
-  if (size > 0) sizes.push_back(0);
   return sizes;
 }
 
@@ -362,168 +293,6 @@ void NestSearch::climb_on_half_arrays() {
     if (const auto half = on_plan(best.choice, rows, columns)) climb({estimate_of(*half), *half});
 }
 
-std::vector<NestSearch::Choice> NestSearch::neighbours(const Choice& of) {
-  std::vector<Choice> all;
-  const SpacePlan& plan = plans_[of.plan];
-  const Roles& roles = roles_[of.plan];
-  for (size_t x : roles.main)
-    for (int64_t size : next_sizes(x, plan.cover[x], of.tile(x))) {
-      Choice next = of;
-      size_t tiled = 0;
-      while (tiled < of.order.size() && of.order[tiled].iterator != x) ++tiled;
-      if (size == 0) {
-        next.order.erase(tiled);
-      } else if (tiled < of.order.size()) {
-        next.order[tiled].size = size;
-      } else {
-        for (size_t at = 0; at < of.order.size(); ++at) {
-          Choice inserted = of;
-          inserted.order.insert(at, {x, size});
-          all.push_back(inserted);
-        }
-        next.order.push_back({x, size});
-      }
-      all.push_back(next);
-    }
-  for (size_t at = 1; at < of.order.size(); ++at) {
-    Choice next = of;
-    std::swap(next.order[at - 1], next.order[at]);
-    all.push_back(next);
-  }
-  if (roles.folds.size() > 1) {
-    Choice next = of;
-    next.folds_reversed = !of.folds_reversed;
-    all.push_back(next);
-  }
-  if (!roles.summed.empty()) {
-    Choice next = of;
-    next.summed_inside = !of.summed_inside;
-    all.push_back(next);
-  }
-  if (tiles_ == Tiles::of_each_memory) add_inner_tiles(of, all);
-  // Parts of the array: as few PEs as take no more turns, and half of those used.
-  auto parts = [&](const std::vector<rules::ArrayNest::Side>& sides, int64_t used) {
-    Few<int64_t, 2> sizes = {used / 2};
-    if (sides.size() == 1) {
-      const int64_t values = ceil_div(s_.extent[sides[0].loop], sides[0].at_once);
-      sizes.push_back(ceil_div(values, ceil_div(values, used)));
-    }
-    sizes.sort_unique();
-    return sizes;
-  };
-  for (int64_t rows : parts(plan.rows, plan.rows_used))
-    if (auto next = on_plan(of, rows, plan.most_columns)) all.push_back(std::move(*next));
-  for (int64_t columns : parts(plan.columns, plan.columns_used))
-    if (auto next = on_plan(of, plan.most_rows, columns)) all.push_back(std::move(*next));
-  if (plan.most_rows < s_.chip.rows)
-    if (auto next = on_plan(of, s_.chip.rows, plan.most_columns)) all.push_back(std::move(*next));
-  if (plan.most_columns < s_.chip.columns)
-    if (auto next = on_plan(of, plan.most_rows, s_.chip.columns)) all.push_back(std::move(*next));
-  return all;
-}
-
-/// Whether a second tile of so many values fits the first without a rest: rests within rests are seldom countable.
-bool NestSearch::divides_tile(const Choice& of, size_t x, int64_t size) const {
-  return (of.tile(x) == 0 || of.tile(x) % size == 0) && begins_evenly(x, plans_[of.plan].cover[x], size);
-}
-
-/// Second tiles of any of the iterators, in any order, coarsely: one alone seldom pays.
-void NestSearch::search_inner_tiles(const Choice& from) {
-  constexpr int64_t kSizes = 4;
-  const SpacePlan& plan = plans_[from.plan];
-  const std::vector<size_t>& main = roles_[from.plan].main;
-  std::vector<std::vector<int64_t>> sizes;  // per iterator of main, with none as 0
-  for (size_t x : main) {
-    std::vector<int64_t>& of_x = sizes.emplace_back(1, 0);
-    const int64_t cover = plan.cover[x], whole = from.tile(x) > 0 ? from.tile(x) : s_.extent[x];
-    int64_t doublings = 0;
-    while (doublings < 40 && cover << (doublings + 1) < whole) ++doublings;
-    for (int64_t d = 0; d <= doublings; d += doublings / kSizes + 1)
-      if (cover << d < whole && divides_tile(from, x, cover << d)) of_x.push_back(cover << d);
-  }
-  std::vector<size_t> pick(main.size(), 0);
-  while (true) {
-    Choice choice = from;
-    choice.inner.clear();
-    for (size_t i = 0; i < main.size(); ++i)
-      if (sizes[i][pick[i]] > 0) choice.inner.push_back({main[i], sizes[i][pick[i]]});
-    std::sort(choice.inner.begin(), choice.inner.end());
-    do {
-      try_choice(choice);
-    } while (std::next_permutation(choice.inner.begin(), choice.inner.end()));
-    size_t i = 0;
-    while (i < pick.size() && ++pick[i] == sizes[i].size()) pick[i++] = 0;
-    if (i == pick.size()) return;
-  }
-}
-
-/// A second tile of an iterator within its first, or none again, and their order: a memory near the array can then hold
-/// another tile than one further out.
-void NestSearch::add_inner_tiles(const Choice& of, std::vector<Choice>& all) const {
-  const SpacePlan& plan = plans_[of.plan];
-  for (size_t x : roles_[of.plan].main) {
-    const int64_t cover = plan.cover[x], whole = of.tile(x) > 0 ? of.tile(x) : s_.extent[x];
-    size_t at = 0;
-    while (at < of.inner.size() && of.inner[at].iterator != x) ++at;
-    if (at < of.inner.size()) {
-      for (int64_t size : next_sizes(x, cover, of.inner[at].size)) {
-        Choice next = of;
-        if (size == 0 || size >= whole || !divides_tile(of, x, size))
-          next.inner.erase(at);
-        else
-          next.inner[at].size = size;
-        all.push_back(next);
-      }
-      continue;
-    }
-    Few<int64_t, 5> sizes;
-    for (int64_t blocks : {whole / cover / 2, whole / cover / 4, int64_t{4}, int64_t{2}, int64_t{1}})
-      if (blocks >= 1 && blocks * cover < whole && begins_evenly(x, cover, blocks * cover))
-        sizes.push_back(blocks * cover);
-    sizes.sort_unique();
-    for (int64_t size : sizes)
-      for (size_t before = 0; before <= of.inner.size(); ++before) {
-        Choice next = of;
-        next.inner.insert(before, {x, size});
-        all.push_back(next);
-      }
-  }
-  for (size_t at = 1; at < of.inner.size(); ++at) {
-    Choice next = of;
-    std::swap(next.inner[at - 1], next.inner[at]);
-    all.push_back(next);
-  }
-}
-
-/// The choice on another part of the array, its tiles rounded up to whole turns of it.
-std::optional<NestSearch::Choice> NestSearch::on_plan(const Choice& of, int64_t rows, int64_t columns) {
-  const SpacePlan& plan = plans_[of.plan];
-  if (plan.most_rows == 0 || rows < 1 || columns < 1 || (rows == plan.most_rows && columns == plan.most_columns))
-    return {};
-  const auto [at, fresh] = plan_of_.try_emplace({plan.stationary, plan.swapped, rows, columns}, plans_.size());
-  if (fresh) {
-    plans_.push_back(on_part(s_, plans_[of.plan], rows, columns));
-    roles_.push_back(roles_of(plans_.back()));
-  }
-  const SpacePlan& other = plans_[at->second];
-  for (size_t x = 0; x < s_.rank(); ++x)
-    if (s_.parts[x] > 1 && s_.extent[x] % other.cover[x] != 0)
-      return {};  // digits of a core's block that cannot be told apart
-  Choice next{.plan = at->second,
-              .folds_reversed = of.folds_reversed && roles_[at->second].folds.size() > 1,
-              .summed_inside = of.summed_inside && !roles_[at->second].summed.empty(),
-              .order = {},
-              .inner = {}};
-  for (const auto& [x, size] : of.order) {
-    const int64_t tile = ceil_div(size, other.cover[x]) * other.cover[x];
-    const std::vector<size_t>& main = roles_[at->second].main;
-    if (tile >= s_.extent[x] || std::find(main.begin(), main.end(), x) == main.end()) continue;
-    if (!begins_evenly(x, other.cover[x], tile)) continue;
-    next.order.push_back({x, tile});
-  }
-  return next;
-}
-
 Nest NestSearch::nest_of(const Choice& choice) const {
   const SpacePlan& plan = plans_[choice.plan];
   const Roles& roles = roles_[choice.plan];
@@ -555,7 +324,9 @@ double NestSearch::estimate_of(const Choice& choice) {
   if (in_use_ != choice.plan) time_.use(plans_[choice.plan]);
   in_use_ = choice.plan;
   Nest nest = nest_of(choice);
-  return time_.estimate(nest) * (1 + idle_share(plans_[choice.plan]) / 4096);
+  const double cycles = time_.estimate(nest) * (1 + idle_share(plans_[choice.plan]) / 4096);
+  least_seen_ = std::min(least_seen_, time_.latency_of_last());
+  return cycles;
 }
 
 /// Keeps the choice if it is among the best so far. Its cycles.
@@ -579,34 +350,6 @@ double NestSearch::try_choice(const Choice& choice) {
   best_.insert(after, candidate);
   if (best_.size() > kKept) best_.pop_back();
   return candidate.cycles;
-}
-
-Placement NestSearch::build(const SpacePlan& plan, const Nest& found) const {
-  const size_t memories = s_.chip.memories.size();
-  Placement placement;
-  placement.mapping.space = plan.space;
-  placement.weight = weight_under(s_, plan);
-  placement.held_since.assign(found.held_since.begin(), found.held_since.begin() + static_cast<long>(memories));
-  rules::ArrayNest nest{.time = {}, .rows = plan.rows, .columns = plan.columns, .at_once = plan.at_once};
-  nest.held_since.assign(placement.held_since.begin(), placement.held_since.end());
-  for (size_t n = 0; n < beside_.standing.size(); ++n)
-    if (found.outside >> n & 1) nest.stored_outside.push_back(beside_.standing[n].tensor);
-  placement.stored_outside = nest.stored_outside;
-  std::vector<int64_t> parent(s_.rank(), 0);
-  std::vector<std::string> words;
-  for (size_t d = 0; d < found.depth; ++d) {
-    const BlockLoop& loop = found.loops[d];
-    QuasiAffine e = floor_div(s_.from_zero(loop.iterator), loop.block);
-    if (parent[loop.iterator] > 0) e = mod(e, ceil_div(parent[loop.iterator], loop.block));
-    parent[loop.iterator] = loop.block;
-    placement.mapping.time.push_back(e);
-    nest.time.push_back({.loop = loop.iterator, .block = loop.block});
-    words.push_back(loop.block == 1 ? s_.name(loop.iterator) : text(s_.name(loop.iterator), " by ", loop.block));
-  }
-  if (placement.mapping.time.empty()) placement.mapping.time.push_back(number(0));
-  placement.words = text("for ", words.empty() ? "one stamp" : join(words, ", "), "; ", plan.words);
-  placement.nest = std::move(nest);
-  return placement;
 }
 
 }  // namespace sator::dataflow

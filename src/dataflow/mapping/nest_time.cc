@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "dataflow/mapping/nest_steps.h"
 #include "dataflow/mapping/sharing.h"
 
 namespace sator::dataflow {
@@ -30,7 +31,9 @@ void Nest::add(size_t x, int64_t block, int64_t extent) {
   if (block >= (before > 0 ? blocks[before - 1] : extent) || depth == kMostLoops) return;
   const double outer = digits_of(extent, blocks.data(), before);
   blocks[before] = block;
-  loops[depth++] = {x, block, digits_of(extent, blocks.data(), before + 1) / outer};
+  const int64_t whole = before > 0 ? blocks[before - 1] : extent;
+  loops[depth++] = {
+      x, block, digits_of(extent, blocks.data(), before + 1) / outer, static_cast<double>(ceil_div(whole, block))};
 }
 
 double Nest::turns(size_t from, size_t to) const {
@@ -38,14 +41,6 @@ double Nest::turns(size_t from, size_t to) const {
   for (size_t d = from; d < to; ++d) turns *= loops[d].count;
   return turns;
 }
-
-/// Loops outside of the innermost one that moves what stays in the PEs number the folds: between them the other units hand
-/// over parts.
-struct NestTime::Steps {
-  size_t outer = 0;
-  double folds = 1, folds_until_output = 1;
-  double until_output() const { return folds_until_output / folds; }
-};
 
 NestTime::NestTime(const CoreShare& share, const Beside& beside)
     : s_(share),
@@ -113,6 +108,7 @@ bool NestTime::starts_inside(const Nest& nest, size_t a) const {
 }
 
 double NestTime::estimate(Nest& nest) {
+  latency_ = kDoesNotFit;
   find_held(nest);
   find_standing(nest);
   const bool fits = hold_most(nest, true);
@@ -121,8 +117,11 @@ double NestTime::estimate(Nest& nest) {
   Nest other = nest;
   if (!hold_most(other, false)) return fits ? cycles_of(nest) : kDoesNotFit;
   if (fits && (other.outside == 0 || other.held_since == nest.held_since)) return cycles_of(nest);
-  const double inside = fits ? cycles_of(nest) : kDoesNotFit, outside = cycles_of(other);
-  if (outside >= inside) return inside;
+  const double inside = fits ? cycles_of(nest) : kDoesNotFit, latency = latency_, outside = cycles_of(other);
+  if (outside >= inside) {
+    latency_ = latency;
+    return inside;
+  }
   nest = other;
   return outside;
 }
@@ -133,12 +132,18 @@ double NestTime::cycles_of(const Nest& nest) {
   move_product(nest, steps);
   move_standing(nest);
   move_beside();
-  return latency(nest, steps);
+  latency_ = latency(nest, steps);
+  return latency_ + preference();
 }
 
 Placement::Estimate NestTime::estimate_of_product(Nest& nest) {
-  Placement::Estimate result{.cycles = estimate(nest), .memory_cycles = {}};
+  estimate(nest);
   const Steps steps = steps_of(nest);
+  find_fetched(nest, steps);
+  move_product(nest, steps);
+  move_standing(nest);
+  move_beside();
+  Placement::Estimate result{.cycles = latency(nest, steps), .memory_cycles = {}};
   find_fetched(nest, steps);
   move_product(nest, steps);
   result.array_cycles = array_cycles(nest, steps);
@@ -163,18 +168,22 @@ NestTime::Moves NestTime::moves_of_product(Nest& nest) {
   return moves;
 }
 
+/// Whether a loop over x does nothing but choose among parts of the output that are used up one after the other.
+bool NestTime::completes(size_t x) const {
+  const size_t output = s_.product.output;
+  return s_.relevant(output, x) && (in_parts_[output] >> x & 1);
+}
+
 NestTime::Steps NestTime::steps_of(const Nest& nest) const {
   Steps steps;
   steps.outer = nest.depth;
   while (steps.outer > 0 && !s_.relevant(plan_->stationary, nest.loops[steps.outer - 1].iterator)) --steps.outer;
   steps.folds = nest.turns(0, steps.outer);
+  steps.most_folds = steps.folds;
   double before = 0;
-  for (size_t d = 0; d < steps.outer; ++d) {
-    const size_t x = nest.loops[d].iterator, output = s_.product.output;
-    const bool chooses = s_.relevant(output, x) && (in_parts_[output] >> x & 1);
-    before = before * nest.loops[d].count + (chooses ? 0 : nest.loops[d].count - 1);
-  }
-  steps.folds_until_output = s_.shares_reduction ? steps.folds : std::min(steps.folds, before + 1);
+  for (size_t d = 0; d < steps.outer; ++d)  // as many as the engine counts
+    before = before * nest.loops[d].most + (completes(nest.loops[d].iterator) ? 0 : nest.loops[d].most - 1);
+  steps.until_output = s_.shares_reduction ? 1 : std::min(1.0, (before + 1) / steps.folds);
   return steps;
 }
 
@@ -211,7 +220,8 @@ double NestTime::array_cycles(const Nest& nest, const Steps& steps) const {
   if (chip.fill_bytes_per_cycle) {
     const double load = fetched_by_pes(nest, plan_->stationary) * s_.bits_of(plan_->stationary) / 8 /
                         *chip.fill_bytes_per_cycle * static_cast<double>(s_.cores);
-    return cycles + (chip.stationary_load_hidden ? load / steps.folds + std::max(0.0, load - stream) : std::ceil(load));
+    return cycles +
+           (chip.stationary_load_hidden ? load / steps.most_folds + std::max(0.0, load - stream) : std::ceil(load));
   }
   const double rows = static_cast<double>(plan_->rows_used), folds = steps.folds;
   if (!chip.stationary_load_hidden) return cycles + rows * folds;
@@ -245,6 +255,7 @@ double NestTime::burst_share(const Nest& nest, size_t a, size_t outer, size_t si
     if (nest.loops[d].iterator == x) run = nest.loops[d].block;
   if (run >= s_.work.statement.domain.extent[x]) return 1;
   const double bits = static_cast<double>(run) * s_.work.operands[a].bits;
+  if (of_a_range_) return std::max(1.0, burst / bits);
   return std::ceil(bits / burst) * burst / bits;
 }
 
@@ -257,7 +268,7 @@ void NestTime::refill(size_t outer, size_t inner, double in, double out, double 
 
 void NestTime::move_product(const Nest& nest, const Steps& steps) {
   const size_t memories = s_.chip.memories.size();
-  waits_ = steps.until_output();
+  waits_ = steps.until_output;
   bits_.start(memories);
   for (size_t m = 0; m < memories; ++m) bits_.sharers[m] = s_.sharers(m), times_.memories[m].late.clear();
   times_.vector_late.clear();
@@ -294,7 +305,7 @@ void NestTime::move_product(const Nest& nest, const Steps& steps) {
     if (s_.pace.making_cycles[a] > 0)
       making_ += fetched_by_pes(nest, a) * s_.pace.making_cycles[a] * static_cast<double>(s_.cores);
   times_.vector = times_.vector_for_array = making_;
-  times_.vector_part = making_ / steps.folds;
+  times_.vector_part = making_ / steps.most_folds;
   if (making_ > 0) times_.vector_late.add(0, making_);
 }
 
@@ -337,28 +348,41 @@ void NestTime::move_beside() {
   times_.vector_late.scale(factors_.vector);
 }
 
-double NestTime::latency(const Nest& nest, const Steps& steps) {
-  const Chip& chip = s_.chip;
+void NestTime::time_array(const Nest& nest, const Steps& steps) {
   times_.array = std::max(array_cycles(nest, steps), at_power_limit_) * factors_.array;
-  times_.fold = times_.array / steps.folds;
-  times_.until_output = times_.array * steps.until_output();
-  const bool vector_waits = !chip.vector.overlaps_array && times_.array > 0;
-  double serial = vector_waits ? std::exchange(times_.vector, 0) : 0;
-  if (s_.shares_reduction) serial += static_cast<double>(*chip.barrier_cycles);
+  times_.fold = times_.array / steps.most_folds;
+  times_.until_output = times_.array * steps.until_output;
+}
+
+/// What nothing overlaps, memories' refills left out.
+double NestTime::serial_cycles() {
+  const bool vector_waits = !s_.chip.vector.overlaps_array && times_.array > 0;
+  return (vector_waits ? std::exchange(times_.vector, 0) : 0) +
+         (s_.shares_reduction ? static_cast<double>(*s_.chip.barrier_cycles) : 0);
+}
+
+double NestTime::latency(const Nest& nest, const Steps& steps) {
+  time_array(nest, steps);
+  double serial = serial_cycles();
   set_memory_times(
       times_,
       bits_,
-      chip,
+      s_.chip,
       factors_,
       [](size_t, double cycles) { return cycles; },
       [&](size_t, double refills) { serial += refills; });
-  double longest = 0, inside = 0;
-  for (size_t r = 0; r < kMemories + times_.memory_count; ++r)
-    if (r == kArray || times_.of(r) > 0) longest = std::max(longest, cycles_if_bound(times_, r));
-  for (size_t m = 0; m < times_.memory_count; ++m)
-    inside += transfer_cycles(chip.memories[m], bits_.read[m], bits_.write[m]) * factors_.of_memory(m);
-  const double outside = transfer_cycles(chip.memories[0], bits_.read[0], bits_.write[0]) * factors_.of_memory(0);
-  return serial + longest + (outside + making_) / 2048 + inside / 16384;
+  return serial + longest_if_bound(times_);
+}
+
+/// Of mappings that are as quick, the one that moves and makes less.
+double NestTime::preference() const {
+  const Chip& chip = s_.chip;
+  auto time = [&](size_t m) {
+    return transfer_cycles(chip.memories[m], bits_.read[m], bits_.write[m]) * factors_.of_memory(m);
+  };
+  double inside = 0;
+  for (size_t m = 0; m < times_.memory_count; ++m) inside += time(m);
+  return (time(0) + making_) / 2048 + inside / 16384;
 }
 
 }  // namespace sator::dataflow

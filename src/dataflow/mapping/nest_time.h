@@ -15,6 +15,7 @@ struct BlockLoop {
   size_t iterator = 0;
   int64_t block = 1;
   double count = 1;  // of turns, on average over those of the loops around it
+  double most = 1;   // of turns, where no loop around it has come to a ragged end
 };
 
 /// Loops around what the array does at one stamp, outermost first, and what memories hold.
@@ -45,7 +46,16 @@ class NestTime {
   /// Of near equals the one that moves and makes less is shorter: traffic outside adds 1/2048 of its time, and so does
   /// making; traffic inside 1/16384. kDoesNotFit where what one step of the array takes is more than a memory holds.
   double estimate(Nest& nest);
-  /// The same, with what the product alone takes of each resource.
+  /// Of the nest estimated last, without what it moves and makes beside others as quick.
+  double latency_of_last() const { return latency_; }
+  /// A lower bound of the latency of all nests of the plan.
+  double least_of_plan() const;
+  /// A lower bound of the latency of nests that lie between two of the same loops, tile by tile. kDoesNotFit where none fits.
+  ///   largest    with the largest tiles: each loop has the fewest turns
+  ///   smallest   with the smallest tiles: what memories hold is least
+  /// Tiles are whole multiples of what the array covers, and no loop has one turn.
+  double least_latency(const Nest& largest, const Nest& smallest);
+  /// The latency as estimated, with what the product alone takes of each resource.
   Placement::Estimate estimate_of_product(Nest& nest);
 
   /// What a nest moves for the product, by closed form.
@@ -62,9 +72,14 @@ class NestTime {
   void find_held(const Nest& nest);
   void find_standing(const Nest& nest);
   bool hold_most(Nest& nest, bool all_inside) const;
-  bool hold_most_in(size_t m, Nest& nest, bool all_inside) const;
+  bool hold_most_in(size_t m, Nest& nest) const;
+  bool has_room(size_t m, const Nest& nest, uint32_t inside, size_t since) const;
+  bool hold_beside(Nest& nest) const;
   double cycles_of(const Nest& nest);
+  double least_wherever_tensors_stand(Nest nest, const Steps& steps);
+  double least_as_held(const Nest& nest, const Steps& steps);
   bool starts_inside(const Nest& nest, size_t a) const;
+  bool completes(size_t x) const;
   Steps steps_of(const Nest& nest) const;
   double array_cycles(const Nest& nest, const Steps& steps) const;
   void find_fetched(const Nest& nest, const Steps& steps);
@@ -75,7 +90,10 @@ class NestTime {
   void move_standing(const Nest& nest);
   void move_beside();
   void refill(size_t outer, size_t inner, double in, double out, double parts, bool after);
+  void time_array(const Nest& nest, const Steps& steps);
+  double serial_cycles();
   double latency(const Nest& nest, const Steps& steps);
+  double preference() const;
 
   const CoreShare& s_;
   const Beside& beside_;
@@ -110,8 +128,10 @@ class NestTime {
     bool in_parts;  // another part is made meanwhile
   };
   std::array<Stands, kMostStanding> stands_{};
-  double waits_ = 0;   // for the first part of the output: share of the array's time
-  double making_ = 0;  // cycles of the vector unit for what it makes on the way into the array
+  double latency_ = 0;
+  bool of_a_range_ = false;  // a bound for several nests is asked
+  double waits_ = 0;         // for the first part of the output: share of the array's time
+  double making_ = 0;        // cycles of the vector unit for what it makes on the way into the array
   Movement bits_;
   ResourceTimes<double> times_;
 };

@@ -118,6 +118,14 @@ double cycles_if_bound(const ResourceTimes<T>& times, size_t resource) {
   return sum;
 }
 
+/// The latency without what nothing overlaps: the longest of these bounds.
+inline double longest_if_bound(const ResourceTimes<double>& times) {
+  double longest = 0;
+  for (size_t r = 0; r < kMemories + times.memory_count; ++r)
+    if (r == kArray || times.of(r) > 0) longest = std::max(longest, cycles_if_bound(times, r));
+  return longest;
+}
+
 /// What a calibration of the chip says of the times by its description.
 struct TimeFactors {
   double array = 1, vector = 1, outermost = 1, inside = 1;
@@ -210,6 +218,61 @@ void set_memory_times(ResourceTimes<T>& times, const Movement& moves, const Chip
     serial(inner, longer(longest, here));
   }
   for (size_t m = 0; m < moves.memory_count; ++m) times.memories[m].all = longer(T{}, times.memories[m].all);
+}
+
+/// A lower bound of the latency, where times and movements are lower bounds of those of a mapping: what the formula above
+/// gives does not shrink when they grow. With T the time of the resource that binds, the latency is
+///   serial + T + sum over the others of E + max over them of (L - E)
+/// (1) L falls by at most what T grows, and L - E by at most what E grows, of which only one is added: so the sum grows with
+/// each T, E and L. E and L grow with times and bits, and with the share that outputs wait. The array's E where the vector
+/// unit binds falls by what the vector unit works for the array, which T has too.
+/// (2) A port makes a memory work for max(own time, bits / port), which grows with both; the first and last parts are
+/// taken here without it.
+/// (3) Bits that fill or empty a memory while nothing works leave T of both its ends and come back as serial, for the longer
+/// of the two. So there are two bounds: T without these bits and their least time as serial; or, for each memory in turn, all
+/// of its bits in T, for what they take in serial is at least what they leave in T. Its L is then smaller, as for a longer T.
+///   serial   what nothing overlaps beside refills
+inline double least_latency(ResourceTimes<double>& times, const Movement& moves, const Chip& chip,
+                            const TimeFactors& factors, double serial) {
+  times.memory_count = moves.memory_count;
+  std::array<double, kMostMemories> paced{}, refilling{};  // bits of the latter kind
+  double refills = 0;
+  auto both_ways = [&](size_t m, double bits) {  // the quickest that so many bits can move
+    const Memory& memory = chip.memories[m];
+    const double bytes = memory.shared_port ? std::max(memory.read_bytes_per_cycle, memory.write_bytes_per_cycle)
+                                            : memory.read_bytes_per_cycle + memory.write_bytes_per_cycle;
+    return std::max(0.0, bits) / 8 / bytes * factors.of_memory(m);
+  };
+  for (size_t inner = 1; inner < moves.memory_count; ++inner) {
+    if (chip.memories[inner].double_buffered) continue;
+    double refilled = 0, longest = 0;
+    for (size_t outer = 0; outer < moves.memory_count; ++outer) {
+      const double bits = moves.exchanged[outer][inner];
+      if (bits == 0) continue;
+      refilled += bits / (chip.memories[outer].per_core ? 1 : moves.sharers[inner]);
+      refilling[outer] += bits;
+      longest = std::max(longest, both_ways(outer, std::min(bits, moves.read[outer] + moves.write[outer])));
+    }
+    refilling[inner] += refilled;
+    refills += std::max(longest, both_ways(inner, std::min(refilled, moves.read[inner] + moves.write[inner])));
+  }
+  for (size_t m = 0; m < moves.memory_count; ++m) {
+    const Memory& memory = chip.memories[m];
+    paced[m] =
+        transfer_cycles(memory, moves.read[m], moves.write[m]) * slowed_by_ports(moves, chip, m) * factors.of_memory(m);
+    times.memories[m].whole = paced[m];
+    times.memories[m].all = refilling[m] == 0 ? paced[m] : both_ways(m, moves.read[m] + moves.write[m] - refilling[m]);
+    times.memories[m].first = transfer_cycles(memory, moves.first[m], 0) * factors.of_memory(m);
+    times.memories[m].last = transfer_cycles(memory, 0, moves.last[m]) * factors.of_memory(m);
+  }
+  double longest = refills + longest_if_bound(times);
+  for (size_t m = 0; m < moves.memory_count; ++m) {
+    if (refilling[m] == 0) continue;
+    const double without = std::exchange(times.memories[m].all, paced[m]);
+    longest = std::max(longest, cycles_if_bound(times, kMemories + m));
+    times.memories[m].all = without;
+  }
+  return serial + longest;
 }
 
 }  // namespace sator::dataflow

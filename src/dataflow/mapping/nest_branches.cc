@@ -1,0 +1,162 @@
+// Branch and bound over sizes and orders of tiles.
+#include <algorithm>
+#include <queue>
+#include <utility>
+
+#include "dataflow/mapping/nest_search.h"
+
+namespace sator::dataflow {
+
+namespace {
+
+constexpr double kWorthwhile = 0.0005;  // of the latency: what is no better than that is not looked for
+
+}  // namespace
+
+/// Boxes that may have a better mapping than those known, the one with the least bound first.
+class NestSearch::Branches {
+ public:
+  explicit Branches(double known) : known_(known) {}
+
+  void learn(double latency) { known_ = std::min(known_, latency); }
+  bool may_be_better(double least) const { return least < (1 - kWorthwhile) * known_; }
+  void add(Box box) {
+    if (may_be_better(box.least)) {
+      open_.push_back(std::move(box));
+      std::push_heap(open_.begin(), open_.end(), Later());
+    } else {
+      cut(box.least);
+    }
+  }
+  void cut(double least) { least_cut_ = std::min(least_cut_, least); }
+  /// The box to look into next; nothing if none may be better.
+  std::optional<Box> next() {
+    if (open_.empty() || !may_be_better(open_.front().least)) return {};
+    std::pop_heap(open_.begin(), open_.end(), Later());
+    Box box = std::move(open_.back());
+    open_.pop_back();
+    return box;
+  }
+  double least_open() const { return open_.empty() ? kDoesNotFit : open_.front().least; }
+  /// No mapping of all boxes that were added takes less, but for those that were tried.
+  double least() const { return open_.empty() ? least_cut_ : std::min(least_cut_, open_.front().least); }
+
+ private:
+  struct Later {
+    bool operator()(const Box& a, const Box& b) const { return a.least > b.least; }
+  };
+  double known_, least_cut_ = kDoesNotFit;
+  std::vector<Box> open_;  // a heap
+};
+
+/// Sizes of tiles of iterator x under a plan, in order: of those with the same number of tiles the smallest, which takes the
+/// least room for the same turns.
+const std::vector<int64_t>& NestSearch::sizes_of(size_t plan, size_t x) {
+  const auto [at, fresh] = sizes_.try_emplace({plan, x});
+  std::vector<int64_t>& sizes = at->second;
+  if (!fresh) return sizes;
+  const int64_t cover = plans_[plan].cover[x], extent = s_.extent[x], whole = ceil_div(extent, cover);
+  int64_t last = 0;  // tiles of the size before
+  for (int64_t blocks = 1; blocks < whole;) {
+    const int64_t tiles = ceil_div(whole, blocks);
+    const bool doubling = (blocks & (blocks - 1)) == 0;
+    if ((tiles != last || doubling) && blocks * cover < extent && begins_evenly(x, cover, blocks * cover)) {
+      sizes.push_back(blocks * cover);
+      last = tiles;
+    }
+    ++blocks;
+  }
+  return sizes;
+}
+
+/// The choice with the box's smallest tiles (0), those in the middle (1), or its largest (2).
+NestSearch::Choice NestSearch::choice_of(const Box& box, int corner) {
+  Choice choice = box.choice;
+  choice.order.clear();
+  for (const Range& r : box.tiles) {
+    const std::vector<int64_t>& sizes = sizes_of(choice.plan, r.iterator);
+    const size_t at = corner == 0 ? r.least : corner == 1 ? (r.least + r.most) / 2 : r.most;
+    choice.order.push_back({r.iterator, sizes[at]});
+  }
+  return choice;
+}
+
+double NestSearch::least_of(const Box& box) {
+  if (in_use_ != box.choice.plan) time_.use(plans_[box.choice.plan]);
+  in_use_ = box.choice.plan;
+  return time_.least_latency(nest_of(choice_of(box, 2)), nest_of(choice_of(box, 0)));
+}
+
+/// All loops of a plan. A tile of what the array covers has no loop over the array within it, so it is a range of its own.
+void NestSearch::add_boxes_of(size_t plan, Branches& branches) {
+  const std::vector<size_t> main = roles_[plan].main;
+  const Roles& roles = roles_[plan];
+  if (in_use_ != plan) time_.use(plans_[plan]);
+  in_use_ = plan;
+  if (const double least = time_.least_of_plan(); !branches.may_be_better(least)) return branches.cut(least);
+  auto add = [&](const Few<Range, 3>& tiles) {
+    for (const bool inside : {false, true})
+      for (const bool reversed : {false, true}) {
+        if ((inside && roles.summed.empty()) || (reversed && roles.folds.size() < 2)) continue;
+        Box box{.choice = {.plan = plan, .folds_reversed = reversed, .summed_inside = inside, .order = {}, .inner = {}},
+                .tiles = tiles};
+        box.least = least_of(box);
+        ++boxes_;
+        branches.add(std::move(box));
+      }
+  };
+  // Every sequence of different iterators of `main`, each with its ranges.
+  auto grow = [&](auto& self, const Few<Range, 3>& tiles) -> void {
+    add(tiles);
+    for (size_t x : main) {
+      if (std::any_of(tiles.begin(), tiles.end(), [&](const Range& r) { return r.iterator == x; })) continue;
+      const std::vector<int64_t>& sizes = sizes_of(plan, x);
+      const size_t covers = !sizes.empty() && sizes[0] == plans_[plan].cover[x] ? 1 : 0;
+      for (const auto& [least, end] : {std::pair{size_t{0}, covers}, std::pair{covers, sizes.size()}}) {
+        if (least >= end) continue;
+        Few<Range, 3> more = tiles;
+        more.push_back({x, least, end - 1});
+        self(self, more);
+      }
+    }
+  };
+  grow(grow, {});
+}
+
+void NestSearch::begin_branches(double known) {
+  branches_ = std::make_shared<Branches>(known);
+  for (size_t p = 0, plans = plans_.size(); p < plans; ++p) add_boxes_of(p, *branches_);
+}
+
+bool NestSearch::branch(double known) {
+  branches_->learn(known);
+  std::optional<Box> box = branches_->next();
+  if (!box) return false;
+  if (box->choices() == 1) {
+    try_choice(choice_of(*box, 0));
+    return true;
+  }
+  size_t widest = 0;
+  for (size_t i = 1; i < box->tiles.size(); ++i)
+    if (box->tiles[i].most - box->tiles[i].least > box->tiles[widest].most - box->tiles[widest].least) widest = i;
+  const size_t middle = (box->tiles[widest].least + box->tiles[widest].most) / 2;
+  Box halves[] = {*box, *box};
+  halves[0].tiles[widest].most = middle;
+  halves[1].tiles[widest].least = middle + 1;
+  for (Box& half : halves) {
+    half.least = std::max(box->least, least_of(half));
+    ++boxes_;
+    if (branches_->may_be_better(half.least)) {
+      try_choice(choice_of(half, 1));
+      branches_->learn(least_seen_);
+    }
+    branches_->add(std::move(half));
+  }
+  return true;
+}
+
+double NestSearch::least_latency_of_space() const { return std::min(branches_ ? branches_->least() : 0, least_seen_); }
+
+double NestSearch::least_open() const { return branches_->least_open(); }
+
+}  // namespace sator::dataflow
