@@ -105,7 +105,7 @@ TEST(Explore, TilesOfEachMemoryPay) {
     if (m > 0) chip.memories[m].capacity_bytes = bytes;
     chip.memories[m].read_bytes_per_cycle = chip.memories[m].write_bytes_per_cycle = bytes_per_cycle;
   };
-  set(0, 0, 0.8), set(1, 1 << 20, 6), set(2, 1 << 16, 6), set(3, 1 << 13, 128);
+  set(0, 0, 0.8), set(1, 1 << 18, 6), set(2, 1 << 15, 12), set(3, 1 << 13, 128);
   const KernelSpace space(ChipSpace(chip, {}), {{dataflow::matmul_kernel({.i = 512, .j = 512, .k = 2048})}}, 2, {});
   const double engines = space.evaluate({0, 0, 0, 0, 0}).objectives.at(0),
                longer = space.evaluate({0, 0, 0, 0, 1}).objectives.at(0);

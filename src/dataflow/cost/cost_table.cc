@@ -15,7 +15,7 @@ namespace {
 
 /// What is known of the best mapping of the space that was searched; up to three digits of a percent, rounded up.
 std::string gap_words(double gap) {
-  const double percent = std::ceil(gap * 1e4 - 1e-6) / 100;
+  const double percent = std::max(0.0, std::ceil(gap * 1e4 - 1e-6) / 100);
   return text("no mapping of this space is more than ", fixed(percent, 2), " % faster");
 }
 

@@ -105,7 +105,11 @@ std::vector<Placement> searched(const Work& work, const Product& product, const 
       const CoreShare& share = shares.emplace_back(work, product, chip, pace, block);
       known = std::min(known, searches.emplace_back(share, beside, tiles, goal).climb_from_coarse_tiles());
     }
-    if (tiles == Tiles::nested) least = branch_and_bound(searches, known);
+    least = branch_and_bound(searches, known);
+    if (tiles == Tiles::of_each_memory) {
+      for (NestSearch& s : searches) known = std::min(known, s.search_tiles_of_each_memory());
+      least = 0;  // of that larger space nothing is known
+    }
     for (size_t way = 0; way < shares.size(); ++way)
       for (NestSearch::Found& f : searches[way].best(most, known)) {
         if (chip.cores > 1) choose_cores(shares[way], f.placement);

@@ -83,11 +83,13 @@ double NestSearch::climb_from_coarse_tiles() {
   for (const Candidate& start : starts_of_kinds()) climb(start);
   while (try_other_turns(best_.front().choice)) climb(Candidate(best_.front()));
   climb_on_half_arrays();
-  if (tiles_ == Tiles::of_each_memory) {
-    const std::vector<Candidate> starts = best_;
-    for (const Candidate& start : starts) search_inner_tiles(start.choice);
-    climb(Candidate(best_.front()));
-  }
+  return least_seen_;
+}
+
+double NestSearch::search_tiles_of_each_memory() {
+  const std::vector<Candidate> starts = best_;
+  for (const Candidate& start : starts) search_inner_tiles(start.choice);
+  climb(Candidate(best_.front()));
   return least_seen_;
 }
 

@@ -41,6 +41,8 @@ class NestSearch {
   void begin_branches(double known);
   /// Looks into the branch with the least bound. False if none may be better than what is known.
   bool branch(double known);
+  /// From the best of what was tried to second tiles within the first. The latency of the best mapping so far, in cycles.
+  double search_tiles_of_each_memory();
   /// No latency of the space is less, in cycles; kDoesNotFit where nothing fits.
   double least_latency_of_space() const;
   /// The least bound of those branches that are left to look into.
