@@ -13,7 +13,7 @@ namespace sator::study {
 /// What one chip has to hold of a model for one sequence of `positions` tokens.
 ///   params     those of its program: under tensor parallelism its share of layers, all of embedding and head
 ///   calls      of all steps: activations are what one launch reads and writes of them, of the launch with most
-///   →          without a capacity where the chip states none
+/// The result has no capacity where the chip states none.
 MemoryNeed memory_need(const llm::Program& program, int64_t layers, int64_t positions,
                        std::span<const llm::KernelCall> calls, const Chip& chip);
 

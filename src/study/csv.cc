@@ -193,7 +193,7 @@ std::vector<Column> study_columns(const Study& study) {
   need("cache_bytes", [](const MemoryNeed& n) { return std::optional(n.cache_bytes); });
   need("activation_bytes", [](const MemoryNeed& n) { return std::optional(n.activation_bytes); });
   need("capacity_bytes", [](const MemoryNeed& n) { return n.capacity_bytes; });
-  need("fits", [](const MemoryNeed& n) { return std::optional<int64_t>(n.fits()); });
+  need("fits", [](const MemoryNeed& n) { return n.capacity_bytes ? std::optional<int64_t>(n.fits()) : std::nullopt; });
   add_cost_columns(columns);
   columns.push_back(
       {"ratio_latency", [](const Line& l) { return of(ratio(baseline_cost(l).latency_s, l.cost.latency_s)); }});

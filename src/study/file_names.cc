@@ -1,8 +1,5 @@
 #include "study/file_names.h"
 
-#include <algorithm>
-#include <cctype>
-
 #include "base/text.h"
 
 namespace sator::study {

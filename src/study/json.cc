@@ -444,7 +444,7 @@ void write_need(Writer& row, const std::optional<MemoryNeed>& need) {
                              {"cache_bytes", need->cache_bytes},
                              {"activation_bytes", need->activation_bytes},
                              {"capacity_bytes", or_null(need->capacity_bytes)},
-                             {"fits", need->fits()},
+                             {"fits", need->capacity_bytes ? Json(need->fits()) : Json()},
                              {"chips_with_room", or_null(need->chips_with_room)}};
 }
 

@@ -25,9 +25,8 @@ std::vector<Route> routes_of(const Chip& chip);
 struct RouteKernel {
   std::string function;
   int64_t count = 1;
-  int64_t macs = 0;  // of one call, as the layer has them
-  int64_t macs_issued =
-      0;  // of one call on the chip's array: with those of masked scores and of zeros that fill up tiles
+  int64_t macs = 0;         // of one call, as the layer has them
+  int64_t macs_issued = 0;  // by the chip's array: with those of masked scores and of zeros that fill up tiles
   bool on_chip = false;
   double latency_s = 0;             // of one call
   std::string why;                  // it stays off the chip, of one that multiplies

@@ -1,7 +1,6 @@
 #include "study/study.h"
 
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <variant>

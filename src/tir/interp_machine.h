@@ -65,11 +65,12 @@ struct Machine {
   /// belong to loops further out, and stand for several of the others in a row: one runs where one of these does.
   bool runs(int lane, int lanes) const {
     if (!mask) return true;
-    const size_t at = static_cast<size_t>(lane), width = static_cast<size_t>(lanes);
-    if (width >= mask->size()) return (*mask)[std::min(at / (width / mask->size()), mask->size() - 1)];
-    const auto first = mask->begin() + static_cast<std::ptrdiff_t>(at * (mask->size() / width));
-    return std::find(first, first + static_cast<std::ptrdiff_t>(mask->size() / width), true) !=
-           first + static_cast<std::ptrdiff_t>(mask->size() / width);
+    const auto width = static_cast<size_t>(lanes);
+    if (width >= mask->size())
+      return (*mask)[std::min(static_cast<size_t>(lane) / (width / mask->size()), mask->size() - 1)];
+    const auto each = static_cast<std::ptrdiff_t>(mask->size() / width);
+    const auto first = mask->begin() + each * lane;
+    return std::find(first, first + each, true) != first + each;
   }
   [[noreturn]] void fail(Reason reason) const;
   void step() {

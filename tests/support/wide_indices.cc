@@ -287,8 +287,8 @@ std::vector<VarRef> sizes_of(const PrimFunc& func) {
 
 }  // namespace
 
-std::string leaves_its_dtype(const PrimFunc& func, const std::vector<std::pair<VarRef, int64_t>>& sizes, uint64_t seed,
-                             int walks) {
+std::string index_mistake(const PrimFunc& func, const std::vector<std::pair<VarRef, int64_t>>& sizes, uint64_t seed,
+                          int walks) {
   for (int i = 0; i < walks; ++i) {
     if (std::string wrong = Walk(sizes, seed * 1000003 + static_cast<uint64_t>(i)).run(func); !wrong.empty()) {
       for (const auto& [var, value] : sizes) wrong += text(", where ", var->name, " = ", value);
@@ -298,7 +298,7 @@ std::string leaves_its_dtype(const PrimFunc& func, const std::vector<std::pair<V
   return "";
 }
 
-std::string widens_wrongly(const PrimFunc& before, const PrimFunc& after, uint64_t seed, bool* ran) {
+std::string new_index_mistake(const PrimFunc& before, const PrimFunc& after, uint64_t seed, bool* ran) {
   constexpr int kTries = 6;
   if (ran) *ran = false;
   const std::vector<VarRef> symbols = sizes_of(before);
@@ -311,9 +311,9 @@ std::string widens_wrongly(const PrimFunc& before, const PrimFunc& after, uint64
       sizes.emplace_back(v, kLarge[random() % (v->dtype.bits == 32 ? 7 : 8)]);
     }
     const uint64_t walks = random();
-    if (!Walk(sizes, 0).could_exist(before) || !leaves_its_dtype(before, sizes, walks).empty()) continue;
+    if (!Walk(sizes, 0).could_exist(before) || !index_mistake(before, sizes, walks).empty()) continue;
     if (ran) *ran = true;
-    if (std::string wrong = leaves_its_dtype(after, sizes, walks); !wrong.empty()) return wrong;
+    if (std::string wrong = index_mistake(after, sizes, walks); !wrong.empty()) return wrong;
   }
   return "";
 }

@@ -13,12 +13,13 @@ namespace sator::test {
 /// beyond its variable's dtype, an iterator leaves its domain, an index its dimension. Empty if nothing is. What depends
 /// on the contents of buffers is left out.
 ///   sizes  the values of the symbolic sizes; others are left out
-std::string leaves_its_dtype(const tir::PrimFunc& func, const std::vector<std::pair<VarRef, int64_t>>& sizes,
-                             uint64_t seed, int walks = 48);
+std::string index_mistake(const tir::PrimFunc& func, const std::vector<std::pair<VarRef, int64_t>>& sizes,
+                          uint64_t seed, int walks = 48);
 
 /// The same of `after`, which schedule steps or passes made of `before`, for random large sizes at which nothing is wrong with
 /// `before`. Both have the same parameters.
 ///   ran  whether there were any
-std::string widens_wrongly(const tir::PrimFunc& before, const tir::PrimFunc& after, uint64_t seed, bool* ran = nullptr);
+std::string new_index_mistake(const tir::PrimFunc& before, const tir::PrimFunc& after, uint64_t seed,
+                              bool* ran = nullptr);
 
 }  // namespace sator::test

@@ -74,7 +74,7 @@ struct Goal {
 /// when all of them are through.
 bool is_summed_later(const Product& product, const Beside& beside, size_t x);
 
-/// Mappings for the chip's dataflow, the one with the smallest estimated latency first, at most `most` of them: two space
+/// Mappings for the chip's dataflow, the best for the goal by estimates first, at most `most` of them: two space
 /// axes chosen from the product's access relations (outputs stay: one output axis of each factor; weights stay: a reduction
 /// and an output axis of the weight) on all of the array or on part of it, tiles for the array and for every memory, and the
 /// order of the loops.
@@ -84,7 +84,8 @@ bool is_summed_later(const Product& product, const Beside& beside, size_t x);
 /// with barrier_cycles also a reduction, where outputs leave half of the cores without work: each core then adds its part of
 /// a sum to those in the first memory that all share.
 /// Source: the traffic formula of nests of loops is Timeloop's (Parashar et al., ISPASS 2019).
-/// Cost: some hundred candidates of about a microsecond.
+/// Each states the lower bound of the space that was searched (Placement::Estimate).
+/// Cost: hundreds to some thousand candidates and bounds of about a microsecond.
 std::vector<Placement> placements(const Work& work, const Product& product, const Chip& chip, const Pace& pace,
                                   const Beside& beside, size_t most, const Goal& goal = {});
 

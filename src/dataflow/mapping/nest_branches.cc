@@ -82,8 +82,7 @@ NestSearch::Choice NestSearch::choice_of(const Box& box, int corner) {
 }
 
 double NestSearch::least_of(const Box& box) {
-  if (in_use_ != box.choice.plan) time_.use(plans_[box.choice.plan]);
-  in_use_ = box.choice.plan;
+  use(box.choice.plan);
   return time_.least_latency(nest_of(choice_of(box, 2)), nest_of(choice_of(box, 0)));
 }
 
@@ -91,8 +90,7 @@ double NestSearch::least_of(const Box& box) {
 void NestSearch::add_boxes_of(size_t plan, Branches& branches) {
   const std::vector<size_t> main = roles_[plan].main;
   const Roles& roles = roles_[plan];
-  if (in_use_ != plan) time_.use(plans_[plan]);
-  in_use_ = plan;
+  use(plan);
   if (const double least = time_.least_of_plan(); !branches.may_be_better(least)) return branches.cut(least);
   auto add = [&](const Few<Range, 3>& tiles) {
     for (const bool inside : {false, true})

@@ -18,8 +18,7 @@ void NestSearch::save_energy() {
   if (best_.front().cycles >= kDoesNotFit) return;
   const double limit = best_.front().cycles * kAsQuick;
   auto moving = [&](const Choice& choice) {
-    if (in_use_ != choice.plan) time_.use(plans_[choice.plan]);
-    in_use_ = choice.plan;
+    use(choice.plan);
     Nest nest = nest_of(choice);
     return time_.moves_of_product(nest).picojoules;
   };
@@ -47,8 +46,7 @@ void NestSearch::save_energy() {
 /// Energy of what moves and of the time, or that times the latency.
 double NestSearch::score_of(const Choice& choice, double cycles) {
   if (cycles >= kDoesNotFit) return kDoesNotFit;
-  if (in_use_ != choice.plan) time_.use(plans_[choice.plan]);
-  in_use_ = choice.plan;
+  use(choice.plan);
   Nest nest = nest_of(choice);
   const double idle = s_.chip.static_watts * 1e12 * cycles / s_.chip.clock_hz;  // picojoules
   const double energy = time_.moves_of_product(nest).picojoules + idle;
@@ -87,7 +85,7 @@ void NestSearch::prefer_among_equals() {
   std::vector<NestTime::Moves> moves;
   double least = 0;
   for (; equals < best_.size() && best_[equals].cycles <= best_[0].cycles * kAsQuick; ++equals) {
-    time_.use(plans_[best_[equals].choice.plan]);
+    use(best_[equals].choice.plan);
     Nest nest = nest_of(best_[equals].choice);
     moves.push_back(time_.moves_of_product(nest));
     least = equals == 0 ? moves[0].picojoules : std::min(least, moves.back().picojoules);

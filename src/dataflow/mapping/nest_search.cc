@@ -105,13 +105,12 @@ std::vector<NestSearch::Found> NestSearch::best(size_t most, double known) {
   for (const Candidate& c : best_) {
     if (found.size() == most) break;
     Nest nest = nest_of(c.choice);
-    time_.use(plans_[c.choice.plan]);
+    use(c.choice.plan);
     Placement::Estimate estimate = time_.estimate_of_product(nest);
     const double score = goal_.only_latency() ? c.cycles : score_of(c.choice, estimate.cycles);
     found.push_back({goal_.only_latency() ? c.cycles : estimate.cycles, score, build(plans_[c.choice.plan], nest)});
     found.back().placement.estimate = std::move(estimate);
   }
-  in_use_ = SIZE_MAX;
   return found;
 }
 
@@ -285,8 +284,7 @@ bool NestSearch::try_other_turns(const Choice of) {
 void NestSearch::climb_on_half_arrays() {
   const Candidate best = best_.front();
   const SpacePlan& plan = plans_[best.choice.plan];
-  time_.use(plan);
-  in_use_ = best.choice.plan;
+  use(best.choice.plan);
   Nest nest = nest_of(best.choice);
   const Placement::Estimate estimate = time_.estimate_of_product(nest);
   if (2 * estimate.array_cycles > estimate.cycles) return;
@@ -322,9 +320,13 @@ double NestSearch::idle_share(const SpacePlan& plan) const {
          static_cast<double>(plan.rows_used * plan.columns_used) / static_cast<double>(s_.chip.rows * s_.chip.columns);
 }
 
+void NestSearch::use(size_t plan) {
+  if (in_use_ != plan) time_.use(plans_[plan]);
+  in_use_ = plan;
+}
+
 double NestSearch::estimate_of(const Choice& choice) {
-  if (in_use_ != choice.plan) time_.use(plans_[choice.plan]);
-  in_use_ = choice.plan;
+  use(choice.plan);
   Nest nest = nest_of(choice);
   const double cycles = time_.estimate(nest) * (1 + idle_share(plans_[choice.plan]) / 4096);
   least_seen_ = std::min(least_seen_, time_.latency_of_last());

@@ -146,6 +146,8 @@ class NestSearch {
   double score_of(const Choice& choice, double cycles);
   void prefer_among_equals();
   double idle_share(const SpacePlan& plan) const;
+  /// Estimates are those of nests of this plan from here on.
+  void use(size_t plan);
   double estimate_of(const Choice& choice);
   double try_choice(const Choice& choice);
   bool try_other_turns(Choice of);

@@ -110,10 +110,11 @@ MaybeReason cannot_reindex(const Schedule& s, NewAccess& plan, bool write) {
     if (!cast<Var>(index) && !as_int(index)) index = a.simplify(index);
   }
   for (const IterVarRef& i : block.iter_vars) {
-    if (std::any_of(plan.indices.begin(), plan.indices.end(), [&](const Expr& e) { return uses_var(e, *i->var); }))
-      // As in TVM the buffer begins at 0, and so may have rows that nobody uses; from a negative value it could not.
-      plan.iters.push_back(i),
-          plan.origins.push_back(a.prove_ge(i->dom->min, 0) ? int_imm(0, i->dom->min->dtype) : i->dom->min);
+    if (std::none_of(plan.indices.begin(), plan.indices.end(), [&](const Expr& e) { return uses_var(e, *i->var); }))
+      continue;
+    // As in TVM the buffer begins at 0, and so may have rows that nobody uses; from a negative value it could not.
+    plan.iters.push_back(i);
+    plan.origins.push_back(a.prove_ge(i->dom->min, 0) ? int_imm(0, i->dom->min->dtype) : i->dom->min);
   }
   int nest = lone_nest(s, plan.block);
   if (sites[nest].parent != scope)

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <random>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -12,16 +11,11 @@
 #include "dataflow/counts/count_memo.h"
 #include "dataflow/mapping/nest_search.h"
 #include "dataflow/programs/matmul.h"
+#include "dataflow/random_choice.h"
 #include "shipped_chips.h"
 
 namespace sator::dataflow {
 namespace {
-
-using Random = std::mt19937_64;
-template <class T, size_t N>
-const T& one_of(Random& random, const T (&from)[N]) {
-  return from[random() % N];
-}
 
 Chip uncalibrated(const std::string& name) {
   Chip chip = shipped(name);

@@ -1,21 +1,14 @@
 // A chip with more of a resource is no slower: on random products and shipped chips.
 #include <gtest/gtest.h>
 
-#include <random>
-
 #include "base/text.h"
 #include "dataflow/cost/cost.h"
 #include "dataflow/programs/matmul.h"
+#include "dataflow/random_choice.h"
 #include "shipped_chips.h"
 
 namespace sator::dataflow {
 namespace {
-
-using Random = std::mt19937_64;
-template <class T, size_t N>
-const T& one_of(Random& random, const T (&from)[N]) {
-  return from[random() % N];
-}
 
 Matmul draw(Random& random) {
   static constexpr int64_t kSizes[] = {1, 2, 3, 7, 8, 13, 31, 33, 64, 97, 100, 128, 255, 257, 512, 769, 1000, 2048};

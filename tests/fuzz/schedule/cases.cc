@@ -44,11 +44,12 @@ std::string wrong_code(const Program& program, const tir::PrimFuncRef& func, uin
 }
 
 /// What goes wrong at sizes that are too large to run: index arithmetic that leaves its dtype, or its buffer.
-std::string wrong_widths(const tir::PrimFuncRef& before, const tir::PrimFuncRef& after, uint64_t seed, Counts& counts) {
+std::string wrong_indices(const tir::PrimFuncRef& before, const tir::PrimFuncRef& after, uint64_t seed,
+                          Counts& counts) {
   bool ran = false;
   try {
-    std::string what = test::widens_wrongly(*before, *after, seed, &ran);
-    if (what.empty() && ran) what = test::widens_wrongly(*before, *passes::lower(after), seed);
+    std::string what = test::new_index_mistake(*before, *after, seed, &ran);
+    if (what.empty() && ran) what = test::new_index_mistake(*before, *passes::lower(after), seed);
     counts.wide += ran;
     return what.empty() ? "" : "at large sizes " + what;
   } catch (const Error&) {
@@ -104,7 +105,7 @@ Finding run_case(Draw& draw, uint64_t seed, Counts& counts, std::ostream* log) {
       counts.compared += ran;
     }
     if (log) *log << as_test(out, seed) << std::endl;
-    out.what = wrong_widths(func, s.func(), seed, counts);
+    out.what = wrong_indices(func, s.func(), seed, counts);
     if (out) return out;
     out.what = wrong_code(out.program, s.func(), seed, counts);
     out.is_machine = !out.what.empty();
@@ -128,7 +129,7 @@ Finding check(const Program& program, const std::vector<std::string>& lines, uin
     }
     out.what = wrong_step(program, func, s.func(), seed, nullptr);
     if (out) return out;
-    out.what = wrong_widths(func, s.func(), seed, counts);
+    out.what = wrong_indices(func, s.func(), seed, counts);
     if (out) return out;
     out.what = wrong_code(program, s.func(), seed, counts);
     out.is_machine = !out.what.empty();
