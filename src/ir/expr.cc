@@ -324,6 +324,17 @@ RangeRef range_of(Expr extent) {
   return make<Range>(zero, std::move(extent));
 }
 
+NodeMap substitutions(const VarMap& map) {
+  NodeMap nodes;
+  for (const auto& [var, value] : map) {
+    if (value->dtype != var->dtype)
+      internal_error(
+          text("the variable ", var, " of dtype ", var->dtype, " is replaced by ", value, " of dtype ", value->dtype));
+    nodes.emplace(var, value);
+  }
+  return nodes;
+}
+
 bool uses_var(const NodeRef& root, const Var& var) {
   bool found = false;
   walk(root, [&](const Var& v) { found |= &v == &var; });

@@ -289,13 +289,16 @@ RangeRef range_of(Expr extent);
 using VarMap = std::unordered_map<VarRef, Expr>;
 using BufferMap = std::unordered_map<BufferRef, BufferRef>;
 
-/// The program with variables replaced by expressions. Where a variable is bound, only another variable can stand.
+/// The replacements of substitute() as nodes. Every value has its variable's dtype: an expression that held two dtypes at
+/// once would be wrong without a word wherever it is widened, compared or printed.
+NodeMap substitutions(const VarMap& map);
+
+/// The program with variables replaced by expressions of their dtype. Where a variable is bound, only another variable
+/// can stand.
 template <class T>
 Ref<T> substitute(const Ref<T>& root, const VarMap& map) {
   if (map.empty() || !root) return root;
-  NodeMap nodes;
-  for (const auto& [var, value] : map) nodes.emplace(var, value);
-  return replaced(root, nodes);
+  return replaced(root, substitutions(map));
 }
 
 bool uses_var(const NodeRef& root, const Var& var);
