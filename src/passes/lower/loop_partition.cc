@@ -180,8 +180,29 @@ class Partitioner {
     return found;
   }
 
+  /// Whether a statement does nothing where one of the conditions fails: only then can iterations be left out. What stands
+  /// beside a condition, and its else, run there too.
+  static bool idles_without(const Stmt& s, const std::vector<LoopCondition>& conditions) {
+    auto idle = [&](const Stmt& inner) { return idles_without(inner, conditions); };
+    if (const Seq* n = s.as<Seq>()) return std::ranges::all_of(n->stmts, idle);
+    if (const For* n = s.as<For>()) return idle(n->body);
+    if (const LetStmt* n = s.as<LetStmt>()) return idle(n->body);
+    if (const AttrStmt* n = s.as<AttrStmt>()) return idle(n->body);
+    if (const Allocate* n = s.as<Allocate>()) return idle(n->body);
+    if (const DeclBuffer* n = s.as<DeclBuffer>()) return idle(n->body);
+    const IfThenElse* n = s.as<IfThenElse>();
+    if (!n) return false;
+    if (n->else_case) return idle(n->then_case) && idle(n->else_case);
+    std::vector<Expr> parts;
+    conjuncts(n->condition, parts);
+    auto is_one_of_them = [&](const Expr& part) {
+      return std::ranges::any_of(conditions, [&](const LoopCondition& c) { return c.expr == part; });
+    };
+    return std::ranges::any_of(parts, is_one_of_them) || idle(n->then_case);
+  }
+
   /// The loop's body for each number of iterations that the tile may have left where the loop begins with `from`; nothing
-  /// if the conditions do not say the same.
+  /// if the conditions do not say the same, or something runs without them.
   Stmt exact_heights(const For& loop, const Expr& from, const std::vector<LoopCondition>& conditions) {
     const LoopCondition& first = conditions.front();
     std::set<VarRef> steps;
@@ -195,6 +216,14 @@ class Partitioner {
     auto left_at = [&](const Expr& i) { return as_int(analyzer_.simplify(substitute(left, {{loop.var, i}}))); };
     auto known = left_at(from);
     if (left_at(from + 1).value_or(1) > 0) known.reset();
+    bool all_under = true;
+    walk(loop.body, [&](const For& n) {
+      std::vector<LoopCondition> own;
+      std::ranges::copy_if(
+          conditions, std::back_inserter(own), [&](const LoopCondition& c) { return c.step == n.var; });
+      all_under &= own.empty() || idles_without(n.body, own);
+    });
+    if (!all_under) return nullptr;
     Stmt bare_body = without(loop.body, conditions);
     std::vector<Stmt> all;
     for (int64_t height = 1; height < first.steps; ++height) {
