@@ -115,6 +115,8 @@ Expr try_fold(Kind kind, const Expr& a, const Expr& b) {
 }
 
 Expr fold(Kind kind, Expr a, Expr b) {
+  if (a->dtype != b->dtype)
+    internal_error(text(a, " of dtype ", a->dtype, " meets ", b, " of dtype ", b->dtype, " in one operation"));
   if (Expr e = try_fold(kind, a, b)) return e;
   return make_binary(kind, std::move(a), std::move(b));
 }

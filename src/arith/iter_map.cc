@@ -146,24 +146,36 @@ IterSum normalize_to_iter_sum(const Expr& index, const RangeMap& iters, Analyzer
   return rewriter.rewrite_to_sum(index);
 }
 
-Expr to_expr(const IterSplit& split, Analyzer& analyzer) {
+namespace {
+
+Expr in_dtype(const IterSum& sum, DType dtype, Analyzer& analyzer);
+
+/// A sum may be of iterators that are narrower than it: what is under a cast that changes no value.
+Expr in_dtype(const IterSplit& split, DType dtype, Analyzer& analyzer) {
   const IterMark& mark = *split.source;
-  Expr source = mark.is_sum() ? to_expr(mark.sum, analyzer) : mark.expr;
-  if (is_one(split.lower_factor) && analyzer.prove_equal(split.extent, mark.extent)) return imul(source, split.scale);
+  Expr source = mark.is_sum() ? in_dtype(mark.sum, dtype, analyzer) : cast_to(dtype, mark.expr);
+  const Expr scale = cast_to(dtype, split.scale), factor = cast_to(dtype, split.lower_factor);
+  if (is_one(factor) && analyzer.prove_equal(split.extent, mark.extent)) return imul(source, scale);
   Expr period = imul(split.lower_factor, split.extent);
   if (analyzer.prove_equal(mark.extent, period)) {
     // A digit that is always 0; an iterator of extent 1 itself keeps its name.
-    if (is_one(split.extent) && !is_one(mark.extent)) return zero_of(split.extent->dtype);
-    return imul(ifloordiv(source, split.lower_factor), split.scale);
+    if (is_one(split.extent) && !is_one(mark.extent)) return zero_of(dtype);
+    return imul(ifloordiv(source, factor), scale);
   }
-  return imul(ifloordiv(ifloormod(source, period), split.lower_factor), split.scale);
+  return imul(ifloordiv(ifloormod(source, cast_to(dtype, period)), factor), scale);
 }
 
-Expr to_expr(const IterSum& sum, Analyzer& analyzer) {
-  Expr e = zero_of(sum.base->dtype);
-  for (const IterSplit& split : sum.args) e = iadd(e, to_expr(split, analyzer));
-  return iadd(e, sum.base);
+Expr in_dtype(const IterSum& sum, DType dtype, Analyzer& analyzer) {
+  Expr e = zero_of(dtype);
+  for (const IterSplit& split : sum.args) e = iadd(e, in_dtype(split, dtype, analyzer));
+  return iadd(e, cast_to(dtype, sum.base));
 }
+
+}  // namespace
+
+Expr to_expr(const IterSplit& split, Analyzer& analyzer) { return in_dtype(split, split.extent->dtype, analyzer); }
+
+Expr to_expr(const IterSum& sum, Analyzer& analyzer) { return in_dtype(sum, sum.base->dtype, analyzer); }
 
 Expr normalize_iter_map_to_expr(const IterSum& sum) {
   Analyzer analyzer;

@@ -125,8 +125,11 @@ IterRewriter::Value IterRewriter::value_of(const Expr& e) {
         // A cast that changes no value of what it is of.
         const Expr& inner = static_cast<const Cast*>(e.get())->value;
         Bounds b = is_index(inner->dtype) ? analyzer_.bounds(inner) : Bounds{};
-        if (!is_inf(b.min) && !is_inf(b.max) && fits(b.min, e->dtype) && fits(b.max, e->dtype)) return value_of(inner);
-        break;
+        if (is_inf(b.min) || is_inf(b.max) || !fits(b.min, e->dtype) || !fits(b.max, e->dtype)) break;
+        Value v = value_of(inner);
+        if (const Expr* constant = std::get_if<Expr>(&v)) return cast_to(e->dtype, *constant);
+        if (IterSum* sum = std::get_if<IterSum>(&v)) sum->base = cast_to(e->dtype, sum->base);
+        return v;
       }
       default: break;
     }

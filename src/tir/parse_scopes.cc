@@ -195,10 +195,12 @@ Value fn_axis(FunctionParser& p, const Expression& call) {
     if (!e->dtype.is_int() || e->dtype.lanes != 1)
       a.fail({.what = text("an iterator over ", e->dtype), .needs = "signed integers", .hint = "cast it"});
   }
-  int bits = std::max({range->min->dtype.bits, range->extent->dtype.bits, wanted.bits});
+  // As wide as the widest of the four, so that no value of the binding is lost; the others are widened to it.
+  const int bits = std::max({range->min->dtype.bits, range->extent->dtype.bits, binding->dtype.bits, wanted.bits});
   VarRef var = make_var("", wanted.with_bits(bits));
+  range = make<Range>(cast_to(var->dtype, range->min), cast_to(var->dtype, range->extent));
   block.iter_vars.push_back(make<IterVar>(range, var, kind));
-  block.values.push_back(std::move(binding));
+  block.values.push_back(cast_to(var->dtype, binding));
   return Expr(var);
 }
 

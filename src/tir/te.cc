@@ -304,7 +304,7 @@ class FunctionBuilder {
                 : stage.reduction ? reduction_body(stage, iterators, indices, init)
                                   : tir::store(buffers_[&stage][0], placed(stage.body, iterators), indices);
     if (iter_vars.empty()) {
-      iter_vars.push_back(make<IterVar>(range_of(int_imm(1)), make_var("vi"), IterKind::spatial));
+      iter_vars.push_back(make<IterVar>(range_of(int_imm(1, i64)), make_var("vi", i64), IterKind::spatial));
       values.push_back(int_imm(0, index_));
     }
     Stmt nest = block(fresh_block_name(stage.name),

@@ -377,6 +377,15 @@ class Verifier {
         index(realize->values[i],
               i < n.iter_vars.size() ? static_cast<const NodeBase&>(*n.iter_vars[i]) : n,
               "a binding");
+      for (size_t i = 0; i < std::min(realize->values.size(), n.iter_vars.size()); ++i) {
+        const Expr& value = realize->values[i];
+        const Var& iter = *n.iter_vars[i]->var;
+        if (value->dtype.is_integer() && value->dtype != iter.dtype)
+          add({.what = text("the binding of ", iter.name, " is ", value->dtype, ", not ", iter.dtype),
+               .needs = "one dtype",
+               .hint = "cast the value"},
+              *n.iter_vars[i]);
+      }
       condition(realize->predicate, n);
       const bool always_runs = conditions_ == 0 && is_one(realize->predicate);
       for (size_t i = 0; always_runs && i < std::min(realize->values.size(), n.iter_vars.size()); ++i) {

@@ -66,7 +66,10 @@ class Walk {
         [&](const Seq& n) {
           for (const Stmt& s : n.stmts) visit(s);
         },
-        [&](const BufferStore& n) { eval(n.value), access(n.buffer, n.indices); },
+        [&](const BufferStore& n) {
+          eval(n.value);
+          access(n.buffer, n.indices, lane_ * n.value->dtype.lanes / 1024);
+        },
         [&](const IfThenElse& n) {
           const Value c = eval(n.condition);
           if (!c || *c) visit(n.then_case);
@@ -201,14 +204,15 @@ class Walk {
           return n.dtype.is_bool() && v ? Value(*v != 0) : v;
         },
         [&](const BufferLoad& n) {
-          access(n.buffer, n.indices);
+          access(n.buffer, n.indices, lane);
           return Value();
         },
         [&](const Call& n) {
           if (n.op == "tir.if_then_else") return chosen(n.args[0], n.args[1], n.args[2], lane);
           if (n.op == "tir.likely") return eval(n.args[0], lane);
           for (const Expr& a : n.args) {
-            if (!a.as<BufferLoad>()) eval(a);  // a load here is often an address, which may be the end
+            if (a.as<BufferLoad>()) continue;  // often an address, which may be the end
+            a->dtype.lanes == n.dtype.lanes ? eval(a, lane) : eval(a);
           }
           return Value();
         },
@@ -241,9 +245,11 @@ class Walk {
     return {};
   }
 
-  void access(const BufferRef& buffer, const std::vector<Expr>& indices) {
+  /// What the lane of an access touches: a mask around it has switched on this one.
+  void access(const BufferRef& buffer, const std::vector<Expr>& indices, int lane) {
     for (size_t d = 0; d < indices.size(); ++d) {
-      const Value v = eval(indices[d]), n = eval(buffer->shape[d]);
+      const Value v = indices[d]->dtype.lanes > 1 ? eval(indices[d], lane) : eval(indices[d]),
+                  n = eval(buffer->shape[d]);
       if (wrong_.empty() && !is_region_ && v && n && (*v < 0 || *v >= *n))
         wrong_ = text("index ", d, " of ", buffer->name, ", ", indices[d], ", is ", digits(*v), " of ", digits(*n));
     }
