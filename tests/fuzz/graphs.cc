@@ -48,6 +48,7 @@ void run(const Options& o, cli::Streams& io) {
   int64_t found = 0, ran = 0;
   for (int64_t i = 0; i < o.count && (failure.empty() || o.keep_going); ++i) {
     const auto seed = static_cast<uint64_t>(first + i);
+    begin_case(first + i);
     Draw draw(seed);
     ++ran;
     if (o.verbose) io.notes << text("seed ", seed, "\n") << std::flush;

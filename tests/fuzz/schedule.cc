@@ -39,6 +39,7 @@ void run(int64_t seed, int64_t count, const std::string& report, bool verbose, s
   Counts counts;
   for (int64_t i = 0; i < count; ++i) {
     const auto now = static_cast<uint64_t>(seed + i);
+    begin_case(seed + i);
     Draw draw(now);
     if (Finding found = run_case(draw, now, counts, verbose ? &notes : nullptr)) {
       found = shrink(std::move(found), draw.taken, now);

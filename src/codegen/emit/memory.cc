@@ -3,6 +3,7 @@
 #include <llvm/IR/Constants.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "codegen/emit/emit.h"
 #include "codegen/emit/lanes.h"
@@ -154,6 +155,15 @@ llvm::Value* any_lane(Emit& e) {
       llvm::PoisonValue::get(llvm::FixedVectorType::get(e.b.getInt1Ty(), 1)), e.b.CreateOrReduce(e.mask), uint64_t{0});
 }
 
+llvm::Value* gather_at(Emit& e, const Access& a, llvm::Value* pointers, llvm::Value* mask) {
+  const auto lanes = llvm::cast<llvm::FixedVectorType>(pointers->getType())->getNumElements();
+  auto* type = llvm::FixedVectorType::get(a.in_memory, lanes);
+  llvm::Instruction* load = e.b.CreateMaskedGather(
+      type, pointers, element_align(a), mask, mask ? llvm::Constant::getNullValue(type) : nullptr);
+  e.aliases.mark(load, a.memory);
+  return load;
+}
+
 llvm::Value* gather(Emit& e, const Access& a, llvm::Value* mask) {
   llvm::Value* index = a.vector_index;
   unsigned lanes = static_cast<unsigned>(a.lanes());
@@ -163,11 +173,27 @@ llvm::Value* gather(Emit& e, const Access& a, llvm::Value* mask) {
     index = e.b.CreateAdd(e.b.CreateVectorSplat(lanes, a.base), llvm::ConstantVector::get(offsets), "", false, true);
   }
   llvm::Value* pointers = e.b.CreateInBoundsGEP(a.in_memory, a.memory.base, index);
-  auto* type = llvm::FixedVectorType::get(a.in_memory, lanes);
-  llvm::Instruction* load = e.b.CreateMaskedGather(
-      type, pointers, element_align(a), mask, mask ? llvm::Constant::getNullValue(type) : nullptr);
-  e.aliases.mark(load, a.memory);
-  return load;
+  if (std::has_single_bit(lanes)) return gather_at(e, a, pointers, mask);
+  // LLVM would widen an odd number of lanes by lanes whose index is anything, and may let such a gather write the register
+  // that it takes for the index, which x86 refuses as an invalid instruction. So each part has a power of two; what the last
+  // one lacks repeats the last lane.
+  constexpr unsigned kWidest = 16;
+  llvm::Value* out = nullptr;
+  for (unsigned first = 0; first < lanes; first += kWidest) {
+    const unsigned width = std::min(std::bit_ceil(lanes - first), kWidest);
+    std::vector<int> picked, spread, merge;
+    for (unsigned i = 0; i < width; ++i) picked.push_back(static_cast<int>(std::min(first + i, lanes - 1)));
+    for (unsigned i = 0; i < lanes; ++i) {
+      const bool here = i >= first && i < first + width;
+      spread.push_back(here ? static_cast<int>(i - first) : -1);
+      merge.push_back(static_cast<int>(here ? lanes + i : i));
+    }
+    llvm::Value* part = gather_at(
+        e, a, e.b.CreateShuffleVector(pointers, picked), mask ? e.b.CreateShuffleVector(mask, picked) : nullptr);
+    llvm::Value* spread_part = e.b.CreateShuffleVector(part, spread);
+    out = out ? e.b.CreateShuffleVector(out, spread_part, merge) : spread_part;
+  }
+  return out;
 }
 
 /// Lanes near each other: wide loads side by side that cover them all, then one pick of each. Nothing beyond the first
