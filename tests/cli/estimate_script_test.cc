@@ -1,0 +1,50 @@
+// The GEMM of docs/dataflow.md, hop by hop: what `estimate --script --chip` prints against what a reader finds by hand.
+#include "command_run.h"
+
+namespace sator::cli {
+namespace {
+
+TEST(EstimateScript, OneGemmByHand) {
+  constexpr int64_t I = 64, J = 32, K = 48, rows = 16, columns = 16;
+  constexpr int64_t folds = (J / columns) * (K / rows), stamps = folds * I;
+  constexpr int64_t x_entries = I * K * (J / columns), w_entries = J * K, sums = I * J * (K / rows);
+  constexpr int64_t outside = I * K + J * K + I * J * 4;
+
+  const TempFolder folder;
+  const CommandRun run = run_command({"estimate",
+                                      "--script",
+                                      std::string(SATOR_SOURCE_DIR) + "/tests/cli/data/gemm.py",
+                                      "--chip",
+                                      "gemmini16",
+                                      "--tile",
+                                      "64,32,48"},
+                                     folder);
+  const nlohmann::json& cost = run.json.at(0);
+  EXPECT_EQ(cost["macs"], I * J * K);
+  std::map<std::string, std::pair<int64_t, int64_t>> bytes;
+  for (const auto& m : cost["memories"]) bytes[m["name"]] = {m["read_bytes"], m["write_bytes"]};
+  EXPECT_EQ(bytes["dram"], std::pair(I * K + J * K, I * J * 4));
+  EXPECT_EQ(bytes["scratchpad"], std::pair(x_entries + w_entries, I * K + J * K));
+  EXPECT_EQ(bytes["accumulator"], std::pair(sums * 4, sums * 4));
+
+  const int64_t array = stamps + (rows - 1) + (columns - 1) + rows;
+  std::map<std::string, int64_t> cycles;
+  for (const auto& r : cost["resources"]) cycles[r["name"]] = r["cycles"];
+  EXPECT_EQ(cycles["array"], array);
+  EXPECT_EQ(cycles["dram"], outside / 16);
+  EXPECT_EQ(cycles["scratchpad"], (x_entries + w_entries) / 64);
+  EXPECT_EQ(cycles["accumulator"], sums * 4 / 64);
+  EXPECT_EQ(cost["latency_cycles"], outside / 16 + (array + folds - 1) / folds);
+
+  std::map<std::string, double> picojoules;
+  for (const auto& part : cost["energy_parts"]) picojoules[part["name"]] = part["energy_j"].get<double>() * 1e12;
+  EXPECT_NEAR(picojoules["mac"], I * J * K * 0.09, 1);
+  EXPECT_NEAR(picojoules["registers"], I * J * K * (8 + 8 + 32 + 32) * 0.003, 1);
+  EXPECT_NEAR(picojoules["wires"], (x_entries * (columns - 1) * 8 + I * J * K * (rows - 1) / rows * 32) * 0.002, 1);
+  EXPECT_NEAR(picojoules["scratchpad"], (x_entries + w_entries + I * K + J * K) * 8 * 0.35, 1);
+  EXPECT_NEAR(picojoules["accumulator"], sums * 8 * 8 * 0.18, 1);
+  EXPECT_NEAR(picojoules["dram"], outside * 8 * 20.3, 1);
+}
+
+}  // namespace
+}  // namespace sator::cli
