@@ -405,7 +405,11 @@ Stmt new_nest(const BlockRealize& realize, const std::vector<IteratorDomain>& do
     }
   }
   VarMap value_of;
-  for (size_t i = 0; i < values.size(); ++i) value_of.emplace(realize.block->iter_vars[i]->var, values[i]);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const VarRef& iter = realize.block->iter_vars[i]->var;
+    values[i] = cast_to(iter->dtype, values[i]);  // the loops around may be wider than the domain needs
+    value_of.emplace(iter, values[i]);
+  }
   predicate = logical_and(predicate, substitute(kept, value_of));
   for (const Expr& c : conditions) {
     auto known = a.with_constraint(predicate);
