@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "arith/index_map.h"
 #include "schedule/blockize.h"
 #include "schedule/loops.h"
 #include "schedule/primitives.h"
@@ -116,7 +117,7 @@ class Matcher {
       if (i >= leading) {
         VarMap map;
         for (const auto& [var, value] : vars_) map.emplace(var, value);
-        b = analyzer_.simplify(p_at[i] - cast_to(p_at[i]->dtype, substitute(d_at[i - leading], map)));
+        b = analyzer_.simplify(p_at[i] - cast_to(p_at[i]->dtype, arith::substitute_promoting(d_at[i - leading], map)));
       }
       for (const VarRef& v : inside_) {
         if (uses_var(b, *v)) return false;
