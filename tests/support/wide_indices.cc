@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "ir/visit.h"
+#include "tir/empty_reductions.h"
 
 namespace sator::test {
 
@@ -39,8 +40,8 @@ class Walk {
     for (const auto& [var, value] : sizes) values_[var.get()] = value;
     lane_ = pick(1024);
   }
-  std::string run(const PrimFunc& func) {
-    visit(func.body);
+  std::string run(const Stmt& body) {
+    visit(body);
     return wrong_;
   }
   /// Whether no buffer has more elements than any memory, so that schedules may add some dimensions.
@@ -295,8 +296,9 @@ std::vector<VarRef> sizes_of(const PrimFunc& func) {
 
 std::string index_mistake(const PrimFunc& func, const std::vector<std::pair<VarRef, int64_t>>& sizes, uint64_t seed,
                           int walks) {
+  const Stmt body = with_empty_reductions(func.body);
   for (int i = 0; i < walks; ++i) {
-    if (std::string wrong = Walk(sizes, seed * 1000003 + static_cast<uint64_t>(i)).run(func); !wrong.empty()) {
+    if (std::string wrong = Walk(sizes, seed * 1000003 + static_cast<uint64_t>(i)).run(body); !wrong.empty()) {
       for (const auto& [var, value] : sizes) wrong += text(", where ", var->name, " = ", value);
       return wrong;
     }
