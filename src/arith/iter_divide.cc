@@ -21,15 +21,25 @@ class Divider {
   Divider(Analyzer& analyzer, const std::vector<IterSum>& map, const std::vector<VarRef>& sub_iters)
       : analyzer_(analyzer), marks_(map), sub_iters_(sub_iters) {}
 
-  /// Nothing if the sum does not come apart. `extent` of the mark it is the source of.
-  std::optional<Halves> divide(const IterSum& sum, const Expr& extent) {
+  /// Nothing if a binding does not come apart: a constant, or one split.
+  std::optional<Halves> divide_binding(const IterSum& sum) {
     DType dtype = sum.base->dtype;
     if (sum.args.empty()) return Halves{none(dtype), {{}, sum.base}, one_of(dtype), one_of(dtype)};
-    if (sum.args.size() == 1) {
-      if (!is_one(sum.args[0].scale)) return {};
+    if (sum.args.size() > 1 || !is_one(sum.args[0].scale)) return {};
+    auto parts = divide(sum.args[0]);
+    if (parts) parts->inner.base = iadd(parts->inner.base, sum.base);
+    return parts;
+  }
+
+  Expr outer_predicate = bool_imm(true), inner_predicate = bool_imm(true);
+
+ private:
+  /// Nothing if the source of a mark of that extent does not come apart.
+  std::optional<Halves> divide(const IterSum& sum, const Expr& extent) {
+    DType dtype = sum.base->dtype;
+    if (sum.args.size() == 1 && is_one(sum.args[0].scale) && is_zero(sum.base)) {
       auto parts = divide(sum.args[0]);
-      if (parts) parts->inner.base = iadd(parts->inner.base, sum.base);
-      return parts;
+      if (!parts || analyzer_.prove_equal(imul(parts->outer_extent, parts->inner_extent), extent)) return parts;
     }
     // Outer splits first, then inner ones; from the innermost on.
     std::vector<IterSplit> outer, inner;
@@ -48,25 +58,29 @@ class Divider {
     }
     if (!unit_scale) return {};
     auto [outer_sum, outer_extent] = from_inner_to_outer(outer, zero_of(dtype));
-    auto [inner_sum, inner_extent] = from_inner_to_outer(inner, sum.base);
-    if (analyzer_.prove_equal(total, extent)) return Halves{outer_sum, inner_sum, outer_extent, inner_extent};
-    // A condition cuts the sum: it must lie on one side wholly.
+    auto [inner_sum, inner_extent] = from_inner_to_outer(inner, zero_of(dtype));
+    if (is_zero(sum.base) && analyzer_.prove_equal(total, extent))
+      return Halves{outer_sum, inner_sum, outer_extent, inner_extent};
+    // Conditions cut the sum, at its end or, where it has a base, at its beginning: it must lie on one side wholly.
+    auto cut = [&](IterSum part) {
+      const Expr value = to_expr(part, analyzer_);
+      Expr holds = combine_exprs(Kind::lt, value, extent);
+      if (!is_zero(part.base)) holds = fold(Kind::logical_and, combine_exprs(Kind::ge, value, zero_of(dtype)), holds);
+      return holds;
+    };
     if (inner.empty()) {
-      outer_predicate =
-          fold(Kind::logical_and, outer_predicate, combine_exprs(Kind::lt, to_expr(outer_sum, analyzer_), extent));
-      return Halves{outer_sum, none(dtype), extent, one_of(dtype), Halves::Side::outer};
+      outer_sum.base = sum.base;
+      outer_predicate = fold(Kind::logical_and, outer_predicate, cut(outer_sum));
+      return outer_parts(outer_sum, extent);
     }
     if (outer.empty()) {
-      inner_predicate =
-          fold(Kind::logical_and, inner_predicate, combine_exprs(Kind::lt, to_expr(inner_sum, analyzer_), extent));
-      return Halves{none(dtype), inner_sum, one_of(dtype), extent, Halves::Side::inner};
+      inner_sum.base = sum.base;
+      inner_predicate = fold(Kind::logical_and, inner_predicate, cut(inner_sum));
+      return inner_parts(inner_sum, extent);
     }
     return {};
   }
 
-  Expr outer_predicate = bool_imm(true), inner_predicate = bool_imm(true);
-
- private:
   static IterSum none(DType d) { return {{}, zero_of(d)}; }
   static Halves inner_parts(IterSum sum, const Expr& extent) {
     DType d = sum.base->dtype;
@@ -77,8 +91,10 @@ class Divider {
     return {std::move(sum), none(d), extent, one_of(d), Halves::Side::outer};
   }
   static IterSum single(const IterSplit& split) { return {{split}, zero_of(split.source->dtype())}; }
-  static IterSplit as_split(const IterSum& sum, const Expr& extent) {
-    if (sum.args.size() == 1 && is_zero(sum.base)) return sum.args[0];
+  /// A condition may have cut the sum: to less than its only split's own extent.
+  IterSplit as_split(const IterSum& sum, const Expr& extent) {
+    if (sum.args.size() == 1 && is_zero(sum.base) && analyzer_.prove_equal(sum.args[0].extent, extent))
+      return sum.args[0];
     return whole(IterMarkRef(new IterMark(sum, extent)));
   }
   static std::pair<IterSum, Expr> from_inner_to_outer(std::vector<IterSplit> args, const Expr& base) {
@@ -171,7 +187,7 @@ SubspaceDivision subspace_divide(const std::vector<Expr>& bindings, const RangeM
   }
   Divider divider(analyzer, map.indices, sub_iters);
   for (const IterSum& sum : map.indices) {
-    auto parts = divider.divide(sum, zero_of(sum.base->dtype));
+    auto parts = divider.divide_binding(sum);
     if (!parts) {
       result.bindings.clear();
       result.error = "a binding does not come apart into the given iterators and the others";
