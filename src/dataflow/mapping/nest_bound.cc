@@ -53,10 +53,32 @@ double NestTime::least_latency(const Nest& largest, const Nest& smallest) {
   return least;
 }
 
-double NestTime::least_of_plan() const {
+/// What no nest of the plan avoids, whatever its loops and their order:
+/// - the array works for as many stamps as there are turns of what it covers;
+/// - each memory takes in or hands on all of a tensor once, and nothing of the kernel's own tensors goes outside;
+/// - there are at most as many folds as stamps, and at most as many parts of a tensor as turns along the iterators that
+///   number its parts; the first output waits for no fold.
+/// Each is at most that of any nest of the plan, so least_latency of overlap.h bounds the latency by these.
+double NestTime::least_of_plan() {
   double stamps = 1;
-  for (size_t x = 0; x < s_.rank(); ++x) stamps *= static_cast<double>(ceil_div(s_.extent[x], plan_->cover[x]));
-  return std::max(stamps * static_cast<double>(s_.pace.cycles_per_stamp), at_power_limit_) * factors_.array;
+  for (size_t x = 0; x < s_.rank(); ++x) stamps *= turns_of_cover(x);
+  const Nest all_at_once;
+  const Steps steps{.most_folds = stamps, .until_output = s_.shares_reduction ? 1.0 : 0.0};
+  find_fetched(all_at_once, steps);
+  for (size_t a = 0; a < s_.accesses(); ++a)
+    for (size_t x = 0; x < s_.rank(); ++x)
+      if (s_.relevant(a, x) && (in_parts_[a] >> x & 1)) parts_[a] *= turns_of_cover(x);
+  move_product(all_at_once, steps);
+  move_beside();
+  times_.array = std::max(stamps * static_cast<double>(s_.pace.cycles_per_stamp), at_power_limit_) * factors_.array;
+  times_.fold = times_.array / steps.most_folds;
+  times_.until_output = times_.array * steps.until_output;
+  const double serial = serial_cycles();
+  return dataflow::least_latency(times_, bits_, s_.chip, factors_, serial);
+}
+
+double NestTime::turns_of_cover(size_t x) const {
+  return static_cast<double>(ceil_div(s_.extent[x], plan_->cover[x]));
 }
 
 double NestTime::least_wherever_tensors_stand(Nest nest, const Steps& steps) {

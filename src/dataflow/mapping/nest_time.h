@@ -48,8 +48,8 @@ class NestTime {
   double estimate(Nest& nest);
   /// Of the nest estimated last, without what it moves and makes beside others as quick.
   double latency_of_last() const { return latency_; }
-  /// A lower bound of the latency of all nests of the plan.
-  double least_of_plan() const;
+  /// A lower bound of the latency of all nests of the plan: work and compulsory traffic of the product.
+  double least_of_plan();
   /// A lower bound of the latency of nests that lie between two of the same loops, tile by tile. kDoesNotFit where none fits.
   ///   largest    with the largest tiles: each loop has the fewest turns
   ///   smallest   with the smallest tiles: what memories hold is least
@@ -76,6 +76,7 @@ class NestTime {
   bool has_room(size_t m, const Nest& nest, uint32_t inside, size_t since) const;
   bool hold_beside(Nest& nest) const;
   double cycles_of(const Nest& nest);
+  double turns_of_cover(size_t x) const;  // of all loops over x together
   double least_wherever_tensors_stand(Nest nest, const Steps& steps);
   double least_as_held(const Nest& nest, const Steps& steps);
   bool starts_inside(const Nest& nest, size_t a) const;

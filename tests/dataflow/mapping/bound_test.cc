@@ -159,6 +159,22 @@ TEST(Bound, NoNestOfARangeIsQuickerThanItsBound) {
   EXPECT_GT(tight, compared / 10);
 }
 
+// Where compulsory traffic or the array's work is what the quickest mapping takes, the bound of each plan says so, and no
+// range of tiles is looked into.
+TEST(Bound, OfAWholePlanLeavesOutItsTiles) {
+  for (const auto& [chip, m] : {std::pair{"edge_npu32", Matmul{.i = 1, .j = 4096, .k = 4096}},
+                                std::pair{"edge_npu32", Matmul{.i = 512, .j = 4096, .k = 4096}}}) {
+    Searched problem(chip, m);
+    const CoreShare share = problem.share();
+    NestSearch search(share, problem.of->beside);
+    const double known = search.climb_from_coarse_tiles();
+    search.begin_branches(known);
+    EXPECT_EQ(search.branches(), 0) << words_of(m);
+    EXPECT_GE(search.least_latency_of_space(), 0.999 * known) << words_of(m);
+    EXPECT_FALSE(search.branch(known)) << words_of(m);
+  }
+}
+
 // All tiles of small products in all orders, one by one: the bound of the space is none of them, and what was found is within
 // the gap that is said.
 TEST(Bound, CoversTheGapToTheBestOfAllTiles) {
