@@ -1,5 +1,6 @@
 #include "cli/chip_options.h"
 
+#include "base/error.h"
 #include "base/text.h"
 #include "cli/matmul_options.h"
 
@@ -15,6 +16,33 @@ std::vector<Option> route_options(RouteArguments& a) {
   return {
       {"--routes", "compare the ways to bring the chip into the program: schedule, tensorize, patterns", &a.compare},
       {"--routes-host CHIP", text("the described chip that runs what a route leaves off [", a.host, "]"), &a.host}};
+}
+
+std::vector<Option> goal_options(GoalArguments& a) {
+  return {{"--objective WHAT",
+           "what mappings are chosen for; edp: energy times latency [latency]",
+           &a.objective,
+           false,
+           {"latency", "energy", "edp"}},
+          {"--energy-within PERCENT",
+           "the least energy within so many percent of the best latency",
+           &a.energy_within,
+           false,
+           {},
+           at_least(0)}};
+}
+
+dataflow::Goal goal_of(const GoalArguments& a) {
+  dataflow::Goal goal;
+  if (a.objective == "energy") goal.objective = dataflow::Objective::energy;
+  if (a.objective == "edp") goal.objective = dataflow::Objective::edp;
+  if (!a.energy_within) return goal;
+  if (goal.objective != dataflow::Objective::latency)
+    fail({.what = text("--energy-within is given with --objective ", *a.objective),
+          .needs = "a latency to stay close to",
+          .hint = "leave one of them out"});
+  goal.energy_within = *a.energy_within / 100;
+  return goal;
 }
 
 dataflow::ChipChanges changes_of(const ChipArguments& a) {

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "dataflow/cost/described_chip.h"
+#include "dataflow/mapping/mapper.h"
 
 namespace sator::cli {
 
@@ -23,6 +24,16 @@ std::vector<Option> chip_options(ChipArguments& a);
 
 /// Errors: a value that is not of its option's form.
 dataflow::ChipChanges changes_of(const ChipArguments& a);
+
+/// --objective, --energy-within: what searched mappings are chosen for.
+struct GoalArguments {
+  std::optional<std::string> objective;
+  std::optional<double> energy_within;  // percent
+};
+std::vector<Option> goal_options(GoalArguments& a);
+
+/// Errors: --energy-within beside an objective that is not the latency.
+dataflow::Goal goal_of(const GoalArguments& a);
 
 /// --routes, --routes-host.
 struct RouteArguments {

@@ -35,8 +35,8 @@ namespace {
 
 struct EstimateArguments {
   std::optional<std::string> pe_array, mapping, statement, experiment, compat, batch, output, format;
-  std::optional<std::string> workload, chip, scheme, chakra, timeloop, objective;
-  std::optional<double> energy_within;
+  std::optional<std::string> workload, chip, scheme, chakra, timeloop;
+  GoalArguments goal;
   ChipArguments changes;
   std::string directory = ".";
   std::optional<std::string> script, trace, picture;
@@ -254,19 +254,6 @@ void write_timeloop(const EstimateArguments& a, const dataflow::KernelCost& cost
   }
 }
 
-dataflow::Goal goal_of(const EstimateArguments& a) {
-  dataflow::Goal goal;
-  if (a.objective == "energy") goal.objective = dataflow::Objective::energy;
-  if (a.objective == "edp") goal.objective = dataflow::Objective::edp;
-  if (!a.energy_within) return goal;
-  if (goal.objective != dataflow::Objective::latency)
-    fail({.what = text("--energy-within is given with --objective ", *a.objective),
-          .needs = "a latency to stay close to",
-          .hint = "leave one of them out"});
-  goal.energy_within = *a.energy_within / 100;
-  return goal;
-}
-
 void estimate_workload(const EstimateArguments& a, Streams& io) {
   if (!a.chip)
     fail({.what = "--workload is given without a chip",
@@ -283,12 +270,9 @@ void estimate_workload(const EstimateArguments& a, Streams& io) {
               .needs = "tiles within the workload",
               .hint = "0 takes the whole of it"});
   }
-  const dataflow::Goal goal = goal_of(a);
+  const dataflow::Goal goal = goal_of(a.goal);
   Chip described = dataflow::described_chip(*a.chip, changes);
-  if (!goal.only_latency() && (described.tenet || described.tile))
-    fail({.what = text("a mapping is to be chosen for its energy, but that of ", described.name, " is given"),
-          .needs = "a mapping that is searched",
-          .hint = described.tile ? "leave --tile out" : "take a chip whose mapping is not fixed by files"});
+  check_goal(described, goal);
   dataflow::CostEngine engine(std::move(described), goal);
   const dataflow::Kernel kernel = dataflow::matmul_kernel(matmul);
   const dataflow::KernelCost cost = engine.cost(kernel);
@@ -374,8 +358,8 @@ void run(const EstimateArguments& a, Streams& io) {
          a.changes.tile.has_value(),
          "--workload, or --script with --chip",
          a.workload || (a.script && a.chip)},
-        {"--objective", a.objective.has_value(), "--workload", a.workload.has_value()},
-        {"--energy-within", a.energy_within.has_value(), "--workload", a.workload.has_value()},
+        {"--objective", a.goal.objective.has_value(), "--workload", a.workload.has_value()},
+        {"--energy-within", a.goal.energy_within.has_value(), "--workload", a.workload.has_value()},
         {"--timeloop", a.timeloop.has_value(), "--workload", a.workload.has_value()},
         {"--replace", a.replace, "--timeloop", a.timeloop.has_value()},
         {"--chakra", a.chakra.has_value(), "--workload", a.workload.has_value()}})
@@ -416,17 +400,6 @@ Command estimate_command() {
       {"--scheme NAME",
        "how weights and inputs are stored: a name of `sator schemes`; int8-channel+a8 unless told",
        &a->scheme},
-      {"--objective WHAT",
-       "what the mapping is chosen for; edp: energy times latency [latency]",
-       &a->objective,
-       false,
-       {"latency", "energy", "edp"}},
-      {"--energy-within PERCENT",
-       "the least energy within so many percent of the best latency",
-       &a->energy_within,
-       false,
-       {},
-       at_least(0)},
       {"--explain", "say in words and formulas why --workload costs what it costs", &a->explain},
       {"--picture OUT.svg",
        "draw where each PE has its operands from, stamp by stamp: of TENET's files or --workload",
@@ -446,6 +419,7 @@ Command estimate_command() {
       {"--size NAME=N", "value of a symbolic size of --script", &a->sizes},
       {"--threads N", "threads that share the rows of --batch", &a->threads, false, {}, at_least(1)},
   };
+  for (Option& option : goal_options(a->goal)) options.push_back(std::move(option));
   for (Option& option : chip_options(a->changes)) options.push_back(std::move(option));
   return {.name = "estimate",
           .does = "counts and costs one mapped workload, given in the files of TENET or of another tool",

@@ -28,6 +28,7 @@ struct StudyArguments {
   int64_t parallel = 1;
   std::vector<int64_t> batches, contexts;
   ChipArguments changes;
+  GoalArguments goal;
   RouteArguments routes;
 };
 
@@ -48,6 +49,7 @@ void run(const StudyArguments& a, Streams& io) {
                               .folder = a.folder.value_or(default_folder(model)),
                               .version = version_line()};
   options.changes.chips = a.parallel;
+  options.goal = goal_of(a.goal);
   options.sweep = {a.batches, a.contexts};
   if (a.again) options.speed_age_s = 0;
   options.replace = a.replace;
@@ -87,7 +89,8 @@ void run(const StudyArguments& a, Streams& io) {
 
 Command study_command() {
   auto a = std::make_shared<StudyArguments>();
-  std::vector<Option> changes = chip_options(a->changes), routes = route_options(a->routes);
+  std::vector<Option> changes = chip_options(a->changes), routes = route_options(a->routes),
+                      goal = goal_options(a->goal);
   return {
       .name = "study",
       .does = "evaluates, measures and costs a model: quantization schemes by chips",
@@ -105,6 +108,8 @@ Command study_command() {
               std::move(changes[0]),
               std::move(changes[1]),
               std::move(changes[2]),
+              std::move(goal[0]),
+              std::move(goal[1]),
               std::move(routes[0]),
               std::move(routes[1]),
               {"--prompt-len N", "tokens of the prompt", &a->prompt_len, false, {}, at_least(1)},

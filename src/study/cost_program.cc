@@ -118,8 +118,8 @@ std::vector<ChipResult> ProgramCoster::cost(const SchemeJob& job, std::span<cons
   std::vector<ChipResult> results;
   for (const Chip& chip : chips) {
     progress(text("costing on ", chip.name), true);
-    std::unique_ptr<ChipCoster>& coster = coster_of_[text(chip.name, " ", chip.file)];
-    if (!coster) coster = std::make_unique<ChipCoster>(chip);
+    std::unique_ptr<ChipCoster>& coster = coster_of_[text(chip.name, " ", chip.file, " ", name_of(job.options.goal))];
+    if (!coster) coster = std::make_unique<ChipCoster>(chip, job.options.goal);
     auto add_sums = [&](const std::vector<int64_t>& tokens) {
       return [&, tokens](std::vector<KernelRow>& rows) { add_all_reduces(rows, links, tokens, chip); };
     };

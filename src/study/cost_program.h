@@ -33,7 +33,7 @@ class ProgramCoster {
   std::vector<ChipResult> cost(const SchemeJob& job, std::span<const Chip> chips, const Progress& progress);
 
  private:
-  std::map<std::string, std::unique_ptr<ChipCoster>> coster_of_;  // by the chip's name and file
+  std::map<std::string, std::unique_ptr<ChipCoster>> coster_of_;  // by the chip's name and file, and the goal
 };
 
 }  // namespace sator::study

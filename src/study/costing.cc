@@ -115,7 +115,7 @@ std::vector<LargerMemory> ChipCoster::larger_memories(std::span<const PhaseKerne
     if (!engine) {
       Chip larger = chip();
       larger.memories[m].capacity_bytes = *memory.capacity_bytes + *memory.capacity_bytes / 10;
-      engine = std::make_unique<dataflow::CostEngine>(std::move(larger));
+      engine = std::make_unique<dataflow::CostEngine>(std::move(larger), goal_);
     }
     LargerMemory result{.name = memory.name,
                         .capacity_bytes = *engine->chip().memories[m].capacity_bytes,

@@ -27,7 +27,9 @@ struct PhaseKernel {
 /// Costs phases on one chip. Equal structures are counted, mapped and checked once, over all schemes of a study.
 class ChipCoster {
  public:
-  explicit ChipCoster(const Chip& chip) : engine_(chip), checker_(chip) {}
+  ///   goal   what mappings are chosen for
+  explicit ChipCoster(const Chip& chip, const dataflow::Goal& goal = {})
+      : engine_(chip, goal), checker_(chip), goal_(goal) {}
   const Chip& chip() const { return engine_.chip(); }
 
   /// A kernel that the engine refuses stays in the list without a cost, with its words. Where its function is known, the
@@ -61,6 +63,7 @@ class ChipCoster {
 
   dataflow::CostEngine engine_;
   CountChecker checker_;
+  const dataflow::Goal goal_;
   std::map<size_t, std::unique_ptr<dataflow::CostEngine>> larger_;             // the chip with that memory larger
   std::map<std::pair<tir::PrimFuncRef, std::string>, std::string> schedules_;  // by function and facts
   std::unordered_multimap<size_t, Launch> launches_;                           // by hash

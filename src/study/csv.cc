@@ -154,6 +154,7 @@ std::vector<Column> study_columns(const Study& study) {
   columns.push_back({"prompt_len", [](const Line& l) { return of(l.study.protocol.prompt_len); }});
   columns.push_back({"gen_len", [](const Line& l) { return of(l.study.protocol.gen_len); }});
   columns.push_back({"decode_context", [](const Line& l) { return of(l.study.protocol.decode_context); }});
+  columns.push_back({"objective", [](const Line& l) { return l.study.protocol.objective; }});
   columns.push_back({"perplexity", [](const Line& l) { return of(l.scheme.perplexity); }});
   columns.push_back({"standard_error", [](const Line& l) { return of(l.scheme.standard_error); }});
   auto compared = [&](const char* name, std::optional<double> (*value)(const Compared&)) {

@@ -428,6 +428,7 @@ void describe(A& a, Protocol& x) {
   a("decode_context", x.decode_context);
   a("threads", x.threads);
   a("parallel", x.parallel);
+  a.later("objective", x.objective);
   a.later("reference", x.reference);
   a.later("speeds_measured_at", x.measured_at);
   a.later("speed_rounds", x.rounds);

@@ -323,13 +323,14 @@ struct Protocol {
   int64_t prompt_len = 0, gen_len = 0;
   int64_t decode_context = 0;  // tokens in the cache at the decode step that is costed
   int64_t threads = 0;
-  int64_t parallel = 1;              // chips that share each layer
-  std::string reference;             // the scheme whose predictions the others are compared with: f32; empty: none
-  std::string measured_at;           // when the speeds here were measured: "2026-11-22T20:45:03Z"; empty: not
-  int64_t rounds = 0;                // in turns, behind each of those speeds
-  std::string host;                  // processor of this machine
-  std::string version;               // of the program
-  std::vector<std::string> remarks;  // schemes that were left out, and why
+  int64_t parallel = 1;               // chips that share each layer
+  std::string objective = "latency";  // what mappings were chosen for
+  std::string reference;              // the scheme whose predictions the others are compared with: f32; empty: none
+  std::string measured_at;            // when the speeds here were measured: "2026-11-22T20:45:03Z"; empty: not
+  int64_t rounds = 0;                 // in turns, behind each of those speeds
+  std::string host;                   // processor of this machine
+  std::string version;                // of the program
+  std::vector<std::string> remarks;   // schemes that were left out, and why
   bool operator==(const Protocol&) const = default;
 };
 

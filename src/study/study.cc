@@ -141,6 +141,7 @@ void find_schemes(Plan& plan) {
 void find_chips(Plan& plan) {
   for (const std::string& name : plan.options.chips.empty() ? default_chips() : plan.options.chips) {
     Chip chip = dataflow::described_chip(name, plan.options.changes);
+    check_goal(chip, plan.options.goal);
     if (chip.name.empty() || chip.name.starts_with('.') || chip.name.find('/') != chip.name.npos)
       fail({.what = text("a chip is named ", string_literal(chip.name), ": ", chip.file),
             .needs = "a name that a folder can have: without '/', and not beginning with '.'",
@@ -215,6 +216,7 @@ Study head_of(const Plan& plan, const Workers& workers) {
                     .decode_context = o.prompt_len + (o.gen_len + 1) / 2,
                     .threads = o.threads.value_or(runtime::default_num_threads()),
                     .parallel = o.changes.chips,
+                    .objective = name_of(o.goal),
                     .host = host_name(),
                     .version = o.version,
                     .remarks = plan.remarks};
@@ -262,6 +264,8 @@ class Keys {
     return text(of(s),
                 "\nchip ",
                 digest_of(plan_.chip_texts[chip]),
+                "\nobjective ",
+                name_of(plan_.options.goal),
                 "\nsweep ",
                 join(sweep.batches, ","),
                 " x ",

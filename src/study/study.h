@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/owned_folder.h"
 #include "dataflow/cost/described_chip.h"
+#include "dataflow/mapping/mapper.h"
 #include "llm/scheme.h"
 #include "study/result.h"
 #include "study/sweep_axes.h"
@@ -18,6 +19,7 @@ struct StudyOptions {
   std::vector<std::string> schemes;  // names; empty: the defaults
   std::vector<std::string> chips;    // names, files or folders with TENET's files; empty: the defaults
   dataflow::ChipChanges changes;     // of each of them
+  dataflow::Goal goal;               // what mappings are chosen for
   SweepAxes sweep;                   // batches and contexts that are costed besides
   bool traces = false;               // write each phase as a trace of Chakra
   int64_t prompt_len = 128, gen_len = 32;

@@ -40,6 +40,20 @@ TEST(ChipCoster, ARefusedKernelIsNamed) {
   EXPECT_TRUE(phase.notes[0].starts_with("broken has no cost: ")) << phase.notes[0];
 }
 
+// What the goal asks for is had by no other goal: 512 x 512 x 512 on gemmini16 has quicker and more frugal mappings.
+TEST(ChipCoster, TheGoalChoosesMappings) {
+  const dataflow::Kernel product = linear("product", 512, 512, 512, 8, false, 8);
+  auto cost_for = [&](const dataflow::Goal& goal) {
+    return ChipCoster(shipped("gemmini16"), goal).cost(std::vector<PhaseKernel>{kernel(product, "", 1)}).cost;
+  };
+  const PhaseCost quick = cost_for({}), frugal = cost_for({.objective = dataflow::Objective::energy}),
+                  within = cost_for({.energy_within = 0.02});
+  EXPECT_LT(frugal.energy_j, 0.9 * quick.energy_j);
+  EXPECT_LT(quick.latency_cycles, frugal.latency_cycles);
+  EXPECT_LT(within.energy_j, quick.energy_j);
+  EXPECT_LE(static_cast<double>(within.latency_cycles), 1.02 * static_cast<double>(quick.latency_cycles));
+}
+
 TEST(ChipCoster, AKernelThatCouldNotBeReadIsNamedToo) {
   ChipCoster coster(shipped("edge_npu32"));
   const PhaseKernel odd{.calls = {"odd", "h.0", 3, {}},

@@ -298,6 +298,23 @@ TEST_F(Studies, ShapesNeedTheConfigurationAlone) {
   EXPECT_EQ(run().protocol.window_tokens, 0);
 }
 
+TEST_F(Studies, AnotherGoalIsCostedAnew) {
+  run();
+  costed.clear();
+  EXPECT_EQ(run().protocol.objective, "latency");
+  EXPECT_EQ(costed.size(), 0U);
+  options.goal.energy_within = 0.02;
+  EXPECT_EQ(run().protocol.objective, "energy within 2 % of the best latency");
+  EXPECT_GT(costed.size(), 0U);
+}
+
+TEST_F(Studies, AGoalNeedsMappingsThatAreSearched) {
+  options.goal.objective = dataflow::Objective::energy;
+  options.changes.tile = {8, 8, 8};
+  EXPECT_NE(error().find("is to be chosen for its energy"), std::string::npos);
+  EXPECT_EQ(costed.size(), 0U);
+}
+
 TEST_F(Studies, AreWrittenAsFourFiles) {
   Study study = run();
   write_study(study, options.folder);

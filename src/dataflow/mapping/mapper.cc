@@ -55,6 +55,23 @@ void check_limits(const Work& work, const Chip& chip) {
 
 }  // namespace
 
+std::string name_of(const Goal& goal) {
+  if (goal.energy_within) return text("energy within ", *goal.energy_within * 100, " % of the best latency");
+  switch (goal.objective) {
+    case Objective::energy: return "energy";
+    case Objective::edp: return "edp";
+    case Objective::latency: break;
+  }
+  return "latency";
+}
+
+void check_goal(const Chip& chip, const Goal& goal) {
+  if (goal.only_latency() || !(chip.tenet || chip.tile)) return;
+  fail({.what = text("a mapping is to be chosen for its energy, but that of ", chip.name, " is given"),
+        .needs = "a mapping that is searched",
+        .hint = chip.tile ? "leave --tile out" : "take a chip whose mapping is not fixed by files"});
+}
+
 bool is_summed_later(const Product& product, const Beside& beside, size_t x) {
   const Product::Use& use = product.uses[x];
   return use.first && use.second && use.output && !beside.in_parts.empty() && !beside.in_parts[product.output][x];

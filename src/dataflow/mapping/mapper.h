@@ -70,6 +70,12 @@ struct Goal {
   bool only_latency() const { return objective == Objective::latency && !energy_within; }
 };
 
+/// "latency", "energy", "edp", or "energy within 2 % of the best latency".
+std::string name_of(const Goal& goal);
+
+/// Errors: a goal other than latency on a chip whose mapping is given, by TENET's files or tiles.
+void check_goal(const Chip& chip, const Goal& goal);
+
 /// Whether iterator x numbers batches whose products a later statement sums up (groups of a scale): an output is complete
 /// when all of them are through.
 bool is_summed_later(const Product& product, const Beside& beside, size_t x);

@@ -77,9 +77,7 @@ double NestTime::least_of_plan() {
   return dataflow::least_latency(times_, bits_, s_.chip, factors_, serial);
 }
 
-double NestTime::turns_of_cover(size_t x) const {
-  return static_cast<double>(ceil_div(s_.extent[x], plan_->cover[x]));
-}
+double NestTime::turns_of_cover(size_t x) const { return static_cast<double>(ceil_div(s_.extent[x], plan_->cover[x])); }
 
 double NestTime::least_wherever_tensors_stand(Nest nest, const Steps& steps) {
   constexpr int kMostChoices = 3;
