@@ -85,12 +85,12 @@ Iterators divide_iterators(const Block& block, const arith::SubspaceDivision& di
     Expr inner_extent = cast_to(dtype, d.inner_extent);
     VarRef outer = make_var(iter.var->name + "_o", dtype);
     out.outer.push_back(make<IterVar>(range_of(cast_to(dtype, d.outer_extent)), outer, iter.kind));
-    out.outer_values.push_back(from_zero(d.outer, outer_begin));
+    out.outer_values.push_back(cast_to(dtype, from_zero(d.outer, outer_begin)));
     Expr value = outer;
     if (!is_one(inner_extent)) {
       VarRef inner = make_var(iter.var->name + "_i", dtype);
       out.inner.push_back(make<IterVar>(range_of(inner_extent), inner, iter.kind));
-      out.inner_values.push_back(from_zero(d.inner, inner_begin));
+      out.inner_values.push_back(cast_to(dtype, from_zero(d.inner, inner_begin)));
       value = is_one(d.outer_extent) ? Expr(inner) : outer * inner_extent + inner;
     } else if (is_one(d.outer_extent) && !preserve_unit_iters) {
       value = int_imm(0, dtype);
