@@ -25,14 +25,17 @@ std::vector<Option> chip_options(ChipArguments& a);
 /// Errors: a value that is not of its option's form.
 dataflow::ChipChanges changes_of(const ChipArguments& a);
 
-/// --objective, --energy-within: what searched mappings are chosen for.
+/// --objective, --energy-within: what searched mappings are chosen for; --loop-order, --tile-bounds: what they keep to.
 struct GoalArguments {
   std::optional<std::string> objective;
   std::optional<double> energy_within;  // percent
+  std::optional<std::string> loop_order, tile_bounds;
 };
+/// The first two; the other two.
 std::vector<Option> goal_options(GoalArguments& a);
+std::vector<Option> limit_options(GoalArguments& a);
 
-/// Errors: --energy-within beside an objective that is not the latency.
+/// Errors: --energy-within beside an objective that is not the latency; an order or a bound that cannot be read.
 dataflow::Goal goal_of(const GoalArguments& a);
 
 /// --routes, --routes-host.

@@ -135,7 +135,10 @@ void check_sizes(const Sizes& sizes, const Module& module) {
 
 /// The functions on a described chip, each as one kernel: under the mapping that its loops state, else under the engine's own.
 void cost_functions(const EstimateArguments& a, const Module& module, dataflow::FunctionFacts facts, Streams& io) {
-  dataflow::CostEngine engine(dataflow::described_chip(*a.chip, changes_of(a.changes)));
+  const dataflow::Goal goal = goal_of(a.goal);
+  Chip described = dataflow::described_chip(*a.chip, changes_of(a.changes));
+  check_goal(described, goal);
+  dataflow::CostEngine engine(std::move(described), goal);
   for (const auto& [name, func] : module.functions) {
     const auto* program = func.as<tir::PrimFunc>();
     if (!program) continue;
@@ -338,7 +341,7 @@ void run(const EstimateArguments& a, Streams& io) {
     const char* belongs_to;
     bool there;
   };
-  const bool tenet = some_file || a.experiment;
+  const bool tenet = some_file || a.experiment, searched = a.workload || (a.script && a.chip);
   for (const Companion& c :
        {Companion{"--compat", a.compat.has_value(), "TENET's files", tenet},
         {"--file", !a.files.empty(), "--format", a.format.has_value()},
@@ -350,16 +353,12 @@ void run(const EstimateArguments& a, Streams& io) {
         {"--chip", a.chip.has_value(), "--workload or --script", a.workload || a.script},
         {"--scheme", a.scheme.has_value(), "--workload", a.workload.has_value()},
         {"--pe", a.changes.pe.has_value(), "--workload, or --script with --chip", a.workload || (a.script && a.chip)},
-        {"--dataflow",
-         a.changes.dataflow.has_value(),
-         "--workload, or --script with --chip",
-         a.workload || (a.script && a.chip)},
-        {"--tile",
-         a.changes.tile.has_value(),
-         "--workload, or --script with --chip",
-         a.workload || (a.script && a.chip)},
-        {"--objective", a.goal.objective.has_value(), "--workload", a.workload.has_value()},
-        {"--energy-within", a.goal.energy_within.has_value(), "--workload", a.workload.has_value()},
+        {"--dataflow", a.changes.dataflow.has_value(), "--workload, or --script with --chip", searched},
+        {"--tile", a.changes.tile.has_value(), "--workload, or --script with --chip", searched},
+        {"--objective", a.goal.objective.has_value(), "--workload, or --script with --chip", searched},
+        {"--energy-within", a.goal.energy_within.has_value(), "--workload, or --script with --chip", searched},
+        {"--loop-order", a.goal.loop_order.has_value(), "--workload, or --script with --chip", searched},
+        {"--tile-bounds", a.goal.tile_bounds.has_value(), "--workload, or --script with --chip", searched},
         {"--timeloop", a.timeloop.has_value(), "--workload", a.workload.has_value()},
         {"--replace", a.replace, "--timeloop", a.timeloop.has_value()},
         {"--chakra", a.chakra.has_value(), "--workload", a.workload.has_value()}})
@@ -420,6 +419,7 @@ Command estimate_command() {
       {"--threads N", "threads that share the rows of --batch", &a->threads, false, {}, at_least(1)},
   };
   for (Option& option : goal_options(a->goal)) options.push_back(std::move(option));
+  for (Option& option : limit_options(a->goal)) options.push_back(std::move(option));
   for (Option& option : chip_options(a->changes)) options.push_back(std::move(option));
   return {.name = "estimate",
           .does = "counts and costs one mapped workload, given in the files of TENET or of another tool",

@@ -43,7 +43,11 @@ void check_limits(const Work& work, const Chip& chip) {
         .hint = "give a mapping"});
 }
 
-[[noreturn]] void fail_too_small(const Work& work, const Chip& chip) {
+[[noreturn]] void fail_too_small(const Work& work, const Chip& chip, const LoopLimits& limits) {
+  if (limits.any())
+    fail({.what = text("no mapping of ", work.statement.name, " on ", chip.name, " has ", limits.words()),
+          .needs = "tiles that are whole multiples of what the array covers at once, and that the memories can hold",
+          .hint = "without limits the chosen loops are printed: begin with these"});
   std::vector<std::string> rooms;
   for (size_t m = 1; m < chip.memories.size(); ++m)
     if (auto bytes = chip.memories[m].capacity_bytes)
@@ -66,8 +70,12 @@ std::string name_of(const Goal& goal) {
 }
 
 void check_goal(const Chip& chip, const Goal& goal) {
-  if (goal.only_latency() || !(chip.tenet || chip.tile)) return;
-  fail({.what = text("a mapping is to be chosen for its energy, but that of ", chip.name, " is given"),
+  if ((goal.only_latency() && !goal.limits.any()) || !(chip.tenet || chip.tile)) return;
+  fail({.what = text("a mapping is to be chosen ",
+                     goal.only_latency() ? "within limits of its loops" : "for its energy",
+                     ", but that of ",
+                     chip.name,
+                     " is given"),
         .needs = "a mapping that is searched",
         .hint = chip.tile ? "leave --tile out" : "take a chip whose mapping is not fixed by files"});
 }
@@ -136,7 +144,7 @@ std::vector<Placement> searched(const Work& work, const Product& product, const 
   };
   search(ways_to_share(work, product, chip, beside));
   std::erase_if(found, [](const NestSearch::Found& f) { return f.cycles >= kDoesNotFit; });
-  if (found.empty()) fail_too_small(work, chip);
+  if (found.empty()) fail_too_small(work, chip, goal.limits);
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.score < b.score; });
   // The best whose stamps can be counted: a way to share may cut an axis where its tiles do not end.
   // Of tiles within tiles what tensors need must be countable too.

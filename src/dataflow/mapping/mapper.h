@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "dataflow/mapping/loop_limits.h"
 #include "dataflow/programs/placement.h"
 #include "dataflow/programs/work.h"
 
@@ -66,6 +67,8 @@ struct Goal {
   /// With Objective::latency: the least energy within this share of the best latency. Absent: within half a thousandth, by
   /// neighbours of the quickest.
   std::optional<double> energy_within;
+  /// Of the loops of every product: what does not keep to them is not in the space that is searched.
+  LoopLimits limits;
 
   bool only_latency() const { return objective == Objective::latency && !energy_within; }
 };
@@ -73,7 +76,7 @@ struct Goal {
 /// "latency", "energy", "edp", or "energy within 2 % of the best latency".
 std::string name_of(const Goal& goal);
 
-/// Errors: a goal other than latency on a chip whose mapping is given, by TENET's files or tiles.
+/// Errors: a goal other than latency, or limits, on a chip whose mapping is given, by TENET's files or tiles.
 void check_goal(const Chip& chip, const Goal& goal);
 
 /// Whether iterator x numbers batches whose products a later statement sums up (groups of a scale): an output is complete

@@ -66,6 +66,11 @@ const std::vector<int64_t>& NestSearch::sizes_of(size_t plan, size_t x) {
     }
     ++blocks;
   }
+  if (limits_.none()) return sizes;
+  std::erase_if(sizes, [&](int64_t size) { return !limits_.allows_tile(x, size); });
+  for (int64_t size : ends_of_limits(x, cover)) sizes.push_back(size);
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   return sizes;
 }
 
@@ -90,14 +95,24 @@ double NestSearch::least_of(const Box& box) {
 void NestSearch::add_boxes_of(size_t plan, Branches& branches) {
   const std::vector<size_t> main = roles_[plan].main;
   const Roles& roles = roles_[plan];
+  auto is_in = [](const auto& all, size_t x) { return std::find(all.begin(), all.end(), x) != all.end(); };
+  const std::vector<int64_t>& cover = plans_[plan].cover;
+  for (size_t x = 0; x < s_.rank(); ++x)
+    if (!is_in(main, x) && !may_stay_whole(x, cover[x])) return;  // nothing of this plan keeps to the limits
   use(plan);
   if (const double least = time_.least_of_plan(); !branches.may_be_better(least)) return branches.cut(least);
   auto add = [&](const Few<Range, 3>& tiles) {
+    for (size_t x : main) {
+      const bool tiled = std::any_of(tiles.begin(), tiles.end(), [&](const Range& r) { return r.iterator == x; });
+      if (!tiled && !may_stay_whole(x, cover[x])) return;
+    }
     for (const bool inside : {false, true})
       for (const bool reversed : {false, true}) {
         if ((inside && roles.summed.empty()) || (reversed && roles.folds.size() < 2)) continue;
         Box box{.choice = {.plan = plan, .folds_reversed = reversed, .summed_inside = inside, .order = {}, .inner = {}},
                 .tiles = tiles};
+        if (!keeps_to_limits(nest_of(choice_of(box, 0))))
+          continue;  // whatever the sizes: their loops stand in this order
         box.least = least_of(box);
         ++boxes_;
         branches.add(std::move(box));
@@ -109,7 +124,7 @@ void NestSearch::add_boxes_of(size_t plan, Branches& branches) {
     for (size_t x : main) {
       if (std::any_of(tiles.begin(), tiles.end(), [&](const Range& r) { return r.iterator == x; })) continue;
       const std::vector<int64_t>& sizes = sizes_of(plan, x);
-      const size_t covers = !sizes.empty() && sizes[0] == plans_[plan].cover[x] ? 1 : 0;
+      const size_t covers = !sizes.empty() && sizes[0] == cover[x] ? 1 : 0;
       for (const auto& [least, end] : {std::pair{size_t{0}, covers}, std::pair{covers, sizes.size()}}) {
         if (least >= end) continue;
         Few<Range, 3> more = tiles;

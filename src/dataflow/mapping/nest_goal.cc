@@ -58,7 +58,7 @@ std::vector<NestSearch::Candidate> NestSearch::best_by_goal(double known) {
   const double limit = goal_.objective == Objective::latency ? known * (1 + *goal_.energy_within) : kDoesNotFit;
   std::vector<Candidate> by_score;  // with scores for cycles
   auto add = [&](const Choice& choice) {
-    estimate_of(choice);
+    if (estimate_of(choice) >= kDoesNotFit) return;
     const double cycles = time_.latency_of_last();
     if (cycles < kDoesNotFit && cycles <= limit) by_score.push_back({score_of(choice, cycles), choice});
   };

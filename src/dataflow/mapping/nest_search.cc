@@ -42,7 +42,13 @@ NestSearch::Seen::Tried& NestSearch::Seen::at(const Choice& choice) {
 }
 
 NestSearch::NestSearch(const CoreShare& share, const Beside& beside, Tiles tiles, const Goal& goal)
-    : s_(share), tiles_(tiles), beside_(beside), time_(share, beside), grains_(share.rank()), goal_(goal) {
+    : s_(share),
+      tiles_(tiles),
+      beside_(beside),
+      time_(share, beside),
+      grains_(share.rank()),
+      goal_(goal),
+      limits_(goal.limits, share.work.statement.domain.names) {
   for (SpacePlan& plan : space_plans(share)) plans_.push_back(std::move(plan));
   for (const Access& access : share.work.statement.accesses)
     for (const Map& reference : access.references)
@@ -169,7 +175,23 @@ std::vector<int64_t> NestSearch::coarse_sizes(size_t x, int64_t cover) const {
     for (int64_t d = 0; d <= doublings; d += step)
       if (cover << d < extent) sizes.push_back(cover << d);
   }
-  sizes.push_back(0);
+  std::erase_if(sizes, [&](int64_t size) { return !limits_.allows_tile(x, size); });
+  for (int64_t size : ends_of_limits(x, cover))
+    if (std::find(sizes.begin(), sizes.end(), size) == sizes.end()) sizes.push_back(size);
+  if (sizes.empty() || may_stay_whole(x, cover)) sizes.push_back(0);
+  return sizes;
+}
+
+/// The smallest and the largest tile that limits of x allow, where there are any.
+Few<int64_t, 2> NestSearch::ends_of_limits(size_t x, int64_t cover) const {
+  Few<int64_t, 2> sizes;
+  const int64_t last = (s_.extent[x] - 1) / cover * cover;  // the largest below the extent
+  if (limits_.least(x) > cover) sizes.push_back(ceil_div(std::min(limits_.least(x), s_.extent[x]), cover) * cover);
+  if (limits_.most(x) < last) sizes.push_back(limits_.most(x) / cover * cover);
+  for (size_t i = sizes.size(); i-- > 0;)
+    if (sizes[i] < cover || sizes[i] > last || !limits_.allows_tile(x, sizes[i]) || !begins_evenly(x, cover, sizes[i]))
+      sizes.erase(i);
+  sizes.sort_unique();
   return sizes;
 }
 
@@ -325,9 +347,27 @@ void NestSearch::use(size_t plan) {
   in_use_ = plan;
 }
 
+bool NestSearch::keeps_to_limits(const Nest& nest) const {
+  if (limits_.none()) return true;
+  uint64_t met = 0;
+  int last = -1;
+  for (size_t i = 0; i < nest.depth; ++i) {
+    const size_t x = nest.loops[i].iterator;
+    if (met >> x & 1) continue;
+    met |= uint64_t{1} << x;
+    const int place = limits_.place(x);
+    if (!limits_.allows_tile(x, nest.loops[i].block) || (place >= 0 && place < last)) return false;
+    last = std::max(last, place);
+  }
+  for (size_t x = 0; x < s_.rank(); ++x)
+    if (!(met >> x & 1) && !limits_.allows_tile(x, s_.extent[x])) return false;
+  return true;
+}
+
 double NestSearch::estimate_of(const Choice& choice) {
   use(choice.plan);
   Nest nest = nest_of(choice);
+  if (!keeps_to_limits(nest)) return kDoesNotFit;
   const double cycles = time_.estimate(nest) * (1 + idle_share(plans_[choice.plan]) / 4096);
   least_seen_ = std::min(least_seen_, time_.latency_of_last());
   return cycles;

@@ -131,6 +131,7 @@ class NestSearch {
   Roles roles_of(const SpacePlan& plan) const;
   bool begins_evenly(size_t x, int64_t cover, int64_t size) const;
   std::vector<int64_t> coarse_sizes(size_t x, int64_t cover) const;
+  Few<int64_t, 2> ends_of_limits(size_t x, int64_t cover) const;
   Few<int64_t, 8> next_sizes(size_t x, int64_t cover, int64_t size) const;
   const std::vector<int64_t>& sizes_of(size_t plan, size_t x);
   Choice choice_of(const Box& box, int corner);
@@ -148,7 +149,11 @@ class NestSearch {
   double idle_share(const SpacePlan& plan) const;
   /// Estimates are those of nests of this plan from here on.
   void use(size_t plan);
+  /// kDoesNotFit where the limits do not allow it.
   double estimate_of(const Choice& choice);
+  bool keeps_to_limits(const Nest& nest) const;
+  /// Whether the limits allow that a plan has no tiles of x, but what the array covers, or all.
+  bool may_stay_whole(size_t x, int64_t cover) const { return limits_.allows_tile(x, std::min(cover, s_.extent[x])); }
   double try_choice(const Choice& choice);
   bool try_other_turns(Choice of);
   void climb_on_half_arrays();
@@ -174,6 +179,7 @@ class NestSearch {
   Seen seen_;
   size_t boxes_ = 0;  // whose bounds were asked
   const Goal goal_;
+  const IteratorLimits limits_;
   std::shared_ptr<Branches> branches_;
   double least_seen_ = kDoesNotFit;                                  // latency of what was tried
   std::map<std::pair<size_t, size_t>, std::vector<int64_t>> sizes_;  // per plan and iterator
