@@ -84,7 +84,14 @@ TenetFiles files_of(const EstimateArguments& a) {
   return {folder / names[1], folder / names[0], folder / names[2]};
 }
 
+[[noreturn]] void refuse_compat(const EstimateArguments& a, const std::string& given) {
+  fail({.what = text("--compat ", *a.compat, " is given with ", given),
+        .needs = "the files of the program that is imitated",
+        .hint = "tenet and tenet-micro-tutorial go with TENET's files, scalesim with --format scalesim"});
+}
+
 void estimate_tenet(const EstimateArguments& a, Streams& io) {
+  if (a.compat && !a.compat->starts_with("tenet")) refuse_compat(a, "TENET's files");
   const TenetFiles files = files_of(a);
   const std::string pe_array = read_file(files.pe_array), mapping = read_file(files.mapping),
                     statement = read_file(files.statement);
@@ -213,6 +220,10 @@ void estimate_format(const EstimateArguments& a, Streams& io) {
       input[key] = value == "true";
     else
       input[key] = read_file(value);
+  }
+  if (a.compat) {
+    if (*a.compat != "scalesim" || format.name != *a.compat) refuse_compat(a, text("--format ", format.name));
+    input["compat"] = *a.compat;
   }
   io.json = format.answer(input);
   io.out << io.json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
@@ -343,7 +354,7 @@ void run(const EstimateArguments& a, Streams& io) {
   };
   const bool tenet = some_file || a.experiment, searched = a.workload || (a.script && a.chip);
   for (const Companion& c :
-       {Companion{"--compat", a.compat.has_value(), "TENET's files", tenet},
+       {Companion{"--compat", a.compat.has_value(), "TENET's files, or --format scalesim", tenet || a.format},
         {"--file", !a.files.empty(), "--format", a.format.has_value()},
         {"--picture", a.picture.has_value(), "TENET's files or --workload", tenet || a.workload},
         {"--explain", a.explain, "--workload", a.workload.has_value()},
@@ -389,7 +400,7 @@ Command estimate_command() {
        "print what that program prints, its overflows included",
        &a->compat,
        false,
-       {"tenet", "tenet-micro-tutorial"}},
+       {"tenet", "tenet-micro-tutorial", "scalesim"}},
       {"--format NAME", "the tool whose files --file names", &a->format},
       {"--file KEY=FILE", "one file of the format's input, or KEY=true", &a->files},
       {"--batch FILE", "many inputs: JSON lines", &a->batch},
