@@ -56,6 +56,8 @@ void run(const StudyArguments& a, Streams& io) {
   if (a.routes.compare) options.further = {"routes.csv"};
   if (a.text) options.text = *a.text;
   if (a.calibration) options.calibration = *a.calibration;
+  const std::optional<Chip> host =  // a mistake in its name does not cost a study
+      a.routes.compare ? std::optional(dataflow::described_chip(a.routes.host)) : std::nullopt;
   ProgressLines lines(io.notes);
   const study::Study result =
       run_study(options, study::model_workers(), [&](const std::string& line, bool passing) { lines(line, passing); });
@@ -63,12 +65,12 @@ void run(const StudyArguments& a, Streams& io) {
   study::WriteOptions write{.traces = a.chakra, .replace = a.replace, .further = {}};
   io.json = to_json(result);
   io.out << terminal_table(result) << "\n";
-  if (a.routes.compare) {
+  if (host) {
     study::RouteQuestion question{
         .model = model,
         .schemes = {},
         .chips = {},
-        .host = dataflow::described_chip(a.routes.host),
+        .host = *host,
         .lengths = {.prompt_len = result.protocol.prompt_len, .context = result.protocol.decode_context}};
     for (const study::SchemeResult& s : result.schemes) question.schemes.push_back(llm::parse_scheme(s.name));
     for (const std::string& name : a.chips.empty() ? study::default_chips() : a.chips)
