@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "dataflow/programs/matmul.h"
 #include "study/sample.h"
 
 namespace sator::study {
@@ -42,12 +43,13 @@ TEST(ChipCoster, ARefusedKernelIsNamed) {
 
 // What the goal asks for is had by no other goal: 512 x 512 x 512 on gemmini16 has quicker and more frugal mappings.
 TEST(ChipCoster, TheGoalChoosesMappings) {
-  const dataflow::Kernel product = linear("product", 512, 512, 512, 8, false, 8);
+  const dataflow::Kernel product = dataflow::matmul_kernel(
+      {.i = 512, .j = 512, .k = 512, .scale = dataflow::ScalePer::channel, .weight_bits = 8, .activation_bits = 8});
   auto cost_for = [&](const dataflow::Goal& goal) {
     return ChipCoster(shipped("gemmini16"), goal).cost(std::vector<PhaseKernel>{kernel(product, "", 1)}).cost;
   };
-  const PhaseCost quick = cost_for({}), frugal = cost_for({.objective = dataflow::Objective::energy}),
-                  within = cost_for({.energy_within = 0.02});
+  const Cost quick = cost_for({}), frugal = cost_for({.objective = dataflow::Objective::energy}),
+             within = cost_for({.energy_within = 0.02});
   EXPECT_LT(frugal.energy_j, 0.9 * quick.energy_j);
   EXPECT_LT(quick.latency_cycles, frugal.latency_cycles);
   EXPECT_LT(within.energy_j, quick.energy_j);
