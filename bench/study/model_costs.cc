@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
       start = at;
     };
     const ProgramAtPhase3 at =
-        program_at_phase3(folder, {.scheme = llm::parse_scheme(name), .program = {.one_layer = true}}, true);
+        program_at_phase3(folder, {.scheme = llm::parse_scheme(name), .program = {.one_layer = true}});
     const llm::Workload workload(at.module, at.program);
     Steps steps(workload, kLayers);
     lap(spent.program);

@@ -44,7 +44,7 @@ std::vector<int64_t> integers_of(const std::string& option, const std::string& g
 dataflow::Matmul matmul_of(const std::vector<int64_t>& size, const std::string& name) {
   dataflow::Matmul m{.i = size[0], .j = size[1], .k = size[2]};
   const llm::Scheme scheme = llm::parse_scheme(name);
-  if (scheme.storage) m.float_bits = scheme.storage->bits;
+  m.float_bits = scheme.storage.bits;
   if (scheme.linear) {
     switch (scheme.linear->granularity) {
       case llm::Granularity::tensor: m.scale = dataflow::ScalePer::tensor; break;

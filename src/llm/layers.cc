@@ -71,8 +71,7 @@ RExpr Layers::parameter(ParamSpec spec) {
 }
 
 RExpr Layers::plain(const std::string& name, const WeightSource& source, const runtime::Dims& shape) {
-  const DType dtype = scheme_.storage ? *scheme_.storage : stored_dtype_(name, source);
-  return parameter({.name = name, .shape = shape, .dtype = dtype, .source = source});
+  return parameter({.name = name, .shape = shape, .dtype = scheme_.storage, .source = source});
 }
 
 RExpr Layers::widened(const RExpr& x) {

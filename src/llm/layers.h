@@ -14,8 +14,8 @@ using relax::RExpr;
 /// are the same tuple; the first one notes the specs.
 class Layers {
  public:
-  Layers(relax::BlockBuilder& out, const Scheme& scheme, const StoredDType& stored_dtype, std::vector<ParamSpec>& specs)
-      : out_(out), scheme_(scheme), stored_dtype_(stored_dtype), specs_(specs) {}
+  Layers(relax::BlockBuilder& out, const Scheme& scheme, std::vector<ParamSpec>& specs)
+      : out_(out), scheme_(scheme), specs_(specs) {}
 
   /// The tuple that holds the parameters, and its struct info once all layers have been emitted.
   void set_params(relax::RVarRef params) { params_ = std::move(params); }
@@ -72,7 +72,7 @@ class Layers {
   /// The name of the variable for a layer's result, which is noted.
   std::string variable_of(const std::string& layer);
   RExpr parameter(ParamSpec spec);
-  /// A parameter that is not quantized, in the scheme's or the checkpoint's dtype.
+  /// A parameter that is not quantized, in the dtype that the scheme stores.
   RExpr plain(const std::string& name, const WeightSource& source, const runtime::Dims& shape);
   RExpr widened(const RExpr& x);
   /// The parts of a quantized weight [rows, cols]: scale and zero as scale_dims says; zero is null where symmetric.
@@ -96,7 +96,6 @@ class Layers {
 
   relax::BlockBuilder& out_;
   const Scheme& scheme_;
-  const StoredDType& stored_dtype_;
   std::vector<ParamSpec>& specs_;
   relax::RVarRef params_;
   Observed* observed_ = nullptr;

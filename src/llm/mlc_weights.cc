@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "frontend/mlc_config.h"
 
 namespace sator::llm {
 
@@ -177,12 +178,6 @@ MlcWeights MlcWeights::open(const fs::path& folder) {
   return out;
 }
 
-std::optional<DType> MlcWeights::dtype_of(const std::string& name) const {
-  auto at = records_.find(name);
-  if (at == records_.end()) return {};
-  return at->second.dtype;
-}
-
 Ref<Tensor> MlcWeights::load(const Record& r) const {
   Ref<Tensor> tensor = Tensor::empty(r.shape, r.dtype);
   const std::byte* from = shards_[r.shard].file->bytes().data() + r.offset;
@@ -206,11 +201,21 @@ const MlcWeights::Record& MlcWeights::record_of(const ParamSpec& spec) const {
           .needs = "all parameters of the model under its quantization",
           .hint = "convert the weights with the quantization that mlc-chat-config.json names"});
   const Record& r = at->second;
-  if (!(r.shape == spec.shape) || r.dtype != spec.dtype)
-    fail({.what = text(spec.name, " is ", r.dtype, "[", join(r.shape, ", "), "] in ", index_.string()),
-          .needs = text(spec.dtype, "[", join(spec.shape, ", "), "]"),
-          .hint = "convert the weights with the quantization that mlc-chat-config.json names"});
-  return r;
+  if (r.shape == spec.shape && r.dtype == spec.dtype) return r;
+  // Earlier versions left what a scheme does not quantize in the checkpoint's dtype.
+  const bool of_earlier_version = spec.part == ParamPart::plain && r.shape == spec.shape && is_storage_dtype(r.dtype) &&
+                                  is_storage_dtype(spec.dtype);
+  const std::optional<MlcModel> model = of_earlier_version ? read_mlc_model(index_.parent_path()) : std::nullopt;
+  fail({.what = text(spec.name, " is ", r.dtype, "[", join(r.shape, ", "), "] in ", index_.string()),
+        .needs = text(spec.dtype, "[", join(spec.shape, ", "), "]"),
+        .hint = of_earlier_version
+                    ? text("an earlier version may have written it; convert the original weights again: `sator "
+                           "convert_weight MODEL --quantization ",
+                           model ? model->quantization : "SCHEME",
+                           " -o ",
+                           index_.parent_path().string(),
+                           "`")
+                    : "convert the weights with the quantization that mlc-chat-config.json names"});
 }
 
 void MlcWeights::require(const std::vector<ParamSpec>& specs) const {

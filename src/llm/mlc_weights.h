@@ -33,8 +33,6 @@ class MlcWeights {
   /// Whether the folder has an index.
   static bool is_in(const fs::path& folder);
 
-  /// The dtype that a tensor has in memory; nothing if there is no such record.
-  std::optional<DType> dtype_of(const std::string& name) const;
   /// Whether the records are those of the specs. Errors: one is missing, or has another shape or dtype.
   void require(const std::vector<ParamSpec>& specs) const;
   /// The parameters in the order of the specs. Errors: as of require.

@@ -196,29 +196,7 @@ class Weights {
       checkpoint_ = SafeTensors::open_folder(from);
   }
 
-  /// Of a parameter that is not quantized: its own, or that of the tensors it is made of, f32 where they differ.
-  DType dtype_of(const std::string& parameter, const WeightSource& source) const {
-    if (converted_) {
-      const DType own = converted_->dtype_of(parameter).value_or(f32);
-      return is_storage_dtype(own) ? own : f32;
-    }
-    std::optional<DType> all;
-    for (const std::string& name : source.tensors) {
-      const SafeTensor* t = find_weight(*checkpoint_, name);
-      if (!t || !is_storage_dtype(t->dtype) || (all && *all != t->dtype)) return f32;
-      all = t->dtype;
-    }
-    return all.value_or(f32);
-  }
-  StoredDType dtypes() const {
-    return [this](const std::string& parameter, const WeightSource& source) { return dtype_of(parameter, source); };
-  }
-
   bool are_converted() const { return converted_.has_value(); }
-  static bool are_in(const fs::path& folder) {
-    return MlcWeights::is_in(folder) || fs::exists(folder / "model.safetensors") ||
-           fs::exists(folder / "model.safetensors.index.json");
-  }
 
   /// Errors: what the parameters are made from is missing or has another shape or dtype.
   void require(const std::vector<ParamSpec>& specs) const {
@@ -320,14 +298,8 @@ std::shared_ptr<runtime::VirtualMachine> machine_of(const fs::path& library, con
 
 }  // namespace
 
-Program program_of(const fs::path& folder, const OpenOptions& options, bool shapes_only) {
-  const ModelConfig config = read_model_config(folder);
-  std::optional<Weights> weights;
-  if (!shapes_only && Weights::are_in(weights_folder(folder, options))) weights.emplace(folder, options);
-  auto stored = [&](const std::string& parameter, const WeightSource& source) {
-    return weights ? weights->dtype_of(parameter, source) : config.dtype.value_or(f32);
-  };
-  return build_program(config, options.scheme, stored, program_options(folder, options.program));
+Program program_of(const fs::path& folder, const OpenOptions& options) {
+  return build_program(read_model_config(folder), options.scheme, program_options(folder, options.program));
 }
 
 int64_t OpenModel::bytes_per_token() const {
@@ -362,7 +334,7 @@ OpenModel open_model(const fs::path& folder, const OpenOptions& given) {
     if (options.program.cache_dtype) facts->program.cache_dtype = options.program.cache_dtype;
     model.program = options.program = facts->program;
   }
-  Program program = build_program(model.config, options.scheme, weights.dtypes(), options.program);
+  Program program = build_program(model.config, options.scheme, options.program);
   weights.require(program.params);
   say_what_is_unused(options, weights.unused(program.params));
   model.limits = facts ? facts->limits : program.limits;
@@ -471,7 +443,7 @@ ActivationRanges calibrate(const fs::path& folder, const fs::path& text_file, co
   ModelConfig config = read_model_config(folder);
   const Weights weights(folder, options);
   std::vector<std::string> layers;
-  Program program = build_observer(config, weights.dtypes(), exact.program, layers);
+  Program program = build_observer(config, exact.program, layers);
   double compile_s = 0;
   auto vm = machine_of(library_of(folder, "observe", program, exact, compile_s), options);
   Value params = run_transform(*vm, weights.params(program.params, {}));

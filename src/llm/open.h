@@ -43,12 +43,11 @@ struct OpenModel {
   Session session() const { return Session(vm, params, limits); }
 };
 
-/// The program of a folder under options.scheme and options.program, before any pass: at the widths in which its weights
-/// are stored or, with `shapes_only` and where there are none, that config.json states.
+/// The program of a folder under options.scheme and options.program, before any pass. No weights are read.
 /// A converted folder's context window holds unless another is asked for; so does its prefill chunk, as far as it is not
 /// longer than ours, which changes memory and no result.
 /// Errors: the folder is no model; the family or scheme is not supported.
-Program program_of(const fs::path& folder, const OpenOptions& options, bool shapes_only = false);
+Program program_of(const fs::path& folder, const OpenOptions& options);
 
 /// Compiles what is not compiled yet (kept under $SATOR_HOME, by all that shaped it), reads and quantizes the weights. A
 /// folder that convert_weights wrote has its weights quantized already.

@@ -1,9 +1,11 @@
 #include "llm/params.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "base/error.h"
+#include "base/float16.h"
 
 namespace sator::llm {
 
@@ -105,7 +107,11 @@ class Maker {
       return to_dtype(scales, spec.shape, f32);
     }
     if (spec.part == ParamPart::rescale) return to_dtype(std::vector{rescale_of(spec)}, spec.shape, f32);
-    if (spec.part == ParamPart::plain) return to_dtype(load(spec.source).values, spec.shape, spec.dtype);
+    if (spec.part == ParamPart::plain) {
+      const Matrix m = load(spec.source);
+      if (spec.dtype == f16) require_in_f16(spec, m.values);
+      return to_dtype(m.values, spec.shape, spec.dtype);
+    }
     const QuantizedMatrix& q = quantized(spec);
     switch (spec.part) {
       case ParamPart::codes: return q.codes;
@@ -115,6 +121,16 @@ class Maker {
   }
 
  private:
+  /// Beyond its range a float16 would be infinite, and every result with it.
+  static void require_in_f16(const ParamSpec& spec, const std::vector<float>& values) {
+    for (float v : values) {
+      if (!std::isfinite(v) || std::isfinite(f16_to_f32(f32_to_f16(v)))) continue;
+      fail({.what = text(join(spec.source.tensors, ", "), " has the value ", v, ", which float16 does not hold"),
+            .needs = "values of at most 65504 in tensors that the scheme stores as float16",
+            .hint = "use the scheme f32 or bf16"});
+    }
+  }
+
   const std::vector<float>& ranges_of(const ParamSpec& spec) {
     auto at = ranges_.find(spec.layer);
     if (at == ranges_.end())

@@ -179,13 +179,8 @@ enum class LogitRows { last, all };
 
 class ProgramBuilder {
  public:
-  ProgramBuilder(const ModelConfig& config, const Scheme& scheme, const StoredDType& stored_dtype,
-                 const ModelLimits& limits, DType cache_dtype)
-      : scheme_(scheme),
-        stored_dtype_(stored_dtype),
-        limits_(limits),
-        cache_dtype_(cache_dtype),
-        family_(family_of(config)) {}
+  ProgramBuilder(const ModelConfig& config, const Scheme& scheme, const ModelLimits& limits, DType cache_dtype)
+      : scheme_(scheme), limits_(limits), cache_dtype_(cache_dtype), family_(family_of(config)) {}
 
   Program build(std::vector<std::string>* observed = nullptr) {
     // A first round tells which parameters there are; then the tuple's struct info is known.
@@ -229,7 +224,7 @@ class ProgramBuilder {
     RVarRef ids = make_rvar("input_ids", tensor_info(std::vector<Expr>{n}, i32));
     RVarRef cache = make_rvar("kv_cache", object_info());
     RVarRef params = make_rvar("params", params_info ? params_info : object_info());
-    Layers layers(out, scheme_, stored_dtype_, specs_);
+    Layers layers(out, scheme_, specs_);
     layers.set_params(params);
     out.begin_scope({ids, cache, params});
     out.begin_block(true);
@@ -256,7 +251,7 @@ class ProgramBuilder {
     VarRef n = make_size_var("seq_len");
     RVarRef ids = make_rvar("input_ids", tensor_info(std::vector<Expr>{n}, i32));
     RVarRef cache = make_rvar("kv_cache", object_info()), params = make_rvar("params", params_info);
-    Layers layers(out_, scheme_, stored_dtype_, specs_);
+    Layers layers(out_, scheme_, specs_);
     Layers::Observed observed;
     layers.set_params(params);
     layers.observe(&observed);
@@ -305,7 +300,6 @@ class ProgramBuilder {
   }
 
   const Scheme& scheme_;
-  const StoredDType& stored_dtype_;
   ModelLimits limits_;
   DType cache_dtype_;
   Family family_;
@@ -357,19 +351,15 @@ DType cache_dtype_of(const Scheme& scheme, const ProgramOptions& options) {
   return options.cache_dtype.value_or(scheme.factors.value_or(f32));
 }
 
-Program build_program(const ModelConfig& whole, const Scheme& scheme, const StoredDType& stored_dtype,
-                      const ProgramOptions& options) {
+Program build_program(const ModelConfig& whole, const Scheme& scheme, const ProgramOptions& options) {
   ModelConfig config = options.chips == 1 ? whole : part_of(whole, options.chips);
   if (options.one_layer) std::visit([](auto& family) { family.layers = 1; }, config.family);
-  return ProgramBuilder(config, scheme, stored_dtype, limits_of(config, options), cache_dtype_of(scheme, options))
-      .build();
+  return ProgramBuilder(config, scheme, limits_of(config, options), cache_dtype_of(scheme, options)).build();
 }
 
-Program build_observer(const ModelConfig& config, const StoredDType& stored_dtype, const ProgramOptions& options,
-                       std::vector<std::string>& layers) {
+Program build_observer(const ModelConfig& config, const ProgramOptions& options, std::vector<std::string>& layers) {
   const Scheme exact = parse_scheme("f32");
-  return ProgramBuilder(config, exact, stored_dtype, limits_of(config, options), cache_dtype_of(exact, options))
-      .build(&layers);
+  return ProgramBuilder(config, exact, limits_of(config, options), cache_dtype_of(exact, options)).build(&layers);
 }
 
 }  // namespace sator::llm

@@ -20,9 +20,6 @@ struct ProgramOptions {
   int64_t chips = 1;                      ///< that share each layer: the program is that of one of them (part_of)
 };
 
-/// The dtype in which a parameter is stored that the scheme leaves as it is, by its name and the tensors it is made of.
-using StoredDType = std::function<DType(const std::string& parameter, const WeightSource& source)>;
-
 /// The program of a model under a scheme, before any pass.
 ///   module   functions create_kv_cache, prefill, decode, verify (see engine/session.h); the kernels kv_append and
 ///            attention; each quantized layer's weights behind a function with the attribute `role: dequantize`
@@ -49,13 +46,11 @@ DType cache_dtype_of(const Scheme& scheme, const ProgramOptions& options);
 
 /// Builds the program.
 /// Errors: those of part_of; context_window beyond the model's; a scheme that this family cannot have.
-Program build_program(const ModelConfig& config, const Scheme& scheme, const StoredDType& stored_dtype,
-                      const ProgramOptions& options = {});
+Program build_program(const ModelConfig& config, const Scheme& scheme, const ProgramOptions& options = {});
 
 /// The exact program with one function more, `observe`: int32[n], cache, params -> a tuple of f32[in], the largest |x| of
 /// each input feature of each linear layer inside the blocks over the step. `layers` receives their names.
-Program build_observer(const ModelConfig& config, const StoredDType& stored_dtype, const ProgramOptions& options,
-                       std::vector<std::string>& layers);
+Program build_observer(const ModelConfig& config, const ProgramOptions& options, std::vector<std::string>& layers);
 
 /// Names that user-facing tools give to the layers of a program: "transformer.h.0.attn.c_attn".
 /// The variable that binds a layer's result is called by it, with `_` for `.`.

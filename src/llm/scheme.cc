@@ -187,7 +187,6 @@ Scheme parse_scheme(std::string_view name) {
   }
   if (stored == "q4f16_1") {
     IntegerFormat mlc{.bits = 4, .granularity = Granularity::group, .group = 32, .scale_dtype = f16, .mlc = true};
-    scheme.storage = f16;
     scheme.linear = mlc;
     scheme.embedding = mlc;
     return scheme;
@@ -208,7 +207,6 @@ Scheme parse_scheme(std::string_view name) {
   if (r.take("+embed")) scheme.embedding = scheme.linear;
   if (r.rest() == kNarrow) {
     r.take(kNarrow);
-    scheme.storage = f16;
   } else if (r.take("+a")) {
     ActivationFormat a{.bits = r.bits(4)};
     if (r.take("-")) {
@@ -226,7 +224,9 @@ const std::vector<SchemeFamily>& scheme_families() {
   static const std::vector<SchemeFamily> families = {
       {"f32", "all weights as 32-bit floats: the exact reference", "-"},
       {"f16, bf16", "all weights as 16-bit floats; arithmetic in f32", "-"},
-      {"int{2..8}-tensor", "linear layers inside the blocks as b-bit integers, per tensor", "S[]"},
+      {"int{2..8}-tensor",
+       "linear layers inside the blocks as b-bit integers, per tensor; all that is not quantized is float16",
+       "S[]"},
       {"int{2..8}-channel", "the same, per output channel", "S[out]"},
       {"int{2..8}-input", "the same, per embedding (input feature)", "S[in]"},
       {"int{2..8}-group{32|64|128}", "the same, per group of consecutive inputs", "S[out, in/g]"},
@@ -242,8 +242,7 @@ const std::vector<SchemeFamily>& scheme_families() {
        "S[8 in/features]"},
       {"{f16|bf16|int..|q4f16_1}+a16",
        "every product, also attention's, of 16-bit floats (those of the weights, else f16), summed in f32; KV cache "
-       "and "
-       "other weights of 16 bits",
+       "of 16 bits",
        "as above"},
       {"embed-int{2..8}-{tensor|channel|group32}", "token embedding and head alone", "S[], S[token id], S[id, in/32]"},
       {"q4f16_1",
@@ -295,12 +294,7 @@ std::string describe(const Scheme& s) {
   if (s.activation)
     parts.push_back("activations: " + describe(*s.activation, s.linear && s.linear->granularity == Granularity::input));
   if (s.factors) parts.push_back(text("products of ", *s.factors));
-  if (s.storage && !s.linear && !s.embedding)
-    parts.push_back(text("all weights ", *s.storage));
-  else if (s.storage)
-    parts.push_back(text("the rest ", *s.storage));
-  else
-    parts.push_back("the rest as in the checkpoint");
+  parts.push_back(text(s.linear || s.embedding ? "the rest " : "all weights ", s.storage));
   return join(parts, "; ");
 }
 

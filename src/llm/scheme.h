@@ -54,8 +54,9 @@ struct ActivationFormat {
 
 struct Scheme {
   std::string name;
-  /// What all weights are converted to; nothing: the tensors that are not quantized keep the checkpoint's dtype.
-  std::optional<DType> storage;
+  /// Of every tensor that is not quantized: embedding, head, norms and biases are stored alike by all schemes of integers, so
+  /// that sizes and speeds differ by what is quantized alone.
+  DType storage = f16;
   std::optional<IntegerFormat> linear;     ///< the linear layers inside the blocks
   std::optional<IntegerFormat> embedding;  ///< token embedding and head
   std::optional<ActivationFormat> activation;

@@ -129,7 +129,7 @@ CaseStudy make_case_study(const CaseStudyOptions& options, const Progress& progr
   for (const QuantizationKind& kind : quantization_kinds()) {
     progress(text(kind.scheme, ": costing on ", chip.name), true);
     const llm::Scheme quantization = llm::parse_scheme(kind.scheme);
-    const ProgramAtPhase3 at = program_at_phase3(options.model, {.scheme = quantization}, true);
+    const ProgramAtPhase3 at = program_at_phase3(options.model, {.scheme = quantization});
     const llm::Workload workload(at.module, at.program);
     StepCoster coster(engine, workload);
     SchemeCosts scheme{.kind = kind, .weight_bytes = sizes_of_shapes(options.model, quantization).weight_bytes};

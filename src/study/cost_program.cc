@@ -12,8 +12,8 @@
 
 namespace sator::study {
 
-ProgramAtPhase3 program_at_phase3(const fs::path& folder, const llm::OpenOptions& options, bool shapes_only) {
-  llm::Program program = llm::program_of(folder, options, shapes_only);
+ProgramAtPhase3 program_at_phase3(const fs::path& folder, const llm::OpenOptions& options) {
+  llm::Program program = llm::program_of(folder, options);
   driver::CompileOptions compile{.bounds = {{"seq_len", program.limits.prefill_chunk}}};
   ModuleRef module = driver::to_phase3(program.module, compile);
   return {std::move(program), std::move(module)};
@@ -83,8 +83,7 @@ static MemoryNeed need_on(const SchemeJob& job, const llm::Program& program, con
   if (need.fits()) return need;
   auto shared = [&](int64_t chips) -> std::optional<MemoryNeed> {
     try {
-      const llm::Program part = llm::program_of(
-          job.options.model, {.scheme = job.scheme, .program = {.chips = chips}}, job.options.shapes_only);
+      const llm::Program part = llm::program_of(job.options.model, {.scheme = job.scheme, .program = {.chips = chips}});
       return memory_need(part, layers, positions, calls, chip);
     } catch (const Error&) {  // heads that so many cannot share
       return {};
@@ -98,8 +97,8 @@ std::vector<ChipResult> ProgramCoster::cost(const SchemeJob& job, std::span<cons
                                             const Progress& progress) {
   progress("building the program", true);
   const int64_t shared_by = job.options.changes.chips;
-  const ProgramAtPhase3 at = program_at_phase3(
-      job.options.model, {.scheme = job.scheme, .program = {.chips = shared_by}}, job.options.shapes_only);
+  const ProgramAtPhase3 at =
+      program_at_phase3(job.options.model, {.scheme = job.scheme, .program = {.chips = shared_by}});
   const llm::Workload workload(at.module, at.program);
   Links links{.chips = shared_by, .layers = summed_layers(at.program.layers)};
   if (links.any()) {

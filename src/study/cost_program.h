@@ -18,7 +18,7 @@ struct ProgramAtPhase3 {
 };
 
 /// llm::program_of a folder, taken through the passes. Nothing is run or compiled to machine code. Errors: as there.
-ProgramAtPhase3 program_at_phase3(const fs::path& folder, const llm::OpenOptions& options, bool shapes_only = false);
+ProgramAtPhase3 program_at_phase3(const fs::path& folder, const llm::OpenOptions& options);
 
 /// The kernels of one call of a step function, one entry per function, sizes and layer, in the order of first sight.
 std::vector<PhaseKernel> kernels_of(const std::vector<llm::KernelCall>& calls, const Chip& chip);

@@ -56,8 +56,7 @@ ModelSpace::ModelSpace(explore::ChipSpace chips, const ModelSpaceOptions& option
             .needs = "a study of all schemes that are explored",
             .hint = text("run `sator study` with --quant ", name, " too, or leave it out here")});
     progress(text("building the program of ", name), true);
-    const ProgramAtPhase3 at =
-        program_at_phase3(options.model, {.scheme = llm::parse_scheme(name)}, options.shapes_only);
+    const ProgramAtPhase3 at = program_at_phase3(options.model, {.scheme = llm::parse_scheme(name)});
     const llm::Workload workload(at.module, at.program);
     std::vector<explore::Job> jobs;
     std::vector<PhaseKernel> kernels;

@@ -21,7 +21,7 @@ namespace {
 
 /// The parameters of a program that is built from config.json alone.
 std::vector<llm::ParamSpec> specs_of(const ModelConfig& config, const llm::Scheme& scheme) {
-  return llm::build_program(config, scheme, [&](const auto&...) { return config.dtype.value_or(f32); }).params;
+  return llm::build_program(config, scheme).params;
 }
 
 /// Elements of the weights that a checkpoint of this configuration has: a tied head is the embedding.

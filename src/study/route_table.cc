@@ -30,7 +30,7 @@ std::vector<RoutesOnChip> compare_routes(const RouteQuestion& q, const Progress&
   std::deque<RouteCoster> costers;  // which cannot move
   for (const Chip& chip : q.chips) costers.emplace_back(chip, q.host);
   for (const llm::Scheme& scheme : q.schemes) {
-    const ProgramAtPhase3 at = program_at_phase3(q.model, {.scheme = scheme}, true);
+    const ProgramAtPhase3 at = program_at_phase3(q.model, {.scheme = scheme});
     for (size_t c = 0; c < q.chips.size(); ++c) {
       RoutesOnChip on{.chip = q.chips[c].name, .scheme = scheme.name, .lengths = q.lengths, .routes = {}, .notes = {}};
       on.routes = costers[c].by_every_route(

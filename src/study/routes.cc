@@ -23,9 +23,8 @@ std::vector<Route> routes_of(const Chip& chip) {
 }
 
 ProgramAtPhase3 program_with_patterns(const fs::path& folder, const llm::OpenOptions& options, const Chip& chip,
-                                      bool merged, int64_t prompt_len, bool shapes_only,
-                                      std::vector<std::string>* notes) {
-  llm::Program program = llm::program_of(folder, options, shapes_only);
+                                      bool merged, int64_t prompt_len, std::vector<std::string>* notes) {
+  llm::Program program = llm::program_of(folder, options);
   passes::PassContext ctx{.bounds = {{"seq_len", program.limits.prefill_chunk}}, .target = "llvm"};
   passes::PassContext asked = ctx;
   asked.bounds["seq_len"] = std::min(prompt_len, program.limits.prefill_chunk);
@@ -171,7 +170,7 @@ std::vector<RouteCosts> RouteCoster::by_every_route(const fs::path& folder, cons
     else
       add(route,
           program_with_patterns(
-              folder, {.scheme = scheme}, chip_.chip(), route == Route::merged, lengths.prompt_len, true, &notes));
+              folder, {.scheme = scheme}, chip_.chip(), route == Route::merged, lengths.prompt_len, &notes));
   }
   return out;
 }

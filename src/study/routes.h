@@ -57,8 +57,7 @@ struct RouteStep {
 ///   notes        where given: what the passes say of parts that were not matched or not joined, each once
 /// Errors: as there; a pattern with an unknown op.
 ProgramAtPhase3 program_with_patterns(const fs::path& folder, const llm::OpenOptions& options, const Chip& chip,
-                                      bool merged, int64_t prompt_len, bool shapes_only = false,
-                                      std::vector<std::string>* notes = nullptr);
+                                      bool merged, int64_t prompt_len, std::vector<std::string>* notes = nullptr);
 
 /// A scheme's prompt and decode step by one route.
 struct RouteCosts {

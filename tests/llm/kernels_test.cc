@@ -17,7 +17,7 @@ class Schemes : public testing::TestWithParam<const char*> {};
 TEST_P(Schemes, KernelsMeanWhatPhase3Means) {
   TempFolder folder;
   folder.write("config.json", kConfig);
-  const Program program = program_of(folder.path(), {.scheme = parse_scheme(GetParam())}, true);
+  const Program program = program_of(folder.path(), {.scheme = parse_scheme(GetParam())});
   const target::CpuLevel* level = target::levels_for("native").front();
   driver::Compiled compiled = driver::compile(program.module, {.levels = {level}, .bounds = {{"seq_len", 64}}});
   int kernels = 0, packed = 0;

@@ -59,7 +59,8 @@ TEST(Scheme, EveryCombinationReadsAsItIsNamed) {
     SCOPED_TRACE(name);
     const Scheme s = parse_scheme(name);
     EXPECT_EQ(s.name, name);
-    EXPECT_FALSE(s.storage || s.factors);
+    EXPECT_FALSE(s.factors);
+    EXPECT_EQ(s.storage, f16);
     expect_format(s.linear, bits, g, asymmetric);
     if (embed)
       expect_format(s.embedding, bits, g, asymmetric);
@@ -91,7 +92,8 @@ TEST(Scheme, EveryCombinationReadsAsItIsNamed) {
   for (const Named& g : {kWeights[0], kWeights[1], kWeights[3]}) {
     const Scheme s = parse_scheme(text("embed-int5-", g.text));
     expect_format(s.embedding, 5, g, false);
-    EXPECT_FALSE(s.linear || s.activation || s.storage);
+    EXPECT_FALSE(s.linear || s.activation);
+    EXPECT_EQ(s.storage, f16);
   }
   for (const std::string& name : default_schemes()) EXPECT_EQ(parse_scheme(name).name, name);
   for (const char* name : {"f16+a16", "q4f16_1+a16", "int4-group32-asym+embed+a16", "bf16+a16"}) {

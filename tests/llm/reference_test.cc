@@ -1,22 +1,24 @@
 // Perplexities under every kind of scheme against a numpy program written from the definitions (reference/).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "engine/corpus.h"
 #include "engine/evaluate.h"
 #include "llm/open.h"
+#include "reference_data.h"
 
 namespace sator::llm {
 namespace {
 
 constexpr int64_t kWindowTokens = 512;
 
-nlohmann::json expected() {
-  return nlohmann::json::parse(
-      std::ifstream(fs::path(SATOR_SOURCE_DIR) / "tests" / "llm" / "reference" / "quantized_perplexity.json"));
+nlohmann::json expected(const char* file = "quantized_perplexity.json") {
+  return nlohmann::json::parse(std::ifstream(fs::path(SATOR_SOURCE_DIR) / "tests" / "llm" / "reference" / file));
 }
 
 std::vector<std::string> names() {
@@ -69,6 +71,33 @@ TEST(ReferenceLogits, OfTheFirstToken) {
     ++schemes;
   }
   EXPECT_EQ(schemes, 3);
+}
+
+// Of a checkpoint in float32, whose other tensors every scheme of integers stores as float16. That rounding moves logits by
+// 0.01 and more (`unrounded`: logits of schemes that leave those tensors as they are).
+TEST(ReferenceLogits, OfAFloat32Checkpoint) {
+  const fs::path folder = reference_data("models/tiny/gpt2-a");
+  const nlohmann::json sequences = nlohmann::json::parse(std::ifstream(folder / "expected.json")).at("sequences");
+  const nlohmann::json reference = expected("float32_logits.json");
+  ASSERT_EQ(reference.at("logits").size(), 4u);
+  for (const auto& [name, logits] : reference.at("logits").items()) {
+    OpenModel model = open_model(folder, {.scheme = parse_scheme(name), .threads = 1});
+    Session session = model.session();
+    ASSERT_EQ(logits.size(), sequences.size());
+    double off = 0, rounding = 0;
+    for (size_t s = 0; s < sequences.size(); ++s) {
+      session.reset();
+      const std::span<const float> got = session.append(sequences[s].at("input_ids").get<std::vector<int32_t>>());
+      ASSERT_EQ(logits[s].size(), got.size() / 8);
+      for (size_t i = 0; i < logits[s].size(); ++i) {
+        off = std::max(off, std::abs(got[8 * i] - logits[s][i].get<double>()));
+        const double unrounded = reference.at("unrounded").at(name)[s][i].get<double>();
+        rounding = std::max(rounding, std::abs(got[8 * i] - unrounded));
+      }
+    }
+    EXPECT_LT(off, 1e-4) << name;
+    EXPECT_GT(rounding, 5e-3) << name;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryKindOfScheme, Reference, testing::ValuesIn(names()), [](const auto& scheme) {

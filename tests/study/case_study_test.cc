@@ -104,7 +104,7 @@ TEST(CaseStudy, ARunHasTheSameSizes) {
   for (const char* scheme : {"int8-channel+a8-token"}) {
     SCOPED_TRACE(scheme);
     const llm::OpenModel model = llm::open_model(folder, {.scheme = llm::parse_scheme(scheme), .threads = 1});
-    const ProgramAtPhase3 at = program_at_phase3(folder, {.scheme = model.scheme, .program = model.program}, true);
+    const ProgramAtPhase3 at = program_at_phase3(folder, {.scheme = model.scheme, .program = model.program});
     const llm::Workload workload(at.module, at.program);
     dataflow::CostEngine engine(shipped("edge_npu32"));
     Session session = model.session();

@@ -24,8 +24,8 @@ class Program {
  public:
   Program(const char* scheme, bool with_patterns, bool merged = false, int64_t prompt_len = 128)
       : at_(with_patterns ? program_with_patterns(kModel, {.scheme = llm::parse_scheme(scheme)}, shipped("edge_npu32"),
-                                                  merged, prompt_len, true)
-                          : program_at_phase3(kModel, {.scheme = llm::parse_scheme(scheme)}, true)),
+                                                  merged, prompt_len)
+                          : program_at_phase3(kModel, {.scheme = llm::parse_scheme(scheme)})),
         workload_(at_.module, at_.program) {}
 
   RouteStep cost(Route route, const char* chip, const char* function, const llm::StepSize& step) const {
@@ -162,7 +162,7 @@ constant_weight = true
     SCOPED_TRACE(scheme);
     std::vector<std::string> notes;
     const ProgramAtPhase3 at =
-        program_with_patterns(folder.path(), {.scheme = llm::parse_scheme(scheme)}, chip, false, 24, true, &notes);
+        program_with_patterns(folder.path(), {.scheme = llm::parse_scheme(scheme)}, chip, false, 24, &notes);
     const llm::Workload workload(at.module, at.program);
     for (const int64_t tokens : {1, 24}) {
       const llm::StepSize size{.tokens = tokens, .context = 24};

@@ -475,7 +475,7 @@ TEST(Measure, ShapesGiveTheCheckpointsSizes) {
   const SchemeResult result = sizes_of_shapes(options.model, llm::parse_scheme("int8-channel"));
   EXPECT_FALSE(result.perplexity || result.host_decode);
   // Eight layers of 768 + 256 + 1024 rows of 256 codes and 256 rows of 1024, a byte each, and an f32 scale per row; the
-  // other tensors keep their float16.
+  // other tensors are float16.
   const int64_t codes = 8 * (256 * (768 + 256 + 1024) + 1024 * 256), rows = 8 * (768 + 256 + 1024 + 256);
   EXPECT_EQ(result.weight_bytes, codes + 4 * rows + 2 * (8546816 - codes));
   EXPECT_DOUBLE_EQ(result.bits_per_weight, static_cast<double>(result.weight_bytes) * 8 / 8546816);

@@ -58,7 +58,7 @@ TEST(Sweep, EqualLayersAreCostedOnce) {
   SweepCost whole[2], one[2];
   for (bool one_layer : {false, true}) {
     const ProgramAtPhase3 at =
-        program_at_phase3(job.options.model, {.scheme = job.scheme, .program = {.one_layer = one_layer}}, true);
+        program_at_phase3(job.options.model, {.scheme = job.scheme, .program = {.one_layer = one_layer}});
     const llm::Workload workload(at.module, at.program);
     Steps steps(workload, one_layer ? kLayers : 1);
     (one_layer ? one : whole)[0] = step_cost(steps.prefill(77, 77), 77, coster, {});

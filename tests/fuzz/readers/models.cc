@@ -75,7 +75,6 @@ void read_mlc_index(std::string_view bytes, const fs::path& folder) {
   put_file(folder / "tensor-cache.json", texts[0]);
   llm::MlcWriter(folder, true);  // takes what an earlier conversion wrote for its own
   const llm::MlcWeights weights = llm::MlcWeights::open(folder);
-  weights.dtype_of("a");
   const std::vector<llm::ParamSpec> spec = {{.name = "a", .shape = {2, 2}, .dtype = f32}};
   weights.params(spec);
   weights.verify();

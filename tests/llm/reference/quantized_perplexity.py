@@ -3,9 +3,12 @@
 
     quantized_perplexity.py MODEL DATA WINDOWS SCHEME... > quantized_perplexity.json
     quantized_perplexity.py --checkpoint bf16 MODEL DATA WINDOWS SCHEME... > bfloat16_perplexity.json
+    quantized_perplexity.py --logits MODEL SCHEME... > float32_logits.json
 
 With --checkpoint the model's weights are rounded to that dtype before anything else. MODEL: a GPT-2 folder with model.safetensors and validation.ids.u16, the evaluated stream. WINDOWS of 512 tokens are evaluated,
-each from position 0. DATA/stories/calibration.txt gives static activation ranges. Needs numpy, safetensors, tokenizers.
+each from position 0. DATA/stories/calibration.txt gives static activation ranges. With --logits: every 8th logit behind each sequence of
+MODEL/expected.json, by scheme; `unrounded` are the same of a scheme that kept the checkpoint's dtype where it quantizes nothing. Needs
+numpy, safetensors, tokenizers.
 
 Definitions, of W[out, in] and one scale s per tensor, channel, input or group of consecutive inputs:
     symmetric    s = max|w| / (2^(b-1) - 1), q = clamp(round-half-even(w / s))
@@ -18,7 +21,8 @@ products have one scale, the largest of them by the calibration / (2^(b-1) - 1).
 
 With +a16 both factors of every product (linear layers, head, scores and values of attention) are rounded to 16 bits: bfloat16
 of bf16, else float16. Codes are a product's factor where their scale can follow the sum (per tensor, channel) or go to x (per
-input), else q * s is. So is every parameter rounded that is not quantized; with f16 and bf16 alone only the parameters are.
+input), else q * s is. Every parameter that is not quantized is rounded to bfloat16 by bf16 and to float16 by every other scheme but
+f32; the calibration runs on those of the checkpoint.
 """
 import json
 import re
@@ -44,7 +48,7 @@ class Scheme:
     def __init__(self, name):
         name, narrow = name.removesuffix("+a16"), name.endswith("+a16")
         self.factors = ("bf16" if name == "bf16" else "f16") if narrow else None
-        self.storage = name if name in ("f16", "bf16") else self.factors
+        self.storage = "bf16" if name == "bf16" else "f16"
         self.linears = self.embed = False
         self.activation_bits = 0
         if name in ("f16", "bf16"):
@@ -134,6 +138,7 @@ class Gpt2:
 
         if self.ranges:
             return
+        params, self.params = self.params, self.stored
         tokenizer = Tokenizer.from_file(f"{self.folder}/tokenizer.json")
         text = open(f"{self.data}/stories/calibration.txt", encoding="utf-8", newline="").read().removesuffix("\n")
         stream = []
@@ -146,6 +151,7 @@ class Gpt2:
 
         for begin in range(0, 16 * WINDOW, WINDOW):
             self.logits(np.array(stream[begin : begin + WINDOW]), observe, *self.table_and_head(None))
+        self.params = params
 
     def static_scales(self, name, scheme, top):
         self.calibrate()
@@ -213,6 +219,11 @@ class Gpt2:
             total -= (z[np.arange(WINDOW - 1), tokens[1:]] - np.log(np.exp(z).sum(-1))).sum()
         return float(np.exp(total / ((WINDOW - 1) * windows)))
 
+    def last_logits(self, scheme):
+        program = self.program_of(scheme)
+        sequences = json.load(open(f"{self.folder}/expected.json"))["sequences"]
+        return [[float(z) for z in self.logits(np.array(s["input_ids"]), *program)[-1][::8]] for s in sequences]
+
     def first_logits(self, scheme, ids):
         """Every 512th logit of the first token: without a sum over tokens, no code lies on a boundary by chance."""
         program = self.program_of(scheme)
@@ -221,6 +232,15 @@ class Gpt2:
 
 def main():
     words = sys.argv[1:]
+    if words[0] == "--logits":
+        model = Gpt2(words[1], None, None)
+        schemes = [Scheme(name) for name in words[2:]]
+        rows = {name: model.last_logits(scheme) for name, scheme in zip(words[2:], schemes)}
+        for scheme in schemes:
+            scheme.storage = None
+        unrounded = {name: model.last_logits(scheme) for name, scheme in zip(words[2:], schemes)}
+        print(json.dumps({"logits": rows, "unrounded": unrounded}))
+        return
     checkpoint = words.pop(0) and words.pop(0) if words[0] == "--checkpoint" else None
     folder, data, windows = words[0], words[1], int(words[2])
     model = Gpt2(folder, data, checkpoint)
