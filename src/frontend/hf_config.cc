@@ -253,18 +253,6 @@ const FamilyRow kFamilies[] = {
     {"llama", read_llama},
 };
 
-std::optional<DType> read_dtype(const JsonAt& config) {
-  auto at = find_any(config, {"dtype", "torch_dtype"});
-  if (!at) return {};
-  std::string_view name = at->string();
-  if (name.starts_with("torch.")) name.remove_prefix(6);
-  if (name == "auto") return {};
-  auto dtype = DType::parse(name);
-  if (!dtype || !dtype->is_float() || !dtype->is_scalar())
-    at->fail(text("is ", string_literal(name)), "float32, float16, bfloat16 or float64");
-  return dtype;
-}
-
 }  // namespace
 
 std::vector<std::string> supported_model_types() {
@@ -336,7 +324,6 @@ ModelConfig read_model_config(const fs::path& folder) {
   model.vocab_size = read_size(config, {"vocab_size"});
   model.eos_token_ids = read_token_ids(config, "eos_token_id");
   model.bos_token_id = read_token_id(config, "bos_token_id");
-  model.dtype = read_dtype(config);
   family->read(config, model);
   return model;
 }

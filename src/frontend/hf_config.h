@@ -6,7 +6,6 @@
 #include <variant>
 #include <vector>
 
-#include "base/dtype.h"
 #include "base/file.h"
 
 namespace sator {
@@ -67,7 +66,6 @@ struct ModelConfig {
   bool tie_word_embeddings = false;
   std::vector<int64_t> eos_token_ids;  // none, one or several; may lie outside the vocabulary
   std::optional<int64_t> bos_token_id;
-  std::optional<DType> dtype;  // of the stored weights, if stated
 };
 
 /// The folder of a model that is given by its folder or by its `config.json` or `mlc-chat-config.json`, as MLC-LLM's

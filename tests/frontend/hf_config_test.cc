@@ -44,7 +44,6 @@ TEST(HfConfig, Gpt2) {
   EXPECT_EQ(model.max_positions, 64);
   EXPECT_TRUE(model.tie_word_embeddings);  // Transformers' default where the member is absent
   EXPECT_EQ(model.eos_token_ids, std::vector<int64_t>{50256});
-  EXPECT_FALSE(model.dtype);
   EXPECT_FALSE(read_with(kGpt2, R"({"tie_word_embeddings":false})").tie_word_embeddings);
   EXPECT_EQ(std::get<Gpt2Config>(read_with(kGpt2, R"({"n_inner":20})").family).intermediate_size, 20);
   EXPECT_EQ(std::get<Gpt2Config>(read_with(kGpt2, R"({"activation_function":"gelu"})").family).activation,
@@ -65,10 +64,8 @@ TEST(HfConfig, Llama) {
   EXPECT_FALSE(model.tie_word_embeddings);
   EXPECT_EQ(model.eos_token_ids, (std::vector<int64_t>{7, 8, 9}));
   EXPECT_EQ(model.bos_token_id, 1);
-  EXPECT_EQ(model.dtype, bf16);
   EXPECT_EQ(std::get<LlamaConfig>(read_with(kLlama, R"({"num_key_value_heads":null})").family).kv_heads, 6);
   EXPECT_EQ(std::get<LlamaConfig>(read_with(kLlama, R"({"head_dim":10})").family).head_dim, 10);
-  EXPECT_EQ(read_with(kLlama, R"({"dtype":"float16"})").dtype, f16);
   EXPECT_TRUE(read_with(kLlama, R"({"eos_token_id":null})").eos_token_ids.empty());
 }
 
@@ -143,7 +140,6 @@ TEST(HfConfig, RefusesWhatItDoesNotCompute) {
       {kLlama, R"({"sliding_window":128})", "sliding window"},
       {kLlama, R"({"layer_types":["full_attention","sliding_attention"]})", "layer_types[1]"},
       {kLlama, R"({"quantization_config":{"quant_method":"awq"}})", "quantized already"},
-      {kLlama, R"({"torch_dtype":"float99"})", "float99"},
       {kLlama, R"({"tie_word_embeddings":1})", "tie_word_embeddings is 1"},
       {kGpt2, R"({"n_embd":13})", "not a multiple of n_head = 3"},
       {kGpt2, R"({"n_positions":null,"n_ctx":null})", "has no \"n_positions\""},
@@ -207,13 +203,11 @@ TEST(HfConfig, ModelsOfTransformers) {
   EXPECT_EQ(std::get<Gpt2Config>(gpt2.family).layers, 8);
   EXPECT_EQ(std::get<Gpt2Config>(gpt2.family).hidden_size, 256);
   EXPECT_EQ(gpt2.max_positions, 512);
-  EXPECT_EQ(gpt2.dtype, f16);
   EXPECT_TRUE(gpt2.tie_word_embeddings);
   ModelConfig llama = read_model_config(models / "llama-stories");
   EXPECT_EQ(std::get<LlamaConfig>(llama.family).layers, 9);
   EXPECT_EQ(std::get<LlamaConfig>(llama.family).kv_heads, 2);
   EXPECT_EQ(std::get<LlamaConfig>(llama.family).intermediate_size, 768);
-  EXPECT_EQ(llama.dtype, bf16);
   EXPECT_FALSE(llama.tie_word_embeddings);
   EXPECT_EQ(read_generation_config(models / "llama-stories").eos_token_ids, std::vector<int64_t>{2});
   EXPECT_EQ(std::get<LlamaConfig>(read_model_config(models / "tiny" / "llama-a").family).head_dim, 16);
