@@ -145,7 +145,8 @@ Command study_command() {
       .details = text(
           "Schemes unless told: ",
           join(llm::default_schemes(), ", "),
-          ".\nChips unless told: ",
+          "; beside f16 also f16+a16 where the fast units of a chip take 16 bits, and ratios are to it.\nChips unless "
+          "told: ",
           join(study::default_chips(), ", "),
           ".\nWritten are index.html, study.json, study.csv and kernels.csv; finished schemes are kept under .parts/\n"
           "and not run again, speeds here for an hour. Files of an earlier study there are replaced as long as nobody "

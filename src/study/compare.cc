@@ -84,7 +84,7 @@ std::string gap_words(const SchemeResult& scheme, const SchemeResult& best) {
 
 Verdict verdict_on(const Study& study, size_t chip) {
   const std::vector<SchemeResult>& schemes = study.schemes;
-  const size_t base = baseline_of(study);
+  const size_t base = baseline_of(study, chip);
   const SchemeResult& baseline = schemes[base];
   auto seconds = [&](size_t s) { return request_s(schemes[s].chips[chip], study.protocol); };
   Verdict v{.chip = study.chips[chip].name};
@@ -149,10 +149,18 @@ Verdict verdict_on(const Study& study, size_t chip) {
 
 }  // namespace
 
-size_t baseline_of(const Study& study) {
+static std::optional<size_t> scheme_named(const Study& study, std::string_view name) {
   for (size_t s = 0; s < study.schemes.size(); ++s)
-    if (study.schemes[s].name == "f16") return s;
-  return 0;
+    if (study.schemes[s].name == name) return s;
+  return {};
+}
+
+size_t baseline_of(const Study& study) { return scheme_named(study, "f16").value_or(0); }
+
+size_t baseline_of(const Study& study, size_t chip) {
+  if (study.chips.at(chip).is_16_bit)
+    if (const std::optional<size_t> s = scheme_named(study, kBaseline16Bit)) return *s;
+  return baseline_of(study);
 }
 
 std::optional<double> ratio(double baseline, double scheme) {

@@ -7,8 +7,13 @@
 
 namespace sator::study {
 
-/// The scheme that ratios refer to: f16, else the first.
+/// The scheme that figures of no chip refer to (perplexity, bytes of weights): f16, else the first.
 size_t baseline_of(const Study& study);
+/// The scheme that ratios on a chip refer to: what is deployed there unquantized. On chips whose fast units take 16 bits that
+/// is f16+a16, for f16 multiplies by 32-bit floats; elsewhere, and where the study lacks it, as above.
+size_t baseline_of(const Study& study, size_t chip);
+/// Its name among the schemes.
+inline constexpr const char* kBaseline16Bit = "f16+a16";
 
 /// How often the baseline's figure is the scheme's: above 1 the scheme is the better one. Absent where there is nothing to
 /// divide.

@@ -69,7 +69,7 @@ std::string precisions(const Cost& cost, bool ran) {
 }
 
 const Cost& baseline_cost(const Line& l) {
-  return (l.study.schemes[baseline_of(l.study)].chips[l.chip].*l.phase.result).cost;
+  return (l.study.schemes[baseline_of(l.study, l.chip)].chips[l.chip].*l.phase.result).cost;
 }
 
 double outer_bytes(const Cost& cost) { return cost.levels.empty() ? 0 : cost.levels.front().bytes(); }
@@ -203,7 +203,8 @@ std::vector<Column> study_columns(const Study& study) {
                      }});
   columns.push_back(
       {"ratio_bytes", [](const Line& l) { return of(ratio(outer_bytes(baseline_cost(l)), outer_bytes(l.cost))); }});
-  columns.push_back({"ratio_baseline", [](const Line& l) { return l.study.schemes[baseline_of(l.study)].name; }});
+  columns.push_back(
+      {"ratio_baseline", [](const Line& l) { return l.study.schemes[baseline_of(l.study, l.chip)].name; }});
   columns.push_back({"launches", [](const Line& l) { return of(l.result.launches); }});
   columns.push_back({"kernels", [](const Line& l) { return of(l.result.kernels); }});
   columns.push_back({"kernels_costed", [](const Line& l) { return of(l.result.kernels_costed); }});

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "study/compare.h"
 #include "study/words.h"
 
 namespace sator::study {
@@ -403,6 +404,7 @@ void describe(A& a, ChipFacts& x) {
     a("is_host", x.is_host);
   }
   a.list("peaks", x.peaks);
+  a.later("is_16_bit", x.is_16_bit);
 }
 
 template <class A>
@@ -474,6 +476,8 @@ Json to_json(const Study& given, Kernels kernels) {
   w.part("model_facts", study.model);
   w.part("protocol", study.protocol);
   w.list("chips", study.chips);
+  for (size_t c = 0; c < study.chips.size() && !study.schemes.empty(); ++c)
+    json["chips"][c]["ratio_baseline"] = study.schemes[baseline_of(study, c)].name;
   w.list("schemes", study.schemes);
   for (size_t s = 0; s < study.schemes.size(); ++s)
     Writer{json["schemes"][s]}("window_nats", study.schemes[s].window_nats);

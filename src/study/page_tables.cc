@@ -27,11 +27,9 @@ std::string head(std::string_view words, std::string_view below = "") {
   return text("<th>", escaped(words), below.empty() ? "" : text("<small>", escaped(below), "</small>"), "</th>");
 }
 
-std::string scheme_row(const Study& study, size_t i, const std::string& cells, std::string_view css = "") {
-  const SchemeResult& s = study.schemes[i];
-  const std::string classes = text(i == baseline_of(study) ? "base" : "", css);
+std::string scheme_row(const SchemeResult& s, bool is_baseline, const std::string& cells) {
   return text("<tr",
-              classes.empty() ? "" : text(" class=\"", classes, "\""),
+              is_baseline ? " class=\"base\"" : "",
               "><th title=\"",
               escaped(s.description),
               "\">",
@@ -106,7 +104,9 @@ std::string quality_section(const Study& study) {
   for (size_t i = 0; i < study.schemes.size(); ++i) {
     const SchemeResult& s = study.schemes[i];
     body += scheme_row(
-        study, i, quality_cells(s, best && quality_order(s, *best) <= 0, best_bits && s.bits_per_weight == *best_bits));
+        s,
+        i == baseline_of(study),
+        quality_cells(s, best && quality_order(s, *best) <= 0, best_bits && s.bits_per_weight == *best_bits));
   }
   return "<h2>Quality and size</h2>" + sortable_table(heads, body);
 }
@@ -136,7 +136,7 @@ std::string speed_section(const Study& study) {
       cells += figure(speed ? std::optional(speed->most) : std::nullopt, speed ? significant(speed->most) : "-");
     }
     cells += figure(s.load_s, or_dash(s.load_s, [](double v) { return fixed(v, 2); }));
-    body += scheme_row(study, i, cells);
+    body += scheme_row(s, i == baseline_of(study), cells);
   }
   std::string words = speeds_line(study);
   words[0] = 'S';
@@ -144,7 +144,7 @@ std::string speed_section(const Study& study) {
 }
 
 std::string chip_table(const Study& study, size_t chip) {
-  const size_t base = baseline_of(study);
+  const size_t base = baseline_of(study, chip);
   const std::string units = text("<th class=\"phase\">latency</th>",
                                  head("MACs"),
                                  head("MAC units", "used"),
@@ -183,7 +183,7 @@ std::string chip_table(const Study& study, size_t chip) {
                      cost.energy_j == frugal});
       cells += cell({cost.bound}) + cell({times(faster), faster, cost.latency_s == fastest});
     }
-    body += scheme_row(study, i, cells);
+    body += scheme_row(s, i == base, cells);
   }
   return sortable_table(heads, body, "wide");
 }

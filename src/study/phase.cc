@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "dataflow/cost/array_cost.h"
 #include "dataflow/cost/tenet_array.h"
+#include "dataflow/mapping/precision.h"
 #include "dataflow/tenet/metrics.h"
 #include "dataflow/tenet/tenet_text.h"
 #include "target/calibration.h"
@@ -420,7 +421,8 @@ ChipFacts facts_of(const Chip& chip) {
           .clock_hz = chip.clock_hz,
           .outer_bytes_per_s = dataflow::available_bytes_per_s(chip.memories.front(), chip),
           .calibration = chip.calibration ? calibration_words(chip) : "",
-          .peaks = std::move(peaks)};
+          .peaks = std::move(peaks),
+          .is_16_bit = dataflow::multiplies_16_bits_at_speed(chip)};
 }
 
 }  // namespace sator::study

@@ -306,6 +306,7 @@ struct ChipFacts {
   std::string calibration;       // in words; empty: none
   bool is_host = false;          // measured on the processor of this run, with as many threads
   std::vector<PeakRate> peaks;   // fastest first
+  bool is_16_bit = false;        // its fast units take 16 bits (dataflow/mapping/precision.h): ratios are to f16+a16
   bool operator==(const ChipFacts&) const = default;
 };
 

@@ -9,11 +9,13 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "codegen/llvm.h"
+#include "dataflow/mapping/precision.h"
 #include "engine/corpus.h"
 #include "frontend/hf_config.h"
 #include "llm/open.h"
 #include "runtime/thread_pool.h"
 #include "study/clock.h"
+#include "study/compare.h"
 #include "study/csv.h"
 #include "study/json.h"
 #include "study/page.h"
@@ -117,11 +119,19 @@ void find_converted_schemes(Plan& plan) {
                               ": other schemes, and the difference to f32, need the original weights"));
 }
 
+/// The defaults, and beside f16 what ratios on chips of 16 bits refer to, if there are such chips.
+std::vector<std::string> default_schemes_for(const std::vector<Chip>& chips) {
+  std::vector<std::string> names = llm::default_schemes();
+  if (std::ranges::any_of(chips, dataflow::multiplies_16_bits_at_speed))
+    names.insert(std::ranges::find(names, "f16") + 1, kBaseline16Bit);
+  return names;
+}
+
 void find_schemes(Plan& plan) {
   if (llm::is_converted(plan.options.model)) return find_converted_schemes(plan);
   if (!plan.options.shapes_only) plan.reference = llm::parse_scheme("f32");
   const bool chosen = !plan.options.schemes.empty();
-  for (const std::string& name : chosen ? plan.options.schemes : llm::default_schemes()) {
+  for (const std::string& name : chosen ? plan.options.schemes : default_schemes_for(plan.chips)) {
     llm::Scheme scheme = llm::parse_scheme(name);
     if (std::any_of(plan.schemes.begin(), plan.schemes.end(), [&](const auto& s) { return s.name == scheme.name; }))
       continue;
@@ -172,8 +182,8 @@ Plan plan_of(const StudyOptions& options) {
   check_lengths(options, plan.config);
   check_sweep(plan.options, plan.config);
   find_texts(plan.options);
-  find_schemes(plan);
   find_chips(plan);
+  find_schemes(plan);
   return plan;
 }
 

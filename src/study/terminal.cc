@@ -120,14 +120,19 @@ std::string speed_table(const Study& study, size_t width) {
 }
 
 std::string chip_table(const Study& study, size_t chip, size_t width) {
-  const std::string versus = "vs " + study.schemes[baseline_of(study)].name;
+  const SchemeResult& base_scheme = study.schemes[baseline_of(study, chip)];
+  const std::string versus = "vs " + base_scheme.name;
+  // Within the column's width: in its first line, in two, or not at all.
+  const FigureColumn ratio_column = display_width(versus) <= 6             ? FigureColumn{versus, "", 8}
+                                    : display_width(base_scheme.name) <= 7 ? FigureColumn{"vs", base_scheme.name, 8}
+                                                                           : FigureColumn{"ratio", "", 8};
   std::vector<FigureColumn> columns;
   for (size_t phase = 0; phase < 2; ++phase) {
     columns.push_back({"latency", "", phase ? size_t{11} : size_t{10}});
     columns.push_back({"MACs", "", 8});
     columns.push_back({"units", "used", 7});
     columns.push_back({"bandwidth", "", 11});
-    columns.push_back({display_width(versus) <= 6 ? versus : "ratio", "", 8});
+    columns.push_back(ratio_column);
   }
   size_t taken = 0;
   for (const FigureColumn& c : columns) taken += c.width;
@@ -137,7 +142,7 @@ std::string chip_table(const Study& study, size_t chip, size_t width) {
                     pad_left(text("prefill of ", study.protocol.prompt_len, " tokens"), half) +
                     pad_left(text("decode, 1 token at ", study.protocol.decode_context), taken - half) + "\n";
   out += heads(name_width, columns);
-  const ChipResult& baseline = study.schemes[baseline_of(study)].chips[chip];
+  const ChipResult& baseline = base_scheme.chips[chip];
   for (const SchemeResult& scheme : study.schemes) {
     std::vector<std::string> cells;
     for (const PhaseName& phase : kPhases) {

@@ -19,6 +19,25 @@ TEST(Baseline, IsF16OrTheFirst) {
   EXPECT_EQ(baseline_of(study_by_hand({{"int8-tensor"}, {"f32"}}, {})), 0U);
 }
 
+// f16 multiplies 32-bit floats, which a chip made for 16 bits does slowly; f16+a16 is what is deployed there.
+TEST(Baseline, OnAChipOf16BitsIsF16A16) {
+  Study study = study_by_hand(
+      {{"f16", 30.0, 8000, 800}, {"f16+a16", 30.0, 1000, 400}, {"int4", 30.1, 4000, 100}, {"int4+a16", 30.1, 500, 100}},
+      {"npu", "gpu"});
+  study.chips[1].is_16_bit = true;
+  EXPECT_EQ(baseline_of(study, 0), 0U);
+  EXPECT_EQ(baseline_of(study, 1), 1U);
+  EXPECT_EQ(baseline_of(study), 0U);  // of perplexity and bytes, on no chip
+  // 16 and 5 us against 1.5 us.
+  const std::vector<Verdict> all = verdicts(study);
+  EXPECT_NE(all[0].sentence.find("1.50 µs for 16 + 10 tokens, 10.7x f16's speed"), std::string::npos)
+      << all[0].sentence;
+  EXPECT_NE(all[1].sentence.find("1.50 µs for 16 + 10 tokens, 3.33x f16+a16's speed"), std::string::npos)
+      << all[1].sentence;
+  study.schemes.erase(study.schemes.begin() + 1);
+  EXPECT_EQ(baseline_of(study, 1), 0U);
+}
+
 TEST(Ratio, IsAbsentWhereThereIsNothingToDivide) {
   EXPECT_EQ(ratio(6, 3), 2.0);
   EXPECT_EQ(ratio(6, 0), std::nullopt);

@@ -88,6 +88,24 @@ TEST(StudyCsv, RatiosAndColumnsOfTheirOwn) {
   EXPECT_EQ(lines[3].at("rescale_vector_cycles"), "2");
 }
 
+TEST(StudyCsv, RatiosAreToTheChipsBaseline) {
+  Study study =
+      study_by_hand({{"f16", 30.0, 3000, 500}, {"f16+a16", 30.0, 600, 500}, {"int4", {}, 300, 125}}, {"a", "b"});
+  study.chips[1].is_16_bit = true;
+  const std::vector<Line> lines = parse_csv(study_csv(study));
+  ASSERT_EQ(lines.size(), 12U);
+  EXPECT_EQ(lines[8].at("chip") + lines[8].at("phase") + lines[8].at("scheme"), "aprefillint4");
+  EXPECT_EQ(lines[8].at("ratio_latency"), "10");
+  EXPECT_NEAR(std::stod(lines[8].at("ratio_energy")), 10, 1e-9);
+  EXPECT_EQ(lines[8].at("ratio_bytes"), "10");
+  EXPECT_EQ(lines[8].at("ratio_baseline"), "f16");
+  EXPECT_EQ(lines[10].at("chip") + lines[10].at("phase") + lines[10].at("scheme"), "bprefillint4");
+  EXPECT_EQ(lines[10].at("ratio_latency"), "2");
+  EXPECT_NEAR(std::stod(lines[10].at("ratio_energy")), 2, 1e-9);
+  EXPECT_EQ(lines[10].at("ratio_bytes"), "2");
+  EXPECT_EQ(lines[10].at("ratio_baseline"), "f16+a16");
+}
+
 TEST(StudyCsv, WithoutSchemesThereIsTheHead) {
   const Study study = study_by_hand({}, {"chip"});
   EXPECT_TRUE(parse_csv(study_csv(study)).empty());

@@ -39,6 +39,18 @@ TEST(StudyJson, ReadsBackAsItWasWritten) {
   EXPECT_EQ(read_back(sample(), Kernels::left_out), study);
 }
 
+TEST(StudyJson, NamesTheBaselineOfEachChip) {
+  Study study = study_by_hand({{"f16", 30.0, 3, 5}, {"f16+a16", 30.0, 6, 5}}, {"npu", "gpu"});
+  study.chips[1].is_16_bit = true;
+  Json json = to_json(study);
+  EXPECT_EQ(json.at("chips")[0].at("ratio_baseline"), "f16");
+  EXPECT_EQ(json.at("chips")[1].at("ratio_baseline"), "f16+a16");
+  EXPECT_EQ(read_back(study, Kernels::included), study);
+  // Of an earlier version, whose ratios were to f16.
+  for (const char* key : {"is_16_bit", "ratio_baseline"}) json["chips"][1].erase(key);
+  EXPECT_FALSE(from_json(json, "study.json").chips[1].is_16_bit);
+}
+
 TEST(StudyJson, ExtremesReadBack) {
   Study study = study_by_hand({{"f16", std::numeric_limits<double>::infinity(), 1, 3}, {"int4", {}, 7, 9}}, {"chip"});
   study.schemes[0].name = "quotes \" and \\ and \n and <tags> µ";

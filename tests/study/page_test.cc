@@ -32,6 +32,19 @@ TEST(Page, SaysWhatWasCosted) {
   for (const SchemeResult& s : study.schemes) EXPECT_NE(page.find(s.name), std::string::npos);
 }
 
+TEST(Page, RatiosAreToTheChipsBaseline) {
+  Study study =
+      study_by_hand({{"f16", 30.0, 6000, 500}, {"f16+a16", 30.0, 600, 500}, {"int4", 31.0, 300, 125}}, {"gpu"});
+  for (const bool is_16_bit : {false, true}) {
+    study.chips[0].is_16_bit = is_16_bit;
+    const std::string page = html_page(study), base = is_16_bit ? "f16+a16" : "f16";
+    const std::string factor = is_16_bit ? "3.61x" : "7.1";  // 5.6 or 11 us against 1.55 us
+    EXPECT_NE(page.find("<th>vs " + base + "</th>"), std::string::npos) << base;
+    EXPECT_NE(page.find("<div class=\"who\">int4 vs " + base + "</div>"), std::string::npos) << base;
+    EXPECT_NE(page.find("<div class=\"big\">" + factor), std::string::npos) << base;
+  }
+}
+
 TEST(Page, TextOfTheStudyIsNoMarkup) {
   Study study = sample_study({default_samples()[1]}, {"edge_npu32"});
   const std::string evil = "<script>alert(\"x\")</script>&'";

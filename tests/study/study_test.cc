@@ -7,6 +7,7 @@
 
 #include "study/by_hand.h"
 #include "study/clock.h"
+#include "study/compare.h"
 #include "study/json.h"
 #include "study/measure.h"
 #include "study/speed.h"
@@ -102,6 +103,24 @@ TEST_F(Studies, RunEverySchemeOnEveryChip) {
 }
 
 // The weights are those of one scheme, and f32 is not there to compare with.
+// What ratios refer to on a chip of 16 bits is not left out; other studies do not pay for it.
+TEST_F(Studies, TheDefaultsHaveTheBaselineOfEachChip) {
+  options.schemes.clear();
+  const Study narrow = run();
+  EXPECT_EQ(narrow.schemes.size(), llm::default_schemes().size());
+  EXPECT_EQ(std::ranges::count(measured, "f16+a16"), 0);
+  options.chips.push_back(chip("a100"));
+  const Study study = run();
+  EXPECT_EQ(measured, std::vector<std::string>{"f16+a16"});
+  ASSERT_EQ(study.schemes.size(), llm::default_schemes().size() + 1);
+  EXPECT_EQ(study.schemes[1].name, "f16");
+  EXPECT_EQ(study.schemes[2].name, "f16+a16");
+  EXPECT_EQ(baseline_of(study, 0), 1U);
+  EXPECT_EQ(baseline_of(study, 2), 2U);
+  options.schemes = {"f16", "int8-channel"};
+  EXPECT_EQ(run().schemes.size(), 2U);
+}
+
 TEST_F(Studies, OfConvertedWeightsTheSchemeIsTheFolders) {
   model.write("m/mlc-chat-config.json",
               R"({"model_type": "gpt2", "quantization": "q4f16_1", "context_window_size": 32, "vocab_size": 100,

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/figures.h"
 #include "base/text.h"
 #include "study/by_hand.h"
@@ -45,6 +47,22 @@ TEST(TerminalTable, SaysFiguresAndRatios) {
   EXPECT_NE(table.find("vs f16"), std::string::npos);
   EXPECT_NE(table.find("estimate, not calibrated to silicon"), std::string::npos);
   EXPECT_NE(table.find("int4 is fastest on chip"), std::string::npos);
+}
+
+TEST(TerminalTable, NamesTheBaselineOfEachChip) {
+  Study study =
+      study_by_hand({{"f16", 30.0, 3000, 500}, {"f16+a16", 30.0, 600, 500}, {"int4", 31.0, 300, 125}}, {"npu", "gpu"});
+  study.chips[1].is_16_bit = true;
+  const std::string table = terminal_table(study);
+  EXPECT_NE(line_of(table, "npu:", "scheme").find("vs f16"), std::string::npos) << table;
+  EXPECT_NE(line_of(table, "npu:", "int4").find("10.0x"), std::string::npos) << table;
+  const size_t gpu = table.find("\ngpu:"), names = table.find("\nscheme", gpu);
+  ASSERT_NE(names, std::string::npos);
+  const std::vector<std::string_view> head = split(std::string_view(table).substr(names + 1), '\n');
+  EXPECT_EQ(std::ranges::count(split(head[0], ' '), "vs"), 2) << table;
+  EXPECT_EQ(std::ranges::count(split(head[1], ' '), "f16+a16"), 2) << table;
+  EXPECT_NE(line_of(table, "gpu:", "int4").find("2.00x"), std::string::npos) << table;
+  EXPECT_NE(table.find("x f16+a16's speed"), std::string::npos) << table;
 }
 
 // Of one window nothing is known about how windows differ: its errors are dashes, its figures are not.

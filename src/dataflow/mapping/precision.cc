@@ -1,5 +1,6 @@
 #include "dataflow/mapping/precision.h"
 
+#include <algorithm>
 #include <tuple>
 
 #include "base/text.h"
@@ -41,6 +42,18 @@ PrecisionChoice choose_precision(const Chip& chip, int weight_bits, bool weight_
     if (choice.passes > 1) choice.note += text(" in ", choice.passes, " passes");
   }
   return choice;
+}
+
+bool multiplies_16_bits_at_speed(const Chip& chip) {
+  const PrecisionChoice narrow = choose_precision(chip, 16, true, 16, true),
+                        wide = choose_precision(chip, 16, true, 32, true);
+  auto rate = [](const PrecisionChoice& c) {
+    return c.precision.macs_per_pe_per_cycle / static_cast<double>(c.passes);
+  };
+  if (narrow.passes > 1 || rate(narrow) <= rate(wide)) return false;
+  return narrow.precision.is_float || std::ranges::none_of(chip.precisions, [&](const Precision& p) {
+           return p.macs_per_pe_per_cycle > narrow.precision.macs_per_pe_per_cycle;
+         });
 }
 
 }  // namespace sator::dataflow

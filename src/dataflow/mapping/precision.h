@@ -21,4 +21,9 @@ struct PrecisionChoice {
 PrecisionChoice choose_precision(const Chip& chip, int weight_bits, bool weight_is_float, int activation_bits,
                                  bool activation_is_float);
 
+/// Whether two 16-bit floats are what the chip multiplies at speed: it takes both in one pass, sooner than a 16-bit by a 32-bit
+/// float, on units for floats, or on units for integers of 16 bits than which it has none that are faster. (Where narrower
+/// integers are faster, 16 bits are put together from them.)
+bool multiplies_16_bits_at_speed(const Chip& chip);
+
 }  // namespace sator::dataflow

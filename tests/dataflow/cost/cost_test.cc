@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <set>
 
 namespace sator::dataflow {
 namespace {
@@ -251,6 +253,40 @@ TEST(Precision, WhatAChipLacksRunsAtTheNext) {
   ASSERT_EQ(cost.notes.size(), 2u);
   EXPECT_NE(cost.notes[1].find("need 37 bits and accumulators have 32"), std::string::npos) << cost.notes[1];
   EXPECT_EQ(cost.statements[0].stream_cycles, int64_t{64} * 64 * 64 / 256 * 4);
+}
+
+// By the rows of their files: of 16 bits are those with units for 16-bit floats beside slower or no ones for 32 bits, and those
+// with integers of 16 bits alone; not those that put them together from narrower ones.
+TEST(Precision, ChipsThatMultiply16BitsAtSpeed) {
+  const std::set<std::string> of_16_bits = {"a100",
+                                            "a40",
+                                            "b200",
+                                            "cpu_avx512_vnni",
+                                            "eyeriss_v1",
+                                            "groq_lpu_like",
+                                            "h100",
+                                            "h200",
+                                            "l4",
+                                            "l40s",
+                                            "mi210",
+                                            "shidiannao_like",
+                                            "t4",
+                                            "tenet-8x8",
+                                            "tpuv3",
+                                            "tpuv4_like",
+                                            "v100"};
+  size_t others = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(SATOR_SOURCE_DIR) + "/chips")) {
+    if (entry.path().extension() != ".toml") continue;
+    const std::string name = entry.path().stem().string();
+    EXPECT_EQ(multiplies_16_bits_at_speed(shipped(name)), of_16_bits.contains(name)) << name;
+    others += !of_16_bits.contains(name);
+  }
+  EXPECT_EQ(others, 8U);
+  // Floats of 32 bits at the same rate leave nothing to gain.
+  Chip chip = shipped("v100");
+  for (Precision& p : chip.precisions) p.macs_per_pe_per_cycle = 1;
+  EXPECT_FALSE(multiplies_16_bits_at_speed(chip));
 }
 
 // Scales after the sum: a row of rescales per output for one scale per token or channel, one per group otherwise.
