@@ -176,6 +176,14 @@ double of_request(const ChipResult& result, const Protocol& protocol, double Cos
   return result.prefill.cost.*figure + static_cast<double>(protocol.gen_len) * (result.decode.cost.*figure);
 }
 
+static std::optional<dataflow::LatencyInterval> interval_of_request(const ChipResult& result,
+                                                                    const Protocol& protocol) {
+  const auto &prefill = result.prefill.cost.latency_interval, &decode = result.decode.cost.latency_interval;
+  if (!prefill || !decode) return {};
+  const auto steps = static_cast<double>(protocol.gen_len);
+  return dataflow::LatencyInterval{prefill->low_s + steps * decode->low_s, prefill->high_s + steps * decode->high_s};
+}
+
 double request_s(const ChipResult& result, const Protocol& protocol) {
   return of_request(result, protocol, &Cost::latency_s);
 }
@@ -213,8 +221,7 @@ std::vector<Candidate> candidates(const Study& study) {
                      .chip = c,
                      .latency_s = of(&Cost::latency_s),
                      .energy_j = of(&Cost::energy_j),
-                     .latency_low_s = of(&Cost::latency_low_s),
-                     .latency_high_s = of(&Cost::latency_high_s),
+                     .latency_interval = interval_of_request(study.schemes[s].chips[c], study.protocol),
                      .perplexity = study.schemes[s].perplexity});
     }
   // An energy that is not known is no small one.

@@ -51,7 +51,7 @@ bool is_surely_within(const SchemeResult& scheme, const SchemeResult& other, dou
 struct Candidate {
   size_t scheme = 0, chip = 0;
   double latency_s = 0, energy_j = 0;
-  double latency_low_s = 0, latency_high_s = 0;
+  std::optional<dataflow::LatencyInterval> latency_interval;
   std::optional<double> perplexity;
   /// No other is as good in latency, energy and quality (quality_order, where perplexity was measured) and better in one.
   bool best = false;

@@ -83,8 +83,10 @@ void add_key_columns(std::vector<Column>& columns) {
 
 void add_cost_columns(std::vector<Column>& columns) {
   columns.push_back({"latency_s", [](const Line& l) { return of(l.cost.latency_s); }});
-  columns.push_back({"latency_low_s", [](const Line& l) { return of(l.cost.latency_low_s); }});
-  columns.push_back({"latency_high_s", [](const Line& l) { return of(l.cost.latency_high_s); }});
+  columns.push_back({"latency_low_s",
+                     [](const Line& l) { return l.cost.latency_interval ? of(l.cost.latency_interval->low_s) : ""; }});
+  columns.push_back({"latency_high_s",
+                     [](const Line& l) { return l.cost.latency_interval ? of(l.cost.latency_interval->high_s) : ""; }});
   columns.push_back({"latency_cycles", [](const Line& l) { return of(l.cost.latency_cycles); }});
   columns.push_back({"macs", [](const Line& l) { return of(l.cost.macs); }});
   columns.push_back({"mac_units_used", [](const Line& l) { return of(l.cost.mac_units_used); }});
@@ -142,6 +144,7 @@ void add_level_columns(std::vector<Column>& columns, const Study& study) {
     };
     add("read_bytes", [](const LevelCost& l) { return bytes(l.read_bits); });
     add("write_bytes", [](const LevelCost& l) { return bytes(l.write_bits); });
+    add("compulsory_bytes", [](const LevelCost& l) { return of(l.compulsory_bytes); });
     add("required_bytes_per_s", [](const LevelCost& l) { return of(l.required_bytes_per_s); });
     add("achieved_bytes_per_s", [](const LevelCost& l) { return of(l.achieved_bytes_per_s); });
     add("available_bytes_per_s", [](const LevelCost& l) { return of(l.available_bytes_per_s); });

@@ -159,11 +159,11 @@ Lines latency(const Subject& s) {
                       ", the sum of ",
                       s.result.launches,
                       " kernel calls that run one after the other.")};
-  if (s.cost.latency_low_s < s.cost.latency_high_s)
+  if (s.cost.latency_interval && s.cost.latency_interval->low_s < s.cost.latency_interval->high_s)
     lines.push_back(text("Measurements are expected between ",
-                         quantity(s.cost.latency_low_s, "s"),
+                         quantity(s.cost.latency_interval->low_s, "s"),
                          " and ",
-                         quantity(s.cost.latency_high_s, "s"),
+                         quantity(s.cost.latency_interval->high_s, "s"),
                          "; ",
                          s.chip.calibration,
                          "."));

@@ -117,17 +117,21 @@ void add_traffic(Lines& lines, const Cost& cost) {
   expect_sum(text("the kinds of bits of ", outer.name), outer.by_kind.total(), outer.bits());
   lines.push_back("by memory");
   for (const LevelCost& l : cost.levels)
-    lines.push_back(item(l.name,
-                         text(quantity(static_cast<double>(l.read_bits) / 8, "B"),
-                              " read + ",
-                              quantity(static_cast<double>(l.write_bits) / 8, "B"),
-                              " written = ",
-                              quantity(l.bytes(), "B"),
-                              &l == &outer ? "" : text(", ", times(l.bytes() / whole), " what ", outer.name, " moves"),
-                              "; ",
-                              quantity(l.achieved_bytes_per_s, "B/s"),
-                              " of ",
-                              quantity(l.available_bytes_per_s, "B/s"))));
+    lines.push_back(
+        item(l.name,
+             text(quantity(static_cast<double>(l.read_bits) / 8, "B"),
+                  " read + ",
+                  quantity(static_cast<double>(l.write_bits) / 8, "B"),
+                  " written = ",
+                  quantity(l.bytes(), "B"),
+                  l.compulsory_bytes > 0
+                      ? text(", ", times(l.bytes() / static_cast<double>(l.compulsory_bytes)), " compulsory")
+                      : "",
+                  &l == &outer ? "" : text(", ", times(l.bytes() / whole), " what ", outer.name, " moves"),
+                  "; ",
+                  quantity(l.achieved_bytes_per_s, "B/s"),
+                  " of ",
+                  quantity(l.available_bytes_per_s, "B/s"))));
 }
 
 void add_tenet_delays(Lines& lines, const TenetTerms& t) {
@@ -202,11 +206,11 @@ std::vector<std::string> explain_kernel(const KernelRow& row, const ChipFacts& c
                     "; ",
                     c.bound,
                     " binds.")};
-      if (c.latency_low_s < c.latency_high_s)
+      if (c.latency_interval)
         lines.push_back(text("Measurements are expected between ",
-                             quantity(c.latency_low_s, "s"),
+                             quantity(c.latency_interval->low_s, "s"),
                              " and ",
-                             quantity(c.latency_high_s, "s"),
+                             quantity(c.latency_interval->high_s, "s"),
                              "; ",
                              chip.calibration,
                              "."));

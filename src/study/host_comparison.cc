@@ -15,6 +15,10 @@ namespace {
 constexpr size_t kWidestName = 26;
 constexpr size_t kMostKernels = 12;  // of a phase on the page: those that take longest
 
+dataflow::LatencyInterval expected_of(const Cost& cost) {
+  return cost.latency_interval.value_or(dataflow::LatencyInterval{cost.latency_s, cost.latency_s});
+}
+
 HostPhase compared(const Study& study, const SchemeResult& scheme, size_t chip, const PhaseName& phase) {
   const PhaseResult& result = scheme.chips[chip].*phase.result;
   const bool prefill = phase.name == "prefill";
@@ -22,15 +26,16 @@ HostPhase compared(const Study& study, const SchemeResult& scheme, size_t chip, 
   HostPhase out{.scheme = scheme.name, .phase = std::string(phase.name)};
   auto rate = [&](double seconds) { return seconds > 0 ? tokens / seconds : 0; };
   out.estimated_tokens_per_s = rate(result.cost.latency_s);
-  out.low_tokens_per_s = rate(result.cost.latency_high_s);
-  out.high_tokens_per_s = rate(result.cost.latency_low_s);
+  const dataflow::LatencyInterval expected = expected_of(result.cost);
+  out.low_tokens_per_s = rate(expected.high_s);
+  out.high_tokens_per_s = rate(expected.low_s);
   if (const auto& measured = prefill ? scheme.host_prefill : scheme.host_decode)
     out.measured_tokens_per_s = measured->median;
   for (const KernelRow& row : result.rows) {
     if (!row.costed || !row.duration_us || *row.duration_us < kLeastCompared_us) continue;
     const double measured = *row.duration_us * 1e-6;
     ++out.kernels;
-    out.within += measured >= row.cost.latency_low_s && measured <= row.cost.latency_high_s;
+    out.within += measured >= expected_of(row.cost).low_s && measured <= expected_of(row.cost).high_s;
     out.mean_error += std::abs(row.cost.latency_s / measured - 1);
     out.estimated_s += row.cost.latency_s * static_cast<double>(row.count);
     out.measured_s += measured * static_cast<double>(row.count);
@@ -80,7 +85,7 @@ std::string kernel_rows(const PhaseResult& result, std::string_view phase) {
     out += row_of({text(phase, ": ", row->function, row->layer.empty() ? "" : text(", ", row->layer)),
                    text(row->count),
                    significant(us),
-                   between(row->cost.latency_low_s * 1e6, row->cost.latency_high_s * 1e6),
+                   between(expected_of(row->cost).low_s * 1e6, expected_of(row->cost).high_s * 1e6),
                    significant(*row->duration_us),
                    error_words(us, *row->duration_us)});
   }

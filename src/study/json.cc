@@ -135,6 +135,7 @@ void describe(A& a, LevelCost& x) {
   a("name", x.name);
   a.bytes("read_bytes", x.read_bits);
   a.bytes("write_bytes", x.write_bits);
+  a.later("compulsory_bytes", x.compulsory_bytes);
   a.bytes("weight_bytes", x.by_kind.weight);
   a.bytes("scale_bytes", x.by_kind.scale);
   a.bytes("activation_bytes", x.by_kind.activation);
@@ -185,8 +186,12 @@ void describe(A& a, Components& x) {
 template <class A>
 void describe(A& a, Cost& x) {
   a("latency_s", x.latency_s);
-  a("latency_low_s", x.latency_low_s);
-  a("latency_high_s", x.latency_high_s);
+  std::optional<double> low, high;  // null where the chip is not calibrated
+  if (A::writes && x.latency_interval) low = x.latency_interval->low_s, high = x.latency_interval->high_s;
+  a("latency_low_s", low);
+  a("latency_high_s", high);
+  if constexpr (!A::writes)
+    if (low && high) x.latency_interval = {*low, *high};
   a("latency_cycles", x.latency_cycles);
   a("macs", x.macs);
   a("mac_units_used", x.mac_units_used);

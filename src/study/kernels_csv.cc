@@ -76,8 +76,8 @@ int64_t bits_of_bytes(double bytes) { return std::llround(bytes * 8); }
 Cost cost_of(const KernelLine& line, const std::vector<LevelCost>& levels) {
   Cost c;
   c.latency_s = line.number("latency_s");
-  c.latency_low_s = line.number("latency_low_s");
-  c.latency_high_s = line.number("latency_high_s");
+  if (!line.words("latency_low_s").empty())
+    c.latency_interval = {line.number("latency_low_s"), line.number("latency_high_s")};
   c.latency_cycles = line.integer("latency_cycles");
   c.macs = line.integer("macs");
   c.mac_units_used = line.number("mac_units_used");
@@ -103,6 +103,7 @@ Cost cost_of(const KernelLine& line, const std::vector<LevelCost>& levels) {
     LevelCost level{.name = name,
                     .read_bits = bits_of_bytes(line.number("read_bytes_" + name)),
                     .write_bits = bits_of_bytes(line.number("write_bytes_" + name)),
+                    .compulsory_bytes = line.integer("compulsory_bytes_" + name),
                     .required_bytes_per_s = line.number("required_bytes_per_s_" + name),
                     .achieved_bytes_per_s = line.number("achieved_bytes_per_s_" + name),
                     .available_bytes_per_s = line.number("available_bytes_per_s_" + name)};

@@ -26,7 +26,7 @@ KernelRow all_reduce_row(const Links& links, const std::string& layer, int64_t t
   cost.latency_cycles =
       static_cast<int64_t>(std::ceil(dataflow::all_reduce_s(chip, links.chips, bytes) * chip.clock_hz - 1e-6));
   cost.latency_s = static_cast<double>(cost.latency_cycles) / chip.clock_hz;
-  cost.latency_low_s = cost.latency_high_s = cost.latency_s;
+  if (chip.calibration) cost.latency_interval = {cost.latency_s, cost.latency_s};
   cost.elasticities = {{"links", 1}};
   cost.bound = "links";
   at(cost.components, Component::links).latency_cycles = cost.latency_cycles;

@@ -19,8 +19,9 @@ const Cost& cost_of(const SchemeResult& scheme, size_t chip, const PhaseName& ph
 constexpr double kWorthABar = 0.0005;  // of the latency
 
 /// Where measurements say more than the estimate.
-std::optional<Range> interval_of(double low_s, double high_s) {
-  return low_s < high_s ? std::optional(Range{low_s, high_s}) : std::nullopt;
+std::optional<Range> range_of(const std::optional<dataflow::LatencyInterval>& interval) {
+  if (!interval || interval->low_s >= interval->high_s) return {};
+  return Range{interval->low_s, interval->high_s};
 }
 
 std::vector<Segment> segments_of(const Components& parts, int64_t whole_cycles, double clock_hz) {
@@ -74,7 +75,7 @@ std::string quality_plot(const Study& study, size_t chip, const PhaseName& phase
          .title = text(s.name, ": perplexity ", perplexity_text(s.perplexity), ", ", quantity(c.latency_s, "s")),
          .x = c.latency_s,
          .y = *s.perplexity,
-         .x_range = interval_of(c.latency_low_s, c.latency_high_s)});
+         .x_range = range_of(c.latency_interval)});
     cost.push_back(c.latency_s);
     loss.push_back(*s.perplexity);
   }
@@ -94,10 +95,10 @@ std::string time_plot(const Study& study, size_t chip, const PhaseName& phase) {
     bars.push_back({.name = s.name,
                     .figure = quantity(cost.latency_s, "s"),
                     .segments = segments_of(cost.components, cost.latency_cycles, study.chips[chip].clock_hz),
-                    .range = interval_of(cost.latency_low_s, cost.latency_high_s)});
+                    .range = range_of(cost.latency_interval)});
     if (bars.back().range)
       bars.back().figure +=
-          text(" (", quantity(cost.latency_low_s, "s"), " to ", quantity(cost.latency_high_s, "s"), ")");
+          text(" (", quantity(bars.back().range->low, "s"), " to ", quantity(bars.back().range->high, "s"), ")");
   }
   for (size_t s = 0; s < bars.size() && bars.size() > 1; ++s)
     bars[s].emphasized = cost_of(study.schemes[s], chip, phase).latency_s == fastest;
@@ -268,7 +269,7 @@ std::string pareto_plot(const Study& study, const std::vector<Candidate>& all) {
                       .y = c.energy_j,
                       .on_front = c.best,
                       .shape = static_cast<int>(c.chip),
-                      .x_range = interval_of(c.latency_low_s, c.latency_high_s)});
+                      .x_range = range_of(c.latency_interval)});
   }
   return scatter_plot(points,
                       {"latency of a request", "s", "energy of a request", "J"},

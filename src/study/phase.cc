@@ -81,6 +81,7 @@ Sums sums_of(const KernelCost& cost) {
   Sums sums;
   for (const dataflow::MemoryCost& m : cost.memories)
     sums.levels.push_back({.name = m.name,
+                           .compulsory_bytes = m.compulsory_bytes,
                            .required_bytes_per_s = m.required_bytes_per_s,
                            .achieved_bytes_per_s = m.achieved_bytes_per_s,
                            .available_bytes_per_s = m.available_bytes_per_s});
@@ -289,8 +290,7 @@ KernelRow kernel_row(const KernelCalls& calls, const dataflow::Kernel& kernel, c
   row.cost.levels = std::move(sums.levels);
   row.cost.latency_cycles = cost.latency_cycles;
   row.cost.latency_s = cost.latency_s;
-  row.cost.latency_low_s = cost.latency_low_s;
-  row.cost.latency_high_s = cost.latency_high_s;
+  row.cost.latency_interval = cost.latency_interval;
   row.cost.macs = cost.macs;
   row.cost.mac_units_used = cost.mac_units_used;
   row.cost.utilization = cost.utilization;
@@ -338,8 +338,11 @@ PhaseResult sum_of(std::vector<KernelRow> rows, const Chip& chip) {
     const auto times = static_cast<double>(row.count);
     const auto cycles = static_cast<double>(cost.latency_cycles) * times;
     sum.latency_cycles += cost.latency_cycles * row.count;
-    sum.latency_low_s += cost.latency_low_s * times;
-    sum.latency_high_s += cost.latency_high_s * times;
+    if (const auto& range = cost.latency_interval) {
+      if (!sum.latency_interval) sum.latency_interval.emplace();
+      sum.latency_interval->low_s += range->low_s * times;
+      sum.latency_interval->high_s += range->high_s * times;
+    }
     for (const Elasticity& e : cost.elasticities) named(sum.elasticities, e.name).value += e.value * cycles;
     sum.clock_elasticity += cost.clock_elasticity * cycles;
     sum.macs += cost.macs * row.count;
@@ -356,6 +359,7 @@ PhaseResult sum_of(std::vector<KernelRow> rows, const Chip& chip) {
       LevelCost& level = named(sum.levels, l.name);
       level.read_bits += l.read_bits * row.count;
       level.write_bits += l.write_bits * row.count;
+      level.compulsory_bytes += l.compulsory_bytes * row.count;
       level.by_kind.weight += l.by_kind.weight * row.count;
       level.by_kind.scale += l.by_kind.scale * row.count;
       level.by_kind.activation += l.by_kind.activation * row.count;

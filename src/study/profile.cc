@@ -155,10 +155,13 @@ std::string comparison_table(const ModelProfile& profile) {
   struct Sum {
     std::string phase, function;
     int64_t calls = 0;
-    double measured_us = 0, estimated_us = 0, low_us = 0, high_us = 0;
+    double measured_us = 0, estimated_us = 0;
+    std::optional<dataflow::LatencyInterval> expected;  // of all of them
     void add(const Sum& o) {
       calls += o.calls, measured_us += o.measured_us, estimated_us += o.estimated_us;
-      low_us += o.low_us, high_us += o.high_us;
+      if (!o.expected) return;
+      if (!expected) expected.emplace();
+      expected->low_s += o.expected->low_s, expected->high_s += o.expected->high_s;
     }
   };
   std::vector<Sum> rows;
@@ -168,7 +171,7 @@ std::string comparison_table(const ModelProfile& profile) {
     auto at = std::find_if(
         rows.begin(), rows.end(), [&](const Sum& s) { return s.phase == r.phase && s.function == r.function; });
     if (at == rows.end()) at = rows.insert(rows.end(), {.phase = r.phase, .function = r.function});
-    at->add({"", "", 1, r.duration_us, c.latency_s * 1e6, c.latency_low_s * 1e6, c.latency_high_s * 1e6});
+    at->add({"", "", 1, r.duration_us, c.latency_s * 1e6, c.latency_interval});
   }
   std::stable_sort(rows.begin(), rows.end(), [](const Sum& a, const Sum& b) {
     return a.phase != b.phase ? a.phase > b.phase : a.measured_us > b.measured_us;
@@ -194,7 +197,7 @@ std::string comparison_table(const ModelProfile& profile) {
                 text(s.calls),
                 fixed(s.measured_us, 1),
                 fixed(s.estimated_us, 1),
-                text(fixed(s.low_us, 1), " .. ", fixed(s.high_us, 1)),
+                s.expected ? text(fixed(s.expected->low_s * 1e6, 1), " .. ", fixed(s.expected->high_s * 1e6, 1)) : "-",
                 error_words(s.estimated_us, s.measured_us));
   };
   for (const char* phase : {"prefill", "decode"}) {
@@ -281,9 +284,10 @@ std::string json_lines(const std::vector<WorkloadRecord>& records) {
     j["duration_us"] = r.duration_us;
     if (r.on_chip) {
       const Cost& c = r.on_chip->cost;
+      const auto& interval = c.latency_interval;
       j["chip"] = {{"latency_s", c.latency_s},
-                   {"latency_low_s", c.latency_low_s},
-                   {"latency_high_s", c.latency_high_s},
+                   {"latency_low_s", interval ? nlohmann::json(interval->low_s) : nlohmann::json()},
+                   {"latency_high_s", interval ? nlohmann::json(interval->high_s) : nlohmann::json()},
                    {"latency_cycles", c.latency_cycles},
                    {"energy_j", knows_energy(c) ? nlohmann::json(c.energy_j) : nlohmann::json()},
                    {"bound", c.bound},

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "dataflow/cost/latency_interval.h"
 #include "engine/statistics.h"
 
 namespace sator::study {
@@ -59,6 +60,7 @@ struct OperandBits {
 struct LevelCost {
   std::string name;
   int64_t read_bits = 0, write_bits = 0;
+  int64_t compulsory_bytes = 0;  // what no mapping avoids (dataflow/cost/cost.h)
   OperandBits by_kind;
   double required_bytes_per_s = 0;   // to hold up neither array nor vector unit
   double achieved_bytes_per_s = 0;   // bytes / latency
@@ -108,7 +110,7 @@ struct PrecisionUse {
 struct Cost {
   int64_t latency_cycles = 0;
   double latency_s = 0;
-  double latency_low_s = 0, latency_high_s = 0;  // of a calibrated chip (dataflow/cost/cost.h); else both are latency_s
+  std::optional<dataflow::LatencyInterval> latency_interval;  // of a calibrated chip
   int64_t macs = 0;
   double mac_units_used = 0;  // PEs at work, on average over the array's working stamps
   double utilization = 0;     // MACs per MAC that the array could have done at their precision during the latency

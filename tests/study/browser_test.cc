@@ -72,8 +72,7 @@ TEST_P(InBrowser, ExtremesAreReadable) {
   Study study = study_by_hand(schemes, {"one", "two", "a_chip_with_a_name_that_does_not_end_soon", "four", "five"});
   for (SchemeResult& s : study.schemes)
     for (ChipResult& c : s.chips)
-      c.decode.cost.latency_low_s = c.decode.cost.latency_s * 0.5,
-      c.decode.cost.latency_high_s = c.decode.cost.latency_s * 2;
+      c.decode.cost.latency_interval = {c.decode.cost.latency_s * 0.5, c.decode.cost.latency_s * 2};
   add_sweeps(study, {1, 64, 4096}, {1, 7, 1000, 131072});
   expect_good(look_at(browser, html_page(study), GetParam().width, GetParam().dark), GetParam());
 }

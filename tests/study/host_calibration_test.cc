@@ -175,7 +175,7 @@ TEST(HostFit, IntervalHoldsOnShapesHeldOut) {
   calibrated.calibration = for_chip(back, chip);
   const dataflow::KernelCost cost =
       dataflow::CostEngine(calibrated).cost(vector_kernel("norm", 256, 256, VectorWork::reduce));
-  EXPECT_DOUBLE_EQ(cost.latency_high_s / cost.latency_s, interval_for(back, "other").second);
+  EXPECT_DOUBLE_EQ(cost.latency_interval->high_s / cost.latency_s, interval_for(back, "other").second);
   EXPECT_EQ(fit.rows[1].words, "held out");
   EXPECT_LT(fit.rows[1].accuracy.mean, 0.3);
 }

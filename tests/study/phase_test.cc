@@ -42,8 +42,7 @@ TEST_P(EveryChip, PartsOfEachKernelSumToTheEnginesTotals) {
     expect_parts_sum(row.cost);
     EXPECT_EQ(row.cost.latency_cycles, cost.latency_cycles);
     EXPECT_EQ(row.cost.energy_j, cost.energy_j);
-    EXPECT_EQ(row.cost.latency_low_s, cost.latency_low_s);
-    EXPECT_EQ(row.cost.latency_high_s, cost.latency_high_s);
+    EXPECT_EQ(row.cost.latency_interval, cost.latency_interval);
     double shares = 0;
     for (const Elasticity& e : row.cost.elasticities) shares += e.value;
     EXPECT_NEAR(shares, 1, 1e-9);
@@ -269,7 +268,37 @@ TEST(Phase, ElasticitiesAreWeightedByLatency) {
     EXPECT_NEAR(phase.cost.elasticities[e].value,
                 (first.cost.elasticities[e].value * la + second.cost.elasticities[e].value * lb) / (la + lb),
                 1e-12);
-  EXPECT_NEAR(phase.cost.latency_high_s, first.cost.latency_high_s + 3 * second.cost.latency_high_s, 1e-15);
+}
+
+// What measurements are expected within adds up over calls, and is not there on a chip that was not calibrated.
+TEST(Phase, IntervalsAddUp) {
+  const Kernel a = linear("a", 512, 768, 256, 8, false, 8), b = linear("b", 1, 768, 256, 8, false, 8);
+  auto sum_on = [&](const Chip& chip) {
+    CostEngine engine(chip);
+    return sum_of({kernel_row({"a", "", 1, {}}, a, engine.cost(a), chip),
+                   kernel_row({"b", "", 3, {}}, b, engine.cost(b), chip)},
+                  chip)
+        .cost;
+  };
+  Chip chip = shipped("edge_npu32");
+  EXPECT_FALSE(sum_on(chip).latency_interval);
+  chip.calibration.emplace();
+  chip.calibration->low = 0.8, chip.calibration->high = 1.25;
+  const Cost sum = sum_on(chip);
+  ASSERT_TRUE(sum.latency_interval);
+  EXPECT_NEAR(sum.latency_interval->low_s, 0.8 * sum.latency_s, 1e-15);
+  EXPECT_NEAR(sum.latency_interval->high_s, 1.25 * sum.latency_s, 1e-15);
+}
+
+// Bytes that no mapping avoids, by hand, three times those of one call for three calls; beside what was moved.
+TEST(Phase, CompulsoryTrafficStandsBesideWhatWasMoved) {
+  const Chip chip = shipped("edge_npu32");
+  CostEngine engine(chip);
+  const Kernel k = linear("a", 512, 768, 256, 8, false, 8);
+  const Cost sum = sum_of({kernel_row({"a", "", 3, {}}, k, engine.cost(k), chip)}, chip).cost;
+  EXPECT_EQ(sum.levels[0].compulsory_bytes, 3 * (512 * 256 + 768 * 256 + 512 * 768 * 4));  // codes in, 32-bit sums out
+  for (const LevelCost& level : sum.levels)
+    EXPECT_LE(static_cast<double>(level.compulsory_bytes), level.bytes()) << level.name;
 }
 
 // 32 x 32 units at 1 GHz do 1024 G products of its int8 per second.

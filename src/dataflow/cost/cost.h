@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "dataflow/cost/latency_interval.h"
 #include "dataflow/counts/counts.h"
 #include "dataflow/mapping/mapper.h"
 #include "dataflow/mapping/precision.h"
@@ -99,6 +100,9 @@ struct CyclePart {
 struct MemoryCost {
   std::string name;
   int64_t read_bytes = 0, write_bytes = 0;
+  /// What no mapping avoids: each tensor in once, and out once. Of the outermost memory those that the kernel is given and
+  /// gives back; of others also its own that stand there.
+  int64_t compulsory_bytes = 0;
   double required_bytes_per_s = 0;  // to hold up nothing else
   double achieved_bytes_per_s = 0;
   double available_bytes_per_s = 0;
@@ -144,8 +148,7 @@ struct KernelCost {
   double latency_s = 0;
   double unrounded_cycles = 0;  // the latency before its parts are rounded up to whole cycles
   double launch_elasticity = 0;
-  /// Where the chip is calibrated: the share `calibration.level` of measurements lies within. Else both are latency_s.
-  double latency_low_s = 0, latency_high_s = 0;
+  std::optional<LatencyInterval> latency_interval;  // where the chip is calibrated
   int64_t macs = 0;
   double mac_units_used = 0;  // PEs at work, on average while the array works
   double utilization = 0;     // MACs per MAC that the array could have done during the latency

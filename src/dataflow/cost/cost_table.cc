@@ -48,13 +48,13 @@ std::string cost_table(const KernelCost& c, const Chip& chip) {
               fixed(100 * c.utilization, 1),
               " %\n");
   out += text("latency      ", grouped(c.latency_cycles), " cycles, ", quantity(c.latency_s, "s"), "\n");
-  if (chip.calibration)
+  if (c.latency_interval)
     out += text("  ",
                 fixed(100 * chip.calibration->level, 0),
                 " % of measurements lie between ",
-                quantity(c.latency_low_s, "s"),
+                quantity(c.latency_interval->low_s, "s"),
                 " and ",
-                quantity(c.latency_high_s, "s"),
+                quantity(c.latency_interval->high_s, "s"),
                 "\n");
   for (const CyclePart& part : c.latency_parts)
     out += text("  ",
@@ -87,23 +87,30 @@ std::string cost_table(const KernelCost& c, const Chip& chip) {
                 " %\n");
   out += "memory\n";
   for (const MemoryCost& m : c.memories)
-    out += text("  ",
-                pad_right(m.name, 16),
-                pad_left(grouped(m.read_bytes), 18),
-                " B read ",
-                pad_left(grouped(m.write_bytes), 18),
-                " B written, ",
-                quantity(m.achieved_bytes_per_s, "B/s"),
-                " of ",
-                quantity(m.available_bytes_per_s, "B/s"),
-                chip.tenet && &m == &c.memories.back() && m.available_bytes_per_s > 0
-                    ? text(": ",
-                           fixed(items_per_cycle(chip) * m.achieved_bytes_per_s / m.available_bytes_per_s, 2),
-                           " of ",
-                           fixed(items_per_cycle(chip), 2),
-                           " items per cycle")
-                    : "",
-                "\n");
+    out += text(
+        "  ",
+        pad_right(m.name, 16),
+        pad_left(grouped(m.read_bytes), 18),
+        " B read ",
+        pad_left(grouped(m.write_bytes), 18),
+        " B written, ",
+        quantity(m.achieved_bytes_per_s, "B/s"),
+        " of ",
+        quantity(m.available_bytes_per_s, "B/s"),
+        chip.tenet && &m == &c.memories.back() && m.available_bytes_per_s > 0
+            ? text(": ",
+                   fixed(items_per_cycle(chip) * m.achieved_bytes_per_s / m.available_bytes_per_s, 2),
+                   " of ",
+                   fixed(items_per_cycle(chip), 2),
+                   " items per cycle")
+            : "",
+        m.compulsory_bytes > 0
+            ? text(
+                  "; ",
+                  fixed(static_cast<double>(m.read_bytes + m.write_bytes) / static_cast<double>(m.compulsory_bytes), 2),
+                  " x compulsory")
+            : "",
+        "\n");
   out += knows_energy(c) ? text("energy       ", quantity(c.energy_j, "J"), " at ", c.energy_node_nm, " nm\n")
                          : "energy       -: no energy is known of this chip\n";
   for (const EnergyPart& part : c.energy_parts)
@@ -121,6 +128,7 @@ nlohmann::json cost_json(const KernelCost& c, const Chip& chip) {
     memories.push_back({{"name", m.name},
                         {"read_bytes", m.read_bytes},
                         {"write_bytes", m.write_bytes},
+                        {"compulsory_bytes", m.compulsory_bytes},
                         {"required_bytes_per_s", m.required_bytes_per_s},
                         {"achieved_bytes_per_s", m.achieved_bytes_per_s},
                         {"available_bytes_per_s", m.available_bytes_per_s}});
@@ -141,8 +149,8 @@ nlohmann::json cost_json(const KernelCost& c, const Chip& chip) {
           {"macs", c.macs},
           {"latency_cycles", c.latency_cycles},
           {"latency_s", c.latency_s},
-          {"latency_low_s", chip.calibration ? nlohmann::json(c.latency_low_s) : nlohmann::json()},
-          {"latency_high_s", chip.calibration ? nlohmann::json(c.latency_high_s) : nlohmann::json()},
+          {"latency_low_s", c.latency_interval ? nlohmann::json(c.latency_interval->low_s) : nlohmann::json()},
+          {"latency_high_s", c.latency_interval ? nlohmann::json(c.latency_interval->high_s) : nlohmann::json()},
           {"calibration", calibration_words(chip)},
           {"latency_parts", parts},
           {"bound", c.bound},

@@ -220,11 +220,12 @@ class Latency {
 
   void finish() {
     cost_.latency_s = static_cast<double>(cost_.latency_cycles) / chip_.clock_hz;
-    const ChipCalibration measured = chip_.calibration.value_or(ChipCalibration());
-    const size_t kind = kernel_class_ ? static_cast<size_t>(*kernel_class_) : std::size(kProductClasses);
-    const double low = measured.low_of[kind], high = measured.high_of[kind];
-    cost_.latency_low_s = cost_.latency_s * (low > 0 ? low : measured.low);
-    cost_.latency_high_s = cost_.latency_s * (high > 0 ? high : measured.high);
+    if (const auto& measured = chip_.calibration) {
+      const size_t kind = kernel_class_ ? static_cast<size_t>(*kernel_class_) : std::size(kProductClasses);
+      const double low = measured->low_of[kind], high = measured->high_of[kind];
+      cost_.latency_interval = {cost_.latency_s * (low > 0 ? low : measured->low),
+                                cost_.latency_s * (high > 0 ? high : measured->high)};
+    }
     cost_.unrounded_cycles = total_.cycles();
     if (cost_.unrounded_cycles > 0) {
       for (size_t r = 0; r < cost_.resources.size(); ++r)

@@ -157,7 +157,6 @@ void find_tenet_latency(KernelCost& cost, const Chip& chip) {
   add("vector: after the array", vector);
   add("launch", chip.launch_cycles);
   cost.latency_s = static_cast<double>(cost.latency_cycles) / chip.clock_hz;
-  cost.latency_low_s = cost.latency_high_s = cost.latency_s;
   cost.unrounded_cycles = static_cast<double>(cost.latency_cycles);
   const int64_t shares[] = {bound_array, vector};
   size_t bound = 0;

@@ -197,6 +197,19 @@ TEST_P(EveryChip, CodesAndScalesAreWhatMoves) {
   }
 }
 
+// What is given in once, what is made out once; weights that are made of codes on the way stay on the chip.
+TEST_P(EveryChip, CompulsoryTrafficIsEachTensorOnce) {
+  CostEngine engine(shipped(GetParam()));
+  auto compulsory_of = [&](const Kernel& kernel) {
+    const KernelCost c = engine.cost(kernel);
+    for (const MemoryCost& m : c.memories) EXPECT_LE(m.compulsory_bytes, m.read_bytes + m.write_bytes) << m.name;
+    return c.memories[0].compulsory_bytes;
+  };
+  EXPECT_EQ(compulsory_of(gemm_kernel(512, 768, 256)), 512 * 256 + 768 * 256 + 512 * 768);
+  EXPECT_EQ(compulsory_of(quantized_kernel(64, 768, 256, 4, 32)),
+            2 * 64 * 256 + 768 * 256 / 2 + 2 * 768 * 256 / 32 + 2 * 64 * 768);
+}
+
 TEST_P(EveryChip, NarrowerWeightsAreNeverSlower) {
   CostEngine engine(shipped(GetParam()));
   for (int64_t tokens : {1, 256}) {

@@ -281,15 +281,16 @@ TEST(Presets, CalibrationsChangeTimesAndGiveAnInterval) {
   Chip chip = shipped("gemmini16");
   const Kernel kernel = product(chip, 512, 512, 512);
   const KernelCost plain = CostEngine(chip).cost(kernel);
-  EXPECT_EQ(plain.latency_low_s, plain.latency_s);
+  EXPECT_FALSE(plain.latency_interval);
   chip.calibration = ChipCalibration{.array_time = 2, .memory_time = 2, .overhead_s = 1e-6, .low = 0.8, .high = 1.25};
   const KernelCost measured = CostEngine(chip).cost(kernel);
   // Other memories and the vector unit keep their times, and do not bind here.
   EXPECT_NEAR(static_cast<double>(measured.latency_cycles),
               2.0 * static_cast<double>(plain.latency_cycles) + 1000,
               0.02 * static_cast<double>(plain.latency_cycles));
-  EXPECT_DOUBLE_EQ(measured.latency_low_s, 0.8 * measured.latency_s);
-  EXPECT_DOUBLE_EQ(measured.latency_high_s, 1.25 * measured.latency_s);
+  ASSERT_TRUE(measured.latency_interval);
+  EXPECT_DOUBLE_EQ(measured.latency_interval->low_s, 0.8 * measured.latency_s);
+  EXPECT_DOUBLE_EQ(measured.latency_interval->high_s, 1.25 * measured.latency_s);
 }
 
 /// n images, k filters over c channels of r x r, stride and outputs as given: one group.
