@@ -103,10 +103,10 @@ Cost cost_of(const KernelLine& line, const std::vector<LevelCost>& levels) {
     LevelCost level{.name = name,
                     .read_bits = bits_of_bytes(line.number("read_bytes_" + name)),
                     .write_bits = bits_of_bytes(line.number("write_bytes_" + name)),
-                    .compulsory_bytes = line.integer("compulsory_bytes_" + name),
                     .required_bytes_per_s = line.number("required_bytes_per_s_" + name),
                     .achieved_bytes_per_s = line.number("achieved_bytes_per_s_" + name),
                     .available_bytes_per_s = line.number("available_bytes_per_s_" + name)};
+    if (line.has("compulsory_bytes_" + name)) level.compulsory_bytes = line.integer("compulsory_bytes_" + name);
     if (c.levels.empty())
       level.by_kind = {.weight = bits_of_bytes(line.number("weight_bytes_moved")),
                        .scale = bits_of_bytes(line.number("scale_bytes_moved")),
