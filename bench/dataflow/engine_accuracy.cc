@@ -45,6 +45,12 @@ const Set kSets[] = {
     {"H100", "gpu_vidur_measured.jsonl", "H100-80GB", "h100", {"meta-llama/Llama-2-7b", "meta-llama/Llama-2-70b"}},
     {"A40", "gpu_vidur_measured.jsonl", "A40-48GB", "a40", {"meta-llama/Llama-2-7b"}},
     {"H200", "../gpu/h200-anchors.json", "", "h200", {"llama", "gpt2"}, "matmul_cublas"},
+    // float32 without TF32: the multiprocessors' float32 lanes, no tensor cores. The set names no models to fit to.
+    {"A100 float32", "gpu_neusight_ops_measured.jsonl", "NVIDIA A100 80GB PCIe", "a100", {}},
+    {"H100 float32", "gpu_neusight_ops_measured.jsonl", "NVIDIA H100 80GB HBM3", "h100", {}},
+    {"L4 float32", "gpu_neusight_ops_measured.jsonl", "NVIDIA L4", "l4", {}},
+    {"V100 float32", "gpu_neusight_ops_measured.jsonl", "Tesla V100-PCIE-32GB", "v100", {}},
+    {"T4 float32", "gpu_neusight_ops_measured.jsonl", "Tesla T4", "t4", {}},
 };
 
 std::string field(const Row& row, const char* key) {
@@ -83,12 +89,14 @@ class Bench {
  private:
   bool wanted(const Set& set) const { return shown_.empty() || shown_ == set.name; }
 
-  /// Rows of floats: the library that multiplied the integers here is 1.86 times slower than the chip (gpu.md).
+  /// Products of floats with one matrix of weights: the library that multiplied the integers here is 1.86 times slower
+  /// than the chip.
   std::vector<Row> rows_of(const Set& set) const {
     std::vector<Row> rows;
     for (Row& row : parse_rows(read_file(cases_ / set.file), set.file)) {
       if (field(row, "device") != set.device || field(row, "section") != set.section) continue;
-      if (const auto gemm = gemm_row(row); gemm && gemm->is_float) rows.push_back(std::move(row));
+      if (const auto gemm = gemm_row(row); gemm && gemm->is_float && gemm->weights_shared)
+        rows.push_back(std::move(row));
     }
     return rows;
   }

@@ -49,6 +49,8 @@ ROWS = {
     "cases/cost/gemmini_firesim_rtl_cycles.jsonl": (gemmini, ("kind", "prob", "mapping", "gemmini_rtl_cycles")),
     "cases/cost/gpu_vidur_measured.jsonl": (
         lambda i, row: "N" in row, ("device", "model", "op", "dtype", "tp", "M", "N", "K", "latency_ms")),
+    "cases/cost/gpu_neusight_ops_measured.jsonl": (
+        lambda i, row: row["op"] == "linear", ("device", "op", "dtype", "latency_ms", "B", "M", "N", "K")),
     "cases/cost/quant_published.jsonl": (all_rows, None),
     "cases/cost/chips_published.jsonl": (all_rows, None),
     "cases/tenet/tenet-samples.jsonl": (
