@@ -77,6 +77,7 @@ class Builder {
     for (int round = 0; round < 256; ++round) {
       refusal_.reset();
       fused_ = false;
+      learned_.clear();
       if (!build_pieces()) return *refusal_;
       bool learned = false;
       std::vector<Affine> resolved;
@@ -224,11 +225,8 @@ class Builder {
       const int64_t period = m / std::gcd(std::abs(c), m);
       if (largest_[k] >= period) {
         Wide modulus = static_cast<Wide>(digits_[k].weight) * period;
-        auto& known = moduli_[static_cast<size_t>(digits_[k].iterator)];
         if (modulus < domain_.extent[static_cast<size_t>(digits_[k].iterator)] &&
-            known.insert(static_cast<int64_t>(modulus)).second) {
-          for (auto& [key, positions] : cuts_)
-            if (key.first == digits_[k].iterator) positions.clear();
+            learn(digits_[k].iterator, static_cast<int64_t>(modulus))) {
           again_ = true;
           continue;
         }
@@ -255,6 +253,17 @@ class Builder {
       result.constant[p] = division.remainder ? a.constant[p] - m * first : first;
     }
     return result;
+  }
+
+  /// Whether the digits of the next round have a modulus that those of this one lack. Several expressions may ask for it in
+  /// one round: none of them cuts the digits that are there, which are gone then.
+  bool learn(int iterator, int64_t modulus) {
+    if (moduli_[static_cast<size_t>(iterator)].insert(modulus).second) {
+      learned_.insert({iterator, modulus});
+      for (auto& [key, positions] : cuts_)
+        if (key.first == iterator) positions.clear();
+    }
+    return learned_.contains({iterator, modulus});
   }
 
   /// Several digits move in piece p, and the coarsest alone decides the quotient: the others never carry into it. Cuts that
@@ -407,6 +416,7 @@ class Builder {
   std::vector<QuasiAffine> expressions_;  // the caller's, then the guards
   DigitLimits limits_;
   std::vector<std::set<int64_t>> moduli_;                      // per iterator
+  std::set<std::pair<int, int64_t>> learned_;                  // (iterator, modulus) in this round
   std::map<std::pair<int, int64_t>, std::set<int64_t>> cuts_;  // per (iterator, weight)
   std::vector<DigitForm::Digit> digits_;
   std::vector<Box> pieces_;
