@@ -259,7 +259,7 @@ RExpr Layers::head(const RExpr& x, const std::string& tensor, int64_t vocab, int
   const std::string name = layer_of(tensor);
   WeightSource source{{tensor}, false};
   // A tied head reads the embedding's weights, but is a layer of its own.
-  const std::string layer = "lm_head";
+  const std::string layer = kHeadLayer;
   if (scheme_.embedding)
     return quantized_linear(x, source, vocab, width, *scheme_.embedding, std::nullopt, name, layer);
   return product(x, weight_f32(source, name, vocab, width), layer);

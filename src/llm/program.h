@@ -20,6 +20,9 @@ struct ProgramOptions {
   int64_t chips = 1;                      ///< that share each layer: the program is that of one of them (part_of)
 };
 
+/// The layer that makes logits, also where it reads the embedding's weights.
+inline constexpr const char* kHeadLayer = "lm_head";
+
 /// The program of a model under a scheme, before any pass.
 ///   module   functions create_kv_cache, prefill, decode, verify (see engine/session.h); the kernels kv_append and
 ///            attention; each quantized layer's weights behind a function with the attribute `role: dequantize`

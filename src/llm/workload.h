@@ -14,6 +14,7 @@ struct KernelCall {
   std::map<std::string, int64_t> sizes;      ///< values of its symbolic sizes, by name
   std::vector<dataflow::ParamFacts> params;  ///< what its buffers are to the model, and their widths as stored
   tir::PrimFuncRef work;                     ///< the phase-3 function, or the affine function that states its work
+  int64_t sequences = 1;  ///< that it does this for at once: of attention, which is launched for a batch
 };
 
 /// How large a step is: the tokens that it appends, and the positions in the cache once they are there.

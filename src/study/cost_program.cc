@@ -26,7 +26,7 @@ std::vector<PhaseKernel> kernels_of(const std::vector<llm::KernelCall>& calls, c
   };
   std::vector<Entry> entries;
   auto same_work = [](const llm::KernelCall& a, const llm::KernelCall& b) {
-    return a.function == b.function && a.sizes == b.sizes && a.params == b.params;
+    return a.function == b.function && a.sizes == b.sizes && a.params == b.params && a.sequences == b.sequences;
   };
   for (const llm::KernelCall& call : calls) {
     const Entry* twin = nullptr;
@@ -43,7 +43,7 @@ std::vector<PhaseKernel> kernels_of(const std::vector<llm::KernelCall>& calls, c
     PhaseKernel kernel{.calls = {.function = call.function, .layer = call.layer},
                        .work = {},
                        .func = call.work,
-                       .facts = {call.function, call.sizes, call.params},
+                       .facts = {call.function, call.sizes, call.params, call.sequences},
                        .refused = {}};
     if (twin) {
       kernel.work = twin->kernel.work;

@@ -13,6 +13,7 @@ namespace {
 std::string key_of(const dataflow::FunctionFacts& facts) {
   std::string key;
   for (const auto& [name, value] : facts.sizes) key += text(name, " = ", value, "\n");
+  key += text(facts.sequences, "\n");
   for (const dataflow::ParamFacts& p : facts.params) key += text(name_of(p.kind), " ", p.bits, "\n");
   return key;
 }
@@ -21,6 +22,7 @@ size_t hash_of(const tir::PrimFuncRef& func, const llm::KernelCall& call) {
   size_t hash = std::hash<tir::PrimFuncRef>()(func);
   auto mix = [&](int64_t v) { hash = (hash ^ static_cast<size_t>(v)) * 0x9e3779b97f4a7c15u + (hash >> 29); };
   for (const auto& [name, value] : call.sizes) mix(value);
+  mix(call.sequences);
   for (const dataflow::ParamFacts& p : call.params) mix(p.bits * 8 + static_cast<int>(p.kind));
   return hash;
 }
@@ -63,10 +65,11 @@ const SweepCost& ChipCoster::cost_of(const llm::KernelCall& call) {
   const tir::PrimFuncRef& func = first_like(call.work);
   const size_t hash = hash_of(func, call);
   for (auto [known, end] = launches_.equal_range(hash); known != end; ++known)
-    if (const Launch& l = known->second; l.func == func && l.sizes == call.sizes && l.params == call.params)
+    if (const Launch& l = known->second;
+        l.func == func && l.sizes == call.sizes && l.params == call.params && l.sequences == call.sequences)
       return l.cost;
-  const dataflow::FunctionFacts facts{call.function, call.sizes, call.params};
-  SweepCost& sum = launches_.emplace(hash, Launch{func, call.sizes, call.params, {}})->second.cost;
+  const dataflow::FunctionFacts facts{call.function, call.sizes, call.params, call.sequences};
+  SweepCost& sum = launches_.emplace(hash, Launch{func, call.sizes, call.params, call.sequences, {}})->second.cost;
   try {
     const dataflow::TirWork work = dataflow::work_of(*call.work, facts, &chip());
     const dataflow::KernelCost cost = engine_.cost(work.kernel, work.placements);

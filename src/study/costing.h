@@ -55,6 +55,7 @@ class ChipCoster {
     tir::PrimFuncRef func;  // the first one of equal text
     std::map<std::string, int64_t> sizes;
     std::vector<dataflow::ParamFacts> params;
+    int64_t sequences = 1;
     SweepCost cost;
   };
 

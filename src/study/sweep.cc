@@ -19,7 +19,7 @@ bool touches_cache(const llm::KernelCall& call) {
 }
 
 bool same_work(const llm::KernelCall& a, const llm::KernelCall& b) {
-  return a.function == b.function && a.sizes == b.sizes && a.params == b.params;
+  return a.function == b.function && a.sizes == b.sizes && a.params == b.params && a.sequences == b.sequences;
 }
 
 }  // namespace
@@ -60,15 +60,36 @@ std::span<const CountedCall> Steps::at(const std::string& function, int64_t toke
 
 std::span<const CountedCall> Steps::prefill(int64_t tokens, int64_t context) { return at("prefill", tokens, context); }
 
+std::span<const CountedCall> Steps::prefill_of(int64_t batch, int64_t tokens, int64_t context, Logits logits) {
+  if (batch == 1 && logits == Logits::last) return prefill(tokens, context);
+  batched_.clear();
+  auto take = [&](const char* function, int64_t rows, auto&& wanted) {
+    for (const CountedCall& c : at(function, rows, context))
+      if (wanted(c.call)) batched_.push_back(c);
+  };
+  auto in_head = [](const llm::KernelCall& c) { return c.layer == llm::kHeadLayer; };
+  const char* function = logits == Logits::last ? "prefill" : "verify";  // `verify` has logits for each of its rows
+  take(function, tokens, touches_cache);
+  for (CountedCall& c : batched_) c.call.sequences = batch;
+  take(function, tokens * batch, [&](const llm::KernelCall& c) {
+    return !touches_cache(c) && (logits == Logits::all || !in_head(c));
+  });
+  if (logits == Logits::last) take("verify", batch, in_head);
+  return batched_;
+}
+
 std::span<const CountedCall> Steps::decode(int64_t batch, int64_t context) {
   const std::span<const CountedCall> one = at("decode", 1, context);
   if (batch == 1) return one;
-  // `verify` has logits for each of its rows, as a batch wants them.
   batched_.clear();
+  for (const CountedCall& c : one) {
+    if (!touches_cache(c.call)) continue;
+    batched_.push_back(c);
+    batched_.back().call.sequences = batch;
+  }
+  // `verify` has logits for each of its rows, as a batch wants them.
   for (const CountedCall& c : at("verify", batch, context))
     if (!touches_cache(c.call)) batched_.push_back(c);
-  for (const CountedCall& c : one)
-    if (touches_cache(c.call)) batched_.push_back({c.call, c.count * batch});
   return batched_;
 }
 

@@ -24,8 +24,15 @@ class Steps {
   /// The step that takes `tokens` of a prompt in, `context` with it.
   std::span<const CountedCall> prefill(int64_t tokens, int64_t context);
 
+  /// Which tokens of a prompt the head sees.
+  enum class Logits { last, all };
+
+  /// That step for `batch` prompts at once, all equally long. Layers see the tokens of all prompts as rows of one product;
+  /// attention is launched once for all of them, each with keys and values of its own.
+  std::span<const CountedCall> prefill_of(int64_t batch, int64_t tokens, int64_t context, Logits logits = Logits::last);
+
   /// The step that appends one token to each of `batch` sequences, which then have `context` tokens. All layers but
-  /// attention see the tokens as rows of one product; attention runs for each sequence.
+  /// attention see the tokens as rows of one product; attention is launched once for all sequences.
   std::span<const CountedCall> decode(int64_t batch, int64_t context);
 
  private:

@@ -86,6 +86,53 @@ TEST(Sweep, BatchesShareTheWeights) {
   }
 }
 
+// Prompts that are taken in together do the work of each, by the arithmetic of the configuration, but read the weights once;
+// with logits for every token the head sees all of them.
+TEST(Sweep, PromptsTakenInTogetherShareTheWeights) {
+  const SchemeJob job = job_of("f16", {});
+  const ProgramAtPhase3 at = program_at_phase3(job.options.model, {.scheme = job.scheme}, true);
+  const ModelConfig config = llm::config_of(job.options.model);
+  const llm::Workload workload(at.module, at.program);
+  Steps steps(workload);
+  ChipCoster coster(shipped("edge_npu32"));
+  const int64_t tokens = 33, head = kWidth * config.vocab_size;
+  const SweepCost one = step_cost(steps.prefill(tokens, tokens), tokens, coster, {});
+  EXPECT_EQ(one.macs, llm::macs_of_step(config, {.tokens = tokens, .context = tokens}));
+  for (int64_t batch : {1, 2, 7}) {
+    const SweepCost last = step_cost(steps.prefill_of(batch, tokens, tokens), batch * tokens, coster, {});
+    const SweepCost all =
+        step_cost(steps.prefill_of(batch, tokens, tokens, Steps::Logits::all), batch * tokens, coster, {});
+    EXPECT_EQ(last.macs, batch * one.macs) << batch;
+    EXPECT_EQ(all.macs, batch * (one.macs + (tokens - 1) * head)) << batch;
+    EXPECT_EQ(last.kernels_without_cost + all.kernels_without_cost, 0);
+    if (batch > 1) EXPECT_LT(last.outer_bytes, batch * one.outer_bytes);
+  }
+}
+
+// A batch's attention is one launch: the step launches as many kernels as one sequence's, and each sequence has keys and
+// values of its own.
+TEST(Sweep, ABatchLaunchesAttentionOnce) {
+  const SchemeJob job = job_of("f16", {});
+  const ProgramAtPhase3 at = program_at_phase3(job.options.model, {.scheme = job.scheme}, true);
+  const llm::Workload workload(at.module, at.program);
+  Steps steps(workload);
+  ChipCoster coster(shipped("a100"));
+  auto attention = [&](int64_t batch) {
+    int64_t launches = 0;
+    SweepCost cost;
+    for (const CountedCall& c : steps.decode(batch, 144))
+      if (c.call.function == "attention") launches += c.count, cost = coster.cost_of(c.call);
+    EXPECT_EQ(launches, kLayers) << batch;
+    return cost;
+  };
+  const SweepCost one = attention(1), many = attention(64);
+  EXPECT_EQ(many.macs, 64 * one.macs);
+  EXPECT_EQ(many.outer_bytes, 64 * one.outer_bytes);
+  EXPECT_GE(many.latency_cycles, one.latency_cycles);
+  EXPECT_LT(many.latency_cycles,
+            64 * one.latency_cycles / 4);  // a launch takes longer than a sequence's keys and values
+}
+
 // Each further token in the cache is another multiply-accumulate per number of the layers' queries, for scores and for values.
 TEST(Sweep, ContextsGrowByAttentionAlone) {
   const ChipResult result = cost_of(job_of("f16", {{1, 3}, {57, 58, 511, 512}}), shipped("edge_npu32"));

@@ -50,6 +50,7 @@ class ProgramReader {
     if (places_.has_looked_up()) note("rows that a loaded index picks are taken as distinct");
     for (size_t s = 0; s < out_.kernel.work.size(); ++s)
       if (product_of(out_.kernel.work[s])) out_.placements.push_back(placement_of(s));
+    if (facts.sequences > 1) take_sequences_together();
   }
 
   TirWork take() { return std::move(out_); }
@@ -93,6 +94,15 @@ class ProgramReader {
   }
 
  private:
+  void take_sequences_together() {
+    for (const auto& placement : out_.placements)
+      if (placement)
+        refuse("its loops are bound for one sequence",
+               "a function without bound loops, for several sequences",
+               "cost one sequence, or leave the loops free");
+    for (Work& work : out_.kernel.work) work = of_sequences(std::move(work), facts_.sequences);
+  }
+
   /// What is around a statement: the loops that are its iterators, and the annotations of its block.
   struct Around {
     std::vector<Scope::Loop> loops;

@@ -22,6 +22,7 @@ struct FunctionFacts {
   std::string name;                      // of the kernel, in messages and reports
   std::map<std::string, int64_t> sizes;  // values of symbolic sizes, by name
   std::vector<ParamFacts> params;        // per buffer parameter, in order; missing ones are activations
+  int64_t sequences = 1;                 // that one launch does this for, each with tensors of its own but for weights
 };
 
 /// A tensor program as the cost engine sees it.
@@ -43,6 +44,7 @@ inline constexpr const char* kOnePass = "sator.one_pass";
 /// to narrow integers: quantize; several instances per element: reduce). Taking codes out of their words, and widening
 /// stored floats, is no arithmetic: it happens on the way to the product, which has the stored width. Copies into scopes named as memories of `chip`
 /// are no work: they say what the memory holds. Rows that a loaded index picks are taken as distinct, and noted.
+/// Several sequences are an iterator outside of all loops.
 /// Errors: a size without a value; a loop whose extent does not follow from the sizes; while loops; more than 2^50 of
 /// anything.
 TirWork work_of(const tir::PrimFunc& func, const FunctionFacts& facts, const Chip* chip = nullptr);

@@ -1,5 +1,7 @@
 #include "dataflow/programs/work.h"
 
+#include <algorithm>
+
 #include <array>
 
 namespace sator::dataflow {
@@ -116,6 +118,30 @@ std::optional<Work> inline_producer(const Work& consumer, size_t made, const Wor
     merged.operands.back().lies_outside_where = consumer.operands[made].lies_outside_where;
   }
   return merged;
+}
+
+Work of_sequences(Work work, int64_t sequences) {
+  Domain& domain = work.statement.domain;
+  std::vector<QuasiAffine> moved;  // the iterators, one place further in
+  for (int x = 0; x < domain.rank(); ++x) moved.push_back(variable(x + 1));
+  auto move = [&](std::vector<QuasiAffine>& all) {
+    for (QuasiAffine& e : all) e = substitute(e, moved);
+  };
+  std::string name = "sequence";
+  while (std::find(domain.names.begin(), domain.names.end(), name) != domain.names.end()) name += "_";
+  domain.names.insert(domain.names.begin(), name);
+  domain.lower.insert(domain.lower.begin(), 0);
+  domain.extent.insert(domain.extent.begin(), sequences);
+  move(domain.guards);
+  move(work.only_where);
+  for (size_t a = 0; a < work.operands.size(); ++a) {
+    move(work.operands[a].lies_outside_where);
+    for (Map& map : work.statement.accesses[a].references) {
+      move(map);
+      if (work.operands[a].kind != OperandKind::weight) map.insert(map.begin(), variable(0));
+    }
+  }
+  return work;
 }
 
 ProductClass class_of(const Work& work, const Product& product) {

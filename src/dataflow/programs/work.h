@@ -37,6 +37,9 @@ struct Work {
   std::vector<QuasiAffine> only_where;
 };
 
+/// The work for so many sequences at once, the outermost iterator: each has tensors of its own, except for weights.
+Work of_sequences(Work work, int64_t sequences);
+
 /// What one launch does, in the order of the program.
 struct Kernel {
   std::string name;
