@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "../engine_bench.h"
 #include "base/error.h"
 #include "base/figures.h"
 #include "base/file.h"
@@ -22,7 +23,6 @@
 #include "dataflow/calibrate/models.h"
 #include "dataflow/cost/cost.h"
 #include "dataflow/programs/matmul.h"
-#include "engine_bench.h"
 #include "target/chip.h"
 
 namespace {

@@ -13,6 +13,7 @@
 #include <tuple>
 #include <vector>
 
+#include "../engine_bench.h"
 #include "base/error.h"
 #include "base/figures.h"
 #include "base/file.h"
@@ -20,7 +21,6 @@
 #include "dataflow/calibrate/gemm_row.h"
 #include "dataflow/cost/cost.h"
 #include "dataflow/programs/matmul.h"
-#include "engine_bench.h"
 #include "target/chip.h"
 
 namespace {

@@ -7,16 +7,17 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "../engine_bench.h"
 #include "base/error.h"
 #include "base/figures.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "dataflow/cost/cost.h"
 #include "dataflow/programs/matmul.h"
-#include "engine_bench.h"
 #include "target/chip.h"
 
 namespace {
@@ -26,7 +27,6 @@ using namespace sator::dataflow;
 using nlohmann::json;
 
 constexpr Operand kFloat16{.bits = 16, .is_float = true}, kSum{.bits = 32, .is_float = true, .internal = true};
-const Operand kWeight{.bits = 16, .is_float = true, .kind = OperandKind::weight};
 
 struct Touch {
   const char* tensor;
@@ -54,21 +54,21 @@ Work pass(const json& row, int64_t columns, const char* name, double operations,
   return work(name, Domain::box({"i", "j"}, {row.at("rows").get<int64_t>(), columns}), operations, kind, touches);
 }
 
-/// The statements of a fused kernel of torch.compile; none where the op is not known.
-std::vector<Work> fused(const json& row) {
+/// The statements of a kernel without a product, of numbers of one width; none where the op is not known.
+std::vector<Work> without_product(const json& row, const Operand& number) {
   const auto op = row.at("op").get<std::string>();
   const auto columns = row.at("cols").get<int64_t>();
   const QuasiAffine i = variable(0), j = variable(1);
-  const Touch x{"x", Role::read, {i, j}, kFloat16}, y{"y", Role::write, {i, j}, kFloat16};
+  const Touch x{"x", Role::read, {i, j}, number}, y{"y", Role::write, {i, j}, number};
   const Touch sum{"sum", Role::write, {i}, kSum}, of_row{"sum", Role::read, {i}, kSum};
-  const Touch gain{"w", Role::read, {j}, kWeight};
+  const Touch gain{"w", Role::read, {j}, {.bits = number.bits, .is_float = true, .kind = OperandKind::weight}};
   const auto reduce = VectorWork::reduce, each = VectorWork::elementwise;
   if (op == "rmsnorm")
     return {pass(row, columns, "squares", 2, reduce, {x, sum}),
             pass(row, columns, "scale", 2, each, {x, of_row, gain, y})};
   if (op == "add_rmsnorm") {
-    const Touch r{"r", Role::read, {i, j}, kFloat16}, h{"h", Role::write, {i, j}, kFloat16},
-        again{"h", Role::read, {i, j}, kFloat16};
+    const Touch r{"r", Role::read, {i, j}, number}, h{"h", Role::write, {i, j}, number},
+        again{"h", Role::read, {i, j}, number};
     return {pass(row, columns, "add", 1, each, {x, r, h}),
             pass(row, columns, "squares", 2, reduce, {again, sum}),
             pass(row, columns, "scale", 2, each, {again, of_row, gain, y})};
@@ -81,10 +81,31 @@ std::vector<Work> fused(const json& row) {
   }
   if (op == "gelu") return {pass(row, columns, "gelu", 10, each, {x, y})};
   if (op == "swiglu") {
-    const Touch up{"x", Role::read, {i, j + columns / 2}, kFloat16};
+    const Touch up{"x", Role::read, {i, j + columns / 2}, number};
     return {pass(row, columns / 2, "swiglu", 8, each, {x, up, y})};
   }
   return {};
+}
+
+std::vector<Work> fused(const json& row) { return without_product(row, kFloat16); }
+
+/// A kernel of PyTorch in float32, as NeuSight measured it.
+std::vector<Work> of_neusight(const json& row) {
+  const auto op = row.at("op").get<std::string>();
+  const auto at = [&](const char* key) { return row.at(key).get<int64_t>(); };
+  constexpr Operand kFloat32{.bits = 32, .is_float = true};
+  if (op != "bmm")
+    return without_product({{"op", op == "ln" ? "layernorm" : op}, {"rows", at("B")}, {"cols", at("H")}}, kFloat32);
+  const QuasiAffine b = variable(0), i = variable(1), j = variable(2), k = variable(3);
+  std::vector<Work> product = {work("bmm",
+                                    Domain::box({"b", "i", "j", "k"}, {at("B"), at("M"), at("N"), at("K")}),
+                                    0,
+                                    VectorWork::elementwise,
+                                    {{"X", Role::read, {b, i, k}, kFloat32},
+                                     {"W", Role::read, {b, k, j}, kFloat32},
+                                     {"Y", Role::write, {b, i, j}, kFloat32}})};
+  product[0].multiply_accumulate = true;
+  return product;
 }
 
 /// Heads of queries share keys and values in groups.
@@ -139,13 +160,16 @@ std::vector<Work> attention(const json& row) {
 class Bench {
  public:
   explicit Bench(const EngineBenchArguments& a)
-      : json_(a.as_json),
+      : cases_(a.cases),
+        json_(a.as_json),
         shown_(a.rows),
         h200_(find_chip("h200")),
         anchors_(json::parse(read_file(a.cases / "../gpu/h200-anchors.json"))) {}
 
   void run() {
-    if (!json_) std::printf("%-46s %6s %10s %10s\n", "H200, other kernels, as shipped", "rows", "mean", "geo. ratio");
+    if (!json_)
+      std::printf(
+          "%-46s %6s %10s %10s\n", "other kernels, as shipped (H200 unless named)", "rows", "mean", "geo. ratio");
     const auto of_dtype = [](const char* dtype) { return [dtype](const json& r) { return r.at("dt") == dtype; }; };
     set("int8 (torch._int_mm), not counted", "matmul_cublas", of_dtype("int8"), [](const json& r) {
       return matmul_kernel(
@@ -175,6 +199,7 @@ class Bench {
           attention);
     }
     set("fused (torch.compile)", "fused_torch_compile", [](const json&) { return true; }, fused);
+    neusight();
   }
 
  private:
@@ -195,13 +220,43 @@ class Bench {
 
   template <class Wanted, class Works>
   void set(const std::string& name, const char* section, Wanted&& wanted, Works&& works_of) {
+    set(name, h200_, anchors_.at(section), wanted, works_of);
+  }
+
+  /// Kernels of PyTorch in float32 that NeuSight measured beside products with weights (engine_accuracy has those).
+  void neusight() {
+    json rows = json::array();
+    std::istringstream lines(read_file(cases_ / "gpu_neusight_ops_measured.jsonl"));
+    for (std::string line; std::getline(lines, line);)
+      if (!line.empty()) rows.push_back(json::parse(line));
+    for (const auto& [device, chip] : {std::pair{"NVIDIA A100 80GB PCIe", "a100"},
+                                       {"NVIDIA A100-PCIE-40GB", "a100"},
+                                       {"NVIDIA H100 80GB HBM3", "h100"},
+                                       {"NVIDIA L4", "l4"},
+                                       {"Tesla V100-PCIE-32GB", "v100"},
+                                       {"Tesla T4", "t4"}}) {
+      CostEngine engine(find_chip(chip));
+      for (const char* op : {"bmm", "softmax", "ln"})
+        set(
+            text(device, ", ", op),
+            engine,
+            rows,
+            [&](const json& r) { return r.at("device") == device && r.at("op") == op; },
+            of_neusight);
+    }
+  }
+
+  template <class Wanted, class Works>
+  void set(const std::string& name, CostEngine& engine, const json& all, Wanted&& wanted, Works&& works_of) {
     double error = 0, log = 0;
     int rows = 0;
-    for (const json& row : anchors_.at(section)) {
+    for (const json& row : all) {
       if (!wanted(row)) continue;
       const std::vector<Work> works = works_of(row);
       if (works.empty()) continue;
-      const double measured = row.at("us").get<double>() * 1e-6, said = h200_.cost({name, works, true}).latency_s;
+      const double measured =
+          row.contains("us") ? row.at("us").get<double>() * 1e-6 : row.at("latency_ms").get<double>() * 1e-3;
+      const double said = engine.cost({name, works, true}).latency_s;
       error += std::abs(said / measured - 1), log += std::log(said / measured), ++rows;
       if (name == shown_)
         std::printf("  %9.1f us, measured %9.1f, ratio %.3f  %s\n",
@@ -210,6 +265,7 @@ class Bench {
                     said / measured,
                     row.dump().c_str());
     }
+    if (rows == 0) return;
     if (json_)
       std::printf("%s\n",
                   json{{"bench", "engine_kernels"},
@@ -223,6 +279,7 @@ class Bench {
       std::printf("%-46s %6d %10s %10.3f\n", name.c_str(), rows, percent(error / rows).c_str(), std::exp(log / rows));
   }
 
+  fs::path cases_;
   bool json_;
   std::string shown_;
   CostEngine h200_;

@@ -35,6 +35,17 @@ def gemmini(i, row):
     return row["kind"].startswith("firesim_test") and row["kind"] != "firesim_test_dataset"
 
 
+def neusight_op(i, row):
+    """Products with weights of every GPU, the other kernels of those that are shipped chips."""
+    return row["op"] == "linear" or not row["device"].startswith("Tesla P")
+
+
+def whole_model(i, row):
+    """Inference of models that generate on shipped chips; an MI210's rows are kept for one last judgement."""
+    shipped = row["device"].startswith(("NVIDIA", "Tesla_T4", "Tesla_V100"))
+    return shipped and row["mode"] == "inf" and row["model"] in ("gpt2_large", "gpt3_xl", "gpt3_27", "opt_13")
+
+
 TENET_CHIP = ("interconnect/matmul/matmul_systolic_ws/systolic", "interconnect/matmul/matmul_systolic_os/systolic")
 
 # file: which rows, and the fields that are kept (all unless named)
@@ -50,7 +61,9 @@ ROWS = {
     "cases/cost/gpu_vidur_measured.jsonl": (
         lambda i, row: "N" in row, ("device", "model", "op", "dtype", "tp", "M", "N", "K", "latency_ms")),
     "cases/cost/gpu_neusight_ops_measured.jsonl": (
-        lambda i, row: row["op"] == "linear", ("device", "op", "dtype", "latency_ms", "B", "M", "N", "K")),
+        neusight_op, ("device", "op", "dtype", "latency_ms", "B", "M", "N", "K", "H")),
+    "cases/cost/gpu_neusight_e2e_measured.jsonl": (whole_model, None),
+    "cases/cost/gpu_trtllm_published.jsonl": (all_rows, None),
     "cases/cost/quant_published.jsonl": (all_rows, None),
     "cases/cost/chips_published.jsonl": (all_rows, None),
     "cases/tenet/tenet-samples.jsonl": (

@@ -1,0 +1,282 @@
+// Whole models on chips as shipped beside what was measured: the sums that `study --shapes-only` makes of a model's kernels, at
+// the batch, the lengths, the number of chips and the width of the cache that each row states. Nothing is fitted to these rows.
+//   NeuSight  one forward pass of PyTorch in float32 (no TF32): all prompts at once, logits for every token. Attention is a kernel
+//             per product, scores and softmax pass the memories (also under "fusion", torch.compile, which joins what has no product)
+//   H200      a prompt, or one token of a batch, through torch.compile
+//   TRT-LLM   tokens per second of prompts and generation, and the time to the first token, as its makers published them
+// Shapes of the models: tests/reference/models/shapes/. Both sets have been looked at: they are development sets.
+//   end_to_end [--json] [--rows SET] [CASES]     CASES: the folder with the sets; tests/reference/cases/cost unless told
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "../engine_bench.h"
+#include "base/figures.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "dataflow/cost/described_chip.h"
+#include "llm/open.h"
+#include "study/cost_program.h"
+#include "study/sweep.h"
+
+namespace {
+
+using namespace sator;
+using namespace sator::study;
+using nlohmann::json;
+
+/// What each row's device, model and numbers are to us.
+const std::map<std::string, std::string> kChips = {{"NVIDIA_A100-PCIE-40GB", "a100"},
+                                                   {"NVIDIA_H100_80GB_HBM3", "h100"},
+                                                   {"NVIDIA_L4", "l4"},
+                                                   {"Tesla_V100-PCIE-32GB", "v100"},
+                                                   {"Tesla_T4", "t4"},
+                                                   {"A100-80GB", "a100"},
+                                                   {"H100-80GB", "h100"},
+                                                   {"L40S", "l40s"}};
+const std::map<std::string, std::string> kModels = {{"gpt2_large", "gpt2_large"},
+                                                    {"gpt3_xl", "gpt3_xl"},
+                                                    {"gpt3_27", "gpt3_27"},
+                                                    {"opt_13", "opt_13"},
+                                                    {"GPT-J 6B", "gpt-j-6b"},
+                                                    {"LLaMA 7B", "llama-7b"},
+                                                    {"LLaMA 70B", "llama-70b"}};
+
+/// The quickest of an H200's measured ways to run a model's step is the one that counts.
+const std::map<std::string, std::string> kModelsOfH200 = {{"llama", "llama-3-8b"}, {"gpt2", "gpt2"}};
+
+struct Run {
+  std::string set, words;
+  std::string model, chip;
+  std::string scheme = "f32";
+  std::string products;  // the scheme of the linear layers' products; empty: that of all
+  int64_t batch = 1, chips = 1, prompt = 0, generated = 0;
+  int cache_bits = 0;    // 0: those of the scheme
+  bool eager = false;    // attention's products are kernels of their own, scores and softmax pass the memories
+  int64_t context = 0;   // of a decode step alone; 0: a prompt comes first
+  bool forward = false;  // one pass with logits for every token, nothing kept of what a generation needs
+  double measured = 0;   // seconds, or with `generated` tokens per second and chip
+};
+
+struct Pair {
+  std::string words;
+  double ratio = 0;  // of times: estimated / measured
+};
+
+/// A model's steps on a chip of several that share it.
+struct Model {
+  std::unique_ptr<ProgramAtPhase3> at;
+  std::unique_ptr<llm::Workload> workload;
+  std::unique_ptr<Steps> steps;
+  Links links;
+};
+
+class Bench {
+ public:
+  explicit Bench(const EngineBenchArguments& a) : cases_(a.cases), as_json_(a.as_json), shown_(a.rows) {}
+
+  void run() {
+    if (!as_json_) std::printf("%-38s %6s %10s %10s\n", "end to end, as shipped", "rows", "median", "geo. ratio");
+    std::map<std::string, std::vector<Pair>> sets;
+    std::vector<std::string> order;
+    std::vector<Run> runs;
+    neusight(runs), tensorrt(runs), h200(runs);
+    for (const Run& r : runs) {
+      if (!shown_.empty() && shown_ != r.set) continue;
+      if (!sets.contains(r.set)) order.push_back(r.set);
+      const Pair p{r.words, time_ratio(r)};
+      sets[r.set].push_back(p);
+      if (!shown_.empty()) std::printf("%-60s ratio %.3f\n", p.words.c_str(), p.ratio);
+    }
+    for (const std::string& set : order) print(set, sets[set]);
+  }
+
+ private:
+  std::vector<json> rows_of(const char* file) const {
+    std::vector<json> rows;
+    std::istringstream lines(read_file(cases_ / file));
+    for (std::string line; std::getline(lines, line);)
+      if (!line.empty()) rows.push_back(json::parse(line));
+    return rows;
+  }
+
+  void neusight(std::vector<Run>& runs) const {
+    for (const json& row : rows_of("gpu_neusight_e2e_measured.jsonl")) {
+      const std::string device = row.at("device"), model = row.at("model"), option = row.at("option");
+      if (row.at("mode") != "inf" || !kChips.contains(device) || !kModels.contains(model)) continue;
+      Run r{.set = text("NeuSight ", kChips.at(device), option.empty() ? "" : text(", ", option)),
+            .words = {},
+            .model = kModels.at(model),
+            .chip = kChips.at(device),
+            .batch = row.at("batch"),
+            .prompt = row.at("seqlen"),
+            .eager = true,
+            .forward = true,
+            .measured = row.at("e2e_latency_ms").get<double>() / 1e3};
+      r.words = text(model, " ", r.batch, " x ", r.prompt);
+      runs.push_back(r);
+    }
+  }
+
+  /// fp8: the linear layers' products have 8 bits (costed as integers, whose rate and widths are those of 8-bit floats on these
+  /// chips), all else is the program of 16 bits; what makes codes of activations is part of the kernel before, as in TensorRT-LLM.
+  /// The cache has 8 bits too. Rows of the L40S do not say so, but GPT-J's 64 x 2176 positions of 16 bits would take 64 of its 48 GB.
+  void tensorrt(std::vector<Run>& runs) const {
+    for (const json& row : rows_of("gpu_trtllm_published.jsonl")) {
+      const std::string device = row.at("device"), model = row.at("model"), quant = row.at("quant");
+      const bool first = row.contains("first_token_ms"), fp8 = quant.starts_with("fp8");
+      Run r{
+          .set = text("TRT-LLM ", kChips.at(device), fp8 ? " fp8" : " fp16", first ? ", first token" : ", tokens/s"),
+          .words = {},
+          .model = kModels.at(model),
+          .chip = kChips.at(device),
+          .scheme = "f16+a16",
+          .products = fp8 ? "int8-channel+a8" : "",
+          .batch = row.at("batch"),
+          .chips = row.at("tp"),
+          .prompt = row.at("input_len"),
+          .generated = first ? 0 : row.at("output_len").get<int64_t>(),
+          .cache_bits = fp8 ? 8 : 0,
+          .measured = first ? row.at("first_token_ms").get<double>() / 1e3 : row.at("out_tok_s_per_gpu").get<double>()};
+      r.words = text(model, " ", r.batch, " x ", r.prompt, first ? "" : text(" + ", r.generated), ", tp ", r.chips);
+      runs.push_back(r);
+    }
+  }
+
+  /// torch.compile with a static cache in 16 bits, replayed as a CUDA graph.
+  void h200(std::vector<Run>& runs) const {
+    std::map<std::string, Run> quickest;
+    const json anchors = json::parse(read_file(cases_ / "../gpu/h200-anchors.json"));
+    for (const json& row : anchors.at("e2e")) {
+      const std::string model = kModelsOfH200.at(row.at("model"));
+      const bool decode = row.at("T") == 1;
+      Run r{.set = text("H200 ", model),
+            .words =
+                text(decode ? "decode " : "prefill ", row.at("B").get<int64_t>(), " x ", row.at("ctx").get<int64_t>()),
+            .model = model,
+            .chip = "h200",
+            .scheme = "f16+a16",
+            .batch = row.at("B"),
+            .prompt = row.at("T"),
+            .context = decode ? row.at("ctx").get<int64_t>() : 0,
+            .measured = row.at("us").get<double>() / 1e6};
+      const auto [known, fresh] = quickest.try_emplace(text(r.set, r.words), r);
+      if (!fresh && r.measured < known->second.measured) known->second = r;
+    }
+    for (const auto& [key, run] : quickest) runs.push_back(run);
+  }
+
+  Model& model_of(const Run& r, const std::string& scheme) {
+    Model& m = models_[text(r.model, " ", scheme, " ", r.chips)];
+    if (m.steps) return m;
+    const fs::path folder = cases_ / "../../models/shapes" / r.model;
+    const ModelConfig config = llm::config_of(folder);
+    const int64_t layers = std::visit([](const auto& f) { return f.layers; }, config.family);
+    // The whole prompt is one step, as it was in what was measured.
+    const llm::OpenOptions options{
+        .scheme = llm::parse_scheme(scheme),
+        .program = {.prefill_chunk = config.max_positions, .one_layer = true, .chips = r.chips}};
+    m.at = std::make_unique<ProgramAtPhase3>(program_at_phase3(folder, options, true));
+    m.workload = std::make_unique<llm::Workload>(m.at->module, m.at->program);
+    m.steps = std::make_unique<Steps>(*m.workload, layers);
+    m.links = {.chips = r.chips, .width = std::visit([](const auto& f) { return f.hidden_size; }, config.family)};
+    const std::vector<std::string> summed = summed_layers(m.at->program.layers);
+    for (int64_t l = 0; l < layers; ++l) m.links.layers.insert(m.links.layers.end(), summed.begin(), summed.end());
+    return m;
+  }
+
+  /// A step's launches; `take` asks Steps for it.
+  template <class Take>
+  std::vector<CountedCall> launches(const Run& r, Take&& take) {
+    const std::span<const CountedCall> step = take(*model_of(r, r.scheme).steps);
+    std::vector<CountedCall> calls(step.begin(), step.end());
+    if (r.products.empty()) return calls;
+    auto of_linear_layer = [](const CountedCall& c) {
+      return c.call.function.find("matmul") != std::string::npos && c.call.layer != llm::kHeadLayer;
+    };
+    std::erase_if(calls, of_linear_layer);
+    for (const CountedCall& c : take(*model_of(r, r.products).steps))
+      if (of_linear_layer(c)) calls.push_back(c);
+    return calls;
+  }
+
+  double step_s(const Run& r, std::vector<CountedCall> calls, int64_t rows, const Links& links) {
+    for (CountedCall& c : calls)
+      for (dataflow::ParamFacts& p : c.call.params)
+        if (p.kind == dataflow::OperandKind::kv && r.cache_bits > 0) p.bits = r.cache_bits;
+    std::unique_ptr<ChipCoster>& coster = costers_[text(r.chip, " ", r.chips, r.eager ? " eager" : "")];
+    if (!coster) {
+      Chip chip = dataflow::described_chip(r.chip, {.chips = r.chips});
+      if (r.eager) chip.one_pass.reset();
+      coster = std::make_unique<ChipCoster>(chip);
+    }
+    const SweepCost cost = step_cost(calls, rows, *coster, links);
+    if (cost.kernels_without_cost > 0) throw std::runtime_error(text(r.words, ": kernels without a cost"));
+    return cost.latency_s;
+  }
+
+  /// Prefill, and for a generation its steps at their mean context, as a study takes them.
+  double time_ratio(const Run& r) {
+    const Links& links = model_of(r, r.scheme).links;
+    const Steps::Logits logits = r.forward ? Steps::Logits::all : Steps::Logits::last;
+    const int64_t rows = r.batch * r.prompt;
+    auto one_token = [&](Steps& s) { return s.decode(r.batch, r.context); };
+    if (r.context > 0) return step_s(r, launches(r, one_token), r.batch, links) / r.measured;
+    auto prefill = [&](Steps& s) { return s.prefill_of(r.batch, r.prompt, r.prompt, logits); };
+    double seconds = step_s(r, launches(r, prefill), rows, links);
+    if (r.generated == 0) return seconds / r.measured;
+    const int64_t context = r.prompt + (r.generated + 1) / 2;
+    // The prefill makes the first token.
+    auto decode = [&](Steps& s) { return s.decode(r.batch, context); };
+    seconds += static_cast<double>(r.generated - 1) * step_s(r, launches(r, decode), r.batch, links);
+    const double measured_s = static_cast<double>(r.batch * r.generated) / (r.measured * static_cast<double>(r.chips));
+    return seconds / measured_s;
+  }
+
+  /// Median of |estimate / measured - 1|, geometric mean of estimate / measured, and the three rows that miss most.
+  void print(const std::string& set, std::vector<Pair> pairs) const {
+    auto error = [](const Pair& p) { return std::abs(p.ratio - 1); };
+    std::sort(pairs.begin(), pairs.end(), [&](const Pair& a, const Pair& b) { return error(a) > error(b); });
+    double log = 0;
+    for (const Pair& p : pairs) log += std::log(p.ratio);
+    const size_t n = pairs.size();
+    const double median = (error(pairs[n / 2]) + error(pairs[(n - 1) / 2])) / 2;
+    const double ratio = std::exp(log / static_cast<double>(n));
+    std::vector<std::string> worst;
+    for (size_t i = 0; i < std::min<size_t>(n, 3); ++i)
+      worst.push_back(text(pairs[i].words, " (", fixed(pairs[i].ratio, 2), ")"));
+    if (as_json_)
+      std::printf("%s\n",
+                  json{{"bench", "end_to_end"},
+                       {"case", set},
+                       {"rows", n},
+                       {"median_error", median},
+                       {"geometric_mean_ratio", ratio},
+                       {"worst", worst}}
+                      .dump()
+                      .c_str());
+    else
+      std::printf("%-38s %6zu %10s %10.3f  worst: %s\n",
+                  set.c_str(),
+                  n,
+                  percent(median).c_str(),
+                  ratio,
+                  join(worst, "; ").c_str());
+  }
+
+  fs::path cases_;
+  bool as_json_;
+  std::string shown_;
+  std::map<std::string, Model> models_;
+  std::map<std::string, std::unique_ptr<ChipCoster>> costers_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) { return run_engine_bench<Bench>(argc, argv); }
