@@ -182,7 +182,7 @@ class Bench {
     const llm::OpenOptions options{
         .scheme = llm::parse_scheme(scheme),
         .program = {.prefill_chunk = config.max_positions, .one_layer = true, .chips = r.chips}};
-    m.at = std::make_unique<ProgramAtPhase3>(program_at_phase3(folder, options, true));
+    m.at = std::make_unique<ProgramAtPhase3>(program_at_phase3(folder, options));
     m.workload = std::make_unique<llm::Workload>(m.at->module, m.at->program);
     m.steps = std::make_unique<Steps>(*m.workload, layers);
     m.links = {.chips = r.chips, .width = std::visit([](const auto& f) { return f.hidden_size; }, config.family)};

@@ -90,7 +90,7 @@ TEST(Sweep, BatchesShareTheWeights) {
 // with logits for every token the head sees all of them.
 TEST(Sweep, PromptsTakenInTogetherShareTheWeights) {
   const SchemeJob job = job_of("f16", {});
-  const ProgramAtPhase3 at = program_at_phase3(job.options.model, {.scheme = job.scheme}, true);
+  const ProgramAtPhase3 at = program_at_phase3(job.options.model, {.scheme = job.scheme});
   const ModelConfig config = llm::config_of(job.options.model);
   const llm::Workload workload(at.module, at.program);
   Steps steps(workload);
@@ -113,7 +113,7 @@ TEST(Sweep, PromptsTakenInTogetherShareTheWeights) {
 // values of its own.
 TEST(Sweep, ABatchLaunchesAttentionOnce) {
   const SchemeJob job = job_of("f16", {});
-  const ProgramAtPhase3 at = program_at_phase3(job.options.model, {.scheme = job.scheme}, true);
+  const ProgramAtPhase3 at = program_at_phase3(job.options.model, {.scheme = job.scheme});
   const llm::Workload workload(at.module, at.program);
   Steps steps(workload);
   ChipCoster coster(shipped("a100"));
