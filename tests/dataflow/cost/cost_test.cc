@@ -210,6 +210,19 @@ TEST_P(EveryChip, CompulsoryTrafficIsEachTensorOnce) {
             2 * 64 * 256 + 768 * 256 / 2 + 2 * 768 * 256 / 32 + 2 * 64 * 768);
 }
 
+// Weights of 100,000 x 500,000 in 16 bits are 100 GB; an h100 has 80.
+TEST(Capacity, WhatTheOutermostMemoryCannotHoldIsSaid) {
+  CostEngine engine(shipped("h100"));
+  auto notes_of = [&](int64_t j) {
+    std::string all;
+    for (const std::string& note : engine.cost(gemm_kernel(1, j, 100'000, 16, 16)).notes) all += note + "\n";
+    return all;
+  };
+  EXPECT_EQ(notes_of(390'000).find("does not fit"), std::string::npos);
+  EXPECT_NE(notes_of(500'000).find("gemm does not fit: its tensors have 100 GB, hbm of h100 holds 80.0 GB"),
+            std::string::npos);
+}
+
 TEST_P(EveryChip, NarrowerWeightsAreNeverSlower) {
   CostEngine engine(shipped(GetParam()));
   for (int64_t tokens : {1, 256}) {
