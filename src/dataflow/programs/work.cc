@@ -1,7 +1,6 @@
 #include "dataflow/programs/work.h"
 
 #include <algorithm>
-
 #include <array>
 
 namespace sator::dataflow {
