@@ -29,7 +29,7 @@ IteratorLimits::IteratorLimits(const LoopLimits& limits, const std::vector<std::
     if (at == names.end())
       fail({.what = text("a limit is on iterator ", string_literal(name)),
             .needs = text("an iterator of the product: ", join(names, ", ")),
-            .hint = "iterators of groups of scales are named apart: g counts groups, k within one"});
+            .hint = "they are named as in the mapping that is printed without limits"});
     none_ = false;
     return of_[static_cast<size_t>(at - names.begin())];
   };
