@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "dataflow/programs/bound_statements.h"
+#include "dataflow/programs/packed_codes.h"
+#include "dataflow/programs/stated_mapping.h"
 #include "dataflow/programs/tir_arithmetic.h"
 #include "dataflow/programs/tir_places.h"
 #include "ir/visit.h"
@@ -19,13 +21,6 @@ namespace {
 /// rounding it to the 11 bits of a float16 changes nothing that matters, and is how such kernels are built (MLC's q4f16,
 /// AWQ). So weights have the width of f16 where they are stored so and where they are made.
 constexpr int kMadeBits = 16;
-
-/// A copy of a tensor into a memory: its loops say since when the memory holds the tile.
-struct CopyIn {
-  std::string memory;
-  BufferRef buffer;
-  std::vector<VarRef> loops;
-};
 
 class ProgramReader {
  public:
@@ -58,38 +53,9 @@ class ProgramReader {
   /// The statements with loops that run side by side: their axes in one order, whatever the nest's.
   std::vector<BoundStatement> take_bound() {
     std::vector<BoundStatement> bound;
-    for (size_t s = 0; s < around_.size(); ++s) {
-      BoundStatement b{.statement = std::move(out_.kernel.work[s].statement)};
-      std::vector<std::pair<size_t, size_t>> space;  // (rank of the axis, iterator)
-      for (size_t i = 0; i < around_[s].loops.size(); ++i) {
-        const Scope::Loop& loop = around_[s].loops[i];
-        if (loop.thread.empty()) {
-          if (!loop.at_once) b.mapping.time.push_back(variable(static_cast<int>(i)));
-          continue;
-        }
-        const auto known = std::find(std::begin(kSpaceAxes), std::end(kSpaceAxes), loop.thread);
-        if (known == std::end(kSpaceAxes))
-          refuse(text("loop ", loop.var->name, " is bound to ", loop.thread),
-                 text("one of ", join(kSpaceAxes, ", ")),
-                 "bind the loop to an axis of the chip");
-        space.emplace_back(known - std::begin(kSpaceAxes), i);
-      }
-      if (space.empty()) continue;
-      std::sort(space.begin(), space.end());
-      std::vector<int64_t> extent;
-      for (auto [axis, i] : space) {
-        if (!b.axes.empty() && b.axes.back() == kSpaceAxes[axis])
-          refuse(text("two loops of one nest are bound to ", kSpaceAxes[axis]),
-                 "one loop per axis",
-                 "fuse the loops first");
-        b.axes.emplace_back(kSpaceAxes[axis]);
-        b.mapping.space.push_back(variable(static_cast<int>(i)));
-        extent.push_back(b.statement.domain.extent[i]);
-      }
-      if (b.mapping.time.empty()) b.mapping.time.push_back(number(0));
-      b.array.pes = Domain::box(b.axes, std::move(extent));
-      bound.push_back(std::move(b));
-    }
+    for (size_t s = 0; s < around_.size(); ++s)
+      if (auto b = stated_space(facts_.name, around_[s], std::move(out_.kernel.work[s].statement)))
+        bound.push_back(std::move(*b));
     return bound;
   }
 
@@ -103,10 +69,11 @@ class ProgramReader {
     for (Work& work : out_.kernel.work) work = of_sequences(std::move(work), facts_.sequences);
   }
 
-  /// What is around a statement: the loops that are its iterators, and the annotations of its block.
-  struct Around {
-    std::vector<Scope::Loop> loops;
-    Attrs annotations;
+  /// A copy into a memory, and what of.
+  struct Copy {
+    std::string memory;
+    BufferRef buffer;
+    std::vector<VarRef> loops;
   };
 
   [[noreturn]] void refuse(std::string what, std::string needs, std::string hint) const {
@@ -410,42 +377,6 @@ class ProgramReader {
            facts->second.bits < buffer->dtype.bits;
   }
 
-  /// The code that a word's place speaks of: the word of bit p is floor(p / word_bits), and where p is one of the bits
-  /// b k .. b k + b - 1 it holds a part of code k.
-  static std::optional<QuasiAffine> code_in(const QuasiAffine& word, int64_t bits, int64_t word_bits) {
-    QuasiAffine bit = number(word.constant * word_bits);
-    bool divided = false;
-    for (const Term& t : word.terms) {
-      const bool is_word =
-          t.division && !t.division->remainder && t.coefficient == 1 && word_bits % t.division->divisor == 0;
-      if (is_word && divided) return {};
-      bit = bit +
-            (is_word ? t.division->inner * (word_bits / t.division->divisor) : QuasiAffine{.terms = {t}} * word_bits);
-      divided |= is_word;
-    }
-    if (!divided) return {};
-    QuasiAffine code = number((bit.constant - ((bit.constant % bits) + bits) % bits) / bits);
-    for (Term t : bit.terms) {
-      if (t.coefficient % bits != 0) return {};
-      t.coefficient /= bits;
-      code.terms.push_back(std::move(t));
-    }
-    return code;
-  }
-
-  /// Accesses to words of codes as accesses to the codes. False where a reference does not say which code it means.
-  static bool unpack(Access& access, int64_t bits, int64_t word_bits) {
-    std::vector<Map> codes;
-    for (Map reference : access.references) {
-      auto code = reference.empty() ? std::nullopt : code_in(reference.back(), bits, word_bits);
-      if (!code) return false;
-      reference.back() = *code;
-      if (std::find(codes.begin(), codes.end(), reference) == codes.end()) codes.push_back(std::move(reference));
-    }
-    access.references = std::move(codes);
-    return true;
-  }
-
   /// Once all copies are known: tensors by the names of what they are copies of, with their widths and kinds.
   void name_outputs() {
     for (Work& work : out_.kernel.work)
@@ -506,89 +437,11 @@ class ProgramReader {
     }
   }
 
-  /// The mapping that bound loops state: pe.x and pe.y are rows and columns, core.* the chip's cores; the other loops run in
-  /// time, but unrolled ones at once.
   std::optional<Placement> placement_of(size_t statement) {
-    const Around& scope = around_[statement];
-    Placement placement;
-    QuasiAffine row = number(0), column = number(0);
-    std::vector<VarRef> in_time;
-    std::map<std::string, size_t> cores;  // by axis: core.x changes from core to core
-    bool stated = scope.annotations.contains(rules::kHeldSince);
-    for (size_t i = 0; i < scope.loops.size(); ++i) {
-      const Scope::Loop& loop = scope.loops[i];
-      if (loop.thread == "pe.x" || loop.thread == "pe.y") {
-        (loop.thread == "pe.x" ? row : column) = variable(static_cast<int>(i));
-        stated = true;
-      } else if (loop.thread.starts_with("core.")) {
-        if (!cores.emplace(loop.thread, i).second)
-          refuse(text("two loops of one nest are bound to ", loop.thread), "one loop per axis", "fuse the loops first");
-        stated = true;
-      } else if (!loop.at_once) {
-        placement.mapping.time.push_back(variable(static_cast<int>(i)));
-        in_time.push_back(loop.var);
-      }
-    }
-    if (!stated || !chip_) return {};
-    for (const auto& [axis, i] : cores) {
-      const QuasiAffine along = variable(static_cast<int>(i)) * placement.cores_used;
-      placement.core = placement.core ? *placement.core + along : along;
-      placement.cores_used *= out_.kernel.work[statement].statement.domain.extent[i];
-    }
-    if (placement.cores_used > chip_->cores)
-      refuse(text("loops of ", placement.cores_used, " blocks are bound to core.x, core.y, core.z"),
-             text("at most the ", chip_->cores, " cores of ", chip_->name),
-             "schedule the function for this chip");
-    // Where there are several cores, what the bindings leave out runs on the first.
-    if (chip_->cores > 1 && !placement.core) placement.core = number(0);
-    if (in_time.empty()) placement.mapping.time.push_back(number(0));
-    placement.mapping.space = {row, column};
-    placement.words = "as scheduled";
-    if (scope.annotations.contains(rules::kHeldSince))
-      annotated(scope, out_.kernel.work[statement], placement);
-    else
-      held_by_copies(out_.kernel.work[statement], in_time, placement);
-    return placement;
-  }
-
-  /// What memories hold as the rule for chips notes it (rules/chip.h).
-  void annotated(const Around& scope, const Work& work, Placement& placement) const {
-    const sator::Array* held = scope.annotations.at(rules::kHeldSince).as<sator::Array>();
-    for (size_t m = 0; held && m < held->items.size(); ++m)
-      if (const IntImm* since = held->items[m].as<IntImm>(); since && since->value >= 0)
-        placement.held_since.push_back(static_cast<size_t>(since->value));
-    if (placement.held_since.size() != chip_->memories.size())
-      refuse(text("annotation ", rules::kHeldSince, " does not fit ", chip_->name),
-             text("a number of loops for each of the ", chip_->memories.size(), " memories"),
-             "schedule the function for this chip");
-    if (auto outside = scope.annotations.find(rules::kStoredOutside); outside != scope.annotations.end())
-      if (const sator::Array* names = outside->second.as<sator::Array>())
-        for (const NodeRef& name : names->items)
-          if (const StringImm* tensor = name.as<StringImm>()) placement.stored_outside.push_back(tensor->value);
-    const std::string weight = string_attr(scope.annotations, rules::kWeight).value_or("");
-    for (size_t a = 0; a < work.statement.accesses.size(); ++a)
-      if (work.statement.accesses[a].tensor == weight && work.statement.accesses[a].role == Role::read)
-        placement.weight = a;
-  }
-
-  /// A memory holds a tensor since the innermost loop around its copy; without a copy it passes through.
-  void held_by_copies(const Work& work, const std::vector<VarRef>& in_time, Placement& placement) {
-    auto shared_loops = [&](const CopyIn& copy) {
-      size_t shared = 0;
-      while (shared < in_time.size() && shared < copy.loops.size() && in_time[shared] == copy.loops[shared]) ++shared;
-      return shared;
-    };
-    placement.held_since.assign(chip_->memories.size(), in_time.size());
-    placement.held_since[0] = 0;
-    placement.held_by_access.assign(work.statement.accesses.size(), placement.held_since);
-    for (size_t m = 1; m < chip_->memories.size(); ++m)
-      for (const CopyIn& copy : copies_) {
-        if (copy.memory != chip_->memories[m].name) continue;
-        placement.held_since[m] = std::min(placement.held_since[m], shared_loops(copy));
-        for (size_t a = 0; a < work.statement.accesses.size(); ++a)
-          if (work.statement.accesses[a].tensor == tensor_name(root_of(copy.buffer)))
-            placement.held_by_access[a][m] = shared_loops(copy);
-      }
+    if (!chip_) return {};
+    std::vector<CopyIn> copies;
+    for (const Copy& c : copies_) copies.push_back({c.memory, tensor_name(root_of(c.buffer)), c.loops});
+    return stated_placement(facts_.name, around_[statement], out_.kernel.work[statement], copies, *chip_);
   }
 
   const FunctionFacts& facts_;
@@ -605,7 +458,7 @@ class ProgramReader {
   std::set<BufferRef> made_;                  // internal tensors: weights made from codes and scales
   std::map<BufferRef, std::string> names_;
   std::map<std::string, BufferRef> buffers_;
-  std::vector<CopyIn> copies_;
+  std::vector<Copy> copies_;
   std::string block_;
 };
 
