@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "arith/iter_map.h"
+#include "schedule/coverage.h"
 #include "schedule/edit.h"
 #include "schedule/primitives.h"
 
@@ -63,6 +64,55 @@ MaybeReason solve_iterators(const Schedule& s, const Block& consumer, const std:
   return {};
 }
 
+/// Whether the value loads the buffer only where a condition holds. A load that always runs tells that its element was
+/// written; from one behind a condition nothing follows.
+bool loads_under_conditions(const Expr& value, const BufferRef& buffer) {
+  bool always = false;
+  auto visit = [&](const auto& self, const Expr& e) -> void {
+    walk(
+        e,
+        [&](const BufferLoad& l) { always |= l.buffer == buffer; },
+        [&](const Call& c) {
+          if (c.op != "tir.if_then_else") return true;
+          self(self, c.args[0]);
+          return false;
+        },
+        [&](const Select& s) {
+          self(self, s.condition);
+          return false;
+        },
+        [&](const And& n) {
+          self(self, n.a);
+          return false;
+        },
+        [&](const Or& n) {
+          self(self, n.a);
+          return false;
+        });
+  };
+  visit(visit, value);
+  return !always;
+}
+
+/// Refused unless the producer surely writes the element of every instance of the consumer: what it lacks, the consumer
+/// fills behind a condition (`C[v] = if v < n: B[v], else 0`).
+MaybeReason lacks_elements(const Schedule& s, const std::vector<arith::IntSet>& read,
+                           const std::vector<arith::IntSet>& made, const Inlining& plan) {
+  arith::Analyzer analyzer;
+  std::string why = leaves_unwritten(s, plan.producer, plan.between, s.sites()[plan.producer].scope);
+  for (size_t d = 0; d < read.size() && why.empty(); ++d) {
+    bool within = read[d].min && read[d].max && made[d].min && made[d].max &&
+                  analyzer.prove(ge(read[d].min, made[d].min)) && analyzer.prove(le(read[d].max, made[d].max));
+    if (!within) why = text("dimension ", d, " of ", plan.between->name, " might not reach as far");
+  }
+  if (why.empty()) return {};
+  return block_refusal(s,
+                       plan.consumer,
+                       text("reads under a condition, and may have instances beyond what its producer computes: ", why),
+                       "a producer that surely computes an element for each instance of the consumer",
+                       "inline the producer instead");
+}
+
 /// Where the consumer has an instance for an element of the producer; refused where the producer lacks an element.
 MaybeReason solve_predicate(const Schedule& s, const std::vector<Expr>& load_indices, Inlining& plan) {
   const Sites& sites = s.sites();
@@ -93,9 +143,10 @@ MaybeReason solve_predicate(const Schedule& s, const std::vector<Expr>& load_ind
   }
   arith::SetMap reading;
   for (const IterVarRef& i : consumer.iter_vars) reading.emplace(i->var, arith::IntSet::from_range(*i->dom));
+  std::vector<arith::IntSet> all_read, all_made;
   for (size_t d = 0; d < load_indices.size(); ++d) {
-    arith::IntSet read = arith::eval_set(load_indices[d], reading);
-    arith::IntSet made = arith::eval_set(plan.producer_store->indices[d], domains);
+    arith::IntSet read = all_read.emplace_back(arith::eval_set(load_indices[d], reading));
+    arith::IntSet made = all_made.emplace_back(arith::eval_set(plan.producer_store->indices[d], domains));
     if ((read.min && made.min && analyzer.prove(lt(read.min, made.min))) ||
         (read.max && made.max && analyzer.prove(gt(read.max, made.max))))
       return block_refusal(s,
@@ -104,6 +155,8 @@ MaybeReason solve_predicate(const Schedule& s, const std::vector<Expr>& load_ind
                            "a producer that computes an element for each instance of the consumer",
                            "inline the producer instead");
   }
+  if (loads_under_conditions(plan.consumer_store->value, plan.between))
+    if (MaybeReason r = lacks_elements(s, all_read, all_made, plan)) return r;
   for (size_t d = 0; d < load_indices.size(); ++d) {  // an element that no instance reads
     Expr read = substitute(load_indices[d], plan.iterators);
     if (!analyzer.prove_equal(read, plan.producer_store->indices[d]))
