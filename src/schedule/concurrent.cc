@@ -129,6 +129,17 @@ MaybeReason conflicts(const Schedule& s, int site, const std::string& how, const
   return writes_in_common(s, site, how, thread);
 }
 
+/// Nothing if the loop runs in order.
+MaybeReason conflicts_of_loop(const Schedule& s, int loop_site) {
+  const For& loop = *s.sites()[loop_site].loop();
+  switch (loop.kind) {
+    case LoopKind::parallel: return conflicts(s, loop_site, "parallel", "");
+    case LoopKind::vectorized: return conflicts(s, loop_site, "vectorized", "");
+    case LoopKind::thread_binding: return conflicts(s, loop_site, "bound", loop.thread);
+    default: return {};
+  }
+}
+
 }  // namespace
 
 MaybeReason cannot_run_at_once(const Schedule& s, const Loop& loop, const std::string& how, const std::string& thread) {
@@ -137,14 +148,12 @@ MaybeReason cannot_run_at_once(const Schedule& s, const Loop& loop, const std::s
   return conflicts(s, site, how, thread);
 }
 
-MaybeReason cannot_stay_concurrent(const Schedule& s, int loop_site) {
-  const For& loop = *s.sites()[loop_site].loop();
-  switch (loop.kind) {
-    case LoopKind::parallel: return conflicts(s, loop_site, "parallel", "");
-    case LoopKind::vectorized: return conflicts(s, loop_site, "vectorized", "");
-    case LoopKind::thread_binding: return conflicts(s, loop_site, "bound", loop.thread);
-    default: return {};
+MaybeReason cannot_stay_concurrent(const Schedule& s) {
+  for (int site = 0; site < s.sites().count(); ++site) {
+    if (!s.sites()[site].loop()) continue;
+    if (MaybeReason r = conflicts_of_loop(s, site)) return r;
   }
+  return {};
 }
 
 }  // namespace sator::schedule

@@ -13,8 +13,8 @@ namespace sator::schedule {
 MaybeReason cannot_run_at_once(const Schedule& s, const Loop& loop, const std::string& how,
                                const std::string& thread = "");
 
-/// Why the iterations of a loop can no longer run at the same time, now that other blocks are below it; nothing if they
-/// can, or if the loop runs in order.
-MaybeReason cannot_stay_concurrent(const Schedule& s, int loop_site);
+/// Why a loop of the function that runs its iterations at the same time, the first of them, must not: they would overwrite
+/// each other's results.
+MaybeReason cannot_stay_concurrent(const Schedule& s);
 
 }  // namespace sator::schedule

@@ -1,5 +1,6 @@
 #include "schedule/schedule.h"
 
+#include "schedule/concurrent.h"
 #include "tir/print.h"
 
 namespace sator::schedule {
@@ -169,20 +170,32 @@ void Schedule::fail(Reason reason) const {
 }
 
 void Schedule::begin_step(std::string name, List inputs) {
-  if (open_steps_.empty() && !func_name_.empty()) {
-    sites();
-    sites_before_ = sites_;  // what the step may consume
+  if (open_steps_.empty()) {
+    if (!func_name_.empty()) sites();
+    before_ = {module_, func_name_.empty() ? nullptr : sites_, forwarded_};
   }
   open_steps_.push_back({std::move(name), std::move(inputs), {}});
 }
 
+void Schedule::require_concurrent_loops() const {
+  if (func_name_.empty() || module_ == before_.module) return;
+  std::optional<Reason> conflict = cannot_stay_concurrent(*this);
+  if (!conflict) return;
+  Schedule as_it_was(before_.module);
+  as_it_was.work_on(func_name_);
+  if (cannot_stay_concurrent(as_it_was)) return;  // the program came so
+  conflict->program = excerpt(*func(), conflict->at);
+  fail(std::move(*conflict));
+}
+
 void Schedule::end_step(Value output) {
+  if (open_steps_.size() == 1) require_concurrent_loops();
   Step step = std::move(open_steps_.back());
   open_steps_.pop_back();
   if (!open_steps_.empty()) return;
   step.output = std::move(output);
-  if (sites_before_ && !func_name_.empty()) {
-    for (const auto& [handle, site] : sites_before_->handles()) {
+  if (before_.sites && !func_name_.empty()) {
+    for (const auto& [handle, site] : before_.sites->handles()) {
       if (!sites().handles().count(handle)) consumed_by_.emplace(handle, describe(step));
     }
   }
@@ -203,13 +216,18 @@ void Schedule::resolve(Value& value) const {
   }
 }
 
-void Schedule::abandon_step() { open_steps_.pop_back(); }
+void Schedule::abandon_step() {
+  open_steps_.pop_back();
+  if (!open_steps_.empty()) return;
+  module_ = before_.module;
+  forwarded_ = before_.forwarded;
+}
 
 void Schedule::abandon_step(const Error& error) {
   struct Last {
-    std::vector<Step>& steps;
-    ~Last() { steps.pop_back(); }
-  } last{open_steps_};
+    Schedule& s;
+    ~Last() { s.abandon_step(); }
+  } last{*this};
   if (open_steps_.size() > 1 || !error.reason.where.empty()) throw error;
   fail(error.reason);
 }

@@ -60,19 +60,30 @@ class Schedule {
   // ---- Steps (called by Primitive) ----
   /// A primitive begins; nested ones are not recorded.
   void begin_step(std::string name, List inputs);
+  /// Errors: iterations that run at the same time would now overwrite each other's results.
   void end_step(Value output);
+  /// The program is again what it was before the step.
   void abandon_step();
   /// Throws the error, with the step's name if nothing says yet where it came from.
   [[noreturn]] void abandon_step(const Error& error);
 
  private:
+  /// Errors: loops whose iterations run at the same time had memory of their own each, and share it since the open step.
+  void require_concurrent_loops() const;
+
   ModuleRef module_;
   std::string func_name_;
   mutable std::shared_ptr<const Sites> sites_;
   mutable const NodeBase* sites_of_ = nullptr;
   Trace trace_;
   std::vector<Step> open_steps_;
-  std::shared_ptr<const Sites> sites_before_;  ///< of the outermost open step
+  /// What the outermost open step found.
+  struct Before {
+    ModuleRef module;
+    std::shared_ptr<const Sites> sites;  ///< what the step may consume
+    std::unordered_map<BlockHandle, BlockHandle> forwarded;
+  };
+  Before before_;
   std::unordered_map<BlockHandle, BlockHandle> forwarded_;
   std::unordered_map<const NodeBase*, std::string> consumed_by_;  ///< handle -> text of the step that consumed it
 };

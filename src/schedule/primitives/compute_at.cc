@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "arith/iter_map.h"
-#include "schedule/concurrent.h"
 #include "schedule/edit.h"
 #include "schedule/loops.h"
 #include "schedule/primitives.h"
@@ -460,15 +459,6 @@ MaybeReason loses_instances(const Schedule& s, const Schedule& moved, const Bloc
   return reads_unfinished(s, moved, handle);
 }
 
-/// Some loop from this one outward runs its iterations at the same time.
-bool runs_at_once(const Sites& sites, int loop) {
-  for (; sites[loop].loop(); loop = sites[loop].parent) {
-    LoopKind kind = sites[loop].loop()->kind;
-    if (kind != LoopKind::serial && kind != LoopKind::unrolled) return true;
-  }
-  return false;
-}
-
 void move_block(Schedule& s, const BlockHandle& handle, const Loop& loop, bool preserve_unit_loops, int index,
                 bool upward) {
   Move move;
@@ -509,20 +499,13 @@ void move_block(Schedule& s, const BlockHandle& handle, const Loop& loop, bool p
   Stmt old_nest = sites[lone_nest(s, move.block)].stmt;
   // The loop may not lie in what is taken out: a block's lone nest holds that block alone.
   Stmt body = without(replaced(scope.block->body, NodeMap{{Stmt(&target), grown}}), old_nest);
-  const bool is_concurrent = runs_at_once(sites, move.loop);
   const bool joins_producer =
       std::any_of(move.producers.begin(), move.producers.end(), [&](int p) { return sites.is_above(move.loop, p); });
-  if (!upward || is_concurrent || joins_producer) {
+  if (!upward || joins_producer) {
     Schedule moved(s.func(), s.func_name());
     replace_scope(moved, move.scope, body, scope.block->alloc_buffers);
     if (upward && joins_producer) s.require(reads_unfinished(s, moved, handle));
     if (!upward) s.require(loses_instances(s, moved, handle));
-    for (int l = moved.site(loop); is_concurrent && moved.sites()[l].loop(); l = moved.sites()[l].parent) {
-      if (MaybeReason reason = cannot_stay_concurrent(moved, l)) {
-        reason->program = excerpt(*moved.func(), reason->at);
-        s.fail(std::move(*reason));
-      }
-    }
   }
   replace_scope(s, move.scope, body, scope.block->alloc_buffers);
 }
