@@ -70,7 +70,7 @@ std::vector<VectorWork> work_list(KeyReader& in, std::string_view key) {
   return work;
 }
 
-Precision read_precision(KeyReader in, const EnergyTable& table) {
+Precision read_precision(KeyReader in, double clock_hz, const EnergyTable& table) {
   Precision p;
   p.weight_bits = static_cast<int>(in.integer("weight_bits", kBits));
   p.activation_bits = static_cast<int>(in.integer("activation_bits", kBits));
@@ -96,6 +96,14 @@ Precision read_precision(KeyReader in, const EnergyTable& table) {
                     " bits"),
                "widen the accumulator");
   p.energy_per_mac = energy(in, "energy_pj_per_mac", "energy_source", table);
+  if (in.has("sustained_clock_hz")) {
+    p.sustained_clock_hz = in.number("sustained_clock_hz", kHertz);
+    if (*p.sustained_clock_hz > clock_hz)
+      in.fail_at("sustained_clock_hz",
+                 text("the value is ", *p.sustained_clock_hz, ", above the chip's ", clock_hz),
+                 "the clock as which all PEs keep the rate up: at most the chip's clock_hz",
+                 "lower it, or leave it out");
+  }
   in.finish();
   return p;
 }
@@ -166,7 +174,7 @@ EnergyTable read_energy_table(KeyReader in) {
 
 void read_precisions(KeyReader& in, Chip& chip, const EnergyTable& table) {
   for (KeyReader& reader : in.tables("precision")) {
-    Precision p = read_precision(reader, table);
+    Precision p = read_precision(reader, chip.clock_hz, table);
     for (const Precision& known : chip.precisions)
       if (known.weight_bits == p.weight_bits && known.activation_bits == p.activation_bits &&
           known.is_float == p.is_float)

@@ -44,6 +44,9 @@ struct Precision {
   bool is_float = false;
   double macs_per_pe_per_cycle = 1;  // below 1: several cycles for one
   EnergyFigure energy_per_mac;
+  /// The clock as which all PEs together keep the rate up in long products, where it is not PowerLimit's: lanes may spend
+  /// more on a MAC than the array does, or their instruction slots on other work.
+  std::optional<double> sustained_clock_hz;
 };
 
 /// A memory between the outside and the array. Operands pass the memories that hold their kind, outermost first.
@@ -97,7 +100,8 @@ struct OnePassRule {
   std::string source;
 };
 
-/// The power that the whole board may draw, and what its clock falls to when all PEs work at that limit.
+/// The power that the whole board may draw, and what its clock falls to when all PEs work at that limit, in the precisions
+/// that state no clock of their own.
 struct PowerLimit {
   double watts = 0;
   double clock_hz = 0;

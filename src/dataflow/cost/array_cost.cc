@@ -22,7 +22,8 @@ Pace pace_of(const PrecisionChoice& choice) {
   const double rate = choice.precision.macs_per_pe_per_cycle;
   return {.macs_per_stamp = std::max<int64_t>(1, std::llround(rate)),
           .cycles_per_stamp = std::max<int64_t>(1, std::llround(1 / rate)) * choice.passes,
-          .sum_bits = choice.precision.accumulator_bits};
+          .sum_bits = choice.precision.accumulator_bits,
+          .sustained_clock_hz = choice.precision.sustained_clock_hz};
 }
 
 Problem problem_at_pes(const StatementCost& cost, const Chip& chip) {

@@ -135,7 +135,8 @@ class Latency {
     for (const StatementCost& s : cost_.statements)
       if (s.on_array() && !s.tenet)
         least += array_time(s,
-                            cycles_at_power_limit(chip_,
+                            sustained_cycles(chip_,
+                                                  s.precision->sustained_clock_hz,
                                                   static_cast<double>(s.instances) * static_cast<double>(s.passes),
                                                   1 / s.precision->macs_per_pe_per_cycle));
     const double array = cycles(times_.array), waits = cycles(least) - array;

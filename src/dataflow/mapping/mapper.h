@@ -14,7 +14,8 @@ namespace sator::dataflow {
 struct Pace {
   int64_t macs_per_stamp = 1;  // along a reduction iterator, in one PE
   int64_t cycles_per_stamp = 1;
-  int sum_bits = 32;  // of a partial sum
+  int sum_bits = 32;                              // of a partial sum
+  std::optional<double> sustained_clock_hz = {};  // the precision's own
   /// Per access: cycles of the vector unit for one element that it makes on the way. Empty: none.
   std::vector<double> making_cycles;
 };

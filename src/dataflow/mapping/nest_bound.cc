@@ -70,7 +70,7 @@ double NestTime::least_of_plan() {
       if (s_.relevant(a, x) && (in_parts_[a] >> x & 1)) parts_[a] *= turns_of_cover(x);
   move_product(all_at_once, steps);
   move_beside();
-  times_.array = std::max(stamps * static_cast<double>(s_.pace.cycles_per_stamp), at_power_limit_) * factors_.array;
+  times_.array = std::max(stamps * static_cast<double>(s_.pace.cycles_per_stamp), sustained_) * factors_.array;
   times_.fold = times_.array / steps.most_folds;
   times_.until_output = times_.array * steps.until_output;
   const double serial = serial_cycles();

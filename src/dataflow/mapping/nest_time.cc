@@ -49,8 +49,9 @@ NestTime::NestTime(const CoreShare& share, const Beside& beside)
   factors_.array *= array_factor(share.chip, class_of(share.work, share.product));
   double macs = 1;
   for (int64_t extent : share.work.statement.domain.extent) macs *= static_cast<double>(extent);
-  at_power_limit_ = cycles_at_power_limit(
+  sustained_ = sustained_cycles(
       share.chip,
+      share.pace.sustained_clock_hz,
       macs,
       static_cast<double>(share.pace.cycles_per_stamp) / static_cast<double>(share.pace.macs_per_stamp));
   in_parts_.assign(share.accesses(), ~uint64_t{0});
@@ -349,7 +350,7 @@ void NestTime::move_beside() {
 }
 
 void NestTime::time_array(const Nest& nest, const Steps& steps) {
-  times_.array = std::max(array_cycles(nest, steps), at_power_limit_) * factors_.array;
+  times_.array = std::max(array_cycles(nest, steps), sustained_) * factors_.array;
   times_.fold = times_.array / steps.most_folds;
   times_.until_output = times_.array * steps.until_output;
 }

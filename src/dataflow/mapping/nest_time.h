@@ -99,7 +99,7 @@ class NestTime {
   const CoreShare& s_;
   const Beside& beside_;
   TimeFactors factors_;
-  double at_power_limit_ = 0;  // the least that the array takes, in cycles
+  double sustained_ = 0;  // the least that the array takes, in cycles
   const SpacePlan* plan_ = nullptr;
   /// Per access: PEs that fetch the same element, where no wire brings it.
   std::array<double, kMostAccesses> fetching_{};

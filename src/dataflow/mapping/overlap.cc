@@ -12,9 +12,10 @@ TimeFactors time_factors(const Chip& chip, std::optional<ProductClass> kernel_cl
           .inside = measured.cache_time};
 }
 
-double cycles_at_power_limit(const Chip& chip, double macs, double cycles_per_mac) {
-  if (!chip.power_limit) return 0;
-  return macs * cycles_per_mac / static_cast<double>(chip.pes()) * chip.clock_hz / chip.power_limit->clock_hz;
+double sustained_cycles(const Chip& chip, std::optional<double> own_clock_hz, double macs, double cycles_per_mac) {
+  if (!own_clock_hz && !chip.power_limit) return 0;
+  const double clock_hz = own_clock_hz ? *own_clock_hz : chip.power_limit->clock_hz;
+  return macs * cycles_per_mac / static_cast<double>(chip.pes()) * chip.clock_hz / clock_hz;
 }
 
 double array_factor(const Chip& chip, ProductClass product_class) {

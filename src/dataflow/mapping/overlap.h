@@ -134,11 +134,13 @@ struct TimeFactors {
 
 /// Of a kernel whose first product is of this class, none where it has no product; without `array`'s part by class.
 TimeFactors time_factors(const Chip& chip, std::optional<ProductClass> kernel_class);
-/// The least time of so many multiply-accumulates, in cycles of the highest clock: at the board's power limit they come as
-/// all PEs at work make them at the limit's clock. Arrays that wait, or cores without work, leave power to the others.
+/// The least time of so many multiply-accumulates, in cycles of the highest clock: they come at most as all PEs at work make
+/// them at the clock that the board's power, or the precision, sustains. Arrays that wait, or cores without work, leave power
+/// to the others.
+///   own_clock_hz     Precision::sustained_clock_hz
 ///   cycles_per_mac   of one PE
-///   →                0 where no power limit is stated
-double cycles_at_power_limit(const Chip& chip, double macs, double cycles_per_mac);
+///   →                0 where neither is stated
+double sustained_cycles(const Chip& chip, std::optional<double> own_clock_hz, double macs, double cycles_per_mac);
 /// What a class of products adds to TimeFactors::array.
 double array_factor(const Chip& chip, ProductClass product_class);
 
