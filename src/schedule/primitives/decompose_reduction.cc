@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "arith/iter_map.h"
 #include "schedule/edit.h"
@@ -10,6 +11,33 @@ namespace sator::schedule {
 using namespace tir;
 
 namespace {
+
+/// Why the init cannot read what it reads in front of the loop: another block below the loop writes it.
+MaybeReason init_reads_ahead(const Schedule& s, int block_site, int loop_site) {
+  const Sites& sites = s.sites();
+  const Block& block = *sites[block_site].realize()->block;
+  std::set<const Buffer*> read;
+  if (block.init) walk(block.init, [&](const BufferLoad& l) { read.insert(l.buffer.get()); });
+  for (int i = loop_site; i < sites.count() && !read.empty(); ++i) {
+    const BlockRealize* other = sites[i].realize();
+    if (!other || i == block_site || !sites.is_above(loop_site, i)) continue;
+    for (const BufferRegionRef& w : other->block->writes) {
+      if (!read.count(w->buffer.get())) continue;
+      return Reason{.what = text("the init of block ",
+                                 string_literal(block.name->text),
+                                 " reads ",
+                                 w->buffer->name,
+                                 ", which block ",
+                                 string_literal(other->block->name->text),
+                                 " writes below loop ",
+                                 sites[loop_site].loop()->var->name),
+                    .needs = "an init that reads nothing that is written below the loop",
+                    .hint = "decompose at a loop further in, around this block alone",
+                    .at = {{sites[i].stmt, text("writes ", w->buffer->name)}, {sites[block_site].stmt, "this block"}}};
+    }
+  }
+  return {};
+}
 
 /// Why the init of a block cannot be moved in front of a loop; nothing if it can.
 MaybeReason cannot_decompose(const Schedule& s, const BlockHandle& block, const Loop& loop) {
@@ -50,7 +78,7 @@ MaybeReason cannot_decompose(const Schedule& s, const BlockHandle& block, const 
                   .needs = "a loop under which each instance of the block runs once",
                   .hint = "decompose at a loop further in",
                   .at = {{sites[loop_site].stmt, "repeats the reduction"}, {sites[block_site].stmt, "this block"}}};
-  return {};
+  return init_reads_ahead(s, block_site, loop_site);
 }
 
 /// Splits a reduction block in two: the init becomes a block of its own in front of `loop`, the block itself, called
