@@ -136,9 +136,9 @@ class Latency {
       if (s.on_array() && !s.tenet)
         least += array_time(s,
                             sustained_cycles(chip_,
-                                                  s.precision->sustained_clock_hz,
-                                                  static_cast<double>(s.instances) * static_cast<double>(s.passes),
-                                                  1 / s.precision->macs_per_pe_per_cycle));
+                                             s.precision->sustained_clock_hz,
+                                             static_cast<double>(s.instances) * static_cast<double>(s.passes),
+                                             1 / s.precision->macs_per_pe_per_cycle));
     const double array = cycles(times_.array), waits = cycles(least) - array;
     if (waits <= 0 || array <= 0) return;
     waits_for_power_ = Time::of(kArray, waits);
