@@ -534,8 +534,13 @@ Study from_json(const Json& json, std::string_view source) {
     row("scheme", name);
     for (SchemeResult& scheme : study.schemes) {
       if (scheme.name != name) continue;
+      const size_t next = scheme.chips.size();
       ChipResult& chip = scheme.chips.emplace_back();
       row("chip", chip.chip);
+      if (next >= study.chips.size() || study.chips[next].name != chip.chip)
+        at.at("chip").fail(text("is ", string_literal(chip.chip), " in row ", next + 1, " of scheme ", name),
+                           "one row for each scheme and chip, a scheme's chips in the order of `chips`",
+                           "run the study again");
       read_need(at, chip.need);
       PhaseArchive<Reader> phases{row, true};
       phases("prefill", chip.prefill);
@@ -544,6 +549,11 @@ Study from_json(const Json& json, std::string_view source) {
     }
     at.at("scheme").fail(text("is ", string_literal(name), ", which `schemes` does not list"), "a scheme of the study");
   });
+  for (const SchemeResult& scheme : study.schemes)
+    if (scheme.chips.size() != study.chips.size())
+      root.at("rows").fail(text("has ", scheme.chips.size(), " rows of scheme ", scheme.name),
+                           text("one for each of the ", study.chips.size(), " chips"),
+                           "run the study again");
   root.at("sweep").each([&](const JsonAt& at) {
     Reader row{at};
     std::string name, chip_name;
