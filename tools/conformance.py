@@ -21,6 +21,8 @@ import sys
 import time
 from pathlib import Path
 
+import arith_queries
+
 STATUSES = ("passed", "failed", "unsupported")
 # The primitives of a first CPU compiler: what --core keeps of the schedule cases uses no others.
 CORE = set("""get_block get_sblock get_loops get_child_blocks get_producers get_consumers split fuse reorder parallel vectorize unroll
@@ -66,6 +68,13 @@ def load_cases(folder, release):
             base = f"{category}/{case['source_test'].split('/')[-1]}#{case.get('n', 0)}"
             seen[base] += 1
             yield dict(case, category=category, id=base if seen[base] == 1 else f"{base}.{seen[base]}")
+
+
+def as_asked(case):
+    """The request: an arithmetic case as a query, any other as it is."""
+    if case["category"] == "arith" and case["kind"] in ("arith", "expr_equal", "expr_query"):
+        return arith_queries.query_of(case)
+    return case
 
 
 def uses_only_core(case):
@@ -143,7 +152,7 @@ def run_cases(cases, command, limit_s, jobs):
     def run(case):
         program = idle.get()
         try:
-            return program.run(case)
+            return program.run(as_asked(case))
         finally:
             idle.put(program)
 

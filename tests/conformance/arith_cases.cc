@@ -1,4 +1,4 @@
-// Queries of TVM's arithmetic tests, as arith_queries.py makes them.
+// Queries of TVM's arithmetic tests, as tools/arith_queries.py makes them.
 #include <map>
 #include <nlohmann/json.hpp>
 #include <variant>

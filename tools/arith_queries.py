@@ -1,15 +1,9 @@
-#!/usr/bin/env python3
-"""Turns the arithmetic cases of TVM's tests into queries that `./dev conformance` runs.
-
-    arith_queries.py DIR/v0.17.0.arith.jsonl > DIR/v0.17.0.arith_queries.jsonl
+"""Turns the arithmetic cases of TVM's tests into queries: conformance.py asks for them.
 
 The cases are Python expressions over tvm's names. They are evaluated over stand-ins that write down what is computed:
-expressions become text (text_form.h), calls of the analyzer become query trees. A case outside of that is printed with the
-reason under "unsupported".
+expressions become text (text_form.h), calls of the analyzer become query trees. A case outside of that has the reason
+under "unsupported".
 """
-import json
-import sys
-
 
 class Unsupported(Exception):
     pass
@@ -294,19 +288,14 @@ def convert(case):
     return {"vars": dict(VARS), "setup": setup, "query": query}
 
 
-def main():
-    for line in open(sys.argv[1]):
-        case = json.loads(line)
-        out = {"source_test": case["source_test"], "n": case["n"], "kind": "arith_query"}
-        try:
-            if "TestBoundsUsingReciprocals" in case["source_test"]:
-                raise Unsupported("expected to fail in TVM itself")
-            out.update(convert(case))
-        except Unsupported as e:
-            out["unsupported"] = str(e)
-        except Exception as e:  # a name or method without a stand-in
-            out["unsupported"] = f"{type(e).__name__}: {e}"
-        print(json.dumps(out))
-
-
-main()
+def query_of(case):
+    """The case as an `arith_query`; with "unsupported" and the reason in words where it is none."""
+    out = {key: case[key] for key in ("source_test", "n", "category", "id") if key in case} | {"kind": "arith_query"}
+    try:
+        if "TestBoundsUsingReciprocals" in case["source_test"]:
+            raise Unsupported("expected to fail in TVM itself")
+        return out | convert(case)
+    except Unsupported as e:
+        return out | {"unsupported": str(e)}
+    except Exception as e:  # a name or method without a stand-in
+        return out | {"unsupported": f"{type(e).__name__}: {e}"}
