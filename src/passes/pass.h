@@ -14,6 +14,9 @@ struct PassContext {
   std::map<std::string, int64_t> bounds;
   /// What is compiled for, as its name: "llvm", "cuda", a chip.
   std::string target;
+  /// Options of passes, by name: {"tir.HoistExpression.hoisted_conditionals", 15}; the arguments of a pass stand under its
+  /// own name: {"NarrowDataType.target_bits", 32}.
+  Attrs config = {};
   /// Tensor programs that AttachAdditionalPrimFuncs adds to the module; null: none.
   ModuleRef additional = nullptr;
   /// Told why something did or did not happen ("FuseOps: add is not fused into NT_matmul: ..."); empty: nobody listens.
@@ -29,6 +32,7 @@ struct Pass {
   std::function<ModuleRef(const ModuleRef&, const PassContext&)> run;
   std::vector<const Condition*> needs = {};   ///< of the graphs it reads: run_pass refuses others
   std::vector<const Condition*> leaves = {};  ///< of the graphs it leaves: run_pass checks
+  std::vector<std::string> parameters = {};   ///< its arguments, in order
 };
 
 /// Every pass that `sator opt --passes` knows, in pipeline order.

@@ -19,11 +19,11 @@ namespace {
 
 /// A pass of the lowering, on every tensor program of the module.
 Pass over_programs(const LowerPass& lower) {
-  // A pass that runs at several stages takes a program of any.
   LowerPass step = lower;
-  if (std::ranges::count(lower_passes(), lower.name, &LowerPass::name) > 1) step.from = step.to = tir::Stage::any;
+  if (lower.anywhere) step.from = step.to = tir::Stage::any;
   auto run = [step](const ModuleRef& module, const PassContext& ctx) {
     LowerOptions options{
+        .config = ctx.config,
         .note = [&](const Reason& reason) { ctx.say(std::string(step.name), text(reason.what, ": ", reason.hint)); }};
     ModuleRef out = module;
     for (const auto& [name, func] : module->functions) {
@@ -34,13 +34,19 @@ Pass over_programs(const LowerPass& lower) {
     }
     return out;
   };
-  return {std::string(lower.name), std::string(lower.does), run};
+  std::vector<std::string> parameters;
+  for (std::string_view p : split(lower.parameters, ' ')) {
+    if (!p.empty()) parameters.emplace_back(p);
+  }
+  return {std::string(lower.name), std::string(lower.does), run, {}, {}, parameters};
 }
 
 std::vector<Pass> with_lowering(std::vector<Pass> all) {
-  for (const LowerPass& lower : lower_passes()) {
+  for (std::span<const LowerPass> part : {lower_passes(), more_lower_passes()}) {
+   for (const LowerPass& lower : part) {
     // Simplify runs several times in the lowering, and is one pass.
     if (std::ranges::find(all, lower.name, &Pass::name) == all.end()) all.push_back(over_programs(lower));
+  }
   }
   return all;
 }

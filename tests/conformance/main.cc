@@ -18,6 +18,7 @@ const std::vector<Handler>& handlers() {
       {"expr_print", run_expr_print},
       {"arith_query", run_arith_query},
       {"transform", run_transform},
+      {"transform2", run_transform},
       {"transform_error", run_transform_error},
       {"schedule", run_schedule},
       {"schedule_error", run_schedule_error},

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "cases.h"
+#include "ir/script/parser.h"
 #include "passes/pass.h"
 #include "relax/nodes.h"
 
@@ -10,18 +11,166 @@ namespace sator::conformance {
 
 namespace {
 
-/// "relax.transform.LegalizeOps()": the pass. Unsupported: another form, options, a pass that is not built.
-const passes::Pass& pass_of(const std::string& written) {
-  size_t dot = written.rfind('.', written.find('('));
-  std::string name = written.substr(dot == written.npos ? 0 : dot + 1);
-  size_t paren = name.find('(');
-  std::string options = paren == name.npos ? "" : name.substr(paren);
-  name = name.substr(0, paren);
-  auto at = std::ranges::find(passes::passes(), name, &passes::Pass::name);
-  if (at == passes::passes().end()) throw Unsupported{"pass " + name};
-  if (options != "()") throw Unsupported{"pass " + name + " with options"};
-  return *at;
+using script::Expression;
+using script::ExpressionKind;
+
+/// "tir.transform.Simplify" of an attribute chain; "" of anything else.
+std::string dotted(const Expression& e) {
+  if (e.is(ExpressionKind::name)) return e.text;
+  if (!e.is(ExpressionKind::attribute)) return "";
+  std::string owner = dotted(e.items[0]);
+  return owner.empty() ? "" : owner + "." + e.text;
 }
+
+/// One pass with its options, as `tir.transform.NarrowDataType(32)` or the contexts around it give them.
+struct Step {
+  const passes::Pass* pass;
+  Attrs config;
+};
+
+/// Evaluates what a case says of its program: passes applied to passes applied to `$before`.
+class Transformer {
+ public:
+  Transformer(ModuleRef before, ModuleRef after, const Json& request)
+      : before_(std::move(before)), after_(std::move(after)) {
+    if (!request.contains("ctx")) return;
+    for (const Json& line : request["ctx"]) context(parsed(line.get<std::string>()));
+  }
+
+  ModuleRef run(const std::string& text) {
+    Expression e = parsed(text);
+    return module(e, true);
+  }
+  /// Whether the outermost pass has begun.
+  bool began_last = false;
+
+ private:
+  static Expression parsed(std::string written) {
+    for (const char* name : {"before", "after"}) {
+      for (size_t at; (at = written.find(text("$", name))) != written.npos;) written.replace(at, 1, "case_");
+    }
+    if (written.find('<') != written.npos) throw Unsupported{"scripts that the case captured"};
+    try {
+      script::Program program = script::parse("value = " + written + "\n");
+      return program.body.at(0).value;
+    } catch (const Error&) {
+      throw Unsupported{"expressions of Python in place of passes"};
+    }
+  }
+
+  /// The constants that options are made of.
+  static int64_t number(const Expression& e) {
+    if (e.is(ExpressionKind::integer) || e.is(ExpressionKind::boolean)) return e.integer;
+    if (e.is(ExpressionKind::attribute) && e.text == "value") return number(e.items[0]);
+    if (e.is(ExpressionKind::unary) && e.text == "~") return ~number(e.items[0]);
+    if (e.is(ExpressionKind::binary) && e.text == "&") return number(e.items[0]) & number(e.items[1]);
+    if (e.is(ExpressionKind::binary) && e.text == "|") return number(e.items[0]) | number(e.items[1]);
+    // The bits of the two enumerations of HoistExpression.
+    static const std::map<std::string, int64_t> kNames = {{"HoistedConditionals.Never", 0},
+                                                          {"HoistedConditionals.IfElseStmt", 1},
+                                                          {"HoistedConditionals.IfElseExpr", 2},
+                                                          {"HoistedConditionals.BooleanExpression", 4},
+                                                          {"HoistedConditionals.UsingBlockVar", 8},
+                                                          {"HoistedConditionals.All", 15},
+                                                          {"HoistedLetBindings.Never", 0},
+                                                          {"HoistedLetBindings.RequiredByConditional", 1},
+                                                          {"HoistedLetBindings.LetStmt", 2},
+                                                          {"HoistedLetBindings.LetExpr", 4},
+                                                          {"HoistedLetBindings.All", 7}};
+    std::string name = dotted(e);
+    if (name.starts_with("tir.transform.")) name = name.substr(14);
+    if (auto at = kNames.find(name); at != kNames.end()) return at->second;
+    throw Unsupported{"a pass's option " + e.text};
+  }
+
+  /// {"tir.Simplify": {"a": True}} gives tir.Simplify.a.
+  void options(const std::string& prefix, const Expression& value) {
+    if (!value.is(ExpressionKind::dict)) {
+      config_[prefix] = int_imm(number(value), i64);
+      return;
+    }
+    for (size_t i = 0; i + 1 < value.items.size(); i += 2)
+      options((prefix.empty() ? "" : prefix + ".") + value.items[i].text, value.items[i + 1]);
+  }
+
+  void context(const Expression& e) {
+    std::string name = e.is(ExpressionKind::call) ? dotted(e.items[0]) : "";
+    if (name == "tvm.target.Target") return;  // no pass of the table asks for the target of its surroundings
+    if (name != "tvm.transform.PassContext") throw Unsupported{"contexts around a pass: " + name};
+    for (const script::Keyword& k : e.keywords) {
+      if (k.name == "config") options("", k.value);
+    }
+  }
+
+  /// `relax.transform.LegalizeOps()`, or a sequence of passes.
+  std::vector<Step> steps(const Expression& e) {
+    std::string name = e.is(ExpressionKind::call) ? dotted(e.items[0]) : "";
+    if (name.ends_with("transform.Sequential")) {
+      std::vector<Step> out;
+      if (e.items.size() != 2 || !e.items[1].is(ExpressionKind::list)) throw Unsupported{"a sequence of passes"};
+      for (const Expression& item : e.items[1].items) {
+        for (Step& s : steps(item)) out.push_back(std::move(s));
+      }
+      return out;
+    }
+    if (name.find("transform.") == name.npos) throw Unsupported{"expressions in place of passes"};
+    name = name.substr(name.rfind('.') + 1);
+    auto at = std::ranges::find(passes::passes(), name, &passes::Pass::name);
+    if (at == passes::passes().end()) throw Unsupported{"pass " + name};
+    Step step{&*at, config_};
+    for (size_t i = 1; i < e.items.size(); ++i) {
+      if (i > at->parameters.size()) throw Unsupported{"pass " + name + " with options"};
+      argument(step, at->parameters[i - 1], e.items[i]);
+    }
+    for (const script::Keyword& k : e.keywords) {
+      if (std::ranges::find(at->parameters, k.name) == at->parameters.end())
+        throw Unsupported{"pass " + name + " with options"};
+      argument(step, k.name, k.value);
+    }
+    return {step};
+  }
+
+  static void argument(Step& step, const std::string& parameter, const Expression& value) {
+    step.config[text(step.pass->name, ".", parameter)] =
+        value.is(ExpressionKind::string) ? NodeRef(string_imm(value.text)) : NodeRef(int_imm(number(value), i64));
+  }
+
+  ModuleRef module(const Expression& e, bool outermost = false) {
+    if (e.is(ExpressionKind::name) && e.text == "case_before") return before_;
+    if (e.is(ExpressionKind::name) && e.text == "case_after" && after_) return after_;
+    if (e.is(ExpressionKind::subscript) && e.items[1].is(ExpressionKind::string)) {
+      ModuleRef all = module(e.items[0], outermost);
+      auto at = all->functions.find(e.items[1].text);
+      if (at == all->functions.end() && all->functions.size() == 1) at = all->functions.begin();
+      if (at == all->functions.end()) throw Failed{"no function " + e.items[1].text};
+      std::map<std::string, Func> one = {*at};
+      return with(all, &Module::functions, decltype(all->functions)(one.begin(), one.end()));
+    }
+    if (!e.is(ExpressionKind::call)) throw Unsupported{"expressions in place of passes"};
+    const Expression& callee = e.items[0];
+    std::string name = dotted(callee);
+    // Names that functions go by are not compared.
+    if (callee.is(ExpressionKind::attribute) && (callee.text == "with_attr" || callee.text == "without_attr") &&
+        e.items[1].text == "global_symbol")
+      return module(callee.items[0], outermost);
+    if (name == "tvm.IRModule.from_expr" && e.items.size() == 2) return module(e.items[1], outermost);
+    if (name == "tvm.IRModule" && e.items.size() == 2 && e.items[1].is(ExpressionKind::dict) &&
+        e.items[1].items.size() == 2)
+      return module(e.items[1].items[1], outermost);
+    if (!callee.is(ExpressionKind::call) || e.items.size() != 2)
+      throw Unsupported{"expressions in place of passes"};
+    std::vector<Step> list = steps(callee);
+    ModuleRef out = module(e.items[1]);
+    for (const Step& step : list) {
+      began_last = outermost && &step == &list.back();
+      out = step.pass->run(out, {.config = step.config});
+    }
+    return out;
+  }
+
+  ModuleRef before_, after_;
+  Attrs config_;
+};
 
 /// Without what StaticPlanBlockMemory notes of its plan, beyond TVM.
 ModuleRef without_plan(const ModuleRef& module) {
@@ -36,41 +185,44 @@ ModuleRef without_plan(const ModuleRef& module) {
   return out;
 }
 
-ModuleRef transformed(const Json& request, bool& began_last) {
+void require_plain(const Json& request) {
   if (request.contains("opaque")) throw Unsupported{"values of Python that the case captured"};
   if (request.contains("before_deps") || request.contains("after_deps"))
     throw Unsupported{"scripts that the case captured"};
-  if (request.contains("ctx") && !request["ctx"].empty()) throw Unsupported{"contexts around a pass"};
-  if (!request.contains("actions")) throw Unsupported{"expressions in place of passes"};
-  std::vector<const passes::Pass*> list;
-  for (const Json& action : request["actions"]) list.push_back(&pass_of(action.at("pass")));
-  ModuleRef module = parse_program(request.at("before"));
-  for (const passes::Pass* p : list) {
-    began_last = p == list.back();
-    module = p->run(module, {});
-  }
-  return module;
+  if (!request.contains("expr") || !request.contains("before")) throw Unsupported{"a case without passes"};
+}
+
+bool names_dropped(const std::string& expr) {
+  return expr.find("global_symbol") != expr.npos || expr.find("from_expr") != expr.npos ||
+         expr.find("tvm.IRModule") != expr.npos || expr.find("']") != expr.npos;
 }
 
 }  // namespace
 
 void run_transform(const Json& request) {
+  require_plain(request);
   // What the result is compared with must be readable before anything counts as a failure.
-  bool unchanged = request.value("unchanged", false), began_last = false;
+  bool unchanged = request.value("unchanged", false);
   if (!unchanged && !request.contains("after")) throw Unsupported{"a case without a result"};
-  ModuleRef got = without_plan(transformed(request, began_last));
-  ModuleRef expected = parse_program(unchanged ? request.at("before") : request.at("after"));
-  bool ignore = request.contains("check") && request["check"].value("ignore_global_symbol", false);
+  ModuleRef before = parse_program(request.at("before"));
+  ModuleRef expected = unchanged ? before : parse_program(request.at("after"));
+  std::string expr = request.at("expr");
+  Transformer transformer(before, expected, request);
+  ModuleRef got = without_plan(transformer.run(expr));
+  if (request.contains("after_expr")) expected = transformer.run(request["after_expr"]);
+  bool ignore = names_dropped(expr) ||
+                (request.contains("check") && request["check"].value("ignore_global_symbol", false));
   if (!same_program(expected, got, ignore))
     throw Failed{"the result differs\n" + difference(print_program(expected), print_program(got))};
 }
 
 void run_transform_error(const Json& request) {
-  bool began_last = false;
+  require_plain(request);
+  Transformer transformer(parse_program(request.at("before")), nullptr, request);
   try {
-    transformed(request, began_last);
+    transformer.run(request.at("expr"));
   } catch (const Error& e) {
-    if (began_last) return;
+    if (transformer.began_last) return;
     throw Failed{text("refused too early\n", e.what())};
   }
   throw Failed{"accepted"};

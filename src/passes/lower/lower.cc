@@ -12,7 +12,7 @@ std::span<const LowerPass> lower_passes() {
        blocks,
        plan_buffer_allocation},
       {"ConvertBlocksToOpaque", "replaces block iterators by their values", blocks, opaque, convert_blocks_to_opaque},
-      {"Simplify", "simplifies index arithmetic and conditions", opaque, opaque, simplify},
+      {"Simplify", "simplifies index arithmetic and conditions", opaque, opaque, simplify, true},
       {"CompactBufferAllocation",
        "shrinks each allocation to what is used of it",
        opaque,
@@ -26,16 +26,26 @@ std::span<const LowerPass> lower_passes() {
        loops,
        check_indices},
       {"FlattenBuffer", "gives each buffer one dimension", loops, flat, flatten_buffer},
-      {"Simplify", "simplifies index arithmetic and conditions", flat, flat, simplify},
-      {"LoopPartition", "runs full tiles without the conditions of the last one", flat, flat, loop_partition},
-      {"Simplify", "simplifies index arithmetic and conditions", flat, flat, simplify},
+      {"Simplify", "simplifies index arithmetic and conditions", flat, flat, simplify, true},
+      {"LoopPartition", "runs full tiles without the conditions of the last one", flat, flat, loop_partition, true},
+      {"Simplify", "simplifies index arithmetic and conditions", flat, flat, simplify, true},
       {"InjectPrefetch", "asks for cache lines ahead where a loop is annotated so", flat, flat, inject_prefetch},
       {"LowerIntegerDot", "turns sums of four products of bytes into dot4", flat, flat, lower_integer_dot},
-      {"VectorizeLoop", "turns vectorized loops into vector expressions", flat, flat, vectorize_loop},
-      {"UnrollLoop", "writes out unrolled loops", flat, machine, unroll_loop},
-      {"RemoveNoOp", "drops statements that do nothing", machine, machine, remove_no_op},
+      {"VectorizeLoop", "turns vectorized loops into vector expressions", flat, flat, vectorize_loop, true},
+      {"UnrollLoop", "writes out unrolled loops", flat, machine, unroll_loop, true},
+      {"RemoveNoOp", "drops statements that do nothing", machine, machine, remove_no_op, true},
   };
   return passes;
+}
+
+std::span<const LowerPass> more_lower_passes() {
+  return {};
+}
+
+int64_t option(const LowerOptions& options, const std::string& name, int64_t otherwise) {
+  auto at = options.config.find(name);
+  const IntImm* value = at == options.config.end() ? nullptr : at->second.as<IntImm>();
+  return value ? value->value : otherwise;
 }
 
 namespace {

@@ -13,19 +13,28 @@ namespace sator::passes {
 struct LowerOptions {
   /// Copies that unrolling one loop nest may make of a statement.
   int64_t max_unrolled_copies = 4096;
+  /// Options by name, as in PassContext.
+  Attrs config = {};
   /// Called when a request of the schedule cannot be followed, such as a vectorized loop that has to run serially.
   std::function<void(const Reason&)> note;
 };
+
+/// The option's value, or `otherwise` where it is not given.
+int64_t option(const LowerOptions& options, const std::string& name, int64_t otherwise);
 
 struct LowerPass {
   std::string_view name;  ///< as TVM names it, where TVM has it
   std::string_view does;
   tir::Stage from, to;  ///< of the program that it is given, and of the one that it leaves: checked by run_lower_pass
   tir::PrimFuncRef (*run)(const tir::PrimFuncRef& func, const LowerOptions& options);
+  bool anywhere = false;  ///< run alone, by its name, it takes a program of any stage
+  std::string_view parameters = {};  ///< its arguments, in order, with spaces between
 };
 
 /// The passes in the order in which `lower` runs them.
 std::span<const LowerPass> lower_passes();
+/// Passes that `lower` does not run: by name alone.
+std::span<const LowerPass> more_lower_passes();
 
 /// The function after the pass. Errors: a program that is not of stage `from`; those of the pass. InternalError, with the
 /// pass's name, if it leaves a program that is not of stage `to` or not well formed.
