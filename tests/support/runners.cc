@@ -39,8 +39,9 @@ const std::vector<Runner>& runners() {
            "what the interpreter says",
        .run = run_machine},
       {.section = "lower",
-       .inputs = {"program"},
-       .does = "the program after the lowering passes that the section names, or after `all`",
+       .inputs = {"program", "config"},
+       .does = "the program after the lowering passes that the section names, or after `all`; config: options, one "
+               "`name = number` a line",
        .run = run_lower},
   };
   return table;

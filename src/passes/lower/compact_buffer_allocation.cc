@@ -13,9 +13,16 @@ namespace {
 struct LoopRange {
   VarRef var;
   RangeRef range;
+  std::string thread;  ///< the axis of a launch that it is, as "threadIdx.x"
 };
 
-/// What is known of a buffer that a block owns.
+/// Whether the threads of an axis have memory of that scope in common: a box of it holds what all of them use.
+bool is_common(std::string_view scope, std::string_view thread) {
+  if (scope.starts_with("shared")) return thread.starts_with("threadIdx") || thread.starts_with("vthread");
+  return scope == "warp" && thread == "threadIdx.x";
+}
+
+/// What is known of a buffer that a block, or an allocation below blocks, owns.
 struct Owned {
   BufferRef buffer;
   size_t depth = 0;                              ///< loops around the allocation
@@ -33,9 +40,30 @@ class UseCollector {
     if (const For* n = stmt.as<For>()) {
       expr(n->min);
       expr(n->extent);
-      loops_.push_back({n->var, make<Range>(inlined(n->min), inlined(n->extent))});
+      const std::string thread = n->kind == LoopKind::thread_binding ? n->thread : "";
+      loops_.push_back({n->var, make<Range>(inlined(n->min), inlined(n->extent)), thread});
       visit(n->body);
       loops_.pop_back();
+      return;
+    }
+    if (const AttrStmt* n = stmt.as<AttrStmt>(); n && n->node) {
+      if (const ThreadAxis* axis = n->node.as<ThreadAxis>()) {
+        expr(n->value);
+        loops_.push_back({axis->var, make<Range>(int_imm(0, axis->var->dtype), inlined(n->value)), axis->tag});
+        visit(n->body);
+        loops_.pop_back();
+        return;
+      }
+    }
+    if (const Allocate* n = stmt.as<Allocate>()) {
+      for (const Expr& e : n->extents) expr(e);
+      allocated_[n->data.get()] = {n, loops_.size()};
+      visit(n->body);
+      return;
+    }
+    if (const DeclBuffer* n = stmt.as<DeclBuffer>()) {
+      declare(n->buffer);
+      visit(n->body);
       return;
     }
     if (const LetStmt* n = stmt.as<LetStmt>()) {
@@ -95,12 +123,33 @@ class UseCollector {
         });
   }
 
+  /// A buffer that is all of an allocation, under its only name.
+  void declare(const BufferRef& b) {
+    auto at = allocated_.find(b->data.get());
+    if (at == allocated_.end()) return;
+    auto [name, fresh] = pointers_.try_emplace(b->data.get(), b.get());
+    if (!fresh) return;
+    const Allocate& memory = *at->second.first;
+    bool whole = b->dtype == memory.dtype && b->strides.empty() && !b->elem_offset &&
+                 std::ranges::equal(b->shape, memory.extents, [](const Expr& x, const Expr& y) {
+                   auto m = as_int(x), n = as_int(y);
+                   return m && n ? *m == *n : equal(x, y);
+                 });
+    owned[b.get()] = {b, at->second.second, {}, !whole};
+    in_order.push_back(b.get());
+  }
+
   void access(const BufferRef& buffer, const arith::Region& region) {
     auto at = owned.find(buffer.get());
-    if (at == owned.end()) return;
+    if (at == owned.end()) {
+      if (auto other = pointers_.find(buffer->data.get()); other != pointers_.end()) owned[other->second].opaque = true;
+      return;
+    }
     arith::SetMap domains;
-    for (size_t i = at->second.depth; i < loops_.size(); ++i)
-      domains[loops_[i].var] = arith::IntSet::from_range(*loops_[i].range);
+    for (size_t i = 0; i < loops_.size(); ++i) {
+      if (i >= at->second.depth || is_common(buffer->scope(), loops_[i].thread))
+        domains[loops_[i].var] = arith::IntSet::from_range(*loops_[i].range);
+    }
     std::vector<arith::IntSet> box;
     for (const RangeRef& r : region) {
       if (!r) {
@@ -114,6 +163,7 @@ class UseCollector {
   }
 
   std::vector<LoopRange> loops_;
+  std::unordered_map<const Var*, std::pair<const Allocate*, size_t>> allocated_;  ///< and the loops around it
   VarMap lets_;
   std::unordered_map<const Var*, const Buffer*> pointers_;
 };
@@ -182,6 +232,16 @@ class Compactor {
           for (const BufferRef& b : n.alloc_buffers) buffers.push_back(replaced(b));
           if (buffers == n.alloc_buffers) return NodeRef(&n);
           return with(n, &Block::alloc_buffers, std::move(buffers));
+        },
+        [&](const DeclBuffer& n) -> NodeRef {
+          BufferRef b = replaced(n.buffer);
+          return b == n.buffer ? NodeRef(&n) : with(n, &DeclBuffer::buffer, std::move(b));
+        },
+        [&](const Allocate& n) -> NodeRef {
+          auto at = std::ranges::find(compact_, n.data, [](const auto& c) { return c.second.buffer->data; });
+          if (at == compact_.end()) return NodeRef(&n);
+          const Buffer& b = *at->second.buffer;
+          return with(n, &Allocate::extents, b.strides.empty() ? b.shape : std::vector<Expr>{b.shape[0] * b.strides[0]});
         });
   }
 
@@ -280,7 +340,11 @@ std::unordered_map<const Buffer*, std::vector<int64_t>> alignments(const Stmt& b
 
 }  // namespace
 
-PrimFuncRef compact_buffer_allocation(const PrimFuncRef& func, const LowerOptions&) {
+PrimFuncRef compact_buffer_allocation(const PrimFuncRef& func, const LowerOptions& options) {
+  if (!option(options, "CompactBufferAllocation.is_strict", 1))
+    fail({.what = "CompactBufferAllocation with is_strict=False",
+          .needs = "is_strict=True: a box stays within its buffer",
+          .hint = "pad the buffer with pad_einsum where a box may be larger"});
   UseCollector uses;
   uses.visit(func->body);
   if (uses.in_order.empty()) return func;

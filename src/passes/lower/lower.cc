@@ -17,7 +17,9 @@ std::span<const LowerPass> lower_passes() {
        "shrinks each allocation to what is used of it",
        opaque,
        opaque,
-       compact_buffer_allocation},
+       compact_buffer_allocation,
+       false,
+       "is_strict"},
       {"LowerMatchBuffer", "replaces a matched buffer by the box it names", opaque, opaque, lower_match_buffer},
       {"LowerOpaqueBlock", "replaces blocks by allocations and conditions", opaque, loops, lower_opaque_block},
       {"CheckIndices",
@@ -39,7 +41,18 @@ std::span<const LowerPass> lower_passes() {
 }
 
 std::span<const LowerPass> more_lower_passes() {
-  return {};
+  using enum tir::Stage;
+  static constexpr LowerPass passes[] = {
+      {"HoistExpression",
+       "moves conditions and bindings out of the loops that they do not depend on",
+       any,
+       any,
+       hoist_expression},
+      {"HoistIfThenElse", "moves branches out of the loops that they do not depend on", any, any, hoist_if_then_else},
+      {"RemoveAssume", "drops what the program assumes", any, any, remove_assume},
+      {"RemoveStoreUndef", "drops stores of undefined values", any, any, remove_store_undef},
+  };
+  return passes;
 }
 
 int64_t option(const LowerOptions& options, const std::string& name, int64_t otherwise) {

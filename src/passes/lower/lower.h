@@ -53,17 +53,21 @@ tir::PrimFuncRef with_body(const tir::PrimFuncRef& func, tir::Stmt body);
 tir::PrimFuncRef lower_init_block(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef plan_buffer_allocation(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef convert_blocks_to_opaque(const tir::PrimFuncRef& func, const LowerOptions&);
-tir::PrimFuncRef compact_buffer_allocation(const tir::PrimFuncRef& func, const LowerOptions&);
+tir::PrimFuncRef compact_buffer_allocation(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef lower_match_buffer(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef lower_opaque_block(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef check_indices(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef flatten_buffer(const tir::PrimFuncRef& func, const LowerOptions&);
-tir::PrimFuncRef simplify(const tir::PrimFuncRef& func, const LowerOptions&);
+tir::PrimFuncRef simplify(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef loop_partition(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef inject_prefetch(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef lower_integer_dot(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef vectorize_loop(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef unroll_loop(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef remove_no_op(const tir::PrimFuncRef& func, const LowerOptions&);
+tir::PrimFuncRef hoist_expression(const tir::PrimFuncRef& func, const LowerOptions& options);
+tir::PrimFuncRef hoist_if_then_else(const tir::PrimFuncRef& func, const LowerOptions& options);
+tir::PrimFuncRef remove_assume(const tir::PrimFuncRef& func, const LowerOptions& options);
+tir::PrimFuncRef remove_store_undef(const tir::PrimFuncRef& func, const LowerOptions& options);
 
 }  // namespace sator::passes

@@ -12,12 +12,15 @@ namespace {
 
 class Simplifier {
  public:
+  /// `operands`: the operands of and, or are simplified given the other one.
+  explicit Simplifier(bool operands) : operands_(operands) {}
   Stmt run(const Stmt& stmt) {
     if (const For* n = stmt.as<For>()) return loop(*n);
     if (const IfThenElse* n = stmt.as<IfThenElse>()) return branch(*n);
     if (const AssertStmt* n = stmt.as<AssertStmt>()) return assertion(*n);
     if (const LetStmt* n = stmt.as<LetStmt>()) return binding(*n);
     if (const BlockRealize* n = stmt.as<BlockRealize>(); n && n->predicate) return realize(*n);
+    if (const BufferStore* n = stmt.as<BufferStore>()) return store(*n);
     NodeRef out = stmt->info().map_children(*stmt, [&](const NodeRef& child) -> NodeRef {
       if (const StmtNode* s = child->as<StmtNode>()) return run(ref(*s));
       return part(child);
@@ -41,8 +44,34 @@ class Simplifier {
     return Stmt(new For(copy));
   }
 
+  /// An element that is stored where it lies changes nothing.
+  Stmt store(const BufferStore& n) {
+    Expr value = expr(n.value);
+    std::vector<Expr> indices;
+    for (const Expr& i : n.indices) indices.push_back(expr(i));
+    const BufferLoad* load = value.as<BufferLoad>();
+    if (load && load->buffer == n.buffer &&
+        std::ranges::equal(indices, load->indices, [&](const Expr& a, const Expr& b) { return is_same(a, b); }))
+      return make<Evaluate>(int_imm(0));
+    if (value == n.value && indices == n.indices) return ref(n);
+    return make<BufferStore>(n.buffer, value, std::move(indices));
+  }
+  bool is_same(const Expr& a, const Expr& b) {
+    if (!is_pure(a) || !of_indices(a)) return false;
+    return equal(a, b) || (a->dtype.lanes == 1 && analyzer_.prove_equal(a, b));
+  }
+
+  /// The condition, or what is known of it where the variables that bindings name are put in.
+  Expr decided(const Expr& condition) {
+    if (condition.as<IntImm>() || bound_.empty()) return condition;
+    Expr written_out = substitute(condition, bound_);
+    if (written_out == condition || !is_pure(written_out) || !of_indices(written_out)) return condition;
+    Expr known = analyzer_.simplify(written_out);
+    return known.as<IntImm>() ? known : condition;
+  }
+
   Stmt branch(const IfThenElse& n) {
-    Expr condition = expr(n.condition);
+    Expr condition = decided(expr(n.condition));
     if (const IntImm* known = condition.as<IntImm>()) {
       if (known->value) return run(n.then_case);
       return n.else_case ? run(n.else_case) : make<Evaluate>(int_imm(0));
@@ -77,7 +106,9 @@ class Simplifier {
 
   Stmt binding(const LetStmt& n) {
     Expr value = expr(n.value);
+    if (value->dtype.lanes == 1 && is_pure(value) && of_indices(value)) bound_[n.var] = substitute(value, bound_);
     Stmt body = run(n.body);
+    bound_.erase(n.var);
     if (value == n.value && body == n.body) return ref(n);
     return make<LetStmt>(value, n.var, body);
   }
@@ -107,11 +138,29 @@ class Simplifier {
     if (e.as<Var>() || e.as<IntImm>() || e.as<FloatImm>() || e.as<StringImm>()) return e;
     bool simplifiable =
         e->dtype.lanes == 1 && (arith::is_index(e->dtype) || e->dtype.is_bool()) && is_pure(e) && of_indices(e);
-    if (simplifiable) return analyzer_.simplify(e);
+    if (simplifiable) return operands_ ? given_each_other(analyzer_.simplify(e)) : analyzer_.simplify(e);
+    if (operands_ && e->dtype == boolean && (e.as<And>() || e.as<Or>()) && !has_side_effect(e))
+      return given_each_other(e);
     if (const Call* c = e.as<Call>(); c && c->op == "tir.if_then_else" && c->args[0]->dtype.lanes == 1)
       return choice(*c);
     NodeRef out = e->info().map_children(*e, [&](const NodeRef& child) { return part(child); });
     return cast<ExprNode>(out);
+  }
+
+  /// a and b: each simplified where the other holds; a or b: where the other does not.
+  Expr given_each_other(const Expr& e) {
+    const And* both = e.as<And>();
+    const Or* either = e.as<Or>();
+    if (!both && !either) return e;
+    Expr a = both ? both->a : either->a, b = both ? both->b : either->b;
+    auto given = [&](const Expr& known, const Expr& rest) {
+      auto inside = analyzer_.with_constraint(both ? known : logical_not(known));
+      return expr(rest);
+    };
+    Expr left = expr(a), right = given(left, b);
+    left = given(right, left);
+    if (left == a && right == b) return e;
+    return both ? logical_and(left, right) : logical_or(left, right);
   }
 
   Expr choice(const Call& c) {
@@ -144,12 +193,15 @@ class Simplifier {
   }
 
   arith::Analyzer analyzer_;
+  VarMap bound_;  ///< what bindings around name, as index arithmetic
+  bool operands_;
 };
 
 }  // namespace
 
-PrimFuncRef simplify(const PrimFuncRef& func, const LowerOptions&) {
-  return with_body(func, Simplifier().run(func->body));
+PrimFuncRef simplify(const PrimFuncRef& func, const LowerOptions& options) {
+  bool operands = option(options, "tir.Simplify.apply_constraints_to_boolean_branches", 0);
+  return with_body(func, Simplifier(operands).run(func->body));
 }
 
 }  // namespace sator::passes

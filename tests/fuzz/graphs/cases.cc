@@ -24,7 +24,9 @@ const std::vector<const passes::Pass*>& graph_passes() {
   static const std::vector<const passes::Pass*> all = [] {
     std::vector<const passes::Pass*> out;
     for (const passes::Pass& p : passes::passes()) {
-      bool lowers = std::ranges::any_of(passes::lower_passes(), [&](const auto& l) { return l.name == p.name; });
+      auto is_p = [&](const auto& l) { return l.name == p.name; };
+      bool lowers = std::ranges::any_of(passes::lower_passes(), is_p) ||
+                    std::ranges::any_of(passes::more_lower_passes(), is_p);
       if (!lowers) out.push_back(&p);
     }
     return out;
