@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/commands.h"
+#include "passes/lower/lower.h"
 #include "passes/run.h"
 #include "relax/ops/table.h"
 #include "relax/parse.h"
@@ -17,7 +18,7 @@ namespace {
 
 struct OptArguments {
   std::optional<std::string> file, attach, output, target;
-  std::vector<std::string> passes, bounds;
+  std::vector<std::string> passes, bounds, config;
   bool list = false, ops = false, explain = false;
 };
 
@@ -32,19 +33,43 @@ std::vector<std::string> words_of(const std::vector<std::string>& given) {
   return out;
 }
 
-std::map<std::string, int64_t> bounds_of(const std::vector<std::string>& given) {
+/// NAME=NUMBER, ... of an option; `refusal` says what it needs where a word is not of that form.
+std::map<std::string, int64_t> numbers_of(const std::vector<std::string>& given, const Reason& refusal) {
   std::map<std::string, int64_t> out;
   for (const std::string& word : words_of(given)) {
     size_t equals = word.find('=');
     std::string name(trim(std::string_view(word).substr(0, equals)));
     std::string_view number = equals == word.npos ? "" : trim(std::string_view(word).substr(equals + 1));
-    int64_t bound = 0;
-    auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), bound);
-    if (name.empty() || error != std::errc() || end != number.data() + number.size() || bound < 0)
-      fail({.what = text("--bounds ", word),
-            .needs = "NAME=NUMBER, the largest value of a symbolic size",
-            .hint = "as in --bounds seq_len=512,batch=8"});
-    out[name] = bound;
+    int64_t value = 0;
+    auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+    if (name.empty() || error != std::errc() || end != number.data() + number.size() || value < 0) {
+      Reason reason = refusal;
+      reason.what = text(refusal.what, " ", word);
+      fail(std::move(reason));
+    }
+    out[name] = value;
+  }
+  return out;
+}
+
+std::map<std::string, int64_t> bounds_of(const std::vector<std::string>& given) {
+  return numbers_of(given,
+                    {.what = "--bounds",
+                     .needs = "NAME=NUMBER, the largest value of a symbolic size",
+                     .hint = "as in --bounds seq_len=512,batch=8"});
+}
+
+Attrs config_of(const std::vector<std::string>& given) {
+  Attrs out;
+  const std::vector<std::string> known(passes::option_names().begin(), passes::option_names().end());
+  const std::string example = "as in --config tir.HoistExpression.hoisted_conditionals=1";
+  for (const auto& [name, value] :
+       numbers_of(given, {.what = "--config", .needs = "NAME=NUMBER, an option of a pass", .hint = example})) {
+    if (std::ranges::find(known, name) == known.end())
+      fail({.what = text("no pass has the option ", name),
+            .needs = text("one of ", join(known, ", ")),
+            .hint = example});
+    out[name] = int_imm(value, i64);
   }
   return out;
 }
@@ -79,7 +104,8 @@ void run(const OptArguments& a, Streams& io) {
           .hint = "`sator opt --list` lists the passes"});
   std::vector<const passes::Pass*> chosen;
   for (const std::string& name : words_of(a.passes)) chosen.push_back(&passes::pass_named(name));
-  passes::PassContext ctx{.bounds = bounds_of(a.bounds), .target = a.target.value_or("")};
+  passes::PassContext ctx{
+      .bounds = bounds_of(a.bounds), .target = a.target.value_or(""), .config = config_of(a.config)};
   if (a.explain)
     ctx.explain = [&](const std::string& pass, const std::string& message) {
       io.notes << pass << ": " << message << "\n";
@@ -111,6 +137,7 @@ Command opt_command() {
                   {"--passes LIST", "names of passes, separated by commas, in the order in which they run", &a->passes},
                   {"-o,--output FILE", "write the result there instead of printing it", &a->output},
                   {"--bounds LIST", "the largest values of symbolic sizes: seq_len=512,batch=8", &a->bounds},
+                  {"--config LIST", "options of passes: tir.Simplify.NAME=1,...", &a->config},
                   {"--target NAME", "what is compiled for, for BindTarget", &a->target},
                   {"--attach FILE", "tensor programs that AttachAdditionalPrimFuncs adds", &a->attach},
                   {"--explain", "say what passes did or did not do, and why", &a->explain},

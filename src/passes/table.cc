@@ -19,9 +19,7 @@ namespace {
 
 /// A pass of the lowering, on every tensor program of the module.
 Pass over_programs(const LowerPass& lower) {
-  LowerPass step = lower;
-  if (lower.anywhere) step.from = step.to = tir::Stage::any;
-  auto run = [step](const ModuleRef& module, const PassContext& ctx) {
+  auto run = [step = lower](const ModuleRef& module, const PassContext& ctx) {
     LowerOptions options{
         .config = ctx.config,
         .note = [&](const Reason& reason) { ctx.say(std::string(step.name), text(reason.what, ": ", reason.hint)); }};

@@ -1,5 +1,7 @@
 // Text tests of the lowering: a program in, the program after some of its passes out.
 #include "passes/lower/lower.h"
+#include "support/machine_code.h"
+#include "support/random_arguments.h"
 #include "support/runners.h"
 #include "tir/parse.h"
 #include "tir/print.h"
@@ -17,8 +19,27 @@ static const passes::LowerPass& find_pass(std::string_view name) {
   fail({.what = text("no pass ", name), .needs = text("one of ", join(names, ", ")), .hint = "correct the name"});
 }
 
+/// What the function computes otherwise after the passes; "" where the interpreter cannot run it.
+static std::string changed_meaning(const tir::PrimFuncRef& before, const tir::PrimFuncRef& after) {
+  constexpr int64_t kIterations = 1'000'000;
+  RandomArguments expected(*before, 1, Values::fractions), got(*before, 1, Values::fractions);
+  if (!expected.usable()) return "";
+  try {
+    expected.interpret(before, kIterations);
+  } catch (const Error&) {
+    return "";
+  }
+  try {
+    got.interpret(after, 100 * kIterations);
+  } catch (const Error& e) {
+    return text("the program after the passes is at fault: ", e.what());
+  }
+  return expected.difference(got, some_ulps);
+}
+
 std::string run_lower(const TestCase& test) {
   tir::PrimFuncRef func = tir::parse_function(test.text("program"), "program");
+  const tir::PrimFuncRef before = func;
   std::string notes;
   passes::LowerOptions options;
   options.note = [&](const Reason& reason) { notes += text("# note: ", reason.what, ": ", reason.hint, "\n"); };
@@ -36,6 +57,8 @@ std::string run_lower(const TestCase& test) {
   } else {
     for (std::string_view name : split(names, ',')) func = passes::run_lower_pass(find_pass(trim(name)), func, options);
   }
+  if (std::string d = changed_meaning(before, func); !d.empty())
+    fail({.what = text("the passes change what the program computes: ", d)});
   return notes + tir::to_script(*func);
 }
 

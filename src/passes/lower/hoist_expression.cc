@@ -69,6 +69,13 @@ Stmt folded(const Stmt& s) {
         if (!known) return ref(n);
         return known->value ? n.then_case : n.else_case ? n.else_case : nothing();
       },
+      [](const Seq& n) -> Stmt {
+        std::vector<Stmt> kept;
+        for (const Stmt& one : n.stmts)
+          if (const Evaluate* e = one.as<Evaluate>(); !e || !e->value.as<IntImm>()) kept.push_back(one);
+        if (kept.size() == n.stmts.size()) return ref(n);
+        return kept.empty() ? nothing() : seq(std::move(kept));
+      },
       [](const Call& n) -> Expr {
         const IntImm* known = n.op == "tir.if_then_else" ? n.args[0].as<IntImm>() : nullptr;
         return known ? n.args[known->value ? 1 : 2] : Expr(&n);

@@ -29,11 +29,11 @@ std::span<const LowerPass> lower_passes() {
        check_indices},
       {"FlattenBuffer", "gives each buffer one dimension", loops, flat, flatten_buffer},
       {"Simplify", "simplifies index arithmetic and conditions", flat, flat, simplify, true},
-      {"LoopPartition", "runs full tiles without the conditions of the last one", flat, flat, loop_partition, true},
+      {"LoopPartition", "runs full tiles without the conditions of the last one", flat, flat, loop_partition},
       {"Simplify", "simplifies index arithmetic and conditions", flat, flat, simplify, true},
       {"InjectPrefetch", "asks for cache lines ahead where a loop is annotated so", flat, flat, inject_prefetch},
       {"LowerIntegerDot", "turns sums of four products of bytes into dot4", flat, flat, lower_integer_dot},
-      {"VectorizeLoop", "turns vectorized loops into vector expressions", flat, flat, vectorize_loop, true},
+      {"VectorizeLoop", "turns vectorized loops into vector expressions", flat, flat, vectorize_loop},
       {"UnrollLoop", "writes out unrolled loops", flat, machine, unroll_loop, true},
       {"RemoveNoOp", "drops statements that do nothing", machine, machine, remove_no_op, true},
   };
@@ -53,6 +53,14 @@ std::span<const LowerPass> more_lower_passes() {
       {"RemoveStoreUndef", "drops stores of undefined values", any, any, remove_store_undef},
   };
   return passes;
+}
+
+std::span<const std::string_view> option_names() {
+  static constexpr std::string_view names[] = {"tir.HoistExpression.hoisted_conditionals",
+                                               "tir.HoistExpression.hoisted_let_bindings",
+                                               "tir.HoistIfThenElse.support_block_scope_hosting",
+                                               "tir.Simplify.apply_constraints_to_boolean_branches"};
+  return names;
 }
 
 int64_t option(const LowerOptions& options, const std::string& name, int64_t otherwise) {
@@ -90,8 +98,10 @@ tir::PrimFuncRef checked(const LowerPass& pass, const tir::PrimFuncRef& func, co
 }  // namespace
 
 tir::PrimFuncRef run_lower_pass(const LowerPass& pass, const tir::PrimFuncRef& func, const LowerOptions& options) {
-  require_stage(pass, *func);
-  return checked(pass, func, options);
+  LowerPass step = pass;
+  if (pass.anywhere) step.from = step.to = tir::Stage::any;
+  require_stage(step, *func);
+  return checked(step, func, options);
 }
 
 tir::PrimFuncRef lower(const tir::PrimFuncRef& func, const LowerOptions& options) {

@@ -22,6 +22,9 @@ struct LowerOptions {
 /// The option's value, or `otherwise` where it is not given.
 int64_t option(const LowerOptions& options, const std::string& name, int64_t otherwise);
 
+/// The options that passes know.
+std::span<const std::string_view> option_names();
+
 struct LowerPass {
   std::string_view name;  ///< as TVM names it, where TVM has it
   std::string_view does;

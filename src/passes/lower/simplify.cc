@@ -154,7 +154,7 @@ class Simplifier {
     if (!both && !either) return e;
     Expr a = both ? both->a : either->a, b = both ? both->b : either->b;
     auto given = [&](const Expr& known, const Expr& rest) {
-      auto inside = analyzer_.with_constraint(both ? known : logical_not(known));
+      auto inside = analyzer_.with_constraint(both ? known : analyzer_.simplify(logical_not(known)));
       return expr(rest);
     };
     Expr left = expr(a), right = given(left, b);
