@@ -1,6 +1,10 @@
 // infer, expr_error, expr_query, expr_print of graphs: Python expressions over tvm.relax, on the evaluator of R.
+#include <algorithm>
+#include <set>
+
 #include "base/text.h"
 #include "cases.h"
+#include "program_values.h"
 #include "ir/script/parser.h"
 #include "relax/builder.h"
 #include "relax/ops/table.h"
@@ -25,10 +29,22 @@ class CaseEvaluator final : public relax::GraphEvaluator {
     languages["tvm"] = "tvm";
     languages["np"] = "np";
     languages["bb"] = "bb";
+    languages["te"] = "te";
   }
+  /// Whether tir.* means what Python builds, beyond what scripts have.
+  bool builds_programs = false;
 
  protected:
+  tir::Value call_other(const tir::Value& callee, const Expression& call) override {
+    if (auto v = program_method(*this, callee, call)) return *v;
+    return GraphEvaluator::call_other(callee, call);
+  }
+
   tir::Value call_language(const std::string& name, const Expression& call) override {
+    if (builds_programs) {
+      auto in_script = [&](const std::string& known) { return GraphEvaluator::call_language(known, call); };
+      if (auto v = program_value(*this, name, call, in_script)) return *v;
+    }
     if (name.starts_with("relax.op.")) return GraphEvaluator::call_language("R." + name.substr(9), call);
     if (name == "relax.Var" || name == "relax.DataflowVar") {
       Arguments a(*this, call, {"name_hint", "struct_info"});
@@ -77,6 +93,12 @@ class CaseEvaluator final : public relax::GraphEvaluator {
                                                              {"relax.Constant", "R.const"}};
     if (auto at = kSame.find(name); at != kSame.end()) return GraphEvaluator::call_language(at->second, call);
     if (name == "tvm.ir.VDevice") return GraphEvaluator::call_language("I.vdevice", call);
+    if (name == "tvm.ir.structural_hash") {
+      Arguments a(*this, call, {"node", "map_free_vars"});
+      const NodeRef node = as_node(a.need("node"));
+      if (!node) throw Unsupported{"the hash of a plain value"};
+      return text(structural_hash(node));
+    }
     if (name == "tvm.ir.Op.get") {
       Arguments a(*this, call, {"name"});
       return NodeRef(relax::op_ref(a.str("name").substr(std::string("relax.").size())));
@@ -91,10 +113,27 @@ class CaseEvaluator final : public relax::GraphEvaluator {
     return GraphEvaluator::call_language(name, call);
   }
 
+  /// Python's index of a shape, from either end.
+  tir::Value subscript_other(const tir::Value& object, const Expression& e) override {
+    const NodeRef* n = object.as<NodeRef>();
+    const auto* shape = n ? n->as<relax::ShapeExpr>() : nullptr;
+    const auto* tuple = n ? n->as<relax::Tuple>() : nullptr;
+    if (!shape && !tuple) return GraphEvaluator::subscript_other(object, e);
+    tir::Value index = eval(e.items[1]);
+    const tir::Integer* i = index.as<tir::Integer>();
+    int64_t count = static_cast<int64_t>(shape ? shape->values.size() : tuple->items.size());
+    if (!i || i->value < -count || i->value >= count) return GraphEvaluator::subscript_other(object, e);
+    size_t at = static_cast<size_t>(i->value < 0 ? i->value + count : i->value);
+    return shape ? tir::Value(shape->values[at]) : tir::Value(NodeRef(tuple->items[at]));
+  }
+
   tir::Value unknown_name(const Expression& e) override { throw Unsupported{"the Python name " + e.text}; }
 
   std::optional<tir::Value> other_attribute(const tir::Value& object, const std::string& name,
                                             const Expression& e) override {
+    if (builds_programs) {
+      if (auto v = program_attribute(*this, object, name)) return *v;
+    }
     const NodeRef* n = object.as<NodeRef>();
     const auto* call = n ? n->as<relax::RCall>() : nullptr;
     if (call && name == "op") return NodeRef(call->op);
@@ -113,9 +152,31 @@ class CaseEvaluator final : public relax::GraphEvaluator {
         if (*key.as<std::string>() == name) return value;
       }
     }
-    if (name == "struct_info") {
+    if (name == "struct_info" && n) {
       if (const auto* expr = n->as<relax::RelaxExprNode>()) return NodeRef(expr->sinfo);
     }
+    auto list = [](const std::vector<Expr>& values) {
+      tir::Values out;
+      for (const Expr& v : values) out.items.push_back(v);
+      return out;
+    };
+    if (const auto* p = n ? n->as<relax::TensorInfo>() : nullptr) {
+      if (name == "ndim") return tir::Integer{p->ndim, false};
+      if (name == "shape" && p->shape) return NodeRef(p->shape);
+    }
+    if (const auto* p = n ? n->as<relax::ShapeInfo>() : nullptr) {
+      if (name == "ndim") return tir::Integer{p->ndim, false};
+      if (name == "values" && p->values) return list(*p->values);
+    }
+    if (const auto* p = n ? n->as<relax::ShapeExpr>() : nullptr; p && name == "values") return list(p->values);
+    if (const auto* p = n ? n->as<relax::PrimValue>() : nullptr; p && name == "value") return p->value;
+    if (const auto* p = n ? n->as<relax::RString>() : nullptr; p && name == "value") return p->value;
+    if (const auto* p = n ? n->as<relax::Tuple>() : nullptr; p && name == "fields") {
+      tir::Values out;
+      for (const RExpr& f : p->items) out.items.push_back(NodeRef(f));
+      return out;
+    }
+    if (const auto* p = n ? n->as<relax::RVar>() : nullptr; p && name == "name_hint") return p->name;
     if (name == "dtype" && n) {
       if (const auto* p = n->as<relax::PrimInfo>()) return p->dtype.name();
       if (const auto* t = n->as<relax::TensorInfo>()) return t->dtype.name();
@@ -123,6 +184,13 @@ class CaseEvaluator final : public relax::GraphEvaluator {
     return GraphEvaluator::other_attribute(object, name, e);
   }
 
+ private:
+ public:
+  static NodeRef as_node(const tir::Value& v) {
+    const NodeRef* n = v.as<NodeRef>();
+    const Expr* e = v.as<Expr>();
+    return n ? *n : e ? NodeRef(*e) : nullptr;
+  }
  private:
   static std::string device_of(const tir::Value* v) {
     const NodeRef* n = v ? v->as<NodeRef>() : nullptr;
@@ -167,9 +235,13 @@ std::unique_ptr<Evaluated> prepared(const Json& request, const std::string& afte
   }
   lines += "case_value = " + request.at("expr").get<std::string>() + "\n";
   if (!after.empty()) lines += "case_after = " + after + "\n";
+  for (const char* other : {"<script:", "$before", "\nwith "}) {
+    if (lines.find(other) != lines.npos) throw Unsupported{"scripts and contexts in an expression"};
+  }
   auto out = std::make_unique<Evaluated>();
   out->program = script::parse(lines);
   out->evaluator = std::make_unique<CaseEvaluator>(*out->program.source, out->scope);
+  out->evaluator->builds_programs = !request.at("category").get<std::string>().starts_with("relax_");
   return out;
 }
 
@@ -189,11 +261,7 @@ void evaluate(Evaluated& e, const std::function<void()>& on_value = {}) {
   }
 }
 
-NodeRef node_of(const tir::Value& v) {
-  const NodeRef* n = v.as<NodeRef>();
-  const Expr* e = v.as<Expr>();
-  return n ? *n : e ? NodeRef(*e) : nullptr;
-}
+NodeRef node_of(const tir::Value& v) { return CaseEvaluator::as_node(v); }
 
 std::string shown(const tir::Value& v) {
   NodeRef n = node_of(v);
@@ -212,12 +280,17 @@ void run_infer(const Json& request) {
 }
 
 void run_expr_error(const Json& request) {
-  if (!request.at("category").get<std::string>().starts_with("relax_")) throw Unsupported{"errors of other categories"};
+  bool graphs = request.at("category").get<std::string>().starts_with("relax_");
+  const std::string& written = request.at("expr").get_ref<const std::string&>();
+  // Of what programs are built of, what is checked where it is built.
+  bool checked = false;
+  for (const char* name : {"tir.const(", "tir.Let(", "tir.IntImm(", "tir.FloatImm("}) checked |= written.starts_with(name);
+  if (!graphs && !checked) throw Unsupported{"errors of other categories"};
   auto e = prepared(request, "");
   bool reached = false;
   try {
     evaluate(*e, [&] { reached = true; });
-    CaseEvaluator::normalized(e->evaluator->to_graph(e->value, {}));
+    if (graphs) CaseEvaluator::normalized(e->evaluator->to_graph(e->value, {}));
   } catch (const Error& error) {
     if (reached) return;
     throw Failed{text("a definition is refused\n", error.what())};
@@ -225,24 +298,75 @@ void run_expr_error(const Json& request) {
   throw Failed{"accepted: " + shown(e->value)};
 }
 
+namespace {
+
+/// The number of a plain value or of a constant.
+std::optional<double> number_of(const tir::Value& v) {
+  if (const bool* b = v.as<bool>()) return *b;
+  if (const tir::Integer* i = v.as<tir::Integer>()) return static_cast<double>(i->value);
+  if (const double* d = v.as<double>()) return *d;
+  const Expr* e = v.as<Expr>();
+  if (const IntImm* n = e ? e->as<IntImm>() : nullptr) return static_cast<double>(n->value);
+  if (const FloatImm* n = e ? e->as<FloatImm>() : nullptr) return n->value;
+  return {};
+}
+
+bool alike(const tir::Value& a, const tir::Value& b) {
+  const tir::Values *x = a.as<tir::Values>(), *y = b.as<tir::Values>();
+  if (x && y) return std::ranges::equal(x->items, y->items, alike);
+  if (a.as<BufferRef>() || b.as<BufferRef>()) return a.as<BufferRef>() && b.as<BufferRef>() && *a.as<BufferRef>() == *b.as<BufferRef>();
+  const Expr *e = a.as<Expr>(), *f = b.as<Expr>();
+  if (e && f) return equal(NodeRef(*e), NodeRef(*f));
+  if (auto m = number_of(a), n = number_of(b); m && n) return *m == *n;
+  NodeRef m = node_of(a), n = node_of(b);
+  if (m && n) return equal(m, n);
+  const std::string *s = a.as<std::string>(), *t = b.as<std::string>();
+  if (s && t) return *s == *t;
+  return !m && !n && shown(a) == shown(b);
+}
+
+/// The categories whose expressions the evaluator has a part of.
+bool is_evaluated(const Json& request) {
+  static const std::set<std::string> kCategories = {"relax_op_infer", "relax_script", "relax_other", "tir_core"};
+  return kCategories.contains(request.at("category").get<std::string>());
+}
+
+}  // namespace
+
 void run_expr_query(const Json& request) {
-  if (request.at("category") != "relax_op_infer" && request.at("category") != "relax_script")
-    throw Unsupported{"queries of other categories"};
+  if (!is_evaluated(request)) throw Unsupported{"queries of other categories"};
   std::string op = request.at("op");
-  if (op != "==" && op != "structural_equal") throw Unsupported{"comparison by " + op};
-  auto e = prepared(request, request.at("after"));
+  bool truth = op == "true" || op == "false";
+  if (!truth && op != "==" && op != "structural_equal") throw Unsupported{"comparison by " + op};
+  const Json& after = request.at("after");
+  auto e = prepared(request, truth ? "" : after.is_string() ? after.get<std::string>() : after.dump());
   evaluate(*e);
-  NodeRef a = node_of(e->value), b = node_of(e->expected);
-  bool same = a && b ? equal(a, b) : shown(e->value) == shown(e->expected);
-  if (!same) throw Failed{text(shown(e->value), "\nexpected ", shown(e->expected))};
+  if (truth) {
+    std::optional<double> n = number_of(e->value);
+    if (!n) throw Failed{text("not a truth value: ", shown(e->value))};
+    if ((*n != 0) != (op == "true")) throw Failed{text(shown(e->value), "\nexpected ", op)};
+    return;
+  }
+  if (!alike(e->value, e->expected)) throw Failed{text(shown(e->value), "\nexpected ", shown(e->expected))};
+}
+
+void run_expr_equal(const Json& request) {
+  if (!is_evaluated(request)) throw Unsupported{"queries of other categories"};
+  Json as_query = request;
+  as_query["expr"] = request.at("lhs");
+  auto e = prepared(as_query, request.at("rhs"));
+  evaluate(*e);
+  if (!alike(e->value, e->expected)) throw Failed{text(shown(e->value), "\nexpected ", shown(e->expected))};
 }
 
 void run_expr_print(const Json& request) {
-  if (request.at("category") != "relax_op_infer") throw Unsupported{"queries of other categories"};
+  const std::string& category = request.at("category").get_ref<const std::string&>();
+  if (category != "relax_op_infer" && category != "tir_core") throw Unsupported{"queries of other categories"};
+  bool contains = request.value("op", "==") == "in";
   auto e = prepared(request, "");
   evaluate(*e);
   std::string expected = request.at("after");
-  if (shown(e->value) != expected) throw Failed{text(shown(e->value), "\nexpected ", expected)};
+  if (contains ? shown(e->value).find(expected) == std::string::npos : shown(e->value) != expected) throw Failed{text(shown(e->value), "\nexpected ", expected)};
 }
 
 }  // namespace sator::conformance

@@ -15,6 +15,7 @@ const std::vector<Handler>& handlers() {
       {"infer", run_infer},
       {"expr_error", run_expr_error},
       {"expr_query", run_expr_query},
+      {"expr_equal", run_expr_equal},
       {"expr_print", run_expr_print},
       {"arith_query", run_arith_query},
       {"transform", run_transform},

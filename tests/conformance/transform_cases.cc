@@ -153,7 +153,7 @@ class Transformer {
     if (callee.is(ExpressionKind::attribute) && (callee.text == "with_attr" || callee.text == "without_attr") &&
         e.items[1].text == "global_symbol")
       return module(callee.items[0], outermost);
-    if (name == "tvm.IRModule.from_expr" && e.items.size() == 2) return module(e.items[1], outermost);
+    if ((name == "tvm.IRModule.from_expr" || name == "tvm.ir.module.IRModule.from_expr") && e.items.size() == 2) return module(e.items[1], outermost);
     if (name == "tvm.IRModule" && e.items.size() == 2 && e.items[1].is(ExpressionKind::dict) &&
         e.items[1].items.size() == 2)
       return module(e.items[1].items[1], outermost);
