@@ -2,11 +2,11 @@
 """Runs the cases extracted from TVM's own tests against a program, and counts passed, failed, not supported.
 
     conformance.py DIR --program PROGRAM [--release v0.17.0] [--category C] [--kind K] [--filter TEXT] [--core]
-                   [--show N] [--json FILE] [--against FILE]
+                   [--show N] [--json FILE] [--against FILE] [--passing FILE] [--accept]
 
 DIR holds `<release>.<category>.jsonl` and `<release>.texts.jsonl`. PROGRAM answers JSON lines as tools/conformance.md says. A case during
 which it crashes or exceeds --limit-s seconds has failed; the program is then started again. The exit status is 0 unless
---against names an earlier result (of --json) in which a case passed that no longer does.
+a case is lost: one of --passing, or one that passed in the earlier result (of --json) that --against names.
 """
 import argparse
 import collections
@@ -23,6 +23,8 @@ from pathlib import Path
 
 import arith_queries
 
+# The cases of v0.17.0 that pass, one id a line: of these none may be lost.
+PASSING = Path(__file__).parent.parent / "tests" / "conformance" / "passing.txt"
 STATUSES = ("passed", "failed", "unsupported")
 # The primitives of a first CPU compiler: what --core keeps of the schedule cases uses no others.
 CORE = set("""get_block get_sblock get_loops get_child_blocks get_producers get_consumers split fuse reorder parallel vectorize unroll
@@ -194,6 +196,13 @@ def shown(case, answer):
     yield f"--- answer\n{answer['detail']}"
 
 
+def report_lost(known, now, source):
+    """Prints the ids of `known` that do not pass now, of those that were run; 1 if there are any."""
+    lost = sorted(case for case in known if now.get(case, "passed") != "passed")
+    print(f"\n{len(lost)} cases passed in {source} and do not now", *lost, sep="\n")
+    return 1 if lost else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where the cases were extracted")
@@ -207,6 +216,8 @@ def main():
     parser.add_argument("--status", default="failed", choices=STATUSES, help="which cases --show prints")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write status and detail of each case")
     parser.add_argument("--against", type=Path, metavar="FILE", help="an earlier --json: exit 1 if a case passed then and does not now")
+    parser.add_argument("--passing", type=Path, metavar="FILE", help="the ids that have to pass (v0.17.0: tests/conformance/passing.txt)")
+    parser.add_argument("--accept", action="store_true", help="write the ids that pass now to that file")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--limit-s", type=float, default=20)
     args = parser.parse_args()
@@ -236,12 +247,20 @@ def main():
             print(f"\n{title}:", *rows, sep="\n")
     if args.json:
         args.json.write_text(json.dumps({c["id"]: a for c, a in zip(cases, answers)}, indent=1))
+    now = {c["id"]: a["status"] for c, a in zip(cases, answers)}
+    status = 0
     if args.against:
         before = json.loads(args.against.read_text())
-        lost = [c["id"] for c, a in zip(cases, answers) if a["status"] != "passed" and before.get(c["id"], {}).get("status") == "passed"]
-        print(f"\n{len(lost)} cases passed in {args.against} and do not now", *lost, sep="\n")
-        return 1 if lost else 0
-    return 0
+        status |= report_lost({case for case, a in before.items() if a["status"] == "passed"}, now, args.against)
+    passing = args.passing or (PASSING if args.release == "v0.17.0" else None)
+    if passing:
+        known = set(passing.read_text().splitlines()) if passing.exists() else set()
+        if args.accept:
+            kept = {case for case in known if case not in now} | {case for case, s in now.items() if s == "passed"}
+            passing.write_text("".join(f"{case}\n" for case in sorted(kept)))
+        else:
+            status |= report_lost(known, now, passing)
+    return status
 
 
 if __name__ == "__main__":

@@ -75,8 +75,8 @@ void match_dtypes(Expr& a, Expr& b, const char* what) {
       a = cast_to(y, a);
     else
       b = cast_to(x, b);
-  } else {  // mixed signs: the wider one, signed where they are equal
-    DType wide = x.bits > y.bits ? x : y.bits > x.bits ? y : (x.is_int() ? x : y);
+  } else {  // mixed signs: the wider one, unsigned where they are equal, as in C and TVM
+    DType wide = x.bits > y.bits ? x : y.bits > x.bits ? y : (x.is_uint() ? x : y);
     a = cast_to(wide, a);
     b = cast_to(wide, b);
   }

@@ -20,9 +20,9 @@ namespace {
 /// A pass of the lowering, on every tensor program of the module.
 Pass over_programs(const LowerPass& lower) {
   auto run = [step = lower](const ModuleRef& module, const PassContext& ctx) {
-    LowerOptions options{
-        .config = ctx.config,
-        .note = [&](const Reason& reason) { ctx.say(std::string(step.name), text(reason.what, ": ", reason.hint)); }};
+    LowerOptions options{.config = ctx.config, .note = [&](const Reason& reason) {
+                           ctx.say(std::string(step.name), text(reason.what, ": ", reason.hint));
+                         }};
     ModuleRef out = module;
     for (const auto& [name, func] : module->functions) {
       tir::PrimFuncRef program = cast<tir::PrimFunc>(func);
@@ -41,10 +41,10 @@ Pass over_programs(const LowerPass& lower) {
 
 std::vector<Pass> with_lowering(std::vector<Pass> all) {
   for (std::span<const LowerPass> part : {lower_passes(), more_lower_passes()}) {
-   for (const LowerPass& lower : part) {
-    // Simplify runs several times in the lowering, and is one pass.
-    if (std::ranges::find(all, lower.name, &Pass::name) == all.end()) all.push_back(over_programs(lower));
-  }
+    for (const LowerPass& lower : part) {
+      // Simplify runs several times in the lowering, and is one pass.
+      if (std::ranges::find(all, lower.name, &Pass::name) == all.end()) all.push_back(over_programs(lower));
+    }
   }
   return all;
 }

@@ -4,8 +4,8 @@
 
 #include "base/text.h"
 #include "cases.h"
-#include "program_values.h"
 #include "ir/script/parser.h"
+#include "program_values.h"
 #include "relax/builder.h"
 #include "relax/ops/table.h"
 #include "relax/parse_impl.h"
@@ -191,6 +191,7 @@ class CaseEvaluator final : public relax::GraphEvaluator {
     const Expr* e = v.as<Expr>();
     return n ? *n : e ? NodeRef(*e) : nullptr;
   }
+
  private:
   static std::string device_of(const tir::Value* v) {
     const NodeRef* n = v ? v->as<NodeRef>() : nullptr;
@@ -284,7 +285,8 @@ void run_expr_error(const Json& request) {
   const std::string& written = request.at("expr").get_ref<const std::string&>();
   // Of what programs are built of, what is checked where it is built.
   bool checked = false;
-  for (const char* name : {"tir.const(", "tir.Let(", "tir.IntImm(", "tir.FloatImm("}) checked |= written.starts_with(name);
+  for (const char* name : {"tir.const(", "tir.Let(", "tir.IntImm(", "tir.FloatImm("})
+    checked |= written.starts_with(name);
   if (!graphs && !checked) throw Unsupported{"errors of other categories"};
   auto e = prepared(request, "");
   bool reached = false;
@@ -314,7 +316,8 @@ std::optional<double> number_of(const tir::Value& v) {
 bool alike(const tir::Value& a, const tir::Value& b) {
   const tir::Values *x = a.as<tir::Values>(), *y = b.as<tir::Values>();
   if (x && y) return std::ranges::equal(x->items, y->items, alike);
-  if (a.as<BufferRef>() || b.as<BufferRef>()) return a.as<BufferRef>() && b.as<BufferRef>() && *a.as<BufferRef>() == *b.as<BufferRef>();
+  if (a.as<BufferRef>() || b.as<BufferRef>())
+    return a.as<BufferRef>() && b.as<BufferRef>() && *a.as<BufferRef>() == *b.as<BufferRef>();
   const Expr *e = a.as<Expr>(), *f = b.as<Expr>();
   if (e && f) return equal(NodeRef(*e), NodeRef(*f));
   if (auto m = number_of(a), n = number_of(b); m && n) return *m == *n;
@@ -366,7 +369,8 @@ void run_expr_print(const Json& request) {
   auto e = prepared(request, "");
   evaluate(*e);
   std::string expected = request.at("after");
-  if (contains ? shown(e->value).find(expected) == std::string::npos : shown(e->value) != expected) throw Failed{text(shown(e->value), "\nexpected ", expected)};
+  if (contains ? shown(e->value).find(expected) == std::string::npos : shown(e->value) != expected)
+    throw Failed{text(shown(e->value), "\nexpected ", expected)};
 }
 
 }  // namespace sator::conformance

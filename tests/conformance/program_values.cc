@@ -45,11 +45,16 @@ Value constant(const Arguments& a, const Value& value, std::optional<DType> dtyp
   DType d = dtype.value_or(i32);
   if (d.lanes != 1) throw Unsupported{"vectors of constants"};
   if (d.is_float()) return Expr(float_imm(static_cast<double>(i->value), d));
-  bool holds = d.is_uint() ? (i->is_unsigned ? d.bits == 64 : i->value >= 0 && (d.bits >= 63 || i->value < int64_t{1} << d.bits))
-               : d.is_int() ? !i->is_unsigned && (d.bits >= 64 || (i->value >= -(int64_t{1} << (d.bits - 1)) &&
-                                                                   i->value < int64_t{1} << (d.bits - 1)))
-                            : true;
-  if (!holds) a.fail({.what = text(i->value, " as ", d.name()), .needs = "a number that the dtype holds", .hint = "use a wider dtype"});
+  bool holds =
+      d.is_uint() ? (i->is_unsigned ? d.bits == 64 : i->value >= 0 && (d.bits >= 63 || i->value < int64_t{1} << d.bits))
+      : d.is_int()
+          ? !i->is_unsigned &&
+                (d.bits >= 64 || (i->value >= -(int64_t{1} << (d.bits - 1)) && i->value < int64_t{1} << (d.bits - 1)))
+          : true;
+  if (!holds)
+    a.fail({.what = text(i->value, " as ", d.name()),
+            .needs = "a number that the dtype holds",
+            .hint = "use a wider dtype"});
   if (d.is_uint() && d.bits > 32) throw Unsupported{"unsigned constants of 64 bits"};
   return Expr(int_imm(i->value, d));
 }
@@ -119,8 +124,20 @@ std::optional<Value> program_value(Evaluator& ev, const std::string& full, const
     return Expr(make<Let>(value, VarRef(v), a.expr("body")));
   }
   if (name == "decl_buffer") {
-    Arguments a(ev, call, {"shape", "dtype", "name", "data", "strides", "elem_offset", "scope", "data_alignment",
-                           "offset_factor", "buffer_type", "axis_separators", "span"});
+    Arguments a(ev,
+                call,
+                {"shape",
+                 "dtype",
+                 "name",
+                 "data",
+                 "strides",
+                 "elem_offset",
+                 "scope",
+                 "data_alignment",
+                 "offset_factor",
+                 "buffer_type",
+                 "axis_separators",
+                 "span"});
     for (const char* other : {"data", "elem_offset", "buffer_type", "axis_separators", "offset_factor"}) {
       if (a.find(other)) throw Unsupported{text("decl_buffer with ", other)};
     }
@@ -130,7 +147,8 @@ std::optional<Value> program_value(Evaluator& ev, const std::string& full, const
     if (!a.find("strides")) return plain;
     return with(*plain, &Buffer::strides, a.exprs("strides"));
   }
-  static const std::map<std::string, std::string> kSame = {{"Cast", "Cast"}, {"indexdiv", "floordiv"}, {"indexmod", "floormod"}};
+  static const std::map<std::string, std::string> kSame = {
+      {"Cast", "Cast"}, {"indexdiv", "floordiv"}, {"indexmod", "floormod"}};
   if (auto at = kSame.find(name); at != kSame.end()) name = at->second;
   if (!in_language(name)) throw Unsupported{full};
   return in_script("T." + name);
@@ -143,7 +161,8 @@ std::optional<Value> program_attribute(Evaluator& ev, const Value& object, const
   if (!given && !object.as<tir::Subscript>()) return {};
   Expr e = given ? *given : ev.to_expr(object, {});
   if (name == "a" || name == "b") {
-    if (auto v = operand<Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max, EQ, NE, LT, LE, GT, GE, And, Or>(e, name))
+    if (auto v =
+            operand<Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max, EQ, NE, LT, LE, GT, GE, And, Or>(e, name))
       return v;
     if (const Not* n = e.as<Not>(); n && name == "a") return n->a;
   }

@@ -153,12 +153,12 @@ class Transformer {
     if (callee.is(ExpressionKind::attribute) && (callee.text == "with_attr" || callee.text == "without_attr") &&
         e.items[1].text == "global_symbol")
       return module(callee.items[0], outermost);
-    if ((name == "tvm.IRModule.from_expr" || name == "tvm.ir.module.IRModule.from_expr") && e.items.size() == 2) return module(e.items[1], outermost);
+    if ((name == "tvm.IRModule.from_expr" || name == "tvm.ir.module.IRModule.from_expr") && e.items.size() == 2)
+      return module(e.items[1], outermost);
     if (name == "tvm.IRModule" && e.items.size() == 2 && e.items[1].is(ExpressionKind::dict) &&
         e.items[1].items.size() == 2)
       return module(e.items[1].items[1], outermost);
-    if (!callee.is(ExpressionKind::call) || e.items.size() != 2)
-      throw Unsupported{"expressions in place of passes"};
+    if (!callee.is(ExpressionKind::call) || e.items.size() != 2) throw Unsupported{"expressions in place of passes"};
     std::vector<Step> list = steps(callee);
     ModuleRef out = module(e.items[1]);
     for (const Step& step : list) {
@@ -211,7 +211,8 @@ void run_transform(const Json& request) {
   ModuleRef got = without_plan(transformer.run(expr));
   if (request.contains("after_expr")) expected = transformer.run(request["after_expr"]);
   // A function alone was given one name with the other before they were compared.
-  bool ignore = names_dropped(expr) || request["before"].get_ref<const std::string&>().find("class ") == std::string::npos ||
+  bool ignore = names_dropped(expr) ||
+                request["before"].get_ref<const std::string&>().find("class ") == std::string::npos ||
                 (request.contains("check") && request["check"].value("ignore_global_symbol", false));
   if (!same_program(expected, got, ignore))
     throw Failed{"the result differs\n" + difference(print_program(expected), print_program(got))};

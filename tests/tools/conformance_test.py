@@ -95,6 +95,20 @@ class Conformance(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("parse/t.py::x#0", out.splitlines()[-1])
 
+    def test_passing_cases_may_not_be_lost(self):
+        known = str(self.root / "passing.txt")
+        self.write_cases("passed", "failed")
+        self.assertEqual(self.run_tool("--passing", known, "--accept")[0], 0)
+        self.assertEqual(Path(known).read_text(), "parse/t.py::x#0\n")
+        self.assertEqual(self.run_tool("--passing", known)[0], 0)
+        self.write_cases("failed", "passed")
+        status, out, _ = self.run_tool("--passing", known)
+        self.assertEqual((status, out.splitlines()[-1]), (1, "parse/t.py::x#0"))
+        # Cases that are not run are neither lost nor forgotten.
+        self.assertEqual(self.run_tool("--passing", known, "--filter", "x#1")[0], 0)
+        self.assertEqual(self.run_tool("--passing", known, "--filter", "x#1", "--accept")[0], 0)
+        self.assertEqual(Path(known).read_text(), "parse/t.py::x#0\nparse/t.py::x#1\n")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -241,7 +241,8 @@ class Compactor {
           auto at = std::ranges::find(compact_, n.data, [](const auto& c) { return c.second.buffer->data; });
           if (at == compact_.end()) return NodeRef(&n);
           const Buffer& b = *at->second.buffer;
-          return with(n, &Allocate::extents, b.strides.empty() ? b.shape : std::vector<Expr>{b.shape[0] * b.strides[0]});
+          return with(
+              n, &Allocate::extents, b.strides.empty() ? b.shape : std::vector<Expr>{b.shape[0] * b.strides[0]});
         });
   }
 

@@ -14,14 +14,14 @@ using namespace tir;
 namespace {
 
 /// What may move, as the bits of the options tir.HoistExpression.hoisted_conditionals and hoisted_let_bindings.
-enum Conditionals : int64_t {
+enum HoistedConditionals : int64_t {
   kIfElseStmt = 1,
   kIfElseExpr = 2,
   kBooleanExpression = 4,  ///< one operand of and, or, not
   kUsingBlockVar = 8,      ///< what depends on a thread's coordinate, and out of a launch of threads
   kAllConditionals = 15
 };
-enum Bindings : int64_t { kRequiredByConditional = 1, kLetStmt = 2, kLetExpr = 4, kAllBindings = 7 };
+enum HoistedBindings : int64_t { kRequiredByConditional = 1, kLetStmt = 2, kLetExpr = 4, kAllBindings = 7 };
 
 /// Evaluated earlier and more often than the program asks: neither memory nor a division that may be by zero.
 bool may_be_early(const Expr& e) {
@@ -57,8 +57,6 @@ bool does_nothing(const Stmt& s) {
       [&](const Call& n) { nothing &= !has_side_effect(ref(n)); });
   return nothing;
 }
-
-Stmt nothing() { return make<Evaluate>(int_imm(0)); }
 
 /// Statements whose condition is known become one of their branches.
 Stmt folded(const Stmt& s) {
@@ -101,8 +99,10 @@ class Hoister {
     const VarRef thread = coordinate(*s);
     if (thread) threads_.insert(thread);
     if (is_level(*s)) {
-      if (Found found = first(s); found.condition) return branched(s, found.condition);
-      else if (found.var) return bound(s, found);
+      if (Found found = first(s); found.condition)
+        return branched(s, found.condition);
+      else if (found.var)
+        return bound(s, found);
     }
     NodeRef out = s->info().map_children(*s, [&](const NodeRef& child) -> NodeRef {
       const StmtNode* n = child->as<StmtNode>();
@@ -216,7 +216,8 @@ class Hoister {
       return run(s);
     };
     const Expr opposite = logical_not(condition);
-    if (does_nothing(yes)) return both ? make<IfThenElse>(make<Not>(condition), given(opposite, no), Stmt()) : nothing();
+    if (does_nothing(yes))
+      return both ? make<IfThenElse>(make<Not>(condition), given(opposite, no), Stmt()) : nothing();
     return make<IfThenElse>(condition, given(condition, yes), both ? given(opposite, fresh_copy(no)) : Stmt());
   }
 

@@ -115,4 +115,6 @@ tir::PrimFuncRef with_body(const tir::PrimFuncRef& func, tir::Stmt body) {
   return body == func->body ? func : with(func, &tir::PrimFunc::body, std::move(body));
 }
 
+tir::Stmt nothing() { return make<tir::Evaluate>(int_imm(0)); }
+
 }  // namespace sator::passes

@@ -30,7 +30,7 @@ struct LowerPass {
   std::string_view does;
   tir::Stage from, to;  ///< of the program that it is given, and of the one that it leaves: checked by run_lower_pass
   tir::PrimFuncRef (*run)(const tir::PrimFuncRef& func, const LowerOptions& options);
-  bool anywhere = false;  ///< run alone, by its name, it takes a program of any stage
+  bool anywhere = false;             ///< run alone, by its name, it takes a program of any stage
   std::string_view parameters = {};  ///< its arguments, in order, with spaces between
 };
 
@@ -51,6 +51,9 @@ tir::PrimFuncRef lower(const tir::PrimFuncRef& func, const LowerOptions& options
 
 /// The function with another body; the same function for the same body.
 tir::PrimFuncRef with_body(const tir::PrimFuncRef& func, tir::Stmt body);
+
+/// The statement that does nothing.
+tir::Stmt nothing();
 
 // The passes, one per file.
 tir::PrimFuncRef lower_init_block(const tir::PrimFuncRef& func, const LowerOptions&);

@@ -19,15 +19,16 @@ class Undefined {
   explicit Undefined(const PrimFunc& func) {
     walk(
         func.body,
-        [&](const LetStmt& n) { if (in(n.value)) vars_.insert(n.var.get()); },
-        [&](const Let& n) { if (in(n.value)) vars_.insert(n.var.get()); });
+        [&](const LetStmt& n) {
+          if (in(n.value)) vars_.insert(n.var.get());
+        },
+        [&](const Let& n) {
+          if (in(n.value)) vars_.insert(n.var.get());
+        });
   }
   bool in(const NodeRef& e) const {
     bool found = false;
-    walk(
-        e,
-        [&](const Call& n) { found |= n.op == "tir.undef"; },
-        [&](const Var& n) { found |= vars_.contains(&n); });
+    walk(e, [&](const Call& n) { found |= n.op == "tir.undef"; }, [&](const Var& n) { found |= vars_.contains(&n); });
     return found;
   }
 
@@ -38,9 +39,8 @@ class Undefined {
 }  // namespace
 
 PrimFuncRef remove_assume(const PrimFuncRef& func, const LowerOptions& options) {
-  Stmt body = transform(func->body, [](const Evaluate& n) -> Stmt {
-    return is_call(n.value, "tir.assume") ? make<Evaluate>(int_imm(0)) : Stmt(&n);
-  });
+  Stmt body = transform(
+      func->body, [](const Evaluate& n) -> Stmt { return is_call(n.value, "tir.assume") ? nothing() : Stmt(&n); });
   return remove_no_op(with_body(func, body), options);
 }
 
@@ -62,7 +62,7 @@ PrimFuncRef remove_store_undef(const PrimFuncRef& func, const LowerOptions& opti
   Stmt body = transform(func->body, [&](const BufferStore& n) -> Stmt {
     if (!undefined.in(n.value)) return ref(n);
     if (has_side_effect(n.value)) return make<Evaluate>(n.value);
-    return make<Evaluate>(int_imm(0));
+    return nothing();
   });
   return remove_no_op(with_body(func, body), options);
 }

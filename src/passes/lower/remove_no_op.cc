@@ -15,7 +15,6 @@ bool is_nothing(const Stmt& s) {
   const Seq* n = s.as<Seq>();
   return n && n->stmts.empty();
 }
-Stmt nothing() { return make<Evaluate>(int_imm(0)); }
 
 /// The expressions' effects, without their values.
 Stmt effects_of(const std::vector<Expr>& values) {
@@ -76,9 +75,7 @@ Stmt once(const Stmt& stmt) {
   auto is_dead = [&](const Buffer& b) { return dead.contains(b.data.get()); };
   return transform(
       stmt,
-      [&](const BufferStore& n) -> Stmt {
-        return is_dead(*n.buffer) || stores_itself(n) ? effects_of(n) : Stmt(&n);
-      },
+      [&](const BufferStore& n) -> Stmt { return is_dead(*n.buffer) || stores_itself(n) ? effects_of(n) : Stmt(&n); },
       [](const Seq& n) -> Stmt {
         std::vector<Stmt> kept;
         for (const Stmt& s : n.stmts)
@@ -90,7 +87,8 @@ Stmt once(const Stmt& stmt) {
       [](const IfThenElse& n) -> Stmt {
         bool no_then = is_nothing(n.then_case), no_else = is_nothing(n.else_case);
         if (no_then && no_else) return effects_of({n.condition});
-        if (no_then && n.condition->dtype.is_bool()) return make<IfThenElse>(make<Not>(n.condition), n.else_case, Stmt());
+        if (no_then && n.condition->dtype.is_bool())
+          return make<IfThenElse>(make<Not>(n.condition), n.else_case, Stmt());
         if (!n.else_case || !no_else) return ref(n);
         return make<IfThenElse>(n.condition, n.then_case, Stmt());
       },
@@ -99,9 +97,7 @@ Stmt once(const Stmt& stmt) {
         if (!has_side_effect(n.value)) return n.body;
         return is_nothing(n.body) ? make<Evaluate>(n.value) : seq({make<Evaluate>(n.value), n.body});
       },
-      [&](const Allocate& n) -> Stmt {
-        return is_nothing(n.body) || dead.contains(n.data.get()) ? n.body : Stmt(&n);
-      },
+      [&](const Allocate& n) -> Stmt { return is_nothing(n.body) || dead.contains(n.data.get()) ? n.body : Stmt(&n); },
       [&](const DeclBuffer& n) -> Stmt { return is_nothing(n.body) || is_dead(*n.buffer) ? n.body : Stmt(&n); },
       [](const AttrStmt& n) -> Stmt { return is_nothing(n.body) ? nothing() : Stmt(&n); });
 }

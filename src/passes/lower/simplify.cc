@@ -31,7 +31,7 @@ class Simplifier {
  private:
   Stmt loop(const For& n) {
     Expr min = expr(n.min), extent = expr(n.extent);
-    if (is_zero(extent)) return make<Evaluate>(int_imm(0));
+    if (is_zero(extent)) return nothing();
     analyzer_.bind(n.var, make<Range>(min, extent));
     // Inside, there is at least one iteration.
     auto inside = analyzer_.with_constraint(gt(extent, int_imm(0, extent->dtype)));
@@ -52,7 +52,7 @@ class Simplifier {
     const BufferLoad* load = value.as<BufferLoad>();
     if (load && load->buffer == n.buffer &&
         std::ranges::equal(indices, load->indices, [&](const Expr& a, const Expr& b) { return is_same(a, b); }))
-      return make<Evaluate>(int_imm(0));
+      return nothing();
     if (value == n.value && indices == n.indices) return ref(n);
     return make<BufferStore>(n.buffer, value, std::move(indices));
   }
@@ -74,7 +74,7 @@ class Simplifier {
     Expr condition = decided(expr(n.condition));
     if (const IntImm* known = condition.as<IntImm>()) {
       if (known->value) return run(n.then_case);
-      return n.else_case ? run(n.else_case) : make<Evaluate>(int_imm(0));
+      return n.else_case ? run(n.else_case) : nothing();
     }
     Stmt then, otherwise;
     if (condition->dtype.lanes == 1) {

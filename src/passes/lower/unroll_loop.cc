@@ -59,7 +59,7 @@ class Unroller {
     }
     std::vector<Stmt> copies;
     for (int64_t i = 0; i < *extent; ++i) copies.push_back(fresh_copy(body, {{loop.var, loop.min + i}}));
-    if (copies.empty()) return make<Evaluate>(int_imm(0));
+    if (copies.empty()) return nothing();
     return seq(std::move(copies));
   }
 

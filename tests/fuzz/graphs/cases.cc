@@ -25,8 +25,8 @@ const std::vector<const passes::Pass*>& graph_passes() {
     std::vector<const passes::Pass*> out;
     for (const passes::Pass& p : passes::passes()) {
       auto is_p = [&](const auto& l) { return l.name == p.name; };
-      bool lowers = std::ranges::any_of(passes::lower_passes(), is_p) ||
-                    std::ranges::any_of(passes::more_lower_passes(), is_p);
+      bool lowers =
+          std::ranges::any_of(passes::lower_passes(), is_p) || std::ranges::any_of(passes::more_lower_passes(), is_p);
       if (!lowers) out.push_back(&p);
     }
     return out;
