@@ -59,11 +59,14 @@ Value constant(const Arguments& a, const Value& value, std::optional<DType> dtyp
   return Expr(int_imm(i->value, d));
 }
 
-/// T.<name>, if the language of tensor programs has it.
+}  // namespace
+
 bool in_language(const std::string& name) {
   if (tir::find_script_function(name) || find_builtin_by_script(name)) return true;
   return name != "handle" && DType::parse(name).has_value();
 }
+
+namespace {
 
 template <class... Nodes>
 std::optional<Value> operand(const Expr& e, const std::string& name) {

@@ -8,6 +8,8 @@
 
 namespace sator::conformance {
 
+/// Whether the language of tensor programs has T.<name>.
+bool in_language(const std::string& name);
 /// tir.Var, tir.const, te.var, tir.Add, ...; nothing for other names. What scripts have too, `in_script` calls by its name
 /// there. Unsupported: what the reader does not have.
 std::optional<tir::Value> program_value(tir::Evaluator& ev, const std::string& name, const script::Expression& call,

@@ -49,6 +49,7 @@ std::span<const LowerPass> more_lower_passes() {
        any,
        hoist_expression},
       {"HoistIfThenElse", "moves branches out of the loops that they do not depend on", any, any, hoist_if_then_else},
+      {"ForceNarrowIndexToInt32", "makes index arithmetic 32 bits wide", any, any, force_narrow_index},
       {"RemoveAssume", "drops what the program assumes", any, any, remove_assume},
       {"RemoveStoreUndef", "drops stores of undefined values", any, any, remove_store_undef},
   };

@@ -74,6 +74,7 @@ tir::PrimFuncRef remove_no_op(const tir::PrimFuncRef& func, const LowerOptions&)
 tir::PrimFuncRef hoist_expression(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef hoist_if_then_else(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef remove_assume(const tir::PrimFuncRef& func, const LowerOptions& options);
+tir::PrimFuncRef force_narrow_index(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef remove_store_undef(const tir::PrimFuncRef& func, const LowerOptions& options);
 
 }  // namespace sator::passes
