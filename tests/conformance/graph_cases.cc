@@ -48,7 +48,8 @@ class CaseEvaluator final : public relax::GraphEvaluator {
     if (name.starts_with("relax.op.")) return GraphEvaluator::call_language("R." + name.substr(9), call);
     if (name == "relax.Var" || name == "relax.DataflowVar") {
       Arguments a(*this, call, {"name_hint", "struct_info"});
-      return NodeRef(relax::make_rvar(a.str("name_hint"), to_sinfo(a.need("struct_info"), call.place)));
+      const tir::Value* sinfo = a.find("struct_info");
+      return NodeRef(relax::make_rvar(a.str("name_hint"), sinfo ? to_sinfo(*sinfo, call.place) : nullptr));
     }
     if (name == "relax.TensorStructInfo") {
       Arguments a(*this, call, {"shape", "dtype", "vdevice", "ndim"});
@@ -366,8 +367,10 @@ void run_expr_equal(const Json& request) {
 }
 
 void run_expr_print(const Json& request) {
-  static const std::set<std::string> kCategories = {"relax_op_infer", "relax_script", "relax_other", "tir_core", "tvmscript"};
-  if (!kCategories.contains(request.at("category").get<std::string>())) throw Unsupported{"queries of other categories"};
+  static const std::set<std::string> kCategories = {
+      "relax_op_infer", "relax_script", "relax_other", "tir_core", "tvmscript"};
+  if (!kCategories.contains(request.at("category").get<std::string>()))
+    throw Unsupported{"queries of other categories"};
   if (!request.contains("after")) throw Unsupported{"a case without a result"};
   bool contains = request.contains("op") && request["op"] == "in";
   auto e = prepared(request, "");
