@@ -177,7 +177,7 @@ class Bench {
     if (m.steps) return m;
     const fs::path folder = cases_ / "../../models/shapes" / r.model;
     const ModelConfig config = llm::config_of(folder);
-    const int64_t layers = std::visit([](const auto& f) { return f.layers; }, config.family);
+    const int64_t layers = config.layers;
     // The whole prompt is one step, as it was in what was measured.
     const llm::OpenOptions options{
         .scheme = llm::parse_scheme(scheme),
@@ -185,8 +185,8 @@ class Bench {
     m.at = std::make_unique<ProgramAtPhase3>(program_at_phase3(folder, options));
     m.workload = std::make_unique<llm::Workload>(m.at->module, m.at->program);
     m.steps = std::make_unique<Steps>(*m.workload, layers);
-    m.links = {.chips = r.chips, .width = std::visit([](const auto& f) { return f.hidden_size; }, config.family)};
-    const std::vector<std::string> summed = summed_layers(m.at->program.layers);
+    m.links = {.chips = r.chips, .width = config.hidden_size};
+    const std::vector<std::string>& summed = m.at->program.summed_layers;
     for (int64_t l = 0; l < layers; ++l) m.links.layers.insert(m.links.layers.end(), summed.begin(), summed.end());
     return m;
   }

@@ -3,70 +3,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "base/file.h"
+#include "frontend/model_config.h"
 
 namespace sator {
-
-/// The non-linearity of an MLP, by its formula:
-///   gelu_tanh  0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))   (config: gelu_new, gelu_pytorch_tanh,
-///   gelu_fast) gelu_erf   0.5 x (1 + erf(x / sqrt 2))                       (config: gelu) silu       x / (1
-///   + exp(-x))                                 (config: silu, swish)
-enum class Activation { gelu_tanh, gelu_erf, relu, silu };
-
-/// How the rotary frequencies f of a model trained on a short context are stretched.
-///   linear   f / factor
-///   llama3   f where the wavelength 2 pi / f is below original_positions / high_freq_factor, f / factor
-///   where it is above
-///            original_positions / low_freq_factor, a linear blend of both in between
-/// Source: Llama 3.1's `apply_scaling`, as in Hugging Face's `modeling_rope_utils`.
-struct RopeScaling {
-  enum class Kind { none, linear, llama3 };
-  Kind kind = Kind::none;
-  double factor = 1;
-  double low_freq_factor = 1, high_freq_factor = 4;  // llama3
-  int64_t original_positions = 0;                    // llama3
-
-  bool operator==(const RopeScaling&) const = default;
-};
-
-/// GPT-2: learned positions, LayerNorm before each half, fused c_attn with bias, `Conv1D` weights stored [in,
-/// out].
-struct Gpt2Config {
-  int64_t hidden_size = 0, layers = 0, heads = 0;
-  int64_t intermediate_size = 0;  // n_inner, else 4 * n_embd
-  double layer_norm_eps = 1e-5;
-  Activation activation = Activation::gelu_tanh;
-  bool scale_attn_weights = true;                // scores / sqrt(head_dim)
-  bool scale_attn_by_inverse_layer_idx = false;  // scores / (layer + 1) besides
-  int64_t own_head_dim = 0;                      // of a part of a model that chips share; 0: hidden_size / heads
-  int64_t head_dim() const { return own_head_dim > 0 ? own_head_dim : hidden_size / heads; }
-};
-
-/// Llama: rotary positions (rotate-half), RMSNorm, grouped key/value heads, gated MLP.
-struct LlamaConfig {
-  int64_t hidden_size = 0, intermediate_size = 0, layers = 0;
-  int64_t heads = 0, kv_heads = 0;
-  int64_t head_dim = 0;  // given, else hidden_size / heads
-  double rms_norm_eps = 1e-6;
-  double rope_theta = 10000;
-  RopeScaling rope_scaling;
-  bool attention_bias = false, mlp_bias = false;
-  Activation activation = Activation::silu;
-};
-
-/// What `config.json` of a Hugging Face folder says of a causal language model.
-struct ModelConfig {
-  std::string model_type;  // as the file spells it
-  std::variant<Gpt2Config, LlamaConfig> family;
-  int64_t vocab_size = 0;
-  int64_t max_positions = 0;  // the longest context
-  bool tie_word_embeddings = false;
-  std::vector<int64_t> eos_token_ids;  // none, one or several; may lie outside the vocabulary
-  std::optional<int64_t> bos_token_id;
-};
 
 /// The folder of a model that is given by its folder or by its `config.json` or `mlc-chat-config.json`, as MLC-LLM's
 /// commands take it: "." for the bare name of such a file.

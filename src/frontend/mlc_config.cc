@@ -121,10 +121,10 @@ Json mlc_chat_config(const fs::path& folder, const MlcConfigOptions& options,
   model["prefill_chunk_size"] = chunk;
   model["max_batch_size"] = options.max_batch_size.value_or(1);
   model["tensor_parallel_shards"] = 1;
-  if (const auto* llama = std::get_if<LlamaConfig>(&config.family)) {
-    model["position_embedding_base"] = llama->rope_theta;
-    model["head_dim"] = llama->head_dim;
-    model["num_key_value_heads"] = llama->kv_heads;
+  if (config.attention.rope) {
+    model["position_embedding_base"] = config.attention.rope->theta;
+    model["head_dim"] = config.attention.head_dim;
+    model["num_key_value_heads"] = config.attention.kv_heads;
   }
   Json out = {{"version", "0.1.0"},
               {"model_type", config.model_type},

@@ -128,7 +128,8 @@ def kv_append(qkv_handle: T.handle, positions_handle: T.handle, rope_handle: T.h
 //   values  {VR} rows x {DC} elements at a time, sums in registers
 // A position after its query's own scores -1e30 and weighs nothing, as do the pages that fill up the last block.
 // Holes beside the shape's: {S} ends the names of buffers, {TOKEN} is the token of row r, {LAST} that of the last row,
-// {QUERY} its element d, {ROUND} rounds the weights of the values.
+// {QUERY} its element d, {ROUND} rounds the weights of the values, {SEEN} says which positions it sees. Where a window masks a
+// whole block, its weights are wiped out by the first block with a position that is seen: each row sees its own.
 constexpr const char* kRows = R"(
 last{S}: T.int32 = positions[{LAST}]
 table{S}: T.int32 = page_indptr[token_seq[{LAST}]]
@@ -155,7 +156,7 @@ for p in range(last{S} // {16B} + 1):
         for r in T.unroll({R}):
             for x in T.unroll({KB}):
                 for j in T.vectorized(16):
-                    scores{S}[r, b * {KB} + x, j] = T.if_then_else((p * {B} + b * {KB} + x) * 16 + j <= positions[{TOKEN}], {SUM}, T.float32(-1e30))
+                    scores{S}[r, b * {KB} + x, j] = T.if_then_else({SEEN}, {SUM}, T.float32(-1e30))
     for r in range({R}):
         for j in T.vectorized(16):
             top{S}[j] = scores{S}[r, 0, j]
@@ -349,16 +350,24 @@ struct Rows {
   int64_t value_rows = 1, value_sums = 1, value_columns = 1;
 };
 
-std::string rows_text(const char* source, const Rows& r, bool narrow) {
+std::string rows_text(const char* source, const Rows& r, const AttentionShape& shape) {
   auto num = [](int64_t v) { return text(v); };
   std::string sum = text("sum", r.suffix, "[0, r, x, j]"), part = text("part", r.suffix, "[0, r, d]");
   if (r.score_sums == 2) sum += text(" + sum", r.suffix, "[1, r, x, j]");
   if (r.value_sums == 2) part += text(" + part", r.suffix, "[1, r, d]");
+  const char* at = "(p * {B} + b * {KB} + x) * 16 + j";
+  std::string seen = text(at, " <= positions[{TOKEN}]");
+  if (shape.window > 0) seen += text(" and positions[{TOKEN}] - (", at, ") < ", shape.window);
+  if (shape.soft_cap != 0) {
+    const std::string cap = text("T.float32(", shape.soft_cap, ")");
+    sum = text("T.tanh((", sum, ") / ", cap, ") * ", cap);
+  }
   std::string token = r.rows == 1 ? r.first : text("T.min(", r.first, " + r, n - T.int64(1))");
   std::string last = r.rows == 1 ? r.first : text("T.min(", r.first, " + T.int64(", r.rows - 1, "), n - T.int64(1))");
   return filled(source,
-                {{"QUERY", narrow ? kNarrowQuery : "q[{TOKEN}, vh, d]"},
-                 {"ROUND", narrow ? kNarrowWeights : ""},
+                {{"SEEN", seen},
+                 {"QUERY", shape.narrow ? kNarrowQuery : "q[{TOKEN}, vh, d]"},
+                 {"ROUND", shape.narrow ? kNarrowWeights : ""},
                  {"S", r.suffix},
                  {"TOKEN", token},
                  {"LAST", last},
@@ -393,7 +402,8 @@ int64_t largest_divisor(int64_t n, int64_t limit) {
 
 void check(const AttentionShape& s) {
   if (s.num_kv_heads < 1 || s.num_qo_heads % s.num_kv_heads != 0 || s.head_dim < 1 || s.rotary_dim < 0 ||
-      s.rotary_dim % 2 != 0 || s.rotary_dim > s.head_dim || (s.narrow && s.cache_dtype == f32))
+      s.rotary_dim % 2 != 0 || s.rotary_dim > s.head_dim || s.window < 0 || s.soft_cap < 0 ||
+      (s.narrow && s.cache_dtype == f32))
     internal_error("attention: heads or sizes that do not fit each other");
 }
 
@@ -415,7 +425,7 @@ tir::PrimFuncRef attention_kernel(const AttentionShape& shape) {
              .score_sums = d % 2 == 0 ? 2 : 1,
              .value_sums = 2,
              .value_columns = largest_divisor(d, 64)};
-  auto rows = [&](const char* source, const Rows& r) { return rows_text(source, r, shape.narrow); };
+  auto rows = [&](const char* source, const Rows& r) { return rows_text(source, r, shape); };
   Values values = {{"BUFFERS", indented(rows(kRowBuffers, tile) + rows(kRowBuffers, token), 12)},
                    {"TILE_BODY", indented(rows(kRows, tile), 16)},
                    {"TOKEN_BODY", indented(rows(kRows, token), 20)},

@@ -13,6 +13,8 @@ struct AttentionShape {
   int64_t rotary_dim = 0;    ///< R: even, at most D; 0 for no rotary embedding
   DType cache_dtype = f32;   ///< of the pages: float32, float16 or bfloat16
   bool narrow = false;       ///< queries and the weights of values are rounded to it too, before each product
+  int64_t window = 0;        ///< a token sees itself and the window - 1 positions before it; 0: all
+  double soft_cap = 0;       ///< scores become cap * tanh(score / cap) before the mask; 0: they do not
 };
 
 /// Writes the keys and values of a step into their pages; with rotary embedding, rotates queries and keys first.
@@ -24,7 +26,7 @@ tir::PrimFuncRef kv_append_kernel(const AttentionShape& shape);
 tir::PrimFuncRef attention_kernel(const AttentionShape& shape);
 
 /// What attention computes when the page table is left out, as an affine function over [n, H, kv_len]: the work that
-/// the cost engine reads. Token i stands at position kv_len - n + i; scores of later positions are masked. The attribute
+/// the cost engine reads: where there is a window, still all positions, which the kernel computes and masks. Token i stands at position kv_len - n + i; scores of later positions are masked. The attribute
 /// sator.one_pass says that the kernel above, which runs, makes it in one pass over keys and values.
 /// Parameters: q [n, H, D], k [G, kv_len, D], v [G, kv_len, D], o [n, H, D], the scale of the scores.
 tir::PrimFuncRef attention_work(const AttentionShape& shape);

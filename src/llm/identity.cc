@@ -20,30 +20,43 @@ const char* name_of(Activation activation) {
   return "unknown";
 }
 
-void add(Json& out, const Gpt2Config& c) {
-  out["n_embd"] = c.hidden_size, out["n_layer"] = c.layers, out["n_head"] = c.heads;
-  out["n_inner"] = c.intermediate_size, out["head_dim"] = c.head_dim();
-  out["layer_norm_epsilon"] = c.layer_norm_eps;
-  out["activation_function"] = name_of(c.activation);
-  out["scale_attn_weights"] = c.scale_attn_weights;
-  out["scale_attn_by_inverse_layer_idx"] = c.scale_attn_by_inverse_layer_idx;
+std::string join_numbers(const std::vector<double>& numbers) {
+  std::vector<std::string> words;
+  for (double n : numbers) words.push_back(text(n));
+  return join(words, " ");
 }
 
-void add(Json& out, const LlamaConfig& c) {
-  out["hidden_size"] = c.hidden_size, out["intermediate_size"] = c.intermediate_size;
-  out["num_hidden_layers"] = c.layers, out["num_attention_heads"] = c.heads;
-  out["num_key_value_heads"] = c.kv_heads, out["head_dim"] = c.head_dim;
-  out["rms_norm_eps"] = c.rms_norm_eps, out["rope_theta"] = c.rope_theta;
-  out["hidden_act"] = name_of(c.activation);
-  out["attention_bias"] = c.attention_bias, out["mlp_bias"] = c.mlp_bias;
-  const RopeScaling& r = c.rope_scaling;
-  static constexpr const char* kKinds[] = {"none", "linear", "llama3"};
-  out["rope_scaling.rope_type"] = kKinds[static_cast<int>(r.kind)];
-  if (r.kind == RopeScaling::Kind::none) return;
-  out["rope_scaling.factor"] = r.factor;
-  if (r.kind != RopeScaling::Kind::llama3) return;
-  out["rope_scaling.low_freq_factor"] = r.low_freq_factor, out["rope_scaling.high_freq_factor"] = r.high_freq_factor;
-  out["rope_scaling.original_max_position_embeddings"] = r.original_positions;
+void add_norm(Json& out, const NormConfig& n) {
+  const bool is_rms = n.kind == NormConfig::Kind::rms;
+  out["norm"] = is_rms ? "rms" : "layer";
+  out[is_rms ? "rms_norm_eps" : "layer_norm_epsilon"] = n.epsilon;
+  out["norm.bias"] = n.bias, out["norm.weight_offset"] = n.weight_offset;
+}
+
+void add_rope(Json& out, const Rope& rope) {
+  static constexpr const char* kKinds[] = {"none", "linear", "llama3", "dynamic", "yarn", "longrope"};
+  const RopeScaling& s = rope.scaling;
+  out["rope_theta"] = rope.theta, out["rope.dims"] = rope.dims;
+  out["rope_scaling.rope_type"] = kKinds[static_cast<int>(s.kind)];
+  if (s.kind == RopeScaling::Kind::none) return;
+  out["rope_scaling.factor"] = s.factor;
+  out["rope_scaling.low_freq_factor"] = s.low_freq_factor, out["rope_scaling.high_freq_factor"] = s.high_freq_factor;
+  out["rope_scaling.original_max_position_embeddings"] = s.original_positions;
+  out["rope_scaling.beta_fast"] = s.beta_fast, out["rope_scaling.beta_slow"] = s.beta_slow;
+  out["rope_scaling.attention_factor"] = s.attention_factor, out["rope_scaling.truncate"] = s.truncate;
+  out["rope_scaling.short_factor"] = join_numbers(s.short_factor);
+  out["rope_scaling.long_factor"] = join_numbers(s.long_factor);
+}
+
+void add_attention(Json& out, const AttentionConfig& a) {
+  static constexpr const char* kQkNorms[] = {"none", "head", "row"};
+  out["num_attention_heads"] = a.heads, out["num_key_value_heads"] = a.kv_heads, out["head_dim"] = a.head_dim;
+  out["attention.qkv_bias"] = a.qkv_bias, out["attention.out_bias"] = a.out_bias;
+  out["attention.qk_norm"] = kQkNorms[static_cast<int>(a.qk_norm)];
+  out["attention.scale"] = a.scale, out["attention.scale_by_layer"] = a.scale_by_layer;
+  out["attention.soft_cap"] = a.soft_cap, out["sliding_window"] = a.window;
+  out["sliding_window.layers"] = join_numbers({a.window_layers.begin(), a.window_layers.end()});
+  if (a.rope) add_rope(out, *a.rope);
 }
 
 std::string params_text(const std::vector<ParamSpec>& specs) {
@@ -76,7 +89,15 @@ Json shaped_by(const ModelConfig& config, const Scheme& scheme, const Program& p
               {"prefill_chunk_size", program.limits.prefill_chunk},
               {"kv_cache_dtype", program.attention.cache_dtype.name()},
               {"parameters", digest_of(params_text(program.params))}};
-  std::visit([&](const auto& family) { add(out, family); }, config.family);
+  out["hidden_size"] = config.hidden_size, out["num_hidden_layers"] = config.layers;
+  out["intermediate_size"] = config.mlp.units, out["hidden_act"] = name_of(config.mlp.activation);
+  out["mlp.gated"] = config.mlp.gated, out["mlp.in_bias"] = config.mlp.in_bias,
+  out["mlp.out_bias"] = config.mlp.out_bias;
+  out["parallel"] = config.parallel, out["position_offset"] = config.position_offset;
+  out["embedding_scale"] = config.embedding_scale, out["residual_scale"] = config.residual_scale;
+  out["logit_scale"] = config.logit_scale, out["final_soft_cap"] = config.final_soft_cap;
+  add_norm(out, config.norm);
+  add_attention(out, config.attention);
   return out;
 }
 

@@ -16,13 +16,6 @@ StructInfo matrix_info(const Expr& rows, int64_t cols, DType dtype = f32) {
   return tensor_info({rows, size_of(cols)}, dtype);
 }
 
-Expr rows_of(const RExpr& x) {
-  const TensorInfo* info = x->sinfo.as<TensorInfo>();
-  auto shape = info ? relax::shape_of(*info) : std::nullopt;
-  if (!shape || shape->empty()) internal_error("a layer's input has no known shape");
-  return shape->front();
-}
-
 constexpr std::string_view kWeight = ".weight";
 
 /// The layer that a tensor "<layer>.weight" is the weight of.
@@ -36,6 +29,13 @@ bool needs_own_scale(const std::optional<IntegerFormat>& f) {
 }
 
 }  // namespace
+
+Expr rows_of(const RExpr& x) {
+  const TensorInfo* info = x->sinfo.as<TensorInfo>();
+  auto shape = info ? relax::shape_of(*info) : std::nullopt;
+  if (!shape || shape->empty()) internal_error("a layer's input has no known shape");
+  return shape->front();
+}
 
 std::string variable_name(const std::string& layer) {
   std::string name = layer;
@@ -70,8 +70,8 @@ RExpr Layers::parameter(ParamSpec spec) {
   return value;
 }
 
-RExpr Layers::plain(const std::string& name, const WeightSource& source, const runtime::Dims& shape) {
-  return parameter({.name = name, .shape = shape, .dtype = scheme_.storage, .source = source});
+RExpr Layers::plain(const std::string& name, const WeightSource& source, const runtime::Dims& shape, bool is_table) {
+  return parameter({.name = name, .shape = shape, .dtype = scheme_.storage, .source = source, .is_table = is_table});
 }
 
 RExpr Layers::widened(const RExpr& x) {
@@ -126,8 +126,7 @@ Layers::Quantized Layers::quantized_weight(const ParamSpec& like, int64_t rows, 
 
 RExpr Layers::linear(const RExpr& x, const Weight& weight, const std::string& layer) {
   bool apart = weight.tensors.size() > 1 && needs_own_scale(scheme_.linear);
-  std::vector<std::string> biases = weight.biases;
-  if (!weight.bias.empty()) biases = {weight.bias};
+  const std::vector<std::string>& biases = weight.biases;
   std::vector<RExpr> parts;
   for (size_t i = 0; i < (apart ? weight.tensors.size() : 1); ++i) {
     WeightSource source{apart ? std::vector{weight.tensors[i]} : weight.tensors, weight.transposed};
@@ -237,15 +236,17 @@ RExpr Layers::quantized_linear(const RExpr& x, const WeightSource& source, int64
                        layer);
 }
 
-RExpr Layers::plain_embedding(const RExpr& ids, const std::string& tensor, int64_t rows, int64_t width) {
-  return widened(op("take", {plain(tensor, {{tensor}, false}, {rows, width}), ids}, {{"axis", 0}}));
+RExpr Layers::plain_embedding(const RExpr& ids, const std::string& tensor, int64_t rows, int64_t width, bool is_head) {
+  return widened(op("take", {plain(tensor, {{tensor}, false}, {rows, width}, !is_head), ids}, {{"axis", 0}}));
 }
 
-RExpr Layers::embedding(const RExpr& ids, const std::string& tensor, int64_t vocab, int64_t width) {
-  if (!scheme_.embedding) return plain_embedding(ids, tensor, vocab, width);
+RExpr Layers::embedding(const RExpr& ids, const std::string& tensor, int64_t vocab, int64_t width, bool is_head) {
+  if (!scheme_.embedding) return plain_embedding(ids, tensor, vocab, width, is_head);
   const std::string name = layer_of(tensor);
   const auto [codes, scale, zero] = quantized_weight(
-      {.name = name, .source = {{tensor}, false}, .format = scheme_.embedding, .layer = name}, vocab, width);
+      {.name = name, .source = {{tensor}, false}, .format = scheme_.embedding, .layer = name, .is_table = !is_head},
+      vocab,
+      width);
   std::vector<RExpr> args = {codes, scale};
   if (zero) args.push_back(zero);
   RExpr table = call_function(dequantize_function(*scheme_.embedding, vocab, width, true),

@@ -38,15 +38,15 @@ class Layers {
     std::vector<int64_t> outs;
     int64_t in = 0;
     bool transposed = false;
-    std::string bias;  ///< empty for none; several tensors: one bias each, in `biases`
-    std::vector<std::string> biases;
+    std::vector<std::string> biases;  ///< none, or one for each tensor
   };
   RExpr linear(const RExpr& x, const Weight& weight, const std::string& layer);
 
   /// Rows of the embedding: ids int32 [n] -> [n, width] f32.
-  RExpr embedding(const RExpr& ids, const std::string& tensor, int64_t vocab, int64_t width);
+  ///   is_head   the head multiplies by the same weight
+  RExpr embedding(const RExpr& ids, const std::string& tensor, int64_t vocab, int64_t width, bool is_head);
   /// Rows of a table that is never quantized.
-  RExpr plain_embedding(const RExpr& ids, const std::string& tensor, int64_t rows, int64_t width);
+  RExpr plain_embedding(const RExpr& ids, const std::string& tensor, int64_t rows, int64_t width, bool is_head = false);
   /// Logits: x [n, width] -> [n, vocab] f32, through the embedding's own weight where they are tied.
   RExpr head(const RExpr& x, const std::string& tensor, int64_t vocab, int64_t width);
 
@@ -73,7 +73,7 @@ class Layers {
   std::string variable_of(const std::string& layer);
   RExpr parameter(ParamSpec spec);
   /// A parameter that is not quantized, in the dtype that the scheme stores.
-  RExpr plain(const std::string& name, const WeightSource& source, const runtime::Dims& shape);
+  RExpr plain(const std::string& name, const WeightSource& source, const runtime::Dims& shape, bool is_table = false);
   RExpr widened(const RExpr& x);
   /// The parts of a quantized weight [rows, cols]: scale and zero as scale_dims says; zero is null where symmetric.
   struct Quantized {
@@ -102,5 +102,8 @@ class Layers {
   std::map<std::string, RExpr> parameters_;  ///< by name, of the function being emitted
   std::vector<std::string> names_;
 };
+
+/// The extent of a value's first dimension.
+Expr rows_of(const RExpr& x);
 
 }  // namespace sator::llm

@@ -305,13 +305,8 @@ Program program_of(const fs::path& folder, const OpenOptions& options) {
 int64_t OpenModel::bytes_per_token() const {
   // Tables of which a step takes one row are not read as a whole, unless they are the head as well.
   int64_t bytes = 0;
-  for (const ParamSpec& p : specs) {
-    bool table = false;
-    for (const std::string& name : p.source.tensors)
-      table |= name.ends_with("wpe.weight") ||
-               (!config.tie_word_embeddings && (name.ends_with("embed_tokens.weight") || name.ends_with("wte.weight")));
-    if (!table) bytes += p.bytes();
-  }
+  for (const ParamSpec& p : specs)
+    if (!p.is_table) bytes += p.bytes();
   return bytes;
 }
 

@@ -38,6 +38,7 @@ struct ParamSpec {
   std::optional<IntegerFormat> format;         ///< of a quantized weight
   std::optional<ActivationFormat> activation;  ///< static scales that are folded into the weight
   std::string layer;                           ///< with static activation scales: the layer they belong to
+  bool is_table = false;                       ///< a step reads rows of it: an embedding that is not the head as well
 
   int64_t bytes() const;
 };

@@ -29,6 +29,7 @@ inline constexpr const char* kHeadLayer = "lm_head";
 ///   params   what the tuple `params` of these functions holds, in order
 ///   limits   what a session must know
 ///   attention  heads and sizes of every layer's attention
+///   summed_layers  those of them whose results chips that share each layer add up
 ///   layers   names of the layers that bind results, "transformer.h.0.attn.c_attn", in the order of the model
 struct Program {
   ModuleRef module;
@@ -36,6 +37,7 @@ struct Program {
   ModelLimits limits;
   AttentionShape attention;
   std::vector<std::string> layers;
+  std::vector<std::string> summed_layers;
 };
 
 /// What one of `chips` chips has of a model under tensor parallelism: its heads, its share of the MLP; embedding, norms and

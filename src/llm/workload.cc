@@ -253,22 +253,13 @@ std::vector<KernelCall> Workload::calls(const std::string& function, const StepS
 }
 
 int64_t macs_of_step(const ModelConfig& config, const StepSize& size) {
-  int64_t per_token = 0, attention = 0, layers = 0;
-  if (const auto* c = std::get_if<Gpt2Config>(&config.family)) {
-    layers = c->layers;
-    per_token = 4 * c->hidden_size * c->hidden_size + 2 * c->hidden_size * c->intermediate_size;
-    attention = 2 * c->hidden_size;
-  } else {
-    const auto& l = std::get<LlamaConfig>(config.family);
-    layers = l.layers;
-    const int64_t q = l.heads * l.head_dim, kv = l.kv_heads * l.head_dim;
-    per_token = l.hidden_size * (2 * q + 2 * kv) + 3 * l.hidden_size * l.intermediate_size;
-    attention = 2 * q;
-  }
-  const int64_t width = std::visit([](const auto& c) { return c.hidden_size; }, config.family);
+  const AttentionConfig& a = config.attention;
+  const int64_t width = config.hidden_size, q = a.heads * a.head_dim, kv = a.kv_heads * a.head_dim;
+  const int64_t per_token = width * (2 * q + 2 * kv) + (config.mlp.gated ? 3 : 2) * width * config.mlp.units;
+  const int64_t attention = 2 * q;
   const int64_t earlier = size.context - size.tokens;  // positions before the step's first token
   const int64_t scores = size.tokens * earlier + size.tokens * (size.tokens + 1) / 2;
-  return layers * (size.tokens * per_token + attention * scores) + width * config.vocab_size;
+  return config.layers * (size.tokens * per_token + attention * scores) + width * config.vocab_size;
 }
 
 }  // namespace sator::llm

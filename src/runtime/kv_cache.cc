@@ -117,13 +117,20 @@ PagedKVCache::PagedKVCache(const KVCacheConfig& config, int64_t num_pages)
 }
 
 Ref<PagedKVCache> PagedKVCache::create(VirtualMachine& vm, const KVCacheConfig& config, int32_t kv_append,
-                                       int32_t attention) {
+                                       int32_t attention, const std::optional<OtherAttention>& other) {
   check_config(config);
   check_kernel(vm, kv_append, "kv_append", config.rope_inv_freq ? 7 : 4);
   check_kernel(vm, attention, "attention", 11);
   Ref<PagedKVCache> cache(new PagedKVCache(config, pages_in_pool(config)));
   cache->kv_append_ = kv_append;
-  cache->attention_ = attention;
+  cache->attention_.assign(static_cast<size_t>(config.num_layers), attention);
+  if (!other) return cache;
+  check_kernel(vm, other->kernel, "the other attention", 11);
+  for (int64_t layer : other->layers) {
+    if (layer < 0 || layer >= config.num_layers)
+      refuse(text("another attention of layer ", layer), text("a layer below ", config.num_layers));
+    cache->attention_[static_cast<size_t>(layer)] = other->kernel;
+  }
   return cache;
 }
 
@@ -277,7 +284,7 @@ void PagedKVCache::attention_with_fused_qkv(VirtualMachine& vm, int64_t layer, d
   const std::array extra{VirtualMachine::Extra{"num_sequences", kv_lengths_.tensor->dim(0)},
                          VirtualMachine::Extra{"kv_len", longest_},
                          VirtualMachine::Extra{"scores", scores_}};
-  vm.call_kernel(attention_, attend, extra, where);
+  vm.call_kernel(attention_[static_cast<size_t>(layer)], attend, extra, where);
 }
 
 Ref<Tensor> PagedKVCache::get_query_positions() const {

@@ -99,7 +99,7 @@ struct KVCacheConfig {
 ///   vm.builtin.paged_attention_kv_cache_create(
 ///       shape(max_num_sequences, max_total_seq_len, prefill_chunk_size, page_size = 16),
 ///       num_layers, num_qo_heads, num_kv_heads, head_dim, rope_inv_freq | nothing, rope_scale, dtype,
-///       kv_append, attention) -> cache
+///       kv_append, attention[, other_attention, shape(layers that call it)]) -> cache
 ///   vm.builtin.kv_state_clear(cache), kv_state_add_sequence(cache, id), kv_state_remove_sequence(cache, id),
 ///   kv_state_fork_sequence(cache, parent, child[, position]), kv_state_popn(cache, id, n),
 ///   kv_state_begin_forward(cache, shape(ids), shape(append_lengths)), kv_state_end_forward(cache)
@@ -111,11 +111,16 @@ struct KVCacheConfig {
 /// A decode step allocates nothing when qkv and o come in the shapes of the kernels.
 class PagedKVCache final : public KVState {
  public:
+  /// A kernel of attention that some layers call in the place of `attention`: those that see a window.
+  struct OtherAttention {
+    int32_t kernel = -1;
+    Dims layers;
+  };
   /// `kv_append` and `attention` are indices of kernels in the function table of `vm`'s executable.
   /// Errors: a size below 1; heads that do not divide; a dtype other than float32 and float16; a table of
-  /// frequencies that does not fit the head; kernels with another number of parameters; memory is out.
-  static Ref<PagedKVCache> create(VirtualMachine& vm, const KVCacheConfig& config, int32_t kv_append,
-                                  int32_t attention);
+  /// frequencies that does not fit the head; kernels with another number of parameters; no such layer; memory is out.
+  static Ref<PagedKVCache> create(VirtualMachine& vm, const KVCacheConfig& config, int32_t kv_append, int32_t attention,
+                                  const std::optional<OtherAttention>& other = {});
 
   void clear() override;
   void add_sequence(int64_t id) override;
@@ -168,7 +173,8 @@ class PagedKVCache final : public KVState {
   KVCacheConfig config_;
   int64_t num_pages_;
   PagedSequences sequences_;
-  int32_t kv_append_ = -1, attention_ = -1;
+  int32_t kv_append_ = -1;
+  std::vector<int32_t> attention_;        // by layer
   std::vector<Value> k_pages_, v_pages_;  // by layer
   Value rope_, rotated_q_;                // with rotary embedding
   Tensor* rotated_q_tensor_ = nullptr;

@@ -110,7 +110,7 @@ CaseStudy make_case_study(const CaseStudyOptions& options, const Progress& progr
   const StudyOptions shapes{.model = options.model, .shapes_only = true};
   CaseStudy study{.model = {.name = fs::canonical(options.model).filename().string(),
                             .type = config.model_type,
-                            .layers = std::visit([](const auto& c) { return c.layers; }, config.family),
+                            .layers = config.layers,
                             .vocab_size = config.vocab_size,
                             .max_positions = config.max_positions,
                             .parameters = count_parameters(shapes)},

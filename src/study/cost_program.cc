@@ -77,7 +77,7 @@ std::vector<llm::StepSize> prefill_steps(int64_t prompt_len, int64_t chunk) {
 static MemoryNeed need_on(const SchemeJob& job, const llm::Program& program, const std::vector<llm::KernelCall>& calls,
                           const Chip& chip) {
   const ModelConfig config = llm::config_of(job.options.model);
-  const int64_t layers = std::visit([](const auto& family) { return family.layers; }, config.family);
+  const int64_t layers = config.layers;
   const int64_t positions = job.options.prompt_len + job.options.gen_len;
   MemoryNeed need = memory_need(program, layers, positions, calls, chip);
   if (need.fits()) return need;
@@ -100,10 +100,10 @@ std::vector<ChipResult> ProgramCoster::cost(const SchemeJob& job, std::span<cons
   const ProgramAtPhase3 at =
       program_at_phase3(job.options.model, {.scheme = job.scheme, .program = {.chips = shared_by}});
   const llm::Workload workload(at.module, at.program);
-  Links links{.chips = shared_by, .layers = summed_layers(at.program.layers)};
+  Links links{.chips = shared_by, .layers = at.program.summed_layers};
   if (links.any()) {
     const ModelConfig config = read_model_config(job.options.model);
-    links.width = std::visit([](const auto& family) { return family.hidden_size; }, config.family);
+    links.width = config.hidden_size;
   }
   Steps steps(workload);
   std::vector<llm::KernelCall> prefill;

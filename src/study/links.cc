@@ -9,14 +9,6 @@
 
 namespace sator::study {
 
-std::vector<std::string> summed_layers(const std::vector<std::string>& layers) {
-  std::vector<std::string> out;
-  for (const std::string& layer : layers)
-    for (const char* ending : {".attn.c_proj", ".mlp.c_proj", ".self_attn.o_proj", ".mlp.down_proj"})
-      if (layer.ends_with(ending)) out.push_back(layer);
-  return out;
-}
-
 KernelRow all_reduce_row(const Links& links, const std::string& layer, int64_t tokens, const Chip& chip) {
   const double bytes = static_cast<double>(tokens) * static_cast<double>(links.width * links.bits) / 8;
   KernelRow row{.function = "all_reduce", .layer = layer};

@@ -20,10 +20,6 @@ struct Links {
   bool any() const { return chips > 1; }
 };
 
-/// The layers of a model after which sums are needed, by their names.
-/// Source: Shoeybi et al., "Megatron-LM", 2019.
-std::vector<std::string> summed_layers(const std::vector<std::string>& layers);
-
 /// One sum over all chips of `tokens` rows of hidden states, i x j numbers: all of its latency is the links'. Energy is one
 /// chip's share.
 /// Errors: those of dataflow::all_reduce_s.

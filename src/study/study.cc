@@ -213,7 +213,7 @@ Study head_of(const Plan& plan, const Workers& workers) {
   study.model = {.name = name_of_model(o.model),
                  .folder = o.model.string(),
                  .type = plan.config.model_type,
-                 .layers = std::visit([](const auto& family) { return family.layers; }, plan.config.family),
+                 .layers = plan.config.layers,
                  .vocab_size = plan.config.vocab_size,
                  .max_positions = plan.config.max_positions,
                  .parameters = workers.parameters(o)};

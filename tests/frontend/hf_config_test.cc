@@ -32,44 +32,40 @@ ModelConfig read_with(const char* base, std::string_view changes) {
 
 TEST(HfConfig, Gpt2) {
   ModelConfig model = read_with(kGpt2, "{}");
-  const auto& gpt2 = std::get<Gpt2Config>(model.family);
-  EXPECT_EQ(gpt2.hidden_size, 12);
-  EXPECT_EQ(gpt2.layers, 2);
-  EXPECT_EQ(gpt2.heads, 3);
-  EXPECT_EQ(gpt2.head_dim(), 4);
-  EXPECT_EQ(gpt2.intermediate_size, 48);
-  EXPECT_EQ(gpt2.activation, Activation::gelu_tanh);
-  EXPECT_TRUE(gpt2.scale_attn_weights);
+  EXPECT_EQ(model.hidden_size, 12);
+  EXPECT_EQ(model.layers, 2);
+  EXPECT_EQ(model.attention.heads, 3);
+  EXPECT_EQ(model.attention.head_dim, 4);
+  EXPECT_EQ(model.mlp.units, 48);
+  EXPECT_EQ(model.mlp.activation, Activation::gelu_tanh);
+  EXPECT_EQ(model.attention.scale, 0.5);
   EXPECT_EQ(model.vocab_size, 100);
   EXPECT_EQ(model.max_positions, 64);
   EXPECT_TRUE(model.tie_word_embeddings);  // Transformers' default where the member is absent
   EXPECT_EQ(model.eos_token_ids, std::vector<int64_t>{50256});
   EXPECT_FALSE(read_with(kGpt2, R"({"tie_word_embeddings":false})").tie_word_embeddings);
-  EXPECT_EQ(std::get<Gpt2Config>(read_with(kGpt2, R"({"n_inner":20})").family).intermediate_size, 20);
-  EXPECT_EQ(std::get<Gpt2Config>(read_with(kGpt2, R"({"activation_function":"gelu"})").family).activation,
-            Activation::gelu_erf);
-  EXPECT_TRUE(std::get<Gpt2Config>(read_with(kGpt2, R"({"scale_attn_by_inverse_layer_idx":true})").family)
-                  .scale_attn_by_inverse_layer_idx);
+  EXPECT_EQ(read_with(kGpt2, R"({"n_inner":20})").mlp.units, 20);
+  EXPECT_EQ(read_with(kGpt2, R"({"activation_function":"gelu"})").mlp.activation, Activation::gelu_erf);
+  EXPECT_TRUE(read_with(kGpt2, R"({"scale_attn_by_inverse_layer_idx":true})").attention.scale_by_layer);
 }
 
 TEST(HfConfig, Llama) {
   ModelConfig model = read_with(kLlama, "{}");
-  const auto& llama = std::get<LlamaConfig>(model.family);
-  EXPECT_EQ(llama.head_dim, 8);
-  EXPECT_EQ(llama.kv_heads, 2);
-  EXPECT_EQ(llama.rope_theta, 500000);
-  EXPECT_EQ(llama.rope_scaling, RopeScaling{});
-  EXPECT_EQ(llama.rms_norm_eps, 1e-6);
-  EXPECT_EQ(llama.activation, Activation::silu);
+  EXPECT_EQ(model.attention.head_dim, 8);
+  EXPECT_EQ(model.attention.kv_heads, 2);
+  EXPECT_EQ(model.attention.rope->theta, 500000);
+  EXPECT_EQ(model.attention.rope->scaling, RopeScaling{});
+  EXPECT_EQ(model.norm.epsilon, 1e-6);
+  EXPECT_EQ(model.mlp.activation, Activation::silu);
   EXPECT_FALSE(model.tie_word_embeddings);
   EXPECT_EQ(model.eos_token_ids, (std::vector<int64_t>{7, 8, 9}));
   EXPECT_EQ(model.bos_token_id, 1);
-  EXPECT_EQ(std::get<LlamaConfig>(read_with(kLlama, R"({"num_key_value_heads":null})").family).kv_heads, 6);
-  EXPECT_EQ(std::get<LlamaConfig>(read_with(kLlama, R"({"head_dim":10})").family).head_dim, 10);
+  EXPECT_EQ(read_with(kLlama, R"({"num_key_value_heads":null})").attention.kv_heads, 6);
+  EXPECT_EQ(read_with(kLlama, R"({"head_dim":10})").attention.head_dim, 10);
   EXPECT_TRUE(read_with(kLlama, R"({"eos_token_id":null})").eos_token_ids.empty());
 }
 
-LlamaConfig rope_of(std::string_view changes) { return std::get<LlamaConfig>(read_with(kLlama, changes).family); }
+Rope rope_of(std::string_view changes) { return *read_with(kLlama, changes).attention.rope; }
 
 TEST(HfConfig, RotarySpellings) {
   RopeScaling linear{.kind = RopeScaling::Kind::linear, .factor = 4};
@@ -78,28 +74,27 @@ TEST(HfConfig, RotarySpellings) {
                      .low_freq_factor = 1,
                      .high_freq_factor = 4,
                      .original_positions = 64};
-  EXPECT_EQ(rope_of(R"({"rope_scaling":{"type":"linear","factor":4.0}})").rope_scaling, linear);
-  EXPECT_EQ(rope_of(R"({"rope_scaling":{"rope_type":"linear","factor":4}})").rope_scaling, linear);
-  LlamaConfig parameters =
+  EXPECT_EQ(rope_of(R"({"rope_scaling":{"type":"linear","factor":4.0}})").scaling, linear);
+  EXPECT_EQ(rope_of(R"({"rope_scaling":{"rope_type":"linear","factor":4}})").scaling, linear);
+  Rope parameters =
       rope_of(R"({"rope_theta":null,"rope_parameters":{"rope_type":"linear","factor":4,"rope_theta":5000}})");
-  EXPECT_EQ(parameters.rope_scaling, linear);
-  EXPECT_EQ(parameters.rope_theta, 5000);
+  EXPECT_EQ(parameters.scaling, linear);
+  EXPECT_EQ(parameters.theta, 5000);
   const char* dict =
       R"("rope_type":"llama3","factor":8.0,"low_freq_factor":1.0,"high_freq_factor":4.0,"original_max_position_embeddings":64)";
-  EXPECT_EQ(rope_of(text(R"({"rope_scaling":{)", dict, "}}")).rope_scaling, llama3);
-  LlamaConfig twice =
-      rope_of(text(R"({"rope_scaling":{)", dict, R"(},"rope_parameters":{"rope_theta":500000,)", dict, "}}"));
-  EXPECT_EQ(twice.rope_scaling, llama3);
-  EXPECT_EQ(twice.rope_theta, 500000);
+  EXPECT_EQ(rope_of(text(R"({"rope_scaling":{)", dict, "}}")).scaling, llama3);
+  Rope twice = rope_of(text(R"({"rope_scaling":{)", dict, R"(},"rope_parameters":{"rope_theta":500000,)", dict, "}}"));
+  EXPECT_EQ(twice.scaling, llama3);
+  EXPECT_EQ(twice.theta, 500000);
   // As Transformers 5 writes beside the old spelling.
   EXPECT_EQ(
       rope_of(
           R"({"rope_theta":null,"rope_scaling":null,"rope_parameters":{"rope_type":"default","rope_theta":20000.0}})")
-          .rope_theta,
+          .theta,
       20000);
-  EXPECT_EQ(rope_of(R"({"rope_scaling":{"type":"linear","factor":4},"rope_parameters":{"rope_type":"default"}})")
-                .rope_scaling,
-            linear);
+  EXPECT_EQ(
+      rope_of(R"({"rope_scaling":{"type":"linear","factor":4},"rope_parameters":{"rope_type":"default"}})").scaling,
+      linear);
 }
 
 TEST(HfConfig, RefusesWhatItDoesNotCompute) {
@@ -116,7 +111,7 @@ TEST(HfConfig, RefusesWhatItDoesNotCompute) {
       {kLlama, R"({"hidden_size":1152921504606846976})", "hidden_size is 1152921504606846976"},
       {kLlama, R"({"hidden_size":50})", "not a multiple of num_attention_heads = 6"},
       {kLlama, R"({"num_key_value_heads":4})", "not a multiple of num_key_value_heads = 4"},
-      {kLlama, R"({"head_dim":7})", "head_dim = 7"},
+      {kLlama, R"({"head_dim":7})", "rotated elements of a head = 7"},
       {kLlama, R"({"num_hidden_layers":100000})", "num_hidden_layers is 100000"},
       {kLlama, R"({"vocab_size":2.5})", "vocab_size is 2.5"},
       {kLlama, R"({"hidden_act":"mish"})", "\"mish\""},
@@ -124,12 +119,15 @@ TEST(HfConfig, RefusesWhatItDoesNotCompute) {
       {kLlama, R"({"rope_theta":-1})", "rope_theta is -1"},
       {kLlama, R"({"rope_parameters":{"rope_type":"default","rope_theta":1000}})", "another place of the file gives"},
       {kLlama, R"({"rope_scaling":{"type":"linear","factor":4,"rope_theta":1000}})", "another place of the file gives"},
-      {kLlama, R"({"logits_scaling":8})", "logits_scaling is set, which Llama has not"},
-      {kLlama, R"({"attention_multiplier":0.1})", "attention_multiplier is set, which Llama has not"},
-      {kLlama, R"({"rope_interleaved":true})", "rope_interleaved is set, which Llama has not"},
-      {kLlama, R"({"rope_scaling":{"type":"yarn","factor":4}})", "\"yarn\""},
-      {kLlama, R"({"rope_scaling":{"rope_type":"dynamic","factor":4}})", "\"dynamic\""},
-      {kLlama, R"({"rope_parameters":{"rope_type":"longrope"}})", "\"longrope\""},
+      {kLlama, R"({"logits_scaling":8})", "logits_scaling is set, which llama has not"},
+      {kLlama, R"({"attention_multiplier":0.1})", "attention_multiplier is set, which llama has not"},
+      {kLlama, R"({"rope_interleaved":true})", "rope_interleaved is set, which llama has not"},
+      {kLlama, R"({"rope_scaling":{"type":"ntk","factor":4}})", "\"ntk\""},
+      {kLlama, R"({"rope_scaling":{"type":"yarn","factor":0}})", "factor is 0"},
+      {kLlama, R"({"rope_parameters":{"rope_type":"longrope"}})", "has no \"original_max_position_embeddings\""},
+      {kLlama,
+       R"({"rope_parameters":{"rope_type":"longrope","original_max_position_embeddings":64,"short_factor":[1],"long_factor":[1]}})",
+       "one for each of the 4 pairs"},
       {kLlama, R"({"rope_parameters":{"full_attention":{"rope_type":"default"}}})", "each kind of layer"},
       {kLlama, R"({"rope_scaling":{"type":"linear"}})", "rope_scaling has no \"factor\""},
       {kLlama, R"({"rope_scaling":{"rope_type":"llama3","factor":8}})", "has no \"low_freq_factor\""},
@@ -139,6 +137,7 @@ TEST(HfConfig, RefusesWhatItDoesNotCompute) {
       {kLlama, R"({"rope_parameters":{"partial_rotary_factor":0.5}})", "partial_rotary_factor"},
       {kLlama, R"({"sliding_window":128})", "sliding window"},
       {kLlama, R"({"layer_types":["full_attention","sliding_attention"]})", "layer_types[1]"},
+      {kLlama, R"({"layer_types":["full_attention"]})", "has 1 entries"},
       {kLlama, R"({"quantization_config":{"quant_method":"awq"}})", "quantized already"},
       {kLlama, R"({"tie_word_embeddings":1})", "tie_word_embeddings is 1"},
       {kGpt2, R"({"n_embd":13})", "not a multiple of n_head = 3"},
@@ -200,18 +199,18 @@ TEST(HfConfig, ModelsOfTransformers) {
   const fs::path models = reference_data("models");
   // tests/reference/README.md states the shapes.
   ModelConfig gpt2 = read_model_config(fs::path(SATOR_SOURCE_DIR) / "examples" / "gpt2-stories");
-  EXPECT_EQ(std::get<Gpt2Config>(gpt2.family).layers, 8);
-  EXPECT_EQ(std::get<Gpt2Config>(gpt2.family).hidden_size, 256);
+  EXPECT_EQ(gpt2.layers, 8);
+  EXPECT_EQ(gpt2.hidden_size, 256);
   EXPECT_EQ(gpt2.max_positions, 512);
   EXPECT_TRUE(gpt2.tie_word_embeddings);
   ModelConfig llama = read_model_config(models / "llama-stories");
-  EXPECT_EQ(std::get<LlamaConfig>(llama.family).layers, 9);
-  EXPECT_EQ(std::get<LlamaConfig>(llama.family).kv_heads, 2);
-  EXPECT_EQ(std::get<LlamaConfig>(llama.family).intermediate_size, 768);
+  EXPECT_EQ(llama.layers, 9);
+  EXPECT_EQ(llama.attention.kv_heads, 2);
+  EXPECT_EQ(llama.mlp.units, 768);
   EXPECT_FALSE(llama.tie_word_embeddings);
   EXPECT_EQ(read_generation_config(models / "llama-stories").eos_token_ids, std::vector<int64_t>{2});
-  EXPECT_EQ(std::get<LlamaConfig>(read_model_config(models / "tiny" / "llama-a").family).head_dim, 16);
-  EXPECT_EQ(std::get<Gpt2Config>(read_model_config(models / "tiny" / "gpt2-a").family).heads, 5);
+  EXPECT_EQ(read_model_config(models / "tiny" / "llama-a").attention.head_dim, 16);
+  EXPECT_EQ(read_model_config(models / "tiny" / "gpt2-a").attention.heads, 5);
   EXPECT_NE(error_of([&] { read_model_config(models / "tiny" / "falcon-a"); }).find("falcon"), std::string::npos);
 }
 

@@ -105,6 +105,44 @@ double tiny_difference(const char* name, std::optional<int64_t> chunk = {}) {
 TEST(Model, TinyGpt2Logits) { EXPECT_LT(tiny_difference("gpt2-a"), 1e-4); }
 TEST(Model, TinyGpt2LogitsInChunksOfFive) { EXPECT_LT(tiny_difference("gpt2-a", 5), 1e-4); }
 TEST(Model, TinyLlamaLogits) { EXPECT_LT(tiny_difference("llama-a"), 1e-4); }
+
+/// A family and its model of random weights, each of which makes the family's own parts visible.
+class TinyFamilies : public testing::TestWithParam<const char*> {};
+TEST_P(TinyFamilies, LogitsOfTransformers) { EXPECT_LT(tiny_difference(GetParam()), 1e-4); }
+INSTANTIATE_TEST_SUITE_P(Model, TinyFamilies,
+                         testing::Values("qwen2-a", "phi3-a", "opt-a", "starcoder2-a", "gemma2-a"));
+
+/// References in float64 (tools/make_family_references.py): the distance is ours, up to the rounding of float32.
+class Families : public testing::TestWithParam<const char*> {
+ protected:
+  void expect_near(std::optional<int64_t> chunk) {
+    const fs::path folder = reference_model(text("families/", GetParam())), file = folder / "expected.safetensors";
+    double largest = 0;
+    const SafeTensors expected = SafeTensors::open(file);
+    for (const SafeTensor& t : expected.tensors())
+      if (t.name.starts_with("logits_"))
+        for (float v : to_f32(t.bytes, t.dtype)) largest = std::max(largest, std::fabs(static_cast<double>(v)));
+    EXPECT_GT(largest, 1);
+    EXPECT_LE(largest_difference(folder, file, true, chunk), 2e-5 * largest + 1e-5);
+  }
+};
+TEST_P(Families, LogitsOfTransformers) {
+  expect_near({});
+  // Chunks are the cache's business: a window and a scaled rotary embedding stand for all.
+  if (const std::string name = GetParam(); name == "mistral" || name == "phi3-longrope") expect_near(5);
+}
+INSTANTIATE_TEST_SUITE_P(Model, Families,
+                         testing::Values("qwen2", "qwen3", "mistral", "phi3-longrope", "llama-yarn", "gemma", "gemma2",
+                                         "opt", "starcoder2", "olmo2", "granite", "stablelm", "stablelm-parallel"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+TEST(Model, TrainedQwen3Logits) {
+  const fs::path folder = reference_model("qwen3-tiny");
+  EXPECT_LT(largest_difference(folder, folder / "expected.safetensors", true), 2e-4);
+}
 TEST(Model, StoriesLogits) {
   const fs::path expected = reference_model("gpt2-stories") / "expected_logits.safetensors";
   EXPECT_LT(largest_difference(example(), expected, false), 2e-4);

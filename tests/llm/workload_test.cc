@@ -185,7 +185,7 @@ TEST_P(Models, WhatIsReadIsWhatRuns) {
 
 TEST_P(Models, EveryLayerIsNamed) {
   Built b = build(folder(), "int8-channel+a8");
-  const int64_t layers = std::visit([](const auto& c) { return c.layers; }, b.config.family);
+  const int64_t layers = b.config.layers;
   std::set<std::string> names;
   for (const KernelCall& c : b.workload.calls("decode", {.tokens = 1, .context = 4})) {
     EXPECT_FALSE(c.layer.empty()) << c.function;

@@ -35,7 +35,10 @@ Value kv_cache_create(VirtualMachine& vm, const Args& args) {
       .rope_inv_freq = args[5].is_null() ? Ref<Tensor>() : Ref<Tensor>(&args.tensor(5)),
       .rope_scale = args.number(6),
   };
-  return PagedKVCache::create(vm, config, args.closure(8).function, args.closure(9).function);
+  std::optional<PagedKVCache::OtherAttention> other;
+  if (args.size() == 11) args.fail_expected(10, "the layers that call the other attention");
+  if (args.size() == 12) other = {args.closure(10).function, args.shape(11).dims};
+  return PagedKVCache::create(vm, config, args.closure(8).function, args.closure(9).function, other);
 }
 
 Value kv_state_clear(VirtualMachine&, const Args& args) { return state(args).clear(), Value(); }

@@ -1,0 +1,30 @@
+// What the Gemmas share.
+#include <cmath>
+#include <cstring>
+
+#include "frontend/families/keys.h"
+
+namespace sator::families {
+
+/// The nearest number of 8 bits of precision, as bfloat16 has them: ties to even.
+static float rounded_to_bf16(float value) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  bits = (bits + 0x7fff + ((bits >> 16) & 1)) & 0xffff0000u;
+  std::memcpy(&value, &bits, sizeof bits);
+  return value;
+}
+
+void read_gemma_like(const JsonAt& config, ModelConfig& model) {
+  read_llama_like(config, model);
+  if (!config.find("hidden_activation")) model.mlp.activation = Activation::gelu_tanh;
+  model.norm.weight_offset = 1;
+  model.tie_word_embeddings = config.boolean_or("tie_word_embeddings", true);
+  // The factor is rounded to the dtype that the model was trained in: 55.5 for a width of 3072 in bfloat16.
+  model.embedding_scale = std::sqrt(static_cast<double>(model.hidden_size));
+  for (const char* key : {"dtype", "torch_dtype"})
+    if (auto dtype = config.find(key); dtype && dtype->string() == "bfloat16")
+      model.embedding_scale = rounded_to_bf16(static_cast<float>(model.embedding_scale));
+}
+
+}  // namespace sator::families

@@ -1,0 +1,54 @@
+// What the readers of families share: keys of config.json, their ranges, and what is refused.
+#pragma once
+
+#include <initializer_list>
+
+#include "base/json.h"
+#include "frontend/model_config.h"
+
+namespace sator::families {
+
+// Larger values are mistakes or attacks, and products of any two of them stay far below 2^63.
+inline constexpr int64_t kMaxDim = int64_t{1} << 24, kMaxLayers = 4096, kMaxPositions = int64_t{1} << 28;
+
+/// One family: `model_type` of config.json, and the reader of its other keys.
+struct Family {
+  std::string_view model_type;
+  void (*read)(const JsonAt& config, ModelConfig& model);
+};
+/// Every family, in the order of the documentation.
+const std::vector<Family>& all();
+
+Activation read_activation(const JsonAt& at);
+/// The first of several spellings that is given. Errors: none is; a value below 1 or above `max`.
+int64_t read_size(const JsonAt& config, std::initializer_list<std::string_view> names, int64_t max = kMaxDim);
+double read_positive(const JsonAt& at);
+double positive_or(const JsonAt& config, std::string_view name, double otherwise);
+/// Refuses a switch that is on: what it asks for would change the arithmetic.
+void refuse_if_true(const JsonAt& config, std::string_view name);
+void must_divide(const JsonAt& config, std::string_view part, int64_t a, std::string_view whole, int64_t b);
+
+/// Refuses keys by which other families scale or arrange what this one does not: a file that sets one was made for another
+/// program.
+///   but  those that the family reads itself
+void refuse_foreign(const JsonAt& config, std::initializer_list<std::string_view> but = {});
+
+/// Base, share and scaling of the rotary embedding; head_dim and max_positions are known. Files give it in the old spelling
+/// (`rope_theta`, `rope_scaling`), the new (`rope_parameters`) or both; as in Transformers 5, `rope_scaling` goes before
+/// `rope_parameters`, and a theta inside the dictionary before the one outside.
+///   theta   where the file has none
+void read_rope(const JsonAt& config, ModelConfig& model, double theta = 10000);
+/// Heads, their size and the rotary embedding as Llama and its relatives spell them: num_attention_heads,
+/// num_key_value_heads, head_dim, rope_theta, rope_scaling, rope_parameters, partial_rotary_factor.
+void read_attention(const JsonAt& config, ModelConfig& model);
+/// sliding_window, use_sliding_window, and which layers have it: layer_types, max_window_layers, sliding_window_pattern; all
+/// of them unless told.
+void read_window(const JsonAt& config, ModelConfig& model);
+/// Whether a family can rotate a part of each head.
+enum class Rotated { whole, any_share };
+/// Everything that Llama's file says; relatives read it, and change what is theirs.
+void read_llama_like(const JsonAt& config, ModelConfig& model, Rotated rotated = Rotated::whole);
+/// Gemma's: norms of 1 + w, GELU, embeddings times sqrt(hidden_size), a tied head.
+void read_gemma_like(const JsonAt& config, ModelConfig& model);
+
+}  // namespace sator::families

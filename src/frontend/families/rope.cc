@@ -1,0 +1,173 @@
+// Rotary embedding as config.json spells it.
+#include <cmath>
+#include <set>
+
+#include "base/error.h"
+#include "frontend/families/keys.h"
+
+namespace sator::families {
+
+namespace {
+
+using Kind = RopeScaling::Kind;
+
+std::string rope_type(const JsonAt& rope) {
+  for (const char* name : {"rope_type", "type"})
+    if (auto type = rope.find(name)) return type->string();
+  return "default";
+}
+
+std::vector<double> read_factors(const JsonAt& at, int64_t pairs) {
+  std::vector<double> out;
+  at.each([&](const JsonAt& factor) { out.push_back(read_positive(factor)); });
+  if (std::ssize(out) != pairs)
+    at.fail(text("has ", out.size(), " factors"), text("one for each of the ", pairs, " pairs of rotated elements"));
+  return out;
+}
+
+/// The positions that the frequencies were trained for.
+int64_t read_original(const JsonAt& rope, const JsonAt& config, int64_t otherwise) {
+  constexpr const char* kKey = "original_max_position_embeddings";
+  if (auto at = rope.find(kKey)) return at->integer(1, kMaxPositions);
+  if (auto at = config.find(kKey)) return at->integer(1, kMaxPositions);
+  if (otherwise < 1) rope.at(kKey);
+  return otherwise;
+}
+
+void read_yarn(const JsonAt& rope, RopeScaling& s) {
+  s.factor = read_positive(rope.at("factor"));
+  s.beta_fast = positive_or(rope, "beta_fast", s.beta_fast);
+  s.beta_slow = positive_or(rope, "beta_slow", s.beta_slow);
+  s.truncate = rope.boolean_or("truncate", true);
+  // Two scales that only differ where a checkpoint scales attention itself (DeepSeek); source: YaRN, equation 22.
+  auto get_scale = [&](double m) { return s.factor <= 1 ? 1 : 0.1 * m * std::log(s.factor) + 1; };
+  auto mscale = rope.find("mscale"), all = rope.find("mscale_all_dim");
+  if (auto given = rope.find("attention_factor"))
+    s.attention_factor = read_positive(*given);
+  else if (mscale && all && mscale->number() != 0 && all->number() != 0)
+    s.attention_factor = get_scale(mscale->number()) / get_scale(all->number());
+  else
+    s.attention_factor = get_scale(1);
+}
+
+void read_longrope(const JsonAt& rope, const JsonAt& config, const ModelConfig& model, RopeScaling& s) {
+  const int64_t pairs = model.attention.rope->dims / 2;
+  s.original_positions = read_original(rope, config, 0);
+  s.short_factor = read_factors(rope.at("short_factor"), pairs);
+  s.long_factor = read_factors(rope.at("long_factor"), pairs);
+  s.factor = static_cast<double>(model.max_positions) / static_cast<double>(s.original_positions);
+  if (auto given = rope.find("factor"); given && !config.find("original_max_position_embeddings"))
+    s.factor = read_positive(*given);
+  if (auto given = rope.find("attention_factor"))
+    s.attention_factor = read_positive(*given);
+  else if (s.factor > 1)
+    s.attention_factor = std::sqrt(1 + std::log(s.factor) / std::log(static_cast<double>(s.original_positions)));
+}
+
+/// One rotary dictionary, in the old spelling (`rope_scaling`) or the new (`rope_parameters`).
+RopeScaling read_scaling(const JsonAt& rope, const JsonAt& config, const ModelConfig& model) {
+  const std::string type = rope_type(rope);
+  RopeScaling s;
+  if (type == "default" || type == "none") return s;
+  if (type == "linear") {
+    s.kind = Kind::linear;
+    s.factor = read_positive(rope.at("factor"));
+  } else if (type == "dynamic") {
+    s.kind = Kind::dynamic;
+    s.factor = read_positive(rope.at("factor"));
+    s.original_positions = read_original(rope, config, model.max_positions);
+  } else if (type == "yarn") {
+    s.kind = Kind::yarn;
+    s.original_positions = read_original(rope, config, model.max_positions);
+    read_yarn(rope, s);
+  } else if (type == "longrope" || type == "su") {
+    s.kind = Kind::longrope;
+    read_longrope(rope, config, model, s);
+  } else if (type == "llama3") {
+    s.kind = Kind::llama3;
+    s.factor = read_positive(rope.at("factor"));
+    s.low_freq_factor = read_positive(rope.at("low_freq_factor"));
+    s.high_freq_factor = read_positive(rope.at("high_freq_factor"));
+    s.original_positions = rope.at("original_max_position_embeddings").integer(1, kMaxPositions);
+    if (s.low_freq_factor >= s.high_freq_factor)
+      rope.fail(text("has low_freq_factor ", s.low_freq_factor, " and high_freq_factor ", s.high_freq_factor),
+                "low_freq_factor < high_freq_factor");
+  } else {
+    rope.fail(text("asks for rotary scaling of type ", string_literal(type), ", which is not supported"),
+              "default, linear, dynamic, yarn, longrope or llama3",
+              "dropping it would change the model's results, so it is refused");
+  }
+  return s;
+}
+
+/// Errors: two places of the file give different bases, of which Transformers 4 takes the one outside of the dictionaries,
+/// Transformers 5 the one inside.
+void require_one_theta(const JsonAt& config, std::initializer_list<std::optional<JsonAt>> forms) {
+  std::optional<JsonAt> known = config.find("rope_theta");
+  for (const std::optional<JsonAt>& form : forms) {
+    const std::optional<JsonAt> inside = form ? form->find("rope_theta") : std::nullopt;
+    if (known && inside && known->number() != inside->number())
+      inside->fail(text("is ", inside->number(), ", where another place of the file gives ", known->number()),
+                   "one base of the rotary embedding, or the same twice",
+                   "remove the one that the model was not trained with");
+    if (inside) known = inside;
+  }
+}
+
+/// The share of each head that is rotated, wherever the file states it.
+double rotated_share(const JsonAt& config, std::initializer_list<std::optional<JsonAt>> forms) {
+  std::optional<double> share;
+  auto see = [&](const std::optional<JsonAt>& at) {
+    for (const char* name : {"partial_rotary_factor", "rotary_pct", "rope_pct"}) {
+      auto given = at ? at->find(name) : std::nullopt;
+      if (!given) continue;
+      const double value = given->number();
+      if (!(value > 0 && value <= 1)) given->fail(text("is ", value), "a share of each head: above 0, at most 1");
+      if (share && *share != value)
+        given->fail(text("is ", value, ", where another place of the file gives ", *share),
+                    "one share, or the same twice");
+      share = value;
+    }
+  };
+  see(config);
+  for (const std::optional<JsonAt>& form : forms) see(form);
+  return share.value_or(1);
+}
+
+}  // namespace
+
+void read_rope(const JsonAt& config, ModelConfig& model, double theta) {
+  auto old_form = config.find("rope_scaling"), new_form = config.find("rope_parameters");
+  for (const auto& form : {old_form, new_form}) {
+    if (!form) continue;
+    form->each_member([](const std::string&, const JsonAt& member) {
+      if (member.is_object())
+        member.fail("gives each kind of layer its own rotary embedding, which is not supported",
+                    "one dictionary for all layers");
+    });
+  }
+  require_one_theta(config, {old_form, new_form});
+  Rope& rope = model.attention.rope.emplace();
+  const auto head_dim = static_cast<double>(model.attention.head_dim);
+  rope.dims = static_cast<int64_t>(head_dim * rotated_share(config, {old_form, new_form}));
+  must_divide(config, "2 (rotary pairs)", 2, "rotated elements of a head", rope.dims);
+  rope.theta = theta;
+  for (const char* name : {"rope_theta", "rotary_emb_base"}) rope.theta = positive_or(config, name, rope.theta);
+  if (new_form) {
+    rope.scaling = read_scaling(*new_form, config, model);
+    if (!old_form) rope.theta = positive_or(*new_form, "rope_theta", rope.theta);
+  }
+  if (old_form) {
+    RopeScaling scaling = read_scaling(*old_form, config, model);
+    if (rope.scaling.kind != Kind::none && rope.scaling != scaling)
+      config.fail("has two different rotary scalings in rope_scaling and rope_parameters",
+                  "one scaling, or the same twice",
+                  "remove the one that the model was not trained with");
+    rope.scaling = scaling;
+    bool outside = config.find("rope_theta").has_value();
+    double in_new = new_form ? positive_or(*new_form, "rope_theta", rope.theta) : rope.theta;
+    rope.theta = positive_or(*old_form, "rope_theta", outside ? rope.theta : in_new);
+  }
+}
+
+}  // namespace sator::families

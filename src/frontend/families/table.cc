@@ -1,0 +1,11 @@
+#include "frontend/families/table.h"
+
+namespace sator::families {
+
+const std::vector<Family>& all() {
+  static const std::vector<Family> families = {
+      kGpt2, kLlama, kQwen2, kQwen3, kMistral, kPhi3, kGemma, kGemma2, kOpt, kStarcoder2, kOlmo2, kGranite, kStablelm};
+  return families;
+}
+
+}  // namespace sator::families

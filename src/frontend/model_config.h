@@ -1,0 +1,119 @@
+// What a causal language model is, as data: sizes, the parts of its blocks, and what its tensors are called. A family of
+// models (families/) reads its config.json into this; graph, parameters, costs and links follow from it and from nothing else.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sator {
+
+/// The non-linearity of an MLP, by its formula:
+///   gelu_tanh  0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))   (config: gelu_new, gelu_pytorch_tanh, gelu_fast)
+///   gelu_erf   0.5 x (1 + erf(x / sqrt 2))                       (config: gelu)
+///   silu       x / (1 + exp(-x))                                 (config: silu, swish)
+enum class Activation { gelu_tanh, gelu_erf, relu, silu };
+
+/// How the rotary frequencies f of a model trained on a short context are stretched.
+///   linear    f / factor
+///   llama3    f where the wavelength 2 pi / f is below original_positions / high_freq_factor, f / factor where it is above
+///             original_positions / low_freq_factor, a linear blend of both in between
+///   dynamic   a larger base, from the context bound: theta (factor * bound / original - (factor - 1))^(d / (d - 2)); as
+///             trained up to original_positions
+///   yarn      f / factor where f turns less than beta_slow times over original_positions, f where it turns more than
+///             beta_fast times, a linear ramp over the dimensions in between; cos and sin times attention_factor
+///   longrope  f / short_factor, or f / long_factor where the context bound is beyond original_positions; cos and sin times
+///             attention_factor
+/// Sources: Llama 3.1's `apply_scaling`; Peng et al., "YaRN", 2023; Ding et al., "LongRoPE", 2024; the defaults are those of
+/// Hugging Face's `modeling_rope_utils`. What depends on the context depends on its bound, and is chosen once.
+struct RopeScaling {
+  enum class Kind { none, linear, llama3, dynamic, yarn, longrope };
+  Kind kind = Kind::none;
+  double factor = 1;
+  double low_freq_factor = 1, high_freq_factor = 4;  // llama3
+  int64_t original_positions = 0;                    // all but linear
+  double beta_fast = 32, beta_slow = 1;              // yarn
+  bool truncate = true;                              // yarn: the ramp begins and ends at whole dimensions
+  double attention_factor = 1;                       // yarn, longrope
+  std::vector<double> short_factor, long_factor;     // longrope: one for each pair
+
+  bool operator==(const RopeScaling&) const = default;
+};
+
+/// Rotary embedding of the first `dims` elements of each head; element j is paired with j + dims / 2.
+struct Rope {
+  double theta = 10000;
+  int64_t dims = 0;  // even
+  RopeScaling scaling;
+};
+
+/// (x - mean) / sqrt(variance + epsilon) * w + b for `layer`, x / sqrt(mean of squares + epsilon) * w for `rms`.
+struct NormConfig {
+  enum class Kind { layer, rms };
+  Kind kind = Kind::rms;
+  double epsilon = 1e-6;
+  bool bias = false;         // b; of `layer` alone
+  double weight_offset = 0;  // added to w: 1 where checkpoints hold w - 1 (Gemma)
+};
+
+struct AttentionConfig {
+  int64_t heads = 0, kv_heads = 0;  // query head h reads key and value head h // (heads // kv_heads)
+  int64_t head_dim = 0;
+  bool qkv_bias = false, out_bias = false;
+  /// RMSNorm of queries and keys before they are rotated: of each head, or of all heads as one row.
+  enum class QkNorm { none, head, row };
+  QkNorm qk_norm = QkNorm::none;
+  double scale = 1;                    // of the scores
+  bool scale_by_layer = false;         // scores / (layer + 1) besides (GPT-2)
+  double soft_cap = 0;                 // scores become cap * tanh(score / cap) before the mask; 0: they do not
+  int64_t window = 0;                  // a token sees itself and the window - 1 positions before it; 0: all
+  std::vector<int64_t> window_layers;  // that have it; empty: all of them
+  std::optional<Rope> rope;
+};
+
+/// down(act(gate(x)) * up(x)) where gated, down(act(up(x))) else.
+struct MlpConfig {
+  int64_t units = 0;
+  Activation activation = Activation::silu;
+  bool gated = true;
+  bool in_bias = false, out_bias = false;
+};
+
+/// What the tensors of a checkpoint are called, without ".weight" and ".bias". Those of a block come behind
+/// "<block><number>.". A part without a name is not there.
+struct TensorNames {
+  std::string embedding, positions, final_norm, head;
+  std::string block;
+  /// Norms: before attention, of its result, before the MLP, of its result. Parallel blocks without `mlp_norm` give both
+  /// halves the first one's.
+  std::string attention_norm, attention_post_norm, mlp_norm, mlp_post_norm;
+  /// Queries, keys and values: three tensors, or one that holds them in this order; gate and up likewise.
+  std::vector<std::string> qkv, mlp_in;
+  std::string q_norm, k_norm, out, mlp_out;
+  /// What layers of several tensors, and those without one, are called in reports.
+  std::string qkv_layer, attention_layer, mlp_in_layer, activation_layer, embedding_layer;
+  bool transposed = false;  // matrices of the blocks are stored [in, out]
+};
+
+/// What `config.json` of a Hugging Face folder says of a causal language model.
+struct ModelConfig {
+  std::string model_type;  // as the file spells it
+  int64_t vocab_size = 0;
+  int64_t max_positions = 0;  // the longest context
+  bool tie_word_embeddings = false;
+  std::vector<int64_t> eos_token_ids;  // none, one or several; may lie outside the vocabulary
+  std::optional<int64_t> bos_token_id;
+
+  int64_t hidden_size = 0, layers = 0;
+  NormConfig norm;
+  AttentionConfig attention;
+  MlpConfig mlp;
+  bool parallel = false;        // x + attention(norm(x)) + mlp(norm(x))
+  int64_t position_offset = 0;  // of the table of learned positions, where names.positions is given
+  double embedding_scale = 1, residual_scale = 1, logit_scale = 1;
+  double final_soft_cap = 0;  // logits become cap * tanh(logit / cap)
+  TensorNames names;
+};
+
+}  // namespace sator

@@ -1,0 +1,182 @@
+#include "llm/blocks.h"
+
+#include "base/text.h"
+#include "runtime/tensor.h"
+
+namespace sator::llm {
+
+using namespace relax;
+
+namespace {
+
+const char* activation_op(Activation a) {
+  switch (a) {
+    case Activation::gelu_tanh: return "nn.gelu_tanh";
+    case Activation::gelu_erf: return "nn.gelu";
+    case Activation::relu: return "nn.relu";
+    case Activation::silu: return "nn.silu";
+  }
+  internal_error("an activation without an op");
+}
+
+std::string weight(const std::string& layer) { return layer + ".weight"; }
+
+RExpr number(double value) {
+  return relax::constant(runtime::Tensor::of(std::vector<float>{static_cast<float>(value)}, {1}, f32));
+}
+
+/// The parts of one model, emitted one after the other.
+class Blocks {
+ public:
+  Blocks(Layers& layers, const ModelConfig& config)
+      : l_(layers), c_(config), a_(config.attention), names_(config.names) {}
+
+  RExpr embedded(const RExpr& ids, const RExpr& cache, const Expr& n) {
+    const bool is_head = c_.tie_word_embeddings;
+    RExpr x = l_.embedding(ids, weight(names_.embedding), c_.vocab_size, c_.hidden_size, is_head);
+    x = scaled(x, c_.embedding_scale, "");
+    if (names_.positions.empty()) return x;
+    RExpr at = l_.positions(cache, n);
+    if (c_.position_offset != 0) {
+      const std::vector<int32_t> offset{static_cast<int32_t>(c_.position_offset)};
+      at = l_.op("add", {at, relax::constant(runtime::Tensor::of(offset, {1}, i32))});
+    }
+    RExpr p = l_.plain_embedding(at, weight(names_.positions), c_.max_positions + c_.position_offset, c_.hidden_size);
+    return l_.op("add", {x, p}, {}, names_.embedding_layer);
+  }
+
+  RExpr block(RExpr x, const RExpr& cache, int64_t i) {
+    h_ = text(names_.block, i, ".");
+    const RExpr in = norm_if_named(x, names_.attention_norm);
+    const RExpr attended = attention(in, cache, i);
+    if (c_.parallel) {
+      const RExpr m = mlp(names_.mlp_norm.empty() ? in : norm(x, h_ + names_.mlp_norm, c_.hidden_size));
+      x = l_.op("add", {scaled(attended, c_.residual_scale, ""), x}, {}, h_ + names_.out);
+      return l_.op("add", {scaled(m, c_.residual_scale, ""), x}, {}, h_ + names_.mlp_out);
+    }
+    x = added(attended, names_.attention_post_norm, x, names_.out);
+    return added(mlp(norm_if_named(x, names_.mlp_norm)), names_.mlp_post_norm, x, names_.mlp_out);
+  }
+
+  RExpr norm(const RExpr& x, const std::string& name, int64_t width) {
+    RExpr w = l_.vector(weight(name), width);
+    if (c_.norm.weight_offset != 0) w = l_.op("add", {w, number(c_.norm.weight_offset)});
+    std::vector<relax::Value> args = {x, w};
+    if (c_.norm.bias) args.emplace_back(l_.vector(name + ".bias", width));
+    if (c_.norm.kind == NormConfig::Kind::rms) return rms_norm(x, w, name);
+    return l_.op("nn.layer_norm", args, {{"axes", relax::Value(int64_t{-1})}, {"epsilon", c_.norm.epsilon}}, name);
+  }
+
+  RExpr scaled(const RExpr& x, double factor, const std::string& layer) {
+    return factor == 1 ? x : l_.op("multiply", {x, number(factor)}, {}, layer);
+  }
+
+ private:
+  RExpr rms_norm(const RExpr& x, const RExpr& w, const std::string& name) {
+    return l_.op("nn.rms_norm", {x, w}, {{"axes", relax::Value(int64_t{-1})}, {"epsilon", c_.norm.epsilon}}, name);
+  }
+
+  RExpr norm_if_named(const RExpr& x, const std::string& name) {
+    return name.empty() ? x : norm(x, h_ + name, c_.hidden_size);
+  }
+
+  /// x plus what one half of the block gives.
+  RExpr added(RExpr half, const std::string& post_norm, const RExpr& x, const std::string& layer) {
+    half = scaled(norm_if_named(half, post_norm), c_.residual_scale, "");
+    return l_.op("add", {half, x}, {}, h_ + layer);
+  }
+
+  RExpr linear(const RExpr& x, const std::vector<std::string>& tensors, std::vector<int64_t> outs, int64_t ins,
+               bool bias, const std::string& layer) {
+    Layers::Weight w{.in = ins, .transposed = names_.transposed};
+    // One tensor that holds all rows has their sum.
+    if (tensors.size() == 1)
+      for (size_t i = 1; i < outs.size(); ++i) outs[0] += outs[i];
+    outs.resize(tensors.size());
+    w.outs = std::move(outs);
+    for (const std::string& name : tensors) {
+      w.tensors.push_back(weight(h_ + name));
+      if (bias) w.biases.push_back(h_ + name + ".bias");
+    }
+    return l_.linear(x, w, h_ + layer);
+  }
+
+  RExpr attention(const RExpr& x, const RExpr& cache, int64_t i) {
+    const int64_t q = a_.heads * a_.head_dim, kv = a_.kv_heads * a_.head_dim;
+    RExpr qkv = linear(x, names_.qkv, {q, kv, kv}, c_.hidden_size, a_.qkv_bias, names_.qkv_layer);
+    if (a_.qk_norm != AttentionConfig::QkNorm::none) qkv = with_normed_heads(qkv);
+    const double scale = a_.scale_by_layer ? a_.scale / static_cast<double>(i + 1) : a_.scale;
+    RExpr o = l_.attention(qkv, cache, i, a_.heads, a_.kv_heads, a_.head_dim, scale, h_ + names_.attention_layer);
+    return linear(o, {names_.out}, {c_.hidden_size}, q, a_.out_bias, names_.out);
+  }
+
+  /// Queries and keys through RMSNorm, each head or each row by itself.
+  RExpr with_normed_heads(const RExpr& qkv) {
+    const int64_t q = a_.heads * a_.head_dim, kv = a_.kv_heads * a_.head_dim;
+    RExpr parts = l_.op(
+        "split", {qkv}, {{"indices_or_sections", relax::Value(relax::Value::List{q, q + kv})}, {"axis", int64_t{1}}});
+    auto part = [&](int index) { return RExpr(l_.out().emit(tuple_get(parts, index))); };
+    auto normed = [&](const RExpr& x, int64_t heads, const std::string& name) {
+      if (a_.qk_norm == AttentionConfig::QkNorm::row)
+        return rms_norm(x, l_.vector(weight(h_ + name), heads * a_.head_dim), h_ + name);
+      const Expr n = rows_of(x);
+      auto shaped = [&](const RExpr& value, std::vector<Expr> dims) {
+        return l_.op("reshape", {value, relax::Value(relax::shape_expr(std::move(dims)))});
+      };
+      RExpr by_head = shaped(x, {n, int_imm(heads, i64), int_imm(a_.head_dim, i64)});
+      by_head = rms_norm(by_head, l_.vector(weight(h_ + name), a_.head_dim), h_ + name);
+      return shaped(by_head, {n, int_imm(heads * a_.head_dim, i64)});
+    };
+    RExpr queries = normed(part(0), a_.heads, names_.q_norm), keys = normed(part(1), a_.kv_heads, names_.k_norm);
+    return l_.op("concat", {relax::Value(relax::tuple({queries, keys, part(2)}))}, {{"axis", 1}});
+  }
+
+  RExpr mlp(const RExpr& x) {
+    const MlpConfig& m = c_.mlp;
+    RExpr y;
+    if (m.gated) {
+      RExpr both = linear(x, names_.mlp_in, {m.units, m.units}, c_.hidden_size, m.in_bias, names_.mlp_in_layer);
+      RExpr halves = l_.op("split", {both}, {{"indices_or_sections", int64_t{2}}, {"axis", int64_t{1}}});
+      RExpr gate = l_.out().emit(tuple_get(halves, 0)), up = l_.out().emit(tuple_get(halves, 1));
+      y = l_.op("multiply", {l_.op(activation_op(m.activation), {gate}), up}, {}, h_ + names_.activation_layer);
+    } else {
+      y = linear(x, names_.mlp_in, {m.units}, c_.hidden_size, m.in_bias, names_.mlp_in_layer);
+      y = l_.op(activation_op(m.activation), {y}, {}, h_ + names_.activation_layer);
+    }
+    return linear(y, {names_.mlp_out}, {c_.hidden_size}, m.units, m.out_bias, names_.mlp_out);
+  }
+
+  Layers& l_;
+  const ModelConfig& c_;
+  const AttentionConfig& a_;
+  const TensorNames& names_;
+  std::string h_;  ///< "model.layers.0.": what the block's names begin with
+};
+
+}  // namespace
+
+RExpr hidden_states(Layers& layers, const ModelConfig& config, const RExpr& ids, const RExpr& cache, const Expr& n) {
+  Blocks blocks(layers, config);
+  RExpr x = blocks.embedded(ids, cache, n);
+  for (int64_t i = 0; i < config.layers; ++i) x = blocks.block(x, cache, i);
+  return blocks.norm(x, config.names.final_norm, config.hidden_size);
+}
+
+RExpr logits(Layers& layers, const ModelConfig& config, const RExpr& hidden) {
+  const std::string& table = config.tie_word_embeddings ? config.names.embedding : config.names.head;
+  RExpr y = layers.head(hidden, weight(table), config.vocab_size, config.hidden_size);
+  y = Blocks(layers, config).scaled(y, config.logit_scale, kHeadLayer);
+  if (config.final_soft_cap == 0) return y;
+  y = layers.op("tanh", {layers.op("multiply", {y, number(1 / config.final_soft_cap)})});
+  return layers.op("multiply", {y, number(config.final_soft_cap)}, {}, kHeadLayer);
+}
+
+std::vector<std::string> summed_layers(const ModelConfig& config) {
+  std::vector<std::string> out;
+  for (int64_t i = 0; i < config.layers; ++i)
+    for (const std::string& name : {config.names.out, config.names.mlp_out})
+      out.push_back(text(config.names.block, i, ".", name));
+  return out;
+}
+
+}  // namespace sator::llm

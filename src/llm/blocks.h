@@ -1,0 +1,22 @@
+// From the description of a model to its graph: embedding, blocks, head.
+#pragma once
+
+#include "frontend/model_config.h"
+#include "llm/layers.h"
+
+namespace sator::llm {
+
+/// ids int32 [n] -> hidden states [n, width], the final norm applied.
+relax::RExpr hidden_states(Layers& layers, const ModelConfig& config, const relax::RExpr& ids,
+                           const relax::RExpr& cache, const Expr& n);
+/// Hidden states [m, width] -> logits [m, vocab].
+relax::RExpr logits(Layers& layers, const ModelConfig& config, const relax::RExpr& hidden);
+
+/// The layers whose results are sums over the units of a block: with several chips that share each layer, these are added up
+/// over the chips.
+std::vector<std::string> summed_layers(const ModelConfig& config);
+
+/// Frequencies of the rotary embedding, angle per position, for contexts of at most so many tokens; empty for none.
+std::vector<float> rope_frequencies(const ModelConfig& config, int64_t context_window);
+
+}  // namespace sator::llm

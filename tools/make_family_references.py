@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Writes small random models of each family with logits of Hugging Face's transformers, for tests/llm.
+
+    python3 -m venv VENV && VENV/bin/pip install torch transformers safetensors
+    VENV/bin/python tools/make_family_references.py tests/reference/models/families
+
+A folder per row: config.json, model.safetensors (float32) and expected.safetensors: input_ids_K and logits_K of three
+sequences, computed in float64 from the same weights. All weights are random, those of norms and biases too, so that each
+part of a family changes the logits; windows are shorter than the texts, head counts odd.
+"""
+import json
+import pathlib
+import sys
+
+import torch
+import transformers
+from safetensors.torch import save_file
+
+# Llama's spelling, at sizes with which nothing divides by accident.
+BASE = dict(vocab_size=97, hidden_size=42, intermediate_size=58, num_hidden_layers=2, num_attention_heads=6,
+            num_key_value_heads=2, head_dim=10, max_position_embeddings=64, tie_word_embeddings=False,
+            bos_token_id=1, eos_token_id=2, pad_token_id=0)
+WITHOUT_HEAD_DIM = {k: v for k, v in BASE.items() if k != "head_dim"}
+# Name: model_type, what the row adds, lengths of the sequences.
+ROWS = {
+    "qwen2": ("qwen2", {**WITHOUT_HEAD_DIM, "hidden_size": 48, "use_sliding_window": True, "sliding_window": 6, "max_window_layers": 1}, None),
+    "qwen3": ("qwen3", BASE, None),
+    "mistral": ("mistral", {**BASE, "sliding_window": 6}, None),
+    "phi3-longrope": ("phi3", {**WITHOUT_HEAD_DIM, "hidden_size": 48, "num_attention_heads": 3, "num_key_value_heads": 1,
+                               "original_max_position_embeddings": 16,
+                               "rope_parameters": {"rope_type": "longrope", "rope_theta": 10000.0,
+                                                   "partial_rotary_factor": 0.75,
+                                                   "original_max_position_embeddings": 16,
+                                                   "short_factor": [1.0, 1.1, 1.2, 1.3, 1.4, 1.5],
+                                                   "long_factor": [1.0, 1.5, 2.5, 4.0, 5.5, 7.0]}}, (19, 28, 37)),
+    "llama-yarn": ("llama", {**BASE, "rope_parameters": {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0,
+                                                         "original_max_position_embeddings": 16}}, None),
+    "gemma": ("gemma", {**BASE, "hidden_activation": "gelu_pytorch_tanh", "tie_word_embeddings": True}, None),
+    "gemma2": ("gemma2", {**BASE, "hidden_activation": "gelu_pytorch_tanh", "tie_word_embeddings": True,
+                          "query_pre_attn_scalar": 21, "attn_logit_softcapping": 4.0, "final_logit_softcapping": 6.0,
+                          "sliding_window": 6}, None),
+    "opt": ("opt", dict(vocab_size=97, hidden_size=42, ffn_dim=58, num_hidden_layers=2, num_attention_heads=3,
+                        max_position_embeddings=64, word_embed_proj_dim=42, do_layer_norm_before=True), None),
+    "starcoder2": ("starcoder2", {**WITHOUT_HEAD_DIM, "hidden_size": 48, "sliding_window": 6}, None),
+    "olmo2": ("olmo2", {**WITHOUT_HEAD_DIM, "hidden_size": 48}, None),
+    "granite": ("granite", {**WITHOUT_HEAD_DIM, "hidden_size": 48, "embedding_multiplier": 3.0, "residual_multiplier": 0.6,
+                            "attention_multiplier": 0.2, "logits_scaling": 2.5, "attention_bias": True}, None),
+    "stablelm": ("stablelm", {**WITHOUT_HEAD_DIM, "hidden_size": 48, "num_attention_heads": 3, "num_key_value_heads": 1,
+                              "use_qkv_bias": True}, None),
+    "stablelm-parallel": ("stablelm", {**WITHOUT_HEAD_DIM, "hidden_size": 48, "num_attention_heads": 3,
+                                       "num_key_value_heads": 3, "use_parallel_residual": True}, None),
+}
+
+
+def randomize(model, generator):
+    """Every parameter random; those of norms around the value that they begin with."""
+    for name, p in model.named_parameters():
+        noise = torch.randn(p.shape, generator=generator, dtype=torch.float32)
+        if p.dim() == 1:
+            p.data = (p.data.float() + 0.3 * noise).to(torch.float32)
+        else:
+            p.data = noise * (0.6 if "embed" in name else 1.3) / p.shape[-1] ** 0.5
+
+
+def write(folder, model_type, keys, lengths, seed):
+    config = transformers.AutoConfig.for_model(model_type, **keys)
+    config._attn_implementation = "eager"
+    generator = torch.Generator().manual_seed(seed)
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval().float()
+    randomize(model, generator)
+    model.tie_weights()
+    folder.mkdir(parents=True, exist_ok=True)
+    model.save_pretrained(folder)
+    for extra in ("generation_config.json",):
+        (folder / extra).unlink(missing_ok=True)
+    expected = {}
+    exact = model.double()
+    for k, length in enumerate(lengths or (7, 19, 37)):
+        ids = torch.randint(3, config.vocab_size, (length,), generator=generator)
+        with torch.no_grad():
+            logits = exact(ids[None], use_cache=False).logits[0]
+        expected[f"input_ids_{k}"] = ids.to(torch.int32)
+        expected[f"logits_{k}"] = logits.float().contiguous()
+    save_file(expected, folder / "expected.safetensors")
+    spread = max(float(v.abs().max()) for name, v in expected.items() if name.startswith("logits"))
+    print(f"{folder.name}: {sum(p.numel() for p in model.parameters())} parameters, largest logit {spread:.2f}")
+
+
+def main():
+    target = pathlib.Path(sys.argv[1])
+    for seed, (name, (model_type, keys, lengths)) in enumerate(ROWS.items()):
+        write(target / name, model_type, keys, lengths, seed)
+    versions = {"torch": torch.__version__, "transformers": transformers.__version__}
+    (target / "versions.json").write_text(json.dumps(versions) + "\n")
+
+
+if __name__ == "__main__":
+    main()
