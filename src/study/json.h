@@ -18,8 +18,12 @@ enum class Kernels : uint8_t { left_out, included };
 ///             kernels.csv
 Json to_json(const Study& study, Kernels kernels = Kernels::left_out);
 
+/// A whole study has one row for each scheme and chip, in their order; a part has what it has.
+enum class Extent { whole, part };
+
 /// The study that `to_json` wrote; kernels that were left out are absent.
-/// Errors: a value is missing or of another type; a row names a scheme that is not listed; another schema version.
-Study from_json(const Json& json, std::string_view source);
+/// Errors: a value is missing or of another type; a row names a scheme that is not listed; a whole study lacks a row or has them in
+/// another order; another schema version.
+Study from_json(const Json& json, std::string_view source, Extent extent = Extent::whole);
 
 }  // namespace sator::study

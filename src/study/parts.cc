@@ -71,7 +71,7 @@ std::optional<Study> PartStore::find(const std::string& name, const std::string&
     const std::string source = path.filename().string();
     Json json = parse_json(*content, source);
     if (json.value("key", "") != key) return {};  // another part of the same digest
-    return from_json(json, source);
+    return from_json(json, source, Extent::part);
   } catch (const Error&) {  // of another version
     return {};
   } catch (const Json::exception&) {
