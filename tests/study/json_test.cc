@@ -131,7 +131,8 @@ TEST(StudyJson, DamageIsNamedByItsPlace) {
   EXPECT_NE(error([](Json& j) { j["rows"][0]["decode"]["latency_s"] = "fast"; }).find("latency_s"), std::string::npos);
   EXPECT_NE(error([](Json& j) { j["rows"][0]["scheme"] = "int9"; }).find("int9"), std::string::npos);
   EXPECT_NE(error([](Json& j) { j["rows"].erase(0); }).find("one row for each scheme and chip"), std::string::npos);
-  EXPECT_NE(error([](Json& j) { j["rows"].erase(j["rows"].size() - 1); }).find("one for each of the"), std::string::npos);
+  EXPECT_NE(error([](Json& j) { j["rows"].erase(j["rows"].size() - 1); }).find("one for each of the"),
+            std::string::npos);
   EXPECT_NE(error([](Json& j) { j["rows"].push_back(j["rows"][0]); }).find("one row for each"), std::string::npos);
   EXPECT_NE(error([](Json& j) { j["schema_version"] = 99; }).find("99"), std::string::npos);
   EXPECT_NE(error([](Json& j) { j["rows"][0]["decode"]["levels"][0]["read_bytes"] = -1; }).find("read_bytes"),

@@ -5,11 +5,11 @@
 
 namespace sator::families {
 
-static void read(const JsonAt& config, ModelConfig& model) {
+static void read_gemma(const JsonAt& config, ModelConfig& model) {
   read_gemma_like(config, model);
   refuse_foreign(config);
 }
 
-const Family kGemma{"gemma", read};
+const Family kGemma{"gemma", read_gemma};
 
 }  // namespace sator::families

@@ -5,7 +5,7 @@
 
 namespace sator::families {
 
-static void read(const JsonAt& config, ModelConfig& model) {
+static void read_gemma2(const JsonAt& config, ModelConfig& model) {
   read_gemma_like(config, model);
   if (!config.find("layer_types") && model.attention.window > 0) {
     model.attention.window_layers.clear();
@@ -20,6 +20,6 @@ static void read(const JsonAt& config, ModelConfig& model) {
   refuse_foreign(config, {"query_pre_attn_scalar", "attn_logit_softcapping", "final_logit_softcapping"});
 }
 
-const Family kGemma2{"gemma2", read};
+const Family kGemma2{"gemma2", read_gemma2};
 
 }  // namespace sator::families

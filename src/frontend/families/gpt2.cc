@@ -5,7 +5,7 @@
 
 namespace sator::families {
 
-static void read(const JsonAt& config, ModelConfig& model) {
+static void read_gpt2(const JsonAt& config, ModelConfig& model) {
   model.hidden_size = read_size(config, {"n_embd", "hidden_size"});
   model.layers = read_size(config, {"n_layer", "num_hidden_layers"}, kMaxLayers);
   AttentionConfig& a = model.attention;
@@ -45,6 +45,6 @@ static void read(const JsonAt& config, ModelConfig& model) {
                  .transposed = true};
 }
 
-const Family kGpt2{"gpt2", read};
+const Family kGpt2{"gpt2", read_gpt2};
 
 }  // namespace sator::families

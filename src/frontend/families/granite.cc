@@ -5,7 +5,7 @@
 
 namespace sator::families {
 
-static void read(const JsonAt& config, ModelConfig& model) {
+static void read_granite(const JsonAt& config, ModelConfig& model) {
   read_llama_like(config, model);
   model.embedding_scale = positive_or(config, "embedding_multiplier", 1);
   model.residual_scale = positive_or(config, "residual_multiplier", 1);
@@ -14,6 +14,6 @@ static void read(const JsonAt& config, ModelConfig& model) {
   refuse_foreign(config, {"embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling"});
 }
 
-const Family kGranite{"granite", read};
+const Family kGranite{"granite", read_granite};
 
 }  // namespace sator::families

@@ -5,7 +5,7 @@
 
 namespace sator::families {
 
-static void read(const JsonAt& config, ModelConfig& model) {
+static void read_llama(const JsonAt& config, ModelConfig& model) {
   read_llama_like(config, model);
   if (model.attention.window > 0)
     config.at("sliding_window")
@@ -13,6 +13,6 @@ static void read(const JsonAt& config, ModelConfig& model) {
   refuse_foreign(config);
 }
 
-const Family kLlama{"llama", read};
+const Family kLlama{"llama", read_llama};
 
 }  // namespace sator::families

@@ -5,11 +5,11 @@
 
 namespace sator::families {
 
-static void read(const JsonAt& config, ModelConfig& model) {
+static void read_mistral(const JsonAt& config, ModelConfig& model) {
   read_llama_like(config, model);
   refuse_foreign(config);
 }
 
-const Family kMistral{"mistral", read};
+const Family kMistral{"mistral", read_mistral};
 
 }  // namespace sator::families

@@ -5,7 +5,7 @@
 
 namespace sator::families {
 
-static void read(const JsonAt& config, ModelConfig& model) {
+static void read_olmo2(const JsonAt& config, ModelConfig& model) {
   read_llama_like(config, model);
   model.names.attention_norm = model.names.mlp_norm = "";
   model.names.attention_post_norm = "post_attention_layernorm";
@@ -17,6 +17,6 @@ static void read(const JsonAt& config, ModelConfig& model) {
   refuse_foreign(config);
 }
 
-const Family kOlmo2{"olmo2", read};
+const Family kOlmo2{"olmo2", read_olmo2};
 
 }  // namespace sator::families

@@ -5,7 +5,7 @@
 
 namespace sator::families {
 
-static void read(const JsonAt& config, ModelConfig& model) {
+static void read_opt(const JsonAt& config, ModelConfig& model) {
   model.hidden_size = read_size(config, {"hidden_size"});
   model.layers = read_size(config, {"num_hidden_layers"}, kMaxLayers);
   read_attention(config, model);
@@ -51,6 +51,6 @@ static void read(const JsonAt& config, ModelConfig& model) {
                  .embedding_layer = "model.decoder.embedding"};
 }
 
-const Family kOpt{"opt", read};
+const Family kOpt{"opt", read_opt};
 
 }  // namespace sator::families

@@ -5,13 +5,13 @@
 
 namespace sator::families {
 
-static void read(const JsonAt& config, ModelConfig& model) {
+static void read_phi3(const JsonAt& config, ModelConfig& model) {
   read_llama_like(config, model, Rotated::any_share);
   model.names.qkv = {"self_attn.qkv_proj"};
   model.names.mlp_in = {"mlp.gate_up_proj"};
   refuse_foreign(config);
 }
 
-const Family kPhi3{"phi3", read};
+const Family kPhi3{"phi3", read_phi3};
 
 }  // namespace sator::families

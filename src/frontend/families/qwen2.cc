@@ -5,13 +5,13 @@
 
 namespace sator::families {
 
-static void read(const JsonAt& config, ModelConfig& model) {
+static void read_qwen2(const JsonAt& config, ModelConfig& model) {
   read_llama_like(config, model);
   model.attention.qkv_bias = true;
   model.attention.out_bias = false;
   refuse_foreign(config);
 }
 
-const Family kQwen2{"qwen2", read};
+const Family kQwen2{"qwen2", read_qwen2};
 
 }  // namespace sator::families

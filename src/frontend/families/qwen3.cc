@@ -5,7 +5,7 @@
 
 namespace sator::families {
 
-static void read(const JsonAt& config, ModelConfig& model) {
+static void read_qwen3(const JsonAt& config, ModelConfig& model) {
   read_llama_like(config, model);
   model.attention.qk_norm = AttentionConfig::QkNorm::head;
   model.names.q_norm = "self_attn.q_norm";
@@ -13,6 +13,6 @@ static void read(const JsonAt& config, ModelConfig& model) {
   refuse_foreign(config);
 }
 
-const Family kQwen3{"qwen3", read};
+const Family kQwen3{"qwen3", read_qwen3};
 
 }  // namespace sator::families

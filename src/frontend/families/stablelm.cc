@@ -5,7 +5,7 @@
 
 namespace sator::families {
 
-static void read(const JsonAt& config, ModelConfig& model) {
+static void read_stablelm(const JsonAt& config, ModelConfig& model) {
   read_llama_like(config, model, Rotated::any_share);
   const bool bias = config.boolean_or("use_qkv_bias", false);
   model.attention.qkv_bias = bias;
@@ -18,6 +18,6 @@ static void read(const JsonAt& config, ModelConfig& model) {
   refuse_foreign(config, {"use_parallel_residual"});
 }
 
-const Family kStablelm{"stablelm", read};
+const Family kStablelm{"stablelm", read_stablelm};
 
 }  // namespace sator::families

@@ -5,7 +5,7 @@
 
 namespace sator::families {
 
-static void read(const JsonAt& config, ModelConfig& model) {
+static void read_starcoder2(const JsonAt& config, ModelConfig& model) {
   read_llama_like(config, model);
   const bool bias = config.boolean_or("use_bias", true);
   model.attention.qkv_bias = model.attention.out_bias = bias;
@@ -20,6 +20,6 @@ static void read(const JsonAt& config, ModelConfig& model) {
   refuse_foreign(config);
 }
 
-const Family kStarcoder2{"starcoder2", read};
+const Family kStarcoder2{"starcoder2", read_starcoder2};
 
 }  // namespace sator::families
