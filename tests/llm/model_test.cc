@@ -139,6 +139,33 @@ INSTANTIATE_TEST_SUITE_P(Model, Families,
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });
+// Sizes as the makers state them: every tensor of a family is there once, in its shape.
+TEST(Model, ParametersOfPublishedModels) {
+  struct Row {
+    const char* name;
+    double billions;
+  };
+  for (const Row& row : {Row{"gemma-2-27b", 27.23},
+                         Row{"gemma-7b", 8.54},
+                         Row{"granite-3.1-8b", 8.17},
+                         Row{"mistral-7b", 7.24},
+                         Row{"olmo-2-13b", 13.72},
+                         Row{"opt-66b", 65.72},
+                         Row{"phi-3-medium", 13.96},
+                         Row{"qwen2.5-7b", 7.62},
+                         Row{"qwen3-8b", 8.19},
+                         Row{"stablelm-2-1.6b", 1.64},
+                         Row{"starcoder2-15b", 15.96}}) {
+    const ModelConfig config = read_model_config(reference_model(text("published/", row.name)));
+    double count = 0;
+    for (const ParamSpec& p : build_program(config, parse_scheme("f16")).params) {
+      double elements = 1;
+      for (int64_t d : p.shape) elements *= static_cast<double>(d);
+      count += elements;
+    }
+    EXPECT_NEAR(count / 1e9, row.billions, 0.005) << row.name;
+  }
+}
 TEST(Model, TrainedQwen3Logits) {
   const fs::path folder = reference_model("qwen3-tiny");
   EXPECT_LT(largest_difference(folder, folder / "expected.safetensors", true), 2e-4);
