@@ -74,6 +74,9 @@ RopeScaling read_scaling(const JsonAt& rope, const JsonAt& config, const ModelCo
     s.factor = read_positive(rope.at("factor"));
   } else if (type == "dynamic") {
     s.kind = Kind::dynamic;
+    if (model.attention.rope->dims < 4)
+      rope.fail(text("stretches ", model.attention.rope->dims, " rotated elements"),
+                "four or more elements of each head");
     s.factor = read_positive(rope.at("factor"));
     s.original_positions = read_original(rope, config, model.max_positions);
   } else if (type == "yarn") {
@@ -151,6 +154,9 @@ void read_rope(const JsonAt& config, ModelConfig& model, double theta) {
   const auto head_dim = static_cast<double>(model.attention.head_dim);
   rope.dims = static_cast<int64_t>(head_dim * rotated_share(config, {old_form, new_form}));
   must_divide(config, "2 (rotary pairs)", 2, "rotated elements of a head", rope.dims);
+  if (rope.dims < 2)
+    config.fail(text("rotates no element of a head of ", model.attention.head_dim),
+                "a share that is two elements or more");
   rope.theta = theta;
   for (const char* name : {"rope_theta", "rotary_emb_base"}) rope.theta = positive_or(config, name, rope.theta);
   if (new_form) {
