@@ -72,7 +72,7 @@ void run(const StudyArguments& a, Streams& io) {
         .chips = {},
         .host = *host,
         .lengths = {.prompt_len = result.protocol.prompt_len, .context = result.protocol.decode_context}};
-    for (const study::SchemeResult& s : result.schemes) question.schemes.push_back(llm::parse_scheme(s.name));
+    for (const study::SchemeResult& s : result.schemes) question.schemes.push_back(llm::scheme_for(model, s.name));
     for (const std::string& name : a.chips.empty() ? study::default_chips() : a.chips)
       question.chips.push_back(dataflow::described_chip(name, changes_of(a.changes)));
     const auto routes = compare_routes(question, [&](const std::string& line, bool passing) { lines(line, passing); });

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "frontend/families/keys.h"
 #include "frontend/mlc_config.h"
+#include "frontend/stored_quantization.h"
 #include "frontend/token_ids.h"
 
 namespace sator {
@@ -73,10 +74,7 @@ ModelConfig read_model_config(const fs::path& folder) {
   if (!family)
     type.fail(text("is ", string_literal(model.model_type), ", a model that is not supported"),
               text("one of ", join(supported_model_types(), ", ")));
-  if (auto quantized = config.find("quantization_config"))
-    quantized->fail("says that the weights are quantized already, which is not supported",
-                    "a checkpoint of floating-point weights",
-                    "start from the original checkpoint and pick a scheme here");
+  if (auto quantized = config.find("quantization_config")) model.quantization = read_stored_quantization(*quantized);
   model.vocab_size = families::read_size(config, {"vocab_size"});
   model.eos_token_ids = read_token_ids(config, "eos_token_id");
   model.bos_token_id = read_token_id(config, "bos_token_id");

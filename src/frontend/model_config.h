@@ -96,6 +96,19 @@ struct TensorNames {
   bool transposed = false;  // matrices of the blocks are stored [in, out]
 };
 
+/// How another program quantized the matrices of a checkpoint (`quantization_config`).
+///   gptq    `qweight`, `qzeros`, `scales`, `g_idx`: codes packed along the inputs
+///   awq     `qweight`, `qzeros`, `scales`: codes packed along the outputs, in the order 0 2 4 6 1 3 5 7
+///   packed  compressed-tensors: `weight_packed`, `weight_scale`, `weight_zero_point`, or int8 `weight` and `weight_scale`
+struct StoredQuantization {
+  enum class Method { gptq, awq, packed };
+  Method method = Method::gptq;
+  int bits = 4;
+  int64_t group = 0;  // inputs that share a scale; 0: all of a row
+  bool symmetric = true;
+  bool zeros_less_one = true;  // GPTQ's first version stores zero points less 1
+};
+
 /// What `config.json` of a Hugging Face folder says of a causal language model.
 struct ModelConfig {
   std::string model_type;  // as the file spells it
@@ -113,6 +126,7 @@ struct ModelConfig {
   int64_t position_offset = 0;  // of the table of learned positions, where names.positions is given
   double embedding_scale = 1, residual_scale = 1, logit_scale = 1;
   double final_soft_cap = 0;  // logits become cap * tanh(logit / cap)
+  std::optional<StoredQuantization> quantization;
   TensorNames names;
 };
 

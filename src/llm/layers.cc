@@ -25,7 +25,14 @@ std::string layer_of(const std::string& tensor) {
 
 /// Several tensors under one scale would be quantized otherwise than each by itself.
 bool needs_own_scale(const std::optional<IntegerFormat>& f) {
-  return f && (f->granularity == Granularity::tensor || f->granularity == Granularity::input);
+  return f && (f->granularity == Granularity::tensor || f->granularity == Granularity::input || f->reordered);
+}
+
+/// A part of a quantized weight; null if the format has none.
+RExpr part_of(const std::vector<std::pair<ParamPart, RExpr>>& parts, ParamPart which) {
+  for (const auto& [part, value] : parts)
+    if (part == which) return value;
+  return nullptr;
 }
 
 }  // namespace
@@ -71,7 +78,8 @@ RExpr Layers::parameter(ParamSpec spec) {
 }
 
 RExpr Layers::plain(const std::string& name, const WeightSource& source, const runtime::Dims& shape, bool is_table) {
-  return parameter({.name = name, .shape = shape, .dtype = scheme_.storage, .source = source, .is_table = is_table});
+  const DType dtype = plain_dtype(scheme_, source.tensors.front());
+  return parameter({.name = name, .shape = shape, .dtype = dtype, .source = source, .is_table = is_table});
 }
 
 RExpr Layers::widened(const RExpr& x) {
@@ -107,32 +115,42 @@ RExpr Layers::product(const RExpr& x, const RExpr& w, const std::string& layer) 
 }
 
 Layers::Quantized Layers::quantized_weight(const ParamSpec& like, int64_t rows, int64_t cols) {
-  const IntegerFormat& f = *like.format;
-  auto part = [&](ParamPart which, const char* ending, const runtime::Dims& shape, DType dtype) {
+  Quantized parts;
+  for (const MatrixPart& p : parts_of(*like.format, rows, cols)) {
     ParamSpec spec = like;
-    spec.name += ending;
-    spec.part = which;
-    spec.shape = shape;
-    spec.dtype = dtype;
-    return parameter(std::move(spec));
-  };
-  const runtime::Dims scales = scale_dims(f, rows, cols);
-  Quantized q;
-  q.codes = part(ParamPart::codes, ".q_weight", {rows, words_per_row(cols, f.bits)}, u32);
-  q.scale = part(ParamPart::scale, ".q_scale", scales, f.scale_dtype);
-  if (f.asymmetric) q.zero = part(ParamPart::zero, ".q_zero", scales, u8);
-  return q;
+    spec.name += p.ending;
+    spec.part = p.part;
+    spec.shape = p.shape;
+    spec.dtype = p.dtype;
+    parts.emplace_back(p.part, parameter(std::move(spec)));
+  }
+  return parts;
+}
+
+std::vector<size_t> Layers::joined(const Weight& weight) const {
+  std::vector<size_t> ends;
+  for (size_t i = 1; i <= weight.tensors.size(); ++i) {
+    const std::optional<IntegerFormat> format = linear_format(scheme_, weight.tensors[i - 1]);
+    const bool goes_on =
+        i < weight.tensors.size() && !needs_own_scale(format) && linear_format(scheme_, weight.tensors[i]) == format &&
+        (format || plain_dtype(scheme_, weight.tensors[i]) == plain_dtype(scheme_, weight.tensors[i - 1]));
+    if (!goes_on) ends.push_back(i);
+  }
+  return ends;
 }
 
 RExpr Layers::linear(const RExpr& x, const Weight& weight, const std::string& layer) {
-  bool apart = weight.tensors.size() > 1 && needs_own_scale(scheme_.linear);
-  const std::vector<std::string>& biases = weight.biases;
   std::vector<RExpr> parts;
-  for (size_t i = 0; i < (apart ? weight.tensors.size() : 1); ++i) {
-    WeightSource source{apart ? std::vector{weight.tensors[i]} : weight.tensors, weight.transposed};
+  size_t from = 0;
+  for (size_t end : joined(weight)) {
+    auto own = [&](const std::vector<std::string>& all) {
+      return std::vector(all.begin() + static_cast<ptrdiff_t>(from), all.begin() + static_cast<ptrdiff_t>(end));
+    };
+    WeightSource source{own(weight.tensors), weight.transposed};
     int64_t rows = 0;
-    for (size_t j = 0; j < weight.outs.size(); ++j) rows += apart && j != i ? 0 : weight.outs[j];
-    const std::string name = !apart && weight.tensors.size() > 1 ? layer : layer_of(weight.tensors[i]);
+    for (size_t j = from; j < end; ++j) rows += weight.outs[j];
+    const bool whole = end - from == weight.tensors.size();
+    const std::string name = whole && weight.tensors.size() > 1 ? layer : layer_of(weight.tensors[from]);
     if (observed_) {
       // Under the layer's name, and under those that its weights have where each is a layer of its own.
       RExpr range = op("max", {op("abs", {x})}, {{"axis", int64_t{0}}});
@@ -145,17 +163,18 @@ RExpr Layers::linear(const RExpr& x, const Weight& weight, const std::string& la
       }
     }
     RExpr y;
-    if (scheme_.linear) {
-      y = quantized_linear(x, source, rows, weight.in, *scheme_.linear, scheme_.activation, name, name);
+    if (const std::optional<IntegerFormat> format = linear_format(scheme_, weight.tensors[from])) {
+      y = quantized_linear(x, source, rows, weight.in, *format, scheme_.activation, name, name);
     } else {
       y = product(x, weight_f32(source, name, rows, weight.in), layer);
     }
-    if (!biases.empty()) {
-      std::vector<std::string> own = apart ? std::vector{biases[i]} : biases;
-      RExpr bias = plain(own.size() == 1 ? own[0] : name + ".bias", {own, false}, {rows});
+    if (!weight.biases.empty()) {
+      const std::vector<std::string> biases = own(weight.biases);
+      RExpr bias = plain(biases.size() == 1 ? biases[0] : name + ".bias", {biases, false}, {rows});
       y = op("add", {y, widened(bias)}, {}, layer);
     }
     parts.push_back(y);
+    from = end;
   }
   if (parts.size() == 1) return parts.front();
   return op("concat", {Value(relax::tuple(parts))}, {{"axis", 1}}, layer);
@@ -167,17 +186,20 @@ RExpr Layers::quantized_linear(const RExpr& x, const WeightSource& source, int64
   const Expr n = rows_of(x);
   ParamSpec like{.name = name, .source = source, .format = f, .layer = name};
   if (activation && activation->is_static()) like.activation = activation;
-  const auto& [codes, scale, zero] = quantized_weight(like, rows, cols);
-  auto f32_scale = [&, scale = scale] { return widened(scale); };
+  const Quantized weight = quantized_weight(like, rows, cols);
+  const RExpr codes = part_of(weight, ParamPart::codes), scale = part_of(weight, ParamPart::scale),
+              zero = part_of(weight, ParamPart::zero);
+  auto f32_scale = [&] { return widened(scale); };
   const bool grouped = f.granularity == Granularity::group, per_input = f.granularity == Granularity::input;
 
   // A scale per input feature goes to the input; the sum cannot give it back.
   RExpr input = per_input ? op("multiply", {x, f32_scale()}) : x;
+  if (RExpr order = part_of(weight, ParamPart::order)) input = op("take", {input, order}, {{"axis", int64_t{1}}});
 
   if (!activation) {
-    std::vector<RExpr> args = {codes};
-    if (grouped) args.push_back(scale);
-    if (zero) args.push_back(zero);
+    std::vector<RExpr> args;
+    for (const auto& [part, value] : weight)
+      if ((grouped || part != ParamPart::scale) && part != ParamPart::order) args.push_back(value);
     RExpr w = call_function(dequantize_function(f, rows, cols, grouped, scheme_.factors.value_or(f32)),
                             "dequantize",
                             args,
@@ -241,18 +263,17 @@ RExpr Layers::plain_embedding(const RExpr& ids, const std::string& tensor, int64
 }
 
 RExpr Layers::embedding(const RExpr& ids, const std::string& tensor, int64_t vocab, int64_t width, bool is_head) {
-  if (!scheme_.embedding) return plain_embedding(ids, tensor, vocab, width, is_head);
+  const std::optional<IntegerFormat> format = embedding_format(scheme_, tensor);
+  if (!format) return plain_embedding(ids, tensor, vocab, width, is_head);
   const std::string name = layer_of(tensor);
-  const auto [codes, scale, zero] = quantized_weight(
-      {.name = name, .source = {{tensor}, false}, .format = scheme_.embedding, .layer = name, .is_table = !is_head},
-      vocab,
-      width);
-  std::vector<RExpr> args = {codes, scale};
-  if (zero) args.push_back(zero);
-  RExpr table = call_function(dequantize_function(*scheme_.embedding, vocab, width, true),
-                              "dequantize",
-                              args,
-                              matrix_info(size_of(vocab), width));
+  std::vector<RExpr> args;
+  for (const auto& [part, value] : quantized_weight(
+           {.name = name, .source = {{tensor}, false}, .format = format, .layer = name, .is_table = !is_head},
+           vocab,
+           width))
+    args.push_back(value);
+  RExpr table = call_function(
+      dequantize_function(*format, vocab, width, true), "dequantize", args, matrix_info(size_of(vocab), width));
   return op("take", {table, ids}, {{"axis", 0}});
 }
 
@@ -261,8 +282,8 @@ RExpr Layers::head(const RExpr& x, const std::string& tensor, int64_t vocab, int
   WeightSource source{{tensor}, false};
   // A tied head reads the embedding's weights, but is a layer of its own.
   const std::string layer = kHeadLayer;
-  if (scheme_.embedding)
-    return quantized_linear(x, source, vocab, width, *scheme_.embedding, std::nullopt, name, layer);
+  if (const std::optional<IntegerFormat> format = embedding_format(scheme_, tensor))
+    return quantized_linear(x, source, vocab, width, *format, std::nullopt, name, layer);
   return product(x, weight_f32(source, name, vocab, width), layer);
 }
 

@@ -71,14 +71,14 @@ class Layers {
  private:
   /// The name of the variable for a layer's result, which is noted.
   std::string variable_of(const std::string& layer);
+  /// Where the tensors end that are stored alike and make one product, in order.
+  std::vector<size_t> joined(const Weight& weight) const;
   RExpr parameter(ParamSpec spec);
   /// A parameter that is not quantized, in the dtype that the scheme stores.
   RExpr plain(const std::string& name, const WeightSource& source, const runtime::Dims& shape, bool is_table = false);
   RExpr widened(const RExpr& x);
-  /// The parts of a quantized weight [rows, cols]: scale and zero as scale_dims says; zero is null where symmetric.
-  struct Quantized {
-    RExpr codes, scale, zero;
-  };
+  /// The parts of a quantized weight [rows, cols], in the order of parts_of.
+  using Quantized = std::vector<std::pair<ParamPart, RExpr>>;
   Quantized quantized_weight(const ParamSpec& like, int64_t rows, int64_t cols);
   /// A weight [rows, cols] that is not quantized, as f32.
   RExpr weight_f32(const WeightSource& source, const std::string& name, int64_t rows, int64_t cols);

@@ -188,12 +188,12 @@ const fs::path& weights_folder(const fs::path& model, const OpenOptions& options
 /// Where the weights of a model are: a checkpoint, quantized as it is read, or converted ones.
 class Weights {
  public:
-  Weights(const fs::path& folder, const OpenOptions& options) {
+  Weights(const fs::path& folder, const OpenOptions& options, const ModelConfig& config) {
     const fs::path& from = weights_folder(folder, options);
     if (MlcWeights::is_in(from))
       converted_ = MlcWeights::open(from);
     else
-      checkpoint_ = SafeTensors::open_folder(from);
+      checkpoint_ = Checkpoint::open(from, config);
   }
 
   bool are_converted() const { return converted_.has_value(); }
@@ -226,7 +226,7 @@ class Weights {
   }
 
  private:
-  std::optional<SafeTensors> checkpoint_;
+  std::optional<Checkpoint> checkpoint_;
   std::optional<MlcWeights> converted_;
 };
 
@@ -317,7 +317,7 @@ OpenModel open_model(const fs::path& folder, const OpenOptions& given) {
   model.config = read_model_config(folder);
   model.scheme = options.scheme;
   model.program = options.program;
-  const Weights weights(folder, options);
+  const Weights weights(folder, options, model.config);
   if (!weights.are_converted()) require_calibration(options);
   if (options.verify) weights.verify();
   // A given library decides the lengths: what it can hold, and how many tokens it takes at once.
@@ -348,6 +348,13 @@ OpenModel open_model(const fs::path& folder, const OpenOptions& given) {
   return model;
 }
 
+std::optional<Scheme> stored_scheme(const fs::path& folder) {
+  const ModelConfig config = read_model_config(folder);
+  if (!config.quantization) return {};
+  const Checkpoint checkpoint = Checkpoint::open(folder, config);
+  return Scheme{.name = checkpoint.scheme_name(), .storage = f32, .stored = checkpoint.formats()};
+}
+
 bool is_converted(const fs::path& folder) { return converted_model(folder).has_value(); }
 
 ModelConfig config_of(const fs::path& folder) {
@@ -360,6 +367,15 @@ ModelConfig config_of(const fs::path& folder) {
 
 Scheme scheme_for(const fs::path& folder, const std::optional<std::string>& name) {
   const std::optional<MlcModel> converted = converted_model(folder);
+  if (const std::optional<Scheme> own = converted ? std::nullopt : stored_scheme(folder)) {
+    if (!name || *name == own->name) return *own;
+    if (*name == own->name + "+a16") {
+      Scheme narrow = *own;
+      narrow.name = *name;
+      narrow.factors = f16;
+      return narrow;
+    }
+  }
   Scheme scheme = parse_scheme(name ? *name : converted ? converted->quantization : "f32");
   if (converted && !have_same_weights(parse_scheme(converted->quantization), scheme))
     fail({.what = text("the weights in ", folder.string(), " are converted to ", converted->quantization),
@@ -396,7 +412,7 @@ WeightSize convert_weights(const fs::path& folder, const OpenOptions& options, c
   require_apart(folder, out);
   require_apart(weights_folder(folder, options), out);
   require_calibration(options);
-  const SafeTensors checkpoint = SafeTensors::open_folder(weights_folder(folder, options));
+  const Checkpoint checkpoint = Checkpoint::open(weights_folder(folder, options), read_model_config(folder));
   const Program program = program_of(folder, options);
   require_sources(program.params, checkpoint);
   say_what_is_unused(options, unused_tensors(program.params, checkpoint));
@@ -436,7 +452,7 @@ ActivationRanges calibrate(const fs::path& folder, const fs::path& text_file, co
   exact.debug_dump.clear();
   say(options, "calibrating activations");
   ModelConfig config = read_model_config(folder);
-  const Weights weights(folder, options);
+  const Weights weights(folder, options, config);
   std::vector<std::string> layers;
   Program program = build_observer(config, exact.program, layers);
   double compile_s = 0;

@@ -61,11 +61,15 @@ OpenModel open_model(const fs::path& folder, const OpenOptions& options);
 /// configuration): no other scheme can be made of them.
 bool is_converted(const fs::path& folder);
 
+/// The scheme that keeps the codes of a checkpoint which was quantized elsewhere as they are; nothing where it holds floats.
+std::optional<Scheme> stored_scheme(const fs::path& folder);
+
 /// What a model's folder says of it; a converted folder's context window counts as its positions.
 /// Errors: as of read_model_config.
 ModelConfig config_of(const fs::path& folder);
 
-/// The scheme that is meant by a name, or, without one, by the folder: that of its converted weights, else f32.
+/// The scheme that is meant by a name, or, without one, by the folder: that of its converted weights or of its codes
+/// (stored_scheme, which takes `+a16` too), else f32. Of codes other schemes can be made: of the values they stand for.
 /// Errors: no such scheme; another one than that of the converted weights.
 Scheme scheme_for(const fs::path& folder, const std::optional<std::string>& name);
 

@@ -14,16 +14,6 @@ using runtime::Tensor;
 
 int64_t ParamSpec::bytes() const { return Tensor::bytes_of(shape, dtype).value_or(0); }
 
-const SafeTensor* find_weight(const SafeTensors& checkpoint, const std::string& name) {
-  if (const SafeTensor* t = checkpoint.find(name)) return t;
-  for (std::string_view prefix : {"transformer.", "model."}) {
-    if (name.starts_with(prefix)) {
-      if (const SafeTensor* t = checkpoint.find(name.substr(prefix.size()))) return t;
-    }
-  }
-  return nullptr;
-}
-
 std::vector<float> activation_scales(const std::vector<float>& ranges, const ActivationFormat& format) {
   const float top = static_cast<float>((1 << (format.bits - 1)) - 1);
   const auto groups = static_cast<size_t>(format.num_scales(static_cast<int64_t>(ranges.size())));
@@ -47,12 +37,11 @@ struct Extents {
   bool is_vector = false;
 };
 
-Extents extents_of(const WeightSource& source, const SafeTensors& checkpoint) {
+Extents extents_of(const WeightSource& source, const Checkpoint& checkpoint) {
   Extents all;
   for (const std::string& name : source.tensors) {
-    const SafeTensor* found = find_weight(checkpoint, name);
-    const SafeTensor& t = found ? *found : checkpoint.get(name);  // says which names are near
-    if (!is_storage_dtype(t.dtype))
+    const StoredWeight& t = checkpoint.get(name);
+    if (!t.format && !is_storage_dtype(t.dtype))
       fail({.what = text("tensor ", t.name, " is ", t.dtype),
             .needs = "float32, float16 or bfloat16 weights",
             .hint = "convert the checkpoint to one of them first"});
@@ -80,13 +69,29 @@ Extents extents_of(const WeightSource& source, const SafeTensors& checkpoint) {
 Dims shape_from(const ParamSpec& spec, const Extents& e) {
   switch (spec.part) {
     case ParamPart::plain: return spec.shape.size() == 1 ? Dims{e.rows * e.cols} : Dims{e.rows, e.cols};
-    case ParamPart::codes: return {e.rows, words_per_row(e.cols, spec.format->bits)};
-    case ParamPart::scale:
-    case ParamPart::zero: return scale_dims(*spec.format, e.rows, e.cols);
     case ParamPart::activation_scale: return {spec.activation->num_scales(e.cols)};
     case ParamPart::rescale: return {1};
+    default: break;
   }
+  for (const MatrixPart& part : parts_of(*spec.format, e.rows, e.cols))
+    if (part.part == spec.part) return part.shape;
   internal_error("a part of a weight without a shape");
+}
+
+/// Matrices of one format and width, one under the other.
+QuantizedMatrix stacked(const std::vector<QuantizedMatrix>& all) {
+  QuantizedMatrix out{.format = all.front().format, .rows = 0, .cols = all.front().cols, .parts = {}};
+  for (const QuantizedMatrix& m : all) out.rows += m.rows;
+  for (const MatrixPart& part : parts_of(out.format, out.rows, out.cols)) {
+    Ref<Tensor> joined = Tensor::empty(part.shape, part.dtype);
+    std::byte* to = joined->data_as<std::byte>();
+    for (const QuantizedMatrix& m : all) {
+      const Tensor& own = m[part.part];
+      to = std::copy_n(own.data_as<std::byte>(), own.size_bytes(), to);
+    }
+    out.parts[part.part] = std::move(joined);
+  }
+  return out;
 }
 
 /// A weight as f32 [rows, cols].
@@ -97,7 +102,7 @@ struct Matrix {
 
 class Maker {
  public:
-  Maker(const SafeTensors& checkpoint, const ActivationRanges& ranges) : checkpoint_(checkpoint), ranges_(ranges) {}
+  Maker(const Checkpoint& checkpoint, const ActivationRanges& ranges) : checkpoint_(checkpoint), ranges_(ranges) {}
 
   Ref<Tensor> make(const ParamSpec& spec) {
     if (spec.part == ParamPart::activation_scale) {
@@ -112,12 +117,7 @@ class Maker {
       if (spec.dtype == f16) require_in_f16(spec, m.values);
       return to_dtype(m.values, spec.shape, spec.dtype);
     }
-    const QuantizedMatrix& q = quantized(spec);
-    switch (spec.part) {
-      case ParamPart::codes: return q.codes;
-      case ParamPart::scale: return q.scale;
-      default: return q.zero;
-    }
+    return quantized(spec).parts.at(spec.part);
   }
 
  private:
@@ -144,7 +144,8 @@ class Maker {
   /// calibration takes the place of the code 2^(b-1)-1. This one number leaves the sum over k.
   float rescale_of(const ParamSpec& spec) {
     const std::vector<float>& ranges = ranges_of(spec);
-    const std::vector<float> a = activation_scales(ranges, *spec.activation), s = to_f32(*quantized(spec).scale);
+    const std::vector<float> a = activation_scales(ranges, *spec.activation),
+                             s = to_f32(quantized(spec)[ParamPart::scale]);
     float largest = 0;
     for (size_t k = 0; k < ranges.size(); ++k)
       largest = std::max(largest, ranges[k] / a[k * a.size() / ranges.size()] * s[k]);
@@ -154,6 +155,13 @@ class Maker {
   const QuantizedMatrix& quantized(const ParamSpec& spec) {
     // One weight at a time is kept: its parts follow each other.
     if (quantized_source_ && *quantized_source_ == spec.source.tensors) return quantized_;
+    quantized_source_ = spec.source.tensors;
+    if (are_stored_so(spec)) {
+      std::vector<QuantizedMatrix> all;
+      for (const std::string& name : spec.source.tensors) all.push_back(checkpoint_.get(name).codes());
+      quantized_ = all.size() == 1 ? std::move(all.front()) : stacked(all);
+      return quantized_;
+    }
     Matrix m = load(spec.source);
     if (spec.activation && spec.activation->is_static()) {
       std::vector<float> scales = activation_scales(ranges_of(spec), *spec.activation);
@@ -161,8 +169,14 @@ class Maker {
       for (size_t i = 0; i < m.values.size(); ++i) m.values[i] *= scales[(i % cols) * groups / cols];
     }
     quantized_ = quantize(m.values, m.rows, m.cols, *spec.format);
-    quantized_source_ = spec.source.tensors;
     return quantized_;
+  }
+
+  /// Whether the checkpoint holds the codes of the parameter already.
+  bool are_stored_so(const ParamSpec& spec) const {
+    return !spec.activation && std::ranges::all_of(spec.source.tensors, [&](const std::string& name) {
+      return checkpoint_.get(name).format == spec.format;
+    });
   }
 
   /// Tensors of which require_sources has seen that they fit.
@@ -171,8 +185,8 @@ class Maker {
     Matrix all{.rows = extents.rows, .cols = extents.cols};
     all.values.reserve(static_cast<size_t>(all.rows * all.cols));
     for (const std::string& name : source.tensors) {
-      const SafeTensor& t = *find_weight(checkpoint_, name);
-      const std::vector<float> values = to_f32(t.bytes, t.dtype);
+      const StoredWeight& t = checkpoint_.get(name);
+      const std::vector<float> values = values_of(t);
       if (!source.transposed || t.shape.size() != 2) {
         all.values.insert(all.values.end(), values.begin(), values.end());
         continue;
@@ -184,7 +198,7 @@ class Maker {
     return all;
   }
 
-  const SafeTensors& checkpoint_;
+  const Checkpoint& checkpoint_;
   const ActivationRanges& ranges_;
   std::optional<std::vector<std::string>> quantized_source_;
   QuantizedMatrix quantized_;
@@ -192,7 +206,7 @@ class Maker {
 
 }  // namespace
 
-void require_sources(const std::vector<ParamSpec>& specs, const SafeTensors& checkpoint) {
+void require_sources(const std::vector<ParamSpec>& specs, const Checkpoint& checkpoint) {
   for (const ParamSpec& spec : specs) {
     const Dims shape = shape_from(spec, extents_of(spec.source, checkpoint));
     if (shape == spec.shape) continue;
@@ -212,13 +226,13 @@ void require_sources(const std::vector<ParamSpec>& specs, const SafeTensors& che
   }
 }
 
-std::vector<std::string> unused_tensors(const std::vector<ParamSpec>& specs, const SafeTensors& checkpoint) {
+std::vector<std::string> unused_tensors(const std::vector<ParamSpec>& specs, const Checkpoint& checkpoint) {
   std::set<std::string_view> used;
   for (const ParamSpec& spec : specs)
     for (const std::string& name : spec.source.tensors)
-      if (const SafeTensor* t = find_weight(checkpoint, name)) used.insert(t->name);
+      if (const StoredWeight* t = checkpoint.find(name)) used.insert(t->name);
   std::vector<std::string> out;
-  for (const SafeTensor& t : checkpoint.tensors()) {
+  for (const StoredWeight& t : checkpoint.weights()) {
     bool is_known = t.name == "lm_head.weight";
     for (std::string_view end : {".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq"})
       is_known |= t.name.ends_with(end);
@@ -227,7 +241,7 @@ std::vector<std::string> unused_tensors(const std::vector<ParamSpec>& specs, con
   return out;
 }
 
-std::vector<Ref<Tensor>> make_params(const std::vector<ParamSpec>& specs, const SafeTensors& checkpoint,
+std::vector<Ref<Tensor>> make_params(const std::vector<ParamSpec>& specs, const Checkpoint& checkpoint,
                                      const ActivationRanges& ranges, const std::function<void(size_t done)>& progress) {
   require_sources(specs, checkpoint);
   Maker maker(checkpoint, ranges);
@@ -239,14 +253,14 @@ std::vector<Ref<Tensor>> make_params(const std::vector<ParamSpec>& specs, const 
   return params;
 }
 
-WeightSize weight_size(const std::vector<ParamSpec>& specs, const SafeTensors& checkpoint) {
+WeightSize weight_size(const std::vector<ParamSpec>& specs, const Checkpoint& checkpoint) {
   WeightSize size;
   std::set<std::string> counted;
   for (const ParamSpec& spec : specs) {
     size.bytes += spec.bytes();
     if (spec.part != ParamPart::plain && spec.part != ParamPart::codes) continue;
     for (const std::string& name : spec.source.tensors) {
-      const SafeTensor* t = find_weight(checkpoint, name);
+      const StoredWeight* t = checkpoint.find(name);
       if (t && counted.insert(name).second) size.weights += t->elements();
     }
   }

@@ -4,8 +4,7 @@
 #include <functional>
 #include <map>
 
-#include "frontend/safetensors.h"
-#include "llm/quantize.h"
+#include "llm/checkpoint.h"
 
 namespace sator::llm {
 
@@ -16,16 +15,6 @@ struct WeightSource {
   std::vector<std::string> tensors;
   bool transposed = false;
   auto operator<=>(const WeightSource&) const = default;
-};
-
-/// Which part of a weight a parameter is.
-enum class ParamPart {
-  plain,             ///< the values, in the parameter's dtype
-  codes,             ///< packed integers, uint32[out, words]
-  scale,             ///< of the codes
-  zero,              ///< zero points of the codes, uint8
-  activation_scale,  ///< of the inputs of a layer, static, f32
-  rescale,           ///< [1] f32: what integer sums are multiplied by where scales of the weight went to its input
 };
 
 /// One parameter of the compiled program, in the order of its tuple.
@@ -52,23 +41,19 @@ std::vector<float> activation_scales(const std::vector<float>& ranges, const Act
 
 /// Whether a checkpoint has what the parameters are made from; dtypes and shapes are looked at, no data is read.
 /// Errors: a tensor is missing, is neither f32, f16 nor bf16, or has another shape than the configuration says.
-void require_sources(const std::vector<ParamSpec>& specs, const SafeTensors& checkpoint);
+void require_sources(const std::vector<ParamSpec>& specs, const Checkpoint& checkpoint);
 
 /// Names of tensors that no parameter is made from, without those that published folders hold in vain: masks and position
 /// tables that follow from config.json, and the head where it is tied to the embedding.
-std::vector<std::string> unused_tensors(const std::vector<ParamSpec>& specs, const SafeTensors& checkpoint);
+std::vector<std::string> unused_tensors(const std::vector<ParamSpec>& specs, const Checkpoint& checkpoint);
 
 /// Makes the parameters. Each weight is read and quantized once, however many parameters are parts of it.
 ///   ranges    needed where the scheme has static activation scales
 ///   progress  told how many parameters are done
 /// Errors: as of require_sources; a weight is not finite; static scales without ranges.
-std::vector<Ref<runtime::Tensor>> make_params(const std::vector<ParamSpec>& specs, const SafeTensors& checkpoint,
+std::vector<Ref<runtime::Tensor>> make_params(const std::vector<ParamSpec>& specs, const Checkpoint& checkpoint,
                                               const ActivationRanges& ranges = {},
                                               const std::function<void(size_t done)>& progress = {});
-
-/// The tensor of a checkpoint under either of the names published GPT-2 folders use, with or without `transformer.`
-/// (`model.` for others); null if there is none.
-const SafeTensor* find_weight(const SafeTensors& checkpoint, const std::string& name);
 
 /// All stored bytes and all parameters of the checkpoint they stand for: bits_per_weight = bytes * 8 / weights.
 struct WeightSize {
@@ -76,6 +61,6 @@ struct WeightSize {
   int64_t weights = 0;
   double bits_per_weight() const { return static_cast<double>(bytes) * 8 / static_cast<double>(weights); }
 };
-WeightSize weight_size(const std::vector<ParamSpec>& specs, const SafeTensors& checkpoint);
+WeightSize weight_size(const std::vector<ParamSpec>& specs, const Checkpoint& checkpoint);
 
 }  // namespace sator::llm

@@ -37,12 +37,6 @@ class ScaleIndex {
   runtime::Dims dims_;
 };
 
-void put_code(uint32_t* row, int64_t j, int bits, uint32_t code) {
-  int64_t bit = j * bits;
-  row[bit >> 5] |= code << (bit & 31);
-  if ((bit & 31) + bits > 32) row[(bit >> 5) + 1] |= code >> (32 - (bit & 31));
-}
-
 float round_to(float v, DType dtype) {
   if (dtype == f16) return f16_to_f32(f32_to_f16(v));
   if (dtype == bf16) return bf16_to_f32(f32_to_bf16(v));
@@ -63,6 +57,20 @@ runtime::Dims scale_dims(const IntegerFormat& f, int64_t rows, int64_t cols) {
     case Granularity::group: return {rows, (cols + f.group - 1) / f.group};
     default: internal_error("a weight has no such granularity");
   }
+}
+
+std::vector<MatrixPart> parts_of(const IntegerFormat& f, int64_t rows, int64_t cols) {
+  const runtime::Dims scales = scale_dims(f, rows, cols);
+  runtime::Dims blocks;
+  if (f.super_block > 0) blocks = {rows, (cols + f.super_block - 1) / f.super_block};
+  std::vector<MatrixPart> parts = {{ParamPart::codes, ".q_weight", {rows, words_per_row(cols, f.bits)}, u32},
+                                   {ParamPart::scale, ".q_scale", scales, f.scale_dtype}};
+  if (f.super_block > 0) parts.push_back({ParamPart::super_scale, ".q_super_scale", blocks, f16});
+  if (f.minimum) parts.push_back({ParamPart::minimum, ".q_min", scales, f.scale_dtype});
+  if (f.minimum && f.super_block > 0) parts.push_back({ParamPart::super_minimum, ".q_super_min", blocks, f16});
+  if (f.asymmetric) parts.push_back({ParamPart::zero, ".q_zero", scales, u8});
+  if (f.reordered) parts.push_back({ParamPart::order, ".q_order", {cols}, i32});
+  return parts;
 }
 
 QuantizedMatrix quantize(std::span<const float> w, int64_t rows, int64_t cols, const IntegerFormat& format) {
@@ -102,12 +110,11 @@ QuantizedMatrix quantize(std::span<const float> w, int64_t rows, int64_t cols, c
                      : 0;
   }
 
-  QuantizedMatrix q{.format = format, .rows = rows, .cols = cols};
   int64_t words = words_per_row(cols, format.bits);
-  q.codes = Tensor::empty({rows, words}, u32);
-  std::memset(q.codes->data(), 0, static_cast<size_t>(q.codes->size_bytes()));
+  Ref<Tensor> codes = Tensor::empty({rows, words}, u32);
+  std::memset(codes->data(), 0, static_cast<size_t>(codes->size_bytes()));
   for (int64_t r = 0; r < rows; ++r) {
-    uint32_t* row = q.codes->data_as<uint32_t>() + r * words;
+    uint32_t* row = codes->data_as<uint32_t>() + r * words;
     for (int64_t c = 0; c < cols; ++c) {
       size_t at = static_cast<size_t>(index(r, c));
       float v = round_to(w[static_cast<size_t>(r * cols + c)], compute), s = scales[at];
@@ -125,24 +132,54 @@ QuantizedMatrix quantize(std::span<const float> w, int64_t rows, int64_t cols, c
       for (int64_t c = cols; c < (cols + 31) / 32 * 32; ++c) put_code(row, c, format.bits, static_cast<uint32_t>(half));
     }
   }
-  q.scale = to_dtype(scales, index.dims(), format.scale_dtype);
-  if (format.asymmetric) q.zero = Tensor::of(zeros, index.dims(), u8);
+  QuantizedMatrix q{.format = format, .rows = rows, .cols = cols, .parts = {}};
+  q.parts[ParamPart::codes] = std::move(codes);
+  q.parts[ParamPart::scale] = to_dtype(scales, index.dims(), format.scale_dtype);
+  if (format.asymmetric) q.parts[ParamPart::zero] = Tensor::of(zeros, index.dims(), u8);
   return q;
 }
 
+namespace {
+
+/// Numbers of a part, times those of the super-blocks they lie in.
+std::vector<float> scaled(const QuantizedMatrix& q, ParamPart part, ParamPart by_block) {
+  const Tensor& own = q[part];
+  std::vector<float> out;
+  if (own.dtype() == i8) {
+    out.assign(own.data_as<int8_t>(), own.data_as<int8_t>() + own.num_elements());
+  } else {
+    out = to_f32(own);
+  }
+  if (q.format.super_block == 0) return out;
+  const std::vector<float> blocks = to_f32(q[by_block]);
+  const auto groups = static_cast<size_t>(own.dim(1)), of_row = static_cast<size_t>(q[by_block].dim(1));
+  const auto in_block = static_cast<size_t>(q.format.super_block / q.format.group);
+  for (size_t i = 0; i < out.size(); ++i) out[i] = blocks[i / groups * of_row + i % groups / in_block] * out[i];
+  return out;
+}
+
+}  // namespace
+
 std::vector<float> dequantize(const QuantizedMatrix& q) {
-  ScaleIndex index(q.format, q.rows, q.cols);
-  std::vector<float> scales = to_f32(*q.scale);
-  const uint8_t* zeros = q.zero ? q.zero->data_as<uint8_t>() : nullptr;
-  const float half = static_cast<float>((1 << (q.format.bits - 1)) - 1);
-  int64_t words = words_per_row(q.cols, q.format.bits);
+  const IntegerFormat& f = q.format;
+  ScaleIndex index(f, q.rows, q.cols);
+  const std::vector<float> scales = scaled(q, ParamPart::scale, ParamPart::super_scale), &table = values_of(f.codebook);
+  const std::vector<float> minima =
+      f.minimum ? scaled(q, ParamPart::minimum, ParamPart::super_minimum) : std::vector<float>();
+  const uint8_t* zeros = f.asymmetric ? q[ParamPart::zero].data_as<uint8_t>() : nullptr;
+  const auto zero = static_cast<float>(f.zero_code());
+  const int32_t* order = f.reordered ? q[ParamPart::order].data_as<int32_t>() : nullptr;
+  int64_t words = words_per_row(q.cols, f.bits);
   std::vector<float> w(static_cast<size_t>(q.rows * q.cols));
   for (int64_t r = 0; r < q.rows; ++r) {
-    const uint32_t* row = q.codes->data_as<uint32_t>() + r * words;
+    const uint32_t* row = q[ParamPart::codes].data_as<uint32_t>() + r * words;
     for (int64_t c = 0; c < q.cols; ++c) {
       size_t at = static_cast<size_t>(index(r, c));
-      float v = static_cast<float>(code_at(row, c, q.format.bits)) - (zeros ? float(zeros[at]) : half);
-      w[static_cast<size_t>(r * q.cols + c)] = round_to(v * scales[at], q.format.mlc ? f16 : f32);
+      const uint32_t code = code_at(row, c, f.bits);
+      const float v = table.empty() ? static_cast<float>(code) - (zeros ? float(zeros[at]) : zero) : table[code];
+      const float value = v * scales[at];
+      w[static_cast<size_t>(r * q.cols + (order ? order[c] : c))] =
+          f.minimum ? value - minima[at] : round_to(value, f.mlc ? f16 : f32);
     }
   }
   return w;

@@ -60,21 +60,49 @@ Expr scale_at(const te::Tensor& scale, const IntegerFormat& f, const Expr& j, co
     default: return scale({j, floordiv(k, f.group)});
   }
 }
-Expr half_code(const IntegerFormat& f, DType dtype) { return constant((1 << (f.bits - 1)) - 1, dtype); }
+Expr zero_code(const IntegerFormat& f, DType dtype) { return constant(f.zero_code(), dtype); }
+
+/// The value of a codebook that a code stands for, f32: halves of the table are chosen by bits of the code, from the lowest on.
+Expr chosen(const std::vector<float>& table, const Expr& code) {
+  std::vector<Expr> values;
+  for (float v : table) values.push_back(constant(v, f32));
+  for (uint32_t bit = 1; values.size() > 1; bit <<= 1) {
+    Expr is_odd = ne(call(u32, "tir.bitwise_and", {code, u32c(bit)}), u32c(0));
+    std::vector<Expr> half;
+    for (size_t i = 0; i < values.size(); i += 2) half.push_back(select(is_odd, values[i + 1], values[i]));
+    values = std::move(half);
+  }
+  return values.front();
+}
 
 }  // namespace
 
 tir::PrimFuncRef dequantize_function(const IntegerFormat& f, int64_t rows, int64_t cols, bool with_scale,
                                      DType factors) {
-  te::Tensor codes = codes_input(f, rows, cols);
-  std::vector<te::Arg> args = {codes};
-  te::Tensor scale, zero;
-  if (with_scale) args.push_back(scale = te::placeholder(scale_shape(f, rows, cols), f.scale_dtype, "scale"));
-  if (f.asymmetric) args.push_back(zero = te::placeholder(scale_shape(f, rows, cols), u8, "zero"));
+  std::map<ParamPart, te::Tensor> parts;
+  std::vector<te::Arg> args;
+  for (const MatrixPart& part : parts_of(f, rows, cols)) {
+    if ((part.part == ParamPart::scale && !with_scale) || part.part == ParamPart::order) continue;
+    std::vector<Expr> shape;
+    for (int64_t d : part.shape) shape.push_back(i64c(d));
+    // ".q_super_scale" is called "super_scale" here, ".q_weight" "codes".
+    const std::string name = part.part == ParamPart::codes ? "codes" : std::string(part.ending).substr(3);
+    args.push_back(parts[part.part] = te::placeholder(shape, part.dtype, name));
+  }
+  auto number = [&](ParamPart own, ParamPart of_block, const Indices& i) {
+    Expr v = cast_to(f32, scale_at(parts.at(own), f, i[0], i[1]));
+    return f.super_block == 0 ? v : cast_to(f32, parts.at(of_block)({i[0], floordiv(i[1], f.super_block)})) * v;
+  };
   te::Tensor w = te::compute({.name = "dequantize", .axis = "i"}, {i64c(rows), i64c(cols)}, [&](const Indices& i) {
-    Expr z = f.asymmetric ? cast_to(f32, scale_at(zero, f, i[0], i[1])) : half_code(f, f32);
-    Expr value = cast_to(f32, code(codes, i[0], i[1], f.bits)) - z;
-    if (with_scale) value = value * cast_to(f32, scale_at(scale, f, i[0], i[1]));
+    Expr c = code(parts.at(ParamPart::codes), i[0], i[1], f.bits), value;
+    if (f.codebook != Codebook::none) {
+      value = chosen(values_of(f.codebook), c);
+    } else {
+      Expr z = f.asymmetric ? cast_to(f32, scale_at(parts.at(ParamPart::zero), f, i[0], i[1])) : zero_code(f, f32);
+      value = f.zero_code() == 0 && !f.asymmetric ? cast_to(f32, c) : cast_to(f32, c) - z;
+    }
+    if (with_scale) value = value * number(ParamPart::scale, ParamPart::super_scale, i);
+    if (f.minimum) value = value - number(ParamPart::minimum, ParamPart::super_minimum, i);
     if (with_scale && f.mlc) value = cast_to(f16, value);
     return cast_to(f32, cast_to(factors, value));
   });
@@ -185,7 +213,7 @@ tir::PrimFuncRef grouped_matmul_function(const IntegerFormat& f, int64_t rows, i
   });
   tir::IterVarRef gk = te::reduce_axis(i64c(groups), "g");
   te::Tensor y = te::reduce({.name = "NT_matmul", .axis = "i"}, {n, i64c(rows)}, [&](const Indices& i) {
-    Expr z = f.asymmetric ? cast_to(i32, zero({i[1], gk->var})) : half_code(f, i32);
+    Expr z = f.asymmetric ? cast_to(i32, zero({i[1], gk->var})) : zero_code(f, i32);
     Expr sum = cast_to(f32, dot({i[0], i[1], gk->var}) - z * sums({i[0], gk->var}));
     return te::reduce_sum(sum * cast_to(f32, scale({i[1], gk->var})), {gk});
   });
@@ -207,7 +235,7 @@ tir::PrimFuncRef rescale_function(const IntegerFormat& f, int64_t rows, bool has
   te::Tensor y = te::compute({.name = "rescale", .axis = "i"}, {n, i64c(rows)}, [&](const Indices& i) {
     Expr channel = per_channel ? i[1] : i64c(0), value = acc(i);
     if (has_sums) {
-      Expr z = has_zero ? cast_to(i32, zero({channel})) : half_code(f, i32);
+      Expr z = has_zero ? cast_to(i32, zero({channel})) : zero_code(f, i32);
       value = value - z * sums({i[0], i64c(0)});
     }
     value = cast_to(f32, value);

@@ -8,10 +8,8 @@
 namespace sator::llm {
 
 /// Codes (and scales) to values. Attribute `role: dequantize`.
-///   codes  [rows, words] uint32
-///   scale  as QuantizedMatrix, where `with_scale`
-///   zero   as QuantizedMatrix, where the format is asymmetric
-///   →      [rows, cols] f32: (code - zero) * scale, or code - zero; rounded to `factors`
+///   codes, scale (where `with_scale`), ...   parts_of the format, in their order, without that of the inputs
+///   →      [rows, cols] f32: what IntegerFormat says, or code - zero; rounded to `factors`
 tir::PrimFuncRef dequantize_function(const IntegerFormat& format, int64_t rows, int64_t cols, bool with_scale,
                                      DType factors = f32);
 /// Zero points per input feature cannot leave the sum over features: they are taken off when the codes are unpacked.

@@ -172,7 +172,40 @@ IntegerFormat read_format(Reader& r, int bits, const GranularityName& g) {
 
 }  // namespace
 
+const std::vector<float>& values_of(Codebook codebook) {
+  static const std::vector<float> none,
+      nl4 = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113},
+      fp4 = {0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.f, -0.5, -1, -1.5, -2, -3, -4, -6};
+  return codebook == Codebook::nl4 ? nl4 : codebook == Codebook::fp4 ? fp4 : none;
+}
+
+std::string_view bare_name(std::string_view tensor) {
+  for (std::string_view prefix : {"transformer.", "model."})
+    if (tensor.starts_with(prefix)) return tensor.substr(prefix.size());
+  return tensor;
+}
+
+static std::optional<IntegerFormat> stored_format(const Scheme& s, const std::string& tensor) {
+  auto at = s.stored->codes.find(bare_name(tensor));
+  return at == s.stored->codes.end() ? std::nullopt : std::optional(at->second);
+}
+
+std::optional<IntegerFormat> linear_format(const Scheme& s, const std::string& tensor) {
+  return s.stored ? stored_format(s, tensor) : s.linear;
+}
+
+std::optional<IntegerFormat> embedding_format(const Scheme& s, const std::string& tensor) {
+  return s.stored ? stored_format(s, tensor) : s.embedding;
+}
+
+DType plain_dtype(const Scheme& s, const std::string& tensor) {
+  if (!s.stored) return s.storage;
+  auto at = s.stored->plain.find(bare_name(tensor));
+  return at == s.stored->plain.end() ? f32 : at->second;  // values of codes are no 16-bit floats
+}
+
 bool have_same_weights(const Scheme& a, const Scheme& b) {
+  if (a.stored || b.stored) return a.stored && b.stored && *a.stored == *b.stored;
   return a.storage == b.storage && a.linear == b.linear && a.embedding == b.embedding && a.activation == b.activation;
 }
 
@@ -289,6 +322,11 @@ static std::string describe(const ActivationFormat& a, bool of_inputs) {
 
 std::string describe(const Scheme& s) {
   std::vector<std::string> parts;
+  if (s.stored)
+    return text("the codes of the checkpoint as they are, ",
+                s.stored->codes.size(),
+                " matrices",
+                s.factors ? text("; products of ", *s.factors) : "");
   if (s.linear) parts.push_back("linear layers: " + describe(*s.linear, false));
   if (s.embedding) parts.push_back("embedding and head: " + describe(*s.embedding, true));
   if (s.activation)

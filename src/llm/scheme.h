@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +22,13 @@ namespace sator::llm {
 ///   peg        S[feature*n/features]  activations only: n groups of consecutive features
 enum class Granularity { tensor, channel, input, group, token, peg };
 
+/// Values that codes stand for, where they are no integers at equal distances; 16 of them.
+///   nl4   llama.cpp's non-linear 4-bit values (IQ4_NL, IQ4_XS), closer to each other around 0
+///   fp4   E2M1 floats: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives (OCP Microscaling Formats, 2023)
+enum class Codebook { none, nl4, fp4 };
+/// Those values in the order of the codes; empty for `none`.
+const std::vector<float>& values_of(Codebook codebook);
+
 /// How one matrix is stored as integers.
 ///   symmetric   s = max|w| / (2^(b-1)-1),   q = clamp(round(w/s), -(2^(b-1)-1), 2^(b-1)-1),    w' = q*s
 ///   asymmetric  lo = min(w, 0), hi = max(w, 0), s = (hi-lo) / (2^b-1), z = round(-lo/s),
@@ -33,7 +42,31 @@ struct IntegerFormat {
   DType scale_dtype = f32;
   /// MLC-LLM's group quantization: arithmetic in f16 after the weights are cast to it, codes offset by 2^(b-1)-1.
   bool mlc = false;
+
+  // Of checkpoints that were quantized elsewhere (stored_codes.h); nothing is quantized to these here:
+  //   w' = (q - zero) * s - m     or     w' = codebook[q] * s
+  std::optional<int> zero;  ///< of all groups, where it is not 2^(b-1)-1
+  bool minimum = false;     ///< m is there: one for each scale, in the scales' dtype
+  /// Consecutive inputs that share one float16 more, which their groups' integer scales (and minima, by another) are
+  /// multiplied by; 0: there is none.
+  int super_block = 0;
+  Codebook codebook = Codebook::none;
+  /// Column c of the codes is input order[c] of the layer, so that groups are consecutive (GPTQ's act-order).
+  bool reordered = false;
+
+  /// The code that stands for 0, where that is the same for all.
+  int zero_code() const { return zero.value_or((1 << (bits - 1)) - 1); }
   bool operator==(const IntegerFormat&) const = default;
+};
+
+/// A tensor's name without the `transformer.` or `model.` in front, which some published folders leave out.
+std::string_view bare_name(std::string_view tensor);
+
+/// How a checkpoint that was quantized elsewhere holds its tensors, by their bare names.
+struct StoredFormats {
+  std::map<std::string, IntegerFormat, std::less<>> codes;
+  std::map<std::string, DType, std::less<>> plain;
+  bool operator==(const StoredFormats&) const = default;
 };
 
 /// How the inputs of a quantized linear layer become integers, always symmetric. Token scales are dynamic; the others are
@@ -63,9 +96,18 @@ struct Scheme {
   /// What the factors of every product are rounded to: inputs and weights of linear layers and head, queries, keys and
   /// values, and attention's weights. Sums and all else are f32. Nothing: factors are as the formats above leave them.
   std::optional<DType> factors;
+  /// Every tensor as the checkpoint has it, in place of the formats above; null: as these say.
+  std::shared_ptr<const StoredFormats> stored;
 
   bool needs_calibration() const { return activation && activation->is_static(); }
 };
+
+/// How a scheme stores the weight of a linear layer, or of the token embedding, that the checkpoint calls `tensor`; nothing where
+/// it stays a float.
+std::optional<IntegerFormat> linear_format(const Scheme& scheme, const std::string& tensor);
+std::optional<IntegerFormat> embedding_format(const Scheme& scheme, const std::string& tensor);
+/// In which dtype a scheme stores a tensor that is no code.
+DType plain_dtype(const Scheme& scheme, const std::string& tensor);
 
 /// Whether weights that are converted to one scheme are those of the other too: `f16` and `f16+a16`.
 bool have_same_weights(const Scheme& a, const Scheme& b);

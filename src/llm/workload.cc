@@ -22,7 +22,11 @@ ParamFacts facts_of(const ParamSpec& spec) {
   switch (spec.part) {
     case ParamPart::codes: return {.kind = OperandKind::weight, .bits = spec.format ? spec.format->bits : 0};
     case ParamPart::scale:
+    case ParamPart::super_scale:
+    case ParamPart::minimum:
+    case ParamPart::super_minimum:
     case ParamPart::zero:
+    case ParamPart::order:
     case ParamPart::activation_scale:
     case ParamPart::rescale: return {.kind = OperandKind::scale, .bits = static_cast<int>(spec.dtype.bytes() * 8)};
     case ParamPart::plain: return {.kind = OperandKind::weight, .bits = static_cast<int>(spec.dtype.bytes() * 8)};

@@ -300,7 +300,7 @@ int64_t count_parameters(const StudyOptions& options) {
   if (options.shapes_only) return implied_parameters(config);
   if (llm::MlcWeights::is_in(options.model)) return llm::MlcWeights::open(options.model).original_weights();
   const llm::Scheme exact = llm::parse_scheme("f32");
-  return llm::weight_size(specs_of(config, exact), SafeTensors::open_folder(options.model)).weights;
+  return llm::weight_size(specs_of(config, exact), llm::Checkpoint::open(options.model, config)).weights;
 }
 
 }  // namespace sator::study

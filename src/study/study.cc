@@ -119,6 +119,20 @@ void find_converted_schemes(Plan& plan) {
                               ": other schemes, and the difference to f32, need the original weights"));
 }
 
+/// Of a checkpoint that another program quantized: its codes as they are, and other schemes made of their values where they
+/// are asked for.
+void find_stored_schemes(Plan& plan, const llm::Scheme& own) {
+  const StudyOptions& o = plan.options;
+  if (o.schemes.empty()) plan.schemes.push_back(own);
+  for (const std::string& name : o.schemes) {
+    llm::Scheme scheme = llm::scheme_for(o.model, name);
+    if (std::ranges::find(plan.schemes, scheme.name, &llm::Scheme::name) == plan.schemes.end())
+      plan.schemes.push_back(std::move(scheme));
+  }
+  plan.remarks.push_back(
+      text("the checkpoint holds codes (", own.name, "): f32 would be their values, not the original weights"));
+}
+
 /// The defaults, and beside f16 what ratios on chips of 16 bits refer to, if there are such chips.
 std::vector<std::string> default_schemes_for(const std::vector<Chip>& chips) {
   std::vector<std::string> names = llm::default_schemes();
@@ -129,6 +143,8 @@ std::vector<std::string> default_schemes_for(const std::vector<Chip>& chips) {
 
 void find_schemes(Plan& plan) {
   if (llm::is_converted(plan.options.model)) return find_converted_schemes(plan);
+  if (const auto own = plan.options.shapes_only ? std::nullopt : llm::stored_scheme(plan.options.model))
+    return find_stored_schemes(plan, *own);
   if (!plan.options.shapes_only) plan.reference = llm::parse_scheme("f32");
   const bool chosen = !plan.options.schemes.empty();
   for (const std::string& name : chosen ? plan.options.schemes : default_schemes_for(plan.chips)) {

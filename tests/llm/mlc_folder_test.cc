@@ -164,7 +164,7 @@ TEST(Params, TensorsThatNothingIsMadeFrom) {
     tensors.push_back({name, f32, {1}, {reinterpret_cast<const std::byte*>(&value), 4}});
   write_safetensors(folder.path() / "model.safetensors", tensors);
   const std::vector<ParamSpec> specs = {{.name = "wte", .source = {{"transformer.wte.weight"}}}};
-  EXPECT_EQ(unused_tensors(specs, SafeTensors::open_folder(folder.path())),
+  EXPECT_EQ(unused_tensors(specs, Checkpoint::of(SafeTensors::open_folder(folder.path()))),
             (std::vector<std::string>{"h.0.attn.c_attn.bias", "h.0.ls.gamma"}));
 }
 
@@ -175,7 +175,7 @@ TEST(Params, WhatFloat16DoesNotHoldIsSaid) {
   const std::vector<SafeTensor> tensors = {{"near", f32, {1}, std::as_bytes(std::span(values).first(1))},
                                            {"beyond", f32, {1}, std::as_bytes(std::span(values).last(1))}};
   write_safetensors(folder.path() / "model.safetensors", tensors);
-  const SafeTensors checkpoint = SafeTensors::open_folder(folder.path());
+  const Checkpoint checkpoint = Checkpoint::of(SafeTensors::open_folder(folder.path()));
   auto made = [&](const char* name, DType dtype) {
     return make_params({{.name = name, .shape = {1}, .dtype = dtype, .source = {{name}}}}, checkpoint, {});
   };

@@ -57,8 +57,10 @@ fs::path reference_model(const std::string& name) { return reference_data("model
 
 /// The largest difference of our logits to the reference's, over all sequences of a file.
 ///   all   the reference has every position's logits; else only the last one's
-double largest_difference(const fs::path& folder, const fs::path& file, bool all, std::optional<int64_t> chunk = {}) {
+double largest_difference(const fs::path& folder, const fs::path& file, bool all, std::optional<int64_t> chunk = {},
+                          const std::optional<Scheme>& scheme = {}) {
   OpenOptions options;
+  if (scheme) options.scheme = *scheme;
   options.program.prefill_chunk = chunk;
   OpenModel opened = open_model(folder, options);
   Session session = opened.session();
@@ -112,16 +114,21 @@ TEST_P(TinyFamilies, LogitsOfTransformers) { EXPECT_LT(tiny_difference(GetParam(
 INSTANTIATE_TEST_SUITE_P(Model, TinyFamilies,
                          testing::Values("qwen2-a", "phi3-a", "opt-a", "starcoder2-a", "gemma2-a"));
 
+double largest_logit(const fs::path& file) {
+  double largest = 0;
+  const SafeTensors expected = SafeTensors::open(file);
+  for (const SafeTensor& t : expected.tensors())
+    if (t.name.starts_with("logits_"))
+      for (float v : to_f32(t.bytes, t.dtype)) largest = std::max(largest, std::fabs(static_cast<double>(v)));
+  return largest;
+}
+
 /// References in float64 (tools/make_family_references.py): the distance is ours, up to the rounding of float32.
 class Families : public testing::TestWithParam<const char*> {
  protected:
   void expect_near(std::optional<int64_t> chunk) {
     const fs::path folder = reference_model(text("families/", GetParam())), file = folder / "expected.safetensors";
-    double largest = 0;
-    const SafeTensors expected = SafeTensors::open(file);
-    for (const SafeTensor& t : expected.tensors())
-      if (t.name.starts_with("logits_"))
-        for (float v : to_f32(t.bytes, t.dtype)) largest = std::max(largest, std::fabs(static_cast<double>(v)));
+    const double largest = largest_logit(file);
     EXPECT_GT(largest, 1);
     EXPECT_LE(largest_difference(folder, file, true, chunk), 2e-5 * largest + 1e-5);
   }
@@ -134,6 +141,28 @@ TEST_P(Families, LogitsOfTransformers) {
 INSTANTIATE_TEST_SUITE_P(Model, Families,
                          testing::Values("qwen2", "qwen3", "mistral", "phi3-longrope", "llama-yarn", "gemma", "gemma2",
                                          "opt", "starcoder2", "olmo2", "granite", "stablelm", "stablelm-parallel"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+/// Codes of other programs, packed by a script of NumPy (tools/make_quantized_references.py), kept as they are; and the values
+/// that they stand for as a checkpoint of floats.
+class StoredCodes : public testing::TestWithParam<const char*> {};
+TEST_P(StoredCodes, LogitsOfTransformers) {
+  const fs::path folder = reference_model(text("quantized/", GetParam())), file = folder / "expected.safetensors";
+  const double bound = 2e-5 * largest_logit(file) + 1e-5;
+  const Scheme own = scheme_for(folder, {});
+  ASSERT_TRUE(own.stored);
+  EXPECT_EQ(own.stored->codes.size(), 14);
+  EXPECT_LE(largest_difference(folder, file, true, {}, own), bound);
+  EXPECT_LE(largest_difference(folder, file, true, {}, parse_scheme("f32")), bound);
+}
+INSTANTIATE_TEST_SUITE_P(Model, StoredCodes,
+                         testing::Values("gptq-int4", "gptq-int4-asym", "gptq-int4-v2", "gptq-int4-v2-unsaid",
+                                         "gptq-int4-act-order", "gptq-int3", "gptq-int8", "awq-int4", "packed-int4",
+                                         "packed-int4-asym", "packed-int8"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::ranges::replace(name, '-', '_');

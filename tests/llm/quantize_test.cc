@@ -185,10 +185,10 @@ TEST(Quantize, IsTheFormula) {
           const IntegerFormat f = *parse_scheme(name).linear;
           const std::vector<float> w = weights(rows * cols, static_cast<uint32_t>(bits));
           const QuantizedMatrix q = quantize(w, rows, cols, f);
-          const std::vector<float> back = dequantize(q), scale = to_f32(*q.scale);
+          const std::vector<float> back = dequantize(q), scale = to_f32(q[ParamPart::scale]);
           const int64_t words = (cols + 31) / 32 * bits, groups = g.size ? (cols + g.size - 1) / g.size : 0;
-          ASSERT_EQ(q.codes->shape(), (runtime::Dims{rows, words}));
-          ASSERT_EQ(q.zero != nullptr, asym);
+          ASSERT_EQ(q[ParamPart::codes].shape(), (runtime::Dims{rows, words}));
+          ASSERT_EQ(q.parts.contains(ParamPart::zero), asym);
           for (int64_t r = 0; r < rows; ++r) {
             for (int64_t c = 0; c < cols; ++c) {
               const Formula want = formula_at(w, rows, cols, f, r, c);
@@ -199,9 +199,10 @@ TEST(Quantize, IsTheFormula) {
               ASSERT_LT(at, scale.size());
               ASSERT_EQ(scale[at], want.scale);
               if (asym) {
-                ASSERT_EQ(float(q.zero->data_as<uint8_t>()[at]), want.zero);
+                ASSERT_EQ(float(q[ParamPart::zero].data_as<uint8_t>()[at]), want.zero);
               }
-              ASSERT_EQ(float(code_at(q.codes->data_as<uint32_t>() + r * words, c, bits)), want.code) << r << " " << c;
+              ASSERT_EQ(float(code_at(q[ParamPart::codes].data_as<uint32_t>() + r * words, c, bits)), want.code)
+                  << r << " " << c;
               ASSERT_EQ(back[static_cast<size_t>(r * cols + c)], want.value) << r << " " << c;
               ++compared;
             }
@@ -214,8 +215,8 @@ TEST(Quantize, IsTheFormula) {
 }
 
 std::vector<uint32_t> words_of(const QuantizedMatrix& q) {
-  const auto* words = q.codes->data_as<uint32_t>();
-  return {words, words + q.codes->num_elements()};
+  const auto* words = q[ParamPart::codes].data_as<uint32_t>();
+  return {words, words + q[ParamPart::codes].num_elements()};
 }
 
 TEST(Quantize, AKnownRow) {
@@ -223,13 +224,13 @@ TEST(Quantize, AKnownRow) {
   // as MLC packs, and 7 (zero) beyond the row's end.
   QuantizedMatrix q =
       quantize(std::vector{1.75f, -1.75f, 0.125f, 0.375f, -0.625f, 0.f}, 1, 6, *parse_scheme("int4-channel").linear);
-  EXPECT_EQ(to_f32(*q.scale), std::vector{0.25f});
+  EXPECT_EQ(to_f32(q[ParamPart::scale]), std::vector{0.25f});
   EXPECT_EQ(words_of(q), (std::vector<uint32_t>{0x7775970e, 0x77777777, 0x77777777, 0x77777777}));
   EXPECT_EQ(dequantize(q), (std::vector{1.75f, -1.75f, 0.f, 0.5f, -0.5f, 0.f}));
   // int4, asymmetric: s = 3.75/15 = 0.25, z = 4; 0.5 and 1.5 tie to 0 and 2.
   q = quantize(std::vector{-1.f, 0.f, 2.f, 2.75f, 0.125f, 0.375f}, 1, 6, *parse_scheme("int4-channel-asym").linear);
-  EXPECT_EQ(to_f32(*q.scale), std::vector{0.25f});
-  EXPECT_EQ(q.zero->data_as<uint8_t>()[0], 4);
+  EXPECT_EQ(to_f32(q[ParamPart::scale]), std::vector{0.25f});
+  EXPECT_EQ(q[ParamPart::zero].data_as<uint8_t>()[0], 4);
   EXPECT_EQ(words_of(q)[0] & 0xffffff, 0x64fc40u);
   EXPECT_EQ(dequantize(q), (std::vector{-1.f, 0.f, 2.f, 2.75f, 0.f, 0.5f}));
 }
@@ -240,8 +241,9 @@ TEST(Quantize, CodesOfOddWidthCrossWords) {
   for (int i = 0; i < 64; ++i)
     w[static_cast<size_t>(i)] = static_cast<float>(i % 31 - 15);  // exactly the codes of 5 bits
   QuantizedMatrix q = quantize(w, 1, 64, f);
-  EXPECT_EQ(q.codes->dim(1), 10);
-  for (int i = 0; i < 64; ++i) EXPECT_EQ(code_at(q.codes->data_as<uint32_t>(), i, 5), static_cast<uint32_t>(i % 31));
+  EXPECT_EQ(q[ParamPart::codes].dim(1), 10);
+  for (int i = 0; i < 64; ++i)
+    EXPECT_EQ(code_at(q[ParamPart::codes].data_as<uint32_t>(), i, 5), static_cast<uint32_t>(i % 31));
   EXPECT_EQ(dequantize(q), w);
 }
 
@@ -257,17 +259,17 @@ TEST(Quantize, MlcLayout) {
   Scheme s = parse_scheme("q4f16_1");
   std::vector<float> w = weights(4 * 64, 3);
   QuantizedMatrix q = quantize(w, 4, 64, *s.linear);
-  EXPECT_EQ(q.codes->shape(), (runtime::Dims{4, 8}));  // [N, words of 8 nibbles]
-  EXPECT_EQ(q.scale->shape(), (runtime::Dims{4, 2}));  // [N, K/32]
-  EXPECT_EQ(q.scale->dtype(), f16);
+  EXPECT_EQ(q[ParamPart::codes].shape(), (runtime::Dims{4, 8}));  // [N, words of 8 nibbles]
+  EXPECT_EQ(q[ParamPart::scale].shape(), (runtime::Dims{4, 2}));  // [N, K/32]
+  EXPECT_EQ(q[ParamPart::scale].dtype(), f16);
   for (int64_t r = 0; r < 4; ++r) {
     for (int64_t c = 0; c < 64; ++c)
-      EXPECT_LE(code_at(q.codes->data_as<uint32_t>() + r * 8, c, 4), 14u);  // code 15 is unused
+      EXPECT_LE(code_at(q[ParamPart::codes].data_as<uint32_t>() + r * 8, c, 4), 14u);  // code 15 is unused
     for (int64_t g = 0; g < 2; ++g) {
       float largest = 0;
       for (int64_t c = 0; c < 32; ++c)
         largest = std::max(largest, std::fabs(f16_to_f32(f32_to_f16(w[static_cast<size_t>(r * 64 + g * 32 + c)]))));
-      EXPECT_EQ(q.scale->data_as<uint16_t>()[r * 2 + g], f32_to_f16(largest / 7));
+      EXPECT_EQ(q[ParamPart::scale].data_as<uint16_t>()[r * 2 + g], f32_to_f16(largest / 7));
     }
   }
 }

@@ -1,0 +1,100 @@
+#include "frontend/stored_quantization.h"
+
+#include "base/error.h"
+
+namespace sator {
+
+using Method = StoredQuantization::Method;
+
+namespace {
+
+constexpr int64_t kLargestGroup = int64_t{1} << 24;
+constexpr std::string_view kOriginal = "start from the original checkpoint and pick a scheme here";
+
+/// Inputs that share a scale: -1, or nothing, stands for all of them.
+int64_t read_group(const JsonAt& at, std::string_view name) {
+  auto given = at.find(name);
+  if (!given) return 0;
+  const int64_t group = given->integer(-1, kLargestGroup);
+  if (group == 0) given->fail("is 0", "inputs that share a scale, or -1 for all of a row");
+  return group < 0 ? 0 : group;
+}
+
+int read_bits(const JsonAt& at, std::string_view name, std::initializer_list<int64_t> widths) {
+  const JsonAt given = at.at(name);
+  const int64_t bits = given.integer();
+  if (std::find(widths.begin(), widths.end(), bits) == widths.end())
+    given.fail(text("is ", bits), text("one of ", join(widths, ", ")), kOriginal);
+  return static_cast<int>(bits);
+}
+
+StoredQuantization read_gptq(const JsonAt& at) {
+  StoredQuantization q{.method = Method::gptq, .bits = read_bits(at, "bits", {2, 3, 4, 8})};
+  q.group = read_group(at, "group_size");
+  q.symmetric = at.boolean_or("sym", true);
+  const std::string format = at.string_or("checkpoint_format", "gptq");
+  if (format != "gptq" && format != "gptq_v2")
+    at.at("checkpoint_format").fail(text("is ", string_literal(format)), "gptq or gptq_v2", kOriginal);
+  q.zeros_less_one = format == "gptq";
+  return q;
+}
+
+StoredQuantization read_awq(const JsonAt& at) {
+  const std::string_view width = at.find("bits") ? "bits" : "w_bit",
+                         group = at.find("group_size") ? "group_size" : "q_group_size";
+  StoredQuantization q{.method = Method::awq, .bits = read_bits(at, width, {4})};
+  q.group = read_group(at, group);
+  q.symmetric = false;
+  const std::string version = lower_case(at.string_or("version", "gemm"));
+  if (version != "gemm") at.at("version").fail(text("is ", string_literal(version)), "gemm", kOriginal);
+  if (!at.boolean_or("zero_point", true))
+    at.at("zero_point").fail("is false, codes without zero points", "true", kOriginal);
+  return q;
+}
+
+/// Source: the description of quantization schemes in the documentation of compressed-tensors.
+StoredQuantization read_compressed(const JsonAt& at) {
+  const std::string format = at.string_or("format", "");
+  if (format != "pack-quantized" && format != "int-quantized")
+    at.fail(text("has the format ", string_literal(format)), "pack-quantized or int-quantized", kOriginal);
+  std::optional<StoredQuantization> found;
+  at.at("config_groups").each_member([&](const std::string&, const JsonAt& group) {
+    const JsonAt weights = group.at("weights");
+    if (weights.string_or("type", "int") != "int") weights.at("type").fail("is no integer", "int", kOriginal);
+    if (auto actorder = weights.find("actorder");
+        actorder && !(actorder->is_string() && actorder->string() == "static"))
+      actorder->fail("orders the inputs anew", "static, or none", kOriginal);
+    if (auto inputs = group.find("input_activations"))
+      inputs->fail("asks for codes of activations too, which are not taken from a file",
+                   "weights alone",
+                   "quantize the original checkpoint here with a scheme as int8-channel+a8");
+    StoredQuantization q{.method = Method::packed,
+                         .bits = format == "int-quantized" ? read_bits(weights, "num_bits", {8})
+                                                           : read_bits(weights, "num_bits", {4, 8})};
+    const std::string strategy = weights.string_or("strategy", weights.find("group_size") ? "group" : "tensor");
+    if (strategy != "group" && strategy != "channel")
+      weights.at("strategy").fail(text("is ", string_literal(strategy)), "group or channel", kOriginal);
+    q.group = strategy == "group" ? read_group(weights, "group_size") : 0;
+    q.symmetric = weights.boolean_or("symmetric", true);
+    if (found && (found->bits != q.bits || found->group != q.group || found->symmetric != q.symmetric))
+      group.fail("stores weights otherwise than another group", "one format for all weights", kOriginal);
+    found = q;
+  });
+  if (!found) at.at("config_groups").fail("is empty", "a group with weights", kOriginal);
+  return *found;
+}
+
+}  // namespace
+
+StoredQuantization read_stored_quantization(const JsonAt& at) {
+  const JsonAt method = at.at("quant_method");
+  const std::string name = method.string();
+  if (name == "gptq") return read_gptq(at);
+  if (name == "awq") return read_awq(at);
+  if (name == "compressed-tensors") return read_compressed(at);
+  method.fail(text("is ", string_literal(name), ": such weights are not supported"),
+              "gptq, awq or compressed-tensors, or floating-point weights",
+              kOriginal);
+}
+
+}  // namespace sator

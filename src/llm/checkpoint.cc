@@ -1,0 +1,96 @@
+#include "llm/checkpoint.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "llm/stored_codes.h"
+
+namespace sator::llm {
+
+int64_t StoredWeight::elements() const {
+  if (std::ranges::find(shape, 0) != shape.end()) return 0;
+  int64_t n = 1;
+  for (int64_t dim : shape) n *= dim;
+  return n;
+}
+
+void Checkpoint::add(StoredWeight weight) {
+  if (!by_name_.emplace(weight.name, weights_.size()).second)
+    fail({.what = text("the checkpoint holds ", weight.name, " twice"),
+          .needs = "each tensor once",
+          .hint = "remove files of another version of the model"});
+  weights_.push_back(std::move(weight));
+}
+
+void Checkpoint::finish(std::string source, std::string scheme_name) {
+  source_ = std::move(source);
+  if (std::ranges::none_of(weights_, [](const StoredWeight& w) { return w.format.has_value(); })) return;
+  auto formats = std::make_shared<StoredFormats>();
+  for (const StoredWeight& w : weights_) {
+    const std::string name(bare_name(w.name));
+    if (w.format)
+      formats->codes.emplace(name, *w.format);
+    else
+      formats->plain.emplace(name, w.dtype);
+  }
+  formats_ = std::move(formats);
+  scheme_name_ = std::move(scheme_name);
+}
+
+Checkpoint Checkpoint::of(const SafeTensors& tensors) {
+  Checkpoint out;
+  out.files_ = tensors.files();
+  out.size_bytes_ = tensors.size_bytes();
+  for (const SafeTensor& t : tensors.tensors())
+    out.add({.name = t.name, .shape = t.shape, .dtype = t.dtype, .bytes = t.bytes});
+  out.finish(tensors.files().empty() ? "the model" : tensors.files().front()->path().string(), "");
+  return out;
+}
+
+Checkpoint Checkpoint::open(const fs::path& folder, const ModelConfig& config) {
+  const SafeTensors tensors = SafeTensors::open_folder(folder);
+  if (!config.quantization) return of(tensors);
+  Checkpoint out;
+  out.files_ = tensors.files();
+  out.size_bytes_ = tensors.size_bytes();
+  for (StoredWeight& weight : weights_with_codes(tensors, *config.quantization)) out.add(std::move(weight));
+  if (out.weights_.empty() ||
+      std::ranges::none_of(out.weights_, [](const StoredWeight& w) { return w.format.has_value(); }))
+    fail({.what = text("config.json says that the weights are quantized, and ", folder.string(), " has no codes"),
+          .needs = "tensors as quantization_config says",
+          .hint = "check that weights and config.json belong together"});
+  out.finish(folder.string(), scheme_name_of(*config.quantization));
+  return out;
+}
+
+const StoredWeight* Checkpoint::find(std::string_view name) const {
+  auto at = by_name_.find(name);
+  if (at == by_name_.end()) at = by_name_.find(bare_name(name));
+  return at == by_name_.end() ? nullptr : &weights_[at->second];
+}
+
+const StoredWeight& Checkpoint::get(std::string_view name) const {
+  if (const StoredWeight* found = find(name)) return *found;
+  std::vector<std::string> names;
+  for (const StoredWeight& w : weights_) names.push_back(w.name);
+  const std::vector<std::string> near = nearest_names(name, names);
+  fail({.what = text("there is no tensor ", string_literal(name), " in ", source_, " (", names.size(), " tensors)"),
+        .needs = "all weights of the model's architecture",
+        .hint = near.empty() ? "" : text("nearest names: ", join(near, ", "))});
+}
+
+std::vector<float> values_of(const StoredWeight& weight) {
+  if (weight.format) return dequantize(weight.codes());
+  std::vector<float> values = to_f32(weight.bytes, weight.dtype);
+  if (weight.row_order.empty()) return values;
+  const size_t cols = values.size() / weight.row_order.size();
+  std::vector<float> ordered(values.size());
+  for (size_t i = 0; i < weight.row_order.size(); ++i)
+    std::copy_n(values.begin() + weight.row_order[i] * static_cast<int64_t>(cols),
+                cols,
+                ordered.begin() + static_cast<ptrdiff_t>(i * cols));
+  return ordered;
+}
+
+}  // namespace sator::llm

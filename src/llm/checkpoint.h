@@ -1,0 +1,65 @@
+// The weights of a model as its maker stored them: floats, or codes that another program made.
+#pragma once
+
+#include <functional>
+
+#include "frontend/model_config.h"
+#include "frontend/safetensors.h"
+#include "llm/quantize.h"
+
+namespace sator::llm {
+
+/// One weight, by the name that a Hugging Face checkpoint has for it. Floats have bytes, codes a reader.
+struct StoredWeight {
+  std::string name;
+  std::vector<int64_t> shape;                   ///< of the values: of codes [rows, cols]
+  DType dtype = f32;                            ///< of floats
+  std::span<const std::byte> bytes = {};        ///< of floats, row-major, at any address
+  std::optional<IntegerFormat> format = {};     ///< of codes
+  std::function<QuantizedMatrix()> codes = {};  ///< reads them
+  std::vector<int64_t> row_order = {};  ///< of floats: row i is the file's row row_order[i]; empty: as it stands
+
+  int64_t elements() const;
+};
+
+/// A checkpoint, mapped read-only. Copies share the mapping.
+class Checkpoint {
+ public:
+  /// The safetensors of a folder; codes where `config` says so.
+  /// Errors: as of SafeTensors::open_folder; tensors of codes, scales or zero points that are missing or do not fit each other.
+  static Checkpoint open(const fs::path& folder, const ModelConfig& config);
+  /// Floats alone.
+  static Checkpoint of(const SafeTensors& tensors);
+
+  const std::vector<StoredWeight>& weights() const { return weights_; }
+  /// The weight of that name, with or without the `transformer.` or `model.` that some published folders leave out; null if
+  /// there is none.
+  const StoredWeight* find(std::string_view name) const;
+  /// Errors: there is none; the nearest names are listed.
+  const StoredWeight& get(std::string_view name) const;
+
+  /// How each tensor is stored, where some are codes; null: all are floats.
+  const std::shared_ptr<const StoredFormats>& formats() const { return formats_; }
+  /// The scheme that keeps codes as they are: "gptq-int4-group128". Empty: all are floats.
+  const std::string& scheme_name() const { return scheme_name_; }
+  int64_t size_bytes() const { return size_bytes_; }
+
+ private:
+  void add(StoredWeight weight);
+  /// What has been added is all there is.
+  ///   source   names it in errors
+  void finish(std::string source, std::string scheme_name);
+
+  std::vector<Ref<MappedFile>> files_;
+  std::vector<StoredWeight> weights_;
+  std::map<std::string, size_t, std::less<>> by_name_;
+  std::string source_;
+  std::shared_ptr<const StoredFormats> formats_;
+  std::string scheme_name_;
+  int64_t size_bytes_ = 0;
+};
+
+/// The values of a weight as f32, row-major.
+std::vector<float> values_of(const StoredWeight& weight);
+
+}  // namespace sator::llm

@@ -1,0 +1,315 @@
+#include "llm/stored_codes.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <set>
+
+#include "base/error.h"
+
+namespace sator::llm {
+
+using runtime::Dims;
+using runtime::Tensor;
+using Method = StoredQuantization::Method;
+
+namespace {
+
+constexpr int64_t kWordBits = 32;
+constexpr int kAwqOrder[] = {
+    0, 2, 4, 6, 1, 3, 5, 7};  // of the outputs whose codes a word holds, from its lowest bits on
+
+/// Words of a tensor at any address.
+class Words {
+ public:
+  explicit Words(const SafeTensor& t) : bytes_(t.bytes.data()) {}
+  uint32_t operator[](int64_t i) const {
+    uint32_t word;
+    std::memcpy(&word, bytes_ + 4 * i, 4);
+    return word;
+  }
+  /// Code number j from word `from` on, of codes of some bits in words that stand `step` apart.
+  uint32_t code(int64_t from, int64_t step, int64_t j, int bits) const {
+    const int64_t bit = j * bits, word = bit / kWordBits, in = bit % kWordBits;
+    uint64_t both = (*this)[from + word * step];
+    if (in + bits > kWordBits) both |= static_cast<uint64_t>((*this)[from + (word + 1) * step]) << kWordBits;
+    return static_cast<uint32_t>(both >> in) & ((1u << bits) - 1);
+  }
+
+ private:
+  const std::byte* bytes_;
+};
+
+Ref<Tensor> zeros(const Dims& shape, DType dtype) {
+  Ref<Tensor> t = Tensor::empty(shape, dtype);
+  std::memset(t->data(), 0, static_cast<size_t>(t->size_bytes()));
+  return t;
+}
+
+/// The parts of one layer, their extents checked. They are tensors of `file`.
+struct Layer {
+  std::shared_ptr<const SafeTensors> file;
+  std::string name;  ///< "model.layers.0.self_attn.q_proj"
+  StoredQuantization how;
+  const SafeTensor *codes = nullptr, *scales = nullptr, *zeros = nullptr, *groups = nullptr;
+  int64_t rows = 0, cols = 0, count = 0;  ///< outputs, inputs, groups of a row
+  int64_t group() const { return how.group > 0 ? how.group : cols; }
+};
+
+[[noreturn]] void fail_layer(const std::string& tensor, const std::string& problem, const std::string& needs) {
+  fail({.what = text("tensor ", tensor, " ", problem),
+        .needs = needs,
+        .hint = "check that weights and quantization_config belong together"});
+}
+
+void require_shape(const SafeTensor& t, const std::vector<int64_t>& shape, std::initializer_list<DType> dtypes) {
+  if (std::ranges::find(dtypes, t.dtype) == dtypes.end())
+    fail_layer(t.name, text("is ", t.dtype), join(std::vector<DType>(dtypes), " or "));
+  if (t.shape != shape)
+    fail_layer(
+        t.name, text("is [", join(t.shape, ", "), "]"), text("[", join(shape, ", "), "], as the layer's codes say"));
+}
+
+const SafeTensor& part(const SafeTensors& all, const std::string& name) {
+  const SafeTensor* t = all.find(name);
+  if (!t) fail_layer(name, "is missing", "codes with their scales and zero points");
+  return *t;
+}
+
+int64_t words_for(int64_t codes, int bits) { return (codes * bits + kWordBits - 1) / kWordBits; }
+
+/// Zero points of one layer as uint8 [rows * count], row by row.
+std::vector<uint8_t> zero_points(const Layer& l) {
+  std::vector<uint8_t> out(static_cast<size_t>(l.rows * l.count), static_cast<uint8_t>(1 << (l.how.bits - 1)));
+  if (!l.zeros) return out;
+  const Words words(*l.zeros);
+  auto put = [&](int64_t row, int64_t g, uint32_t zero) {
+    if (zero > 255) fail_layer(l.zeros->name, text("has the zero point ", zero), "zero points of at most 255");
+    out[static_cast<size_t>(row * l.count + g)] = static_cast<uint8_t>(zero);
+  };
+  const int bits = l.how.bits;
+  if (l.how.method == Method::packed) {
+    if (bits == 8) {
+      const auto* z = reinterpret_cast<const int8_t*>(l.zeros->bytes.data());
+      for (int64_t i = 0; i < l.rows * l.count; ++i) put(i / l.count, i % l.count, static_cast<uint32_t>(z[i] + 128));
+      return out;
+    }
+    for (int64_t row = 0; row < l.rows; ++row)
+      for (int64_t g = 0; g < l.count; ++g) put(row, g, words.code(g, l.count, row, bits));
+    return out;
+  }
+  const int64_t per_group = words_for(l.rows, bits);
+  for (int64_t g = 0; g < l.count; ++g) {
+    for (int64_t row = 0; row < l.rows; ++row) {
+      if (l.how.method == Method::awq) {
+        const int64_t nibble = std::ranges::find(kAwqOrder, row % 8) - kAwqOrder;
+        put(row, g, words[g * per_group + row / 8] >> (4 * nibble) & 15);
+      } else {
+        put(row, g, words.code(g * per_group, 1, row, bits) + (l.how.zeros_less_one ? 1 : 0));
+      }
+    }
+  }
+  return out;
+}
+
+/// GPTQ's zero points of symmetric codes are known: files that hold them as they are, and call themselves of the first version,
+/// which holds them less 1, are of the second.
+void settle_version(Layer& l, std::vector<uint8_t>& zero) {
+  if (l.how.method != Method::gptq || !l.how.symmetric || !l.how.zeros_less_one) return;
+  const int middle = 1 << (l.how.bits - 1);
+  if (std::ranges::all_of(zero, [&](uint8_t z) { return z == middle + 1; })) {
+    l.how.zeros_less_one = false;
+    std::ranges::fill(zero, static_cast<uint8_t>(middle));
+  }
+}
+
+/// The inputs in the order of their groups; empty where they stand so already.
+std::vector<int32_t> input_order(const Layer& l) {
+  if (!l.groups) return {};
+  const Words words(*l.groups);
+  std::vector<int32_t> order(static_cast<size_t>(l.cols));
+  std::vector<int64_t> sizes(static_cast<size_t>(l.count));
+  std::iota(order.begin(), order.end(), 0);
+  bool in_order = true;
+  for (int64_t k = 0; k < l.cols; ++k) {
+    const uint32_t g = words[k];
+    if (g >= static_cast<uint64_t>(l.count))
+      fail_layer(l.groups->name,
+                 text("puts input ", k, " into group ", static_cast<int32_t>(g)),
+                 text("groups 0 to ", l.count - 1));
+    ++sizes[g];
+    in_order &= g == static_cast<uint64_t>(k / l.group());
+  }
+  if (in_order) return {};
+  for (int64_t g = 0; g < l.count; ++g)
+    if (sizes[static_cast<size_t>(g)] != std::min(l.group(), l.cols - g * l.group()))
+      fail_layer(l.groups->name,
+                 text("has ", sizes[static_cast<size_t>(g)], " inputs in group ", g),
+                 text(l.group(), " in each"));
+  std::ranges::stable_sort(order, [&](int32_t a, int32_t b) { return words[a] < words[b]; });
+  return order;
+}
+
+Ref<Tensor> packed_codes(const Layer& l, const std::vector<int32_t>& order) {
+  const int bits = l.how.bits;
+  const int64_t out_words = words_per_row(l.cols, bits);
+  Ref<Tensor> out = zeros({l.rows, out_words}, u32);
+  auto* to = out->data_as<uint32_t>();
+  const Words words(*l.codes);
+  const int64_t file_words = words_for(l.cols, bits);
+  for (int64_t row = 0; row < l.rows; ++row, to += out_words) {
+    if (l.how.method == Method::packed && bits == 8) {  // int8 as it is
+      const auto* from = reinterpret_cast<const int8_t*>(l.codes->bytes.data()) + row * l.cols;
+      for (int64_t k = 0; k < l.cols; ++k) put_code(to, k, 8, static_cast<uint32_t>(from[k] + 128));
+    } else if (l.how.method == Method::packed) {
+      for (int64_t w = 0; w < file_words; ++w) to[w] = words[row * file_words + w];
+    } else if (l.how.method == Method::awq) {
+      const int64_t shift = 4 * (std::ranges::find(kAwqOrder, row % 8) - kAwqOrder);
+      for (int64_t k = 0; k < l.cols; ++k) put_code(to, k, 4, words[k * (l.rows / 8) + row / 8] >> shift & 15);
+    } else if (order.empty()) {
+      for (int64_t w = 0; w < file_words; ++w) to[w] = words[w * l.rows + row];
+    } else {
+      for (int64_t k = 0; k < l.cols; ++k)
+        put_code(to, k, bits, words.code(row, l.rows, order[static_cast<size_t>(k)], bits));
+    }
+  }
+  return out;
+}
+
+/// Scales [rows * count], row by row, as the file has them.
+Ref<Tensor> scales_of(const Layer& l, const Dims& shape) {
+  Ref<Tensor> out = Tensor::empty(shape, l.scales->dtype);
+  const auto size = static_cast<size_t>(l.scales->dtype.bytes());
+  const std::byte* from = l.scales->bytes.data();
+  for (int64_t row = 0; row < l.rows; ++row)
+    for (int64_t g = 0; g < l.count; ++g) {
+      const int64_t at = l.how.method == Method::packed ? row * l.count + g : g * l.rows + row;
+      std::memcpy(out->data_as<std::byte>() + static_cast<size_t>(row * l.count + g) * size,
+                  from + static_cast<size_t>(at) * size,
+                  size);
+    }
+  return out;
+}
+
+/// What holds for all elements of a layer's codes; the files' small parts are read for it.
+StoredWeight weight_of(Layer l) {
+  std::vector<uint8_t> zero = zero_points(l);
+  settle_version(l, zero);
+  std::vector<int32_t> order = input_order(l);
+  IntegerFormat f{.bits = l.how.bits,
+                  .granularity = l.how.group > 0 ? Granularity::group : Granularity::channel,
+                  .group = static_cast<int>(l.how.group),
+                  .scale_dtype = l.scales->dtype};
+  const bool alike = std::ranges::all_of(zero, [&](uint8_t z) { return z == zero.front(); });
+  if (alike)
+    f.zero = zero.front();
+  else
+    f.asymmetric = true;
+  f.reordered = !order.empty();
+  auto read = [l, f, zero = std::move(zero), order = std::move(order)] {
+    QuantizedMatrix q{.format = f, .rows = l.rows, .cols = l.cols, .parts = {}};
+    for (const MatrixPart& p : parts_of(f, l.rows, l.cols)) {
+      Ref<Tensor>& made = q.parts[p.part];
+      if (p.part == ParamPart::codes) made = packed_codes(l, order);
+      if (p.part == ParamPart::scale) made = scales_of(l, p.shape);
+      if (p.part == ParamPart::zero) made = Tensor::of(zero, p.shape, u8);
+      if (p.part == ParamPart::order) made = Tensor::of(order, p.shape, i32);
+    }
+    return q;
+  };
+  return {.name = l.name + ".weight", .shape = {l.rows, l.cols}, .format = f, .codes = std::move(read)};
+}
+
+constexpr std::initializer_list<DType> kScaleDTypes = {f16, bf16, f32};
+
+/// A layer of GPTQ or AWQ. Errors: as of weights_with_codes.
+Layer packed_by_words(const SafeTensors& all, const std::string& name, const StoredQuantization& how) {
+  Layer l{.name = name, .how = how, .codes = &part(all, name + ".qweight"), .scales = &part(all, name + ".scales")};
+  l.zeros = &part(all, name + ".qzeros");
+  const SafeTensor &codes = *l.codes, &scales = *l.scales;
+  if (codes.shape.size() != 2 || scales.shape.size() != 2)
+    fail_layer(codes.name,
+               text("is [", join(codes.shape, ", "), "], its scales [", join(scales.shape, ", "), "]"),
+               "two dimensions");
+  const bool awq = how.method == Method::awq;
+  l.rows = scales.shape[1];
+  l.cols = awq ? codes.shape[0] : codes.shape[0] * kWordBits / how.bits;
+  l.count = (l.cols + l.group() - 1) / std::max<int64_t>(l.group(), 1);
+  if (l.rows == 0 || l.cols == 0 || l.cols % kWordBits != 0 || (awq && l.rows % 8 != 0))
+    fail_layer(codes.name,
+               text("has ", l.rows, " outputs of ", l.cols, " inputs"),
+               text("inputs in multiples of ", kWordBits, awq ? ", outputs of 8" : ""));
+  require_shape(codes, {awq ? l.cols : words_for(l.cols, how.bits), awq ? l.rows / 8 : l.rows}, {i32, u32});
+  require_shape(scales, {l.count, l.rows}, kScaleDTypes);
+  require_shape(*l.zeros, {l.count, words_for(l.rows, how.bits)}, {i32, u32});
+  if (const SafeTensor* groups = all.find(name + ".g_idx"); groups && !awq) {
+    require_shape(*groups, {l.cols}, {i32});
+    l.groups = groups;
+  }
+  return l;
+}
+
+/// A layer of compressed-tensors: codes and scales lie [out, ...].
+Layer packed_by_rows(const SafeTensors& all, const std::string& name, const StoredQuantization& how) {
+  const bool words = how.bits < 8 || all.find(name + ".weight_packed");
+  Layer l{.name = name,
+          .how = how,
+          .codes = &part(all, name + (words ? ".weight_packed" : ".weight")),
+          .scales = &part(all, name + ".weight_scale")};
+  const SafeTensor &codes = *l.codes, &scales = *l.scales;
+  if (codes.shape.size() != 2 || scales.shape.size() != 2)
+    fail_layer(codes.name,
+               text("is [", join(codes.shape, ", "), "], its scales [", join(scales.shape, ", "), "]"),
+               "two dimensions");
+  l.rows = codes.shape[0];
+  l.cols = words ? codes.shape[1] * kWordBits / how.bits : codes.shape[1];
+  if (l.rows == 0 || l.cols == 0 || l.cols % kWordBits != 0)
+    fail_layer(codes.name,
+               text("has ", l.rows, " outputs of ", l.cols, " inputs"),
+               text("inputs in multiples of ", kWordBits));
+  if (words && how.bits == 8) fail_layer(codes.name, "holds 8-bit codes in words", "int-quantized weights for 8 bits");
+  l.count = (l.cols + l.group() - 1) / l.group();
+  require_shape(codes, codes.shape, words ? std::initializer_list<DType>{i32, u32} : std::initializer_list<DType>{i8});
+  require_shape(scales, {l.rows, l.count}, kScaleDTypes);
+  l.zeros = all.find(name + ".weight_zero_point");
+  if (l.zeros && how.symmetric) l.zeros = nullptr;
+  if (!l.zeros && !how.symmetric)
+    fail_layer(name + ".weight_zero_point", "is missing", "zero points, as the codes are asymmetric");
+  if (l.zeros && words) require_shape(*l.zeros, {words_for(l.rows, how.bits), l.count}, {i32, u32});
+  if (l.zeros && !words) require_shape(*l.zeros, {l.rows, l.count}, {i8});
+  return l;
+}
+
+}  // namespace
+
+std::vector<StoredWeight> weights_with_codes(const SafeTensors& given, const StoredQuantization& how) {
+  const auto file = std::make_shared<const SafeTensors>(given);
+  const SafeTensors& tensors = *file;
+  const bool rows = how.method == Method::packed;
+  const std::string_view codes = !rows                                         ? ".qweight"
+                                 : how.bits == 8 && !tensors.tensors().empty() ? ".weight_scale"
+                                                                               : ".weight_packed";
+  std::vector<StoredWeight> out;
+  std::set<std::string, std::less<>> layers;
+  for (const SafeTensor& t : tensors.tensors())
+    if (t.name.ends_with(codes)) layers.insert(t.name.substr(0, t.name.size() - codes.size()));
+  auto is_part = [&](const SafeTensor& t) {
+    const size_t dot = t.name.rfind('.');
+    return dot != std::string::npos && t.name.substr(dot) != ".bias" && layers.contains(t.name.substr(0, dot));
+  };
+  for (const SafeTensor& t : tensors.tensors())
+    if (!is_part(t)) out.push_back({.name = t.name, .shape = t.shape, .dtype = t.dtype, .bytes = t.bytes});
+  for (const std::string& layer : layers) {
+    Layer parts = rows ? packed_by_rows(tensors, layer, how) : packed_by_words(tensors, layer, how);
+    parts.file = file;
+    out.push_back(weight_of(std::move(parts)));
+  }
+  return out;
+}
+
+std::string scheme_name_of(const StoredQuantization& q) {
+  const char* method = q.method == Method::gptq ? "gptq" : q.method == Method::awq ? "awq" : "packed";
+  return text(method, "-int", q.bits, q.group > 0 ? text("-group", q.group) : "-channel");
+}
+
+}  // namespace sator::llm

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Writes small models whose weights other programs' formats hold, with the logits of the values that their codes stand for.
+
+    python3 -m venv VENV && VENV/bin/pip install torch transformers safetensors
+    VENV/bin/python tools/make_quantized_references.py tests/reference/models/quantized
+
+A folder per row: config.json, model.safetensors with codes, expected.safetensors (input_ids_K and logits_K of three
+sequences). The codes are packed here with NumPy, as GPTQ, AWQ and compressed-tensors lay them out; the logits are those of
+transformers in float64 on the dequantized weights. Nothing of Sator takes part.
+"""
+import json
+import pathlib
+import sys
+
+import numpy as np
+import torch
+import transformers
+from safetensors.torch import save_file
+
+from make_family_references import randomize
+
+SIZES = dict(vocab_size=97, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
+             num_key_value_heads=2, head_dim=16, max_position_embeddings=64, tie_word_embeddings=False,
+             bos_token_id=1, eos_token_id=2, pad_token_id=0)
+GROUP = 32
+
+
+def gptq(bits, sym=True, version=1, says_version=None, act_order=False):
+    said = "gptq_v2" if (says_version or version) == 2 else "gptq"
+    return dict(quant_method="gptq", bits=bits, group_size=GROUP, sym=sym, desc_act=act_order,
+                checkpoint_format=said), (bits, sym, version, act_order)
+
+
+# Name: quantization_config, and what its packer needs to know.
+ROWS = {
+    "gptq-int4": gptq(4),
+    "gptq-int4-asym": gptq(4, sym=False),
+    "gptq-int4-v2": gptq(4, version=2),
+    "gptq-int4-v2-unsaid": gptq(4, version=2, says_version=1),
+    "gptq-int4-act-order": gptq(4, sym=False, act_order=True),
+    "gptq-int3": gptq(3, sym=False),
+    "gptq-int8": gptq(8),
+    "awq-int4": (dict(quant_method="awq", bits=4, group_size=GROUP, zero_point=True, version="gemm"), None),
+    "packed-int4": (dict(quant_method="compressed-tensors", format="pack-quantized",
+                         config_groups={"group_0": {"targets": ["Linear"], "weights": {
+                             "num_bits": 4, "type": "int", "symmetric": True, "strategy": "group", "group_size": GROUP}}}),
+                    True),
+    "packed-int4-asym": (dict(quant_method="compressed-tensors", format="pack-quantized",
+                              config_groups={"group_0": {"targets": ["Linear"], "weights": {
+                                  "num_bits": 4, "type": "int", "symmetric": False, "strategy": "group",
+                                  "group_size": GROUP}}}), False),
+    "packed-int8": (dict(quant_method="compressed-tensors", format="int-quantized",
+                         config_groups={"group_0": {"targets": ["Linear"], "weights": {
+                             "num_bits": 8, "type": "int", "symmetric": True, "strategy": "channel"}}}), True),
+}
+
+
+def pack(codes, bits):
+    """Codes [..., n] to int32 words [..., n * bits / 32]: one after the other from the lowest bit on, also across words."""
+    n = codes.shape[-1]
+    stream = ((codes[..., None].astype(np.uint64) >> np.arange(bits, dtype=np.uint64)) & 1).reshape(*codes.shape[:-1], n * bits)
+    words = stream.reshape(*codes.shape[:-1], -1, 32)
+    return (words << np.arange(32, dtype=np.uint64)).sum(-1).astype(np.uint32).view(np.int32)
+
+
+def grouped_codes(w, group_of, bits, sym):
+    """Codes, float16 scales [out, groups], zero points [out, groups] and values of w [out, in]; group_of: of each input."""
+    groups = int(group_of.max()) + 1
+    scales = np.zeros((w.shape[0], groups), np.float16)
+    zeros = np.zeros((w.shape[0], groups), np.int64)
+    top = 2**bits - 1
+    for g in range(groups):
+        part = w[:, group_of == g]
+        low, high = np.minimum(part.min(1), 0), np.maximum(part.max(1), 0)
+        if sym:
+            scales[:, g] = np.abs(part).max(1) * 2 / top
+            zeros[:, g] = 2 ** (bits - 1)
+        else:
+            scales[:, g] = (high - low) / top
+            zeros[:, g] = np.clip(np.rint(-low / scales[:, g].astype(np.float32)), 1, top)
+    s, z = scales.astype(np.float32)[:, group_of], zeros[:, group_of]
+    codes = np.clip(np.rint(w / s) + z, 0, top).astype(np.int64)
+    return codes, scales, zeros, (codes - z) * s
+
+
+def tensors_of(name, config, detail, w, generator):
+    """The tensors of one layer, and the values that they stand for."""
+    method = config["quant_method"]
+    rows, cols = w.shape
+    group_of = np.arange(cols) // GROUP
+    if method == "gptq":
+        bits, sym, version, act_order = detail
+        if act_order:
+            group_of = group_of[torch.randperm(cols, generator=generator).numpy()]
+        codes, scales, zeros, values = grouped_codes(w, group_of, bits, sym)
+        stored = zeros - (1 if version == 1 else 0)
+        return {"qweight": pack(codes, bits).T, "qzeros": pack(stored.T, bits), "scales": scales.T,
+                "g_idx": group_of.astype(np.int32)}, values
+    if method == "awq":
+        codes, scales, zeros, values = grouped_codes(w, group_of, 4, False)
+        order = [0, 2, 4, 6, 1, 3, 5, 7]
+        laid = lambda c: pack(c.reshape(c.shape[0], -1, 8)[:, :, order].reshape(c.shape), 4)
+        return {"qweight": laid(codes.T), "qzeros": laid(zeros.T), "scales": scales.T}, values
+    if config["format"] == "pack-quantized":
+        codes, scales, zeros, values = grouped_codes(w, group_of, 4, detail)
+        out = {"weight_packed": pack(codes, 4), "weight_scale": scales, "weight_shape": np.array(w.shape, np.int64)}
+        if not detail:
+            out["weight_zero_point"] = pack(zeros.T, 4).T
+        return out, values
+    scale = (np.abs(w).max(1, keepdims=True) / 127).astype(np.float16)
+    codes = np.clip(np.rint(w / scale.astype(np.float32)), -128, 127)
+    return {"weight": codes.astype(np.int8), "weight_scale": scale}, codes * scale.astype(np.float32)
+
+
+def write(folder, config, detail, seed):
+    generator = torch.Generator().manual_seed(seed)
+    model_config = transformers.AutoConfig.for_model("llama", **SIZES)
+    model = transformers.AutoModelForCausalLM.from_config(model_config, attn_implementation="eager").eval().float()
+    randomize(model, generator)
+    tensors = {}
+    for name, p in model.named_parameters():
+        if "_proj" not in name:
+            p.data = p.data.half().float()
+            tensors[name] = p.data.half().contiguous()
+            continue
+        parts, values = tensors_of(name, config, detail, p.data.numpy(), generator)
+        p.data = torch.from_numpy(np.ascontiguousarray(values, np.float32))
+        for part, value in parts.items():
+            tensors[name.removesuffix("weight") + part] = torch.from_numpy(np.ascontiguousarray(value))
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(tensors, folder / "model.safetensors")
+    stated = model_config.to_dict() | {"quantization_config": config}
+    (folder / "config.json").write_text(json.dumps({k: v for k, v in stated.items() if v is not None}, indent=1) + "\n")
+    expected = {}
+    exact = model.double()
+    for k, length in enumerate((7, 19, 37)):
+        ids = torch.randint(3, SIZES["vocab_size"], (length,), generator=generator)
+        with torch.no_grad():
+            logits = exact(ids[None], use_cache=False).logits[0]
+        expected[f"input_ids_{k}"] = ids.to(torch.int32)
+        expected[f"logits_{k}"] = logits.float().contiguous()
+    save_file(expected, folder / "expected.safetensors")
+    print(folder.name, max(float(v.abs().max()) for n, v in expected.items() if n.startswith("logits")))
+
+
+def main():
+    target = pathlib.Path(sys.argv[1])
+    for seed, (name, (config, detail)) in enumerate(ROWS.items()):
+        write(target / name, config, detail, 100 + seed)
+
+
+if __name__ == "__main__":
+    main()
