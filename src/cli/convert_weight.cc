@@ -20,6 +20,7 @@ struct ConvertArguments {
 
 void run(const ConvertArguments& a, Streams& io) {
   const fs::path folder = model_folder(a.config);
+  refuse_gguf(folder);
   llm::OpenOptions options{.scheme = llm::parse_scheme(a.quantization), .replace = a.replace};
   if (a.calibration) options.calibration = *a.calibration;
   if (a.source) options.source = *a.source;

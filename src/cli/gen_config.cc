@@ -47,6 +47,7 @@ void require_same_scheme(const GenConfigArguments& a) {
 
 void run(const GenConfigArguments& a, Streams& io) {
   const fs::path folder = model_folder(a.config);
+  refuse_gguf(folder);
   llm::parse_scheme(a.options.quantization);
   require_template(a.options.conv_template);
   require_same_scheme(a);

@@ -8,6 +8,7 @@
 #include "cli/model_options.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "engine/tokenizer/unicode.h"
+#include "frontend/hf_config.h"
 
 namespace sator::cli {
 
@@ -91,7 +92,7 @@ void run(const GenerateArguments& a, Streams& io) {
   const fs::path folder = a.model.folder();
   const std::string prompt_text = a.prompt == "-" ? std::string(trim(standard_input(io))) : a.prompt;
   require_utf8(prompt_text, a.prompt == "-" ? "standard input" : "--prompt");
-  Tokenizer tokenizer = Tokenizer::load(folder);
+  Tokenizer tokenizer = load_tokenizer(folder);
   const GenerationConfig suggested = read_generation_config(folder);
   say_what_is_not_done(suggested, io);
   const std::vector<int32_t> prompt = prompt_ids(prompt_text, folder, tokenizer, suggested);

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/error.h"
+#include "frontend/gguf.h"
+
 namespace sator::cli {
 
 std::vector<Option> model_options(ModelArguments& a) {
@@ -46,6 +49,15 @@ llm::OpenModel open(const ModelArguments& a, Streams& io) {
   if (a.debug_dump) options.debug_dump = *a.debug_dump;
   options.progress = [&io](const std::string& what) { io.notes << what << " ...\n" << std::flush; };
   return llm::open_model(folder, options);
+}
+
+void refuse_gguf(const fs::path& model) {
+  if (GgufFile::is_named_so(model))
+    fail({.what = text(model.string(), " is a GGUF file, which runs as it is"),
+          .needs = "a Hugging Face folder: what a conversion to GGUF changed in the weights, no config.json says",
+          .hint = text("leave the conversion out: `sator generate ",
+                       model.string(),
+                       "`; `sator compile` makes a library of it")});
 }
 
 }  // namespace sator::cli

@@ -32,4 +32,7 @@ std::vector<Option> conversion_options(std::string& config, std::string& scheme,
 /// The model that ModelArguments mean; progress goes to the notes.
 llm::OpenModel open(const ModelArguments& arguments, Streams& io);
 
+/// Errors: the model is a GGUF file, whose weights no configuration beside it would describe.
+void refuse_gguf(const fs::path& model);
+
 }  // namespace sator::cli

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "engine/tokenizer/tokenizer.h"
+#include "frontend/hf_config.h"
 #include "llm/scheme.h"
 
 namespace sator::cli {
@@ -21,7 +22,7 @@ struct TokenizeOptions {
 
 void tokenize(const TokenizeOptions& options, Streams& io) {
   if (options.scheme) llm::parse_scheme(*options.scheme);
-  Tokenizer tokenizer = Tokenizer::load(options.folder);
+  Tokenizer tokenizer = load_tokenizer(options.folder);
   int64_t line_number = 0, texts = 0, tokens = 0;
   for (std::string line; std::getline(io.in, line);) {
     ++line_number;

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "frontend/families/keys.h"
+#include "frontend/gguf_model.h"
 #include "frontend/mlc_config.h"
 #include "frontend/stored_quantization.h"
 #include "frontend/token_ids.h"
@@ -45,26 +46,41 @@ static bool is_hub_id(const std::string& name) {
         .hint = "check the path"});
 }
 
+/// The GGUF file of a folder that holds nothing else to read a model from; the first part of a split one. Empty: there is none.
+/// Errors: there are several.
+static fs::path only_gguf(const fs::path& folder) {
+  if (fs::exists(folder / "config.json") || fs::exists(folder / kMlcConfigFile)) return {};
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    const bool later_part = name.find("-of-") != std::string::npos && name.find("-00001-of-") == std::string::npos;
+    if (GgufFile::is_named_so(entry.path()) && !later_part) files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  if (files.size() > 1)
+    fail({.what = text(folder.string(), " holds ", files.size(), " GGUF files"),
+          .needs = "one of them",
+          .hint = text("give its path: ", files.front().string())});
+  return files.empty() ? fs::path() : files.front();
+}
+
 fs::path model_folder(const fs::path& given) {
-  if (fs::is_directory(given)) return given;
+  if (fs::is_directory(given)) {
+    const fs::path file = only_gguf(given);
+    return file.empty() ? given : file;
+  }
   if (!fs::exists(given)) fail_absent(given);
+  if (GgufFile::is_named_so(given)) return given;
   if (given.filename() != "config.json" && given.filename() != kMlcConfigFile)
     fail({.what = text(given.string(), " is neither a folder nor a model's configuration"),
-          .needs = text("a folder, its config.json or its ", kMlcConfigFile),
+          .needs = text("a folder, its config.json or its ", kMlcConfigFile, ", or a GGUF file"),
           .hint = "give the model's folder"});
   return given.has_parent_path() ? given.parent_path() : fs::path(".");
 }
 
-ModelConfig read_model_config(const fs::path& folder) {
-  fs::path file = fs::is_directory(folder) ? folder / "config.json" : folder;
-  const bool converted = !fs::exists(file) && fs::exists(folder / kMlcConfigFile);
-  if (converted) file = folder / kMlcConfigFile;
-  if (!fs::exists(file)) fail_absent(file);
-  std::string source = file.string();
-  Json tree = parse_json(read_file(file), source);
-  if (converted) tree = config_of_mlc(tree, source);
+/// What the tree of a config.json says. Errors: as of read_model_config.
+static ModelConfig model_config_of(const Json& tree, const std::string& source) {
   JsonAt config(tree, source);
-
   ModelConfig model;
   JsonAt type = config.at("model_type");
   model.model_type = type.string();
@@ -80,6 +96,36 @@ ModelConfig read_model_config(const fs::path& folder) {
   model.bos_token_id = read_token_id(config, "bos_token_id");
   family->read(config, model);
   return model;
+}
+
+Tokenizer load_tokenizer(const fs::path& model) {
+  if (!GgufFile::is_named_so(model)) return Tokenizer::load(model);
+  const GgufFile file = GgufFile::open(model);
+  auto role = [&](const char* key) -> std::optional<int32_t> {
+    const Json* id = file.find_value(key);
+    return id && id->is_number_integer() ? std::optional(id->get<int32_t>()) : std::nullopt;
+  };
+  return Tokenizer::from_tree(tokenizer_of_gguf(file),
+                              model.string(),
+                              role("tokenizer.ggml.bos_token_id"),
+                              role("tokenizer.ggml.eos_token_id"));
+}
+
+ModelConfig read_model_config(const fs::path& folder) {
+  if (GgufFile::is_named_so(folder)) {
+    if (!fs::exists(folder)) fail_absent(folder);
+    ModelConfig model = model_config_of(config_of_gguf(GgufFile::open(folder)), folder.string());
+    describe_as_in_gguf(model);
+    return model;
+  }
+  fs::path file = fs::is_directory(folder) ? folder / "config.json" : folder;
+  const bool converted = !fs::exists(file) && fs::exists(folder / kMlcConfigFile);
+  if (converted) file = folder / kMlcConfigFile;
+  if (!fs::exists(file)) fail_absent(file);
+  std::string source = file.string();
+  Json tree = parse_json(read_file(file), source);
+  if (converted) tree = config_of_mlc(tree, source);
+  return model_config_of(tree, source);
 }
 
 }  // namespace sator

@@ -6,22 +6,27 @@
 #include <vector>
 
 #include "base/file.h"
+#include "engine/tokenizer/tokenizer.h"
 #include "frontend/model_config.h"
 
 namespace sator {
 
 /// The folder of a model that is given by its folder or by its `config.json` or `mlc-chat-config.json`, as MLC-LLM's
-/// commands take it: "." for the bare name of such a file.
+/// commands take it: "." for the bare name of such a file. A GGUF file stands for itself, and for its folder if that holds no
+/// other model.
 /// Errors: there is no such path; it is a file of another name.
 fs::path model_folder(const fs::path& given);
 
 /// Reads `config.json` of a folder, or the file itself; nothing else is opened. A folder without one is read by its
-/// `mlc-chat-config.json`.
+/// `mlc-chat-config.json`, a GGUF file by its metadata.
 /// Errors: the file is missing or malformed; the model type or something that changes its arithmetic (an
 /// activation, a rotary scaling, a sliding window, cross attention, weights quantized already) is not
 /// supported; a size is missing, not positive, absurd, or does not divide (heads into hidden_size, kv heads
 /// into heads).
 ModelConfig read_model_config(const fs::path& folder);
+
+/// The tokenizer of a folder (Tokenizer::load) or of a GGUF file.
+Tokenizer load_tokenizer(const fs::path& model);
 
 /// The model types that read_model_config knows.
 std::vector<std::string> supported_model_types();

@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "frontend/gguf_model.h"
+#include "llm/gguf_codes.h"
 #include "llm/stored_codes.h"
 
 namespace sator::llm {
@@ -23,9 +25,9 @@ void Checkpoint::add(StoredWeight weight) {
   weights_.push_back(std::move(weight));
 }
 
-void Checkpoint::finish(std::string source, std::string scheme_name) {
+void Checkpoint::finish(std::string source, std::string scheme) {
   source_ = std::move(source);
-  if (std::ranges::none_of(weights_, [](const StoredWeight& w) { return w.format.has_value(); })) return;
+  if (scheme.empty()) return;
   auto formats = std::make_shared<StoredFormats>();
   for (const StoredWeight& w : weights_) {
     const std::string name(bare_name(w.name));
@@ -35,7 +37,7 @@ void Checkpoint::finish(std::string source, std::string scheme_name) {
       formats->plain.emplace(name, w.dtype);
   }
   formats_ = std::move(formats);
-  scheme_name_ = std::move(scheme_name);
+  scheme_name_ = std::move(scheme);
 }
 
 Checkpoint Checkpoint::of(const SafeTensors& tensors) {
@@ -48,7 +50,33 @@ Checkpoint Checkpoint::of(const SafeTensors& tensors) {
   return out;
 }
 
+Checkpoint Checkpoint::open_gguf(const fs::path& file, const ModelConfig& config) {
+  const auto gguf = std::make_shared<const GgufFile>(GgufFile::open(file));
+  Checkpoint out;
+  out.files_ = gguf->files();
+  for (const GgufWeight& w : weights_of_gguf(*gguf, config)) {
+    const GgufTensor& t = *w.tensor;
+    out.size_bytes_ += static_cast<int64_t>(t.bytes.size());
+    StoredWeight stored{.name = w.name, .shape = t.shape};
+    if (const GgufFormat* format = gguf_format(t.type->name)) {
+      if (t.shape.size() != 2)
+        fail({.what = text("tensor ", t.name, " is [", join(t.shape, ", "), "] of ", t.type->name),
+              .needs = "codes of a matrix"});
+      stored.format = format->format;
+      stored.codes = [gguf, &t, format, order = w.row_order] { return read_gguf_codes(t, *format, order); };
+    } else {
+      stored.dtype = t.type->name == "F32" ? f32 : t.type->name == "F16" ? f16 : bf16;
+      stored.bytes = t.bytes;
+      stored.row_order = w.row_order;
+    }
+    out.add(std::move(stored));
+  }
+  out.finish(file.string(), file_type_of_gguf(*gguf));
+  return out;
+}
+
 Checkpoint Checkpoint::open(const fs::path& folder, const ModelConfig& config) {
+  if (GgufFile::is_named_so(folder)) return open_gguf(folder, config);
   const SafeTensors tensors = SafeTensors::open_folder(folder);
   if (!config.quantization) return of(tensors);
   Checkpoint out;

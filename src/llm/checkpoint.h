@@ -25,9 +25,9 @@ struct StoredWeight {
 /// A checkpoint, mapped read-only. Copies share the mapping.
 class Checkpoint {
  public:
-  /// The safetensors of a folder; codes where `config` says so.
-  /// Errors: as of SafeTensors::open_folder; tensors of codes, scales or zero points that are missing or do not fit each other.
-  static Checkpoint open(const fs::path& folder, const ModelConfig& config);
+  /// The safetensors of a folder, with codes where `config` says so, or a GGUF file.
+  /// Errors: as of SafeTensors::open_folder and GgufFile::open; tensors of codes, scales or zero points that are missing or do not fit each other.
+  static Checkpoint open(const fs::path& model, const ModelConfig& config);
   /// Floats alone.
   static Checkpoint of(const SafeTensors& tensors);
 
@@ -38,7 +38,7 @@ class Checkpoint {
   /// Errors: there is none; the nearest names are listed.
   const StoredWeight& get(std::string_view name) const;
 
-  /// How each tensor is stored, where some are codes; null: all are floats.
+  /// How each tensor is stored, where some are codes or the file is GGUF; null: all are floats.
   const std::shared_ptr<const StoredFormats>& formats() const { return formats_; }
   /// The scheme that keeps codes as they are: "gptq-int4-group128". Empty: all are floats.
   const std::string& scheme_name() const { return scheme_name_; }
@@ -48,7 +48,9 @@ class Checkpoint {
   void add(StoredWeight weight);
   /// What has been added is all there is.
   ///   source   names it in errors
-  void finish(std::string source, std::string scheme_name);
+  ///   scheme   that keeps everything as it is; empty: none does
+  void finish(std::string source, std::string scheme);
+  static Checkpoint open_gguf(const fs::path& file, const ModelConfig& config);
 
   std::vector<Ref<MappedFile>> files_;
   std::vector<StoredWeight> weights_;

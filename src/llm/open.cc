@@ -13,6 +13,7 @@
 #include "driver/compile.h"
 #include "engine/corpus.h"
 #include "engine/tokenizer/unicode.h"
+#include "frontend/gguf.h"
 #include "frontend/mlc_config.h"
 #include "llm/identity.h"
 #include "llm/mlc_weights.h"
@@ -232,6 +233,7 @@ class Weights {
 
 /// What the chat configuration of a folder with converted weights (or with nothing else) decides.
 std::optional<MlcModel> converted_model(const fs::path& folder) {
+  if (!fs::is_directory(folder)) return {};
   const bool converted = MlcWeights::is_in(folder) || !fs::exists(folder / "config.json");
   return converted ? read_mlc_model(folder) : std::nullopt;
 }
@@ -350,7 +352,7 @@ OpenModel open_model(const fs::path& folder, const OpenOptions& given) {
 
 std::optional<Scheme> stored_scheme(const fs::path& folder) {
   const ModelConfig config = read_model_config(folder);
-  if (!config.quantization) return {};
+  if (!config.quantization && !GgufFile::is_named_so(folder)) return {};
   const Checkpoint checkpoint = Checkpoint::open(folder, config);
   return Scheme{.name = checkpoint.scheme_name(), .storage = f32, .stored = checkpoint.formats()};
 }
@@ -434,7 +436,7 @@ CompileReport compile_model(const fs::path& folder, const OpenOptions& options, 
 }
 
 std::vector<int32_t> token_stream_of(const fs::path& folder, const std::string& content, const std::string& source) {
-  Tokenizer tokenizer = Tokenizer::load(folder);
+  Tokenizer tokenizer = load_tokenizer(folder);
   ModelConfig config = read_model_config(folder);
   std::optional<int32_t> end;
   if (!config.eos_token_ids.empty()) end = static_cast<int32_t>(config.eos_token_ids.front());

@@ -175,7 +175,7 @@ IntegerFormat read_format(Reader& r, int bits, const GranularityName& g) {
 const std::vector<float>& values_of(Codebook codebook) {
   static const std::vector<float> none,
       nl4 = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113},
-      fp4 = {0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.f, -0.5, -1, -1.5, -2, -3, -4, -6};
+      fp4 = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
   return codebook == Codebook::nl4 ? nl4 : codebook == Codebook::fp4 ? fp4 : none;
 }
 

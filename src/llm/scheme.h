@@ -24,7 +24,7 @@ enum class Granularity { tensor, channel, input, group, token, peg };
 
 /// Values that codes stand for, where they are no integers at equal distances; 16 of them.
 ///   nl4   llama.cpp's non-linear 4-bit values (IQ4_NL, IQ4_XS), closer to each other around 0
-///   fp4   E2M1 floats: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives (OCP Microscaling Formats, 2023)
+///   fp4   twice the E2M1 floats 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives (OCP Microscaling Formats, 2023)
 enum class Codebook { none, nl4, fp4 };
 /// Those values in the order of the codes; empty for `none`.
 const std::vector<float>& values_of(Codebook codebook);

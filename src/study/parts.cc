@@ -6,6 +6,7 @@
 
 #include "base/digest.h"
 #include "base/error.h"
+#include "frontend/gguf.h"
 #include "frontend/mlc_config.h"
 #include "runtime/isa.h"
 #include "study/clock.h"
@@ -27,8 +28,14 @@ bool shapes_a_model(const fs::path& file) {
 }  // namespace
 
 std::string model_hash(const fs::path& folder, bool shapes_only) {
-  std::vector<fs::path> files = {folder / (fs::exists(folder / "config.json") ? "config.json" : kMlcConfigFile)};
-  if (!shapes_only)
+  std::vector<fs::path> files;
+  if (GgufFile::is_named_so(folder)) {
+    const GgufFile gguf = GgufFile::open(folder);
+    for (const Ref<MappedFile>& part : gguf.files()) files.push_back(part->path());
+  } else {
+    files.push_back(folder / (fs::exists(folder / "config.json") ? "config.json" : kMlcConfigFile));
+  }
+  if (!shapes_only && !GgufFile::is_named_so(folder))
     for (const fs::directory_entry& entry : fs::directory_iterator(folder))
       if (entry.is_regular_file() && shapes_a_model(entry.path()) && entry.path() != files.front())
         files.push_back(entry.path());

@@ -96,8 +96,9 @@ void find_texts(StudyOptions& o) {
     o.text.reset(), o.calibration.reset();
     return;
   }
-  if (!o.calibration && fs::is_regular_file(o.model / "calibration.txt")) o.calibration = o.model / "calibration.txt";
-  if (!o.text && fs::is_regular_file(o.model / "validation.txt")) o.text = o.model / "validation.txt";
+  const fs::path folder = fs::is_directory(o.model) ? o.model : o.model.parent_path();
+  if (!o.calibration && fs::is_regular_file(folder / "calibration.txt")) o.calibration = folder / "calibration.txt";
+  if (!o.text && fs::is_regular_file(folder / "validation.txt")) o.text = folder / "validation.txt";
   if (!o.text)
     fail({.what = text(o.model.string(), " has no validation.txt to measure perplexity on"),
           .needs = "a text like those the model was trained on, and not one of them",
@@ -129,8 +130,10 @@ void find_stored_schemes(Plan& plan, const llm::Scheme& own) {
     if (std::ranges::find(plan.schemes, scheme.name, &llm::Scheme::name) == plan.schemes.end())
       plan.schemes.push_back(std::move(scheme));
   }
-  plan.remarks.push_back(
-      text("the checkpoint holds codes (", own.name, "): f32 would be their values, not the original weights"));
+  plan.reference = own;
+  plan.remarks.push_back(text("the checkpoint holds codes (",
+                              own.name,
+                              "): what others are compared with are their values, not the original weights"));
 }
 
 /// The defaults, and beside f16 what ratios on chips of 16 bits refer to, if there are such chips.

@@ -168,6 +168,27 @@ INSTANTIATE_TEST_SUITE_P(Model, StoredCodes,
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });
+/// GGUF files as llama.cpp's package writes them (tools/make_gguf_references.py): each matrix of another block format.
+class Gguf : public testing::TestWithParam<const char*> {};
+TEST_P(Gguf, LogitsOfTransformers) {
+  const fs::path file = reference_model(text("gguf/", GetParam(), ".gguf"));
+  fs::path expected = file;
+  expected.replace_extension(".safetensors");
+  const double bound = 2e-5 * largest_logit(expected) + 1e-5;
+  const Scheme own = scheme_for(file, {});
+  ASSERT_TRUE(own.stored);
+  EXPECT_EQ(own.name, "Q4_K_M");
+  EXPECT_LE(largest_difference(file, expected, true, {}, own), bound);
+  EXPECT_LE(largest_difference(file, expected, true, {}, parse_scheme("f32")), bound);
+}
+INSTANTIATE_TEST_SUITE_P(Model, Gguf,
+                         testing::Values("llama", "llama3-rope", "qwen2", "qwen3", "gemma2", "phi3", "gpt2",
+                                         "starcoder2", "olmo2", "granite", "stablelm"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 // Sizes as the makers state them: every tensor of a family is there once, in its shape.
 TEST(Model, ParametersOfPublishedModels) {
   struct Row {

@@ -208,6 +208,13 @@ Tokenizer Tokenizer::from_json(std::string_view json, std::string_view source) {
   return Tokenizer(read_parts(parse_json(json, source, DuplicateNames::last_wins), source));
 }
 
+Tokenizer Tokenizer::from_tree(const Json& tree, std::string_view source, std::optional<int32_t> bos,
+                               std::optional<int32_t> eos) {
+  std::shared_ptr<Parts> parts = read_parts(tree, source);
+  parts->bos = bos, parts->eos = eos;
+  return Tokenizer(parts);
+}
+
 Tokenizer Tokenizer::load(const fs::path& folder) {
   fs::path config_file = folder / "tokenizer_config.json", roles_file = folder / "special_tokens_map.json";
   Json config = Json::object();

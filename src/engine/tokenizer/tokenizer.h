@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/json.h"
 
 namespace sator {
 
@@ -27,6 +28,9 @@ class Tokenizer {
   static Tokenizer load(const fs::path& folder);
   /// The same from the text of a tokenizer.json; `source` names it in errors.
   static Tokenizer from_json(std::string_view json, std::string_view source = "tokenizer.json");
+  /// The same of its tree, with the tokens that begin and end texts.
+  static Tokenizer from_tree(const Json& tree, std::string_view source, std::optional<int32_t> bos,
+                             std::optional<int32_t> eos);
 
   /// The ids of a text; with `add_special_tokens` also those that the post-processor puts around it.
   std::vector<int32_t> encode(std::string_view text, bool add_special_tokens = false) const;

@@ -1,0 +1,287 @@
+#include "frontend/gguf_model.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "base/error.h"
+
+namespace sator {
+
+namespace {
+
+/// A key of the metadata, behind "<architecture>.", and what config.json calls it.
+struct Key {
+  std::string_view gguf, hf;
+};
+
+/// An architecture as llama.cpp names it, and the family that it is.
+struct Architecture {
+  std::string_view name, model_type;
+  std::vector<Key> keys;          ///< beside those of all
+  bool pairs_neighbours = false;  ///< rows of queries and keys were ordered for rotation in neighbouring pairs
+};
+
+const std::vector<Key> kCommon = {{"context_length", "max_position_embeddings"},
+                                  {"embedding_length", "hidden_size"},
+                                  {"block_count", "num_hidden_layers"},
+                                  {"feed_forward_length", "intermediate_size"},
+                                  {"attention.head_count", "num_attention_heads"},
+                                  {"attention.head_count_kv", "num_key_value_heads"},
+                                  {"attention.key_length", "head_dim"},
+                                  {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
+                                  {"rope.freq_base", "rope_theta"},
+                                  {"attention.sliding_window", "sliding_window"}};
+
+const std::vector<Architecture>& architectures() {
+  static const std::vector<Architecture> rows = {
+      {"llama", "llama", {}, true},
+      {"qwen2", "qwen2", {}},
+      {"qwen3", "qwen3", {}},
+      {"gemma", "gemma", {}},
+      {"gemma2",
+       "gemma2",
+       {{"attn_logit_softcapping", "attn_logit_softcapping"}, {"final_logit_softcapping", "final_logit_softcapping"}}},
+      {"phi3", "phi3", {}},
+      {"gpt2", "gpt2", {{"attention.layer_norm_epsilon", "layer_norm_epsilon"}}},
+      {"starcoder2", "starcoder2", {{"attention.layer_norm_epsilon", "norm_epsilon"}}},
+      {"stablelm",
+       "stablelm",
+       {{"attention.layer_norm_epsilon", "layer_norm_eps"}, {"use_parallel_residual", "use_parallel_residual"}}},
+      {"olmo2", "olmo2", {}},
+      {"granite",
+       "granite",
+       {{"embedding_scale", "embedding_multiplier"},
+        {"residual_scale", "residual_multiplier"},
+        {"attention.scale", "attention_multiplier"},
+        {"logit_scale", "logits_scaling"}},
+       true},
+  };
+  return rows;
+}
+
+/// Keys that say again what others or the tensors say, or that are read by name below.
+constexpr std::string_view kReadElsewhere[] = {"vocab_size",
+                                               "rope.dimension_count",
+                                               "rope.scaling.type",
+                                               "rope.scaling.factor",
+                                               "rope.scaling.original_context_length",
+                                               "rope.scaling.attn_factor",
+                                               "rope.scaling.finetuned",
+                                               "rope.scaling.yarn_beta_fast",
+                                               "rope.scaling.yarn_beta_slow",
+                                               "tensor_data_layout",
+                                               "attention.value_length",
+                                               "attention.causal",
+                                               "expert_count",
+                                               "expert_used_count"};
+
+[[noreturn]] void fail_key(const GgufFile& file, const std::string& key, const std::string& problem,
+                           const std::string& needs) {
+  fail({.what = text(file.path().string(), ": ", key, " ", problem), .needs = needs});
+}
+
+const Architecture& architecture_of(const GgufFile& file) {
+  const Json* name = file.find_value("general.architecture");
+  if (!name || !name->is_string()) fail_key(file, "general.architecture", "is missing", "a model's file");
+  std::vector<std::string_view> known;
+  for (const Architecture& row : architectures()) {
+    if (row.name == name->get<std::string>()) return row;
+    known.push_back(row.name);
+  }
+  fail_key(file,
+           "general.architecture",
+           text("is ", string_literal(name->get<std::string>()), ", which is not supported"),
+           text("one of ", join(known, ", ")));
+}
+
+/// The values of a small tensor of float32.
+std::vector<double> numbers_of(const GgufFile& file, const GgufTensor& tensor) {
+  if (tensor.type->name != "F32" || tensor.shape.size() != 1)
+    fail_key(file, tensor.name, "is no vector of float32", "factors of the rotary frequencies");
+  std::vector<double> out;
+  for (int64_t i = 0; i < tensor.shape.front(); ++i) {
+    float v;
+    std::memcpy(&v, tensor.bytes.data() + 4 * i, 4);
+    out.push_back(v);
+  }
+  return out;
+}
+
+/// `rope_scaling`, if the file has one.
+std::optional<Json> rope_scaling_of(const GgufFile& file, const std::string& prefix, const Json& config) {
+  auto value = [&](const char* key) { return file.find_value(prefix + key); };
+  const Json *type = value("rope.scaling.type"), *factor = value("rope.scaling.factor"),
+             *original = value("rope.scaling.original_context_length");
+  const GgufTensor *freqs = file.find("rope_freqs.weight"), *longer = file.find("rope_factors_long.weight"),
+                   *shorter = file.find("rope_factors_short.weight");
+  if (freqs || (longer && shorter)) {
+    Json out = {
+        {"rope_type", "longrope"},
+        {"short_factor", numbers_of(file, freqs ? *freqs : *shorter)},
+        {"long_factor", numbers_of(file, freqs ? *freqs : *longer)},
+        {"original_max_position_embeddings", original ? *original : config.value("max_position_embeddings", Json(1))}};
+    // The factors of Llama 3 change frequencies alone.
+    const Json* attention = value("rope.scaling.attn_factor");
+    if (freqs || attention) out["attention_factor"] = attention && !freqs ? *attention : Json(1.0);
+    return out;
+  }
+  const std::string kind = type && type->is_string() ? type->get<std::string>() : "none";
+  if (kind == "none") return {};
+  Json out = {{"rope_type", kind}};
+  if (factor) out["factor"] = *factor;
+  if (original) out["original_max_position_embeddings"] = *original;
+  if (const Json* v = value("rope.scaling.yarn_beta_fast")) out["beta_fast"] = *v;
+  if (const Json* v = value("rope.scaling.yarn_beta_slow")) out["beta_slow"] = *v;
+  return out;
+}
+
+/// The one number of a key that may be a list with one per layer.
+Json one_for_all(const GgufFile& file, const std::string& key, const Json& value) {
+  if (!value.is_array()) return value;
+  if (value.empty() || std::ranges::any_of(value, [&](const Json& v) { return v != value.front(); }))
+    fail_key(file, key, "differs between layers, which is not supported", "the same for all layers");
+  return value.front();
+}
+
+/// Roles of tensors in GGUF; behind "blk.<n>." those of a block.
+struct RoleName {
+  std::string hf, gguf;
+  bool in_block = true, is_query = false, is_key = false;
+};
+std::vector<RoleName> roles_of(const TensorNames& names) {
+  std::vector<RoleName> out = {{names.embedding, "token_embd", false},
+                               {names.positions, "position_embd", false},
+                               {names.final_norm, "output_norm", false},
+                               {names.head, "output", false},
+                               {names.attention_norm, "attn_norm"},
+                               {names.attention_post_norm, "post_attention_norm"},
+                               {names.mlp_norm, "ffn_norm"},
+                               {names.mlp_post_norm, "post_ffw_norm"},
+                               {names.q_norm, "attn_q_norm"},
+                               {names.k_norm, "attn_k_norm"},
+                               {names.out, "attn_output"},
+                               {names.mlp_out, "ffn_down"}};
+  if (names.qkv.size() == 1) {
+    out.push_back({names.qkv[0], "attn_qkv"});
+  } else if (names.qkv.size() == 3) {
+    out.push_back({.hf = names.qkv[0], .gguf = "attn_q", .is_query = true});
+    out.push_back({.hf = names.qkv[1], .gguf = "attn_k", .is_key = true});
+    out.push_back({names.qkv[2], "attn_v"});
+  }
+  out.push_back({names.mlp_in.back(), "ffn_up"});
+  if (names.mlp_in.size() == 2) out.push_back({names.mlp_in[0], "ffn_gate"});
+  std::erase_if(out, [](const RoleName& r) { return r.hf.empty(); });
+  return out;
+}
+
+/// Row h D + p D/2 + i of the model is row h D + 2 i + p of the file.
+std::vector<int64_t> halves_of_pairs(int64_t rows, int64_t head_dim) {
+  std::vector<int64_t> order(static_cast<size_t>(rows));
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t in_head = row % head_dim, half = head_dim / 2;
+    order[static_cast<size_t>(row)] = row - in_head + 2 * (in_head % half) + in_head / half;
+  }
+  return order;
+}
+
+}  // namespace
+
+Json config_of_gguf(const GgufFile& file) {
+  const Architecture& row = architecture_of(file);
+  const std::string prefix = text(row.name, ".");
+  Json config = {{"model_type", row.model_type}};
+  std::set<std::string, std::less<>> read;
+  for (const std::vector<Key>* keys : {&kCommon, &row.keys})
+    for (const Key& key : *keys) {
+      const std::string name = prefix + std::string(key.gguf);
+      read.insert(name);
+      if (const Json* value = file.find_value(name)) config[std::string(key.hf)] = one_for_all(file, name, *value);
+    }
+  for (std::string_view key : kReadElsewhere) read.insert(prefix + std::string(key));
+  for (const auto& [key, value] : file.metadata())
+    if (key.starts_with(prefix) && !read.contains(key))
+      fail_key(
+          file, key, "may change the mathematics, and is not read", text("keys that ", row.name, " is known to have"));
+  if (const Json* experts = file.find_value(prefix + "expert_count"); experts && *experts != 0)
+    fail_key(file, prefix + "expert_count", "is given: mixtures of experts are not supported", "a dense model");
+  const GgufTensor* embedding = file.find("token_embd.weight");
+  if (!embedding || embedding->shape.size() != 2)
+    fail_key(file, "tensor token_embd.weight", "is missing", "the token embedding");
+  config["vocab_size"] = embedding->shape.front();
+  config["tie_word_embeddings"] = file.find("output.weight") == nullptr;
+  const bool has_bias = file.find("blk.0.attn_q.bias") != nullptr;
+  for (const char* key : {"attention_bias", "use_qkv_bias", "use_bias"}) config[key] = has_bias;
+  config["mlp_bias"] = file.find("blk.0.ffn_down.bias") != nullptr;
+  if (row.model_type == "gpt2") {  // spells its sizes in its own way
+    config["activation_function"] = "gelu_new";
+    if (config.contains("intermediate_size")) config["n_inner"] = config["intermediate_size"];
+  }
+  if (config.contains("num_attention_heads") && config.contains("hidden_size") &&
+      config["num_attention_heads"].is_number_unsigned() && config["num_attention_heads"] != 0 &&
+      config["hidden_size"].is_number_unsigned()) {
+    const uint64_t heads = config["num_attention_heads"], width = config["hidden_size"];
+    const uint64_t head_dim = config.contains("head_dim") ? config["head_dim"].get<uint64_t>() : width / heads;
+    if (const Json* rotated = file.find_value(prefix + "rope.dimension_count");
+        rotated && rotated->is_number_unsigned() && head_dim > 0 && *rotated != head_dim)
+      config["partial_rotary_factor"] = rotated->get<double>() / static_cast<double>(head_dim);
+    if (const Json* values = file.find_value(prefix + "attention.value_length"); values && *values != head_dim)
+      fail_key(file, prefix + "attention.value_length", text("is ", values->dump()), "values as long as keys");
+    // llama.cpp knows the one Gemma 2 whose scores are scaled by the width by its depth.
+    if (row.model_type == "gemma2")
+      config["query_pre_attn_scalar"] = config.value("num_hidden_layers", 0) == 46 ? width / heads : head_dim;
+  }
+  if (auto scaling = rope_scaling_of(file, prefix, config)) config["rope_scaling"] = *scaling;
+  if (const Json* v = file.find_value("tokenizer.ggml.bos_token_id")) config["bos_token_id"] = *v;
+  Json ends = Json::array();
+  for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"})
+    if (const Json* v = file.find_value(key); v && std::ranges::find(ends, *v) == ends.end()) ends.push_back(*v);
+  if (!ends.empty()) config["eos_token_id"] = ends;
+  return config;
+}
+
+void describe_as_in_gguf(ModelConfig& config) {
+  config.norm.weight_offset = 0;
+  config.names.transposed = false;
+}
+
+std::vector<GgufWeight> weights_of_gguf(const GgufFile& file, const ModelConfig& config) {
+  const Architecture& row = architecture_of(file);
+  const std::vector<RoleName> roles = roles_of(config.names);
+  std::vector<GgufWeight> out;
+  for (const GgufTensor& t : file.tensors()) {
+    GgufWeight w{.name = t.name, .tensor = &t};
+    std::string name = t.name, block;
+    if (name.starts_with("blk.")) {
+      const size_t dot = name.find('.', 4);
+      if (dot == std::string::npos) continue;
+      block = config.names.block + name.substr(4, dot - 4) + ".";
+      name = name.substr(dot + 1);
+    }
+    const size_t dot = name.rfind('.');
+    for (const RoleName& role : roles) {
+      if (dot == std::string::npos || role.gguf != name.substr(0, dot) || role.in_block == block.empty()) continue;
+      w.name = block + role.hf + name.substr(dot);
+      if (row.pairs_neighbours && (role.is_query || role.is_key) && config.attention.head_dim % 2 == 0 &&
+          t.shape.front() % config.attention.head_dim == 0)
+        w.row_order = halves_of_pairs(t.shape.front(), config.attention.head_dim);
+    }
+    const bool is_known = t.name.starts_with("rope_f");  // factors, which the configuration holds
+    if (!is_known) out.push_back(std::move(w));
+  }
+  return out;
+}
+
+std::string file_type_of_gguf(const GgufFile& file) {
+  // Numbers of llama.cpp's LLAMA_FTYPE.
+  static const std::map<int64_t, const char*> names = {
+      {0, "F32"},     {1, "F16"},     {2, "Q4_0"},    {3, "Q4_1"},    {7, "Q8_0"},    {8, "Q5_0"},    {9, "Q5_1"},
+      {10, "Q2_K"},   {11, "Q3_K_S"}, {12, "Q3_K_M"}, {13, "Q3_K_L"}, {14, "Q4_K_S"}, {15, "Q4_K_M"}, {16, "Q5_K_S"},
+      {17, "Q5_K_M"}, {18, "Q6_K"},   {21, "Q2_K_S"}, {25, "IQ4_NL"}, {30, "IQ4_XS"}, {32, "BF16"},   {38, "MXFP4"}};
+  const Json* type = file.find_value("general.file_type");
+  if (!type || !type->is_number_integer()) return "gguf";
+  auto at = names.find(type->get<int64_t>());
+  return at == names.end() ? "gguf" : at->second;
+}
+
+}  // namespace sator

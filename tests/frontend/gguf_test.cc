@@ -1,0 +1,103 @@
+#include "frontend/gguf.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "base/error.h"
+#include "engine/tokenizer/tokenizer.h"
+#include "frontend/gguf_model.h"
+#include "frontend/hf_config.h"
+#include "reference_data.h"
+#include "temp_folder.h"
+
+namespace sator {
+namespace {
+
+/// The repository's own data, of which the files were made, not the complete sets.
+const fs::path kData = fs::path(SATOR_SOURCE_DIR) / "tests/reference/data/tokenizers";
+
+/// The ids that the tokenizer.json gives, of which the file was made (tools/make_gguf_references.py).
+TEST(Gguf, TokenizersGiveTheIdsOfTheirTokenizerJson) {
+  std::string lines = read_file(kData / "expected.jsonl");
+  for (const char* name : {"gpt2-stories", "qwen2-style", "mistral-7b-v0.1"}) {
+    const Tokenizer tokenizer = load_tokenizer(reference_data(text("models/gguf/tokenizer-", name, ".gguf")));
+    int compared = 0;
+    for (std::string_view line : split(lines, '\n')) {
+      if (line.empty()) continue;
+      const Json row = Json::parse(line);
+      if (!row["ids"].contains(name)) continue;
+      const auto want = row["ids"][name].get<std::vector<int32_t>>();
+      ASSERT_EQ(tokenizer.encode(row["text"].get<std::string>()), want) << name << ": " << row["text"];
+      EXPECT_EQ(tokenizer.decode(want), row["decoded"][name].get<std::string>()) << name << ": " << row["text"];
+      ++compared;
+    }
+    EXPECT_GE(compared, 100) << name;
+  }
+}
+
+/// The merges of a SentencePiece model follow from its scores: they are those that transformers has written.
+TEST(Gguf, MergesOfScoresAreThoseOfTheTokenizerJson) {
+  const Json made = tokenizer_of_gguf(GgufFile::open(reference_data("models/gguf/tokenizer-mistral-7b-v0.1.gguf")));
+  const Json want = Json::parse(read_file(kData / "mistral-7b-v0.1/tokenizer.json"));
+  const Json &merges = made["model"]["merges"], &wanted = want["model"]["merges"];
+  ASSERT_EQ(merges.size(), wanted.size());
+  for (size_t i = 0; i < merges.size(); ++i) {
+    const Json pair = wanted[i].is_string()
+                          ? Json(text(merges[i][0].get<std::string>(), " ", merges[i][1].get<std::string>()))
+                          : merges[i];
+    ASSERT_EQ(pair, wanted[i]) << i;
+  }
+}
+
+TEST(Gguf, DamagedFilesAreRefusedWithWords) {
+  TempFolder folder;
+  const std::string whole = read_file(reference_data("models/gguf/qwen2.gguf"));
+  const fs::path file = folder.path() / "m.gguf";
+  auto error_with = [&](const std::string& bytes) {
+    write_file(file, bytes);
+    return error_of([&] { GgufFile::open(file); });
+  };
+  auto changed = [&](size_t at, const std::string& by) {
+    std::string bytes = whole;
+    bytes.replace(at, by.size(), by);
+    return error_with(bytes);
+  };
+  EXPECT_EQ(error_with(whole), "");
+  EXPECT_NE(error_with("version https://git-lfs.github.com/spec/v1").find("is no GGUF file"), std::string::npos);
+  EXPECT_NE(changed(4, std::string("\1\0\0\0", 4)).find("GGUF version 1"), std::string::npos);
+  EXPECT_NE(changed(8, std::string(8, '\x7f')).find("states"), std::string::npos);
+  for (size_t size : {30, 100, 500})
+    EXPECT_NE(error_with(whole.substr(0, size)).find("before byte"), std::string::npos) << size;
+  EXPECT_NE(error_with(whole.substr(0, whole.size() - 64)).find("bytes of data"), std::string::npos);
+  const size_t type = whole.find("blk.0.attn_q.weight") + 19 + 4 + 16;
+  EXPECT_NE(changed(type, std::string("\x10\0\0\0", 4)).find("is of type IQ2_XXS, which is not supported"),
+            std::string::npos);
+  EXPECT_NE(changed(type - 16, std::string("\x11\0\0\0", 4)).find("has rows of 17 elements"), std::string::npos);
+  write_file(folder.path() / "x-00001-of-00002.gguf", whole);
+  EXPECT_NE(
+      error_of([&] { GgufFile::open(folder.path() / "x-00001-of-00002.gguf"); }).find("00002-of-00002.gguf is missing"),
+      std::string::npos);
+  // Keys that are not known may change the mathematics.
+  std::string bytes = whole;
+  bytes.replace(bytes.find("qwen2.block_count"), 17, "qwen2.block_xyz_c");
+  write_file(file, bytes);
+  EXPECT_NE(error_of([&] { read_model_config(file); }).find("qwen2.block_xyz_c may change"), std::string::npos);
+  bytes = whole;
+  bytes.replace(bytes.find("general.architecture") + 20 + 4 + 8, 5, "bert2");
+  write_file(file, bytes);
+  EXPECT_NE(error_of([&] { read_model_config(file); }).find("\"bert2\", which is not supported"), std::string::npos);
+}
+
+TEST(Gguf, AFolderOfOneFileStandsForIt) {
+  TempFolder folder;
+  const fs::path source = reference_data("models/gguf/qwen2.gguf");
+  fs::copy_file(source, folder.path() / "a.gguf");
+  EXPECT_EQ(model_folder(folder.path()), folder.path() / "a.gguf");
+  EXPECT_EQ(read_model_config(model_folder(folder.path())).model_type, "qwen2");
+  fs::copy_file(source, folder.path() / "b.gguf");
+  EXPECT_NE(error_of([&] { model_folder(folder.path()); }).find("holds 2 GGUF files"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sator

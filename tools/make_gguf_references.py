@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""Writes small GGUF files, as the gguf package of llama.cpp does, with what its NumPy code and transformers make of them.
+
+    python3 -m venv VENV && VENV/bin/pip install torch transformers safetensors gguf
+    VENV/bin/python tools/make_gguf_references.py TO TOKENIZERS EXAMPLE
+
+blocks/TYPE.gguf, blocks/TYPE.safetensors   a matrix of random blocks of each type, and its values by gguf's NumPy code
+NAME.gguf, NAME.safetensors                 a random model, each of its matrices of another type: input_ids_K and logits_K by
+                                            transformers in float64 on the dequantized values
+tokenizer-NAME.gguf                         vocabularies alone, made from the tokenizer.json of EXAMPLE and of folders in TOKENIZERS
+                                            (data/tokenizers), whose expected.jsonl says what they make of texts
+Rows of queries and keys are ordered, and 1 is added to norms, as llama.cpp's converter does it.
+"""
+import json
+import pathlib
+import sys
+
+import gguf
+import numpy as np
+import torch
+import transformers
+from gguf import GGMLQuantizationType as Type
+from gguf.quants import dequantize
+from safetensors.numpy import save_file
+
+from make_family_references import randomize
+
+TYPES = [Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q8_0, Type.Q2_K, Type.Q3_K, Type.Q4_K, Type.Q5_K, Type.Q6_K,
+         Type.IQ4_NL, Type.IQ4_XS, Type.MXFP4, Type.F16, Type.BF16, Type.F32]
+# Where a block's 16-bit scales lie, of types that are made of random bytes.
+SCALES_AT = {Type.Q2_K: (80, 82), Type.Q3_K: (108,), Type.Q4_K: (0, 2), Type.Q5_K: (0, 2), Type.Q6_K: (208,),
+             Type.IQ4_NL: (0,), Type.IQ4_XS: (0,), Type.Q4_0: (0,), Type.Q4_1: (0, 2), Type.Q5_0: (0,), Type.Q5_1: (0, 2),
+             Type.Q8_0: (0,)}
+# The largest value of a block is about its scale times this.
+REACH = {Type.Q2_K: 45, Type.Q3_K: 128, Type.Q4_K: 900, Type.Q5_K: 1900, Type.Q6_K: 4000, Type.IQ4_NL: 120,
+         Type.IQ4_XS: 4000, Type.Q4_0: 8, Type.Q4_1: 15, Type.Q5_0: 16, Type.Q5_1: 31, Type.Q8_0: 127}
+
+
+def random_blocks(rows, cols, kind, size, rng):
+    """A matrix of random blocks whose values are about `size` large: bytes [rows, bytes of a row]."""
+    if kind in (Type.F16, Type.BF16, Type.F32):
+        return gguf.quants.quantize((rng.standard_normal((rows, cols)) * size / 2).astype(np.float32), kind)
+    elements, width = gguf.GGML_QUANT_SIZES[kind]
+    blocks = rng.integers(0, 256, (rows * cols // elements, width), dtype=np.uint8)
+    if kind == Type.MXFP4:
+        blocks[:, 0] = np.clip(np.rint(127 + np.log2(size / 6) + rng.uniform(-1, 1, len(blocks))), 0, 254)
+    for at in SCALES_AT.get(kind, ()):
+        scale = (size / REACH[kind] * rng.uniform(0.5, 1.5, len(blocks))).astype(np.float16)
+        blocks[:, at:at + 2] = scale.view(np.uint8).reshape(-1, 2)
+    return blocks.reshape(rows, -1)
+
+
+def write_blocks(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, kind in enumerate(TYPES):
+        data = random_blocks(5, 512, kind, 1.0, np.random.default_rng(number))
+        writer = gguf.GGUFWriter(folder / f"{kind.name}.gguf", "llama")
+        writer.add_tensor("matrix", data.view(np.float32) if kind == Type.F32 else data, raw_dtype=kind)
+        writer.write_header_to_file(), writer.write_kv_data_to_file(), writer.write_tensors_to_file()
+        writer.close()
+        values = data if kind == Type.F32 else dequantize(data.view(np.uint8), kind)
+        save_file({"values": np.ascontiguousarray(values, np.float32).view(np.float32)}, folder / f"{kind.name}.safetensors")
+
+
+SIZES = dict(vocab_size=96, hidden_size=256, intermediate_size=256, num_hidden_layers=1, num_attention_heads=4,
+             num_key_value_heads=2, head_dim=64, max_position_embeddings=64, tie_word_embeddings=False, bos_token_id=1,
+             eos_token_id=2, pad_token_id=0)
+GPT2 = dict(vocab_size=96, n_embd=256, n_layer=1, n_head=4, n_positions=64, bos_token_id=1, eos_token_id=2)
+# File: model_type, what the row adds, GGUF's architecture, and the type that its matrices begin with.
+ROWS = {
+    "llama": ("llama", {}, "llama", 7),
+    "llama3-rope": ("llama", {"rope_parameters": {
+        "rope_type": "llama3", "rope_theta": 10000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 32}}, "llama", 0),
+    "qwen2": ("qwen2", {}, "qwen2", 3),
+    "qwen3": ("qwen3", {}, "qwen3", 5),
+    "gemma2": ("gemma2", {"num_hidden_layers": 2, "tie_word_embeddings": True, "sliding_window": 6,
+                          "query_pre_attn_scalar": 64, "hidden_activation": "gelu_pytorch_tanh"}, "gemma2", 9),
+    "phi3": ("phi3", {"head_dim": None}, "phi3", 1),
+    "gpt2": ("gpt2", None, "gpt2", 6),
+    "starcoder2": ("starcoder2", {"head_dim": None, "sliding_window": None, "tie_word_embeddings": True}, "starcoder2", 2),
+    "olmo2": ("olmo2", {"head_dim": None}, "olmo2", 4),
+    "granite": ("granite", {"head_dim": None, "embedding_multiplier": 3.0, "residual_multiplier": 0.6,
+                            "attention_multiplier": 0.2, "logits_scaling": 2.5}, "granite", 8),
+    "stablelm": ("stablelm", {"head_dim": None}, "stablelm", 10),
+}
+PERMUTED = ("llama", "granite")
+
+
+def permuted(w, heads):
+    """Rows in the order in which llama.cpp rotates neighbours."""
+    return w.reshape(heads, 2, w.shape[0] // heads // 2, *w.shape[1:]).swapaxes(1, 2).reshape(w.shape)
+
+
+def unpermuted(w, heads):
+    return w.reshape(heads, w.shape[0] // heads // 2, 2, *w.shape[1:]).swapaxes(1, 2).reshape(w.shape)
+
+
+def add_metadata(writer, config, arch, model_type):
+    text = lambda name, otherwise=None: getattr(config, name, otherwise)
+    writer.add_context_length(text("max_position_embeddings") or config.n_positions)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_feed_forward_length(text("intermediate_size") or 4 * config.hidden_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_file_type(15)
+    if model_type == "gpt2":
+        writer.add_layer_norm_eps(config.layer_norm_epsilon)
+        return
+    writer.add_head_count_kv(config.num_key_value_heads)
+    head_dim = text("head_dim") or config.hidden_size // config.num_attention_heads
+    if text("head_dim"):
+        writer.add_key_length(head_dim), writer.add_value_length(head_dim)
+    share = (text("rope_parameters") or {}).get("partial_rotary_factor", 1.0)
+    writer.add_rope_dimension_count(int(head_dim * share))
+    writer.add_rope_freq_base((text("rope_parameters") or {}).get("rope_theta", 10000.0))
+    if model_type in ("starcoder2", "stablelm"):
+        writer.add_layer_norm_eps(text("norm_epsilon") or text("layer_norm_eps"))
+    else:
+        writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    if model_type == "stablelm":
+        writer.add_parallel_residual(config.use_parallel_residual)
+    if model_type == "gemma2":
+        writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
+        writer.add_final_logit_softcapping(config.final_logit_softcapping)
+        writer.add_sliding_window(config.sliding_window)
+    if model_type == "granite":
+        writer.add_embedding_scale(config.embedding_multiplier), writer.add_residual_scale(config.residual_multiplier)
+        writer.add_attention_scale(config.attention_multiplier), writer.add_logit_scale(config.logits_scaling)
+
+
+def write_model(target, name, seed):
+    model_type, added, arch, kind = ROWS[name]
+    keys = GPT2 if added is None else {k: v for k, v in {**SIZES, **added}.items() if v is not None or k == "sliding_window"}
+    config = transformers.AutoConfig.for_model(model_type, **keys)
+    generator, rng = torch.Generator().manual_seed(seed), np.random.default_rng(seed)
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval().float()
+    randomize(model, generator)
+    model.tie_weights()
+    writer = gguf.GGUFWriter(target / f"{name}.gguf", arch)
+    add_metadata(writer, config, arch, model_type)
+    names = gguf.get_tensor_name_map(getattr(gguf.MODEL_ARCH, arch.upper()), config.num_hidden_layers)
+    heads = {"attn_q": config.num_attention_heads, "attn_k": getattr(config, "num_key_value_heads", None)}
+    for hf_name, p in model.named_parameters():
+        gg_name = names.get_name(hf_name, try_suffixes=(".weight", ".bias"))
+        role = gg_name.split(".")[-2]
+        w = p.data.numpy()
+        transposed = model_type == "gpt2" and w.ndim == 2 and "h." in hf_name
+        if transposed:
+            w = w.T
+        if w.ndim == 1:
+            if arch in PERMUTED and role in heads:
+                w = permuted(w, heads[role])
+            writer.add_tensor(gg_name, np.ascontiguousarray(w + 1 if "gemma" in arch and "norm" in gg_name else w, np.float32))
+            continue
+        data = random_blocks(*w.shape, TYPES[kind % len(TYPES)], 2.5 / 16, rng)
+        values = dequantize(data.view(np.uint8), TYPES[kind % len(TYPES)]) if TYPES[kind % len(TYPES)] != Type.F32 else data
+        writer.add_tensor(gg_name, data, raw_dtype=TYPES[kind % len(TYPES)])
+        kind += 1
+        if arch in PERMUTED and role in heads:
+            values = unpermuted(values, heads[role])
+        p.data = torch.from_numpy(np.ascontiguousarray(values.T if transposed else values, np.float32))
+    if name == "llama3-rope":
+        # The factors by which llama.cpp's converter divides the frequencies.
+        plain = 1.0 / 10000.0 ** (np.arange(0, 64, 2) / 64)
+        writer.add_tensor("rope_freqs.weight", (plain / model.model.rotary_emb.inv_freq.double().numpy()).astype(np.float32))
+    writer.write_header_to_file(), writer.write_kv_data_to_file(), writer.write_tensors_to_file()
+    writer.close()
+    expected, exact = {}, model.double()
+    for k, length in enumerate((5, 13, 37)):
+        ids = torch.randint(3, config.vocab_size, (length,), generator=generator)
+        with torch.no_grad():
+            logits = exact(ids[None], use_cache=False).logits[0]
+        expected[f"input_ids_{k}"] = ids.to(torch.int32).numpy()
+        expected[f"logits_{k}"] = logits.float().contiguous().numpy()
+    save_file(expected, target / f"{name}.safetensors")
+    print(name, float(np.abs(expected["logits_2"]).max()))
+
+
+# Folder of a tokenizer.json: kind, the cutting's name.
+TOKENIZERS = {"gpt2-stories": ("gpt2", "gpt-2"), "qwen2-style": ("gpt2", "qwen2"), "mistral-7b-v0.1": ("llama", None)}
+
+
+def write_tokenizer(source, file, kind, pre):
+    tree = json.loads((source / "tokenizer.json").read_text())
+    vocab = dict(tree["model"]["vocab"])
+    added = {t["content"]: t for t in tree["added_tokens"]}
+    vocab.update({t["content"]: t["id"] for t in tree["added_tokens"]})
+    tokens = [t for t, _ in sorted(vocab.items(), key=lambda x: x[1])]
+    types = [3 if t in added and t != "<unk>" else 2 if t == "<unk>" else 6 if kind == "llama" and t.startswith("<0x") else 1
+             for t in tokens]
+    writer = gguf.GGUFWriter(file, "llama")
+    writer.add_tokenizer_model(kind)
+    writer.add_token_list(tokens), writer.add_token_types(types)
+    if kind == "llama":  # the earlier a piece is merged, the better its score
+        first = {}
+        for rank, m in enumerate(tree["model"]["merges"]):
+            first.setdefault("".join(m.split(" ") if isinstance(m, str) else m), rank)
+        writer.add_token_scores([float(-first.get(t, 0)) for t in tokens])
+        writer.add_bos_token_id(vocab["<s>"]), writer.add_eos_token_id(vocab["</s>"]), writer.add_add_bos_token(True)
+    else:
+        writer.add_token_merges([m if isinstance(m, str) else " ".join(m) for m in tree["model"]["merges"]])
+        writer.add_tokenizer_pre(pre)
+        writer.add_eos_token_id(vocab["<|endoftext|>"])
+    writer.write_header_to_file(), writer.write_kv_data_to_file(), writer.write_tensors_to_file()
+    writer.close()
+
+
+def main():
+    target, tokenizers, example = map(pathlib.Path, sys.argv[1:4])
+    write_blocks(target / "blocks")
+    for seed, name in enumerate(ROWS):
+        write_model(target, name, 300 + seed)
+    for name, (kind, pre) in TOKENIZERS.items():
+        source = example if name == example.name else tokenizers / name
+        write_tokenizer(source, target / f"tokenizer-{name}.gguf", kind, pre)
+
+
+if __name__ == "__main__":
+    main()
