@@ -3,10 +3,13 @@
 #include "base/error.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "engine/tokenizer/unicode.h"
+#include "frontend/gguf.h"
 #include "frontend/hf_config.h"
 #include "frontend/mlc_config.h"
 #include "frontend/safetensors.h"
 #include "fuzz/readers/readers.h"
+#include "llm/checkpoint.h"
+#include "llm/gguf_codes.h"
 #include "llm/mlc_weights.h"
 
 namespace sator::fuzz {
@@ -39,11 +42,47 @@ void use(const Tokenizer& tokenizer, std::string_view sample) {
   tokenizer.decode(std::vector<int32_t>{-1, 0, 1, 1 << 20, INT32_MAX, INT32_MIN}, true);
 }
 
+/// Values of all that is small, once more by their names.
+void use_weights(const llm::Checkpoint& checkpoint) {
+  for (const llm::StoredWeight& w : checkpoint.weights()) {
+    require(checkpoint.find(w.name) != nullptr, "a weight has its name");
+    if (w.elements() > 1 << 20 || !(w.format || llm::is_storage_dtype(w.dtype))) continue;
+    require(std::ssize(values_of(w)) == w.elements(), "values are as many as the shape says");
+  }
+}
+
 }  // namespace
 
 void read_safetensors(std::string_view bytes, const fs::path& folder) {
   put_file(folder / "model.safetensors", bytes);
   check_tensors(SafeTensors::open(folder / "model.safetensors"));
+}
+
+void read_gguf(std::string_view bytes, const fs::path& folder) {
+  const fs::path path = folder / "m.gguf";
+  put_file(path, bytes);
+  const GgufFile file = GgufFile::open(path);
+  for (const GgufTensor& t : file.tensors()) {
+    const llm::GgufFormat* format = llm::gguf_format(t.type->name);
+    if (format && t.shape.size() == 2 && t.bytes.size() < 1 << 20) dequantize(read_gguf_codes(t, *format, {}));
+  }
+  if (file.find_value("tokenizer.ggml.model")) use(load_tokenizer(path), "ab\n a<s>");
+  const ModelConfig config = read_model_config(path);
+  use_weights(llm::Checkpoint::open(path, config));
+}
+
+/// A byte that says how (method, bits, symmetric, groups of 32), then model.safetensors.
+void read_stored_codes(std::string_view bytes, const fs::path& folder) {
+  const auto how = static_cast<unsigned char>(bytes.empty() ? 0 : bytes[0]);
+  constexpr int kBits[] = {2, 3, 4, 8};
+  ModelConfig config;
+  config.quantization = StoredQuantization{.method = static_cast<StoredQuantization::Method>((how & 3) % 3),
+                                           .bits = kBits[how >> 2 & 3],
+                                           .group = how & 32 ? 32 : 0,
+                                           .symmetric = (how & 16) != 0,
+                                           .zeros_less_one = (how & 64) == 0};
+  put_file(folder / "model.safetensors", bytes.substr(std::min<size_t>(1, bytes.size())));
+  use_weights(llm::Checkpoint::open(folder, config));
 }
 
 void read_safetensors_index(std::string_view bytes, const fs::path& folder) {

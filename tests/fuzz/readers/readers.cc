@@ -13,6 +13,11 @@ namespace {
 constexpr Reader kReaders[] = {
     {"safetensors", "model.safetensors", "model", read_safetensors},
     {"safetensors_index", "model.safetensors.index.json of two shards", "model", read_safetensors_index},
+    {"gguf", "a GGUF file: metadata, tokenizer, weights", "model", read_gguf},
+    {"stored_codes",
+     "model.safetensors of GPTQ, AWQ or compressed-tensors, behind a byte that says how",
+     "model",
+     read_stored_codes},
     {"config", "config.json", "model", read_config},
     {"generation_config", "generation_config.json", "model", read_generation_config_file},
     {"mlc_config", "mlc-chat-config.json", "model", read_mlc_config_file},

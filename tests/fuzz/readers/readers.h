@@ -31,6 +31,8 @@ bool run_reader(const Reader& reader, std::string_view bytes);
 
 // ---- models.cc: folders of models ----
 void read_safetensors(std::string_view bytes, const fs::path& folder);
+void read_gguf(std::string_view bytes, const fs::path& folder);
+void read_stored_codes(std::string_view bytes, const fs::path& folder);
 void read_safetensors_index(std::string_view bytes, const fs::path& folder);
 void read_config(std::string_view bytes, const fs::path& folder);
 void read_generation_config_file(std::string_view bytes, const fs::path& folder);
