@@ -44,9 +44,11 @@ std::string digest_of(std::string_view bytes) { return hex_of(XXH3_128bits(bytes
 
 std::string digest_of_file(const fs::path& path) { return digest_of(chars(MappedFile::open(path)->bytes())); }
 
+std::string seal_of(const Digest& digest) { return text(kSeal, digest.hex(), "\n"); }
+
 std::string sealed(std::string bytes) {
-  const std::string digest = digest_of(bytes);
-  return std::move(bytes.append(kSeal).append(digest).append("\n"));
+  const std::string seal = seal_of(Digest().add(bytes));
+  return std::move(bytes.append(seal));
 }
 
 bool has_seal(std::string_view bytes) {

@@ -33,6 +33,8 @@ std::string digest_of_file(const fs::path& path);
 /// The bytes with a last line that holds their digest. A shared library stays one: its loader reads no further than its
 /// headers say.
 std::string sealed(std::string bytes);
+/// The last line that sealed() adds behind bytes of that digest.
+std::string seal_of(const Digest& digest);
 /// What was sealed, if it is still as it was; nothing of bytes that are cut off, changed or were never sealed.
 std::optional<std::string_view> unsealed(std::string_view bytes);
 /// Whether the bytes end in such a line, be it right or wrong.

@@ -83,10 +83,12 @@ std::optional<std::string> FileCache::read(const fs::path& path,
     fs::remove(path, gone);
     return {};
   }
-  ::utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+  mark_used(path);
   bytes.resize(content->size());
   return bytes;
 }
+
+void FileCache::mark_used(const fs::path& path) { ::utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW); }
 
 bool FileCache::find(const fs::path& path, const std::function<void(const std::string&)>& damaged) const {
   return read(path, damaged).has_value();

@@ -42,6 +42,8 @@ class FileCache {
   /// The content of such an entry.
   std::optional<std::string> read(const fs::path& path,
                                   const std::function<void(const std::string& remark)>& damaged) const;
+  /// The entry counts as used now.
+  static void mark_used(const fs::path& path);
   /// Takes away what stands in an entry's place and is none: a link goes, and not what it leads to. For entries that are not
   /// written by write().
   /// Errors: a folder with files of its own stands there.

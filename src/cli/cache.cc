@@ -7,6 +7,7 @@
 #include "base/temporary.h"
 #include "cli/commands.h"
 #include "llm/model_cache.h"
+#include "llm/packed_weights.h"
 
 namespace sator::cli {
 
@@ -54,28 +55,29 @@ nlohmann::json to_json(const CacheEntry& e) {
 
 std::string size_words(int64_t bytes) { return quantity(static_cast<double>(bytes), "B"); }
 
-void list(const FileCache& cache, int64_t limit, Streams& io) {
+///   what   the entries are, in words; `json` is told of them
+void list(const FileCache& cache, const char* what, int64_t limit, Streams& io, nlohmann::json& json) {
   int64_t bytes = 0;
-  io.json["entries"] = nlohmann::json::array();
+  json["entries"] = nlohmann::json::array();
   for (const CacheEntry& e : cache.entries()) {
     const bool whole = cache.is_whole(e);
     io.out << pad_left(size_words(e.bytes), 10) << "  " << pad_right(age_words(age_s(e)), 12)
            << e.path.filename().string() << (whole ? "" : "  damaged") << "\n";
-    io.json["entries"].push_back(to_json(e));
-    io.json["entries"].back()["damaged"] = !whole;
+    json["entries"].push_back(to_json(e));
+    json["entries"].back()["damaged"] = !whole;
     bytes += e.bytes;
   }
-  io.out << cache.folder().string() << ": " << io.json["entries"].size() << " compiled models, " << size_words(bytes)
+  io.out << cache.folder().string() << ": " << json["entries"].size() << " " << what << ", " << size_words(bytes)
          << " of at most " << size_words(limit) << "\n";
   const std::vector<CacheEntry> earlier = earlier_entries(cache.folder());
   if (!earlier.empty())
     io.out << earlier.size() << " of earlier versions, which nothing reads: `sator cache prune` removes them\n";
-  io.json["bytes"] = bytes;
-  io.json["earlier"] = earlier.size();
+  json["bytes"] = bytes;
+  json["earlier"] = earlier.size();
 }
 
 /// Removes what is damaged, of earlier versions, left by killed processes, and, beyond the limit, least recently used.
-void prune(const FileCache& cache, int64_t limit, Streams& io) {
+void prune(const FileCache& cache, int64_t limit, Streams& io, nlohmann::json& json) {
   std::vector<CacheEntry> gone;
   std::error_code ignored;
   remove_abandoned(cache.folder());
@@ -88,12 +90,12 @@ void prune(const FileCache& cache, int64_t limit, Streams& io) {
     if (!cache.is_whole(e) && fs::remove(e.path, ignored)) gone.push_back(std::move(e));
   for (CacheEntry& e : cache.prune(limit, std::chrono::seconds(0))) gone.push_back(std::move(e));
   int64_t bytes = 0;
-  io.json["removed"] = nlohmann::json::array();
+  json["removed"] = nlohmann::json::array();
   for (const CacheEntry& e : gone) {
     bytes += e.bytes;
-    io.json["removed"].push_back(to_json(e));
+    json["removed"].push_back(to_json(e));
   }
-  io.json["removed_bytes"] = bytes;
+  json["removed_bytes"] = bytes;
   io.out << cache.folder().string() << ": " << gone.size() << " removed, " << size_words(bytes) << "\n";
 }
 
@@ -108,30 +110,45 @@ void run(const CacheArguments& a, Streams& io) {
             .hint = "as in --limit 500M"});
     limit = *given;
   }
+  const FileCache weights = llm::weights_cache(), digests(weights.folder(), ".digest");
+  const int64_t weights_limit = llm::weights_limit_bytes();
   io.json = {{"folder", cache.folder().string()}, {"limit_bytes", limit}};
-  if (a.action == "list")
-    list(cache, limit, io);
-  else
-    prune(cache, a.action == "clear" ? 0 : limit, io);
+  nlohmann::json kept = {{"folder", weights.folder().string()}, {"limit_bytes", weights_limit}};
+  if (a.action == "list") {
+    list(cache, "compiled models", limit, io, io.json);
+    list(weights, "models' weights", weights_limit, io, kept);
+  } else {
+    const bool clear = a.action == "clear";
+    prune(cache, clear ? 0 : limit, io, io.json);
+    prune(weights, clear ? 0 : weights_limit, io, kept);
+    if (clear) digests.prune(0, std::chrono::seconds(0));
+  }
+  io.json["weights"] = std::move(kept);
 }
 
 }  // namespace
 
 Command cache_command() {
   auto a = std::make_shared<CacheArguments>();
-  return {.name = "cache",
-          .does = "lists, prunes or clears the compiled models that are kept",
-          .options =
-              {{.name = "ACTION",
-                .help = "list them; prune: remove what is damaged and what is beyond the limit; clear: remove all",
-                .into = &a->action,
-                .choices = {"list", "prune", "clear"}},
-               {"--limit SIZE", "bytes to keep, as in 500M or 2G; $SATOR_CACHE_LIMIT unless told, else 4G", &a->limit}},
-          .run = [a](Streams& io) { run(*a, io); },
-          .details =
-              "Compiled models are kept in $SATOR_HOME/models (~/.cache/sator unless set), by all that shaped them. "
-              "When a new\n"
-              "one is beyond the limit, the least recently used go by themselves. Everything here can be made again."};
+  return {
+      .name = "cache",
+      .does = "lists, prunes or clears the compiled models and the weights that are kept",
+      .options = {{.name = "ACTION",
+                   .help = "list them; prune: remove what is damaged and what is beyond the limit; clear: remove all",
+                   .into = &a->action,
+                   .choices = {"list", "prune", "clear"}},
+                  {"--limit SIZE",
+                   "bytes of models to keep, as in 500M or 2G; $SATOR_CACHE_LIMIT unless told, else 4G",
+                   &a->limit}},
+      .run = [a](Streams& io) { run(*a, io); },
+      .details =
+          "Compiled models are kept in $SATOR_HOME/models (~/.cache/sator unless set), by all that shaped them. "
+          "When a new\n"
+          "one is beyond the limit, the least recently used go by themselves. Weights whose conversion took longer "
+          "than\n"
+          "half a second are kept in $SATOR_HOME/weights, up to $SATOR_WEIGHTS_LIMIT, 20G unless set. Everything here "
+          "can\n"
+          "be made again."};
 }
 
 }  // namespace sator::cli

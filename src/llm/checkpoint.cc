@@ -43,7 +43,6 @@ void Checkpoint::finish(std::string source, std::string scheme) {
 Checkpoint Checkpoint::of(const SafeTensors& tensors) {
   Checkpoint out;
   out.files_ = tensors.files();
-  out.size_bytes_ = tensors.size_bytes();
   for (const SafeTensor& t : tensors.tensors())
     out.add({.name = t.name, .shape = t.shape, .dtype = t.dtype, .bytes = t.bytes});
   out.finish(tensors.files().empty() ? "the model" : tensors.files().front()->path().string(), "");
@@ -56,7 +55,6 @@ Checkpoint Checkpoint::open_gguf(const fs::path& file, const ModelConfig& config
   out.files_ = gguf->files();
   for (const GgufWeight& w : weights_of_gguf(*gguf, config)) {
     const GgufTensor& t = *w.tensor;
-    out.size_bytes_ += static_cast<int64_t>(t.bytes.size());
     StoredWeight stored{.name = w.name, .shape = t.shape};
     if (const GgufFormat* format = gguf_format(t.type->name)) {
       if (t.shape.size() != 2)
@@ -81,7 +79,6 @@ Checkpoint Checkpoint::open(const fs::path& folder, const ModelConfig& config) {
   if (!config.quantization) return of(tensors);
   Checkpoint out;
   out.files_ = tensors.files();
-  out.size_bytes_ = tensors.size_bytes();
   for (StoredWeight& weight : weights_with_codes(tensors, *config.quantization)) out.add(std::move(weight));
   if (out.weights_.empty() ||
       std::ranges::none_of(out.weights_, [](const StoredWeight& w) { return w.format.has_value(); }))
@@ -106,6 +103,12 @@ const StoredWeight& Checkpoint::get(std::string_view name) const {
   fail({.what = text("there is no tensor ", string_literal(name), " in ", source_, " (", names.size(), " tensors)"),
         .needs = "all weights of the model's architecture",
         .hint = near.empty() ? "" : text("nearest names: ", join(near, ", "))});
+}
+
+std::vector<fs::path> Checkpoint::paths() const {
+  std::vector<fs::path> out;
+  for (const Ref<MappedFile>& file : files_) out.push_back(file->path());
+  return out;
 }
 
 std::vector<float> values_of(const StoredWeight& weight) {

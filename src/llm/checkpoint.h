@@ -42,7 +42,8 @@ class Checkpoint {
   const std::shared_ptr<const StoredFormats>& formats() const { return formats_; }
   /// The scheme that keeps codes as they are: "gptq-int4-group128". Empty: all are floats.
   const std::string& scheme_name() const { return scheme_name_; }
-  int64_t size_bytes() const { return size_bytes_; }
+  /// The files that it lies in.
+  std::vector<fs::path> paths() const;
 
  private:
   void add(StoredWeight weight);
@@ -58,7 +59,6 @@ class Checkpoint {
   std::string source_;
   std::shared_ptr<const StoredFormats> formats_;
   std::string scheme_name_;
-  int64_t size_bytes_ = 0;
 };
 
 /// The values of a weight as f32, row-major.

@@ -228,6 +228,12 @@ std::vector<Ref<Tensor>> MlcWeights::params(const std::vector<ParamSpec>& specs)
   return out;
 }
 
+std::vector<fs::path> MlcWeights::paths() const {
+  std::vector<fs::path> out = {index_};
+  for (const Shard& shard : shards_) out.push_back(shard.file->path());
+  return out;
+}
+
 void MlcWeights::verify() const {
   for (const Shard& s : shards_)
     if (!s.md5.empty() && md5_of(s.file->bytes()) != s.md5)

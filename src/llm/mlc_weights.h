@@ -39,6 +39,8 @@ class MlcWeights {
   std::vector<Ref<runtime::Tensor>> params(const std::vector<ParamSpec>& specs) const;
   /// Elements of the original checkpoint: 8 * bytes / BitsPerParam.
   int64_t original_weights() const { return original_weights_; }
+  /// The index and the shards.
+  std::vector<fs::path> paths() const;
   /// Checks the md5 sums of all shards. Errors: the first that differs, by name.
   void verify() const;
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "base/build_id.h"
 #include "base/digest.h"
@@ -18,6 +19,7 @@
 #include "llm/identity.h"
 #include "llm/mlc_weights.h"
 #include "llm/model_cache.h"
+#include "llm/packed_weights.h"
 #include "relax/print.h"
 #include "runtime/library.h"
 #include "runtime/memory.h"
@@ -215,9 +217,11 @@ class Weights {
     converted_->verify();
   }
 
-  std::vector<Ref<Tensor>> params(const std::vector<ParamSpec>& specs, const ActivationRanges& ranges) const {
-    return checkpoint_ ? make_params(specs, *checkpoint_, ranges) : converted_->params(specs);
+  std::vector<Ref<Tensor>> params(const std::vector<ParamSpec>& specs, const ActivationRanges& ranges,
+                                  int threads) const {
+    return checkpoint_ ? make_params(specs, *checkpoint_, ranges, {}, threads) : converted_->params(specs);
   }
+  std::vector<fs::path> files() const { return checkpoint_ ? checkpoint_->paths() : converted_->paths(); }
 
   WeightSize size(const std::vector<ParamSpec>& specs) const {
     if (checkpoint_) return weight_size(specs, *checkpoint_);
@@ -312,6 +316,43 @@ int64_t OpenModel::bytes_per_token() const {
   return bytes;
 }
 
+/// What takes longer than this to make is kept for the next start.
+static constexpr double kQuick_s = 0.5;
+
+/// Where the weights of a model are kept; nothing where no cache can be had, which a given library does without.
+static std::optional<fs::path> place_of_packed(const OpenModel& model, const fs::path& folder,
+                                               const OpenOptions& options, const Weights& weights, bool calibrated) {
+  try {
+    const std::string key =
+        packed_weights_key(model.model_lib, weights.files(), calibrated ? options.calibration : std::nullopt);
+    return weights_cache().path_of(text(fs::canonical(folder).filename().string(), "-", options.scheme.name), key);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+/// The weights as the program reads them: from an earlier start, or made from the checkpoint.
+static void load_weights(OpenModel& model, const fs::path& folder, const OpenOptions& options, const Weights& weights,
+                         const Program& program) {
+  const bool calibrated = options.scheme.needs_calibration() && !weights.are_converted();
+  const auto remark = [&](const std::string& words) { say(options, words); };
+  const std::optional<fs::path> kept = place_of_packed(model, folder, options, weights, calibrated);
+  const int threads = static_cast<int>(options.threads.value_or(std::thread::hardware_concurrency()));
+  Clock clock;
+  if (auto params = kept ? read_packed_weights(*kept, threads, remark) : std::nullopt) {
+    model.params = *params;
+    model.load_s = clock.seconds();
+    return;
+  }
+  ActivationRanges ranges;
+  if (calibrated) ranges = calibrate(folder, *options.calibration, options);
+  clock = Clock();
+  say(options, "reading weights");
+  model.params = run_transform(*model.vm, weights.params(program.params, ranges, threads));
+  model.load_s = clock.seconds();
+  if (kept && model.load_s > kQuick_s) keep_packed_weights(*kept, *model.params.as<runtime::Tuple>(), remark);
+}
+
 OpenModel open_model(const fs::path& folder, const OpenOptions& given) {
   OpenOptions options = given;
   options.program = program_options(folder, given.program);
@@ -338,13 +379,7 @@ OpenModel open_model(const fs::path& folder, const OpenOptions& given) {
   if (facts) require_same_graph(*facts, options, model.config, program);
   model.model_lib = facts ? options.model_lib : library_of(folder, "run", program, options, model.compile_s);
   model.vm = machine_of(model.model_lib, options);
-  ActivationRanges ranges;
-  if (options.scheme.needs_calibration() && !weights.are_converted())
-    ranges = calibrate(folder, *options.calibration, options);
-  Clock clock;
-  say(options, "reading weights");
-  model.params = run_transform(*model.vm, weights.params(program.params, ranges));
-  model.load_s = clock.seconds();
+  load_weights(model, folder, options, weights, program);
   model.size = weights.size(program.params);
   model.specs = std::move(program.params);
   return model;
@@ -459,7 +494,7 @@ ActivationRanges calibrate(const fs::path& folder, const fs::path& text_file, co
   Program program = build_observer(config, exact.program, layers);
   double compile_s = 0;
   auto vm = machine_of(library_of(folder, "observe", program, exact, compile_s), options);
-  Value params = run_transform(*vm, weights.params(program.params, {}));
+  Value params = run_transform(*vm, weights.params(program.params, {}, 1));
   std::vector<int32_t> stream = token_stream_of(folder, text_file);
   int64_t length = std::min(kWindowTokens, program.limits.prefill_chunk);
   ActivationRanges ranges;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <set>
+#include <thread>
 
 #include "base/error.h"
 #include "base/float16.h"
@@ -242,14 +244,40 @@ std::vector<std::string> unused_tensors(const std::vector<ParamSpec>& specs, con
 }
 
 std::vector<Ref<Tensor>> make_params(const std::vector<ParamSpec>& specs, const Checkpoint& checkpoint,
-                                     const ActivationRanges& ranges, const std::function<void(size_t done)>& progress) {
+                                     const ActivationRanges& ranges, const std::function<void(size_t done)>& progress,
+                                     int threads) {
   require_sources(specs, checkpoint);
-  Maker maker(checkpoint, ranges);
-  std::vector<Ref<Tensor>> params;
-  for (const ParamSpec& spec : specs) {
-    params.push_back(maker.make(spec));
-    if (progress) progress(params.size());
+  std::vector<Ref<Tensor>> params(specs.size());
+  std::mutex guard;  // of all below
+  size_t next = 0, done = 0;
+  std::exception_ptr failed;
+  auto work = [&] {
+    Maker maker(checkpoint, ranges);
+    std::unique_lock lock(guard);
+    while (next < specs.size() && !failed) {
+      // The parts of one weight follow each other, and are made by one thread.
+      const size_t from = next++;
+      while (next < specs.size() && specs[next].source == specs[from].source) ++next;
+      const size_t end = next;
+      lock.unlock();
+      std::exception_ptr thrown;
+      try {
+        for (size_t i = from; i < end; ++i) params[i] = maker.make(specs[i]);
+      } catch (...) {
+        thrown = std::current_exception();
+      }
+      lock.lock();
+      if (thrown && !failed) failed = thrown;
+      done += end - from;
+      if (progress && !failed) progress(done);
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (int t = 1; t < threads; ++t) others.emplace_back(work);
+    work();
   }
+  if (failed) std::rethrow_exception(failed);
   return params;
 }
 

@@ -50,10 +50,11 @@ std::vector<std::string> unused_tensors(const std::vector<ParamSpec>& specs, con
 /// Makes the parameters. Each weight is read and quantized once, however many parameters are parts of it.
 ///   ranges    needed where the scheme has static activation scales
 ///   progress  told how many parameters are done
+///   threads   that make them, each a weight at a time; as many are in memory as floats
 /// Errors: as of require_sources; a weight is not finite; static scales without ranges.
 std::vector<Ref<runtime::Tensor>> make_params(const std::vector<ParamSpec>& specs, const Checkpoint& checkpoint,
                                               const ActivationRanges& ranges = {},
-                                              const std::function<void(size_t done)>& progress = {});
+                                              const std::function<void(size_t done)>& progress = {}, int threads = 1);
 
 /// All stored bytes and all parameters of the checkpoint they stand for: bits_per_weight = bytes * 8 / weights.
 struct WeightSize {

@@ -16,12 +16,21 @@ namespace {
 /// Which scale an element uses.
 class ScaleIndex {
  public:
-  ScaleIndex(const IntegerFormat& f, int64_t rows, int64_t cols) : f_(f), dims_(scale_dims(f, rows, cols)) {}
+  ScaleIndex(const IntegerFormat& f, int64_t rows, int64_t cols)
+      : f_(f), cols_(cols), dims_(scale_dims(f, rows, cols)) {}
   const runtime::Dims& dims() const { return dims_; }
   int64_t count() const {
     int64_t n = 1;
     for (int64_t d : dims_) n *= d;
     return n;
+  }
+  /// Consecutive columns from `col` on that share their scale.
+  int64_t run(int64_t col) const {
+    switch (f_.granularity) {
+      case Granularity::input: return 1;
+      case Granularity::group: return std::min<int64_t>(f_.group - col % f_.group, cols_ - col);
+      default: return cols_ - col;
+    }
   }
   int64_t operator()(int64_t row, int64_t col) const {
     switch (f_.granularity) {
@@ -34,6 +43,7 @@ class ScaleIndex {
 
  private:
   const IntegerFormat& f_;
+  int64_t cols_;
   runtime::Dims dims_;
 };
 
@@ -44,8 +54,50 @@ float round_to(float v, DType dtype) {
 }
 
 struct Range {
-  float lo = 0, hi = 0, largest = 0;
+  float lo = 0, hi = 0;
+  float largest() const { return std::max(-lo, hi); }
 };
+
+/// The nearest integer, ties to even, of |v| < 2^22: beyond 2^23 floats are integers.
+float nearest(float v) { return (v + 12582912.f) - 12582912.f; }
+
+/// Numbers that lie together and share a scale: widens the range to them. False: one is not finite.
+bool widen(std::span<const float> values, Range& range) {
+  float lo = range.lo, hi = range.hi, sum = 0;
+  for (float v : values) {
+    lo = std::min(lo, v), hi = std::max(hi, v);
+    sum += v - v;  // 0, or NaN
+  }
+  range.lo = lo, range.hi = hi;
+  return sum == 0;
+}
+
+/// Codes of numbers that share a scale.
+void to_codes(std::span<const float> values, const IntegerFormat& f, float scale, float zero, uint8_t* codes) {
+  const float top = static_cast<float>(f.asymmetric ? (1 << f.bits) - 1 : 2 * ((1 << (f.bits - 1)) - 1));
+  for (size_t i = 0; i < values.size(); ++i) {
+    float code = zero;
+    if (scale > 0) {
+      const float ratio = f.mlc ? round_to(values[i] / scale, f16) : values[i] / scale;
+      // MLC adds the offset before it rounds, in f16; the sum of the others is exact. Ratios are at most a few codes beyond the
+      // ends but where the scale is rounded to 16 bits.
+      const float bounded = std::clamp(ratio, -65536.f, 65536.f);
+      code = f.mlc ? nearest(round_to(bounded + zero, f16)) : nearest(bounded) + zero;
+    }
+    codes[i] = static_cast<uint8_t>(std::clamp(code, 0.f, top));
+  }
+}
+
+/// Codes of a row into its words, which are 0.
+void pack_row(const std::vector<uint8_t>& codes, int bits, uint32_t* words) {
+  if (32 % bits != 0) {
+    for (size_t c = 0; c < codes.size(); ++c) put_code(words, static_cast<int64_t>(c), bits, codes[c]);
+    return;
+  }
+  const size_t per_word = static_cast<size_t>(32 / bits);
+  for (size_t c = 0; c < codes.size(); ++c)
+    words[c / per_word] |= static_cast<uint32_t>(codes[c]) << (c % per_word * static_cast<size_t>(bits));
+}
 
 }  // namespace
 
@@ -78,19 +130,24 @@ QuantizedMatrix quantize(std::span<const float> w, int64_t rows, int64_t cols, c
   if (format.bits < 2 || format.bits > 8) internal_error("quantize: bits outside of 2 .. 8");
   ScaleIndex index(format, rows, cols);
   // MLC computes in f16 after casting the checkpoint to it; all others in f32.
-  DType compute = format.mlc ? f16 : f32;
+  const DType compute = format.mlc ? f16 : f32;
+  std::vector<float> cast(static_cast<size_t>(format.mlc ? cols : 0));
+  auto row_of = [&](int64_t r) {
+    const std::span<const float> row = w.subspan(static_cast<size_t>(r * cols), static_cast<size_t>(cols));
+    if (!format.mlc) return row;
+    std::ranges::transform(row, cast.begin(), [](float v) { return round_to(v, f16); });
+    return std::span<const float>(cast);
+  };
   std::vector<Range> ranges(static_cast<size_t>(index.count()));
   for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t c = 0; c < cols; ++c) {
-      float v = round_to(w[static_cast<size_t>(r * cols + c)], compute);
-      if (!std::isfinite(v))
-        fail({.what = text("the weight at row ", r, ", column ", c, " is not finite"),
-              .needs = format.mlc ? "finite weights that fit f16" : "finite weights",
-              .hint = "check the checkpoint; it may have diverged in training"});
-      Range& range = ranges[static_cast<size_t>(index(r, c))];
-      range.lo = std::min(range.lo, v);
-      range.hi = std::max(range.hi, v);
-      range.largest = std::max(range.largest, std::fabs(v));
+    const std::span<const float> row = row_of(r);
+    for (int64_t c = 0; c < cols; c += index.run(c)) {
+      const std::span<const float> run = row.subspan(static_cast<size_t>(c), static_cast<size_t>(index.run(c)));
+      if (widen(run, ranges[static_cast<size_t>(index(r, c))])) continue;
+      const auto bad = std::ranges::find_if(run, [](float v) { return !std::isfinite(v); });
+      fail({.what = text("the weight at row ", r, ", column ", c + (bad - run.begin()), " is not finite"),
+            .needs = format.mlc ? "finite weights that fit f16" : "finite weights",
+            .hint = "check the checkpoint; it may have diverged in training"});
     }
   }
 
@@ -98,7 +155,7 @@ QuantizedMatrix quantize(std::span<const float> w, int64_t rows, int64_t cols, c
   std::vector<float> scales(ranges.size());
   std::vector<uint8_t> zeros(ranges.size(), static_cast<uint8_t>(half));
   for (size_t i = 0; i < ranges.size(); ++i) {
-    const float range = format.asymmetric ? ranges[i].hi - ranges[i].lo : ranges[i].largest;
+    const float range = format.asymmetric ? ranges[i].hi - ranges[i].lo : ranges[i].largest();
     const float steps = static_cast<float>(format.asymmetric ? levels : half);
     // Through the reciprocal, as GPUs divide by a scalar. Of weights that lie half a step from both codes, which
     // checkpoints of few bits have many of, this decides the code, and these are the codes of the published perplexities.
@@ -110,27 +167,20 @@ QuantizedMatrix quantize(std::span<const float> w, int64_t rows, int64_t cols, c
                      : 0;
   }
 
-  int64_t words = words_per_row(cols, format.bits);
+  const int64_t words = words_per_row(cols, format.bits);
   Ref<Tensor> codes = Tensor::empty({rows, words}, u32);
   std::memset(codes->data(), 0, static_cast<size_t>(codes->size_bytes()));
+  // The padding dequantizes to 0.
+  const int64_t padded = format.asymmetric || format.mlc ? cols : (cols + 31) / 32 * 32;
+  std::vector<uint8_t> row_codes(static_cast<size_t>(padded), static_cast<uint8_t>(half));
   for (int64_t r = 0; r < rows; ++r) {
-    uint32_t* row = codes->data_as<uint32_t>() + r * words;
-    for (int64_t c = 0; c < cols; ++c) {
-      size_t at = static_cast<size_t>(index(r, c));
-      float v = round_to(w[static_cast<size_t>(r * cols + c)], compute), s = scales[at];
-      float zero = zeros[at];
-      float code = zero;
-      if (s > 0) {
-        float ratio = round_to(v / s, compute);
-        // MLC adds the offset before it rounds, in f16; the sum of the others is exact.
-        code = format.mlc ? std::nearbyint(round_to(ratio + zero, compute)) : std::nearbyint(ratio) + zero;
-      }
-      float top = format.asymmetric ? static_cast<float>(levels) : 2.f * static_cast<float>(half);
-      put_code(row, c, format.bits, static_cast<uint32_t>(std::clamp(code, 0.f, top)));
+    const std::span<const float> row = row_of(r);
+    for (int64_t c = 0; c < cols; c += index.run(c)) {
+      const auto at = static_cast<size_t>(index(r, c));
+      const std::span<const float> run = row.subspan(static_cast<size_t>(c), static_cast<size_t>(index.run(c)));
+      to_codes(run, format, scales[at], zeros[at], row_codes.data() + c);
     }
-    if (!format.asymmetric && !format.mlc) {  // the padding dequantizes to 0
-      for (int64_t c = cols; c < (cols + 31) / 32 * 32; ++c) put_code(row, c, format.bits, static_cast<uint32_t>(half));
-    }
+    pack_row(row_codes, format.bits, codes->data_as<uint32_t>() + r * words);
   }
   QuantizedMatrix q{.format = format, .rows = rows, .cols = cols, .parts = {}};
   q.parts[ParamPart::codes] = std::move(codes);
