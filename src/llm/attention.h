@@ -25,9 +25,9 @@ tir::PrimFuncRef kv_append_kernel(const AttentionShape& shape);
 /// Source: Milakov & Gimelshein, "Online normalizer calculation for softmax", 2018; Dao et al., "FlashAttention", 2022.
 tir::PrimFuncRef attention_kernel(const AttentionShape& shape);
 
-/// What attention computes when the page table is left out, as an affine function over [n, H, kv_len]: the work that
-/// the cost engine reads: where there is a window, still all positions, which the kernel computes and masks. Token i stands at position kv_len - n + i; scores of later positions are masked. The attribute
-/// sator.one_pass says that the kernel above, which runs, makes it in one pass over keys and values.
+/// What attention computes when the page table is left out, as an affine function over [n, H, kv_len]: the work that the
+/// cost engine reads. Token i stands at position kv_len - n + i; scores of later positions are masked. A window leaves no
+/// work out: the kernel computes all positions and masks those outside of it. The attribute sator.one_pass says that the kernel above, which runs, makes it in one pass over keys and values.
 /// Parameters: q [n, H, D], k [G, kv_len, D], v [G, kv_len, D], o [n, H, D], the scale of the scores.
 tir::PrimFuncRef attention_work(const AttentionShape& shape);
 

@@ -336,7 +336,8 @@ static void load_weights(OpenModel& model, const fs::path& folder, const OpenOpt
                          const Program& program) {
   const bool calibrated = options.scheme.needs_calibration() && !weights.are_converted();
   const auto remark = [&](const std::string& words) { say(options, words); };
-  const std::optional<fs::path> kept = place_of_packed(model, folder, options, weights, calibrated);
+  const std::optional<fs::path> kept =
+      options.keep_weights ? place_of_packed(model, folder, options, weights, calibrated) : std::nullopt;
   const int threads = static_cast<int>(options.threads.value_or(std::thread::hardware_concurrency()));
   Clock clock;
   if (auto params = kept ? read_packed_weights(*kept, threads, remark) : std::nullopt) {

@@ -20,6 +20,7 @@ struct OpenOptions {
   fs::path debug_dump;                  ///< folder for the module after each phase; compiles anew
   fs::path model_lib;                   ///< a compiled program (compile_model) to run; empty: as needed, kept
   fs::path source;                      ///< folder of the checkpoint; empty: the model's own
+  bool keep_weights = true;             ///< take them from an earlier start, or keep them, where that took long
   bool verify = false;                  ///< compare converted weights with their md5 sums first
   bool replace = false;                 ///< convert_weights: files in the way of its own
   std::function<void(const std::string&)> progress;  ///< told what takes time
@@ -74,8 +75,8 @@ ModelConfig config_of(const fs::path& folder);
 Scheme scheme_for(const fs::path& folder, const std::optional<std::string>& name);
 
 /// Quantizes a checkpoint and writes MLC-LLM's files of weights to `out`; `folder` has the configuration, and the tokenizer
-/// where a scheme needs a calibration text. Errors: as of open_model; the folder cannot be written; it is the model's own, lies
-/// in it or contains it, also through links, or holds a checkpoint.
+/// where a scheme needs a calibration text. Errors: as of open_model; the folder cannot be written; it is the model's own or
+/// contains it, also through links, or holds a checkpoint.
 WeightSize convert_weights(const fs::path& folder, const OpenOptions& options, const fs::path& out,
                            const std::function<void(size_t done, size_t all)>& progress = {});
 

@@ -171,7 +171,14 @@ void keep_packed_weights(const fs::path& path, const runtime::Tuple& weights,
   }
   std::error_code unknown;
   const fs::space_info space = fs::space(path.parent_path(), unknown);
-  if (bytes > weights_limit_bytes() || unknown || static_cast<int64_t>(space.available) < 2 * bytes) return;
+  const int64_t room = weights_limit_bytes() - bytes;
+  if (room < 0 || unknown || static_cast<int64_t>(space.available) < 2 * bytes) return;
+  // What is in use stays, and then this one is not kept.
+  const FileCache cache = weights_cache();
+  cache.prune(room, kCacheKeeps);
+  int64_t held = 0;
+  for (const CacheEntry& e : cache.entries()) held += e.bytes;
+  if (held > room) return;
   try {
     FileCache::free_place(path);
     const std::string words = header.dump();
@@ -193,7 +200,6 @@ void keep_packed_weights(const fs::path& path, const runtime::Tuple& weights,
     }
     file.write(seal_of(digest));
     file.finish();
-    weights_cache().prune(weights_limit_bytes(), kCacheKeeps);
   } catch (const Error& e) {
     remark(text("the weights are not kept for the next start: ", e.reason.what));
   }

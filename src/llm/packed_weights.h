@@ -23,8 +23,9 @@ std::string packed_weights_key(const fs::path& library, const std::vector<fs::pa
 std::optional<runtime::Value> read_packed_weights(const fs::path& path, int threads,
                                                   const std::function<void(const std::string& remark)>& damaged);
 
-/// Keeps a tuple of tensors, whole or not at all; nothing is kept beyond the limit, or where the disk would come to be more than half
-/// full of it. What cannot be written is told to `remark` and is no error: it is made again.
+/// Keeps a tuple of tensors, whole or not at all. The least recently used make room, but none of the last ten minutes; nothing is
+/// kept beyond the limit, or where the disk has not twice the room. What cannot be written is told to `remark` and is no error:
+/// it is made again.
 void keep_packed_weights(const fs::path& path, const runtime::Tuple& weights,
                          const std::function<void(const std::string& remark)>& remark);
 

@@ -105,7 +105,10 @@ Reason thrown_reason() {
 
 llm::OpenModel open_scheme(const MeasureJob& job, const llm::Scheme& scheme, const Ref<runtime::ThreadPool>& pool,
                            const Progress& progress) {
-  llm::OpenOptions open{.scheme = scheme, .pool = pool, .calibration = job.options.calibration};
+  llm::OpenOptions open{.scheme = scheme,
+                        .pool = pool,
+                        .calibration = job.options.calibration,
+                        .keep_weights = false};  // loads are timed alike
   open.progress = [&](const std::string& what) { progress(text(scheme.name, ": ", what), true); };
   return llm::open_model(job.options.model, open);
 }

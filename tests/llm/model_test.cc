@@ -157,7 +157,9 @@ TEST_P(StoredCodes, LogitsOfTransformers) {
   ASSERT_TRUE(own.stored);
   EXPECT_EQ(own.stored->codes.size(), 14);
   EXPECT_LE(largest_difference(folder, file, true, {}, own), bound);
-  EXPECT_LE(largest_difference(folder, file, true, {}, parse_scheme("f32")), bound);
+  // Of each layout one: the values as floats.
+  if (const std::string name = GetParam(); name.ends_with("-asym") || name.ends_with("order") || name == "awq-int4")
+    EXPECT_LE(largest_difference(folder, file, true, {}, parse_scheme("f32")), bound);
 }
 INSTANTIATE_TEST_SUITE_P(Model, StoredCodes,
                          testing::Values("gptq-int4", "gptq-int4-asym", "gptq-int4-v2", "gptq-int4-v2-unsaid",
@@ -179,7 +181,8 @@ TEST_P(Gguf, LogitsOfTransformers) {
   ASSERT_TRUE(own.stored);
   EXPECT_EQ(own.name, "Q4_K_M");
   EXPECT_LE(largest_difference(file, expected, true, {}, own), bound);
-  EXPECT_LE(largest_difference(file, expected, true, {}, parse_scheme("f32")), bound);
+  if (const std::string name = GetParam(); name == "llama" || name == "gpt2")
+    EXPECT_LE(largest_difference(file, expected, true, {}, parse_scheme("f32")), bound);
 }
 INSTANTIATE_TEST_SUITE_P(Model, Gguf,
                          testing::Values("llama", "llama3-rope", "qwen2", "qwen3", "gemma2", "phi3", "gpt2",
