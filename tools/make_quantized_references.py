@@ -4,7 +4,7 @@
     python3 -m venv VENV && VENV/bin/pip install torch transformers safetensors
     VENV/bin/python tools/make_quantized_references.py tests/reference/models/quantized
 
-A folder per row: config.json, model.safetensors with codes, expected.safetensors (input_ids_K and logits_K of three
+adapter-NAME: a LoRA for a model of ../tiny, and the logits of W + s B A. Else a folder per row: config.json, model.safetensors with codes, expected.safetensors (input_ids_K and logits_K of three
 sequences). The codes are packed here with NumPy, as GPTQ, AWQ and compressed-tensors lay them out; the logits are those of
 transformers in float64 on the dequantized weights. Nothing of Sator takes part.
 """
@@ -143,8 +143,47 @@ def write(folder, config, detail, seed):
     print(folder.name, max(float(v.abs().max()) for n, v in expected.items() if n.startswith("logits")))
 
 
+# Folder of a model that is there already: [in, out] matrices, layers that the adapter changes, rank, alpha, rslora.
+ADAPTERS = {
+    "llama": ("../tiny/llama-a", False, ("q_proj", "v_proj", "down_proj"), 4, 12, False),
+    "gpt2": ("../tiny/gpt2-a", True, ("c_attn", "c_fc"), 3, 5, True),
+}
+
+
+def write_adapter(target, name, seed):
+    base, transposed, changed, rank, alpha, by_root = ADAPTERS[name]
+    generator = torch.Generator().manual_seed(seed)
+    model = transformers.AutoModelForCausalLM.from_pretrained(target / base, attn_implementation="eager", dtype=torch.float32).eval()
+    tensors = {}
+    for layer, p in model.named_parameters():
+        if p.dim() != 2 or not any(part in layer for part in changed):
+            continue
+        out, into = p.shape[::-1] if transposed else p.shape
+        a, b = (torch.randn(shape, generator=generator) * 0.2 for shape in ((rank, into), (out, rank)))
+        prefix = "base_model.model." + layer.removesuffix(".weight")
+        tensors[prefix + ".lora_A.weight"], tensors[prefix + ".lora_B.weight"] = a, b
+        delta = alpha / (rank**0.5 if by_root else rank) * (b.double() @ a.double())
+        p.data = p.data.double() + (delta.T if transposed else delta)
+    folder = target / f"adapter-{name}"
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(tensors, folder / "adapter_model.safetensors")
+    config = {"peft_type": "LORA", "r": rank, "lora_alpha": alpha, "use_rslora": by_root, "fan_in_fan_out": transposed,
+              "bias": "none", "target_modules": list(changed), "modules_to_save": None, "lora_dropout": 0.1}
+    (folder / "adapter_config.json").write_text(json.dumps(config, indent=1) + "\n")
+    expected, exact = {}, model.double()
+    for k, length in enumerate((7, 19, 37)):
+        ids = torch.randint(3, 200, (length,), generator=generator)
+        with torch.no_grad():
+            logits = exact(ids[None], use_cache=False).logits[0]
+        expected[f"input_ids_{k}"], expected[f"logits_{k}"] = ids.to(torch.int32), logits.float().contiguous()
+    save_file(expected, folder / "expected.safetensors")
+    print(folder.name, max(float(v.abs().max()) for n, v in expected.items() if n.startswith("logits")))
+
+
 def main():
     target = pathlib.Path(sys.argv[1])
+    for seed, name in enumerate(ADAPTERS):
+        write_adapter(target, name, 200 + seed)
     for seed, (name, (config, detail)) in enumerate(ROWS.items()):
         write(target / name, config, detail, 100 + seed)
 

@@ -11,7 +11,8 @@ namespace sator::cli {
 std::vector<Option> model_options(ModelArguments& a) {
   return {
       {.name = "MODEL",
-       .help = "a Hugging Face folder, or one that convert_weight and gen_config wrote (or the configuration in it)",
+       .help = "a Hugging Face folder, a GGUF file, or a folder that convert_weight and gen_config wrote (or the "
+               "configuration in it)",
        .into = &a.model,
        .required = true},
       {.name = "--quantization SCHEME",
@@ -27,6 +28,7 @@ std::vector<Option> model_options(ModelArguments& a) {
        .help = "dtype of the KV cache; float32, with +a16 that of the products, unless told",
        .into = &a.cache_dtype,
        .choices = {"float32", "float16", "bfloat16"}},
+      {"--adapter FOLDER", "a LoRA as PEFT saves it, added to the weights", &a.adapter},
       {"--verify", "compare converted weights with their md5 sums before they are used", &a.verify},
   };
 }
@@ -43,6 +45,7 @@ llm::OpenModel open(const ModelArguments& a, Streams& io) {
   const fs::path folder = a.folder();
   llm::OpenOptions options{
       .scheme = llm::scheme_for(folder, a.quantization), .threads = a.threads, .isa = a.isa, .verify = a.verify};
+  if (a.adapter) options.adapter = *a.adapter;
   if (a.calibration) options.calibration = *a.calibration;
   if (a.cache_dtype) options.program.cache_dtype = *DType::parse(*a.cache_dtype);
   if (a.model_lib) options.model_lib = *a.model_lib;

@@ -18,6 +18,7 @@ struct ModelArguments {
   std::string isa = "native";
   std::optional<std::string> cache_dtype;
   std::optional<std::string> debug_dump;
+  std::optional<std::string> adapter;
   bool verify = false;
 
   fs::path folder() const { return model_folder(model); }

@@ -111,17 +111,24 @@ std::vector<fs::path> Checkpoint::paths() const {
   return out;
 }
 
+void Checkpoint::change(std::string_view name, std::function<void(std::vector<float>&)> by) {
+  StoredWeight& w = weights_[static_cast<size_t>(&get(name) - weights_.data())];
+  if (w.format) fail({.what = text(w.name, " is stored as codes"), .needs = "floats"});
+  w.change = std::move(by);
+}
+
 std::vector<float> values_of(const StoredWeight& weight) {
   if (weight.format) return dequantize(weight.codes());
   std::vector<float> values = to_f32(weight.bytes, weight.dtype);
-  if (weight.row_order.empty()) return values;
-  const size_t cols = values.size() / weight.row_order.size();
-  std::vector<float> ordered(values.size());
-  for (size_t i = 0; i < weight.row_order.size(); ++i)
-    std::copy_n(values.begin() + weight.row_order[i] * static_cast<int64_t>(cols),
-                cols,
-                ordered.begin() + static_cast<ptrdiff_t>(i * cols));
-  return ordered;
+  if (!weight.row_order.empty()) {
+    const auto cols = static_cast<ptrdiff_t>(values.size() / weight.row_order.size());
+    std::vector<float> ordered(values.size());
+    auto to = ordered.begin();
+    for (int64_t row : weight.row_order) to = std::copy_n(values.begin() + row * cols, cols, to);
+    values = std::move(ordered);
+  }
+  if (weight.change) weight.change(values);
+  return values;
 }
 
 }  // namespace sator::llm

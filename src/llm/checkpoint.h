@@ -18,6 +18,7 @@ struct StoredWeight {
   std::optional<IntegerFormat> format = {};     ///< of codes
   std::function<QuantizedMatrix()> codes = {};  ///< reads them
   std::vector<int64_t> row_order = {};  ///< of floats: row i is the file's row row_order[i]; empty: as it stands
+  std::function<void(std::vector<float>&)> change = {};  ///< of floats: what is done to their values
 
   int64_t elements() const;
 };
@@ -37,6 +38,9 @@ class Checkpoint {
   const StoredWeight* find(std::string_view name) const;
   /// Errors: there is none; the nearest names are listed.
   const StoredWeight& get(std::string_view name) const;
+
+  /// Has the values of a weight changed whenever they are read. Errors: as of get; it holds codes.
+  void change(std::string_view name, std::function<void(std::vector<float>&)> by);
 
   /// How each tensor is stored, where some are codes or the file is GGUF; null: all are floats.
   const std::shared_ptr<const StoredFormats>& formats() const { return formats_; }

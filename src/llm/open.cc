@@ -16,6 +16,7 @@
 #include "engine/tokenizer/unicode.h"
 #include "frontend/gguf.h"
 #include "frontend/mlc_config.h"
+#include "llm/adapter.h"
 #include "llm/identity.h"
 #include "llm/mlc_weights.h"
 #include "llm/model_cache.h"
@@ -197,6 +198,13 @@ class Weights {
       converted_ = MlcWeights::open(from);
     else
       checkpoint_ = Checkpoint::open(from, config);
+    if (!options.adapter) return;
+    if (converted_)
+      fail({.what = text("the weights in ", from.string(), " are converted already"),
+            .needs = "the original checkpoint, to which an adapter can be added"});
+    const Adapter adapter = Adapter::open(*options.adapter);
+    adapter.add_to(*checkpoint_);
+    adapter_files_ = adapter.paths();
   }
 
   bool are_converted() const { return converted_.has_value(); }
@@ -221,7 +229,11 @@ class Weights {
                                   int threads) const {
     return checkpoint_ ? make_params(specs, *checkpoint_, ranges, {}, threads) : converted_->params(specs);
   }
-  std::vector<fs::path> files() const { return checkpoint_ ? checkpoint_->paths() : converted_->paths(); }
+  std::vector<fs::path> files() const {
+    std::vector<fs::path> out = checkpoint_ ? checkpoint_->paths() : converted_->paths();
+    out.insert(out.end(), adapter_files_.begin(), adapter_files_.end());
+    return out;
+  }
 
   WeightSize size(const std::vector<ParamSpec>& specs) const {
     if (checkpoint_) return weight_size(specs, *checkpoint_);
@@ -233,6 +245,7 @@ class Weights {
  private:
   std::optional<Checkpoint> checkpoint_;
   std::optional<MlcWeights> converted_;
+  std::vector<fs::path> adapter_files_;
 };
 
 /// What the chat configuration of a folder with converted weights (or with nothing else) decides.

@@ -19,6 +19,7 @@ struct OpenOptions {
   std::string isa = "native";           ///< levels to compile for: "native", "portable", or names
   fs::path debug_dump;                  ///< folder for the module after each phase; compiles anew
   fs::path model_lib;                   ///< a compiled program (compile_model) to run; empty: as needed, kept
+  std::optional<fs::path> adapter;      ///< a LoRA (adapter.h) that is added to the checkpoint's weights
   fs::path source;                      ///< folder of the checkpoint; empty: the model's own
   bool keep_weights = true;             ///< take them from an earlier start, or keep them, where that took long
   bool verify = false;                  ///< compare converted weights with their md5 sums first

@@ -58,8 +58,8 @@ fs::path reference_model(const std::string& name) { return reference_data("model
 /// The largest difference of our logits to the reference's, over all sequences of a file.
 ///   all   the reference has every position's logits; else only the last one's
 double largest_difference(const fs::path& folder, const fs::path& file, bool all, std::optional<int64_t> chunk = {},
-                          const std::optional<Scheme>& scheme = {}) {
-  OpenOptions options;
+                          const std::optional<Scheme>& scheme = {}, const std::optional<fs::path>& adapter = {}) {
+  OpenOptions options{.adapter = adapter};
   if (scheme) options.scheme = *scheme;
   options.program.prefill_chunk = chunk;
   OpenModel opened = open_model(folder, options);
@@ -170,6 +170,41 @@ INSTANTIATE_TEST_SUITE_P(Model, StoredCodes,
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });
+/// W + s B A by a script (tools/make_quantized_references.py): a Llama, and a GPT-2 with rslora and weights [in, out].
+TEST(Model, AdaptersAreAddedToTheWeights) {
+  for (const char* name : {"llama", "gpt2"}) {
+    const fs::path adapter = reference_model(text("quantized/adapter-", name)), file = adapter / "expected.safetensors";
+    const fs::path folder = reference_model(text("tiny/", name, "-a"));
+    EXPECT_LE(largest_difference(folder, file, true, {}, {}, adapter), 2e-5 * largest_logit(file) + 1e-5) << name;
+    EXPECT_GT(largest_difference(folder, file, true), 0.1) << name;
+  }
+}
+TEST(Model, AdaptersOfAnotherKindAreRefused) {
+  TempFolder folder;
+  const fs::path from = reference_model("quantized/adapter-llama"), model = reference_model("tiny/llama-a");
+  fs::copy(from, folder.path(), fs::copy_options::recursive);
+  Json config = Json::parse(read_file(from / "adapter_config.json"));
+  auto error_with = [&](const char* key, const Json& value) {
+    Json changed = config;
+    changed[key] = value;
+    write_file(folder.path() / "adapter_config.json", changed.dump());
+    return error_of([&] { open_model(model, {.adapter = folder.path()}); });
+  };
+  EXPECT_NE(error_with("use_dora", true).find("use_dora is true"), std::string::npos);
+  EXPECT_NE(error_with("peft_type", "IA3").find("no LoRA"), std::string::npos);
+  EXPECT_NE(error_with("bias", "all").find("trained biases"), std::string::npos);
+  EXPECT_NE(error_with("rank_pattern", {{"q_proj", 8}}).find("rank_pattern is given"), std::string::npos);
+  EXPECT_NE(error_with("fan_in_fan_out", true).find("which is ["), std::string::npos);
+  EXPECT_NE(error_of([&] { open_model(model, {.adapter = model}); }).find("holds no adapter"), std::string::npos);
+  EXPECT_NE(error_of([&] { open_model(reference_model("tiny/gpt2-a"), {.adapter = from}); }).find("there is no tensor"),
+            std::string::npos);
+  const fs::path quantized = reference_model("quantized/gptq-int4");
+  EXPECT_NE(error_of([&] {
+              open_model(quantized, {.scheme = scheme_for(quantized, {}), .adapter = from});
+            }).find("holds codes"),
+            std::string::npos);
+}
+
 /// GGUF files as llama.cpp's package writes them (tools/make_gguf_references.py): each matrix of another block format.
 class Gguf : public testing::TestWithParam<const char*> {};
 TEST_P(Gguf, LogitsOfTransformers) {

@@ -1,0 +1,33 @@
+// Low-rank adapters (LoRA), as PEFT keeps them: added to the weights of a checkpoint when it is read.
+#pragma once
+
+#include "llm/checkpoint.h"
+
+namespace sator::llm {
+
+/// An adapter's folder: adapter_config.json and adapter_model.safetensors.
+class Adapter {
+ public:
+  /// Errors: the folder is none; it is no LoRA, or asks for what is not added here (DoRA, trained biases, whole modules, ranks that
+  /// differ by a pattern), by name; a factor without its other.
+  static Adapter open(const fs::path& folder);
+
+  /// Puts W + s B A in the place of each weight W that the adapter names: s = alpha / r, or alpha / sqrt(r) with rslora.
+  /// Errors: the checkpoint has no such weight, has it as codes, or in another shape.
+  /// Source: Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", 2021, section 4.1.
+  void add_to(Checkpoint& checkpoint) const;
+  /// The files that it lies in.
+  std::vector<fs::path> paths() const;
+
+ private:
+  struct Pair {
+    const SafeTensor *a = nullptr, *b = nullptr;  ///< [r, in], [out, r]
+  };
+  fs::path folder_;
+  std::shared_ptr<const SafeTensors> tensors_;
+  std::map<std::string, Pair> layers_;  ///< "model.layers.0.self_attn.q_proj"
+  double alpha_ = 0;
+  bool by_root_ = false, transposed_ = false;
+};
+
+}  // namespace sator::llm
