@@ -20,7 +20,7 @@ struct GgufType {
   std::string_view name;  ///< as llama.cpp spells it: "Q4_K"
   int64_t block_elements, block_bytes;
 };
-/// The types that are read, and null for others. Source: the GGUF specification in the ggml repository, docs/gguf.md.
+/// The types that are read, and null for others. Source: the GGUF specification in the ggml repository.
 const GgufType* gguf_type(uint32_t id);
 
 /// One tensor. `shape` has the outermost dimension first: a matrix is [rows, cols], a row's elements lie together.

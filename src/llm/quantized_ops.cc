@@ -47,11 +47,6 @@ te::Tensor codes_input(const IntegerFormat& f, int64_t rows, int64_t cols) {
   return te::placeholder({i64c(rows), i64c(words_per_row(cols, f.bits))}, u32, "codes");
 }
 
-std::vector<Expr> scale_shape(const IntegerFormat& f, int64_t rows, int64_t cols) {
-  std::vector<Expr> shape;
-  for (int64_t d : scale_dims(f, rows, cols)) shape.push_back(i64c(d));
-  return shape;
-}
 Expr scale_at(const te::Tensor& scale, const IntegerFormat& f, const Expr& j, const Expr& k) {
   switch (f.granularity) {
     case Granularity::tensor: return scale({i64c(0)});
