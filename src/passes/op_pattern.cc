@@ -9,8 +9,8 @@ using namespace tir;
 
 namespace {
 
-/// How one load's indices relate to the store's.
-enum class Access { same, broadcast, injective, other };
+/// How one load's indices relate to the store's. A lookup has indices that are read from memory at the store's own.
+enum class Access { same, broadcast, injective, lookup, other };
 
 bool is_block_var(const Expr& e, const std::vector<VarRef>& vars) {
   const Var* v = e.as<Var>();
@@ -38,14 +38,21 @@ Access classify(const std::vector<Expr>& store, const std::vector<Expr>& load, c
     ++at;
   }
   if (broadcast) return Access::broadcast;
-  for (const Expr& index : load) {
-    for (const VarRef& v : vars_in(index)) {
-      bool known = false;
-      for (const Expr& s : store) known |= uses_var(s, *v);
-      if (!known) return Access::other;
-    }
-  }
-  return Access::injective;
+  bool looks_up = false, known = true;
+  auto reads_known = [&](const Expr& index) {
+    walk(
+        index,
+        [&](const Var& v) { known &= std::ranges::any_of(store, [&](const Expr& s) { return uses_var(s, v); }); },
+        [&](const BufferLoad& l) {
+          looks_up = true;
+          for (const Expr& at : l.indices)
+            for (const VarRef& v : vars_in(at))
+              known &= std::ranges::any_of(store, [&](const Expr& s) { return uses_var(s, *v); });
+          return false;
+        });
+  };
+  for (const Expr& index : load) reads_known(index);
+  return !known ? Access::other : looks_up ? Access::lookup : Access::injective;
 }
 
 /// An element of a buffer, perhaps converted.
@@ -105,17 +112,20 @@ OpPattern pattern_of(const Block& block) {
   const BufferStore* st = block.body.as<BufferStore>();
   if (!st) return OpPattern::opaque;
   OpPattern pattern = OpPattern::elementwise;
-  bool any_same = false, any_load = false;
+  bool any_same = false, any_load = false, looks_up = false;
   walk(st->value, [&](const BufferLoad& l) {
     any_load = true;
     switch (classify(st->indices, l.indices, vars)) {
       case Access::same: any_same = true; break;
       case Access::broadcast: pattern = std::max(pattern, OpPattern::broadcast); break;
       case Access::injective: pattern = std::max(pattern, OpPattern::injective); break;
+      case Access::lookup: looks_up = true; break;
       case Access::other: pattern = OpPattern::opaque; break;
     }
   });
   if (!any_load) return OpPattern::elementwise;
+  // A number that is looked up for each row, and combined with its elements; rows of a table alone are gathered.
+  if (looks_up) return any_same ? std::max(pattern, OpPattern::broadcast) : OpPattern::opaque;
   if (pattern == OpPattern::broadcast && !any_same) {
     // Every input is smaller than the output: still a broadcast.
     return OpPattern::broadcast;

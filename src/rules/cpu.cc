@@ -1,5 +1,6 @@
 #include "rules/cpu.h"
 
+#include "rules/grouped.h"
 #include "rules/low_batch.h"
 #include "rules/rule.h"
 #include "schedule/primitives.h"
@@ -71,6 +72,14 @@ tir::PrimFuncRef scheduled(const tir::PrimFuncRef& f, AppliedSchedule applied, c
   return done;
 }
 
+/// The function with a branch for each size that it is called with.
+tir::PrimFuncRef scheduled_in_branches(const tir::PrimFuncRef& f, const std::string& name,
+                                       const target::CpuLevel& level, const ScheduleLog& log) {
+  std::vector<LowBatchBranch> branches = low_batch_branches(f);
+  for (LowBatchBranch& b : branches) b.func = scheduled(b.func, {.function = name, .calls = b.calls}, level, log);
+  return branches.size() == 1 ? branches.front().func : join_branches(f, branches);
+}
+
 }  // namespace
 
 ModuleRef schedule_for_cpu(const ModuleRef& module, const target::CpuLevel& level, const ScheduleLog& log) {
@@ -78,9 +87,9 @@ ModuleRef schedule_for_cpu(const ModuleRef& module, const target::CpuLevel& leve
   for (const auto& [name, func] : module->functions) {
     const tir::PrimFuncRef f = cast<tir::PrimFunc>(func);
     if (!f || int_attr(f->attrs, "tir.is_scheduled").value_or(0) != 0 || !tir::root_of(*f)) continue;
-    std::vector<LowBatchBranch> branches = low_batch_branches(f);
-    for (LowBatchBranch& b : branches) b.func = scheduled(b.func, {.function = name, .calls = b.calls}, level, log);
-    tir::PrimFuncRef done = branches.size() == 1 ? branches.front().func : join_branches(f, branches);
+    const std::optional<GroupedFunction> grouped = grouped_function(f);
+    tir::PrimFuncRef done = scheduled_in_branches(grouped ? grouped->one : f, name, level, log);
+    if (grouped) done = for_all_groups(f, *grouped, done);
     Attrs attrs = done->attrs;
     attrs["tir.is_scheduled"] = int_imm(1);
     attrs.erase(kLayoutTrace);

@@ -42,25 +42,38 @@ bool feeds_product(const tir::PrimFunc& f, const BufferRef& weight) {
   return product;
 }
 
-Ref<const arith::IndexMap> panel_map(DType dtype) {
+/// Of [rows, cols], or of a stack of such matrices.
+Ref<const arith::IndexMap> panel_map(int64_t rank, DType dtype) {
   return arith::index_map(
-      2,
+      static_cast<int>(rank),
       [](const std::vector<VarRef>& i) {
-        return std::vector<Expr>{floordiv(i[0], kPanel), i[1], floormod(i[0], kPanel)};
+        std::vector<Expr> at(i.begin(), i.end() - 2);
+        const VarRef &row = i[i.size() - 2], &col = i.back();
+        at.insert(at.end(), {floordiv(row, kPanel), Expr(col), floormod(row, kPanel)});
+        return at;
       },
       dtype);
 }
 
-/// W [rows, cols] -> P [ceil(rows / 32), cols, 32].
-tir::PrimFuncRef pack_function(int64_t rows, int64_t cols, DType dtype) {
-  auto c = [](int64_t v) { return int_imm(v, i64); };
-  te::Tensor w = te::placeholder({c(rows), c(cols)}, dtype, "w");
-  te::Tensor p = te::compute(
-      {.name = "pack", .axis = "i"}, {c((rows + kPanel - 1) / kPanel), c(cols), c(kPanel)}, [&](const te::Indices& i) {
-        Expr row = i[0] * kPanel + i[2];
-        if (rows % kPanel == 0) return w({row, i[1]});
-        return sator::call(dtype, "tir.if_then_else", {lt(row, c(rows)), w({row, i[1]}), constant(0, dtype)});
-      });
+/// The shape of panels of a matrix, or of a stack of them.
+std::vector<Expr> panel_shape(const std::vector<Expr>& shape) {
+  std::vector<Expr> out(shape.begin(), shape.end() - 2);
+  const int64_t rows = *as_int(shape[shape.size() - 2]);
+  out.insert(out.end(), {int_imm((rows + kPanel - 1) / kPanel, i64), shape.back(), int_imm(kPanel, i64)});
+  return out;
+}
+
+/// W [.., rows, cols] -> P [.., ceil(rows / 32), cols, 32].
+tir::PrimFuncRef pack_function(const std::vector<Expr>& shape, DType dtype) {
+  const int64_t rows = *as_int(shape[shape.size() - 2]);
+  te::Tensor w = te::placeholder(shape, dtype, "w");
+  te::Tensor p = te::compute({.name = "pack", .axis = "i"}, panel_shape(shape), [&](const te::Indices& i) {
+    te::Indices at(i.begin(), i.end() - 3);
+    const Expr row = i[i.size() - 3] * kPanel + i.back();
+    at.insert(at.end(), {row, i[i.size() - 2]});
+    if (rows % kPanel == 0) return w(at);
+    return sator::call(dtype, "tir.if_then_else", {lt(row, int_imm(rows, i64)), w(at), constant(0, dtype)});
+  });
   tir::PrimFuncRef f = te::create_prim_func({w, p});
   Attrs attrs = f->attrs;
   attrs.erase("global_symbol");
@@ -87,7 +100,7 @@ tir::PrimFuncRef with_panels(const tir::PrimFuncRef& f, const std::string& name,
     schedule::transform_layout(s,
                                reader,
                                schedule::BufferSelector{false, region_of},
-                               panel_map(buffer->shape[0]->dtype),
+                               panel_map(buffer->rank(), buffer->shape[0]->dtype),
                                schedule::Value(),
                                true);
   }
@@ -117,6 +130,12 @@ class Packer {
     return f.params[static_cast<size_t>(*inputs)];
   }
 
+  /// Rows that fill a panel, or a stack of such matrices.
+  static bool is_matrix(const Buffer& b) {
+    const bool known = std::ranges::all_of(b.shape, [](const Expr& e) { return as_int(e).has_value(); });
+    return known && (b.rank() == 2 || b.rank() == 3) && *as_int(b.shape[b.shape.size() - 2]) >= kPanel;
+  }
+
   /// Which items of the parameter tuple products read as matrices.
   void find_uses(const Func& func) {
     const Function* f = func.as<Function>();
@@ -135,9 +154,7 @@ class Packer {
           auto at = item_of.find(cast<RVar>(inputs[i]));
           if (at == item_of.end()) continue;
           BufferRef buffer = tensor_parameter(*reader, i);
-          bool matrix =
-              buffer->shape.size() == 2 && as_int(buffer->shape[0]).value_or(0) >= kPanel && as_int(buffer->shape[1]);
-          if (matrix && feeds_product(*reader, buffer)) wanted_.insert(at->second);
+          if (is_matrix(*buffer) && feeds_product(*reader, buffer)) wanted_.insert(at->second);
         }
       }
       return false;
@@ -181,10 +198,8 @@ class Packer {
         if (!get || get->tuple != params || !wanted_.count(get->index)) continue;
         const TensorInfo* info = bound_var(b)->sinfo.as<TensorInfo>();
         std::vector<Expr> shape = *relax::shape_of(*info);
-        int64_t rows = *as_int(shape[0]), cols = *as_int(shape[1]);
-        RExpr callee = builder_.add_function(pack_function(rows, cols, info->dtype), "pack");
-        StructInfo out = tensor_info(
-            {int_imm((rows + kPanel - 1) / kPanel, i64), int_imm(cols, i64), int_imm(kPanel, i64)}, info->dtype);
+        RExpr callee = builder_.add_function(pack_function(shape, info->dtype), "pack");
+        StructInfo out = tensor_info(panel_shape(shape), info->dtype);
         RExpr call =
             with_sinfo(relax::call(op_ref("call_tir"), {callee, relax::tuple({RExpr(bound_var(b))})}, {}, {out}), out);
         packed.emplace(bound_var(b), builder_.emit(call));
