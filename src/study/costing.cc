@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "dataflow/cost/scheduled.h"
+#include "dataflow/programs/row_groups.h"
 
 namespace sator::study {
 
@@ -38,6 +39,7 @@ std::string ChipCoster::schedule_of(const PhaseKernel& kernel, const dataflow::K
   if (!fresh) return at->second;
   std::string other;
   try {
+    dataflow::require_one_group(*kernel.func, kernel.facts);
     const dataflow::ScheduledFunction scheduled = schedule_as_costed(kernel.func, kernel.facts.name, cost);
     const dataflow::TirWork again = work_of(*scheduled.func, kernel.facts, &chip());
     other = difference(cost, engine_.cost(again.kernel, again.placements));

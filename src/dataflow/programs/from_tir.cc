@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "dataflow/programs/bound_statements.h"
 #include "dataflow/programs/packed_codes.h"
+#include "dataflow/programs/row_groups.h"
 #include "dataflow/programs/stated_mapping.h"
 #include "dataflow/programs/tir_arithmetic.h"
 #include "dataflow/programs/tir_places.h"
@@ -469,6 +470,7 @@ std::vector<BoundStatement> bound_statements(const tir::PrimFunc& func, const Fu
 }
 
 TirWork work_of(const tir::PrimFunc& func, const FunctionFacts& facts, const Chip* chip) {
+  if (func.attrs.contains(kRowGroups)) return work_of_groups(func, facts, chip);
   return ProgramReader(func, facts, chip).take();
 }
 

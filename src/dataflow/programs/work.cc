@@ -119,28 +119,41 @@ std::optional<Work> inline_producer(const Work& consumer, size_t made, const Wor
   return merged;
 }
 
-Work of_sequences(Work work, int64_t sequences) {
+namespace {
+
+/// The work once more for each value of a new outermost iterator, which numbers from `first` on the tensors that `own` names.
+Work repeated(Work work, std::string name, int64_t first, int64_t times, FunctionRef<bool(OperandKind)> own) {
   Domain& domain = work.statement.domain;
   std::vector<QuasiAffine> moved;  // the iterators, one place further in
   for (int x = 0; x < domain.rank(); ++x) moved.push_back(variable(x + 1));
   auto move = [&](std::vector<QuasiAffine>& all) {
     for (QuasiAffine& e : all) e = substitute(e, moved);
   };
-  std::string name = "sequence";
   while (std::find(domain.names.begin(), domain.names.end(), name) != domain.names.end()) name += "_";
   domain.names.insert(domain.names.begin(), name);
   domain.lower.insert(domain.lower.begin(), 0);
-  domain.extent.insert(domain.extent.begin(), sequences);
+  domain.extent.insert(domain.extent.begin(), times);
   move(domain.guards);
   move(work.only_where);
   for (size_t a = 0; a < work.operands.size(); ++a) {
     move(work.operands[a].lies_outside_where);
     for (Map& map : work.statement.accesses[a].references) {
       move(map);
-      if (work.operands[a].kind != OperandKind::weight) map.insert(map.begin(), variable(0));
+      if (own(work.operands[a].kind)) map.insert(map.begin(), variable(0) + first);
     }
   }
   return work;
+}
+
+}  // namespace
+
+Work of_sequences(Work work, int64_t sequences) {
+  return repeated(
+      std::move(work), "sequence", 0, sequences, [](OperandKind kind) { return kind != OperandKind::weight; });
+}
+
+Work of_groups(Work work, int64_t first, int64_t count) {
+  return repeated(std::move(work), "group", first, count, [](OperandKind) { return true; });
 }
 
 ProductClass class_of(const Work& work, const Product& product) {

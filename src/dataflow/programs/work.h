@@ -39,6 +39,8 @@ struct Work {
 
 /// The work for so many sequences at once, the outermost iterator: each has tensors of its own, except for weights.
 Work of_sequences(Work work, int64_t sequences);
+/// The work for the groups number `first` to `first + count - 1`, the outermost iterator: each has tensors of its own.
+Work of_groups(Work work, int64_t first, int64_t count);
 
 /// What one launch does, in the order of the program.
 struct Kernel {
