@@ -2,7 +2,7 @@
 """Writes small random models of each family with logits of Hugging Face's transformers, for tests/llm.
 
     python3 -m venv VENV && VENV/bin/pip install torch transformers safetensors
-    VENV/bin/python tools/make_family_references.py tests/reference/models/families
+    VENV/bin/python tools/make_family_references.py tests/reference/models/families [ROW...]
 
 A folder per row: config.json, model.safetensors (float32) and expected.safetensors: input_ids_K and logits_K of three
 sequences, computed in float64 from the same weights. All weights are random, those of norms and biases too, so that each
@@ -49,7 +49,17 @@ ROWS = {
                               "use_qkv_bias": True}, None),
     "stablelm-parallel": ("stablelm", {**WITHOUT_HEAD_DIM, "hidden_size": 48, "num_attention_heads": 3,
                                        "num_key_value_heads": 3, "use_parallel_residual": True}, None),
+    # One layer in two has experts, of which the last has none all the same.
+    "qwen2-moe": ("qwen2_moe", {**WITHOUT_HEAD_DIM, "hidden_size": 48, "num_hidden_layers": 4, "num_experts": 5,
+                                "num_experts_per_tok": 2, "moe_intermediate_size": 22,
+                                "shared_expert_intermediate_size": 34, "decoder_sparse_step": 2,
+                                "mlp_only_layers": [3]}, None),
+    "qwen3-moe": ("qwen3_moe", {**BASE, "num_experts": 7, "num_experts_per_tok": 3, "moe_intermediate_size": 22,
+                                "norm_topk_prob": True}, None),
+    "mixtral": ("mixtral", {**BASE, "intermediate_size": 64, "num_local_experts": 4, "num_experts_per_tok": 2,
+                            "sliding_window": 6}, None),
 }
+MARGIN = 1e-3  # between the last expert that a token takes and the next one
 
 
 def randomize(model, generator):
@@ -62,11 +72,32 @@ def randomize(model, generator):
             p.data = noise * (0.6 if "embed" in name else 1.3) / p.shape[-1] ** 0.5
 
 
+class Margins:
+    """The least distance between the probability (or logit) of a chosen expert and one that is not."""
+
+    def __init__(self, model):
+        self.least = float("inf")
+        for name, module in model.named_modules():
+            if name.endswith((".mlp.gate", ".mlp.router")):
+                module.register_forward_hook(self.see)
+
+    def see(self, module, inputs, outputs):
+        scores = torch.softmax(outputs[0].double(), -1).sort(-1, descending=True).values
+        self.least = min(self.least, float((scores[:, module.top_k - 1] - scores[:, module.top_k]).min()))
+
+
 def write(folder, model_type, keys, lengths, seed):
+    """Seeds are tried from the row's own on, until no token is near to another choice of experts."""
+    while not write_with(folder, model_type, keys, lengths, seed):
+        seed += 100
+
+
+def write_with(folder, model_type, keys, lengths, seed):
     config = transformers.AutoConfig.for_model(model_type, **keys)
     config._attn_implementation = "eager"
     generator = torch.Generator().manual_seed(seed)
-    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval().float()
+    model = transformers.AutoModelForCausalLM.from_config(
+        config, attn_implementation="eager", experts_implementation="eager").eval().float()
     randomize(model, generator)
     model.tie_weights()
     folder.mkdir(parents=True, exist_ok=True)
@@ -74,20 +105,27 @@ def write(folder, model_type, keys, lengths, seed):
     (folder / "generation_config.json").unlink(missing_ok=True)
     expected = {}
     exact = model.double()
+    margins = Margins(exact)
     for k, length in enumerate(lengths or (7, 19, 37)):
         ids = torch.randint(3, config.vocab_size, (length,), generator=generator)
         with torch.no_grad():
             logits = exact(ids[None], use_cache=False).logits[0]
         expected[f"input_ids_{k}"] = ids.to(torch.int32)
         expected[f"logits_{k}"] = logits.float().contiguous()
+    if margins.least < MARGIN:
+        return False
     save_file(expected, folder / "expected.safetensors")
     spread = max(float(v.abs().max()) for name, v in expected.items() if name.startswith("logits"))
-    print(f"{folder.name}: {sum(p.numel() for p in model.parameters())} parameters, largest logit {spread:.2f}")
+    print(f"{folder.name}: {sum(p.numel() for p in model.parameters())} parameters, largest logit {spread:.2f}, "
+          f"router margin {margins.least:.4f}")
+    return True
 
 
 def main():
     target = pathlib.Path(sys.argv[1])
     for seed, (name, (model_type, keys, lengths)) in enumerate(ROWS.items()):
+        if sys.argv[2:] and name not in sys.argv[2:]:
+            continue
         write(target / name, model_type, keys, lengths, seed)
     versions = {"torch": torch.__version__, "transformers": transformers.__version__}
     (target / "versions.json").write_text(json.dumps(versions) + "\n")

@@ -2,6 +2,7 @@
 // models (families/) reads its config.json into this; graph, parameters, costs and links follow from it and from nothing else.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -80,6 +81,23 @@ struct MlpConfig {
   bool in_bias = false, out_bias = false;
 };
 
+/// Several MLPs in place of one, of which each token takes a few: sum over its experts e of weight[e] * mlp_e(x), and what all
+/// tokens take. They are as MlpConfig says, but for their width.
+///   logits = router(x);  the experts of a token are those of its `per_token` largest logits
+struct ExpertsConfig {
+  int64_t count = 0;  // 0: no layer has them
+  int64_t per_token = 0;
+  int64_t units = 0;
+  /// What weighs them: softmax of all logits, or of those of the chosen alone (which is the former, normalized).
+  enum class Routing { softmax_of_all, softmax_of_chosen };
+  Routing routing = Routing::softmax_of_all;
+  bool normalized = false;  // weights of a token are divided by their sum
+  bool router_bias = false;
+  int64_t shared_units = 0;           // of the MLP that every token takes besides; 0: there is none
+  bool shared_gate = false;           // its result times sigmoid(gate(x))
+  std::vector<int64_t> dense_layers;  // that have a plain MLP instead
+};
+
 /// What the tensors of a checkpoint are called, without ".weight" and ".bias". Those of a block come behind
 /// "<block><number>.". A part without a name is not there.
 struct TensorNames {
@@ -91,8 +109,14 @@ struct TensorNames {
   /// Queries, keys and values: three tensors, or one that holds them in this order; gate and up likewise.
   std::vector<std::string> qkv, mlp_in;
   std::string q_norm, k_norm, out, mlp_out;
+  /// Experts: whole names of tensors, with ".weight"; `*` is the expert's number, without one a tensor holds all of them.
+  std::vector<std::string> expert_in, expert_in_bias;
+  std::string expert_out, expert_out_bias;
+  std::string router, shared_gate, shared_out;
+  std::vector<std::string> shared_in;
   /// What layers of several tensors, and those without one, are called in reports.
   std::string qkv_layer, attention_layer, mlp_in_layer, activation_layer, embedding_layer;
+  std::string expert_in_layer, expert_out_layer, shared_in_layer;
   bool transposed = false;  // matrices of the blocks are stored [in, out]
 };
 
@@ -122,12 +146,17 @@ struct ModelConfig {
   NormConfig norm;
   AttentionConfig attention;
   MlpConfig mlp;
+  ExpertsConfig experts;
   bool parallel = false;        // x + attention(norm(x)) + mlp(norm(x))
   int64_t position_offset = 0;  // of the table of learned positions, where names.positions is given
   double embedding_scale = 1, residual_scale = 1, logit_scale = 1;
   double final_soft_cap = 0;  // logits become cap * tanh(logit / cap)
   std::optional<StoredQuantization> quantization;
   TensorNames names;
+
+  bool has_experts(int64_t layer) const {
+    return experts.count > 0 && std::ranges::find(experts.dense_layers, layer) == experts.dense_layers.end();
+  }
 };
 
 }  // namespace sator

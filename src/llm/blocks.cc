@@ -1,6 +1,7 @@
 #include "llm/blocks.h"
 
 #include "base/text.h"
+#include "llm/mlp.h"
 #include "runtime/tensor.h"
 
 namespace sator::llm {
@@ -8,16 +9,6 @@ namespace sator::llm {
 using namespace relax;
 
 namespace {
-
-const char* activation_op(Activation a) {
-  switch (a) {
-    case Activation::gelu_tanh: return "nn.gelu_tanh";
-    case Activation::gelu_erf: return "nn.gelu";
-    case Activation::relu: return "nn.relu";
-    case Activation::silu: return "nn.silu";
-  }
-  internal_error("an activation without an op");
-}
 
 std::string weight(const std::string& layer) { return layer + ".weight"; }
 
@@ -50,12 +41,14 @@ class Blocks {
     const RExpr in = norm_if_named(x, names_.attention_norm);
     const RExpr attended = attention(in, cache, i);
     if (c_.parallel) {
-      const RExpr m = mlp(names_.mlp_norm.empty() ? in : norm(x, h_ + names_.mlp_norm, c_.hidden_size));
+      const RExpr m =
+          mlp_of_layer(l_, c_, i, names_.mlp_norm.empty() ? in : norm(x, h_ + names_.mlp_norm, c_.hidden_size));
       x = l_.op("add", {scaled(attended, c_.residual_scale, ""), x}, {}, h_ + names_.out);
-      return l_.op("add", {scaled(m, c_.residual_scale, ""), x}, {}, h_ + names_.mlp_out);
+      return l_.op("add", {scaled(m, c_.residual_scale, ""), x}, {}, h_ + mlp_result(c_, i));
     }
     x = added(attended, names_.attention_post_norm, x, names_.out);
-    return added(mlp(norm_if_named(x, names_.mlp_norm)), names_.mlp_post_norm, x, names_.mlp_out);
+    const RExpr m = mlp_of_layer(l_, c_, i, norm_if_named(x, names_.mlp_norm));
+    return added(m, names_.mlp_post_norm, x, mlp_result(c_, i));
   }
 
   RExpr norm(const RExpr& x, const std::string& name, int64_t width) {
@@ -131,21 +124,6 @@ class Blocks {
     return l_.op("concat", {relax::Value(relax::tuple({queries, keys, part(2)}))}, {{"axis", 1}});
   }
 
-  RExpr mlp(const RExpr& x) {
-    const MlpConfig& m = c_.mlp;
-    RExpr y;
-    if (m.gated) {
-      RExpr both = linear(x, names_.mlp_in, {m.units, m.units}, c_.hidden_size, m.in_bias, names_.mlp_in_layer);
-      RExpr halves = l_.op("split", {both}, {{"indices_or_sections", int64_t{2}}, {"axis", int64_t{1}}});
-      RExpr gate = l_.out().emit(tuple_get(halves, 0)), up = l_.out().emit(tuple_get(halves, 1));
-      y = l_.op("multiply", {l_.op(activation_op(m.activation), {gate}), up}, {}, h_ + names_.activation_layer);
-    } else {
-      y = linear(x, names_.mlp_in, {m.units}, c_.hidden_size, m.in_bias, names_.mlp_in_layer);
-      y = l_.op(activation_op(m.activation), {y}, {}, h_ + names_.activation_layer);
-    }
-    return linear(y, {names_.mlp_out}, {c_.hidden_size}, m.units, m.out_bias, names_.mlp_out);
-  }
-
   Layers& l_;
   const ModelConfig& c_;
   const AttentionConfig& a_;
@@ -174,7 +152,7 @@ RExpr logits(Layers& layers, const ModelConfig& config, const RExpr& hidden) {
 std::vector<std::string> summed_layers(const ModelConfig& config) {
   std::vector<std::string> out;
   for (int64_t i = 0; i < config.layers; ++i)
-    for (const std::string& name : {config.names.out, config.names.mlp_out})
+    for (const std::string& name : {config.names.out, mlp_result(config, i)})
       out.push_back(text(config.names.block, i, ".", name));
   return out;
 }

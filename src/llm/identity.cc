@@ -59,6 +59,17 @@ void add_attention(Json& out, const AttentionConfig& a) {
   if (a.rope) add_rope(out, *a.rope);
 }
 
+void add_experts(Json& out, const ExpertsConfig& e) {
+  static constexpr const char* kRoutings[] = {"softmax of all", "softmax of the chosen"};
+  out["num_experts"] = e.count;
+  if (e.count == 0) return;
+  out["num_experts_per_tok"] = e.per_token, out["moe_intermediate_size"] = e.units;
+  out["experts.routing"] = kRoutings[static_cast<int>(e.routing)], out["norm_topk_prob"] = e.normalized;
+  out["experts.router_bias"] = e.router_bias;
+  out["shared_expert_intermediate_size"] = e.shared_units, out["experts.shared_gate"] = e.shared_gate;
+  out["experts.dense_layers"] = join_numbers({e.dense_layers.begin(), e.dense_layers.end()});
+}
+
 std::string params_text(const std::vector<ParamSpec>& specs) {
   std::string all;
   for (const ParamSpec& s : specs) all += text(s.name, " ", s.dtype, "[", s.shape, "]\n");
@@ -98,6 +109,7 @@ Json shaped_by(const ModelConfig& config, const Scheme& scheme, const Program& p
   out["logit_scale"] = config.logit_scale, out["final_soft_cap"] = config.final_soft_cap;
   add_norm(out, config.norm);
   add_attention(out, config.attention);
+  add_experts(out, config.experts);
   return out;
 }
 

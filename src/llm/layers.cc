@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "llm/expert_ops.h"
 #include "llm/quantized_ops.h"
 #include "relax/ops/table.h"
 
@@ -18,9 +19,23 @@ StructInfo matrix_info(const Expr& rows, int64_t cols, DType dtype = f32) {
 
 constexpr std::string_view kWeight = ".weight";
 
-/// The layer that a tensor "<layer>.weight" is the weight of.
+/// The layer that a tensor "<layer>.weight" is the weight of; all experts are one.
 std::string layer_of(const std::string& tensor) {
-  return tensor.ends_with(kWeight) ? tensor.substr(0, tensor.size() - kWeight.size()) : tensor;
+  std::string layer = tensor.ends_with(kWeight) ? tensor.substr(0, tensor.size() - kWeight.size()) : tensor;
+  if (const size_t at = layer.find("*."); at != layer.npos) layer.erase(at, 2);
+  return layer;
+}
+
+/// The tensors of each expert in turn.
+std::vector<std::string> of_experts(const std::vector<std::string>& tensors, int64_t experts) {
+  if (experts == 0 || tensors.front().find('*') == std::string::npos) return tensors;
+  std::vector<std::string> all;
+  for (int64_t e = 0; e < experts; ++e)
+    for (const std::string& name : tensors) {
+      const size_t at = name.find('*');
+      all.push_back(text(name.substr(0, at), e, name.substr(at + 1)));
+    }
+  return all;
 }
 
 /// Several tensors under one scale would be quantized otherwise than each by itself.
@@ -77,9 +92,11 @@ RExpr Layers::parameter(ParamSpec spec) {
   return value;
 }
 
-RExpr Layers::plain(const std::string& name, const WeightSource& source, const runtime::Dims& shape, bool is_table) {
+RExpr Layers::plain(const std::string& name, const WeightSource& source, const runtime::Dims& shape, bool is_table,
+                    double read_share) {
   const DType dtype = plain_dtype(scheme_, source.tensors.front());
-  return parameter({.name = name, .shape = shape, .dtype = dtype, .source = source, .is_table = is_table});
+  return parameter(
+      {.name = name, .shape = shape, .dtype = dtype, .source = source, .is_table = is_table, .read_share = read_share});
 }
 
 RExpr Layers::widened(const RExpr& x) {
@@ -97,21 +114,61 @@ RExpr Layers::call_function(const tir::PrimFuncRef& func, const std::string& nam
 
 RExpr Layers::widened_where_read(const RExpr& x) {
   const TensorInfo& info = *x->sinfo.as<TensorInfo>();
-  const Expr rows = rows_of(x);
-  const int64_t cols = *as_int(relax::shape_of(info)->back());
-  const Expr own_rows = as_int(rows) ? rows : Expr(make_size_var("n"));
-  return call_function(widen_function(info.dtype, own_rows, cols), "widen", {x}, matrix_info(rows, cols));
+  std::vector<Expr> shape = *relax::shape_of(info);
+  const Expr rows = shape[shape.size() - 2];
+  const int64_t cols = *as_int(shape.back());
+  tir::PrimFuncRef f = widen_function(info.dtype, as_int(rows) ? rows : Expr(make_size_var("n")), cols);
+  if (shape.size() > 2) f = for_each_expert(f, *as_int(shape[0]));
+  return call_function(f, "widen", {x}, tensor_info(shape, f32));
 }
 
-RExpr Layers::weight_f32(const WeightSource& source, const std::string& name, int64_t rows, int64_t cols) {
-  RExpr w = plain(text(name, kWeight), source, {rows, cols});
-  return w->sinfo.as<TensorInfo>()->dtype == f32 ? w : widened_where_read(w);
+RExpr Layers::weight_f32(const Matrix& w) {
+  runtime::Dims shape = {w.rows, w.cols};
+  if (w.experts.count > 0) shape = {w.experts.count, w.rows, w.cols};
+  RExpr weight = plain(text(w.name, kWeight), w.source, shape, false, w.experts.read_share());
+  return weight->sinfo.as<TensorInfo>()->dtype == f32 ? weight : widened_where_read(weight);
 }
 
-RExpr Layers::product(const RExpr& x, const RExpr& w, const std::string& layer) {
+RExpr Layers::call_by_row(const tir::PrimFuncRef& func, const std::string& name, std::vector<RExpr> args,
+                          const std::vector<size_t>& weights, StructInfo out, const Experts& experts,
+                          const std::string& layer) {
+  if (experts.count == 0) return call_function(func, name, std::move(args), std::move(out), layer);
+  args.push_back(experts.of_row);
+  return call_function(by_expert_of_row(func, experts.count, weights), name, std::move(args), std::move(out), layer);
+}
+
+RExpr Layers::product(const RExpr& x, const RExpr& w, const Matrix& like) {
   RExpr factor = x;
   if (scheme_.factors) factor = widened_where_read(op("astype", {x}, {{"dtype", scheme_.factors->name()}}));
-  return op("matmul", {factor, op("permute_dims", {w})}, {}, layer);
+  if (like.experts.count == 0) return op("matmul", {factor, op("permute_dims", {w})}, {}, like.layer);
+  return call_by_row(matmul_function(like.rows, like.cols),
+                     "NT_matmul",
+                     {factor, w},
+                     {1},
+                     matrix_info(rows_of(x), like.rows),
+                     like.experts,
+                     like.layer);
+}
+
+RExpr Layers::made_of_codes(const tir::PrimFuncRef& func, const std::string& name, std::vector<RExpr> args,
+                            const Matrix& w, DType dtype) {
+  if (w.experts.count == 0)
+    return call_function(func, name, std::move(args), matrix_info(size_of(w.rows), w.cols, dtype));
+  const std::vector<Expr> shape = {size_of(w.experts.count), size_of(w.rows), size_of(w.cols)};
+  return call_function(for_each_expert(func, w.experts.count), name, std::move(args), tensor_info(shape, dtype));
+}
+
+RExpr Layers::scaled(const RExpr& x, const RExpr& scale, const Experts& experts, const std::string& layer) {
+  if (experts.count == 0) return op("multiply", {x, widened(scale)}, {}, layer);
+  const TensorInfo& info = *scale->sinfo.as<TensorInfo>();
+  const int64_t cols = *as_int(relax::shape_of(*x->sinfo.as<TensorInfo>())->back());
+  return call_by_row(row_function(RowOp::multiply, cols, *as_int(relax::shape_of(info)->back()), info.dtype),
+                     "multiply",
+                     {x, scale},
+                     {1},
+                     x->sinfo,
+                     experts,
+                     layer);
 }
 
 Layers::Quantized Layers::quantized_weight(const ParamSpec& like, int64_t rows, int64_t cols) {
@@ -120,23 +177,72 @@ Layers::Quantized Layers::quantized_weight(const ParamSpec& like, int64_t rows, 
     ParamSpec spec = like;
     spec.name += p.ending;
     spec.part = p.part;
-    spec.shape = p.shape;
+    std::vector<int64_t> shape(p.shape.begin(), p.shape.end());
+    if (like.source.experts > 0) shape.insert(shape.begin(), like.source.experts);
+    spec.shape = runtime::Dims(std::span<const int64_t>(shape));
     spec.dtype = p.dtype;
     parts.emplace_back(p.part, parameter(std::move(spec)));
   }
   return parts;
 }
 
+std::optional<IntegerFormat> Layers::format_of(const std::string& tensor, const Experts& experts) const {
+  const std::vector<std::string> all = of_experts({tensor}, experts.count);
+  const std::optional<IntegerFormat> format = linear_format(scheme_, all.front());
+  for (const std::string& other : all)
+    if (linear_format(scheme_, other) != format)
+      fail({.what = text("tensors ", all.front(), " and ", other, " are quantized in different formats"),
+            .needs = "experts of one layer that are stored alike",
+            .hint = "use the checkpoint before it was quantized"});
+  if (experts.count > 0 && format && format->reordered)
+    fail({.what = text("the inputs of tensor ", all.front(), " are reordered (act-order)"),
+          .needs = "experts whose inputs stand in one order",
+          .hint = "quantize the checkpoint without act-order"});
+  return format;
+}
+
 std::vector<size_t> Layers::joined(const Weight& weight) const {
+  auto dtype_of = [&](size_t i) {
+    return plain_dtype(scheme_, of_experts({weight.tensors[i]}, weight.experts.count).front());
+  };
   std::vector<size_t> ends;
   for (size_t i = 1; i <= weight.tensors.size(); ++i) {
-    const std::optional<IntegerFormat> format = linear_format(scheme_, weight.tensors[i - 1]);
-    const bool goes_on =
-        i < weight.tensors.size() && !needs_own_scale(format) && linear_format(scheme_, weight.tensors[i]) == format &&
-        (format || plain_dtype(scheme_, weight.tensors[i]) == plain_dtype(scheme_, weight.tensors[i - 1]));
+    const std::optional<IntegerFormat> format = format_of(weight.tensors[i - 1], weight.experts);
+    const bool goes_on = i < weight.tensors.size() && !needs_own_scale(format) &&
+                         format_of(weight.tensors[i], weight.experts) == format &&
+                         (format || dtype_of(i) == dtype_of(i - 1));
     if (!goes_on) ends.push_back(i);
   }
   return ends;
+}
+
+/// Under the layer's name, and under those that its weights have where each is a layer of its own.
+void Layers::observe_input(const RExpr& x, const Weight& weight, const std::string& name) {
+  RExpr range = op("max", {op("abs", {x})}, {{"axis", int64_t{0}}});
+  std::vector<std::string> names;
+  for (const std::string& tensor : weight.tensors) names.push_back(layer_of(tensor));
+  if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  for (const std::string& n : names) {
+    observed_->layers.push_back(n);
+    observed_->ranges.push_back(range);
+  }
+}
+
+RExpr Layers::with_bias(const RExpr& y, const Weight& weight, const std::vector<std::string>& biases, int64_t rows,
+                        const std::string& name, const std::string& layer) {
+  const int64_t experts = weight.experts.count;
+  const WeightSource source{of_experts(biases, experts), false, experts};
+  runtime::Dims shape = {rows};
+  if (experts > 0) shape = {experts, rows};
+  RExpr bias = plain(biases.size() == 1 && experts == 0 ? biases[0] : name + ".bias",
+                     source,
+                     shape,
+                     false,
+                     weight.experts.read_share());
+  if (experts == 0) return op("add", {y, widened(bias)}, {}, layer);
+  const DType dtype = bias->sinfo.as<TensorInfo>()->dtype;
+  return call_by_row(
+      row_function(RowOp::add, rows, rows, dtype), "add", {y, bias}, {1}, y->sinfo, weight.experts, layer);
 }
 
 RExpr Layers::linear(const RExpr& x, const Weight& weight, const std::string& layer) {
@@ -146,33 +252,22 @@ RExpr Layers::linear(const RExpr& x, const Weight& weight, const std::string& la
     auto own = [&](const std::vector<std::string>& all) {
       return std::vector(all.begin() + static_cast<ptrdiff_t>(from), all.begin() + static_cast<ptrdiff_t>(end));
     };
-    WeightSource source{own(weight.tensors), weight.transposed};
-    int64_t rows = 0;
-    for (size_t j = from; j < end; ++j) rows += weight.outs[j];
+    Matrix w{.source = {of_experts(own(weight.tensors), weight.experts.count), weight.transposed, weight.experts.count},
+             .cols = weight.in,
+             .experts = weight.experts};
+    for (size_t j = from; j < end; ++j) w.rows += weight.outs[j];
     const bool whole = end - from == weight.tensors.size();
-    const std::string name = whole && weight.tensors.size() > 1 ? layer : layer_of(weight.tensors[from]);
-    if (observed_) {
-      // Under the layer's name, and under those that its weights have where each is a layer of its own.
-      RExpr range = op("max", {op("abs", {x})}, {{"axis", int64_t{0}}});
-      std::vector<std::string> names;
-      for (const std::string& tensor : weight.tensors) names.push_back(layer_of(tensor));
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-      for (const std::string& n : names) {
-        observed_->layers.push_back(n);
-        observed_->ranges.push_back(range);
-      }
-    }
+    w.name = whole && weight.tensors.size() > 1 ? layer : layer_of(weight.tensors[from]);
+    if (observed_) observe_input(x, weight, w.name);
     RExpr y;
-    if (const std::optional<IntegerFormat> format = linear_format(scheme_, weight.tensors[from])) {
-      y = quantized_linear(x, source, rows, weight.in, *format, scheme_.activation, name, name);
+    if (const std::optional<IntegerFormat> format = format_of(weight.tensors[from], weight.experts)) {
+      w.layer = w.name;
+      y = quantized_linear(x, w, *format, scheme_.activation);
     } else {
-      y = product(x, weight_f32(source, name, rows, weight.in), layer);
+      w.layer = layer;
+      y = product(x, weight_f32(w), w);
     }
-    if (!weight.biases.empty()) {
-      const std::vector<std::string> biases = own(weight.biases);
-      RExpr bias = plain(biases.size() == 1 ? biases[0] : name + ".bias", {biases, false}, {rows});
-      y = op("add", {y, widened(bias)}, {}, layer);
-    }
+    if (!weight.biases.empty()) y = with_bias(y, weight, own(weight.biases), w.rows, w.name, layer);
     parts.push_back(y);
     from = end;
   }
@@ -180,32 +275,40 @@ RExpr Layers::linear(const RExpr& x, const Weight& weight, const std::string& la
   return op("concat", {Value(relax::tuple(parts))}, {{"axis", 1}}, layer);
 }
 
-RExpr Layers::quantized_linear(const RExpr& x, const WeightSource& source, int64_t rows, int64_t cols,
-                               const IntegerFormat& f, const std::optional<ActivationFormat>& activation,
-                               const std::string& name, const std::string& layer) {
+RExpr Layers::plain_linear(const RExpr& x, const Weight& weight, const std::string& layer) {
+  const Matrix w{.source = {weight.tensors, weight.transposed},
+                 .rows = weight.outs.front(),
+                 .cols = weight.in,
+                 .name = layer,
+                 .layer = layer};
+  RExpr y = product(x, weight_f32(w), w);
+  return weight.biases.empty() ? y : with_bias(y, weight, weight.biases, w.rows, layer, layer);
+}
+
+RExpr Layers::quantized_linear(const RExpr& x, const Matrix& w, const IntegerFormat& f,
+                               const std::optional<ActivationFormat>& activation) {
   const Expr n = rows_of(x);
-  ParamSpec like{.name = name, .source = source, .format = f, .layer = name};
+  const int64_t rows = w.rows, cols = w.cols;
+  ParamSpec like{
+      .name = w.name, .source = w.source, .format = f, .layer = w.name, .read_share = w.experts.read_share()};
   if (activation && activation->is_static()) like.activation = activation;
   const Quantized weight = quantized_weight(like, rows, cols);
   const RExpr codes = part_of(weight, ParamPart::codes), scale = part_of(weight, ParamPart::scale),
               zero = part_of(weight, ParamPart::zero);
-  auto f32_scale = [&] { return widened(scale); };
   const bool grouped = f.granularity == Granularity::group, per_input = f.granularity == Granularity::input;
 
   // A scale per input feature goes to the input; the sum cannot give it back.
-  RExpr input = per_input ? op("multiply", {x, f32_scale()}) : x;
+  RExpr input = per_input ? scaled(x, scale, w.experts, "") : x;
   if (RExpr order = part_of(weight, ParamPart::order)) input = op("take", {input, order}, {{"axis", int64_t{1}}});
 
   if (!activation) {
     std::vector<RExpr> args;
     for (const auto& [part, value] : weight)
       if ((grouped || part != ParamPart::scale) && part != ParamPart::order) args.push_back(value);
-    RExpr w = call_function(dequantize_function(f, rows, cols, grouped, scheme_.factors.value_or(f32)),
-                            "dequantize",
-                            args,
-                            matrix_info(size_of(rows), cols));
-    RExpr y = product(input, w, layer);
-    return grouped || per_input ? y : op("multiply", {y, f32_scale()}, {}, layer);
+    const DType factors = scheme_.factors.value_or(f32);
+    RExpr y = product(
+        input, made_of_codes(dequantize_function(f, rows, cols, grouped, factors), "dequantize", args, w, f32), w);
+    return grouped || per_input ? y : scaled(y, scale, w.experts, w.layer);
   }
 
   RExpr q, token_scale, output_scale = per_input ? nullptr : scale;
@@ -230,32 +333,43 @@ RExpr Layers::quantized_linear(const RExpr& x, const WeightSource& source, int64
   std::vector<RExpr> unpack_args = {codes};
   if (unpacks_zero(f)) unpack_args.push_back(zero);
   DType weight_dtype = unpacks_zero(f) ? i16 : u8;
-  RExpr w = call_function(
-      unpack_function(f, rows, cols), "unpack", unpack_args, matrix_info(size_of(rows), cols, weight_dtype));
+  RExpr bytes = made_of_codes(unpack_function(f, rows, cols), "unpack", unpack_args, w, weight_dtype);
   if (grouped) {
     RExpr sums = call_function(
         code_sums_function(cols, f.group), "code_sums", {q}, matrix_info(n, scale_dims(f, rows, cols)[1], i32));
-    std::vector<RExpr> args = {q, w, scale};
+    std::vector<RExpr> args = {q, bytes, scale};
     if (zero) args.push_back(zero);
+    std::vector<size_t> weights;
+    for (size_t i = 1; i < args.size(); ++i) weights.push_back(i);
     args.push_back(sums);
-    RExpr y = call_function(grouped_matmul_function(f, rows, cols), "NT_matmul", args, matrix_info(n, rows), layer);
+    RExpr y = call_by_row(
+        grouped_matmul_function(f, rows, cols), "NT_matmul", args, weights, matrix_info(n, rows), w.experts, w.layer);
     if (!token_scale) return y;
     RExpr column = op("expand_dims", {token_scale}, {{"axis", 1}});
-    return op("multiply", {y, column}, {}, layer);
+    return op("multiply", {y, column}, {}, w.layer);
   }
-  RExpr acc = call_function(
-      integer_matmul_function(weight_dtype, rows, cols), "NT_matmul", {q, w}, matrix_info(n, rows, i32), layer);
+  RExpr acc = call_by_row(integer_matmul_function(weight_dtype, rows, cols),
+                          "NT_matmul",
+                          {q, bytes},
+                          {1},
+                          matrix_info(n, rows, i32),
+                          w.experts,
+                          w.layer);
   std::vector<RExpr> args = {acc};
   if (!unpacks_zero(f))
     args.push_back(call_function(code_sums_function(cols, cols), "code_sums", {q}, matrix_info(n, 1, i32)));
-  if (output_scale) args.push_back(output_scale);
-  if (zero && !unpacks_zero(f)) args.push_back(zero);
+  std::vector<size_t> weights;
+  auto add_weight = [&](const RExpr& part, bool of_expert) {
+    if (of_expert) weights.push_back(args.size());
+    args.push_back(part);
+  };
+  if (output_scale) add_weight(output_scale, !per_input);
+  if (zero && !unpacks_zero(f)) add_weight(zero, true);
   if (token_scale) args.push_back(token_scale);
-  return call_function(rescale_function(f, rows, output_scale != nullptr, token_scale != nullptr),
-                       "rescale",
-                       args,
-                       matrix_info(n, rows),
-                       layer);
+  const tir::PrimFuncRef rescale = rescale_function(f, rows, output_scale != nullptr, token_scale != nullptr);
+  const StructInfo out = matrix_info(n, rows);
+  if (weights.empty()) return call_function(rescale, "rescale", args, out, w.layer);
+  return call_by_row(rescale, "rescale", args, weights, out, w.experts, w.layer);
 }
 
 RExpr Layers::plain_embedding(const RExpr& ids, const std::string& tensor, int64_t rows, int64_t width, bool is_head) {
@@ -279,12 +393,11 @@ RExpr Layers::embedding(const RExpr& ids, const std::string& tensor, int64_t voc
 
 RExpr Layers::head(const RExpr& x, const std::string& tensor, int64_t vocab, int64_t width) {
   const std::string name = layer_of(tensor);
-  WeightSource source{{tensor}, false};
   // A tied head reads the embedding's weights, but is a layer of its own.
-  const std::string layer = kHeadLayer;
+  const Matrix w{.source = {{tensor}, false}, .rows = vocab, .cols = width, .name = name, .layer = kHeadLayer};
   if (const std::optional<IntegerFormat> format = embedding_format(scheme_, tensor))
-    return quantized_linear(x, source, vocab, width, *format, std::nullopt, name, layer);
-  return product(x, weight_f32(source, name, vocab, width), layer);
+    return quantized_linear(x, w, *format, std::nullopt);
+  return product(x, weight_f32(w), w);
 }
 
 RExpr Layers::positions(const RExpr& cache, const Expr& n) {

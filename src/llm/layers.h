@@ -39,8 +39,17 @@ class Layers {
     int64_t in = 0;
     bool transposed = false;
     std::vector<std::string> biases;  ///< none, or one for each tensor
+    /// Several experts, each with a weight like this: `*` in a tensor's name is the expert's number; a name without it is one tensor
+    /// of all. Row i of x goes to expert of_row[i], int32 [n]; rows of an expert that follow each other are one product.
+    struct Experts {
+      int64_t count = 0, per_token = 0;
+      RExpr of_row;
+      double read_share() const { return count > 0 ? static_cast<double>(per_token) / static_cast<double>(count) : 1; }
+    } experts = {};
   };
   RExpr linear(const RExpr& x, const Weight& weight, const std::string& layer);
+  /// The same of a weight that no scheme quantizes.
+  RExpr plain_linear(const RExpr& x, const Weight& weight, const std::string& layer);
 
   /// Rows of the embedding: ids int32 [n] -> [n, width] f32.
   ///   is_head   the head multiplies by the same weight
@@ -56,6 +65,10 @@ class Layers {
   /// Positions of the step's tokens, int32 [n].
   RExpr positions(const RExpr& cache, const Expr& n);
 
+  /// A call of a tensor function.
+  RExpr call_function(const tir::PrimFuncRef& func, const std::string& name, std::vector<RExpr> args,
+                      relax::StructInfo out, const std::string& layer = "");
+
   relax::BlockBuilder& out() { return out_; }
 
   /// The layers of which results are bound, in the order of their first.
@@ -69,30 +82,52 @@ class Layers {
   void observe(Observed* observed) { observed_ = observed; }
 
  private:
+  using Experts = Weight::Experts;
+
+  /// A matrix [rows, cols] of the checkpoint, or one for each expert.
+  struct Matrix {
+    WeightSource source;
+    int64_t rows = 0, cols = 0;
+    Experts experts = {};
+    std::string name;   ///< of the parameters, by the tensor they come from
+    std::string layer;  ///< whose results these are
+  };
+
   /// The name of the variable for a layer's result, which is noted.
   std::string variable_of(const std::string& layer);
+  /// The format of a weight's tensor. Errors: experts of several.
+  std::optional<IntegerFormat> format_of(const std::string& tensor, const Experts& experts) const;
   /// Where the tensors end that are stored alike and make one product, in order.
   std::vector<size_t> joined(const Weight& weight) const;
+  void observe_input(const RExpr& x, const Weight& weight, const std::string& name);
+  RExpr with_bias(const RExpr& y, const Weight& weight, const std::vector<std::string>& biases, int64_t rows,
+                  const std::string& name, const std::string& layer);
   RExpr parameter(ParamSpec spec);
   /// A parameter that is not quantized, in the dtype that the scheme stores.
-  RExpr plain(const std::string& name, const WeightSource& source, const runtime::Dims& shape, bool is_table = false);
+  RExpr plain(const std::string& name, const WeightSource& source, const runtime::Dims& shape, bool is_table = false,
+              double read_share = 1);
   RExpr widened(const RExpr& x);
-  /// The parts of a quantized weight [rows, cols], in the order of parts_of.
+  /// The parts of a quantized weight, in the order of parts_of; of experts, each with all of them.
   using Quantized = std::vector<std::pair<ParamPart, RExpr>>;
   Quantized quantized_weight(const ParamSpec& like, int64_t rows, int64_t cols);
-  /// A weight [rows, cols] that is not quantized, as f32.
-  RExpr weight_f32(const WeightSource& source, const std::string& name, int64_t rows, int64_t cols);
-  /// A matrix of 16-bit floats as f32, in the kernel that reads it.
+  /// A weight that is not quantized, as f32.
+  RExpr weight_f32(const Matrix& w);
+  /// Matrices of 16-bit floats as f32, in the kernel that reads them.
   RExpr widened_where_read(const RExpr& x);
   /// x W^T of x [n, in] and W [out, in] -> [n, out]: x is stored as the scheme's factors. All are f32.
-  RExpr product(const RExpr& x, const RExpr& w, const std::string& layer);
-  ///   name    of the parameters, by the tensor they come from
-  ///   layer   whose results these are
-  RExpr quantized_linear(const RExpr& x, const WeightSource& source, int64_t rows, int64_t cols,
-                         const IntegerFormat& format, const std::optional<ActivationFormat>& activation,
-                         const std::string& name, const std::string& layer);
-  RExpr call_function(const tir::PrimFuncRef& func, const std::string& name, std::vector<RExpr> args,
-                      relax::StructInfo out, const std::string& layer = "");
+  RExpr product(const RExpr& x, const RExpr& w, const Matrix& like);
+  /// A function of rows and of a weight; with experts each row meets those of its own.
+  ///   weights   which of the arguments are the experts' own
+  RExpr call_by_row(const tir::PrimFuncRef& func, const std::string& name, std::vector<RExpr> args,
+                    const std::vector<size_t>& weights, relax::StructInfo out, const Experts& experts,
+                    const std::string& layer = "");
+  /// Codes to numbers: [rows, cols] of a dtype.
+  RExpr made_of_codes(const tir::PrimFuncRef& func, const std::string& name, std::vector<RExpr> args, const Matrix& w,
+                      DType dtype);
+  /// x times a scale of the weight: [1] | [columns of x].
+  RExpr scaled(const RExpr& x, const RExpr& scale, const Experts& experts, const std::string& layer);
+  RExpr quantized_linear(const RExpr& x, const Matrix& w, const IntegerFormat& format,
+                         const std::optional<ActivationFormat>& activation);
 
   relax::BlockBuilder& out_;
   const Scheme& scheme_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -323,10 +324,10 @@ Program program_of(const fs::path& folder, const OpenOptions& options) {
 
 int64_t OpenModel::bytes_per_token() const {
   // Tables of which a step takes one row are not read as a whole, unless they are the head as well.
-  int64_t bytes = 0;
+  double bytes = 0;
   for (const ParamSpec& p : specs)
-    if (!p.is_table) bytes += p.bytes();
-  return bytes;
+    if (!p.is_table) bytes += static_cast<double>(p.bytes()) * p.read_share;
+  return std::llround(bytes);
 }
 
 /// What takes longer than this to make is kept for the next start.

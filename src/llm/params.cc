@@ -47,13 +47,16 @@ Extents extents_of(const WeightSource& source, const Checkpoint& checkpoint) {
       fail({.what = text("tensor ", t.name, " is ", t.dtype),
             .needs = "float32, float16 or bfloat16 weights",
             .hint = "convert the checkpoint to one of them first"});
-    if (t.shape.empty() || t.shape.size() > 2)
-      fail({.what = text("tensor ", t.name, " has ", t.shape.size(), " dimensions"),
-            .needs = "matrices and vectors",
+    const bool of_all_experts = t.shape.size() == 3 && t.shape.front() == source.experts;
+    if (t.shape.empty() || (t.shape.size() > 2 && !of_all_experts))
+      fail({.what = text("tensor ", t.name, " is [", join(t.shape, ", "), "]"),
+            .needs = source.experts > 0 ? text("matrices and vectors, or one tensor of ", source.experts, " experts")
+                                        : "matrices and vectors",
             .hint = "check that weights and config.json belong together"});
-    Extents own{t.shape.front(), t.shape.back(), t.shape.size() == 1};
+    Extents own{t.shape[of_all_experts ? 1 : 0], t.shape.back(), t.shape.size() == 1};
     if (own.is_vector) own.rows = 1;
     if (source.transposed && !own.is_vector) std::swap(own.rows, own.cols);
+    if (of_all_experts) own.rows *= source.experts;
     if (&name == &source.tensors.front()) {
       all = own;
     } else if (own.is_vector != all.is_vector || (!own.is_vector && own.cols != all.cols)) {
@@ -67,32 +70,50 @@ Extents extents_of(const WeightSource& source, const Checkpoint& checkpoint) {
   return all;
 }
 
+/// With the experts in front, if there are any.
+Dims of_experts(int64_t experts, const Dims& one) {
+  std::vector<int64_t> all(one.begin(), one.end());
+  if (experts > 0) all.insert(all.begin(), experts);
+  return Dims(std::span<const int64_t>(all));
+}
+
 /// The shape that a parameter has when it is made from a weight of those extents.
 Dims shape_from(const ParamSpec& spec, const Extents& e) {
+  const int64_t experts = spec.source.experts, count = std::max<int64_t>(experts, 1);
+  const bool is_vector = spec.part == ParamPart::plain && std::ssize(spec.shape) == (experts > 0 ? 2 : 1);
+  const int64_t rows = e.rows / count;
+  if (!is_vector && e.rows % count != 0) return {e.rows, e.cols};
   switch (spec.part) {
-    case ParamPart::plain: return spec.shape.size() == 1 ? Dims{e.rows * e.cols} : Dims{e.rows, e.cols};
+    case ParamPart::plain:
+      return is_vector ? of_experts(experts, {e.rows * e.cols / count}) : of_experts(experts, {rows, e.cols});
     case ParamPart::activation_scale: return {spec.activation->num_scales(e.cols)};
     case ParamPart::rescale: return {1};
     default: break;
   }
-  for (const MatrixPart& part : parts_of(*spec.format, e.rows, e.cols))
-    if (part.part == spec.part) return part.shape;
+  for (const MatrixPart& part : parts_of(*spec.format, rows, e.cols))
+    if (part.part == spec.part) return of_experts(experts, part.shape);
   internal_error("a part of a weight without a shape");
 }
 
-/// Matrices of one format and width, one under the other.
-QuantizedMatrix stacked(const std::vector<QuantizedMatrix>& all) {
-  QuantizedMatrix out{.format = all.front().format, .rows = 0, .cols = all.front().cols, .parts = {}};
-  for (const QuantizedMatrix& m : all) out.rows += m.rows;
-  for (const MatrixPart& part : parts_of(out.format, out.rows, out.cols)) {
-    Ref<Tensor> joined = Tensor::empty(part.shape, part.dtype);
-    std::byte* to = joined->data_as<std::byte>();
-    for (const QuantizedMatrix& m : all) {
-      const Tensor& own = m[part.part];
-      to = std::copy_n(own.data_as<std::byte>(), own.size_bytes(), to);
-    }
-    out.parts[part.part] = std::move(joined);
+/// Tensors of one dtype, one after the other.
+Ref<Tensor> joined(const std::vector<QuantizedMatrix>& all, ParamPart part, const Dims& shape) {
+  Ref<Tensor> out = Tensor::empty(shape, all.front()[part].dtype());
+  std::byte* to = out->data_as<std::byte>();
+  for (const QuantizedMatrix& m : all) {
+    const Tensor& own = m[part];
+    to = std::copy_n(own.data_as<std::byte>(), own.size_bytes(), to);
   }
+  return out;
+}
+
+/// Matrices of one format and width, one under the other; or one after the other, where they are whole experts.
+QuantizedMatrix stacked(const std::vector<QuantizedMatrix>& all, int64_t experts) {
+  const QuantizedMatrix& first = all.front();
+  QuantizedMatrix out{.format = first.format, .rows = 0, .cols = first.cols, .parts = {}};
+  for (const QuantizedMatrix& m : all) out.rows += m.rows;
+  const int64_t rows = out.rows / std::max<int64_t>(experts, 1);
+  for (const MatrixPart& part : parts_of(out.format, rows, out.cols))
+    out.parts[part.part] = joined(all, part.part, of_experts(experts, part.shape));
   return out;
 }
 
@@ -114,15 +135,24 @@ class Maker {
       return to_dtype(scales, spec.shape, f32);
     }
     if (spec.part == ParamPart::rescale) return to_dtype(std::vector{rescale_of(spec)}, spec.shape, f32);
-    if (spec.part == ParamPart::plain) {
-      const Matrix m = load(spec.source);
-      if (spec.dtype == f16) require_in_f16(spec, m.values);
-      return to_dtype(m.values, spec.shape, spec.dtype);
-    }
+    if (spec.part == ParamPart::plain) return plain(spec);
     return quantized(spec).parts.at(spec.part);
   }
 
  private:
+  /// Tensor by tensor, each in its own place: experts may be many.
+  Ref<Tensor> plain(const ParamSpec& spec) const {
+    Ref<Tensor> out = Tensor::empty(spec.shape, spec.dtype);
+    std::byte* to = out->data_as<std::byte>();
+    for (const std::string& name : spec.source.tensors) {
+      const Matrix m = load({{name}, spec.source.transposed, spec.source.experts});
+      if (spec.dtype == f16) require_in_f16(spec, m.values);
+      const Ref<Tensor> own = to_dtype(m.values, {std::ssize(m.values)}, spec.dtype);
+      to = std::copy_n(own->data_as<std::byte>(), own->size_bytes(), to);
+    }
+    return out;
+  }
+
   /// Beyond its range a float16 would be infinite, and every result with it.
   static void require_in_f16(const ParamSpec& spec, const std::vector<float>& values) {
     for (float v : values) {
@@ -149,8 +179,10 @@ class Maker {
     const std::vector<float> a = activation_scales(ranges, *spec.activation),
                              s = to_f32(quantized(spec)[ParamPart::scale]);
     float largest = 0;
-    for (size_t k = 0; k < ranges.size(); ++k)
-      largest = std::max(largest, ranges[k] / a[k * a.size() / ranges.size()] * s[k]);
+    for (size_t i = 0; i < s.size(); ++i) {  // those of all experts
+      const size_t k = i % ranges.size();
+      largest = std::max(largest, ranges[k] / a[k * a.size() / ranges.size()] * s[i]);
+    }
     return largest > 0 ? largest / static_cast<float>((1 << (spec.activation->bits - 1)) - 1) : 1;
   }
 
@@ -161,17 +193,46 @@ class Maker {
     if (are_stored_so(spec)) {
       std::vector<QuantizedMatrix> all;
       for (const std::string& name : spec.source.tensors) all.push_back(checkpoint_.get(name).codes());
-      quantized_ = all.size() == 1 ? std::move(all.front()) : stacked(all);
+      quantized_ = all.size() == 1 ? std::move(all.front()) : stacked(all, spec.source.experts);
       return quantized_;
     }
-    Matrix m = load(spec.source);
+    if (spec.source.experts == 0) {
+      quantized_ = quantized_of(spec, load(spec.source));
+      return quantized_;
+    }
+    // An expert's matrix is quantized by itself, whatever shares a scale in it.
+    std::vector<QuantizedMatrix> all;
+    each_expert(spec.source, [&](Matrix m) { all.push_back(quantized_of(spec, std::move(m))); });
+    quantized_ = stacked(all, spec.source.experts);
+    return quantized_;
+  }
+
+  QuantizedMatrix quantized_of(const ParamSpec& spec, Matrix m) {
     if (spec.activation && spec.activation->is_static()) {
       std::vector<float> scales = activation_scales(ranges_of(spec), *spec.activation);
       size_t cols = static_cast<size_t>(m.cols), groups = scales.size();
       for (size_t i = 0; i < m.values.size(); ++i) m.values[i] *= scales[(i % cols) * groups / cols];
     }
-    quantized_ = quantize(m.values, m.rows, m.cols, *spec.format);
-    return quantized_;
+    return quantize(m.values, m.rows, m.cols, *spec.format);
+  }
+
+  /// The experts' matrices one by one, as they are stored: each in tensors of its own, or all in one.
+  template <class F>
+  void each_expert(const WeightSource& source, F take) {
+    const auto experts = static_cast<size_t>(source.experts), all = source.tensors.size();
+    if (all % experts == 0) {
+      for (size_t e = 0; e < experts; ++e) {
+        const auto from = source.tensors.begin() + static_cast<ptrdiff_t>(e * (all / experts));
+        take(load({{from, from + static_cast<ptrdiff_t>(all / experts)}, source.transposed}));
+      }
+      return;
+    }
+    const Matrix whole = load(source);
+    const size_t size = whole.values.size() / experts;
+    for (size_t e = 0; e < experts; ++e) {
+      const auto from = whole.values.begin() + static_cast<ptrdiff_t>(e * size);
+      take({{from, from + static_cast<ptrdiff_t>(size)}, whole.rows / source.experts, whole.cols});
+    }
   }
 
   /// Whether the checkpoint holds the codes of the parameter already.
@@ -182,20 +243,22 @@ class Maker {
   }
 
   /// Tensors of which require_sources has seen that they fit.
-  Matrix load(const WeightSource& source) {
+  Matrix load(const WeightSource& source) const {
     const Extents extents = extents_of(source, checkpoint_);
     Matrix all{.rows = extents.rows, .cols = extents.cols};
     all.values.reserve(static_cast<size_t>(all.rows * all.cols));
     for (const std::string& name : source.tensors) {
       const StoredWeight& t = checkpoint_.get(name);
       const std::vector<float> values = values_of(t);
-      if (!source.transposed || t.shape.size() != 2) {
+      if (!source.transposed || t.shape.size() == 1) {
         all.values.insert(all.values.end(), values.begin(), values.end());
         continue;
       }
-      const auto rows = static_cast<size_t>(t.shape[0]), cols = static_cast<size_t>(t.shape[1]);
-      for (size_t c = 0; c < cols; ++c)
-        for (size_t r = 0; r < rows; ++r) all.values.push_back(values[r * cols + c]);
+      const size_t rank = t.shape.size();
+      const auto rows = static_cast<size_t>(t.shape[rank - 2]), cols = static_cast<size_t>(t.shape[rank - 1]);
+      for (size_t from = 0; from < values.size(); from += rows * cols)
+        for (size_t c = 0; c < cols; ++c)
+          for (size_t r = 0; r < rows; ++r) all.values.push_back(values[from + r * cols + c]);
     }
     return all;
   }

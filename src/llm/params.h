@@ -11,9 +11,12 @@ namespace sator::llm {
 /// A weight as the model uses it, by the tensors it is made of.
 ///   tensors     names in the checkpoint; several are laid one under the other (q, k, v; gate, up)
 ///   transposed  they are stored [in, out] (GPT-2's Conv1D), and used as [out, in]
+///   experts     there is a weight for each of so many, one after the other: in tensors of their own, or in one [experts, ...]; 0: one
+///               weight
 struct WeightSource {
   std::vector<std::string> tensors;
   bool transposed = false;
+  int64_t experts = 0;
   auto operator<=>(const WeightSource&) const = default;
 };
 
@@ -28,6 +31,7 @@ struct ParamSpec {
   std::optional<ActivationFormat> activation;  ///< static scales that are folded into the weight
   std::string layer;                           ///< with static activation scales: the layer they belong to
   bool is_table = false;                       ///< a step reads rows of it: an embedding that is not the head as well
+  double read_share = 1;  ///< of it, that a step of one token reads: of experts those that it takes
 
   int64_t bytes() const;
 };

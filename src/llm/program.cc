@@ -196,7 +196,9 @@ ModelConfig part_of(const ModelConfig& config, int64_t chips) {
   };
   share("heads", part.attention.heads);
   share("heads of keys and values", part.attention.kv_heads);
-  share("units of the MLP", part.mlp.units);
+  if (config.experts.count == 0 || !config.experts.dense_layers.empty()) share("units of the MLP", part.mlp.units);
+  share("units of an expert", part.experts.units);
+  share("units of the shared expert", part.experts.shared_units);
   return part;
 }
 

@@ -1,9 +1,11 @@
 #include "llm/workload.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "arith/eval.h"
+#include "dataflow/programs/row_groups.h"
 #include "ir/visit.h"
 #include "passes/outline.h"
 #include "passes/pass.h"
@@ -153,6 +155,7 @@ class Workload::Walk {
         if (const Var* v = buffer->shape[d].as<Var>()) out.sizes.emplace(v->name, value_of((*shape)[d], name));
       ++next;
     }
+    if (auto at = all_.grouped_.find(name); at != all_.grouped_.end()) take_groups(at->second, infos, out);
     if (call.args.size() > 2) {
       std::vector<Expr> extents = *shape_values(call.args[2]);
       for (size_t i = 0; i < extents.size(); ++i) {
@@ -161,6 +164,23 @@ class Workload::Walk {
       }
     }
     return out;
+  }
+
+  /// Rows of the experts that the step's tokens are expected to take.
+  void take_groups(const rules::GroupedFunction& grouped, const std::vector<StructInfo>& infos, KernelCall& out) const {
+    int64_t rows = 0, experts = 0;
+    size_t next = 0, of_groups = 0;
+    for (rules::GroupedParam param : grouped.params) {
+      if (param == rules::GroupedParam::scalar) continue;
+      const Expr first = shape_of(*infos.at(next).as<TensorInfo>())->front();
+      if (param == rules::GroupedParam::groups) rows = value_of(first, out.function), of_groups = next;
+      if (param == rules::GroupedParam::stack) experts = value_of(first, out.function);
+      ++next;
+    }
+    out.work = grouped.one;
+    out.params.erase(out.params.begin() + static_cast<ptrdiff_t>(of_groups));
+    out.sizes["rows"] = rows;
+    out.sizes["groups"] = expected_experts(experts, rows / size_.tokens, size_.tokens);
   }
 
   /// What the cache launches for a layer (runtime/kv_cache.h): keys and values into their pages, then attention.
@@ -247,6 +267,15 @@ Workload::Workload(const ModuleRef& phase3, const Program& program)
     const std::string layer = name.substr(0, name.rfind('.'));
     param_layer_.push_back(layers.contains(layer) ? layer : "");
   }
+  for (const auto& [name, func] : module_->functions) {
+    const tir::PrimFuncRef f = cast<tir::PrimFunc>(func);
+    std::optional<rules::GroupedFunction> grouped = f ? rules::grouped_function(f) : std::nullopt;
+    if (!grouped) continue;
+    Attrs attrs = grouped->one->attrs;
+    attrs[dataflow::kRowGroups] = int_imm(1);
+    grouped->one = with(grouped->one, &tir::PrimFunc::attrs, std::move(attrs));
+    grouped_.emplace(name, std::move(*grouped));
+  }
 }
 
 std::vector<KernelCall> Workload::calls(const std::string& function, const StepSize& size) const {
@@ -256,14 +285,30 @@ std::vector<KernelCall> Workload::calls(const std::string& function, const StepS
   return Walk(*this, *f, size).run();
 }
 
+int64_t expected_experts(int64_t experts, int64_t per_token, int64_t tokens) {
+  const double left_out = 1 - static_cast<double>(per_token) / static_cast<double>(experts);
+  const double expected = static_cast<double>(experts) * (1 - std::pow(left_out, static_cast<double>(tokens)));
+  return std::clamp(std::llround(expected), static_cast<long long>(per_token), static_cast<long long>(experts));
+}
+
 int64_t macs_of_step(const ModelConfig& config, const StepSize& size) {
   const AttentionConfig& a = config.attention;
+  const ExpertsConfig& e = config.experts;
   const int64_t width = config.hidden_size, q = a.heads * a.head_dim, kv = a.kv_heads * a.head_dim;
-  const int64_t per_token = width * (2 * q + 2 * kv) + (config.mlp.gated ? 3 : 2) * width * config.mlp.units;
+  const int64_t matrices = config.mlp.gated ? 3 : 2;
+  int64_t per_token = config.layers * width * (2 * q + 2 * kv);
+  for (int64_t layer = 0; layer < config.layers; ++layer) {
+    if (!config.has_experts(layer)) {
+      per_token += matrices * width * config.mlp.units;
+      continue;
+    }
+    per_token += matrices * width * (e.per_token * e.units + e.shared_units);
+    per_token += width * (e.count + (e.shared_gate ? 1 : 0));
+  }
   const int64_t attention = 2 * q;
   const int64_t earlier = size.context - size.tokens;  // positions before the step's first token
   const int64_t scores = size.tokens * earlier + size.tokens * (size.tokens + 1) / 2;
-  return config.layers * (size.tokens * per_token + attention * scores) + width * config.vocab_size;
+  return size.tokens * per_token + config.layers * attention * scores + width * config.vocab_size;
 }
 
 }  // namespace sator::llm

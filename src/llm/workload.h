@@ -4,6 +4,7 @@
 #include "dataflow/programs/from_tir.h"
 #include "llm/program.h"
 #include "relax/nodes.h"
+#include "rules/grouped.h"
 
 namespace sator::llm {
 
@@ -17,12 +18,17 @@ struct KernelCall {
   int64_t sequences = 1;  ///< that it does this for at once: of attention, which is launched for a batch
 };
 
+/// How many of `experts` experts some tokens take that choose `per_token` each, all alike and each for itself: a token leaves out
+/// an expert with probability 1 - k/E, so E * (1 - (1 - k/E)^t) are expected; rounded.
+int64_t expected_experts(int64_t experts, int64_t per_token, int64_t tokens);
+
 /// How large a step is: the tokens that it appends, and the positions in the cache once they are there.
 struct StepSize {
   int64_t tokens = 1, context = 1;
 };
 
-/// The launches of a program's steps, without running it.
+/// The launches of a program's steps, without running it. Where rows meet experts (rules/grouped.h), `work` is what one of them
+/// does, and `sizes` say how many there are expected to be (dataflow/programs/row_groups.h).
 class Workload {
  public:
   ///   phase3   the program after phase 3 (driver::to_phase3)
@@ -36,16 +42,17 @@ class Workload {
 
  private:
   class Walk;
-  ModuleRef module_;                             ///< with lifted parameters
-  std::vector<dataflow::ParamFacts> params_;     ///< of the lifted tuple
-  std::vector<std::string> param_layer_;         ///< the layer that each belongs to; empty: none
-  std::map<std::string, std::string> layer_of_;  ///< by variable_name
-  tir::PrimFuncRef append_, attend_;             ///< what attention launches
+  ModuleRef module_;                                       ///< with lifted parameters
+  std::vector<dataflow::ParamFacts> params_;               ///< of the lifted tuple
+  std::vector<std::string> param_layer_;                   ///< the layer that each belongs to; empty: none
+  std::map<std::string, std::string> layer_of_;            ///< by variable_name
+  tir::PrimFuncRef append_, attend_;                       ///< what attention launches
+  std::map<std::string, rules::GroupedFunction> grouped_;  ///< the functions of experts, by name
   ModelLimits limits_;
 };
 
-/// Multiply-accumulates of one step by the arithmetic of the configuration alone: every linear layer on every token, the
-/// head on the last, and both products of attention over each token's own and earlier positions.
+/// Multiply-accumulates of one step by the arithmetic of the configuration alone: every linear layer on every token, of
+/// experts those that a token takes, the head on the last, and both products of attention over each token's own and earlier positions.
 int64_t macs_of_step(const ModelConfig& config, const StepSize& size);
 
 }  // namespace sator::llm

@@ -88,8 +88,15 @@ ModuleRef schedule_for_cpu(const ModuleRef& module, const target::CpuLevel& leve
     const tir::PrimFuncRef f = cast<tir::PrimFunc>(func);
     if (!f || int_attr(f->attrs, "tir.is_scheduled").value_or(0) != 0 || !tir::root_of(*f)) continue;
     const std::optional<GroupedFunction> grouped = grouped_function(f);
-    tir::PrimFuncRef done = scheduled_in_branches(grouped ? grouped->one : f, name, level, log);
-    if (grouped) done = for_all_groups(f, *grouped, done);
+    tir::PrimFuncRef done;
+    if (grouped) {
+      Attrs attrs = grouped->one->attrs;
+      attrs[kLayoutTrace] = string_imm(text(string_attr(f->attrs, kLayoutTrace).value_or(""), kOneGroup, "\n"));
+      const tir::PrimFuncRef one = with(grouped->one, &tir::PrimFunc::attrs, std::move(attrs));
+      done = for_all_groups(f, *grouped, scheduled_in_branches(one, name, level, log));
+    } else {
+      done = scheduled_in_branches(f, name, level, log);
+    }
     Attrs attrs = done->attrs;
     attrs["tir.is_scheduled"] = int_imm(1);
     attrs.erase(kLayoutTrace);

@@ -29,6 +29,9 @@ struct GroupedFunction {
   std::vector<GroupedParam> params;  ///< of the function, in order
 };
 
+/// The line of a trace behind which its steps are those of `one`.
+inline constexpr const char* kOneGroup = "# the rows of one group, as a function of their own:";
+
 /// The function seen so; nothing if none of its products is grouped, or if more than rows and matrices depend on g.
 std::optional<GroupedFunction> grouped_function(const tir::PrimFuncRef& func);
 

@@ -17,6 +17,7 @@
 #include "driver/compile.h"
 #include "ir/visit.h"
 #include "passes/lower/lower.h"
+#include "rules/grouped.h"
 #include "rules/low_batch.h"
 #include "runtime/thread_pool.h"
 #include "schedule/script.h"
@@ -70,12 +71,14 @@ inline std::unique_ptr<Array> array_for(const Buffer& b, const arith::Values& si
   return std::make_unique<Array>(b.dtype, shape);
 }
 
-/// Arguments, the same bytes for every run.
+/// Arguments, the same bytes for every run. Sizes that are parameters come last, and are none of them.
 inline Arrays arrays_for(const tir::PrimFunc& f, const arith::Values& sizes) {
   std::mt19937_64 random(7);
   Arrays out;
   for (const VarRef& p : f.params) {
-    out.push_back(array_for(*f.buffer_of(p), sizes));
+    BufferRef b = f.buffer_of(p);
+    if (!b) continue;
+    out.push_back(array_for(*b, sizes));
     out.back()->fill(random);
   }
   return out;
@@ -83,15 +86,20 @@ inline Arrays arrays_for(const tir::PrimFunc& f, const arith::Values& sizes) {
 
 inline arith::Values sizes_of(const tir::PrimFunc& f, int64_t n) {
   arith::Values sizes;
-  for (const VarRef& p : f.params)
-    for (const Expr& extent : f.buffer_of(p)->shape)
+  for (const VarRef& p : f.params) {
+    BufferRef b = f.buffer_of(p);
+    if (!b) sizes.emplace(p, n);
+    for (const Expr& extent : b ? b->shape : std::vector<Expr>{})
       for (const VarRef& v : vars_in(extent)) sizes.emplace(v, n);
+  }
   return sizes;
 }
 
-inline void interpret(const tir::PrimFunc& f, Arrays& arrays) {
+inline void interpret(const tir::PrimFunc& f, Arrays& arrays, const arith::Values& sizes) {
   std::vector<tir::Argument> args;
   for (auto& a : arrays) args.push_back(tir::ArrayView{.data = a->base(), .dtype = a->dtype, .shape = a->shape});
+  for (const VarRef& p : f.params)
+    if (!f.buffer_of(p)) args.push_back(sizes.at(p));
   tir::Interpreter(ref(f)).run(args);
 }
 
@@ -138,6 +146,7 @@ inline Layouts replay(schedule::Schedule& s, const std::string& trace) {
     const tir::PrimFuncRef before = s.func();
     script.run(std::string(line));
     for (size_t p = 0; p < layouts.size(); ++p) {
+      if (!before->buffer_of(before->params[p])) continue;
       // Panels have a dimension more.
       if (before->buffer_of(before->params[p])->shape.size() == s.func()->buffer_of(s.func()->params[p])->shape.size())
         continue;
@@ -183,10 +192,11 @@ inline void drop_laid_out(Arrays& arrays, const Layouts& layouts) {
     if (!layouts[p].empty()) arrays.erase(arrays.begin() + static_cast<std::ptrdiff_t>(p));
 }
 
-/// The function that the traces of a kernel make of its phase-3 function: one trace, or one for each of its branches.
-///   after   the kernel, which gives the joined function its parameters
-inline tir::PrimFuncRef replayed(const tir::PrimFuncRef& before, const std::vector<rules::AppliedSchedule>& traces,
-                                 const tir::PrimFuncRef& after, Layouts& layouts) {
+/// Each branch of a function as its trace says.
+///   after   gives the joined function its parameters
+inline tir::PrimFuncRef replayed_branches(const tir::PrimFuncRef& before,
+                                          const std::vector<rules::AppliedSchedule>& traces,
+                                          const tir::PrimFuncRef& after, Layouts& layouts) {
   std::vector<rules::LowBatchBranch> branches = rules::low_batch_branches(before);
   EXPECT_EQ(branches.size(), traces.size());
   if (branches.size() != traces.size()) return before;
@@ -198,6 +208,26 @@ inline tir::PrimFuncRef replayed(const tir::PrimFuncRef& before, const std::vect
     branches[i].func = again.func();
   }
   return branches.size() == 1 ? branches.front().func : rules::join_branches(after, branches);
+}
+
+/// The function that the traces of a kernel make of its phase-3 function: one trace, or one for each of its branches.
+///   after   the kernel, which gives the joined function its parameters
+inline tir::PrimFuncRef replayed(const tir::PrimFuncRef& before, std::vector<rules::AppliedSchedule> traces,
+                                 const tir::PrimFuncRef& after, Layouts& layouts) {
+  const std::string of_one = text(rules::kOneGroup, "\n");
+  const size_t begin = traces.front().trace.find(of_one);
+  if (begin == std::string::npos) return replayed_branches(before, traces, after, layouts);
+  // Parameters are laid out in the whole function; the rest is done to what one group does.
+  schedule::Schedule whole(before, traces.front().function);
+  whole.work_on(traces.front().function);
+  layouts = replay(whole, traces.front().trace.substr(0, begin));
+  for (rules::AppliedSchedule& t : traces) t.trace = t.trace.substr(begin + of_one.size());
+  const std::optional<rules::GroupedFunction> grouped = rules::grouped_function(whole.func());
+  EXPECT_TRUE(grouped);
+  if (!grouped) return before;
+  Layouts none;
+  const tir::PrimFuncRef one = replayed_branches(grouped->one, traces, grouped->one, none);
+  return rules::for_all_groups(whole.func(), *grouped, one);
 }
 
 /// `sizes`: values of the symbolic extents, one run each. `kernels` and `packed` are counted up.
@@ -233,8 +263,8 @@ inline void expect_kernels_mean_phase3(const Compiled& compiled, const target::C
         return arrays;
       };
       Arrays meant = arrays_for(*before, sizes_of(*before, n)), said = arguments(*text_of), done = arguments(*after);
-      interpret(*before, meant);
-      interpret(*text_of, said);
+      interpret(*before, meant, sizes_of(*before, n));
+      interpret(*text_of, said, sizes_of(*text_of, n));
       run_machine_code(*after, kernel, done, sizes_of(*after, n));
       EXPECT_LT(difference(said, done), 2e-6);
       drop_laid_out(meant, layouts);

@@ -12,6 +12,12 @@ constexpr const char* kConfig =
     R"({"model_type": "gpt2", "vocab_size": 101, "n_positions": 64, "n_embd": 40, "n_layer": 1,
   "n_head": 4, "n_inner": 72})";
 
+// Eight experts, of which a token takes two; those that every token takes besides.
+constexpr const char* kExperts =
+    R"({"model_type": "qwen2_moe", "vocab_size": 101, "max_position_embeddings": 64, "hidden_size": 40,
+  "intermediate_size": 72, "num_hidden_layers": 1, "num_attention_heads": 4, "num_experts": 8, "num_experts_per_tok": 2,
+  "moe_intermediate_size": 24, "shared_expert_intermediate_size": 20})";
+
 class Schemes : public testing::TestWithParam<const char*> {};
 
 TEST_P(Schemes, KernelsMeanWhatPhase3Means) {
@@ -24,6 +30,20 @@ TEST_P(Schemes, KernelsMeanWhatPhase3Means) {
   driver::expect_kernels_mean_phase3(compiled, *level, {1, 5, 14}, kernels, packed);
   EXPECT_GE(kernels, 10);
   EXPECT_GE(packed, 5);  // four linear layers and the head
+}
+
+// Each row of a product has an expert of its own, drawn at random: runs of one row, and of several. No fewer rows than experts: what
+// picks rows finds them.
+TEST_P(Schemes, KernelsOfExpertsMeanWhatPhase3Means) {
+  TempFolder folder;
+  folder.write("config.json", kExperts);
+  const Program program = program_of(folder.path(), {.scheme = parse_scheme(GetParam())});
+  const target::CpuLevel* level = target::levels_for("native").front();
+  driver::Compiled compiled = driver::compile(program.module, {.levels = {level}, .bounds = {{"seq_len", 64}}});
+  int kernels = 0, packed = 0, grouped = 0;
+  driver::expect_kernels_mean_phase3(compiled, *level, {8, 21}, kernels, packed);
+  for (const rules::AppliedSchedule& s : compiled.schedules) grouped += s.trace.find(rules::kOneGroup) != s.trace.npos;
+  EXPECT_GE(grouped, 4);  // both products of experts, in prefill and decode
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Schemes,

@@ -140,7 +140,8 @@ TEST_P(Families, LogitsOfTransformers) {
 }
 INSTANTIATE_TEST_SUITE_P(Model, Families,
                          testing::Values("qwen2", "qwen3", "mistral", "phi3-longrope", "llama-yarn", "gemma", "gemma2",
-                                         "opt", "starcoder2", "olmo2", "granite", "stablelm", "stablelm-parallel"),
+                                         "opt", "starcoder2", "olmo2", "granite", "stablelm", "stablelm-parallel",
+                                         "qwen2-moe", "qwen3-moe", "mixtral"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::ranges::replace(name, '-', '_');
@@ -231,27 +232,32 @@ INSTANTIATE_TEST_SUITE_P(Model, Gguf,
 TEST(Model, ParametersOfPublishedModels) {
   struct Row {
     const char* name;
-    double billions;
+    double billions, active = 0;  // of experts those that a token takes
   };
   for (const Row& row : {Row{"gemma-2-27b", 27.23},
                          Row{"gemma-7b", 8.54},
                          Row{"granite-3.1-8b", 8.17},
                          Row{"mistral-7b", 7.24},
+                         Row{"mixtral-8x7b", 46.70, 12.88},
                          Row{"olmo-2-13b", 13.72},
                          Row{"opt-66b", 65.72},
                          Row{"phi-3-medium", 13.96},
+                         Row{"qwen1.5-moe-a2.7b", 14.32, 2.69},
                          Row{"qwen2.5-7b", 7.62},
+                         Row{"qwen3-30b-a3b", 30.53, 3.35},
                          Row{"qwen3-8b", 8.19},
                          Row{"stablelm-2-1.6b", 1.64},
                          Row{"starcoder2-15b", 15.96}}) {
     const ModelConfig config = read_model_config(reference_model(text("published/", row.name)));
-    double count = 0;
+    double count = 0, active = 0;
     for (const ParamSpec& p : build_program(config, parse_scheme("f16")).params) {
       double elements = 1;
       for (int64_t d : p.shape) elements *= static_cast<double>(d);
       count += elements;
+      active += elements * p.read_share;
     }
     EXPECT_NEAR(count / 1e9, row.billions, 0.005) << row.name;
+    EXPECT_NEAR(active / 1e9, row.active > 0 ? row.active : row.billions, 0.005) << row.name;
   }
 }
 TEST(Model, TrainedQwen3Logits) {
@@ -277,6 +283,51 @@ TEST(Model, PerplexityOfQuantizedWeights) {
   EXPECT_NEAR(perplexity_of(example(), "f32", 32), 32.46836805, 3e-4);
   EXPECT_NEAR(perplexity_of(example(), "int8-channel", 32), 32.45962448, 5e-4);
   EXPECT_NEAR(perplexity_of(example(), "int4-group32", 32), 35.49332292, 5e-4);
+}
+
+/// A checkpoint whose matrices have the values that a scheme's codes stand for, the rest rounded as the scheme stores it.
+fs::path write_dequantized(const fs::path& from, const fs::path& folder, const Scheme& scheme) {
+  fs::create_directories(folder);
+  fs::copy_file(from / "config.json", folder / "config.json");
+  const SafeTensors stored = SafeTensors::open_folder(from);
+  std::vector<std::vector<float>> data;
+  std::vector<SafeTensor> tensors;
+  for (const SafeTensor& t : stored.tensors()) {
+    std::vector<float>& out = data.emplace_back(to_f32(t.bytes, t.dtype));
+    if (t.name.ends_with("_proj.weight"))
+      out = dequantize(quantize(out, t.shape[0], t.shape[1], *scheme.linear));
+    else
+      out = to_f32(*to_dtype(out, {std::ssize(out)}, scheme.storage));
+    tensors.push_back({t.name, f32, t.shape, std::as_bytes(std::span(out))});
+  }
+  write_safetensors(folder / "model.safetensors", tensors, {});
+  return folder;
+}
+
+// Each expert's matrix is quantized by itself, whatever shares a scale; the product of its codes is that of their values.
+TEST(Model, QuantizedExpertsAreTheValuesOfTheirCodes) {
+  const fs::path original = reference_model("families/qwen3-moe");
+  const std::vector<int32_t> ids = {3, 71, 15, 15, 92, 6, 53, 58, 97 - 1, 9, 32, 38};
+  auto logits_of = [&](const fs::path& folder, const char* scheme) {
+    OpenOptions options;
+    options.scheme = parse_scheme(scheme);
+    OpenModel model = open_model(folder, options);
+    Session session = model.session();
+    std::vector<float> all;
+    session.append_all(ids, [&](int64_t, std::span<const float> row) { all.insert(all.end(), row.begin(), row.end()); });
+    return all;
+  };
+  for (const char* scheme : {"int8-tensor", "int6-input", "int5-group32-asym"}) {
+    const TempFolder temp;
+    const std::vector<float> own = logits_of(original, scheme),
+                             want = logits_of(write_dequantized(original, temp.path() / "m", parse_scheme(scheme)), "f32");
+    double largest = 0, difference = 0;
+    for (size_t i = 0; i < own.size(); ++i) {
+      largest = std::max(largest, std::fabs(static_cast<double>(want[i])));
+      difference = std::max(difference, std::fabs(static_cast<double>(own[i]) - want[i]));
+    }
+    EXPECT_LE(difference, 2e-5 * largest + 1e-5) << scheme;
+  }
 }
 
 /// The example with weights in bfloat16, rounded to nearest even.

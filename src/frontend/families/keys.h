@@ -48,6 +48,15 @@ void read_window(const JsonAt& config, ModelConfig& model);
 enum class Rotated { whole, any_share };
 /// Everything that Llama's file says; relatives read it, and change what is theirs.
 void read_llama_like(const JsonAt& config, ModelConfig& model, Rotated rotated = Rotated::whole);
+/// Experts as most files spell them: num_experts or num_local_experts, num_experts_per_tok, moe_intermediate_size (else
+/// intermediate_size), norm_topk_prob; which layers have them: decoder_sparse_step, mlp_only_layers.
+/// Errors: more experts for a token than there are.
+void read_experts(const JsonAt& config, ModelConfig& model);
+/// Their tensors "<half>.gate", "<half>.experts.<number>.<part>", by what gate, up and down are called.
+void name_experts(ModelConfig& model, const std::string& half, const std::string& gate, const std::string& up,
+                  const std::string& down);
+/// The keys of read_experts that belong to no plain model.
+inline constexpr std::initializer_list<std::string_view> kExpertKeys = {"num_experts", "num_local_experts"};
 /// Gemma's: norms of 1 + w, GELU, embeddings times sqrt(hidden_size), a tied head.
 void read_gemma_like(const JsonAt& config, ModelConfig& model);
 

@@ -3,8 +3,22 @@
 namespace sator::families {
 
 const std::vector<Family>& all() {
-  static const std::vector<Family> families = {
-      kGpt2, kLlama, kQwen2, kQwen3, kMistral, kPhi3, kGemma, kGemma2, kOpt, kStarcoder2, kOlmo2, kGranite, kStablelm};
+  static const std::vector<Family> families = {kGpt2,
+                                               kLlama,
+                                               kQwen2,
+                                               kQwen3,
+                                               kMistral,
+                                               kPhi3,
+                                               kGemma,
+                                               kGemma2,
+                                               kOpt,
+                                               kStarcoder2,
+                                               kOlmo2,
+                                               kGranite,
+                                               kStablelm,
+                                               kQwen2Moe,
+                                               kQwen3Moe,
+                                               kMixtral};
   return families;
 }
 

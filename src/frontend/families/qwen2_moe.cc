@@ -1,0 +1,25 @@
+// Qwen1.5-MoE and Qwen2-MoE: Qwen2 with experts in all or some layers, and an MLP that every token takes behind a gate.
+#include <cmath>
+
+#include "frontend/families/table.h"
+
+namespace sator::families {
+
+static void read_qwen2_moe(const JsonAt& config, ModelConfig& model) {
+  read_llama_like(config, model);
+  model.attention.qkv_bias = config.boolean_or("qkv_bias", true);
+  model.attention.out_bias = false;
+  read_experts(config, model);
+  name_experts(model, "mlp", "gate_proj", "up_proj", "down_proj");
+  model.experts.shared_units = read_size(config, {"shared_expert_intermediate_size"});
+  model.experts.shared_gate = true;
+  model.names.shared_in = {"mlp.shared_expert.gate_proj", "mlp.shared_expert.up_proj"};
+  model.names.shared_in_layer = "mlp.shared_expert.gate_up_proj";
+  model.names.shared_out = "mlp.shared_expert.down_proj";
+  model.names.shared_gate = "mlp.shared_expert_gate";
+  refuse_foreign(config, kExpertKeys);
+}
+
+const Family kQwen2Moe{"qwen2_moe", read_qwen2_moe};
+
+}  // namespace sator::families

@@ -1,0 +1,20 @@
+// Qwen3-MoE: Qwen3 with experts in all or some layers.
+#include <cmath>
+
+#include "frontend/families/table.h"
+
+namespace sator::families {
+
+static void read_qwen3_moe(const JsonAt& config, ModelConfig& model) {
+  read_llama_like(config, model);
+  model.attention.qk_norm = AttentionConfig::QkNorm::head;
+  model.names.q_norm = "self_attn.q_norm";
+  model.names.k_norm = "self_attn.k_norm";
+  read_experts(config, model);
+  name_experts(model, "mlp", "gate_proj", "up_proj", "down_proj");
+  refuse_foreign(config, kExpertKeys);
+}
+
+const Family kQwen3Moe{"qwen3_moe", read_qwen3_moe};
+
+}  // namespace sator::families

@@ -1,0 +1,77 @@
+#include "llm/mlp.h"
+
+#include "base/text.h"
+
+namespace sator::llm {
+
+using namespace relax;
+
+namespace {
+
+const char* activation_op(Activation a) {
+  switch (a) {
+    case Activation::gelu_tanh: return "nn.gelu_tanh";
+    case Activation::gelu_erf: return "nn.gelu";
+    case Activation::relu: return "nn.relu";
+    case Activation::silu: return "nn.silu";
+  }
+  internal_error("an activation without an op");
+}
+
+/// Several parts that one tensor holds have the sum of their rows.
+std::vector<int64_t> rows_of_each(std::vector<int64_t> parts, size_t tensors) {
+  if (tensors == 1)
+    for (size_t i = 1; i < parts.size(); ++i) parts[0] += parts[i];
+  parts.resize(tensors);
+  return parts;
+}
+
+}  // namespace
+
+RExpr mlp(Layers& l, const ModelConfig& config, const MlpTensors& t, const RExpr& x) {
+  const MlpConfig& m = config.mlp;
+  const int64_t width = config.hidden_size;
+  std::vector<int64_t> ins = {t.units};
+  if (m.gated) ins.push_back(t.units);
+  Layers::Weight in{.tensors = t.in,
+                    .outs = rows_of_each(ins, t.in.size()),
+                    .in = width,
+                    .transposed = config.names.transposed,
+                    .experts = t.experts};
+  if (m.in_bias) in.biases = t.in_bias;
+  RExpr y = l.linear(x, in, t.in_layer);
+  if (m.gated) {
+    RExpr halves = l.op("split", {y}, {{"indices_or_sections", int64_t{2}}, {"axis", int64_t{1}}});
+    RExpr gate = l.out().emit(tuple_get(halves, 0)), up = l.out().emit(tuple_get(halves, 1));
+    y = l.op("multiply", {l.op(activation_op(m.activation), {gate}), up}, {}, t.activation_layer);
+  } else {
+    y = l.op(activation_op(m.activation), {y}, {}, t.activation_layer);
+  }
+  Layers::Weight out{
+      .tensors = {t.out}, .outs = {width}, .in = t.units, .transposed = config.names.transposed, .experts = t.experts};
+  if (m.out_bias) out.biases = {t.out_bias};
+  return l.linear(y, out, t.out_layer);
+}
+
+RExpr mlp_of_layer(Layers& layers, const ModelConfig& config, int64_t layer, const RExpr& x) {
+  if (config.has_experts(layer)) return experts(layers, config, layer, x);
+  const TensorNames& names = config.names;
+  const std::string h = text(names.block, layer, ".");
+  MlpTensors t{.out = h + names.mlp_out + ".weight",
+               .out_bias = h + names.mlp_out + ".bias",
+               .units = config.mlp.units,
+               .in_layer = h + names.mlp_in_layer,
+               .activation_layer = h + names.activation_layer,
+               .out_layer = h + names.mlp_out};
+  for (const std::string& name : names.mlp_in) {
+    t.in.push_back(h + name + ".weight");
+    t.in_bias.push_back(h + name + ".bias");
+  }
+  return mlp(layers, config, t, x);
+}
+
+const std::string& mlp_result(const ModelConfig& config, int64_t layer) {
+  return config.has_experts(layer) ? config.names.expert_out_layer : config.names.mlp_out;
+}
+
+}  // namespace sator::llm
