@@ -21,6 +21,8 @@ BASE = dict(vocab_size=97, hidden_size=42, intermediate_size=58, num_hidden_laye
             num_key_value_heads=2, head_dim=10, max_position_embeddings=64, tie_word_embeddings=False,
             bos_token_id=1, eos_token_id=2, pad_token_id=0)
 WITHOUT_HEAD_DIM = {k: v for k, v in BASE.items() if k != "head_dim"}
+FALCON = dict(vocab_size=97, ffn_hidden_size=58, num_hidden_layers=2, max_position_embeddings=64, tie_word_embeddings=True,
+              bos_token_id=1, eos_token_id=2, pad_token_id=0)
 # Name: model_type, what the row adds, lengths of the sequences.
 ROWS = {
     "qwen2": ("qwen2", {**WITHOUT_HEAD_DIM, "hidden_size": 48, "use_sliding_window": True, "sliding_window": 6, "max_window_layers": 1}, None),
@@ -49,6 +51,37 @@ ROWS = {
                               "use_qkv_bias": True}, None),
     "stablelm-parallel": ("stablelm", {**WITHOUT_HEAD_DIM, "hidden_size": 48, "num_attention_heads": 3,
                                        "num_key_value_heads": 3, "use_parallel_residual": True}, None),
+    "gemma3": ("gemma3_text", {**BASE, "num_hidden_layers": 3, "hidden_activation": "gelu_pytorch_tanh",
+                               "tie_word_embeddings": True, "query_pre_attn_scalar": 21, "sliding_window": 6,
+                               "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+                               "rope_parameters": {
+                                   "full_attention": {"rope_type": "linear", "rope_theta": 50000.0, "factor": 4.0},
+                                   "sliding_attention": {"rope_type": "default", "rope_theta": 300.0}}}, None),
+    "smollm3": ("smollm3", {**WITHOUT_HEAD_DIM, "hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 3,
+                            "num_key_value_heads": 1, "no_rope_layer_interval": 2}, None),
+    "glm4": ("glm4", {**BASE, "head_dim": 12, "attention_bias": True}, None),
+    "cohere": ("cohere", {**WITHOUT_HEAD_DIM, "hidden_size": 60, "logit_scale": 0.7, "tie_word_embeddings": True}, None),
+    "cohere-qk-norm": ("cohere", {**WITHOUT_HEAD_DIM, "hidden_size": 48, "num_attention_heads": 3, "num_key_value_heads": 1,
+                                  "use_qk_norm": True, "logit_scale": 0.7, "tie_word_embeddings": True}, None),
+    "cohere2": ("cohere2", {**WITHOUT_HEAD_DIM, "hidden_size": 60, "num_hidden_layers": 3, "sliding_window": 6,
+                            "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+                            "logit_scale": 0.7, "tie_word_embeddings": True}, None),
+    "phi": ("phi", {**WITHOUT_HEAD_DIM, "hidden_size": 48, "num_attention_heads": 3, "num_key_value_heads": 3}, None),
+    "gpt-neox": ("gpt_neox", dict(vocab_size=97, hidden_size=48, intermediate_size=58, num_hidden_layers=2,
+                                  num_attention_heads=3, max_position_embeddings=64), None),
+    "gpt-neox-sequential": ("gpt_neox", dict(vocab_size=97, hidden_size=48, intermediate_size=58, num_hidden_layers=2,
+                                             num_attention_heads=3, max_position_embeddings=64, attention_bias=False,
+                                             use_parallel_residual=False), None),
+    "gptj": ("gptj", dict(vocab_size=97, n_embd=60, n_inner=58, n_layer=2, n_head=5, rotary_dim=8, n_positions=64,
+                          bos_token_id=1, eos_token_id=2), None),
+    "falcon-7b": ("falcon", dict(FALCON, hidden_size=60, num_attention_heads=5), None),
+    "falcon-40b": ("falcon", dict(FALCON, hidden_size=60, num_attention_heads=6, num_kv_heads=2,
+                                  new_decoder_architecture=True), None),
+    "falcon-11b": ("falcon", dict(FALCON, hidden_size=60, num_attention_heads=6, num_kv_heads=2,
+                                  new_decoder_architecture=True, num_ln_in_parallel_attn=1, bias=True), None),
+    "falcon-rw": ("falcon", dict(FALCON, hidden_size=60, num_attention_heads=5, multi_query=False, parallel_attn=False,
+                                 alibi=True, bias=True), None),
+    "bloom": ("bloom", dict(vocab_size=97, hidden_size=60, n_layer=2, n_head=6, tie_word_embeddings=True), None),
     # One layer in two has experts, of which the last has none all the same.
     "qwen2-moe": ("qwen2_moe", {**WITHOUT_HEAD_DIM, "hidden_size": 48, "num_hidden_layers": 4, "num_experts": 5,
                                 "num_experts_per_tok": 2, "moe_intermediate_size": 22,
@@ -60,6 +93,8 @@ ROWS = {
                             "sliding_window": 6}, None),
 }
 MARGIN = 1e-3  # between the last expert that a token takes and the next one
+# Eager attention of Falcon in transformers 5.23 adds the linear biases twice: in the mask, and to the scores.
+ATTENTION = {"falcon-rw": "sdpa"}
 
 
 def randomize(model, generator):
@@ -94,10 +129,10 @@ def write(folder, model_type, keys, lengths, seed):
 
 def write_with(folder, model_type, keys, lengths, seed):
     config = transformers.AutoConfig.for_model(model_type, **keys)
-    config._attn_implementation = "eager"
+    attention = config._attn_implementation = ATTENTION.get(folder.name, "eager")
     generator = torch.Generator().manual_seed(seed)
     model = transformers.AutoModelForCausalLM.from_config(
-        config, attn_implementation="eager", experts_implementation="eager").eval().float()
+        config, attn_implementation=attention, experts_implementation="eager").eval().float()
     randomize(model, generator)
     model.tie_weights()
     folder.mkdir(parents=True, exist_ok=True)
@@ -122,11 +157,10 @@ def write_with(folder, model_type, keys, lengths, seed):
 
 
 def main():
-    target = pathlib.Path(sys.argv[1])
+    target, wanted = pathlib.Path(sys.argv[1]), sys.argv[2:]
     for seed, (name, (model_type, keys, lengths)) in enumerate(ROWS.items()):
-        if sys.argv[2:] and name not in sys.argv[2:]:
-            continue
-        write(target / name, model_type, keys, lengths, seed)
+        if not wanted or name in wanted:
+            write(target / name, model_type, keys, lengths, seed)
     versions = {"torch": torch.__version__, "transformers": transformers.__version__}
     (target / "versions.json").write_text(json.dumps(versions) + "\n")
 

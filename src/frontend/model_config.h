@@ -42,11 +42,22 @@ struct RopeScaling {
   bool operator==(const RopeScaling&) const = default;
 };
 
-/// Rotary embedding of the first `dims` elements of each head; element j is paired with j + dims / 2.
+/// Rotary embedding of the first `dims` elements of each head; element j is paired with j + dims / 2, or, interleaved,
+/// element 2 j with 2 j + 1.
 struct Rope {
   double theta = 10000;
   int64_t dims = 0;  // even
+  bool interleaved = false;
   RopeScaling scaling;
+};
+
+/// Attention with linear biases: slope * position of the key is added to each score. With p the largest power of two not
+/// above the number of heads, the first p heads have the slopes 2^(-8 i / p), i = 1, 2, ..., and the others 2^(-4 i / p),
+/// i = 1, 3, 5, ...
+/// Source: Press et al., "Train Short, Test Long", 2022, and the code beside it.
+struct Alibi {
+  bool scaled = false;       // by the scale of the scores too (Falcon)
+  bool in_bfloat16 = false;  // slopes, positions and their products are rounded to bfloat16 (Falcon)
 };
 
 /// (x - mean) / sqrt(variance + epsilon) * w + b for `layer`, x / sqrt(mean of squares + epsilon) * w for `rms`.
@@ -62,8 +73,9 @@ struct AttentionConfig {
   int64_t heads = 0, kv_heads = 0;  // query head h reads key and value head h // (heads // kv_heads)
   int64_t head_dim = 0;
   bool qkv_bias = false, out_bias = false;
-  /// RMSNorm of queries and keys before they are rotated: of each head, or of all heads as one row.
-  enum class QkNorm { none, head, row };
+  /// Norm of queries and keys before they are rotated: RMSNorm of each head with weights that the heads share, RMSNorm of all
+  /// heads as one row, or LayerNorm without bias of each head with weights of its own (Cohere).
+  enum class QkNorm { none, head, row, own_head };
   QkNorm qk_norm = QkNorm::none;
   double scale = 1;                    // of the scores
   bool scale_by_layer = false;         // scores / (layer + 1) besides (GPT-2)
@@ -71,6 +83,9 @@ struct AttentionConfig {
   int64_t window = 0;                  // a token sees itself and the window - 1 positions before it; 0: all
   std::vector<int64_t> window_layers;  // that have it; empty: all of them
   std::optional<Rope> rope;
+  std::optional<Rope> window_rope;        // of the layers with a window, where it is another; as many elements
+  std::vector<int64_t> unrotated_layers;  // that have no rotary embedding
+  std::optional<Alibi> alibi;
 };
 
 /// down(act(gate(x)) * up(x)) where gated, down(act(up(x))) else.
@@ -101,13 +116,15 @@ struct ExpertsConfig {
 /// What the tensors of a checkpoint are called, without ".weight" and ".bias". Those of a block come behind
 /// "<block><number>.". A part without a name is not there.
 struct TensorNames {
-  std::string embedding, positions, final_norm, head;
+  std::string embedding, embedding_norm, positions, final_norm, head;
   std::string block;
   /// Norms: before attention, of its result, before the MLP, of its result. Parallel blocks without `mlp_norm` give both
   /// halves the first one's.
   std::string attention_norm, attention_post_norm, mlp_norm, mlp_post_norm;
   /// Queries, keys and values: three tensors, or one that holds them in this order; gate and up likewise.
   std::vector<std::string> qkv, mlp_in;
+  /// The one tensor holds them for each head of keys by itself: the queries that read it, the key, the value.
+  bool qkv_by_group = false;
   std::string q_norm, k_norm, out, mlp_out;
   /// Experts: whole names of tensors, with ".weight"; `*` is the expert's number, without one a tensor holds all of them.
   std::vector<std::string> expert_in, expert_in_bias;
@@ -147,7 +164,8 @@ struct ModelConfig {
   AttentionConfig attention;
   MlpConfig mlp;
   ExpertsConfig experts;
-  bool parallel = false;        // x + attention(norm(x)) + mlp(norm(x))
+  bool parallel = false;  // x + attention(norm(x)) + mlp(norm(x))
+  bool head_bias = false;
   int64_t position_offset = 0;  // of the table of learned positions, where names.positions is given
   double embedding_scale = 1, residual_scale = 1, logit_scale = 1;
   double final_soft_cap = 0;  // logits become cap * tanh(logit / cap)

@@ -79,7 +79,19 @@ def kv_append(qkv_handle: T.handle, slots_handle: T.handle, k_pages_handle: T.ha
                     v_pages[slots[vt] // 16, vg, slots[vt] % 16, vd] = T.cast(qkv[vt, {HG} + vg, vd], "{T}")
 )";
 
-// Row p of `rope` holds the cosines, then the sines; element j is paired with j + R/2 (Llama's order).
+// Element vd of a rotated head {X}. Row p of `rope` holds the cosines, then the sines; element j is paired with j + R/2
+// (Llama's order), or 2 j with 2 j + 1 (GPT-J's). Elements from R on are not rotated; their indices stay inside of the head.
+constexpr const char* kRotatedHalves =
+    "T.if_then_else(vd < {R2}, qkv[vt, {X}, vd] * rope[positions[vt], vd % {R2}] - qkv[vt, {X}, (vd + {R2}) % {D}] * "
+    "rope[positions[vt], {R2} + vd % {R2}], T.if_then_else(vd < {R}, qkv[vt, {X}, vd] * rope[positions[vt], vd % {R2}] "
+    "+ "
+    "qkv[vt, {X}, (vd + {D} - {R2}) % {D}] * rope[positions[vt], {R2} + vd % {R2}], qkv[vt, {X}, vd]))";
+constexpr const char* kRotatedPairs =
+    "T.if_then_else(vd < {R}, qkv[vt, {X}, vd] * rope[positions[vt], vd // 2 % {R2}] + T.if_then_else(vd % 2 == 0, "
+    "T.float32(-1) * qkv[vt, {X}, (vd + 1) % {D}], qkv[vt, {X}, (vd + {D} - 1) % {D}]) * rope[positions[vt], {R2} + vd "
+    "// "
+    "2 % {R2}], qkv[vt, {X}, vd])";
+
 constexpr const char* kAppendRotated = R"(
 @T.prim_func
 def kv_append(qkv_handle: T.handle, positions_handle: T.handle, rope_handle: T.handle, slots_handle: T.handle, q_handle: T.handle, k_pages_handle: T.handle, v_pages_handle: T.handle):
@@ -102,7 +114,7 @@ def kv_append(qkv_handle: T.handle, positions_handle: T.handle, rope_handle: T.h
                 vd = T.axis.spatial({D}, d)
                 T.reads(positions[vt], rope[0:limit, 0:{R}], qkv[vt, vh, 0:{D}])
                 T.writes(q[vt, vh, vd])
-                q[vt, vh, vd] = T.if_then_else(vd < {R2}, qkv[vt, vh, vd] * rope[positions[vt], vd % {R2}] - qkv[vt, vh, (vd + {R2}) % {D}] * rope[positions[vt], {R2} + vd % {R2}], T.if_then_else(vd < {R}, qkv[vt, vh, vd] * rope[positions[vt], vd % {R2}] + qkv[vt, vh, (vd + {D} - {R2}) % {D}] * rope[positions[vt], {R2} + vd % {R2}], qkv[vt, vh, vd]))
+                q[vt, vh, vd] = {ROTATED_QUERY}
         for g, d in T.grid({G}, {D}):
             with T.block("key"):
                 vt = T.axis.opaque(n, t)
@@ -110,7 +122,7 @@ def kv_append(qkv_handle: T.handle, positions_handle: T.handle, rope_handle: T.h
                 vd = T.axis.spatial({D}, d)
                 T.reads(positions[vt], rope[0:limit, 0:{R}], slots[vt], qkv[vt, {H} + vg, 0:{D}])
                 T.writes(k_pages[0:pages, vg, vd, 0:16])
-                k_pages[slots[vt] // 16, vg, vd, slots[vt] % 16] = T.cast(T.if_then_else(vd < {R2}, qkv[vt, {H} + vg, vd] * rope[positions[vt], vd % {R2}] - qkv[vt, {H} + vg, (vd + {R2}) % {D}] * rope[positions[vt], {R2} + vd % {R2}], T.if_then_else(vd < {R}, qkv[vt, {H} + vg, vd] * rope[positions[vt], vd % {R2}] + qkv[vt, {H} + vg, (vd + {D} - {R2}) % {D}] * rope[positions[vt], {R2} + vd % {R2}], qkv[vt, {H} + vg, vd])), "{T}")
+                k_pages[slots[vt] // 16, vg, vd, slots[vt] % 16] = T.cast({ROTATED_KEY}, "{T}")
         for g in range({G}):
             for d in T.vectorized({D}):
                 with T.block("value"):
@@ -210,6 +222,14 @@ for r in range({R}):
         o[{TOKEN}, vh, d] = acc{S}[r, d] * (T.float32(1) / (total{S}[r, 0] + total{S}[r, 1]))
 )";
 
+// The addition to the score of a key, by its position; less the one at the query's own position, which changes no weight
+// and keeps the scores small.
+constexpr const char* kBiasHandle = "bias_handle: T.handle, ";
+constexpr const char* kBiasBuffer = R"(    limit = T.int64()
+    bias = T.match_buffer(bias_handle, ({H}, limit), "float32")
+)";
+constexpr const char* kBiasRead = ", bias[0:{H}, 0:limit]";
+
 constexpr const char* kNarrowQuery = R"(T.cast(T.cast(q[{TOKEN}, vh, d], "{T}"), "float32"))";
 constexpr const char* kNarrowWeights = R"(
             for j in T.vectorized(16):
@@ -233,7 +253,7 @@ acc{S} = T.alloc_buffer(({R}, {D}), scope="local")
 // workers get neighbouring tiles.
 constexpr const char* kAttention = R"(
 @T.prim_func
-def attention(q_handle: T.handle, token_seq_handle: T.handle, positions_handle: T.handle, q_indptr_handle: T.handle, kv_lengths_handle: T.handle, page_indptr_handle: T.handle, page_table_handle: T.handle, k_pages_handle: T.handle, v_pages_handle: T.handle, o_handle: T.handle, sm_scale: T.float32):
+def attention(q_handle: T.handle, token_seq_handle: T.handle, positions_handle: T.handle, q_indptr_handle: T.handle, kv_lengths_handle: T.handle, page_indptr_handle: T.handle, page_table_handle: T.handle, k_pages_handle: T.handle, v_pages_handle: T.handle, {BIAS_HANDLE}o_handle: T.handle, sm_scale: T.float32):
     T.func_attr({"tir.noalias": T.bool(True), "tir.is_scheduled": 1, "sator.trusted_indices": 1})
     n = T.int64(is_size_var=True)
     b = T.int64()
@@ -250,11 +270,11 @@ def attention(q_handle: T.handle, token_seq_handle: T.handle, positions_handle: 
     page_table = T.match_buffer(page_table_handle, (m,), "int32")
     k_pages = T.match_buffer(k_pages_handle, (pages, {G}, {D}, 16), "{T}")
     v_pages = T.match_buffer(v_pages_handle, (pages, {G}, 16, {D}), "{T}")
-    o = T.match_buffer(o_handle, (n, {H}, {D}), "float32")
+{BIAS_BUFFER}    o = T.match_buffer(o_handle, (n, {H}, {D}), "float32")
     for i in T.parallel((n + T.int64({TILE} - 1)) // T.int64({TILE}) * T.int64({H})):
         with T.block("attention"):
             vi = T.axis.spatial((n + T.int64({TILE} - 1)) // T.int64({TILE}) * T.int64({H}), i)
-            T.reads(q[0:n, 0:{H}, 0:{D}], token_seq[0:n], positions[0:n], page_indptr[0:b1], page_table[0:m], k_pages[0:pages, 0:{G}, 0:{D}, 0:16], v_pages[0:pages, 0:{G}, 0:16, 0:{D}])
+            T.reads(q[0:n, 0:{H}, 0:{D}], token_seq[0:n], positions[0:n], page_indptr[0:b1], page_table[0:m], k_pages[0:pages, 0:{G}, 0:{D}, 0:16], v_pages[0:pages, 0:{G}, 0:16, 0:{D}]{BIAS_READ})
             T.writes(o[0:n, 0:{H}, 0:{D}])
 {BUFFERS}
             tiles: T.int64 = (n + T.int64({TILE} - 1)) // T.int64({TILE})
@@ -270,14 +290,14 @@ def attention(q_handle: T.handle, token_seq_handle: T.handle, positions_handle: 
 
 constexpr const char* kAttentionWork = R"(
 @T.prim_func
-def attention_work(q_handle: T.handle, k_handle: T.handle, v_handle: T.handle, o_handle: T.handle, sm_scale: T.float32):
+def attention_work(q_handle: T.handle, k_handle: T.handle, v_handle: T.handle, {BIAS_HANDLE}o_handle: T.handle, sm_scale: T.float32):
     T.func_attr({"tir.noalias": T.bool(True), "sator.one_pass": 1})
     n = T.int64()
     kv_len = T.int64()
     q = T.match_buffer(q_handle, (n, {H}, {D}), "float32")
     k = T.match_buffer(k_handle, ({G}, kv_len, {D}), "{T}")
     v = T.match_buffer(v_handle, ({G}, kv_len, {D}), "{T}")
-    o = T.match_buffer(o_handle, (n, {H}, {D}), "float32")
+{BIAS_BUFFER}    o = T.match_buffer(o_handle, (n, {H}, {D}), "float32")
     s = T.alloc_buffer((n, {H}, kv_len), "float32")
     largest = T.alloc_buffer((n, {H}), "float32")
     e = T.alloc_buffer((n, {H}, kv_len), "float32")
@@ -291,18 +311,18 @@ def attention_work(q_handle: T.handle, k_handle: T.handle, v_handle: T.handle, o
                 s[vi, {HEAD}, vj] = T.float32(0)
             if vj <= vi + kv_len - n:
                 s[vi, {HEAD}, vj] = s[vi, {HEAD}, vj] + {Q} * T.cast(k[{GROUP}, vj, vd], "float32")
-    for {h}, i, j in T.grid({HEADS}, n, kv_len):
+{BIASED}    for {h}, i, j in T.grid({HEADS}, n, kv_len):
         with T.block("largest"):
             {vh}, vi, vj = T.axis.remap("{S}SR", [{h}, i, j])
             with T.init():
                 largest[vi, {HEAD}] = T.float32(-3.4e38)
             if vj <= vi + kv_len - n:
-                largest[vi, {HEAD}] = T.max(largest[vi, {HEAD}], s[vi, {HEAD}, vj])
+                largest[vi, {HEAD}] = T.max(largest[vi, {HEAD}], {SCORE}[vi, {HEAD}, vj])
     for {h}, i, j in T.grid({HEADS}, n, kv_len):
         with T.block("exponentials"):
             {vh}, vi, vj = T.axis.remap("{S}SS", [{h}, i, j])
             if vj <= vi + kv_len - n:
-                e[vi, {HEAD}, vj] = T.exp((s[vi, {HEAD}, vj] - largest[vi, {HEAD}]) * sm_scale)
+                e[vi, {HEAD}, vj] = T.exp({EXPONENT})
     for {h}, i, j in T.grid({HEADS}, n, kv_len):
         with T.block("total"):
             {vh}, vi, vj = T.axis.remap("{S}SR", [{h}, i, j])
@@ -323,6 +343,18 @@ def attention_work(q_handle: T.handle, k_handle: T.handle, v_handle: T.handle, o
             {vh}, vi, vd = T.axis.remap("{S}SS", [{h}, i, d])
             o[vi, {HEAD}, vd] = weighted[vi, {HEAD}, vd] / total[vi, {HEAD}]
 )";
+
+constexpr const char* kWorkBiasBuffer = R"(    bias = T.match_buffer(bias_handle, ({H}, kv_len), "float32")
+)";
+constexpr const char* kBiasedScores = R"(    biased = T.alloc_buffer((n, {H}, kv_len), "float32")
+    for {h}, i, j in T.grid({HEADS}, n, kv_len):
+        with T.block("biased"):
+            {vh}, vi, vj = T.axis.remap("{S}SS", [{h}, i, j])
+            if vj <= vi + kv_len - n:
+                biased[vi, {HEAD}, vj] = s[vi, {HEAD}, vj] * sm_scale + bias[{HEAD}, vj]
+)";
+constexpr const char* kExponent = "(s[vi, {HEAD}, vj] - largest[vi, {HEAD}]) * sm_scale";
+constexpr const char* kBiasedExponent = "biased[vi, {HEAD}, vj] - largest[vi, {HEAD}]";
 
 constexpr const char* kNarrowQueries = R"(
     q16 = T.alloc_buffer((n, {H}, {D}), "{T}")
@@ -362,16 +394,17 @@ std::string rows_text(const char* source, const Rows& r, const AttentionShape& s
     const std::string cap = text("T.float32(", shape.soft_cap, ")");
     sum = text("T.tanh((", sum, ") / ", cap, ") * ", cap);
   }
+  if (shape.biased) sum = text(sum, " + (bias[vh, ", at, "] - bias[vh, positions[{TOKEN}]])");
   std::string token = r.rows == 1 ? r.first : text("T.min(", r.first, " + r, n - T.int64(1))");
   std::string last = r.rows == 1 ? r.first : text("T.min(", r.first, " + T.int64(", r.rows - 1, "), n - T.int64(1))");
   return filled(source,
-                {{"SEEN", seen},
+                {{"SUM", sum},
+                 {"SEEN", seen},
                  {"QUERY", shape.narrow ? kNarrowQuery : "q[{TOKEN}, vh, d]"},
                  {"ROUND", shape.narrow ? kNarrowWeights : ""},
                  {"S", r.suffix},
                  {"TOKEN", token},
                  {"LAST", last},
-                 {"SUM", sum},
                  {"PART", part},
                  {"R", num(r.rows)},
                  {"B", num(kPagesOfBlock)},
@@ -402,8 +435,8 @@ int64_t largest_divisor(int64_t n, int64_t limit) {
 
 void check(const AttentionShape& s) {
   if (s.num_kv_heads < 1 || s.num_qo_heads % s.num_kv_heads != 0 || s.head_dim < 1 || s.rotary_dim < 0 ||
-      s.rotary_dim % 2 != 0 || s.rotary_dim > s.head_dim || s.window < 0 || s.soft_cap < 0 ||
-      (s.narrow && s.cache_dtype == f32))
+      s.rotary_dim % 2 != 0 || s.rotary_dim > s.head_dim || (s.interleaved && s.rotary_dim == 0) || s.window < 0 ||
+      s.soft_cap < 0 || (s.narrow && s.cache_dtype == f32))
     internal_error("attention: heads or sizes that do not fit each other");
 }
 
@@ -411,7 +444,13 @@ void check(const AttentionShape& s) {
 
 tir::PrimFuncRef kv_append_kernel(const AttentionShape& shape) {
   check(shape);
-  return kernel(shape.rotary_dim > 0 ? kAppendRotated : kAppend, shape);
+  if (shape.rotary_dim == 0) return kernel(kAppend, shape);
+  const std::string rotated = shape.interleaved ? kRotatedPairs : kRotatedHalves;
+  return kernel(
+      filled(kAppendRotated,
+             {{"ROTATED_QUERY", filled(rotated, {{"X", "vh"}})}, {"ROTATED_KEY", filled(rotated, {{"X", "{H} + vg"}})}})
+          .c_str(),
+      shape);
 }
 
 tir::PrimFuncRef attention_kernel(const AttentionShape& shape) {
@@ -429,13 +468,21 @@ tir::PrimFuncRef attention_kernel(const AttentionShape& shape) {
   Values values = {{"BUFFERS", indented(rows(kRowBuffers, tile) + rows(kRowBuffers, token), 12)},
                    {"TILE_BODY", indented(rows(kRows, tile), 16)},
                    {"TOKEN_BODY", indented(rows(kRows, token), 20)},
+                   {"BIAS_HANDLE", shape.biased ? kBiasHandle : ""},
+                   {"BIAS_BUFFER", shape.biased ? kBiasBuffer : ""},
+                   {"BIAS_READ", shape.biased ? kBiasRead : ""},
                    {"TILE", text(kTile)}};
   return kernel(filled(kAttention, values).c_str(), shape);
 }
 
 tir::PrimFuncRef attention_work(const AttentionShape& shape) {
   check(shape);
-  Values values = {{"NARROW_Q", shape.narrow ? kNarrowQueries : ""},
+  Values values = {{"BIAS_HANDLE", shape.biased ? kBiasHandle : ""},
+                   {"BIAS_BUFFER", shape.biased ? kWorkBiasBuffer : ""},
+                   {"BIASED", shape.biased ? kBiasedScores : ""},
+                   {"SCORE", shape.biased ? "biased" : "s"},
+                   {"EXPONENT", shape.biased ? kBiasedExponent : kExponent},
+                   {"NARROW_Q", shape.narrow ? kNarrowQueries : ""},
                    {"NARROW_E", shape.narrow ? kNarrowExponentials : ""},
                    {"Q", shape.narrow ? R"(T.cast(q16[vi, {HEAD}, vd], "float32"))" : "q[vi, {HEAD}, vd]"},
                    {"E", shape.narrow ? R"(T.cast(e16[vi, {HEAD}, vj], "float32"))" : "e[vi, {HEAD}, vj]"}};

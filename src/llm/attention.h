@@ -15,6 +15,8 @@ struct AttentionShape {
   bool narrow = false;       ///< queries and the weights of values are rounded to it too, before each product
   int64_t window = 0;        ///< a token sees itself and the window - 1 positions before it; 0: all
   double soft_cap = 0;       ///< scores become cap * tanh(score / cap) before the mask; 0: they do not
+  bool biased = false;       ///< scores get an addition by head and key position
+  bool interleaved = false;  ///< elements 2 j and 2 j + 1 are rotated together, not j and j + R / 2
 };
 
 /// Writes the keys and values of a step into their pages; with rotary embedding, rotates queries and keys first.
@@ -28,7 +30,8 @@ tir::PrimFuncRef attention_kernel(const AttentionShape& shape);
 /// What attention computes when the page table is left out, as an affine function over [n, H, kv_len]: the work that the
 /// cost engine reads. Token i stands at position kv_len - n + i; scores of later positions are masked. A window leaves no
 /// work out: the kernel computes all positions and masks those outside of it. The attribute sator.one_pass says that the kernel above, which runs, makes it in one pass over keys and values.
-/// Parameters: q [n, H, D], k [G, kv_len, D], v [G, kv_len, D], o [n, H, D], the scale of the scores.
+/// Parameters: q [n, H, D], k [G, kv_len, D], v [G, kv_len, D], where scores are biased bias [H, kv_len], o [n, H, D], the scale
+/// of the scores.
 tir::PrimFuncRef attention_work(const AttentionShape& shape);
 
 }  // namespace sator::llm

@@ -18,6 +18,8 @@ RExpr number(double value) {
 
 /// The parts of one model, emitted one after the other.
 class Blocks {
+  using QkNorm = AttentionConfig::QkNorm;
+
  public:
   Blocks(Layers& layers, const ModelConfig& config)
       : l_(layers), c_(config), a_(config.attention), names_(config.names) {}
@@ -26,6 +28,7 @@ class Blocks {
     const bool is_head = c_.tie_word_embeddings;
     RExpr x = l_.embedding(ids, weight(names_.embedding), c_.vocab_size, c_.hidden_size, is_head);
     x = scaled(x, c_.embedding_scale, "");
+    if (!names_.embedding_norm.empty()) x = norm(x, names_.embedding_norm, c_.hidden_size);
     if (names_.positions.empty()) return x;
     RExpr at = l_.positions(cache, n);
     if (c_.position_offset != 0) {
@@ -52,12 +55,9 @@ class Blocks {
   }
 
   RExpr norm(const RExpr& x, const std::string& name, int64_t width) {
-    RExpr w = l_.vector(weight(name), width);
-    if (c_.norm.weight_offset != 0) w = l_.op("add", {w, number(c_.norm.weight_offset)});
-    std::vector<relax::Value> args = {x, w};
-    if (c_.norm.bias) args.emplace_back(l_.vector(name + ".bias", width));
+    RExpr w = norm_weight(name, width);
     if (c_.norm.kind == NormConfig::Kind::rms) return rms_norm(x, w, name);
-    return l_.op("nn.layer_norm", args, {{"axes", relax::Value(int64_t{-1})}, {"epsilon", c_.norm.epsilon}}, name);
+    return layer_norm(x, w, c_.norm.bias ? l_.vector(name + ".bias", width) : nullptr, name);
   }
 
   RExpr scaled(const RExpr& x, double factor, const std::string& layer) {
@@ -65,6 +65,19 @@ class Blocks {
   }
 
  private:
+  RExpr norm_weight(const std::string& name, int64_t width) {
+    RExpr w = l_.vector(weight(name), width);
+    return c_.norm.weight_offset == 0 ? w : l_.op("add", {w, number(c_.norm.weight_offset)});
+  }
+
+  /// LayerNorm; without a bias if that is null.
+  RExpr layer_norm(const RExpr& x, const RExpr& w, const RExpr& bias, const std::string& name) {
+    return l_.op("nn.layer_norm",
+                 {x, w, bias ? bias : w},
+                 {{"axes", relax::Value(int64_t{-1})}, {"epsilon", c_.norm.epsilon}, {"center", bias != nullptr}},
+                 name);
+  }
+
   RExpr rms_norm(const RExpr& x, const RExpr& w, const std::string& name) {
     return l_.op("nn.rms_norm", {x, w}, {{"axes", relax::Value(int64_t{-1})}, {"epsilon", c_.norm.epsilon}}, name);
   }
@@ -80,8 +93,8 @@ class Blocks {
   }
 
   RExpr linear(const RExpr& x, const std::vector<std::string>& tensors, std::vector<int64_t> outs, int64_t ins,
-               bool bias, const std::string& layer) {
-    Layers::Weight w{.in = ins, .transposed = names_.transposed};
+               bool bias, const std::string& layer, const GroupedHeads& heads = {}) {
+    Layers::Weight w{.in = ins, .transposed = names_.transposed, .heads = heads};
     // One tensor that holds all rows has their sum.
     if (tensors.size() == 1)
       for (size_t i = 1; i < outs.size(); ++i) outs[0] += outs[i];
@@ -96,28 +109,39 @@ class Blocks {
 
   RExpr attention(const RExpr& x, const RExpr& cache, int64_t i) {
     const int64_t q = a_.heads * a_.head_dim, kv = a_.kv_heads * a_.head_dim;
-    RExpr qkv = linear(x, names_.qkv, {q, kv, kv}, c_.hidden_size, a_.qkv_bias, names_.qkv_layer);
-    if (a_.qk_norm != AttentionConfig::QkNorm::none) qkv = with_normed_heads(qkv);
+    GroupedHeads heads;
+    if (names_.qkv_by_group) heads = {.groups = a_.kv_heads, .share = a_.heads / a_.kv_heads, .dim = a_.head_dim};
+    RExpr qkv = linear(x, names_.qkv, {q, kv, kv}, c_.hidden_size, a_.qkv_bias, names_.qkv_layer, heads);
+    if (a_.qk_norm != QkNorm::none) qkv = with_normed_heads(qkv);
     const double scale = a_.scale_by_layer ? a_.scale / static_cast<double>(i + 1) : a_.scale;
     RExpr o = l_.attention(qkv, cache, i, a_.heads, a_.kv_heads, a_.head_dim, scale, h_ + names_.attention_layer);
     return linear(o, {names_.out}, {c_.hidden_size}, q, a_.out_bias, names_.out);
   }
 
-  /// Queries and keys through RMSNorm, each head or each row by itself.
+  /// Queries and keys through a norm, each head or each row by itself.
   RExpr with_normed_heads(const RExpr& qkv) {
     const int64_t q = a_.heads * a_.head_dim, kv = a_.kv_heads * a_.head_dim;
     RExpr parts = l_.op(
         "split", {qkv}, {{"indices_or_sections", relax::Value(relax::Value::List{q, q + kv})}, {"axis", int64_t{1}}});
     auto part = [&](int index) { return RExpr(l_.out().emit(tuple_get(parts, index))); };
     auto normed = [&](const RExpr& x, int64_t heads, const std::string& name) {
-      if (a_.qk_norm == AttentionConfig::QkNorm::row)
-        return rms_norm(x, l_.vector(weight(h_ + name), heads * a_.head_dim), h_ + name);
+      if (a_.qk_norm == QkNorm::row) return rms_norm(x, norm_weight(h_ + name, heads * a_.head_dim), h_ + name);
       const Expr n = rows_of(x);
       auto shaped = [&](const RExpr& value, std::vector<Expr> dims) {
         return l_.op("reshape", {value, relax::Value(relax::shape_expr(std::move(dims)))});
       };
       RExpr by_head = shaped(x, {n, int_imm(heads, i64), int_imm(a_.head_dim, i64)});
-      by_head = rms_norm(by_head, l_.vector(weight(h_ + name), a_.head_dim), h_ + name);
+      if (a_.qk_norm == QkNorm::head) {
+        by_head = rms_norm(by_head, norm_weight(h_ + name, a_.head_dim), h_ + name);
+      } else {
+        // The weights differ from head to head: they follow the norm.
+        const RExpr ones = relax::constant(
+            runtime::Tensor::of(std::vector<float>(static_cast<size_t>(a_.head_dim), 1.f), {a_.head_dim}, f32));
+        const RExpr w = norm_weight(h_ + name, heads * a_.head_dim);
+        by_head = layer_norm(by_head, ones, nullptr, h_ + name);
+        by_head =
+            l_.op("multiply", {by_head, shaped(w, {int_imm(heads, i64), int_imm(a_.head_dim, i64)})}, {}, h_ + name);
+      }
       return shaped(by_head, {n, int_imm(heads * a_.head_dim, i64)});
     };
     RExpr queries = normed(part(0), a_.heads, names_.q_norm), keys = normed(part(1), a_.kv_heads, names_.k_norm);
@@ -142,7 +166,8 @@ RExpr hidden_states(Layers& layers, const ModelConfig& config, const RExpr& ids,
 
 RExpr logits(Layers& layers, const ModelConfig& config, const RExpr& hidden) {
   const std::string& table = config.tie_word_embeddings ? config.names.embedding : config.names.head;
-  RExpr y = layers.head(hidden, weight(table), config.vocab_size, config.hidden_size);
+  const std::string bias = config.head_bias ? text(config.names.head, ".bias") : "";
+  RExpr y = layers.head(hidden, weight(table), bias, config.vocab_size, config.hidden_size);
   y = Blocks(layers, config).scaled(y, config.logit_scale, kHeadLayer);
   if (config.final_soft_cap == 0) return y;
   y = layers.op("tanh", {layers.op("multiply", {y, number(1 / config.final_soft_cap)})});

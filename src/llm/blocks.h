@@ -16,7 +16,9 @@ relax::RExpr logits(Layers& layers, const ModelConfig& config, const relax::RExp
 /// over the chips.
 std::vector<std::string> summed_layers(const ModelConfig& config);
 
-/// Frequencies of the rotary embedding, angle per position, for contexts of at most so many tokens; empty for none.
-std::vector<float> rope_frequencies(const ModelConfig& config, int64_t context_window);
+/// Frequencies of a rotary embedding, angle per position, for contexts of at most so many tokens.
+std::vector<float> rope_frequencies(const Rope& rope, int64_t context_window);
+/// The slope of each head's linear bias, as Alibi says.
+std::vector<float> alibi_slopes(int64_t heads);
 
 }  // namespace sator::llm

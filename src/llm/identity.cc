@@ -36,7 +36,7 @@ void add_norm(Json& out, const NormConfig& n) {
 void add_rope(Json& out, const Rope& rope) {
   static constexpr const char* kKinds[] = {"none", "linear", "llama3", "dynamic", "yarn", "longrope"};
   const RopeScaling& s = rope.scaling;
-  out["rope_theta"] = rope.theta, out["rope.dims"] = rope.dims;
+  out["rope_theta"] = rope.theta, out["rope.dims"] = rope.dims, out["rope.interleaved"] = rope.interleaved;
   out["rope_scaling.rope_type"] = kKinds[static_cast<int>(s.kind)];
   if (s.kind == RopeScaling::Kind::none) return;
   out["rope_scaling.factor"] = s.factor;
@@ -49,7 +49,7 @@ void add_rope(Json& out, const Rope& rope) {
 }
 
 void add_attention(Json& out, const AttentionConfig& a) {
-  static constexpr const char* kQkNorms[] = {"none", "head", "row"};
+  static constexpr const char* kQkNorms[] = {"none", "head", "row", "own_head"};
   out["num_attention_heads"] = a.heads, out["num_key_value_heads"] = a.kv_heads, out["head_dim"] = a.head_dim;
   out["attention.qkv_bias"] = a.qkv_bias, out["attention.out_bias"] = a.out_bias;
   out["attention.qk_norm"] = kQkNorms[static_cast<int>(a.qk_norm)];
@@ -57,6 +57,14 @@ void add_attention(Json& out, const AttentionConfig& a) {
   out["attention.soft_cap"] = a.soft_cap, out["sliding_window"] = a.window;
   out["sliding_window.layers"] = join_numbers({a.window_layers.begin(), a.window_layers.end()});
   if (a.rope) add_rope(out, *a.rope);
+  if (a.window_rope) {
+    Json own;
+    add_rope(own, *a.window_rope);
+    for (const auto& [name, value] : own.items()) out["sliding_window." + name] = value;
+  }
+  out["rope.unrotated_layers"] = join_numbers({a.unrotated_layers.begin(), a.unrotated_layers.end()});
+  out["alibi"] = !a.alibi ? "none" : a.alibi->scaled ? "scaled" : "plain";
+  if (a.alibi) out["alibi.in_bfloat16"] = a.alibi->in_bfloat16;
 }
 
 void add_experts(Json& out, const ExpertsConfig& e) {
@@ -104,7 +112,8 @@ Json shaped_by(const ModelConfig& config, const Scheme& scheme, const Program& p
   out["intermediate_size"] = config.mlp.units, out["hidden_act"] = name_of(config.mlp.activation);
   out["mlp.gated"] = config.mlp.gated, out["mlp.in_bias"] = config.mlp.in_bias,
   out["mlp.out_bias"] = config.mlp.out_bias;
-  out["parallel"] = config.parallel, out["position_offset"] = config.position_offset;
+  out["parallel"] = config.parallel, out["head_bias"] = config.head_bias,
+  out["position_offset"] = config.position_offset;
   out["embedding_scale"] = config.embedding_scale, out["residual_scale"] = config.residual_scale;
   out["logit_scale"] = config.logit_scale, out["final_soft_cap"] = config.final_soft_cap;
   add_norm(out, config.norm);

@@ -231,7 +231,7 @@ void Layers::observe_input(const RExpr& x, const Weight& weight, const std::stri
 RExpr Layers::with_bias(const RExpr& y, const Weight& weight, const std::vector<std::string>& biases, int64_t rows,
                         const std::string& name, const std::string& layer) {
   const int64_t experts = weight.experts.count;
-  const WeightSource source{of_experts(biases, experts), false, experts};
+  const WeightSource source{of_experts(biases, experts), false, experts, weight.heads};
   runtime::Dims shape = {rows};
   if (experts > 0) shape = {experts, rows};
   RExpr bias = plain(biases.size() == 1 && experts == 0 ? biases[0] : name + ".bias",
@@ -252,7 +252,10 @@ RExpr Layers::linear(const RExpr& x, const Weight& weight, const std::string& la
     auto own = [&](const std::vector<std::string>& all) {
       return std::vector(all.begin() + static_cast<ptrdiff_t>(from), all.begin() + static_cast<ptrdiff_t>(end));
     };
-    Matrix w{.source = {of_experts(own(weight.tensors), weight.experts.count), weight.transposed, weight.experts.count},
+    Matrix w{.source = {of_experts(own(weight.tensors), weight.experts.count),
+                        weight.transposed,
+                        weight.experts.count,
+                        weight.heads},
              .cols = weight.in,
              .experts = weight.experts};
     for (size_t j = from; j < end; ++j) w.rows += weight.outs[j];
@@ -391,13 +394,13 @@ RExpr Layers::embedding(const RExpr& ids, const std::string& tensor, int64_t voc
   return op("take", {table, ids}, {{"axis", 0}});
 }
 
-RExpr Layers::head(const RExpr& x, const std::string& tensor, int64_t vocab, int64_t width) {
+RExpr Layers::head(const RExpr& x, const std::string& tensor, const std::string& bias, int64_t vocab, int64_t width) {
   const std::string name = layer_of(tensor);
   // A tied head reads the embedding's weights, but is a layer of its own.
   const Matrix w{.source = {{tensor}, false}, .rows = vocab, .cols = width, .name = name, .layer = kHeadLayer};
-  if (const std::optional<IntegerFormat> format = embedding_format(scheme_, tensor))
-    return quantized_linear(x, w, *format, std::nullopt);
-  return product(x, weight_f32(w), w);
+  const std::optional<IntegerFormat> format = embedding_format(scheme_, tensor);
+  RExpr y = format ? quantized_linear(x, w, *format, std::nullopt) : product(x, weight_f32(w), w);
+  return bias.empty() ? y : op("add", {y, vector(bias, vocab)}, {}, w.layer);
 }
 
 RExpr Layers::positions(const RExpr& cache, const Expr& n) {

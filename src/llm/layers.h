@@ -46,6 +46,7 @@ class Layers {
       RExpr of_row;
       double read_share() const { return count > 0 ? static_cast<double>(per_token) / static_cast<double>(count) : 1; }
     } experts = {};
+    GroupedHeads heads = {};  ///< how the rows of the one tensor, and its bias, are arranged
   };
   RExpr linear(const RExpr& x, const Weight& weight, const std::string& layer);
   /// The same of a weight that no scheme quantizes.
@@ -57,7 +58,8 @@ class Layers {
   /// Rows of a table that is never quantized.
   RExpr plain_embedding(const RExpr& ids, const std::string& tensor, int64_t rows, int64_t width, bool is_head = false);
   /// Logits: x [n, width] -> [n, vocab] f32, through the embedding's own weight where they are tied.
-  RExpr head(const RExpr& x, const std::string& tensor, int64_t vocab, int64_t width);
+  ///   bias   a vector that is added; empty: none is
+  RExpr head(const RExpr& x, const std::string& tensor, const std::string& bias, int64_t vocab, int64_t width);
 
   /// Layer i's attention over the cache: qkv [n, (H + 2 G) * D] -> [n, H * D].
   RExpr attention(const RExpr& qkv, const RExpr& cache, int64_t layer_index, int64_t heads, int64_t kv_heads,

@@ -14,6 +14,18 @@ namespace sator::llm {
 using runtime::Dims;
 using runtime::Tensor;
 
+std::vector<int64_t> GroupedHeads::stored_rows() const {
+  std::vector<int64_t> rows;
+  auto add = [&](int64_t from, int64_t heads) {  // of each group: heads from the one of that number
+    for (int64_t g = 0; g < groups; ++g)
+      for (int64_t i = 0; i < heads * dim; ++i) rows.push_back((g * (share + 2) + from) * dim + i);
+  };
+  add(0, share);
+  add(share, 1);
+  add(share + 1, 1);
+  return rows;
+}
+
 int64_t ParamSpec::bytes() const { return Tensor::bytes_of(shape, dtype).value_or(0); }
 
 std::vector<float> activation_scales(const std::vector<float>& ranges, const ActivationFormat& format) {
@@ -117,6 +129,26 @@ QuantizedMatrix stacked(const std::vector<QuantizedMatrix>& all, int64_t experts
   return out;
 }
 
+/// The rows of a matrix in another order.
+QuantizedMatrix with_rows(const QuantizedMatrix& q, const std::vector<int64_t>& order) {
+  if (q.format.granularity != Granularity::group && q.format.granularity != Granularity::channel)
+    internal_error("rows of a matrix whose scales are not those of rows are taken in another order");
+  QuantizedMatrix out{.format = q.format, .rows = q.rows, .cols = q.cols, .parts = {}};
+  for (const MatrixPart& part : parts_of(q.format, q.rows, q.cols)) {
+    const Ref<Tensor>& own = q.parts.at(part.part);
+    if (part.part == ParamPart::order) {  // of the inputs
+      out.parts[part.part] = own;
+      continue;
+    }
+    Ref<Tensor> ordered = Tensor::empty(part.shape, part.dtype);
+    const int64_t bytes = own->size_bytes() / q.rows;
+    std::byte* to = ordered->data_as<std::byte>();
+    for (int64_t row : order) to = std::copy_n(own->data_as<std::byte>() + row * bytes, bytes, to);
+    out.parts[part.part] = std::move(ordered);
+  }
+  return out;
+}
+
 /// A weight as f32 [rows, cols].
 struct Matrix {
   std::vector<float> values;
@@ -145,7 +177,7 @@ class Maker {
     Ref<Tensor> out = Tensor::empty(spec.shape, spec.dtype);
     std::byte* to = out->data_as<std::byte>();
     for (const std::string& name : spec.source.tensors) {
-      const Matrix m = load({{name}, spec.source.transposed, spec.source.experts});
+      const Matrix m = load({{name}, spec.source.transposed, spec.source.experts, spec.source.heads});
       if (spec.dtype == f16) require_in_f16(spec, m.values);
       const Ref<Tensor> own = to_dtype(m.values, {std::ssize(m.values)}, spec.dtype);
       to = std::copy_n(own->data_as<std::byte>(), own->size_bytes(), to);
@@ -194,6 +226,7 @@ class Maker {
       std::vector<QuantizedMatrix> all;
       for (const std::string& name : spec.source.tensors) all.push_back(checkpoint_.get(name).codes());
       quantized_ = all.size() == 1 ? std::move(all.front()) : stacked(all, spec.source.experts);
+      if (spec.source.heads.groups > 0) quantized_ = with_rows(quantized_, spec.source.heads.stored_rows());
       return quantized_;
     }
     if (spec.source.experts == 0) {
@@ -259,6 +292,14 @@ class Maker {
       for (size_t from = 0; from < values.size(); from += rows * cols)
         for (size_t c = 0; c < cols; ++c)
           for (size_t r = 0; r < rows; ++r) all.values.push_back(values[from + r * cols + c]);
+    }
+    if (source.heads.groups > 0) {
+      const std::vector<int64_t> order = source.heads.stored_rows();
+      const auto width = static_cast<ptrdiff_t>(all.values.size() / order.size());
+      std::vector<float> ordered(all.values.size());
+      auto to = ordered.begin();
+      for (int64_t row : order) to = std::copy_n(all.values.begin() + row * width, width, to);
+      all.values = std::move(ordered);
     }
     return all;
   }

@@ -8,15 +8,27 @@
 
 namespace sator::llm {
 
+/// Rows of queries, keys and values that a checkpoint holds by head of keys: `share` heads of queries, one of keys, one of
+/// values, each of `dim` rows, and so on `groups` times. The model uses all queries, then all keys, then all values.
+struct GroupedHeads {
+  int64_t groups = 0, share = 0, dim = 0;  ///< 0 groups: rows are used in the order in which they are stored
+  auto operator<=>(const GroupedHeads&) const = default;
+
+  /// The stored row of each used one.
+  std::vector<int64_t> stored_rows() const;
+};
+
 /// A weight as the model uses it, by the tensors it is made of.
 ///   tensors     names in the checkpoint; several are laid one under the other (q, k, v; gate, up)
 ///   transposed  they are stored [in, out] (GPT-2's Conv1D), and used as [out, in]
 ///   experts     there is a weight for each of so many, one after the other: in tensors of their own, or in one [experts, ...]; 0: one
 ///               weight
+///   heads       how the rows of one tensor are arranged
 struct WeightSource {
   std::vector<std::string> tensors;
   bool transposed = false;
   int64_t experts = 0;
+  GroupedHeads heads = {};
   auto operator<=>(const WeightSource&) const = default;
 };
 

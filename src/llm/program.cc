@@ -1,5 +1,8 @@
 #include "llm/program.h"
 
+#include <algorithm>
+#include <set>
+
 #include "llm/attention.h"
 #include "llm/blocks.h"
 #include "llm/layers.h"
@@ -16,11 +19,7 @@ enum class LogitRows { last, all };
 class ProgramBuilder {
  public:
   ProgramBuilder(const ModelConfig& config, const Scheme& scheme, const ModelLimits& limits, DType cache_dtype)
-      : config_(config),
-        scheme_(scheme),
-        limits_(limits),
-        cache_dtype_(cache_dtype),
-        inv_freq_(rope_frequencies(config, limits.context_window)) {}
+      : config_(config), scheme_(scheme), limits_(limits), cache_dtype_(cache_dtype) {}
 
   Program build(std::vector<std::string>* observed = nullptr) {
     // A first round tells which parameters there are; then the tuple's struct info is known.
@@ -39,24 +38,36 @@ class ProgramBuilder {
     AttentionShape attention{.num_qo_heads = a.heads,
                              .num_kv_heads = a.kv_heads,
                              .head_dim = a.head_dim,
-                             .rotary_dim = static_cast<int64_t>(2 * inv_freq_.size()),
+                             .rotary_dim = a.rope ? a.rope->dims : 0,
                              .cache_dtype = cache_dtype_,
                              .narrow = scheme_.factors && cache_dtype_ != f32,
                              .window = windowed_everywhere() ? a.window : 0,
-                             .soft_cap = a.soft_cap};
-    out_.add_function(private_function(kv_append_kernel(attention)), "kv_append");
-    out_.add_function(private_function(attention_kernel(attention)), "attention");
-    if (has_window() && !windowed_everywhere()) {
-      AttentionShape in_window = attention;
-      in_window.window = a.window;
-      out_.add_function(private_function(attention_kernel(in_window)), kWindowAttention);
+                             .soft_cap = a.soft_cap,
+                             .biased = a.alibi.has_value(),
+                             .interleaved = a.rope && a.rope->interleaved};
+    const std::vector<LayerKind> kinds = layer_kinds();
+    std::set<std::string_view> added;
+    for (const LayerKind& kind : kinds) {
+      AttentionShape own = attention;
+      if (!kind.rope) own.rotary_dim = 0, own.interleaved = false;
+      own.window = kind.windowed ? a.window : 0;
+      if (added.insert(kind.kv_append).second)
+        out_.add_function(private_function(kv_append_kernel(own)), kind.kv_append);
+      if (added.insert(kind.attention).second)
+        out_.add_function(private_function(attention_kernel(own)), kind.attention);
     }
     emit(out_, "prefill", LogitRows::last, false, params);
     emit(out_, "decode", LogitRows::last, true, params);
     emit(out_, "verify", LogitRows::all, false, params);
     if (observed) emit_observe(params, *observed);
-    emit_create_cache();
-    return {out_.module(), std::move(specs_), limits_, attention, std::move(layers_), summed_layers(config_)};
+    emit_create_cache(kinds);
+    return {out_.module(),
+            std::move(specs_),
+            limits_,
+            attention,
+            a.rope ? a.unrotated_layers : std::vector<int64_t>(),
+            std::move(layers_),
+            summed_layers(config_)};
   }
 
  private:
@@ -114,20 +125,60 @@ class ProgramBuilder {
     names = observed.layers;
   }
 
-  static constexpr const char* kWindowAttention = "attention_window";
+  /// Layers that write into the cache and attend alike, and the kernels with which they do.
+  struct LayerKind {
+    const Rope* rope;  ///< null: they are not rotated
+    bool windowed;
+    const char *kv_append, *attention;
+    std::vector<int64_t> layers;
+  };
+  /// In the order of their first layers.
+  std::vector<LayerKind> layer_kinds() const {
+    const AttentionConfig& a = config_.attention;
+    auto has = [](const std::vector<int64_t>& layers, int64_t layer) {
+      return std::ranges::find(layers, layer) != layers.end();
+    };
+    std::vector<LayerKind> kinds;
+    for (int64_t layer = 0; layer < config_.layers; ++layer) {
+      const bool slides = a.window > 0 && (a.window_layers.empty() || has(a.window_layers, layer));
+      const Rope* rope = slides && a.window_rope ? &*a.window_rope : a.rope ? &*a.rope : nullptr;
+      if (has(a.unrotated_layers, layer)) rope = nullptr;
+      const bool windowed = slides && has_window();
+      auto same = [&](const LayerKind& k) { return k.rope == rope && k.windowed == windowed; };
+      auto at = std::ranges::find_if(kinds, same);
+      if (at == kinds.end())
+        at = kinds.insert(at,
+                          {.rope = rope,
+                           .windowed = windowed,
+                           .kv_append = a.rope && !rope ? "kv_append_unrotated" : "kv_append",
+                           .attention = windowed && !windowed_everywhere() ? "attention_window" : "attention"});
+      at->layers.push_back(layer);
+    }
+    return kinds;
+  }
+
   /// A window that some context is longer than.
   bool has_window() const { return config_.attention.window > 0 && config_.attention.window < limits_.context_window; }
   bool windowed_everywhere() const { return has_window() && config_.attention.window_layers.empty(); }
 
-  void emit_create_cache() {
+  /// A vector in the program, or nothing where it is empty.
+  RExpr vector_or_nothing(const std::vector<float>& values) {
+    RExpr value = with_sinfo(relax::call(op_ref("null_value"), {}), object_info());
+    if (!values.empty())
+      value = relax::constant(runtime::Tensor::of(values, {static_cast<int64_t>(values.size())}, f32));
+    return out_.emit(value);
+  }
+  RExpr frequencies(const LayerKind& kind) {
+    return vector_or_nothing(kind.rope ? rope_frequencies(*kind.rope, limits_.context_window) : std::vector<float>());
+  }
+  static RExpr rope_scale(const LayerKind& kind) {
+    return prim_value(float_imm(kind.rope ? kind.rope->scaling.attention_factor : 1, f32));
+  }
+
+  void emit_create_cache(const std::vector<LayerKind>& kinds) {
     const AttentionConfig& a = config_.attention;
     out_.begin_scope({});
     out_.begin_block(false);
-    RExpr inv_freq = with_sinfo(relax::call(op_ref("null_value"), {}), object_info());
-    if (!inv_freq_.empty()) {
-      Ref<runtime::Tensor> t = runtime::Tensor::of(inv_freq_, {static_cast<int64_t>(inv_freq_.size())}, f32);
-      inv_freq = relax::constant(t);
-    }
     constexpr int64_t kPageSize = runtime::PagedSequences::kPageSize;
     const int64_t positions = runtime::PagedSequences::pages_for(limits_.context_window) * kPageSize;
     std::vector<RExpr> args = {
@@ -137,17 +188,23 @@ class ProgramBuilder {
         prim_value(a.heads),
         prim_value(a.kv_heads),
         prim_value(a.head_dim),
-        out_.emit(inv_freq),
-        prim_value(float_imm(a.rope ? a.rope->scaling.attention_factor : 1, f32)),
+        frequencies(kinds.front()),
+        rope_scale(kinds.front()),
         dtype_value(cache_dtype_),
-        out_.function("kv_append"),
-        out_.function("attention")};
-    if (has_window() && !windowed_everywhere()) {
+        out_.function(kinds.front().kv_append),
+        out_.function(kinds.front().attention),
+        vector_or_nothing(a.alibi ? alibi_slopes(a.heads) : std::vector<float>()),
+        prim_value(float_imm(a.alibi && a.alibi->scaled ? a.scale : 1, f32)),
+        dtype_value(a.alibi && a.alibi->in_bfloat16 ? bf16 : f32)};
+    for (size_t i = 1; i < kinds.size(); ++i) {
       std::vector<Expr> layers;
-      for (int64_t layer : a.window_layers)
-        if (layer < config_.layers) layers.push_back(int_imm(layer, i64));
-      args.push_back(out_.function(kWindowAttention));
-      args.push_back(shape_expr(std::move(layers)));
+      for (int64_t layer : kinds[i].layers) layers.push_back(int_imm(layer, i64));
+      for (const RExpr& arg : {frequencies(kinds[i]),
+                               rope_scale(kinds[i]),
+                               RExpr(out_.function(kinds[i].kv_append)),
+                               RExpr(out_.function(kinds[i].attention)),
+                               RExpr(shape_expr(std::move(layers)))})
+        args.push_back(arg);
     }
     RExpr call =
         with_sinfo(relax::call(extern_func("vm.builtin.paged_attention_kv_cache_create"), args, {}, {object_info()}),
@@ -162,7 +219,6 @@ class ProgramBuilder {
   const Scheme& scheme_;
   ModelLimits limits_;
   DType cache_dtype_;
-  std::vector<float> inv_freq_;
   BlockBuilder out_;
   std::vector<ParamSpec> specs_;
   std::vector<std::string> layers_;

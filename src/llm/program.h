@@ -28,7 +28,8 @@ inline constexpr const char* kHeadLayer = "lm_head";
 ///            attention; each quantized layer's weights behind a function with the attribute `role: dequantize`
 ///   params   what the tuple `params` of these functions holds, in order
 ///   limits   what a session must know
-///   attention  heads and sizes of every layer's attention
+///   attention  heads and sizes of every layer's attention; its rotary embedding is that of the layers that have one
+///   unrotated_layers  those that have none, where others have
 ///   summed_layers  those of them whose results chips that share each layer add up
 ///   layers   names of the layers that bind results, "transformer.h.0.attn.c_attn", in the order of the model
 struct Program {
@@ -36,6 +37,7 @@ struct Program {
   std::vector<ParamSpec> params;
   ModelLimits limits;
   AttentionShape attention;
+  std::vector<int64_t> unrotated_layers;
   std::vector<std::string> layers;
   std::vector<std::string> summed_layers;
 };

@@ -1,4 +1,6 @@
+// Where attention learns of positions: rotary frequencies and linear biases.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "llm/blocks.h"
@@ -38,10 +40,8 @@ double yarn(double f, int64_t pair, const Rope& rope) {
 }  // namespace
 
 /// Source: Su et al., "RoFormer", 2021; the scalings as RopeScaling says.
-std::vector<float> rope_frequencies(const ModelConfig& config, int64_t context_window) {
+std::vector<float> rope_frequencies(const Rope& rope, int64_t context_window) {
   std::vector<float> out;
-  if (!config.attention.rope) return out;
-  const Rope& rope = *config.attention.rope;
   const RopeScaling& s = rope.scaling;
   const auto dims = static_cast<double>(rope.dims);
   double theta = rope.theta;
@@ -61,6 +61,17 @@ std::vector<float> rope_frequencies(const ModelConfig& config, int64_t context_w
       case Kind::longrope: f /= (is_long ? s.long_factor : s.short_factor)[static_cast<size_t>(j)]; break;
     }
     out.push_back(static_cast<float>(f));
+  }
+  return out;
+}
+
+std::vector<float> alibi_slopes(int64_t heads) {
+  const auto power = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(heads)));
+  std::vector<float> out;
+  for (int64_t h = 0; h < heads; ++h) {
+    const double exponent =
+        h < power ? 8.0 * static_cast<double>(h + 1) : 4.0 * static_cast<double>(2 * (h - power) + 1);
+    out.push_back(static_cast<float>(std::exp2(-exponent / static_cast<double>(power))));
   }
   return out;
 }

@@ -117,7 +117,7 @@ class Workload::Walk {
     if (is_op(ref(call), "call_tir")) {
       calls.push_back(kernel(call, layer));
     } else if (is_extern_call(call, "vm.builtin.attention_kv_cache_attention_with_fused_qkv")) {
-      add_attention(layer, calls);
+      add_attention(layer, index_of(call), calls);
     }
   }
 
@@ -183,15 +183,24 @@ class Workload::Walk {
     out.sizes["groups"] = expected_experts(experts, rows / size_.tokens, size_.tokens);
   }
 
+  /// The number of the layer whose attention is called.
+  static int64_t index_of(const RCall& call) {
+    const relax::Tuple* args = call.args.at(1).as<relax::Tuple>();
+    const PrimValue* index = args ? args->items.at(1).as<PrimValue>() : nullptr;
+    const IntImm* value = index ? index->value.as<IntImm>() : nullptr;
+    if (!value) internal_error("a call of attention without the number of its layer");
+    return value->value;
+  }
+
   /// What the cache launches for a layer (runtime/kv_cache.h): keys and values into their pages, then attention.
-  void add_attention(const std::string& layer, std::vector<KernelCall>& calls) {
+  void add_attention(const std::string& layer, int64_t index, std::vector<KernelCall>& calls) {
     const ParamFacts plain, cache{.kind = OperandKind::kv};
     const int64_t limit = all_.limits_.context_window;
     KernelCall append{
         .function = "kv_append",
         .layer = layer,
         .sizes = {{"n", size_.tokens}, {"pages", runtime::PagedSequences::pages_for(limit)}, {"limit", limit}},
-        .work = all_.append_};
+        .work = all_.unrotated_layers_.contains(index) ? all_.plain_append_ : all_.append_};
     append.params.assign(append.work->params.size() - 2, plain);
     append.params.insert(append.params.end(), 2, cache);
     calls.push_back(std::move(append));
@@ -200,6 +209,7 @@ class Workload::Walk {
                      .sizes = {{"n", size_.tokens}, {"kv_len", size_.context}},
                      .params = {plain, cache, cache, plain},
                      .work = all_.attend_});
+    if (all_.biased_) calls.back().params.push_back(plain);
   }
 
   const Workload& all_;
@@ -250,12 +260,21 @@ std::vector<std::optional<size_t>> sources_after_lifting(const ModuleRef& module
   return out;
 }
 
+AttentionShape unrotated(AttentionShape shape) {
+  shape.rotary_dim = 0;
+  shape.interleaved = false;
+  return shape;
+}
+
 }  // namespace
 
 Workload::Workload(const ModuleRef& phase3, const Program& program)
     : module_(phase3),
       append_(kv_append_kernel(program.attention)),
       attend_(attention_work(program.attention)),
+      plain_append_(kv_append_kernel(unrotated(program.attention))),
+      unrotated_layers_(program.unrotated_layers.begin(), program.unrotated_layers.end()),
+      biased_(program.attention.biased),
       limits_(program.limits) {
   for (const std::string& layer : program.layers) layer_of_.emplace(variable_name(layer), layer);
   for (const char* pass : {"LiftTransformParams", "DeadCodeElimination", "RewriteDataflowReshape"})

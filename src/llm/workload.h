@@ -1,6 +1,8 @@
 // The kernels that a step of a model launches, read from its program: what the cost engine is fed with.
 #pragma once
 
+#include <set>
+
 #include "dataflow/programs/from_tir.h"
 #include "llm/program.h"
 #include "relax/nodes.h"
@@ -42,11 +44,14 @@ class Workload {
 
  private:
   class Walk;
-  ModuleRef module_;                                       ///< with lifted parameters
-  std::vector<dataflow::ParamFacts> params_;               ///< of the lifted tuple
-  std::vector<std::string> param_layer_;                   ///< the layer that each belongs to; empty: none
-  std::map<std::string, std::string> layer_of_;            ///< by variable_name
-  tir::PrimFuncRef append_, attend_;                       ///< what attention launches
+  ModuleRef module_;                             ///< with lifted parameters
+  std::vector<dataflow::ParamFacts> params_;     ///< of the lifted tuple
+  std::vector<std::string> param_layer_;         ///< the layer that each belongs to; empty: none
+  std::map<std::string, std::string> layer_of_;  ///< by variable_name
+  tir::PrimFuncRef append_, attend_;             ///< what attention launches
+  tir::PrimFuncRef plain_append_;                ///< what layers without rotary embedding launch for the first
+  std::set<int64_t> unrotated_layers_;
+  bool biased_ = false;                                    ///< attention reads a bias too
   std::map<std::string, rules::GroupedFunction> grouped_;  ///< the functions of experts, by name
   ModelLimits limits_;
 };

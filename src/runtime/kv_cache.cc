@@ -44,25 +44,47 @@ void check_config(const KVCacheConfig& c) {
            "a number of query heads that the number of key heads divides");
   if (c.dtype != f32 && c.dtype != f16 && c.dtype != bf16)
     refuse(text("dtype ", c.dtype), "float32, float16 or bfloat16");
-  const Tensor* f = c.rope_inv_freq.get();
-  if (f && (f->dtype() != f32 || f->rank() != 1 || f->dim(0) < 1 || 2 * f->dim(0) > c.head_dim))
-    refuse(text("rope_inv_freq is a ", *f, " tensor for heads of ", c.head_dim),
-           "float32[R / 2] with 2 <= R <= head_dim");
+  if (c.alibi_dtype != f32 && c.alibi_dtype != bf16)
+    refuse(text("linear biases in ", c.alibi_dtype), "float32 or bfloat16");
+  const Tensor* slopes = c.alibi_slopes.get();
+  if (slopes && (slopes->dtype() != f32 || slopes->shape() != Dims{c.num_qo_heads}))
+    refuse(text("alibi_slopes is a ", *slopes, " tensor for ", c.num_qo_heads, " heads"), "float32[num_qo_heads]");
 }
 
-// [max_total_seq_len, R]. The angle is rounded to float32 before its cosine is taken, as in the models'
-// reference code; the cosine itself is computed in double.
-Ref<Tensor> rope_table(const KVCacheConfig& c) {
-  int64_t half = c.rope_inv_freq->dim(0);
+// [max_total_seq_len, R]; null without frequencies. The angle is rounded to float32 before its cosine is taken, as in the
+// models' reference code; the cosine itself is computed in double.
+Value rope_table(const KVCacheConfig& c, const Ref<Tensor>& frequencies, double scale) {
+  const Tensor* f = frequencies.get();
+  if (!f) return {};
+  if (f->dtype() != f32 || f->rank() != 1 || f->dim(0) < 1 || 2 * f->dim(0) > c.head_dim)
+    refuse(text("rope_inv_freq is a ", *f, " tensor for heads of ", c.head_dim),
+           "float32[R / 2] with 2 <= R <= head_dim");
+  int64_t half = f->dim(0);
   Ref<Tensor> table = Tensor::empty(Dims{c.max_total_seq_len, 2 * half}, f32);
-  const float* inv_freq = c.rope_inv_freq->data_as<const float>();
+  const float* inv_freq = f->data_as<const float>();
   float* row = table->data_as<float>();
   for (int64_t position = 0; position < c.max_total_seq_len; ++position, row += 2 * half)
     for (int64_t j = 0; j < half; ++j) {
       double angle = static_cast<float>(position) * inv_freq[j];
-      row[j] = static_cast<float>(std::cos(angle) * c.rope_scale);
-      row[half + j] = static_cast<float>(std::sin(angle) * c.rope_scale);
+      row[j] = static_cast<float>(std::cos(angle) * scale);
+      row[half + j] = static_cast<float>(std::sin(angle) * scale);
     }
+  return table;
+}
+
+// [H, B]; null without slopes.
+Value bias_table(const KVCacheConfig& c) {
+  if (!c.alibi_slopes) return {};
+  constexpr int64_t kBlock = 4 * kPage;
+  const int64_t positions = (c.max_total_seq_len + kBlock - 1) / kBlock * kBlock;
+  auto rounded = [&](float x) { return c.alibi_dtype == bf16 ? bf16_to_f32(f32_to_bf16(x)) : x; };
+  Ref<Tensor> table = Tensor::empty(Dims{c.num_qo_heads, positions}, f32);
+  float* to = table->data_as<float>();
+  for (int64_t h = 0; h < c.num_qo_heads; ++h) {
+    const float slope = rounded(c.alibi_slopes->data_as<const float>()[h]);
+    for (int64_t p = 0; p < positions; ++p)
+      *to++ = static_cast<float>(rounded(slope * rounded(static_cast<float>(p))) * c.alibi_scale);
+  }
   return table;
 }
 
@@ -100,15 +122,10 @@ PagedKVCache::PagedKVCache(const KVCacheConfig& config, int64_t num_pages)
       num_pages_(num_pages),
       sequences_(num_pages, config.max_num_sequences, config.max_total_seq_len) {
   const KVCacheConfig& c = config_;
-  for (int64_t layer = 0; layer < c.num_layers; ++layer) {
-    k_pages_.push_back(Tensor::empty(Dims{num_pages, c.num_kv_heads, c.head_dim, kPage}, c.dtype));
-    v_pages_.push_back(Tensor::empty(Dims{num_pages, c.num_kv_heads, kPage, c.head_dim}, c.dtype));
-  }
-  if (c.rope_inv_freq) {
-    rope_ = rope_table(c);
-    rotated_q_ = Tensor::empty(Dims{c.prefill_chunk_size, c.num_qo_heads, c.head_dim}, f32);
-    rotated_q_tensor_ = rotated_q_.as<Tensor>();
-  }
+  for (int64_t layer = 0; layer < c.num_layers; ++layer)
+    layers_.push_back({.k_pages = Tensor::empty(Dims{num_pages, c.num_kv_heads, c.head_dim, kPage}, c.dtype),
+                       .v_pages = Tensor::empty(Dims{num_pages, c.num_kv_heads, kPage, c.head_dim}, c.dtype)});
+  bias_ = bias_table(c);
   for (StepTensor* per_token : {&slots_, &positions_, &token_seq_}) per_token->allocate(c.prefill_chunk_size);
   kv_lengths_.allocate(c.max_num_sequences);
   q_indptr_.allocate(c.max_num_sequences + 1);
@@ -117,21 +134,30 @@ PagedKVCache::PagedKVCache(const KVCacheConfig& config, int64_t num_pages)
 }
 
 Ref<PagedKVCache> PagedKVCache::create(VirtualMachine& vm, const KVCacheConfig& config, int32_t kv_append,
-                                       int32_t attention, const std::optional<OtherAttention>& other) {
+                                       int32_t attention, const std::vector<OtherLayers>& others) {
   check_config(config);
-  check_kernel(vm, kv_append, "kv_append", config.rope_inv_freq ? 7 : 4);
-  check_kernel(vm, attention, "attention", 11);
   Ref<PagedKVCache> cache(new PagedKVCache(config, pages_in_pool(config)));
-  cache->kv_append_ = kv_append;
-  cache->attention_.assign(static_cast<size_t>(config.num_layers), attention);
-  if (!other) return cache;
-  check_kernel(vm, other->kernel, "the other attention", 11);
-  for (int64_t layer : other->layers) {
-    if (layer < 0 || layer >= config.num_layers)
-      refuse(text("another attention of layer ", layer), text("a layer below ", config.num_layers));
-    cache->attention_[static_cast<size_t>(layer)] = other->kernel;
+  cache->assign(vm, {config.rope_inv_freq, config.rope_scale, kv_append, attention, {}});
+  for (const OtherLayers& other : others) {
+    for (int64_t layer : other.layers)
+      if (layer < 0 || layer >= config.num_layers)
+        refuse(text("another attention of layer ", layer), text("a layer below ", config.num_layers));
+    cache->assign(vm, other);
   }
   return cache;
+}
+
+void PagedKVCache::assign(const VirtualMachine& vm, const OtherLayers& to) {
+  const KVCacheConfig& c = config_;
+  const Value rope = rope_table(c, to.rope_inv_freq, to.rope_scale);
+  check_kernel(vm, to.kv_append, "kv_append", to.rope_inv_freq ? 7 : 4);
+  check_kernel(vm, to.attention, "attention", c.alibi_slopes ? 12 : 11);
+  auto set = [&](Layer& layer) { layer.rope = rope, layer.kv_append = to.kv_append, layer.attention = to.attention; };
+  if (to.layers.size() == 0) std::ranges::for_each(layers_, set);
+  for (int64_t layer : to.layers) set(layers_[static_cast<size_t>(layer)]);
+  if (!to.rope_inv_freq || rotated_q_tensor_) return;
+  rotated_q_ = Tensor::empty(Dims{c.prefill_chunk_size, c.num_qo_heads, c.head_dim}, f32);
+  rotated_q_tensor_ = rotated_q_.as<Tensor>();
 }
 
 int64_t PagedKVCache::size_bytes() const {
@@ -230,9 +256,9 @@ void PagedKVCache::end_forward() {
 }
 
 void PagedKVCache::copy_page(int32_t from, int32_t to) {
-  for (const auto* pages : {&k_pages_, &v_pages_})
-    for (const Value& layer : *pages) {
-      const Tensor& tensor = *layer.as<Tensor>();
+  for (const Layer& layer : layers_)
+    for (const Value* pages : {&layer.k_pages, &layer.v_pages}) {
+      const Tensor& tensor = *pages->as<Tensor>();
       int64_t page_bytes = tensor.size_bytes() / num_pages_;
       std::memcpy(tensor.data_as<char>() + to * page_bytes,
                   tensor.data_as<char>() + from * page_bytes,
@@ -241,9 +267,9 @@ void PagedKVCache::copy_page(int32_t from, int32_t to) {
 }
 
 void PagedKVCache::clear_page(int32_t page) {
-  for (const auto* pages : {&k_pages_, &v_pages_})
-    for (const Value& layer : *pages) {
-      const Tensor& tensor = *layer.as<Tensor>();
+  for (const Layer& layer : layers_)
+    for (const Value* pages : {&layer.k_pages, &layer.v_pages}) {
+      const Tensor& tensor = *pages->as<Tensor>();
       int64_t page_bytes = tensor.size_bytes() / num_pages_;
       std::memset(tensor.data_as<char>() + page * page_bytes, 0, static_cast<size_t>(page_bytes));
     }
@@ -257,20 +283,21 @@ void PagedKVCache::attention_with_fused_qkv(VirtualMachine& vm, int64_t layer, d
   const int64_t heads = config_.num_qo_heads, all_heads = heads + 2 * config_.num_kv_heads;
   Value qkv_rows = as_rows(qkv, "qkv", Dims{num_tokens_, all_heads, config_.head_dim});
   Value o_rows = as_rows(o, "o", Dims{num_tokens_, heads, config_.head_dim});
-  const Value& k = k_pages_[static_cast<size_t>(layer)];
-  const Value& v = v_pages_[static_cast<size_t>(layer)];
+  const Layer& own = layers_[static_cast<size_t>(layer)];
+  const Value &k = own.k_pages, &v = own.v_pages;
+  const bool rotated = !own.rope.is_null();
   char where[32];
   std::snprintf(where, sizeof where, "layers.%d", static_cast<int>(layer));
 
-  if (rotated_q_tensor_) {
-    const Value* append[] = {&qkv_rows, &positions_.value, &rope_, &slots_.value, &rotated_q_, &k, &v};
-    vm.call_kernel(kv_append_, append, {}, where);
+  if (rotated) {
+    const Value* append[] = {&qkv_rows, &positions_.value, &own.rope, &slots_.value, &rotated_q_, &k, &v};
+    vm.call_kernel(own.kv_append, append, {}, where);
   } else {
     const Value* append[] = {&qkv_rows, &slots_.value, &k, &v};
-    vm.call_kernel(kv_append_, append, {}, where);
+    vm.call_kernel(own.kv_append, append, {}, where);
   }
   const Value scale = sm_scale;
-  const Value* attend[] = {rotated_q_tensor_ ? &rotated_q_ : &qkv_rows,
+  const Value* attend[] = {rotated ? &rotated_q_ : &qkv_rows,
                            &token_seq_.value,
                            &positions_.value,
                            &q_indptr_.value,
@@ -279,12 +306,14 @@ void PagedKVCache::attention_with_fused_qkv(VirtualMachine& vm, int64_t layer, d
                            &page_table_.value,
                            &k,
                            &v,
-                           &o_rows,
+                           bias_.is_null() ? &o_rows : &bias_,
+                           bias_.is_null() ? &scale : &o_rows,
                            &scale};
+  const std::span<const Value* const> arguments(attend, bias_.is_null() ? 11 : 12);
   const std::array extra{VirtualMachine::Extra{"num_sequences", kv_lengths_.tensor->dim(0)},
                          VirtualMachine::Extra{"kv_len", longest_},
                          VirtualMachine::Extra{"scores", scores_}};
-  vm.call_kernel(attention_[static_cast<size_t>(layer)], attend, extra, where);
+  vm.call_kernel(own.attention, arguments, extra, where);
 }
 
 Ref<Tensor> PagedKVCache::get_query_positions() const {
@@ -306,13 +335,13 @@ PagedKVCache::KeysAndValues PagedKVCache::debug_get_kv(int64_t id, int64_t begin
     return t.dtype() == bf16 ? bf16_to_f32(t.data_as<uint16_t>()[index]) : t.data_as<float>()[index];
   };
   int64_t at = 0;
-  for (size_t layer = 0; layer < k_pages_.size(); ++layer)
+  for (const Layer& layer : layers_)
     for (int64_t position = begin; position < end; ++position) {
       int64_t page = pages[static_cast<size_t>(position / kPage)], offset = position % kPage;
       for (int64_t h = 0; h < heads; ++h)
         for (int64_t d = 0; d < dim; ++d, ++at) {
-          dense.k->data_as<float>()[at] = element(k_pages_[layer], ((page * heads + h) * dim + d) * kPage + offset);
-          dense.v->data_as<float>()[at] = element(v_pages_[layer], ((page * heads + h) * kPage + offset) * dim + d);
+          dense.k->data_as<float>()[at] = element(layer.k_pages, ((page * heads + h) * dim + d) * kPage + offset);
+          dense.v->data_as<float>()[at] = element(layer.v_pages, ((page * heads + h) * kPage + offset) * dim + d);
         }
     }
   return dense;

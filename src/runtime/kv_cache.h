@@ -41,7 +41,7 @@
 //
 //   In Llama's order of elements, with c and s of the token's row and j < R/2:
 //     y[j] = x[j] * c[j] - x[j + R/2] * s[j],  y[j + R/2] = x[j + R/2] * c[j] + x[j] * s[j]
-//   Which elements form a pair is the kernel's business.
+//   Which elements form a pair is the kernel's business. Layers may have other tables, or none, with kernels to match.
 //
 // attention of the step's tokens over all earlier positions of their sequences, themselves included:
 //
@@ -55,7 +55,9 @@
 //   page_table   int32[m]           page ids: its position p is in page_table[page_indptr[i] + p // 16]
 //   k_pages      T[P, G, D, 16]
 //   v_pages      T[P, G, 16, D]
-//   o            float32[n, H, D]   written: softmax(sm_scale * q K^T) V
+//   bias         float32[H, B]      only with linear biases (ALiBi): what is added to the score of head h and the key at
+//                                   position p; B is a multiple of 64, for kernels read four pages at a time
+//   o            float32[n, H, D]   written: softmax(sm_scale * q K^T + bias) V
 //   sm_scale     float32            a scalar parameter
 //
 // The record of an attention call carries, beside the kernel's symbolic sizes, `num_sequences` (b), `kv_len`
@@ -93,13 +95,18 @@ struct KVCacheConfig {
   DType dtype = f32;          ///< of the pages: float32 or float16
   Ref<Tensor> rope_inv_freq;  ///< float32[R / 2], angle per position; null for no rotary embedding
   double rope_scale = 1;      ///< factor on cos and sin (YaRN's attention factor)
+  Ref<Tensor> alibi_slopes;   ///< float32[H]: the bias is slope * position; null for none
+  double alibi_scale = 1;     ///< factor on the bias
+  DType alibi_dtype = f32;    ///< that slopes, positions and their products are rounded to: float32 or bfloat16
 };
 
 /// In bytecode:
 ///   vm.builtin.paged_attention_kv_cache_create(
 ///       shape(max_num_sequences, max_total_seq_len, prefill_chunk_size, page_size = 16),
 ///       num_layers, num_qo_heads, num_kv_heads, head_dim, rope_inv_freq | nothing, rope_scale, dtype,
-///       kv_append, attention[, other_attention, shape(layers that call it)]) -> cache
+///       kv_append, attention,
+///       alibi_slopes | nothing, alibi_scale, alibi_dtype,
+///       (rope_inv_freq | nothing, rope_scale, kv_append, attention, shape(layers that have these))...) -> cache
 ///   vm.builtin.kv_state_clear(cache), kv_state_add_sequence(cache, id), kv_state_remove_sequence(cache, id),
 ///   kv_state_fork_sequence(cache, parent, child[, position]), kv_state_popn(cache, id, n),
 ///   kv_state_begin_forward(cache, shape(ids), shape(append_lengths)), kv_state_end_forward(cache)
@@ -111,16 +118,20 @@ struct KVCacheConfig {
 /// A decode step allocates nothing when qkv and o come in the shapes of the kernels.
 class PagedKVCache final : public KVState {
  public:
-  /// A kernel of attention that some layers call in the place of `attention`: those that see a window.
-  struct OtherAttention {
-    int32_t kernel = -1;
+  /// What some layers have in the place of the configuration's rotary embedding and the first kernels: those that see a
+  /// window, or are rotated otherwise or not at all.
+  struct OtherLayers {
+    Ref<Tensor> rope_inv_freq;
+    double rope_scale = 1;
+    int32_t kv_append = -1, attention = -1;
     Dims layers;
   };
   /// `kv_append` and `attention` are indices of kernels in the function table of `vm`'s executable.
-  /// Errors: a size below 1; heads that do not divide; a dtype other than float32 and float16; a table of
-  /// frequencies that does not fit the head; kernels with another number of parameters; no such layer; memory is out.
+  /// Errors: a size below 1; heads that do not divide; a dtype other than float32 and float16; a table of frequencies that
+  /// does not fit the head; slopes that do not fit the heads; kernels with another number of parameters; no such layer; memory
+  /// is out.
   static Ref<PagedKVCache> create(VirtualMachine& vm, const KVCacheConfig& config, int32_t kv_append, int32_t attention,
-                                  const std::optional<OtherAttention>& other = {});
+                                  const std::vector<OtherLayers>& others = {});
 
   void clear() override;
   void add_sequence(int64_t id) override;
@@ -155,6 +166,7 @@ class PagedKVCache final : public KVState {
 
  private:
   PagedKVCache(const KVCacheConfig& config, int64_t num_pages);
+  void assign(const VirtualMachine& vm, const OtherLayers& to);  // to all layers where it names none
   void require_no_step(const char* what) const;
   void require_step(const char* what) const;
   void fill_step(std::span<const int64_t> ids, std::span<const int64_t> append_lengths);
@@ -173,11 +185,15 @@ class PagedKVCache final : public KVState {
   KVCacheConfig config_;
   int64_t num_pages_;
   PagedSequences sequences_;
-  int32_t kv_append_ = -1;
-  std::vector<int32_t> attention_;        // by layer
-  std::vector<Value> k_pages_, v_pages_;  // by layer
-  Value rope_, rotated_q_;                // with rotary embedding
+  struct Layer {
+    Value k_pages, v_pages;
+    Value rope;  // null: it is not rotated
+    int32_t kv_append = -1, attention = -1;
+  };
+  std::vector<Layer> layers_;
+  Value rotated_q_;  // where some layer is rotated
   Tensor* rotated_q_tensor_ = nullptr;
+  Value bias_;  // null: none
   StepTensor slots_, positions_, token_seq_, q_indptr_, kv_lengths_, page_indptr_, page_table_;
   bool in_step_ = false;
   int64_t num_tokens_ = 0, longest_ = 0, scores_ = 0;  // of the step

@@ -112,12 +112,26 @@ inline void run_machine_code(const tir::PrimFunc& f, SatorKernel kernel, Arrays&
   ASSERT_EQ(kernel(buffers.data(), values.data(), pool->context()), 0);
 }
 
-/// Largest difference of floats, relative to the largest number; other dtypes must be equal.
+/// Whether two narrow floats are neighbours or equal: what float32 results that differ in their last bits round to.
+inline bool are_neighbours(const std::byte* a, const std::byte* b) {
+  auto place = [](const std::byte* at) {  // among all numbers in their order
+    int16_t bits;
+    std::memcpy(&bits, at, 2);
+    return bits < 0 ? -(bits & 0x7fff) : int{bits};
+  };
+  return std::abs(place(a) - place(b)) <= 1;
+}
+
+/// Largest difference of float32 numbers, relative to the largest; narrower floats must be neighbours, other dtypes equal.
 inline double difference(Arrays& a, Arrays& b) {
   double worst = 0;
   for (size_t k = 0; k < a.size(); ++k) {
     double largest = 1e-20, most = 0;
     for (int64_t i = 0; i < a[k]->elements; ++i) {
+      if (a[k]->dtype == f16 || a[k]->dtype == bf16) {
+        if (!are_neighbours(a[k]->at(i), b[k]->at(i))) return INFINITY;
+        continue;
+      }
       if (a[k]->dtype != f32) {
         if (std::memcmp(a[k]->at(i), b[k]->at(i), static_cast<size_t>(a[k]->dtype.bytes())) != 0) return INFINITY;
         continue;

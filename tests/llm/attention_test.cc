@@ -46,6 +46,9 @@ double largest_difference(const AttentionShape& s, const std::vector<Sequence>& 
     runtime::testing::store(k.raw(), s.cache_dtype, i, normal(random));
     runtime::testing::store(v.raw(), s.cache_dtype, i, normal(random));
   }
+  const int64_t limit = (*std::ranges::max_element(lengths) + 63) / 64 * 64;
+  codegen::Data<float> bias(static_cast<size_t>(s.num_qo_heads * limit));
+  for (size_t i = 0; i < bias.size; ++i) bias[i] = 2 * normal(random);
   std::vector<void*> buffers = {q.raw(),
                                 token_seq.data(),
                                 positions.data(),
@@ -56,6 +59,7 @@ double largest_difference(const AttentionShape& s, const std::vector<Sequence>& 
                                 k.raw(),
                                 v.raw(),
                                 o.raw()};
+  if (s.biased) buffers.insert(buffers.end() - 1, bias.raw());
   tir::PrimFuncRef func = attention_kernel(s);
   const double scale = 1 / std::sqrt(static_cast<double>(s.head_dim));
   std::map<std::string, int64_t> sizes = {{"n", n},
@@ -64,16 +68,17 @@ double largest_difference(const AttentionShape& s, const std::vector<Sequence>& 
                                           {"m", pages},
                                           {"pages", pages},
                                           {"heads", heads},
+                                          {"limit", limit},
                                           {"sm_scale", std::bit_cast<int64_t>(scale)}};
   std::vector<int64_t> values;
   for (const VarRef& name : codegen::kernel_arguments(*passes::lower(func)).values)
     values.push_back(sizes.at(name->name));
   EXPECT_EQ(codegen::run_kernel(func, level, buffers, values, threads), 0);
 
-  buffers[9] = want.raw();
-  const int64_t reference_values[] = {n, heads, std::bit_cast<int64_t>(scale)};
+  buffers.back() = want.raw();
+  const int64_t reference_values[] = {n, heads, std::bit_cast<int64_t>(scale), limit};
   Ref<runtime::ThreadPool> pool = runtime::ThreadPool::create(1);
-  runtime::testing::attention_kernel({s.num_qo_heads, s.num_kv_heads, s.head_dim, 0, s.cache_dtype, s.narrow},
+  runtime::testing::attention_kernel({s.num_qo_heads, s.num_kv_heads, s.head_dim, 0, s.cache_dtype, s.narrow, s.biased},
                                      buffers.data(),
                                      reference_values,
                                      pool->context());
@@ -115,6 +120,11 @@ TEST_P(Attention, NarrowFactors) {
 TEST_P(Attention, HeadsOfAnySize) {
   for (int64_t d : {1, 20, 80, 200})
     EXPECT_LT(largest_difference({3, 1, d, 0, f32}, {{70, 29}, {33, 1}}, *GetParam(), 1), kTolerance) << d;
+}
+
+TEST_P(Attention, BiasesByHeadAndKey) {
+  AttentionShape shape{.num_qo_heads = 6, .num_kv_heads = 2, .head_dim = 20, .biased = true};
+  EXPECT_LT(largest_difference(shape, {{37, 37}, {1, 1}, {130, 3}, {500, 1}, {19, 5}}, *GetParam(), 1), kTolerance);
 }
 
 TEST_P(Attention, SameBitsForAnyNumberOfThreads) {

@@ -18,6 +18,12 @@ constexpr const char* kExperts =
   "intermediate_size": 72, "num_hidden_layers": 1, "num_attention_heads": 4, "num_experts": 8, "num_experts_per_tok": 2,
   "moe_intermediate_size": 24, "shared_expert_intermediate_size": 20})";
 
+std::string name_of(const testing::TestParamInfo<const char*>& info) {
+  std::string name = info.param;
+  std::ranges::replace_if(name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  return name;
+}
+
 class Schemes : public testing::TestWithParam<const char*> {};
 
 TEST_P(Schemes, KernelsMeanWhatPhase3Means) {
@@ -32,9 +38,16 @@ TEST_P(Schemes, KernelsMeanWhatPhase3Means) {
   EXPECT_GE(packed, 5);  // four linear layers and the head
 }
 
+INSTANTIATE_TEST_SUITE_P(All, Schemes,
+                         testing::Values("f32", "int8-channel+a8", "int4-group32+a8", "int3-input-asym",
+                                         "int8-input+a8-peg8", "q4f16_1", "bf16+a16", "int4-group32+a16"),
+                         name_of);
+
 // Each row of a product has an expert of its own, drawn at random: runs of one row, and of several. No fewer rows than experts: what
 // picks rows finds them.
-TEST_P(Schemes, KernelsOfExpertsMeanWhatPhase3Means) {
+class SchemesOfExperts : public testing::TestWithParam<const char*> {};
+
+TEST_P(SchemesOfExperts, KernelsMeanWhatPhase3Means) {
   TempFolder folder;
   folder.write("config.json", kExperts);
   const Program program = program_of(folder.path(), {.scheme = parse_scheme(GetParam())});
@@ -46,15 +59,10 @@ TEST_P(Schemes, KernelsOfExpertsMeanWhatPhase3Means) {
   EXPECT_GE(grouped, 4);  // both products of experts, in prefill and decode
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Schemes,
+INSTANTIATE_TEST_SUITE_P(All, SchemesOfExperts,
                          testing::Values("f32", "int8-channel+a8", "int4-group32+a8", "int3-input-asym",
-                                         "int8-input+a8-peg8", "q4f16_1", "bf16+a16", "int4-group32+a16"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::ranges::replace_if(
-                               name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
-                           return name;
-                         });
+                                         "int4-group32+a16"),
+                         name_of);
 
 }  // namespace
 }  // namespace sator::llm

@@ -23,7 +23,9 @@ using History = std::vector<std::vector<std::vector<float>>>;
 // A cache and, beside it, the whole history of each sequence, from which attention is computed anew each time.
 class Model {
  public:
-  Model(const KVShape& shape, KVCacheConfig config, int threads = 1) : shape_(shape) {
+  ///   unrotated  layers that have no rotary embedding
+  Model(const KVShape& shape, KVCacheConfig config, int threads = 1, const Dims& unrotated = {})
+      : shape_(shape), unrotated_(unrotated) {
     config.num_qo_heads = shape.qo_heads;
     config.num_kv_heads = shape.kv_heads;
     config.head_dim = shape.dim;
@@ -35,12 +37,25 @@ class Model {
             static_cast<float>(std::pow(500.0, -2.0 * static_cast<double>(j) / static_cast<double>(shape.rope))));
       config.rope_inv_freq = Tensor::of<float>(inv_freq, Dims{shape.rope / 2}, f32);
     }
+    if (shape.biased) {
+      std::vector<float> slopes;
+      for (int64_t h = 0; h < shape.qo_heads; ++h) slopes.push_back(0.7f / static_cast<float>(h + 2));
+      config.alibi_slopes = Tensor::of<float>(slopes, Dims{shape.qo_heads}, f32);
+    }
     config_ = config;
     ExecutableBuilder b;
     KernelTable table;
     testing::add_kv_kernels(b, table, shape);
+    KVShape plain = shape;
+    plain.rope = 0;
+    if (unrotated.size() > 0) testing::add_kv_kernels(b, table, plain, "_plain");
     vm = std::make_unique<VirtualMachine>(b.finish(), table, ThreadPool::create(threads));
-    cache = PagedKVCache::create(*vm, config, vm->executable().find("kv_append"), vm->executable().find("attention"));
+    auto kernel = [&](const char* name) { return vm->executable().find(name); };
+    std::vector<PagedKVCache::OtherLayers> others;
+    if (unrotated.size() > 0)
+      others.push_back(
+          {.kv_append = kernel("kv_append_plain"), .attention = kernel("attention_plain"), .layers = unrotated});
+    cache = PagedKVCache::create(*vm, config, kernel("kv_append"), kernel("attention"), others);
   }
 
   void add(int64_t id) {
@@ -80,7 +95,7 @@ class Model {
           const float* row = qkv->data_as<float>() + token * rows * shape_.dim;
           auto& history = histories_[ids[i]][static_cast<size_t>(layer)];
           history.emplace_back(row, row + rows * shape_.dim);
-          std::vector<double> expected = dense(history);
+          std::vector<double> expected = dense(history, layer);
           for (size_t e = 0; e < expected.size(); ++e)
             worst =
                 std::max(worst,
@@ -97,9 +112,9 @@ class Model {
 
  private:
   // Element d of a head after rotation by its position, through complex numbers: pairs (j, j + R/2) turn by the angle.
-  double rotated(const float* head, int64_t d, int64_t position) const {
+  double rotated(const float* head, int64_t d, int64_t position, int64_t layer) const {
     int64_t half = shape_.rope / 2;
-    if (d >= shape_.rope) return head[d];
+    if (d >= shape_.rope || std::ranges::find(unrotated_, layer) != unrotated_.end()) return head[d];
     int64_t j = d % half;
     double inv_freq = config_.rope_inv_freq->data_as<float>()[j];
     std::complex<double> turned =
@@ -115,8 +130,18 @@ class Model {
     return runtime::testing::load(&bits, shape_.dtype, 0);
   }
 
+  // What linear biases add to a score.
+  double bias(int64_t h, int64_t position) const {
+    if (!shape_.biased) return 0;
+    auto rounded = [&](double x) {
+      return config_.alibi_dtype == bf16 ? bf16_to_f32(f32_to_bf16(static_cast<float>(x))) : static_cast<float>(x);
+    };
+    const double slope = rounded(config_.alibi_slopes->data_as<float>()[h]);
+    return rounded(slope * rounded(static_cast<double>(position))) * config_.alibi_scale;
+  }
+
   // Attention of the last position over the whole history, in double: [H, D].
-  std::vector<double> dense(const std::vector<std::vector<float>>& history) const {
+  std::vector<double> dense(const std::vector<std::vector<float>>& history, int64_t layer) const {
     auto last = static_cast<int64_t>(history.size()) - 1;
     std::vector<double> out(static_cast<size_t>(shape_.qo_heads * shape_.dim));
     for (int64_t h = 0; h < shape_.qo_heads; ++h) {
@@ -125,9 +150,10 @@ class Model {
       for (int64_t p = 0; p <= last; ++p) {
         double dot = 0;
         for (int64_t d = 0; d < shape_.dim; ++d)
-          dot += rotated(history.back().data() + h * shape_.dim, d, last) *
-                 kept(rotated(history[static_cast<size_t>(p)].data() + (shape_.qo_heads + g) * shape_.dim, d, p));
-        weights.push_back(std::exp(dot * kScale));
+          dot +=
+              rotated(history.back().data() + h * shape_.dim, d, last, layer) *
+              kept(rotated(history[static_cast<size_t>(p)].data() + (shape_.qo_heads + g) * shape_.dim, d, p, layer));
+        weights.push_back(std::exp(dot * kScale + bias(h, p) - bias(h, last)));
       }
       double sum = 0;
       for (double w : weights) sum += w;
@@ -142,6 +168,7 @@ class Model {
   }
 
   KVShape shape_;
+  Dims unrotated_;
   KVCacheConfig config_;
   std::map<int64_t, History> histories_;
   std::mt19937 random_{7};
@@ -413,6 +440,37 @@ TEST(PagedKVCache, RefusesWhatItCannotDoAndStaysAsItWas) {
   EXPECT_EQ(c.num_available_pages(), c.num_pages());
 }
 
+TEST(PagedKVCache, LayersThatAreNotRotated) {
+  const KVShape shape{.qo_heads = 4, .kv_heads = 2, .dim = 8, .rope = 6};
+  Model m(shape, sizes(1, 64, 32, 3), 1, {1});
+  m.add(1);
+  EXPECT_LT(m.step({1}, {20}), 1e-5);
+  EXPECT_LT(m.step({1}, {1}), 1e-5);
+  EXPECT_EQ(refusal([&] { Model(shape, sizes(1, 32, 32, 3), 1, {3}); }), "KV cache: another attention of layer 3");
+}
+
+// Positions beyond 256 are no numbers of bfloat16, nor are most products.
+TEST(PagedKVCache, LinearBiases) {
+  const KVShape shape{.qo_heads = 3, .kv_heads = 1, .dim = 8, .biased = true};
+  for (DType dtype : {f32, bf16}) {
+    KVCacheConfig config = sizes(1, 400, 290, 1);
+    config.alibi_dtype = dtype;
+    config.alibi_scale = dtype == bf16 ? 0.3 : 1;
+    Model m(shape, config);
+    m.add(1);
+    EXPECT_LT(m.step({1}, {290}), 1e-4) << dtype.name();
+    EXPECT_LT(m.step({1}, {1}), 1e-4) << dtype.name();
+  }
+  KVCacheConfig wrong = sizes(1, 32, 32);
+  wrong.alibi_slopes = Tensor::of<float>({1, 2}, Dims{2}, f32);
+  EXPECT_EQ(refusal([&] { Model({.qo_heads = 3, .kv_heads = 1, .dim = 8}, wrong); }),
+            "KV cache: alibi_slopes is a float32[2] tensor for 3 heads");
+  wrong = sizes(1, 32, 32);
+  wrong.alibi_dtype = f16;
+  EXPECT_EQ(refusal([&] { Model({.qo_heads = 3, .kv_heads = 1, .dim = 8}, wrong); }),
+            "KV cache: linear biases in float16");
+}
+
 TEST(PagedKVCache, RefusesConfigurationsThatDoNotFit) {
   KVShape shape{.qo_heads = 4, .kv_heads = 2, .dim = 8};
   auto make = [&](KVShape s, KVCacheConfig c) { return refusal([&] { Model(s, c); }); };
@@ -435,7 +493,8 @@ TEST(PagedKVCache, IsDrivenByBytecode) {
   auto [kv_append, attention] = testing::add_kv_kernels(b, table, shape);
   auto kv = [&](const char* name) { return b.builtin(text("vm.builtin.", name)); };
   b.begin_function("create", {});
-  Arg cache = b.new_register();
+  Arg cache = b.new_register(), nothing = b.new_register();
+  b.call(b.builtin("vm.builtin.null_value"), {}, nothing);
   b.call(kv("paged_attention_kv_cache_create"),
          {b.constant(Shape::of({1, 64, 32, 16})),
           Arg::imm(1),
@@ -446,7 +505,10 @@ TEST(PagedKVCache, IsDrivenByBytecode) {
           b.constant(1.0),
           b.constant(f32),
           Arg::function(kv_append),
-          Arg::function(attention)},
+          Arg::function(attention),
+          nothing,
+          b.constant(1.0),
+          b.constant(f32)},
          cache);
   b.ret(cache);
   b.end_function();

@@ -16,7 +16,9 @@ struct KVShape {
   int64_t qo_heads, kv_heads, dim;
   int64_t rope = 0;  // R; 0: none
   DType dtype = f32;
-  bool narrow = false;  // queries and weights of values are rounded to dtype
+  bool narrow = false;       // queries and weights of values are rounded to dtype
+  bool biased = false;       // scores get bias[h, position of the key]
+  bool interleaved = false;  // elements 2 j and 2 j + 1 are a pair, not j and j + R / 2
 };
 
 inline float load(const void* pages, DType dtype, int64_t at) {
@@ -47,9 +49,10 @@ inline int32_t kv_append_kernel(const KVShape& s, void* const* buffers, const in
     auto rotated = [&](int64_t row, int64_t d) {
       const float* x = qkv + (t * rows + row) * s.dim;
       if (d >= s.rope) return x[d];
-      int64_t j = d % half;
+      const int64_t j = s.interleaved ? d / 2 : d % half;
+      const int64_t first = s.interleaved ? 2 * j : j, second = s.interleaved ? 2 * j + 1 : j + half;
       float c = table[positions[t] * s.rope + j], sine = table[positions[t] * s.rope + half + j];
-      return d < half ? x[j] * c - x[j + half] * sine : x[j + half] * c + x[j] * sine;
+      return d == first ? x[first] * c - x[second] * sine : x[second] * c + x[first] * sine;
     };
     int64_t page = slots[t] / 16, offset = slots[t] % 16;
     for (int64_t d = 0; d < s.dim; ++d) {
@@ -67,14 +70,15 @@ inline int32_t kv_append_kernel(const KVShape& s, void* const* buffers, const in
   return 0;
 }
 
-/// `values` are n, h and the bits of sm_scale. Reads all 16 positions of a page and masks, as a vectorised kernel does.
+/// `values` are n, h, the bits of sm_scale and, where scores are biased, B. Reads all 16 positions of a page and masks, as a vectorised kernel does.
 inline int32_t attention_kernel(const KVShape& s, void* const* buffers, const int64_t* values, SatorContext* ctx) {
   auto* q = static_cast<const float*>(buffers[0]);
   auto* token_seq = static_cast<const int32_t*>(buffers[1]);
   auto* positions = static_cast<const int32_t*>(buffers[2]);
   auto* page_indptr = static_cast<const int32_t*>(buffers[5]);
   auto* page_table = static_cast<const int32_t*>(buffers[6]);
-  auto* o = static_cast<float*>(buffers[9]);
+  auto* bias = static_cast<const float*>(s.biased ? buffers[9] : nullptr);
+  auto* o = static_cast<float*>(buffers[s.biased ? 10 : 9]);
   const int64_t n = values[0], q_rows = values[1];
   const double scale = std::bit_cast<double>(values[2]);
   auto rounded = [&](float x) {
@@ -93,7 +97,7 @@ inline int32_t attention_kernel(const KVShape& s, void* const* buffers, const in
         for (int64_t d = 0; d < s.dim; ++d)
           dot += static_cast<double>(rounded(q[(t * q_rows + h) * s.dim + d])) *
                  load(buffers[7], s.dtype, ((page_of(p) * s.kv_heads + g) * s.dim + d) * 16 + p % 16);
-        scores[p] = p < length ? dot * scale : -1e300;
+        scores[p] = p < length ? dot * scale + (bias ? bias[h * values[3] + p] : 0) : -1e300;
         max = std::max(max, scores[p]);
       }
       for (int64_t p = 0; p < padded; ++p) sum += scores[p] = std::exp(scores[p] - max);
@@ -113,8 +117,9 @@ struct KVKernels {
   int32_t kv_append, attention;
 };
 
-/// Adds the kernels "kv_append" and "attention" with the signatures of kv_cache.h for these sizes.
-inline KVKernels add_kv_kernels(ExecutableBuilder& b, KernelTable& table, const KVShape& s) {
+/// Adds the kernels "kv_append" and "attention" with the signatures of kv_cache.h for these sizes; `ending` ends their names.
+inline KVKernels add_kv_kernels(ExecutableBuilder& b, KernelTable& table, const KVShape& s,
+                                const std::string& ending = "") {
   auto extent = [](int64_t e) { return KernelDim::constant(e); };
   auto value = [](int64_t index) { return KernelDim::symbolic(index); };
   const std::vector<KernelDim> k{KernelDim::any(), extent(s.kv_heads), extent(s.dim), extent(16)};
@@ -131,26 +136,29 @@ inline KVKernels add_kv_kernels(ExecutableBuilder& b, KernelTable& table, const 
   if (s.rope > 0) append.push_back(tensor("q", f32, {value(0), extent(s.qo_heads), extent(s.dim)}));
   append.push_back(tensor("k_pages", s.dtype, k));
   append.push_back(tensor("v_pages", s.dtype, v));
-  int32_t kv_append = b.kernel("kv_append", {.params = append, .values = {{.name = "n", .param = 0, .dim = 0}}});
-  table.add_host("kv_append", [s](void* const* buffers, const int64_t* values, SatorContext*) {
+  int32_t kv_append =
+      b.kernel("kv_append" + ending, {.params = append, .values = {{.name = "n", .param = 0, .dim = 0}}});
+  table.add_host("kv_append" + ending, [s](void* const* buffers, const int64_t* values, SatorContext*) {
     return kv_append_kernel(s, buffers, values);
   });
-  int32_t attention = b.kernel("attention",
-                               {.params = {tensor("q", f32, {value(0), value(1), extent(s.dim)}),
-                                           tensor("token_seq", i32, {value(0)}),
-                                           tensor("positions", i32, {value(0)}),
-                                           tensor("q_indptr", i32, {KernelDim::any()}),
-                                           tensor("kv_lengths", i32, {KernelDim::any()}),
-                                           tensor("page_indptr", i32, {KernelDim::any()}),
-                                           tensor("page_table", i32, {KernelDim::any()}),
-                                           tensor("k_pages", s.dtype, k),
-                                           tensor("v_pages", s.dtype, v),
-                                           tensor("o", f32, {value(0), extent(s.qo_heads), extent(s.dim)}),
-                                           {.name = "sm_scale", .dtype = f32, .is_tensor = false, .value = 2}},
-                                .values = {{.name = "n", .param = 0, .dim = 0},
-                                           {.name = "h", .param = 0, .dim = 1},
-                                           {.name = "sm_scale", .param = 10}}});
-  table.add_host("attention", [s](void* const* buffers, const int64_t* values, SatorContext* ctx) {
+  std::vector<KernelParam> attend{tensor("q", f32, {value(0), value(1), extent(s.dim)}),
+                                  tensor("token_seq", i32, {value(0)}),
+                                  tensor("positions", i32, {value(0)}),
+                                  tensor("q_indptr", i32, {KernelDim::any()}),
+                                  tensor("kv_lengths", i32, {KernelDim::any()}),
+                                  tensor("page_indptr", i32, {KernelDim::any()}),
+                                  tensor("page_table", i32, {KernelDim::any()}),
+                                  tensor("k_pages", s.dtype, k),
+                                  tensor("v_pages", s.dtype, v)};
+  if (s.biased) attend.push_back(tensor("bias", f32, {extent(s.qo_heads), value(3)}));
+  attend.push_back(tensor("o", f32, {value(0), extent(s.qo_heads), extent(s.dim)}));
+  const auto last = static_cast<int32_t>(attend.size());
+  attend.push_back({.name = "sm_scale", .dtype = f32, .is_tensor = false, .value = 2});
+  std::vector<KernelValue> values{
+      {.name = "n", .param = 0, .dim = 0}, {.name = "h", .param = 0, .dim = 1}, {.name = "sm_scale", .param = last}};
+  if (s.biased) values.push_back({.name = "B", .param = 9, .dim = 1});
+  int32_t attention = b.kernel("attention" + ending, {.params = std::move(attend), .values = std::move(values)});
+  table.add_host("attention" + ending, [s](void* const* buffers, const int64_t* values, SatorContext* ctx) {
     return attention_kernel(s, buffers, values, ctx);
   });
   return {kv_append, attention};

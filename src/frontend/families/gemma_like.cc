@@ -15,8 +15,8 @@ static float rounded_to_bf16(float value) {
   return value;
 }
 
-void read_gemma_like(const JsonAt& config, ModelConfig& model) {
-  read_llama_like(config, model);
+void read_gemma_like(const JsonAt& config, ModelConfig& model, const RopeRules& rope) {
+  read_llama_like(config, model, rope);
   if (!config.find("hidden_activation")) model.mlp.activation = Activation::gelu_tanh;
   model.norm.weight_offset = 1;
   model.tie_word_embeddings = config.boolean_or("tie_word_embeddings", true);
@@ -25,6 +25,15 @@ void read_gemma_like(const JsonAt& config, ModelConfig& model) {
   for (const char* key : {"dtype", "torch_dtype"})
     if (auto dtype = config.find(key); dtype && dtype->string() == "bfloat16")
       model.embedding_scale = rounded_to_bf16(static_cast<float>(model.embedding_scale));
+}
+
+void read_gemma_with_norms_around(const JsonAt& config, ModelConfig& model, const RopeRules& rope) {
+  read_gemma_like(config, model, rope);
+  model.names.attention_post_norm = "post_attention_layernorm";
+  model.names.mlp_norm = "pre_feedforward_layernorm";
+  model.names.mlp_post_norm = "post_feedforward_layernorm";
+  model.attention.scale = 1 / std::sqrt(positive_or(config, "query_pre_attn_scalar", 256));
+  model.final_soft_cap = positive_or(config, "final_logit_softcapping", 0);
 }
 
 }  // namespace sator::families

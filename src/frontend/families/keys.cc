@@ -98,7 +98,11 @@ void refuse_foreign(const JsonAt& config, std::initializer_list<std::string_view
                                  {"num_experts", nullptr},
                                  {"n_routed_experts", nullptr},
                                  {"kv_lora_rank", nullptr},
-                                 {"no_rope_layers", nullptr}};
+                                 {"no_rope_layers", nullptr},
+                                 {"no_rope_layer_interval", nullptr},
+                                 {"rotary_dim", nullptr},
+                                 {"new_decoder_architecture", false},
+                                 {"apply_residual_connection_post_layernorm", false}};
   for (const Foreign& row : rows) {
     if (std::ranges::find(but, row.name) != but.end()) continue;
     const std::optional<JsonAt> at = config.find(row.name);

@@ -33,21 +33,27 @@ void must_divide(const JsonAt& config, std::string_view part, int64_t a, std::st
 ///   but  those that the family reads itself
 void refuse_foreign(const JsonAt& config, std::initializer_list<std::string_view> but = {});
 
+/// What a family's rotary embedding is where the file does not say, and what the file may say.
+struct RopeRules {
+  double theta = 10000;
+  double share = 1;                    // of each head that is rotated
+  bool any_share = false;              // the file may name another one than the whole head
+  std::optional<double> window_theta;  // layers with a window have an embedding of their own, of this base
+};
 /// Base, share and scaling of the rotary embedding; head_dim and max_positions are known. Files give it in the old spelling
 /// (`rope_theta`, `rope_scaling`), the new (`rope_parameters`) or both; as in Transformers 5, `rope_scaling` goes before
 /// `rope_parameters`, and a theta inside the dictionary before the one outside.
-///   theta   where the file has none
-void read_rope(const JsonAt& config, ModelConfig& model, double theta = 10000);
+void read_rope(const JsonAt& config, ModelConfig& model, const RopeRules& rules = {});
 /// Heads, their size and the rotary embedding as Llama and its relatives spell them: num_attention_heads,
 /// num_key_value_heads, head_dim, rope_theta, rope_scaling, rope_parameters, partial_rotary_factor.
 void read_attention(const JsonAt& config, ModelConfig& model);
 /// sliding_window, use_sliding_window, and which layers have it: layer_types, max_window_layers, sliding_window_pattern; all
 /// of them unless told.
 void read_window(const JsonAt& config, ModelConfig& model);
-/// Whether a family can rotate a part of each head.
-enum class Rotated { whole, any_share };
+/// Where the file has a window and does not name the layers, all but every so many have it, from the first on.
+void slide_all_but_every(int64_t period, const JsonAt& config, ModelConfig& model);
 /// Everything that Llama's file says; relatives read it, and change what is theirs.
-void read_llama_like(const JsonAt& config, ModelConfig& model, Rotated rotated = Rotated::whole);
+void read_llama_like(const JsonAt& config, ModelConfig& model, const RopeRules& rope = {});
 /// Experts as most files spell them: num_experts or num_local_experts, num_experts_per_tok, moe_intermediate_size (else
 /// intermediate_size), norm_topk_prob; which layers have them: decoder_sparse_step, mlp_only_layers.
 /// Errors: more experts for a token than there are.
@@ -58,6 +64,11 @@ void name_experts(ModelConfig& model, const std::string& half, const std::string
 /// The keys of read_experts that belong to no plain model.
 inline constexpr std::initializer_list<std::string_view> kExpertKeys = {"num_experts", "num_local_experts"};
 /// Gemma's: norms of 1 + w, GELU, embeddings times sqrt(hidden_size), a tied head.
-void read_gemma_like(const JsonAt& config, ModelConfig& model);
+void read_gemma_like(const JsonAt& config, ModelConfig& model, const RopeRules& rope = {});
+/// Gemma 2's and 3's: norms around each half, scores by query_pre_attn_scalar, capped logits.
+void read_gemma_with_norms_around(const JsonAt& config, ModelConfig& model, const RopeRules& rope = {});
+/// Cohere's: LayerNorm without bias, one for both halves of a block, which are parallel; interleaved rotary embedding, a tied
+/// head, logits times logit_scale.
+void read_cohere_like(const JsonAt& config, ModelConfig& model, const RopeRules& rope = {});
 
 }  // namespace sator::families

@@ -56,17 +56,22 @@ void read_window(const JsonAt& config, ModelConfig& model) {
   if (std::ssize(with) < model.layers) model.attention.window_layers = std::move(with);
 }
 
-void read_llama_like(const JsonAt& config, ModelConfig& model, Rotated rotated) {
+void slide_all_but_every(int64_t period, const JsonAt& config, ModelConfig& model) {
+  AttentionConfig& a = model.attention;
+  if (a.window == 0 || config.find("layer_types") || config.find("sliding_window_pattern")) return;
+  a.window_layers.clear();
+  for (int64_t layer = 0; layer < model.layers; ++layer)
+    if ((layer + 1) % period != 0) a.window_layers.push_back(layer);
+}
+
+void read_llama_like(const JsonAt& config, ModelConfig& model, const RopeRules& rope) {
   model.hidden_size = read_size(config, {"hidden_size"});
   model.layers = read_size(config, {"num_hidden_layers"}, kMaxLayers);
   model.max_positions = config.integer_or("max_position_embeddings", 2048, 1, kMaxPositions);
   model.tie_word_embeddings = config.boolean_or("tie_word_embeddings", false);
   model.norm = {.kind = NormConfig::Kind::rms, .epsilon = positive_or(config, "rms_norm_eps", 1e-6)};
   read_attention(config, model);
-  read_rope(config, model);
-  if (rotated == Rotated::whole && model.attention.rope->dims != model.attention.head_dim)
-    config.fail(text("rotates a part of each head (partial_rotary_factor), which ", model.model_type, " does not"),
-                "partial_rotary_factor 1, or none");
+  read_rope(config, model, rope);
   read_window(config, model);
   model.attention.qkv_bias = model.attention.out_bias = config.boolean_or("attention_bias", false);
   model.mlp.units = read_size(config, {"intermediate_size"});

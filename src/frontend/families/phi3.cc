@@ -6,7 +6,7 @@
 namespace sator::families {
 
 static void read_phi3(const JsonAt& config, ModelConfig& model) {
-  read_llama_like(config, model, Rotated::any_share);
+  read_llama_like(config, model, {.any_share = true});
   model.names.qkv = {"self_attn.qkv_proj"};
   model.names.mlp_in = {"mlp.gate_up_proj"};
   refuse_foreign(config);

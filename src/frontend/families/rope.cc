@@ -17,6 +17,11 @@ std::string rope_type(const JsonAt& rope) {
   return "default";
 }
 
+/// The places where a file may describe one rotary embedding.
+struct Places {
+  std::optional<JsonAt> old_form, new_form;  // `rope_scaling`, `rope_parameters`
+};
+
 std::vector<double> read_factors(const JsonAt& at, int64_t pairs) {
   std::vector<double> out;
   at.each([&](const JsonAt& factor) { out.push_back(read_positive(factor)); });
@@ -50,8 +55,8 @@ void read_yarn(const JsonAt& rope, RopeScaling& s) {
     s.attention_factor = get_scale(1);
 }
 
-void read_longrope(const JsonAt& rope, const JsonAt& config, const ModelConfig& model, RopeScaling& s) {
-  const int64_t pairs = model.attention.rope->dims / 2;
+void read_longrope(const JsonAt& rope, const JsonAt& config, const ModelConfig& model, int64_t dims, RopeScaling& s) {
+  const int64_t pairs = dims / 2;
   s.original_positions = read_original(rope, config, 0);
   s.short_factor = read_factors(rope.at("short_factor"), pairs);
   s.long_factor = read_factors(rope.at("long_factor"), pairs);
@@ -65,7 +70,8 @@ void read_longrope(const JsonAt& rope, const JsonAt& config, const ModelConfig& 
 }
 
 /// One rotary dictionary, in the old spelling (`rope_scaling`) or the new (`rope_parameters`).
-RopeScaling read_scaling(const JsonAt& rope, const JsonAt& config, const ModelConfig& model) {
+///   dims  of each head that are rotated
+RopeScaling read_scaling(const JsonAt& rope, const JsonAt& config, const ModelConfig& model, int64_t dims) {
   const std::string type = rope_type(rope);
   RopeScaling s;
   if (type == "default" || type == "none") return s;
@@ -74,9 +80,7 @@ RopeScaling read_scaling(const JsonAt& rope, const JsonAt& config, const ModelCo
     s.factor = read_positive(rope.at("factor"));
   } else if (type == "dynamic") {
     s.kind = Kind::dynamic;
-    if (model.attention.rope->dims < 4)
-      rope.fail(text("stretches ", model.attention.rope->dims, " rotated elements"),
-                "four or more elements of each head");
+    if (dims < 4) rope.fail(text("stretches ", dims, " rotated elements"), "four or more elements of each head");
     s.factor = read_positive(rope.at("factor"));
     s.original_positions = read_original(rope, config, model.max_positions);
   } else if (type == "yarn") {
@@ -85,7 +89,7 @@ RopeScaling read_scaling(const JsonAt& rope, const JsonAt& config, const ModelCo
     read_yarn(rope, s);
   } else if (type == "longrope" || type == "su") {
     s.kind = Kind::longrope;
-    read_longrope(rope, config, model, s);
+    read_longrope(rope, config, model, dims, s);
   } else if (type == "llama3") {
     s.kind = Kind::llama3;
     s.factor = read_positive(rope.at("factor"));
@@ -105,9 +109,9 @@ RopeScaling read_scaling(const JsonAt& rope, const JsonAt& config, const ModelCo
 
 /// Errors: two places of the file give different bases, of which Transformers 4 takes the one outside of the dictionaries,
 /// Transformers 5 the one inside.
-void require_one_theta(const JsonAt& config, std::initializer_list<std::optional<JsonAt>> forms) {
+void require_one_theta(const JsonAt& config, const Places& at) {
   std::optional<JsonAt> known = config.find("rope_theta");
-  for (const std::optional<JsonAt>& form : forms) {
+  for (const std::optional<JsonAt>& form : {at.old_form, at.new_form}) {
     const std::optional<JsonAt> inside = form ? form->find("rope_theta") : std::nullopt;
     if (known && inside && known->number() != inside->number())
       inside->fail(text("is ", inside->number(), ", where another place of the file gives ", known->number()),
@@ -118,7 +122,8 @@ void require_one_theta(const JsonAt& config, std::initializer_list<std::optional
 }
 
 /// The share of each head that is rotated, wherever the file states it.
-double rotated_share(const JsonAt& config, std::initializer_list<std::optional<JsonAt>> forms) {
+///   otherwise  where it does not
+double rotated_share(const JsonAt& config, const Places& places, double otherwise) {
   std::optional<double> share;
   auto see = [&](const std::optional<JsonAt>& at) {
     for (const char* name : {"partial_rotary_factor", "rotary_pct", "rope_pct"}) {
@@ -133,38 +138,27 @@ double rotated_share(const JsonAt& config, std::initializer_list<std::optional<J
     }
   };
   see(config);
-  for (const std::optional<JsonAt>& form : forms) see(form);
-  return share.value_or(1);
+  for (const std::optional<JsonAt>& form : {places.old_form, places.new_form}) see(form);
+  return share.value_or(otherwise);
 }
 
-}  // namespace
-
-void read_rope(const JsonAt& config, ModelConfig& model, double theta) {
-  auto old_form = config.find("rope_scaling"), new_form = config.find("rope_parameters");
-  for (const auto& form : {old_form, new_form}) {
-    if (!form) continue;
-    form->each_member([](const std::string&, const JsonAt& member) {
-      if (member.is_object())
-        member.fail("gives each kind of layer its own rotary embedding, which is not supported",
-                    "one dictionary for all layers");
-    });
-  }
-  require_one_theta(config, {old_form, new_form});
-  Rope& rope = model.attention.rope.emplace();
+Rope read_one(const JsonAt& config, const ModelConfig& model, const Places& places, const RopeRules& rules) {
+  const auto& [old_form, new_form] = places;
+  require_one_theta(config, places);
+  Rope rope{.theta = rules.theta};
   const auto head_dim = static_cast<double>(model.attention.head_dim);
-  rope.dims = static_cast<int64_t>(head_dim * rotated_share(config, {old_form, new_form}));
+  rope.dims = static_cast<int64_t>(head_dim * rotated_share(config, places, rules.share));
   must_divide(config, "2 (rotary pairs)", 2, "rotated elements of a head", rope.dims);
   if (rope.dims < 2)
     config.fail(text("rotates no element of a head of ", model.attention.head_dim),
                 "a share that is two elements or more");
-  rope.theta = theta;
   for (const char* name : {"rope_theta", "rotary_emb_base"}) rope.theta = positive_or(config, name, rope.theta);
   if (new_form) {
-    rope.scaling = read_scaling(*new_form, config, model);
+    rope.scaling = read_scaling(*new_form, config, model, rope.dims);
     if (!old_form) rope.theta = positive_or(*new_form, "rope_theta", rope.theta);
   }
   if (old_form) {
-    RopeScaling scaling = read_scaling(*old_form, config, model);
+    RopeScaling scaling = read_scaling(*old_form, config, model, rope.dims);
     if (rope.scaling.kind != Kind::none && rope.scaling != scaling)
       config.fail("has two different rotary scalings in rope_scaling and rope_parameters",
                   "one scaling, or the same twice",
@@ -174,6 +168,36 @@ void read_rope(const JsonAt& config, ModelConfig& model, double theta) {
     double in_new = new_form ? positive_or(*new_form, "rope_theta", rope.theta) : rope.theta;
     rope.theta = positive_or(*old_form, "rope_theta", outside ? rope.theta : in_new);
   }
+  return rope;
+}
+
+}  // namespace
+
+void read_rope(const JsonAt& config, ModelConfig& model, const RopeRules& rules) {
+  Places places{config.find("rope_scaling"), config.find("rope_parameters")};
+  std::optional<JsonAt> in_window;
+  if (rules.window_theta && places.new_form) {
+    in_window = places.new_form->find("sliding_attention");
+    if (auto full = places.new_form->find("full_attention")) places.new_form = full;
+  }
+  for (const auto& form : {places.old_form, places.new_form}) {
+    if (!form) continue;
+    form->each_member([](const std::string&, const JsonAt& member) {
+      if (member.is_object())
+        member.fail("gives each kind of layer its own rotary embedding, which is not supported",
+                    "one dictionary for all layers");
+    });
+  }
+  Rope& rope = model.attention.rope.emplace(read_one(config, model, places, rules));
+  if (!rules.any_share && rope.dims != model.attention.head_dim)
+    config.fail(text("rotates a part of each head (partial_rotary_factor), which ", model.model_type, " does not"),
+                "partial_rotary_factor 1, or none");
+  if (!rules.window_theta) return;
+  Rope& own = model.attention.window_rope.emplace(Rope{.dims = rope.dims});
+  own.theta = positive_or(config, "rope_local_base_freq", *rules.window_theta);
+  if (!in_window) return;
+  own.scaling = read_scaling(*in_window, config, model, own.dims);
+  own.theta = positive_or(*in_window, "rope_theta", own.theta);
 }
 
 }  // namespace sator::families

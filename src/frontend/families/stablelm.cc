@@ -6,12 +6,10 @@
 namespace sator::families {
 
 static void read_stablelm(const JsonAt& config, ModelConfig& model) {
-  read_llama_like(config, model, Rotated::any_share);
+  read_llama_like(config, model, {.share = 0.25, .any_share = true});
   const bool bias = config.boolean_or("use_qkv_bias", false);
   model.attention.qkv_bias = bias;
   model.attention.out_bias = false;
-  if (!config.find("partial_rotary_factor") && !config.find("rope_parameters"))
-    model.attention.rope->dims = model.attention.head_dim / 4;
   model.norm = {.kind = NormConfig::Kind::layer, .epsilon = positive_or(config, "layer_norm_eps", 1e-5), .bias = true};
   model.parallel = config.boolean_or("use_parallel_residual", false);
   if (model.parallel) model.names.mlp_norm = "";

@@ -6,6 +6,7 @@
 namespace sator::families {
 
 extern const Family kGpt2, kLlama, kQwen2, kQwen3, kMistral, kPhi3, kGemma, kGemma2, kOpt, kStarcoder2, kOlmo2,
-    kGranite, kStablelm, kQwen2Moe, kQwen3Moe, kMixtral;
+    kGranite, kStablelm, kGemma3, kSmollm3, kGlm4, kCohere, kCohere2, kPhi, kGptNeox, kGptj, kFalcon, kBloom, kQwen2Moe,
+    kQwen3Moe, kMixtral;
 
 }  // namespace sator::families

@@ -32,13 +32,26 @@ Value kv_cache_create(VirtualMachine& vm, const Args& args) {
       .num_kv_heads = args.integer(3),
       .head_dim = args.integer(4),
       .dtype = args.dtype(7),
-      .rope_inv_freq = args[5].is_null() ? Ref<Tensor>() : Ref<Tensor>(&args.tensor(5)),
       .rope_scale = args.number(6),
   };
-  std::optional<PagedKVCache::OtherAttention> other;
-  if (args.size() == 11) args.fail_expected(10, "the layers that call the other attention");
-  if (args.size() == 12) other = {args.closure(10).function, args.shape(11).dims};
-  return PagedKVCache::create(vm, config, args.closure(8).function, args.closure(9).function, other);
+  auto tensor_or_nothing = [&](size_t i) { return args[i].is_null() ? Ref<Tensor>() : Ref<Tensor>(&args.tensor(i)); };
+  config.rope_inv_freq = tensor_or_nothing(5);
+  config.alibi_slopes = tensor_or_nothing(10);
+  config.alibi_scale = args.number(11);
+  config.alibi_dtype = args.dtype(12);
+  std::vector<PagedKVCache::OtherLayers> others;
+  for (size_t i = 13; i < args.size(); i += 5) {
+    if (args.size() - i < 5)
+      args.fail_expected(args.size() - 1,
+                         "five arguments of other layers: rope_inv_freq, rope_scale, two kernels, the layers");
+    others.push_back({tensor_or_nothing(i),
+                      args.number(i + 1),
+                      args.closure(i + 2).function,
+                      args.closure(i + 3).function,
+                      args.shape(i + 4).dims});
+    if (others.back().layers.size() == 0) args.fail_expected(i + 4, "the layers that have these, one or more");
+  }
+  return PagedKVCache::create(vm, config, args.closure(8).function, args.closure(9).function, others);
 }
 
 Value kv_state_clear(VirtualMachine&, const Args& args) { return state(args).clear(), Value(); }

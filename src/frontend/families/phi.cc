@@ -1,0 +1,26 @@
+// Phi 1, 1.5 and 2: parallel halves behind one LayerNorm, a part of each head rotated, biases everywhere, the head's too.
+#include "frontend/families/table.h"
+
+namespace sator::families {
+
+static void read_phi(const JsonAt& config, ModelConfig& model) {
+  read_llama_like(config, model, {.share = 0.5, .any_share = true});
+  model.attention.qkv_bias = model.attention.out_bias = true;
+  model.mlp.gated = false;
+  model.mlp.in_bias = model.mlp.out_bias = true;
+  if (!config.find("hidden_act")) model.mlp.activation = Activation::gelu_tanh;
+  model.norm = {.kind = NormConfig::Kind::layer, .epsilon = positive_or(config, "layer_norm_eps", 1e-5), .bias = true};
+  model.parallel = true;
+  model.head_bias = true;
+  model.names.final_norm = "model.final_layernorm";
+  model.names.mlp_norm = "";
+  model.names.out = "self_attn.dense";
+  model.names.mlp_in = {"mlp.fc1"};
+  model.names.mlp_out = "mlp.fc2";
+  model.names.mlp_in_layer = model.names.activation_layer = "mlp.fc1";
+  refuse_foreign(config);
+}
+
+const Family kPhi{"phi", read_phi};
+
+}  // namespace sator::families
