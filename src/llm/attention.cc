@@ -88,9 +88,9 @@ constexpr const char* kRotatedHalves =
     "qkv[vt, {X}, (vd + {D} - {R2}) % {D}] * rope[positions[vt], {R2} + vd % {R2}], qkv[vt, {X}, vd]))";
 constexpr const char* kRotatedPairs =
     "T.if_then_else(vd < {R}, qkv[vt, {X}, vd] * rope[positions[vt], vd // 2 % {R2}] + T.if_then_else(vd % 2 == 0, "
-    "T.float32(-1) * qkv[vt, {X}, (vd + 1) % {D}], qkv[vt, {X}, (vd + {D} - 1) % {D}]) * rope[positions[vt], {R2} + vd "
-    "// "
-    "2 % {R2}], qkv[vt, {X}, vd])";
+    "T.float32(-1), T.float32(1)) * qkv[vt, {X}, vd // 2 * 2 + (1 - vd % 2)] * rope[positions[vt], {R2} + vd // 2 % "
+    "{R2}], "
+    "qkv[vt, {X}, vd])";
 
 constexpr const char* kAppendRotated = R"(
 @T.prim_func

@@ -49,6 +49,15 @@ TEST(HfConfig, Gpt2) {
   EXPECT_TRUE(read_with(kGpt2, R"({"scale_attn_by_inverse_layer_idx":true})").attention.scale_by_layer);
 }
 
+// sqrt(3072) = 55.4256..., between 55.25 and 55.5 in bfloat16: what the models were trained with.
+TEST(HfConfig, GemmaScalesEmbeddingsInItsOwnDtype) {
+  const char* gemma =
+      R"({"model_type":"gemma","vocab_size":100,"hidden_size":3072,"intermediate_size":96,"num_hidden_layers":2,
+  "num_attention_heads":16,"num_key_value_heads":16,"head_dim":256,"torch_dtype":"bfloat16"})";
+  EXPECT_EQ(read_with(gemma, "{}").embedding_scale, 55.5);
+  EXPECT_FLOAT_EQ(static_cast<float>(read_with(gemma, R"({"torch_dtype":"float32"})").embedding_scale), 55.425625f);
+}
+
 TEST(HfConfig, Llama) {
   ModelConfig model = read_with(kLlama, "{}");
   EXPECT_EQ(model.attention.head_dim, 8);
