@@ -53,7 +53,7 @@ constexpr OtherType kOthers[] = {{9, "Q8_1"},
                                  {35, "TQ2_0"},
                                  {40, "NVFP4"}};
 
-enum Value : uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, string, array, u64, i64, f64 };
+enum class ValueType : uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, string, array, u64, i64, f64 };
 constexpr int64_t kSmallestValue[] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8};  // bytes that one takes at least
 constexpr int64_t kMaxTensors = 1 << 20, kMaxDims = 4, kMaxAlignment = 1 << 20;
 
@@ -74,7 +74,8 @@ class Reader {
     return {reinterpret_cast<const char*>(at.data()), at.size()};
   }
   Json value(uint32_t type) {
-    switch (type) {
+    using enum ValueType;
+    switch (ValueType{type}) {
       case u8: return number<uint8_t>();
       case i8: return number<int8_t>();
       case u16: return number<uint16_t>();
@@ -109,7 +110,7 @@ class Reader {
   Json elements() {
     const auto type = number<uint32_t>();
     const auto count = number<uint64_t>();
-    if (type >= std::size(kSmallestValue) || type == array)
+    if (type >= std::size(kSmallestValue) || ValueType{type} == ValueType::array)
       fail_here(text("has an array of type ", type), "numbers or strings");
     if (count > left() / static_cast<uint64_t>(kSmallestValue[type]))
       fail_here(text("has an array of ", count, " elements"), "arrays within the file");
