@@ -65,6 +65,15 @@ std::string indented(std::string_view s, std::string_view prefix) {
   return out;
 }
 
+std::string filled(std::string text, const std::vector<std::pair<std::string, std::string>>& values) {
+  for (const auto& [name, value] : values) {
+    const std::string hole = "{" + name + "}";
+    for (size_t at = text.find(hole); at != text.npos; at = text.find(hole, at + value.size()))
+      text.replace(at, hole.size(), value);
+  }
+  return text;
+}
+
 std::string grouped(int64_t v) {
   std::string digits = text(v);
   size_t first = digits[0] == '-' ? 1 : 0;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace sator {
@@ -52,6 +53,8 @@ std::string lower_case(std::string s);
 std::string string_literal(std::string_view s);
 /// Each line of `s` with `prefix` before it; empty lines stay empty.
 std::string indented(std::string_view s, std::string_view prefix);
+/// The text with each {name} replaced by its value, name by name: a value may hold the names that follow.
+std::string filled(std::string text, const std::vector<std::pair<std::string, std::string>>& values);
 /// A count with separators between thousands: 1234567 -> "1,234,567".
 std::string grouped(int64_t v);
 /// The names of `among` nearest to `name` by edit distance, best first, at most three.

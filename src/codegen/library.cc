@@ -28,13 +28,6 @@ namespace sator::codegen {
 
 namespace {
 
-/// The function as it is compiled: names and whatever else only callers read do not count.
-tir::PrimFuncRef anonymous(const tir::PrimFuncRef& func) {
-  Attrs attrs = func->attrs;
-  attrs.erase("global_symbol");
-  return attrs.size() == func->attrs.size() ? func : with(func, &tir::PrimFunc::attrs, std::move(attrs));
-}
-
 /// A name for the linker: letters, digits and underscores, then the level.
 std::string symbol_of(const std::string& kernel, const target::CpuLevel& level) {
   std::string s = "sator_";
@@ -182,7 +175,7 @@ void compile_all(std::vector<Job>& jobs, KernelCache& cache, const LibraryOption
 
 std::string KernelCache::object(const tir::PrimFuncRef& func, const std::string& symbol, const target::CpuLevel& level,
                                 const std::function<void(const Reason&)>& note) {
-  tir::PrimFuncRef key = anonymous(func);
+  tir::PrimFuncRef key = tir::without_symbol(func);
   uint64_t hash = structural_hash(key) ^ hash_bytes(text(symbol, level.name));
   {
     std::lock_guard lock(mutex_);
@@ -216,12 +209,12 @@ void build_library(const LibrarySource& source, const fs::path& path, const Libr
     std::set<std::string> symbols;
     std::unordered_multimap<uint64_t, size_t> seen;  // equal functions share one symbol: the first one's
     for (const KernelSource& k : level.kernels) {
-      tir::PrimFuncRef key = anonymous(k.func);
+      tir::PrimFuncRef key = tir::without_symbol(k.func);
       uint64_t hash = structural_hash(key);
       const Job* same = nullptr;
       auto [begin, end] = seen.equal_range(hash);
       for (auto at = begin; at != end && !same; ++at)
-        if (equal(anonymous(jobs[at->second].func), key)) same = &jobs[at->second];
+        if (equal(tir::without_symbol(jobs[at->second].func), key)) same = &jobs[at->second];
       std::string symbol = same ? same->symbol : symbol_of(k.name, *level.level);
       while (!same && !symbols.insert(symbol).second) symbol += "_";
       if (!same) {

@@ -204,7 +204,10 @@ Json config_of_gguf(const GgufFile& file) {
       fail_key(
           file, key, "may change the mathematics, and is not read", text("keys that ", row.name, " is known to have"));
   if (const Json* experts = file.find_value(prefix + "expert_count"); experts && *experts != 0)
-    fail_key(file, prefix + "expert_count", "is given: mixtures of experts are not supported", "a dense model");
+    fail_key(file,
+             prefix + "expert_count",
+             "is given: GGUF files of experts are not supported",
+             "a dense model, or this one's Hugging Face folder");
   const GgufTensor* embedding = file.find("token_embd.weight");
   if (!embedding || embedding->shape.size() != 2)
     fail_key(file, "tensor token_embd.weight", "is missing", "the token embedding");

@@ -98,16 +98,12 @@ struct MlpConfig {
 
 /// Several MLPs in place of one, of which each token takes a few: sum over its experts e of weight[e] * mlp_e(x), and what all
 /// tokens take. They are as MlpConfig says, but for their width.
-///   logits = router(x);  the experts of a token are those of its `per_token` largest logits
+///   scores = softmax(router(x));  the experts of a token are those of its `per_token` largest scores, which weigh them
 struct ExpertsConfig {
   int64_t count = 0;  // 0: no layer has them
   int64_t per_token = 0;
   int64_t units = 0;
-  /// What weighs them: softmax of all logits, or of those of the chosen alone (which is the former, normalized).
-  enum class Routing { softmax_of_all, softmax_of_chosen };
-  Routing routing = Routing::softmax_of_all;
-  bool normalized = false;  // weights of a token are divided by their sum
-  bool router_bias = false;
+  bool normalized = false;            // weights of a token are divided by their sum
   int64_t shared_units = 0;           // of the MLP that every token takes besides; 0: there is none
   bool shared_gate = false;           // its result times sigmoid(gate(x))
   std::vector<int64_t> dense_layers;  // that have a plain MLP instead
@@ -126,9 +122,9 @@ struct TensorNames {
   /// The one tensor holds them for each head of keys by itself: the queries that read it, the key, the value.
   bool qkv_by_group = false;
   std::string q_norm, k_norm, out, mlp_out;
-  /// Experts: whole names of tensors, with ".weight"; `*` is the expert's number, without one a tensor holds all of them.
-  std::vector<std::string> expert_in, expert_in_bias;
-  std::string expert_out, expert_out_bias;
+  /// Experts: whole names of tensors, with ".weight"; `*` is the expert's number.
+  std::vector<std::string> expert_in;
+  std::string expert_out;
   std::string router, shared_gate, shared_out;
   std::vector<std::string> shared_in;
   /// What layers of several tensors, and those without one, are called in reports.

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "base/text.h"
 #include "runtime/paged_sequences.h"
 #include "tir/parse.h"
 
@@ -12,16 +13,6 @@ namespace sator::llm {
 namespace {
 
 static_assert(runtime::PagedSequences::kPageSize == 16, "the kernels below are written for pages of 16 positions");
-
-/// The text with each {name} replaced by its value.
-std::string filled(std::string text, const std::vector<std::pair<std::string, std::string>>& values) {
-  for (const auto& [name, value] : values) {
-    std::string hole = "{" + name + "}";
-    for (size_t at = text.find(hole); at != text.npos; at = text.find(hole, at + value.size()))
-      text.replace(at, hole.size(), value);
-  }
-  return text;
-}
 
 using Values = std::vector<std::pair<std::string, std::string>>;
 
@@ -81,16 +72,20 @@ def kv_append(qkv_handle: T.handle, slots_handle: T.handle, k_pages_handle: T.ha
 
 // Element vd of a rotated head {X}. Row p of `rope` holds the cosines, then the sines; element j is paired with j + R/2
 // (Llama's order), or 2 j with 2 j + 1 (GPT-J's). Elements from R on are not rotated; their indices stay inside of the head.
+// clang-format off
 constexpr const char* kRotatedHalves =
-    "T.if_then_else(vd < {R2}, qkv[vt, {X}, vd] * rope[positions[vt], vd % {R2}] - qkv[vt, {X}, (vd + {R2}) % {D}] * "
-    "rope[positions[vt], {R2} + vd % {R2}], T.if_then_else(vd < {R}, qkv[vt, {X}, vd] * rope[positions[vt], vd % {R2}] "
-    "+ "
-    "qkv[vt, {X}, (vd + {D} - {R2}) % {D}] * rope[positions[vt], {R2} + vd % {R2}], qkv[vt, {X}, vd]))";
+    "T.if_then_else(vd < {R2}, qkv[vt, {X}, vd] * rope[positions[vt], vd % {R2}]"
+    " - qkv[vt, {X}, (vd + {R2}) % {D}] * rope[positions[vt], {R2} + vd % {R2}], "
+    "T.if_then_else(vd < {R}, qkv[vt, {X}, vd] * rope[positions[vt], vd % {R2}]"
+    " + qkv[vt, {X}, (vd + {D} - {R2}) % {D}] * rope[positions[vt], {R2} + vd % {R2}], qkv[vt, {X}, vd]))";
 constexpr const char* kRotatedPairs =
-    "T.if_then_else(vd < {R}, qkv[vt, {X}, vd] * rope[positions[vt], vd // 2 % {R2}] + T.if_then_else(vd % 2 == 0, "
-    "T.float32(-1), T.float32(1)) * qkv[vt, {X}, vd // 2 * 2 + (1 - vd % 2)] * rope[positions[vt], {R2} + vd // 2 % "
-    "{R2}], "
-    "qkv[vt, {X}, vd])";
+    "T.if_then_else(vd < {R}, qkv[vt, {X}, vd] * rope[positions[vt], vd // 2 % {R2}]"
+    " + T.if_then_else(vd % 2 == 0, T.float32(-1), T.float32(1)) * qkv[vt, {X}, {PARTNER}]"
+    " * rope[positions[vt], {R2} + vd // 2 % {R2}], qkv[vt, {X}, vd])";
+// clang-format on
+// The other of a pair. In a head of odd size the last element has none: there the index is kept inside, for nothing.
+constexpr const char* kPartner = "vd // 2 * 2 + (1 - vd % 2)";
+constexpr const char* kPartnerOfOdd = "(vd // 2 * 2 + (1 - vd % 2)) % {D}";
 
 constexpr const char* kAppendRotated = R"(
 @T.prim_func
@@ -445,7 +440,8 @@ void check(const AttentionShape& s) {
 tir::PrimFuncRef kv_append_kernel(const AttentionShape& shape) {
   check(shape);
   if (shape.rotary_dim == 0) return kernel(kAppend, shape);
-  const std::string rotated = shape.interleaved ? kRotatedPairs : kRotatedHalves;
+  const char* partner = shape.head_dim % 2 == 0 ? kPartner : kPartnerOfOdd;
+  const std::string rotated = shape.interleaved ? filled(kRotatedPairs, {{"PARTNER", partner}}) : kRotatedHalves;
   return kernel(
       filled(kAppendRotated,
              {{"ROTATED_QUERY", filled(rotated, {{"X", "vh"}})}, {"ROTATED_KEY", filled(rotated, {{"X", "{H} + vg"}})}})

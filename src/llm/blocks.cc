@@ -94,12 +94,10 @@ class Blocks {
 
   RExpr linear(const RExpr& x, const std::vector<std::string>& tensors, std::vector<int64_t> outs, int64_t ins,
                bool bias, const std::string& layer, const GroupedHeads& heads = {}) {
-    Layers::Weight w{.in = ins, .transposed = names_.transposed, .heads = heads};
-    // One tensor that holds all rows has their sum.
-    if (tensors.size() == 1)
-      for (size_t i = 1; i < outs.size(); ++i) outs[0] += outs[i];
-    outs.resize(tensors.size());
-    w.outs = std::move(outs);
+    Layers::Weight w{.outs = rows_of_tensors(std::move(outs), tensors.size()),
+                     .in = ins,
+                     .transposed = names_.transposed,
+                     .heads = heads};
     for (const std::string& name : tensors) {
       w.tensors.push_back(weight(h_ + name));
       if (bias) w.biases.push_back(h_ + name + ".bias");

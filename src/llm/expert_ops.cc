@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "base/text.h"
 #include "ir/visit.h"
 #include "schedule/edit.h"
 #include "tir/parse.h"
@@ -125,12 +126,6 @@ class Stacker {
   VarRef handle_;
 };
 
-PrimFuncRef without_symbol(const PrimFuncRef& f) {
-  Attrs attrs = f->attrs;
-  attrs.erase("global_symbol");
-  return with(f, &PrimFunc::attrs, std::move(attrs));
-}
-
 }  // namespace
 
 PrimFuncRef for_each_expert(const PrimFuncRef& func, int64_t experts) { return Stacker(*func, experts).each(); }
@@ -150,13 +145,11 @@ PrimFuncRef matmul_function(int64_t rows, int64_t cols) {
   return without_symbol(te::create_prim_func({x, w, y}));
 }
 
-PrimFuncRef row_function(RowOp op, int64_t cols, int64_t numbers, DType dtype) {
+PrimFuncRef multiply_function(int64_t cols, int64_t numbers, DType dtype) {
   VarRef n = make_size_var("n");
   te::Tensor x = te::placeholder({n, extent(cols)}, f32, "x"), p = te::placeholder({extent(numbers)}, dtype, "p");
-  const char* name = op == RowOp::add ? "add" : "multiply";
-  te::Tensor y = te::compute({.name = name, .axis = "i"}, {n, extent(cols)}, [&](const te::Indices& i) {
-    Expr own = cast_to(f32, p({numbers == 1 ? extent(0) : i[1]}));
-    return op == RowOp::add ? x(i) + own : x(i) * own;
+  te::Tensor y = te::compute({.name = "multiply", .axis = "i"}, {n, extent(cols)}, [&](const te::Indices& i) {
+    return x(i) * cast_to(f32, p({numbers == 1 ? extent(0) : i[1]}));
   });
   return without_symbol(te::create_prim_func({x, p, y}));
 }
@@ -175,26 +168,22 @@ def sort_by_expert(expert_handle: T.handle, sorted_handle: T.handle, token_handl
     with T.block("sort_by_expert"):
         T.reads(expert[0:m])
         T.writes(sorted[0:m], token[0:m], row[0:m])
-        begin = T.alloc_buffer((EXPERTS,), "int32", scope="local")
-        for e in range(EXPERTS):
+        begin = T.alloc_buffer(({EXPERTS},), "int32", scope="local")
+        for e in range({EXPERTS}):
             begin[e] = 0
         for i in range(m):
-            if expert[i] + 1 < EXPERTS:
+            if expert[i] + 1 < {EXPERTS}:
                 begin[expert[i] + 1] = begin[expert[i] + 1] + 1
-        for e in range(EXPERTS - 1):
+        for e in range({EXPERTS} - 1):
             begin[e + 1] = begin[e + 1] + begin[e]
         for i in range(m):
             row[i] = begin[expert[i]]
             begin[expert[i]] = begin[expert[i]] + 1
         for i in range(m):
             sorted[row[i]] = expert[i]
-            token[row[i]] = T.cast(i // T.int64(SHARE), "int32")
+            token[row[i]] = T.cast(i // T.int64({SHARE}), "int32")
 )";
-  std::string source = kSource;
-  for (const auto& [hole, value] : {std::pair{std::string("EXPERTS"), experts}, {std::string("SHARE"), share}})
-    for (size_t at = source.find(hole); at != source.npos; at = source.find(hole, at))
-      source.replace(at, hole.size(), text(value));
-  return without_symbol(parse_function(std::move(source)));
+  return without_symbol(parse_function(filled(kSource, {{"EXPERTS", text(experts)}, {"SHARE", text(share)}})));
 }
 
 }  // namespace sator::llm

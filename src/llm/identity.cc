@@ -68,19 +68,23 @@ void add_attention(Json& out, const AttentionConfig& a) {
 }
 
 void add_experts(Json& out, const ExpertsConfig& e) {
-  static constexpr const char* kRoutings[] = {"softmax of all", "softmax of the chosen"};
   out["num_experts"] = e.count;
   if (e.count == 0) return;
   out["num_experts_per_tok"] = e.per_token, out["moe_intermediate_size"] = e.units;
-  out["experts.routing"] = kRoutings[static_cast<int>(e.routing)], out["norm_topk_prob"] = e.normalized;
-  out["experts.router_bias"] = e.router_bias;
+  out["norm_topk_prob"] = e.normalized;
   out["shared_expert_intermediate_size"] = e.shared_units, out["experts.shared_gate"] = e.shared_gate;
   out["experts.dense_layers"] = join_numbers({e.dense_layers.begin(), e.dense_layers.end()});
 }
 
 std::string params_text(const std::vector<ParamSpec>& specs) {
   std::string all;
-  for (const ParamSpec& s : specs) all += text(s.name, " ", s.dtype, "[", s.shape, "]\n");
+  for (const ParamSpec& s : specs) {
+    all += text(s.name, " ", s.dtype, "[", s.shape, "]");
+    // The same shapes hold the rows of other heads in another order.
+    const GroupedHeads& heads = s.source.heads;
+    if (heads.groups > 0) all += text(" of ", heads.groups, " groups of ", heads.share, " + 2 heads of ", heads.dim);
+    all += "\n";
+  }
   return all;
 }
 

@@ -28,7 +28,7 @@ std::string layer_of(const std::string& tensor) {
 
 /// The tensors of each expert in turn.
 std::vector<std::string> of_experts(const std::vector<std::string>& tensors, int64_t experts) {
-  if (experts == 0 || tensors.front().find('*') == std::string::npos) return tensors;
+  if (experts == 0) return tensors;
   std::vector<std::string> all;
   for (int64_t e = 0; e < experts; ++e)
     for (const std::string& name : tensors) {
@@ -51,6 +51,13 @@ RExpr part_of(const std::vector<std::pair<ParamPart, RExpr>>& parts, ParamPart w
 }
 
 }  // namespace
+
+std::vector<int64_t> rows_of_tensors(std::vector<int64_t> parts, size_t tensors) {
+  if (tensors == 1)
+    for (size_t i = 1; i < parts.size(); ++i) parts[0] += parts[i];
+  parts.resize(tensors);
+  return parts;
+}
 
 Expr rows_of(const RExpr& x) {
   const TensorInfo* info = x->sinfo.as<TensorInfo>();
@@ -162,7 +169,7 @@ RExpr Layers::scaled(const RExpr& x, const RExpr& scale, const Experts& experts,
   if (experts.count == 0) return op("multiply", {x, widened(scale)}, {}, layer);
   const TensorInfo& info = *scale->sinfo.as<TensorInfo>();
   const int64_t cols = *as_int(relax::shape_of(*x->sinfo.as<TensorInfo>())->back());
-  return call_by_row(row_function(RowOp::multiply, cols, *as_int(relax::shape_of(info)->back()), info.dtype),
+  return call_by_row(multiply_function(cols, *as_int(relax::shape_of(info)->back()), info.dtype),
                      "multiply",
                      {x, scale},
                      {1},
@@ -230,19 +237,9 @@ void Layers::observe_input(const RExpr& x, const Weight& weight, const std::stri
 
 RExpr Layers::with_bias(const RExpr& y, const Weight& weight, const std::vector<std::string>& biases, int64_t rows,
                         const std::string& name, const std::string& layer) {
-  const int64_t experts = weight.experts.count;
-  const WeightSource source{of_experts(biases, experts), false, experts, weight.heads};
-  runtime::Dims shape = {rows};
-  if (experts > 0) shape = {experts, rows};
-  RExpr bias = plain(biases.size() == 1 && experts == 0 ? biases[0] : name + ".bias",
-                     source,
-                     shape,
-                     false,
-                     weight.experts.read_share());
-  if (experts == 0) return op("add", {y, widened(bias)}, {}, layer);
-  const DType dtype = bias->sinfo.as<TensorInfo>()->dtype;
-  return call_by_row(
-      row_function(RowOp::add, rows, rows, dtype), "add", {y, bias}, {1}, y->sinfo, weight.experts, layer);
+  if (weight.experts.count > 0) internal_error("experts with biases");
+  RExpr bias = plain(biases.size() == 1 ? biases[0] : name + ".bias", {biases, false, 0, weight.heads}, {rows});
+  return op("add", {y, widened(bias)}, {}, layer);
 }
 
 RExpr Layers::linear(const RExpr& x, const Weight& weight, const std::string& layer) {

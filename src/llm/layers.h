@@ -39,8 +39,8 @@ class Layers {
     int64_t in = 0;
     bool transposed = false;
     std::vector<std::string> biases;  ///< none, or one for each tensor
-    /// Several experts, each with a weight like this: `*` in a tensor's name is the expert's number; a name without it is one tensor
-    /// of all. Row i of x goes to expert of_row[i], int32 [n]; rows of an expert that follow each other are one product.
+    /// Several experts, each with a weight like this, without biases: `*` in a tensor's name is the expert's number. Row i of x goes
+    /// to expert of_row[i], int32 [n]; rows of an expert that follow each other are one product.
     struct Experts {
       int64_t count = 0, per_token = 0;
       RExpr of_row;
@@ -142,5 +142,7 @@ class Layers {
 
 /// The extent of a value's first dimension.
 Expr rows_of(const RExpr& x);
+/// The rows of each of so many tensors that hold some parts: one that holds them all has their sum.
+std::vector<int64_t> rows_of_tensors(std::vector<int64_t> parts, size_t tensors);
 
 }  // namespace sator::llm

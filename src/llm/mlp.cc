@@ -18,14 +18,6 @@ const char* activation_op(Activation a) {
   internal_error("an activation without an op");
 }
 
-/// Several parts that one tensor holds have the sum of their rows.
-std::vector<int64_t> rows_of_each(std::vector<int64_t> parts, size_t tensors) {
-  if (tensors == 1)
-    for (size_t i = 1; i < parts.size(); ++i) parts[0] += parts[i];
-  parts.resize(tensors);
-  return parts;
-}
-
 }  // namespace
 
 RExpr mlp(Layers& l, const ModelConfig& config, const MlpTensors& t, const RExpr& x) {
@@ -33,12 +25,12 @@ RExpr mlp(Layers& l, const ModelConfig& config, const MlpTensors& t, const RExpr
   const int64_t width = config.hidden_size;
   std::vector<int64_t> ins = {t.units};
   if (m.gated) ins.push_back(t.units);
-  Layers::Weight in{.tensors = t.in,
-                    .outs = rows_of_each(ins, t.in.size()),
-                    .in = width,
-                    .transposed = config.names.transposed,
-                    .experts = t.experts};
-  if (m.in_bias) in.biases = t.in_bias;
+  const Layers::Weight in{.tensors = t.in,
+                          .outs = rows_of_tensors(ins, t.in.size()),
+                          .in = width,
+                          .transposed = config.names.transposed,
+                          .biases = t.in_bias,
+                          .experts = t.experts};
   RExpr y = l.linear(x, in, t.in_layer);
   if (m.gated) {
     RExpr halves = l.op("split", {y}, {{"indices_or_sections", int64_t{2}}, {"axis", int64_t{1}}});
@@ -49,7 +41,7 @@ RExpr mlp(Layers& l, const ModelConfig& config, const MlpTensors& t, const RExpr
   }
   Layers::Weight out{
       .tensors = {t.out}, .outs = {width}, .in = t.units, .transposed = config.names.transposed, .experts = t.experts};
-  if (m.out_bias) out.biases = {t.out_bias};
+  if (!t.out_bias.empty()) out.biases = {t.out_bias};
   return l.linear(y, out, t.out_layer);
 }
 
@@ -58,14 +50,14 @@ RExpr mlp_of_layer(Layers& layers, const ModelConfig& config, int64_t layer, con
   const TensorNames& names = config.names;
   const std::string h = text(names.block, layer, ".");
   MlpTensors t{.out = h + names.mlp_out + ".weight",
-               .out_bias = h + names.mlp_out + ".bias",
                .units = config.mlp.units,
                .in_layer = h + names.mlp_in_layer,
                .activation_layer = h + names.activation_layer,
                .out_layer = h + names.mlp_out};
+  if (config.mlp.out_bias) t.out_bias = h + names.mlp_out + ".bias";
   for (const std::string& name : names.mlp_in) {
     t.in.push_back(h + name + ".weight");
-    t.in_bias.push_back(h + name + ".bias");
+    if (config.mlp.in_bias) t.in_bias.push_back(h + name + ".bias");
   }
   return mlp(layers, config, t, x);
 }

@@ -6,7 +6,7 @@
 
 namespace sator::llm {
 
-/// The tensors of one MLP, or of all experts' (Layers::Weight), and what its layers are called.
+/// The tensors of one MLP, or of all experts' (Layers::Weight), and what its layers are called. Biases without a name are none.
 struct MlpTensors {
   std::vector<std::string> in, in_bias;
   std::string out, out_bias;

@@ -59,16 +59,13 @@ Extents extents_of(const WeightSource& source, const Checkpoint& checkpoint) {
       fail({.what = text("tensor ", t.name, " is ", t.dtype),
             .needs = "float32, float16 or bfloat16 weights",
             .hint = "convert the checkpoint to one of them first"});
-    const bool of_all_experts = t.shape.size() == 3 && t.shape.front() == source.experts;
-    if (t.shape.empty() || (t.shape.size() > 2 && !of_all_experts))
+    if (t.shape.empty() || t.shape.size() > 2)
       fail({.what = text("tensor ", t.name, " is [", join(t.shape, ", "), "]"),
-            .needs = source.experts > 0 ? text("matrices and vectors, or one tensor of ", source.experts, " experts")
-                                        : "matrices and vectors",
+            .needs = "matrices and vectors",
             .hint = "check that weights and config.json belong together"});
-    Extents own{t.shape[of_all_experts ? 1 : 0], t.shape.back(), t.shape.size() == 1};
+    Extents own{t.shape.front(), t.shape.back(), t.shape.size() == 1};
     if (own.is_vector) own.rows = 1;
     if (source.transposed && !own.is_vector) std::swap(own.rows, own.cols);
-    if (of_all_experts) own.rows *= source.experts;
     if (&name == &source.tensors.front()) {
       all = own;
     } else if (own.is_vector != all.is_vector || (!own.is_vector && own.cols != all.cols)) {
@@ -92,12 +89,11 @@ Dims of_experts(int64_t experts, const Dims& one) {
 /// The shape that a parameter has when it is made from a weight of those extents.
 Dims shape_from(const ParamSpec& spec, const Extents& e) {
   const int64_t experts = spec.source.experts, count = std::max<int64_t>(experts, 1);
-  const bool is_vector = spec.part == ParamPart::plain && std::ssize(spec.shape) == (experts > 0 ? 2 : 1);
+  const bool is_vector = spec.part == ParamPart::plain && spec.shape.size() == 1;
   const int64_t rows = e.rows / count;
   if (!is_vector && e.rows % count != 0) return {e.rows, e.cols};
   switch (spec.part) {
-    case ParamPart::plain:
-      return is_vector ? of_experts(experts, {e.rows * e.cols / count}) : of_experts(experts, {rows, e.cols});
+    case ParamPart::plain: return is_vector ? Dims{e.rows * e.cols} : of_experts(experts, {rows, e.cols});
     case ParamPart::activation_scale: return {spec.activation->num_scales(e.cols)};
     case ParamPart::rescale: return {1};
     default: break;
@@ -249,23 +245,12 @@ class Maker {
     return quantize(m.values, m.rows, m.cols, *spec.format);
   }
 
-  /// The experts' matrices one by one, as they are stored: each in tensors of its own, or all in one.
+  /// The experts' matrices one by one.
   template <class F>
   void each_expert(const WeightSource& source, F take) {
-    const auto experts = static_cast<size_t>(source.experts), all = source.tensors.size();
-    if (all % experts == 0) {
-      for (size_t e = 0; e < experts; ++e) {
-        const auto from = source.tensors.begin() + static_cast<ptrdiff_t>(e * (all / experts));
-        take(load({{from, from + static_cast<ptrdiff_t>(all / experts)}, source.transposed}));
-      }
-      return;
-    }
-    const Matrix whole = load(source);
-    const size_t size = whole.values.size() / experts;
-    for (size_t e = 0; e < experts; ++e) {
-      const auto from = whole.values.begin() + static_cast<ptrdiff_t>(e * size);
-      take({{from, from + static_cast<ptrdiff_t>(size)}, whole.rows / source.experts, whole.cols});
-    }
+    const auto of_one = static_cast<ptrdiff_t>(source.tensors.size()) / source.experts;
+    for (auto from = source.tensors.begin(); from != source.tensors.end(); from += of_one)
+      take(load({{from, from + of_one}, source.transposed}));
   }
 
   /// Whether the checkpoint holds the codes of the parameter already.
@@ -283,15 +268,13 @@ class Maker {
     for (const std::string& name : source.tensors) {
       const StoredWeight& t = checkpoint_.get(name);
       const std::vector<float> values = values_of(t);
-      if (!source.transposed || t.shape.size() == 1) {
+      if (!source.transposed || t.shape.size() != 2) {
         all.values.insert(all.values.end(), values.begin(), values.end());
         continue;
       }
-      const size_t rank = t.shape.size();
-      const auto rows = static_cast<size_t>(t.shape[rank - 2]), cols = static_cast<size_t>(t.shape[rank - 1]);
-      for (size_t from = 0; from < values.size(); from += rows * cols)
-        for (size_t c = 0; c < cols; ++c)
-          for (size_t r = 0; r < rows; ++r) all.values.push_back(values[from + r * cols + c]);
+      const auto rows = static_cast<size_t>(t.shape[0]), cols = static_cast<size_t>(t.shape[1]);
+      for (size_t c = 0; c < cols; ++c)
+        for (size_t r = 0; r < rows; ++r) all.values.push_back(values[r * cols + c]);
     }
     if (source.heads.groups > 0) {
       const std::vector<int64_t> order = source.heads.stored_rows();

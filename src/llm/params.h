@@ -21,8 +21,7 @@ struct GroupedHeads {
 /// A weight as the model uses it, by the tensors it is made of.
 ///   tensors     names in the checkpoint; several are laid one under the other (q, k, v; gate, up)
 ///   transposed  they are stored [in, out] (GPT-2's Conv1D), and used as [out, in]
-///   experts     there is a weight for each of so many, one after the other: in tensors of their own, or in one [experts, ...]; 0: one
-///               weight
+///   experts     there is a weight for each of so many, in tensors of their own, one after the other; 0: one weight
 ///   heads       how the rows of one tensor are arranged
 struct WeightSource {
   std::vector<std::string> tensors;

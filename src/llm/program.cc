@@ -52,9 +52,9 @@ class ProgramBuilder {
       if (!kind.rope) own.rotary_dim = 0, own.interleaved = false;
       own.window = kind.windowed ? a.window : 0;
       if (added.insert(kind.kv_append).second)
-        out_.add_function(private_function(kv_append_kernel(own)), kind.kv_append);
+        out_.add_function(tir::without_symbol(kv_append_kernel(own)), kind.kv_append);
       if (added.insert(kind.attention).second)
-        out_.add_function(private_function(attention_kernel(own)), kind.attention);
+        out_.add_function(tir::without_symbol(attention_kernel(own)), kind.attention);
     }
     emit(out_, "prefill", LogitRows::last, false, params);
     emit(out_, "decode", LogitRows::last, true, params);
@@ -71,12 +71,6 @@ class ProgramBuilder {
   }
 
  private:
-  static Func private_function(const tir::PrimFuncRef& f) {
-    Attrs attrs = f->attrs;
-    attrs.erase("global_symbol");
-    return sator::with(f, &tir::PrimFunc::attrs, std::move(attrs));
-  }
-
   void emit(BlockBuilder& out, const std::string& name, LogitRows rows, bool one_token, const StructInfo& params_info) {
     VarRef size = make_size_var("seq_len");
     Expr n = one_token ? int_imm(1, i64) : Expr(size);

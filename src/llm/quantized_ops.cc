@@ -16,9 +16,8 @@ Expr u32c(int64_t v) { return int_imm(v, u32); }
 constexpr std::string_view kDequantize = "dequantize", kQuantize = "quantize";
 
 tir::PrimFuncRef finished(const std::vector<te::Arg>& args, std::optional<std::string_view> role) {
-  tir::PrimFuncRef f = te::create_prim_func(args);
+  const tir::PrimFuncRef f = tir::without_symbol(te::create_prim_func(args));
   Attrs attrs = f->attrs;
-  attrs.erase("global_symbol");
   if (role) attrs["role"] = string_imm(std::string(*role));
   // What makes a product's factors joins the product (FuseDequantizeMatmulEwise), never what comes before it.
   if (role == kDequantize) attrs["op_pattern"] = int_imm(static_cast<int64_t>(passes::OpPattern::opaque));

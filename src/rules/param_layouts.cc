@@ -74,10 +74,7 @@ tir::PrimFuncRef pack_function(const std::vector<Expr>& shape, DType dtype) {
     if (rows % kPanel == 0) return w(at);
     return sator::call(dtype, "tir.if_then_else", {lt(row, int_imm(rows, i64)), w(at), constant(0, dtype)});
   });
-  tir::PrimFuncRef f = te::create_prim_func({w, p});
-  Attrs attrs = f->attrs;
-  attrs.erase("global_symbol");
-  return sator::with(f, &tir::PrimFunc::attrs, std::move(attrs));
+  return tir::without_symbol(te::create_prim_func({w, p}));
 }
 
 /// The function with some of its tensor parameters in panels; it notes the steps.

@@ -2,6 +2,11 @@
 
 namespace sator::tir {
 
+Ref<const PrimFunc> without_symbol(const Ref<const PrimFunc>& func) {
+  Attrs attrs = func->attrs;
+  return attrs.erase("global_symbol") == 0 ? func : with(func, &PrimFunc::attrs, std::move(attrs));
+}
+
 BufferRef PrimFunc::buffer_of(const VarRef& param) const {
   for (const auto& [var, buffer] : buffer_map) {
     if (var == param) return buffer;

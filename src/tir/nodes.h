@@ -269,6 +269,8 @@ struct PrimFunc final : Node<PrimFunc, FuncNode> {
   /// The buffer behind a parameter; null for a scalar or a plain pointer.
   BufferRef buffer_of(const VarRef& param) const;
 };
+/// The function without the name under which others link to it (attribute global_symbol).
+Ref<const PrimFunc> without_symbol(const Ref<const PrimFunc>& func);
 using PrimFuncRef = Ref<const PrimFunc>;
 
 // Small builders.

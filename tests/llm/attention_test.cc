@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <complex>
 #include <map>
 #include <random>
 
@@ -125,6 +126,57 @@ TEST_P(Attention, HeadsOfAnySize) {
 TEST_P(Attention, BiasesByHeadAndKey) {
   AttentionShape shape{.num_qo_heads = 6, .num_kv_heads = 2, .head_dim = 20, .biased = true};
   EXPECT_LT(largest_difference(shape, {{37, 37}, {1, 1}, {130, 3}, {500, 1}, {19, 5}}, *GetParam(), 1), kTolerance);
+}
+
+// Pairs turn by the angle of their token's row, as complex numbers in double; what is not rotated stays. Odd heads have an element
+// without a partner.
+TEST_P(Attention, QueriesAndKeysAreRotated) {
+  constexpr int64_t kTokens = 5, kLimit = 40, kHeads = 3, kGroups = 1;
+  for (const bool interleaved : {false, true})
+    for (const auto& [dim, rotary] : {std::pair<int64_t, int64_t>{16, 16}, {12, 6}, {15, 8}, {9, 8}}) {
+      const tir::PrimFuncRef func = kv_append_kernel({.num_qo_heads = kHeads,
+                                                      .num_kv_heads = kGroups,
+                                                      .head_dim = dim,
+                                                      .rotary_dim = rotary,
+                                                      .interleaved = interleaved});
+      std::mt19937 random(7);
+      std::normal_distribution<float> normal;
+      const int64_t rows = kHeads + 2 * kGroups, half = rotary / 2;
+      codegen::Data<float> qkv(static_cast<size_t>(kTokens * rows * dim)),
+          q(static_cast<size_t>(kTokens * kHeads * dim));
+      codegen::Data<float> table(static_cast<size_t>(kLimit * rotary));
+      codegen::Data<float> k(static_cast<size_t>(2 * kGroups * dim * 16)), v(k.size);
+      for (size_t i = 0; i < qkv.size; ++i) qkv[i] = normal(random);
+      for (size_t i = 0; i < table.size; ++i) table[i] = normal(random);
+      std::vector<int32_t> positions = {37, 3, 0, 11, 39}, slots = {30, 2, 16, 7, 21};
+      std::vector<void*> buffers = {qkv.raw(), positions.data(), table.raw(), slots.data(), q.raw(), k.raw(), v.raw()};
+      const std::map<std::string, int64_t> sizes = {{"n", kTokens}, {"pages", 2}, {"limit", kLimit}};
+      std::vector<int64_t> values;
+      for (const VarRef& name : codegen::kernel_arguments(*passes::lower(func)).values)
+        values.push_back(sizes.at(name->name));
+      ASSERT_EQ(codegen::run_kernel(func, *GetParam(), buffers, values, 1), 0);
+      for (int64_t t = 0; t < kTokens; ++t)
+        for (int64_t h = 0; h < kHeads + kGroups; ++h)
+          for (int64_t d = 0; d < dim; ++d) {
+            auto in = [&](int64_t e) {
+              return static_cast<double>(qkv[static_cast<size_t>((t * rows + h) * dim + e)]);
+            };
+            double want = in(d);
+            if (d < rotary) {
+              const int64_t pair = interleaved ? d / 2 : d % half;
+              const int64_t first = interleaved ? 2 * pair : pair, second = interleaved ? first + 1 : first + half;
+              const float* row = &table[static_cast<size_t>(positions[static_cast<size_t>(t)] * rotary)];
+              const std::complex<double> turned =
+                  std::complex<double>(in(first), in(second)) * std::complex<double>(row[pair], row[half + pair]);
+              want = d == first ? turned.real() : turned.imag();
+            }
+            const int64_t slot = slots[static_cast<size_t>(t)];
+            const float got =
+                h < kHeads ? q[static_cast<size_t>((t * kHeads + h) * dim + d)]
+                           : k[static_cast<size_t>(((slot / 16 * kGroups + h - kHeads) * dim + d) * 16 + slot % 16)];
+            EXPECT_NEAR(got, want, 2e-6) << dim << " " << rotary << " " << interleaved << " " << h << " " << d;
+          }
+    }
 }
 
 TEST_P(Attention, SameBitsForAnyNumberOfThreads) {

@@ -137,7 +137,9 @@ class Families : public testing::TestWithParam<const char*> {
 TEST_P(Families, LogitsOfTransformers) {
   expect_near({});
   // Chunks are the cache's business: a window, a scaled rotary embedding, linear biases and layers that differ stand for all.
-  static const std::set<std::string> kInChunks = {"mistral", "phi3-longrope", "bloom", "gemma3", "cohere2"};
+  // The last chunk has two tokens: of experts, fewer rows than there are experts.
+  static const std::set<std::string> kInChunks = {
+      "mistral", "phi3-longrope", "bloom", "gemma3", "cohere2", "qwen3-moe"};
   if (kInChunks.contains(GetParam())) expect_near(5);
 }
 INSTANTIATE_TEST_SUITE_P(Model, Families,

@@ -59,19 +59,7 @@ static void read_falcon(const JsonAt& config, ModelConfig& model) {
   if (auto name = config.find("activation")) model.mlp.activation = read_activation(*name);
   model.norm = {
       .kind = NormConfig::Kind::layer, .epsilon = positive_or(config, "layer_norm_epsilon", 1e-5), .bias = true};
-  model.names = {.embedding = "transformer.word_embeddings",
-                 .final_norm = "transformer.ln_f",
-                 .head = "lm_head",
-                 .block = "transformer.h.",
-                 .qkv = {"self_attention.query_key_value"},
-                 .mlp_in = {"mlp.dense_h_to_4h"},
-                 .qkv_by_group = true,
-                 .out = "self_attention.dense",
-                 .mlp_out = "mlp.dense_4h_to_h",
-                 .qkv_layer = "self_attention.query_key_value",
-                 .attention_layer = "self_attention",
-                 .mlp_in_layer = "mlp.dense_h_to_4h",
-                 .activation_layer = "mlp.dense_h_to_4h"};
+  name_bloom_like(model);
   name_norms(config, model, is_new);
   refuse_foreign(config, {"parallel_attn", "alibi", "new_decoder_architecture"});
 }

@@ -1,28 +1,14 @@
 // GPT-2: learned positions, LayerNorm before each half, fused c_attn with bias, `Conv1D` weights stored [in, out].
-#include <cmath>
-
 #include "frontend/families/table.h"
 
 namespace sator::families {
 
 static void read_gpt2(const JsonAt& config, ModelConfig& model) {
-  model.hidden_size = read_size(config, {"n_embd", "hidden_size"});
-  model.layers = read_size(config, {"n_layer", "num_hidden_layers"}, kMaxLayers);
+  read_gpt2_like(config, model);
   AttentionConfig& a = model.attention;
-  a.heads = a.kv_heads = read_size(config, {"n_head", "num_attention_heads"});
-  must_divide(config, "n_head", a.heads, "n_embd", model.hidden_size);
-  a.head_dim = model.hidden_size / a.heads;
-  a.scale = config.boolean_or("scale_attn_weights", true) ? 1 / std::sqrt(static_cast<double>(a.head_dim)) : 1;
+  if (!config.boolean_or("scale_attn_weights", true)) a.scale = 1;
   a.scale_by_layer = config.boolean_or("scale_attn_by_inverse_layer_idx", false);
   a.qkv_bias = a.out_bias = true;
-  model.mlp = {.units = config.integer_or("n_inner", 4 * model.hidden_size, 1, 4 * kMaxDim),
-               .activation = Activation::gelu_tanh,
-               .gated = false,
-               .in_bias = true,
-               .out_bias = true};
-  if (auto name = config.find("activation_function")) model.mlp.activation = read_activation(*name);
-  model.norm = {
-      .kind = NormConfig::Kind::layer, .epsilon = positive_or(config, "layer_norm_epsilon", 1e-5), .bias = true};
   refuse_if_true(config, "add_cross_attention");
   model.max_positions = read_size(config, {"n_positions", "max_position_embeddings", "n_ctx"}, kMaxPositions);
   model.tie_word_embeddings = config.boolean_or("tie_word_embeddings", true);

@@ -1,32 +1,19 @@
 // GPT-J: parallel halves behind one LayerNorm, the first rotary_dim elements of each head rotated by neighbouring pairs, biases
 // in MLP and head alone.
-#include <cmath>
+#include <algorithm>
 
 #include "frontend/families/table.h"
 
 namespace sator::families {
 
 static void read_gptj(const JsonAt& config, ModelConfig& model) {
-  model.hidden_size = read_size(config, {"n_embd", "hidden_size"});
-  model.layers = read_size(config, {"n_layer", "num_hidden_layers"}, kMaxLayers);
+  read_gpt2_like(config, model);
   model.max_positions = read_size(config, {"n_positions", "max_position_embeddings"}, kMaxPositions);
   model.tie_word_embeddings = config.boolean_or("tie_word_embeddings", false);
   AttentionConfig& a = model.attention;
-  a.heads = a.kv_heads = read_size(config, {"n_head", "num_attention_heads"});
-  must_divide(config, "n_head", a.heads, "n_embd", model.hidden_size);
-  a.head_dim = model.hidden_size / a.heads;
-  a.scale = 1 / std::sqrt(static_cast<double>(a.head_dim));
   const int64_t dims = config.integer_or("rotary_dim", std::min<int64_t>(64, a.head_dim), 2, a.head_dim);
   must_divide(config, "2 (rotary pairs)", 2, "rotary_dim", dims);
   a.rope = Rope{.theta = 10000, .dims = dims, .interleaved = true};
-  model.mlp = {.units = config.integer_or("n_inner", 4 * model.hidden_size, 1, 4 * kMaxDim),
-               .activation = Activation::gelu_tanh,
-               .gated = false,
-               .in_bias = true,
-               .out_bias = true};
-  if (auto name = config.find("activation_function")) model.mlp.activation = read_activation(*name);
-  model.norm = {
-      .kind = NormConfig::Kind::layer, .epsilon = positive_or(config, "layer_norm_epsilon", 1e-5), .bias = true};
   model.parallel = true;
   model.head_bias = true;
   for (const char* key : {"rope_scaling", "rope_parameters"})

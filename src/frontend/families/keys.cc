@@ -1,6 +1,7 @@
 #include "frontend/families/keys.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -72,6 +73,15 @@ void refuse_if_true(const JsonAt& config, std::string_view name) {
 void must_divide(const JsonAt& config, std::string_view part, int64_t a, std::string_view whole, int64_t b) {
   if (b % a != 0)
     config.fail(text("has ", whole, " = ", b, ", not a multiple of ", part, " = ", a), text(part, " divides ", whole));
+}
+
+void read_equal_heads(const JsonAt& config, ModelConfig& model, std::initializer_list<std::string_view> names,
+                      std::string_view whole) {
+  AttentionConfig& a = model.attention;
+  a.heads = a.kv_heads = read_size(config, names);
+  must_divide(config, *names.begin(), a.heads, whole, model.hidden_size);
+  a.head_dim = model.hidden_size / a.heads;
+  a.scale = 1 / std::sqrt(static_cast<double>(a.head_dim));
 }
 
 void refuse_foreign(const JsonAt& config, std::initializer_list<std::string_view> but) {

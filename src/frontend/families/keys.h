@@ -47,6 +47,10 @@ void read_rope(const JsonAt& config, ModelConfig& model, const RopeRules& rules 
 /// Heads, their size and the rotary embedding as Llama and its relatives spell them: num_attention_heads,
 /// num_key_value_heads, head_dim, rope_theta, rope_scaling, rope_parameters, partial_rotary_factor.
 void read_attention(const JsonAt& config, ModelConfig& model);
+/// As many heads of keys as of queries, by one of these keys; their size is what the hidden size leaves each.
+///   whole  what the hidden size is called in errors
+void read_equal_heads(const JsonAt& config, ModelConfig& model, std::initializer_list<std::string_view> names,
+                      std::string_view whole);
 /// sliding_window, use_sliding_window, and which layers have it: layer_types, max_window_layers, sliding_window_pattern; all
 /// of them unless told.
 void read_window(const JsonAt& config, ModelConfig& model);
@@ -63,6 +67,11 @@ void name_experts(ModelConfig& model, const std::string& half, const std::string
                   const std::string& down);
 /// The keys of read_experts that belong to no plain model.
 inline constexpr std::initializer_list<std::string_view> kExpertKeys = {"num_experts", "num_local_experts"};
+/// Sizes, a plain MLP with biases and LayerNorm as GPT-2's file spells them: n_embd, n_layer, n_head, n_inner,
+/// activation_function, layer_norm_epsilon.
+void read_gpt2_like(const JsonAt& config, ModelConfig& model);
+/// BLOOM's names of tensors, but for the blocks' norms: queries, keys and values by group in one.
+void name_bloom_like(ModelConfig& model);
 /// Gemma's: norms of 1 + w, GELU, embeddings times sqrt(hidden_size), a tied head.
 void read_gemma_like(const JsonAt& config, ModelConfig& model, const RopeRules& rope = {});
 /// Gemma 2's and 3's: norms around each half, scores by query_pre_attn_scalar, capped logits.

@@ -1,6 +1,4 @@
 // Mixtral: Mistral with experts in every layer, weighed among the chosen alone.
-#include <cmath>
-
 #include "frontend/families/table.h"
 
 namespace sator::families {

@@ -1,6 +1,4 @@
 // Qwen1.5-MoE and Qwen2-MoE: Qwen2 with experts in all or some layers, and an MLP that every token takes behind a gate.
-#include <cmath>
-
 #include "frontend/families/table.h"
 
 namespace sator::families {

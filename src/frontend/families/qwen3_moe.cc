@@ -1,6 +1,4 @@
 // Qwen3-MoE: Qwen3 with experts in all or some layers.
-#include <cmath>
-
 #include "frontend/families/table.h"
 
 namespace sator::families {
