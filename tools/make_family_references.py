@@ -91,6 +91,11 @@ ROWS = {
                                 "norm_topk_prob": True}, None),
     "mixtral": ("mixtral", {**BASE, "intermediate_size": 64, "num_local_experts": 4, "num_experts_per_tok": 2,
                             "sliding_window": 6}, None),
+    # The clamp is near, so that it acts; the stretched rotary embedding has a ramp between whole pairs.
+    "gpt-oss": ("gpt_oss", {**BASE, "num_hidden_layers": 3, "num_local_experts": 5, "num_experts_per_tok": 2,
+                            "sliding_window": 6, "swiglu_limit": 0.8, "rope_parameters": {
+                                "rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "beta_fast": 32.0, "beta_slow": 1.0,
+                                "original_max_position_embeddings": 16, "truncate": False}}, None),
 }
 MARGIN = 1e-3  # between the last expert that a token takes and the next one
 # Eager attention of Falcon in transformers 5.23 adds the linear biases twice: in the mask, and to the scores.

@@ -2,7 +2,7 @@
 """Writes small GGUF files, as the gguf package of llama.cpp does, with what its NumPy code and transformers make of them.
 
     python3 -m venv VENV && VENV/bin/pip install torch transformers safetensors gguf
-    VENV/bin/python tools/make_gguf_references.py TO TOKENIZERS EXAMPLE
+    VENV/bin/python tools/make_gguf_references.py TO TOKENIZERS EXAMPLE [ROW...]
 
 blocks/TYPE.gguf, blocks/TYPE.safetensors   a matrix of random blocks of each type, and its values by gguf's NumPy code
 NAME.gguf, NAME.safetensors                 a random model, each of its matrices of another type: input_ids_K and logits_K by
@@ -23,7 +23,7 @@ from gguf import GGMLQuantizationType as Type
 from gguf.quants import dequantize
 from safetensors.numpy import save_file
 
-from make_family_references import randomize
+from make_family_references import MARGIN, Margins, randomize
 
 TYPES = [Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q8_0, Type.Q2_K, Type.Q3_K, Type.Q4_K, Type.Q5_K, Type.Q6_K,
          Type.IQ4_NL, Type.IQ4_XS, Type.MXFP4, Type.F16, Type.BF16, Type.F32]
@@ -83,6 +83,16 @@ ROWS = {
     "granite": ("granite", {"head_dim": None, "embedding_multiplier": 3.0, "residual_multiplier": 0.6,
                             "attention_multiplier": 0.2, "logits_scaling": 2.5}, "granite", 8),
     "stablelm": ("stablelm", {"head_dim": None}, "stablelm", 10),
+    "qwen2moe": ("qwen2_moe", {"head_dim": None, "num_experts": 5, "num_experts_per_tok": 2,
+                               "moe_intermediate_size": 64, "shared_expert_intermediate_size": 96}, "qwen2moe", 0),
+    "qwen3moe": ("qwen3_moe", {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64,
+                               "norm_topk_prob": True}, "qwen3moe", 4),
+    "mixtral": ("mixtral", {"num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 64,
+                            "sliding_window": None}, "llama", 1),
+    "gpt-oss": ("gpt_oss", {"num_hidden_layers": 2, "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 64,
+                            "sliding_window": 6, "rope_parameters": {
+                                "rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "beta_fast": 32.0,
+                                "beta_slow": 1.0, "original_max_position_embeddings": 16, "truncate": False}}, "gpt-oss", 9),
 }
 PERMUTED = ("llama", "granite")
 
@@ -120,6 +130,20 @@ def add_metadata(writer, config, arch, model_type):
         writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     if model_type == "stablelm":
         writer.add_parallel_residual(config.use_parallel_residual)
+    if text("num_experts_per_tok"):
+        writer.add_expert_count(text("num_experts") or config.num_local_experts)
+        writer.add_expert_used_count(config.num_experts_per_tok)
+        if text("moe_intermediate_size"):
+            writer.add_expert_feed_forward_length(config.moe_intermediate_size)
+        if text("shared_expert_intermediate_size"):
+            writer.add_expert_shared_feed_forward_length(config.shared_expert_intermediate_size)
+    rope = text("rope_parameters") or {}
+    if rope.get("rope_type") == "yarn":
+        writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+        writer.add_rope_scaling_factor(rope["factor"])
+        writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+    if model_type == "gpt_oss":
+        writer.add_sliding_window(config.sliding_window)
     if model_type == "gemma2":
         writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
         writer.add_final_logit_softcapping(config.final_logit_softcapping)
@@ -129,22 +153,83 @@ def add_metadata(writer, config, arch, model_type):
         writer.add_attention_scale(config.attention_multiplier), writer.add_logit_scale(config.logits_scaling)
 
 
+def parts_of(name, p, model_type):
+    """GGUF's tensors of a parameter by role, each as what gives its part of the parameter: the file holds gate and up apart,
+    [experts, out, in]."""
+    block, _, part = name.partition(".mlp.experts.")
+    if not part:
+        return None
+    stack = p.data.transpose(1, 2) if model_type == "gpt_oss" and p.dim() == 3 else p.data
+    role = block.replace("model.layers.", "blk.") + "."
+    ending = "bias" if part.endswith("_bias") else "weight"
+    if part.startswith("down"):
+        return [(f"{role}ffn_down_exps.{ending}", stack)]
+    halves = (stack[:, 0::2], stack[:, 1::2]) if model_type == "gpt_oss" else stack.chunk(2, 1)
+    return [(f"{role}ffn_{half}_exps.{ending}", view) for half, view in zip(("gate", "up"), halves)]
+
+
+# What the package's map of names lacks, or has for another model.
+OWN_NAMES = {"mlp.gate.weight": "ffn_gate_inp.weight", "mlp.router.weight": "ffn_gate_inp.weight",
+             "mlp.router.bias": "ffn_gate_inp.bias", "self_attn.sinks": "attn_sinks.weight",
+             "mlp.shared_expert_gate.weight": "ffn_gate_inp_shexp.weight"}
+
+
+def gguf_name(names, hf_name, arch):
+    layer, _, part = hf_name.partition("model.layers.")[2].partition(".")
+    if part in OWN_NAMES:
+        return f"blk.{layer}.{OWN_NAMES[part]}"
+    if arch == "gpt-oss" and part == "post_attention_layernorm.weight":
+        return f"blk.{layer}.post_attention_norm.weight"
+    return names.get_name(hf_name, try_suffixes=(".weight", ".bias"))
+
+
+def blocks_like(shape, kind, rng):
+    """Random blocks of that type, or of the next one whose blocks fit the rows: bytes, values, the type's number."""
+    while shape[-1] % (gguf.GGML_QUANT_SIZES[TYPES[kind % len(TYPES)]][0]):
+        kind += 1
+    of = TYPES[kind % len(TYPES)]
+    data = random_blocks(int(np.prod(shape[:-1])), shape[-1], of, 2.5 / 16, rng)
+    values = dequantize(data.view(np.uint8), of) if of != Type.F32 else data
+    return data.reshape(*shape[:-1], -1), np.ascontiguousarray(values.reshape(shape), np.float32), kind
+
+
 def write_model(target, name, seed):
+    """Seeds are tried from the row's own on, until no token is near to another choice of experts."""
+    while not write_model_with(target, name, seed):
+        seed += 100
+
+
+def write_model_with(target, name, seed):
     model_type, added, arch, kind = ROWS[name]
     keys = GPT2 if added is None else {k: v for k, v in {**SIZES, **added}.items() if v is not None or k == "sliding_window"}
     config = transformers.AutoConfig.for_model(model_type, **keys)
     generator, rng = torch.Generator().manual_seed(seed), np.random.default_rng(seed)
-    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval().float()
+    model = transformers.AutoModelForCausalLM.from_config(
+        config, attn_implementation="eager", experts_implementation="eager").eval().float()
     randomize(model, generator)
     model.tie_weights()
     writer = gguf.GGUFWriter(target / f"{name}.gguf", arch)
     add_metadata(writer, config, arch, model_type)
-    names = gguf.get_tensor_name_map(getattr(gguf.MODEL_ARCH, arch.upper()), config.num_hidden_layers)
+    key = {"gpt-oss": "GPT_OSS"}.get(arch, arch.upper())
+    names = gguf.get_tensor_name_map(getattr(gguf.MODEL_ARCH, key), config.num_hidden_layers)
     heads = {"attn_q": config.num_attention_heads, "attn_k": getattr(config, "num_key_value_heads", None)}
     for hf_name, p in model.named_parameters():
-        gg_name = names.get_name(hf_name, try_suffixes=(".weight", ".bias"))
+        for gg_name, part in parts_of(hf_name, p, model_type) or ():
+            if part.dim() == 2:
+                writer.add_tensor(gg_name, np.ascontiguousarray(part.numpy(), np.float32))
+                continue
+            data, values, kind = blocks_like(part.shape, kind, rng)
+            writer.add_tensor(gg_name, data, raw_dtype=TYPES[kind % len(TYPES)])
+            part.copy_(torch.from_numpy(values))
+            kind += 1
+        if ".mlp.experts." in hf_name:
+            continue
+        gg_name = gguf_name(names, hf_name, arch)
         role = gg_name.split(".")[-2]
         w = p.data.numpy()
+        if "ffn_gate_inp" in gg_name:  # never quantized; the gate of the shared expert is a vector
+            writer.add_tensor(gg_name, np.ascontiguousarray(w.reshape(-1) if len(w) == 1 else w, np.float32))
+            continue
         transposed = model_type == "gpt2" and w.ndim == 2 and "h." in hf_name
         if transposed:
             w = w.T
@@ -153,8 +238,7 @@ def write_model(target, name, seed):
                 w = permuted(w, heads[role])
             writer.add_tensor(gg_name, np.ascontiguousarray(w + 1 if "gemma" in arch and "norm" in gg_name else w, np.float32))
             continue
-        data = random_blocks(*w.shape, TYPES[kind % len(TYPES)], 2.5 / 16, rng)
-        values = dequantize(data.view(np.uint8), TYPES[kind % len(TYPES)]) if TYPES[kind % len(TYPES)] != Type.F32 else data
+        data, values, kind = blocks_like(w.shape, kind, rng)
         writer.add_tensor(gg_name, data, raw_dtype=TYPES[kind % len(TYPES)])
         kind += 1
         if arch in PERMUTED and role in heads:
@@ -167,14 +251,18 @@ def write_model(target, name, seed):
     writer.write_header_to_file(), writer.write_kv_data_to_file(), writer.write_tensors_to_file()
     writer.close()
     expected, exact = {}, model.double()
+    margins = Margins(exact)
     for k, length in enumerate((5, 13, 37)):
         ids = torch.randint(3, config.vocab_size, (length,), generator=generator)
         with torch.no_grad():
             logits = exact(ids[None], use_cache=False).logits[0]
         expected[f"input_ids_{k}"] = ids.to(torch.int32).numpy()
         expected[f"logits_{k}"] = logits.float().contiguous().numpy()
+    if margins.least < MARGIN:
+        return False
     save_file(expected, target / f"{name}.safetensors")
-    print(name, float(np.abs(expected["logits_2"]).max()))
+    print(name, float(np.abs(expected["logits_2"]).max()), "router margin", margins.least)
+    return True
 
 
 # Folder of a tokenizer.json: kind, the cutting's name.
@@ -208,9 +296,13 @@ def write_tokenizer(source, file, kind, pre):
 
 def main():
     target, tokenizers, example = map(pathlib.Path, sys.argv[1:4])
-    write_blocks(target / "blocks")
+    wanted = sys.argv[4:]
     for seed, name in enumerate(ROWS):
-        write_model(target, name, 300 + seed)
+        if not wanted or name in wanted:
+            write_model(target, name, 300 + seed)
+    if wanted:
+        return
+    write_blocks(target / "blocks")
     for name, (kind, pre) in TOKENIZERS.items():
         source = example if name == example.name else tokenizers / name
         write_tokenizer(source, target / f"tokenizer-{name}.gguf", kind, pre)

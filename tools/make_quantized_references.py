@@ -2,10 +2,10 @@
 """Writes small models whose weights other programs' formats hold, with the logits of the values that their codes stand for.
 
     python3 -m venv VENV && VENV/bin/pip install torch transformers safetensors
-    VENV/bin/python tools/make_quantized_references.py tests/reference/models/quantized
+    VENV/bin/python tools/make_quantized_references.py tests/reference/models/quantized [ROW...]
 
 adapter-NAME: a LoRA for a model of ../tiny, and the logits of W + s B A. Else a folder per row: config.json, model.safetensors with codes, expected.safetensors (input_ids_K and logits_K of three
-sequences). The codes are packed here with NumPy, as GPTQ, AWQ and compressed-tensors lay them out; the logits are those of
+sequences). The codes are packed here with NumPy, as GPTQ, AWQ, compressed-tensors and gpt-oss lay them out; the logits are those of
 transformers in float64 on the dequantized weights. Nothing of Sator takes part.
 """
 import json
@@ -17,7 +17,7 @@ import torch
 import transformers
 from safetensors.torch import save_file
 
-from make_family_references import randomize
+from make_family_references import MARGIN, Margins, randomize
 
 SIZES = dict(vocab_size=97, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
              num_key_value_heads=2, head_dim=16, max_position_embeddings=64, tie_word_embeddings=False,
@@ -52,7 +52,10 @@ ROWS = {
     "packed-int8": (dict(quant_method="compressed-tensors", format="int-quantized",
                          config_groups={"group_0": {"targets": ["Linear"], "weights": {
                              "num_bits": 8, "type": "int", "symmetric": True, "strategy": "channel"}}}), True),
+    "mxfp4": (dict(quant_method="mxfp4", modules_to_not_convert=["model.layers.*.self_attn", "lm_head"]), None),
 }
+# Models of rows that are no Llama.
+MODELS = {"mxfp4": ("gpt_oss", dict(num_local_experts=3, num_experts_per_tok=2, sliding_window=6))}
 
 
 def pack(codes, bits):
@@ -81,6 +84,19 @@ def grouped_codes(w, group_of, bits, sym):
     s, z = scales.astype(np.float32)[:, group_of], zeros[:, group_of]
     codes = np.clip(np.rint(w / s) + z, 0, top).astype(np.int64)
     return codes, scales, zeros, (codes - z) * s
+
+
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32)
+
+
+def microscaled(w):
+    """Blocks u8 [..., out, groups, 16], scales u8 [..., out, groups] and values of w [..., out, in]."""
+    blocks = w.reshape(*w.shape[:-1], -1, GROUP)
+    exponent = np.floor(np.log2(np.abs(blocks).max(-1))) - 2
+    scaled = blocks / np.exp2(exponent)[..., None]
+    codes = np.abs(scaled[..., None] - E2M1).argmin(-1).astype(np.uint8)
+    values = (E2M1[codes] * np.exp2(exponent)[..., None]).reshape(w.shape)
+    return codes[..., 0::2] | codes[..., 1::2] << 4, (exponent + 127).astype(np.uint8), values
 
 
 def tensors_of(name, config, detail, w, generator):
@@ -114,12 +130,20 @@ def tensors_of(name, config, detail, w, generator):
 
 def write(folder, config, detail, seed):
     generator = torch.Generator().manual_seed(seed)
-    model_config = transformers.AutoConfig.for_model("llama", **SIZES)
-    model = transformers.AutoModelForCausalLM.from_config(model_config, attn_implementation="eager").eval().float()
+    model_type, added = MODELS.get(folder.name, ("llama", {}))
+    model_config = transformers.AutoConfig.for_model(model_type, **{**SIZES, **added})
+    model = transformers.AutoModelForCausalLM.from_config(
+        model_config, attn_implementation="eager", experts_implementation="eager").eval().float()
     randomize(model, generator)
     tensors = {}
     for name, p in model.named_parameters():
-        if "_proj" not in name:
+        if config["quant_method"] == "mxfp4" and p.dim() == 3:
+            blocks, scales, values = microscaled(p.data.numpy().swapaxes(1, 2))  # [experts, in, out]
+            p.data = torch.from_numpy(np.ascontiguousarray(values.swapaxes(1, 2), np.float32))
+            tensors[name + "_blocks"], tensors[name + "_scales"] = (
+                torch.from_numpy(np.ascontiguousarray(part)) for part in (blocks, scales))
+            continue
+        if "_proj" not in name or config["quant_method"] == "mxfp4":
             p.data = p.data.half().float()
             tensors[name] = p.data.half().contiguous()
             continue
@@ -133,6 +157,7 @@ def write(folder, config, detail, seed):
     (folder / "config.json").write_text(json.dumps({k: v for k, v in stated.items() if v is not None}, indent=1) + "\n")
     expected = {}
     exact = model.double()
+    margins = Margins(exact)
     for k, length in enumerate((7, 19, 37)):
         ids = torch.randint(3, SIZES["vocab_size"], (length,), generator=generator)
         with torch.no_grad():
@@ -140,7 +165,10 @@ def write(folder, config, detail, seed):
         expected[f"input_ids_{k}"] = ids.to(torch.int32)
         expected[f"logits_{k}"] = logits.float().contiguous()
     save_file(expected, folder / "expected.safetensors")
-    print(folder.name, max(float(v.abs().max()) for n, v in expected.items() if n.startswith("logits")))
+    print(folder.name, max(float(v.abs().max()) for n, v in expected.items() if n.startswith("logits")),
+          "router margin", margins.least)
+    if margins.least < MARGIN:
+        raise SystemExit(f"{folder.name}: a token is near to another choice of experts; give the row another seed")
 
 
 # Folder of a model that is there already: [in, out] matrices, layers that the adapter changes, rank, alpha, rslora.
@@ -181,11 +209,13 @@ def write_adapter(target, name, seed):
 
 
 def main():
-    target = pathlib.Path(sys.argv[1])
+    target, wanted = pathlib.Path(sys.argv[1]), sys.argv[2:]
     for seed, name in enumerate(ADAPTERS):
-        write_adapter(target, name, 200 + seed)
+        if not wanted or f"adapter-{name}" in wanted:
+            write_adapter(target, name, 200 + seed)
     for seed, (name, (config, detail)) in enumerate(ROWS.items()):
-        write(target / name, config, detail, 100 + seed)
+        if not wanted or name in wanted:
+            write(target / name, config, detail, 100 + seed)
 
 
 if __name__ == "__main__":

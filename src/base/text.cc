@@ -74,6 +74,11 @@ std::string filled(std::string text, const std::vector<std::pair<std::string, st
   return text;
 }
 
+std::string numbered(const std::string& pattern, int64_t number) {
+  const size_t at = pattern.find('*');
+  return at == pattern.npos ? pattern : text(pattern.substr(0, at), number, pattern.substr(at + 1));
+}
+
 std::string grouped(int64_t v) {
   std::string digits = text(v);
   size_t first = digits[0] == '-' ? 1 : 0;

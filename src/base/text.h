@@ -55,6 +55,8 @@ std::string string_literal(std::string_view s);
 std::string indented(std::string_view s, std::string_view prefix);
 /// The text with each {name} replaced by its value, name by name: a value may hold the names that follow.
 std::string filled(std::string text, const std::vector<std::pair<std::string, std::string>>& values);
+/// A pattern with a number in the place of its star: "experts.*.up" -> "experts.3.up". Without a star it stays.
+std::string numbered(const std::string& pattern, int64_t number);
 /// A count with separators between thousands: 1234567 -> "1,234,567".
 std::string grouped(int64_t v);
 /// The names of `among` nearest to `name` by edit distance, best first, at most three.

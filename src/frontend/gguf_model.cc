@@ -18,8 +18,12 @@ struct Key {
 /// An architecture as llama.cpp names it, and the family that it is.
 struct Architecture {
   std::string_view name, model_type;
-  std::vector<Key> keys;          ///< beside those of all
-  bool pairs_neighbours = false;  ///< rows of queries and keys were ordered for rotation in neighbouring pairs
+  std::vector<Key> keys;               ///< beside those of all
+  bool pairs_neighbours = false;       ///< rows of queries and keys were ordered for rotation in neighbouring pairs
+  Json given = Json::object();         ///< what llama.cpp knows of it, and writes nowhere
+  std::string_view with_experts = {};  ///< the family where the file has experts, if that is another
+  bool norm_behind_attention = false;  ///< the norm before the MLP is called the one behind attention
+  bool whole_yarn_ramp = true;         ///< YaRN's ramp is between whole dimensions
 };
 
 const std::vector<Key> kCommon = {{"context_length", "max_position_embeddings"},
@@ -31,13 +35,19 @@ const std::vector<Key> kCommon = {{"context_length", "max_position_embeddings"},
                                   {"attention.key_length", "head_dim"},
                                   {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
                                   {"rope.freq_base", "rope_theta"},
-                                  {"attention.sliding_window", "sliding_window"}};
+                                  {"attention.sliding_window", "sliding_window"},
+                                  {"expert_used_count", "num_experts_per_tok"},
+                                  {"expert_feed_forward_length", "moe_intermediate_size"},
+                                  {"expert_shared_feed_forward_length", "shared_expert_intermediate_size"}};
 
 const std::vector<Architecture>& architectures() {
   static const std::vector<Architecture> rows = {
-      {"llama", "llama", {}, true},
+      {.name = "llama", .model_type = "llama", .pairs_neighbours = true, .with_experts = "mixtral"},
       {"qwen2", "qwen2", {}},
       {"qwen3", "qwen3", {}},
+      {"qwen2moe", "qwen2_moe", {}},
+      {.name = "qwen3moe", .model_type = "qwen3_moe", .given = {{"norm_topk_prob", true}}},
+      {.name = "gpt-oss", .model_type = "gpt_oss", .norm_behind_attention = true, .whole_yarn_ramp = false},
       {"gemma", "gemma", {}},
       {"gemma2",
        "gemma2",
@@ -73,8 +83,7 @@ constexpr std::string_view kReadElsewhere[] = {"vocab_size",
                                                "tensor_data_layout",
                                                "attention.value_length",
                                                "attention.causal",
-                                               "expert_count",
-                                               "expert_used_count"};
+                                               "expert_count"};
 
 [[noreturn]] void fail_key(const GgufFile& file, const std::string& key, const std::string& problem,
                            const std::string& needs) {
@@ -144,24 +153,32 @@ Json one_for_all(const GgufFile& file, const std::string& key, const Json& value
   return value.front();
 }
 
-/// Roles of tensors in GGUF; behind "blk.<n>." those of a block.
+/// Roles of tensors in GGUF; behind "blk.<n>." those of a block. A star is the number of an expert: the tensor holds all.
 struct RoleName {
   std::string hf, gguf;
   bool in_block = true, is_query = false, is_key = false;
+  bool is_whole = false;  ///< the name here has no ".weight"
+  bool is_row = false;    ///< a matrix of one row, which GGUF holds as a vector
 };
-std::vector<RoleName> roles_of(const TensorNames& names) {
+std::vector<RoleName> roles_of(const TensorNames& names, const Architecture& row) {
+  auto stem = [](const std::string& tensor) { return tensor.substr(0, tensor.rfind('.')); };
   std::vector<RoleName> out = {{names.embedding, "token_embd", false},
                                {names.positions, "position_embd", false},
                                {names.final_norm, "output_norm", false},
                                {names.head, "output", false},
                                {names.attention_norm, "attn_norm"},
                                {names.attention_post_norm, "post_attention_norm"},
-                               {names.mlp_norm, "ffn_norm"},
+                               {names.mlp_norm, row.norm_behind_attention ? "post_attention_norm" : "ffn_norm"},
                                {names.mlp_post_norm, "post_ffw_norm"},
                                {names.q_norm, "attn_q_norm"},
                                {names.k_norm, "attn_k_norm"},
                                {names.out, "attn_output"},
-                               {names.mlp_out, "ffn_down"}};
+                               {names.mlp_out, "ffn_down"},
+                               {names.router, "ffn_gate_inp"},
+                               {stem(names.expert_out), "ffn_down_exps"},
+                               {names.shared_out, "ffn_down_shexp"},
+                               {.hf = names.shared_gate, .gguf = "ffn_gate_inp_shexp", .is_row = true},
+                               {.hf = names.sinks, .gguf = "attn_sinks", .is_whole = true}};
   if (names.qkv.size() == 1) {
     out.push_back({names.qkv[0], "attn_qkv"});
   } else if (names.qkv.size() == 3) {
@@ -169,8 +186,15 @@ std::vector<RoleName> roles_of(const TensorNames& names) {
     out.push_back({.hf = names.qkv[1], .gguf = "attn_k", .is_key = true});
     out.push_back({names.qkv[2], "attn_v"});
   }
-  out.push_back({names.mlp_in.back(), "ffn_up"});
-  if (names.mlp_in.size() == 2) out.push_back({names.mlp_in[0], "ffn_gate"});
+  auto add_in = [&](const std::vector<std::string>& in, const char* gate, const char* up) {
+    if (!in.empty()) out.push_back({in.back(), up});
+    if (in.size() == 2) out.push_back({in.front(), gate});
+  };
+  add_in(names.mlp_in, "ffn_gate", "ffn_up");
+  add_in(names.shared_in, "ffn_gate_shexp", "ffn_up_shexp");
+  std::vector<std::string> experts;
+  for (const std::string& tensor : names.expert_in) experts.push_back(stem(tensor));
+  add_in(experts, "ffn_gate_exps", "ffn_up_exps");
   std::erase_if(out, [](const RoleName& r) { return r.hf.empty(); });
   return out;
 }
@@ -185,12 +209,28 @@ std::vector<int64_t> halves_of_pairs(int64_t rows, int64_t head_dim) {
   return order;
 }
 
+/// Expert by expert what a tensor holds of all: [experts, ...].
+void add_experts(const GgufWeight& stack, std::vector<GgufWeight>& out) {
+  const GgufTensor& t = stack.tensor;
+  if (t.shape.size() < 2 || t.shape.front() == 0)
+    fail({.what = text("tensor ", t.name, " is [", join(t.shape, ", "), "]"),
+          .needs = "a matrix or a vector for each expert"});
+  const size_t size = t.bytes.size() / static_cast<size_t>(t.shape.front());
+  for (int64_t e = 0; e < t.shape.front(); ++e) {
+    GgufWeight one{.name = numbered(stack.name, e), .tensor = t};
+    one.tensor.shape.erase(one.tensor.shape.begin());
+    one.tensor.bytes = t.bytes.subspan(static_cast<size_t>(e) * size, size);
+    out.push_back(std::move(one));
+  }
+}
+
 }  // namespace
 
 Json config_of_gguf(const GgufFile& file) {
   const Architecture& row = architecture_of(file);
   const std::string prefix = text(row.name, ".");
-  Json config = {{"model_type", row.model_type}};
+  Json config = row.given;
+  config["model_type"] = row.model_type;
   std::set<std::string, std::less<>> read;
   for (const std::vector<Key>* keys : {&kCommon, &row.keys})
     for (const Key& key : *keys) {
@@ -203,11 +243,12 @@ Json config_of_gguf(const GgufFile& file) {
     if (key.starts_with(prefix) && !read.contains(key))
       fail_key(
           file, key, "may change the mathematics, and is not read", text("keys that ", row.name, " is known to have"));
-  if (const Json* experts = file.find_value(prefix + "expert_count"); experts && *experts != 0)
-    fail_key(file,
-             prefix + "expert_count",
-             "is given: GGUF files of experts are not supported",
-             "a dense model, or this one's Hugging Face folder");
+  if (const Json* experts = file.find_value(prefix + "expert_count"); experts && *experts != 0) {
+    config["num_experts"] = *experts;
+    if (!row.with_experts.empty()) config["model_type"] = row.with_experts;
+  } else {
+    config.erase("num_experts_per_tok");
+  }
   const GgufTensor* embedding = file.find("token_embd.weight");
   if (!embedding || embedding->shape.size() != 2)
     fail_key(file, "tensor token_embd.weight", "is missing", "the token embedding");
@@ -234,7 +275,10 @@ Json config_of_gguf(const GgufFile& file) {
     if (row.model_type == "gemma2")
       config["query_pre_attn_scalar"] = config.value("num_hidden_layers", 0) == 46 ? width / heads : head_dim;
   }
-  if (auto scaling = rope_scaling_of(file, prefix, config)) config["rope_scaling"] = *scaling;
+  if (auto scaling = rope_scaling_of(file, prefix, config)) {
+    config["rope_scaling"] = *scaling;
+    if (!row.whole_yarn_ramp) config["rope_scaling"]["truncate"] = false;
+  }
   if (const Json* v = file.find_value("tokenizer.ggml.bos_token_id")) config["bos_token_id"] = *v;
   Json ends = Json::array();
   for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"})
@@ -244,16 +288,24 @@ Json config_of_gguf(const GgufFile& file) {
 }
 
 void describe_as_in_gguf(ModelConfig& config) {
+  TensorNames& names = config.names;
   config.norm.weight_offset = 0;
-  config.names.transposed = false;
+  names.transposed = false;
+  if (names.gate_up_by_unit) {
+    names.gate_up_by_unit = false;
+    const std::string gate = names.expert_in_layer + ".gate.*", up = names.expert_in_layer + ".up.*";
+    names.expert_in = {gate + ".weight", up + ".weight"};
+    names.expert_in_bias = {gate + ".bias", up + ".bias"};
+  }
 }
 
 std::vector<GgufWeight> weights_of_gguf(const GgufFile& file, const ModelConfig& config) {
   const Architecture& row = architecture_of(file);
-  const std::vector<RoleName> roles = roles_of(config.names);
+  const std::vector<RoleName> roles = roles_of(config.names, row);
   std::vector<GgufWeight> out;
   for (const GgufTensor& t : file.tensors()) {
-    GgufWeight w{.name = t.name, .tensor = &t};
+    GgufWeight w{.name = t.name, .tensor = t};
+    bool is_stack = false;
     std::string name = t.name, block;
     if (name.starts_with("blk.")) {
       const size_t dot = name.find('.', 4);
@@ -264,13 +316,19 @@ std::vector<GgufWeight> weights_of_gguf(const GgufFile& file, const ModelConfig&
     const size_t dot = name.rfind('.');
     for (const RoleName& role : roles) {
       if (dot == std::string::npos || role.gguf != name.substr(0, dot) || role.in_block == block.empty()) continue;
-      w.name = block + role.hf + name.substr(dot);
+      w.name = block + role.hf + (role.is_whole ? "" : name.substr(dot));
+      is_stack = role.hf.find('*') != role.hf.npos;
+      if (role.is_row && t.shape.size() == 1) w.tensor.shape.insert(w.tensor.shape.begin(), 1);
       if (row.pairs_neighbours && (role.is_query || role.is_key) && config.attention.head_dim % 2 == 0 &&
           t.shape.front() % config.attention.head_dim == 0)
         w.row_order = halves_of_pairs(t.shape.front(), config.attention.head_dim);
     }
     const bool is_known = t.name.starts_with("rope_f");  // factors, which the configuration holds
-    if (!is_known) out.push_back(std::move(w));
+    if (is_known) continue;
+    if (is_stack)
+      add_experts(w, out);
+    else
+      out.push_back(std::move(w));
   }
   return out;
 }

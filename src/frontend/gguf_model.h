@@ -12,13 +12,13 @@ namespace sator {
 Json config_of_gguf(const GgufFile& file);
 
 /// What a converter to GGUF has changed in the weights is taken back in the description: norms hold 1 + w already, matrices
-/// are stored [out, in].
+/// are stored [out, in], gate and up of experts lie apart.
 void describe_as_in_gguf(ModelConfig& config);
 
 /// A tensor by the name that the Hugging Face checkpoint has for it.
 struct GgufWeight {
   std::string name;
-  const GgufTensor* tensor = nullptr;
+  GgufTensor tensor;  ///< the file's, or what of it is one expert's
   /// Of queries and keys that the converter ordered for rotation in neighbouring pairs: row i is the file's row row_order[i].
   std::vector<int64_t> row_order = {};
 };

@@ -88,12 +88,19 @@ struct AttentionConfig {
   std::optional<Alibi> alibi;
 };
 
+/// The gated activation of gpt-oss: g * sigmoid(alpha * g) * (u + 1) of g = min(gate(x), limit) and u = up(x), kept in
+/// [-limit, limit].
+struct ClampedGate {
+  double limit = 7, alpha = 1.702;
+};
+
 /// down(act(gate(x)) * up(x)) where gated, down(act(up(x))) else.
 struct MlpConfig {
   int64_t units = 0;
   Activation activation = Activation::silu;
   bool gated = true;
   bool in_bias = false, out_bias = false;
+  std::optional<ClampedGate> clamped;  // in the place of act(gate(x)) * up(x)
 };
 
 /// Several MLPs in place of one, of which each token takes a few: sum over its experts e of weight[e] * mlp_e(x), and what all
@@ -103,10 +110,17 @@ struct ExpertsConfig {
   int64_t count = 0;  // 0: no layer has them
   int64_t per_token = 0;
   int64_t units = 0;
+  bool router_bias = false;
   bool normalized = false;            // weights of a token are divided by their sum
   int64_t shared_units = 0;           // of the MLP that every token takes besides; 0: there is none
   bool shared_gate = false;           // its result times sigmoid(gate(x))
   std::vector<int64_t> dense_layers;  // that have a plain MLP instead
+};
+
+/// One tensor that holds a part of all experts of a layer, and what it is called expert by expert.
+struct ExpertStack {
+  std::string all, each;    // behind "<block><number>."; `*` is the expert's number
+  bool transposed = false;  // matrices are stored [in, out]
 };
 
 /// What the tensors of a checkpoint are called, without ".weight" and ".bias". Those of a block come behind
@@ -123,10 +137,15 @@ struct TensorNames {
   bool qkv_by_group = false;
   std::string q_norm, k_norm, out, mlp_out;
   /// Experts: whole names of tensors, with ".weight"; `*` is the expert's number.
-  std::vector<std::string> expert_in;
-  std::string expert_out;
+  std::vector<std::string> expert_in, expert_in_bias;
+  std::string expert_out, expert_out_bias;
   std::string router, shared_gate, shared_out;
   std::vector<std::string> shared_in;
+  std::vector<ExpertStack> expert_stacks;  // where a file has experts so
+  /// The one tensor of gate and up holds for each unit its row of the gate, then that of up.
+  bool gate_up_by_unit = false;
+  /// A score for each head that joins the softmax, and takes its share of the weight from the values; whole name.
+  std::string sinks;
   /// What layers of several tensors, and those without one, are called in reports.
   std::string qkv_layer, attention_layer, mlp_in_layer, activation_layer, embedding_layer;
   std::string expert_in_layer, expert_out_layer, shared_in_layer;
@@ -137,8 +156,9 @@ struct TensorNames {
 ///   gptq    `qweight`, `qzeros`, `scales`, `g_idx`: codes packed along the inputs
 ///   awq     `qweight`, `qzeros`, `scales`: codes packed along the outputs, in the order 0 2 4 6 1 3 5 7
 ///   packed  compressed-tensors: `weight_packed`, `weight_scale`, `weight_zero_point`, or int8 `weight` and `weight_scale`
+///   mxfp4   stacks of experts as `_blocks` of 32 codes with the exponents of their `_scales` (OCP Microscaling Formats 1.0)
 struct StoredQuantization {
-  enum class Method { gptq, awq, packed };
+  enum class Method { gptq, awq, packed, mxfp4 };
   Method method = Method::gptq;
   int bits = 4;
   int64_t group = 0;  // inputs that share a scale; 0: all of a row

@@ -92,8 +92,9 @@ StoredQuantization read_stored_quantization(const JsonAt& at) {
   if (name == "gptq") return read_gptq(at);
   if (name == "awq") return read_awq(at);
   if (name == "compressed-tensors") return read_compressed(at);
+  if (name == "mxfp4") return {.method = Method::mxfp4, .bits = 4, .group = 32};
   method.fail(text("is ", string_literal(name), ": such weights are not supported"),
-              "gptq, awq or compressed-tensors, or floating-point weights",
+              "gptq, awq, compressed-tensors or mxfp4, or floating-point weights",
               kOriginal);
 }
 

@@ -141,12 +141,12 @@ constexpr const char* kRows = R"(
 last{S}: T.int32 = positions[{LAST}]
 table{S}: T.int32 = page_indptr[token_seq[{LAST}]]
 for r in range({R}):
-    running{S}[r] = T.float32(-1e30)
+    running{S}[r] = {FIRST_PEAK}
     for d in T.vectorized({D}):
         rows{S}[r, d] = {QUERY} * sm_scale
     for j in T.vectorized(16):
         total{S}[r, j] = T.float32(0)
-    for d in T.vectorized({D}):
+{FIRST_WEIGHT}    for d in T.vectorized({D}):
         acc{S}[r, d] = T.float32(0)
 for p in range(last{S} // {16B} + 1):
     pages{S}: T.int32 = T.min({B}, last{S} // 16 + 1 - p * {B})
@@ -225,6 +225,13 @@ constexpr const char* kBiasBuffer = R"(    limit = T.int64()
 )";
 constexpr const char* kBiasRead = ", bias[0:{H}, 0:limit]";
 
+// A sink is a position before all others that has no value: its score is the first peak, its weight beside that 1.
+constexpr const char* kSinksHandle = "sinks_handle: T.handle, ";
+constexpr const char* kSinksBuffer = R"(    sinks = T.match_buffer(sinks_handle, ({H},), "float32")
+)";
+constexpr const char* kSinksRead = ", sinks[0:{H}]";
+constexpr const char* kSinkWeight = "    total{S}[r, 0] = T.float32(1)\n";
+
 constexpr const char* kNarrowQuery = R"(T.cast(T.cast(q[{TOKEN}, vh, d], "{T}"), "float32"))";
 constexpr const char* kNarrowWeights = R"(
             for j in T.vectorized(16):
@@ -248,7 +255,7 @@ acc{S} = T.alloc_buffer(({R}, {D}), scope="local")
 // workers get neighbouring tiles.
 constexpr const char* kAttention = R"(
 @T.prim_func
-def attention(q_handle: T.handle, token_seq_handle: T.handle, positions_handle: T.handle, q_indptr_handle: T.handle, kv_lengths_handle: T.handle, page_indptr_handle: T.handle, page_table_handle: T.handle, k_pages_handle: T.handle, v_pages_handle: T.handle, {BIAS_HANDLE}o_handle: T.handle, sm_scale: T.float32):
+def attention(q_handle: T.handle, token_seq_handle: T.handle, positions_handle: T.handle, q_indptr_handle: T.handle, kv_lengths_handle: T.handle, page_indptr_handle: T.handle, page_table_handle: T.handle, k_pages_handle: T.handle, v_pages_handle: T.handle, {EXTRA_HANDLE}o_handle: T.handle, sm_scale: T.float32):
     T.func_attr({"tir.noalias": T.bool(True), "tir.is_scheduled": 1, "sator.trusted_indices": 1})
     n = T.int64(is_size_var=True)
     b = T.int64()
@@ -265,11 +272,11 @@ def attention(q_handle: T.handle, token_seq_handle: T.handle, positions_handle: 
     page_table = T.match_buffer(page_table_handle, (m,), "int32")
     k_pages = T.match_buffer(k_pages_handle, (pages, {G}, {D}, 16), "{T}")
     v_pages = T.match_buffer(v_pages_handle, (pages, {G}, 16, {D}), "{T}")
-{BIAS_BUFFER}    o = T.match_buffer(o_handle, (n, {H}, {D}), "float32")
+{EXTRA_BUFFER}    o = T.match_buffer(o_handle, (n, {H}, {D}), "float32")
     for i in T.parallel((n + T.int64({TILE} - 1)) // T.int64({TILE}) * T.int64({H})):
         with T.block("attention"):
             vi = T.axis.spatial((n + T.int64({TILE} - 1)) // T.int64({TILE}) * T.int64({H}), i)
-            T.reads(q[0:n, 0:{H}, 0:{D}], token_seq[0:n], positions[0:n], page_indptr[0:b1], page_table[0:m], k_pages[0:pages, 0:{G}, 0:{D}, 0:16], v_pages[0:pages, 0:{G}, 0:16, 0:{D}]{BIAS_READ})
+            T.reads(q[0:n, 0:{H}, 0:{D}], token_seq[0:n], positions[0:n], page_indptr[0:b1], page_table[0:m], k_pages[0:pages, 0:{G}, 0:{D}, 0:16], v_pages[0:pages, 0:{G}, 0:16, 0:{D}]{EXTRA_READ})
             T.writes(o[0:n, 0:{H}, 0:{D}])
 {BUFFERS}
             tiles: T.int64 = (n + T.int64({TILE} - 1)) // T.int64({TILE})
@@ -285,14 +292,14 @@ def attention(q_handle: T.handle, token_seq_handle: T.handle, positions_handle: 
 
 constexpr const char* kAttentionWork = R"(
 @T.prim_func
-def attention_work(q_handle: T.handle, k_handle: T.handle, v_handle: T.handle, {BIAS_HANDLE}o_handle: T.handle, sm_scale: T.float32):
+def attention_work(q_handle: T.handle, k_handle: T.handle, v_handle: T.handle, {EXTRA_HANDLE}o_handle: T.handle, sm_scale: T.float32):
     T.func_attr({"tir.noalias": T.bool(True), "sator.one_pass": 1})
     n = T.int64()
     kv_len = T.int64()
     q = T.match_buffer(q_handle, (n, {H}, {D}), "float32")
     k = T.match_buffer(k_handle, ({G}, kv_len, {D}), "{T}")
     v = T.match_buffer(v_handle, ({G}, kv_len, {D}), "{T}")
-{BIAS_BUFFER}    o = T.match_buffer(o_handle, (n, {H}, {D}), "float32")
+{EXTRA_BUFFER}    o = T.match_buffer(o_handle, (n, {H}, {D}), "float32")
     s = T.alloc_buffer((n, {H}, kv_len), "float32")
     largest = T.alloc_buffer((n, {H}), "float32")
     e = T.alloc_buffer((n, {H}, kv_len), "float32")
@@ -306,11 +313,11 @@ def attention_work(q_handle: T.handle, k_handle: T.handle, v_handle: T.handle, {
                 s[vi, {HEAD}, vj] = T.float32(0)
             if vj <= vi + kv_len - n:
                 s[vi, {HEAD}, vj] = s[vi, {HEAD}, vj] + {Q} * T.cast(k[{GROUP}, vj, vd], "float32")
-{BIASED}    for {h}, i, j in T.grid({HEADS}, n, kv_len):
+{SCALED}    for {h}, i, j in T.grid({HEADS}, n, kv_len):
         with T.block("largest"):
             {vh}, vi, vj = T.axis.remap("{S}SR", [{h}, i, j])
             with T.init():
-                largest[vi, {HEAD}] = T.float32(-3.4e38)
+                largest[vi, {HEAD}] = {FIRST_LARGEST}
             if vj <= vi + kv_len - n:
                 largest[vi, {HEAD}] = T.max(largest[vi, {HEAD}], {SCORE}[vi, {HEAD}, vj])
     for {h}, i, j in T.grid({HEADS}, n, kv_len):
@@ -322,7 +329,7 @@ def attention_work(q_handle: T.handle, k_handle: T.handle, v_handle: T.handle, {
         with T.block("total"):
             {vh}, vi, vj = T.axis.remap("{S}SR", [{h}, i, j])
             with T.init():
-                total[vi, {HEAD}] = T.float32(0)
+                total[vi, {HEAD}] = {FIRST_TOTAL}
             if vj <= vi + kv_len - n:
                 total[vi, {HEAD}] = total[vi, {HEAD}] + e[vi, {HEAD}, vj]
 {NARROW_E}
@@ -341,15 +348,15 @@ def attention_work(q_handle: T.handle, k_handle: T.handle, v_handle: T.handle, {
 
 constexpr const char* kWorkBiasBuffer = R"(    bias = T.match_buffer(bias_handle, ({H}, kv_len), "float32")
 )";
-constexpr const char* kBiasedScores = R"(    biased = T.alloc_buffer((n, {H}, kv_len), "float32")
+constexpr const char* kScaledScores = R"(    scaled = T.alloc_buffer((n, {H}, kv_len), "float32")
     for {h}, i, j in T.grid({HEADS}, n, kv_len):
-        with T.block("biased"):
+        with T.block("scaled"):
             {vh}, vi, vj = T.axis.remap("{S}SS", [{h}, i, j])
             if vj <= vi + kv_len - n:
-                biased[vi, {HEAD}, vj] = s[vi, {HEAD}, vj] * sm_scale + bias[{HEAD}, vj]
+                scaled[vi, {HEAD}, vj] = s[vi, {HEAD}, vj] * sm_scale{ADDED}
 )";
 constexpr const char* kExponent = "(s[vi, {HEAD}, vj] - largest[vi, {HEAD}]) * sm_scale";
-constexpr const char* kBiasedExponent = "biased[vi, {HEAD}, vj] - largest[vi, {HEAD}]";
+constexpr const char* kScaledExponent = "scaled[vi, {HEAD}, vj] - largest[vi, {HEAD}]";
 
 constexpr const char* kNarrowQueries = R"(
     q16 = T.alloc_buffer((n, {H}, {D}), "{T}")
@@ -393,7 +400,9 @@ std::string rows_text(const char* source, const Rows& r, const AttentionShape& s
   std::string token = r.rows == 1 ? r.first : text("T.min(", r.first, " + r, n - T.int64(1))");
   std::string last = r.rows == 1 ? r.first : text("T.min(", r.first, " + T.int64(", r.rows - 1, "), n - T.int64(1))");
   return filled(source,
-                {{"SUM", sum},
+                {{"FIRST_PEAK", shape.sinks ? "sinks[vh]" : "T.float32(-1e30)"},
+                 {"FIRST_WEIGHT", shape.sinks ? kSinkWeight : ""},
+                 {"SUM", sum},
                  {"SEEN", seen},
                  {"QUERY", shape.narrow ? kNarrowQuery : "q[{TOKEN}, vh, d]"},
                  {"ROUND", shape.narrow ? kNarrowWeights : ""},
@@ -431,7 +440,7 @@ int64_t largest_divisor(int64_t n, int64_t limit) {
 void check(const AttentionShape& s) {
   if (s.num_kv_heads < 1 || s.num_qo_heads % s.num_kv_heads != 0 || s.head_dim < 1 || s.rotary_dim < 0 ||
       s.rotary_dim % 2 != 0 || s.rotary_dim > s.head_dim || (s.interleaved && s.rotary_dim == 0) || s.window < 0 ||
-      s.soft_cap < 0 || (s.narrow && s.cache_dtype == f32))
+      s.soft_cap < 0 || (s.narrow && s.cache_dtype == f32) || (s.biased && s.sinks))
     internal_error("attention: heads or sizes that do not fit each other");
 }
 
@@ -464,20 +473,39 @@ tir::PrimFuncRef attention_kernel(const AttentionShape& shape) {
   Values values = {{"BUFFERS", indented(rows(kRowBuffers, tile) + rows(kRowBuffers, token), 12)},
                    {"TILE_BODY", indented(rows(kRows, tile), 16)},
                    {"TOKEN_BODY", indented(rows(kRows, token), 20)},
-                   {"BIAS_HANDLE", shape.biased ? kBiasHandle : ""},
-                   {"BIAS_BUFFER", shape.biased ? kBiasBuffer : ""},
-                   {"BIAS_READ", shape.biased ? kBiasRead : ""},
+                   {"EXTRA_HANDLE",
+                    shape.biased  ? kBiasHandle
+                    : shape.sinks ? kSinksHandle
+                                  : ""},
+                   {"EXTRA_BUFFER",
+                    shape.biased  ? kBiasBuffer
+                    : shape.sinks ? kSinksBuffer
+                                  : ""},
+                   {"EXTRA_READ",
+                    shape.biased  ? kBiasRead
+                    : shape.sinks ? kSinksRead
+                                  : ""},
                    {"TILE", text(kTile)}};
   return kernel(filled(kAttention, values).c_str(), shape);
 }
 
 tir::PrimFuncRef attention_work(const AttentionShape& shape) {
   check(shape);
-  Values values = {{"BIAS_HANDLE", shape.biased ? kBiasHandle : ""},
-                   {"BIAS_BUFFER", shape.biased ? kWorkBiasBuffer : ""},
-                   {"BIASED", shape.biased ? kBiasedScores : ""},
-                   {"SCORE", shape.biased ? "biased" : "s"},
-                   {"EXPONENT", shape.biased ? kBiasedExponent : kExponent},
+  const bool scaled = shape.biased || shape.sinks;  // what joins the scores is as large as they are then
+  Values values = {{"EXTRA_HANDLE",
+                    shape.biased  ? kBiasHandle
+                    : shape.sinks ? kSinksHandle
+                                  : ""},
+                   {"EXTRA_BUFFER",
+                    shape.biased  ? kWorkBiasBuffer
+                    : shape.sinks ? kSinksBuffer
+                                  : ""},
+                   {"SCALED", scaled ? kScaledScores : ""},
+                   {"ADDED", shape.biased ? " + bias[{HEAD}, vj]" : ""},
+                   {"SCORE", scaled ? "scaled" : "s"},
+                   {"EXPONENT", scaled ? kScaledExponent : kExponent},
+                   {"FIRST_LARGEST", shape.sinks ? "sinks[{HEAD}]" : "T.float32(-3.4e38)"},
+                   {"FIRST_TOTAL", shape.sinks ? "T.exp(sinks[{HEAD}] - largest[vi, {HEAD}])" : "T.float32(0)"},
                    {"NARROW_Q", shape.narrow ? kNarrowQueries : ""},
                    {"NARROW_E", shape.narrow ? kNarrowExponentials : ""},
                    {"Q", shape.narrow ? R"(T.cast(q16[vi, {HEAD}, vd], "float32"))" : "q[vi, {HEAD}, vd]"},

@@ -16,6 +16,7 @@ struct AttentionShape {
   int64_t window = 0;        ///< a token sees itself and the window - 1 positions before it; 0: all
   double soft_cap = 0;       ///< scores become cap * tanh(score / cap) before the mask; 0: they do not
   bool biased = false;       ///< scores get an addition by head and key position
+  bool sinks = false;        ///< a score of each head joins the softmax, and has no value; not with `biased`
   bool interleaved = false;  ///< elements 2 j and 2 j + 1 are rotated together, not j and j + R / 2
 };
 
@@ -30,7 +31,7 @@ tir::PrimFuncRef attention_kernel(const AttentionShape& shape);
 /// What attention computes when the page table is left out, as an affine function over [n, H, kv_len]: the work that the
 /// cost engine reads. Token i stands at position kv_len - n + i; scores of later positions are masked. A window leaves no
 /// work out: the kernel computes all positions and masks those outside of it. The attribute sator.one_pass says that the kernel above, which runs, makes it in one pass over keys and values.
-/// Parameters: q [n, H, D], k [G, kv_len, D], v [G, kv_len, D], where scores are biased bias [H, kv_len], o [n, H, D], the scale
+/// Parameters: q [n, H, D], k [G, kv_len, D], v [G, kv_len, D], where scores are biased bias [H, kv_len], where heads have them sinks [H], o [n, H, D], the scale
 /// of the scores.
 tir::PrimFuncRef attention_work(const AttentionShape& shape);
 

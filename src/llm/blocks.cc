@@ -12,10 +12,6 @@ namespace {
 
 std::string weight(const std::string& layer) { return layer + ".weight"; }
 
-RExpr number(double value) {
-  return relax::constant(runtime::Tensor::of(std::vector<float>{static_cast<float>(value)}, {1}, f32));
-}
-
 /// The parts of one model, emitted one after the other.
 class Blocks {
   using QkNorm = AttentionConfig::QkNorm;
@@ -93,11 +89,11 @@ class Blocks {
   }
 
   RExpr linear(const RExpr& x, const std::vector<std::string>& tensors, std::vector<int64_t> outs, int64_t ins,
-               bool bias, const std::string& layer, const GroupedHeads& heads = {}) {
+               bool bias, const std::string& layer, const GroupedRows& rows = {}) {
     Layers::Weight w{.outs = rows_of_tensors(std::move(outs), tensors.size()),
                      .in = ins,
                      .transposed = names_.transposed,
-                     .heads = heads};
+                     .rows = rows};
     for (const std::string& name : tensors) {
       w.tensors.push_back(weight(h_ + name));
       if (bias) w.biases.push_back(h_ + name + ".bias");
@@ -107,12 +103,14 @@ class Blocks {
 
   RExpr attention(const RExpr& x, const RExpr& cache, int64_t i) {
     const int64_t q = a_.heads * a_.head_dim, kv = a_.kv_heads * a_.head_dim;
-    GroupedHeads heads;
-    if (names_.qkv_by_group) heads = {.groups = a_.kv_heads, .share = a_.heads / a_.kv_heads, .dim = a_.head_dim};
-    RExpr qkv = linear(x, names_.qkv, {q, kv, kv}, c_.hidden_size, a_.qkv_bias, names_.qkv_layer, heads);
+    GroupedRows rows;
+    if (names_.qkv_by_group) rows = {.groups = a_.kv_heads, .parts = {q / a_.kv_heads, a_.head_dim, a_.head_dim}};
+    RExpr qkv = linear(x, names_.qkv, {q, kv, kv}, c_.hidden_size, a_.qkv_bias, names_.qkv_layer, rows);
     if (a_.qk_norm != QkNorm::none) qkv = with_normed_heads(qkv);
     const double scale = a_.scale_by_layer ? a_.scale / static_cast<double>(i + 1) : a_.scale;
-    RExpr o = l_.attention(qkv, cache, i, a_.heads, a_.kv_heads, a_.head_dim, scale, h_ + names_.attention_layer);
+    const RExpr sinks = names_.sinks.empty() ? nullptr : l_.vector(h_ + names_.sinks, a_.heads);
+    RExpr o =
+        l_.attention(qkv, cache, i, a_.heads, a_.kv_heads, a_.head_dim, scale, sinks, h_ + names_.attention_layer);
     return linear(o, {names_.out}, {c_.hidden_size}, q, a_.out_bias, names_.out);
   }
 

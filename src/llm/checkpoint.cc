@@ -40,11 +40,11 @@ void Checkpoint::finish(std::string source, std::string scheme) {
   scheme_name_ = std::move(scheme);
 }
 
-Checkpoint Checkpoint::of(const SafeTensors& tensors) {
+Checkpoint Checkpoint::of(const SafeTensors& tensors, const std::vector<ExpertStack>& stacks) {
   Checkpoint out;
   out.files_ = tensors.files();
   for (const SafeTensor& t : tensors.tensors())
-    out.add({.name = t.name, .shape = t.shape, .dtype = t.dtype, .bytes = t.bytes});
+    for (StoredWeight& weight : floats_of(t, stacks)) out.add(std::move(weight));
   out.finish(tensors.files().empty() ? "the model" : tensors.files().front()->path().string(), "");
   return out;
 }
@@ -54,14 +54,14 @@ Checkpoint Checkpoint::open_gguf(const fs::path& file, const ModelConfig& config
   Checkpoint out;
   out.files_ = gguf->files();
   for (const GgufWeight& w : weights_of_gguf(*gguf, config)) {
-    const GgufTensor& t = *w.tensor;
+    const GgufTensor& t = w.tensor;
     StoredWeight stored{.name = w.name, .shape = t.shape};
     if (const GgufFormat* format = gguf_format(t.type->name)) {
       if (t.shape.size() != 2)
         fail({.what = text("tensor ", t.name, " is [", join(t.shape, ", "), "] of ", t.type->name),
               .needs = "codes of a matrix"});
       stored.format = format->format;
-      stored.codes = [gguf, &t, format, order = w.row_order] { return read_gguf_codes(t, *format, order); };
+      stored.codes = [gguf, t, format, order = w.row_order] { return read_gguf_codes(t, *format, order); };
     } else {
       stored.dtype = t.type->name == "F32" ? f32 : t.type->name == "F16" ? f16 : bf16;
       stored.bytes = t.bytes;
@@ -76,10 +76,10 @@ Checkpoint Checkpoint::open_gguf(const fs::path& file, const ModelConfig& config
 Checkpoint Checkpoint::open(const fs::path& folder, const ModelConfig& config) {
   if (GgufFile::is_named_so(folder)) return open_gguf(folder, config);
   const SafeTensors tensors = SafeTensors::open_folder(folder);
-  if (!config.quantization) return of(tensors);
+  if (!config.quantization) return of(tensors, config.names.expert_stacks);
   Checkpoint out;
   out.files_ = tensors.files();
-  for (StoredWeight& weight : weights_with_codes(tensors, *config.quantization)) out.add(std::move(weight));
+  for (StoredWeight& weight : weights_with_codes(tensors, config)) out.add(std::move(weight));
   if (out.weights_.empty() ||
       std::ranges::none_of(out.weights_, [](const StoredWeight& w) { return w.format.has_value(); }))
     fail({.what = text("config.json says that the weights are quantized, and ", folder.string(), " has no codes"),
@@ -117,9 +117,18 @@ void Checkpoint::change(std::string_view name, std::function<void(std::vector<fl
   w.change = std::move(by);
 }
 
+std::vector<float> transposed(const std::vector<float>& values, int64_t rows, int64_t cols) {
+  std::vector<float> out;
+  out.reserve(values.size());
+  for (int64_t c = 0; c < cols; ++c)
+    for (int64_t r = 0; r < rows; ++r) out.push_back(values[static_cast<size_t>(r * cols + c)]);
+  return out;
+}
+
 std::vector<float> values_of(const StoredWeight& weight) {
   if (weight.format) return dequantize(weight.codes());
   std::vector<float> values = to_f32(weight.bytes, weight.dtype);
+  if (weight.transposed) values = transposed(values, weight.shape.back(), weight.shape.front());
   if (!weight.row_order.empty()) {
     const auto cols = static_cast<ptrdiff_t>(values.size() / weight.row_order.size());
     std::vector<float> ordered(values.size());

@@ -17,6 +17,7 @@ struct StoredWeight {
   std::span<const std::byte> bytes = {};        ///< of floats, row-major, at any address
   std::optional<IntegerFormat> format = {};     ///< of codes
   std::function<QuantizedMatrix()> codes = {};  ///< reads them
+  bool transposed = false;                      ///< of floats: the file holds [cols, rows]
   std::vector<int64_t> row_order = {};  ///< of floats: row i is the file's row row_order[i]; empty: as it stands
   std::function<void(std::vector<float>&)> change = {};  ///< of floats: what is done to their values
 
@@ -30,7 +31,8 @@ class Checkpoint {
   /// Errors: as of SafeTensors::open_folder and GgufFile::open; tensors of codes, scales or zero points that are missing or do not fit each other.
   static Checkpoint open(const fs::path& model, const ModelConfig& config);
   /// Floats alone.
-  static Checkpoint of(const SafeTensors& tensors);
+  ///   stacks  tensors of all experts, and what they are called one by one
+  static Checkpoint of(const SafeTensors& tensors, const std::vector<ExpertStack>& stacks = {});
 
   const std::vector<StoredWeight>& weights() const { return weights_; }
   /// The weight of that name, with or without the `transformer.` or `model.` that some published folders leave out; null if
@@ -65,6 +67,8 @@ class Checkpoint {
   std::string scheme_name_;
 };
 
+/// [rows, cols] -> [cols, rows], both row-major.
+std::vector<float> transposed(const std::vector<float>& values, int64_t rows, int64_t cols);
 /// The values of a weight as f32, row-major.
 std::vector<float> values_of(const StoredWeight& weight);
 

@@ -145,11 +145,14 @@ PrimFuncRef matmul_function(int64_t rows, int64_t cols) {
   return without_symbol(te::create_prim_func({x, w, y}));
 }
 
-PrimFuncRef multiply_function(int64_t cols, int64_t numbers, DType dtype) {
+PrimFuncRef vector_function(std::string_view op, int64_t cols, int64_t numbers, DType dtype) {
+  if (op != "multiply" && op != "add")
+    internal_error("a function of rows and a vector that is neither product nor sum");
   VarRef n = make_size_var("n");
   te::Tensor x = te::placeholder({n, extent(cols)}, f32, "x"), p = te::placeholder({extent(numbers)}, dtype, "p");
-  te::Tensor y = te::compute({.name = "multiply", .axis = "i"}, {n, extent(cols)}, [&](const te::Indices& i) {
-    return x(i) * cast_to(f32, p({numbers == 1 ? extent(0) : i[1]}));
+  te::Tensor y = te::compute({.name = std::string(op), .axis = "i"}, {n, extent(cols)}, [&](const te::Indices& i) {
+    const Expr own = cast_to(f32, p({numbers == 1 ? extent(0) : i[1]}));
+    return op == "add" ? x(i) + own : x(i) * own;
   });
   return without_symbol(te::create_prim_func({x, p, y}));
 }

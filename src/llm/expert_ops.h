@@ -20,8 +20,9 @@ tir::PrimFuncRef by_expert_of_row(const tir::PrimFuncRef& func, int64_t experts,
 
 /// y[i, j] = sum over k of x[i, k] * w[j, k]: f32 [n, cols], f32 [rows, cols] -> f32 [n, rows].
 tir::PrimFuncRef matmul_function(int64_t rows, int64_t cols);
-/// y = x * p, p the same for all rows: f32 [n, cols], f32 | f16 | bf16 [numbers], numbers = cols or 1 -> f32 [n, cols].
-tir::PrimFuncRef multiply_function(int64_t cols, int64_t numbers, DType dtype);
+/// y = x * p ("multiply") or x + p ("add"), p the same for all rows: f32 [n, cols], f32 | f16 | bf16 [numbers], numbers = cols
+/// or 1 -> f32 [n, cols].
+tir::PrimFuncRef vector_function(std::string_view op, int64_t cols, int64_t numbers, DType dtype);
 
 /// The rows of all experts in one order, those of an expert side by side: of m pairs of a token and an expert of its own, `share`
 /// for each token, one after the other.

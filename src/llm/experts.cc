@@ -34,8 +34,9 @@ class Mixture {
   /// The experts of each token [n, k] int32, and what weighs their results [n, k] f32.
   void route(const RExpr& x) {
     const std::string layer = h_ + names_.router;
-    RExpr scores =
-        l_.plain_linear(x, {.tensors = {layer + ".weight"}, .outs = {e_.count}, .in = c_.hidden_size}, layer);
+    Layers::Weight router{.tensors = {layer + ".weight"}, .outs = {e_.count}, .in = c_.hidden_size};
+    if (e_.router_bias) router.biases = {layer + ".bias"};
+    RExpr scores = l_.plain_linear(x, router, layer);
     scores = l_.op("nn.softmax", {scores}, {{"axis", int64_t{-1}}});
     RExpr best = l_.op("topk", {scores}, {{"k", e_.per_token}, {"axis", int64_t{-1}}});
     weights_ = l_.out().emit(tuple_get(best, 0));
@@ -45,15 +46,19 @@ class Mixture {
     weights_ = l_.op("divide", {weights_, sum});
   }
 
+  std::string named(const std::string& tensor) const { return tensor.empty() ? "" : h_ + tensor; }
+
   /// The result of each row [m, width] f32 -> [m, width], given the expert of each, int32 [m].
   RExpr expert_mlp(const RExpr& rows, const RExpr& expert) {
     MlpTensors t{.out = h_ + names_.expert_out,
+                 .out_bias = named(names_.expert_out_bias),
                  .units = e_.units,
                  .in_layer = h_ + names_.expert_in_layer,
                  .activation_layer = h_ + names_.expert_in_layer,
                  .out_layer = h_ + names_.expert_out_layer,
                  .experts = {e_.count, e_.per_token, expert}};
     for (const std::string& name : names_.expert_in) t.in.push_back(h_ + name);
+    for (const std::string& name : names_.expert_in_bias) t.in_bias.push_back(h_ + name);
     return mlp(l_, c_, t, rows);
   }
 

@@ -120,8 +120,7 @@ void read_iq4_xs(const uint8_t* b, GgufBlock& out) {
   }
 }
 void read_mxfp4(const uint8_t* b, GgufBlock& out) {
-  // Half of 2^(e - 127), for the codebook holds the doubled values.
-  out.scale = static_cast<uint16_t>(b[0] < 2 ? 0x20 << b[0] : (b[0] - 1) << 7);
+  out.scale = mxfp4_scale(b[0]);
   nibbles(b + 1, out.codes);
 }
 
@@ -162,7 +161,7 @@ const std::vector<GgufFormat>& formats() {
       {"Q6_K", super_blocks(6, 16, 32), read_q6_k},
       {"IQ4_NL", with_codebook(blocks_of_32(4, 0), Codebook::nl4, f16), read_q4_0},
       {"IQ4_XS", with_codebook(super_blocks(4, 32, 0), Codebook::nl4, i8), read_iq4_xs},
-      {"MXFP4", with_codebook(blocks_of_32(4, 0), Codebook::fp4, bf16), read_mxfp4},
+      {"MXFP4", mxfp4_format(), read_mxfp4},
   };
   return rows;
 }

@@ -71,7 +71,7 @@ void add_experts(Json& out, const ExpertsConfig& e) {
   out["num_experts"] = e.count;
   if (e.count == 0) return;
   out["num_experts_per_tok"] = e.per_token, out["moe_intermediate_size"] = e.units;
-  out["norm_topk_prob"] = e.normalized;
+  out["norm_topk_prob"] = e.normalized, out["experts.router_bias"] = e.router_bias;
   out["shared_expert_intermediate_size"] = e.shared_units, out["experts.shared_gate"] = e.shared_gate;
   out["experts.dense_layers"] = join_numbers({e.dense_layers.begin(), e.dense_layers.end()});
 }
@@ -80,9 +80,9 @@ std::string params_text(const std::vector<ParamSpec>& specs) {
   std::string all;
   for (const ParamSpec& s : specs) {
     all += text(s.name, " ", s.dtype, "[", s.shape, "]");
-    // The same shapes hold the rows of other heads in another order.
-    const GroupedHeads& heads = s.source.heads;
-    if (heads.groups > 0) all += text(" of ", heads.groups, " groups of ", heads.share, " + 2 heads of ", heads.dim);
+    // The same shapes hold rows in another order.
+    const GroupedRows& rows = s.source.rows;
+    if (rows.groups > 0) all += text(" of ", rows.groups, " groups of ", join(rows.parts, " + "), " rows");
     all += "\n";
   }
   return all;
@@ -116,6 +116,7 @@ Json shaped_by(const ModelConfig& config, const Scheme& scheme, const Program& p
   out["intermediate_size"] = config.mlp.units, out["hidden_act"] = name_of(config.mlp.activation);
   out["mlp.gated"] = config.mlp.gated, out["mlp.in_bias"] = config.mlp.in_bias,
   out["mlp.out_bias"] = config.mlp.out_bias;
+  if (const auto& gate = config.mlp.clamped) out["swiglu_limit"] = gate->limit, out["swiglu_alpha"] = gate->alpha;
   out["parallel"] = config.parallel, out["head_bias"] = config.head_bias,
   out["position_offset"] = config.position_offset;
   out["embedding_scale"] = config.embedding_scale, out["residual_scale"] = config.residual_scale;

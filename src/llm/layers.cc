@@ -31,10 +31,7 @@ std::vector<std::string> of_experts(const std::vector<std::string>& tensors, int
   if (experts == 0) return tensors;
   std::vector<std::string> all;
   for (int64_t e = 0; e < experts; ++e)
-    for (const std::string& name : tensors) {
-      const size_t at = name.find('*');
-      all.push_back(text(name.substr(0, at), e, name.substr(at + 1)));
-    }
+    for (const std::string& name : tensors) all.push_back(numbered(name, e));
   return all;
 }
 
@@ -57,6 +54,10 @@ std::vector<int64_t> rows_of_tensors(std::vector<int64_t> parts, size_t tensors)
     for (size_t i = 1; i < parts.size(); ++i) parts[0] += parts[i];
   parts.resize(tensors);
   return parts;
+}
+
+RExpr number(double value) {
+  return relax::constant(runtime::Tensor::of(std::vector<float>{static_cast<float>(value)}, {1}, f32));
 }
 
 Expr rows_of(const RExpr& x) {
@@ -165,13 +166,14 @@ RExpr Layers::made_of_codes(const tir::PrimFuncRef& func, const std::string& nam
   return call_function(for_each_expert(func, w.experts.count), name, std::move(args), tensor_info(shape, dtype));
 }
 
-RExpr Layers::scaled(const RExpr& x, const RExpr& scale, const Experts& experts, const std::string& layer) {
-  if (experts.count == 0) return op("multiply", {x, widened(scale)}, {}, layer);
-  const TensorInfo& info = *scale->sinfo.as<TensorInfo>();
+RExpr Layers::with_vector(const char* op_name, const RExpr& x, const RExpr& vector, const Experts& experts,
+                          const std::string& layer) {
+  if (experts.count == 0) return op(op_name, {x, widened(vector)}, {}, layer);
+  const TensorInfo& info = *vector->sinfo.as<TensorInfo>();
   const int64_t cols = *as_int(relax::shape_of(*x->sinfo.as<TensorInfo>())->back());
-  return call_by_row(multiply_function(cols, *as_int(relax::shape_of(info)->back()), info.dtype),
-                     "multiply",
-                     {x, scale},
+  return call_by_row(vector_function(op_name, cols, *as_int(relax::shape_of(info)->back()), info.dtype),
+                     op_name,
+                     {x, vector},
                      {1},
                      x->sinfo,
                      experts,
@@ -237,9 +239,14 @@ void Layers::observe_input(const RExpr& x, const Weight& weight, const std::stri
 
 RExpr Layers::with_bias(const RExpr& y, const Weight& weight, const std::vector<std::string>& biases, int64_t rows,
                         const std::string& name, const std::string& layer) {
-  if (weight.experts.count > 0) internal_error("experts with biases");
-  RExpr bias = plain(biases.size() == 1 ? biases[0] : name + ".bias", {biases, false, 0, weight.heads}, {rows});
-  return op("add", {y, widened(bias)}, {}, layer);
+  const int64_t experts = weight.experts.count;
+  const runtime::Dims shape = experts > 0 ? runtime::Dims{experts, rows} : runtime::Dims{rows};
+  const RExpr bias = plain(experts == 0 && biases.size() == 1 ? biases[0] : name + ".bias",
+                           {of_experts(biases, experts), false, experts, weight.rows},
+                           shape,
+                           false,
+                           weight.experts.read_share());
+  return with_vector("add", y, bias, weight.experts, layer);
 }
 
 RExpr Layers::linear(const RExpr& x, const Weight& weight, const std::string& layer) {
@@ -252,7 +259,7 @@ RExpr Layers::linear(const RExpr& x, const Weight& weight, const std::string& la
     Matrix w{.source = {of_experts(own(weight.tensors), weight.experts.count),
                         weight.transposed,
                         weight.experts.count,
-                        weight.heads},
+                        weight.rows},
              .cols = weight.in,
              .experts = weight.experts};
     for (size_t j = from; j < end; ++j) w.rows += weight.outs[j];
@@ -298,7 +305,7 @@ RExpr Layers::quantized_linear(const RExpr& x, const Matrix& w, const IntegerFor
   const bool grouped = f.granularity == Granularity::group, per_input = f.granularity == Granularity::input;
 
   // A scale per input feature goes to the input; the sum cannot give it back.
-  RExpr input = per_input ? scaled(x, scale, w.experts, "") : x;
+  RExpr input = per_input ? with_vector("multiply", x, scale, w.experts, "") : x;
   if (RExpr order = part_of(weight, ParamPart::order)) input = op("take", {input, order}, {{"axis", int64_t{1}}});
 
   if (!activation) {
@@ -308,7 +315,7 @@ RExpr Layers::quantized_linear(const RExpr& x, const Matrix& w, const IntegerFor
     const DType factors = scheme_.factors.value_or(f32);
     RExpr y = product(
         input, made_of_codes(dequantize_function(f, rows, cols, grouped, factors), "dequantize", args, w, f32), w);
-    return grouped || per_input ? y : scaled(y, scale, w.experts, w.layer);
+    return grouped || per_input ? y : with_vector("multiply", y, scale, w.experts, w.layer);
   }
 
   RExpr q, token_scale, output_scale = per_input ? nullptr : scale;
@@ -411,16 +418,18 @@ RExpr Layers::positions(const RExpr& cache, const Expr& n) {
 }
 
 RExpr Layers::attention(const RExpr& qkv, const RExpr& cache, int64_t layer_index, int64_t heads, int64_t kv_heads,
-                        int64_t head_dim, double scale, const std::string& layer) {
+                        int64_t head_dim, double scale, const RExpr& sinks, const std::string& layer) {
   const Expr n = rows_of(qkv);
   RExpr split = op("reshape", {qkv, Value(relax::shape_expr({n, size_of(heads + 2 * kv_heads), size_of(head_dim)}))});
   StructInfo info = tensor_info({n, size_of(heads), size_of(head_dim)}, f32);
-  RExpr args = relax::tuple({cache, prim_value(layer_index), prim_value(float_imm(scale, f32)), split});
-  RExpr call = with_sinfo(relax::call(op_ref("call_dps_packed"),
-                                      {extern_func("vm.builtin.attention_kv_cache_attention_with_fused_qkv"), args},
-                                      {},
-                                      {info}),
-                          info);
+  std::vector<RExpr> args = {cache, prim_value(layer_index), prim_value(float_imm(scale, f32)), split};
+  if (sinks) args.push_back(sinks);
+  RExpr call = with_sinfo(
+      relax::call(op_ref("call_dps_packed"),
+                  {extern_func("vm.builtin.attention_kv_cache_attention_with_fused_qkv"), relax::tuple(args)},
+                  {},
+                  {info}),
+      info);
   RExpr o = out_.emit(call, variable_of(layer));
   return op("reshape", {o, Value(relax::shape_expr({n, size_of(heads * head_dim)}))});
 }

@@ -39,14 +39,14 @@ class Layers {
     int64_t in = 0;
     bool transposed = false;
     std::vector<std::string> biases;  ///< none, or one for each tensor
-    /// Several experts, each with a weight like this, without biases: `*` in a tensor's name is the expert's number. Row i of x goes
+    /// Several experts, each with a weight like this: `*` in a tensor's name is the expert's number. Row i of x goes
     /// to expert of_row[i], int32 [n]; rows of an expert that follow each other are one product.
     struct Experts {
       int64_t count = 0, per_token = 0;
       RExpr of_row;
       double read_share() const { return count > 0 ? static_cast<double>(per_token) / static_cast<double>(count) : 1; }
     } experts = {};
-    GroupedHeads heads = {};  ///< how the rows of the one tensor, and its bias, are arranged
+    GroupedRows rows = {};  ///< how those of the one tensor (of each expert), and of its bias, are arranged
   };
   RExpr linear(const RExpr& x, const Weight& weight, const std::string& layer);
   /// The same of a weight that no scheme quantizes.
@@ -62,8 +62,9 @@ class Layers {
   RExpr head(const RExpr& x, const std::string& tensor, const std::string& bias, int64_t vocab, int64_t width);
 
   /// Layer i's attention over the cache: qkv [n, (H + 2 G) * D] -> [n, H * D].
+  ///   sinks   f32 [H], scores that join the softmax of each head; null: none do
   RExpr attention(const RExpr& qkv, const RExpr& cache, int64_t layer_index, int64_t heads, int64_t kv_heads,
-                  int64_t head_dim, double scale, const std::string& layer);
+                  int64_t head_dim, double scale, const RExpr& sinks, const std::string& layer);
   /// Positions of the step's tokens, int32 [n].
   RExpr positions(const RExpr& cache, const Expr& n);
 
@@ -126,8 +127,9 @@ class Layers {
   /// Codes to numbers: [rows, cols] of a dtype.
   RExpr made_of_codes(const tir::PrimFuncRef& func, const std::string& name, std::vector<RExpr> args, const Matrix& w,
                       DType dtype);
-  /// x times a scale of the weight: [1] | [columns of x].
-  RExpr scaled(const RExpr& x, const RExpr& scale, const Experts& experts, const std::string& layer);
+  /// An op of x and a vector of the weight: [1] | [columns of x]; of experts, each row with that of its own.
+  RExpr with_vector(const char* op_name, const RExpr& x, const RExpr& vector, const Experts& experts,
+                    const std::string& layer);
   RExpr quantized_linear(const RExpr& x, const Matrix& w, const IntegerFormat& format,
                          const std::optional<ActivationFormat>& activation);
 
@@ -140,6 +142,8 @@ class Layers {
   std::vector<std::string> names_;
 };
 
+/// A constant f32 [1].
+RExpr number(double value);
 /// The extent of a value's first dimension.
 Expr rows_of(const RExpr& x);
 /// The rows of each of so many tensors that hold some parts: one that holds them all has their sum.

@@ -18,6 +18,13 @@ const char* activation_op(Activation a) {
   internal_error("an activation without an op");
 }
 
+RExpr clamped(Layers& l, const ClampedGate& c, const RExpr& gate, const RExpr& up, const std::string& layer) {
+  const RExpr g = l.op("minimum", {gate, number(c.limit)});
+  const RExpr u = l.op("clip", {up}, {{"min", -c.limit}, {"max", c.limit}});
+  const RExpr open = l.op("sigmoid", {l.op("multiply", {g, number(c.alpha)})});
+  return l.op("multiply", {l.op("add", {u, number(1)}), l.op("multiply", {g, open})}, {}, layer);
+}
+
 }  // namespace
 
 RExpr mlp(Layers& l, const ModelConfig& config, const MlpTensors& t, const RExpr& x) {
@@ -30,12 +37,14 @@ RExpr mlp(Layers& l, const ModelConfig& config, const MlpTensors& t, const RExpr
                           .in = width,
                           .transposed = config.names.transposed,
                           .biases = t.in_bias,
-                          .experts = t.experts};
+                          .experts = t.experts,
+                          .rows = config.names.gate_up_by_unit ? GroupedRows{t.units, {1, 1}} : GroupedRows{}};
   RExpr y = l.linear(x, in, t.in_layer);
   if (m.gated) {
     RExpr halves = l.op("split", {y}, {{"indices_or_sections", int64_t{2}}, {"axis", int64_t{1}}});
     RExpr gate = l.out().emit(tuple_get(halves, 0)), up = l.out().emit(tuple_get(halves, 1));
-    y = l.op("multiply", {l.op(activation_op(m.activation), {gate}), up}, {}, t.activation_layer);
+    y = m.clamped ? clamped(l, *m.clamped, gate, up, t.activation_layer)
+                  : l.op("multiply", {l.op(activation_op(m.activation), {gate}), up}, {}, t.activation_layer);
   } else {
     y = l.op(activation_op(m.activation), {y}, {}, t.activation_layer);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
+#include <numeric>
 #include <set>
 #include <thread>
 
@@ -14,15 +15,15 @@ namespace sator::llm {
 using runtime::Dims;
 using runtime::Tensor;
 
-std::vector<int64_t> GroupedHeads::stored_rows() const {
+std::vector<int64_t> GroupedRows::stored_rows() const {
+  const int64_t of_group = std::accumulate(parts.begin(), parts.end(), int64_t{0});
   std::vector<int64_t> rows;
-  auto add = [&](int64_t from, int64_t heads) {  // of each group: heads from the one of that number
+  int64_t from = 0;
+  for (int64_t part : parts) {
     for (int64_t g = 0; g < groups; ++g)
-      for (int64_t i = 0; i < heads * dim; ++i) rows.push_back((g * (share + 2) + from) * dim + i);
-  };
-  add(0, share);
-  add(share, 1);
-  add(share + 1, 1);
+      for (int64_t i = 0; i < part; ++i) rows.push_back(g * of_group + from + i);
+    from += part;
+  }
   return rows;
 }
 
@@ -89,11 +90,11 @@ Dims of_experts(int64_t experts, const Dims& one) {
 /// The shape that a parameter has when it is made from a weight of those extents.
 Dims shape_from(const ParamSpec& spec, const Extents& e) {
   const int64_t experts = spec.source.experts, count = std::max<int64_t>(experts, 1);
-  const bool is_vector = spec.part == ParamPart::plain && spec.shape.size() == 1;
+  const bool is_vector = spec.part == ParamPart::plain && (spec.shape.size() == 1 || e.is_vector);
   const int64_t rows = e.rows / count;
-  if (!is_vector && e.rows % count != 0) return {e.rows, e.cols};
+  if ((is_vector ? e.cols : e.rows) % count != 0) return {e.rows, e.cols};
   switch (spec.part) {
-    case ParamPart::plain: return is_vector ? Dims{e.rows * e.cols} : of_experts(experts, {rows, e.cols});
+    case ParamPart::plain: return of_experts(experts, is_vector ? Dims{e.rows * e.cols / count} : Dims{rows, e.cols});
     case ParamPart::activation_scale: return {spec.activation->num_scales(e.cols)};
     case ParamPart::rescale: return {1};
     default: break;
@@ -173,7 +174,7 @@ class Maker {
     Ref<Tensor> out = Tensor::empty(spec.shape, spec.dtype);
     std::byte* to = out->data_as<std::byte>();
     for (const std::string& name : spec.source.tensors) {
-      const Matrix m = load({{name}, spec.source.transposed, spec.source.experts, spec.source.heads});
+      const Matrix m = load({{name}, spec.source.transposed, spec.source.experts, spec.source.rows});
       if (spec.dtype == f16) require_in_f16(spec, m.values);
       const Ref<Tensor> own = to_dtype(m.values, {std::ssize(m.values)}, spec.dtype);
       to = std::copy_n(own->data_as<std::byte>(), own->size_bytes(), to);
@@ -220,9 +221,11 @@ class Maker {
     quantized_source_ = spec.source.tensors;
     if (are_stored_so(spec)) {
       std::vector<QuantizedMatrix> all;
-      for (const std::string& name : spec.source.tensors) all.push_back(checkpoint_.get(name).codes());
+      for (const std::string& name : spec.source.tensors) {
+        all.push_back(checkpoint_.get(name).codes());
+        if (spec.source.rows.groups > 0) all.back() = with_rows(all.back(), spec.source.rows.stored_rows());
+      }
       quantized_ = all.size() == 1 ? std::move(all.front()) : stacked(all, spec.source.experts);
-      if (spec.source.heads.groups > 0) quantized_ = with_rows(quantized_, spec.source.heads.stored_rows());
       return quantized_;
     }
     if (spec.source.experts == 0) {
@@ -250,7 +253,7 @@ class Maker {
   void each_expert(const WeightSource& source, F take) {
     const auto of_one = static_cast<ptrdiff_t>(source.tensors.size()) / source.experts;
     for (auto from = source.tensors.begin(); from != source.tensors.end(); from += of_one)
-      take(load({{from, from + of_one}, source.transposed}));
+      take(load({{from, from + of_one}, source.transposed, 0, source.rows}));
   }
 
   /// Whether the checkpoint holds the codes of the parameter already.
@@ -272,12 +275,11 @@ class Maker {
         all.values.insert(all.values.end(), values.begin(), values.end());
         continue;
       }
-      const auto rows = static_cast<size_t>(t.shape[0]), cols = static_cast<size_t>(t.shape[1]);
-      for (size_t c = 0; c < cols; ++c)
-        for (size_t r = 0; r < rows; ++r) all.values.push_back(values[r * cols + c]);
+      const std::vector<float> used = transposed(values, t.shape[0], t.shape[1]);
+      all.values.insert(all.values.end(), used.begin(), used.end());
     }
-    if (source.heads.groups > 0) {
-      const std::vector<int64_t> order = source.heads.stored_rows();
+    if (source.rows.groups > 0) {
+      const std::vector<int64_t> order = source.rows.stored_rows();
       const auto width = static_cast<ptrdiff_t>(all.values.size() / order.size());
       std::vector<float> ordered(all.values.size());
       auto to = ordered.begin();

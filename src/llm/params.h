@@ -8,11 +8,12 @@
 
 namespace sator::llm {
 
-/// Rows of queries, keys and values that a checkpoint holds by head of keys: `share` heads of queries, one of keys, one of
-/// values, each of `dim` rows, and so on `groups` times. The model uses all queries, then all keys, then all values.
-struct GroupedHeads {
-  int64_t groups = 0, share = 0, dim = 0;  ///< 0 groups: rows are used in the order in which they are stored
-  auto operator<=>(const GroupedHeads&) const = default;
+/// Rows of several parts that a checkpoint holds by group: so many rows of each part, and so on `groups` times. The model uses
+/// all rows of the first part, then those of the next (queries, keys and values by head of keys; gate and up by unit).
+struct GroupedRows {
+  int64_t groups = 0;  ///< 0: rows are used in the order in which they are stored
+  std::vector<int64_t> parts = {};
+  auto operator<=>(const GroupedRows&) const = default;
 
   /// The stored row of each used one.
   std::vector<int64_t> stored_rows() const;
@@ -22,12 +23,12 @@ struct GroupedHeads {
 ///   tensors     names in the checkpoint; several are laid one under the other (q, k, v; gate, up)
 ///   transposed  they are stored [in, out] (GPT-2's Conv1D), and used as [out, in]
 ///   experts     there is a weight for each of so many, in tensors of their own, one after the other; 0: one weight
-///   heads       how the rows of one tensor are arranged
+///   rows        how those of one tensor are arranged
 struct WeightSource {
   std::vector<std::string> tensors;
   bool transposed = false;
   int64_t experts = 0;
-  GroupedHeads heads = {};
+  GroupedRows rows = {};
   auto operator<=>(const WeightSource&) const = default;
 };
 

@@ -44,6 +44,7 @@ class ProgramBuilder {
                              .window = windowed_everywhere() ? a.window : 0,
                              .soft_cap = a.soft_cap,
                              .biased = a.alibi.has_value(),
+                             .sinks = !config_.names.sinks.empty(),
                              .interleaved = a.rope && a.rope->interleaved};
     const std::vector<LayerKind> kinds = layer_kinds();
     std::set<std::string_view> added;

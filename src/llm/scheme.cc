@@ -179,6 +179,19 @@ const std::vector<float>& values_of(Codebook codebook) {
   return codebook == Codebook::nl4 ? nl4 : codebook == Codebook::fp4 ? fp4 : none;
 }
 
+IntegerFormat mxfp4_format() {
+  return {.bits = 4,
+          .granularity = Granularity::group,
+          .group = 32,
+          .scale_dtype = bf16,
+          .zero = 0,
+          .codebook = Codebook::fp4};
+}
+
+uint16_t mxfp4_scale(uint8_t exponent) {
+  return static_cast<uint16_t>(exponent < 2 ? 0x20 << exponent : (exponent - 1) << 7);
+}
+
 std::string_view bare_name(std::string_view tensor) {
   for (std::string_view prefix : {"transformer.", "model."})
     if (tensor.starts_with(prefix)) return tensor.substr(prefix.size());

@@ -59,6 +59,12 @@ struct IntegerFormat {
   bool operator==(const IntegerFormat&) const = default;
 };
 
+/// Microscaled E2M1 floats: 32 consecutive inputs share a power of two, 2^(e - 127), which is stored as bfloat16.
+/// Source: OCP Microscaling Formats (MX) 1.0, 2023.
+IntegerFormat mxfp4_format();
+/// The scale of exponent e, at most 254: half of the power of two, for the codebook holds the doubled values.
+uint16_t mxfp4_scale(uint8_t exponent);
+
 /// A tensor's name without the `transformer.` or `model.` in front, which some published folders leave out.
 std::string_view bare_name(std::string_view tensor);
 

@@ -16,6 +16,7 @@ using Method = StoredQuantization::Method;
 namespace {
 
 constexpr int64_t kWordBits = 32;
+constexpr int64_t kMicroscaled = 32;  // elements that share a scale
 constexpr int kAwqOrder[] = {
     0, 2, 4, 6, 1, 3, 5, 7};  // of the outputs whose codes a word holds, from its lowest bits on
 
@@ -280,10 +281,8 @@ Layer packed_by_rows(const SafeTensors& all, const std::string& name, const Stor
   return l;
 }
 
-}  // namespace
-
-std::vector<StoredWeight> weights_with_codes(const SafeTensors& given, const StoredQuantization& how) {
-  const auto file = std::make_shared<const SafeTensors>(given);
+std::vector<StoredWeight> weights_by_layer(const std::shared_ptr<const SafeTensors>& file,
+                                           const StoredQuantization& how) {
   const SafeTensors& tensors = *file;
   const bool rows = how.method == Method::packed;
   const std::string_view codes = !rows                                         ? ".qweight"
@@ -307,7 +306,86 @@ std::vector<StoredWeight> weights_with_codes(const SafeTensors& given, const Sto
   return out;
 }
 
+/// Of one expert: blocks u8 [rows, groups, 16] and scales u8 [rows, groups], at some place of the two tensors.
+QuantizedMatrix microscaled(const std::byte* blocks, const std::byte* scales, int64_t rows, int64_t groups) {
+  const int64_t cols = groups * kMicroscaled;
+  QuantizedMatrix q{.format = mxfp4_format(), .rows = rows, .cols = cols, .parts = {}};
+  for (const MatrixPart& p : parts_of(q.format, rows, cols)) q.parts[p.part] = Tensor::empty(p.shape, p.dtype);
+  // The first code of a byte is its low half, as in our words.
+  std::memcpy(q.parts.at(ParamPart::codes)->data(), blocks, static_cast<size_t>(rows * cols / 2));
+  auto* scale = q.parts.at(ParamPart::scale)->data_as<uint16_t>();
+  for (int64_t i = 0; i < rows * groups; ++i) scale[i] = mxfp4_scale(std::to_integer<uint8_t>(scales[i]));
+  return q;
+}
+
+/// gpt-oss: "<stack>_blocks" u8 [experts, rows, groups, 16] with "<stack>_scales" u8 [experts, rows, groups].
+std::vector<StoredWeight> microscaled_experts(const std::shared_ptr<const SafeTensors>& file,
+                                              const std::vector<ExpertStack>& stacks) {
+  constexpr std::string_view kBlocks = "_blocks", kScales = "_scales";
+  std::vector<StoredWeight> out;
+  auto stack_of = [&](std::string_view tensor, std::string_view ending) {
+    return std::ranges::find_if(stacks,
+                                [&](const ExpertStack& s) { return tensor.ends_with(text(".", s.all, ending)); });
+  };
+  for (const SafeTensor& t : file->tensors()) {
+    const auto stack = stack_of(t.name, kBlocks);
+    if (stack == stacks.end()) {
+      if (stack_of(t.name, kScales) == stacks.end()) std::ranges::move(floats_of(t, stacks), std::back_inserter(out));
+      continue;
+    }
+    const std::string name = t.name.substr(0, t.name.size() - kBlocks.size());
+    const SafeTensor& scales = part(*file, name + std::string(kScales));
+    if (t.shape.size() != 4) fail_layer(t.name, text("is [", join(t.shape, ", "), "]"), "four dimensions");
+    const int64_t experts = t.shape[0], rows = t.shape[1], groups = t.shape[2];
+    require_shape(t, {experts, rows, groups, kMicroscaled / 2}, {u8});
+    require_shape(scales, {experts, rows, groups}, {u8});
+    if (std::ranges::find(scales.bytes, std::byte{255}) != scales.bytes.end())
+      fail_layer(scales.name, "has the scale 255, which stands for no number", "exponents of at most 254");
+    const std::string block = name.substr(0, name.size() - stack->all.size());
+    for (int64_t e = 0; e < experts; ++e) {
+      const std::byte *from = t.bytes.data() + e * rows * groups * (kMicroscaled / 2),
+                      *exponents = scales.bytes.data() + e * rows * groups;
+      out.push_back(
+          {.name = block + numbered(stack->each, e),
+           .shape = {rows, groups * kMicroscaled},
+           .format = mxfp4_format(),
+           .codes = [file, from, exponents, rows, groups] { return microscaled(from, exponents, rows, groups); }});
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<StoredWeight> floats_of(const SafeTensor& t, const std::vector<ExpertStack>& stacks) {
+  const auto stack =
+      std::ranges::find_if(stacks, [&](const ExpertStack& s) { return t.name.ends_with(text(".", s.all)); });
+  if (stack == stacks.end()) return {{.name = t.name, .shape = t.shape, .dtype = t.dtype, .bytes = t.bytes}};
+  if (t.shape.size() < 2 || t.shape.size() > 3 || t.shape.front() == 0)
+    fail_layer(t.name, text("is [", join(t.shape, ", "), "]"), "a matrix or a vector for each expert");
+  const std::string block = t.name.substr(0, t.name.size() - stack->all.size());
+  std::vector<int64_t> shape(t.shape.begin() + 1, t.shape.end());
+  const bool transposed = stack->transposed && shape.size() == 2;
+  if (transposed) std::swap(shape[0], shape[1]);
+  const size_t size = t.bytes.size() / static_cast<size_t>(t.shape.front());
+  std::vector<StoredWeight> out;
+  for (int64_t e = 0; e < t.shape.front(); ++e)
+    out.push_back({.name = block + numbered(stack->each, e),
+                   .shape = shape,
+                   .dtype = t.dtype,
+                   .bytes = t.bytes.subspan(static_cast<size_t>(e) * size, size),
+                   .transposed = transposed});
+  return out;
+}
+
+std::vector<StoredWeight> weights_with_codes(const SafeTensors& tensors, const ModelConfig& config) {
+  const auto file = std::make_shared<const SafeTensors>(tensors);
+  return config.quantization->method == Method::mxfp4 ? microscaled_experts(file, config.names.expert_stacks)
+                                                      : weights_by_layer(file, *config.quantization);
+}
+
 std::string scheme_name_of(const StoredQuantization& q) {
+  if (q.method == Method::mxfp4) return "mxfp4";
   const char* method = q.method == Method::gptq ? "gptq" : q.method == Method::awq ? "awq" : "packed";
   return text(method, "-int", q.bits, q.group > 0 ? text("-group", q.group) : "-channel");
 }

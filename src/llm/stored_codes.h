@@ -1,17 +1,21 @@
-// Codes that other programs made of weights, read into QuantizedMatrix: GPTQ, AWQ, compressed-tensors.
+// Codes that other programs made of weights, read into QuantizedMatrix: GPTQ, AWQ, compressed-tensors, MXFP4.
 #pragma once
 
 #include "llm/checkpoint.h"
 
 namespace sator::llm {
 
-/// The weights of a folder whose matrices are quantized: "<layer>.weight" for each "<layer>.qweight" (gptq, awq) or
-/// "<layer>.weight_packed" (compressed-tensors), and what stays floats. Values are kept exactly: (code - zero) * scale.
-/// Sources: the layouts that AutoGPTQ, AutoAWQ and compressed-tensors document and write.
-/// Errors: a part is missing; shapes do not fit each other; an input of no group; a zero point beyond 8 bits.
-std::vector<StoredWeight> weights_with_codes(const SafeTensors& tensors, const StoredQuantization& quantization);
+/// The weights in a tensor of floats: itself, or one for each expert of a stack. Errors: a stack that is none.
+std::vector<StoredWeight> floats_of(const SafeTensor& tensor, const std::vector<ExpertStack>& stacks);
 
-/// "gptq-int4-group128", "awq-int4-group128", "packed-int8-channel".
+/// The weights of a folder whose matrices are quantized: "<layer>.weight" for each "<layer>.qweight" (gptq, awq) or
+/// "<layer>.weight_packed" (compressed-tensors), those of each expert for "<stack>_blocks" (mxfp4), and what stays floats. Values
+/// are kept exactly: (code - zero) * scale.
+/// Sources: the layouts that AutoGPTQ, AutoAWQ, compressed-tensors and gpt-oss document and write.
+/// Errors: a part is missing; shapes do not fit each other; an input of no group; a zero point beyond 8 bits.
+std::vector<StoredWeight> weights_with_codes(const SafeTensors& tensors, const ModelConfig& config);
+
+/// "gptq-int4-group128", "awq-int4-group128", "packed-int8-channel", "mxfp4".
 std::string scheme_name_of(const StoredQuantization& quantization);
 
 }  // namespace sator::llm

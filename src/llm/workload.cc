@@ -209,7 +209,7 @@ class Workload::Walk {
                      .sizes = {{"n", size_.tokens}, {"kv_len", size_.context}},
                      .params = {plain, cache, cache, plain},
                      .work = all_.attend_});
-    if (all_.biased_) calls.back().params.push_back(plain);
+    if (all_.has_extra_) calls.back().params.push_back(plain);
   }
 
   const Workload& all_;
@@ -274,7 +274,7 @@ Workload::Workload(const ModuleRef& phase3, const Program& program)
       attend_(attention_work(program.attention)),
       plain_append_(kv_append_kernel(unrotated(program.attention))),
       unrotated_layers_(program.unrotated_layers.begin(), program.unrotated_layers.end()),
-      biased_(program.attention.biased),
+      has_extra_(program.attention.biased || program.attention.sinks),
       limits_(program.limits) {
   for (const std::string& layer : program.layers) layer_of_.emplace(variable_name(layer), layer);
   for (const char* pass : {"LiftTransformParams", "DeadCodeElimination", "RewriteDataflowReshape"})

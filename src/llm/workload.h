@@ -51,7 +51,7 @@ class Workload {
   tir::PrimFuncRef append_, attend_;             ///< what attention launches
   tir::PrimFuncRef plain_append_;                ///< what layers without rotary embedding launch for the first
   std::set<int64_t> unrotated_layers_;
-  bool biased_ = false;                                    ///< attention reads a bias too
+  bool has_extra_ = false;                                 ///< attention reads biases or sinks too
   std::map<std::string, rules::GroupedFunction> grouped_;  ///< the functions of experts, by name
   ModelLimits limits_;
 };

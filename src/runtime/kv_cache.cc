@@ -88,6 +88,14 @@ Value bias_table(const KVCacheConfig& c) {
   return table;
 }
 
+bool has_sinks(const VirtualMachine& vm, int32_t index) {
+  const auto& functions = vm.executable().functions;
+  return index >= 0 && index < static_cast<int32_t>(functions.size()) &&
+         std::ranges::any_of(
+             functions[static_cast<size_t>(index)].kernel.params,
+             [](const KernelParam& p) { return p.name == "sinks"; });
+}
+
 void check_kernel(const VirtualMachine& vm, int32_t index, const char* role, size_t num_params) {
   const auto& functions = vm.executable().functions;
   if (index < 0 || index >= static_cast<int32_t>(functions.size()))
@@ -151,8 +159,11 @@ void PagedKVCache::assign(const VirtualMachine& vm, const OtherLayers& to) {
   const KVCacheConfig& c = config_;
   const Value rope = rope_table(c, to.rope_inv_freq, to.rope_scale);
   check_kernel(vm, to.kv_append, "kv_append", to.rope_inv_freq ? 7 : 4);
-  check_kernel(vm, to.attention, "attention", c.alibi_slopes ? 12 : 11);
-  auto set = [&](Layer& layer) { layer.rope = rope, layer.kv_append = to.kv_append, layer.attention = to.attention; };
+  const bool sinks = has_sinks(vm, to.attention);
+  check_kernel(vm, to.attention, "attention", c.alibi_slopes || sinks ? 12 : 11);
+  auto set = [&](Layer& layer) {
+    layer.rope = rope, layer.kv_append = to.kv_append, layer.attention = to.attention, layer.sinks = sinks;
+  };
   if (to.layers.size() == 0) std::ranges::for_each(layers_, set);
   for (int64_t layer : to.layers) set(layers_[static_cast<size_t>(layer)]);
   if (!to.rope_inv_freq || rotated_q_tensor_) return;
@@ -276,7 +287,7 @@ void PagedKVCache::clear_page(int32_t page) {
 }
 
 void PagedKVCache::attention_with_fused_qkv(VirtualMachine& vm, int64_t layer, double sm_scale, const Value& qkv,
-                                            const Value& o) {
+                                            const Value& o, const Value& sinks) {
   require_step("attention");
   if (layer < 0 || layer >= config_.num_layers)
     refuse(text("attention of layer ", layer), text("a layer below ", config_.num_layers));
@@ -284,6 +295,9 @@ void PagedKVCache::attention_with_fused_qkv(VirtualMachine& vm, int64_t layer, d
   Value qkv_rows = as_rows(qkv, "qkv", Dims{num_tokens_, all_heads, config_.head_dim});
   Value o_rows = as_rows(o, "o", Dims{num_tokens_, heads, config_.head_dim});
   const Layer& own = layers_[static_cast<size_t>(layer)];
+  if (own.sinks == sinks.is_null())
+    refuse(text("attention of layer ", layer, own.sinks ? " is given no sinks" : " is given sinks"),
+           own.sinks ? "sinks, which its kernel takes" : "none, for its kernel takes none");
   const Value &k = own.k_pages, &v = own.v_pages;
   const bool rotated = !own.rope.is_null();
   char where[32];
@@ -297,19 +311,25 @@ void PagedKVCache::attention_with_fused_qkv(VirtualMachine& vm, int64_t layer, d
     vm.call_kernel(own.kv_append, append, {}, where);
   }
   const Value scale = sm_scale;
-  const Value* attend[] = {rotated ? &rotated_q_ : &qkv_rows,
-                           &token_seq_.value,
-                           &positions_.value,
-                           &q_indptr_.value,
-                           &kv_lengths_.value,
-                           &page_indptr_.value,
-                           &page_table_.value,
-                           &k,
-                           &v,
-                           bias_.is_null() ? &o_rows : &bias_,
-                           bias_.is_null() ? &scale : &o_rows,
-                           &scale};
-  const std::span<const Value* const> arguments(attend, bias_.is_null() ? 11 : 12);
+  Value sinks_of_heads;
+  std::array<const Value*, 13> attend = {rotated ? &rotated_q_ : &qkv_rows,
+                                         &token_seq_.value,
+                                         &positions_.value,
+                                         &q_indptr_.value,
+                                         &kv_lengths_.value,
+                                         &page_indptr_.value,
+                                         &page_table_.value,
+                                         &k,
+                                         &v};
+  size_t count = 9;
+  if (!bias_.is_null()) attend[count++] = &bias_;
+  if (!sinks.is_null()) {
+    sinks_of_heads = as_rows(sinks, "sinks", Dims{heads});
+    attend[count++] = &sinks_of_heads;
+  }
+  attend[count++] = &o_rows;
+  attend[count++] = &scale;
+  const std::span<const Value* const> arguments(attend.data(), count);
   const std::array extra{VirtualMachine::Extra{"num_sequences", kv_lengths_.tensor->dim(0)},
                          VirtualMachine::Extra{"kv_len", longest_},
                          VirtualMachine::Extra{"scores", scores_}};

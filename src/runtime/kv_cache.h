@@ -57,7 +57,8 @@
 //   v_pages      T[P, G, 16, D]
 //   bias         float32[H, B]      only with linear biases (ALiBi): what is added to the score of head h and the key at
 //                                   position p; B is a multiple of 64, for kernels read four pages at a time
-//   o            float32[n, H, D]   written: softmax(sm_scale * q K^T + bias) V
+//   sinks        float32[H]         only with sinks: a score that joins the softmax of each head, and has no value
+//   o            float32[n, H, D]   written: softmax(sm_scale * q K^T + bias, sinks) V
 //   sm_scale     float32            a scalar parameter
 //
 // The record of an attention call carries, beside the kernel's symbolic sizes, `num_sequences` (b), `kv_len`
@@ -110,7 +111,7 @@ struct KVCacheConfig {
 ///   vm.builtin.kv_state_clear(cache), kv_state_add_sequence(cache, id), kv_state_remove_sequence(cache, id),
 ///   kv_state_fork_sequence(cache, parent, child[, position]), kv_state_popn(cache, id, n),
 ///   kv_state_begin_forward(cache, shape(ids), shape(append_lengths)), kv_state_end_forward(cache)
-///   vm.builtin.attention_kv_cache_attention_with_fused_qkv(cache, layer, sm_scale, qkv, o)
+///   vm.builtin.attention_kv_cache_attention_with_fused_qkv(cache, layer, sm_scale, qkv[, sinks], o)
 ///   vm.builtin.attention_kv_cache_get_query_positions(cache) -> int32[n]
 ///   vm.builtin.attention_kv_cache_get_num_available_pages(cache) -> integer
 ///   vm.builtin.attention_kv_cache_get_total_sequence_length(cache) -> integer
@@ -144,8 +145,10 @@ class PagedKVCache final : public KVState {
   /// One layer of the open step: appends its keys and values, then writes the attention to `o`.
   ///   qkv  float32, n * (H + 2 * G) * D elements in the order of [n, H + 2 * G, D]
   ///   o    float32, n * H * D elements in the order of [n, H, D]
+  ///   sinks  float32[H]; null: the kernels take none
   /// Errors: no step is open; no such layer; another number of elements; what the kernels report.
-  void attention_with_fused_qkv(VirtualMachine& vm, int64_t layer, double sm_scale, const Value& qkv, const Value& o);
+  void attention_with_fused_qkv(VirtualMachine& vm, int64_t layer, double sm_scale, const Value& qkv, const Value& o,
+                                const Value& sinks = {});
   /// int32[n], the position of each token of the open step. It shows other positions after the next
   /// begin_forward.
   Ref<Tensor> get_query_positions() const;
@@ -189,6 +192,7 @@ class PagedKVCache final : public KVState {
     Value k_pages, v_pages;
     Value rope;  // null: it is not rotated
     int32_t kv_append = -1, attention = -1;
+    bool sinks = false;  // the attention takes them
   };
   std::vector<Layer> layers_;
   Value rotated_q_;  // where some layer is rotated

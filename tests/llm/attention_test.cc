@@ -60,7 +60,10 @@ double largest_difference(const AttentionShape& s, const std::vector<Sequence>& 
                                 k.raw(),
                                 v.raw(),
                                 o.raw()};
+  codegen::Data<float> sinks(static_cast<size_t>(s.num_qo_heads));
+  for (size_t i = 0; i < sinks.size; ++i) sinks[i] = 2 * normal(random);
   if (s.biased) buffers.insert(buffers.end() - 1, bias.raw());
+  if (s.sinks) buffers.insert(buffers.end() - 1, sinks.raw());
   tir::PrimFuncRef func = attention_kernel(s);
   const double scale = 1 / std::sqrt(static_cast<double>(s.head_dim));
   std::map<std::string, int64_t> sizes = {{"n", n},
@@ -79,10 +82,11 @@ double largest_difference(const AttentionShape& s, const std::vector<Sequence>& 
   buffers.back() = want.raw();
   const int64_t reference_values[] = {n, heads, std::bit_cast<int64_t>(scale), limit};
   Ref<runtime::ThreadPool> pool = runtime::ThreadPool::create(1);
-  runtime::testing::attention_kernel({s.num_qo_heads, s.num_kv_heads, s.head_dim, 0, s.cache_dtype, s.narrow, s.biased},
-                                     buffers.data(),
-                                     reference_values,
-                                     pool->context());
+  runtime::testing::attention_kernel(
+      {s.num_qo_heads, s.num_kv_heads, s.head_dim, 0, s.cache_dtype, s.narrow, s.biased, s.sinks},
+      buffers.data(),
+      reference_values,
+      pool->context());
   double largest = 0;
   double sum = 0;
   for (size_t i = 0; i < o.size; ++i) {
@@ -125,6 +129,11 @@ TEST_P(Attention, HeadsOfAnySize) {
 
 TEST_P(Attention, BiasesByHeadAndKey) {
   AttentionShape shape{.num_qo_heads = 6, .num_kv_heads = 2, .head_dim = 20, .biased = true};
+  EXPECT_LT(largest_difference(shape, {{37, 37}, {1, 1}, {130, 3}, {500, 1}, {19, 5}}, *GetParam(), 1), kTolerance);
+}
+
+TEST_P(Attention, SinksTakeTheirShare) {
+  AttentionShape shape{.num_qo_heads = 6, .num_kv_heads = 2, .head_dim = 20, .sinks = true};
   EXPECT_LT(largest_difference(shape, {{37, 37}, {1, 1}, {130, 3}, {500, 1}, {19, 5}}, *GetParam(), 1), kTolerance);
 }
 

@@ -139,7 +139,7 @@ TEST_P(Families, LogitsOfTransformers) {
   // Chunks are the cache's business: a window, a scaled rotary embedding, linear biases and layers that differ stand for all.
   // The last chunk has two tokens: of experts, fewer rows than there are experts.
   static const std::set<std::string> kInChunks = {
-      "mistral", "phi3-longrope", "bloom", "gemma3", "cohere2", "qwen3-moe"};
+      "mistral", "phi3-longrope", "bloom", "gemma3", "cohere2", "qwen3-moe", "gpt-oss"};
   if (kInChunks.contains(GetParam())) expect_near(5);
 }
 INSTANTIATE_TEST_SUITE_P(Model, Families,
@@ -147,7 +147,8 @@ INSTANTIATE_TEST_SUITE_P(Model, Families,
                                          "opt", "starcoder2", "olmo2", "granite", "stablelm", "stablelm-parallel",
                                          "gemma3", "smollm3", "glm4", "cohere", "cohere-qk-norm", "cohere2", "phi",
                                          "gpt-neox", "gpt-neox-sequential", "gptj", "falcon-7b", "falcon-40b",
-                                         "falcon-11b", "falcon-rw", "bloom", "qwen2-moe", "qwen3-moe", "mixtral"),
+                                         "falcon-11b", "falcon-rw", "bloom", "qwen2-moe", "qwen3-moe", "mixtral",
+                                         "gpt-oss"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::ranges::replace(name, '-', '_');
@@ -162,16 +163,18 @@ TEST_P(StoredCodes, LogitsOfTransformers) {
   const double bound = 2e-5 * largest_logit(file) + 1e-5;
   const Scheme own = scheme_for(folder, {});
   ASSERT_TRUE(own.stored);
-  EXPECT_EQ(own.stored->codes.size(), 14);
+  // Seven matrices of two layers; of experts two of each, which are three.
+  EXPECT_EQ(own.stored->codes.size(), own.name == "mxfp4" ? 12 : 14);
   EXPECT_LE(largest_difference(folder, file, true, {}, own), bound);
   // Of each layout one: the values as floats.
-  if (const std::string name = GetParam(); name.ends_with("-asym") || name.ends_with("order") || name == "awq-int4")
+  if (const std::string name = GetParam();
+      name.ends_with("-asym") || name.ends_with("order") || name == "awq-int4" || name == "mxfp4")
     EXPECT_LE(largest_difference(folder, file, true, {}, parse_scheme("f32")), bound);
 }
 INSTANTIATE_TEST_SUITE_P(Model, StoredCodes,
                          testing::Values("gptq-int4", "gptq-int4-asym", "gptq-int4-v2", "gptq-int4-v2-unsaid",
                                          "gptq-int4-act-order", "gptq-int3", "gptq-int8", "awq-int4", "packed-int4",
-                                         "packed-int4-asym", "packed-int8"),
+                                         "packed-int4-asym", "packed-int8", "mxfp4"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::ranges::replace(name, '-', '_');
@@ -223,12 +226,13 @@ TEST_P(Gguf, LogitsOfTransformers) {
   ASSERT_TRUE(own.stored);
   EXPECT_EQ(own.name, "Q4_K_M");
   EXPECT_LE(largest_difference(file, expected, true, {}, own), bound);
-  if (const std::string name = GetParam(); name == "llama" || name == "gpt2")
+  if (const std::string name = GetParam(); name == "llama" || name == "gpt2" || name == "gpt-oss")
     EXPECT_LE(largest_difference(file, expected, true, {}, parse_scheme("f32")), bound);
 }
 INSTANTIATE_TEST_SUITE_P(Model, Gguf,
                          testing::Values("llama", "llama3-rope", "qwen2", "qwen3", "gemma2", "phi3", "gpt2",
-                                         "starcoder2", "olmo2", "granite", "stablelm"),
+                                         "starcoder2", "olmo2", "granite", "stablelm", "qwen2moe", "qwen3moe",
+                                         "mixtral", "gpt-oss"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::ranges::replace(name, '-', '_');
@@ -266,7 +270,10 @@ TEST(Model, ParametersOfPublishedModels) {
                          Row{"falcon-7b", 6.922},
                          Row{"falcon-40b", 41.303},
                          Row{"falcon-rw-1b", 1.312},
-                         Row{"bloom-176b", 176.247}}) {
+                         Row{"bloom-176b", 176.247},
+                         // Active ones with the embedding, of which the maker leaves 0.579 out.
+                         Row{"gpt-oss-20b", 20.91, 4.19},
+                         Row{"gpt-oss-120b", 116.83, 5.71}}) {
     const ModelConfig config = read_model_config(reference_model(text("published/", row.name)));
     double count = 0, active = 0;
     for (const ParamSpec& p : build_program(config, parse_scheme("f16")).params) {

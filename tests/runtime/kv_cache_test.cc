@@ -50,6 +50,11 @@ class Model {
     plain.rope = 0;
     if (unrotated.size() > 0) testing::add_kv_kernels(b, table, plain, "_plain");
     vm = std::make_unique<VirtualMachine>(b.finish(), table, ThreadPool::create(threads));
+    if (shape.sinks) {
+      std::vector<float> scores;
+      for (int64_t h = 0; h < shape.qo_heads; ++h) scores.push_back(1.5f - static_cast<float>(h));
+      sinks = Tensor::of<float>(scores, Dims{shape.qo_heads}, f32);
+    }
     auto kernel = [&](const char* name) { return vm->executable().find(name); };
     std::vector<PagedKVCache::OtherLayers> others;
     if (unrotated.size() > 0)
@@ -88,7 +93,7 @@ class Model {
       Ref<Tensor> qkv = Tensor::empty(Dims{n, rows, shape_.dim}, f32),
                   o = Tensor::empty(Dims{n, shape_.qo_heads, shape_.dim}, f32);
       for (int64_t i = 0; i < qkv->num_elements(); ++i) qkv->data_as<float>()[i] = normal_(random_);
-      cache->attention_with_fused_qkv(*vm, layer, kScale, qkv, o);
+      cache->attention_with_fused_qkv(*vm, layer, kScale, qkv, o, sinks ? Value(sinks) : Value());
       int64_t token = 0;
       for (size_t i = 0; i < ids.size(); ++i)
         for (int64_t j = 0; j < lengths[i]; ++j, ++token) {
@@ -109,6 +114,7 @@ class Model {
 
   std::unique_ptr<VirtualMachine> vm;
   Ref<PagedKVCache> cache;
+  Ref<Tensor> sinks;  // null: none
 
  private:
   // Element d of a head after rotation by its position, through complex numbers: pairs (j, j + R/2) turn by the angle.
@@ -155,7 +161,7 @@ class Model {
               kept(rotated(history[static_cast<size_t>(p)].data() + (shape_.qo_heads + g) * shape_.dim, d, p, layer));
         weights.push_back(std::exp(dot * kScale + bias(h, p) - bias(h, last)));
       }
-      double sum = 0;
+      double sum = sinks ? std::exp(static_cast<double>(sinks->data_as<float>()[h])) : 0;
       for (double w : weights) sum += w;
       for (int64_t p = 0; p <= last; ++p)
         for (int64_t d = 0; d < shape_.dim; ++d)
@@ -469,6 +475,27 @@ TEST(PagedKVCache, LinearBiases) {
   wrong.alibi_dtype = f16;
   EXPECT_EQ(refusal([&] { Model({.qo_heads = 3, .kv_heads = 1, .dim = 8}, wrong); }),
             "KV cache: linear biases in float16");
+}
+
+TEST(PagedKVCache, SinksJoinTheSoftmax) {
+  for (int64_t rope : {0, 8}) {
+    Model m({.qo_heads = 6, .kv_heads = 2, .dim = 8, .rope = rope, .sinks = true}, sizes(1, 64, 40));
+    m.add(1);
+    EXPECT_LT(m.step({1}, {33}), kTolerance);
+    EXPECT_LT(m.step({1}, {1}), kTolerance);
+  }
+  Model m({.qo_heads = 6, .kv_heads = 2, .dim = 8, .sinks = true}, sizes(1, 64, 40));
+  m.add(1);
+  m.sinks = Tensor::of<float>({1, 2, 3}, Dims{3}, f32);
+  EXPECT_EQ(refusal([&] { m.step({1}, {1}); }), "KV cache: sinks of the attention is a float32[3] tensor");
+  Model without({.qo_heads = 6, .kv_heads = 2, .dim = 8, .sinks = true}, sizes(1, 64, 40));
+  without.add(1);
+  without.sinks = nullptr;
+  EXPECT_EQ(refusal([&] { without.step({1}, {1}); }), "KV cache: attention of layer 0 is given no sinks");
+  Model plain({.qo_heads = 6, .kv_heads = 2, .dim = 8}, sizes(1, 64, 40));
+  plain.add(1);
+  plain.sinks = m.sinks;
+  EXPECT_EQ(refusal([&] { plain.step({1}, {1}); }), "KV cache: attention of layer 0 is given sinks");
 }
 
 TEST(PagedKVCache, RefusesConfigurationsThatDoNotFit) {

@@ -18,6 +18,7 @@ struct KVShape {
   DType dtype = f32;
   bool narrow = false;       // queries and weights of values are rounded to dtype
   bool biased = false;       // scores get bias[h, position of the key]
+  bool sinks = false;        // a score of each head joins the softmax, and has no value; not with `biased`
   bool interleaved = false;  // elements 2 j and 2 j + 1 are a pair, not j and j + R / 2
 };
 
@@ -78,7 +79,8 @@ inline int32_t attention_kernel(const KVShape& s, void* const* buffers, const in
   auto* page_indptr = static_cast<const int32_t*>(buffers[5]);
   auto* page_table = static_cast<const int32_t*>(buffers[6]);
   auto* bias = static_cast<const float*>(s.biased ? buffers[9] : nullptr);
-  auto* o = static_cast<float*>(buffers[s.biased ? 10 : 9]);
+  auto* sinks = static_cast<const float*>(s.sinks ? buffers[9] : nullptr);
+  auto* o = static_cast<float*>(buffers[s.biased || s.sinks ? 10 : 9]);
   const int64_t n = values[0], q_rows = values[1];
   const double scale = std::bit_cast<double>(values[2]);
   auto rounded = [&](float x) {
@@ -91,7 +93,7 @@ inline int32_t attention_kernel(const KVShape& s, void* const* buffers, const in
     for (int64_t h = 0; h < s.qo_heads; ++h) {
       int64_t g = h / (s.qo_heads / s.kv_heads), length = positions[t] + 1, padded = (length + 15) / 16 * 16;
       auto page_of = [&](int64_t p) { return page_table[page_indptr[token_seq[t]] + p / 16]; };
-      double max = -1e300, sum = 0;
+      double max = sinks ? sinks[h] : -1e300, sum = 0;
       for (int64_t p = 0; p < padded; ++p) {
         double dot = 0;
         for (int64_t d = 0; d < s.dim; ++d)
@@ -100,6 +102,7 @@ inline int32_t attention_kernel(const KVShape& s, void* const* buffers, const in
         scores[p] = p < length ? dot * scale + (bias ? bias[h * values[3] + p] : 0) : -1e300;
         max = std::max(max, scores[p]);
       }
+      if (sinks) sum = std::exp(sinks[h] - max);
       for (int64_t p = 0; p < padded; ++p) sum += scores[p] = std::exp(scores[p] - max);
       for (int64_t d = 0; d < s.dim; ++d) {
         double y = 0;
@@ -151,6 +154,7 @@ inline KVKernels add_kv_kernels(ExecutableBuilder& b, KernelTable& table, const 
                                   tensor("k_pages", s.dtype, k),
                                   tensor("v_pages", s.dtype, v)};
   if (s.biased) attend.push_back(tensor("bias", f32, {extent(s.qo_heads), value(3)}));
+  if (s.sinks) attend.push_back(tensor("sinks", f32, {extent(s.qo_heads)}));
   attend.push_back(tensor("o", f32, {value(0), extent(s.qo_heads), extent(s.dim)}));
   const auto last = static_cast<int32_t>(attend.size());
   attend.push_back({.name = "sm_scale", .dtype = f32, .is_tensor = false, .value = 2});

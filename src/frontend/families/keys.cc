@@ -108,6 +108,8 @@ void refuse_foreign(const JsonAt& config, std::initializer_list<std::string_view
                                  {"num_experts", nullptr},
                                  {"n_routed_experts", nullptr},
                                  {"kv_lora_rank", nullptr},
+                                 {"swiglu_limit", nullptr},
+                                 {"swiglu_alpha", nullptr},
                                  {"no_rope_layers", nullptr},
                                  {"no_rope_layer_interval", nullptr},
                                  {"rotary_dim", nullptr},

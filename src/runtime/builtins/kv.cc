@@ -79,7 +79,9 @@ Value kv_state_begin_forward(VirtualMachine&, const Args& args) {
 Value kv_state_end_forward(VirtualMachine&, const Args& args) { return state(args).end_forward(), Value(); }
 
 Value kv_attention_with_fused_qkv(VirtualMachine& vm, const Args& args) {
-  cache(args).attention_with_fused_qkv(vm, args.integer(1), args.number(2), args[3], args[4]);
+  const bool has_sinks = args.size() == 6;
+  cache(args).attention_with_fused_qkv(
+      vm, args.integer(1), args.number(2), args[3], args[has_sinks ? 5 : 4], has_sinks ? args[4] : Value());
   return {};
 }
 

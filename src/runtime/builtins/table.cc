@@ -53,7 +53,7 @@ constexpr Builtin kBuiltins[] = {
     {"vm.builtin.kv_state_end_forward", 1, 1, builtin::kv_state_end_forward, "ends the step"},
     {"vm.builtin.attention_kv_cache_attention_with_fused_qkv",
      5,
-     5,
+     6,
      builtin::kv_attention_with_fused_qkv,
      "appends a layer's keys and values and attends to all"},
     {"vm.builtin.attention_kv_cache_get_query_positions",
