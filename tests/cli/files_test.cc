@@ -50,6 +50,9 @@ TEST(Files, SignalsAtAnyTimeLeaveNothingTemporary) {
   EXPECT_GT(in_time, 3);
 }
 
+/// Whether a line of a file is there: one that exists may be empty yet.
+static bool written(const fs::path& file) { return fs::exists(file) && read_file(file).ends_with("\n"); }
+
 // The linker works in a folder of its own, and as a process of its own.
 TEST(Files, AnInterruptWhileLinkingEndsTheLinkerAndTakesItsFolder) {
   TempFolder folder;
@@ -59,8 +62,8 @@ TEST(Files, AnInterruptWhileLinkingEndsTheLinkerAndTakesItsFolder) {
   ::setenv("SATOR_LINKER", linker.c_str(), 1);
   program.start({"compile", kExample.string(), "-o", "out/model.so"});
   ::unsetenv("SATOR_LINKER");
-  ASSERT_TRUE(program.interrupt_when(
-      [&] { return fs::exists(folder.path() / "linker.pid") && has_temporaries(folder.path()); }));
+  ASSERT_TRUE(
+      program.interrupt_when([&] { return written(folder.path() / "linker.pid") && has_temporaries(folder.path()); }));
   const Ended ended = program.end();
   EXPECT_EQ(ended.status, 130) << ended.notes;
   EXPECT_FALSE(has_temporaries(folder.path()));
