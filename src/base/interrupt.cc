@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -34,10 +35,15 @@ void write_words(std::string_view words) {
   }
 }
 
+std::atomic<bool> catching = false, caught = false;
+
 /// Runs in a thread of its own, so that it may lock and allocate, which a signal handler may not.
 void wait_for(sigset_t signals) {
   int signal = 0;
-  if (::sigwait(&signals, &signal) != 0) return;
+  do {
+    if (::sigwait(&signals, &signal) != 0) return;
+    caught = signal == SIGINT;
+  } while (signal == SIGINT && catching);
   // From here on a second signal ends the process at once.
   for (int s : kSignals)
     if (sigismember(&signals, s) == 1) ::signal(s, SIG_DFL);
@@ -73,6 +79,15 @@ void end_process(int status, std::string_view words) {
   write_words(words);
   ::_exit(status);
 }
+
+CatchInterrupts::CatchInterrupts() {
+  caught = false;
+  catching = true;
+}
+
+CatchInterrupts::~CatchInterrupts() { catching = false; }
+
+bool CatchInterrupts::take() { return caught.exchange(false); }
 
 HoldInterrupts::HoldInterrupts() { registry().mutex.lock(); }
 

@@ -14,6 +14,17 @@ namespace sator {
 /// To be called before the process has a second thread.
 void end_on_interrupt();
 
+/// While this lives, Ctrl-C (SIGINT) ends nothing: it is noted, for whoever works to stop. One at a time.
+class CatchInterrupts {
+ public:
+  CatchInterrupts();
+  ~CatchInterrupts();
+  CatchInterrupts(const CatchInterrupts&) = delete;
+  CatchInterrupts& operator=(const CatchInterrupts&) = delete;
+  /// Whether one came since the last time that this was asked.
+  bool take();
+};
+
 /// Removes what is temporary, as an interrupt does, prints the words on standard error and ends the process.
 [[noreturn]] void end_process(int status, std::string_view words);
 

@@ -9,6 +9,7 @@ Command study_command();
 Command case_study_command();
 Command tokenize_command();
 Command schemes_command();
+Command chat_command();
 Command generate_command();
 Command perplexity_command();
 Command logits_command();

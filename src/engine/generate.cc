@@ -9,7 +9,8 @@ Generated generate(Session& session, std::span<const int32_t> prompt, const Gene
                    FunctionRef<bool(int32_t id)> take) {
   Generated done;
   Sampler sampler(options.sampling);
-  std::vector<int32_t> sequence(prompt.begin(), prompt.end());
+  std::vector<int32_t> sequence = options.before;
+  sequence.insert(sequence.end(), prompt.begin(), prompt.end());
   auto timed = [&](std::span<const int32_t> ids, double& seconds) {
     const auto start = std::chrono::steady_clock::now();
     const std::span<const float> logits = session.append(ids);

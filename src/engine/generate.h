@@ -8,7 +8,8 @@ namespace sator {
 struct GenerateOptions {
   SamplingParams sampling;  ///< temperature 0 is greedy
   int64_t max_tokens = 128;
-  std::vector<int32_t> stop_ids;  ///< generation ends before any of these
+  std::vector<int32_t> stop_ids;     ///< generation ends before any of these
+  std::vector<int32_t> before = {};  ///< what the session holds already: penalties look at it too
 };
 
 enum class StopReason { stop_token, max_tokens, context_full, told };

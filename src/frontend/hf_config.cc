@@ -111,6 +111,24 @@ Tokenizer load_tokenizer(const fs::path& model) {
                               role("tokenizer.ggml.eos_token_id"));
 }
 
+std::optional<ChatTemplate> load_chat_template(const fs::path& model) {
+  if (!GgufFile::is_named_so(model)) return ChatTemplate::load(model);
+  const GgufFile file = GgufFile::open(model);
+  const Json* source = file.find_value("tokenizer.chat_template");
+  if (!source || !source->is_string()) return {};
+  nlohmann::ordered_json special = nlohmann::ordered_json::object();
+  const Json* tokens = file.find_value("tokenizer.ggml.tokens");
+  for (const char* role : {"bos", "eos", "unknown", "padding"}) {
+    const Json* id = file.find_value(text("tokenizer.ggml.", role, "_token_id"));
+    if (!tokens || !id || !id->is_number_unsigned() || id->get<size_t>() >= tokens->size()) continue;
+    const std::string_view name = role == std::string_view("unknown")   ? "unk"
+                                  : role == std::string_view("padding") ? "pad"
+                                                                        : role;
+    special[text(name, "_token")] = tokens->at(id->get<size_t>()).get<std::string>();
+  }
+  return ChatTemplate::of(source->get<std::string>(), text(model.string(), ": tokenizer.chat_template"), special);
+}
+
 ModelConfig read_model_config(const fs::path& folder) {
   if (GgufFile::is_named_so(folder)) {
     if (!fs::exists(folder)) fail_absent(folder);

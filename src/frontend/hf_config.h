@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "engine/chat_template.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "frontend/model_config.h"
 
@@ -27,6 +28,8 @@ ModelConfig read_model_config(const fs::path& folder);
 
 /// The tokenizer of a folder (Tokenizer::load) or of a GGUF file.
 Tokenizer load_tokenizer(const fs::path& model);
+/// Its chat template, as of ChatTemplate::load, or from the metadata of a GGUF file; nothing where there is none.
+std::optional<ChatTemplate> load_chat_template(const fs::path& model);
 
 /// The model types that read_model_config knows.
 std::vector<std::string> supported_model_types();

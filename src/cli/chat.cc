@@ -1,0 +1,168 @@
+#include "engine/chat.h"
+
+#include <editline/readline.h>
+#include <unistd.h>
+
+#include <clocale>
+#include <iostream>
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "cli/commands.h"
+#include "cli/sampling_options.h"
+#include "engine/tokenizer/unicode.h"
+#include "frontend/hf_config.h"
+
+namespace sator::cli {
+
+namespace {
+
+struct ChatArguments {
+  ModelArguments model;
+  SamplingArguments sampling;
+  std::optional<std::string> system, chat_template;
+};
+
+constexpr const char* kHelp =
+    "A line is a message; Ctrl-C stops an answer.\n"
+    "/reset begins a new conversation, /exit (or Ctrl-D) ends the program, /help says this.\n";
+
+/// The lines of a terminal, edited and kept for the arrow keys; or of a pipe, one message each.
+class Lines {
+ public:
+  explicit Lines(std::istream& in)
+      : in_(in), is_terminal_(&in == &std::cin && ::isatty(STDIN_FILENO) && ::isatty(STDOUT_FILENO)) {
+    if (is_terminal_) std::setlocale(LC_CTYPE, "");
+  }
+  bool are_typed() const { return is_terminal_; }
+  /// Nothing at the end.
+  std::optional<std::string> next() {
+    std::string line;
+    if (!is_terminal_) return std::getline(in_, line) ? std::optional(line) : std::nullopt;
+    const std::unique_ptr<char, decltype(&std::free)> typed(::readline("> "), &std::free);
+    if (!typed) return {};
+    if (*typed) ::add_history(typed.get());
+    return std::string(typed.get());
+  }
+
+ private:
+  std::istream& in_;
+  bool is_terminal_;
+};
+
+ChatTemplate template_of(const ChatArguments& a, const fs::path& model) {
+  if (a.chat_template) return ChatTemplate::read(*a.chat_template, model);
+  if (std::optional<ChatTemplate> own = load_chat_template(model)) return *own;
+  fail({.what = text(model.string(), " has no chat template: it was not trained for conversations, or lost it"),
+        .needs = "chat_template in tokenizer_config.json, or chat_template.jinja",
+        .hint = "pass --chat-template FILE, or continue a text: sator generate"});
+}
+
+/// What all answers took.
+struct Totals {
+  int64_t answers = 0, computed = 0, held = 0, steps = 0;
+  double prefill_s = 0, decode_s = 0;
+};
+
+void say_speeds(const Totals& t, std::ostream& out) {
+  auto per_second = [](int64_t tokens, double seconds) {
+    return seconds > 0 ? text(std::llround(static_cast<double>(tokens) / seconds)) : std::string("-");
+  };
+  out << t.answers << (t.answers == 1 ? " answer: " : " answers: ") << t.computed << " tokens read at "
+      << per_second(t.computed, t.prefill_s) << " tok/s (" << t.held << " were there already), " << t.steps
+      << " written at " << per_second(t.steps, t.decode_s) << " tok/s\n";
+}
+
+void run(const ChatArguments& a, Streams& io) {
+  a.sampling.check();
+  const fs::path folder = a.model.folder();
+  const Tokenizer tokenizer = load_tokenizer(folder);
+  ChatTemplate chat_template = template_of(a, folder);
+  const GenerationConfig suggested = read_generation_config(folder);
+  say_what_is_not_done(suggested, io);
+  GenerateOptions options{.sampling = sampling_of(a.sampling, suggested)};
+  Sampler check(options.sampling);  // refuses before the model is compiled
+  llm::OpenModel model = open(a.model, io);
+  fit_to_model(options, tokenizer, model, suggested, io);
+  if (auto end = tokenizer.eos_id(); end && std::ranges::find(options.stop_ids, *end) == options.stop_ids.end())
+    options.stop_ids.push_back(*end);
+  options.max_tokens = a.sampling.max_tokens.value_or(suggested.max_new_tokens.value_or(model.limits.context_window));
+  Chat chat(model.session(), tokenizer, std::move(chat_template), options);
+  if (a.system) {
+    require_utf8(*a.system, "--system");
+    chat.add("system", *a.system);
+  }
+
+  Lines lines(io.in);
+  if (lines.are_typed()) io.notes << kHelp;
+  CatchInterrupts interrupts;
+  Totals totals;
+  io.json = {{"answers", nlohmann::json::array()}};
+  while (const std::optional<std::string> line = lines.next()) {
+    const std::string message(trim(*line));
+    if (message.empty()) continue;
+    if (message == "/exit" || message == "/quit" || message == "/bye") break;
+    if (message == "/help") {
+      io.notes << kHelp;
+      continue;
+    }
+    if (message == "/reset") {
+      chat.restart();
+      io.notes << "a new conversation\n";
+      continue;
+    }
+    interrupts.take();
+    try {
+      require_utf8(message, "the message");
+      const Chat::Answer answer = chat.say(message, [&](const std::string& piece) {
+        io.out << piece << std::flush;
+        return !interrupts.take();
+      });
+      io.out << "\n" << std::flush;
+      if (answer.done.reason == StopReason::context_full) io.notes << "the context is full: /reset begins anew\n";
+      ++totals.answers;
+      totals.computed += answer.prompt_tokens - answer.held_tokens, totals.held += answer.held_tokens;
+      totals.steps += answer.done.decode_steps;
+      totals.prefill_s += answer.done.prefill_s, totals.decode_s += answer.done.decode_s;
+      io.json["answers"].push_back(
+          {{"message", message},
+           {"text", answer.text},
+           {"prompt_tokens", answer.prompt_tokens},
+           {"held_tokens", answer.held_tokens},
+           {"prefill_tokens_per_s", rate(answer.prompt_tokens - answer.held_tokens, answer.done.prefill_s)},
+           {"decode_tokens_per_s", rate(answer.done.decode_steps, answer.done.decode_s)}});
+    } catch (const Error& e) {
+      if (!lines.are_typed()) throw;
+      io.notes << e.what() << "\n";  // the conversation goes on without that message
+    }
+  }
+  if (lines.are_typed()) io.out << "\n";
+  if (totals.answers > 0) say_speeds(totals, io.notes);
+}
+
+}  // namespace
+
+Command chat_command() {
+  auto a = std::make_shared<ChatArguments>();
+  std::vector<Option> options = model_options(a->model);
+  options.push_back({.name = "--system TEXT",
+                     .help = "what the model is told before the conversation",
+                     .into = &a->system,
+                     .also = {"--system-prompt"}});
+  options.push_back({.name = "--chat-template FILE",
+                     .help = "a Jinja template instead of the model's own",
+                     .into = &a->chat_template});
+  for (Option& option : sampling_options(a->sampling)) options.push_back(std::move(option));
+  return {
+      .name = "chat",
+      .does = "talks with a model, streaming its answers",
+      .options = std::move(options),
+      .run = [a](Streams& io) { run(*a, io); },
+      .details = text(
+          kHelp,
+          "Lines that are piped in are messages too. What the model has read of a conversation is not computed again.\n"
+          "Answers end where the model ends them, at most at --max-tokens or the end of the context."),
+      .also = {"talk", "converse"}};
+}
+
+}  // namespace sator::cli

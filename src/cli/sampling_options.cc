@@ -1,0 +1,106 @@
+#include "cli/sampling_options.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "frontend/hf_config.h"
+
+namespace sator::cli {
+
+static constexpr int64_t kMaxTokens = 128;
+
+void SamplingArguments::check() const {
+  if (greedy && (temperature.value_or(0) != 0 || top_p || top_k || min_p))
+    fail({.what = "--greedy beside --temperature, --top-p, --top-k or --min-p",
+          .needs = "one of the two: the most likely token, or a sample",
+          .hint = "leave out --greedy to sample"});
+}
+
+SamplingParams sampling_of(const SamplingArguments& a, const GenerationConfig& suggested) {
+  SamplingParams p{.seed = static_cast<uint64_t>(a.seed),
+                   .repetition_penalty = a.repetition_penalty.value_or(suggested.repetition_penalty.value_or(1)),
+                   .no_repeat_ngram_size = a.no_repeat_ngram_size.value_or(suggested.no_repeat_ngram_size.value_or(0))};
+  if (a.greedy || !(a.asks_to_sample() || suggested.do_sample.value_or(false))) return p;
+  p.temperature = a.temperature.value_or(suggested.temperature.value_or(1.0));
+  p.top_k = a.top_k.value_or(suggested.top_k.value_or(0));
+  p.top_p = a.top_p.value_or(suggested.top_p.value_or(1.0));
+  p.min_p = a.min_p.value_or(suggested.min_p.value_or(0));
+  return p;
+}
+
+void say_what_is_not_done(const GenerationConfig& suggested, Streams& io) {
+  if (!suggested.not_done.empty())
+    io.notes << "generation_config.json asks for what is not done here: " << join(suggested.not_done, ", ") << "\n";
+}
+
+int64_t tokens_suggested(const GenerationConfig& suggested, std::span<const int32_t> prompt, Streams& io) {
+  if (suggested.max_new_tokens) return *suggested.max_new_tokens;
+  if (!suggested.max_length) return kMaxTokens;
+  const int64_t left = *suggested.max_length - static_cast<int64_t>(prompt.size());
+  if (left < 1)
+    io.notes << "generation_config.json asks for a max_length of " << *suggested.max_length
+             << " tokens, which the prompt has already; one is generated\n";
+  return std::clamp<int64_t>(left, 1, kMaxTokens);
+}
+
+/// Ids of the model's vocabulary that no token has: it was padded to a round size, or its tokenizer lost tokens.
+static std::vector<int32_t> ids_without_token(const Tokenizer& tokenizer, int64_t vocab_size) {
+  std::vector<int32_t> ids;
+  for (int64_t id = 0; id < vocab_size; ++id)
+    if (!tokenizer.token_of(static_cast<int32_t>(id))) ids.push_back(static_cast<int32_t>(id));
+  return ids;
+}
+
+void fit_to_model(GenerateOptions& options, const Tokenizer& tokenizer, const llm::OpenModel& model,
+                  const GenerationConfig& suggested, Streams& io) {
+  options.sampling.excluded = ids_without_token(tokenizer, model.limits.vocab_size);
+  if (!options.sampling.excluded.empty())
+    io.notes << options.sampling.excluded.size() << " of the vocabulary's " << model.limits.vocab_size
+             << " ids have no token, and are never drawn\n";
+  for (int64_t id : suggested.eos_token_ids.empty() ? model.config.eos_token_ids : suggested.eos_token_ids)
+    options.stop_ids.push_back(static_cast<int32_t>(id));
+}
+
+nlohmann::json rate(int64_t tokens, double seconds) {
+  return tokens > 0 && seconds > 0 ? nlohmann::json(static_cast<double>(tokens) / seconds) : nlohmann::json(nullptr);
+}
+
+std::vector<Option> sampling_options(SamplingArguments& a) {
+  std::vector<Option> options;
+  auto add = [&](Option option) { options.push_back(std::move(option)); };
+  add({"--greedy", "always take the most likely token", &a.greedy});
+  add({.name = "--max-tokens N",
+       .help = text("tokens to generate at most; ", kMaxTokens, " unless told, in a chat as many as fit"),
+       .into = &a.max_tokens,
+       .range = at_least(1),
+       .also = {"-n", "--n-predict", "--num-predict", "--max-new-tokens", "--gen-len", "--length"}});
+  add({.name = "--temperature T",
+       .help = "divides the logits before sampling; 1 unless told, 0 is greedy",
+       .into = &a.temperature,
+       .range = at_least(0)});
+  add({.name = "--top-p P",
+       .help = "sample among the most likely tokens that reach P together; 1 unless told",
+       .into = &a.top_p,
+       .range = Range{.least = 0, .most = 1, .beyond_least = true}});
+  add({.name = "--top-k K",
+       .help = "sample among the K most likely tokens; 0 unless told, which is all",
+       .into = &a.top_k,
+       .range = at_least(0)});
+  add({.name = "--min-p P",
+       .help = "sample among tokens with at least P times the largest probability; 0 unless told, which is all",
+       .into = &a.min_p,
+       .range = between(0, 1)});
+  add({.name = "--repetition-penalty X",
+       .help = "divides positive logits of tokens that the text has, multiplies negative ones; 1 unless told",
+       .into = &a.repetition_penalty,
+       .range = above(0),
+       .also = {"--repeat-penalty"}});
+  add({.name = "--no-repeat-ngram-size N",
+       .help = "never repeat N tokens in a row; 0 unless told, which allows it",
+       .into = &a.no_repeat_ngram_size,
+       .range = at_least(0)});
+  add({.name = "--seed S", .help = "the same seed gives the same text", .into = &a.seed, .range = at_least(0)});
+  return options;
+}
+
+}  // namespace sator::cli

@@ -1,0 +1,39 @@
+// The options that commands which generate text share.
+#pragma once
+
+#include "cli/model_options.h"
+#include "engine/generate.h"
+#include "engine/tokenizer/tokenizer.h"
+
+namespace sator::cli {
+
+struct SamplingArguments {
+  bool greedy = false;
+  std::optional<int64_t> max_tokens;
+  std::optional<double> temperature, top_p, min_p, repetition_penalty;
+  std::optional<int64_t> top_k, no_repeat_ngram_size;
+  int64_t seed = 0;
+
+  bool asks_to_sample() const { return temperature || top_p || top_k || min_p; }
+  /// Errors: --greedy beside options that ask for a sample.
+  void check() const;
+};
+
+std::vector<Option> sampling_options(SamplingArguments& arguments);
+
+/// What is not told comes from generation_config.json.
+SamplingParams sampling_of(const SamplingArguments& a, const GenerationConfig& suggested);
+
+void say_what_is_not_done(const GenerationConfig& suggested, Streams& io);
+
+/// How many tokens to generate where nobody says: what generation_config.json asks for, of which max_length counts the prompt too.
+int64_t tokens_suggested(const GenerationConfig& suggested, std::span<const int32_t> prompt, Streams& io);
+
+/// The ids that end a text, and those that are never drawn because no token has them.
+void fit_to_model(GenerateOptions& options, const Tokenizer& tokenizer, const llm::OpenModel& model,
+                  const GenerationConfig& suggested, Streams& io);
+
+/// Tokens per second; null where no step ran.
+nlohmann::json rate(int64_t tokens, double seconds);
+
+}  // namespace sator::cli

@@ -1,0 +1,52 @@
+// Filters, tests and methods: what templates call without defining it.
+#pragma once
+
+#include "engine/jinja/value.h"
+
+namespace sator::jinja {
+
+/// The largest text, in bytes, and list that a template may make.
+inline constexpr size_t kMaxText = size_t{64} << 20, kMaxItems = 1'000'000;
+void require_text_size(size_t bytes);
+void require_items(size_t count);
+
+/// What a loop runs over: items, the keys of a dictionary, the characters of a text, nothing of what is undefined.
+/// Errors: a value without elements.
+List elements_of(const Value& value);
+/// Code points of texts, else items or members. Errors: as of elements_of.
+int64_t length_of(const Value& value);
+/// value.name: a method of Python's type, else a member of that name; undefined if there is neither.
+Value attribute_of(const Value& value, const std::string& name);
+/// value[key]; undefined if there is none. Errors: a member of what is undefined or none.
+Value item_of(const Value& value, const Value& key);
+bool contains(const Value& whole, const Value& part);
+
+/// value | name(arguments). Errors: no such filter; arguments that it does not take.
+Value filtered(const std::string& name, const Value& value, Arguments& arguments);
+/// value is name(arguments). Errors: as of filtered.
+bool tested(const std::string& name, const Value& value, Arguments& arguments);
+
+/// The arguments of one call, by position or by name, each asked for once.
+class Taking {
+ public:
+  Taking(std::string callee, Arguments& arguments) : callee_(std::move(callee)), arguments_(arguments) {}
+  /// The next argument; null where it is not given.
+  const Value* take(const std::string& name);
+  /// One that has no position.
+  const Value* take_named(const std::string& name);
+  /// Errors: it is not given.
+  const Value& need(const std::string& name);
+  int64_t integer_or(const std::string& name, int64_t otherwise);
+  std::string text_or(const std::string& name, const std::string& otherwise);
+  bool flag_or(const std::string& name, bool otherwise);
+  /// Errors: arguments that nobody asked for.
+  void end();
+
+ private:
+  std::string callee_;
+  Arguments& arguments_;
+  size_t next_ = 0;
+  std::vector<std::string> taken_;
+};
+
+}  // namespace sator::jinja

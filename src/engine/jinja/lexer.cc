@@ -1,0 +1,289 @@
+#include "engine/jinja/lexer.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/error.h"
+#include "engine/tokenizer/unicode.h"
+
+namespace sator::jinja {
+
+void fail_at(const std::string& name, Place place, std::string what, std::string needs, std::string hint) {
+  fail({.what = text(name, " line ", place.line, ", column ", place.column, ": ", what),
+        .needs = std::move(needs),
+        .hint = std::move(hint)});
+}
+
+namespace {
+
+bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool begins_name(char c) {
+  const char lower = static_cast<char>(c | 0x20);
+  return (lower >= 'a' && lower <= 'z') || c == '_' || static_cast<unsigned char>(c) >= 0x80;
+}
+
+/// Line ends as \n, the last one left out.
+std::string normalized_lines(const std::string& source) {
+  std::string out;
+  for (size_t i = 0; i < source.size(); ++i) {
+    if (source[i] == '\r' && i + 1 < source.size() && source[i + 1] == '\n') continue;
+    out += source[i] == '\r' ? '\n' : source[i];
+  }
+  if (!out.empty() && out.back() == '\n') out.pop_back();
+  return out;
+}
+
+constexpr std::string_view kMarks[] = {"**", "//", "==", "!=", "<=", ">=", "+", "-", "*", "/", "%", "~", "<",
+                                       ">",  "=",  "(",  ")",  "[",  "]",  "{", "}", ",", ".", ":", "|"};
+
+class Lexer {
+ public:
+  Lexer(const std::string& source, const std::string& name) : s_(normalized_lines(source)), name_(name) {}
+
+  std::vector<Token> run() {
+    while (at_ < s_.size()) {
+      const size_t mark = next_mark();
+      const char kind = mark == s_.npos ? '\0' : s_[mark + 1];
+      const char sign = mark == s_.npos || mark + 2 >= s_.size() ? '\0' : s_[mark + 2];
+      add_text(std::min(mark, s_.size()), kind, sign);
+      if (mark == s_.npos) break;
+      begun_ = place();
+      move(2 + (sign == '-' || sign == '+' ? 1 : 0));
+      if (kind == '#')
+        comment();
+      else if (kind == '{')
+        inside(TokenKind::output_begin, TokenKind::output_end, '}');
+      else if (!raw())
+        inside(TokenKind::statement_begin, TokenKind::statement_end, '%');
+    }
+    out_.push_back({.kind = TokenKind::end, .place = place()});
+    return std::move(out_);
+  }
+
+ private:
+  size_t next_mark() const {
+    for (size_t i = s_.find('{', at_); i != s_.npos && i + 1 < s_.size(); i = s_.find('{', i + 1))
+      if (s_[i + 1] == '{' || s_[i + 1] == '%' || s_[i + 1] == '#') return i;
+    return s_.npos;
+  }
+
+  Place place() const { return place_; }
+  void move(size_t bytes) {
+    for (const size_t end = std::min(at_ + bytes, s_.size()); at_ < end; ++at_) {
+      if (s_[at_] == '\n')
+        ++place_.line, place_.column = 1;
+      else if ((static_cast<unsigned char>(s_[at_]) & 0xc0) != 0x80)
+        ++place_.column;
+    }
+  }
+  void skip_spaces() {
+    while (at_ < s_.size() && is_space(s_[at_])) move(1);
+  }
+
+  /// The text up to a mark of that kind and sign, without the white space that these leave out.
+  void add_text(size_t end, char kind, char sign) {
+    std::string_view piece(s_.data() + at_, end - at_);
+    if (sign == '-') {
+      while (!piece.empty() && is_space(piece.back())) piece.remove_suffix(1);
+    } else if (sign != '+' && (kind == '%' || kind == '#')) {
+      const size_t line = piece.rfind('\n') + 1;  // 0 where the piece has no line's beginning of its own
+      const bool begins_line = line > 0 || at_ == 0 || s_[at_ - 1] == '\n';
+      if (begins_line && std::ranges::all_of(piece.substr(line), [](char c) { return c == ' ' || c == '\t'; }))
+        piece = piece.substr(0, line);
+    }
+    if (!piece.empty()) out_.push_back({.kind = TokenKind::text, .text = std::string(piece), .place = place()});
+    move(end - at_);
+  }
+
+  /// Behind the end of a statement or comment: what its sign, '-', '+' or none, leaves out.
+  void after(char sign) {
+    if (sign == '-')
+      skip_spaces();
+    else if (sign != '+' && at_ < s_.size() && s_[at_] == '\n')
+      move(1);
+  }
+
+  void comment() {
+    const size_t end = s_.find("#}", at_);
+    if (end == s_.npos) fail_at(name_, begun_, "the comment has no end", "#}");
+    const char sign = end > at_ ? s_[end - 1] : '\0';
+    move(end + 2 - at_);
+    after(sign);
+  }
+
+  /// `{% raw %}` to `{% endraw %}`, whose text is none of ours; false where the statement is another.
+  bool raw() {
+    size_t i = at_;
+    auto spaces = [&] {
+      while (i < s_.size() && is_space(s_[i])) ++i;
+    };
+    /// Behind "word %}", or npos; the sign before the end.
+    auto behind = [&](std::string_view word, char& sign) {
+      spaces();
+      if (s_.compare(i, word.size(), word) != 0) return s_.npos;
+      i += word.size();
+      spaces();
+      sign = i < s_.size() && (s_[i] == '-' || s_[i] == '+') ? s_[i++] : '\0';
+      return s_.compare(i, 2, "%}") == 0 ? i + 2 : s_.npos;
+    };
+    char sign = '\0';
+    const size_t from = behind("raw", sign);
+    if (from == s_.npos) return false;
+    move(from - at_);
+    if (sign == '-') skip_spaces();
+    for (size_t end = s_.find("{%", at_); end != s_.npos; end = s_.find("{%", end + 2)) {
+      i = end + 2;
+      const char open = i < s_.size() && (s_[i] == '-' || s_[i] == '+') ? s_[i++] : '\0';
+      const size_t to = behind("endraw", sign);
+      if (to == s_.npos) continue;
+      add_text(end, '%', open);
+      move(to - at_);
+      after(sign);
+      return true;
+    }
+    fail_at(name_, begun_, "raw text has no end", "{% endraw %}");
+  }
+
+  void inside(TokenKind begin, TokenKind end, char close) {
+    out_.push_back({.kind = begin, .place = begun_});
+    std::string open;  // brackets
+    while (true) {
+      skip_spaces();
+      if (at_ >= s_.size()) fail_at(name_, begun_, "what begins here has no end", close == '}' ? "}}" : "%}");
+      if (open.empty()) {
+        const size_t sign = (s_[at_] == '-' || (s_[at_] == '+' && close == '%')) ? 1 : 0;
+        if (at_ + sign + 1 < s_.size() && s_[at_ + sign] == close && s_[at_ + sign + 1] == '}') {
+          const char how = sign ? s_[at_] : '\0';
+          out_.push_back({.kind = end, .place = place()});
+          move(sign + 2);
+          if (how == '-')
+            skip_spaces();
+          else if (close == '%')
+            after(how);
+          return;
+        }
+      }
+      token(open);
+    }
+  }
+
+  void token(std::string& open) {
+    const Place from = place();
+    const char c = s_[at_];
+    if (c == '"' || c == '\'') return string(c);
+    if (is_digit(c)) return number();
+    if (begins_name(c)) {
+      const size_t begin = at_;
+      size_t end = at_;
+      while (end < s_.size() && (begins_name(s_[end]) || is_digit(s_[end]))) ++end;
+      move(end - begin);
+      out_.push_back({.kind = TokenKind::name, .text = s_.substr(begin, end - begin), .place = from});
+      return;
+    }
+    for (std::string_view mark : kMarks) {
+      if (s_.compare(at_, mark.size(), mark) != 0) continue;
+      if (mark == "(" || mark == "[" || mark == "{") open += mark;
+      if ((mark == ")" || mark == "]" || mark == "}") && !open.empty()) open.pop_back();
+      out_.push_back({.kind = TokenKind::mark, .text = std::string(mark), .place = from});
+      return move(mark.size());
+    }
+    fail_at(name_,
+            from,
+            text("unexpected ", string_literal(s_.substr(at_, char_bytes(c)))),
+            "names, numbers, texts and operators");
+  }
+
+  void string(char quote) {
+    const Place from = place();
+    const size_t begin = at_;
+    std::string value;
+    size_t i = at_ + 1;
+    auto hex = [&](size_t digits) {
+      uint32_t code = 0;
+      const char* first = s_.data() + i + 1;
+      const auto end = std::from_chars(first, std::min(first + digits, s_.data() + s_.size()), code, 16);
+      if (end.ptr != first + digits || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
+        fail_at(name_, from, "the text has an escape that is no character", text(digits, " hexadecimal digits"));
+      append_char(value, code);
+      i += digits;
+    };
+    for (; i < s_.size() && s_[i] != quote; ++i) {
+      if (s_[i] != '\\' || i + 1 >= s_.size()) {
+        value += s_[i];
+        continue;
+      }
+      switch (s_[++i]) {
+        case 'n': value += '\n'; break;
+        case 't': value += '\t'; break;
+        case 'r': value += '\r'; break;
+        case 'b': value += '\b'; break;
+        case 'f': value += '\f'; break;
+        case 'v': value += '\v'; break;
+        case 'a': value += '\a'; break;
+        case '0': value += '\0'; break;
+        case '\n': break;
+        case '\\':
+        case '\'':
+        case '"': value += s_[i]; break;
+        case 'x': hex(2); break;
+        case 'u': hex(4); break;
+        case 'U': hex(8); break;
+        default: value += {'\\', s_[i]};
+      }
+    }
+    if (i >= s_.size()) fail_at(name_, from, "the text has no end", text("a closing ", quote));
+    move(i + 1 - begin);
+    out_.push_back(
+        {.kind = TokenKind::literal, .text = s_.substr(begin, i + 1 - begin), .value = value, .place = from});
+  }
+
+  void number() {
+    const Place from = place();
+    std::string digits;
+    size_t end = at_;
+    bool is_float = false;
+    auto take = [&] {
+      for (; end < s_.size() && (is_digit(s_[end]) || s_[end] == '_'); ++end)
+        if (s_[end] != '_') digits += s_[end];
+    };
+    take();
+    if (end + 1 < s_.size() && s_[end] == '.' && is_digit(s_[end + 1])) {
+      is_float = true;
+      digits += s_[end++];
+      take();
+    }
+    if (end < s_.size() && (s_[end] | 0x20) == 'e') {
+      size_t after_e = end + 1;
+      if (after_e < s_.size() && (s_[after_e] == '+' || s_[after_e] == '-')) ++after_e;
+      if (after_e < s_.size() && is_digit(s_[after_e])) {
+        is_float = true;
+        digits += s_.substr(end, after_e - end);
+        end = after_e;
+        take();
+      }
+    }
+    Value value;
+    const char *first = digits.data(), *last = first + digits.size();
+    int64_t whole = 0;
+    double real = 0;
+    const bool read = is_float ? std::from_chars(first, last, real).ec == std::errc()
+                               : std::from_chars(first, last, whole).ec == std::errc();
+    if (!read) fail_at(name_, from, text("the number ", digits, " is too large"), "numbers of 64 bits");
+    value = is_float ? Value(real) : Value(whole);
+    out_.push_back({.kind = TokenKind::literal, .text = s_.substr(at_, end - at_), .value = value, .place = from});
+    move(end - at_);
+  }
+
+  const std::string s_;
+  const std::string& name_;
+  size_t at_ = 0;
+  Place place_, begun_;
+  std::vector<Token> out_;
+};
+
+}  // namespace
+
+std::vector<Token> tokens_of(const std::string& source, const std::string& name) { return Lexer(source, name).run(); }
+
+}  // namespace sator::jinja
