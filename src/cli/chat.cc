@@ -80,7 +80,7 @@ void run(const ChatArguments& a, Streams& io) {
   ChatTemplate chat_template = template_of(a, folder);
   const GenerationConfig suggested = read_generation_config(folder);
   say_what_is_not_done(suggested, io);
-  GenerateOptions options{.sampling = sampling_of(a.sampling, suggested)};
+  GenerateOptions options{.sampling = sampling_of(a.sampling, suggested), .stop_strings = a.sampling.stop};
   Sampler check(options.sampling);  // refuses before the model is compiled
   llm::OpenModel model = open(a.model, io);
   fit_to_model(options, tokenizer, model, suggested, io);

@@ -47,37 +47,32 @@ void run(const GenerateArguments& a, Streams& io) {
   const std::vector<int32_t> prompt = prompt_ids(prompt_text, folder, tokenizer, suggested);
   GenerateOptions options{
       .sampling = sampling_of(a.sampling, suggested),
-      .max_tokens = a.sampling.max_tokens ? *a.sampling.max_tokens : tokens_suggested(suggested, prompt, io)};
+      .max_tokens = a.sampling.max_tokens ? *a.sampling.max_tokens : tokens_suggested(suggested, prompt, io),
+      .stop_strings = a.sampling.stop};
   Sampler check(options.sampling);  // refuses before the model is compiled
   llm::OpenModel model = open(a.model, io);
   fit_to_model(options, tokenizer, model, suggested, io);
 
   Session session = model.session();
-  StreamDecoder decoder(tokenizer);
-  decoder.begin_after(prompt);
-  std::vector<int32_t> generated;
-  std::string all;
   bool begun = false;  // the prompt is shown once the model has taken it
   auto show = [&](const std::string& piece) {
     if (!begun) io.out << prompt_text;
     begun = true;
-    all += piece;
     io.out << piece << std::flush;
-  };
-  const Generated done = generate(session, prompt, options, [&](int32_t id) {
-    generated.push_back(id);
-    show(decoder.push(id));
     return true;
-  });
-  show(decoder.finish());
+  };
+  const GeneratedText made = generate_text(session, tokenizer, prompt, options, show);
+  const Generated& done = made.done;
+  if (!begun) show("");
   io.out << "\n";
   const char* why = done.reason == StopReason::stop_token     ? "stop_token"
+                    : done.reason == StopReason::stop_string  ? "stop_string"
                     : done.reason == StopReason::context_full ? "context_full"
                                                               : "max_tokens";
   io.json = {{"prompt", prompt_text},
              {"prompt_ids", prompt},
-             {"ids", generated},
-             {"text", all},
+             {"ids", made.ids},
+             {"text", made.text},
              {"stopped_by", why},
              {"prefill_tokens_per_s", rate(static_cast<int64_t>(prompt.size()), done.prefill_s)},
              {"decode_tokens_per_s", rate(done.decode_steps, done.decode_s)},

@@ -1,5 +1,7 @@
 #include "cli/sampling_options.h"
 
+#include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -16,10 +18,29 @@ void SamplingArguments::check() const {
           .hint = "leave out --greedy to sample"});
 }
 
+/// "ID=BIAS".
+static std::pair<int32_t, double> read_bias(const std::string& given) {
+  const size_t at = given.find('=');
+  int32_t id = -1;
+  double bias = 0;
+  const char *begin = given.data(), *middle = begin + std::min(at, given.size()), *end = begin + given.size();
+  const bool good = at != given.npos && std::from_chars(begin, middle, id).ptr == middle && middle + 1 < end &&
+                    id >= 0 && std::from_chars(middle + 1, end, bias).ptr == end && !std::isnan(bias) &&
+                    bias != INFINITY;
+  if (!good)
+    fail({.what = text("--logit-bias is given ", string_literal(given)),
+          .needs = "a token's id and what is added to its logit: 50256=-inf",
+          .hint = "`sator tokenize` tells the ids of a text"});
+  return {id, bias};
+}
+
 SamplingParams sampling_of(const SamplingArguments& a, const GenerationConfig& suggested) {
   SamplingParams p{.seed = static_cast<uint64_t>(a.seed),
                    .repetition_penalty = a.repetition_penalty.value_or(suggested.repetition_penalty.value_or(1)),
                    .no_repeat_ngram_size = a.no_repeat_ngram_size.value_or(suggested.no_repeat_ngram_size.value_or(0))};
+  p.frequency_penalty = a.frequency_penalty.value_or(0);
+  p.presence_penalty = a.presence_penalty.value_or(0);
+  for (const std::string& given : a.logit_bias) p.logit_bias.push_back(read_bias(given));
   if (a.greedy || !(a.asks_to_sample() || suggested.do_sample.value_or(false))) return p;
   p.temperature = a.temperature.value_or(suggested.temperature.value_or(1.0));
   p.top_k = a.top_k.value_or(suggested.top_k.value_or(0));
@@ -95,6 +116,21 @@ std::vector<Option> sampling_options(SamplingArguments& a) {
        .into = &a.repetition_penalty,
        .range = above(0),
        .also = {"--repeat-penalty"}});
+  add({.name = "--frequency-penalty X",
+       .help = "taken from a token's logit for each time that it was generated; 0 unless told",
+       .into = &a.frequency_penalty,
+       .range = any_number()});
+  add({.name = "--presence-penalty X",
+       .help = "taken from the logits of tokens that were generated; 0 unless told",
+       .into = &a.presence_penalty,
+       .range = any_number()});
+  add({.name = "--logit-bias ID=X",
+       .help = "added to the logit of a token, -inf forbids it; may be repeated",
+       .into = &a.logit_bias});
+  add({.name = "--stop TEXT",
+       .help = "the text ends before this one; may be repeated",
+       .into = &a.stop,
+       .also = {"--stop-string", "--reverse-prompt"}});
   add({.name = "--no-repeat-ngram-size N",
        .help = "never repeat N tokens in a row; 0 unless told, which allows it",
        .into = &a.no_repeat_ngram_size,

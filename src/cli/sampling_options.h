@@ -10,7 +10,8 @@ namespace sator::cli {
 struct SamplingArguments {
   bool greedy = false;
   std::optional<int64_t> max_tokens;
-  std::optional<double> temperature, top_p, min_p, repetition_penalty;
+  std::optional<double> temperature, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty;
+  std::vector<std::string> logit_bias, stop;
   std::optional<int64_t> top_k, no_repeat_ngram_size;
   int64_t seed = 0;
 

@@ -40,21 +40,13 @@ Chat::Answer Chat::say(const std::string& message, FunctionRef<bool(const std::s
   session_.drop(session_.position() - same);
   held_.assign(ids.begin(), ids.end());
 
-  Answer answer{.text = "", .done = {}, .prompt_tokens = std::ssize(ids), .held_tokens = same};
-  StreamDecoder decoder(tokenizer_);
-  decoder.begin_after(ids);
-  auto show = [&](const std::string& piece) {
-    answer.text += piece;
-    return piece.empty() || take(piece);
-  };
   GenerateOptions options = options_;
   options.before.assign(ids.begin(), ids.begin() + same);
-  const auto begun = static_cast<size_t>(same);
-  answer.done = generate(session_, std::span(ids).subspan(begun), options, [&](int32_t id) {
-    held_.push_back(id);
-    return show(decoder.push(id));
-  });
-  show(decoder.finish());
+  GeneratedText made =
+      generate_text(session_, tokenizer_, std::span(ids).subspan(static_cast<size_t>(same)), options, take);
+  held_.insert(held_.end(), made.ids.begin(), made.ids.end());
+  const Answer answer{
+      .text = std::move(made.text), .done = made.done, .prompt_tokens = std::ssize(ids), .held_tokens = same};
   held_.resize(static_cast<size_t>(session_.position()));
   messages_ = std::move(messages);
   messages_.push_back({{"role", "assistant"}, {"content", answer.text}});

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/error.h"
+
 namespace sator {
 
 Generated generate(Session& session, std::span<const int32_t> prompt, const GenerateOptions& options,
@@ -11,6 +13,7 @@ Generated generate(Session& session, std::span<const int32_t> prompt, const Gene
   Sampler sampler(options.sampling);
   std::vector<int32_t> sequence = options.before;
   sequence.insert(sequence.end(), prompt.begin(), prompt.end());
+  const size_t begun = sequence.size();
   auto timed = [&](std::span<const int32_t> ids, double& seconds) {
     const auto start = std::chrono::steady_clock::now();
     const std::span<const float> logits = session.append(ids);
@@ -23,7 +26,7 @@ Generated generate(Session& session, std::span<const int32_t> prompt, const Gene
   };
   std::span<const float> logits = timed(prompt, done.prefill_s);
   for (int64_t i = 0; i < options.max_tokens; ++i) {
-    int32_t id = sampler.sample(logits, sequence);
+    int32_t id = sampler.sample(logits, sequence, begun);
     if (std::find(options.stop_ids.begin(), options.stop_ids.end(), id) != options.stop_ids.end())
       return ended(StopReason::stop_token);
     if (!take(id)) return ended(StopReason::told);
@@ -34,6 +37,56 @@ Generated generate(Session& session, std::span<const int32_t> prompt, const Gene
     ++done.decode_steps;
   }
   return ended(StopReason::max_tokens);
+}
+
+StopStrings::StopStrings(std::vector<std::string> stops) : stops_(std::move(stops)) {
+  for (const std::string& s : stops_)
+    if (s.empty()) fail({.what = "a text ends before an empty text", .needs = "stop strings of one character or more"});
+}
+
+std::string StopStrings::push(std::string_view piece) {
+  if (found_) return "";
+  held_ += piece;
+  // The first that is complete counts, of several that are so at once the one that begins first.
+  std::pair<size_t, size_t> first(held_.npos, held_.npos);  // where it ends, where it begins
+  for (const std::string& s : stops_)
+    if (const size_t at = held_.find(s); at != held_.npos) first = std::min(first, {at + s.size(), at});
+  if (first.first != held_.npos) {
+    found_ = true;
+    return held_.substr(0, first.second);
+  }
+  // The longest end that may be the beginning of a stop string waits.
+  size_t waits = 0;
+  for (const std::string& s : stops_)
+    for (size_t n = std::min(s.size() - 1, held_.size()); n > waits; --n)
+      if (held_.ends_with(std::string_view(s).substr(0, n))) waits = n;
+  std::string out = held_.substr(0, held_.size() - waits);
+  held_.erase(0, out.size());
+  return out;
+}
+
+GeneratedText generate_text(Session& session, const Tokenizer& tokenizer, std::span<const int32_t> prompt,
+                            const GenerateOptions& options, FunctionRef<bool(const std::string& piece)> take) {
+  GeneratedText out;
+  std::vector<int32_t> before = options.before;
+  before.insert(before.end(), prompt.begin(), prompt.end());
+  StreamDecoder decoder(tokenizer);
+  decoder.begin_after(before);
+  StopStrings stops(options.stop_strings);
+  auto show = [&](const std::string& piece) {
+    out.text += piece;
+    return piece.empty() || take(piece);
+  };
+  out.done = generate(session, prompt, options, [&](int32_t id) {
+    out.ids.push_back(id);
+    return show(stops.push(decoder.push(id))) && !stops.found();
+  });
+  if (stops.found()) {
+    out.done.reason = StopReason::stop_string;
+  } else {
+    show(stops.push(decoder.finish()) + (stops.found() ? "" : stops.rest()));
+  }
+  return out;
 }
 
 }  // namespace sator

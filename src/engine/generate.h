@@ -2,17 +2,19 @@
 
 #include "engine/sampling.h"
 #include "engine/session.h"
+#include "engine/tokenizer/tokenizer.h"
 
 namespace sator {
 
 struct GenerateOptions {
   SamplingParams sampling;  ///< temperature 0 is greedy
   int64_t max_tokens = 128;
-  std::vector<int32_t> stop_ids;     ///< generation ends before any of these
-  std::vector<int32_t> before = {};  ///< what the session holds already: penalties look at it too
+  std::vector<int32_t> stop_ids;               ///< generation ends before any of these
+  std::vector<std::string> stop_strings = {};  ///< of generate_text: the text ends before any of these
+  std::vector<int32_t> before = {};            ///< what the session holds already: penalties look at it too
 };
 
-enum class StopReason { stop_token, max_tokens, context_full, told };
+enum class StopReason { stop_token, stop_string, max_tokens, context_full, told };
 
 /// What a generation did and how long its two phases took. A decode step runs the model on one token.
 struct Generated {
@@ -26,5 +28,33 @@ struct Generated {
 /// `take` returns false to stop. Errors: as of Session::append.
 Generated generate(Session& session, std::span<const int32_t> prompt, const GenerateOptions& options,
                    FunctionRef<bool(int32_t id)> take);
+
+/// Cuts a text that comes in pieces before the first of some strings. What may be the beginning of one waits.
+class StopStrings {
+ public:
+  /// Errors: one of them is empty.
+  explicit StopStrings(std::vector<std::string> stops);
+  /// What of the text so far is certain, and was not given out before.
+  std::string push(std::string_view piece);
+  /// Whether one has come: what follows it is no part of the text.
+  bool found() const { return found_; }
+  /// What waits, where no more text comes.
+  std::string rest() { return std::exchange(held_, ""); }
+
+ private:
+  std::vector<std::string> stops_;
+  std::string held_;
+  bool found_ = false;
+};
+
+struct GeneratedText {
+  Generated done;
+  std::string text;
+  std::vector<int32_t> ids;
+};
+/// The same as text, handed out in pieces of whole characters; `take` returns false to stop it. A token with which a stop
+/// string ends is among the ids. Errors: as of generate; an empty stop string.
+GeneratedText generate_text(Session& session, const Tokenizer& tokenizer, std::span<const int32_t> prompt,
+                            const GenerateOptions& options, FunctionRef<bool(const std::string& piece)> take);
 
 }  // namespace sator

@@ -86,6 +86,16 @@ Sampler::Sampler(const SamplingParams& params) : params_(params), random_(params
     fail({.what = text("repetition_penalty is ", params.repetition_penalty),
           .needs = "a positive number",
           .hint = "1 leaves repeated tokens as they are, 1.2 is usual"});
+  for (const auto& [name, value] : {std::pair("frequency_penalty", params.frequency_penalty),
+                                    std::pair("presence_penalty", params.presence_penalty)})
+    if (!std::isfinite(value))
+      fail({.what = text(name, " is ", value),
+            .needs = "a number",
+            .hint = "0 leaves tokens as they are, 0.5 is usual"});
+  for (const auto& [id, bias] : params.logit_bias)
+    if (std::isnan(bias) || bias == INFINITY || id < 0)
+      fail({.what = text("the logit of token ", id, " is given the bias ", bias),
+            .needs = "an id of the vocabulary and a number, or -infinity"});
   if (params.no_repeat_ngram_size < 0)
     fail({.what = text("no_repeat_ngram_size is ", params.no_repeat_ngram_size),
           .needs = "a size >= 0",
@@ -101,12 +111,15 @@ static void forbid_repeated(std::span<float> logits, std::span<const int32_t> se
       logits[static_cast<size_t>(sequence[i + n - 1])] = -INFINITY;
 }
 
-std::span<const float> Sampler::changed(std::span<const float> logits, std::span<const int32_t> sequence) {
+std::span<const float> Sampler::changed(std::span<const float> logits, std::span<const int32_t> sequence,
+                                        size_t prompt) {
   if (!params_.changes_logits()) return logits;
   most_likely(logits);  // refuses what is no number
   changed_.assign(logits.begin(), logits.end());
   for (int32_t id : params_.excluded)
     if (id >= 0 && static_cast<size_t>(id) < changed_.size()) changed_[static_cast<size_t>(id)] = -INFINITY;
+  for (const auto& [id, bias] : params_.logit_bias)
+    if (static_cast<size_t>(id) < changed_.size()) changed_[static_cast<size_t>(id)] += static_cast<float>(bias);
   if (params_.repetition_penalty != 1) {
     const auto penalty = static_cast<float>(params_.repetition_penalty);
     order_.assign(sequence.begin(), sequence.end());  // each token once, however often it occurs
@@ -115,6 +128,16 @@ std::span<const float> Sampler::changed(std::span<const float> logits, std::span
     for (int32_t id : order_) {
       float& x = changed_[static_cast<size_t>(id)];
       x = x < 0 ? x * penalty : x / penalty;
+    }
+  }
+  if (params_.frequency_penalty != 0 || params_.presence_penalty != 0) {
+    const std::span<const int32_t> generated = sequence.subspan(std::min(prompt, sequence.size()));
+    order_.assign(generated.begin(), generated.end());
+    std::sort(order_.begin(), order_.end());
+    for (size_t i = 0, next = 0; i < order_.size(); i = next) {
+      while (next < order_.size() && order_[next] == order_[i]) ++next;
+      changed_[static_cast<size_t>(order_[i])] -=
+          static_cast<float>(params_.frequency_penalty * static_cast<double>(next - i) + params_.presence_penalty);
     }
   }
   if (params_.no_repeat_ngram_size > 0)
@@ -182,8 +205,8 @@ double Sampler::weigh(std::span<const float> logits, int32_t best) {
   return total;
 }
 
-int32_t Sampler::sample(std::span<const float> given, std::span<const int32_t> sequence) {
-  const std::span<const float> logits = changed(given, sequence);
+int32_t Sampler::sample(std::span<const float> given, std::span<const int32_t> sequence, size_t prompt) {
+  const std::span<const float> logits = changed(given, sequence, prompt);
   int32_t best = most_likely(logits);
   if (params_.temperature == 0) return best;
   const double total = weigh(logits, best);
@@ -198,8 +221,9 @@ int32_t Sampler::sample(std::span<const float> given, std::span<const int32_t> s
   return last;  // rounding left a little over
 }
 
-std::vector<Drawable> Sampler::distribution(std::span<const float> given, std::span<const int32_t> sequence) {
-  const std::span<const float> logits = changed(given, sequence);
+std::vector<Drawable> Sampler::distribution(std::span<const float> given, std::span<const int32_t> sequence,
+                                            size_t prompt) {
+  const std::span<const float> logits = changed(given, sequence, prompt);
   const int32_t best = most_likely(logits);
   if (params_.temperature == 0) return {{best, 1}};
   const double total = weigh(logits, best);

@@ -21,7 +21,10 @@ class Random {
 
 /// How the next token is drawn. In this order, as Hugging Face's transformers does (generation/logits_process.py):
 ///   excluded              ids that are never drawn: those that no token has, where a vocabulary is padded
+///   logit_bias            what is added to the logits of some tokens; -infinity forbids one
 ///   repetition_penalty    logits of tokens that the sequence has, prompt included: x / penalty, below 0 x * penalty; 1: as they are
+///   frequency_penalty     what is taken from a token's logit for each time that it was generated: the prompt does not count
+///   presence_penalty      what is taken once from those that were
 ///   no_repeat_ngram_size  no token that would repeat n consecutive tokens of the sequence; 0: any
 ///   temperature           logits are divided by it; 0 takes the most likely token
 ///   top_k                 only the k most likely tokens; 0: all
@@ -36,9 +39,14 @@ struct SamplingParams {
   double repetition_penalty = 1;
   int64_t no_repeat_ngram_size = 0;
   std::vector<int32_t> excluded = {};
+  double frequency_penalty = 0, presence_penalty = 0;
+  std::vector<std::pair<int32_t, double>> logit_bias = {};
 
   /// Whether logits are changed before anything is drawn.
-  bool changes_logits() const { return repetition_penalty != 1 || no_repeat_ngram_size > 0 || !excluded.empty(); }
+  bool changes_logits() const {
+    return repetition_penalty != 1 || no_repeat_ngram_size > 0 || !excluded.empty() || frequency_penalty != 0 ||
+           presence_penalty != 0 || !logit_bias.empty();
+  }
 };
 
 /// A token that may be drawn, with its probability.
@@ -52,20 +60,22 @@ struct Drawable {
 class Sampler {
  public:
   /// Errors: temperature is negative or not finite; top_k or no_repeat_ngram_size is negative; top_p is outside (0, 1], min_p
-  /// outside [0, 1]; repetition_penalty is not positive.
+  /// outside [0, 1]; repetition_penalty is not positive; another penalty or a bias is no number.
   explicit Sampler(const SamplingParams& params);
 
   /// The next token. Of equal logits the lower id counts as more likely.
   ///   logits    [vocab] f32
-  ///   sequence  what stands before it, prompt included: for repetition_penalty and no_repeat_ngram_size
+  ///   sequence  what stands before it, prompt included: for penalties and no_repeat_ngram_size
+  ///   prompt    how many of these are the prompt's
   /// Errors: a logit is NaN or +infinity, or all are -infinity; every token is forbidden.
-  int32_t sample(std::span<const float> logits, std::span<const int32_t> sequence = {});
+  int32_t sample(std::span<const float> logits, std::span<const int32_t> sequence = {}, size_t prompt = 0);
 
   /// What `sample` would draw from, in no order. Errors: as of sample.
-  std::vector<Drawable> distribution(std::span<const float> logits, std::span<const int32_t> sequence = {});
+  std::vector<Drawable> distribution(std::span<const float> logits, std::span<const int32_t> sequence = {},
+                                     size_t prompt = 0);
 
  private:
-  std::span<const float> changed(std::span<const float> logits, std::span<const int32_t> sequence);
+  std::span<const float> changed(std::span<const float> logits, std::span<const int32_t> sequence, size_t prompt);
   double weigh(std::span<const float> logits, int32_t best);
 
   SamplingParams params_;

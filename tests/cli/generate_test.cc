@@ -109,5 +109,38 @@ TEST_F(Generate, NeverDrawsIdsWithoutAToken) {
   EXPECT_GT(drawn, 0);  // half of the vocabulary, at a temperature that makes all tokens likely
 }
 
+TEST_F(Generate, EndsBeforeAStopString) {
+  TempFolder folder;
+  auto words = [&](std::initializer_list<std::string> more) {
+    std::vector<std::string> all = {
+        "generate", kExample.string(), "--prompt", "Once upon a time", "--max-tokens", "40"};
+    all.insert(all.end(), more);
+    return all;
+  };
+  const CommandRun whole = run_command(words({}), folder);
+  const std::string text = whole.json.at("text");
+  const std::string stop = text.substr(text.size() / 2, 7);
+  const CommandRun cut = run_command(words({"--stop", stop, "--stop", "never there"}), folder);
+  EXPECT_EQ(cut.json.at("text"), text.substr(0, text.find(stop)));
+  EXPECT_EQ(cut.json.at("stopped_by"), "stop_string");
+  EXPECT_EQ(cut.out, "Once upon a time" + text.substr(0, text.find(stop)) + "\n");
+  EXPECT_EQ(run_command(words({"--stop", "never there"}), folder).json.at("text"), text);
+}
+
+// The first token of the answer, forbidden, is not drawn; one with a large bias always is.
+TEST_F(Generate, BiasesDecide) {
+  TempFolder folder;
+  const std::vector<std::string> words = {
+      "generate", kExample.string(), "--prompt", "Once upon a time", "--max-tokens", "5"};
+  auto biased = [&](const std::string& bias) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {"--logit-bias", bias});
+    return run_command(all, folder).json.at("ids").get<std::vector<int32_t>>();
+  };
+  const int32_t first = run_command(words, folder).json.at("ids").at(0);
+  EXPECT_NE(biased(text(first, "=-inf")).front(), first);
+  EXPECT_EQ(biased("7=1e6"), std::vector<int32_t>(5, 7));
+}
+
 }  // namespace
 }  // namespace sator::cli

@@ -1,4 +1,4 @@
-#include "engine/sampling.h"
+#include "engine/generate.h"
 
 #include <gtest/gtest.h>
 
@@ -149,6 +149,57 @@ TEST(Sampler, DrawsFromWhatTransformersDrawFrom) {
     greedy.temperature = 0;
     EXPECT_EQ(Sampler(greedy).sample(logits, sequence), top);
   }
+}
+
+// Penalties of presence and frequency are of generated tokens: logit - frequency * count - presence, as OpenAI's API documents them.
+TEST(Sampler, PenaltiesOfGeneratedTokensAndBiases) {
+  const std::vector<float> logits = {1, 2, 3, 0.5, -1};
+  const std::vector<int32_t> sequence = {0, 0, 3, 2, 2, 1};  // three of the prompt
+  const SamplingParams params{
+      .temperature = 1, .frequency_penalty = 0.75, .presence_penalty = 0.5, .logit_bias = {{4, 1.5}, {3, -INFINITY}}};
+  const double changed[] = {1, 2 - 1.25, 3 - 2, -INFINITY, 0.5};
+  double sum = 0;
+  for (double x : changed) sum += std::exp(x);
+  std::map<int32_t, double> got;
+  for (const Drawable& d : Sampler(params).distribution(logits, sequence, 3)) got[d.id] = d.probability;
+  for (int32_t id : {0, 1, 2, 4}) EXPECT_NEAR(got[id], std::exp(changed[id]) / sum, 1e-6) << id;
+  EXPECT_FALSE(got.contains(3));
+  // Tokens 0 and 2 are as likely then: the first is taken.
+  SamplingParams greedy = params;
+  greedy.temperature = 0;
+  EXPECT_EQ(Sampler(greedy).sample(logits, sequence, 3), 0);
+  EXPECT_NE(error_of([] { Sampler({.frequency_penalty = INFINITY}); }).find("frequency_penalty is inf"),
+            std::string::npos);
+  EXPECT_NE(error_of([] { Sampler({.logit_bias = {{1, NAN}}}); }).find("token 1 is given the bias nan"),
+            std::string::npos);
+}
+
+// However a text is cut into pieces, it ends before the first stop string, and no piece shows a part of one.
+TEST(StopStrings, EndTheTextHoweverItIsCut) {
+  Random random(3);
+  const std::vector<std::vector<std::string>> all = {{"ab"}, {"aab", "b"}, {"abab", "ba"}, {"aaa"}, {"c"}};
+  for (int round = 0; round < 2000; ++round) {
+    const std::vector<std::string>& stops = all[random.next() % all.size()];
+    std::string text;
+    for (size_t i = random.next() % 12; i > 0; --i) text += static_cast<char>('a' + random.next() % 2);
+    // The text before the first stop string that is complete.
+    std::string wanted = text;
+    bool found = false;
+    for (size_t n = 0; n <= text.size() && !found; ++n)
+      for (const std::string& s : stops)
+        if (text.substr(0, n).ends_with(s)) wanted.resize(std::min(wanted.size(), n - s.size())), found = true;
+    StopStrings cut(stops);
+    std::string got;
+    for (size_t i = 0; i < text.size();) {
+      const size_t size = 1 + random.next() % 3;
+      got += cut.push(text.substr(i, size));
+      i += size;
+    }
+    if (!cut.found()) got += cut.rest();
+    EXPECT_EQ(cut.found(), found) << text;
+    EXPECT_EQ(got, wanted) << text;
+  }
+  EXPECT_NE(error_of([] { StopStrings({""}); }).find("an empty text"), std::string::npos);
 }
 
 TEST(Sampler, RefusesParametersOutOfRange) {
