@@ -78,6 +78,9 @@ void fit_to_model(GenerateOptions& options, const Tokenizer& tokenizer, const ll
   if (!options.sampling.excluded.empty())
     io.notes << options.sampling.excluded.size() << " of the vocabulary's " << model.limits.vocab_size
              << " ids have no token, and are never drawn\n";
+  options.sampling.excluded.insert(
+      options.sampling.excluded.end(), suggested.suppressed.begin(), suggested.suppressed.end());
+  if (options.stop_strings.empty()) options.stop_strings = suggested.stop_strings;
   for (int64_t id : suggested.eos_token_ids.empty() ? model.config.eos_token_ids : suggested.eos_token_ids)
     options.stop_ids.push_back(static_cast<int32_t>(id));
 }
@@ -128,7 +131,7 @@ std::vector<Option> sampling_options(SamplingArguments& a) {
        .help = "added to the logit of a token, -inf forbids it; may be repeated",
        .into = &a.logit_bias});
   add({.name = "--stop TEXT",
-       .help = "the text ends before this one; may be repeated",
+       .help = "the text ends before this one; may be repeated; those of generation_config.json unless told",
        .into = &a.stop,
        .also = {"--stop-string", "--reverse-prompt"}});
   add({.name = "--no-repeat-ngram-size N",

@@ -30,7 +30,7 @@ void say_what_is_not_done(const GenerationConfig& suggested, Streams& io);
 /// How many tokens to generate where nobody says: what generation_config.json asks for, of which max_length counts the prompt too.
 int64_t tokens_suggested(const GenerationConfig& suggested, std::span<const int32_t> prompt, Streams& io);
 
-/// The ids that end a text, and those that are never drawn because no token has them.
+/// The ids and strings that end a text, and the ids that are never drawn, because no token has them or the makers say so.
 void fit_to_model(GenerateOptions& options, const Tokenizer& tokenizer, const llm::OpenModel& model,
                   const GenerationConfig& suggested, Streams& io);
 

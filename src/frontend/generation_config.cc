@@ -24,6 +24,8 @@ constexpr std::string_view kKnown[] = {
     "no_repeat_ngram_size",
     "max_new_tokens",
     "max_length",
+    "stop_strings",
+    "suppress_tokens",
     // where a text comes from, how it is computed, what is returned beside it
     "_from_model_config",
     "transformers_version",
@@ -75,13 +77,11 @@ const std::vector<Neutral>& neutral_values() {
                                             {"min_length", {0}},
                                             {"min_new_tokens", {0}},
                                             {"max_time", {}},
-                                            {"stop_strings", {}},
                                             {"bad_words_ids", {}},
                                             {"force_words_ids", {}},
                                             {"constraints", {}},
                                             {"forced_bos_token_id", {}},
                                             {"forced_eos_token_id", {}},
-                                            {"suppress_tokens", {}},
                                             {"begin_suppress_tokens", {}},
                                             {"forced_decoder_ids", {}},
                                             {"sequence_bias", {}},
@@ -151,6 +151,19 @@ GenerationConfig read_generation_config(const fs::path& folder) {
   generation.min_p = number_of(config, "min_p", [](double v) { return v >= 0 && v <= 1; }, "0 <= min_p <= 1");
   generation.repetition_penalty =
       number_of(config, "repetition_penalty", [](double v) { return v > 0; }, "a positive number");
+  if (auto stops = config.find("stop_strings")) {
+    auto add = [&](const JsonAt& at) {
+      if (at.string().empty()) at.fail("is empty", "a text of one character or more");
+      generation.stop_strings.push_back(at.string());
+    };
+    if (stops->is_string())
+      add(*stops);
+    else
+      stops->each(add);
+  }
+  if (auto never = config.find("suppress_tokens"))
+    never->each(
+        [&](const JsonAt& at) { generation.suppressed.push_back(static_cast<int32_t>(at.integer(0, INT32_MAX))); });
   generation.not_done = not_done(tree);
   return generation;
 }

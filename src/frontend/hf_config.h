@@ -41,7 +41,9 @@ struct GenerationConfig {
   std::optional<bool> do_sample;
   std::optional<double> temperature, top_p, min_p, repetition_penalty;
   std::optional<int64_t> top_k, no_repeat_ngram_size, max_new_tokens;
-  std::optional<int64_t> max_length;  // tokens of prompt and answer together, where max_new_tokens is not given
+  std::optional<int64_t> max_length;      // tokens of prompt and answer together, where max_new_tokens is not given
+  std::vector<std::string> stop_strings;  // the text ends before them
+  std::vector<int32_t> suppressed;        // ids that are never drawn
   /// What the file asks for that would change the result and is not done here, in words: "num_beams 4". Names that nobody
   /// knows are among them.
   std::vector<std::string> not_done;

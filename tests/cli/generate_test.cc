@@ -127,6 +127,22 @@ TEST_F(Generate, EndsBeforeAStopString) {
   EXPECT_EQ(run_command(words({"--stop", "never there"}), folder).json.at("text"), text);
 }
 
+// What the makers suggest holds unless the user says otherwise; ids that they suppress are never drawn.
+TEST_F(Generate, StopStringsAndSuppressedTokensOfTheMakers) {
+  const CommandRun plain = run(kExample, {});
+  const std::string text = plain.json.at("text"), stop = text.substr(text.size() / 2, 7);
+  const int32_t first = plain.json.at("ids").at(0);
+  TempFolder other, third;
+  const fs::path stops = variant(other, {{"generation_config.json", Json{{"stop_strings", {stop}}}.dump()}});
+  const CommandRun cut = run(stops, {});
+  EXPECT_EQ(cut.json.at("text"), text.substr(0, text.find(stop)));
+  EXPECT_EQ(cut.notes.find("is not done here"), std::string::npos) << cut.notes;
+  EXPECT_EQ(run(stops, {"--stop", "never there"}).json.at("text"), text);
+  const fs::path never = variant(third, {{"generation_config.json", Json{{"suppress_tokens", {first}}}.dump()}});
+  const CommandRun without = run(never, {});
+  for (int32_t id : without.json.at("ids").get<std::vector<int32_t>>()) EXPECT_NE(id, first);
+}
+
 // The first token of the answer, forbidden, is not drawn; one with a large bias always is.
 TEST_F(Generate, BiasesDecide) {
   TempFolder folder;
