@@ -96,6 +96,20 @@ def parameter_types(rest):
     return tuple(re.sub(r"\w+$", "", t.split(" = ")[0].strip()).strip() for t in types + [word])
 
 
+def further_names(line, following):
+    """What a definition names beside its first name: the other constants of a line, the values of an enumeration without a scope."""
+    if re.match(r"enum \w+", line) and not line.startswith(("enum class", "enum struct")):
+        body = " ".join([line] + following[:40]).partition("{")[2].partition("}")[0]
+        return re.findall(r"(\w+)(?: = [^,]*)?(?:,|$)", re.sub(r"//.*", "", body).strip())
+    if re.match(r"(?:inline |static )*(?:constexpr|const)\b", line):
+        depth, at_depth = 0, ""
+        for c in line.partition("//")[0]:
+            depth += (c in "([{") - (c in ")]}")
+            at_depth += c if depth == 0 else ""
+        return re.findall(r", \*?(\w+)(?=[\])}]* *[=;])", re.sub(r"<[^>]*>", "", at_depth))
+    return []
+
+
 def unnamed_names(text):
     """(name, line) of what a source defines in unnamed namespaces; a function's name has its parameters' types."""
     lines, inside = text.splitlines(), False
@@ -106,6 +120,8 @@ def unnamed_names(text):
             found = next((m for m in (pattern.match(line) for pattern in UNNAMED) if m), None)
             if found:
                 yield found.group(1), number
+                for name in further_names(line, lines[number:]):
+                    yield name, number
             elif function := FUNCTION.match(line):
                 types = parameter_types(" ".join([function.group(2)] + [l.strip() for l in lines[number : number + 8]]))
                 if types is not None:

@@ -16,7 +16,7 @@ namespace sator {
 namespace {
 
 constexpr int64_t kLimitBytes = 4'000'000'000;
-constexpr size_t kKeyDigits = 32, kLongestName = 100;
+constexpr size_t kKeyDigits = 32, kLongestPlainName = 100;
 
 bool is_hex(std::string_view s) {
   return std::ranges::all_of(s, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
@@ -33,7 +33,7 @@ bool is_entry_name(std::string_view name, std::string_view ending) {
   name.remove_suffix(ending.size());
   if (name.size() <= kKeyDigits + 1 || !is_hex(name.substr(name.size() - kKeyDigits))) return false;
   name.remove_suffix(kKeyDigits);
-  return name.ends_with('.') && name.size() <= kLongestName + 1 &&
+  return name.ends_with('.') && name.size() <= kLongestPlainName + 1 &&
          std::ranges::all_of(name.substr(0, name.size() - 1), is_plain);
 }
 
@@ -68,7 +68,7 @@ int64_t cache_limit_bytes() {
 
 fs::path FileCache::path_of(const std::string& name, const std::string& key) const {
   std::string safe;
-  for (char c : name.substr(0, kLongestName)) safe += is_plain(c) ? c : '_';
+  for (char c : name.substr(0, kLongestPlainName)) safe += is_plain(c) ? c : '_';
   return folder_ / text(safe.empty() ? "_" : safe, ".", key, ending_);
 }
 

@@ -80,10 +80,10 @@ void run(const ChatArguments& a, Streams& io) {
   ChatTemplate chat_template = template_of(a, folder);
   const GenerationConfig suggested = read_generation_config(folder);
   say_what_is_not_done(suggested, io);
-  GenerateOptions options{.sampling = sampling_of(a.sampling, suggested), .stop_strings = a.sampling.stop};
+  GenerateOptions options{.sampling = sampling_of(a.sampling, suggested)};
   Sampler check(options.sampling);  // refuses before the model is compiled
   llm::OpenModel model = open(a.model, io);
-  fit_to_model(options, tokenizer, model, suggested, io);
+  fit_to_model(options, a.sampling, tokenizer, model, suggested, io);
   if (auto end = tokenizer.eos_id(); end && std::ranges::find(options.stop_ids, *end) == options.stop_ids.end())
     options.stop_ids.push_back(*end);
   options.max_tokens = a.sampling.max_tokens.value_or(suggested.max_new_tokens.value_or(model.limits.context_window));

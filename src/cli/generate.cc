@@ -47,11 +47,10 @@ void run(const GenerateArguments& a, Streams& io) {
   const std::vector<int32_t> prompt = prompt_ids(prompt_text, folder, tokenizer, suggested);
   GenerateOptions options{
       .sampling = sampling_of(a.sampling, suggested),
-      .max_tokens = a.sampling.max_tokens ? *a.sampling.max_tokens : tokens_suggested(suggested, prompt, io),
-      .stop_strings = a.sampling.stop};
+      .max_tokens = a.sampling.max_tokens ? *a.sampling.max_tokens : tokens_suggested(suggested, prompt, io)};
   Sampler check(options.sampling);  // refuses before the model is compiled
   llm::OpenModel model = open(a.model, io);
-  fit_to_model(options, tokenizer, model, suggested, io);
+  fit_to_model(options, a.sampling, tokenizer, model, suggested, io);
 
   Session session = model.session();
   bool begun = false;  // the prompt is shown once the model has taken it
@@ -63,7 +62,6 @@ void run(const GenerateArguments& a, Streams& io) {
   };
   const GeneratedText made = generate_text(session, tokenizer, prompt, options, show);
   const Generated& done = made.done;
-  if (!begun) show("");
   io.out << "\n";
   const char* why = done.reason == StopReason::stop_token     ? "stop_token"
                     : done.reason == StopReason::stop_string  ? "stop_string"

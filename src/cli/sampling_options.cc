@@ -72,15 +72,15 @@ static std::vector<int32_t> ids_without_token(const Tokenizer& tokenizer, int64_
   return ids;
 }
 
-void fit_to_model(GenerateOptions& options, const Tokenizer& tokenizer, const llm::OpenModel& model,
-                  const GenerationConfig& suggested, Streams& io) {
+void fit_to_model(GenerateOptions& options, const SamplingArguments& a, const Tokenizer& tokenizer,
+                  const llm::OpenModel& model, const GenerationConfig& suggested, Streams& io) {
   options.sampling.excluded = ids_without_token(tokenizer, model.limits.vocab_size);
   if (!options.sampling.excluded.empty())
     io.notes << options.sampling.excluded.size() << " of the vocabulary's " << model.limits.vocab_size
              << " ids have no token, and are never drawn\n";
   options.sampling.excluded.insert(
       options.sampling.excluded.end(), suggested.suppressed.begin(), suggested.suppressed.end());
-  if (options.stop_strings.empty()) options.stop_strings = suggested.stop_strings;
+  options.stop_strings = a.stop.empty() ? suggested.stop_strings : a.stop;
   for (int64_t id : suggested.eos_token_ids.empty() ? model.config.eos_token_ids : suggested.eos_token_ids)
     options.stop_ids.push_back(static_cast<int32_t>(id));
 }

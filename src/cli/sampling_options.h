@@ -31,8 +31,8 @@ void say_what_is_not_done(const GenerationConfig& suggested, Streams& io);
 int64_t tokens_suggested(const GenerationConfig& suggested, std::span<const int32_t> prompt, Streams& io);
 
 /// The ids and strings that end a text, and the ids that are never drawn, because no token has them or the makers say so.
-void fit_to_model(GenerateOptions& options, const Tokenizer& tokenizer, const llm::OpenModel& model,
-                  const GenerationConfig& suggested, Streams& io);
+void fit_to_model(GenerateOptions& options, const SamplingArguments& a, const Tokenizer& tokenizer,
+                  const llm::OpenModel& model, const GenerationConfig& suggested, Streams& io);
 
 /// Tokens per second; null where no step ran.
 nlohmann::json rate(int64_t tokens, double seconds);

@@ -38,12 +38,13 @@ Chat::Answer Chat::say(const std::string& message, FunctionRef<bool(const std::s
   const auto differ = std::ranges::mismatch(ids, held_);
   const int64_t same = std::min<int64_t>(differ.in1 - ids.begin(), std::ssize(ids) - 1);
   session_.drop(session_.position() - same);
-  held_.assign(ids.begin(), ids.end());
+  held_.resize(static_cast<size_t>(same));  // whatever an error leaves behind these is dropped by the next message
 
   GenerateOptions options = options_;
   options.before.assign(ids.begin(), ids.begin() + same);
   GeneratedText made =
       generate_text(session_, tokenizer_, std::span(ids).subspan(static_cast<size_t>(same)), options, take);
+  held_ = ids;
   held_.insert(held_.end(), made.ids.begin(), made.ids.end());
   const Answer answer{
       .text = std::move(made.text), .done = made.done, .prompt_tokens = std::ssize(ids), .held_tokens = same};

@@ -25,7 +25,7 @@ class Chat {
 
   /// Puts a message of that role behind the others, without an answer.
   void add(const std::string& role, const std::string& content);
-  /// A message, and the model's answer, whose pieces are handed out as they come; `take` returns false to stop it.
+  /// A message, and the model's answer, whose pieces are handed out as they come (generate_text).
   /// Errors: as of ChatTemplate::render; the conversation is longer than the context. The message is forgotten then.
   Answer say(const std::string& message, FunctionRef<bool(const std::string& piece)> take);
   /// Forgets all messages but those of `add` that came before any answer.

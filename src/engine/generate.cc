@@ -75,17 +75,18 @@ GeneratedText generate_text(Session& session, const Tokenizer& tokenizer, std::s
   StopStrings stops(options.stop_strings);
   auto show = [&](const std::string& piece) {
     out.text += piece;
-    return piece.empty() || take(piece);
+    return take(piece);
   };
   out.done = generate(session, prompt, options, [&](int32_t id) {
     out.ids.push_back(id);
     return show(stops.push(decoder.push(id))) && !stops.found();
   });
-  if (stops.found()) {
-    out.done.reason = StopReason::stop_string;
-  } else {
-    show(stops.push(decoder.finish()) + (stops.found() ? "" : stops.rest()));
+  if (!stops.found()) {
+    std::string end = stops.push(decoder.finish());
+    if (!stops.found()) end += stops.rest();
+    show(end);
   }
+  if (stops.found()) out.done.reason = StopReason::stop_string;
   return out;
 }
 

@@ -52,7 +52,7 @@ struct GeneratedText {
   std::string text;
   std::vector<int32_t> ids;
 };
-/// The same as text, handed out in pieces of whole characters; `take` returns false to stop it. A token with which a stop
+/// The same as text, handed out token by token in whole characters, a piece may be empty; `take` returns false to stop it. A token with which a stop
 /// string ends is among the ids. Errors: as of generate; an empty stop string.
 GeneratedText generate_text(Session& session, const Tokenizer& tokenizer, std::span<const int32_t> prompt,
                             const GenerateOptions& options, FunctionRef<bool(const std::string& piece)> take);

@@ -307,14 +307,20 @@ std::vector<StoredWeight> weights_by_layer(const std::shared_ptr<const SafeTenso
 }
 
 /// Of one expert: blocks u8 [rows, groups, 16] and scales u8 [rows, groups], at some place of the two tensors.
-QuantizedMatrix microscaled(const std::byte* blocks, const std::byte* scales, int64_t rows, int64_t groups) {
+/// Errors: a scale that stands for no number.
+QuantizedMatrix microscaled(const std::byte* blocks, const std::byte* scales, int64_t rows, int64_t groups,
+                            const std::string& name) {
   const int64_t cols = groups * kMicroscaled;
   QuantizedMatrix q{.format = mxfp4_format(), .rows = rows, .cols = cols, .parts = {}};
   for (const MatrixPart& p : parts_of(q.format, rows, cols)) q.parts[p.part] = Tensor::empty(p.shape, p.dtype);
   // The first code of a byte is its low half, as in our words.
   std::memcpy(q.parts.at(ParamPart::codes)->data(), blocks, static_cast<size_t>(rows * cols / 2));
   auto* scale = q.parts.at(ParamPart::scale)->data_as<uint16_t>();
-  for (int64_t i = 0; i < rows * groups; ++i) scale[i] = mxfp4_scale(std::to_integer<uint8_t>(scales[i]));
+  for (int64_t i = 0; i < rows * groups; ++i) {
+    const auto exponent = std::to_integer<uint8_t>(scales[i]);
+    if (exponent == 255) fail_layer(name, "has the scale 255, which stands for no number", "exponents of at most 254");
+    scale[i] = mxfp4_scale(exponent);
+  }
   return q;
 }
 
@@ -339,17 +345,16 @@ std::vector<StoredWeight> microscaled_experts(const std::shared_ptr<const SafeTe
     const int64_t experts = t.shape[0], rows = t.shape[1], groups = t.shape[2];
     require_shape(t, {experts, rows, groups, kMicroscaled / 2}, {u8});
     require_shape(scales, {experts, rows, groups}, {u8});
-    if (std::ranges::find(scales.bytes, std::byte{255}) != scales.bytes.end())
-      fail_layer(scales.name, "has the scale 255, which stands for no number", "exponents of at most 254");
     const std::string block = name.substr(0, name.size() - stack->all.size());
     for (int64_t e = 0; e < experts; ++e) {
       const std::byte *from = t.bytes.data() + e * rows * groups * (kMicroscaled / 2),
                       *exponents = scales.bytes.data() + e * rows * groups;
-      out.push_back(
-          {.name = block + numbered(stack->each, e),
-           .shape = {rows, groups * kMicroscaled},
-           .format = mxfp4_format(),
-           .codes = [file, from, exponents, rows, groups] { return microscaled(from, exponents, rows, groups); }});
+      out.push_back({.name = block + numbered(stack->each, e),
+                     .shape = {rows, groups * kMicroscaled},
+                     .format = mxfp4_format(),
+                     .codes = [file, from, exponents, rows, groups, name = scales.name] {
+                       return microscaled(from, exponents, rows, groups, name);
+                     }});
     }
   }
   return out;

@@ -1,14 +1,19 @@
 // `sator chat`: messages from a pipe and from a terminal.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <pty.h>
 
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "cli/app.h"
 #include "cli/commands.h"
 #include "cli/program.h"
+#include "engine/chat.h"
+#include "frontend/hf_config.h"
+#include "llm/open.h"
 #include "reference_data.h"
 
 namespace sator::cli {
@@ -64,6 +69,24 @@ TEST(Chat, AnswersAreThoseOfTheWholeText) {
   EXPECT_EQ(run.out, answers[0] + "\n" + answers[1] + "\n" + answers[2] + "\n");
 }
 
+// An answer that broke off leaves a session from which the next message goes on as from a new one.
+TEST(Chat, AnErrorInAnAnswerIsForgotten) {
+  const llm::OpenModel model = llm::open_model(kExample, {});
+  auto made = [&](bool breaks) {
+    Chat chat(model.session(), load_tokenizer(kExample), ChatTemplate::read(kTemplate, kExample), {.max_tokens = 12});
+    chat.say("Once upon", [](const std::string&) { return true; });
+    int pieces = 0;
+    auto fails = [&](const std::string&) {
+      if (++pieces == 5) fail({.what = "broken off"});
+      return true;
+    };
+    if (breaks) EXPECT_NE(error_of([&] { chat.say("and then", fails); }).find("broken off"), std::string::npos);
+    EXPECT_EQ(chat.messages().size(), 2U);
+    return chat.say("a time", [](const std::string&) { return true; }).text;
+  };
+  EXPECT_EQ(made(true), made(false));
+}
+
 TEST(Chat, AModelWithoutATemplateSaysSo) {
   const Said run = run_command({"chat", kExample.string()}, "x\n");
   EXPECT_EQ(run.status, 1);
@@ -79,51 +102,85 @@ TEST(Chat, ATemplateThatRefusesIsAnError) {
   EXPECT_NE(run.notes.find("the template refuses: never"), std::string::npos) << run.notes;
 }
 
-// In a terminal Ctrl-C ends the answer, and the line after it is the next message; Ctrl-D ends the program.
-TEST(Chat, CtrlCEndsTheAnswerAndNotTheProgram) {
-  TempFolder folder;
-  std::vector<std::string> words = chat_of(kExample.string(), {"--max-tokens", "400"});
-  words.insert(words.begin(), SATOR_PROGRAM);
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  int terminal = -1;
-  const pid_t pid = ::forkpty(&terminal, nullptr, nullptr, nullptr);
-  ASSERT_GE(pid, 0);
-  if (pid == 0) {
-    ::setenv("SATOR_HOME", (folder.path() / "home").c_str(), 1);
+/// The program in a terminal, and what it has shown.
+class Terminal {
+ public:
+  Terminal(const TempFolder& folder, std::vector<std::string> words) {
+    words.insert(words.begin(), SATOR_PROGRAM);
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    const std::string home = (folder.path() / "home").string();
+    pid_ = ::forkpty(&terminal_, nullptr, nullptr, nullptr);
+    if (pid_ != 0) return;
+    ::setenv("SATOR_HOME", home.c_str(), 1);
     ::setenv("TERM", "dumb", 1);
     ::execv(argv[0], argv.data());
     ::_exit(127);
   }
-  std::string seen;
-  /// Reads until some words have come `times` times in all.
-  auto wait_for = [&](const std::string& expected, int times) {
-    auto count = [&] {
-      int n = 0;
-      for (size_t at = seen.find(expected); at != seen.npos; at = seen.find(expected, at + 1)) ++n;
-      return n;
-    };
-    char buffer[4096];
-    while (count() < times) {
-      const ssize_t n = ::read(terminal, buffer, sizeof buffer);
+  ~Terminal() { ::close(terminal_); }
+  const std::string& seen() const { return seen_; }
+  bool type(const std::string& keys) { return ::write(terminal_, keys.data(), keys.size()) == std::ssize(keys); }
+  /// Whether some words come behind all that was waited for before.
+  bool shows(const std::string& words, int seconds = 15) {
+    while (true) {
+      if (const size_t at = seen_.find(words, from_); at != seen_.npos) {
+        from_ = at + words.size();
+        return true;
+      }
+      pollfd ready{.fd = terminal_, .events = POLLIN, .revents = 0};
+      char buffer[4096];
+      if (::poll(&ready, 1, 1000 * seconds) != 1) return false;
+      const ssize_t n = ::read(terminal_, buffer, sizeof buffer);
       if (n <= 0) return false;
-      seen.append(buffer, static_cast<size_t>(n));
+      seen_.append(buffer, static_cast<size_t>(n));
     }
-    return true;
-  };
-  auto type = [&](const std::string& keys) { return ::write(terminal, keys.data(), keys.size()) == std::ssize(keys); };
-  ASSERT_TRUE(wait_for("> ", 1)) << seen;
-  ASSERT_TRUE(type("Once upon a time\n") && wait_for("\r\n", 5)) << seen;
-  ASSERT_TRUE(type("\x03") && wait_for("> ", 2)) << seen;
-  ASSERT_TRUE(type("and then\n") && wait_for("> ", 3)) << seen;
-  ASSERT_TRUE(type("\x04")) << seen;
-  wait_for("tok/s\r\n", 1);
-  int status = -1;
-  ::waitpid(pid, &status, 0);
-  ::close(terminal);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status << "\n" << seen;
-  EXPECT_NE(seen.find("2 answers: "), std::string::npos) << seen;
+  }
+  /// The exit status, 1000 and more for a signal.
+  int end() {
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  }
+
+ private:
+  int terminal_ = -1;
+  pid_t pid_ = -1;
+  std::string seen_;
+  size_t from_ = 0;
+};
+
+// In a terminal Ctrl-C ends the answer, and the line after it is the next message; Ctrl-D ends the program.
+TEST(Chat, CtrlCEndsTheAnswerAndNotTheProgram) {
+  const std::string message = "Once upon a time";
+  const Said begun = run_command(chat_of(kExample.string(), {"--max-tokens", "2"}), message + "\n");
+  ASSERT_EQ(begun.status, 0) << begun.notes;
+  const std::string first = begun.out.substr(0, begun.out.find('\n'));  // what the answer begins with
+  ASSERT_GT(first.size(), 1U);
+  TempFolder folder;
+  Terminal t(folder, chat_of(kExample.string(), {"--max-tokens", "400"}));
+  ASSERT_TRUE(t.shows("> ")) << t.seen();
+  constexpr int kTimes = 5;
+  for (int i = 0; i < kTimes; ++i) {
+    ASSERT_TRUE(t.type(message + "\n") && t.shows(message) && t.shows(first)) << t.seen();
+    ASSERT_TRUE(t.type("\x03")) << t.seen();
+    // With the key a terminal may drop what it has not shown yet, a prompt too; an empty line brings another.
+    ASSERT_TRUE(t.shows("> ", 5) || (t.type("\n") && t.shows("> "))) << t.seen();
+    ASSERT_TRUE(t.type("/reset\n") && t.shows("a new conversation") && t.shows("> ")) << t.seen();
+  }
+  // In the moment between the prompt and the first look at the keyboard the key becomes a character of the line, which is sent off.
+  bool ended = false;
+  for (int i = 0; i < 5 && !ended; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100 << i));
+    ended = t.type("\x04") && t.shows(text(kTimes, " answers: "), 3);
+    if (!ended) ASSERT_TRUE(t.type("\n") && t.shows("> ")) << t.seen();
+  }
+  ASSERT_TRUE(ended) << t.seen();
+  EXPECT_TRUE(t.shows("tok/s")) << t.seen();
+  EXPECT_EQ(t.end(), 0) << t.seen();
+  // Of answers that nobody ended all steps would have run.
+  const std::string summary = t.seen().substr(t.seen().rfind("already), ") + 10);
+  EXPECT_LT(std::stoi(summary), kTimes * 399) << t.seen();
 }
 
 }  // namespace

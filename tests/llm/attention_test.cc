@@ -135,6 +135,55 @@ TEST_P(Attention, BiasesByHeadAndKey) {
 TEST_P(Attention, SinksTakeTheirShare) {
   AttentionShape shape{.num_qo_heads = 6, .num_kv_heads = 2, .head_dim = 20, .sinks = true};
   EXPECT_LT(largest_difference(shape, {{37, 37}, {1, 1}, {130, 3}, {500, 1}, {19, 5}}, *GetParam(), 1), kTolerance);
+  shape.cache_dtype = f16;
+  EXPECT_LT(largest_difference(shape, {{37, 37}, {130, 3}}, *GetParam(), 1), kTolerance);
+  shape.narrow = true;  // weights on the edge of two numbers go either way (NarrowFactors)
+  double mean = 0;
+  EXPECT_LT(largest_difference(shape, {{37, 37}, {1, 1}, {60, 3}, {64, 12}}, *GetParam(), 1, nullptr, &mean), 2e-3);
+  EXPECT_LT(mean, 1e-6);
+}
+
+// The work that is costed is what the kernel computes: causal, at the end of kv_len positions, in double by its definition.
+TEST_P(Attention, WorkIsWhatIsComputed) {
+  constexpr int64_t kTokens = 5, kLength = 23, kHeads = 6, kGroups = 2, kDim = 7;
+  for (const auto& [biased, sinks] : {std::pair(false, false), {true, false}, {false, true}}) {
+    const tir::PrimFuncRef func = attention_work(
+        {.num_qo_heads = kHeads, .num_kv_heads = kGroups, .head_dim = kDim, .biased = biased, .sinks = sinks});
+    std::mt19937 random(7);
+    std::normal_distribution<float> normal;
+    codegen::Data<float> q(kTokens * kHeads * kDim), k(kGroups * kLength * kDim), v(k.size), o(q.size);
+    codegen::Data<float> extra(biased ? kHeads * kLength : kHeads);
+    for (codegen::Data<float>* data : {&q, &k, &v, &extra})
+      for (size_t i = 0; i < data->size; ++i) (*data)[i] = normal(random);
+    std::vector<void*> buffers = {q.raw(), k.raw(), v.raw(), o.raw()};
+    if (biased || sinks) buffers.insert(buffers.end() - 1, extra.raw());
+    const double scale = 0.4;
+    const std::map<std::string, int64_t> sizes = {
+        {"n", kTokens}, {"kv_len", kLength}, {"sm_scale", std::bit_cast<int64_t>(scale)}};
+    std::vector<int64_t> values;
+    for (const VarRef& name : codegen::kernel_arguments(*passes::lower(func)).values)
+      values.push_back(sizes.at(name->name));
+    ASSERT_EQ(codegen::run_kernel(func, *GetParam(), buffers, values, 1), 0);
+    for (int64_t t = 0; t < kTokens; ++t)
+      for (int64_t h = 0; h < kHeads; ++h) {
+        const int64_t g = h / (kHeads / kGroups), last = kLength - kTokens + t;
+        double sum = sinks ? std::exp(static_cast<double>(extra[static_cast<size_t>(h)])) : 0;
+        std::vector<double> want(kDim);
+        for (int64_t p = 0; p <= last; ++p) {
+          double score = 0;
+          for (int64_t d = 0; d < kDim; ++d)
+            score += static_cast<double>(q[static_cast<size_t>((t * kHeads + h) * kDim + d)]) *
+                     k[static_cast<size_t>((g * kLength + p) * kDim + d)];
+          const double weight = std::exp(score * scale + (biased ? extra[static_cast<size_t>(h * kLength + p)] : 0));
+          sum += weight;
+          for (int64_t d = 0; d < kDim; ++d)
+            want[static_cast<size_t>(d)] += weight * v[static_cast<size_t>((g * kLength + p) * kDim + d)];
+        }
+        for (int64_t d = 0; d < kDim; ++d)
+          EXPECT_NEAR(
+              o[static_cast<size_t>((t * kHeads + h) * kDim + d)], want[static_cast<size_t>(d)] / sum, kTolerance);
+      }
+  }
 }
 
 // Pairs turn by the angle of their token's row, as complex numbers in double; what is not rotated stays. Odd heads have an element

@@ -62,6 +62,11 @@ class Layers(unittest.TestCase):
         self.write("src/ir/c.cc", "namespace {\nclass Plan {};\nint f(const Expr& a, double b) { return 1; }\n  int kMost = 2;\n}  // namespace\n")
         self.assertEqual(self.names(), [("src/ir/b.cc", 2, "f(const Expr&, int)"), ("src/ir/b.cc", 3, "kMost"), ("src/ir/c.cc", 2, "Plan")])
 
+    def test_every_name_of_a_definition_meets(self):
+        self.write("src/ir/a.cc", "namespace {\nconstexpr int kFew = f(1, 2), kMost = 3;\nenum Kind { left, right = 4 };\nenum class Side { up };\n}  // namespace\n")
+        self.write("src/ir/b.cc", "namespace {\nconstexpr int kLeast[] = {1, 2}, kMost = 5;  // of a, kFew = 2\nenum Way {\n  wrong,\n  right,\n};\nenum class Place { up };\n}  // namespace\n")
+        self.assertEqual(self.names(), [("src/ir/b.cc", 2, "kMost"), ("src/ir/b.cc", 3, "right")])
+
     def test_types_of_headers_meet_those_of_sources(self):
         self.write("src/ir/plan.h", "namespace sator {\nstruct Plan {\n  struct Part {};\n};\n}  // namespace sator\n")
         self.write("src/ir/a.cc", "namespace sator {\nnamespace {\nstruct Plan {};\nstruct Part {};\n}  // namespace\n}\n")

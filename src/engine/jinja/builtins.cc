@@ -102,7 +102,7 @@ bool tested(const std::string& name, const Value& v, Arguments& arguments) {
       fail({.what = text("the test ", name, " is given a ", v.type()), .needs = "integers, no 0 to divide by"});
     return v.integer() % by == 0;
   };
-  auto is_upper = [&](const char* method) {
+  auto method_holds = [&](const char* method) {
     Arguments none;
     return attribute_of(to_text(v), method).function()->call(none).is_true();
   };
@@ -145,9 +145,8 @@ bool tested(const std::string& name, const Value& v, Arguments& arguments) {
                       {">=", [&] { return !less(v, other()); }},
                       {"in", [&] { return contains(other(), v); }},
                       {"sameas", [&] { return v.is_same(other()); }},
-                      {"lower", [&] { return is_upper("islower"); }},
-                      {"upper", [&] { return is_upper("isupper"); }},
-                      {"escaped", [&] { return false; }}};
+                      {"lower", [&] { return method_holds("islower"); }},
+                      {"upper", [&] { return method_holds("isupper"); }}};
   std::vector<std::string> known;
   for (const Row& row : rows) {
     known.emplace_back(row.name);

@@ -42,15 +42,9 @@ Value folded(const Value& v, bool case_sensitive) {
   return v.string() && !case_sensitive ? Value(lowercased(*v.string())) : v;
 }
 
-std::string upper(const std::string& s);
 std::string capitalized(const std::string& s) {
   std::u32string all = code_points(lowercased(s));
-  return all.empty() ? "" : upper(utf8({all.data(), 1})) + utf8(std::u32string_view(all).substr(1));
-}
-std::string upper(const std::string& s) {
-  const Value made = attribute_of(s, "upper");
-  Arguments none;
-  return *made.function()->call(none).string();
+  return all.empty() ? "" : uppercased(utf8({all.data(), 1})) + utf8(std::u32string_view(all).substr(1));
 }
 std::string titled(const std::string& s) {
   std::string out, word;
@@ -238,7 +232,7 @@ Value f_join(const Value& v, Taking& t) {
 Value f_length(const Value& v, Taking&) { return length_of(v); }
 Value f_list(const Value& v, Taking&) { return elements_of(v); }
 Value f_lower(const Value& v, Taking&) { return lowercased(to_text(v)); }
-Value f_upper(const Value& v, Taking&) { return upper(to_text(v)); }
+Value f_upper(const Value& v, Taking&) { return uppercased(to_text(v)); }
 Value f_replace(const Value& v, Taking& t) {
   Arguments arguments{{t.need("old"), t.need("new")}, {}};
   if (const Value* count = t.take("count"); count && !count->is_none()) arguments.positional.push_back(*count);

@@ -11,24 +11,10 @@ namespace {
 
 using Method = Value (*)(const std::string& s, Taking& t);
 
-/// The capital of a letter: of ASCII, Latin, Greek and Cyrillic by their blocks' order, of others what small letters lead back to.
-char32_t upper_of(char32_t c) {
-  if (c < 0x80) return c >= 'a' && c <= 'z' ? c - 32 : c;
-  auto lower_of = [](char32_t x) {
-    const std::u32string back = code_points(lowercased(utf8({&x, 1})));
-    return back.size() == 1 ? back[0] : x;
-  };
-  for (char32_t other : {c - 32, c - 1, c - 80, c - 48, c - 8, c + 121, c - 40})
-    if (other < 0x110000 && !(other >= 0xd800 && other < 0xe000) && other != c && lower_of(other) == c) return other;
-  return c;
-}
-
 bool is_blank(char32_t c) { return is_white_space(c) || (c >= 0x1c && c <= 0x1f); }
-bool is_upper_char(char32_t c) {
-  const std::u32string low = code_points(lowercased(utf8({&c, 1})));
-  return low.size() != 1 || low[0] != c;
-}
-bool is_lower_char(char32_t c) { return upper_of(c) != c || c == U'ß'; }
+std::string character(char32_t c) { return utf8({&c, 1}); }
+bool is_upper_char(char32_t c) { return lowercased(character(c)) != character(c); }
+bool is_lower_char(char32_t c) { return uppercased(character(c)) != character(c); }
 bool is_digit_char(char32_t c) { return c < 0x80 ? c >= '0' && c <= '9' : is_numeric(c); }
 bool is_letter(char32_t c) {
   return c < 0x80 ? (c | 32) >= 'a' && (c | 32) <= 'z'
@@ -134,40 +120,25 @@ Value m_removesuffix(const std::string& s, Taking& t) {
 }
 
 Value m_lower(const std::string& s, Taking&) { return lowercased(s); }
-Value m_upper(const std::string& s, Taking&) {
-  std::string out;
-  for (char32_t c : code_points(s)) {
-    if (c == U'ß')
-      out += "SS";
-    else
-      append_char(out, upper_of(c));
-  }
-  return out;
-}
+Value m_upper(const std::string& s, Taking&) { return uppercased(s); }
 Value by_filter(const char* filter, const std::string& s) {
   Arguments none;
   return filtered(filter, s, none);
 }
 Value m_capitalize(const std::string& s, Taking&) { return by_filter("capitalize", s); }
 Value m_title(const std::string& s, Taking&) {
-  std::u32string out = code_points(s);
+  std::string out;
   bool in_word = false;
-  for (char32_t& c : out) {
+  for (char32_t c : code_points(s)) {
     const bool letter = is_letter(c);
-    const std::u32string low = code_points(lowercased(utf8({&c, 1})));
-    if (letter) c = in_word && low.size() == 1 ? low[0] : in_word ? c : upper_of(c);
+    out += !letter ? character(c) : in_word ? lowercased(character(c)) : uppercased(character(c));
     in_word = letter;
   }
-  return utf8(out);
+  return out;
 }
 Value m_swapcase(const std::string& s, Taking&) {
   std::string out;
-  for (char32_t c : code_points(s)) {
-    if (is_upper_char(c))
-      out += lowercased(utf8({&c, 1}));
-    else
-      append_char(out, upper_of(c));
-  }
+  for (char32_t c : code_points(s)) out += is_upper_char(c) ? lowercased(character(c)) : uppercased(character(c));
   return out;
 }
 

@@ -191,6 +191,19 @@ std::string lowercased(std::string_view s) {
   return out;
 }
 
+std::string uppercased(std::string_view s) {
+  std::string out;
+  out.reserve(s.size());
+  for (size_t i = 0; i < s.size();) {
+    const char32_t c = next_char(s, i);
+    if (c == 0xdf)
+      out += "SS";
+    else
+      append_char(out, static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(c))));
+  }
+  return out;
+}
+
 ByteAlphabet::ByteAlphabet() {
   byte_of.fill(-1);
   char32_t next = 0x100;

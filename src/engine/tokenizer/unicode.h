@@ -49,6 +49,8 @@ enum class NormalForm { nfc, nfd, nfkc, nfkd };
 std::string normalized(std::string_view s, NormalForm form);
 /// Each character's full lower case, without context (a final sigma is not special).
 std::string lowercased(std::string_view s);
+/// Each character's full upper case, as far as that is one character, and SS of a sharp s.
+std::string uppercased(std::string_view s);
 
 /// GPT-2's alphabet: each byte as a printable character. 0x21-0x7E, 0xA1-0xAC and 0xAE-0xFF stand for
 /// themselves, the other 68 bytes in their order for U+0100 and up; so a space is U+0120.

@@ -19,18 +19,17 @@ static void read_gpt_oss(const JsonAt& config, ModelConfig& model) {
   TensorNames& names = model.names;
   names.sinks = "self_attn.sinks";
   names.router = "mlp.router";
+  names.expert_in_layer = "mlp.experts.gate_up_proj";
+  names.expert_out_layer = "mlp.experts.down_proj";
   names.expert_in = {"mlp.experts.*.gate_up_proj.weight"};
   names.expert_in_bias = {"mlp.experts.*.gate_up_proj.bias"};
   names.expert_out = "mlp.experts.*.down_proj.weight";
   names.expert_out_bias = "mlp.experts.*.down_proj.bias";
-  names.expert_in_layer = "mlp.experts.gate_up_proj";
-  names.expert_out_layer = "mlp.experts.down_proj";
   names.gate_up_by_unit = true;
-  names.expert_stacks = {
-      {.all = "mlp.experts.gate_up_proj", .each = "mlp.experts.*.gate_up_proj.weight", .transposed = true},
-      {.all = "mlp.experts.gate_up_proj_bias", .each = "mlp.experts.*.gate_up_proj.bias"},
-      {.all = "mlp.experts.down_proj", .each = "mlp.experts.*.down_proj.weight", .transposed = true},
-      {.all = "mlp.experts.down_proj_bias", .each = "mlp.experts.*.down_proj.bias"}};
+  names.expert_stacks = {{.all = names.expert_in_layer, .each = names.expert_in.front(), .transposed = true},
+                         {.all = names.expert_in_layer + "_bias", .each = names.expert_in_bias.front()},
+                         {.all = names.expert_out_layer, .each = names.expert_out, .transposed = true},
+                         {.all = names.expert_out_layer + "_bias", .each = names.expert_out_bias}};
   refuse_foreign(config, {"num_local_experts", "num_experts", "swiglu_limit", "swiglu_alpha"});
 }
 
