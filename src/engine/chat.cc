@@ -36,8 +36,7 @@ Chat::Answer Chat::say(const std::string& message, FunctionRef<bool(const std::s
           .hint = "begin a new one"});
   // The last token is always computed: its logits are what the answer begins with.
   const auto differ = std::ranges::mismatch(ids, held_);
-  const int64_t same = std::min<int64_t>(differ.in1 - ids.begin(), std::ssize(ids) - 1);
-  session_.drop(session_.position() - same);
+  const int64_t same = session_.keep(std::min<int64_t>(differ.in1 - ids.begin(), std::ssize(ids) - 1));
   held_.resize(static_cast<size_t>(same));  // whatever an error leaves behind these is dropped by the next message
 
   GenerateOptions options = options_;

@@ -35,9 +35,14 @@ void Session::reset() {
   position_ = 0;
 }
 
-void Session::drop(int64_t n) {
-  cache().popn(kSequence, n);
-  position_ -= n;
+int64_t Session::keep(int64_t length) {
+  length = std::min(length, position_);
+  if (!cache().can_go_on_from(kSequence, length)) {
+    reset();
+    return 0;
+  }
+  cache().popn(kSequence, position_ - length);
+  return position_ = length;
 }
 
 runtime::PagedKVCache& Session::cache() {

@@ -37,8 +37,9 @@ class Session {
   std::span<const float> append(std::span<const int32_t> ids);
   /// Appends tokens and hands out the logits of each, with its position in `ids`.
   void append_all(std::span<const int32_t> ids, FunctionRef<void(int64_t index, std::span<const float> logits)> take);
-  /// Forgets the last n tokens.
-  void drop(int64_t n);
+  /// Goes back to the first `length` tokens, at most those that there are; to none where layers with a window no longer hold what
+  /// the next token would see. Returns how many it has now.
+  int64_t keep(int64_t length);
   /// Forgets all tokens.
   void reset();
 

@@ -135,8 +135,9 @@ def kv_append(qkv_handle: T.handle, positions_handle: T.handle, rope_handle: T.h
 //   values  {VR} rows x {DC} elements at a time, sums in registers
 // A position after its query's own scores -1e30 and weighs nothing, as do the pages that fill up the last block.
 // Holes beside the shape's: {S} ends the names of buffers, {TOKEN} is the token of row r, {LAST} that of the last row,
-// {QUERY} its element d, {ROUND} rounds the weights of the values, {SEEN} says which positions it sees. Where a window masks a
-// whole block, its weights are wiped out by the first block with a position that is seen: each row sees its own.
+// {QUERY} its element d, {ROUND} rounds the weights of the values, {SEEN} says which positions it sees. {FROM} is the first block
+// with a position that row 0, the earliest, sees. Where a window masks a whole block for a later row, its weights are wiped
+// out by the first block with a position that is seen: each row sees its own.
 constexpr const char* kRows = R"(
 last{S}: T.int32 = positions[{LAST}]
 table{S}: T.int32 = page_indptr[token_seq[{LAST}]]
@@ -148,7 +149,7 @@ for r in range({R}):
         total{S}[r, j] = T.float32(0)
 {FIRST_WEIGHT}    for d in T.vectorized({D}):
         acc{S}[r, d] = T.float32(0)
-for p in range(last{S} // {16B} + 1):
+for p in range({FROM}, last{S} // {16B} + 1):
     pages{S}: T.int32 = T.min({B}, last{S} // 16 + 1 - p * {B})
     for b in range((pages{S} + {KB} - 1) // {KB}):
         for e, r, x in T.grid({KS}, {R}, {KB}):
@@ -311,26 +312,26 @@ def attention_work(q_handle: T.handle, k_handle: T.handle, v_handle: T.handle, {
             {vh}, vi, vj, vd = T.axis.remap("{S}SSR", [{h}, i, j, d])
             with T.init():
                 s[vi, {HEAD}, vj] = T.float32(0)
-            if vj <= vi + kv_len - n:
+            if {ATTENDED}:
                 s[vi, {HEAD}, vj] = s[vi, {HEAD}, vj] + {Q} * T.cast(k[{GROUP}, vj, vd], "float32")
 {SCALED}    for {h}, i, j in T.grid({HEADS}, n, kv_len):
         with T.block("largest"):
             {vh}, vi, vj = T.axis.remap("{S}SR", [{h}, i, j])
             with T.init():
                 largest[vi, {HEAD}] = {FIRST_LARGEST}
-            if vj <= vi + kv_len - n:
+            if {ATTENDED}:
                 largest[vi, {HEAD}] = T.max(largest[vi, {HEAD}], {SCORE}[vi, {HEAD}, vj])
     for {h}, i, j in T.grid({HEADS}, n, kv_len):
         with T.block("exponentials"):
             {vh}, vi, vj = T.axis.remap("{S}SS", [{h}, i, j])
-            if vj <= vi + kv_len - n:
+            if {ATTENDED}:
                 e[vi, {HEAD}, vj] = T.exp({EXPONENT})
     for {h}, i, j in T.grid({HEADS}, n, kv_len):
         with T.block("total"):
             {vh}, vi, vj = T.axis.remap("{S}SR", [{h}, i, j])
             with T.init():
                 total[vi, {HEAD}] = {FIRST_TOTAL}
-            if vj <= vi + kv_len - n:
+            if {ATTENDED}:
                 total[vi, {HEAD}] = total[vi, {HEAD}] + e[vi, {HEAD}, vj]
 {NARROW_E}
     for {h}, i, d, j in T.grid({HEADS}, n, {D}, kv_len):
@@ -338,7 +339,7 @@ def attention_work(q_handle: T.handle, k_handle: T.handle, v_handle: T.handle, {
             {vh}, vi, vd, vj = T.axis.remap("{S}SSR", [{h}, i, d, j])
             with T.init():
                 weighted[vi, {HEAD}, vd] = T.float32(0)
-            if vj <= vi + kv_len - n:
+            if {ATTENDED}:
                 weighted[vi, {HEAD}, vd] = weighted[vi, {HEAD}, vd] + {E} * T.cast(v[{GROUP}, vj, vd], "float32")
     for {h}, i, d in T.grid({HEADS}, n, {D}):
         with T.block("attention"):
@@ -352,7 +353,7 @@ constexpr const char* kScaledScores = R"(    scaled = T.alloc_buffer((n, {H}, kv
     for {h}, i, j in T.grid({HEADS}, n, kv_len):
         with T.block("scaled"):
             {vh}, vi, vj = T.axis.remap("{S}SS", [{h}, i, j])
-            if vj <= vi + kv_len - n:
+            if {ATTENDED}:
                 scaled[vi, {HEAD}, vj] = s[vi, {HEAD}, vj] * sm_scale{ADDED}
 )";
 constexpr const char* kExponent = "(s[vi, {HEAD}, vj] - largest[vi, {HEAD}]) * sm_scale";
@@ -369,7 +370,7 @@ constexpr const char* kNarrowExponentials = R"(
     for {h}, i, j in T.grid({HEADS}, n, kv_len):
         with T.block("narrow_exponentials"):
             {vh}, vi, vj = T.axis.remap("{S}SS", [{h}, i, j])
-            if vj <= vi + kv_len - n:
+            if {ATTENDED}:
                 e16[vi, {HEAD}, vj] = T.cast(e[vi, {HEAD}, vj], "{T}"))";
 
 constexpr int64_t kTile = 8;          // query rows that pass over the cache together
@@ -391,7 +392,11 @@ std::string rows_text(const char* source, const Rows& r, const AttentionShape& s
   if (r.value_sums == 2) part += text(" + part", r.suffix, "[1, r, d]");
   const char* at = "(p * {B} + b * {KB} + x) * 16 + j";
   std::string seen = text(at, " <= positions[{TOKEN}]");
-  if (shape.window > 0) seen += text(" and positions[{TOKEN}] - (", at, ") < ", shape.window);
+  std::string from = "0";
+  if (shape.window > 0) {
+    seen += text(" and positions[{TOKEN}] - (", at, ") < ", shape.window);
+    from = text("T.max(positions[", r.first, "] - ", shape.window - 1, ", 0) // {16B}");
+  }
   if (shape.soft_cap != 0) {
     const std::string cap = text("T.float32(", shape.soft_cap, ")");
     sum = text("T.tanh((", sum, ") / ", cap, ") * ", cap);
@@ -404,6 +409,7 @@ std::string rows_text(const char* source, const Rows& r, const AttentionShape& s
                  {"FIRST_WEIGHT", shape.sinks ? kSinkWeight : ""},
                  {"SUM", sum},
                  {"SEEN", seen},
+                 {"FROM", from},
                  {"QUERY", shape.narrow ? kNarrowQuery : "q[{TOKEN}, vh, d]"},
                  {"ROUND", shape.narrow ? kNarrowWeights : ""},
                  {"S", r.suffix},
@@ -492,6 +498,8 @@ tir::PrimFuncRef attention_kernel(const AttentionShape& shape) {
 tir::PrimFuncRef attention_work(const AttentionShape& shape) {
   check(shape);
   const bool scaled = shape.biased || shape.sinks;  // what joins the scores is as large as they are then
+  std::string attended = "vj <= vi + kv_len - n";
+  if (shape.window > 0) attended += text(" and vi + kv_len - n < vj + ", shape.window);
   Values values = {{"EXTRA_HANDLE",
                     shape.biased  ? kBiasHandle
                     : shape.sinks ? kSinksHandle
@@ -517,7 +525,8 @@ tir::PrimFuncRef attention_work(const AttentionShape& shape) {
                         {"HEADS", shared ? "{G}, {SHARE}" : "{H}"},
                         {"S", shared ? "SS" : "S"},
                         {"HEAD", shared ? "vg * {SHARE} + vr" : "vh"},
-                        {"GROUP", shared ? "vg" : "vh"}};
+                        {"GROUP", shared ? "vg" : "vh"},
+                        {"ATTENDED", attended}};
   values.insert(values.end(), heads.begin(), heads.end());
   return kernel(filled(kAttentionWork, values).c_str(), shape);
 }

@@ -29,8 +29,8 @@ tir::PrimFuncRef kv_append_kernel(const AttentionShape& shape);
 tir::PrimFuncRef attention_kernel(const AttentionShape& shape);
 
 /// What attention computes when the page table is left out, as an affine function over [n, H, kv_len]: the work that the
-/// cost engine reads. Token i stands at position kv_len - n + i; scores of later positions are masked. A window leaves no
-/// work out: the kernel computes all positions and masks those outside of it. The attribute sator.one_pass says that the kernel above, which runs, makes it in one pass over keys and values.
+/// cost engine reads. Token i stands at position kv_len - n + i; later positions, and those before its window, are no work. (The
+/// kernel computes whole blocks of 64 positions and masks what lies outside.) The attribute sator.one_pass says that the kernel above, which runs, makes it in one pass over keys and values.
 /// Parameters: q [n, H, D], k [G, kv_len, D], v [G, kv_len, D], bias [H, kv_len] if `biased`, sinks [H] if `sinks`, o [n, H, D],
 /// the scale of the scores.
 tir::PrimFuncRef attention_work(const AttentionShape& shape);

@@ -110,7 +110,7 @@ Json shaped_by(const ModelConfig& config, const Scheme& scheme, const Program& p
               {"quantization", scheme.name},
               {"context_window_size", program.limits.context_window},
               {"prefill_chunk_size", program.limits.prefill_chunk},
-              {"kv_cache_dtype", program.attention.cache_dtype.name()},
+              {"kv_cache_dtype", program.attention.front().cache_dtype.name()},
               {"parameters", digest_of(params_text(program.params))}};
   out["hidden_size"] = config.hidden_size, out["num_hidden_layers"] = config.layers;
   out["intermediate_size"] = config.mlp.units, out["hidden_act"] = name_of(config.mlp.activation);

@@ -41,17 +41,18 @@ class ProgramBuilder {
                              .rotary_dim = a.rope ? a.rope->dims : 0,
                              .cache_dtype = cache_dtype_,
                              .narrow = scheme_.factors && cache_dtype_ != f32,
-                             .window = windowed_everywhere() ? a.window : 0,
                              .soft_cap = a.soft_cap,
                              .biased = a.alibi.has_value(),
                              .sinks = !config_.names.sinks.empty(),
                              .interleaved = a.rope && a.rope->interleaved};
     const std::vector<LayerKind> kinds = layer_kinds();
     std::set<std::string_view> added;
+    std::vector<AttentionShape> of_layer(static_cast<size_t>(config_.layers));
     for (const LayerKind& kind : kinds) {
       AttentionShape own = attention;
       if (!kind.rope) own.rotary_dim = 0, own.interleaved = false;
       own.window = kind.windowed ? a.window : 0;
+      for (int64_t layer : kind.layers) of_layer[static_cast<size_t>(layer)] = own;
       if (added.insert(kind.kv_append).second)
         out_.add_function(tir::without_symbol(kv_append_kernel(own)), kind.kv_append);
       if (added.insert(kind.attention).second)
@@ -62,13 +63,7 @@ class ProgramBuilder {
     emit(out_, "verify", LogitRows::all, false, params);
     if (observed) emit_observe(params, *observed);
     emit_create_cache(kinds);
-    return {out_.module(),
-            std::move(specs_),
-            limits_,
-            attention,
-            a.rope ? a.unrotated_layers : std::vector<int64_t>(),
-            std::move(layers_),
-            summed_layers(config_)};
+    return {out_.module(), std::move(specs_), limits_, std::move(of_layer), std::move(layers_), summed_layers(config_)};
   }
 
  private:
@@ -190,7 +185,8 @@ class ProgramBuilder {
         out_.function(kinds.front().attention),
         vector_or_nothing(a.alibi ? alibi_slopes(a.heads) : std::vector<float>()),
         prim_value(float_imm(a.alibi && a.alibi->scaled ? a.scale : 1, f32)),
-        dtype_value(a.alibi && a.alibi->in_bfloat16 ? bf16 : f32)};
+        dtype_value(a.alibi && a.alibi->in_bfloat16 ? bf16 : f32),
+        prim_value(kinds.front().windowed ? a.window : 0)};
     for (size_t i = 1; i < kinds.size(); ++i) {
       std::vector<Expr> layers;
       for (int64_t layer : kinds[i].layers) layers.push_back(int_imm(layer, i64));
@@ -198,6 +194,7 @@ class ProgramBuilder {
                                rope_scale(kinds[i]),
                                RExpr(out_.function(kinds[i].kv_append)),
                                RExpr(out_.function(kinds[i].attention)),
+                               RExpr(prim_value(kinds[i].windowed ? a.window : 0)),
                                RExpr(shape_expr(std::move(layers)))})
         args.push_back(arg);
     }
@@ -234,6 +231,16 @@ static ModelLimits limits_of(const ModelConfig& config, const ProgramOptions& op
           .needs = "at least one token, at most the context window",
           .hint = "leave prefill_chunk_size out"});
   return limits;
+}
+
+int64_t cache_bytes(const Program& program, int64_t positions) {
+  using Pages = runtime::PagedSequences;
+  int64_t bytes = 0;
+  for (const AttentionShape& a : program.attention) {
+    const int64_t pages = Pages::most_pages(positions, a.window, std::min(program.limits.prefill_chunk, positions));
+    bytes += 2 * a.num_kv_heads * a.head_dim * std::min(positions, pages * Pages::kPageSize) * a.cache_dtype.bits / 8;
+  }
+  return bytes;
 }
 
 ModelConfig part_of(const ModelConfig& config, int64_t chips) {

@@ -28,19 +28,21 @@ inline constexpr const char* kHeadLayer = "lm_head";
 ///            attention; each quantized layer's weights behind a function with the attribute `role: dequantize`
 ///   params   what the tuple `params` of these functions holds, in order
 ///   limits   what a session must know
-///   attention  heads and sizes of every layer's attention; its rotary embedding is that of the layers that have one
-///   unrotated_layers  those that have none, where others have
+///   attention  of each layer: heads, sizes, window, rotary embedding
 ///   summed_layers  those of them whose results chips that share each layer add up
 ///   layers   names of the layers that bind results, "transformer.h.0.attn.c_attn", in the order of the model
 struct Program {
   ModuleRef module;
   std::vector<ParamSpec> params;
   ModelLimits limits;
-  AttentionShape attention;
-  std::vector<int64_t> unrotated_layers;
+  std::vector<AttentionShape> attention;
   std::vector<std::string> layers;
   std::vector<std::string> summed_layers;
 };
+
+/// Bytes of a KV cache of one sequence: of `positions` positions, of which layers with a window keep those that a step of
+/// `prefill_chunk` tokens sees.
+int64_t cache_bytes(const Program& program, int64_t positions);
 
 /// What one of `chips` chips has of a model under tensor parallelism: its heads, its share of the MLP; embedding, norms and
 /// head are whole. The sums over chips behind attention and MLP are no part of its program.

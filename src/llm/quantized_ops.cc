@@ -33,13 +33,14 @@ Expr code(const te::Tensor& codes, const Expr& j, const Expr& k, int bits) {
     Expr shift = cast_to(u32, floormod(k, per_word) * bits);
     return call(u32, "tir.bitwise_and", {call(u32, "tir.shift_right", {word, shift}), mask});
   }
-  // A code may begin in one word and end in the next: the words of its first and of its last bit are read as 64 bits.
+  // A code may begin in one word and end in the next. Its low bits are the first word's highest; behind them come the second
+  // word's lowest. Where both are one word, what the second shift brings lies above the mask.
   Expr bit = k * bits;
-  Expr low = cast_to(u64, codes({j, floordiv(bit, 32)})),
-       high = cast_to(u64, codes({j, floordiv(bit + (bits - 1), 32)}));
-  Expr both = call(u64, "tir.bitwise_or", {low, call(u64, "tir.shift_left", {high, int_imm(32, u64)})});
-  Expr shifted = call(u64, "tir.shift_right", {both, cast_to(u64, floormod(bit, 32))});
-  return call(u32, "tir.bitwise_and", {cast_to(u32, shifted), mask});
+  Expr shift = cast_to(u32, floormod(bit, 32));
+  Expr low = call(u32, "tir.shift_right", {codes({j, floordiv(bit, 32)}), shift});
+  Expr high = call(u32, "tir.shift_left", {codes({j, floordiv(bit + (bits - 1), 32)}), u32c(1)});
+  high = call(u32, "tir.shift_left", {high, u32c(31) - shift});  // in two steps, for 32 at once would be too far
+  return call(u32, "tir.bitwise_and", {call(u32, "tir.bitwise_or", {low, high}), mask});
 }
 
 te::Tensor codes_input(const IntegerFormat& f, int64_t rows, int64_t cols) {

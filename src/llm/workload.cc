@@ -200,7 +200,7 @@ class Workload::Walk {
         .function = "kv_append",
         .layer = layer,
         .sizes = {{"n", size_.tokens}, {"pages", runtime::PagedSequences::pages_for(limit)}, {"limit", limit}},
-        .work = all_.unrotated_layers_.contains(index) ? all_.plain_append_ : all_.append_};
+        .work = all_.attention_.at(static_cast<size_t>(index)).append};
     append.params.assign(append.work->params.size() - 2, plain);
     append.params.insert(append.params.end(), 2, cache);
     calls.push_back(std::move(append));
@@ -208,7 +208,7 @@ class Workload::Walk {
                      .layer = layer,
                      .sizes = {{"n", size_.tokens}, {"kv_len", size_.context}},
                      .params = {plain, cache, cache, plain},
-                     .work = all_.attend_});
+                     .work = all_.attention_.at(static_cast<size_t>(index)).work});
     if (all_.has_extra_) calls.back().params.push_back(plain);
   }
 
@@ -260,22 +260,14 @@ std::vector<std::optional<size_t>> sources_after_lifting(const ModuleRef& module
   return out;
 }
 
-AttentionShape unrotated(AttentionShape shape) {
-  shape.rotary_dim = 0;
-  shape.interleaved = false;
-  return shape;
-}
-
 }  // namespace
 
 Workload::Workload(const ModuleRef& phase3, const Program& program)
     : module_(phase3),
-      append_(kv_append_kernel(program.attention)),
-      attend_(attention_work(program.attention)),
-      plain_append_(kv_append_kernel(unrotated(program.attention))),
-      unrotated_layers_(program.unrotated_layers.begin(), program.unrotated_layers.end()),
-      has_extra_(program.attention.biased || program.attention.sinks),
+      has_extra_(program.attention.front().biased || program.attention.front().sinks),
       limits_(program.limits) {
+  for (const AttentionShape& shape : program.attention)
+    attention_.push_back({kv_append_kernel(shape), attention_work(shape)});
   for (const std::string& layer : program.layers) layer_of_.emplace(variable_name(layer), layer);
   for (const char* pass : {"LiftTransformParams", "DeadCodeElimination", "RewriteDataflowReshape"})
     module_ = passes::pass_named(pass).run(module_, {});
@@ -326,8 +318,12 @@ int64_t macs_of_step(const ModelConfig& config, const StepSize& size) {
   }
   const int64_t attention = 2 * q;
   const int64_t earlier = size.context - size.tokens;  // positions before the step's first token
-  const int64_t scores = size.tokens * earlier + size.tokens * (size.tokens + 1) / 2;
-  return size.tokens * per_token + config.layers * attention * scores + width * config.vocab_size;
+  int64_t scores = size.tokens * earlier + size.tokens * (size.tokens + 1) / 2, of_window = 0;
+  for (int64_t t = 0; t < size.tokens; ++t) of_window += std::min(a.window, earlier + t + 1);
+  int64_t windowed = a.window_layers.empty() ? config.layers : std::ssize(a.window_layers);
+  if (a.window == 0) windowed = 0;
+  scores = (config.layers - windowed) * scores + windowed * of_window;
+  return size.tokens * per_token + attention * scores + width * config.vocab_size;
 }
 
 }  // namespace sator::llm

@@ -48,9 +48,10 @@ class Workload {
   std::vector<dataflow::ParamFacts> params_;     ///< of the lifted tuple
   std::vector<std::string> param_layer_;         ///< the layer that each belongs to; empty: none
   std::map<std::string, std::string> layer_of_;  ///< by variable_name
-  tir::PrimFuncRef append_, attend_;             ///< what attention launches
-  tir::PrimFuncRef plain_append_;                ///< what layers without rotary embedding launch for the first
-  std::set<int64_t> unrotated_layers_;
+  struct Attention {
+    tir::PrimFuncRef append, work;
+  };
+  std::vector<Attention> attention_;                       ///< what that of each layer launches
   bool has_extra_ = false;                                 ///< attention reads biases or sinks too
   std::map<std::string, rules::GroupedFunction> grouped_;  ///< the functions of experts, by name
   ModelLimits limits_;

@@ -2,6 +2,7 @@
 // what follows element by element is applied to the tile before it is stored. Groups of panels run in parallel.
 // Source: Goto & van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008.
 #include <algorithm>
+#include <numeric>
 
 #include "rules/product.h"
 #include "schedule/primitives.h"
@@ -269,7 +270,9 @@ MaybeReason schedule_product(Schedule& s, const target::CpuLevel& level) {
     // For few rows the operand is made on the way.
     plan.operand = nullptr;
     auto depth = as_int(block.iter_vars[2]->dom->extent);
-    if (bits > 0 && 32 % bits == 0 && depth && *depth % (32 / bits) == 0) plan.k_unroll = 32 / bits;
+    // As many codes as fill whole words: then shifts and words of each are constants.
+    const int64_t whole = bits > 0 ? 32 / std::gcd(bits, int64_t{32}) : 1;
+    if (depth && *depth % whole == 0) plan.k_unroll = whole;
   }
   const bool deep = is_deep(s, plan);
   if (!deep && !are_few(most_rows(s, product))) plan.left = operand_block(s, product, Side::left);

@@ -125,32 +125,59 @@ void PagedKVCache::StepTensor::allocate(int64_t capacity) {
 
 void PagedKVCache::StepTensor::resize(int64_t extent) { tensor->show(tensor->storage(), 0, std::array{extent}); }
 
-PagedKVCache::PagedKVCache(const KVCacheConfig& config, int64_t num_pages)
-    : config_(config),
-      num_pages_(num_pages),
-      sequences_(num_pages, config.max_num_sequences, config.max_total_seq_len) {
-  const KVCacheConfig& c = config_;
-  for (int64_t layer = 0; layer < c.num_layers; ++layer)
-    layers_.push_back({.k_pages = Tensor::empty(Dims{num_pages, c.num_kv_heads, c.head_dim, kPage}, c.dtype),
-                       .v_pages = Tensor::empty(Dims{num_pages, c.num_kv_heads, kPage, c.head_dim}, c.dtype)});
-  bias_ = bias_table(c);
-  for (StepTensor* per_token : {&slots_, &positions_, &token_seq_}) per_token->allocate(c.prefill_chunk_size);
-  kv_lengths_.allocate(c.max_num_sequences);
-  q_indptr_.allocate(c.max_num_sequences + 1);
-  page_indptr_.allocate(c.max_num_sequences + 1);
-  page_table_.allocate(c.max_num_sequences * std::min(PagedSequences::pages_for(c.max_total_seq_len), num_pages));
+PagedKVCache::Pool::Pool(const KVCacheConfig& c, int64_t w)
+    : window(w),
+      num_pages(std::min(pages_in_pool(c), c.max_num_sequences * PagedSequences::most_pages(c.max_total_seq_len, w,
+                                                                                            c.prefill_chunk_size))),
+      sequences(num_pages, c.max_num_sequences, c.max_total_seq_len, w) {
+  slots.allocate(c.prefill_chunk_size);
+  page_indptr.allocate(c.max_num_sequences + 1);
+  page_table.allocate(c.max_num_sequences * std::min(PagedSequences::pages_for(c.max_total_seq_len), pages_in_pool(c)));
+}
+
+PagedKVCache::PagedKVCache(const KVCacheConfig& config)
+    : config_(config), layers_(static_cast<size_t>(config.num_layers)) {
+  bias_ = bias_table(config);
+  for (StepTensor* per_token : {&positions_, &token_seq_}) per_token->allocate(config.prefill_chunk_size);
+  kv_lengths_.allocate(config.max_num_sequences);
+  q_indptr_.allocate(config.max_num_sequences + 1);
+}
+
+size_t PagedKVCache::pool_of(int64_t window) {
+  if (window < 0)
+    refuse(text("a window of ", window, " positions"), "a window of at least one, or 0 for all positions");
+  if (window >= config_.max_total_seq_len) window = 0;
+  const auto at = std::ranges::find(pools_, window, &Pool::window);
+  if (at != pools_.end()) return static_cast<size_t>(at - pools_.begin());
+  pools_.emplace_back(config_, window);
+  return pools_.size() - 1;
+}
+
+template <class F>
+void PagedKVCache::for_each_page_tensor(const Pool& pool, F&& visit) const {
+  for (const Layer& layer : layers_)
+    if (&pools_[layer.pool] == &pool)
+      for (const Value* pages : {&layer.k_pages, &layer.v_pages}) {
+        const Tensor& tensor = *pages->as<Tensor>();
+        visit(tensor.data_as<char>(), static_cast<size_t>(tensor.size_bytes() / pool.num_pages));
+      }
 }
 
 Ref<PagedKVCache> PagedKVCache::create(VirtualMachine& vm, const KVCacheConfig& config, int32_t kv_append,
                                        int32_t attention, const std::vector<OtherLayers>& others) {
   check_config(config);
-  Ref<PagedKVCache> cache(new PagedKVCache(config, pages_in_pool(config)));
-  cache->assign(vm, {config.rope_inv_freq, config.rope_scale, kv_append, attention, {}});
+  Ref<PagedKVCache> cache(new PagedKVCache(config));
+  cache->assign(vm, {config.rope_inv_freq, config.rope_scale, kv_append, attention, config.window, {}});
   for (const OtherLayers& other : others) {
     for (int64_t layer : other.layers)
       if (layer < 0 || layer >= config.num_layers)
         refuse(text("another attention of layer ", layer), text("a layer below ", config.num_layers));
     cache->assign(vm, other);
+  }
+  for (Layer& layer : cache->layers_) {
+    const int64_t pages = cache->pools_[layer.pool].num_pages;
+    layer.k_pages = Tensor::empty(Dims{pages, config.num_kv_heads, config.head_dim, kPage}, config.dtype);
+    layer.v_pages = Tensor::empty(Dims{pages, config.num_kv_heads, kPage, config.head_dim}, config.dtype);
   }
   return cache;
 }
@@ -161,8 +188,10 @@ void PagedKVCache::assign(const VirtualMachine& vm, const OtherLayers& to) {
   check_kernel(vm, to.kv_append, "kv_append", to.rope_inv_freq ? 7 : 4);
   const bool sinks = has_sinks(vm, to.attention);
   check_kernel(vm, to.attention, "attention", c.alibi_slopes || sinks ? 12 : 11);
+  const size_t pool = pool_of(to.window);
   auto set = [&](Layer& layer) {
     layer.rope = rope, layer.kv_append = to.kv_append, layer.attention = to.attention, layer.sinks = sinks;
+    layer.pool = pool;
   };
   if (to.layers.size() == 0) std::ranges::for_each(layers_, set);
   for (int64_t layer : to.layers) set(layers_[static_cast<size_t>(layer)]);
@@ -172,7 +201,10 @@ void PagedKVCache::assign(const VirtualMachine& vm, const OtherLayers& to) {
 }
 
 int64_t PagedKVCache::size_bytes() const {
-  return 2 * config_.num_layers * num_pages_ * config_.num_kv_heads * config_.head_dim * kPage * config_.dtype.bytes();
+  int64_t bytes = 0;
+  for (const Layer& layer : layers_)
+    for (const Value* pages : {&layer.k_pages, &layer.v_pages}) bytes += pages->as<Tensor>()->size_bytes();
+  return bytes;
 }
 
 void PagedKVCache::require_no_step(const char* what) const {
@@ -183,29 +215,41 @@ void PagedKVCache::require_step(const char* what) const {
   if (!in_step_) refuse(text(what, " outside of a step"), "begin_forward first");
 }
 
+int64_t PagedKVCache::num_available_pages() const {
+  int64_t least = INT64_MAX;
+  for (const Pool& pool : pools_) least = std::min(least, pool.sequences.num_available_pages());
+  return least;
+}
+
+bool PagedKVCache::can_go_on_from(int64_t id, int64_t length) const {
+  return std::ranges::all_of(pools_, [&](const Pool& pool) { return pool.sequences.can_go_on_from(id, length); });
+}
+
 void PagedKVCache::clear() {
-  sequences_.clear();
+  for (Pool& pool : pools_) pool.sequences.clear();
   in_step_ = false;
 }
 
 void PagedKVCache::add_sequence(int64_t id) {
   require_no_step("add_sequence");
-  sequences_.add(id);
+  for (Pool& pool : pools_) pool.sequences.add(id);
 }
 
 void PagedKVCache::remove_sequence(int64_t id) {
   require_no_step("remove_sequence");
-  sequences_.remove(id);
+  for (Pool& pool : pools_) pool.sequences.remove(id);
 }
 
 void PagedKVCache::fork_sequence(int64_t parent, int64_t child, int64_t position) {
   require_no_step("fork_sequence");
-  sequences_.fork(parent, child, position);
+  for (Pool& pool : pools_) pool.sequences.require_can_go_on_from(parent, position);
+  for (Pool& pool : pools_) pool.sequences.fork(parent, child, position);
 }
 
 void PagedKVCache::popn(int64_t id, int64_t n) {
   require_no_step("popn");
-  sequences_.popn(id, n);
+  for (Pool& pool : pools_) pool.sequences.require_can_go_on_from(id, sequence_length(id) - n);
+  for (Pool& pool : pools_) pool.sequences.popn(id, n);
 }
 
 void PagedKVCache::begin_forward(std::span<const int64_t> ids, std::span<const int64_t> append_lengths) {
@@ -221,41 +265,57 @@ void PagedKVCache::begin_forward(std::span<const int64_t> ids, std::span<const i
     tokens += length;
   }
   if (tokens == 0) refuse("a step without tokens", "at least one token");
-  PagedSequences::Growth growth = sequences_.extend(ids, append_lengths);
-  for (auto [from, to] : growth.copies) copy_page(from, to);
-  for (int32_t page : growth.fresh) clear_page(page);
+  for (Pool& pool : pools_) pool.sequences.require_room(ids, append_lengths);
+  for (Pool& pool : pools_) {
+    const PagedSequences::Growth growth = pool.sequences.extend(ids, append_lengths);
+    for_each_page_tensor(pool, [&](char* pages, size_t page_bytes) {
+      auto at = [&](int32_t page) { return pages + static_cast<size_t>(page) * page_bytes; };
+      for (auto [from, to] : growth.copies) std::memcpy(at(to), at(from), page_bytes);
+      for (int32_t page : growth.fresh) std::memset(at(page), 0, page_bytes);
+    });
+  }
   num_tokens_ = tokens;
   fill_step(ids, append_lengths);
   in_step_ = true;
 }
 
-void PagedKVCache::fill_step(std::span<const int64_t> ids, std::span<const int64_t> append_lengths) {
-  auto num_sequences = static_cast<int64_t>(ids.size());
+void PagedKVCache::Pool::fill_step(std::span<const int64_t> ids, std::span<const int64_t> append_lengths) {
   int32_t token = 0, entry = 0;
-  longest_ = scores_ = 0;
-  q_indptr_.data[0] = page_indptr_.data[0] = 0;
+  page_indptr.data[0] = 0;
   for (size_t i = 0; i < ids.size(); ++i) {
-    int64_t length = sequences_.length(ids[i]);
-    std::span<const int32_t> pages = sequences_.pages(ids[i]);
-    for (int64_t position = length - append_lengths[i]; position < length; ++position, ++token) {
-      slots_.data[token] =
+    const int64_t length = sequences.length(ids[i]);
+    const std::span<const int32_t> pages = sequences.pages(ids[i]);
+    for (int64_t position = length - append_lengths[i]; position < length; ++position)
+      slots.data[token++] =
           static_cast<int32_t>(pages[static_cast<size_t>(position / kPage)] * kPage + position % kPage);
+    for (int32_t page : pages) page_table.data[entry++] = std::max(page, 0);
+    page_indptr.data[i + 1] = entry;
+  }
+  slots.resize(token);
+  page_indptr.resize(static_cast<int64_t>(ids.size()) + 1);
+  page_table.resize(entry);
+}
+
+void PagedKVCache::fill_step(std::span<const int64_t> ids, std::span<const int64_t> append_lengths) {
+  for (Pool& pool : pools_) pool.fill_step(ids, append_lengths);
+  auto num_sequences = static_cast<int64_t>(ids.size());
+  int32_t token = 0;
+  longest_ = scores_ = 0;
+  q_indptr_.data[0] = 0;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const int64_t length = sequences().length(ids[i]);
+    for (int64_t position = length - append_lengths[i]; position < length; ++position, ++token) {
       positions_.data[token] = static_cast<int32_t>(position);
       token_seq_.data[token] = static_cast<int32_t>(i);
       scores_ += position + 1;
     }
-    std::copy(pages.begin(), pages.end(), page_table_.data + entry);
-    entry += static_cast<int32_t>(pages.size());
     q_indptr_.data[i + 1] = token;
-    page_indptr_.data[i + 1] = entry;
     kv_lengths_.data[i] = static_cast<int32_t>(length);
     longest_ = std::max(longest_, length);
   }
-  for (StepTensor* per_token : {&slots_, &positions_, &token_seq_}) per_token->resize(num_tokens_);
+  for (StepTensor* per_token : {&positions_, &token_seq_}) per_token->resize(num_tokens_);
   kv_lengths_.resize(num_sequences);
   q_indptr_.resize(num_sequences + 1);
-  page_indptr_.resize(num_sequences + 1);
-  page_table_.resize(entry);
   if (rotated_q_tensor_)
     rotated_q_tensor_->show(
         rotated_q_tensor_->storage(), 0, std::array{num_tokens_, config_.num_qo_heads, config_.head_dim});
@@ -264,26 +324,6 @@ void PagedKVCache::fill_step(std::span<const int64_t> ids, std::span<const int64
 void PagedKVCache::end_forward() {
   require_step("end_forward");
   in_step_ = false;
-}
-
-void PagedKVCache::copy_page(int32_t from, int32_t to) {
-  for (const Layer& layer : layers_)
-    for (const Value* pages : {&layer.k_pages, &layer.v_pages}) {
-      const Tensor& tensor = *pages->as<Tensor>();
-      int64_t page_bytes = tensor.size_bytes() / num_pages_;
-      std::memcpy(tensor.data_as<char>() + to * page_bytes,
-                  tensor.data_as<char>() + from * page_bytes,
-                  static_cast<size_t>(page_bytes));
-    }
-}
-
-void PagedKVCache::clear_page(int32_t page) {
-  for (const Layer& layer : layers_)
-    for (const Value* pages : {&layer.k_pages, &layer.v_pages}) {
-      const Tensor& tensor = *pages->as<Tensor>();
-      int64_t page_bytes = tensor.size_bytes() / num_pages_;
-      std::memset(tensor.data_as<char>() + page * page_bytes, 0, static_cast<size_t>(page_bytes));
-    }
 }
 
 void PagedKVCache::attention_with_fused_qkv(VirtualMachine& vm, int64_t layer, double sm_scale, const Value& qkv,
@@ -298,16 +338,17 @@ void PagedKVCache::attention_with_fused_qkv(VirtualMachine& vm, int64_t layer, d
   if (own.sinks == sinks.is_null())
     refuse(text("attention of layer ", layer, own.sinks ? " is given no sinks" : " is given sinks"),
            own.sinks ? "sinks, which its kernel takes" : "none, for its kernel takes none");
+  const Pool& pool = pools_[own.pool];
   const Value &k = own.k_pages, &v = own.v_pages;
   const bool rotated = !own.rope.is_null();
   char where[32];
   std::snprintf(where, sizeof where, "layers.%d", static_cast<int>(layer));
 
   if (rotated) {
-    const Value* append[] = {&qkv_rows, &positions_.value, &own.rope, &slots_.value, &rotated_q_, &k, &v};
+    const Value* append[] = {&qkv_rows, &positions_.value, &own.rope, &pool.slots.value, &rotated_q_, &k, &v};
     vm.call_kernel(own.kv_append, append, {}, where);
   } else {
-    const Value* append[] = {&qkv_rows, &slots_.value, &k, &v};
+    const Value* append[] = {&qkv_rows, &pool.slots.value, &k, &v};
     vm.call_kernel(own.kv_append, append, {}, where);
   }
   const Value scale = sm_scale;
@@ -317,8 +358,8 @@ void PagedKVCache::attention_with_fused_qkv(VirtualMachine& vm, int64_t layer, d
                                          &positions_.value,
                                          &q_indptr_.value,
                                          &kv_lengths_.value,
-                                         &page_indptr_.value,
-                                         &page_table_.value,
+                                         &pool.page_indptr.value,
+                                         &pool.page_table.value,
                                          &k,
                                          &v};
   size_t count = 9;
@@ -342,20 +383,24 @@ Ref<Tensor> PagedKVCache::get_query_positions() const {
 }
 
 PagedKVCache::KeysAndValues PagedKVCache::debug_get_kv(int64_t id, int64_t begin, int64_t end) const {
-  if (begin < 0 || begin > end || end > sequences_.length(id))
-    refuse(text("positions ", begin, " to ", end, " of sequence ", id, " of length ", sequences_.length(id)),
+  if (begin < 0 || begin > end || end > sequence_length(id))
+    refuse(text("positions ", begin, " to ", end, " of sequence ", id, " of length ", sequence_length(id)),
            "0 <= begin <= end <= length");
+  for (const Pool& pool : pools_)
+    if (begin < end && pool.sequences.pages(id)[static_cast<size_t>(begin / kPage)] < 0)
+      refuse(text("position ", begin, " of sequence ", id, " was given back by layers with a window of ", pool.window),
+             "positions that the next token sees");
   const int64_t heads = config_.num_kv_heads, dim = config_.head_dim;
   Dims shape{config_.num_layers, end - begin, heads, dim};
   KeysAndValues dense{Tensor::empty(shape, f32), Tensor::empty(shape, f32)};
-  std::span<const int32_t> pages = sequences_.pages(id);
   auto element = [&](const Value& tensor, int64_t index) {
     const Tensor& t = *tensor.as<Tensor>();
     if (t.dtype() == f16) return f16_to_f32(t.data_as<uint16_t>()[index]);
     return t.dtype() == bf16 ? bf16_to_f32(t.data_as<uint16_t>()[index]) : t.data_as<float>()[index];
   };
   int64_t at = 0;
-  for (const Layer& layer : layers_)
+  for (const Layer& layer : layers_) {
+    const std::span<const int32_t> pages = pools_[layer.pool].sequences.pages(id);
     for (int64_t position = begin; position < end; ++position) {
       int64_t page = pages[static_cast<size_t>(position / kPage)], offset = position % kPage;
       for (int64_t h = 0; h < heads; ++h)
@@ -364,6 +409,7 @@ PagedKVCache::KeysAndValues PagedKVCache::debug_get_kv(int64_t id, int64_t begin
           dense.v->data_as<float>()[at] = element(layer.v_pages, ((page * heads + h) * kPage + offset) * dim + d);
         }
     }
+  }
   return dense;
 }
 

@@ -1,16 +1,20 @@
 #pragma once
 
+#include <algorithm>
+
 #include "runtime/paged_sequences.h"
 #include "runtime/vm.h"
 
 // The paged KV cache: keys and values of all layers in pages of 16 positions, shared by the sequences of a
-// batch. Each layer has one pool of each:
+// batch. Each layer has pages of each:
 //
 //   k_pages  T[P, G, D, 16]   transposed, so that scores are computed at full width
 //   v_pages  T[P, G, 16, D]
 //
-// T is float32, or float16 to halve the bytes. A page id means the same place in every layer. Positions of a
-// page beyond a sequence's length hold finite numbers (unless the model itself wrote others there): a kernel
+// T is float32, or float16 to halve the bytes. Layers that see equally far share a pool: one page table, in which a page id means
+// the same place in each of them. Where they see a window, pages before it are given back as a sequence grows, in blocks of
+// 64 positions (from a multiple of 64 on); the page table has 0 in their place, and no kernel may read there.
+// Positions of a page beyond a sequence's length hold finite numbers (unless the model itself wrote others there): a kernel
 // may load all 16 and mask the scores.
 //
 // The cache computes nothing itself. It calls two kernels of the compiled program, each through the virtual
@@ -99,6 +103,7 @@ struct KVCacheConfig {
   Ref<Tensor> alibi_slopes;   ///< float32[H]: the bias is slope * position; null for none
   double alibi_scale = 1;     ///< factor on the bias
   DType alibi_dtype = f32;    ///< that slopes, positions and their products are rounded to: float32 or bfloat16
+  int64_t window = 0;         ///< a token sees itself and the window - 1 positions before it; 0: all
 };
 
 /// In bytecode:
@@ -106,8 +111,8 @@ struct KVCacheConfig {
 ///       shape(max_num_sequences, max_total_seq_len, prefill_chunk_size, page_size = 16),
 ///       num_layers, num_qo_heads, num_kv_heads, head_dim, rope_inv_freq | nothing, rope_scale, dtype,
 ///       kv_append, attention,
-///       alibi_slopes | nothing, alibi_scale, alibi_dtype,
-///       (rope_inv_freq | nothing, rope_scale, kv_append, attention, shape(layers that have these))...) -> cache
+///       alibi_slopes | nothing, alibi_scale, alibi_dtype, window,
+///       (rope_inv_freq | nothing, rope_scale, kv_append, attention, window, shape(layers that have these))...) -> cache
 ///   vm.builtin.kv_state_clear(cache), kv_state_add_sequence(cache, id), kv_state_remove_sequence(cache, id),
 ///   kv_state_fork_sequence(cache, parent, child[, position]), kv_state_popn(cache, id, n),
 ///   kv_state_begin_forward(cache, shape(ids), shape(append_lengths)), kv_state_end_forward(cache)
@@ -119,12 +124,12 @@ struct KVCacheConfig {
 /// A decode step allocates nothing when qkv and o come in the shapes of the kernels.
 class PagedKVCache final : public KVState {
  public:
-  /// What some layers have in the place of the configuration's rotary embedding and the first kernels: those that see a
-  /// window, or are rotated otherwise or not at all.
+  /// What some layers have in the place of the configuration's rotary embedding, window and the first kernels.
   struct OtherLayers {
     Ref<Tensor> rope_inv_freq;
     double rope_scale = 1;
     int32_t kv_append = -1, attention = -1;
+    int64_t window = 0;
     Dims layers;
   };
   /// `kv_append` and `attention` are indices of kernels in the function table of `vm`'s executable.
@@ -152,29 +157,33 @@ class PagedKVCache final : public KVState {
   /// int32[n], the position of each token of the open step. It shows other positions after the next
   /// begin_forward.
   Ref<Tensor> get_query_positions() const;
-  int64_t num_available_pages() const { return sequences_.num_available_pages(); }
+  /// Of the pool that has the fewest.
+  int64_t num_available_pages() const;
   /// Over all sequences.
-  int64_t total_sequence_length() const { return sequences_.total_length(); }
-  int64_t sequence_length(int64_t id) const { return sequences_.length(id); }
+  int64_t total_sequence_length() const { return sequences().total_length(); }
+  int64_t sequence_length(int64_t id) const { return sequences().length(id); }
+  /// Whether a sequence can be cut back to its first `length` positions: no layer has given back what the next token sees.
+  bool can_go_on_from(int64_t id, int64_t length) const;
   /// Positions [begin, end) of a sequence as float32 tensors [num_layers, end - begin, G, D].
+  /// Errors: positions that are not there, or were given back in some layer.
   struct KeysAndValues {
     Ref<Tensor> k, v;
   };
   KeysAndValues debug_get_kv(int64_t id, int64_t begin, int64_t end) const;
 
   const KVCacheConfig& config() const { return config_; }
-  int64_t num_pages() const { return num_pages_; }
+  /// Of the pool that has the most.
+  int64_t num_pages() const { return std::ranges::max(pools_, {}, &Pool::num_pages).num_pages; }
   /// Of all pages.
   int64_t size_bytes() const;
 
  private:
-  PagedKVCache(const KVCacheConfig& config, int64_t num_pages);
+  explicit PagedKVCache(const KVCacheConfig& config);
   void assign(const VirtualMachine& vm, const OtherLayers& to);  // to all layers where it names none
   void require_no_step(const char* what) const;
   void require_step(const char* what) const;
   void fill_step(std::span<const int64_t> ids, std::span<const int64_t> append_lengths);
-  void copy_page(int32_t from, int32_t to);
-  void clear_page(int32_t page);
+  const PagedSequences& sequences() const { return pools_.front().sequences; }
 
   // An int32 tensor of fixed storage whose extent follows the step.
   struct StepTensor {
@@ -185,11 +194,23 @@ class PagedKVCache final : public KVState {
     void resize(int64_t extent);
   };
 
+  /// Pages of the layers that see equally far.
+  struct Pool {
+    Pool(const KVCacheConfig& config, int64_t window);
+    void fill_step(std::span<const int64_t> ids, std::span<const int64_t> append_lengths);
+    int64_t window, num_pages;
+    PagedSequences sequences;
+    StepTensor slots, page_indptr, page_table;
+  };
+  size_t pool_of(int64_t window);
+  template <class F>
+  void for_each_page_tensor(const Pool& pool, F&& visit) const;
+
   KVCacheConfig config_;
-  int64_t num_pages_;
-  PagedSequences sequences_;
+  std::vector<Pool> pools_;  // every sequence is in all of them
   struct Layer {
     Value k_pages, v_pages;
+    size_t pool = 0;
     Value rope;  // null: it is not rotated
     int32_t kv_append = -1, attention = -1;
     bool sinks = false;  // the attention takes them
@@ -198,7 +219,7 @@ class PagedKVCache final : public KVState {
   Value rotated_q_;  // where some layer is rotated
   Tensor* rotated_q_tensor_ = nullptr;
   Value bias_;  // null: none
-  StepTensor slots_, positions_, token_seq_, q_indptr_, kv_lengths_, page_indptr_, page_table_;
+  StepTensor positions_, token_seq_, q_indptr_, kv_lengths_;
   bool in_step_ = false;
   int64_t num_tokens_ = 0, longest_ = 0, scores_ = 0;  // of the step
 };

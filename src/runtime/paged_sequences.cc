@@ -6,8 +6,15 @@
 
 namespace sator::runtime {
 
-PagedSequences::PagedSequences(int64_t num_pages, int64_t max_num_sequences, int64_t max_length)
-    : max_num_sequences_(max_num_sequences), max_length_(max_length) {
+int64_t PagedSequences::most_pages(int64_t max_length, int64_t window, int64_t step) {
+  const int64_t all = pages_for(max_length);
+  if (window == 0) return all;
+  // Of a step's first token, the window reaches back to within a block; its last token may begin a page.
+  return std::min(all, pages_for(window - 1 + step) + kPagesOfBlock + 1);
+}
+
+PagedSequences::PagedSequences(int64_t num_pages, int64_t max_num_sequences, int64_t max_length, int64_t window)
+    : max_num_sequences_(max_num_sequences), max_length_(max_length), window_(window) {
   refs_.resize(static_cast<size_t>(num_pages));
   writers_.resize(static_cast<size_t>(num_pages));
   free_.reserve(static_cast<size_t>(num_pages));
@@ -43,16 +50,45 @@ PagedSequences::Sequence& PagedSequences::insert(int64_t id) {
           .hint = "remove one, or create the cache for more"});
   Sequence& sequence = sequences_[id];
   // Room for the longest sequence, so that growing allocates nothing.
-  sequence.pages.reserve(
-      static_cast<size_t>(std::min<int64_t>(pages_for(max_length_), static_cast<int64_t>(refs_.size()))));
+  int64_t most = pages_for(max_length_);
+  if (window_ == 0) most = std::min(most, static_cast<int64_t>(refs_.size()));
+  sequence.pages.reserve(static_cast<size_t>(most));
   return sequence;
 }
 
 void PagedSequences::add(int64_t id) { insert(id); }
 
 void PagedSequences::remove(int64_t id) {
-  for (int32_t page : find(id).pages) drop_page(page);
+  const Sequence& sequence = find(id);
+  for (auto page = sequence.pages.begin() + sequence.given_back; page != sequence.pages.end(); ++page) drop_page(*page);
   sequences_.erase(id);
+}
+
+int64_t PagedSequences::unseen_pages(int64_t length) const {
+  if (window_ == 0) return 0;
+  return std::max<int64_t>(length - (window_ - 1), 0) / (kPagesOfBlock * kPageSize) * kPagesOfBlock;
+}
+
+bool PagedSequences::can_go_on_from(int64_t id, int64_t length) const {
+  return find(id).given_back <= unseen_pages(length);
+}
+
+void PagedSequences::require_can_go_on_from(int64_t id, int64_t length) const {
+  if (length == -1 || can_go_on_from(id, length)) return;
+  fail({.what = text("sequence ",
+                     id,
+                     " cannot go on from position ",
+                     length,
+                     ": positions below ",
+                     find(id).given_back * kPageSize,
+                     " were given back"),
+        .needs = text("the ", window_ - 1, " positions that the next token sees"),
+        .hint = "begin the sequence anew"});
+}
+
+void PagedSequences::give_back(Sequence& sequence) {
+  for (const int64_t unseen = unseen_pages(sequence.length); sequence.given_back < unseen; ++sequence.given_back)
+    drop_page(std::exchange(sequence.pages[static_cast<size_t>(sequence.given_back)], -1));
 }
 
 void PagedSequences::fork(int64_t parent, int64_t child, int64_t length) {
@@ -61,11 +97,14 @@ void PagedSequences::fork(int64_t parent, int64_t child, int64_t length) {
   if (length < 0 || length > available)
     fail({.what = text("sequence ", parent, " of length ", available, " cannot be forked at ", length),
           .needs = "a position from 0 to its length, or -1 for all of it"});
+  require_can_go_on_from(parent, length);
   Sequence& to = insert(child);
   const Sequence& from = find(parent);
   to.length = length;
   to.pages.assign(from.pages.begin(), from.pages.begin() + pages_for(length));
-  for (int32_t page : to.pages) ++refs_[static_cast<size_t>(page)];
+  to.given_back = from.given_back;
+  for (auto page = to.pages.begin() + to.given_back; page != to.pages.end(); ++page)
+    ++refs_[static_cast<size_t>(*page)];
 }
 
 void PagedSequences::popn(int64_t id, int64_t n) {
@@ -73,6 +112,7 @@ void PagedSequences::popn(int64_t id, int64_t n) {
   if (n < 0 || n > sequence.length)
     fail({.what = text(n, " positions cannot be dropped from sequence ", id, " of length ", sequence.length),
           .needs = "0 <= n <= length"});
+  require_can_go_on_from(id, sequence.length - n);
   sequence.length -= n;
   while (static_cast<int64_t>(sequence.pages.size()) > pages_for(sequence.length)) {
     drop_page(sequence.pages.back());
@@ -108,6 +148,7 @@ int64_t PagedSequences::count_needed_pages(std::span<const int64_t> ids, std::sp
       fail({.what = text("sequence ", ids[i], " of length ", sequence.length, " cannot grow by ", append_lengths[i]),
             .needs = text("a length of at most ", max_length_, ", max_total_seq_len"),
             .hint = "create the cache for longer sequences"});
+    if (append_lengths[i] > 0) give_back(sequence);
     needed += pages_for(sequence.length + append_lengths[i]) - static_cast<int64_t>(sequence.pages.size());
   }
   // Of w sequences that write into a page with r references, w copy it; but if nobody else has it the last
@@ -123,11 +164,15 @@ int64_t PagedSequences::count_needed_pages(std::span<const int64_t> ids, std::sp
   return needed;
 }
 
-PagedSequences::Growth PagedSequences::extend(std::span<const int64_t> ids, std::span<const int64_t> append_lengths) {
+void PagedSequences::require_room(std::span<const int64_t> ids, std::span<const int64_t> append_lengths) {
   if (int64_t needed = count_needed_pages(ids, append_lengths); needed > num_available_pages())
     fail({.what = text("the step needs ", needed, " pages of the KV cache, but ", num_available_pages(), " are free"),
           .needs = text("enough free pages of ", kPageSize, " positions"),
           .hint = "remove sequences, or create the cache for a larger max_total_seq_len"});
+}
+
+PagedSequences::Growth PagedSequences::extend(std::span<const int64_t> ids, std::span<const int64_t> append_lengths) {
+  require_room(ids, append_lengths);
   copies_.clear();
   fresh_.clear();
   for (size_t i = 0; i < ids.size(); ++i) {

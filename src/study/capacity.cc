@@ -29,12 +29,11 @@ int64_t activation_bytes(const llm::KernelCall& call) {
 
 }  // namespace
 
-MemoryNeed memory_need(const llm::Program& program, int64_t layers, int64_t positions,
-                       std::span<const llm::KernelCall> calls, const Chip& chip) {
+MemoryNeed memory_need(const llm::Program& program, int64_t positions, std::span<const llm::KernelCall> calls,
+                       const Chip& chip) {
   MemoryNeed need{.memory = chip.memories.front().name, .capacity_bytes = chip.memories.front().capacity_bytes};
   for (const llm::ParamSpec& p : program.params) need.weights_bytes += p.bytes();
-  const llm::AttentionShape& a = program.attention;
-  need.cache_bytes = 2 * layers * a.num_kv_heads * a.head_dim * positions * a.cache_dtype.bits / 8;
+  need.cache_bytes = llm::cache_bytes(program, positions);
   for (const llm::KernelCall& call : calls)
     need.activation_bytes = std::max(need.activation_bytes, activation_bytes(call));
   return need;

@@ -14,8 +14,8 @@ namespace sator::study {
 ///   params     those of its program: under tensor parallelism its share of layers, all of embedding and head
 ///   calls      of all steps: activations are what one launch reads and writes of them, of the launch with most
 /// The result has no capacity where the chip states none.
-MemoryNeed memory_need(const llm::Program& program, int64_t layers, int64_t positions,
-                       std::span<const llm::KernelCall> calls, const Chip& chip);
+MemoryNeed memory_need(const llm::Program& program, int64_t positions, std::span<const llm::KernelCall> calls,
+                       const Chip& chip);
 
 /// The least number of chips above `chips`, of 2, 4, 8 ..., that share each layer and then have room; nothing if none has, or
 /// the chip has no link to so many.

@@ -76,15 +76,13 @@ std::vector<llm::StepSize> prefill_steps(int64_t prompt_len, int64_t chunk) {
 /// are taken as large as one chip's.
 static MemoryNeed need_on(const SchemeJob& job, const llm::Program& program, const std::vector<llm::KernelCall>& calls,
                           const Chip& chip) {
-  const ModelConfig config = llm::config_of(job.options.model);
-  const int64_t layers = config.layers;
   const int64_t positions = job.options.prompt_len + job.options.gen_len;
-  MemoryNeed need = memory_need(program, layers, positions, calls, chip);
+  MemoryNeed need = memory_need(program, positions, calls, chip);
   if (need.fits()) return need;
   auto shared = [&](int64_t chips) -> std::optional<MemoryNeed> {
     try {
       const llm::Program part = llm::program_of(job.options.model, {.scheme = job.scheme, .program = {.chips = chips}});
-      return memory_need(part, layers, positions, calls, chip);
+      return memory_need(part, positions, calls, chip);
     } catch (const Error&) {  // heads that so many cannot share
       return {};
     }

@@ -56,10 +56,7 @@ int64_t bytes_to_open(const fs::path& folder, const llm::Scheme& scheme) {
   int64_t bytes = 2 * weights(program);
   if (scheme.needs_calibration())  // the exact model runs first
     bytes = std::max(bytes, 2 * weights(llm::program_of(folder, {.scheme = llm::parse_scheme("f32")})));
-  const llm::AttentionShape& a = program.attention;
-  const int64_t layers = read_model_config(folder).layers;
-  const int64_t cache =
-      2 * layers * a.num_kv_heads * a.head_dim * program.limits.context_window * a.cache_dtype.bits / 8;
+  const int64_t cache = llm::cache_bytes(program, program.limits.context_window);
   const int64_t logits = program.limits.prefill_chunk * program.limits.vocab_size * 4;
   return bytes + cache + 2 * logits;
 }

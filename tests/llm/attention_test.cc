@@ -37,6 +37,14 @@ double largest_difference(const AttentionShape& s, const std::vector<Sequence>& 
     page_indptr.push_back(static_cast<int32_t>(page_table.size()));
   }
   std::shuffle(page_table.begin(), page_table.end(), random);  // pages lie anywhere
+  // Where there is a window, pages before the block of 64 positions that it reaches hold NaN: nothing may be read there.
+  std::vector<bool> poisoned(page_table.size());
+  for (int32_t i = 0; s.window > 0 && i < batch; ++i) {
+    const Sequence& q = sequences[static_cast<size_t>(i)];
+    const int64_t unseen = std::max<int64_t>(q.length - q.tokens + 1 - s.window, 0) / 64 * 4;
+    for (int64_t p = 0; p < unseen; ++p)
+      poisoned[static_cast<size_t>(page_table[static_cast<size_t>(page_indptr[static_cast<size_t>(i)] + p)])] = true;
+  }
   const auto n = static_cast<int64_t>(positions.size()), pages = static_cast<int64_t>(page_table.size());
   const int64_t heads = s.num_qo_heads + 2 * s.num_kv_heads, page = s.num_kv_heads * s.head_dim * 16;
   codegen::Data<float> q(static_cast<size_t>(n * heads * s.head_dim));
@@ -44,8 +52,9 @@ double largest_difference(const AttentionShape& s, const std::vector<Sequence>& 
   codegen::Data<float> o(static_cast<size_t>(n * s.num_qo_heads * s.head_dim)), want(o.size);
   for (size_t i = 0; i < q.size; ++i) q[i] = normal(random);
   for (int64_t i = 0; i < pages * page; ++i) {
-    runtime::testing::store(k.raw(), s.cache_dtype, i, normal(random));
-    runtime::testing::store(v.raw(), s.cache_dtype, i, normal(random));
+    const bool poison = poisoned[static_cast<size_t>(i / page)];
+    runtime::testing::store(k.raw(), s.cache_dtype, i, poison ? NAN : normal(random));
+    runtime::testing::store(v.raw(), s.cache_dtype, i, poison ? NAN : normal(random));
   }
   const int64_t limit = (*std::ranges::max_element(lengths) + 63) / 64 * 64;
   codegen::Data<float> bias(static_cast<size_t>(s.num_qo_heads * limit));
@@ -83,7 +92,7 @@ double largest_difference(const AttentionShape& s, const std::vector<Sequence>& 
   const int64_t reference_values[] = {n, heads, std::bit_cast<int64_t>(scale), limit};
   Ref<runtime::ThreadPool> pool = runtime::ThreadPool::create(1);
   runtime::testing::attention_kernel(
-      {s.num_qo_heads, s.num_kv_heads, s.head_dim, 0, s.cache_dtype, s.narrow, s.biased, s.sinks},
+      {s.num_qo_heads, s.num_kv_heads, s.head_dim, 0, s.cache_dtype, s.narrow, s.biased, s.sinks, false, s.window},
       buffers.data(),
       reference_values,
       pool->context());
@@ -143,12 +152,26 @@ TEST_P(Attention, SinksTakeTheirShare) {
   EXPECT_LT(mean, 1e-6);
 }
 
+TEST_P(Attention, Windows) {
+  for (int64_t window : {1, 6, 64, 100, 1000}) {
+    AttentionShape shape{.num_qo_heads = 6, .num_kv_heads = 2, .head_dim = 20, .window = window};
+    EXPECT_LT(largest_difference(shape, {{37, 37}, {1, 1}, {130, 3}, {500, 1}, {300, 170}, {19, 5}}, *GetParam(), 1),
+              kTolerance)
+        << window;
+  }
+}
+
 // The work that is costed is what the kernel computes: causal, at the end of kv_len positions, in double by its definition.
 TEST_P(Attention, WorkIsWhatIsComputed) {
   constexpr int64_t kTokens = 5, kLength = 23, kHeads = 6, kGroups = 2, kDim = 7;
-  for (const auto& [biased, sinks] : {std::pair(false, false), {true, false}, {false, true}}) {
-    const tir::PrimFuncRef func = attention_work(
-        {.num_qo_heads = kHeads, .num_kv_heads = kGroups, .head_dim = kDim, .biased = biased, .sinks = sinks});
+  for (const auto& [biased, sinks, window] : std::initializer_list<std::tuple<bool, bool, int64_t>>{
+           {false, false, 0}, {true, false, 0}, {false, true, 0}, {false, false, 6}, {false, true, 21}}) {
+    const tir::PrimFuncRef func = attention_work({.num_qo_heads = kHeads,
+                                                  .num_kv_heads = kGroups,
+                                                  .head_dim = kDim,
+                                                  .window = window,
+                                                  .biased = biased,
+                                                  .sinks = sinks});
     std::mt19937 random(7);
     std::normal_distribution<float> normal;
     codegen::Data<float> q(kTokens * kHeads * kDim), k(kGroups * kLength * kDim), v(k.size), o(q.size);
@@ -169,7 +192,7 @@ TEST_P(Attention, WorkIsWhatIsComputed) {
         const int64_t g = h / (kHeads / kGroups), last = kLength - kTokens + t;
         double sum = sinks ? std::exp(static_cast<double>(extra[static_cast<size_t>(h)])) : 0;
         std::vector<double> want(kDim);
-        for (int64_t p = 0; p <= last; ++p) {
+        for (int64_t p = window > 0 ? std::max<int64_t>(last + 1 - window, 0) : 0; p <= last; ++p) {
           double score = 0;
           for (int64_t d = 0; d < kDim; ++d)
             score += static_cast<double>(q[static_cast<size_t>((t * kHeads + h) * kDim + d)]) *

@@ -155,6 +155,39 @@ INSTANTIATE_TEST_SUITE_P(Model, Families,
                            return name;
                          });
 
+// A text of many windows: in steps that give pages back, and in one step, which gives back none.
+TEST(Model, LayersWithAWindowForget) {
+  for (const char* family : {"mistral", "gemma3"}) {
+    SCOPED_TRACE(family);
+    const fs::path from = reference_model(text("families/", family));
+    const TempFolder folder;
+    fs::copy_file(from / "model.safetensors", folder.path() / "model.safetensors");
+    nlohmann::json config = nlohmann::json::parse(read_file(from / "config.json"));
+    config["max_position_embeddings"] = 500;
+    folder.write("config.json", config.dump());
+    OpenModel opened = open_model(folder.path(), {});
+    Session session = opened.session();
+    std::vector<int32_t> ids;
+    for (int32_t i = 0; i < 400; ++i) ids.push_back(3 + i * i % 89);
+    const std::span<const float> once = session.append(ids);
+    const std::vector<float> want(once.begin(), once.end());
+    session.reset();
+    std::span<const float> got;
+    for (size_t at = 0; at < ids.size(); at += at < 350 ? 50 : 1)
+      got = session.append(std::span(ids).subspan(at, at < 350 ? 50 : 1));
+    double largest = 0, difference = 0;
+    for (size_t v = 0; v < want.size(); ++v) {
+      largest = std::max(largest, std::fabs(static_cast<double>(want[v])));
+      difference = std::max(difference, std::fabs(static_cast<double>(want[v]) - got[v]));
+    }
+    EXPECT_LE(difference, 2e-5 * largest + 1e-5);
+    EXPECT_EQ(session.keep(395), 395);
+    session.append(std::span(ids).subspan(395));
+    EXPECT_EQ(session.keep(100), 0);  // what position 100 sees is gone
+    EXPECT_EQ(session.position(), 0);
+  }
+}
+
 /// Codes of other programs, packed by a script of NumPy (tools/make_quantized_references.py), kept as they are; and the values
 /// that they stand for as a checkpoint of floats.
 class StoredCodes : public testing::TestWithParam<const char*> {};

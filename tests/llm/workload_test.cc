@@ -98,6 +98,19 @@ TEST_P(Models, MacsFollowFromTheConfiguration) {
   }
 }
 
+// Layers with a window meet at most as many positions; one of three models has it in some layers only.
+TEST(Windows, LeaveWorkOut) {
+  for (const char* family : {"mistral", "starcoder2", "gemma3"}) {
+    SCOPED_TRACE(family);
+    const Built b = build(reference_data(fs::path("models/families") / family), "f32");
+    ASSERT_EQ(b.config.attention.window, 6);
+    for (const StepSize& step :
+         {StepSize{.tokens = 24, .context = 40}, {.tokens = 4, .context = 4}, {.tokens = 1, .context = 33}})
+      EXPECT_EQ(macs_of(kernels_of(b.workload.calls(step.tokens > 1 ? "prefill" : "decode", step))),
+                macs_of_step(b.config, step));
+  }
+}
+
 // A chip with multipliers of 16-bit floats runs every product at that width under +a16, and none of f16 alone.
 TEST_P(Models, ProductsOfNarrowFactorsAreNarrow) {
   dataflow::CostEngine engine(find_chip("h100"));

@@ -24,8 +24,11 @@ using History = std::vector<std::vector<std::vector<float>>>;
 class Model {
  public:
   ///   unrotated  layers that have no rotary embedding
-  Model(const KVShape& shape, KVCacheConfig config, int threads = 1, const Dims& unrotated = {})
-      : shape_(shape), unrotated_(unrotated) {
+  ///   unbounded  layers that see all positions, where the shape has a window
+  Model(const KVShape& shape, KVCacheConfig config, int threads = 1, const Dims& unrotated = {},
+        const Dims& unbounded = {})
+      : shape_(shape), unrotated_(unrotated), unbounded_(unbounded) {
+    config.window = shape.window;
     config.num_qo_heads = shape.qo_heads;
     config.num_kv_heads = shape.kv_heads;
     config.head_dim = shape.dim;
@@ -49,6 +52,9 @@ class Model {
     KVShape plain = shape;
     plain.rope = 0;
     if (unrotated.size() > 0) testing::add_kv_kernels(b, table, plain, "_plain");
+    KVShape whole = shape;
+    whole.window = 0;
+    if (unbounded.size() > 0) testing::add_kv_kernels(b, table, whole, "_whole");
     vm = std::make_unique<VirtualMachine>(b.finish(), table, ThreadPool::create(threads));
     if (shape.sinks) {
       std::vector<float> scores;
@@ -60,6 +66,11 @@ class Model {
     if (unrotated.size() > 0)
       others.push_back(
           {.kv_append = kernel("kv_append_plain"), .attention = kernel("attention_plain"), .layers = unrotated});
+    if (unbounded.size() > 0)
+      others.push_back({.rope_inv_freq = config.rope_inv_freq,
+                        .kv_append = kernel("kv_append_whole"),
+                        .attention = kernel("attention_whole"),
+                        .layers = unbounded});
     cache = PagedKVCache::create(*vm, config, kernel("kv_append"), kernel("attention"), others);
   }
 
@@ -153,13 +164,15 @@ class Model {
     for (int64_t h = 0; h < shape_.qo_heads; ++h) {
       int64_t g = h * shape_.kv_heads / shape_.qo_heads;
       std::vector<double> weights;
+      const bool bounded = shape_.window > 0 && std::ranges::find(unbounded_, layer) == unbounded_.end();
+      const int64_t first = bounded ? std::max<int64_t>(last + 1 - shape_.window, 0) : 0;
       for (int64_t p = 0; p <= last; ++p) {
         double dot = 0;
         for (int64_t d = 0; d < shape_.dim; ++d)
           dot +=
               rotated(history.back().data() + h * shape_.dim, d, last, layer) *
               kept(rotated(history[static_cast<size_t>(p)].data() + (shape_.qo_heads + g) * shape_.dim, d, p, layer));
-        weights.push_back(std::exp(dot * kScale + bias(h, p) - bias(h, last)));
+        weights.push_back(p < first ? 0 : std::exp(dot * kScale + bias(h, p) - bias(h, last)));
       }
       double sum = sinks ? std::exp(static_cast<double>(sinks->data_as<float>()[h])) : 0;
       for (double w : weights) sum += w;
@@ -174,7 +187,7 @@ class Model {
   }
 
   KVShape shape_;
-  Dims unrotated_;
+  Dims unrotated_, unbounded_;
   KVCacheConfig config_;
   std::map<int64_t, History> histories_;
   std::mt19937 random_{7};
@@ -455,6 +468,39 @@ TEST(PagedKVCache, LayersThatAreNotRotated) {
   EXPECT_EQ(refusal([&] { Model(shape, sizes(1, 32, 32, 3), 1, {3}); }), "KV cache: another attention of layer 3");
 }
 
+// Layers that see a window keep the pages that it reaches, in blocks of 64 positions; the others keep all.
+TEST(PagedKVCache, LayersWithAWindowGivePagesBack) {
+  for (const Dims& unbounded : {Dims{}, Dims{1}}) {
+    const KVShape shape{.qo_heads = 2, .kv_heads = 1, .dim = 4, .rope = 4, .window = 40};
+    Model m(shape, sizes(2, 900, 50, 3), 1, {}, unbounded);
+    // 39 positions before a step of 50 are 6 pages; up to 63 more and a page to copy are 5. All 900 positions of two sequences are 58 at most.
+    const int64_t page_bytes = 2 * 4 * 16 * 4;
+    const auto whole = static_cast<int64_t>(unbounded.size());
+    EXPECT_EQ(m.cache->size_bytes(), page_bytes * (2 * 11 * (3 - whole) + 58 * whole));
+    m.add(1);
+    for (int i = 0; i < 9; ++i) ASSERT_LT(m.step({1}, {50}), kTolerance) << i;
+    m.fork(1, 2);
+    for (int i = 0; i < 70; ++i) ASSERT_LT(m.step({1, 2}, {1, 1}), kTolerance) << i;
+    // The step that began at 519 gave back what lies before the block of 480: positions from 448 on are there.
+    EXPECT_EQ(refusal([&] { m.cache->debug_get_kv(1, 447, 448); }),
+              "KV cache: position 447 of sequence 1 was given back by layers with a window of 40");
+    EXPECT_EQ(refusal([&] { m.cache->debug_get_kv(1, 448, 520); }), "no error");
+    EXPECT_TRUE(m.cache->can_go_on_from(1, 487));
+    EXPECT_FALSE(m.cache->can_go_on_from(1, 486));
+    EXPECT_EQ(refusal([&] { m.popn(1, 520 - 486); }),
+              "sequence 1 cannot go on from position 486: positions below 448 were given back");
+    m.popn(1, 520 - 487);
+    EXPECT_EQ(refusal([&] { m.fork(2, 3, 400); }),
+              "sequence 2 cannot go on from position 400: positions below 448 were given back");
+    ASSERT_LT(m.step({1, 2}, {1, 49}), kTolerance);
+    ASSERT_LT(m.step({1}, {50}), kTolerance);
+    m.remove(2);
+    m.remove(1);
+    m.add(4);
+    ASSERT_LT(m.step({4}, {33}), kTolerance);
+  }
+}
+
 // Positions beyond 256 are no numbers of bfloat16, nor are most products.
 TEST(PagedKVCache, LinearBiases) {
   const KVShape shape{.qo_heads = 3, .kv_heads = 1, .dim = 8, .biased = true};
@@ -535,7 +581,8 @@ TEST(PagedKVCache, IsDrivenByBytecode) {
           Arg::function(attention),
           nothing,
           b.constant(1.0),
-          b.constant(f32)},
+          b.constant(f32),
+          Arg::imm(0)},
          cache);
   b.ret(cache);
   b.end_function();

@@ -20,6 +20,7 @@ struct KVShape {
   bool biased = false;       // scores get bias[h, position of the key]
   bool sinks = false;        // a score of each head joins the softmax, and has no value; not with `biased`
   bool interleaved = false;  // elements 2 j and 2 j + 1 are a pair, not j and j + R / 2
+  int64_t window = 0;        // a token sees itself and the window - 1 positions before it; 0: all
 };
 
 inline float load(const void* pages, DType dtype, int64_t at) {
@@ -71,7 +72,8 @@ inline int32_t kv_append_kernel(const KVShape& s, void* const* buffers, const in
   return 0;
 }
 
-/// `values` are n, h, the bits of sm_scale and, where scores are biased, B. Reads all 16 positions of a page and masks, as a vectorised kernel does.
+/// `values` are n, h, the bits of sm_scale and, where scores are biased, B. Reads all 64 positions of a block and masks, as a
+/// vectorised kernel does.
 inline int32_t attention_kernel(const KVShape& s, void* const* buffers, const int64_t* values, SatorContext* ctx) {
   auto* q = static_cast<const float*>(buffers[0]);
   auto* token_seq = static_cast<const int32_t*>(buffers[1]);
@@ -92,21 +94,24 @@ inline int32_t attention_kernel(const KVShape& s, void* const* buffers, const in
   for (int64_t t = 0; t < n; ++t)
     for (int64_t h = 0; h < s.qo_heads; ++h) {
       int64_t g = h / (s.qo_heads / s.kv_heads), length = positions[t] + 1, padded = (length + 15) / 16 * 16;
+      // Of the block that the window begins in.
+      const int64_t first = s.window > 0 ? std::max<int64_t>(length - s.window, 0) / 64 * 64 : 0;
+      auto is_seen = [&](int64_t p) { return p < length && (s.window == 0 || length - p <= s.window); };
       auto page_of = [&](int64_t p) { return page_table[page_indptr[token_seq[t]] + p / 16]; };
       double max = sinks ? sinks[h] : -1e300, sum = 0;
-      for (int64_t p = 0; p < padded; ++p) {
+      for (int64_t p = first; p < padded; ++p) {
         double dot = 0;
         for (int64_t d = 0; d < s.dim; ++d)
           dot += static_cast<double>(rounded(q[(t * q_rows + h) * s.dim + d])) *
                  load(buffers[7], s.dtype, ((page_of(p) * s.kv_heads + g) * s.dim + d) * 16 + p % 16);
-        scores[p] = p < length ? dot * scale + (bias ? bias[h * values[3] + p] : 0) : -1e300;
+        scores[p] = is_seen(p) ? dot * scale + (bias ? bias[h * values[3] + p] : 0) : -1e300;
         max = std::max(max, scores[p]);
       }
       if (sinks) sum = std::exp(sinks[h] - max);
-      for (int64_t p = 0; p < padded; ++p) sum += scores[p] = std::exp(scores[p] - max);
+      for (int64_t p = first; p < padded; ++p) sum += scores[p] = std::exp(scores[p] - max);
       for (int64_t d = 0; d < s.dim; ++d) {
         double y = 0;
-        for (int64_t p = 0; p < padded; ++p)
+        for (int64_t p = first; p < padded; ++p)
           y += rounded(static_cast<float>(scores[p])) *
                load(buffers[8], s.dtype, ((page_of(p) * s.kv_heads + g) * 16 + p % 16) * s.dim + d);
         o[(t * s.qo_heads + h) * s.dim + d] = static_cast<float>(y / sum);

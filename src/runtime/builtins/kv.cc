@@ -39,17 +39,19 @@ Value kv_cache_create(VirtualMachine& vm, const Args& args) {
   config.alibi_slopes = tensor_or_nothing(10);
   config.alibi_scale = args.number(11);
   config.alibi_dtype = args.dtype(12);
+  config.window = args.integer(13);
   std::vector<PagedKVCache::OtherLayers> others;
-  for (size_t i = 13; i < args.size(); i += 5) {
-    if (args.size() - i < 5)
+  for (size_t i = 14; i < args.size(); i += 6) {
+    if (args.size() - i < 6)
       args.fail_expected(args.size() - 1,
-                         "five arguments of other layers: rope_inv_freq, rope_scale, two kernels, the layers");
+                         "six arguments of other layers: rope_inv_freq, rope_scale, two kernels, window, the layers");
     others.push_back({tensor_or_nothing(i),
                       args.number(i + 1),
                       args.closure(i + 2).function,
                       args.closure(i + 3).function,
-                      args.shape(i + 4).dims});
-    if (others.back().layers.size() == 0) args.fail_expected(i + 4, "the layers that have these, one or more");
+                      args.integer(i + 4),
+                      args.shape(i + 5).dims});
+    if (others.back().layers.size() == 0) args.fail_expected(i + 5, "the layers that have these, one or more");
   }
   return PagedKVCache::create(vm, config, args.closure(8).function, args.closure(9).function, others);
 }
