@@ -98,6 +98,12 @@ std::vector<std::string> tokenizer_files_of(const fs::path& folder) {
   std::vector<std::string> found;
   for (const char* name : kTokenizerFiles)
     if (fs::is_regular_file(folder / name)) found.emplace_back(name);
+  std::vector<std::string> ranks;
+  if (fs::is_directory(folder))
+    for (const auto& entry : fs::directory_iterator(folder))
+      if (entry.path().extension() == ".tiktoken") ranks.push_back(entry.path().filename().string());
+  std::ranges::sort(ranks);
+  found.insert(found.end(), ranks.begin(), ranks.end());
   return found;
 }
 

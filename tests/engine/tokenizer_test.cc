@@ -258,9 +258,12 @@ TEST(Tokenizer, RefusesWhatItCannotReadExactly) {
   };
   const Case cases[] = {
       {R"({"model":null})", "has no \"model\""},
-      {R"({"model":{"type":"Unigram"}})", "\"Unigram\""},
-      {R"({"model":{"type":"WordPiece"}})", "\"WordPiece\""},
-      {R"({"model":{"type":"WordLevel"}})", "\"WordLevel\""},
+      {R"({"model":{"type":"Sideways"}})", "\"Sideways\""},
+      {R"({"model":{"type":"Unigram","vocab":{}}})", "vocab is no array"},
+      {R"({"model":{"type":"Unigram","vocab":[["a"]]}})", "vocab [0]"},
+      {R"({"model":{"type":"Unigram","vocab":[["a",1]],"unk_id":1}})", "unk_id"},
+      {R"({"model":{"type":"Unigram","vocab":[],"unk_id":0}})", "vocab is empty"},
+      {R"({"model":{"type":"WordPiece","vocab":{"zz":-1}}})", "the id -1"},
       {R"({"model":{"dropout":0.1}})", "dropout"},
       {R"({"model":{"vocab":null}})", "has no \"vocab\""},
       {R"({"model":{"vocab":[]}})", "vocab is no object"},
@@ -276,8 +279,10 @@ TEST(Tokenizer, RefusesWhatItCannotReadExactly) {
       {R"({"model":{"merges":["a b"]}})", "the joint is not in the vocabulary"},
       {R"({"model":{"merges":["a漢 b"]}})", "not in the vocabulary"},
       {R"({"model":{"unk_token":"<none>"}})", "unk_token"},
-      {R"({"normalizer":{"type":"Precompiled"}})", "\"Precompiled\""},
-      {R"({"normalizer":{"type":"Nmt"}})", "\"Nmt\""},
+      {R"({"normalizer":{"type":"Precompiled"}})", "has no \"precompiled_charsmap\""},
+      {R"({"normalizer":{"type":"Precompiled","precompiled_charsmap":"a"}})", "is no base64"},
+      {R"({"normalizer":{"type":"Precompiled","precompiled_charsmap":"//8AAA=="}})",
+       "its tree has 65535 bytes; 0 follow"},
       {R"({"normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"X"}]}})",
        "normalizer.normalizers[1]"},
       {R"({"normalizer":{"type":"Replace","pattern":{"Regex":"("},"content":""}})", "regular expression"},
@@ -305,7 +310,7 @@ TEST(Tokenizer, RefusesWhatItCannotReadExactly) {
   TempFolder folder;
   EXPECT_NE(error_of([&] { Tokenizer::load(folder.path()); }).find("no tokenizer"), std::string::npos);
   folder.write("tokenizer.model", "x");
-  EXPECT_NE(error_of([&] { Tokenizer::load(folder.path()); }).find("tokenizer.model is not read"), std::string::npos);
+  EXPECT_NE(error_of([&] { Tokenizer::load(folder.path()); }).find("is no SentencePiece model"), std::string::npos);
 }
 
 TEST(Tokenizer, EveryTruncationIsAnError) {

@@ -10,7 +10,7 @@ namespace sator {
 // The search looks this far ahead at each place of a text; the longest token in use has a few hundred bytes.
 static constexpr size_t kMaxContentBytes = 4096;
 
-void AddedTokens::add(const AddedToken& token, const Bpe& model) {
+void AddedTokens::add(const AddedToken& token, const Vocabulary& model) {
   if (token.content.empty()) return;
   if (token.content.size() > kMaxContentBytes)
     fail({.what = text("an added token has ",
@@ -22,7 +22,14 @@ void AddedTokens::add(const AddedToken& token, const Bpe& model) {
   std::optional<int32_t> id = id_of(token.content);
   if (!id) {
     id = model.id_of(token.content);
-    if (!id) {
+    if (!id && token.id >= 0) {
+      if (model.token_of(token.id) || find(token.id))
+        fail({.what = text(
+                  "the added token ", string_literal(token.content), " has the id ", token.id, " of another token"),
+              .needs = "ids of their own"});
+      id = token.id;
+      ++beyond_model_;
+    } else if (!id) {
       auto model_size = static_cast<int32_t>(model.size());
       id = highest_ >= model_size || model_size == 0 ? highest_ + 1 : model_size;
       ++beyond_model_;
@@ -32,21 +39,6 @@ void AddedTokens::add(const AddedToken& token, const Bpe& model) {
   }
   tokens_[*id] = token;
   highest_ = std::max(highest_, *id);
-}
-
-void AddedTokens::Trie::add(std::string_view content, int32_t id) {
-  if (content.empty()) return;
-  begins[static_cast<unsigned char>(content[0])] = true;
-  uint32_t node = 0;
-  for (char c : content) {
-    uint32_t& next = edges(node, static_cast<unsigned char>(c));
-    if (next == 0) {
-      next = static_cast<uint32_t>(ids.size());
-      ids.push_back(-1);
-    }
-    node = next;
-  }
-  if (ids[node] < 0) ids[node] = id;
 }
 
 void AddedTokens::finish(const Normalizer& normalize) {
@@ -98,26 +90,20 @@ static bool word_ends_at(std::string_view s, size_t end) {
 
 static bool word_begins_at(std::string_view s, size_t i) { return i < s.size() && is_word(next_char(s, i)); }
 
-void AddedTokens::split(const Trie& trie, std::string_view s, std::vector<TokenSplit>& out) const {
+void AddedTokens::split(const ByteTrie& trie, std::string_view s, std::vector<TokenSplit>& out) const {
   out.clear();
   size_t done = 0;  // the end of what is already in `out`
   auto add_text = [&](size_t begin, size_t end) {
     if (begin < end) out.push_back({s.substr(begin, end - begin), -1, begin});
   };
-  for (size_t i = 0; trie.ids.size() > 1 && i < s.size();) {
-    if (!trie.begins[static_cast<unsigned char>(s[i])]) {
+  for (size_t i = 0; !trie.empty() && i < s.size();) {
+    if (!trie.may_begin(s[i])) {
       ++i;
       continue;
     }
-    uint32_t node = 0;
     size_t begin = i, end = i;
     int32_t id = -1;
-    for (size_t k = i; k < s.size(); ++k) {
-      const uint32_t* next = trie.edges.find(node, static_cast<unsigned char>(s[k]));
-      if (!next) break;
-      node = *next;
-      if (trie.ids[node] >= 0) id = trie.ids[node], end = k + 1;
-    }
+    trie.prefixes(s.substr(i), [&](size_t length, int32_t found) { id = found, end = begin + length; });
     if (id < 0) {
       ++i;
       continue;

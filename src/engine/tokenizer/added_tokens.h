@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/tokenizer/bpe.h"
-#include "engine/tokenizer/flat_map.h"
+#include "engine/tokenizer/byte_trie.h"
 #include "engine/tokenizer/normalizers.h"
+#include "engine/tokenizer/vocabulary.h"
 
 namespace sator {
 
@@ -20,6 +20,8 @@ namespace sator {
 ///   normalized   looked for in the normalized text, by its normalized content; else in the text as given
 struct AddedToken {
   std::string content;
+  /// The id it gets if the model's vocabulary lacks it; -1: the next free one.
+  int32_t id = -1;
   bool special = false, single_word = false, lstrip = false, rstrip = false, normalized = false;
   /// What the id decodes to: the content, for a normalized token its normalized form. Filled by AddedTokens.
   std::string shown = {};
@@ -36,9 +38,9 @@ struct TokenSplit {
 class AddedTokens {
  public:
   /// Adds one, as Hugging Face's `tokenizers` does: what the model's vocabulary has keeps that id, anything
-  /// else gets the next free one, whatever the file says. An empty content is ignored; a content given again
-  /// gets the new flags.
-  void add(const AddedToken& token, const Bpe& model);
+  /// else gets the one it asks for, or the next free one. An empty content is ignored; a content given again
+  /// gets the new flags. Errors: the id it asks for is another token's.
+  void add(const AddedToken& token, const Vocabulary& model);
   /// Builds the search. To be called once, when all are added.
   void finish(const Normalizer& normalize);
 
@@ -55,21 +57,14 @@ class AddedTokens {
   size_t beyond_model() const { return beyond_model_; }
 
  private:
-  /// The contents as a tree of bytes.
-  struct Trie {
-    PairMap<uint32_t> edges;       // (node, byte) -> node; node 0 is the root
-    std::vector<int32_t> ids{-1};  // per node: the token that ends there
-    bool begins[256] = {};
-    void add(std::string_view content, int32_t id);
-  };
-  void split(const Trie& trie, std::string_view text, std::vector<TokenSplit>& out) const;
+  void split(const ByteTrie& trie, std::string_view text, std::vector<TokenSplit>& out) const;
 
   TextMap<int32_t> ids_;
   std::unordered_map<int32_t, AddedToken> tokens_;
   std::vector<int32_t> order_;
   int32_t highest_ = -1;
   size_t beyond_model_ = 0;
-  Trie raw_, normalized_;
+  ByteTrie raw_, normalized_;
 };
 
 }  // namespace sator

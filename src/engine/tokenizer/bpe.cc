@@ -11,69 +11,64 @@ namespace sator {
 
 namespace {
 
-constexpr int64_t kMaxId = (int64_t{1} << 24) - 1;
 constexpr size_t kSmallChars = 0x250;
 /// Up to this many symbols a scan over all pairs beats the queue.
 constexpr size_t kShort = 24;
 
 }  // namespace
 
-Bpe Bpe::read(const JsonAt& at) {
-  std::string type = at.string_or("type", at.find("merges") ? "BPE" : "");
-  if (type != "BPE")
-    at.fail(type.empty() ? "does not say its type"
-                         : text("is of type ", string_literal(type), ", a tokenizer model that is not supported"),
-            "BPE");
+std::shared_ptr<const TokenModel> Bpe::read(const JsonAt& at) {
   if (auto dropout = at.find("dropout"); dropout && dropout->number() != 0)
     dropout->fail(text("is ", dropout->number(), ": merges would be left out at random"), "null or 0");
-  Bpe bpe;
-  bpe.prefix_ = at.string_or("continuing_subword_prefix", "");
-  bpe.suffix_ = at.string_or("end_of_word_suffix", "");
-  bpe.fuse_unknown_ = at.boolean_or("fuse_unk", false);
-  bpe.ignore_merges_ = at.boolean_or("ignore_merges", false);
-  bpe.read_vocab(at.at("vocab"));
-  bpe.read_merges(at.at("merges"));
+  auto bpe = std::make_shared<Bpe>();
+  bpe->prefix_ = at.string_or("continuing_subword_prefix", "");
+  bpe->suffix_ = at.string_or("end_of_word_suffix", "");
+  bpe->fuse_unknown_ = at.boolean_or("fuse_unk", false);
+  bpe->ignore_merges_ = at.boolean_or("ignore_merges", false);
+  bpe->vocabulary_ = Vocabulary::read(at.at("vocab"));
+  bpe->read_merges(at.at("merges"));
   if (auto unknown = at.find("unk_token")) {
-    bpe.unknown_ = bpe.id_of(unknown->string());
-    if (!bpe.unknown_)
+    bpe->unknown_ = bpe->id_of(unknown->string());
+    if (!bpe->unknown_)
       unknown->fail(text("is ", string_literal(unknown->string()), ", which is not in the vocabulary"),
                     "a token of the vocabulary");
   }
-  if (at.boolean_or("byte_fallback", false)) {
-    static constexpr char kDigits[] = "0123456789ABCDEF";
-    for (int b = 0; b < 256; ++b)
-      bpe.byte_ids_.push_back(bpe.id_of(text("<0x", kDigits[b >> 4], kDigits[b & 15], ">")).value_or(-1));
-  }
-  bpe.small_chars_.assign(kSmallChars, -1);
-  for (size_t c = 0; c < kSmallChars; ++c) {
-    std::string token;
-    append_char(token, static_cast<char32_t>(c));
-    bpe.small_chars_[c] = bpe.id_of(token).value_or(-1);
-  }
+  if (at.boolean_or("byte_fallback", false)) bpe->byte_ids_ = byte_token_ids(bpe->vocabulary_);
+  bpe->finish();
   return bpe;
 }
 
-void Bpe::read_vocab(const JsonAt& vocab) {
-  if (!vocab.is_object()) vocab.fail("is no object", "{token: id}");
-  // Not through JsonAt: a vocabulary has hundreds of thousands of members.
-  const auto& members = vocab.json().get_ref<const Json::object_t&>();
-  ids_.reserve(members.size());
-  tokens_.reserve(members.size());
-  for (const auto& [token, value] : members) {
-    bool is_id = value.is_number_unsigned() && value.get<uint64_t>() <= static_cast<uint64_t>(kMaxId);
-    if (!is_id)
-      vocab.fail(text("gives ", string_literal(token.substr(0, 60)), " the id ", value.dump().substr(0, 40)),
-                 text("ids from 0 to ", kMaxId));
-    auto id = value.get<int32_t>();
-    auto entry = ids_.emplace(token, id).first;
-    if (auto [other, is_new] = tokens_.emplace(id, &entry->first); !is_new)
-      vocab.fail(text("gives ",
-                      string_literal(token.substr(0, 60)),
-                      " and ",
-                      string_literal(other->second->substr(0, 60)),
-                      " the same id ",
-                      id),
-                 "one token per id");
+std::shared_ptr<const TokenModel> Bpe::of_ranks(const std::vector<std::pair<std::string, int32_t>>& ranks) {
+  auto bpe = std::make_shared<Bpe>();
+  TextMap<int32_t> ids;
+  ids.reserve(ranks.size());
+  bpe->vocabulary_.reserve(ranks.size());
+  for (const auto& [bytes, rank] : ranks) {
+    ids.emplace(bytes, rank);
+    std::string token;
+    for (char c : bytes) append_char(token, byte_alphabet().char_of[static_cast<unsigned char>(c)]);
+    bpe->vocabulary_.add(token, rank);
+  }
+  bpe->merges_ = PairMap<Merge>(2 * ranks.size());
+  for (const auto& [bytes, rank] : ranks)
+    for (size_t cut = 1; cut < bytes.size(); ++cut) {
+      const auto left = ids.find(std::string_view(bytes).substr(0, cut));
+      const auto right = ids.find(std::string_view(bytes).substr(cut));
+      if (left == ids.end() || right == ids.end()) continue;
+      bpe->merges_(static_cast<uint32_t>(left->second), static_cast<uint32_t>(right->second)) = {
+          static_cast<uint32_t>(rank), rank};
+    }
+  bpe->ignore_merges_ = true;
+  bpe->finish();
+  return bpe;
+}
+
+void Bpe::finish() {
+  small_chars_.assign(kSmallChars, -1);
+  for (size_t c = 0; c < kSmallChars; ++c) {
+    std::string token;
+    append_char(token, static_cast<char32_t>(c));
+    small_chars_[c] = id_of(token).value_or(-1);
   }
 }
 
@@ -124,17 +119,6 @@ void Bpe::read_merges(const JsonAt& merges) {
     }
     ++rank;
   }
-}
-
-std::optional<int32_t> Bpe::id_of(std::string_view token) const {
-  auto found = ids_.find(token);
-  if (found == ids_.end()) return {};
-  return found->second;
-}
-
-const std::string* Bpe::token_of(int32_t id) const {
-  auto found = tokens_.find(id);
-  return found == tokens_.end() ? nullptr : found->second;
 }
 
 int32_t Bpe::id_of_char(std::string_view c, bool first, bool last) const {

@@ -123,6 +123,44 @@ Decoder read_bpe_decoder(const JsonAt& at) {
   };
 }
 
+std::string all_replaced(std::string s, std::string_view from, std::string_view to) {
+  for (size_t at = 0; (at = s.find(from, at)) != std::string::npos; at += to.size()) s.replace(at, from.size(), to);
+  return s;
+}
+
+/// English as it is written: no space before punctuation and contractions. Each rule in turn, over each token.
+std::string cleaned_up(std::string s) {
+  constexpr std::pair<std::string_view, std::string_view> kRules[] = {{" .", "."},
+                                                                      {" ?", "?"},
+                                                                      {" !", "!"},
+                                                                      {" ,", ","},
+                                                                      {" ' ", "'"},
+                                                                      {" n't", "n't"},
+                                                                      {" 'm", "'m"},
+                                                                      {" do not", " don't"},
+                                                                      {" 's", "'s"},
+                                                                      {" 've", "'ve"},
+                                                                      {" 're", "'re"}};
+  for (auto [from, to] : kRules) s = all_replaced(std::move(s), from, to);
+  return s;
+}
+
+/// Tokens with the prefix go on a word, others begin one behind a space.
+Decoder read_wordpiece_decoder(const JsonAt& at) {
+  const std::string prefix = at.string_or("prefix", "##");
+  const bool cleanup = at.boolean_or("cleanup", true);
+  return [=](std::vector<std::string>& tokens) {
+    for (size_t k = 0; k < tokens.size(); ++k) {
+      std::string& token = tokens[k];
+      if (k > 0 && token.starts_with(prefix))
+        token.erase(0, prefix.size());
+      else if (k > 0)
+        token.insert(0, " ");
+      if (cleanup) token = cleaned_up(std::move(token));
+    }
+  };
+}
+
 Decoder read_sequence_decoder(const JsonAt& at) {
   std::vector<Decoder> steps;
   at.at("decoders").each([&](const JsonAt& step) { steps.push_back(read_decoder(step)); });
@@ -143,6 +181,7 @@ const DecoderRow kDecoders[] = {
     {"Replace", read_replace_decoder},
     {"Metaspace", read_metaspace_decoder},
     {"BPEDecoder", read_bpe_decoder},
+    {"WordPiece", read_wordpiece_decoder},
     {"Sequence", read_sequence_decoder},
 };
 

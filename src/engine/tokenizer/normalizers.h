@@ -14,6 +14,8 @@ struct NormalText {
   std::string text;
   /// Nothing was taken off the begin: the text starts where it started before. (Metaspace's "first" asks.)
   bool keeps_begin = true;
+  /// The text begins where the whole input begins.
+  bool at_start = true;
 };
 
 /// Rewrites text before it is cut.

@@ -55,6 +55,12 @@ PreTokenizer read_split(const JsonAt& at) {
   return splitter(at.boolean_or("invert", false) ? pattern.inverted() : pattern, read_behavior(at.at("behavior")));
 }
 
+void spell_bytes(Pieces& pieces) {
+  rewrite_pieces(pieces, [](std::string_view piece, bool, std::string& out) {
+    for (char c : piece) append_char(out, byte_alphabet().char_of[static_cast<unsigned char>(c)]);
+  });
+}
+
 PreTokenizer read_byte_level_splitter(const JsonAt& at) {
   bool prefix = at.at("add_prefix_space").boolean(), use_regex = at.boolean_or("use_regex", true);
   Pattern words{Regex(kGpt2Pattern)};
@@ -65,9 +71,7 @@ PreTokenizer read_byte_level_splitter(const JsonAt& at) {
         out += piece;
       });
     if (use_regex) split_pieces(pieces, words, SplitBehavior::isolated);
-    rewrite_pieces(pieces, [](std::string_view piece, bool, std::string& out) {
-      for (char c : piece) append_char(out, byte_alphabet().char_of[static_cast<unsigned char>(c)]);
-    });
+    spell_bytes(pieces);
   };
 }
 
@@ -147,6 +151,13 @@ const PreTokenizerRow kPreTokenizers[] = {
 };
 
 }  // namespace
+
+PreTokenizer matches_as_bytes(const Pattern& pattern) {
+  return [others = pattern.inverted()](Pieces& pieces) {
+    split_pieces(pieces, others, SplitBehavior::removed);
+    spell_bytes(pieces);
+  };
+}
 
 PreTokenizer read_pre_tokenizer(const JsonAt& at) { return find_kind(kPreTokenizers, at, "pre-tokenizer").read(at); }
 

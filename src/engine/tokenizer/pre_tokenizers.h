@@ -14,6 +14,9 @@ using PreTokenizer = std::function<void(Pieces&)>;
 /// Errors: a kind that is not supported, named with the place; malformed members.
 PreTokenizer read_pre_tokenizer(const JsonAt& at);
 
+/// The pattern's matches, each spelled in the byte alphabet; what lies between them is left out, as by tiktoken.
+PreTokenizer matches_as_bytes(const Pattern& pattern);
+
 /// GPT-2's pattern: contractions, words, numbers, other runs, each with one space before it; whitespace.
 /// Source: Radford et al., "Language Models are Unsupervised Multitask Learners", 2019, the published
 /// encoder.

@@ -21,14 +21,14 @@ struct Regex::Compiled {
   }
 };
 
-std::shared_ptr<const Regex::Compiled> Regex::compile(const std::string& pcre, std::string_view shown) {
+std::shared_ptr<const Regex::Compiled> Regex::compile(const std::string& pcre, std::string_view shown, bool lines) {
   auto compiled = std::make_shared<Compiled>();
   compiled->shown = shown;
   int code = 0;
   PCRE2_SIZE offset = 0;
   compiled->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pcre.data()),
                                  pcre.size(),
-                                 PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE,
+                                 PCRE2_UTF | PCRE2_UCP | (lines ? PCRE2_MULTILINE : PCRE2_DOLLAR_ENDONLY),
                                  &code,
                                  &offset,
                                  nullptr);
@@ -39,7 +39,7 @@ std::shared_ptr<const Regex::Compiled> Regex::compile(const std::string& pcre, s
                        string_literal(shown),
                        " is not accepted: ",
                        reinterpret_cast<const char*>(message)),
-          .needs = "a pattern that Oniguruma and PCRE2 both know",
+          .needs = "a pattern that its own syntax (Oniguruma, or Rust's fancy_regex) and PCRE2 both know",
           .hint = text("translated to ", string_literal(pcre), ", it fails at byte ", offset)});
   }
   pcre2_jit_compile(compiled->code, PCRE2_JIT_COMPLETE);  // where there is no JIT, the interpreter matches
@@ -49,6 +49,8 @@ std::shared_ptr<const Regex::Compiled> Regex::compile(const std::string& pcre, s
 }
 
 Regex::Regex(std::string_view pattern) : compiled_(compile(pcre_from_oniguruma(pattern), pattern)) {}
+
+Regex Regex::of_rust(std::string_view pattern) { return Regex(compile(pcre_from_rust(pattern), pattern, false)); }
 
 Regex Regex::literal(std::string_view literal) {
   std::string escaped;

@@ -16,6 +16,8 @@ class Regex {
  public:
   /// Errors: the pattern is malformed, or uses what the translation does not cover (named in the message).
   explicit Regex(std::string_view pattern);
+  /// The same of a pattern in the syntax of Rust's `fancy_regex`, which tiktoken uses.
+  static Regex of_rust(std::string_view pattern);
   /// The expression that matches this text literally.
   static Regex literal(std::string_view text);
 
@@ -29,7 +31,8 @@ class Regex {
  private:
   struct Compiled;
   explicit Regex(std::shared_ptr<const Compiled> compiled) : compiled_(std::move(compiled)) {}
-  static std::shared_ptr<const Compiled> compile(const std::string& pcre, std::string_view shown);
+  /// lines: ^ and $ match at every line's ends, else at the text's only.
+  static std::shared_ptr<const Compiled> compile(const std::string& pcre, std::string_view shown, bool lines = true);
   std::shared_ptr<const Compiled> compiled_;
 };
 
@@ -41,5 +44,8 @@ class Regex {
 ///   [a-z&&[^x]]      set operations, which PCRE2 10.42 lacks, by lookahead
 /// Errors: syntax that the translation does not cover.
 std::string pcre_from_oniguruma(std::string_view pattern);
+/// The same of an expression of Rust's `fancy_regex`: x{n,m}+ is possessive, \w knows Join_Control and no superscripts.
+/// Errors: syntax that the translation does not cover; the options m and s.
+std::string pcre_from_rust(std::string_view pattern);
 
 }  // namespace sator

@@ -21,6 +21,7 @@ constexpr std::string_view kSpace = "\\p{White_Space}", kNotSpace = "\\P{White_S
 // not.
 constexpr std::string_view kPosixWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
 constexpr std::string_view kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\xB2\\xB3\\xB9\\xBC-\\xBE";
+constexpr std::string_view kRustWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200C}\\x{200D}";
 constexpr std::string_view kHex = "0-9A-Fa-f";
 constexpr std::string_view kAnyChar = "[\\x{0}-\\x{10FFFF}]";
 
@@ -62,7 +63,7 @@ std::string code_point(char32_t c) {
 
 class Translator {
  public:
-  explicit Translator(std::string_view pattern) : in_(pattern) {}
+  explicit Translator(std::string_view pattern, bool rust) : in_(pattern), rust_(rust) {}
 
   std::string run() {
     while (i_ < in_.size()) step();
@@ -91,7 +92,7 @@ class Translator {
   [[noreturn]] void give_up(std::string_view why) const {
     fail({.what =
               text("the regular expression ", string_literal(in_), " cannot be translated: ", why, " (byte ", i_, ")"),
-          .needs = "Oniguruma syntax without that construct"});
+          .needs = text(rust_ ? "Rust's" : "Oniguruma", " syntax without that construct")});
   }
 
   char peek(size_t ahead = 0) const { return i_ + ahead < in_.size() ? in_[i_ + ahead] : '\0'; }
@@ -108,6 +109,7 @@ class Translator {
     return std::string(in_.substr(i_ - n, n));
   }
 
+  std::string_view word() const { return rust_ ? kRustWord : kWord; }
   void begin_atom() { atom_ = out_.size(); }
 
   void step() {
@@ -157,8 +159,10 @@ class Translator {
     bool fixed = comma == std::string_view::npos;
     out_ += text("{", low.empty() ? "0" : low, fixed ? "" : ",", fixed ? "" : high, "}");
     i_ = end + 1;
-    // A '+' repeats the repetition; so does the '?' after a fixed count.
-    if (peek() == '+' || (fixed && peek() == '?')) {
+    // A '+' repeats the repetition; so does the '?' after a fixed count. (In Rust's syntax neither does.)
+    if (rust_ && (peek() == '+' || peek() == '?')) {
+      out_ += in_[i_++];
+    } else if (peek() == '+' || (fixed && peek() == '?')) {
       out_.insert(atom_, "(?:");
       out_ += ')';
       out_ += in_[i_++];
@@ -197,7 +201,7 @@ class Translator {
     std::string flags;
     while (i_ < in_.size() && peek() != ':' && peek() != ')') {
       char flag = in_[i_++];
-      if (flag == 'm')
+      if (flag == 'm' && !rust_)
         flags += 's';
       else if (flag == 'i' || flag == '-')
         flags += flag;
@@ -217,16 +221,16 @@ class Translator {
     switch (c) {
       case 's': ++i_, out_ += kSpace; return;
       case 'S': ++i_, out_ += kNotSpace; return;
-      case 'w': ++i_, out_ += text("[", kWord, "]"); return;
-      case 'W': ++i_, out_ += text("[^", kWord, "]"); return;
+      case 'w': ++i_, out_ += text("[", word(), "]"); return;
+      case 'W': ++i_, out_ += text("[^", word(), "]"); return;
       case 'h': ++i_, out_ += text("[", kHex, "]"); return;
       case 'H': ++i_, out_ += text("[^", kHex, "]"); return;
       case 'O': ++i_, out_ += kAnyChar; return;
       case 'b':
-        ++i_, out_ += text("(?:(?<=[", kWord, "])(?![", kWord, "])|(?<![", kWord, "])(?=[", kWord, "]))");
+        ++i_, out_ += text("(?:(?<=[", word(), "])(?![", word(), "])|(?<![", word(), "])(?=[", word(), "]))");
         return;
       case 'B':
-        ++i_, out_ += text("(?:(?<=[", kWord, "])(?=[", kWord, "])|(?<![", kWord, "])(?![", kWord, "]))");
+        ++i_, out_ += text("(?:(?<=[", word(), "])(?=[", word(), "])|(?<![", word(), "])(?![", word(), "]))");
         return;
       case 'R':
       case 'X':
@@ -267,8 +271,8 @@ class Translator {
       case 'S': set.members += kNotSpace; return;
       case 'd': set.members += "\\p{Nd}"; return;
       case 'D': set.members += "\\P{Nd}"; return;
-      case 'w': set.members += kPosixWord, single_escape_ = false; return;
-      case 'W': set.others.push_back(text("[^", kPosixWord, "]")); return;
+      case 'w': set.members += rust_ ? kRustWord : kPosixWord, single_escape_ = false; return;
+      case 'W': set.others.push_back(text("[^", rust_ ? kRustWord : kPosixWord, "]")); return;
       case 'h': set.members += kHex, single_escape_ = false; return;
       case 'H': set.others.push_back(text("[^", kHex, "]")); return;
       case 'p':
@@ -418,6 +422,7 @@ class Translator {
   }
 
   std::string_view in_;
+  bool rust_;
   size_t i_ = 0;
   std::string out_;
   size_t atom_ = 0;             // where the last atom begins in out_
@@ -428,6 +433,7 @@ class Translator {
 
 }  // namespace
 
-std::string pcre_from_oniguruma(std::string_view pattern) { return Translator(pattern).run(); }
+std::string pcre_from_oniguruma(std::string_view pattern) { return Translator(pattern, false).run(); }
+std::string pcre_from_rust(std::string_view pattern) { return Translator(pattern, true).run(); }
 
 }  // namespace sator

@@ -13,18 +13,18 @@ namespace {
 /// Pieces longer than this are not worth keeping: they do not come again.
 constexpr size_t kCachedBytes = 64;
 
-/// Merges pieces; words come again and again, so their ids are copied from where they last went out.
+/// Encodes pieces; words come again and again, so their ids are copied from where they last went out.
 class PieceEncoder {
  public:
-  PieceEncoder(const Bpe& bpe, std::vector<int32_t>& out) : bpe_(bpe), out_(out) {}
+  PieceEncoder(const TokenModel& model, std::vector<int32_t>& out) : model_(model), out_(out) {}
 
   void encode(std::string_view piece) {
     if (piece.size() <= kCachedBytes) return encode_cached(piece);
-    bpe_.each_part(piece, [&](std::string_view part) {
+    model_.each_part(piece, [&](std::string_view part) {
       if (part.size() <= kCachedBytes)
         encode_cached(part);
       else
-        bpe_.encode(part, out_);
+        model_.encode(part, out_);
     });
   }
 
@@ -38,11 +38,11 @@ class PieceEncoder {
       return;
     }
     size_t begin = out_.size();
-    bpe_.encode(piece, out_);
+    model_.encode(piece, out_);
     seen_.emplace(piece, std::pair(begin, out_.size() - begin));
   }
 
-  const Bpe& bpe_;
+  const TokenModel& model_;
   std::vector<int32_t>& out_;
   TextMap<std::pair<size_t, size_t>> seen_;
 };
@@ -58,7 +58,7 @@ std::vector<int32_t> Tokenizer::encode(std::string_view bytes, bool add_special_
   }
   std::vector<int32_t> ids;
   if (add_special_tokens) ids = p.before;
-  PieceEncoder encoder(p.model, ids);
+  PieceEncoder encoder(*p.model, ids);
   std::vector<TokenSplit> raw, inner;
   p.added.split_raw(bytes, raw);
   for (const TokenSplit& outer : raw) {
@@ -66,7 +66,7 @@ std::vector<int32_t> Tokenizer::encode(std::string_view bytes, bool add_special_
       ids.push_back(outer.id);
       continue;
     }
-    NormalText normal{std::string(outer.text)};
+    NormalText normal{.text = std::string(outer.text), .at_start = outer.begin == 0};
     if (p.normalize) p.normalize(normal);
     p.added.split_normalized(normal.text, inner);
     for (const TokenSplit& split : inner) {
@@ -96,17 +96,17 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special_to
 }
 
 int64_t Tokenizer::vocab_size() const {
-  return static_cast<int64_t>(parts_->model.size() + parts_->added.beyond_model());
+  return static_cast<int64_t>(parts_->model->vocabulary().size() + parts_->added.beyond_model());
 }
 
 std::optional<int32_t> Tokenizer::id_of(std::string_view token) const {
   if (auto id = parts_->added.id_of(token)) return id;
-  return parts_->model.id_of(token);
+  return parts_->model->vocabulary().id_of(token);
 }
 
 std::optional<std::string_view> Tokenizer::token_of(int32_t id) const {
   if (const AddedToken* added = parts_->added.find(id)) return added->shown;
-  if (const std::string* token = parts_->model.token_of(id)) return *token;
+  if (const std::string* token = parts_->model->vocabulary().token_of(id)) return *token;
   return {};
 }
 
@@ -146,10 +146,13 @@ std::string StreamDecoder::advance(bool at_end) {
     all = tokenizer_.decode(window_, skip_special_tokens_);
   }
   std::string fresh = all.substr(shown_text_.size());
-  // Ids without a text of their own (special ones) are no context: the ids before them stay.
-  if (!fresh.empty()) window_.erase(window_.begin(), window_.begin() + static_cast<ptrdiff_t>(shown_));
+  // Ids without a text of their own (special ones, or a space that is left out where a text begins) are no context:
+  // the ids before them stay.
+  const auto new_ids = window_.begin() + static_cast<ptrdiff_t>(shown_);
+  std::string alone = fresh.empty() ? "" : tokenizer_.decode(std::span(new_ids, window_.end()), skip_special_tokens_);
+  if (!alone.empty()) window_.erase(window_.begin(), new_ids);
   shown_ = window_.size();
-  shown_text_ = tokenizer_.decode(window_, skip_special_tokens_);
+  shown_text_ = alone.empty() ? std::move(all) : std::move(alone);
   return fresh;
 }
 

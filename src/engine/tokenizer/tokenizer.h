@@ -13,18 +13,20 @@
 
 namespace sator {
 
-/// Text to token ids and back, exactly as the `tokenizer.json` of a Hugging Face folder says.
+/// Text to token ids and back, exactly as the `tokenizer.json` of a Hugging Face folder says, or a file of
+/// SentencePiece or of tiktoken.
 ///
 /// Added tokens are found first (special ones too: `<|endoftext|>` in a text becomes its id), then text is
-/// normalized, cut by the pre-tokenizer and merged by BPE. Truncation and padding of the file are not
+/// normalized, cut by the pre-tokenizer and turned into tokens by the model (BPE, Unigram, WordPiece, WordLevel). Truncation and padding of the file are not
 /// applied. Bytes that are no UTF-8 are read as U+FFFD, one for each maximal ill-formed part. Copies share
 /// everything; all members may be called from several threads.
 class Tokenizer {
  public:
-  /// Reads `tokenizer.json`; where there is none, `vocab.json` and `merges.txt` with `added_tokens.json` and
-  /// `tokenizer_config.json` (GPT-2's cutting, or Qwen2's if the tokenizer's class says so).
-  /// Errors: no such files; malformed files; a component that is not supported (Unigram, WordPiece, ...), by
-  /// its name.
+  /// Reads `tokenizer.json`; where there is none, `vocab.json` and `merges.txt` (GPT-2's cutting, or Qwen2's if the
+  /// tokenizer's class says so), `tokenizer.model` (SentencePiece, or ranks of tiktoken), or a file `*.tiktoken`, each
+  /// with `added_tokens.json` and `tokenizer_config.json`.
+  /// Errors: no such files; malformed files; a component that is not supported (CTC, ...), by its name; ranks whose
+  /// pattern is neither stated nor known.
   static Tokenizer load(const fs::path& folder);
   /// The same from the text of a tokenizer.json; `source` names it in errors.
   static Tokenizer from_json(std::string_view json, std::string_view source = "tokenizer.json");

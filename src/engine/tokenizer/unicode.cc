@@ -120,6 +120,18 @@ bool is_mark(char32_t c) {
   return k >= UTF8PROC_CATEGORY_MN && k <= UTF8PROC_CATEGORY_ME;
 }
 
+size_t grapheme_bytes(std::string_view s) {
+  size_t end = 0;
+  utf8proc_int32_t before = static_cast<utf8proc_int32_t>(next_char(s, end)), state = 0;
+  while (end < s.size()) {
+    size_t behind = end;
+    auto c = static_cast<utf8proc_int32_t>(next_char(s, behind));
+    if (utf8proc_grapheme_break_stateful(before, c, &state)) break;
+    before = c, end = behind;
+  }
+  return end;
+}
+
 bool is_word(char32_t c) {
   if (c < 0x80) return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
   if (c == 0x200c || c == 0x200d) return true;  // Join_Control

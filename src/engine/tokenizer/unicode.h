@@ -43,6 +43,14 @@ bool is_punctuation(char32_t c);  // general category P, and ASCII's symbols
 bool is_mark(char32_t c);         // general category M
 bool is_word(char32_t c);         // Alphabetic, M, Nd, Pc, Join_Control
 
+// The same by Unicode 8: unicode8.cc.
+bool is_nonspacing_mark(char32_t c);  // Mn
+bool is_control(char32_t c);          // Cc, Cf, Co
+
+/// The bytes of the first extended grapheme cluster of valid UTF-8 that is not empty.
+/// Source: Unicode Standard Annex 29; the tables are utf8proc's.
+size_t grapheme_bytes(std::string_view s);
+
 enum class NormalForm { nfc, nfd, nfkc, nfkd };
 /// Cost: linear, whatever the text (marks are sorted stably run by run).
 /// Source: Unicode Standard Annex 15; the tables are utf8proc's.

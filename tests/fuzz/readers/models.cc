@@ -32,10 +32,11 @@ constexpr std::string_view kSmallTokenizer =
     R"json({"added_tokens":[{"id":4,"content":"<s>","special":true}],"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false},
 "decoder":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2,"c":3},"merges":["a b"]}})json";
 
-void use(const Tokenizer& tokenizer, std::string_view sample) {
+/// replaced   how many bytes may stand in place of one: the file's size where it has a table of replacements
+void use(const Tokenizer& tokenizer, std::string_view sample, size_t replaced = 0) {
   const std::vector<int32_t> ids = tokenizer.encode(sample, true);
   require(is_valid_utf8(tokenizer.decode(ids)), "decoded text is UTF-8");
-  require(ids.size() <= 100 + 100 * sample.size(), "ids of a text are bounded");
+  require(ids.size() <= 100 + (100 + replaced) * sample.size(), "ids of a text are bounded");
   StreamDecoder stream(tokenizer);
   for (int32_t id : ids) require(is_valid_utf8(stream.push(id)), "streamed text is UTF-8");
   require(is_valid_utf8(stream.finish()), "the rest of streamed text is UTF-8");
@@ -123,7 +124,16 @@ void read_tokenizer(std::string_view bytes, const fs::path&) {
   const Tokenizer tokenizer = Tokenizer::from_json(bytes);
   for (std::string_view sample :
        {"", "he's 12 \xc3\xa9\n\n", "a <s>\xe2\x96\x81 b  \xf0\x9f\x98\x80", "e\xcc\x81\xff\xe2\x82 x\xed\xa0\x80"})
-    use(tokenizer, sample);
+    use(tokenizer, sample, bytes.size());
+}
+
+/// SentencePiece's file, or ranks of tiktoken.
+void read_tokenizer_model(std::string_view bytes, const fs::path& folder) {
+  put_file(folder / "tokenizer.model", bytes);
+  put_file(folder / "tokenizer_config.json", R"({"bos_token":"<s>","pat_str":"\\w+|\\W"})");
+  const Tokenizer tokenizer = Tokenizer::load(folder);
+  for (std::string_view sample : {"", "he's 12 \xc3\xa9\n\n", "a <s>\xe2\x96\x81 b  \xf0\x9f\x98\x80\xff"})
+    use(tokenizer, sample, bytes.size());
 }
 
 void read_tokenizer_config(std::string_view bytes, const fs::path& folder) {

@@ -23,6 +23,7 @@ constexpr Reader kReaders[] = {
     {"mlc_config", "mlc-chat-config.json", "model", read_mlc_config_file},
     {"mlc_index", "tensor-cache.json, and perhaps its shard", "model", read_mlc_index},
     {"tokenizer", "tokenizer.json, and texts through it", "tokenizer", read_tokenizer},
+    {"tokenizer_model", "tokenizer.model: SentencePiece's, or ranks of tiktoken", "tokenizer", read_tokenizer_model},
     {"tokenizer_config", "tokenizer_config.json beside a small tokenizer", "tokenizer", read_tokenizer_config},
     {"vocab_merges", "vocab.json, merges.txt and what lies beside them", "tokenizer", read_vocab_and_merges},
     {"tvmscript", "programs and graphs as text", "python", read_tvmscript},
