@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes small models whose weights other programs' formats hold, with the logits of the values that their codes stand for.
 
-    python3 -m venv VENV && VENV/bin/pip install torch transformers safetensors
+    python3 -m venv VENV && VENV/bin/pip install torch transformers safetensors ml_dtypes
     VENV/bin/python tools/make_quantized_references.py tests/reference/models/quantized [ROW...]
 
 adapter-NAME: a LoRA for a model of ../tiny, and the logits of W + s B A. Else a folder per row: config.json, model.safetensors with codes, expected.safetensors (input_ids_K and logits_K of three
@@ -12,6 +12,7 @@ import json
 import pathlib
 import sys
 
+import ml_dtypes
 import numpy as np
 import torch
 import transformers
@@ -53,6 +54,15 @@ ROWS = {
                          config_groups={"group_0": {"targets": ["Linear"], "weights": {
                              "num_bits": 8, "type": "int", "symmetric": True, "strategy": "channel"}}}), True),
     "mxfp4": (dict(quant_method="mxfp4", modules_to_not_convert=["model.layers.*.self_attn", "lm_head"]), None),
+    # 8-bit floats: scales of blocks (whose edges the model's sizes cross), of tensors, of outputs.
+    "fp8-block": (dict(quant_method="fp8", activation_scheme="dynamic", fmt="e4m3", weight_block_size=[24, 48]),
+                  ("e4m3", "block", "weight_scale_inv", "float32")),
+    "fp8-tensor": (dict(quant_method="fp8", activation_scheme="static", fmt="e5m2"),
+                   ("e5m2", "tensor", "weight_scale", "float32")),
+    "fp8-channel": (dict(quant_method="compressed-tensors", format="float-quantized", config_groups={"group_0": {
+        "targets": ["Linear"], "weights": {"num_bits": 8, "type": "float", "symmetric": True, "strategy": "channel"},
+        "input_activations": {"num_bits": 8, "type": "float", "strategy": "token", "dynamic": True}}}),
+                    ("e4m3", "channel", "weight_scale", "bfloat16")),
 }
 # Models of rows that are no Llama.
 MODELS = {"mxfp4": ("gpt_oss", dict(num_local_experts=3, num_experts_per_tok=2, sliding_window=6))}
@@ -99,9 +109,32 @@ def microscaled(w):
     return codes[..., 0::2] | codes[..., 1::2] << 4, (exponent + 127).astype(np.uint8), values
 
 
+FLOAT8 = {"e4m3": (ml_dtypes.float8_e4m3fn, torch.float8_e4m3fn, 448), "e5m2": (ml_dtypes.float8_e5m2, torch.float8_e5m2, 57344)}
+
+
+def small_floats(w, config, kind, shares, scale_name, scale_dtype):
+    """w [out, in] as 8-bit floats by ml_dtypes, a scale for each block, output or tensor; and the values w8 * scale."""
+    to8, stored8, largest = FLOAT8[kind]
+    rows, cols = w.shape
+    high, wide = config["weight_block_size"] if shares == "block" else (1, cols) if shares == "channel" else (rows, cols)
+    scale = np.array([[np.abs(w[i:i + high, j:j + wide]).max() / largest for j in range(0, cols, wide)] for i in range(0, rows, high)], np.float32)
+    if scale_dtype == "bfloat16":
+        scale = scale.astype(ml_dtypes.bfloat16).astype(np.float32)
+    spread = np.repeat(np.repeat(scale, high, 0)[:rows], wide, 1)[:, :cols]
+    codes = np.clip(w / spread, -largest, largest).astype(to8)
+    values = codes.astype(np.float32) * spread
+    stored_scale = torch.from_numpy(scale[0, 0:1].copy() if shares == "tensor" else scale).to(getattr(torch, scale_dtype))
+    parts = {"weight": torch.from_numpy(codes.view(np.uint8).copy()).view(stored8), scale_name: stored_scale}
+    if config.get("activation_scheme") == "static":
+        parts["input_scale"] = torch.tensor([0.02])
+    return parts, values
+
+
 def tensors_of(name, config, detail, w, generator):
     """The tensors of one layer, and the values that they stand for."""
     method = config["quant_method"]
+    if isinstance(detail, tuple) and detail[0] in FLOAT8:
+        return small_floats(w, config, *detail)
     rows, cols = w.shape
     group_of = np.arange(cols) // GROUP
     if method == "gptq":
@@ -150,7 +183,8 @@ def write(folder, config, detail, seed):
         parts, values = tensors_of(name, config, detail, p.data.numpy(), generator)
         p.data = torch.from_numpy(np.ascontiguousarray(values, np.float32))
         for part, value in parts.items():
-            tensors[name.removesuffix("weight") + part] = torch.from_numpy(np.ascontiguousarray(value))
+            is_ready = isinstance(value, torch.Tensor)
+            tensors[name.removesuffix("weight") + part] = value if is_ready else torch.from_numpy(np.ascontiguousarray(value))
     folder.mkdir(parents=True, exist_ok=True)
     save_file(tensors, folder / "model.safetensors")
     stated = model_config.to_dict() | {"quantization_config": config}

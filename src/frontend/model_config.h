@@ -156,13 +156,17 @@ struct TensorNames {
 ///   gptq    `qweight`, `qzeros`, `scales`, `g_idx`: codes packed along the inputs
 ///   awq     `qweight`, `qzeros`, `scales`: codes packed along the outputs, in the order 0 2 4 6 1 3 5 7
 ///   packed  compressed-tensors: `weight_packed`, `weight_scale`, `weight_zero_point`, or int8 `weight` and `weight_scale`
+///   fp8     `weight` of 8-bit floats with `weight_scale_inv` or `weight_scale`, which both are multiplied by
 ///   mxfp4   stacks of experts as `_blocks` of 32 codes with the exponents of their `_scales` (OCP Microscaling Formats 1.0)
 struct StoredQuantization {
-  enum class Method { gptq, awq, packed, mxfp4 };
+  enum class Method { gptq, awq, packed, fp8, mxfp4 };
   Method method = Method::gptq;
   int bits = 4;
   int64_t group = 0;  // inputs that share a scale; 0: all of a row
   bool symmetric = true;
+  int64_t block_rows =
+      0;  // fp8: outputs that share a scale, where `group` inputs do; 0: a scale for each output, or one
+  std::string activations;     // what the file asks of activations, which stay floats here; empty: nothing
   bool zeros_less_one = true;  // GPTQ's first version stores zero points less 1
 };
 

@@ -21,12 +21,29 @@ constexpr int64_t kMaxRank = 64;
 struct DTypeRow {
   std::string_view name;
   DType dtype;
+  Float8 float8 = Float8::none;
 };
 const DTypeRow kDTypes[] = {
-    {"F32", f32},    {"F16", f16}, {"BF16", bf16},    {"F64", f64},    {"I8", i8},
-    {"I16", i16},    {"I32", i32}, {"I64", i64},      {"U8", u8},      {"U16", u16},
-    {"U32", u32},    {"U64", u64}, {"BOOL", boolean}, {"F8_E4M3", {}}, {"F8_E5M2", {}},
-    {"F8_E8M0", {}}, {"F4", {}},   {"F6_E2M3", {}},   {"F6_E3M2", {}}, {"C64", {}},
+    {"F32", f32},
+    {"F16", f16},
+    {"BF16", bf16},
+    {"F64", f64},
+    {"I8", i8},
+    {"I16", i16},
+    {"I32", i32},
+    {"I64", i64},
+    {"U8", u8},
+    {"U16", u16},
+    {"U32", u32},
+    {"U64", u64},
+    {"BOOL", boolean},
+    {"F8_E4M3", u8, Float8::e4m3},
+    {"F8_E5M2", u8, Float8::e5m2},
+    {"F8_E8M0", {}},
+    {"F4", {}},
+    {"F6_E2M3", {}},
+    {"F6_E3M2", {}},
+    {"C64", {}},
 };
 
 std::string supported_dtypes() {
@@ -36,14 +53,14 @@ std::string supported_dtypes() {
   return join(names, ", ");
 }
 
-DType read_stored_dtype(const JsonAt& at) {
+const DTypeRow& read_stored_dtype(const JsonAt& at) {
   for (const DTypeRow& row : kDTypes) {
     if (row.name != at.string()) continue;
     if (row.dtype.is_void())
       at.fail(text("is ", row.name, ", which is not supported yet"),
               text("one of ", supported_dtypes()),
               "convert the checkpoint to bfloat16 or float16 first");
-    return row.dtype;
+    return row;
   }
   at.fail(text("is ", string_literal(at.string().substr(0, 40)), ", which is no safetensors dtype"),
           text("one of ", supported_dtypes()));
@@ -55,7 +72,8 @@ struct Entry {
 };
 
 Entry read_entry(const std::string& name, const JsonAt& at, uint64_t data_bytes) {
-  Entry entry{{.name = name, .dtype = read_stored_dtype(at.at("dtype"))}, 0, 0};
+  const DTypeRow& row = read_stored_dtype(at.at("dtype"));
+  Entry entry{{.name = name, .dtype = row.dtype, .float8 = row.float8}, 0, 0};
   // The product of the dims that are not zero must fit, so that no order of multiplying them overflows.
   uint64_t size_bytes = static_cast<uint64_t>(entry.tensor.dtype.bytes());
   bool empty = false, too_large = false;
@@ -270,7 +288,7 @@ void write_safetensors(const fs::path& file, std::span<const SafeTensor> tensors
   size_t offset = 0;
   for (const SafeTensor& tensor : tensors) {
     const DTypeRow* row = std::find_if(std::begin(kDTypes), std::end(kDTypes), [&](const DTypeRow& r) {
-      return !r.dtype.is_void() && r.dtype == tensor.dtype;
+      return !r.dtype.is_void() && r.dtype == tensor.dtype && r.float8 == tensor.float8;
     });
     if (row == std::end(kDTypes))
       fail({.what =

@@ -13,6 +13,11 @@
 
 namespace sator {
 
+/// 8-bit floats, whose bytes are read as uint8. Source: Micikevicius et al., "FP8 Formats for Deep Learning", 2022.
+///   e4m3   4 bits of exponent (bias 7), 3 of mantissa; no infinities, S.1111.111 is NaN
+///   e5m2   as float16's upper byte
+enum class Float8 { none, e4m3, e5m2 };
+
 /// One tensor of a safetensors file.
 ///   shape   dims, each >= 0; empty for a scalar
 ///   bytes   row-major, little-endian elements; a file may place them at any address, so copy before reading
@@ -22,6 +27,7 @@ struct SafeTensor {
   DType dtype;
   std::vector<int64_t> shape;
   std::span<const std::byte> bytes;
+  Float8 float8 = Float8::none;  ///< with dtype u8
 
   /// The product of the dims.
   int64_t elements() const;
@@ -32,7 +38,7 @@ struct SafeTensor {
 class SafeTensors {
  public:
   /// Errors: the file is cut off; its header is longer than the file or than 100 MB, is no JSON of the
-  /// format, names a tensor twice; a dtype is unknown or not supported (float8, float4, complex); a dim is
+  /// format, names a tensor twice; a dtype is unknown or not supported (float4, exponents alone, complex); a dim is
   /// negative or the product overflows; offsets lie outside the file, overlap, leave holes, or disagree with
   /// dtype and shape. Source: the format's description in the safetensors repository ("Format" and "Notes" of
   /// its README).

@@ -52,13 +52,59 @@ StoredQuantization read_awq(const JsonAt& at) {
   return q;
 }
 
+/// [outputs, inputs] that share a scale.
+void read_block(const JsonAt& at, StoredQuantization& q) {
+  std::vector<int64_t> sides;
+  at.each([&](const JsonAt& side) { sides.push_back(side.integer(1, kLargestGroup)); });
+  if (sides.size() != 2) at.fail(text("has ", sides.size(), " numbers"), "[outputs, inputs] that share a scale");
+  q.block_rows = sides[0], q.group = sides[1];
+}
+
+/// DeepSeek's and Qwen's: 8-bit floats with a scale for each block, or, without a block's size, for each tensor.
+StoredQuantization read_fp8(const JsonAt& at) {
+  StoredQuantization q{.method = Method::fp8, .bits = 8};
+  if (auto format = at.find("fmt"); format && format->string() != "e4m3" && format->string() != "e5m2")
+    format->fail(text("is ", string_literal(format->string())), "e4m3 or e5m2", kOriginal);
+  if (auto block = at.find("weight_block_size")) read_block(*block, q);
+  q.activations = at.string_or("activation_scheme", "");
+  return q;
+}
+
+/// Weights of compressed-tensors that are 8-bit floats.
+StoredQuantization read_compressed_floats(const JsonAt& group) {
+  const JsonAt weights = group.at("weights");
+  if (weights.string_or("type", "") != "float") weights.at("type").fail("is no float", "float", kOriginal);
+  read_bits(weights, "num_bits", {8});
+  if (!weights.boolean_or("symmetric", true)) weights.at("symmetric").fail("is false", "true", kOriginal);
+  StoredQuantization q{.method = Method::fp8, .bits = 8};
+  const std::string strategy = weights.string_or("strategy", "tensor");
+  if (strategy == "block") {
+    read_block(weights.at("block_structure"), q);
+  } else if (strategy == "group") {
+    q.block_rows = 1, q.group = read_group(weights, "group_size");
+  } else if (strategy != "channel" && strategy != "tensor") {
+    weights.at("strategy").fail(text("is ", string_literal(strategy)), "tensor, channel, group or block", kOriginal);
+  }
+  if (auto inputs = group.find("input_activations"))
+    q.activations = inputs->boolean_or("dynamic", false) ? "dynamic" : "static";
+  return q;
+}
+
 /// Source: the description of quantization schemes in the documentation of compressed-tensors.
 StoredQuantization read_compressed(const JsonAt& at) {
   const std::string format = at.string_or("format", "");
-  if (format != "pack-quantized" && format != "int-quantized")
-    at.fail(text("has the format ", string_literal(format)), "pack-quantized or int-quantized", kOriginal);
+  if (format != "pack-quantized" && format != "int-quantized" && format != "float-quantized")
+    at.fail(
+        text("has the format ", string_literal(format)), "pack-quantized, int-quantized or float-quantized", kOriginal);
   std::optional<StoredQuantization> found;
+  auto take = [&](const JsonAt& group, const StoredQuantization& q) {
+    if (found && (found->bits != q.bits || found->group != q.group || found->symmetric != q.symmetric ||
+                  found->block_rows != q.block_rows))
+      group.fail("stores weights otherwise than another group", "one format for all weights", kOriginal);
+    found = q;
+  };
   at.at("config_groups").each_member([&](const std::string&, const JsonAt& group) {
+    if (format == "float-quantized") return take(group, read_compressed_floats(group));
     const JsonAt weights = group.at("weights");
     if (weights.string_or("type", "int") != "int") weights.at("type").fail("is no integer", "int", kOriginal);
     if (auto actorder = weights.find("actorder");
@@ -76,9 +122,7 @@ StoredQuantization read_compressed(const JsonAt& at) {
       weights.at("strategy").fail(text("is ", string_literal(strategy)), "group or channel", kOriginal);
     q.group = strategy == "group" ? read_group(weights, "group_size") : 0;
     q.symmetric = weights.boolean_or("symmetric", true);
-    if (found && (found->bits != q.bits || found->group != q.group || found->symmetric != q.symmetric))
-      group.fail("stores weights otherwise than another group", "one format for all weights", kOriginal);
-    found = q;
+    take(group, q);
   });
   if (!found) at.at("config_groups").fail("is empty", "a group with weights", kOriginal);
   return *found;
@@ -92,9 +136,11 @@ StoredQuantization read_stored_quantization(const JsonAt& at) {
   if (name == "gptq") return read_gptq(at);
   if (name == "awq") return read_awq(at);
   if (name == "compressed-tensors") return read_compressed(at);
+  if (name == "fp8") return read_fp8(at);
+  if (name == "fbgemm_fp8") return {.method = Method::fp8, .bits = 8, .activations = "dynamic"};
   if (name == "mxfp4") return {.method = Method::mxfp4, .bits = 4, .group = 32};
   method.fail(text("is ", string_literal(name), ": such weights are not supported"),
-              "gptq, awq, compressed-tensors or mxfp4, or floating-point weights",
+              "gptq, awq, compressed-tensors, fp8, fbgemm_fp8 or mxfp4, or floating-point weights",
               kOriginal);
 }
 

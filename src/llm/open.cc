@@ -77,6 +77,12 @@ void say_what_is_unused(const OpenOptions& options, const std::vector<std::strin
            names.size() > shown ? text(" and ", names.size() - shown, " more tensors") : ""));
 }
 
+/// What is said of activations that a checkpoint wants as 8-bit floats: "dynamic", "static", or nothing.
+std::string remark_on(const std::string& activations) {
+  if (activations.empty()) return "";
+  return text("activations stay floats, where the checkpoint asks for 8-bit ones (", activations, " scales)");
+}
+
 CompileReport write_compiled(const Program& program, const ModelConfig& config, const OpenOptions& options,
                              const fs::path& path) {
   driver::CompileOptions compile{.levels = target::levels_for(options.isa),
@@ -390,6 +396,7 @@ OpenModel open_model(const fs::path& folder, const OpenOptions& given) {
   Program program = build_program(model.config, options.scheme, options.program);
   weights.require(program.params);
   say_what_is_unused(options, weights.unused(program.params));
+  if (!options.scheme.remark.empty()) say(options, options.scheme.remark);
   model.limits = facts ? facts->limits : program.limits;
   if (facts) require_same_graph(*facts, options, model.config, program);
   model.model_lib = facts ? options.model_lib : library_of(folder, "run", program, options, model.compile_s);
@@ -404,7 +411,10 @@ std::optional<Scheme> stored_scheme(const fs::path& folder) {
   const ModelConfig config = read_model_config(folder);
   if (!config.quantization && !GgufFile::is_named_so(folder)) return {};
   const Checkpoint checkpoint = Checkpoint::open(folder, config);
-  return Scheme{.name = checkpoint.scheme_name(), .storage = f32, .stored = checkpoint.formats()};
+  return Scheme{.name = checkpoint.scheme_name(),
+                .storage = f32,
+                .remark = config.quantization ? remark_on(config.quantization->activations) : "",
+                .stored = checkpoint.formats()};
 }
 
 bool is_converted(const fs::path& folder) { return converted_model(folder).has_value(); }

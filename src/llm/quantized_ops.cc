@@ -70,6 +70,20 @@ Expr chosen(const std::vector<float>& table, const Expr& code) {
   return values.front();
 }
 
+/// The value of an 8-bit float, f32. As float16 it has the same sign, exponent and mantissa: e5m2 is its upper byte; of e4m3
+/// the exponent lies 8 too low, and float16 holds what is below its normal numbers exactly too.
+Expr small_float(Codebook codebook, const Expr& code) {
+  auto bits = [](const char* op, const Expr& a, uint32_t b) { return call(u32, op, {a, u32c(b)}); };
+  const bool e5m2 = codebook == Codebook::e5m2;
+  Expr half = e5m2 ? bits("tir.shift_left", code, 8)
+                   : call(u32,
+                          "tir.bitwise_or",
+                          {bits("tir.shift_left", bits("tir.bitwise_and", code, 0x80), 8),
+                           bits("tir.shift_left", bits("tir.bitwise_and", code, 0x7f), 7)});
+  Expr value = cast_to(f32, call(f16, "tir.reinterpret", {cast_to(u16, half)}));
+  return e5m2 ? value : value * constant(256, f32);
+}
+
 }  // namespace
 
 tir::PrimFuncRef dequantize_function(const IntegerFormat& f, int64_t rows, int64_t cols, bool with_scale,
@@ -91,7 +105,8 @@ tir::PrimFuncRef dequantize_function(const IntegerFormat& f, int64_t rows, int64
   te::Tensor w = te::compute({.name = "dequantize", .axis = "i"}, {i64c(rows), i64c(cols)}, [&](const Indices& i) {
     Expr c = code(parts.at(ParamPart::codes), i[0], i[1], f.bits), value;
     if (f.codebook != Codebook::none) {
-      value = chosen(values_of(f.codebook), c);
+      const bool small = f.codebook == Codebook::e4m3 || f.codebook == Codebook::e5m2;
+      value = small ? small_float(f.codebook, c) : chosen(values_of(f.codebook), c);
     } else {
       Expr z = f.asymmetric ? cast_to(f32, scale_at(parts.at(ParamPart::zero), f, i[0], i[1])) : zero_code(f, f32);
       value = f.zero_code() == 0 && !f.asymmetric ? cast_to(f32, c) : cast_to(f32, c) - z;

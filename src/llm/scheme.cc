@@ -1,6 +1,8 @@
 #include "llm/scheme.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "base/error.h"
 
@@ -172,11 +174,31 @@ IntegerFormat read_format(Reader& r, int bits, const GranularityName& g) {
 
 }  // namespace
 
+/// The values of the 256 codes of a sign, so many bits of exponent and so many of mantissa, as if all were finite.
+static std::vector<float> floats_of_bits(int exponent_bits, int mantissa_bits, int bias) {
+  std::vector<float> out;
+  for (int code = 0; code < 256; ++code) {
+    const int exponent = code >> mantissa_bits & ((1 << exponent_bits) - 1),
+              mantissa = code & ((1 << mantissa_bits) - 1);
+    const int whole = exponent > 0 ? mantissa | 1 << mantissa_bits : mantissa;
+    const double value = std::ldexp(whole, std::max(exponent, 1) - bias - mantissa_bits);
+    out.push_back(static_cast<float>(code & 128 ? -value : value));
+  }
+  return out;
+}
+
 const std::vector<float>& values_of(Codebook codebook) {
   static const std::vector<float> none,
       nl4 = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113},
       fp4 = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-  return codebook == Codebook::nl4 ? nl4 : codebook == Codebook::fp4 ? fp4 : none;
+  static const std::vector<float> e4m3 = floats_of_bits(4, 3, 7), e5m2 = floats_of_bits(5, 2, 15);
+  switch (codebook) {
+    case Codebook::nl4: return nl4;
+    case Codebook::fp4: return fp4;
+    case Codebook::e4m3: return e4m3;
+    case Codebook::e5m2: return e5m2;
+    default: return none;
+  }
 }
 
 IntegerFormat mxfp4_format() {
@@ -339,7 +361,8 @@ std::string describe(const Scheme& s) {
     return text("the codes of the checkpoint as they are, ",
                 s.stored->codes.size(),
                 " matrices",
-                s.factors ? text("; products of ", *s.factors) : "");
+                s.factors ? text("; products of ", *s.factors) : "",
+                s.remark.empty() ? "" : text("; ", s.remark));
   if (s.linear) parts.push_back("linear layers: " + describe(*s.linear, false));
   if (s.embedding) parts.push_back("embedding and head: " + describe(*s.embedding, true));
   if (s.activation)

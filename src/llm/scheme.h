@@ -22,10 +22,11 @@ namespace sator::llm {
 ///   peg        S[feature*n/features]  activations only: n groups of consecutive features
 enum class Granularity { tensor, channel, input, group, token, peg };
 
-/// Values that codes stand for, where they are no integers at equal distances; 16 of them.
+/// Values that codes stand for, where they are no integers at equal distances: 16, or 256 of 8-bit floats.
 ///   nl4   llama.cpp's non-linear 4-bit values (IQ4_NL, IQ4_XS), closer to each other around 0
 ///   fp4   twice the E2M1 floats 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives (OCP Microscaling Formats, 2023)
-enum class Codebook { none, nl4, fp4 };
+///   e4m3, e5m2   8-bit floats (Float8); codes that are no finite numbers are refused where they are read
+enum class Codebook { none, nl4, fp4, e4m3, e5m2 };
 /// Those values in the order of the codes; empty for `none`.
 const std::vector<float>& values_of(Codebook codebook);
 
@@ -102,6 +103,8 @@ struct Scheme {
   /// What the factors of every product are rounded to: inputs and weights of linear layers and head, queries, keys and
   /// values, and attention's weights. Sums and all else are f32. Nothing: factors are as the formats above leave them.
   std::optional<DType> factors;
+  /// What a checkpoint asks for beyond its codes and does not get; empty: nothing.
+  std::string remark = {};
   /// Every tensor as the checkpoint has it, in place of the formats above; null: as these say.
   std::shared_ptr<const StoredFormats> stored;
 

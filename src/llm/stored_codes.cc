@@ -360,6 +360,95 @@ std::vector<StoredWeight> microscaled_experts(const std::shared_ptr<const SafeTe
   return out;
 }
 
+/// A scale for each output, or for each group of its inputs, of a tensor of scales.
+struct SmallFloatScales {
+  const SafeTensor* tensor;
+  int64_t rows, cols;                      ///< of the weight
+  int64_t block_rows = 0, block_cols = 0;  ///< that share a scale; 0: all
+  int64_t per_row() const { return block_cols > 0 ? (cols + block_cols - 1) / block_cols : 1; }
+};
+
+SmallFloatScales small_float_scales(const SafeTensor& t, const SafeTensor& scales, const StoredQuantization& how) {
+  SmallFloatScales s{.tensor = &scales, .rows = t.shape[0], .cols = t.shape[1]};
+  if (std::ranges::find(kScaleDTypes, scales.dtype) == std::end(kScaleDTypes) || scales.float8 != Float8::none)
+    fail_layer(scales.name, text("is ", scales.dtype), "float16 or bfloat16 or float32");
+  if (scales.elements() == 1) {
+    s.block_rows = s.rows;
+  } else if (how.block_rows > 0) {
+    s.block_rows = how.block_rows, s.block_cols = how.group;
+    require_shape(scales, {(s.rows + s.block_rows - 1) / s.block_rows, s.per_row()}, kScaleDTypes);
+  } else {
+    s.block_rows = 1;
+    if (scales.shape.size() == 1)
+      require_shape(scales, {s.rows}, kScaleDTypes);
+    else
+      require_shape(scales, {s.rows, 1}, kScaleDTypes);
+  }
+  return s;
+}
+
+/// Codes as they lie in the file, and the scales, one for each row and group.
+/// Errors: a code that is no finite number.
+QuantizedMatrix read_small_floats(const SafeTensor& t, const SmallFloatScales& s, const IntegerFormat& f) {
+  QuantizedMatrix q{.format = f, .rows = s.rows, .cols = s.cols, .parts = {}};
+  for (const MatrixPart& p : parts_of(f, s.rows, s.cols)) q.parts[p.part] = Tensor::empty(p.shape, p.dtype);
+  const int first_bad = f.codebook == Codebook::e4m3 ? 0x7f : 0x7c;
+  for (size_t i = 0; i < t.bytes.size(); ++i)
+    if ((std::to_integer<int>(t.bytes[i]) & 0x7f) >= first_bad)
+      fail_layer(
+          t.name,
+          text("has the code ", std::to_integer<int>(t.bytes[i]), " at element ", i, ", which stands for no number"),
+          "finite weights");
+  std::memcpy(q.parts.at(ParamPart::codes)->data(), t.bytes.data(), t.bytes.size());
+  const auto size = static_cast<size_t>(f.scale_dtype.bytes());
+  std::byte* to = q.parts.at(ParamPart::scale)->data_as<std::byte>();
+  for (int64_t row = 0; row < s.rows; ++row) {
+    const std::byte* from = s.tensor->bytes.data() + static_cast<size_t>(row / s.block_rows * s.per_row()) * size;
+    to = std::copy_n(from, static_cast<size_t>(s.per_row()) * size, to);
+  }
+  return q;
+}
+
+/// "<layer>.weight" of 8-bit floats, with "<layer>.weight_scale_inv" or "<layer>.weight_scale". What the inputs were scaled
+/// by ("input_scale") is left, as they stay floats.
+std::vector<StoredWeight> small_floats(const std::shared_ptr<const SafeTensors>& file, const StoredQuantization& how) {
+  constexpr std::string_view kWeight = ".weight", kOfLayer[] = {".weight_scale_inv",
+                                                                ".weight_scale",
+                                                                ".input_scale",
+                                                                ".input_scale_ub",
+                                                                ".k_scale",
+                                                                ".v_scale"};
+  std::vector<StoredWeight> out;
+  auto is_scale = [&](const SafeTensor& t) {
+    return std::ranges::any_of(kOfLayer, [&](std::string_view ending) { return t.name.ends_with(ending); });
+  };
+  for (const SafeTensor& t : file->tensors()) {
+    if (t.float8 == Float8::none) {
+      if (!is_scale(t)) out.push_back({.name = t.name, .shape = t.shape, .dtype = t.dtype, .bytes = t.bytes});
+      continue;
+    }
+    if (!t.name.ends_with(kWeight) || t.shape.size() != 2)
+      fail_layer(t.name, text("is [", join(t.shape, ", "), "] of 8-bit floats"), "a matrix \"<layer>.weight\"");
+    if (t.elements() == 0 || t.shape[1] % kWordBits != 0)
+      fail_layer(t.name,
+                 text("has ", t.shape[0], " outputs of ", t.shape[1], " inputs"),
+                 text("inputs in multiples of ", kWordBits));
+    const SafeTensor* scales = file->find(t.name + "_scale_inv");
+    if (!scales) scales = &part(*file, t.name + "_scale");
+    const SmallFloatScales s = small_float_scales(t, *scales, how);
+    const IntegerFormat f{.bits = 8,
+                          .granularity = s.block_cols > 0 ? Granularity::group : Granularity::channel,
+                          .group = static_cast<int>(s.block_cols),
+                          .scale_dtype = scales->dtype,
+                          .zero = 0,
+                          .codebook = t.float8 == Float8::e4m3 ? Codebook::e4m3 : Codebook::e5m2};
+    out.push_back({.name = t.name, .shape = t.shape, .format = f, .codes = [file, t, s, f] {
+                     return read_small_floats(t, s, f);
+                   }});
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<StoredWeight> floats_of(const SafeTensor& t, const std::vector<ExpertStack>& stacks) {
@@ -385,12 +474,16 @@ std::vector<StoredWeight> floats_of(const SafeTensor& t, const std::vector<Exper
 
 std::vector<StoredWeight> weights_with_codes(const SafeTensors& tensors, const ModelConfig& config) {
   const auto file = std::make_shared<const SafeTensors>(tensors);
-  return config.quantization->method == Method::mxfp4 ? microscaled_experts(file, config.names.expert_stacks)
-                                                      : weights_by_layer(file, *config.quantization);
+  switch (config.quantization->method) {
+    case Method::mxfp4: return microscaled_experts(file, config.names.expert_stacks);
+    case Method::fp8: return small_floats(file, *config.quantization);
+    default: return weights_by_layer(file, *config.quantization);
+  }
 }
 
 std::string scheme_name_of(const StoredQuantization& q) {
   if (q.method == Method::mxfp4) return "mxfp4";
+  if (q.method == Method::fp8) return q.block_rows > 0 ? text("fp8-block", q.group) : "fp8";
   const char* method = q.method == Method::gptq ? "gptq" : q.method == Method::awq ? "awq" : "packed";
   return text(method, "-int", q.bits, q.group > 0 ? text("-group", q.group) : "-channel");
 }

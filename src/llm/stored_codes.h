@@ -1,4 +1,4 @@
-// Codes that other programs made of weights, read into QuantizedMatrix: GPTQ, AWQ, compressed-tensors, MXFP4.
+// Codes that other programs made of weights, read into QuantizedMatrix: GPTQ, AWQ, compressed-tensors, 8-bit floats, MXFP4.
 #pragma once
 
 #include "llm/checkpoint.h"
@@ -9,13 +9,13 @@ namespace sator::llm {
 std::vector<StoredWeight> floats_of(const SafeTensor& tensor, const std::vector<ExpertStack>& stacks);
 
 /// The weights of a folder whose matrices are quantized: "<layer>.weight" for each "<layer>.qweight" (gptq, awq) or
-/// "<layer>.weight_packed" (compressed-tensors), those of each expert for "<stack>_blocks" (mxfp4), and what stays floats. Values
+/// "<layer>.weight_packed" (compressed-tensors), "<layer>.weight" of 8-bit floats (fp8), those of each expert for "<stack>_blocks" (mxfp4), and what stays floats. Values
 /// are kept exactly: (code - zero) * scale.
 /// Sources: the layouts that AutoGPTQ, AutoAWQ, compressed-tensors and gpt-oss document and write.
 /// Errors: a part is missing; shapes do not fit each other; an input of no group; a zero point beyond 8 bits.
 std::vector<StoredWeight> weights_with_codes(const SafeTensors& tensors, const ModelConfig& config);
 
-/// "gptq-int4-group128", "awq-int4-group128", "packed-int8-channel", "mxfp4".
+/// "gptq-int4-group128", "awq-int4-group128", "packed-int8-channel", "fp8-block128", "fp8", "mxfp4".
 std::string scheme_name_of(const StoredQuantization& quantization);
 
 }  // namespace sator::llm

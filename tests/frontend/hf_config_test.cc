@@ -166,8 +166,8 @@ TEST(HfConfig, RefusesWhatItDoesNotCompute) {
        R"({"quantization_config":{"quant_method":"gptq","bits":4,"checkpoint_format":"marlin"}})",
        "\"marlin\""},
       {kLlama,
-       R"({"quantization_config":{"quant_method":"compressed-tensors","format":"float-quantized"}})",
-       "\"float-quantized\""},
+       R"({"quantization_config":{"quant_method":"compressed-tensors","format":"nvfp4-pack-quantized"}})",
+       "\"nvfp4-pack-quantized\""},
       {kLlama,
        R"({"quantization_config":{"quant_method":"compressed-tensors","format":"int-quantized","config_groups":{"g":
           {"weights":{"num_bits":8,"type":"int","strategy":"channel"},"input_activations":{"num_bits":8}}}}})",

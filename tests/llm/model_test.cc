@@ -200,14 +200,15 @@ TEST_P(StoredCodes, LogitsOfTransformers) {
   EXPECT_EQ(own.stored->codes.size(), own.name == "mxfp4" ? 12 : 14);
   EXPECT_LE(largest_difference(folder, file, true, {}, own), bound);
   // Of each layout one: the values as floats.
-  if (const std::string name = GetParam();
-      name.ends_with("-asym") || name.ends_with("order") || name == "awq-int4" || name == "mxfp4")
+  if (const std::string name = GetParam(); name.ends_with("-asym") || name.ends_with("order") || name == "awq-int4" ||
+                                           name == "mxfp4" || name == "fp8-block")
     EXPECT_LE(largest_difference(folder, file, true, {}, parse_scheme("f32")), bound);
 }
 INSTANTIATE_TEST_SUITE_P(Model, StoredCodes,
                          testing::Values("gptq-int4", "gptq-int4-asym", "gptq-int4-v2", "gptq-int4-v2-unsaid",
                                          "gptq-int4-act-order", "gptq-int3", "gptq-int8", "awq-int4", "packed-int4",
-                                         "packed-int4-asym", "packed-int8", "mxfp4"),
+                                         "packed-int4-asym", "packed-int8", "fp8-block", "fp8-tensor", "fp8-channel",
+                                         "mxfp4"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::ranges::replace(name, '-', '_');

@@ -77,10 +77,11 @@ void read_stored_codes(std::string_view bytes, const fs::path& folder) {
   const auto how = static_cast<unsigned char>(bytes.empty() ? 0 : bytes[0]);
   constexpr int kBits[] = {2, 3, 4, 8};
   ModelConfig config;
-  config.quantization = StoredQuantization{.method = static_cast<StoredQuantization::Method>((how & 3) % 3),
+  config.quantization = StoredQuantization{.method = static_cast<StoredQuantization::Method>(how & 3),
                                            .bits = kBits[how >> 2 & 3],
                                            .group = how & 32 ? 32 : 0,
                                            .symmetric = (how & 16) != 0,
+                                           .block_rows = how & 16 ? 24 : 0,
                                            .zeros_less_one = (how & 64) == 0};
   put_file(folder / "model.safetensors", bytes.substr(std::min<size_t>(1, bytes.size())));
   use_weights(llm::Checkpoint::open(folder, config));

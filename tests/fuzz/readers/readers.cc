@@ -15,7 +15,7 @@ constexpr Reader kReaders[] = {
     {"safetensors_index", "model.safetensors.index.json of two shards", "model", read_safetensors_index},
     {"gguf", "a GGUF file: metadata, tokenizer, weights", "model", read_gguf},
     {"stored_codes",
-     "model.safetensors of GPTQ, AWQ or compressed-tensors, behind a byte that says how",
+     "model.safetensors of GPTQ, AWQ, compressed-tensors or 8-bit floats, behind a byte that says how",
      "model",
      read_stored_codes},
     {"config", "config.json", "model", read_config},
