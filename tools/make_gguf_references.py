@@ -93,6 +93,10 @@ ROWS = {
                             "sliding_window": 6, "rope_parameters": {
                                 "rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "beta_fast": 32.0,
                                 "beta_slow": 1.0, "original_max_position_embeddings": 16, "truncate": False}}, "gpt-oss", 9),
+    # As the first files of Mixtral have them: a tensor for each expert.
+    "mixtral-by-expert": ("mixtral", {"hidden_size": 32, "head_dim": 16, "num_attention_heads": 2, "num_key_value_heads": 1, "num_hidden_layers": 1,
+                                      "num_local_experts": 3, "num_experts_per_tok": 2, "intermediate_size": 64, "vocab_size": 61,
+                                      "sliding_window": None}, "llama", 0),
 }
 PERMUTED = ("llama", "granite")
 
@@ -219,7 +223,11 @@ def write_model_with(target, name, seed):
                 writer.add_tensor(gg_name, np.ascontiguousarray(part.numpy(), np.float32))
                 continue
             data, values, kind = blocks_like(part.shape, kind, rng)
-            writer.add_tensor(gg_name, data, raw_dtype=TYPES[kind % len(TYPES)])
+            if name.endswith("by-expert"):
+                for e, one in enumerate(data):
+                    writer.add_tensor(gg_name.replace("_exps.", f".{e}."), np.ascontiguousarray(one), raw_dtype=TYPES[kind % len(TYPES)])
+            else:
+                writer.add_tensor(gg_name, data, raw_dtype=TYPES[kind % len(TYPES)])
             part.copy_(torch.from_numpy(values))
             kind += 1
         if ".mlp.experts." in hf_name:

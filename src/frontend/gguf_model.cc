@@ -224,6 +224,23 @@ void add_experts(const GgufWeight& stack, std::vector<GgufWeight>& out) {
   }
 }
 
+/// The stack that a tensor of one expert belongs to, and the expert's number.
+struct OneExpert {
+  std::string stack;
+  int64_t number = 0;
+};
+/// Of "ffn_up.3.weight", whose last dot is at `dot`; nothing for other names.
+std::optional<OneExpert> expert_of(std::string_view name, size_t dot) {
+  if (dot == std::string_view::npos || dot == 0) return {};
+  const size_t before = name.rfind('.', dot - 1);
+  if (before == std::string_view::npos) return {};
+  const std::string_view digits = name.substr(before + 1, dot - before - 1);
+  OneExpert one{text(name.substr(0, before), "_exps")};
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), one.number);
+  if (error != std::errc() || end != digits.data() + digits.size() || one.number < 0) return {};
+  return one;
+}
+
 }  // namespace
 
 Json config_of_gguf(const GgufFile& file) {
@@ -314,6 +331,13 @@ std::vector<GgufWeight> weights_of_gguf(const GgufFile& file, const ModelConfig&
       name = name.substr(dot + 1);
     }
     const size_t dot = name.rfind('.');
+    // Files of the first Mixtral have a tensor for each expert: "ffn_up.3.weight".
+    if (const auto one = expert_of(name, dot)) {
+      for (const RoleName& role : roles)
+        if (role.gguf == one->stack) w.name = block + numbered(role.hf, one->number) + name.substr(dot);
+      out.push_back(std::move(w));
+      continue;
+    }
     for (const RoleName& role : roles) {
       if (dot == std::string::npos || role.gguf != name.substr(0, dot) || role.in_block == block.empty()) continue;
       w.name = block + role.hf + (role.is_whole ? "" : name.substr(dot));

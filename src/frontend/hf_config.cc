@@ -143,7 +143,9 @@ ModelConfig read_model_config(const fs::path& folder) {
   std::string source = file.string();
   Json tree = parse_json(read_file(file), source);
   if (converted) tree = config_of_mlc(tree, source);
-  return model_config_of(tree, source);
+  ModelConfig model = model_config_of(tree, source);
+  if (mlc_checkpoint_scheme(folder)) describe_as_in_mlc(model);
+  return model;
 }
 
 }  // namespace sator

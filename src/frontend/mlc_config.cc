@@ -164,10 +164,56 @@ Json config_of_mlc(const Json& chat_config, std::string_view source) {
   config["model_type"] = chat.at("model_type").string();
   for (const Alias& alias : kAliases)
     if (config.contains(alias.mlc) && !config.contains(alias.hf)) config[alias.hf] = config[alias.mlc];
+  if (auto window = JsonAt(config, source).integer_or("sliding_window_size", -1, -1); window > 0)
+    config.emplace("sliding_window", window);
   for (const char* id : {"eos_token_id", "bos_token_id"})
     if (auto given = chat.find(id)) config[id] = given->json();
   if (!config.contains("vocab_size")) config["vocab_size"] = chat.at("vocab_size").integer();
   return config;
+}
+
+const MlcScheme* mlc_scheme(std::string_view name) {
+  using Kind = MlcScheme::Kind;
+  static const MlcScheme rows[] = {
+      {"q0f16"},
+      {"q0bf16"},
+      {"q0f32"},
+      {"q3f16_0", Kind::group, 3, 40, f16, true},
+      {"q3f16_1", Kind::group, 3, 40, f16},
+      {"q4f16_0", Kind::group, 4, 32, f16, true},
+      {"q4f16_1", Kind::group, 4, 32, f16},
+      {"q4f16_2", Kind::group, 4, 32, f16},
+      {"q4bf16_0", Kind::group, 4, 32, bf16, true},
+      {"q4bf16_1", Kind::group, 4, 32, bf16},
+      {"q4f32_1", Kind::group, 4, 32, f32},
+      {"q4f16_autoawq", Kind::awq, 4, 128, f16},
+      {"q4f16_awq", Kind::awq, 4, 128, f16},
+      {"e4m3_e4m3_f16", Kind::tensor, 8},
+      {"e4m3_e4m3_f16_max_calibrate", Kind::tensor, 8},
+      {"e5m2_e5m2_f16", Kind::tensor, 8},
+      {"fp8_e4m3fn_bf16_block_scale", Kind::block, 8, 128},
+      {"fp8_e4m3fn_bf16_block_scale_static_activation", Kind::block, 8, 128},
+  };
+  if (name == "q4f16_ft")
+    fail({.what = "the weights are quantized as q4f16_ft, whose codes are permuted for one kind of GPU",
+          .needs = "another of MLC-LLM's schemes",
+          .hint = "convert the original checkpoint with q4f16_1"});
+  const auto* found = std::ranges::find(rows, name, &MlcScheme::name);
+  return found == std::end(rows) ? nullptr : found;
+}
+
+const MlcScheme* mlc_checkpoint_scheme(const fs::path& folder) {
+  const bool has_weights =
+      fs::is_regular_file(folder / "tensor-cache.json") || fs::is_regular_file(folder / "ndarray-cache.json");
+  if (!has_weights || fs::exists(folder / ".sator-convert_weight.json")) return nullptr;
+  const std::optional<MlcModel> model = read_mlc_model(folder);
+  return model ? mlc_scheme(model->quantization) : nullptr;
+}
+
+void describe_as_in_mlc(ModelConfig& config) {
+  config.norm.weight_offset = 0;    // is added
+  config.names.transposed = false;  // [out, in] all of them
+  config.quantization.reset();
 }
 
 std::optional<MlcModel> read_mlc_model(const fs::path& folder) {

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "base/dtype.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "frontend/model_config.h"
 
 namespace sator {
 
@@ -41,6 +43,33 @@ struct MlcModel {
   std::string quantization;
   std::optional<int64_t> context_window_size, prefill_chunk_size;  ///< absent: not stated, or -1
 };
+/// How a scheme of MLC-LLM lays weights out.
+///   group        codes of `bits`, low bits first, in 32-bit words of 32 / bits codes; a scale for each `group` inputs;
+///                w = (code - (2^(bits-1) - 1)) * scale, rounded to the scales' dtype. [out, words], or `transposed`
+///   awq          AutoAWQ's: codes packed along the outputs, zero points, float16 scales, groups of 128
+///   tensor       8-bit floats, with one scale or none
+///   block        8-bit floats, with a scale for each block
+///   floats       no codes
+/// Source: the registry of MLC-LLM's python/mlc_llm/quantization/quantization.py, 2026.
+struct MlcScheme {
+  enum class Kind { floats, group, awq, tensor, block };
+  std::string_view name;
+  Kind kind = Kind::floats;
+  int bits = 0, group = 0;
+  DType dtype = {};  ///< of the scales
+  bool transposed = false;
+};
+/// The scheme of MLC-LLM with that name; nothing for names of other programs.
+/// Errors: q4f16_ft, whose layout is one GPU's.
+const MlcScheme* mlc_scheme(std::string_view name);
+
+/// The scheme of a folder of MLC-LLM's own making, whose weights are read as a checkpoint of these names and layouts; null
+/// for folders that hold the parameters of our programs as they are (those of `sator convert_weight`).
+const MlcScheme* mlc_checkpoint_scheme(const fs::path& folder);
+
+/// Of a folder of MLC-LLM's own making: what its conversion has done to the tensors already is not done once more.
+void describe_as_in_mlc(ModelConfig& config);
+
 /// Nothing for a folder without a chat configuration.
 std::optional<MlcModel> read_mlc_model(const fs::path& folder);
 

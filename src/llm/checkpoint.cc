@@ -1,11 +1,15 @@
 #include "llm/checkpoint.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
 #include "frontend/gguf_model.h"
 #include "llm/gguf_codes.h"
+#include "llm/mlc_codes.h"
 #include "llm/stored_codes.h"
 
 namespace sator::llm {
@@ -73,8 +77,18 @@ Checkpoint Checkpoint::open_gguf(const fs::path& file, const ModelConfig& config
   return out;
 }
 
+Checkpoint Checkpoint::open_mlc(const fs::path& folder, const ModelConfig& config, const MlcScheme& scheme) {
+  const auto stored = std::make_shared<const MlcWeights>(MlcWeights::open(folder));
+  Checkpoint out;
+  out.files_ = stored->files();
+  for (StoredWeight& weight : weights_of_mlc(stored, config, scheme)) out.add(std::move(weight));
+  out.finish(folder.string(), std::string(scheme.name));
+  return out;
+}
+
 Checkpoint Checkpoint::open(const fs::path& folder, const ModelConfig& config) {
   if (GgufFile::is_named_so(folder)) return open_gguf(folder, config);
+  if (const MlcScheme* scheme = mlc_checkpoint_scheme(folder)) return open_mlc(folder, config, *scheme);
   const SafeTensors tensors = SafeTensors::open_folder(folder);
   if (!config.quantization) return of(tensors, config.names.expert_stacks);
   Checkpoint out;
@@ -123,6 +137,29 @@ std::vector<float> transposed(const std::vector<float>& values, int64_t rows, in
   for (int64_t c = 0; c < cols; ++c)
     for (int64_t r = 0; r < rows; ++r) out.push_back(values[static_cast<size_t>(r * cols + c)]);
   return out;
+}
+
+bool has_rows(const StoredWeight& w) { return !w.format && !w.transposed && !w.change && w.shape.size() == 2; }
+
+std::vector<float> values_of(const StoredWeight& w, int64_t first, int64_t count) {
+  const auto row_bytes = static_cast<size_t>(w.shape.back() * w.dtype.bytes());
+  if (w.row_order.empty())
+    return to_f32(w.bytes.subspan(static_cast<size_t>(first) * row_bytes, static_cast<size_t>(count) * row_bytes),
+                  w.dtype);
+  std::vector<float> out;
+  for (int64_t row = first; row < first + count; ++row) {
+    const auto from = static_cast<size_t>(w.row_order[static_cast<size_t>(row)]);
+    const std::vector<float> one = to_f32(w.bytes.subspan(from * row_bytes, row_bytes), w.dtype);
+    out.insert(out.end(), one.begin(), one.end());
+  }
+  return out;
+}
+
+void release(const StoredWeight& w) {
+  static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(w.bytes.data()), end = begin + w.bytes.size();
+  const uintptr_t from = (begin + page - 1) / page * page, to = end / page * page;
+  if (from < to) ::madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);
 }
 
 std::vector<float> values_of(const StoredWeight& weight) {

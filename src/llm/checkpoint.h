@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "frontend/mlc_config.h"
 #include "frontend/model_config.h"
 #include "frontend/safetensors.h"
 #include "llm/quantize.h"
@@ -27,7 +28,7 @@ struct StoredWeight {
 /// A checkpoint, mapped read-only. Copies share the mapping.
 class Checkpoint {
  public:
-  /// The safetensors of a folder, with codes where `config` says so, or a GGUF file.
+  /// The safetensors of a folder, with codes where `config` says so, a GGUF file, or the shards of MLC-LLM.
   /// Errors: as of SafeTensors::open_folder and GgufFile::open; tensors of codes, scales or zero points that are missing or do not fit each other.
   static Checkpoint open(const fs::path& model, const ModelConfig& config);
   /// Floats alone.
@@ -58,6 +59,7 @@ class Checkpoint {
   ///   scheme   that keeps everything as it is; empty: none does
   void finish(std::string source, std::string scheme);
   static Checkpoint open_gguf(const fs::path& file, const ModelConfig& config);
+  static Checkpoint open_mlc(const fs::path& folder, const ModelConfig& config, const MlcScheme& scheme);
 
   std::vector<Ref<MappedFile>> files_;
   std::vector<StoredWeight> weights_;
@@ -71,5 +73,11 @@ class Checkpoint {
 std::vector<float> transposed(const std::vector<float>& values, int64_t rows, int64_t cols);
 /// The values of a weight as f32, row-major.
 std::vector<float> values_of(const StoredWeight& weight);
+/// Whether some rows' values can be had without the others'.
+bool has_rows(const StoredWeight& weight);
+/// Those of `count` rows from `first` on.
+std::vector<float> values_of(const StoredWeight& weight, int64_t first, int64_t count);
+/// Takes the pages of a weight's bytes from this process: they stay in the file, and are read again where they are touched.
+void release(const StoredWeight& weight);
 
 }  // namespace sator::llm

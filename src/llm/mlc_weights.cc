@@ -151,7 +151,10 @@ MlcWeights MlcWeights::open(const fs::path& folder) {
       std::vector<int64_t> dims;
       at.at("shape").each([&](const JsonAt& d) { dims.push_back(d.integer(0)); });
       r.shape = Dims(std::span<const int64_t>(dims));
-      auto dtype = DType::parse(at.at("dtype").string());
+      const std::string& named = at.at("dtype").string();
+      if (named == "float8_e4m3fn" || named == "e4m3_float8") r.float8 = Float8::e4m3;
+      if (named == "float8_e5m2" || named == "e5m2_float8") r.float8 = Float8::e5m2;
+      auto dtype = r.float8 != Float8::none ? u8 : DType::parse(named);
       if (!dtype || !dtype->is_scalar()) at.at("dtype").fail("is unknown", "a dtype such as float16 or uint32");
       r.dtype = *dtype;
       const std::string format = at.string_or("format", "raw");
@@ -175,6 +178,24 @@ MlcWeights MlcWeights::open(const fs::path& folder) {
     const double bits = metadata->number_or("BitsPerParam", 0);
     if (bits > 0) out.original_weights_ = std::llround(metadata->number_or("ParamBytes", bytes) * 8 / bits);
   }
+  return out;
+}
+
+std::vector<MlcWeights::Stored> MlcWeights::stored() const {
+  std::vector<Stored> out;
+  for (const auto& [name, r] : records_)
+    out.push_back(
+        {.name = name,
+         .shape = {r.shape.begin(), r.shape.end()},
+         .dtype = r.is_bf16 ? bf16 : r.dtype,
+         .float8 = r.float8,
+         .bytes = shards_[r.shard].file->bytes().subspan(static_cast<size_t>(r.offset), static_cast<size_t>(r.bytes))});
+  return out;
+}
+
+std::vector<Ref<MappedFile>> MlcWeights::files() const {
+  std::vector<Ref<MappedFile>> out;
+  for (const Shard& shard : shards_) out.push_back(shard.file);
   return out;
 }
 

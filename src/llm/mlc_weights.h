@@ -37,6 +37,17 @@ class MlcWeights {
   void require(const std::vector<ParamSpec>& specs) const;
   /// The parameters in the order of the specs. Errors: as of require.
   std::vector<Ref<runtime::Tensor>> params(const std::vector<ParamSpec>& specs) const;
+  /// What is stored under a name: its bytes in a shard, by the dtype in which they lie there.
+  struct Stored {
+    std::string name;
+    std::vector<int64_t> shape;
+    DType dtype;
+    Float8 float8 = Float8::none;
+    std::span<const std::byte> bytes;
+  };
+  /// All records, by their names.
+  std::vector<Stored> stored() const;
+  std::vector<Ref<MappedFile>> files() const;
   /// Elements of the original checkpoint: 8 * bytes / BitsPerParam.
   int64_t original_weights() const { return original_weights_; }
   /// The index and the shards.
@@ -48,7 +59,8 @@ class MlcWeights {
   struct Record {
     runtime::Dims shape;
     DType dtype;
-    bool is_bf16 = false;  ///< float32 whose upper halves alone are stored
+    Float8 float8 = Float8::none;  ///< with dtype u8
+    bool is_bf16 = false;          ///< float32 whose upper halves alone are stored
     size_t shard = 0;
     int64_t offset = 0, bytes = 0;
   };

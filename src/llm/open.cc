@@ -83,6 +83,13 @@ std::string remark_on(const std::string& activations) {
   return text("activations stay floats, where the checkpoint asks for 8-bit ones (", activations, " scales)");
 }
 
+/// What MLC-LLM's schemes of 8-bit floats do to activations.
+std::string activations_of_mlc(const fs::path& folder) {
+  const MlcScheme* scheme = mlc_checkpoint_scheme(folder);
+  if (!scheme || (scheme->kind != MlcScheme::Kind::tensor && scheme->kind != MlcScheme::Kind::block)) return "";
+  return scheme->kind == MlcScheme::Kind::tensor || scheme->name.ends_with("static_activation") ? "static" : "dynamic";
+}
+
 CompileReport write_compiled(const Program& program, const ModelConfig& config, const OpenOptions& options,
                              const fs::path& path) {
   driver::CompileOptions compile{.levels = target::levels_for(options.isa),
@@ -201,7 +208,7 @@ class Weights {
  public:
   Weights(const fs::path& folder, const OpenOptions& options, const ModelConfig& config) {
     const fs::path& from = weights_folder(folder, options);
-    if (MlcWeights::is_in(from))
+    if (MlcWeights::is_in(from) && !mlc_checkpoint_scheme(from))
       converted_ = MlcWeights::open(from);
     else
       checkpoint_ = Checkpoint::open(from, config);
@@ -409,15 +416,18 @@ OpenModel open_model(const fs::path& folder, const OpenOptions& given) {
 
 std::optional<Scheme> stored_scheme(const fs::path& folder) {
   const ModelConfig config = read_model_config(folder);
-  if (!config.quantization && !GgufFile::is_named_so(folder)) return {};
+  if (!config.quantization && !GgufFile::is_named_so(folder) && !mlc_checkpoint_scheme(folder)) return {};
   const Checkpoint checkpoint = Checkpoint::open(folder, config);
-  return Scheme{.name = checkpoint.scheme_name(),
-                .storage = f32,
-                .remark = config.quantization ? remark_on(config.quantization->activations) : "",
-                .stored = checkpoint.formats()};
+  return Scheme{
+      .name = checkpoint.scheme_name(),
+      .storage = f32,
+      .remark = remark_on(config.quantization ? config.quantization->activations : activations_of_mlc(folder)),
+      .stored = checkpoint.formats()};
 }
 
-bool is_converted(const fs::path& folder) { return converted_model(folder).has_value(); }
+bool is_converted(const fs::path& folder) {
+  return converted_model(folder).has_value() && !mlc_checkpoint_scheme(folder);
+}
 
 ModelConfig config_of(const fs::path& folder) {
   ModelConfig config = read_model_config(folder);
@@ -428,7 +438,7 @@ ModelConfig config_of(const fs::path& folder) {
 }
 
 Scheme scheme_for(const fs::path& folder, const std::optional<std::string>& name) {
-  const std::optional<MlcModel> converted = converted_model(folder);
+  const std::optional<MlcModel> converted = is_converted(folder) ? converted_model(folder) : std::nullopt;
   if (const std::optional<Scheme> own = converted ? std::nullopt : stored_scheme(folder)) {
     if (!name || *name == own->name) return *own;
     if (*name == own->name + "+a16") {

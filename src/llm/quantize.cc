@@ -78,11 +78,11 @@ void to_codes(std::span<const float> values, const IntegerFormat& f, float scale
   for (size_t i = 0; i < values.size(); ++i) {
     float code = zero;
     if (scale > 0) {
-      const float ratio = f.mlc ? round_to(values[i] / scale, f16) : values[i] / scale;
+      const float ratio = f.mlc ? round_to(values[i] / scale, f.scale_dtype) : values[i] / scale;
       // MLC adds the offset before it rounds, in f16; the sum of the others is exact. Ratios are at most a few codes beyond the
       // ends but where the scale is rounded to 16 bits.
       const float bounded = std::clamp(ratio, -65536.f, 65536.f);
-      code = f.mlc ? nearest(round_to(bounded + zero, f16)) : nearest(bounded) + zero;
+      code = f.mlc ? nearest(round_to(bounded + zero, f.scale_dtype)) : nearest(bounded) + zero;
     }
     codes[i] = static_cast<uint8_t>(std::clamp(code, 0.f, top));
   }
@@ -125,17 +125,18 @@ std::vector<MatrixPart> parts_of(const IntegerFormat& f, int64_t rows, int64_t c
   return parts;
 }
 
-QuantizedMatrix quantize(std::span<const float> w, int64_t rows, int64_t cols, const IntegerFormat& format) {
+QuantizedMatrix quantize(std::span<const float> w, int64_t rows, int64_t cols, const IntegerFormat& format,
+                         int64_t first_row) {
   if (static_cast<int64_t>(w.size()) != rows * cols) internal_error("quantize: the matrix has another size");
   if (format.bits < 2 || format.bits > 8) internal_error("quantize: bits outside of 2 .. 8");
   ScaleIndex index(format, rows, cols);
-  // MLC computes in f16 after casting the checkpoint to it; all others in f32.
-  const DType compute = format.mlc ? f16 : f32;
+  // MLC computes in the scales' dtype after casting the checkpoint to it; all others in f32.
+  const DType compute = format.mlc ? format.scale_dtype : f32;
   std::vector<float> cast(static_cast<size_t>(format.mlc ? cols : 0));
   auto row_of = [&](int64_t r) {
     const std::span<const float> row = w.subspan(static_cast<size_t>(r * cols), static_cast<size_t>(cols));
     if (!format.mlc) return row;
-    std::ranges::transform(row, cast.begin(), [](float v) { return round_to(v, f16); });
+    std::ranges::transform(row, cast.begin(), [&](float v) { return round_to(v, format.scale_dtype); });
     return std::span<const float>(cast);
   };
   std::vector<Range> ranges(static_cast<size_t>(index.count()));
@@ -145,8 +146,8 @@ QuantizedMatrix quantize(std::span<const float> w, int64_t rows, int64_t cols, c
       const std::span<const float> run = row.subspan(static_cast<size_t>(c), static_cast<size_t>(index.run(c)));
       if (widen(run, ranges[static_cast<size_t>(index(r, c))])) continue;
       const auto bad = std::ranges::find_if(run, [](float v) { return !std::isfinite(v); });
-      fail({.what = text("the weight at row ", r, ", column ", c + (bad - run.begin()), " is not finite"),
-            .needs = format.mlc ? "finite weights that fit f16" : "finite weights",
+      fail({.what = text("the weight at row ", first_row + r, ", column ", c + (bad - run.begin()), " is not finite"),
+            .needs = format.mlc ? text("finite weights that fit ", format.scale_dtype) : "finite weights",
             .hint = "check the checkpoint; it may have diverged in training"});
     }
   }
@@ -229,7 +230,7 @@ std::vector<float> dequantize(const QuantizedMatrix& q) {
       const float v = table.empty() ? static_cast<float>(code) - (zeros ? float(zeros[at]) : zero) : table[code];
       const float value = v * scales[at];
       w[static_cast<size_t>(r * q.cols + (order ? order[c] : c))] =
-          f.minimum ? value - minima[at] : round_to(value, f.mlc ? f16 : f32);
+          f.minimum ? value - minima[at] : round_to(value, f.mlc ? f.scale_dtype : f32);
     }
   }
   return w;

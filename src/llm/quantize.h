@@ -54,10 +54,12 @@ struct QuantizedMatrix {
 runtime::Dims scale_dims(const IntegerFormat& format, int64_t rows, int64_t cols);
 
 /// Quantizes W[rows, cols], row-major f32.
+///   first_row   where these rows begin in their matrix, for errors
 /// Errors: a weight is not finite (names row and column).
 /// Source: the formulas of IntegerFormat; Jacob et al., "Quantization and Training of Neural Networks for Efficient
 /// Integer-Arithmetic-Only Inference", 2018.
-QuantizedMatrix quantize(std::span<const float> w, int64_t rows, int64_t cols, const IntegerFormat& format);
+QuantizedMatrix quantize(std::span<const float> w, int64_t rows, int64_t cols, const IntegerFormat& format,
+                         int64_t first_row = 0);
 
 /// w' of every code, row-major f32.
 std::vector<float> dequantize(const QuantizedMatrix& q);

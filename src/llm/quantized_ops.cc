@@ -113,7 +113,7 @@ tir::PrimFuncRef dequantize_function(const IntegerFormat& f, int64_t rows, int64
     }
     if (with_scale) value = value * number(ParamPart::scale, ParamPart::super_scale, i);
     if (f.minimum) value = value - number(ParamPart::minimum, ParamPart::super_minimum, i);
-    if (with_scale && f.mlc) value = cast_to(f16, value);
+    if (with_scale && f.mlc) value = cast_to(f.scale_dtype, value);
     return cast_to(f32, cast_to(factors, value));
   });
   args.push_back(w);

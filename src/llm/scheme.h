@@ -41,7 +41,8 @@ struct IntegerFormat {
   int group = 0;  ///< consecutive inputs per scale; with Granularity::group only
   bool asymmetric = false;
   DType scale_dtype = f32;
-  /// MLC-LLM's group quantization: arithmetic in f16 after the weights are cast to it, codes offset by 2^(b-1)-1.
+  /// MLC-LLM's group quantization: arithmetic in the scales' dtype after the weights are cast to it, codes offset by
+  /// 2^(b-1)-1; values are rounded to it too.
   bool mlc = false;
 
   // Of checkpoints that were quantized elsewhere (stored_codes.h); nothing is quantized to these here:

@@ -2,13 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "frontend/hf_config.h"
 #include "frontend/mlc_config.h"
 #include "llm/mlc_weights.h"
 #include "llm/open.h"
+#include "reference_data.h"
 #include "temp_folder.h"
 
 namespace sator::llm {
@@ -240,6 +243,53 @@ TEST(MlcFolder, OfAnEarlierVersionSaysHowToConvertAgain) {
   const std::string other = error({.name = "transformer.ln_f.weight", .shape = {255}, .dtype = f16});
   EXPECT_EQ(other.find("earlier version"), std::string::npos) << other;
   EXPECT_NE(other.find("mlc-chat-config.json"), std::string::npos) << other;
+}
+
+/// What a change of one folder of MLC-LLM's own leads to.
+std::string error_of_mlc(const char* name, const std::function<void(Json& chat, Json& index)>& change) {
+  const fs::path from = reference_data(std::string("models/mlc/") + name);
+  TempFolder folder;
+  fs::copy(from, folder.path(), fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+  Json chat = Json::parse(read_file(from / kMlcConfigFile)), index = Json::parse(read_file(from / "tensor-cache.json"));
+  change(chat, index);
+  write_file(folder.path() / kMlcConfigFile, chat.dump());
+  write_file(folder.path() / "tensor-cache.json", index.dump());
+  return error_of([&] {
+    const Checkpoint checkpoint = Checkpoint::open(folder.path(), read_model_config(folder.path()));
+    for (const StoredWeight& w : checkpoint.weights()) values_of(w);
+  });
+}
+
+TEST(MlcFolder, OfMlcItselfIsRefusedInWords) {
+  auto record = [](Json& index, const std::string& name) -> Json& {
+    for (Json& r : index["records"][0]["records"])
+      if (r["name"] == name) return r;
+    throw std::runtime_error(name);
+  };
+  const std::string qkv = "model.layers.0.self_attn.qkv_proj";
+  auto error = [](auto change) { return error_of_mlc("q4f16_0-mistral", change); };
+  EXPECT_EQ(error([](Json&, Json&) {}), "");
+  EXPECT_NE(error([](Json& chat, Json&) { chat["quantization"] = "q4f16_ft"; }).find("permuted for one kind of GPU"),
+            std::string::npos);
+  EXPECT_NE(error([](Json& chat, Json&) { chat["quantization"] = "q4f16_1"; }).find("as the configuration says"),
+            std::string::npos);
+  EXPECT_NE(error([](Json& chat, Json&) {
+              chat["quantization"] = "q4f16_autoawq";
+            }).find("holds codes that q4f16_autoawq has not"),
+            std::string::npos);
+  EXPECT_NE(error([&](Json&, Json& index) {
+              record(index, qkv + ".q_scale")["name"] = "other.q_scale";
+            }).find(qkv + ".q_scale is missing"),
+            std::string::npos);
+  EXPECT_NE(error([&](Json&, Json& index) {
+              record(index, qkv + ".q_scale")["dtype"] = "bfloat16";
+            }).find(qkv + ".q_scale is bfloat16"),
+            std::string::npos);
+  EXPECT_NE(error([](Json& chat, Json&) { chat["model_config"]["num_key_value_heads"] = 4; }).find("has 64 outputs"),
+            std::string::npos);
+  EXPECT_NE(error_of_mlc("q4f16_1-mixtral", [](Json& chat, Json&) { chat["model_config"]["num_local_experts"] = 2; })
+                .find("has 288 outputs"),
+            std::string::npos);
 }
 
 }  // namespace

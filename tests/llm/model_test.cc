@@ -214,6 +214,32 @@ INSTANTIATE_TEST_SUITE_P(Model, StoredCodes,
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });
+
+/// Folders as MLC-LLM writes them, one for each of its schemes and for other names of layers (tools/make_mlc_references.py).
+class MlcFolders : public testing::TestWithParam<const char*> {};
+TEST_P(MlcFolders, LogitsOfTransformers) {
+  const std::string name = GetParam();
+  const fs::path folder = reference_model("mlc/" + name), file = folder / "expected.safetensors";
+  const double bound = 2e-5 * largest_logit(file) + 1e-5;
+  const Scheme own = scheme_for(folder, {});
+  ASSERT_TRUE(own.stored);
+  EXPECT_EQ(own.stored->codes.empty(), name.starts_with("q0"));
+  EXPECT_EQ(own.remark.empty(), name.starts_with("q"));
+  EXPECT_LE(largest_difference(folder, file, true, {}, own), bound);
+  // The values as floats.
+  if (name == "q3f16_0-llama" || name == "q4f16_autoawq-llama")
+    EXPECT_LE(largest_difference(folder, file, true, {}, parse_scheme("f32")), bound);
+}
+INSTANTIATE_TEST_SUITE_P(Model, MlcFolders,
+                         testing::Values("q0f16-gpt2", "q0f32-gemma", "q3f16_0-llama", "q3f16_1-gemma",
+                                         "q4f16_0-mistral", "q4f16_1-qwen2", "q4f16_1-gpt2", "q4f16_1-mixtral",
+                                         "q4f16_2-llama", "q4bf16_1-qwen3", "q4f32_1-llama", "q4f16_autoawq-llama",
+                                         "e4m3-llama", "fp8-block-qwen3"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 /// W + s B A by a script (tools/make_quantized_references.py): a Llama, and a GPT-2 with rslora and weights [in, out].
 TEST(Model, AdaptersAreAddedToTheWeights) {
   for (const char* name : {"llama", "gpt2"}) {
@@ -266,7 +292,7 @@ TEST_P(Gguf, LogitsOfTransformers) {
 INSTANTIATE_TEST_SUITE_P(Model, Gguf,
                          testing::Values("llama", "llama3-rope", "qwen2", "qwen3", "gemma2", "phi3", "gpt2",
                                          "starcoder2", "olmo2", "granite", "stablelm", "qwen2moe", "qwen3moe",
-                                         "mixtral", "gpt-oss"),
+                                         "mixtral", "mixtral-by-expert", "gpt-oss"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::ranges::replace(name, '-', '_');

@@ -121,6 +121,29 @@ void read_mlc_index(std::string_view bytes, const fs::path& folder) {
   weights.verify();
 }
 
+/// A byte that says which scheme, then tensor-cache.json and its shard, of a Llama.
+void read_mlc_codes(std::string_view bytes, const fs::path& folder) {
+  constexpr const char* kSchemes[] = {"q4f16_1",
+                                      "q4f16_0",
+                                      "q3f16_1",
+                                      "q4f32_1",
+                                      "q4f16_autoawq",
+                                      "e4m3_e4m3_f16",
+                                      "fp8_e4m3fn_bf16_block_scale",
+                                      "q0f16"};
+  const std::string scheme = kSchemes[bytes.empty() ? 0 : static_cast<unsigned char>(bytes[0]) % std::size(kSchemes)];
+  const std::vector<std::string> texts = texts_of(bytes.substr(std::min<size_t>(1, bytes.size())), 2);
+  put_file(folder / "params_shard_0.bin", texts[1]);
+  put_file(folder / "tensor-cache.json", texts[0]);
+  put_file(
+      folder / kMlcConfigFile,
+      text(R"({"model_type":"llama","vocab_size":5,"quantization":")",
+           scheme,
+           R"(","model_config":{"hidden_size":8,"intermediate_size":8,"num_attention_heads":2,"num_key_value_heads":1,
+                "num_hidden_layers":1,"head_dim":4,"rms_norm_eps":1e-5,"context_window_size":16}})"));
+  use_weights(llm::Checkpoint::open(folder, read_model_config(folder)));
+}
+
 void read_tokenizer(std::string_view bytes, const fs::path&) {
   const Tokenizer tokenizer = Tokenizer::from_json(bytes);
   for (std::string_view sample :

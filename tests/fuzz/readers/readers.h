@@ -38,6 +38,7 @@ void read_config(std::string_view bytes, const fs::path& folder);
 void read_generation_config_file(std::string_view bytes, const fs::path& folder);
 void read_mlc_config_file(std::string_view bytes, const fs::path& folder);
 void read_mlc_index(std::string_view bytes, const fs::path& folder);
+void read_mlc_codes(std::string_view bytes, const fs::path& folder);
 void read_tokenizer(std::string_view bytes, const fs::path& folder);
 void read_tokenizer_model(std::string_view bytes, const fs::path& folder);
 void read_tokenizer_config(std::string_view bytes, const fs::path& folder);
