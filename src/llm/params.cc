@@ -146,6 +146,9 @@ QuantizedMatrix with_rows(const QuantizedMatrix& q, const std::vector<int64_t>& 
   return out;
 }
 
+/// Values that are floats at the same time while a weight is made: 16 MB of them.
+constexpr int64_t kFloatsAtOnce = int64_t{1} << 22;
+
 /// A weight as f32 [rows, cols].
 struct Matrix {
   std::vector<float> values;
@@ -174,6 +177,14 @@ class Maker {
     Ref<Tensor> out = Tensor::empty(spec.shape, spec.dtype);
     std::byte* to = out->data_as<std::byte>();
     for (const std::string& name : spec.source.tensors) {
+      if (by_rows(spec.source, name)) {
+        each_block(checkpoint_.get(name), [&](const std::vector<float>& values, int64_t) {
+          if (spec.dtype == f16) require_in_f16(spec, values);
+          const Ref<Tensor> own = to_dtype(values, {std::ssize(values)}, spec.dtype);
+          to = std::copy_n(own->data_as<std::byte>(), own->size_bytes(), to);
+        });
+        continue;
+      }
       const Matrix m = load({{name}, spec.source.transposed, spec.source.experts, spec.source.rows});
       if (spec.dtype == f16) require_in_f16(spec, m.values);
       const Ref<Tensor> own = to_dtype(m.values, {std::ssize(m.values)}, spec.dtype);
@@ -229,7 +240,7 @@ class Maker {
       return quantized_;
     }
     if (spec.source.experts == 0) {
-      quantized_ = quantized_of(spec, load(spec.source));
+      quantized_ = are_separate(spec) ? quantized_by_rows(spec) : quantized_of(spec, load(spec.source));
       return quantized_;
     }
     // An expert's matrix is quantized by itself, whatever shares a scale in it.
@@ -237,6 +248,40 @@ class Maker {
     each_expert(spec.source, [&](Matrix m) { all.push_back(quantized_of(spec, std::move(m))); });
     quantized_ = stacked(all, spec.source.experts);
     return quantized_;
+  }
+
+  /// Whether a tensor's rows are used as they stand.
+  bool by_rows(const WeightSource& source, const std::string& name) const {
+    return !source.transposed && source.rows.groups == 0 && has_rows(checkpoint_.get(name));
+  }
+  /// Whether each row is quantized by itself.
+  bool are_separate(const ParamSpec& spec) const {
+    const Granularity g = spec.format->granularity;
+    return (g == Granularity::channel || g == Granularity::group) &&
+           !(spec.activation && spec.activation->is_static()) &&
+           std::ranges::all_of(spec.source.tensors, [&](const std::string& t) { return by_rows(spec.source, t); });
+  }
+  /// Calls `take(values, rows)` for blocks of rows, in their order.
+  template <class F>
+  static void each_block(const StoredWeight& w, const F& take) {
+    const int64_t rows = w.shape.front(),
+                  step = std::max<int64_t>(1, kFloatsAtOnce / std::max<int64_t>(1, w.shape.back()));
+    for (int64_t first = 0; first < rows; first += step) {
+      const int64_t count = std::min(step, rows - first);
+      take(values_of(w, first, count), count);
+    }
+  }
+  QuantizedMatrix quantized_by_rows(const ParamSpec& spec) const {
+    std::vector<QuantizedMatrix> blocks;
+    for (const std::string& name : spec.source.tensors) {
+      const StoredWeight& w = checkpoint_.get(name);
+      int64_t first = 0;
+      each_block(w, [&](const std::vector<float>& values, int64_t count) {
+        blocks.push_back(quantize(values, count, w.shape.back(), *spec.format, first));
+        first += count;
+      });
+    }
+    return blocks.size() == 1 ? std::move(blocks.front()) : stacked(blocks, 0);
   }
 
   QuantizedMatrix quantized_of(const ParamSpec& spec, Matrix m) {
@@ -352,6 +397,8 @@ std::vector<Ref<Tensor>> make_params(const std::vector<ParamSpec>& specs, const 
       std::exception_ptr thrown;
       try {
         for (size_t i = from; i < end; ++i) params[i] = maker.make(specs[i]);
+        // What has been read is not read again, but by other weights of the same tensors.
+        for (const std::string& name : specs[from].source.tensors) release(checkpoint.get(name));
       } catch (...) {
         thrown = std::current_exception();
       }

@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "base/float16.h"
+#include "llm/params.h"
+#include "temp_folder.h"
 
 namespace sator::llm {
 namespace {
@@ -283,6 +285,50 @@ TEST(Quantize, AWeightThatIsNotANumberIsNamed) {
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("row 1, column 5"), std::string::npos) << e.what();
   }
+}
+
+// Large matrices are read and quantized some rows at a time: the codes are those of the whole.
+TEST(Quantize, ByBlocksOfRowsAsByTheWhole) {
+  constexpr int64_t kRows = 2100, kCols = 2048;  // more than four million
+  std::vector<float> values(static_cast<size_t>(kRows * kCols));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(static_cast<int>(i * 2654435761u >> 16 & 1023) - 512) / 97;
+  Ref<runtime::Tensor> halves = to_dtype(values, {kRows, kCols}, bf16);
+  values = to_f32(*halves);
+  TempFolder folder;
+  auto write = [&] {
+    const SafeTensor t{
+        "w", bf16, {kRows, kCols}, {halves->data_as<std::byte>(), static_cast<size_t>(halves->size_bytes())}};
+    write_safetensors(folder.path() / "model.safetensors", std::span(&t, 1), {});
+    return Checkpoint::of(SafeTensors::open_folder(folder.path()));
+  };
+  auto bytes = [](const runtime::Tensor& t) {
+    return std::string(t.data_as<const char>(), static_cast<size_t>(t.size_bytes()));
+  };
+  const Checkpoint checkpoint = write();
+  for (const char* scheme : {"int4-group32", "int8-channel", "int8-tensor", "int5-channel-asym"}) {
+    const IntegerFormat format = *parse_scheme(scheme).linear;
+    const QuantizedMatrix whole = quantize(values, kRows, kCols, format);
+    std::vector<ParamSpec> specs;
+    for (const MatrixPart& p : parts_of(format, kRows, kCols))
+      specs.push_back(
+          {.name = p.ending, .part = p.part, .shape = p.shape, .dtype = p.dtype, .source = {{"w"}}, .format = format});
+    const auto params = make_params(specs, checkpoint);
+    for (size_t i = 0; i < specs.size(); ++i)
+      EXPECT_TRUE(bytes(*params[i]) == bytes(whole[specs[i].part])) << scheme << specs[i].name;
+  }
+  const auto plain = make_params({{.name = "w", .shape = {kRows, kCols}, .dtype = f16, .source = {{"w"}}}}, checkpoint);
+  EXPECT_TRUE(bytes(*plain[0]) == bytes(*to_dtype(values, {kRows, kCols}, f16)));
+  halves->data_as<uint16_t>()[2090 * kCols + 5] = 0x7fc0;
+  const Checkpoint damaged = write();
+  const IntegerFormat format = *parse_scheme("int4-group32").linear;
+  const MatrixPart codes = parts_of(format, kRows, kCols)[0];
+  const std::string error = error_of([&] {
+    make_params(
+        {{.name = "w", .part = codes.part, .shape = codes.shape, .dtype = u32, .source = {{"w"}}, .format = format}},
+        damaged);
+  });
+  EXPECT_NE(error.find("row 2090, column 5"), std::string::npos) << error;
 }
 
 }  // namespace
