@@ -23,6 +23,12 @@ BASE = dict(vocab_size=97, hidden_size=42, intermediate_size=58, num_hidden_laye
 WITHOUT_HEAD_DIM = {k: v for k, v in BASE.items() if k != "head_dim"}
 FALCON = dict(vocab_size=97, ffn_hidden_size=58, num_hidden_layers=2, max_position_embeddings=64, tie_word_embeddings=True,
               bos_token_id=1, eos_token_id=2, pad_token_id=0)
+DEEPSEEK = dict(vocab_size=97, hidden_size=42, intermediate_size=58, moe_intermediate_size=22, num_hidden_layers=3, num_attention_heads=3,
+                num_key_value_heads=3, kv_lora_rank=18, qk_nope_head_dim=10, qk_rope_head_dim=8, v_head_dim=12, n_routed_experts=12,
+                n_group=4, topk_group=2, num_experts_per_tok=3, first_k_dense_replace=1, max_position_embeddings=64,
+                tie_word_embeddings=False, bos_token_id=1, eos_token_id=2, pad_token_id=0,
+                rope_parameters={"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "mscale": 0.7, "mscale_all_dim": 1.2,
+                                 "beta_fast": 32.0, "beta_slow": 1.0, "original_max_position_embeddings": 16})
 # Name: model_type, what the row adds, lengths of the sequences.
 ROWS = {
     "qwen2": ("qwen2", {**WITHOUT_HEAD_DIM, "hidden_size": 48, "use_sliding_window": True, "sliding_window": 6, "max_window_layers": 1}, None),
@@ -96,6 +102,11 @@ ROWS = {
                             "sliding_window": 6, "swiglu_limit": 0.8, "rope_parameters": {
                                 "rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "beta_fast": 32.0, "beta_slow": 1.0,
                                 "original_max_position_embeddings": 16, "truncate": False}}, None),
+    # The first layer has no experts; values are narrower than keys; the stretched rotary embedding changes the scores' scale.
+    "deepseek-v2": ("deepseek_v2", {**DEEPSEEK, "q_lora_rank": None, "topk_method": "group_limited_greedy", "n_shared_experts": 2,
+                                    "routed_scaling_factor": 1.7}, None),
+    "deepseek-v3": ("deepseek_v3", {**DEEPSEEK, "q_lora_rank": 20, "norm_topk_prob": True, "n_shared_experts": 1,
+                                    "routed_scaling_factor": 2.5, "attention_bias": True}, None),
 }
 MARGIN = 1e-3  # between the last expert that a token takes and the next one
 # Eager attention of Falcon in transformers 5.23 adds the linear biases twice: in the mask, and to the scores.
@@ -103,7 +114,10 @@ ATTENTION = {"falcon-rw": "sdpa"}
 
 
 def randomize(model, generator):
-    """Every parameter random; those of norms around the value that they begin with."""
+    """Every parameter random; those of norms around the value that they begin with. A router's bias changes its choice."""
+    for name, b in model.named_buffers():
+        if name.endswith("e_score_correction_bias"):
+            b.data = 0.2 * torch.randn(b.shape, generator=generator, dtype=torch.float32)
     for name, p in model.named_parameters():
         noise = torch.randn(p.shape, generator=generator, dtype=torch.float32)
         if p.dim() == 1:
@@ -122,8 +136,22 @@ class Margins:
                 module.register_forward_hook(self.see)
 
     def see(self, module, inputs, outputs):
-        scores = torch.softmax(outputs[0].double(), -1).sort(-1, descending=True).values
-        self.least = min(self.least, float((scores[:, module.top_k - 1] - scores[:, module.top_k]).min()))
+        logits = outputs[0].double()
+        if not hasattr(module, "num_group"):
+            self.between(torch.softmax(logits, -1), module.top_k)
+            return
+        # DeepSeek: first groups are chosen, then experts of these.
+        bias = getattr(module, "e_score_correction_bias", None)
+        scores = torch.softmax(logits, -1) if bias is None else logits.sigmoid() + bias.double()
+        groups = scores.view(len(scores), module.num_group, -1)
+        of_group = groups.max(-1).values if bias is None else groups.topk(2).values.sum(-1)
+        self.between(of_group, module.topk_group)
+        shut = of_group < of_group.topk(module.topk_group).values[:, -1:]
+        self.between(groups.masked_fill(shut[..., None], -9.0).flatten(1), module.top_k)
+
+    def between(self, scores, k):
+        ordered = scores.sort(-1, descending=True).values
+        self.least = min(self.least, float((ordered[:, k - 1] - ordered[:, k]).min()))
 
 
 def write(folder, model_type, keys, lengths, seed):

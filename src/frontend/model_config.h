@@ -69,6 +69,16 @@ struct NormConfig {
   double weight_offset = 0;  // added to w: 1 where checkpoints hold w - 1 (Gemma)
 };
 
+/// Keys and values of all heads are made of one latent vector c of `rank` numbers a token, beside which stands one key r of
+/// `rope->dims` numbers, which is rotated and which all heads share. For head h
+///   score = q_rotated[h] . r + q_plain[h] . (K[h] c),    value = V[h] c,    K[h] [plain_dim, rank], V[h] [value_dim, rank]
+/// and, as q . (K c) = (K^T q) . c, the cache holds r and c alone: one head of keys for all, whose values are c.
+/// Source: DeepSeek-AI, "DeepSeek-V2", 2024, section 2.1.
+struct LatentAttention {
+  int64_t rank = 0, plain_dim = 0, value_dim = 0;
+  int64_t query_rank = 0;  // queries are made of a latent vector of their own, of so many numbers; 0: of the token
+};
+
 struct AttentionConfig {
   int64_t heads = 0, kv_heads = 0;  // query head h reads key and value head h // (heads // kv_heads)
   int64_t head_dim = 0;
@@ -86,6 +96,7 @@ struct AttentionConfig {
   std::optional<Rope> window_rope;        // of the layers with a window, where it is another; as many elements
   std::vector<int64_t> unrotated_layers;  // that have no rotary embedding
   std::optional<Alibi> alibi;
+  std::optional<LatentAttention> latent;  // then head_dim is rope->dims + rank, and there is one head of keys
 };
 
 /// The gated activation of gpt-oss: g * sigmoid(alpha * g) * (u + 1) of g = min(gate(x), limit) and u = up(x), kept in
@@ -115,12 +126,22 @@ struct ExpertsConfig {
   int64_t shared_units = 0;           // of the MLP that every token takes besides; 0: there is none
   bool shared_gate = false;           // its result times sigmoid(gate(x))
   std::vector<int64_t> dense_layers;  // that have a plain MLP instead
+  /// Scores are sigmoids of the router's logits, each for itself, in place of their softmax.
+  bool sigmoid = false;
+  bool selection_bias = false;  // is added to the scores where experts are chosen, and not where they are weighed
+  /// Consecutive experts that are chosen from together: of so many groups only `open_groups` are, those whose best expert (or
+  /// whose best two together) has the largest score. 1: there are no groups.
+  int64_t groups = 1, open_groups = 1;
+  bool two_of_group = false;
+  double scale = 1;  // of the weights
 };
 
-/// One tensor that holds a part of all experts of a layer, and what it is called expert by expert.
+/// One tensor that holds a part of all experts (or heads) of a layer, and what it is called one by one.
 struct ExpertStack {
   std::string all, each;    // behind "<block><number>."; `*` is the expert's number
   bool transposed = false;  // matrices are stored [in, out]
+  /// Where the tensor is a matrix: each has `rows` of it, from row `first` of every `stride` on.
+  int64_t rows = 0, first = 0, stride = 0;
 };
 
 /// What the tensors of a checkpoint are called, without ".weight" and ".bias". Those of a block come behind
@@ -140,8 +161,12 @@ struct TensorNames {
   std::vector<std::string> expert_in, expert_in_bias;
   std::string expert_out, expert_out_bias;
   std::string router, shared_gate, shared_out;
+  std::string selection_bias;  // whole name
   std::vector<std::string> shared_in;
   std::vector<ExpertStack> expert_stacks;  // where a file has experts so
+  /// Of latent attention: queries down to their latent vector, its norm, up (or all at once); keys and values down to theirs with
+  /// the shared key behind, its norm; what makes keys and values of it, by head (`*`, whole names).
+  std::string query_down, query_norm, query_up, latent_down, latent_norm, key_up, value_up;
   /// The one tensor of gate and up holds for each unit its row of the gate, then that of up.
   bool gate_up_by_unit = false;
   /// A score for each head that joins the softmax, and takes its share of the weight from the values; whole name.

@@ -1,6 +1,7 @@
 #include "llm/blocks.h"
 
 #include "base/text.h"
+#include "llm/latent_attention.h"
 #include "llm/mlp.h"
 #include "runtime/tensor.h"
 
@@ -102,6 +103,13 @@ class Blocks {
   }
 
   RExpr attention(const RExpr& x, const RExpr& cache, int64_t i) {
+    if (a_.latent)
+      return linear(latent_attention(l_, c_, i, x, cache),
+                    {names_.out},
+                    {c_.hidden_size},
+                    a_.heads * a_.latent->value_dim,
+                    a_.out_bias,
+                    names_.out);
     const int64_t q = a_.heads * a_.head_dim, kv = a_.kv_heads * a_.head_dim;
     GroupedRows rows;
     if (names_.qkv_by_group) rows = {.groups = a_.kv_heads, .parts = {q / a_.kv_heads, a_.head_dim, a_.head_dim}};

@@ -157,6 +157,64 @@ PrimFuncRef vector_function(std::string_view op, int64_t cols, int64_t numbers, 
   return without_symbol(te::create_prim_func({x, p, y}));
 }
 
+PrimFuncRef choose_experts_function(const ExpertsConfig& e) {
+  constexpr const char* kSource = R"(
+@T.prim_func
+def choose_experts(scores_handle: T.handle, bias_handle: T.handle, weights_handle: T.handle, chosen_handle: T.handle):
+    T.func_attr({"tir.noalias": T.bool(True), "tir.is_scheduled": 1})
+    n = T.int64()
+    scores = T.match_buffer(scores_handle, (n, {E}), "float32")
+    bias = T.match_buffer(bias_handle, ({E},), "float32")
+    weights = T.match_buffer(weights_handle, (n, {K}), "float32")
+    chosen = T.match_buffer(chosen_handle, (n, {K}), "int32")
+    for t in T.parallel(n):
+        with T.block("choose_experts"):
+            vt = T.axis.spatial(n, t)
+            T.reads(scores[vt, 0:{E}], bias[0:{E}])
+            T.writes(weights[vt, 0:{K}], chosen[vt, 0:{K}])
+            compared = T.alloc_buffer(({E},), "float32", scope="local")
+            group = T.alloc_buffer(({G},), "float32", scope="local")
+            best = T.alloc_buffer((2,), "float32", scope="local")
+            at = T.alloc_buffer((1,), "int32", scope="local")
+            for g in range({G}):
+                best[0] = T.float32(-3e38)
+                best[1] = T.float32(-3e38)
+                for i in range({S}):
+                    compared[g * {S} + i] = scores[vt, g * {S} + i] + bias[g * {S} + i]
+                    if compared[g * {S} + i] > best[0]:
+                        best[1] = best[0]
+                        best[0] = compared[g * {S} + i]
+                    else:
+                        best[1] = T.max(best[1], compared[g * {S} + i])
+                group[g] = {OF_GROUP}
+            for r in range({G} - {OPEN}):
+                at[0] = 0
+                for g in range({G}):
+                    if group[g] <= group[at[0]]:
+                        at[0] = g
+                group[at[0]] = T.float32(3.4e38)
+                for i in range({S}):
+                    compared[at[0] * {S} + i] = T.float32(-3.4e38)
+            for r in range({K}):
+                at[0] = 0
+                for e in range({E}):
+                    if compared[e] > compared[at[0]]:
+                        at[0] = e
+                chosen[vt, r] = at[0]
+                weights[vt, r] = scores[vt, at[0]]
+                compared[at[0]] = T.float32(-3.4e38)
+)";
+  const int64_t size = e.count / e.groups;
+  const bool two = e.two_of_group && size > 1;
+  return without_symbol(parse_function(filled(kSource,
+                                              {{"E", text(e.count)},
+                                               {"K", text(e.per_token)},
+                                               {"G", text(e.groups)},
+                                               {"S", text(size)},
+                                               {"OPEN", text(e.open_groups)},
+                                               {"OF_GROUP", two ? "best[0] + best[1]" : "best[0]"}})));
+}
+
 PrimFuncRef sort_by_expert_function(int64_t experts, int64_t share) {
   // By counting: where each expert's rows begin, then each pair to the next row of its expert.
   constexpr const char* kSource = R"(

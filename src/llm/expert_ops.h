@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "frontend/model_config.h"
 #include "tir/nodes.h"
 
 namespace sator::llm {
@@ -23,6 +24,12 @@ tir::PrimFuncRef matmul_function(int64_t rows, int64_t cols);
 /// y = x * p ("multiply") or x + p ("add"), p the same for all rows: f32 [n, cols], f32 | f16 | bf16 [numbers], numbers = cols
 /// or 1 -> f32 [n, cols].
 tir::PrimFuncRef vector_function(std::string_view op, int64_t cols, int64_t numbers, DType dtype);
+
+/// The experts of each token, chosen from groups of consecutive ones: the `open_groups` whose best score (or whose best two
+/// together) is largest, and of these groups the `per_token` experts of the largest scores. Of equal ones the first.
+///   scores f32 [n, experts], what is added to them where experts are compared, f32 [experts]
+///   →  f32 [n, per_token] the scores of those chosen, without the addition; int32 [n, per_token] which they are
+tir::PrimFuncRef choose_experts_function(const ExpertsConfig& experts);
 
 /// The rows of all experts in one order, those of an expert side by side: of m pairs of a token and an expert of its own, `share`
 /// for each token, one after the other.

@@ -37,13 +37,27 @@ class Mixture {
     Layers::Weight router{.tensors = {layer + ".weight"}, .outs = {e_.count}, .in = c_.hidden_size};
     if (e_.router_bias) router.biases = {layer + ".bias"};
     RExpr scores = l_.plain_linear(x, router, layer);
-    scores = l_.op("nn.softmax", {scores}, {{"axis", int64_t{-1}}});
-    RExpr best = l_.op("topk", {scores}, {{"k", e_.per_token}, {"axis", int64_t{-1}}});
+    scores = e_.sigmoid ? l_.op("sigmoid", {scores}) : l_.op("nn.softmax", {scores}, {{"axis", int64_t{-1}}});
+    const RExpr best = e_.groups > 1 || e_.selection_bias
+                           ? chosen_from_groups(scores, layer)
+                           : l_.op("topk", {scores}, {{"k", e_.per_token}, {"axis", int64_t{-1}}});
     weights_ = l_.out().emit(tuple_get(best, 0));
     chosen_ = l_.out().emit(tuple_get(best, 1));
-    if (!e_.normalized) return;
-    RExpr sum = l_.op("sum", {weights_}, {{"axis", int64_t{-1}}, {"keepdims", true}});
-    weights_ = l_.op("divide", {weights_, sum});
+    if (e_.normalized) {
+      RExpr sum = l_.op("sum", {weights_}, {{"axis", int64_t{-1}}, {"keepdims", true}});
+      weights_ = l_.op("divide", {weights_, sum});
+    }
+    if (e_.scale != 1) weights_ = l_.op("multiply", {weights_, number(e_.scale)});
+  }
+
+  RExpr chosen_from_groups(const RExpr& scores, const std::string& layer) {
+    const RExpr bias =
+        e_.selection_bias
+            ? l_.vector(h_ + names_.selection_bias, e_.count)
+            : relax::constant(runtime::Tensor::of(std::vector<float>(static_cast<size_t>(e_.count)), {e_.count}, f32));
+    auto info = [&](DType dtype) { return tensor_info(std::vector<Expr>{n_, size(e_.per_token)}, dtype); };
+    return l_.call_function(
+        choose_experts_function(e_), "choose_experts", {scores, bias}, tuple_info({info(f32), info(i32)}), layer);
   }
 
   std::string named(const std::string& tensor) const { return tensor.empty() ? "" : h_ + tensor; }

@@ -65,6 +65,10 @@ void add_attention(Json& out, const AttentionConfig& a) {
   out["rope.unrotated_layers"] = join_numbers({a.unrotated_layers.begin(), a.unrotated_layers.end()});
   out["alibi"] = !a.alibi ? "none" : a.alibi->scaled ? "scaled" : "plain";
   if (a.alibi) out["alibi.in_bfloat16"] = a.alibi->in_bfloat16;
+  if (a.latent) {
+    out["attention.kv_lora_rank"] = a.latent->rank, out["attention.q_lora_rank"] = a.latent->query_rank;
+    out["attention.qk_nope_head_dim"] = a.latent->plain_dim, out["attention.v_head_dim"] = a.latent->value_dim;
+  }
 }
 
 void add_experts(Json& out, const ExpertsConfig& e) {
@@ -73,6 +77,9 @@ void add_experts(Json& out, const ExpertsConfig& e) {
   out["num_experts_per_tok"] = e.per_token, out["moe_intermediate_size"] = e.units;
   out["norm_topk_prob"] = e.normalized, out["experts.router_bias"] = e.router_bias;
   out["shared_expert_intermediate_size"] = e.shared_units, out["experts.shared_gate"] = e.shared_gate;
+  out["experts.scores"] = e.sigmoid ? "sigmoid" : "softmax", out["experts.selection_bias"] = e.selection_bias;
+  out["experts.groups"] = e.groups, out["experts.open_groups"] = e.open_groups;
+  out["experts.two_of_group"] = e.two_of_group, out["experts.scale"] = e.scale;
   out["experts.dense_layers"] = join_numbers({e.dense_layers.begin(), e.dense_layers.end()});
 }
 

@@ -253,7 +253,7 @@ ModelConfig part_of(const ModelConfig& config, int64_t chips) {
     size /= chips;
   };
   share("heads", part.attention.heads);
-  share("heads of keys and values", part.attention.kv_heads);
+  if (!part.attention.latent) share("heads of keys and values", part.attention.kv_heads);
   if (config.experts.count == 0 || !config.experts.dense_layers.empty()) share("units of the MLP", part.mlp.units);
   share("units of an expert", part.experts.units);
   share("units of the shared expert", part.experts.shared_units);

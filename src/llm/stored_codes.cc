@@ -451,24 +451,57 @@ std::vector<StoredWeight> small_floats(const std::shared_ptr<const SafeTensors>&
 
 }  // namespace
 
-std::vector<StoredWeight> floats_of(const SafeTensor& t, const std::vector<ExpertStack>& stacks) {
-  const auto stack =
-      std::ranges::find_if(stacks, [&](const ExpertStack& s) { return t.name.ends_with(text(".", s.all)); });
-  if (stack == stacks.end()) return {{.name = t.name, .shape = t.shape, .dtype = t.dtype, .bytes = t.bytes}};
-  if (t.shape.size() < 2 || t.shape.size() > 3 || t.shape.front() == 0)
-    fail_layer(t.name, text("is [", join(t.shape, ", "), "]"), "a matrix or a vector for each expert");
-  const std::string block = t.name.substr(0, t.name.size() - stack->all.size());
-  std::vector<int64_t> shape(t.shape.begin() + 1, t.shape.end());
-  const bool transposed = stack->transposed && shape.size() == 2;
+/// What one stack takes of a tensor, expert by expert (head by head).
+static void take_floats(const SafeTensor& t, const ExpertStack& stack, std::vector<StoredWeight>& out) {
+  const bool by_rows = stack.rows > 0;
+  if (by_rows ? t.shape.size() != 2 || t.shape.front() % stack.stride != 0
+              : t.shape.size() < 2 || t.shape.size() > 3 || t.shape.front() == 0)
+    fail_layer(t.name,
+               text("is [", join(t.shape, ", "), "]"),
+               by_rows ? text("a matrix with ", stack.stride, " rows a head") : "a matrix or a vector for each expert");
+  const std::string block = t.name.substr(0, t.name.size() - stack.all.size());
+  std::vector<int64_t> shape =
+      by_rows ? std::vector{stack.rows, t.shape[1]} : std::vector(t.shape.begin() + 1, t.shape.end());
+  const bool transposed = stack.transposed && shape.size() == 2;
+  const int64_t parts = by_rows ? t.shape.front() / stack.stride : t.shape.front();
+  const size_t unit = parts == 0 ? 0 : t.bytes.size() / static_cast<size_t>(by_rows ? t.shape.front() : parts);
+  const auto rows = static_cast<size_t>(by_rows ? stack.rows : 1),
+             stride = static_cast<size_t>(by_rows ? stack.stride : 1);
   if (transposed) std::swap(shape[0], shape[1]);
-  const size_t size = t.bytes.size() / static_cast<size_t>(t.shape.front());
-  std::vector<StoredWeight> out;
-  for (int64_t e = 0; e < t.shape.front(); ++e)
-    out.push_back({.name = block + numbered(stack->each, e),
+  for (int64_t e = 0; e < parts; ++e)
+    out.push_back({.name = block + numbered(stack.each, e),
                    .shape = shape,
                    .dtype = t.dtype,
-                   .bytes = t.bytes.subspan(static_cast<size_t>(e) * size, size),
+                   .bytes = t.bytes.subspan((static_cast<size_t>(e) * stride + static_cast<size_t>(stack.first)) * unit,
+                                            rows * unit),
                    .transposed = transposed});
+}
+
+std::vector<StoredWeight> floats_of(const SafeTensor& t, const std::vector<ExpertStack>& stacks) {
+  std::vector<StoredWeight> out;
+  for (const ExpertStack& stack : stacks)
+    if (t.name.ends_with(text(".", stack.all))) take_floats(t, stack, out);
+  if (out.empty()) out.push_back({.name = t.name, .shape = t.shape, .dtype = t.dtype, .bytes = t.bytes});
+  return out;
+}
+
+/// Floats that hold several experts or heads, one by one. Errors: such a tensor is of codes.
+static std::vector<StoredWeight> by_part(std::vector<StoredWeight> weights, const std::vector<ExpertStack>& stacks) {
+  std::vector<StoredWeight> out;
+  for (StoredWeight& w : weights) {
+    const bool is_stack =
+        std::ranges::any_of(stacks, [&](const ExpertStack& s) { return w.name.ends_with(text(".", s.all)); });
+    if (!is_stack) {
+      out.push_back(std::move(w));
+      continue;
+    }
+    if (w.format)
+      fail({.what = text("tensor ", w.name, " is quantized, and is used head by head"),
+            .needs = "floats there",
+            .hint = "use a checkpoint that leaves this layer out, or the one before it was quantized"});
+    std::ranges::move(floats_of({.name = w.name, .dtype = w.dtype, .shape = w.shape, .bytes = w.bytes}, stacks),
+                      std::back_inserter(out));
+  }
   return out;
 }
 
@@ -476,8 +509,8 @@ std::vector<StoredWeight> weights_with_codes(const SafeTensors& tensors, const M
   const auto file = std::make_shared<const SafeTensors>(tensors);
   switch (config.quantization->method) {
     case Method::mxfp4: return microscaled_experts(file, config.names.expert_stacks);
-    case Method::fp8: return small_floats(file, *config.quantization);
-    default: return weights_by_layer(file, *config.quantization);
+    case Method::fp8: return by_part(small_floats(file, *config.quantization), config.names.expert_stacks);
+    default: return by_part(weights_by_layer(file, *config.quantization), config.names.expert_stacks);
   }
 }
 

@@ -307,7 +307,14 @@ int64_t macs_of_step(const ModelConfig& config, const StepSize& size) {
   const ExpertsConfig& e = config.experts;
   const int64_t width = config.hidden_size, q = a.heads * a.head_dim, kv = a.kv_heads * a.head_dim;
   const int64_t matrices = config.mlp.gated ? 3 : 2;
-  int64_t per_token = config.layers * width * (2 * q + 2 * kv);
+  int64_t of_attention = width * (2 * q + 2 * kv);
+  if (a.latent) {
+    const LatentAttention& l = *a.latent;
+    const int64_t queries = a.heads * (l.plain_dim + a.rope->dims);
+    of_attention = l.query_rank > 0 ? (width + queries) * l.query_rank : width * queries;
+    of_attention += width * a.head_dim + a.heads * (l.rank * (l.plain_dim + l.value_dim) + l.value_dim * width);
+  }
+  int64_t per_token = config.layers * of_attention;
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     if (!config.has_experts(layer)) {
       per_token += matrices * width * config.mlp.units;

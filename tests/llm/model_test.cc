@@ -139,7 +139,7 @@ TEST_P(Families, LogitsOfTransformers) {
   // Chunks are the cache's business: a window, a scaled rotary embedding, linear biases and layers that differ stand for all.
   // The last chunk has two tokens: of experts, fewer rows than there are experts.
   static const std::set<std::string> kInChunks = {
-      "mistral", "phi3-longrope", "bloom", "gemma3", "cohere2", "qwen3-moe", "gpt-oss"};
+      "mistral", "phi3-longrope", "bloom", "gemma3", "cohere2", "qwen3-moe", "gpt-oss", "deepseek-v3"};
   if (kInChunks.contains(GetParam())) expect_near(5);
 }
 INSTANTIATE_TEST_SUITE_P(Model, Families,
@@ -148,7 +148,7 @@ INSTANTIATE_TEST_SUITE_P(Model, Families,
                                          "gemma3", "smollm3", "glm4", "cohere", "cohere-qk-norm", "cohere2", "phi",
                                          "gpt-neox", "gpt-neox-sequential", "gptj", "falcon-7b", "falcon-40b",
                                          "falcon-11b", "falcon-rw", "bloom", "qwen2-moe", "qwen3-moe", "mixtral",
-                                         "gpt-oss"),
+                                         "gpt-oss", "deepseek-v2", "deepseek-v3"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::ranges::replace(name, '-', '_');
@@ -333,7 +333,11 @@ TEST(Model, ParametersOfPublishedModels) {
                          Row{"bloom-176b", 176.247},
                          // Active ones with the embedding, of which the maker leaves 0.579 out.
                          Row{"gpt-oss-20b", 20.91, 4.19},
-                         Row{"gpt-oss-120b", 116.83, 5.71}}) {
+                         Row{"gpt-oss-120b", 116.83, 5.71},
+                         // Active ones with embedding and head; the makers leave the embedding out (2.4, 21, 37).
+                         Row{"deepseek-v2-lite", 15.706, 2.661},
+                         Row{"deepseek-v2", 235.743, 21.375},
+                         Row{"deepseek-v3", 671.028, 37.550}}) {
     const ModelConfig config = read_model_config(reference_model(text("published/", row.name)));
     double count = 0, active = 0;
     for (const ParamSpec& p : build_program(config, parse_scheme("f16")).params) {

@@ -98,6 +98,18 @@ TEST(StoredCodesErrors, SmallFloats) {
   EXPECT_EQ(error_with(layer, [](SafeTensor&, auto& bytes) { bytes[0] = std::byte{0x7b}; }, "fp8-tensor"), "");
 }
 
+// What is used head by head is cut by rows, and codes are not.
+TEST(StoredCodesErrors, CodesOfAllHeadsInOne) {
+  const fs::path folder = reference_data("models/quantized/fp8-block");
+  ModelConfig config = read_model_config(folder);
+  config.names.expert_stacks = {
+      {.all = "mlp.down_proj.weight", .each = "mlp.by_head.*.weight", .rows = 1, .stride = 2}};
+  EXPECT_NE(error_of([&] {
+              weights_with_codes(SafeTensors::open_folder(folder), config);
+            }).find("mlp.down_proj.weight is quantized, and is used head by head"),
+            std::string::npos);
+}
+
 // The values of the published formats: the largest, the least normal and the least of all, with their signs.
 TEST(StoredCodes, ValuesOfSmallFloats) {
   const std::vector<float>&e4m3 = values_of(Codebook::e4m3), &e5m2 = values_of(Codebook::e5m2);

@@ -98,6 +98,18 @@ TEST_P(Models, MacsFollowFromTheConfiguration) {
   }
 }
 
+// Products by head, through the latent vector; experts chosen from groups.
+TEST(LatentAttention, MacsFollowFromTheConfiguration) {
+  for (const char* family : {"deepseek-v2", "deepseek-v3"})
+    for (const char* scheme : {"f32", "int8-channel", "int4-group32"}) {
+      SCOPED_TRACE(text(family, " ", scheme));
+      const Built b = build(reference_data(fs::path("models/families") / family), scheme);
+      // One token: of the experts of a layer exactly as many as it takes.
+      const StepSize decode{.tokens = 1, .context = 33};
+      EXPECT_EQ(macs_of(kernels_of(b.workload.calls("decode", decode))), macs_of_step(b.config, decode));
+    }
+}
+
 // Layers with a window meet at most as many positions; one of three models has it in some layers only.
 TEST(Windows, LeaveWorkOut) {
   for (const char* family : {"mistral", "starcoder2", "gemma3"}) {

@@ -56,6 +56,8 @@ void read_equal_heads(const JsonAt& config, ModelConfig& model, std::initializer
 void read_window(const JsonAt& config, ModelConfig& model);
 /// Where the file has a window and does not name the layers, all but every so many have it, from the first on.
 void slide_all_but_every(int64_t period, const JsonAt& config, ModelConfig& model);
+/// What Llama's file says but for its attention: sizes, norm, MLP, and what tensors are called.
+void read_llama_blocks(const JsonAt& config, ModelConfig& model);
 /// Everything that Llama's file says; relatives read it, and change what is theirs.
 void read_llama_like(const JsonAt& config, ModelConfig& model, const RopeRules& rope = {});
 /// Experts as most files spell them: num_experts or num_local_experts, num_experts_per_tok, moe_intermediate_size (else
@@ -79,5 +81,9 @@ void read_gemma_with_norms_around(const JsonAt& config, ModelConfig& model, cons
 /// Cohere's: LayerNorm without bias, one for both halves of a block, which are parallel; interleaved rotary embedding, a tied
 /// head, logits times logit_scale.
 void read_cohere_like(const JsonAt& config, ModelConfig& model, const RopeRules& rope = {});
+
+/// DeepSeek's: latent attention (kv_lora_rank, q_lora_rank, qk_nope_head_dim, qk_rope_head_dim, v_head_dim), experts chosen from
+/// groups (n_routed_experts, n_group, topk_group), the first layers without.
+void read_deepseek_like(const JsonAt& config, ModelConfig& model);
 
 }  // namespace sator::families

@@ -64,15 +64,12 @@ void slide_all_but_every(int64_t period, const JsonAt& config, ModelConfig& mode
     if ((layer + 1) % period != 0) a.window_layers.push_back(layer);
 }
 
-void read_llama_like(const JsonAt& config, ModelConfig& model, const RopeRules& rope) {
+void read_llama_blocks(const JsonAt& config, ModelConfig& model) {
   model.hidden_size = read_size(config, {"hidden_size"});
   model.layers = read_size(config, {"num_hidden_layers"}, kMaxLayers);
   model.max_positions = config.integer_or("max_position_embeddings", 2048, 1, kMaxPositions);
   model.tie_word_embeddings = config.boolean_or("tie_word_embeddings", false);
   model.norm = {.kind = NormConfig::Kind::rms, .epsilon = positive_or(config, "rms_norm_eps", 1e-6)};
-  read_attention(config, model);
-  read_rope(config, model, rope);
-  read_window(config, model);
   model.attention.qkv_bias = model.attention.out_bias = config.boolean_or("attention_bias", false);
   model.mlp.units = read_size(config, {"intermediate_size"});
   for (const char* key : {"hidden_act", "hidden_activation"})
@@ -92,6 +89,13 @@ void read_llama_like(const JsonAt& config, ModelConfig& model, const RopeRules& 
                  .attention_layer = "self_attn",
                  .mlp_in_layer = "mlp.gate_up_proj",
                  .activation_layer = "mlp.act"};
+}
+
+void read_llama_like(const JsonAt& config, ModelConfig& model, const RopeRules& rope) {
+  read_llama_blocks(config, model);
+  read_attention(config, model);
+  read_rope(config, model, rope);
+  read_window(config, model);
 }
 
 }  // namespace sator::families
