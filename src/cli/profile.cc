@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/model_options.h"
 #include "runtime/thread_pool.h"
+#include "study/json.h"
 #include "study/parts.h"
 #include "study/profile.h"
 #include "study/route_table.h"

@@ -8,6 +8,7 @@
 #include "cli/progress.h"
 #include "frontend/hf_config.h"
 #include "study/json.h"
+#include "study/phase.h"
 #include "study/route_table.h"
 #include "study/study.h"
 #include "study/terminal.h"
@@ -53,17 +54,15 @@ void run(const StudyArguments& a, Streams& io) {
   options.sweep = {a.batches, a.contexts};
   if (a.again) options.speed_age_s = 0;
   options.replace = a.replace;
-  if (a.routes.compare) options.further = {"routes.csv"};
+  options.routes = a.routes.compare;
   if (a.text) options.text = *a.text;
   if (a.calibration) options.calibration = *a.calibration;
   const std::optional<Chip> host =  // a mistake in its name does not cost a study
       a.routes.compare ? std::optional(dataflow::described_chip(a.routes.host)) : std::nullopt;
   ProgressLines lines(io.notes);
-  const study::Study result =
+  study::Study result =
       run_study(options, study::model_workers(), [&](const std::string& line, bool passing) { lines(line, passing); });
   lines.end();
-  study::WriteOptions write{.traces = a.chakra, .replace = a.replace, .further = {}};
-  io.json = to_json(result);
   io.out << terminal_table(result) << "\n";
   if (host) {
     study::RouteQuestion question{
@@ -75,13 +74,13 @@ void run(const StudyArguments& a, Streams& io) {
     for (const study::SchemeResult& s : result.schemes) question.schemes.push_back(llm::scheme_for(model, s.name));
     for (const std::string& name : a.chips.empty() ? study::default_chips() : a.chips)
       question.chips.push_back(dataflow::described_chip(name, changes_of(a.changes)));
-    const auto routes = compare_routes(question, [&](const std::string& line, bool passing) { lines(line, passing); });
+    result.routes = compare_routes(question, [&](const std::string& line, bool passing) { lines(line, passing); });
+    result.routes_host = study::facts_of(*host);
     lines.end();
-    io.out << routes_table(routes);
-    write.further.emplace_back("routes.csv", routes_csv(routes));
-    io.json["routes"] = routes_json(routes);
+    io.out << routes_table(result.routes);
   }
-  write_study(result, options.folder, write);
+  io.json = to_json(result);
+  write_study(result, options.folder, {.traces = a.chakra, .replace = a.replace});
   io.out << "written: " << (options.folder / "index.html").string() << ", study.json, study.csv, kernels.csv"
          << (options.sweep.empty() ? "" : ", sweep.csv") << (a.routes.compare ? ", routes.csv" : "")
          << (a.chakra ? ", chakra/" : "") << "\n";

@@ -20,7 +20,4 @@ std::string kernels_csv(const Study& study);
 /// has it, and its text.
 std::vector<std::pair<std::string, std::string>> schedule_files(const Study& study);
 
-/// A field of a CSV line: in quotes if it contains a comma, a quote or a line end.
-std::string csv_field(std::string_view value);
-
 }  // namespace sator::study

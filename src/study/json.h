@@ -12,11 +12,14 @@ inline constexpr int64_t kSchemaVersion = 1;
 enum class Kernels : uint8_t { left_out, included };
 
 /// The study as JSON: `model`, `protocol`, `chips`, `schemes`, `rows` (one per scheme and chip, with `prefill` and
-/// `decode`). Units are part of the keys; `bandwidth` is in bytes/s. What was not measured is null; a figure beyond
+/// `decode`), `sweep`, and `routes` with `routes_host` where they were asked for. Units are part of the keys; `bandwidth` is in bytes/s. What was not measured is null; a figure beyond
 /// all bounds is the string "inf".
 ///   kernels   with each phase's kernels under `kernels` and each scheme's calls under `host_calls`; else both are left to
 ///             kernels.csv
 Json to_json(const Study& study, Kernels kernels = Kernels::left_out);
+
+/// Routes, one entry per chip, scheme, step and route. Units are part of the keys.
+Json routes_json(std::vector<RoutesOnChip> all);
 
 /// A whole study has one row for each scheme and chip, in their order; a part has what it has.
 enum class Extent { whole, part };

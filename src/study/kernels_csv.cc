@@ -4,9 +4,11 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <span>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "study/fields.h"
 
 namespace sator::study {
 
@@ -22,32 +24,49 @@ namespace {
 /// One line, by the names of its columns.
 class KernelLine {
  public:
-  KernelLine(const std::map<std::string, size_t>& columns, const std::vector<std::string>& fields,
+  KernelLine(const std::map<std::string, size_t, std::less<>>& columns, const std::vector<std::string>& fields,
              std::string_view source, size_t number)
       : columns_(columns), fields_(fields), source_(source), number_(number) {}
 
-  const std::string& words(const std::string& column) const {
+  const std::string& words(std::string_view column) const {
     auto at = columns_.find(column);
     if (at == columns_.end())
       refuse(text("there is no column ", string_literal(column)), "kernels.csv of this version", source_, 1);
     return fields_[at->second];
   }
-  bool has(const std::string& column) const { return columns_.count(column) > 0 && !words(column).empty(); }
-  double number(const std::string& column) const { return to_number<double>(words(column), column); }
-  int64_t integer(const std::string& column) const { return to_number<int64_t>(words(column), column); }
+  bool has(std::string_view column) const { return columns_.count(column) > 0 && !words(column).empty(); }
 
-  /// "dram 8107; array 12": names and figures.
-  template <class Value, class Visit>
-  void each(const std::string& column, Visit visit) const {
+  void take(std::string_view column, const std::string& word, double& v) const { number(column, word, v); }
+  void take(std::string_view column, const std::string& word, int64_t& v) const { number(column, word, v); }
+  void take(std::string_view, const std::string& word, bool& v) const { v = word == "1"; }
+  void take(std::string_view, const std::string& word, std::string& v) const { v = word; }
+  /// Notes: what separates them can stand in them too.
+  void take(std::string_view, const std::string& word, std::vector<std::string>& v) const {
+    v.clear();
+    if (!word.empty()) v.push_back(word);
+  }
+  template <class T>
+  void take(std::string_view column, const std::string& word, std::optional<T>& v) const {
+    v.reset();
+    if (!word.empty()) take(column, word, v.emplace());
+  }
+
+  struct Pair {
+    std::string label, figure;
+  };
+  /// "dram 8107; array 12".
+  std::vector<Pair> pairs(std::string_view column) const {
+    std::vector<Pair> all;
     const std::string& list = words(column);
-    if (list.empty()) return;
+    if (list.empty()) return all;
     for (std::string_view item : split(list, ';')) {
       item = trim(item);
       const size_t space = item.rfind(' ');
       if (space == std::string_view::npos || space == 0)
         bad(text(column, " is ", string_literal(list)), "names and figures with ';' between them");
-      visit(std::string(item.substr(0, space)), to_number<Value>(std::string(item.substr(space + 1)), column));
+      all.push_back({std::string(item.substr(0, space)), std::string(item.substr(space + 1))});
     }
+    return all;
   }
 
   [[noreturn]] void bad(std::string what, std::string needs) const {
@@ -56,91 +75,107 @@ class KernelLine {
 
  private:
   template <class Value>
-  Value to_number(const std::string& word, const std::string& column) const {
-    Value value{};
+  void number(std::string_view column, const std::string& word, Value& value) const {
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
     if (word.empty() || error != std::errc() || end != word.data() + word.size())
       bad(text(column, " is ", string_literal(word)), "a figure");
-    return value;
   }
 
-  const std::map<std::string, size_t>& columns_;
+  const std::map<std::string, size_t, std::less<>>& columns_;
   const std::vector<std::string>& fields_;
   std::string_view source_;
   size_t number_;
 };
 
-int64_t bits_of_bytes(double bytes) { return std::llround(bytes * 8); }
-
-/// `levels`: the memories of the chip in their order, which that of the columns need not be.
-Cost cost_of(const KernelLine& line, const std::vector<LevelCost>& levels) {
-  Cost c;
-  c.latency_s = line.number("latency_s");
-  if (!line.words("latency_low_s").empty())
-    c.latency_interval = {line.number("latency_low_s"), line.number("latency_high_s")};
-  c.latency_cycles = line.integer("latency_cycles");
-  c.macs = line.integer("macs");
-  c.mac_units_used = line.number("mac_units_used");
-  c.utilization = line.number("utilization");
-  c.bound = line.words("bound");
-  if (!line.words("energy_j").empty()) c.energy_j = line.number("energy_j");
-  for (const ComponentName& n : components()) {
-    ComponentCost& part = at(c.components, n.component);
-    part.latency_cycles = line.integer(text(n.key, "_latency_cycles"));
-    if (line.has(text(n.key, "_vector_ops"))) part.vector_ops = line.integer(text(n.key, "_vector_ops"));
-    if (line.has(text(n.key, "_vector_cycles"))) part.vector_cycles = line.integer(text(n.key, "_vector_cycles"));
+/// An item of a list, from what CsvWriter makes of it: a pair whose label is its name, or a pair for each of its fields.
+struct PairReader {
+  const KernelLine& line;
+  std::string_view column;
+  std::span<const KernelLine::Pair> pairs;
+  bool is_named;
+  template <class T>
+  void operator()(Key key, T& v) {
+    if (is_named && key.json == "name") return line.take(column, pairs[0].label, v);
+    for (const KernelLine::Pair& p : pairs)
+      if (is_named || p.label == key.json) return line.take(column, p.figure, v);
   }
-  line.each<int64_t>("resource_cycles",
-                     [&](std::string name, int64_t v) { c.resources.push_back({std::move(name), v}); });
-  line.each<int64_t>("latency_parts_cycles",
-                     [&](std::string name, int64_t v) { c.latency_parts.push_back({std::move(name), v}); });
-  line.each<double>("elasticities",
-                    [&](std::string name, double v) { c.elasticities.push_back({std::move(name), v}); });
-  c.clock_elasticity = line.number("clock_elasticity");
-  for (const LevelCost& whole : levels) {
-    const std::string& name = whole.name;
-    if (!line.has("read_bytes_" + name)) continue;
-    LevelCost level{.name = name,
-                    .read_bits = bits_of_bytes(line.number("read_bytes_" + name)),
-                    .write_bits = bits_of_bytes(line.number("write_bytes_" + name)),
-                    .required_bytes_per_s = line.number("required_bytes_per_s_" + name),
-                    .achieved_bytes_per_s = line.number("achieved_bytes_per_s_" + name),
-                    .available_bytes_per_s = line.number("available_bytes_per_s_" + name)};
-    if (line.has("compulsory_bytes_" + name)) level.compulsory_bytes = line.integer("compulsory_bytes_" + name);
-    if (c.levels.empty())
-      level.by_kind = {.weight = bits_of_bytes(line.number("weight_bytes_moved")),
-                       .scale = bits_of_bytes(line.number("scale_bytes_moved")),
-                       .activation = bits_of_bytes(line.number("activation_bytes_moved")),
-                       .kv = bits_of_bytes(line.number("kv_bytes_moved"))};
-    c.levels.push_back(std::move(level));
-  }
-  return c;
-}
+};
 
-KernelRow row_of(const KernelLine& line, const std::vector<LevelCost>& levels) {
-  KernelRow row{.function = line.words("function"),
-                .layer = line.words("layer"),
-                .count = line.integer("count"),
-                .batch = line.integer("batch"),
-                .i = line.integer("i"),
-                .j = line.integer("j"),
-                .k = line.integer("k"),
-                .tile = line.words("tile")};
-  if (line.has("tenet_terms"))
-    line.each<int64_t>("tenet_terms", [&](const std::string& name, int64_t v) {
-      if (name == kTenetTerms[0].name) row.tenet_terms.emplace_back();
-      for (const TenetTermName& t : kTenetTerms)
-        if (t.name == name && !row.tenet_terms.empty()) row.tenet_terms.back().*t.value = v;
-    });
-  row.costed = line.words("costed") == "1";
-  row.cost = cost_of(line, levels);
-  // Asked and run stand in two columns, in the same order.
-  if (row.cost.macs > 0 && !line.words("runs_as").empty())
-    row.cost.precisions.push_back(
-        {.asked = line.words("computes"), .ran = line.words("runs_as"), .macs = row.cost.macs});
-  if (!line.words("notes").empty()) row.notes.push_back(line.words("notes"));
-  return row;
-}
+/// Reads described fields from a line of kernels.csv.
+class CsvReader {
+ public:
+  static constexpr bool writes = false, is_csv = true;
+  ///   levels   the memories of the chip in their order, which that of the columns need not be
+  CsvReader(const KernelLine& line, const std::vector<LevelCost>& levels, std::string before = "",
+            std::string after = "")
+      : line_(line), levels_(levels), before_(std::move(before)), after_(std::move(after)) {}
+
+  template <class T>
+  void operator()(Key key, T& v) {
+    if (key.column.empty()) return;
+    const std::string column = text(before_, key.column, after_);
+    line_.take(column, line_.words(column), v);
+  }
+  template <class T>
+  void later(Key key, T& v) {
+    if (!key.column.empty() && line_.has(text(before_, key.column, after_))) (*this)(key, v);
+  }
+  template <class T>
+  void derived(Key, const T&) {}
+  template <class T>
+  void maybe(Key key, T& v, bool) {
+    std::optional<T> known;
+    (*this)(key, known);
+    v = known.value_or(0);
+  }
+  void bytes(Key key, int64_t& bits, bool = true) {
+    std::optional<double> value;
+    (*this)(key, value);
+    if (value && !(*value >= 0 && *value < 1e18)) line_.bad(text(key.column, " is ", *value), "bytes, from 0 to 2^60");
+    bits = std::llround(value.value_or(0) * 8);
+  }
+  template <class T>
+  void list(Key key, std::vector<T>& items) {
+    if (key.column.empty()) return;
+    constexpr bool is_named = requires(T& item) { item.name; };
+    const std::vector<KernelLine::Pair> pairs = line_.pairs(key.column);
+    items.clear();
+    for (size_t first = 0; first < pairs.size();) {
+      size_t last = first + 1;
+      while (!is_named && last < pairs.size() && pairs[last].label != pairs[first].label) ++last;
+      PairReader item{line_, key.column, std::span(pairs).subspan(first, last - first), is_named};
+      describe(item, items.emplace_back());
+      first = last;
+    }
+  }
+  template <class T>
+  void later_list(Key key, std::vector<T>& items) {
+    if (!key.column.empty() && line_.has(key.column)) list(key, items);
+  }
+  template <class T, class... More>
+  void part(Key, T& item, More... more) {
+    describe(*this, item, more...);
+  }
+  template <class T, class... More>
+  void prefixed(Key key, T& item, More... more) {
+    CsvReader inner(line_, levels_, text(before_, key.column, "_"), after_);
+    describe(inner, item, more...);
+  }
+  void levels(Key, std::vector<LevelCost>& all) {
+    all.clear();
+    for (const LevelCost& whole : levels_) {
+      if (!line_.has("read_bytes_" + whole.name)) continue;
+      CsvReader inner(line_, levels_, before_, text("_", whole.name, after_));
+      describe(inner, all.emplace_back());
+      all.back().name = whole.name;
+    }
+  }
+
+ private:
+  const KernelLine& line_;
+  const std::vector<LevelCost>& levels_;
+  std::string before_, after_;
+};
 
 /// The phase that a line is of.
 PhaseResult& phase_of(Study& study, const KernelLine& line) {
@@ -198,7 +233,7 @@ std::vector<std::vector<std::string>> parse_csv(std::string_view csv, std::strin
 void add_kernels(Study& study, std::string_view csv, std::string_view source) {
   const std::vector<std::vector<std::string>> records = parse_csv(csv, source);
   if (records.empty()) refuse("the file is empty", "kernels.csv with a head", source, 1);
-  std::map<std::string, size_t> columns;
+  std::map<std::string, size_t, std::less<>> columns;
   for (size_t c = 0; c < records[0].size(); ++c) columns.emplace(records[0][c], c);
   for (size_t r = 1; r < records.size(); ++r) {
     if (records[r].size() != records[0].size())
@@ -208,7 +243,8 @@ void add_kernels(Study& study, std::string_view csv, std::string_view source) {
              r + 1);
     const KernelLine line(columns, records[r], source, r + 1);
     PhaseResult& phase = phase_of(study, line);
-    phase.rows.push_back(row_of(line, phase.cost.levels));
+    CsvReader reader(line, phase.cost.levels);
+    describe(reader, phase.rows.emplace_back());
   }
   for (const SchemeResult& scheme : study.schemes)
     for (const ChipResult& chip : scheme.chips)

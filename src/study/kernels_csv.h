@@ -9,8 +9,8 @@ namespace sator::study {
 /// Errors: a quote that does not end; text behind a closing quote; each names the source and the line.
 std::vector<std::vector<std::string>> parse_csv(std::string_view csv, std::string_view source);
 
-/// Gives each phase of the study its kernels from the text of kernels.csv. Of a kernel are read its name, place and sizes, cost
-/// and notes; not the counts, schedules, or energies by part, which other files hold.
+/// Gives each phase of the study its kernels from the text of kernels.csv: every field that has a column (fields.h). Schedules,
+/// TENET's texts, energies by part and what inner memories move by kind have none.
 /// Errors: a column is missing; a figure is none; a line names a scheme, chip or phase that the study lacks; a phase's kernels
 /// do not add up to its cycles: the files are of different runs. Each names the source and the line.
 void add_kernels(Study& study, std::string_view csv, std::string_view source);

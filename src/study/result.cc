@@ -7,17 +7,17 @@ namespace sator::study {
 const std::array<ComponentName, kComponentCount>& components() {
   // clang-format off
   static const std::array<ComponentName, kComponentCount> rows = {{
-      {Component::array,       "array",       "MAC array", "M",         "multiply-accumulates, fill, drain and stationary loads of the array"},
-      {Component::weights,     "weights",     "weight bytes", "W",      "waiting for weights to move"},
-      {Component::scales,      "scales",      "scale traffic", "S",     "waiting for scales and zero points to move"},
-      {Component::activations, "activations", "activation bytes", "A",  "waiting for activations to move"},
-      {Component::dequantize,  "dequantize",  "dequantize", "D",        "codes to numbers on the vector unit"},
-      {Component::rescale,     "rescale",     "rescale", "R",           "integer sums to numbers on the vector unit"},
-      {Component::quantize,    "quantize",    "activation quantize", "Q", "activations to codes on the vector unit"},
-      {Component::attention,   "attention",   "attention", "T",         "everything in kernels that touch the KV cache"},
-      {Component::vector,      "vector",      "vector work", "V",       "element-wise work and reductions on the vector unit"},
-      {Component::launch,      "launch",      "launch", "L",            "before a kernel's first work"},
-      {Component::links,       "links",       "links", "N",             "sums over several chips on their way"},
+      {Component::array,       "array",       "MAC array",           "M", false, "multiply-accumulates, fill, drain and stationary loads of the array"},
+      {Component::weights,     "weights",     "weight bytes",        "W", false, "waiting for weights to move"},
+      {Component::scales,      "scales",      "scale traffic",       "S", false, "waiting for scales and zero points to move"},
+      {Component::activations, "activations", "activation bytes",    "A", false, "waiting for activations to move"},
+      {Component::dequantize,  "dequantize",  "dequantize",          "D", true,  "codes to numbers on the vector unit"},
+      {Component::rescale,     "rescale",     "rescale",             "R", true,  "integer sums to numbers on the vector unit"},
+      {Component::quantize,    "quantize",    "activation quantize", "Q", true,  "activations to codes on the vector unit"},
+      {Component::attention,   "attention",   "attention",           "T", true,  "everything in kernels that touch the KV cache"},
+      {Component::vector,      "vector",      "vector work",         "V", true,  "element-wise work and reductions on the vector unit"},
+      {Component::launch,      "launch",      "launch",              "L", false, "before a kernel's first work"},
+      {Component::links,       "links",       "links",               "N", false, "sums over several chips on their way"},
   }};
   // clang-format on
   return rows;

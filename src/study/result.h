@@ -9,6 +9,7 @@
 
 #include "dataflow/cost/latency_interval.h"
 #include "engine/statistics.h"
+#include "study/route_costs.h"
 
 namespace sator::study {
 
@@ -33,6 +34,7 @@ struct ComponentName {
   std::string_view key;    // in JSON, CSV and style classes
   std::string_view words;  // for people
   std::string_view mark;   // in the bar itself
+  bool on_vector_unit;     // it has work there
   std::string_view means;
 };
 inline constexpr size_t kComponentCount = 11;
@@ -341,7 +343,9 @@ struct Study {
   ModelFacts model;
   Protocol protocol;
   std::vector<ChipFacts> chips;
-  std::vector<SchemeResult> schemes;  // each with the chips in that order
+  std::vector<SchemeResult> schemes;          // each with the chips in that order
+  std::vector<RoutesOnChip> routes = {};      // where they were asked for: of each scheme on each chip
+  std::optional<ChipFacts> routes_host = {};  // that takes what a route leaves off a chip
   bool operator==(const Study&) const = default;
 };
 

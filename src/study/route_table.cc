@@ -2,22 +2,15 @@
 
 #include <algorithm>
 #include <deque>
-#include <nlohmann/json.hpp>
 
 #include "base/figures.h"
 #include "base/text.h"
-#include "study/csv.h"
+#include "study/csv_table.h"
 #include "study/words.h"
 
 namespace sator::study {
 
 namespace {
-
-struct NamedStep {
-  const char* name;
-  RouteStep RouteCosts::* step;
-};
-constexpr NamedStep kSteps[] = {{"prefill", &RouteCosts::prefill}, {"decode", &RouteCosts::decode}};
 
 void add_once(std::vector<std::string>& lines, const std::string& line) {
   if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
@@ -78,10 +71,10 @@ std::string routes_table(const std::vector<RoutesOnChip>& all) {
     };
     line("step", "route", "MACs on chip", "zeros", "latency", "of it host", "bandwidth", "launches + host");
     std::vector<std::string> off, padded;
-    for (const NamedStep& named : kSteps)
+    for (const RouteStepName& named : kRouteSteps)
       for (const RouteCosts& by : on.routes) {
         const RouteStep& s = by.*named.step;
-        line(&by == on.routes.data() ? named.name : "",
+        line(&by == on.routes.data() ? std::string(named.name) : "",
              std::string(name_of(by.route)),
              percent(s.share()),
              s.padded_share() > 0 ? percent(s.padded_share()) : "-",
@@ -108,74 +101,25 @@ std::string routes_table(const std::vector<RoutesOnChip>& all) {
   return out;
 }
 
-std::string routes_csv(const std::vector<RoutesOnChip>& all) {
-  std::string out = "chip,scheme,step,route,kernel,count,on_chip,macs,macs_issued,latency_s,why,padded\n";
-  for (const RoutesOnChip& on : all)
-    for (const RouteCosts& by : on.routes)
-      for (const NamedStep& named : kSteps)
-        for (const RouteKernel& k : (by.*named.step).kernels)
-          out += text(csv_field(on.chip),
-                      ",",
-                      csv_field(on.scheme),
-                      ",",
-                      named.name,
-                      ",",
-                      name_of(by.route),
-                      ",",
-                      csv_field(k.function),
-                      ",",
-                      k.count,
-                      ",",
-                      k.on_chip ? 1 : 0,
-                      ",",
-                      k.macs,
-                      ",",
-                      k.macs_issued,
-                      ",",
-                      k.latency_s,
-                      ",",
-                      csv_field(k.why),
-                      ",",
-                      csv_field(join(k.padded, "; ")),
-                      "\n");
-  return out;
-}
-
-nlohmann::json routes_json(const std::vector<RoutesOnChip>& all) {
-  nlohmann::json out = nlohmann::json::array();
-  for (const RoutesOnChip& on : all)
-    for (const RouteCosts& by : on.routes)
-      for (const NamedStep& named : kSteps) {
-        const RouteStep& s = by.*named.step;
-        nlohmann::json kernels = nlohmann::json::array();
-        for (const RouteKernel& k : s.kernels)
-          kernels.push_back({{"function", k.function},
-                             {"count", k.count},
-                             {"on_chip", k.on_chip},
-                             {"macs", k.macs},
-                             {"macs_issued", k.macs_issued},
-                             {"latency_s", k.latency_s},
-                             {"why", k.why},
-                             {"padded", k.padded}});
-        out.push_back({{"chip", on.chip},
-                       {"scheme", on.scheme},
-                       {"prompt_len", on.lengths.prompt_len},
-                       {"context", on.lengths.context},
-                       {"step", named.name},
-                       {"route", std::string(name_of(by.route))},
-                       {"macs", s.macs},
-                       {"macs_on_chip", s.macs_on_chip},
-                       {"macs_issued", s.macs_issued},
-                       {"latency_s", s.latency_s()},
-                       {"host_s", s.host_s},
-                       {"outside_bytes", s.outside_bytes},
-                       {"bandwidth_bytes_per_s", s.bytes_per_s()},
-                       {"launches_on_chip", s.launches_on_chip},
-                       {"launches_on_host", s.launches_on_host},
-                       {"kernels", std::move(kernels)},
-                       {"notes", on.notes}});
-      }
-  return out;
+std::string routes_csv(std::vector<RoutesOnChip> all) {
+  CsvTable table;
+  auto add = [&](const RoutesOnChip& on, const RouteCosts& by, std::string_view step, RouteKernel& kernel) {
+    table.begin();
+    CsvWriter w(table);
+    w(csv_only("chip"), on.chip);
+    w(csv_only("scheme"), on.scheme);
+    w(csv_only("step"), std::string(step));
+    w(csv_only("route"), std::string(name_of(by.route)));
+    describe(w, kernel);
+  };
+  RouteKernel kernel;
+  add({}, {}, "", kernel);
+  table.keep_head_alone();
+  for (RoutesOnChip& on : all)
+    for (RouteCosts& by : on.routes)
+      for (const RouteStepName& named : kRouteSteps)
+        for (RouteKernel& k : (by.*named.step).kernels) add(on, by, named.name, k);
+  return table.words();
 }
 
 }  // namespace sator::study

@@ -1,8 +1,6 @@
 // The routes to described chips, compared for any model, schemes and chips: what `--routes` adds to a study or a profile.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "study/routes.h"
 
 namespace sator::study {
@@ -15,14 +13,6 @@ struct RouteQuestion {
   RouteLengths lengths;
 };
 
-/// A scheme on a chip.
-struct RoutesOnChip {
-  std::string chip, scheme;
-  RouteLengths lengths;
-  std::vector<RouteCosts> routes;
-  std::vector<std::string> notes;  // of the passes, on parts of the graph that were not matched or not joined
-};
-
 /// Nothing is run. Errors: those of program_at_phase3 and program_with_patterns; a kernel that the cost engine refuses.
 std::vector<RoutesOnChip> compare_routes(const RouteQuestion& question, const Progress& progress);
 
@@ -30,10 +20,7 @@ std::vector<RoutesOnChip> compare_routes(const RouteQuestion& question, const Pr
 /// then, by kernel, what stays off the chip and why, and what was padded.
 std::string routes_table(const std::vector<RoutesOnChip>& all);
 
-/// One line per chip, scheme, step, route and kernel.
-std::string routes_csv(const std::vector<RoutesOnChip>& all);
-
-/// Units are part of the keys.
-nlohmann::json routes_json(const std::vector<RoutesOnChip>& all);
+/// routes.csv: one line per chip, scheme, step, route and kernel.
+std::string routes_csv(std::vector<RoutesOnChip> all);
 
 }  // namespace sator::study

@@ -21,6 +21,7 @@
 #include "study/page.h"
 #include "study/parts.h"
 #include "study/phase.h"
+#include "study/route_table.h"
 #include "study/sweep.h"
 #include "study/tenet_files.h"
 #include "study/traces.h"
@@ -212,7 +213,7 @@ void require_place(const OwnedFolder& folder, const Plan& plan) {
   std::vector<std::string> names = {
       "study.json", "study.csv", "kernels.csv", "index.html", "tenet/metrics.csv", ".parts/"};
   if (!plan.options.sweep.empty()) names.emplace_back("sweep.csv");
-  names.insert(names.end(), plan.options.further.begin(), plan.options.further.end());
+  if (plan.options.routes) names.emplace_back("routes.csv");
   folder.require_free(names);
   std::vector<std::string> below;
   for (const Chip& chip : plan.chips)
@@ -449,10 +450,10 @@ void write_study(const Study& study, const fs::path& folder, const WriteOptions&
                               {"study.csv", study_csv(study)},
                               {"kernels.csv", kernels_csv(study)}};
   if (!sweep_table(study).empty()) files.emplace_back("sweep.csv", sweep_csv(study));
+  if (!study.routes.empty()) files.emplace_back("routes.csv", routes_csv(study.routes));
   for (OwnedFolder::Files more :
        {schedule_files(study), tenet_files(study), options.traces ? trace_files(study) : OwnedFolder::Files{}})
     files.insert(files.end(), std::move_iterator(more.begin()), std::move_iterator(more.end()));
-  files.insert(files.end(), options.further.begin(), options.further.end());
   files.emplace_back("index.html", html_page(study));  // last: who sees it finds the others
   OwnedFolder(folder, kCommand, options.replace).replace(files);
 }

@@ -31,8 +31,8 @@ struct StudyOptions {
   int64_t speed_age_s = 3600;  // speeds here that an earlier run measured may be so old; 0: they are measured again
   fs::path folder;             // results, and those of finished schemes under .parts/
   bool replace = false;        // files in the way of results
-  std::vector<std::string> further;  // names of results that write_study is given besides
-  std::string version;               // of the program
+  bool routes = false;         // the caller adds Study::routes before it is written
+  std::string version;         // of the program
 };
 
 /// What `sator study` costs for unless told.
@@ -93,12 +93,11 @@ Study run_study(const StudyOptions& options, const Workers& workers, const Progr
 
 /// Beside the results of every study.
 struct WriteOptions {
-  bool traces = false;         ///< each phase as a trace of Chakra
-  bool replace = false;        ///< files in the way of results
-  OwnedFolder::Files further;  ///< by name in the folder
+  bool traces = false;   ///< each phase as a trace of Chakra
+  bool replace = false;  ///< files in the way of results
 };
 
-/// Writes study.json, study.csv, kernels.csv, sweep.csv where there is one, the schedules of its kernels, their products as
+/// Writes study.json, study.csv, kernels.csv, sweep.csv and routes.csv where there are such, the schedules of its kernels, their products as
 /// TENET's files, and index.html, in place of what an earlier study wrote there (base/owned_folder.h).
 /// Errors: the folder cannot be written; what no study wrote stands where a result goes.
 void write_study(const Study& study, const fs::path& folder, const WriteOptions& options = {});

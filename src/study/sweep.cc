@@ -5,7 +5,7 @@
 #include "base/figures.h"
 #include "base/text.h"
 #include "study/cost_program.h"
-#include "study/csv.h"
+#include "study/csv_table.h"
 #include "study/words.h"
 
 namespace sator::study {
@@ -196,35 +196,30 @@ std::string sweep_table(const Study& study) {
   return out;
 }
 
-std::string sweep_csv(const Study& study) {
-  std::string out =
-      "model,scheme,chip,batch,context,phase,latency_s,latency_cycles,tokens_per_s,macs,utilization,energy_j,"
-      "energy_j_per_token,outer_bytes,bound,kernels_without_cost\n";
-  for (const SchemeResult& scheme : study.schemes)
-    for (size_t chip = 0; chip < scheme.chips.size(); ++chip)
-      for (const SweepPoint& point : scheme.chips[chip].sweep)
-        for (bool prefill : {true, false}) {
-          const SweepCost& c = prefill ? point.prefill : point.decode;
-          const double tokens = static_cast<double>(point.batch * (prefill ? point.context : 1));
-          const std::vector<std::string> fields = {csv_field(study.model.name),
-                                                   csv_field(scheme.name),
-                                                   csv_field(study.chips[chip].name),
-                                                   text(point.batch),
-                                                   text(point.context),
-                                                   prefill ? "prefill" : "decode",
-                                                   text(c.latency_s),
-                                                   text(c.latency_cycles),
-                                                   c.latency_s > 0 ? text(tokens / c.latency_s) : "",
-                                                   text(c.macs),
-                                                   text(c.utilization),
-                                                   c.energy_j > 0 ? text(c.energy_j) : "",
-                                                   c.energy_j > 0 ? text(c.energy_j / tokens) : "",
-                                                   text(c.outer_bytes),
-                                                   csv_field(c.bound),
-                                                   text(c.kernels_without_cost)};
-          out += join(fields, ",") + "\n";
-        }
-  return out;
+std::string sweep_csv(const Study& given) {
+  Study study = given;  // the descriptions take fields to read and to write
+  CsvTable table;
+  auto add = [&](SchemeResult& scheme, ChipResult& chip, SweepPoint& point, bool prefill) {
+    const double tokens = static_cast<double>(point.batch * (prefill ? point.context : 1));
+    table.begin();
+    CsvWriter w(table);
+    w(csv_only("model"), study.model.name);
+    w(csv_only("scheme"), scheme.name);
+    w(csv_only("chip"), chip.chip);
+    describe_place(w, point);
+    w(csv_only("phase"), std::string(prefill ? "prefill" : "decode"));
+    describe(w, prefill ? point.prefill : point.decode, tokens);
+  };
+  SchemeResult scheme;
+  ChipResult chip;
+  SweepPoint point;
+  add(scheme, chip, point, true);
+  table.keep_head_alone();
+  for (SchemeResult& s : study.schemes)
+    for (ChipResult& c : s.chips)
+      for (SweepPoint& p : c.sweep)
+        for (bool prefill : {true, false}) add(s, c, p, prefill);
+  return table.words();
 }
 
 }  // namespace sator::study

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "dataflow/tenet/metrics.h"
-#include "study/csv.h"
+#include "study/csv_table.h"
 #include "study/file_names.h"
 
 namespace sator::study {

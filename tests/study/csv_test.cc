@@ -5,6 +5,7 @@
 #include <map>
 
 #include "study/by_hand.h"
+#include "study/csv_table.h"
 #include "study/sample.h"
 
 namespace sator::study {

@@ -31,6 +31,26 @@ TEST(StudyJson, ReadsBackAsItWasWritten) {
   study.protocol.reference = "f32";
   study.protocol.measured_at = "2026-11-22T20:45:03Z";
   study.protocol.rounds = 5;
+  const RouteStep step{.macs = 7,
+                       .macs_on_chip = 5,
+                       .macs_issued = 6,
+                       .launches_on_chip = 1,
+                       .launches_on_host = 2,
+                       .chip_s = 1e-3,
+                       .host_s = 1e-5,
+                       .outside_bytes = 12.5,
+                       .kernels = {{.function = "head", .count = 2, .why = "it is wide", .padded = {"a", "b"}}}};
+  study.routes = {{.chip = "tpuv1",
+                   .scheme = "f16",
+                   .lengths = {.prompt_len = 16, .context = 17},
+                   .routes = {{Route::schedule, "f16", step, {}}, {Route::merged, "f16", {}, step}},
+                   .notes = {"not joined"}},
+                  {.chip = "edge_npu32",
+                   .scheme = "f16",
+                   .lengths = {},
+                   .routes = {{Route::schedule, "f16", step, step}},
+                   .notes = {}}};
+  study.routes_host = study.chips[1];
   EXPECT_EQ(read_back(study, Kernels::included), study);
   study = sample();
   study.schemes[1].host_calls.clear();
@@ -135,6 +155,7 @@ TEST(StudyJson, DamageIsNamedByItsPlace) {
             std::string::npos);
   EXPECT_NE(error([](Json& j) { j["rows"].push_back(j["rows"][0]); }).find("one row for each"), std::string::npos);
   EXPECT_NE(error([](Json& j) { j["schema_version"] = 99; }).find("99"), std::string::npos);
+  EXPECT_NE(error([](Json& j) { j["routes"] = Json::array({{{"chip", "x"}}}); }).find("routes[0]"), std::string::npos);
   EXPECT_NE(error([](Json& j) { j["rows"][0]["decode"]["levels"][0]["read_bytes"] = -1; }).find("read_bytes"),
             std::string::npos);
 }

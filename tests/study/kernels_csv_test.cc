@@ -52,6 +52,10 @@ TEST(KernelsCsv, ComesBack) {
           EXPECT_EQ(rows[r].count, wanted[r].count);
           EXPECT_EQ(rows[r].j, wanted[r].j);
           EXPECT_EQ(rows[r].tenet_terms, wanted[r].tenet_terms);
+          EXPECT_EQ(rows[r].duration_us, wanted[r].duration_us);
+          EXPECT_EQ(rows[r].weight_bits, wanted[r].weight_bits);
+          EXPECT_EQ(rows[r].counts.unique, wanted[r].counts.unique);
+          EXPECT_EQ(rows[r].stream_cycles, wanted[r].stream_cycles);
           const Cost &a = rows[r].cost, &b = wanted[r].cost;
           EXPECT_EQ(a.latency_s, b.latency_s);
           EXPECT_EQ(a.latency_parts, b.latency_parts);

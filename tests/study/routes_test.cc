@@ -10,6 +10,7 @@
 #include "frontend/hf_config.h"
 #include "passes/byoc.h"
 #include "relax/parse.h"
+#include "study/json.h"
 #include "study/route_table.h"
 #include "study/sample.h"
 #include "temp_folder.h"
