@@ -6,7 +6,6 @@
 namespace sator::cli {
 
 Command study_command();
-Command case_study_command();
 Command tokenize_command();
 Command schemes_command();
 Command chat_command();

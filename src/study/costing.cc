@@ -80,7 +80,8 @@ const SweepCost& ChipCoster::cost_of(const llm::KernelCall& call) {
            .macs = cost.macs,
            .utilization = cost.utilization,
            .energy_j = cost.energy_j,
-           .bound = cost.bound};
+           .bound = cost.bound,
+           .components = components_of(cost)};
     if (!cost.memories.empty()) sum.outer_bytes = cost.memories[0].read_bytes + cost.memories[0].write_bytes;
   } catch (const Error&) {
     sum.kernels_without_cost = 1;

@@ -93,6 +93,10 @@ class CsvWriter {
     describe(inner, item, more...);
   }
   template <class T>
+  void later_part(Key key, T& item) {
+    if (!key.column.empty()) describe(*this, item);
+  }
+  template <class T>
   void optional_part(Key, std::optional<T>& item) {
     if (item) describe(*this, *item);
   }
@@ -115,6 +119,10 @@ class CsvWriter {
       else
         pairs.push_back(text(label.empty() ? key.json : label, " ", CsvWriter::of(v)));
     }
+    // Items that have more than pairs are in JSON alone.
+    void bytes(Key, int64_t) {}
+    template <class T>
+    void list(Key, std::vector<T>&) {}
   };
 
   void put(std::string_view column, const std::string& value) {

@@ -29,6 +29,7 @@ inline Key csv_only(std::string_view name) { return {"", name}; }
 //   a.list(key, all)        a list of described items; in CSV "name value; name value"
 //   a.later_list(key, all)
 //   a.part(key, x)          a described item
+//   a.later_part(key, x)
 //   a.prefixed(key, x)      the same; in CSV its columns begin with the key
 //   a.optional_part(key, x) of a std::optional
 //   a.levels(key, all)      memories; in CSV the columns of each end in its name
@@ -182,6 +183,31 @@ void describe(A& a, LargerMemory& x) {
   a("latency_s", x.latency_s);
 }
 
+template <class A>
+void describe(A& a, ProductUse& x) {
+  a("name", x.name);
+  a("batch", x.batch);
+  a("i", x.i);
+  a("j", x.j);
+  a("k", x.k);
+  a("tile", x.tile);
+  a("macs", x.macs);
+}
+
+template <class A>
+void describe(A& a, Matmul& x) {
+  a("function", x.function);
+  a("layer", x.layer);
+  a("count", x.count);
+  a.list("products", x.products);
+  a("latency_cycles", x.latency_cycles);
+  a("latency_s", x.latency_s);
+  a("bound", x.bound);
+  a.bytes("outer_bytes", x.outer_bits);
+  a("outer_bytes_per_s", x.outer_bytes_per_s);
+  a("energy_j", x.energy_j);
+}
+
 /// Schedules and TENET's texts are files of their own beside the CSV, which names them (csv.cc).
 template <class A>
 void describe(A& a, KernelRow& x) {
@@ -194,6 +220,7 @@ void describe(A& a, KernelRow& x) {
   a("k", x.k);
   a("tile", x.tile);
   a("tile_steps", x.tile_steps);
+  a.later_list(json_only("products"), x.products);
   a(json_only("schedule"), x.schedule);
   a.list(json_only("tenet"), x.tenet);
   a.later_list("tenet_terms", x.tenet_terms);
@@ -218,6 +245,7 @@ void describe(A& a, PhaseResult& x) {
   a({"kernels_run", "kernels"}, x.kernels);
   a("kernels_costed", x.kernels_costed);
   a("kernels_checked", x.kernels_checked);
+  a.later_list(json_only("matmuls"), x.matmuls);
   a.later_list(json_only("larger_memories"), x.larger);
   a("notes", x.notes);
 }
@@ -236,6 +264,7 @@ void describe(A& a, SweepCost& x, double tokens = 0) {
   a("outer_bytes", x.outer_bytes);
   a("bound", x.bound);
   a("kernels_without_cost", x.kernels_without_cost);
+  a.later_part(json_only("components"), x.components);
 }
 
 /// Where it stands in the sweep.
@@ -365,6 +394,8 @@ void describe(A& a, ChipFacts& x) {
   a("calibration", x.calibration);
   a.later("is_host", x.is_host);
   a.list("peaks", x.peaks);
+  a.later("patterns", x.patterns);
+  a.later("keeps_between", x.keeps_between);
   a.later("is_16_bit", x.is_16_bit);
 }
 

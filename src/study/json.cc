@@ -81,6 +81,10 @@ struct Writer {
     part(key, item, more...);
   }
   template <class T>
+  void later_part(Key key, T& item) {
+    part(key, item);
+  }
+  template <class T>
   void optional_part(Key key, std::optional<T>& item) {
     if (item) part(key, *item);
   }
@@ -169,6 +173,10 @@ struct Reader {
   template <class T, class... More>
   void prefixed(Key key, T& item, More... more) {
     part(key, item, more...);
+  }
+  template <class T>
+  void later_part(Key key, T& item) {
+    if (json.find(key.json)) part(key, item);
   }
   template <class T>
   void optional_part(Key key, std::optional<T>& item) {

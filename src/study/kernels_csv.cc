@@ -99,6 +99,9 @@ struct PairReader {
     for (const KernelLine::Pair& p : pairs)
       if (is_named || p.label == key.json) return line.take(column, p.figure, v);
   }
+  void bytes(Key, int64_t&) {}
+  template <class T>
+  void list(Key, std::vector<T>&) {}
 };
 
 /// Reads described fields from a line of kernels.csv.

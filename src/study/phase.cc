@@ -1,6 +1,7 @@
 #include "study/phase.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "dataflow/mapping/precision.h"
 #include "dataflow/tenet/metrics.h"
 #include "dataflow/tenet/tenet_text.h"
+#include "study/words.h"
 #include "target/calibration.h"
 
 namespace sator::study {
@@ -148,8 +150,9 @@ void describe_products(const KernelCost& cost, KernelRow& row) {
          .passes = s.passes,
          .macs = s.macs});
     row.accumulator_bits_needed = std::max<int64_t>(row.accumulator_bits_needed, s.accumulator_bits_needed);
-    if (!std::exchange(first, false)) continue;
     const ProductSize size = product_size(s);
+    row.products.push_back({s.name, size.batch, size.i, size.j, size.k, s.placement->words, s.macs});
+    if (!std::exchange(first, false)) continue;
     row.batch = size.batch, row.i = size.i, row.j = size.j, row.k = size.k;
     row.activation_bits = a.bits;
     row.output_bits = s.work.operands[s.product->output].bits;
@@ -254,7 +257,43 @@ void add_precision(std::vector<PrecisionUse>& into, const PrecisionUse& p, int64
   into.back().macs *= times;
 }
 
+/// "transformer.h.*.mlp.c_fc" of a layer and others that differ in their number alone.
+std::string layer_family(const std::string& layer) {
+  std::vector<std::string> words;
+  for (std::string_view word : split(layer, '.'))
+    words.emplace_back(
+        !word.empty() && std::ranges::all_of(word, [](unsigned char c) { return std::isdigit(c); }) ? "*" : word);
+  return join(words, ".");
+}
+
+std::vector<Matmul> matmuls_of(const std::vector<KernelRow>& rows) {
+  std::vector<Matmul> all;
+  for (const KernelRow& row : rows) {
+    if (row.products.empty()) continue;
+    const LevelCost& outside = row.cost.levels.front();
+    Matmul m{.function = row.function,
+             .layer = layer_family(row.layer),
+             .count = 0,
+             .products = row.products,
+             .latency_cycles = row.cost.latency_cycles,
+             .latency_s = row.cost.latency_s,
+             .bound = row.cost.bound,
+             .outer_bits = outside.bits(),
+             .outer_bytes_per_s = outside.achieved_bytes_per_s,
+             .energy_j = knows_energy(row.cost) ? std::optional(row.cost.energy_j) : std::nullopt};
+    auto known = std::ranges::find_if(all, [&](Matmul other) {
+      other.count = 0;
+      return other == m;
+    });
+    if (known == all.end()) known = all.insert(all.end(), std::move(m));
+    known->count += row.count;
+  }
+  return all;
+}
+
 }  // namespace
+
+Components components_of(const KernelCost& cost) { return components_of(cost, sums_of(cost)); }
 
 ProductSize product_size(const StatementCost& s) {
   ProductSize size;
@@ -400,6 +439,7 @@ PhaseResult sum_of(std::vector<KernelRow> rows, const Chip& chip) {
   int64_t longest = 0;
   for (const auto& [name, cycles] : bound_cycles)
     if (cycles > longest) longest = cycles, sum.bound = name;
+  phase.matmuls = matmuls_of(rows);
   phase.rows = std::move(rows);
   return phase;
 }
@@ -413,6 +453,8 @@ ChipFacts facts_of(const Chip& chip) {
                      static_cast<double>(chip.pes()) * p.macs_per_pe_per_cycle * chip.clock_hz});
   std::stable_sort(
       peaks.begin(), peaks.end(), [](const PeakRate& a, const PeakRate& b) { return a.macs_per_s > b.macs_per_s; });
+  std::vector<std::string> patterns;
+  for (const ChipPattern& p : chip.patterns) patterns.push_back(p.name);
   return {.name = chip.name,
           .description = chip.description,
           .source = chip.source,
@@ -426,6 +468,8 @@ ChipFacts facts_of(const Chip& chip) {
           .outer_bytes_per_s = dataflow::available_bytes_per_s(chip.memories.front(), chip),
           .calibration = chip.calibration ? calibration_words(chip) : "",
           .peaks = std::move(peaks),
+          .patterns = std::move(patterns),
+          .keeps_between = chip.keeps_between,
           .is_16_bit = dataflow::multiplies_16_bits_at_speed(chip)};
 }
 

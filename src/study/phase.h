@@ -22,6 +22,9 @@ struct ProductSize {
 /// Of a statement that runs on the array.
 ProductSize product_size(const dataflow::StatementCost& statement);
 
+/// A kernel's latency by what its cycles are spent on, as in a row.
+Components components_of(const dataflow::KernelCost& cost);
+
 /// The kernel's row: widths, sizes and the named components derived from the cost's statements.
 ///   components   Latency that the array binds is `array`; that the vector unit binds is split among its kinds of work by
 ///                their cycles; that a memory binds is split among what it moves by bits. Fractions of a cycle go to the

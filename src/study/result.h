@@ -171,14 +171,24 @@ inline constexpr TenetTermName kTenetTerms[] = {{"items_in", &TenetTerms::items_
                                                 {"delay_out", &TenetTerms::delay_out},
                                                 {"delay_compute", &TenetTerms::delay_compute}};
 
+/// A matrix product of a kernel: Y[b,i,j] += X[b,i,k] * W[b,k,j].
+struct ProductUse {
+  std::string name;  // of its block
+  int64_t batch = 1, i = 1, j = 1, k = 1;
+  std::string tile;  // the tiled loops, outermost first, and what rows and columns hold
+  int64_t macs = 0;  // that count: of attention's scores those of later positions are masked
+  bool operator==(const ProductUse&) const = default;
+};
+
 /// One kernel of a phase on one chip: figures are those of one call, of which there are `count`.
 struct KernelRow {
   std::string function;
   std::string layer;  // "h.3.mlp", empty outside of layers
   int64_t count = 1;
   int64_t batch = 0, i = 0, j = 0, k = 0;  // of its first product: rows, columns, reduction; 0: it has none
-  std::string tile;               // of that product: the tiled loops, outermost first, and what rows and columns hold
-  int64_t tile_steps = 0;         // in which the memories are refilled
+  std::string tile;                        // of that product: as in ProductUse
+  int64_t tile_steps = 0;                  // in which the memories are refilled
+  std::vector<ProductUse> products;        // all of them
   std::string schedule;           // the same as steps of a schedule of the kernel's function; empty: it has no product
   std::vector<TenetTexts> tenet;  // one per product
   std::vector<TenetTerms> tenet_terms;  // likewise, on a chip that is timed by TENET's formula
@@ -191,6 +201,21 @@ struct KernelRow {
   int64_t stream_cycles = 0;  // stamps of the array that do work
   std::vector<std::string> notes;
   bool operator==(const KernelRow&) const = default;
+};
+
+/// A kernel that multiplies matrices, over the layers in which it does the same: figures are those of one of its `count` calls.
+struct Matmul {
+  std::string function;
+  std::string layer;  // with * for the number in which layers differ
+  int64_t count = 0;
+  std::vector<ProductUse> products;
+  int64_t latency_cycles = 0;
+  double latency_s = 0;
+  std::string bound;
+  int64_t outer_bits = 0;  // moved by the outermost memory
+  double outer_bytes_per_s = 0;
+  std::optional<double> energy_j;  // absent: the chip states none
+  bool operator==(const Matmul&) const = default;
 };
 
 /// A phase on the chip with one memory larger by a tenth, its kernels mapped anew.
@@ -209,6 +234,7 @@ struct PhaseResult {
   int64_t kernels_costed = 0;   // of these
   int64_t kernels_checked = 0;  // whose counts were checked by listing every instance
   std::vector<KernelRow> rows;
+  std::vector<Matmul> matmuls;       // in the order of first sight
   std::vector<LargerMemory> larger;  // per memory on the chip with a size; none where no mapping is searched
   std::vector<std::string> notes;    // each once
   bool operator==(const PhaseResult&) const = default;
@@ -222,6 +248,7 @@ struct SweepCost {
   double utilization = 0, energy_j = 0;
   int64_t outer_bytes = 0;  // moved by the outermost memory
   std::string bound;
+  Components components{};
   int64_t kernels_without_cost = 0;
   bool operator==(const SweepCost&) const = default;
 };
@@ -306,11 +333,13 @@ struct ChipFacts {
   std::string name, description, source, file, dataflow;
   int64_t rows = 0, columns = 0, node_nm = 0;
   double clock_hz = 0;
-  double outer_bytes_per_s = 0;  // of the outermost memory
-  std::string calibration;       // in words; empty: none
-  bool is_host = false;          // measured on the processor of this run, with as many threads
-  std::vector<PeakRate> peaks;   // fastest first
-  bool is_16_bit = false;        // its fast units take 16 bits (dataflow/mapping/precision.h): ratios are to f16+a16
+  double outer_bytes_per_s = 0;            // of the outermost memory
+  std::string calibration;                 // in words; empty: none
+  bool is_host = false;                    // measured on the processor of this run, with as many threads
+  std::vector<PeakRate> peaks;             // fastest first
+  std::vector<std::string> patterns = {};  // what it takes whole, by name
+  std::string keeps_between = {};          // the memory in which one part's results wait for the next; empty: none
+  bool is_16_bit = false;  // its fast units take 16 bits (dataflow/mapping/precision.h): ratios are to f16+a16
   bool operator==(const ChipFacts&) const = default;
 };
 

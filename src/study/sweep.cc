@@ -102,6 +102,11 @@ void add(SweepCost& sum, const SweepCost& part, int64_t times) {
   sum.energy_j += part.energy_j * static_cast<double>(times);
   sum.outer_bytes += part.outer_bytes * times;
   sum.kernels_without_cost += part.kernels_without_cost * times;
+  for (size_t c = 0; c < kComponentCount; ++c) {
+    sum.components[c].latency_cycles += part.components[c].latency_cycles * times;
+    sum.components[c].vector_ops += part.components[c].vector_ops * times;
+    sum.components[c].vector_cycles += part.components[c].vector_cycles * times;
+  }
 }
 
 }  // namespace
@@ -119,7 +124,12 @@ SweepCost step_cost(std::span<const CountedCall> calls, int64_t tokens, ChipCost
   if (links.any()) {
     const auto sums = static_cast<int64_t>(links.layers.size());
     const Cost one = all_reduce_row(links, "", tokens, coster.chip()).cost;
-    add(sum, {.latency_cycles = one.latency_cycles, .latency_s = one.latency_s, .energy_j = one.energy_j}, sums);
+    add(sum,
+        {.latency_cycles = one.latency_cycles,
+         .latency_s = one.latency_s,
+         .energy_j = one.energy_j,
+         .components = one.components},
+        sums);
     bound["links"] += one.latency_cycles * sums;
   }
   if (sum.latency_cycles > 0) sum.utilization = slots / static_cast<double>(sum.latency_cycles);

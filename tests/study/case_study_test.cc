@@ -1,100 +1,149 @@
-#include "study/case_study.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "frontend/hf_config.h"
 #include "llm/open.h"
 #include "runtime/profiler.h"
 #include "study/cost_program.h"
+#include "study/route_table.h"
 #include "study/sample.h"
+#include "study/study.h"
+#include "study/workers.h"
+#include "temp_folder.h"
 
 namespace sator::study {
 namespace {
 
 const fs::path kRoot = SATOR_SOURCE_DIR;
 
-const CaseStudy& gpt2() {
-  static const CaseStudy study =
-      make_case_study({.model = kRoot / "examples/gpt2-124m"}, [](const std::string&, bool) {});
-  return study;
+/// What docs/case-study-gpt2.md says that it was made by: the schemes that tools/case_study.py has words for.
+constexpr const char* kSchemes[] = {"f16",
+                                    "int8-tensor+embed",
+                                    "int8-input+embed",
+                                    "int8-channel+embed",
+                                    "int8-group32+embed",
+                                    "int8-tensor+embed+a8-tensor",
+                                    "int8-channel+embed+a8-embedding",
+                                    "int8-channel+embed+a8-token",
+                                    "int8-channel+embed+a8-peg8"};
+
+std::string command() {
+  std::string line =
+      "./sator study examples/gpt2-124m --shapes-only --chip edge_npu32 --context 128,256,512,1024 --routes";
+  for (const char* scheme : kSchemes) line += text(" --quant ", scheme);
+  return line + " -o case-study\npython3 tools/case_study.py case-study/study.json -o docs/case-study-gpt2.md";
 }
 
-TEST(CaseStudy, TheDocumentIsWhatTheProgramWrites) {
-  const std::string command = "./sator case_study examples/gpt2-124m -o docs/case-study-gpt2.md";
-  EXPECT_TRUE(read_file(kRoot / "docs/case-study-gpt2.md") == case_study_text(gpt2(), command))
-      << "docs/case-study-gpt2.md is not what the program writes now: `" << command << "` writes it anew";
+/// The study of that command, in a folder of its own.
+struct Gpt2 {
+  TempFolder folder;
+  Study study;
+  Gpt2() {
+    const auto quiet = [](const std::string&, bool) {};
+    const StudyOptions options{.model = kRoot / "examples/gpt2-124m",
+                               .schemes = {std::begin(kSchemes), std::end(kSchemes)},
+                               .chips = {"edge_npu32"},
+                               .sweep = {.batches = {}, .contexts = {128, 256, 512, 1024}},
+                               .shapes_only = true,
+                               .folder = folder.path()};
+    study = run_study(options, model_workers(), quiet);
+    RouteQuestion question{
+        .model = options.model,
+        .schemes = {},
+        .chips = {shipped("edge_npu32")},
+        .host = shipped("cpu_avx512_vnni"),
+        .lengths = {.prompt_len = study.protocol.prompt_len, .context = study.protocol.decode_context}};
+    for (const char* scheme : kSchemes) question.schemes.push_back(llm::parse_scheme(scheme));
+    study.routes = compare_routes(question, quiet);
+    study.routes_host = facts_of(question.host);
+    write_study(study, folder.path());
+  }
+};
+const Gpt2& gpt2() {
+  static const Gpt2 all;
+  return all;
+}
+
+/// Runs tools/case_study.py and returns what it printed; with its errors where it ended badly.
+std::string script(const std::string& arguments, int* status = nullptr) {
+  const TempFolder folder;
+  const fs::path out = folder.path() / "out";
+  const int ended = std::system(
+      text("python3 ", (kRoot / "tools/case_study.py").string(), " ", arguments, " > ", out.string(), " 2>&1").c_str());
+  if (status) *status = ended;
+  return read_file(out);
+}
+
+TEST(CaseStudy, TheDocumentIsWhatTheScriptWrites) {
+  const std::string said = script(text((gpt2().folder.path() / "study.json").string(), " --made-by '", command(), "'"));
+  EXPECT_TRUE(read_file(kRoot / "docs/case-study-gpt2.md") == said)
+      << "docs/case-study-gpt2.md is not what these commands write now, with --made-by and their text:\n"
+      << command();
+}
+
+TEST(CaseStudy, TheScriptSaysWhatAStudyLacks) {
+  const TempFolder folder;
+  int status = 0;
+  write_file(folder.path() / "a.json", "{\"chips\": []}");
+  EXPECT_NE(script((folder.path() / "a.json").string(), &status).find("lacks"), std::string::npos);
+  EXPECT_NE(status, 0);
+  write_file(folder.path() / "b.json", "not json");
+  EXPECT_NE(script((folder.path() / "b.json").string(), &status).find("is no study"), std::string::npos);
+  EXPECT_NE(status, 0);
+  const std::string said = script(text((gpt2().folder.path() / "study.json").string(), " --chip tpuv9"), &status);
+  EXPECT_NE(said.find("no chip tpuv9\n  needs: one of edge_npu32"), std::string::npos) << said;
+  EXPECT_NE(status, 0);
 }
 
 // What config.json says of the published model is all that these numbers need.
 TEST(CaseStudy, ProductsAreThoseOfTheConfiguration) {
-  const int64_t n = 128, width = 768, heads = 12, head = 64, vocab = 50257;
-  for (const SchemeCosts& scheme : gpt2().schemes) {
-    SCOPED_TRACE(scheme.kind.scheme);
-    auto expect = [&](const StepCosts& step, int64_t tokens) {
-      const int64_t context = step.step.context;
-      std::vector<std::pair<std::string, ProductSize>> expected = {
-          {"transformer.h.*.attn.c_attn", {.i = tokens, .j = 3 * width, .k = width}},
-          {"transformer.h.*.attn", {.batch = heads, .i = tokens, .j = context, .k = head}},
-          {"transformer.h.*.attn", {.batch = heads, .i = tokens, .j = head, .k = context}},
-          {"transformer.h.*.attn.c_proj", {.i = tokens, .j = width, .k = width}},
-          {"transformer.h.*.mlp.c_fc", {.i = tokens, .j = 4 * width, .k = width}},
-          {"transformer.h.*.mlp.c_proj", {.i = tokens, .j = width, .k = 4 * width}},
-          {"lm_head", {.i = 1, .j = vocab, .k = width}}};
-      std::vector<ProductSize> found;
-      std::vector<std::string> layers;
+  const int64_t width = 768, heads = 12, head = 64, vocab = 50257;
+  for (const SchemeResult& scheme : gpt2().study.schemes) {
+    SCOPED_TRACE(scheme.name);
+    auto expect = [&](const PhaseResult& phase, int64_t tokens, int64_t context) {
+      const std::vector<ProductUse> expected = {{"transformer.h.*.attn.c_attn", 1, tokens, 3 * width, width},
+                                                {"transformer.h.*.attn", heads, tokens, context, head},
+                                                {"transformer.h.*.attn", heads, tokens, head, context},
+                                                {"transformer.h.*.attn.c_proj", 1, tokens, width, width},
+                                                {"transformer.h.*.mlp.c_fc", 1, tokens, 4 * width, width},
+                                                {"transformer.h.*.mlp.c_proj", 1, tokens, width, 4 * width},
+                                                {"lm_head", 1, 1, vocab, width}};
+      std::vector<ProductUse> found;
       int64_t macs = 0;
-      for (const MatmulRow& row : step.matmuls) {
-        EXPECT_EQ(row.kernel.count, row.products[0].size.j == vocab ? 1 : 12) << row.kernel.function;
+      for (const Matmul& row : phase.matmuls) {
+        EXPECT_EQ(row.count, row.products[0].j == vocab ? 1 : 12) << row.function;
+        EXPECT_TRUE(row.function == "attention" || row.function.find("NT_matmul") != std::string::npos) << row.function;
         for (const ProductUse& use : row.products) {
-          const ProductSize& s = use.size;
           // Of attention's scores those of later positions are masked.
-          const bool scored = s.batch == heads;
-          EXPECT_EQ(use.macs, s.batch * s.i * s.j * s.k - (scored ? heads * head * tokens * (tokens - 1) / 2 : 0))
-              << row.kernel.function;
-          macs += row.kernel.count * use.macs;
-          found.push_back(s);
-          layers.push_back(row.kernel.layer);
+          const bool scored = use.batch == heads;
+          EXPECT_EQ(use.macs,
+                    use.batch * use.i * use.j * use.k - (scored ? heads * head * tokens * (tokens - 1) / 2 : 0))
+              << row.function;
+          EXPECT_NE(use.tile, "");
+          macs += row.count * use.macs;
+          found.push_back({row.layer, use.batch, use.i, use.j, use.k});
         }
       }
-      ASSERT_EQ(found.size(), expected.size());
-      for (size_t p = 0; p < found.size(); ++p) EXPECT_TRUE(found[p] == expected[p].second) << expected[p].first;
-      EXPECT_EQ(layers.back(), "lm_head");
+      EXPECT_TRUE(found == expected);
       const ModelConfig config = read_model_config(kRoot / "examples/gpt2-124m");
       EXPECT_EQ(macs, llm::macs_of_step(config, {.tokens = tokens, .context = context}));
-      EXPECT_EQ(macs, step.all.cost.macs);
-      EXPECT_EQ(step.all.kernels_costed, step.all.kernels);
+      EXPECT_EQ(macs, phase.cost.macs);
+      EXPECT_EQ(phase.kernels_costed, phase.kernels);
     };
-    expect(scheme.prefill, n);
-    ASSERT_EQ(scheme.decode.size(), 4U);
-    for (const StepCosts& step : scheme.decode) expect(step, 1);
-  }
-}
-
-// The names that the seeds know: a product's kernel is called after what was fused to it.
-TEST(CaseStudy, KernelsHaveTheirPrintedNames) {
-  for (const SchemeCosts& scheme : gpt2().schemes)
-    for (const MatmulRow& row : scheme.prefill.matmuls)
-      EXPECT_TRUE(row.kernel.function == "attention" || row.kernel.function.find("NT_matmul") != std::string::npos)
-          << row.kernel.function;
-}
-
-TEST(CaseStudy, WrongLengthsAreRefused) {
-  auto error_of = [](CaseStudyOptions options) -> std::string {
-    options.model = kRoot / "examples/gpt2-124m";
-    try {
-      make_case_study(options, [](const std::string&, bool) {});
-    } catch (const Error& error) {
-      return error.reason.what;
+    expect(scheme.chips[0].prefill, 128, 128);
+    expect(scheme.chips[0].decode, 1, 144);
+    // At a context of the sweep a step is spent on the same components as a phase of it.
+    for (const SweepPoint& point : scheme.chips[0].sweep) {
+      for (const SweepCost* cost : {&point.prefill, &point.decode}) {
+        int64_t cycles = 0;
+        for (const ComponentCost& c : cost->components) cycles += c.latency_cycles;
+        EXPECT_EQ(cycles, cost->latency_cycles);
+      }
+      if (point.context == 128) EXPECT_EQ(point.prefill.components, scheme.chips[0].prefill.cost.components);
     }
-    return "";
-  };
-  EXPECT_EQ(error_of({.prompt_len = 0}), "a prompt of 0 tokens");
-  EXPECT_EQ(error_of({.prompt_len = 1025}), "a prompt of 1025 tokens");
-  EXPECT_EQ(error_of({.contexts = {128, 1025}}), "a decode step at 1025 tokens");
-  EXPECT_EQ(error_of({.contexts = {}}), "no context for a decode step");
-  EXPECT_NE(error_of({.chip = "gemini16"}), "");
+  }
 }
 
 // A run on the virtual machine: the shapes of the tensors that each kernel got are the i, j and k that the program states
