@@ -1,8 +1,10 @@
 // Whole models on chips as shipped beside what was measured: the sums that `study --shapes-only` makes of a model's kernels, at
 // the batch, the lengths, the number of chips and the width of the cache that each row states. Nothing is fitted to these rows.
 //   NeuSight  one forward pass of PyTorch in float32 (no TF32): all prompts at once, logits for every token. Attention is a kernel
-//             per product, scores and softmax pass the memories (also under "fusion", torch.compile, which joins what has no product)
-//   H200      a prompt, or one token of a batch, through torch.compile
+//             per product, scores and softmax pass the memories (also under "fusion", torch.compile, which joins what has no product).
+//             Without torch.compile what ours joins are kernels of their own (kOneByOne)
+//   H200      a prompt, or one token of a batch, through torch.compile; then by the four constants that engine_accuracy fits to the
+//             H200's measured products of the other model's shapes: a start of theirs belongs to that measuring set too
 //   TRT-LLM   tokens per second of prompts and generation, and the time to the first token, as its makers published them
 // Shapes of the models: tests/reference/models/shapes/. Both sets have been looked at: they are development sets.
 //   end_to_end [--json] [--rows SET] [CASES]     CASES: the folder with the sets; tests/reference/cases/cost unless told
@@ -20,10 +22,13 @@
 #include "base/figures.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "dataflow/calibrate/gemm_row.h"
+#include "dataflow/calibrate/models.h"
 #include "dataflow/cost/described_chip.h"
 #include "llm/open.h"
 #include "study/cost_program.h"
 #include "study/sweep.h"
+#include "target/calibration.h"
 
 namespace {
 
@@ -51,17 +56,53 @@ const std::map<std::string, std::string> kModels = {{"gpt2_large", "gpt2_large"}
 /// The quickest of an H200's measured ways to run a model's step is the one that counts.
 const std::map<std::string, std::string> kModelsOfH200 = {{"llama", "llama-3-8b"}, {"gpt2", "gpt2"}};
 
+/// A kernel of PyTorch's that ours has joined with another: element by element it reads and writes tensors of one size.
+struct OneByOne {
+  std::string_view model_type, what;
+  enum Size : uint8_t {
+    width,
+    mlp,
+    scores
+  } size;                    // numbers per token: of the residual, of the MLP's inside, of all heads' scores
+  int count, reads, writes;  // kernels of a layer; tensors that each reads and writes
+};
+/// Source: the operations that NeuSight recorded of these programs and published (sitar-lab/NeuSight, scripts/asplos/label, files
+/// `*-inf-*.csv`: their names and shapes, none of their times): transformers' GPT-2 with gelu_new, and OPT with relu, both with
+/// eager attention. Residual sums: the sum's own reading of the product and its writing; the other reading is costed with the
+/// product. A causal mask's one bit per score is in the second level.
+constexpr OneByOne kOneByOne[] = {
+    {"gpt2", "scores / sqrt(d)", OneByOne::scores, 1, 1, 1},
+    {"gpt2", "where(mask, scores, -inf)", OneByOne::scores, 1, 1, 1},
+    {"gpt2", "copies of q, k, v and of attention's result by head", OneByOne::width, 4, 1, 1},
+    {"gpt2", "residual sums", OneByOne::width, 2, 1, 1},
+    {"gpt2",
+     "gelu_new: 0.5 x, x^3, 0.044715 x^3, its product with sqrt(2 / pi), tanh, 1 + tanh",
+     OneByOne::mlp,
+     6,
+     1,
+     1},
+    {"gpt2", "gelu_new: x + 0.044715 x^3, the last product", OneByOne::mlp, 2, 2, 1},
+    {"opt", "scores + mask", OneByOne::scores, 1, 1, 1},
+    {"opt", "max(scores, least)", OneByOne::scores, 1, 1, 1},
+    {"opt", "q / sqrt(d)", OneByOne::width, 1, 1, 1},
+    {"opt", "copies of q, k, v and of attention's result by head", OneByOne::width, 4, 1, 1},
+    {"opt", "residual sums", OneByOne::width, 2, 1, 1},
+    {"opt", "relu", OneByOne::mlp, 1, 1, 1},
+};
+
 struct Run {
   std::string set, words;
   std::string model, chip;
   std::string scheme = "f32";
   std::string products;  // the scheme of the linear layers' products; empty: that of all
   int64_t batch = 1, chips = 1, prompt = 0, generated = 0;
-  int cache_bits = 0;    // 0: those of the scheme
-  bool eager = false;    // attention's products are kernels of their own, scores and softmax pass the memories
-  int64_t context = 0;   // of a decode step alone; 0: a prompt comes first
-  bool forward = false;  // one pass with logits for every token, nothing kept of what a generation needs
-  double measured = 0;   // seconds, or with `generated` tokens per second and chip
+  int cache_bits = 0;       // 0: those of the scheme
+  bool eager = false;       // attention's products are kernels of their own, scores and softmax pass the memories
+  bool one_by_one = false;  // and so is each operation on elements (kOneByOne)
+  int64_t context = 0;      // of a decode step alone; 0: a prompt comes first
+  bool forward = false;     // one pass with logits for every token, nothing kept of what a generation needs
+  std::string fit_to = {};  // the chip is calibrated by the H200\'s products of these shapes; empty: as shipped
+  double measured = 0;      // seconds, or with `generated` tokens per second and chip
 };
 
 struct Pair {
@@ -117,6 +158,7 @@ class Bench {
             .batch = row.at("batch"),
             .prompt = row.at("seqlen"),
             .eager = true,
+            .one_by_one = option.empty(),
             .forward = true,
             .measured = row.at("e2e_latency_ms").get<double>() / 1e3};
       r.words = text(model, " ", r.batch, " x ", r.prompt);
@@ -170,12 +212,35 @@ class Bench {
       if (!fresh && r.measured < known->second.measured) known->second = r;
     }
     for (const auto& [key, run] : quickest) runs.push_back(run);
+    for (const auto& [key, run] : quickest) {
+      Run& r = runs.emplace_back(run);
+      for (const auto& [shapes, model] : kModelsOfH200)
+        if (model != r.model) r.fit_to = shapes;
+      r.set += text(", by products of ", r.fit_to);
+    }
   }
+
+  /// As `sator calibrate --model engine` fits products of floats with one matrix of weights.
+  Calibration fitted_to(const Run& r, const Chip& chip) const {
+    using namespace dataflow;
+    constexpr const char* kFile = "../gpu/h200-anchors.json";
+    std::vector<Row> rows = parse_rows(read_file(cases_ / kFile), kFile);
+    std::erase_if(rows, [&](const Row& row) {
+      const auto gemm = gemm_row(row);
+      const bool here =
+          row.fields.value("section", "") == "matmul_cublas" && row.fields.value("shape", "").starts_with(r.fit_to);
+      return !here || !gemm || !gemm->is_float || !gemm->weights_shared;
+    });
+    const CalibrationModel& model = find_model("engine");
+    return calibrate(model, model.bind(rows, &chip), chip.name, r.fit_to);
+  }
+
+  fs::path folder_of(const Run& r) const { return cases_ / "../../models/shapes" / r.model; }
 
   Model& model_of(const Run& r, const std::string& scheme) {
     Model& m = models_[text(r.model, " ", scheme, " ", r.chips)];
     if (m.steps) return m;
-    const fs::path folder = cases_ / "../../models/shapes" / r.model;
+    const fs::path folder = folder_of(r);
     const ModelConfig config = llm::config_of(folder);
     const int64_t layers = config.layers;
     // The whole prompt is one step, as it was in what was measured.
@@ -206,14 +271,43 @@ class Bench {
     return calls;
   }
 
+  /// What kOneByOne adds to a forward pass.
+  double one_by_one_s(const Run& r) {
+    const ModelConfig config = llm::config_of(folder_of(r));
+    const int64_t tokens = r.batch * r.prompt;
+    std::unique_ptr<dataflow::CostEngine>& engine = engines_[r.chip];
+    if (!engine) engine = std::make_unique<dataflow::CostEngine>(dataflow::described_chip(r.chip));
+    double seconds = 0;
+    for (const OneByOne& k : kOneByOne) {
+      if (k.model_type != config.model_type) continue;
+      const int64_t each = k.size == OneByOne::width ? config.hidden_size
+                           : k.size == OneByOne::mlp ? config.mlp.units
+                                                     : config.attention.heads * r.prompt;
+      dataflow::Work work{
+          .statement = {.name = std::string(k.what), .domain = dataflow::Domain::box({"t", "c"}, {tokens, each})},
+          .vector_ops = 1};
+      for (int tensor = 0; tensor < k.reads + k.writes; ++tensor) {
+        const bool reads = tensor < k.reads;
+        work.statement.accesses.push_back({text(reads ? "X" : "Y", tensor),
+                                           reads ? dataflow::Role::read : dataflow::Role::write,
+                                           {{dataflow::variable(0), dataflow::variable(1)}}});
+        work.operands.push_back({.bits = 32, .is_float = true});
+      }
+      const double one = engine->cost({std::string(k.what), {work}}).latency_s;
+      seconds += one * static_cast<double>(k.count * config.layers);
+    }
+    return seconds;
+  }
+
   double step_s(const Run& r, std::vector<CountedCall> calls, int64_t rows, const Links& links) {
     for (CountedCall& c : calls)
       for (dataflow::ParamFacts& p : c.call.params)
         if (p.kind == dataflow::OperandKind::kv && r.cache_bits > 0) p.bits = r.cache_bits;
-    std::unique_ptr<ChipCoster>& coster = costers_[text(r.chip, " ", r.chips, r.eager ? " eager" : "")];
+    std::unique_ptr<ChipCoster>& coster = costers_[text(r.chip, " ", r.chips, r.eager ? " eager " : " ", r.fit_to)];
     if (!coster) {
       Chip chip = dataflow::described_chip(r.chip, {.chips = r.chips});
       if (r.eager) chip.one_pass.reset();
+      if (!r.fit_to.empty()) chip.calibration = for_chip(fitted_to(r, chip), chip);
       coster = std::make_unique<ChipCoster>(chip);
     }
     const SweepCost cost = step_cost(calls, rows, *coster, links);
@@ -230,6 +324,7 @@ class Bench {
     if (r.context > 0) return step_s(r, launches(r, one_token), r.batch, links) / r.measured;
     auto prefill = [&](Steps& s) { return s.prefill_of(r.batch, r.prompt, r.prompt, logits); };
     double seconds = step_s(r, launches(r, prefill), rows, links);
+    if (r.one_by_one) seconds += one_by_one_s(r);
     if (r.generated == 0) return seconds / r.measured;
     const int64_t context = r.prompt + (r.generated + 1) / 2;
     // The prefill makes the first token.
@@ -275,6 +370,7 @@ class Bench {
   std::string shown_;
   std::map<std::string, Model> models_;
   std::map<std::string, std::unique_ptr<ChipCoster>> costers_;
+  std::map<std::string, std::unique_ptr<dataflow::CostEngine>> engines_;
 };
 
 }  // namespace
