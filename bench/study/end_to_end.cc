@@ -6,7 +6,8 @@
 //   H200      a prompt, or one token of a batch, through torch.compile; then by the four constants that engine_accuracy fits to the
 //             H200's measured products of the other model's shapes: a start of theirs belongs to that measuring set too
 //   TRT-LLM   tokens per second of prompts and generation, and the time to the first token, as its makers published them
-// Shapes of the models: tests/reference/models/shapes/. Both sets have been looked at: they are development sets.
+// Shapes of the models: tests/reference/models/shapes/. All these rows are development sets, which have been looked at while the
+// engine was made, but for the MI210's: they were judged once, at the tag `mi210-judged-once`, and nothing was changed for them.
 //   end_to_end [--json] [--rows SET] [CASES]     CASES: the folder with the sets; tests/reference/cases/cost unless told
 #include <algorithm>
 #include <cmath>
@@ -42,6 +43,7 @@ const std::map<std::string, std::string> kChips = {{"NVIDIA_A100-PCIE-40GB", "a1
                                                    {"NVIDIA_L4", "l4"},
                                                    {"Tesla_V100-PCIE-32GB", "v100"},
                                                    {"Tesla_T4", "t4"},
+                                                   {"AMD_Instinct_MI210", "mi210"},
                                                    {"A100-80GB", "a100"},
                                                    {"H100-80GB", "h100"},
                                                    {"L40S", "l40s"}};

@@ -41,8 +41,8 @@ def neusight_op(i, row):
 
 
 def whole_model(i, row):
-    """Inference of models that generate on shipped chips; an MI210's rows are kept for one last judgement."""
-    shipped = row["device"].startswith(("NVIDIA", "Tesla_T4", "Tesla_V100"))
+    """Inference of models that generate on shipped chips."""
+    shipped = row["device"].startswith(("NVIDIA", "Tesla_T4", "Tesla_V100", "AMD_Instinct_MI210"))
     return shipped and row["mode"] == "inf" and row["model"] in ("gpt2_large", "gpt3_xl", "gpt3_27", "opt_13")
 
 
