@@ -88,7 +88,6 @@ double NestSearch::climb_from_coarse_tiles() {
   coarse_ = false;
   for (const Candidate& start : starts_of_kinds()) climb(start);
   while (try_other_turns(best_.front().choice)) climb(Candidate(best_.front()));
-  climb_on_half_arrays();
   return least_seen_;
 }
 
@@ -299,20 +298,6 @@ bool NestSearch::try_other_turns(const Choice of) {
   for (int64_t rows : parts(plan.rows, plan.rows_used, s_.chip.rows)) try_on(rows, plan.most_columns);
   for (int64_t columns : parts(plan.columns, plan.columns_used, s_.chip.columns)) try_on(plan.most_rows, columns);
   return !(best_.front().choice == of);
-}
-
-/// Where the array waits for others at least half of the time, half of it is as quick, and tiles may then be of sizes between
-/// those that fill it.
-void NestSearch::climb_on_half_arrays() {
-  const Candidate best = best_.front();
-  const SpacePlan& plan = plans_[best.choice.plan];
-  use(best.choice.plan);
-  Nest nest = nest_of(best.choice);
-  const Placement::Estimate estimate = time_.estimate_of_product(nest);
-  if (2 * estimate.array_cycles > estimate.cycles) return;
-  for (const auto& [rows, columns] :
-       {std::pair{plan.rows_used / 2, plan.most_columns}, std::pair{plan.most_rows, plan.columns_used / 2}})
-    if (const auto half = on_plan(best.choice, rows, columns)) climb({estimate_of(*half), *half});
 }
 
 Nest NestSearch::nest_of(const Choice& choice) const {

@@ -156,7 +156,6 @@ class NestSearch {
   bool may_stay_whole(size_t x, int64_t cover) const { return limits_.allows_tile(x, std::min(cover, s_.extent[x])); }
   double try_choice(const Choice& choice);
   bool try_other_turns(Choice of);
-  void climb_on_half_arrays();
   std::vector<Choice> neighbours(const Choice& of);
   bool divides_tile(const Choice& of, size_t x, int64_t size) const;
   void search_inner_tiles(const Choice& from);
