@@ -151,7 +151,7 @@ static std::string usage(const std::string& called, const Command& command) {
     if (OptionName name(option.name); name.positional())
       line += option.required ? " " + option.name : " [" + option.name + "]";
     else if (option.required)
-      line += " " + option.name;
+      line += " " + option.name + (option.instead.empty() ? "" : "|" + option.instead);
   return line + " [OPTIONS]";
 }
 
@@ -209,6 +209,21 @@ static const Option* missing_text(const Command& command) {
   fail(std::move(reason));
 }
 
+// A required option that another one replaces: exactly one of the two is given.
+static void replace_required(std::vector<Option>& options, const std::vector<std::string>& args) {
+  auto is_given = [&](std::string_view flag) {
+    return std::ranges::any_of(args, [&](const std::string& arg) { return arg.substr(0, arg.find('=')) == flag; });
+  };
+  for (Option& option : options) {
+    if (option.instead.empty()) continue;
+    const std::string flag(OptionName(option.name).flags), other(split(option.instead, ' ')[0]);
+    if (!is_given(other)) continue;
+    if (is_given(flag))
+      fail({.what = text(flag, " beside ", other), .needs = "one of the two", .hint = "leave one out"});
+    option.required = false;
+  }
+}
+
 // The words of a command line that no option takes: CLI11 tells of them only where nothing else is wrong.
 static std::vector<std::string> unread_words(const Command& command, const std::vector<std::string>& args) {
   size_t places = 0;
@@ -243,6 +258,7 @@ static void run_command(const std::string& called, const Command& command, const
   CLI::App app;
   std::string json_path;
   std::vector<Option> options = command.options;
+  replace_required(options, args);
   options.push_back({"--json FILE", "also write the results to this file as JSON", &json_path});
   std::vector<std::string> defaults;
   for (const Option& option : options) defaults.push_back(add_option(app, option));

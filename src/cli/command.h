@@ -31,6 +31,7 @@ inline Range any_number() { return {}; }
 ///   name      "MODEL" takes its value by position; "--max-tokens N", "-o,--output FOLDER", "--greedy" by name
 ///   choices   the values allowed; empty if any is
 ///   range     of a number, or of each number of a list; every option of numbers states one
+///   instead   another option that fills the place of a required one; both at once are refused
 ///   also      what it is called elsewhere, or by those who misremember: proposed, not accepted
 struct Option {
   std::string name;
@@ -40,6 +41,7 @@ struct Option {
   std::vector<std::string> choices = {};
   std::optional<Range> range = {};
   std::vector<std::string> also = {};
+  std::string instead = {};
 };
 
 /// What a running command reads and writes.

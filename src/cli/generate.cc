@@ -5,8 +5,10 @@
 #include "base/error.h"
 #include "cli/app.h"
 #include "cli/commands.h"
+#include "cli/logprobs.h"
 #include "cli/model_options.h"
 #include "cli/sampling_options.h"
+#include "engine/prompt.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "engine/tokenizer/unicode.h"
 #include "frontend/hf_config.h"
@@ -17,9 +19,19 @@ namespace {
 
 struct GenerateArguments {
   ModelArguments model;
-  std::string prompt;
+  std::optional<std::string> prompt, prompt_file;
   SamplingArguments sampling;
+  std::optional<int64_t> logprobs, prompt_logprobs;
 };
+
+/// The text to continue, from where the options say.
+std::string prompt_of(const GenerateArguments& a, Streams& io) {
+  const std::string& given = a.prompt ? *a.prompt : *a.prompt_file;
+  if (given == "-") return read_prompt(io.in, "standard input");
+  if (a.prompt_file) return read_prompt_file(given);
+  require_utf8(given, "--prompt");
+  return given;
+}
 
 /// The prompt's ids; of an empty one the token that texts begin with.
 std::vector<int32_t> prompt_ids(const std::string& prompt, const fs::path& folder, const Tokenizer& tokenizer,
@@ -39,8 +51,7 @@ std::vector<int32_t> prompt_ids(const std::string& prompt, const fs::path& folde
 void run(const GenerateArguments& a, Streams& io) {
   a.sampling.check();
   const fs::path folder = a.model.folder();
-  const std::string prompt_text = a.prompt == "-" ? std::string(trim(standard_input(io))) : a.prompt;
-  require_utf8(prompt_text, a.prompt == "-" ? "standard input" : "--prompt");
+  const std::string prompt_text = prompt_of(a, io);
   Tokenizer tokenizer = load_tokenizer(folder);
   const GenerationConfig suggested = read_generation_config(folder);
   say_what_is_not_done(suggested, io);
@@ -51,6 +62,7 @@ void run(const GenerateArguments& a, Streams& io) {
   Sampler check(options.sampling);  // refuses before the model is compiled
   llm::OpenModel model = open(a.model, io);
   fit_to_model(options, a.sampling, tokenizer, model, suggested, io);
+  options.logprobs = a.logprobs, options.prompt_logprobs = a.prompt_logprobs;
 
   Session session = model.session();
   bool begun = false;  // the prompt is shown once the model has taken it
@@ -77,6 +89,14 @@ void run(const GenerateArguments& a, Streams& io) {
              {"prefill_s", done.prefill_s},
              {"decode_s", done.decode_s},
              {"decode_steps", done.decode_steps}};
+  if (a.prompt_logprobs) {
+    io.json["prompt_logprobs"] = logprobs_as_json(done.prompt_logprobs, tokenizer);
+    io.out << "\n" << logprob_table("prompt", done.prompt_logprobs, tokenizer);
+  }
+  if (a.logprobs) {
+    io.json["logprobs"] = logprobs_as_json(done.logprobs, tokenizer);
+    io.out << "\n" << logprob_table("token", done.logprobs, tokenizer);
+  }
   if (done.reason == StopReason::context_full) io.notes << "the context window is full\n";
 }
 
@@ -90,8 +110,21 @@ Command generate_command() {
        .help = "what the text begins with; - for standard input",
        .into = &a->prompt,
        .required = true,
-       .also = {"-p"}});
+       .also = {"-p"},
+       .instead = "--prompt-file FILE"});
+  add({.name = "--prompt-file FILE",
+       .help = "a file that the text begins with, but for one line end at its end; - for standard input",
+       .into = &a->prompt_file,
+       .also = {"-f", "--file", "--input"}});
   for (Option& option : sampling_options(a->sampling)) add(std::move(option));
+  add({.name = "--logprobs K",
+       .help = "show the log-probability of each generated token and of the K most likely ones",
+       .into = &a->logprobs,
+       .range = between(0, kMostLogprobs)});
+  add({.name = "--prompt-logprobs K",
+       .help = "the same of the prompt's tokens, from the second on",
+       .into = &a->prompt_logprobs,
+       .range = between(0, kMostLogprobs)});
   return {
       .name = "generate",
       .does = "continues a text, streaming it",
@@ -102,6 +135,9 @@ Command generate_command() {
           "here is named.\n"
           "Where neither that nor an option asks to sample, the most likely token is always taken. Penalties hold "
           "for both.\n"
+          "Log-probabilities are those of the model's own softmax, before penalties, biases, forbidden tokens, "
+          "temperature,\n"
+          "top-k, top-p and min-p.\n"
           "--json FILE holds the speeds of prompt (prefill) and generated tokens (decode).",
       .also = {"run", "complete", "infer", "predict"}};
 }

@@ -41,6 +41,10 @@ SamplingParams sampling_of(const SamplingArguments& a, const GenerationConfig& s
   p.frequency_penalty = a.frequency_penalty.value_or(0);
   p.presence_penalty = a.presence_penalty.value_or(0);
   for (const std::string& given : a.logit_bias) p.logit_bias.push_back(read_bias(given));
+  p.min_new_tokens = a.min_tokens.value_or(suggested.min_new_tokens.value_or(0));
+  p.min_length = suggested.min_length.value_or(0);
+  p.sequence_bias = suggested.sequence_bias;
+  p.bad_words = suggested.bad_words;
   if (a.greedy || !(a.asks_to_sample() || suggested.do_sample.value_or(false))) return p;
   p.temperature = a.temperature.value_or(suggested.temperature.value_or(1.0));
   p.top_k = a.top_k.value_or(suggested.top_k.value_or(0));
@@ -83,6 +87,20 @@ void fit_to_model(GenerateOptions& options, const SamplingArguments& a, const To
   options.stop_strings = a.stop.empty() ? suggested.stop_strings : a.stop;
   for (int64_t id : suggested.eos_token_ids.empty() ? model.config.eos_token_ids : suggested.eos_token_ids)
     options.stop_ids.push_back(static_cast<int32_t>(id));
+  options.sampling.ends = options.stop_ids;
+  // As transformers: a bad word that is nothing but the end of the text is none.
+  std::erase_if(options.sampling.bad_words, [&](const std::vector<int32_t>& word) {
+    return word.size() == 1 && std::ranges::count(options.stop_ids, word[0]) > 0;
+  });
+  auto require_ids = [&](const char* name, const std::vector<int32_t>& ids) {
+    for (int32_t id : ids)
+      if (id >= model.limits.vocab_size)
+        fail({.what = text("generation_config.json: ", name, " has the id ", id),
+              .needs = text("ids of the vocabulary, below ", model.limits.vocab_size),
+              .hint = "the file belongs to another model"});
+  };
+  for (const std::vector<int32_t>& word : options.sampling.bad_words) require_ids("bad_words_ids", word);
+  for (const auto& [sequence, bias] : options.sampling.sequence_bias) require_ids("sequence_bias", sequence);
 }
 
 nlohmann::json rate(int64_t tokens, double seconds) {
@@ -98,6 +116,11 @@ std::vector<Option> sampling_options(SamplingArguments& a) {
        .into = &a.max_tokens,
        .range = at_least(1),
        .also = {"-n", "--n-predict", "--num-predict", "--max-new-tokens", "--gen-len", "--length"}});
+  add({.name = "--min-tokens N",
+       .help = "tokens before the text may end; 0 unless told",
+       .into = &a.min_tokens,
+       .range = at_least(0),
+       .also = {"--min-new-tokens", "--min-length"}});
   add({.name = "--temperature T",
        .help = "divides the logits before sampling; 1 unless told, 0 is greedy",
        .into = &a.temperature,

@@ -12,7 +12,7 @@ struct SamplingArguments {
   std::optional<int64_t> max_tokens;
   std::optional<double> temperature, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty;
   std::vector<std::string> logit_bias, stop;
-  std::optional<int64_t> top_k, no_repeat_ngram_size;
+  std::optional<int64_t> top_k, no_repeat_ngram_size, min_tokens;
   int64_t seed = 0;
 
   bool asks_to_sample() const { return temperature || top_p || top_k || min_p; }

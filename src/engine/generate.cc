@@ -7,6 +7,20 @@
 
 namespace sator {
 
+/// Takes in the prompt, with what the model believed of each of its tokens; returns the logits of the last one.
+static std::vector<float> read_with_logprobs(Session& session, std::span<const int32_t> prompt, int64_t best,
+                                             std::vector<TokenLogprob>& out) {
+  std::vector<float> last;
+  session.append_all(prompt, [&](int64_t at, std::span<const float> logits) {
+    const auto next = static_cast<size_t>(at) + 1;
+    if (next < prompt.size())
+      out.push_back(logprob_of(logits, prompt[next], best));
+    else
+      last.assign(logits.begin(), logits.end());
+  });
+  return last;
+}
+
 Generated generate(Session& session, std::span<const int32_t> prompt, const GenerateOptions& options,
                    FunctionRef<bool(int32_t id)> take) {
   Generated done;
@@ -14,9 +28,10 @@ Generated generate(Session& session, std::span<const int32_t> prompt, const Gene
   std::vector<int32_t> sequence = options.before;
   sequence.insert(sequence.end(), prompt.begin(), prompt.end());
   const size_t begun = sequence.size();
-  auto timed = [&](std::span<const int32_t> ids, double& seconds) {
+  std::vector<float> kept;  // logits of the prompt's last token, where those of all its tokens were asked for
+  auto timed = [](double& seconds, auto&& step) {
     const auto start = std::chrono::steady_clock::now();
-    const std::span<const float> logits = session.append(ids);
+    const std::span<const float> logits = step();
     seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return logits;
   };
@@ -24,16 +39,20 @@ Generated generate(Session& session, std::span<const int32_t> prompt, const Gene
     done.reason = reason;
     return done;
   };
-  std::span<const float> logits = timed(prompt, done.prefill_s);
+  std::span<const float> logits = timed(done.prefill_s, [&]() -> std::span<const float> {
+    if (!options.prompt_logprobs) return session.append(prompt);
+    return kept = read_with_logprobs(session, prompt, *options.prompt_logprobs, done.prompt_logprobs);
+  });
   for (int64_t i = 0; i < options.max_tokens; ++i) {
     int32_t id = sampler.sample(logits, sequence, begun);
     if (std::find(options.stop_ids.begin(), options.stop_ids.end(), id) != options.stop_ids.end())
       return ended(StopReason::stop_token);
+    if (options.logprobs) done.logprobs.push_back(logprob_of(logits, id, *options.logprobs));
     if (!take(id)) return ended(StopReason::told);
     if (i + 1 == options.max_tokens) break;
     if (session.position() == session.limits().context_window) return ended(StopReason::context_full);
     sequence.push_back(id);
-    logits = timed({&id, 1}, done.decode_s);
+    logits = timed(done.decode_s, [&] { return session.append({&id, 1}); });
     ++done.decode_steps;
   }
   return ended(StopReason::max_tokens);

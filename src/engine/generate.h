@@ -1,5 +1,6 @@
 #pragma once
 
+#include "engine/logprobs.h"
 #include "engine/sampling.h"
 #include "engine/session.h"
 #include "engine/tokenizer/tokenizer.h"
@@ -12,6 +13,8 @@ struct GenerateOptions {
   std::vector<int32_t> stop_ids;               ///< generation ends before any of these
   std::vector<std::string> stop_strings = {};  ///< of generate_text: the text ends before any of these
   std::vector<int32_t> before = {};            ///< what the session holds already: penalties look at it too
+  /// Of generated tokens and of the prompt's, their log-probabilities and those of so many of the likeliest tokens.
+  std::optional<int64_t> logprobs = {}, prompt_logprobs = {};
 };
 
 enum class StopReason { stop_token, stop_string, max_tokens, context_full, told };
@@ -21,7 +24,9 @@ struct Generated {
   StopReason reason = StopReason::max_tokens;
   double prefill_s = 0;  ///< the prompt
   int64_t decode_steps = 0;
-  double decode_s = 0;  ///< the steps; not what sampling and showing text take
+  double decode_s = 0;                             ///< the steps; not what sampling and showing text take
+  std::vector<TokenLogprob> logprobs = {};         ///< if asked for: of each token that was handed out
+  std::vector<TokenLogprob> prompt_logprobs = {};  ///< of the prompt's tokens from the second on
 };
 
 /// Continues the session's sequence by `prompt` and then by sampled tokens, each of which is handed out as it comes;

@@ -96,6 +96,14 @@ Sampler::Sampler(const SamplingParams& params) : params_(params), random_(params
     if (std::isnan(bias) || bias == INFINITY || id < 0)
       fail({.what = text("the logit of token ", id, " is given the bias ", bias),
             .needs = "an id of the vocabulary and a number, or -infinity"});
+  for (const auto& [sequence, bias] : params.sequence_bias)
+    if (std::isnan(bias) || bias == INFINITY || sequence.empty() || std::ranges::min(sequence) < 0)
+      fail({.what = text("a sequence of ", sequence.size(), " tokens is given the bias ", bias),
+            .needs = "ids of the vocabulary, one or more, and a number, or -infinity"});
+  for (const std::vector<int32_t>& word : params.bad_words)
+    if (word.empty() || std::ranges::min(word) < 0)
+      fail({.what = "bad_words has a word without tokens, or a negative id",
+            .needs = "ids of the vocabulary, one or more"});
   if (params.no_repeat_ngram_size < 0)
     fail({.what = text("no_repeat_ngram_size is ", params.no_repeat_ngram_size),
           .needs = "a size >= 0",
@@ -111,6 +119,16 @@ static void forbid_repeated(std::span<float> logits, std::span<const int32_t> se
       logits[static_cast<size_t>(sequence[i + n - 1])] = -INFINITY;
 }
 
+/// Adds to the logit of a sequence's last token, if those before it are the last of the text.
+static void bias_completion(std::span<float> logits, std::span<const int32_t> sequence, std::span<const int32_t> biased,
+                            float bias) {
+  const auto last = static_cast<size_t>(biased.back());
+  const std::span<const int32_t> before = biased.first(biased.size() - 1);
+  if (last < logits.size() && before.size() <= sequence.size() &&
+      std::ranges::equal(sequence.last(before.size()), before))
+    logits[last] += bias;
+}
+
 std::span<const float> Sampler::changed(std::span<const float> logits, std::span<const int32_t> sequence,
                                         size_t prompt) {
   if (!params_.changes_logits()) return logits;
@@ -120,6 +138,8 @@ std::span<const float> Sampler::changed(std::span<const float> logits, std::span
     if (id >= 0 && static_cast<size_t>(id) < changed_.size()) changed_[static_cast<size_t>(id)] = -INFINITY;
   for (const auto& [id, bias] : params_.logit_bias)
     if (static_cast<size_t>(id) < changed_.size()) changed_[static_cast<size_t>(id)] += static_cast<float>(bias);
+  for (const auto& [biased, bias] : params_.sequence_bias)
+    bias_completion(changed_, sequence, biased, static_cast<float>(bias));
   if (params_.repetition_penalty != 1) {
     const auto penalty = static_cast<float>(params_.repetition_penalty);
     order_.assign(sequence.begin(), sequence.end());  // each token once, however often it occurs
@@ -142,10 +162,16 @@ std::span<const float> Sampler::changed(std::span<const float> logits, std::span
   }
   if (params_.no_repeat_ngram_size > 0)
     forbid_repeated(changed_, sequence, static_cast<size_t>(params_.no_repeat_ngram_size));
+  for (const std::vector<int32_t>& word : params_.bad_words) bias_completion(changed_, sequence, word, -INFINITY);
+  if (std::ssize(sequence) < std::max(params_.min_length, static_cast<int64_t>(prompt) + params_.min_new_tokens))
+    for (int32_t id : params_.ends)
+      if (id >= 0 && static_cast<size_t>(id) < changed_.size()) changed_[static_cast<size_t>(id)] = -INFINITY;
   if (std::ranges::all_of(changed_, [](float x) { return x == -INFINITY; }))
     fail({.what = "every token of the vocabulary is forbidden",
           .needs = "a token that may follow",
-          .hint = text("no_repeat_ngram_size is ", params_.no_repeat_ngram_size, ": a larger one forbids less")});
+          .hint = params_.no_repeat_ngram_size > 0
+                      ? text("no_repeat_ngram_size is ", params_.no_repeat_ngram_size, ": a larger one forbids less")
+                      : "forbid fewer tokens"});
   return changed_;
 }
 

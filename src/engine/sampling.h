@@ -22,10 +22,14 @@ class Random {
 /// How the next token is drawn. In this order, as Hugging Face's transformers does (generation/logits_process.py):
 ///   excluded              ids that are never drawn: those that no token has, where a vocabulary is padded
 ///   logit_bias            what is added to the logits of some tokens; -infinity forbids one
+///   sequence_bias         what is added to the logit of a sequence's last token where the others end the text; of one token: always
 ///   repetition_penalty    logits of tokens that the sequence has, prompt included: x / penalty, below 0 x * penalty; 1: as they are
 ///   frequency_penalty     what is taken from a token's logit for each time that it was generated: the prompt does not count
 ///   presence_penalty      what is taken once from those that were
 ///   no_repeat_ngram_size  no token that would repeat n consecutive tokens of the sequence; 0: any
+///   bad_words             sequences that are never completed
+///   min_new_tokens        none of `ends` before so many tokens are generated
+///   min_length            none of `ends` before the sequence has so many, prompt included
 ///   temperature           logits are divided by it; 0 takes the most likely token
 ///   top_k                 only the k most likely tokens; 0: all
 ///   top_p                 of these only the most likely ones whose probabilities first reach top_p together; 1: all
@@ -41,11 +45,16 @@ struct SamplingParams {
   std::vector<int32_t> excluded = {};
   double frequency_penalty = 0, presence_penalty = 0;
   std::vector<std::pair<int32_t, double>> logit_bias = {};
+  std::vector<std::pair<std::vector<int32_t>, double>> sequence_bias = {};
+  std::vector<std::vector<int32_t>> bad_words = {};
+  int64_t min_new_tokens = 0, min_length = 0;
+  std::vector<int32_t> ends = {};
 
   /// Whether logits are changed before anything is drawn.
   bool changes_logits() const {
     return repetition_penalty != 1 || no_repeat_ngram_size > 0 || !excluded.empty() || frequency_penalty != 0 ||
-           presence_penalty != 0 || !logit_bias.empty();
+           presence_penalty != 0 || !logit_bias.empty() || !sequence_bias.empty() || !bad_words.empty() ||
+           ((min_new_tokens > 0 || min_length > 0) && !ends.empty());
   }
 };
 
@@ -60,7 +69,7 @@ struct Drawable {
 class Sampler {
  public:
   /// Errors: temperature is negative or not finite; top_k or no_repeat_ngram_size is negative; top_p is outside (0, 1], min_p
-  /// outside [0, 1]; repetition_penalty is not positive; another penalty or a bias is no number.
+  /// outside [0, 1]; repetition_penalty is not positive; another penalty or a bias is no number; a sequence is empty.
   explicit Sampler(const SamplingParams& params);
 
   /// The next token. Of equal logits the lower id counts as more likely.

@@ -26,6 +26,10 @@ constexpr std::string_view kKnown[] = {
     "max_length",
     "stop_strings",
     "suppress_tokens",
+    "min_new_tokens",
+    "min_length",
+    "bad_words_ids",
+    "sequence_bias",
     // where a text comes from, how it is computed, what is returned beside it
     "_from_model_config",
     "transformers_version",
@@ -74,17 +78,13 @@ const std::vector<Neutral>& neutral_values() {
                                             {"epsilon_cutoff", {0}},
                                             {"eta_cutoff", {0}},
                                             {"top_h", {}},
-                                            {"min_length", {0}},
-                                            {"min_new_tokens", {0}},
                                             {"max_time", {}},
-                                            {"bad_words_ids", {}},
                                             {"force_words_ids", {}},
                                             {"constraints", {}},
                                             {"forced_bos_token_id", {}},
                                             {"forced_eos_token_id", {}},
                                             {"begin_suppress_tokens", {}},
                                             {"forced_decoder_ids", {}},
-                                            {"sequence_bias", {}},
                                             {"guidance_scale", {1}},
                                             {"token_healing", {false}},
                                             {"watermarking_config", {}},
@@ -131,6 +131,23 @@ std::optional<double> number_of(const JsonAt& config, std::string_view name, Hol
 
 }  // namespace
 
+/// Ids, one or more.
+static std::vector<int32_t> read_sequence(const JsonAt& at) {
+  std::vector<int32_t> ids;
+  at.each([&](const JsonAt& id) { ids.push_back(static_cast<int32_t>(id.integer(0, INT32_MAX))); });
+  if (ids.empty()) at.fail("is empty", "ids of tokens, one or more");
+  return ids;
+}
+
+/// [ids, bias].
+static std::pair<std::vector<int32_t>, double> read_biased(const JsonAt& at) {
+  std::vector<JsonAt> parts;
+  at.each([&](const JsonAt& part) { parts.push_back(part); });
+  if (parts.size() != 2)
+    at.fail(text("has ", parts.size(), " members"), "ids of tokens, and what is added: [[5, 9], -1.5]");
+  return {read_sequence(parts[0]), parts[1].number()};
+}
+
 GenerationConfig read_generation_config(const fs::path& folder) {
   fs::path file = folder / "generation_config.json";
   GenerationConfig generation;
@@ -164,6 +181,17 @@ GenerationConfig read_generation_config(const fs::path& folder) {
   if (auto never = config.find("suppress_tokens"))
     never->each(
         [&](const JsonAt& at) { generation.suppressed.push_back(static_cast<int32_t>(at.integer(0, INT32_MAX))); });
+  if (auto at = config.find("min_new_tokens")) generation.min_new_tokens = at->integer(0, INT32_MAX);
+  if (auto at = config.find("min_length")) generation.min_length = at->integer(0, INT32_MAX);
+  if (auto words = config.find("bad_words_ids"))
+    words->each([&](const JsonAt& at) { generation.bad_words.push_back(read_sequence(at)); });
+  if (auto biases = config.find("sequence_bias"))
+    biases->each([&](const JsonAt& at) {
+      auto [sequence, bias] = read_biased(at);
+      // Of two biases of one sequence the later one holds.
+      std::erase_if(generation.sequence_bias, [&](const auto& row) { return row.first == sequence; });
+      generation.sequence_bias.emplace_back(std::move(sequence), bias);
+    });
   generation.not_done = not_done(tree);
   return generation;
 }

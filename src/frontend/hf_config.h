@@ -44,6 +44,9 @@ struct GenerationConfig {
   std::optional<int64_t> max_length;      // tokens of prompt and answer together, where max_new_tokens is not given
   std::vector<std::string> stop_strings;  // the text ends before them
   std::vector<int32_t> suppressed;        // ids that are never drawn
+  std::optional<int64_t> min_new_tokens, min_length;  // tokens before the text may end; min_length counts the prompt
+  std::vector<std::vector<int32_t>> bad_words;        // sequences of tokens that are never completed
+  std::vector<std::pair<std::vector<int32_t>, double>> sequence_bias;  // added to the logit of a sequence's last token
   /// What the file asks for that would change the result and is not done here, in words: "num_beams 4". Names that nobody
   /// knows are among them.
   std::vector<std::string> not_done;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command_run.h"
+#include "reference_data.h"
 
 namespace sator::cli {
 namespace {
@@ -141,6 +142,86 @@ TEST_F(Generate, StopStringsAndSuppressedTokensOfTheMakers) {
   const fs::path never = variant(third, {{"generation_config.json", Json{{"suppress_tokens", {first}}}.dump()}});
   const CommandRun without = run(never, {});
   for (int32_t id : without.json.at("ids").get<std::vector<int32_t>>()) EXPECT_NE(id, first);
+}
+
+/// A file with the text "Once upon a time", as an editor leaves it.
+fs::path prompt_file(const TempFolder& folder, const std::string& content) {
+  write_file(folder.path() / "prompt.txt", content);
+  return folder.path() / "prompt.txt";
+}
+
+TEST_F(Generate, TakesThePromptFromAFile) {
+  auto text_of = [&](const std::string& content) {
+    return run_command({"generate",
+                        kExample.string(),
+                        "--prompt-file",
+                        prompt_file(folder_, content).string(),
+                        "--max-tokens",
+                        "5"},
+                       folder_)
+        .out;
+  };
+  const std::string wanted = run(kExample, {}, "5").out;
+  EXPECT_EQ(text_of("Once upon a time\n"), wanted);
+  EXPECT_EQ(text_of("Once upon a time\r\n"), wanted);
+  EXPECT_EQ(text_of("Once upon a time"), wanted);
+  // Spaces are part of it.
+  EXPECT_EQ(text_of("  Once upon a time \n\n").substr(0, 20), "  Once upon a time \n");
+}
+
+// transformers on the same weights, in float64 (tools/make_generation_references.py).
+TEST_F(Generate, LogprobsAreThoseOfTransformers) {
+  const Json wanted = parse_json(read_file(reference_data("generation/logprobs.json")), "logprobs.json");
+  const CommandRun r = run_command({"generate",
+                                    kExample.string(),
+                                    "--prompt",
+                                    wanted.at("prompt").get<std::string>(),
+                                    "--max-tokens",
+                                    "12",
+                                    "--logprobs",
+                                    "3",
+                                    "--prompt-logprobs",
+                                    "3",
+                                    "--repetition-penalty",  // changes nothing of what is shown
+                                    "1.0000001"},
+                                   folder_);
+  for (const char* name : {"prompt_logprobs", "logprobs"}) {
+    ASSERT_EQ(r.json.at(name).size(), wanted.at(name).size());
+    for (size_t i = 0; i < wanted.at(name).size(); ++i) {
+      const Json &got = r.json.at(name).at(i), &want = wanted.at(name).at(i);
+      EXPECT_EQ(got.at("id"), want.at("id"));
+      EXPECT_EQ(got.at("rank"), want.at("rank"));
+      EXPECT_NEAR(got.at("logprob").get<double>(), want.at("logprob").get<double>(), 1e-4);
+      ASSERT_EQ(got.at("best").size(), 3u);
+      for (size_t k = 0; k < 3; ++k) {
+        EXPECT_EQ(got.at("best").at(k).at("id"), want.at("best").at(k).at("id"));
+        EXPECT_NEAR(
+            got.at("best").at(k).at("logprob").get<double>(), want.at("best").at(k).at("logprob").get<double>(), 1e-4);
+      }
+    }
+  }
+  std::string joined;
+  for (const Json& token : r.json.at("logprobs")) joined += token.at("token").get<std::string>();
+  EXPECT_EQ(r.json.at("text"), joined);
+  EXPECT_NE(r.out.find("ln p"), std::string::npos) << r.out;
+}
+
+TEST_F(Generate, TheMakersMinimumAndTheirBadWordsHold) {
+  const CommandRun plain = run(kExample, {}, "12");
+  const std::vector<int32_t> ids = plain.json.at("ids");
+  auto ids_with = [&](const Json& suggested, std::vector<std::string> options = {}) {
+    TempFolder other;
+    const CommandRun r = run(variant(other, {{"generation_config.json", suggested.dump()}}), std::move(options), "12");
+    EXPECT_EQ(r.notes.find("is not done here"), std::string::npos) << r.notes;
+    return r.json.at("ids").get<std::vector<int32_t>>();
+  };
+  // A text that ends where its second token would be, ends later.
+  EXPECT_EQ(ids_with({{"eos_token_id", ids[1]}}).size(), 1u);
+  EXPECT_GE(ids_with({{"eos_token_id", ids[1]}, {"min_new_tokens", 5}}).size(), 5u);
+  EXPECT_GE(ids_with({{"eos_token_id", ids[1]}}, {"--min-tokens", "5"}).size(), 5u);
+  EXPECT_NE(ids_with({{"bad_words_ids", {{ids[0], ids[1]}}}})[1], ids[1]);
+  EXPECT_EQ(ids_with({{"bad_words_ids", {{ids[1], ids[0]}}}})[1], ids[1]);
+  EXPECT_EQ(ids_with({{"sequence_bias", {{{ids[0], 7}, 1e6}}}})[1], 7);
 }
 
 // The first token of the answer, forbidden, is not drawn; one with a large bias always is.

@@ -121,33 +121,42 @@ TEST(Sampler, RefusesBadInput) {
 TEST(Sampler, DrawsFromWhatTransformersDrawFrom) {
   const fs::path file = fs::path(SATOR_SOURCE_DIR) / "tests/engine/data/sampling_cases.json";
   const Json cases = parse_json(read_file(file), file.string());
-  ASSERT_EQ(cases.size(), 40U);
+  ASSERT_EQ(cases.size(), 70U);
   for (const Json& c : cases) {
     SCOPED_TRACE(c.dump());
-    const SamplingParams params{.temperature = c.at("temperature"),
-                                .top_k = c.value("top_k", 0),
-                                .top_p = c.value("top_p", 1.0),
-                                .min_p = c.value("min_p", 0.0),
-                                .repetition_penalty = c.value("repetition_penalty", 1.0),
-                                .no_repeat_ngram_size = c.value("no_repeat_ngram_size", 0),
-                                .excluded = c.value("excluded", std::vector<int32_t>())};
+    SamplingParams params{.temperature = c.at("temperature"),
+                          .top_k = c.value("top_k", 0),
+                          .top_p = c.value("top_p", 1.0),
+                          .min_p = c.value("min_p", 0.0),
+                          .repetition_penalty = c.value("repetition_penalty", 1.0),
+                          .no_repeat_ngram_size = c.value("no_repeat_ngram_size", 0),
+                          .excluded = c.value("excluded", std::vector<int32_t>())};
+    for (const Json& row : c.value("sequence_bias", Json::array())) {
+      const auto biased = row.at(0).get<std::vector<int32_t>>();
+      std::erase_if(params.sequence_bias, [&](const auto& earlier) { return earlier.first == biased; });
+      params.sequence_bias.emplace_back(biased, row.at(1).get<double>());
+    }
+    params.bad_words = c.value("bad_words", std::vector<std::vector<int32_t>>());
+    params.min_new_tokens = c.value("min_new_tokens", 0), params.min_length = c.value("min_length", 0);
+    params.ends = c.value("ends", std::vector<int32_t>());
     const auto logits = c.at("logits").get<std::vector<float>>();
     const auto sequence = c.at("sequence").get<std::vector<int32_t>>();
+    const size_t prompt = c.value("prompt", 0);
     const Json& wanted = c.at("probabilities");
     std::map<int32_t, double> got;
     Sampler sampler(params);
-    for (const Drawable& d : sampler.distribution(logits, sequence)) got[d.id] = d.probability;
+    for (const Drawable& d : sampler.distribution(logits, sequence, prompt)) got[d.id] = d.probability;
     EXPECT_EQ(got.size(), wanted.size());
     int32_t top = -1;
     for (const auto& [id, p] : wanted.items()) {
       EXPECT_NEAR(got[std::stoi(id)], p.get<double>(), 1e-6) << "token " << id;
       if (top < 0 || p > wanted.at(std::to_string(top))) top = std::stoi(id);
     }
-    for (int i = 0; i < 20; ++i) EXPECT_TRUE(got.contains(sampler.sample(logits, sequence)));
+    for (int i = 0; i < 20; ++i) EXPECT_TRUE(got.contains(sampler.sample(logits, sequence, prompt)));
     // Penalties and forbidden tokens hold without sampling too.
     SamplingParams greedy = params;
     greedy.temperature = 0;
-    EXPECT_EQ(Sampler(greedy).sample(logits, sequence), top);
+    EXPECT_EQ(Sampler(greedy).sample(logits, sequence, prompt), top);
   }
 }
 

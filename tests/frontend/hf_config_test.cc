@@ -250,7 +250,7 @@ TEST(HfConfig, ModelsOfTransformers) {
 TEST(GenerationConfig, SaysWhatIsNotDone) {
   TempFolder folder;
   folder.write("generation_config.json", R"({"repetition_penalty": 1.1, "no_repeat_ngram_size": 3, "min_p": 0.05,
-    "max_new_tokens": 40, "num_beams": 4, "typical_p": 1.0, "suppress_tokens": [], "bad_words_ids": [[1, 2]],
+    "max_new_tokens": 40, "num_beams": 4, "typical_p": 1.0, "suppress_tokens": [], "force_words_ids": [[1, 2]],
     "penalty_alpha": null, "transformers_version": "4.40", "max_length": 20, "wormhole": true})");
   const GenerationConfig g = read_generation_config(folder.path());
   EXPECT_EQ(g.repetition_penalty, 1.1);
@@ -258,8 +258,35 @@ TEST(GenerationConfig, SaysWhatIsNotDone) {
   EXPECT_EQ(g.min_p, 0.05);
   EXPECT_EQ(g.max_new_tokens, 40);
   EXPECT_EQ(g.max_length, 20);
-  EXPECT_EQ(g.not_done, (std::vector<std::string>{"bad_words_ids [[1,2]]", "num_beams 4", "wormhole true (unknown)"}));
+  EXPECT_EQ(g.not_done,
+            (std::vector<std::string>{"force_words_ids [[1,2]]", "num_beams 4", "wormhole true (unknown)"}));
   for (const char* wrong : {R"({"repetition_penalty": 0})", R"({"min_p": 1.5})", R"({"no_repeat_ngram_size": -1})"}) {
+    folder.write("generation_config.json", wrong);
+    EXPECT_NE(error_of([&] { read_generation_config(folder.path()); }), "") << wrong;
+  }
+}
+
+TEST(GenerationConfig, SequencesAndMinima) {
+  TempFolder folder;
+  folder.write("generation_config.json", R"({"bad_words_ids": [[5], [1, 2]], "min_new_tokens": 3, "min_length": 7,
+    "sequence_bias": [[[4, 9], -1.5], [[3], 2], [[4, 9], 0.5]]})");
+  const GenerationConfig g = read_generation_config(folder.path());
+  EXPECT_EQ(g.min_new_tokens, 3);
+  EXPECT_EQ(g.min_length, 7);
+  const std::vector<std::vector<int32_t>> words = {{5}, {1, 2}};
+  EXPECT_EQ(g.bad_words, words);
+  using Row = std::pair<std::vector<int32_t>, double>;
+  const std::vector<Row> biases = {{{3}, 2}, {{4, 9}, 0.5}};  // the later of two for one sequence
+  EXPECT_EQ(g.sequence_bias, biases);
+  EXPECT_EQ(g.not_done, std::vector<std::string>{});
+  for (const char* wrong : {R"({"bad_words_ids": [[]]})",
+                            R"({"bad_words_ids": [5]})",
+                            R"({"bad_words_ids": [[-1]]})",
+                            R"({"sequence_bias": [[[4, 9]]]})",
+                            R"({"sequence_bias": [[[], 1.0]]})",
+                            R"({"sequence_bias": [[[4], "1"]]})",
+                            R"j({"sequence_bias": {"(4, 9)": 1.0}})j",
+                            R"({"min_new_tokens": -1})"}) {
     folder.write("generation_config.json", wrong);
     EXPECT_NE(error_of([&] { read_generation_config(folder.path()); }), "") << wrong;
   }

@@ -12,25 +12,28 @@ namespace sator {
 
 namespace {
 
-/// Characters of the byte alphabet back to bytes, over all tokens at once; a token with any other character
-/// stays as it is.
+/// Characters of the byte alphabet back to bytes; a token with any other character stays as it is.
+std::string byte_level_bytes(std::string_view token) {
+  std::string bytes;
+  for (size_t i = 0; i < token.size();) {
+    auto byte = byte_alphabet().byte(next_char(token, i));
+    if (!byte) return std::string(token);
+    bytes += static_cast<char>(*byte);
+  }
+  return bytes;
+}
+
+/// The bytes of all tokens at once.
 Decoder read_byte_level_decoder(const JsonAt&) {
   return [](std::vector<std::string>& tokens) {
     std::string bytes;
-    for (const std::string& token : tokens) {
-      size_t begin = bytes.size();
-      for (size_t i = 0; i < token.size();) {
-        auto byte = byte_alphabet().byte(next_char(token, i));
-        if (!byte) {
-          bytes.resize(begin);
-          bytes += token;
-          break;
-        }
-        bytes += static_cast<char>(*byte);
-      }
-    }
+    for (const std::string& token : tokens) bytes += byte_level_bytes(token);
     tokens.assign(1, lossy_utf8(bytes));
   };
+}
+TokenBytes read_byte_level_bytes(const JsonAt&) { return byte_level_bytes; }
+TokenBytes read_plain_bytes(const JsonAt&) {
+  return [](std::string_view token) { return std::string(token); };
 }
 
 std::optional<char> byte_of_token(std::string_view token) {
@@ -67,6 +70,13 @@ Decoder read_byte_fallback_decoder(const JsonAt&) {
   };
 }
 
+TokenBytes read_byte_fallback_bytes(const JsonAt&) {
+  return [](std::string_view token) {
+    const std::optional<char> byte = byte_of_token(token);
+    return byte ? std::string(1, *byte) : std::string(token);
+  };
+}
+
 Decoder read_fuse_decoder(const JsonAt&) {
   return [](std::vector<std::string>& tokens) { tokens.assign(1, join(tokens, "")); };
 }
@@ -94,6 +104,12 @@ Decoder read_replace_decoder(const JsonAt& at) {
   };
 }
 
+TokenBytes read_replace_bytes(const JsonAt& at) {
+  return [pattern = read_pattern(at.at("pattern")), content = at.at("content").string()](std::string_view token) {
+    return replaced(std::string(token), pattern, content);
+  };
+}
+
 /// The mark of words to a space; in the first token it vanishes, unless none was ever prepended.
 Decoder read_metaspace_decoder(const JsonAt& at) {
   Metaspace m = read_metaspace(at);
@@ -116,10 +132,22 @@ Decoder read_metaspace_decoder(const JsonAt& at) {
   };
 }
 
+TokenBytes read_metaspace_bytes(const JsonAt& at) {
+  return [mark = Pattern(Regex::literal(read_metaspace(at).replacement))](std::string_view token) {
+    return replaced(std::string(token), mark, " ");
+  };
+}
+
 /// The mark of words' ends to a space, in the last token to nothing.
 Decoder read_bpe_decoder(const JsonAt& at) {
   return [mark = Pattern(Regex::literal(at.string_or("suffix", "</w>")))](std::vector<std::string>& tokens) {
     for (size_t k = 0; k < tokens.size(); ++k) tokens[k] = replaced(tokens[k], mark, k + 1 < tokens.size() ? " " : "");
+  };
+}
+
+TokenBytes read_bpe_bytes(const JsonAt& at) {
+  return [mark = Pattern(Regex::literal(at.string_or("suffix", "</w>")))](std::string_view token) {
+    return replaced(std::string(token), mark, " ");
   };
 }
 
@@ -161,6 +189,15 @@ Decoder read_wordpiece_decoder(const JsonAt& at) {
   };
 }
 
+TokenBytes read_wordpiece_bytes(const JsonAt& at) {
+  const std::string prefix = at.string_or("prefix", "##");
+  const bool cleanup = at.boolean_or("cleanup", true);
+  return [=](std::string_view token) {
+    std::string bytes = token.starts_with(prefix) ? std::string(token.substr(prefix.size())) : text(" ", token);
+    return cleanup ? cleaned_up(std::move(bytes)) : bytes;
+  };
+}
+
 Decoder read_sequence_decoder(const JsonAt& at) {
   std::vector<Decoder> steps;
   at.at("decoders").each([&](const JsonAt& step) { steps.push_back(read_decoder(step)); });
@@ -169,24 +206,42 @@ Decoder read_sequence_decoder(const JsonAt& at) {
   };
 }
 
+/// What follows a Fuse looks at the text as a whole: at its ends, as decoders are written.
+TokenBytes read_sequence_bytes(const JsonAt& at) {
+  std::vector<TokenBytes> steps;
+  bool fused = false;
+  at.at("decoders").each([&](const JsonAt& step) {
+    fused |= step.at("type").string() == "Fuse";
+    if (!fused) steps.push_back(read_token_bytes(step));
+  });
+  return [steps](std::string_view token) {
+    std::string bytes(token);
+    for (const TokenBytes& step : steps) bytes = step(bytes);
+    return bytes;
+  };
+}
+
+/// Strip of a text that is not fused would take characters off each token: none is known to be written so.
 struct DecoderRow {
   std::string_view type;
   Decoder (*read)(const JsonAt& at);
+  TokenBytes (*bytes)(const JsonAt& at);
 };
 const DecoderRow kDecoders[] = {
-    {"ByteLevel", read_byte_level_decoder},
-    {"ByteFallback", read_byte_fallback_decoder},
-    {"Fuse", read_fuse_decoder},
-    {"Strip", read_strip_decoder},
-    {"Replace", read_replace_decoder},
-    {"Metaspace", read_metaspace_decoder},
-    {"BPEDecoder", read_bpe_decoder},
-    {"WordPiece", read_wordpiece_decoder},
-    {"Sequence", read_sequence_decoder},
+    {"ByteLevel", read_byte_level_decoder, read_byte_level_bytes},
+    {"ByteFallback", read_byte_fallback_decoder, read_byte_fallback_bytes},
+    {"Fuse", read_fuse_decoder, read_plain_bytes},
+    {"Strip", read_strip_decoder, read_plain_bytes},
+    {"Replace", read_replace_decoder, read_replace_bytes},
+    {"Metaspace", read_metaspace_decoder, read_metaspace_bytes},
+    {"BPEDecoder", read_bpe_decoder, read_bpe_bytes},
+    {"WordPiece", read_wordpiece_decoder, read_wordpiece_bytes},
+    {"Sequence", read_sequence_decoder, read_sequence_bytes},
 };
 
 }  // namespace
 
 Decoder read_decoder(const JsonAt& at) { return find_kind(kDecoders, at, "decoder").read(at); }
+TokenBytes read_token_bytes(const JsonAt& at) { return find_kind(kDecoders, at, "decoder").bytes(at); }
 
 }  // namespace sator

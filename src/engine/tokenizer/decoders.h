@@ -15,4 +15,11 @@ using Decoder = std::function<void(std::vector<std::string>& tokens)>;
 /// Errors: a kind that is not supported, named with the place; malformed members.
 Decoder read_decoder(const JsonAt& at);
 
+/// The bytes that a token adds within a text: what a Decoder does to it when other tokens stand before it, without repairing bytes that are no
+/// whole character.
+using TokenBytes = std::function<std::string(std::string_view token)>;
+
+/// Those of the same `decoder`. Errors: as of read_decoder.
+TokenBytes read_token_bytes(const JsonAt& at);
+
 }  // namespace sator

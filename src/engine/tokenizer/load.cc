@@ -92,7 +92,10 @@ std::shared_ptr<Tokenizer::Parts> read_tokenizer_parts(const Json& tree, std::st
   parts->model = read_token_model(root.at("model"));
   if (auto at = root.find("normalizer")) parts->normalize = read_normalizer(*at);
   if (auto at = root.find("pre_tokenizer")) parts->pre_tokenize = read_pre_tokenizer(*at);
-  if (auto at = root.find("decoder")) parts->decode = read_decoder(*at);
+  if (auto at = root.find("decoder")) {
+    parts->decode = read_decoder(*at);
+    parts->bytes = read_token_bytes(*at);
+  }
   if (auto at = root.find("post_processor")) {
     Around around = read_post_processor(*at);
     parts->before = std::move(around.before), parts->after = std::move(around.after);

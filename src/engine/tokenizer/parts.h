@@ -18,6 +18,7 @@ struct Tokenizer::Parts {
   PreTokenizer pre_tokenize;
   std::shared_ptr<const TokenModel> model;
   Decoder decode;
+  TokenBytes bytes;
   std::vector<int32_t> before, after;
   std::optional<int32_t> bos, eos;
 };

@@ -110,6 +110,12 @@ std::optional<std::string_view> Tokenizer::token_of(int32_t id) const {
   return {};
 }
 
+std::string Tokenizer::bytes_of(int32_t id) const {
+  const auto token = token_of(id);
+  if (!token) return {};
+  return parts_->bytes ? parts_->bytes(*token) : text(" ", *token);
+}
+
 bool Tokenizer::is_special(int32_t id) const { return parts_->added.is_special(id); }
 
 const std::vector<int32_t>& Tokenizer::ids_before() const { return parts_->before; }

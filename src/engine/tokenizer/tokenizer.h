@@ -46,6 +46,8 @@ class Tokenizer {
   std::optional<int32_t> id_of(std::string_view token) const;
   /// The token as the file spells it, nothing if no token has that id; e.g. "Ġthe".
   std::optional<std::string_view> token_of(int32_t id) const;
+  /// The bytes that the token adds to a text which has begun, perhaps no whole character; empty if no token has that id.
+  std::string bytes_of(int32_t id) const;
   bool is_special(int32_t id) const;
 
   /// What `encode(..., add_special_tokens)` puts before and after the text.

@@ -1,8 +1,9 @@
 """Writes sampling_cases.json: what may be drawn after the logits processors of Hugging Face's transformers.
 
 The definitions are those of generation/logits_process.py (RepetitionPenaltyLogitsProcessor,
-NoRepeatNGramLogitsProcessor, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper, MinPLogitsWarper), written down
-here once more with NumPy, in that order. Run it with NumPy installed: python3 tests/engine/data/sampling_cases.py
+SequenceBiasLogitsProcessor, NoRepeatNGramLogitsProcessor, NoBadWordsLogitsProcessor, MinLengthLogitsProcessor,
+MinNewTokensLengthLogitsProcessor, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper, MinPLogitsWarper), written
+down here once more with NumPy, in the order of generation/utils.py. Run it with NumPy installed: python3 tests/engine/data/sampling_cases.py
 """
 import json
 import pathlib
@@ -26,14 +27,31 @@ def no_repeat_ngram(scores, sequence, n):
             scores[token] = -np.inf
 
 
+def sequence_bias(scores, sequence, biases):
+    total = np.zeros_like(scores)
+    for tokens, bias in {tuple(t): b for t, b in biases}.items():  # of two biases of one sequence the later one
+        *before, last = tokens
+        if len(before) <= len(sequence) and sequence[len(sequence) - len(before) :] == before:
+            total[last] += np.float32(bias)
+    scores += total
+
+
 def probabilities(case):
     scores = np.array(case["logits"], dtype=np.float32)
     sequence = case["sequence"]
     scores[case.get("excluded", [])] = -np.inf
+    if "sequence_bias" in case:
+        sequence_bias(scores, sequence, case["sequence_bias"])
     if "repetition_penalty" in case:
         repetition_penalty(scores, sequence, case["repetition_penalty"])
     if "no_repeat_ngram_size" in case:
         no_repeat_ngram(scores, sequence, case["no_repeat_ngram_size"])
+    if "bad_words" in case:
+        sequence_bias(scores, sequence, [(word, -np.inf) for word in case["bad_words"]])
+    if len(sequence) < case.get("min_length", 0):
+        scores[case["ends"]] = -np.inf
+    if len(sequence) - case.get("prompt", 0) < case.get("min_new_tokens", 0):
+        scores[case["ends"]] = -np.inf
     scores = scores.astype(np.float64) / case["temperature"]
     softmax = lambda s: np.exp(s - s.max()) / np.exp(s - s.max()).sum()
     if case.get("top_k"):
@@ -74,6 +92,33 @@ def main():
             case["excluded"] = [vocab - 1, vocab - 2]
         if case.get("top_k", 0) > vocab:
             del case["top_k"]
+        p = probabilities(case)
+        case["probabilities"] = {int(t): float(p[t]) for t in range(vocab) if p[t] > 0}
+        cases.append(case)
+    for i in range(30):
+        vocab = int(random.integers(8, 20))
+        sequence = [int(t) for t in random.integers(0, 4, int(random.integers(1, 12)))]
+        words = lambda n: [
+            [int(t) for t in random.integers(0, 4, int(random.integers(1, 4)))] for _ in range(int(random.integers(1, n)))
+        ]
+        ends_here = [sequence[-k:] + [int(random.integers(0, vocab))] for k in (1, 2) if k <= len(sequence)]
+        case = {
+            "logits": [float(np.float32(x)) for x in random.normal(0, 3, vocab)],
+            "sequence": sequence,
+            "prompt": int(random.integers(1, len(sequence) + 1)),
+            "temperature": 1.0,
+            "ends": [int(t) for t in random.choice(np.arange(4, vocab), 2, replace=False)],
+        }
+        if i % 3 != 1:
+            biased = words(5) + ends_here
+            case["sequence_bias"] = [[w, float(np.float32(random.normal(0, 2)))] for w in biased]
+            case["repetition_penalty"] = 1.2
+        if i % 3 != 2:
+            case["bad_words"] = words(3) + ends_here[:1]
+        if i % 2:
+            case["min_length"] = len(sequence) + int(random.integers(-1, 2))
+        if i % 4 < 2:
+            case["min_new_tokens"] = len(sequence) - case["prompt"] + int(random.integers(-1, 2))
         p = probabilities(case)
         case["probabilities"] = {int(t): float(p[t]) for t in range(vocab) if p[t] > 0}
         cases.append(case)

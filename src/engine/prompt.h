@@ -1,0 +1,22 @@
+// Texts that a model continues, as they come from files and pipes.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+
+#include "base/file.h"
+
+namespace sator {
+
+/// More than any context takes: a prompt is no place to unpack an archive.
+inline constexpr size_t kMostPromptBytes = size_t{64} << 20;
+
+/// A prompt as it stands in a file, without the line end that editors put behind the last line: every other space counts, because
+/// tokens have their spaces with them.
+/// Errors: no such file, or a folder; no text in it; no UTF-8; more than kMostPromptBytes, of which no more are read.
+std::string read_prompt_file(const fs::path& file);
+
+/// The same of a stream. `where` names it in errors: "standard input".
+std::string read_prompt(std::istream& in, const std::string& where);
+
+}  // namespace sator
