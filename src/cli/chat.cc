@@ -82,11 +82,13 @@ void run(const ChatArguments& a, Streams& io) {
   say_what_is_not_done(suggested, io);
   GenerateOptions options{.sampling = sampling_of(a.sampling, suggested)};
   Sampler check(options.sampling);  // refuses before the model is compiled
+  const auto schema = schema_of(a.sampling, io);
   llm::OpenModel model = open(a.model, io);
   fit_to_model(options, a.sampling, tokenizer, model, suggested, io);
   if (auto end = tokenizer.eos_id(); end && std::ranges::find(options.stop_ids, *end) == options.stop_ids.end())
     options.stop_ids.push_back(*end);
   options.max_tokens = a.sampling.max_tokens.value_or(suggested.max_new_tokens.value_or(model.limits.context_window));
+  follow_schema(options, schema, tokenizer, model);
   Chat chat(model.session(), tokenizer, std::move(chat_template), options);
   if (a.system) {
     require_utf8(*a.system, "--system");

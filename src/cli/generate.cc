@@ -60,8 +60,10 @@ void run(const GenerateArguments& a, Streams& io) {
       .sampling = sampling_of(a.sampling, suggested),
       .max_tokens = a.sampling.max_tokens ? *a.sampling.max_tokens : tokens_suggested(suggested, prompt, io)};
   Sampler check(options.sampling);  // refuses before the model is compiled
+  const auto schema = schema_of(a.sampling, io);
   llm::OpenModel model = open(a.model, io);
   fit_to_model(options, a.sampling, tokenizer, model, suggested, io);
+  follow_schema(options, schema, tokenizer, model);
   options.logprobs = a.logprobs, options.prompt_logprobs = a.prompt_logprobs;
 
   Session session = model.session();
@@ -78,6 +80,7 @@ void run(const GenerateArguments& a, Streams& io) {
   const char* why = done.reason == StopReason::stop_token     ? "stop_token"
                     : done.reason == StopReason::stop_string  ? "stop_string"
                     : done.reason == StopReason::context_full ? "context_full"
+                    : done.reason == StopReason::complete     ? "complete"
                                                               : "max_tokens";
   io.json = {{"prompt", prompt_text},
              {"prompt_ids", prompt},
@@ -98,6 +101,8 @@ void run(const GenerateArguments& a, Streams& io) {
     io.out << "\n" << logprob_table("token", done.logprobs, tokenizer);
   }
   if (done.reason == StopReason::context_full) io.notes << "the context window is full\n";
+  if (schema && !options.constraint->is_complete())
+    io.notes << "the JSON document is not complete: give more tokens (--max-tokens)\n";
 }
 
 }  // namespace

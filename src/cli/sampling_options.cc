@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "engine/json_schema/constraint.h"
+#include "engine/prompt.h"
 #include "frontend/hf_config.h"
 
 namespace sator::cli {
@@ -103,6 +105,21 @@ void fit_to_model(GenerateOptions& options, const SamplingArguments& a, const To
   for (const auto& [sequence, bias] : options.sampling.sequence_bias) require_ids("sequence_bias", sequence);
 }
 
+std::shared_ptr<const json_schema::Shapes> schema_of(const SamplingArguments& a, Streams& io) {
+  if (!a.json_schema) return nullptr;
+  json_schema::Schema schema =
+      json_schema::Schema::read(read_text_file(*a.json_schema, "a JSON schema"), *a.json_schema);
+  if (!schema.ignored.empty())
+    io.notes << *a.json_schema << ": what these keywords say is not enforced: " << join(schema.ignored, ", ") << "\n";
+  return std::make_shared<const json_schema::Shapes>(json_schema::Shapes::of(std::move(schema)));
+}
+
+void follow_schema(GenerateOptions& options, const std::shared_ptr<const json_schema::Shapes>& shapes,
+                   const Tokenizer& tokenizer, const llm::OpenModel& model) {
+  if (shapes)
+    options.constraint = std::make_shared<json_schema::JsonConstraint>(shapes, tokenizer, model.limits.vocab_size);
+}
+
 nlohmann::json rate(int64_t tokens, double seconds) {
   return tokens > 0 && seconds > 0 ? nlohmann::json(static_cast<double>(tokens) / seconds) : nlohmann::json(nullptr);
 }
@@ -161,6 +178,10 @@ std::vector<Option> sampling_options(SamplingArguments& a) {
        .help = "never repeat N tokens in a row; 0 unless told, which allows it",
        .into = &a.no_repeat_ngram_size,
        .range = at_least(0)});
+  add({.name = "--json-schema FILE",
+       .help = "the text is a JSON document of this schema",
+       .into = &a.json_schema,
+       .also = {"--schema", "--grammar", "--response-format"}});
   add({.name = "--seed S", .help = "the same seed gives the same text", .into = &a.seed, .range = at_least(0)});
   return options;
 }

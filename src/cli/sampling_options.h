@@ -3,6 +3,7 @@
 
 #include "cli/model_options.h"
 #include "engine/generate.h"
+#include "engine/json_schema/shapes.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace sator::cli {
@@ -14,6 +15,7 @@ struct SamplingArguments {
   std::vector<std::string> logit_bias, stop;
   std::optional<int64_t> top_k, no_repeat_ngram_size, min_tokens;
   int64_t seed = 0;
+  std::optional<std::string> json_schema;
 
   bool asks_to_sample() const { return temperature || top_p || top_k || min_p; }
   /// Errors: --greedy beside options that ask for a sample.
@@ -33,6 +35,12 @@ int64_t tokens_suggested(const GenerationConfig& suggested, std::span<const int3
 /// The ids and strings that end a text, and the ids that are never drawn, because no token has them or the makers say so.
 void fit_to_model(GenerateOptions& options, const SamplingArguments& a, const Tokenizer& tokenizer,
                   const llm::OpenModel& model, const GenerationConfig& suggested, Streams& io);
+
+/// The schema that texts must follow; null where none was asked for. Keywords that say nothing are named.
+std::shared_ptr<const json_schema::Shapes> schema_of(const SamplingArguments& a, Streams& io);
+/// Makes texts follow it.
+void follow_schema(GenerateOptions& options, const std::shared_ptr<const json_schema::Shapes>& shapes,
+                   const Tokenizer& tokenizer, const llm::OpenModel& model);
 
 /// Tokens per second; null where no step ran.
 nlohmann::json rate(int64_t tokens, double seconds);

@@ -21,6 +21,34 @@ static std::vector<float> read_with_logprobs(Session& session, std::span<const i
   return last;
 }
 
+namespace {
+
+/// The tokens that may follow: those that the constraint allows, and those that end a text which is complete.
+class Allowed {
+ public:
+  Allowed(TokenConstraint& constraint, std::span<const int32_t> stops) : constraint_(constraint), stops_(stops) {
+    constraint_.restart();
+  }
+  std::span<const uint64_t> operator()(int64_t tokens_left) {
+    const std::span<const uint64_t> allowed = constraint_.allowed(tokens_left);
+    mask_.assign(allowed.begin(), allowed.end());
+    for (int32_t id : stops_)
+      if (id >= 0 && static_cast<size_t>(id) / 64 < mask_.size()) {
+        const uint64_t bit = uint64_t{1} << (id % 64);
+        (mask_[static_cast<size_t>(id) / 64] |= bit) ^= constraint_.is_complete() ? 0 : bit;
+      }
+    return mask_;
+  }
+  bool is_over() const { return constraint_.is_complete() && (stops_.empty() || !constraint_.can_go_on()); }
+
+ private:
+  TokenConstraint& constraint_;
+  std::span<const int32_t> stops_;
+  std::vector<uint64_t> mask_;
+};
+
+}  // namespace
+
 Generated generate(Session& session, std::span<const int32_t> prompt, const GenerateOptions& options,
                    FunctionRef<bool(int32_t id)> take) {
   Generated done;
@@ -43,12 +71,18 @@ Generated generate(Session& session, std::span<const int32_t> prompt, const Gene
     if (!options.prompt_logprobs) return session.append(prompt);
     return kept = read_with_logprobs(session, prompt, *options.prompt_logprobs, done.prompt_logprobs);
   });
+  std::optional<Allowed> allowed;
+  if (options.constraint) allowed.emplace(*options.constraint, options.stop_ids);
   for (int64_t i = 0; i < options.max_tokens; ++i) {
-    int32_t id = sampler.sample(logits, sequence, begun);
+    const int64_t left = std::min(options.max_tokens - i, session.limits().context_window - session.position() + 1);
+    const int32_t id =
+        allowed ? sampler.sample(logits, sequence, begun, (*allowed)(left)) : sampler.sample(logits, sequence, begun);
     if (std::find(options.stop_ids.begin(), options.stop_ids.end(), id) != options.stop_ids.end())
       return ended(StopReason::stop_token);
     if (options.logprobs) done.logprobs.push_back(logprob_of(logits, id, *options.logprobs));
+    if (allowed) options.constraint->take(id);
     if (!take(id)) return ended(StopReason::told);
+    if (allowed && allowed->is_over()) return ended(StopReason::complete);
     if (i + 1 == options.max_tokens) break;
     if (session.position() == session.limits().context_window) return ended(StopReason::context_full);
     sequence.push_back(id);

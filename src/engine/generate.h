@@ -7,6 +7,20 @@
 
 namespace sator {
 
+/// What a generated text must be, token by token (json_schema/constraint.h).
+class TokenConstraint {
+ public:
+  virtual ~TokenConstraint() = default;
+  /// Goes back to the begin of a text.
+  virtual void restart() = 0;
+  /// A bit for each token that may follow; until the next call. `tokens_left`: how many the text may still have.
+  virtual std::span<const uint64_t> allowed(int64_t tokens_left) = 0;
+  virtual void take(int32_t id) = 0;
+  /// Whether the text may end here, and whether it may go on.
+  virtual bool is_complete() const = 0;
+  virtual bool can_go_on() const = 0;
+};
+
 struct GenerateOptions {
   SamplingParams sampling;  ///< temperature 0 is greedy
   int64_t max_tokens = 128;
@@ -15,9 +29,10 @@ struct GenerateOptions {
   std::vector<int32_t> before = {};            ///< what the session holds already: penalties look at it too
   /// Of generated tokens and of the prompt's, their log-probabilities and those of so many of the likeliest tokens.
   std::optional<int64_t> logprobs = {}, prompt_logprobs = {};
+  std::shared_ptr<TokenConstraint> constraint = {};  ///< null: any text
 };
 
-enum class StopReason { stop_token, stop_string, max_tokens, context_full, told };
+enum class StopReason { stop_token, stop_string, max_tokens, context_full, told, complete };
 
 /// What a generation did and how long its two phases took. A decode step runs the model on one token.
 struct Generated {
@@ -30,7 +45,8 @@ struct Generated {
 };
 
 /// Continues the session's sequence by `prompt` and then by sampled tokens, each of which is handed out as it comes;
-/// `take` returns false to stop. Errors: as of Session::append.
+/// `take` returns false to stop. A text under a constraint ends as soon as it is complete and nothing may follow, or no stop token could end it.
+/// Errors: as of Session::append.
 Generated generate(Session& session, std::span<const int32_t> prompt, const GenerateOptions& options,
                    FunctionRef<bool(int32_t id)> take);
 

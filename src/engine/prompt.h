@@ -1,4 +1,4 @@
-// Texts that a model continues, as they come from files and pipes.
+// Texts that come from files and pipes: prompts, schemas, tasks.
 #pragma once
 
 #include <iosfwd>
@@ -9,11 +9,15 @@
 namespace sator {
 
 /// More than any context takes: a prompt is no place to unpack an archive.
-inline constexpr size_t kMostPromptBytes = size_t{64} << 20;
+inline constexpr size_t kMostTextBytes = size_t{64} << 20;
+
+/// A file as text.
+///   what  it is, in errors: "a JSON schema"
+/// Errors: no such file, or a folder; no text in it; no UTF-8; more than kMostTextBytes, of which no more are read.
+std::string read_text_file(const fs::path& file, const std::string& what);
 
 /// A prompt as it stands in a file, without the line end that editors put behind the last line: every other space counts, because
-/// tokens have their spaces with them.
-/// Errors: no such file, or a folder; no text in it; no UTF-8; more than kMostPromptBytes, of which no more are read.
+/// tokens have their spaces with them. Errors: as of read_text_file.
 std::string read_prompt_file(const fs::path& file);
 
 /// The same of a stream. `where` names it in errors: "standard input".

@@ -129,9 +129,9 @@ static void bias_completion(std::span<float> logits, std::span<const int32_t> se
     logits[last] += bias;
 }
 
-std::span<const float> Sampler::changed(std::span<const float> logits, std::span<const int32_t> sequence,
-                                        size_t prompt) {
-  if (!params_.changes_logits()) return logits;
+std::span<const float> Sampler::changed(std::span<const float> logits, std::span<const int32_t> sequence, size_t prompt,
+                                        std::span<const uint64_t> allowed) {
+  if (!params_.changes_logits() && allowed.empty()) return logits;
   most_likely(logits);  // refuses what is no number
   changed_.assign(logits.begin(), logits.end());
   for (int32_t id : params_.excluded)
@@ -166,6 +166,8 @@ std::span<const float> Sampler::changed(std::span<const float> logits, std::span
   if (std::ssize(sequence) < std::max(params_.min_length, static_cast<int64_t>(prompt) + params_.min_new_tokens))
     for (int32_t id : params_.ends)
       if (id >= 0 && static_cast<size_t>(id) < changed_.size()) changed_[static_cast<size_t>(id)] = -INFINITY;
+  for (size_t id = 0; id < (allowed.empty() ? 0 : changed_.size()); ++id)
+    if ((allowed[id / 64] >> (id % 64) & 1) == 0) changed_[id] = -INFINITY;
   if (std::ranges::all_of(changed_, [](float x) { return x == -INFINITY; }))
     fail({.what = "every token of the vocabulary is forbidden",
           .needs = "a token that may follow",
@@ -231,8 +233,9 @@ double Sampler::weigh(std::span<const float> logits, int32_t best) {
   return total;
 }
 
-int32_t Sampler::sample(std::span<const float> given, std::span<const int32_t> sequence, size_t prompt) {
-  const std::span<const float> logits = changed(given, sequence, prompt);
+int32_t Sampler::sample(std::span<const float> given, std::span<const int32_t> sequence, size_t prompt,
+                        std::span<const uint64_t> allowed) {
+  const std::span<const float> logits = changed(given, sequence, prompt, allowed);
   int32_t best = most_likely(logits);
   if (params_.temperature == 0) return best;
   const double total = weigh(logits, best);

@@ -76,15 +76,18 @@ class Sampler {
   ///   logits    [vocab] f32
   ///   sequence  what stands before it, prompt included: for penalties and no_repeat_ngram_size
   ///   prompt    how many of these are the prompt's
+  ///   allowed   a bit for each token that may be drawn; empty: all
   /// Errors: a logit is NaN or +infinity, or all are -infinity; every token is forbidden.
-  int32_t sample(std::span<const float> logits, std::span<const int32_t> sequence = {}, size_t prompt = 0);
+  int32_t sample(std::span<const float> logits, std::span<const int32_t> sequence = {}, size_t prompt = 0,
+                 std::span<const uint64_t> allowed = {});
 
   /// What `sample` would draw from, in no order. Errors: as of sample.
   std::vector<Drawable> distribution(std::span<const float> logits, std::span<const int32_t> sequence = {},
                                      size_t prompt = 0);
 
  private:
-  std::span<const float> changed(std::span<const float> logits, std::span<const int32_t> sequence, size_t prompt);
+  std::span<const float> changed(std::span<const float> logits, std::span<const int32_t> sequence, size_t prompt,
+                                 std::span<const uint64_t> allowed = {});
   double weigh(std::span<const float> logits, int32_t best);
 
   SamplingParams params_;

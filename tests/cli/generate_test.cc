@@ -224,6 +224,27 @@ TEST_F(Generate, TheMakersMinimumAndTheirBadWordsHold) {
   EXPECT_EQ(ids_with({{"sequence_bias", {{{ids[0], 7}, 1e6}}}})[1], 7);
 }
 
+TEST_F(Generate, DocumentsOfASchema) {
+  write_file(folder_.path() / "schema.json",
+             R"({"type": "object", "properties": {"name": {"type": "string", "minLength": 2, "maxLength": 9},
+  "age": {"type": "integer", "minimum": 18, "maximum": 99}, "kind": {"enum": ["old", "young"]}}, "required": ["name", "age", "kind"],
+  "additionalProperties": false, "format": "person"})");
+  const std::string schema = (folder_.path() / "schema.json").string();
+  for (const char* tokens : {"40", "100"})  // the first is hardly more than the shortest document takes
+    for (const char* temperature : {"0", "1.5"}) {
+      const CommandRun r = run(kExample, {"--json-schema", schema, "--temperature", temperature}, tokens);
+      EXPECT_NE(r.notes.find("not enforced: format"), std::string::npos) << r.notes;
+      EXPECT_EQ(r.json.at("stopped_by"), "complete");
+      const std::string text = r.json.at("text");
+      const Json person = parse_json(text, "the text");
+      ASSERT_EQ(person.size(), 3u) << text;
+      EXPECT_GE(person.at("age").get<int>(), 18);
+      EXPECT_LE(person.at("age").get<int>(), 99);
+      EXPECT_TRUE(person.at("kind") == "old" || person.at("kind") == "young");
+      EXPECT_GE(person.at("name").get<std::string>().size(), 2u);
+    }
+}
+
 // The first token of the answer, forbidden, is not drawn; one with a large bias always is.
 TEST_F(Generate, BiasesDecide) {
   TempFolder folder;

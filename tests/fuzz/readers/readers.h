@@ -36,6 +36,7 @@ void read_stored_codes(std::string_view bytes, const fs::path& folder);
 void read_safetensors_index(std::string_view bytes, const fs::path& folder);
 void read_config(std::string_view bytes, const fs::path& folder);
 void read_generation_config_file(std::string_view bytes, const fs::path& folder);
+void read_json_schema(std::string_view bytes, const fs::path& folder);
 void read_mlc_config_file(std::string_view bytes, const fs::path& folder);
 void read_mlc_index(std::string_view bytes, const fs::path& folder);
 void read_mlc_codes(std::string_view bytes, const fs::path& folder);
