@@ -8,6 +8,7 @@ The schemas are those below and, in turn, those of tests/reference/json-schema t
 and refused; exit status 1 if one is not valid.
 """
 import argparse
+import decimal
 import json
 import pathlib
 import subprocess
@@ -42,6 +43,14 @@ def all_schemas():
     return found
 
 
+def read(text):
+    """JSON with exact decimals: floats would fail multiples of 0.0001 that are some."""
+    def number(digits):
+        value = decimal.Decimal(digits)
+        return int(value) if value == value.to_integral_value() else value
+    return json.loads(text, parse_float=number)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("sator")
@@ -53,7 +62,7 @@ def main():
     while whole < args.count:
         turn += 1
         which = turn % len(schemas) if turn % 2 else turn // 2 % len(SCHEMAS)
-        if which in refused:
+        if which in refused or "\\\\p{" in json.dumps(schemas[which]):  # Python's re has no \p
             continue
         seed += 1
         (folder / "schema.json").write_text(json.dumps(schemas[which]))
@@ -68,7 +77,7 @@ def main():
         text = json.loads((folder / "out.json").read_text())["text"]
         whole += 1
         try:
-            jsonschema.Draft202012Validator(schemas[which]).validate(json.loads(text))
+            jsonschema.Draft202012Validator(read(json.dumps(schemas[which]))).validate(read(text))
             valid += 1
         except Exception as problem:
             print(f"{json.dumps(schemas[which])}\n  {text}\n  {problem}".splitlines()[:4], run.stderr)

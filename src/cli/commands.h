@@ -12,6 +12,7 @@ Command chat_command();
 Command generate_command();
 Command perplexity_command();
 Command logits_command();
+Command eval_command();
 Command bench_command();
 Command profile_command();
 Command estimate_command();

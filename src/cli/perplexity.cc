@@ -120,7 +120,7 @@ Command perplexity_command() {
           "that has it: the sliding-window evaluation of Hugging Face's documentation. The smaller the stride, the "
           "more\n"
           "context a token has, the better the perplexity, and the longer it takes.",
-      .also = {"ppl", "eval", "evaluate", "quality"}};
+      .also = {"ppl", "quality"}};
 }
 
 }  // namespace sator::cli

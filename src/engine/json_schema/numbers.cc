@@ -73,6 +73,8 @@ class NumberAutomaton {
     for (const Decimal& d : rules.multiple_of) divisors_.push_back(divisor_of(d));
     for (const Decimal& d : rules.not_multiple_of) divisors_.push_back(divisor_of(d));
     for (const Divisor& d : divisors_) places_ = std::max(places_, d.places + 1);
+    for (size_t i = 0; i < rules.multiple_of.size(); ++i)
+      divisor_places_ = std::max(divisor_places_, divisors_[i].places);
   }
 
   Dfa all() {
@@ -128,6 +130,8 @@ class NumberAutomaton {
     const int32_t digit = c - '0';
     if (r.phase == Phase::zero) return {};
     if (r.phase == Phase::point || r.phase == Phase::fraction) {
+      if (!rules_.multiple_of.empty() && r.places >= divisor_places_)
+        return {};  // only zeros could follow, without end
       r.phase = Phase::fraction;
       r.has_fraction |= digit != 0;
       add_fraction_digit(r, digit);
@@ -223,7 +227,7 @@ class NumberAutomaton {
   const NumberRules& rules_;
   const std::string& where_;
   std::vector<Divisor> divisors_;
-  int32_t places_ = 0;
+  int32_t places_ = 0, divisor_places_ = 0;
 };
 
 /// Any number of JSON.

@@ -31,6 +31,8 @@ constexpr Reader kReaders[] = {
     {"tokenizer_config", "tokenizer_config.json beside a small tokenizer", "tokenizer", read_tokenizer_config},
     {"vocab_merges", "vocab.json, merges.txt and what lies beside them", "tokenizer", read_vocab_and_merges},
     {"json_schema", "a JSON schema, and a document of it", "json_schema", read_json_schema},
+    {"task", "items of `sator eval`", "json_schema", read_task_file},
+    {"reference_run", "logits of an earlier run", "json_schema", read_reference_run},
     {"tvmscript", "programs and graphs as text", "python", read_tvmscript},
     {"schedule", "a script of primitives on a matrix product", "python", read_schedule},
     {"bytecode", "the program in a compiled model", "", read_bytecode},

@@ -36,6 +36,8 @@ void read_stored_codes(std::string_view bytes, const fs::path& folder);
 void read_safetensors_index(std::string_view bytes, const fs::path& folder);
 void read_config(std::string_view bytes, const fs::path& folder);
 void read_generation_config_file(std::string_view bytes, const fs::path& folder);
+void read_task_file(std::string_view bytes, const fs::path& folder);
+void read_reference_run(std::string_view bytes, const fs::path& folder);
 void read_json_schema(std::string_view bytes, const fs::path& folder);
 void read_mlc_config_file(std::string_view bytes, const fs::path& folder);
 void read_mlc_index(std::string_view bytes, const fs::path& folder);

@@ -1,6 +1,8 @@
 // Readers of texts that a generation or an evaluation follows.
 #include "engine/json_schema/completion.h"
 #include "engine/json_schema/token_masks.h"
+#include "engine/reference_run.h"
+#include "engine/task.h"
 #include "fuzz/readers/readers.h"
 
 namespace sator::fuzz {
@@ -24,6 +26,18 @@ void read_json_schema(std::string_view bytes, const fs::path&) {
     }
     if (i == texts[1].size() || !place.take(std::string_view(texts[1]).substr(i, 1))) break;
   }
+}
+
+void read_task_file(std::string_view bytes, const fs::path&) {
+  for (const TaskItem& item : read_task(std::string(bytes), "task"))
+    for (int64_t gold : item.gold)
+      require(gold >= 0 && gold < std::ssize(item.choices), "a right choice is one of the choices");
+}
+
+void read_reference_run(std::string_view bytes, const fs::path& folder) {
+  put_file(folder / "run", bytes);
+  ReferenceRun run(folder / "run", 2, "t");
+  for (int64_t i = 0; i < run.predictions(); ++i) run.logits(i);
 }
 
 }  // namespace sator::fuzz

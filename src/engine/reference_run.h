@@ -1,0 +1,39 @@
+// The logits of a run over a task, for another run to be compared with.
+#pragma once
+
+#include <memory>
+
+#include "base/file.h"
+#include "base/staged_file.h"
+#include "engine/divergence.h"
+
+namespace sator {
+
+/// A file of logits: the line "sator reference run 1", a line "{"vocab": V, "task": "<digest>"}", then float32[predictions, V], little-endian.
+class ReferenceWriter {
+ public:
+  ///   task  a digest of what is predicted: runs of other tasks are refused
+  ReferenceWriter(const fs::path& path, int64_t vocab, const std::string& task);
+  void add(std::span<const float> logits);
+  void finish() { file_.finish(); }
+
+ private:
+  StagedFile file_;
+};
+
+class ReferenceRun {
+ public:
+  /// Errors: no such file, or none that a ReferenceWriter wrote; it is of another vocabulary or task; it is cut off.
+  ReferenceRun(const fs::path& path, int64_t vocab, const std::string& task);
+  int64_t predictions() const { return predictions_; }
+  /// [vocab]
+  std::span<const float> logits(int64_t prediction);
+
+ private:
+  Ref<MappedFile> file_;
+  size_t begin_ = 0;
+  int64_t vocab_ = 0, predictions_ = 0;
+  std::vector<float> row_;
+};
+
+}  // namespace sator
