@@ -43,6 +43,9 @@ def all_schemas():
     return found
 
 
+decimal.getcontext().prec = 200
+
+
 def read(text):
     """JSON with exact decimals: floats would fail multiples of 0.0001 that are some."""
     def number(digits):

@@ -121,6 +121,7 @@ void run(const ChatArguments& a, Streams& io) {
         return !interrupts.take();
       });
       io.out << "\n" << std::flush;
+      say_lookup(answer.done, io);
       if (answer.done.reason == StopReason::context_full) io.notes << "the context is full: /reset begins anew\n";
       ++totals.answers;
       totals.computed += answer.prompt_tokens - answer.held_tokens, totals.held += answer.held_tokens;

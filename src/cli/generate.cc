@@ -91,7 +91,11 @@ void run(const GenerateArguments& a, Streams& io) {
              {"decode_tokens_per_s", rate(done.decode_steps, done.decode_s)},
              {"prefill_s", done.prefill_s},
              {"decode_s", done.decode_s},
-             {"decode_steps", done.decode_steps}};
+             {"decode_steps", done.decode_steps},
+             {"decode_runs", done.runs},
+             {"proposed", done.proposed},
+             {"accepted", done.accepted}};
+  say_lookup(done, io);
   if (a.prompt_logprobs) {
     io.json["prompt_logprobs"] = logprobs_as_json(done.prompt_logprobs, tokenizer);
     io.out << "\n" << logprob_table("prompt", done.prompt_logprobs, tokenizer);

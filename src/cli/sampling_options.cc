@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/figures.h"
 #include "engine/json_schema/constraint.h"
 #include "engine/prompt.h"
 #include "frontend/hf_config.h"
@@ -86,6 +87,7 @@ void fit_to_model(GenerateOptions& options, const SamplingArguments& a, const To
              << " ids have no token, and are never drawn\n";
   options.sampling.excluded.insert(
       options.sampling.excluded.end(), suggested.suppressed.begin(), suggested.suppressed.end());
+  options.prompt_lookup = a.prompt_lookup;
   options.stop_strings = a.stop.empty() ? suggested.stop_strings : a.stop;
   for (int64_t id : suggested.eos_token_ids.empty() ? model.config.eos_token_ids : suggested.eos_token_ids)
     options.stop_ids.push_back(static_cast<int32_t>(id));
@@ -118,6 +120,13 @@ void follow_schema(GenerateOptions& options, const std::shared_ptr<const json_sc
                    const Tokenizer& tokenizer, const llm::OpenModel& model) {
   if (shapes)
     options.constraint = std::make_shared<json_schema::JsonConstraint>(shapes, tokenizer, model.limits.vocab_size);
+}
+
+void say_lookup(const Generated& done, Streams& io) {
+  if (done.proposed == 0) return;
+  io.notes << "prompt lookup: " << done.accepted << " of " << done.proposed << " proposed tokens came ("
+           << percent(static_cast<double>(done.accepted) / static_cast<double>(done.proposed)) << "), "
+           << done.decode_steps << " tokens in " << done.runs << " runs of the model\n";
 }
 
 nlohmann::json rate(int64_t tokens, double seconds) {
@@ -182,6 +191,11 @@ std::vector<Option> sampling_options(SamplingArguments& a) {
        .help = "the text is a JSON document of this schema",
        .into = &a.json_schema,
        .also = {"--schema", "--grammar", "--response-format"}});
+  add({.name = "--prompt-lookup N",
+       .help = "propose up to N tokens from what the text had before, and check several at once: the same text, sooner",
+       .into = &a.prompt_lookup,
+       .range = between(0, 1000),
+       .also = {"--prompt-lookup-num-tokens", "--lookup", "--speculative", "--draft"}});
   add({.name = "--seed S", .help = "the same seed gives the same text", .into = &a.seed, .range = at_least(0)});
   return options;
 }

@@ -14,7 +14,7 @@ struct SamplingArguments {
   std::optional<double> temperature, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty;
   std::vector<std::string> logit_bias, stop;
   std::optional<int64_t> top_k, no_repeat_ngram_size, min_tokens;
-  int64_t seed = 0;
+  int64_t seed = 0, prompt_lookup = 0;
   std::optional<std::string> json_schema;
 
   bool asks_to_sample() const { return temperature || top_p || top_k || min_p; }
@@ -41,6 +41,9 @@ std::shared_ptr<const json_schema::Shapes> schema_of(const SamplingArguments& a,
 /// Makes texts follow it.
 void follow_schema(GenerateOptions& options, const std::shared_ptr<const json_schema::Shapes>& shapes,
                    const Tokenizer& tokenizer, const llm::OpenModel& model);
+
+/// What a lookup brought, if there was one.
+void say_lookup(const Generated& done, Streams& io);
 
 /// Tokens per second; null where no step ran.
 nlohmann::json rate(int64_t tokens, double seconds);

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "engine/prompt_lookup.h"
 
 namespace sator {
 
@@ -56,6 +57,7 @@ Generated generate(Session& session, std::span<const int32_t> prompt, const Gene
   std::vector<int32_t> sequence = options.before;
   sequence.insert(sequence.end(), prompt.begin(), prompt.end());
   const size_t begun = sequence.size();
+  const int64_t begin = session.position();
   std::vector<float> kept;  // logits of the prompt's last token, where those of all its tokens were asked for
   auto timed = [](double& seconds, auto&& step) {
     const auto start = std::chrono::steady_clock::now();
@@ -63,8 +65,11 @@ Generated generate(Session& session, std::span<const int32_t> prompt, const Gene
     seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return logits;
   };
+  LookupRunner runner(session, options.prompt_lookup);
   auto ended = [&](StopReason reason) {
+    runner.settle({});
     done.reason = reason;
+    done.runs = runner.steps(), done.proposed = runner.proposed(), done.accepted = runner.accepted();
     return done;
   };
   std::span<const float> logits = timed(done.prefill_s, [&]() -> std::span<const float> {
@@ -74,19 +79,22 @@ Generated generate(Session& session, std::span<const int32_t> prompt, const Gene
   std::optional<Allowed> allowed;
   if (options.constraint) allowed.emplace(*options.constraint, options.stop_ids);
   for (int64_t i = 0; i < options.max_tokens; ++i) {
-    const int64_t left = std::min(options.max_tokens - i, session.limits().context_window - session.position() + 1);
+    const int64_t held = begin + std::ssize(sequence) - std::ssize(options.before);  // tokens of the text so far
+    const int64_t left = std::min(options.max_tokens - i, session.limits().context_window - held + 1);
     const int32_t id =
         allowed ? sampler.sample(logits, sequence, begun, (*allowed)(left)) : sampler.sample(logits, sequence, begun);
     if (std::find(options.stop_ids.begin(), options.stop_ids.end(), id) != options.stop_ids.end())
       return ended(StopReason::stop_token);
     if (options.logprobs) done.logprobs.push_back(logprob_of(logits, id, *options.logprobs));
     if (allowed) options.constraint->take(id);
+    sequence.push_back(id);
+    runner.settle(id);
     if (!take(id)) return ended(StopReason::told);
     if (allowed && allowed->is_over()) return ended(StopReason::complete);
     if (i + 1 == options.max_tokens) break;
-    if (session.position() == session.limits().context_window) return ended(StopReason::context_full);
-    sequence.push_back(id);
-    logits = timed(done.decode_s, [&] { return session.append({&id, 1}); });
+    if (begin + std::ssize(sequence) - std::ssize(options.before) > session.limits().context_window)
+      return ended(StopReason::context_full);
+    logits = timed(done.decode_s, [&] { return runner.after(sequence, options.max_tokens - i - 2); });
     ++done.decode_steps;
   }
   return ended(StopReason::max_tokens);

@@ -30,16 +30,20 @@ struct GenerateOptions {
   /// Of generated tokens and of the prompt's, their log-probabilities and those of so many of the likeliest tokens.
   std::optional<int64_t> logprobs = {}, prompt_logprobs = {};
   std::shared_ptr<TokenConstraint> constraint = {};  ///< null: any text
+  int64_t prompt_lookup =
+      0;  ///< tokens that are proposed at once from what the text had before (prompt_lookup.h); 0: none
 };
 
 enum class StopReason { stop_token, stop_string, max_tokens, context_full, told, complete };
 
-/// What a generation did and how long its two phases took. A decode step runs the model on one token.
+/// What a generation did and how long its two phases took. A decode step takes in one token; with a lookup several of them may run at once.
 struct Generated {
   StopReason reason = StopReason::max_tokens;
   double prefill_s = 0;  ///< the prompt
   int64_t decode_steps = 0;
   double decode_s = 0;                             ///< the steps; not what sampling and showing text take
+  int64_t runs = 0;                                ///< of the model, for these steps
+  int64_t proposed = 0, accepted = 0;              ///< tokens that a lookup proposed, and those of them that came
   std::vector<TokenLogprob> logprobs = {};         ///< if asked for: of each token that was handed out
   std::vector<TokenLogprob> prompt_logprobs = {};  ///< of the prompt's tokens from the second on
 };

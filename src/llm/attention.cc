@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/text.h"
+#include "engine/session.h"
 #include "runtime/paged_sequences.h"
 #include "tir/parse.h"
 
@@ -373,7 +374,8 @@ constexpr const char* kNarrowExponentials = R"(
             if {ATTENDED}:
                 e16[vi, {HEAD}, vj] = T.cast(e[vi, {HEAD}, vj], "{T}"))";
 
-constexpr int64_t kTile = 8;          // query rows that pass over the cache together
+constexpr int64_t kTile = 8;  // query rows that pass over the cache together
+static_assert(Session::kSameBits < kTile / 2, "rows of so few tokens are not computed together");
 constexpr int64_t kPagesOfBlock = 4;  // pages between two corrections of the running maximum
 
 /// How a number of query rows is computed: the holes of kRows. The sums of one step are as many vectors as keep the

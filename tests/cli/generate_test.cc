@@ -224,6 +224,31 @@ TEST_F(Generate, TheMakersMinimumAndTheirBadWordsHold) {
   EXPECT_EQ(ids_with({{"sequence_bias", {{{ids[0], 7}, 1e6}}}})[1], 7);
 }
 
+// The text is the same, token by token, drawn or not, whatever the scheme; and it takes fewer runs of the model.
+TEST_F(Generate, ALookupChangesNothing) {
+  for (const std::vector<std::string>& options :
+       std::vector<std::vector<std::string>>{{},
+                                             {"--quantization", "int8-channel+a8"},
+                                             {"--quantization", "int4-group32", "--temperature", "0.5", "--seed", "4"},
+                                             {"--no-repeat-ngram-size", "4", "--stop", " the "},
+                                             {"--logprobs", "1"}}) {
+    const CommandRun plain = run(kExample, options, "200");
+    EXPECT_EQ(plain.json.at("decode_runs"), plain.json.at("decode_steps"));
+    for (const char* n : {"1", "2", "10"}) {
+      std::vector<std::string> with = options;
+      with.insert(with.end(), {"--prompt-lookup", n});
+      const CommandRun ahead = run(kExample, with, "200");
+      for (const char* same : {"ids", "text", "stopped_by", "decode_steps"})
+        EXPECT_EQ(ahead.json.at(same), plain.json.at(same)) << n;
+      if (plain.json.contains("logprobs")) EXPECT_EQ(ahead.json.at("logprobs"), plain.json.at("logprobs"));
+      EXPECT_EQ(ahead.json.at("decode_runs").get<int>() + ahead.json.at("accepted").get<int>(),
+                ahead.json.at("decode_steps"));
+      if (options.empty())
+        EXPECT_GT(ahead.json.at("accepted"), 20) << n;  // greedy texts of small models repeat themselves
+    }
+  }
+}
+
 TEST_F(Generate, DocumentsOfASchema) {
   write_file(folder_.path() / "schema.json",
              R"({"type": "object", "properties": {"name": {"type": "string", "minLength": 2, "maxLength": 9},

@@ -229,9 +229,10 @@ void Automaton::step(int32_t top, unsigned char byte, std::vector<int32_t>& out)
     case Kind::number: {
       Frame next = f;
       next.state = dfa(f.of).step(f.state, byte);
-      if (next.state != Dfa::kDead)
-        out.push_back(add(next));
-      else if (dfa(f.of).accepting(f.state) && f.parent != kEnd)
+      ++next.count;
+      if (next.state != Dfa::kDead) {
+        if (number_has_room(next)) out.push_back(add(next));
+      } else if (dfa(f.of).accepting(f.state) && f.parent != kEnd)
         step(f.parent, byte, out);
       return;
     }
@@ -243,6 +244,13 @@ void Automaton::step(int32_t top, unsigned char byte, std::vector<int32_t>& out)
     case Kind::array: return step_array(f, byte, out);
     case Kind::object: return step_object(f, byte, out);
   }
+}
+
+/// Whether a number that goes on so can end within what a number may have.
+bool Automaton::number_has_room(const Frame& f) const {
+  const std::vector<int32_t>& distance = shapes_->distances[static_cast<size_t>(f.of)];
+  const int64_t shortest = distance[static_cast<size_t>(dfa(f.of).start)];
+  return f.count + distance[static_cast<size_t>(f.state)] <= std::max(kMostNumberBytes, shortest);
 }
 
 /// Whitespace where it may stand. What follows it is told from the frame.
@@ -270,7 +278,7 @@ void Automaton::step_value(const Frame& f, int32_t, unsigned char byte, std::vec
         break;
       case Shape::Kind::number:
         if (const int32_t to = dfa(s.dfa).step(dfa(s.dfa).start, byte); to != Dfa::kDead)
-          out.push_back(add({.kind = Kind::number, .of = s.dfa, .state = to, .parent = f.parent}));
+          out.push_back(add({.kind = Kind::number, .of = s.dfa, .state = to, .count = 1, .parent = f.parent}));
         break;
       case Shape::Kind::string:
         if (byte == '"')

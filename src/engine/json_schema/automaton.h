@@ -3,7 +3,7 @@
 // A document is written without needless freedom, so that a model cannot lose itself in it:
 //   whitespace  before a value, a name or a closing bracket: nothing, one space, or a line end and up to 32 spaces or tabs; none before , and :
 //   strings     characters as they are; escaped are only " \ and control characters (\b \f \n \r \t \u00XX)
-//   numbers     numbers.h
+//   numbers     numbers.h; of 48 bytes at most
 //   objects     members in any order, no name twice
 #pragma once
 
@@ -44,7 +44,7 @@ class Automaton {
     StringReader reader = {};      // of string, name
     int32_t of = 0;                // index of a shape; of value, colon: a ValueId; of number: of an automaton
     int32_t state = 0;             // of the shape's automaton; of word: bytes read
-    int64_t count = 0;             // characters, items
+    int64_t count = 0;             // characters, bytes of a number, items
     int32_t text = -1, seen = -1;  // of name, object: indices of what is kept beside the frames
     int32_t parent = -1;           // index; -1: the document ends with this
     bool operator==(const Frame&) const = default;
@@ -56,6 +56,7 @@ class Automaton {
     int64_t count = 0, required = 0;  // required: of those that are required
     bool operator==(const Seen&) const = default;
   };
+  static constexpr int64_t kMostNumberBytes = 48;
   static constexpr int32_t kEnd = -1;  ///< the frame of a document that is complete
 
   /// Goes back to the begin.
@@ -106,6 +107,7 @@ class Automaton {
   void step_array(Frame f, unsigned char byte, std::vector<int32_t>& out);
   void step_object(Frame f, unsigned char byte, std::vector<int32_t>& out);
   void open_item(Frame array, unsigned char byte, std::vector<int32_t>& out);
+  bool number_has_room(const Frame& f) const;
   bool text_leads_on(const Shape& s, int32_t state, int64_t count) const;
   bool name_leads_on(const Shape& s, const Seen& seen, const std::string& text, int32_t state) const;
   bool may_close(const Shape& s, const Seen& seen) const;

@@ -60,6 +60,10 @@ std::span<const uint64_t> JsonConstraint::allowed(int64_t tokens_left) {
       return forced_;
     }
   }
+  if (place_.is_complete() && tokens_left <= slack_) {  // a number that could go on: it ends here
+    std::ranges::fill(forced_, 0);
+    return forced_;
+  }
   const std::span<const uint64_t> mask = masks_.of(place_);
   if (place_.can_go_on() && !place_.is_complete() && std::ranges::all_of(mask, [](uint64_t word) { return word == 0; }))
     fail({.what = "no token of the vocabulary goes on with the JSON document",

@@ -230,11 +230,12 @@ class NumberAutomaton {
   int32_t places_ = 0, divisor_places_ = 0;
 };
 
-/// Any number of JSON.
+/// Any number of JSON that is near to a double.
 Dfa free_numbers() {
   Dfa d;
-  enum : int32_t { begin = 1, minus, zero, whole, point, fraction, e, sign, exponent };
-  for (int32_t s = begin; s <= exponent; ++s) d.add_state(s == zero || s == whole || s == fraction || s == exponent);
+  // An exponent has three digits at most: doubles go from 1e-324 to 1e308.
+  enum : int32_t { begin = 1, minus, zero, whole, point, fraction, e, sign, exponent1, exponent2, exponent3 };
+  for (int32_t s = begin; s <= exponent3; ++s) d.add_state(s == zero || s == whole || s == fraction || s >= exponent1);
   d.start = begin;
   auto set = [&](int32_t from, std::string_view chars, int32_t to) {
     for (char c : chars) d.next[static_cast<size_t>(from)][static_cast<unsigned char>(c)] = to;
@@ -246,7 +247,8 @@ Dfa free_numbers() {
   for (int32_t s : {point, fraction}) set(s, "0123456789", fraction);
   for (int32_t s : {zero, whole, fraction}) set(s, "eE", e);
   set(e, "+-", sign);
-  for (int32_t s : {e, sign, exponent}) set(s, "0123456789", exponent);
+  for (int32_t s : {e, sign}) set(s, "0123456789", exponent1);
+  set(exponent1, "0123456789", exponent2), set(exponent2, "0123456789", exponent3);
   return d;
 }
 
