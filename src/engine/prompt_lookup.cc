@@ -22,9 +22,22 @@ void LookupRunner::settle(std::optional<int32_t> id) {
   if (row_ == ahead_) return;  // nothing is ahead
   // proposal_ begins with the token whose logits are the next row.
   if (id && proposal_.front() == *id) return;
-  session_.drop(static_cast<int64_t>(ahead_ - row_));
+  const int64_t wanted = session_.position() - static_cast<int64_t>(ahead_ - row_);
   ahead_ = row_;
   proposal_.clear();
+  int64_t held = session_.keep(wanted);
+  if (held == wanted) return;
+  // Layers with a window had given back what is needed again: the text is read once more, its prompt as before, the rest by steps that give the same bits.
+  session_.reset();
+  const std::span<const int32_t> text = std::span(text_).first(static_cast<size_t>(wanted));
+  held = std::min(prompt_, wanted);
+  if (held > 0) session_.append(text.first(static_cast<size_t>(held)));
+  while (held < wanted) {
+    const int64_t count = std::min(Session::kSameBits, wanted - held);
+    session_.append_all(text.subspan(static_cast<size_t>(held), static_cast<size_t>(count)),
+                        [](int64_t, std::span<const float>) {});
+    held += count;
+  }
 }
 
 std::span<const float> LookupRunner::after(std::span<const int32_t> sequence, int64_t left) {
@@ -35,11 +48,13 @@ std::span<const float> LookupRunner::after(std::span<const int32_t> sequence, in
   if (row_ < ahead_) {  // it was right
     proposal_.erase(proposal_.begin());
     ++row_, ++accepted_;
+    text_.push_back(id);
     return row();
   }
   ++steps_;
   row_ = ahead_ = 0;
   if (most_ == 0) return session_.append({&id, 1});
+  text_.assign(sequence.begin(), sequence.end());
   // What is left of a proposal that was right so far holds on.
   if (!proposal_.empty() && proposal_.front() == id)
     proposal_.erase(proposal_.begin());

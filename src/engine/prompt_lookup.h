@@ -18,8 +18,9 @@ std::vector<int32_t> looked_up(std::span<const int32_t> sequence, int64_t most);
 /// Session::kSameBits tokens, so that the logits are, bit for bit, those of a run token by token.
 class LookupRunner {
  public:
-  /// `most`: tokens of one proposal; 0 runs token by token.
-  LookupRunner(Session& session, int64_t most) : session_(session), most_(most) {}
+  ///   most    tokens of one proposal; 0 runs token by token
+  ///   prompt  tokens with which the text begins, which the session has taken in together
+  LookupRunner(Session& session, int64_t most, int64_t prompt) : session_(session), most_(most), prompt_(prompt) {}
 
   /// The logits behind a token that the text goes on with, [vocab]; until the next call.
   ///   sequence  the text up to that token, which is its last
@@ -35,7 +36,8 @@ class LookupRunner {
 
  private:
   Session& session_;
-  int64_t most_;
+  int64_t most_, prompt_;
+  std::vector<int32_t> text_;      // what the session holds of the text
   std::vector<int32_t> proposal_;  // what is left of the last one, in the order of the text
   std::vector<float> rows_;        // logits of the last step, [ahead_ + 1, vocab]
   size_t row_ = 0, ahead_ = 0;     // the row that was handed out, and the last one

@@ -153,7 +153,7 @@ std::vector<ScoredContinuation> score_item(Session& session, const Tokenizer& to
     // What the session holds of an earlier choice stays, but for the token whose logits are the first that count.
     const int64_t first = std::ssize(input) - length;
     const auto common = std::ranges::mismatch(held, input).in1 - held.begin();
-    session.drop(session.position() - std::min<int64_t>(common, first));
+    session.keep(std::min<int64_t>(common, first));
     if (session.position() < first)
       session.append(std::span(input).subspan(static_cast<size_t>(session.position()),
                                               static_cast<size_t>(first - session.position())));

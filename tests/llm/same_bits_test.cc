@@ -15,7 +15,8 @@ std::vector<float> logits_by_steps(const OpenModel& model, std::span<const int32
   for (size_t at = prompt; at < ids.size(); at += tokens) {
     if (tokens > 1) {
       session.append_all(std::vector<int32_t>{5, 6}, [](int64_t, std::span<const float>) {});
-      session.drop(2);
+      if (session.keep(static_cast<int64_t>(at)) < static_cast<int64_t>(at))
+        return {};  // a window gave pages back: nothing to compare
     }
     session.append_all(ids.subspan(at, std::min(tokens, ids.size() - at)), [&](int64_t, std::span<const float> logits) {
       all.insert(all.end(), logits.begin(), logits.end());
@@ -37,7 +38,8 @@ void expect_same_bits(const fs::path& folder, const char* scheme) {
     EXPECT_TRUE(std::ranges::equal(logits, std::span(one).subspan((i - 8) * logits.size(), logits.size()))) << i;
   }
   for (size_t tokens = 2; tokens <= static_cast<size_t>(Session::kSameBits); ++tokens)
-    EXPECT_EQ(logits_by_steps(model, ids, 8, tokens), one) << tokens;
+    if (const std::vector<float> few = logits_by_steps(model, ids, 8, tokens); !few.empty())
+      EXPECT_EQ(few, one) << tokens;
 }
 
 TEST(SameBits, OfStepsOfAFewTokens) {

@@ -219,6 +219,9 @@ std::shared_ptr<Tokenizer::Parts> read_sentencepiece(const fs::path& path, std::
   }
   parts->added.finish(parts->normalize);
   parts->decode = decoder_of(file, shown);
+  const Json mark = {{"type", "Replace"}, {"pattern", {{"String", "\u2581"}}}, {"content", " "}};
+  const Json pieces = {{"type", "Sequence"}, {"decoders", {mark, {{"type", "ByteFallback"}}}}};
+  parts->bytes = read_token_bytes(JsonAt(pieces, "the decoder"));
   auto token_id = [&](const char* role, int32_t otherwise) -> std::optional<int32_t> {
     if (auto content = settings.role(role)) {
       if (auto id = parts->added.id_of(*content)) return id;
@@ -253,6 +256,7 @@ std::shared_ptr<Tokenizer::Parts> read_ranks(const fs::path& path, std::string_v
   parts->pre_tokenize = matches_as_bytes(Pattern(Regex::of_rust(encoding.pattern)));
   const Json decoder = {{"type", "ByteLevel"}};
   parts->decode = read_decoder(JsonAt(decoder, "the decoder"));
+  parts->bytes = read_token_bytes(JsonAt(decoder, "the decoder"));
   std::vector<AddedToken> added = added_by(settings);
   if (!settings.tree.contains("added_tokens_decoder"))
     for (const auto& [content, id] : encoding.special)
