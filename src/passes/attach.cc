@@ -54,12 +54,6 @@ ModuleRef attach_additional_prim_funcs(const ModuleRef& module, const PassContex
   return out;
 }
 
-ModuleRef bind_target(const ModuleRef& module, const PassContext& ctx) {
-  if (ctx.target.empty()) return module;
-  NodeRef target = string_imm(ctx.target);
-  return edit_attrs<tir::PrimFunc>(module, [&](Attrs& a) { a.emplace("target", target); });
-}
-
 ModuleRef clean_up_tir_attrs(const ModuleRef& module, const PassContext&) {
   return edit_attrs<tir::PrimFunc>(module, [](Attrs& a) { a.erase("op_pattern"); });
 }

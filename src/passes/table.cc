@@ -2,6 +2,7 @@
 #include "passes/attach.h"
 #include "passes/byoc.h"
 #include "passes/dead_code_elimination.h"
+#include "passes/device/device.h"
 #include "passes/fold_constant.h"
 #include "passes/fuse_ops.h"
 #include "passes/fuse_patterns.h"
@@ -60,7 +61,7 @@ const std::vector<Pass>& passes() {
        "adds tensor functions for callers outside of the module",
        attach_additional_prim_funcs},
       {"AttachMemoryPlanAttr", "lets results of dynamic shape be planned", attach_memory_plan_attr},
-      {"BindTarget", "notes the target on tensor functions", bind_target},
+      {"BindTarget", "notes the target on tensor functions", bind_target, {}, {}, {"target"}},
       {"FuseOpsByPattern",
        "groups what a backend takes whole, by patterns",
        [](const ModuleRef& module, const PassContext& ctx) { return fuse_ops_by_pattern(module, ctx); }},
@@ -95,6 +96,10 @@ const std::vector<Pass>& passes() {
        {&kNoDataflow, &kNoPurity, &kNoAlloc}},
       {"VMShapeLower", "keeps symbolic sizes in a heap", vm_shape_lower, {&kNoDataflow, &kNoPurity, &kNoCallTir}},
       {"AttachGlobalSymbol", "names every function", attach_global_symbol},
+      {"AnnotateDeviceRegions", "marks what runs on a device", annotate_device_regions},
+      {"SplitHostDevice", "makes regions of another target functions", split_host_device},
+      {"LowerDeviceKernelLaunch", "turns calls of kernels into launches", lower_device_kernel_launch},
+      {"ConvertSSA", "gives every function variables of its own", convert_ssa},
   });
   return all;
 }

@@ -155,7 +155,10 @@ bool stores_of(const Stmt& stmt, std::vector<const BufferStore*>& out) {
 }  // namespace
 
 MaybeReason not_a_known_reduction(const Schedule& s, int site, Reduction& out) {
-  const Block& block = *s.sites()[site].realize()->block;
+  return not_a_known_reduction(*s.sites()[site].realize()->block, s.sites()[site].stmt, out);
+}
+
+MaybeReason not_a_known_reduction(const Block& block, const Stmt& at, Reduction& out) {
   auto refuse = [&](std::string what) -> MaybeReason {
     return Reason{
         .what = text("the reduction of block ", string_literal(block.name->text), " is of no known form: ", what),
@@ -164,7 +167,7 @@ MaybeReason not_a_known_reduction(const Schedule& s, int site, Reduction& out) {
             "(sum, product, min, max, argmax, argmin), at the same indices; several values are computed "
             "into let variables first",
         .hint = "write the accumulator first: C[i] = C[i] + x",
-        .at = {{s.sites()[site].stmt, what}}};
+        .at = {{at, what}}};
   };
   std::vector<const BufferStore*> inits, updates;
   if (!stores_of(block.init, inits)) return refuse("its init does more than store");

@@ -25,6 +25,8 @@ struct Reduction {
 
 /// Why the block is not of that form; nothing if it is, and `out` is filled.
 MaybeReason not_a_known_reduction(const Schedule& s, int block_site, Reduction& out);
+/// The same of any block; `at` is shown in the reason.
+MaybeReason not_a_known_reduction(const tir::Block& block, const tir::Stmt& at, Reduction& out);
 
 /// The stores of the combination, through let variables where several values depend on each other.
 tir::Stmt reduction_update(const Reducer& reducer, const std::vector<BufferRef>& buffers,

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "ir/builtins.h"
+#include "target/config.h"
 #include "tir/parse_eval.h"
 
 namespace sator::tir {
@@ -277,21 +278,7 @@ Value fn_target(Evaluator& ev, const Expression& call) {
       a.fail({.what = text("a target made from ", v.kind()),
               .needs = "a dictionary or a string",
               .hint = "T.target(\"llvm\")"});
-    // "cuda -arch=sm_80 -keys=cuda,gpu"
-    Attrs out;
-    for (std::string_view word : split(*s, ' ')) {
-      if (word.empty()) continue;
-      size_t equals = word.find('=');
-      if (word[0] != '-') {
-        out.emplace("kind", string_imm(std::string(word)));
-      } else {
-        word.remove_prefix(std::min(word.find_first_not_of('-'), word.size()));
-        equals = word.find('=');
-        std::string key(word.substr(0, equals)), value(equals == word.npos ? "1" : word.substr(equals + 1));
-        out.insert_or_assign(std::move(key), string_imm(std::move(value)));
-      }
-    }
-    return out;
+    return target_from_text(*s)->config;
   };
   Attrs attrs = config(a.need("target_config"));
   if (const Value* host = a.find("host")) attrs.insert_or_assign("host", make<TargetConfig>(config(*host)));

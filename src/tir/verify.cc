@@ -89,7 +89,7 @@ class Verifier {
       return;
     }
     auto loop = loops_.find(&v);
-    if (loop != loops_.end() && loop->second < blocks_.size())
+    if (loop != loops_.end() && loop->second < blocks_.size() && naming_threads_ == 0)
       add({.what = text("block ", blocks_.back()->name, " uses the loop variable ", v.name, " of a loop around it"),
            .needs = "a block's statements and regions use its own iterators only",
            .hint = text("bind an iterator: v", v.name, " = T.axis.spatial(..., ", v.name, ")"),
@@ -197,7 +197,14 @@ class Verifier {
         add({.what = "the address of something else than an element", .needs = "T.address_of(A[i, j])"}, n);
       return;
     }
-    for (const Expr& a : n.args) expr(a, where);
+    if (n.op == "tir.tvm_thread_allreduce") {
+      // Its last arguments name the threads that combine their values: loops around any block.
+      ++naming_threads_;
+      for (const Expr& a : n.args) expr(a, where);
+      --naming_threads_;
+    } else {
+      for (const Expr& a : n.args) expr(a, where);
+    }
     if (n.op.starts_with("global:")) return;
     const Builtin* row = find_builtin(n.op);
     int count = static_cast<int>(n.args.size());
@@ -567,6 +574,7 @@ class Verifier {
   std::unordered_map<const Var*, size_t> loops_;  ///< loop variables, and how many isolating blocks were open
   std::vector<const Block*> blocks_;
   std::vector<const For*> nest_;  ///< the loops around, outermost first
+  int naming_threads_ = 0;        ///< calls around whose arguments name thread axes
   int conditions_ = 0;            ///< branches and predicates around
 };
 

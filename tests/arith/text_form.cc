@@ -143,6 +143,16 @@ class Parser {
       expect(")");
       return call(*dtype, op, args);
     }
+    if (f == "load") {
+      auto dtype = DType::parse(string());
+      if (!dtype) wrong("a dtype");
+      expect(",");
+      std::string name = string();
+      expect(",");
+      Expr index = disjunction();
+      expect(")");
+      return load(names_.buffer(name, *dtype), {index});
+    }
     if (f == "ramp" || f == "broadcast") {
       Expr base = disjunction(), stride;
       expect(",");
@@ -185,6 +195,11 @@ class Parser {
       if (auto d = DType::parse(f)) return cast_to(*d, a[0]);
       if (f == "i64") return cast_to(i64, a[0]);
       return call(a[0]->dtype, "tir." + f, a);
+    }
+    if (a.size() == 3 && f == "let") {
+      const auto* v = a[0].as<Var>();
+      if (!v) wrong("a variable");
+      return make<Let>(a[1], ref(*v), a[2]);
     }
     if (a.size() == 3 && f == "select") return select(a[0], a[1], a[2]);
     if (a.size() == 3 && f == "Select") return make<Select>(a[0], a[1], a[2]);
@@ -255,6 +270,8 @@ std::string show(const Expr& e) {
   if (const Cast* n = e.as<Cast>()) return text("cast(\"", n->dtype, "\", ", show(n->value), ")");
   if (const Ramp* n = e.as<Ramp>()) return text("ramp(", show(n->base), ", ", show(n->stride), ", ", n->lanes, ")");
   if (const Broadcast* n = e.as<Broadcast>()) return text("broadcast(", show(n->value), ", ", n->lanes, ")");
+  if (const BufferLoad* n = e.as<BufferLoad>()) return text(n->buffer->name, "[", show(n->indices[0]), "]");
+  if (const Let* n = e.as<Let>()) return text("let(", n->var->name, ", ", show(n->value), ", ", show(n->body), ")");
   if (const Call* n = e.as<Call>()) {
     std::vector<std::string> args;
     for (const Expr& a : n->args) args.push_back(show(a));

@@ -4,10 +4,12 @@
 #include <variant>
 
 #include "arith/analyzer.h"
+#include "arith/deduce_bound.h"
 #include "arith/fold.h"
 #include "arith/intset.h"
 #include "arith/iter_map.h"
 #include "arith/kind.h"
+#include "arith/linear.h"
 #include "arith/text_form.h"
 #include "cases.h"
 
@@ -65,7 +67,11 @@ class Query {
   static int64_t number(const Json& n) { return n.get<int64_t>(); }
   static Expr of_dtype(Expr e, DType d) { return e.as<IntImm>() ? cast_to(d, e) : e; }
   RangeRef range(const Json& r, DType d) { return make<Range>(of_dtype(expr(r[0]), d), of_dtype(expr(r[1]), d)); }
-  Expr expr(const Json& n) { return std::get<Expr>(value(n)); }
+  Expr expr(const Json& n) {
+    Expr e = std::get<Expr>(value(n));
+    if (!e) throw Failed{"an open end"};
+    return e;
+  }
   IntSet set(const Json& n) {
     if (n["fn"] == "interval") {
       IntSet s;
@@ -74,6 +80,30 @@ class Query {
       return s;
     }
     return std::get<IntSet>(value(n));
+  }
+  SetMap sets(const Json& n) {
+    SetMap out;
+    for (const auto& [name, s] : n.items()) out[names_[name]] = set(s);
+    return out;
+  }
+  RangeMap ranges(const Json& n) {
+    RangeMap out;
+    for (const auto& [name, r] : n.items()) out[names_[name]] = range(r, names_[name]->dtype);
+    return out;
+  }
+  std::vector<VarRef> vars(const Json& n) {
+    std::vector<VarRef> out;
+    for (const Json& name : n) out.push_back(names_[name.get<std::string>()]);
+    return out;
+  }
+  static Expr operation(const std::string& op, const Expr& a, const Expr& b) {
+    if (!a || !b) throw Failed{"an open end"};
+    if (op == "+") return a + b;
+    if (op == "-") return a - b;
+    if (op == "*") return a * b;
+    if (op == "<") return lt(a, b);
+    if (op == "<=") return le(a, b);
+    return op == ">" ? gt(a, b) : ge(a, b);
   }
   static std::string text_of(const Value& v) {
     if (const Expr* e = std::get_if<Expr>(&v)) return show(*e);
@@ -105,22 +135,42 @@ class Query {
     if (fn == "prove")
       return analyzer_.prove(expr(n["arg"]), n["strength"] == 1 ? Strength::symbolic : Strength::simple);
     if (fn == "prove_equal") {
-      Expr a = expr(n["a"]), b = expr(n["b"]);
-      return a && b && analyzer_.prove_equal(a, b);
+      Expr a = std::get<Expr>(value(n["a"])), b = std::get<Expr>(value(n["b"]));
+      if (!a || !b) return !a && !b;
+      if (a->dtype.is_bool() && b->dtype.is_bool()) return same(analyzer_.simplify(a), analyzer_.simplify(b));
+      return analyzer_.prove_equal(a, b);
     }
     if (fn == "equal") return text_of(value(n["a"])) == text_of(value(n["b"]));
     if (fn == "not") return !std::get<bool>(value(n["arg"]));
     if (fn == "get") {
       Value v = get(value(n["arg"]), n["name"]);
-      if (const Expr* e = std::get_if<Expr>(&v); e && !*e) throw std::runtime_error("an open end");
       if (const int64_t* i = std::get_if<int64_t>(&v))
         return Expr(int_imm(*i, *i > INT32_MAX || *i < INT32_MIN ? i64 : i32));
       return v;
     }
+    if (fn == "op") return operation(n["op"], expr(n["a"]), expr(n["b"]));
+    if (fn == "open_end") return Expr();
+    if (fn == "nothing") return IntSet::nothing();
+    if (fn == "deduce_bound") return deduce_bound(names_[n["var"]], expr(n["arg"]), sets(n["hints"]), sets(n["relax"]));
+    if (fn == "detect_clip_bound") {
+      std::vector<Expr> ends;
+      for (const IntSet& s : detect_clip_bound(expr(n["arg"]), vars(n["vars"]))) {
+        ends.push_back(s.min);
+        ends.push_back(s.max);
+      }
+      return ends;
+    }
+    if (fn == "detect_linear") {
+      auto linear = detect_linear(expr(n["arg"]), vars(n["vars"]));
+      if (!linear) return std::vector<Expr>();
+      std::vector<Expr> out = linear->coefficients;
+      out.push_back(linear->base);
+      return out;
+    }
+    if (fn == "narrow_predicate") return narrow_predicate(expr(n["arg"]), ranges(n["free"]));
     if (fn == "interval") return set(n);
     if (fn == "set") {
-      SetMap domains;
-      for (const auto& [name, s] : n["domains"].items()) domains[names_[name]] = set(s);
+      SetMap domains = sets(n["domains"]);
       return domains.empty() ? analyzer_.set(expr(n["arg"])) : analyzer_.set(expr(n["arg"]), domains);
     }
     if (fn == "is_nothing") return set(n["arg"]).empty;
@@ -132,8 +182,7 @@ class Query {
       return unite_lower_bound(sets);
     }
     if (fn == "iter_map_simplify") {
-      RangeMap iters;
-      for (const auto& [name, r] : n["iters"].items()) iters[names_[name]] = range(r, names_[name]->dtype);
+      RangeMap iters = ranges(n["iters"]);
       std::vector<Expr> indices;
       for (const Json& i : n["indices"]) indices.push_back(expr(i));
       return iter_map_simplify(indices, iters, expr(n["predicate"]), IterMapLevel::surjective, analyzer_, n["trivial"]);

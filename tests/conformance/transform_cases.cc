@@ -6,6 +6,7 @@
 #include "ir/script/parser.h"
 #include "passes/pass.h"
 #include "relax/nodes.h"
+#include "target/config.h"
 #include "tir/nodes.h"
 
 namespace sator::conformance {
@@ -131,9 +132,23 @@ class Transformer {
     return {step};
   }
 
+  /// tvm.target.Target("cuda", host="llvm")
+  static TargetConfigRef target(const Expression& e) {
+    if (e.is(ExpressionKind::string)) return target_from_text(e.text);
+    if (!e.is(ExpressionKind::call) || dotted(e.items[0]) != "tvm.target.Target" || e.items.size() < 2)
+      throw Unsupported{"a target of this form"};
+    TargetConfigRef out = target(e.items[1]);
+    for (const script::Keyword& k : e.keywords) {
+      if (k.name == "host") out = with_host(out, target(k.value));
+    }
+    return out;
+  }
+
   static void argument(Step& step, const std::string& parameter, const Expression& value) {
     step.config[text(step.pass->name, ".", parameter)] =
-        value.is(ExpressionKind::string) ? NodeRef(string_imm(value.text)) : NodeRef(int_imm(number(value), i64));
+        value.is(ExpressionKind::string) ? NodeRef(string_imm(value.text))
+        : value.is(ExpressionKind::call) ? NodeRef(target(value))
+                                         : NodeRef(int_imm(number(value), i64));
   }
 
   ModuleRef module(const Expression& e, bool outermost = false) {
@@ -156,9 +171,17 @@ class Transformer {
       return module(callee.items[0], outermost);
     if ((name == "tvm.IRModule.from_expr" || name == "tvm.ir.module.IRModule.from_expr") && e.items.size() == 2)
       return module(e.items[1], outermost);
-    if (name == "tvm.IRModule" && e.items.size() == 2 && e.items[1].is(ExpressionKind::dict) &&
-        e.items[1].items.size() == 2)
-      return module(e.items[1].items[1], outermost);
+    if (name == "tvm.IRModule" && e.items.size() == 2 && e.items[1].is(ExpressionKind::dict)) {
+      const std::vector<Expression>& entries = e.items[1].items;
+      if (entries.size() == 2) return module(entries[1], outermost);
+      std::map<std::string, Func> functions;
+      for (size_t i = 0; i + 1 < entries.size(); i += 2) {
+        ModuleRef one = module(entries[i + 1], outermost);
+        if (one->functions.size() != 1) throw Unsupported{"a module of modules"};
+        functions.emplace(entries[i].text, one->functions.begin()->second);
+      }
+      return make<Module>(std::move(functions), Attrs(), Attrs());
+    }
     if (!callee.is(ExpressionKind::call) || e.items.size() != 2) throw Unsupported{"expressions in place of passes"};
     std::vector<Step> list = steps(callee);
     ModuleRef out = module(e.items[1]);

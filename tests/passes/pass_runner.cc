@@ -25,6 +25,13 @@ std::string run_passes(const TestCase& test) {
     }
   }
   if (const Section* target = test.find("target")) ctx.target = trim(target->text);
+  if (test.find("config")) {  // option=value, one a line
+    for (std::string_view line : split(test.text("config"), '\n')) {
+      size_t equals = line.find('=');
+      if (equals == line.npos) continue;
+      ctx.config[std::string(trim(line.substr(0, equals)))] = string_imm(std::string(trim(line.substr(equals + 1))));
+    }
+  }
   if (test.find("attach")) ctx.additional = relax::parse_module(test.text("attach"), "attach");
   const ModuleRef program = relax::parse_module(test.text("program"), "program");
   ModuleRef module = program;

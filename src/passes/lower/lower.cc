@@ -50,6 +50,12 @@ std::span<const LowerPass> more_lower_passes() {
        hoist_expression},
       {"HoistIfThenElse", "moves branches out of the loops that they do not depend on", any, any, hoist_if_then_else},
       {"ForceNarrowIndexToInt32", "makes index arithmetic 32 bits wide", any, any, force_narrow_index},
+      {"UnifyThreadBinding", "one loop for each thread axis around a kernel", any, any, unify_thread_binding},
+      {"LowerCrossThreadReduction",
+       "reduces in each thread, then over the threads",
+       blocks,
+       blocks,
+       lower_cross_thread_reduction},
       {"RemoveAssume", "drops what the program assumes", any, any, remove_assume},
       {"RemoveStoreUndef", "drops stores of undefined values", any, any, remove_store_undef},
   };

@@ -1,0 +1,31 @@
+// Targets as attributes of functions (TargetConfig): read from text, with and without their host.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "ir/module.h"
+
+namespace sator {
+
+using TargetConfigRef = Ref<const TargetConfig>;
+
+/// "cuda -arch=sm_80 -keys=cuda,gpu" as {"kind": "cuda", "arch": "sm_80", "keys": "cuda,gpu"}.
+TargetConfigRef target_from_text(const std::string& text);
+
+/// The target that runs what launches kernels: the configuration's "host", if it names one.
+TargetConfigRef host_of(const TargetConfigRef& target);
+TargetConfigRef with_host(const TargetConfigRef& target, const TargetConfigRef& host);
+TargetConfigRef without_host(const TargetConfigRef& target);
+
+/// The attribute "target" of a function, given as a configuration or as its text; null if there is none.
+TargetConfigRef target_attr(const Attrs& attrs);
+
+/// What runs code of a target's kind. A new kind is a row of config.cc; an unknown one is a device of its own name.
+struct TargetDevice {
+  std::string name;        ///< "cpu", "cuda", ...: code of one device calls other code of it directly
+  bool is_called = false;  ///< its functions are called and return a status; those of other devices are launched
+};
+TargetDevice device_of(const TargetConfigRef& target);
+
+}  // namespace sator
