@@ -131,6 +131,7 @@ Order Rewriter::compare(const Expr& a, const Expr& b) {
 void Rewriter::assume(const Expr& condition) {
   // What is met later is simplified: so is what it is compared with.
   Expr simplified = (*this)(condition);
+  if (const Not* n = condition.as<Not>(); n && is_pure(n->a)) literals_.push_back({(*this)(n->a), false});
   for_each_operand(simplified, Kind::logical_and, [&](const Expr& part) {
     if (!is_pure(part)) return;
     literals_.push_back({part, true});

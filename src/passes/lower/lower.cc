@@ -56,6 +56,11 @@ std::span<const LowerPass> more_lower_passes() {
        blocks,
        blocks,
        lower_cross_thread_reduction},
+      {"ReduceBranchingThroughOvercompute",
+       "runs without its condition what then changes nothing more",
+       any,
+       any,
+       reduce_branching},
       {"RemoveAssume", "drops what the program assumes", any, any, remove_assume},
       {"RemoveStoreUndef", "drops stores of undefined values", any, any, remove_store_undef},
   };
@@ -66,7 +71,13 @@ std::span<const std::string_view> option_names() {
   static constexpr std::string_view names[] = {"tir.HoistExpression.hoisted_conditionals",
                                                "tir.HoistExpression.hoisted_let_bindings",
                                                "tir.HoistIfThenElse.support_block_scope_hosting",
-                                               "tir.Simplify.apply_constraints_to_boolean_branches"};
+                                               "tir.ReduceBranchingThroughOvercompute.use_dataflow_analysis",
+                                               "tir.RemoveNoOp.use_dataflow_analysis",
+                                               "tir.Simplify.apply_constraints_to_boolean_branches",
+                                               "tir.Simplify.convert_boolean_to_and_of_ors",
+                                               "tir.Simplify.propagate_knowns_to_prove_conditional",
+                                               "tir.Simplify.propagate_knowns_to_simplify_expressions",
+                                               "tir.Simplify.transitively_prove_inequalities"};
   return names;
 }
 

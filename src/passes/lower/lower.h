@@ -75,6 +75,7 @@ tir::PrimFuncRef hoist_expression(const tir::PrimFuncRef& func, const LowerOptio
 tir::PrimFuncRef hoist_if_then_else(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef remove_assume(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef force_narrow_index(const tir::PrimFuncRef& func, const LowerOptions&);
+tir::PrimFuncRef reduce_branching(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef unify_thread_binding(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef lower_cross_thread_reduction(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef remove_store_undef(const tir::PrimFuncRef& func, const LowerOptions& options);

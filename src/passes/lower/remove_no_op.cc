@@ -1,7 +1,7 @@
 // Statements that do nothing go: loops over nothing, branches to nothing, constants evaluated for their effect, elements
 // stored where they lie, bindings and temporaries that nobody reads.
 #include "ir/builtins.h"
-#include "passes/lower/lower.h"
+#include "passes/lower/useless_stores.h"
 
 namespace sator::passes {
 
@@ -14,21 +14,6 @@ bool is_nothing(const Stmt& s) {
   if (const Evaluate* n = s.as<Evaluate>()) return !has_side_effect(n->value);
   const Seq* n = s.as<Seq>();
   return n && n->stmts.empty();
-}
-
-/// The expressions' effects, without their values.
-Stmt effects_of(const std::vector<Expr>& values) {
-  std::vector<Stmt> kept;
-  for (const Expr& v : values) {
-    if (has_side_effect(v)) kept.push_back(make<Evaluate>(v));
-  }
-  return kept.empty() ? nothing() : seq(std::move(kept));
-}
-
-Stmt effects_of(const BufferStore& n) {
-  std::vector<Expr> values = n.indices;
-  values.push_back(n.value);
-  return effects_of(values);
 }
 
 bool stores_itself(const BufferStore& n) {
@@ -104,9 +89,11 @@ Stmt once(const Stmt& stmt) {
 
 }  // namespace
 
-PrimFuncRef remove_no_op(const PrimFuncRef& func, const LowerOptions&) {
+PrimFuncRef remove_no_op(const PrimFuncRef& func, const LowerOptions& options) {
+  bool follow = option(options, "tir.RemoveNoOp.use_dataflow_analysis", 0) != 0;
+  Stmt body = without_unread_stores(without_known_stores(func->body, follow));
+  if (follow) body = without_overwritten_stores(body);
   // What goes may have been the only reader of something else.
-  Stmt body = func->body;
   for (Stmt before; before != body;) {
     before = body;
     body = once(body);

@@ -1,7 +1,9 @@
 // Index arithmetic and conditions in their simplest form, given the ranges of the loops and the conditions around them.
 // Only expressions without loads are touched: their arithmetic is taken not to overflow.
 #include "arith/analyzer.h"
+#include "arith/and_of_ors.h"
 #include "ir/builtins.h"
+#include "passes/lower/contents.h"
 #include "passes/lower/lower.h"
 
 namespace sator::passes {
@@ -10,11 +12,28 @@ using namespace tir;
 
 namespace {
 
+/// tir.Simplify.*
+struct Options {
+  bool chains = false;            ///< transitively_prove_inequalities: a <= b and b <= c give a <= c
+  bool and_of_ors = false;        ///< convert_boolean_to_and_of_ors
+  bool operands = false;          ///< apply_constraints_to_boolean_branches: those of and, or given the other one
+  bool known_conditions = false;  ///< propagate_knowns_to_prove_conditional: conditions by what buffers hold
+  bool known_values = false;      ///< propagate_knowns_to_simplify_expressions: values too
+};
+
 class Simplifier {
  public:
-  /// `operands`: the operands of and, or are simplified given the other one.
-  explicit Simplifier(bool operands) : operands_(operands) {}
+  explicit Simplifier(const Options& options)
+      : options_(options), follows_(options.known_conditions || options.known_values) {
+    analyzer_.chain_inequalities = options.chains;
+  }
   Stmt run(const Stmt& stmt) {
+    if (follows_) {
+      if (const Seq* n = stmt.as<Seq>()) return sequence(*n);
+      if (const Evaluate* n = stmt.as<Evaluate>()) return evaluate(*n);
+      if (const AttrStmt* n = stmt.as<AttrStmt>()) return attribute(*n);
+      if (stmt.as<While>() || stmt.as<Block>()) contents_.forget_all();
+    }
     if (const For* n = stmt.as<For>()) return loop(*n);
     if (const IfThenElse* n = stmt.as<IfThenElse>()) return branch(*n);
     if (const AssertStmt* n = stmt.as<AssertStmt>()) return assertion(*n);
@@ -25,17 +44,55 @@ class Simplifier {
       if (const StmtNode* s = child->as<StmtNode>()) return run(ref(*s));
       return part(child);
     });
+    if (stmt.as<While>() || stmt.as<Block>()) contents_.forget_all();
     return cast<StmtNode>(out);
   }
 
  private:
+  /// What an assumption says holds until the end of the sequence.
+  Stmt sequence(const Seq& n) {
+    std::vector<arith::Analyzer::Scope> scopes;
+    std::vector<Stmt> stmts;
+    for (const Stmt& s : n.stmts) {
+      const Evaluate* e = s.as<Evaluate>();
+      const Call* c = e ? e->value.as<Call>() : nullptr;
+      stmts.push_back(run(s));
+      if (c && c->op == "tir.assume" && reads_nothing(c->args[0]))
+        scopes.push_back(analyzer_.with_constraint(c->args[0]));
+    }
+    while (!scopes.empty()) scopes.pop_back();
+    return stmts == n.stmts ? Stmt(&n) : seq(std::move(stmts));
+  }
+
+  Stmt evaluate(const Evaluate& n) {
+    if (const Call* c = n.value.as<Call>(); c && c->op == "tir.assume") {
+      contents_.assume(c->args[0], analyzer_);
+      return ref(n);
+    }
+    Expr value = expr(n.value);
+    contents_.calls_of(n.value);
+    return value == n.value ? Stmt(&n) : make<Evaluate>(value);
+  }
+
+  Stmt attribute(const AttrStmt& n) {
+    auto repeat = Contents::Repeat::of(n);
+    if (repeat) contents_.enter(*repeat);
+    Expr value = expr(n.value);
+    Stmt body = run(n.body);
+    if (repeat) contents_.leave(*repeat, analyzer_);
+    return value == n.value && body == n.body ? Stmt(&n) : make<AttrStmt>(n.node, std::string(n.key), value, body);
+  }
+
   Stmt loop(const For& n) {
     Expr min = expr(n.min), extent = expr(n.extent);
     if (is_zero(extent)) return nothing();
     analyzer_.bind(n.var, make<Range>(min, extent));
     // Inside, there is at least one iteration.
     auto inside = analyzer_.with_constraint(gt(extent, int_imm(0, extent->dtype)));
+    auto repeat = Contents::Repeat::of(n);
+    if (follows_) contents_.enter(repeat);
     Stmt body = run(n.body);
+    if (follows_) contents_.leave(repeat, analyzer_);
     if (min == n.min && extent == n.extent && body == n.body) return ref(n);
     For copy = n;
     copy.min = min;
@@ -53,8 +110,13 @@ class Simplifier {
     if (load && load->buffer == n.buffer &&
         std::ranges::equal(indices, load->indices, [&](const Expr& a, const Expr& b) { return is_same(a, b); }))
       return nothing();
-    if (value == n.value && indices == n.indices) return ref(n);
-    return make<BufferStore>(n.buffer, value, std::move(indices));
+    Ref<const BufferStore> out =
+        value == n.value && indices == n.indices ? ref(n) : make<BufferStore>(n.buffer, value, std::move(indices));
+    if (follows_) {
+      contents_.calls_of(n.value);
+      contents_.store(*out, analyzer_);
+    }
+    return out;
   }
   bool is_same(const Expr& a, const Expr& b) {
     if (!is_pure(a) || !of_indices(a)) return false;
@@ -71,25 +133,33 @@ class Simplifier {
   }
 
   Stmt branch(const IfThenElse& n) {
-    Expr condition = decided(expr(n.condition));
+    Expr condition = by_contents(decided(expr(n.condition)));
     if (const IntImm* known = condition.as<IntImm>()) {
       if (known->value) return run(n.then_case);
       return n.else_case ? run(n.else_case) : nothing();
     }
     Stmt then, otherwise;
+    const Contents before = contents_;
+    if (follows_ && condition->dtype.lanes == 1) contents_.assume(condition, analyzer_);
     if (condition->dtype.lanes == 1) {
       auto inside = analyzer_.with_constraint(condition);
       then = run(n.then_case);
     } else {
       then = run(n.then_case);
     }
+    const Contents then_end = std::exchange(contents_, before);
     if (n.else_case) {
       if (condition->dtype.lanes == 1) {
+        if (follows_) contents_.assume(logical_not(condition), analyzer_);
         auto inside = analyzer_.with_constraint(logical_not(condition));
         otherwise = run(n.else_case);
       } else {
         otherwise = run(n.else_case);
       }
+    }
+    if (follows_) {
+      const Contents else_end = std::exchange(contents_, before);
+      contents_.merge(condition, then_end, else_end);
     }
     if (condition == n.condition && then == n.then_case && otherwise == n.else_case) return ref(n);
     return make<IfThenElse>(condition, then, otherwise);
@@ -109,6 +179,7 @@ class Simplifier {
     if (value->dtype.lanes == 1 && is_pure(value) && of_indices(value)) bound_[n.var] = substitute(value, bound_);
     Stmt body = run(n.body);
     bound_.erase(n.var);
+    contents_.drop(*n.var);
     if (value == n.value && body == n.body) return ref(n);
     return make<LetStmt>(value, n.var, body);
   }
@@ -134,12 +205,30 @@ class Simplifier {
     return n->info().map_children(*n, [&](const NodeRef& child) { return part(child); });
   }
 
-  Expr expr(const Expr& e) {
+  /// The condition, or what is known of it from what buffers hold.
+  Expr by_contents(const Expr& condition) {
+    if (!options_.known_conditions || condition.as<IntImm>() || condition->dtype.lanes != 1) return condition;
+    Expr written_out = contents_.with_known(condition, analyzer_);
+    if (written_out == condition) return condition;
+    Expr known = analyzer_.simplify(written_out);
+    return known.as<IntImm>() ? known : condition;
+  }
+
+  Expr expr(const Expr& given) {
+    Expr e = options_.known_values ? contents_.with_known(given, analyzer_) : given;
+    Expr out = plain(e);
+    if (!options_.and_of_ors || !(out.as<And>() || out.as<Or>()) || out->dtype != boolean || has_side_effect(out))
+      return out;
+    return arith::as_and_of_ors(out, analyzer_);
+  }
+
+  Expr plain(const Expr& e) {
+    if (e.as<Var>() && e->dtype == boolean) return analyzer_.simplify(e);
     if (e.as<Var>() || e.as<IntImm>() || e.as<FloatImm>() || e.as<StringImm>()) return e;
     bool simplifiable =
         e->dtype.lanes == 1 && (arith::is_index(e->dtype) || e->dtype.is_bool()) && is_pure(e) && of_indices(e);
-    if (simplifiable) return operands_ ? given_each_other(analyzer_.simplify(e)) : analyzer_.simplify(e);
-    if (operands_ && e->dtype == boolean && (e.as<And>() || e.as<Or>()) && !has_side_effect(e))
+    if (simplifiable) return options_.operands ? given_each_other(analyzer_.simplify(e)) : analyzer_.simplify(e);
+    if (options_.operands && e->dtype == boolean && (e.as<And>() || e.as<Or>()) && !has_side_effect(e))
       return given_each_other(e);
     if (const Call* c = e.as<Call>(); c && c->op == "tir.if_then_else" && c->args[0]->dtype.lanes == 1)
       return choice(*c);
@@ -164,7 +253,7 @@ class Simplifier {
   }
 
   Expr choice(const Call& c) {
-    Expr condition = expr(c.args[0]);
+    Expr condition = by_contents(expr(c.args[0]));
     if (const IntImm* known = condition.as<IntImm>()) return expr(c.args[known->value ? 1 : 2]);
     Expr yes, no;
     {
@@ -194,14 +283,21 @@ class Simplifier {
 
   arith::Analyzer analyzer_;
   VarMap bound_;  ///< what bindings around name, as index arithmetic
-  bool operands_;
+  Options options_;
+  bool follows_;       ///< what buffers hold
+  Contents contents_;  ///< here, if it is followed
 };
 
 }  // namespace
 
 PrimFuncRef simplify(const PrimFuncRef& func, const LowerOptions& options) {
-  bool operands = option(options, "tir.Simplify.apply_constraints_to_boolean_branches", 0);
-  return with_body(func, Simplifier(operands).run(func->body));
+  auto asked = [&](const char* name) { return option(options, std::string("tir.Simplify.") + name, 0) != 0; };
+  Options chosen{.chains = asked("transitively_prove_inequalities"),
+                 .and_of_ors = asked("convert_boolean_to_and_of_ors"),
+                 .operands = asked("apply_constraints_to_boolean_branches"),
+                 .known_conditions = asked("propagate_knowns_to_prove_conditional"),
+                 .known_values = asked("propagate_knowns_to_simplify_expressions")};
+  return with_body(func, Simplifier(chosen).run(func->body));
 }
 
 }  // namespace sator::passes
