@@ -185,6 +185,7 @@ Bounds BoundsAnalysis::of_call(const Call& c) {
       if (a.min >= 0) return {0, a.max};
     }
   }
+  if (c.op == "tir.vscale") return {1, kPosInf};  // a machine that has such vectors holds at least one unit
   if (c.op == "tir.likely" && c.args.size() == 1) return (*this)(c.args[0]);
   if (c.op == "tir.if_then_else" && c.args.size() == 3) {
     Bounds a = (*this)(c.args[1]);

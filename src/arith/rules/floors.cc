@@ -71,6 +71,12 @@ Expr known_floormod(const Bindings& b, Rewriter& r) {
   return bounds.min >= 0 && bounds.max < divisor ? b[x] : nullptr;
 }
 
+/// x // y and x % y where 0 <= x < y is known of the two together.
+Expr below_divisor(const Bindings& b, Rewriter& r) {
+  return r.compare(b[x], b[y]) == Order::lt ? int_imm(0, b.dtype) : nullptr;
+}
+Expr below_modulus(const Bindings& b, Rewriter& r) { return r.compare(b[x], b[y]) == Order::lt ? b[x] : nullptr; }
+
 }  // namespace
 
 const RuleTable& floordiv_vector() {
@@ -124,6 +130,9 @@ const RuleTable& floordiv_index() {
       {"divisor-as-factor-second", {floordiv(y + x * z, z), floordiv(y + z * x, z)}, floordiv(y, z) + x, {z >= 0}},
       {"scaled-divisor-as-factor", {floordiv(x * z * c1 + y, z * c1)}, x + floordiv(y, z * c1), {z * c1 >= 0}},
       {"rounded-down-dividend", {floordiv(x - floormod(x, c1), c1)}, floordiv(x, c1), {c1 != 0}},
+      // By a product.
+      {"product-multiple", {floordiv((x * y) * c1 + z, y * c1)}, x + floordiv(z, y * c1), {c1 != 0}},
+      {"below-divisor", {floordiv(x, y)}, {}, {x >= 0}, false, below_divisor},
   });
   // clang-format on
   return table;
@@ -160,6 +169,9 @@ const RuleTable& floormod_index() {
       {"rounded-up", {floormod(x - floormod(x, z), y), floormod(floormod(x, z) - x, y)}, 0, {y + z == 0}},
       {"scaled-divisor-as-factor", {floormod(x * z * c1 + y, z * c1)}, floormod(y, z * c1), {z * c1 >= 0}},
       {"known-residue", {floormod(x, c1)}, {}, {}, false, known_floormod},
+      // By a product.
+      {"product-multiple", {floormod((x * y) * c1 + z, y * c1)}, floormod(z, y * c1), {c1 != 0}},
+      {"below-divisor", {floormod(x, y)}, {}, {x >= 0}, false, below_modulus},
   });
   // clang-format on
   return table;

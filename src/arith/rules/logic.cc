@@ -1,4 +1,8 @@
 // Comparisons and their combinations. Comparisons are brought to `<`, `<=`, `==`, `!=`.
+#include <algorithm>
+
+#include "arith/analyzer.h"
+#include "arith/rewrite.h"
 #include "arith/rules/tables.h"
 
 namespace sator::arith::rules {
@@ -30,6 +34,21 @@ const RuleTable& eq_index() {
   // clang-format on
   return table;
 }
+
+namespace {
+
+/// x * y * product < (x + y) * sum of positive x, y: sum / x + sum / y > product, least where both are greatest.
+Expr below_sum(const Bindings& b, Rewriter& r, int64_t product) {
+  constexpr int64_t kLimit = int64_t{1} << 31;  // all products below fit 128 bits
+  int64_t sum = b.constant(c1), most_x = r.analyzer().bounds(b[x]).max, most_y = r.analyzer().bounds(b[y]).max;
+  if (std::max({most_x, most_y, sum, product}) >= kLimit || sum <= 0 || product <= 0) return nullptr;
+  __int128 left = static_cast<__int128>(most_x) * most_y * product;
+  return left < static_cast<__int128>(most_x + most_y) * sum ? bool_imm(true) : nullptr;
+}
+Expr product_below_sum(const Bindings& b, Rewriter& r) { return below_sum(b, r, 1); }
+Expr scaled_product_below_sum(const Bindings& b, Rewriter& r) { return below_sum(b, r, b.constant(c2)); }
+
+}  // namespace
 
 const RuleTable& lt_index() {
   // clang-format off
@@ -86,6 +105,10 @@ const RuleTable& lt_index() {
       {"constant-minus<", {c1 - y < x}, c1 < x + y, {}, kAgain},
       {"<constant-plus", {x < c1 + y}, x - y < c1, {}, kAgain},
       {"constant-plus<", {c1 + y < x}, c1 < x - y, {}, kAgain},
+      // A product against a sum of the same.
+      {"product<sum", {x * y < (x + y) * c1, x * y < (y + x) * c1}, {}, {x >= 1, y >= 1}, false, product_below_sum},
+      {"scaled-product<sum", {(x * y) * c2 < (x + y) * c1, (x * y) * c2 < (y + x) * c1}, {}, {x >= 1, y >= 1}, false,
+       scaled_product_below_sum},
   });
   // clang-format on
   return table;

@@ -61,6 +61,11 @@ const RuleTable& min_index() {
       // Normal order.
       {"constant-last", {min(min(x, c1), y)}, min(min(x, y), c1), {}, kAgain},
       {"constant-minus", {min(c1 - x, c2)}, c1 - max(x, c1 - c2), {c2 != 0}, kAgain},
+      // A term of known sign.
+      {"plus-nonnegative", {min(x + y, x), min(x, x + y), min(y + x, x), min(x, y + x)}, x, {y >= 0}},
+      {"plus-nonpositive", {min(x + y, x), min(x, x + y), min(y + x, x), min(x, y + x)}, x + y, {y < 1}},
+      {"plus-difference", {min((x + y) - z, x), min(x, (x + y) - z)}, x, {y - z >= 0}},
+      {"scales", {min(x * c1, x * c2)}, x * min(c1, c2), {x >= 0}},
   });
   // clang-format on
   return table;
@@ -119,6 +124,11 @@ const RuleTable& max_index() {
       // Normal order.
       {"constant-last", {max(max(x, c1), y)}, max(max(x, y), c1), {}, kAgain},
       {"constant-minus", {max(c1 - x, c2)}, c1 - min(x, c1 - c2), {c2 != 0}, kAgain},
+      // A term of known sign.
+      {"plus-nonnegative", {max(x + y, x), max(x, x + y), max(y + x, x), max(x, y + x)}, x + y, {y >= 0}},
+      {"plus-nonpositive", {max(x + y, x), max(x, x + y), max(y + x, x), max(x, y + x)}, x, {y < 1}},
+      {"plus-difference", {max((x + y) - z, x), max(x, (x + y) - z)}, (x + y) - z, {y - z >= 0}},
+      {"scales", {max(x * c1, x * c2)}, x * max(c1, c2), {x >= 0}},
   });
   // clang-format on
   return table;

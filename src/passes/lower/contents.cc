@@ -114,7 +114,7 @@ void Contents::store(const BufferStore& n, arith::Analyzer& analyzer) {
   }
   facts_ = std::move(kept);
   if (scalar && reads_nothing(value)) {
-    add({next_id_++, n.buffer, n.indices, {}, bool_imm(true), analyzer.simplify(value)});
+    add({(*next_id_)++, n.buffer, n.indices, {}, bool_imm(true), analyzer.simplify(value)});
     return;
   }
   // A vector along one index: an element for each lane.
@@ -127,7 +127,7 @@ void Contents::store(const BufferStore& n, arith::Analyzer& analyzer) {
   if (const Ramp* r = value.as<Ramp>(); r && r->lanes == ramp->lanes && r->base->dtype.lanes == 1)
     element = r->base + cast_to(r->base->dtype, lane) * r->stride;
   if (!element) return;
-  add({next_id_++,
+  add({(*next_id_)++,
        n.buffer,
        {ramp->base + lane},
        {{lane, range_of(int_imm(ramp->lanes, lane->dtype))}},
@@ -156,7 +156,7 @@ void Contents::assume(const Expr& condition, arith::Analyzer& analyzer) {
     if (!load || load->dtype.lanes != 1 || !reads_nothing(value) ||
         !std::ranges::all_of(load->indices, [](const Expr& i) { return reads_nothing(i); }))
       continue;
-    add({next_id_++, load->buffer, load->indices, {}, analyzer.simplify(where), value});
+    add({(*next_id_)++, load->buffer, load->indices, {}, analyzer.simplify(where), value});
   }
 }
 
@@ -285,13 +285,12 @@ void Contents::leave(const Repeat& loop, arith::Analyzer& analyzer) {
 }
 
 void Contents::merge(const Expr& condition, const Contents& then, const Contents& otherwise) {
-  next_id_ = std::max(then.next_id_, otherwise.next_id_);
   facts_.clear();
   bool plain = reads_nothing(condition) && condition->dtype.lanes == 1;
   auto find = [](const Contents& c, int id) { return std::ranges::find(c.facts_, id, &Fact::id); };
   auto under = [&](Fact f, const Expr& c) {
     f.where = logical_and(f.where, c);
-    f.id = next_id_++;
+    f.id = (*next_id_)++;
     add(std::move(f));
   };
   for (const Fact& f : then.facts_) {

@@ -1,6 +1,8 @@
 // What buffers hold at a place of a program: told from stores, assumptions and conditions before it.
 #pragma once
 
+#include <memory>
+
 #include "arith/analyzer.h"
 #include "tir/nodes.h"
 
@@ -71,7 +73,8 @@ class Contents {
 
   std::vector<Fact> facts_;
   std::vector<LoopState> loops_;
-  int next_id_ = 0;
+  /// Copies count on together: a fact that one of them found is not another's.
+  std::shared_ptr<int> next_id_ = std::make_shared<int>(0);
 };
 
 /// Whether the expression reads no memory and calls nothing with an effect: it means the same wherever its variables are in scope.

@@ -56,6 +56,7 @@ std::span<const LowerPass> more_lower_passes() {
        blocks,
        blocks,
        lower_cross_thread_reduction},
+      {"LowerThreadAllreduce", "combines threads by shuffles and shared memory", any, any, lower_thread_allreduce},
       {"ReduceBranchingThroughOvercompute",
        "runs without its condition what then changes nothing more",
        any,

@@ -76,6 +76,7 @@ tir::PrimFuncRef hoist_if_then_else(const tir::PrimFuncRef& func, const LowerOpt
 tir::PrimFuncRef remove_assume(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef force_narrow_index(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef reduce_branching(const tir::PrimFuncRef& func, const LowerOptions& options);
+tir::PrimFuncRef lower_thread_allreduce(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef unify_thread_binding(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef lower_cross_thread_reduction(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef remove_store_undef(const tir::PrimFuncRef& func, const LowerOptions& options);

@@ -125,8 +125,12 @@ void find_overwritten(const std::vector<Stmt>& stmts, size_t at, std::unordered_
   }
 }
 
-Stmt without(const Stmt& body, const std::unordered_set<const BufferStore*>& stores) {
+Stmt without(const Stmt& body, std::unordered_set<const BufferStore*> stores) {
   if (stores.empty()) return body;
+  // A node that stands in several places was looked at in one of them.
+  std::unordered_map<const BufferStore*, int> places;
+  walk(body, [&](const BufferStore& n) { ++places[&n]; });
+  std::erase_if(stores, [&](const BufferStore* n) { return places[n] != 1; });
   return transform(body, [&](const BufferStore& n) -> Stmt { return stores.contains(&n) ? effects_of(n) : Stmt(&n); });
 }
 

@@ -48,7 +48,10 @@ class Overcompute {
 
   /// Where the condition does not hold, a copy of the case goes away as doing nothing.
   bool does_nothing_beside(const IfThenElse& n) const {
-    Stmt beside = make<IfThenElse>(logical_not(n.condition), fresh_copy(n.then_case), Stmt());
+    // Stores of its own, so that what goes is told apart from what stays.
+    Stmt copy =
+        transform(fresh_copy(n.then_case), [](const BufferStore& s) -> Stmt { return Stmt(new BufferStore(s)); });
+    Stmt beside = make<IfThenElse>(logical_not(n.condition), copy, Stmt());
     Stmt probe = make<AttrStmt>(NodeRef(int_imm(0)), std::string(kProbe), int_imm(0), beside);
     Stmt tried = replaced(func_->body, {{NodeRef(&n), NodeRef(seq({ref(n), probe}))}});
     bool stays = false;
