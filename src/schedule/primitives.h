@@ -18,6 +18,12 @@ extern const Primitive<std::vector<Loop>(Loop, Factors, bool, bool)> split;
 extern const Primitive<Loop(std::vector<Loop>, bool)> fuse;
 extern const Primitive<void(std::vector<Loop>)> reorder;
 extern const Primitive<Loop(Value)> add_unit_loop;
+// primitives/merge.cc, reorder_block_iter_var.cc
+extern const Primitive<Loop(std::vector<Loop>)> merge;
+extern const Primitive<void(BlockHandle, std::vector<int64_t>)> reorder_block_iter_var;
+// primitives/unsafe.cc
+extern const Primitive<void(BlockHandle, int, std::string)> unsafe_set_dtype;
+extern const Primitive<void(BlockHandle, std::string, std::vector<int64_t>)> unsafe_hide_buffer_access;
 // primitives/for_kind.cc
 extern const Primitive<void(Loop)> parallel;
 extern const Primitive<void(Loop)> vectorize;

@@ -14,6 +14,7 @@ const std::vector<const AnyPrimitive*>& primitives() {
       &split,
       &fuse,
       &reorder,
+      &merge,
       &add_unit_loop,
       &parallel,
       &vectorize,
@@ -38,6 +39,9 @@ const std::vector<const AnyPrimitive*>& primitives() {
       &transform_block_layout,
       &blockize,
       &tensorize,
+      &reorder_block_iter_var,
+      &unsafe_set_dtype,
+      &unsafe_hide_buffer_access,
   };
   return all;
 }

@@ -4,12 +4,26 @@
 
 namespace sator {
 
+namespace {
+
+/// What the devices of a maker run; the maker's own name where that is not known.
+std::string kind_of_maker(std::string_view maker) {
+  if (maker == "nvidia") return "cuda";
+  if (maker == "apple") return "metal";
+  if (maker == "raspberry-pi" || maker == "intel" || maker == "amd") return "llvm";
+  return std::string(maker);
+}
+
+}  // namespace
+
 TargetConfigRef target_from_text(const std::string& text) {
   Attrs out;
   for (std::string_view word : split(text, ' ')) {
     if (word.empty()) continue;
     if (word[0] != '-') {
-      out.emplace("kind", string_imm(std::string(word)));
+      const bool tag = word.find('/') != word.npos;
+      out.emplace("kind", string_imm(tag ? kind_of_maker(word.substr(0, word.find('/'))) : std::string(word)));
+      if (tag) out.emplace("tag", string_imm(std::string(word)));
       continue;
     }
     word.remove_prefix(std::min(word.find_first_not_of('-'), word.size()));
@@ -46,26 +60,27 @@ TargetConfigRef target_attr(const Attrs& attrs) {
 TargetDevice device_of(const TargetConfigRef& target) {
   struct Row {
     std::string_view kind, device;
+    int64_t number;
     bool is_called;
   };
   static constexpr Row rows[] = {
-      {"llvm", "cpu", true},
-      {"c", "cpu", true},
-      {"ext_dev", "ext_dev", true},
-      {"hexagon", "hexagon", true},
-      {"cuda", "cuda", false},
-      {"nvptx", "cuda", false},
-      {"rocm", "rocm", false},
-      {"opencl", "opencl", false},
-      {"metal", "metal", false},
-      {"vulkan", "vulkan", false},
-      {"webgpu", "webgpu", false},
+      {"llvm", "cpu", 1, true},
+      {"c", "cpu", 1, true},
+      {"ext_dev", "ext_dev", 12, true},
+      {"hexagon", "hexagon", 16, true},
+      {"cuda", "cuda", 2, false},
+      {"nvptx", "cuda", 2, false},
+      {"rocm", "rocm", 10, false},
+      {"opencl", "opencl", 4, false},
+      {"metal", "metal", 8, false},
+      {"vulkan", "vulkan", 7, false},
+      {"webgpu", "webgpu", 15, false},
   };
   std::string kind = string_attr(target->config, "kind").value_or("");
   for (const Row& row : rows) {
-    if (row.kind == kind) return {std::string(row.device), row.is_called};
+    if (row.kind == kind) return {std::string(row.device), row.number, row.is_called};
   }
-  return {kind, false};
+  return {kind, 0, false};
 }
 
 }  // namespace sator

@@ -10,7 +10,8 @@ namespace sator {
 
 using TargetConfigRef = Ref<const TargetConfig>;
 
-/// "cuda -arch=sm_80 -keys=cuda,gpu" as {"kind": "cuda", "arch": "sm_80", "keys": "cuda,gpu"}.
+/// "cuda -arch=sm_80 -keys=cuda,gpu" as {"kind": "cuda", "arch": "sm_80", "keys": "cuda,gpu"}; a tag of a maker's device,
+/// "nvidia/geforce-rtx-3070", as {"kind": "cuda", "tag": ...}.
 TargetConfigRef target_from_text(const std::string& text);
 
 /// The target that runs what launches kernels: the configuration's "host", if it names one.
@@ -24,6 +25,7 @@ TargetConfigRef target_attr(const Attrs& attrs);
 /// What runs code of a target's kind. A new kind is a row of config.cc; an unknown one is a device of its own name.
 struct TargetDevice {
   std::string name;        ///< "cpu", "cuda", ...: code of one device calls other code of it directly
+  int64_t number = 0;      ///< of the kind of device, as DLPack counts them
   bool is_called = false;  ///< its functions are called and return a status; those of other devices are launched
 };
 TargetDevice device_of(const TargetConfigRef& target);

@@ -97,7 +97,10 @@ class Transformer {
 
   void context(const Expression& e) {
     std::string name = e.is(ExpressionKind::call) ? dotted(e.items[0]) : "";
-    if (name == "tvm.target.Target") return;  // no pass of the table asks for the target of its surroundings
+    if (name == "tvm.target.Target") {
+      if (e.items.size() > 1 && e.items[1].is(ExpressionKind::string)) target_ = e.items[1].text;
+      return;
+    }
     if (name != "tvm.transform.PassContext") throw Unsupported{"contexts around a pass: " + name};
     for (const script::Keyword& k : e.keywords) {
       if (k.name == "config") options("", k.value);
@@ -187,13 +190,14 @@ class Transformer {
     ModuleRef out = module(e.items[1]);
     for (const Step& step : list) {
       began_last = outermost && &step == &list.back();
-      out = step.pass->run(out, {.config = step.config});
+      out = step.pass->run(out, {.target = target_, .config = step.config});
     }
     return out;
   }
 
   ModuleRef before_, after_;
   Attrs config_;
+  std::string target_;  ///< of the surroundings
 };
 
 /// Without what StaticPlanBlockMemory notes of its plan, beyond TVM.

@@ -24,6 +24,14 @@ ModuleRef split_host_device(const ModuleRef& module, const PassContext&);
 /// Errors: a function that is both launched and called; a kernel that returns a value; two allocations of dynamic shared memory.
 ModuleRef lower_device_kernel_launch(const ModuleRef& module, const PassContext&);
 
+/// Functions that others link to, for C: a pointer in place of each buffer, a status as result, the host as target.
+/// Errors: such a function without target; a call that gives no array for a buffer.
+ModuleRef make_unpacked_api(const ModuleRef& module, const PassContext&);
+
+/// Functions for a GPU that have no schedule: the data-parallel loops of each block become one, over blocks and threads. All
+/// functions are marked as scheduled. Errors: no target, neither of the function nor of the context.
+ModuleRef default_gpu_schedule(const ModuleRef& module, const PassContext& ctx);
+
 /// No variable is defined by two functions.
 ModuleRef convert_ssa(const ModuleRef& module, const PassContext&);
 

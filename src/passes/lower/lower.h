@@ -77,6 +77,7 @@ tir::PrimFuncRef remove_assume(const tir::PrimFuncRef& func, const LowerOptions&
 tir::PrimFuncRef force_narrow_index(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef reduce_branching(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef lower_thread_allreduce(const tir::PrimFuncRef& func, const LowerOptions&);
+tir::PrimFuncRef instrument_profile_intrinsics(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef unify_thread_binding(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef lower_cross_thread_reduction(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef remove_store_undef(const tir::PrimFuncRef& func, const LowerOptions& options);

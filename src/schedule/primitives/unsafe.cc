@@ -1,0 +1,96 @@
+// Steps that do not keep a program's meaning by themselves: the user answers for it.
+#include <algorithm>
+
+#include "schedule/buffers.h"
+#include "schedule/edit.h"
+#include "schedule/primitives.h"
+
+namespace sator::schedule {
+
+using namespace tir;
+
+/// Gives a buffer that a block of the function allocates another dtype: what is stored is cast to it, what is loaded is cast
+/// back, so that the range and the precision of the new dtype show in the results.
+static void do_unsafe_set_dtype(Schedule& s, BlockHandle block, int index, std::string name) {
+  auto dtype = DType::parse(name);
+  if (!dtype || dtype->is_handle() || dtype->lanes != 1)
+    s.fail({.what = text(string_literal(name), " is no dtype of elements"),
+            .needs = "a dtype of numbers",
+            .hint = "\"float16\", \"int8\", ..."});
+  BufferSelector which;
+  which.which = int64_t{index};
+  which.is_write = true;
+  BufferRef old = selected_buffer(s, block, which, true);
+  if (!is_allocated(s, old))
+    s.fail({.what = text("buffer ", old->name, " is a parameter of the function"),
+            .needs = "a buffer that a block of the function allocates",
+            .hint = text("cache_write ", old->name, " first"),
+            .at = {{Stmt(&s.realize(block)), "writes it"}}});
+  if (old->dtype == *dtype) return;
+  Stmt body = s.func()->body;
+  std::vector<BufferRef> changed = {old};
+  walk(body, [&](const MatchBuffer& m) {  // names for parts of it change too
+    if (std::ranges::find(changed, m.source->buffer) != changed.end()) changed.push_back(m.buffer);
+  });
+  const DType was = old->dtype;
+  NodeMap map;
+  std::vector<BufferRef> fresh;
+  for (const BufferRef& b : changed) {
+    BufferRef other =
+        with(with(b, &Buffer::dtype, *dtype), &Buffer::data, make_pointer(b->data->name, *dtype, b->data->scope));
+    fresh.push_back(other);
+    map.emplace(b, other);
+    map.emplace(b->data, other->data);
+  }
+  body = replaced(body, map);
+  auto is_fresh = [&](const BufferRef& b) { return std::ranges::find(fresh, b) != fresh.end(); };
+  body = transform(
+      body,
+      [&](const BufferLoad& n) -> Expr {
+        return is_fresh(n.buffer) ? cast_to(was.with_lanes(n.dtype.lanes), load(n.buffer, n.indices)) : Expr(&n);
+      },
+      [&](const BufferStore& n) -> Stmt {
+        return is_fresh(n.buffer)
+                   ? store(n.buffer, cast_to(dtype->with_lanes(n.value->dtype.lanes), n.value), n.indices)
+                   : Stmt(&n);
+      });
+  s.replace_body(body);
+}
+
+/// Takes regions out of a block's reads or writes: later steps do not see these accesses.
+static void do_unsafe_hide_buffer_access(Schedule& s, BlockHandle block, std::string side,
+                                         std::vector<int64_t> indices) {
+  if (side != "read" && side != "write")
+    s.fail({.what = text(string_literal(side), " is no side of a block"),
+            .needs = "\"read\" or \"write\"",
+            .hint = "name the list that the numbers count in"});
+  const BlockRealize& old = s.realize(block);
+  const bool reads = side == "read";
+  std::vector<BufferRegionRef> kept;
+  const std::vector<BufferRegionRef>& regions = reads ? old.block->reads : old.block->writes;
+  for (int64_t i : indices) {
+    if (i < 0 || i >= static_cast<int64_t>(regions.size()))
+      s.fail(block_refusal(s,
+                           s.site(block),
+                           text("has ", regions.size(), " ", side, " regions, and no number ", i),
+                           text("0 <= index < ", regions.size()),
+                           "count the entries of T.reads or T.writes"));
+  }
+  for (size_t i = 0; i < regions.size(); ++i) {
+    if (std::ranges::find(indices, static_cast<int64_t>(i)) == indices.end()) kept.push_back(regions[i]);
+  }
+  BlockRef hidden = with(old.block, reads ? &Block::reads : &Block::writes, std::move(kept));
+  s.replace(Stmt(&old), with(old, &BlockRealize::block, hidden));
+}
+
+const Primitive<void(BlockHandle, int, std::string)> unsafe_set_dtype{"unsafe_set_dtype",
+                                                                      do_unsafe_set_dtype,
+                                                                      {"block", "buffer_index", "dtype"},
+                                                                      "gives an allocated buffer another dtype"};
+const Primitive<void(BlockHandle, std::string, std::vector<int64_t>)> unsafe_hide_buffer_access{
+    "unsafe_hide_buffer_access",
+    do_unsafe_hide_buffer_access,
+    {"block", "buf_type", "buf_index_array"},
+    "takes accesses out of a block's regions"};
+
+}  // namespace sator::schedule
