@@ -8,6 +8,10 @@
 
 #include "ir/module.h"
 
+namespace sator::script {
+struct Expression;
+}
+
 namespace sator::conformance {
 
 using Json = nlohmann::json;
@@ -61,6 +65,11 @@ void run_arith_query(const Json& request);
 // ---- Kinds (transform_cases.cc) ----
 void run_transform(const Json& request);
 void run_transform_error(const Json& request);
+
+/// The module that an expression makes of `before`, which it calls case_before.
+ModuleRef transformed(const Json& request, const ModuleRef& before, const script::Expression& e);
+// ---- Kinds (function_cases.cc) ----
+void run_query(const Json& request);
 
 // ---- Kinds (schedule_cases.cc) ----
 void run_schedule(const Json& request);

@@ -21,6 +21,7 @@ const std::vector<Handler>& handlers() {
       {"transform", run_transform},
       {"transform2", run_transform},
       {"transform_error", run_transform_error},
+      {"query", run_query},
       {"schedule", run_schedule},
       {"schedule_error", run_schedule_error},
       {"schedule_query", run_schedule_query},

@@ -7,7 +7,10 @@
 #include "passes/pass.h"
 #include "relax/nodes.h"
 #include "target/config.h"
-#include "tir/nodes.h"
+#include "tir/analysis.h"
+#include "tir/copy.h"
+#include "tir/specialize.h"
+#include "tir/verify.h"
 
 namespace sator::conformance {
 
@@ -35,6 +38,7 @@ class Transformer {
  public:
   Transformer(ModuleRef before, ModuleRef after, const Json& request)
       : before_(std::move(before)), after_(std::move(after)) {
+    for (const Json& line : request.value("defs", Json::array())) define(line.get<std::string>());
     if (!request.contains("ctx")) return;
     for (const Json& line : request["ctx"]) context(parsed(line.get<std::string>()));
   }
@@ -43,6 +47,7 @@ class Transformer {
     Expression e = parsed(text);
     return module(e, true);
   }
+  ModuleRef module_of(const Expression& e) { return module(e, true); }
   /// Whether the outermost pass has begun.
   bool began_last = false;
 
@@ -154,6 +159,79 @@ class Transformer {
                                          : NodeRef(int_imm(number(value), i64));
   }
 
+  static ModuleRef with_attribute(const ModuleRef& module, const std::string& key, const Expression& value) {
+    ModuleRef out = module;
+    for (const auto& [name, func] : module->functions) {
+      const auto* f = func.as<tir::PrimFunc>();
+      if (!f) throw Unsupported{"attributes of graphs"};
+      Attrs attrs = f->attrs;
+      attrs[key] = int_imm(value.integer, value.is(ExpressionKind::boolean) ? boolean : i32);
+      out = with_function(out, name, with(*f, &tir::PrimFunc::attrs, std::move(attrs)));
+    }
+    return out;
+  }
+
+  /// $before.params[2] as an index; nothing for anything else.
+  static std::optional<size_t> parameter(const Expression& e) {
+    if (!e.is(ExpressionKind::subscript) || !e.items[0].is(ExpressionKind::attribute) || e.items[0].text != "params")
+      return {};
+    return static_cast<size_t>(e.items[1].integer);
+  }
+
+  /// {$before.params[0]: x, ...}, where x is a number, another parameter, or a buffer of the definitions.
+  ModuleRef specialized(const ModuleRef& module, const Expression& given) {
+    const std::string name = module->functions.begin()->first;
+    tir::PrimFuncRef f = cast<tir::PrimFunc>(module->functions.begin()->second);
+    if (!f || module->functions.size() != 1 || !given.is(ExpressionKind::dict))
+      throw Unsupported{"specialize of this form"};
+    VarMap values;
+    std::unordered_map<VarRef, BufferRef> buffers;
+    for (size_t i = 0; i + 1 < given.items.size(); i += 2) {
+      auto which = parameter(given.items[i]);
+      if (!which) throw Unsupported{"specialize of this form"};
+      const VarRef& param = f->params.at(*which);
+      const Expression& value = given.items[i + 1];
+      if (value.is(ExpressionKind::integer)) {
+        values[param] = int_imm(value.integer);
+      } else if (auto other = parameter(value)) {
+        values[param] = f->params.at(*other);
+      } else if (value.is(ExpressionKind::call) && value.items.size() == 2 &&
+                 value.items[1].is(ExpressionKind::integer)) {
+        values[param] = int_imm(value.items[1].integer);  // T.int32(16)
+      } else if (auto at = buffers_.find(value.text); value.is(ExpressionKind::name) && at != buffers_.end()) {
+        buffers[param] = at->second;
+      } else {
+        throw Unsupported{"specialize with such a value"};
+      }
+    }
+    tir::PrimFuncRef out = tir::specialize(f, values, buffers);
+    return out == f ? module : with_function(module, name, out);
+  }
+
+  /// x = tir.decl_buffer((128, 64), dtype='float32', strides=[8, 1], elem_offset=4)
+  void define(const std::string& line) {
+    if (line.find("decl_buffer") == line.npos || line.find('$') != line.npos) return;
+    script::Program program = script::parse(line + "\n");
+    const script::Statement& s = program.body.at(0);
+    if (s.targets.empty() || !s.value.is(ExpressionKind::call) || !dotted(s.value.items[0]).ends_with("decl_buffer"))
+      return;
+    auto numbers = [](const Expression& e) {
+      std::vector<Expr> out;
+      for (const Expression& item : e.items) {
+        if (!item.is(ExpressionKind::integer)) throw Unsupported{"buffers of symbolic sizes"};
+        out.push_back(int_imm(item.integer));
+      }
+      return out;
+    };
+    Buffer b = *make_buffer(s.targets[0].text, numbers(s.value.items.at(1)), f32);
+    for (const script::Keyword& k : s.value.keywords) {
+      if (k.name == "dtype") b.dtype = DType::parse(k.value.text).value_or(f32);
+      if (k.name == "strides") b.strides = numbers(k.value);
+      if (k.name == "elem_offset") b.elem_offset = int_imm(k.value.integer);
+    }
+    buffers_[s.targets[0].text] = BufferRef(new Buffer(std::move(b)));
+  }
+
   ModuleRef module(const Expression& e, bool outermost = false) {
     if (e.is(ExpressionKind::name) && e.text == "case_before") return before_;
     if (e.is(ExpressionKind::name) && e.text == "case_after" && after_) return after_;
@@ -172,9 +250,35 @@ class Transformer {
     if (callee.is(ExpressionKind::attribute) && (callee.text == "with_attr" || callee.text == "without_attr") &&
         e.items[1].text == "global_symbol")
       return module(callee.items[0], outermost);
+    if (callee.is(ExpressionKind::attribute) && callee.text == "with_attr" && e.items.size() == 2 &&
+        e.items[1].is(ExpressionKind::dict) && e.items[1].items.size() == 2 &&
+        e.items[1].items[0].text == "global_symbol")
+      return module(callee.items[0], outermost);
+    if (callee.is(ExpressionKind::attribute) && callee.text == "with_attr" && e.items.size() == 3 &&
+        (e.items[2].is(ExpressionKind::integer) || e.items[2].is(ExpressionKind::boolean)))
+      return with_attribute(module(callee.items[0], outermost), e.items[1].text, e.items[2]);
+    if (callee.is(ExpressionKind::attribute) && callee.text == "specialize" && e.items.size() == 2)
+      return specialized(module(callee.items[0], outermost), e.items[1]);
+    if (e.items.size() == 2 && (name == "tir.stmt_functor.renew_defs" || name == "tir.analysis.verify_well_formed" ||
+                                name == "tir.analysis.assert_pure_function")) {
+      ModuleRef out = module(e.items[1]);
+      began_last = outermost;
+      for (const auto& [symbol, func] : ModuleRef(out)->functions) {
+        tir::PrimFuncRef f = cast<tir::PrimFunc>(func);
+        if (!f) throw Unsupported{name + " of a graph"};
+        if (name == "tir.stmt_functor.renew_defs")
+          out = with_function(out, symbol, tir::fresh_function(f));
+        else if (name == "tir.analysis.verify_well_formed")
+          tir::require_well_formed(*f);
+        else if (auto reason = tir::not_pure(*f))
+          fail(std::move(*reason));
+      }
+      return out;
+    }
     if ((name == "tvm.IRModule.from_expr" || name == "tvm.ir.module.IRModule.from_expr") && e.items.size() == 2)
       return module(e.items[1], outermost);
-    if (name == "tvm.IRModule" && e.items.size() == 2 && e.items[1].is(ExpressionKind::dict)) {
+    if ((name == "tvm.IRModule" || name == "tvm.ir.IRModule") && e.items.size() == 2 &&
+        e.items[1].is(ExpressionKind::dict)) {
       const std::vector<Expression>& entries = e.items[1].items;
       if (entries.size() == 2) return module(entries[1], outermost);
       std::map<std::string, Func> functions;
@@ -197,7 +301,8 @@ class Transformer {
 
   ModuleRef before_, after_;
   Attrs config_;
-  std::string target_;  ///< of the surroundings
+  std::string target_;                        ///< of the surroundings
+  std::map<std::string, BufferRef> buffers_;  ///< of the definitions
 };
 
 /// Without what StaticPlanBlockMemory notes of its plan, beyond TVM.
@@ -247,6 +352,10 @@ bool names_dropped(const std::string& expr) {
 }
 
 }  // namespace
+
+ModuleRef transformed(const Json& request, const ModuleRef& before, const Expression& e) {
+  return Transformer(before, nullptr, request).module_of(e);
+}
 
 void run_transform(const Json& request) {
   require_plain(request);

@@ -16,11 +16,11 @@ std::vector<int> path_to(const Sites& sites, int ancestor, int site) {
   return out;
 }
 
-struct Accesses {
+struct NestAccesses {
   std::vector<BufferRef> reads, writes;
 };
-Accesses accesses_of(const Stmt& stmt) {
-  Accesses out;
+NestAccesses accesses_of(const Stmt& stmt) {
+  NestAccesses out;
   walk(stmt, [&](const Block& n) {
     for (const BufferRegionRef& r : n.reads) out.reads.push_back(r->buffer);
     for (const BufferRegionRef& w : n.writes) out.writes.push_back(w->buffer);
@@ -111,9 +111,9 @@ static MaybeReason cannot_merge(const Schedule& s, const std::vector<Loop>& loop
                     .hint = "name them in the order of the program",
                     .at = {{sites[s.site(loops[n])].stmt, ""}}};
     last = to;
-    Accesses moved = accesses_of(children[static_cast<size_t>(to)]);
+    NestAccesses moved = accesses_of(children[static_cast<size_t>(to)]);
     for (std::ptrdiff_t i = from; i < to; ++i) {
-      Accesses passed = accesses_of(children[static_cast<size_t>(i)]);
+      NestAccesses passed = accesses_of(children[static_cast<size_t>(i)]);
       if (meet(moved.writes, passed.reads) || meet(moved.writes, passed.writes) || meet(moved.reads, passed.writes))
         return Reason{.what = text("the nest of loop ", loops[n]->name, " depends on what runs before it"),
                       .needs = "nests that touch no buffer that another of them, or a statement between, writes",

@@ -50,7 +50,12 @@ class Line {
                                                    "cache_read",
                                                    "cache_write",
                                                    "rfactor"};
-    const auto& all = schedule::primitives();
+    static const std::vector<const AnyPrimitive*> all = [] {
+      std::vector<const AnyPrimitive*> out = schedule::primitives();
+      // Steps that do not keep the meaning by themselves.
+      std::erase_if(out, [](const AnyPrimitive* p) { return p->name.starts_with("unsafe_"); });
+      return out;
+    }();
     if (draw_.below(2) == 1) return *draw_.of(all);
     const std::string& name = draw_.of(usual);
     return **std::find_if(all.begin(), all.end(), [&](const AnyPrimitive* p) { return p->name == name; });
@@ -74,6 +79,7 @@ class Line {
         {"storage_scope", &Line::scope},
         {"index_map", &Line::index_map},
         {"padding", &Line::padding},
+        {"new_order", &Line::order},
         {"factor_axis", &Line::axis},
         {"axis", &Line::axis},
         {"factor", &Line::size},
@@ -177,6 +183,16 @@ class Line {
   std::string padding(const AnyPrimitive&) {
     std::vector<std::string> out;
     for (size_t i = 0; i < chosen().iter_vars.size(); ++i) out.push_back(sator::text(draw_.from(1, 4)));
+    return "[" + join(out, ", ") + "]";
+  }
+  /// Mostly an order of the iterators, now and then some place twice.
+  std::string order(const AnyPrimitive&) {
+    std::vector<size_t> places(chosen().iter_vars.size());
+    for (size_t i = 0; i < places.size(); ++i) places[i] = i;
+    for (size_t i = places.size(); i > 1; --i) std::swap(places[i - 1], places[draw_.below(i)]);
+    if (!places.empty() && draw_.below(8) == 0) places[0] = places.back();
+    std::vector<std::string> out;
+    for (size_t p : places) out.push_back(sator::text(p));
     return "[" + join(out, ", ") + "]";
   }
   std::string axis(const AnyPrimitive&) { return sator::text(draw_.from(-3, 3)); }

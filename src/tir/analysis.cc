@@ -1,0 +1,147 @@
+#include "tir/analysis.h"
+
+#include <algorithm>
+#include <map>
+
+#include "arith/analyzer.h"
+#include "arith/kind.h"
+#include "ir/builtins.h"
+
+namespace sator::tir {
+
+std::optional<Reason> not_pure(const PrimFunc& func) {
+  std::unordered_set<const Var*> own;
+  walk(
+      func.body,
+      [&](const Allocate& n) { own.insert(n.data.get()); },
+      [&](const Block& n) {
+        for (const BufferRef& b : n.alloc_buffers) own.insert(b->data.get());
+        for (const MatchBufferRef& m : n.match_buffers) {
+          if (own.contains(m->source->buffer->data.get())) own.insert(m->buffer->data.get());
+        }
+      });
+  std::optional<Reason> out;
+  walk(
+      func.body,
+      [&](const BufferStore& n) {
+        if (!out && !own.contains(n.buffer->data.get()))
+          out = Reason{.what = text("it stores in ", n.buffer->name, ", which it did not allocate"),
+                       .needs = "stores in memory of the function's own",
+                       .hint = "return the value",
+                       .at = {{ref(n), ""}}};
+      },
+      [&](const Call& n) {
+        const Builtin* row = find_builtin(n.op);
+        if (out || n.op == "tir.ret" || (row && row->effect != Effect::updates)) return;
+        out = Reason{.what = text("it calls ", n.op, ", which has an effect"),
+                     .needs = "calls without effects",
+                     .hint = "T.call_pure_extern, where the function has none",
+                     .at = {{ref(n), ""}}};
+      });
+  return out;
+}
+
+namespace {
+
+template <class Allocation>
+int64_t peak_bytes(const Stmt& stmt, int64_t alignment) {
+  int64_t below = 0;
+  stmt->info().each_child(*stmt, [&](const NodeRef& child) {
+    if (const StmtNode* s = child->as<StmtNode>()) below = std::max(below, peak_bytes<Allocation>(ref(*s), alignment));
+  });
+  const Allocation* n = stmt.as<Allocation>();
+  if (!n) return below;
+  int64_t bytes = n->dtype.bytes();
+  for (const Expr& extent : n->extents) bytes *= as_int(extent).value_or(0);
+  return below + (bytes + alignment - 1) / alignment * alignment;
+}
+
+/// Operations by dtype: of two branches the greater count of each.
+using Operations = std::map<std::string, double>;
+
+class Flops {
+ public:
+  Operations of(const Stmt& s) {
+    return match(
+        s,
+        [&](const BufferStore& n) { return of(n.value); },
+        [&](const Evaluate& n) { return of(n.value); },
+        [&](const For& n) {
+          analyzer_.bind(n.var, make<Range>(n.min, n.extent));
+          const int64_t most = analyzer_.bounds(n.extent).max;
+          Operations out = of(n.body);
+          for (auto& [dtype, count] : out)
+            count *= arith::is_inf(most) ? 1 : static_cast<double>(std::max<int64_t>(most, 0));
+          return out;
+        },
+        [&](const IfThenElse& n) {
+          Operations out = of(n.condition), greater = of(n.then_case);
+          if (n.else_case) keep_greater(greater, of(n.else_case));
+          add(out, greater);
+          return out;
+        },
+        [&](const LetStmt& n) {
+          Operations out = of(n.value);
+          add(out, of(n.body));
+          return out;
+        },
+        [&](const StmtNode& n) {
+          Operations out;
+          n.info().each_child(n, [&](const NodeRef& child) {
+            if (const StmtNode* part = child->as<StmtNode>()) add(out, of(ref(*part)));
+          });
+          return out;
+        });
+  }
+
+ private:
+  Operations of(const Expr& e) {
+    Operations out;
+    if (e.as<BufferLoad>()) return out;
+    const arith::Kind kind = arith::kind_of(e);
+    if (arith::is_compare(kind)) return out;
+    if (const Select* n = e.as<Select>()) {
+      out = of(n->condition);
+      Operations greater = of(n->true_value);
+      keep_greater(greater, of(n->false_value));
+      add(out, greater);
+      return out;
+    }
+    e->info().each_child(*e, [&](const NodeRef& child) {
+      if (const ExprNode* part = child->as<ExprNode>()) add(out, of(ref(*part)));
+    });
+    if (arith::is_arithmetic(kind)) out[e->dtype.name()] += 1;
+    return out;
+  }
+  static void add(Operations& to, const Operations& more) {
+    for (const auto& [dtype, count] : more) to[dtype] += count;
+  }
+  static void keep_greater(Operations& to, const Operations& other) {
+    for (const auto& [dtype, count] : other) to[dtype] = std::max(to[dtype], count);
+  }
+
+  arith::Analyzer analyzer_;
+};
+
+}  // namespace
+
+int64_t workspace_bytes(const PrimFunc& func, int64_t alignment) { return peak_bytes<Allocate>(func.body, alignment); }
+int64_t constant_bytes(const PrimFunc& func, int64_t alignment) {
+  return peak_bytes<AllocateConst>(func.body, alignment);
+}
+
+double estimate_flops(const Module& module) {
+  double sum = 0;
+  for (const auto& [name, func] : module.functions) {
+    const PrimFunc* f = func.as<PrimFunc>();
+    if (!f) continue;
+    if (auto given = int_attr(f->attrs, "estimated_flops")) {
+      sum += static_cast<double>(*given);
+      continue;
+    }
+    for (const auto& [dtype, count] : Flops().of(f->body)) sum += count;
+  }
+  return sum;
+}
+
+}  // namespace sator::tir

@@ -1,0 +1,25 @@
+// What can be told of a whole tensor function.
+#pragma once
+
+#include <optional>
+
+#include "base/error.h"
+#include "tir/nodes.h"
+
+namespace sator::tir {
+
+/// Why calls of the function do more than give its result: it stores in memory that it did not allocate, or calls what has an
+/// effect. Nothing if it is pure.
+std::optional<Reason> not_pure(const PrimFunc& func);
+
+/// The most bytes that allocations take at one time, each rounded up to a multiple of `alignment`; those of a size that is not
+/// constant count nothing.
+int64_t workspace_bytes(const PrimFunc& func, int64_t alignment);
+/// The same of constants.
+int64_t constant_bytes(const PrimFunc& func, int64_t alignment);
+
+/// Arithmetic operations of what a module's functions store: of branches the costlier, of loops without a bound one
+/// iteration; a function's attribute "estimated_flops" stands for its own count. Indices and comparisons count nothing.
+double estimate_flops(const Module& module);
+
+}  // namespace sator::tir
