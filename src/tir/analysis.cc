@@ -43,14 +43,16 @@ std::optional<Reason> not_pure(const PrimFunc& func) {
 
 namespace {
 
+/// Of allocations of the scope, or of all.
 template <class Allocation>
-int64_t peak_bytes(const Stmt& stmt, int64_t alignment) {
+int64_t peak_bytes(const Stmt& stmt, int64_t alignment, const std::optional<std::string>& scope = {}) {
   int64_t below = 0;
   stmt->info().each_child(*stmt, [&](const NodeRef& child) {
-    if (const StmtNode* s = child->as<StmtNode>()) below = std::max(below, peak_bytes<Allocation>(ref(*s), alignment));
+    if (const StmtNode* s = child->as<StmtNode>())
+      below = std::max(below, peak_bytes<Allocation>(ref(*s), alignment, scope));
   });
   const Allocation* n = stmt.as<Allocation>();
-  if (!n) return below;
+  if (!n || (scope && n->data->scope != *scope)) return below;
   int64_t bytes = n->dtype.bytes();
   for (const Expr& extent : n->extents) bytes *= as_int(extent).value_or(0);
   return below + (bytes + alignment - 1) / alignment * alignment;
@@ -128,6 +130,13 @@ class Flops {
 int64_t workspace_bytes(const PrimFunc& func, int64_t alignment) { return peak_bytes<Allocate>(func.body, alignment); }
 int64_t constant_bytes(const PrimFunc& func, int64_t alignment) {
   return peak_bytes<AllocateConst>(func.body, alignment);
+}
+
+std::map<std::string, int64_t> allocated_bytes(const PrimFunc& func) {
+  std::map<std::string, int64_t> out;
+  walk(func.body, [&](const Allocate& n) { out[n.data->scope]; });
+  for (auto& [scope, bytes] : out) bytes = peak_bytes<Allocate>(func.body, 1, scope);
+  return out;
 }
 
 double estimate_flops(const Module& module) {

@@ -1,7 +1,9 @@
 // What can be told of a whole tensor function.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 
 #include "base/error.h"
 #include "tir/nodes.h"
@@ -15,7 +17,9 @@ std::optional<Reason> not_pure(const PrimFunc& func);
 /// The most bytes that allocations take at one time, each rounded up to a multiple of `alignment`; those of a size that is not
 /// constant count nothing.
 int64_t workspace_bytes(const PrimFunc& func, int64_t alignment);
-/// The same of constants.
+/// Of each storage scope, the most bytes that its allocations take at one time.
+std::map<std::string, int64_t> allocated_bytes(const PrimFunc& func);
+/// As workspace_bytes, of constants.
 int64_t constant_bytes(const PrimFunc& func, int64_t alignment);
 
 /// Arithmetic operations of what a module's functions store: of branches the costlier, of loops without a bound one

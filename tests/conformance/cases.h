@@ -70,6 +70,8 @@ void run_transform_error(const Json& request);
 ModuleRef transformed(const Json& request, const ModuleRef& before, const script::Expression& e);
 // ---- Kinds (function_cases.cc) ----
 void run_query(const Json& request);
+/// Throws Failed where the expression over `case_before` is not what the case says.
+void ask(const Json& request, const ModuleRef& before, const std::string& source);
 
 // ---- Kinds (schedule_cases.cc) ----
 void run_schedule(const Json& request);

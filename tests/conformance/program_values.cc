@@ -96,6 +96,7 @@ std::optional<std::string> plain_name(const std::string& full) {
 
 std::optional<Value> program_value(Evaluator& ev, const std::string& full, const Expression& call,
                                    const std::function<Value(const std::string&)>& in_script) {
+  if (full == "T.IndexMap.from_func") return index_map_of(ev, call);
   std::optional<std::string> plain = plain_name(full);
   if (!plain) return {};
   std::string name = *plain;
@@ -160,6 +161,7 @@ std::optional<Value> program_value(Evaluator& ev, const std::string& full, const
 std::optional<Value> program_attribute(Evaluator& ev, const Value& object, const std::string& name) {
   // Called: program_method.
   if (name == "same_as") return tir::DictValue{{{std::string(kSameAs), object}}};
+  if (is_index_map_method(object, name)) return tir::DictValue{{{name, object}}};
   const Expr* given = object.as<Expr>();
   if (!given && !object.as<tir::Subscript>()) return {};
   Expr e = given ? *given : ev.to_expr(object, {});
@@ -214,9 +216,10 @@ std::optional<Value> program_attribute(Evaluator& ev, const Value& object, const
 std::optional<Value> program_method(Evaluator& ev, const Value& callee, const Expression& call) {
   const tir::DictValue* method = callee.as<tir::DictValue>();
   const std::string* name = method && method->items.size() == 1 ? method->items[0].first.as<std::string>() : nullptr;
-  if (!name || *name != kSameAs) return {};
-  const Value other = Arguments(ev, call, {"other"}).need("other");
+  if (!name) return {};
   const Value& object = method->items[0].second;
+  if (*name != kSameAs) return index_map_method(ev, object, *name, call);
+  const Value other = Arguments(ev, call, {"other"}).need("other");
   if (const BufferRef *a = object.as<BufferRef>(), *b = other.as<BufferRef>(); a && b) return *a == *b;
   if (const NodeRef *a = object.as<NodeRef>(), *b = other.as<NodeRef>(); a && b) return *a == *b;
   if (object.as<Expr>() || other.as<Expr>()) return ev.to_expr(object, call.place) == ev.to_expr(other, call.place);

@@ -16,6 +16,12 @@ std::optional<tir::Value> program_value(tir::Evaluator& ev, const std::string& n
                                         const std::function<tir::Value(const std::string&)>& in_script);
 /// x.a, x.value, x.args, x.op, x.same_as of an expression; nothing where it has none.
 std::optional<tir::Value> program_attribute(tir::Evaluator& ev, const tir::Value& object, const std::string& name);
+/// tir.IndexMap.from_func(lambda i: [i // 4, i % 4]).
+tir::Value index_map_of(tir::Evaluator& ev, const script::Expression& call);
+bool is_index_map_method(const tir::Value& object, const std::string& name);
+/// m.map_indices([...]), m.inverse([...]), ...; nothing where the object is no index map.
+std::optional<tir::Value> index_map_method(tir::Evaluator& ev, const tir::Value& object, const std::string& method,
+                                           const script::Expression& call);
 /// x.same_as(y); nothing for another callee.
 std::optional<tir::Value> program_method(tir::Evaluator& ev, const tir::Value& callee, const script::Expression& call);
 

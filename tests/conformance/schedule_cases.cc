@@ -231,6 +231,11 @@ void run_schedule_query(const Json& request) {
   Play play(request);
   play.check(request.at("actions"));
   std::string observed = request.at("observe"), property;
+  static const std::string kModule = "<schedule>.mod";
+  if (size_t at = observed.find(kModule); at != observed.npos) {
+    for (const Json& action : request.at("actions")) play.act(action);
+    return ask(request, play.schedule().module(), observed.replace(at, kModule.size(), "case_before"));
+  }
   // Handles as they are, and the name of what they stand for.
   for (const char* known : {".name_hint", ".loop_var.name"}) {
     if (observed.ends_with(known)) {

@@ -208,6 +208,30 @@ class Transformer {
     return out == f ? module : with_function(module, name, out);
   }
 
+  /// tir.PrimFunc(params=[], body=tir.stmt_functor.substitute(F.body, {F.params[0]: 16}))
+  ModuleRef with_values_put_in(const Expression& e) {
+    const Expression* body = nullptr;
+    for (const script::Keyword& k : e.keywords) {
+      if (k.name == "body") body = &k.value;
+      if (k.name == "params" && !k.value.items.empty()) throw Unsupported{"a function made of parts"};
+    }
+    if (!body || !body->is(ExpressionKind::call) || dotted(body->items[0]) != "tir.stmt_functor.substitute" ||
+        !body->items[1].is(ExpressionKind::attribute) || !body->items[2].is(ExpressionKind::dict))
+      throw Unsupported{"a function made of parts"};
+    ModuleRef out = module(body->items[1].items[0]);
+    tir::PrimFuncRef f = cast<tir::PrimFunc>(out->functions.begin()->second);
+    const std::vector<Expression>& given = body->items[2].items;
+    VarMap values;
+    for (size_t i = 0; i + 1 < given.size(); i += 2) {
+      auto which = parameter(given[i]);
+      if (!which || !given[i + 1].is(ExpressionKind::integer)) throw Unsupported{"a substitution of this form"};
+      const VarRef& param = f->params.at(*which);
+      values[param] = int_imm(given[i + 1].integer, param->dtype);
+    }
+    f = with(replaced(f, substitutions(values)), &tir::PrimFunc::params, std::vector<VarRef>());
+    return with_function(out, out->functions.begin()->first, f);
+  }
+
   /// x = tir.decl_buffer((128, 64), dtype='float32', strides=[8, 1], elem_offset=4)
   void define(const std::string& line) {
     if (line.find("decl_buffer") == line.npos || line.find('$') != line.npos) return;
@@ -289,6 +313,7 @@ class Transformer {
       }
       return make<Module>(std::move(functions), Attrs(), Attrs());
     }
+    if (name == "tir.PrimFunc") return with_values_put_in(e);
     if (!callee.is(ExpressionKind::call) || e.items.size() != 2) throw Unsupported{"expressions in place of passes"};
     std::vector<Step> list = steps(callee);
     ModuleRef out = module(e.items[1]);

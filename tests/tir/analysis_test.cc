@@ -52,6 +52,18 @@ def f():
   EXPECT_EQ(constant_bytes(*f, 1), 0);
 }
 
+TEST(Analysis, BytesOfEachScopeAreCountedByThemselves) {
+  PrimFuncRef f = parse_function(R"(
+@T.prim_func
+def f():
+    a = T.allocate([10], "float32", "global")
+    b = T.allocate([3], "int32", "shared")
+    c = T.allocate([20], "int8", "global")
+    T.evaluate(0)
+)");
+  EXPECT_EQ(allocated_bytes(*f), (std::map<std::string, int64_t>{{"global", 60}, {"shared", 12}}));
+}
+
 TEST(Analysis, OperationsOfLoopsMultiplyAndOfBranchesTheCostlierCounts) {
   ModuleRef m = parse_module(R"(
 @I.ir_module
