@@ -72,6 +72,7 @@ def layer_findings(root):
 # What stands at the begin of a line in an unnamed namespace: a type, an alias, a constant or table, a function's head.
 UNNAMED = (
     re.compile(r"(?:struct|class|enum class|enum|union) (\w+)\b(?!;)"),
+    re.compile(r"using (\w+ = [^;]*)"),  # twice the same alias is fine
     re.compile(r"(?:inline |static )*(?:constexpr|const)\b[^(]*?\b(\w+)(?:\[[^\]]*\])* *(?:=|\{|;)"),
 )
 FUNCTION = re.compile(r"(?:inline |static |constexpr )*[\w:<>,&* ]+?[ &*>](\w+)\((.*)")
@@ -139,19 +140,21 @@ def namespace_of(text):
 
 
 def name_findings(root):
-    """Names that a file of a room defines in an unnamed namespace and another file there, or a header as a type, defines too:
-    (path, line, words)."""
+    """Names that a file of a room defines in an unnamed namespace and another file there, or a header of any room as a type of the
+    same namespace, defines too: (path, line, words)."""
     seen, types = {}, {}
     for path in sources(root, ("src",), (".h",)):
         text = path.read_text(errors="replace")
         for line in text.splitlines():
             if found := TYPE.match(line):
-                types.setdefault((path.relative_to(root / "src").parts[0], namespace_of(text), found.group(1)), path)
+                types.setdefault((namespace_of(text), found.group(1)), path)
     for path in sources(root, ("src",), (".cc",)):
         room, text = path.relative_to(root / "src").parts[0], path.read_text(errors="replace")
-        for name, line in unnamed_names(text):
-            other = types.get((room, namespace_of(text), name)) or seen.setdefault((room, name), path)
-            if other != path:
+        for definition, line in unnamed_names(text):
+            name = definition.partition(" = ")[0]
+            declared = types.get((namespace_of(text), name))
+            first, other = (None, declared) if declared else seen.setdefault((room, name), (definition, path))
+            if other != path and not (first == definition != name):
                 yield path, line, f"{other.relative_to(root)} defines {name} too: share it, or call one of them what it is"
 
 

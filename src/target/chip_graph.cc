@@ -11,8 +11,6 @@ namespace sator {
 
 namespace {
 
-using Node = ChipPattern::Node;
-
 bool in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; }
 
 class GraphReader {
@@ -24,7 +22,7 @@ class GraphReader {
     if (lines.empty()) in_.fail_at("graph", "it has no line", kNeeds, "add \"y = matmul(x, w)\"");
     for (number_ = 0; number_ < lines.size(); ++number_) read_line(lines[number_]);
     read_results();
-    const auto ops = std::ranges::count_if(p_.graph, [](const Node& n) { return !n.any_of.empty(); });
+    const auto ops = std::ranges::count_if(p_.graph, [](const ChipPattern::Node& n) { return !n.any_of.empty(); });
     if (static_cast<size_t>(ops) > kMostOpsOfGraph)
       in_.fail_at("graph", text("it has ", ops, " ops"), text("at most ", kMostOpsOfGraph), "state two patterns");
   }
@@ -110,7 +108,7 @@ class GraphReader {
                         : text("is ", near[0], " meant to be ", name, "?");
   }
 
-  size_t add(Node node) {
+  size_t add(ChipPattern::Node node) {
     node.where = in_.place_in("graph", number_);
     p_.graph.push_back(std::move(node));
     return p_.graph.size() - 1;
@@ -141,7 +139,7 @@ class GraphReader {
       return inside;
     }
     const std::string first = word("op or name");
-    Node op{.any_of = {first}, .args = {}, .item = {}, .where = {}};
+    ChipPattern::Node op{.any_of = {first}, .args = {}, .item = {}, .where = {}};
     while (take('|')) op.any_of.push_back(word("op"));
     op.optional = take('?');
     if (take('(')) {

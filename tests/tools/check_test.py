@@ -74,6 +74,13 @@ class Layers(unittest.TestCase):
         self.write("src/base/b.cc", "namespace {\nclass Plan {};\n}  // namespace\n")
         self.assertEqual(self.names(), [("src/ir/a.cc", 3, "Plan")])
 
+    def test_an_alias_meets_a_type_of_another_room(self):
+        self.write("src/base/node.h", "namespace sator {\nclass Node;\nclass Node {\n};\n}  // namespace sator\n")
+        self.write("src/ir/a.cc", "namespace sator {\nnamespace {\nusing Node = Chip::Node;\n}  // namespace\n}\n")
+        self.write("src/ir/b.cc", "namespace {\nusing Clock = std::chrono::steady_clock;\nusing Frame = A::Frame;\n}  // namespace\n")
+        self.write("src/ir/c.cc", "namespace {\nusing Clock = std::chrono::steady_clock;\nstruct Frame {};\n}  // namespace\n")
+        self.assertEqual(self.names(), [("src/ir/a.cc", 3, "Node"), ("src/ir/c.cc", 3, "Frame")])
+
     def test_declarations_and_other_rooms_are_no_meeting(self):
         self.write("src/ir/a.cc", "namespace {\nvoid f(int a);\nstruct Plan {};\n}  // namespace\n")
         self.write("src/ir/b.cc", "namespace {\nvoid f(int a) {}\n}  // namespace\n")

@@ -11,11 +11,11 @@ namespace sator {
 
 namespace {
 
-struct Range {
+struct CodePoints {
   char32_t first, last;
 };
 
-constexpr Range kLaterMarks[] = {
+constexpr CodePoints kLaterMarks[] = {
     {0x7fd, 0x7fd},     {0x898, 0x89f},     {0x8ca, 0x8e1},     {0x9fe, 0x9fe},     {0xafa, 0xaff},
     {0xb55, 0xb55},     {0xc04, 0xc04},     {0xc3c, 0xc3c},     {0xd00, 0xd00},     {0xd3b, 0xd3c},
     {0xd81, 0xd81},     {0xeba, 0xeba},     {0xece, 0xece},     {0x180f, 0x180f},   {0x1885, 0x1886},
@@ -36,11 +36,11 @@ constexpr Range kLaterMarks[] = {
     {0x1e08f, 0x1e08f}, {0x1e130, 0x1e136}, {0x1e2ae, 0x1e2ae}, {0x1e2ec, 0x1e2ef}, {0x1e4ec, 0x1e4ef},
     {0x1e944, 0x1e94a}};
 
-constexpr Range kLaterControls[] = {{0x890, 0x891}, {0x8e2, 0x8e2}, {0x110cd, 0x110cd}, {0x13430, 0x1343f}};
+constexpr CodePoints kLaterControls[] = {{0x890, 0x891}, {0x8e2, 0x8e2}, {0x110cd, 0x110cd}, {0x13430, 0x1343f}};
 
 template <size_t n>
-bool holds(const Range (&ranges)[n], char32_t c) {
-  const Range* after = std::ranges::upper_bound(ranges, c, {}, &Range::first);
+bool holds(const CodePoints (&ranges)[n], char32_t c) {
+  const CodePoints* after = std::ranges::upper_bound(ranges, c, {}, &CodePoints::first);
   return after != ranges && c <= std::prev(after)->last;
 }
 
