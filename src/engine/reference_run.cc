@@ -20,7 +20,7 @@ void ReferenceWriter::add(std::span<const float> logits) {
 }
 
 ReferenceRun::ReferenceRun(const fs::path& path, int64_t vocab, const std::string& task)
-    : file_(MappedFile::open(path)), vocab_(vocab), row_(static_cast<size_t>(vocab)) {
+    : file_(MappedFile::open(path)), row_(static_cast<size_t>(vocab)) {
   const std::string_view bytes(reinterpret_cast<const char*>(file_->bytes().data()), file_->bytes().size());
   const size_t end = bytes.substr(0, 4096).find('\n', kFirstLine.size());
   if (!bytes.starts_with(kFirstLine) || end == bytes.npos)

@@ -32,7 +32,7 @@ class ReferenceRun {
  private:
   Ref<MappedFile> file_;
   size_t begin_ = 0;
-  int64_t vocab_ = 0, predictions_ = 0;
+  int64_t predictions_ = 0;
   std::vector<float> row_;
 };
 
