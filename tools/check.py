@@ -5,7 +5,7 @@
     check.py --fix [FILE...] rewrites sources in the house's format
 
 A room (folder of src/) includes only itself and rooms above it in src/LAYERS; so do folders of a room with a LAYERS. Names in the unnamed namespaces of a room's
-files are unique in the room, for the release build compiles several files at once. Sizes are hints and fail nothing.
+files are unique in the room and no types of any room's headers, for the release build compiles several files at once; two may have the same alias. Sizes are hints and fail nothing.
 """
 import argparse
 import concurrent.futures
@@ -154,7 +154,8 @@ def name_findings(root):
             name = definition.partition(" = ")[0]
             declared = types.get((namespace_of(text), name))
             first, other = (None, declared) if declared else seen.setdefault((room, name), (definition, path))
-            if other != path and not (first == definition != name):
+            is_same_alias = definition != name and definition == first
+            if other != path and not is_same_alias:
                 yield path, line, f"{other.relative_to(root)} defines {name} too: share it, or call one of them what it is"
 
 
