@@ -3,6 +3,8 @@
 #include <map>
 #include <mutex>
 
+#include "schedule/intrinsics/wmma.h"
+
 namespace sator::schedule {
 
 using namespace tir;
@@ -50,12 +52,12 @@ TensorIntrin tensor_intrin(const std::string& name) {
   std::lock_guard lock(table().mutex);
   auto at = table().rows.find(name);
   if (at != table().rows.end()) return at->second;
-  std::vector<std::string> names;
+  if (const TensorIntrin* wmma = wmma_intrin(name)) return *wmma;
+  std::vector<std::string> names = wmma_intrin_names();
   for (const auto& [n, row] : table().rows) names.push_back(n);
   fail({.what = text("there is no tensor intrinsic ", string_literal(name)),
-        .needs = "an intrinsic that has been registered",
-        .hint = names.empty() ? std::string("register_tensor_intrin adds one")
-                              : text("the nearest are: ", join(nearest_names(name, names), ", "))});
+        .needs = "an intrinsic of NVIDIA's warp matrices, or one that has been registered",
+        .hint = text("the nearest are: ", join(nearest_names(name, names), ", "))});
 }
 
 }  // namespace sator::schedule

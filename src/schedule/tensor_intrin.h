@@ -16,7 +16,7 @@ struct TensorIntrin {
 /// Adds a row to the table of intrinsics, or replaces the one of that name.
 /// Errors: the two have different parameters; a body that is not one block.
 void register_tensor_intrin(const std::string& name, tir::PrimFuncRef desc, tir::PrimFuncRef impl);
-/// Errors: no such intrinsic; lists the nearest names.
+/// A registered row, else one of intrinsics/. Errors: no such intrinsic; lists the nearest names.
 TensorIntrin tensor_intrin(const std::string& name);
 
 /// The block of a desc or impl.

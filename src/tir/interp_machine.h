@@ -260,6 +260,7 @@ class Compiler {
   Value call(const Call& n);
   Value math(const Call& n);
   Value extern_call(const Call& n);
+  Value fragment_call(const Call& n);
   Value variable(const Var& v);
   Value shuffle(const Shuffle& n);
   Exec assign(const Var& v, Value value);
@@ -280,9 +281,11 @@ class Compiler {
 /// The function of a mathematical builtin ("tir.exp"), or null.
 double (*math_function(std::string_view op))(double);
 
-/// Reads and writes one element of a dtype as an integer or a real.
+/// One element of a dtype, read and written as an integer or a real.
 int64_t read_int(const uint8_t* p, DType dtype);
 double read_float(const uint8_t* p, DType dtype);
+void write_int(uint8_t* p, int64_t v, DType dtype);
+void write_float(uint8_t* p, double v, DType dtype);
 
 /// Ends a function early: T.ret.
 struct Returned {};

@@ -53,7 +53,8 @@ void write(uint8_t* p, T v) {
   std::memcpy(p, &v, sizeof v);
 }
 
-/// The element of a dtype written from an integer or a real.
+}  // namespace
+
 void write_int(uint8_t* p, int64_t v, DType d) {
   switch (d.element_bytes()) {
     case 1: return write(p, static_cast<uint8_t>(v));
@@ -70,6 +71,8 @@ void write_float(uint8_t* p, double v, DType d) {
   else
     write(p, d.is_bfloat() ? f32_to_bf16(static_cast<float>(v)) : f32_to_f16(static_cast<float>(v)));
 }
+
+namespace {
 
 /// Whether a store is x = x + a * b.
 bool is_multiply_add(const BufferStore& n) {

@@ -6,6 +6,7 @@
 #include "ir/script/parser.h"
 #include "passes/pass.h"
 #include "relax/nodes.h"
+#include "rules/gpu/gpu.h"
 #include "target/config.h"
 #include "tir/analysis.h"
 #include "tir/copy.h"
@@ -315,6 +316,7 @@ class Transformer {
     }
     if (name == "tir.PrimFunc") return with_values_put_in(e);
     if (!callee.is(ExpressionKind::call) || e.items.size() != 2) throw Unsupported{"expressions in place of passes"};
+    if (dotted(callee.items[0]).ends_with("ApplyDefaultSchedule")) return scheduled(callee, module(e.items[1]));
     std::vector<Step> list = steps(callee);
     ModuleRef out = module(e.items[1]);
     for (const Step& step : list) {
@@ -322,6 +324,24 @@ class Transformer {
       out = step.pass->run(out, {.target = target_, .config = step.config});
     }
     return out;
+  }
+
+  /// dl.ApplyDefaultSchedule(dl.gpu.GEMV(), dl.gpu.LowBatchGEMV(4)), on NVIDIA's targets.
+  ModuleRef scheduled(const Expression& pass, const ModuleRef& before) {
+    if (target_.empty() || !target::nvidia_gpu(target_from_text(target_)))
+      throw Unsupported{"default schedules for " + (target_.empty() ? "no target" : target_)};
+    std::vector<std::string> names;
+    int64_t bucket = 4;
+    for (size_t i = 1; i < pass.items.size(); ++i) {
+      const Expression& rule = pass.items[i];
+      const std::string name = rule.is(ExpressionKind::call) ? dotted(rule.items[0]) : "";
+      if (name.find(".gpu.") == name.npos) throw Unsupported{"a rule of this form"};
+      names.push_back(name.substr(name.rfind('.') + 1));
+      // TVM's rule for products tries those for tensor cores first.
+      if (names.back() == "Matmul") names.insert(names.end() - 1, {"MatmulInt8Tensorization", "MatmulTensorization"});
+      if (rule.items.size() > 1) bucket = number(rule.items[1]);
+    }
+    return rules::schedule_for_gpu(before, target_from_text(target_), rules::gpu_rules_named(names), bucket);
   }
 
   ModuleRef before_, after_;

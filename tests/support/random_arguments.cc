@@ -103,12 +103,16 @@ bool RandomArguments::Array::equal_bits(const Array& other, int64_t i) const {
   return std::memcmp(memory->data() + at, other.memory->data() + at, bytes) == 0;
 }
 
-RandomArguments::RandomArguments(const tir::PrimFunc& func, uint64_t seed, Values values) {
+RandomArguments::RandomArguments(const tir::PrimFunc& func, uint64_t seed, Values values,
+                                 const std::map<std::string, int64_t>& sizes) {
   std::mt19937_64 random(seed);
   auto below = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
   for (const auto& [param, buffer] : func.buffer_map) {
     for (const Expr& extent : buffer->shape) {
-      for (const VarRef& v : vars_in(extent)) sizes_.emplace(v, int_imm(below(5) + 3, v->dtype));
+      for (const VarRef& v : vars_in(extent)) {
+        auto given = sizes.find(v->name);
+        sizes_.emplace(v, int_imm(given != sizes.end() ? given->second : below(5) + 3, v->dtype));
+      }
     }
   }
   for (const VarRef& param : func.params)

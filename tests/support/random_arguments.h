@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -36,7 +37,9 @@ using Allowed = std::function<double(const std::string& name, DType)>;
 
 class RandomArguments {
  public:
-  RandomArguments(const tir::PrimFunc& func, uint64_t seed, Values values = Values::whole);
+  ///   sizes  values of symbolic sizes by name; others are drawn, from 3 to 7
+  RandomArguments(const tir::PrimFunc& func, uint64_t seed, Values values = Values::whole,
+                  const std::map<std::string, int64_t>& sizes = {});
   RandomArguments(const RandomArguments&) = delete;
 
   /// False where a shape cannot be told, or is too large to run.

@@ -44,6 +44,10 @@ const std::vector<Runner>& runners() {
        .does = "the program after the lowering passes that the section names, or after `all`; config: options, one "
                "`name = number` a line",
        .run = run_lower},
+      {.section = "gpu",
+       .inputs = {"program", "target"},
+       .does = "the program as the first of these GPU rules that takes it schedules it, and why others do not",
+       .run = run_gpu_rules},
   };
   return table;
 }

@@ -41,4 +41,8 @@ std::string run_machine(const TestCase& test);
 /// `--- impl NAME` are the functions of a tensor intrinsic that the script may name.
 std::string run_script(const TestCase& test);
 
+/// The program as the first of the GPU rules that `--- gpu` names (none: those tried by default) schedules it for the target of
+/// `--- target TEXT`; in front, which rule took it and why those before did not. What it computes must stay the same.
+std::string run_gpu_rules(const TestCase& test);
+
 }  // namespace sator::test

@@ -1,0 +1,123 @@
+// Matrices that the threads of a warp hold together ("fragments"), as closures. A fragment is 16 x 16 elements, row-major, in the
+// memory that is theirs: where the hardware keeps them says nothing of what is computed.
+#include "tir/interp_machine.h"
+
+namespace sator::tir::interp {
+
+namespace {
+
+constexpr int64_t kRows = 16;  ///< and columns
+
+/// `count` elements from a place on.
+struct Elements {
+  Memory* memory;
+  int64_t begin_bytes;
+  DType dtype;
+
+  uint8_t* at(Machine& m, int64_t element) const {
+    const int64_t offset = begin_bytes + element * dtype.bytes();
+    if (!memory || offset < 0 || offset + dtype.bytes() > memory->size_bytes)
+      m.fail({.what = text("a matrix of ", kRows, " x ", kRows, " lies outside of its memory at element ", element),
+              .needs = "whole matrices in memory",
+              .hint = "pad the buffer to multiples of 16"});
+    return memory->data + offset;
+  }
+  double read(Machine& m, int64_t element) const {
+    const uint8_t* p = at(m, element);
+    if (!memory->written.empty() && !memory->written[static_cast<size_t>(p - memory->data)])
+      m.fail({.what = text("a matrix is read of which element ", element, " was never written"),
+              .needs = "all of a matrix written before",
+              .hint = "fill it first"});
+    if (m.strands && !memory->accesses.empty() && !m.strands->read(memory->accesses[static_cast<size_t>(p - memory->data)]))
+      race(m);
+    return dtype.is_float() ? read_float(p, dtype) : static_cast<double>(read_int(p, dtype));
+  }
+  void write(Machine& m, int64_t element, double value) const {
+    uint8_t* p = at(m, element);
+    if (dtype.is_float())
+      write_float(p, Round(dtype)(value), dtype);
+    else
+      write_int(p, static_cast<int64_t>(value), dtype);
+    const auto offset = static_cast<size_t>(p - memory->data);
+    if (!memory->written.empty())
+      std::fill_n(memory->written.begin() + static_cast<ptrdiff_t>(offset), dtype.bytes(), uint8_t{1});
+    if (m.strands && !memory->accesses.empty() && !m.strands->write(memory->accesses[offset], true)) race(m);
+  }
+  [[noreturn]] static void race(Machine& m) {
+    m.fail({.what = "iterations that may run at the same time touch the same element of a matrix",
+            .needs = "a matrix of its own for each",
+            .hint = "keep it inside of the loop"});
+  }
+};
+
+/// A fragment: the memory's matrix of that number.
+struct Fragment {
+  Ptr memory;
+  Int number;
+  DType dtype;
+  Elements of(Machine& m) const {
+    const Pointer p = memory->eval(m, 0);
+    return {p.memory, p.offset_bytes + number->eval(m, 0) * kRows * kRows * dtype.bytes(), dtype};
+  }
+};
+
+}  // namespace
+
+Value Compiler::fragment_call(const Call& n) {
+  auto fragment = [&](size_t data, size_t number) {
+    const Var* pointer = n.args[data].as<Var>();
+    if (!pointer || pointer->pointee.is_void()) unsupported("a matrix behind a pointer without a dtype");
+    return std::make_shared<Fragment>(Fragment{std::move(value(n.args[data]).p), integer(n.args[number]), pointer->pointee});
+  };
+  auto done = [&](auto run) {
+    return Value{n.dtype, nullptr, nullptr, pointer_code([run](Machine& m, int) { return run(m), Pointer{}; })};
+  };
+  if (n.op == "tir.tvm_mma_sync") {
+    auto out = fragment(0, 1), a = fragment(2, 3), b = fragment(4, 5), sum = fragment(6, 7);
+    return done([=](Machine& m) {
+      const Elements to = out->of(m), x = a->of(m), y = b->of(m), old = sum->of(m);
+      for (int64_t i = 0; i < kRows; ++i) {
+        for (int64_t j = 0; j < kRows; ++j) {
+          double s = old.read(m, i * kRows + j);
+          for (int64_t k = 0; k < kRows; ++k) s += x.read(m, i * kRows + k) * y.read(m, k * kRows + j);
+          to.write(m, i * kRows + j, s);
+        }
+      }
+    });
+  }
+  for (size_t i = 1; i < 4; ++i) {
+    if (as_int(n.args[i]) != kRows) unsupported(text(n.op, " of matrices that are not 16 x 16 x 16"));
+  }
+  auto held = fragment(0, 4);
+  if (n.op == "tir.tvm_fill_fragment") {
+    auto v = std::make_shared<Value>(value(n.args[5]));
+    return done([=](Machine& m) {
+      const double x = v->f ? v->f->eval(m, 0) : static_cast<double>(v->i->eval(m, 0));
+      const Elements to = held->of(m);
+      for (int64_t i = 0; i < kRows * kRows; ++i) to.write(m, i, x);
+    });
+  }
+  const bool is_load = n.op == "tir.tvm_load_matrix_sync";
+  const StringImm* layout = n.args[7].as<StringImm>();
+  if (!layout) unsupported("a matrix in memory whose layout is not constant");
+  const bool by_columns = layout->value == "col_major";
+  auto place = std::make_shared<Value>(value(n.args[5]));
+  if (!place->p) unsupported("a matrix in memory without a pointer");
+  auto stride = std::make_shared<Int>(integer(n.args[6]));
+  return done([=](Machine& m) {
+    const Pointer p = place->p->eval(m, 0);
+    const Elements matrix = held->of(m), memory{p.memory, p.offset_bytes, held->dtype};
+    const int64_t step = (*stride)->eval(m, 0);
+    for (int64_t i = 0; i < kRows; ++i) {
+      for (int64_t j = 0; j < kRows; ++j) {
+        const int64_t outside = by_columns ? j * step + i : i * step + j;
+        if (is_load)
+          matrix.write(m, i * kRows + j, memory.read(m, outside));
+        else
+          memory.write(m, outside, matrix.read(m, i * kRows + j));
+      }
+    }
+  });
+}
+
+}  // namespace sator::tir::interp
