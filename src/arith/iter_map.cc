@@ -134,6 +134,7 @@ std::vector<Expr> iter_map_simplify(const std::vector<Expr>& indices, const Rang
   if (!map.ok()) return indices;
   std::vector<Expr> out;
   for (size_t i = 0; i < indices.size(); ++i) {
+    map.indices[i].base = analyzer.simplify(map.indices[i].base);
     Expr e = cast_to(indices[i]->dtype, to_expr(map.indices[i], analyzer));
     out.push_back(same(e, indices[i]) ? indices[i] : e);
   }

@@ -27,6 +27,15 @@ std::optional<IntSet> cover(const IterSum& sum, const Expr& extent, Analyzer& an
 
 bool is_number(const Expr& e) { return e.as<IntImm>() != nullptr; }
 
+/// The expression, in which loops of one iteration have their value.
+Expr without_unit_loops(const Expr& e, const RangeMap& domains) {
+  VarMap values;
+  for (const auto& [var, range] : domains) {
+    if (is_one(range->extent)) values.emplace(var, range->min);
+  }
+  return substitute(e, values);
+}
+
 }  // namespace
 
 std::optional<std::vector<IntSet>> estimate_region_strict_bound(const Region& region, const RangeMap& domains,
@@ -34,7 +43,7 @@ std::optional<std::vector<IntSet>> estimate_region_strict_bound(const Region& re
   std::vector<Expr> starts;
   for (const RangeRef& r : region) {
     if (!is_number(r->extent)) return {};
-    starts.push_back(r->min);
+    starts.push_back(without_unit_loops(r->min, domains));
   }
   IterMap map = detect_iter_map(starts, domains, predicate, IterMapLevel::surjective, analyzer);
   if (!map.ok()) return {};
@@ -59,7 +68,8 @@ std::vector<IntSet> estimate_region_upper_bound(const Region& region, const Rang
   std::vector<IntSet> out;
   for (const RangeRef& r : region) {
     std::optional<IntSet> set;
-    IterMap map = detect_iter_map({r->min}, domains, predicate, IterMapLevel::surjective, analyzer);
+    IterMap map = detect_iter_map(
+        {without_unit_loops(r->min, domains)}, domains, predicate, IterMapLevel::surjective, analyzer);
     Expr extent = r->extent;
     if (!is_number(extent)) {
       // The widest it gets.

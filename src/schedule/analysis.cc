@@ -246,7 +246,7 @@ bool covers(const BufferRef& buffer, const Box& produced, const Box& consumed, a
   return true;
 }
 
-bool has_region_cover(const Schedule& s, const ScopeAnalysis& scope, int consumer) {
+bool has_region_cover(const Schedule& s, const ScopeAnalysis& scope, int consumer, const BufferRef& of) {
   const Sites& sites = s.sites();
   const BlockRealize& realize = *sites[consumer].realize();
   std::map<int, std::vector<int>> producers_at;  // lowest common ancestor -> producers
@@ -260,6 +260,7 @@ bool has_region_cover(const Schedule& s, const ScopeAnalysis& scope, int consume
     arith::Analyzer analyzer;
     s.bind_ranges(analyzer, lca);
     for (const BufferRegionRef& read : realize.block->reads) {
+      if (of && read->buffer != of) continue;
       std::vector<Box> produced;
       for (int p : producers) {
         const BlockRealize& producer = *sites[p].realize();

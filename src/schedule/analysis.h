@@ -49,8 +49,8 @@ std::string misses_values(const Schedule& s, int block_site, std::optional<tir::
 /// Is the consumed box, as far as it lies in the buffer, inside the produced one?
 bool covers(const BufferRef& buffer, const std::vector<arith::IntSet>& produced,
             const std::vector<arith::IntSet>& consumed, arith::Analyzer& analyzer);
-/// What the block reads inside its scope has been written before, all of it.
-bool has_region_cover(const Schedule& s, const ScopeAnalysis& scope, int block_site);
+/// What the block reads inside its scope has been written before, all of it; of one buffer alone where that is given.
+bool has_region_cover(const Schedule& s, const ScopeAnalysis& scope, int block_site, const BufferRef& of = nullptr);
 /// All blocks under `site` are complete or reduction blocks, seen within it.
 MaybeReason not_compact_dataflow(const Schedule& s, int site);
 /// The scope's blocks form a pipeline of stages: covered reads, no write after read, nothing but blocks and loops.

@@ -51,6 +51,16 @@ bool is_private(const Schedule& s, const BufferRef& buffer, int loop_site, const
   return true;
 }
 
+/// The block's predicate holds in one iteration of the loop at most.
+bool runs_in_one_iteration(const Schedule& s, int block_site, const For& loop) {
+  const BlockRealize& realize = *s.sites()[block_site].realize();
+  if (!uses_var(realize.predicate, *loop.var)) return false;
+  arith::Analyzer analyzer;
+  s.bind_ranges(analyzer, s.sites()[block_site].parent);
+  const arith::Analyzer::Scope scope = analyzer.with_constraint(analyzer.simplify(realize.predicate));
+  return analyzer.prove(le(loop.var, loop.min));
+}
+
 /// Why two iterations write different values to one element; nothing if they do not.
 MaybeReason writes_in_common(const Schedule& s, int loop_site, const std::string& how, const std::string& thread) {
   const Sites& sites = s.sites();
@@ -71,6 +81,7 @@ MaybeReason writes_in_common(const Schedule& s, int loop_site, const std::string
       shares_reduction |= block.iter_vars[k]->kind == IterKind::reduce;
     }
     if (shares_reduction) continue;  // allowed above: threads reduce together
+    if (runs_in_one_iteration(s, i, loop)) continue;
     for (const BufferRegionRef& write : block.writes) {
       // A block that does not follow the loop and does not accumulate writes the same values again.
       if (!follows_loop && !block.init && !touches(block.reads, write->buffer)) continue;

@@ -15,7 +15,7 @@ IndexMapRef in_dtype(const IndexMapRef& map, DType dtype) {
     Expr widened = transform(arith::substitute_promoting(e, wide), [](const Cast& c) -> NodeRef {
       return c.value->dtype == c.dtype ? NodeRef(c.value) : ref(c);
     });
-    outputs.push_back(cast_to(dtype, widened));
+    outputs.push_back(as_int(widened) && widened->dtype.bits > dtype.bits ? widened : cast_to(dtype, widened));
   }
   return make<arith::IndexMap>(std::move(inputs), std::move(outputs), nullptr);
 }

@@ -15,7 +15,7 @@ extern const Primitive<std::vector<BlockHandle>(BlockHandle)> get_consumers;
 extern const Primitive<std::vector<BlockHandle>(BlockHandle)> get_output_blocks;
 // primitives/split.cc, fuse.cc, reorder.cc, add_unit_loop.cc
 extern const Primitive<std::vector<Loop>(Loop, Factors, bool, bool)> split;
-extern const Primitive<Loop(std::vector<Loop>, bool)> fuse;
+extern const Primitive<Loop(std::vector<Loop>, bool, bool)> fuse;
 extern const Primitive<void(std::vector<Loop>)> reorder;
 extern const Primitive<Loop(Value)> add_unit_loop;
 // primitives/merge.cc, reorder_block_iter_var.cc
@@ -40,7 +40,7 @@ extern const Primitive<void(BlockHandle, BufferSelector, std::vector<int64_t>)> 
 // primitives/decompose_reduction.cc
 extern const Primitive<BlockHandle(BlockHandle, Loop)> decompose_reduction;
 // primitives/rfactor.cc
-extern const Primitive<BlockHandle(Loop, int)> rfactor;
+extern const Primitive<BlockHandle(Loop, int, bool)> rfactor;
 
 // primitives/compute_inline.cc, reverse_compute_inline.cc
 extern const Primitive<void(BlockHandle)> compute_inline;

@@ -51,6 +51,8 @@ class Transformer {
   ModuleRef module_of(const Expression& e) { return module(e, true); }
   /// Whether the outermost pass has begun.
   bool began_last = false;
+  /// Why default schedules were not taken.
+  std::string notes;
 
  private:
   static Expression parsed(std::string written) {
@@ -341,7 +343,10 @@ class Transformer {
       if (names.back() == "Matmul") names.insert(names.end() - 1, {"MatmulInt8Tensorization", "MatmulTensorization"});
       if (rule.items.size() > 1) bucket = number(rule.items[1]);
     }
-    return rules::schedule_for_gpu(before, target_from_text(target_), rules::gpu_rules_named(names), bucket);
+    auto log = [&](const rules::AppliedSchedule& applied) {
+      for (const auto& d : applied.declined) notes += text("\nnot ", d.rule, ": ", d.why.what, "; it needs ", d.why.needs);
+    };
+    return rules::schedule_for_gpu(before, target_from_text(target_), rules::gpu_rules_named(names), bucket, log);
   }
 
   ModuleRef before_, after_;
@@ -422,7 +427,7 @@ void run_transform(const Json& request) {
                 request["before"].get_ref<const std::string&>().find("class ") == std::string::npos ||
                 (request.contains("check") && request["check"].value("ignore_global_symbol", false));
   if (!same_program(expected, got, ignore))
-    throw Failed{"the result differs\n" + difference(print_program(expected), print_program(got))};
+    throw Failed{"the result differs\n" + difference(print_program(expected), print_program(got)) + transformer.notes};
 }
 
 void run_transform_error(const Json& request) {

@@ -27,7 +27,7 @@ std::vector<Loop> first(const std::vector<Loop>& loops, size_t count) {
   return {loops.begin(), loops.begin() + static_cast<ptrdiff_t>(std::min(count, loops.size()))};
 }
 
-Loop fuse_all(Schedule& s, const std::vector<Loop>& loops) { return fuse(s, loops); }
+Loop fuse_all(Schedule& s, const std::vector<Loop>& loops) { return fuse(s, loops, true, true); }
 
 void annotate_unroll(Schedule& s, const Loop& loop, int64_t steps) {
   annotate(s, loop, "pragma_auto_unroll_max_step", Value(steps));
@@ -259,8 +259,8 @@ std::vector<BufferRef> vector_operands(const Block& block, const std::function<b
 
 SharedSum share_sum(Schedule& s, const BlockHandle& block, const Loop& thread, const Loop& lane, int64_t threads) {
   SharedSum out{.whole = block};
-  out.lanes = rfactor(s, fuse(s, std::vector<Loop>{thread, lane}), 0);
-  out.threads = rfactor(s, cut(s, get_loops(s, block).back(), {threads, 0})[0], 0);
+  out.lanes = rfactor(s, fuse_all(s, {thread, lane}), 0, true);
+  out.threads = rfactor(s, cut(s, get_loops(s, block).back(), {threads, 0})[0], 0, true);
   return out;
 }
 

@@ -25,6 +25,7 @@ std::optional<int64_t> constant_extent(const Schedule& s, const Loop& loop);
 /// The last `count` loops.
 std::vector<Loop> last(const std::vector<Loop>& loops, size_t count);
 std::vector<Loop> first(const std::vector<Loop>& loops, size_t count);
+/// The loops as one, which counts in their dtype: a GPU's rules assume of int32 sizes that no nest has 2^31 iterations or more.
 Loop fuse_all(Schedule& s, const std::vector<Loop>& loops);
 /// The loop's iterations are unrolled up to `steps` statements, in the text of the kernel too.
 void annotate_unroll(Schedule& s, const Loop& loop, int64_t steps);

@@ -104,7 +104,7 @@ BlockHandle vector_to_shared_memory(Schedule& s, const BlockHandle& block, const
 std::optional<RowLoops> cut_rows(Schedule& s, const std::vector<Loop>& rows, const GemvTile& tile) {
   const std::vector<Loop> parts = cut(s, fuse_all(s, rows), {0, tile.threads_s, tile.each_s});
   if (constant_extent(s, parts[0]) != 1) return {};
-  return RowLoops{fuse(s, std::vector<Loop>{parts[0], parts[1]}), parts[2]};
+  return RowLoops{fuse_all(s, {parts[0], parts[1]}), parts[2]};
 }
 
 Reason rows_of_a_tile(const BlockHandle& block) {
@@ -161,8 +161,8 @@ MaybeReason schedule_gemv(Schedule& s, const GpuContext& context, const GemvPart
   const BufferSelector write_0{true, int64_t{0}};
   std::vector<Loop> loops = get_loops(s, block);
   const std::vector<Loop> rows =
-      cut(s, fuse(s, std::vector<Loop>{loops[0], loops[1]}), {0, tile.threads_s, tile.each_s});
-  const std::vector<Loop> terms = cut(s, fuse(s, std::vector<Loop>{loops[2], loops[3]}),
+      cut(s, fuse_all(s, {loops[0], loops[1]}), {0, tile.threads_s, tile.each_s});
+  const std::vector<Loop> terms = cut(s, fuse_all(s, {loops[2], loops[3]}),
                                       {0, tile.threads_r, tile.each_r / tile.lanes, tile.lanes});
   reorder(s, std::vector<Loop>{terms[0], terms[2], terms[1], terms[3]});
   const SharedSum sum = share_sum(s, block, terms[1], terms[3], tile.threads_r);

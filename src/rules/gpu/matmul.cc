@@ -54,7 +54,7 @@ MaybeReason apply_matmul(Schedule& s, const GpuContext&, GpuChoice& choice) {
   const std::vector<Loop> i = cut(s, loops[1], {0, 1, tile.threads_i, tile.each_i});
   const std::vector<Loop> k = cut(s, loops[3], {0, tile.depth});
   reorder(s, std::vector<Loop>{j[0], i[0], j[1], i[1], j[2], i[2], k[0], k[1], i[3], j[3]});
-  const Loop tiles_j = fuse(s, std::vector<Loop>{loops[0], j[0]});
+  const Loop tiles_j = fuse_all(s, {loops[0], j[0]});
   const Loop thread = i[2];
   bind(s, i[0], "blockIdx.x");
   bind(s, tiles_j, "blockIdx.y");

@@ -114,8 +114,8 @@ MaybeReason schedule_for_tensor_cores(Schedule& s, const MatmulForm& form, const
   annotate(s, ks[1], "software_pipeline_order", numbers({0, 1, 2}));
   annotate(s, ks[1], "software_pipeline_stage", numbers({0, 0, 1}));
   reorder(s, std::vector<Loop>{is[0], js[0], is[1], js[1], js[2], is[2], ks[0], ks[1], is[3], js[3]});
-  const Loop blocks_i = fuse(s, std::vector<Loop>{is[0], js[0]}), blocks_j = fuse(s, std::vector<Loop>{is[1], js[1]}),
-             warp = fuse(s, std::vector<Loop>{js[2], is[2]});
+  const Loop blocks_i = fuse_all(s, {is[0], js[0]}), blocks_j = fuse_all(s, {is[1], js[1]}),
+             warp = fuse_all(s, {js[2], is[2]});
   bind(s, loops[0], "blockIdx.z");
   bind(s, blocks_i, "blockIdx.x");
   bind(s, blocks_j, "blockIdx.y");

@@ -103,7 +103,7 @@ void schedule_sum_innermost(Schedule& s, const GpuContext& context, const BlockH
                             const std::optional<NormalBlock>& epilogue, GpuChoice& choice) {
   const Loop terms = get_loops(s, block)[1];
   const int64_t threads = threads_for(s, terms, context.gpu.max_threads_per_block);
-  const BlockHandle partial = rfactor(s, cut(s, terms, {0, threads})[1], 0);
+  const BlockHandle partial = rfactor(s, cut(s, terms, {0, threads})[1], 0, true);
   const std::vector<Loop> loops = get_loops(s, partial);
   const Loop position = loops[0], own_terms = loops[1], thread = loops[2];
   reorder(s, std::vector<Loop>{position, thread, own_terms});
@@ -146,7 +146,7 @@ MaybeReason schedule_positions_innermost(Schedule& s, const NormalBlock& main, c
 
   std::vector<Loop> whole = get_loops(s, block);
   cut(s, whole[0], {0, positions});
-  const BlockHandle partial = rfactor(s, cut(s, whole[1], {0, kParts})[1], 0);
+  const BlockHandle partial = rfactor(s, cut(s, whole[1], {0, kParts})[1], 0, true);
   const std::vector<Loop> loops = get_loops(s, partial);
   const Loop group = loops[0], position = loops[1], own_terms = loops[2], part = loops[3];
   reorder(s, std::vector<Loop>{group, position, part, own_terms});

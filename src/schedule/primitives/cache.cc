@@ -164,13 +164,12 @@ class Redirect {
  private:
   static Expr minus(const Expr& a, const Expr& b) {
     arith::Analyzer analyzer;
-    return analyzer.simplify(a - b);
+    return analyzer.simplify(is_zero(b) ? a : a - b);
   }
   std::vector<Expr> shifted(const std::vector<Expr>& indices) const {
     if (stage_.whole) return indices;
     std::vector<Expr> out;
-    for (size_t d = 0; d < indices.size(); ++d)
-      out.push_back(is_zero(stage_.region[d]->min) ? indices[d] : minus(indices[d], stage_.region[d]->min));
+    for (size_t d = 0; d < indices.size(); ++d) out.push_back(minus(indices[d], stage_.region[d]->min));
     return out;
   }
   const Stage& stage_;
@@ -253,7 +252,7 @@ BlockHandle do_cache_read(Schedule& s, BlockHandle block, BufferSelector which, 
     bool reads = std::any_of(reader.reads.begin(), reader.reads.end(), [&](const BufferRegionRef& r) {
       return r->buffer == stage.original;
     });
-    if (reads && !has_region_cover(s, analysis, b))
+    if (reads && !has_region_cover(s, analysis, b, stage.original))
       s.fail({.what = text("block ",
                            string_literal(reader.name->text),
                            " reads more of ",

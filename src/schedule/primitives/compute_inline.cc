@@ -12,6 +12,22 @@ namespace {
 
 const BufferStore* only_store(const Block& block) { return block.body.as<BufferStore>(); }
 
+bool runs_once(const IterVar& iter) { return is_one(iter.dom->extent); }
+
+/// The iterator that index d of the store tells: the index itself, or, of a constant index, one in the same place that has no other
+/// value; null of other indices.
+VarRef iterator_told(const Block& block, const BufferStore& store, size_t d) {
+  VarRef v = cast<Var>(store.indices[d]);
+  for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+    const IterVar& iter = *block.iter_vars[i];
+    if (iter.var == v) return v;
+    if (i == d && block.iter_vars.size() == store.indices.size() && runs_once(iter) && as_int(store.indices[d]) &&
+        as_int(store.indices[d]) == as_int(iter.dom->min))
+      return iter.var;
+  }
+  return nullptr;
+}
+
 MaybeReason not_inlinable(const Schedule& s, int site) {
   const Block& block = *s.sites()[site].realize()->block;
   if (MaybeReason r = is_only_block(s, site)) return r;
@@ -38,36 +54,27 @@ MaybeReason cannot_compute_inline(const Schedule& s, const BlockHandle& handle) 
                          "is an output block",
                          "a block whose result stays inside of its scope",
                          "its result has to be written anyway");
-  std::vector<VarRef> seen;
-  for (const Expr& index : st->indices) {
-    VarRef v = cast<Var>(index);
-    bool is_iter = v && std::any_of(block.iter_vars.begin(), block.iter_vars.end(), [&](const IterVarRef& i) {
-                     return i->var == v;
-                   });
-    if (as_int(index)) continue;
-    if (!is_iter || std::find(seen.begin(), seen.end(), v) != seen.end())
+  std::vector<VarRef> told;
+  for (size_t d = 0; d < st->indices.size(); ++d) {
+    VarRef v = iterator_told(block, *st, d);
+    if (!v && as_int(st->indices[d])) continue;
+    if (!v || std::find(told.begin(), told.end(), v) != told.end())
       return block_refusal(s,
                            site,
                            "does not store at its plain iterators",
                            "indices that are different iterators of the block",
                            "transform_layout can bring it to that form");
-    seen.push_back(v);
-  }
-  bool all_bound = true;
-  for (const VarRef& v : vars_in(st->value)) {
-    bool is_iter =
-        std::any_of(block.iter_vars.begin(), block.iter_vars.end(), [&](const IterVarRef& i) { return i->var == v; });
-    all_bound &= !is_iter || std::find(seen.begin(), seen.end(), v) != seen.end();
+    told.push_back(v);
   }
   for (const IterVarRef& i : block.iter_vars) {
-    if (std::find(seen.begin(), seen.end(), i->var) == seen.end() && uses_var(st->value, *i->var)) all_bound = false;
-  }
-  if (!all_bound)
+    if (runs_once(*i) || !uses_var(st->value, *i->var) || std::find(told.begin(), told.end(), i->var) != told.end())
+      continue;
     return block_refusal(s,
                          site,
                          "computes with an iterator that its result is not indexed by",
                          "every iterator as an index",
                          "the value of an element must follow from where it is");
+  }
   const BlockRealize& scope = *s.sites()[s.sites()[site].scope].realize();
   if (is_used_opaquely(scope.block->body, st->buffer))
     return block_refusal(
@@ -79,7 +86,8 @@ MaybeReason cannot_compute_inline(const Schedule& s, const BlockHandle& handle) 
 /// read that it touched.
 class Inliner {
  public:
-  Inliner(const BufferStore& st, std::vector<BufferRef> visible) : store_(st), visible_(std::move(visible)) {}
+  Inliner(const Block& block, std::vector<BufferRef> visible)
+      : block_(block), store_(*only_store(block)), visible_(std::move(visible)) {}
 
   NodeRef operator()(const NodeRef& n) {
     NodeRef out = n->info().map_children(*n, [this](const NodeRef& child) {
@@ -88,8 +96,11 @@ class Inliner {
     });
     if (const BufferLoad* l = out.as<BufferLoad>(); l && l->buffer == store_.buffer) {
       VarMap map;
-      for (size_t i = 0; i < l->indices.size(); ++i) {
-        if (VarRef v = cast<Var>(store_.indices[i])) map.emplace(v, cast_to(v->dtype, l->indices[i]));
+      for (size_t d = 0; d < l->indices.size(); ++d) {
+        if (VarRef v = iterator_told(block_, store_, d)) map.emplace(v, cast_to(v->dtype, l->indices[d]));
+      }
+      for (const IterVarRef& i : block_.iter_vars) {
+        if (runs_once(*i)) map.emplace(i->var, cast_to(i->var->dtype, i->dom->min));
       }
       return substitute(store_.value, map);
     }
@@ -103,6 +114,7 @@ class Inliner {
   }
 
  private:
+  const Block& block_;
   const BufferStore& store_;
   std::vector<BufferRef> visible_;
 };
@@ -112,10 +124,11 @@ class Inliner {
 void do_compute_inline(Schedule& s, BlockHandle block) {
   s.require(cannot_compute_inline(s, block));
   int site = s.site(block), scope_site = s.sites()[site].scope;
-  Ref<const BufferStore> st = ref(*only_store(*s.sites()[site].realize()->block));
+  const BlockRef producer = s.sites()[site].realize()->block;
+  const BufferStore* st = only_store(*producer);
   const BlockRealize& scope = *s.sites()[scope_site].realize();
   Stmt rest = without(scope.block->body, s.sites()[lone_nest(s, site)].stmt);
-  Inliner inliner(*st, buffers_of(*s.func()));
+  Inliner inliner(*producer, buffers_of(*s.func()));
   Stmt body = cast<StmtNode>(inliner(rest));
   std::vector<BufferRef> allocations = scope.block->alloc_buffers;
   allocations.erase(std::remove(allocations.begin(), allocations.end(), st->buffer), allocations.end());

@@ -66,8 +66,9 @@ static MaybeReason cannot_fuse(const Schedule& s, const std::vector<Loop>& loops
 
 /// Joins nested loops into one; the inverse of split.
 ///   for i, j in T.grid(n, m): S(i, j)   =>   for i_j_fused in range(n * m): S(i_j_fused // m, i_j_fused % m)
-/// The loop counts in the widest dtype of the loops; in int64 where they may have more iterations together than that counts.
-static Loop do_fuse(Schedule& s, std::vector<Loop> loops, bool preserve_unit_iters) {
+/// The loop counts in the widest dtype of the loops; in int64 where they may have more iterations together than that counts,
+/// unless the caller knows that they have not (`fits_dtype`), as of sizes that only symbols name.
+static Loop do_fuse(Schedule& s, std::vector<Loop> loops, bool preserve_unit_iters, bool fits_dtype) {
   s.require(cannot_fuse(s, loops));
   const For& first = s.get(loops.front());
   int outer = s.sites()[s.site(loops.front())].parent;
@@ -79,7 +80,7 @@ static Loop do_fuse(Schedule& s, std::vector<Loop> loops, bool preserve_unit_ite
   }
   arith::Analyzer analyzer;
   s.bind_ranges(analyzer, outer);
-  if (most_iterations(s, loops, analyzer) > max_int(DType::Int(bits))) bits = 64;
+  if (!fits_dtype && most_iterations(s, loops, analyzer) > max_int(DType::Int(bits))) bits = 64;
   DType dtype = DType::Int(bits);
   Loop fused = make_var(name + "fused", dtype);
 
@@ -99,7 +100,10 @@ static Loop do_fuse(Schedule& s, std::vector<Loop> loops, bool preserve_unit_ite
   return fused;
 }
 
-const Primitive<Loop(std::vector<Loop>, bool)> fuse{
-    "fuse", do_fuse, {"loops", {"preserve_unit_iters", true}}, "joins nested loops into one"};
+const Primitive<Loop(std::vector<Loop>, bool, bool)> fuse{
+    "fuse",
+    do_fuse,
+    {"loops", {"preserve_unit_iters", true}, {"fits_dtype", false}},
+    "joins nested loops into one"};
 
 }  // namespace sator::schedule

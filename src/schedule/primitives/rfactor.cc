@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "schedule/edit.h"
+#include "schedule/loops.h"
 #include "schedule/primitives.h"
 #include "schedule/reducers.h"
 
@@ -86,7 +87,7 @@ MaybeReason unequal_parts(const Schedule& s, const Factoring& plan) {
 }
 
 /// Why the reduction cannot be factored at this loop; nothing if it can. Fills `plan`.
-MaybeReason cannot_rfactor(const Schedule& s, const Loop& loop, int factor_axis, Factoring& plan) {
+MaybeReason cannot_rfactor(const Schedule& s, const Loop& loop, int factor_axis, bool init_follows, Factoring& plan) {
   const Sites& sites = s.sites();
   plan.loop = s.site(loop);
   std::vector<int> below = sites.blocks_under(plan.loop);
@@ -109,14 +110,15 @@ MaybeReason cannot_rfactor(const Schedule& s, const Loop& loop, int factor_axis,
   if (MaybeReason r = unfit_loops(s, plan)) return r;
   if (MaybeReason r = unequal_parts(s, plan)) return r;
   for (int l : plan.loops) {
-    if (feeds(realize, sites[l].loop()->var, true) && uses_var(realize.predicate, *sites[l].loop()->var))
+    if (!init_follows && feeds(realize, sites[l].loop()->var, true) &&
+        uses_var(realize.predicate, *sites[l].loop()->var))
       return Reason{
           .what = text("the predicate of block ",
                        string_literal(realize.block->name->text),
                        " depends on reduction loop ",
                        sites[l].loop()->var->name),
           .needs = "reduction loops without a predicate: a part without any instance would not be initialised",
-          .hint = "split the reduction by a factor that divides it",
+          .hint = "split the reduction by a factor that divides it, or say init_follows=True and decompose_reduction next",
           .at = {{sites[plan.block].stmt, "this block"}}};
   }
   if (MaybeReason r = not_a_known_reduction(s, plan.block, plan.reduction)) return r;
@@ -193,10 +195,11 @@ BlockRef combining_block(const Factoring& plan, NewIterators iters, const std::v
 ///   for k0, k1: C += A[k0 * 4 + k1]
 ///   =>   for k0, k1: C_rf[k1] += A[k0 * 4 + k1];   for k1: C += C_rf[k1]      (of loop k1)
 /// `factor_axis` is the place of the new dimension; negative ones count from the end. Returns the first block, {block}_rf.
-/// A floating sum is then added in another order.
-BlockHandle do_rfactor(Schedule& s, Loop loop, int factor_axis) {
+/// A floating sum is then added in another order. With `init_follows`, the caller takes the init of the first block out of its
+/// reduction loops (decompose_reduction) before the program runs: a part without any instance is not initialised until then.
+BlockHandle do_rfactor(Schedule& s, Loop loop, int factor_axis, bool init_follows) {
   Factoring plan;
-  s.require(cannot_rfactor(s, loop, factor_axis, plan));
+  s.require(cannot_rfactor(s, loop, factor_axis, init_follows, plan));
   const Sites& sites = s.sites();
   const BlockRealize& realize = *sites[plan.block].realize();
   const Block& old = *realize.block;
@@ -266,7 +269,13 @@ BlockHandle do_rfactor(Schedule& s, Loop loop, int factor_axis) {
     fresh.emplace(sites[l].loop()->var, make_var(sites[l].loop()->var->name, sites[l].loop()->var->dtype));
   Stmt first_nest =
       make<BlockRealize>(substituted(first_values, fresh), substitute(realize.predicate, fresh), first_block);
-  Stmt second_nest = make<BlockRealize>(second_values, realize.predicate, second_block);
+  // Which terms there are is the first block's business.
+  std::vector<const For*> summed;
+  for (int l : plan.loops) {
+    if (feeds(realize, sites[l].loop()->var, true)) summed.push_back(sites[l].loop());
+  }
+  Stmt second_nest =
+      make<BlockRealize>(second_values, conjuncts_without(realize.predicate, summed), second_block);
   Stmt below = Stmt(&realize);
   for (size_t i = plan.loops.size(); i-- > 0;) {
     const For& f = *sites[plan.loops[i]].loop();
@@ -293,7 +302,7 @@ BlockHandle do_rfactor(Schedule& s, Loop loop, int factor_axis) {
 
 }  // namespace
 
-const Primitive<BlockHandle(Loop, int)> rfactor{
-    "rfactor", do_rfactor, {"loop", "factor_axis"}, "makes a reduction loop a dimension of partial results"};
+const Primitive<BlockHandle(Loop, int, bool)> rfactor{
+    "rfactor", do_rfactor, {"loop", "factor_axis", {"init_follows", false}}, "makes a reduction loop a dimension of partial results"};
 
 }  // namespace sator::schedule

@@ -220,16 +220,19 @@ void do_tensorize(Schedule& s, Value target, std::string name, bool preserve_uni
     return matcher.parts().at(intrin.desc->buffer_map[i].second);
   };
   std::vector<BufferRegionRef> reads, writes;
-  std::vector<MatchBufferRef> matched = body->match_buffers;
+  std::unordered_map<BufferRef, BufferRegionRef> region_of;
   for (const auto* side : {&impl->reads, &impl->writes}) {
     for (const BufferRegionRef& r : *side) {
       BufferRegionRef region = shifted(*r, part_of(r->buffer));
       (side == &impl->reads ? reads : writes).push_back(region);
-      BufferRef own = cast<Buffer>(fresh.at(r->buffer));
-      bool seen =
-          std::any_of(matched.begin(), matched.end(), [&](const MatchBufferRef& m) { return m->buffer == own; });
-      if (!seen) matched.push_back(make<MatchBuffer>(own, region));
+      region_of.emplace(r->buffer, region);
     }
+  }
+  // Names for the regions, in the order of the intrinsic's parameters.
+  std::vector<MatchBufferRef> matched = body->match_buffers;
+  for (const auto& [param, buffer] : intrin.impl->buffer_map) {
+    if (auto at = region_of.find(buffer); at != region_of.end())
+      matched.push_back(make<MatchBuffer>(cast<Buffer>(fresh.at(buffer)), at->second));
   }
   Attrs annotations = realize->block->annotations;
   for (const auto& [key, value] : impl->annotations) annotations[key] = value;
