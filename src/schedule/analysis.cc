@@ -196,8 +196,9 @@ bool has_affine_binding(const Schedule& s, int block_site, int outermost_loop) {
   if (realize.values.empty() || loops.empty()) return true;
   arith::Analyzer analyzer;
   s.bind_ranges(analyzer, high);
+  const Expr predicate = realize.block->annotations.contains(kInitFollows) ? bool_imm(true) : realize.predicate;
   arith::IterMap map =
-      arith::detect_iter_map(realize.values, loops, realize.predicate, arith::IterMapLevel::surjective, analyzer);
+      arith::detect_iter_map(realize.values, loops, predicate, arith::IterMapLevel::surjective, analyzer);
   if (!map.ok()) return false;
   for (const arith::IterSum& sum : map.indices) {
     if (!sum.args.empty() && (sum.args.size() != 1 || !is_one(sum.args[0].scale))) return false;
@@ -232,16 +233,20 @@ std::string misses_values(const Schedule& s, int block_site, std::optional<IterK
 using Box = std::vector<arith::IntSet>;
 
 bool covers(const BufferRef& buffer, const Box& produced, const Box& consumed, arith::Analyzer& a) {
+  auto holds = [&](const arith::IntSet& outer, const arith::IntSet& inner) {
+    return a.prove(le(a.canonical(outer.min - inner.min), int_imm(0, outer.min->dtype))) &&
+           a.prove(le(a.canonical(inner.max - outer.max), int_imm(0, outer.max->dtype)));
+  };
   for (size_t i = 0; i < produced.size(); ++i) {
     if (produced[i].empty) return false;
     if (consumed[i].empty) continue;
+    const arith::IntSet &all = produced[i], &some = consumed[i];
+    if (all.min && all.max && some.min && some.max && holds(all, some)) continue;
     arith::IntSet whole = arith::IntSet::from_min_extent(int_imm(0, buffer->shape[i]->dtype), buffer->shape[i]);
     arith::IntSet p = arith::intersect({produced[i], whole}), c = arith::intersect({consumed[i], whole});
     if (c.empty) continue;  // all of it lies outside of the buffer
     if (p.empty) return false;
-    if (!a.prove(le(a.canonical(p.min - c.min), int_imm(0, p.min->dtype))) ||
-        !a.prove(le(a.canonical(c.max - p.max), int_imm(0, p.max->dtype))))
-      return false;
+    if (!holds(p, c)) return false;
   }
   return true;
 }

@@ -40,6 +40,10 @@ class ScopeAnalysis {
   std::unordered_map<BufferRef, std::vector<int>> writers_;
 };
 
+/// Annotation of a reduction block whose init decompose_reduction takes out next (rfactor leaves it so): in what is asked of the
+/// block until then, its predicate does not count. It must be gone before the program runs.
+inline constexpr const char* kInitFollows = "sator.init_follows";
+
 /// The bindings form a quasi-affine map of the loops around the block that takes every value.
 ///   outermost_loop  only it and the loops below it count, those above are constants; -1: all loops
 bool has_affine_binding(const Schedule& s, int block_site, int outermost_loop = -1);

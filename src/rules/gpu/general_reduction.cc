@@ -27,10 +27,10 @@ void align_iterators(Schedule& s, const NormalBlock& first_block, const NormalBl
     if (matched < iters.size() && analyzer.prove_equal(place.extent, iters[matched]->dom->extent))
       aligned.push_back(inputs[matched++]);
     else
-      aligned.push_back(int_imm(0, inputs[0]->dtype));
+      aligned.push_back(int_imm(0, i64));
   }
   if (matched < iters.size()) {
-    aligned.assign(first_block.iters.size() - iters.size(), int_imm(0, inputs[0]->dtype));
+    aligned.assign(first_block.iters.size() - iters.size(), int_imm(0, i64));
     aligned.insert(aligned.end(), inputs.begin(), inputs.end());
   }
   transform_block_layout(

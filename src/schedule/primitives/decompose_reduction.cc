@@ -66,8 +66,9 @@ MaybeReason cannot_decompose(const Schedule& s, const BlockHandle& block, const 
   arith::Analyzer analyzer;
   s.bind_ranges(analyzer, sites[loop_site].parent);
   arith::RangeMap inner = loop_domain(sites, sites[block_site].parent, sites[loop_site].parent);
+  const Expr predicate = realize.block->annotations.contains(kInitFollows) ? bool_imm(true) : realize.predicate;
   arith::IterMap map =
-      arith::detect_iter_map(realize.values, inner, realize.predicate, arith::IterMapLevel::bijective, analyzer);
+      arith::detect_iter_map(realize.values, inner, predicate, arith::IterMapLevel::bijective, analyzer);
   if (!map.ok())
     return Reason{.what = text("block ",
                                string_literal(block->text),
@@ -88,7 +89,10 @@ BlockHandle do_decompose_reduction(Schedule& s, BlockHandle block, Loop loop) {
   const Sites& sites = s.sites();
   int block_site = s.site(block), loop_site = s.site(loop);
   const BlockRealize& realize = *sites[block_site].realize();
-  const Block& old = *realize.block;
+  Attrs annotations = realize.block->annotations;
+  const bool for_all = annotations.erase(kInitFollows) != 0;  // parts without any term are initialised too
+  const BlockRef without_note = with(realize.block, &Block::annotations, std::move(annotations));
+  const Block& old = *without_note;
 
   // The init block keeps the spatial axes; it runs where the others are at their first value.
   VarMap iters;
@@ -132,7 +136,9 @@ BlockHandle do_decompose_reduction(Schedule& s, BlockHandle block, Loop loop) {
     else
       dropped.push_back(f);
   }
-  Stmt nest = make<BlockRealize>(values, in_first_iterations(realize.predicate, dropped), init);
+  const Expr predicate =
+      for_all ? conjuncts_without(realize.predicate, dropped) : in_first_iterations(realize.predicate, dropped);
+  Stmt nest = make<BlockRealize>(values, predicate, init);
   VarMap loop_vars;
   for (size_t i = copied.size(); i-- > 0;) {
     const For& f = *copied[i];

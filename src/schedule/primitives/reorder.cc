@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "arith/iter_map.h"
 #include "schedule/loops.h"
 #include "schedule/primitives.h"
 
@@ -37,20 +36,6 @@ std::vector<int> new_order(const Schedule& s, const std::vector<int>& chain, con
     order.push_back(moved ? s.site(loops[next++]) : i);
   }
   return order;
-}
-
-/// The bindings are quasi-affine where every iteration runs: a predicate only takes instances away, whatever their order.
-bool is_affine_without_predicate(const Schedule& s, int block_site) {
-  const BlockRealize& realize = *s.sites()[block_site].realize();
-  if (is_one(realize.predicate)) return false;  // nothing else than what has been asked
-  arith::Analyzer analyzer;
-  s.bind_ranges(analyzer, s.sites()[block_site].scope);
-  return arith::detect_iter_map(realize.values,
-                                loop_domain(s.sites(), s.sites()[block_site].parent, s.sites()[block_site].scope),
-                                nullptr,
-                                arith::IterMapLevel::surjective,
-                                analyzer)
-      .ok();
 }
 
 /// Why the loops cannot change places; nothing if they can.
@@ -116,7 +101,7 @@ MaybeReason cannot_reorder(const Schedule& s, const std::vector<Loop>& loops) {
             .hint = "decompose_reduction first, or do not fuse spatial with reduction loops",
             .at = {{Stmt(&s.get(l)), "feeds both"}, {s.sites()[b].stmt, "this block"}}};
     }
-    if (!has_affine_binding(s, b) && !has_affine_binding(s, b, chain.front()) && !is_affine_without_predicate(s, b))
+    if (!has_affine_binding(s, b) && !has_affine_binding(s, b, chain.front()))
       return Reason{.what = text("the bindings of block ", string_literal(block.name->text), " are not quasi-affine"),
                     .needs = "affine bindings of all blocks under the loops",
                     .hint = "reorder before fusing unevenly",

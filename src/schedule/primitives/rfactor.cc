@@ -86,6 +86,15 @@ MaybeReason unequal_parts(const Schedule& s, const Factoring& plan) {
   return {};
 }
 
+/// The predicate depends on loops that are summed.
+bool depends_on_sum(const Schedule& s, const Factoring& plan) {
+  const BlockRealize& realize = *s.sites()[plan.block].realize();
+  return std::ranges::any_of(plan.loops, [&](int l) {
+    const Loop& loop = s.sites()[l].loop()->var;
+    return feeds(realize, loop, true) && uses_var(realize.predicate, *loop);
+  });
+}
+
 /// Why the reduction cannot be factored at this loop; nothing if it can. Fills `plan`.
 MaybeReason cannot_rfactor(const Schedule& s, const Loop& loop, int factor_axis, bool init_follows, Factoring& plan) {
   const Sites& sites = s.sites();
@@ -109,18 +118,14 @@ MaybeReason cannot_rfactor(const Schedule& s, const Loop& loop, int factor_axis,
                   .at = {{sites[plan.loop].stmt, "this loop"}}};
   if (MaybeReason r = unfit_loops(s, plan)) return r;
   if (MaybeReason r = unequal_parts(s, plan)) return r;
-  for (int l : plan.loops) {
-    if (!init_follows && feeds(realize, sites[l].loop()->var, true) &&
-        uses_var(realize.predicate, *sites[l].loop()->var))
-      return Reason{
-          .what = text("the predicate of block ",
-                       string_literal(realize.block->name->text),
-                       " depends on reduction loop ",
-                       sites[l].loop()->var->name),
-          .needs = "reduction loops without a predicate: a part without any instance would not be initialised",
-          .hint = "split the reduction by a factor that divides it, or say init_follows=True and decompose_reduction next",
-          .at = {{sites[plan.block].stmt, "this block"}}};
-  }
+  if (!init_follows && depends_on_sum(s, plan))
+    return Reason{
+        .what = text("the predicate of block ",
+                     string_literal(realize.block->name->text),
+                     " depends on its reduction loops"),
+        .needs = "reduction loops without a predicate: a part without any instance would not be initialised",
+        .hint = "split the reduction by a factor that divides it, or say init_follows=True and decompose_reduction next",
+        .at = {{sites[plan.block].stmt, "this block"}}};
   if (MaybeReason r = not_a_known_reduction(s, plan.block, plan.reduction)) return r;
   auto rank = plan.reduction.buffers[0]->rank();
   if (factor_axis < -rank - 1 || factor_axis > rank)
@@ -195,8 +200,8 @@ BlockRef combining_block(const Factoring& plan, NewIterators iters, const std::v
 ///   for k0, k1: C += A[k0 * 4 + k1]
 ///   =>   for k0, k1: C_rf[k1] += A[k0 * 4 + k1];   for k1: C += C_rf[k1]      (of loop k1)
 /// `factor_axis` is the place of the new dimension; negative ones count from the end. Returns the first block, {block}_rf.
-/// A floating sum is then added in another order. With `init_follows`, the caller takes the init of the first block out of its
-/// reduction loops (decompose_reduction) before the program runs: a part without any instance is not initialised until then.
+/// A floating sum is then added in another order. With `init_follows`, the predicate may depend on the loops that are summed: the
+/// first block is annotated so (kInitFollows) until decompose_reduction takes its init out, for all parts.
 BlockHandle do_rfactor(Schedule& s, Loop loop, int factor_axis, bool init_follows) {
   Factoring plan;
   s.require(cannot_rfactor(s, loop, factor_axis, init_follows, plan));
@@ -236,6 +241,8 @@ BlockHandle do_rfactor(Schedule& s, Loop loop, int factor_axis, bool init_follow
   for (const BufferRegionRef& r : old.reads) reads.push_back(substitute(r, first.old_to_new));
   BlockHandle first_name = block_name(old.name->text + "_rf");
   std::vector<Expr> first_values = first.values;
+  Attrs first_annotations = old.annotations;
+  if (depends_on_sum(s, plan)) first_annotations[kInitFollows] = bool_imm(true);
   BlockRef first_block = combining_block(plan,
                                          first,
                                          parts,
@@ -243,7 +250,7 @@ BlockHandle do_rfactor(Schedule& s, Loop loop, int factor_axis, bool init_follow
                                          substituted(plan.reduction.operands, first.old_to_new),
                                          std::move(reads),
                                          first_name,
-                                         old.annotations);
+                                         first_annotations);
 
   // The second block keeps the spatial axes; the loop is its reduction axis.
   NewIterators second;
