@@ -27,6 +27,16 @@ std::optional<IntSet> cover(const IterSum& sum, const Expr& extent, Analyzer& an
 
 bool is_number(const Expr& e) { return e.as<IntImm>() != nullptr; }
 
+/// The map of the indices as they are, else of their simple forms: (i * 10 + j) // 100 is i // 10 where j has 10 values.
+IterMap found_map(const std::vector<Expr>& indices, const RangeMap& domains, const Expr& predicate, Analyzer& analyzer) {
+  IterMap map = detect_iter_map(indices, domains, predicate, IterMapLevel::surjective, analyzer);
+  if (map.ok()) return map;
+  for (const auto& [var, range] : domains) analyzer.bind(var, range);
+  std::vector<Expr> simple;
+  for (const Expr& e : indices) simple.push_back(analyzer.simplify(e));
+  return detect_iter_map(simple, domains, predicate, IterMapLevel::surjective, analyzer);
+}
+
 /// The expression, in which loops of one iteration have their value.
 Expr without_unit_loops(const Expr& e, const RangeMap& domains) {
   VarMap values;
@@ -45,7 +55,7 @@ std::optional<std::vector<IntSet>> estimate_region_strict_bound(const Region& re
     if (!is_number(r->extent)) return {};
     starts.push_back(without_unit_loops(r->min, domains));
   }
-  IterMap map = detect_iter_map(starts, domains, predicate, IterMapLevel::surjective, analyzer);
+  IterMap map = found_map(starts, domains, predicate, analyzer);
   if (!map.ok()) return {};
   std::vector<IntSet> out;
   for (size_t i = 0; i < region.size(); ++i) {
@@ -68,8 +78,7 @@ std::vector<IntSet> estimate_region_upper_bound(const Region& region, const Rang
   std::vector<IntSet> out;
   for (const RangeRef& r : region) {
     std::optional<IntSet> set;
-    IterMap map = detect_iter_map(
-        {without_unit_loops(r->min, domains)}, domains, predicate, IterMapLevel::surjective, analyzer);
+    IterMap map = found_map({without_unit_loops(r->min, domains)}, domains, predicate, analyzer);
     Expr extent = r->extent;
     if (!is_number(extent)) {
       // The widest it gets.
