@@ -285,7 +285,9 @@ bool has_region_cover(const Schedule& s, const ScopeAnalysis& scope, int consume
                                              loop_domain(sites, sites[consumer].parent, lca, read->buffer->scope()),
                                              realize.predicate,
                                              analyzer);
-      if (!covers(read->buffer, arith::unite_regions_lower_bound(produced), consumed, analyzer)) return false;
+      auto is_enough = [&](const Box& box) { return covers(read->buffer, box, consumed, analyzer); };
+      if (!std::ranges::any_of(produced, is_enough) && !is_enough(arith::unite_regions_lower_bound(produced)))
+        return false;
     }
   }
   return true;
