@@ -151,6 +151,26 @@ namespace {
 
 Expr in_dtype(const IterSum& sum, DType dtype, Analyzer& analyzer);
 
+/// The factors of a product that are not constants, in their order.
+void symbols_of(const Expr& e, std::vector<Expr>& out) {
+  if (const Mul* m = e.as<Mul>()) {
+    symbols_of(m->a, out);
+    symbols_of(m->b, out);
+  } else if (!as_int(e)) {
+    out.push_back(e);
+  }
+}
+
+/// The same extent. Products of several sizes also name them in the same order: as TVM, whose indices these forms are, the others keep
+/// a remainder that changes nothing (Simplify takes it off).
+bool same_extent(const Expr& a, const Expr& b, Analyzer& analyzer) {
+  if (!analyzer.prove_equal(a, b)) return false;
+  std::vector<Expr> x, y;
+  symbols_of(a, x);
+  symbols_of(b, y);
+  return x.size() < 2 || x.size() != y.size() || std::equal(x.begin(), x.end(), y.begin(), same);
+}
+
 /// A sum may be of iterators that are narrower than it: what is under a cast that changes no value.
 Expr in_dtype(const IterSplit& split, DType dtype, Analyzer& analyzer) {
   const IterMark& mark = *split.source;
@@ -158,7 +178,7 @@ Expr in_dtype(const IterSplit& split, DType dtype, Analyzer& analyzer) {
   const Expr scale = cast_to(dtype, split.scale), factor = cast_to(dtype, split.lower_factor);
   if (is_one(factor) && analyzer.prove_equal(split.extent, mark.extent)) return imul(source, scale);
   Expr period = imul(split.lower_factor, split.extent);
-  if (analyzer.prove_equal(mark.extent, period)) {
+  if (same_extent(mark.extent, period, analyzer)) {
     // A digit that is always 0; an iterator of extent 1 itself keeps its name.
     if (is_one(split.extent) && !is_one(mark.extent)) return zero_of(dtype);
     return imul(ifloordiv(source, factor), scale);

@@ -94,7 +94,9 @@ static Loop do_fuse(Schedule& s, std::vector<Loop> loops, bool preserve_unit_ite
     map.emplace(loops[k], cast_to(loops[k]->dtype, digit));
     lower = lower * extent;
   }
-  Expr extent = analyzer.simplify(lower);
+  Expr extent = int_imm(1, dtype);
+  for (const Loop& l : loops) extent = extent * cast_to(dtype, s.get(l).extent);
+  extent = analyzer.simplify(extent);
   Stmt body = substitute(s.get(loops.back()).body, map);
   s.replace(first, simplify_bindings(s, for_loop(fused, extent, body), outer, preserve_unit_iters));
   return fused;
