@@ -2,6 +2,8 @@
 
 #include "arith/intset.h"
 #include "arith/iter_map.h"
+#include "arith/kind.h"
+#include "schedule/loops.h"
 
 namespace sator::schedule {
 
@@ -251,6 +253,40 @@ bool covers(const BufferRef& buffer, const Box& produced, const Box& consumed, a
   return true;
 }
 
+/// The box that a block surely writes: that of all iterations where the predicate says no more than that the elements lie in the
+/// buffer; nothing if it is not known.
+static std::optional<Box> written_box(const BufferRegion& write, const arith::RangeMap& loops, const Expr& predicate,
+                                      arith::Analyzer& analyzer) {
+  if (auto box = arith::estimate_region_lower_bound(write.region, loops, predicate, analyzer)) return box;
+  auto box = arith::estimate_region_lower_bound(write.region, loops, bool_imm(true), analyzer);
+  if (!box) return {};
+  for (const auto& [var, range] : loops) analyzer.bind(var, range);
+  Expr inside = bool_imm(true);
+  for (size_t d = 0; d < write.region.size(); ++d) {
+    const Expr& at = write.region[d]->min;
+    inside = logical_and(inside, logical_and(ge(at, int_imm(0, at->dtype)), lt(at, write.buffer->shape[d])));
+  }
+  auto known = analyzer.with_constraint(inside);
+  for (const Expr& part : arith::conjuncts(predicate)) {
+    if (!analyzer.prove(part, arith::Strength::symbolic)) return {};
+  }
+  return box;
+}
+
+/// The predicate under which the block writes its elements: an init that is about to be taken out writes whatever the terms are.
+static Expr where_it_writes(const Sites& sites, int block_site) {
+  const BlockRealize& realize = *sites[block_site].realize();
+  if (!realize.block->annotations.contains(kInitFollows)) return realize.predicate;
+  std::vector<const For*> terms;
+  for (int l : sites.loops_above(block_site)) {
+    for (size_t i = 0; i < realize.values.size(); ++i) {
+      if (realize.block->iter_vars[i]->kind == IterKind::reduce && uses_var(realize.values[i], *sites[l].loop()->var))
+        terms.push_back(sites[l].loop());
+    }
+  }
+  return conjuncts_without(realize.predicate, terms);
+}
+
 bool has_region_cover(const Schedule& s, const ScopeAnalysis& scope, int consumer, const BufferRef& of) {
   const Sites& sites = s.sites();
   const BlockRealize& realize = *sites[consumer].realize();
@@ -269,13 +305,13 @@ bool has_region_cover(const Schedule& s, const ScopeAnalysis& scope, int consume
       std::vector<Box> produced;
       for (int p : producers) {
         const BlockRealize& producer = *sites[p].realize();
+        const Expr predicate = where_it_writes(sites, p);
         for (const BufferRegionRef& write : producer.block->writes) {
           if (write->buffer != read->buffer) continue;
-          std::optional<Box> box =
-              arith::estimate_region_lower_bound(substitute_region(write->region, bindings_of(producer)),
-                                                 loop_domain(sites, sites[p].parent, lca, write->buffer->scope()),
-                                                 producer.predicate,
-                                                 analyzer);
+          const BufferRegionRef at =
+              make<BufferRegion>(write->buffer, substitute_region(write->region, bindings_of(producer)));
+          std::optional<Box> box = written_box(
+              *at, loop_domain(sites, sites[p].parent, lca, write->buffer->scope()), predicate, analyzer);
           produced.push_back(box ? *box : Box(write->region.size(), arith::IntSet::nothing()));
         }
       }
