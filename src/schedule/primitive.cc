@@ -36,6 +36,15 @@ List AnyPrimitive::bind(List positional, std::vector<std::pair<std::string, Valu
   return out;
 }
 
+List AnyPrimitive::written(List arguments) const {
+  while (!arguments.empty() && parameters[arguments.size() - 1].is_own) {
+    const bool* on = arguments.back().get_if<bool>();
+    if (!on || *on) break;
+    arguments.pop_back();
+  }
+  return arguments;
+}
+
 void AnyPrimitive::refuse_argument(const Error& error) const {
   Reason reason = error.reason;
   reason.what = text(name, ": ", reason.what);

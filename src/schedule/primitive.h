@@ -13,8 +13,15 @@ struct Parameter {
   std::string name;
   bool required = true;
   Value fallback;  ///< where not required
+  bool is_own = false;  ///< TVM has no such parameter: steps are written without it where it has its fallback
   Parameter(const char* name) : name(name) {}
   Parameter(const char* name, Value fallback) : name(name), required(false), fallback(std::move(fallback)) {}
+  /// A parameter of our own, off unless it is given.
+  static Parameter own(const char* name) {
+    Parameter p(name, Value(false));
+    p.is_own = true;
+    return p;
+  }
 };
 
 /// A primitive as scripts and traces call it.
@@ -33,6 +40,8 @@ class AnyPrimitive {
   const std::string does;  ///< one line for the docs
 
  protected:
+  /// The arguments as steps are written: without those of our own that are off.
+  List written(List arguments) const;
   /// The error of an argument, with the primitive's name in front.
   [[noreturn]] void refuse_argument(const Error& error) const;
 };
@@ -97,7 +106,7 @@ class Primitive<R(Args...)> final : public AnyPrimitive {
   template <class Tuple, size_t... I>
   R run(Schedule& s, Tuple args, std::index_sequence<I...>) const {
     (s.resolve(std::get<I>(args)), ...);
-    s.begin_step(name, List{to_value(std::get<I>(args))...});
+    s.begin_step(name, written(List{to_value(std::get<I>(args))...}));
     try {
       if constexpr (std::is_void_v<R>) {
         run_(s, std::move(std::get<I>(args))...);

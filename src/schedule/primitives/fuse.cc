@@ -105,7 +105,7 @@ static Loop do_fuse(Schedule& s, std::vector<Loop> loops, bool preserve_unit_ite
 const Primitive<Loop(std::vector<Loop>, bool, bool)> fuse{
     "fuse",
     do_fuse,
-    {"loops", {"preserve_unit_iters", true}, {"fits_dtype", false}},
+    {"loops", {"preserve_unit_iters", true}, Parameter::own("fits_dtype")},
     "joins nested loops into one"};
 
 }  // namespace sator::schedule

@@ -310,6 +310,6 @@ BlockHandle do_rfactor(Schedule& s, Loop loop, int factor_axis, bool init_follow
 }  // namespace
 
 const Primitive<BlockHandle(Loop, int, bool)> rfactor{
-    "rfactor", do_rfactor, {"loop", "factor_axis", {"init_follows", false}}, "makes a reduction loop a dimension of partial results"};
+    "rfactor", do_rfactor, {"loop", "factor_axis", Parameter::own("init_follows")}, "makes a reduction loop a dimension of partial results"};
 
 }  // namespace sator::schedule

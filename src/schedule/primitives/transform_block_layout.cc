@@ -129,7 +129,8 @@ void do_transform_block_layout(Schedule& s, BlockHandle handle, IndexMapRef map)
                         text("new iterator ", d, " mixes spatial and reduction iterators"),
                         "each new iterator is made of iterators of one kind",
                         "map them apart"));
-    const DType dtype = image[d]->dtype;  // an iterator that is a constant keeps the constant's
+    // An iterator that is a constant keeps the constant's dtype.
+    const DType dtype = as_int(image[d]) ? image[d]->dtype : ranges[d]->extent->dtype;
     ranges[d] = make<Range>(cast_to(dtype, ranges[d]->min), cast_to(dtype, ranges[d]->extent));
     VarRef v = make_var(text("v", d), dtype);
     iters.push_back(make<IterVar>(ranges[d], v, *kind));
