@@ -20,7 +20,7 @@ std::string run_gpu_rules(const TestCase& test) {
       out += "# no rule takes it\n";
     else
       out += text("# ", applied.rule, ", block ", applied.block, ": ", applied.form, "; ", applied.configuration, "\n");
-    for (const auto& d : applied.declined) out += text("# not ", d.rule, ": ", d.why.what, "\n", getenv("DBG") ? d.why.program : "");
+    for (const auto& d : applied.declined) out += text("# not ", d.rule, ": ", d.why.what, "\n");
     trace = applied.trace;
   };
   const ModuleRef before = schedule::Schedule(func).module();

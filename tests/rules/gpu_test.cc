@@ -145,8 +145,6 @@ std::vector<GpuCase> gpu_cases() {
       {"gemv_f16", vector_product(i(17), i(513), "float16"), "GEMV"},
       {"gemv_symbolic_rows", vector_product("n", i(128), "float32"), "GEMV", {}, {{"n", 5}}},
       {"gemv_symbolic_terms", vector_product(i(17), "n", "float32"), "GEMV", {}, {{"n", 67}}},
-      {"low_batch", product("n", i(65), i(64), "float32", "float32"), "LowBatchGEMV", {"LowBatchGEMV"}, {{"n", 3}}},
-      {"low_batch_two_buckets", product("n", i(33), i(67), "float16", "float16"), "LowBatchGEMV", {"LowBatchGEMV"}, {{"n", 9}}},
       {"reduction", sum(i(3), i(1024), "float32", true), "Reduction"},
       {"reduction_tail", sum(i(3), i(2049), "float32", true), "Reduction"},
       {"reduction_small", sum(i(5), i(7), "int32", true), "Reduction"},

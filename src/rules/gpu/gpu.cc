@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "rules/gpu/rules.h"
-#include "tir/print.h"
 
 namespace sator::rules {
 
@@ -84,7 +83,6 @@ tir::PrimFuncRef scheduled_for_gpu(const tir::PrimFuncRef& f, const std::string&
       declined = rule->apply(s, context, choice);
     } catch (const Error& refused) {
       declined = refused.reason;
-      if (getenv("DBG")) fprintf(stderr, "%s\n", tir::to_script(*s.func()).c_str());
       declined->what = text("of its steps, ", declined->what);
     }
     if (declined) {
