@@ -28,7 +28,8 @@ std::optional<IntSet> cover(const IterSum& sum, const Expr& extent, Analyzer& an
 bool is_number(const Expr& e) { return e.as<IntImm>() != nullptr; }
 
 /// The map of the indices as they are, else of their simple forms: (i * 10 + j) // 100 is i // 10 where j has 10 values.
-IterMap found_map(const std::vector<Expr>& indices, const RangeMap& domains, const Expr& predicate, Analyzer& analyzer) {
+IterMap found_map(const std::vector<Expr>& indices, const RangeMap& domains, const Expr& predicate,
+                  Analyzer& analyzer) {
   IterMap map = detect_iter_map(indices, domains, predicate, IterMapLevel::surjective, analyzer);
   if (map.ok()) return map;
   for (const auto& [var, range] : domains) analyzer.bind(var, range);

@@ -18,7 +18,8 @@ struct AppliedSchedule {
   std::string rule;
   std::string block;  ///< that the rule is about
   std::string form;   ///< of a product: "C[S, I, J] += A[S, I, K] * B[S, J, K] with S = 1, I = n, J = 768, K = 256"
-  std::string configuration;  ///< tile sizes and the like, "blocks of 32 x 64, 16 deep, ..."; empty: the rule has only one
+  std::string
+      configuration;  ///< tile sizes and the like, "blocks of 32 x 64, 16 deep, ..."; empty: the rule has only one
   /// The steps from the phase-3 function to this one, those of packed parameters included (schedule/script.h runs them).
   std::string trace;
   struct Declined {

@@ -310,8 +310,8 @@ bool has_region_cover(const Schedule& s, const ScopeAnalysis& scope, int consume
           if (write->buffer != read->buffer) continue;
           const BufferRegionRef at =
               make<BufferRegion>(write->buffer, substitute_region(write->region, bindings_of(producer)));
-          std::optional<Box> box = written_box(
-              *at, loop_domain(sites, sites[p].parent, lca, write->buffer->scope()), predicate, analyzer);
+          std::optional<Box> box =
+              written_box(*at, loop_domain(sites, sites[p].parent, lca, write->buffer->scope()), predicate, analyzer);
           produced.push_back(box ? *box : Box(write->region.size(), arith::IntSet::nothing()));
         }
       }

@@ -12,7 +12,7 @@ namespace sator::schedule {
 struct Parameter {
   std::string name;
   bool required = true;
-  Value fallback;  ///< where not required
+  Value fallback;       ///< where not required
   bool is_own = false;  ///< TVM has no such parameter: steps are written without it where it has its fallback
   Parameter(const char* name) : name(name) {}
   Parameter(const char* name, Value fallback) : name(name), required(false), fallback(std::move(fallback)) {}

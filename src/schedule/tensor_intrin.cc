@@ -55,9 +55,11 @@ TensorIntrin tensor_intrin(const std::string& name) {
   if (const TensorIntrin* wmma = wmma_intrin(name)) return *wmma;
   std::vector<std::string> names = wmma_intrin_names();
   for (const auto& [n, row] : table().rows) names.push_back(n);
+  const std::vector<std::string> near = nearest_names(name, names);
   fail({.what = text("there is no tensor intrinsic ", string_literal(name)),
         .needs = "an intrinsic of NVIDIA's warp matrices, or one that has been registered",
-        .hint = text("the nearest are: ", join(nearest_names(name, names), ", "))});
+        .hint = near.empty() ? std::string("register_tensor_intrin adds one")
+                             : text("the nearest are: ", join(near, ", "))});
 }
 
 }  // namespace sator::schedule

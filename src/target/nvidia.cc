@@ -41,8 +41,7 @@ constexpr Generation kGenerations[] = {
      "geforce-920m geforce-gt-640-gddr5 geforce-gt-705 geforce-gt-720 geforce-gt-730 geforce-gtx-780 "
      "geforce-gtx-780-ti geforce-gtx-titan geforce-gtx-titan-black geforce-gtx-titan-z quadro-k510m "
      "quadro-k5200 quadro-k6000 quadro-k610m tesla-k20 tesla-k40"},
-    {37,
-     "tesla-k80"},
+    {37, "tesla-k80"},
     {50,
      "geforce-830m geforce-840m geforce-930m geforce-940m geforce-gtx-750 geforce-gtx-750-ti "
      "geforce-gtx-850m geforce-gtx-860m-sm-50 geforce-gtx-950m geforce-gtx-960m nvidia-nvs-810 "
@@ -53,38 +52,30 @@ constexpr Generation kGenerations[] = {
      "geforce-gtx-980 geforce-gtx-980-ti geforce-gtx-980m geforce-gtx-titan-x quadro-m2000 quadro-m2200 "
      "quadro-m4000 quadro-m5000 quadro-m5500m quadro-m6000 quadro-m6000-24gb quadro-m620 tesla-m40 "
      "tesla-m60"},
-    {53,
-     "jetson-nano jetson-tx1 tegra-x1"},
-    {60,
-     "quadro-gp100 tesla-p100"},
+    {53, "jetson-nano jetson-tx1 tegra-x1"},
+    {60, "quadro-gp100 tesla-p100"},
     {61,
      "geforce-gtx-1050 geforce-gtx-1060 geforce-gtx-1070 geforce-gtx-1070-ti geforce-gtx-1080 "
      "geforce-gtx-1080-ti nvidia-titan-x nvidia-titan-xp p520 p620 quadro-p1000 quadro-p2000 quadro-p2200 "
      "quadro-p3000 quadro-p3200 quadro-p400 quadro-p4000 quadro-p4200 quadro-p500 quadro-p5000 "
      "quadro-p5200 quadro-p600 quadro-p6000 quadro-p620 tesla-p4 tesla-p40"},
-    {62,
-     "jetson-tx2"},
-    {70,
-     "nvidia-titan-v nvidia-v100 quadro-gv100"},
-    {72,
-     "jetson-agx-xavier"},
+    {62, "jetson-tx2"},
+    {70, "nvidia-titan-v nvidia-v100 quadro-gv100"},
+    {72, "jetson-agx-xavier"},
     {75,
      "geforce-rtx-2060 geforce-rtx-2070 geforce-rtx-2080 geforce-rtx-2080-ti nvidia-t4 nvidia-titan-rtx "
      "quadro-rtx-4000 quadro-rtx-5000 quadro-rtx-6000 quadro-rtx-8000 rtx-3000 rtx-4000 rtx-5000 t1000 "
      "t2000"},
-    {80,
-     "nvidia-a100 nvidia-a30"},
+    {80, "nvidia-a100 nvidia-a30"},
     {86,
      "geforce-rtx-3050 geforce-rtx-3060 geforce-rtx-3070 geforce-rtx-3070-ti geforce-rtx-3080 "
      "geforce-rtx-3080-ti geforce-rtx-3090 geforce-rtx-3090-ti nvidia-a10 nvidia-a10g nvidia-a16 "
      "nvidia-a2 nvidia-a40 rtx-a6000"},
-    {87,
-     "jetson-agx-orin-32gb jetson-agx-orin-64gb jetson-orin-nano"},
+    {87, "jetson-agx-orin-32gb jetson-agx-orin-64gb jetson-orin-nano"},
     {89,
      "geforce-rtx-4060 geforce-rtx-4060-ti geforce-rtx-4070 geforce-rtx-4070-ti geforce-rtx-4080 "
      "geforce-rtx-4090 nvidia-l4 nvidia-l40 nvidia-l40s rtx-6000-ada"},
-    {90,
-     "nvidia-gh200 nvidia-h100 nvidia-h200"},
+    {90, "nvidia-gh200 nvidia-h100 nvidia-h200"},
 };
 
 std::optional<int> capability_of_device(std::string_view name) {

@@ -28,7 +28,8 @@ struct Elements {
       m.fail({.what = text("a matrix is read of which element ", element, " was never written"),
               .needs = "all of a matrix written before",
               .hint = "fill it first"});
-    if (m.strands && !memory->accesses.empty() && !m.strands->read(memory->accesses[static_cast<size_t>(p - memory->data)]))
+    if (m.strands && !memory->accesses.empty() &&
+        !m.strands->read(memory->accesses[static_cast<size_t>(p - memory->data)]))
       race(m);
     return dtype.is_float() ? read_float(p, dtype) : static_cast<double>(read_int(p, dtype));
   }
@@ -67,7 +68,8 @@ Value Compiler::fragment_call(const Call& n) {
   auto fragment = [&](size_t data, size_t number) {
     const Var* pointer = n.args[data].as<Var>();
     if (!pointer || pointer->pointee.is_void()) unsupported("a matrix behind a pointer without a dtype");
-    return std::make_shared<Fragment>(Fragment{std::move(value(n.args[data]).p), integer(n.args[number]), pointer->pointee});
+    return std::make_shared<Fragment>(
+        Fragment{std::move(value(n.args[data]).p), integer(n.args[number]), pointer->pointee});
   };
   auto done = [&](auto run) {
     return Value{n.dtype, nullptr, nullptr, pointer_code([run](Machine& m, int) { return run(m), Pointer{}; })};

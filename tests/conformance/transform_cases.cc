@@ -344,7 +344,8 @@ class Transformer {
       if (rule.items.size() > 1) bucket = number(rule.items[1]);
     }
     auto log = [&](const rules::AppliedSchedule& applied) {
-      for (const auto& d : applied.declined) notes += text("\nnot ", d.rule, ": ", d.why.what, "; it needs ", d.why.needs);
+      for (const auto& d : applied.declined)
+        notes += text("\nnot ", d.rule, ": ", d.why.what, "; it needs ", d.why.needs);
     };
     return rules::schedule_for_gpu(before, target_from_text(target_), rules::gpu_rules_named(names), bucket, log);
   }

@@ -16,8 +16,8 @@ namespace {
 struct GpuCase {
   std::string name;
   std::string program;
-  std::string rule;                      ///< that takes it, among those tried by default and `named`
-  std::vector<std::string> named = {};   ///< rules to try; none: by default
+  std::string rule;                     ///< that takes it, among those tried by default and `named`
+  std::vector<std::string> named = {};  ///< rules to try; none: by default
   std::map<std::string, int64_t> sizes = {};
   std::string target = "nvidia/geforce-rtx-3090-ti";
 };
@@ -29,20 +29,37 @@ std::string product(const std::string& m, const std::string& n, const std::strin
   return "@T.prim_func\n"
          "def f(a: T.handle, b: T.handle, c: T.handle):\n"
          "    n = T.int64()\n"
-         "    A = T.match_buffer(a, (" + m + ", " + k + "), \"" + in + "\")\n"
-         "    B = T.match_buffer(b, (" + n + ", " + k + "), \"" + in + "\")\n"
-         "    D = T.match_buffer(c, (" + m + ", " + n + "), \"" + out + "\")\n"
-         "    C = T.alloc_buffer((" + m + ", " + n + "), \"" + out + "\")\n"
-         "    for i, j, k in T.grid(" + m + ", " + n + ", " + k + "):\n"
+         "    A = T.match_buffer(a, (" +
+         m + ", " + k + "), \"" + in +
+         "\")\n"
+         "    B = T.match_buffer(b, (" +
+         n + ", " + k + "), \"" + in +
+         "\")\n"
+         "    D = T.match_buffer(c, (" +
+         m + ", " + n + "), \"" + out +
+         "\")\n"
+         "    C = T.alloc_buffer((" +
+         m + ", " + n + "), \"" + out +
+         "\")\n"
+         "    for i, j, k in T.grid(" +
+         m + ", " + n + ", " + k +
+         "):\n"
          "        with T.block(\"product\"):\n"
          "            vi, vj, vk = T.axis.remap(\"SSR\", [i, j, k])\n"
          "            with T.init():\n"
-         "                C[vi, vj] = T." + out + "(0)\n"
-         "            C[vi, vj] = C[vi, vj] + " + widened("A[vi, vk]") + " * " + widened("B[vj, vk]") + "\n"
-         "    for i, j in T.grid(" + m + ", " + n + "):\n"
+         "                C[vi, vj] = T." +
+         out +
+         "(0)\n"
+         "            C[vi, vj] = C[vi, vj] + " +
+         widened("A[vi, vk]") + " * " + widened("B[vj, vk]") +
+         "\n"
+         "    for i, j in T.grid(" +
+         m + ", " + n +
+         "):\n"
          "        with T.block(\"relu\"):\n"
          "            vi, vj = T.axis.remap(\"SS\", [i, j])\n"
-         "            D[vi, vj] = T.max(C[vi, vj], T." + out + "(0))\n";
+         "            D[vi, vj] = T.max(C[vi, vj], T." +
+         out + "(0))\n";
 }
 
 /// C[j] += A[j, k] * x[k], and one more each.
@@ -50,20 +67,35 @@ std::string vector_product(const std::string& n, const std::string& k, const std
   return "@T.prim_func\n"
          "def f(a: T.handle, x: T.handle, c: T.handle):\n"
          "    n = T.int64()\n"
-         "    X = T.match_buffer(x, (T.int64(1), " + k + "), \"" + dtype + "\")\n"
-         "    A = T.match_buffer(a, (" + n + ", " + k + "), \"" + dtype + "\")\n"
-         "    D = T.match_buffer(c, (T.int64(1), " + n + "), \"" + dtype + "\")\n"
-         "    C = T.alloc_buffer((T.int64(1), " + n + "), \"" + dtype + "\")\n"
-         "    for i, j, k in T.grid(T.int64(1), " + n + ", " + k + "):\n"
+         "    X = T.match_buffer(x, (T.int64(1), " +
+         k + "), \"" + dtype +
+         "\")\n"
+         "    A = T.match_buffer(a, (" +
+         n + ", " + k + "), \"" + dtype +
+         "\")\n"
+         "    D = T.match_buffer(c, (T.int64(1), " +
+         n + "), \"" + dtype +
+         "\")\n"
+         "    C = T.alloc_buffer((T.int64(1), " +
+         n + "), \"" + dtype +
+         "\")\n"
+         "    for i, j, k in T.grid(T.int64(1), " +
+         n + ", " + k +
+         "):\n"
          "        with T.block(\"product\"):\n"
          "            vi, vj, vk = T.axis.remap(\"SSR\", [i, j, k])\n"
          "            with T.init():\n"
-         "                C[vi, vj] = T." + dtype + "(0)\n"
+         "                C[vi, vj] = T." +
+         dtype +
+         "(0)\n"
          "            C[vi, vj] = C[vi, vj] + X[vi, vk] * A[vj, vk]\n"
-         "    for i, j in T.grid(T.int64(1), " + n + "):\n"
+         "    for i, j in T.grid(T.int64(1), " +
+         n +
+         "):\n"
          "        with T.block(\"more\"):\n"
          "            vi, vj = T.axis.remap(\"SS\", [i, j])\n"
-         "            D[vi, vj] = C[vi, vj] + T." + dtype + "(1)\n";
+         "            D[vi, vj] = C[vi, vj] + T." +
+         dtype + "(1)\n";
 }
 
 /// C[i] = sum of A[i, k] (or of A[k, i]).
@@ -72,14 +104,23 @@ std::string sum(const std::string& n, const std::string& k, const std::string& d
   return "@T.prim_func\n"
          "def f(a: T.handle, c: T.handle):\n"
          "    n = T.int64()\n"
-         "    A = T.match_buffer(a, " + shape + ", \"" + dtype + "\")\n"
-         "    C = T.match_buffer(c, (" + n + ",), \"" + dtype + "\")\n"
-         "    for i, k in T.grid(" + n + ", " + k + "):\n"
+         "    A = T.match_buffer(a, " +
+         shape + ", \"" + dtype +
+         "\")\n"
+         "    C = T.match_buffer(c, (" +
+         n + ",), \"" + dtype +
+         "\")\n"
+         "    for i, k in T.grid(" +
+         n + ", " + k +
+         "):\n"
          "        with T.block(\"sum\"):\n"
          "            vi, vk = T.axis.remap(\"SR\", [i, k])\n"
          "            with T.init():\n"
-         "                C[vi] = T." + dtype + "(0)\n"
-         "            C[vi] = C[vi] + " + (innermost ? "A[vi, vk]\n" : "A[vk, vi]\n");
+         "                C[vi] = T." +
+         dtype +
+         "(0)\n"
+         "            C[vi] = C[vi] + " +
+         (innermost ? "A[vi, vk]\n" : "A[vk, vi]\n");
 }
 
 /// C[i, j] = A[i, j] - the greatest of row i, twice over.
@@ -87,23 +128,41 @@ std::string row_maximum(const std::string& n, const std::string& k, const std::s
   return "@T.prim_func\n"
          "def f(a: T.handle, c: T.handle):\n"
          "    n = T.int64()\n"
-         "    A = T.match_buffer(a, (" + n + ", " + k + "), \"" + dtype + "\")\n"
-         "    C = T.match_buffer(c, (" + n + ", " + k + "), \"" + dtype + "\")\n"
-         "    M = T.alloc_buffer((" + n + ",), \"" + dtype + "\")\n"
-         "    S = T.alloc_buffer((" + n + ",), \"" + dtype + "\")\n"
-         "    for i, k in T.grid(" + n + ", " + k + "):\n"
+         "    A = T.match_buffer(a, (" +
+         n + ", " + k + "), \"" + dtype +
+         "\")\n"
+         "    C = T.match_buffer(c, (" +
+         n + ", " + k + "), \"" + dtype +
+         "\")\n"
+         "    M = T.alloc_buffer((" +
+         n + ",), \"" + dtype +
+         "\")\n"
+         "    S = T.alloc_buffer((" +
+         n + ",), \"" + dtype +
+         "\")\n"
+         "    for i, k in T.grid(" +
+         n + ", " + k +
+         "):\n"
          "        with T.block(\"greatest\"):\n"
          "            vi, vk = T.axis.remap(\"SR\", [i, k])\n"
          "            with T.init():\n"
-         "                M[vi] = T.min_value(\"" + dtype + "\")\n"
+         "                M[vi] = T.min_value(\"" +
+         dtype +
+         "\")\n"
          "            M[vi] = T.max(M[vi], A[vi, vk])\n"
-         "    for i, k in T.grid(" + n + ", " + k + "):\n"
+         "    for i, k in T.grid(" +
+         n + ", " + k +
+         "):\n"
          "        with T.block(\"sum\"):\n"
          "            vi, vk = T.axis.remap(\"SR\", [i, k])\n"
          "            with T.init():\n"
-         "                S[vi] = T." + dtype + "(0)\n"
+         "                S[vi] = T." +
+         dtype +
+         "(0)\n"
          "            S[vi] = S[vi] + (A[vi, vk] - M[vi])\n"
-         "    for i, k in T.grid(" + n + ", " + k + "):\n"
+         "    for i, k in T.grid(" +
+         n + ", " + k +
+         "):\n"
          "        with T.block(\"result\"):\n"
          "            vi, vk = T.axis.remap(\"SS\", [i, k])\n"
          "            C[vi, vk] = (A[vi, vk] - M[vi]) * S[vi]\n";
@@ -113,9 +172,15 @@ std::string transpose(const std::string& n, const std::string& k, const std::str
   return "@T.prim_func\n"
          "def f(a: T.handle, c: T.handle):\n"
          "    n = T.int64()\n"
-         "    A = T.match_buffer(a, (" + n + ", " + k + "), \"" + dtype + "\")\n"
-         "    C = T.match_buffer(c, (" + k + ", " + n + "), \"" + dtype + "\")\n"
-         "    for i, k in T.grid(" + k + ", " + n + "):\n"
+         "    A = T.match_buffer(a, (" +
+         n + ", " + k + "), \"" + dtype +
+         "\")\n"
+         "    C = T.match_buffer(c, (" +
+         k + ", " + n + "), \"" + dtype +
+         "\")\n"
+         "    for i, k in T.grid(" +
+         k + ", " + n +
+         "):\n"
          "        with T.block(\"copy\"):\n"
          "            vi, vk = T.axis.remap(\"SS\", [i, k])\n"
          "            C[vi, vk] = A[vk, vi]\n";
@@ -172,8 +237,11 @@ TEST_P(GpuRules, ComputesTheSame) {
   const GpuCase& c = GetParam();
   const tir::PrimFuncRef before = tir::parse_function(c.program);
   AppliedSchedule applied;
-  const ModuleRef module = schedule_for_gpu(schedule::Schedule(before).module(), target_from_text(c.target),
-                                            gpu_rules_named(c.named), 4, [&](const AppliedSchedule& a) { applied = a; });
+  const ModuleRef module = schedule_for_gpu(schedule::Schedule(before).module(),
+                                            target_from_text(c.target),
+                                            gpu_rules_named(c.named),
+                                            4,
+                                            [&](const AppliedSchedule& a) { applied = a; });
   std::string declined;
   for (const auto& d : applied.declined) declined += "\nnot " + d.rule + ": " + d.why.what;
   ASSERT_EQ(applied.rule, c.rule) << declined;

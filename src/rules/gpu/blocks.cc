@@ -106,7 +106,8 @@ void drop_unit_iterators(Schedule& s, const BlockHandle& block) {
     has_spatial |= i->kind == IterKind::spatial;
   }
   if (!has_spatial) kept.insert(kept.begin(), int_imm(0, i64));
-  attempt([&] { transform_block_layout(s, block, make<arith::IndexMap>(std::move(inputs), std::move(kept), nullptr)); });
+  attempt(
+      [&] { transform_block_layout(s, block, make<arith::IndexMap>(std::move(inputs), std::move(kept), nullptr)); });
 }
 
 NormalBlock described(Schedule& s, const BlockHandle& block) {

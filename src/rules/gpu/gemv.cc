@@ -160,10 +160,9 @@ MaybeReason schedule_gemv(Schedule& s, const GpuContext& context, const GemvPart
   const BlockHandle& block = gemv.block;
   const BufferSelector write_0{true, int64_t{0}};
   std::vector<Loop> loops = get_loops(s, block);
-  const std::vector<Loop> rows =
-      cut(s, fuse_all(s, {loops[0], loops[1]}), {0, tile.threads_s, tile.each_s});
-  const std::vector<Loop> terms = cut(s, fuse_all(s, {loops[2], loops[3]}),
-                                      {0, tile.threads_r, tile.each_r / tile.lanes, tile.lanes});
+  const std::vector<Loop> rows = cut(s, fuse_all(s, {loops[0], loops[1]}), {0, tile.threads_s, tile.each_s});
+  const std::vector<Loop> terms =
+      cut(s, fuse_all(s, {loops[2], loops[3]}), {0, tile.threads_r, tile.each_r / tile.lanes, tile.lanes});
   reorder(s, std::vector<Loop>{terms[0], terms[2], terms[1], terms[3]});
   const SharedSum sum = share_sum(s, block, terms[1], terms[3], tile.threads_r);
 
@@ -251,8 +250,14 @@ MaybeReason apply_gemv(Schedule& s, const GpuContext& context, GpuChoice& choice
   tile.each_r = packed > 1 ? packed : terms_of_thread(constant_extent(s, loops[2]), tile.threads_r);
   tile.lanes = std::min<int64_t>(largest_divisor(tile.each_r, {1, 2, 4, 8}), 4);
   choice.form = text("y[S, R] += A[S, R, K] * x[S, K]: ", main->kinds());
-  choice.configuration = text(tile.threads_s, " rows x ", tile.threads_r, " threads, ", tile.each_r,
-                              " terms each at a time, ", tile.lanes, " lanes");
+  choice.configuration = text(tile.threads_s,
+                              " rows x ",
+                              tile.threads_r,
+                              " threads, ",
+                              tile.each_r,
+                              " terms each at a time, ",
+                              tile.lanes,
+                              " lanes");
   return schedule_gemv(s, context, gemv, tile);
 }
 

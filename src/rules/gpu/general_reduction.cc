@@ -33,8 +33,7 @@ void align_iterators(Schedule& s, const NormalBlock& first_block, const NormalBl
     aligned.assign(first_block.iters.size() - iters.size(), int_imm(0, i64));
     aligned.insert(aligned.end(), inputs.begin(), inputs.end());
   }
-  transform_block_layout(
-      s, last_block.block, make<arith::IndexMap>(std::move(inputs), std::move(aligned), nullptr));
+  transform_block_layout(s, last_block.block, make<arith::IndexMap>(std::move(inputs), std::move(aligned), nullptr));
 }
 
 /// Threads take every kRowThreads-th iteration of the loop.

@@ -10,7 +10,8 @@ const std::vector<GpuRule>& gpu_rules() {
   using namespace gpu;
   static const std::vector<GpuRule> rules = {
       {.name = "MatmulInt8Tensorization",
-       .does = "products of int8 summed in int32, each of more than 64 rows, columns and terms, on tensor cores (sm_70)",
+       .does =
+           "products of int8 summed in int32, each of more than 64 rows, columns and terms, on tensor cores (sm_70)",
        .apply = apply_matmul_int8_tensor_core},
       {.name = "MatmulTensorization",
        .does = "products of float16, each of more than 64 rows, columns and terms, on tensor cores (sm_70)",

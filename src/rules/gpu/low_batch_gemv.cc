@@ -25,7 +25,8 @@ bool is_constant(const IterVarRef& i) { return as_int(i->dom->extent).has_value(
 
 /// The vectors that the block multiplies a matrix with, if the number of them is its only symbolic size.
 std::vector<BufferRef> low_batch_vectors(const Block& block) {
-  if (std::ranges::count_if(block.iter_vars, is_constant) + 1 != static_cast<ptrdiff_t>(block.iter_vars.size())) return {};
+  if (std::ranges::count_if(block.iter_vars, is_constant) + 1 != static_cast<ptrdiff_t>(block.iter_vars.size()))
+    return {};
   const IterVarRef& symbolic = *std::ranges::find_if_not(block.iter_vars, is_constant);
   if (symbolic->kind != IterKind::spatial) return {};
   return vector_operands(block, [&](const VarRef& v) { return v != symbolic->var; });
@@ -84,7 +85,8 @@ std::optional<BlockHandle> what_follows(Schedule& s, const BlockHandle& block) {
   return consumers.empty() ? std::nullopt : std::optional(consumers[0]);
 }
 
-MaybeReason schedule_terms_innermost(Schedule& s, const GpuContext& context, const LowBatch& low, const GemvTile& tile) {
+MaybeReason schedule_terms_innermost(Schedule& s, const GpuContext& context, const LowBatch& low,
+                                     const GemvTile& tile) {
   const BlockHandle& block = low.block;
   const BufferSelector write_0{true, int64_t{0}};
   std::vector<Loop> loops = get_loops(s, block);
@@ -123,7 +125,8 @@ MaybeReason schedule_terms_innermost(Schedule& s, const GpuContext& context, con
   BlockHandle fetch;
   if (constant && vector_bytes <= context.gpu.max_shared_memory_bytes) {
     if (low.vectors.size() != 1)
-      return because(text("there are ", low.vectors.size(), " operands of vectors"), "one, where it fits shared memory");
+      return because(text("there are ", low.vectors.size(), " operands of vectors"),
+                     "one, where it fits shared memory");
     fetch = vector_to_shared_memory(s, sum.lanes, low.vectors[0], across[0], tile);
   }
   if (low.pad) compute_inline(s, low.pad);
@@ -164,7 +167,8 @@ MaybeReason schedule_rows_innermost(Schedule& s, const LowBatch& low) {
   const BlockHandle& block = low.block;
   const BufferSelector write_0{true, int64_t{0}};
   if (!low.decode || !low.pad)
-    return because("rows lie side by side, and the matrix is read as it is", "a matrix made of codes, and padded vectors");
+    return because("rows lie side by side, and the matrix is read as it is",
+                   "a matrix made of codes, and padded vectors");
   std::vector<Loop> loops = get_loops(s, block);
   const std::vector<Loop> batches = cut(s, loops[0], {0, low.bucket}), rows = cut(s, loops[1], {0, kRows}),
                           terms = cut(s, loops[2], {0, kParts, kWordsPerScale, kPerWord});
@@ -231,7 +235,8 @@ MaybeReason apply_low_batch_gemv(Schedule& s, const GpuContext& context, GpuChoi
   choice.block = main->block->text;
   const std::string needs = "x[...] = x[...] + y over a matrix and vectors, whose number is the only symbolic size";
   if (low_batch_vectors(s.get(main->block)).empty())
-    return because(text("block ", main->block->text, " is no product of a matrix with a symbolic number of vectors"), needs);
+    return because(text("block ", main->block->text, " is no product of a matrix with a symbolic number of vectors"),
+                   needs);
 
   LowBatch low{.block = main->block, .bucket = context.bucket};
   const std::vector<BlockHandle> padding = pad_to_bucket(s, *main, low.bucket);
@@ -263,7 +268,8 @@ MaybeReason apply_low_batch_gemv(Schedule& s, const GpuContext& context, GpuChoi
   if (MaybeReason reason = order_low_batch_loops(s, others[0], sums_innermost)) return reason;
   choice.form = text("Y[B, S] += A[S, R] * X[B, R], B in buckets of ", low.bucket);
   if (!sums_innermost) {
-    if (low.bucket > 4) return because(text("rows lie side by side, with a bucket of ", low.bucket), "a bucket of 4 at most");
+    if (low.bucket > 4)
+      return because(text("rows lie side by side, with a bucket of ", low.bucket), "a bucket of 4 at most");
     choice.configuration = "32 rows x 4 parts of the sum";
     return schedule_rows_innermost(s, low);
   }
@@ -277,8 +283,16 @@ MaybeReason apply_low_batch_gemv(Schedule& s, const GpuContext& context, GpuChoi
   fit_threads(tile, context.gpu.max_threads_per_block);
   tile.each_r = terms_of_thread(terms, tile.threads_r);
   tile.lanes = std::min<int64_t>(largest_divisor(tile.each_r, {1, 2, 4, 8}), 4);
-  choice.configuration = text(tile.threads_s, " x ", tile.each_s, " rows x ", tile.threads_r, " threads, ", tile.each_r,
-                              " terms each at a time, ", tile.lanes, " lanes");
+  choice.configuration = text(tile.threads_s,
+                              " x ",
+                              tile.each_s,
+                              " rows x ",
+                              tile.threads_r,
+                              " threads, ",
+                              tile.each_r,
+                              " terms each at a time, ",
+                              tile.lanes,
+                              " lanes");
   return schedule_terms_innermost(s, context, low, tile);
 }
 

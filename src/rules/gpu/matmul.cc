@@ -21,7 +21,8 @@ struct MatmulTile {
 
 /// A part of an operand in shared memory, fetched by all threads of the block; rows are padded by a vector, so that those of a warp lie
 /// in different banks.
-BlockHandle fetch_together(Schedule& s, const BlockHandle& block, int64_t operand, const Loop& at, const MatmulTile& tile) {
+BlockHandle fetch_together(Schedule& s, const BlockHandle& block, int64_t operand, const Loop& at,
+                           const MatmulTile& tile) {
   const BlockHandle fetch = cache_read(s, block, BufferSelector{false, operand}, "shared");
   const size_t axes = get_loops(s, fetch).size();
   compute_at(s, fetch, at, true);
@@ -43,9 +44,22 @@ MaybeReason apply_matmul(Schedule& s, const GpuContext&, GpuChoice& choice) {
   const int64_t rows = tile.threads_i * tile.each_i, columns = tile.threads_j * tile.each_j;
   choice = {.block = form.block->text,
             .form = describe(form),
-            .configuration = text("tiles of ", rows, " x ", columns, ", ", tile.depth, " terms at a time, ",
-                                  tile.threads_i, " x ", tile.threads_j, " threads of ", tile.each_i, " x ", tile.each_j,
-                                  " elements, vectors of ", tile.vector)};
+            .configuration = text("tiles of ",
+                                  rows,
+                                  " x ",
+                                  columns,
+                                  ", ",
+                                  tile.depth,
+                                  " terms at a time, ",
+                                  tile.threads_i,
+                                  " x ",
+                                  tile.threads_j,
+                                  " threads of ",
+                                  tile.each_i,
+                                  " x ",
+                                  tile.each_j,
+                                  " elements, vectors of ",
+                                  tile.vector)};
   const std::vector<Loop> loops = to_normal_form(s, form, {rows, columns, tile.depth});
   const BlockHandle& block = form.block;
 

@@ -72,7 +72,8 @@ MaybeReason find_matmul(Schedule& s, MatmulForm& out) {
         return because(text("there are two reductions: ", out.block->text, " and ", b->text), "one reduction block");
       out.block = b;
     } else if (!has_kinds(s.get(b), false)) {
-      return because(text("block ", b->text, " is neither spatial nor a reduction with spatial axes"), "no other blocks");
+      return because(text("block ", b->text, " is neither spatial nor a reduction with spatial axes"),
+                     "no other blocks");
     }
   }
   if (!out.block) return because("there is no reduction", "one reduction block");
@@ -97,7 +98,10 @@ MaybeReason find_matmul(Schedule& s, MatmulForm& out) {
     has[*axis] = true;
   }
   if (!has[kI] || !has[kJ] || !has[kK])
-    return because(text("the product has no axis ", !has[kI] ? "I" : !has[kJ] ? "J" : "K"),
+    return because(text("the product has no axis ",
+                        !has[kI]   ? "I"
+                        : !has[kJ] ? "J"
+                                   : "K"),
                    "rows (I), columns (J) and terms (K), more than one of each");
   out.in_dtype = block.reads[0]->buffer->dtype;
   out.out_dtype = block.writes[0]->buffer->dtype;
@@ -114,8 +118,14 @@ std::string describe(const MatmulForm& form) {
     const Expr e = analyzer.simplify(form.extents[axis]);
     return as_int(e) ? text(*as_int(e)) : text(e);
   };
-  return text("C[S, I, J] += A[S, I, K] * B[S, J, K] with S = ", extent(kS), ", I = ", extent(kI), ", J = ", extent(kJ),
-              ", K = ", extent(kK));
+  return text("C[S, I, J] += A[S, I, K] * B[S, J, K] with S = ",
+              extent(kS),
+              ", I = ",
+              extent(kI),
+              ", J = ",
+              extent(kJ),
+              ", K = ",
+              extent(kK));
 }
 
 std::vector<Loop> to_normal_form(Schedule& s, const MatmulForm& form, const std::vector<int64_t>& tile) {

@@ -24,10 +24,10 @@ struct WarpTile {
   int align = 16, align_offset = 8;  ///< of rows in shared memory, in elements: rows of a matrix lie in different banks
 };
 
-constexpr int64_t kMatrix = 16;       ///< rows, columns and terms of one instruction
-constexpr int64_t kWarp = 32;         ///< threads
-constexpr int64_t kVector = 4;        ///< elements of one load or store
-constexpr int64_t kSmallest = 64;     ///< rows, columns or terms: up to here most of a tile would be padding
+constexpr int64_t kMatrix = 16;        ///< rows, columns and terms of one instruction
+constexpr int64_t kWarp = 32;          ///< threads
+constexpr int64_t kVector = 4;         ///< elements of one load or store
+constexpr int64_t kSmallest = 64;      ///< rows, columns or terms: up to here most of a tile would be padding
 constexpr int kTensorCoresSince = 70;  ///< compute capability
 
 Value numbers(std::initializer_list<int64_t> list) {
@@ -37,7 +37,8 @@ Value numbers(std::initializer_list<int64_t> list) {
 }
 
 /// A part of an operand in shared memory, fetched by all warps.
-BlockHandle fetch_by_warps(Schedule& s, const BlockHandle& block, int64_t operand, const Loop& at, const WarpTile& tile) {
+BlockHandle fetch_by_warps(Schedule& s, const BlockHandle& block, int64_t operand, const Loop& at,
+                           const WarpTile& tile) {
   const BlockHandle fetch = cache_read(s, block, BufferSelector{false, operand}, "shared.dyn");
   compute_at(s, fetch, at);
   const Loop all = fuse_all(s, last(get_loops(s, fetch), 2));
@@ -95,9 +96,24 @@ MaybeReason schedule_for_tensor_cores(Schedule& s, const MatmulForm& form, const
   const int64_t rows = kMatrix * tile.warps_i * tile.each_i, columns = kMatrix * tile.warps_j * tile.each_j;
   choice = {.block = form.block->text,
             .form = describe(form),
-            .configuration = text("tiles of ", rows, " x ", columns, ", ", kMatrix * tile.depth, " terms at a time, ",
-                                  tile.warps_i, " x ", tile.warps_j, " warps of ", tile.each_i, " x ", tile.each_j,
-                                  " matrices, ", core.in, " to ", core.out)};
+            .configuration = text("tiles of ",
+                                  rows,
+                                  " x ",
+                                  columns,
+                                  ", ",
+                                  kMatrix * tile.depth,
+                                  " terms at a time, ",
+                                  tile.warps_i,
+                                  " x ",
+                                  tile.warps_j,
+                                  " warps of ",
+                                  tile.each_i,
+                                  " x ",
+                                  tile.each_j,
+                                  " matrices, ",
+                                  core.in,
+                                  " to ",
+                                  core.out)};
 
   const std::vector<Loop> loops = to_normal_form(s, form, {rows, columns, kMatrix * tile.depth});
   const BlockHandle& inner = form.block;
@@ -142,11 +158,10 @@ MaybeReason schedule_for_tensor_cores(Schedule& s, const MatmulForm& form, const
   load_matrices(s, b_matrix, load + "_b_trans_shared_dyn");
   tensorize(s, loop_from_last(s, init, 2), text("wmma_fill_16x16x16_", core.out_name));
   tensorize(s, loop_from_last(s, stored, 2), text("wmma_store_16x16x16_", core.out_name, "_shared_dyn"));
-  tensorize(s, loop_from_last(s, inner, 3),
-            text("wmma_sync_16x16x16_", core.in_name, core.in_name, core.out_name, "_trans"));
+  tensorize(
+      s, loop_from_last(s, inner, 3), text("wmma_sync_16x16x16_", core.in_name, core.in_name, core.out_name, "_trans"));
   if (MaybeReason reason = inline_consumers(s, result)) return reason;
-  const std::vector<Loop> parts =
-      cut(s, fuse_all(s, last(get_loops(s, result), 2)), {0, kWarp, kVector});
+  const std::vector<Loop> parts = cut(s, fuse_all(s, last(get_loops(s, result), 2)), {0, kWarp, kVector});
   bind(s, parts[1], "threadIdx.x");
   vectorize(s, parts[2]);
   return {};

@@ -25,7 +25,8 @@ struct SumLoops {
 MaybeReason order_by_memory(Schedule& s, const NormalBlock& block, SumLoops& out) {
   const Block& b = s.get(block.block);
   if (!touches_elements(b)) return because("the block reads boxes", "reads and writes of single elements");
-  const std::string form = "a read of the whole block that walks memory by its iterators, with at most one of them divided";
+  const std::string form =
+      "a read of the whole block that walks memory by its iterators, with at most one of them divided";
   arith::Analyzer analyzer;
   arith::RangeMap domains;
   for (const IterVarRef& i : b.iter_vars) domains[i->var] = i->dom, analyzer.bind(i->var, i->dom);
@@ -38,9 +39,8 @@ MaybeReason order_by_memory(Schedule& s, const NormalBlock& block, SumLoops& out
   std::vector<const BlockIter*> seen;
   Loop divided;
   for (const arith::IterSplit& part : access.args) {
-    const BlockIter* iter = part.source->expr && part.source->expr.as<Var>()
-                                ? block.iter_of(*part.source->expr.as<Var>())
-                                : nullptr;
+    const BlockIter* iter =
+        part.source->expr && part.source->expr.as<Var>() ? block.iter_of(*part.source->expr.as<Var>()) : nullptr;
     if (!iter || std::ranges::find(seen, iter) != seen.end())
       return because(text("the read at ", read, " uses an iterator in two ways"), form);
     seen.push_back(iter);
@@ -69,7 +69,8 @@ MaybeReason order_by_memory(Schedule& s, const NormalBlock& block, SumLoops& out
     auto at = std::ranges::find(spatial, i.loop);
     out.order.push_back(at == spatial.end() ? out.divided : static_cast<size_t>(at - spatial.begin()));
   }
-  if (spatial.empty() || terms.empty()) return because("the block has no spatial loop or no sum", "one of each at least");
+  if (spatial.empty() || terms.empty())
+    return because("the block has no spatial loop or no sum", "one of each at least");
   if (spatial.size() != out.order.size()) return because("an iterator is neither spatial nor of the sum", "no others");
   if (words.empty()) words.push_back(add_unit_loop(s, block.block));
   std::vector<Loop> all = spatial;
@@ -193,7 +194,8 @@ MaybeReason apply_reduction(Schedule& s, const GpuContext& context, GpuChoice& c
     return because(text("block ", main->block->text, " is not a sum"), "a reduction x[...] = x[...] + y, the only one");
   SumLoops sum;
   if (MaybeReason reason = order_by_memory(s, *main, sum)) return reason;
-  choice.form = text(main->kinds(), sum.sums_innermost ? ", summed along the innermost axis" : ", positions side by side");
+  choice.form =
+      text(main->kinds(), sum.sums_innermost ? ", summed along the innermost axis" : ", positions side by side");
   if (!sum.sums_innermost) return schedule_positions_innermost(s, *main, sum, epilogue, choice);
   schedule_sum_innermost(s, context, main->block, sum, epilogue, choice);
   return {};

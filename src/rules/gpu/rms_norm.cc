@@ -50,7 +50,8 @@ MaybeReason apply_rms_norm(Schedule& s, const GpuContext&, GpuChoice& choice) {
   const BlockHandle &read = blocks[0], &square = blocks[1], &sum = blocks[2], &rsqrt = blocks[3], &product = blocks[4],
                     &write = blocks[5];
   choice.block = rsqrt->text;
-  if (!is_rsqrt(s.get(rsqrt))) return because(text("block ", rsqrt->text, " does not compute rsqrt"), "rsqrt as the fourth");
+  if (!is_rsqrt(s.get(rsqrt)))
+    return because(text("block ", rsqrt->text, " does not compute rsqrt"), "rsqrt as the fourth");
   for (const BlockHandle& b : blocks) {
     const std::vector<Loop> loops = get_loops(s, b);
     if (loops.size() > 1) fuse_all(s, first(loops, loops.size() - 1));

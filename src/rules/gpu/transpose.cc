@@ -45,7 +45,8 @@ MaybeReason apply_transpose(Schedule& s, const GpuContext&, GpuChoice& choice) {
   size_t at = blocks.size();
   while (at > 0 && !exchanges_axes(s.get(blocks[at - 1].block))) {
     if (!blocks[at - 1].is_spatial())
-      return because(text("block ", blocks[at - 1].block->text, " is a reduction"), "a copy, followed by spatial blocks");
+      return because(text("block ", blocks[at - 1].block->text, " is a reduction"),
+                     "a copy, followed by spatial blocks");
     --at;
   }
   if (at == 0) return because("no block is a copy with axes exchanged", "B[j, i] = A[i, j]");
@@ -61,7 +62,8 @@ MaybeReason apply_transpose(Schedule& s, const GpuContext&, GpuChoice& choice) {
                      "spatial blocks before the copy");
   }
   const std::vector<Loop> loops = get_loops(s, block);
-  if (loops.size() != 2) return because(text("the copy is over ", loops.size(), " axes"), "two axes of several elements");
+  if (loops.size() != 2)
+    return because(text("the copy is over ", loops.size(), " axes"), "two axes of several elements");
   const int64_t per_word = made ? elements_per_word(s.get(made)) : 1;
 
   std::vector<Loop> rows = cut(s, loops[0], {0, per_word});

@@ -15,15 +15,31 @@ struct Matrix {
 
   /// `s0`, `s1`: names of the strides; none: as a description, which does not ask for them.
   std::string declaration(bool strided) const {
-    return text(strided ? text("    ", name, "s0 = T.int32()\n    ", name, "s1 = T.int32()\n") : std::string(), "    ", name,
-                " = T.match_buffer(", name, "_handle, (16, 16), \"", dtype, "\", ",
-                strided ? text("strides=[", name, "s0, ", name, "s1], ") : std::string(), "align=64, offset_factor=16, scope=\"",
-                scope, "\")\n");
+    return text(strided ? text("    ", name, "s0 = T.int32()\n    ", name, "s1 = T.int32()\n") : std::string(),
+                "    ",
+                name,
+                " = T.match_buffer(",
+                name,
+                "_handle, (16, 16), \"",
+                dtype,
+                "\", ",
+                strided ? text("strides=[", name, "s0, ", name, "s1], ") : std::string(),
+                "align=64, offset_factor=16, scope=\"",
+                scope,
+                "\")\n");
   }
   std::string whole() const { return name + "[0:16, 0:16]"; }
   /// Which matrix of the fragment's memory it is: the memory is rows of matrices.
   std::string fragment() const {
-    return text(name, ".elem_offset // ", name, "s0 // 16 * (", name, "s0 // 16) + ", name, ".elem_offset % ", name,
+    return text(name,
+                ".elem_offset // ",
+                name,
+                "s0 // 16 * (",
+                name,
+                "s0 // 16) + ",
+                name,
+                ".elem_offset % ",
+                name,
                 "s0 // 16");
   }
 };
@@ -37,8 +53,16 @@ std::string function_of(const std::vector<Matrix>& matrices, const std::vector<M
     declarations += m.declaration(strided);
   }
   for (const Matrix& m : reads) read += text(read.empty() ? "" : ", ", m.whole());
-  return text("@T.prim_func\ndef wmma(", params, "):\n", declarations, "    with T.block(\"root\"):\n        T.reads(", read,
-              ")\n        T.writes(", write.whole(), ")\n", body);
+  return text("@T.prim_func\ndef wmma(",
+              params,
+              "):\n",
+              declarations,
+              "    with T.block(\"root\"):\n        T.reads(",
+              read,
+              ")\n        T.writes(",
+              write.whole(),
+              ")\n",
+              body);
 }
 
 struct Texts {
@@ -48,23 +72,32 @@ struct Texts {
 /// to[i, j] = from[i, j] by the call.
 Texts copy(const Matrix& from, const Matrix& to, const std::string& call) {
   const std::string loops = text("        for i, j in T.grid(16, 16):\n            with T.block(\"copy\"):\n",
-                                 "                vi, vj = T.axis.remap(\"SS\", [i, j])\n                ", to.name, "[vi, vj] = ",
-                                 from.name, "[vi, vj]\n");
+                                 "                vi, vj = T.axis.remap(\"SS\", [i, j])\n                ",
+                                 to.name,
+                                 "[vi, vj] = ",
+                                 from.name,
+                                 "[vi, vj]\n");
   return {function_of({from, to}, {from}, to, loops, false),
           function_of({from, to}, {from}, to, text("        T.evaluate(", call, ")\n"), true)};
 }
 
 Texts load(const std::string& dtype, const std::string& scope, bool is_b, bool transposed) {
   const Matrix from{"A", dtype, scope}, to{"C", dtype, is_b ? "wmma.matrix_b" : "wmma.matrix_a"};
-  return copy(from, to,
-              text("T.tvm_load_matrix_sync(C.data, 16, 16, 16, ", to.fragment(), ", A.access_ptr(\"r\"), As0, \"",
-                   transposed ? "col_major" : "row_major", "\", dtype=\"handle\")"));
+  return copy(from,
+              to,
+              text("T.tvm_load_matrix_sync(C.data, 16, 16, 16, ",
+                   to.fragment(),
+                   ", A.access_ptr(\"r\"), As0, \"",
+                   transposed ? "col_major" : "row_major",
+                   "\", dtype=\"handle\")"));
 }
 
 Texts store(const std::string& dtype, const std::string& scope) {
   const Matrix from{"A", dtype, "wmma.accumulator"}, to{"C", dtype, scope};
-  return copy(from, to,
-              text("T.tvm_store_matrix_sync(A.data, 16, 16, 16, ", from.fragment(),
+  return copy(from,
+              to,
+              text("T.tvm_store_matrix_sync(A.data, 16, 16, 16, ",
+                   from.fragment(),
                    ", C.access_ptr(\"w\"), Cs0, \"row_major\", dtype=\"handle\")"));
 }
 
@@ -72,23 +105,40 @@ Texts fill(const std::string& dtype) {
   const Matrix to{"C", dtype, "wmma.accumulator"};
   const std::string loops =
       text("        for i, j in T.grid(16, 16):\n            with T.block(\"init\"):\n",
-           "                vi, vj = T.axis.remap(\"SS\", [i, j])\n                C[vi, vj] = T.", dtype, "(0)\n");
+           "                vi, vj = T.axis.remap(\"SS\", [i, j])\n                C[vi, vj] = T.",
+           dtype,
+           "(0)\n");
   return {function_of({to}, {}, to, loops, false),
-          function_of({to}, {}, to,
-                      text("        T.evaluate(T.tvm_fill_fragment(C.data, 16, 16, 16, ", to.fragment(),
+          function_of({to},
+                      {},
+                      to,
+                      text("        T.evaluate(T.tvm_fill_fragment(C.data, 16, 16, 16, ",
+                           to.fragment(),
                            ", T.float32(0), dtype=\"handle\"))\n"),
                       true)};
 }
 
 Texts multiply(const std::string& in, const std::string& out, bool b_transposed) {
   const Matrix a{"A", in, "wmma.matrix_a"}, b{"B", in, "wmma.matrix_b"}, c{"C", out, "wmma.accumulator"};
-  auto widened = [&](const std::string& value) { return in == out ? value : text("T.Cast(\"", out, "\", ", value, ")"); };
+  auto widened = [&](const std::string& value) {
+    return in == out ? value : text("T.Cast(\"", out, "\", ", value, ")");
+  };
   const std::string loops =
       text("        for i, j, k in T.grid(16, 16, 16):\n            with T.block(\"multiply\"):\n",
            "                vi, vj, vk = T.axis.remap(\"SSR\", [i, j, k])\n                C[vi, vj] = C[vi, vj] + ",
-           widened("A[vi, vk]"), " * ", widened(b_transposed ? "B[vj, vk]" : "B[vk, vj]"), "\n");
-  const std::string call = text("        T.evaluate(T.tvm_mma_sync(C.data, ", c.fragment(), ", A.data, ", a.fragment(),
-                                ", B.data, ", b.fragment(), ", C.data, ", c.fragment(), ", dtype=\"handle\"))\n");
+           widened("A[vi, vk]"),
+           " * ",
+           widened(b_transposed ? "B[vj, vk]" : "B[vk, vj]"),
+           "\n");
+  const std::string call = text("        T.evaluate(T.tvm_mma_sync(C.data, ",
+                                c.fragment(),
+                                ", A.data, ",
+                                a.fragment(),
+                                ", B.data, ",
+                                b.fragment(),
+                                ", C.data, ",
+                                c.fragment(),
+                                ", dtype=\"handle\"))\n");
   return {function_of({a, b, c}, {c, a, b}, c, loops, false), function_of({a, b, c}, {c, a, b}, c, call, true)};
 }
 
@@ -97,7 +147,9 @@ std::map<std::string, Texts> all_texts() {
   const std::string size = "16x16x16_";
   const std::pair<std::string, std::string> operands[] = {{"f16", "float16"}, {"s8", "int8"}},
                                             sums[] = {{"f16", "float16"}, {"f32", "float32"}, {"s32", "int32"}},
-                                            scopes[] = {{"shared", "shared"}, {"shared_dyn", "shared.dyn"}, {"global", "global"}};
+                                            scopes[] = {{"shared", "shared"},
+                                                        {"shared_dyn", "shared.dyn"},
+                                                        {"global", "global"}};
   for (const auto& [name, dtype] : operands) {
     for (bool is_b : {false, true}) {
       for (bool transposed : {false, true}) {
@@ -109,7 +161,8 @@ std::map<std::string, Texts> all_texts() {
   }
   for (const auto& [name, dtype] : sums) {
     out[text("wmma_fill_", size, name)] = fill(dtype);
-    for (const auto& [scope_name, scope] : scopes) out[text("wmma_store_", size, name, "_", scope_name)] = store(dtype, scope);
+    for (const auto& [scope_name, scope] : scopes)
+      out[text("wmma_store_", size, name, "_", scope_name)] = store(dtype, scope);
   }
   for (bool transposed : {false, true}) {
     const std::string end = transposed ? "_trans" : "";

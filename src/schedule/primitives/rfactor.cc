@@ -120,11 +120,11 @@ MaybeReason cannot_rfactor(const Schedule& s, const Loop& loop, int factor_axis,
   if (MaybeReason r = unequal_parts(s, plan)) return r;
   if (!init_follows && depends_on_sum(s, plan))
     return Reason{
-        .what = text("the predicate of block ",
-                     string_literal(realize.block->name->text),
-                     " depends on its reduction loops"),
+        .what = text(
+            "the predicate of block ", string_literal(realize.block->name->text), " depends on its reduction loops"),
         .needs = "reduction loops without a predicate: a part without any instance would not be initialised",
-        .hint = "split the reduction by a factor that divides it, or say init_follows=True and decompose_reduction next",
+        .hint =
+            "split the reduction by a factor that divides it, or say init_follows=True and decompose_reduction next",
         .at = {{sites[plan.block].stmt, "this block"}}};
   if (MaybeReason r = not_a_known_reduction(s, plan.block, plan.reduction)) return r;
   auto rank = plan.reduction.buffers[0]->rank();
@@ -281,8 +281,7 @@ BlockHandle do_rfactor(Schedule& s, Loop loop, int factor_axis, bool init_follow
   for (int l : plan.loops) {
     if (feeds(realize, sites[l].loop()->var, true)) summed.push_back(sites[l].loop());
   }
-  Stmt second_nest =
-      make<BlockRealize>(second_values, conjuncts_without(realize.predicate, summed), second_block);
+  Stmt second_nest = make<BlockRealize>(second_values, conjuncts_without(realize.predicate, summed), second_block);
   Stmt below = Stmt(&realize);
   for (size_t i = plan.loops.size(); i-- > 0;) {
     const For& f = *sites[plan.loops[i]].loop();
@@ -309,7 +308,9 @@ BlockHandle do_rfactor(Schedule& s, Loop loop, int factor_axis, bool init_follow
 
 }  // namespace
 
-const Primitive<BlockHandle(Loop, int, bool)> rfactor{
-    "rfactor", do_rfactor, {"loop", "factor_axis", Parameter::own("init_follows")}, "makes a reduction loop a dimension of partial results"};
+const Primitive<BlockHandle(Loop, int, bool)> rfactor{"rfactor",
+                                                      do_rfactor,
+                                                      {"loop", "factor_axis", Parameter::own("init_follows")},
+                                                      "makes a reduction loop a dimension of partial results"};
 
 }  // namespace sator::schedule
