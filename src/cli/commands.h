@@ -19,6 +19,8 @@ Command estimate_command();
 Command explore_command();
 Command explain_command();
 Command opt_command();
+Command build_command();
+Command run_command();
 Command convert_weight_command();
 Command gen_config_command();
 Command compile_command();

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/program_options.h"
 #include "llm/open.h"
 
 namespace sator::cli {
@@ -73,32 +74,6 @@ void apply_overrides(const std::string& written, llm::ProgramOptions& program) {
   }
 }
 
-void print(const rules::AppliedSchedule& s, std::ostream& out) {
-  out << s.function;
-  if (!s.calls.empty()) out << ", for " << s.calls;
-  out << "\n  block " << s.block << ", rule " << s.rule << "\n";
-  if (!s.form.empty()) out << "  " << s.form << "\n";
-  for (std::string_view step : split(s.trace, '\n'))
-    if (!step.empty()) out << "    " << step << "\n";
-  for (const auto& d : s.declined) {
-    out << "  not " << d.rule << ": " << d.why.what;
-    if (!d.why.needs.empty()) out << "; it needs " << d.why.needs;
-    out << "\n";
-  }
-}
-
-Json to_json(const rules::AppliedSchedule& s) {
-  Json declined = Json::array();
-  for (const auto& d : s.declined) declined.push_back({{"rule", d.rule}, {"why", d.why.what}, {"needs", d.why.needs}});
-  return {{"function", s.function},
-          {"calls", s.calls.empty() ? "all" : s.calls},
-          {"block", s.block},
-          {"rule", s.rule},
-          {"form", s.form},
-          {"trace", s.trace},
-          {"declined", declined}};
-}
-
 void run(const CompileArguments& a, Streams& io) {
   const fs::path folder = model_folder(a.model);
   llm::OpenOptions options{.scheme = llm::scheme_for(folder, a.quantization), .isa = a.isa};
@@ -109,10 +84,10 @@ void run(const CompileArguments& a, Streams& io) {
   const llm::CompileReport report = llm::compile_model(folder, options, a.output);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   for (const rules::AppliedSchedule& schedule : report.schedules)
-    if (a.explain) print(schedule, io.out);
+    if (a.explain) io.out << words_of(schedule);
   io.json = {{"output", a.output}, {"quantization", options.scheme.name}, {"compile_s", seconds}};
   for (const rules::AppliedSchedule& schedule : report.schedules)
-    if (a.explain) io.json["schedules"].push_back(to_json(schedule));
+    if (a.explain) io.json["schedules"].push_back(json_of(schedule));
   char line[160];
   for (const auto& [name, plan] : report.memory) {
     io.json["memory"][name] = {{"planned_bytes", plan.planned_bytes}, {"unplanned_bytes", plan.unplanned_bytes}};
@@ -159,8 +134,7 @@ Command compile_command() {
                   {"--explain-schedule",
                    "per function: block, rule, normal form, steps, and why other rules declined",
                    &a->explain}},
-      .run = [a](Streams& io) { run(*a, io); },
-      .also = {"build"}};
+      .run = [a](Streams& io) { run(*a, io); }};
 }
 
 }  // namespace sator::cli

@@ -38,7 +38,41 @@ passes::PassContext context_of(const CompileOptions& options) { return {.bounds 
 
 constexpr int kSchedules = 4;  // the phase
 
+tir::PrimFuncRef with_attr(const tir::PrimFuncRef& func, const std::string& key, NodeRef value) {
+  Attrs attrs = func->attrs;
+  attrs[key] = std::move(value);
+  return with(func, &tir::PrimFunc::attrs, std::move(attrs));
+}
+
+/// The module in which functions of the user's schedules are marked, so that no pass takes them apart.
+ModuleRef with_marks(ModuleRef module, const CompileOptions& options) {
+  for (const auto& [name, func] : options.scheduled)
+    module = with_function(
+        module, name, with_attr(cast<tir::PrimFunc>(module->functions.at(name)), "tir.is_scheduled", bool_imm(true)));
+  return module;
+}
+
+/// The module with those functions as their schedules left them.
+ModuleRef with_schedules_of_user(ModuleRef module, const CompileOptions& options) {
+  for (const auto& [name, func] : options.scheduled) {
+    auto at = module->functions.find(name);
+    if (at != module->functions.end())
+      module = with_function(module, name, with(func, &tir::PrimFunc::attrs, Attrs(at->second->attrs)));
+  }
+  return module;
+}
+
 }  // namespace
+
+std::map<std::string, tir::PrimFuncRef> scheduled_functions(const Module& before, const Module& after) {
+  std::map<std::string, tir::PrimFuncRef> out;
+  for (const auto& [name, func] : after.functions) {
+    tir::PrimFuncRef program = cast<tir::PrimFunc>(func);
+    auto at = before.functions.find(name);
+    if (program && at != before.functions.end() && at->second != func) out.emplace(name, program);
+  }
+  return out;
+}
 
 ModuleRef to_phase3(ModuleRef module, const CompileOptions& options) {
   for (const Phase& phase : phases()) {
@@ -51,16 +85,18 @@ ModuleRef to_phase3(ModuleRef module, const CompileOptions& options) {
 
 Compiled compile(ModuleRef module, const CompileOptions& options) {
   const passes::PassContext ctx = context_of(options);
+  const bool by_rules = options.default_schedules && int_attr(module->attrs, kDefaultSchedule).value_or(1) != 0;
+  module = with_marks(std::move(module), options);
   Compiled out;
   dump_passes(options);
   out.phase3 = to_phase3(std::move(module), options);
   module = rules::attach_param_layouts(out.phase3, ctx);
   passes::require_well_formed("the layout of parameters", *module, *out.phase3);
-  module = run_phase(phases()[kSchedules], module, ctx);
+  module = with_schedules_of_user(run_phase(phases()[kSchedules], module, ctx), options);
   for (const target::CpuLevel* level : levels_of(options)) {
     rules::ScheduleLog log;
     if (out.levels.empty()) log = [&](const rules::AppliedSchedule& applied) { out.schedules.push_back(applied); };
-    LevelModules l{level, rules::schedule_for_cpu(module, *level, log), nullptr};
+    LevelModules l{level, by_rules ? rules::schedule_for_cpu(module, *level, log) : module, nullptr};
     passes::require_well_formed(text("the schedule for ", level->name), *l.scheduled, *module);
     l.final = l.scheduled;
     for (const Phase& phase : phases())

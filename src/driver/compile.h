@@ -7,6 +7,7 @@
 #include "rules/cpu.h"
 #include "runtime/bytecode.h"
 #include "target/cpu.h"
+#include "tir/nodes.h"
 
 namespace sator::driver {
 
@@ -16,7 +17,17 @@ struct CompileOptions {
   std::filesystem::path debug_dump;             ///< folder for debug-phase0.py ... debug-final.py; empty: none
   std::string source_hash;                      ///< of everything that shaped the module, for the library
   std::string metadata_json = "{}";             ///< of the model, for the library
+  /// Functions as schedules of the user's left them (scheduled_functions). The program stands as it was written until
+  /// phase 3; then they take their places, and no rule schedules them.
+  std::map<std::string, tir::PrimFuncRef> scheduled = {};
+  /// Whether rules schedule what nobody did. They do not either where the module has the attribute kDefaultSchedule = False.
+  bool default_schedules = true;
 };
+
+inline constexpr const char* kDefaultSchedule = "sator.default_schedule";
+
+/// The tensor programs that differ from those of the module before, by name.
+std::map<std::string, tir::PrimFuncRef> scheduled_functions(const Module& before, const Module& after);
 
 /// The module as one instruction-set level has it: schedules differ, names, signatures and graphs do not.
 struct LevelModules {

@@ -14,6 +14,7 @@ const std::vector<Phase>& phases() {
         {"AttachAdditionalPrimFuncs", ""},
         {"AttachMemoryPlanAttr", ""},
         {"BindTarget", ""},
+        {"MarkScheduledFunctions", ""},
         {"AttachCUDAGraphSymbolicCaptureHints", "CUDA graphs are for GPUs"},
         {"AttachPipelineParallelStages", kOneDevice}}},
       {1,

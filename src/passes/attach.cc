@@ -1,5 +1,6 @@
 #include "passes/attach.h"
 
+#include "passes/op_pattern.h"
 #include "relax/nodes.h"
 #include "tir/nodes.h"
 
@@ -50,6 +51,22 @@ ModuleRef attach_additional_prim_funcs(const ModuleRef& module, const PassContex
             .needs = "names of their own for added functions",
             .hint = "rename one of the two"});
     out = with_function(out, name, named);
+  }
+  return out;
+}
+
+ModuleRef mark_scheduled_functions(const ModuleRef& module, const PassContext&) {
+  ModuleRef out = module;
+  for (const auto& [name, func] : module->functions) {
+    const tir::PrimFunc* f = func.as<tir::PrimFunc>();
+    if (!f) continue;
+    bool scheduled = int_attr(f->attrs, "tir.is_scheduled").value_or(0) != 0;
+    walk(f->body, [&](const tir::For& loop) { scheduled |= loop.kind != tir::LoopKind::serial; });
+    if (!scheduled) continue;
+    Attrs attrs = f->attrs;
+    attrs.emplace("tir.is_scheduled", bool_imm(true));
+    attrs.emplace("op_pattern", int_imm(static_cast<int64_t>(OpPattern::opaque)));
+    out = with_function(out, name, with(*f, &tir::PrimFunc::attrs, std::move(attrs)));
   }
   return out;
 }

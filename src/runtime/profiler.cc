@@ -159,6 +159,21 @@ std::string Profile::csv() const {
   return out;
 }
 
+Profile median_of(const std::vector<Profile>& runs) {
+  Profile out = runs.back();
+  std::vector<double> durations;
+  for (size_t i = 0; i < out.records.size(); ++i) {
+    durations.clear();
+    for (const Profile& run : runs)
+      if (i < run.records.size() && run.records[i].function == out.records[i].function)
+        durations.push_back(run.records[i].duration_us);
+    const auto middle = durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 2);
+    std::nth_element(durations.begin(), middle, durations.end());
+    out.records[i].duration_us = *middle;
+  }
+  return out;
+}
+
 Profiler::Profiler(VirtualMachine& vm) : vm_(vm) {
   profile_.num_threads = vm.pool().num_workers();
   vm.set_instrument([this](const CallRecord& record) { profile_.records.push_back(record); });

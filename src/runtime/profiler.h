@@ -51,6 +51,9 @@ class Profile {
   Row total_row() const;
 };
 
+/// The last of several runs, with each call's median duration over all of them. Errors: none; at least one run.
+Profile median_of(const std::vector<Profile>& runs);
+
 /// Collects the records of a machine's calls while it lives.
 ///
 ///   Profiler profiler(vm);

@@ -35,7 +35,11 @@ void Script::run(const std::string& text) { run(script::parse(text, "schedule"))
 
 void Script::run(const script::Program& program) {
   source_ = program.source;
-  for (const Statement& line : program.body) {
+  run_lines(program.body);
+}
+
+void Script::run_lines(const std::vector<Statement>& lines) {
+  for (const Statement& line : lines) {
     switch (line.kind) {
       case StatementKind::expression: evaluate(line.value); break;
       case StatementKind::assign: {
@@ -43,9 +47,12 @@ void Script::run(const script::Program& program) {
         for (const Expression& target : line.targets) assign(target, value);
         break;
       }
-      case StatementKind::pass: break;
+      case StatementKind::pass:
+      case StatementKind::import: break;
+      // `def apply_trace(sch):`, as TVM prints traces.
+      case StatementKind::function: run_lines(line.body); break;
       default:
-        program.source->fail(line.place,
+        source_->fail(line.place,
                              {.what = "a schedule script has only calls and assignments",
                               .needs = "one primitive per line",
                               .hint = "unroll loops by hand"});
@@ -213,6 +220,12 @@ Value Script::apply(const Expression& call) {
   }
   std::vector<std::pair<std::string, Value>> keywords;
   for (const script::Keyword& k : call.keywords) keywords.emplace_back(k.name, evaluate(k.value));
+  if (primitive_name(call.items[0]) == "work_on") {
+    if (positional.size() + keywords.size() != 1)
+      refuse(call, "work_on takes one name", "work_on(\"main\")");
+    s_.work_on(value_to_string(positional.empty() ? keywords[0].second : positional[0], "func_name"));
+    return {};
+  }
   return this->call(primitive_name(call.items[0]), std::move(positional), std::move(keywords));
 }
 

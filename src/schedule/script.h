@@ -10,7 +10,8 @@ namespace sator::schedule {
 class Script {
  public:
   explicit Script(Schedule& s) : s_(s) {}
-  /// Runs the lines in order. Errors: as of the primitives; a name that is neither a result nor a loop.
+  /// Runs the lines in order, those of a function `def apply_trace(sch):` too; `sch.work_on(name)` turns to another function.
+  /// Errors: as of the primitives; a name that is neither a result nor a loop.
   void run(const script::Program& program);
   void run(const std::string& text);
   /// The value of one expression; primitives in it are applied.
@@ -21,6 +22,7 @@ class Script {
   const std::map<std::string, Value>& names() const { return names_; }
 
  private:
+  void run_lines(const std::vector<script::Statement>& lines);
   Value look_up(const script::Expression& e);
   Value apply(const script::Expression& call);
   Value arithmetic(const std::string& op, const Value& a, const Value& b);

@@ -236,6 +236,14 @@ void read_routes(const JsonAt& list, std::vector<RoutesOnChip>& all) {
 
 }  // namespace
 
+Json phase_json(PhaseResult phase) {
+  Json out = Json::object();
+  Writer w{out};
+  describe(w, phase);
+  w.list("kernels", phase.rows);
+  return out;
+}
+
 Json routes_json(std::vector<RoutesOnChip> all) {
   Json out = Json::array();
   write_routes(out, all);

@@ -18,6 +18,9 @@ enum class Kernels : uint8_t { left_out, included };
 ///             kernels.csv
 Json to_json(const Study& study, Kernels kernels = Kernels::left_out);
 
+/// One phase by itself, with its kernels: as in `rows` of a study.
+Json phase_json(PhaseResult phase);
+
 /// Routes, one entry per chip, scheme, step and route. Units are part of the keys.
 Json routes_json(std::vector<RoutesOnChip> all);
 

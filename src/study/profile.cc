@@ -133,22 +133,6 @@ runtime::Profile joined(runtime::Profile profile, const std::string& phase, cons
   return profile;
 }
 
-/// The last run, with each call's median over all of them.
-runtime::Profile with_medians(const std::vector<runtime::Profile>& runs) {
-  runtime::Profile out = runs.back();
-  std::vector<double> durations;
-  for (size_t i = 0; i < out.records.size(); ++i) {
-    durations.clear();
-    for (const runtime::Profile& run : runs)
-      if (i < run.records.size() && run.records[i].function == out.records[i].function)
-        durations.push_back(run.records[i].duration_us);
-    const auto middle = durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 2);
-    std::nth_element(durations.begin(), middle, durations.end());
-    out.records[i].duration_us = *middle;
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string comparison_table(const ModelProfile& profile) {
@@ -240,7 +224,7 @@ ModelProfile profile_model(const fs::path& folder, const llm::OpenModel& model, 
     profiler.time([&] { session.append(one); });
     decodes.push_back(profiler.take());
   }
-  runtime::Profile prefill = with_medians(prefills), decode = with_medians(decodes);
+  runtime::Profile prefill = median_of(prefills), decode = median_of(decodes);
 
   ModelProfile out;
   out.prefill = joined(std::move(prefill),

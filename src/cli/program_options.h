@@ -1,0 +1,36 @@
+// What commands that take programs in TVMScript share: opt, build, compile.
+#pragma once
+
+#include <iosfwd>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "ir/module.h"
+#include "rules/cpu.h"
+#include "target/cpu.h"
+
+namespace sator::cli {
+
+/// The module of a file in TVMScript; "-" reads `in`. Errors: those of reading and parsing.
+ModuleRef read_program(const std::string& file, std::istream& in);
+
+/// The words of options that may be given several times, each with several words between commas.
+std::vector<std::string> listed_words(const std::vector<std::string>& given);
+
+/// NAME=NUMBER, ... of an option; `refusal` says what it needs where a word is not of that form.
+std::map<std::string, int64_t> named_numbers(const std::vector<std::string>& given, const Reason& refusal);
+
+/// --bounds.
+std::map<std::string, int64_t> bounds_of(const std::vector<std::string>& given);
+
+/// How a rule scheduled a function, for --explain-schedule.
+std::string words_of(const rules::AppliedSchedule& schedule);
+Json json_of(const rules::AppliedSchedule& schedule);
+
+/// --target of `sator build`.
+std::vector<const target::CpuLevel*> levels_of_target(const std::string& target);
+
+}  // namespace sator::cli
