@@ -124,8 +124,23 @@ Signature of_program(const tir::PrimFunc& func, const std::string& name) {
   return out;
 }
 
+/// An extent as people write it: "n * 4" for n * T.int64(4).
+std::string extent_text(const Expr& extent) {
+  constexpr std::string_view kWide = "T.int64(";
+  std::string out = text(extent);
+  for (size_t at = out.find(kWide); at != out.npos; at = out.find(kWide, at)) {
+    const size_t close = out.find(')', at);
+    out = out.substr(0, at) + out.substr(at + kWide.size(), close - at - kWide.size()) + out.substr(close + 1);
+  }
+  return out;
+}
+
 std::string extents_text(const Parameter& p) {
-  if (p.extents) return text("[", join(*p.extents, ", "), "]");
+  if (p.extents) {
+    std::vector<std::string> extents;
+    for (const Expr& e : *p.extents) extents.push_back(extent_text(e));
+    return text("[", join(extents, ", "), "]");
+  }
   return p.rank < 0 ? "[...]" : text("[", join(std::vector<std::string>(static_cast<size_t>(p.rank), "?"), ", "), "]");
 }
 
@@ -157,6 +172,8 @@ class Binder {
       if (places_[i]) bind_plain_sizes(i);
     bind_given_sizes();
     for (size_t i = 0; i < places_.size(); ++i)
+      if (places_[i]) solve_sizes(i);
+    for (size_t i = 0; i < places_.size(); ++i)
       if (places_[i]) check_sizes(i);
     for (size_t i = 0; i < places_.size(); ++i)
       if (!places_[i]) call_.leaves[i] = zeros(signature_.params[i]);
@@ -178,8 +195,12 @@ class Binder {
     places_.resize(signature_.params.size());
     std::vector<std::string> names;
     for (const Parameter& p : signature_.params) names.push_back(p.name);
+    std::vector<GivenInput> in_order;
     for (GivenInput& g : given) {
-      if (g.name.empty()) continue;
+      if (g.name.empty()) {
+        in_order.push_back(std::move(g));
+        continue;
+      }
       const size_t i = static_cast<size_t>(std::ranges::find(names, g.name) - names.begin());
       if (i == names.size())
         refuse(text("there is no parameter ", g.name), text("one of ", join(names, ", ")), "correct the name");
@@ -187,8 +208,7 @@ class Binder {
       places_[i] = std::move(g);
     }
     size_t next = 0, unnamed = 0;
-    for (GivenInput& g : given) {
-      if (!g.name.empty()) continue;
+    for (GivenInput& g : in_order) {
       ++unnamed;
       while (next < places_.size() && (places_[next] || !takes_input(signature_.params[next]))) ++next;
       if (next == places_.size()) refuse_too_many(unnamed);
@@ -213,7 +233,8 @@ class Binder {
            inputs.empty() ? "no input" : text("inputs for ", join(inputs, ", ")),
            results.empty() ? "leave the others out"
                            : text(join(results, ", "),
-                                  " are results; --input ",
+                                  results.size() == 1 ? " is a result" : " are results",
+                                  "; --input ",
                                   results[0],
                                   "=FILE.npy gives one a value to begin with"));
   }
@@ -282,6 +303,29 @@ class Binder {
         refuse(text("--size ", name, "=", value, ", but ", name, " = ", bound->second.value, " by ", bound->second.by),
                text("one value for ", name),
                "leave the option out");
+    }
+  }
+
+  /// Sizes that no input has as an extent, where an extent is linear in one of them: n of n + 2.
+  void solve_sizes(size_t i) {
+    const Parameter& p = signature_.params[i];
+    if (p.kind == Parameter::Kind::scalar || !p.extents) return;
+    const runtime::Dims dims = dims_of(p, call_.leaves[i], i);
+    for (size_t d = 0; d < dims.size(); ++d) {
+      const Expr& extent = (*p.extents)[d];
+      std::vector<VarRef> unknown = vars_in(extent);
+      std::erase_if(unknown, [&](const VarRef& v) { return bound_.contains(v); });
+      if (unknown.size() != 1) continue;
+      auto at = [&](int64_t v) {
+        arith::Values known = values();
+        known[unknown[0]] = v;
+        return arith::evaluate(extent, known);
+      };
+      const std::optional<int64_t> zero = at(0), one = at(1), two = at(2);
+      if (!zero || !one || !two || *one == *zero || *two - *one != *one - *zero) continue;
+      const int64_t solution = (dims[d] - *zero) / (*one - *zero);
+      if (solution >= 0 && at(solution) == dims[d])
+        bind(unknown[0], solution, i, text("gives ", extent_text(extent), " of"));
     }
   }
 
@@ -377,7 +421,7 @@ class Binder {
         std::vector<std::string> missing;
         for (const VarRef& v : vars_in(e))
           if (!bound_.contains(v)) missing.push_back(v->name);
-        refuse(text("the extent ", e, " of the result ", p.name, " is not known"),
+        refuse(text("the extent ", extent_text(e), " of the result ", p.name, " is not known"),
                "sizes that inputs bind",
                missing.empty() ? "state an extent that is a number" : text("--size ", missing[0], "=NUMBER"));
       }

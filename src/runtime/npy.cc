@@ -297,7 +297,7 @@ void write_npy(const fs::path& path, const Tensor& tensor) {
   if (tensor.rank() == 1) shape.resize(shape.size() - 1);
   shape += ")";
   std::string header = text("{'descr': '",
-                            form->bytes == 1 ? "|" : "<",
+                            form->bytes == 1 || form->kind == 'V' ? "|" : "<",
                             form->kind,
                             form->bytes,
                             "', 'fortran_order': False, 'shape': ",

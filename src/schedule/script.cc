@@ -50,7 +50,12 @@ void Script::run_lines(const std::vector<Statement>& lines) {
       case StatementKind::pass:
       case StatementKind::import: break;
       // `def apply_trace(sch):`, as TVM prints traces.
-      case StatementKind::function: run_lines(line.body); break;
+      case StatementKind::function:
+        if (line.decorators.empty()) {
+          run_lines(line.body);
+          break;
+        }
+        [[fallthrough]];
       default:
         source_->fail(line.place,
                              {.what = "a schedule script has only calls and assignments",

@@ -1,6 +1,7 @@
 #include "target/config.h"
 
 #include "base/text.h"
+#include "target/kinds.h"
 
 namespace sator {
 
@@ -58,28 +59,9 @@ TargetConfigRef target_attr(const Attrs& attrs) {
 }
 
 TargetDevice device_of(const TargetConfigRef& target) {
-  struct Row {
-    std::string_view kind, device;
-    int64_t number;
-    bool is_called;
-  };
-  static constexpr Row rows[] = {
-      {"llvm", "cpu", 1, true},
-      {"c", "cpu", 1, true},
-      {"ext_dev", "ext_dev", 12, true},
-      {"hexagon", "hexagon", 16, true},
-      {"cuda", "cuda", 2, false},
-      {"nvptx", "cuda", 2, false},
-      {"rocm", "rocm", 10, false},
-      {"opencl", "opencl", 4, false},
-      {"metal", "metal", 8, false},
-      {"vulkan", "vulkan", 7, false},
-      {"webgpu", "webgpu", 15, false},
-  };
-  std::string kind = string_attr(target->config, "kind").value_or("");
-  for (const Row& row : rows) {
-    if (row.kind == kind) return {std::string(row.device), row.number, row.is_called};
-  }
+  const std::string kind = string_attr(target->config, "kind").value_or("");
+  if (const TargetKind* known = find_target_kind(kind))
+    return {std::string(known->device), known->device_number, known->is_called};
   return {kind, 0, false};
 }
 

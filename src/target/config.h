@@ -22,7 +22,7 @@ TargetConfigRef without_host(const TargetConfigRef& target);
 /// The attribute "target" of a function, given as a configuration or as its text; null if there is none.
 TargetConfigRef target_attr(const Attrs& attrs);
 
-/// What runs code of a target's kind. A new kind is a row of config.cc; an unknown one is a device of its own name.
+/// What runs code of a target's kind (target/kinds.h); an unknown one is a device of its own name.
 struct TargetDevice {
   std::string name;        ///< "cpu", "cuda", ...: code of one device calls other code of it directly
   int64_t number = 0;      ///< of the kind of device, as DLPack counts them

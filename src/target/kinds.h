@@ -1,0 +1,38 @@
+// Kinds of targets, as TVM names them: rows of facts. What is built for a kind is said by driver/backend.h.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace sator {
+
+/// A memory that programs name as the scope of a buffer.
+struct MemoryScope {
+  std::string_view name, does;
+};
+
+/// One kind: its name in TVM, its device as DLPack counts them, what programs may say of it.
+struct TargetKind {
+  std::string_view name, does;
+  std::string_view device;    ///< "cpu", "cuda", ...: code of one device calls other code of it directly
+  int64_t device_number = 0;  ///< of the kind of device, as DLPack counts them
+  bool is_called = false;     ///< its functions are called and return a status; those of other devices are launched
+  std::string_view keys;      ///< by which rules of TVM ask what it is: "cuda gpu"
+  std::vector<MemoryScope> scopes;
+};
+
+std::span<const TargetKind> target_kinds();
+/// Null where there is none of that name.
+const TargetKind* find_target_kind(std::string_view name);
+
+/// An NVIDIA GPU by TVM's tag.
+struct NvidiaGpu {
+  std::string_view arch;  ///< "sm_80"
+  int64_t l2_bytes = 0;   ///< 0: not stated
+};
+/// "nvidia/nvidia-a100"; null where there is none of that tag.
+const NvidiaGpu* find_nvidia_gpu(std::string_view tag);
+
+}  // namespace sator
