@@ -24,7 +24,7 @@ void run(const BuildArguments& a, Streams& io) {
   std::vector<driver::ScheduleText> schedules;
   for (const std::string& file : a.schedules) schedules.push_back({read_file(file), file});
   driver::CompileOptions options{
-      .levels = levels_of_target(a.target), .bounds = bounds_of(a.bounds), .default_schedules = a.rules != "none"};
+      .target = Target::parse(a.target), .bounds = bounds_of(a.bounds), .default_schedules = a.rules != "none"};
   if (a.rules == "dlight")
     fail({.what = text("--rules dlight for ", a.target),
           .needs = "a GPU: DLight's rules bind loops to its threads",
@@ -60,9 +60,7 @@ Command build_command() {
                        .into = &a->file,
                        .required = true},
                       {.name = "-o,--output FILE", .help = "the library, out.so", .into = &a->output, .required = true},
-                      {"--target TARGET",
-                       "what to build for: llvm for this machine, portable, or instruction sets separated by commas",
-                       &a->target},
+                      {"--target TARGET", kTargetHelp, &a->target},
                       {"--schedule TRACE",
                        "steps of a schedule, as a trace prints; what they change is left as they leave it",
                        &a->schedules},

@@ -19,6 +19,7 @@ Command estimate_command();
 Command explore_command();
 Command explain_command();
 Command opt_command();
+Command passes_command();
 Command build_command();
 Command run_command();
 Command convert_weight_command();

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/program_options.h"
+#include "driver/pipeline.h"
 #include "driver/program.h"
 #include "passes/lower/lower.h"
 #include "passes/run.h"
@@ -37,8 +38,8 @@ Attrs config_of(const std::vector<std::string>& given) {
 
 void list_passes(Streams& io) {
   size_t widest = 0;
-  for (const passes::Pass& p : passes::passes()) widest = std::max(widest, p.name.size());
-  for (const passes::Pass& p : passes::passes()) {
+  for (const passes::Pass& p : driver::all_passes()) widest = std::max(widest, p.name.size());
+  for (const passes::Pass& p : driver::all_passes()) {
     io.json.push_back({{"name", p.name}, {"does", p.does}});
     io.out << p.name << std::string(widest + 2 - p.name.size(), ' ') << p.does << "\n";
   }
@@ -59,9 +60,9 @@ void run(const OptArguments& a, Streams& io) {
           .needs = "a file with TVMScript, or - for standard input",
           .hint = "`sator opt --list` lists the passes"});
   std::vector<const passes::Pass*> chosen;
-  for (const std::string& name : listed_words(a.passes)) chosen.push_back(&passes::pass_named(name));
-  passes::PassContext ctx{
-      .bounds = bounds_of(a.bounds), .target = a.target.value_or(""), .config = config_of(a.config)};
+  for (const std::string& name : listed_words(a.passes)) chosen.push_back(&driver::step_named(name));
+  passes::PassContext ctx{.bounds = bounds_of(a.bounds), .config = config_of(a.config)};
+  if (a.target) ctx.target = Target::parse(*a.target);
   if (a.explain)
     ctx.explain = [&](const std::string& pass, const std::string& message) {
       io.notes << pass << ": " << message << "\n";
@@ -99,7 +100,7 @@ Command opt_command() {
                   {"-o,--output FILE", "write the result there instead of printing it", &a->output},
                   {"--bounds LIST", "the largest values of symbolic sizes: seq_len=512,batch=8", &a->bounds},
                   {"--config LIST", "options of passes: tir.Simplify.NAME=1,...", &a->config},
-                  {"--target NAME", "what is compiled for, for BindTarget", &a->target},
+                  {"--target TARGET", text("what is compiled for: ", kTargetHelp), &a->target},
                   {"--attach FILE", "tensor programs that AttachAdditionalPrimFuncs adds", &a->attach},
                   {"--explain", "say what passes did or did not do, and why", &a->explain},
                   {"--list", "list the passes", &a->list},

@@ -74,8 +74,4 @@ Json json_of(const rules::AppliedSchedule& s) {
           {"declined", declined}};
 }
 
-std::vector<const target::CpuLevel*> levels_of_target(const std::string& target) {
-  return target::levels_for(target == "llvm" ? "native" : target);
-}
-
 }  // namespace sator::cli

@@ -10,7 +10,6 @@
 #include "base/json.h"
 #include "ir/module.h"
 #include "rules/cpu.h"
-#include "target/cpu.h"
 
 namespace sator::cli {
 
@@ -30,7 +29,8 @@ std::map<std::string, int64_t> bounds_of(const std::vector<std::string>& given);
 std::string words_of(const rules::AppliedSchedule& schedule);
 Json json_of(const rules::AppliedSchedule& schedule);
 
-/// --target of `sator build`.
-std::vector<const target::CpuLevel*> levels_of_target(const std::string& target);
+inline constexpr const char* kTargetHelp =
+    "llvm, llvm -mcpu=..., native, portable, levels of instruction sets, cuda -arch=..., a tag as nvidia/nvidia-a100, "
+    "a described chip, or JSON";
 
 }  // namespace sator::cli

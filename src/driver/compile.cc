@@ -1,12 +1,12 @@
 #include "driver/compile.h"
 
+#include "base/error.h"
 #include "base/file.h"
 #include "codegen/library.h"
 #include "codegen/vm_codegen.h"
 #include "passes/run.h"
 #include "relax/print.h"
 #include "rules/cpu.h"
-#include "rules/param_layouts.h"
 #include "tir/nodes.h"
 
 namespace sator::driver {
@@ -18,15 +18,11 @@ void dump(const CompileOptions& options, const std::string& name, const ModuleRe
   write_file(options.debug_dump / ("debug-" + name + ".py"), relax::to_script(*module) + "\n");
 }
 
-std::vector<const target::CpuLevel*> levels_of(const CompileOptions& options) {
-  return options.levels.empty() ? target::levels_for("native") : options.levels;
-}
-
 /// The passes by phase, and those left out, with the reason.
 void dump_passes(const CompileOptions& options) {
   if (options.debug_dump.empty()) return;
   std::string out;
-  for (const Phase& phase : phases()) {
+  for (const Phase& phase : backend_of(options.target).phases) {
     out += text("phase ", phase.number, ": ", phase.does, "\n");
     for (const Step& step : phase.steps)
       out += step.skipped.empty() ? text("  ", step.name, "\n") : text("  not ", step.name, ": ", step.skipped, "\n");
@@ -34,49 +30,45 @@ void dump_passes(const CompileOptions& options) {
   write_file(options.debug_dump / "passes.txt", out);
 }
 
-passes::PassContext context_of(const CompileOptions& options) { return {.bounds = options.bounds, .target = "llvm"}; }
-
-constexpr int kSchedules = 4;  // the phase
-
-tir::PrimFuncRef with_attr(const tir::PrimFuncRef& func, const std::string& key, NodeRef value) {
-  Attrs attrs = func->attrs;
-  attrs[key] = std::move(value);
-  return with(func, &tir::PrimFunc::attrs, std::move(attrs));
+passes::PassContext context_of(const CompileOptions& options) {
+  passes::PassContext ctx{.bounds = options.bounds, .target = options.target, .scheduled = options.scheduled};
+  if (!options.default_schedules) ctx.config[rules::kDefaultSchedule] = int_imm(0);
+  return ctx;
 }
 
-/// The module in which functions of the user's schedules are marked, so that no pass takes them apart.
-ModuleRef with_marks(ModuleRef module, const CompileOptions& options) {
-  for (const auto& [name, func] : options.scheduled)
-    module = with_function(
-        module, name, with_attr(cast<tir::PrimFunc>(module->functions.at(name)), "tir.is_scheduled", bool_imm(true)));
-  return module;
-}
-
-/// The module with those functions as their schedules left them.
-ModuleRef with_schedules_of_user(ModuleRef module, const CompileOptions& options) {
-  for (const auto& [name, func] : options.scheduled) {
-    auto at = module->functions.find(name);
-    if (at != module->functions.end())
-      module = with_function(module, name, with(func, &tir::PrimFunc::attrs, Attrs(at->second->attrs)));
+/// The steps of the phases from kSchedulePhase on that are the same for all levels.
+ModuleRef before_levels(ModuleRef module, const passes::PassContext& ctx) {
+  for (const Step& step : backend_of(*ctx.target).phases.at(kSchedulePhase).steps) {
+    if (step.per_level) break;
+    if (step.skipped.empty()) module = passes::run_pass(step_named(step.name), module, ctx);
   }
   return module;
 }
 
+/// The rest of that phase, for one level.
+ModuleRef scheduled_for(const target::CpuLevel& level, const ModuleRef& module, const passes::PassContext& given,
+                        const rules::ScheduleLog& log) {
+  passes::PassContext ctx = given;
+  ctx.target = Target::of_levels({&level});
+  ModuleRef out = rules::apply_default_schedule(module, ctx, log);
+  passes::require_well_formed(text("the schedule for ", level.name), *out, *module);
+  return out;
+}
+
 }  // namespace
 
-std::map<std::string, tir::PrimFuncRef> scheduled_functions(const Module& before, const Module& after) {
-  std::map<std::string, tir::PrimFuncRef> out;
+std::map<std::string, Func> scheduled_functions(const Module& before, const Module& after) {
+  std::map<std::string, Func> out;
   for (const auto& [name, func] : after.functions) {
-    tir::PrimFuncRef program = cast<tir::PrimFunc>(func);
     auto at = before.functions.find(name);
-    if (program && at != before.functions.end() && at->second != func) out.emplace(name, program);
+    if (func.as<tir::PrimFunc>() && at != before.functions.end() && at->second != func) out.emplace(name, func);
   }
   return out;
 }
 
 ModuleRef to_phase3(ModuleRef module, const CompileOptions& options) {
-  for (const Phase& phase : phases()) {
-    if (phase.number >= kSchedules) break;
+  for (const Phase& phase : backend_of(options.target).phases) {
+    if (phase.number >= kSchedulePhase) break;
     module = run_phase(phase, module, context_of(options));
     dump(options, text("phase", phase.number), module);
   }
@@ -85,22 +77,22 @@ ModuleRef to_phase3(ModuleRef module, const CompileOptions& options) {
 
 Compiled compile(ModuleRef module, const CompileOptions& options) {
   const passes::PassContext ctx = context_of(options);
-  const bool by_rules = options.default_schedules && int_attr(module->attrs, kDefaultSchedule).value_or(1) != 0;
-  module = with_marks(std::move(module), options);
+  const Backend& backend = backend_of(options.target);
+  if (!options.target.is_cpu())
+    fail({.what = text("nothing that runs is built for ", options.target.spelling(), ": it is only described"),
+          .needs = "a CPU",
+          .hint = "build for llvm; `sator run --chip` says what the program costs there"});
   Compiled out;
   dump_passes(options);
   out.phase3 = to_phase3(std::move(module), options);
-  module = rules::attach_param_layouts(out.phase3, ctx);
-  passes::require_well_formed("the layout of parameters", *module, *out.phase3);
-  module = with_schedules_of_user(run_phase(phases()[kSchedules], module, ctx), options);
-  for (const target::CpuLevel* level : levels_of(options)) {
+  module = before_levels(out.phase3, ctx);
+  for (const target::CpuLevel* level : options.target.levels()) {
     rules::ScheduleLog log;
     if (out.levels.empty()) log = [&](const rules::AppliedSchedule& applied) { out.schedules.push_back(applied); };
-    LevelModules l{level, by_rules ? rules::schedule_for_cpu(module, *level, log) : module, nullptr};
-    passes::require_well_formed(text("the schedule for ", level->name), *l.scheduled, *module);
+    LevelModules l{level, scheduled_for(*level, module, ctx, log), nullptr};
     l.final = l.scheduled;
-    for (const Phase& phase : phases())
-      if (phase.number > kSchedules) l.final = run_phase(phase, l.final, ctx);
+    for (const Phase& phase : backend.phases)
+      if (phase.number > kSchedulePhase) l.final = run_phase(phase, l.final, ctx);
     out.levels.push_back(std::move(l));
   }
   out.scheduled = out.levels.front().scheduled;

@@ -6,28 +6,25 @@
 #include "driver/pipeline.h"
 #include "rules/cpu.h"
 #include "runtime/bytecode.h"
-#include "target/cpu.h"
-#include "tir/nodes.h"
+#include "target/target.h"
 
 namespace sator::driver {
 
 struct CompileOptions {
-  std::vector<const target::CpuLevel*> levels;  ///< best first; empty: the best that this machine runs
-  std::map<std::string, int64_t> bounds;        ///< upper bounds of symbolic sizes
-  std::filesystem::path debug_dump;             ///< folder for debug-phase0.py ... debug-final.py; empty: none
-  std::string source_hash;                      ///< of everything that shaped the module, for the library
-  std::string metadata_json = "{}";             ///< of the model, for the library
+  Target target = Target::parse("llvm");
+  std::map<std::string, int64_t> bounds;  ///< upper bounds of symbolic sizes
+  std::filesystem::path debug_dump;       ///< folder for debug-phase0.py ... debug-final.py; empty: none
+  std::string source_hash;                ///< of everything that shaped the module, for the library
+  std::string metadata_json = "{}";       ///< of the model, for the library
   /// Functions as schedules of the user's left them (scheduled_functions). The program stands as it was written until
   /// phase 3; then they take their places, and no rule schedules them.
-  std::map<std::string, tir::PrimFuncRef> scheduled = {};
-  /// Whether rules schedule what nobody did. They do not either where the module has the attribute kDefaultSchedule = False.
+  std::map<std::string, Func> scheduled = {};
+  /// Whether rules schedule what nobody did.
   bool default_schedules = true;
 };
 
-inline constexpr const char* kDefaultSchedule = "sator.default_schedule";
-
 /// The tensor programs that differ from those of the module before, by name.
-std::map<std::string, tir::PrimFuncRef> scheduled_functions(const Module& before, const Module& after);
+std::map<std::string, Func> scheduled_functions(const Module& before, const Module& after);
 
 /// The module as one instruction-set level has it: schedules differ, names, signatures and graphs do not.
 struct LevelModules {
@@ -50,7 +47,7 @@ struct Compiled {
 /// Phases 0 to 3: the program as the cost engine reads it. Errors: those of the passes.
 ModuleRef to_phase3(ModuleRef module, const CompileOptions& options);
 
-/// Phases 0 to 5. Errors: those of the passes; InternalError names the phase and pass.
+/// Phases 0 to 5 for a CPU. Errors: those of the passes; a target for which nothing is built; InternalError names the phase and pass.
 Compiled compile(ModuleRef module, const CompileOptions& options);
 
 /// Machine code of all kernels for all levels, with the bytecode and metadata, as one model library (a `.so`).

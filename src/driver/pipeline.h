@@ -1,15 +1,19 @@
-// The compilation of a model in phases 0 to 5, under the names that MLC-LLM's users know.
+// What is built for a target, as one page: the phases under the names that MLC-LLM's users know, the rules, the lowering.
 #pragma once
 
+#include <span>
+
+#include "passes/lower/lower.h"
 #include "passes/pass.h"
+#include "target/target.h"
 
 namespace sator::driver {
 
 /// One pass of a phase, or one that MLC-LLM has there and this target skips, with the reason.
 struct Step {
   std::string name;
-  std::string skipped;     ///< empty: it runs
-  bool per_level = false;  ///< for each instruction set by itself: rules::schedule_for_cpu does it, after the others
+  std::string skipped = {};  ///< empty: it runs
+  bool per_level = false;    ///< from here on the program of each instruction-set level by itself
 };
 struct Phase {
   int number;
@@ -17,8 +21,32 @@ struct Phase {
   std::vector<Step> steps;
 };
 
-/// The phases for CPUs, in order. Phase 4 (default schedules) and the last step of phase 5 (bytecode) are the driver's.
-const std::vector<Phase>& phases();
+/// A rule that schedules tensor functions.
+struct RuleName {
+  std::string_view name, does;
+};
+
+/// What is built for one kind of target.
+struct Backend {
+  std::string_view kind;        ///< of the target: "llvm"
+  std::vector<Phase> phases;    ///< in order
+  std::vector<RuleName> rules;  ///< in the order in which they are tried
+  std::span<const passes::LowerPass> lowering;
+  std::string_view emitter;  ///< what makes code, or figures, of lowered functions
+};
+
+/// Null where nothing is built for targets of this kind.
+const Backend* find_backend(const Target& target);
+/// Errors: nothing is built for targets of this kind; the message says for which something is.
+const Backend& backend_of(const Target& target);
+
+/// All passes that a page may name: those of passes/ and the schedules of rules/. What `sator opt` runs.
+const std::vector<passes::Pass>& all_passes();
+/// Errors: no such pass; lists the nearest names.
+const passes::Pass& step_named(const std::string& name);
+
+/// The phase in which tensor functions are scheduled. Before it the program is what the cost engine reads.
+inline constexpr int kSchedulePhase = 4;
 
 /// Runs the passes of one phase.
 /// Errors: those of the passes; InternalError names the pass after which the module breaks the rules of the IRs.

@@ -92,7 +92,7 @@ std::string activations_of_mlc(const fs::path& folder) {
 
 CompileReport write_compiled(const Program& program, const ModelConfig& config, const OpenOptions& options,
                              const fs::path& path) {
-  driver::CompileOptions compile{.levels = target::levels_for(options.isa),
+  driver::CompileOptions compile{.target = Target::of_levels(target::levels_for(options.isa)),
                                  .bounds = {{"seq_len", program.limits.prefill_chunk}},
                                  .debug_dump = options.debug_dump,
                                  .source_hash = cache_key(options, program)};

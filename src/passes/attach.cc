@@ -55,18 +55,29 @@ ModuleRef attach_additional_prim_funcs(const ModuleRef& module, const PassContex
   return out;
 }
 
-ModuleRef mark_scheduled_functions(const ModuleRef& module, const PassContext&) {
+ModuleRef mark_scheduled_functions(const ModuleRef& module, const PassContext& ctx) {
   ModuleRef out = module;
   for (const auto& [name, func] : module->functions) {
     const tir::PrimFunc* f = func.as<tir::PrimFunc>();
     if (!f) continue;
-    bool scheduled = int_attr(f->attrs, "tir.is_scheduled").value_or(0) != 0;
+    bool scheduled = ctx.scheduled.contains(name) || int_attr(f->attrs, "tir.is_scheduled").value_or(0) != 0;
     walk(f->body, [&](const tir::For& loop) { scheduled |= loop.kind != tir::LoopKind::serial; });
     if (!scheduled) continue;
     Attrs attrs = f->attrs;
     attrs.emplace("tir.is_scheduled", bool_imm(true));
     attrs.emplace("op_pattern", int_imm(static_cast<int64_t>(OpPattern::opaque)));
     out = with_function(out, name, with(*f, &tir::PrimFunc::attrs, std::move(attrs)));
+  }
+  return out;
+}
+
+ModuleRef place_scheduled_functions(const ModuleRef& module, const PassContext& ctx) {
+  ModuleRef out = module;
+  for (const auto& [name, func] : ctx.scheduled) {
+    const tir::PrimFuncRef f = cast<tir::PrimFunc>(func);
+    auto at = module->functions.find(name);
+    if (f && at != module->functions.end())
+      out = with_function(out, name, with(f, &tir::PrimFunc::attrs, Attrs(at->second->attrs)));
   }
   return out;
 }

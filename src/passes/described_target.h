@@ -7,8 +7,7 @@
 
 namespace sator::passes {
 
-/// The chip that is compiled for: PassContext::target as the file of one ("FILE.toml"), or the name of a shipped one; nothing
-/// where it names something else. Errors: a file that is no chip's.
+/// The chip that is compiled for; nothing where that is another kind of target.
 std::optional<Chip> described_target(const PassContext& ctx);
 
 }  // namespace sator::passes

@@ -5,6 +5,7 @@
 
 #include "ir/module.h"
 #include "passes/condition.h"
+#include "target/target.h"
 
 namespace sator::passes {
 
@@ -12,13 +13,15 @@ namespace sator::passes {
 struct PassContext {
   /// Upper bounds of symbolic sizes by name, in elements: {"seq_len", 512}.
   std::map<std::string, int64_t> bounds;
-  /// What is compiled for, as its name: "llvm", "cuda", a chip.
-  std::string target;
+  /// What is compiled for; nothing where no pass asks.
+  std::optional<Target> target = {};
   /// Options of passes, by name: {"tir.HoistExpression.hoisted_conditionals", 15}; the arguments of a pass stand under its
   /// own name: {"NarrowDataType.target_bits", 32}.
   Attrs config = {};
   /// Tensor programs that AttachAdditionalPrimFuncs adds to the module; null: none.
   ModuleRef additional = nullptr;
+  /// Tensor functions as schedules of the user's left them, by name: no pass takes them apart.
+  std::map<std::string, Func> scheduled = {};
   /// Told why something did or did not happen ("FuseOps: add is not fused into NT_matmul: ..."); empty: nobody listens.
   std::function<void(const std::string& pass, const std::string& message)> explain;
   void say(const std::string& pass, const std::string& message) const {

@@ -86,6 +86,7 @@ const std::vector<Pass>& passes() {
       {"DeadCodeElimination", "takes out what nobody uses", dead_code_elimination},
       {"CleanUpTIRAttrs", "takes off the attributes of fusion", clean_up_tir_attrs},
       {"LiftTransformParams", "moves what depends on parameters alone into transform_params", lift_transform_params},
+      {"PlaceScheduledFunctions", "puts functions in as schedules of the user's left them", place_scheduled_functions},
       {"RewriteDataflowReshape", "makes reshapes views", rewrite_dataflow_reshape},
       {"ToNonDataflow", "makes dataflow blocks plain ones", to_non_dataflow, {}, {&kNoDataflow, &kNoPackedDataflow}},
       {"RemovePurityChecking", "takes functions for pure", remove_purity_checking, {&kNoPackedDataflow}, {&kNoPurity}},

@@ -1,5 +1,8 @@
-// The rule for what no other rule takes: always parallel, and vectorised where the innermost loop is spatial.
+// The rules for copies that become views, and for what no other rule takes.
+#include <algorithm>
+
 #include "passes/to_vm.h"
+#include "rules/nest.h"
 #include "rules/rule.h"
 #include "schedule/primitives.h"
 #include "tir/nodes.h"
@@ -11,12 +14,18 @@ using namespace tir;
 
 namespace {
 
-void schedule_block(Schedule& s, const BlockHandle& block) {
-  std::vector<Loop> loops = get_loops(s, block);
-  if (loops.empty()) return;
-  // The first spatial loop runs in parallel.
-  attempt([&] { parallel(s, loops.front()); });
-  if (loops.size() >= 2) vectorize_last(s, block);
+/// Copies with a condition that reductions read: inlined, the condition would be asked for each of the sums' terms.
+std::vector<BlockHandle> padded_operands(Schedule& s) {
+  std::vector<BlockHandle> out;
+  for (const BlockHandle& b : leaf_blocks(s)) {
+    const BufferStore* store = s.get(b).body.as<BufferStore>();
+    const Call* call = store ? store->value.as<Call>() : nullptr;
+    if (s.get(b).init || !call || call->op != "tir.if_then_else") continue;
+    const std::vector<BlockHandle> consumers = get_consumers(s, b);
+    if (std::ranges::any_of(consumers, [&](const BlockHandle& c) { return s.get(c).init != nullptr; }))
+      out.push_back(b);
+  }
+  return out;
 }
 
 }  // namespace
@@ -28,9 +37,9 @@ MaybeReason schedule_view(Schedule& s, const target::CpuLevel&) {
   return {};
 }
 
-MaybeReason schedule_anything(Schedule& s, const target::CpuLevel&) {
-  inline_all(s);
-  for (const BlockHandle& b : leaf_blocks(s)) schedule_block(s, b);
+MaybeReason schedule_anything(Schedule& s, const target::CpuLevel& level) {
+  inline_cheap(s, padded_operands(s));
+  for (const BlockHandle& b : leaf_blocks(s)) schedule_nest(s, b, level);
   return {};
 }
 

@@ -65,11 +65,11 @@ bool is_expensive(const Block& block) {
 
 }  // namespace
 
-void inline_cheap(Schedule& s) {
+void inline_cheap(Schedule& s, const std::vector<BlockHandle>& kept) {
   for (bool changed = true; changed;) {
     changed = false;
     for (const BlockHandle& b : leaf_blocks(s)) {
-      if (s.sites().find(b) < 0) continue;
+      if (s.sites().find(b) < 0 || std::find(kept.begin(), kept.end(), b) != kept.end()) continue;
       if (is_expensive(s.get(b))) {
         std::vector<BlockHandle> consumers = get_consumers(s, b);
         bool once = consumers.size() == 1 && s.get(consumers[0]).iter_vars.size() == s.get(b).iter_vars.size();

@@ -52,8 +52,8 @@ schedule::Schedule named_schedule(const tir::PrimFuncRef& f, const std::string& 
 std::vector<schedule::BlockHandle> leaf_blocks(const schedule::Schedule& s);
 /// Puts every block but those of `kept` into its consumers, as long as one goes.
 void inline_all(schedule::Schedule& s, const std::vector<schedule::BlockHandle>& kept = {});
-/// Puts blocks into their consumers where nothing expensive is computed more often by that.
-void inline_cheap(schedule::Schedule& s);
+/// Puts blocks but those of `kept` into their consumers where nothing expensive is computed more often by that.
+void inline_cheap(schedule::Schedule& s, const std::vector<schedule::BlockHandle>& kept = {});
 /// Vectorises the block's innermost loop if it is spatial and long enough.
 void vectorize_last(schedule::Schedule& s, const schedule::BlockHandle& block);
 /// A factor for `split` of loop l.

@@ -25,7 +25,7 @@ std::vector<Route> routes_of(const Chip& chip) {
 ProgramAtPhase3 program_with_patterns(const fs::path& folder, const llm::OpenOptions& options, const Chip& chip,
                                       bool merged, int64_t prompt_len, std::vector<std::string>* notes) {
   llm::Program program = llm::program_of(folder, options);
-  passes::PassContext ctx{.bounds = {{"seq_len", program.limits.prefill_chunk}}, .target = "llvm"};
+  passes::PassContext ctx{.bounds = {{"seq_len", program.limits.prefill_chunk}}, .target = Target::parse("llvm")};
   passes::PassContext asked = ctx;
   asked.bounds["seq_len"] = std::min(prompt_len, program.limits.prefill_chunk);
   if (notes)
@@ -34,8 +34,8 @@ ProgramAtPhase3 program_with_patterns(const fs::path& folder, const llm::OpenOpt
       if (std::find(notes->begin(), notes->end(), note) == notes->end()) notes->push_back(note);
     };
   ModuleRef module = program.module;
-  for (const driver::Phase& phase : driver::phases()) {
-    if (phase.number > 3) break;
+  for (const driver::Phase& phase : driver::backend_of(*ctx.target).phases) {
+    if (phase.number >= driver::kSchedulePhase) break;
     if (phase.number == 1) {
       module = passes::fuse_ops_by_pattern(module, asked, passes::patterns_of(chip));
       if (merged) module = passes::merge_composite_functions(module, asked, passes::room_between(chip));

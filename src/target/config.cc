@@ -1,5 +1,7 @@
 #include "target/config.h"
 
+#include <charconv>
+
 #include "base/text.h"
 #include "target/kinds.h"
 
@@ -29,8 +31,12 @@ TargetConfigRef target_from_text(const std::string& text) {
     }
     word.remove_prefix(std::min(word.find_first_not_of('-'), word.size()));
     size_t equals = word.find('=');
-    std::string key(word.substr(0, equals)), value(equals == word.npos ? "1" : word.substr(equals + 1));
-    out.insert_or_assign(std::move(key), string_imm(std::move(value)));
+    const std::string_view value = equals == word.npos ? "1" : word.substr(equals + 1);
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    const bool is_number = error == std::errc() && end == value.data() + value.size();
+    out.insert_or_assign(std::string(word.substr(0, equals)),
+                         is_number ? NodeRef(int_imm(number)) : string_imm(std::string(value)));
   }
   return make<TargetConfig>(std::move(out));
 }

@@ -66,6 +66,7 @@ std::vector<float> filtered(const Tensor& x, const Tensor& taps, int64_t rows, i
 class Programs : public testing::Test {
  protected:
   void SetUp() override {
+    ::setenv("SATOR_CHIPS", chips_folder().c_str(), 1);
     fs::current_path(folder_.path());
     fs::create_directory_symlink(fs::path(SATOR_SOURCE_DIR) / "examples", "examples");
     std::mt19937 random(1);
@@ -79,7 +80,10 @@ class Programs : public testing::Test {
     save("taps.npy", {5});
     save("weight.npy", {64, 16});
   }
-  void TearDown() override { fs::current_path(SATOR_SOURCE_DIR); }
+  void TearDown() override {
+    fs::current_path(SATOR_SOURCE_DIR);
+    ::unsetenv("SATOR_CHIPS");
+  }
   TempFolder folder_;
 };
 

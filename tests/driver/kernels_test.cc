@@ -36,7 +36,8 @@ class Module:
 
 TEST(Kernels, MeanWhatPhase3Means) {
   const target::CpuLevel* level = target::levels_for("native").front();
-  Compiled compiled = compile(relax::parse_module(kModule), {.levels = {level}, .bounds = {{"n", 64}}});
+  Compiled compiled =
+      compile(relax::parse_module(kModule), {.target = Target::of_levels({level}), .bounds = {{"n", 64}}});
   int kernels = 0, packed = 0;
   expect_kernels_mean_phase3(compiled, *level, {1, 5, 13, 31}, kernels, packed);
   EXPECT_GE(kernels, 4);
@@ -47,7 +48,8 @@ TEST(Kernels, MeanWhatPhase3Means) {
 TEST(Kernels, MeanWhatPhase3MeansAtEveryLevel) {
   for (const target::CpuLevel* level : target::host_levels()) {
     SCOPED_TRACE(level->name);
-    Compiled compiled = compile(relax::parse_module(kModule), {.levels = {level}, .bounds = {{"n", 64}}});
+    Compiled compiled =
+        compile(relax::parse_module(kModule), {.target = Target::of_levels({level}), .bounds = {{"n", 64}}});
     int kernels = 0, packed = 0;
     expect_kernels_mean_phase3(compiled, *level, {7}, kernels, packed);
     EXPECT_GE(kernels, 4);

@@ -33,9 +33,9 @@ void expect_all_phases_parse_back(const fs::path& folder, const std::string& sch
   expect_parses_back(program.module, what + " before phase 0");
   driver::CompileOptions options{.bounds = {{"seq_len", program.limits.prefill_chunk}}};
   ModuleRef module = program.module;
-  for (const driver::Phase& phase : driver::phases()) {
+  for (const driver::Phase& phase : driver::backend_of(options.target).phases) {
     if (phase.number > 2) break;
-    module = driver::run_phase(phase, module, {.bounds = options.bounds, .target = "llvm"});
+    module = driver::run_phase(phase, module, {.bounds = options.bounds, .target = options.target});
     expect_parses_back(module, text(what, " after phase ", phase.number));
   }
   driver::Compiled compiled = driver::compile(program.module, options);

@@ -31,7 +31,8 @@ TEST_P(Schemes, KernelsMeanWhatPhase3Means) {
   folder.write("config.json", kConfig);
   const Program program = program_of(folder.path(), {.scheme = parse_scheme(GetParam())});
   const target::CpuLevel* level = target::levels_for("native").front();
-  driver::Compiled compiled = driver::compile(program.module, {.levels = {level}, .bounds = {{"seq_len", 64}}});
+  driver::Compiled compiled =
+      driver::compile(program.module, {.target = Target::of_levels({level}), .bounds = {{"seq_len", 64}}});
   int kernels = 0, packed = 0;
   driver::expect_kernels_mean_phase3(compiled, *level, {1, 5, 14}, kernels, packed);
   EXPECT_GE(kernels, 10);
@@ -52,7 +53,8 @@ TEST_P(SchemesOfExperts, KernelsMeanWhatPhase3Means) {
   folder.write("config.json", kExperts);
   const Program program = program_of(folder.path(), {.scheme = parse_scheme(GetParam())});
   const target::CpuLevel* level = target::levels_for("native").front();
-  driver::Compiled compiled = driver::compile(program.module, {.levels = {level}, .bounds = {{"seq_len", 64}}});
+  driver::Compiled compiled =
+      driver::compile(program.module, {.target = Target::of_levels({level}), .bounds = {{"seq_len", 64}}});
   int kernels = 0, packed = 0, grouped = 0;
   driver::expect_kernels_mean_phase3(compiled, *level, {8, 21}, kernels, packed);
   for (const rules::AppliedSchedule& s : compiled.schedules) grouped += s.trace.find(rules::kOneGroup) != s.trace.npos;

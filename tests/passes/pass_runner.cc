@@ -24,7 +24,7 @@ std::string run_passes(const TestCase& test) {
       ctx.bounds[std::string(trim(word.substr(0, equals)))] = std::stoll(std::string(word.substr(equals + 1)));
     }
   }
-  if (const Section* target = test.find("target")) ctx.target = trim(target->text);
+  if (const Section* target = test.find("target")) ctx.target = Target::parse(std::string(trim(target->text)));
   if (test.find("config")) {  // option=value, one a line
     for (std::string_view line : split(test.text("config"), '\n')) {
       size_t equals = line.find('=');

@@ -77,7 +77,7 @@ struct CompiledGraph::Machine {
 
 CompiledGraph::CompiledGraph(const ModuleRef& module) : machine_(std::make_unique<Machine>()) {
   const target::CpuLevel& level = *target::levels_for("native").front();
-  driver::Compiled compiled = driver::compile(module, {.levels = {&level}});
+  driver::Compiled compiled = driver::compile(module, {.target = Target::of_levels({&level})});
   machine_->jit = codegen::Jit::create(level);
   runtime::KernelTable kernels;
   for (const auto& [name, func] : compiled.final->functions) {

@@ -15,7 +15,7 @@ NodeRef given_target(const PassContext& ctx) {
     if (const StringImm* text = at->second.as<StringImm>()) return target_from_text(text->value);
     return at->second;
   }
-  return ctx.target.empty() ? nullptr : NodeRef(string_imm(ctx.target));
+  return ctx.target ? NodeRef(string_imm(ctx.target->spelling())) : nullptr;
 }
 
 void bind_to(Attrs& attrs, const TargetConfigRef& target) {

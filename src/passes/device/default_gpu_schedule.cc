@@ -69,7 +69,7 @@ ModuleRef default_gpu_schedule(const ModuleRef& module, const PassContext& ctx) 
     const tir::PrimFunc* f = func.as<tir::PrimFunc>();
     if (!f || int_attr(f->attrs, "tir.is_scheduled").value_or(0)) continue;
     TargetConfigRef target = target_attr(f->attrs);
-    if (!target && !ctx.target.empty()) target = target_from_text(ctx.target);
+    if (!target && ctx.target) target = ctx.target->config();
     if (!target)
       fail({.what = text("function ", name, " has no target"),
             .needs = "the attribute target, or a target that is compiled for",

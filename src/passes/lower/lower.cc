@@ -73,6 +73,7 @@ std::span<const std::string_view> option_names() {
   static constexpr std::string_view names[] = {"tir.HoistExpression.hoisted_conditionals",
                                                "tir.HoistExpression.hoisted_let_bindings",
                                                "tir.HoistIfThenElse.support_block_scope_hosting",
+                                               "sator.default_schedule",
                                                "tir.instr_siblings",
                                                "tir.instrument_lwp",
                                                "tir.lwp_disable_func_prof",

@@ -190,7 +190,7 @@ Finding run_case(Draw& draw, uint64_t seed, Counts& counts) {
   out.arrays = subject->arrays;
 
   // Passes in the table's order with some left out, or at random.
-  passes::PassContext ctx{.bounds = {{"n", 8}}, .target = "llvm"};
+  passes::PassContext ctx{.bounds = {{"n", 8}}, .target = Target::parse("llvm")};
   ModuleRef now = module;
   const auto& all = graph_passes();
   const auto total = static_cast<int64_t>(all.size());

@@ -1,0 +1,371 @@
+#include "rules/nest.h"
+
+#include <algorithm>
+#include <set>
+
+#include "arith/analyzer.h"
+#include "schedule/primitives.h"
+#include "tir/nodes.h"
+
+namespace sator::rules {
+
+using namespace schedule;
+using namespace tir;
+
+namespace {
+
+constexpr int64_t kTile = 16;          // of a transposition: a cache line of floats
+constexpr int64_t kEnoughParts = 64;   // iterations of a parallel loop, for any number of threads
+constexpr int64_t kPartOfFlat = 4096;  // elements of a flat loop that one part takes
+constexpr int64_t kPartOfSum = 16384;  // elements that one part of a sum over everything takes
+constexpr int64_t kFewResults = 512;   // a reduction with fewer is cut into parts
+constexpr int64_t kLongReduction = 4096;
+constexpr int64_t kShortVector = 4;  // an iterator with fewer values is no vector
+
+/// How an access moves when an iterator grows by one: not at all, to the next element, elsewhere.
+enum class Step : uint8_t { none, next, far };
+
+/// An iterator of the block and the loop that it is.
+struct Axis {
+  size_t place;
+  VarRef var;
+  Loop loop;
+  bool reduces;
+  std::optional<int64_t> extent;  ///< nothing: symbolic
+  bool at_least(int64_t n) const { return !extent || *extent >= n; }
+};
+
+Step step_of(const std::vector<Expr>& indices, const BufferRef& buffer, const VarRef& var) {
+  arith::Analyzer analyzer;
+  size_t last = indices.size();
+  while (last > 1 && is_one(buffer->shape[last - 1])) --last;
+  bool used = false;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    if (!uses_var(indices[d], *var)) continue;
+    if (d + 1 != last) return Step::far;
+    used = true;
+  }
+  if (!used) return Step::none;
+  const Expr& index = indices[last - 1];
+  const Expr moved = substitute(index, VarMap{{var, Expr(var) + int_imm(1, var->dtype)}});
+  return analyzer.prove_equal(moved, index + int_imm(1, index->dtype)) ? Step::next : Step::far;
+}
+
+/// A block whose iterators are loops, one each, that stores to one buffer.
+class Nest {
+ public:
+  /// Nothing where the block has another form.
+  static std::optional<Nest> of(Schedule& s, const BlockHandle& block) {
+    Nest nest;
+    const Block& b = s.get(block);
+    const BlockRealize& realize = s.realize(block);
+    nest.store_ = cast<BufferStore>(b.body);
+    const std::vector<Loop> loops = get_loops(s, block);
+    if (!nest.store_ || loops.size() != b.iter_vars.size() || !is_one(realize.predicate)) return {};
+    for (size_t i = 0; i < b.iter_vars.size(); ++i) {
+      const VarRef value = cast<Var>(realize.values[i]);
+      const auto at = std::ranges::find(loops, value);
+      const IterKind kind = b.iter_vars[i]->kind;
+      if (at == loops.end() || (kind != IterKind::spatial && kind != IterKind::reduce)) return {};
+      if (s.get(*at).kind != LoopKind::serial) return {};
+      nest.axes_.push_back({i, b.iter_vars[i]->var, *at, kind == IterKind::reduce, as_int(s.get(*at).extent)});
+    }
+    for (const Loop& loop : loops)
+      if (std::ranges::count(nest.axes_, loop, &Axis::loop) != 1) return {};
+    walk(nest.store_->value, [&](const BufferLoad& load) {
+      const bool is_sum = b.init && load.buffer == nest.store_->buffer;
+      if (!is_sum) nest.loads_.push_back(ref(load));
+    });
+    return nest;
+  }
+
+  const std::vector<Axis>& axes() const { return axes_; }
+  Step of_result(const Axis& a) const { return step_of(store_->indices, store_->buffer, a.var); }
+  /// Whether some operand, or all of them, move so.
+  bool some(const Axis& a, Step step) const {
+    return std::ranges::any_of(loads_, [&](const auto& l) { return step_of(l->indices, l->buffer, a.var) == step; });
+  }
+  /// Whether an operand that lies along `vector` is the same for all values of `a`.
+  bool is_reused(const Axis& vector, const Axis& a) const {
+    return std::ranges::any_of(loads_, [&](const auto& l) {
+      return step_of(l->indices, l->buffer, vector.var) == Step::next &&
+             step_of(l->indices, l->buffer, a.var) == Step::none;
+    });
+  }
+  /// The iterator along which the result lies.
+  const Axis* along_result() const {
+    for (const Axis& a : axes_)
+      if (!a.reduces && of_result(a) == Step::next) return &a;
+    return nullptr;
+  }
+  std::vector<Axis> spatial() const { return of_kind(false); }
+  std::vector<Axis> reductions() const { return of_kind(true); }
+
+ private:
+  std::vector<Axis> of_kind(bool reduces) const {
+    std::vector<Axis> out;
+    for (const Axis& a : axes_)
+      if (a.reduces == reduces) out.push_back(a);
+    return out;
+  }
+  Ref<const BufferStore> store_;
+  std::vector<Axis> axes_;
+  std::vector<Ref<const BufferLoad>> loads_;
+};
+
+std::vector<Loop> loops_of(const std::vector<Axis>& axes, const Axis* without = nullptr,
+                           const Axis* without_too = nullptr) {
+  std::vector<Loop> out;
+  for (const Axis& a : axes)
+    if (!(without && a.loop == without->loop) && !(without_too && a.loop == without_too->loop)) out.push_back(a.loop);
+  return out;
+}
+
+/// The product of extents; nothing where one is symbolic.
+std::optional<int64_t> product_of(const std::vector<Axis>& axes) {
+  int64_t product = 1;
+  for (const Axis& a : axes) {
+    if (!a.extent) return {};
+    product *= *a.extent;
+  }
+  return product;
+}
+
+/// Tries steps; what they did is undone where one of them is refused.
+template <class Steps>
+bool tried(Schedule& s, const Steps& steps) {
+  const Schedule before = s;
+  try {
+    steps();
+    return true;
+  } catch (const Error&) {
+    s = before;
+    return false;
+  }
+}
+
+/// Makes the outermost of these loops, which stand in this order around the block, one parallel loop of enough iterations.
+Loop parallel_outer(Schedule& s, const std::vector<Loop>& loops) {
+  size_t count = 0;
+  int64_t parts = 1;
+  for (const Loop& l : loops) {
+    if (count > 0 && parts >= kEnoughParts) break;
+    ++count;
+    parts *= as_int(s.get(l).extent).value_or(kEnoughParts);
+  }
+  Loop outer =
+      count == 1 ? loops[0] : fuse(s, std::vector<Loop>(loops.begin(), loops.begin() + static_cast<ptrdiff_t>(count)));
+  parallel(s, outer);
+  return outer;
+}
+
+/// The largest of these widths that divides the extent; the first one where none does.
+int64_t width_of(std::optional<int64_t> extent, std::initializer_list<int64_t> widths) {
+  for (int64_t w : widths)
+    if (extent && *extent % w == 0) return w;
+  for (int64_t w : widths)
+    if (!extent || *extent >= w) return w;
+  return *(widths.end() - 1);
+}
+
+// ---- Without a reduction ----
+
+void schedule_copy(Schedule& s, const Nest& nest) {
+  const Axis* v = nest.along_result();
+  if (!v || !v->at_least(kShortVector)) {
+    parallel_outer(s, loops_of(nest.axes()));
+    return;
+  }
+  const Axis* u = nullptr;  // along which an operand lies that does not lie along v
+  for (const Axis& a : nest.axes())
+    if (a.loop != v->loop && a.at_least(kTile) && nest.some(*v, Step::far) && nest.some(a, Step::next)) u = &a;
+  if (u && v->at_least(kTile)) {
+    std::vector<Loop> us = schedule::split(s, u->loop, Factors{std::nullopt, factor(u->loop, kTile)});
+    std::vector<Loop> vs = schedule::split(s, v->loop, Factors{std::nullopt, factor(v->loop, kTile)});
+    std::vector<Loop> order = loops_of(nest.axes(), u, v);
+    order.insert(order.end(), {us[0], vs[0]});
+    std::vector<Loop> whole = order;
+    whole.insert(whole.end(), {us[1], vs[1]});
+    reorder(s, whole);
+    vectorize(s, vs[1]);
+    parallel_outer(s, order);
+    return;
+  }
+  std::vector<Loop> order = loops_of(nest.axes(), v);
+  const int64_t lanes = width_of(v->extent, {16, 8, 4});
+  std::vector<Loop> vs =
+      order.empty()
+          ? schedule::split(
+                s, v->loop, Factors{std::nullopt, factor(v->loop, kPartOfFlat / lanes), factor(v->loop, lanes)})
+          : schedule::split(s, v->loop, Factors{std::nullopt, factor(v->loop, lanes)});
+  std::vector<Loop> whole = order;
+  whole.insert(whole.end(), vs.begin(), vs.end());
+  if (whole.size() > vs.size()) reorder(s, whole);
+  vectorize(s, vs.back());
+  whole.pop_back();
+  parallel_outer(s, whole);
+}
+
+// ---- A reduction whose vector lies along its result ----
+
+/// The block that stores a tile of results, which stay in registers until then.
+BlockHandle store_of_tile(Schedule& s, const BlockHandle& block) {
+  return cache_write(s, block, BufferSelector{true, int64_t{0}}, std::string("local"));
+}
+
+void schedule_tile(Schedule& s, const BlockHandle& block, const Nest& nest, const Axis& v,
+                   const target::CpuLevel& level) {
+  const Axis* u = nullptr;
+  for (const Axis& a : nest.axes())
+    if (!a.reduces && a.loop != v.loop && nest.is_reused(v, a) && a.at_least(2) &&
+        (!u || (u->extent && (!a.extent || *a.extent > *u->extent))))
+      u = &a;
+  const int64_t lanes = vector_lanes(level, 32);
+  const int64_t width =
+      u ? width_of(v.extent, {2 * lanes, lanes, 8, 4}) : width_of(v.extent, {4 * lanes, 2 * lanes, lanes, 8, 4});
+  const int64_t vector = std::min(width, lanes);
+  const int64_t registers = level.vector_registers * 3 / 4 / std::max<int64_t>(1, width / lanes);
+  const int64_t rows = !u               ? 1
+                       : registers >= 8 ? width_of(u->extent, {8, 7, 6, 5, 4, 3, 2})
+                                        : width_of(u->extent, {6, 5, 4, 3, 2});
+  const BlockHandle last = store_of_tile(s, block);
+  std::vector<Loop> vs =
+      schedule::split(s, v.loop, Factors{std::nullopt, factor(v.loop, width / vector), factor(v.loop, vector)});
+  std::vector<Loop> outer = loops_of(nest.spatial(), &v, u), tile = {vs[1], vs[2]};
+  if (u) {
+    std::vector<Loop> us = schedule::split(s, u->loop, Factors{std::nullopt, factor(u->loop, rows)});
+    outer.push_back(us[0]);
+    tile.insert(tile.begin(), us[1]);
+  }
+  outer.push_back(vs[0]);
+  const std::vector<Loop> sums = loops_of(nest.reductions());
+  std::vector<Loop> whole = outer;
+  whole.insert(whole.end(), sums.begin(), sums.end());
+  whole.insert(whole.end(), tile.begin(), tile.end());
+  reorder(s, whole);
+  reverse_compute_at(s, last, outer.back(), true);
+  for (size_t i = 0; i + 1 < tile.size(); ++i) unroll(s, tile[i]);
+  vectorize(s, tile.back());
+  const std::vector<Loop> own = get_loops(s, last);
+  vectorize(s, schedule::split(s, own.back(), Factors{std::nullopt, factor(own.back(), vector)})[1]);
+  parallel_outer(s, outer);
+  decompose_reduction(s, block, sums[0]);
+}
+
+// ---- A reduction whose vector lies along what is reduced ----
+
+void schedule_lanes(Schedule& s, const BlockHandle& block, const Nest& nest, const Axis& r) {
+  const int64_t lanes = r.at_least(256) ? 64 : 16;
+  std::vector<Loop> order = loops_of(nest.spatial());
+  const std::vector<Loop> outer = order, sums = loops_of(nest.reductions(), &r);
+  std::vector<Loop> rs = schedule::split(s, r.loop, Factors{std::nullopt, factor(r.loop, lanes)});
+  order.insert(order.end(), sums.begin(), sums.end());
+  order.insert(order.end(), rs.begin(), rs.end());
+  reorder(s, order);
+  const BlockHandle partial = rfactor(s, rs[1], -1);
+  if (!outer.empty()) {
+    const Loop at = parallel_outer(s, outer);
+    compute_at(s, partial, get_loops(s, block)[0] == at ? at : get_loops(s, block)[0], true);
+  }
+  set_scope(s, partial, BufferSelector{true, int64_t{0}}, std::string("local"));
+  std::vector<Loop> own = get_loops(s, partial);
+  const Block& b = s.get(partial);
+  const BlockRealize& realize = s.realize(partial);
+  // rfactor's first iterator is the lane.
+  std::vector<Loop> lane, rest;
+  for (const Loop& l : own) {
+    if (s.get(l).kind != LoopKind::serial) continue;
+    (uses_var(realize.values[0], *l) ? lane : rest).push_back(l);
+  }
+  if (b.iter_vars.empty() || lane.size() != 1 || rest.empty())
+    fail({.what = "the partial results have other loops", .needs = "a loop over lanes and one over the rest"});
+  std::vector<Loop> lane_parts = schedule::split(s, lane[0], Factors{std::nullopt, factor(lane[0], 16)});
+  std::vector<Loop> inner = rest;
+  inner.insert(inner.end(), lane_parts.begin(), lane_parts.end());
+  reorder(s, inner);
+  unroll(s, lane_parts[0]);
+  vectorize(s, lane_parts[1]);
+  Loop first_sum = nullptr;
+  for (const Loop& l : rest)
+    for (size_t i = 0; i < b.iter_vars.size() && !first_sum; ++i)
+      if (b.iter_vars[i]->kind == IterKind::reduce && uses_var(s.realize(partial).values[i], *l)) first_sum = l;
+  if (first_sum) decompose_reduction(s, partial, first_sum);
+}
+
+/// Cuts the reduction into parts along its outermost iterator, or along all of them where the results are one number. The
+/// block of the parts has another spatial iterator.
+BlockHandle cut_in_parts(Schedule& s, const Nest& nest) {
+  const std::vector<Axis> sums = nest.reductions();
+  Loop k = sums[0].loop;
+  int64_t part = 0;
+  if (nest.spatial().empty()) {
+    k = sums.size() == 1 ? k : fuse(s, loops_of(sums));
+    part = kPartOfSum;
+  } else {
+    reorder(s, [&] {
+      std::vector<Loop> order = loops_of(nest.spatial());
+      for (const Loop& l : loops_of(sums)) order.push_back(l);
+      return order;
+    }());
+    part = sums[0].extent ? std::max<int64_t>(1, *sums[0].extent / kEnoughParts) : kLongReduction / 4;
+  }
+  return rfactor(s, schedule::split(s, k, Factors{std::nullopt, factor(k, part)})[0], 0);
+}
+
+/// Whether there are too few results to share the work by them.
+bool has_few_results(const Nest& nest) {
+  const std::optional<int64_t> results = product_of(nest.spatial()), work = product_of(nest.reductions());
+  return results && *results < kFewResults && (!work || *work >= kLongReduction);
+}
+
+void schedule_reduction(Schedule& s, const BlockHandle& block, const Nest& nest, const target::CpuLevel& level) {
+  const Axis* v = nest.along_result();
+  if (v && v->at_least(kShortVector) && !nest.some(*v, Step::far) &&
+      tried(s, [&] { schedule_tile(s, block, nest, *v, level); }))
+    return;
+  for (const Axis& r : nest.reductions())
+    if (r.at_least(32) && nest.some(r, Step::next) && !nest.some(r, Step::far) &&
+        tried(s, [&] { schedule_lanes(s, block, nest, r); }))
+      return;
+  if (v && v->at_least(kShortVector) && tried(s, [&] { schedule_tile(s, block, nest, *v, level); })) return;
+  if (!nest.spatial().empty()) {
+    reorder(s, [&] {
+      std::vector<Loop> order = loops_of(nest.spatial());
+      for (const Loop& l : loops_of(nest.reductions())) order.push_back(l);
+      return order;
+    }());
+    parallel_outer(s, loops_of(nest.spatial()));
+  }
+}
+
+}  // namespace
+
+void schedule_nest(Schedule& s, const BlockHandle& block, const target::CpuLevel& level) {
+  std::optional<Nest> nest = Nest::of(s, block);
+  if (!nest || nest->axes().empty()) {
+    // The first loop in parallel, where that is allowed.
+    const std::vector<Loop> loops = get_loops(s, block);
+    if (!loops.empty()) tried(s, [&] { parallel(s, loops[0]); });
+    if (loops.size() >= 2) vectorize_last(s, block);
+    return;
+  }
+  if (nest->reductions().empty()) {
+    if (!tried(s, [&] { schedule_copy(s, *nest); })) tried(s, [&] { parallel_outer(s, loops_of(nest->axes())); });
+    return;
+  }
+  if (has_few_results(*nest)) {
+    BlockHandle parts = nullptr;
+    const bool cut = tried(s, [&] { parts = cut_in_parts(s, *nest); });
+    std::optional<Nest> of_parts = cut ? Nest::of(s, parts) : std::nullopt;
+    if (of_parts) {
+      tried(s, [&] { schedule_reduction(s, parts, *of_parts, level); });
+      const std::optional<Nest> whole = Nest::of(s, block);
+      const Axis* v = whole ? whole->along_result() : nullptr;
+      if (v && v->at_least(kShortVector)) tried(s, [&] { schedule_tile(s, block, *whole, *v, level); });
+      return;
+    }
+  }
+  tried(s, [&] { schedule_reduction(s, block, *nest, level); });
+}
+
+}  // namespace sator::rules
