@@ -18,7 +18,8 @@ constexpr int64_t kTile = 16;          // of a transposition: a cache line of fl
 constexpr int64_t kEnoughParts = 64;   // iterations of a parallel loop, for any number of threads
 constexpr int64_t kPartOfFlat = 4096;  // elements of a flat loop that one part takes
 constexpr int64_t kPartOfSum = 16384;  // elements that one part of a sum over everything takes
-constexpr int64_t kFewResults = 512;   // a reduction with fewer is cut into parts
+constexpr int64_t kFewTiles = 512;     // results: a reduction with fewer is cut into parts
+constexpr int64_t kFewSums = 16;       // the same where each result is a sum by itself
 constexpr int64_t kLongReduction = 4096;
 constexpr int64_t kShortVector = 4;  // an iterator with fewer values is no vector
 
@@ -292,30 +293,31 @@ void schedule_lanes(Schedule& s, const BlockHandle& block, const Nest& nest, con
   if (first_sum) decompose_reduction(s, partial, first_sum);
 }
 
-/// Cuts the reduction into parts along its outermost iterator, or along all of them where the results are one number. The
+/// Cuts the reduction into parts along the longest of its iterators; one along which operands lie only where it is alone. The
 /// block of the parts has another spatial iterator.
 BlockHandle cut_in_parts(Schedule& s, const Nest& nest) {
   const std::vector<Axis> sums = nest.reductions();
-  Loop k = sums[0].loop;
-  int64_t part = 0;
-  if (nest.spatial().empty()) {
-    k = sums.size() == 1 ? k : fuse(s, loops_of(sums));
-    part = kPartOfSum;
-  } else {
-    reorder(s, [&] {
-      std::vector<Loop> order = loops_of(nest.spatial());
-      for (const Loop& l : loops_of(sums)) order.push_back(l);
-      return order;
-    }());
-    part = sums[0].extent ? std::max<int64_t>(1, *sums[0].extent / kEnoughParts) : kLongReduction / 4;
+  const Axis* k = nullptr;
+  for (const Axis& a : sums) {
+    if (sums.size() > 1 && nest.some(a, Step::next)) continue;
+    if (!k || (k->extent && (!a.extent || *a.extent > *k->extent))) k = &a;
   }
-  return rfactor(s, schedule::split(s, k, Factors{std::nullopt, factor(k, part)})[0], 0);
+  if (!k) k = &sums[0];
+  std::vector<Loop> order = loops_of(nest.spatial());
+  order.push_back(k->loop);
+  for (const Loop& l : loops_of(sums, k)) order.push_back(l);
+  if (order.size() > 1) reorder(s, order);
+  int64_t part = std::max<int64_t>(1, k->extent.value_or(kLongReduction) / kEnoughParts);
+  if (order.size() == 1) part = kPartOfSum;
+  return rfactor(s, schedule::split(s, k->loop, Factors{std::nullopt, factor(k->loop, part)})[0], 0);
 }
 
-/// Whether there are too few results to share the work by them.
+/// Whether there are too few results to share the work by them: with a vector along the results, each takes many of them.
 bool has_few_results(const Nest& nest) {
   const std::optional<int64_t> results = product_of(nest.spatial()), work = product_of(nest.reductions());
-  return results && *results < kFewResults && (!work || *work >= kLongReduction);
+  const Axis* v = nest.along_result();
+  const bool by_tiles = v && v->at_least(kShortVector) && !nest.some(*v, Step::far);
+  return results && *results < (by_tiles ? kFewTiles : kFewSums) && (!work || *work >= kLongReduction);
 }
 
 void schedule_reduction(Schedule& s, const BlockHandle& block, const Nest& nest, const target::CpuLevel& level) {
@@ -339,6 +341,14 @@ void schedule_reduction(Schedule& s, const BlockHandle& block, const Nest& nest,
 }
 
 }  // namespace
+
+bool lies_along_last_iterator(const Block& block) {
+  bool along = !block.iter_vars.empty();
+  walk(block.body, [&](const BufferLoad& load) {
+    if (along) along = step_of(load.indices, load.buffer, block.iter_vars.back()->var) != Step::far;
+  });
+  return along;
+}
 
 void schedule_nest(Schedule& s, const BlockHandle& block, const target::CpuLevel& level) {
   std::optional<Nest> nest = Nest::of(s, block);

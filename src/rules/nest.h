@@ -17,4 +17,7 @@ namespace sator::rules {
 /// What a primitive refuses stays undone: the block is correct at any rate.
 void schedule_nest(schedule::Schedule& s, const schedule::BlockHandle& block, const target::CpuLevel& level);
 
+/// Whether all operands of a block lie along its last iterator, or do not depend on it.
+bool lies_along_last_iterator(const tir::Block& block);
+
 }  // namespace sator::rules

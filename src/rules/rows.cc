@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/function_ref.h"
+#include "rules/nest.h"
 #include "rules/rule.h"
 #include "schedule/analysis.h"
 #include "schedule/primitives.h"
@@ -42,6 +43,9 @@ MaybeReason not_row_wise(const Schedule& s, const std::vector<BlockHandle>& bloc
     if (block.init && !is_reduction(block))
       return Reason{.what = text("block ", b->text, " reduces over more than its last axis"),
                     .needs = "a reduction over the last axis"};
+    if (block.init && !lies_along_last_iterator(block))
+      return Reason{.what = text("what block ", b->text, " reduces does not lie along its last axis"),
+                    .needs = "rows that lie in one piece"};
     reduces |= block.init != nullptr;
   }
   if (!reduces) return Reason{.what = "no block reduces", .needs = "a reduction over the last axis"};
@@ -71,7 +75,7 @@ struct ByLanes {
 ByLanes by_lanes(Schedule& s, const BlockHandle& block) {
   Loop k = get_loops(s, block).back();
   auto extent = as_int(s.get(k).extent);
-  if (!extent || *extent % kLanes != 0 || *extent <= kLanes) return {nullptr, block};
+  if (extent && *extent <= kLanes) return {nullptr, block};
   std::vector<Loop> ks = schedule::split(s, k, Factors{std::nullopt, factor(k, kLanes)});
   return {rfactor(s, ks[1], -1), block};
 }
