@@ -81,8 +81,15 @@ class Nest {
   }
 
   const std::vector<Axis>& axes() const { return axes_; }
+  const std::vector<Ref<const BufferLoad>>& loads() const { return loads_; }
   Step of_result(const Axis& a) const { return step_of(store_->indices, store_->buffer, a.var); }
-  /// Whether some operand, or all of them, move so.
+  /// The dimension of the result that the iterator is; nothing where none is.
+  std::optional<size_t> dimension_in_result(const Axis& a) const {
+    for (size_t d = 0; d < store_->indices.size(); ++d)
+      if (cast<Var>(store_->indices[d]) == a.var) return d;
+    return {};
+  }
+  /// Whether some operand moves so.
   bool some(const Axis& a, Step step) const {
     return std::ranges::any_of(loads_, [&](const auto& l) { return step_of(l->indices, l->buffer, a.var) == step; });
   }
@@ -160,13 +167,33 @@ Loop parallel_outer(Schedule& s, const std::vector<Loop>& loops) {
   return outer;
 }
 
-/// The largest of these widths that divides the extent; the first one where none does.
-int64_t width_of(std::optional<int64_t> extent, std::initializer_list<int64_t> widths) {
-  for (int64_t w : widths)
-    if (extent && *extent % w == 0) return w;
-  for (int64_t w : widths)
-    if (!extent || *extent >= w) return w;
-  return *(widths.end() - 1);
+/// The largest of these values that divides the extent; the first one that is no larger where none does.
+int64_t divisor_of(std::optional<int64_t> extent, std::initializer_list<int64_t> values) {
+  for (int64_t v : values)
+    if (extent && *extent % v == 0) return v;
+  for (int64_t v : values)
+    if (!extent || *extent >= v) return v;
+  return *(values.end() - 1);
+}
+
+/// A vector tile of an extent, and how much of the vectors' width it uses: 1 where the extent is whole vectors.
+struct Width {
+  int64_t elements;
+  double use;
+};
+
+/// Of 4 to `most` elements those with the fewest instructions of `lanes` elements; what is left of the extent counts half an
+/// instruction an element. 100 elements are 3 tiles of 32 and 4 elements: 8 instructions.
+Width width_of(std::optional<int64_t> extent, int64_t most, int64_t lanes) {
+  if (!extent) return {most, 1};
+  Width best{0, 0};
+  for (int64_t w = most; w >= kShortVector; w /= 2) {
+    const int64_t whole = *extent / w * std::max<int64_t>(1, w / lanes);
+    const double instructions = static_cast<double>(whole) + 0.5 * static_cast<double>(*extent % w);
+    const double use = static_cast<double>(*extent) / static_cast<double>(lanes) / instructions;
+    if (use > best.use) best = {w, use};
+  }
+  return best;
 }
 
 // ---- Without a reduction ----
@@ -193,7 +220,7 @@ void schedule_copy(Schedule& s, const Nest& nest) {
     return;
   }
   std::vector<Loop> order = loops_of(nest.axes(), v);
-  const int64_t lanes = width_of(v->extent, {16, 8, 4});
+  const int64_t lanes = width_of(v->extent, 16, 16).elements;
   std::vector<Loop> vs =
       order.empty()
           ? schedule::split(
@@ -214,31 +241,59 @@ BlockHandle store_of_tile(Schedule& s, const BlockHandle& block) {
   return cache_write(s, block, BufferSelector{true, int64_t{0}}, std::string("local"));
 }
 
-void schedule_tile(Schedule& s, const BlockHandle& block, const Nest& nest, const Axis& v,
-                   const target::CpuLevel& level) {
+/// Lays out what the block writes so that one dimension is the innermost.
+void lay_innermost(Schedule& s, const BlockHandle& block, size_t dimension) {
+  const Block& b = s.get(block);
+  const size_t rank = b.writes[0]->buffer->shape.size();
+  auto map = [&](const std::vector<VarRef>& i) {
+    std::vector<Expr> index;
+    for (size_t d = 0; d < rank; ++d)
+      if (d != dimension) index.push_back(i[d]);
+    index.push_back(i[dimension]);
+    return index;
+  };
+  transform_layout(s,
+                   block,
+                   BufferSelector{true, int64_t{0}},
+                   arith::index_map(rank, map, b.iter_vars[0]->var->dtype),
+                   schedule::Value(),
+                   false);
+}
+
+/// The spatial iterator whose values share an operand that lies along the vector; the one with most values.
+const Axis* shared_along(const Nest& nest, const Axis& v) {
   const Axis* u = nullptr;
   for (const Axis& a : nest.axes())
     if (!a.reduces && a.loop != v.loop && nest.is_reused(v, a) && a.at_least(2) &&
         (!u || (u->extent && (!a.extent || *a.extent > *u->extent))))
       u = &a;
+  return u;
+}
+
+/// Tiles of u x v, whose sums stay in registers over the whole reduction. u may be null.
+void schedule_tile(Schedule& s, const BlockHandle& block, const Nest& nest, const Axis& v, const Axis* u,
+                   const target::CpuLevel& level) {
   const int64_t lanes = vector_lanes(level, 32);
-  const int64_t width =
-      u ? width_of(v.extent, {2 * lanes, lanes, 8, 4}) : width_of(v.extent, {4 * lanes, 2 * lanes, lanes, 8, 4});
+  const int64_t width = width_of(v.extent, (u ? 2 : 4) * lanes, lanes).elements;
   const int64_t vector = std::min(width, lanes);
   const int64_t registers = level.vector_registers * 3 / 4 / std::max<int64_t>(1, width / lanes);
   const int64_t rows = !u               ? 1
-                       : registers >= 8 ? width_of(u->extent, {8, 7, 6, 5, 4, 3, 2})
-                                        : width_of(u->extent, {6, 5, 4, 3, 2});
+                       : registers >= 8 ? divisor_of(u->extent, {8, 7, 6, 5, 4, 3, 2})
+                                        : divisor_of(u->extent, {6, 5, 4, 3, 2});
+  const bool stored_along = nest.of_result(v) == Step::next;
+  const std::optional<size_t> dimension = nest.dimension_in_result(v);
   const BlockHandle last = store_of_tile(s, block);
+  if (!stored_along && dimension) lay_innermost(s, block, *dimension);
   std::vector<Loop> vs =
       schedule::split(s, v.loop, Factors{std::nullopt, factor(v.loop, width / vector), factor(v.loop, vector)});
   std::vector<Loop> outer = loops_of(nest.spatial(), &v, u), tile = {vs[1], vs[2]};
+  if (!stored_along) outer.insert(outer.begin(), vs[0]);
   if (u) {
     std::vector<Loop> us = schedule::split(s, u->loop, Factors{std::nullopt, factor(u->loop, rows)});
     outer.push_back(us[0]);
     tile.insert(tile.begin(), us[1]);
   }
-  outer.push_back(vs[0]);
+  if (stored_along) outer.push_back(vs[0]);
   const std::vector<Loop> sums = loops_of(nest.reductions());
   std::vector<Loop> whole = outer;
   whole.insert(whole.end(), sums.begin(), sums.end());
@@ -247,10 +302,97 @@ void schedule_tile(Schedule& s, const BlockHandle& block, const Nest& nest, cons
   reverse_compute_at(s, last, outer.back(), true);
   for (size_t i = 0; i + 1 < tile.size(); ++i) unroll(s, tile[i]);
   vectorize(s, tile.back());
-  const std::vector<Loop> own = get_loops(s, last);
-  vectorize(s, schedule::split(s, own.back(), Factors{std::nullopt, factor(own.back(), vector)})[1]);
+  if (stored_along) {
+    const Loop own = get_loops(s, last).back();
+    vectorize(s, schedule::split(s, own, Factors{std::nullopt, factor(own, vector)})[1]);
+  }
   parallel_outer(s, outer);
   decompose_reduction(s, block, sums[0]);
+}
+
+// ---- A reduction with an operand that has to be laid out anew ----
+
+/// The dimension of a load that is the iterator by itself; nothing where it stands elsewhere too.
+std::optional<size_t> dimension_of(const BufferLoad& load, const Axis& a) {
+  std::optional<size_t> found;
+  for (size_t d = 0; d < load.indices.size(); ++d) {
+    if (!uses_var(load.indices[d], *a.var)) continue;
+    if (found || cast<Var>(load.indices[d]) != a.var) return {};
+    found = d;
+  }
+  return found;
+}
+
+/// What is laid out anew so that `vector` lies along it: the operand's place among the block's reads, and the dimension that goes
+/// innermost in parts of kTile.
+struct Packing {
+  const Axis* vector = nullptr;
+  const Axis* shared = nullptr;  ///< whose values share the operand
+  int64_t read = 0;
+  size_t dimension = 0;
+};
+
+std::optional<Packing> packing_of(const Schedule& s, const BlockHandle& block, const Nest& nest) {
+  constexpr int64_t kLeastReuse = 32;  // of each packed element
+  const Block& b = s.get(block);
+  for (const Axis& v : nest.axes()) {
+    if (v.reduces || !v.extent || *v.extent % kTile != 0) continue;
+    Packing out{.vector = &v};
+    int packed = 0;
+    for (const auto& load : nest.loads()) {
+      const Step step = step_of(load->indices, load->buffer, v.var);
+      if (step == Step::none) continue;
+      const std::optional<size_t> d = dimension_of(*load, v);
+      if (!d || ++packed > 1) {
+        packed = 2;
+        break;
+      }
+      int64_t reuse = 1;
+      for (const Axis& a : nest.axes()) {
+        if (a.reduces || step_of(load->indices, load->buffer, a.var) != Step::none) continue;
+        reuse *= a.extent.value_or(kLeastReuse);
+        if (a.at_least(2) && (!out.shared || nest.of_result(a) == Step::next)) out.shared = &a;
+      }
+      if (reuse < kLeastReuse) packed = 2;
+      out.dimension = *d;
+      const auto at =
+          std::ranges::find_if(b.reads, [&](const BufferRegionRef& r) { return r->buffer == load->buffer; });
+      if (at == b.reads.end()) packed = 2;
+      out.read = at - b.reads.begin();
+    }
+    if (packed == 1 && out.shared) return out;
+  }
+  return {};
+}
+
+void schedule_packed(Schedule& s, const BlockHandle& block, const Nest& nest, const Packing& p,
+                     const target::CpuLevel& level) {
+  const BlockHandle pack =
+      cache_read(s, block, BufferSelector{false, p.read}, std::string("global"), std::vector<BlockHandle>{});
+  const size_t rank = s.get(pack).iter_vars.size();
+  auto panels = [&](const std::vector<VarRef>& i) {
+    std::vector<Expr> index;
+    index.push_back(floordiv(i[p.dimension], kTile));
+    for (size_t d = 0; d < rank; ++d)
+      if (d != p.dimension) index.push_back(i[d]);
+    index.push_back(floormod(i[p.dimension], kTile));
+    return index;
+  };
+  const DType dtype = s.get(pack).iter_vars[0]->var->dtype;
+  transform_layout(
+      s, pack, BufferSelector{true, int64_t{0}}, arith::index_map(rank, panels, dtype), schedule::Value(), false);
+  const std::vector<Loop> loops = get_loops(s, pack);
+  const std::vector<Loop> parts =
+      schedule::split(s, loops[p.dimension], Factors{std::nullopt, factor(loops[p.dimension], kTile)});
+  std::vector<Loop> order = {parts[0]};
+  for (size_t d = 0; d < rank; ++d)
+    if (d != p.dimension) order.push_back(loops[d]);
+  std::vector<Loop> whole = order;
+  whole.push_back(parts[1]);
+  reorder(s, whole);
+  vectorize(s, parts[1]);
+  parallel_outer(s, order);
+  schedule_tile(s, block, nest, *p.vector, p.shared, level);
 }
 
 // ---- A reduction whose vector lies along what is reduced ----
@@ -321,21 +463,26 @@ bool has_few_results(const Nest& nest) {
 }
 
 void schedule_reduction(Schedule& s, const BlockHandle& block, const Nest& nest, const target::CpuLevel& level) {
+  constexpr double kGoodUse = 0.75;
+  const int64_t lanes = vector_lanes(level, 32);
   const Axis* v = nest.along_result();
-  if (v && v->at_least(kShortVector) && !nest.some(*v, Step::far) &&
-      tried(s, [&] { schedule_tile(s, block, nest, *v, level); }))
+  if (v && !v->at_least(kShortVector)) v = nullptr;
+  auto tile = [&] { schedule_tile(s, block, nest, *v, shared_along(nest, *v), level); };
+  const bool along = v && !nest.some(*v, Step::far);
+  if (along && width_of(v->extent, 2 * lanes, lanes).use >= kGoodUse && tried(s, tile)) return;
+  if (const std::optional<Packing> p = packing_of(s, block, nest);
+      p && tried(s, [&] { schedule_packed(s, block, nest, *p, level); }))
     return;
+  if (along && tried(s, tile)) return;
   for (const Axis& r : nest.reductions())
     if (r.at_least(32) && nest.some(r, Step::next) && !nest.some(r, Step::far) &&
         tried(s, [&] { schedule_lanes(s, block, nest, r); }))
       return;
-  if (v && v->at_least(kShortVector) && tried(s, [&] { schedule_tile(s, block, nest, *v, level); })) return;
+  if (v && tried(s, tile)) return;
   if (!nest.spatial().empty()) {
-    reorder(s, [&] {
-      std::vector<Loop> order = loops_of(nest.spatial());
-      for (const Loop& l : loops_of(nest.reductions())) order.push_back(l);
-      return order;
-    }());
+    std::vector<Loop> order = loops_of(nest.spatial());
+    for (const Loop& l : loops_of(nest.reductions())) order.push_back(l);
+    reorder(s, order);
     parallel_outer(s, loops_of(nest.spatial()));
   }
 }
@@ -371,7 +518,7 @@ void schedule_nest(Schedule& s, const BlockHandle& block, const target::CpuLevel
       tried(s, [&] { schedule_reduction(s, parts, *of_parts, level); });
       const std::optional<Nest> whole = Nest::of(s, block);
       const Axis* v = whole ? whole->along_result() : nullptr;
-      if (v && v->at_least(kShortVector)) tried(s, [&] { schedule_tile(s, block, *whole, *v, level); });
+      if (v && v->at_least(kShortVector)) tried(s, [&] { schedule_tile(s, block, *whole, *v, nullptr, level); });
       return;
     }
   }
