@@ -72,24 +72,22 @@ struct ByLanes {
   BlockHandle partial, combined;  ///< `partial` is null where the reduction stays one block
 };
 
-ByLanes by_lanes(Schedule& s, const BlockHandle& block) {
+///   uneven   also where the row is not whole vectors
+ByLanes by_lanes(Schedule& s, const BlockHandle& block, bool uneven) {
   Loop k = get_loops(s, block).back();
   auto extent = as_int(s.get(k).extent);
   if (extent && *extent <= kLanes) return {nullptr, block};
+  if (!uneven && (!extent || *extent % kLanes != 0)) return {nullptr, block};
   std::vector<Loop> ks = schedule::split(s, k, Factors{std::nullopt, factor(k, kLanes)});
   return {rfactor(s, ks[1], -1), block};
 }
 
-}  // namespace
-
-MaybeReason schedule_rows(Schedule& s, const target::CpuLevel&) {
-  inline_cheap(s);
-  std::vector<BlockHandle> blocks = leaf_blocks(s);
-  if (MaybeReason reason = not_row_wise(s, blocks)) return reason;
+/// The rows of these blocks, one after the other.
+MaybeReason schedule_row_wise(Schedule& s, const std::vector<BlockHandle>& blocks, bool uneven) {
   try {
     std::vector<ByLanes> reductions;
     for (const BlockHandle& b : blocks) {
-      if (s.get(b).init) reductions.push_back(by_lanes(s, b));
+      if (s.get(b).init) reductions.push_back(by_lanes(s, b, uneven));
     }
     std::vector<BlockHandle> all = leaf_blocks(s);
     Loop row = get_loops(s, all[0])[0];
@@ -114,6 +112,18 @@ MaybeReason schedule_rows(Schedule& s, const target::CpuLevel&) {
   } catch (const Error& e) {
     return e.reason;
   }
+  return {};
+}
+
+}  // namespace
+
+MaybeReason schedule_rows(Schedule& s, const target::CpuLevel&) {
+  inline_cheap(s);
+  const std::vector<BlockHandle> blocks = leaf_blocks(s);
+  if (MaybeReason reason = not_row_wise(s, blocks)) return reason;
+  Schedule with_tails = s;
+  if (schedule_row_wise(with_tails, blocks, true)) return schedule_row_wise(s, blocks, false);
+  s = std::move(with_tails);
   return {};
 }
 
