@@ -3,6 +3,7 @@
 #include "passes/byoc.h"
 #include "passes/dead_code_elimination.h"
 #include "passes/device/device.h"
+#include "passes/dispatch_sort_scan.h"
 #include "passes/fold_constant.h"
 #include "passes/fuse_ops.h"
 #include "passes/fuse_patterns.h"
@@ -74,6 +75,7 @@ const std::vector<Pass>& passes() {
       {"RunCodegen", "makes each such group the backend's kernel", run_codegen},
       {"FuseAddRMSNorm", "joins a residual sum and the norm that follows", fuse_add_rms_norm},
       {"FuseTransposeMatmul", "multiplies by a transposed matrix as it lies", fuse_transpose_matmul},
+      {"DispatchSortScan", "lets the runtime sort", dispatch_sort_scan},
       {"LegalizeOps", "turns ops into tensor functions", legalize_ops},
       {"AnnotateTIROpPattern", "notes how each tensor function may be fused", annotate_tir_op_pattern},
       {"FoldConstant", "computes what depends on constants alone", fold_constant},

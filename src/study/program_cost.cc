@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/figures.h"
+#include "runtime/builtins/table.h"
 #include "study/cost_program.h"
 #include "study/json.h"
 #include "study/words.h"
@@ -48,7 +49,13 @@ std::vector<llm::KernelCall> kernel_calls(const std::vector<runtime::CallRecord>
 
 PhaseResult cost_of_run(const std::vector<runtime::CallRecord>& run, const Module& phase3, const Chip& chip,
                         const dataflow::Goal& goal) {
-  return ChipCoster(chip, goal).cost(kernels_of(kernel_calls(run, phase3), chip));
+  auto add_builtins = [&](std::vector<KernelRow>& rows) {
+    for (const runtime::CallRecord& record : run)
+      for (const runtime::Builtin& b : runtime::builtins())
+        if (b.computes && b.name == record.function)
+          rows.push_back(uncosted_row({.function = record.function}, "the runtime computes it, and no kernel"));
+  };
+  return ChipCoster(chip, goal).cost(kernels_of(kernel_calls(run, phase3), chip), add_builtins);
 }
 
 std::string run_cost_table(const PhaseResult& cost, const Chip& chip) {

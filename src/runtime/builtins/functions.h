@@ -36,6 +36,11 @@ Value reshape(VirtualMachine&, const Args&);        // (tensor, shape) -> tensor
 Value copy(VirtualMachine&, const Args&);           // (value) -> value
 Value to_device(VirtualMachine&, const Args&);      // (tensor, DLPack device kind, index) -> tensor
 
+// Sorting along an axis (sort.cc): equal elements keep their order, NaN is greater than all numbers. Results are given.
+Value sort(VirtualMachine&, const Args&);     // (tensor, axis, descending, values)
+Value argsort(VirtualMachine&, const Args&);  // (tensor, axis, descending, indices)
+Value topk(VirtualMachine&, const Args&);     // (tensor, axis, descending, values, indices)
+
 // Tuples, branches, calls (control.cc).
 Value make_tuple(VirtualMachine&, const Args&);        // (field...) -> tuple
 Value tuple_getitem(VirtualMachine&, const Args&);     // (tuple, index) -> field

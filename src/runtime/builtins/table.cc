@@ -31,6 +31,10 @@ constexpr Builtin kBuiltins[] = {
     {"vm.builtin.copy", 1, 1, builtin::copy, "its argument"},
     {"vm.builtin.to_device", 3, 3, builtin::to_device, "the tensor on that device"},
 
+    {"vm.builtin.sort", 4, 4, builtin::sort, "the elements along an axis in their order", true},
+    {"vm.builtin.argsort", 4, 4, builtin::argsort, "where the elements of that order stand", true},
+    {"vm.builtin.topk", 5, 5, builtin::topk, "the first elements of that order, and where they stand", true},
+
     {"vm.builtin.make_tuple", 0, -1, builtin::make_tuple, "a tuple of its arguments"},
     {"vm.builtin.tuple_getitem", 2, 2, builtin::tuple_getitem, "a field of a tuple"},
     {"vm.builtin.tuple_reset_item", 2, 2, builtin::tuple_reset_item, "drops a field of a tuple"},

@@ -16,6 +16,7 @@ struct Builtin {
   int max_args;  ///< -1: any number
   Value (*run)(VirtualMachine& vm, const Args& args);
   std::string_view does;
+  bool computes = false;  ///< it works on elements of tensors, as a kernel does
 };
 
 /// All builtins of the runtime.

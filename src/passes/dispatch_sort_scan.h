@@ -1,0 +1,11 @@
+#pragma once
+
+#include "passes/pass.h"
+
+namespace sator::passes {
+
+/// R.sort, R.argsort and R.topk for a CPU become calls of the runtime (runtime/builtins/sort.cc), where shapes and dtypes are
+/// known. Scans stay tensor programs: they take one pass.
+ModuleRef dispatch_sort_scan(const ModuleRef& module, const PassContext& ctx);
+
+}  // namespace sator::passes
