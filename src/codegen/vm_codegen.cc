@@ -215,9 +215,8 @@ Ref<runtime::Executable> vm_codegen(const ModuleRef& module) {
   // Those that only callers outside of the module call; with pointers, only tensor functions call them.
   for (const auto& [name, func] : module->functions) {
     const tir::PrimFunc* f = func.as<tir::PrimFunc>();
-    const bool is_kernel = f && std::ranges::all_of(f->params, [&](const VarRef& p) {
-      return !p->dtype.is_handle() || f->buffer_of(p);
-    });
+    const bool is_kernel =
+        f && std::ranges::all_of(f->params, [&](const VarRef& p) { return !p->dtype.is_handle() || f->buffer_of(p); });
     if (is_kernel) out.kernel(name, kernel_signature(*f));
   }
   return out.finish();

@@ -15,7 +15,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::string_view kNpyMagic = "\x93NUMPY";
 constexpr std::string_view kZipMagic = "PK\x03\x04";
 constexpr size_t kAlignment = 64;        // of the first element: what numpy.save writes since NumPy 1.16
 constexpr size_t kMostHeader = 1 << 20;  // bytes; a thousand dimensions take fewer
@@ -244,7 +244,7 @@ Ref<Tensor> read_npy(const fs::path& path) {
     refuse("is an archive of arrays (.npz)",
            "one array: a .npy file",
            "write its arrays by themselves: numpy.save(\"x.npy\", numpy.load(FILE)[\"x\"])");
-  if (!bytes.starts_with(kMagic) || bytes.size() < 10)
+  if (!bytes.starts_with(kNpyMagic) || bytes.size() < 10)
     refuse("is no .npy file", "what numpy.save writes", "numpy.save(\"x.npy\", x)");
   const int major = static_cast<unsigned char>(bytes[6]);
   if (major < 1 || major > 3)
@@ -303,9 +303,9 @@ void write_npy(const fs::path& path, const Tensor& tensor) {
                             "', 'fortran_order': False, 'shape': ",
                             shape,
                             ", }");
-  const size_t without_padding = kMagic.size() + 4 + header.size() + 1;
+  const size_t without_padding = kNpyMagic.size() + 4 + header.size() + 1;
   header += std::string((kAlignment - without_padding % kAlignment) % kAlignment, ' ') + "\n";
-  std::string head(kMagic);
+  std::string head(kNpyMagic);
   head += '\x01';
   head += '\0';
   head += static_cast<char>(header.size() & 0xff);

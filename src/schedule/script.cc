@@ -58,9 +58,9 @@ void Script::run_lines(const std::vector<Statement>& lines) {
         [[fallthrough]];
       default:
         source_->fail(line.place,
-                             {.what = "a schedule script has only calls and assignments",
-                              .needs = "one primitive per line",
-                              .hint = "unroll loops by hand"});
+                      {.what = "a schedule script has only calls and assignments",
+                       .needs = "one primitive per line",
+                       .hint = "unroll loops by hand"});
     }
   }
 }
@@ -226,8 +226,7 @@ Value Script::apply(const Expression& call) {
   std::vector<std::pair<std::string, Value>> keywords;
   for (const script::Keyword& k : call.keywords) keywords.emplace_back(k.name, evaluate(k.value));
   if (primitive_name(call.items[0]) == "work_on") {
-    if (positional.size() + keywords.size() != 1)
-      refuse(call, "work_on takes one name", "work_on(\"main\")");
+    if (positional.size() + keywords.size() != 1) refuse(call, "work_on takes one name", "work_on(\"main\")");
     s_.work_on(value_to_string(positional.empty() ? keywords[0].second : positional[0], "func_name"));
     return {};
   }
