@@ -7,7 +7,7 @@
 #include "arith/eval.h"
 #include "dataflow/programs/row_groups.h"
 #include "ir/visit.h"
-#include "passes/outline.h"
+#include "relax/outline.h"
 #include "passes/pass.h"
 #include "relax/struct_info.h"
 #include "runtime/paged_sequences.h"
@@ -61,8 +61,8 @@ class Workload::Walk {
   std::vector<KernelCall> run() {
     std::vector<KernelCall> calls;
     for (const Binding& b : bindings_) {
-      const RVarRef var = passes::bound_var(b);
-      const RExpr value = passes::bound_value(b);
+      const RVarRef var = relax::bound_var(b);
+      const RExpr value = relax::bound_value(b);
       if (const RVar* same = value.as<RVar>()) {
         if (auto at = facts_.find(ref(*same)); at != facts_.end()) facts_[var] = at->second;
         if (auto at = weight_of_.find(ref(*same)); at != weight_of_.end()) weight_of_[var] = at->second;
@@ -82,10 +82,10 @@ class Workload::Walk {
   /// Variables that carry a layer's name have it; others belong to the layer that uses them first.
   void name_layers() {
     for (auto b = bindings_.rbegin(); b != bindings_.rend(); ++b) {
-      const RVarRef var = passes::bound_var(*b);
+      const RVarRef var = relax::bound_var(*b);
       std::string& layer = layer_of_[var];
       if (std::string own = layer_named(var->name); !own.empty()) layer = own;
-      for (const RVarRef& used : passes::rvars_in(passes::bound_value(*b)))
+      for (const RVarRef& used : relax::rvars_in(relax::bound_value(*b)))
         if (!layer.empty()) layer_of_[used] = layer;
     }
   }
@@ -127,7 +127,7 @@ class Workload::Walk {
     if (!func) internal_error(text("call_tir of ", name, ", which is no tensor program"));
     KernelCall out{.function = name, .layer = layer, .work = func};
     std::vector<StructInfo> infos;
-    std::vector<RExpr> inputs = passes::call_tir_inputs(call);
+    std::vector<RExpr> inputs = relax::call_tir_inputs(call);
     bool named_by_weight = false;
     for (const RExpr& arg : inputs) {
       infos.push_back(arg->sinfo);
@@ -237,17 +237,17 @@ std::vector<std::optional<size_t>> sources_after_lifting(const ModuleRef& module
     if (const TupleGetItem* item = value.as<TupleGetItem>(); item && item->tuple == f.params.at(0))
       return given.at(static_cast<size_t>(item->index));
     // What is computed from codes is codes in another layout; otherwise the first operand tells.
-    for (const RVarRef& v : passes::rvars_in(value))
+    for (const RVarRef& v : relax::rvars_in(value))
       if (auto found = known.find(v); found != known.end()) return found->second;
     return {};
   };
   for (const BindingBlockRef& block : body.blocks)
-    for (const Binding& b : block->bindings) known[passes::bound_var(b)] = source_of(passes::bound_value(b));
+    for (const Binding& b : block->bindings) known[relax::bound_var(b)] = source_of(relax::bound_value(b));
   RExpr result = body.body;
   if (const RVar* var = result.as<RVar>()) {
     for (const BindingBlockRef& block : body.blocks)
       for (const Binding& b : block->bindings)
-        if (passes::bound_var(b) == ref(*var)) result = passes::bound_value(b);
+        if (relax::bound_var(b) == ref(*var)) result = relax::bound_value(b);
   }
   const relax::Tuple* tuple = result.as<relax::Tuple>();
   if (!tuple) internal_error("transform_params does not return a tuple");

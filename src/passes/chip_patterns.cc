@@ -4,7 +4,7 @@
 
 #include "passes/byoc.h"
 #include "passes/op_pattern.h"
-#include "passes/outline.h"
+#include "relax/outline.h"
 #include "relax/ops/table.h"
 #include "target/chip.h"
 

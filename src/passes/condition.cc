@@ -1,7 +1,7 @@
 #include "passes/condition.h"
 
 #include "ir/visit.h"
-#include "passes/outline.h"
+#include "relax/outline.h"
 
 namespace sator::passes {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "passes/outline.h"
+#include "relax/outline.h"
 
 namespace sator::passes {
 

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "passes/outline.h"
+#include "relax/outline.h"
 #include "relax/builder.h"
 
 namespace sator::passes {
@@ -30,6 +30,8 @@ bool is_pure(const Binding& b) {
   return false;  // an external function may do anything
 }
 
+}  // namespace
+
 FuncRef without_unused(const FuncRef& func) {
   return transform(func, [](const SeqExpr& seq) -> NodeRef {
     std::set<RVarRef> used;
@@ -54,8 +56,6 @@ FuncRef without_unused(const FuncRef& func) {
     return blocks == seq.blocks ? ref(seq) : with(seq, &SeqExpr::blocks, blocks);
   });
 }
-
-}  // namespace
 
 ModuleRef dead_code_elimination(const ModuleRef& module, const PassContext&) {
   ModuleRef out = module;

@@ -1,12 +1,15 @@
 #pragma once
 
 #include "passes/pass.h"
+#include "relax/nodes.h"
 
 namespace sator::passes {
 
 /// Takes out pure bindings that nobody uses, and functions that no entry reaches. Entries are the functions with a
 /// `global_symbol`; `main` where there is none.
 ModuleRef dead_code_elimination(const ModuleRef& module, const PassContext& ctx);
+/// The function without pure bindings that nobody uses.
+relax::FuncRef without_unused(const relax::FuncRef& func);
 /// Takes out the functions alone.
 ModuleRef without_unused_functions(const ModuleRef& module);
 

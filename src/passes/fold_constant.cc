@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "passes/rebind.h"
+#include "relax/rebind.h"
 #include "relax/builder.h"
 #include "relax/interp.h"
 #include "relax/ops/table.h"

@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "passes/op_pattern.h"
-#include "passes/outline.h"
+#include "relax/outline.h"
 
 namespace sator::passes {
 

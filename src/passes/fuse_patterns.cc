@@ -4,7 +4,7 @@
 
 #include "passes/fuse_ops.h"
 #include "passes/op_pattern.h"
-#include "passes/outline.h"
+#include "relax/outline.h"
 #include "relax/builder.h"
 #include "relax/ops/op.h"
 #include "tir/te.h"

@@ -3,8 +3,8 @@
 
 #include "passes/dead_code_elimination.h"
 #include "passes/fuse_ops.h"
-#include "passes/outline.h"
-#include "passes/rebind.h"
+#include "relax/outline.h"
+#include "relax/rebind.h"
 #include "tir/copy.h"
 
 namespace sator::passes {

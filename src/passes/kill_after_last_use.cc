@@ -1,7 +1,7 @@
 #include <set>
 
-#include "passes/outline.h"
-#include "passes/rebind.h"
+#include "relax/outline.h"
+#include "relax/rebind.h"
 #include "passes/to_vm.h"
 
 namespace sator::passes {

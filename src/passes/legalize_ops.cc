@@ -1,6 +1,6 @@
 #include "passes/legalize_ops.h"
 
-#include "passes/rebind.h"
+#include "relax/rebind.h"
 #include "relax/builder.h"
 #include "relax/ops/table.h"
 #include "relax/struct_info.h"

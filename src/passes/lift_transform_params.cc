@@ -4,7 +4,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "passes/outline.h"
+#include "relax/outline.h"
 #include "relax/builder.h"
 
 namespace sator::passes {

@@ -1,5 +1,5 @@
-#include "passes/outline.h"
-#include "passes/rebind.h"
+#include "relax/outline.h"
+#include "relax/rebind.h"
 #include "passes/to_vm.h"
 
 namespace sator::passes {

@@ -2,7 +2,7 @@
 
 #include "passes/byoc.h"
 #include "passes/described_target.h"
-#include "passes/outline.h"
+#include "relax/outline.h"
 
 namespace sator::passes {
 

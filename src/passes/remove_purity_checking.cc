@@ -1,4 +1,4 @@
-#include "passes/rebind.h"
+#include "relax/rebind.h"
 #include "passes/to_vm.h"
 
 namespace sator::passes {

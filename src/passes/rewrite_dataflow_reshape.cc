@@ -1,7 +1,7 @@
 #include "arith/analyzer.h"
 #include "ir/visit.h"
-#include "passes/outline.h"
-#include "passes/rebind.h"
+#include "relax/outline.h"
+#include "relax/rebind.h"
 #include "passes/to_vm.h"
 #include "tir/nodes.h"
 

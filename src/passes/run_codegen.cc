@@ -4,7 +4,7 @@
 #include "passes/fuse_patterns.h"
 #include "passes/legalize_ops.h"
 #include "passes/op_pattern.h"
-#include "passes/outline.h"
+#include "relax/outline.h"
 
 namespace sator::passes {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "passes/outline.h"
-#include "passes/rebind.h"
+#include "relax/outline.h"
+#include "relax/rebind.h"
 #include "passes/to_vm.h"
 #include "tir/nodes.h"
 

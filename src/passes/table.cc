@@ -7,6 +7,7 @@
 #include "passes/fold_constant.h"
 #include "passes/fuse_ops.h"
 #include "passes/fuse_patterns.h"
+#include "passes/graph/graph.h"
 #include "passes/legalize_ops.h"
 #include "passes/lift_transform_params.h"
 #include "passes/lower/lower.h"
@@ -42,6 +43,7 @@ Pass over_programs(const LowerPass& lower) {
 }
 
 std::vector<Pass> with_lowering(std::vector<Pass> all) {
+  for (Pass& p : graph_passes()) all.push_back(std::move(p));
   for (std::span<const LowerPass> part : {lower_passes(), more_lower_passes()}) {
     for (const LowerPass& lower : part) {
       // Simplify runs several times in the lowering, and is one pass.

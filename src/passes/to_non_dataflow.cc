@@ -1,4 +1,4 @@
-#include "passes/outline.h"
+#include "relax/outline.h"
 #include "passes/to_vm.h"
 
 namespace sator::passes {

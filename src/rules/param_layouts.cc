@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "passes/outline.h"
+#include "relax/outline.h"
 #include "relax/builder.h"
 #include "relax/ops/op.h"
 #include "rules/cpu.h"
@@ -14,12 +14,6 @@
 namespace sator::rules {
 
 using namespace relax;
-using passes::bound_value;
-using passes::bound_var;
-using passes::call_tir_inputs;
-using passes::called_prim_func;
-using passes::tensor_parameter;
-
 namespace {
 
 /// Whether a block of the function reduces over what it reads of the buffer, or of what another block makes of it.

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,6 +67,23 @@ void run_arith_query(const Json& request);
 // ---- Kinds (transform_cases.cc) ----
 void run_transform(const Json& request);
 void run_transform_error(const Json& request);
+
+/// Values that Python builds for passes of graphs: numbers, texts, lists, dictionaries (lists of pairs), and nodes of graphs.
+class PythonValues {
+ public:
+  explicit PythonValues(const Json& request);  ///< with the case's definitions
+  ~PythonValues();
+  NodeRef node(const script::Expression& e);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// A method or function of Python that rewrites the graphs of a module: f.bind_params({...}), remove_all_unused(f).
+/// Nothing where the call is another one. `module` evaluates an operand, `$before` as case_before.
+std::optional<ModuleRef> graph_method(const Json& request, const script::Expression& call,
+                                      const std::function<ModuleRef(const script::Expression&)>& module);
 
 /// The module that an expression makes of `before`, which it calls case_before.
 ModuleRef transformed(const Json& request, const ModuleRef& before, const script::Expression& e);

@@ -104,6 +104,16 @@ class CaseEvaluator final : public relax::GraphEvaluator {
       Arguments a(*this, call, {"name"});
       return NodeRef(relax::op_ref(a.str("name").substr(std::string("relax.").size())));
     }
+    // An array of numbers is a constant of a graph.
+    if (name == "np.array") {
+      Expression plain = call;
+      if (plain.items.size() > 1 && plain.keywords.empty()) plain.items.resize(2);
+      return GraphEvaluator::call_language("R.const", plain);
+    }
+    if (name == "tvm.nd.array") {
+      Arguments a(*this, call, {"array"});
+      return a.need("array");
+    }
     if (name == "bb.normalize") {
       Arguments a(*this, call, {"expr"});
       return NodeRef(normalized(to_graph(a.need("expr"), call.place)));
@@ -267,6 +277,26 @@ void evaluate(Evaluated& e, const std::function<void()>& on_value = {}) {
 
 NodeRef node_of(const tir::Value& v) { return CaseEvaluator::as_node(v); }
 
+/// What an option of a pass is made of, as a node; null for None.
+NodeRef option_node(const tir::Value& v) {
+  if (const bool* b = v.as<bool>()) return bool_imm(*b);
+  if (const tir::Integer* i = v.as<tir::Integer>()) return int_imm(i->value, i64);
+  if (const double* d = v.as<double>()) return float_imm(*d);
+  if (const std::string* s = v.as<std::string>()) return string_imm(*s);
+  if (const tir::Values* list = v.as<tir::Values>()) {
+    std::vector<NodeRef> items;
+    for (const tir::Value& item : list->items) items.push_back(option_node(item));
+    return make<Array>(std::move(items));
+  }
+  if (const tir::DictValue* dict = v.as<tir::DictValue>()) {
+    std::vector<NodeRef> pairs;
+    for (const auto& [key, value] : dict->items)
+      pairs.push_back(make<Array>(std::vector<NodeRef>{option_node(key), option_node(value)}));
+    return make<Array>(std::move(pairs));
+  }
+  return node_of(v);
+}
+
 std::string shown(const tir::Value& v) {
   NodeRef n = node_of(v);
   if (v.as<std::string>()) return *v.as<std::string>();
@@ -275,6 +305,29 @@ std::string shown(const tir::Value& v) {
 }
 
 }  // namespace
+
+struct PythonValues::Impl {
+  script::Program program;
+  relax::ModuleScope scope;
+  std::unique_ptr<CaseEvaluator> evaluator;
+};
+
+PythonValues::PythonValues(const Json& request) : impl_(std::make_unique<Impl>()) {
+  std::string lines;
+  for (const Json& line : request.value("defs", Json::array())) {
+    const std::string& written = line.get_ref<const std::string&>();
+    if (written.find('$') == written.npos && written.find('<') == written.npos) lines += written + "\n";
+  }
+  impl_->program = script::parse(lines);
+  impl_->evaluator = std::make_unique<CaseEvaluator>(*impl_->program.source, impl_->scope);
+  for (const script::Statement& s : impl_->program.body) {
+    if (s.targets.size() == 1)
+      impl_->evaluator->define(s.targets[0].text, impl_->evaluator->eval(s.value), s.place, true);
+  }
+}
+PythonValues::~PythonValues() = default;
+
+NodeRef PythonValues::node(const script::Expression& e) { return option_node(impl_->evaluator->eval(e)); }
 
 void run_infer(const Json& request) {
   auto e = prepared(request, request.at("after"));

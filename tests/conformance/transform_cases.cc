@@ -38,7 +38,7 @@ struct Step {
 class Transformer {
  public:
   Transformer(ModuleRef before, ModuleRef after, const Json& request)
-      : before_(std::move(before)), after_(std::move(after)) {
+      : before_(std::move(before)), after_(std::move(after)), request_(request) {
     for (const Json& line : request.value("defs", Json::array())) define(line.get<std::string>());
     if (!request.contains("ctx")) return;
     for (const Json& line : request["ctx"]) context(parsed(line.get<std::string>()));
@@ -56,7 +56,7 @@ class Transformer {
 
  private:
   static Expression parsed(std::string written) {
-    for (const char* name : {"before", "after"}) {
+    for (const char* name : {"before", "after", "s0"}) {
       for (size_t at; (at = written.find(text("$", name))) != written.npos;) written.replace(at, 1, "case_");
     }
     if (written.find('<') != written.npos) throw Unsupported{"scripts that the case captured"};
@@ -126,7 +126,8 @@ class Transformer {
       }
       return out;
     }
-    if (name.find("transform.") == name.npos) throw Unsupported{"expressions in place of passes"};
+    if (name.find("transform.") == name.npos && !name.starts_with("relax.backend."))
+      throw Unsupported{"expressions in place of passes"};
     name = name.substr(name.rfind('.') + 1);
     auto at = std::ranges::find(passes::passes(), name, &passes::Pass::name);
     if (at == passes::passes().end()) throw Unsupported{"pass " + name};
@@ -155,11 +156,18 @@ class Transformer {
     return out;
   }
 
-  static void argument(Step& step, const std::string& parameter, const Expression& value) {
-    step.config[text(step.pass->name, ".", parameter)] =
-        value.is(ExpressionKind::string) ? NodeRef(string_imm(value.text))
-        : value.is(ExpressionKind::call) ? NodeRef(target(value))
-                                         : NodeRef(int_imm(number(value), i64));
+  void argument(Step& step, const std::string& parameter, const Expression& value) {
+    const std::string key = text(step.pass->name, ".", parameter);
+    if (value.is(ExpressionKind::none)) {
+      step.config.erase(key);
+    } else if (value.is(ExpressionKind::call) && dotted(value.items[0]) == "tvm.target.Target") {
+      step.config[key] = target(value);
+    } else if (value.is(ExpressionKind::list) || value.is(ExpressionKind::dict)) {
+      step.config[key] = PythonValues(request_).node(value);
+    } else {
+      step.config[key] = value.is(ExpressionKind::string) ? NodeRef(string_imm(value.text))
+                                                          : NodeRef(int_imm(number(value), i64));
+    }
   }
 
   static ModuleRef with_attribute(const ModuleRef& module, const std::string& key, const Expression& value) {
@@ -262,6 +270,9 @@ class Transformer {
   ModuleRef module(const Expression& e, bool outermost = false) {
     if (e.is(ExpressionKind::name) && e.text == "case_before") return before_;
     if (e.is(ExpressionKind::name) && e.text == "case_after" && after_) return after_;
+    if (e.is(ExpressionKind::name) && e.text == "case_s0" && request_.contains("scripts"))
+      return parse_program(request_["scripts"].at("$s0"));
+    if (e.is(ExpressionKind::attribute) && e.text == "body") return module(e.items[0], outermost);
     if (e.is(ExpressionKind::subscript) && e.items[1].is(ExpressionKind::string)) {
       ModuleRef all = module(e.items[0], outermost);
       auto at = all->functions.find(e.items[1].text);
@@ -271,6 +282,13 @@ class Transformer {
       return with(all, &Module::functions, decltype(all->functions)(one.begin(), one.end()));
     }
     if (!e.is(ExpressionKind::call)) throw Unsupported{"expressions in place of passes"};
+    began_last = false;
+    auto operand = [&](const Expression& inner) {
+      ModuleRef out = module(inner);
+      began_last = outermost;
+      return out;
+    };
+    if (auto out = graph_method(request_, e, operand)) return *out;
     const Expression& callee = e.items[0];
     std::string name = dotted(callee);
     // Names that functions go by are not compared.
@@ -316,6 +334,9 @@ class Transformer {
       }
       return make<Module>(std::move(functions), Attrs(), Attrs());
     }
+    // A program is written and read again: the text cases try that.
+    if ((name == "tvm.ir.load_json" || name == "tvm.ir.save_json") && e.items.size() == 2)
+      return module(e.items[1], outermost);
     if (name == "tir.PrimFunc") return with_values_put_in(e);
     if (!callee.is(ExpressionKind::call) || e.items.size() != 2) throw Unsupported{"expressions in place of passes"};
     if (dotted(callee.items[0]).ends_with("ApplyDefaultSchedule")) return scheduled(callee, module(e.items[1]));
@@ -351,6 +372,7 @@ class Transformer {
   }
 
   ModuleRef before_, after_;
+  const Json& request_;
   Attrs config_;
   std::string target_;                        ///< of the surroundings
   std::map<std::string, BufferRef> buffers_;  ///< of the definitions

@@ -1,8 +1,8 @@
-#include "passes/rebind.h"
+#include "relax/rebind.h"
 
-namespace sator::passes {
+namespace sator::relax {
 
-using namespace relax;
+
 
 RVarRef Bindings::emit(const std::string& name, const RExpr& value) {
   RVarRef var = make_rvar(name, value->sinfo);
@@ -31,12 +31,12 @@ ModuleRef rewrite_bindings(const ModuleRef& module, sator::FunctionRef<void(cons
 }
 
 RExpr renewed(BlockBuilder& builder, const RExpr& value) {
-  if (!value.as<RCall>() && !value.as<relax::Tuple>() && !value.as<TupleGetItem>()) return value;
+  if (!value.as<RCall>() && !value.as<Tuple>() && !value.as<TupleGetItem>()) return value;
   return builder.normalize(with_sinfo(value, nullptr));
 }
 
 RExpr packed_call(const std::string& name, std::vector<RExpr> args, StructInfo sinfo) {
-  return with_sinfo(relax::call(extern_func(name), std::move(args), {}, {sinfo}), sinfo);
+  return with_sinfo(call(extern_func(name), std::move(args), {}, {sinfo}), sinfo);
 }
 
-}  // namespace sator::passes
+}  // namespace sator::relax

@@ -1,11 +1,11 @@
 // Bindings that become a function of their own: what fusion and pattern passes do once they know which.
 #pragma once
 
-#include "passes/pass.h"
+#include "ir/module.h"
 #include "relax/nodes.h"
 #include "tir/nodes.h"
 
-namespace sator::passes {
+namespace sator::relax {
 
 /// Some bindings of one dataflow block (indices, ascending), to become the private function `name` with these attributes.
 struct Group {
@@ -21,35 +21,35 @@ class Outliner {
 
   /// The block with each group replaced by a call at the place of its last binding. `live_out`: variables that are used
   /// after the block. A group whose result is needed before its last binding stays as it is.
-  relax::BindingBlockRef outline(const relax::BindingBlockRef& block, const std::vector<Group>& groups,
-                                 const std::vector<relax::RVarRef>& live_out);
+  BindingBlockRef outline(const BindingBlockRef& block, const std::vector<Group>& groups,
+                                 const std::vector<RVarRef>& live_out);
   const ModuleRef& module() const { return module_; }
   void set_module(ModuleRef module) { module_ = std::move(module); }
 
  private:
-  relax::Binding outlined(const relax::BindingBlockRef& block, const Group& group,
-                          const std::vector<relax::RVarRef>& outputs, std::vector<relax::Binding>& after);
+  Binding outlined(const BindingBlockRef& block, const Group& group,
+                          const std::vector<RVarRef>& outputs, std::vector<Binding>& after);
   ModuleRef module_;
 };
 
 /// Applies `rewrite(block, live_out)` to each dataflow block of each graph function that is not itself a fused one.
 ModuleRef rewrite_dataflow_blocks(
     const ModuleRef& module,
-    const std::function<relax::BindingBlockRef(const relax::BindingBlockRef&, const std::vector<relax::RVarRef>&)>&
+    const std::function<BindingBlockRef(const BindingBlockRef&, const std::vector<RVarRef>&)>&
         rewrite,
     Outliner* outliner = nullptr);
 
 /// The graph variables that occur in `e`, each once, in order of first sight; those bound inside are left out.
-std::vector<relax::RVarRef> rvars_in(const NodeRef& e);
+std::vector<RVarRef> rvars_in(const NodeRef& e);
 /// The call of call_tir in `binding`: its callee's name, or nothing.
-std::optional<std::string> called_prim_func(const relax::Binding& binding);
+std::optional<std::string> called_prim_func(const Binding& binding);
 /// Which buffer of a function is its i-th tensor parameter; null if it has fewer.
 BufferRef tensor_parameter(const tir::PrimFunc& func, size_t i);
 /// The tensors handed to a call_tir.
-std::vector<relax::RExpr> call_tir_inputs(const relax::RCall& call);
+std::vector<RExpr> call_tir_inputs(const RCall& call);
 /// Per result of a call_tir or call_tir_inplace: the input that it overwrites, or -1.
-std::vector<int64_t> overwritten_inputs(const relax::RCall& call, size_t results);
-relax::RVarRef bound_var(const relax::Binding& binding);
-relax::RExpr bound_value(const relax::Binding& binding);
+std::vector<int64_t> overwritten_inputs(const RCall& call, size_t results);
+RVarRef bound_var(const Binding& binding);
+RExpr bound_value(const Binding& binding);
 
-}  // namespace sator::passes
+}  // namespace sator::relax

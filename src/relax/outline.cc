@@ -1,11 +1,11 @@
-#include "passes/outline.h"
+#include "relax/outline.h"
 
 #include <algorithm>
 #include <set>
 
-namespace sator::passes {
+namespace sator::relax {
 
-using namespace relax;
+
 
 RVarRef bound_var(const Binding& b) {
   return match(b, [](const VarBinding& v) { return v.var; }, [](const MatchCast& m) { return m.var; });
@@ -136,7 +136,7 @@ std::set<const Var*> sizes_bound_by(const std::vector<RVarRef>& params) {
   std::set<const Var*> bound;
   auto visit = [&](auto& self, const StructInfo& info) -> void {
     if (const TensorInfo* t = info.as<TensorInfo>()) {
-      if (auto shape = relax::shape_of(*t)) {
+      if (auto shape = shape_of(*t)) {
         for (const Expr& e : *shape) {
           if (const Var* v = e.as<Var>()) bound.insert(v);
         }
@@ -206,7 +206,7 @@ Binding Outliner::outlined(const BindingBlockRef& block, const Group& group, con
     args.push_back(shape_expr(free_sizes));
   }
 
-  RExpr result = outputs.size() == 1 ? RExpr(outputs.front()) : relax::tuple({outputs.begin(), outputs.end()});
+  RExpr result = outputs.size() == 1 ? RExpr(outputs.front()) : tuple({outputs.begin(), outputs.end()});
   // One result leaves by its own variable; several by one more binding.
   RVarRef output = outputs.size() == 1 ? outputs.front() : make_rvar("gv", result->sinfo);
   if (outputs.size() != 1) inside.push_back(make<VarBinding>(result, output));
@@ -247,4 +247,4 @@ Binding Outliner::outlined(const BindingBlockRef& block, const Group& group, con
   return make<VarBinding>(with_sinfo(call(callee, args), result->sinfo), all);
 }
 
-}  // namespace sator::passes
+}  // namespace sator::relax

@@ -1,0 +1,102 @@
+#include <set>
+
+#include "passes/graph/graph.h"
+#include "relax/outline.h"
+#include "relax/rewrite.h"
+
+namespace sator::passes {
+
+using namespace relax;
+
+namespace {
+
+bool contains_impure_call(const RExpr& e) {
+  bool found = false;
+  walk(e, [&](const RCall& c) { found = found || is_impure_call(ref(c)); });
+  return found;
+}
+
+/// A call that makes a new object each time.
+bool is_allocation(const RExpr& e) { return op_name(e).find("alloc_") != std::string::npos; }
+
+class CommonSubexprs final : public GraphRewriter {
+ public:
+  CommonSubexprs(BlockBuilder& builder, bool call_only) : GraphRewriter(builder), call_only_(call_only) {}
+
+ private:
+  struct Known {
+    RExpr value;
+    StructInfo cast;  ///< of a match_cast
+    RVarRef var;
+  };
+  using Table = std::unordered_multimap<uint64_t, Known>;
+
+  RExpr value(const RVarRef& var, const RExpr& value) override {
+    RVarRef same = known_or_new(var, value, nullptr);
+    return same ? RExpr(same) : value;
+  }
+  Binding match_cast(const RVarRef& var, const RExpr& from, const StructInfo& sinfo) override {
+    RVarRef same = known_or_new(var, from, sinfo);
+    return same ? bind_value(var, same) : bind_match_cast(var, from, sinfo);
+  }
+
+  /// The variable that has this value already; null after noting that `var` has it.
+  RVarRef known_or_new(const RVarRef& var, const RExpr& value, const StructInfo& cast) {
+    if (call_only_ && !value.as<RCall>()) return nullptr;
+    if (contains_impure_call(value) || is_allocation(value)) return nullptr;
+    const uint64_t hash = structural_hash(value);
+    auto [first, last] = known_.equal_range(hash);
+    for (auto at = first; at != last; ++at) {
+      const Known& k = at->second;
+      // A match_cast defines the sizes of its struct info: only the same ones are the same.
+      if (!equal(k.value, value) || !k.cast != !cast || (cast && !same_uses(k.cast, cast))) continue;
+      RVarRef first_var = k.var;
+      replace(var, first_var);
+      in_block_.push_back(var);
+      known_.emplace(hash, Known{value, cast, var});
+      return first_var;
+    }
+    known_.emplace(hash, Known{value, cast, var});
+    return nullptr;
+  }
+  static bool same_uses(const StructInfo& a, const StructInfo& b) {
+    return equal(a, b) && vars_in(a) == vars_in(b);
+  }
+
+  void begin_block(const BindingBlock&) override { in_block_.clear(); }
+  void end_block(const BindingBlock& block) override {
+    if (!block.is_dataflow) return;
+    // What is visible in the block alone stands for nothing outside of it.
+    std::erase_if(known_, [](const auto& entry) { return entry.second.var->is_dataflow; });
+    for (const RVarRef& v : in_block_) replacements().erase(v);
+  }
+  void begin_inner(bool is_function) override {
+    outer_.push_back({known_, in_block_});
+    if (is_function) known_.clear();
+  }
+  void end_inner() override {
+    known_ = std::move(outer_.back().first);
+    in_block_ = std::move(outer_.back().second);
+    outer_.pop_back();
+  }
+
+  bool call_only_;
+  Table known_;
+  std::vector<RVarRef> in_block_;  ///< replaced in the present block
+  std::vector<std::pair<Table, std::vector<RVarRef>>> outer_;
+};
+
+}  // namespace
+
+FuncRef eliminate_common_subexpr(const FuncRef& func, BlockBuilder& builder, bool call_only) {
+  return CommonSubexprs(builder, call_only).function(*func);
+}
+
+ModuleRef eliminate_common_subexpr(const ModuleRef& module, const PassContext& ctx) {
+  const bool call_only = int_attr(ctx.config, "EliminateCommonSubexpr.call_only").value_or(0) != 0;
+  return rewrite_functions(module, [&](const FuncRef& f, BlockBuilder& builder) {
+    return eliminate_common_subexpr(f, builder, call_only);
+  });
+}
+
+}  // namespace sator::passes

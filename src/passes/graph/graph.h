@@ -1,0 +1,85 @@
+// Rewrites of graphs that users ask for by name, one per file. Each is a row of graph_passes(); the options of a pass stand in
+// the context's `config` under its own name ("TopologicalSort.order").
+#pragma once
+
+#include "passes/pass.h"
+#include "relax/bind.h"
+#include "relax/nodes.h"
+
+namespace sator::passes {
+
+/// The rows of this folder.
+std::vector<Pass> graph_passes();
+
+/// An option of the context, null where it is not given.
+NodeRef option(const PassContext& ctx, const std::string& name);
+/// A dictionary, or a list of pairs, as named values.
+relax::NamedValues named_values(const NodeRef& given);
+
+// ---- Normal forms ----
+
+/// Nested expressions are bound to variables of their own.
+ModuleRef normalize(const ModuleRef& module, const PassContext&);
+/// Public functions go by their global_symbol; a private function of that name gets another. Errors: two public functions of
+/// one symbol.
+ModuleRef normalize_global_var(const ModuleRef& module, const PassContext&);
+/// Bindings of a variable to another one go, items of known tuples are the items, constants are read where they are used; a
+/// variable that only its dataflow block uses is a dataflow variable.
+ModuleRef canonicalize_bindings(const ModuleRef& module, const PassContext&);
+relax::FuncRef canonicalize_bindings(const relax::FuncRef& func, relax::BlockBuilder& builder);
+/// A value that is bound already is the variable that has it.
+///   config  "EliminateCommonSubexpr.call_only": 1 for calls alone
+ModuleRef eliminate_common_subexpr(const ModuleRef& module, const PassContext& ctx);
+relax::FuncRef eliminate_common_subexpr(const relax::FuncRef& func, relax::BlockBuilder& builder,
+                                        bool call_only = false);
+/// Neighbouring bindings without effects become dataflow blocks.
+///   config  "ConvertToDataflow.min_size": of fewer bindings none is made (2)
+ModuleRef convert_to_dataflow(const ModuleRef& module, const PassContext& ctx);
+/// Orders the bindings of dataflow blocks as a search over the graph meets them.
+///   config  "TopologicalSort.order": depth-first, breadth-first; "TopologicalSort.direction": from-inputs, from-outputs
+ModuleRef topological_sort(const ModuleRef& module, const PassContext& ctx);
+
+// ---- Functions and their parameters ----
+
+/// Symbolic sizes become numbers or expressions.
+///   config  "BindSymbolicVars.binding_map": sizes by name; "BindSymbolicVars.func_name": of this function alone
+/// Errors: a size that no function has.
+ModuleRef bind_symbolic_vars(const ModuleRef& module, const PassContext& ctx);
+/// Parameters of one function become values.
+///   config  "BindParams.func_name" (main), "BindParams.params": values by the parameters' names
+ModuleRef bind_params(const ModuleRef& module, const PassContext& ctx);
+/// Calls of private graph functions are replaced by their bodies; functions that call themselves stay.
+ModuleRef inline_private_functions(const ModuleRef& module, const PassContext&);
+relax::FuncRef inline_functions(const relax::FuncRef& func, const std::map<std::string, relax::FuncRef>& callees,
+                                relax::BlockBuilder& builder);
+/// Local functions become private functions of the module: what they capture becomes parameters, closures (make_closure,
+/// invoke_closure) where a function with captured values is itself a value.
+ModuleRef lambda_lift(const ModuleRef& module, const PassContext&);
+
+/// Parameters of private functions that are tuples become their items.
+ModuleRef expand_tuple_arguments(const ModuleRef& module, const PassContext&);
+/// Parameters of private functions that nothing uses go; sizes that only they define become parameters.
+ModuleRef remove_unused_parameters(const ModuleRef& module, const PassContext&);
+/// Items of a private function's result that no caller uses go.
+ModuleRef remove_unused_outputs(const ModuleRef& module, const PassContext&);
+/// Parameters after the first num_input become one tuple.
+///   config  "BundleModelParams.param_tuple_name" (model_params)
+ModuleRef bundle_model_params(const ModuleRef& module, const PassContext& ctx);
+/// Scalars that take a computation are computed by functions of the host.
+ModuleRef compute_prim_value(const ModuleRef& module, const PassContext&);
+
+// ---- Algebra, until nothing changes ----
+
+/// (a b) c as a (b c), or the other way, where that takes fewer operations or lets two factors that are known when compiled be
+/// multiplied then (parameters after the attribute num_input).
+ModuleRef adjust_matmul_order(const ModuleRef& module, const PassContext&);
+/// x (a + b) is x a + x b, unless a + b is known when compiled.
+ModuleRef expand_matmul_of_sum(const ModuleRef& module, const PassContext&);
+/// x take(w, i) is take(x w, i); of a table of matrices, one per row of the batch, the product with all of the table.
+ModuleRef reorder_take_after_matmul(const ModuleRef& module, const PassContext&);
+/// concat of tensors that are permuted alike is one permute_dims of their concat.
+ModuleRef reorder_permute_dims_after_concat(const ModuleRef& module, const PassContext&);
+/// A reshape of a reshape is one; one that keeps the shape goes.
+ModuleRef remove_redundant_reshape(const ModuleRef& module, const PassContext&);
+
+}  // namespace sator::passes

@@ -1,0 +1,61 @@
+#include "passes/graph/graph.h"
+#include "relax/rewrite.h"
+
+namespace sator::passes {
+
+using namespace relax;
+
+ModuleRef normalize(const ModuleRef& module, const PassContext&) {
+  return rewrite_functions(module, [](const FuncRef& f, BlockBuilder& builder) -> FuncRef {
+    builder.begin_scope(f->params);
+    RExpr body = f->body;
+    if (!body.as<SeqExpr>()) body = make<SeqExpr>(std::vector<BindingBlockRef>{}, body, StructInfo());
+    body = builder.normalize(body);
+    builder.end_scope();
+    return body == f->body ? f : with(f, &Function::body, body);
+  });
+}
+
+ModuleRef normalize_global_var(const ModuleRef& module, const PassContext&) {
+  // Names that others link to come first; a private function that has one of them gets another.
+  std::map<std::string, std::string> renamed;
+  std::map<std::string, Func> functions;
+  for (const auto& [name, func] : module->functions) {
+    auto symbol = string_attr(func->attrs, "global_symbol");
+    if (!symbol) continue;
+    if (functions.contains(*symbol))
+      fail({.what = text("NormalizeGlobalVar: two functions have the global_symbol ", *symbol),
+            .needs = "a symbol of its own for each public function",
+            .hint = "make one of them private"});
+    functions.emplace(*symbol, func);
+    renamed[name] = *symbol;
+  }
+  for (const auto& [name, func] : module->functions) {
+    if (renamed.contains(name)) continue;
+    std::string fresh = name;
+    for (int i = 1; functions.contains(fresh); ++i) fresh = text(name, i);
+    functions.emplace(fresh, func);
+    renamed[name] = fresh;
+  }
+  bool same = true;
+  for (const auto& [name, fresh] : renamed) same = same && name == fresh;
+  if (same) return module;
+  for (auto& [name, func] : functions) {
+    func = transform(
+        func,
+        [&](const GlobalVar& v) -> NodeRef {
+          auto at = renamed.find(v.name);
+          return at == renamed.end() || at->second == v.name ? NodeRef(&v)
+                                                             : NodeRef(with(v, &GlobalVar::name, at->second));
+        },
+        [&](const Call& c) -> NodeRef {
+          auto at = c.op.starts_with("global:") ? renamed.find(c.op.substr(7)) : renamed.end();
+          return at == renamed.end() || "global:" + at->second == c.op
+                     ? NodeRef(&c)
+                     : NodeRef(with(c, &Call::op, "global:" + at->second));
+        });
+  }
+  return with(module, &Module::functions, std::move(functions));
+}
+
+}  // namespace sator::passes

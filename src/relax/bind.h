@@ -1,0 +1,42 @@
+// Functions with some of their variables known: parameters bound to values, symbolic sizes to numbers, calls to the bodies of
+// what they call.
+#pragma once
+
+#include "relax/builder.h"
+#include "relax/nodes.h"
+
+namespace sator::relax {
+
+/// The symbolic sizes that the function's parameters and match_casts define, each once, in order.
+std::vector<VarRef> defined_sizes(const Function& f);
+
+/// The program with graph variables and symbolic sizes replaced; size expressions that change are simplified. Struct info is
+/// replaced, not inferred again.
+RExpr with_values(const RExpr& e, const NodeMap& values, const VarMap& sizes);
+FuncRef with_values(const FuncRef& f, const NodeMap& values, const VarMap& sizes);
+
+/// The function with the struct info of each value inferred again.
+FuncRef reinferred(const FuncRef& f, BlockBuilder& builder);
+
+/// The function with graph variables and symbolic sizes of its own; what it captures stays.
+FuncRef fresh_copy(const FuncRef& f);
+
+/// The sizes that arguments of this struct info give a function's parameters. Sizes without a value are left out.
+VarMap sizes_of_arguments(const std::vector<RVarRef>& params, const std::vector<RExpr>& args);
+
+/// A parameter or symbolic size: by name (StringImm), or itself (RVar, Var); and what it shall be.
+using NamedValues = std::vector<std::pair<NodeRef, NodeRef>>;
+
+/// The function with parameters bound to expressions: they are parameters no more.
+/// Errors: no such parameter, or two of the name; one is bound twice; a value that cannot be what the parameter is.
+FuncRef bind_params(const FuncRef& f, const NamedValues& values, BlockBuilder& builder);
+
+/// The function with symbolic sizes bound to expressions.
+/// Errors: the function defines no such size, or two of the name; one is bound twice; a size of the result has no definition.
+FuncRef bind_sizes(const FuncRef& f, const NamedValues& values, BlockBuilder& builder);
+
+/// The function with calls of these functions, by their names in the module, replaced by their bodies, again and again.
+/// Errors: a function that calls itself, directly or through others.
+FuncRef inline_calls(const FuncRef& f, const std::map<std::string, FuncRef>& callees, BlockBuilder& builder);
+
+}  // namespace sator::relax

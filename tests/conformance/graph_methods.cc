@@ -1,0 +1,105 @@
+// Methods and functions of Python that rewrite the graphs of a module without being passes.
+#include "cases.h"
+#include "ir/script/parser.h"
+#include "passes/dead_code_elimination.h"
+#include "passes/graph/graph.h"
+#include "relax/bind.h"
+#include "relax/rewrite.h"
+
+namespace sator::conformance {
+
+namespace {
+
+using relax::FuncRef;
+using script::Expression;
+using script::ExpressionKind;
+
+/// The one graph function of a module.
+std::pair<std::string, FuncRef> only_graph(const ModuleRef& module) {
+  std::pair<std::string, FuncRef> out;
+  for (const auto& [name, func] : module->functions) {
+    FuncRef f = cast<relax::Function>(func);
+    if (!f) continue;
+    if (out.second) throw Unsupported{"a method of one of several functions"};
+    out = {name, f};
+  }
+  if (!out.second) throw Unsupported{"a method of a function that is no graph"};
+  return out;
+}
+
+using ModuleOf = std::function<ModuleRef(const Expression&)>;
+
+/// $before.params[0].struct_info.shape[1], and $before['main'].params[0]...
+std::optional<NodeRef> part_of_function(const Expression& e, const ModuleOf& module) {
+  if (e.is(ExpressionKind::subscript) && e.items[0].is(ExpressionKind::attribute) && e.items[0].text == "params" &&
+      e.items[1].is(ExpressionKind::integer)) {
+    FuncRef f = only_graph(module(e.items[0].items[0])).second;
+    return NodeRef(f->params.at(static_cast<size_t>(e.items[1].integer)));
+  }
+  if (e.is(ExpressionKind::subscript) && e.items[0].is(ExpressionKind::attribute) && e.items[0].text == "shape" &&
+      e.items[1].is(ExpressionKind::integer)) {
+    auto owner = part_of_function(e.items[0].items[0].items[0], module);
+    const auto* var = owner ? owner->as<relax::RVar>() : nullptr;
+    const auto* info = var ? var->sinfo.as<relax::TensorInfo>() : nullptr;
+    auto shape = info ? relax::shape_of(*info) : std::nullopt;
+    if (shape) return NodeRef(shape->at(static_cast<size_t>(e.items[1].integer)));
+  }
+  return {};
+}
+
+relax::NamedValues entries(const Json& request, const Expression& dict, const ModuleOf& module) {
+  relax::NamedValues out;
+  PythonValues values(request);
+  for (size_t i = 0; i + 1 < dict.items.size(); i += 2) {
+    auto part = part_of_function(dict.items[i], module);
+    out.emplace_back(part ? *part : values.node(dict.items[i]), values.node(dict.items[i + 1]));
+  }
+  return out;
+}
+
+std::map<std::string, FuncRef> functions(const Expression& dict, const ModuleOf& module) {
+  std::map<std::string, FuncRef> out;
+  for (size_t i = 0; i + 1 < dict.items.size(); i += 2) {
+    const Expression& key = dict.items[i];
+    std::string name = key.is(ExpressionKind::call) && key.items.size() == 2 ? key.items[1].text : key.text;
+    if (!out.emplace(name, only_graph(module(dict.items[i + 1])).second).second)
+      fail({.what = "two functions are named " + name, .needs = "one function per name", .hint = "leave one out"});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<ModuleRef> graph_method(const Json& request, const Expression& call, const ModuleOf& module) {
+  const Expression& callee = call.items[0];
+  const bool one_dict = call.items.size() == 2 && call.items[1].is(ExpressionKind::dict);
+  if (callee.is(ExpressionKind::attribute) && one_dict) {
+    const std::string& method = callee.text;
+    if (method != "bind_params" && method != "bind_symbolic_vars" && method != "inline_functions") return {};
+    ModuleRef all = module(callee.items[0]);
+    auto [name, f] = only_graph(all);
+    relax::BlockBuilder builder(all);
+    FuncRef out = method == "bind_params"   ? relax::bind_params(f, entries(request, call.items[1], module), builder)
+                  : method == "bind_symbolic_vars" ? relax::bind_sizes(f, entries(request, call.items[1], module), builder)
+                                            : passes::inline_functions(f, functions(call.items[1], module), builder);
+    return with_function(all, name, out);
+  }
+  const std::string name = script::dotted_name(callee);
+  if (name == "relax.analysis.remove_all_unused" && call.items.size() == 2) {
+    return relax::rewrite_functions(module(call.items[1]), [](const FuncRef& f, relax::BlockBuilder&) {
+      return passes::without_unused(f);
+    });
+  }
+  // A pass whose option is a part of the program: BindSymbolicVars({$before['main'].params[0].struct_info.shape[1]: 16}).
+  if (callee.is(ExpressionKind::call) && script::dotted_name(callee.items[0]) == "relax.transform.BindSymbolicVars" &&
+      callee.items.size() == 2 && callee.items[1].is(ExpressionKind::dict)) {
+    std::vector<NodeRef> pairs;
+    for (const auto& [key, value] : entries(request, callee.items[1], module))
+      pairs.push_back(make<Array>(std::vector<NodeRef>{key, value}));
+    return passes::bind_symbolic_vars(module(call.items[1]),
+                                      {.config = {{"BindSymbolicVars.binding_map", make<Array>(pairs)}}});
+  }
+  return {};
+}
+
+}  // namespace sator::conformance
