@@ -35,9 +35,9 @@ class PrimValues final : public GraphRewriter {
     tir::Stmt body = make<tir::Evaluate>(sator::call(p->value->dtype, "tir.ret", {p->value}));
     tir::PrimFuncRef func = tir::fresh_function(make<tir::PrimFunc>(sizes,
                                                                     std::vector<std::pair<VarRef, BufferRef>>{},
-                                                                    body,
                                                                     p->value->dtype,
-                                                                    Attrs{{"tir.is_host_func", bool_imm(true)}}));
+                                                                    Attrs{{"tir.is_host_func", bool_imm(true)}},
+                                                                    body));
     std::vector<RExpr> args;
     for (const VarRef& v : sizes) args.push_back(prim_value(Expr(v)));
     RExpr callee = builder().add_function(func, "compute_symbolic_expr");
