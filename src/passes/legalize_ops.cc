@@ -1,5 +1,6 @@
 #include "passes/legalize_ops.h"
 
+#include "passes/library_form.h"
 #include "relax/rebind.h"
 #include "relax/builder.h"
 #include "relax/ops/table.h"
@@ -99,7 +100,19 @@ ModuleRef legalize_ops(const ModuleRef& module, const PassContext& ctx) {
   for (const auto& [name, func] : module->functions) {
     if (const Function* f = func.as<Function>()) builder.update_function(name, Legalizer(builder, ctx).function(*f));
   }
-  return builder.module();
+  const std::string form = string_attr(ctx.config, "LegalizeOps.form").value_or("");
+  if (form.empty()) return builder.module();
+  if (form != "topi")
+    fail({.what = text("LegalizeOps: the form ", form),
+          .needs = "topi, or none",
+          .hint = "leave the option out for programs that compute as NumPy does"});
+  ModuleRef out = builder.module();
+  for (const auto& [name, func] : builder.module()->functions) {
+    tir::PrimFuncRef f = cast<tir::PrimFunc>(func);
+    if (!f || module->functions.contains(name)) continue;
+    if (tir::PrimFuncRef other = in_library_form(f); other != f) out = with_function(out, name, other);
+  }
+  return out;
 }
 
 }  // namespace sator::passes

@@ -78,7 +78,7 @@ const std::vector<Pass>& passes() {
       {"FuseAddRMSNorm", "joins a residual sum and the norm that follows", fuse_add_rms_norm},
       {"FuseTransposeMatmul", "multiplies by a transposed matrix as it lies", fuse_transpose_matmul},
       {"DispatchSortScan", "lets the runtime sort", dispatch_sort_scan},
-      {"LegalizeOps", "turns ops into tensor functions", legalize_ops},
+      {"LegalizeOps", "turns ops into tensor functions", legalize_ops, {}, {}, {"form"}},
       {"AnnotateTIROpPattern", "notes how each tensor function may be fused", annotate_tir_op_pattern},
       {"FoldConstant", "computes what depends on constants alone", fold_constant},
       {"FuseOps", "groups calls that one kernel can do", fuse_ops},

@@ -38,7 +38,10 @@ class ModuleParser {
     // Functions may call each other, whatever their order.
     tir::declare_functions(body, scope_.context);
     for (const Statement& s : body) declare(s, module != nullptr);
+    collect_programs();
     for (const Statement& s : body) member(s, module != nullptr);
+    for (const auto& [name, func] : scope_.programs->module()->functions)
+      if (func.as<tir::PrimFunc>()) functions_.emplace(name, func);
     if (functions_.empty() && !module)
       source().fail({},
                     {.what = "the text holds no function",
@@ -169,6 +172,13 @@ class ModuleParser {
       functions_.emplace(s.targets[0].text, make<ExternDecl>(f->name, Attrs()));
       add_name(s, s.targets[0].text, f->sinfo);
     }
+  }
+
+  /// Tensor programs that graphs make get names that no function of the module has.
+  void collect_programs() {
+    std::map<std::string, Func> names;
+    for (const auto& [name, info] : scope_.functions) names.emplace(name, make<ExternDecl>(name, Attrs()));
+    scope_.programs = std::make_shared<BlockBuilder>(make<Module>(std::move(names), Attrs(), Attrs()));
   }
 
   void add_name(const Statement& s, const std::string& name, StructInfo info) {

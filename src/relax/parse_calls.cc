@@ -257,6 +257,53 @@ tir::Value fn_emit(GraphEvaluator& ev, const Expression& call) {
   return NodeRef(ev.to_graph(a.need("value"), call.place));
 }
 
+/// R.emit_te(topi.exp, x, primfunc_name_hint="tir_exp"): the formula of an op as a tensor program of its own, called.
+tir::Value fn_emit_te(GraphEvaluator& ev, const Expression& call) {
+  static const std::unordered_map<std::string, std::string> kOtherNames = {
+      {"transpose", "permute_dims"}, {"identity", "astype"}};
+  const std::string written = call.items.size() > 1 ? script::dotted_name(call.items[1]) : "";
+  const std::string name = written.starts_with("topi.") ? written.substr(5) : "";
+  auto other = kOtherNames.find(name);
+  const OpDef* op = name.empty() ? nullptr : find_op(other == kOtherNames.end() ? name : other->second);
+  if (!op || !op->compute || !ev.programs())
+    ev.fail(call.place,
+            {.what = text("R.emit_te of ", written.empty() ? "an expression" : written),
+             .needs = "topi.NAME, where R.NAME is an op with a formula, inside of a module",
+             .hint = "call the op itself, or write the tensor program"});
+  std::vector<Value> positional;
+  std::vector<std::pair<std::string, Value>> keywords;
+  for (size_t i = 2; i < call.items.size(); ++i) positional.push_back(ev.to_argument(ev.eval(call.items[i]), call.place));
+  std::string hint = name;
+  for (const script::Keyword& k : call.keywords) {
+    tir::Value v = ev.eval(k.value);
+    if (k.name == "primfunc_name_hint" && v.as<std::string>())
+      hint = *v.as<std::string>();
+    else
+      keywords.emplace_back(k.name, ev.to_argument(v, k.place));
+  }
+  return ev.located(call.place, [&]() -> tir::Value {
+    if (op->name == "astype" && positional.size() == 1) {
+      const auto* x = to_rexpr(positional[0])->sinfo.as<TensorInfo>();
+      if (x) positional.push_back(Value(x->dtype.name()));
+    }
+    BlockBuilder& programs = *ev.programs();
+    RExpr made = programs.normalize(build_call(*op, bind_args(*op, positional, keywords)));
+    const RCall& c = *made.as<RCall>();
+    RExpr out = programs.call_te(
+        hint,
+        c.args,
+        [&](const TeInputs& in) { return op->compute(c.attrs, in); },
+        c.sinfo,
+        op->scalar_constants);
+    if (!out)
+      ev.fail(call.place,
+              {.what = text("R.emit_te of ", written, " with an argument of unknown shape"),
+               .needs = "arguments of known shapes",
+               .hint = "match_cast them first"});
+    return NodeRef(out);
+  });
+}
+
 // ---- Calls of functions ----
 
 /// A call with attributes as the op's row reads them.
@@ -522,6 +569,7 @@ const std::unordered_map<std::string_view, GraphFunction>& functions() {
       {"ExternFunc", fn_ExternFunc},
       {"match_cast", fn_match_cast},
       {"emit", fn_emit},
+      {"emit_te", fn_emit_te},
       {"call_tir", fn_call_tir},
       {"call_tir_inplace", fn_call_tir_inplace},
       {"call_tir_with_grad", fn_call_tir_with_grad},

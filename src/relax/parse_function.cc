@@ -165,7 +165,7 @@ FuncRef FunctionParser::function(const Statement& def, bool is_inner) {
           .hint = "add `return ...`"});
   frame.blocks.push_back(frame.builder.end_block());
   if (!frame.is_private) {
-    if (!frame.attrs.emplace("global_symbol", string_imm(def.text)).second &&
+    if (!frame.attrs.emplace("global_symbol", string_imm(def.text)).second && scope_.context.options.verify &&
         string_attr(frame.attrs, "global_symbol") != def.text)
       fail(def.place,
            {.what = text("the attribute global_symbol of ", def.text, " is another name"),

@@ -16,6 +16,7 @@ struct ModuleScope {
   std::map<std::string, StructInfo> functions;
   bool has_devices = false;
   std::vector<Ref<const VDevice>> devices;
+  std::shared_ptr<BlockBuilder> programs;  ///< the module's names, and the tensor programs that R.emit_te makes; may be null
   tir::Value metadata;  ///< the dictionary of constants that stand before the program, or None
 };
 
@@ -36,6 +37,8 @@ class GraphEvaluator : public tir::Evaluator {
   std::vector<Expr> to_extents(const tir::Value& v, script::Place place);
   /// The device of the module that "cuda:1", "llvm" or "vdevice:3" names, as "kind:index".
   std::string device_name(const std::string& written, script::Place place) const;
+  /// Where R.emit_te puts its programs; null outside of a module.
+  BlockBuilder* programs() const { return scope_.programs.get(); }
   /// The struct info that an annotation states; `-> None` is the empty tuple.
   StructInfo annotation(const script::Expression& e, bool in_signature);
 

@@ -44,6 +44,8 @@ RExpr GraphRewriter::inner_scope(const RExpr& branch) {
   return out;
 }
 
+RExpr GraphRewriter::reinferred_value(const RExpr& value) { return renewed(builder_, value); }
+
 RExpr GraphRewriter::local_function(const RVarRef&, const LocalFunction& local) {
   begin_inner(/*is_function=*/true);
   FuncRef f = function(*local.function);
@@ -73,7 +75,7 @@ void GraphRewriter::binding(const Binding& b) {
     if (!out) return;
   } else {
     out = current(out);
-    if (out != v.value) out = renewed(builder_, out);
+    if (out != v.value) out = reinferred_value(out);
   }
   if (RExpr kept = value(v.var, out)) bind(v, kept);
 }

@@ -29,6 +29,8 @@ class GraphRewriter {
   virtual bool drops(const RVarRef&) { return false; }
   /// What `var` shall be bound to. More bindings may be put before it with builder().emit(); null drops the binding.
   virtual RExpr value(const RVarRef& var, const RExpr& value) = 0;
+  /// A value whose parts changed, with its struct info inferred again.
+  virtual RExpr reinferred_value(const RExpr& value);
   /// What stands for a local function that `var` is bound to; null drops the binding. Without another meaning: the function
   /// with its body rewritten.
   virtual RExpr local_function(const RVarRef& var, const LocalFunction& local);

@@ -140,6 +140,7 @@ class Lexer {
     if (pos_ < text_.size() && (text_[pos_] == '"' || text_[pos_] == '\'') && s.size() <= 2) {
       if (s == "r" || s == "R") return string(begin, true);
       if (s == "u" || s == "U") return string(begin, false);
+      if (s == "f" || s == "F") return formatted(begin);
       if (s.find_first_not_of("rRbBfF") == s.npos)
         fail(begin,
              pos_ + 1,
@@ -240,6 +241,36 @@ class Lexer {
       }
     }
     add(TokenKind::string, begin, pos_).text = std::move(value);
+  }
+
+  /// f"tir_{'abs'}": fields that are texts.
+  void formatted(size_t begin) {
+    string(begin, false);
+    std::string& value = tokens_.back().text;
+    std::string out;
+    for (size_t i = 0; i < value.size(); ++i) {
+      const char c = value[i];
+      if ((c == '{' || c == '}') && i + 1 < value.size() && value[i + 1] == c) {
+        out += c;
+        ++i;
+        continue;
+      }
+      if (c != '{') {
+        out += c;
+        continue;
+      }
+      const char quote = i + 1 < value.size() ? value[i + 1] : ' ';
+      const size_t end = quote == '\'' || quote == '"' ? value.find(quote, i + 2) : value.npos;
+      if (end == value.npos || end + 1 >= value.size() || value[end + 1] != '}')
+        fail(begin,
+             pos_,
+             {.what = "a formatted string with a field that is no text",
+              .needs = "fields such as {'name'}",
+              .hint = "write the text itself"});
+      out += value.substr(i + 2, end - i - 2);
+      i = end + 1;
+    }
+    value = std::move(out);
   }
 
   void escape(std::string& value) {

@@ -81,7 +81,7 @@ void Parser::statement(std::vector<Statement>& out) {
   if (t.is_name("for")) return out.push_back(for_statement());
   if (t.is_name("while")) return out.push_back(while_statement());
   if (t.is_name("with")) return out.push_back(with_statement());
-  for (std::string_view word : {"try", "async", "raise", "del", "global", "nonlocal", "yield", "await"}) {
+  for (std::string_view word : {"try", "async", "raise", "del", "yield", "await"}) {
     if (t.is_name(word))
       fail(t.place,
            {.what = text("'", word, "' is not part of TVMScript"),
@@ -105,6 +105,12 @@ Statement Parser::simple_statement() {
   uint32_t begin = peek().place.begin;
   Statement s;
   if (take_name("pass")) {
+    s.kind = StatementKind::pass;
+  } else if (take_name("nonlocal") || take_name("global")) {
+    // Python's note on where a name comes from says nothing here.
+    do {
+      need_identifier("a name");
+    } while (take_op(","));
     s.kind = StatementKind::pass;
   } else if (take_name("break")) {
     s.kind = StatementKind::break_;

@@ -29,7 +29,7 @@ class CommonSubexprs final : public GraphRewriter {
     StructInfo cast;  ///< of a match_cast
     RVarRef var;
   };
-  using Table = std::unordered_multimap<uint64_t, Known>;
+  using Table = std::unordered_map<uint64_t, std::vector<Known>>;
 
   RExpr value(const RVarRef& var, const RExpr& value) override {
     RVarRef same = known_or_new(var, value, nullptr);
@@ -45,18 +45,17 @@ class CommonSubexprs final : public GraphRewriter {
     if (call_only_ && !value.as<RCall>()) return nullptr;
     if (contains_impure_call(value) || is_allocation(value)) return nullptr;
     const uint64_t hash = structural_hash(value);
-    auto [first, last] = known_.equal_range(hash);
-    for (auto at = first; at != last; ++at) {
-      const Known& k = at->second;
+    std::vector<Known>& those = known_[hash];
+    for (const Known& k : those) {
       // A match_cast defines the sizes of its struct info: only the same ones are the same.
       if (!equal(k.value, value) || !k.cast != !cast || (cast && !same_uses(k.cast, cast))) continue;
       RVarRef first_var = k.var;
       replace(var, first_var);
       in_block_.push_back(var);
-      known_.emplace(hash, Known{value, cast, var});
+      those.push_back({value, cast, var});
       return first_var;
     }
-    known_.emplace(hash, Known{value, cast, var});
+    those.push_back({value, cast, var});
     return nullptr;
   }
   static bool same_uses(const StructInfo& a, const StructInfo& b) {
@@ -67,7 +66,7 @@ class CommonSubexprs final : public GraphRewriter {
   void end_block(const BindingBlock& block) override {
     if (!block.is_dataflow) return;
     // What is visible in the block alone stands for nothing outside of it.
-    std::erase_if(known_, [](const auto& entry) { return entry.second.var->is_dataflow; });
+    for (auto& [hash, those] : known_) std::erase_if(those, [](const Known& k) { return k.var->is_dataflow; });
     for (const RVarRef& v : in_block_) replacements().erase(v);
   }
   void begin_inner(bool is_function) override {

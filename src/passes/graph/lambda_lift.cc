@@ -147,6 +147,13 @@ class Lifter final : public GraphRewriter {
     });
   }
 
+  /// A call of what is an object now has no struct info until it is a call of a closure.
+  RExpr reinferred_value(const RExpr& value) override {
+    const RCall* call = value.as<RCall>();
+    const RVar* callee = call ? call->op.as<RVar>() : nullptr;
+    return callee && !callee->sinfo.as<FuncInfo>() ? value : GraphRewriter::reinferred_value(value);
+  }
+
   RExpr value(const RVarRef& var, const RExpr& value) override {
     const RCall* call = value.as<RCall>();
     if (!call) return value;

@@ -222,6 +222,10 @@ class ItemReaders final : public GraphRewriter {
       : GraphRewriter(builder), kept_(kept) {}
 
  private:
+  /// Items are counted as before until they are read.
+  RExpr reinferred_value(const RExpr& value) override {
+    return value.as<TupleGetItem>() ? value : GraphRewriter::reinferred_value(value);
+  }
   RExpr value(const RVarRef& var, const RExpr& value) override {
     if (const RCall* call = value.as<RCall>()) {
       const GlobalVar* callee = call->op.as<GlobalVar>();

@@ -157,7 +157,14 @@ Tensor compute_conv(const ConvAttrs<N>& a, const TeInputs& in) {
     naming.axes.push_back(c == 'N' ? "nn" : c == 'C' ? "ff" : c == 'H' ? "yy" : c == 'W' ? "xx" : "zz");
   }
   DType dtype = in.out_dtype();
-  return te::reduce(naming, in.out_shape(), [&](const Indices& i) {
+  arith::Analyzer arith;
+  std::vector<Expr> shape{x[0], w[0]};
+  for (size_t d = 0; d < N; ++d) {
+    Expr span = (w[d + 2] - 1) * a.dilation.v[d] + 1;
+    Expr room = x[d + 2] - span + a.padding.v[d] + a.padding.v[d + N];
+    shape.push_back(arith.simplify(floordiv(room, a.strides.v[d]) + 1));
+  }
+  return te::reduce(naming, in_layout(shape, a.data_layout, letters), [&](const Indices& i) {
     Indices o = in_letters(i, a.data_layout, letters);
     Expr channel = a.groups == 1 ? Expr(rc->var) : floordiv(o[1], group_outputs) * group_inputs + rc->var;
     Indices at{o[0], channel}, at_weight{o[1], rc->var};

@@ -75,6 +75,11 @@ bool splits_space(const std::string& layout) {
   return std::ranges::any_of(layout, [](char c) { return c == 'd' || c == 'h' || c == 'w'; });
 }
 
+/// What a block tells a tuner of its kind; nothing for an empty name.
+Attrs rule_of(const std::string& name) {
+  return name.empty() ? Attrs() : Attrs{{"schedule_rule", string_imm("meta_schedule." + name)}};
+}
+
 template <int N, bool kMax>
 Tensor compute_pool(const PoolAttrs<N>& a, const TeInputs& in) {
   const Tensor& x = in.tensor(0);
@@ -94,7 +99,7 @@ Tensor compute_pool(const PoolAttrs<N>& a, const TeInputs& in) {
   Expr outside = kMax ? te::max_identity(x.dtype()) : constant(0, x.dtype());
   Tensor source = padded ? pad(x, before, after, outside, "pad_temp") : x;
   auto reduced = [&](const char* name, ReduceFn f) {
-    return te::reduce({.name = name}, in.out_shape(), [&](const Indices& i) {
+    return te::reduce({.name = name, .annotations = rule_of(kMax ? name : "")}, in.out_shape(), [&](const Indices& i) {
       Indices at = i;
       for (size_t k = 0; k < dims.size(); ++k) {
         if (dims[k] < 0) continue;
@@ -106,7 +111,7 @@ Tensor compute_pool(const PoolAttrs<N>& a, const TeInputs& in) {
   };
   if (kMax) return reduced("pool_max", te::reduce_max);
   Tensor total = reduced("pool_sum", te::reduce_sum);
-  return te::compute({.name = "pool_avg"}, in.out_shape(), [&](const Indices& i) {
+  return te::compute({.name = "pool_avg", .annotations = rule_of("pool_avg")}, in.out_shape(), [&](const Indices& i) {
     Expr count = dim(1);
     for (size_t k = 0; k < dims.size(); ++k) {
       if (dims[k] < 0) continue;
