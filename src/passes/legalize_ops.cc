@@ -24,13 +24,18 @@ RExpr legalized(const RExpr& value, BlockBuilder& builder) {
 
 class Legalizer {
  public:
-  Legalizer(BlockBuilder& builder, const PassContext& ctx) : builder_(builder), ctx_(ctx) {}
+  Legalizer(BlockBuilder& builder, const PassContext& ctx, bool library_form)
+      : builder_(builder), ctx_(ctx), library_form_(library_form) {}
 
   FuncRef function(const Function& f) {
     builder_.begin_scope(f.params);
     RExpr body = sequence(f.body);
     builder_.end_scope();
-    return body == f.body ? ref(f) : sator::with(f, &Function::body, body);
+    if (body == f.body) return ref(f);
+    FuncRef out = sator::with(f, &Function::body, body);
+    // What the function was declared to return stays where the body tells no more.
+    const bool stays = !body->sinfo || is_base_of(body->sinfo, f.ret, builder_.arith());
+    return stays && !(library_form_ && body->sinfo) ? out : sator::with(out, &Function::ret, body->sinfo);
   }
 
  private:
@@ -73,8 +78,9 @@ class Legalizer {
   /// The binding with its new value: of a new variable where more is known of the value than before.
   Binding bound(const VarBinding& b, const RExpr& value) {
     if (value == b.value) return ref(b);
-    if (!value->sinfo.get() || is_base_of(value->sinfo, b.var->sinfo, builder_.arith()))
-      return make<VarBinding>(value, b.var);
+    const bool known = !value->sinfo.get() || (library_form_ ? equal(value->sinfo, b.var->sinfo)
+                                                             : is_base_of(value->sinfo, b.var->sinfo, builder_.arith()));
+    if (known) return make<VarBinding>(value, b.var);
     RVarRef var =
         b.var->is_dataflow ? make_dataflow_var(b.var->name, value->sinfo) : make_rvar(b.var->name, value->sinfo);
     rebound_.emplace(b.var, var);
@@ -90,23 +96,25 @@ class Legalizer {
 
   BlockBuilder& builder_;
   const PassContext& ctx_;
+  bool library_form_;  ///< extents as the library spells them, not as the graph did
   NodeMap rebound_;  // the variables that took the place of others
 };
 
 }  // namespace
 
 ModuleRef legalize_ops(const ModuleRef& module, const PassContext& ctx) {
-  BlockBuilder builder(module);
-  for (const auto& [name, func] : module->functions) {
-    if (const Function* f = func.as<Function>()) builder.update_function(name, Legalizer(builder, ctx).function(*f));
-  }
   const std::string form = string_attr(ctx.config, "LegalizeOps.form").value_or("");
-  if (form.empty()) return builder.module();
-  if (form != "topi")
+  if (!form.empty() && form != "topi")
     fail({.what = text("LegalizeOps: the form ", form),
           .needs = "topi, or none",
           .hint = "leave the option out for programs that compute as NumPy does"});
+  BlockBuilder builder(module);
+  for (const auto& [name, func] : module->functions) {
+    if (const Function* f = func.as<Function>())
+      builder.update_function(name, Legalizer(builder, ctx, !form.empty()).function(*f));
+  }
   ModuleRef out = builder.module();
+  if (form.empty()) return out;
   for (const auto& [name, func] : builder.module()->functions) {
     tir::PrimFuncRef f = cast<tir::PrimFunc>(func);
     if (!f || module->functions.contains(name)) continue;

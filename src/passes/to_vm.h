@@ -30,6 +30,7 @@ ModuleRef kill_after_last_use(const ModuleRef& module, const PassContext& ctx);
 /// The remaining ops become calls of vm.builtin functions.
 ModuleRef vm_builtin_lower(const ModuleRef& module, const PassContext& ctx);
 /// Symbolic sizes live in a heap of int64: checks of the arguments, stores, loads, a function for derived sizes.
+///   config  "VMShapeLower.emit_err_ctx": 0 for checks that do not name their place (1)
 ModuleRef vm_shape_lower(const ModuleRef& module, const PassContext& ctx);
 /// Every function gets its name as `global_symbol`.
 ModuleRef attach_global_symbol(const ModuleRef& module, const PassContext& ctx);

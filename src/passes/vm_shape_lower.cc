@@ -20,8 +20,8 @@ enum MakeCode { kUseImmediate = 0, kLoadSlot = 1 };
 
 class ShapeLowerer {
  public:
-  ShapeLowerer(ModuleRef& module, const std::string& name, const FuncRef& func)
-      : module_(module), name_(name), func_(func) {}
+  ShapeLowerer(ModuleRef& module, const std::string& name, const FuncRef& func, bool names_places)
+      : module_(module), name_(name), func_(func), names_places_(names_places) {}
 
   FuncRef run() {
     const SeqExpr* body = func_->body.as<SeqExpr>();
@@ -139,7 +139,7 @@ class ShapeLowerer {
 
   /// Kinds, ranks and dtypes; tuples are opened.
   void check(const RExpr& value, const StructInfo& info, const std::string& where, Bindings& out) {
-    RExpr err = string_value(where);
+    RExpr err = string_value(names_places_ ? where : "");
     if (const TensorInfo* t = info.as<TensorInfo>()) {
       out.run(packed_call("vm.builtin.check_tensor_info",
                           {value, prim_value(int64_t{t->ndim}), dtype_value(t->dtype), err},
@@ -338,6 +338,7 @@ class ShapeLowerer {
   ModuleRef& module_;
   const std::string& name_;
   const FuncRef& func_;
+  bool names_places_;  ///< in checks, for their messages
   RVarRef heap_;
   std::vector<Expr> slots_;
   std::set<int64_t> ready_;
@@ -349,11 +350,12 @@ class ShapeLowerer {
 
 }  // namespace
 
-ModuleRef vm_shape_lower(const ModuleRef& module, const PassContext&) {
+ModuleRef vm_shape_lower(const ModuleRef& module, const PassContext& ctx) {
+  const bool names_places = int_attr(ctx.config, "VMShapeLower.emit_err_ctx").value_or(1) != 0;
   ModuleRef out = module;
   for (const auto& [name, func] : module->functions) {
     if (FuncRef f = cast<Function>(func)) {
-      FuncRef lowered = ShapeLowerer(out, name, f).run();
+      FuncRef lowered = ShapeLowerer(out, name, f, names_places).run();
       out = with_function(out, name, lowered);
     }
   }

@@ -23,14 +23,19 @@ RExpr GraphRewriter::sequence(const RExpr& e) {
   if (!seq) return current(e);
   std::vector<BindingBlockRef> blocks;
   for (const BindingBlockRef& block : seq->blocks) {
-    begin_block(*block);
     builder_.begin_block(block->is_dataflow);
-    for (const Binding& b : block->bindings) binding(b);
-    BindingBlockRef out = builder_.end_block();
+    begin_block(*block);
+    for (const Binding& b : block->bindings) {
+      binding(b);
+      after(bound_var(b));
+    }
     end_block(*block);
+    BindingBlockRef out = builder_.end_block();
     blocks.push_back(out->bindings == block->bindings ? block : out);
   }
-  RExpr body = current(seq->body);
+  builder_.begin_block(false);
+  RExpr body = result(current(seq->body));
+  if (BindingBlockRef last = builder_.end_block(); !last->bindings.empty()) blocks.push_back(last);
   if (blocks == seq->blocks && body == seq->body) return e;
   return builder_.normalize(make<SeqExpr>(joined_blocks(blocks), renewed(builder_, body), StructInfo()));
 }

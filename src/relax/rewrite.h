@@ -34,13 +34,17 @@ class GraphRewriter {
   /// What stands for a local function that `var` is bound to; null drops the binding. Without another meaning: the function
   /// with its body rewritten.
   virtual RExpr local_function(const RVarRef& var, const LocalFunction& local);
+  /// What a function or branch returns; bindings for it may be emitted.
+  virtual RExpr result(const RExpr& body) { return body; }
+  /// Bindings may be emitted after the one that `var` (of the function as it was) has been offered in.
+  virtual void after(const RVarRef&) {}
   /// The binding that stands for `var = match_cast(from, sinfo)`.
   virtual Binding match_cast(const RVarRef& var, const RExpr& from, const StructInfo& sinfo) {
     return bind_match_cast(var, from, sinfo);
   }
   /// The variable that shall be bound in its place.
   virtual RVarRef variable(const RVarRef& var) { return var; }
-  /// A block is about to begin, or has ended.
+  /// A block has begun, or is about to end: bindings may be emitted.
   virtual void begin_block(const BindingBlock&) {}
   virtual void end_block(const BindingBlock&) {}
   /// A branch or local function is about to begin, or has ended.

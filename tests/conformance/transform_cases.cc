@@ -164,7 +164,10 @@ class Transformer {
   void argument(Step& step, const std::string& parameter, const Expression& value) {
     const std::string key = text(step.pass->name, ".", parameter);
     if (value.is(ExpressionKind::none)) {
-      step.config.erase(key);
+      if (parameter == "fset_item")
+        step.config[key] = string_imm("");
+      else
+        step.config.erase(key);
     } else if (value.is(ExpressionKind::call) && dotted(value.items[0]) == "tvm.target.Target") {
       step.config[key] = target(value);
     } else if (value.is(ExpressionKind::list) || value.is(ExpressionKind::dict)) {

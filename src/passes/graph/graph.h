@@ -39,6 +39,11 @@ ModuleRef convert_to_dataflow(const ModuleRef& module, const PassContext& ctx);
 ///   config  "TopologicalSort.order": depth-first, breadth-first; "TopologicalSort.direction": from-inputs, from-outputs
 ModuleRef topological_sort(const ModuleRef& module, const PassContext& ctx);
 
+/// Products take half precision, sums in `out_dtype`; ops that follow take it where all of their inputs have it, others keep their
+/// dtypes. What a function takes and returns stays. In dataflow blocks alone.
+///   config  "ToMixedPrecision.out_dtype" (float32), "ToMixedPrecision.fp16_input_names": parameters that are given so
+ModuleRef to_mixed_precision(const ModuleRef& module, const PassContext& ctx);
+
 // ---- Functions and their parameters ----
 
 /// Symbolic sizes become numbers or expressions.
@@ -67,6 +72,17 @@ ModuleRef remove_unused_outputs(const ModuleRef& module, const PassContext&);
 ModuleRef bundle_model_params(const ModuleRef& module, const PassContext& ctx);
 /// Scalars that take a computation are computed by functions of the host.
 ModuleRef compute_prim_value(const ModuleRef& module, const PassContext&);
+
+/// Public functions fetch their parameters (those after num_input) where they are used first, by calls of a parameter
+/// fget_param(index, name).
+ModuleRef lazy_get_input(const ModuleRef& module, const PassContext&);
+/// Public functions hand over each result once it is there, by calls of a parameter fset_output(index, value).
+ModuleRef lazy_set_output(const ModuleRef& module, const PassContext&);
+/// The same for functions whose names end with transform_params, by external functions; a parameter is freed after its last
+/// use. Dataflow blocks and purity have gone before (ToNonDataflow, RemovePurityChecking).
+///   config  "LazyTransformParams.fget_item" (get_item), ".fset_item" (set_item; empty: results are returned),
+///           ".extra_get_item_params", ".extra_set_item_params": variables that come before the index
+ModuleRef lazy_transform_params(const ModuleRef& module, const PassContext& ctx);
 
 // ---- Algebra, until nothing changes ----
 
