@@ -28,7 +28,7 @@ class ShapeLowerer {
     if (!body) return func_;
     collect_slots();
     if (!slots_.empty()) {
-      heap_ = make_rvar("shape_heap", tensor_info(std::vector<Expr>{int_imm(int64_t(slots_.size()), i64)}, i64));
+      heap_ = make_rvar("shape_heap", tensor_info(i64, 1));
     } else {
       heap_ = make_rvar("shape_heap", object_info());
     }
@@ -215,7 +215,7 @@ class ShapeLowerer {
         again = true;
       }
     }
-    args.push_back(string_value(where));
+    args.push_back(string_value(names_places_ ? where : ""));
     out.run(packed_call(is_prim ? "vm.builtin.match_prim_value" : "vm.builtin.match_shape", args, tuple_info({})));
     if (again) later_.push_back({value, info, where});
   }

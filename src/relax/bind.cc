@@ -49,8 +49,12 @@ class Reinference final : public GraphRewriter {
   using GraphRewriter::GraphRewriter;
 
  private:
-  RExpr value(const RVarRef&, const RExpr& value) override {
+  RExpr value(const RVarRef& var, const RExpr& value) override {
     RExpr again = renewed(builder(), value);
+    // What is known of a replaced value, its variable does not know yet.
+    if (again->sinfo && var->sinfo && !equal(again->sinfo, var->sinfo) &&
+        is_base_of(var->sinfo, again->sinfo, builder().arith()))
+      return with_sinfo(again, again->sinfo);
     return again != value && again->sinfo && value->sinfo && equal(again->sinfo, value->sinfo) ? value : again;
   }
 };
@@ -211,7 +215,7 @@ class Inliner final : public GraphRewriter {
   Inliner(BlockBuilder& builder, const std::map<std::string, FuncRef>& callees)
       : GraphRewriter(builder), callees_(callees) {}
 
-  FuncRef result(const FuncRef& f) { return function(*f); }
+  FuncRef run(const FuncRef& f) { return function(*f); }
 
  private:
   RExpr value(const RVarRef&, const RExpr& value) override {
@@ -265,7 +269,7 @@ static FuncRef exposed_where_needed(const FuncRef& f) {
 }
 
 FuncRef inline_calls(const FuncRef& f, const std::map<std::string, FuncRef>& callees, BlockBuilder& builder) {
-  return exposed_where_needed(Inliner(builder, callees).result(f));
+  return exposed_where_needed(Inliner(builder, callees).run(f));
 }
 
 }  // namespace sator::relax

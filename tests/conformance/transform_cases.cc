@@ -450,7 +450,7 @@ void run_transform(const Json& request) {
   ModuleRef got = without_plan(transformer.run(expr));
   if (request.contains("after_expr")) expected = transformer.run(request["after_expr"]);
   // f(module)['main'] against a module: its function of that name.
-  if (got->functions.size() == 1 && expected->functions.size() > 1 && expr.ends_with("']")) {
+  if (got->functions.size() == 1 && expected->functions.size() > 1 && expr.find("']") != expr.npos) {
     auto at = expected->functions.find(got->functions.begin()->first);
     if (at != expected->functions.end())
       expected = with(expected, &Module::functions, std::map<std::string, Func>{*at});

@@ -44,6 +44,11 @@ ModuleRef topological_sort(const ModuleRef& module, const PassContext& ctx);
 ///   config  "ToMixedPrecision.out_dtype" (float32), "ToMixedPrecision.fp16_input_names": parameters that are given so
 ModuleRef to_mixed_precision(const ModuleRef& module, const PassContext& ctx);
 
+/// Convolutions (and resize2d) compute in the layouts that are wished for; other ops follow the order of their inputs' axes where
+/// they have a rule, and tensors are permuted where they have none, or leave their dataflow block.
+///   config  "ConvertLayout.desired_layouts": by op, the layouts of data and kernel, and of the result if it is another one
+ModuleRef convert_layout(const ModuleRef& module, const PassContext& ctx);
+
 // ---- Functions and their parameters ----
 
 /// Symbolic sizes become numbers or expressions.

@@ -24,6 +24,7 @@ std::vector<Pass> graph_passes() {
        {},
        {},
        {"out_dtype", "fp16_input_names"}},
+      {"ConvertLayout", "computes in other layouts", convert_layout, {}, {}, {"desired_layouts"}},
       {"BindSymbolicVars", "sets symbolic sizes", bind_symbolic_vars, {}, {}, {"binding_map", "func_name"}},
       {"BindParams", "sets parameters", bind_params, {}, {}, {"func_name", "params"}},
       {"InlinePrivateFunctions", "replaces calls of private functions by their bodies", inline_private_functions},
