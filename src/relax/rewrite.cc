@@ -65,7 +65,9 @@ void GraphRewriter::binding(const Binding& b) {
     RVarRef var = variable(m->var);
     if (var != m->var) replace(m->var, var);
     Binding out = match_cast(var, from, m->sinfo);
-    builder_.emit_binding(equal(out, b) && var == m->var ? b : out);
+    const MatchCast* same = out.as<MatchCast>();
+    const bool kept = same && same->var == m->var && same->value == m->value && same->sinfo == m->sinfo;
+    builder_.emit_binding(kept ? b : out);
     return;
   }
   const VarBinding& v = *b.as<VarBinding>();

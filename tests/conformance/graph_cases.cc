@@ -11,6 +11,7 @@
 #include "relax/parse_impl.h"
 #include "relax/print.h"
 #include "relax/struct_info.h"
+#include "struct_info_values.h"
 
 namespace sator::conformance {
 
@@ -37,6 +38,7 @@ class CaseEvaluator final : public relax::GraphEvaluator {
  protected:
   tir::Value call_other(const tir::Value& callee, const Expression& call) override {
     if (auto v = program_method(*this, callee, call)) return *v;
+    if (auto v = struct_info_method(*this, call)) return *v;
     return GraphEvaluator::call_other(callee, call);
   }
 
@@ -45,6 +47,7 @@ class CaseEvaluator final : public relax::GraphEvaluator {
       auto in_script = [&](const std::string& known) { return GraphEvaluator::call_language(known, call); };
       if (auto v = program_value(*this, name, call, in_script)) return *v;
     }
+    if (auto v = struct_info_analysis(*this, name, call)) return *v;
     if (name.starts_with("relax.op.")) return GraphEvaluator::call_language("R." + name.substr(9), call);
     if (name == "relax.Var" || name == "relax.DataflowVar") {
       Arguments a(*this, call, {"name_hint", "struct_info"});
@@ -148,6 +151,7 @@ class CaseEvaluator final : public relax::GraphEvaluator {
       if (auto v = program_attribute(*this, object, name)) return *v;
     }
     const NodeRef* n = object.as<NodeRef>();
+    if (n && n->as<relax::StructInfoNode>() && name == "is_base_of") return object;  // called next
     const auto* call = n ? n->as<relax::RCall>() : nullptr;
     if (call && name == "op") return NodeRef(call->op);
     if (call && name == "args") {
@@ -251,6 +255,12 @@ std::unique_ptr<Evaluated> prepared(const Json& request, const std::string& afte
   if (!after.empty()) lines += "case_after = " + after + "\n";
   for (const char* other : {"<script:", "$before", "\nwith "}) {
     if (lines.find(other) != lines.npos) throw Unsupported{"scripts and contexts in an expression"};
+  }
+  // Members of an enumeration are their names.
+  for (const std::string result = "relax.analysis.BaseCheckResult."; lines.find(result) != lines.npos;) {
+    const size_t at = lines.find(result), end = lines.find_first_of("\n,)", at);
+    const std::string member = lines.substr(at + result.size(), end - at - result.size());
+    lines.replace(at, end - at, text('"', member, '"'));
   }
   auto out = std::make_unique<Evaluated>();
   out->program = script::parse(lines);
@@ -387,7 +397,8 @@ bool alike(const tir::Value& a, const tir::Value& b) {
 
 /// The categories whose expressions the evaluator has a part of.
 bool is_evaluated(const Json& request) {
-  static const std::set<std::string> kCategories = {"relax_op_infer", "relax_script", "relax_other", "tir_core"};
+  static const std::set<std::string> kCategories = {
+      "relax_op_infer", "relax_script", "relax_other", "relax_transform", "tir_core"};
   return kCategories.contains(request.at("category").get<std::string>());
 }
 

@@ -142,7 +142,7 @@ class LayoutConverter final : public GraphRewriter {
         changed = changed || other != item;
         items.push_back(other);
       }
-      return changed ? relax::tuple(std::move(items)) : e;
+      return changed || e.as<Tuple>() ? relax::tuple(std::move(items)) : e;
     }
     const size_t i = next++;
     if (i >= from.size() || i >= to.size() || !from[i] || !to[i] || from[i] == to[i]) return e;
