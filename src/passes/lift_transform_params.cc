@@ -4,6 +4,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "passes/graph/graph.h"
 #include "relax/outline.h"
 #include "relax/builder.h"
 
@@ -173,6 +174,17 @@ class Lifter {
 
 }  // namespace
 
-ModuleRef lift_transform_params(const ModuleRef& module, const PassContext&) { return Lifter(module).run(); }
+ModuleRef lift_transform_params(const ModuleRef& module, const PassContext& ctx) {
+  // A model's functions take their parameters as one tuple; those of others have parameters of their own.
+  bool bundled = false, single = false;
+  for (const auto& [name, func] : module->functions) {
+    FuncRef f = cast<Function>(func);
+    auto inputs = f ? int_attr(f->attrs, "num_input") : std::nullopt;
+    if (!inputs) continue;
+    const auto count = static_cast<int64_t>(f->params.size()) - *inputs;
+    (count == 1 && f->params.back()->sinfo.as<TupleInfo>() ? bundled : single) = true;
+  }
+  return single && !bundled ? partition_transform_params(module, ctx) : Lifter(module).run();
+}
 
 }  // namespace sator::passes

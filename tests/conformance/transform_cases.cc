@@ -109,7 +109,7 @@ class Transformer {
       if (e.items.size() > 1 && e.items[1].is(ExpressionKind::string)) target_ = e.items[1].text;
       return;
     }
-    if (name != "tvm.transform.PassContext") throw Unsupported{"contexts around a pass: " + name};
+    if (name != "tvm.transform.PassContext" && name != "tvm.ir.transform.PassContext") throw Unsupported{"contexts around a pass: " + name};
     for (const script::Keyword& k : e.keywords) {
       if (k.name == "config") options("", k.value);
     }

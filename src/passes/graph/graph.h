@@ -78,6 +78,12 @@ ModuleRef bundle_model_params(const ModuleRef& module, const PassContext& ctx);
 /// Scalars that take a computation are computed by functions of the host.
 ModuleRef compute_prim_value(const ModuleRef& module, const PassContext&);
 
+/// Of functions with the attribute num_input: what depends on parameters alone becomes a function NAME_transform_params of a tuple
+/// of them, whose results the function takes in their place. LiftTransformParams does this where the parameters are no tuple yet.
+///   config  "LiftTransformParams.shared_transform": 1, or names of functions: they share one function transform_params of what all
+///           of them compute alike; "relax.lift_transform_params.consume_params": 1 for items that leave the tuple once taken
+/// Errors: functions that share their transformation and have other parameters.
+ModuleRef partition_transform_params(const ModuleRef& module, const PassContext& ctx);
 /// Public functions fetch their parameters (those after num_input) where they are used first, by calls of a parameter
 /// fget_param(index, name).
 ModuleRef lazy_get_input(const ModuleRef& module, const PassContext&);
