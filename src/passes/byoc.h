@@ -56,12 +56,27 @@ std::vector<FusionPattern> patterns_of(const Chip& chip);
 /// The number of elements of a shape, symbolic sizes at their bounds; nothing where one has none.
 std::optional<int64_t> elements_at_most(std::span<const Expr> shape, const PassContext& ctx);
 
+/// The form of what FuseOpsByPattern makes.
+struct FusionForm {
+  /// Functions of a backend at once (attributes Composite, Codegen and Primitive), or composite ones alone (Composite and
+  /// Primitive), which MergeCompositeFunctions or annotate_codegen puts into a backend's functions.
+  bool backend_functions = true;
+  bool keeps_constants = false;  ///< inside of the group
+};
+
 /// Each match of a pattern becomes a private function with the attributes Composite, Codegen and Primitive, called where the
 /// match's last binding stood. Patterns are tried in the order of the table, of one pattern the largest match first, and a binding
 /// belongs to one match. A match is left alone where something outside of it uses a value inside, for the group would hide it,
 /// or reads one of several results before the last is there.
 ModuleRef fuse_ops_by_pattern(const ModuleRef& module, const PassContext& ctx,
-                              const std::vector<FusionPattern>& patterns);
+                              const std::vector<FusionPattern>& patterns, FusionForm form = {});
+/// Each composite function that has no backend's function around it gets one, with the attribute Codegen: it is local there.
+ModuleRef annotate_codegen(const ModuleRef& module);
+/// Composite functions of one backend that feed each other, joined: local functions of one function with the attribute Codegen.
+/// Groups are not joined where a value would leave the function and come back.
+ModuleRef merge_plain_composites(const ModuleRef& module);
+/// Whether the module has composite functions without a backend's function around them.
+bool has_plain_composites(const ModuleRef& module);
 /// By the patterns of the chip that is compiled for, where PassContext::target is the file of one.
 ModuleRef fuse_ops_by_pattern(const ModuleRef& module, const PassContext& ctx);
 

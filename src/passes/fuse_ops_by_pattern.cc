@@ -11,8 +11,8 @@ using namespace relax;
 
 namespace {
 
-/// "fused_relax_matmul_relax_add_chip", as TVM names them; items of tuples are no ops.
-std::string group_name(const BindingBlockRef& block, const std::set<size_t>& members, const std::string& backend) {
+/// "fused_relax_matmul_relax_add", as TVM names them; items of tuples are no ops.
+std::string group_name(const BindingBlockRef& block, const std::set<size_t>& members) {
   std::string name = "fused";
   for (size_t m : members) {
     const auto callee = called_prim_func(block->bindings[m]);
@@ -21,7 +21,7 @@ std::string group_name(const BindingBlockRef& block, const std::set<size_t>& mem
     std::replace(op.begin(), op.end(), '.', '_');
     name += "_" + op;
   }
-  return name + "_" + backend;
+  return name;
 }
 
 bool overlaps(const std::set<size_t>& a, const std::set<size_t>& b) {
@@ -31,7 +31,7 @@ bool overlaps(const std::set<size_t>& a, const std::set<size_t>& b) {
 }  // namespace
 
 ModuleRef fuse_ops_by_pattern(const ModuleRef& module, const PassContext& ctx,
-                              const std::vector<FusionPattern>& patterns) {
+                              const std::vector<FusionPattern>& patterns, FusionForm form) {
   Outliner outliner(module);
   std::set<RVarRef> constants;
   for (const auto& [name, func] : module->functions)
@@ -68,10 +68,12 @@ ModuleRef fuse_ops_by_pattern(const ModuleRef& module, const PassContext& ctx,
             if (overlaps(members, taken)) continue;
             taken.insert(members.begin(), members.end());
             const std::string backend = p.name.substr(0, p.name.find('.'));
-            groups.push_back(
-                {{members.begin(), members.end()},
-                 group_name(block, members, backend),
-                 {{"Codegen", string_imm(backend)}, {"Composite", string_imm(p.name)}, {"Primitive", int_imm(1)}}});
+            Attrs attrs = {{"Composite", string_imm(p.name)}, {"Primitive", int_imm(1)}};
+            if (form.backend_functions) attrs["Codegen"] = string_imm(backend);
+            groups.push_back({{members.begin(), members.end()},
+                              group_name(block, members) + (form.backend_functions ? "_" + backend : ""),
+                              std::move(attrs),
+                              form.keeps_constants});
           }
         }
         std::ranges::sort(groups, {}, &Group::bindings);

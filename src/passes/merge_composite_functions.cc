@@ -150,6 +150,7 @@ std::optional<int64_t> room_between(const Chip& chip) {
 }
 
 ModuleRef merge_composite_functions(const ModuleRef& module, const PassContext& ctx) {
+  if (has_plain_composites(module)) return merge_plain_composites(module);
   const std::optional<Chip> chip = described_target(ctx);
   return merge_composite_functions(module, ctx, chip ? room_between(*chip) : std::nullopt);
 }

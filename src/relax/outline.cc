@@ -177,6 +177,7 @@ Binding Outliner::outlined(const BindingBlockRef& block, const Group& group, con
   }
   std::map<ConstantRef, RVarRef> constants;
   for (Binding& b : inside) {
+    if (group.keeps_constants) break;
     b = transform(b, [&](const Constant& c) -> NodeRef {
       auto [at, fresh] = constants.emplace(ref(c), nullptr);
       if (fresh) {

@@ -12,6 +12,7 @@ struct Group {
   std::vector<size_t> bindings;
   std::string name;
   Attrs attrs;
+  bool keeps_constants = false;  ///< inside of the function; else they are arguments of the call
 };
 
 /// Outlines groups, block by block, and collects the new functions in the module.

@@ -1,6 +1,7 @@
 // Methods and functions of Python that rewrite the graphs of a module without being passes.
 #include "cases.h"
 #include "ir/script/parser.h"
+#include "passes/byoc.h"
 #include "passes/dead_code_elimination.h"
 #include "passes/graph/graph.h"
 #include "relax/bind.h"
@@ -57,6 +58,74 @@ relax::NamedValues entries(const Json& request, const Expression& dict, const Mo
   return out;
 }
 
+/// A pattern as Python builds it. Unsupported: parts that have no word here.
+passes::DFPattern pattern_of(const Expression& e) {
+  if (!e.is(ExpressionKind::call)) throw Unsupported{"patterns of this form"};
+  const Expression& callee = e.items[0];
+  const std::string name = script::dotted_name(callee);
+  auto op_word = [](const std::string& op) { return op.starts_with("relax.") ? op.substr(6) : op; };
+  if (name.ends_with(".wildcard")) return passes::wildcard();
+  if (name.ends_with(".is_tuple_get_item"))
+    return passes::is_tuple_get_item(pattern_of(e.items.at(1)), static_cast<size_t>(e.items.at(2).integer));
+  if (name.ends_with(".make_fused_bias_activation_pattern")) {
+    passes::DFPattern out = passes::is_op(op_word(e.items.at(1).text), {passes::wildcard(), passes::wildcard()});
+    std::string activation;
+    for (const script::Keyword& k : e.keywords) {
+      if (k.name == "with_bias" && k.value.integer != 0) out = passes::is_op("add", {out, passes::wildcard()});
+      if (k.name == "activation") activation = k.value.text;
+    }
+    return activation.empty() ? out : passes::is_op(op_word(activation), {out});
+  }
+  // is_op("relax.add")(a, b)
+  if (callee.is(ExpressionKind::call) && script::dotted_name(callee.items[0]).ends_with(".is_op")) {
+    std::vector<passes::DFPattern> args;
+    for (size_t i = 1; i < e.items.size(); ++i) args.push_back(pattern_of(e.items[i]));
+    return passes::is_op(op_word(callee.items.at(1).text), std::move(args));
+  }
+  throw Unsupported{"the pattern " + name};
+}
+
+/// relax.transform.FuseOpsByPattern([(name, pattern), ...], bind_constants, annotate_codegen)(module).
+ModuleRef fused_by_pattern(const Expression& pass, const ModuleRef& module) {
+  std::vector<passes::FusionPattern> patterns;
+  if (pass.items.size() < 2 || !pass.items[1].is(ExpressionKind::list)) throw Unsupported{"a registry of patterns"};
+  for (const Expression& row : pass.items[1].items) {
+    if (row.items.size() != 2) throw Unsupported{"patterns with a check of Python"};
+    patterns.push_back({row.items[0].text, "", {pattern_of(row.items[1])}});
+  }
+  bool keeps_constants = pass.items.size() < 3 || pass.items[2].integer != 0;
+  bool annotates = pass.items.size() > 3 && pass.items[3].integer != 0;
+  for (const script::Keyword& k : pass.keywords) {
+    if (k.name == "bind_constants") keeps_constants = k.value.integer != 0;
+    if (k.name == "annotate_codegen") annotates = k.value.integer != 0;
+  }
+  ModuleRef out = passes::fuse_ops_by_pattern(
+      module, {}, patterns, {.backend_functions = false, .keeps_constants = keeps_constants});
+  return annotates ? passes::annotate_codegen(out) : out;
+}
+
+/// gen_mod(module, name, {parameter: tensor}): the function of the name as main, with parameters bound.
+ModuleRef with_main(const Json& request, const Expression& call, const ModuleRef& all) {
+  PythonValues values(request);
+  std::map<std::string, Func> functions;
+  for (const auto& [name, func] : all->functions) {
+    FuncRef f = cast<relax::Function>(func);
+    if (f && name != call.items[2].text) continue;
+    if (f) f = with(f, &relax::Function::attrs, Attrs{{"global_symbol", string_imm("main")}});
+    functions.emplace(f ? "main" : name, f ? Func(f) : func);
+  }
+  ModuleRef out = make<Module>(std::move(functions), Attrs(), Attrs());
+  relax::BlockBuilder builder(out);
+  relax::NamedValues bound;
+  for (size_t i = 0; i + 1 < call.items[3].items.size(); i += 2) {
+    const Expression& value = call.items[3].items[i + 1];
+    if (!value.is(ExpressionKind::call)) throw Unsupported{"a tensor of unknown contents"};
+    bound.emplace_back(string_imm(call.items[3].items[i].text), values.node(value));
+  }
+  FuncRef main = cast<relax::Function>(out->functions.at("main"));
+  return with_function(out, "main", relax::bind_params(main, bound, builder));
+}
+
 std::map<std::string, FuncRef> functions(const Expression& dict, const ModuleOf& module) {
   std::map<std::string, FuncRef> out;
   for (size_t i = 0; i + 1 < dict.items.size(); i += 2) {
@@ -90,6 +159,10 @@ std::optional<ModuleRef> graph_method(const Json& request, const Expression& cal
       return passes::without_unused(f);
     });
   }
+  if (name == "gen_mod" && call.items.size() == 4) return with_main(request, call, module(call.items[1]));
+  if (callee.is(ExpressionKind::call) && call.items.size() == 2 &&
+      script::dotted_name(callee.items[0]) == "relax.transform.FuseOpsByPattern")
+    return fused_by_pattern(callee, module(call.items[1]));
   // A pass whose option is a part of the program: BindSymbolicVars({$before['main'].params[0].struct_info.shape[1]: 16}).
   if (callee.is(ExpressionKind::call) && script::dotted_name(callee.items[0]) == "relax.transform.BindSymbolicVars" &&
       callee.items.size() == 2 && callee.items[1].is(ExpressionKind::dict)) {

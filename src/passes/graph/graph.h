@@ -49,6 +49,13 @@ ModuleRef to_mixed_precision(const ModuleRef& module, const PassContext& ctx);
 ///   config  "ConvertLayout.desired_layouts": by op, the layouts of data and kernel, and of the result if it is another one
 ModuleRef convert_layout(const ModuleRef& module, const PassContext& ctx);
 
+/// batch_norm as elementwise ops of its moving statistics; tensor_to_shape as a call of the virtual machine, whose sizes get names.
+///   config  "DecomposeOpsForInference.func_name": in this function alone
+ModuleRef decompose_ops_for_inference(const ModuleRef& module, const PassContext& ctx);
+/// batch_norm as ops of the batch's own statistics, which move the given ones by `momentum`; layer_norm as elementwise ops.
+///   config  "DecomposeOpsForTraining.func_name": in this function alone
+ModuleRef decompose_ops_for_training(const ModuleRef& module, const PassContext& ctx);
+
 // ---- Functions and their parameters ----
 
 /// Symbolic sizes become numbers or expressions.

@@ -1,4 +1,7 @@
 // Communication between workers.
+#include <algorithm>
+
+#include "relax/builder.h"
 #include "relax/ops/families.h"
 #include "relax/ops/infer.h"
 
@@ -50,13 +53,31 @@ StructInfo infer_scatter(const ScatterAttrs& a, const CallInfo& in) {
   return tensor_info(*shape, x.dtype, x.vdevice);
 }
 
+/// A call of the communication library of TVM's runtime, which a program of several workers has.
+RExpr library_call(const RCallRef& call, const char* name, std::vector<RExpr> args) {
+  return relax::call(op_ref("call_dps_packed"),
+                     {extern_func(text("runtime.disco.", name)), relax::tuple(std::move(args))},
+                     {},
+                     {call->sinfo});
+}
+RExpr legalize_allreduce(const RCallRef& call, BlockBuilder&) {
+  static const std::vector<std::string> kKinds = {"sum", "prod", "min", "max", "avg"};
+  const auto a = read_attrs<AllReduceAttrs>(call->attrs);
+  const auto kind = std::ranges::find(kKinds, a.op_type) - kKinds.begin();
+  return library_call(call, "allreduce", {call->args[0], shape_expr({int_imm(kind, i64)})});
+}
+RExpr legalize_allgather(const RCallRef& call, BlockBuilder&) { return library_call(call, "allgather", {call->args[0]}); }
+RExpr legalize_broadcast(const RCallRef& call, BlockBuilder&) {
+  return library_call(call, "broadcast_from_worker0", {call->args[0]});
+}
+
 }  // namespace
 
 std::vector<OpDef> collective_ops() {
   return {
-      {.name = "ccl.allreduce", .inputs = {{"x"}}, .attrs = attrs_of<AllReduceAttrs>(), .infer = with(infer_allreduce)},
-      {.name = "ccl.allgather", .inputs = {{"x"}, {"num_workers", InputKind::scalar}}, .infer = infer_allgather},
-      {.name = "ccl.broadcast_from_worker0", .inputs = {{"x"}}, .infer = infer_same},
+      {.name = "ccl.allreduce", .inputs = {{"x"}}, .attrs = attrs_of<AllReduceAttrs>(), .infer = with(infer_allreduce), .legalize = legalize_allreduce},
+      {.name = "ccl.allgather", .inputs = {{"x"}, {"num_workers", InputKind::scalar}}, .infer = infer_allgather, .legalize = legalize_allgather},
+      {.name = "ccl.broadcast_from_worker0", .inputs = {{"x"}}, .infer = infer_same, .legalize = legalize_broadcast},
       {.name = "ccl.scatter_from_worker0",
        .inputs = {{"x"}},
        .attrs = attrs_of<ScatterAttrs>(),
