@@ -181,7 +181,8 @@ ModuleRef merge_plain_composites(const ModuleRef& module) {
         return outliner.outline(block, Regions(module, *block).groups(*block), live_out);
       },
       &outliner);
-  for (const auto& [name, func] : ModuleRef(out)->functions) {
+  const ModuleRef grouped = out;
+  for (const auto& [name, func] : grouped->functions) {
     FuncRef f = sator::cast<Function>(func);
     if (!f || module->functions.contains(name) || !has_attr(f->attrs, "Codegen")) continue;
     out = with_function(out, name, published(with_local_composites(module, f), name, *string_attr(f->attrs, "Codegen")));
@@ -208,7 +209,8 @@ ModuleRef annotate_codegen(const ModuleRef& module) {
     renamed[name] = outer;
   }
   if (renamed.empty()) return module;
-  for (const auto& [name, func] : ModuleRef(out)->functions) {
+  const ModuleRef wrapped = out;
+  for (const auto& [name, func] : wrapped->functions) {
     FuncRef f = sator::cast<Function>(func);
     if (!f || renamed.contains(name)) continue;
     FuncRef g = transform(f, [&](const GlobalVar& v) -> NodeRef {
