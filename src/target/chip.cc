@@ -110,7 +110,7 @@ Precision read_precision(KeyReader in, double clock_hz, const EnergyTable& table
 
 Memory read_memory(KeyReader in, double clock_hz, const EnergyTable& table) {
   Memory m;
-  m.name = in.string("name");
+  m.name = in.name("name");
   if (in.has("capacity_bytes")) m.capacity_bytes = in.integer("capacity_bytes", kBytes);
   m.per_core = in.flag_or("per_core", false);
   m.burst_bytes = in.integer_or("burst_bytes", kBurst, 1);
@@ -242,7 +242,7 @@ void read_host(KeyReader in, Chip& chip) {
 
 void read_link(KeyReader in, Chip& chip, const EnergyTable& table) {
   ChipLink link;
-  link.name = in.string("name");
+  link.name = in.name("name");
   link.source = in.string("source");
   link.bytes_per_second = in.number("bytes_per_second", kBytesPerSecond);
   link.latency_s = in.number_or("latency_s", kSeconds, 0);
@@ -281,6 +281,9 @@ void check_sharing(KeyReader& reader, const Memory& m, const Chip& chip) {
                    "move the table up, or add per_core = true");
 }
 
+/// What reports call the parts of a latency or an energy that are no memory's.
+constexpr std::string_view kReservedNames[] = {"array", "vector", "launch", "links", "mac", "wires", "static"};
+
 void read_memories(KeyReader& in, Chip& chip, const EnergyTable& table) {
   std::set<std::string> names;
   for (KeyReader& reader : in.tables("memory")) {
@@ -288,6 +291,11 @@ void read_memories(KeyReader& in, Chip& chip, const EnergyTable& table) {
     check_sharing(reader, m, chip);
     if (!names.insert(m.name).second)
       reader.fail_at("name", text("two memories are called ", m.name), "distinct names of memories", "rename one");
+    if (std::find(std::begin(kReservedNames), std::end(kReservedNames), m.name) != std::end(kReservedNames))
+      reader.fail_at("name",
+                     text("a memory is called ", m.name),
+                     text("another name than those of a report's other parts: ", join(kReservedNames, ", ")),
+                     "rename it");
     chip.memories.push_back(std::move(m));
   }
   const Memory& outer = chip.memories.front();
@@ -357,7 +365,7 @@ Chip parse_chip(std::string_view source, const std::string& file) {
   KeyReader in(root, file, "");
   Chip chip;
   chip.file = file;
-  chip.name = in.string("name");
+  chip.name = in.name("name");
   chip.description = in.string_or("description", "");
   chip.source = in.string("source");
   chip.node_nm = static_cast<int>(in.integer("node_nm", kNanometres));

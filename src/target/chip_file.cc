@@ -119,6 +119,8 @@ bool KeyReader::has(std::string_view key) { return find(key) != nullptr; }
 
 double KeyReader::checked(std::string_view key, const toml::node& node, const Unit& unit) const {
   std::optional<double> value = node.is_number() ? node.value<double>() : std::nullopt;
+  if (!value && node.is_integer())
+    value = static_cast<double>(node.as_integer()->get());  // has more digits than a double
   if (!value)
     fail_at(key,
             text("the value is ", kind_of(node)),
@@ -156,6 +158,18 @@ std::string KeyReader::string(std::string_view key) {
   const toml::node& node = need(key, "a string");
   if (!node.is_string()) fail_at(key, text("the value is ", kind_of(node)), text(full(key), ": a string"));
   return std::string(*node.value<std::string_view>());
+}
+
+std::string KeyReader::name(std::string_view key) {
+  std::string value = string(key);
+  const bool printable =
+      std::none_of(value.begin(), value.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  if (value.empty() || !printable)
+    fail_at(key,
+            value.empty() ? "the name is empty" : "the name has control characters",
+            text(full(key), ": a name of printable characters"),
+            "write what tables and files shall call it");
+  return value;
 }
 
 std::string KeyReader::string_or(std::string_view key, std::string otherwise) {

@@ -58,6 +58,8 @@ class KeyReader {
   int64_t integer_or(std::string_view key, const Unit& unit, int64_t otherwise);
   std::string string(std::string_view key);
   std::string string_or(std::string_view key, std::string otherwise);
+  /// A string that stands in tables: not empty, without control characters.
+  std::string name(std::string_view key);
   bool flag_or(std::string_view key, bool otherwise);
   /// A list of strings; empty if the key is absent.
   std::vector<std::string> strings(std::string_view key);
