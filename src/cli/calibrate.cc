@@ -216,7 +216,9 @@ Command calibrate_command() {
               {
                   {"MODEL", "with --host: whose kernels run; examples/gpt2-stories unless told", &a->of_host.model},
                   {"--host", "measures and describes this machine, and fits to kernels that run here", &a->host},
-                  {"--data FILE", "measurements, one JSON object per line", &a->data},
+                  {"--data FILE",
+                   "measurements: one JSON object per line, or a table with names in its first line (*.csv)",
+                   &a->data},
                   {.name = "--model MODEL", .help = "whose constants", .into = &a->model, .choices = models},
                   {"--chip CHIP", "a described chip, by name or file", &a->chip},
                   {"--where KEY=VALUE", "rows that count, may be repeated; VALUE* begins so", &a->where},

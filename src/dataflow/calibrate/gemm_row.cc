@@ -14,6 +14,9 @@ std::string word(const nlohmann::json& row, const char* key) {
   return at != row.end() && at->is_string() ? at->get<std::string>() : "";
 }
 
+/// Shorter and longer ones are of another unit.
+constexpr double kLeastSeconds = 1e-9, kMostSeconds = 1e6;
+
 bool is_extent(double v) { return v >= 1 && v <= kMostExtent && std::floor(v) == v; }
 
 /// Number formats that rows name, perhaps with words behind: "fp32(no TF32)". Without a name: 16 bits.
@@ -48,7 +51,7 @@ std::optional<GemmRow> gemm_row(const Row& row) {
   if (g.seconds == 0) g.seconds = number(f, "us") * 1e-6;
   for (double extent : {g.m, g.n, g.k, g.batch})
     if (!is_extent(extent)) return {};
-  if (!(g.seconds > 0)) return {};
+  if (!(g.seconds >= kLeastSeconds && g.seconds <= kMostSeconds)) return {};
   std::string dtype = word(f, "dtype");
   if (dtype.empty()) dtype = word(f, "dt");
   const auto format = std::find_if(std::begin(kFormats), std::end(kFormats), [&](const NumberFormat& f) {

@@ -1,5 +1,7 @@
 #include "dataflow/calibrate/rows.h"
 
+#include <optional>
+
 #include "base/error.h"
 #include "base/text.h"
 
@@ -12,9 +14,68 @@ double number(const json& fields, const char* key, double otherwise) {
   return at != fields.end() && at->is_number() ? at->get<double>() : otherwise;
 }
 
+namespace {
+
+/// The cells of a line of CSV; nothing where a quote is not closed.
+std::optional<std::vector<std::string>> cells_of(std::string_view line) {
+  std::vector<std::string> cells(1);
+  bool quoted = false;
+  for (size_t at = 0; at < line.size(); ++at) {
+    const char c = line[at];
+    if (c == '"' && quoted && at + 1 < line.size() && line[at + 1] == '"')
+      cells.back() += line[++at];
+    else if (c == '"')
+      quoted = !quoted;
+    else if (c == ',' && !quoted)
+      cells.emplace_back();
+    else
+      cells.back() += c;
+  }
+  if (quoted) return {};
+  for (std::string& cell : cells) cell = trim(cell);
+  return cells;
+}
+
+std::vector<Row> parse_table(std::string_view source, const std::string& file) {
+  if (source.starts_with("\xef\xbb\xbf")) source.remove_prefix(3);
+  std::vector<Row> rows;
+  std::vector<std::string> names;
+  size_t number = 0;
+  for (std::string_view line : split(source, '\n')) {
+    ++number;
+    if (trim(line).empty()) continue;
+    const std::string where = text(file, " line ", number);
+    const std::optional<std::vector<std::string>> cells = cells_of(line);
+    if (!cells || (!names.empty() && cells->size() != names.size()))
+      fail({.what = cells ? text("the line has ", cells->size(), " cells, the first line ", names.size())
+                          : std::string("a quote is not closed"),
+            .needs = "names of fields in the first line, then as many cells in each",
+            .hint = "correct or remove the line",
+            .where = where});
+    if (names.empty()) {
+      names = *cells;
+      continue;
+    }
+    json row = json::object();
+    for (size_t c = 0; c < names.size(); ++c) {
+      const std::string& cell = (*cells)[c];
+      if (cell.empty()) continue;
+      const json value = json::parse(cell, nullptr, false);
+      row[names[c]] = value.is_number() ? value : json(cell);
+    }
+    rows.push_back({std::move(row), where});
+  }
+  return rows;
+}
+
+}  // namespace
+
 std::vector<Row> parse_rows(const std::string& source, const std::string& file) {
   std::vector<Row> rows;
-  if (json whole = json::parse(source, nullptr, false); whole.is_object() && source.find('\n') + 1 < source.size()) {
+  if (file.ends_with(".csv")) {
+    rows = parse_table(source, file);
+  } else if (json whole = json::parse(source, nullptr, false);
+             whole.is_object() && source.find('\n') + 1 < source.size()) {
     for (const auto& [section, list] : whole.items()) {
       if (!list.is_array()) continue;
       for (const json& row : list) {
@@ -32,7 +93,7 @@ std::vector<Row> parse_rows(const std::string& source, const std::string& file) 
       const std::string where = text(file, " line ", number);
       if (!row.is_object())
         fail({.what = "the line is no JSON object",
-              .needs = "one JSON object per line",
+              .needs = "one JSON object per line; a table of cells in a file called *.csv",
               .hint = "correct or remove the line",
               .where = where});
       rows.push_back({std::move(row), where});
@@ -40,7 +101,7 @@ std::vector<Row> parse_rows(const std::string& source, const std::string& file) 
   }
   if (rows.empty())
     fail({.what = "the file has no rows",
-          .needs = "measurements, one JSON object per line",
+          .needs = "measurements: one JSON object per line, or a table in a file called *.csv",
           .hint = "name another file",
           .where = file});
   return rows;

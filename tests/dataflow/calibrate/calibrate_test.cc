@@ -193,6 +193,29 @@ TEST(Rows, LinesOrOneObject) {
 }
 
 /// As calibrate reads them. Errors: there is no row.
+TEST(Rows, OfATable) {
+  const std::vector<Row> rows =
+      parse_rows("\xef\xbb\xbfM, device,us\r\n4,\"A100, 80 \"\"GB\"\"\",12.5\r\n\r\n1e3,,7\r\n", "f.csv");
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(number(rows[0].fields, "M"), 4);
+  EXPECT_EQ(number(rows[0].fields, "us"), 12.5);
+  EXPECT_EQ(rows[0].fields["device"], "A100, 80 \"GB\"");
+  EXPECT_EQ(number(rows[1].fields, "M"), 1000);
+  EXPECT_FALSE(rows[1].fields.contains("device"));
+  EXPECT_EQ(rows[1].where, "f.csv line 4");
+  for (const char* bad : {"", "M,us\n", "M,us\n1\n", "M,us\n1,2,3\n", "M,us\n\"1,2\n"})
+    EXPECT_THROW(parse_rows(bad, "f.csv"), Error) << bad;
+}
+
+// A duration in another unit than its name says is no measurement.
+TEST(Rows, DurationsThatNothingTakesAreLeftOut) {
+  const Chip chip = shipped("gemmini16");
+  for (double us : {0.0, -1.0, 1e-300, 1e300, 1e13})
+    EXPECT_TRUE(find_model("engine").bind({{{{"M", 8}, {"N", 8}, {"K", 8}, {"us", us}}, "f"}}, &chip).rows.empty())
+        << us;
+  EXPECT_EQ(find_model("engine").bind({{{{"M", 8}, {"N", 8}, {"K", 8}, {"us", 3.0}}, "f"}}, &chip).rows.size(), 1u);
+}
+
 std::vector<Row> stored(const char* file) { return parse_rows(read_file(reference_file("cost") / file), file); }
 
 std::string word(const Row& row, const char* key) {

@@ -40,7 +40,8 @@ void read_calibration_file(std::string_view bytes, const fs::path&) {
 }
 
 void read_measurements(std::string_view bytes, const fs::path&) {
-  const std::vector<dataflow::Row> rows = dataflow::parse_rows(std::string(bytes), "rows.jsonl");
+  const bool lines = bytes.find('{') != bytes.npos;  // else a table of cells
+  const std::vector<dataflow::Row> rows = dataflow::parse_rows(std::string(bytes), lines ? "rows.jsonl" : "rows.csv");
   static const Chip chip = find_chip("h100");
   for (const dataflow::CalibrationModel& model : dataflow::calibration_models()) {
     const dataflow::BoundModel bound = model.bind(rows, &chip);
