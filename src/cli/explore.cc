@@ -34,7 +34,7 @@ struct ExploreArguments {
 
 [[noreturn]] void refuse_list(const std::string& option, const std::string& given, const std::string& example) {
   fail({.what = text(option, " ", given),
-        .needs = "values with commas between them",
+        .needs = "values above 0 with commas between them",
         .hint = text("as in ", option, " ", example)});
 }
 

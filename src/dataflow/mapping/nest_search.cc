@@ -85,6 +85,16 @@ double NestSearch::climb_from_coarse_tiles() {
   coarse_ = true;
   for (size_t p = 0; p < whole_array; ++p) search_coarsely(p);
   for (size_t p = 0; p < whole_array; ++p) search_parts_coarsely(p);
+  // What all PEs take at once may be more than a memory holds: then fewer, until something fits. Limits of tiles are for all PEs.
+  const int64_t most_parts = goal_.limits.any() ? 0 : std::max(s_.chip.rows, s_.chip.columns);
+  for (int64_t parts = 2; best_.front().cycles >= kDoesNotFit && parts < 2 * most_parts; parts *= 2)
+    for (size_t p = 0; p < whole_array; ++p) {
+      const int64_t rows = plans_[p].rows_used, columns = plans_[p].columns_used;
+      for (const auto& [r, c] : {std::pair{ceil_div(rows, parts), columns},
+                                 std::pair{rows, ceil_div(columns, parts)},
+                                 std::pair{ceil_div(rows, parts), ceil_div(columns, parts)}})
+        if (auto on = on_plan({.plan = p, .order = {}, .inner = {}}, r, c)) search_coarsely(on->plan);
+    }
   coarse_ = false;
   for (const Candidate& start : starts_of_kinds()) climb(start);
   while (try_other_turns(best_.front().choice)) climb(Candidate(best_.front()));
