@@ -26,6 +26,7 @@
 #include "dataflow/calibrate/gemm_row.h"
 #include "dataflow/calibrate/models.h"
 #include "dataflow/cost/described_chip.h"
+#include "ir/visit.h"
 #include "llm/open.h"
 #include "study/cost_program.h"
 #include "study/sweep.h"
@@ -119,6 +120,14 @@ struct Model {
   std::unique_ptr<Steps> steps;
   Links links;
 };
+
+/// Attention as eager PyTorch runs it: all scores are computed and masked afterwards, and no kernel joins its products.
+tir::PrimFuncRef whole_rectangle(const tir::PrimFuncRef& work) {
+  Attrs attrs = work->attrs;
+  attrs.erase(dataflow::kOnePass);
+  return transform(with(work, &tir::PrimFunc::attrs, std::move(attrs)),
+                   [](const tir::IfThenElse& n) -> NodeRef { return n.then_case; });
+}
 
 class Bench {
  public:
@@ -302,13 +311,17 @@ class Bench {
   }
 
   double step_s(const Run& r, std::vector<CountedCall> calls, int64_t rows, const Links& links) {
-    for (CountedCall& c : calls)
+    for (CountedCall& c : calls) {
       for (dataflow::ParamFacts& p : c.call.params)
         if (p.kind == dataflow::OperandKind::kv && r.cache_bits > 0) p.bits = r.cache_bits;
+      if (!r.eager || !c.call.work->attrs.contains(dataflow::kOnePass)) continue;
+      tir::PrimFuncRef& eager = eager_[c.call.work];
+      if (!eager) eager = whole_rectangle(c.call.work);
+      c.call.work = eager;
+    }
     std::unique_ptr<ChipCoster>& coster = costers_[text(r.chip, " ", r.chips, r.eager ? " eager " : " ", r.fit_to)];
     if (!coster) {
       Chip chip = dataflow::described_chip(r.chip, {.chips = r.chips});
-      if (r.eager) chip.one_pass.reset();
       if (!r.fit_to.empty()) chip.calibration = for_chip(fitted_to(r, chip), chip);
       coster = std::make_unique<ChipCoster>(chip);
     }
@@ -372,6 +385,7 @@ class Bench {
   std::string shown_;
   std::map<std::string, Model> models_;
   std::map<std::string, std::unique_ptr<ChipCoster>> costers_;
+  std::map<tir::PrimFuncRef, tir::PrimFuncRef> eager_;  // attention's work, by the one of the program
   std::map<std::string, std::unique_ptr<dataflow::CostEngine>> engines_;
 };
 

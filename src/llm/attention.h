@@ -30,7 +30,9 @@ tir::PrimFuncRef attention_kernel(const AttentionShape& shape);
 
 /// What attention computes when the page table is left out, as an affine function over [n, H, kv_len]: the work that the
 /// cost engine reads. Token i stands at position kv_len - n + i; later positions, and those before its window, are no work. (The
-/// kernel computes whole blocks of 64 positions and masks what lies outside.) The attribute sator.one_pass says that the kernel above, which runs, makes it in one pass over keys and values.
+/// kernel computes whole pages: 8 tokens together go up to the end of the last one's page, with a window from the start of the block of
+/// 4 pages in which the first one's begins; it masks what lies outside.) The attribute sator.one_pass says that the kernel above,
+/// which runs, makes it in one pass over keys and values.
 /// Parameters: q [n, H, D], k [G, kv_len, D], v [G, kv_len, D], bias [H, kv_len] if `biased`, sinks [H] if `sinks`, o [n, H, D],
 /// the scale of the scores.
 tir::PrimFuncRef attention_work(const AttentionShape& shape);

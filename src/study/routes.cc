@@ -84,6 +84,10 @@ std::optional<dataflow::KernelCost> RouteCoster::on_chip(Route route, const Phas
     return {};
   }
   try {
+    // An intrinsic has one shape: rows that a mask ties to columns are not called in blocks.
+    dataflow::Kernel whole = kernel.work.kernel;
+    whole.one_pass = false;
+    cost = chip_.cost(whole, kernel.work.placements);
     const auto result = tensorize_as_costed(kernel.func, kernel.facts, cost, chip_.chip());
     if (const Reason* reason = std::get_if<Reason>(&result)) {
       row.why = reason->what;

@@ -11,6 +11,7 @@
 #include "codegen/run_kernel.h"
 #include "codegen/signature.h"
 #include "runtime/kv_kernels.h"
+#include "tir/interp.h"
 
 namespace sator::llm {
 namespace {
@@ -207,6 +208,57 @@ TEST_P(Attention, WorkIsWhatIsComputed) {
               o[static_cast<size_t>((t * kHeads + h) * kDim + d)], want[static_cast<size_t>(d)] / sum, kTolerance);
       }
   }
+}
+
+/// Multiply-adds of the kernel as the interpreter counts them: n tokens that end at position `length`, one head.
+int64_t multiply_adds(const AttentionShape& shape, int64_t n, int64_t length) {
+  const int64_t pages = (length + 15) / 16, d = shape.head_dim;
+  std::vector<float> q(static_cast<size_t>(n * d)), o(q.size()), k(static_cast<size_t>(pages * d * 16)), v(k.size());
+  std::vector<int32_t> token_seq(static_cast<size_t>(n)), positions, indptr = {0, static_cast<int32_t>(n)};
+  std::vector<int32_t> lengths = {static_cast<int32_t>(length)}, page_indptr = {0, static_cast<int32_t>(pages)}, table;
+  for (int64_t t = 0; t < n; ++t) positions.push_back(static_cast<int32_t>(length - n + t));
+  for (int64_t p = 0; p < pages; ++p) table.push_back(static_cast<int32_t>(p));
+  auto of = [](auto& data, DType dtype, std::vector<int64_t> shape_of) {
+    return tir::ArrayView{.data = data.data(), .dtype = dtype, .shape = std::move(shape_of), .strides = {}};
+  };
+  const std::vector<tir::Argument> args = {of(q, f32, {n, 1, d}),
+                                           of(token_seq, i32, {n}),
+                                           of(positions, i32, {n}),
+                                           of(indptr, i32, {2}),
+                                           of(lengths, i32, {1}),
+                                           of(page_indptr, i32, {2}),
+                                           of(table, i32, {pages}),
+                                           of(k, f32, {pages, 1, d, 16}),
+                                           of(v, f32, {pages, 1, 16, d}),
+                                           of(o, f32, {n, 1, d}),
+                                           1.0};
+  tir::BlockCounts counts;
+  tir::Interpreter(attention_kernel(shape)).run(args, {.counts = &counts});
+  return counts.at("attention").multiply_adds;
+}
+
+// What the program that runs computes of the triangle: 8 tokens together, over pages of 16 positions up to the last token's; with a
+// window from the block of 4 pages on in which the first token's begins. Single tokens take their scores in whole blocks.
+TEST(AttentionKernel, ComputesPagesUpToTheLastToken) {
+  constexpr int64_t kDim = 4;
+  for (int64_t window : {0, 40})
+    for (const auto& [n, length] :
+         std::vector<std::pair<int64_t, int64_t>>{{64, 64}, {1, 1}, {1, 200}, {16, 200}, {37, 120}, {13, 13}}) {
+      int64_t want = 0;
+      for (int64_t t = 0; t < n; t += 8) {
+        const bool together = t + 4 <= n;
+        for (int64_t row = t; row < std::min(t + 8, n); row += together ? 8 : 1) {
+          const int64_t first = length - n + row, last = together ? std::min(first + 7, length - 1) : first;
+          const int64_t from = window > 0 ? std::max<int64_t>(first - window + 1, 0) / 64 * 4 : 0;
+          const int64_t pages = last / 16 + 1 - from;
+          want += 16 * kDim * (together ? 8 * 2 * pages : (pages + 3) / 4 * 4 + pages);
+        }
+      }
+      const AttentionShape shape{.num_qo_heads = 1, .num_kv_heads = 1, .head_dim = kDim, .window = window};
+      EXPECT_EQ(multiply_adds(shape, n, length), want) << n << " of " << length << ", window " << window;
+    }
+  // 512 tokens: 135,168 scores for the 131,328 that count.
+  EXPECT_EQ(multiply_adds({.num_qo_heads = 1, .num_kv_heads = 1, .head_dim = 2}, 512, 512), 2 * 2 * 135168);
 }
 
 // Pairs turn by the angle of their token's row, as complex numbers in double; what is not rotated stays. Odd heads have an element

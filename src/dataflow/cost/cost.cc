@@ -9,6 +9,7 @@
 #include "dataflow/cost/array_cost.h"
 #include "dataflow/cost/composer.h"
 #include "dataflow/cost/one_pass.h"
+#include "dataflow/cost/row_blocks.h"
 #include "dataflow/mapping/nest_search.h"
 #include "dataflow/mapping/sharing.h"
 #include "dataflow/mapping/tiles.h"
@@ -77,7 +78,8 @@ struct CostEngine::Memo {
   std::optional<TenetArray> tenet;                                     // the chip's files, read
   std::unordered_map<std::string, std::vector<Placement>> placements;  // of a kernel's products
   std::optional<OnePass> one_pass;
-  std::unordered_map<std::string, KernelCost> passes;  // of kernels that run in one pass
+  std::unordered_map<std::string, KernelCost> passes;                 // of kernels that run in one pass
+  std::unordered_map<std::string, std::optional<KernelCost>> blocks;  // of kernels that run block of rows by block
 };
 
 CostEngine::CostEngine(Chip chip, const Goal& goal)
@@ -201,21 +203,100 @@ class Mappings {
 
 }  // namespace
 
-KernelCost CostEngine::cost(const Kernel& kernel, const std::vector<std::optional<Placement>>& given) {
-  const bool free = std::none_of(given.begin(), given.end(), [](const auto& p) { return p.has_value(); });
-  const std::string key = free ? structure_key(kernel) : "";
-  if (const KernelCost* pass = free ? in_one_pass(kernel, key) : nullptr) {
-    KernelCost cost = *pass;
-    cost.kernel = kernel.name;
-    return cost;
+namespace {
+
+/// The best of one kernel's costs for a goal.
+KernelCost best_for(const Goal& goal, std::vector<KernelCost> all) {
+  auto measure = [&](const KernelCost& c) {
+    if (goal.objective == Objective::energy) return c.energy_j;
+    return goal.objective == Objective::edp ? c.energy_j * c.unrounded_cycles : c.unrounded_cycles;
+  };
+  size_t best = 0;
+  for (size_t c = 1; c < all.size(); ++c)
+    if (goal.only_latency() ? is_better(all[c], all[best]) : measure(all[c]) < measure(all[best])) best = c;
+  if (goal.energy_within) {
+    const double limit = all[best].unrounded_cycles * (1 + *goal.energy_within);
+    for (size_t c = 0; c < all.size(); ++c)
+      if (all[c].unrounded_cycles <= limit && all[c].energy_j < all[best].energy_j) best = c;
   }
-  Mappings mappings(kernel, chip_, by_class_, memo_->counts, memo_->tenet ? &*memo_->tenet : nullptr, given, goal_);
-  if (!free) return mappings.best();
+  return std::move(all[best]);
+}
+
+}  // namespace
+
+/// The kernel under mappings that are chosen for it.
+KernelCost CostEngine::mapped(const Kernel& kernel, const std::string& key) {
+  const std::vector<std::optional<Placement>> none;
+  Mappings mappings(kernel, chip_, by_class_, memo_->counts, memo_->tenet ? &*memo_->tenet : nullptr, none, goal_);
   const auto [known, fresh] = memo_->placements.try_emplace(key);
   if (!fresh) mappings.start_from(known->second);
   KernelCost best = mappings.best();
   if (fresh) known->second = mappings.chosen();
   return best;
+}
+
+/// The kernel block of rows by block, each over the columns that its mask leaves: in the blocks that suit the goal best, one of all
+/// rows among them. Nothing where it has no such mask.
+const KernelCost* CostEngine::in_blocks_of_rows(const Kernel& kernel, const std::string& key) {
+  const auto [known, fresh] = memo_->blocks.try_emplace(key);
+  std::optional<KernelCost>& best = known->second;
+  const std::optional<MaskedRows> masked = fresh ? masked_rows_of(kernel) : std::nullopt;
+  if (!masked) return best ? &*best : nullptr;
+  auto in_blocks_of = [&](int64_t rows) -> std::optional<KernelCost> {
+    const std::vector<RowsOfKernel> cut = in_blocks(kernel, *masked, rows);
+    if (cut.size() == 1 && cut[0].columns.size() == masked->columns) return mapped(kernel, key);  // nothing is left out
+    // Alike blocks are costed once. Of the others the longer ones come first: shorter ones take over their mapping.
+    std::unordered_map<std::string, KernelCost> costed;
+    std::vector<SearchedRows> searched;
+    std::vector<CostedRows> blocks(cut.size());
+    for (size_t b = cut.size(); b-- > 0;) {
+      const RowsOfKernel& block = cut[b];
+      const std::string own = structure_key(block.kernel);
+      auto at = costed.find(own);
+      if (at == costed.end()) {
+        std::optional<KernelCost> cost;
+        for (const SearchedRows& s : searched)
+          if (!cost && s.suits(block)) {
+            auto tried = Composer(block.kernel, chip_, by_class_, memo_->counts, nullptr)
+                             .cost(s.placements_for(block.kernel, chip_, memo_->counts));
+            if (auto* counted = std::get_if<KernelCost>(&tried)) cost = std::move(*counted);
+          }
+        if (!cost) {
+          cost = mapped(block.kernel, own);
+          if (!chip_.tenet) searched.emplace_back(block, *masked, *cost);
+        }
+        at = costed.emplace(own, std::move(*cost)).first;
+      }
+      blocks[b] = {block.rows, block.columns, &at->second};
+    }
+    return added_up(kernel, *masked, blocks, chip_);
+  };
+  // Blocks that the engine refuses to count, or that fit no memory, give way to others.
+  std::vector<KernelCost> all;
+  std::optional<Error> refused;
+  for (int64_t rows : block_sizes(*masked)) {
+    try {
+      if (auto cost = in_blocks_of(rows)) all.push_back(std::move(*cost));
+    } catch (const Error& error) {
+      if (!refused) refused = error;
+    }
+  }
+  if (all.empty() && refused) throw Error(*refused);
+  if (!all.empty()) best = best_for(goal_, std::move(all));
+  return best ? &*best : nullptr;
+}
+
+KernelCost CostEngine::cost(const Kernel& kernel, const std::vector<std::optional<Placement>>& given) {
+  if (std::any_of(given.begin(), given.end(), [](const auto& p) { return p.has_value(); }))
+    return Mappings(kernel, chip_, by_class_, memo_->counts, memo_->tenet ? &*memo_->tenet : nullptr, given, goal_)
+        .best();
+  const std::string key = structure_key(kernel);
+  const KernelCost* known = in_one_pass(kernel, key);
+  if (!known && kernel.one_pass) known = in_blocks_of_rows(kernel, key);
+  if (!known) return mapped(kernel, key);
+  KernelCost cost = *known;
+  cost.kernel = kernel.name;
+  return cost;
 }
 
 std::vector<Placement> CostEngine::mappings(const Kernel& kernel, size_t most) {

@@ -190,6 +190,8 @@ class CostEngine {
  private:
   struct Memo;
   const KernelCost* in_one_pass(const Kernel& kernel, const std::string& key);
+  const KernelCost* in_blocks_of_rows(const Kernel& kernel, const std::string& key);
+  KernelCost mapped(const Kernel& kernel, const std::string& key);
 
   Chip chip_;
   Goal goal_;
