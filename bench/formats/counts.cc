@@ -143,6 +143,7 @@ void beside_tenet() {
     lines.push_back(nlohmann::json{{"id", c["id"]}, {"format", "tenet"}, {"input", c["input"]}}.dump());
   }
   auto figures = [](std::vector<double> v) -> nlohmann::ordered_json {
+    if (v.empty()) return {{"absent", "the samples that are here have no such times"}};
     std::sort(v.begin(), v.end());
     double sum = 0;
     for (double s : v) sum += s;
