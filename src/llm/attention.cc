@@ -130,13 +130,13 @@ def kv_append(qkv_handle: T.handle, positions_handle: T.handle, rope_handle: T.h
                     v_pages[slots[vt] // 16, vg, slots[vt] % 16, vd] = T.cast(qkv[vt, {HG} + vg, vd], "{T}")
 )";
 
-// Attention of {R} query rows of one sequence and one head, by blocks of {B} pages:
+// Attention of {R} query rows of one sequence, tokens of one head or heads of one token that share keys, by blocks of {B} pages:
 //   scores  of {KB} pages at a time, sums in registers; K is stored transposed, so 16 positions are one vector
 //   softmax carried along: the largest score of each row, the sum of its weights (lane by lane), the weighted values
 //   values  {VR} rows x {DC} elements at a time, sums in registers
 // A position after its query's own scores -1e30 and weighs nothing, as do the pages that fill up the last block.
-// Holes beside the shape's: {S} ends the names of buffers, {TOKEN} is the token of row r, {LAST} that of the last row,
-// {QUERY} its element d, {ROUND} rounds the weights of the values, {SEEN} says which positions it sees. {FROM} is the first block
+// Holes beside the shape's: {S} ends the names of buffers, {TOKEN} and {HEAD} are those of row r, {LAST} is the token of the last
+// row, {QUERY} its element d, {ROUND} rounds the weights of the values, {SEEN} says which positions it sees. {FROM} is the first block
 // with a position that row 0, the earliest, sees. Where a window masks a whole block for a later row, its weights are wiped
 // out by the first block with a position that is seen: each row sees its own.
 constexpr const char* kRows = R"(
@@ -216,7 +216,7 @@ for r in range({R}):
     for j in T.vectorized(2):
         total{S}[r, j] = total{S}[r, j] + total{S}[r, j + 2]
     for d in T.vectorized({D}):
-        o[{TOKEN}, vh, d] = acc{S}[r, d] * (T.float32(1) / (total{S}[r, 0] + total{S}[r, 1]))
+        o[{TOKEN}, {HEAD}, d] = acc{S}[r, d] * (T.float32(1) / (total{S}[r, 0] + total{S}[r, 1]))
 )";
 
 // The addition to the score of a key, by its position; less the one at the query's own position, which changes no weight
@@ -234,7 +234,7 @@ constexpr const char* kSinksBuffer = R"(    sinks = T.match_buffer(sinks_handle,
 constexpr const char* kSinksRead = ", sinks[0:{H}]";
 constexpr const char* kSinkWeight = "    total{S}[r, 0] = T.float32(1)\n";
 
-constexpr const char* kNarrowQuery = R"(T.cast(T.cast(q[{TOKEN}, vh, d], "{T}"), "float32"))";
+constexpr const char* kNarrowQuery = R"(T.cast(T.cast(q[{TOKEN}, {HEAD}, d], "{T}"), "float32"))";
 constexpr const char* kNarrowWeights = R"(
             for j in T.vectorized(16):
                 scores{S}[r, b, j] = T.cast(T.cast(scores{S}[r, b, j], "{T}"), "float32"))";
@@ -253,7 +253,8 @@ acc{S} = T.alloc_buffer(({R}, {D}), scope="local")
 )";
 
 // Tokens go by tiles of {TILE}: together where they are of one sequence and at least half of a tile is there (rows beyond
-// the last token repeat it), else one by one. Late tiles cost more than early ones, so that both ends take turns:
+// the last token repeat it), else one by one, each with {HEADS} heads of those that share keys and values: the first one's turn
+// is all of theirs. Late tiles cost more than early ones, so that both ends take turns:
 // workers get neighbouring tiles.
 constexpr const char* kAttention = R"(
 @T.prim_func
@@ -287,7 +288,7 @@ def attention(q_handle: T.handle, token_seq_handle: T.handle, positions_handle: 
             t: T.int64 = T.if_then_else(turn % T.int64(2) == T.int64(0), turn // T.int64(2), tiles - T.int64(1) - turn // T.int64(2)) * T.int64({TILE})
             if t + T.int64({TILE} // 2) <= n and token_seq[t] == token_seq[T.min(t + T.int64({TILE} - 1), n - T.int64(1))]:
 {TILE_BODY}
-            else:
+            elif vh % T.int64({SHARE}) % T.int64({HEADS}) == 0:
                 for s in range(T.min(T.int64({TILE}), n - t)):
 {TOKEN_BODY}
 )";
@@ -376,12 +377,14 @@ constexpr const char* kNarrowExponentials = R"(
 
 constexpr int64_t kTile = 8;  // query rows that pass over the cache together
 static_assert(Session::kSameBits < kTile / 2, "rows of so few tokens are not computed together");
+constexpr int64_t kHeads = 4;  // heads of one token that pass over the cache together
 constexpr int64_t kPagesOfBlock = 4;  // pages between two corrections of the running maximum
 
 /// How a number of query rows is computed: the holes of kRows. The sums of one step are as many vectors as keep the
 /// multipliers busy, and no more than there are registers.
 struct Rows {
   std::string suffix, first;  ///< of buffers' names; the token of row 0
+  bool of_one_token = false;  ///< rows are heads
   int64_t rows = 1;
   int64_t score_pages = 1, score_sums = 1;  ///< pages of one step, sums for each score
   int64_t value_rows = 1, value_sums = 1, value_columns = 1;
@@ -403,19 +406,27 @@ std::string rows_text(const char* source, const Rows& r, const AttentionShape& s
     const std::string cap = text("T.float32(", shape.soft_cap, ")");
     sum = text("T.tanh((", sum, ") / ", cap, ") * ", cap);
   }
-  if (shape.biased) sum = text(sum, " + (bias[vh, ", at, "] - bias[vh, positions[{TOKEN}]])");
-  std::string token = r.rows == 1 ? r.first : text("T.min(", r.first, " + r, n - T.int64(1))");
-  std::string last = r.rows == 1 ? r.first : text("T.min(", r.first, " + T.int64(", r.rows - 1, "), n - T.int64(1))");
+  if (shape.biased) sum = text(sum, " + (bias[{HEAD}, ", at, "] - bias[{HEAD}, positions[{TOKEN}]])");
+  // Rows beyond the last token, or the last head that shares the keys, repeat it.
+  const int64_t share = shape.num_qo_heads / shape.num_kv_heads;
+  std::string token = r.first, last = r.first, head = "vh";
+  if (!r.of_one_token) {
+    token = text("T.min(", r.first, " + r, n - T.int64(1))");
+    last = text("T.min(", r.first, " + T.int64(", r.rows - 1, "), n - T.int64(1))");
+  } else if (r.rows > 1) {
+    head = share % r.rows == 0 ? "(vh + r)" : text("(vh + T.min(r, T.int64(", share - 1, ") - vh % T.int64({SHARE})))");
+  }
   return filled(source,
-                {{"FIRST_PEAK", shape.sinks ? "sinks[vh]" : "T.float32(-1e30)"},
+                {{"FIRST_PEAK", shape.sinks ? "sinks[{HEAD}]" : "T.float32(-1e30)"},
                  {"FIRST_WEIGHT", shape.sinks ? kSinkWeight : ""},
                  {"SUM", sum},
                  {"SEEN", seen},
                  {"FROM", from},
-                 {"QUERY", shape.narrow ? kNarrowQuery : "q[{TOKEN}, vh, d]"},
+                 {"QUERY", shape.narrow ? kNarrowQuery : "q[{TOKEN}, {HEAD}, d]"},
                  {"ROUND", shape.narrow ? kNarrowWeights : ""},
                  {"S", r.suffix},
                  {"TOKEN", token},
+                 {"HEAD", head},
                  {"LAST", last},
                  {"PART", part},
                  {"R", num(r.rows)},
@@ -471,11 +482,15 @@ tir::PrimFuncRef attention_kernel(const AttentionShape& shape) {
   const int64_t d = shape.head_dim;
   Rows tile{
       .suffix = "_n", .first = "t", .rows = kTile, .value_rows = kTile / 2, .value_columns = largest_divisor(d, 32)};
+  const int64_t heads = std::min(kHeads, shape.num_qo_heads / shape.num_kv_heads);
   Rows token{.suffix = "_1",
              .first = "(t + s)",
-             .score_pages = kPagesOfBlock,
+             .of_one_token = true,
+             .rows = heads,
+             .score_pages = heads > 2 ? kPagesOfBlock / 2 : kPagesOfBlock,
              .score_sums = d % 2 == 0 ? 2 : 1,
-             .value_sums = 2,
+             .value_rows = heads,
+             .value_sums = heads > 2 ? 1 : 2,
              .value_columns = largest_divisor(d, 64)};
   auto rows = [&](const char* source, const Rows& r) { return rows_text(source, r, shape); };
   Values values = {{"BUFFERS", indented(rows(kRowBuffers, tile) + rows(kRowBuffers, token), 12)},
@@ -493,6 +508,7 @@ tir::PrimFuncRef attention_kernel(const AttentionShape& shape) {
                     shape.biased  ? kBiasRead
                     : shape.sinks ? kSinksRead
                                   : ""},
+                   {"HEADS", text(heads)},
                    {"TILE", text(kTile)}};
   return kernel(filled(kAttention, values).c_str(), shape);
 }

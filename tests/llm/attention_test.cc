@@ -137,6 +137,24 @@ TEST_P(Attention, HeadsOfAnySize) {
     EXPECT_LT(largest_difference({3, 1, d, 0, f32}, {{70, 29}, {33, 1}}, *GetParam(), 1), kTolerance) << d;
 }
 
+// Four heads of one token pass over keys and values together: shares that four divides, and that it does not.
+TEST_P(Attention, HeadsThatShareKeys) {
+  const std::vector<Sequence> batch = {{70, 1}, {33, 2}, {500, 1}, {19, 5}};
+  for (int64_t share : {2, 4, 5, 7, 8}) {
+    SCOPED_TRACE(share);
+    AttentionShape shape{.num_qo_heads = 2 * share, .num_kv_heads = 2, .head_dim = 20};
+    EXPECT_LT(largest_difference(shape, batch, *GetParam(), 1), kTolerance);
+    shape.cache_dtype = bf16;
+    EXPECT_LT(largest_difference(shape, batch, *GetParam(), 3), kTolerance);
+    shape.window = 50;
+    EXPECT_LT(largest_difference(shape, batch, *GetParam(), 1), kTolerance);
+  }
+  AttentionShape shape{.num_qo_heads = 7, .num_kv_heads = 1, .head_dim = 20, .biased = true};
+  EXPECT_LT(largest_difference(shape, batch, *GetParam(), 1), kTolerance);
+  shape = {.num_qo_heads = 10, .num_kv_heads = 2, .head_dim = 20, .sinks = true};
+  EXPECT_LT(largest_difference(shape, batch, *GetParam(), 1), kTolerance);
+}
+
 TEST_P(Attention, BiasesByHeadAndKey) {
   AttentionShape shape{.num_qo_heads = 6, .num_kv_heads = 2, .head_dim = 20, .biased = true};
   EXPECT_LT(largest_difference(shape, {{37, 37}, {1, 1}, {130, 3}, {500, 1}, {19, 5}}, *GetParam(), 1), kTolerance);
