@@ -128,7 +128,7 @@ Command compile_command() {
                   {"--overrides LIST", "\"context_window_size=N;prefill_chunk_size=N\"", &a->overrides},
                   {"--debug-dump DIR", "write the program after each phase there", &a->debug_dump},
                   {.name = "--kv-cache DTYPE",
-                   .help = "dtype of the KV cache; float32, with +a16 that of the products, unless told",
+                   .help = "dtype of the KV cache; the model's own, float32 under f32, unless told",
                    .into = &a->cache_dtype,
                    .choices = {"float32", "float16", "bfloat16"}},
                   {"--explain-schedule",

@@ -25,7 +25,7 @@ std::vector<Option> model_options(ModelArguments& a) {
       {"--model-lib FILE", "the library that `sator compile` wrote; compiled as needed unless told", &a.model_lib},
       {"--debug-dump DIR", "write the program after each phase there, and passes.txt (compiles anew)", &a.debug_dump},
       {.name = "--kv-cache DTYPE",
-       .help = "dtype of the KV cache; float32, with +a16 that of the products, unless told",
+       .help = "dtype of the KV cache; the model's own, float32 under f32, unless told",
        .into = &a.cache_dtype,
        .choices = {"float32", "float16", "bfloat16"}},
       {"--adapter FOLDER", "a LoRA as PEFT saves it, added to the weights", &a.adapter},

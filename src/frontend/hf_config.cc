@@ -78,6 +78,15 @@ fs::path model_folder(const fs::path& given) {
   return given.has_parent_path() ? given.parent_path() : fs::path(".");
 }
 
+/// What newer files call `dtype` and older ones `torch_dtype`; float32 where it is missing or of another kind ("auto").
+static DType dtype_of(const JsonAt& config) {
+  for (const char* key : {"dtype", "torch_dtype"})
+    if (auto name = config.find(key))
+      for (DType dtype : {f16, bf16})
+        if (name->json() == dtype.name()) return dtype;
+  return f32;
+}
+
 /// What the tree of a config.json says. Errors: as of read_model_config.
 static ModelConfig model_config_of(const Json& tree, const std::string& source) {
   JsonAt config(tree, source);
@@ -91,6 +100,7 @@ static ModelConfig model_config_of(const Json& tree, const std::string& source) 
     type.fail(text("is ", string_literal(model.model_type), ", a model that is not supported"),
               text("one of ", join(supported_model_types(), ", ")));
   if (auto quantized = config.find("quantization_config")) model.quantization = read_stored_quantization(*quantized);
+  model.dtype = dtype_of(config);
   model.vocab_size = families::read_size(config, {"vocab_size"});
   model.eos_token_ids = read_token_ids(config, "eos_token_id");
   model.bos_token_id = read_token_id(config, "bos_token_id");

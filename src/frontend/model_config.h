@@ -204,6 +204,7 @@ struct ModelConfig {
   std::vector<int64_t> eos_token_ids;  // none, one or several; may lie outside the vocabulary
   std::optional<int64_t> bos_token_id;
 
+  DType dtype = f32;  // that the model was made for: float32, float16 or bfloat16
   int64_t hidden_size = 0, layers = 0;
   NormConfig norm;
   AttentionConfig attention;

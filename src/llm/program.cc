@@ -260,19 +260,20 @@ ModelConfig part_of(const ModelConfig& config, int64_t chips) {
   return part;
 }
 
-DType cache_dtype_of(const Scheme& scheme, const ProgramOptions& options) {
-  return options.cache_dtype.value_or(scheme.factors.value_or(f32));
+DType cache_dtype_of(const ModelConfig& config, const Scheme& scheme, const ProgramOptions& options) {
+  const bool exact = scheme.storage == f32 && !scheme.linear && !scheme.embedding && !scheme.stored;
+  return options.cache_dtype.value_or(scheme.factors.value_or(exact ? f32 : config.dtype));
 }
 
 Program build_program(const ModelConfig& whole, const Scheme& scheme, const ProgramOptions& options) {
   ModelConfig config = options.chips == 1 ? whole : part_of(whole, options.chips);
   if (options.one_layer) config.layers = 1;
-  return ProgramBuilder(config, scheme, limits_of(config, options), cache_dtype_of(scheme, options)).build();
+  return ProgramBuilder(config, scheme, limits_of(config, options), cache_dtype_of(config, scheme, options)).build();
 }
 
 Program build_observer(const ModelConfig& config, const ProgramOptions& options, std::vector<std::string>& layers) {
   const Scheme exact = parse_scheme("f32");
-  return ProgramBuilder(config, exact, limits_of(config, options), cache_dtype_of(exact, options)).build(&layers);
+  return ProgramBuilder(config, exact, limits_of(config, options), cache_dtype_of(config, exact, options)).build(&layers);
 }
 
 }  // namespace sator::llm

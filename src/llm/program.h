@@ -50,8 +50,9 @@ int64_t cache_bytes(const Program& program, int64_t positions);
 /// Source: Shoeybi et al., "Megatron-LM", 2019.
 ModelConfig part_of(const ModelConfig& config, int64_t chips);
 
-/// Of the KV cache of a program under a scheme: what the options say, else the dtype of the scheme's factors, else float32.
-DType cache_dtype_of(const Scheme& scheme, const ProgramOptions& options);
+/// Of the KV cache of a program under a scheme: what the options say, else the dtype of the scheme's factors, else the model's
+/// own; under `f32`, which is exact, float32.
+DType cache_dtype_of(const ModelConfig& config, const Scheme& scheme, const ProgramOptions& options);
 
 /// Builds the program.
 /// Errors: those of part_of; context_window beyond the model's; a scheme that this family cannot have.
