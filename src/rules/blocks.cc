@@ -145,4 +145,17 @@ int64_t code_bits(const Block& block) {
   return bits;
 }
 
+int64_t shared_columns(const Block& block, int64_t unit) {
+  const VarRef& column = block.iter_vars.back()->var;
+  int64_t least = 0;
+  walk(block.body, [&](const BufferLoad& l) {
+    for (const Expr& i : l.indices) {
+      const FloorDiv* group = i.as<FloorDiv>();
+      const auto size = group && group->a.get() == column.get() ? as_int(group->b) : std::nullopt;
+      if (size && *size > unit && *size % unit == 0 && (least == 0 || *size < least)) least = *size;
+    }
+  });
+  return least;
+}
+
 }  // namespace sator::rules

@@ -3,6 +3,7 @@
 // Source: Goto & van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008.
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "rules/product.h"
 #include "schedule/primitives.h"
@@ -83,30 +84,36 @@ void make_rows(Schedule& s, const BlockHandle& left, int64_t vector, const Loop&
   vectorize(s, schedule::split(s, k, Factors{std::nullopt, factor(k, vector)})[1]);
 }
 
-/// The loop over k: outside of a tile, then inside of it; the last one is what one instruction sums.
+/// The loops over k: outside of a tile, of which the first may go over groups of one scale, then inside of it, written out; the
+/// last one is what one instruction sums.
 struct DepthLoops {
-  Loop outer;
+  std::vector<Loop> outer;
   std::vector<Loop> middle, inner;
 };
 DepthLoops split_depth(Schedule& s, const Loop& k, const ProductPlan& plan) {
   if (plan.every_second) {
     std::vector<Loop> ks = schedule::split(s, k, Factors{std::nullopt, factor(k, plan.k_group), factor(k, 2)});
-    return {ks[0], {ks[2]}, {ks[1]}};
+    return {{ks[0]}, {ks[2]}, {ks[1]}};
   }
   if (plan.k_group > 1) {
     std::vector<Loop> ks = schedule::split(s, k, Factors{std::nullopt, factor(k, plan.k_group)});
-    return {ks[0], {}, {ks[1]}};
+    return {{ks[0]}, {}, {ks[1]}};
+  }
+  if (plan.k_unroll > 1 && plan.k_shared > plan.k_unroll) {
+    std::vector<Loop> ks = schedule::split(
+        s, k, Factors{std::nullopt, factor(k, plan.k_shared / plan.k_unroll), factor(k, plan.k_unroll)});
+    return {{ks[0], ks[1]}, {ks[2]}, {}};
   }
   if (plan.k_unroll > 1) {
     std::vector<Loop> ks = schedule::split(s, k, Factors{std::nullopt, factor(k, plan.k_unroll)});
-    return {ks[0], {ks[1]}, {}};
+    return {{ks[0]}, {ks[1]}, {}};
   }
-  return {k, {}, {}};
+  return {{k}, {}, {}};
 }
 
 /// The order of the loops below `outer`: k, rows, columns, what one instruction sums.
 void order_tile(Schedule& s, const DepthLoops& k, std::vector<Loop> outer, const std::vector<Loop>& tile) {
-  outer.push_back(k.outer);
+  outer.insert(outer.end(), k.outer.begin(), k.outer.end());
   outer.insert(outer.end(), k.middle.begin(), k.middle.end());
   outer.insert(outer.end(), tile.begin(), tile.end());
   outer.insert(outer.end(), k.inner.begin(), k.inner.end());
@@ -129,7 +136,7 @@ Loop tile_partial(Schedule& s, const ProductPlan& plan, size_t rows, int64_t vec
   unroll(s, i);
   unroll(s, js[0]);
   vectorize(s, js[1]);
-  return ks.outer;
+  return ks.outer.front();
 }
 
 /// Few rows wait for memory: each iteration of k asks for what a later one reads of the right operand.
@@ -225,13 +232,13 @@ void schedule_product_tiles(Schedule& s, const ProductPlan& plan, const target::
   const bool in_blocks = !operand && !(rows && *rows <= tile.rows * kTilesInBlock);
   std::vector<Loop> is =
       schedule::split(s, i, Factors{std::nullopt, factor(i, in_blocks ? kTilesInBlock : 1), factor(i, tile.rows)});
-  DepthLoops ks = plan.partial ? DepthLoops{k, {}, {}} : split_depth(s, k, plan);
+  DepthLoops ks = plan.partial ? DepthLoops{{k}, {}, {}} : split_depth(s, k, plan);
   // The rows of a block pass over one group of panels after the other.
   order_tile(s, ks, {js[0], is[0], js[1], is[1]}, {is[2], js[2], js[3]});
   const bool one_group = is_one(s.get(js[0]).extent);
   Loop outer = !in_blocks ? js[0] : one_group ? is[0] : fuse(s, std::vector<Loop>{js[0], is[0]});
   reverse_compute_at(s, last, is[1], true);
-  Loop partial_k = plan.partial ? tile_partial(s, plan, 0, vector, ks.outer) : nullptr;
+  Loop partial_k = plan.partial ? tile_partial(s, plan, 0, vector, ks.outer.front()) : nullptr;
   if (operand) make_panel_wise(s, operand, plan.k_group, js[0]);
   if (plan.left) make_rows(s, plan.left, vector, is[1]);
   // Kinds first: a decomposed reduction is no reduction block any more; its init takes the loops' kinds over.
@@ -247,10 +254,10 @@ void schedule_product_tiles(Schedule& s, const ProductPlan& plan, const target::
     if (plan.partial)
       prefetch_weights(s, plan.partial, partial_k);
     else
-      prefetch_weights(s, block, ks.outer);
+      prefetch_weights(s, block, ks.outer.back());
   }
   parallel(s, outer);
-  decompose_reduction(s, block, ks.outer);
+  decompose_reduction(s, block, ks.outer.front());
   if (plan.partial) decompose_reduction(s, plan.partial, partial_k);
 }
 
@@ -268,11 +275,13 @@ MaybeReason schedule_product(Schedule& s, const target::CpuLevel& level) {
   const int64_t bits = plan.operand ? code_bits(s.get(plan.operand)) : 0;
   if (are_few(most_rows(s, product)) || !columns || *columns % kPanel != 0) {
     // For few rows the operand is made on the way.
-    plan.operand = nullptr;
+    const BlockHandle operand = std::exchange(plan.operand, nullptr);
     auto depth = as_int(block.iter_vars[2]->dom->extent);
     // As many codes as fill whole words: then shifts and words of each are constants.
     const int64_t whole = bits > 0 ? 32 / std::gcd(bits, int64_t{32}) : 1;
     if (depth && *depth % whole == 0) plan.k_unroll = whole;
+    const int64_t shared = operand ? shared_columns(s.get(operand), plan.k_unroll) : 0;
+    if (depth && shared > 0 && *depth % shared == 0) plan.k_shared = shared;
   }
   const bool deep = is_deep(s, plan);
   if (!deep && !are_few(most_rows(s, product))) plan.left = operand_block(s, product, Side::left);

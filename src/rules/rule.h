@@ -67,5 +67,8 @@ schedule::BlockHandle operand_block(const schedule::Schedule& s, const schedule:
 
 /// Bits of the codes that the block cuts out of 32-bit words; 0 if it does not.
 int64_t code_bits(const tir::Block& block);
+/// Consecutive columns for which a block of two axes reads the same of some buffer, as the scales of a group are: the smallest
+/// number that is a multiple of `unit` and larger; 0 if there is none.
+int64_t shared_columns(const tir::Block& block, int64_t unit);
 
 }  // namespace sator::rules
