@@ -1,10 +1,7 @@
 #include "target/kinds.h"
 
 #include <algorithm>
-#include <map>
 #include <string>
-
-#include "base/text.h"
 
 namespace sator {
 
@@ -30,38 +27,6 @@ std::vector<MemoryScope> cuda_scopes() {
     all.push_back(s);
   return all;
 }
-
-/// Tags of one compute capability, without their "nvidia/".
-struct GpuFamily {
-  std::string_view arch, tags;
-};
-
-// Source: NVIDIA, "CUDA GPUs" (compute capabilities), under the tags that TVM v0.17 gives them; from sm_60 on.
-constexpr GpuFamily kGpuFamilies[] = {
-    {"sm_60", "tesla-p100 quadro-gp100"},
-    {"sm_61",
-     "tesla-p40 tesla-p4 quadro-p6000 quadro-p5000 quadro-p4000 quadro-p2200 quadro-p2000 quadro-p1000 "
-     "quadro-p620 quadro-p600 quadro-p400 p620 p520 quadro-p5200 quadro-p4200 quadro-p3200 quadro-p3000 "
-     "quadro-p500 nvidia-titan-xp nvidia-titan-x geforce-gtx-1080-ti geforce-gtx-1080 geforce-gtx-1070-ti "
-     "geforce-gtx-1070 geforce-gtx-1060 geforce-gtx-1050"},
-    {"sm_62", "jetson-tx2"},
-    {"sm_70", "nvidia-v100 quadro-gv100 nvidia-titan-v"},
-    {"sm_72", "jetson-agx-xavier"},
-    {"sm_75",
-     "nvidia-t4 quadro-rtx-8000 quadro-rtx-6000 quadro-rtx-5000 quadro-rtx-4000 rtx-5000 rtx-4000 rtx-3000 "
-     "t2000 t1000 nvidia-titan-rtx geforce-rtx-2080-ti geforce-rtx-2080 geforce-rtx-2070 geforce-rtx-2060"},
-    {"sm_80", "nvidia-a100 nvidia-a30"},
-    {"sm_86",
-     "nvidia-a40 nvidia-a10 nvidia-a10g nvidia-a16 nvidia-a2 rtx-a6000 geforce-rtx-3090-ti geforce-rtx-3090 "
-     "geforce-rtx-3080-ti geforce-rtx-3080 geforce-rtx-3070-ti geforce-rtx-3070 geforce-rtx-3060"},
-    {"sm_87", "jetson-orin-nano jetson-agx-orin-32gb jetson-agx-orin-64gb"},
-    {"sm_89", "geforce-rtx-4090"},
-    {"sm_90a", "nvidia-h100"},
-};
-
-// Sources: NVIDIA's white papers of A100 (40 MB), H100 (50 MB), Ada (72 MB).
-constexpr std::pair<std::string_view, int64_t> kL2Bytes[] = {
-    {"nvidia-a100", 40 << 20}, {"nvidia-h100", 50 << 20}, {"geforce-rtx-4090", 72 << 20}};
 
 }  // namespace
 
@@ -90,22 +55,6 @@ const TargetKind* find_target_kind(std::string_view name) {
   for (const TargetKind& kind : target_kinds())
     if (kind.name == name) return &kind;
   return nullptr;
-}
-
-const NvidiaGpu* find_nvidia_gpu(std::string_view tag) {
-  static const std::map<std::string, NvidiaGpu> gpus = [] {
-    std::map<std::string, NvidiaGpu> all;
-    for (const GpuFamily& family : kGpuFamilies)
-      for (std::string_view name : split(family.tags, ' ')) {
-        NvidiaGpu gpu{family.arch};
-        for (const auto& [known, bytes] : kL2Bytes)
-          if (known == name) gpu.l2_bytes = bytes;
-        all.emplace(text("nvidia/", name), gpu);
-      }
-    return all;
-  }();
-  auto at = gpus.find(std::string(tag));
-  return at == gpus.end() ? nullptr : &at->second;
 }
 
 }  // namespace sator

@@ -27,12 +27,4 @@ std::span<const TargetKind> target_kinds();
 /// Null where there is none of that name.
 const TargetKind* find_target_kind(std::string_view name);
 
-/// An NVIDIA GPU by TVM's tag.
-struct NvidiaGpu {
-  std::string_view arch;  ///< "sm_80"
-  int64_t l2_bytes = 0;   ///< 0: not stated
-};
-/// "nvidia/nvidia-a100"; null where there is none of that tag.
-const NvidiaGpu* find_nvidia_gpu(std::string_view tag);
-
 }  // namespace sator

@@ -78,13 +78,9 @@ constexpr Generation kGenerations[] = {
     {90, "nvidia-gh200 nvidia-h100 nvidia-h200"},
 };
 
-std::optional<int> capability_of_device(std::string_view name) {
-  for (const Generation& g : kGenerations) {
-    const std::vector<std::string_view> names = split(g.devices, ' ');
-    if (std::ranges::find(names, name) != names.end()) return g.compute_capability;
-  }
-  return {};
-}
+// Sources: NVIDIA's white papers of A100 (40 MB), H100 (50 MB), Ada (72 MB).
+constexpr std::pair<std::string_view, int64_t> kL2Bytes[] = {
+    {"nvidia-a100", 40 << 20}, {"nvidia-h100", 50 << 20}, {"geforce-rtx-4090", 72 << 20}};
 
 /// 90 of "sm_90a"; nothing if it is not of that form.
 std::optional<int> capability_of_arch(std::string_view arch) {
@@ -105,16 +101,30 @@ std::optional<int64_t> number(const Attrs& config, const char* key) {
 
 }  // namespace
 
+std::string NvidiaDevice::arch() const { return text("sm_", compute_capability, compute_capability == 90 ? "a" : ""); }
+
+std::optional<NvidiaDevice> find_nvidia_device(std::string_view tag) {
+  if (!tag.starts_with("nvidia/")) return {};
+  const std::string_view name = tag.substr(7);
+  for (const Generation& g : kGenerations) {
+    const std::vector<std::string_view> names = split(g.devices, ' ');
+    if (std::ranges::find(names, name) == names.end()) continue;
+    const auto l2 = std::ranges::find(kL2Bytes, name, &std::pair<std::string_view, int64_t>::first);
+    return NvidiaDevice{g.compute_capability, l2 == std::end(kL2Bytes) ? 0 : l2->second};
+  }
+  return {};
+}
+
 std::optional<NvidiaGpu> nvidia_gpu(const TargetConfigRef& target) {
   if (!target || device_of(target).name != "cuda") return {};
   NvidiaGpu gpu;
   if (auto tag = string_attr(target->config, "tag"); tag && tag->starts_with("nvidia/")) {
-    auto capability = capability_of_device(std::string_view(*tag).substr(7));
-    if (!capability)
+    const std::optional<NvidiaDevice> device = find_nvidia_device(*tag);
+    if (!device)
       fail({.what = text("there is no NVIDIA device ", string_literal(*tag), " in the table"),
             .needs = "a device of the table, or its architecture",
             .hint = "write cuda -arch=sm_80, with the device's compute capability"});
-    gpu.compute_capability = *capability;
+    gpu.compute_capability = device->compute_capability;
   }
   if (auto arch = string_attr(target->config, "arch")) {
     auto capability = capability_of_arch(*arch);
@@ -128,6 +138,7 @@ std::optional<NvidiaGpu> nvidia_gpu(const TargetConfigRef& target) {
     gpu.max_threads_per_block = number(target->config, key).value_or(gpu.max_threads_per_block);
   gpu.max_shared_memory_bytes =
       number(target->config, "max_shared_memory_per_block").value_or(gpu.max_shared_memory_bytes);
+  gpu.registers_per_block = number(target->config, "registers_per_block").value_or(gpu.registers_per_block);
   gpu.warp_size = number(target->config, "thread_warp_size").value_or(gpu.warp_size);
   return gpu;
 }

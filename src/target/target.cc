@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "target/nvidia.h"
 
 namespace sator {
 
@@ -87,23 +88,22 @@ NodeRef attr_of(const Json& value, const std::string& given) {
 
 /// The attributes that a tag stands for, beside those given.
 TargetConfigRef with_tag(const TargetConfigRef& config) {
-  const NvidiaGpu* gpu = find_nvidia_gpu(attr(config, "tag"));
-  if (!gpu) return config;
+  const std::optional<target::NvidiaDevice> device = target::find_nvidia_device(attr(config, "tag"));
+  if (!device) return config;
   Attrs out = config->config;
-  out.emplace("arch", string_imm(std::string(gpu->arch)));
-  if (gpu->l2_bytes > 0) out.emplace("l2_cache_size_bytes", int_imm(gpu->l2_bytes));
+  out.emplace("arch", string_imm(device->arch()));
+  if (device->l2_bytes > 0) out.emplace("l2_cache_size_bytes", int_imm(device->l2_bytes));
   return make<TargetConfig>(std::move(out));
 }
 
-/// Every GPU since sm_60 has these; a program may state others.
+/// What every GPU has; a program may state others.
 TargetConfigRef with_limits_of_gpu(const TargetConfigRef& config) {
+  const target::NvidiaGpu any;
   Attrs out = config->config;
-  for (const auto& [key, value] :
-       std::initializer_list<std::pair<const char*, int64_t>>{{"max_threads_per_block", 1024},
-                                                              {"thread_warp_size", 32},
-                                                              {"max_shared_memory_per_block", 49152},
-                                                              {"registers_per_block", 65536}})
-    out.emplace(key, int_imm(value));
+  out.emplace("max_threads_per_block", int_imm(any.max_threads_per_block));
+  out.emplace("thread_warp_size", int_imm(any.warp_size));
+  out.emplace("max_shared_memory_per_block", int_imm(any.max_shared_memory_bytes));
+  out.emplace("registers_per_block", int_imm(any.registers_per_block));
   return make<TargetConfig>(std::move(out));
 }
 

@@ -109,7 +109,8 @@ class Transformer {
       if (e.items.size() > 1 && e.items[1].is(ExpressionKind::string)) target_ = e.items[1].text;
       return;
     }
-    if (name != "tvm.transform.PassContext" && name != "tvm.ir.transform.PassContext") throw Unsupported{"contexts around a pass: " + name};
+    if (name != "tvm.transform.PassContext" && name != "tvm.ir.transform.PassContext")
+      throw Unsupported{"contexts around a pass: " + name};
     for (const script::Keyword& k : e.keywords) {
       if (k.name == "config") options("", k.value);
     }
@@ -173,8 +174,8 @@ class Transformer {
     } else if (value.is(ExpressionKind::list) || value.is(ExpressionKind::dict)) {
       step.config[key] = PythonValues(request_).node(value);
     } else {
-      step.config[key] = value.is(ExpressionKind::string) ? NodeRef(string_imm(value.text))
-                                                          : NodeRef(int_imm(number(value), i64));
+      step.config[key] =
+          value.is(ExpressionKind::string) ? NodeRef(string_imm(value.text)) : NodeRef(int_imm(number(value), i64));
     }
   }
 
@@ -350,9 +351,10 @@ class Transformer {
     if (dotted(callee.items[0]).ends_with("ApplyDefaultSchedule")) return scheduled(callee, module(e.items[1]));
     std::vector<Step> list = steps(callee);
     ModuleRef out = module(e.items[1]);
+    const std::optional<Target> target = target_.empty() ? std::nullopt : std::optional(Target::parse(target_));
     for (const Step& step : list) {
       began_last = outermost && &step == &list.back();
-      out = step.pass->run(out, {.target = target_, .config = step.config});
+      out = step.pass->run(out, {.target = target, .config = step.config});
     }
     return out;
   }
