@@ -377,7 +377,7 @@ constexpr const char* kNarrowExponentials = R"(
 
 constexpr int64_t kTile = 8;  // query rows that pass over the cache together
 static_assert(Session::kSameBits < kTile / 2, "rows of so few tokens are not computed together");
-constexpr int64_t kHeads = 4;  // heads of one token that pass over the cache together
+constexpr int64_t kHeads = 4;         // heads of one token that pass over the cache together
 constexpr int64_t kPagesOfBlock = 4;  // pages between two corrections of the running maximum
 
 /// How a number of query rows is computed: the holes of kRows. The sums of one step are as many vectors as keep the

@@ -273,7 +273,8 @@ Program build_program(const ModelConfig& whole, const Scheme& scheme, const Prog
 
 Program build_observer(const ModelConfig& config, const ProgramOptions& options, std::vector<std::string>& layers) {
   const Scheme exact = parse_scheme("f32");
-  return ProgramBuilder(config, exact, limits_of(config, options), cache_dtype_of(config, exact, options)).build(&layers);
+  return ProgramBuilder(config, exact, limits_of(config, options), cache_dtype_of(config, exact, options))
+      .build(&layers);
 }
 
 }  // namespace sator::llm

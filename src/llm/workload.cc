@@ -7,8 +7,8 @@
 #include "arith/eval.h"
 #include "dataflow/programs/row_groups.h"
 #include "ir/visit.h"
-#include "relax/outline.h"
 #include "passes/pass.h"
+#include "relax/outline.h"
 #include "relax/struct_info.h"
 #include "runtime/paged_sequences.h"
 

@@ -1,6 +1,6 @@
+#include "passes/to_vm.h"
 #include "relax/outline.h"
 #include "relax/rebind.h"
-#include "passes/to_vm.h"
 
 namespace sator::passes {
 

@@ -4,8 +4,8 @@
 
 #include "passes/byoc.h"
 #include "passes/op_pattern.h"
-#include "relax/outline.h"
 #include "relax/ops/table.h"
+#include "relax/outline.h"
 #include "target/chip.h"
 
 namespace sator::passes {

@@ -2,8 +2,8 @@
 
 #include <set>
 
-#include "relax/outline.h"
 #include "relax/builder.h"
+#include "relax/outline.h"
 
 namespace sator::passes {
 

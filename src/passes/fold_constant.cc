@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "relax/rebind.h"
 #include "relax/builder.h"
 #include "relax/interp.h"
 #include "relax/ops/table.h"
+#include "relax/rebind.h"
 
 namespace sator::passes {
 

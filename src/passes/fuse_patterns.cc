@@ -4,9 +4,9 @@
 
 #include "passes/fuse_ops.h"
 #include "passes/op_pattern.h"
-#include "relax/outline.h"
 #include "relax/builder.h"
 #include "relax/ops/op.h"
+#include "relax/outline.h"
 #include "tir/te.h"
 
 namespace sator::passes {

@@ -1,8 +1,8 @@
 #include <set>
 
+#include "passes/to_vm.h"
 #include "relax/outline.h"
 #include "relax/rebind.h"
-#include "passes/to_vm.h"
 
 namespace sator::passes {
 

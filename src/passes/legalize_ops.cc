@@ -1,9 +1,9 @@
 #include "passes/legalize_ops.h"
 
 #include "passes/library_form.h"
-#include "relax/rebind.h"
 #include "relax/builder.h"
 #include "relax/ops/table.h"
+#include "relax/rebind.h"
 #include "relax/struct_info.h"
 
 namespace sator::passes {
@@ -78,8 +78,9 @@ class Legalizer {
   /// The binding with its new value: of a new variable where more is known of the value than before.
   Binding bound(const VarBinding& b, const RExpr& value) {
     if (value == b.value) return ref(b);
-    const bool known = !value->sinfo.get() || (library_form_ ? equal(value->sinfo, b.var->sinfo)
-                                                             : is_base_of(value->sinfo, b.var->sinfo, builder_.arith()));
+    const bool known =
+        !value->sinfo.get() ||
+        (library_form_ ? equal(value->sinfo, b.var->sinfo) : is_base_of(value->sinfo, b.var->sinfo, builder_.arith()));
     if (known) return make<VarBinding>(value, b.var);
     RVarRef var =
         b.var->is_dataflow ? make_dataflow_var(b.var->name, value->sinfo) : make_rvar(b.var->name, value->sinfo);
@@ -97,7 +98,7 @@ class Legalizer {
   BlockBuilder& builder_;
   const PassContext& ctx_;
   bool library_form_;  ///< extents as the library spells them, not as the graph did
-  NodeMap rebound_;  // the variables that took the place of others
+  NodeMap rebound_;    // the variables that took the place of others
 };
 
 }  // namespace

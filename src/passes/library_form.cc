@@ -16,9 +16,8 @@ Expr finite(const Expr& e) {
 }
 
 tir::Stmt finite_stores(const tir::Stmt& init) {
-  return transform(init, [](const tir::BufferStore& s) -> tir::Stmt {
-    return with(s, &tir::BufferStore::value, finite(s.value));
-  });
+  return transform(
+      init, [](const tir::BufferStore& s) -> tir::Stmt { return with(s, &tir::BufferStore::value, finite(s.value)); });
 }
 
 /// The init of a maximum's position: the greatest position there is.

@@ -5,8 +5,8 @@
 #include <unordered_map>
 
 #include "passes/graph/graph.h"
-#include "relax/outline.h"
 #include "relax/builder.h"
+#include "relax/outline.h"
 
 namespace sator::passes {
 

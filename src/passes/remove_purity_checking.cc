@@ -1,5 +1,5 @@
-#include "relax/rebind.h"
 #include "passes/to_vm.h"
+#include "relax/rebind.h"
 
 namespace sator::passes {
 

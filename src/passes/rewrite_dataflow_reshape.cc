@@ -1,8 +1,8 @@
 #include "arith/analyzer.h"
 #include "ir/visit.h"
+#include "passes/to_vm.h"
 #include "relax/outline.h"
 #include "relax/rebind.h"
-#include "passes/to_vm.h"
 #include "tir/nodes.h"
 
 namespace sator::passes {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <set>
 
+#include "passes/to_vm.h"
 #include "relax/outline.h"
 #include "relax/rebind.h"
-#include "passes/to_vm.h"
 #include "tir/nodes.h"
 
 namespace sator::passes {

@@ -1,5 +1,5 @@
-#include "relax/outline.h"
 #include "passes/to_vm.h"
+#include "relax/outline.h"
 
 namespace sator::passes {
 

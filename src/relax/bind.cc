@@ -105,11 +105,11 @@ void match_sizes(const StructInfo& param, const StructInfo& given, VarMap& out) 
   if (const TensorInfo *p = param.as<TensorInfo>(), *g = given.as<TensorInfo>(); p && g) {
     auto a = shape_of(*p), b = shape_of(*g);
     if (a && b) extents(*a, *b);
-  } else if (const ShapeInfo *p = param.as<ShapeInfo>(), *g = given.as<ShapeInfo>(); p && g) {
+  } else if (const ShapeInfo* p = param.as<ShapeInfo>(), *g = given.as<ShapeInfo>(); p && g) {
     if (p->values && g->values) extents(*p->values, *g->values);
-  } else if (const PrimInfo *p = param.as<PrimInfo>(), *g = given.as<PrimInfo>(); p && g) {
+  } else if (const PrimInfo* p = param.as<PrimInfo>(), *g = given.as<PrimInfo>(); p && g) {
     if (p->value && g->value) extents({p->value}, {g->value});
-  } else if (const TupleInfo *p = param.as<TupleInfo>(), *g = given.as<TupleInfo>(); p && g) {
+  } else if (const TupleInfo* p = param.as<TupleInfo>(), *g = given.as<TupleInfo>(); p && g) {
     for (size_t i = 0; i < p->items.size() && i < g->items.size(); ++i) match_sizes(p->items[i], g->items[i], out);
   }
 }

@@ -5,8 +5,6 @@
 
 namespace sator::relax {
 
-
-
 RVarRef bound_var(const Binding& b) {
   return match(b, [](const VarBinding& v) { return v.var; }, [](const MatchCast& m) { return m.var; });
 }

@@ -23,21 +23,20 @@ class Outliner {
   /// The block with each group replaced by a call at the place of its last binding. `live_out`: variables that are used
   /// after the block. A group whose result is needed before its last binding stays as it is.
   BindingBlockRef outline(const BindingBlockRef& block, const std::vector<Group>& groups,
-                                 const std::vector<RVarRef>& live_out);
+                          const std::vector<RVarRef>& live_out);
   const ModuleRef& module() const { return module_; }
   void set_module(ModuleRef module) { module_ = std::move(module); }
 
  private:
-  Binding outlined(const BindingBlockRef& block, const Group& group,
-                          const std::vector<RVarRef>& outputs, std::vector<Binding>& after);
+  Binding outlined(const BindingBlockRef& block, const Group& group, const std::vector<RVarRef>& outputs,
+                   std::vector<Binding>& after);
   ModuleRef module_;
 };
 
 /// Applies `rewrite(block, live_out)` to each dataflow block of each graph function that is not itself a fused one.
 ModuleRef rewrite_dataflow_blocks(
     const ModuleRef& module,
-    const std::function<BindingBlockRef(const BindingBlockRef&, const std::vector<RVarRef>&)>&
-        rewrite,
+    const std::function<BindingBlockRef(const BindingBlockRef&, const std::vector<RVarRef>&)>& rewrite,
     Outliner* outliner = nullptr);
 
 /// The graph variables that occur in `e`, each once, in order of first sight; those bound inside are left out.

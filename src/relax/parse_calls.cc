@@ -259,8 +259,8 @@ tir::Value fn_emit(GraphEvaluator& ev, const Expression& call) {
 
 /// R.emit_te(topi.exp, x, primfunc_name_hint="tir_exp"): the formula of an op as a tensor program of its own, called.
 tir::Value fn_emit_te(GraphEvaluator& ev, const Expression& call) {
-  static const std::unordered_map<std::string, std::string> kOtherNames = {
-      {"transpose", "permute_dims"}, {"identity", "astype"}};
+  static const std::unordered_map<std::string, std::string> kOtherNames = {{"transpose", "permute_dims"},
+                                                                           {"identity", "astype"}};
   const std::string written = call.items.size() > 1 ? script::dotted_name(call.items[1]) : "";
   const std::string name = written.starts_with("topi.") ? written.substr(5) : "";
   auto other = kOtherNames.find(name);
@@ -272,7 +272,8 @@ tir::Value fn_emit_te(GraphEvaluator& ev, const Expression& call) {
              .hint = "call the op itself, or write the tensor program"});
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> keywords;
-  for (size_t i = 2; i < call.items.size(); ++i) positional.push_back(ev.to_argument(ev.eval(call.items[i]), call.place));
+  for (size_t i = 2; i < call.items.size(); ++i)
+    positional.push_back(ev.to_argument(ev.eval(call.items[i]), call.place));
   std::string hint = name;
   for (const script::Keyword& k : call.keywords) {
     tir::Value v = ev.eval(k.value);
@@ -290,11 +291,7 @@ tir::Value fn_emit_te(GraphEvaluator& ev, const Expression& call) {
     RExpr made = programs.normalize(build_call(*op, bind_args(*op, positional, keywords)));
     const RCall& c = *made.as<RCall>();
     RExpr out = programs.call_te(
-        hint,
-        c.args,
-        [&](const TeInputs& in) { return op->compute(c.attrs, in); },
-        c.sinfo,
-        op->scalar_constants);
+        hint, c.args, [&](const TeInputs& in) { return op->compute(c.attrs, in); }, c.sinfo, op->scalar_constants);
     if (!out)
       ev.fail(call.place,
               {.what = text("R.emit_te of ", written, " with an argument of unknown shape"),

@@ -16,7 +16,8 @@ struct ModuleScope {
   std::map<std::string, StructInfo> functions;
   bool has_devices = false;
   std::vector<Ref<const VDevice>> devices;
-  std::shared_ptr<BlockBuilder> programs;  ///< the module's names, and the tensor programs that R.emit_te makes; may be null
+  std::shared_ptr<BlockBuilder>
+      programs;         ///< the module's names, and the tensor programs that R.emit_te makes; may be null
   tir::Value metadata;  ///< the dictionary of constants that stand before the program, or None
 };
 

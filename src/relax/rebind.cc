@@ -2,8 +2,6 @@
 
 namespace sator::relax {
 
-
-
 RVarRef Bindings::emit(const std::string& name, const RExpr& value) {
   RVarRef var = make_rvar(name, value->sinfo);
   bind(var, value);

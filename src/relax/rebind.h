@@ -14,9 +14,7 @@ class Bindings {
   /// A new variable for the value, whose struct info must be known.
   RVarRef emit(const std::string& name, const RExpr& value);
   /// The value for the variable that the old binding bound.
-  void bind(const RVarRef& var, const RExpr& value) {
-    list_.push_back(make<VarBinding>(value, var));
-  }
+  void bind(const RVarRef& var, const RExpr& value) { list_.push_back(make<VarBinding>(value, var)); }
   /// The value for nobody: `_ = value`.
   void run(const RExpr& value) { emit("_", value); }
   std::vector<Binding>& list() { return list_; }
@@ -29,8 +27,7 @@ class Bindings {
 /// into the list.
 ModuleRef rewrite_bindings(const ModuleRef& module, FunctionRef<void(const Binding&, Bindings&)> rewrite);
 /// The same for one function.
-FuncRef rewrite_bindings(const FuncRef& func,
-                                FunctionRef<void(const Binding&, Bindings&)> rewrite);
+FuncRef rewrite_bindings(const FuncRef& func, FunctionRef<void(const Binding&, Bindings&)> rewrite);
 
 /// The value with its struct info inferred again from its parts.
 RExpr renewed(BlockBuilder& builder, const RExpr& value);

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <set>
 
-#include "relax/outline.h"
 #include "relax/builder.h"
 #include "relax/ops/op.h"
+#include "relax/outline.h"
 #include "rules/cpu.h"
 #include "rules/rule.h"
 #include "schedule/primitives.h"

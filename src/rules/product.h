@@ -16,7 +16,8 @@ struct ProductPlan {
   /// Of 2 * k_group consecutive k, every second one is in one instruction: of codes of 4 bits these are a word's bytes.
   bool every_second = false;
   int64_t k_unroll = 1;  ///< consecutive k that are written out: those whose codes share a word
-  int64_t k_shared = 1;  ///< consecutive k, a multiple of k_unroll, that a loop of its own goes over: those of one scale
+  int64_t k_shared =
+      1;  ///< consecutive k, a multiple of k_unroll, that a loop of its own goes over: those of one scale
   /// What the product sums, where that are sums themselves, of groups of k: P[i, j, g] += A[i, k] * B[j, k], with `k_group`
   /// and `operand` for this block; the product itself goes over the groups. Null otherwise.
   schedule::BlockHandle partial;

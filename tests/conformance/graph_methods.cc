@@ -148,16 +148,16 @@ std::optional<ModuleRef> graph_method(const Json& request, const Expression& cal
     ModuleRef all = module(callee.items[0]);
     auto [name, f] = only_graph(all);
     relax::BlockBuilder builder(all);
-    FuncRef out = method == "bind_params"   ? relax::bind_params(f, entries(request, call.items[1], module), builder)
-                  : method == "bind_symbolic_vars" ? relax::bind_sizes(f, entries(request, call.items[1], module), builder)
-                                            : passes::inline_functions(f, functions(call.items[1], module), builder);
+    FuncRef out = method == "bind_params" ? relax::bind_params(f, entries(request, call.items[1], module), builder)
+                  : method == "bind_symbolic_vars"
+                      ? relax::bind_sizes(f, entries(request, call.items[1], module), builder)
+                      : passes::inline_functions(f, functions(call.items[1], module), builder);
     return with_function(all, name, out);
   }
   const std::string name = script::dotted_name(callee);
   if (name == "relax.analysis.remove_all_unused" && call.items.size() == 2) {
-    return relax::rewrite_functions(module(call.items[1]), [](const FuncRef& f, relax::BlockBuilder&) {
-      return passes::without_unused(f);
-    });
+    return relax::rewrite_functions(module(call.items[1]),
+                                    [](const FuncRef& f, relax::BlockBuilder&) { return passes::without_unused(f); });
   }
   if (name == "gen_mod" && call.items.size() == 4) return with_main(request, call, module(call.items[1]));
   if (callee.is(ExpressionKind::call) && call.items.size() == 2 &&

@@ -54,7 +54,8 @@ std::optional<tir::Value> struct_info_analysis(relax::GraphEvaluator& ev, const 
     if (const tir::Value* map = a.find("shape_var_map"))
       if (const tir::DictValue* dict = map->as<tir::DictValue>())
         for (const auto& [key, value] : dict->items)
-          if (const Expr *k = key.as<Expr>(), *v = value.as<Expr>(); k && k->as<Var>()) sizes.emplace(cast<Var>(*k), v ? *v : *k);
+          if (const Expr *k = key.as<Expr>(), *v = value.as<Expr>(); k && k->as<Var>())
+            sizes.emplace(cast<Var>(*k), v ? *v : *k);
     if (const tir::Value* map = a.find("var_map"))
       if (const tir::DictValue* dict = map->as<tir::DictValue>())
         for (const auto& [key, value] : dict->items)

@@ -22,8 +22,7 @@ void read_gemma_like(const JsonAt& config, ModelConfig& model, const RopeRules& 
   model.tie_word_embeddings = config.boolean_or("tie_word_embeddings", true);
   // The factor is rounded to the dtype that the model was trained in: 55.5 for a width of 3072 in bfloat16.
   model.embedding_scale = std::sqrt(static_cast<double>(model.hidden_size));
-  if (model.dtype == bf16)
-    model.embedding_scale = rounded_to_bf16(static_cast<float>(model.embedding_scale));
+  if (model.dtype == bf16) model.embedding_scale = rounded_to_bf16(static_cast<float>(model.embedding_scale));
 }
 
 void read_gemma_with_norms_around(const JsonAt& config, ModelConfig& model, const RopeRules& rope) {

@@ -76,8 +76,7 @@ ModuleRef bind_params(const ModuleRef& module, const PassContext& ctx) {
   const std::string name = string_attr(ctx.config, "BindParams.func_name").value_or("main");
   BlockBuilder builder(module);
   FuncRef f = function_named(module, "BindParams", name);
-  return with_function(
-      module, name, relax::bind_params(f, named_values(option(ctx, "BindParams.params")), builder));
+  return with_function(module, name, relax::bind_params(f, named_values(option(ctx, "BindParams.params")), builder));
 }
 
 }  // namespace sator::passes

@@ -19,18 +19,18 @@ struct Plan {
 };
 
 /// Where variables are bound and used.
-class Uses {
+class UseCounts {
  public:
-  explicit Uses(const Function& f) { function(f); }
+  explicit UseCounts(const Function& f) { function(f); }
 
   struct Bound {
     RVarRef var;
     RExpr value;
     bool same_info;  ///< what is known of the variable is what is known of its value
   };
-  std::vector<Bound> bound;                       ///< in order
-  std::map<RVarRef, const BindingBlock*> home;    ///< the block that binds the variable
-  std::set<RVarRef> exposed;                      ///< used outside of its dataflow block
+  std::vector<Bound> bound;                     ///< in order
+  std::map<RVarRef, const BindingBlock*> home;  ///< the block that binds the variable
+  std::set<RVarRef> exposed;                    ///< used outside of its dataflow block
 
  private:
   void function(const Function& f) {
@@ -77,11 +77,11 @@ class Uses {
   const BindingBlock* block_ = nullptr;
 };
 
-Plan plan_of(const Uses& uses) {
+Plan plan_of(const UseCounts& uses) {
   Plan plan;
   std::map<RVarRef, RExpr> known;
   std::vector<std::pair<RVarRef, RVarRef>> trivial;
-  for (const Uses::Bound& b : uses.bound) {
+  for (const UseCounts::Bound& b : uses.bound) {
     RExpr value = b.value;
     if (const TupleGetItem* item = value.as<TupleGetItem>()) {
       RExpr from = item->tuple;
@@ -149,13 +149,12 @@ class Canonicalizer final : public GraphRewriter {
 }  // namespace
 
 FuncRef canonicalize_bindings(const FuncRef& func, BlockBuilder& builder) {
-  return Canonicalizer(builder, plan_of(Uses(*func))).function(*func);
+  return Canonicalizer(builder, plan_of(UseCounts(*func))).function(*func);
 }
 
 ModuleRef canonicalize_bindings(const ModuleRef& module, const PassContext&) {
-  return rewrite_functions(module, [](const FuncRef& f, BlockBuilder& builder) {
-    return canonicalize_bindings(f, builder);
-  });
+  return rewrite_functions(module,
+                           [](const FuncRef& f, BlockBuilder& builder) { return canonicalize_bindings(f, builder); });
 }
 
 }  // namespace sator::passes

@@ -57,8 +57,7 @@ FuncRef with_local_composites(const ModuleRef& module, const FuncRef& f) {
 }
 
 FuncRef published(const FuncRef& f, const std::string& name, const std::string& backend) {
-  return sator::with(
-      f, &Function::attrs, Attrs{{"Codegen", string_imm(backend)}, {"global_symbol", string_imm(name)}});
+  return sator::with(f, &Function::attrs, Attrs{{"Codegen", string_imm(backend)}, {"global_symbol", string_imm(name)}});
 }
 
 ModuleRef without_composites(const ModuleRef& module) {
@@ -185,7 +184,8 @@ ModuleRef merge_plain_composites(const ModuleRef& module) {
   for (const auto& [name, func] : grouped->functions) {
     FuncRef f = sator::cast<Function>(func);
     if (!f || module->functions.contains(name) || !has_attr(f->attrs, "Codegen")) continue;
-    out = with_function(out, name, published(with_local_composites(module, f), name, *string_attr(f->attrs, "Codegen")));
+    out =
+        with_function(out, name, published(with_local_composites(module, f), name, *string_attr(f->attrs, "Codegen")));
   }
   return without_composites(out);
 }

@@ -50,7 +50,8 @@ class PrimValues final : public GraphRewriter {
 }  // namespace
 
 ModuleRef compute_prim_value(const ModuleRef& module, const PassContext&) {
-  return rewrite_functions(module, [](const FuncRef& f, BlockBuilder& builder) { return PrimValues(builder).function(*f); });
+  return rewrite_functions(module,
+                           [](const FuncRef& f, BlockBuilder& builder) { return PrimValues(builder).function(*f); });
 }
 
 }  // namespace sator::passes

@@ -43,8 +43,9 @@ class LayoutConverter final : public GraphRewriter {
       size_t first = 0;
       for (int i = 0; i < item->index; ++i) first += plain_orders(t->items[static_cast<size_t>(i)]).size();
       const size_t count = plain_orders(t->items[static_cast<size_t>(item->index)]).size();
-      note(var, AxisOrders(all.begin() + static_cast<std::ptrdiff_t>(first),
-                           all.begin() + static_cast<std::ptrdiff_t>(first + count)));
+      note(var,
+           AxisOrders(all.begin() + static_cast<std::ptrdiff_t>(first),
+                      all.begin() + static_cast<std::ptrdiff_t>(first + count)));
       return tuple_get(converted(item->tuple, all), item->index);
     }
     if (value.as<RVar>()) {
@@ -178,9 +179,8 @@ ModuleRef convert_layout(const ModuleRef& module, const PassContext& ctx) {
     for (const NodeRef& l : layouts->items)
       if (const StringImm* s = l.as<StringImm>()) mine.push_back(s->value);
   }
-  return rewrite_functions(module, [&](const FuncRef& f, BlockBuilder& builder) {
-    return LayoutConverter(builder, wished).function(*f);
-  });
+  return rewrite_functions(
+      module, [&](const FuncRef& f, BlockBuilder& builder) { return LayoutConverter(builder, wished).function(*f); });
 }
 
 }  // namespace sator::passes

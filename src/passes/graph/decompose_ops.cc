@@ -76,10 +76,9 @@ class Decomposer final : public GraphRewriter {
     RExpr out = builder().emit(tuple_get(inner, 0));
     const double momentum = real(call, "momentum", 0.1);
     auto moved = [&](const RExpr& old, const RExpr& fresh) {
-      return builder().emit(
-          make_call("add",
-                    {make_call("multiply", {scalar_constant(1 - momentum, dtype(call)), old}),
-                     make_call("multiply", {scalar_constant(momentum, dtype(call)), fresh})}));
+      return builder().emit(make_call("add",
+                                      {make_call("multiply", {scalar_constant(1 - momentum, dtype(call)), old}),
+                                       make_call("multiply", {scalar_constant(momentum, dtype(call)), fresh})}));
     };
     RExpr new_mean = moved(call.args[3], mean), new_variance = moved(call.args[4], variance);
     return relax::tuple({out, new_mean, new_variance});

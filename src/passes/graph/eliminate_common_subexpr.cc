@@ -58,9 +58,7 @@ class CommonSubexprs final : public GraphRewriter {
     those.push_back({value, cast, var});
     return nullptr;
   }
-  static bool same_uses(const StructInfo& a, const StructInfo& b) {
-    return equal(a, b) && vars_in(a) == vars_in(b);
-  }
+  static bool same_uses(const StructInfo& a, const StructInfo& b) { return equal(a, b) && vars_in(a) == vars_in(b); }
 
   void begin_block(const BindingBlock&) override { in_block_.clear(); }
   void end_block(const BindingBlock& block) override {
@@ -93,9 +91,8 @@ FuncRef eliminate_common_subexpr(const FuncRef& func, BlockBuilder& builder, boo
 
 ModuleRef eliminate_common_subexpr(const ModuleRef& module, const PassContext& ctx) {
   const bool call_only = int_attr(ctx.config, "EliminateCommonSubexpr.call_only").value_or(0) != 0;
-  return rewrite_functions(module, [&](const FuncRef& f, BlockBuilder& builder) {
-    return eliminate_common_subexpr(f, builder, call_only);
-  });
+  return rewrite_functions(
+      module, [&](const FuncRef& f, BlockBuilder& builder) { return eliminate_common_subexpr(f, builder, call_only); });
 }
 
 }  // namespace sator::passes

@@ -51,9 +51,8 @@ ModuleRef inline_private_functions(const ModuleRef& module, const PassContext&) 
       callees.emplace(name, f);
   }
   if (callees.empty()) return module;
-  ModuleRef out = rewrite_functions(module, [&](const FuncRef& f, BlockBuilder& builder) {
-    return inline_functions(f, callees, builder);
-  });
+  ModuleRef out = rewrite_functions(
+      module, [&](const FuncRef& f, BlockBuilder& builder) { return inline_functions(f, callees, builder); });
   // What no call is left of goes.
   std::set<std::string> named;
   for (const auto& [name, func] : out->functions)

@@ -84,9 +84,9 @@ std::vector<RVarRef> captured(const Function& f) {
   return out;
 }
 
-class Lifter final : public GraphRewriter {
+class LambdaLifter final : public GraphRewriter {
  public:
-  Lifter(BlockBuilder& builder, const std::map<RVarRef, std::string>& names)
+  LambdaLifter(BlockBuilder& builder, const std::map<RVarRef, std::string>& names)
       : GraphRewriter(builder), names_(names) {}
 
  private:
@@ -120,7 +120,7 @@ class Lifter final : public GraphRewriter {
       for (size_t i = f.params.size(); i < params.size(); ++i) extra.push_back(params[i]);
       lifted = calling(lifted, var, callee, extra);
     }
-    FuncRef done = Lifter(builder(), names_).function(*lifted);
+    FuncRef done = LambdaLifter(builder(), names_).function(*lifted);
     done = fresh_copy(with(done, &Function::ret, done->body->sinfo));
     builder().update_function(name, done);
     callee = builder().function(name);
@@ -164,9 +164,8 @@ class Lifter final : public GraphRewriter {
     const bool is_closure = closures_.contains(ref(*callee)) || (from && from.as<RCall>());
     if (!is_closure) return value;
     const bool pure = !from || !is_impure_call(from);
-    return op_call_of(pure ? "invoke_pure_closure" : "invoke_closure",
-                      {call->op, relax::tuple(call->args)},
-                      {var->sinfo});
+    return op_call_of(
+        pure ? "invoke_pure_closure" : "invoke_closure", {call->op, relax::tuple(call->args)}, {var->sinfo});
   }
 
   const std::map<RVarRef, std::string>& names_;
@@ -178,9 +177,8 @@ class Lifter final : public GraphRewriter {
 ModuleRef lambda_lift(const ModuleRef& module, const PassContext&) {
   const std::map<RVarRef, std::string> names = lifted_names(module);
   if (names.empty()) return module;
-  return rewrite_functions(module, [&](const FuncRef& f, BlockBuilder& builder) {
-    return Lifter(builder, names).function(*f);
-  });
+  return rewrite_functions(
+      module, [&](const FuncRef& f, BlockBuilder& builder) { return LambdaLifter(builder, names).function(*f); });
 }
 
 }  // namespace sator::passes

@@ -35,23 +35,23 @@ std::vector<int64_t> axes_between(const std::vector<int>& from, const std::vecto
 
 namespace {
 
-using Order = std::vector<int>;
+using AxisOrder = std::vector<int>;
 
 /// Where an axis of the graph lies.
-int64_t position(const Order& order, int64_t axis) {
+int64_t position(const AxisOrder& order, int64_t axis) {
   const auto rank = static_cast<int64_t>(order.size());
   return std::ranges::find(order, static_cast<int>((axis % rank + rank) % rank)) - order.begin();
 }
 
 /// The letters of a layout in the order of the axes: those of "NCHW" for 0 2 3 1 are "NHWC".
-std::string letters_in(const std::string& letters, const Order& order) {
+std::string letters_in(const std::string& letters, const AxisOrder& order) {
   std::string out;
   for (int axis : order) out += letters[static_cast<size_t>(axis)];
   return out;
 }
 /// The order that makes `from` into `to`.
-std::optional<Order> order_between(const std::string& from, const std::string& to) {
-  Order out;
+std::optional<AxisOrder> order_between(const std::string& from, const std::string& to) {
+  AxisOrder out;
   for (char c : to) {
     const size_t at = from.find(c);
     if (at == from.npos) return {};
@@ -73,55 +73,57 @@ Axes axes_of(const Attrs& attrs, const char* name, int rank) {
 }
 
 /// An op's rule: the attributes are changed in place.
-struct Request {
+struct LayoutRequest {
   const RCall& call;
   const std::vector<AxisOrders>& have;
   const std::vector<std::string>* wished;  ///< layouts of this op, or null
 
-  const Order& first() const { return *have[0][0]; }
+  const AxisOrder& first() const { return *have[0][0]; }
   const TensorInfo* tensor(size_t i) const { return call.args[i]->sinfo.as<TensorInfo>(); }
 };
-using Rule = std::optional<OrderedCall> (*)(const Request&);
+using Rule = std::optional<OrderedCall> (*)(const LayoutRequest&);
 
-OrderedCall kept(const Request& r) { return {.inputs = {{r.first()}}, .outputs = {r.first()}, .attrs = r.call.attrs}; }
+OrderedCall kept(const LayoutRequest& r) {
+  return {.inputs = {{r.first()}}, .outputs = {r.first()}, .attrs = r.call.attrs};
+}
 
-std::optional<OrderedCall> elementwise(const Request& r) { return kept(r); }
+std::optional<OrderedCall> elementwise(const LayoutRequest& r) { return kept(r); }
 
 /// The order of a tensor with more axes in front of those that `order` is for.
-Order widened(const Order& order, int rank) {
+AxisOrder widened(const AxisOrder& order, int rank) {
   const int more = rank - static_cast<int>(order.size());
-  Order out = *plain_order(more);
+  AxisOrder out = *plain_order(more);
   for (int axis : order) out.push_back(axis + more);
   return out;
 }
 
-std::optional<OrderedCall> binary(const Request& r) {
+std::optional<OrderedCall> binary(const LayoutRequest& r) {
   const TensorInfo *x = r.tensor(0), *y = r.tensor(1);
   if (!x || !y || x->ndim < 0 || y->ndim < 0) return {};
   OrderedCall out{.inputs = {{r.have[0][0]}, {r.have[1][0]}}, .outputs = {}, .attrs = r.call.attrs};
   const bool x_shorter = x->ndim <= y->ndim;
   const size_t shorter = x_shorter ? 0 : 1, longer = 1 - shorter;
-  if ((x_shorter ? x : y)->ndim > 0)
-    out.inputs[longer] = {widened(*r.have[shorter][0], (x_shorter ? y : x)->ndim)};
+  if ((x_shorter ? x : y)->ndim > 0) out.inputs[longer] = {widened(*r.have[shorter][0], (x_shorter ? y : x)->ndim)};
   out.outputs = out.inputs[longer];
   return out;
 }
 
-std::optional<OrderedCall> multiply_add(const Request& r) {
+std::optional<OrderedCall> multiply_add(const LayoutRequest& r) {
   AxisOrder order = r.have[1][0] == r.have[2][0] ? r.have[1][0] : r.have[0][0];
   return OrderedCall{.inputs = {{order}, {order}, {order}}, .outputs = {order}, .attrs = r.call.attrs};
 }
 
 template <int N>
-std::optional<OrderedCall> convolution(const Request& r) {
+std::optional<OrderedCall> convolution(const LayoutRequest& r) {
   Attrs attrs = r.call.attrs;
   const std::string data = text_of(attrs, "data_layout"), kernel = text_of(attrs, "kernel_layout");
   const std::string out = text_of(attrs, "out_layout").empty() ? data : text_of(attrs, "out_layout");
   if (data.size() != N + 2 || kernel.size() != N + 2 || out.size() != N + 2) return {};
-  Order x, w, y;
+  AxisOrder x, w, y;
   if (r.wished && r.wished->size() >= 2) {
     const std::string& last = r.wished->size() > 2 ? (*r.wished)[2] : (*r.wished)[0];
-    auto a = order_between(data, (*r.wished)[0]), b = order_between(kernel, (*r.wished)[1]), c = order_between(out, last);
+    auto a = order_between(data, (*r.wished)[0]), b = order_between(kernel, (*r.wished)[1]),
+         c = order_between(out, last);
     if (!a || !b || !c) return {};
     x = *a, w = *b, y = *c;
   } else {
@@ -135,7 +137,7 @@ std::optional<OrderedCall> convolution(const Request& r) {
 
 /// Windows, and images of another size: a layout of letters.
 template <bool kResize>
-std::optional<OrderedCall> window(const Request& r) {
+std::optional<OrderedCall> window(const LayoutRequest& r) {
   OrderedCall out = kept(r);
   const std::string data = text_of(out.attrs, "layout");
   if (kResize && r.wished && !r.wished->empty()) {
@@ -144,7 +146,7 @@ std::optional<OrderedCall> window(const Request& r) {
     out.inputs = {{*order}};
     out.outputs = {*order};
   }
-  const Order& order = *out.inputs[0][0];
+  const AxisOrder& order = *out.inputs[0][0];
   if (order.size() != data.size()) return {};
   out.attrs["layout"] = string_imm(letters_in(data, order));
   if (const std::string last = text_of(out.attrs, "out_layout"); !last.empty())
@@ -152,7 +154,7 @@ std::optional<OrderedCall> window(const Request& r) {
   return out;
 }
 
-std::optional<OrderedCall> one_axis(const Request& r) {
+std::optional<OrderedCall> one_axis(const LayoutRequest& r) {
   OrderedCall out = kept(r);
   auto at = out.attrs.find("axis");
   const int64_t axis = at == out.attrs.end() || !at->second ? 0 : AttrType<int64_t>::load(at->second);
@@ -160,26 +162,27 @@ std::optional<OrderedCall> one_axis(const Request& r) {
   return out;
 }
 
-std::optional<OrderedCall> batch_norm(const Request& r) {
+std::optional<OrderedCall> batch_norm(const LayoutRequest& r) {
   OrderedCall out = *one_axis(r);
   for (size_t i = 1; i < 5; ++i) out.inputs.push_back(plain_orders(r.call.args[i]->sinfo));
   for (size_t i = 3; i < 5; ++i) out.outputs.push_back(out.inputs[i][0]);
   return out;
 }
 
-std::optional<OrderedCall> norm(const Request& r) {
+std::optional<OrderedCall> norm(const LayoutRequest& r) {
   OrderedCall out = kept(r);
   Axes axes = axes_of(out.attrs, "axes", 0);
   for (int64_t& a : axes) a = position(r.first(), a);
   out.attrs["axes"] = AttrType<Axes>::store(axes);
   if (out.attrs.contains("channel_axis"))
-    out.attrs["channel_axis"] = int_imm(position(r.first(), AttrType<int64_t>::load(out.attrs.at("channel_axis"))), i64);
+    out.attrs["channel_axis"] =
+        int_imm(position(r.first(), AttrType<int64_t>::load(out.attrs.at("channel_axis"))), i64);
   for (size_t i = 1; i < r.call.args.size(); ++i) out.inputs.push_back(plain_orders(r.call.args[i]->sinfo));
   return out;
 }
 
 /// Axes that go: where they lie, and the order of the others.
-std::pair<Axes, Order> without_axes(const Order& order, const Axes& gone) {
+std::pair<Axes, AxisOrder> without_axes(const AxisOrder& order, const Axes& gone) {
   const auto rank = static_cast<int64_t>(order.size());
   std::set<int64_t> away;
   for (int64_t a : gone) away.insert((a % rank + rank) % rank);
@@ -187,7 +190,7 @@ std::pair<Axes, Order> without_axes(const Order& order, const Axes& gone) {
   for (int i = 0, j = 0; i < static_cast<int>(rank); ++i)
     if (!away.contains(i)) renumbered[static_cast<size_t>(i)] = j++;
   Axes where;
-  Order rest;
+  AxisOrder rest;
   for (size_t i = 0; i < order.size(); ++i) {
     if (away.contains(order[i]))
       where.push_back(static_cast<int64_t>(i));
@@ -197,7 +200,7 @@ std::pair<Axes, Order> without_axes(const Order& order, const Axes& gone) {
   return {where, rest};
 }
 
-std::optional<OrderedCall> reduction(const Request& r) {
+std::optional<OrderedCall> reduction(const LayoutRequest& r) {
   OrderedCall out = kept(r);
   auto [where, rest] = without_axes(r.first(), axes_of(out.attrs, "axis", static_cast<int>(r.first().size())));
   out.attrs["axis"] = AttrType<Axes>::store(where);
@@ -206,7 +209,7 @@ std::optional<OrderedCall> reduction(const Request& r) {
   return out;
 }
 
-std::optional<OrderedCall> squeeze(const Request& r) {
+std::optional<OrderedCall> squeeze(const LayoutRequest& r) {
   OrderedCall out = kept(r);
   auto at = out.attrs.find("axis");
   Axes gone;
@@ -224,16 +227,16 @@ std::optional<OrderedCall> squeeze(const Request& r) {
   return out;
 }
 
-std::optional<OrderedCall> expand_dims(const Request& r) {
+std::optional<OrderedCall> expand_dims(const LayoutRequest& r) {
   OrderedCall out = kept(r);
   const Axes added = axes_of(out.attrs, "axis", 0);
   const auto rank = static_cast<int64_t>(r.first().size() + added.size());
   std::set<int64_t> fresh;
   for (int64_t a : added) fresh.insert((a % rank + rank) % rank);
-  Order old;  // the places of the axes that were there
+  AxisOrder old;  // the places of the axes that were there
   for (int64_t i = 0; i < rank; ++i)
     if (!fresh.contains(i)) old.push_back(static_cast<int>(i));
-  Order order;
+  AxisOrder order;
   size_t next = 0;
   for (int64_t i = 0; i < rank; ++i)
     order.push_back(fresh.contains(i) ? static_cast<int>(i) : old[static_cast<size_t>(r.first()[next++])]);
@@ -241,7 +244,7 @@ std::optional<OrderedCall> expand_dims(const Request& r) {
   return out;
 }
 
-std::optional<OrderedCall> permute(const Request& r) {
+std::optional<OrderedCall> permute(const LayoutRequest& r) {
   OrderedCall out = kept(r);
   Axes axes = axes_of(out.attrs, "axes", 0);
   if (axes.empty())
@@ -252,7 +255,7 @@ std::optional<OrderedCall> permute(const Request& r) {
   return out;
 }
 
-std::optional<OrderedCall> concat(const Request& r) {
+std::optional<OrderedCall> concat(const LayoutRequest& r) {
   const AxisOrder& order = r.have[0][0];
   if (!order) return {};
   OrderedCall out = *one_axis(r);
@@ -260,7 +263,7 @@ std::optional<OrderedCall> concat(const Request& r) {
   return out;
 }
 
-std::optional<OrderedCall> split(const Request& r) {
+std::optional<OrderedCall> split(const LayoutRequest& r) {
   OrderedCall out = *one_axis(r);
   const TupleInfo* parts = r.call.sinfo.as<TupleInfo>();
   if (!parts) return {};
@@ -268,7 +271,7 @@ std::optional<OrderedCall> split(const Request& r) {
   return out;
 }
 
-std::optional<OrderedCall> slice(const Request& r) {
+std::optional<OrderedCall> slice(const LayoutRequest& r) {
   OrderedCall out = kept(r);
   const Tuple* axes = r.call.args[1].as<Tuple>();
   if (!axes) return {};
@@ -302,21 +305,28 @@ const std::map<std::string, Rule>& rules() {
                                      {"concat", concat},
                                      {"split", split},
                                      {"strided_slice", slice}};
-    for (const char* op : {"nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d", "nn.avg_pool1d", "nn.avg_pool2d",
-                           "nn.avg_pool3d", "nn.adaptive_avg_pool1d", "nn.adaptive_avg_pool2d",
+    for (const char* op : {"nn.max_pool1d",
+                           "nn.max_pool2d",
+                           "nn.max_pool3d",
+                           "nn.avg_pool1d",
+                           "nn.avg_pool2d",
+                           "nn.avg_pool3d",
+                           "nn.adaptive_avg_pool1d",
+                           "nn.adaptive_avg_pool2d",
                            "nn.adaptive_avg_pool3d"})
       t[op] = window<false>;
     for (const char* op : {"max", "mean", "min", "prod", "std", "sum", "variance"}) t[op] = reduction;
     for (const char* op :
-         {"add", "divide", "floor_divide", "multiply", "power", "subtract", "equal", "greater", "greater_equal", "less",
-          "less_equal", "not_equal", "maximum", "minimum", "logical_and", "logical_or", "logical_xor", "bitwise_and",
-          "bitwise_or", "bitwise_xor"})
+         {"add",         "divide",        "floor_divide", "multiply",    "power",      "subtract",   "equal",
+          "greater",     "greater_equal", "less",         "less_equal",  "not_equal",  "maximum",    "minimum",
+          "logical_and", "logical_or",    "logical_xor",  "bitwise_and", "bitwise_or", "bitwise_xor"})
       t[op] = binary;
     for (const char* op :
-         {"abs",  "acos", "acosh", "asin", "asinh",  "atan",    "atanh", "bitwise_not", "ceil", "cos",        "cosh",
-          "exp",  "floor", "log",  "logical_not", "negative", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh",
-          "square", "sqrt", "tan", "tanh", "erf", "clip", "isfinite", "isinf", "isnan", "nn.relu", "nn.gelu",
-          "nn.gelu_tanh", "nn.silu", "nn.leakyrelu", "astype"})
+         {"abs",     "acos",         "acosh",   "asin",         "asinh",    "atan",  "atanh",       "bitwise_not",
+          "ceil",    "cos",          "cosh",    "exp",          "floor",    "log",   "logical_not", "negative",
+          "round",   "rsqrt",        "sigmoid", "sign",         "sin",      "sinh",  "square",      "sqrt",
+          "tan",     "tanh",         "erf",     "clip",         "isfinite", "isinf", "isnan",       "nn.relu",
+          "nn.gelu", "nn.gelu_tanh", "nn.silu", "nn.leakyrelu", "astype"})
       t[op] = elementwise;
     return t;
   }();

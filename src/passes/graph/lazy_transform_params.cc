@@ -275,7 +275,8 @@ FuncRef lazy_function(const FuncRef& f, const Hooks& hooks, BlockBuilder& builde
       const SeqExpr* seq = out->body.as<SeqExpr>();
       std::vector<Binding> last;
       for (const auto& [e, i] : outputs.others)
-        last.push_back(bind_value(make_rvar("_", object_info()), hook_call(*hooks.set, hooks.extra_set, {prim_value(i), e})));
+        last.push_back(
+            bind_value(make_rvar("_", object_info()), hook_call(*hooks.set, hooks.extra_set, {prim_value(i), e})));
       std::vector<BindingBlockRef> blocks = seq->blocks;
       blocks.push_back(make<BindingBlock>(std::move(last), false));
       out = with(out, &Function::body, RExpr(with(*seq, &SeqExpr::blocks, joined_blocks(blocks))));

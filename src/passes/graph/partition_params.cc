@@ -128,8 +128,7 @@ FuncRef compile_time_function(const Parts& p, const std::vector<RVarRef>& handed
   bindings.push_back(bind_value(out, tuple));
   RExpr body = make<SeqExpr>(
       std::vector<BindingBlockRef>{make<BindingBlock>(std::move(bindings), true)}, RExpr(out), out->sinfo);
-  FuncRef f = fresh_copy(
-      make<Function>(p.params(), body, out->sinfo, true, Attrs{{"num_input", int_imm(0)}}));
+  FuncRef f = fresh_copy(make<Function>(p.params(), body, out->sinfo, true, Attrs{{"num_input", int_imm(0)}}));
   return without_unused(canonicalize_bindings(f, builder));
 }
 
@@ -138,7 +137,8 @@ FuncRef runtime_function(const Parts& p, const std::vector<RVarRef>& handed, con
                          BlockBuilder& builder) {
   std::vector<RVarRef> params = p.runtime_inputs();
   if (!sizes.empty())
-    params.push_back(make_rvar("vars_from_compile_time_params", shape_info(std::vector<Expr>(sizes.begin(), sizes.end()))));
+    params.push_back(
+        make_rvar("vars_from_compile_time_params", shape_info(std::vector<Expr>(sizes.begin(), sizes.end()))));
   NodeMap replaced_by;
   for (const RVarRef& v : handed) {
     RVarRef param = make_rvar(v->name, v->sinfo);
@@ -177,15 +177,15 @@ Shared shared_parts(const std::vector<FuncRef>& functions) {
   for (const FuncRef& f : functions) {
     const size_t count = f->params.size() - inputs(f);
     if (count != first->params.size() - inputs(first))
-      fail({.what = text(kPass, ": a function has ", count, " parameters, another one ",
-                         first->params.size() - inputs(first)),
+      fail({.what = text(
+                kPass, ": a function has ", count, " parameters, another one ", first->params.size() - inputs(first)),
             .needs = "the same parameters for all functions that share their transformation",
             .hint = "name the functions that share it"});
     for (size_t i = 0; i < count; ++i) {
       const RVarRef &mine = f->params[inputs(f) + i], &its = first->params[inputs(first) + i];
       if (!equal(mine->sinfo, its->sinfo, true))
-        fail({.what = text(kPass, ": the parameter ", mine->name, " is ", mine->sinfo, " here and ", its->sinfo,
-                           " there"),
+        fail({.what =
+                  text(kPass, ": the parameter ", mine->name, " is ", mine->sinfo, " here and ", its->sinfo, " there"),
               .needs = "the same parameters for all functions that share their transformation",
               .hint = "name the functions that share it"});
       out.unified[mine] = its;
@@ -319,7 +319,9 @@ ModuleRef partition_transform_params(const ModuleRef& module, const PassContext&
     for (const NodeRef& v : from) {
       auto var = shared->unified.find(sator::cast<RVar>(v));
       auto size = shared->sizes.find(sator::cast<Var>(v));
-      to.insert(var != shared->unified.end() ? NodeRef(var->second) : size != shared->sizes.end() ? NodeRef(size->second) : v);
+      to.insert(var != shared->unified.end()  ? NodeRef(var->second)
+                : size != shared->sizes.end() ? NodeRef(size->second)
+                                              : v);
     }
   };
   for (const Parts& p : parts) {

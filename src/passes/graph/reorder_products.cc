@@ -19,7 +19,7 @@ struct Chain {
   bool permuted = false;  ///< the inner product is transposed: of a, b, c those two are given as they stand
 };
 
-std::optional<std::vector<Expr>> extents(const RExpr& e) {
+std::optional<std::vector<Expr>> known_extents(const RExpr& e) {
   const TensorInfo* t = e->sinfo.as<TensorInfo>();
   return t ? shape_of(*t) : std::nullopt;
 }
@@ -29,13 +29,11 @@ std::vector<Chain> chains_of(const RCall& product, const KnownValues& known) {
   const RExpr &x = product.args[0], &y = product.args[1];
   if (const RCall* inner = known.call(x, "matmul"))
     out.push_back({.a = inner->args[0], .b = inner->args[1], .c = y, .left_first = true});
-  if (const RCall* inner = known.call(y, "matmul"))
-    out.push_back({.a = x, .b = inner->args[0], .c = inner->args[1]});
+  if (const RCall* inner = known.call(y, "matmul")) out.push_back({.a = x, .b = inner->args[0], .c = inner->args[1]});
   // The transpose of (b a) is (a^T b^T).
   if (const RCall* turned = known.call(x, "permute_dims"))
     if (const RCall* inner = known.call(turned->args[0], "matmul"))
-      out.push_back(
-          {.a = inner->args[1], .b = inner->args[0], .c = y, .left_first = true, .permuted = true});
+      out.push_back({.a = inner->args[1], .b = inner->args[0], .c = y, .left_first = true, .permuted = true});
   if (const RCall* turned = known.call(y, "permute_dims"))
     if (const RCall* inner = known.call(turned->args[0], "matmul"))
       out.push_back({.a = x, .b = inner->args[1], .c = inner->args[0], .permuted = true});
@@ -46,7 +44,7 @@ std::vector<Chain> chains_of(const RCall& product, const KnownValues& known) {
 RExpr call_of(const char* op, std::vector<RExpr> args, const Attrs& attrs) {
   return relax::call(op_ref(op), std::move(args), attrs);
 }
-RExpr transposed(const RExpr& e) { return make_call("permute_dims", {e}); }
+RExpr transpose_of(const RExpr& e) { return make_call("permute_dims", {e}); }
 
 /// The chain in the better order; null where none is known to be better.
 RExpr better_order(Chain chain, const std::set<RVarRef>& compiled, arith::Analyzer& arith) {
@@ -56,7 +54,7 @@ RExpr better_order(Chain chain, const std::set<RVarRef>& compiled, arith::Analyz
   };
   const bool a = is_compiled(chain.a), b = is_compiled(chain.b), c = is_compiled(chain.c);
   if (a && b && c) return nullptr;
-  auto shape_a = extents(chain.a), shape_b = extents(chain.b), shape_c = extents(chain.c);
+  auto shape_a = known_extents(chain.a), shape_b = known_extents(chain.b), shape_c = known_extents(chain.c);
   if (!shape_a || !shape_b || !shape_c) return nullptr;
   if (shape_a->empty() || shape_b->empty() || shape_c->empty()) return nullptr;
   if (chain.permuted) {
@@ -65,8 +63,8 @@ RExpr better_order(Chain chain, const std::set<RVarRef>& compiled, arith::Analyz
     std::ranges::reverse(*other);
     std::ranges::reverse(*shape_b);
     RExpr& outer = chain.left_first ? chain.a : chain.c;
-    outer = transposed(outer);
-    chain.b = transposed(chain.b);
+    outer = transpose_of(outer);
+    chain.b = transpose_of(chain.b);
   }
   auto left = [&] { return chain.left_first && !chain.permuted ? nullptr : matmul(matmul(chain.a, chain.b), chain.c); };
   auto right = [&] {
@@ -117,7 +115,9 @@ CallRewrite expanded(const Function& f) {
 RExpr take(const RExpr& x, const RExpr& indices, int64_t axis) {
   return make_call("take", {x, indices}, {{"axis", axis}});
 }
-RExpr reshape(const RExpr& x, std::vector<Expr> shape) { return make_call("reshape", {x, shape_expr(std::move(shape))}); }
+RExpr reshape(const RExpr& x, std::vector<Expr> shape) {
+  return make_call("reshape", {x, shape_expr(std::move(shape))});
+}
 
 RExpr take_after_product(const RCallRef& call, const KnownValues& known) {
   if (!is_op(call, "matmul")) return nullptr;
@@ -162,8 +162,7 @@ RExpr permute_after_concat(const RCallRef& call, const KnownValues& known) {
   int64_t axis = at == call->attrs.end() || !at->second ? 0 : AttrType<int64_t>::load(at->second);
   if (axis < 0) axis += static_cast<int64_t>(axes->size());
   if (axis < 0 || axis >= static_cast<int64_t>(axes->size())) return nullptr;
-  RExpr joined = make_call(
-      "concat", {relax::tuple(std::move(inner))}, {{"axis", (*axes)[static_cast<size_t>(axis)]}});
+  RExpr joined = make_call("concat", {relax::tuple(std::move(inner))}, {{"axis", (*axes)[static_cast<size_t>(axis)]}});
   return call_of("permute_dims", {joined}, first->attrs);
 }
 
@@ -171,7 +170,7 @@ RExpr reshape_once(const RCallRef& call, const KnownValues& known) {
   if (!is_op(call, "reshape")) return nullptr;
   if (const RCall* before = known.call(call->args[0], "reshape"))
     return make_call("reshape", {before->args[0], call->args[1]});
-  auto from = extents(call->args[0]);
+  auto from = known_extents(call->args[0]);
   auto to = shape_values(call->args[1]);
   if (!from || !to || from->size() != to->size()) return nullptr;
   for (size_t i = 0; i < to->size(); ++i)

@@ -59,9 +59,8 @@ FuncRef rewrite_calls(const FuncRef& func, BlockBuilder& builder, const CallRewr
 }
 
 ModuleRef rewrite_calls(const ModuleRef& module, const std::function<CallRewrite(const Function&)>& rewrite_of) {
-  return rewrite_functions(module, [&](const FuncRef& f, BlockBuilder& builder) {
-    return rewrite_calls(f, builder, rewrite_of(*f));
-  });
+  return rewrite_functions(
+      module, [&](const FuncRef& f, BlockBuilder& builder) { return rewrite_calls(f, builder, rewrite_of(*f)); });
 }
 
 std::set<RVarRef> known_when_compiled(const Function& f) {

@@ -46,9 +46,7 @@ std::set<std::string> only_called(const ModuleRef& module) {
     if (func.as<Function>() && !has_attr(func->attrs, "global_symbol")) out.insert(name);
   for (const auto& [name, func] : module->functions) {
     walk(func, [&](const RCall& c) {
-      auto note = [&](const RExpr& e) {
-        walk(e, [&](const GlobalVar& v) { values.insert(v.name); });
-      };
+      auto note = [&](const RExpr& e) { walk(e, [&](const GlobalVar& v) { values.insert(v.name); }); };
       for (const RExpr& a : c.args) note(a);
       if (!c.op.as<GlobalVar>()) note(c.op);
       return false;
@@ -58,8 +56,9 @@ std::set<std::string> only_called(const ModuleRef& module) {
   return out;
 }
 
-ModuleRef with_new_parameters(const ModuleRef& module,
-                              const std::function<std::optional<NewParameters>(const Function&, BlockBuilder&)>& change) {
+ModuleRef with_new_parameters(
+    const ModuleRef& module,
+    const std::function<std::optional<NewParameters>(const Function&, BlockBuilder&)>& change) {
   std::map<std::string, NewParameters> changed;
   BlockBuilder builder(module);
   for (const std::string& name : only_called(module)) {
@@ -270,16 +269,16 @@ ModuleRef remove_unused_outputs(const ModuleRef& module, const PassContext&) {
     std::vector<RExpr> items;
     for (int i : *used) items.push_back(t->items[static_cast<size_t>(i)]);
     RExpr body = items.size() == 1 ? items[0] : relax::tuple(items);
-    FuncRef lean = with(with(f, &Function::body, RExpr(with(with(*seq, &SeqExpr::body, body), &SeqExpr::sinfo, body->sinfo))),
-                        &Function::ret,
-                        body->sinfo);
+    FuncRef lean =
+        with(with(f, &Function::body, RExpr(with(with(*seq, &SeqExpr::body, body), &SeqExpr::sinfo, body->sinfo))),
+             &Function::ret,
+             body->sinfo);
     out = with_function(out, name, without_unused(lean));
     kept[name] = {used->begin(), used->end()};
   }
   if (kept.empty()) return module;
-  return rewrite_functions(out, [&](const FuncRef& f, BlockBuilder& builder) {
-    return ItemReaders(builder, kept).function(*f);
-  });
+  return rewrite_functions(
+      out, [&](const FuncRef& f, BlockBuilder& builder) { return ItemReaders(builder, kept).function(*f); });
 }
 
 namespace {

@@ -19,24 +19,105 @@ namespace {
 enum class Policy { keeps, always, follows };
 
 Policy policy_of(const RExpr& call) {
-  static const std::set<std::string> kAlways = {
-      "nn.conv1d", "nn.conv2d", "nn.conv3d", "nn.conv1d_transpose", "nn.conv2d_transpose", "matmul", "nn.attention",
-      "nn.attention_bias", "nn.attention_var_len"};
-  static const std::set<std::string> kFollows = {
-      // elementwise
-      "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bitwise_not", "ceil", "cos", "cosh", "exp", "floor",
-      "log", "logical_not", "negative", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "square", "sqrt", "tan",
-      "tanh", "erf", "clip", "isfinite", "isinf", "isnan", "nn.relu", "nn.gelu", "nn.gelu_tanh", "nn.silu",
-      "nn.leakyrelu", "add", "divide", "floor_divide", "multiply", "power", "subtract", "equal", "greater",
-      "greater_equal", "less", "less_equal", "not_equal", "maximum", "minimum", "logical_and", "logical_or",
-      "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "ewise_fma",
-      // norms, windows
-      "nn.layer_norm", "nn.group_norm", "nn.rms_norm", "nn.dropout", "nn.max_pool1d", "nn.max_pool2d",
-      "nn.max_pool3d", "nn.avg_pool1d", "nn.avg_pool2d", "nn.avg_pool3d", "nn.adaptive_avg_pool1d",
-      "nn.adaptive_avg_pool2d", "nn.adaptive_avg_pool3d", "image.resize2d",
-      // made and moved
-      "full", "full_like", "ones", "zeros", "arange", "astype", "strided_slice", "broadcast_to", "concat",
-      "expand_dims", "flatten", "layout_transform", "permute_dims", "reshape", "split", "squeeze"};
+  static const std::set<std::string> kAlways = {"nn.conv1d",
+                                                "nn.conv2d",
+                                                "nn.conv3d",
+                                                "nn.conv1d_transpose",
+                                                "nn.conv2d_transpose",
+                                                "matmul",
+                                                "nn.attention",
+                                                "nn.attention_bias",
+                                                "nn.attention_var_len"};
+  static const std::set<std::string> kFollows = {// elementwise
+                                                 "abs",
+                                                 "acos",
+                                                 "acosh",
+                                                 "asin",
+                                                 "asinh",
+                                                 "atan",
+                                                 "atanh",
+                                                 "bitwise_not",
+                                                 "ceil",
+                                                 "cos",
+                                                 "cosh",
+                                                 "exp",
+                                                 "floor",
+                                                 "log",
+                                                 "logical_not",
+                                                 "negative",
+                                                 "round",
+                                                 "rsqrt",
+                                                 "sigmoid",
+                                                 "sign",
+                                                 "sin",
+                                                 "sinh",
+                                                 "square",
+                                                 "sqrt",
+                                                 "tan",
+                                                 "tanh",
+                                                 "erf",
+                                                 "clip",
+                                                 "isfinite",
+                                                 "isinf",
+                                                 "isnan",
+                                                 "nn.relu",
+                                                 "nn.gelu",
+                                                 "nn.gelu_tanh",
+                                                 "nn.silu",
+                                                 "nn.leakyrelu",
+                                                 "add",
+                                                 "divide",
+                                                 "floor_divide",
+                                                 "multiply",
+                                                 "power",
+                                                 "subtract",
+                                                 "equal",
+                                                 "greater",
+                                                 "greater_equal",
+                                                 "less",
+                                                 "less_equal",
+                                                 "not_equal",
+                                                 "maximum",
+                                                 "minimum",
+                                                 "logical_and",
+                                                 "logical_or",
+                                                 "logical_xor",
+                                                 "bitwise_and",
+                                                 "bitwise_or",
+                                                 "bitwise_xor",
+                                                 "ewise_fma",
+                                                 // norms, windows
+                                                 "nn.layer_norm",
+                                                 "nn.group_norm",
+                                                 "nn.rms_norm",
+                                                 "nn.dropout",
+                                                 "nn.max_pool1d",
+                                                 "nn.max_pool2d",
+                                                 "nn.max_pool3d",
+                                                 "nn.avg_pool1d",
+                                                 "nn.avg_pool2d",
+                                                 "nn.avg_pool3d",
+                                                 "nn.adaptive_avg_pool1d",
+                                                 "nn.adaptive_avg_pool2d",
+                                                 "nn.adaptive_avg_pool3d",
+                                                 "image.resize2d",
+                                                 // made and moved
+                                                 "full",
+                                                 "full_like",
+                                                 "ones",
+                                                 "zeros",
+                                                 "arange",
+                                                 "astype",
+                                                 "strided_slice",
+                                                 "broadcast_to",
+                                                 "concat",
+                                                 "expand_dims",
+                                                 "flatten",
+                                                 "layout_transform",
+                                                 "permute_dims",
+                                                 "reshape",
+                                                 "split",
+                                                 "squeeze"};
   const std::string& op = op_name(call);
   return kAlways.contains(op) ? Policy::always : kFollows.contains(op) ? Policy::follows : Policy::keeps;
 }
@@ -250,7 +331,8 @@ class MixedPrecision final : public GraphRewriter {
       for (const auto& [before, now] : replacements()) {
         const RVar* var = before.as<RVar>();
         if (now != NodeRef(v) || !var) continue;
-        if (RExpr same = like(v, var->sinfo); same != RExpr(v)) back[v] = same.as<RVar>() ? same : RExpr(builder().emit(same));
+        if (RExpr same = like(v, var->sinfo); same != RExpr(v))
+          back[v] = same.as<RVar>() ? same : RExpr(builder().emit(same));
         break;
       }
     }

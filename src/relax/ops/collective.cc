@@ -66,7 +66,9 @@ RExpr legalize_allreduce(const RCallRef& call, BlockBuilder&) {
   const auto kind = std::ranges::find(kKinds, a.op_type) - kKinds.begin();
   return library_call(call, "allreduce", {call->args[0], shape_expr({int_imm(kind, i64)})});
 }
-RExpr legalize_allgather(const RCallRef& call, BlockBuilder&) { return library_call(call, "allgather", {call->args[0]}); }
+RExpr legalize_allgather(const RCallRef& call, BlockBuilder&) {
+  return library_call(call, "allgather", {call->args[0]});
+}
 RExpr legalize_broadcast(const RCallRef& call, BlockBuilder&) {
   return library_call(call, "broadcast_from_worker0", {call->args[0]});
 }
@@ -75,8 +77,15 @@ RExpr legalize_broadcast(const RCallRef& call, BlockBuilder&) {
 
 std::vector<OpDef> collective_ops() {
   return {
-      {.name = "ccl.allreduce", .inputs = {{"x"}}, .attrs = attrs_of<AllReduceAttrs>(), .infer = with(infer_allreduce), .legalize = legalize_allreduce},
-      {.name = "ccl.allgather", .inputs = {{"x"}, {"num_workers", InputKind::scalar}}, .infer = infer_allgather, .legalize = legalize_allgather},
+      {.name = "ccl.allreduce",
+       .inputs = {{"x"}},
+       .attrs = attrs_of<AllReduceAttrs>(),
+       .infer = with(infer_allreduce),
+       .legalize = legalize_allreduce},
+      {.name = "ccl.allgather",
+       .inputs = {{"x"}, {"num_workers", InputKind::scalar}},
+       .infer = infer_allgather,
+       .legalize = legalize_allgather},
       {.name = "ccl.broadcast_from_worker0", .inputs = {{"x"}}, .infer = infer_same, .legalize = legalize_broadcast},
       {.name = "ccl.scatter_from_worker0",
        .inputs = {{"x"}},

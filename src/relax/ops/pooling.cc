@@ -209,14 +209,15 @@ Tensor compute_adaptive(const AdaptivePoolAttrs<N>& a, const TeInputs& in) {
     }
     return te::reduce_sum(if_then_else(inside, x(at), constant(0, x.dtype())), axes);
   });
-  return te::compute({.name = "adaptive_pool_avg", .annotations = rule_of("adaptive_pool_avg")}, shape, [&](const Indices& i) {
-    Expr count = dim(1);
-    for (size_t k = 0; k < dims.size(); ++k) {
-      if (dims[k] < 0) continue;
-      count = count * (even(k) ? floordiv(x.shape()[k], shape[k]) : end(k, i[k]) - start(k, i[k]));
-    }
-    return div(total(i), cast_to(x.dtype(), arith.simplify(count)));
-  });
+  return te::compute(
+      {.name = "adaptive_pool_avg", .annotations = rule_of("adaptive_pool_avg")}, shape, [&](const Indices& i) {
+        Expr count = dim(1);
+        for (size_t k = 0; k < dims.size(); ++k) {
+          if (dims[k] < 0) continue;
+          count = count * (even(k) ? floordiv(x.shape()[k], shape[k]) : end(k, i[k]) - start(k, i[k]));
+        }
+        return div(total(i), cast_to(x.dtype(), arith.simplify(count)));
+      });
 }
 
 template <int N>

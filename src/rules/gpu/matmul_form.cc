@@ -10,11 +10,11 @@ using namespace tir;
 
 namespace {
 
-enum Axis : size_t { kS, kI, kJ, kK, kOfOneValue };
+enum AxisRole : size_t { kS, kI, kJ, kK, kOfOneValue };
 struct AxisOf {
   VarRef iter;
   Expr extent;
-  Axis axis;
+  AxisRole axis;
 };
 
 /// The block is a sum over some iterators, or over none.
@@ -29,7 +29,7 @@ bool has_kinds(const Block& block, bool reduction) {
 }
 
 /// Fuses axes to the wanted ones, row-major; a wanted axis that no iterator has is 0.
-arith::IndexMapRef fused_map(const std::vector<AxisOf>& axes, std::initializer_list<Axis> wanted) {
+arith::IndexMapRef fused_map(const std::vector<AxisOf>& axes, std::initializer_list<AxisRole> wanted) {
   const DType dtype = axes.empty() ? i32 : axes[0].extent->dtype;
   std::vector<VarRef> inputs;
   std::array<Expr, 4> fused;
@@ -40,7 +40,7 @@ arith::IndexMapRef fused_map(const std::vector<AxisOf>& axes, std::initializer_l
     at = at ? at * a.extent + inputs.back() : Expr(inputs.back());
   }
   std::vector<Expr> out;
-  for (Axis w : wanted) out.push_back(fused[w] ? fused[w] : int_imm(0, dtype));
+  for (AxisRole w : wanted) out.push_back(fused[w] ? fused[w] : int_imm(0, dtype));
   return make<arith::IndexMap>(std::move(inputs), std::move(out), nullptr);
 }
 
@@ -53,7 +53,7 @@ std::vector<AxisOf> those_in(const std::vector<AxisOf>& axes, const std::vector<
 }
 
 /// The axis of an iterator by who uses it; nothing where a product has no such axis.
-std::optional<Axis> axis_of(const IterVar& iter, bool in_a, bool in_b, bool in_c) {
+std::optional<AxisRole> axis_of(const IterVar& iter, bool in_a, bool in_b, bool in_c) {
   if (is_one(iter.dom->extent)) return kOfOneValue;
   if (iter.kind == IterKind::reduce) return in_a && in_b && !in_c ? std::optional(kK) : std::nullopt;
   if (!in_c) return {};
