@@ -35,23 +35,23 @@ std::vector<int64_t> axes_between(const std::vector<int>& from, const std::vecto
 
 namespace {
 
-using AxisOrder = std::vector<int>;
+using KnownOrder = std::vector<int>;
 
 /// Where an axis of the graph lies.
-int64_t position(const AxisOrder& order, int64_t axis) {
+int64_t position(const KnownOrder& order, int64_t axis) {
   const auto rank = static_cast<int64_t>(order.size());
   return std::ranges::find(order, static_cast<int>((axis % rank + rank) % rank)) - order.begin();
 }
 
 /// The letters of a layout in the order of the axes: those of "NCHW" for 0 2 3 1 are "NHWC".
-std::string letters_in(const std::string& letters, const AxisOrder& order) {
+std::string letters_in(const std::string& letters, const KnownOrder& order) {
   std::string out;
   for (int axis : order) out += letters[static_cast<size_t>(axis)];
   return out;
 }
 /// The order that makes `from` into `to`.
-std::optional<AxisOrder> order_between(const std::string& from, const std::string& to) {
-  AxisOrder out;
+std::optional<KnownOrder> order_between(const std::string& from, const std::string& to) {
+  KnownOrder out;
   for (char c : to) {
     const size_t at = from.find(c);
     if (at == from.npos) return {};
@@ -78,7 +78,7 @@ struct LayoutRequest {
   const std::vector<AxisOrders>& have;
   const std::vector<std::string>* wished;  ///< layouts of this op, or null
 
-  const AxisOrder& first() const { return *have[0][0]; }
+  const KnownOrder& first() const { return *have[0][0]; }
   const TensorInfo* tensor(size_t i) const { return call.args[i]->sinfo.as<TensorInfo>(); }
 };
 using Rule = std::optional<OrderedCall> (*)(const LayoutRequest&);
@@ -90,9 +90,9 @@ OrderedCall kept(const LayoutRequest& r) {
 std::optional<OrderedCall> elementwise(const LayoutRequest& r) { return kept(r); }
 
 /// The order of a tensor with more axes in front of those that `order` is for.
-AxisOrder widened(const AxisOrder& order, int rank) {
+KnownOrder widened(const KnownOrder& order, int rank) {
   const int more = rank - static_cast<int>(order.size());
-  AxisOrder out = *plain_order(more);
+  KnownOrder out = *plain_order(more);
   for (int axis : order) out.push_back(axis + more);
   return out;
 }
@@ -119,7 +119,7 @@ std::optional<OrderedCall> convolution(const LayoutRequest& r) {
   const std::string data = text_of(attrs, "data_layout"), kernel = text_of(attrs, "kernel_layout");
   const std::string out = text_of(attrs, "out_layout").empty() ? data : text_of(attrs, "out_layout");
   if (data.size() != N + 2 || kernel.size() != N + 2 || out.size() != N + 2) return {};
-  AxisOrder x, w, y;
+  KnownOrder x, w, y;
   if (r.wished && r.wished->size() >= 2) {
     const std::string& last = r.wished->size() > 2 ? (*r.wished)[2] : (*r.wished)[0];
     auto a = order_between(data, (*r.wished)[0]), b = order_between(kernel, (*r.wished)[1]),
@@ -146,7 +146,7 @@ std::optional<OrderedCall> window(const LayoutRequest& r) {
     out.inputs = {{*order}};
     out.outputs = {*order};
   }
-  const AxisOrder& order = *out.inputs[0][0];
+  const KnownOrder& order = *out.inputs[0][0];
   if (order.size() != data.size()) return {};
   out.attrs["layout"] = string_imm(letters_in(data, order));
   if (const std::string last = text_of(out.attrs, "out_layout"); !last.empty())
@@ -182,7 +182,7 @@ std::optional<OrderedCall> norm(const LayoutRequest& r) {
 }
 
 /// Axes that go: where they lie, and the order of the others.
-std::pair<Axes, AxisOrder> without_axes(const AxisOrder& order, const Axes& gone) {
+std::pair<Axes, KnownOrder> without_axes(const KnownOrder& order, const Axes& gone) {
   const auto rank = static_cast<int64_t>(order.size());
   std::set<int64_t> away;
   for (int64_t a : gone) away.insert((a % rank + rank) % rank);
@@ -190,7 +190,7 @@ std::pair<Axes, AxisOrder> without_axes(const AxisOrder& order, const Axes& gone
   for (int i = 0, j = 0; i < static_cast<int>(rank); ++i)
     if (!away.contains(i)) renumbered[static_cast<size_t>(i)] = j++;
   Axes where;
-  AxisOrder rest;
+  KnownOrder rest;
   for (size_t i = 0; i < order.size(); ++i) {
     if (away.contains(order[i]))
       where.push_back(static_cast<int64_t>(i));
@@ -233,10 +233,10 @@ std::optional<OrderedCall> expand_dims(const LayoutRequest& r) {
   const auto rank = static_cast<int64_t>(r.first().size() + added.size());
   std::set<int64_t> fresh;
   for (int64_t a : added) fresh.insert((a % rank + rank) % rank);
-  AxisOrder old;  // the places of the axes that were there
+  KnownOrder old;  // the places of the axes that were there
   for (int64_t i = 0; i < rank; ++i)
     if (!fresh.contains(i)) old.push_back(static_cast<int>(i));
-  AxisOrder order;
+  KnownOrder order;
   size_t next = 0;
   for (int64_t i = 0; i < rank; ++i)
     order.push_back(fresh.contains(i) ? static_cast<int>(i) : old[static_cast<size_t>(r.first()[next++])]);
