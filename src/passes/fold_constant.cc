@@ -112,8 +112,7 @@ class Folder {
       args = args.subspan(1);
     } else {
       const OpDef* def = find_op(name);
-      bool has_meaning =
-          def && (def->compute || def->legalize || name == "tensor_to_shape" || name == "shape_to_tensor");
+      bool has_meaning = def && (def->has_formula() || name == "tensor_to_shape" || name == "shape_to_tensor");
       if (!in_dataflow || !has_meaning) return false;
     }
     if (!std::ranges::all_of(args, [](const RExpr& a) { return is_known(a); })) return false;

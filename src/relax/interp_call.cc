@@ -313,9 +313,8 @@ runtime::Value GraphInterpreter::Machine::op_by_formula(const RCall& c, std::vec
     builder.begin_scope(made.inputs);
     builder.begin_block(false);
     RCallRef call = cast<RCall>(builder.normalize(made.call));
-    RExpr value = def.legalize  ? def.legalize(call, builder)
-                  : def.compute ? builder.legalize_by_formula(call)
-                                : nullptr;
+    RExpr value;
+    if (def.has_formula()) value = def.legalize ? def.legalize(call, builder) : builder.legalize_by_formula(call);
     if (!value)
       fail({.what = text("the op ", def.name, " has no formula for these arguments"),
             .needs = "an op of the table with a formula, and known shapes",

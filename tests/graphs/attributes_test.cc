@@ -266,7 +266,7 @@ TEST(Attributes, EachIsUsedOrRefused) {
   for (const Row& row : rows()) {
     const relax::OpDef& op = relax::op_named(row.op);
     auto base = evaluate(row, row.attrs);
-    bool has_formula = op.compute || op.legalize || row.op == "linear";
+    const bool has_formula = op.has_formula() || row.op == "linear";
     EXPECT_EQ(base.has_value(), has_formula) << row.op << "(" << row.inputs << ")";
     for (const relax::AttrDef& attr : op.attrs) {
       auto change = row.changes.find(attr.name);

@@ -97,6 +97,8 @@ struct OpDef {
   InferFn infer = {};
   ComputeFn compute = {};    ///< the meaning: null for ops that are no formula over tensors
   LegalizeFn legalize = {};  ///< where LegalizeOps does something else than to build `compute`
+  /// `legalize` calls a library that a program brings along: the table does not say what the op computes.
+  bool calls_library = false;
   BuildFn build = nullptr;
   std::string func = {};  ///< name of the PrimFunc; empty is the op's own
   /// Python's order of all arguments, where it is another one than inputs, then attributes.
@@ -104,6 +106,8 @@ struct OpDef {
   bool pure = true;
   bool variadic = false;          ///< takes any number of arguments; scripts write it in a form of its own
   bool scalar_constants = false;  ///< scalar constants go into the PrimFunc instead of being read from a tensor
+
+  bool has_formula() const { return compute || (legalize && !calls_library); }
 };
 
 // A row's functions, with the attributes already read:

@@ -162,7 +162,7 @@ void GraphText::grow() {
   static const std::vector<const relax::OpDef*> ops = [] {
     std::vector<const relax::OpDef*> out;
     for (const relax::OpDef& op : relax::op_table()) {
-      if (op.compute || op.legalize || op.name == "linear") out.push_back(&op);
+      if (op.has_formula() || op.name == "linear") out.push_back(&op);
     }
     return out;
   }();
