@@ -129,7 +129,8 @@ TEST(Script, ErrorsSayWhere) {
   EXPECT_EQ(error_of("f(x) = 1\n"), "1:1 this cannot be assigned to");
   EXPECT_EQ(error_of("x = 99999999999999999999999\n"),
             "1:5 99999999999999999999999 is not an integer of at most 64 bits");
-  EXPECT_EQ(error_of("x = f\"{a}\"\n"), "1:5 strings with the prefix f are not part of TVMScript");
+  EXPECT_EQ(error_of("x = f\"{a}\"\n"), "1:5 a formatted string with a field that is no text");
+  EXPECT_EQ(error_of("x = b\"a\"\n"), "1:5 strings with the prefix b are not part of TVMScript");
 }
 
 TEST(Script, AnErrorShowsTheLine) {

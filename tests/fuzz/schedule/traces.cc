@@ -91,6 +91,8 @@ class Line {
         {"index", &Line::axis},
         {"preserve_unit_iters", &Line::flag},
         {"preserve_unit_loops", &Line::flag},
+        {"init_follows", &Line::never},
+        {"fits_dtype", &Line::never},  // a promise about sizes that only symbols name
         {"disable_predication", &Line::never},
         {"assume_injective_transform", &Line::never},
         {"consumer_blocks", &Line::consumers},
