@@ -270,9 +270,6 @@ Json config_of_gguf(const GgufFile& file) {
   if (!embedding || embedding->shape.size() != 2)
     fail_key(file, "tensor token_embd.weight", "is missing", "the token embedding");
   config["vocab_size"] = embedding->shape.front();
-  // No key says so. Vectors are float32 in every file; matrices of another type stand for float16, as in llama.cpp's cache.
-  if (!std::ranges::all_of(file.tensors(), [](const GgufTensor& t) { return t.type->name == "F32"; }))
-    config["dtype"] = "float16";
   config["tie_word_embeddings"] = file.find("output.weight") == nullptr;
   const bool has_bias = file.find("blk.0.attn_q.bias") != nullptr;
   for (const char* key : {"attention_bias", "use_qkv_bias", "use_bias"}) config[key] = has_bias;

@@ -362,6 +362,7 @@ TEST(Model, StoriesLogits) {
 double perplexity_of(const fs::path& folder, const std::string& scheme, int64_t windows) {
   OpenOptions options;
   options.scheme = parse_scheme(scheme);
+  options.program.cache_dtype = f32;  // the references keep keys and values as they are computed
   OpenModel model = open_model(folder, options);
   Session session = model.session();
   std::vector<int32_t> stream = token_stream_of(folder, example() / "validation.txt");

@@ -53,11 +53,14 @@ TEST(ModelCosts, OfAQuantizedEmbeddingARowIsRead) {
   EXPECT_EQ(moved.weight + moved.scale, stored_bytes("q4f16_1") * 8 - 512 * position + position + row);
 }
 
-// Keys and values of eight layers, 256 numbers of 32 bits each per token: 144 tokens are attended to, one is appended.
+// Keys and values of eight layers, 256 numbers each per token, in the cache's dtype: that of the checkpoint, float16, but exact
+// under f32. 144 tokens are attended to, one is appended.
 TEST(ModelCosts, ADecodeStepReadsTheCacheOnce) {
-  const OperandBits moved = cost_of("f16", "edge_npu32").decode.cost.levels.at(0).by_kind;
-  const int64_t token = 8 * 2 * 256 * 32;
-  EXPECT_EQ(moved.kv, 144 * token + token);
+  for (const auto& [scheme, bits] : {std::pair{"f16", 16}, {"int4-group32", 16}, {"f32", 32}}) {
+    const OperandBits moved = cost_of(scheme, "edge_npu32").decode.cost.levels.at(0).by_kind;
+    const int64_t token = 8 * 2 * 256 * bits;
+    EXPECT_EQ(moved.kv, 144 * token + token) << scheme;
+  }
 }
 
 /// Causal attention: its rows run in blocks, each with a mapping of its own, or in one pass.
