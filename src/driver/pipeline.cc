@@ -68,6 +68,7 @@ std::vector<Phase> phases_of_cpu() {
                    {"RewriteDataflowReshape"},
                    {"ToNonDataflow"},
                    {"RemovePurityChecking"},
+                   {"StreamParams"},
                    {"CallTIRRewrite"},
                    {"IPCAllReduceRewrite", kOneDevice},
                    {"StaticPlanBlockMemory"},

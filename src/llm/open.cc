@@ -239,9 +239,15 @@ class Weights {
     converted_->verify();
   }
 
-  std::vector<Ref<Tensor>> params(const std::vector<ParamSpec>& specs, const ActivationRanges& ranges,
-                                  int threads) const {
-    return checkpoint_ ? make_params(specs, *checkpoint_, ranges, {}, threads) : converted_->params(specs);
+  /// The parameters, one by one; what is given outlives their source.
+  Ref<runtime::ParamSource> params(const std::vector<ParamSpec>& specs, const ActivationRanges& ranges,
+                                   int threads) const {
+    if (!checkpoint_)
+      return runtime::ParamSource::of([held = converted_->params(specs)](int64_t i) mutable -> Value {
+        return std::exchange(held.at(static_cast<size_t>(i)), nullptr);
+      });
+    auto stream = std::make_shared<ParamStream>(specs, *checkpoint_, ranges, threads);
+    return runtime::ParamSource::of([stream](int64_t i) -> Value { return stream->take(i); });
   }
   std::vector<fs::path> files() const {
     std::vector<fs::path> out = checkpoint_ ? checkpoint_->paths() : converted_->paths();
@@ -315,11 +321,13 @@ Value in_huge_pages(const runtime::Tuple& params) {
   return runtime::Tuple::of(std::move(out));
 }
 
-Value run_transform(runtime::VirtualMachine& vm, const std::vector<Ref<Tensor>>& params) {
-  std::vector<Value> items(params.begin(), params.end());
-  Value tuple = runtime::Tuple::of(std::move(items));
-  if (vm.has_function("transform_params")) tuple = vm.call("transform_params", {tuple});
-  return in_huge_pages(*tuple.as<runtime::Tuple>());
+/// The parameters as the program reads them, of `count` given ones.
+Value run_transform(runtime::VirtualMachine& vm, const Ref<runtime::ParamSource>& source, size_t count) {
+  if (vm.has_function("transform_params"))
+    return in_huge_pages(*vm.call("transform_params", {Value(source)}).as<runtime::Tuple>());
+  std::vector<Value> items;
+  for (size_t i = 0; i < count; ++i) items.push_back(source->take(static_cast<int64_t>(i)));
+  return in_huge_pages(*runtime::Tuple::of(std::move(items)));
 }
 
 std::shared_ptr<runtime::VirtualMachine> machine_of(const fs::path& library, const OpenOptions& options) {
@@ -376,7 +384,7 @@ static void load_weights(OpenModel& model, const fs::path& folder, const OpenOpt
   if (calibrated) ranges = calibrate(folder, *options.calibration, options);
   clock = Clock();
   say(options, "reading weights");
-  model.params = run_transform(*model.vm, weights.params(program.params, ranges, threads));
+  model.params = run_transform(*model.vm, weights.params(program.params, ranges, threads), program.params.size());
   model.load_s = clock.seconds();
   if (kept && model.load_s > kQuick_s) keep_packed_weights(*kept, *model.params.as<runtime::Tuple>(), remark);
 }
@@ -529,7 +537,8 @@ ActivationRanges calibrate(const fs::path& folder, const fs::path& text_file, co
   Program program = build_observer(config, exact.program, layers);
   double compile_s = 0;
   auto vm = machine_of(library_of(folder, "observe", program, exact, compile_s), options);
-  Value params = run_transform(*vm, weights.params(program.params, {}, 1));
+  const ActivationRanges none;
+  Value params = run_transform(*vm, weights.params(program.params, none, 1), program.params.size());
   std::vector<int32_t> stream = token_stream_of(folder, text_file);
   int64_t length = std::min(kWindowTokens, program.limits.prefill_chunk);
   ActivationRanges ranges;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <condition_variable>
 #include <mutex>
 #include <numeric>
 #include <set>
@@ -170,6 +171,11 @@ class Maker {
     if (spec.part == ParamPart::plain) return plain(spec);
     return quantized(spec).parts.at(spec.part);
   }
+  /// Lets go of the weight whose parts were made last.
+  void forget() {
+    quantized_source_.reset();
+    quantized_ = {};
+  }
 
  private:
   /// Tensor by tensor, each in its own place: experts may be many.
@@ -272,16 +278,23 @@ class Maker {
     }
   }
   QuantizedMatrix quantized_by_rows(const ParamSpec& spec) const {
-    std::vector<QuantizedMatrix> blocks;
+    const Extents extents = extents_of(spec.source, checkpoint_);
+    QuantizedMatrix out{.format = *spec.format, .rows = extents.rows, .cols = extents.cols, .parts = {}};
+    std::map<ParamPart, std::byte*> to;
+    for (const MatrixPart& part : parts_of(out.format, out.rows, out.cols)) {
+      out.parts[part.part] = Tensor::empty(part.shape, part.dtype);
+      to[part.part] = out.parts[part.part]->data_as<std::byte>();
+    }
     for (const std::string& name : spec.source.tensors) {
       const StoredWeight& w = checkpoint_.get(name);
       int64_t first = 0;
       each_block(w, [&](const std::vector<float>& values, int64_t count) {
-        blocks.push_back(quantize(values, count, w.shape.back(), *spec.format, first));
+        const QuantizedMatrix block = quantize(values, count, w.shape.back(), *spec.format, first);
+        for (auto& [part, at] : to) at = std::copy_n(block[part].data_as<std::byte>(), block[part].size_bytes(), at);
         first += count;
       });
     }
-    return blocks.size() == 1 ? std::move(blocks.front()) : stacked(blocks, 0);
+    return out;
   }
 
   QuantizedMatrix quantized_of(const ParamSpec& spec, Matrix m) {
@@ -377,26 +390,42 @@ std::vector<std::string> unused_tensors(const std::vector<ParamSpec>& specs, con
   return out;
 }
 
-std::vector<Ref<Tensor>> make_params(const std::vector<ParamSpec>& specs, const Checkpoint& checkpoint,
-                                     const ActivationRanges& ranges, const std::function<void(size_t done)>& progress,
-                                     int threads) {
-  require_sources(specs, checkpoint);
-  std::vector<Ref<Tensor>> params(specs.size());
+/// Bytes that are made before they are asked for.
+static constexpr int64_t kAhead = int64_t{64} << 20;
+
+struct ParamStream::State {
+  const std::vector<ParamSpec>& specs;
+  const Checkpoint& checkpoint;
+  const ActivationRanges& ranges;
+
   std::mutex guard;  // of all below
-  size_t next = 0, done = 0;
+  std::condition_variable changed;
+  std::vector<Ref<Tensor>> made;  // by parameter; null before, and once taken
+  std::vector<bool> taken;
+  size_t next = 0;       // parameters before it are made or being made
+  size_t wanted = 0;     // those before it are asked for
+  int64_t waiting = 0;   // bytes that are made and not taken
+  bool stopped = false;  // nobody asks any more
   std::exception_ptr failed;
-  auto work = [&] {
+  std::vector<std::jthread> threads = {};
+
+  void work() {
     Maker maker(checkpoint, ranges);
     std::unique_lock lock(guard);
-    while (next < specs.size() && !failed) {
+    while (true) {
+      changed.wait(lock,
+                   [&] { return stopped || failed || next == specs.size() || next < wanted || waiting < kAhead; });
+      if (stopped || failed || next == specs.size()) return;
       // The parts of one weight follow each other, and are made by one thread.
       const size_t from = next++;
       while (next < specs.size() && specs[next].source == specs[from].source) ++next;
       const size_t end = next;
       lock.unlock();
+      std::vector<Ref<Tensor>> parts;
       std::exception_ptr thrown;
       try {
-        for (size_t i = from; i < end; ++i) params[i] = maker.make(specs[i]);
+        for (size_t i = from; i < end; ++i) parts.push_back(maker.make(specs[i]));
+        maker.forget();
         // What has been read is not read again, but by other weights of the same tensors.
         for (const std::string& name : specs[from].source.tensors) release(checkpoint.get(name));
       } catch (...) {
@@ -404,16 +433,57 @@ std::vector<Ref<Tensor>> make_params(const std::vector<ParamSpec>& specs, const 
       }
       lock.lock();
       if (thrown && !failed) failed = thrown;
-      done += end - from;
-      if (progress && !failed) progress(done);
+      for (size_t i = from; i < end && !failed; ++i) {
+        waiting += parts[i - from]->size_bytes();
+        made[i] = std::move(parts[i - from]);
+      }
+      changed.notify_all();
     }
-  };
-  {
-    std::vector<std::jthread> others;
-    for (int t = 1; t < threads; ++t) others.emplace_back(work);
-    work();
   }
-  if (failed) std::rethrow_exception(failed);
+};
+
+ParamStream::ParamStream(const std::vector<ParamSpec>& specs, const Checkpoint& checkpoint,
+                         const ActivationRanges& ranges, int threads)
+    : state_(new State{.specs = specs, .checkpoint = checkpoint, .ranges = ranges}) {
+  require_sources(specs, checkpoint);
+  state_->made.resize(specs.size());
+  state_->taken.resize(specs.size());
+  for (int t = 0; t < threads; ++t) state_->threads.emplace_back([s = state_.get()] { s->work(); });
+}
+
+ParamStream::~ParamStream() {
+  {
+    const std::lock_guard lock(state_->guard);
+    state_->stopped = true;
+  }
+  state_->changed.notify_all();
+}
+
+Ref<Tensor> ParamStream::take(int64_t index) {
+  State& s = *state_;
+  const auto i = static_cast<size_t>(index);
+  std::unique_lock lock(s.guard);
+  if (i >= s.specs.size() || s.taken[i])
+    internal_error(text("parameter ", index, " of ", s.specs.size(), " is taken", i < s.specs.size() ? " twice" : ""));
+  s.wanted = std::max(s.wanted, i + 1);
+  s.changed.notify_all();
+  s.changed.wait(lock, [&] { return s.made[i] || s.failed; });
+  if (!s.made[i]) std::rethrow_exception(s.failed);
+  s.taken[i] = true;
+  s.waiting -= s.made[i]->size_bytes();
+  s.changed.notify_all();
+  return std::exchange(s.made[i], nullptr);
+}
+
+std::vector<Ref<Tensor>> make_params(const std::vector<ParamSpec>& specs, const Checkpoint& checkpoint,
+                                     const ActivationRanges& ranges, const std::function<void(size_t done)>& progress,
+                                     int threads) {
+  ParamStream stream(specs, checkpoint, ranges, threads);
+  std::vector<Ref<Tensor>> params;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    params.push_back(stream.take(static_cast<int64_t>(i)));
+    if (progress) progress(i + 1);
+  }
   return params;
 }
 

@@ -63,11 +63,28 @@ void require_sources(const std::vector<ParamSpec>& specs, const Checkpoint& chec
 /// tables that follow from config.json, and the head where it is tied to the embedding.
 std::vector<std::string> unused_tensors(const std::vector<ParamSpec>& specs, const Checkpoint& checkpoint);
 
-/// Makes the parameters. Each weight is read and quantized once, however many parameters are parts of it.
-///   ranges    needed where the scheme has static activation scales
+/// Parameters that are made while they are taken, by threads that are ahead of the taker by few: what is made and has not been
+/// taken is at most 64 MB and a weight per thread. Takers ask in about the order of the specs; all before the one that is asked
+/// for are made first. Each weight is read and quantized once, however many parameters are parts of it.
+class ParamStream {
+ public:
+  ///   specs, checkpoint, ranges  outlive the stream; ranges are needed where the scheme has static activation scales
+  ///   threads                    that make parameters, each a weight at a time; as many are in memory as floats
+  /// Errors: as of require_sources; those of take: a weight is not finite; static scales without ranges.
+  ParamStream(const std::vector<ParamSpec>& specs, const Checkpoint& checkpoint, const ActivationRanges& ranges,
+              int threads);
+  ~ParamStream();
+  /// Parameter `index`, once.
+  Ref<runtime::Tensor> take(int64_t index);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// All of them.
 ///   progress  told how many parameters are done
-///   threads   that make them, each a weight at a time; as many are in memory as floats
-/// Errors: as of require_sources; a weight is not finite; static scales without ranges.
+/// Errors: as of ParamStream.
 std::vector<Ref<runtime::Tensor>> make_params(const std::vector<ParamSpec>& specs, const Checkpoint& checkpoint,
                                               const ActivationRanges& ranges = {},
                                               const std::function<void(size_t done)>& progress = {}, int threads = 1);

@@ -162,7 +162,9 @@ class Lifter {
     for (const RExpr& e : results_) items.push_back(b.emit(e));
     RVarRef out = b.emit_output(relax::tuple(items), "gv");
     BindingBlockRef block = b.end_block();
-    return b.end_function({params_}, {block}, out, {{"global_symbol", string_imm("transform_params")}});
+    // What is transformed need not be held twice: StreamParams.
+    return b.end_function(
+        {params_}, {block}, out, {{"global_symbol", string_imm("transform_params")}, {"streams_params", int_imm(1)}});
   }
 
   const ModuleRef& module_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <concepts>
+#include <functional>
 #include <string>
 #include <typeinfo>
 #include <variant>
@@ -76,6 +77,18 @@ class Shape final : public Object {
 
  private:
   explicit Shape(const Dims& dims) : dims(dims) {}
+};
+
+/// Parameters that come one by one, to whoever takes them (vm.builtin.take_param).
+class ParamSource final : public Object {
+ public:
+  using Take = std::function<Value(int64_t index)>;
+  static Ref<ParamSource> of(Take take) { return Ref<ParamSource>(new ParamSource(std::move(take))); }
+  /// Parameter `index`, which the source does not hold any more.
+  const Take take;
+
+ private:
+  explicit ParamSource(Take take) : take(std::move(take)) {}
 };
 
 class Tuple final : public Object {

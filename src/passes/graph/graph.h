@@ -91,6 +91,10 @@ ModuleRef compute_prim_value(const ModuleRef& module, const PassContext&);
 ///           of them compute alike; "relax.lift_transform_params.consume_params": 1 for items that leave the tuple once taken
 /// Errors: functions that share their transformation and have other parameters.
 ModuleRef partition_transform_params(const ModuleRef& module, const PassContext& ctx);
+/// Functions with the attribute streams_params take the items of their last parameter, a tuple, one by one from a source in its
+/// place (vm.builtin.take_param) and free each after its last use: what is transformed is not held twice. Dataflow blocks and
+/// purity have gone before (ToNonDataflow, RemovePurityChecking).
+ModuleRef stream_params(const ModuleRef& module, const PassContext&);
 /// Public functions fetch their parameters (those after num_input) where they are used first, by calls of a parameter
 /// fget_param(index, name).
 ModuleRef lazy_get_input(const ModuleRef& module, const PassContext&);

@@ -56,6 +56,7 @@ std::vector<Pass> graph_passes() {
        {},
        {"param_tuple_name"}},
       {"ComputePrimValue", "computes symbolic scalars by host functions", compute_prim_value},
+      {"StreamParams", "takes parameters one by one from a source", stream_params, {&kNoDataflow, &kNoPurity}},
       {"LazyGetInput", "fetches parameters where they are used first", lazy_get_input},
       {"LazySetOutput", "hands over each result once it is there", lazy_set_output},
       {"LazyTransformParams",

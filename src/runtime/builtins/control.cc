@@ -38,6 +38,10 @@ Value tuple_reset_item(VirtualMachine&, const Args& args) {
   return {};
 }
 
+Value take_param(VirtualMachine&, const Args& args) {
+  return args.object<ParamSource>(0, "a source of parameters").take(args.integer(1));
+}
+
 Value read_if_cond(VirtualMachine&, const Args& args) {
   if (const int64_t* v = args[0].as_int()) return *v != 0;
   const Tensor* tensor = args[0].as<Tensor>();

@@ -45,6 +45,7 @@ Value topk(VirtualMachine&, const Args&);     // (tensor, axis, descending, valu
 Value make_tuple(VirtualMachine&, const Args&);        // (field...) -> tuple
 Value tuple_getitem(VirtualMachine&, const Args&);     // (tuple, index) -> field
 Value tuple_reset_item(VirtualMachine&, const Args&);  // (tuple, index)
+Value take_param(VirtualMachine&, const Args&);        // (source, index)
 Value read_if_cond(VirtualMachine&, const Args&);      // (integer | tensor of one element) -> 0 or 1
 Value make_closure(VirtualMachine&, const Args&);      // (function, captured...) -> function
 Value invoke_closure(VirtualMachine&, const Args&);    // (function, argument...) -> its value

@@ -38,6 +38,7 @@ constexpr Builtin kBuiltins[] = {
     {"vm.builtin.make_tuple", 0, -1, builtin::make_tuple, "a tuple of its arguments"},
     {"vm.builtin.tuple_getitem", 2, 2, builtin::tuple_getitem, "a field of a tuple"},
     {"vm.builtin.tuple_reset_item", 2, 2, builtin::tuple_reset_item, "drops a field of a tuple"},
+    {"vm.builtin.take_param", 2, 2, builtin::take_param, "a parameter from a source, which gives it away"},
     {"vm.builtin.read_if_cond", 1, 1, builtin::read_if_cond, "a condition as 0 or 1"},
     {"vm.builtin.make_closure", 1, -1, builtin::make_closure, "a function with its first arguments bound"},
     {"vm.builtin.invoke_closure", 1, -1, builtin::invoke_closure, "calls a function value"},
