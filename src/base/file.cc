@@ -16,7 +16,7 @@
 
 namespace sator {
 
-std::string read_file(const fs::path& path) {
+std::string read_file(const fs::path& path, size_t most_bytes) {
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) fail_file(path, "read", errno);
   std::string bytes;
@@ -30,6 +30,13 @@ std::string read_file(const fs::path& path) {
       fail_file(path, "read", code);
     }
     if (n == 0) break;
+    if (static_cast<size_t>(n) > most_bytes - bytes.size()) {
+      ::close(fd);
+      const std::string bound = grouped(static_cast<int64_t>(most_bytes));
+      fail({.what = text(path.string(), " has more than ", bound, " bytes"),
+            .needs = text("a file of at most ", bound, " bytes"),
+            .hint = "check that it is the file that was meant"});
+    }
     bytes.append(chunk, static_cast<size_t>(n));
   }
   ::close(fd);

@@ -12,8 +12,12 @@ namespace sator {
 
 namespace fs = std::filesystem;
 
-/// A whole file as text. Errors: it cannot be read (the message names it and says why).
-std::string read_file(const fs::path& path);
+/// A file that is read as a whole has at most so many bytes, unless told: a device may have no end.
+inline constexpr size_t kMostFileBytes = size_t{1} << 30;
+
+/// A whole file, or what a pipe gives, as text.
+/// Errors: it cannot be read (the message names it and says why); it has more than `most_bytes`.
+std::string read_file(const fs::path& path, size_t most_bytes = kMostFileBytes);
 
 /// Writes to a temporary name beside `path`, then renames: readers see the old file or the whole new one.
 /// Missing folders are made. Errors: the folder cannot be written.

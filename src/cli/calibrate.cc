@@ -22,6 +22,9 @@ using namespace dataflow;
 /// Of fewer rows no one lies beyond the twentieth on either side: an interval of 90 % spans all.
 constexpr size_t kRowsForInterval = 19;
 
+/// Of a file of measurements: half a million rows.
+constexpr size_t kMostRowBytes = size_t{64} << 20;
+
 struct CalibrateArguments {
   std::string model = "engine";
   std::optional<std::string> data, chip, output, use, estimates;
@@ -120,7 +123,7 @@ void run(const CalibrateArguments& a, Streams& io) {
     return;
   }
   const CalibrationModel& model = find_model(a.model);
-  const std::vector<Row> rows = parse_rows(read_file(*a.data), fs::path(*a.data).filename().string());
+  const std::vector<Row> rows = parse_rows(read_file(*a.data, kMostRowBytes), fs::path(*a.data).filename().string());
   std::optional<Chip> chip;
   if (a.chip) chip = described_chip(*a.chip);
   std::vector<bool> used = chosen(rows, a.where), training = chosen(rows, a.train);

@@ -65,5 +65,25 @@ TEST(WriteFile, ADeviceWithoutRoomIsAnErrorThatNamesIt) {
   EXPECT_TRUE(fs::is_character_file("/dev/full"));
 }
 
+TEST(ReadFile, WhatHasNoEndIsRefused) {
+  TempFolder folder;
+  const fs::path path = folder.path() / "four";
+  write_file(path, "four");
+  EXPECT_EQ(read_file(path, 4), "four");
+  struct Row {
+    fs::path path;
+    size_t most_bytes;
+    const char* words;
+  };
+  for (const Row& row : {Row{path, 3, "has more than 3 bytes"},
+                         {"/dev/zero", 100'000, "/dev/zero has more than 100,000 bytes"}}) try {
+      read_file(row.path, row.most_bytes);
+      ADD_FAILURE() << row.path << " was read";
+    } catch (const Error& e) {
+      EXPECT_NE(e.reason.what.find(row.words), std::string::npos) << e.what();
+    }
+  EXPECT_EQ(read_file("/dev/null"), "");
+}
+
 }  // namespace
 }  // namespace sator
