@@ -153,7 +153,7 @@ void run(const CalibrateArguments& a, Streams& io) {
     std::string source = fs::path(*a.data).filename().string();
     for (const auto* words : {&a.where, &a.train})
       if (!words->empty()) source += text("; ", join(*words, ", "));
-    calibration = calibrate(model, fitted, chip ? chip->name : "any", source);
+    calibration = calibrate(model, fitted, chip ? chip->name : std::string(kAnyChip), source);
     print(io, "fitted to", accuracy(model, fitted, calibration));
     io.json["training"] = to_json(accuracy(model, fitted, calibration));
     if (fitted.samples.size() < kRowsForInterval)
@@ -170,6 +170,7 @@ void run(const CalibrateArguments& a, Streams& io) {
   for (const CalibrationConstant& c : calibration.constants) {
     io.out << "  " << c.name << " = " << text(c.value) << " " << c.unit << "\n";
     io.json["constants"][c.name] = c.value;
+    require(calibration, model.name, chip ? &*chip : nullptr);
   }
   if (!calibration.neighbours.empty()) {
     io.out << "  " << calibration.neighbours.size()

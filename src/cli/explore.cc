@@ -459,7 +459,11 @@ void explore_model(const ExploreArguments& a, const Chip& base, Streams& io) {
 
 void run(const ExploreArguments& a, Streams& io) {
   check(a);
-  const Chip base = dataflow::described_chip(*a.chip);
+  Chip base = dataflow::described_chip(*a.chip);
+  if (base.calibration) {
+    io.notes << "note: the calibration of " << base.name << " is left out: it holds for the chip that was measured\n";
+    base.calibration.reset();
+  }
   if (a.workload)
     explore_matmul(a, base, io);
   else

@@ -166,14 +166,18 @@ std::string to_toml(const Calibration& c) {
   return out;
 }
 
+void require(const Calibration& c, std::string_view model, const Chip* chip) {
+  const bool named = !chip || c.chip == kAnyChip || c.chip == chip->name ||
+                     std::find(chip->aliases.begin(), chip->aliases.end(), c.chip) != chip->aliases.end();
+  if (c.model == model && named) return;
+  fail({.what = text("the calibration is of model ", c.model, " for chip ", c.chip),
+        .needs = text("model ", model, chip ? text(", chip ", chip->name) : ""),
+        .hint = text("`sator calibrate --model ", model, chip ? text(" --chip ", chip->name) : "", "` fits one"),
+        .where = c.file});
+}
+
 ChipCalibration for_chip(const Calibration& c, const Chip& chip) {
-  const bool named =
-      c.chip == chip.name || std::find(chip.aliases.begin(), chip.aliases.end(), c.chip) != chip.aliases.end();
-  if (c.model != "engine" || !named)
-    fail({.what = text("the calibration is of model ", c.model, " for chip ", c.chip),
-          .needs = text("model engine, chip ", chip.name),
-          .hint = text("`sator calibrate --model engine --chip ", chip.name, "` fits one"),
-          .where = c.file});
+  require(c, "engine", &chip);
   ChipCalibration out{.file = c.file,
                       .source = c.source,
                       .rows = c.rows,

@@ -72,8 +72,15 @@ inline constexpr std::string_view kArrayTimeOf[] = {"array_time_gemm", "array_ti
 inline constexpr std::string_view kVectorTimeOf[] = {
     "vector_time_gemm", "vector_time_gemv", "vector_time_batched", "vector_time_alone"};
 
+/// The chip of a calibration that was fitted without one: of models that know theirs by the rows.
+inline constexpr std::string_view kAnyChip = "any";
+
+/// A calibration may be used for this model, and on this chip (null: none was named).
+/// Errors: it is one of another model, or of another chip by name and aliases.
+void require(const Calibration& calibration, std::string_view model, const Chip* chip);
+
 /// A calibration of the cost engine, for a chip.
-/// Errors: it is one of another chip, or of another model.
+/// Errors: those of `require`.
 ChipCalibration for_chip(const Calibration& calibration, const Chip& chip);
 
 /// "calibrated on 208 rows of x.jsonl: 90 % of measurements lie between 0.93 and 1.08 times the estimate"; without one

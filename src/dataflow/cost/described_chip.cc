@@ -181,6 +181,11 @@ void change(Chip& chip, const ChipChanges& changes) {
           .needs = "a chip whose mapping is not fixed by files",
           .hint =
               by_files ? "change the folder's files, or leave --pe, --dataflow and --tile out" : "leave --tile out"});
+  if (chip.calibration && (changes.pe || changes.dataflow))
+    fail({.what = text("the calibration is of chip ", chip.name, ", not of one with another array or dataflow"),
+          .needs = "the chip that was measured",
+          .hint = "leave --pe and --dataflow out, or the calibration",
+          .where = chip.calibration->file});
   std::vector<std::string> words;
   if (changes.pe) {
     if ((*changes.pe)[0] > kMostPes || (*changes.pe)[1] > kMostPes)
