@@ -3,9 +3,12 @@
 
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <string>
 
+#include "base/figures.h"
 #include "base/file.h"
+#include "base/text.h"
 
 namespace sator {
 
@@ -15,6 +18,11 @@ struct EngineBenchArguments {
   std::string rows;                               // the one set of which every row is printed
   fs::path cases = "tests/reference/cases/cost";  // from the root of the checkout: what it has of the sets
 };
+
+/// What was asked of a set's error, and whether it is met: "12.0 % yes"; "-" where nothing was asked.
+inline std::string against(std::optional<double> asked, double error) {
+  return asked ? text(percent(*asked), error <= *asked ? " yes" : " NO") : "-";
+}
 
 /// Runs Bench(arguments).run(); an error goes to standard error.
 template <class Bench>

@@ -93,6 +93,26 @@ constexpr OneByOne kOneByOne[] = {
     {"opt", "relu", OneByOne::mlp, 1, 1, 1},
 };
 
+/// Asked of each set: the median of its errors. Of Llama-3-8B on an H200 it is each row.
+constexpr double kAskedMedian = 0.25, kAskedOfEach = 0.15;
+constexpr std::string_view kEachCounts = "H200 llama-3-8b";
+
+/// Of sets that miss it, what was tried.
+const std::map<std::string, std::string> kTried = {
+    {"NeuSight mi210",
+     "nothing, as it was the untouched set. The file has what AMD prints, 45.3 TFLOP/s of float32 by the matrix cores; what "
+     "they sustain, or whether the library used them, is not in the set"},
+    {"TRT-LLM h100 fp8, first token",
+     "prompts of 2048 have 0.83 to 1.13, of 128 tokens 0.44 to 0.55: some 10 us for each of about 300 launches are not in the "
+     "estimate, the host's time between launches (a prompt is no CUDA graph). It is no part of a chip, and the set says nothing "
+     "of it: nothing was added"},
+    {"H200 gpt2",
+     "decode is some 100 launches of 4 to 5 us, twice what their bytes take: what a library does before its first load. That is "
+     "a calibration's constant (below); one by kind of kernel was not fitted, as these rows would be what it is fitted to"},
+    {"H200 gpt2, by products of llama",
+     "the start that is fitted to products is paid by kernels without a product too, which are now too long"},
+};
+
 struct Run {
   std::string set, words;
   std::string model, chip;
@@ -134,7 +154,8 @@ class Bench {
   explicit Bench(const EngineBenchArguments& a) : cases_(a.cases), as_json_(a.as_json), shown_(a.rows) {}
 
   void run() {
-    if (!as_json_) std::printf("%-38s %6s %10s %10s\n", "end to end, as shipped", "rows", "median", "geo. ratio");
+    if (!as_json_)
+      std::printf("%-38s %6s %10s %10s  %-14s\n", "end to end, as shipped", "rows", "median", "geo. ratio", "asked, met");
     std::map<std::string, std::vector<Pair>> sets;
     std::vector<std::string> order;
     std::vector<Run> runs;
@@ -147,6 +168,10 @@ class Bench {
       if (!shown_.empty()) std::printf("%-60s ratio %.3f\n", p.words.c_str(), p.ratio);
     }
     for (const std::string& set : order) print(set, sets[set]);
+    if (as_json_ || missed_.empty()) return;
+    std::printf("\nmissed, and what was tried\n");
+    for (const std::string& set : missed_)
+      std::printf("  %s: %s\n", set.c_str(), kTried.contains(set) ? kTried.at(set).c_str() : "nothing yet");
   }
 
  private:
@@ -350,7 +375,7 @@ class Bench {
   }
 
   /// Median of |estimate / measured - 1|, geometric mean of estimate / measured, and the three rows that miss most.
-  void print(const std::string& set, std::vector<Pair> pairs) const {
+  void print(const std::string& set, std::vector<Pair> pairs) {
     auto error = [](const Pair& p) { return std::abs(p.ratio - 1); };
     std::sort(pairs.begin(), pairs.end(), [&](const Pair& a, const Pair& b) { return error(a) > error(b); });
     double log = 0;
@@ -358,6 +383,9 @@ class Bench {
     const size_t n = pairs.size();
     const double median = (error(pairs[n / 2]) + error(pairs[(n - 1) / 2])) / 2;
     const double ratio = std::exp(log / static_cast<double>(n));
+    const bool each = set == kEachCounts;
+    const double asked = each ? kAskedOfEach : kAskedMedian, missed_by = each ? error(pairs.front()) : median;
+    if (missed_by > asked) missed_.push_back(set);
     std::vector<std::string> worst;
     for (size_t i = 0; i < std::min<size_t>(n, 3); ++i)
       worst.push_back(text(pairs[i].words, " (", fixed(pairs[i].ratio, 2), ")"));
@@ -368,21 +396,25 @@ class Bench {
                        {"rows", n},
                        {"median_error", median},
                        {"geometric_mean_ratio", ratio},
+                       {"asked", asked},
+                       {"met", missed_by <= asked},
                        {"worst", worst}}
                       .dump()
                       .c_str());
     else
-      std::printf("%-38s %6zu %10s %10.3f  worst: %s\n",
+      std::printf("%-38s %6zu %10s %10.3f  %-14s worst: %s\n",
                   set.c_str(),
                   n,
                   percent(median).c_str(),
                   ratio,
+                  text(each ? "each " : "", against(asked, missed_by)).c_str(),
                   join(worst, "; ").c_str());
   }
 
   fs::path cases_;
   bool as_json_;
   std::string shown_;
+  std::vector<std::string> missed_;  // sets
   std::map<std::string, Model> models_;
   std::map<std::string, std::unique_ptr<ChipCoster>> costers_;
   std::map<tir::PrimFuncRef, tir::PrimFuncRef> eager_;  // attention's work, by the one of the program
