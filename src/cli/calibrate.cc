@@ -97,6 +97,16 @@ void say_what_is_left_out(Streams& io, const CalibrationModel& model, const std:
            << rows[first].where << ": model " << model.name << " takes " << model.takes << "\n";
 }
 
+/// Constants that a fit left at an end of what it may try.
+void say_what_is_at_its_bound(Streams& io, const BoundModel& bound, const Calibration& c) {
+  for (const Parameter& p : bound.parameters) {
+    const double value = c.constant(p.name);
+    if (value > p.low * 1.001 && value < p.high / 1.001) continue;
+    io.notes << "note: " << p.name << " is " << text(value) << ", the " << (value < p.start ? "least" : "most")
+             << " that a fit takes: something else of the description keeps the estimates off\n";
+  }
+}
+
 /// One line per row: what was measured, what is estimated, and between what.
 void write_estimates(const std::string& file, const BoundModel& bound, const std::vector<Row>& rows,
                      const std::vector<double>& estimated, const Calibration& c, std::string_view unit) {
@@ -147,6 +157,7 @@ void run(const CalibrateArguments& a, Streams& io) {
   std::vector<bool> held_out(kept.size(), true);
   if (a.use) {
     calibration = parse_calibration(read_file(*a.use), *a.use);
+    require(calibration, model.name, chip ? &*chip : nullptr);
   } else {
     for (size_t i = 0; i < kept.size(); ++i) held_out[i] = !trains[i];
     const BoundModel fitted = only(all, trains);
@@ -156,6 +167,9 @@ void run(const CalibrateArguments& a, Streams& io) {
     calibration = calibrate(model, fitted, chip ? chip->name : std::string(kAnyChip), source);
     print(io, "fitted to", accuracy(model, fitted, calibration));
     io.json["training"] = to_json(accuracy(model, fitted, calibration));
+    if (!all.undecided.empty())
+      io.notes << "note: these rows do not say " << join(all.undecided, ", ") << ": left as the chip is described\n";
+    say_what_is_at_its_bound(io, fitted, calibration);
     if (fitted.samples.size() < kRowsForInterval)
       io.notes << "note: " << fitted.samples.size()
                << " rows are too few for an interval of 90 %: it spans all of them\n";
@@ -170,7 +184,6 @@ void run(const CalibrateArguments& a, Streams& io) {
   for (const CalibrationConstant& c : calibration.constants) {
     io.out << "  " << c.name << " = " << text(c.value) << " " << c.unit << "\n";
     io.json["constants"][c.name] = c.value;
-    require(calibration, model.name, chip ? &*chip : nullptr);
   }
   if (!calibration.neighbours.empty()) {
     io.out << "  " << calibration.neighbours.size()

@@ -182,7 +182,7 @@ ChipCalibration for_chip(const Calibration& c, const Chip& chip) {
                       .source = c.source,
                       .rows = c.rows,
                       .array_time = c.constant_or("array_time", 1),
-                      .memory_time = c.constant("memory_time"),
+                      .memory_time = c.constant_or("memory_time", 1),
                       .vector_time = c.constant_or("vector_time", 1),
                       .cache_time = c.constant_or("cache_time", 1),
                       .overhead_s = c.constant("overhead"),

@@ -68,6 +68,25 @@ void bind_to(BoundModel& bound, const std::shared_ptr<Trial>& trial) {
   };
 }
 
+/// Factors of which a fifth more moves no estimate of the chip as described by a hundredth: a fit would leave them anywhere.
+void leave_out_undecided(BoundModel& bound, const std::shared_ptr<Trial>& trial) {
+  const auto seconds_with = [&](const std::string& name, double value) {
+    trial->chip.calibration.emplace();
+    member(*trial->chip.calibration, name) = value;
+    std::vector<double> seconds;
+    for (size_t k = 0; k < trial->costs.size(); ++k) seconds.push_back(trial->seconds(k));
+    return seconds;
+  };
+  std::erase_if(bound.parameters, [&](const Parameter& p) {
+    if (p.name == "overhead") return false;
+    const std::vector<double> less = seconds_with(p.name, 0.9), more = seconds_with(p.name, 1.1);
+    for (size_t k = 0; k < less.size(); ++k)
+      if (more[k] >= 1.01 * less[k]) return false;
+    bound.undecided.push_back(p.name);
+    return true;
+  });
+}
+
 std::shared_ptr<Trial> trial_on(const Chip& chip) {
   auto trial = std::make_shared<Trial>();
   trial->chip = chip;
@@ -93,6 +112,7 @@ BoundModel bind_engine(const std::vector<Row>& rows, const Chip* chip) {
                       {"memory_time", "times the description's, outermost memory", 1.2, 0.2, 20},
                       {"vector_time", "times the description's", 1, 0.2, 20},
                       {"overhead", "s", 2e-6, 1e-9, 1e-2}};
+  leave_out_undecided(bound, trial);
   bind_to(bound, trial);
   return bound;
 }

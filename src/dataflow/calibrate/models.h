@@ -20,6 +20,7 @@ struct BoundModel {
   std::vector<size_t> rows;  // per sample: the number of its row
   /// Octaves of each extent of a sample within which measured ones say what it is off by (nearby.h); empty: they do not.
   std::vector<double> reach = {};
+  std::vector<std::string> undecided = {};  // constants that the rows say nothing of: they are left out
 };
 
 struct CalibrationModel {
@@ -46,7 +47,8 @@ BoundModel bind_gemmini_rtl(const std::vector<Row>& rows, const Chip* chip);
 ///   time = start + bytes / rate + weights * work of the format's class
 BoundModel bind_quantized_decode(const std::vector<Row>& rows, const Chip* chip);
 
-/// The cost engine on a chip's description; s. Its calibration is one of the chip (target/calibration.h).
+/// The cost engine on a chip's description; s. Its calibration is one of the chip (target/calibration.h). Times that the rows do
+/// not depend on stay as described.
 BoundModel bind_engine(const std::vector<Row>& rows, const Chip* chip);
 
 /// A kernel that ran on the chip itself, as the description costs it without a calibration.

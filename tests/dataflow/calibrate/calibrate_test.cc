@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "dataflow/calibrate/models.h"
 #include "dataflow/calibrate/nearby.h"
+#include "dataflow/cost/described_chip.h"
 #include "dataflow/reference_rows.h"
 #include "shipped_chips.h"
 #include "temp_folder.h"
@@ -378,7 +379,8 @@ TEST(Models, EngineFindsASlowerCopy) {
     rows.push_back({{{"M", m}, {"N", n}, {"K", k}, {"dtype", "int8"}, {"us", 1}}, "x"});
   BoundModel bound = bind_engine(rows, &chip);
   ASSERT_EQ(bound.samples.size(), rows.size());
-  const std::vector<double> slower = {1.5, 2.5, 1, 5e-6};
+  EXPECT_EQ(bound.undecided, std::vector<std::string>{"vector_time"});  // products alone have no work for it
+  const std::vector<double> slower = {1.5, 2.5, 5e-6};
   for (Sample& s : bound.samples) s.measured = bound.predict(slower, s.features);
   const Calibration c = calibrate(find_model("engine"), bound, chip.name, "a slower copy");
   EXPECT_NEAR(c.constant("array_time"), 1.5, 1e-3);
@@ -395,6 +397,55 @@ TEST(Models, EngineFindsASlowerCopy) {
   EXPECT_NE(read("array_time", "arry_time").find("c.toml line"), std::string::npos);
   EXPECT_NE(read("name = \"array_time\"\nvalue = ", "name = \"array_time\"\nvalue = -").find("times the description's"),
             std::string::npos);
+}
+
+// Rows that the outermost memory binds, at half of its bandwidth: nvdla_small moves a byte per cycle of 1 ns, and a product of
+// one row moves N K codes, K inputs and N sums of 16 bits.
+std::vector<Row> rows_at_half_bandwidth() {
+  std::vector<Row> rows;
+  for (auto [n, k] : {std::pair{64, 64},
+                      {128, 256},
+                      {512, 512},
+                      {1024, 768},
+                      {768, 3072},
+                      {2048, 2048},
+                      {96, 4000},
+                      {4096, 4096}}) {
+    const double bytes = static_cast<double>(n) * k + k + 2.0 * n;
+    rows.push_back({{{"M", 1}, {"N", n}, {"K", k}, {"dtype", "int8"}, {"us", 2 * bytes * 1e-3 + 30}}, "x"});
+  }
+  return rows;
+}
+
+TEST(Models, EngineLeavesWhatRowsDoNotSayAsDescribed) {
+  const Chip chip = shipped("nvdla_small");
+  const BoundModel bound = bind_engine(rows_at_half_bandwidth(), &chip);
+  EXPECT_EQ(bound.undecided, (std::vector<std::string>{"array_time", "vector_time"}));
+  const Calibration c = calibrate(find_model("engine"), bound, chip.name, "half of the bandwidth");
+  EXPECT_NEAR(c.constant("memory_time"), 2, 0.05);
+  EXPECT_NEAR(c.constant("overhead"), 30e-6, 1e-6);
+  EXPECT_EQ(for_chip(c, chip).array_time, 1);
+}
+
+// A calibration is one of its model and of its chip, whatever it is used for.
+TEST(Models, CalibrationsOfAnotherChipAreRefusedByName) {
+  const Chip chip = shipped("nvdla_small"), other = shipped("gemmini16");
+  const Calibration c = calibrate(find_model("engine"), bind_engine(rows_at_half_bandwidth(), &chip), chip.name, "x");
+  require(c, "engine", &chip);
+  require(c, "engine", nullptr);
+  EXPECT_NE(error_of([&] { require(c, "engine", &other); }).find("for chip nvdla_small"), std::string::npos);
+  EXPECT_NE(error_of([&] { for_chip(c, other); }).find("needs: model engine, chip gemmini16"), std::string::npos);
+  EXPECT_NE(error_of([&] { require(c, "gpu_gemm", &chip); }).find("is of model engine"), std::string::npos);
+  // By alias too.
+  Calibration by_alias = c;
+  by_alias.chip = "gemmini_16";
+  require(by_alias, "engine", &other);
+
+  Chip calibrated = chip;
+  calibrated.calibration = for_chip(c, chip);
+  EXPECT_EQ(changed(calibrated, {.tile = {{8, 8, 8}}}).calibration->rows, 8);
+  for (const ChipChanges& changes : {ChipChanges{.pe = {{16, 16}}}, ChipChanges{.dataflow = Stationary::output}})
+    EXPECT_NE(error_of([&] { changed(calibrated, changes); }).find("another array or dataflow"), std::string::npos);
 }
 
 }  // namespace
