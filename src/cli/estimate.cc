@@ -13,6 +13,7 @@
 #include "dataflow/cost/chakra.h"
 #include "dataflow/cost/cost_table.h"
 #include "dataflow/cost/described_chip.h"
+#include "dataflow/cost/function_cost.h"
 #include "dataflow/counts/space_time.h"
 #include "dataflow/programs/bound_statements.h"
 #include "dataflow/programs/from_tir.h"
@@ -140,7 +141,7 @@ void check_sizes(const Sizes& sizes, const Module& module) {
             .hint = "correct the name, or leave the option out"});
 }
 
-/// The functions on a described chip, each as one kernel: under the mapping that its loops state, else under the engine's own.
+/// The functions on a described chip, each as one kernel.
 void cost_functions(const EstimateArguments& a, const Module& module, dataflow::FunctionFacts facts, Streams& io) {
   const dataflow::Goal goal = goal_of(a.goal);
   Chip described = dataflow::described_chip(*a.chip, changes_of(a.changes));
@@ -150,15 +151,14 @@ void cost_functions(const EstimateArguments& a, const Module& module, dataflow::
     const auto* program = func.as<tir::PrimFunc>();
     if (!program) continue;
     facts.name = name;
-    const dataflow::TirWork work = dataflow::work_of(*program, facts, &engine.chip());
-    const dataflow::KernelCost cost = engine.cost(work.kernel, work.placements);
+    const auto [cost, assumed] = dataflow::cost_of_function(engine, ref(*program), facts, goal);
     io.out << "function " << name << "\n" << dataflow::cost_table(cost, engine.chip()) << "\n";
     io.out.flush();
     nlohmann::json answer = dataflow::cost_json(cost, engine.chip());
     answer["function"] = name;
-    for (const std::vector<std::string>* notes : {&cost.notes, &work.notes})
+    for (const std::vector<std::string>* notes : {&cost.notes, &assumed})
       for (const std::string& note : *notes) io.notes << "note: " << note << "\n";
-    for (const std::string& note : work.notes) answer["notes"].push_back(note);
+    for (const std::string& note : assumed) answer["notes"].push_back(note);
     io.json.push_back(std::move(answer));
   }
   if (io.json.empty())

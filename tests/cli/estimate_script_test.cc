@@ -46,5 +46,31 @@ TEST(EstimateScript, OneGemmByHand) {
   EXPECT_NEAR(picojoules["dram"], outside * 8 * 20.3, 1);
 }
 
+// Causal attention of 512 tokens, beyond what is counted as a triangle: rows in blocks of b compute b * (b + 2 b + ... + 512)
+// scores a head, of which 512 * 513 / 2 count; every one of them is 64 multiply-accumulates in each of two products.
+TEST(EstimateScript, CausalAttentionRunsInBlocksOfRows) {
+  constexpr int64_t heads = 2, tokens = 512, depth = 64, counting = 2 * heads * depth * tokens * (tokens + 1) / 2;
+  const TempFolder folder;
+  const CommandRun run = run_command({"estimate",
+                                      "--script",
+                                      std::string(SATOR_SOURCE_DIR) + "/tests/cli/data/attention.py",
+                                      "--chip",
+                                      "gemmini16"},
+                                     folder);
+  const nlohmann::json& cost = run.json.at(0);
+  EXPECT_EQ(cost["macs"], counting);
+  int64_t blocks = 0, rows = 0;
+  ASSERT_EQ(std::sscanf(cost["mappings"][0]["words"].get<std::string>().c_str(),
+                        "in %ld blocks of %ld rows",
+                        &blocks,
+                        &rows),
+            2);
+  EXPECT_EQ(blocks * rows, tokens);
+  const int64_t computed = 2 * heads * depth * rows * rows * blocks * (blocks + 1) / 2;
+  for (const auto& part : cost["energy_parts"])
+    if (part["name"] == "mac") EXPECT_NEAR(part["energy_j"].get<double>() * 1e12, computed * 0.09, 1);
+  EXPECT_NE(run.notes.find("masks of attention"), std::string::npos) << run.notes;
+}
+
 }  // namespace
 }  // namespace sator::cli
