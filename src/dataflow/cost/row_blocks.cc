@@ -135,13 +135,14 @@ class Sum {
       placement.cores_used = std::max(placement.cores_used, in(block).placement->cores_used);
     placement.nest.reset();  // that of one block: no schedule of the whole function
     placement.estimate = {};
+    const bool one = blocks_.size() == 1;
     placement.words = text("in ",
                            blocks_.size(),
-                           blocks_.size() == 1 ? " block of " : " blocks of ",
+                           one ? " block of " : " blocks of ",
                            blocks_.front().rows.size(),
-                           " rows, each over the columns that it sees; ",
+                           one ? " rows, over the " : " rows, each over the columns that it sees; the last, over ",
                            last.columns.size(),
-                           ": ",
+                           one ? " columns that it sees: " : " columns: ",
                            placement.words);
   }
 
