@@ -29,7 +29,7 @@ using namespace sator::dataflow;
 
 constexpr const char* kProtocol = R"(protocol, for this table and those that follow
   as shipped   what `estimate` and `study` print; no number of a chip's file comes from a row that is tested
-  calibrated   four constants of a chip (times of array, outermost memory and vector unit, and a start that belongs to the
+  calibrated   at most four constants of a chip (times of array, outermost memory and vector unit, and a start that belongs to the
                measuring set) fitted to the rows of one model, the other models' rows estimated; none per shape, no
                residuals, no neighbours: M, N and K enter through the engine alone
   H200         fitted to Llama's shapes and tested on GPT-2's, and back; products of int8 are printed (engine_kernels), not
@@ -48,6 +48,9 @@ struct Set {
   std::optional<double> asked_large = {}, asked_fit = {};  // of the mean error: as shipped, M >= 1024; calibrated
   const char* section = "";                                // of the file
 };
+constexpr const char* kTriedForGemmini =
+    "the regression below (gemmini_rtl: lines of 64 bytes, the second level's misses, shortest instructions) has 12.8 and 12.3 % "
+    "over all 222 layers; the chip's file describes none of the three, and 11 products are few to fit to";
 constexpr const char* kGemmini = "Gemmini RTL, quickest mappings";
 const Set kSets[] = {
     {"A100",
@@ -92,7 +95,9 @@ double estimated_s(CostEngine& engine, const GemmRow& row) {
 /// The product alone, as the engine costs it on the chip as described.
 double uncalibrated_s(const Chip& chip, const Row& row) {
   const BoundModel bound = find_model("engine").bind({row}, &chip);
-  return bound.predict({1, 1, 1, 0}, bound.samples.front().features);
+  std::vector<double> as_described;
+  for (const Parameter& p : bound.parameters) as_described.push_back(p.name == "overhead" ? 0 : 1);
+  return bound.predict(as_described, bound.samples.front().features);
 }
 
 /// Of Gemmini's layers those that are one matrix product, Y[P Q, K] = X[P Q, C] W[C, K]: of each the quickest that was run.
@@ -138,6 +143,10 @@ class Bench {
     for (const Set& set : kSets)
       for (const char* fit_to : set.fit_to)
         if (wanted(set)) calibrated(set, fit_to);
+    if (as_json_ || missed_.empty()) return;
+    std::printf("\nmissed, and what was tried\n");
+    for (const auto& [set, tried] : missed_) std::printf("  %s: %s\n", set.c_str(), tried.c_str());
+    std::printf("\n");
   }
 
  private:
@@ -167,7 +176,7 @@ class Bench {
                 p.ratio());
   }
 
-  void as_shipped(const Set& set) const {
+  void as_shipped(const Set& set) {
     const Chip chip = find_chip(set.chip);
     CostEngine engine(chip);
     std::vector<Pair> pairs, large;
@@ -183,7 +192,7 @@ class Bench {
     print(text(set.name, ", M >= 1024"), large, {}, set.asked_large);
   }
 
-  void calibrated(const Set& set, const std::string& fit_to) const {
+  void calibrated(const Set& set, const std::string& fit_to) {
     const Chip chip = find_chip(set.chip);
     const std::vector<Row> rows = rows_of(set);
     const CalibrationModel& model = find_model("engine");
@@ -212,11 +221,13 @@ class Bench {
   }
 
   void print(const std::string& set, const std::vector<Pair>& pairs, std::optional<double> coverage = {},
-             std::optional<double> asked = {}) const {
+             std::optional<double> asked = {}) {
     if (pairs.empty()) return;
     double error = 0, log = 0;
     for (const Pair& p : pairs) error += std::abs(p.ratio() - 1), log += std::log(p.ratio());
     const double n = static_cast<double>(pairs.size());
+    if (asked && error / n > *asked)
+      missed_.emplace_back(set, set.starts_with(kGemmini) ? kTriedForGemmini : "nothing yet");
     if (as_json_) {
       nlohmann::json j = {{"bench", "engine_accuracy"},
                           {"case", set},
@@ -240,6 +251,7 @@ class Bench {
   fs::path cases_;
   bool as_json_;
   std::string shown_;
+  std::vector<std::pair<std::string, std::string>> missed_;  // sets, and what was tried
 };
 
 }  // namespace
