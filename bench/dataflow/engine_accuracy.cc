@@ -49,7 +49,8 @@ struct Set {
   const char* section = "";                                // of the file
 };
 constexpr const char* kTriedForGemmini =
-    "the regression below (gemmini_rtl: lines of 64 bytes, the second level's misses, shortest instructions) has 12.8 and 12.3 % "
+    "the regression below (gemmini_rtl: lines of 64 bytes, the second level's misses, shortest instructions) has 12.8 "
+    "and 12.3 % "
     "over all 222 layers; the chip's file describes none of the three, and 11 products are few to fit to";
 constexpr const char* kGemmini = "Gemmini RTL, quickest mappings";
 const Set kSets[] = {
@@ -217,7 +218,8 @@ class Bench {
   }
 
   void head(const char* words) const {
-    if (!as_json_) std::printf("%-38s %6s %10s %10s %10s  %s\n", words, "rows", "mean", "geo. ratio", "interval", "asked, met");
+    if (!as_json_)
+      std::printf("%-38s %6s %10s %10s %10s  %s\n", words, "rows", "mean", "geo. ratio", "interval", "asked, met");
   }
 
   void print(const std::string& set, const std::vector<Pair>& pairs, std::optional<double> coverage = {},

@@ -221,11 +221,12 @@ class Bench {
               .dump()
               .c_str());
     else
-      std::printf("energy: H200, 4096 x 4096 x 4096 bf16: %.0f mJ, measured %.0f (700 W for 208 us): %s off, asked %s\n",
-                  said * 1e3,
-                  measured * 1e3,
-                  percent(std::abs(said / measured - 1)).c_str(),
-                  against(0.25, std::abs(said / measured - 1)).c_str());
+      std::printf(
+          "energy: H200, 4096 x 4096 x 4096 bf16: %.0f mJ, measured %.0f (700 W for 208 us): %s off, asked %s\n",
+          said * 1e3,
+          measured * 1e3,
+          percent(std::abs(said / measured - 1)).c_str(),
+          against(0.25, std::abs(said / measured - 1)).c_str());
   }
 
   fs::path cases_;

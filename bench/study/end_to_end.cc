@@ -100,15 +100,20 @@ constexpr std::string_view kEachCounts = "H200 llama-3-8b";
 /// Of sets that miss it, what was tried.
 const std::map<std::string, std::string> kTried = {
     {"NeuSight mi210",
-     "nothing, as it was the untouched set. The file has what AMD prints, 45.3 TFLOP/s of float32 by the matrix cores; what "
+     "nothing, as it was the untouched set. The file has what AMD prints, 45.3 TFLOP/s of float32 by the matrix cores; "
+     "what "
      "they sustain, or whether the library used them, is not in the set"},
     {"TRT-LLM h100 fp8, first token",
-     "prompts of 2048 have 0.83 to 1.13, of 128 tokens 0.44 to 0.55: some 10 us for each of about 300 launches are not in the "
-     "estimate, the host's time between launches (a prompt is no CUDA graph). It is no part of a chip, and the set says nothing "
+     "prompts of 2048 have 0.83 to 1.13, of 128 tokens 0.44 to 0.55: some 10 us for each of about 300 launches are not "
+     "in the "
+     "estimate, the host's time between launches (a prompt is no CUDA graph). It is no part of a chip, and the set "
+     "says nothing "
      "of it: nothing was added"},
     {"H200 gpt2",
-     "decode is some 100 launches of 4 to 5 us, twice what their bytes take: what a library does before its first load. That is "
-     "a calibration's constant (below); one by kind of kernel was not fitted, as these rows would be what it is fitted to"},
+     "decode is some 100 launches of 4 to 5 us, twice what their bytes take: what a library does before its first "
+     "load. That is "
+     "a calibration's constant (below); one by kind of kernel was not fitted, as these rows would be what it is fitted "
+     "to"},
     {"H200 gpt2, by products of llama",
      "the start that is fitted to products is paid by kernels without a product too, which are now too long"},
 };
@@ -155,7 +160,8 @@ class Bench {
 
   void run() {
     if (!as_json_)
-      std::printf("%-38s %6s %10s %10s  %-14s\n", "end to end, as shipped", "rows", "median", "geo. ratio", "asked, met");
+      std::printf(
+          "%-38s %6s %10s %10s  %-14s\n", "end to end, as shipped", "rows", "median", "geo. ratio", "asked, met");
     std::map<std::string, std::vector<Pair>> sets;
     std::vector<std::string> order;
     std::vector<Run> runs;

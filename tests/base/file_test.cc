@@ -75,8 +75,9 @@ TEST(ReadFile, WhatHasNoEndIsRefused) {
     size_t most_bytes;
     const char* words;
   };
-  for (const Row& row : {Row{path, 3, "has more than 3 bytes"},
-                         {"/dev/zero", 100'000, "/dev/zero has more than 100,000 bytes"}}) try {
+  for (const Row& row :
+       {Row{path, 3, "has more than 3 bytes"}, {"/dev/zero", 100'000, "/dev/zero has more than 100,000 bytes"}})
+    try {
       read_file(row.path, row.most_bytes);
       ADD_FAILURE() << row.path << " was read";
     } catch (const Error& e) {

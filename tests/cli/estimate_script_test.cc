@@ -51,20 +51,15 @@ TEST(EstimateScript, OneGemmByHand) {
 TEST(EstimateScript, CausalAttentionRunsInBlocksOfRows) {
   constexpr int64_t heads = 2, tokens = 512, depth = 64, counting = 2 * heads * depth * tokens * (tokens + 1) / 2;
   const TempFolder folder;
-  const CommandRun run = run_command({"estimate",
-                                      "--script",
-                                      std::string(SATOR_SOURCE_DIR) + "/tests/cli/data/attention.py",
-                                      "--chip",
-                                      "gemmini16"},
-                                     folder);
+  const CommandRun run = run_command(
+      {"estimate", "--script", std::string(SATOR_SOURCE_DIR) + "/tests/cli/data/attention.py", "--chip", "gemmini16"},
+      folder);
   const nlohmann::json& cost = run.json.at(0);
   EXPECT_EQ(cost["macs"], counting);
   int64_t blocks = 0, rows = 0;
-  ASSERT_EQ(std::sscanf(cost["mappings"][0]["words"].get<std::string>().c_str(),
-                        "in %ld blocks of %ld rows",
-                        &blocks,
-                        &rows),
-            2);
+  ASSERT_EQ(
+      std::sscanf(cost["mappings"][0]["words"].get<std::string>().c_str(), "in %ld blocks of %ld rows", &blocks, &rows),
+      2);
   EXPECT_EQ(blocks * rows, tokens);
   const int64_t computed = 2 * heads * depth * rows * rows * blocks * (blocks + 1) / 2;
   for (const auto& part : cost["energy_parts"])

@@ -36,9 +36,10 @@ FunctionCost cost_of_function(CostEngine& engine, const tir::PrimFuncRef& func, 
     storing.one_pass.reset();  // the function says itself that what lies between its products is stored
     try {
       FunctionCost out{CostEngine(std::move(storing), goal).cost(masked->kernel, {}), std::move(masked->notes)};
-      out.notes.push_back(text("what the masks of ",
-                               facts.name,
-                               " leave is too ragged to be mapped as it is: rows run in blocks, each over the columns that it sees"));
+      out.notes.push_back(
+          text("what the masks of ",
+               facts.name,
+               " leave is too ragged to be mapped as it is: rows run in blocks, each over the columns that it sees"));
       return out;
     } catch (const Error&) {
       throw Error(refused);

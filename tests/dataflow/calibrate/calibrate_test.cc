@@ -403,14 +403,8 @@ TEST(Models, EngineFindsASlowerCopy) {
 // one row moves N K codes, K inputs and N sums of 16 bits.
 std::vector<Row> rows_at_half_bandwidth() {
   std::vector<Row> rows;
-  for (auto [n, k] : {std::pair{64, 64},
-                      {128, 256},
-                      {512, 512},
-                      {1024, 768},
-                      {768, 3072},
-                      {2048, 2048},
-                      {96, 4000},
-                      {4096, 4096}}) {
+  for (auto [n, k] :
+       {std::pair{64, 64}, {128, 256}, {512, 512}, {1024, 768}, {768, 3072}, {2048, 2048}, {96, 4000}, {4096, 4096}}) {
     const double bytes = static_cast<double>(n) * k + k + 2.0 * n;
     rows.push_back({{{"M", 1}, {"N", n}, {"K", k}, {"dtype", "int8"}, {"us", 2 * bytes * 1e-3 + 30}}, "x"});
   }
