@@ -35,7 +35,7 @@ constexpr const char* kProtocol = R"(protocol, for this table and those that fol
   H200         fitted to Llama's shapes and tested on GPT-2's, and back; products of int8 are printed (engine_kernels), not
                counted: torch._int_mm is 1.86 times slower than the chip
   sets         all are development sets, looked at while the engine was made, but for the MI210's whole models: judged
-               once (tag mi210-judged-once), nothing changed for them
+               once (commit 7fe39f7, tag mi210-judged-once), nothing changed for them
   columns      mean of |estimate / measured - 1|; geometric mean of estimate / measured; share of rows within the 90 %
                interval; what was asked of the mean, and whether it is met
 

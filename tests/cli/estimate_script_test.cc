@@ -67,5 +67,37 @@ TEST(EstimateScript, CausalAttentionRunsInBlocksOfRows) {
   EXPECT_NE(run.notes.find("masks of attention"), std::string::npos) << run.notes;
 }
 
+// Whatever a mapping is chosen for, by that measure it is no worse than the one that is chosen for latency. Windows of a
+// convolution overlap, so that closed forms say too little of what its inputs move.
+TEST(EstimateScript, AConvolutionOfLeastEnergyNeedsNoMore) {
+  const TempFolder folder;
+  const fs::path script = folder.path() / "convolution.py";
+  write_file(script, R"(@T.prim_func
+def convolution(X: T.Buffer((12, 20, 20), "int8"), W: T.Buffer((24, 12, 3, 3), "int8"), Y: T.Buffer((24, 18, 18), "int32")):
+    for f, y, x, c, r, s in T.grid(24, 18, 18, 12, 3, 3):
+        with T.block("Y"):
+            vf, vy, vx, vc, vr, vs = T.axis.remap("SSSRRR", [f, y, x, c, r, s])
+            with T.init():
+                Y[vf, vy, vx] = 0
+            Y[vf, vy, vx] = Y[vf, vy, vx] + T.cast(X[vc, vy + vr, vx + vs], "int32") * T.cast(W[vf, vc, vr, vs], "int32")
+)");
+  const auto cost = [&](const char* chip, std::vector<std::string> goal) {
+    std::vector<std::string> words = {"estimate", "--script", script.string(), "--chip", chip};
+    words.insert(words.end(), goal.begin(), goal.end());
+    const nlohmann::json one = run_command(words, folder).json.at(0);
+    return std::pair(one["energy_j"].get<double>(), one["latency_s"].get<double>());
+  };
+  for (const char* chip : {"gemmini16", "edge_npu32", "nvdla_large"}) {
+    SCOPED_TRACE(chip);
+    const auto [energy, seconds] = cost(chip, {});
+    EXPECT_LE(cost(chip, {"--objective", "energy"}).first, energy);
+    const auto [within, longer] = cost(chip, {"--energy-within", "2"});
+    EXPECT_LE(within, energy);
+    EXPECT_LE(longer, 1.02 * seconds);
+    const auto [other, lasting] = cost(chip, {"--objective", "edp"});
+    EXPECT_LE(other * lasting, energy * seconds);
+  }
+}
+
 }  // namespace
 }  // namespace sator::cli
