@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
 
 namespace sator::dataflow {
@@ -34,6 +35,15 @@ std::optional<std::vector<std::string>> cells_of(std::string_view line) {
   if (quoted) return {};
   for (std::string& cell : cells) cell = trim(cell);
   return cells;
+}
+
+/// The value of a JSON text, nested at most 128 deep; discarded where it is none.
+json parsed(std::string_view source) {
+  try {
+    return parse_json(source, "rows", DuplicateNames::last_wins);
+  } catch (const Error&) {
+    return json(json::value_t::discarded);
+  }
 }
 
 std::vector<Row> parse_table(std::string_view source, const std::string& file) {
@@ -74,8 +84,7 @@ std::vector<Row> parse_rows(const std::string& source, const std::string& file) 
   std::vector<Row> rows;
   if (file.ends_with(".csv")) {
     rows = parse_table(source, file);
-  } else if (json whole = json::parse(source, nullptr, false);
-             whole.is_object() && source.find('\n') + 1 < source.size()) {
+  } else if (json whole = parsed(source); whole.is_object() && source.find('\n') + 1 < source.size()) {
     for (const auto& [section, list] : whole.items()) {
       if (!list.is_array()) continue;
       for (const json& row : list) {
@@ -89,11 +98,11 @@ std::vector<Row> parse_rows(const std::string& source, const std::string& file) 
     for (std::string_view line : split(source, '\n')) {
       ++number;
       if (trim(line).empty()) continue;
-      json row = json::parse(line, nullptr, false);
+      json row = parsed(line);
       const std::string where = text(file, " line ", number);
       if (!row.is_object())
         fail({.what = "the line is no JSON object",
-              .needs = "one JSON object per line; a table of cells in a file called *.csv",
+              .needs = "one JSON object per line, nested at most 128 deep; a table of cells in a file called *.csv",
               .hint = "correct or remove the line",
               .where = where});
       rows.push_back({std::move(row), where});

@@ -189,6 +189,9 @@ TEST(Rows, LinesOrOneObject) {
   EXPECT_EQ(sections[1].fields["section"], "s");
   for (const char* bad : {"", "\n\n", "[1]\n", "{\"a\": 1}\n{\"a\"", "1\n2\n", "{\n\"a\": 1}\n"})
     EXPECT_THROW(parse_rows(bad, "f"), Error) << bad;
+  // Nested deeper than a stack: no copy of it is made.
+  const std::string deep(1'000'000, '[');
+  EXPECT_THROW(parse_rows("{\"a\": " + deep + std::string(deep.size(), ']') + "}\n", "f"), Error);
   EXPECT_THROW(parse_filter("a"), Error);
   EXPECT_THROW(parse_filter("=a"), Error);
 }
