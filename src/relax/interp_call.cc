@@ -63,14 +63,13 @@ runtime::Value GraphInterpreter::Machine::invoke(const runtime::Value& callee, s
   if (at == env.module->functions.end()) return host(closure->name, args);
   if (const Function* f = at->second.as<Function>()) return function(*f, closure->name, std::move(args), nullptr);
   if (const ExternDecl* e = at->second.as<ExternDecl>()) return host(e->name, args);
-  program(cast<tir::PrimFunc>(at->second), closure->name, args);
-  return {};
+  return program(cast<tir::PrimFunc>(at->second), closure->name, args);
 }
 
 // ---- Tensor programs ----
 
-void GraphInterpreter::Machine::program(const tir::PrimFuncRef& f, const std::string& name,
-                                        std::span<const runtime::Value> args) {
+runtime::Value GraphInterpreter::Machine::program(const tir::PrimFuncRef& f, const std::string& name,
+                                                  std::span<const runtime::Value> args) {
   std::vector<tir::Argument> ready;
   for (const runtime::Value& v : args) {
     if (const Tensor* t = v.as<Tensor>())
@@ -86,7 +85,9 @@ void GraphInterpreter::Machine::program(const tir::PrimFuncRef& f, const std::st
   }
   auto at = compiled_.find(f.get());
   if (at == compiled_.end()) at = compiled_.emplace(f.get(), std::pair(f, tir::Interpreter(f))).first;
-  at->second.second.run(ready, options.programs);
+  const auto result = at->second.second.run(ready, options.programs);
+  if (!result) return {};
+  return std::visit([](auto number) { return runtime::Value(number); }, *result);
 }
 
 runtime::Value GraphInterpreter::Machine::allocate(const StructInfo& info, const Environment& env,

@@ -60,7 +60,7 @@ class GraphInterpreter::Machine {
   /// An op without a row of its own here: what LegalizeOps would make of it, on these values.
   runtime::Value op_by_formula(const RCall& c, std::vector<runtime::Value> args);
   /// Tensor programs of the module; `args` are all of its arguments.
-  void program(const tir::PrimFuncRef& f, const std::string& name, std::span<const runtime::Value> args);
+  runtime::Value program(const tir::PrimFuncRef& f, const std::string& name, std::span<const runtime::Value> args);
   /// Fresh tensors for struct info, one per leaf.
   runtime::Value allocate(const StructInfo& info, const Environment& env, std::vector<runtime::Value>& leaves);
 

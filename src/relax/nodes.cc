@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/float16.h"
+#include "tir/analysis.h"
 #include "tir/nodes.h"
 
 namespace sator::relax {
@@ -86,7 +87,9 @@ StructInfo info_of(const FuncNode& func) {
   }
   if (const tir::PrimFunc* f = func.as<tir::PrimFunc>()) {
     bool returns = !f->ret_dtype.is_void() && !f->ret_dtype.is_handle();
-    return opaque_func_info(returns ? prim_info(f->ret_dtype) : tuple_info({}), false);
+    // A function that does nothing but compute a scalar has no effect.
+    const bool is_pure = returns && !tir::not_pure(*f);
+    return opaque_func_info(returns ? prim_info(f->ret_dtype) : tuple_info({}), is_pure);
   }
   return opaque_func_info(object_info(), false);
 }

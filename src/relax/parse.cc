@@ -39,6 +39,7 @@ class ModuleParser {
     tir::declare_functions(body, scope_.context);
     for (const Statement& s : body) declare(s, module != nullptr);
     collect_programs();
+    for (const Statement& s : body) tensor_program(s);
     for (const Statement& s : body) member(s, module != nullptr);
     for (const auto& [name, func] : scope_.programs->module()->functions)
       if (func.as<tir::PrimFunc>()) functions_.emplace(name, func);
@@ -188,6 +189,14 @@ class ModuleParser {
           {.what = text("the module has two functions ", name), .needs = "names that differ", .hint = "rename one"});
   }
 
+  /// Read before graphs: the body tells whether calls have effects.
+  void tensor_program(const Statement& s) {
+    if (s.kind != StatementKind::function || !tir::is_prim_func(s, scope_.context)) return;
+    tir::PrimFuncRef func = tir::parse_function(source(), s, scope_.context);
+    scope_.functions[s.text] = info_of(*func);
+    functions_.emplace(s.text, std::move(func));
+  }
+
   void member(const Statement& s, bool in_class) {
     switch (s.kind) {
       case StatementKind::import:
@@ -200,10 +209,7 @@ class ModuleParser {
         [[fallthrough]];
       default: not_a_member(s);
     }
-    if (tir::is_prim_func(s, scope_.context)) {
-      functions_.emplace(s.text, tir::parse_function(source(), s, scope_.context));
-      return;
-    }
+    if (tir::is_prim_func(s, scope_.context)) return;
     FuncRef func = FunctionParser(source(), scope_).parse(s);
     // What the body tells about the result, later callers see.
     scope_.functions[s.text] = info_of(*func);
@@ -232,6 +238,19 @@ Func parse_function(std::string text, std::string name) {
                           .needs = "one function",
                           .hint = "parse it as a module"});
   return module->functions.begin()->second;
+}
+
+NodeRef parse_attribute(std::string text, std::string name) {
+  const script::Program program = script::parse(std::move(text), std::move(name));
+  if (program.body.size() != 1 || program.body[0].kind != script::StatementKind::expression)
+    program.source->fail({},
+                         {.what = "the text is no expression",
+                          .needs = "one value, such as a number, a text in quotes or a list",
+                          .hint = "put a text in quotes"});
+  const ModuleScope scope;
+  GraphEvaluator evaluator(*program.source, scope);
+  const script::Expression& value = program.body[0].value;
+  return evaluator.to_attribute(evaluator.eval(value), value.place);
 }
 
 }  // namespace sator::relax

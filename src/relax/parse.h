@@ -15,5 +15,8 @@ namespace sator::relax {
 ModuleRef parse_module(std::string text, std::string name = "", tir::ParseOptions options = {});
 /// One function, of graphs or of tensor programs. Errors: as above.
 Func parse_function(std::string text, std::string name = "");
+/// The value of an attribute: a number, True, False, a text, a list, a dictionary, or an expression of R or T; null for None.
+/// Errors: as above.
+NodeRef parse_attribute(std::string text, std::string name = "");
 
 }  // namespace sator::relax

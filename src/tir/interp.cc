@@ -90,7 +90,7 @@ Interpreter::Interpreter(PrimFuncRef func) : compiled_(std::make_unique<Compiled
   c.counters = std::move(compiler.counters);
 }
 
-void Interpreter::run(std::span<const Argument> args, const RunOptions& options) const {
+std::optional<Scalar> Interpreter::run(std::span<const Argument> args, const RunOptions& options) const {
   const Compiled& c = *compiled_;
   Machine m;
   m.slots.resize(static_cast<size_t>(c.slots));
@@ -185,9 +185,11 @@ void Interpreter::run(std::span<const Argument> args, const RunOptions& options)
               .hint = "check the arguments' shapes"});
   }
   for (const Exec& e : c.declarations) e->run(m);
+  std::optional<Scalar> result;
   try {
     c.body->run(m);
-  } catch (const Returned&) {
+  } catch (const Returned& returned) {
+    result = returned.value;
   }
   if (options.counts) {
     for (const BlockCounter& counter : m.counters) {
@@ -196,6 +198,7 @@ void Interpreter::run(std::span<const Argument> args, const RunOptions& options)
       out.multiply_adds += counter.count.multiply_adds;
     }
   }
+  return result;
 }
 
 void run(const PrimFunc& func, std::span<const Ref<runtime::Tensor>> args, const RunOptions& options) {

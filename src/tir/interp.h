@@ -32,6 +32,9 @@ ArrayView view(const runtime::Tensor& tensor);
 /// What a parameter receives: memory for a buffer, a number for a scalar.
 using Argument = std::variant<ArrayView, int64_t, double>;
 
+/// What a function returns by T.ret.
+using Scalar = std::variant<int64_t, double>;
+
 /// How often a block ran, and how many of its stores were of the form x = x + a * b.
 struct BlockCount {
   int64_t instances = 0;
@@ -70,10 +73,10 @@ class Interpreter {
   ~Interpreter();
   Interpreter(Interpreter&&) noexcept;
 
-  /// One argument per parameter. Symbolic sizes take their values from the shapes.
+  /// The value that the function returns, if it does. One argument per parameter. Symbolic sizes take their values from the shapes.
   /// Errors: arguments that do not fit; an index out of bounds (with buffer, index and block); an iterator outside of its
   /// domain; a division by zero; a failed assertion; a limit of the options.
-  void run(std::span<const Argument> args, const RunOptions& options = {}) const;
+  std::optional<Scalar> run(std::span<const Argument> args, const RunOptions& options = {}) const;
 
  private:
   struct Compiled;

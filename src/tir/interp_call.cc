@@ -280,10 +280,8 @@ Value Compiler::call(const Call& n) {
   if (op == "tir.ret") {
     auto v = std::make_shared<Value>(value(n.args[0]));
     return whole(int_code([v](Machine& m, int) -> int64_t {
-      if (v->i)
-        v->i->eval(m, 0);
-      else if (v->f)
-        v->f->eval(m, 0);
+      if (v->i) throw Returned{v->i->eval(m, 0)};
+      if (v->f) throw Returned{v->f->eval(m, 0)};
       throw Returned{};
     }));
   }

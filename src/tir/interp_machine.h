@@ -287,7 +287,9 @@ double read_float(const uint8_t* p, DType dtype);
 void write_int(uint8_t* p, int64_t v, DType dtype);
 void write_float(uint8_t* p, double v, DType dtype);
 
-/// Ends a function early: T.ret.
-struct Returned {};
+/// Ends a function early: T.ret, with its value.
+struct Returned {
+  std::optional<Scalar> value = {};
+};
 
 }  // namespace sator::tir::interp
