@@ -6,7 +6,7 @@
 #include "cli/program_options.h"
 #include "driver/pipeline.h"
 #include "driver/program.h"
-#include "passes/lower/lower.h"
+#include "passes/option.h"
 #include "passes/run.h"
 #include "relax/ops/table.h"
 #include "relax/print.h"
@@ -20,21 +20,6 @@ struct OptArguments {
   std::vector<std::string> passes, bounds, config, schedules;
   bool list = false, ops = false, explain = false;
 };
-
-Attrs config_of(const std::vector<std::string>& given) {
-  Attrs out;
-  const std::vector<std::string> known(passes::option_names().begin(), passes::option_names().end());
-  const std::string example = "as in --config tir.HoistExpression.hoisted_conditionals=1";
-  for (const auto& [name, value] :
-       named_numbers(given, {.what = "--config", .needs = "NAME=NUMBER, an option of a pass", .hint = example})) {
-    if (std::ranges::find(known, name) == known.end())
-      fail({.what = text("no pass has the option ", name),
-            .needs = text("one of ", join(known, ", ")),
-            .hint = example});
-    out[name] = int_imm(value, i64);
-  }
-  return out;
-}
 
 void list_passes(Streams& io) {
   size_t widest = 0;
@@ -61,7 +46,7 @@ void run(const OptArguments& a, Streams& io) {
           .hint = "`sator opt --list` lists the passes"});
   std::vector<const passes::Pass*> chosen;
   for (const std::string& name : listed_words(a.passes)) chosen.push_back(&driver::step_named(name));
-  passes::PassContext ctx{.bounds = bounds_of(a.bounds), .config = config_of(a.config)};
+  passes::PassContext ctx{.bounds = bounds_of(a.bounds), .config = passes::options_from_text(join(a.config, ","))};
   if (a.target) ctx.target = Target::parse(*a.target);
   if (a.explain)
     ctx.explain = [&](const std::string& pass, const std::string& message) {
@@ -99,7 +84,9 @@ Command opt_command() {
                    &a->schedules},
                   {"-o,--output FILE", "write the result there instead of printing it", &a->output},
                   {"--bounds LIST", "the largest values of symbolic sizes: seq_len=512,batch=8", &a->bounds},
-                  {"--config LIST", "options of passes: tir.Simplify.NAME=1,...", &a->config},
+                  {"--config LIST",
+                   "options of passes: NAME=1, NAME=word, NAME=[...] or {...}; commas between",
+                   &a->config},
                   {"--target TARGET", text("what is compiled for: ", kTargetHelp), &a->target},
                   {"--attach FILE", "tensor programs that AttachAdditionalPrimFuncs adds", &a->attach},
                   {"--explain", "say what passes did or did not do, and why", &a->explain},

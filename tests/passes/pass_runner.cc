@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "graph_runner.h"
 #include "passes/byoc.h"
+#include "passes/option.h"
 #include "passes/run.h"
 #include "relax/parse.h"
 #include "relax/print.h"
@@ -25,13 +26,9 @@ std::string run_passes(const TestCase& test) {
     }
   }
   if (const Section* target = test.find("target")) ctx.target = Target::parse(std::string(trim(target->text)));
-  if (test.find("config")) {  // option=value, one a line
-    for (std::string_view line : split(test.text("config"), '\n')) {
-      size_t equals = line.find('=');
-      if (equals == line.npos) continue;
-      ctx.config[std::string(trim(line.substr(0, equals)))] = string_imm(std::string(trim(line.substr(equals + 1))));
-    }
-  }
+  if (test.find("config"))  // NAME=VALUE, one a line
+    for (std::string_view line : split(test.text("config"), '\n'))
+      for (const auto& [name, value] : passes::options_from_text(line)) ctx.config[name] = value;
   if (test.find("attach")) ctx.additional = relax::parse_module(test.text("attach"), "attach");
   const ModuleRef program = relax::parse_module(test.text("program"), "program");
   ModuleRef module = program;
@@ -44,7 +41,8 @@ std::string run_passes(const TestCase& test) {
   std::string printed = relax::to_script(*module);
   if (!equal(module, relax::parse_module(printed)))
     fail({.what = "the printed program parses to another one:\n" + printed});
-  if (auto difference = difference_of_runs(program, module))
+  const double tolerance = test.find("tolerance") ? std::stod(test.text("tolerance")) : 1e-5;
+  if (auto difference = difference_of_runs(program, module, tolerance))
     fail({.what = text("the program computes something else: ", *difference, "\n", printed)});
   return printed;
 }

@@ -25,7 +25,7 @@ const std::vector<Runner>& runners() {
        .does = "what main gives for the tensors of the section, by the interpreter and by machine code",
        .run = run_evaluate},
       {.section = "passes",
-       .inputs = {"program", "bounds", "target", "config", "patterns", "attach"},
+       .inputs = {"program", "bounds", "target", "config", "patterns", "attach", "tolerance"},
        .does = "the module after the passes that the section names, checked after each; config: options, one "
                "`name = text` a line",
        .run = run_passes},

@@ -7,26 +7,7 @@ namespace sator::passes {
 
 using namespace relax;
 
-NamedValues named_values(const NodeRef& given) {
-  NamedValues out;
-  if (const Dict* d = given ? given.as<Dict>() : nullptr) {
-    for (const auto& [name, value] : d->items) out.emplace_back(string_imm(name), value);
-  } else if (const Array* pairs = given ? given.as<Array>() : nullptr) {
-    for (const NodeRef& item : pairs->items) {
-      const Array* pair = item.as<Array>();
-      if (pair && pair->items.size() == 2) out.emplace_back(pair->items[0], pair->items[1]);
-    }
-  }
-  return out;
-}
-
-NodeRef option(const PassContext& ctx, const std::string& name) {
-  auto at = ctx.config.find(name);
-  return at == ctx.config.end() ? nullptr : at->second;
-}
-
-/// The graph function of the name. Errors: there is none.
-static FuncRef function_named(const ModuleRef& module, const std::string& pass, const std::string& name) {
+FuncRef function_named(const ModuleRef& module, const std::string& pass, const std::string& name) {
   auto at = module->functions.find(name);
   FuncRef f = at == module->functions.end() ? nullptr : cast<Function>(at->second);
   if (f) return f;
@@ -39,8 +20,8 @@ static FuncRef function_named(const ModuleRef& module, const std::string& pass, 
 }
 
 ModuleRef bind_symbolic_vars(const ModuleRef& module, const PassContext& ctx) {
-  const NamedValues values = named_values(option(ctx, "BindSymbolicVars.binding_map"));
-  const auto only = string_attr(ctx.config, "BindSymbolicVars.func_name");
+  const NamedValues values = named_values_option(ctx, "BindSymbolicVars.binding_map");
+  const auto only = text_option(ctx, "BindSymbolicVars.func_name");
   if (only) {
     BlockBuilder builder(module);
     FuncRef f = function_named(module, "BindSymbolicVars", *only);
@@ -73,10 +54,10 @@ ModuleRef bind_symbolic_vars(const ModuleRef& module, const PassContext& ctx) {
 }
 
 ModuleRef bind_params(const ModuleRef& module, const PassContext& ctx) {
-  const std::string name = string_attr(ctx.config, "BindParams.func_name").value_or("main");
+  const std::string name = text_option(ctx, "BindParams.func_name").value_or("main");
   BlockBuilder builder(module);
   FuncRef f = function_named(module, "BindParams", name);
-  return with_function(module, name, relax::bind_params(f, named_values(option(ctx, "BindParams.params")), builder));
+  return with_function(module, name, relax::bind_params(f, named_values_option(ctx, "BindParams.params"), builder));
 }
 
 }  // namespace sator::passes

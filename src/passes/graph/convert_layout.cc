@@ -171,13 +171,15 @@ class LayoutConverter final : public GraphRewriter {
 
 ModuleRef convert_layout(const ModuleRef& module, const PassContext& ctx) {
   WishedLayouts wished;
-  for (const auto& [key, value] : named_values(option(ctx, "ConvertLayout.desired_layouts"))) {
+  const std::string name = "ConvertLayout.desired_layouts";
+  for (const auto& [key, value] : named_values_option(ctx, name)) {
     const StringImm* op = key.as<StringImm>();
-    const Array* layouts = value.as<Array>();
-    if (!op || !layouts) continue;
+    const Array* layouts = value ? value.as<Array>() : nullptr;
+    auto is_text = [](const NodeRef& n) { return n && n.as<StringImm>(); };
+    if (!op || !layouts || !std::ranges::all_of(layouts->items, is_text))
+      refuse_option(ctx, name, "layouts by op", "as in {\"nn.conv2d\": [\"NHWC\", \"OHWI\"]}");
     std::vector<std::string>& mine = wished[op->value.starts_with("relax.") ? op->value.substr(6) : op->value];
-    for (const NodeRef& l : layouts->items)
-      if (const StringImm* s = l.as<StringImm>()) mine.push_back(s->value);
+    for (const NodeRef& l : layouts->items) mine.push_back(l.as<StringImm>()->value);
   }
   return rewrite_functions(
       module, [&](const FuncRef& f, BlockBuilder& builder) { return LayoutConverter(builder, wished).function(*f); });

@@ -17,8 +17,7 @@ bool is_dataflow_binding(const Binding& b) {
 }  // namespace
 
 ModuleRef convert_to_dataflow(const ModuleRef& module, const PassContext& ctx) {
-  const int64_t min_size = int_attr(ctx.config, "ConvertToDataflow.min_size").value_or(2);
-  const size_t least = static_cast<size_t>(std::max<int64_t>(1, min_size));
+  const size_t least = static_cast<size_t>(number_option(ctx, "ConvertToDataflow.min_size", 2, 0));
   return rewrite_functions(module, [&](const FuncRef& f, BlockBuilder& builder) {
     FuncRef out = transform(f, [&](const SeqExpr& seq) -> NodeRef {
       std::vector<BindingBlockRef> blocks;

@@ -112,8 +112,9 @@ class Decomposer final : public GraphRewriter {
 };
 
 ModuleRef decomposed(const ModuleRef& module, const PassContext& ctx, bool training) {
-  const auto only =
-      string_attr(ctx.config, training ? "DecomposeOpsForTraining.func_name" : "DecomposeOpsForInference.func_name");
+  const std::string pass = training ? "DecomposeOpsForTraining" : "DecomposeOpsForInference";
+  const auto only = text_option(ctx, pass + ".func_name");
+  if (only) function_named(module, pass, *only);
   BlockBuilder builder(module);
   for (const auto& [name, func] : module->functions) {
     FuncRef f = sator::cast<Function>(func);

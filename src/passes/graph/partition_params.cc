@@ -264,13 +264,11 @@ FuncRef consuming(const FuncRef& f, BlockBuilder& builder) {
 
 ModuleRef partition_transform_params(const ModuleRef& module, const PassContext& ctx) {
   NodeRef given = option(ctx, "LiftTransformParams.shared_transform");
-  std::vector<std::string> names;
-  if (const Array* list = given ? given.as<Array>() : nullptr) {
-    for (const NodeRef& n : list->items)
-      if (const StringImm* s = n.as<StringImm>()) names.push_back(s->value);
-  }
+  const bool listed = given && given.as<Array>();
+  const std::vector<std::string> names =
+      listed ? names_option(ctx, "LiftTransformParams.shared_transform") : std::vector<std::string>();
   const bool named = !names.empty();
-  const bool shares = named || (given && given.as<IntImm>() && given.as<IntImm>()->value != 0);
+  const bool shares = named || (!listed && flag_option(ctx, "LiftTransformParams.shared_transform", false));
   std::vector<std::pair<std::string, FuncRef>> targets;
   for (const auto& [name, func] : module->functions) {
     FuncRef f = sator::cast<Function>(func);
@@ -300,7 +298,7 @@ ModuleRef partition_transform_params(const ModuleRef& module, const PassContext&
         std::map<std::string, Func>{{name, sator::with(f, &Function::attrs, std::move(attrs))}}, Attrs(), Attrs());
     one = bundle_model_params(one, {.config = {{"BundleModelParams.param_tuple_name", string_imm("params")}}});
     f = sator::cast<Function>(one->functions.at(name));
-    if (int_attr(ctx.config, "relax.lift_transform_params.consume_params").value_or(0) != 0) f = consuming(f, builder);
+    if (flag_option(ctx, "relax.lift_transform_params.consume_params", false)) f = consuming(f, builder);
     builder.update_function(name, f);
   };
   if (!shared) {

@@ -312,7 +312,7 @@ class Bundled final : public GraphRewriter {
 }  // namespace
 
 ModuleRef bundle_model_params(const ModuleRef& module, const PassContext& ctx) {
-  const std::string name = string_attr(ctx.config, "BundleModelParams.param_tuple_name").value_or("model_params");
+  const std::string name = text_option(ctx, "BundleModelParams.param_tuple_name").value_or("model_params");
   return rewrite_functions(module, [&](const FuncRef& f, BlockBuilder& builder) {
     const auto inputs = int_attr(f->attrs, "num_input");
     if (!inputs) return f;

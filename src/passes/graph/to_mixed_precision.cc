@@ -367,17 +367,9 @@ class MixedPrecision final : public GraphRewriter {
 }  // namespace
 
 ModuleRef to_mixed_precision(const ModuleRef& module, const PassContext& ctx) {
-  const std::string written = string_attr(ctx.config, "ToMixedPrecision.out_dtype").value_or("float32");
-  const auto out = DType::parse(written);
-  if (!out || (*out != f16 && *out != f32))
-    fail({.what = text("ToMixedPrecision: the dtype ", written),
-          .needs = "float16 or float32, what products are summed in",
-          .hint = "leave it out for float32"});
-  std::set<std::string> halves;
-  NodeRef names = option(ctx, "ToMixedPrecision.fp16_input_names");
-  if (const Array* list = names ? names.as<Array>() : nullptr)
-    for (const NodeRef& n : list->items)
-      if (const StringImm* s = n.as<StringImm>()) halves.insert(s->value);
+  const DType out = choice_option(ctx, "ToMixedPrecision.out_dtype", {"float32", "float16"}) == "float16" ? f16 : f32;
+  const std::vector<std::string> names = names_option(ctx, "ToMixedPrecision.fp16_input_names");
+  const std::set<std::string> halves(names.begin(), names.end());
   return rewrite_functions(module, [&](const FuncRef& f, BlockBuilder& builder) {
     Demand demand(*f);
     // Parameters that are given in half precision.
@@ -400,7 +392,7 @@ ModuleRef to_mixed_precision(const ModuleRef& module, const PassContext& ctx) {
           wants[sator::cast<RVar>(now)] = mine;
         }
     }
-    return MixedPrecision(builder, *out, wants, params).function(*in);
+    return MixedPrecision(builder, out, wants, params).function(*in);
   });
 }
 

@@ -68,17 +68,10 @@ struct Dependences {
 }  // namespace
 
 ModuleRef topological_sort(const ModuleRef& module, const PassContext& ctx) {
-  const std::string order = string_attr(ctx.config, "TopologicalSort.order").value_or("depth-first");
-  const std::string direction = string_attr(ctx.config, "TopologicalSort.direction").value_or("from-inputs");
-  if (order != "depth-first" && order != "breadth-first")
-    fail({.what = text("TopologicalSort: the order ", order),
-          .needs = "depth-first or breadth-first",
-          .hint = "write one of the two"});
-  if (direction != "from-inputs" && direction != "from-outputs")
-    fail({.what = text("TopologicalSort: the direction ", direction),
-          .needs = "from-inputs or from-outputs",
-          .hint = "write one of the two"});
-  const bool depth_first = order == "depth-first", from_inputs = direction == "from-inputs";
+  const bool depth_first =
+      choice_option(ctx, "TopologicalSort.order", {"depth-first", "breadth-first"}) == "depth-first";
+  const bool from_inputs =
+      choice_option(ctx, "TopologicalSort.direction", {"from-inputs", "from-outputs"}) == "from-inputs";
 
   return rewrite_functions(module, [&](const FuncRef& f, BlockBuilder&) {
     Dependences all(*f);
