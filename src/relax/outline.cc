@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "relax/builder.h"
+
 namespace sator::relax {
 
 RVarRef bound_var(const Binding& b) {
@@ -33,6 +35,18 @@ std::vector<int64_t> overwritten_inputs(const RCall& call, size_t results) {
   for (size_t i = 0; list && i < list->items.size() && i < results; ++i)
     out[i] = as_int(cast<ExprNode>(list->items[i])).value_or(-1);
   return out;
+}
+
+bool contains_impure_call(const RExpr& e) {
+  bool found = false;
+  walk(
+      e,
+      [&](const LocalFunction&) { return false; },
+      [&](const RCall& c) {
+        found = found || is_impure_call(ref(c));
+        return true;
+      });
+  return found;
 }
 
 std::optional<std::string> called_prim_func(const Binding& binding) {

@@ -10,12 +10,6 @@ using namespace relax;
 
 namespace {
 
-bool contains_impure_call(const RExpr& e) {
-  bool found = false;
-  walk(e, [&](const RCall& c) { found = found || is_impure_call(ref(c)); });
-  return found;
-}
-
 /// A call that makes a new object each time.
 bool is_allocation(const RExpr& e) { return op_name(e).find("alloc_") != std::string::npos; }
 
@@ -90,7 +84,7 @@ FuncRef eliminate_common_subexpr(const FuncRef& func, BlockBuilder& builder, boo
 }
 
 ModuleRef eliminate_common_subexpr(const ModuleRef& module, const PassContext& ctx) {
-  const bool call_only = int_attr(ctx.config, "EliminateCommonSubexpr.call_only").value_or(0) != 0;
+  const bool call_only = flag_option(ctx, "EliminateCommonSubexpr.call_only", false);
   return rewrite_functions(
       module, [&](const FuncRef& f, BlockBuilder& builder) { return eliminate_common_subexpr(f, builder, call_only); });
 }

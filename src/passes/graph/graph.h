@@ -2,6 +2,7 @@
 // the context's `config` under its own name ("TopologicalSort.order").
 #pragma once
 
+#include "passes/option.h"
 #include "passes/pass.h"
 #include "relax/bind.h"
 #include "relax/nodes.h"
@@ -11,10 +12,8 @@ namespace sator::passes {
 /// The rows of this folder.
 std::vector<Pass> graph_passes();
 
-/// An option of the context, null where it is not given.
-NodeRef option(const PassContext& ctx, const std::string& name);
-/// A dictionary, or a list of pairs, as named values.
-relax::NamedValues named_values(const NodeRef& given);
+/// The graph function of the name that a pass was given. Errors: there is none; lists those there are.
+relax::FuncRef function_named(const ModuleRef& module, const std::string& pass, const std::string& name);
 
 // ---- Normal forms ----
 
@@ -55,6 +54,13 @@ ModuleRef decompose_ops_for_inference(const ModuleRef& module, const PassContext
 /// batch_norm as ops of the batch's own statistics, which move the given ones by `momentum`; layer_norm as elementwise ops.
 ///   config  "DecomposeOpsForTraining.func_name": in this function alone
 ModuleRef decompose_ops_for_training(const ModuleRef& module, const PassContext& ctx);
+
+/// In dataflow blocks, elementwise calls write over an argument that the block made and that nobody reads later, by call_tir_inplace
+/// of programs NAME_inplace. A value that another name stands for (a tuple, a view) is not overwritten.
+ModuleRef dataflow_use_inplace_calls(const ModuleRef& module, const PassContext&);
+
+/// multinomial_from_uniform as a cumsum and a search in it, for CPUs.
+ModuleRef dispatch_sampling(const ModuleRef& module, const PassContext& ctx);
 
 // ---- Functions and their parameters ----
 
@@ -111,6 +117,9 @@ ModuleRef lazy_transform_params(const ModuleRef& module, const PassContext& ctx)
 /// (a b) c as a (b c), or the other way, where that takes fewer operations or lets two factors that are known when compiled be
 /// multiplied then (parameters after the attribute num_input).
 ModuleRef adjust_matmul_order(const ModuleRef& module, const PassContext&);
+/// Products of one tensor with weights of one rank, in a dataflow block, are the parts of one product with the weights side by side;
+/// so are the biases and the activations that all of them have. One weight may have a symbolic width.
+ModuleRef combine_parallel_matmul(const ModuleRef& module, const PassContext&);
 /// x (a + b) is x a + x b, unless a + b is known when compiled.
 ModuleRef expand_matmul_of_sum(const ModuleRef& module, const PassContext&);
 /// x take(w, i) is take(x w, i); of a table of matrices, one per row of the batch, the product with all of the table.

@@ -83,6 +83,16 @@ struct LayoutRequest {
 };
 using Rule = std::optional<OrderedCall> (*)(const LayoutRequest&);
 
+/// The order that makes a layout of the call into one that is wished for. Errors: other letters.
+KnownOrder wished_order(const LayoutRequest& r, const std::string& from, const std::string& to) {
+  auto order = order_between(from, to);
+  if (!order)
+    fail({.what = text("ConvertLayout: ", from, " of ", op_name(ref(r.call)), " cannot become ", to),
+          .needs = text("the letters of ", from, " in another order"),
+          .hint = "correct the layout; layouts with blocks of channels are not built"});
+  return *order;
+}
+
 OrderedCall kept(const LayoutRequest& r) {
   return {.inputs = {{r.first()}}, .outputs = {r.first()}, .attrs = r.call.attrs};
 }
@@ -122,10 +132,9 @@ std::optional<OrderedCall> convolution(const LayoutRequest& r) {
   KnownOrder x, w, y;
   if (r.wished && r.wished->size() >= 2) {
     const std::string& last = r.wished->size() > 2 ? (*r.wished)[2] : (*r.wished)[0];
-    auto a = order_between(data, (*r.wished)[0]), b = order_between(kernel, (*r.wished)[1]),
-         c = order_between(out, last);
-    if (!a || !b || !c) return {};
-    x = *a, w = *b, y = *c;
+    x = wished_order(r, data, (*r.wished)[0]);
+    w = wished_order(r, kernel, (*r.wished)[1]);
+    y = wished_order(r, out, last);
   } else {
     x = *r.have[0][0], w = *r.have[1][0], y = x;
   }
@@ -141,10 +150,9 @@ std::optional<OrderedCall> window(const LayoutRequest& r) {
   OrderedCall out = kept(r);
   const std::string data = text_of(out.attrs, "layout");
   if (kResize && r.wished && !r.wished->empty()) {
-    auto order = order_between(data, r.wished->front());
-    if (!order) return {};
-    out.inputs = {{*order}};
-    out.outputs = {*order};
+    const KnownOrder order = wished_order(r, data, r.wished->front());
+    out.inputs = {{order}};
+    out.outputs = {order};
   }
   const KnownOrder& order = *out.inputs[0][0];
   if (order.size() != data.size()) return {};

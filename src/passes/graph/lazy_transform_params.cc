@@ -29,12 +29,20 @@ Attrs without_force_pure(Attrs attrs) {
 class Fetcher final : public GraphRewriter {
  public:
   using Fetch = std::function<RExpr(int64_t index, const std::string& name)>;
-  Fetcher(BlockBuilder& builder, std::vector<RVarRef> params, Fetch fetch)
+  Fetcher(BlockBuilder& builder, const Function& f, std::vector<RVarRef> params, Fetch fetch)
       : GraphRewriter(builder), params_(std::move(params)), fetch_(std::move(fetch)) {
     if (params_.size() == 1 && params_[0]->sinfo.as<TupleInfo>()) tuple_ = params_[0];
+    walk(
+        f.body,
+        [&](const If& branch) { first_.merge(variables_in(ref(branch))); },
+        [&](const LocalFunction& inner) { first_.merge(variables_in(ref(inner))); });
   }
 
  private:
+  /// What branches and local functions read is there before any of them.
+  void begin_block(const BindingBlock&) override {
+    for (const RVarRef& v : std::exchange(first_, {})) need(v);
+  }
   RExpr value(const RVarRef&, const RExpr& value) override {
     const TupleGetItem* item = value.as<TupleGetItem>();
     if (tuple_ && item && item->tuple == tuple_) {
@@ -63,9 +71,15 @@ class Fetcher final : public GraphRewriter {
     }
   }
 
+  static std::set<RVarRef> variables_in(const RExpr& e) {
+    const std::vector<RVarRef> all = rvars_in(e);
+    return {all.begin(), all.end()};
+  }
+
   std::vector<RVarRef> params_;
   RVarRef tuple_;
   Fetch fetch_;
+  std::set<RVarRef> first_;  ///< that are fetched at the beginning, where they are parameters
   std::set<RVarRef> fetched_;
 };
 
@@ -136,7 +150,7 @@ FuncRef with_lazy_inputs(const FuncRef& f, BlockBuilder& builder) {
   Attrs attrs = f->attrs;
   attrs["num_input"] = int_imm(static_cast<int64_t>(inputs) + 1);
   out = with(out, &Function::attrs, attrs);
-  Fetcher fetcher(builder, fetched, [&](int64_t index, const std::string& name) {
+  Fetcher fetcher(builder, *f, fetched, [&](int64_t index, const std::string& name) {
     return relax::call(fget, {prim_value(index), string_value(name)});
   });
   out = fetcher.function(*out);
@@ -188,11 +202,18 @@ struct Hooks {
   std::vector<RExpr> extra_get, extra_set;
 };
 
-std::vector<RExpr> variables_of(const NodeRef& given) {
+std::vector<RExpr> values_option(const PassContext& ctx, const std::string& name) {
   std::vector<RExpr> out;
-  if (const Array* list = given ? given.as<Array>() : nullptr)
-    for (const NodeRef& item : list->items)
-      if (RExpr e = sator::cast<RelaxExprNode>(item)) out.push_back(e);
+  NodeRef given = option(ctx, name);
+  if (!given) return out;
+  const Array* list = given.as<Array>();
+  for (size_t i = 0; list && i < list->items.size(); ++i) {
+    RExpr e = sator::cast<RelaxExprNode>(list->items[i]);
+    if (!e) break;
+    out.push_back(e);
+  }
+  if (!list || out.size() != list->items.size())
+    refuse_option(ctx, name, "a list of values of graphs", "as in [R.prim_value(0)]");
   return out;
 }
 
@@ -282,7 +303,7 @@ FuncRef lazy_function(const FuncRef& f, const Hooks& hooks, BlockBuilder& builde
       out = with(out, &Function::body, RExpr(with(*seq, &SeqExpr::blocks, joined_blocks(blocks))));
     }
   }
-  Fetcher fetcher(builder, fetched, [&](int64_t index, const std::string&) {
+  Fetcher fetcher(builder, *f, fetched, [&](int64_t index, const std::string&) {
     return hook_call(hooks.get, hooks.extra_get, {prim_value(index)});
   });
   out = fetcher.function(*out);
@@ -307,11 +328,11 @@ FuncRef lazy_function(const FuncRef& f, const Hooks& hooks, BlockBuilder& builde
 
 ModuleRef lazy_transform_params(const ModuleRef& module, const PassContext& ctx) {
   Hooks hooks;
-  if (auto name = string_attr(ctx.config, "LazyTransformParams.fget_item")) hooks.get = *name;
-  if (auto name = string_attr(ctx.config, "LazyTransformParams.fset_item")) hooks.set = *name;
+  if (auto name = text_option(ctx, "LazyTransformParams.fget_item")) hooks.get = *name;
+  if (auto name = text_option(ctx, "LazyTransformParams.fset_item")) hooks.set = *name;
   if (hooks.set == "") hooks.set = std::nullopt;
-  hooks.extra_get = variables_of(option(ctx, "LazyTransformParams.extra_get_item_params"));
-  hooks.extra_set = variables_of(option(ctx, "LazyTransformParams.extra_set_item_params"));
+  hooks.extra_get = values_option(ctx, "LazyTransformParams.extra_get_item_params");
+  hooks.extra_set = values_option(ctx, "LazyTransformParams.extra_set_item_params");
   BlockBuilder builder(module);
   for (const auto& [name, func] : module->functions) {
     FuncRef f = sator::cast<Function>(func);

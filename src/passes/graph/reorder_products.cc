@@ -1,4 +1,5 @@
 // Products in another order: with sums, gathers, transposes and each other.
+#include <algorithm>
 #include <set>
 
 #include "passes/graph/graph.h"
@@ -24,6 +25,11 @@ std::optional<std::vector<Expr>> known_extents(const RExpr& e) {
   return t ? shape_of(*t) : std::nullopt;
 }
 
+bool same_extents(const RExpr& a, const RExpr& b, arith::Analyzer& arith) {
+  auto s = known_extents(a), t = known_extents(b);
+  return s && t && std::ranges::equal(*s, *t, [&](const Expr& x, const Expr& y) { return arith.prove(eq(x, y)); });
+}
+
 std::vector<Chain> chains_of(const RCall& product, const KnownValues& known) {
   std::vector<Chain> out;
   const RExpr &x = product.args[0], &y = product.args[1];
@@ -31,12 +37,15 @@ std::vector<Chain> chains_of(const RCall& product, const KnownValues& known) {
     out.push_back({.a = inner->args[0], .b = inner->args[1], .c = y, .left_first = true});
   if (const RCall* inner = known.call(y, "matmul")) out.push_back({.a = x, .b = inner->args[0], .c = inner->args[1]});
   // The transpose of (b a) is (a^T b^T).
-  if (const RCall* turned = known.call(x, "permute_dims"))
-    if (const RCall* inner = known.call(turned->args[0], "matmul"))
-      out.push_back({.a = inner->args[1], .b = inner->args[0], .c = y, .left_first = true, .permuted = true});
-  if (const RCall* turned = known.call(y, "permute_dims"))
-    if (const RCall* inner = known.call(turned->args[0], "matmul"))
-      out.push_back({.a = x, .b = inner->args[1], .c = inner->args[0], .permuted = true});
+  auto transposed = [&](const RExpr& e) -> const RCall* {
+    const RCall* turned = known.call(e, "permute_dims");
+    if (!turned || permutation_of(*turned) != std::vector<int64_t>{1, 0}) return nullptr;
+    return known.call(turned->args[0], "matmul");
+  };
+  if (const RCall* inner = transposed(x))
+    out.push_back({.a = inner->args[1], .b = inner->args[0], .c = y, .left_first = true, .permuted = true});
+  if (const RCall* inner = transposed(y))
+    out.push_back({.a = x, .b = inner->args[1], .c = inner->args[0], .permuted = true});
   return out;
 }
 
@@ -56,7 +65,10 @@ RExpr better_order(Chain chain, const std::set<RVarRef>& compiled, arith::Analyz
   if (a && b && c) return nullptr;
   auto shape_a = known_extents(chain.a), shape_b = known_extents(chain.b), shape_c = known_extents(chain.c);
   if (!shape_a || !shape_b || !shape_c) return nullptr;
-  if (shape_a->empty() || shape_b->empty() || shape_c->empty()) return nullptr;
+  // A vector beside a batch of matrices would stand for rows in one order and for the batch in the other.
+  const size_t widest = std::max({shape_a->size(), shape_b->size(), shape_c->size()});
+  if (shape_a->empty() || shape_b->size() < 2 || shape_c->empty()) return nullptr;
+  if (widest > 2 && (shape_a->size() == 1 || shape_c->size() == 1)) return nullptr;
   if (chain.permuted) {
     auto& other = chain.left_first ? shape_a : shape_c;
     if (other->size() != 2 || shape_b->size() != 2) return nullptr;
@@ -105,6 +117,9 @@ CallRewrite expanded(const Function& f) {
       return v && compiled.contains(v);
     };
     if (is_compiled(sum->args[0]) && is_compiled(sum->args[1])) return nullptr;
+    // A term that is broadcast is no matrix of its own.
+    for (const RExpr& e : sum->args)
+      if (!same_extents(e, ref(*sum), known.arith())) return nullptr;
     auto term = [&](const RExpr& e) {
       return matmul(call->args[0], turned ? call_of("permute_dims", {e}, turned->attrs) : e);
     };
@@ -128,12 +143,13 @@ RExpr take_after_product(const RCallRef& call, const KnownValues& known) {
   const TensorInfo *ii = indices->sinfo.as<TensorInfo>(), *oi = call->sinfo.as<TensorInfo>();
   auto at = taken->attrs.find("axis");
   if (!xi || !wi || !ii || !oi || at == taken->attrs.end() || !at->second) return nullptr;
-  if (xi->ndim < 0 || wi->ndim < 0 || ii->ndim != 1 || oi->ndim < 0) return nullptr;
-  const int64_t axis = AttrType<int64_t>::load(at->second);
+  if (xi->ndim < 0 || wi->ndim < 2 || ii->ndim != 1 || oi->ndim < 0) return nullptr;
+  const int64_t given = AttrType<int64_t>::load(at->second), axis = given < 0 ? given + wi->ndim : given;
   // Columns of the weight: the same columns of the product.
   if (axis + 1 == wi->ndim) return take(matmul(x, weights), indices, oi->ndim - 1);
-  auto xs = shape_of(*xi), ws = shape_of(*wi);
-  if (axis != 0 || xi->ndim != 3 || wi->ndim != 3 || !xs || !ws) return nullptr;
+  auto xs = shape_of(*xi), ws = shape_of(*wi), is = shape_of(*ii);
+  if (axis != 0 || xi->ndim != 3 || wi->ndim != 3 || !xs || !ws || !is) return nullptr;
+  if (!known.arith().prove(eq((*xs)[0], (*is)[0]))) return nullptr;
   // One matrix of a table per row of the batch: the product with all of the table, then each row's part of it.
   RExpr table = make_call("permute_dims", {weights}, {{"axes", std::vector<Value>{1, 0, 2}}});
   RExpr all = matmul(x, reshape(table, {(*ws)[1], (*ws)[0] * (*ws)[2]}));
