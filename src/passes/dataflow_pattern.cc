@@ -2,33 +2,16 @@
 
 #include <algorithm>
 
+#include "passes/pattern_matcher.h"
 #include "relax/outline.h"
 
 namespace sator::passes {
 
 using namespace relax;
 
-struct DFPatternNode {
-  enum class Kind { wildcard, op, call_tir, item, either, one_value };
-  /// Which arguments of the call the patterns of `args` are for.
-  enum class Args { in_order, either_way, any };
-  Kind kind = Kind::wildcard;
-  std::string op;                                     ///< of Kind::op
-  std::function<bool(const tir::PrimFunc&)> which{};  ///< of Kind::call_tir
-  std::vector<DFPattern> args{};                      ///< or the two of Kind::either; one of item and one_value
-  int ndim = -1;                                      ///< of the result; -1: any
-  Args of = Args::in_order;
-  size_t index = 0;  ///< of Kind::item
-};
-
 namespace {
 
 DFPattern node(DFPatternNode n) { return std::make_shared<const DFPatternNode>(std::move(n)); }
-
-bool has_rank(const RExpr& e, int ndim) {
-  const TensorInfo* info = e->sinfo ? e->sinfo.as<TensorInfo>() : nullptr;
-  return info && info->ndim == ndim;
-}
 
 }  // namespace
 
@@ -62,6 +45,48 @@ DFPattern operator|(DFPattern a, DFPattern b) {
   return node({.kind = Kind::either, .op = {}, .args = {std::move(a), std::move(b)}});
 }
 
+DFPattern is_var(std::string name) { return node({.kind = Kind::var, .op = std::move(name)}); }
+DFPattern is_dataflow_var(std::string name) { return node({.kind = Kind::dataflow_var, .op = std::move(name)}); }
+DFPattern is_global_var(std::string name) { return node({.kind = Kind::global_var, .op = std::move(name)}); }
+DFPattern is_constant() { return node({.kind = Kind::constant, .op = {}}); }
+DFPattern is_extern_func(std::string name) { return node({.kind = Kind::extern_func, .op = std::move(name)}); }
+DFPattern is_shape(std::vector<Expr> extents) {
+  return node({.kind = Kind::shape, .op = {}, .extents = std::move(extents)});
+}
+DFPattern is_tuple(std::vector<DFPattern> items, bool unordered) {
+  return node(
+      {.kind = Kind::tuple, .op = {}, .args = std::move(items), .of = unordered ? Args::any_order : Args::in_order});
+}
+DFPattern is_any_item(DFPattern tuple) {
+  return node({.kind = Kind::item, .op = {}, .args = {std::move(tuple)}, .of = Args::any});
+}
+DFPattern is_call_of(DFPattern callee, std::optional<std::vector<DFPattern>> args) {
+  std::vector<DFPattern> parts = {std::move(callee)};
+  const Args of = args ? Args::in_order : Args::any;
+  if (args) parts.insert(parts.end(), args->begin(), args->end());
+  return node({.kind = Kind::call, .op = {}, .args = std::move(parts), .of = of});
+}
+DFPattern is_function(std::vector<DFPattern> params, DFPattern body) {
+  params.push_back(std::move(body));
+  return node({.kind = Kind::function, .op = {}, .args = std::move(params)});
+}
+DFPattern operator&(DFPattern a, DFPattern b) {
+  return node({.kind = Kind::both, .op = {}, .args = {std::move(a), std::move(b)}});
+}
+DFPattern except(DFPattern pattern) { return node({.kind = Kind::except, .op = {}, .args = {std::move(pattern)}}); }
+DFPattern has_shape(DFPattern pattern, std::vector<Expr> extents) {
+  return node({.kind = Kind::has_shape, .op = {}, .args = {std::move(pattern)}, .extents = std::move(extents)});
+}
+DFPattern has_dtype(DFPattern pattern, DType dtype) {
+  return node({.kind = Kind::has_dtype, .op = {}, .args = {std::move(pattern)}, .dtype = dtype});
+}
+DFPattern has_struct_info(DFPattern pattern, StructInfo info) {
+  return node({.kind = Kind::has_struct_info, .op = {}, .args = {std::move(pattern)}, .sinfo = std::move(info)});
+}
+DFPattern has_attrs(DFPattern pattern, Attrs attrs) {
+  return node({.kind = Kind::has_attrs, .op = {}, .args = {std::move(pattern)}, .attrs = std::move(attrs)});
+}
+
 PatternGraph::PatternGraph(const ModuleRef& module, const BindingBlockRef& block, const std::vector<RVarRef>& live_out)
     : module_(module), users_(block->bindings.size()), leaves_(block->bindings.size()) {
   for (const Binding& b : block->bindings) {
@@ -76,92 +101,34 @@ PatternGraph::PatternGraph(const ModuleRef& module, const BindingBlockRef& block
 }
 
 std::optional<PatternGraph::Match> PatternGraph::match(const std::vector<DFPattern>& patterns, size_t root) const {
-  Taken taken;
+  auto value_of = [&](const RVarRef& v) {
+    auto at = binder_.find(v);
+    return at == binder_.end() ? RExpr() : values_[at->second];
+  };
+  PatternMatcher matcher(module_.get(), value_of, /*once_each=*/true);
   std::vector<size_t> roots = {root};
-  const bool found = matches(patterns.front(), variables_[root], taken, [&] {
-    return taken.members.contains(root) && match_results(patterns, roots, taken);
+  const bool found = matcher.matches(patterns.front(), variables_[root], [&] {
+    return matcher.members.contains(variables_[root]) && match_results(patterns, roots, matcher);
   });
   if (!found) return {};
-  return Match{std::move(taken.members), {roots.begin(), roots.end()}};
+  Match out{.members = {}, .results = {roots.begin(), roots.end()}};
+  for (const RVarRef& v : matcher.members) out.members.insert(binder_.at(v));
+  return out;
 }
 
 bool PatternGraph::match_results(const std::vector<DFPattern>& patterns, std::vector<size_t>& roots,
-                                 Taken& taken) const {
+                                 PatternMatcher& matcher) const {
   if (roots.size() == patterns.size()) return true;
   for (size_t root = 0; root < size(); ++root) {
     if (std::ranges::find(roots, root) != roots.end()) continue;
     roots.push_back(root);
-    if (matches(patterns[roots.size() - 1], variables_[root], taken, [&] {
-          return taken.members.contains(root) && match_results(patterns, roots, taken);
+    if (matcher.matches(patterns[roots.size() - 1], variables_[root], [&] {
+          return matcher.members.contains(variables_[root]) && match_results(patterns, roots, matcher);
         }))
       return true;
     roots.pop_back();
   }
   return false;
-}
-
-bool PatternGraph::match_args(const std::vector<DFPattern>& patterns, const std::vector<RExpr>& args, size_t next,
-                              Taken& taken, Then then) const {
-  if (next == patterns.size()) return then();
-  return matches(patterns[next], args[next], taken, [&] { return match_args(patterns, args, next + 1, taken, then); });
-}
-
-bool PatternGraph::matches(const DFPattern& pattern, const RExpr& e, Taken& taken, Then then) const {
-  if (pattern->ndim >= 0 && !has_rank(e, pattern->ndim)) return false;
-  const RVarRef var = cast<RVar>(e);
-  switch (pattern->kind) {
-    case Kind::wildcard: return then();
-    case Kind::either:
-      return std::ranges::any_of(pattern->args, [&](const DFPattern& one) { return matches(one, e, taken, then); });
-    case Kind::one_value: {
-      const auto [at, fresh] = taken.values.try_emplace(pattern.get(), e);
-      if (!fresh) return at->second == e && then();
-      if (matches(pattern->args.front(), e, taken, then)) return true;
-      taken.values.erase(pattern.get());
-      return false;
-    }
-    case Kind::op:
-    case Kind::call_tir:
-    case Kind::item: break;
-  }
-  const auto at = var ? binder_.find(var) : binder_.end();
-  if (at == binder_.end()) return false;
-  const RExpr& value = values_[at->second];
-  std::vector<RExpr> args;
-  if (pattern->kind == Kind::item) {
-    const TupleGetItem* item = value.as<TupleGetItem>();
-    if (!item || item->index < 0 || static_cast<size_t>(item->index) != pattern->index) return false;
-    args = {item->tuple};
-  } else if (pattern->kind == Kind::op) {
-    const RCall* call = value.as<RCall>();
-    if (!call || !is_op(value, pattern->op)) return false;
-    if (pattern->of != Args::any && call->args.size() != pattern->args.size()) return false;
-    args = call->args;
-  } else {
-    const RCall* call = value.as<RCall>();
-    if (!call || !is_op(value, "call_tir")) return false;
-    const GlobalVar* callee = call->args[0].as<GlobalVar>();
-    auto func = callee ? module_->functions.find(callee->name) : module_->functions.end();
-    const tir::PrimFunc* program = func == module_->functions.end() ? nullptr : func->second.as<tir::PrimFunc>();
-    if (!program || !pattern->which(*program)) return false;
-    args = call_tir_inputs(*call);
-    if (args.size() < pattern->args.size()) return false;
-  }
-  if (!taken.members.insert(at->second).second) return false;
-  bool found = false;
-  switch (pattern->of) {
-    case Args::in_order: found = match_args(pattern->args, args, 0, taken, then); break;
-    case Args::either_way:
-      found = match_args(pattern->args, args, 0, taken, then) ||
-              match_args(pattern->args, {args[1], args[0]}, 0, taken, then);
-      break;
-    case Args::any:
-      found =
-          std::ranges::any_of(args, [&](const RExpr& arg) { return matches(pattern->args.front(), arg, taken, then); });
-      break;
-  }
-  if (!found) taken.members.erase(at->second);
-  return found;
 }
 
 std::optional<size_t> PatternGraph::escapes(const Match& match) const {

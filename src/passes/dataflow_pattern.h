@@ -7,6 +7,7 @@
 
 #include "base/function_ref.h"
 #include "ir/module.h"
+#include "relax/builder.h"
 #include "relax/nodes.h"
 #include "tir/nodes.h"
 
@@ -38,6 +39,47 @@ DFPattern one_value(DFPattern inner);
 /// One of the two, the first if both match.
 DFPattern operator|(DFPattern a, DFPattern b);
 
+// Leaves: a variable of a function, of a dataflow block, or of the module ("": of any name), a constant, a function of the runtime,
+// a shape of these extents.
+DFPattern is_var(std::string name = "");
+DFPattern is_dataflow_var(std::string name = "");
+DFPattern is_global_var(std::string name = "");
+DFPattern is_constant();
+DFPattern is_extern_func(std::string name);
+DFPattern is_shape(std::vector<Expr> extents);
+/// A tuple of these items; `unordered`: in any order.
+DFPattern is_tuple(std::vector<DFPattern> items, bool unordered = false);
+/// An item of a tuple, whichever.
+DFPattern is_any_item(DFPattern tuple);
+/// A call of what `callee` matches; without `args`, with any arguments.
+DFPattern is_call_of(DFPattern callee, std::optional<std::vector<DFPattern>> args);
+/// A function inside of a graph, of these parameters.
+DFPattern is_function(std::vector<DFPattern> params, DFPattern body);
+/// What both match, and what `pattern` does not.
+DFPattern operator&(DFPattern a, DFPattern b);
+DFPattern except(DFPattern pattern);
+/// What `pattern` matches and of which more is known: a shape that is proven to be equal, a dtype, struct info that is proven, or
+/// attributes with these values (of a call or of a function).
+DFPattern has_shape(DFPattern pattern, std::vector<Expr> extents);
+DFPattern has_dtype(DFPattern pattern, DType dtype);
+DFPattern has_struct_info(DFPattern pattern, relax::StructInfo info);
+DFPattern has_attrs(DFPattern pattern, Attrs attrs);
+
+/// What patterns stand for in one match.
+using Matched = std::map<DFPattern, relax::RExpr>;
+/// The value of a variable, or null where it is not known.
+using ValueOf = FunctionRef<relax::RExpr(const relax::RVarRef&)>;
+/// What the pattern and its parts match at this expression; nothing where it does not match.
+std::optional<Matched> match_expression(const DFPattern& pattern, const relax::RExpr& e, ValueOf value_of);
+
+/// What stands for a call that the pattern matches; the call itself where it stays.
+using PatternRewrite = std::function<relax::RExpr(const relax::RExpr& call, const Matched& matched)>;
+/// The function with each call that the pattern matches replaced, from the first to the last; then without what nobody reads.
+relax::FuncRef rewrite_matches(const relax::FuncRef& func, relax::BlockBuilder& builder, const DFPattern& pattern,
+                               const PatternRewrite& rewrite);
+
+class PatternMatcher;
+
 /// The bindings of a dataflow block, as patterns are matched against it.
 class PatternGraph {
  public:
@@ -61,17 +103,7 @@ class PatternGraph {
   std::optional<size_t> needed_early(const Match& match) const;
 
  private:
-  /// What a match has taken in so far.
-  struct Taken {
-    std::set<size_t> members;
-    std::map<const DFPatternNode*, relax::RExpr> values;  ///< of one_value
-  };
-  using Then = FunctionRef<bool()>;
-
-  bool matches(const DFPattern& pattern, const relax::RExpr& e, Taken& taken, Then then) const;
-  bool match_args(const std::vector<DFPattern>& patterns, const std::vector<relax::RExpr>& args, size_t next,
-                  Taken& taken, Then then) const;
-  bool match_results(const std::vector<DFPattern>& patterns, std::vector<size_t>& roots, Taken& taken) const;
+  bool match_results(const std::vector<DFPattern>& patterns, std::vector<size_t>& roots, PatternMatcher& matcher) const;
 
   ModuleRef module_;
   std::vector<relax::RVarRef> variables_;
