@@ -2,10 +2,12 @@
 // interpreter and machine code are held to the same figures.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "passes/run.h"
 #include "relax/ops/table.h"
 #include "relax/parse.h"
 #include "support/arrays.h"
@@ -84,7 +86,39 @@ TEST(OpCases, EveryOpWithAFormulaHasFiveShapes) {
   }
 }
 
+/// Whether the function calls tensor programs and none of the table's ops.
+bool is_legal(const Module& module, const std::string& name) {
+  bool has_op = false;
+  walk(module.functions.at(name), [&](const relax::Op& op) { has_op |= has_formula(relax::op_named(op.name)); });
+  return !has_op;
+}
+
+/// Whether the operator library of TVM gives NumPy's result: its maxima begin at the least finite number, and the position of a
+/// maximum stays -1 where no element is greater than the least of its dtype.
+bool is_as_numpy(const OpCase& c) {
+  const bool position = c.op == "argmax" || c.op == "argmin";
+  return std::ranges::all_of(c.inputs, [&](const Value& v) {
+    const Tensor& t = *v.as<Tensor>();
+    if (position && !t.dtype().is_float()) return false;
+    for (int64_t i = 0; i < t.num_elements(); ++i)
+      if (!std::isfinite(element(t, i))) return false;
+    return true;
+  });
+}
+
 class AgainstNumPy : public testing::TestWithParam<std::string> {};
+
+/// Fails where `run` of the case's inputs gives something else than NumPy.
+void compare(const char* who, const OpCase& c, FunctionRef<Value(const std::vector<Value>&)> run) {
+  try {
+    Value got = run(copies(c.inputs));
+    if (auto differs = difference(c.expected, got, c.tolerance))
+      ADD_FAILURE() << who << ", " << c.call << ": " << *differs << "\nNumPy: " << as_lines(c.expected)
+                    << "here:  " << as_lines(got);
+  } catch (const std::exception& e) {
+    ADD_FAILURE() << who << ", " << c.call << ": " << e.what();
+  }
+}
 
 TEST_P(AgainstNumPy, InterpreterAndMachineCode) {
   const std::vector<OpCase>& mine = cases().at(GetParam());
@@ -92,20 +126,28 @@ TEST_P(AgainstNumPy, InterpreterAndMachineCode) {
   relax::GraphInterpreter interpreter(module);
   CompiledGraph compiled(module);
   for (size_t i = 0; i < mine.size(); ++i) {
-    const OpCase& c = mine[i];
     const std::string name = text("case_", i);
-    auto compare = [&](const char* who, auto&& run) {
-      try {
-        Value got = run(copies(c.inputs));
-        if (auto differs = difference(c.expected, got, c.tolerance))
-          ADD_FAILURE() << who << ", " << c.call << ": " << *differs << "\nNumPy: " << as_lines(c.expected)
-                        << "here:  " << as_lines(got);
-      } catch (const std::exception& e) {
-        ADD_FAILURE() << who << ", " << c.call << ": " << e.what();
-      }
-    };
-    compare("interpreter", [&](const std::vector<Value>& args) { return interpreter.call(name, args); });
-    compare("machine code", [&](const std::vector<Value>& args) { return compiled.call(name, args); });
+    compare("interpreter", mine[i], [&](const std::vector<Value>& args) { return interpreter.call(name, args); });
+    compare("machine code", mine[i], [&](const std::vector<Value>& args) { return compiled.call(name, args); });
+  }
+}
+
+/// What LegalizeOps makes of each op, in both of its forms, as the interpreter of tensor programs runs it.
+TEST_P(AgainstNumPy, BothLegalForms) {
+  const std::vector<OpCase>& mine = cases().at(GetParam());
+  const ModuleRef module = relax::parse_module(module_of(mine));
+  for (const char* form : {"", "topi"}) {
+    passes::PassContext ctx;
+    if (*form) ctx.config["LegalizeOps.form"] = string_imm(form);
+    const ModuleRef legal = passes::run_pass(passes::pass_named("LegalizeOps"), module, ctx);
+    relax::GraphInterpreter interpreter(legal);
+    const std::string who = text("LegalizeOps", *form ? " in the form " : "", form);
+    for (size_t i = 0; i < mine.size(); ++i) {
+      const std::string name = text("case_", i);
+      EXPECT_TRUE(is_legal(*legal, name)) << who << " leaves " << mine[i].call;
+      if (*form && !is_as_numpy(mine[i])) continue;
+      compare(who.c_str(), mine[i], [&](const std::vector<Value>& args) { return interpreter.call(name, args); });
+    }
   }
 }
 
