@@ -1,6 +1,10 @@
 // query: what analyses say of a function, and what passes leave in its attributes.
 #include "cases.h"
 #include "ir/script/parser.h"
+#include "passes/run.h"
+#include "passes/to_vm.h"
+#include "pattern_values.h"
+#include "relax/outline.h"
 #include "tir/analysis.h"
 #include "tir/verify.h"
 
@@ -41,9 +45,110 @@ std::optional<Json> allocated(const Json& request, const ModuleRef& before, cons
   return out;
 }
 
+/// A part of a graph function, as F.body.blocks[0].bindings[1].value names it; null where the words lead to none.
+NodeRef graph_part(const Json& request, const ModuleRef& before, const Expression& e) {
+  auto of = [&](size_t item) { return graph_part(request, before, e.items[item]); };
+  if (e.is(ExpressionKind::attribute) && e.text == "body") {
+    ModuleRef m = transformed(request, before, e.items[0]);
+    const auto* f = m->functions.size() == 1 ? m->functions.begin()->second.as<relax::Function>() : nullptr;
+    return f ? NodeRef(f->body) : nullptr;
+  }
+  // One of a list: of blocks, bindings or arguments.
+  if (e.is(ExpressionKind::subscript) && e.items[1].is(ExpressionKind::integer) &&
+      e.items[0].is(ExpressionKind::attribute)) {
+    NodeRef owner = graph_part(request, before, e.items[0].items[0]);
+    const std::string& list = e.items[0].text;
+    const auto i = static_cast<size_t>(e.items[1].integer);
+    if (const auto* seq = owner ? owner.as<relax::SeqExpr>() : nullptr; seq && list == "blocks")
+      return seq->blocks.at(i);
+    if (const auto* block = owner ? owner.as<relax::BindingBlock>() : nullptr; block && list == "bindings")
+      return block->bindings.at(i);
+    if (const auto* call = owner ? owner.as<relax::RCall>() : nullptr; call && list == "args") return call->args.at(i);
+    return nullptr;
+  }
+  if (!e.is(ExpressionKind::attribute)) return nullptr;
+  NodeRef owner = of(0);
+  if (const auto* b = owner ? owner.as<relax::VarBinding>() : nullptr; b && e.text == "value") return b->value;
+  if (const auto* b = owner ? owner.as<relax::VarBinding>() : nullptr; b && e.text == "var") return b->var;
+  if (const auto* b = owner ? owner.as<relax::MatchCast>() : nullptr; b && e.text == "value") return b->value;
+  if (const auto* c = owner ? owner.as<relax::RCall>() : nullptr; c && e.text == "op") return c->op;
+  return nullptr;
+}
+
+/// The name of an op, function or variable of a graph.
+std::optional<Json> graph_name(const Json& request, const ModuleRef& before, const Expression& e) {
+  if (!e.is(ExpressionKind::attribute) || (e.text != "name" && e.text != "name_hint" && e.text != "global_symbol"))
+    return {};
+  NodeRef owner = graph_part(request, before, e.items[0]);
+  if (!owner) return {};
+  if (const auto* op = owner.as<relax::Op>()) return "relax." + op->name;
+  if (const auto* v = owner.as<relax::GlobalVar>()) return v->name;
+  if (const auto* v = owner.as<relax::RVar>()) return v->name;
+  if (const auto* f = owner.as<relax::ExternFunc>()) return f->name;
+  return {};
+}
+
+/// pattern.match(part of a graph), with var2val: also through the variables of the module's graphs.
+std::optional<Json> pattern_match(const Json& request, const ModuleRef& before, const Expression& e) {
+  if (!e.items[0].is(ExpressionKind::attribute) || e.items[0].text != "match") return {};
+  NodeRef built = PythonValues(request).node(e.items[0].items[0]);
+  const auto* pattern = built ? built.as<PatternValue>() : nullptr;
+  NodeRef part = graph_part(request, before, e.items.at(1));
+  relax::RExpr value = part ? cast<relax::RelaxExprNode>(part) : nullptr;
+  if (!pattern || !value) return {};
+  std::map<relax::RVarRef, relax::RExpr> values;
+  const bool through_variables = !e.keywords.empty();
+  for (const auto& [name, func] : before->functions)
+    if (through_variables) walk(func, [&](const relax::VarBinding& b) { values[b.var] = b.value; });
+  auto value_of = [&](const relax::RVarRef& v) {
+    auto at = values.find(v);
+    return at == values.end() ? relax::RExpr() : at->second;
+  };
+  return passes::match_expression(pattern->pattern, value, value_of).has_value();
+}
+
+/// What analyses of graphs say.
+std::optional<Json> graph_analysis(const Json& request, const ModuleRef& before, const std::string& name,
+                                   const Expression& e) {
+  auto module = [&] { return transformed(request, before, e.items.at(1)); };
+  if (name == "relax.analysis.well_formed") return passes::verify(*module()).empty();
+  if (name == "tvm.ir.structural_equal" && e.items.size() == 3)
+    return same_program(module(), transformed(request, before, e.items[2]), false);
+  if (name == "relax.analysis.has_reshape_pattern") return passes::is_reshape(only_function(module()));
+  if (name == "relax.analysis.contains_impure_call") {
+    NodeRef part = graph_part(request, before, e.items.at(1));
+    if (!part) {
+      ModuleRef m = module();
+      const auto* f = m->functions.size() == 1 ? m->functions.begin()->second.as<relax::Function>() : nullptr;
+      if (!f) throw Unsupported{"an analysis of several functions"};
+      part = f->body;
+    }
+    const auto* inner = part.as<relax::LocalFunction>();
+    return relax::contains_impure_call(inner ? inner->function->body : cast<relax::RelaxExprNode>(part));
+  }
+  if (name == "relax.analysis.name_to_binding") {
+    Json names = Json::array();
+    for (const auto& [symbol, func] : module()->functions) {
+      walk(func, [&](const relax::VarBinding& b) { names.push_back(b.var->name); });
+      walk(func, [&](const relax::MatchCast& b) { names.push_back(b.var->name); });
+    }
+    return names;
+  }
+  return {};
+}
+
+/// The number of a member of an enumeration, as Python shows it: <OpPatternKind.kElemWise: 0>.
+std::optional<int64_t> enumerated(const Json& value) {
+  const std::string shown = value.is_string() ? value.get<std::string>() : "";
+  const size_t colon = shown.rfind(": ");
+  if (!shown.starts_with("<") || !shown.ends_with(">") || colon == shown.npos) return {};
+  return std::stoll(shown.substr(colon + 2));
+}
+
 /// The value of a query, as JSON.
 Json answer_of(const Json& request, const ModuleRef& before, const Expression& e) {
   if (auto bytes = allocated(request, before, e)) return *bytes;
+  if (auto name = graph_name(request, before, e)) return *name;
   auto module = [&](size_t item) { return transformed(request, before, e.items[item]); };
   if (!e.is(ExpressionKind::call)) {
     // PASSES($before)['f'].attrs['key']
@@ -52,6 +157,7 @@ Json answer_of(const Json& request, const ModuleRef& before, const Expression& e
       const Attrs& attrs = m->functions.begin()->second->attrs;
       auto at = attrs.find(e.items[1].text);
       if (at == attrs.end()) throw Failed{"no attribute " + e.items[1].text};
+      if (const auto* number = at->second.as<IntImm>()) return number->value;
       const auto* target = at->second.as<TargetConfig>();
       if (!target || target->config.size() != 1) throw Unsupported{"the value of an attribute"};
       return "tvm.target.Target('" + string_attr(target->config, "kind").value_or("") + "')";
@@ -65,6 +171,8 @@ Json answer_of(const Json& request, const ModuleRef& before, const Expression& e
     throw Unsupported{"a query of this form"};
   }
   const std::string name = script::dotted_name(e.items[0]);
+  if (auto matched = pattern_match(request, before, e)) return *matched;
+  if (auto analysed = graph_analysis(request, before, name, e)) return *analysed;
   if (e.items[0].is(ExpressionKind::attribute) && e.items[0].text == "same_as")
     return transformed(request, before, e.items[0].items[0]) == module(1);
   if (name == "tir.analysis.verify_well_formed") return tir::verify(only_function(module(1))).empty();
@@ -90,7 +198,9 @@ void ask(const Json& request, const ModuleRef& before, const std::string& source
   const std::string op = request.value("op", "==");
   const Json& after = request.at("after");
   // Numbers are written out.
-  const bool same = got == after || (after.is_string() && got.dump() == after.get<std::string>());
+  const auto member = enumerated(after);
+  const bool same =
+      got == after || (after.is_string() && got.dump() == after.get<std::string>()) || (member && got == *member);
   const bool among = got.is_object() ? after.is_string() && got.contains(after.get<std::string>())
                                      : got.is_array() && std::ranges::find(got, after) != got.end();
   const bool holds = op == "true" ? got == true : op == "false" ? got == false : op == "in" ? among : same;

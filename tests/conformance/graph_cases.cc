@@ -4,7 +4,9 @@
 
 #include "base/text.h"
 #include "cases.h"
+#include "graph_objects.h"
 #include "ir/script/parser.h"
+#include "pattern_values.h"
 #include "program_values.h"
 #include "relax/builder.h"
 #include "relax/ops/table.h"
@@ -37,6 +39,8 @@ class CaseEvaluator final : public relax::GraphEvaluator {
 
  protected:
   tir::Value call_other(const tir::Value& callee, const Expression& call) override {
+    if (auto v = pattern_call(*this, callee, call)) return *v;
+    if (auto v = graph_object_method(*this, callee, call)) return *v;
     if (auto v = program_method(*this, callee, call)) return *v;
     if (auto v = struct_info_method(*this, call)) return *v;
     return GraphEvaluator::call_other(callee, call);
@@ -48,17 +52,25 @@ class CaseEvaluator final : public relax::GraphEvaluator {
       if (auto v = program_value(*this, name, call, in_script)) return *v;
     }
     if (auto v = struct_info_analysis(*this, name, call)) return *v;
+    if (auto v = pattern_function(*this, name, call)) return *v;
+    if (auto v = graph_object(*this, name, call)) return *v;
     if (name.starts_with("relax.op.")) return GraphEvaluator::call_language("R." + name.substr(9), call);
     if (name == "relax.Var" || name == "relax.DataflowVar") {
       Arguments a(*this, call, {"name_hint", "struct_info"});
       const tir::Value* sinfo = a.find("struct_info");
-      return NodeRef(relax::make_rvar(a.str("name_hint"), sinfo ? to_sinfo(*sinfo, call.place) : nullptr));
+      relax::StructInfo info = sinfo ? to_sinfo(*sinfo, call.place) : nullptr;
+      const bool is_dataflow = name == "relax.DataflowVar";
+      return NodeRef(is_dataflow ? relax::make_dataflow_var(a.str("name_hint"), info)
+                                 : relax::make_rvar(a.str("name_hint"), info));
     }
     if (name == "relax.TensorStructInfo") {
       Arguments a(*this, call, {"shape", "dtype", "vdevice", "ndim"});
       const tir::Value* shape = a.find("shape");
-      // Without a dtype TVM says float32.
-      DType dtype = a.dtype("dtype", f32);
+      // Without a dtype TVM says float32, for None any.
+      const bool any_dtype = std::ranges::any_of(call.keywords, [](const script::Keyword& k) {
+        return k.name == "dtype" && k.value.is(script::ExpressionKind::none);
+      });
+      DType dtype = any_dtype ? DType() : a.dtype("dtype", f32);
       int ndim = static_cast<int>(a.integer("ndim", -1));
       std::string device = device_of(a.find("vdevice"));
       if (!shape) return NodeRef(relax::tensor_info(dtype, ndim, device));
@@ -82,6 +94,13 @@ class CaseEvaluator final : public relax::GraphEvaluator {
     if (name == "relax.PrimStructInfo") return GraphEvaluator::call_language("R.Prim", call);
     if (name == "relax.ObjectStructInfo") return GraphEvaluator::call_language("R.Object", call);
     if (name == "relax.TupleStructInfo") return GraphEvaluator::call_language("R.Tuple", call);
+    if (name == "relax.FuncStructInfo.opaque_func") {
+      Arguments a(*this, call, {"ret", "derive_func", "purity"});
+      if (a.find("derive_func")) throw Unsupported{"a function's own deduction of struct info"};
+      const tir::Value* ret = a.find("ret");
+      return NodeRef(
+          relax::opaque_func_info(ret ? to_sinfo(*ret, call.place) : relax::object_info(), a.boolean("purity", false)));
+    }
     if (name == "relax.FuncStructInfo") return GraphEvaluator::call_language("R.Callable", call);
     if (name == "relax.Tuple") {
       Arguments a(*this, call, {"fields"});
@@ -131,6 +150,7 @@ class CaseEvaluator final : public relax::GraphEvaluator {
 
   /// Python's index of a shape, from either end.
   tir::Value subscript_other(const tir::Value& object, const Expression& e) override {
+    if (auto v = pattern_item(object, eval(e.items[1]))) return *v;
     const NodeRef* n = object.as<NodeRef>();
     const auto* shape = n ? n->as<relax::ShapeExpr>() : nullptr;
     const auto* tuple = n ? n->as<relax::Tuple>() : nullptr;
@@ -145,8 +165,16 @@ class CaseEvaluator final : public relax::GraphEvaluator {
 
   tir::Value unknown_name(const Expression& e) override { throw Unsupported{"the Python name " + e.text}; }
 
+  std::optional<tir::Value> other_operator(std::string_view op, const tir::Value& a, const tir::Value* b,
+                                           script::Place place) override {
+    if (auto v = pattern_operator(op, a, b)) return *v;
+    return GraphEvaluator::other_operator(op, a, b, place);
+  }
+
   std::optional<tir::Value> other_attribute(const tir::Value& object, const std::string& name,
                                             const Expression& e) override {
+    if (auto v = graph_object_attribute(object, name)) return *v;
+    if (const NodeRef* n = object.as<NodeRef>(); n && n->as<PatternValue>()) return object;  // called next
     if (builds_programs) {
       if (auto v = program_attribute(*this, object, name)) return *v;
     }
