@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "passes/dead_code_elimination.h"
 #include "relax/builder.h"
 #include "relax/interp.h"
 #include "relax/ops/table.h"
@@ -160,7 +161,8 @@ ModuleRef fold_constant(const ModuleRef& module, const PassContext& ctx) {
   for (const auto& [name, func] : module->functions) {
     FuncRef f = cast<Function>(func);
     if (!f) continue;
-    if (FuncRef folded = Folder(module, ctx).run(f); folded != f) out = with_function(out, name, folded);
+    if (FuncRef folded = Folder(module, ctx).run(f); folded != f)
+      out = with_function(out, name, without_unused(folded));
   }
   return out;
 }

@@ -40,7 +40,8 @@ std::vector<StmtDoc> GraphPrinter::print_function(const Function& func, const st
   Doc function = printer.relax("function");
   decorator += keywords.empty() ? function : call_doc(function, {}, keywords);
 
-  std::vector<StmtDoc> body = seq(*func.body.as<SeqExpr>(), true);
+  const SeqExpr* s = func.body.as<SeqExpr>();
+  std::vector<StmtDoc> body = s ? seq(*s, true) : std::vector{line_doc(expr(func.body))};
   for (StmtDoc& s : body) frame->stmts.push_back(std::move(s));
   Doc head("def ");
   head += name;

@@ -391,7 +391,9 @@ std::vector<StmtDoc> GraphPrinter::branch(const If& n, const RVar* var) {
   Doc head("if ");
   head += expr(n.condition);
   auto body = [&](const RExpr& branch) {
-    std::vector<StmtDoc> stmts = seq(*branch.as<SeqExpr>(), false);
+    // An error shows programs that are not well formed, too.
+    const SeqExpr* s = branch.as<SeqExpr>();
+    std::vector<StmtDoc> stmts = s ? seq(*s, false) : std::vector{line_doc(expr(branch))};
     if (target) stmts.back() = assign_doc(*target, stmts.back().head, ann);
     return stmts;
   };

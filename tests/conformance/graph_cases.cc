@@ -6,6 +6,7 @@
 #include "cases.h"
 #include "graph_objects.h"
 #include "ir/script/parser.h"
+#include "passes/pattern_matcher.h"
 #include "pattern_values.h"
 #include "program_values.h"
 #include "relax/builder.h"
@@ -115,7 +116,17 @@ class CaseEvaluator final : public relax::GraphEvaluator {
                                                              {"relax.TupleGetItem", "R.TupleGetItem"},
                                                              {"relax.Constant", "R.const"}};
     if (auto at = kSame.find(name); at != kSame.end()) return GraphEvaluator::call_language(at->second, call);
+    if (name == "tvm.ir.VDevice" && call.items.size() == 1 && call.keywords.empty())
+      return NodeRef(make<VDevice>(NodeRef(), 0, std::string("global")));
     if (name == "tvm.ir.VDevice") return GraphEvaluator::call_language("I.vdevice", call);
+    if (name == "relax.get_shape_of") {
+      Arguments a(*this, call, {"expr"});
+      const RExpr e = normalized(to_graph(a.need("expr"), call.place));
+      const auto* info = e->sinfo.as<relax::TensorInfo>();
+      auto shape = info ? relax::shape_of(*info) : std::nullopt;
+      if (!shape) throw Unsupported{"the shape of such a value"};
+      return NodeRef(relax::shape_expr(*shape));
+    }
     if (name == "tvm.ir.structural_hash") {
       Arguments a(*this, call, {"node", "map_free_vars"});
       const NodeRef node = as_node(a.need("node"));
@@ -174,7 +185,12 @@ class CaseEvaluator final : public relax::GraphEvaluator {
   std::optional<tir::Value> other_attribute(const tir::Value& object, const std::string& name,
                                             const Expression& e) override {
     if (auto v = graph_object_attribute(object, name)) return *v;
-    if (const NodeRef* n = object.as<NodeRef>(); n && n->as<PatternValue>()) return object;  // called next
+    if (const NodeRef* n = object.as<NodeRef>(); n && n->as<PatternValue>()) {
+      const passes::DFPatternNode& pattern = *n->as<PatternValue>()->pattern;
+      if (name == "name") return pattern.op;
+      if (name == "dtype") return pattern.dtype.name();
+      return object;  // called next
+    }
     if (builds_programs) {
       if (auto v = program_attribute(*this, object, name)) return *v;
     }
@@ -242,6 +258,7 @@ class CaseEvaluator final : public relax::GraphEvaluator {
     const NodeRef* n = v ? v->as<NodeRef>() : nullptr;
     const VDevice* d = n ? n->as<VDevice>() : nullptr;
     if (!d) return v && v->as<std::string>() ? *v->as<std::string>() : "";
+    if (!d->target) return "";
     const auto* target = d->target.as<TargetConfig>();
     return text(target ? string_attr(target->config, "kind").value_or("") : "", ":", d->index);
   }
@@ -460,7 +477,7 @@ void run_expr_equal(const Json& request) {
 
 void run_expr_print(const Json& request) {
   static const std::set<std::string> kCategories = {
-      "relax_op_infer", "relax_script", "relax_other", "tir_core", "tvmscript"};
+      "relax_op_infer", "relax_script", "relax_other", "relax_transform", "tir_core", "tvmscript"};
   if (!kCategories.contains(request.at("category").get<std::string>()))
     throw Unsupported{"queries of other categories"};
   if (!request.contains("after")) throw Unsupported{"a case without a result"};

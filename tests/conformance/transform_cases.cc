@@ -1,5 +1,6 @@
 // transform, transform_error: passes of the table, by the names that TVM gives them.
 #include <algorithm>
+#include <regex>
 
 #include "base/text.h"
 #include "cases.h"
@@ -334,7 +335,7 @@ class Transformer {
     if ((name == "tvm.IRModule" || name == "tvm.ir.IRModule") && e.items.size() == 2 &&
         e.items[1].is(ExpressionKind::dict)) {
       const std::vector<Expression>& entries = e.items[1].items;
-      if (entries.size() == 2) return module(entries[1], outermost);
+      if (entries.size() == 2) return renamed(module(entries[1], outermost), entries[0].text);
       std::map<std::string, Func> functions;
       for (size_t i = 0; i + 1 < entries.size(); i += 2) {
         ModuleRef one = module(entries[i + 1], outermost);
@@ -348,6 +349,7 @@ class Transformer {
       return module(e.items[1], outermost);
     if (name == "tir.PrimFunc") return with_values_put_in(e);
     if (!callee.is(ExpressionKind::call) || e.items.size() != 2) throw Unsupported{"expressions in place of passes"};
+    if (dotted(callee.items[0]).ends_with("ApplyPassToFunction")) return applied_to(callee, module(e.items[1]));
     if (dotted(callee.items[0]).ends_with("ApplyDefaultSchedule")) return scheduled(callee, module(e.items[1]));
     std::vector<Step> list = steps(callee);
     ModuleRef out = module(e.items[1]);
@@ -357,6 +359,37 @@ class Transformer {
       out = step.pass->run(out, {.target = target, .config = step.config});
     }
     return out;
+  }
+
+  /// The module of one function under another name.
+  static ModuleRef renamed(const ModuleRef& module, const std::string& name) {
+    if (module->functions.size() != 1 || name.empty()) return module;
+    const Func& f = module->functions.begin()->second;
+    const auto* graph = f.as<relax::Function>();
+    if (!graph || !has_attr(f->attrs, "global_symbol")) return module;
+    Attrs attrs = f->attrs;
+    attrs["global_symbol"] = string_imm(name);
+    return with(module,
+                &Module::functions,
+                std::map<std::string, Func>{{name, with(*graph, &relax::Function::attrs, std::move(attrs))}});
+  }
+
+  /// tvm.ir.transform.ApplyPassToFunction(pass, "f|g")(module): functions of other names stay as they are.
+  ModuleRef applied_to(const Expression& callee, const ModuleRef& before) {
+    if (callee.items.size() < 3 || !callee.items[2].is(ExpressionKind::string))
+      throw Unsupported{"ApplyPassToFunction of this form"};
+    const std::regex names(callee.items[2].text);
+    std::map<std::string, Func> chosen, functions = before->functions;
+    for (const auto& [name, func] : before->functions)
+      if (std::regex_match(name, names)) chosen.emplace(name, func);
+    ModuleRef after = before;
+    for (const Step& step : steps(callee.items[1])) after = step.pass->run(after, {.config = step.config});
+    for (const auto& [name, func] : chosen) {
+      auto at = after->functions.find(name);
+      if (at == after->functions.end()) throw Unsupported{"ApplyPassToFunction of a pass that takes functions out"};
+      functions[name] = at->second;
+    }
+    return with(before, &Module::functions, std::move(functions));
   }
 
   /// dl.ApplyDefaultSchedule(dl.gpu.GEMV(), dl.gpu.LowBatchGEMV(4)), on NVIDIA's targets.

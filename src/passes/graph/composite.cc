@@ -33,6 +33,7 @@ FuncRef with_local_composites(const ModuleRef& module, const FuncRef& f) {
   const SeqExpr* seq = f->body.as<SeqExpr>();
   std::vector<Binding> bindings;
   NodeMap plain;
+  std::map<FuncRef, RVarRef> locals;  ///< one for each composite that is called
   for (const BindingBlockRef& block : seq->blocks) {
     for (const Binding& b : block->bindings) {
       RVarRef var = bound_var(b);
@@ -43,10 +44,13 @@ FuncRef with_local_composites(const ModuleRef& module, const FuncRef& f) {
         bindings.push_back(b);
         continue;
       }
-      Attrs attrs = {{"Composite", composite->attrs.at("Composite")}};
-      FuncRef inner = fresh_copy(sator::with(composite, &Function::attrs, std::move(attrs)));
-      RVarRef local = make_rvar(var->name, info_of(*inner));
-      bindings.push_back(bind_value(local, make<LocalFunction>(inner, info_of(*inner))));
+      RVarRef& local = locals[composite];
+      if (!local) {
+        Attrs attrs = {{"Composite", composite->attrs.at("Composite")}};
+        FuncRef inner = fresh_copy(sator::with(composite, &Function::attrs, std::move(attrs)));
+        local = make_rvar(var->name, info_of(*inner));
+        bindings.push_back(bind_value(local, make<LocalFunction>(inner, info_of(*inner))));
+      }
       const RCall* call = value.as<RCall>();
       bindings.push_back(bind_value(var, with_sinfo(relax::call(local, call->args), value->sinfo)));
     }
@@ -93,7 +97,8 @@ class Regions {
     }
     std::vector<Group> list;
     for (auto& [g, group] : out) {
-      group.name += "_" + backend_[g];
+      // As TVM names it: the group gets a name of its own, which the backend's ends.
+      group.name = fresh_name(module_, group.name) + "_" + backend_[g];
       group.attrs = {{"Codegen", string_imm(backend_[g])}};
       list.push_back(std::move(group));
     }
