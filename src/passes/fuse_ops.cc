@@ -50,9 +50,10 @@ std::vector<CallNode> graph_of(const ModuleRef& module, const BindingBlockRef& b
       for (const RVarRef& v : rvars_in(e)) {
         auto at = binder.find(v);
         if (at == binder.end()) continue;
-        OpPattern p = by_shape && pattern == OpPattern::broadcast && same_shape(v->sinfo, bound_var(binding)->sinfo)
-                          ? OpPattern::elementwise
-                          : pattern;
+        // Which of the inputs repeat, their shapes tell.
+        OpPattern p = pattern;
+        if (by_shape && pattern <= OpPattern::broadcast)
+          p = same_shape(v->sinfo, bound_var(binding)->sinfo) ? OpPattern::elementwise : OpPattern::broadcast;
         graph[at->second].users.push_back({static_cast<int>(b), p});
         if (p == OpPattern::opaque) graph[at->second].leaves = true;
       }

@@ -126,11 +126,8 @@ OpPattern pattern_of(const Block& block) {
   if (!any_load) return OpPattern::elementwise;
   // A number that is looked up for each row, and combined with its elements; rows of a table alone are gathered.
   if (looks_up) return any_same ? std::max(pattern, OpPattern::broadcast) : OpPattern::opaque;
-  if (pattern == OpPattern::broadcast && !any_same) {
-    // Every input is smaller than the output: still a broadcast.
-    return OpPattern::broadcast;
-  }
-  return pattern;
+  // An input of the output's shape makes it element by element, as TVM counts: which inputs repeat, their shapes tell.
+  return pattern == OpPattern::broadcast && any_same ? OpPattern::elementwise : pattern;
 }
 
 }  // namespace

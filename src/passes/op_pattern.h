@@ -6,8 +6,8 @@
 namespace sator::passes {
 
 /// How a tensor function may be fused with its neighbours. The numbers are those of the attribute `op_pattern`.
-///   elementwise     each output element depends on the same element of each input
-///   broadcast       as elementwise, but some inputs lack dimensions or repeat
+///   elementwise     each output element depends on the same element of one input at least; others may repeat
+///   broadcast       as elementwise, but every input lacks dimensions or repeats
 ///   injective       each output element depends on one element of each input
 ///   reduction       reduces (sum, softmax, ...); may take element-wise producers in
 ///   out_fusable     a matmul or convolution: takes element-wise consumers in
