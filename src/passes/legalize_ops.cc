@@ -35,10 +35,21 @@ class Legalizer {
     FuncRef out = sator::with(f, &Function::body, body);
     // What the function was declared to return stays where the body tells no more.
     const bool stays = !body->sinfo || is_base_of(body->sinfo, f.ret, builder_.arith());
-    return stays && !(library_form_ && body->sinfo) ? out : sator::with(out, &Function::ret, body->sinfo);
+    if (library_form_) return sator::with(out, &Function::ret, result_info(*out));
+    return stays ? out : sator::with(out, &Function::ret, body->sinfo);
   }
 
  private:
+  /// What the result tells outside of the function, whatever was declared; what was declared where it tells nothing.
+  StructInfo result_info(const Function& f) {
+    const SeqExpr* seq = f.body.as<SeqExpr>();
+    if (!seq || !seq->body->sinfo) return f.ret;
+    VarMap sizes;
+    for (const RVarRef& p : f.params)
+      for (const VarRef& v : definable_vars(p->sinfo)) sizes.emplace(v, v);
+    return erase_to_well_defined(seq->body->sinfo, sizes, {}, builder_.arith());
+  }
+
   /// The body of a function or branch.
   RExpr sequence(const RExpr& e) {
     const SeqExpr* seq = e.as<SeqExpr>();

@@ -125,9 +125,12 @@ FuncRef compile_time_function(const Parts& p, const std::vector<RVarRef>& handed
   RExpr tuple = relax::tuple(std::move(items));
   RVarRef out = make_rvar("gv", tuple->sinfo);
   std::vector<Binding> bindings = p.lifted;
-  bindings.push_back(bind_value(out, tuple));
-  RExpr body = make<SeqExpr>(
-      std::vector<BindingBlockRef>{make<BindingBlock>(std::move(bindings), true)}, RExpr(out), out->sinfo);
+  // Nothing is handed as it is written.
+  const bool hands_any = !tuple.as<Tuple>()->items.empty();
+  if (hands_any) bindings.push_back(bind_value(out, tuple));
+  RExpr body = make<SeqExpr>(std::vector<BindingBlockRef>{make<BindingBlock>(std::move(bindings), true)},
+                             hands_any ? RExpr(out) : tuple,
+                             out->sinfo);
   FuncRef f = fresh_copy(make<Function>(p.params(), body, out->sinfo, true, Attrs{{"num_input", int_imm(0)}}));
   return without_unused(canonicalize_bindings(f, builder));
 }
