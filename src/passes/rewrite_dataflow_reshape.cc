@@ -91,7 +91,7 @@ ModuleRef rewrite_dataflow_reshape(const ModuleRef& module, const PassContext& c
     const RCall* call = callee ? bound_value(b).as<RCall>() : nullptr;
     const TensorInfo* info = call ? call->sinfo_args.front().as<TensorInfo>() : nullptr;
     auto shape = info ? relax::shape_of(*info) : std::nullopt;
-    if (!f || !shape || call->args.size() > 2 || call_tir_inputs(*call).size() != 1 || !is_reshape(*f)) {
+    if (!f || !shape || call_tir_inputs(*call).size() != 1 || !is_reshape(*f)) {
       out.keep(b);
       return;
     }

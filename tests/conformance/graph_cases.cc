@@ -141,6 +141,16 @@ class CaseEvaluator final : public relax::GraphEvaluator {
     if (name == "np.array") {
       Expression plain = call;
       if (plain.items.size() > 1 && plain.keywords.empty()) plain.items.resize(2);
+      tir::Value array = GraphEvaluator::call_language("R.const", plain);
+      // NumPy's integers have 64 bits unless it is told otherwise.
+      const NodeRef* n = array.as<NodeRef>();
+      const auto* constant = n ? n->as<relax::Constant>() : nullptr;
+      if (!constant || constant->data->dtype() != i32 || !plain.keywords.empty()) return array;
+      Expression dtype;
+      dtype.kind = script::ExpressionKind::string;
+      dtype.text = "int64";
+      dtype.place = call.place;
+      plain.items.push_back(dtype);
       return GraphEvaluator::call_language("R.const", plain);
     }
     if (name == "tvm.nd.array") {
