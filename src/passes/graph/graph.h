@@ -17,7 +17,7 @@ relax::FuncRef function_named(const ModuleRef& module, const std::string& pass, 
 
 // ---- Normal forms ----
 
-/// Nested expressions are bound to variables of their own.
+/// Nested expressions are bound to variables of their own; a variable that nothing is known of has what is known of its value.
 ModuleRef normalize(const ModuleRef& module, const PassContext&);
 /// Public functions go by their global_symbol; a private function of that name gets another. Errors: two public functions of
 /// one symbol.

@@ -1,18 +1,60 @@
 #include "passes/graph/graph.h"
+#include "relax/outline.h"
 #include "relax/rewrite.h"
 
 namespace sator::passes {
 
 using namespace relax;
 
+namespace {
+
+/// Whether nothing is known of a variable yet, as builders outside of this library leave it.
+bool has_unknown_variable(const Function& f) {
+  bool found = false;
+  walk(f.body, [&](const RVar& v) { found = found || !v.sinfo; });
+  return found;
+}
+
+/// The function whose variables have what is known of their values, where nothing was known of them.
+FuncRef with_known_variables(const FuncRef& f, BlockBuilder& builder) {
+  const SeqExpr* seq = f->body.as<SeqExpr>();
+  if (!seq || !has_unknown_variable(*f)) return f;
+  NodeMap known;
+  auto named = [&](const RVarRef& var, const StructInfo& info) {
+    if (var->sinfo) return var;
+    RVarRef out = with(var, &RVar::sinfo, info);
+    known[var] = out;
+    return out;
+  };
+  builder.begin_scope(f->params);
+  std::vector<BindingBlockRef> blocks;
+  for (const BindingBlockRef& block : seq->blocks) {
+    builder.begin_block(block->is_dataflow);
+    for (const Binding& b : block->bindings) {
+      RExpr value = builder.normalize(RExpr(replaced(bound_value(b), known)));
+      if (const MatchCast* m = b.as<MatchCast>())
+        builder.emit_binding(bind_match_cast(named(m->var, m->sinfo), value, m->sinfo));
+      else
+        builder.emit_binding(bind_value(named(bound_var(b), value->sinfo), value));
+    }
+    blocks.push_back(builder.end_block());
+  }
+  builder.end_scope();
+  RExpr result = replaced(seq->body, known);
+  return with(f, &Function::body, RExpr(make<SeqExpr>(std::move(blocks), result, result->sinfo)));
+}
+
+}  // namespace
+
 ModuleRef normalize(const ModuleRef& module, const PassContext&) {
-  return rewrite_functions(module, [](const FuncRef& f, BlockBuilder& builder) -> FuncRef {
+  return rewrite_functions(module, [](const FuncRef& given, BlockBuilder& builder) -> FuncRef {
+    const FuncRef f = with_known_variables(given, builder);
     builder.begin_scope(f->params);
     RExpr body = f->body;
     if (!body.as<SeqExpr>()) body = make<SeqExpr>(std::vector<BindingBlockRef>{}, body, StructInfo());
     body = builder.normalize(body);
     builder.end_scope();
-    return body == f->body ? f : with(f, &Function::body, body);
+    return body == f->body ? f : FuncRef(with(f, &Function::body, body));
   });
 }
 
