@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "arith/analyzer.h"
 #include "ir/visit.h"
 #include "passes/to_vm.h"
@@ -13,26 +11,10 @@ using namespace relax;
 
 namespace {
 
-/// The place in a buffer of these extents, counted in `dtype`.
-Expr linear_index(const std::vector<Expr>& indices, const std::vector<Expr>& shape, DType dtype) {
-  Expr at = int_imm(0, dtype);
-  for (size_t i = 0; i < indices.size(); ++i) at = at * cast_to(dtype, shape[i]) + cast_to(dtype, indices[i]);
+Expr linear_index(const std::vector<Expr>& indices, const std::vector<Expr>& shape) {
+  Expr at = int_imm(0, i64);
+  for (size_t i = 0; i < indices.size(); ++i) at = at * cast_to(i64, shape[i]) + cast_to(i64, indices[i]);
   return at;
-}
-
-/// What the places of both buffers can be counted in: int32 where the program does and all places fit, int64 otherwise.
-DType place_dtype(const BufferLoad& load, const tir::BufferStore& store) {
-  auto is_narrow = [](const std::vector<Expr>& indices, const std::vector<Expr>& shape) {
-    int64_t count = 1;
-    for (const Expr& extent : shape) {
-      const auto size = as_int(extent);
-      if (!size || *size <= 0 || count > INT32_MAX / *size) return false;
-      count *= *size;
-    }
-    return std::ranges::all_of(indices, [](const Expr& i) { return i->dtype == i32; });
-  };
-  const bool narrow = is_narrow(load.indices, load.buffer->shape) && is_narrow(store.indices, store.buffer->shape);
-  return narrow ? i32 : i64;
 }
 
 /// The index with remainders by symbolic sizes resolved where the dividend stays below the size.
@@ -79,9 +61,8 @@ bool is_reshape(const tir::PrimFunc& f) {
   if (!analyzer.prove_equal(elements_of(*load->buffer), elements_of(*store->buffer))) return false;
   std::vector<Expr> read = load->indices;
   for (Expr& index : read) index = within_sizes(index, analyzer);
-  const DType dtype = place_dtype(*load, *store);
-  return analyzer.prove_equal(linear_index(read, load->buffer->shape, dtype),
-                              linear_index(store->indices, store->buffer->shape, dtype));
+  return analyzer.prove_equal(linear_index(read, load->buffer->shape),
+                              linear_index(store->indices, store->buffer->shape));
 }
 
 ModuleRef rewrite_dataflow_reshape(const ModuleRef& module, const PassContext& ctx) {
