@@ -62,6 +62,7 @@ void run_expr_error(const Json& request);
 void run_expr_query(const Json& request);
 void run_expr_equal(const Json& request);
 void run_expr_print(const Json& request);
+void run_construct(const Json& request);
 // ---- Kinds (arith_cases.cc) ----
 void run_arith_query(const Json& request);
 // ---- Kinds (transform_cases.cc) ----

@@ -152,6 +152,28 @@ std::optional<int64_t> enumerated(const Json& value) {
   return std::stoll(shown.substr(colon + 2));
 }
 
+/// The key of the attribute that is the statement at PASSES($before)['f'].body.body.
+Json attribute_key(const Json& request, const ModuleRef& before, const Expression& e) {
+  const Expression* at = &e;
+  size_t depth = 0;
+  for (; at->is(ExpressionKind::attribute) && at->text == "body"; at = &at->items[0]) ++depth;
+  if (depth == 0) throw Unsupported{"a query of this form"};
+  ModuleRef m = transformed(request, before, *at);
+  tir::Stmt stmt = only_function(m).body;
+  while (--depth > 0) {
+    if (const auto* attr = stmt.as<tir::AttrStmt>()) {
+      stmt = attr->body;
+    } else if (const auto* loop = stmt.as<tir::For>()) {
+      stmt = loop->body;
+    } else {
+      throw Failed{"no such statement"};
+    }
+  }
+  const auto* attr = stmt.as<tir::AttrStmt>();
+  if (!attr) throw Failed{"the statement is no attribute"};
+  return attr->key;
+}
+
 /// The value of a query, as JSON.
 Json answer_of(const Json& request, const ModuleRef& before, const Expression& e) {
   if (auto bytes = allocated(request, before, e)) return *bytes;
@@ -169,6 +191,7 @@ Json answer_of(const Json& request, const ModuleRef& before, const Expression& e
       if (!target || target->config.size() != 1) throw Unsupported{"the value of an attribute"};
       return "tvm.target.Target('" + string_attr(target->config, "kind").value_or("") + "')";
     }
+    if (e.is(ExpressionKind::attribute) && e.text == "attr_key") return attribute_key(request, before, e.items[0]);
     if (e.is(ExpressionKind::attribute) && e.text == "attrs") {
       ModuleRef m = transformed(request, before, e.items[0]);
       Json keys = Json::array();

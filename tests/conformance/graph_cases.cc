@@ -14,6 +14,7 @@
 #include "relax/parse_impl.h"
 #include "relax/print.h"
 #include "relax/struct_info.h"
+#include "statement_values.h"
 #include "struct_info_values.h"
 
 namespace sator::conformance {
@@ -37,17 +38,24 @@ class CaseEvaluator final : public relax::GraphEvaluator {
   }
   /// Whether tir.* means what Python builds, beyond what scripts have.
   bool builds_programs = false;
+  /// Passes of tensor programs, where the case may apply them.
+  std::unique_ptr<PassCalls> passes;
 
  protected:
   tir::Value call_other(const tir::Value& callee, const Expression& call) override {
     if (auto v = pattern_call(*this, callee, call)) return *v;
     if (auto v = graph_object_method(*this, callee, call)) return *v;
+    if (auto v = passes ? passes->result(*this, call) : std::nullopt) return *v;
     if (auto v = program_method(*this, callee, call)) return *v;
     if (auto v = struct_info_method(*this, call)) return *v;
     return GraphEvaluator::call_other(callee, call);
   }
 
   tir::Value call_language(const std::string& name, const Expression& call) override {
+    if (passes) {
+      if (name.starts_with("T.transform.")) return tir::Value();  // called next
+      if (auto v = statement_value(*this, name, call)) return *v;
+    }
     if (builds_programs) {
       auto in_script = [&](const std::string& known) { return GraphEvaluator::call_language(known, call); };
       if (auto v = program_value(*this, name, call, in_script)) return *v;
@@ -173,6 +181,7 @@ class CaseEvaluator final : public relax::GraphEvaluator {
   tir::Value subscript_other(const tir::Value& object, const Expression& e) override {
     if (auto v = pattern_item(object, eval(e.items[1]))) return *v;
     const NodeRef* n = object.as<NodeRef>();
+    if (auto v = passes && n ? statement_item(*this, *n, e) : std::nullopt) return *v;
     const auto* shape = n ? n->as<relax::ShapeExpr>() : nullptr;
     const auto* tuple = n ? n->as<relax::Tuple>() : nullptr;
     if (!shape && !tuple) return GraphEvaluator::subscript_other(object, e);
@@ -205,6 +214,7 @@ class CaseEvaluator final : public relax::GraphEvaluator {
       if (auto v = program_attribute(*this, object, name)) return *v;
     }
     const NodeRef* n = object.as<NodeRef>();
+    if (auto v = passes && n ? statement_attribute(*n, name) : std::nullopt) return v;
     if (n && n->as<relax::StructInfoNode>() && name == "is_base_of") return object;  // called next
     const auto* call = n ? n->as<relax::RCall>() : nullptr;
     if (call && name == "op") return NodeRef(call->op);
@@ -320,7 +330,9 @@ std::unique_ptr<Evaluated> prepared(const Json& request, const std::string& afte
   auto out = std::make_unique<Evaluated>();
   out->program = script::parse(lines);
   out->evaluator = std::make_unique<CaseEvaluator>(*out->program.source, out->scope);
-  out->evaluator->builds_programs = !request.at("category").get<std::string>().starts_with("relax_");
+  const std::string category = request.at("category");
+  out->evaluator->builds_programs = !category.starts_with("relax_");
+  if (category == "tir_transform") out->evaluator->passes = std::make_unique<PassCalls>(request);
   return out;
 }
 
@@ -453,7 +465,7 @@ bool alike(const tir::Value& a, const tir::Value& b) {
 /// The categories whose expressions the evaluator has a part of.
 bool is_evaluated(const Json& request) {
   static const std::set<std::string> kCategories = {
-      "relax_op_infer", "relax_script", "relax_other", "relax_transform", "tir_core"};
+      "relax_op_infer", "relax_script", "relax_other", "relax_transform", "tir_core", "tir_transform"};
   return kCategories.contains(request.at("category").get<std::string>());
 }
 
@@ -485,9 +497,22 @@ void run_expr_equal(const Json& request) {
   if (!alike(e->value, e->expected)) throw Failed{text(shown(e->value), "\nexpected ", shown(e->expected))};
 }
 
+void run_construct(const Json& request) {
+  if (request.at("category") != "tir_transform" || !request.contains("after") || !request["after"].is_string())
+    throw Unsupported{"cases of kind construct"};
+  auto e = prepared(request, "");
+  evaluate(*e);
+  NodeRef n = node_of(e->value);
+  ModuleRef got = n ? cast<Module>(n) : nullptr;
+  if (!got) throw Unsupported{"a value that is no module"};
+  ModuleRef expected = parse_program(request.at("after"));
+  if (!same_program(expected, got, true))
+    throw Failed{"the result differs\n" + difference(print_program(expected), print_program(got))};
+}
+
 void run_expr_print(const Json& request) {
   static const std::set<std::string> kCategories = {
-      "relax_op_infer", "relax_script", "relax_other", "relax_transform", "tir_core", "tvmscript"};
+      "relax_op_infer", "relax_script", "relax_other", "relax_transform", "tir_core", "tir_transform", "tvmscript"};
   if (!kCategories.contains(request.at("category").get<std::string>()))
     throw Unsupported{"queries of other categories"};
   if (!request.contains("after")) throw Unsupported{"a case without a result"};

@@ -17,6 +17,7 @@ const std::vector<Handler>& handlers() {
       {"expr_query", run_expr_query},
       {"expr_equal", run_expr_equal},
       {"expr_print", run_expr_print},
+      {"construct", run_construct},
       {"arith_query", run_arith_query},
       {"transform", run_transform},
       {"transform2", run_transform},
