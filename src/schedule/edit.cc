@@ -67,6 +67,27 @@ void replace_scope(Schedule& s, int scope_site, Stmt body, std::vector<BufferRef
   s.replace(Stmt(&scope), Stmt(with(scope, &BlockRealize::block, block)));
 }
 
+int child_towards(const Sites& sites, int ancestor, int site) {
+  while (sites[site].parent != ancestor) site = sites[site].parent;
+  return site;
+}
+
+CopyPlace copy_place(const Schedule& s, int writer, const std::vector<int>& related) {
+  const Sites& sites = s.sites();
+  CopyPlace place{sites[writer].scope, nullptr};
+  int first = -1;
+  for (int r : related) {
+    int lca = sites.lowest_common_ancestor(writer, r);
+    if (sites[lca].depth > sites[place.location].depth) {
+      place.location = lca;
+      first = -1;
+    }
+    if (lca == place.location && r > writer && (first < 0 || r < first)) first = r;
+  }
+  if (first >= 0) place.anchor = sites[child_towards(sites, place.location, first)].stmt;
+  return place;
+}
+
 BlockRef with_detected_regions(const BlockRef& block, const std::vector<BufferRef>& visible, bool reads, bool writes) {
   VisibleBuffers by_pointer;
   for (const BufferRef& b : visible) by_pointer.emplace(b->data, b);

@@ -27,6 +27,17 @@ tir::BlockRef with_detected_regions(const tir::BlockRef& block, const std::vecto
 /// The buffers of the function: parameters and all allocations.
 std::vector<BufferRef> buffers_of(const tir::PrimFunc& func);
 
+/// Where a copy goes: below `location`, a loop or the scope block, in front of `anchor`; null: at the end of the scope.
+struct CopyPlace {
+  int location;
+  tir::Stmt anchor;
+};
+/// The lowest place that has the writer and one of the related blocks below, in front of the first of them there; the end
+/// of the scope block where there is none.
+CopyPlace copy_place(const Schedule& s, int writer, const std::vector<int>& related);
+/// The child of `ancestor` on the way to `site`.
+int child_towards(const Sites& sites, int ancestor, int site);
+
 /// A block that copies elements between two buffers, under loops of its own, while it is put together.
 class CopyNest {
  public:

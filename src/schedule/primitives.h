@@ -13,8 +13,9 @@ extern const Primitive<std::vector<BlockHandle>(Value)> get_child_blocks;
 extern const Primitive<std::vector<BlockHandle>(BlockHandle)> get_producers;
 extern const Primitive<std::vector<BlockHandle>(BlockHandle)> get_consumers;
 extern const Primitive<std::vector<BlockHandle>(BlockHandle)> get_output_blocks;
-// primitives/split.cc, fuse.cc, reorder.cc, add_unit_loop.cc
+// primitives/split.cc, loop_partition.cc, fuse.cc, reorder.cc, add_unit_loop.cc
 extern const Primitive<std::vector<Loop>(Loop, Factors, bool, bool)> split;
+extern const Primitive<std::vector<Loop>(Loop, Factors, bool)> loop_partition;
 extern const Primitive<Loop(std::vector<Loop>, bool, bool)> fuse;
 extern const Primitive<void(std::vector<Loop>)> reorder;
 extern const Primitive<Loop(Value)> add_unit_loop;
@@ -39,6 +40,8 @@ extern const Primitive<void(BlockHandle, BufferSelector, std::vector<int64_t>)> 
 
 // primitives/decompose_reduction.cc
 extern const Primitive<BlockHandle(BlockHandle, Loop)> decompose_reduction;
+// primitives/decompose_padding.cc
+extern const Primitive<BlockHandle(BlockHandle, Loop)> decompose_padding;
 // primitives/rfactor.cc
 extern const Primitive<BlockHandle(Loop, int, bool)> rfactor;
 
@@ -51,6 +54,11 @@ extern const Primitive<BlockHandle(BlockHandle, BufferSelector, std::string, std
 extern const Primitive<BlockHandle(BlockHandle, BufferSelector, std::string, std::vector<BlockHandle>)> cache_write;
 // primitives/reindex.cc
 extern const Primitive<BlockHandle(BlockHandle, BufferSelector)> reindex;
+// primitives/reindex_cache.cc
+extern const Primitive<BlockHandle(BlockHandle, BufferSelector, std::string, Ref<const arith::IndexMap>)>
+    reindex_cache_read;
+extern const Primitive<BlockHandle(BlockHandle, BufferSelector, std::string, Ref<const arith::IndexMap>)>
+    reindex_cache_write;
 // primitives/pad_einsum.cc
 extern const Primitive<void(BlockHandle, std::vector<int64_t>)> pad_einsum;
 

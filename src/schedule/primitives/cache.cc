@@ -30,28 +30,12 @@ std::vector<RangeRef> region_of(const std::vector<BufferRegionRef>& regions, con
   internal_error("cache: the block does not list the buffer");
 }
 
-/// The child of `ancestor` on the way to `site`.
-int child_towards(const Sites& sites, int ancestor, int site) {
-  while (sites[site].parent != ancestor) site = sites[site].parent;
-  return site;
-}
-
-/// The lowest place that has the writer and one of the related blocks below, in front of the first of them there; the end
-/// of the scope block where there is none.
+/// In front of the first related block below the lowest place that has it and the writer; else at the end of the scope.
 void locate(const Schedule& s, int writer, const std::vector<int>& related, Stage& stage) {
-  const Sites& sites = s.sites();
-  stage.location = sites[writer].scope;
-  int first = -1;
-  for (int r : related) {
-    int lca = sites.lowest_common_ancestor(writer, r);
-    if (sites[lca].depth > sites[stage.location].depth) {
-      stage.location = lca;
-      first = -1;
-    }
-    if (lca == stage.location && r > writer && (first < 0 || r < first)) first = r;
-  }
-  stage.before = first >= 0;
-  if (stage.before) stage.anchor = sites[child_towards(sites, stage.location, first)].stmt;
+  CopyPlace place = copy_place(s, writer, related);
+  stage.location = place.location;
+  stage.anchor = place.anchor;
+  stage.before = place.anchor != nullptr;
 }
 
 /// Of two scopes the one that fewer threads share.
