@@ -94,6 +94,8 @@ class Line {
         {"init_follows", &Line::never},
         {"fits_dtype", &Line::never},  // a promise about sizes that only symbols name
         {"disable_predication", &Line::never},
+        {"fits_dtype", &Line::never},
+        {"init_follows", &Line::never},
         {"assume_injective_transform", &Line::never},
         {"consumer_blocks", &Line::consumers},
         {"pad_value", &Line::pad_value},
