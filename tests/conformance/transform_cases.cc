@@ -139,6 +139,9 @@ class Transformer {
       if (e.items.size() > 1) throw Unsupported{"pass LegalizeOps with rules of Python"};
       step.config["LegalizeOps.form"] = string_imm("topi");
     }
+    // TVM has no vector conditions.
+    if (name == "FlattenBuffer") step.config["FlattenBuffer.keep_axis_separators"] = int_imm(1);
+    if (name == "VectorizeLoop") step.config["VectorizeLoop.serial_conditions"] = int_imm(1);
     for (size_t i = 1; i < e.items.size(); ++i) {
       if (i > at->parameters.size()) throw Unsupported{"pass " + name + " with options"};
       argument(step, at->parameters[i - 1], e.items[i]);

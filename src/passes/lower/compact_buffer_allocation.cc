@@ -1,6 +1,7 @@
 // A buffer shrinks to the box of it that is used where it is allocated:
 //   for i: T = alloc(128, 128); for j: T[i, j] = ...; ... T[i, j] ...   =>   T = alloc(1, 128); T[0, j]
 #include "arith/analyzer.h"
+#include "arith/deduce_bound.h"
 #include "arith/intset.h"
 #include "passes/lower/lower.h"
 
@@ -20,6 +21,12 @@ struct LoopRange {
 bool is_common(std::string_view scope, std::string_view thread) {
   if (scope.starts_with("shared")) return thread.starts_with("threadIdx") || thread.starts_with("vthread");
   return scope == "warp" && thread == "threadIdx.x";
+}
+
+bool has_load(const Expr& e) {
+  bool found = false;
+  walk(e, [&](const BufferLoad&) { found = true; }, [&](const Call&) { found = true; });
+  return found;
 }
 
 /// What is known of a buffer that a block, or an allocation below blocks, owns.
@@ -78,6 +85,18 @@ class UseCollector {
       access(n->buffer, points(n->indices));
       return;
     }
+    if (const IfThenElse* n = stmt.as<IfThenElse>()) {
+      expr(n->condition);
+      under(n->condition, [&] { visit(n->then_case); });
+      if (n->else_case) under(logical_not(n->condition), [&] { visit(n->else_case); });
+      return;
+    }
+    if (const BlockRealize* n = stmt.as<BlockRealize>()) {
+      for (const Expr& e : n->values) expr(e);
+      expr(n->predicate);
+      under(n->predicate, [&] { visit(n->block); });
+      return;
+    }
     if (const Block* n = stmt.as<Block>()) {
       for (const BufferRef& b : n->alloc_buffers) {
         owned[b.get()] = {b, loops_.size(), {}, false};
@@ -112,10 +131,50 @@ class UseCollector {
     return out;
   }
 
+  /// What is visited runs only where the condition holds.
+  void under(const Expr& condition, FunctionRef<void()> visit_inner) {
+    const size_t before = conditions_.size();
+    conjuncts(inlined(condition));
+    visit_inner();
+    conditions_.resize(before);
+  }
+  void conjuncts(const Expr& e) {
+    if (const Call* n = e.as<Call>(); n && n->op == "tir.likely") return conjuncts(n->args[0]);
+    if (const And* n = e.as<And>()) {
+      conjuncts(n->a);
+      conjuncts(n->b);
+    } else if (const Not* n = e.as<Not>()) {
+      // Of a disjunction neither part holds.
+      Expr inner = n->a;
+      if (const Or* either = inner.as<Or>()) {
+        conjuncts(logical_not(either->a));
+        conjuncts(logical_not(either->b));
+      } else if (Expr opposite = inverse(inner)) {
+        conjuncts(opposite);
+      }
+    } else if (e->dtype == boolean && !has_load(e)) {
+      conditions_.push_back(e);
+    }
+  }
+  static Expr inverse(const Expr& e) {
+    if (const LT* n = e.as<LT>()) return make<GE>(n->a, n->b);
+    if (const GT* n = e.as<GT>()) return make<LE>(n->a, n->b);
+    if (const LE* n = e.as<LE>()) return make<GT>(n->a, n->b);
+    if (const GE* n = e.as<GE>()) return make<LT>(n->a, n->b);
+    return nullptr;
+  }
+
   void expr(const Expr& root) {
     walk(
         root,
         [&](const BufferLoad& n) { access(n.buffer, points(n.indices)); },
+        [&](const Call& n) {
+          if (n.op != "tir.if_then_else") return true;
+          expr(n.args[0]);
+          under(n.args[0], [&] { expr(n.args[1]); });
+          under(logical_not(n.args[0]), [&] { expr(n.args[2]); });
+          return false;
+        },
         [&](const Let& n) { lets_[n.var] = inlined(n.value); },
         [&](const Buffer&) { return false; },
         [&](const Var& v) {
@@ -151,17 +210,53 @@ class UseCollector {
         domains[loops_[i].var] = arith::IntSet::from_range(*loops_[i].range);
     }
     std::vector<arith::IntSet> box;
+    arith::Region flat;
     for (const RangeRef& r : region) {
-      if (!r) {
-        box.push_back(arith::IntSet::everything());
-        continue;
-      }
-      RangeRef flat = make<Range>(inlined(r->min), inlined(r->extent));
-      box.push_back(arith::eval_set(flat, domains));
+      flat.push_back(r ? make<Range>(inlined(r->min), inlined(r->extent)) : nullptr);
+      box.push_back(r ? arith::eval_set(flat.back(), domains) : arith::IntSet::everything());
     }
+    narrow(box, flat, domains);
     at->second.uses.push_back(std::move(box));
   }
 
+  /// Takes off the box what the conditions around the access exclude, where that is a number of elements.
+  void narrow(std::vector<arith::IntSet>& box, const arith::Region& region, const arith::SetMap& domains) {
+    if (conditions_.empty() || std::ranges::any_of(region, [](const RangeRef& r) { return !r; })) return;
+    arith::Analyzer analyzer;
+    arith::SetMap all;
+    arith::RangeMap ranges;
+    for (const LoopRange& loop : loops_) {
+      all[loop.var] = arith::IntSet::from_range(*loop.range);
+      if (domains.contains(loop.var)) ranges[loop.var] = loop.range;
+      analyzer.bind(loop.var, loop.range);
+    }
+    Expr predicate = bool_imm(true);
+    for (const Expr& c : conditions_) {
+      predicate = logical_and(predicate, c);
+      for (auto& [var, range] : ranges) {
+        if (!uses_var(c, *var)) continue;
+        arith::IntSet set = arith::deduce_bound(var, c, all, {});
+        auto first = as_int(range->min), count = as_int(range->extent);
+        if (set.empty || !first || !count) continue;
+        const int64_t low = set.min ? as_int(analyzer.simplify(set.min)).value_or(*first) : *first;
+        const int64_t high =
+            set.max ? as_int(analyzer.simplify(set.max)).value_or(*first + *count - 1) : *first + *count - 1;
+        const int64_t begin = std::max(*first, low), end = std::min(*first + *count - 1, high);
+        if (begin <= end) range = make<Range>(int_imm(begin, var->dtype), int_imm(end - begin + 1, var->dtype));
+      }
+    }
+    const std::vector<arith::IntSet> narrowed = arith::estimate_region_upper_bound(region, ranges, predicate, analyzer);
+    for (size_t d = 0; d < box.size() && d < narrowed.size(); ++d) {
+      auto cut = [&](const Expr& a, const Expr& b) {
+        return a && b ? as_int(analyzer.simplify(a - b)).value_or(0) : 0;
+      };
+      if (narrowed[d].empty) continue;
+      if (cut(narrowed[d].min, box[d].min) > 0) box[d].min = narrowed[d].min;
+      if (cut(box[d].max, narrowed[d].max) > 0) box[d].max = narrowed[d].max;
+    }
+  }
+
+  std::vector<Expr> conditions_;  ///< that hold here, without loads
   std::vector<LoopRange> loops_;
   std::unordered_map<const Var*, std::pair<const Allocate*, size_t>> allocated_;  ///< and the loops around it
   VarMap lets_;
@@ -176,6 +271,9 @@ struct Compact {
 
 class Compactor {
  public:
+  /// Unless `strict`, a box of constant extents may be larger than the buffer, where accesses that never run lie outside.
+  explicit Compactor(bool strict) : strict_(strict) {}
+
   void plan(const Owned& o, const std::vector<int64_t>& alignment) {
     const Buffer& b = *o.buffer;
     Compact c{nullptr, {}};
@@ -264,6 +362,7 @@ class Compactor {
     bool smaller = known && known_whole ? *known < *known_whole
                    : known              ? true
                                         : analyzer_.prove(le(extent, whole)) && !analyzer_.prove_equal(extent, whole);
+    smaller |= !strict_ && known && known_whole && *known != *known_whole;
     // A constant stands for a symbolic extent only if it cannot be larger by much: the whole is at least 0.
     return smaller ? make<Range>(range->min, extent) : nullptr;
   }
@@ -278,12 +377,6 @@ class Compactor {
     int64_t max = analyzer.bounds(extent).max;
     if (narrows || max >= max_int(extent->dtype)) return {};
     return max;
-  }
-
-  static bool has_load(const Expr& e) {
-    bool found = false;
-    walk(e, [&](const BufferLoad&) { found = true; }, [&](const Call&) { found = true; });
-    return found;
   }
 
   /// Strides for `buffer_dim_align`: stride `dim` is made `offset` modulo `factor`; empty without one.
@@ -313,6 +406,7 @@ class Compactor {
     return out;
   }
 
+  bool strict_;
   arith::Analyzer analyzer_;
   std::unordered_map<const Buffer*, Compact> compact_;
 };
@@ -342,15 +436,11 @@ std::unordered_map<const Buffer*, std::vector<int64_t>> alignments(const Stmt& b
 }  // namespace
 
 PrimFuncRef compact_buffer_allocation(const PrimFuncRef& func, const LowerOptions& options) {
-  if (!option(options, "CompactBufferAllocation.is_strict", 1))
-    fail({.what = "CompactBufferAllocation with is_strict=False",
-          .needs = "is_strict=True: a box stays within its buffer",
-          .hint = "pad the buffer with pad_einsum where a box may be larger"});
   UseCollector uses;
   uses.visit(func->body);
   if (uses.in_order.empty()) return func;
   auto aligned = alignments(func->body);
-  Compactor compactor;
+  Compactor compactor(option(options, "CompactBufferAllocation.is_strict", 1) != 0);
   for (const Buffer* b : uses.in_order) compactor.plan(uses.owned.at(b), aligned[b]);
   return with_body(func, compactor.run(func->body));
 }

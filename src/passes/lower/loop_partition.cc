@@ -14,6 +14,7 @@
 #include "arith/intset.h"
 #include "ir/builtins.h"
 #include "passes/lower/lower.h"
+#include "passes/lower/partition_hinted.h"
 #include "tir/copy.h"
 
 namespace sator::passes {
@@ -300,7 +301,11 @@ class Partitioner {
 
 }  // namespace
 
-PrimFuncRef loop_partition(const PrimFuncRef& func, const LowerOptions&) {
+PrimFuncRef loop_partition(const PrimFuncRef& func, const LowerOptions& options) {
+  if (option(options, "tir.LoopPartition.partition_const_loop", 0) != 0) {
+    const bool unroll = option(options, "tir.LoopPartition.unroll_loop_with_partition_hint_no_interval", 0) != 0;
+    return with_body(func, partition_hinted(func->body, unroll));
+  }
   return with_body(func, Partitioner().run(func->body));
 }
 

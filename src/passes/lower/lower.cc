@@ -27,13 +27,19 @@ std::span<const LowerPass> lower_passes() {
        loops,
        loops,
        check_indices},
-      {"FlattenBuffer", "gives each buffer one dimension", loops, flat, flatten_buffer},
+      {"FlattenBuffer", "gives each buffer one dimension", loops, flat, flatten_buffer, true, "keep_axis_separators"},
       {"Simplify", "simplifies index arithmetic and conditions", flat, flat, simplify, true},
-      {"LoopPartition", "runs full tiles without the conditions of the last one", flat, flat, loop_partition},
+      {"LoopPartition", "runs full tiles without the conditions of the last one", flat, flat, loop_partition, true},
       {"Simplify", "simplifies index arithmetic and conditions", flat, flat, simplify, true},
       {"InjectPrefetch", "asks for cache lines ahead where a loop is annotated so", flat, flat, inject_prefetch},
       {"LowerIntegerDot", "turns sums of four products of bytes into dot4", flat, flat, lower_integer_dot},
-      {"VectorizeLoop", "turns vectorized loops into vector expressions", flat, flat, vectorize_loop},
+      {"VectorizeLoop",
+       "turns vectorized loops into vector expressions",
+       flat,
+       flat,
+       vectorize_loop,
+       false,
+       "serial_conditions"},
       {"UnrollLoop", "writes out unrolled loops", flat, machine, unroll_loop, true},
       {"RemoveNoOp", "drops statements that do nothing", machine, machine, remove_no_op, true},
   };
@@ -80,13 +86,16 @@ std::span<const std::string_view> option_names() {
                                                "tir.lwp_disable_loop_prof",
                                                "tir.lwp_max_depth",
                                                "tir.lwp_min_height",
+                                               "tir.LoopPartition.partition_const_loop",
+                                               "tir.LoopPartition.unroll_loop_with_partition_hint_no_interval",
                                                "tir.ReduceBranchingThroughOvercompute.use_dataflow_analysis",
                                                "tir.RemoveNoOp.use_dataflow_analysis",
                                                "tir.Simplify.apply_constraints_to_boolean_branches",
                                                "tir.Simplify.convert_boolean_to_and_of_ors",
                                                "tir.Simplify.propagate_knowns_to_prove_conditional",
                                                "tir.Simplify.propagate_knowns_to_simplify_expressions",
-                                               "tir.Simplify.transitively_prove_inequalities"};
+                                               "tir.Simplify.transitively_prove_inequalities",
+                                               "tir.UnrollLoop.unroll_local_access"};
   return names;
 }
 

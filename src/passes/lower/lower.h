@@ -63,7 +63,7 @@ tir::PrimFuncRef compact_buffer_allocation(const tir::PrimFuncRef& func, const L
 tir::PrimFuncRef lower_match_buffer(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef lower_opaque_block(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef check_indices(const tir::PrimFuncRef& func, const LowerOptions&);
-tir::PrimFuncRef flatten_buffer(const tir::PrimFuncRef& func, const LowerOptions&);
+tir::PrimFuncRef flatten_buffer(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef simplify(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef loop_partition(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef inject_prefetch(const tir::PrimFuncRef& func, const LowerOptions& options);

@@ -1,4 +1,5 @@
-// Blocks go: a predicate becomes an `if`, owned buffers become allocations, loops of one iteration become their body.
+// Blocks go: a predicate becomes an `if`, owned buffers become allocations, loops of one iteration without annotations become their body.
+#include "arith/analyzer.h"
 #include "passes/lower/lower.h"
 
 namespace sator::passes {
@@ -15,22 +16,34 @@ Expr annotation_value(const NodeRef& value) {
   return e ? Expr(e) : int_imm(1);
 }
 
+/// Extents of the memory of a buffer: those of a strided dimension are what its stride holds of the next one's.
+std::vector<Expr> allocated_extents(const Buffer& b) {
+  if (b.strides.empty() || b.shape.empty()) return b.shape;
+  const std::vector<Expr> whole{cast_to(i64, b.shape[0]) * cast_to(i64, b.strides[0])};
+  if (!is_one(b.strides.back())) return whole;
+  std::vector<Expr> out = b.shape;
+  for (size_t d = 1; d < b.strides.size(); ++d) {
+    arith::Analyzer analyzer;
+    Expr outer = b.strides[d - 1], inner = b.strides[d];
+    if (!analyzer.prove_equal(floormod(outer, inner), int_imm(0, outer->dtype))) return whole;
+    out[d] = analyzer.simplify(floordiv(outer, inner));
+  }
+  return out;
+}
+
 Stmt lowered(const BlockRealize& realize) {
   const Block& block = *realize.block;
   if (!block.iter_vars.empty()) internal_error("lower_opaque_block: a block has iterators");
   Stmt body = block.body;
-  for (const auto& [key, value] : block.annotations) {
-    if (!is_pragma(key)) continue;
-    NodeRef subject;  // of a buffer's pragma: what the block writes
-    if (!block.writes.empty()) subject = block.writes[0]->buffer->data;
-    body = make<AttrStmt>(subject, key, annotation_value(value), body);
+  NodeRef subject;  // of a buffer's pragma: what the block writes
+  if (!block.writes.empty()) subject = block.writes[0]->buffer->data;
+  for (auto at = block.annotations.rbegin(); at != block.annotations.rend(); ++at) {
+    if (is_pragma(at->first)) body = make<AttrStmt>(subject, at->first, annotation_value(at->second), body);
   }
   if (realize.predicate && !is_one(realize.predicate)) body = make<IfThenElse>(realize.predicate, body, Stmt());
   for (size_t i = block.alloc_buffers.size(); i-- > 0;) {
     const BufferRef& b = block.alloc_buffers[i];
-    std::vector<Expr> extents = b->shape;
-    if (!b->strides.empty() && !b->shape.empty()) extents = {cast_to(i64, b->shape[0]) * cast_to(i64, b->strides[0])};
-    body = make<Allocate>(b->data, b->dtype, extents, bool_imm(true), Attrs{}, make<DeclBuffer>(b, body));
+    body = make<Allocate>(b->data, b->dtype, allocated_extents(*b), bool_imm(true), Attrs{}, make<DeclBuffer>(b, body));
   }
   return body;
 }
@@ -42,7 +55,7 @@ PrimFuncRef lower_opaque_block(const PrimFuncRef& func, const LowerOptions&) {
       func->body,
       [](const BlockRealize& n) -> Stmt { return lowered(n); },
       [](const For& n) -> Stmt {
-        if (!is_one(n.extent) || n.kind == LoopKind::thread_binding) return ref(n);
+        if (!is_one(n.extent) || n.kind == LoopKind::thread_binding || !n.annotations.empty()) return ref(n);
         return substitute(n.body, {{n.var, n.min}});
       });
   return with_body(func, body);

@@ -1,9 +1,11 @@
 // A buffer is allocated by the innermost block or loop around all its uses, not by the block that owned it: there it can
 // be small, and each thread of a parallel loop has its own.
 #include <algorithm>
+#include <iterator>
 #include <unordered_set>
 
 #include "passes/lower/lower.h"
+#include "tir/regions.h"
 
 namespace sator::passes {
 
@@ -42,27 +44,29 @@ class UseFinder {
     const Block& block = *realize.block;
     for (const Expr& v : realize.values) use(v);
     use(realize.predicate);
-    // What the block accumulates lives outside of the loops that it reduces over.
-    size_t limit = SIZE_MAX;
+    // Instances of reduction and other ordered iterators pass values on: what they pass lives outside of the loops that
+    // these iterators follow.
+    size_t reduced = SIZE_MAX;
+    std::unordered_map<const Var*, size_t> ordered;
     for (size_t i = 0; i < block.iter_vars.size(); ++i) {
-      if (block.iter_vars[i]->kind == IterKind::spatial) continue;
-      for (const VarRef& v : vars_in(realize.values[i])) {
-        auto at = depth_of_.find(v.get());
-        if (at != depth_of_.end()) limit = std::min(limit, at->second - 1);
-        if (auto inner = iter_depth_.find(v.get()); inner != iter_depth_.end()) limit = std::min(limit, inner->second);
-      }
-    }
-    for (size_t i = 0; i < block.iter_vars.size(); ++i) {
-      size_t outermost = path_.size();
+      const IterVar& iter = *block.iter_vars[i];
+      size_t outermost = SIZE_MAX;
       for (const VarRef& v : vars_in(realize.values[i])) {
         if (auto at = depth_of_.find(v.get()); at != depth_of_.end()) outermost = std::min(outermost, at->second - 1);
         if (auto at = iter_depth_.find(v.get()); at != iter_depth_.end()) outermost = std::min(outermost, at->second);
       }
-      iter_depth_[block.iter_vars[i]->var.get()] = outermost;
+      iter_depth_[iter.var.get()] = std::min(outermost, path_.size());
+      if (iter.kind == IterKind::reduce) reduced = std::min(reduced, outermost);
+      if (iter.kind == IterKind::opaque || iter.kind == IterKind::scan) ordered[iter.var.get()] = outermost;
     }
-    // A block's regions speak of what is outside of it.
-    for (const BufferRegionRef& r : block.reads) use(r);
-    for (const BufferRegionRef& r : block.writes) use(r, limit);
+    auto use_region = [&](const BufferRegion& region, size_t limit) {
+      for (const VarRef& v : vars_in(ref(region))) {
+        if (auto at = ordered.find(v.get()); at != ordered.end()) limit = std::min(limit, at->second);
+      }
+      if (limit != SIZE_MAX) use(region.buffer->data, limit);
+    };
+    for (const BufferRegionRef& r : block.reads) use_region(*r, SIZE_MAX);
+    for (const BufferRegionRef& r : block.writes) use_region(*r, reduced);
     path_.push_back(&block);
     for (const MatchBufferRef& m : block.match_buffers) use(m->source);
     if (block.init) visit(block.init);
@@ -90,44 +94,76 @@ class UseFinder {
   std::unordered_map<const Var*, size_t> iter_depth_;  // block iterator -> depth outside of the loops it follows
 };
 
-Stmt with_allocation(const Stmt& body, const std::vector<BufferRef>& buffers) {
-  BlockRef block = make<Block>(std::vector<IterVarRef>{},
-                               buffers,
-                               std::vector<MatchBufferRef>{},
-                               std::vector<BufferRegionRef>{},
-                               std::vector<BufferRegionRef>{},
-                               block_name(""),
-                               Attrs{},
-                               Stmt(),
-                               body);
-  return make<BlockRealize>(std::vector<Expr>{}, bool_imm(true), block);
-}
-
 /// The program with the allocations of `at` in place of those it had.
 class Mover {
  public:
   std::unordered_map<const StmtNode*, std::vector<BufferRef>> at;
   std::unordered_set<const Buffer*> moved;
 
+  explicit Mover(const PrimFunc& func, const std::unordered_set<const Buffer*>& allocated) : allocated_(allocated) {
+    for (const auto& [param, buffer] : func.buffer_map) visible_[buffer->data] = buffer;
+  }
+
   Stmt run(const Stmt& stmt) {
+    const Block* block = stmt.as<Block>();
+    std::vector<BufferRef> own;
+    if (block) {
+      std::ranges::copy_if(
+          block->alloc_buffers, std::back_inserter(own), [&](const BufferRef& b) { return !moved.contains(b.get()); });
+      for (const MatchBufferRef& m : block->match_buffers) visible_[m->buffer->data] = m->buffer;
+    }
+    if (auto found = at.find(stmt.get()); found != at.end())
+      own.insert(own.end(), found->second.begin(), found->second.end());
+    for (const BufferRef& b : own) visible_[b->data] = b;
     NodeRef out = stmt->info().map_children(*stmt, [&](const NodeRef& child) -> NodeRef {
       const StmtNode* s = child->as<StmtNode>();
       return s ? NodeRef(run(ref(*s))) : child;
     });
-    Stmt s = cast<StmtNode>(out);
-    auto found = at.find(stmt.get());
-    if (const For* loop = s.as<For>()) {
-      if (found == at.end()) return s;
-      return with(*loop, &For::body, with_allocation(loop->body, found->second));
+    for (const BufferRef& b : own) visible_.erase(b->data);
+    if (block) {
+      for (const MatchBufferRef& m : block->match_buffers) visible_.erase(m->buffer->data);
+      return with_own(*cast<Block>(out), std::move(own));
     }
-    const Block* block = s.as<Block>();
-    if (!block) return s;
-    std::vector<BufferRef> own;
-    for (const BufferRef& b : block->alloc_buffers)
-      if (!moved.count(b.get())) own.push_back(b);
-    if (found != at.end()) own.insert(own.end(), found->second.begin(), found->second.end());
-    return own == block->alloc_buffers ? s : Stmt(with(*block, &Block::alloc_buffers, own));
+    const For* loop = out.as<For>();
+    if (!loop || own.empty()) return cast<StmtNode>(out);
+    return with(*loop, &For::body, with_allocation(loop->body, own));
   }
+
+ private:
+  /// The block with these buffers; its regions speak of what is outside of it.
+  Stmt with_own(const Block& block, std::vector<BufferRef> own) const {
+    auto inside = [&](const BufferRegionRef& r) {
+      return allocated_.contains(r->buffer.get()) && !visible_.contains(r->buffer->data);
+    };
+    Block out = block;
+    const bool changed = std::erase_if(out.reads, inside) + std::erase_if(out.writes, inside) != 0;
+    if (!changed && own == block.alloc_buffers) return ref(block);
+    out.alloc_buffers = std::move(own);
+    return Stmt(new Block(std::move(out)));
+  }
+
+  Stmt with_allocation(const Stmt& body, const std::vector<BufferRef>& buffers) const {
+    BlockRef block = make<Block>(std::vector<IterVarRef>{},
+                                 buffers,
+                                 std::vector<MatchBufferRef>{},
+                                 std::vector<BufferRegionRef>{},
+                                 std::vector<BufferRegionRef>{},
+                                 block_name(""),
+                                 Attrs{},
+                                 Stmt(),
+                                 body);
+    BlockRegions regions = block_regions(*block, visible_);
+    for (const VarRef& pointer : regions.opaque) {
+      regions.reads.push_back(full_region(visible_.at(pointer)));
+      regions.writes.push_back(full_region(visible_.at(pointer)));
+    }
+    block = with(block, &Block::reads, std::move(regions.reads));
+    return make<BlockRealize>(
+        std::vector<Expr>{}, bool_imm(true), with(block, &Block::writes, std::move(regions.writes)));
+  }
+
+  const std::unordered_set<const Buffer*>& allocated_;
+  VisibleBuffers visible_;
 };
 
 }  // namespace
@@ -142,7 +178,7 @@ PrimFuncRef plan_buffer_allocation(const PrimFuncRef& func, const LowerOptions&)
   if (in_order.empty()) return func;
   UseFinder uses(allocated);
   uses.visit(func->body);
-  Mover mover;
+  Mover mover(*func, allocated);
   for (const BufferRef& b : in_order) {
     auto path = uses.common.find(b->data.get());
     if (path == uses.common.end()) {  // never used

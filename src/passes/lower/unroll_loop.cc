@@ -18,6 +18,19 @@ int64_t count_steps(const Stmt& stmt) {
   return steps;
 }
 
+/// Whether the variable picks elements of memory that a thread has for itself: written out, these may become registers.
+bool indexes_local(const Stmt& body, const Var& var) {
+  bool found = false;
+  auto check = [&](const Buffer& buffer, const std::vector<Expr>& indices) {
+    for (const Expr& i : indices) found |= buffer.scope().starts_with("local") && uses_var(i, var);
+  };
+  walk(
+      body,
+      [&](const BufferLoad& n) { check(*n.buffer, n.indices); },
+      [&](const BufferStore& n) { check(*n.buffer, n.indices); });
+  return found;
+}
+
 class Unroller {
  public:
   explicit Unroller(const LowerOptions& options) : options_(options) {}
@@ -44,6 +57,8 @@ class Unroller {
     bool asked = loop.kind == LoopKind::unrolled;
     bool automatic = loop.kind == LoopKind::serial && extent && max_steps > 0 && *extent <= max_steps &&
                      count_steps(body) * *extent <= max_steps;
+    automatic |= loop.kind == LoopKind::serial && extent && option(options_, "tir.UnrollLoop.unroll_local_access", 0) &&
+                 indexes_local(body, *loop.var);
     if (asked && !extent)
       fail({.what = text("loop ", loop.var->name, " has a symbolic extent and cannot be unrolled"),
             .needs = "a constant extent",

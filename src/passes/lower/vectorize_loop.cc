@@ -31,9 +31,14 @@ Expr repeat_each(const Expr& e, int times) {
   return make<Shuffle>(std::vector<Expr>{e}, std::move(indices));
 }
 
+/// Thrown inside this file alone: the innermost statement around runs its iterations one after the other.
+struct NeedsLoop {};
+
 class Vectorizer {
  public:
-  Vectorizer(const For& loop, int lanes) : lanes_(lanes) {
+  /// With `serial_conditions`, statements under a condition that differs between lanes stay loops.
+  Vectorizer(const For& loop, int lanes, bool serial_conditions = false)
+      : loop_(loop), lanes_(lanes), serial_conditions_(serial_conditions) {
     let_[loop.var] = make<Ramp>(loop.min, int_imm(1, loop.var->dtype), int{lanes});
   }
 
@@ -54,6 +59,23 @@ class Vectorizer {
   Expr bound(const Expr& e) { return e->dtype.lanes > 1 ? wide(e) : expr(e); }
 
   Stmt stmt(const Stmt& s) {
+    if (!serial_conditions_) return widened(s);
+    try {
+      return widened(s);
+    } catch (const NeedsLoop&) {
+      for (const auto& [var, value] : let_) {
+        if (var != loop_.var && uses_var(s, *var))
+          throw CannotVectorize{
+              text("a condition depends on the loop, and the vector ", var->name, " stands around it")};
+      }
+      VarRef one = make_var(text(loop_.var->name, "_s"), loop_.var->dtype);
+      return make<For>(
+          one, loop_.min, loop_.extent, LoopKind::serial, std::string(), Attrs{}, substitute(s, {{loop_.var, one}}));
+    }
+  }
+
+ private:
+  Stmt widened(const Stmt& s) {
     auto refuse = [](const char* what) -> Stmt { throw CannotVectorize{what}; };
     return match(
         s,
@@ -80,6 +102,7 @@ class Vectorizer {
         },
         [&](const IfThenElse& n) -> Stmt {
           Expr condition = expr(n.condition);
+          if (serial_conditions_ && condition != n.condition) throw NeedsLoop{};
           bool outer = masked_;
           masked_ |= condition != n.condition;
           Stmt then = stmt(n.then_case), otherwise = n.else_case ? stmt(n.else_case) : nullptr;
@@ -119,7 +142,6 @@ class Vectorizer {
         [&](const BlockRealize&) -> Stmt { return refuse("there is a block inside"); });
   }
 
- private:
   Expr rewritten(const Expr& e) {
     return match(
         e,
@@ -252,6 +274,7 @@ class Vectorizer {
   }
 
   Expr choice(const Call& n) {
+    if (serial_conditions_ && expr(n.args[0]) != n.args[0]) throw NeedsLoop{};
     const DType dtype = n.dtype.with_lanes(n.dtype.lanes * lanes_);
     return make<Call>(
         dtype, n.op, std::vector<Expr>{decides(n.args[0], dtype.lanes), wide(n.args[1]), wide(n.args[2])});
@@ -265,7 +288,9 @@ class Vectorizer {
     return c->dtype.lanes == 1 ? c : widen(c, lanes_);
   }
 
+  const For& loop_;
   int lanes_;
+  bool serial_conditions_;
   bool masked_ = false;  // under a condition that differs between lanes
   std::unordered_map<Expr, Expr> done_;
   VarMap let_;  // what the loop variable and the bindings that depend on it became
@@ -284,6 +309,7 @@ std::optional<Expr> vectorized(const Expr& e, const For& loop, int lanes) {
 }
 
 PrimFuncRef vectorize_loop(const PrimFuncRef& func, const LowerOptions& options) {
+  const bool serial = option(options, "VectorizeLoop.serial_conditions", 0) != 0;
   Stmt body = transform(func->body, [&](const For& loop) -> Stmt {
     if (loop.kind != LoopKind::vectorized) return ref(loop);
     auto extent = as_int(loop.extent);
@@ -299,7 +325,7 @@ PrimFuncRef vectorize_loop(const PrimFuncRef& func, const LowerOptions& options)
       why.hint = "split the loop by the lanes of a vector";
     } else {
       try {
-        return Vectorizer(loop, static_cast<int>(*extent)).stmt(loop.body);
+        return Vectorizer(loop, static_cast<int>(*extent), serial).stmt(loop.body);
       } catch (const CannotVectorize& reason) {
         why.needs = "a body whose stores follow the loop variable";
         why.hint = reason.why;
