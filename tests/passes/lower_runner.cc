@@ -25,7 +25,8 @@ static bool needs_hardware(const tir::PrimFunc& func) {
   bool found = false;
   walk(func.body, [&](const Call& n) {
     found |= n.op == "tir.tvm_thread_allreduce" || n.op == "tir.tvm_storage_sync" ||
-             n.op.ends_with("_profile_intrinsic") || n.op.starts_with("tir.tvm_warp_");
+             n.op.ends_with("_profile_intrinsic") || n.op.starts_with("tir.tvm_warp_") ||
+             n.op.starts_with("tir.ptx_cp_async");
   });
   return found;
 }

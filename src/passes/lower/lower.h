@@ -80,6 +80,17 @@ tir::PrimFuncRef lower_thread_allreduce(const tir::PrimFuncRef& func, const Lowe
 tir::PrimFuncRef instrument_profile_intrinsics(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef unify_thread_binding(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef lower_cross_thread_reduction(const tir::PrimFuncRef& func, const LowerOptions&);
+tir::PrimFuncRef inject_software_pipeline(const tir::PrimFuncRef& func, const LowerOptions&);
+tir::PrimFuncRef common_subexpr_elim(const tir::PrimFuncRef& func, const LowerOptions& options);
+tir::PrimFuncRef pointer_value_type_rewrite(const tir::PrimFuncRef& func, const LowerOptions&);
+tir::PrimFuncRef storage_rewrite(const tir::PrimFuncRef& func, const LowerOptions&);
+tir::PrimFuncRef narrow_data_type(const tir::PrimFuncRef& func, const LowerOptions& options);
+tir::PrimFuncRef decorate_device_scope(const tir::PrimFuncRef& func, const LowerOptions&);
+tir::PrimFuncRef inject_permuted_layout(const tir::PrimFuncRef& func, const LowerOptions&);
+tir::PrimFuncRef inject_ptx_async_copy(const tir::PrimFuncRef& func, const LowerOptions&);
+tir::PrimFuncRef thread_sync(const tir::PrimFuncRef& func, const LowerOptions& options);
+tir::PrimFuncRef inject_virtual_thread(const tir::PrimFuncRef& func, const LowerOptions&);
+tir::PrimFuncRef inject_double_buffer(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef remove_store_undef(const tir::PrimFuncRef& func, const LowerOptions& options);
 
 }  // namespace sator::passes
