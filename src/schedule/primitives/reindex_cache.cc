@@ -124,6 +124,10 @@ MaybeReason cannot_cache(const Schedule& s, ReindexPlan& plan, const IndexMapRef
                     "the same iterators in both indices",
                     "let the index map use the iterators that the buffer's index uses");
     if (!uses(plan.at)) continue;
+    if (!as_int(i->dom->extent))
+      return refuse(text("has the iterator ", i->var->name, " of the symbolic extent ", i->dom->extent),
+                    "iterators of constant extents in the buffer's index: the cache's size is a number",
+                    "cache_read and cache_write keep boxes of symbolic size");
     plan.iters.push_back(i);
     plan.values.push_back(realize.values[k]);
     domains[i->var] = i->dom;
