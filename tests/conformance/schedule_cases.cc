@@ -152,7 +152,8 @@ class Play {
   /// The text with names in the place of the parts of the function that Python reaches through its objects.
   std::string named_parts(const std::string& source) {
     static const std::regex part(
-        R"(<script:\w+>\.buffer_map\[<script:\w+>\.params\[(\d+)\]\]\.shape\[(\d+)\]|<schedule>\.mod\['main'\]\.params\[(\d+)\])");
+        R"(<script:\w+>\.buffer_map\[<script:\w+>\.params\[(\d+)\]\]\.shape\[(\d+)\]|<schedule>\.mod\['main'\]\.params\[(\d+)\])"
+        R"(|(\w+)\.(reads|writes)\[(\d+)\]\.buffer$)");
     std::string out;
     auto from = source.cbegin();
     for (std::sregex_iterator m(source.begin(), source.end(), part), end; m != end; ++m) {
@@ -162,6 +163,13 @@ class Play {
       tir::PrimFuncRef f = schedule_->func();
       if ((*m)[3].matched) {
         script_->define(name, Expr(f->params.at(std::stoul((*m)[3]))));
+      } else if ((*m)[4].matched) {  // a buffer of a block, which steps call by its name
+        const Value handle = expression((*m)[4]);
+        const BlockHandle* owner = handle.get_if<BlockHandle>();
+        if (!owner) throw Unsupported{"a buffer of no block"};
+        const tir::Block& block = schedule_->get(*owner);
+        const auto& regions = (*m)[5] == "reads" ? block.reads : block.writes;
+        script_->define(name, regions.at(std::stoul((*m)[6]))->buffer->name);
       } else {
         BufferRef buffer = f->buffer_of(f->params.at(std::stoul((*m)[1])));
         script_->define(name, buffer->shape.at(std::stoul((*m)[2])));
