@@ -44,11 +44,11 @@ struct MemoryPiece {
 bool is_thread_axis(const AttrStmt& n) { return n.key == "thread_extent" || n.key == "virtual_thread"; }
 
 /// The allocations of a function and where they are used.
-class Lifetimes {
+class BufferLifetimes {
  public:
   std::deque<Allocation> allocations;
 
-  explicit Lifetimes(const Stmt& body) { visit(body); }
+  explicit BufferLifetimes(const Stmt& body) { visit(body); }
 
   Allocation* of(const Var* pointer) {
     auto at = by_pointer_.find(pointer);
@@ -258,7 +258,7 @@ class MemoryPlan {
 /// The program with the planned memory in place of its allocations.
 class Rewriter {
  public:
-  Rewriter(Lifetimes& lifetimes, const MemoryPlan& plan) : lifetimes_(lifetimes), plan_(plan) {}
+  Rewriter(BufferLifetimes& lifetimes, const MemoryPlan& plan) : lifetimes_(lifetimes), plan_(plan) {}
 
   Stmt run(const Stmt& body) { return renamed(with_storages(nullptr, moved(body))); }
 
@@ -310,14 +310,14 @@ class Rewriter {
     return substitute(body, pointers);
   }
 
-  Lifetimes& lifetimes_;
+  BufferLifetimes& lifetimes_;
   const MemoryPlan& plan_;
 };
 
 }  // namespace
 
 PrimFuncRef storage_rewrite(const PrimFuncRef& func, const LowerOptions&) {
-  Lifetimes lifetimes(func->body);
+  BufferLifetimes lifetimes(func->body);
   MemoryPlan plan(lifetimes.allocations);
   PrimFuncRef out = with_body(func, Rewriter(lifetimes, plan).run(func->body));
   return with_vector_elements(out, {.parameters = false, .scalar_reads = false});

@@ -91,8 +91,6 @@ class Line {
         {"index", &Line::axis},
         {"preserve_unit_iters", &Line::flag},
         {"preserve_unit_loops", &Line::flag},
-        {"init_follows", &Line::never},
-        {"fits_dtype", &Line::never},  // a promise about sizes that only symbols name
         {"disable_predication", &Line::never},
         {"fits_dtype", &Line::never},
         {"init_follows", &Line::never},
