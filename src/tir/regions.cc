@@ -52,12 +52,12 @@ class RegionDetector {
     if (const For* loop = node.as<For>()) {
       visit(loop->min);
       visit(loop->extent);
-      domains_[loop->var] = IntSet::from_min_extent(loop->min, loop->extent);
+      domains_[loop->var] = IntSet::from_min_extent(outside(loop->min), outside(loop->extent));
       visit(loop->body);
       domains_.erase(loop->var);
     } else if (const LetStmt* let = node.as<LetStmt>()) {
       visit(let->value);
-      lets_[let->var] = let->value;
+      lets_[let->var] = outside(let->value);
       visit(let->body);
       lets_.erase(let->var);
     } else if (const IfThenElse* branch = node.as<IfThenElse>()) {
@@ -104,7 +104,8 @@ class RegionDetector {
       for (const BufferRegionRef& r : regions) {
         std::vector<IntSet> box;
         for (const RangeRef& range : r->region) {
-          RangeRef instance = make<Range>(substitute(range->min, bindings), substitute(range->extent, bindings));
+          RangeRef instance =
+              make<Range>(outside(substitute(range->min, bindings)), outside(substitute(range->extent, bindings)));
           box.push_back(arith::eval_set(instance, domains_));
         }
         update(accesses, r->buffer, std::move(box));
@@ -129,10 +130,13 @@ class RegionDetector {
     if (*mask & 2) update(writes_, buffer, box);
   }
 
+  /// An expression without the variables that lets inside of the block bind: its regions speak of what is outside.
+  Expr outside(const Expr& e) const { return substitute(e, lets_); }
+
   std::vector<IntSet> box_of(const std::vector<Expr>& indices) {
     std::vector<IntSet> box;
     for (const Expr& index : indices) {
-      Expr e = substitute(index, lets_);
+      Expr e = outside(index);
       box.push_back(e->dtype.lanes == 1 ? arith::eval_set(e, domains_) : relaxed(arith::vector_set(e), domains_));
     }
     return box;
@@ -192,7 +196,7 @@ class RegionDetector {
   template <class Fn>
   void under(const Expr& condition, bool holds, Fn body) {
     arith::SetMap before = domains_;
-    narrow(condition, holds);
+    narrow(outside(condition), holds);
     body();
     domains_ = std::move(before);
   }
