@@ -5,7 +5,7 @@
     check.py --fix [FILE...] rewrites sources in the house's format
 
 A room (folder of src/) includes only itself and rooms above it in src/LAYERS; so do folders of a room with a LAYERS. Names in the unnamed namespaces of a room's
-files are unique in the room and no types of any room's headers, for the release build compiles several files at once; two may have the same alias. Sizes are hints and fail nothing.
+files are unique in the room and no types or constants of any room's headers, for the release build compiles several files at once; two may have the same alias. Sizes are hints and fail nothing.
 """
 import argparse
 import concurrent.futures
@@ -140,13 +140,13 @@ def namespace_of(text):
 
 
 def name_findings(root):
-    """Names that a file of a room defines in an unnamed namespace and another file there, or a header of any room as a type of the
-    same namespace, defines too: (path, line, words)."""
+    """Names that a file of a room defines in an unnamed namespace and another file there, or a header of any room as a type or constant of
+    the same namespace, defines too: (path, line, words)."""
     seen, types = {}, {}
     for path in sources(root, ("src",), (".h",)):
         text = path.read_text(errors="replace")
         for line in text.splitlines():
-            if found := TYPE.match(line):
+            if found := TYPE.match(line) or UNNAMED[-1].match(line):
                 types.setdefault((namespace_of(text), found.group(1)), path)
     for path in sources(root, ("src",), (".cc",)):
         room, text = path.relative_to(root / "src").parts[0], path.read_text(errors="replace")

@@ -17,7 +17,7 @@ static_assert(std::endian::native == std::endian::little);
 
 constexpr std::string_view kNpyMagic = "\x93NUMPY";
 constexpr std::string_view kZipMagic = "PK\x03\x04";
-constexpr size_t kAlignment = 64;        // of the first element: what numpy.save writes since NumPy 1.16
+constexpr size_t kDataAlignment = 64;    // of the first element: what numpy.save writes since NumPy 1.16
 constexpr size_t kMostHeader = 1 << 20;  // bytes; a thousand dimensions take fewer
 
 /// What NumPy calls the dtypes that tensors have: the kind and the bytes of an element.
@@ -304,7 +304,7 @@ void write_npy(const fs::path& path, const Tensor& tensor) {
                             shape,
                             ", }");
   const size_t without_padding = kNpyMagic.size() + 4 + header.size() + 1;
-  header += std::string((kAlignment - without_padding % kAlignment) % kAlignment, ' ') + "\n";
+  header += std::string((kDataAlignment - without_padding % kDataAlignment) % kDataAlignment, ' ') + "\n";
   std::string head(kNpyMagic);
   head += '\x01';
   head += '\0';

@@ -26,7 +26,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kRounds = 64;
+constexpr int kProbeRounds = 64;
 constexpr int kLongRounds = 8;  // of pieces that take longer than kLong_s
 constexpr double kLong_s = 5e-3;
 constexpr double kLeast_s = 3e-4;  // that one timed piece of work takes, so that the clock's own time does not count
@@ -62,7 +62,7 @@ struct Piece {
   /// Long pieces are left out of most rounds.
   void run(int round) {
     if (timing.runs.size() > 2 && timing.best() * static_cast<double>(times) > kLong_s &&
-        round % (kRounds / kLongRounds) != 0)
+        round % (kProbeRounds / kLongRounds) != 0)
       return;
     timing.runs.push_back(seconds([&] { work(times); }) / static_cast<double>(times));
   }
@@ -281,7 +281,7 @@ HostMachine measure_machine(std::optional<int64_t> threads) {
     pieces.push_back(read_piece(read_bytes.back()));
   }
   for (Piece& p : pieces) p.find_times();
-  for (int round = 0; round < kRounds; ++round)
+  for (int round = 0; round < kProbeRounds; ++round)
     for (Piece& p : pieces) p.run(round);
 
   host.core_hz = 64 / pieces[0].timing.best();

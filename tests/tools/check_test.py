@@ -74,6 +74,12 @@ class Layers(unittest.TestCase):
         self.write("src/base/b.cc", "namespace {\nclass Plan {};\n}  // namespace\n")
         self.assertEqual(self.names(), [("src/ir/a.cc", 3, "Plan")])
 
+    def test_constants_of_headers_meet_those_of_sources(self):
+        self.write("src/ir/a.h", "namespace sator {\ninline constexpr int kMost = 1;\n}\n")
+        self.write("src/ir/b.cc", "namespace sator {\nnamespace {\nconstexpr int kMost = 2;\n}  // namespace\n}\n")
+        self.write("src/ir/c.cc", "namespace other {\nnamespace {\nconstexpr int kMost = 2;\n}  // namespace\n}\n")
+        self.assertEqual(self.names(), [("src/ir/b.cc", 3, "kMost")])
+
     def test_an_alias_meets_a_type_of_another_room(self):
         self.write("src/base/node.h", "namespace sator {\nclass Node;\nclass Node {\n};\n}  // namespace sator\n")
         self.write("src/ir/a.cc", "namespace sator {\nnamespace {\nusing Node = Chip::Node;\n}  // namespace\n}\n")

@@ -12,7 +12,7 @@ constexpr double kDequantize = 2;            // convert, multiply
 constexpr double kDequantizeAsymmetric = 3;  // subtract the zero point first
 constexpr double kQuantize = 4;              // multiply, round, two comparisons of a clamp
 constexpr double kLargestOfRow = 2;          // magnitude and comparison, for a row's own scale
-constexpr double kRescale = 2;               // convert, multiply
+constexpr double kRescaleSum = 2;            // convert, multiply
 constexpr double kTakeOff = 1;               // a zero point from a code; from a sum, multiplied into it
 constexpr double kSum = 1;                   // of a code to its row's others
 
@@ -139,7 +139,7 @@ class KernelBuilder {
         add("rescale",
             groups ? Domain::box({"i", "j", "g"}, {m_.i, m_.j, outside}) : Domain::box({"i", "j"}, {m_.i, m_.j}),
             VectorWork::rescale,
-            kRescale + (groups ? 1 : 0) + (sums_codes ? kTakeOff : 0));
+            kRescaleSum + (groups ? 1 : 0) + (sums_codes ? kTakeOff : 0));
     touch(rescale, "sums", Role::read, sum, {.bits = 32, .internal = true});
     // A group as long as the sum is a scale per output, as that of a channel is.
     const bool per_output = m_.scale == ScalePer::channel || m_.scale == ScalePer::group;
