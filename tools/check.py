@@ -144,10 +144,12 @@ def name_findings(root):
     the same namespace, defines too: (path, line, words)."""
     seen, types = {}, {}
     for path in sources(root, ("src",), (".h",)):
-        text = path.read_text(errors="replace")
-        for line in text.splitlines():
-            if found := TYPE.match(line) or UNNAMED[-1].match(line):
-                types.setdefault((namespace_of(text), found.group(1)), path)
+        namespace = ""
+        for line in path.read_text(errors="replace").splitlines():
+            if opened := NAMESPACE.match(line):
+                namespace = opened.group(1)
+            elif found := TYPE.match(line) or UNNAMED[-1].match(line):
+                types.setdefault((namespace, found.group(1)), path)
     for path in sources(root, ("src",), (".cc",)):
         room, text = path.relative_to(root / "src").parts[0], path.read_text(errors="replace")
         for definition, line in unnamed_names(text):

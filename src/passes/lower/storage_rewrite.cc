@@ -173,11 +173,11 @@ bool elementwise(const StmtNode* stmt, const Var* from, const Var* to) {
 }
 
 /// Which allocations share memory.
-class MemoryPlan {
+class StoragePlan {
  public:
   std::vector<MemoryPiece> storages;
 
-  explicit MemoryPlan(std::deque<Allocation>& all) {
+  explicit StoragePlan(std::deque<Allocation>& all) {
     std::vector<Allocation*> order;
     for (Allocation& a : all) {
       if (a.first) order.push_back(&a);
@@ -258,7 +258,7 @@ class MemoryPlan {
 /// The program with the planned memory in place of its allocations.
 class Rewriter {
  public:
-  Rewriter(BufferLifetimes& lifetimes, const MemoryPlan& plan) : lifetimes_(lifetimes), plan_(plan) {}
+  Rewriter(BufferLifetimes& lifetimes, const StoragePlan& plan) : lifetimes_(lifetimes), plan_(plan) {}
 
   Stmt run(const Stmt& body) { return renamed(with_storages(nullptr, moved(body))); }
 
@@ -311,14 +311,14 @@ class Rewriter {
   }
 
   BufferLifetimes& lifetimes_;
-  const MemoryPlan& plan_;
+  const StoragePlan& plan_;
 };
 
 }  // namespace
 
 PrimFuncRef storage_rewrite(const PrimFuncRef& func, const LowerOptions&) {
   BufferLifetimes lifetimes(func->body);
-  MemoryPlan plan(lifetimes.allocations);
+  StoragePlan plan(lifetimes.allocations);
   PrimFuncRef out = with_body(func, Rewriter(lifetimes, plan).run(func->body));
   return with_vector_elements(out, {.parameters = false, .scalar_reads = false});
 }

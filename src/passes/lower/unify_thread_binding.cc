@@ -13,7 +13,7 @@ using namespace tir;
 namespace {
 
 /// A loop bound to a thread axis, or the attribute that launches threads of one.
-struct Binding {
+struct ThreadBinding {
   VarRef var;
   std::string tag;
   Expr min, extent;
@@ -21,14 +21,14 @@ struct Binding {
   Attrs annotations;
 };
 
-std::optional<Binding> binding_of(const Stmt& stmt) {
+std::optional<ThreadBinding> binding_of(const Stmt& stmt) {
   if (const For* n = stmt.as<For>(); n && n->kind == LoopKind::thread_binding)
-    return Binding{n->var, n->thread, n->min, n->extent, n->body, n->annotations};
+    return ThreadBinding{n->var, n->thread, n->min, n->extent, n->body, n->annotations};
   const AttrStmt* n = stmt.as<AttrStmt>();
   if (!n || (n->key != "thread_extent" && n->key != "virtual_thread")) return {};
   const ThreadAxis* axis = n->node.as<ThreadAxis>();
   if (!axis) return {};
-  return Binding{axis->var, axis->tag, int_imm(0, n->value->dtype), n->value, n->body, {}};
+  return ThreadBinding{axis->var, axis->tag, int_imm(0, n->value->dtype), n->value, n->body, {}};
 }
 
 class Unifier {
@@ -83,7 +83,7 @@ class Unifier {
   }
 
   Stmt inside(const Stmt& stmt) {
-    std::optional<Binding> b = binding_of(stmt);
+    std::optional<ThreadBinding> b = binding_of(stmt);
     if (!b) {
       NodeRef out = stmt->info().map_children(*stmt, [&](const NodeRef& child) -> NodeRef {
         const StmtNode* s = child->as<StmtNode>();
@@ -105,7 +105,7 @@ class Unifier {
                      body);
   }
 
-  const Axis& axis_of(const Binding& b, const Stmt& at) {
+  const Axis& axis_of(const ThreadBinding& b, const Stmt& at) {
     auto same = std::ranges::find(axes_, b.tag, &Axis::tag);
     if (same == axes_.end()) {
       std::string name = b.tag;

@@ -70,7 +70,7 @@ struct Texts {
 };
 
 /// to[i, j] = from[i, j] by the call.
-Texts copy(const Matrix& from, const Matrix& to, const std::string& call) {
+Texts copy_texts(const Matrix& from, const Matrix& to, const std::string& call) {
   const std::string loops = text("        for i, j in T.grid(16, 16):\n            with T.block(\"copy\"):\n",
                                  "                vi, vj = T.axis.remap(\"SS\", [i, j])\n                ",
                                  to.name,
@@ -81,27 +81,27 @@ Texts copy(const Matrix& from, const Matrix& to, const std::string& call) {
           function_of({from, to}, {from}, to, text("        T.evaluate(", call, ")\n"), true)};
 }
 
-Texts load(const std::string& dtype, const std::string& scope, bool is_b, bool transposed) {
+Texts load_texts(const std::string& dtype, const std::string& scope, bool is_b, bool transposed) {
   const Matrix from{"A", dtype, scope}, to{"C", dtype, is_b ? "wmma.matrix_b" : "wmma.matrix_a"};
-  return copy(from,
-              to,
-              text("T.tvm_load_matrix_sync(C.data, 16, 16, 16, ",
-                   to.fragment(),
-                   ", A.access_ptr(\"r\"), As0, \"",
-                   transposed ? "col_major" : "row_major",
-                   "\", dtype=\"handle\")"));
+  return copy_texts(from,
+                    to,
+                    text("T.tvm_load_matrix_sync(C.data, 16, 16, 16, ",
+                         to.fragment(),
+                         ", A.access_ptr(\"r\"), As0, \"",
+                         transposed ? "col_major" : "row_major",
+                         "\", dtype=\"handle\")"));
 }
 
-Texts store(const std::string& dtype, const std::string& scope) {
+Texts store_texts(const std::string& dtype, const std::string& scope) {
   const Matrix from{"A", dtype, "wmma.accumulator"}, to{"C", dtype, scope};
-  return copy(from,
-              to,
-              text("T.tvm_store_matrix_sync(A.data, 16, 16, 16, ",
-                   from.fragment(),
-                   ", C.access_ptr(\"w\"), Cs0, \"row_major\", dtype=\"handle\")"));
+  return copy_texts(from,
+                    to,
+                    text("T.tvm_store_matrix_sync(A.data, 16, 16, 16, ",
+                         from.fragment(),
+                         ", C.access_ptr(\"w\"), Cs0, \"row_major\", dtype=\"handle\")"));
 }
 
-Texts fill(const std::string& dtype) {
+Texts fill_texts(const std::string& dtype) {
   const Matrix to{"C", dtype, "wmma.accumulator"};
   const std::string loops =
       text("        for i, j in T.grid(16, 16):\n            with T.block(\"init\"):\n",
@@ -118,7 +118,7 @@ Texts fill(const std::string& dtype) {
                       true)};
 }
 
-Texts multiply(const std::string& in, const std::string& out, bool b_transposed) {
+Texts multiply_texts(const std::string& in, const std::string& out, bool b_transposed) {
   const Matrix a{"A", in, "wmma.matrix_a"}, b{"B", in, "wmma.matrix_b"}, c{"C", out, "wmma.accumulator"};
   auto widened = [&](const std::string& value) {
     return in == out ? value : text("T.Cast(\"", out, "\", ", value, ")");
@@ -155,20 +155,20 @@ std::map<std::string, Texts> all_texts() {
       for (bool transposed : {false, true}) {
         for (size_t i = 0; i < 2; ++i)
           out[text("wmma_load_", size, name, is_b ? "_b" : "_a", transposed ? "_trans_" : "_", scopes[i].first)] =
-              load(dtype, scopes[i].second, is_b, transposed);
+              load_texts(dtype, scopes[i].second, is_b, transposed);
       }
     }
   }
   for (const auto& [name, dtype] : sums) {
-    out[text("wmma_fill_", size, name)] = fill(dtype);
+    out[text("wmma_fill_", size, name)] = fill_texts(dtype);
     for (const auto& [scope_name, scope] : scopes)
-      out[text("wmma_store_", size, name, "_", scope_name)] = store(dtype, scope);
+      out[text("wmma_store_", size, name, "_", scope_name)] = store_texts(dtype, scope);
   }
   for (bool transposed : {false, true}) {
     const std::string end = transposed ? "_trans" : "";
-    out["wmma_sync_" + size + "f16f16f16" + end] = multiply("float16", "float16", transposed);
-    out["wmma_sync_" + size + "f16f16f32" + end] = multiply("float16", "float32", transposed);
-    out["wmma_sync_" + size + "s8s8s32" + end] = multiply("int8", "int32", transposed);
+    out["wmma_sync_" + size + "f16f16f16" + end] = multiply_texts("float16", "float16", transposed);
+    out["wmma_sync_" + size + "f16f16f32" + end] = multiply_texts("float16", "float32", transposed);
+    out["wmma_sync_" + size + "s8s8s32" + end] = multiply_texts("int8", "int32", transposed);
   }
   return out;
 }
