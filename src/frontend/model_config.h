@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/dtype.h"
+
 namespace sator {
 
 /// The non-linearity of an MLP, by its formula:
