@@ -265,4 +265,25 @@ BlockRegions block_regions(const Block& block, const VisibleBuffers& visible) {
   return RegionDetector(block, visible).result(block.init != nullptr);
 }
 
+BlockRef block_around(const Stmt& body, const VisibleBuffers& visible, std::vector<BufferRef> allocated) {
+  BlockRef bare = make<Block>(std::vector<IterVarRef>{},
+                              std::move(allocated),
+                              std::vector<MatchBufferRef>{},
+                              std::vector<BufferRegionRef>{},
+                              std::vector<BufferRegionRef>{},
+                              block_name(""),
+                              Attrs{},
+                              Stmt(),
+                              body);
+  BlockRegions regions = block_regions(*bare, visible);
+  for (const VarRef& pointer : regions.opaque) {
+    regions.reads.push_back(full_region(visible.at(pointer)));
+    regions.writes.push_back(full_region(visible.at(pointer)));
+  }
+  Block block = *bare;
+  block.reads = std::move(regions.reads);
+  block.writes = std::move(regions.writes);
+  return BlockRef(new Block(std::move(block)));
+}
+
 }  // namespace sator::tir

@@ -21,4 +21,8 @@ struct BlockRegions {
 /// With an init, written buffers are no reads: a reduction's read of its own sum is implied.
 BlockRegions block_regions(const Block& block, const VisibleBuffers& visible);
 
+/// A block without iterators around a statement, with its regions; buffers that are used as pointers count whole.
+///   allocated  buffers of its own
+BlockRef block_around(const Stmt& body, const VisibleBuffers& visible, std::vector<BufferRef> allocated = {});
+
 }  // namespace sator::tir

@@ -98,20 +98,21 @@ std::string vector_product(const std::string& n, const std::string& k, const std
          dtype + "(1)\n";
 }
 
-/// C[i] = sum of A[i, k] (or of A[k, i]).
-std::string sum(const std::string& n, const std::string& k, const std::string& dtype, bool innermost) {
-  const std::string shape = innermost ? "(" + n + ", " + k + ")" : "(" + k + ", " + n + ")";
+/// The head of f(a, c), of buffers A and C; n is a size that the arguments bind.
+std::string head(const std::string& a_shape, const std::string& c_shape, const std::string& dtype) {
   return "@T.prim_func\n"
          "def f(a: T.handle, c: T.handle):\n"
          "    n = T.int64()\n"
-         "    A = T.match_buffer(a, " +
-         shape + ", \"" + dtype +
+         "    A = T.match_buffer(a, (" +
+         a_shape + "), \"" + dtype +
          "\")\n"
          "    C = T.match_buffer(c, (" +
-         n + ",), \"" + dtype +
-         "\")\n"
-         "    for i, k in T.grid(" +
-         n + ", " + k +
+         c_shape + "), \"" + dtype + "\")\n";
+}
+
+/// C[i] = sum of A[i, k] (or of A[k, i]).
+std::string sum(const std::string& n, const std::string& k, const std::string& dtype, bool innermost) {
+  return head(innermost ? n + ", " + k : k + ", " + n, n + ",", dtype) + "    for i, k in T.grid(" + n + ", " + k +
          "):\n"
          "        with T.block(\"sum\"):\n"
          "            vi, vk = T.axis.remap(\"SR\", [i, k])\n"
@@ -125,17 +126,7 @@ std::string sum(const std::string& n, const std::string& k, const std::string& d
 
 /// C[i, j] = A[i, j] - the greatest of row i, twice over.
 std::string row_maximum(const std::string& n, const std::string& k, const std::string& dtype) {
-  return "@T.prim_func\n"
-         "def f(a: T.handle, c: T.handle):\n"
-         "    n = T.int64()\n"
-         "    A = T.match_buffer(a, (" +
-         n + ", " + k + "), \"" + dtype +
-         "\")\n"
-         "    C = T.match_buffer(c, (" +
-         n + ", " + k + "), \"" + dtype +
-         "\")\n"
-         "    M = T.alloc_buffer((" +
-         n + ",), \"" + dtype +
+  return head(n + ", " + k, n + ", " + k, dtype) + "    M = T.alloc_buffer((" + n + ",), \"" + dtype +
          "\")\n"
          "    S = T.alloc_buffer((" +
          n + ",), \"" + dtype +
@@ -168,18 +159,51 @@ std::string row_maximum(const std::string& n, const std::string& k, const std::s
          "            C[vi, vk] = (A[vi, vk] - M[vi]) * S[vi]\n";
 }
 
-std::string transpose(const std::string& n, const std::string& k, const std::string& dtype) {
-  return "@T.prim_func\n"
-         "def f(a: T.handle, c: T.handle):\n"
-         "    n = T.int64()\n"
-         "    A = T.match_buffer(a, (" +
-         n + ", " + k + "), \"" + dtype +
-         "\")\n"
-         "    C = T.match_buffer(c, (" +
-         k + ", " + n + "), \"" + dtype +
-         "\")\n"
+/// C[i, k] = A[i, k] * rsqrt(mean of the squares of row i + 1).
+std::string rms_norm(const std::string& n, int64_t k) {
+  const std::string width = std::to_string(k);
+  return head(n + ", " + width, n + ", " + width, "float32") + "    Q = T.alloc_buffer((" + n + ", " + width +
+         "))\n"
+         "    S = T.alloc_buffer((" +
+         n +
+         ",))\n"
+         "    R = T.alloc_buffer((" +
+         n +
+         ",))\n"
          "    for i, k in T.grid(" +
-         k + ", " + n +
+         n + ", " + width +
+         "):\n"
+         "        with T.block(\"square\"):\n"
+         "            vi, vk = T.axis.remap(\"SS\", [i, k])\n"
+         "            Q[vi, vk] = A[vi, vk] * A[vi, vk]\n"
+         "    for i, k in T.grid(" +
+         n + ", " + width +
+         "):\n"
+         "        with T.block(\"sum\"):\n"
+         "            vi, vk = T.axis.remap(\"SR\", [i, k])\n"
+         "            with T.init():\n"
+         "                S[vi] = T.float32(0)\n"
+         "            S[vi] = S[vi] + Q[vi, vk]\n"
+         "    for i in range(" +
+         n +
+         "):\n"
+         "        with T.block(\"rsqrt\"):\n"
+         "            vi = T.axis.spatial(" +
+         n +
+         ", i)\n"
+         "            R[vi] = T.rsqrt(S[vi] / T.float32(" +
+         width +
+         ") + T.float32(1))\n"
+         "    for i, k in T.grid(" +
+         n + ", " + width +
+         "):\n"
+         "        with T.block(\"product\"):\n"
+         "            vi, vk = T.axis.remap(\"SS\", [i, k])\n"
+         "            C[vi, vk] = A[vi, vk] * R[vi]\n";
+}
+
+std::string transpose(const std::string& n, const std::string& k, const std::string& dtype) {
+  return head(n + ", " + k, k + ", " + n, dtype) + "    for i, k in T.grid(" + k + ", " + n +
          "):\n"
          "        with T.block(\"copy\"):\n"
          "            vi, vk = T.axis.remap(\"SS\", [i, k])\n"
@@ -222,6 +246,8 @@ std::vector<GpuCase> gpu_cases() {
       {"general_tail", row_maximum(i(3), i(513), "float32"), "GeneralReduction"},
       {"general_symbolic", row_maximum("n", i(67), "float16"), "GeneralReduction", {}, {{"n", 3}}},
       {"general_symbolic_terms", row_maximum(i(2), "n", "float32"), "GeneralReduction", {}, {{"n", 257}}},
+      {"rms_norm", rms_norm(i(3), 4096), "RMSNorm", {"RMSNorm"}},
+      {"rms_norm_symbolic", rms_norm("n", 4096), "RMSNorm", {"RMSNorm"}, {{"n", 2}}},
       {"transpose", transpose(i(32), i(16), "float32"), "Transpose", {"Transpose"}},
       {"transpose_tail", transpose(i(33), i(17), "float16"), "Transpose", {"Transpose"}},
       {"transpose_symbolic", transpose("n", i(17), "int8"), "Transpose", {"Transpose"}, {{"n", 33}}},

@@ -52,24 +52,7 @@ FragmentSizes fragment_sizes(const Stmt& body) {
 /// The statement as a block with its regions; a block that always runs stays itself.
 BlockRef as_block(const Stmt& body, const VisibleBuffers& visible) {
   if (const BlockRealize* n = body.as<BlockRealize>(); n && is_one(n->predicate)) return n->block;
-  BlockRef bare = make<Block>(std::vector<IterVarRef>{},
-                              std::vector<BufferRef>{},
-                              std::vector<MatchBufferRef>{},
-                              std::vector<BufferRegionRef>{},
-                              std::vector<BufferRegionRef>{},
-                              block_name(""),
-                              Attrs{},
-                              Stmt(),
-                              body);
-  BlockRegions regions = block_regions(*bare, visible);
-  Block block = *bare;
-  block.reads = std::move(regions.reads);
-  block.writes = std::move(regions.writes);
-  for (const VarRef& pointer : regions.opaque) {
-    block.reads.push_back(full_region(visible.at(pointer)));
-    block.writes.push_back(full_region(visible.at(pointer)));
-  }
-  return BlockRef(new Block(std::move(block)));
+  return block_around(body, visible);
 }
 
 Stmt realize(BlockRef block, Expr predicate = bool_imm(true)) {

@@ -143,23 +143,7 @@ class Mover {
   }
 
   Stmt with_allocation(const Stmt& body, const std::vector<BufferRef>& buffers) const {
-    BlockRef block = make<Block>(std::vector<IterVarRef>{},
-                                 buffers,
-                                 std::vector<MatchBufferRef>{},
-                                 std::vector<BufferRegionRef>{},
-                                 std::vector<BufferRegionRef>{},
-                                 block_name(""),
-                                 Attrs{},
-                                 Stmt(),
-                                 body);
-    BlockRegions regions = block_regions(*block, visible_);
-    for (const VarRef& pointer : regions.opaque) {
-      regions.reads.push_back(full_region(visible_.at(pointer)));
-      regions.writes.push_back(full_region(visible_.at(pointer)));
-    }
-    block = with(block, &Block::reads, std::move(regions.reads));
-    return make<BlockRealize>(
-        std::vector<Expr>{}, bool_imm(true), with(block, &Block::writes, std::move(regions.writes)));
+    return make<BlockRealize>(std::vector<Expr>{}, bool_imm(true), block_around(body, visible_, buffers));
   }
 
   const std::unordered_set<const Buffer*>& allocated_;
