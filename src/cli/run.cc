@@ -21,7 +21,7 @@ using driver::Parameter;
 using runtime::Value;
 
 struct RunArguments {
-  std::string library;
+  std::string file;
   std::optional<std::string> function, chip;
   std::vector<std::string> inputs, outputs, sizes;
   std::optional<int64_t> threads;
@@ -37,7 +37,7 @@ driver::Signature function_of(const RunArguments& a, const Module& module) {
   const std::vector<std::string> names = driver::public_functions(module);
   if (std::ranges::find(names, "main") != names.end()) return driver::signature_of(module, "main");
   if (names.size() == 1) return driver::signature_of(module, names[0]);
-  fail({.what = text(a.library, " has no function main"),
+  fail({.what = text(a.file, " has no function main"),
         .needs = names.empty() ? "a function that is not private" : text("one of ", join(names, ", ")),
         .hint = "name the function behind the library"});
 }
@@ -150,7 +150,7 @@ void run(const RunArguments& a, Streams& io) {
           .hint = text("shipped are ", join(shipped_chips(), ", "))});
   const dataflow::Goal goal = goal_of(a.goal);
   if (chip) check_goal(*chip, goal);
-  const driver::OpenProgram program = driver::open_program(a.library);
+  const driver::OpenProgram program = driver::open_program(a.file);
   const driver::Signature signature = function_of(a, *program.phase3);
   const driver::PreparedCall call =
       prepare(signature,
@@ -159,8 +159,8 @@ void run(const RunArguments& a, Streams& io) {
                             {.what = "--size", .needs = "NAME=NUMBER, a symbolic size", .hint = "as in --size n=128"}));
   print_call(signature, call, io);
   runtime::VirtualMachine vm(
-      program.library->executable(),
-      program.library->kernels(),
+      program.compiled->executable(),
+      program.compiled->kernels(),
       a.threads ? runtime::ThreadPool::create(static_cast<int>(*a.threads)) : Ref<runtime::ThreadPool>());
   std::vector<driver::NamedResult> results;
   std::vector<runtime::Profile> profiles;
@@ -206,7 +206,7 @@ void run(const RunArguments& a, Streams& io) {
 Command run_command() {
   auto a = std::make_shared<RunArguments>();
   std::vector<Option> options = {
-      {.name = "LIBRARY", .help = "what `sator build` wrote", .into = &a->library, .required = true},
+      {.name = "LIBRARY", .help = "what `sator build` wrote", .into = &a->file, .required = true},
       {"FUNCTION", "main, or the only one, unless told", &a->function},
       {"--input WHAT",
        "a .npy file, a number or a shape [2,3]; in the order of the parameters, or NAME=WHAT",

@@ -63,9 +63,9 @@ Compiled build_program(const ModuleRef& module, const std::vector<ScheduleText>&
 }
 
 OpenProgram open_program(const std::filesystem::path& path) {
-  OpenProgram out{.library = runtime::ModelLibrary::open(path)};
+  OpenProgram out{.compiled = runtime::ModelLibrary::open(path)};
   const std::string source = text(path.filename().string(), ": metadata");
-  const Json metadata = parse_json(out.library->metadata_json(), source);
+  const Json metadata = parse_json(out.compiled->metadata_json(), source);
   const std::string program = JsonAt(metadata, source).string_or("phase3", "");
   if (program.empty())
     fail({.what = text(path.string(), " does not say what its functions take"),

@@ -26,7 +26,7 @@ Compiled build_program(const ModuleRef& module, const std::vector<ScheduleText>&
 
 /// A library that build_program (or the compilation of a model) wrote.
 struct OpenProgram {
-  Ref<runtime::ModelLibrary> library;
+  Ref<runtime::ModelLibrary> compiled;
   ModuleRef phase3;  ///< what its functions take and give, and what they cost
 };
 

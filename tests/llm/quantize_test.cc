@@ -331,5 +331,38 @@ TEST(Quantize, ByBlocksOfRowsAsByTheWhole) {
   EXPECT_NE(error.find("row 2090, column 5"), std::string::npos) << error;
 }
 
+// Parameters that are taken in another order, by fewer or more threads, or not to the end.
+TEST(Quantize, AStreamGivesEachParameterOnce) {
+  constexpr size_t kWeights = 40;
+  const std::vector<int64_t> shape = {512, 1024};  // 2 MB each: more than what is made ahead, 64 MB
+  std::vector<std::vector<float>> values(kWeights);
+  std::vector<SafeTensor> tensors;
+  std::vector<ParamSpec> specs;
+  for (size_t w = 0; w < kWeights; ++w) {
+    values[w].assign(512 * 1024, static_cast<float>(w) + 0.5f);
+    const std::string name = text("w", w);
+    tensors.push_back({name, f32, shape, std::as_bytes(std::span(values[w]))});
+    specs.push_back({.name = name, .shape = {512, 1024}, .dtype = f32, .source = {{name}}});
+  }
+  TempFolder folder;
+  write_safetensors(folder.path() / "model.safetensors", tensors, {});
+  const Checkpoint checkpoint = Checkpoint::of(SafeTensors::open_folder(folder.path()));
+  const ActivationRanges none;
+  for (int threads : {1, 3}) {
+    ParamStream stream(specs, checkpoint, none, threads);
+    for (size_t k = 0; k < kWeights; ++k) {
+      const size_t w = (k * 7 + 39) % kWeights;  // the last one first
+      const Ref<runtime::Tensor> taken = stream.take(static_cast<int64_t>(w));
+      EXPECT_EQ(taken->data_as<float>()[512 * 1024 - 1], static_cast<float>(w) + 0.5f);
+    }
+    EXPECT_THROW(stream.take(3), std::exception);  // it has been taken
+  }
+  ParamStream left(specs, checkpoint, none, 2);
+  left.take(1);
+  std::vector<ParamSpec> wrong = specs;
+  wrong[5].shape = {512, 1000};
+  EXPECT_NE(error_of([&] { ParamStream(wrong, checkpoint, none, 2); }).find("parameter w5"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace sator::llm

@@ -423,6 +423,8 @@ TEST_F(Builtins, ConditionsAndTuples) {
   Value tuple = Tuple::of({1, 2});
   run("tuple_reset_item", {tuple, 0});
   EXPECT_TRUE(tuple.as<Tuple>()->fields[0].is_null());
+  EXPECT_EQ(*run("take_param", {ParamSource::of([](int64_t i) -> Value { return 10 * i; }), 3}).as_int(), 30);
+  EXPECT_THROW(run("take_param", {tuple, 0}), Error);
 }
 
 TEST(BuiltinTable, HasDistinctNamesAndDescriptions) {
