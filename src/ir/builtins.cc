@@ -129,8 +129,8 @@ constexpr Builtin kTable[] = {
     /// dot4(acc, a, b): acc[l] + sum over j < 4 of a[4l + j] * b[4l + j]; acc int32, a and b 8-bit integers of four times
     /// the lanes. What VNNI's vpdpbusd and Arm's udot/sdot compute; sums wrap at 32 bits.
     math("tir.dot4", "dot4", 3),
-    /// dot2(acc, a, b): the same over pairs; acc float32, a and b bfloat16 or float16. Products and sums in float32, in
-    /// this order.
+    /// dot2(acc, a, b): the same over pairs; acc float32, a and b bfloat16 or float16. Of each pair the second product is
+    /// added first, each sum rounded to float32 once. What AVX512_BF16's vdpbf16ps computes, which takes denormals for 0.
     math("tir.dot2", "dot2", 3),
     {.op = "tir.dp4a", .script = "dp4a", .min_args = 3, .max_args = 3, .rule = ResultRule::fixed, .dtype = i32},
     written("tir.type_annotation", "type_annotation", 0, 0, Effect::pure),

@@ -1,4 +1,4 @@
-// C[i, j] += int32(A[i, k]) * int32(B[j, k]) of bytes: LowerIntegerDot makes one instruction of four products.
+// C[i, j] += int32(A[i, k]) * int32(B[j, k]) of bytes: LowerDotProducts makes one instruction of four products.
 #include "rules/product.h"
 #include "schedule/analysis.h"
 #include "tir/nodes.h"

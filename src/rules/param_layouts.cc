@@ -7,6 +7,7 @@
 #include "relax/ops/op.h"
 #include "relax/outline.h"
 #include "rules/cpu.h"
+#include "rules/grouped.h"
 #include "rules/rule.h"
 #include "schedule/primitives.h"
 #include "tir/te.h"
@@ -36,45 +37,68 @@ bool feeds_product(const tir::PrimFunc& f, const BufferRef& weight) {
   return product;
 }
 
+/// How a matrix of weights lies: in panels of 32 rows, [ceil(rows / 32), cols, 32], or those in pairs of columns, as
+/// vdpbf16ps reads them, [ceil(rows / 32), cols / 2, 32, 2].
+enum class Panels : uint8_t { columns, pairs };
+size_t rank_of(Panels p) { return p == Panels::pairs ? 4 : 3; }
+
 /// Of [rows, cols], or of a stack of such matrices.
-Ref<const arith::IndexMap> panel_map(int64_t rank, DType dtype) {
+Ref<const arith::IndexMap> panel_map(int64_t rank, DType dtype, Panels panels) {
   return arith::index_map(
       static_cast<int>(rank),
-      [](const std::vector<VarRef>& i) {
+      [panels](const std::vector<VarRef>& i) {
         std::vector<Expr> at(i.begin(), i.end() - 2);
         const VarRef &row = i[i.size() - 2], &col = i.back();
-        at.insert(at.end(), {floordiv(row, kPanel), Expr(col), floormod(row, kPanel)});
+        if (panels == Panels::pairs)
+          at.insert(at.end(), {floordiv(row, kPanel), floordiv(col, 2), floormod(row, kPanel), floormod(col, 2)});
+        else
+          at.insert(at.end(), {floordiv(row, kPanel), Expr(col), floormod(row, kPanel)});
         return at;
       },
       dtype);
 }
 
 /// The shape of panels of a matrix, or of a stack of them.
-std::vector<Expr> panel_shape(const std::vector<Expr>& shape) {
+std::vector<Expr> panel_shape(const std::vector<Expr>& shape, Panels panels) {
   std::vector<Expr> out(shape.begin(), shape.end() - 2);
   const int64_t rows = *as_int(shape[shape.size() - 2]);
-  out.insert(out.end(), {int_imm((rows + kPanel - 1) / kPanel, i64), shape.back(), int_imm(kPanel, i64)});
+  const Expr count = int_imm((rows + kPanel - 1) / kPanel, i64), panel = int_imm(kPanel, i64);
+  if (panels == Panels::pairs)
+    out.insert(out.end(), {count, int_imm(*as_int(shape.back()) / 2, i64), panel, int_imm(2, i64)});
+  else
+    out.insert(out.end(), {count, shape.back(), panel});
   return out;
 }
 
-/// W [.., rows, cols] -> P [.., ceil(rows / 32), cols, 32].
-tir::PrimFuncRef pack_function(const std::vector<Expr>& shape, DType dtype) {
+/// W [.., rows, cols] -> its panels.
+tir::PrimFuncRef pack_function(const std::vector<Expr>& shape, DType dtype, Panels panels) {
   const int64_t rows = *as_int(shape[shape.size() - 2]);
   te::Tensor w = te::placeholder(shape, dtype, "w");
-  te::Tensor p = te::compute({.name = "pack", .axis = "i"}, panel_shape(shape), [&](const te::Indices& i) {
-    te::Indices at(i.begin(), i.end() - 3);
-    const Expr row = i[i.size() - 3] * kPanel + i.back();
-    at.insert(at.end(), {row, i[i.size() - 2]});
+  te::Tensor p = te::compute({.name = "pack", .axis = "i"}, panel_shape(shape, panels), [&](const te::Indices& i) {
+    const auto own = i.end() - static_cast<int64_t>(rank_of(panels));
+    te::Indices at(i.begin(), own);
+    const Expr row = own[0] * kPanel + own[2];
+    at.insert(at.end(), {row, panels == Panels::pairs ? own[1] * 2 + own[3] : own[1]});
     if (rows % kPanel == 0) return w(at);
     return sator::call(dtype, "tir.if_then_else", {lt(row, int_imm(rows, i64)), w(at), constant(0, dtype)});
   });
   return tir::without_symbol(te::create_prim_func({w, p}));
 }
 
+/// Whether what the function does with the weight is a sum of products of two bfloat16.
+bool multiplies_bf16(const tir::PrimFuncRef& f, const std::string& name) {
+  const std::optional<GroupedFunction> grouped = grouped_function(f);
+  schedule::Schedule s = named_schedule(grouped ? grouped->one : f, name);
+  return bf16_product_block(s) != nullptr;
+}
+
+/// Arguments of a function that come in panels.
+using PanelArguments = std::vector<std::pair<size_t, Panels>>;
+
 /// The function with some of its tensor parameters in panels; it notes the steps.
-tir::PrimFuncRef with_panels(const tir::PrimFuncRef& f, const std::string& name, const std::vector<size_t>& packed) {
+tir::PrimFuncRef with_panels(const tir::PrimFuncRef& f, const std::string& name, const PanelArguments& packed) {
   schedule::Schedule s = named_schedule(f, name);
-  for (size_t i : packed) {
+  for (const auto& [i, panels] : packed) {
     BufferRef buffer = tensor_parameter(*s.func(), i);
     schedule::BlockHandle reader;
     int64_t region_of = 0;
@@ -91,7 +115,7 @@ tir::PrimFuncRef with_panels(const tir::PrimFuncRef& f, const std::string& name,
     schedule::transform_layout(s,
                                reader,
                                schedule::BufferSelector{false, region_of},
-                               panel_map(buffer->rank(), buffer->shape[0]->dtype),
+                               panel_map(buffer->rank(), buffer->shape[0]->dtype, panels),
                                schedule::Value(),
                                true);
   }
@@ -103,7 +127,8 @@ tir::PrimFuncRef with_panels(const tir::PrimFuncRef& f, const std::string& name,
 
 class Packer {
  public:
-  explicit Packer(const ModuleRef& module) : module_(module), builder_(module) {}
+  /// in_pairs: whether weights that are only multiplied as bfloat16 lie in pairs
+  Packer(const ModuleRef& module, bool in_pairs) : module_(module), builder_(module), in_pairs_(in_pairs) {}
 
   ModuleRef run() {
     for (const auto& [name, func] : module_->functions) find_uses(func);
@@ -145,7 +170,10 @@ class Packer {
           auto at = item_of.find(cast<RVar>(inputs[i]));
           if (at == item_of.end()) continue;
           BufferRef buffer = tensor_parameter(*reader, i);
-          if (is_matrix(*buffer) && feeds_product(*reader, buffer)) wanted_.insert(at->second);
+          if (!is_matrix(*buffer) || !feeds_product(*reader, buffer)) continue;
+          const bool pairs = in_pairs_ && buffer->dtype == bf16 && multiplies_bf16(ref(*reader), *callee);
+          const auto [known, is_new] = wanted_.emplace(at->second, pairs ? Panels::pairs : Panels::columns);
+          if (!is_new && !pairs) known->second = Panels::columns;
         }
       }
       return false;
@@ -157,17 +185,18 @@ class Packer {
     const Function* f = func.as<Function>();
     RVarRef params = f ? params_of(*f) : nullptr;
     if (!params) return;
-    std::set<RVarRef> packed;
+    std::map<RVarRef, Panels> packed;
     walk(f->body, [&](const BindingBlock& block) {
       for (const Binding& b : block.bindings) {
         const TupleGetItem* get = bound_value(b).as<TupleGetItem>();
-        if (get && get->tuple == params && wanted_.count(get->index)) packed.insert(bound_var(b));
+        if (get && get->tuple == params && wanted_.count(get->index))
+          packed.emplace(bound_var(b), wanted_.at(get->index));
         auto callee = called_prim_func(b);
         if (!callee) continue;
         std::vector<RExpr> inputs = call_tir_inputs(*bound_value(b).as<RCall>());
-        std::vector<size_t> which;
+        PanelArguments which;
         for (size_t i = 0; i < inputs.size(); ++i)
-          if (packed.count(cast<RVar>(inputs[i]))) which.push_back(i);
+          if (const auto at = packed.find(cast<RVar>(inputs[i])); at != packed.end()) which.emplace_back(i, at->second);
         patterns_[*callee].insert(which);
       }
       return false;
@@ -176,8 +205,7 @@ class Packer {
 
   FuncRef rewritten(const Function& f) {
     RVarRef params = params_of(f);
-    std::map<RVarRef, RExpr> packed;  // the panels of an item
-    std::map<RVarRef, int> item_of;
+    std::map<RVarRef, PackedItem> packed;
     const SeqExpr* seq = f.body.as<SeqExpr>();
     std::vector<BindingBlockRef> blocks;
     builder_.begin_scope(f.params);
@@ -189,11 +217,12 @@ class Packer {
         if (!get || get->tuple != params || !wanted_.count(get->index)) continue;
         const TensorInfo* info = bound_var(b)->sinfo.as<TensorInfo>();
         std::vector<Expr> shape = *relax::shape_of(*info);
-        RExpr callee = builder_.add_function(pack_function(shape, info->dtype), "pack");
-        StructInfo out = tensor_info(panel_shape(shape), info->dtype);
+        const Panels panels = wanted_.at(get->index);
+        RExpr callee = builder_.add_function(pack_function(shape, info->dtype, panels), "pack");
+        StructInfo out = tensor_info(panel_shape(shape, panels), info->dtype);
         RExpr call =
             with_sinfo(relax::call(op_ref("call_tir"), {callee, relax::tuple({RExpr(bound_var(b))})}, {}, {out}), out);
-        packed.emplace(bound_var(b), builder_.emit(call));
+        packed.emplace(bound_var(b), PackedItem{builder_.emit(call), panels});
       }
       blocks.push_back(builder_.end_block());
     }
@@ -201,17 +230,23 @@ class Packer {
     return sator::with(f, &Function::body, RExpr(sator::with(*seq, &SeqExpr::blocks, std::move(blocks))));
   }
 
-  Binding packed_call(const Binding& b, const std::map<RVarRef, RExpr>& packed) {
+  /// An item of the parameters, in panels.
+  struct PackedItem {
+    RExpr value;
+    Panels panels;
+  };
+
+  Binding packed_call(const Binding& b, const std::map<RVarRef, PackedItem>& packed) {
     auto callee = called_prim_func(b);
     if (!callee) return b;
     const RCall& call = *bound_value(b).as<RCall>();
     std::vector<RExpr> inputs = call_tir_inputs(call);
-    std::vector<size_t> which;
+    PanelArguments which;
     for (size_t i = 0; i < inputs.size(); ++i) {
       auto at = packed.find(cast<RVar>(inputs[i]));
       if (at == packed.end()) continue;
-      inputs[i] = at->second;
-      which.push_back(i);
+      inputs[i] = at->second.value;
+      which.emplace_back(i, at->second.panels);
     }
     if (which.empty()) return b;
     auto key = std::pair(*callee, which);
@@ -235,13 +270,18 @@ class Packer {
 
   const ModuleRef& module_;
   BlockBuilder builder_;
-  std::set<int> wanted_;
-  std::map<std::string, std::set<std::vector<size_t>>> patterns_;
-  std::map<std::pair<std::string, std::vector<size_t>>, RExpr> functions_;
+  bool in_pairs_;
+  std::map<int, Panels> wanted_;
+  std::map<std::string, std::set<PanelArguments>> patterns_;
+  std::map<std::pair<std::string, PanelArguments>, RExpr> functions_;
 };
 
 }  // namespace
 
-ModuleRef attach_param_layouts(const ModuleRef& module, const passes::PassContext&) { return Packer(module).run(); }
+ModuleRef attach_param_layouts(const ModuleRef& module, const passes::PassContext& ctx) {
+  const bool in_pairs = ctx.target && ctx.target->is_cpu() &&
+                        std::ranges::any_of(ctx.target->levels(), [](const auto* level) { return level->dot_bf16; });
+  return Packer(module, in_pairs).run();
+}
 
 }  // namespace sator::rules

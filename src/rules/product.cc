@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "passes/lower/lower.h"
 #include "rules/product.h"
 #include "schedule/primitives.h"
 #include "tir/nodes.h"
@@ -119,6 +120,11 @@ void order_tile(Schedule& s, const DepthLoops& k, std::vector<Loop> outer, const
   outer.insert(outer.end(), k.inner.begin(), k.inner.end());
   reorder(s, outer);
   for (const Loop& l : k.middle) unroll(s, l);
+}
+
+/// Tells LowerDotProducts that one instruction sums the loop.
+void sum_in_pairs(Schedule& s, const Loop& k) {
+  annotate(s, k, std::string(passes::kSumsPairs), schedule::Value(NodeRef(int_imm(1))));
 }
 
 /// The sums of one group of k, for the rows and columns of a tile, in front of what adds them up. The loop over k.
@@ -245,6 +251,7 @@ void schedule_product_tiles(Schedule& s, const ProductPlan& plan, const target::
   unroll(s, is[2]);
   unroll(s, js[2]);
   vectorize(s, js[3]);
+  if (plan.sums_pairs) sum_in_pairs(s, ks.inner.front());
   std::vector<Loop> own = get_loops(s, last);
   unroll(s, own[own.size() - 2]);
   std::vector<Loop> parts = schedule::split(s, own.back(), Factors{std::nullopt, factor(own.back(), vector)});

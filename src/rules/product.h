@@ -12,7 +12,8 @@ struct ProductPlan {
   schedule::BlockHandle operand;  ///< makes B panel by panel where it is used; null: B is read, or made on the way
   /// Makes A for a tile of rows at a time, once for all columns that the tile meets; null: A is read, or made on the way.
   schedule::BlockHandle left = nullptr;
-  int64_t k_group = 1;  ///< consecutive k whose products are summed in one instruction
+  int64_t k_group = 1;      ///< consecutive k whose products are summed in one instruction
+  bool sums_pairs = false;  ///< the products of a k_group are floats, whose order the instruction chooses
   /// Of 2 * k_group consecutive k, every second one is in one instruction: of codes of 4 bits these are a word's bytes.
   bool every_second = false;
   int64_t k_unroll = 1;  ///< consecutive k that are written out: those whose codes share a word

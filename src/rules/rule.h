@@ -24,6 +24,8 @@ const std::vector<CpuRule>& cpu_rules();
 schedule::MaybeReason schedule_view(schedule::Schedule& s, const target::CpuLevel& level);
 /// A sum of products of 8-bit integers in 32 bits: four of them in one instruction.
 schedule::MaybeReason schedule_integer_product(schedule::Schedule& s, const target::CpuLevel& level);
+/// A sum of products of bfloat16 in float32 whose right operand lies in pairs: two of them in one instruction.
+schedule::MaybeReason schedule_bf16_product(schedule::Schedule& s, const target::CpuLevel& level);
 /// A sum of products: C[i, j] += A[.., k] * B[.., k].
 schedule::MaybeReason schedule_product(schedule::Schedule& s, const target::CpuLevel& level);
 /// Reductions over the last axis and what is done with them, row by row.
@@ -64,6 +66,10 @@ enum class Side : uint8_t { left, right };
 /// The block whose two-dimensional result the product [i, j, (g,) k] reads as its left operand [i, k] or its right one [j, k],
 /// and nobody else; null if there is none.
 schedule::BlockHandle operand_block(const schedule::Schedule& s, const schedule::BlockHandle& product, Side side);
+
+/// The block C[i, j] += float32(A[.., k]) * float32(B[.., k]) of bfloat16 with an even number of k, once the operands that
+/// are widened in front of it are in it; null, and perhaps some of them in it, if there is none.
+schedule::BlockHandle bf16_product_block(schedule::Schedule& s);
 
 /// Bits of the codes that the block cuts out of 32-bit words; 0 if it does not.
 int64_t code_bits(const tir::Block& block);

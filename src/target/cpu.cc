@@ -19,9 +19,24 @@ const std::vector<CpuLevel>& cpu_levels() {
        .vector_registers = 32,
        .masked_access = true,
        .dot_u8s8 = true,
+       .dot_bf16 = false,
        .tiles = true,
        .l1_bytes = 48 << 10,
        .l2_bytes = 2 << 20},
+      {.name = "avx512_bf16",
+       .does = "AVX-512 with VNNI and dot products of bfloat16 at twice float32's rate",
+       .triple = "x86_64-unknown-linux-gnu",
+       .cpu = "x86-64-v4",
+       .tune = "znver4",
+       .features = "+avx512vnni,+avx512bf16",
+       .vector_bits = 512,
+       .vector_registers = 32,
+       .masked_access = true,
+       .dot_u8s8 = true,
+       .dot_bf16 = true,
+       .tiles = false,
+       .l1_bytes = 32 << 10,
+       .l2_bytes = 1 << 20},
       {.name = "avx512",
        .does = "AVX-512 (F, BW, DQ, VL, CD) with VNNI",
        .triple = "x86_64-unknown-linux-gnu",
@@ -32,6 +47,7 @@ const std::vector<CpuLevel>& cpu_levels() {
        .vector_registers = 32,
        .masked_access = true,
        .dot_u8s8 = true,
+       .dot_bf16 = false,
        .tiles = false,
        .l1_bytes = 32 << 10,
        .l2_bytes = 1 << 20},
@@ -45,6 +61,7 @@ const std::vector<CpuLevel>& cpu_levels() {
        .vector_registers = 16,
        .masked_access = false,
        .dot_u8s8 = false,
+       .dot_bf16 = false,
        .tiles = false,
        .l1_bytes = 32 << 10,
        .l2_bytes = 256 << 10},
@@ -58,6 +75,7 @@ const std::vector<CpuLevel>& cpu_levels() {
        .vector_registers = 32,
        .masked_access = false,
        .dot_u8s8 = false,
+       .dot_bf16 = false,
        .tiles = false,
        .l1_bytes = 64 << 10,
        .l2_bytes = 512 << 10},
@@ -100,7 +118,7 @@ std::vector<const CpuLevel*> levels_for(std::string_view isa) {
   if (isa == "portable") {
     std::string_view triple = host_levels().front()->triple;
     for (const CpuLevel& level : cpu_levels())
-      if (level.triple == triple && !level.tiles) found.push_back(&level);
+      if (level.triple == triple && !level.tiles && !level.dot_bf16) found.push_back(&level);
     return found;
   }
   for (std::string_view name : split(isa, ',')) cpu_level(trim(name));  // names the first unknown one

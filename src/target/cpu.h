@@ -19,6 +19,7 @@ struct CpuLevel {
   int vector_registers;       ///< how many of them
   bool masked_access;         ///< loads and stores under a lane mask for every element width
   bool dot_u8s8;              ///< a fused u8 x s8 -> s32 product of four (vpdpbusd)
+  bool dot_bf16;              ///< a fused bfloat16 -> float32 product of two at twice float32's rate (vdpbf16ps)
   bool tiles;                 ///< matrix tiles (AMX)
   int l1_bytes, l2_bytes;     ///< of one core, the least that CPUs of this level have
 };
@@ -35,8 +36,9 @@ bool host_runs(const CpuLevel& level);
 /// The levels that this machine runs, best first. Errors: none (an x86-64 without AVX2 is not supported).
 std::vector<const CpuLevel*> host_levels();
 
-/// The levels that `--isa` asks for: "native" is the best one here that kernels are written for, "portable" all of this
-/// architecture, else names separated by commas. Best first.
+/// The levels that `--isa` asks for: "native" is the best one here that kernels are written for, "portable" those of this
+/// architecture but avx512_bf16, which differs from avx512 in products of bfloat16 alone, else names separated by commas.
+/// Best first.
 /// Errors: an unknown name; levels of two architectures.
 std::vector<const CpuLevel*> levels_for(std::string_view isa);
 

@@ -20,7 +20,8 @@ struct CpuNames {
 // Source: LLVM 19, the features of its processor models: avx512 asks for VNNI, amx for tiles of int8 and bf16.
 constexpr CpuNames kCpuNames[] = {
     {"amx", "sapphirerapids emeraldrapids graniterapids graniterapids-d"},
-    {"avx512", "cascadelake cooperlake icelake-client icelake-server tigerlake rocketlake znver4 znver5"},
+    {"avx512_bf16", "znver4 znver5"},
+    {"avx512", "cascadelake cooperlake icelake-client icelake-server tigerlake rocketlake"},
     {"avx2",
      "x86-64-v3 x86-64-v4 haswell core-avx2 broadwell skylake skylake-avx512 skx cannonlake alderlake raptorlake "
      "meteorlake arrowlake lunarlake gracemont sierraforest znver1 znver2 znver3"},

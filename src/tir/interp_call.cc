@@ -214,8 +214,8 @@ Value Compiler::call(const Call& n) {
     return real(
         float_code([sum = std::move(sum.f), a = std::move(a.f), b = std::move(b.f)](Machine& m, int l) -> double {
           auto s = static_cast<float>(sum->eval(m, l));
-          for (int k = 2 * l; k < 2 * l + 2; ++k)
-            s += static_cast<float>(a->eval(m, k)) * static_cast<float>(b->eval(m, k));
+          for (int k : {2 * l + 1, 2 * l})
+            s = std::fma(static_cast<float>(a->eval(m, k)), static_cast<float>(b->eval(m, k)), s);
           return s;
         }));
   }

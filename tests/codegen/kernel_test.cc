@@ -4,6 +4,7 @@
 #include <atomic>
 #include <random>
 
+#include "base/float16.h"
 #include "codegen/llvm.h"
 #include "codegen/programs.h"
 #include "codegen/run_kernel.h"
@@ -23,18 +24,19 @@ std::vector<Expr> shape(std::initializer_list<int64_t> extents) {
   return out;
 }
 
-/// acc[g] += sum over 4 of a[4g + j] * b[4g + j], in vectors of `lanes` groups.
-tir::PrimFuncRef dots(int64_t groups, int lanes, DType da, DType db) {
-  BufferRef a = make_buffer("A", shape({groups * 4}), da), b = make_buffer("B", shape({groups * 4}), db),
-            c = make_buffer("C", shape({groups}), i32);
+/// acc[g] += sum over `size` of a[size * g + j] * b[size * g + j], in vectors of `lanes` groups.
+tir::PrimFuncRef dots(int64_t groups, int lanes, DType da, DType db, int size = 4) {
+  BufferRef a = make_buffer("A", shape({groups * size}), da), b = make_buffer("B", shape({groups * size}), db),
+            c = make_buffer("C", shape({groups}), size == 4 ? i32 : f32);
   VarRef g = make_var("g", i64);
   Expr first = g * lanes;
   auto ramp = [&](const Expr& base, int n) -> Expr {
     return n == 1 ? base : Expr(make<Ramp>(base, int_imm(1, i64), int{n}));
   };
-  Expr sum = call_builtin(
-      "tir.dot4",
-      {load(c, {ramp(first, lanes)}), load(a, {ramp(first * 4, 4 * lanes)}), load(b, {ramp(first * 4, 4 * lanes)})});
+  Expr sum = call_builtin(size == 4 ? "tir.dot4" : "tir.dot2",
+                          {load(c, {ramp(first, lanes)}),
+                           load(a, {ramp(first * size, size * lanes)}),
+                           load(b, {ramp(first * size, size * lanes)})});
   return prim_func({a, b, c}, tir::for_loop(g, int_imm(groups / lanes, i64), tir::store(c, sum, {ramp(first, lanes)})));
 }
 
@@ -80,6 +82,46 @@ TEST(Dot4, IsOneInstructionWhereTheCpuHasIt) {
   std::string avx2 = compile_listing(*passes::lower(dots(64, 8, u8, i8)), "k", target::cpu_level("avx2")).assembly;
   EXPECT_NE(avx2.find("vpmaddwd"), std::string::npos);
   EXPECT_EQ(avx2.find("vpmaddubsw"), std::string::npos) << "saturates";
+}
+
+// Source of the order: Intel's manual, VDPBF16PS, adds the product of the odd elements, then that of the even ones, each sum
+// rounded once.
+TEST(Dot2, AddsTheSecondProductFirstAtEveryLevel) {
+  constexpr int64_t kGroups = 2048 + 96;
+  std::mt19937 random(7);
+  for (DType dtype : {bf16, f16}) {
+    const auto narrow = [&](float v) { return dtype == bf16 ? f32_to_bf16(v) : f32_to_f16(v); };
+    const auto wide = [&](uint16_t v) { return dtype == bf16 ? bf16_to_f32(v) : f16_to_f32(v); };
+    std::normal_distribution<float> normal;
+    Data<uint16_t> a(kGroups * 2), b(kGroups * 2);
+    for (size_t i = 0; i < kGroups * 2; ++i) a[i] = narrow(normal(random)), b[i] = narrow(normal(random));
+    std::vector<float> start(kGroups), expected(kGroups);
+    size_t other_order = 0;
+    for (size_t g = 0; g < kGroups; ++g) {
+      start[g] = normal(random);
+      const auto added = [&](size_t i, float sum) { return std::fma(wide(a[i]), wide(b[i]), sum); };
+      expected[g] = added(2 * g, added(2 * g + 1, start[g]));
+      other_order += expected[g] != added(2 * g + 1, added(2 * g, start[g]));
+    }
+    EXPECT_GT(other_order, 20u) << "the numbers must tell the orders apart";
+    for (const target::CpuLevel* level : target::host_levels())
+      for (int lanes : {1, 2, 4, 8, 16, 32, 24}) {
+        Data<float> c(kGroups);
+        std::copy(start.begin(), start.end(), c.memory);
+        ASSERT_EQ(run_kernel(dots(kGroups, lanes, dtype, dtype, 2), *level, {a.raw(), b.raw(), c.raw()}), 0);
+        size_t wrong = 0, n = kGroups / static_cast<size_t>(lanes) * static_cast<size_t>(lanes);
+        for (size_t g = 0; g < n; ++g) wrong += c[g] != expected[g];
+        EXPECT_EQ(wrong, 0u) << level->name << ", " << lanes << " lanes of " << text(dtype);
+      }
+  }
+}
+
+TEST(Dot2, IsOneInstructionWhereTheCpuHasIt) {
+  const auto listing = [](const char* level) {
+    return compile_listing(*passes::lower(dots(64, 16, bf16, bf16, 2)), "k", target::cpu_level(level)).assembly;
+  };
+  EXPECT_NE(listing("avx512_bf16").find("vdpbf16ps"), std::string::npos);
+  EXPECT_EQ(listing("avx512").find("vdpbf16ps"), std::string::npos);
 }
 
 TEST(Kernel, GetsSymbolicSizesAndScalars) {

@@ -46,7 +46,8 @@ TEST(Library, IsLoadedByTheRuntimeAndRuns) {
   fs::path path = folder.path() / "model.so";
   build_library(source_for(target::levels_for("portable")), path);
   Ref<runtime::ModelLibrary> library = runtime::ModelLibrary::open(path);
-  EXPECT_EQ(library->isa(), target::levels_for("native")[0]->name);
+  const auto levels = target::levels_for("portable");  // the best of them that runs here
+  EXPECT_EQ(library->isa(), (*std::ranges::find_if(levels, [](const auto* l) { return target::host_runs(*l); }))->name);
   EXPECT_EQ(library->metadata_json(), "{\"model\": \"test\"}");
   EXPECT_EQ(library->source_hash(), "0123");
   Ref<runtime::ThreadPool> pool = runtime::ThreadPool::create(1);

@@ -57,5 +57,109 @@ TEST(Kernels, MeanWhatPhase3MeansAtEveryLevel) {
   }
 }
 
+// Products of bfloat16 in both operands; the last one is of an odd depth, which has no pairs.
+constexpr const char* kBfloat16Module = R"(
+from tvm.script import ir as I
+from tvm.script import relax as R
+from tvm.script import tir as T
+
+@I.ir_module
+class Module:
+    @R.function
+    def prefill(x: R.Tensor(("n", 48), dtype="bfloat16"), params: R.Tuple(R.Tensor((96, 48), dtype="bfloat16"), R.Tensor((43, 96), dtype="bfloat16"), R.Tensor((64, 43), dtype="bfloat16"))):
+        R.func_attr({"num_input": 1})
+        with R.dataflow():
+            w1: R.Tensor((96, 48), dtype="bfloat16") = params[0]
+            w2: R.Tensor((43, 96), dtype="bfloat16") = params[1]
+            w3: R.Tensor((64, 43), dtype="bfloat16") = params[2]
+            t1 = R.permute_dims(w1)
+            h = R.matmul(x, t1, out_dtype="float32")
+            a = R.astype(R.nn.relu(h), "bfloat16")
+            t2 = R.permute_dims(w2)
+            y = R.astype(R.matmul(a, t2, out_dtype="float32"), "bfloat16")
+            t3 = R.permute_dims(w3)
+            z = R.matmul(y, t3, out_dtype="float32")
+            R.output(z)
+        return z
+)";
+
+int calls_of(const ModuleRef& module, std::string_view op) {
+  int calls = 0;
+  for (const auto& [name, function] : module->functions)
+    if (const tir::PrimFuncRef f = cast<tir::PrimFunc>(function); f && !name.starts_with("pack"))
+      walk(passes::lower(f)->body, [&](const Call& c) { calls += c.op == op; });
+  return calls;
+}
+
+TEST(Kernels, MeanWhatPhase3MeansInBfloat16) {
+  for (const target::CpuLevel* level : target::host_levels()) {
+    SCOPED_TRACE(level->name);
+    const Compiled compiled =
+        compile(relax::parse_module(kBfloat16Module), {.target = Target::of_levels({level}), .bounds = {{"n", 64}}});
+    int kernels = 0, packed = 0;
+    expect_kernels_mean_phase3(compiled, *level, {1, 2, 5, 8, 33}, kernels, packed);
+    EXPECT_GE(packed, 3);
+    EXPECT_EQ(calls_of(compiled.scheduled, "tir.dot2") > 0, level->dot_bf16);
+  }
+}
+
+// What a library for several kinds of processors keeps in pairs for one of them, the others read too.
+TEST(Kernels, ReadPairsOfBfloat16WithoutAnInstructionForThem) {
+  for (const char* name : {"avx512", "avx2"}) {
+    const target::CpuLevel& level = target::cpu_level(name);
+    if (!target::host_runs(level)) continue;
+    SCOPED_TRACE(name);
+    Compiled compiled =
+        compile(relax::parse_module(kBfloat16Module),
+                {.target = Target::of_levels({&target::cpu_level("avx512_bf16"), &level}), .bounds = {{"n", 64}}});
+    ASSERT_EQ(compiled.levels.size(), 2u);
+    compiled.scheduled = compiled.levels[1].scheduled;
+    EXPECT_GT(calls_of(compiled.scheduled, "tir.dot2"), 0);
+    EXPECT_EQ(calls_of(compiled.levels[0].scheduled, "tir.dot2") > 0, true);
+    // Tiles, and so traces, are those of the first level: only what they compute is compared.
+    for (const auto& [function, func] : compiled.scheduled->functions) {
+      const tir::PrimFuncRef f = cast<tir::PrimFunc>(func);
+      if (!f || function.starts_with("pack")) continue;
+      SCOPED_TRACE(function);
+      Arrays said = arrays_for(*f, sizes_of(*f, 9)), done = arrays_for(*f, sizes_of(*f, 9));
+      interpret(*f, said, sizes_of(*f, 9));
+      Ref<codegen::Jit> jit = codegen::Jit::create(level);
+      run_machine_code(*f, jit->add(*passes::lower(f)), done, sizes_of(*f, 9));
+      EXPECT_LT(difference(said, done), 2e-6);
+    }
+  }
+}
+
+// A row has the same bits in whatever number of rows it comes: one, a few, or many.
+TEST(Kernels, GiveARowOfBfloat16TheSameBitsAtEveryHeight) {
+  const target::CpuLevel* level = target::levels_for("native").front();
+  if (!level->dot_bf16) GTEST_SKIP() << "no dot products of bfloat16 here";
+  const Compiled compiled =
+      compile(relax::parse_module(kBfloat16Module), {.target = Target::of_levels({level}), .bounds = {{"n", 64}}});
+  int compared = 0;
+  for (const auto& [name, func] : compiled.scheduled->functions) {
+    const tir::PrimFuncRef f = cast<tir::PrimFunc>(func);
+    if (!f || name.starts_with("pack") || sizes_of(*f, 1).empty()) continue;
+    Ref<codegen::Jit> jit = codegen::Jit::create(*level);
+    const SatorKernel kernel = jit->add(*passes::lower(f));
+    Arrays most = arrays_for(*f, sizes_of(*f, 33));
+    run_machine_code(*f, kernel, most, sizes_of(*f, 33));
+    for (int64_t n : {1, 2, 5, 8}) {
+      Arrays fewer = arrays_for(*f, sizes_of(*f, n)), all = arrays_for(*f, sizes_of(*f, 33));
+      for (size_t k = 0; k < fewer.size(); ++k)
+        std::memcpy(
+            fewer[k]->base(), all[k]->base(), static_cast<size_t>(fewer[k]->elements * fewer[k]->dtype.bytes()));
+      run_machine_code(*f, kernel, fewer, sizes_of(*f, n));
+      const Array& rows = *fewer.back();
+      EXPECT_EQ(std::memcmp(
+                    fewer.back()->base(), most.back()->base(), static_cast<size_t>(rows.elements * rows.dtype.bytes())),
+                0)
+          << name << ", " << n << " of 33 rows";
+      ++compared;
+    }
+  }
+  EXPECT_GE(compared, 12);
+}
+
 }  // namespace
 }  // namespace sator::driver

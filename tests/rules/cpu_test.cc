@@ -7,6 +7,7 @@
 #include <list>
 #include <random>
 
+#include "base/float16.h"
 #include "passes/lower/lower.h"
 #include "rules/functions.h"
 #include "rules/low_batch.h"
@@ -46,11 +47,12 @@ class Memory {
       bytes_.emplace_back(static_cast<size_t>(elements * b->dtype.element_bytes()));
       std::vector<char>& bytes = bytes_.back();
       for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(random());
-      if (b->dtype == f32) {
-        // Halves: sums of products of them are exact in f32, in any order.
-        for (int64_t i = 0; i < elements; ++i)
-          reinterpret_cast<float*>(bytes.data())[i] = static_cast<float>(static_cast<int>(random() % 17) - 8) / 2;
-      }
+      // Halves: sums of products of them are exact in f32, in any order.
+      const auto half = [&] { return static_cast<float>(static_cast<int>(random() % 17) - 8) / 2; };
+      if (b->dtype == f32)
+        for (int64_t i = 0; i < elements; ++i) reinterpret_cast<float*>(bytes.data())[i] = half();
+      if (b->dtype == bf16)
+        for (int64_t i = 0; i < elements; ++i) reinterpret_cast<uint16_t*>(bytes.data())[i] = f32_to_bf16(half());
       v.data = bytes.data();
       views.emplace_back(v);
     }
@@ -66,7 +68,7 @@ class Memory {
 /// that do not fill their last vector are compared as scheduled.
 void expect_same(const tir::PrimFuncRef& func, const std::string& rule, const std::vector<int64_t>& heights,
                  bool lower = true) {
-  for (const char* name : {"avx512", "avx2"}) {
+  for (const char* name : {"avx512_bf16", "avx512", "avx2"}) {
     Scheduled s = scheduled(func, target::cpu_level(name));
     EXPECT_EQ(s.rule, rule);
     tir::Interpreter plain(func), fast(lower ? passes::lower(s.func) : s.func);
@@ -94,6 +96,22 @@ TEST(CpuRules, DeepFloatProducts) {
 
 TEST(CpuRules, FloatProductsOfOneRow) {
   for (int64_t columns : {256, 96, 40}) expect_same(float_product(1, columns, 20), "product", {1}, columns % 32 == 0);
+}
+TEST(CpuRules, ProductsOfBfloat16) {
+  for (int64_t columns : {64, 96, 40})
+    expect_same(bf16_product(0, columns, 20), "bf16_product", kHeights, columns % 32 == 0);
+  expect_same(bf16_product(1, 256, 20), "bf16_product", {1});
+}
+TEST(CpuRules, ProductsOfBfloat16AreDots) {
+  for (int64_t n : {0, 1}) {
+    int dots = 0, products = 0;
+    walk(
+        passes::lower(scheduled(bf16_product(n, 256, 32), target::cpu_level("avx512_bf16")).func)->body,
+        [&](const Call& c) { dots += c.op == "tir.dot2"; },
+        [&](const Mul& m) { products += m.dtype.element() == f32; });
+    EXPECT_GT(dots, 0) << n;
+    EXPECT_EQ(products, 0) << n;
+  }
 }
 TEST(CpuRules, ProductsOfBytes) {
   for (int bits : {8, 4, 2}) {

@@ -35,6 +35,22 @@ inline tir::PrimFuncRef float_product(int64_t n, int64_t columns, int64_t depth)
   return te::create_prim_func({x, w, b, y});
 }
 
+/// y[i, j] = sum over k of x[i, k] * w[j, k], bfloat16 in float32, w in panels of pairs: [ceil(columns / 32), depth / 2, 32, 2].
+inline tir::PrimFuncRef bf16_product(int64_t n, int64_t columns, int64_t depth) {
+  Expr rows = rows_of(n);
+  te::Tensor x = te::placeholder({rows, size(depth)}, bf16, "x"),
+             w = te::placeholder({size((columns + 31) / 32), size(depth / 2), size(32), size(2)}, bf16, "w");
+  te::Tensor wide = te::compute({.name = "widen", .axis = "i"}, {rows, size(depth)}, [&](const te::Indices& i) {
+    return cast_to(f32, x({i[0], i[1]}));
+  });
+  tir::IterVarRef k = te::reduce_axis(size(depth), "k");
+  te::Tensor y = te::reduce({.name = "product", .axis = "i"}, {rows, size(columns)}, [&](const te::Indices& i) {
+    const Expr weight = w({floordiv(i[1], 32), floordiv(k->var, 2), floormod(i[1], 32), floormod(k->var, 2)});
+    return te::reduce_sum(wide({i[0], k->var}) * cast_to(f32, weight), {k});
+  });
+  return te::create_prim_func({x, w, y});
+}
+
 /// y[i, j] = (sum over k of x[i, k] * code(j, k)) * 0.5: int8 x by codes of `bits` bits in words, in panels.
 inline tir::PrimFuncRef code_product(int64_t n, int64_t columns, int64_t depth, int bits) {
   Expr rows = rows_of(n);

@@ -227,6 +227,9 @@ TEST(Isa, LevelsBuildOnEachOther) {
     EXPECT_EQ(line.find(" avx2 ") != std::string::npos && line.find(" fma ") != std::string::npos,
               find_isa_level("avx2")->available());
     EXPECT_EQ(line.find(" avx512_vnni ") != std::string::npos, find_isa_level("avx512")->available());
+    if (line.find(" avx512_bf16 ") == std::string::npos) {
+      EXPECT_FALSE(find_isa_level("avx512_bf16")->available());
+    }
     break;
   }
 #endif

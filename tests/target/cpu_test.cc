@@ -47,6 +47,10 @@ TEST(CpuLevels, BestComesFirst) {
   EXPECT_EQ(levels[1]->name, "avx2");
 }
 
+TEST(CpuLevels, PortableLeavesOutWhatDiffersInOneProductAlone) {
+  for (const CpuLevel* level : levels_for("portable")) EXPECT_FALSE(level->dot_bf16 || level->tiles) << level->name;
+}
+
 TEST(CpuLevels, NativeIsOneLevelThatRunsHere) {
   auto levels = levels_for("native");
   ASSERT_EQ(levels.size(), 1u);

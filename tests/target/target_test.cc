@@ -33,7 +33,7 @@ TEST(Target, ReadsCpus) {
   EXPECT_EQ(levels_of("llvm -keys=cpu -mcpu=skylake-avx512 -num-cores=16"), Names{"avx2"});
   EXPECT_EQ(levels_of("llvm -mtriple=aarch64-linux-gnu"), Names{"aarch64"});
   EXPECT_EQ(levels_of("avx2,avx512"), (Names{"avx512", "avx2"}));
-  EXPECT_EQ(levels_of(R"({"kind": "llvm", "mcpu": "znver4", "num-cores": 8})"), Names{"avx512"});
+  EXPECT_EQ(levels_of(R"({"kind": "llvm", "mcpu": "znver4", "num-cores": 8})"), Names{"avx512_bf16"});
   const Target t = Target::parse("llvm -mcpu=haswell");
   EXPECT_EQ(t.keys(), Names{"cpu"});
   EXPECT_EQ(attr(t, "mcpu"), "haswell");

@@ -25,6 +25,9 @@ int64_t option(const LowerOptions& options, const std::string& name, int64_t oth
 /// The options that passes know.
 std::span<const std::string_view> option_names();
 
+/// Annotation of a loop over products of bfloat16: the order in which two of them are summed does not matter.
+inline constexpr const char* kSumsPairs = "sums_pairs";
+
 struct LowerPass {
   std::string_view name;  ///< as TVM names it, where TVM has it
   std::string_view does;
@@ -67,7 +70,7 @@ tir::PrimFuncRef flatten_buffer(const tir::PrimFuncRef& func, const LowerOptions
 tir::PrimFuncRef simplify(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef loop_partition(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef inject_prefetch(const tir::PrimFuncRef& func, const LowerOptions& options);
-tir::PrimFuncRef lower_integer_dot(const tir::PrimFuncRef& func, const LowerOptions&);
+tir::PrimFuncRef lower_dot_products(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef vectorize_loop(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef unroll_loop(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef remove_no_op(const tir::PrimFuncRef& func, const LowerOptions&);

@@ -4,6 +4,9 @@
 // Four codes in a row of one 32-bit word are taken out together:
 //   for k in 0..4: ... int32(uint8(W >> (s + 8 * k) & m))     =>   ... reinterpret("uint8x4", W >> s & m * 0x01010101)
 //   for k in 0..4: ... int32(uint8(W >> (s + 4 * k) & 15))    =>   the same, after the nibbles are moved apart
+// The innermost loop of two over products of bfloat16 becomes one dot2 where its schedule says that the order in which a pair is
+// summed does not matter: floats round.
+//   for k in 0..2: C[x] = C[x] + float32(A[a + k]) * float32(B[b + k])  =>  C[x] = dot2(C[x], A[ramp(a, 1, 2)], B[ramp(b, 1, 2)])
 #include "arith/analyzer.h"
 #include "ir/builtins.h"
 #include "passes/lower/lower.h"
@@ -18,7 +21,7 @@ namespace {
 constexpr int kGroup = 4;
 
 /// The 8-bit integer that was widened to 32 bits; null if e is something else.
-Expr narrow_operand(const Expr& e) {
+Expr narrow_integer(const Expr& e) {
   const Cast* c = e.as<Cast>();
   bool is_byte =
       c && c->dtype == i32 && c->value->dtype.lanes == 1 && c->value->dtype.is_integer() && c->value->dtype.bits == 8;
@@ -26,17 +29,41 @@ Expr narrow_operand(const Expr& e) {
   // int32(int16(x)): wider steps change nothing.
   const Cast* inner = c ? c->value.as<Cast>() : nullptr;
   if (inner && c->dtype == i32 && inner->dtype.is_int() && inner->dtype.bits >= 16)
-    return narrow_operand(make<Cast>(i32, inner->value));
+    return narrow_integer(make<Cast>(i32, inner->value));
+  return nullptr;
+}
+
+/// The bfloat16 that was widened to float32; null if e is something else.
+Expr narrow_float(const Expr& e) {
+  const Cast* c = e.as<Cast>();
+  return c && c->dtype == f32 && c->value->dtype == bf16 ? c->value : nullptr;
+}
+
+/// A dot product that CPUs have as an instruction.
+struct DotProduct {
+  const char* op;
+  int group;                    ///< products of one
+  DType sum;                    ///< of what
+  Expr (*narrow)(const Expr&);  ///< the factor that was widened to the sum's dtype; null if it was not
+  bool where_asked;             ///< only in loops annotated kSumsPairs
+};
+const DotProduct kDotProducts[] = {{"tir.dot4", kGroup, i32, narrow_integer, false},
+                                   {"tir.dot2", 2, f32, narrow_float, true}};
+
+const DotProduct* dot_product_of(const For& loop, DType sum) {
+  for (const DotProduct& d : kDotProducts)
+    if (is_int(loop.extent, d.group) && d.sum == sum && (!d.where_asked || loop.annotations.count(kSumsPairs) > 0))
+      return &d;
   return nullptr;
 }
 
 struct Product {
   Expr a, b;
 };
-std::optional<Product> product_of(const Expr& e) {
+std::optional<Product> product_of(const Expr& e, const DotProduct& dot) {
   const Mul* m = e.as<Mul>();
-  if (!m || e->dtype != i32) return {};
-  Expr a = narrow_operand(m->a), b = narrow_operand(m->b);
+  if (!m || e->dtype != dot.sum) return {};
+  Expr a = dot.narrow(m->a), b = dot.narrow(m->b);
   if (!a || !b) return {};
   return Product{a, b};
 }
@@ -98,28 +125,28 @@ Expr bytes_of_word(const Expr& e, const For& loop, arith::Analyzer& analyzer) {
 
 }  // namespace
 
-PrimFuncRef lower_integer_dot(const PrimFuncRef& func, const LowerOptions&) {
+PrimFuncRef lower_dot_products(const PrimFuncRef& func, const LowerOptions&) {
   arith::Analyzer analyzer;
   Stmt body = transform(func->body, [&](const For& loop) -> Stmt {
     bool plain = loop.kind == LoopKind::serial || loop.kind == LoopKind::unrolled;
-    if (!plain || !is_int(loop.extent, kGroup)) return ref(loop);
-    const BufferStore* s = loop.body.as<BufferStore>();
+    const BufferStore* s = plain ? loop.body.as<BufferStore>() : nullptr;
     const Add* sum = s ? s->value.as<Add>() : nullptr;
-    if (!sum || s->buffer->dtype != i32) return ref(loop);
+    const DotProduct* dot = sum ? dot_product_of(loop, s->buffer->dtype) : nullptr;
+    if (!dot) return ref(loop);
     for (const Expr& i : s->indices)
       if (uses_var(i, *loop.var)) return ref(loop);
     bool left = loads_place(sum->a, *s);
     if (!left && !loads_place(sum->b, *s)) return ref(loop);
-    auto product = product_of(left ? sum->b : sum->a);
+    auto product = product_of(left ? sum->b : sum->a, *dot);
     if (!product) return ref(loop);
-    auto four = [&](const Expr& byte) -> Expr {
-      if (Expr bytes = bytes_of_word(byte, loop, analyzer)) return bytes;
-      auto v = vectorized(byte, loop, kGroup);
+    auto group = [&](const Expr& factor) -> Expr {
+      if (Expr bytes = bytes_of_word(factor, loop, analyzer)) return bytes;
+      auto v = vectorized(factor, loop, dot->group);
       return v && is_near(*v) ? *v : nullptr;
     };
-    Expr a = four(product->a), b = four(product->b);
+    Expr a = group(product->a), b = group(product->b);
     if (!a || !b) return ref(loop);
-    return store(s->buffer, call_builtin("tir.dot4", {left ? sum->a : sum->b, a, b}), s->indices);
+    return store(s->buffer, call_builtin(dot->op, {left ? sum->a : sum->b, a, b}), s->indices);
   });
   return with_body(func, body);
 }
