@@ -65,7 +65,7 @@ Generated generate(Session& session, std::span<const int32_t> prompt, const Gene
     seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return logits;
   };
-  LookupRunner runner(session, options.prompt_lookup, static_cast<int64_t>(begun));
+  LookupRunner runner(session, options.prompt_lookup);
   auto ended = [&](StopReason reason) {
     runner.settle({});
     done.reason = reason;

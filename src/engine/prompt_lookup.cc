@@ -25,19 +25,10 @@ void LookupRunner::settle(std::optional<int32_t> id) {
   const int64_t wanted = session_.position() - static_cast<int64_t>(ahead_ - row_);
   ahead_ = row_;
   proposal_.clear();
-  int64_t held = session_.keep(wanted);
-  if (held == wanted) return;
-  // Layers with a window had given back what is needed again: the text is read once more, its prompt as before, the rest by steps that give the same bits.
+  if (session_.keep(wanted) == wanted) return;
+  // Layers with a window had given back what is needed again: the text is read once more, which gives the same bits.
   session_.reset();
-  const std::span<const int32_t> text = std::span(text_).first(static_cast<size_t>(wanted));
-  held = std::min(prompt_, wanted);
-  if (held > 0) session_.append(text.first(static_cast<size_t>(held)));
-  while (held < wanted) {
-    const int64_t count = std::min(Session::kSameBits, wanted - held);
-    session_.append_all(text.subspan(static_cast<size_t>(held), static_cast<size_t>(count)),
-                        [](int64_t, std::span<const float>) {});
-    held += count;
-  }
+  if (wanted > 0) session_.append(std::span(text_).first(static_cast<size_t>(wanted)));
 }
 
 std::span<const float> LookupRunner::after(std::span<const int32_t> sequence, int64_t left) {
@@ -63,7 +54,7 @@ std::span<const float> LookupRunner::after(std::span<const int32_t> sequence, in
   if (proposal_.empty()) proposal_ = looked_up(sequence, most_);
   const int64_t room = std::min(left, session_.limits().context_window - session_.position() - 1);
   ahead_ = static_cast<size_t>(std::clamp<int64_t>(
-      std::min<int64_t>(Session::kSameBits - 1, std::ssize(proposal_)), 0, std::max<int64_t>(room, 0)));
+      std::min<int64_t>(Session::kQuickStep - 1, std::ssize(proposal_)), 0, std::max<int64_t>(room, 0)));
   std::vector<int32_t> step = {id};
   step.insert(step.end(), proposal_.begin(), proposal_.begin() + static_cast<ptrdiff_t>(ahead_));
   proposed_ += static_cast<int64_t>(ahead_);

@@ -14,13 +14,12 @@ namespace sator {
 /// Source: Saxena, "Prompt Lookup Decoding", 2023.
 std::vector<int32_t> looked_up(std::span<const int32_t> sequence, int64_t most);
 
-/// Runs a session some tokens ahead of a text and goes back where the text turns out otherwise. Steps have at most
-/// Session::kSameBits tokens, so that the logits are, bit for bit, those of a run token by token.
+/// Runs a session some tokens ahead of a text and goes back where the text turns out otherwise. The logits are, bit for bit,
+/// those of a run token by token (session.h).
 class LookupRunner {
  public:
-  ///   most    tokens of one proposal; 0 runs token by token
-  ///   prompt  tokens with which the text begins, which the session has taken in together
-  LookupRunner(Session& session, int64_t most, int64_t prompt) : session_(session), most_(most), prompt_(prompt) {}
+  ///   most  tokens of one proposal; 0 runs token by token
+  LookupRunner(Session& session, int64_t most) : session_(session), most_(most) {}
 
   /// The logits behind a token that the text goes on with, [vocab]; until the next call.
   ///   sequence  the text up to that token, which is its last
@@ -36,7 +35,7 @@ class LookupRunner {
 
  private:
   Session& session_;
-  int64_t most_, prompt_;
+  int64_t most_;
   std::vector<int32_t> text_;      // what the session holds of the text
   std::vector<int32_t> proposal_;  // what is left of the last one, in the order of the text
   std::vector<float> rows_;        // logits of the last step, [ahead_ + 1, vocab]

@@ -27,9 +27,10 @@ class Session {
   /// `params`: the tuple that transform_params has returned. Errors: the cache does not fit in memory.
   Session(std::shared_ptr<runtime::VirtualMachine> vm, runtime::Value params, ModelLimits limits);
 
-  /// A step of so many tokens gives each of them the logits, and leaves the cache with the keys and values, bit for bit, that steps of one token
-  /// give: products take up to 13 rows each as one, attention takes rows together from four on (llm/attention.cc).
-  static constexpr int64_t kSameBits = 3;
+  /// So many tokens in one step take little longer than one: products of up to 13 rows read their weights once. A step of any
+  /// number of tokens gives each the logits, and leaves the cache with the keys and values, bit for bit, that steps of one
+  /// token give.
+  static constexpr int64_t kQuickStep = 13;
 
   const ModelLimits& limits() const { return limits_; }
   runtime::VirtualMachine& vm() { return *vm_; }

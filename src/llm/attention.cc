@@ -5,7 +5,6 @@
 #include <unordered_map>
 
 #include "base/text.h"
-#include "engine/session.h"
 #include "runtime/paged_sequences.h"
 #include "tir/parse.h"
 
@@ -131,7 +130,7 @@ def kv_append(qkv_handle: T.handle, positions_handle: T.handle, rope_handle: T.h
 )";
 
 // Attention of {R} query rows of one sequence, tokens of one head or heads of one token that share keys, by blocks of {B} pages:
-//   scores  of {KB} pages at a time, sums in registers; K is stored transposed, so 16 positions are one vector
+//   scores  {SR} rows x {KB} pages at a time, sums in registers; K is stored transposed, so 16 positions are one vector
 //   softmax carried along: the largest score of each row, the sum of its weights (lane by lane), the weighted values
 //   values  {VR} rows x {DC} elements at a time, sums in registers
 // A position after its query's own scores -1e30 and weighs nothing, as do the pages that fill up the last block.
@@ -153,19 +152,21 @@ for r in range({R}):
 for p in range({FROM}, last{S} // {16B} + 1):
     pages{S}: T.int32 = T.min({B}, last{S} // 16 + 1 - p * {B})
     for b in range((pages{S} + {KB} - 1) // {KB}):
-        for e, r, x in T.grid({KS}, {R}, {KB}):
-            for j in T.vectorized(16):
-                sum{S}[e, r, x, j] = T.float32(0)
-        for d in range({D} // {KS}):
-            for e in T.unroll({KS}):
-                for r in T.unroll({R}):
-                    for x in T.unroll({KB}):
-                        for j in T.vectorized(16):
-                            sum{S}[e, r, x, j] = sum{S}[e, r, x, j] + rows{S}[r, d * {KS} + e] * T.cast(k_pages[page_table[table{S} + T.min(p * {B} + b * {KB} + x, last{S} // 16)], vh // T.int64({SHARE}), d * {KS} + e, j], "float32")
-        for r in T.unroll({R}):
-            for x in T.unroll({KB}):
+        for w in range({R} // {SR}):
+            for e, y, x in T.grid({KS}, {SR}, {KB}):
                 for j in T.vectorized(16):
-                    scores{S}[r, b * {KB} + x, j] = T.if_then_else({SEEN}, {SUM}, T.float32(-1e30))
+                    sum{S}[e, y, x, j] = T.float32(0)
+            for d in range({D} // {KS}):
+                for e in T.unroll({KS}):
+                    for y in T.unroll({SR}):
+                        for x in T.unroll({KB}):
+                            for j in T.vectorized(16):
+                                sum{S}[e, y, x, j] = sum{S}[e, y, x, j] + rows{S}[w * {SR} + y, d * {KS} + e] * T.cast(k_pages[page_table[table{S} + T.min(p * {B} + b * {KB} + x, last{S} // 16)], vh // T.int64({SHARE}), d * {KS} + e, j], "float32")
+            for y in T.unroll({SR}):
+                r: T.int32 = w * {SR} + y
+                for x in T.unroll({KB}):
+                    for j in T.vectorized(16):
+                        scores{S}[r, b * {KB} + x, j] = T.if_then_else({SEEN}, {SUM}, T.float32(-1e30))
     for r in range({R}):
         for j in T.vectorized(16):
             top{S}[j] = scores{S}[r, 0, j]
@@ -241,7 +242,7 @@ constexpr const char* kNarrowWeights = R"(
 
 constexpr const char* kRowBuffers = R"(
 rows{S} = T.alloc_buffer(({R}, {D}), scope="local")
-sum{S} = T.alloc_buffer(({KS}, {R}, {KB}, 16), scope="local")
+sum{S} = T.alloc_buffer(({KS}, {SR}, {KB}, 16), scope="local")
 scores{S} = T.alloc_buffer(({R}, {B}, 16), scope="local")
 top{S} = T.alloc_buffer((16,), scope="local")
 total{S} = T.alloc_buffer(({R}, 16), scope="local")
@@ -375,8 +376,7 @@ constexpr const char* kNarrowExponentials = R"(
             if {ATTENDED}:
                 e16[vi, {HEAD}, vj] = T.cast(e[vi, {HEAD}, vj], "{T}"))";
 
-constexpr int64_t kTile = 8;  // query rows that pass over the cache together
-static_assert(Session::kSameBits < kTile / 2, "rows of so few tokens are not computed together");
+constexpr int64_t kTile = 8;          // query rows that pass over the cache together
 constexpr int64_t kHeads = 4;         // heads of one token that pass over the cache together
 constexpr int64_t kPagesOfBlock = 4;  // pages between two corrections of the running maximum
 
@@ -386,14 +386,14 @@ struct Rows {
   std::string suffix, first;  ///< of buffers' names; the token of row 0
   bool of_one_token = false;  ///< rows are heads
   int64_t rows = 1;
-  int64_t score_pages = 1, score_sums = 1;  ///< pages of one step, sums for each score
+  int64_t score_rows = 1, score_sums = 1, score_pages = 1;  ///< of one step: rows, sums for each score, pages
   int64_t value_rows = 1, value_sums = 1, value_columns = 1;
 };
 
 std::string rows_text(const char* source, const Rows& r, const AttentionShape& shape) {
   auto num = [](int64_t v) { return text(v); };
-  std::string sum = text("sum", r.suffix, "[0, r, x, j]"), part = text("part", r.suffix, "[0, r, d]");
-  if (r.score_sums == 2) sum += text(" + sum", r.suffix, "[1, r, x, j]");
+  std::string sum = text("sum", r.suffix, "[0, y, x, j]"), part = text("part", r.suffix, "[0, r, d]");
+  if (r.score_sums == 2) sum += text(" + sum", r.suffix, "[1, y, x, j]");
   if (r.value_sums == 2) part += text(" + part", r.suffix, "[1, r, d]");
   const char* at = "(p * {B} + b * {KB} + x) * 16 + j";
   std::string seen = text(at, " <= positions[{TOKEN}]");
@@ -432,6 +432,7 @@ std::string rows_text(const char* source, const Rows& r, const AttentionShape& s
                  {"R", num(r.rows)},
                  {"B", num(kPagesOfBlock)},
                  {"16B", num(kPagesOfBlock * 16)},
+                 {"SR", num(r.score_rows)},
                  {"KB", num(r.score_pages)},
                  {"KS", num(r.score_sums)},
                  {"VR", num(r.value_rows)},
@@ -480,18 +481,26 @@ tir::PrimFuncRef kv_append_kernel(const AttentionShape& shape) {
 tir::PrimFuncRef attention_kernel(const AttentionShape& shape) {
   check(shape);
   const int64_t d = shape.head_dim;
-  Rows tile{
-      .suffix = "_n", .first = "t", .rows = kTile, .value_rows = kTile / 2, .value_columns = largest_divisor(d, 32)};
   const int64_t heads = std::min(kHeads, shape.num_qo_heads / shape.num_kv_heads);
-  Rows token{.suffix = "_1",
-             .first = "(t + s)",
-             .of_one_token = true,
-             .rows = heads,
-             .score_pages = heads > 2 ? kPagesOfBlock / 2 : kPagesOfBlock,
-             .score_sums = d % 2 == 0 ? 2 : 1,
-             .value_rows = heads,
-             .value_sums = heads > 2 ? 1 : 2,
-             .value_columns = largest_divisor(d, 64)};
+  const Rows token{.suffix = "_1",
+                   .first = "(t + s)",
+                   .of_one_token = true,
+                   .rows = heads,
+                   .score_rows = heads,
+                   .score_sums = d % 2 == 0 ? 2 : 1,
+                   .score_pages = heads > 2 ? kPagesOfBlock / 2 : kPagesOfBlock,
+                   .value_rows = heads,
+                   .value_sums = heads > 2 ? 1 : 2,
+                   .value_columns = largest_divisor(d, 64)};
+  // As many sums for each score and value as one token has, so that a row has the same bits in a tile and alone.
+  const Rows tile{.suffix = "_n",
+                  .first = "t",
+                  .rows = kTile,
+                  .score_rows = kTile / token.score_sums,
+                  .score_sums = token.score_sums,
+                  .value_rows = kTile / 2 / token.value_sums,
+                  .value_sums = token.value_sums,
+                  .value_columns = largest_divisor(d, 32)};
   auto rows = [&](const char* source, const Rows& r) { return rows_text(source, r, shape); };
   Values values = {{"BUFFERS", indented(rows(kRowBuffers, tile) + rows(kRowBuffers, token), 12)},
                    {"TILE_BODY", indented(rows(kRows, tile), 16)},

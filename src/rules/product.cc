@@ -47,9 +47,17 @@ Tile tile_of_few(const target::CpuLevel& level, int64_t sums) {
   return {(kFewRows + 1) / 2 / sums, vector_lanes(level, 32) * (level.vector_registers >= 32 ? 2 : 1)};
 }
 
+/// For so many rows; `sums` as in tile_of_many.
+Tile tile_of(const target::CpuLevel& level, std::optional<int64_t> rows, std::optional<int64_t> columns, int64_t sums) {
+  return rows == 1       ? tile_of_one(level, columns, sums)
+         : are_few(rows) ? tile_of_few(level, sums)
+                         : tile_of_many(level, columns, sums);
+}
+
 constexpr int64_t kTilesInBlock = 8;  // tiles of rows that one thread takes at least
 
-/// A group of panels over the whole of k fits the L2 cache beside the rows up to here; a deeper product is summed in parts.
+/// A group of panels over the whole of k fits the L2 cache beside the rows up to here; a deeper product is summed in parts, for
+/// few rows too, where only the order of the sum matters: a row has the same bits in any number of rows.
 constexpr int64_t kDeepest = 4096;
 constexpr int64_t kDepthOfPart = 2048;
 constexpr int64_t kTilesInDeepBlock = 16;
@@ -172,30 +180,30 @@ BlockHandle block_that_stores(Schedule& s, const BlockHandle& product, size_t ow
 
 /// Whether the panels of one group are too deep to stay in the L2 cache while many tiles of rows pass over them.
 bool is_deep(const Schedule& s, const ProductPlan& plan) {
-  const Block& block = s.get(plan.product);
-  auto rows = most_rows(s, plan.product), depth = as_int(block.iter_vars[2]->dom->extent);
+  auto depth = as_int(s.get(plan.product).iter_vars[2]->dom->extent);
   return !plan.operand && !plan.partial && plan.k_group == 1 && plan.k_unroll == 1 && depth && *depth > kDeepest &&
-         *depth % kDepthOfPart == 0 && !(rows && *rows <= kTilesInDeepBlock);
+         *depth % kDepthOfPart == 0;
 }
 
 /// The sums of a block of rows stay in the L1 cache, and each part of k adds to them: panels of that depth meet all tiles of
 /// the block before the next part comes.
 void schedule_deep_product(Schedule& s, const BlockHandle& block, const target::CpuLevel& level) {
   inline_all(s, {block});
+  const std::optional<int64_t> rows = most_rows(s, block);
   std::vector<Loop> whole = get_loops(s, block);
   BlockHandle partial =
       rfactor(s, schedule::split(s, whole[2], Factors{std::nullopt, factor(whole[2], kDepthOfPart)})[0], 2);
   BlockHandle last = block_that_stores(s, block, 2);
   std::vector<Loop> loops = get_loops(s, block);
   Loop i = loops[0], j = loops[1], k = loops[2];
-  Tile tile = tile_of_many(level, as_int(s.get(j).extent), 1);
+  Tile tile = tile_of(level, rows, as_int(s.get(j).extent), 1);
   const int64_t vector = std::min(tile.columns, kPanel), group = std::max(tile.columns, kPanel);
   std::vector<Loop> js = schedule::split(
       s,
       j,
       Factors{std::nullopt, factor(j, group / tile.columns), factor(j, tile.columns / vector), factor(j, vector)});
-  std::vector<Loop> is =
-      schedule::split(s, i, Factors{std::nullopt, factor(i, kTilesInDeepBlock), factor(i, tile.rows)});
+  std::vector<Loop> is = schedule::split(
+      s, i, Factors{std::nullopt, factor(i, are_few(rows) ? 1 : kTilesInDeepBlock), factor(i, tile.rows)});
   reorder(s, std::vector<Loop>{js[0], is[0], k, js[1], is[1], is[2], js[2], js[3]});
   Loop outer = is_one(s.get(js[0]).extent) ? is[0] : fuse(s, std::vector<Loop>{js[0], is[0]});
   reverse_compute_at(s, last, outer, true);
@@ -205,6 +213,7 @@ void schedule_deep_product(Schedule& s, const BlockHandle& block, const target::
   vectorize(s, js[3]);
   Loop column = get_loops(s, last).back();
   vectorize(s, schedule::split(s, column, Factors{std::nullopt, factor(column, vector)})[1]);
+  if (are_few(rows)) prefetch_weights(s, partial, partial_k);
   parallel(s, outer);
   decompose_reduction(s, block, k);
   decompose_reduction(s, partial, partial_k);
@@ -225,9 +234,7 @@ void schedule_product_tiles(Schedule& s, const ProductPlan& plan, const target::
   Loop i = loops[0], j = loops[1], k = loops[2];
   auto rows = most_rows(s, block), columns = as_int(s.get(j).extent);
   const int64_t sums = plan.partial ? 2 : 1;
-  Tile tile = rows == 1       ? tile_of_one(level, columns, sums)
-              : are_few(rows) ? tile_of_few(level, sums)
-                              : tile_of_many(level, columns, sums);
+  const Tile tile = tile_of(level, rows, columns, sums);
   const int64_t vector = std::min(tile.columns, kPanel), group = std::max(tile.columns, kPanel);
 
   // Groups of panels, the tile's share of a group, vectors of a tile, lanes.

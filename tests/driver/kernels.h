@@ -288,4 +288,44 @@ inline void expect_kernels_mean_phase3(const Compiled& compiled, const target::C
   }
 }
 
+/// Whether the only symbolic size of the function is a number of rows, the first dimension of buffers and of the last one: what
+/// one row gives may then depend on that row alone.
+inline bool goes_over_rows(const tir::PrimFunc& f) {
+  VarRef rows;
+  for (const VarRef& p : f.params) {
+    const BufferRef b = f.buffer_of(p);
+    if (!b) return false;
+    for (size_t d = 0; d < b->shape.size(); ++d) {
+      if (as_int(b->shape[d])) continue;
+      const VarRef size = cast<Var>(b->shape[d]);
+      if (d > 0 || !size || (rows && rows != size)) return false;
+      rows = size;
+    }
+  }
+  return rows && !as_int(f.buffer_of(f.params.back())->shape[0]);
+}
+
+/// Every kernel over rows gives the first rows the same bits, however many follow. `compared` is counted up.
+inline void expect_same_bits_at_every_height(const Compiled& compiled, const target::CpuLevel& level, int& compared) {
+  constexpr int64_t kMost = 33;
+  for (const auto& [name, function] : compiled.scheduled->functions) {
+    const tir::PrimFuncRef f = cast<tir::PrimFunc>(function);
+    if (!f || name.starts_with("pack") || !goes_over_rows(*f)) continue;
+    SCOPED_TRACE(name);
+    Ref<codegen::Jit> jit = codegen::Jit::create(level);
+    const SatorKernel kernel = jit->add(*passes::lower(f));
+    Arrays most = arrays_for(*f, sizes_of(*f, kMost));
+    run_machine_code(*f, kernel, most, sizes_of(*f, kMost));
+    for (int64_t n : {1, 2, 5, 8, 14}) {
+      Arrays fewer = arrays_for(*f, sizes_of(*f, n)), all = arrays_for(*f, sizes_of(*f, kMost));
+      const auto bytes = [&](size_t k) { return static_cast<size_t>(fewer[k]->elements * fewer[k]->dtype.bytes()); };
+      for (size_t k = 0; k < fewer.size(); ++k) std::memcpy(fewer[k]->base(), all[k]->base(), bytes(k));
+      run_machine_code(*f, kernel, fewer, sizes_of(*f, n));
+      EXPECT_EQ(std::memcmp(fewer.back()->base(), most.back()->base(), bytes(fewer.size() - 1)), 0)
+          << n << " of " << kMost << " rows";
+      ++compared;
+    }
+  }
+}
+
 }  // namespace sator::driver

@@ -39,6 +39,20 @@ TEST_P(Schemes, KernelsMeanWhatPhase3Means) {
   EXPECT_GE(packed, 5);  // four linear layers and the head
 }
 
+// What runs in a batch equals what runs alone, and a prompt in chunks the prompt at once.
+TEST_P(Schemes, KernelsGiveARowTheSameBitsAtEveryHeight) {
+  TempFolder folder;
+  folder.write("config.json", kConfig);
+  const Program program = program_of(folder.path(), {.scheme = parse_scheme(GetParam())});
+  const target::CpuLevel* level = target::levels_for("native").front();
+  int compared = 0;
+  driver::expect_same_bits_at_every_height(
+      driver::compile(program.module, {.target = Target::of_levels({level}), .bounds = {{"seq_len", 64}}}),
+      *level,
+      compared);
+  EXPECT_GE(compared, 35);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Schemes,
                          testing::Values("f32", "int8-channel+a8", "int4-group32+a8", "int3-input-asym",
                                          "int8-input+a8-peg8", "q4f16_1", "bf16+a16", "int4-group32+a16"),
