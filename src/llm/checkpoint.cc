@@ -139,7 +139,9 @@ std::vector<float> transposed(const std::vector<float>& values, int64_t rows, in
   return out;
 }
 
-bool has_rows(const StoredWeight& w) { return !w.format && !w.transposed && !w.change && w.shape.size() == 2; }
+bool has_rows(const StoredWeight& w) {
+  return !w.format && !w.transposed && !w.floats && !w.change && w.shape.size() == 2;
+}
 
 std::vector<float> values_of(const StoredWeight& w, int64_t first, int64_t count) {
   const auto row_bytes = static_cast<size_t>(w.shape.back() * w.dtype.bytes());
@@ -164,7 +166,7 @@ void release(const StoredWeight& w) {
 
 std::vector<float> values_of(const StoredWeight& weight) {
   if (weight.format) return dequantize(weight.codes());
-  std::vector<float> values = to_f32(weight.bytes, weight.dtype);
+  std::vector<float> values = weight.floats ? weight.floats() : to_f32(weight.bytes, weight.dtype);
   if (weight.transposed) values = transposed(values, weight.shape.back(), weight.shape.front());
   if (!weight.row_order.empty()) {
     const auto cols = static_cast<ptrdiff_t>(values.size() / weight.row_order.size());

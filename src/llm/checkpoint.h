@@ -19,6 +19,8 @@ struct StoredWeight {
   std::optional<IntegerFormat> format = {};     ///< of codes
   std::function<QuantizedMatrix()> codes = {};  ///< reads them
   bool transposed = false;                      ///< of floats: the file holds [cols, rows]
+  std::function<std::vector<float>()> floats =
+      {};                               ///< of floats that are made of something else: makes all, without `bytes`
   std::vector<int64_t> row_order = {};  ///< of floats: row i is the file's row row_order[i]; empty: as it stands
   std::function<void(std::vector<float>&)> change = {};  ///< of floats: what is done to their values
 

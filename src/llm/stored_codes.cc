@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <numeric>
 #include <set>
 
@@ -485,22 +486,58 @@ std::vector<StoredWeight> floats_of(const SafeTensor& t, const std::vector<Exper
   return out;
 }
 
-/// Floats that hold several experts or heads, one by one. Errors: such a tensor is of codes.
+/// The values of the matrices of codes that are cut by rows. Parts of one matrix are read one after the other, so the last one is
+/// kept, and one alone: all heads' matrices of a large model would fill the memory.
+class CutMatrices {
+ public:
+  std::vector<float> rows(const StoredWeight& whole, int64_t first, int64_t count) {
+    const std::lock_guard lock(one_at_a_time_);
+    if (name_ != whole.name) values_ = values_of(whole), name_ = whole.name;
+    const auto row = values_.begin() + first * whole.shape[1];
+    return {row, row + count * whole.shape[1]};
+  }
+
+ private:
+  std::mutex one_at_a_time_;
+  std::string name_;
+  std::vector<float> values_;
+};
+
+/// The parts of a matrix of codes that are used head by head, as floats: a head's rows, or columns, need not be whole groups.
+/// Errors: it is no matrix of whole heads.
+static void take_values(const StoredWeight& w, const ExpertStack& stack, const std::shared_ptr<CutMatrices>& matrices,
+                        std::vector<StoredWeight>& out) {
+  if (stack.rows == 0 || w.shape.size() != 2 || w.shape[0] % stack.stride != 0)
+    fail({.what = text("tensor ", w.name, " of codes is [", join(w.shape, ", "), "], and is used part by part"),
+          .needs = stack.rows == 0 ? "floats there" : text("a matrix with ", stack.stride, " rows a head"),
+          .hint = "use a checkpoint that leaves this layer out, or the one before it was quantized"});
+  const std::string block = w.name.substr(0, w.name.size() - stack.all.size());
+  std::vector<int64_t> shape = {stack.rows, w.shape[1]};
+  if (stack.transposed) std::swap(shape[0], shape[1]);
+  for (int64_t e = 0; e < w.shape[0] / stack.stride; ++e)
+    out.push_back({.name = block + numbered(stack.each, e),
+                   .shape = shape,
+                   .transposed = stack.transposed,
+                   .floats = [matrices, w, first = e * stack.stride + stack.first, count = stack.rows] {
+                     return matrices->rows(w, first, count);
+                   }});
+}
+
+/// Tensors that hold several experts or heads, one by one.
 static std::vector<StoredWeight> by_part(std::vector<StoredWeight> weights, const std::vector<ExpertStack>& stacks) {
+  const auto matrices = std::make_shared<CutMatrices>();
   std::vector<StoredWeight> out;
   for (StoredWeight& w : weights) {
-    const bool is_stack =
-        std::ranges::any_of(stacks, [&](const ExpertStack& s) { return w.name.ends_with(text(".", s.all)); });
-    if (!is_stack) {
+    const auto holds = [&](const ExpertStack& s) { return w.name.ends_with(text(".", s.all)); };
+    if (std::ranges::none_of(stacks, holds)) {
       out.push_back(std::move(w));
-      continue;
+    } else if (w.format) {
+      for (const ExpertStack& stack : stacks)
+        if (holds(stack)) take_values(w, stack, matrices, out);
+    } else {
+      std::ranges::move(floats_of({.name = w.name, .dtype = w.dtype, .shape = w.shape, .bytes = w.bytes}, stacks),
+                        std::back_inserter(out));
     }
-    if (w.format)
-      fail({.what = text("tensor ", w.name, " is quantized, and is used head by head"),
-            .needs = "floats there",
-            .hint = "use a checkpoint that leaves this layer out, or the one before it was quantized"});
-    std::ranges::move(floats_of({.name = w.name, .dtype = w.dtype, .shape = w.shape, .bytes = w.bytes}, stacks),
-                      std::back_inserter(out));
   }
   return out;
 }

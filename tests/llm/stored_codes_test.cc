@@ -98,16 +98,55 @@ TEST(StoredCodesErrors, SmallFloats) {
   EXPECT_EQ(error_with(layer, [](SafeTensor&, auto& bytes) { bytes[0] = std::byte{0x7b}; }, "fp8-tensor"), "");
 }
 
-// What is used head by head is cut by rows, and codes are not.
-TEST(StoredCodesErrors, CodesOfAllHeadsInOne) {
-  const fs::path folder = reference_data("models/quantized/fp8-block");
+/// The weights of a folder whose MLPs' last matrices are used by heads of `stride` rows, of which `rows` from `first` on, and all
+/// of them turned.
+std::vector<StoredWeight> cut_by_head(const char* model, int64_t rows, int64_t first, int64_t stride) {
+  const fs::path folder = reference_data(text("models/quantized/", model));
   ModelConfig config = read_model_config(folder);
   config.names.expert_stacks = {
-      {.all = "mlp.down_proj.weight", .each = "mlp.by_head.*.weight", .rows = 1, .stride = 2}};
-  EXPECT_NE(error_of([&] {
-              weights_with_codes(SafeTensors::open_folder(folder), config);
-            }).find("mlp.down_proj.weight is quantized, and is used head by head"),
-            std::string::npos);
+      {.all = "mlp.down_proj.weight", .each = "turned.*.weight", .transposed = true, .rows = stride, .stride = stride},
+      {.all = "mlp.down_proj.weight", .each = "part.*.weight", .rows = rows, .first = first, .stride = stride}};
+  return weights_with_codes(SafeTensors::open_folder(folder), config);
+}
+
+// What is used head by head is cut by rows: rows that end within a block of scales.
+TEST(StoredCodes, OfAllHeadsInOneMatrix) {
+  for (const char* model : {"fp8-block", "gptq-int4-act-order", "awq-int4", "packed-int8"}) {
+    SCOPED_TRACE(model);
+    const fs::path folder = reference_data(text("models/quantized/", model));
+    const std::vector<StoredWeight> whole =
+        weights_with_codes(SafeTensors::open_folder(folder), read_model_config(folder));
+    const StoredWeight& first = *std::ranges::find_if(
+        whole, [](const StoredWeight& w) { return w.name.ends_with("layers.0.mlp.down_proj.weight"); });
+    const std::vector<float> all = values_of(first);
+    const int64_t cols = first.shape[1], stride = first.shape[0] / 2;
+    int parts = 0;
+    for (const StoredWeight& part : cut_by_head(model, 3, 2, stride)) {
+      const size_t turned = part.name.find("layers.0.turned."), cut = part.name.find("layers.0.part.");
+      if (turned == std::string::npos && cut == std::string::npos) continue;
+      const int64_t head = part.name.ends_with(".1.weight") ? 1 : 0;
+      const std::vector<float> values = values_of(part);
+      const auto begin = all.begin() + (head * stride + (cut != std::string::npos ? 2 : 0)) * cols;
+      ++parts;
+      if (cut != std::string::npos) {
+        EXPECT_EQ(part.shape, (std::vector<int64_t>{3, cols}));
+        EXPECT_TRUE(std::equal(values.begin(), values.end(), begin)) << part.name;
+        continue;
+      }
+      EXPECT_EQ(part.shape, (std::vector<int64_t>{cols, stride}));
+      int64_t wrong = 0;
+      for (int64_t r = 0; r < stride; ++r)
+        for (int64_t c = 0; c < cols; ++c) wrong += values[static_cast<size_t>(c * stride + r)] != begin[r * cols + c];
+      EXPECT_EQ(wrong, 0) << part.name;
+    }
+    EXPECT_EQ(parts, 4);
+  }
+}
+
+TEST(StoredCodesErrors, CodesThatAreNoWholeHeads) {
+  EXPECT_NE(error_of([] { cut_by_head("fp8-block", 1, 0, 7); }).find("needs: a matrix with 7 rows a head"),
+            std::string::npos)
+      << error_of([] { cut_by_head("fp8-block", 1, 0, 7); });
 }
 
 // The values of the published formats: the largest, the least normal and the least of all, with their signs.
