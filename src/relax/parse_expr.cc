@@ -84,6 +84,7 @@ Value GraphEvaluator::to_argument(const tir::Value& v, Place place) {
     }
     return global_var(at->first, at->second);
   }
+  if (auto* l = v.as<tir::LambdaValue>()) return Value(NodeRef(tir::index_map_of(*this, *l, i64)));
   if (auto e = node_of<RelaxExprNode>(v)) return RExpr(e);
   if (auto s = node_of<StructInfoNode>(v)) return StructInfo(s);
   if (auto* n = v.as<NodeRef>(); n && *n && !n->as<MatchCast>()) return Value(*n);

@@ -2,6 +2,7 @@
 #include "relax/ops/table.h"
 #include "relax/print_impl.h"
 #include "relax/struct_info.h"
+#include "tir/print_impl.h"
 
 namespace sator::relax {
 
@@ -133,6 +134,7 @@ Doc GraphPrinter::other(const NodeRef& node) {
                     {target ? dict(target->config) : Doc("None"), integer_doc(d->index), string_doc(d->memory_scope)});
   }
   if (const auto* t = node.as<TargetConfig>()) return call_doc(printer.tir("target"), {dict(t->config)});
+  if (const auto* map = node.as<arith::IndexMap>()) return tir::index_map_doc(*this, *map);
   return ExprPrinter::other(node);
 }
 

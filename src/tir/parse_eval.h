@@ -6,6 +6,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "arith/index_map.h"
 #include "tir/parse_value.h"
 
 namespace sator::tir {
@@ -145,5 +146,8 @@ Expr named_binary(std::string_view name, Expr a, Expr b);
 
 /// The smallest extent expression with start + extent == stop.
 Expr extent_between(const Expr& start, const Expr& stop);
+
+/// The map of indices that a lambda writes, over variables of `dtype`: lambda i: (i // 16, i % 16).
+arith::IndexMapRef index_map_of(Evaluator& ev, const LambdaValue& lambda, DType dtype);
 
 }  // namespace sator::tir

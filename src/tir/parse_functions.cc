@@ -4,6 +4,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "arith/index_map.h"
 #include "ir/builtins.h"
 #include "target/config.h"
 #include "tir/parse_eval.h"
@@ -311,6 +312,29 @@ Value fn_comm_reducer(Evaluator& ev, const Expression& call) {
   return NodeRef(make<CommReducer>(std::move(lhs), std::move(rhs), std::move(result), std::move(identity)));
 }
 
+/// T.index_map(lambda i: (i // 16, i % 16)).
+Value fn_index_map(Evaluator& ev, const Expression& call) {
+  Arguments a(ev, call, {"mapping", "inverse_index_map", "index_dtype"});
+  const LambdaValue* lambda = a.need("mapping").as<LambdaValue>();
+  if (!lambda)
+    a.fail({.what = "an index map of " + a.need("mapping").kind(),
+            .needs = "a lambda from indices to indices",
+            .hint = "T.index_map(lambda i: (i // 16, i % 16))"});
+  auto map = index_map_of(ev, *lambda, a.dtype("index_dtype", i64));
+  const Value* inverse = a.find("inverse_index_map");
+  if (!inverse || inverse->is_none()) return NodeRef(map);
+  const LambdaValue* back = inverse->as<LambdaValue>();
+  const NodeRef* made = inverse->as<NodeRef>();
+  auto known = back   ? index_map_of(ev, *back, a.dtype("index_dtype", i64))
+               : made ? sator::cast<arith::IndexMap>(*made)
+                      : nullptr;
+  if (!known)
+    a.fail({.what = "an inverse that is " + inverse->kind(),
+            .needs = "a lambda, or another T.index_map",
+            .hint = "leave the inverse out"});
+  return NodeRef(with(*map, &arith::IndexMap::inverse_index_map, known));
+}
+
 Value fn_call_packed(Evaluator& ev, const Expression& call) {
   Arguments a(ev, call, {"*args"});
   std::vector<Expr> args;
@@ -403,6 +427,7 @@ const std::unordered_map<std::string_view, ScriptFunction>& functions() {
       {"meta_var", fn_meta_var},
       {"target", fn_target},
       {"comm_reducer", fn_comm_reducer},
+      {"index_map", fn_index_map},
       {"call_packed", fn_call_packed},
       {"call_cpacked", fn_call_packed},
       {"tvm_call_packed", fn_call_packed},
@@ -425,6 +450,25 @@ std::vector<std::string> script_function_names() {
   for (const auto& [name, fn] : functions()) names.emplace_back(name);
   for (const Builtin& b : builtins()) names.emplace_back(b.script);
   return names;
+}
+
+arith::IndexMapRef index_map_of(Evaluator& ev, const LambdaValue& lambda, DType dtype) {
+  const Expression& written = *lambda.expression;
+  std::vector<VarRef> inputs;
+  ev.push_scope();
+  for (const std::string& name : written.names) {
+    inputs.push_back(make_var(name, dtype));
+    ev.define(name, Expr(inputs.back()), written.place);
+  }
+  const Value body = ev.eval(written.items[0]);
+  std::vector<Expr> outputs;
+  if (const auto* list = body.as<Values>()) {
+    for (const Value& item : list->items) outputs.push_back(ev.to_expr_like(item, dtype, written.place));
+  } else {
+    outputs.push_back(ev.to_expr_like(body, dtype, written.place));
+  }
+  ev.pop_scope();
+  return make<arith::IndexMap>(std::move(inputs), std::move(outputs), nullptr);
 }
 
 Expr named_binary(std::string_view name, Expr a, Expr b) {

@@ -2,6 +2,7 @@
 // it for the functions of mixed modules.
 #pragma once
 
+#include "arith/index_map.h"
 #include "ir/script/print_expr.h"
 #include "tir/nodes.h"
 
@@ -64,5 +65,8 @@ class ScriptPrinter : public script::ExprPrinter {
 
   std::string function_name_;
 };
+
+/// T.index_map(lambda i: (i // 16, i % 16)), in attributes of programs and of graphs.
+Doc index_map_doc(script::ExprPrinter& to, const arith::IndexMap& map);
 
 }  // namespace sator::tir

@@ -1,4 +1,5 @@
 #include <cstring>
+#include <utility>
 
 #include "base/float16.h"
 #include "ir/builtins.h"
@@ -268,7 +269,20 @@ Doc ScriptPrinter::other(const NodeRef& node) {
     Doc lambda = lambda_doc(params, results.size() == 1 ? results[0] : tuple_doc(results));
     return call_doc(printer.tir("comm_reducer"), {lambda, list_doc(list(r->identity))});
   }
+  if (const auto* map = node.as<arith::IndexMap>()) return index_map_doc(*this, *map);
   return ExprPrinter::other(node);
+}
+
+Doc index_map_doc(script::ExprPrinter& to, const arith::IndexMap& map) {
+  FrameScope frame(to.printer, &map);
+  const bool plain = std::exchange(to.plain_integers, true);
+  std::vector<Doc> inputs;
+  for (const VarRef& v : map.initial_indices) inputs.push_back(to.printer.define(*v, v->name, *frame));
+  Doc lambda = lambda_doc(inputs, tuple_doc(to.list(map.final_indices)));
+  to.plain_integers = plain;
+  if (!map.inverse_index_map) return call_doc(to.printer.tir("index_map"), {lambda});
+  return call_doc(
+      to.printer.tir("index_map"), {lambda}, {{"inverse_index_map", index_map_doc(to, *map.inverse_index_map)}});
 }
 
 }  // namespace sator::tir

@@ -6,6 +6,7 @@
 #include "passes/pass.h"
 #include "relax/bind.h"
 #include "relax/nodes.h"
+#include "tir/nodes.h"
 
 namespace sator::passes {
 
@@ -128,5 +129,21 @@ ModuleRef reorder_take_after_matmul(const ModuleRef& module, const PassContext&)
 ModuleRef reorder_permute_dims_after_concat(const ModuleRef& module, const PassContext&);
 /// A reshape of a reshape is one; one that keeps the shape goes.
 ModuleRef remove_redundant_reshape(const ModuleRef& module, const PassContext&);
+
+// ---- Layouts by maps of indices ----
+
+/// Calls of tensor programs whose attribute operator_name has a replacement call that one; layout_transform takes the tensors
+/// to the order of elements that it reads and writes, and back.
+///   config  "AlterOpImpl.op_impl_map": {"relax.add": a program, or the name of one of the module},
+///           ".op_buffer_transforms": {"relax.add": [a map of indices, or None, per parameter]},
+///           ".op_buffer_axis_separators", ".op_buffer_input_axis_separators": {"relax.add": [a list of axes per parameter]}
+/// A result whose map pads it is cut by a program remove_pad.
+/// Errors: another number of maps than of parameters; a result of unknown shape; a map that has no inverse.
+ModuleRef alter_op_impl(const ModuleRef& module, const PassContext& ctx);
+/// layout_transform that takes every element back to where it was before another one goes; also where remove_pad stands between
+/// them and nothing says what the padding holds.
+ModuleRef optimize_layout_transform(const ModuleRef& module, const PassContext&);
+/// The program that copies the beginning of each axis: [p0, ...] to [i0, ...], i0 <= p0.
+tir::PrimFuncRef remove_pad(size_t rank, DType dtype);
 
 }  // namespace sator::passes

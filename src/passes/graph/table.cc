@@ -72,6 +72,13 @@ std::vector<Pass> graph_passes() {
       {"ExpandMatmulOfSum", "multiplies the terms of a sum", expand_matmul_of_sum},
       {"ReorderTakeAfterMatmul", "gathers from a product, not from its weight", reorder_take_after_matmul},
       {"ReorderPermuteDimsAfterConcat", "permutes once, after concat", reorder_permute_dims_after_concat},
+      {"AlterOpImpl",
+       "calls other programs, in their order of elements",
+       alter_op_impl,
+       {},
+       {},
+       {"op_impl_map", "op_buffer_transforms", "op_buffer_axis_separators", "op_buffer_input_axis_separators"}},
+      {"OptimizeLayoutTransform", "leaves out transforms that undo each other", optimize_layout_transform},
       {"RemoveRedundantReshape", "reshapes once", remove_redundant_reshape},
   };
 }

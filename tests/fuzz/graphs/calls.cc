@@ -218,6 +218,28 @@ std::string permuted(GraphText& g) {
     std::swap(order[d - 1], order[static_cast<size_t>(g.draw.below(static_cast<int64_t>(d)))]);
   return order.empty() ? "" : sator::text(x.name, ", axes=[", join(order, ", "), "]");
 }
+/// A map to the axes in another order; the last of them may come apart, with padding.
+std::string with_index_map(GraphText& g) {
+  TensorVar x = g.any_value();
+  std::vector<std::string> names, order;
+  for (size_t d = 0; d < x.shape.size(); ++d) names.push_back(sator::text("i", d));
+  if (names.empty()) return "";
+  order = names;
+  for (size_t d = order.size(); d > 1; --d)
+    std::swap(order[d - 1], order[static_cast<size_t>(g.draw.below(static_cast<int64_t>(d)))]);
+  const std::string last = order.back();
+  const bool pads = g.draw.one_in(2);
+  if (pads) {
+    order.back() = last + " // 2";
+    order.push_back(last + " % 2");
+  }
+  return sator::text(x.name,
+                     ", index_map=lambda ",
+                     join(names, ", "),
+                     ": (",
+                     join(order, ", "),
+                     ",), axis_separators=[], input_axis_separators=[], pad_value=1");
+}
 std::string reshaped(GraphText& g) {
   TensorVar x = g.any_value();
   std::vector<std::string> shape = x.shape;
@@ -284,6 +306,7 @@ const std::map<std::string, InputDraw>& input_rows() {
        }},
       {"reshape", reshaped},
       {"permute_dims", permuted},
+      {"layout_transform", with_index_map},
       {"broadcast_to", broadcast},
       {"collapse_sum_to",
        [](GraphText& g) {

@@ -557,6 +557,14 @@ for shape, axis, dtype, per in [((2, 3), -1, "int8", True), ((1,), 0, "uint8", T
     case("quantize", f"x0, x1, x2, axis={axis}, out_dtype=\"{dtype}\"", [x, s, z], y)
     case("dequantize", f"x0, x1, x2, axis={axis}", [y, s, z], ((y.astype("int32") - ze) * sc).astype("float32"), dtype="float32")
 
+for old, new, f, names, pad in [((2, 3), (3, 2), lambda i, j: (j, i), "i, j: (j, i)", None), ((1, 5), (1, 3, 2), lambda i, j: (i, j // 2, j % 2), "i, j: (i, j // 2, j % 2)", 7), ((0, 3), (3, 0), lambda i, j: (j, i), "i, j: (j, i)", None),
+                               ((3, 4), (12,), lambda i, j: (i * 4 + j,), "i, j: i * 4 + j", None), ((7,), (4, 2), lambda i: (i % 4, i // 4), "i: (i % 4, i // 4)", -1.5), ((2, 1, 6), (6, 2), lambda i, j, k: (k, i), "i, j, k: (k, i)", None)]:
+    x = array(old, nan=True)
+    y = np.full(new, 0 if pad is None else pad, "float32")
+    for at in np.ndindex(*old):
+        y[f(*at)] = x[at]
+    case("layout_transform", f"x0, index_map=lambda {names}" + ("" if pad is None else f", pad_value={pad}"), [x], y)
+
 with open(Path(__file__).with_name("op_cases.jsonl"), "w") as out:
     for line in lines:
         out.write(json.dumps(line, separators=(",", ":")) + "\n")
