@@ -75,6 +75,9 @@ class PythonValues {
   explicit PythonValues(const Json& request);  ///< with the case's definitions
   ~PythonValues();
   NodeRef node(const script::Expression& e);
+  /// relax.dpl.rewrite_call(pattern, lambda call, matches: ..., module).
+  /// Unsupported: a lambda whose patterns cannot be told apart.
+  ModuleRef rewritten(const script::Expression& pattern, const script::Expression& rewrite, const ModuleRef& module);
 
  private:
   struct Impl;

@@ -13,6 +13,7 @@
 #include "relax/ops/table.h"
 #include "relax/parse_impl.h"
 #include "relax/print.h"
+#include "relax/rewrite.h"
 #include "relax/struct_info.h"
 #include "statement_values.h"
 #include "struct_info_values.h"
@@ -40,10 +41,12 @@ class CaseEvaluator final : public relax::GraphEvaluator {
   bool builds_programs = false;
   /// Passes of tensor programs, where the case may apply them.
   std::unique_ptr<PassCalls> passes;
+  /// Every pattern that was made, and where it is written.
+  std::vector<WrittenPattern> patterns;
 
  protected:
   tir::Value call_other(const tir::Value& callee, const Expression& call) override {
-    if (auto v = pattern_call(*this, callee, call)) return *v;
+    if (auto v = pattern_call(*this, callee, call)) return noted(call, *v);
     if (auto v = graph_object_method(*this, callee, call)) return *v;
     if (auto v = passes ? passes->result(*this, call) : std::nullopt) return *v;
     if (auto v = program_method(*this, callee, call)) return *v;
@@ -61,7 +64,8 @@ class CaseEvaluator final : public relax::GraphEvaluator {
       if (auto v = program_value(*this, name, call, in_script)) return *v;
     }
     if (auto v = struct_info_analysis(*this, name, call)) return *v;
-    if (auto v = pattern_function(*this, name, call)) return *v;
+    if (auto v = static_type_value(*this, name, call)) return *v;
+    if (auto v = pattern_function(*this, name, call)) return noted(call, *v);
     if (auto v = graph_object(*this, name, call)) return *v;
     if (name.starts_with("relax.op.")) return GraphEvaluator::call_language("R." + name.substr(9), call);
     if (name == "relax.Var" || name == "relax.DataflowVar") {
@@ -145,6 +149,7 @@ class CaseEvaluator final : public relax::GraphEvaluator {
       Arguments a(*this, call, {"name"});
       return NodeRef(relax::op_ref(a.str("name").substr(std::string("relax.").size())));
     }
+    if (name == "T.IndexMap.from_func_with_separators") return map_with_separators(call);
     // An array of numbers is a constant of a graph.
     if (name == "np.array") {
       Expression plain = call;
@@ -274,6 +279,12 @@ class CaseEvaluator final : public relax::GraphEvaluator {
   }
 
  private:
+  tir::Value noted(const Expression& call, tir::Value v) {
+    const NodeRef* n = v.as<NodeRef>();
+    if (const auto* p = n ? n->as<PatternValue>() : nullptr) patterns.push_back({&call, p->pattern});
+    return v;
+  }
+
   static std::string device_of(const tir::Value* v) {
     const NodeRef* n = v ? v->as<NodeRef>() : nullptr;
     const VDevice* d = n ? n->as<VDevice>() : nullptr;
@@ -281,6 +292,27 @@ class CaseEvaluator final : public relax::GraphEvaluator {
     if (!d->target) return "";
     const auto* target = d->target.as<TargetConfig>();
     return text(target ? string_attr(target->config, "kind").value_or("") : "", ":", d->index);
+  }
+
+  /// (map, separators): before which results of the lambda T.IndexMap.AXIS_SEPARATOR stands.
+  tir::Value map_with_separators(const Expression& call) {
+    if (call.items.size() != 2 || !call.items[1].is(script::ExpressionKind::lambda))
+      throw Unsupported{"an index map of no lambda"};
+    Expression lambda = call.items[1];
+    std::vector<Expression> results;
+    tir::Values separators;
+    for (const Expression& item : lambda.items[0].items) {
+      if (script::dotted_name(item).ends_with("AXIS_SEPARATOR"))
+        separators.items.push_back(tir::Integer{static_cast<int64_t>(results.size()), false});
+      else
+        results.push_back(item);
+    }
+    if (!separators.items.empty()) lambda.items[0].items = std::move(results);
+    tir::Values out;
+    out.is_tuple = true;
+    out.items.push_back(NodeRef(tir::index_map_of(*this, tir::LambdaValue{&lambda}, i64)));
+    out.items.push_back(std::move(separators));
+    return out;
   }
 
   static tir::Value from_node(const NodeRef& node) {
@@ -355,20 +387,21 @@ void evaluate(Evaluated& e, const std::function<void()>& on_value = {}) {
 NodeRef node_of(const tir::Value& v) { return CaseEvaluator::as_node(v); }
 
 /// What an option of a pass is made of, as a node; null for None.
-NodeRef option_node(const tir::Value& v) {
+NodeRef option_node(CaseEvaluator& ev, const tir::Value& v) {
+  if (const auto* lambda = v.as<tir::LambdaValue>()) return tir::index_map_of(ev, *lambda, i64);
   if (const bool* b = v.as<bool>()) return bool_imm(*b);
   if (const tir::Integer* i = v.as<tir::Integer>()) return int_imm(i->value, i64);
   if (const double* d = v.as<double>()) return float_imm(*d);
   if (const std::string* s = v.as<std::string>()) return string_imm(*s);
   if (const tir::Values* list = v.as<tir::Values>()) {
     std::vector<NodeRef> items;
-    for (const tir::Value& item : list->items) items.push_back(option_node(item));
+    for (const tir::Value& item : list->items) items.push_back(option_node(ev, item));
     return make<Array>(std::move(items));
   }
   if (const tir::DictValue* dict = v.as<tir::DictValue>()) {
     std::vector<NodeRef> pairs;
     for (const auto& [key, value] : dict->items)
-      pairs.push_back(make<Array>(std::vector<NodeRef>{option_node(key), option_node(value)}));
+      pairs.push_back(make<Array>(std::vector<NodeRef>{option_node(ev, key), option_node(ev, value)}));
     return make<Array>(std::move(pairs));
   }
   return node_of(v);
@@ -404,7 +437,32 @@ PythonValues::PythonValues(const Json& request) : impl_(std::make_unique<Impl>()
 }
 PythonValues::~PythonValues() = default;
 
-NodeRef PythonValues::node(const script::Expression& e) { return option_node(impl_->evaluator->eval(e)); }
+NodeRef PythonValues::node(const script::Expression& e) {
+  return option_node(*impl_->evaluator, impl_->evaluator->eval(e));
+}
+
+ModuleRef PythonValues::rewritten(const Expression& pattern, const Expression& rewrite, const ModuleRef& module) {
+  if (!rewrite.is(script::ExpressionKind::lambda) || rewrite.names.size() != 2)
+    throw Unsupported{"a rewrite of no lambda"};
+  CaseEvaluator& ev = *impl_->evaluator;
+  ev.patterns.clear();
+  const NodeRef made = node_of(ev.eval(pattern));
+  const auto* top = made.as<PatternValue>();
+  if (!top) throw Unsupported{"a rewrite without a pattern"};
+  Expression body = rewrite.items[0];
+  const std::vector<passes::DFPattern> wanted = take_matched(body, rewrite.names[1], ev.patterns);
+  return relax::rewrite_functions(module, [&](const relax::FuncRef& f, relax::BlockBuilder& builder) {
+    return passes::rewrite_matches(f, builder, top->pattern, [&](const RExpr& call, const passes::Matched& matched) {
+      ev.push_scope();
+      ev.define(rewrite.names[0], NodeRef(call), body.place, true);
+      for (size_t i = 0; i < wanted.size(); ++i)
+        ev.define(text("matched", i), NodeRef(matched.at(wanted[i])), body.place, true);
+      const RExpr out = ev.to_graph(ev.eval(body), body.place);
+      ev.pop_scope();
+      return out;
+    });
+  });
+}
 
 void run_infer(const Json& request) {
   auto e = prepared(request, request.at("after"));

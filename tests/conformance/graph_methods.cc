@@ -159,6 +159,8 @@ std::optional<ModuleRef> graph_method(const Json& request, const Expression& cal
     return relax::rewrite_functions(module(call.items[1]),
                                     [](const FuncRef& f, relax::BlockBuilder&) { return passes::without_unused(f); });
   }
+  if (name == "relax.dpl.rewrite_call" && call.items.size() == 4)
+    return PythonValues(request).rewritten(call.items[1], call.items[2], module(call.items[3]));
   if (name == "gen_mod" && call.items.size() == 4) return with_main(request, call, module(call.items[1]));
   if (callee.is(ExpressionKind::call) && call.items.size() == 2 &&
       script::dotted_name(callee.items[0]) == "relax.transform.FuseOpsByPattern")

@@ -1,5 +1,8 @@
 #include "pattern_values.h"
 
+#include <algorithm>
+
+#include "base/text.h"
 #include "cases.h"
 #include "passes/pattern_matcher.h"
 
@@ -147,6 +150,57 @@ std::optional<tir::Value> pattern_item(const tir::Value& object, const tir::Valu
   if (node.kind == passes::DFPatternNode::Kind::shape)
     return tir::Value(node.extents.at(static_cast<size_t>(i->value)));
   return value_of(passes::is_tuple_get_item(*p, static_cast<size_t>(i->value < 0 ? i->value + count : i->value)));
+}
+
+namespace {
+
+bool same_text(const Expression& a, const Expression& b) {
+  auto same_keyword = [](const script::Keyword& x, const script::Keyword& y) {
+    return x.name == y.name && same_text(x.value, y.value);
+  };
+  return a.kind == b.kind && a.text == b.text && a.integer == b.integer && a.real == b.real && a.names == b.names &&
+         std::ranges::equal(a.items, b.items, same_text) && std::ranges::equal(a.keywords, b.keywords, same_keyword);
+}
+
+/// The places of matches[...] in the expression, in the order of the text.
+void collect_matched(Expression& e, const std::string& matches, std::vector<Expression*>& out) {
+  if (e.is(ExpressionKind::subscript) && e.items[0].is(ExpressionKind::name) && e.items[0].text == matches) {
+    out.push_back(&e);
+    return;
+  }
+  for (Expression& item : e.items) collect_matched(item, matches, out);
+  for (script::Keyword& k : e.keywords) collect_matched(k.value, matches, out);
+}
+
+}  // namespace
+
+std::vector<DFPattern> take_matched(Expression& body, const std::string& matches,
+                                    const std::vector<WrittenPattern>& patterns) {
+  std::vector<Expression*> places;
+  collect_matched(body, matches, places);
+  std::vector<DFPattern> out;
+  for (size_t i = 0; i < places.size(); ++i) {
+    const Expression& wanted = places[i]->items[1];
+    std::vector<DFPattern> equal;
+    for (const WrittenPattern& p : patterns)
+      if (same_text(*p.expression, wanted)) equal.push_back(p.pattern);
+    size_t before = 0, mentions = 0;
+    for (size_t k = 0; k < places.size(); ++k) {
+      if (!same_text(places[k]->items[1], wanted)) continue;
+      before += k < i;
+      ++mentions;
+    }
+    if (equal.size() != 1 && equal.size() != mentions) throw Unsupported{"patterns that cannot be told apart"};
+    out.push_back(equal[equal.size() == 1 ? 0 : before]);
+  }
+  for (size_t i = 0; i < places.size(); ++i) {
+    Expression name;
+    name.kind = ExpressionKind::name;
+    name.text = text("matched", i);
+    name.place = places[i]->place;
+    *places[i] = std::move(name);
+  }
+  return out;
 }
 
 }  // namespace sator::conformance

@@ -25,4 +25,15 @@ std::optional<tir::Value> pattern_operator(std::string_view op, const tir::Value
 /// Item i of a tuple's pattern; nothing where the object is none.
 std::optional<tir::Value> pattern_item(const tir::Value& object, const tir::Value& index);
 
+/// A pattern where it is written.
+struct WrittenPattern {
+  const script::Expression* expression;
+  passes::DFPattern pattern;
+};
+/// Takes `matches[PATTERN]` out of an expression: names matched0, matched1, ... stand for them, and the patterns are returned in
+/// that order. Equal texts are told apart where there are as many of them on both sides: they are meant in order.
+/// Unsupported: patterns that cannot be told apart.
+std::vector<passes::DFPattern> take_matched(script::Expression& body, const std::string& matches,
+                                            const std::vector<WrittenPattern>& patterns);
+
 }  // namespace sator::conformance

@@ -48,6 +48,58 @@ std::string without_separators(const std::string& body, List& separators) {
   return out.append(from, body.cend());
 }
 
+/// The steps of a trace that a test writes as objects: tir.schedule.Trace(insts=[tir.schedule.Instruction(kind=
+/// tir.schedule.InstructionKind.get('GetBlock'), inputs=[...], attrs=[...], outputs=[...])], decisions={}).
+/// Unsupported: more than one variable, which have no name there; decisions; steps of other kinds.
+struct WrittenStep {
+  std::string kind;
+  std::vector<script::Expression> inputs, attrs;
+  bool has_output = false;
+};
+bool is_variable(const script::Expression& e) {
+  return e.is(script::ExpressionKind::call) && script::dotted_name(e.items[0]).ends_with("BlockRV");
+}
+std::vector<WrittenStep> steps_of(const std::string& source) {
+  const script::Program program = script::parse("trace = " + source + "\n", "trace");
+  const script::Expression& trace = program.body.front().value;
+  std::vector<WrittenStep> out;
+  size_t outputs = 0;
+  auto keyword = [](const script::Expression& call, const char* name) -> const script::Expression& {
+    for (const script::Keyword& k : call.keywords)
+      if (k.name == name) return k.value;
+    throw Unsupported{"a trace of this form"};
+  };
+  if (!trace.is(script::ExpressionKind::call) || !script::dotted_name(trace.items[0]).ends_with("schedule.Trace") ||
+      !keyword(trace, "decisions").items.empty())
+    throw Unsupported{"a trace of this form"};
+  for (const script::Expression& step : keyword(trace, "insts").items) {
+    WrittenStep s;
+    s.kind = keyword(step, "kind").items.at(1).text;
+    s.inputs = keyword(step, "inputs").items;
+    s.attrs = keyword(step, "attrs").items;
+    s.has_output = !keyword(step, "outputs").items.empty();
+    outputs += s.has_output;
+    if (s.kind != "GetBlock" && s.kind != "ComputeInline" && s.kind != "Annotate")
+      throw Unsupported{"a trace with " + s.kind};
+    out.push_back(std::move(s));
+  }
+  if (outputs > 1) throw Unsupported{"a trace whose variables cannot be told apart"};
+  return out;
+}
+
+/// The trace that an action applies to the schedule; nothing for other actions.
+std::optional<std::string> applied_trace(const Json& action) {
+  if (action.value("do", "") != "@call" || !action.contains("fn")) return {};
+  const std::string fn = action["fn"];
+  static const std::string kApply = ".apply_to_schedule", kJson = ".as_json()";
+  if (fn.starts_with("tir.schedule.Trace(") && fn.ends_with(kApply)) return fn.substr(0, fn.size() - kApply.size());
+  if (fn != "tir.schedule.Trace.apply_json_to_schedule" || !action.contains("args")) return {};
+  const Json& given = action["args"].at(0);
+  const std::string written = given.is_object() ? given.value("expr", "") : "";
+  if (!written.ends_with(kJson)) return {};
+  return written.substr(0, written.size() - kJson.size());
+}
+
 /// The program of a case while its actions run.
 class Play {
  public:
@@ -66,6 +118,10 @@ class Play {
     for (const Json& action : actions) {
       if (!action.contains("do")) throw Unsupported{"an action that is no primitive"};
       std::string name = action["do"];
+      if (const auto trace = applied_trace(action)) {
+        steps_of(*trace);
+        continue;
+      }
       bool known = name == "get" || name == "work_on";
       for (const AnyPrimitive* p : primitives()) known |= p->name == name;
       if (!known) throw Unsupported{"primitive " + name};
@@ -77,6 +133,7 @@ class Play {
 
   void act(const Json& action) {
     std::string name = action["do"];
+    if (const auto trace = applied_trace(action)) return apply(steps_of(*trace));
     separators_.clear();
     List args;
     for (const Json& a : action.value("args", Json::array())) {
@@ -149,6 +206,24 @@ class Play {
   const ModuleRef& module() const { return module_; }
 
  private:
+  void apply(const std::vector<WrittenStep>& steps) {
+    Value block;
+    for (const WrittenStep& step : steps) {
+      List args;
+      for (const script::Expression& e : step.inputs) args.push_back(is_variable(e) ? block : script_->evaluate(e));
+      for (const script::Expression& e : step.attrs) args.push_back(script_->evaluate(e));
+      if (step.kind == "GetBlock") {
+        block = script_->call("get_block", args, {});
+      } else if (step.kind == "ComputeInline") {
+        script_->call("compute_inline", args, {});
+      } else {
+        // A trace holds the value before the key.
+        std::swap(args.at(1), args.at(2));
+        script_->call("annotate", args, {});
+      }
+    }
+  }
+
   /// The text with names in the place of the parts of the function that Python reaches through its objects.
   std::string named_parts(const std::string& source) {
     static const std::regex part(

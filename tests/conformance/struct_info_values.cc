@@ -1,5 +1,7 @@
 #include "struct_info_values.h"
 
+#include "cases.h"
+
 #include "relax/struct_info.h"
 
 namespace sator::conformance {
@@ -28,7 +30,46 @@ tir::Value list_of(const std::vector<VarRef>& vars) {
   return out;
 }
 
+/// The type of a value: its struct info without extents, as relax.DynTensorType and its kin say it.
+StructInfo static_type(const StructInfo& info) {
+  if (const auto* t = info.as<relax::TensorInfo>()) return relax::tensor_info(t->dtype, t->ndim);
+  if (const auto* s = info.as<relax::ShapeInfo>()) return relax::shape_info(s->ndim);
+  if (const auto* p = info.as<relax::PrimInfo>()) return relax::prim_info(p->dtype);
+  if (const auto* t = info.as<relax::TupleInfo>()) {
+    std::vector<StructInfo> items;
+    for (const StructInfo& item : t->items) items.push_back(static_type(item));
+    return relax::tuple_info(std::move(items));
+  }
+  const auto* f = info.as<relax::FuncInfo>();
+  if (!f) return info;
+  if (!f->params) return relax::opaque_func_info(static_type(f->ret), true);
+  // A type says nothing of effects.
+  std::vector<StructInfo> params;
+  for (const StructInfo& p : *f->params) params.push_back(static_type(p));
+  return relax::func_info(std::move(params), static_type(f->ret), true);
+}
+
 }  // namespace
+
+std::optional<tir::Value> static_type_value(relax::GraphEvaluator& ev, const std::string& name,
+                                            const Expression& call) {
+  if (name == "relax.ObjectType") return NodeRef(relax::object_info());
+  if (name == "tvm.ir.PrimType") return NodeRef(relax::prim_info(Arguments(ev, call, {"dtype"}).dtype("dtype")));
+  if (name == "relax.ShapeType")
+    return NodeRef(relax::shape_info(static_cast<int>(Arguments(ev, call, {"ndim"}).integer("ndim", -1))));
+  if (name == "relax.DynTensorType") {
+    Arguments a(ev, call, {"ndim", "dtype"});
+    return NodeRef(relax::tensor_info(a.dtype("dtype", f32), static_cast<int>(a.integer("ndim", -1))));
+  }
+  if (name == "relax.TupleType")
+    return NodeRef(relax::tuple_info(ev.to_sinfos(Arguments(ev, call, {"fields"}).need("fields"), call.place)));
+  if (name == "relax.FuncType") {
+    Arguments a(ev, call, {"arg_types", "ret_type"});
+    return NodeRef(relax::func_info(
+        ev.to_sinfos(a.need("arg_types"), call.place), ev.to_sinfo(a.need("ret_type"), call.place), true));
+  }
+  return {};
+}
 
 std::optional<tir::Value> struct_info_analysis(relax::GraphEvaluator& ev, const std::string& name,
                                                const Expression& call) {
@@ -46,6 +87,16 @@ std::optional<tir::Value> struct_info_analysis(relax::GraphEvaluator& ev, const 
     Arguments a(ev, call, {"sinfo"});
     StructInfo info = ev.to_sinfo(a.need("sinfo"), call.place);
     return list_of(what.starts_with("definable") ? relax::definable_vars(info) : relax::vars_of(info));
+  }
+  if (what == "get_static_type")
+    return NodeRef(static_type(ev.to_sinfo(Arguments(ev, call, {"sinfo"}).need("sinfo"), call.place)));
+  if (what == "derive_call_ret_struct_info") {
+    Arguments a(ev, call, {"func_sinfo", "call", "ctx"});
+    const StructInfo function = ev.to_sinfo(a.need("func_sinfo"), call.place);
+    const NodeRef* made = a.need("call").as<NodeRef>();
+    const auto* c = made ? made->as<relax::RCall>() : nullptr;
+    if (!c || !function.as<relax::FuncInfo>()) throw Unsupported{"a call of this form"};
+    return NodeRef(relax::result_of_call(*function.as<relax::FuncInfo>(), c->args, arith));
   }
   if (what == "erase_to_well_defined") {
     Arguments a(ev, call, {"sinfo", "shape_var_map", "var_map"});

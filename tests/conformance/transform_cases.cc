@@ -166,6 +166,14 @@ class Transformer {
     return out;
   }
 
+  /// A value of an option; a program of the case stands for its one function.
+  NodeRef option(const Expression& value) {
+    if (!value.is(ExpressionKind::name) || !value.text.starts_with("case_")) return PythonValues(request_).node(value);
+    const ModuleRef given = module(value);
+    if (given->functions.size() != 1) throw Unsupported{"a module as a program"};
+    return given->functions.begin()->second;
+  }
+
   void argument(Step& step, const std::string& parameter, const Expression& value) {
     const std::string key = text(step.pass->name, ".", parameter);
     if (value.is(ExpressionKind::none)) {
@@ -175,7 +183,12 @@ class Transformer {
         step.config.erase(key);
     } else if (value.is(ExpressionKind::call) && dotted(value.items[0]) == "tvm.target.Target") {
       step.config[key] = target(value);
-    } else if (value.is(ExpressionKind::list) || value.is(ExpressionKind::dict)) {
+    } else if (value.is(ExpressionKind::dict)) {
+      std::vector<NodeRef> pairs;
+      for (size_t i = 0; i + 1 < value.items.size(); i += 2)
+        pairs.push_back(make<Array>(std::vector<NodeRef>{option(value.items[i]), option(value.items[i + 1])}));
+      step.config[key] = make<Array>(std::move(pairs));
+    } else if (value.is(ExpressionKind::list)) {
       step.config[key] = PythonValues(request_).node(value);
     } else {
       step.config[key] =
