@@ -40,6 +40,9 @@ extern const Primitive<void(BlockHandle, BufferSelector, std::vector<int64_t>)> 
 
 // primitives/decompose_reduction.cc
 extern const Primitive<BlockHandle(BlockHandle, Loop)> decompose_reduction;
+// primitives/rolling_buffer.cc
+extern const Primitive<void(BlockHandle, BufferSelector)> rolling_buffer;
+
 // primitives/decompose_padding.cc
 extern const Primitive<BlockHandle(BlockHandle, Loop)> decompose_padding;
 // primitives/rfactor.cc

@@ -44,6 +44,7 @@ const std::vector<const AnyPrimitive*>& primitives() {
       &blockize,
       &tensorize,
       &reorder_block_iter_var,
+      &rolling_buffer,
       &unsafe_set_dtype,
       &unsafe_hide_buffer_access,
   };
