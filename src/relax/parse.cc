@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/script/parser.h"
+#include "relax/evaluate.h"
 #include "relax/parse_impl.h"
 #include "relax/verify.h"
 
@@ -19,7 +20,8 @@ namespace {
 class ModuleParser {
  public:
   ModuleParser(const script::Program& program, tir::ParseOptions options) : program_(program) {
-    scope_.context.options = options;
+    scope_.context.languages = options.languages;
+    scope_.context.options = std::move(options);
     for (const Statement& s : program_.body) {
       if (s.kind == StatementKind::import) tir::read_import(s, scope_.context);
     }
@@ -251,6 +253,19 @@ NodeRef parse_attribute(std::string text, std::string name) {
   GraphEvaluator evaluator(*program.source, scope);
   const script::Expression& value = program.body[0].value;
   return evaluator.to_attribute(evaluator.eval(value), value.place);
+}
+
+tir::Value evaluate(std::string text, tir::ParseOptions options) {
+  const script::Source source(std::move(text));
+  ModuleScope scope;
+  scope.context.languages = options.languages;
+  scope.context.options = std::move(options);
+  GraphEvaluator evaluator(source, scope);
+  const auto end = static_cast<uint32_t>(source.text().size());
+  tir::Value value = evaluator.eval(script::parse_expression(source, {0, end}, std::string(source.text())));
+  if (const tir::Subscript* s = value.as<tir::Subscript>(); s && !s->has_slice())
+    return evaluator.to_load(*s, {0, end});
+  return value;
 }
 
 }  // namespace sator::relax

@@ -21,6 +21,7 @@ using Kind = script::ExpressionKind;
 GraphEvaluator::GraphEvaluator(const script::Source& source, const ModuleScope& scope)
     : Evaluator(source), scope_(scope) {
   for (const auto& [name, meaning] : scope.context.languages) languages[name] = meaning;
+  around = scope.context.options.around;
   push_scope();
   if (!scope.metadata.is_none()) define("metadata", scope.metadata, {});
 }

@@ -16,6 +16,7 @@ using Kind = script::ExpressionKind;
 FunctionParser::FunctionParser(const script::Source& source, const ParseContext& context)
     : Evaluator(source), context_(context) {
   for (const auto& [name, meaning] : context.languages) languages[name] = meaning;
+  around = context.options.around;
 }
 
 Value FunctionParser::unknown_name(const Expression& e) {

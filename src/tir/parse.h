@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 
 #include "ir/script/ast.h"
@@ -10,13 +11,18 @@
 
 namespace sator::tir {
 
+/// The code around a text: it knows names that the text does not define (parse_value.h).
+class Surroundings;
+
 struct ParseOptions {
   bool verify = true;  ///< check that functions are well formed, unless they are decorated with check_well_formed=False
+  std::map<std::string, std::string, std::less<>> languages = {};  ///< names of T, R and I beyond the usual ones
+  std::shared_ptr<const Surroundings> around = {};                 ///< null: the text stands alone
 };
 
 /// What a function sees of the text around it.
 struct ParseContext {
-  std::map<std::string, std::string, std::less<>> languages;  ///< names of T, R and I beyond the usual ones
+  std::map<std::string, std::string, std::less<>> languages;  ///< those of the options, and of the text's imports
   std::vector<std::string> modules;                           ///< names of the module around: its class, "cls"
   std::map<std::string, DType, std::less<>> functions;        ///< functions of the module and what they return
   ParseOptions options;

@@ -195,7 +195,17 @@ Value Evaluator::call(const Expression& e) {
   if (const LanguageName* l = callee.as<LanguageName>()) return call_language(l->name, e);
   if (const Method* m = callee.as<Method>())
     return m->object->as<NodeRef>() ? call_other(callee, e) : call_method(*m, e);
+  if (const HostObjectRef* h = callee.as<HostObjectRef>()) return call_host(**h, e);
   return call_other(callee, e);
+}
+
+Value Evaluator::call_host(const HostObject& callee, const Expression& e) {
+  Expression positional = e;
+  positional.keywords.clear();
+  const std::vector<Value> args = Arguments(*this, positional, {"*args"}).rest();
+  std::vector<std::pair<std::string, Value>> keywords;
+  for (const script::Keyword& k : e.keywords) keywords.emplace_back(k.name, eval(k.value));
+  return located(e.place, [&] { return callee.call(args, keywords); });
 }
 
 Value Evaluator::call_language(const std::string& name, const Expression& e) {

@@ -42,6 +42,7 @@ std::string Value::kind() const {
     std::string operator()(const Method& m) { return "the method " + m.name; }
     std::string operator()(const std::shared_ptr<ScopeOpener>&) { return "a scope"; }
     std::string operator()(const MetaVar&) { return "a meta variable"; }
+    std::string operator()(const HostObjectRef& h) { return h->kind(); }
     std::string operator()(const NodeRef& n) { return text("a ", n ? n->info().name : "null node"); }
   };
   return std::visit(Names(), is);
@@ -74,10 +75,14 @@ std::vector<std::string> Evaluator::names_in_scope() const {
 }
 
 Value Evaluator::unknown_name(const Expression& e) {
+  if (around) {
+    if (std::optional<Value> value = around->value_of(e.text)) return *std::move(value);
+  }
   auto near = nearest_names(e.text, names_in_scope());
   fail(e.place,
        {.what = text("the name ", e.text, " is not defined"),
-        .needs = "a name of this program; values from outside of it are unknown here",
+        .needs = around ? "a name of this program, or of the Python code around it"
+                        : "a name of this program; values from outside of it are unknown here",
         .hint = near.empty() ? std::string("write the value itself") : text("did you mean ", join(near, " or "), "?")});
 }
 
@@ -134,6 +139,8 @@ Value Evaluator::attribute(const Expression& e) {
   Value object = eval(e.items[0]);
   if (const LanguageName* l = object.as<LanguageName>()) return LanguageName{text(l->name, ".", e.text)};
   if (const ModuleName* m = object.as<ModuleName>(); m && m->function.empty()) return ModuleName{e.text};
+  if (const HostObjectRef* h = object.as<HostObjectRef>())
+    return located(e.place, [&] { return (*h)->attribute(e.text); });
   if (const BufferRef* b = object.as<BufferRef>()) {
     const Buffer& buffer = **b;
     auto list = [](const std::vector<Expr>& exprs) {
@@ -226,6 +233,22 @@ Value Evaluator::subscript(const Expression& e) {
             .needs = "a constant integer within the list",
             .hint = "check the index"});
     return list->items[at->value < 0 ? at->value + size : at->value];
+  }
+  if (const DictValue* dict = object.as<DictValue>()) {
+    const Value at = eval(index);
+    const auto same = [&](const Value& key) {
+      if (const std::string* s = at.as<std::string>()) return key.as<std::string>() && *key.as<std::string>() == *s;
+      const Integer *i = at.as<Integer>(), *k = key.as<Integer>();
+      return i && k && i->value == k->value;
+    };
+    for (const auto& [key, value] : dict->items)
+      if (same(key)) return value;
+    fail(index.place,
+         {.what = "the dictionary has no such key", .needs = "one of its texts or integers", .hint = "check the key"});
+  }
+  if (const HostObjectRef* h = object.as<HostObjectRef>()) {
+    const Value at = eval(index);
+    return located(e.place, [&] { return (*h)->element(at); });
   }
   return subscript_other(object, e);
 }

@@ -63,6 +63,9 @@ class Evaluator {
   void define(const std::string& name, Value value, script::Place place, bool may_replace = false);
   const Value* find(const std::string& name) const;
 
+  /// See ParseOptions.
+  std::shared_ptr<const Surroundings> around;
+
   /// Names by which imports refer to languages: "T" -> "T", "tir" -> "T", ...
   std::map<std::string, std::string, std::less<>> languages = {
       {"T", "T"}, {"tir", "T"}, {"tirx", "T"}, {"R", "R"}, {"relax", "R"}, {"I", "I"}};
@@ -125,6 +128,7 @@ class Evaluator {
   Value logical(const script::Expression& e);
   Value conditional(const script::Expression& e);
   Value call(const script::Expression& e);
+  Value call_host(const HostObject& callee, const script::Expression& call);
   Value call_method(const Method& method, const script::Expression& call);
   Value access_ptr(const Buffer& buffer, const script::Expression& call);
   Value conjunction(std::string_view op, const Value& a, const Value& b, script::Place place);

@@ -79,7 +79,10 @@ namespace {
 /// The module of a class, or of functions alone.
 class ModuleParser {
  public:
-  ModuleParser(const script::Program& program, ParseOptions options) : program_(program) { context_.options = options; }
+  ModuleParser(const script::Program& program, ParseOptions options) : program_(program) {
+    context_.languages = options.languages;
+    context_.options = std::move(options);
+  }
 
   ModuleRef parse() {
     for (const Statement& s : program_.body) {
@@ -167,7 +170,8 @@ ModuleRef parse_module(std::string text, std::string name, ParseOptions options)
 PrimFuncRef parse_function(std::string text, std::string name, ParseOptions options) {
   script::Program program = script::parse(std::move(text), std::move(name));
   ParseContext context;
-  context.options = options;
+  context.languages = options.languages;
+  context.options = std::move(options);
   const Statement* def = nullptr;
   for (const Statement& s : program.body) {
     if (s.kind == StatementKind::import) read_import(s, context);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -64,10 +65,24 @@ struct ScopeOpener;
 struct MetaVar {
   std::shared_ptr<Value> value;
 };
+/// An object of the language that the text is written in (Python) and that is no part of a program: a function, a module, an
+/// object with attributes. The reader asks it; what it answers is a value of the script again.
+class HostObject {
+ public:
+  virtual ~HostObject() = default;
+  /// For messages: "the function tile_of".
+  virtual std::string kind() const = 0;
+  virtual Value attribute(const std::string& name) const = 0;
+  virtual Value element(const Value& index) const = 0;
+  virtual Value call(const std::vector<Value>& args,
+                     const std::vector<std::pair<std::string, Value>>& keywords) const = 0;
+};
+using HostObjectRef = std::shared_ptr<const HostObject>;
 
 struct Value {
   std::variant<std::monostate, bool, Integer, double, std::string, Expr, BufferRef, Subscript, Values, DictValue,
-               LanguageName, ModuleName, LambdaValue, Method, std::shared_ptr<ScopeOpener>, MetaVar, NodeRef>
+               LanguageName, ModuleName, LambdaValue, Method, std::shared_ptr<ScopeOpener>, MetaVar, NodeRef,
+               HostObjectRef>
       is;
 
   Value() = default;
@@ -84,6 +99,13 @@ struct Value {
   bool is_plain() const;
   /// What it is, for messages: "an integer", "a buffer", ...
   std::string kind() const;
+};
+
+class Surroundings {
+ public:
+  virtual ~Surroundings() = default;
+  /// The value of a name; nothing where there is none.
+  virtual std::optional<Value> value_of(const std::string& name) const = 0;
 };
 
 }  // namespace sator::tir
