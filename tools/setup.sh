@@ -69,6 +69,22 @@ installed_packages() {  # PACKAGE...
   { dpkg-query -W -f='${db:Status-Status} ${Package} ${Version}\n' "$@" 2>/dev/null || true; } | sed -n 's/^installed //p' | sort
 }
 
+# build/venv: a Python environment of the checkout's own, with what tools/python.txt names; made again when that changes.
+install_python() {
+  local venv=$root/build/venv wanted=$root/tools/python.txt log=$root/build/venv.log start=$EPOCHREALTIME python=/usr/bin/python3
+  [[ -x $venv/bin/python && -e $venv/installed && $(<"$venv/installed") == "$(<"$wanted")" ]] && return
+  [[ -x $python ]] || python=python3
+  mkdir -p "$root/build"
+  if ! { "$python" -m venv --clear "$venv" &&
+    "$venv/bin/python" -m pip install -q --disable-pip-version-check --retries 3 -r "$wanted"; } >"$log" 2>&1; then
+    tail -n 6 "$log" >&2
+    give_up 1 "the Python packages of tools/python.txt could not be installed" "python3 with venv, and an index that pip can reach" \
+      "check the network, then run this again (log: build/venv.log); ./sator needs none of it"
+  fi
+  cp "$wanted" "$venv/installed"
+  say "Python environment build/venv made in $(took "$start")"
+}
+
 apt_install() {  # PACKAGE...
   local log=$root/build/setup.log start=$EPOCHREALTIME as_root=() by_hand="apt-get install --no-install-recommends $*"
   if ((EUID != 0)); then

@@ -51,7 +51,7 @@ Compiled build_program(const ModuleRef& module, const std::vector<ScheduleText>&
                        const std::filesystem::path& path) {
   ModuleRef scheduled = module;
   for (const ScheduleText& s : schedules) scheduled = with_schedule(scheduled, s);
-  options.scheduled = scheduled_functions(*module, *scheduled);
+  for (auto& [name, func] : scheduled_functions(*module, *scheduled)) options.scheduled[name] = func;
   Compiled compiled = compile(module, options);
   Json kernels = Json::object();
   for (const rules::AppliedSchedule& s : compiled.schedules)

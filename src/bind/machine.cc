@@ -1,0 +1,173 @@
+// Programs built and run in this process. Python's lock is given up while code is compiled or runs, and taken for callbacks.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+
+#include "base/error.h"
+#include "bind/node.h"
+#include "bind/parts.h"
+#include "bind/tensor.h"
+#include "driver/program.h"
+#include "runtime/builtins/table.h"
+#include "runtime/profiler.h"
+#include "runtime/vm.h"
+#include "tir/nodes.h"
+
+namespace sator::bind {
+
+namespace {
+
+using runtime::Value;
+
+/// Functions of Python's that programs call by name. They stay for the life of the process.
+std::map<std::string, nb::object, std::less<>>& python_functions() {
+  static auto* all = new std::map<std::string, nb::object, std::less<>>;
+  return *all;
+}
+
+/// What the machine calls for each of them.
+Value call_python(runtime::VirtualMachine&, const runtime::Args& args) {
+  nb::gil_scoped_acquire gil;
+  const auto at = python_functions().find(args.callee());
+  if (at == python_functions().end()) internal_error("a Python function that is not registered");
+  nb::list given;
+  for (size_t i = 0; i < args.size(); ++i) given.append(value_to_python(args[i]));
+  return value_of(at->second(*given));
+}
+
+std::vector<runtime::Builtin> python_builtins() {
+  std::vector<runtime::Builtin> out;
+  for (const auto& [name, function] : python_functions())
+    out.push_back({.name = name, .min_args = 0, .max_args = -1, .run = call_python, .does = "a function of Python's"});
+  return out;
+}
+
+/// A program that was built or opened.
+struct Program {
+  driver::OpenProgram open;
+};
+
+class Machine {
+ public:
+  Machine(const Program& program, int num_threads)
+      : program_(program.open),
+        extra_(python_builtins()),
+        vm_(program_.compiled->executable(), program_.compiled->kernels(),
+            num_threads > 0 ? runtime::ThreadPool::create(num_threads) : Ref<runtime::ThreadPool>(), extra_) {}
+
+  nb::object call(const std::string& function, const nb::args& args) {
+    const std::vector<Value> values = values_of(args);
+    Value result;
+    {
+      nb::gil_scoped_release released;
+      result = vm_.call(function, values);
+    }
+    return value_to_python(result);
+  }
+
+  /// Seconds per call: `repeat` measurements of `number` calls each, more calls where they take less than `min_repeat_ms`.
+  std::vector<double> time(const std::string& function, const nb::args& args, int number, int repeat,
+                           double min_repeat_ms) {
+    const std::vector<Value> values = values_of(args);
+    std::vector<double> out;
+    nb::gil_scoped_release released;
+    vm_.call(function, values);  // the first one warms up
+    for (int r = 0; r < repeat; ++r) {
+      int64_t calls = std::max(number, 1);
+      for (;;) {
+        const auto begin = std::chrono::steady_clock::now();
+        for (int64_t i = 0; i < calls; ++i) vm_.call(function, values);
+        const double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        if (s * 1e3 >= min_repeat_ms) {
+          out.push_back(s / static_cast<double>(calls));
+          break;
+        }
+        calls = std::max(calls * 2,
+                         static_cast<int64_t>(static_cast<double>(calls) * min_repeat_ms / 1e3 / std::max(s, 1e-9)));
+      }
+    }
+    return out;
+  }
+
+  std::string profile(const std::string& function, const nb::args& args) {
+    const std::vector<Value> values = values_of(args);
+    nb::gil_scoped_release released;
+    return runtime::profile(vm_, function, values).table();
+  }
+
+  bool has(const std::string& function) const { return vm_.has_function(function); }
+
+ private:
+  static std::vector<Value> values_of(const nb::args& args) {
+    std::vector<Value> out;
+    for (nb::handle a : args) out.push_back(value_of(a));
+    return out;
+  }
+
+  driver::OpenProgram program_;
+  std::vector<runtime::Builtin> extra_;
+  runtime::VirtualMachine vm_;
+};
+
+/// The tensor programs of a module as they are: no rule schedules them.
+std::map<std::string, Func> as_written(const Module& module) {
+  std::map<std::string, Func> out;
+  for (const auto& [name, func] : module.functions)
+    if (func.as<tir::PrimFunc>()) out.emplace(name, func);
+  return out;
+}
+
+}  // namespace
+
+void add_machine(nb::module_& m) {
+  nb::class_<Program>(m, "Program", "A program compiled to machine code.")
+      .def("signatures",
+           [](const Program& p) {
+             nb::dict out;
+             for (const std::string& name : driver::public_functions(*p.open.phase3))
+               out[name.c_str()] = driver::describe(driver::signature_of(*p.open.phase3, name));
+             return out;
+           })
+      .def_prop_ro("isa", [](const Program& p) { return p.open.compiled->isa(); })
+      .def("as_text", [](const Program& p) { return p.open.compiled->executable()->as_text(); });
+  m.def("build",
+        [](const Handle& module,
+           const std::string& path,
+           const std::string& target,
+           bool keeps_schedules,
+           const std::map<std::string, int64_t>& bounds) {
+          const Module* given = module.node.as<Module>();
+          if (!given) throw nb::type_error("build needs an IRModule");
+          nb::gil_scoped_release released;
+          driver::CompileOptions options{.target = Target::parse(target), .bounds = bounds};
+          if (keeps_schedules) options.scheduled = as_written(*given);
+          const driver::Compiled compiled = driver::build_program(ModuleRef(given), {}, options, path);
+          return Program{{.compiled = runtime::ModelLibrary::open(path), .phase3 = compiled.phase3}};
+        });
+  m.def("open_program", [](const std::string& path) { return Program{driver::open_program(path)}; });
+  nb::class_<Machine>(m, "Machine", "Runs a program's functions.")
+      .def(nb::init<const Program&, int>(), nb::arg("program"), nb::arg("num_threads") = 0)
+      .def("call", [](Machine& vm, const std::string& name, nb::args args) { return vm.call(name, args); })
+      .def("time",
+           [](Machine& vm, const std::string& name, int number, int repeat, double min_repeat_ms, nb::args args) {
+             return vm.time(name, args, number, repeat, min_repeat_ms);
+           })
+      .def("profile", [](Machine& vm, const std::string& name, nb::args args) { return vm.profile(name, args); })
+      .def("has", &Machine::has);
+  m.def("register_func", [](const std::string& name, nb::object function, bool override_) {
+    if (!override_ && python_functions().contains(name))
+      fail({.what = text("there is already a function ", name),
+            .needs = "a name that no function has",
+            .hint = "choose another name, or give override=True"});
+    python_functions()[name] = std::move(function);
+  });
+  m.def("registered_func", [](const std::string& name) -> nb::object {
+    const auto at = python_functions().find(name);
+    return at == python_functions().end() ? nb::none() : at->second;
+  });
+}
+
+}  // namespace sator::bind

@@ -1,0 +1,15 @@
+// The extension module sator/_core. It is thin: what it offers is read from the tables of nodes, primitives and passes.
+#include "bind/node.h"
+#include "bind/parts.h"
+#include "bind/tensor.h"
+
+NB_MODULE(_core, m) {
+  nanobind::set_leak_warnings(false);  // classes made from tables live as long as the process
+  sator::bind::add_errors(m);
+  sator::bind::add_node_classes(m);
+  sator::bind::add_tensors(m);
+  sator::bind::add_script(m);
+  sator::bind::add_schedule(m);
+  sator::bind::add_passes(m);
+  sator::bind::add_machine(m);
+}

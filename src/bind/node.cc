@@ -1,0 +1,378 @@
+#include "bind/node.h"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
+#include <unordered_map>
+
+#include "arith/index_map.h"
+#include "bind/tensor.h"
+#include "relax/nodes.h"
+#include "relax/print.h"
+#include "tir/nodes.h"
+#include "tir/print.h"
+
+namespace sator::bind {
+
+namespace {
+
+/// The Python class of each node class. They are never freed: Python's objects of them may be the last to go.
+std::unordered_map<const NodeInfo*, PyObject*>& classes() {
+  static auto* all = new std::unordered_map<const NodeInfo*, PyObject*>;
+  return *all;
+}
+PyObject* dataflow_var_class = nullptr;
+PyObject* size_var_class = nullptr;
+
+/// A class below `base` with read-only properties.
+nb::object make_class(const std::string& name, const std::string& module, nb::handle base,
+                      const std::vector<FieldRow>& fields) {
+  nb::dict members;
+  members["__module__"] = "sator." + module;
+  members["__slots__"] = nb::make_tuple();
+  nb::object property = nb::module_::import_("builtins").attr("property");
+  nb::list names;
+  for (const FieldRow& f : fields) {
+    nb::object get = nb::cpp_function([get = f.get](const Handle& h) { return get(*h.node); });
+    names.append(f.name);
+    members[f.name.c_str()] = property(get);
+    for (const std::string& alias : f.aliases) members[alias.c_str()] = property(get);
+  }
+  members["_fields"] = nb::tuple(names);
+  nb::handle metaclass(reinterpret_cast<PyObject*>(Py_TYPE(base.ptr())));
+  return metaclass(name, nb::make_tuple(base), members);
+}
+
+/// One operator of Python on expressions.
+Expr binary(const std::string& op, const Expr& a, const Expr& b) {
+  if (op == "+") return a + b;
+  if (op == "-") return a - b;
+  if (op == "*") return a * b;
+  if (op == "/") return div(a, b);
+  if (op == "//") return floordiv(a, b);
+  if (op == "%") return floormod(a, b);
+  if (op == "<") return lt(a, b);
+  if (op == "<=") return le(a, b);
+  if (op == ">") return gt(a, b);
+  if (op == ">=") return ge(a, b);
+  if (op == "==") return eq(a, b);
+  if (op == "!=") return ne(a, b);
+  if (op == "and") return logical_and(a, b);
+  if (op == "or") return logical_or(a, b);
+  if (op == "min") return min(a, b);
+  if (op == "max") return max(a, b);
+  if (op == "truncdiv") return div(a, b);
+  if (op == "truncmod") return truncmod(a, b);
+  internal_error("no operator " + op);
+}
+
+void add_operators(nb::class_<PrimExprHandle, Handle>& c) {
+  static constexpr std::pair<const char*, const char*> kOperators[] = {
+      {"add", "+"}, {"sub", "-"}, {"mul", "*"}, {"truediv", "/"}, {"floordiv", "//"}, {"mod", "%"}};
+  auto expr_handle = [](const Handle& h) { return Expr(static_cast<const ExprNode*>(h.node.get())); };
+  for (auto [name, op] : kOperators) {
+    c.def(("__" + std::string(name) + "__").c_str(),
+          [=](const PrimExprHandle& a, nb::object b) { return to_python(binary(op, expr_handle(a), expr_of(b))); });
+    c.def(("__r" + std::string(name) + "__").c_str(),
+          [=](const PrimExprHandle& a, nb::object b) { return to_python(binary(op, expr_of(b), expr_handle(a))); });
+  }
+  static constexpr std::pair<const char*, const char*> kComparisons[] = {
+      {"lt", "<"}, {"le", "<="}, {"gt", ">"}, {"ge", ">="}};
+  for (auto [name, op] : kComparisons) {
+    c.def(("__" + std::string(name) + "__").c_str(),
+          [=](const PrimExprHandle& a, nb::object b) { return to_python(binary(op, expr_handle(a), expr_of(b))); });
+  }
+  // `a == b` is an expression; as a condition of Python's it asks whether both are the same object, or equal constants.
+  c.def(
+      "__eq__",
+      [=](const PrimExprHandle& a, nb::object b) -> nb::object {
+        if (b.is_none() || !(nb::isinstance<PrimExprHandle>(b) || PyLong_Check(b.ptr()) || PyFloat_Check(b.ptr())))
+          return nb::bool_(false);
+        return to_python(binary("==", expr_handle(a), expr_of(b)));
+      },
+      nb::arg().none());
+  c.def(
+      "__ne__",
+      [=](const PrimExprHandle& a, nb::object b) -> nb::object {
+        if (b.is_none() || !(nb::isinstance<PrimExprHandle>(b) || PyLong_Check(b.ptr()) || PyFloat_Check(b.ptr())))
+          return nb::bool_(true);
+        return to_python(binary("!=", expr_handle(a), expr_of(b)));
+      },
+      nb::arg().none());
+  c.def("__hash__", [](const PrimExprHandle& a) { return reinterpret_cast<Py_ssize_t>(a.node.get()) >> 4; });
+  c.def("__neg__", [=](const PrimExprHandle& a) { return to_python(-expr_handle(a)); });
+  c.def("__bool__", [](const PrimExprHandle& a) {
+    if (const IntImm* i = a.node.as<IntImm>()) return i->value != 0;
+    if (const EQ* e = a.node.as<EQ>()) return e->a == e->b;
+    if (const NE* e = a.node.as<NE>()) return e->a != e->b;
+    throw nb::value_error(
+        "an expression is neither true nor false before the program runs; use T.if_then_else, or "
+        "sator.tir.all and any");
+  });
+  c.def("__int__", [](const PrimExprHandle& a) {
+    const IntImm* i = a.node.as<IntImm>();
+    if (!i) throw nb::type_error("int() of an expression that is no integer constant");
+    return i->value;
+  });
+  c.def("__index__", [](const PrimExprHandle& a) {
+    const IntImm* i = a.node.as<IntImm>();
+    if (!i) throw nb::type_error("an expression that is no integer constant cannot be an index");
+    return i->value;
+  });
+  c.def("astype", [=](const PrimExprHandle& a, const std::string& dtype) {
+    const std::optional<DType> to = DType::parse(dtype);
+    if (!to) throw nb::value_error(("no dtype " + dtype).c_str());
+    return to_python(cast_to(*to, expr_handle(a)));
+  });
+  c.def_prop_ro("dtype", [=](const PrimExprHandle& a) { return expr_handle(a)->dtype.name(); });
+}
+
+std::string text_of(const NodeRef& node) {
+  if (const ExprNode* e = node.as<ExprNode>()) return text(*e);
+  if (const Buffer* b = node.as<Buffer>()) return b->name;
+  if (const Range* r = node.as<Range>()) return text(*r);
+  return script_of(node, false);
+}
+
+}  // namespace
+
+std::string script_of(const NodeRef& node, bool show_meta) {
+  relax::ScriptOptions options;
+  options.show_meta = show_meta;
+  if (const Module* m = node.as<Module>()) return relax::to_script(*m, options);
+  if (const auto* f = node.as<relax::Function>()) return relax::to_script(*f, options);
+  if (const auto* f = node.as<tir::PrimFunc>()) return tir::to_script(*f);
+  if (const auto* s = node.as<tir::StmtNode>()) return tir::to_script(tir::Stmt(s));
+  if (const ExprNode* e = node.as<ExprNode>()) return text(*e);
+  if (node.as<relax::RelaxExprNode>() || node.as<relax::BindingNode>() || node.as<relax::BindingBlock>() ||
+      node.as<relax::StructInfoNode>())
+    return relax::to_script(node, options);
+  if (const Buffer* b = node.as<Buffer>()) return b->name;
+  if (const Range* r = node.as<Range>()) return text(*r);
+  if (const auto* r = node.as<tir::BufferRegion>()) return text(*r);
+  return text("<", node->info().name, ">");
+}
+
+void wrong_type(nb::handle got, const char* needs) {
+  const auto words = nb::cast<std::string>(nb::repr(got)).substr(0, 80);
+  throw nb::type_error(text(words, " is a ", Py_TYPE(got.ptr())->tp_name, "\n  needs: ", needs).c_str());
+}
+
+nb::object to_python(const NodeRef& node) {
+  if (!node) return nb::none();
+  PyObject* type = classes().at(&node->info());
+  if (const auto* v = node.as<relax::RVar>(); v && v->is_dataflow) type = dataflow_var_class;
+  if (const Var* v = node.as<Var>(); v && v->is_size) type = size_var_class;
+  nb::object out = nb::inst_alloc(type);
+  new (nb::inst_ptr<Handle>(out)) Handle{node};
+  nb::inst_mark_ready(out);
+  return out;
+}
+
+NodeRef node_of(nb::handle object) {
+  if (object.is_none()) return nullptr;
+  if (nb::isinstance<Handle>(object)) return nb::cast<const Handle&>(object).node;
+  // An annotation such as T.Buffer((4,), "float32") is made when it is used.
+  if (nb::hasattr(object, "_node")) return node_of(object.attr("_node")());
+  wrong_type(object, "a part of a program");
+}
+
+Expr expr_of(nb::handle object, const char* needs) {
+  if (nb::isinstance<PrimExprHandle>(object))
+    return Expr(static_cast<const ExprNode*>(nb::cast<const Handle&>(object).node.get()));
+  if (PyBool_Check(object.ptr())) return bool_imm(object.ptr() == Py_True);
+  if (PyFloat_Check(object.ptr())) return float_imm(nb::cast<double>(object));
+  if (PyLong_Check(object.ptr()) || PyIndex_Check(object.ptr())) {
+    const auto v = nb::cast<int64_t>(nb::int_(object));
+    return int_imm(v, v == static_cast<int32_t>(v) ? i32 : i64);
+  }
+  if (PyUnicode_Check(object.ptr())) return string_imm(nb::cast<std::string>(object));
+  if (!object.is_none() && nb::hasattr(object, "_node")) return expr_of(object.attr("_node")(), needs);
+  wrong_type(object, needs);
+}
+
+NodeRef attribute_of(nb::handle o) {
+  if (o.is_none()) return nullptr;
+  if (PyBool_Check(o.ptr()) || PyLong_Check(o.ptr()) || PyFloat_Check(o.ptr()) || PyUnicode_Check(o.ptr()))
+    return expr_of(o);
+  if (PyList_Check(o.ptr()) || PyTuple_Check(o.ptr())) {
+    std::vector<NodeRef> items;
+    for (nb::handle item : nb::iter(o)) items.push_back(attribute_of(item));
+    return make<Array>(std::move(items));
+  }
+  if (PyDict_Check(o.ptr())) {
+    Attrs items;
+    for (auto [key, value] : nb::cast<nb::dict>(o))
+      items.emplace(nb::cast<std::string>(nb::str(key)), attribute_of(value));
+    return make<Dict>(std::move(items));
+  }
+  return node_of(o);
+}
+
+nb::object from_attribute(const NodeRef& node) {
+  if (const IntImm* i = node.as<IntImm>()) {
+    if (i->dtype.is_bool()) return nb::bool_(i->value != 0);
+    return nb::int_(i->value);
+  }
+  if (const FloatImm* f = node.as<FloatImm>()) return nb::float_(f->value);
+  if (const StringImm* s = node.as<StringImm>()) return nb::str(s->value.c_str());
+  if (const Array* a = node.as<Array>()) {
+    nb::list out;
+    for (const NodeRef& item : a->items) out.append(from_attribute(item));
+    return out;
+  }
+  if (const Dict* d = node.as<Dict>()) {
+    nb::dict out;
+    for (const auto& [key, value] : d->items) out[key.c_str()] = from_attribute(value);
+    return out;
+  }
+  return to_python(node);
+}
+
+void add_node_classes(nb::module_& m) {
+  auto object = nb::class_<Handle>(m, "Object", "A part of a program: immutable, compared by identity.");
+  object.def(nb::init<const Handle&>())
+      .def("same_as", [](const Handle& a, const Handle& b) { return a.node == b.node; })
+      .def(
+          "__eq__",
+          [](const Handle& a, nb::object b) {
+            return nb::isinstance<Handle>(b) && nb::cast<const Handle&>(b).node == a.node;
+          },
+          nb::arg().none())
+      .def("__hash__", [](const Handle& a) { return reinterpret_cast<Py_ssize_t>(a.node.get()) >> 4; })
+      .def("__str__", [](const Handle& a) { return text_of(a.node); })
+      .def("__repr__", [](const Handle& a) { return text_of(a.node); })
+      .def_prop_ro("span", [](const Handle& a) { return std::pair(a.node->span.line, a.node->span.column); })
+      .def(
+          "handle",
+          [](const Handle& a) { return reinterpret_cast<uintptr_t>(a.node.get()); },
+          "The address of the node: one number per node.")
+      .def("_become", [](Handle& a, const Handle& other) { a.node = other.node; })
+      .def("_script", [](const Handle& a, bool show_meta) { return script_of(a.node, show_meta); });
+  auto prim = nb::class_<PrimExprHandle, Handle>(m, "PrimExpr", "An index or scalar expression.");
+  add_operators(prim);
+  auto stmt = nb::class_<StmtHandle, Handle>(m, "Stmt", "A statement of a tensor program.");
+  auto func = nb::class_<FuncHandle, Handle>(m, "BaseFunc", "A function of a module.");
+  func.def_prop_ro("attrs", [](const Handle& f) {
+    nb::dict out;
+    for (const auto& [key, value] : static_cast<const FuncNode&>(*f.node).attrs)
+      out[key.c_str()] = from_attribute(value);
+    return out;
+  });
+  auto graph = nb::class_<GraphExprHandle, Handle>(m, "RelaxExpr", "An expression of a graph.");
+  graph.def_prop_ro("struct_info",
+                    [](const Handle& e) { return to_python(static_cast<const relax::RelaxExprNode&>(*e.node).sinfo); });
+  auto info =
+      nb::class_<StructInfoHandle, Handle>(m, "StructInfo", "What is known of a value before the program runs.");
+  auto binding = nb::class_<BindingHandle, Handle>(m, "Binding", "One line of a graph: var = value.");
+
+  const std::map<std::string, nb::handle> spaces = {
+      {"ir", m.def_submodule("ir")}, {"tir", m.def_submodule("tir")}, {"relax", m.def_submodule("relax")}};
+  const std::map<std::string, nb::handle> families = {{"Object", object},
+                                                      {"PrimExpr", prim},
+                                                      {"Stmt", stmt},
+                                                      {"BaseFunc", func},
+                                                      {"RelaxExpr", graph},
+                                                      {"StructInfo", info},
+                                                      {"Binding", binding}};
+  for (const NodeRow& row : node_rows()) {
+    nb::object made = make_class(row.name, row.space, families.at(row.family), row.fields);
+    spaces.at(row.space).attr(row.name.c_str()) = made;
+    nb::setattr(made, "_kind", nb::str(row.info->name.data(), row.info->name.size()));
+    if (row.info == &relax::RVar::kInfo) {
+      nb::object dataflow = make_class("DataflowVar", "relax", made, {});
+      spaces.at("relax").attr("DataflowVar") = dataflow;
+      nb::setattr(dataflow, "_fields", made.attr("_fields"));
+      dataflow_var_class = dataflow.release().ptr();
+    }
+    if (row.info == &Var::kInfo) {
+      nb::object size = make_class("SizeVar", "tir", made, {});
+      spaces.at("tir").attr("SizeVar") = size;
+      nb::setattr(size, "_fields", made.attr("_fields"));
+      size_var_class = size.release().ptr();
+    }
+    classes()[row.info] = made.release().ptr();
+  }
+
+  m.def(
+      "make",
+      [](nb::handle type, const std::vector<nb::object>& values) {
+        const nb::str space = nb::borrow<nb::str>(type.attr("__module__")),
+                      kind = nb::borrow<nb::str>(type.attr("_kind"));
+        for (const NodeRow& row : node_rows()) {
+          if (nb::str(row.info->name.data(), row.info->name.size()).equal(kind) &&
+              ("sator." + row.space) == space.c_str())
+            return to_python(row.make(values));
+        }
+        wrong_type(type, "a class of nodes");
+      },
+      "The node of a class from one value per field.");
+  m.def("make_var", [](const std::string& name, const std::string& dtype, bool is_size) {
+    const std::optional<DType> d = DType::parse(dtype);
+    if (!d) throw nb::value_error(("no dtype " + dtype).c_str());
+    return to_python(is_size ? make_size_var(name, *d) : make_var(name, *d));
+  });
+  m.def("binary", [](const std::string& op, nb::object a, nb::object b) {
+    return to_python(binary(op, expr_of(a), expr_of(b)));
+  });
+  m.def("expr", [](nb::object a) { return to_python(expr_of(a)); });
+  m.def("const", [](nb::object value, const std::string& dtype) {
+    const std::optional<DType> d = DType::parse(dtype);
+    if (!d) throw nb::value_error(("no dtype " + dtype).c_str());
+    if (d->is_float()) return to_python(float_imm(nb::cast<double>(nb::float_(value)), *d));
+    return to_python(int_imm(nb::cast<int64_t>(nb::int_(value)), *d));
+  });
+  m.def("structural_equal", [](const Handle& a, const Handle& b, bool map_free_variables) {
+    return equal(a.node, b.node, map_free_variables);
+  });
+  m.def("structural_hash", [](const Handle& a) { return structural_hash(a.node); });
+  m.def(
+      "children",
+      [](const Handle& a) {
+        nb::list out;
+        a.node->info().each_child(*a.node, [&](const NodeRef& child) { out.append(to_python(child)); });
+        return out;
+      },
+      "The nodes directly below a node.");
+  m.def(
+      "module",
+      [](nb::dict functions, nb::object attrs, nb::object global_infos) {
+        std::map<std::string, Func> all;
+        for (auto [name, func] : functions) {
+          const NodeRef node = node_of(func);
+          const FuncNode* f = node.as<FuncNode>();
+          if (!f) wrong_type(func, "a function: tir.PrimFunc or relax.Function");
+          all.emplace(nb::cast<std::string>(name), Func(f));
+        }
+        auto dictionary = [](nb::handle o) {
+          const NodeRef node = attribute_of(o);
+          return node ? node.as<Dict>()->items : Attrs();
+        };
+        return to_python(make<Module>(std::move(all), dictionary(attrs), dictionary(global_infos)));
+      },
+      nb::arg("functions"),
+      nb::arg("attrs").none(),
+      nb::arg("global_infos").none());
+  m.def(
+      "with_attr",
+      [](const Handle& f, const std::string& key, nb::object value) {
+        auto changed = [&](Attrs attrs) {
+          if (value.is_none())
+            attrs.erase(key);
+          else
+            attrs[key] = attribute_of(value);
+          return attrs;
+        };
+        if (const auto* p = f.node.as<tir::PrimFunc>())
+          return to_python(with(*p, &tir::PrimFunc::attrs, changed(p->attrs)));
+        if (const auto* g = f.node.as<relax::Function>())
+          return to_python(with(*g, &relax::Function::attrs, changed(g->attrs)));
+        if (const auto* a = f.node.as<Module>()) return to_python(with(*a, &Module::attrs, changed(a->attrs)));
+        throw nb::type_error("only functions and modules have attributes");
+      },
+      nb::arg("func"),
+      nb::arg("key"),
+      nb::arg("value").none());
+}
+
+}  // namespace sator::bind

@@ -1,0 +1,22 @@
+// What each file adds to the extension module.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "base/error.h"
+
+namespace sator::bind {
+
+/// An error of a schedule's step, which Python knows as tir.ScheduleError.
+class StepError final : public Error {
+ public:
+  using Error::Error;
+};
+
+void add_errors(nanobind::module_& m);
+void add_script(nanobind::module_& m);
+void add_schedule(nanobind::module_& m);
+void add_passes(nanobind::module_& m);
+void add_machine(nanobind::module_& m);
+
+}  // namespace sator::bind

@@ -1,0 +1,108 @@
+// Passes by name: every row of the driver's table, with its options by position and by name.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "base/error.h"
+#include "bind/node.h"
+#include "bind/parts.h"
+#include "driver/pipeline.h"
+#include "passes/run.h"
+#include "relax/ops/table.h"
+
+namespace sator::bind {
+
+namespace {
+
+/// The options of one call under the pass's name. Errors: more values than parameters; a name that is no parameter.
+void add_arguments(const passes::Pass& pass, nb::list positional, nb::dict keywords, Attrs& config) {
+  std::vector<std::string> names = pass.parameters;
+  auto needs = [&] {
+    return names.empty() ? text(pass.name, "(): it has no options") : text(pass.name, "(", join(names, ", "), ")");
+  };
+  if (positional.size() > names.size())
+    fail({.what = text(pass.name, ": ", positional.size(), " arguments for ", names.size(), " options"),
+          .needs = needs(),
+          .hint = "leave the last ones out"});
+  size_t next = 0;
+  for (nb::handle value : positional) {
+    const std::string key = text(pass.name, ".", names[next++]);
+    if (!value.is_none()) config[key] = attribute_of(value);
+  }
+  for (auto [key, value] : keywords) {
+    const auto name = nb::cast<std::string>(key);
+    if (std::ranges::find(names, name) == names.end())
+      fail({.what = text(pass.name, ": no option is called ", name),
+            .needs = needs(),
+            .hint = names.empty() ? "leave it out" : text("the nearest is ", join(nearest_names(name, names), ", "))});
+    if (!value.is_none()) config[text(pass.name, ".", name)] = attribute_of(value);
+  }
+}
+
+}  // namespace
+
+void add_passes(nb::module_& m) {
+  m.def(
+      "passes",
+      [] {
+        nb::list out;
+        for (const passes::Pass& p : driver::all_passes())
+          out.append(nb::make_tuple(p.name, p.does, nb::cast(p.parameters)));
+        return out;
+      },
+      "Name, what it does, options: one tuple per pass.");
+  m.def(
+      "run_pass",
+      [](const std::string& name,
+         const Handle& module,
+         nb::list positional,
+         nb::dict keywords,
+         nb::dict config,
+         nb::object target,
+         nb::object explain) {
+        const passes::Pass& pass = driver::step_named(name);
+        const Module* given = module.node.as<Module>();
+        if (!given) throw nb::type_error(("pass " + name + " runs on an IRModule").c_str());
+        passes::PassContext ctx;
+        for (auto [key, value] : config) ctx.config[nb::cast<std::string>(key)] = attribute_of(value);
+        add_arguments(pass, positional, keywords, ctx.config);
+        if (!target.is_none()) ctx.target = Target::parse(nb::cast<std::string>(nb::str(target)));
+        if (!explain.is_none())
+          ctx.explain = [&](const std::string& which, const std::string& message) {
+            nb::gil_scoped_acquire gil;
+            explain(which, message);
+          };
+        ModuleRef out;
+        {
+          nb::gil_scoped_release released;
+          out = passes::run_pass(pass, ModuleRef(given), ctx);
+        }
+        return to_python(NodeRef(out));
+      },
+      nb::arg("name"),
+      nb::arg("module"),
+      nb::arg("positional"),
+      nb::arg("keywords"),
+      nb::arg("config"),
+      nb::arg("target").none(),
+      nb::arg("explain").none() = nb::none());
+  m.def(
+      "verify",
+      [](const Handle& module) {
+        nb::list out;
+        if (const Module* given = module.node.as<Module>())
+          for (const Reason& reason : passes::verify(*given)) out.append(reason.render());
+        return out;
+      },
+      "Every mistake of a module, as a text each.");
+  m.def(
+      "ops",
+      [] {
+        nb::list out;
+        for (const relax::OpDef& op : relax::op_table()) out.append(nb::make_tuple(op.name, relax::signature(op)));
+        return out;
+      },
+      "Name and signature of each op of graphs.");
+}
+
+}  // namespace sator::bind

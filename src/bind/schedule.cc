@@ -1,0 +1,282 @@
+// Schedules: one method per row of the table of primitives.
+#include "schedule/schedule.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "arith/analyzer.h"
+#include "bind/node.h"
+#include "bind/parts.h"
+#include "schedule/primitive.h"
+#include "schedule/script.h"
+#include "schedule/tensor_intrin.h"
+
+namespace sator::bind {
+
+namespace {
+
+using schedule::List;
+using schedule::Schedule;
+using schedule::Value;
+
+/// Handles of loops and blocks, equal if they name the same.
+struct LoopHandle {
+  schedule::Loop loop;
+};
+struct BlockHandleObject {
+  schedule::BlockHandle block;
+};
+
+/// The map that a Python function computes: `lambda i, j: (i // 4, j, i % 4)`. `rank`: of a function with `*indices`.
+arith::IndexMapRef index_map_of(nb::handle function, std::optional<int64_t> rank) {
+  nb::object inspect = nb::module_::import_("inspect");
+  nb::object parameters = inspect.attr("signature")(function).attr("parameters").attr("values")();
+  std::vector<VarRef> inputs;
+  for (nb::handle p : nb::iter(parameters)) {
+    if (p.attr("kind").equal(inspect.attr("Parameter").attr("VAR_POSITIONAL"))) {
+      if (!rank)
+        throw nb::value_error(
+            "an index map with *indices\n  needs: a known number of indices\n  hint:  tir.IndexMap.from_func(f, "
+            "ndim=2)");
+      for (int64_t i = static_cast<int64_t>(inputs.size()); i < *rank; ++i) inputs.push_back(make_var(text("i", i)));
+    } else {
+      inputs.push_back(make_var(nb::cast<std::string>(p.attr("name"))));
+    }
+  }
+  nb::list arguments;
+  for (const VarRef& v : inputs) arguments.append(bind::to_python(NodeRef(v)));
+  nb::object result = function(*arguments);
+  std::vector<Expr> outputs;
+  if (PyList_Check(result.ptr()) || PyTuple_Check(result.ptr())) {
+    for (nb::handle item : nb::iter(result)) outputs.push_back(expr_of(item));
+  } else {
+    outputs.push_back(expr_of(result));
+  }
+  return make<arith::IndexMap>(std::move(inputs), std::move(outputs), nullptr);
+}
+
+Value step_value(nb::handle o) {
+  if (o.is_none()) return {};
+  if (nb::isinstance<LoopHandle>(o)) return nb::cast<const LoopHandle&>(o).loop;
+  if (nb::isinstance<BlockHandleObject>(o)) return nb::cast<const BlockHandleObject&>(o).block;
+  if (PyBool_Check(o.ptr())) return o.ptr() == Py_True;
+  if (PyLong_Check(o.ptr())) return nb::cast<int64_t>(o);
+  if (PyFloat_Check(o.ptr())) return nb::cast<double>(o);
+  if (PyUnicode_Check(o.ptr())) return nb::cast<std::string>(o);
+  if (PyList_Check(o.ptr()) || PyTuple_Check(o.ptr())) {
+    List list;
+    for (nb::handle item : nb::iter(o)) list.push_back(step_value(item));
+    return list;
+  }
+  if (nb::isinstance<Handle>(o) || nb::hasattr(o, "_node")) {
+    const NodeRef node = node_of(o);
+    if (const auto* map = node.as<arith::IndexMap>()) return arith::IndexMapRef(map);
+    if (const IntImm* i = node.as<IntImm>()) return i->value;
+    if (const ExprNode* e = node.as<ExprNode>()) return Expr(e);
+    return node;
+  }
+  if (PyDict_Check(o.ptr())) return attribute_of(o);
+  if (PyIndex_Check(o.ptr())) return nb::cast<int64_t>(nb::int_(o));
+  if (PyCallable_Check(o.ptr())) return index_map_of(o, {});
+  wrong_type(o, "an argument of a schedule's step: a number, a text, a loop, a block, a list, an index map");
+}
+
+nb::object from_step(const Value& v) {
+  struct Convert {
+    nb::object operator()(std::monostate) { return nb::none(); }
+    nb::object operator()(bool b) { return nb::bool_(b); }
+    nb::object operator()(int64_t i) { return nb::int_(i); }
+    nb::object operator()(double d) { return nb::float_(d); }
+    nb::object operator()(const std::string& s) { return nb::str(s.c_str()); }
+    nb::object operator()(const schedule::Loop& l) { return nb::cast(LoopHandle{l}); }
+    nb::object operator()(const schedule::BlockHandle& b) { return nb::cast(BlockHandleObject{b}); }
+    nb::object operator()(const Expr& e) { return bind::to_python(NodeRef(e)); }
+    nb::object operator()(const List& list) {
+      nb::list out;
+      for (const Value& item : list) out.append(from_step(item));
+      return out;
+    }
+    nb::object operator()(const arith::IndexMapRef& m) { return bind::to_python(NodeRef(m)); }
+    nb::object operator()(const NodeRef& n) { return bind::to_python(n); }
+  };
+  return std::visit(Convert(), static_cast<const Value::Base&>(v));
+}
+
+/// Runs `step`, whose errors are those of a schedule.
+template <class F>
+auto as_step(F step) {
+  try {
+    return step();
+  } catch (const Error& e) {
+    throw StepError(e.reason);
+  }
+}
+
+std::string python_of(const Value& v) {
+  if (v.is_none()) return "None";
+  return text(v);
+}
+
+void add_primitives(nb::class_<Schedule>& c) {
+  for (const schedule::AnyPrimitive* p : schedule::primitives()) {
+    std::string words = p->does + "\n\n" + p->name + "(";
+    for (const schedule::Parameter& parameter : p->parameters) {
+      if (&parameter != &p->parameters.front()) words += ", ";
+      words += parameter.required ? parameter.name : parameter.name + "=" + python_of(parameter.fallback);
+    }
+    words += ")";
+    nb::object method = nb::cpp_function(
+        [p](Schedule& s, nb::args args, nb::kwargs kwargs) {
+          List positional;
+          for (nb::handle a : args) positional.push_back(step_value(a));
+          std::vector<std::pair<std::string, Value>> keywords;
+          for (auto [key, value] : kwargs) keywords.emplace_back(nb::cast<std::string>(key), step_value(value));
+          return as_step(
+              [&] { return from_step(schedule::Script(s).call(p->name, std::move(positional), std::move(keywords))); });
+        },
+        nb::is_method(),
+        nb::scope(c),
+        nb::name(p->name.c_str()),
+        nb::sig(("def " + p->name + "(self, *args, **kwargs)").c_str()),
+        words.c_str());
+    c.attr(p->name.c_str()) = method;
+  }
+}
+
+std::vector<Expr> exprs_of(nb::handle list) {
+  std::vector<Expr> out;
+  for (nb::handle item : nb::iter(list)) out.push_back(expr_of(item));
+  return out;
+}
+
+nb::list list_of(const std::vector<Expr>& exprs) {
+  nb::list out;
+  for (const Expr& e : exprs) out.append(bind::to_python(NodeRef(e)));
+  return out;
+}
+
+arith::Region box_of(const std::vector<Expr>& shape);
+
+template <class T>
+const T& node_as(const Handle& h, const char* needs) {
+  const T* node = h.node.as<T>();
+  if (!node) throw nb::type_error(text("a ", h.node->info().name, "\n  needs: ", needs).c_str());
+  return *node;
+}
+
+void add_index_maps(nb::module_& m) {
+  m.def(
+      "index_map",
+      [](nb::object f, std::optional<int64_t> rank) { return bind::to_python(NodeRef(index_map_of(f, rank))); },
+      nb::arg("function"),
+      nb::arg("rank").none());
+  m.def("map_indices", [](const Handle& map, nb::object indices) {
+    arith::Analyzer analyzer;
+    return list_of(arith::map_indices(node_as<arith::IndexMap>(map, "an IndexMap"), exprs_of(indices), analyzer));
+  });
+  m.def("map_shape", [](const Handle& map, nb::object shape) {
+    arith::Analyzer analyzer;
+    return list_of(arith::map_shape(node_as<arith::IndexMap>(map, "an IndexMap"), exprs_of(shape), analyzer));
+  });
+  m.def("inverse_map", [](const Handle& map, nb::object shape, bool is_bijective) {
+    arith::Analyzer analyzer;
+    const auto& given = node_as<arith::IndexMap>(map, "an IndexMap");
+    const arith::Region box = box_of(exprs_of(shape));
+    const arith::InverseMap inverse =
+        is_bijective ? arith::inverse(given, box, analyzer) : arith::non_surjective_inverse(given, box, analyzer);
+    if (!inverse.ok())
+      fail({.what = text("the index map has no inverse: ", inverse.error),
+            .needs = "a map that takes no two points to one",
+            .hint = "keep every index in the result"});
+    return nb::make_tuple(bind::to_python(NodeRef(inverse.map)), bind::to_python(NodeRef(inverse.padding_predicate)));
+  });
+}
+
+}  // namespace
+
+void add_schedule(nb::module_& m) {
+  nb::class_<LoopHandle>(m, "LoopRV", "A loop of a schedule; it stays the same while other loops are rewritten.")
+      .def(
+          "__eq__",
+          [](const LoopHandle& a, nb::object b) {
+            return nb::isinstance<LoopHandle>(b) && nb::cast<const LoopHandle&>(b).loop == a.loop;
+          },
+          nb::arg().none())
+      .def("__hash__", [](const LoopHandle& a) { return reinterpret_cast<Py_ssize_t>(a.loop.get()) >> 4; })
+      .def("__repr__", [](const LoopHandle& a) { return a.loop->name; });
+  nb::class_<BlockHandleObject>(m, "BlockRV", "A block of a schedule; it stays the same while the block is rewritten.")
+      .def(
+          "__eq__",
+          [](const BlockHandleObject& a, nb::object b) {
+            return nb::isinstance<BlockHandleObject>(b) && nb::cast<const BlockHandleObject&>(b).block == a.block;
+          },
+          nb::arg().none())
+      .def("__hash__", [](const BlockHandleObject& a) { return reinterpret_cast<Py_ssize_t>(a.block.get()) >> 4; })
+      .def("__repr__", [](const BlockHandleObject& a) { return "\"" + a.block->text + "\""; });
+
+  nb::class_<Schedule> c(
+      m, "Schedule", "A module that steps rewrite and whose meaning they keep; each step is recorded.");
+  c.def("__init__", [](Schedule* self, const Handle& h) {
+    if (const auto* f = h.node.as<tir::PrimFunc>())
+      new (self) Schedule(tir::PrimFuncRef(f));
+    else
+      new (self) Schedule(ModuleRef(&node_as<Module>(h, "an IRModule or a PrimFunc")));
+  });
+  c.def_prop_ro("mod", [](const Schedule& s) { return bind::to_python(NodeRef(s.module())); });
+  c.def_prop_ro("func_working_on", [](const Schedule& s) { return s.func_name(); });
+  c.def(
+      "work_on",
+      [](Schedule& s, const std::string& name) { as_step([&] { s.work_on(name); }); },
+      nb::arg("func_name"),
+      "Turns to another function of the module.");
+  c.def("copy", [](const Schedule& s) { return Schedule(s); });
+  c.def(
+      "get",
+      [](const Schedule& s, nb::object handle) {
+        return as_step([&] {
+          if (nb::isinstance<LoopHandle>(handle))
+            return bind::to_python(NodeRef(&s.get(nb::cast<const LoopHandle&>(handle).loop)));
+          if (nb::isinstance<BlockHandleObject>(handle)) {
+            schedule::BlockHandle block = nb::cast<const BlockHandleObject&>(handle).block;
+            s.resolve(block);
+            return bind::to_python(NodeRef(&s.get(block)));
+          }
+          return bind::to_python(NodeRef(expr_of(handle)));
+        });
+      },
+      "The statement behind a handle.");
+  c.def("_trace", [](const Schedule& s) { return s.trace().as_python(); });
+  c.def("_steps", [](const Schedule& s) {
+    nb::list out;
+    for (const schedule::Step& step : s.trace().steps) out.append(schedule::describe(step));
+    return out;
+  });
+  c.def("_apply_trace", [](Schedule& s, const Schedule& of) { as_step([&] { of.trace().apply_to(s); }); });
+  c.def("_run_script", [](Schedule& s, const std::string& text) { as_step([&] { schedule::Script(s).run(text); }); });
+  add_primitives(c);
+  add_index_maps(m);
+
+  m.def("register_tensor_intrin", [](const std::string& name, const Handle& desc, const Handle& impl) {
+    schedule::register_tensor_intrin(name,
+                                     tir::PrimFuncRef(&node_as<tir::PrimFunc>(desc, "a PrimFunc")),
+                                     tir::PrimFuncRef(&node_as<tir::PrimFunc>(impl, "a PrimFunc")));
+  });
+  m.def("tensor_intrin", [](const std::string& name) {
+    const schedule::TensorIntrin intrin = schedule::tensor_intrin(name);
+    return nb::make_tuple(bind::to_python(NodeRef(intrin.desc)), bind::to_python(NodeRef(intrin.impl)));
+  });
+}
+
+namespace {
+
+arith::Region box_of(const std::vector<Expr>& shape) {
+  arith::Region out;
+  for (const Expr& extent : shape) out.push_back(range_of(extent));
+  return out;
+}
+
+}  // namespace
+
+}  // namespace sator::bind

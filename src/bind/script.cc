@@ -1,0 +1,187 @@
+// TVMScript from Python: texts, and functions that stand in Python code, whose reader asks Python for the names it does not know.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bind/node.h"
+#include "bind/parts.h"
+#include "bind/tensor.h"
+#include "relax/evaluate.h"
+#include "relax/parse.h"
+#include "relax/print.h"
+#include "tir/parse_value.h"
+#include "tir/print.h"
+
+namespace sator::bind {
+
+namespace {
+
+using tir::Value;
+
+Value script_value(nb::handle o);
+nb::object from_script(const Value& v);
+
+/// An object of Python's that is no value of a script: the reader asks it for attributes, elements, results.
+class PythonObject final : public tir::HostObject {
+ public:
+  explicit PythonObject(nb::object object) : object_(std::move(object)) {}
+  std::string kind() const override {
+    nb::object name = nb::getattr(object_, "__name__", nb::none());
+    return text("the Python ",
+                Py_TYPE(object_.ptr())->tp_name,
+                name.is_none() ? "" : " ",
+                name.is_none() ? std::string() : nb::cast<std::string>(nb::str(name)));
+  }
+  Value attribute(const std::string& name) const override { return script_value(object_.attr(name.c_str())); }
+  Value element(const Value& index) const override { return script_value(object_[from_script(index)]); }
+  Value call(const std::vector<Value>& args,
+             const std::vector<std::pair<std::string, Value>>& keywords) const override {
+    nb::list positional;
+    for (const Value& v : args) positional.append(from_script(v));
+    nb::dict named;
+    for (const auto& [name, v] : keywords) named[name.c_str()] = from_script(v);
+    return script_value(object_(*positional, **named));
+  }
+  const nb::object& object() const { return object_; }
+
+ private:
+  nb::object object_;
+};
+
+Value script_value(nb::handle o) {
+  if (o.is_none()) return {};
+  if (PyBool_Check(o.ptr())) return o.ptr() == Py_True;
+  if (PyLong_Check(o.ptr())) {
+    int overflow = 0;
+    const int64_t v = PyLong_AsLongLongAndOverflow(o.ptr(), &overflow);
+    if (overflow == 0) return tir::Integer{v, false};
+    return tir::Integer{static_cast<int64_t>(nb::cast<uint64_t>(o)), true};
+  }
+  if (PyFloat_Check(o.ptr())) return nb::cast<double>(o);
+  if (PyUnicode_Check(o.ptr())) return nb::cast<std::string>(o);
+  if (nb::hasattr(o, "_language")) return tir::LanguageName{nb::cast<std::string>(o.attr("_language"))};
+  if (nb::isinstance<Handle>(o) || nb::hasattr(o, "_node")) {
+    const NodeRef node = node_of(o);
+    if (const ExprNode* e = node.as<ExprNode>()) return Expr(e);
+    if (const Buffer* b = node.as<Buffer>()) return BufferRef(b);
+    return node;
+  }
+  if (PyList_Check(o.ptr()) || PyTuple_Check(o.ptr())) {
+    tir::Values out;
+    out.is_tuple = PyTuple_Check(o.ptr());
+    for (nb::handle item : nb::iter(o)) out.items.push_back(script_value(item));
+    return out;
+  }
+  if (PyDict_Check(o.ptr())) {
+    tir::DictValue out;
+    for (auto [key, value] : nb::cast<nb::dict>(o)) out.items.emplace_back(script_value(key), script_value(value));
+    return out;
+  }
+  // NumPy's scalars are numbers.
+  if (PyIndex_Check(o.ptr())) return tir::Integer{nb::cast<int64_t>(nb::int_(o)), false};
+  if (nb::hasattr(o, "dtype") && nb::hasattr(o, "item") && nb::hasattr(o, "ndim") && nb::cast<int>(o.attr("ndim")) == 0)
+    return script_value(nb::object(o.attr("item")()));
+  return tir::HostObjectRef(new PythonObject(nb::borrow(o)));
+}
+
+nb::object from_script(const Value& v) {
+  struct Convert {
+    nb::object operator()(std::monostate) { return nb::none(); }
+    nb::object operator()(bool b) { return nb::bool_(b); }
+    nb::object operator()(const tir::Integer& i) {
+      return i.is_unsigned ? nb::object(nb::int_(static_cast<uint64_t>(i.value))) : nb::object(nb::int_(i.value));
+    }
+    nb::object operator()(double d) { return nb::float_(d); }
+    nb::object operator()(const std::string& s) { return nb::str(s.c_str()); }
+    nb::object operator()(const Expr& e) { return bind::to_python(NodeRef(e)); }
+    nb::object operator()(const BufferRef& b) { return bind::to_python(NodeRef(b)); }
+    nb::object operator()(const NodeRef& n) { return bind::to_python(n); }
+    nb::object operator()(const tir::Values& list) {
+      nb::list out;
+      for (const Value& item : list.items) out.append(from_script(item));
+      return list.is_tuple ? nb::object(nb::tuple(out)) : nb::object(out);
+    }
+    nb::object operator()(const tir::DictValue& d) {
+      nb::dict out;
+      for (const auto& [key, value] : d.items) out[from_script(key)] = from_script(value);
+      return out;
+    }
+    nb::object operator()(const tir::Subscript& s) {
+      std::vector<Expr> indices;
+      for (const tir::SubscriptIndex& i : s.indices) {
+        if (i.stop)
+          throw nb::type_error("a slice of a buffer has no value in Python\n  needs: an element, such as A[i, j]");
+        indices.push_back(i.start);
+      }
+      return bind::to_python(NodeRef(load(s.buffer, std::move(indices))));
+    }
+    nb::object operator()(const tir::HostObjectRef& h) {
+      const auto* object = dynamic_cast<const PythonObject*>(h.get());
+      return object ? object->object() : nb::none();
+    }
+    nb::object operator()(const tir::MetaVar& m) { return from_script(*m.value); }
+    nb::object other(const Value& v) {
+      throw nb::type_error(
+          text(v.kind(), " has no value in Python\n  needs: a number, a text, a list, an expression or a buffer")
+              .c_str());
+    }
+    nb::object operator()(const tir::LanguageName& v) { return other(v); }
+    nb::object operator()(const tir::ModuleName& v) { return other(v); }
+    nb::object operator()(const tir::LambdaValue& v) { return other(v); }
+    nb::object operator()(const tir::Method& v) { return other(v); }
+    nb::object operator()(const std::shared_ptr<tir::ScopeOpener>& v) { return other(v); }
+  };
+  return std::visit(Convert(), v.is);
+}
+
+/// Python's names: `find(name)` gives a tuple of one, or None where there is none.
+class PythonNames final : public tir::Surroundings {
+ public:
+  explicit PythonNames(nb::object find) : find_(std::move(find)) {}
+  std::optional<Value> value_of(const std::string& name) const override {
+    nb::object found = find_(name);
+    if (found.is_none()) return {};
+    return script_value(nb::object(found[0]));
+  }
+
+ private:
+  nb::object find_;
+};
+
+tir::ParseOptions options_of(nb::object find, const std::map<std::string, std::string>& languages, bool verify) {
+  tir::ParseOptions options{.verify = verify};
+  options.languages.insert(languages.begin(), languages.end());
+  if (!find.is_none()) options.around = std::make_shared<PythonNames>(find);
+  return options;
+}
+
+}  // namespace
+
+void add_script(nb::module_& m) {
+  m.def(
+      "parse",
+      [](const std::string& text,
+         const std::string& name,
+         nb::object captured,
+         const std::map<std::string, std::string>& languages,
+         bool verify) {
+        return to_python(NodeRef(relax::parse_module(text, name, options_of(captured, languages, verify))));
+      },
+      nb::arg("text"),
+      nb::arg("name") = "",
+      nb::arg("captured").none() = nb::none(),
+      nb::arg("languages") = std::map<std::string, std::string>(),
+      nb::arg("verify") = true,
+      "The module of a text.");
+  m.def(
+      "evaluate",
+      [](const std::string& text, nb::object captured) {
+        return from_script(relax::evaluate(text, options_of(captured, {}, true)));
+      },
+      nb::arg("text"),
+      nb::arg("captured").none() = nb::none(),
+      "The value of one expression of T or R.");
+}
+
+}  // namespace sator::bind

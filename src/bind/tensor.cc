@@ -1,0 +1,176 @@
+#include "bind/tensor.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "base/error.h"
+#include "bind/node.h"
+
+namespace sator::bind {
+
+using runtime::Dims;
+using runtime::Storage;
+using runtime::Tensor;
+
+namespace {
+
+/// Keeps a foreign array alive as long as a storage lies in its memory. The last reference may go on any thread.
+class ForeignArray final : public Object {
+ public:
+  explicit ForeignArray(nb::ndarray<> array) : array_(std::move(array)) {}
+  ~ForeignArray() override {
+    nb::gil_scoped_acquire gil;
+    array_ = nb::ndarray<>();
+  }
+
+ private:
+  nb::ndarray<> array_;
+};
+
+/// DLPack's dtypes. Errors: TypeError for those that no tensor has.
+DType dtype_of(nb::dlpack::dtype d) {
+  using Code = nb::dlpack::dtype_code;
+  const auto lanes = d.lanes;
+  switch (static_cast<Code>(d.code)) {
+    case Code::Int: return DType::Int(d.bits, lanes);
+    case Code::UInt: return DType::UInt(d.bits, lanes);
+    case Code::Float: return DType::Float(d.bits, lanes);
+    case Code::Bfloat: return DType::BFloat(lanes);
+    case Code::Bool: return DType::Bool(lanes);
+    default: throw nb::type_error("an array of complex numbers or of another dtype that no tensor has");
+  }
+}
+
+nb::dlpack::dtype dlpack_of(DType d) {
+  using Code = nb::dlpack::dtype_code;
+  const Code code = d.is_int()      ? Code::Int
+                    : d.is_uint()   ? Code::UInt
+                    : d.is_bfloat() ? Code::Bfloat
+                    : d.is_bool()   ? Code::Bool
+                                    : Code::Float;
+  // Sub-byte integers and bool take one byte per element.
+  const auto bits = static_cast<uint8_t>(d.element_bytes() * 8);
+  return {static_cast<uint8_t>(code), bits, d.lanes};
+}
+
+Ref<Tensor> shared_with(const nb::ndarray<>& array) {
+  const DType dtype = dtype_of(array.dtype());
+  if (array.device_type() != nb::device::cpu::value)
+    throw nb::type_error("the array is on another device\n  needs: an array in this machine's memory");
+  Dims shape;
+  shape.resize(array.ndim());
+  int64_t stride = 1;
+  for (size_t i = array.ndim(); i-- > 0;) {
+    shape[i] = static_cast<int64_t>(array.shape(i));
+    if (shape[i] > 1 && array.stride(i) != stride)
+      throw nb::value_error(
+          "the array is not dense and row-major\n  needs: a contiguous array\n  hint:  numpy.ascontiguousarray(array)");
+    stride *= shape[i];
+  }
+  const auto bytes = static_cast<int64_t>(array.nbytes());
+  Ref<ForeignArray> owner(new ForeignArray(array));
+  return Tensor::view(Storage::borrow(array.data(), bytes, owner), 0, shape, dtype);
+}
+
+/// The tensor's memory as an array of another library; the tensor lives as long as that.
+nb::ndarray<> array_of(const NDArray& a) {
+  std::vector<size_t> shape(a.tensor->shape().begin(), a.tensor->shape().end());
+  auto* kept = new Ref<Tensor>(a.tensor);
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<Ref<Tensor>*>(p); });
+  return nb::ndarray<>(a.tensor->data(), shape.size(), shape.data(), owner, nullptr, dlpack_of(a.tensor->dtype()));
+}
+
+}  // namespace
+
+nb::object tensor_to_python(const Ref<Tensor>& tensor) {
+  if (!tensor) return nb::none();
+  return nb::cast(NDArray{tensor});
+}
+
+Ref<Tensor> tensor_of(nb::handle object) {
+  if (nb::isinstance<NDArray>(object)) return nb::cast<const NDArray&>(object).tensor;
+  nb::ndarray<> array;
+  if (!nb::try_cast(object, array))
+    wrong_type(object, "an array: sator.nd.array(...), NumPy's, or one that speaks DLPack");
+  return shared_with(array);
+}
+
+runtime::Value value_of(nb::handle o) {
+  if (o.is_none()) return {};
+  if (nb::isinstance<NDArray>(o)) return nb::cast<const NDArray&>(o).tensor;
+  if (PyBool_Check(o.ptr())) return runtime::Value(int64_t{o.ptr() == Py_True});
+  if (PyLong_Check(o.ptr())) return runtime::Value(nb::cast<int64_t>(o));
+  if (PyFloat_Check(o.ptr())) return runtime::Value(nb::cast<double>(o));
+  if (PyUnicode_Check(o.ptr())) return runtime::Value(nb::cast<std::string>(o));
+  if (PyList_Check(o.ptr()) || PyTuple_Check(o.ptr())) {
+    std::vector<runtime::Value> fields;
+    for (nb::handle item : nb::iter(o)) fields.push_back(value_of(item));
+    return runtime::Tuple::of(std::move(fields));
+  }
+  if (nb::hasattr(o, "_shape_tuple")) {
+    const auto extents = nb::cast<std::vector<int64_t>>(o.attr("_shape_tuple"));
+    return runtime::Shape::of(Dims(std::span<const int64_t>(extents)));
+  }
+  return tensor_of(o);
+}
+
+nb::object value_to_python(const runtime::Value& v) {
+  if (v.is_null()) return nb::none();
+  if (const int64_t* i = v.as_int()) return nb::int_(*i);
+  if (const double* d = v.as_float()) return nb::float_(*d);
+  if (const DType* d = v.as_dtype()) return nb::str(d->name().c_str());
+  if (const std::string* s = v.as_string()) return nb::str(s->c_str());
+  if (Ref<Tensor> t = v.ref<Tensor>()) return tensor_to_python(t);
+  if (const auto* shape = v.as<runtime::Shape>()) {
+    nb::list out;
+    for (int64_t d : shape->dims) out.append(d);
+    return nb::tuple(out);
+  }
+  if (const auto* tuple = v.as<runtime::Tuple>()) {
+    nb::list out;
+    for (const runtime::Value& field : tuple->fields) out.append(value_to_python(field));
+    return out;
+  }
+  throw nb::type_error(text(v.describe(), " has no form in Python").c_str());
+}
+
+void add_tensors(nb::module_& m) {
+  nb::class_<NDArray>(m, "NDArray", "A dense, row-major tensor in this machine's memory; shares it through DLPack.")
+      .def_prop_ro("shape",
+                   [](const NDArray& a) {
+                     nb::list out;
+                     for (int64_t d : a.tensor->shape()) out.append(d);
+                     return nb::tuple(out);
+                   })
+      .def_prop_ro("dtype", [](const NDArray& a) { return a.tensor->dtype().name(); })
+      .def_prop_ro("ndim", [](const NDArray& a) { return a.tensor->rank(); })
+      .def_prop_ro(
+          "data_ptr",
+          [](const NDArray& a) { return reinterpret_cast<uintptr_t>(a.tensor->data()); },
+          "The address of the first element.")
+      .def("_array", &array_of, nb::rv_policy::reference)
+      .def("__dlpack__",
+           [](nb::handle self, nb::kwargs kwargs) {
+             // NumPy's face of the memory answers the protocol's questions.
+             return self.attr("_numpy")().attr("__dlpack__")(**kwargs);
+           })
+      .def("__dlpack_device__", [](const NDArray&) { return nb::make_tuple(1, 0); })
+      .def("_numpy", [](const NDArray& a) { return nb::ndarray<nb::numpy>(array_of(a)).cast(); });
+  m.def("empty", [](const std::vector<int64_t>& shape, const std::string& dtype) {
+    const std::optional<DType> d = DType::parse(dtype);
+    if (!d) throw nb::value_error(("no dtype " + dtype).c_str());
+    return NDArray{Tensor::empty(Dims(std::span<const int64_t>(shape)), *d)};
+  });
+  m.def(
+      "share",
+      [](nb::object array) { return NDArray{tensor_of(array)}; },
+      "A tensor in the memory of an array that speaks DLPack.");
+  m.def("copy_of", [](nb::object array) {
+    const Ref<Tensor> from = tensor_of(array), out = Tensor::empty(from->shape(), from->dtype());
+    std::copy_n(from->data_as<char>(), from->size_bytes(), out->data_as<char>());
+    return NDArray{out};
+  });
+}
+
+}  // namespace sator::bind

@@ -1,0 +1,29 @@
+// Tensors of the runtime as Python objects that share memory with NumPy and others through DLPack.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "runtime/tensor.h"
+#include "runtime/value.h"
+
+namespace sator::bind {
+
+namespace nb = nanobind;
+
+/// A class of its own: Python's objects cannot be counted by Ref.
+struct NDArray {
+  Ref<runtime::Tensor> tensor;
+};
+
+nb::object tensor_to_python(const Ref<runtime::Tensor>& tensor);
+/// An NDArray's tensor, or one that shares the memory of an array that speaks DLPack (NumPy's, torch's).
+/// Errors: TypeError for anything else; an array that is not dense and row-major, or not in this machine's memory.
+Ref<runtime::Tensor> tensor_of(nb::handle object);
+
+/// Values of the virtual machine. Errors: TypeError for what no register holds.
+runtime::Value value_of(nb::handle object);
+nb::object value_to_python(const runtime::Value& value);
+
+void add_tensors(nb::module_& m);
+
+}  // namespace sator::bind
