@@ -1,0 +1,35 @@
+"""Sator: a compiler of tensor programs and graphs, with the names of TVM's Python package.
+
+    import sator
+    from sator.script import ir as I, tir as T, relax as R
+
+Submodules and the compiler itself are loaded when they are first used.
+"""
+import importlib
+
+_SUBMODULES = ("error", "ir", "nd", "relax", "runtime", "script", "target", "tir", "transform")
+_NAMES = {
+    "IRModule": "ir",
+    "register_func": "runtime",
+    "get_global_func": "runtime",
+    "cpu": "runtime",
+    "cuda": "runtime",
+    "device": "runtime",
+    "build": "driver",
+    "TVMError": "error",
+    "Target": "target",
+}
+
+
+def __getattr__(name):
+    if name in _SUBMODULES:
+        return importlib.import_module("sator." + name)
+    if name in _NAMES:
+        value = getattr(importlib.import_module("sator." + _NAMES[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'sator' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted([*globals(), *_SUBMODULES, *_NAMES])

@@ -1,0 +1,67 @@
+"""Modules to machine code."""
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+
+from sator import _core
+from sator.runtime.vm import Module
+from sator.target import Target
+
+
+class _Library:
+    """The compiled library as a file, removed with the last who uses it."""
+
+    def __init__(self):
+        self._folder = tempfile.mkdtemp(prefix="sator-")
+        self.file = Path(self._folder) / "program.so"
+        weakref.finalize(self, shutil.rmtree, self._folder, True)
+
+
+def _compile(mod, target, keeps_schedules, bounds):
+    if not isinstance(mod, _core.ir.IRModule):
+        mod = _core.module({mod.attrs.get("global_symbol", "main"): mod}, None, None)
+    library = _Library()
+    target = Target(target) if target is not None else Target.current() or Target("llvm")
+    return _core.build(mod, str(library.file), str(target), keeps_schedules, dict(bounds or {})), library
+
+
+def build(mod, args=None, target=None, target_host=None, runtime=None, name="default_function", bounds=None):
+    """Tensor programs to machine code for this machine, with the loops as they are: no rule schedules them.
+
+    mod      an IRModule of tensor programs, or one PrimFunc
+    target   "llvm" where it is None and no Target is around
+    Errors: those of the compiler; a target for which nothing is built.
+    """
+    program, library = _compile(mod, target, True, bounds)
+    return Module(program, library)
+
+
+class Executable:
+    """A compiled program with graphs; VirtualMachine runs it."""
+
+    def __init__(self, program, library):
+        self._program, self._path = program, library
+        self.mod = self
+
+    def as_text(self):
+        """The bytecode as text."""
+        return self._program.as_text()
+
+    def signatures(self):
+        """What each function takes and gives, as text."""
+        return self._program.signatures()
+
+    def export_library(self, path, **_options):
+        """Copies the compiled library, which `sator run` opens."""
+        shutil.copyfile(self._path.file, path)
+
+
+def relax_build(mod, target=None, params=None, pipeline="default_build", exec_mode="bytecode", bounds=None):
+    """A module of graphs and tensor programs to machine code; default rules schedule what nobody did.
+
+    bounds   upper bounds of symbolic sizes, {"n": 512}
+    Errors: as of sator.build.
+    """
+    program, library = _compile(mod, target, False, bounds)
+    return Executable(program, library)

@@ -1,0 +1,76 @@
+"""Modules: functions by name."""
+from sator import _core
+from sator.extend import extends
+
+_fields = {name: vars(_core.ir.IRModule)[name] for name in ("functions", "attrs", "global_infos")}
+
+
+@extends(_core.ir.IRModule)
+class IRModule:
+    """Functions by name. What the compiler holds is never changed; this object may come to hold another module.
+
+    functions     {name: tir.PrimFunc or relax.Function}
+    attrs         {name: value}
+    """
+
+    __module__ = "sator.ir.module"
+
+    def __init__(self, functions=None, attrs=None, global_infos=None):
+        named = {_name_of(key): func for key, func in (functions or {}).items()}
+        _core.Object.__init__(self, _core.module(named, attrs, global_infos))
+
+    @staticmethod
+    def from_expr(func):
+        """A module of one function, called `main` unless the function says otherwise."""
+        return IRModule({func.attrs.get("global_symbol", "main"): func})
+
+    def functions_items(self):
+        return self.functions.items()
+
+    def __getitem__(self, name):
+        functions, name = self.functions, _name_of(name)
+        if name not in functions:
+            raise ValueError(f"the module has no function {name}\n  needs: one of {', '.join(functions) or 'none: it is empty'}")
+        return functions[name]
+
+    def __setitem__(self, name, func):
+        self.update_func(name, func)
+
+    def __contains__(self, name):
+        return _name_of(name) in self.functions
+
+    def __len__(self):
+        return len(self.functions)
+
+    def __iter__(self):
+        return iter(self.functions)
+
+    def get_global_vars(self):
+        """The names of all functions, as relax.GlobalVar."""
+        return [self.get_global_var(name) for name in self.functions]
+
+    def get_global_var(self, name):
+        """The name of a function as it stands in calls. Errors: there is no such function."""
+        self[name]
+        return _core.make(_core.relax.GlobalVar, [name, None])
+
+    def update_func(self, name, func):
+        """Adds a function, or replaces the one of that name, in this object."""
+        self._become(_core.module({**self.functions, _name_of(name): func}, self.attrs, self.global_infos))
+
+    def update(self, other):
+        """Adds the functions of another module or dictionary, in this object."""
+        functions = other.functions if isinstance(other, IRModule) else {_name_of(k): v for k, v in other.items()}
+        self._become(_core.module({**self.functions, **functions}, self.attrs, self.global_infos))
+
+    def clone(self):
+        """Another object of the same module."""
+        return _core.module(self.functions, self.attrs, self.global_infos)
+
+    def with_attr(self, key, value):
+        """The module with an attribute. This object stays as it is."""
+        return _core.with_attr(self, key, value)
+
+
+def _name_of(key):
+    return key if isinstance(key, str) else key.name_hint

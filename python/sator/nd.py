@@ -1,0 +1,87 @@
+"""Tensors in this machine's memory."""
+from sator import _core
+from sator.extend import extends
+
+NDArray = _core.NDArray
+
+
+@extends(NDArray)
+class _NDArray:
+    def numpy(self):
+        """The elements as a NumPy array of their own."""
+        return self._numpy().copy()
+
+    asnumpy = numpy
+
+    @property
+    def device(self):
+        from sator.runtime.device import cpu
+
+        return cpu(0)
+
+    def copyfrom(self, source):
+        """Takes the elements of an array of the same shape. Errors: another shape."""
+        import numpy
+
+        given = numpy.asarray(source)
+        if given.shape != self.shape:
+            raise ValueError(f"elements of shape {given.shape} for a tensor of shape {self.shape}")
+        self._numpy()[...] = given
+        return self
+
+    def copyto(self, target):
+        """Writes the elements to another tensor, or makes a copy for a device."""
+        if not isinstance(target, NDArray):
+            return array(self._numpy(), target)
+        return target.copyfrom(self._numpy())
+
+    def __array__(self, dtype=None, copy=None):
+        view = self._numpy()
+        return view.astype(dtype) if dtype is not None and view.dtype != dtype else (view.copy() if copy else view)
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __getitem__(self, index):
+        return self._numpy()[index]
+
+    def __setitem__(self, index, value):
+        self._numpy()[index] = value
+
+    def __repr__(self):
+        return f"{self._numpy()!r}\n{self.dtype} on cpu(0)"
+
+
+def array(values, device=None, mem_scope=None):
+    """A tensor with the elements of an array or a list; a list's reals are float32, its integers int32.
+
+    Errors: a device other than the CPU.
+    """
+    import numpy
+
+    _need_cpu(device)
+    if isinstance(values, NDArray):
+        return _core.copy_of(values)
+    made = numpy.ascontiguousarray(values).reshape(numpy.shape(values))
+    if not hasattr(values, "dtype"):
+        made = made.astype({"f": "float32", "i": "int32"}.get(made.dtype.kind, made.dtype))
+    return _core.copy_of(made)
+
+
+def empty(shape, dtype="float32", device=None, mem_scope=None):
+    """A tensor whose elements are not set."""
+    _need_cpu(device)
+    return _core.empty([int(d) for d in shape], str(dtype))
+
+
+def from_dlpack(array):
+    """A tensor in the memory of an array that speaks DLPack (NumPy's, torch's): nothing is copied.
+
+    Errors: ValueError for an array that is not dense and row-major.
+    """
+    return _core.share(array)
+
+
+def _need_cpu(device):
+    if device is not None and getattr(device, "type", "cpu") != "cpu":
+        raise ValueError(f"there is no {device} here\n  needs: sator.cpu()")

@@ -1,0 +1,12 @@
+"""Passes over graphs, by name; those written in Python with `function_pass`."""
+from sator import _core, transform
+
+function_pass = transform.function_pass_of(_core.relax.Function, "transform_function")
+
+
+def __getattr__(name):
+    return getattr(transform, name)
+
+
+def __dir__():
+    return sorted([*globals(), *dir(transform)])

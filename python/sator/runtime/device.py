@@ -1,0 +1,45 @@
+"""Devices. Programs run on the CPU of this machine."""
+from sator.error import TVMError
+
+
+class Device:
+    """A device by its kind and number."""
+
+    def __init__(self, kind, index=0):
+        self.type, self.index = kind, index
+
+    @property
+    def exist(self):
+        return self.type == "cpu" and self.index == 0
+
+    device_id = property(lambda self: self.index)
+
+    def sync(self):
+        """Nothing to wait for: calls return when their work is done."""
+
+    def __eq__(self, other):
+        return isinstance(other, Device) and (self.type, self.index) == (other.type, other.index)
+
+    def __hash__(self):
+        return hash((self.type, self.index))
+
+    def __repr__(self):
+        return f"{self.type}({self.index})"
+
+
+def cpu(index=0):
+    """This machine's CPU."""
+    return Device("cpu", index)
+
+
+def cuda(index=0):
+    """Errors: programs for GPUs are not compiled."""
+    raise TVMError(f"error: cuda({index}): no device that programs are compiled for\n  needs: sator.cpu()\n"
+                   "  hint:  build for \"llvm\"; `sator run --chip` says what a program costs on a described chip")
+
+
+def device(kind, index=0):
+    """The device of a kind: "cpu", "cpu:0"."""
+    kind, _, number = str(kind).partition(":")
+    index = int(number) if number else index
+    return cpu(index) if kind in ("cpu", "llvm") else cuda(index)

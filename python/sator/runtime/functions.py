@@ -1,0 +1,26 @@
+"""Functions of Python's that compiled programs call by name."""
+from sator import _core
+
+
+def register_func(func_name, f=None, override=False):
+    """Gives a function a name by which programs call it, R.call_packed("name", ...); as a decorator too.
+
+    It gets tensors as NDArray, and returns a tensor, a number, a text, a list or None. Machines made afterwards know it.
+    Errors: the name is taken, and `override` is not set.
+    """
+    if callable(func_name):
+        return register_func(func_name.__name__, func_name, override)
+
+    def register(function):
+        _core.register_func(func_name, function, override)
+        return function
+
+    return register if f is None else register(f)
+
+
+def get_global_func(name, allow_missing=False):
+    """The function of a name. Errors: ValueError where there is none, and none is not allowed."""
+    found = _core.registered_func(name)
+    if found is None and not allow_missing:
+        raise ValueError(f"no function is registered as {name}\n  needs: sator.register_func({name!r}, f) before")
+    return found

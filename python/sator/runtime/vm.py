@@ -1,0 +1,124 @@
+"""Compiled programs at work."""
+import statistics
+
+from sator import _core
+from sator.error import TVMError
+
+
+class BenchmarkResult:
+    """Durations of calls in seconds: `results`, one per repetition, and what they come to."""
+
+    def __init__(self, results):
+        self.results = tuple(results)
+
+    mean = property(lambda self: statistics.fmean(self.results))
+    median = property(lambda self: statistics.median(self.results))
+    min = property(lambda self: min(self.results))
+    max = property(lambda self: max(self.results))
+    std = property(lambda self: statistics.pstdev(self.results))
+
+    def __repr__(self):
+        return "BenchmarkResult(" + ", ".join(f"{n}={getattr(self, n) * 1e6:.4g} us" for n in ("mean", "median", "min", "max")) + ")"
+
+
+class Function:
+    """A function of a compiled program: called with tensors and numbers."""
+
+    def __init__(self, machine, name):
+        self._machine, self.name = machine, name
+
+    def __call__(self, *args):
+        return self._machine.call(self.name, *args)
+
+    def __repr__(self):
+        return f"Function({self.name})"
+
+
+class _Runs:
+    def _open(self, program, num_threads=0):
+        self._program = program
+        self._machine = _core.Machine(program, num_threads)
+
+    def _function(self, name):
+        if not self._machine.has(name):
+            known = ", ".join(self._program.signatures()) or "none"
+            raise TVMError(f"error: the program has no function {name}\n  needs: one of {known}")
+        return Function(self._machine, name)
+
+    def _time_evaluator(self, name, number, repeat, min_repeat_ms):
+        self._function(name)
+        return lambda *args: BenchmarkResult(self._machine.time(name, number, repeat, float(min_repeat_ms), *args))
+
+
+class Module(_Runs):
+    """Tensor programs compiled to machine code: `module["main"](a, b, c)`; results are among the arguments."""
+
+    def __init__(self, program, path):
+        self._path = path
+        self._open(program)
+
+    def __getitem__(self, name):
+        return self._function(name)
+
+    get_function = __getitem__
+
+    @property
+    def entry_name(self):
+        names = list(self._program.signatures())
+        return "main" if "main" in names or not names else names[0]
+
+    def __call__(self, *args):
+        return self._function(self.entry_name)(*args)
+
+    def signatures(self):
+        """What each function takes and gives, as text."""
+        return self._program.signatures()
+
+    def time_evaluator(self, func_name, dev=None, number=10, repeat=1, min_repeat_ms=0, **_options):
+        """A function that measures calls: `time_evaluator("main", dev)(a, b, c).mean` in seconds. One call before warms up."""
+        return self._time_evaluator(func_name, number, repeat, min_repeat_ms)
+
+    def export_library(self, path, **_options):
+        """Copies the compiled library; `sator run` and sator.runtime.load_module open it."""
+        import shutil
+
+        shutil.copyfile(self._path.file, path)
+
+
+class VirtualMachine(_Runs):
+    """Runs a program's graph functions: `vm["main"](x)`.
+
+    Programs that a machine runs know the functions that register_func had before the machine was made.
+    """
+
+    def __init__(self, rt_mod, device=None, memory_cfg=None, profile=False, num_threads=0):
+        from sator.nd import _need_cpu
+
+        _need_cpu(device[0] if isinstance(device, (list, tuple)) else device)
+        self._inputs = {}
+        self._outputs = {}
+        self._library = rt_mod
+        self._open(rt_mod._program, num_threads)
+
+    def __getitem__(self, name):
+        return self._function(name)
+
+    def set_input(self, func_name, *args):
+        """Keeps arguments for invoke_stateful."""
+        self._inputs[func_name] = args
+
+    def invoke_stateful(self, func_name):
+        """Calls a function on the arguments of set_input; get_outputs has the result."""
+        self._outputs[func_name] = self._function(func_name)(*self._inputs[func_name])
+
+    def get_outputs(self, func_name):
+        return self._outputs[func_name]
+
+    def time_evaluator(self, func_name, dev=None, number=10, repeat=1, min_repeat_ms=0, **_options):
+        """As of Module."""
+        return self._time_evaluator(func_name, number, repeat, min_repeat_ms)
+
+    def profile(self, func_name, *args):
+        """The table of one profiled call: Name, Duration (us), Percent, Device, Count, Argument Shapes."""
+        self._function(func_name)
+        return self._machine.profile(func_name, *args)

@@ -1,0 +1,64 @@
+"""T, R and I: the languages of scripts, as Python sees them.
+
+Inside of a decorated function their names are read by the compiler. Outside a call such as T.int32(5) or T.exp(x) is its value, and
+an annotation such as T.Buffer((4,), "float32") is made when somebody uses it.
+"""
+from sator import _core
+
+# What stands in annotations: sizes may be texts there, which have a meaning only beside a function.
+_ANNOTATIONS = {"Buffer", "Ptr", "Tensor", "Shape", "Prim", "Object", "Tuple", "Callable", "match_buffer"}
+
+
+class Name:
+    """A name of a language: T.grid, R.nn.softmax."""
+
+    def __init__(self, path):
+        self._language = path
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return Name(f"{self._language}.{name}")
+
+    def __call__(self, *args, **kwargs):
+        value = Annotation(self._language, args, kwargs)
+        return value if self._language.split(".")[-1] in _ANNOTATIONS else value._value()
+
+    def __getitem__(self, index):
+        return Annotation(self._language, index if isinstance(index, tuple) else (index,), {})
+
+    def __or__(self, other):
+        return self
+
+    def __repr__(self):
+        return self._language
+
+
+class Annotation:
+    """A call of a language that is not made yet."""
+
+    def __init__(self, path, args, kwargs):
+        self._call = path, args, kwargs
+        self._made = None
+
+    def _value(self):
+        path, args, kwargs = self._call
+        names = {f"_{i}": a for i, a in enumerate(args)}
+        names.update({f"_{k}": v for k, v in kwargs.items()})
+        words = [f"_{i}" for i in range(len(args))] + [f"{k}=_{k}" for k in kwargs]
+        return _core.evaluate(f"{path}({', '.join(words)})", lambda name: (names[name],) if name in names else None)
+
+    def _node(self):
+        if self._made is None:
+            self._made = self._value()
+        return self._made
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._node(), name)
+
+    def __repr__(self):
+        path, args, kwargs = self._call
+        words = [repr(a) for a in args] + [f"{k}={v!r}" for k, v in kwargs.items()]
+        return f"{path}({', '.join(words)})"

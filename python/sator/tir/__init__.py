@@ -1,0 +1,194 @@
+"""Tensor programs: nodes, schedules, index maps, tensor intrinsics."""
+from enum import IntEnum
+
+from sator import _core, ir
+from sator.extend import add_constructors, extends
+
+PrimExpr, Stmt = _core.PrimExpr, _core.Stmt
+
+
+class ForKind(IntEnum):
+    """How a loop runs; the values are TVM's."""
+
+    SERIAL = 0
+    PARALLEL = 1
+    VECTORIZED = 2
+    UNROLLED = 3
+    THREAD_BINDING = 4
+
+
+@extends(_core.tir.Var)
+class _Var:
+    def __init__(self, name, dtype="int32", span=None):
+        _core.Object.__init__(self, _core.make_var(name, dtype, False))
+
+
+@extends(_core.tir.SizeVar)
+class _SizeVar:
+    def __init__(self, name, dtype="int32", span=None):
+        _core.Object.__init__(self, _core.make_var(name, dtype, True))
+
+
+@extends(_core.tir.IntImm)
+class _IntImm:
+    def __init__(self, dtype, value, span=None):
+        _core.Object.__init__(self, _core.const(value, dtype))
+
+
+@extends(_core.tir.FloatImm)
+class _FloatImm:
+    def __init__(self, dtype, value, span=None):
+        _core.Object.__init__(self, _core.const(value, dtype))
+
+
+_buffer_map = _core.tir.PrimFunc.buffer_map.fget
+
+
+@extends(_core.tir.PrimFunc)
+class _PrimFunc:
+    def with_attr(self, key, value=None):
+        """The function with one attribute, or those of a dictionary. This object stays as it is."""
+        return _with_attrs(self, key, value)
+
+    @property
+    def buffer_map(self):
+        """The buffers of those parameters that stand for one."""
+        return dict(_buffer_map(self))
+
+    def without_attr(self, key):
+        """The function without an attribute."""
+        return _core.with_attr(self, key, None)
+
+
+@extends(_core.tir.Block)
+class _Block:
+    name_hint = property(lambda self: self.name.text)
+
+
+@extends(_core.tir.IndexMap)
+class _IndexMap:
+    @staticmethod
+    def from_func(mapping_function, ndim=None, inverse_index_map=None):
+        """The map that a function of index variables computes.
+
+        ndim   how many indices it takes, where that is not to be seen: `lambda *i: ...`
+        """
+        return _core.index_map(mapping_function, ndim)
+
+    def map_indices(self, indices):
+        """The image of one point."""
+        return _core.map_indices(self, indices)
+
+    def map_shape(self, shape):
+        """The shape after the map: [14] through i -> (i // 4, i % 4) is [4, 4]."""
+        return _core.map_shape(self, shape)
+
+    def inverse(self, shape):
+        """The map back, of a map that is bijective on the shape."""
+        return _core.inverse_map(self, shape, True)[0]
+
+    def non_surjective_inverse(self, shape):
+        """The map back, and which points of the image come from no point of the shape."""
+        return _core.inverse_map(self, shape, False)
+
+
+def _with_attrs(func, key, value):
+    for k, v in (key if isinstance(key, dict) else {key: value}).items():
+        func = _core.with_attr(func, k, v)
+    return func
+
+
+class TensorIntrin:
+    """What a piece of hardware computes, `desc`, and how it is called, `impl`: two functions of the same parameters."""
+
+    def __init__(self, desc, impl):
+        self.desc, self.impl = desc, impl
+
+    @staticmethod
+    def register(name, desc, impl, override=False):
+        """Adds an intrinsic for `tensorize`. Errors: bodies that are not one block; different parameters."""
+        _core.register_tensor_intrin(name, desc, impl)
+        return TensorIntrin(desc, impl)
+
+    @staticmethod
+    def get(name, allow_missing=False):
+        """The intrinsic of a name. Errors: there is none; the nearest names are listed."""
+        try:
+            return TensorIntrin(*_core.tensor_intrin(name))
+        except _error.TVMError:
+            if allow_missing:
+                return None
+            raise
+
+
+from sator import error as _error  # noqa: E402
+from sator.tir import stmt_functor  # noqa: E402,F401
+from sator.tir.schedule import Schedule, ScheduleError  # noqa: E402,F401
+
+add_constructors(_core.tir)
+globals().update({name: cls for name, cls in vars(_core.tir).items() if not name.startswith("_")})
+
+
+def const(value, dtype="int32"):
+    """A constant."""
+    return _core.const(value, dtype)
+
+
+def min(a, b):  # noqa: A001
+    """The smaller of two expressions."""
+    return _core.binary("min", a, b)
+
+
+def max(a, b):  # noqa: A001
+    """The larger of two expressions."""
+    return _core.binary("max", a, b)
+
+
+def floordiv(a, b):
+    """The quotient rounded down."""
+    return _core.binary("//", a, b)
+
+
+def floormod(a, b):
+    """The remainder of floordiv."""
+    return _core.binary("%", a, b)
+
+
+def truncdiv(a, b):
+    """The quotient rounded toward zero."""
+    return _core.binary("truncdiv", a, b)
+
+
+def truncmod(a, b):
+    """The remainder of truncdiv."""
+    return _core.binary("truncmod", a, b)
+
+
+def all(*conditions):  # noqa: A001
+    """Whether all conditions hold."""
+    return _joined("and", conditions)
+
+
+def any(*conditions):  # noqa: A001
+    """Whether one of the conditions holds."""
+    return _joined("or", conditions)
+
+
+def _joined(op, conditions):
+    if not conditions:
+        raise ValueError("no condition is given\n  needs: at least one")
+    out = conditions[0]
+    for c in conditions[1:]:
+        out = _core.binary(op, out, c)
+    return out
+
+
+def __getattr__(name):
+    if name == "transform":
+        import importlib
+
+        return importlib.import_module("sator.tir.transform")
+    # Functions of the language of tensor programs: tir.exp, tir.if_then_else, ...
+    from sator.script import tir as T
+
+    return getattr(T, name)

@@ -1,0 +1,210 @@
+"""Passes: rewrites of modules. Every pass of the compiler is here by its name, with its options as arguments."""
+import difflib
+
+from sator import _core
+from sator.target import Target
+
+
+class PassInfo:
+    """What a pass says of itself."""
+
+    def __init__(self, name, does="", opt_level=0, required=()):
+        self.name, self.does, self.opt_level, self.required = name, does, opt_level, list(required)
+
+    def __repr__(self):
+        return f"{self.name}: {self.does}"
+
+
+class PassContext:
+    """What passes may know beside the module.
+
+    config        options by TVM's names: {"tir.LoopPartition": ...}
+    instruments   objects told of each pass: enter_pass_ctx, run_before_pass(mod, info), run_after_pass(mod, info), should_run
+    explain       called with (pass, message) where a pass says why it did or did not do something
+    """
+
+    _stack = []
+
+    def __init__(self, opt_level=2, required_pass=None, disabled_pass=None, instruments=None, config=None, explain=None):
+        self.opt_level = opt_level
+        self.required_pass, self.disabled_pass = list(required_pass or ()), list(disabled_pass or ())
+        self.instruments = list(instruments or ())
+        self.config = dict(config or {})
+        self.explain = explain
+
+    @staticmethod
+    def current():
+        """The innermost context; one without options where there is none."""
+        return PassContext._stack[-1] if PassContext._stack else PassContext()
+
+    def __enter__(self):
+        PassContext._stack.append(self)
+        for i in self.instruments:
+            _tell(i, "enter_pass_ctx")
+        return self
+
+    def __exit__(self, *_error):
+        PassContext._stack.pop()
+        for i in self.instruments:
+            _tell(i, "exit_pass_ctx")
+
+
+def _tell(instrument, event, *args):
+    method = getattr(instrument, event, None)
+    return method(*args) if method else None
+
+
+class Pass:
+    """A rewrite of a module: `pass_(mod)` is the module after it."""
+
+    info = PassInfo("")
+
+    def __call__(self, mod):
+        ctx = PassContext.current()
+        if self.info.name in ctx.disabled_pass:
+            return mod
+        if any(_tell(i, "should_run", mod, self.info) is False for i in ctx.instruments):
+            return mod
+        for i in ctx.instruments:
+            _tell(i, "run_before_pass", mod, self.info)
+        mod = self.transform_module(mod, ctx)
+        for i in ctx.instruments:
+            _tell(i, "run_after_pass", mod, self.info)
+        return mod
+
+    def transform_module(self, mod, ctx):
+        raise NotImplementedError
+
+    def __repr__(self):
+        return f"Pass({self.info.name})"
+
+
+class _Named(Pass):
+    """A pass of the compiler's."""
+
+    def __init__(self, info, args, kwargs):
+        self.info, self._args, self._kwargs = info, list(args), kwargs
+
+    def transform_module(self, mod, ctx):
+        return _core.run_pass(self.info.name, mod, self._args, self._kwargs, ctx.config, Target.current(), ctx.explain)
+
+
+class Sequential(Pass):
+    """Passes one after the other."""
+
+    def __init__(self, passes=None, opt_level=0, name="sequential", required=None):
+        self.passes = list(passes or ())
+        self.info = PassInfo(name, "passes one after the other", opt_level, required or ())
+
+    def transform_module(self, mod, ctx):
+        for p in self.passes:
+            mod = p(mod)
+        return mod
+
+
+class _Written(Pass):
+    """A pass that is a function of Python's."""
+
+    def __init__(self, info, run):
+        self.info, self._run = info, run
+
+    def transform_module(self, mod, ctx):
+        out = self._run(mod, ctx)
+        if not isinstance(out, _core.ir.IRModule):
+            raise TypeError(f"the pass {self.info.name} gave a {type(out).__name__}\n  needs: an IRModule as result")
+        return out
+
+
+def module_pass(pass_func=None, opt_level=0, name=None, required=None, traceable=False):
+    """Makes a pass of a function (mod, ctx) -> mod, or of a class with `transform_module(self, mod, ctx)`."""
+    return _written(pass_func, name, opt_level, required, "transform_module", lambda run: run)
+
+
+def _over_functions(kind):
+    def pass_of(run):
+        def transform(mod, ctx):
+            functions = {}
+            for name, func in mod.functions.items():
+                functions[name] = run(func, mod, ctx) if isinstance(func, kind) else func
+            return _core.module(functions, mod.attrs, mod.global_infos)
+
+        return transform
+
+    return pass_of
+
+
+def function_pass_of(kind, method):
+    """The decorator of passes over the functions of one kind."""
+
+    def decorator(pass_func=None, opt_level=0, name=None, required=None, traceable=False):
+        return _written(pass_func, name, opt_level, required, method, _over_functions(kind))
+
+    decorator.__doc__ = f"Makes a pass of a function (func, mod, ctx) -> func, or of a class with `{method}`."
+    return decorator
+
+
+def _written(given, name, opt_level, required, method, wrap):
+    def make(thing):
+        info = PassInfo(name or thing.__name__, (thing.__doc__ or "").strip().split("\n")[0], opt_level, required or ())
+        if not isinstance(thing, type):
+            return _Written(info, wrap(thing))
+
+        class WrittenPass(_Written):
+            __doc__ = thing.__doc__
+
+            def __init__(self, *args, **kwargs):
+                self.inner = thing(*args, **kwargs)
+                super().__init__(info, wrap(getattr(self.inner, method)))
+
+            def __getattr__(self, attribute):
+                return getattr(self.inner, attribute)
+
+        WrittenPass.__name__ = thing.__name__
+        return WrittenPass
+
+    return make if given is None else make(given)
+
+
+def PrintIR(header="", show_metadata=False):  # noqa: N802
+    """A pass that prints the module and leaves it as it is."""
+    def run(mod, ctx):
+        print(header + mod.script())
+        return mod
+
+    return _Written(PassInfo("PrintIR", "prints the module"), run)
+
+
+_TABLE = {name: (does, tuple(options)) for name, does, options in _core.passes()}
+# TVM's arguments that steer what our passes always do.
+_WITHOUT_MEANING = {"LegalizeOps": {"customize_legalize_map": (None, {}), "enable_warning": (False, True)},
+                    "FuseOps": {"fuse_opt_level": (-1,)},
+                    "CanonicalizeBindings": {}, "DeadCodeElimination": {"entry_functions": (None, [])}}
+
+
+def _factory(name):
+    does, options = _TABLE[name]
+
+    def make(*args, **kwargs):
+        for key, allowed in _WITHOUT_MEANING.get(name, {}).items():
+            if key in kwargs and kwargs[key] in allowed:
+                del kwargs[key]
+        return _Named(PassInfo(name, does), args, kwargs)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"{name}({', '.join(options)}): {does}"
+    return make
+
+
+def __getattr__(name):
+    if name in _TABLE:
+        value = _factory(name)
+        globals()[name] = value
+        return value
+    if name.startswith("__"):
+        raise AttributeError(name)
+    near = difflib.get_close_matches(name, _TABLE, 3)
+    raise AttributeError(f"there is no pass {name}" + (f"; the nearest are {', '.join(near)}" if near else ""))
+
+
+def __dir__():
+    return sorted([*globals(), *_TABLE])
