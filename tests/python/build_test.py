@@ -1,0 +1,281 @@
+"""Passes, building and running from Python: results against NumPy, memory that is shared, callbacks."""
+import gc
+import threading
+import time
+import traceback
+import unittest
+import weakref
+
+import numpy as np
+
+import sator
+from sator import relax, tir, transform
+from sator.script import ir as I, relax as R, tir as T
+
+
+@I.ir_module
+class Layer:
+    @T.prim_func
+    def mm(a: T.handle, B: T.Buffer((8, 4), "float32"), c: T.handle):
+        n = T.int64()
+        A = T.match_buffer(a, (n, 8))
+        C = T.match_buffer(c, (n, 4))
+        for i, j, k in T.grid(n, 4, 8):
+            with T.block("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C[vi, vj] = T.float32(0)
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+    @R.function
+    def main(x: R.Tensor(("n", 8), "float32"), w: R.Tensor((8, 4), "float32")):
+        n = T.int64()
+        cls = Layer
+        with R.dataflow():
+            lv = R.call_tir(cls.mm, (x, w), out_sinfo=R.Tensor((n, 4), "float32"))
+            gv = R.nn.relu(lv)
+            R.output(gv)
+        return gv
+
+
+@T.prim_func
+def added(A: T.Buffer((128,), "float32"), B: T.Buffer((128,), "float32"), C: T.Buffer((128,), "float32")):
+    for i in range(128):
+        with T.block("C"):
+            vi = T.axis.spatial(128, i)
+            C[vi] = A[vi] + B[vi]
+
+
+def random(*shape):
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype("float32")
+
+
+class Running(unittest.TestCase):
+    def test_a_graph_with_a_symbolic_size(self):
+        vm = relax.VirtualMachine(relax.build(Layer, "llvm"), sator.cpu())
+        w = random(8, 4)
+        for n in (1, 3, 17):
+            x = random(n, 8)
+            y = vm["main"](sator.nd.array(x), sator.nd.array(w))
+            np.testing.assert_allclose(y.numpy(), np.maximum(x @ w, 0), rtol=1e-5, atol=1e-6)
+        self.assertIn("Duration (us)", vm.profile("main", x, w))
+
+    def test_tensor_programs_before_and_after_a_schedule(self):
+        sch = tir.Schedule(added)
+        _, inner = sch.split(sch.get_loops("C")[0], [None, 8])
+        sch.vectorize(inner)
+        a, b = random(128), random(128)[::-1].copy()
+        for mod in (added, sch.mod):
+            module = sator.build(mod, target="llvm")
+            c = sator.nd.empty((128,))
+            module[module.entry_name](sator.nd.array(a), sator.nd.array(b), c)
+            np.testing.assert_array_equal(c.numpy(), a + b)
+            self.assertGreater(module.time_evaluator(module.entry_name, sator.cpu(), number=3)(a, b, c).mean, 0)
+
+    def test_build_leaves_the_loops_as_they_are(self):
+        # A program whose loops run in an order that a rule would change: the last of equal stores wins.
+        @T.prim_func
+        def last(A: T.Buffer((1,), "int32")):
+            for i in range(10):
+                A[0] = i
+
+        out = sator.nd.array(np.zeros(1, "int32"))
+        module = sator.build(last)
+        module["last"](out)
+        self.assertEqual(out.numpy()[0], 9)
+
+    def test_wrong_arguments_name_the_parameter(self):
+        vm = relax.VirtualMachine(relax.build(Layer))
+        with self.assertRaises(sator.TVMError) as caught:
+            vm["main"](random(3, 7), random(8, 4))
+        self.assertIn("7", str(caught.exception))
+        with self.assertRaises(sator.TVMError) as caught:
+            vm["predict"]
+        self.assertIn("one of main", str(caught.exception))
+
+    def test_a_gpu_is_refused_by_name(self):
+        with self.assertRaises(sator.TVMError) as caught:
+            sator.cuda(0)
+        self.assertIn("cuda(0)", str(caught.exception))
+        with self.assertRaises(sator.TVMError) as caught:
+            sator.build(added, target="cuda -arch=sm_90")
+        self.assertIn("cuda", str(caught.exception))
+
+    def test_other_threads_run_meanwhile(self):
+        @T.prim_func
+        def busy(A: T.Buffer((1,), "float32")):
+            for i in range(400000000):
+                A[0] = A[0] * T.float32(0.5) + T.float32(1)
+
+        module, a = sator.build(busy), sator.nd.array(np.zeros(1, "float32"))
+        ticks, done = 0, threading.Event()
+
+        def run():
+            module["busy"](a)
+            done.set()
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        while not done.wait(0.001) and ticks < 20:
+            ticks += 1
+        still_running = not done.is_set()
+        thread.join()
+        self.assertTrue(ticks >= 20 and still_running, f"{ticks} ticks of another thread while the program ran")
+
+
+class Memory(unittest.TestCase):
+    def test_dlpack_shares_both_ways(self):
+        x = random(3, 4)
+        t = sator.nd.from_dlpack(x)
+        self.assertEqual(t.data_ptr, x.ctypes.data)
+        x[1, 2] = 42
+        self.assertEqual(t[1, 2], 42)
+        back = np.from_dlpack(t)
+        self.assertEqual(back.ctypes.data, x.ctypes.data)
+
+    def test_arrays_are_shared_with_a_called_program_and_copied_by_nd_array(self):
+        a, b, c = random(128), random(128), np.zeros(128, "float32")
+        sator.build(added)["added"](a, b, c)
+        np.testing.assert_array_equal(c, a + b)
+        self.assertNotEqual(sator.nd.array(a).data_ptr, a.ctypes.data)
+
+    def test_a_shared_array_lives_as_long_as_the_tensor(self):
+        class Held(np.ndarray):
+            pass
+
+        x = random(4).view(Held)
+        gone = weakref.ref(x)
+        t = sator.nd.from_dlpack(x)
+        del x
+        gc.collect()
+        self.assertEqual(t.shape, (4,))
+        self.assertIsNotNone(gone())
+        del t
+        gc.collect()
+        self.assertIsNone(gone())
+
+    def test_what_is_not_row_major_is_refused(self):
+        with self.assertRaises(ValueError) as caught:
+            sator.nd.from_dlpack(random(3, 4).T)
+        self.assertIn("ascontiguousarray", str(caught.exception))
+
+    def test_dtypes(self):
+        for dtype in ("float16", "float64", "int8", "uint8", "int64", "bool"):
+            values = np.array([[0, 1], [1, 0]]).astype(dtype)
+            t = sator.nd.array(values)
+            self.assertEqual((t.dtype, t.shape), (dtype, (2, 2)))
+            np.testing.assert_array_equal(t.numpy(), values)
+
+
+class Callbacks(unittest.TestCase):
+    @staticmethod
+    def machine(name):
+        text = f'''
+@R.function
+def main(x: R.Tensor((3,), "float32")):
+    y = R.call_pure_packed("{name}", x, R.prim_value(3), sinfo_args=R.Tensor((3,), "float32"))
+    return y
+'''
+        return relax.VirtualMachine(relax.build(sator.script.parse("@I.ir_module\nclass M:" + text.replace("\n", "\n    "))))
+
+    def test_a_program_calls_a_function_of_python_s(self):
+        @sator.register_func("test.scale")
+        def scale(x, k):
+            return sator.nd.array(x.numpy() * k)
+
+        vm = self.machine("test.scale")
+        np.testing.assert_array_equal(vm["main"](np.ones(3, "float32")).numpy(), [3, 3, 3])
+        self.assertIs(sator.get_global_func("test.scale"), scale)
+        with self.assertRaises(sator.TVMError):
+            sator.register_func("test.scale", scale)
+
+    def test_its_exception_arrives_with_its_traceback(self):
+        @sator.register_func("test.fails")
+        def fails(x, k):
+            raise LookupError("in the callback")
+
+        vm, names = self.machine("test.fails"), []
+        try:
+            vm["main"](np.ones(3, "float32"))
+        except LookupError as e:
+            names = [frame.name for frame in traceback.extract_tb(e.__traceback__)]
+        self.assertIn("fails", names)
+
+    def test_ten_thousand_calls_leave_nothing(self):
+        @sator.register_func("test.same", override=True)
+        def same(x, k):
+            return x
+
+        vm, x = self.machine("test.same"), np.ones(3, "float32")
+        for _ in range(100):
+            vm["main"](x)
+        gc.collect()
+        before, begin = len(gc.get_objects()), time.perf_counter()
+        for _ in range(10000):
+            vm["main"](x)
+        seconds = time.perf_counter() - begin
+        gc.collect()
+        self.assertLess(len(gc.get_objects()) - before, 50)
+        self.assertLess(seconds, 20)
+
+
+class Passes(unittest.TestCase):
+    def test_a_pipeline_of_passes_by_name(self):
+        with transform.PassContext(opt_level=3):
+            mod = transform.Sequential([relax.transform.LegalizeOps(), relax.transform.AnnotateTIROpPattern(),
+                                        relax.transform.FuseOps(), relax.transform.FuseTIR()])(Layer)
+        self.assertIn("fused_mm_relu", mod.functions)
+        self.assertIn("mm", Layer.functions)
+
+    def test_options_by_position_and_name(self):
+        by_name, by_position = relax.transform.ConvertToDataflow(min_size=1), relax.transform.ConvertToDataflow(1)
+        self.assertEqual(by_name(Layer).script(), by_position(Layer).script())
+        with self.assertRaises(sator.TVMError) as caught:
+            relax.transform.ConvertToDataflow(minsize=1)(Layer)
+        self.assertIn("min_size", str(caught.exception))
+        with self.assertRaises(AttributeError) as caught:
+            relax.transform.LegaliseOps
+        self.assertIn("LegalizeOps", str(caught.exception))
+
+    def test_every_pass_of_the_program_is_there(self):
+        from sator import _core
+
+        for name, does, _ in _core.passes():
+            self.assertIn(does, getattr(relax.transform, name).__doc__)
+
+    def test_passes_written_in_python(self):
+        @transform.module_pass(opt_level=0, name="Rename")
+        class Rename:
+            def __init__(self, name):
+                self.name = name
+
+            def transform_module(self, mod, ctx):
+                return sator.IRModule({self.name if k == "main" else k: f for k, f in mod.functions.items()})
+
+        self.assertIn("entry", Rename("entry")(Layer).functions)
+
+        @tir.transform.prim_func_pass(opt_level=0)
+        def mark(func, mod, ctx):
+            return func.with_attr("marked", 1)
+
+        out = mark(Layer)
+        self.assertEqual(out["mm"].attrs["marked"], 1)
+        self.assertNotIn("marked", out["main"].attrs)
+
+    def test_instruments_hear_of_each_pass(self):
+        heard = []
+
+        class Listener:
+            def run_before_pass(self, mod, info):
+                heard.append(info.name)
+
+            def should_run(self, mod, info):
+                return info.name != "FuseOps"
+
+        with transform.PassContext(instruments=[Listener()]):
+            transform.Sequential([relax.transform.LegalizeOps(), relax.transform.FuseOps()])(Layer)
+        self.assertEqual(heard, ["sequential", "LegalizeOps"])
+
+
+if __name__ == "__main__":
+    unittest.main()

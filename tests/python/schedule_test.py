@@ -1,0 +1,163 @@
+"""Schedules from Python: every primitive of the table, handles, traces, errors, index maps, tensor intrinsics."""
+import unittest
+
+import sator
+from sator import tir
+from sator.script import ir as I, tir as T
+
+
+@I.ir_module
+class Added:
+    @T.prim_func
+    def main(A: T.Buffer((128,), "float32"), B: T.Buffer((128,), "float32"), C: T.Buffer((128,), "float32")):
+        for i in range(128):
+            with T.block("C"):
+                vi = T.axis.spatial(128, i)
+                C[vi] = A[vi] + B[vi]
+
+
+@T.prim_func
+def matmul(A: T.Buffer((64, 64), "float32"), B: T.Buffer((64, 64), "float32"), C: T.Buffer((64, 64), "float32")):
+    for i, j, k in T.grid(64, 64, 64):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+
+# The last of the notebook's programs (the seed 001), as its slides show it.
+PARALLEL = '''for i_0 in T.parallel(8):
+            for i_2, i_1 in T.grid(4, 4):
+                with T.block("C"):
+                    vi = T.axis.spatial(128, i_0 * 16 + i_1 * 4 + i_2)
+                    T.reads(A[vi], B[vi])
+                    T.writes(C[vi])
+                    C[vi] = A[vi] + B[vi]'''
+
+
+class Steps(unittest.TestCase):
+    def test_the_notebook_s_steps(self):
+        sch = sator.tir.Schedule(Added)
+        self.assertEqual(f"{type(sch).__module__}.{type(sch).__name__}", "sator.tir.schedule.schedule.Schedule")
+        block_c = sch.get_block("C")
+        (i,) = sch.get_loops(block_c)
+        i_0, i_1, i_2 = sch.split(i, factors=[None, 4, 4])
+        sch.reorder(i_0, i_2, i_1)
+        sch.parallel(i_0)
+        self.assertIn(PARALLEL, sch.mod.script())
+        self.assertEqual(sch.get_loops(block_c), [i_0, i_2, i_1])
+        self.assertEqual(sch.get(i_0).kind, tir.ForKind.PARALLEL)
+        self.assertEqual(sch.get(block_c).name_hint, "C")
+
+    def test_a_trace_replays_on_the_same_program(self):
+        sch = tir.Schedule(matmul)
+        i, j, k = sch.get_loops("C")
+        sch.reorder(k, i, j)
+        sch.vectorize(sch.split(j, [None, 8])[-1])
+        again = tir.Schedule(matmul)
+        sch.trace.apply_to_schedule(again)
+        sator.ir.assert_structural_equal(again.mod, sch.mod)
+        self.assertIn("sch.reorder(", str(sch.trace))
+        self.assertEqual(len(sch.trace.insts), 4)
+
+    def test_every_primitive_is_a_method_with_its_parameters_in_its_help(self):
+        for name, parameter in (("split", "factors"), ("compute_at", "preserve_unit_loops"), ("tensorize", "tensor_intrin"),
+                                ("cache_read", "storage_scope"), ("rfactor", "factor_axis"), ("blockize", "target")):
+            self.assertIn(parameter, getattr(tir.Schedule, name).__doc__)
+
+    def test_a_refused_step_tells_six_parts_and_leaves_the_program(self):
+        sch = tir.Schedule(matmul)
+        i, j, k = sch.get_loops(sch.get_block("C"))
+        before = sch.mod
+        with self.assertRaises(tir.ScheduleError) as caught:
+            sch.parallel(k)
+        e = caught.exception
+        self.assertIsInstance(e, sator.tir.schedule.schedule.ScheduleError)
+        self.assertIsInstance(e, sator.TVMError)
+        self.assertIn("parallel(k)", e.what)
+        self.assertIn("in func main, after 2 steps", e.where)
+        self.assertIn("^", e.program)
+        self.assertTrue(e.needs and e.hint)
+        sator.ir.assert_structural_equal(sch.mod, before)
+
+    def test_a_consumed_handle_names_the_step(self):
+        sch = tir.Schedule(Added)
+        (i,) = sch.get_loops("C")
+        sch.split(i, [None, 32])
+        with self.assertRaises(tir.ScheduleError) as caught:
+            sch.parallel(i)
+        self.assertIn("split(i", caught.exception.hint)
+
+    def test_an_unknown_parameter_names_the_nearest(self):
+        sch = tir.Schedule(Added)
+        with self.assertRaises(tir.ScheduleError) as caught:
+            sch.split(sch.get_loops("C")[0], factor=[None, 4])
+        self.assertIn("factors", caught.exception.hint)
+
+    def test_a_layout_by_a_lambda_and_by_an_index_map(self):
+        tiled = tir.Schedule(matmul)
+        tiled.transform_layout("C", ("read", 0), lambda i, j: (i // 16, j // 16, i % 16, j % 16))
+        mapped = tir.Schedule(matmul)
+        mapped.transform_layout("C", ("read", 0), tir.IndexMap.from_func(lambda *i: (i[0] // 16, i[1] // 16, i[0] % 16, i[1] % 16), ndim=2))
+        sator.ir.assert_structural_equal(tiled.mod, mapped.mod)
+        self.assertIn("(4, 4, 16, 16)", tiled.mod.script())
+
+    def test_python_exceptions_of_an_index_map_arrive(self):
+        def wrong(i, j):
+            raise IndexError("in the map")
+
+        with self.assertRaises(IndexError):
+            tir.Schedule(matmul).transform_layout("C", ("read", 0), wrong)
+
+
+class IndexMaps(unittest.TestCase):
+    def test_shape_point_and_inverse(self):
+        tiles = tir.IndexMap.from_func(lambda i: (i // 4, i % 4))
+        self.assertEqual([int(d) for d in tiles.map_shape([14])], [4, 4])
+        self.assertEqual([int(d) for d in tiles.map_indices([13])], [3, 1])
+        back = tiles.inverse([16])
+        self.assertEqual([int(d) for d in back.map_indices([3, 1])], [13])
+
+    def test_a_map_that_loses_points_has_no_inverse(self):
+        with self.assertRaises(sator.TVMError) as caught:
+            tir.IndexMap.from_func(lambda i: (i // 4,)).inverse([16])
+        self.assertIn("no inverse", str(caught.exception))
+
+
+class Intrinsics(unittest.TestCase):
+    def test_a_registered_intrinsic_takes_the_place_of_its_block(self):
+        @T.prim_func
+        def desc(a: T.handle, b: T.handle, c: T.handle):
+            A = T.match_buffer(a, (16,), "float32", offset_factor=1)
+            B = T.match_buffer(b, (16,), "float32", offset_factor=1)
+            C = T.match_buffer(c, (16,), "float32", offset_factor=1)
+            with T.block("root"):
+                T.reads(A[0:16], B[0:16])
+                T.writes(C[0:16])
+                for i in range(16):
+                    with T.block("add"):
+                        vi = T.axis.spatial(16, i)
+                        C[vi] = A[vi] + B[vi]
+
+        @T.prim_func
+        def impl(a: T.handle, b: T.handle, c: T.handle):
+            A = T.match_buffer(a, (16,), "float32", offset_factor=1)
+            B = T.match_buffer(b, (16,), "float32", offset_factor=1)
+            C = T.match_buffer(c, (16,), "float32", offset_factor=1)
+            with T.block("root"):
+                T.reads(A[0:16], B[0:16])
+                T.writes(C[0:16])
+                T.evaluate(T.call_extern("int32", "add16", C.access_ptr("w"), A.access_ptr("r"), B.access_ptr("r")))
+
+        tir.TensorIntrin.register("test_add16", desc, impl)
+        sch = tir.Schedule(Added)
+        _, inner = sch.split(sch.get_loops("C")[0], [None, 16])
+        sch.tensorize(inner, "test_add16")
+        self.assertIn('T.call_extern("int32", "add16"', sch.mod.script())
+        sator.ir.assert_structural_equal(tir.TensorIntrin.get("test_add16").desc, desc)
+        self.assertIsNone(tir.TensorIntrin.get("test_none", allow_missing=True))
+
+
+if __name__ == "__main__":
+    unittest.main()

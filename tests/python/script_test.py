@@ -1,0 +1,257 @@
+"""Programs written as Python functions: read, printed, compared."""
+import inspect
+import re
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+import sator
+from sator.script import ir as I, relax as R, tir as T
+
+SIZE = 16
+OFFSETS = (1, 2)
+
+
+def flat(i, j):
+    return i * 4 + j
+
+
+class Settings:
+    dtype = "float16"
+    sizes = {"rows": 8}
+
+
+@I.ir_module
+class Added:
+    @T.prim_func
+    def main(A: T.Buffer[128, "float32"], B: T.Buffer[128, "float32"], C: T.Buffer[128, "float32"]):
+        # extra annotations for the function
+        T.func_attr({"global_symbol": "main", "tir.noalias": True})
+        for i in range(128):
+            with T.block("C"):
+                vi = T.axis.spatial(128, i)
+                C[vi] = A[vi] + B[vi]
+
+
+# What the notebook of the seed 001 shows.
+ADDED = '''# from tvm.script import ir as I
+# from tvm.script import tir as T
+
+@I.ir_module
+class Module:
+    @T.prim_func
+    def main(A: T.Buffer((128,), "float32"), B: T.Buffer((128,), "float32"), C: T.Buffer((128,), "float32")):
+        T.func_attr({"tir.noalias": T.bool(True)})
+        # with T.block("root"):
+        for i in range(128):
+            with T.block("C"):
+                vi = T.axis.spatial(128, i)
+                T.reads(A[vi], B[vi])
+                T.writes(C[vi])
+                C[vi] = A[vi] + B[vi]'''
+
+
+class Parse(unittest.TestCase):
+    def test_import_loads_no_compiler_and_is_quick(self):
+        code = ("import sys, time; t = time.perf_counter(); import sator; s = time.perf_counter() - t; "
+                "print(s, 'sator._core' in sys.modules, 'numpy' in sys.modules)")
+        seconds, core, numpy = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+        self.assertLess(float(seconds), 0.2)
+        self.assertEqual((core, numpy), ("False", "False"))
+
+    def test_the_notebook_s_module_prints_as_it_shows(self):
+        self.assertEqual(Added.script(), ADDED)
+        self.assertEqual(f"{type(Added).__module__}.{type(Added).__name__}", "sator.ir.module.IRModule")
+
+    def test_a_text_gives_the_same_program(self):
+        again = sator.script.parse(ADDED)
+        sator.ir.assert_structural_equal(again, Added)
+        self.assertEqual(sator.ir.structural_hash(again), sator.ir.structural_hash(Added))
+
+    def test_a_text_of_one_function_is_a_function(self):
+        f = sator.script.parse("@T.prim_func\ndef f(A: T.Buffer((n,), 'float32')):\n    A[0] = T.float32(1)\n", extra_vars={"n": 4})
+        self.assertIsInstance(f, sator.tir.PrimFunc)
+        self.assertEqual([int(d) for d in f.buffer_map[f.params[0]].shape], [4])
+
+    def test_parts_of_programs_that_differ_are_underlined_in_both(self):
+        other = sator.script.parse(ADDED.replace("A[vi] + B[vi]", "A[vi] - B[vi]"))
+        self.assertFalse(sator.ir.structural_equal(other, Added))
+        with self.assertRaises(ValueError) as caught:
+            sator.ir.assert_structural_equal(other, Added)
+        words = str(caught.exception)
+        self.assertIn("left, line 15", words)
+        self.assertIn("C[vi] = A[vi] - B[vi]", words)
+        self.assertIn("C[vi] = A[vi] + B[vi]", words)
+        self.assertEqual(words.count("^"), 2 * len("- B[vi]"))
+
+
+class Captured(unittest.TestCase):
+    def test_numbers_tuples_attributes_and_functions_around_the_program(self):
+        rows = 4
+
+        @T.prim_func
+        def f(A: T.Buffer((rows, 4), Settings.dtype), B: T.Buffer((SIZE,), "float16")):
+            for i, j in T.grid(rows, 4):
+                B[flat(i, j)] = A[i, j] * T.float16(OFFSETS[1]) + T.float16(Settings.sizes["rows"])
+
+        @T.prim_func
+        def g(A: T.Buffer((4, 4), "float16"), B: T.Buffer((16,), "float16")):
+            for i, j in T.grid(4, 4):
+                B[i * 4 + j] = A[i, j] * T.float16(2) + T.float16(8)
+
+        sator.ir.assert_structural_equal(f.without_attr("global_symbol"), g.without_attr("global_symbol"))
+
+    def test_a_parameter_of_a_function_that_makes_programs(self):
+        def make(n, dtype="float32"):
+            @T.prim_func
+            def f(A: T.Buffer((n,), dtype)):
+                for i in range(n):
+                    A[i] = T.Cast(dtype, i)
+
+            return f
+
+        self.assertIn('T.Buffer((7,), "int8")', make(7, "int8").script())
+        self.assertIn('T.Buffer((9,), "float32")', make(9).script())
+
+    def test_a_name_of_the_program_hides_one_around_it(self):
+        i = 1000
+
+        @T.prim_func
+        def f(A: T.Buffer((4,), "int32")):
+            for i in range(4):
+                A[i] = i
+
+        self.assertNotIn("1000", f.script())
+        self.assertEqual(i, 1000)
+
+    def test_expressions_from_outside_are_parts_of_the_program(self):
+        value = T.float32(3) + T.float32(4)
+
+        @T.prim_func
+        def f(A: T.Buffer((4,), "float32")):
+            for i in range(4):
+                A[i] = value
+
+        self.assertIn("A[i] = T.float32(7)", f.script())
+
+    def test_an_error_of_python_code_arrives_as_it_was_raised(self):
+        def wrong(i):
+            raise KeyError("from the helper")
+
+        with self.assertRaises(KeyError) as caught:
+
+            @T.prim_func
+            def f(A: T.Buffer((4,), "int32")):
+                for i in range(4):
+                    A[i] = wrong(i)
+
+        self.assertIn("from the helper", str(caught.exception))
+
+    def test_an_unknown_name_is_refused_with_file_line_and_column(self):
+        with self.assertRaises(sator.error.DiagnosticError) as caught:
+
+            @T.prim_func
+            def f(A: T.Buffer((4,), "int32")):
+                for i in range(4):
+                    A[i] = nobody  # noqa: F821
+
+        e = caught.exception
+        self.assertIsInstance(e, sator.TVMError)
+        self.assertIsInstance(e, RuntimeError)
+        self.assertIn("nobody", e.what)
+        line = inspect.getsourcelines(Captured.test_an_unknown_name_is_refused_with_file_line_and_column)[1] + 6
+        self.assertEqual(e.line, line)
+        self.assertIn(Path(__file__).name, e.where)
+        self.assertIn("^^^^^^", str(e))
+        self.assertTrue(e.needs and e.hint)
+
+
+class Graphs(unittest.TestCase):
+    def test_a_graph_with_symbolic_sizes_and_captured_ones(self):
+        width = 8
+
+        @I.ir_module
+        class M:
+            @R.function
+            def main(x: R.Tensor(("n", width), "float32")) -> R.Tensor(("n", width), "float32"):
+                with R.dataflow():
+                    y = R.nn.relu(x)
+                    R.output(y)
+                return y
+
+        main = M["main"]
+        self.assertIsInstance(main, sator.relax.Function)
+        self.assertEqual(main.params[0].name_hint, "x")
+        self.assertEqual(str(main.ret_struct_info), 'n = T.int64()\nR.Tensor((n, 8), dtype="float32")')
+        binding = main.body.blocks[0].bindings[0]
+        self.assertEqual(binding.value.op.name, "nn.relu")
+        self.assertTrue(binding.value.args[0].same_as(main.params[0]))
+
+
+class Nodes(unittest.TestCase):
+    def test_every_node_class_of_the_headers_is_in_the_table(self):
+        source = Path(__file__).resolve().parents[2] / "src"
+        table = set(re.findall(r"row<(?:\w+::)*(\w+)>\(", (source / "bind/node_table.cc").read_text()))
+        classes = set()
+        for header in source.rglob("*.h"):
+            classes.update(re.findall(r"struct (\w+) final : (?:Node|BinaryNode|CompareNode)<", header.read_text()))
+        self.assertGreater(len(classes), 80)
+        # Elements of tensors exist while a formula is turned into a program.
+        self.assertEqual(classes - table, {"TensorLoad"})
+
+    def test_fields_have_our_names_and_tvm_s(self):
+        loop = Added["main"].body.block.body
+        self.assertIsInstance(loop, sator.tir.For)
+        self.assertIsInstance(loop, sator.tir.Stmt)
+        self.assertEqual(loop.loop_var.name, "i")
+        self.assertTrue(loop.loop_var.same_as(loop.var))
+        self.assertEqual(int(loop.extent), 128)
+        self.assertEqual(loop.kind, sator.tir.ForKind.SERIAL)
+        self.assertEqual(loop.body.block.name_hint, "C")
+        self.assertEqual(Added["main"].attrs["tir.noalias"], True)
+
+    def test_arithmetic_on_expressions_folds_as_tvm_s(self):
+        x = sator.tir.Var("x", "int32")
+        self.assertEqual(str(x + 0), "x")
+        self.assertEqual(str(x * 2 + 1), "x * 2 + 1")
+        self.assertEqual(int(sator.tir.IntImm("int32", -7) // 2), -4)
+        self.assertEqual((x + 1.5).dtype, "float32")
+        self.assertTrue(bool(x == x))
+        self.assertFalse(bool(x == sator.tir.Var("x", "int32")))
+        with self.assertRaises(ValueError):
+            bool(x < 3)
+
+    def test_walks_see_children_first_or_last(self):
+        first, last = [], []
+        tir = sator.tir
+        tir.stmt_functor.post_order_visit(Added["main"].body, lambda n: last.append(type(n).__name__))
+        tir.stmt_functor.pre_order_visit(Added["main"].body, lambda n: first.append(type(n).__name__))
+        for names, order in ((first, ("For", "BufferStore", "Add")), (last, ("Add", "BufferStore", "For"))):
+            self.assertEqual(sorted(order, key=names.index), list(order))
+        self.assertEqual(last.count("BufferStore"), 1)
+        outer = []
+        tir.stmt_functor.pre_order_visit(Added["main"].body, lambda n: outer.append(n) or not isinstance(n, tir.For))
+        self.assertNotIn("BufferStore", [type(n).__name__ for n in outer])
+
+    def test_constructors_take_fields_by_position_and_by_name(self):
+        x = sator.tir.Var("x", "int32")
+        loop = sator.tir.For(loop_var=x, min=0, extent=4, kind=sator.tir.ForKind.PARALLEL, thread="", annotations={},
+                             body=sator.tir.Evaluate(x))
+        self.assertIn("for x in T.parallel(4):", loop.script())
+        with self.assertRaises(TypeError) as caught:
+            sator.tir.Add(1)
+        self.assertIn("missing b", str(caught.exception))
+
+    def test_a_module_takes_functions(self):
+        module = sator.IRModule({"f": Added["main"]})
+        module["g"] = Added["main"]
+        self.assertEqual(sorted(module.functions), ["f", "g"])
+        self.assertEqual(len(Added), 1)
+        with self.assertRaises(ValueError) as caught:
+            module["h"]
+        self.assertIn("f, g", str(caught.exception))
+
+
+if __name__ == "__main__":
+    unittest.main()
