@@ -11,5 +11,7 @@ NB_MODULE(_core, m) {
   sator::bind::add_script(m);
   sator::bind::add_schedule(m);
   sator::bind::add_passes(m);
+  sator::bind::add_te(m);
+  sator::bind::add_graph(m);
   sator::bind::add_machine(m);
 }

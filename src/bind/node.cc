@@ -186,6 +186,10 @@ Expr expr_of(nb::handle object, const char* needs) {
     const auto v = nb::cast<int64_t>(nb::int_(object));
     return int_imm(v, v == static_cast<int32_t>(v) ? i32 : i64);
   }
+  if (nb::isinstance<Handle>(object)) {
+    // An axis stands for its variable.
+    if (const auto* axis = nb::cast<const Handle&>(object).node.as<tir::IterVar>()) return axis->var;
+  }
   if (PyUnicode_Check(object.ptr())) return string_imm(nb::cast<std::string>(object));
   if (!object.is_none() && nb::hasattr(object, "_node")) return expr_of(object.attr("_node")(), needs);
   wrong_type(object, needs);

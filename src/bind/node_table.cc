@@ -3,6 +3,7 @@
 #include "arith/index_map.h"
 #include "bind/convert.h"
 #include "tir/nodes.h"
+#include "tir/te.h"
 
 namespace sator::bind {
 
@@ -57,6 +58,15 @@ NodeRow row(const char* space, const char* name, const Aliases& aliases = {}) {
   return out;
 }
 
+/// A class whose objects Python only hands on.
+template <class T>
+NodeRow opaque_row(const char* space, const char* name) {
+  return {
+      .info = &T::kInfo, .space = space, .name = name, .family = family_of<T>(), .make = [](const auto&) -> NodeRef {
+        throw nb::type_error("such a node is made by the compiler alone");
+      }};
+}
+
 std::vector<NodeRow> all_rows() {
   return {
       row<Module>("ir", "IRModule"),
@@ -97,6 +107,7 @@ std::vector<NodeRow> all_rows() {
       row<Broadcast>("tir", "Broadcast"),
       row<Shuffle>("tir", "Shuffle"),
       row<arith::IndexMap>("tir", "IndexMap"),
+      opaque_row<te::TensorLoad>("tir", "ProducerLoad"),
       row<tir::IterVar>("tir", "IterVar", {{"kind", "iter_type"}}),
       row<tir::BufferRegion>("tir", "BufferRegion"),
       row<tir::MatchBuffer>("tir", "MatchBufferRegion"),

@@ -17,6 +17,8 @@ void add_errors(nanobind::module_& m);
 void add_script(nanobind::module_& m);
 void add_schedule(nanobind::module_& m);
 void add_passes(nanobind::module_& m);
+void add_te(nanobind::module_& m);
+void add_graph(nanobind::module_& m);
 void add_machine(nanobind::module_& m);
 
 }  // namespace sator::bind

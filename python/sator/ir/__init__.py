@@ -21,3 +21,15 @@ class _Range:
 
 
 add_constructors(_core.ir)
+
+
+def __getattr__(name):
+    if name == "Op":
+        from sator import relax
+
+        return relax.Op
+    if name == "transform":
+        from sator import transform
+
+        return transform
+    raise AttributeError(f"module 'sator.ir' has no attribute {name!r}")

@@ -2,7 +2,14 @@
 from sator import _core
 from sator.extend import extends
 
-_fields = {name: vars(_core.ir.IRModule)[name] for name in ("functions", "attrs", "global_infos")}
+_functions = _core.ir.IRModule.functions.fget
+
+
+class FunctionName(str):
+    """The name of a function of a module: a text that also answers as relax.GlobalVar does."""
+
+    __slots__ = ()
+    name_hint = property(str)
 
 
 @extends(_core.ir.IRModule)
@@ -23,6 +30,11 @@ class IRModule:
     def from_expr(func):
         """A module of one function, called `main` unless the function says otherwise."""
         return IRModule({func.attrs.get("global_symbol", "main"): func})
+
+    @property
+    def functions(self):
+        """The functions by name, in the order of the names."""
+        return {FunctionName(name): func for name, func in _functions(self).items()}
 
     def functions_items(self):
         return self.functions.items()
@@ -73,4 +85,4 @@ class IRModule:
 
 
 def _name_of(key):
-    return key if isinstance(key, str) else key.name_hint
+    return str(key) if isinstance(key, str) else key.name_hint

@@ -1,18 +1,93 @@
-"""Graphs: nodes, ops, passes, building and running."""
+"""Graphs: nodes, ops, building, rewriting, running."""
 import importlib
 
 from sator import _core, ir  # noqa: F401
 from sator.driver import Executable, relax_build as build  # noqa: F401
 from sator.extend import add_constructors, extends
 from sator.runtime.vm import VirtualMachine  # noqa: F401
+from sator.script.language import Name
 
 Expr, StructInfo, Binding = _core.RelaxExpr, _core.StructInfo, _core.Binding
+
+# Calls of ops, as R makes them in scripts: relax.op.add(x, y), relax.op.nn.relu(x).
+op = Name("R")
+
+
+@extends(_core.relax.Var)
+class _Var:
+    def __init__(self, name_hint, struct_info=None, span=None):
+        _core.Object.__init__(self, _core.graph_var(name_hint, struct_info, False))
+
+
+@extends(_core.relax.DataflowVar)
+class _DataflowVar:
+    def __init__(self, name_hint, struct_info=None, span=None):
+        _core.Object.__init__(self, _core.graph_var(name_hint, struct_info, True))
 
 
 @extends(_core.relax.GlobalVar)
 class _GlobalVar:
     def __init__(self, name_hint, struct_info=None):
         _core.Object.__init__(self, _core.make(_core.relax.GlobalVar, [name_hint, struct_info]))
+
+
+@extends(_core.relax.Call)
+class _Call:
+    def __init__(self, op, args, attrs=None, sinfo_args=None, span=None):
+        _core.Object.__init__(self, _core.graph_call(op, args, attrs, sinfo_args))
+
+
+@extends(_core.relax.Tuple)
+class _Tuple:
+    def __init__(self, fields, span=None):
+        _core.Object.__init__(self, _core.tuple(fields))
+
+    def __getitem__(self, index):
+        return self.fields[index]
+
+    def __len__(self):
+        return len(self.fields)
+
+
+@extends(_core.relax.TupleGetItem)
+class _TupleGetItem:
+    def __init__(self, tuple_value, index, span=None):
+        _core.Object.__init__(self, _core.tuple_get(tuple_value, index))
+
+
+@extends(_core.relax.ShapeExpr)
+class _ShapeExpr:
+    def __init__(self, values, span=None):
+        _core.Object.__init__(self, _core.shape(values))
+
+
+@extends(_core.relax.PrimValue)
+class _PrimValue:
+    def __init__(self, value, span=None):
+        _core.Object.__init__(self, _core.graph_expr(value))
+
+
+_op_name = _core.relax.Op.name.fget
+
+
+@extends(_core.relax.Op)
+class Op:
+    """An op of graphs. Two of the same name are equal."""
+
+    @property
+    def name(self):
+        return "relax." + _op_name(self)
+
+    @staticmethod
+    def get(name):
+        """The op of a name, with or without "relax.". Errors: there is none; the nearest names are listed."""
+        return _core.op_ref(name.removeprefix("relax."))
+
+    def __eq__(self, other):
+        return isinstance(other, _core.relax.Op) and other.name == self.name
+
+    def __hash__(self):
+        return hash(self.name)
 
 
 @extends(_core.relax.Function)
@@ -33,14 +108,30 @@ add_constructors(_core.relax)
 globals().update({name: cls for name, cls in vars(_core.relax).items() if not name.startswith("_")})
 
 
+def TensorStructInfo(shape=None, dtype="float32", vdevice=None, ndim=-1):  # noqa: N802
+    """What is known of a tensor: extents (integers, variables) or None, dtype."""
+    from sator.script import relax as R
+
+    if shape is None:
+        return R.Tensor(dtype=dtype, ndim=ndim)._node()
+    return R.Tensor(tuple(shape), dtype)._node()
+
+
 def const(value, dtype=None):
-    """A tensor that is known before the program runs, from a number or an array."""
+    """A tensor that is known before the program runs, from a number or an array; reals are float32 unless the array says otherwise."""
     import numpy
 
+    if isinstance(value, _core.NDArray):
+        return _core.constant(value)
     array = numpy.asarray(value, dtype=dtype)
     if dtype is None and array.dtype == numpy.float64 and not hasattr(value, "dtype"):
         array = array.astype("float32")
-    return _core.constant(_core.copy_of(numpy.ascontiguousarray(array)))
+    return _core.constant(_core.copy_of(numpy.ascontiguousarray(array).reshape(array.shape)))
+
+
+from sator.relax import expr_functor  # noqa: E402,F401
+from sator.relax.block_builder import BlockBuilder  # noqa: E402,F401
+from sator.relax.expr_functor import PyExprMutator, PyExprVisitor  # noqa: E402,F401
 
 
 def __getattr__(name):

@@ -1,0 +1,45 @@
+"""Default schedules: the compiler's own, and rules written in Python."""
+from sator import _core, transform
+from sator.target import Target
+
+
+class ScheduleRule:
+    """A rule: `apply(func, target, tunable)` gives a schedule of the function, or None where it declines."""
+
+    def apply(self, func, target, tunable):
+        raise NotImplementedError
+
+    def is_target_available(self, target):
+        return True
+
+
+class _Rules(transform.Pass):
+    info = transform.PassInfo("ApplyDefaultSchedule", "schedules every tensor program by the first rule that takes it")
+
+    def __init__(self, rules):
+        self._rules = rules
+
+    def transform_module(self, mod, ctx):
+        target = Target.current() or Target("llvm")
+        functions = mod.functions
+        for name, func in functions.items():
+            if not isinstance(func, _core.tir.PrimFunc) or func.attrs.get("tir.is_scheduled"):
+                continue
+            for rule in self._rules:
+                apply = rule.apply if hasattr(rule, "apply") else rule
+                sch = apply(func, target, False)
+                sch = sch[0] if isinstance(sch, list) and sch else sch
+                if sch:
+                    made = sch.mod
+                    scheduled = made.functions.get("main") or next(iter(made.functions.values()))
+                    scheduled = scheduled.without_attr("global_symbol").with_attr("tir.is_scheduled", True)
+                    symbol = func.attrs.get("global_symbol")
+                    functions[name] = scheduled.with_attr("global_symbol", symbol) if symbol else scheduled
+                    break
+        return _core.module(functions, mod.attrs, mod.global_infos)
+
+
+def ApplyDefaultSchedule(*rules):  # noqa: N802
+    """The pass that schedules every tensor program that is not scheduled yet: by the first of `rules` that takes it, or by the
+    compiler's own rules for the target where none is given."""
+    return _Rules(rules) if rules else transform.ApplyDefaultSchedule()

@@ -1,0 +1,142 @@
+"""Graphs built line by line."""
+from sator import _core
+from sator.relax.te_calls import te_call
+
+
+class _Scope:
+    def __init__(self, enter, leave):
+        self._enter, self._leave = enter, leave
+
+    def __enter__(self):
+        self._enter()
+
+    def __exit__(self, kind, error, traceback):
+        self._leave(kind is None)
+
+
+class BlockBuilder:
+    """Builds functions of a module.
+
+        bb = relax.BlockBuilder()
+        with bb.function("main", [x, w]):
+            with bb.dataflow():
+                y = bb.emit(relax.op.matmul(x, w))
+                out = bb.emit_output(relax.op.nn.relu(y))
+            bb.emit_func_output(out)
+        mod = bb.finalize()
+    """
+
+    def __init__(self, mod=None):
+        self._core = _core.BlockBuilder(mod)
+        self._function = None
+
+    # Functions and blocks.
+
+    def function(self, name, params=None, attrs=None, pure=True, private=False):
+        """The scope of a function. Its parameters may be given to emit_func_output instead."""
+
+        def enter():
+            if self._function is not None:
+                raise ValueError(f"the function {self._function['name']} is not finished\n  needs: one function after the other")
+            self._function = {"name": name, "params": list(params or ()), "attrs": dict(attrs or {}), "pure": pure,
+                              "private": private, "blocks": [], "done": False}
+            self._core.begin_scope(self._function["params"])
+            self._core.begin_block(False)
+
+        def leave(is_good):
+            function, self._function = self._function, None
+            if is_good and not function["done"]:
+                raise ValueError(f"the function {name} has no result\n  needs: bb.emit_func_output(result) at its end")
+
+        return _Scope(enter, leave)
+
+    def dataflow(self):
+        """The scope of a dataflow block: what is emitted there has no effects."""
+
+        def enter():
+            self._keep_block()
+            self._core.begin_block(True)
+
+        def leave(is_good):
+            if is_good:
+                self._keep_block()
+                self._core.begin_block(False)
+
+        return _Scope(enter, leave)
+
+    def _keep_block(self):
+        block = self._core.end_block()
+        if block.bindings:
+            self._function["blocks"].append(block)
+
+    def emit_func_output(self, output, params=None):
+        """What the function returns. Ends it. Errors: parameters that were given before."""
+        f = self._function
+        if f is None:
+            raise ValueError("emit_func_output outside of a function\n  needs: `with bb.function(...):` around it")
+        if params is not None:
+            if f["params"]:
+                raise ValueError("the parameters were given with the function already")
+            f["params"] = list(params)
+        output = self._core.normalize(output)
+        self._keep_block()
+        attrs = f["attrs"] if f["private"] else {"global_symbol": f["name"], **f["attrs"]}
+        func = self._core.end_function(f["params"], f["blocks"], output, attrs, f["pure"])
+        self._core.update_function(f["name"], func)
+        f["done"] = True
+        return self._global_var(f["name"])
+
+    # Bindings.
+
+    def emit(self, expr, name_hint=""):
+        """Binds an expression to a new variable."""
+        return self._core.emit(expr, name_hint)
+
+    def emit_output(self, output, name_hint=""):
+        """Binds an expression to a variable that is visible after the dataflow block."""
+        return self._core.emit_output(output, name_hint)
+
+    def match_cast(self, value, struct_info, name_hint=""):
+        """Binds a value whose shape is checked at run time; sizes that occur first there are bound."""
+        return self._core.emit_match_cast(value, struct_info, name_hint)
+
+    def emit_normalized(self, binding):
+        """A binding as it is."""
+        self._core.emit_binding(binding)
+
+    def emit_te(self, func, *args, primfunc_name_hint=None, **kwargs):
+        """Calls a tensor program that `func`, a function over te's tensors, defines; binds the result."""
+        return self.emit(self.call_te(func, *args, primfunc_name_hint=primfunc_name_hint, **kwargs))
+
+    def call_te(self, func, *args, primfunc_name_hint=None, **kwargs):
+        """The call of a tensor program that `func`, a function over te's tensors, defines: not bound yet."""
+        return te_call(self._core, primfunc_name_hint or getattr(func, "__name__", "te_func").split(".")[-1], func, args, kwargs)
+
+    def normalize(self, expr):
+        """The expression with struct info; arguments that are calls are bound to variables."""
+        return self._core.normalize(expr)
+
+    def lookup_binding(self, var):
+        """What a variable was bound to here, or None."""
+        return self._core.bound_value(var)
+
+    # The module.
+
+    def add_func(self, func, func_name):
+        """Adds a function under the name, or the next free one; an equal one that is there is shared."""
+        return self._core.add_function(func, func_name)
+
+    def update_func(self, gv, updated):
+        self._core.update_function(gv if isinstance(gv, str) else gv.name_hint, updated)
+
+    def get(self):
+        """The module so far."""
+        return self._core.module()
+
+    finalize = get
+
+    def get_unique_name(self, name_prefix):
+        return self._core.fresh_name(name_prefix)
+
+    def _global_var(self, name):
+        return self.get().get_global_var(name)

@@ -1,0 +1,36 @@
+"""How formulas are found, and those that TVM names by their operands."""
+from sator import _core, te
+
+_OPS = {name for name, _ in _core.ops()}
+
+
+def formula_of(name, op):
+    """The formula of an op as a function of tensors. Errors: AttributeError for an op that there is not."""
+    if op not in _OPS:
+        raise AttributeError(f"topi has no formula {name}")
+
+    def formula(*args, **kwargs):
+        return _core.formula(op, list(args), kwargs)
+
+    formula.__name__ = formula.__qualname__ = name
+    formula.__doc__ = f"The formula of the op {op}."
+    return formula
+
+
+def matmul(tensor_a, tensor_b, transp_a=False, transp_b=False, out_dtype=None):
+    """The product of two matrices, each transposed first where that is said; its block is called T_matmul_NN, _NT, _TN or _TT.
+
+    tensor_a   [m, k], or [k, m] transposed
+    tensor_b   [k, n], or [n, k] transposed
+    """
+    m, k = (tensor_a.shape[1], tensor_a.shape[0]) if transp_a else tensor_a.shape
+    n = tensor_b.shape[0] if transp_b else tensor_b.shape[1]
+    axis = te.reduce_axis((0, k), name="k")
+    dtype = out_dtype or tensor_a.dtype
+
+    def element(i, j):
+        a = tensor_a[axis, i] if transp_a else tensor_a[i, axis]
+        b = tensor_b[j, axis] if transp_b else tensor_b[axis, j]
+        return te.sum(a.astype(dtype) * b.astype(dtype), axis=axis)
+
+    return te.compute((m, n), element, name="T_matmul_" + "NT"[transp_a] + "NT"[transp_b])

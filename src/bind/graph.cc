@@ -1,0 +1,192 @@
+// Graphs built from Python: the builder that relax.BlockBuilder is a face of.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bind/convert.h"
+#include "bind/parts.h"
+#include "bind/te.h"
+#include "relax/builder.h"
+#include "relax/ops/table.h"
+#include "relax/verify.h"
+
+namespace sator::bind {
+
+namespace {
+
+using relax::BlockBuilder;
+using relax::RExpr;
+
+RExpr graph_of(nb::handle o) {
+  if (PyLong_Check(o.ptr()) && !PyBool_Check(o.ptr())) return relax::prim_value(nb::cast<int64_t>(o));
+  if (nb::isinstance<PrimExprHandle>(o)) return relax::prim_value(expr_of(o));
+  if (PyUnicode_Check(o.ptr())) return relax::string_value(nb::cast<std::string>(o));
+  if (PyList_Check(o.ptr()) || PyTuple_Check(o.ptr())) {
+    std::vector<RExpr> items;
+    for (nb::handle item : nb::iter(o)) items.push_back(graph_of(item));
+    return relax::tuple(std::move(items));
+  }
+  const NodeRef node = node_of(o);
+  if (const auto* e = node.as<relax::RelaxExprNode>()) return RExpr(e);
+  wrong_type(o, "an expression of a graph");
+}
+
+relax::StructInfo struct_info_of(nb::handle o) {
+  const NodeRef node = node_of(o);
+  if (!node) return nullptr;
+  const auto* info = node.as<relax::StructInfoNode>();
+  if (!info) wrong_type(o, "struct info, such as R.Tensor((4,), \"float32\")");
+  return relax::StructInfo(info);
+}
+
+std::vector<relax::RVarRef> params_of(nb::handle list) {
+  std::vector<relax::RVarRef> out;
+  for (nb::handle o : nb::iter(list)) {
+    const NodeRef node = node_of(o);
+    const auto* v = node.as<relax::RVar>();
+    if (!v) wrong_type(o, "a variable of a graph, relax.Var");
+    out.emplace_back(v);
+  }
+  return out;
+}
+
+nb::object call_te(BlockBuilder& b, const std::string& name, nb::list args, nb::object formula) {
+  std::vector<RExpr> given;
+  for (nb::handle a : args) given.push_back(graph_of(a));
+  const RExpr made = b.call_te(name, given, [&](const relax::TeInputs& inputs) {
+    nb::list values;
+    for (const relax::TeInput& in : inputs.values) values.append(te_to_python(in));
+    return te_tensors_of(formula(values));
+  });
+  if (!made)
+    fail({.what = text(name, ": the shape of an argument is not known"),
+          .needs = "arguments whose extents are known, if only as symbolic sizes",
+          .hint = "bind them with match_cast first"});
+  return to_python(NodeRef(made));
+}
+
+void add_block_builder(nb::module_& m) {
+  nb::class_<BlockBuilder>(m, "BlockBuilder")
+      .def(
+          "__init__",
+          [](BlockBuilder* self, nb::object module) {
+            const NodeRef node = node_of(module);
+            new (self) BlockBuilder(node ? ModuleRef(node.as<Module>()) : nullptr);
+          },
+          nb::arg("module").none())
+      .def("module",
+           [](const BlockBuilder& b) {
+             return b.module() ? to_python(NodeRef(b.module()))
+                               : to_python(NodeRef(make<Module>(std::map<std::string, Func>(), Attrs(), Attrs())));
+           })
+      .def("begin_scope", [](BlockBuilder& b, nb::object params) { b.begin_scope(params_of(params)); })
+      .def("end_scope", &BlockBuilder::end_scope)
+      .def("begin_block", &BlockBuilder::begin_block)
+      .def("end_block", [](BlockBuilder& b) { return to_python(NodeRef(b.end_block())); })
+      .def("in_dataflow", &BlockBuilder::in_dataflow)
+      .def(
+          "end_function",
+          [](BlockBuilder& b, nb::object params, nb::object blocks, nb::object result, nb::object attrs, bool is_pure) {
+            std::vector<relax::BindingBlockRef> list;
+            for (nb::handle o : nb::iter(blocks)) list.emplace_back(node_of(o).as<relax::BindingBlock>());
+            const NodeRef given = attribute_of(attrs);
+            return to_python(NodeRef(b.end_function(params_of(params),
+                                                    std::move(list),
+                                                    graph_of(result),
+                                                    given ? given.as<Dict>()->items : Attrs(),
+                                                    is_pure)));
+          },
+          nb::arg("params"),
+          nb::arg("blocks"),
+          nb::arg("result"),
+          nb::arg("attrs").none(),
+          nb::arg("is_pure"))
+      .def("emit",
+           [](BlockBuilder& b, nb::object e, const std::string& name) {
+             return to_python(NodeRef(b.emit(graph_of(e), name)));
+           })
+      .def("emit_output",
+           [](BlockBuilder& b, nb::object e, const std::string& name) {
+             return to_python(NodeRef(b.emit_output(graph_of(e), name)));
+           })
+      .def("emit_match_cast",
+           [](BlockBuilder& b, nb::object e, nb::object info, const std::string& name) {
+             return to_python(NodeRef(b.emit_match_cast(graph_of(e), struct_info_of(info), name)));
+           })
+      .def("emit_binding",
+           [](BlockBuilder& b, const Handle& binding) {
+             b.emit_binding(relax::Binding(binding.node.as<relax::BindingNode>()));
+           })
+      .def("bound_value",
+           [](const BlockBuilder& b, nb::object var) { return to_python(NodeRef(b.bound_value(graph_of(var)))); })
+      .def("normalize", [](BlockBuilder& b, nb::object e) { return to_python(NodeRef(b.normalize(graph_of(e)))); })
+      .def("add_function",
+           [](BlockBuilder& b, const Handle& f, const std::string& name) {
+             return to_python(NodeRef(b.add_function(Func(f.node.as<FuncNode>()), name)));
+           })
+      .def("update_function",
+           [](BlockBuilder& b, const std::string& name, const Handle& f) {
+             b.update_function(name, Func(f.node.as<FuncNode>()));
+           })
+      .def("call_te", call_te)
+      .def("fresh_name", &BlockBuilder::fresh_name);
+}
+
+}  // namespace
+
+void add_graph(nb::module_& m) {
+  add_block_builder(m);
+  m.def(
+      "graph_var",
+      [](const std::string& name, nb::object info, bool is_dataflow) {
+        relax::StructInfo sinfo = struct_info_of(info);
+        if (!sinfo) sinfo = relax::object_info();
+        return to_python(NodeRef(is_dataflow ? relax::make_dataflow_var(name, sinfo) : relax::make_rvar(name, sinfo)));
+      },
+      nb::arg("name"),
+      nb::arg("info").none(),
+      nb::arg("is_dataflow"));
+  m.def(
+      "graph_call",
+      [](nb::object op, nb::object args, nb::object attrs, nb::object sinfo_args) {
+        std::vector<RExpr> given;
+        for (nb::handle a : nb::iter(args)) given.push_back(graph_of(a));
+        std::vector<relax::StructInfo> infos;
+        if (!sinfo_args.is_none())
+          for (nb::handle i : nb::iter(sinfo_args)) infos.push_back(struct_info_of(i));
+        const NodeRef named = attribute_of(attrs);
+        Attrs all = named ? named.as<Dict>()->items : Attrs();
+        const RExpr callee = graph_of(op);
+        // What is not given has its standard value.
+        if (const auto* o = callee.as<relax::Op>())
+          for (const relax::AttrDef& a : relax::op_named(o->name).attrs)
+            if (a.standard) all.emplace(a.name, a.standard);
+        return to_python(NodeRef(relax::call(callee, std::move(given), std::move(all), std::move(infos))));
+      },
+      nb::arg("op"),
+      nb::arg("args"),
+      nb::arg("attrs").none(),
+      nb::arg("sinfo_args").none());
+  m.def("op_ref", [](const std::string& name) {
+    relax::op_named(name);
+    return to_python(NodeRef(relax::op_ref(name)));
+  });
+  m.def("graph_expr", [](nb::object o) { return to_python(NodeRef(graph_of(o))); });
+  m.def("constant", [](const NDArray& a) { return to_python(NodeRef(relax::constant(a.tensor))); });
+  m.def("tuple", [](nb::object items) {
+    std::vector<RExpr> all;
+    for (nb::handle o : nb::iter(items)) all.push_back(graph_of(o));
+    return to_python(NodeRef(relax::tuple(std::move(all))));
+  });
+  m.def("tuple_get",
+        [](nb::object tuple, int index) { return to_python(NodeRef(relax::tuple_get(graph_of(tuple), index))); });
+  m.def("shape", [](nb::object values) {
+    std::vector<Expr> all;
+    for (nb::handle o : nb::iter(values)) all.push_back(expr_of(o));
+    for (Expr& e : all)
+      if (as_int(e)) e = cast_to(i64, e);
+    return to_python(NodeRef(relax::shape_expr(std::move(all))));
+  });
+}
+
+}  // namespace sator::bind

@@ -1,0 +1,295 @@
+// Tensor expressions from Python: placeholder, compute, reductions, the formulas of the table of ops.
+#include "bind/te.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "base/error.h"
+#include "bind/parts.h"
+#include "relax/builder.h"
+#include "relax/ops/table.h"
+#include "tir/nodes.h"
+
+namespace sator::bind {
+
+namespace {
+
+std::vector<Expr> extents_of(nb::handle shape) {
+  std::vector<Expr> out;
+  if (PyList_Check(shape.ptr()) || PyTuple_Check(shape.ptr())) {
+    for (nb::handle e : nb::iter(shape)) out.push_back(expr_of(e));
+  } else {
+    out.push_back(expr_of(shape));
+  }
+  return out;
+}
+
+/// The names of a function's parameters; as many as there are axes, of `*indices` i0, i1, ...
+std::vector<std::string> axis_names(nb::handle function, size_t rank) {
+  std::vector<std::string> out;
+  nb::object inspect = nb::module_::import_("inspect");
+  for (nb::handle p : nb::iter(inspect.attr("signature")(function).attr("parameters").attr("values")())) {
+    if (p.attr("kind").equal(inspect.attr("Parameter").attr("VAR_POSITIONAL"))) {
+      while (out.size() < rank) out.push_back(text("i", out.size()));
+    } else {
+      out.push_back(nb::cast<std::string>(p.attr("name")));
+    }
+  }
+  if (out.size() != rank)
+    fail({.what = text("a function of ", out.size(), " indices for a tensor of rank ", rank),
+          .needs = "one index per dimension",
+          .hint = "write one parameter for each, or *indices"});
+  return out;
+}
+
+/// Variables stand for the axes while Python computes the formula, once; then the axes take their places.
+VarMap axes_for(const std::vector<VarRef>& variables, const te::Indices& axes) {
+  VarMap out;
+  for (size_t i = 0; i < variables.size(); ++i) out.emplace(variables[i], axes[i]);
+  return out;
+}
+
+te::Reduction substituted(const te::Reduction& r, const VarMap& map) {
+  te::Reduction out = r;
+  for (Expr& source : out.sources) source = substitute(source, map);
+  return out;
+}
+
+nb::object compute(nb::handle shape, nb::handle function, const std::string& name, nb::object attrs) {
+  const std::vector<Expr> extents = extents_of(shape);
+  te::Naming naming{.name = name, .axes = axis_names(function, extents.size())};
+  if (const NodeRef given = attribute_of(attrs)) naming.annotations = given.as<Dict>()->items;
+  std::vector<VarRef> variables;
+  nb::list indices;
+  for (size_t i = 0; i < extents.size(); ++i) {
+    variables.push_back(make_var(naming.axes[i], extents[i]->dtype));
+    indices.append(to_python(NodeRef(variables.back())));
+  }
+  nb::object result = function(*indices);
+  if (nb::isinstance<te::Reduction>(result)) {
+    const auto& reduction = nb::cast<const te::Reduction&>(result);
+    return nb::cast(te::reduce(
+        naming, extents, [&](const te::Indices& i) { return substituted(reduction, axes_for(variables, i)); }));
+  }
+  const Expr body = expr_of(result, "an expression, or a reduction such as te.sum");
+  return nb::cast(
+      te::compute(naming, extents, [&](const te::Indices& i) { return substitute(body, axes_for(variables, i)); }));
+}
+
+std::vector<tir::IterVarRef> axes_of(nb::handle axes) {
+  std::vector<tir::IterVarRef> out;
+  auto add = [&](nb::handle a) {
+    const NodeRef node = node_of(a);
+    const auto* axis = node.as<tir::IterVar>();
+    if (!axis) wrong_type(a, "an axis: te.reduce_axis((0, n))");
+    out.emplace_back(axis);
+  };
+  if (PyList_Check(axes.ptr()) || PyTuple_Check(axes.ptr())) {
+    for (nb::handle a : nb::iter(axes)) add(a);
+  } else {
+    add(axes);
+  }
+  return out;
+}
+
+/// An op's formula over tensors: the call is made over variables of their shapes, so that its result is inferred as in a graph.
+class FormulaCall {
+ public:
+  explicit FormulaCall(const std::string& name) : op_(relax::op_named(name)) {
+    if (!op_.compute)
+      fail({.what = text("the op ", name, " has no formula over tensors"),
+            .needs = "an op that LegalizeOps turns into loops by its formula",
+            .hint = "write the formula with te.compute"});
+  }
+
+  nb::object call(nb::list positional, nb::dict keywords) {
+    std::vector<relax::Value> args;
+    for (nb::handle a : positional) args.push_back(argument(a));
+    std::vector<std::pair<std::string, relax::Value>> named;
+    for (auto [key, value] : keywords) named.emplace_back(nb::cast<std::string>(key), argument(value));
+    relax::BlockBuilder builder;
+    const relax::RExpr made = builder.normalize(relax::build_call(op_, relax::bind_args(op_, args, named)));
+    const auto& call = *made.as<relax::RCall>();
+    relax::TeInputs inputs{.out = call.sinfo};
+    for (const relax::RExpr& arg : call.args) inputs.values.push_back(input(arg));
+    const std::vector<te::Tensor> out = op_.compute(call.attrs, inputs);
+    if (out.size() == 1) return nb::cast(out[0]);
+    nb::list list;
+    for (const te::Tensor& t : out) list.append(nb::cast(t));
+    return list;
+  }
+
+ private:
+  relax::Value argument(nb::handle a) {
+    if (a.is_none()) return {};
+    if (nb::isinstance<te::Tensor>(a)) return relax::Value(relax::RExpr(variable(nb::cast<const te::Tensor&>(a))));
+    if (PyBool_Check(a.ptr())) return a.ptr() == Py_True;
+    if (PyFloat_Check(a.ptr())) return nb::cast<double>(a);
+    if (PyUnicode_Check(a.ptr())) return nb::cast<std::string>(a);
+    if (PyList_Check(a.ptr()) || PyTuple_Check(a.ptr())) {
+      relax::Value::List list;
+      for (nb::handle item : nb::iter(a)) list.push_back(argument(item));
+      return list;
+    }
+    if (PyLong_Check(a.ptr())) return nb::cast<int64_t>(a);
+    return expr_of(a);
+  }
+
+  relax::RVarRef variable(const te::Tensor& t) {
+    std::vector<Expr> shape;
+    for (const Expr& e : t.shape()) shape.push_back(cast_to(i64, e));
+    relax::RVarRef v = relax::make_rvar(t.name(), relax::tensor_info(std::move(shape), t.dtype()));
+    tensors_.emplace(v.get(), t);
+    return v;
+  }
+
+  relax::TeInput input(const relax::RExpr& e) {
+    if (const auto* v = e.as<relax::RVar>()) return tensors_.at(v);
+    if (const auto* p = e.as<relax::PrimValue>()) return p->value;
+    if (const auto* s = e.as<relax::ShapeExpr>()) return s->values;
+    if (const auto* t = e.as<relax::Tuple>()) {
+      std::vector<te::Tensor> items;
+      for (const relax::RExpr& item : t->items) {
+        const auto* v = item.as<relax::RVar>();
+        if (!v) internal_error("a tuple of a formula's arguments holds something else than tensors");
+        items.push_back(tensors_.at(v));
+      }
+      return items;
+    }
+    return std::monostate();
+  }
+
+  const relax::OpDef& op_;
+  std::unordered_map<const relax::RVar*, te::Tensor> tensors_;
+};
+
+template <te::Reduction (*kReduce)(Expr, std::vector<tir::IterVarRef>)>
+te::Reduction reduced(nb::handle source, nb::handle axis) {
+  return kReduce(expr_of(source), axes_of(axis));
+}
+
+}  // namespace
+
+nb::object te_to_python(const relax::TeInput& input) {
+  struct Convert {
+    nb::object operator()(std::monostate) { return nb::none(); }
+    nb::object operator()(const te::Tensor& t) { return nb::cast(t); }
+    nb::object operator()(const Expr& e) { return to_python(NodeRef(e)); }
+    nb::object operator()(const std::vector<Expr>& list) {
+      nb::list out;
+      for (const Expr& e : list) out.append(to_python(NodeRef(e)));
+      return out;
+    }
+    nb::object operator()(const std::vector<te::Tensor>& list) {
+      nb::list out;
+      for (const te::Tensor& t : list) out.append(nb::cast(t));
+      return out;
+    }
+  };
+  return std::visit(Convert(), input);
+}
+
+std::vector<te::Tensor> te_tensors_of(nb::handle o) {
+  if (nb::isinstance<te::Tensor>(o)) return {nb::cast<const te::Tensor&>(o)};
+  if (!PyList_Check(o.ptr()) && !PyTuple_Check(o.ptr())) wrong_type(o, "a tensor of te, or a list of them");
+  std::vector<te::Tensor> out;
+  for (nb::handle item : nb::iter(o)) {
+    if (!nb::isinstance<te::Tensor>(item)) wrong_type(item, "a tensor of te");
+    out.push_back(nb::cast<const te::Tensor&>(item));
+  }
+  return out;
+}
+
+void add_te(nb::module_& m) {
+  nb::class_<te::Reduction>(m, "Reduction", "A sum, maximum, ... over axes: what te.compute's function may return.");
+  nb::class_<te::Tensor>(m, "Tensor", "A tensor that a formula defines, or a placeholder.")
+      .def_prop_ro("shape",
+                   [](const te::Tensor& t) {
+                     nb::list out;
+                     for (const Expr& e : t.shape()) out.append(to_python(NodeRef(e)));
+                     return nb::tuple(out);
+                   })
+      .def_prop_ro("dtype", [](const te::Tensor& t) { return t.dtype().name(); })
+      .def_prop_ro("name", [](const te::Tensor& t) { return t.name(); })
+      .def_prop_ro("ndim", [](const te::Tensor& t) { return t.rank(); })
+      .def("_axes",
+           [](const te::Tensor& t) {
+             nb::list out;
+             for (const tir::IterVarRef& a : t.stage()->axes) out.append(to_python(NodeRef(a)));
+             return out;
+           })
+      .def("_reduce_axes",
+           [](const te::Tensor& t) {
+             nb::list out;
+             if (t.stage()->reduction)
+               for (const tir::IterVarRef& a : t.stage()->reduction->axes) out.append(to_python(NodeRef(a)));
+             return out;
+           })
+      .def("_element",
+           [](const te::Tensor& t, nb::object indices) {
+             std::vector<Expr> at = extents_of(indices);
+             if (static_cast<int64_t>(at.size()) != t.rank())
+               fail({.what = text(at.size(), " indices for the tensor ", t.name(), " of rank ", t.rank()),
+                     .needs = "one index per dimension",
+                     .hint = "A[i, j]"});
+             return to_python(NodeRef(t(std::move(at))));
+           })
+      .def(
+          "__eq__",
+          [](const te::Tensor& a, nb::object b) {
+            return nb::isinstance<te::Tensor>(b) && nb::cast<const te::Tensor&>(b) == a;
+          },
+          nb::arg().none())
+      .def("__hash__", [](const te::Tensor& a) {
+        return static_cast<Py_ssize_t>(reinterpret_cast<uintptr_t>(a.stage().get()) >> 4) + a.output();
+      });
+  nb::module_ te = m.def_submodule("te");
+  te.def(
+      "placeholder",
+      [](nb::object shape, const std::string& dtype, const std::string& name) {
+        const std::optional<DType> d = DType::parse(dtype);
+        if (!d) throw nb::value_error(("no dtype " + dtype).c_str());
+        return te::placeholder(extents_of(shape), *d, name);
+      },
+      nb::arg("shape"),
+      nb::arg("dtype") = "float32",
+      nb::arg("name") = "placeholder",
+      "A tensor that is given.");
+  te.def("compute", compute);
+  te.def("reduce_axis", [](nb::object low, nb::object high, const std::string& name) {
+    const Expr end = expr_of(high);
+    Expr begin = expr_of(low);
+    if (as_int(begin)) begin = cast_to(end->dtype, begin);
+    return to_python(NodeRef(te::reduce_axis(begin, end - begin, name)));
+  });
+  te.def("sum", reduced<te::reduce_sum>, nb::arg("expr"), nb::arg("axis"), "The sum over axes.");
+  te.def("prod", reduced<te::reduce_prod>, nb::arg("expr"), nb::arg("axis"), "The product over axes.");
+  te.def("max", reduced<te::reduce_max>, nb::arg("expr"), nb::arg("axis"), "The largest value over axes.");
+  te.def("min", reduced<te::reduce_min>, nb::arg("expr"), nb::arg("axis"), "The smallest value over axes.");
+  te.def(
+      "create_prim_func",
+      [](nb::object args) {
+        std::vector<te::Arg> given;
+        for (nb::handle a : nb::iter(args)) {
+          if (nb::isinstance<te::Tensor>(a)) {
+            given.emplace_back(nb::cast<const te::Tensor&>(a));
+          } else {
+            const NodeRef node = node_of(a);
+            const Var* v = node.as<Var>();
+            if (!v) wrong_type(a, "a tensor or a variable");
+            given.emplace_back(VarRef(v));
+          }
+        }
+        return to_python(NodeRef(te::create_prim_func(given, i32)));
+      },
+      nb::arg("ops"),
+      "The tensor program that computes those of the tensors that are not placeholders from those that are.");
+  m.def(
+      "formula",
+      [](const std::string& op, nb::list positional, nb::dict keywords) {
+        return FormulaCall(op).call(positional, keywords);
+      },
+      "An op's formula over tensors of te.");
+}
+
+}  // namespace sator::bind
