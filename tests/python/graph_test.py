@@ -1,0 +1,329 @@
+"""Graphs from Python: the builder, rewrites, formulas of te and topi, default schedules. The Fashion-MNIST experiment of the seed 003."""
+import unittest
+
+import numpy as np
+
+import sator
+from sator import dlight, relax, te, tir, topi
+from sator.script import ir as I, relax as R, tir as T
+
+
+def weights():
+    rng = np.random.default_rng(3)
+    return {name: (rng.standard_normal(shape) * 0.1).astype("float32")
+            for name, shape in {"w0": (128, 784), "b0": (128,), "w1": (10, 128), "b1": (10,)}.items()}
+
+
+def mlp(params):
+    """The course's model, by the builder: two linear layers and a ReLU between them."""
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorStructInfo((1, 784), "float32"))
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            w0, b0, w1, b1 = (relax.const(params[k]) for k in ("w0", "b0", "w1", "b1"))
+            lv0 = bb.emit(relax.op.matmul(x, relax.op.permute_dims(w0)))
+            lv1 = bb.emit(relax.op.nn.relu(relax.op.add(lv0, b0)))
+            lv2 = bb.emit(relax.op.matmul(lv1, relax.op.permute_dims(w1)))
+            out = bb.emit_output(relax.op.add(lv2, b1))
+        bb.emit_func_output(out)
+    return bb.finalize()
+
+
+def expected(params, x):
+    return np.maximum(x @ params["w0"].T + params["b0"], 0) @ params["w1"].T + params["b1"]
+
+
+# The pass of the course's chapter 7, which the seed uses and does not define.
+@relax.expr_functor.mutator
+class LowerToTensorIR(relax.PyExprMutator):
+    def __init__(self, mod, op_map):
+        super().__init__(mod)
+        self.mod_ = mod
+        self.op_map = {sator.ir.Op.get(k): v for k, v in op_map.items()}
+
+    def visit_call_(self, call):
+        call = self.visit_expr_post_order(call)
+        if call.op in self.op_map:
+            return self.op_map[call.op](self.builder_, call)
+        return call
+
+    def transform(self):
+        for name, func in self.mod_.functions.items():
+            if not isinstance(func, relax.Function):
+                continue
+            self.builder_.update_func(name, self.visit_expr(func))
+        return self.builder_.get()
+
+
+OP_MAP = {
+    "relax.matmul": lambda bb, call: bb.call_te(topi.nn.matmul, *call.args, primfunc_name_hint="matmul"),
+    "relax.permute_dims": lambda bb, call: bb.call_te(topi.transpose, call.args[0]),
+    "relax.add": lambda bb, call: bb.call_te(topi.add, *call.args),
+    "relax.nn.relu": lambda bb, call: bb.call_te(topi.nn.relu, call.args[0]),
+}
+
+
+@sator.transform.module_pass(opt_level=0, name="LowerToTensorIR")
+class LowerToTensorIRPass:
+    def transform_module(self, mod, ctx):
+        return LowerToTensorIR(mod, OP_MAP).transform()
+
+
+# As the seed has them.
+def tile_matmul(schedule, func_name, block_name, tile_i_factor, tile_j_factor):
+    block_Y = schedule.get_block(block_name, func_name=func_name)
+    i, j, k = schedule.get_loops(block_Y)
+    i0, i1 = schedule.split(i, factors=[None, tile_i_factor])
+    j0, j1 = schedule.split(j, factors=[None, tile_j_factor])
+    schedule.reorder(i0, j0, i1, j1, k)
+    schedule.reverse_compute_at(block_Y, i0)
+    return schedule
+
+
+def apply_tiling_pass(mod, tile_i_factor, tile_j_factor, refused=None):
+    sch = tir.Schedule(mod)
+    for gv in mod.functions:
+        func_name = gv.name_hint
+        func = mod[gv]
+        if isinstance(func, sator.tir.PrimFunc):
+            try:
+                sch = tile_matmul(sch, func_name, "T_matmul_NN", tile_i_factor, tile_j_factor)
+            except sator.tir.schedule.schedule.ScheduleError as e:
+                if refused is not None:
+                    refused.append(str(e))
+                continue
+    return sch.mod
+
+
+class FashionMnist(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.params = weights()
+        cls.model = mlp(cls.params)
+        cls.image = np.random.default_rng(5).random((1, 784)).astype("float32")
+
+    def run_on_image(self, mod):
+        vm = relax.VirtualMachine(relax.build(mod, target="llvm"), sator.cpu(), profile=True)
+        return vm["main"](sator.nd.array(self.image)).numpy(), vm.profile("main", sator.nd.array(self.image))
+
+    def test_the_builder_s_model_computes_what_numpy_does(self):
+        got, _ = self.run_on_image(self.model)
+        np.testing.assert_allclose(got, expected(self.params, self.image), rtol=1e-4, atol=1e-4)
+
+    def test_lowered_by_the_course_s_map_and_tiled_by_the_seed_s_pass(self):
+        lowered = LowerToTensorIRPass()(self.model)
+        self.assertTrue(any(isinstance(f, tir.PrimFunc) for f in lowered.functions.values()))
+        matmuls = [f for f in lowered.functions.values() if isinstance(f, tir.PrimFunc) and '"T_matmul_NN"' in f.script()]
+        self.assertEqual(len(matmuls), 2)
+        calls = [b.value.op.name for block in lowered["main"].body.blocks for b in block.bindings]
+        self.assertEqual(set(calls), {"relax.call_tir"})
+        refused = []
+        tiled = apply_tiling_pass(lowered, 64, 64, refused)
+        # Its last step asks that a block be computed at a loop around itself.
+        self.assertTrue(any("reverse_compute_at" in words for words in refused))
+        for mod in (lowered, tiled):
+            got, table = self.run_on_image(mod)
+            np.testing.assert_allclose(got, expected(self.params, self.image), rtol=1e-4, atol=1e-4)
+            self.assertIn("matmul", table)
+            self.assertIn("Total", table)
+
+
+class Rewrites(unittest.TestCase):
+    def test_ewise_fma_as_the_slides_rewrite_it(self):
+        @I.ir_module
+        class MyModule:
+            @R.function
+            def main(x: R.Tensor((3, 4), "float32"), y: R.Tensor((3, 4), "float32")):
+                with R.dataflow():
+                    lv0 = R.multiply(x, y)
+                    gv0 = R.add(lv0, y)
+                    R.output(gv0)
+                return gv0
+
+        @relax.expr_functor.mutator
+        class EwiseFMARewriter(relax.PyExprMutator):
+            def visit_call_(self, call):
+                call = self.visit_expr_post_order(call)
+                add_op = sator.ir.Op.get("relax.add")
+                multiply_op = sator.ir.Op.get("relax.multiply")
+                ewise_fma_op = sator.ir.Op.get("relax.ewise_fma")
+
+                if call.op != add_op:
+                    return call
+
+                value = self.lookup_binding(call.args[0])
+                if not isinstance(value, relax.Call) or value.op != multiply_op:
+                    return call
+
+                fma_call = relax.Call(ewise_fma_op, [value.args[0], value.args[1], call.args[1]], None, None)
+                return fma_call
+
+        updated = EwiseFMARewriter().visit_expr(MyModule["main"])
+        self.assertIn("R.ewise_fma(x, y, y)", updated.script())
+        self.assertIn("R.multiply(x, y)", updated.script())  # left in the code, as the slide says
+        mod = relax.transform.DeadCodeElimination()(sator.IRModule({"main": updated}))
+        self.assertNotIn("multiply", mod.script())
+
+    def test_a_visitor_counts_calls(self):
+        class Count(relax.PyExprVisitor):
+            def __init__(self):
+                self.names = []
+
+            def visit_call_(self, call):
+                super().visit_call_(call)
+                self.names.append(call.op.name)
+
+        count = Count()
+        count.visit_expr(mlp(weights())["main"])
+        self.assertEqual(count.names.count("relax.matmul"), 2)
+        self.assertEqual(count.names.count("relax.permute_dims"), 2)
+
+    def test_a_variable_whose_value_has_another_shape_gets_its_struct_info(self):
+        @R.function
+        def main(x: R.Tensor((4, 6), "float32")):
+            with R.dataflow():
+                y = R.nn.relu(x)
+                z = R.nn.relu(y)
+                R.output(z)
+            return z
+
+        class Sums(relax.PyExprMutator):
+            done = False
+
+            def visit_call_(self, call):
+                call = self.visit_expr_post_order(call)
+                if self.done:
+                    return call
+                self.done = True
+                return relax.op.sum(call.args[0], axis=1)
+
+        out = Sums().visit_expr(main)
+        self.assertEqual(str(out.ret_struct_info), 'R.Tensor((4,), dtype="float32")')
+
+
+class Building(unittest.TestCase):
+    def test_symbolic_sizes_and_match_cast(self):
+        n = tir.SizeVar("n", "int64")
+        x = relax.Var("x", R.Tensor((n, 4), "float32"))
+        bb = relax.BlockBuilder()
+        with bb.function("main", [x]):
+            y = bb.emit(relax.op.add(x, x))
+            bb.emit_func_output(y)
+        mod = bb.get()
+        vm = relax.VirtualMachine(relax.build(mod))
+        a = np.ones((3, 4), "float32")
+        np.testing.assert_array_equal(vm["main"](a).numpy(), a + a)
+
+    def test_a_function_without_a_result_is_refused(self):
+        bb = relax.BlockBuilder()
+        with self.assertRaises(ValueError) as caught:
+            with bb.function("main", []):
+                pass
+        self.assertIn("emit_func_output", str(caught.exception))
+
+    def test_what_inference_refuses_arrives_from_emit(self):
+        bb = relax.BlockBuilder()
+        x, y = relax.Var("x", R.Tensor((2, 3), "float32")), relax.Var("y", R.Tensor((4, 5), "float32"))
+        with self.assertRaises(sator.TVMError) as caught:
+            with bb.function("main", [x, y]):
+                bb.emit(relax.op.matmul(x, y))
+        self.assertIn("matmul", caught.exception.what)
+        self.assertTrue(caught.exception.needs and caught.exception.hint)
+
+
+class Formulas(unittest.TestCase):
+    def test_a_formula_becomes_the_program_of_the_slides(self):
+        def vector_add(n):
+            A = te.placeholder((n,), name="a")
+            B = te.placeholder((n,), name="b")
+            C = te.compute(A.shape, lambda i: A[i] + B[i], name="c")
+            return A, B, C
+
+        func = te.create_prim_func(vector_add(100))
+        a, b, c = (np.arange(100, dtype="float32"), np.ones(100, "float32"), np.zeros(100, "float32"))
+        sator.build(func)(a, b, c)
+        np.testing.assert_array_equal(c, a + b)
+
+        @T.prim_func
+        def same(a: T.Buffer((100,), "float32"), b: T.Buffer((100,), "float32"), c: T.Buffer((100,), "float32")):
+            T.func_attr({"global_symbol": "main", "tir.noalias": True})
+            for i in range(100):
+                with T.block("c"):
+                    v_i = T.axis.spatial(100, i)
+                    c[v_i] = a[v_i] + b[v_i]
+
+        sator.ir.assert_structural_equal(func, same.with_attr("global_symbol", "main"))
+
+    def test_reductions_and_inputs_of_their_own(self):
+        A, B = te.placeholder((8, 16), name="A"), te.placeholder((16, 4), name="B")
+        k = te.reduce_axis((0, 16), name="k")
+        C = te.compute((8, 4), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+        D = te.compute((8, 4), lambda *i: C(*i) * 2 + tir.min(i[0], i[1]), name="D")
+        func = te.create_prim_func([A, B, D])
+        rng = np.random.default_rng(0)
+        a, b = rng.random((8, 16), "float32"), rng.random((16, 4), "float32")
+        d = np.zeros((8, 4), "float32")
+        sator.build(func)(a, b, d)
+        i, j = np.indices((8, 4))
+        np.testing.assert_allclose(d, a @ b * 2 + np.minimum(i, j), rtol=1e-5)
+        self.assertEqual([x.var.name for x in C.op.reduce_axis], ["k"])
+
+    def test_topi_by_the_table_of_ops(self):
+        A, B = te.placeholder((3, 5), name="A"), te.placeholder((5,), name="B")
+        for out, value in ((topi.add(A, B), lambda a, b: a + b), (topi.nn.relu(A), lambda a, b: np.maximum(a, 0)),
+                           (A * B, lambda a, b: a * b), (topi.exp(A), lambda a, b: np.exp(a)),
+                           (topi.sum(A, axis=1), lambda a, b: a.sum(1)),
+                           (topi.nn.softmax(A, axis=-1), lambda a, b: np.exp(a) / np.exp(a).sum(-1, keepdims=True)),
+                           (topi.transpose(A), lambda a, b: a.T)):
+            func = te.create_prim_func([A, B, out])
+            rng = np.random.default_rng(1)
+            a, b = rng.standard_normal((3, 5)).astype("float32"), rng.standard_normal(5).astype("float32")
+            got = np.zeros([int(d) for d in out.shape], "float32")
+            sator.build(func)(a, b, got)
+            np.testing.assert_allclose(got, value(a, b), rtol=1e-5, atol=1e-6)
+        with self.assertRaises(AttributeError):
+            topi.no_such_formula
+
+    def test_names_of_products(self):
+        A, B, C = te.placeholder((4, 8), name="A"), te.placeholder((8, 6), name="B"), te.placeholder((6, 8), name="C")
+        self.assertEqual(topi.nn.matmul(A, B).name, "T_matmul_NN")
+        self.assertEqual(topi.nn.dense(A, C).name, "T_matmul_NT")
+        self.assertEqual([int(d) for d in topi.nn.dense(A, C).shape], [4, 6])
+
+    def test_a_formula_of_the_wrong_rank_is_refused(self):
+        A = te.placeholder((4, 8), name="A")
+        with self.assertRaises(sator.TVMError):
+            A[0]
+        with self.assertRaises(sator.TVMError):
+            te.compute((4,), lambda i, j: A[i, j])
+
+
+class DefaultSchedules(unittest.TestCase):
+    def test_a_rule_written_in_python_takes_what_it_knows(self):
+        class Vectorized(dlight.ScheduleRule):
+            def apply(self, func, target, tunable):
+                sch = tir.Schedule(func)
+                try:
+                    loops = sch.get_loops(sch.get_block("T_add"))
+                except tir.ScheduleError:
+                    return None
+                _, inner = sch.split(sch.fuse(*loops), [None, 4])
+                sch.vectorize(inner)
+                return sch
+
+        mod = relax.transform.LegalizeOps()(mlp(weights()))
+        with sator.Target("llvm"):
+            scheduled = dlight.ApplyDefaultSchedule(Vectorized())(mod)
+        changed = [name for name, f in scheduled.functions.items() if "T.vectorized(T.int64(4))" in f.script()]
+        self.assertTrue(changed and all(name.startswith("add") for name in changed))
+        self.assertTrue(all(scheduled[name].attrs["tir.is_scheduled"] for name in changed))
+
+    def test_the_compiler_s_rules(self):
+        mod = relax.transform.LegalizeOps()(mlp(weights()))
+        with sator.Target("llvm"):
+            scheduled = dlight.ApplyDefaultSchedule()(mod)
+        self.assertIn("tir.is_scheduled", scheduled["matmul"].attrs)
+
+
+if __name__ == "__main__":
+    unittest.main()
