@@ -18,6 +18,13 @@ _NAMES = {
     "build": "driver",
     "TVMError": "error",
     "Target": "target",
+    "LM": "model",
+    "command": "commands",
+    "study": "commands",
+    "estimate": "commands",
+    "explain": "commands",
+    "schemes": "commands",
+    "chips": "commands",
 }
 
 

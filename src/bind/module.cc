@@ -14,4 +14,5 @@ NB_MODULE(_core, m) {
   sator::bind::add_te(m);
   sator::bind::add_graph(m);
   sator::bind::add_machine(m);
+  sator::bind::add_model(m);
 }

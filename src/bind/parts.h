@@ -20,5 +20,6 @@ void add_passes(nanobind::module_& m);
 void add_te(nanobind::module_& m);
 void add_graph(nanobind::module_& m);
 void add_machine(nanobind::module_& m);
+void add_model(nanobind::module_& m);
 
 }  // namespace sator::bind

@@ -1,0 +1,63 @@
+"""Language models: generated texts, perplexity, logits."""
+from pathlib import Path
+
+from sator import _core
+
+
+class LM:
+    """A language model from a Hugging Face folder or a GGUF file, compiled for this machine.
+
+    folder          with config.json, *.safetensors, tokenizer.json
+    quantization    a scheme, sator.schemes() lists them; what the folder holds, else f32, where it is None
+    progress        called with a line of text as things are done
+    Errors: the folder is no model; a family or scheme that is not supported.
+    """
+
+    def __init__(self, folder, quantization=None, threads=None, progress=None):
+        self._model = _core.LanguageModel(str(folder), quantization, threads, progress)
+
+    @property
+    def quantization(self):
+        """The name of its scheme."""
+        return self._model.scheme
+
+    @property
+    def bits_per_weight(self):
+        return self._model.bits_per_weight
+
+    @property
+    def context_window(self):
+        """Tokens of one sequence at most."""
+        return self._model.limits["context_window"]
+
+    @property
+    def vocab_size(self):
+        return self._model.limits["vocab_size"]
+
+    def encode(self, text, add_special_tokens=False):
+        """The token ids of a text."""
+        return self._model.encode(text, add_special_tokens)
+
+    def decode(self, ids):
+        """The text of token ids."""
+        return self._model.decode(list(ids))
+
+    def generate(self, prompt, max_tokens=128, temperature=0.0, top_p=1.0, top_k=0, seed=0, stop=(), on_text=None):
+        """The text that follows a prompt; at temperature 0 the most likely token is always taken.
+
+        on_text   called with each piece as it comes; False ends the text
+        """
+        return self._model.generate(prompt, max_tokens, temperature, top_p, top_k, seed, list(stop), on_text)["text"]
+
+    def perplexity(self, text, windows=None, window_tokens=None, stride=None, progress=None):
+        """How well the model predicts a text, by the protocol of `sator perplexity`.
+
+        text     the text itself, or a pathlib.Path of a file
+        →        {"perplexity", "standard_error" (None with one window), "windows", "predictions"}
+        """
+        text = text.read_text() if isinstance(text, Path) else text
+        return self._model.perplexity(text, windows, window_tokens, stride, progress)
+
+    def logits(self, ids):
+        """The logits at each position of a sequence of token ids: float32 [tokens, vocab_size]."""
+        return self._model.logits(list(ids)).numpy()

@@ -1,0 +1,204 @@
+// Language models, and the program's commands, from Python. Whoever waits is asked for signals as often as there is news: Ctrl-C ends
+// a generation or a study between two tokens or windows.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/error.h"
+#include "bind/parts.h"
+#include "bind/tensor.h"
+#include "cli/app.h"
+#include "cli/commands.h"
+#include "engine/evaluate.h"
+#include "engine/generate.h"
+#include "frontend/hf_config.h"
+#include "llm/open.h"
+
+namespace sator::bind {
+
+namespace {
+
+/// To be called without Python's lock. Errors: KeyboardInterrupt, or what the callback raises.
+void tell(const nb::object& callback, const std::string& news) {
+  nb::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  if (!callback.is_none()) callback(news);
+}
+
+class LanguageModel {
+ public:
+  LanguageModel(const std::string& folder, std::optional<std::string> quantization, std::optional<int64_t> threads,
+                const nb::object& progress)
+      : folder_(folder) {
+    nb::gil_scoped_release released;
+    llm::OpenOptions options{.scheme = llm::scheme_for(folder_, quantization), .threads = threads};
+    options.progress = [&](const std::string& what) { tell(progress, what); };
+    tokenizer_.emplace(load_tokenizer(folder_));
+    model_ = llm::open_model(folder_, options);
+    session_.emplace(model_.session());
+  }
+
+  std::vector<int32_t> encode(const std::string& text, bool special) const { return tokenizer_->encode(text, special); }
+  std::string decode(const std::vector<int32_t>& ids) const { return tokenizer_->decode(ids); }
+
+  /// The text that follows; `take`, if given, gets each piece and ends the text where it returns False.
+  nb::dict generate(const std::string& prompt, int64_t max_tokens, double temperature, double top_p, int64_t top_k,
+                    uint64_t seed, const std::vector<std::string>& stop, const nb::object& take) {
+    GenerateOptions options{.sampling = {.temperature = temperature, .top_k = top_k, .top_p = top_p, .seed = seed},
+                            .max_tokens = max_tokens,
+                            .stop_strings = stop};
+    for (int64_t id : model_.config.eos_token_ids) options.stop_ids.push_back(static_cast<int32_t>(id));
+    const std::vector<int32_t> ids = tokenizer_->encode(prompt, true);
+    if (ids.empty())
+      fail({.what = "the prompt is empty", .needs = "a text that is continued", .hint = "give a word to begin with"});
+    GeneratedText made;
+    {
+      nb::gil_scoped_release released;
+      session_->reset();
+      bool stopped = false;
+      made = generate_text(*session_, *tokenizer_, ids, options, [&](const std::string& piece) {
+        if (stopped) return false;  // what was held back, at the end
+        nb::gil_scoped_acquire gil;
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+        stopped = !piece.empty() && !take.is_none() && take(piece).is(Py_False);
+        return !stopped;
+      });
+    }
+    nb::dict out;
+    out["text"] = made.text;
+    out["ids"] = made.ids;
+    out["prefill_s"] = made.done.prefill_s;
+    out["decode_s"] = made.done.decode_s;
+    return out;
+  }
+
+  /// As `sator perplexity`.
+  nb::dict perplexity(const std::string& text, std::optional<int64_t> windows, std::optional<int64_t> window_tokens,
+                      std::optional<int64_t> stride, const nb::object& progress) {
+    std::optional<Perplexity> p;
+    {
+      nb::gil_scoped_release released;
+      const std::vector<int32_t> stream = llm::token_stream_of(folder_, text, "the text");
+      const int64_t tokens = window_tokens.value_or(std::min(kWindowTokens, model_.limits.context_window));
+      const std::vector<Window> all = windows_of(stream, tokens, windows, stride);
+      session_->reset();
+      p = evaluate_perplexity(*session_, all, [&](int64_t done) {
+        tell(progress, sator::text("predicting windows, ", done, " of ", all.size()));
+      });
+    }
+    nb::dict out;
+    out["perplexity"] = p->perplexity();
+    out["standard_error"] = p->standard_error() ? nb::cast(*p->standard_error()) : nb::none();
+    out["windows"] = p->windows();
+    out["predictions"] = p->predictions();
+    return out;
+  }
+
+  /// float32 [tokens, vocabulary]
+  NDArray logits(const std::vector<int32_t>& ids) {
+    nb::gil_scoped_release released;
+    const auto rows = static_cast<int64_t>(ids.size()), columns = model_.limits.vocab_size;
+    Ref<runtime::Tensor> out = runtime::Tensor::empty({rows, columns}, f32);
+    session_->reset();
+    session_->append_all(ids, [&](int64_t position, std::span<const float> row) {
+      std::copy(row.begin(), row.end(), out->data_as<float>() + position * columns);
+    });
+    return {out};
+  }
+
+  std::map<std::string, int64_t> limits() const {
+    return {{"context_window", model_.limits.context_window}, {"vocab_size", model_.limits.vocab_size}};
+  }
+  std::string scheme() const { return model_.scheme.name; }
+  double bits_per_weight() const { return model_.size.bits_per_weight(); }
+
+ private:
+  fs::path folder_;
+  std::optional<Tokenizer> tokenizer_;
+  llm::OpenModel model_;
+  std::optional<Session> session_;
+};
+
+/// What a command says while it works, line by line.
+class News final : public std::streambuf {
+ public:
+  explicit News(const nb::object& callback) : callback_(callback) {}
+
+ private:
+  int overflow(int c) override {
+    if (c == '\n' || c == '\r') {
+      if (!line_.empty()) tell(callback_, std::exchange(line_, ""));
+    } else if (c != EOF) {
+      line_ += static_cast<char>(c);
+    }
+    return c;
+  }
+  const nb::object& callback_;  // a copy would need Python's lock
+  std::string line_;
+};
+
+/// One of the program's commands: what it prints, and its results as the text of JSON.
+nb::tuple command(const std::vector<std::string>& args, const nb::object& progress) {
+  std::ostringstream out;
+  std::string results = "null";
+  {
+    nb::gil_scoped_release released;
+    News news(progress);
+    std::ostream notes(&news);
+    notes.exceptions(std::ios::badbit);  // what a callback raises ends the command
+    std::istringstream none;
+    std::vector<cli::Command> commands = cli::command_table();
+    for (cli::Command& c : commands) {
+      c.run = [run = c.run, &results](cli::Streams& io) {
+        run(io);
+        results = io.json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+      };
+    }
+    cli::dispatch(args, commands, none, out, notes);
+  }
+  return nb::make_tuple(out.str(), results);
+}
+
+}  // namespace
+
+void add_model(nb::module_& m) {
+  nb::class_<LanguageModel>(m, "LanguageModel")
+      .def(nb::init<const std::string&, std::optional<std::string>, std::optional<int64_t>, const nb::object&>(),
+           nb::arg("folder"),
+           nb::arg("quantization").none(),
+           nb::arg("threads").none(),
+           nb::arg("progress").none())
+      .def("encode", &LanguageModel::encode)
+      .def("decode", &LanguageModel::decode)
+      .def("generate",
+           &LanguageModel::generate,
+           nb::arg("prompt"),
+           nb::arg("max_tokens"),
+           nb::arg("temperature"),
+           nb::arg("top_p"),
+           nb::arg("top_k"),
+           nb::arg("seed"),
+           nb::arg("stop"),
+           nb::arg("take").none())
+      .def("perplexity",
+           &LanguageModel::perplexity,
+           nb::arg("text"),
+           nb::arg("windows").none(),
+           nb::arg("window_tokens").none(),
+           nb::arg("stride").none(),
+           nb::arg("progress").none())
+      .def("logits", &LanguageModel::logits)
+      .def_prop_ro("limits", &LanguageModel::limits)
+      .def_prop_ro("scheme", &LanguageModel::scheme)
+      .def_prop_ro("bits_per_weight", &LanguageModel::bits_per_weight);
+  m.def("command", command, nb::arg("args"), nb::arg("progress").none());
+  m.def("shipped_chips", &shipped_chips);
+}
+
+}  // namespace sator::bind

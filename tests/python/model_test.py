@@ -1,0 +1,125 @@
+"""Language models, studies and costs from Python, on the small GPT-2 of examples/."""
+import json
+import math
+import os
+import signal
+import tempfile
+import threading
+import time
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+import sator
+from sator.script import tir as T
+
+ROOT = Path(__file__).resolve().parents[2]
+MODEL = ROOT / "examples" / "gpt2-stories"
+
+
+class Model(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.said = []
+        cls.lm = sator.LM(MODEL, quantization="f32", progress=cls.said.append)
+
+    def test_generates_what_the_logits_say(self):
+        prompt = "Once upon a time"
+        text = self.lm.generate(prompt, max_tokens=5)
+        ids = self.lm.encode(prompt)
+        for _ in range(5):
+            ids.append(int(np.argmax(self.lm.logits(ids)[-1])))
+        self.assertEqual(self.lm.decode(ids), prompt + text)
+
+    def test_perplexity_is_that_of_the_logits(self):
+        text = (MODEL / "validation.txt").read_text()
+        heard = []
+        p = self.lm.perplexity(text, windows=2, window_tokens=64, progress=heard.append)
+        self.assertEqual((p["windows"], p["predictions"]), (2, 2 * 63))
+        self.assertEqual(len(heard), 2)
+        # The same by NumPy, on the tokens of the first two windows.
+        stream = self.lm.encode(text)[: 2 * 64]
+        total = 0.0
+        for window in (stream[:64], stream[64:]):
+            logits = self.lm.logits(window).astype("float64")
+            log_p = logits - logits.max(-1, keepdims=True)
+            log_p -= np.log(np.exp(log_p).sum(-1, keepdims=True))
+            total -= sum(log_p[i, window[i + 1]] for i in range(63))
+        self.assertAlmostEqual(p["perplexity"] / math.exp(total / (2 * 63)), 1, places=4)
+
+    def test_a_callback_ends_a_text_and_its_exception_arrives(self):
+        pieces = []
+
+        def two(piece):
+            pieces.append(piece)
+            return len(pieces) < 2
+
+        text = self.lm.generate("Once upon a time", max_tokens=50, on_text=two)
+        self.assertEqual(len(pieces), 2)
+        self.assertEqual(text, "".join(pieces))
+
+        def wrong(piece):
+            raise OverflowError("in the callback")
+
+        with self.assertRaises(OverflowError):
+            self.lm.generate("Once upon a time", max_tokens=50, on_text=wrong)
+
+    def test_ctrl_c_ends_a_generation(self):
+        timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
+        timer.start()
+        begin = time.perf_counter()
+        with self.assertRaises(KeyboardInterrupt):
+            for _ in range(1000):
+                self.lm.generate("Once upon a time", max_tokens=400)
+        self.assertLess(time.perf_counter() - begin, 20)
+        self.assertTrue(self.lm.generate("Once upon a time", max_tokens=2))
+
+    def test_what_is_no_model_is_refused(self):
+        with self.assertRaises(sator.TVMError) as caught:
+            sator.LM(ROOT / "docs")
+        self.assertTrue(caught.exception.needs)
+        with self.assertRaises(sator.TVMError):
+            sator.LM(MODEL, quantization="int99")
+
+
+class Costs(unittest.TestCase):
+    def test_a_study_of_shapes_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            heard = []
+            result = sator.study(MODEL, quant=["f16", "int8-channel+a8"], chip=["edge_npu32"], shapes_only=True,
+                                 output=Path(folder) / "study", progress=heard.append)
+            written = json.loads((Path(folder) / "study" / "study.json").read_text())
+        self.assertEqual(result.to_dict(), written)
+        self.assertEqual([s["scheme"] for s in result.schemes], ["f16", "int8-channel+a8"])
+        self.assertIn("edge_npu32", str(result))
+        self.assertTrue(heard)
+
+    def test_a_tensor_program_on_a_described_chip(self):
+        @T.prim_func
+        def matmul(A: T.Buffer((64, 64), "int8"), B: T.Buffer((64, 64), "int8"), C: T.Buffer((64, 64), "int32")):
+            for i, j, k in T.grid(64, 64, 64):
+                with T.block("C"):
+                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                    with T.init():
+                        C[vi, vj] = 0
+                    C[vi, vj] = C[vi, vj] + T.Cast("int32", A[vi, vk]) * T.Cast("int32", B[vj, vk])
+
+        (cost,) = sator.estimate(matmul, chip="edge_npu32").to_dict()
+        self.assertEqual(cost["macs"], 64 * 64 * 64)
+        self.assertEqual(cost["function"], "matmul")
+
+    def test_schemes_and_chips(self):
+        self.assertTrue(any("f16" in s["names"] for s in sator.schemes()))
+        self.assertIn("edge_npu32", sator.chips())
+
+    def test_a_command_s_mistakes_are_exceptions(self):
+        with self.assertRaises(sator.TVMError) as caught:
+            sator.study(MODEL, chip=["no_such_chip"], shapes_only=True, output=tempfile.gettempdir() + "/none")
+        self.assertIn("no_such_chip", str(caught.exception))
+        with self.assertRaises(sator.TVMError):
+            sator.command("studdy")
+
+
+if __name__ == "__main__":
+    unittest.main()
