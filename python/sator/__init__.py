@@ -7,7 +7,7 @@ Submodules and the compiler itself are loaded when they are first used.
 """
 import importlib
 
-_SUBMODULES = ("dlight", "error", "ir", "nd", "relax", "runtime", "script", "target", "te", "tir", "topi", "transform")
+_SUBMODULES = ("dlight", "error", "ir", "meta_schedule", "nd", "relax", "runtime", "script", "target", "te", "tir", "topi", "transform")
 _NAMES = {
     "IRModule": "ir",
     "register_func": "runtime",

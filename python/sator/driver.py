@@ -5,7 +5,7 @@ import weakref
 from pathlib import Path
 
 from sator import _core
-from sator.runtime.vm import Module
+from sator.runtime.vm import Module, copy_library
 from sator.target import Target
 
 
@@ -53,8 +53,8 @@ class Executable:
         return self._program.signatures()
 
     def export_library(self, path, **_options):
-        """Copies the compiled library, which `sator run` opens."""
-        shutil.copyfile(self._path.file, path)
+        """Copies the compiled library; `sator run` and sator.runtime.load_module open it."""
+        copy_library(self._path.file, path)
 
 
 def relax_build(mod, target=None, params=None, pipeline="default_build", exec_mode="bytecode", bounds=None):

@@ -1,10 +1,12 @@
 """Passes, building and running from Python: results against NumPy, memory that is shared, callbacks."""
 import gc
+import tempfile
 import threading
 import time
 import traceback
 import unittest
 import weakref
+from pathlib import Path
 
 import numpy as np
 
@@ -92,6 +94,20 @@ class Running(unittest.TestCase):
         with self.assertRaises(sator.TVMError) as caught:
             vm["predict"]
         self.assertIn("one of main", str(caught.exception))
+
+    def test_an_exported_library_is_opened_again(self):
+        x, w = random(3, 8), random(8, 4)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "layer.so"
+            relax.build(Layer).export_library(path)
+            vm = relax.VirtualMachine(sator.runtime.load_module(path), sator.cpu())
+            np.testing.assert_allclose(vm["main"](x, w).numpy(), np.maximum(x @ w, 0), rtol=1e-5, atol=1e-6)
+            sator.build(added).export_library(path)
+            c = sator.nd.empty((128,))
+            sator.runtime.load_module(path)["added"](random(128), random(128), c)
+            np.testing.assert_array_equal(c.numpy(), random(128) * 2)
+            with self.assertRaises(sator.TVMError):
+                sator.runtime.load_module(path.with_name("none.so"))
 
     def test_a_gpu_is_refused_by_name(self):
         with self.assertRaises(sator.TVMError) as caught:
@@ -226,6 +242,24 @@ class Passes(unittest.TestCase):
                                         relax.transform.FuseOps(), relax.transform.FuseTIR()])(Layer)
         self.assertIn("fused_mm_relu", mod.functions)
         self.assertIn("mm", Layer.functions)
+
+    def test_pipelines_by_name(self):
+        self.assertIn("fused_mm_relu", relax.get_pipeline("zero")(Layer).functions)
+
+        @relax.register_pipeline("test")
+        def legalized(what):
+            return getattr(relax.transform, what)()
+
+        self.assertIn("relu", relax.get_pipeline("test", "LegalizeOps")(Layer).functions)
+        with self.assertRaises(ValueError) as caught:
+            relax.get_pipeline("none")
+        self.assertIn("test, zero", str(caught.exception))
+
+    def test_what_is_searched_elsewhere_says_what_there_is(self):
+        with self.assertRaises(sator.TVMError) as caught:
+            sator.meta_schedule.tune_tir(mod=Layer, target="llvm")
+        self.assertIn("tune_tir", str(caught.exception))
+        self.assertIn("dlight", str(caught.exception))
 
     def test_options_by_position_and_name(self):
         by_name, by_position = relax.transform.ConvertToDataflow(min_size=1), relax.transform.ConvertToDataflow(1)

@@ -131,6 +131,7 @@ def const(value, dtype=None):
 
 from sator.relax import expr_functor  # noqa: E402,F401
 from sator.relax.block_builder import BlockBuilder  # noqa: E402,F401
+from sator.relax.pipeline import get_pipeline, register_pipeline  # noqa: E402,F401
 from sator.relax.expr_functor import PyExprMutator, PyExprVisitor  # noqa: E402,F401
 
 

@@ -5,6 +5,21 @@ from sator import _core
 from sator.error import TVMError
 
 
+def copy_library(library, path):
+    """Puts a copy there as a whole: a library of that path that somebody has loaded goes on as it was."""
+    import os
+    import shutil
+
+    whole = f"{path}.{os.getpid()}.part"
+    try:
+        shutil.copyfile(library, whole)
+        os.replace(whole, path)
+    except BaseException:
+        if os.path.exists(whole):
+            os.remove(whole)
+        raise
+
+
 class BenchmarkResult:
     """Durations of calls in seconds: `results`, one per repetition, and what they come to."""
 
@@ -80,9 +95,20 @@ class Module(_Runs):
 
     def export_library(self, path, **_options):
         """Copies the compiled library; `sator run` and sator.runtime.load_module open it."""
-        import shutil
+        copy_library(self._path.file, path)
 
-        shutil.copyfile(self._path.file, path)
+
+class _File:
+    def __init__(self, path):
+        self.file = path
+
+
+def load_module(path):
+    """A library that export_library or `sator build` wrote; VirtualMachine takes it where it has graphs.
+
+    Errors: no such file; another kind of file; a library of another version; one that another user can change.
+    """
+    return Module(_core.open_program(str(path)), _File(path))
 
 
 class VirtualMachine(_Runs):
