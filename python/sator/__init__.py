@@ -16,6 +16,7 @@ _NAMES = {
     "cuda": "runtime",
     "device": "runtime",
     "build": "driver",
+    "lower": "te_schedule",
     "TVMError": "error",
     "Target": "target",
     "LM": "model",

@@ -7,6 +7,7 @@ from pathlib import Path
 from sator import _core
 from sator.runtime.vm import Module, copy_library
 from sator.target import Target
+from sator.te_schedule import lower
 
 
 class _Library:
@@ -29,11 +30,11 @@ def _compile(mod, target, keeps_schedules, bounds):
 def build(mod, args=None, target=None, target_host=None, runtime=None, name="default_function", bounds=None):
     """Tensor programs to machine code for this machine, with the loops as they are: no rule schedules them.
 
-    mod      an IRModule of tensor programs, or one PrimFunc
+    mod      an IRModule of tensor programs, one PrimFunc, or a schedule of te with its arguments in `args`
     target   "llvm" where it is None and no Target is around
     Errors: those of the compiler; a target for which nothing is built.
     """
-    program, library = _compile(mod, target, True, bounds)
+    program, library = _compile(lower(mod, args), target, True, bounds)
     return Module(program, library)
 
 

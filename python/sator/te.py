@@ -1,6 +1,7 @@
 """Tensor expressions: tensors defined by a formula per element."""
 from sator import _core
 from sator.extend import extends
+from sator.te_schedule import create_schedule  # noqa: F401
 
 Tensor = _core.Tensor
 create_prim_func = _core.te.create_prim_func

@@ -290,6 +290,34 @@ class Formulas(unittest.TestCase):
         self.assertEqual(topi.nn.dense(A, C).name, "T_matmul_NT")
         self.assertEqual([int(d) for d in topi.nn.dense(A, C).shape], [4, 6])
 
+    def test_te_schedules_as_the_slides_write_them(self):
+        def default(n):
+            A, B = (te.placeholder((n, n), name=x) for x in "AB")
+            k = te.reduce_axis((0, n), name="k")
+            C = te.compute((n, n), lambda x, y: te.sum(A[x, k] * B[k, y], axis=k), name="C")
+            return te.create_schedule(C.op), (A, B, C)
+
+        def reorder(n):
+            s, (A, B, C) = default(n)
+            (x, y), (k,) = C.op.axis, C.op.reduce_axis
+            s[C].reorder(x, k, y)
+            return s, (A, B, C)
+
+        s, args = reorder(32)
+        (x, _), C = args[2].op.axis, args[2]
+        outer, inner = s[C].split(x, factor=8)
+        s[C].parallel(outer)
+        loops = [line.strip() for line in sator.lower(s, args).script().splitlines() if "for " in line]
+        self.assertEqual(loops, ["for x_0 in T.parallel(4):", "for x_1, k, y in T.grid(8, 32, 32):"])
+        a, b = (np.random.default_rng(i).random((32, 32), "float32") for i in (1, 2))
+        c = np.zeros((32, 32), "float32")
+        sator.build(s, args, target="llvm")(a, b, c)
+        np.testing.assert_allclose(c, a @ b, rtol=1e-5)
+        with self.assertRaises(AttributeError) as caught:
+            s[C].compute_at(s[C], x)
+        self.assertIn("tir.Schedule", str(caught.exception))
+        self.assertIsNotNone(inner)
+
     def test_a_formula_of_the_wrong_rank_is_refused(self):
         A = te.placeholder((4, 8), name="A")
         with self.assertRaises(sator.TVMError):
