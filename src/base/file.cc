@@ -44,7 +44,8 @@ std::string read_file(const fs::path& path, size_t most_bytes) {
 }
 
 Ref<MappedFile> MappedFile::open(const fs::path& path) {
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  int fd =
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe that nobody writes is refused, not waited for
   if (fd < 0) fail_file(path, "read", errno);
   struct stat st{};
   if (::fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {

@@ -20,8 +20,13 @@ void require_plain(const JsonAt& config) {
     if (config.boolean_or(key, false)) config.at(key).fail("is true, which is not supported", "false");
   if (config.string_or("bias", "none") != "none")
     config.at("bias").fail("asks for trained biases, which are not supported", "none");
-  for (const char* key :
-       {"modules_to_save", "rank_pattern", "alpha_pattern", "trainable_token_indices", "target_parameters"})
+  for (const char* key : {"modules_to_save",
+                          "rank_pattern",
+                          "alpha_pattern",
+                          "trainable_token_indices",
+                          "target_parameters",
+                          "layer_replication",
+                          "alora_invocation_tokens"})
     if (auto at = config.find(key); at && !at->json().empty())
       at->fail("is given, which is not supported",
                "one rank and one alpha for all layers, and nothing but their factors");
@@ -41,6 +46,7 @@ Adapter Adapter::open(const fs::path& folder) {
   const JsonAt config(tree, file.string());
   require_plain(config);
   out.alpha_ = config.at("lora_alpha").number();
+  if (config.find("r")) out.rank_ = config.at("r").integer(1);
   out.by_root_ = config.boolean_or("use_rslora", false);
   out.transposed_ = config.boolean_or("fan_in_fan_out", false);
   out.tensors_ = std::make_shared<const SafeTensors>(SafeTensors::open(folder / kWeights));
@@ -57,6 +63,9 @@ Adapter Adapter::open(const fs::path& folder) {
   for (const auto& [name, pair] : out.layers_)
     if (!pair.a || !pair.b)
       fail({.what = text((folder / kWeights).string(), " has one of the two factors of ", name), .needs = "both"});
+    else if (out.rank_ && pair.a->shape[0] != *out.rank_)
+      config.at("r").fail(text("is ", *out.rank_, ", and the factors of ", name, " have rank ", pair.a->shape[0]),
+                          "the rank that the factors have: the scale rests on it");
   return out;
 }
 

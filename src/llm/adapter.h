@@ -27,6 +27,7 @@ class Adapter {
   std::shared_ptr<const SafeTensors> tensors_;
   std::map<std::string, Pair> layers_;  ///< "model.layers.0.self_attn.q_proj"
   double alpha_ = 0;
+  std::optional<int64_t> rank_;  // as the file says
   bool by_root_ = false, transposed_ = false;
 };
 

@@ -292,5 +292,35 @@ TEST(GenerationConfig, SequencesAndMinima) {
   }
 }
 
+// Source: the configuration classes of transformers 5.24, for files that leave these members out.
+TEST(HfConfig, WindowsOfQwen) {
+  const auto window = [](const char* changes) {
+    const AttentionConfig a = read_with(kLlama, changes).attention;
+    return std::pair(a.window, a.window_layers);
+  };
+  using Layers = std::vector<int64_t>;
+  const Layers all;
+  EXPECT_EQ(window(R"({"model_type":"qwen2","sliding_window":4})"), std::pair(int64_t{0}, all));
+  EXPECT_EQ(window(R"({"model_type":"qwen3","sliding_window":4,"max_window_layers":1})"), std::pair(int64_t{0}, all));
+  EXPECT_EQ(window(R"({"model_type":"qwen2","sliding_window":4,"use_sliding_window":true,"max_window_layers":1})"),
+            std::pair(int64_t{4}, Layers{1}));
+  EXPECT_EQ(window(R"({"model_type":"mistral","sliding_window":4})"), std::pair(int64_t{4}, all));
+  const std::string experts =
+      R"("num_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":16,"shared_expert_intermediate_size":16,)"
+      R"("num_hidden_layers":5,"sliding_window":4,"use_sliding_window":true,"max_window_layers":3)";
+  EXPECT_EQ(window((R"({"model_type":"qwen3_moe",)" + experts + "}").c_str()), std::pair(int64_t{4}, all));
+  EXPECT_EQ(window((R"({"model_type":"qwen2_moe",)" + experts + "}").c_str()), std::pair(int64_t{4}, Layers{0, 2}));
+}
+
+TEST(HfConfig, MembersThatAFamilyHasOfItsOwn) {
+  const ModelConfig mixtral =
+      read_with(kLlama, R"({"model_type":"mixtral","rope_theta":null,"num_local_experts":4,"num_experts_per_tok":2})");
+  EXPECT_EQ(mixtral.norm.epsilon, 1e-5);
+  EXPECT_EQ(mixtral.attention.rope->theta, 1e6);
+  EXPECT_EQ(read_with(kLlama, R"({"model_type":"gemma2"})").attention.soft_cap, 50);
+  EXPECT_EQ(read_with(kLlama, R"({"model_type":"gemma2"})").final_soft_cap, 30);
+  EXPECT_EQ(read_with(kLlama, R"({"model_type":"gemma2","final_logit_softcapping":20})").final_soft_cap, 20);
+}
+
 }  // namespace
 }  // namespace sator

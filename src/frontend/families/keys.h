@@ -56,6 +56,8 @@ void read_equal_heads(const JsonAt& config, ModelConfig& model, std::initializer
 void read_window(const JsonAt& config, ModelConfig& model);
 /// Where the file has a window and does not name the layers, all but every so many have it, from the first on.
 void slide_all_but_every(int64_t period, const JsonAt& config, ModelConfig& model);
+/// Qwen's files have a window for nothing unless `use_sliding_window` says otherwise.
+void no_window_unless_used(const JsonAt& config, ModelConfig& model);
 /// What Llama's file says but for its attention: sizes, norm, MLP, and what tensors are called.
 void read_llama_blocks(const JsonAt& config, ModelConfig& model);
 /// Everything that Llama's file says; relatives read it, and change what is theirs.

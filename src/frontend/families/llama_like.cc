@@ -64,6 +64,12 @@ void slide_all_but_every(int64_t period, const JsonAt& config, ModelConfig& mode
     if ((layer + 1) % period != 0) a.window_layers.push_back(layer);
 }
 
+void no_window_unless_used(const JsonAt& config, ModelConfig& model) {
+  if (config.boolean_or("use_sliding_window", false)) return;
+  model.attention.window = 0;
+  model.attention.window_layers.clear();
+}
+
 void read_llama_blocks(const JsonAt& config, ModelConfig& model) {
   model.hidden_size = read_size(config, {"hidden_size"});
   model.layers = read_size(config, {"num_hidden_layers"}, kMaxLayers);

@@ -4,7 +4,8 @@
 namespace sator::families {
 
 static void read_mixtral(const JsonAt& config, ModelConfig& model) {
-  read_llama_like(config, model);
+  read_llama_like(config, model, {.theta = 1e6});
+  model.norm.epsilon = positive_or(config, "rms_norm_eps", 1e-5);
   read_experts(config, model);
   name_experts(model, "block_sparse_moe", "w1", "w3", "w2");
   model.experts.normalized = true;

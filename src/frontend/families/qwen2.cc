@@ -7,6 +7,7 @@ namespace sator::families {
 
 static void read_qwen2(const JsonAt& config, ModelConfig& model) {
   read_llama_like(config, model);
+  no_window_unless_used(config, model);
   model.attention.qkv_bias = true;
   model.attention.out_bias = false;
   refuse_foreign(config);

@@ -1,10 +1,21 @@
 // Qwen1.5-MoE and Qwen2-MoE: Qwen2 with experts in all or some layers, and an MLP that every token takes behind a gate.
+#include <algorithm>
+
 #include "frontend/families/table.h"
 
 namespace sator::families {
 
 static void read_qwen2_moe(const JsonAt& config, ModelConfig& model) {
   read_llama_like(config, model);
+  no_window_unless_used(config, model);
+  if (model.attention.window > 0 && !config.find("layer_types")) {
+    // Every second layer, the first one first, below max_window_layers.
+    const int64_t below = config.integer_or("max_window_layers", 28, 0, kMaxLayers);
+    std::vector<int64_t>& with = model.attention.window_layers;
+    with.clear();
+    for (int64_t layer = 0; layer < std::min(below, model.layers); layer += 2) with.push_back(layer);
+    if (with.empty()) model.attention.window = 0;
+  }
   model.attention.qkv_bias = config.boolean_or("qkv_bias", true);
   model.attention.out_bias = false;
   read_experts(config, model);

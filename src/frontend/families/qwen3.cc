@@ -7,6 +7,7 @@ namespace sator::families {
 
 static void read_qwen3(const JsonAt& config, ModelConfig& model) {
   read_llama_like(config, model);
+  no_window_unless_used(config, model);
   model.attention.qk_norm = AttentionConfig::QkNorm::head;
   model.names.q_norm = "self_attn.q_norm";
   model.names.k_norm = "self_attn.k_norm";

@@ -5,6 +5,9 @@ namespace sator::families {
 
 static void read_qwen3_moe(const JsonAt& config, ModelConfig& model) {
   read_llama_like(config, model);
+  no_window_unless_used(config, model);
+  if (!config.find("layer_types"))
+    model.attention.window_layers.clear();  // all layers, whatever max_window_layers says
   model.attention.qk_norm = AttentionConfig::QkNorm::head;
   model.names.q_norm = "self_attn.q_norm";
   model.names.k_norm = "self_attn.k_norm";
