@@ -27,7 +27,7 @@ const std::vector<CpuLevel>& cpu_levels() {
        .does = "AVX-512 with VNNI and dot products of bfloat16 at twice float32's rate",
        .triple = "x86_64-unknown-linux-gnu",
        .cpu = "x86-64-v4",
-       .tune = "znver4",
+       .tune = "sapphirerapids",
        .features = "+avx512vnni,+avx512bf16",
        .vector_bits = 512,
        .vector_registers = 32,

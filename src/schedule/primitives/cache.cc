@@ -221,6 +221,16 @@ MaybeReason several_writers(const Schedule& s, int scope_site, const BufferRef& 
   return r;
 }
 
+/// Whether the region moves with a loop, as that of a block without iterators does: a copying block inside could not name it.
+bool follows_loops(const Schedule& s, const BufferRegion& r) {
+  bool follows = false;
+  walk(s.func()->body, [&](const For& loop) {
+    for (const RangeRef& range : r.region)
+      follows |= uses_var(range->min, *loop.var) || uses_var(range->extent, *loop.var);
+  });
+  return follows;
+}
+
 /// A block copies what consumers read of a buffer into memory of another scope, before its first use; they read the
 /// copy. Returns the copying block, {buffer}_{scope}; its loops are ax0, ax1, ...
 BlockHandle do_cache_read(Schedule& s, BlockHandle block, BufferSelector which, std::string scope,
@@ -259,7 +269,7 @@ BlockHandle do_cache_read(Schedule& s, BlockHandle block, BufferSelector which, 
     const Block& scope_block = *s.sites()[scope_site].realize()->block;
     stage.region = full_region(stage.original)->region;
     for (const BufferRegionRef& r : scope_block.reads) {
-      if (r->buffer == stage.original) stage.region = r->region;
+      if (r->buffer == stage.original && !follows_loops(s, *r)) stage.region = r->region;
     }
   } else {
     locate(s, writers.front(), readers, stage);
