@@ -1,7 +1,7 @@
 // C[i, j] += float32(A[i, k]) * float32(B[j, k]) of bfloat16: LowerDotProducts makes one instruction of two products.
 #include <algorithm>
+#include <array>
 
-#include "passes/lower/lower.h"
 #include "rules/product.h"
 #include "schedule/primitives.h"
 #include "tir/nodes.h"
