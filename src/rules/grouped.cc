@@ -1,8 +1,11 @@
 #include "rules/grouped.h"
 
+#include <algorithm>
 #include <set>
 
+#include "base/text.h"
 #include "ir/visit.h"
+#include "passes/lower/lower.h"
 #include "rules/low_batch.h"
 #include "schedule/edit.h"
 #include "tir/copy.h"
@@ -274,6 +277,25 @@ struct Run {
   }
 };
 
+/// Whether an index is read from memory.
+bool gathers(const NodeRef& part) {
+  bool found = false;
+  auto look = [&](const std::vector<Expr>& indices) {
+    for (const Expr& i : indices) walk(i, [&](const BufferLoad&) { found = true; });
+  };
+  walk(part, [&](const BufferLoad& n) { look(n.indices); }, [&](const BufferStore& n) { look(n.indices); });
+  return found;
+}
+
+/// A row's group is one of those that there are: `stack` has a matrix for each.
+Stmt check_group(const Run& run, const Buffer& stack) {
+  const Expr group = cast_to(i64, run.group(run.begin)), count = cast_to(i64, stack.shape[0]);
+  return make<AssertStmt>(
+      logical_and(le(int_imm(0, i64), group), lt(group, count)),
+      string_imm(text("an index of ", stack.name, " is out of range: ", group, " is not in [0, ", count, ")")),
+      make<Evaluate>(int_imm(0)));
+}
+
 }  // namespace
 
 PrimFuncRef for_all_groups(const PrimFuncRef& func, const GroupedFunction& grouped, const PrimFuncRef& one) {
@@ -288,6 +310,8 @@ PrimFuncRef for_all_groups(const PrimFuncRef& func, const GroupedFunction& group
   // The dense function over boxes of the whole one's buffers.
   NodeMap own;
   std::vector<MatchBufferRef> boxes;
+  std::vector<Stmt> checks;
+  std::vector<Expr> counts;  // of matrices, that rows' groups are compared with
   size_t next = 0;
   for (size_t i = 0; i < func->params.size(); ++i) {
     if (grouped.params[i] == GroupedParam::groups) continue;
@@ -299,6 +323,10 @@ PrimFuncRef for_all_groups(const PrimFuncRef& func, const GroupedFunction& group
       own.emplace(from, to);
     } else {
       const bool is_stack = grouped.params[i] == GroupedParam::stack;
+      if (is_stack && std::ranges::none_of(counts, [&](const Expr& c) { return equal(c, to->shape[0]); })) {
+        counts.push_back(to->shape[0]);
+        checks.push_back(check_group(run, *to));
+      }
       std::vector<RangeRef> box;
       for (const Expr& extent : to->shape) box.push_back(make<Range>(int_imm(0, extent->dtype), extent));
       box[0] = is_stack ? make<Range>(cast_to(to->shape[0]->dtype, run.group(begin)), int_imm(1, to->shape[0]->dtype))
@@ -322,9 +350,11 @@ PrimFuncRef for_all_groups(const PrimFuncRef& func, const GroupedFunction& group
   for (const auto& [param, buffer] : func->buffer_map)
     (written.contains(buffer.get()) ? writes : reads).push_back(full_region(buffer));
   group.reads = reads, group.writes = writes;
-  Stmt body = with(dense, &BlockRealize::block, BlockRef(new Block(group)));
+  checks.push_back(with(dense, &BlockRealize::block, BlockRef(new Block(group))));
+  Stmt body = seq(std::move(checks));
   if (grouped.rows) {
-    body = make<LetStmt>(load(run.length, {run.zero()}), rows, body);
+    // At least one, which memory does not tell the simplifier.
+    body = make<LetStmt>(max(load(run.length, {run.zero()}), run.one()), rows, body);
     body = make<IfThenElse>(run.is_first(), seq({run.measure(), body}), Stmt());
   }
   Block each;
@@ -341,6 +371,7 @@ PrimFuncRef for_all_groups(const PrimFuncRef& func, const GroupedFunction& group
   PrimFuncRef out = with(func, &PrimFunc::body, Stmt(with(root, &BlockRealize::block, BlockRef(new Block(whole)))));
   Attrs attrs = one->attrs;
   for (const auto& [key, value] : func->attrs) attrs.insert_or_assign(key, value);
+  if (!gathers(one->body)) attrs.insert_or_assign(passes::kTrustedIndices, NodeRef(int_imm(1, i64)));
   return with(out, &PrimFunc::attrs, std::move(attrs));
 }
 

@@ -5,13 +5,19 @@
 //   =>
 //   for i: assert 0 <= ids[i] < n
 //   for i, j: B[i, j] = A[ids[i], j]
-// Indices that the function computes itself are checked where they are used.
+// What depends on memory that the function writes is looked at in front of the outermost loop that does not change it:
+//   for j: if j < m: B[i, j] = A[own[i], j]
+//   =>
+//   if 0 < m: assert 0 <= own[i] < n
+//   for j: if j < m: B[i, j] = A[own[i], j]
 #include <algorithm>
+#include <map>
 #include <set>
 #include <type_traits>
 #include <utility>
 
 #include "arith/analyzer.h"
+#include "arith/kind.h"
 #include "passes/lower/lower.h"
 #include "tir/copy.h"
 
@@ -20,9 +26,6 @@ namespace sator::passes {
 using namespace tir;
 
 namespace {
-
-/// Says of a function that what it reads its indices from is the runtime's own: the page tables of the KV cache.
-constexpr const char* kTrusted = "sator.trusted_indices";
 
 bool reads_memory(const Expr& e) {
   bool found = false;
@@ -47,7 +50,9 @@ class IndexChecker {
   /// A loop or a condition around what is looked at now.
   struct Around {
     const For* loop = nullptr;
-    Expr condition;
+    Expr condition;                   ///< by values
+    Expr written;                     ///< the condition as it stands
+    std::vector<Stmt> in_front = {};  ///< checks that are to stand in front of the loop or the condition
   };
 
   Stmt statement(const Stmt& s) {
@@ -55,15 +60,16 @@ class IndexChecker {
     if (const For* n = s.as<For>()) return loop(*n);
     if (const IfThenElse* n = s.as<IfThenElse>()) {
       std::vector<Stmt> own = accesses(n->condition);
-      Stmt then_case = under(n->condition, [&] { return statement(n->then_case); });
+      Stmt then_case = under(n->condition, [&] { return statement(n->then_case); }, &own);
       Stmt else_case =
-          n->else_case ? under(logical_not(n->condition), [&] { return statement(n->else_case); }) : Stmt();
+          n->else_case ? under(logical_not(n->condition), [&] { return statement(n->else_case); }, &own) : Stmt();
       if (then_case == n->then_case && else_case == n->else_case) return behind(own, s);
       return behind(own, make<IfThenElse>(n->condition, then_case, else_case));
     }
     if (const LetStmt* n = s.as<LetStmt>()) {
       std::vector<Stmt> own = accesses(n->value);
       lets_.emplace(n->var, substitute(n->value, lets_));
+      let_depths_.emplace(n->var.get(), around_.size());
       Stmt body = statement(n->body);
       return behind(own, body == n->body ? s : Stmt(with(*n, &LetStmt::body, body)));
     }
@@ -76,8 +82,9 @@ class IndexChecker {
     if (const Evaluate* n = s.as<Evaluate>()) return behind(accesses(n->value), s);
     if (const While* n = s.as<While>()) {  // how often it runs is not known in front of it
       const bool outer = std::exchange(in_while_, true);
+      const size_t outermost = std::exchange(outermost_, around_.size());
       Stmt body = statement(n->body);
-      in_while_ = outer;
+      in_while_ = outer, outermost_ = outermost;
       return body == n->body ? s : Stmt(with(*n, &While::body, body));
     }
     NodeRef out = s->info().map_children(*s, [&](const NodeRef& child) -> NodeRef {
@@ -89,17 +96,20 @@ class IndexChecker {
 
   Stmt loop(const For& n) {
     arith_.bind(n.var, make<Range>(n.min, n.extent));
-    around_.push_back({&n, nullptr});
+    around_.push_back({.loop = &n, .condition = {}, .written = {}});
     Stmt body = statement(n.body);
+    std::vector<Stmt> own = std::move(around_.back().in_front);
     around_.pop_back();
-    return body == n.body ? Stmt(&n) : Stmt(with(n, &For::body, body));
+    return behind(std::move(own), body == n.body ? Stmt(&n) : Stmt(with(n, &For::body, body)));
   }
 
+  ///   own  takes the checks that are to stand in front of the condition; a condition within a statement has none
   template <class F>
-  std::invoke_result_t<F> under(const Expr& condition, F run) {
-    around_.push_back({nullptr, substitute(condition, lets_)});
+  std::invoke_result_t<F> under(const Expr& condition, F run, std::vector<Stmt>* own = nullptr) {
+    around_.push_back({.condition = substitute(condition, lets_), .written = condition});
     auto scope = arith_.with_constraint(around_.back().condition);
     auto out = run();
+    if (own) append(*own, std::move(around_.back().in_front));
     around_.pop_back();
     return out;
   }
@@ -168,12 +178,73 @@ class IndexChecker {
   }
 
   /// The assertion under those loops and conditions that it depends on: in front of everything where it reads arguments
-  /// alone, else in front of its statement.
+  /// alone, else as far out as it can stand.
   std::vector<Stmt> placed(const Stmt& assertion) {
     Stmt whole = substitute(under_all(assertion, 0), lets_);
-    if (in_while_ || !are_arguments(whole)) return {fresh_copy(under_all(assertion, in_statement_))};
+    if (in_while_ || !are_arguments(whole)) return placed_within(assertion);
     if (std::ranges::none_of(checks_, [&](const Stmt& c) { return equal(c, whole); }))
       checks_.push_back(fresh_copy(whole));
+    return {};
+  }
+
+  /// Whether a part reads what the body of a loop changes: memory, the loop's variable, or a name that it binds.
+  bool is_changed_in(const NodeRef& part, size_t level) const {
+    std::set<const Buffer*> read;
+    bool changed = false;
+    walk(
+        part,
+        [&](const BufferLoad& n) { read.insert(n.buffer.get()); },
+        [&](const Var& v) {
+          const auto let = let_depths_.find(&v);
+          changed |= let != let_depths_.end() && let->second > level;
+          changed |= around_[level].loop && around_[level].loop->var.get() == &v;
+        });
+    if (changed || !around_[level].loop) return changed;
+    walk(around_[level].loop->body, [&](const BufferStore& n) { changed |= read.contains(n.buffer.get()); });
+    return changed;
+  }
+
+  /// The condition that some iteration meets it: its value at the first one, where it does not begin to hold later.
+  std::optional<Expr> in_some_iteration(const Expr& condition, const For& loop) {
+    if (!uses_var(condition, *loop.var)) return condition;
+    Expr a, b;
+    if (const LT* n = condition.as<LT>()) a = n->a, b = n->b;
+    if (const LE* n = condition.as<LE>()) a = n->a, b = n->b;
+    if (!a || !a->dtype.is_int() || reads_memory(condition)) return {};
+    auto at = [&](const Expr& value) { return substitute(a - b, VarMap{{loop.var, value}}); };
+    if (!arith_.prove(le(at(loop.var), at(loop.var + int_imm(1, loop.var->dtype))))) return {};
+    return arith_.rewrite(substitute(condition, VarMap{{loop.var, loop.min}}));
+  }
+
+  /// In front of the outermost loop or condition of those around it, which stay the same for all its iterations.
+  std::vector<Stmt> placed_within(const Stmt& assertion) {
+    size_t place = around_.size();
+    std::vector<Expr> conditions, at_place;
+    for (size_t level = around_.size(); level-- > outermost_;) {
+      const Around& a = around_[level];
+      if (a.loop) {
+        std::vector<Expr> some;
+        for (const Expr& c : conditions)
+          if (const auto in_some = in_some_iteration(c, *a.loop)) some.push_back(*in_some);
+        if (some.size() != conditions.size()) break;
+        conditions = std::move(some);
+        if (!arith_.prove(lt(int_imm(0, a.loop->extent->dtype), a.loop->extent)))
+          conditions.push_back(lt(int_imm(0, a.loop->extent->dtype), a.loop->extent));
+      } else {
+        const std::vector<Expr> parts = arith::conjuncts(a.written);  // the first is asked first
+        conditions.insert(conditions.end(), parts.rbegin(), parts.rend());
+      }
+      bool changed = is_changed_in(assertion, level);
+      for (const Expr& c : conditions) changed |= is_changed_in(c, level);
+      if (changed) break;
+      if (level <= in_statement_) place = level, at_place = conditions;
+    }
+    if (place >= in_statement_) return {fresh_copy(under_all(assertion, in_statement_))};
+    Stmt check = assertion;
+    for (const Expr& c : at_place) check = make<IfThenElse>(c, check, Stmt());
+    std::vector<Stmt>& in_front = around_[place].in_front;
+    if (std::ranges::none_of(in_front, [&](const Stmt& c) { return equal(c, check); }))
+      in_front.push_back(fresh_copy(check));
     return {};
   }
 
@@ -191,7 +262,9 @@ class IndexChecker {
   std::vector<Around> around_;
   std::vector<Stmt> checks_;
   VarMap lets_;
-  size_t in_statement_ = 0;  ///< of around_: what stands around the statement that is looked at
+  std::map<const Var*, size_t> let_depths_;  ///< how many of around_ stand around the statement that binds a name
+  size_t outermost_ = 0;                     ///< of around_: the first within the innermost `while`
+  size_t in_statement_ = 0;                  ///< of around_: what stands around the statement that is looked at
   bool in_while_ = false;
   arith::Analyzer arith_;
 };
@@ -199,7 +272,7 @@ class IndexChecker {
 }  // namespace
 
 PrimFuncRef check_indices(const PrimFuncRef& func, const LowerOptions&) {
-  if (func->attrs.count(kTrusted)) return func;
+  if (func->attrs.count(kTrustedIndices)) return func;
   return with_body(func, IndexChecker(*func).run(func->body));
 }
 

@@ -99,6 +99,8 @@ class Partitioner {
   Stmt run(const Stmt& stmt) {
     const For* loop = stmt.as<For>();
     if (!loop) {
+      if (const LetStmt* n = stmt.as<LetStmt>(); n && arith::is_index(n->var->dtype))
+        analyzer_.bind(n->var, analyzer_.bounds(n->value));
       NodeRef out = stmt->info().map_children(*stmt, [&](const NodeRef& child) -> NodeRef {
         const StmtNode* s = child->as<StmtNode>();
         return s ? NodeRef(run(ref(*s))) : child;

@@ -10,6 +10,10 @@
 
 namespace sator::passes {
 
+/// Says of a function that CheckIndices has nothing to look at: what it reads its indices from is the runtime's own (the page
+/// tables of the KV cache), or it looks at them itself.
+inline constexpr const char* kTrustedIndices = "sator.trusted_indices";
+
 struct LowerOptions {
   /// Copies that unrolling one loop nest may make of a statement.
   int64_t max_unrolled_copies = 4096;

@@ -176,7 +176,10 @@ class Simplifier {
 
   Stmt binding(const LetStmt& n) {
     Expr value = expr(n.value);
-    if (value->dtype.lanes == 1 && is_pure(value) && of_indices(value)) bound_[n.var] = substitute(value, bound_);
+    if (value->dtype.lanes == 1 && is_pure(value) && of_indices(value))
+      bound_[n.var] = substitute(value, bound_);
+    else if (arith::is_index(value->dtype))
+      analyzer_.bind(n.var, analyzer_.bounds(value));
     Stmt body = run(n.body);
     bound_.erase(n.var);
     contents_.drop(*n.var);
