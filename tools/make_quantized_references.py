@@ -63,6 +63,10 @@ ROWS = {
         "targets": ["Linear"], "weights": {"num_bits": 8, "type": "float", "symmetric": True, "strategy": "channel"},
         "input_activations": {"num_bits": 8, "type": "float", "strategy": "token", "dynamic": True}}}),
                     ("e4m3", "channel", "weight_scale", "bfloat16")),
+    "packed-int4-act-order": (dict(quant_method="compressed-tensors", format="pack-quantized",
+                                   config_groups={"group_0": {"targets": ["Linear"], "weights": {
+                                       "num_bits": 4, "type": "int", "symmetric": False, "strategy": "group",
+                                       "group_size": GROUP, "actorder": "group"}}}), False),
 }
 # Models of rows that are no Llama.
 MODELS = {"mxfp4": ("gpt_oss", dict(num_local_experts=3, num_experts_per_tok=2, sliding_window=6))}
@@ -151,10 +155,15 @@ def tensors_of(name, config, detail, w, generator):
         laid = lambda c: pack(c.reshape(c.shape[0], -1, 8)[:, :, order].reshape(c.shape), 4)
         return {"qweight": laid(codes.T), "qzeros": laid(zeros.T), "scales": scales.T}, values
     if config["format"] == "pack-quantized":
+        weights = config["config_groups"]["group_0"]["weights"]
+        if weights.get("actorder"):
+            group_of = group_of[torch.randperm(cols, generator=generator).numpy()]
         codes, scales, zeros, values = grouped_codes(w, group_of, 4, detail)
         out = {"weight_packed": pack(codes, 4), "weight_scale": scales, "weight_shape": np.array(w.shape, np.int64)}
         if not detail:
             out["weight_zero_point"] = pack(zeros.T, 4).T
+        if weights.get("actorder"):
+            out["weight_g_idx"] = group_of.astype(np.int32)
         return out, values
     scale = (np.abs(w).max(1, keepdims=True) / 127).astype(np.float16)
     codes = np.clip(np.rint(w / scale.astype(np.float32)), -128, 127)

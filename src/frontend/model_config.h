@@ -195,6 +195,7 @@ struct StoredQuantization {
       0;  // fp8: outputs that share a scale, where `group` inputs do; 0: a scale for each output, or one
   std::string activations;     // what the file asks of activations, which stay floats here; empty: nothing
   bool zeros_less_one = true;  // GPTQ's first version stores zero points less 1
+  bool reordered = false;      // compressed-tensors: a list says which group each input is of
 };
 
 /// What `config.json` of a Hugging Face folder says of a causal language model.

@@ -90,6 +90,17 @@ StoredQuantization read_compressed_floats(const JsonAt& group) {
   return q;
 }
 
+/// Whether groups are of inputs that lie apart: "group", called "dynamic" too. With "weight", called "static", inputs were
+/// quantized in another order than they lie in, and groups are of neighbours.
+bool orders_inputs(const JsonAt& at) {
+  if (at.is_boolean()) return at.boolean();
+  const std::string name = lower_case(at.string());
+  if (name == "group" || name == "dynamic") return true;
+  if (name != "weight" && name != "static")
+    at.fail(text("is ", string_literal(at.string())), "group, dynamic, weight, static, or none", kOriginal);
+  return false;
+}
+
 /// Source: the description of quantization schemes in the documentation of compressed-tensors.
 StoredQuantization read_compressed(const JsonAt& at) {
   const std::string format = at.string_or("format", "");
@@ -99,7 +110,7 @@ StoredQuantization read_compressed(const JsonAt& at) {
   std::optional<StoredQuantization> found;
   auto take = [&](const JsonAt& group, const StoredQuantization& q) {
     if (found && (found->bits != q.bits || found->group != q.group || found->symmetric != q.symmetric ||
-                  found->block_rows != q.block_rows))
+                  found->block_rows != q.block_rows || found->reordered != q.reordered))
       group.fail("stores weights otherwise than another group", "one format for all weights", kOriginal);
     found = q;
   };
@@ -107,9 +118,6 @@ StoredQuantization read_compressed(const JsonAt& at) {
     if (format == "float-quantized") return take(group, read_compressed_floats(group));
     const JsonAt weights = group.at("weights");
     if (weights.string_or("type", "int") != "int") weights.at("type").fail("is no integer", "int", kOriginal);
-    if (auto actorder = weights.find("actorder");
-        actorder && !(actorder->is_string() && actorder->string() == "static"))
-      actorder->fail("orders the inputs anew", "static, or none", kOriginal);
     if (auto inputs = group.find("input_activations"))
       inputs->fail("asks for codes of activations too, which are not taken from a file",
                    "weights alone",
@@ -122,6 +130,7 @@ StoredQuantization read_compressed(const JsonAt& at) {
       weights.at("strategy").fail(text("is ", string_literal(strategy)), "group or channel", kOriginal);
     q.group = strategy == "group" ? read_group(weights, "group_size") : 0;
     q.symmetric = weights.boolean_or("symmetric", true);
+    if (auto actorder = weights.find("actorder")) q.reordered = orders_inputs(*actorder) && strategy == "group";
     take(group, q);
   });
   if (!found) at.at("config_groups").fail("is empty", "a group with weights", kOriginal);

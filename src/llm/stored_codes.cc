@@ -159,20 +159,22 @@ Ref<Tensor> packed_codes(const Layer& l, const std::vector<int32_t>& order) {
   auto* to = out->data_as<uint32_t>();
   const Words words(*l.codes);
   const int64_t file_words = words_for(l.cols, bits);
+  auto input = [&](int64_t k) -> int64_t { return order.empty() ? k : order[static_cast<size_t>(k)]; };
   for (int64_t row = 0; row < l.rows; ++row, to += out_words) {
     if (l.how.method == Method::packed && bits == 8) {  // int8 as it is
       const auto* from = reinterpret_cast<const int8_t*>(l.codes->bytes.data()) + row * l.cols;
-      for (int64_t k = 0; k < l.cols; ++k) put_code(to, k, 8, static_cast<uint32_t>(from[k] + 128));
-    } else if (l.how.method == Method::packed) {
+      for (int64_t k = 0; k < l.cols; ++k) put_code(to, k, 8, static_cast<uint32_t>(from[input(k)] + 128));
+    } else if (l.how.method == Method::packed && order.empty()) {
       for (int64_t w = 0; w < file_words; ++w) to[w] = words[row * file_words + w];
+    } else if (l.how.method == Method::packed) {
+      for (int64_t k = 0; k < l.cols; ++k) put_code(to, k, bits, words.code(row * file_words, 1, input(k), bits));
     } else if (l.how.method == Method::awq) {
       const int64_t shift = 4 * (std::ranges::find(kAwqOrder, row % 8) - kAwqOrder);
       for (int64_t k = 0; k < l.cols; ++k) put_code(to, k, 4, words[k * (l.rows / 8) + row / 8] >> shift & 15);
     } else if (order.empty()) {
       for (int64_t w = 0; w < file_words; ++w) to[w] = words[w * l.rows + row];
     } else {
-      for (int64_t k = 0; k < l.cols; ++k)
-        put_code(to, k, bits, words.code(row, l.rows, order[static_cast<size_t>(k)], bits));
+      for (int64_t k = 0; k < l.cols; ++k) put_code(to, k, bits, words.code(row, l.rows, input(k), bits));
     }
   }
   return out;
@@ -279,6 +281,8 @@ Layer packed_by_rows(const SafeTensors& all, const std::string& name, const Stor
     fail_layer(name + ".weight_zero_point", "is missing", "zero points, as the codes are asymmetric");
   if (l.zeros && words) require_shape(*l.zeros, {words_for(l.rows, how.bits), l.count}, {i32, u32});
   if (l.zeros && !words) require_shape(*l.zeros, {l.rows, l.count}, {i8});
+  l.groups = how.reordered ? &part(all, name + ".weight_g_idx") : nullptr;
+  if (l.groups) require_shape(*l.groups, {l.cols}, {i32});
   return l;
 }
 
