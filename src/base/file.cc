@@ -16,9 +16,8 @@
 
 namespace sator {
 
-std::string read_file(const fs::path& path, size_t most_bytes) {
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) fail_file(path, "read", errno);
+/// What is left of an open file, which is closed.
+static std::string read_rest(int fd, const fs::path& path, size_t most_bytes) {
   std::string bytes;
   char chunk[1 << 16];
   while (true) {
@@ -43,16 +42,33 @@ std::string read_file(const fs::path& path, size_t most_bytes) {
   return bytes;
 }
 
-Ref<MappedFile> MappedFile::open(const fs::path& path) {
-  int fd =
-      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe that nobody writes is refused, not waited for
+/// Opens a file that is neither a folder nor a pipe or device: one that nobody writes is refused, not waited for.
+static int open_regular(const fs::path& path, struct stat& st) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) fail_file(path, "read", errno);
+  if (::fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) return fd;
+  const int code = S_ISREG(st.st_mode) ? errno : EISDIR;
+  ::close(fd);
+  if (code == EISDIR && !S_ISDIR(st.st_mode))
+    fail({.what = text(path.string(), " is a pipe or a device"), .needs = "a regular file"});
+  fail_file(path, "read", code);
+}
+
+std::string read_file(const fs::path& path, size_t most_bytes) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) fail_file(path, "read", errno);
+  return read_rest(fd, path, most_bytes);
+}
+
+std::string read_regular_file(const fs::path& path, size_t most_bytes) {
   struct stat st{};
-  if (::fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-    int code = S_ISREG(st.st_mode) ? errno : EISDIR;
-    ::close(fd);
-    fail_file(path, "read", code);
-  }
+  const int fd = open_regular(path, st);
+  return read_rest(fd, path, most_bytes);
+}
+
+Ref<MappedFile> MappedFile::open(const fs::path& path) {
+  struct stat st{};
+  const int fd = open_regular(path, st);
   Ref<MappedFile> file(new MappedFile);
   file->path_ = path;
   file->size_ = static_cast<size_t>(st.st_size);

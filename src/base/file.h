@@ -18,6 +18,8 @@ inline constexpr size_t kMostFileBytes = size_t{1} << 30;
 /// A whole file, or what a pipe gives, as text.
 /// Errors: it cannot be read (the message names it and says why); it has more than `most_bytes`.
 std::string read_file(const fs::path& path, size_t most_bytes = kMostFileBytes);
+/// The same of what is found by its name in a folder: a pipe or device there is an error, not waited for.
+std::string read_regular_file(const fs::path& path, size_t most_bytes = kMostFileBytes);
 
 /// Writes to a temporary name beside `path`, then renames: readers see the old file or the whole new one.
 /// Missing folders are made. Errors: the folder cannot be written.

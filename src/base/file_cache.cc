@@ -76,7 +76,7 @@ std::optional<std::string> FileCache::read(const fs::path& path,
                                            const std::function<void(const std::string&)>& damaged) const {
   std::error_code gone;
   if (!fs::is_regular_file(fs::symlink_status(path, gone))) return {};
-  std::string bytes = read_file(path);
+  std::string bytes = read_regular_file(path);
   const std::optional<std::string_view> content = unsealed(bytes);
   if (!content) {
     damaged(text(path.string(), " is damaged and made anew"));

@@ -72,7 +72,7 @@ void OwnedFolder::read_list() {
   const std::string hint = text("choose another folder with -o, or remove ", source, " and the results beside it");
   if (!S_ISREG(s.st_mode))
     fail({.what = text(source, " is no file"), .needs = "the list of files that the command wrote", .hint = hint});
-  const Json tree = parse_json(read_file(list_file_), source);
+  const Json tree = parse_json(read_regular_file(list_file_), source);
   const JsonAt list(tree, source);
   if (const JsonAt version = list.at("version"); version.integer() != kVersion)
     version.fail(text("is ", version.integer()), text(kVersion), hint);

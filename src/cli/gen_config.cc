@@ -35,7 +35,7 @@ void require_template(const std::string& name) {
 void require_same_scheme(const GenConfigArguments& a) {
   const fs::path file = fs::path(a.output) / kMlcConfigFile;
   if (a.replace || !llm::MlcWeights::is_in(a.output) || !fs::exists(file)) return;
-  const Json earlier = parse_json(read_file(file), file.string());
+  const Json earlier = parse_json(read_regular_file(file), file.string());
   const std::string scheme = JsonAt(earlier, file.string()).string_or("quantization", a.options.quantization);
   if (scheme == a.options.quantization) return;
   fail({.what = text(a.output, " holds weights stored as ", scheme, ", which ", a.options.quantization, " cannot read"),
@@ -55,7 +55,7 @@ void run(const GenConfigArguments& a, Streams& io) {
   if (files.empty()) io.notes << "note: " << folder.string() << " has no tokenizer files; text needs them\n";
   io.json = mlc_chat_config(folder, a.options, files);
   OwnedFolder::Files results;
-  for (const std::string& name : files) results.emplace_back(name, read_file(folder / name));
+  for (const std::string& name : files) results.emplace_back(name, read_regular_file(folder / name));
   results.emplace_back(kMlcConfigFile, io.json.dump(2) + "\n");
   OwnedFolder(a.output, "gen_config", a.replace).replace(results);
   io.out << "written: " << (fs::path(a.output) / kMlcConfigFile).string();

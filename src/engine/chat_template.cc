@@ -12,7 +12,9 @@ namespace {
 
 using Ordered = nlohmann::ordered_json;
 
-Json parsed(const fs::path& file) { return parse_json(read_file(file), file.string(), DuplicateNames::last_wins); }
+Json parsed(const fs::path& file) {
+  return parse_json(read_regular_file(file), file.string(), DuplicateNames::last_wins);
+}
 
 /// The tokens that tokenizer_config.json, or special_tokens_map.json, calls by name: "bos_token": "<s>".
 Ordered special_tokens_of(const fs::path& folder) {

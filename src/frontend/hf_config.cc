@@ -151,7 +151,7 @@ ModelConfig read_model_config(const fs::path& folder) {
   if (converted) file = folder / kMlcConfigFile;
   if (!fs::exists(file)) fail_absent(file);
   std::string source = file.string();
-  Json tree = parse_json(read_file(file), source);
+  Json tree = parse_json(read_regular_file(file), source);
   if (converted) tree = config_of_mlc(tree, source);
   ModelConfig model = model_config_of(tree, source);
   if (mlc_checkpoint_scheme(folder)) describe_as_in_mlc(model);

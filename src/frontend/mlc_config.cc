@@ -112,7 +112,7 @@ Json mlc_chat_config(const fs::path& folder, const MlcConfigOptions& options,
   const ModelConfig config = read_model_config(folder);
   const GenerationConfig generation = read_generation_config(folder);
   const fs::path file = folder / "config.json";
-  Json model = parse_json(read_file(file), file.string());
+  Json model = parse_json(read_regular_file(file), file.string());
   const int64_t context = options.context_window_size.value_or(config.max_positions);
   if (context < 1 || context > config.max_positions)
     fail({.what = text("a context window of ", context, " tokens is asked for"),
@@ -220,7 +220,7 @@ std::optional<MlcModel> read_mlc_model(const fs::path& folder) {
   const fs::path file = folder / kMlcConfigFile;
   if (!fs::exists(file)) return {};
   const std::string source = file.string();
-  const Json tree = parse_json(read_file(file), source);
+  const Json tree = parse_json(read_regular_file(file), source);
   const JsonAt chat(tree, source);
   auto size = [&](std::string_view name) -> std::optional<int64_t> {
     const int64_t value = chat.integer_or(name, -1, -1);

@@ -221,7 +221,7 @@ SafeTensors SafeTensors::open_folder(const fs::path& folder) {
                       ? "pytorch_model.bin is not read: save the model with safe_serialization=True"
                       : "give the folder of a Hugging Face model"});
   std::string source = index.string();
-  Json tree = parse_json(read_file(index), source);
+  Json tree = parse_json(read_regular_file(index), source);
   JsonAt weight_map = JsonAt(tree, source).at("weight_map");
 
   SafeTensors result;

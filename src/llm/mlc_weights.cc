@@ -82,7 +82,7 @@ void adopt_shards(OwnedFolder& files, const fs::path& folder) {
   for (const char* name : kIndexNames) {
     if (!fs::is_regular_file(folder / name)) continue;
     try {
-      const Json tree = parse_json(read_file(folder / name), name);
+      const Json tree = parse_json(read_regular_file(folder / name), name);
       for (const Json& shard : tree.at("records")) {
         const std::string path = shard.at("dataPath");
         if (fs::path(path).filename() != path || !fs::is_regular_file(folder / path) || fs::is_symlink(folder / path))
@@ -137,7 +137,7 @@ MlcWeights MlcWeights::open(const fs::path& folder) {
           .needs = "converted weights beside mlc-chat-config.json",
           .hint = "write them with `sator convert_weight`"});
   const std::string source = out.index_.string();
-  const Json tree = parse_json(read_file(out.index_), source);
+  const Json tree = parse_json(read_regular_file(out.index_), source);
   const JsonAt index(tree, source);
   double bytes = 0;
   index.at("records").each([&](const JsonAt& shard) {

@@ -65,6 +65,16 @@ TEST(WriteFile, ADeviceWithoutRoomIsAnErrorThatNamesIt) {
   EXPECT_TRUE(fs::is_character_file("/dev/full"));
 }
 
+TEST(ReadFile, APipeInAFolderIsNotWaitedFor) {
+  TempFolder folder;
+  const fs::path pipe = folder.path() / "config.json";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_NE(error_of([&] { read_regular_file(pipe); }).find("is a pipe or a device"), std::string::npos);
+  EXPECT_NE(error_of([&] { read_regular_file("/dev/zero"); }).find("is a pipe or a device"), std::string::npos);
+  write_file(folder.path() / "plain", "as it is");
+  EXPECT_EQ(read_regular_file(folder.path() / "plain"), "as it is");
+}
+
 TEST(ReadFile, WhatHasNoEndIsRefused) {
   TempFolder folder;
   const fs::path path = folder.path() / "four";

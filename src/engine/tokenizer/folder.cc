@@ -16,7 +16,7 @@ namespace {
 
 std::optional<Json> read_json_if_there(const fs::path& file) {
   if (!fs::exists(file)) return {};
-  return parse_json(read_file(file), file.string());
+  return parse_json(read_regular_file(file), file.string());
 }
 
 /// A token of tokenizer_config.json: its text, or an object with the text and flags.
@@ -60,7 +60,7 @@ Json from_vocab_and_merges(const fs::path& folder, const Json& config) {
               "tokenizer.json");
 
   Json merges = Json::array();
-  std::string lines = read_file(merges_file);
+  std::string lines = read_regular_file(merges_file);
   if (!is_valid_utf8(lines)) fail({.what = text(merges_file.string(), " is no UTF-8"), .needs = "UTF-8 text"});
   for (std::string_view line : split(lines, '\n')) {
     if (line.ends_with('\r')) line.remove_suffix(1);
@@ -68,7 +68,8 @@ Json from_vocab_and_merges(const fs::path& folder, const Json& config) {
   }
   Json tokenizer;
   tokenizer["model"] = {{"type", "BPE"}, {"merges", std::move(merges)}};
-  tokenizer["model"]["vocab"] = parse_json(read_file(vocab_file), vocab_file.string(), DuplicateNames::last_wins);
+  tokenizer["model"]["vocab"] =
+      parse_json(read_regular_file(vocab_file), vocab_file.string(), DuplicateNames::last_wins);
   Json bytes = {
       {"type", "ByteLevel"}, {"add_prefix_space", settings.boolean_or("add_prefix_space", false)}, {"use_regex", true}};
   tokenizer["decoder"] = bytes;
@@ -285,15 +286,16 @@ std::optional<fs::path> file_with(const fs::path& folder, std::string_view exten
 std::shared_ptr<Tokenizer::Parts> read_folder(const fs::path& folder, const Settings& settings) {
   const fs::path json = folder / "tokenizer.json", model = folder / "tokenizer.model";
   if (fs::exists(json))
-    return read_tokenizer_parts(parse_json(read_file(json), json.string(), DuplicateNames::last_wins), json.string());
+    return read_tokenizer_parts(parse_json(read_regular_file(json), json.string(), DuplicateNames::last_wins),
+                                json.string());
   if (fs::exists(folder / "vocab.json") && fs::exists(folder / "merges.txt"))
     return read_tokenizer_parts(from_vocab_and_merges(folder, settings.tree),
                                 (folder / "vocab.json and merges.txt").string());
   if (fs::exists(model)) {
-    const std::string bytes = read_file(model);
+    const std::string bytes = read_regular_file(model);
     return looks_like_tiktoken(bytes) ? read_ranks(model, bytes, settings) : read_sentencepiece(model, bytes, settings);
   }
-  if (auto ranks = file_with(folder, ".tiktoken")) return read_ranks(*ranks, read_file(*ranks), settings);
+  if (auto ranks = file_with(folder, ".tiktoken")) return read_ranks(*ranks, read_regular_file(*ranks), settings);
   fail({.what = text("there is no tokenizer in ", folder.string()),
         .needs = "tokenizer.json, or vocab.json and merges.txt, tokenizer.model, or a file *.tiktoken",
         .hint = "copy the tokenizer's files into the model's folder"});
