@@ -26,6 +26,9 @@ struct Architecture {
   bool whole_yarn_ramp = true;         ///< YaRN's ramp is between whole dimensions
 };
 
+constexpr std::string_view kRmsNormEpsilon = "attention.layer_norm_rms_epsilon",
+                           kLayerNormEpsilon = "attention.layer_norm_epsilon";
+
 const std::vector<Key> kCommon = {{"context_length", "max_position_embeddings"},
                                   {"embedding_length", "hidden_size"},
                                   {"block_count", "num_hidden_layers"},
@@ -33,7 +36,7 @@ const std::vector<Key> kCommon = {{"context_length", "max_position_embeddings"},
                                   {"attention.head_count", "num_attention_heads"},
                                   {"attention.head_count_kv", "num_key_value_heads"},
                                   {"attention.key_length", "head_dim"},
-                                  {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
+                                  {kRmsNormEpsilon, "rms_norm_eps"},
                                   {"rope.freq_base", "rope_theta"},
                                   {"attention.sliding_window", "sliding_window"},
                                   {"expert_used_count", "num_experts_per_tok"},
@@ -53,11 +56,11 @@ const std::vector<Architecture>& architectures() {
        "gemma2",
        {{"attn_logit_softcapping", "attn_logit_softcapping"}, {"final_logit_softcapping", "final_logit_softcapping"}}},
       {"phi3", "phi3", {}},
-      {"gpt2", "gpt2", {{"attention.layer_norm_epsilon", "layer_norm_epsilon"}}},
-      {"starcoder2", "starcoder2", {{"attention.layer_norm_epsilon", "norm_epsilon"}}},
+      {"gpt2", "gpt2", {{kLayerNormEpsilon, "layer_norm_epsilon"}}},
+      {"starcoder2", "starcoder2", {{kLayerNormEpsilon, "norm_epsilon"}}},
       {"stablelm",
        "stablelm",
-       {{"attention.layer_norm_epsilon", "layer_norm_eps"}, {"use_parallel_residual", "use_parallel_residual"}}},
+       {{kLayerNormEpsilon, "layer_norm_eps"}, {"use_parallel_residual", "use_parallel_residual"}}},
       {"olmo2", "olmo2", {}},
       {"granite",
        "granite",
@@ -255,6 +258,11 @@ Json config_of_gguf(const GgufFile& file) {
       read.insert(name);
       if (const Json* value = file.find_value(name)) config[std::string(key.hf)] = one_for_all(file, name, *value);
     }
+  // llama.cpp takes a model for none without its norms' epsilon, and rotates by 10000 where no base is given.
+  const bool has_own_norm = std::ranges::count(row.keys, kLayerNormEpsilon, &Key::gguf) > 0;
+  const std::string epsilon = text(prefix, has_own_norm ? kLayerNormEpsilon : kRmsNormEpsilon);
+  if (!file.find_value(epsilon)) fail_key(file, epsilon, "is missing", "what is added to the variance in norms");
+  if (row.model_type != "gpt2" && !config.contains("rope_theta")) config["rope_theta"] = 10000.0;
   for (std::string_view key : kReadElsewhere) read.insert(prefix + std::string(key));
   for (const auto& [key, value] : file.metadata())
     if (key.starts_with(prefix) && !read.contains(key))
@@ -270,6 +278,12 @@ Json config_of_gguf(const GgufFile& file) {
   if (!embedding || embedding->shape.size() != 2)
     fail_key(file, "tensor token_embd.weight", "is missing", "the token embedding");
   config["vocab_size"] = embedding->shape.front();
+  const Json* tokens = file.find_value("tokenizer.ggml.tokens");
+  if (tokens && std::ssize(*tokens) != embedding->shape.front())
+    fail_key(file,
+             "tokenizer.ggml.tokens",
+             text("has ", tokens->size(), " tokens, and tensor token_embd.weight ", embedding->shape.front(), " rows"),
+             "a row for each token");
   config["tie_word_embeddings"] = file.find("output.weight") == nullptr;
   const bool has_bias = file.find("blk.0.attn_q.bias") != nullptr;
   for (const char* key : {"attention_bias", "use_qkv_bias", "use_bias"}) config[key] = has_bias;

@@ -73,6 +73,7 @@ Checkpoint Checkpoint::open_gguf(const fs::path& file, const ModelConfig& config
     }
     out.add(std::move(stored));
   }
+  out.is_exact_ = true;
   out.finish(file.string(), file_type_of_gguf(*gguf));
   return out;
 }

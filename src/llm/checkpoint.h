@@ -51,6 +51,10 @@ class Checkpoint {
   const std::shared_ptr<const StoredFormats>& formats() const { return formats_; }
   /// The scheme that keeps codes as they are: "gptq-int4-group128". Empty: all are floats.
   const std::string& scheme_name() const { return scheme_name_; }
+  /// Whether it holds its model's tensors and no others, so that one that is not used says that the model is not understood.
+  bool is_exact() const { return is_exact_; }
+  /// What names it in errors.
+  const std::string& source() const { return source_; }
   /// The files that it lies in.
   std::vector<fs::path> paths() const;
 
@@ -69,6 +73,7 @@ class Checkpoint {
   std::string source_;
   std::shared_ptr<const StoredFormats> formats_;
   std::string scheme_name_;
+  bool is_exact_ = false;
 };
 
 /// [rows, cols] -> [cols, rows], both row-major.

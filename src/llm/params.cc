@@ -58,11 +58,11 @@ Extents extents_of(const WeightSource& source, const Checkpoint& checkpoint) {
   for (const std::string& name : source.tensors) {
     const StoredWeight& t = checkpoint.get(name);
     if (!t.format && !is_storage_dtype(t.dtype))
-      fail({.what = text("tensor ", t.name, " is ", t.dtype),
+      fail({.what = text(checkpoint.source(), ": tensor ", t.name, " is ", t.dtype),
             .needs = "float32, float16 or bfloat16 weights",
             .hint = "convert the checkpoint to one of them first"});
     if (t.shape.empty() || t.shape.size() > 2)
-      fail({.what = text("tensor ", t.name, " is [", join(t.shape, ", "), "]"),
+      fail({.what = text(checkpoint.source(), ": tensor ", t.name, " is [", join(t.shape, ", "), "]"),
             .needs = "matrices and vectors",
             .hint = "check that weights and config.json belong together"});
     Extents own{t.shape.front(), t.shape.back(), t.shape.size() == 1};
@@ -373,6 +373,11 @@ void require_sources(const std::vector<ParamSpec>& specs, const Checkpoint& chec
           .needs = "a checkpoint whose shapes are those of config.json",
           .hint = "check that weights and config.json belong together"});
   }
+  if (!checkpoint.is_exact()) return;
+  if (const std::vector<std::string> unused = unused_tensors(specs, checkpoint); !unused.empty())
+    fail({.what = text(checkpoint.source(), ": no part of the model is made of tensor ", unused.front()),
+          .needs = "the tensors of the architecture that the file names, and no others",
+          .hint = "the file is of a variant of it that is not supported"});
 }
 
 std::vector<std::string> unused_tensors(const std::vector<ParamSpec>& specs, const Checkpoint& checkpoint) {

@@ -56,7 +56,8 @@ using ActivationRanges = std::map<std::string, std::vector<float>>;
 std::vector<float> activation_scales(const std::vector<float>& ranges, const ActivationFormat& format);
 
 /// Whether a checkpoint has what the parameters are made from; dtypes and shapes are looked at, no data is read.
-/// Errors: a tensor is missing, is neither f32, f16 nor bf16, or has another shape than the configuration says.
+/// Errors: a tensor is missing, is neither f32, f16 nor bf16, or has another shape than the configuration says; an exact
+/// checkpoint holds one that nothing is made from.
 void require_sources(const std::vector<ParamSpec>& specs, const Checkpoint& checkpoint);
 
 /// Names of tensors that no parameter is made from, without those that published folders hold in vain: masks and position

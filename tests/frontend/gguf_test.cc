@@ -83,6 +83,22 @@ TEST(Gguf, DamagedFilesAreRefusedWithWords) {
   bytes.replace(bytes.find("qwen2.block_count"), 17, "qwen2.block_xyz_c");
   write_file(file, bytes);
   EXPECT_NE(error_of([&] { read_model_config(file); }).find("qwen2.block_xyz_c may change"), std::string::npos);
+  // What llama.cpp takes no model without.
+  bytes = whole;
+  bytes.replace(bytes.find("qwen2.attention.layer_norm_rms_epsilon"), 38, "Qwen2.attention.layer_norm_rms_epsilon");
+  write_file(file, bytes);
+  EXPECT_NE(error_of([&] { read_model_config(file); }).find("qwen2.attention.layer_norm_rms_epsilon is missing"),
+            std::string::npos);
+  // One token of 11 characters, for an embedding of 96 rows: 64 bytes more, so that the tensors stay aligned.
+  auto number = [](uint64_t v, size_t size) { return std::string(reinterpret_cast<const char*>(&v), size); };
+  bytes = whole;
+  bytes.insert(24,
+               number(21, 8) + "tokenizer.ggml.tokens" + number(9, 4) + number(8, 4) + number(1, 8) + number(11, 8) +
+                   "onlyoneword");
+  bytes.replace(16, 8, number(static_cast<unsigned char>(whole[16]) + 1u, 8));
+  write_file(file, bytes);
+  EXPECT_NE(error_of([&] { read_model_config(file); }).find("has 1 tokens, and tensor token_embd.weight 96 rows"),
+            std::string::npos);
   bytes = whole;
   bytes.replace(bytes.find("general.architecture") + 20 + 4 + 8, 5, "bert2");
   write_file(file, bytes);
