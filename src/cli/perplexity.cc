@@ -49,9 +49,10 @@ std::string result_line(const Perplexity& p, int64_t window_tokens, double speed
 }
 
 void run(const PerplexityArguments& a, Streams& io) {
-  const std::vector<int32_t> stream = a.text == "-"
-                                          ? llm::token_stream_of(a.model.folder(), standard_input(io), "standard input")
-                                          : llm::token_stream_of(a.model.folder(), fs::path(a.text));
+  const TextEnd end = a.stride ? TextEnd::open : TextEnd::marked;
+  const std::vector<int32_t> stream =
+      a.text == "-" ? llm::token_stream_of(a.model.folder(), standard_input(io), "standard input", end)
+                    : llm::token_stream_of(a.model.folder(), fs::path(a.text), end);
   llm::OpenModel model = open(a.model, io);
   const int64_t window_tokens = window_tokens_of(a, model.limits.context_window, io);
   const std::vector<Window> windows = windows_of(stream, window_tokens, a.windows, a.stride);
@@ -115,11 +116,13 @@ Command perplexity_command() {
           "tokens from the second on are predicted.\n"
           "perplexity = exp(mean of -ln p). The standard error is that of the windows' means, carried over; one window "
           "has none.\n"
-          "With --stride windows overlap, the last one ends with the text, and each token is scored once, in the first "
-          "window\n"
-          "that has it: the sliding-window evaluation of Hugging Face's documentation. The smaller the stride, the "
-          "more\n"
-          "context a token has, the better the perplexity, and the longer it takes.",
+          "With --stride windows overlap, the last one ends with the text (without an end mark that the tokenizer does "
+          "not\n"
+          "itself set), and each token is scored once, in the first window that has it: the sliding-window evaluation "
+          "of\n"
+          "Hugging Face's documentation. The smaller the stride, the more context a token has, the better the "
+          "perplexity,\n"
+          "and the longer it takes.",
       .also = {"ppl", "quality"}};
 }
 

@@ -34,7 +34,8 @@ WorkMarks work_marks(const Tokenizer& tokenizer, std::optional<int32_t> end_of_t
   return marks;
 }
 
-std::vector<int32_t> token_stream(const Tokenizer& tokenizer, std::string_view text, const WorkMarks& marks) {
+std::vector<int32_t> token_stream(const Tokenizer& tokenizer, std::string_view text, const WorkMarks& marks,
+                                  TextEnd end) {
   std::vector<int32_t> stream;
   for (std::string_view work : works_of(text)) {
     std::vector<int32_t> ids = tokenizer.encode(work);
@@ -42,6 +43,8 @@ std::vector<int32_t> token_stream(const Tokenizer& tokenizer, std::string_view t
     stream.insert(stream.end(), ids.begin(), ids.end());
     stream.insert(stream.end(), marks.after.begin(), marks.after.end());
   }
+  if (end == TextEnd::open && tokenizer.ids_after().empty() && !stream.empty())
+    stream.resize(stream.size() - marks.after.size());
   return stream;
 }
 

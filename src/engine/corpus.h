@@ -32,8 +32,12 @@ struct WorkMarks {
 /// end-of-text token: the tokenizer's, or the one given (config.json's) where the tokenizer names none.
 WorkMarks work_marks(const Tokenizer& tokenizer, std::optional<int32_t> end_of_text = {});
 
+/// Whether an end-of-text token that the tokenizer does not itself put there follows the last work too.
+enum class TextEnd { marked, open };
+
 /// The ids of all works with their marks, as one stream.
-std::vector<int32_t> token_stream(const Tokenizer& tokenizer, std::string_view text, const WorkMarks& marks);
+std::vector<int32_t> token_stream(const Tokenizer& tokenizer, std::string_view text, const WorkMarks& marks,
+                                  TextEnd end = TextEnd::marked);
 
 /// A window of a stream: run alone from position 0, and its last `scored` ids are predicted.
 struct Window {

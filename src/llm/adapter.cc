@@ -1,5 +1,6 @@
 #include "llm/adapter.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -13,23 +14,58 @@ namespace {
 constexpr const char *kConfig = "adapter_config.json", *kWeights = "adapter_model.safetensors";
 constexpr std::string_view kPrefix = "base_model.model.", kA = ".lora_A.weight", kB = ".lora_B.weight";
 
-/// Refuses what would change the sum.
+/// Keys that are read, or by which the factors and what is done with them do not change. `fan_in_fan_out` says how the layer
+/// holds its weight, which the model knows better: as PEFT itself, which corrects it.
+constexpr std::string_view kKnown[] = {"peft_type",
+                                       "r",
+                                       "lora_alpha",
+                                       "use_rslora",
+                                       "fan_in_fan_out",
+                                       "bias",
+                                       "init_lora_weights",
+                                       "task_type",
+                                       "auto_mapping",
+                                       "base_model_name_or_path",
+                                       "revision",
+                                       "inference_mode",
+                                       "target_modules",
+                                       "exclude_modules",
+                                       "layers_to_transform",
+                                       "layers_pattern",
+                                       "lora_dropout",
+                                       "loftq_config",
+                                       "eva_config",
+                                       "corda_config",
+                                       "lora_ga_config",
+                                       "megatron_config",
+                                       "megatron_core",
+                                       "qalora_group_size",
+                                       "runtime_config",
+                                       "ensure_weight_tying",
+                                       "peft_version"};
+/// Ways to begin the training that leave the model's weights as they are; the others move a part of these into the factors,
+/// and the rest is stored nowhere.
+constexpr std::string_view kInitsApart[] = {"gaussian", "eva", "orthogonal", "mica"};
+
+/// Refuses what would change the sum, and what is not known not to.
 void require_plain(const JsonAt& config) {
   if (config.string_or("peft_type", "LORA") != "LORA") config.at("peft_type").fail("is no LoRA", "LORA");
-  for (const char* key : {"use_dora", "use_qalora", "use_bdlora"})
-    if (config.boolean_or(key, false)) config.at(key).fail("is true, which is not supported", "false");
   if (config.string_or("bias", "none") != "none")
     config.at("bias").fail("asks for trained biases, which are not supported", "none");
-  for (const char* key : {"modules_to_save",
-                          "rank_pattern",
-                          "alpha_pattern",
-                          "trainable_token_indices",
-                          "target_parameters",
-                          "layer_replication",
-                          "alora_invocation_tokens"})
-    if (auto at = config.find(key); at && !at->json().empty())
-      at->fail("is given, which is not supported",
-               "one rank and one alpha for all layers, and nothing but their factors");
+  if (auto at = config.find("init_lora_weights"); at && at->is_string()) {
+    const std::string init = lower_case(at->string());
+    if (std::ranges::count(kInitsApart, init) == 0)
+      at->fail(text("is ", string_literal(at->string()), ", by which training changed the model's own weights"),
+               text("true, false, ", join(kInitsApart, ", ")),
+               "save the adapter converted to a plain one: PEFT's path_initial_model_for_weight_conversion");
+  }
+  config.each_member([](const std::string& name, const JsonAt& at) {
+    const Json& value = at.json();
+    if (std::ranges::count(kKnown, name) > 0 || value == false || value.empty()) return;
+    at.fail("is given, which is not supported",
+            "one rank and one alpha for all layers, and nothing but their factors",
+            "take it out if the adapter was trained without it");
+  });
 }
 
 }  // namespace
@@ -42,13 +78,12 @@ Adapter Adapter::open(const fs::path& folder) {
     fail({.what = text(folder.string(), " holds no adapter"),
           .needs = text(kConfig, " and ", kWeights, ", as PEFT saves them"),
           .hint = "check the path"});
-  const Json tree = parse_json(read_file(file), file.string());
+  const Json tree = parse_json(read_regular_file(file), file.string());
   const JsonAt config(tree, file.string());
   require_plain(config);
   out.alpha_ = config.at("lora_alpha").number();
   if (config.find("r")) out.rank_ = config.at("r").integer(1);
   out.by_root_ = config.boolean_or("use_rslora", false);
-  out.transposed_ = config.boolean_or("fan_in_fan_out", false);
   out.tensors_ = std::make_shared<const SafeTensors>(SafeTensors::open(folder / kWeights));
   for (const SafeTensor& t : out.tensors_->tensors()) {
     std::string name = t.name;
@@ -71,16 +106,21 @@ Adapter Adapter::open(const fs::path& folder) {
 
 std::vector<fs::path> Adapter::paths() const { return {folder_ / kConfig, folder_ / kWeights}; }
 
-void Adapter::add_to(Checkpoint& checkpoint) const {
+void Adapter::add_to(Checkpoint& checkpoint, const TensorNames& names) const {
   for (const auto& [layer, pair] : layers_) {
     const std::string name = layer + ".weight";
+    if (layer == names.head && !checkpoint.find(name))
+      fail({.what = text("the adapter changes ", layer, ", which is this model's embedding too"),
+            .needs = "an adapter of other layers: the embedding would change with it",
+            .hint = "store the head apart from the embedding in the checkpoint, with tie_word_embeddings: false"});
     const StoredWeight& w = checkpoint.get(name);
     if (w.format)
       fail({.what = text("the adapter changes ", name, ", of which the checkpoint holds codes"),
             .needs = "a checkpoint of floats",
             .hint = "give the folder of the model before it was quantized"});
     const int64_t rank = pair.a->shape[0], in = pair.a->shape[1], out = pair.b->shape[0];
-    const std::vector<int64_t> shape = transposed_ ? std::vector{in, out} : std::vector{out, in};
+    const bool is_transposed = names.transposed && layer.starts_with(names.block);
+    const std::vector<int64_t> shape = is_transposed ? std::vector{in, out} : std::vector{out, in};
     if (pair.b->shape[1] != rank || rank == 0 || w.shape != shape)
       fail({.what = text("the adapter adds [",
                          out,
@@ -100,7 +140,7 @@ void Adapter::add_to(Checkpoint& checkpoint) const {
     const double scale = alpha_ / (by_root_ ? std::sqrt(static_cast<double>(rank)) : static_cast<double>(rank));
     checkpoint.change(
         name,
-        [tensors = tensors_, pair = pair, rank, in, out, scale, turned = transposed_](std::vector<float>& values) {
+        [tensors = tensors_, pair = pair, rank, in, out, scale, turned = is_transposed](std::vector<float>& values) {
           const std::vector<float> a = to_f32(pair.a->bytes, pair.a->dtype), b = to_f32(pair.b->bytes, pair.b->dtype);
           std::vector<double> row(static_cast<size_t>(in));
           for (int64_t o = 0; o < out; ++o) {

@@ -9,13 +9,14 @@ namespace sator::llm {
 class Adapter {
  public:
   /// Errors: the folder is none; it is no LoRA, or asks for what is not added here (DoRA, trained biases, whole modules, ranks that
-  /// differ by a pattern), by name; a factor without its other.
+  /// differ by a pattern, factors that hold a part of the model's own weights) or is not known, by name; a factor without its other.
   static Adapter open(const fs::path& folder);
 
   /// Puts W + s B A in the place of each weight W that the adapter names: s = alpha / r, or alpha / sqrt(r) with rslora.
-  /// Errors: the checkpoint has no such weight, has it as codes, or in another shape.
+  ///   names  of the model's tensors: which layers hold their weight [in, out], which is the head
+  /// Errors: the checkpoint has no such weight, has it as codes, or in another shape; the head is the embedding.
   /// Source: Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", 2021, section 4.1.
-  void add_to(Checkpoint& checkpoint) const;
+  void add_to(Checkpoint& checkpoint, const TensorNames& names) const;
   /// The files that it lies in.
   std::vector<fs::path> paths() const;
 
@@ -28,7 +29,7 @@ class Adapter {
   std::map<std::string, Pair> layers_;  ///< "model.layers.0.self_attn.q_proj"
   double alpha_ = 0;
   std::optional<int64_t> rank_;  // as the file says
-  bool by_root_ = false, transposed_ = false;
+  bool by_root_ = false;
 };
 
 }  // namespace sator::llm

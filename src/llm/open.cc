@@ -217,7 +217,7 @@ class Weights {
       fail({.what = text("the weights in ", from.string(), " are converted already"),
             .needs = "the original checkpoint, to which an adapter can be added"});
     const Adapter adapter = Adapter::open(*options.adapter);
-    adapter.add_to(*checkpoint_);
+    adapter.add_to(*checkpoint_, config.names);
     adapter_files_ = adapter.paths();
   }
 
@@ -513,17 +513,18 @@ CompileReport compile_model(const fs::path& folder, const OpenOptions& options, 
   return write_compiled(program, read_model_config(folder), options, out);
 }
 
-std::vector<int32_t> token_stream_of(const fs::path& folder, const std::string& content, const std::string& source) {
+std::vector<int32_t> token_stream_of(const fs::path& folder, const std::string& content, const std::string& source,
+                                     TextEnd text_end) {
   Tokenizer tokenizer = load_tokenizer(folder);
   ModelConfig config = read_model_config(folder);
   std::optional<int32_t> end;
   if (!config.eos_token_ids.empty()) end = static_cast<int32_t>(config.eos_token_ids.front());
   require_utf8(content, source);
-  return token_stream(tokenizer, content, work_marks(tokenizer, end));
+  return token_stream(tokenizer, content, work_marks(tokenizer, end), text_end);
 }
 
-std::vector<int32_t> token_stream_of(const fs::path& folder, const fs::path& text) {
-  return token_stream_of(folder, read_file(text), text.string());
+std::vector<int32_t> token_stream_of(const fs::path& folder, const fs::path& text, TextEnd text_end) {
+  return token_stream_of(folder, read_file(text), text.string(), text_end);
 }
 
 ActivationRanges calibrate(const fs::path& folder, const fs::path& text_file, const OpenOptions& options) {

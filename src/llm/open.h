@@ -4,6 +4,7 @@
 #include <iosfwd>
 #include <optional>
 
+#include "engine/corpus.h"
 #include "llm/program.h"
 #include "passes/to_vm.h"
 #include "rules/cpu.h"
@@ -96,8 +97,9 @@ CompileReport compile_model(const fs::path& folder, const OpenOptions& options, 
 ActivationRanges calibrate(const fs::path& folder, const fs::path& text, const OpenOptions& options);
 
 /// The ids of a model's text with its marks, by the model's own tokenizer (engine/corpus.h). Errors: the text is no UTF-8.
-std::vector<int32_t> token_stream_of(const fs::path& folder, const fs::path& text);
+std::vector<int32_t> token_stream_of(const fs::path& folder, const fs::path& text, TextEnd end = TextEnd::marked);
 /// The same of a text that is at hand; `source` names it in errors.
-std::vector<int32_t> token_stream_of(const fs::path& folder, const std::string& content, const std::string& source);
+std::vector<int32_t> token_stream_of(const fs::path& folder, const std::string& content, const std::string& source,
+                                     TextEnd end = TextEnd::marked);
 
 }  // namespace sator::llm

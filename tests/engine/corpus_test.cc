@@ -67,6 +67,8 @@ TEST(Corpus, MarksOfAWork) {
   folder.write("tokenizer_config.json", R"({"eos_token":"</s>"})");
   Tokenizer llama = Tokenizer::load(folder.path());
   EXPECT_EQ(token_stream(llama, "a\n<|endoftext|>\naa\n", work_marks(llama)), (Ids{1, 0, 2, 1, 0, 0, 2}));
+  // With an open end the last work has no mark that the tokenizer does not set.
+  EXPECT_EQ(token_stream(llama, "a\n<|endoftext|>\naa\n", work_marks(llama), TextEnd::open), (Ids{1, 0, 2, 1, 0, 0}));
 }
 
 TEST(Corpus, Windows) {
