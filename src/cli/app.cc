@@ -272,10 +272,11 @@ static void run_command(const std::string& called, const Command& command, const
   }
   for (size_t i = 0; i < options.size(); ++i) check_range(options[i], defaults[i]);
   nlohmann::json json;
-  Streams streams{in, out, notes, json};
+  Streams streams{.in = in, .out = out, .notes = notes, .json = json};
   command.run(streams);
   if (!json_path.empty())
     write_file(json_path, json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  if (streams.shortfall) fail(std::move(*streams.shortfall));
 }
 
 static std::string overview(const std::vector<Command>& commands) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "cli/commands.h"
@@ -26,17 +27,18 @@ void run(const BenchArguments& a, Streams& io) {
           .needs = text("more than the ", kRoom, " that a decode figure needs"),
           .hint = "measure a model with a longer context"});
   if (limit < 512 + kRoom)
-    io.notes << "the context window is " << limit << " tokens: lengths beyond it are cut down to it\n";
-  auto tell = [&](const char* name, double speed) {
+    io.notes << "the context window is " << limit << " tokens: lengths beyond it are cut down to what it holds\n";
+  auto tell = [&](const std::string& name, double speed) {
     char line[80];
-    std::snprintf(line, sizeof line, "%-14s %10.1f tokens/s\n", name, speed);
+    std::snprintf(line, sizeof line, "%-14s %10.1f tokens/s\n", name.c_str(), speed);
     io.out << line << std::flush;
     io.json[name] = speed;
   };
-  tell("prefill128", measure_prefill(session, std::min<int64_t>(128, limit), options));
-  tell("prefill512", measure_prefill(session, std::min<int64_t>(512, limit), options));
-  tell("decode_at16", measure_decode(session, std::min<int64_t>(16, limit - kRoom), kSteps, options));
-  tell("decode_at512", measure_decode(session, std::min<int64_t>(512, limit - kRoom), kSteps, options));
+  // Of two lengths that are cut down to one, one figure.
+  for (int64_t length : std::set{std::min<int64_t>(128, limit), std::min<int64_t>(512, limit)})
+    tell(text("prefill", length), measure_prefill(session, length, options));
+  for (int64_t length : std::set{std::min<int64_t>(16, limit - kRoom), std::min<int64_t>(512, limit - kRoom)})
+    tell(text("decode_at", length), measure_decode(session, length, kSteps, options));
   io.json["load_s"] = model.load_s;
   io.json["bytes_per_token"] = model.bytes_per_token();
   io.json["threads"] = model.vm->pool().num_workers();
@@ -65,7 +67,8 @@ Command bench_command() {
       .run = [a](Streams& io) { run(*a, io); },
       .details =
           "Random token ids; no tokenizer is needed. prefill128 and prefill512 process a prompt of that length and\n"
-          "compute the last token's logits; decode_at16 and decode_at512 generate from that much context on.",
+          "compute the last token's logits; decode_at16 and decode_at512 generate from that much context on.\n"
+          "Of a model with a shorter context the figures are called by the lengths that it has.",
       .also = {"benchmark", "llama-bench", "speed"}};
 }
 

@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/error.h"
+
 namespace sator::cli {
 
 /// Where the value of an option goes. A bool is a flag and takes no value. A list of strings takes one value each time the
@@ -47,9 +49,10 @@ struct Option {
 /// What a running command reads and writes.
 struct Streams {
   std::istream& in;
-  std::ostream& out;     ///< results: standard output
-  std::ostream& notes;   ///< progress and remarks: standard error
-  nlohmann::json& json;  ///< what `--json FILE` writes once the command has ended without an error
+  std::ostream& out;                     ///< results: standard output
+  std::ostream& notes;                   ///< progress and remarks: standard error
+  nlohmann::json& json;                  ///< what `--json FILE` writes once the command has ended without an error
+  std::optional<Reason> shortfall = {};  ///< why the results are not what was asked for: an error once they are written
 };
 
 /// One command of the program: a row of table.cc. The options point into values that `run` owns as well.

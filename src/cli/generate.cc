@@ -106,7 +106,9 @@ void run(const GenerateArguments& a, Streams& io) {
   }
   if (done.reason == StopReason::context_full) io.notes << "the context window is full\n";
   if (schema && !options.constraint->is_complete())
-    io.notes << "the JSON document is not complete: give more tokens (--max-tokens)\n";
+    io.shortfall = {.what = text("the JSON document is not complete after ", made.ids.size(), " tokens"),
+                    .needs = "as many tokens as a document of this schema takes",
+                    .hint = "give more with --max-tokens"};
 }
 
 }  // namespace

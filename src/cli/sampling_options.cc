@@ -96,11 +96,21 @@ void fit_to_model(GenerateOptions& options, const SamplingArguments& a, const To
   std::erase_if(options.sampling.bad_words, [&](const std::vector<int32_t>& word) {
     return word.size() == 1 && std::ranges::count(options.stop_ids, word[0]) > 0;
   });
+  const int64_t vocab = model.limits.vocab_size;
+  for (int32_t id : options.stop_ids)
+    if (id >= vocab)
+      io.notes << "eos_token_id " << id << " is no id of the vocabulary, which ends at " << vocab - 1
+               << ": it ends no text\n";
+  for (const auto& [id, bias] : options.sampling.logit_bias)
+    if (id >= vocab)
+      fail({.what = text("--logit-bias is given the id ", id),
+            .needs = text("ids of the vocabulary, below ", vocab),
+            .hint = "`sator tokenize` tells the ids of a text"});
   auto require_ids = [&](const char* name, const std::vector<int32_t>& ids) {
     for (int32_t id : ids)
-      if (id >= model.limits.vocab_size)
+      if (id >= vocab)
         fail({.what = text("generation_config.json: ", name, " has the id ", id),
-              .needs = text("ids of the vocabulary, below ", model.limits.vocab_size),
+              .needs = text("ids of the vocabulary, below ", vocab),
               .hint = "the file belongs to another model"});
   };
   for (const std::vector<int32_t>& word : options.sampling.bad_words) require_ids("bad_words_ids", word);

@@ -45,7 +45,6 @@ constexpr std::string_view kKnown[] = {
     "output_logits",
     "compile_config",
     "disable_compile",
-    "num_return_sequences",
     "max_matching_ngram_size",
     "generation_kwargs",
     "trust_remote_code",
@@ -68,7 +67,8 @@ struct Neutral {
   std::vector<Json> values;
 };
 const std::vector<Neutral>& neutral_values() {
-  static const std::vector<Neutral> rows = {{"num_beams", {1}},
+  static const std::vector<Neutral> rows = {{"num_return_sequences", {1}},
+                                            {"num_beams", {1}},
                                             {"num_beam_groups", {1}},
                                             {"diversity_penalty", {0}},
                                             {"length_penalty", {1}},
@@ -153,7 +153,7 @@ GenerationConfig read_generation_config(const fs::path& folder) {
   GenerationConfig generation;
   if (!fs::exists(file)) return generation;
   std::string source = file.string();
-  Json tree = parse_json(read_file(file), source);
+  Json tree = parse_json(read_regular_file(file), source);
   JsonAt config(tree, source);
   generation.eos_token_ids = read_token_ids(config, "eos_token_id");
   generation.bos_token_id = read_token_id(config, "bos_token_id");

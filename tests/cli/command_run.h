@@ -20,15 +20,16 @@ struct CommandRun {
 };
 
 /// Runs a command of the program with these words and --json.
-inline CommandRun run_command(std::vector<std::string> words, const TempFolder& folder) {
+///   status  that it ends with
+inline CommandRun run_command(std::vector<std::string> words, const TempFolder& folder, int status = 0) {
   const fs::path json = folder.path() / "command.json";
   words.insert(words.end(), {"--json", json.string()});
   std::istringstream in;
   std::ostringstream out, notes;
   CommandRun run{.status = run_app(words, command_table(), in, out, notes)};
   run.out = out.str(), run.notes = notes.str();
-  EXPECT_EQ(run.status, 0) << run.notes;
-  if (run.status == 0) run.json = parse_json(read_file(json), json.string());
+  EXPECT_EQ(run.status, status) << run.notes;
+  if (fs::exists(json)) run.json = parse_json(read_file(json), json.string());
   return run;
 }
 

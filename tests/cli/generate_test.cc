@@ -270,6 +270,24 @@ TEST_F(Generate, DocumentsOfASchema) {
     }
 }
 
+// A document that is cut off is written, and an error: who reads the status alone must not take it for one.
+TEST_F(Generate, ADocumentThatIsCutOffIsNoSuccess) {
+  write_file(folder_.path() / "schema.json", R"({"type": "array", "minItems": 60, "items": {"enum": [true]}})");
+  TempFolder folder;
+  const CommandRun r = run_command({"generate",
+                                    kExample.string(),
+                                    "--prompt",
+                                    "Once",
+                                    "--max-tokens",
+                                    "9",
+                                    "--json-schema",
+                                    (folder_.path() / "schema.json").string()},
+                                   folder,
+                                   1);
+  EXPECT_NE(r.notes.find("is not complete after 9 tokens"), std::string::npos) << r.notes;
+  EXPECT_EQ(r.json.at("ids").size(), 9u);
+}
+
 // The first token of the answer, forbidden, is not drawn; one with a large bias always is.
 TEST_F(Generate, BiasesDecide) {
   TempFolder folder;
@@ -283,6 +301,9 @@ TEST_F(Generate, BiasesDecide) {
   const int32_t first = run_command(words, folder).json.at("ids").at(0);
   EXPECT_NE(biased(text(first, "=-inf")).front(), first);
   EXPECT_EQ(biased("7=1e6"), std::vector<int32_t>(5, 7));
+  std::vector<std::string> beyond = words;
+  beyond.insert(beyond.end(), {"--logit-bias", "99999=1"});
+  EXPECT_NE(run_command(beyond, folder_, 1).notes.find("--logit-bias is given the id 99999"), std::string::npos);
 }
 
 }  // namespace
