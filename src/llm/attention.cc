@@ -498,7 +498,8 @@ tir::PrimFuncRef attention_kernel(const AttentionShape& shape) {
                   .rows = kTile,
                   .score_rows = kTile / token.score_sums,
                   .score_sums = token.score_sums,
-                  .value_rows = kTile / 2 / token.value_sums,
+                  .score_pages = 2,
+                  .value_rows = kTile / token.value_sums,
                   .value_sums = token.value_sums,
                   .value_columns = largest_divisor(d, 32)};
   auto rows = [&](const char* source, const Rows& r) { return rows_text(source, r, shape); };
