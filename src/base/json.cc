@@ -120,13 +120,22 @@ void JsonAt::fail(std::string_view problem, std::string_view needs, std::string_
 
 void JsonAt::wrong_type(std::string_view needs) const { fail(text("is ", described(*value_)), needs); }
 
-std::optional<JsonAt> JsonAt::find(std::string_view name) const {
+const Json* JsonAt::look_up(std::string_view name) const {
   if (!value_->is_object()) wrong_type("an object");
   const auto& members = value_->get_ref<const Json::object_t&>();
   auto member = members.find(std::string(name));
-  if (member == members.end() || member->second.is_null()) return {};
-  return JsonAt(member->second, source_, path_.empty() ? std::string(name) : text(path_, ".", name));
+  if (member == members.end()) return nullptr;
+  if (reads_) reads_->add(member->second);
+  return &member->second;
 }
+
+std::optional<JsonAt> JsonAt::find(std::string_view name) const {
+  const Json* member = look_up(name);
+  if (!member || member->is_null()) return {};
+  return JsonAt(*member, *this, path_.empty() ? std::string(name) : text(path_, ".", name));
+}
+
+bool JsonAt::has(std::string_view name) const { return look_up(name) != nullptr; }
 
 JsonAt JsonAt::at(std::string_view name) const {
   if (auto member = find(name)) return *member;
@@ -140,13 +149,13 @@ JsonAt JsonAt::at(std::string_view name) const {
 
 void JsonAt::each(const std::function<void(const JsonAt&)>& visit) const {
   if (!value_->is_array()) wrong_type("an array");
-  for (size_t i = 0; i < value_->size(); ++i) visit(JsonAt((*value_)[i], source_, text(path_, "[", i, "]")));
+  for (size_t i = 0; i < value_->size(); ++i) visit(JsonAt((*value_)[i], *this, text(path_, "[", i, "]")));
 }
 
 void JsonAt::each_member(const std::function<void(const std::string&, const JsonAt&)>& visit) const {
   if (!value_->is_object()) wrong_type("an object");
   for (const auto& [name, member] : value_->items())
-    visit(name, JsonAt(member, source_, path_.empty() ? name : text(path_, ".", name)));
+    visit(name, JsonAt(member, *this, path_.empty() ? name : text(path_, ".", name)));
 }
 
 bool JsonAt::boolean() const {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 
 namespace sator {
 
@@ -21,12 +22,24 @@ enum class DuplicateNames { last_wins, refused };
 /// duplicate names.
 Json parse_json(std::string_view text, std::string_view source, DuplicateNames duplicates = DuplicateNames::refused);
 
+/// Which members of a tree were asked for by their name, so that what nobody reads can be found afterwards.
+class JsonReads {
+ public:
+  void add(const Json& member) { read_.insert(&member); }
+  bool contains(const Json& member) const { return read_.contains(&member); }
+
+ private:
+  std::unordered_set<const Json*> read_;
+};
+
 /// One value of a parsed JSON file together with its place in it. What is missing or of another type is an
 /// Error that names the place: `config.json: rope_scaling.factor is a string`. It looks into the tree and
 /// must not outlive it.
 class JsonAt {
  public:
-  JsonAt(const Json& value, std::string_view source) : value_(&value), source_(source) {}
+  ///   reads  gets every member that is asked for by its name, below this value too; it may be absent
+  JsonAt(const Json& value, std::string_view source, JsonReads* reads = nullptr)
+      : value_(&value), reads_(reads), source_(source) {}
 
   const Json& json() const { return *value_; }
   bool is_object() const;
@@ -39,9 +52,11 @@ class JsonAt {
   JsonAt at(std::string_view name) const;
   /// The member with that name; nothing if it is absent or null.
   std::optional<JsonAt> find(std::string_view name) const;
+  /// Whether there is a member with that name, a null too.
+  bool has(std::string_view name) const;
   /// Calls `visit` for each element of an array, in order.
   void each(const std::function<void(const JsonAt& element)>& visit) const;
-  /// Calls `visit` for each member of an object, in the order of their names.
+  /// Calls `visit` for each member of an object, in the order of their names. Members do not count as read by this.
   void each_member(const std::function<void(const std::string& name, const JsonAt& member)>& visit) const;
 
   bool boolean() const;
@@ -61,11 +76,14 @@ class JsonAt {
   [[noreturn]] void fail(std::string_view problem, std::string_view needs, std::string_view hint = "") const;
 
  private:
-  JsonAt(const Json& value, std::string_view source, std::string path)
-      : value_(&value), source_(source), path_(std::move(path)) {}
+  JsonAt(const Json& value, const JsonAt& around, std::string path)
+      : value_(&value), reads_(around.reads_), source_(around.source_), path_(std::move(path)) {}
+  /// The member with that name, which counts as read; null if there is none.
+  const Json* look_up(std::string_view name) const;
   [[noreturn]] void wrong_type(std::string_view needs) const;
 
   const Json* value_;
+  JsonReads* reads_ = nullptr;
   std::string source_, path_;
 };
 

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "frontend/generation_keys.h"
 #include "frontend/hf_config.h"
 #include "frontend/token_ids.h"
 
@@ -130,6 +131,10 @@ std::optional<double> number_of(const JsonAt& config, std::string_view name, Hol
 }
 
 }  // namespace
+
+bool is_generation_key(std::string_view name) {
+  return std::ranges::count(kKnown, name) > 0 || std::ranges::count(neutral_values(), name, &Neutral::name) > 0;
+}
 
 /// Ids, one or more.
 static std::vector<int32_t> read_sequence(const JsonAt& at) {

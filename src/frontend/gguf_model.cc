@@ -286,7 +286,9 @@ Json config_of_gguf(const GgufFile& file) {
              "a row for each token");
   config["tie_word_embeddings"] = file.find("output.weight") == nullptr;
   const bool has_bias = file.find("blk.0.attn_q.bias") != nullptr;
-  for (const char* key : {"attention_bias", "use_qkv_bias", "use_bias"}) config[key] = has_bias;
+  config[row.model_type == "starcoder2" ? "use_bias"
+         : row.model_type == "stablelm" ? "use_qkv_bias"
+                                        : "attention_bias"] = has_bias;
   config["mlp_bias"] = file.find("blk.0.ffn_down.bias") != nullptr;
   if (row.model_type == "gpt2") {  // spells its sizes in its own way
     config["activation_function"] = "gelu_new";
@@ -302,6 +304,9 @@ Json config_of_gguf(const GgufFile& file) {
       config["partial_rotary_factor"] = rotated->get<double>() / static_cast<double>(head_dim);
     if (const Json* values = file.find_value(prefix + "attention.value_length"); values && *values != head_dim)
       fail_key(file, prefix + "attention.value_length", text("is ", values->dump()), "values as long as keys");
+    // What llama.cpp takes where the file does not say, whatever the family's own default is elsewhere.
+    config.emplace("head_dim", head_dim);
+    config.emplace("num_key_value_heads", heads);
     // llama.cpp knows the one Gemma 2 whose scores are scaled by the width by its depth.
     if (row.model_type == "gemma2")
       config["query_pre_attn_scalar"] = config.value("num_hidden_layers", 0) == 46 ? width / heads : head_dim;
@@ -309,6 +314,8 @@ Json config_of_gguf(const GgufFile& file) {
   if (auto scaling = rope_scaling_of(file, prefix, config)) {
     config["rope_scaling"] = *scaling;
     if (!row.whole_yarn_ramp) config["rope_scaling"]["truncate"] = false;
+  } else if (row.model_type == "gpt_oss") {
+    config["rope_scaling"] = {{"rope_type", "default"}};
   }
   if (const Json* v = file.find_value("tokenizer.ggml.bos_token_id")) config["bos_token_id"] = *v;
   Json ends = Json::array();

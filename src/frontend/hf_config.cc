@@ -10,6 +10,7 @@
 #include "frontend/mlc_config.h"
 #include "frontend/stored_quantization.h"
 #include "frontend/token_ids.h"
+#include "frontend/unread_keys.h"
 
 namespace sator {
 
@@ -89,7 +90,8 @@ static DType dtype_of(const JsonAt& config) {
 
 /// What the tree of a config.json says. Errors: as of read_model_config.
 static ModelConfig model_config_of(const Json& tree, const std::string& source) {
-  JsonAt config(tree, source);
+  JsonReads reads;
+  JsonAt config(tree, source, &reads);
   ModelConfig model;
   JsonAt type = config.at("model_type");
   model.model_type = type.string();
@@ -105,6 +107,7 @@ static ModelConfig model_config_of(const Json& tree, const std::string& source) 
   model.eos_token_ids = read_token_ids(config, "eos_token_id");
   model.bos_token_id = read_token_id(config, "bos_token_id");
   family->read(config, model);
+  refuse_unread(config, reads, model);
   return model;
 }
 

@@ -164,8 +164,11 @@ Json config_of_mlc(const Json& chat_config, std::string_view source) {
   config["model_type"] = chat.at("model_type").string();
   for (const Alias& alias : kAliases)
     if (config.contains(alias.mlc) && !config.contains(alias.hf)) config[alias.hf] = config[alias.mlc];
-  if (auto window = JsonAt(config, source).integer_or("sliding_window_size", -1, -1); window > 0)
-    config.emplace("sliding_window", window);
+  if (auto window = JsonAt(config, source).find("sliding_window_size")) {
+    const int64_t positions = window->integer(-1);
+    config.emplace("sliding_window", positions > 0 ? Json(positions) : Json());
+    config.erase("sliding_window_size");
+  }
   for (const char* id : {"eos_token_id", "bos_token_id"})
     if (auto given = chat.find(id)) config[id] = given->json();
   if (!config.contains("vocab_size")) config["vocab_size"] = chat.at("vocab_size").integer();

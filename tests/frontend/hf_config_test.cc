@@ -5,30 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "changed_config.h"
 #include "reference_data.h"
 #include "temp_folder.h"
 
 namespace sator {
 namespace {
-
-// As the hub's gpt2 and a Llama 3.1 have them: the smallest set of members that states the architecture.
-const char* kGpt2 =
-    R"({"model_type":"gpt2","vocab_size":100,"n_embd":12,"n_head":3,"n_layer":2,"n_positions":64,"n_ctx":64,
-  "activation_function":"gelu_new","layer_norm_epsilon":1e-5,"bos_token_id":50256,"eos_token_id":50256,
-  "attn_pdrop":0.1,"task_specific_params":{"text-generation":{"do_sample":true}}})";
-const char* kLlama =
-    R"({"model_type":"llama","vocab_size":100,"hidden_size":48,"intermediate_size":96,"num_hidden_layers":2,
-  "num_attention_heads":6,"num_key_value_heads":2,"eos_token_id":[7,8,9],"bos_token_id":1,"torch_dtype":"bfloat16",
-  "rope_theta":500000.0,"max_position_embeddings":256})";
-
-/// The config with some members replaced; a null removes.
-ModelConfig read_with(const char* base, std::string_view changes) {
-  Json config = Json::parse(base);
-  config.merge_patch(Json::parse(changes));
-  TempFolder folder;
-  folder.write("config.json", config.dump());
-  return read_model_config(folder.path());
-}
 
 TEST(HfConfig, Gpt2) {
   ModelConfig model = read_with(kGpt2, "{}");
@@ -128,9 +110,9 @@ TEST(HfConfig, RefusesWhatItDoesNotCompute) {
       {kLlama, R"({"rope_theta":-1})", "rope_theta is -1"},
       {kLlama, R"({"rope_parameters":{"rope_type":"default","rope_theta":1000}})", "another place of the file gives"},
       {kLlama, R"({"rope_scaling":{"type":"linear","factor":4,"rope_theta":1000}})", "another place of the file gives"},
-      {kLlama, R"({"logits_scaling":8})", "logits_scaling is set, which llama has not"},
-      {kLlama, R"({"attention_multiplier":0.1})", "attention_multiplier is set, which llama has not"},
-      {kLlama, R"({"rope_interleaved":true})", "rope_interleaved is set, which llama has not"},
+      {kLlama, R"({"logits_scaling":8})", "logits_scaling is 8, which llama has not"},
+      {kLlama, R"({"attention_multiplier":0.1})", "attention_multiplier is 0.1, which llama has not"},
+      {kLlama, R"({"rope_interleaved":true})", "rope_interleaved is true, which llama has not"},
       {kLlama, R"({"rope_scaling":{"type":"ntk","factor":4}})", "\"ntk\""},
       {kLlama, R"({"model_type":"phi3","partial_rotary_factor":0.1})", "rotates no element"},
       {kLlama, R"({"model_type":"phi3","partial_rotary_factor":2})", "above 0, at most 1"},
@@ -141,7 +123,7 @@ TEST(HfConfig, RefusesWhatItDoesNotCompute) {
        "sliding_window_pattern is 0"},
       {kLlama, R"({"model_type":"opt","ffn_dim":96,"word_embed_proj_dim":12})", "projections around the blocks"},
       {kLlama, R"({"model_type":"opt","ffn_dim":96,"do_layer_norm_before":false})", "do_layer_norm_before"},
-      {kLlama, R"({"model_type":"qwen3","num_experts":8})", "num_experts is set, which qwen3 has not"},
+      {kLlama, R"({"model_type":"qwen3","num_experts":8})", "num_experts is 8, which qwen3 has not"},
       {kLlama, R"({"rope_scaling":{"type":"yarn","factor":0}})", "factor is 0"},
       {kLlama, R"({"rope_parameters":{"rope_type":"longrope"}})", "has no \"original_max_position_embeddings\""},
       {kLlama,
@@ -306,10 +288,11 @@ TEST(HfConfig, WindowsOfQwen) {
             std::pair(int64_t{4}, Layers{1}));
   EXPECT_EQ(window(R"({"model_type":"mistral","sliding_window":4})"), std::pair(int64_t{4}, all));
   const std::string experts =
-      R"("num_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":16,"shared_expert_intermediate_size":16,)"
+      R"("num_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":16,)"
       R"("num_hidden_layers":5,"sliding_window":4,"use_sliding_window":true,"max_window_layers":3)";
   EXPECT_EQ(window((R"({"model_type":"qwen3_moe",)" + experts + "}").c_str()), std::pair(int64_t{4}, all));
-  EXPECT_EQ(window((R"({"model_type":"qwen2_moe",)" + experts + "}").c_str()), std::pair(int64_t{4}, Layers{0, 2}));
+  EXPECT_EQ(window((R"({"model_type":"qwen2_moe","shared_expert_intermediate_size":16,)" + experts + "}").c_str()),
+            std::pair(int64_t{4}, Layers{0, 2}));
 }
 
 TEST(HfConfig, MembersThatAFamilyHasOfItsOwn) {

@@ -21,7 +21,7 @@ static void read_bloom(const JsonAt& config, ModelConfig& model) {
                .out_bias = true};
   model.norm = {
       .kind = NormConfig::Kind::layer, .epsilon = positive_or(config, "layer_norm_epsilon", 1e-5), .bias = true};
-  refuse_foreign(config);
+  must_be(config, "apply_residual_connection_post_layernorm", false);
   name_bloom_like(model);
   model.names.embedding_norm = "transformer.word_embeddings_layernorm";
   model.names.attention_norm = "input_layernorm";

@@ -5,13 +5,14 @@
 namespace sator::families {
 
 static void read_cohere(const JsonAt& config, ModelConfig& model) {
-  read_cohere_like(config, model, {.theta = 500000});
+  LlamaDefaults defaults = cohere_defaults();
+  defaults.rope = {.theta = 500000};
+  read_cohere_like(config, model, defaults);
   if (config.boolean_or("use_qk_norm", false)) {
     model.attention.qk_norm = AttentionConfig::QkNorm::own_head;
     model.names.q_norm = "self_attn.q_norm";
     model.names.k_norm = "self_attn.k_norm";
   }
-  refuse_foreign(config, {"logit_scale", "use_qk_norm"});
 }
 
 const Family kCohere{"cohere", read_cohere};

@@ -3,11 +3,16 @@
 
 namespace sator::families {
 
-void read_cohere_like(const JsonAt& config, ModelConfig& model, const RopeRules& rope) {
-  read_llama_like(config, model, rope);
+LlamaDefaults cohere_defaults() {
+  return {.norm = {.kind = NormConfig::Kind::layer, .epsilon = 1e-5},
+          .epsilon_key = "layer_norm_eps",
+          .tied = true,
+          .positions = 8192};
+}
+
+void read_cohere_like(const JsonAt& config, ModelConfig& model, const LlamaDefaults& defaults) {
+  read_llama_like(config, model, defaults);
   model.attention.rope->interleaved = true;
-  model.norm = {.kind = NormConfig::Kind::layer, .epsilon = positive_or(config, "layer_norm_eps", 1e-5)};
-  model.tie_word_embeddings = config.boolean_or("tie_word_embeddings", true);
   model.logit_scale = positive_or(config, "logit_scale", 0.0625);
   model.parallel = true;
   model.names.mlp_norm = "";

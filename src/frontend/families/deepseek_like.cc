@@ -9,13 +9,16 @@ namespace sator::families {
 
 namespace {
 
-void read_latent_attention(const JsonAt& config, ModelConfig& model) {
+void read_latent_attention(const JsonAt& config, ModelConfig& model, const DeepseekDefaults& defaults) {
   AttentionConfig& a = model.attention;
   LatentAttention& l = a.latent.emplace();
   l.rank = read_size(config, {"kv_lora_rank"});
   l.plain_dim = read_size(config, {"qk_nope_head_dim"});
   l.value_dim = read_size(config, {"v_head_dim"});
-  if (auto rank = config.find("q_lora_rank"); rank && !rank->json().is_null()) l.query_rank = rank->integer(1, kMaxDim);
+  if (auto rank = config.find("q_lora_rank"))
+    l.query_rank = rank->integer(1, kMaxDim);
+  else if (!config.has("q_lora_rank"))
+    l.query_rank = defaults.query_rank;
   a.heads = read_size(config, {"num_attention_heads"});
   if (config.integer_or("num_key_value_heads", a.heads, 1, kMaxDim) != a.heads)
     config.at("num_key_value_heads")
@@ -23,8 +26,10 @@ void read_latent_attention(const JsonAt& config, ModelConfig& model) {
   a.kv_heads = 1;
   const int64_t rotated = read_size(config, {"qk_rope_head_dim"});
   a.head_dim = rotated;
-  read_rope(config, model);
-  a.rope->interleaved = config.boolean_or("rope_interleave", true);
+  read_rope(config, model, {});
+  a.rope->interleaved = true;
+  must_be(config, "head_dim", rotated);  // as Transformers 5 writes them beside the parts
+  must_be(config, "qk_head_dim", l.plain_dim + rotated);
   a.head_dim = rotated + l.rank;
   if (a.heads * std::max(a.head_dim, l.plain_dim + l.value_dim) > kMaxDim)
     config.fail(text("has ", a.heads, " heads"), text("heads times their elements <= ", kMaxDim));
@@ -57,28 +62,29 @@ void read_latent_attention(const JsonAt& config, ModelConfig& model) {
        .stride = both}};
 }
 
-void read_grouped_experts(const JsonAt& config, ModelConfig& model) {
+void read_grouped_experts(const JsonAt& config, ModelConfig& model, const DeepseekDefaults& defaults) {
   ExpertsConfig& e = model.experts;
-  if (auto count = config.find("n_routed_experts"); !count || count->json().is_null()) return;  // a dense model
+  if (config.has("n_routed_experts") && !config.find("n_routed_experts")) return;  // null: a dense model
   e.count = read_size(config, {"n_routed_experts"});
   e.per_token = read_size(config, {"num_experts_per_tok"});
   e.units = read_size(config, {"moe_intermediate_size"});
-  e.groups = config.find("n_group") && !config.at("n_group").json().is_null() ? read_size(config, {"n_group"}) : 1;
-  e.open_groups = e.groups > 1 ? read_size(config, {"topk_group"}) : 1;
-  e.scale = positive_or(config, "routed_scaling_factor", 1);
+  e.groups = config.integer_or("n_group", config.has("n_group") ? 1 : defaults.groups, 1, kMaxDim);
+  const int64_t open = config.integer_or("topk_group", defaults.open_groups, 1, kMaxDim);
+  e.open_groups = e.groups > 1 ? open : 1;
+  e.scale = positive_or(config, "routed_scaling_factor", defaults.expert_scale);
   must_divide(config, "n_group", e.groups, "n_routed_experts", e.count);
   if (e.open_groups > e.groups)
-    config.at("topk_group").fail(text("is ", e.open_groups, " of ", e.groups, " groups"), "at most all of them");
+    config.fail(text("has ", e.groups, " groups, of which a token takes ", e.open_groups, " (topk_group)"),
+                "topk_group: at most all of them");
   if (e.per_token > e.open_groups * (e.count / e.groups))
     config.at("num_experts_per_tok")
         .fail(text("is ", e.per_token, " of ", e.open_groups * (e.count / e.groups), " experts that may be chosen"),
               "at most all of them");
-  if (auto shared = config.find("n_shared_experts"); shared && !shared->json().is_null())
-    e.shared_units = shared->integer(0, kMaxLayers) * e.units;
-  const int64_t dense = config.integer_or("first_k_dense_replace", 0, 0, kMaxLayers);
+  const int64_t shared = config.has("n_shared_experts") ? 0 : defaults.shared_experts;
+  e.shared_units = config.integer_or("n_shared_experts", shared, 0, kMaxLayers) * e.units;
+  const int64_t dense = config.integer_or("first_k_dense_replace", defaults.dense_layers, 0, kMaxLayers);
   for (int64_t layer = 0; layer < std::min(dense, model.layers); ++layer) e.dense_layers.push_back(layer);
-  if (config.integer_or("moe_layer_freq", 1, 1, kMaxLayers) != 1)
-    config.at("moe_layer_freq").fail("leaves out layers", "1: every layer from first_k_dense_replace on has experts");
+  must_be(config, "moe_layer_freq", int64_t{1});  // every layer from first_k_dense_replace on has experts
   name_experts(model, "mlp", "gate_proj", "up_proj", "down_proj");
   model.names.shared_in = {"mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj"};
   model.names.shared_in_layer = "mlp.shared_experts.gate_up_proj";
@@ -87,11 +93,10 @@ void read_grouped_experts(const JsonAt& config, ModelConfig& model) {
 
 }  // namespace
 
-void read_deepseek_like(const JsonAt& config, ModelConfig& model) {
-  read_llama_blocks(config, model);
-  read_latent_attention(config, model);
-  read_grouped_experts(config, model);
-  refuse_foreign(config, {"n_routed_experts", "kv_lora_rank"});
+void read_deepseek_like(const JsonAt& config, ModelConfig& model, const DeepseekDefaults& defaults) {
+  read_llama_blocks(config, model, {.positions = defaults.positions});
+  read_latent_attention(config, model, defaults);
+  read_grouped_experts(config, model, defaults);
 }
 
 }  // namespace sator::families

@@ -7,13 +7,22 @@
 
 namespace sator::families {
 
-void read_experts(const JsonAt& config, ModelConfig& model) {
+void read_experts(const JsonAt& config, ModelConfig& model, const ExpertDefaults& defaults,
+                  std::string_view units_key) {
   ExpertsConfig& e = model.experts;
-  e.count = read_size(config, {"num_experts", "num_local_experts"});
-  e.per_token = read_size(config, {"num_experts_per_tok"});
+  e.count = defaults.count;
+  for (const char* key : {"num_local_experts", "num_experts"}) e.count = config.integer_or(key, e.count, 1, kMaxDim);
+  must_be(config, "num_local_experts", e.count);
+  e.per_token = config.integer_or("num_experts_per_tok", defaults.per_token, 1, kMaxDim);
   if (e.per_token > e.count)
-    config.at("num_experts_per_tok").fail(text("is ", e.per_token, " of ", e.count, " experts"), "at most all of them");
-  e.units = read_size(config, {"moe_intermediate_size", "intermediate_size"});
+    config.fail(text("has ", e.count, " experts, of which a token takes ", e.per_token, " (num_experts_per_tok)"),
+                "num_experts_per_tok: at most all of them");
+  e.units = read_size(config, {units_key});
+}
+
+void read_qwen_experts(const JsonAt& config, ModelConfig& model, const ExpertDefaults& defaults) {
+  read_experts(config, model, defaults, "moe_intermediate_size");
+  ExpertsConfig& e = model.experts;
   e.normalized = config.boolean_or("norm_topk_prob", false);
   std::vector<int64_t> dense;
   const int64_t step = config.integer_or("decoder_sparse_step", 1, 1, kMaxLayers);

@@ -12,8 +12,9 @@ static void read_heads(const JsonAt& config, ModelConfig& model, bool is_new) {
   must_divide(config, "num_attention_heads", a.heads, "hidden_size", model.hidden_size);
   a.head_dim = model.hidden_size / a.heads;
   a.scale = 1 / std::sqrt(static_cast<double>(a.head_dim));
-  const bool shares_all = !is_new && config.boolean_or("multi_query", true);
-  a.kv_heads = shares_all ? 1 : config.integer_or("num_kv_heads", a.heads, 1, kMaxDim);
+  const bool multi_query = config.boolean_or("multi_query", true), shares_all = !is_new && multi_query;
+  const int64_t kv_heads = config.integer_or("num_kv_heads", a.heads, 1, kMaxDim);
+  a.kv_heads = shares_all ? 1 : kv_heads;
   must_divide(config, "num_kv_heads", a.kv_heads, "num_attention_heads", a.heads);
   if (!is_new && !shares_all && a.kv_heads != a.heads)
     config.at("num_kv_heads")
@@ -46,22 +47,25 @@ static void read_falcon(const JsonAt& config, ModelConfig& model) {
   model.max_positions = config.integer_or("max_position_embeddings", 2048, 1, kMaxPositions);
   model.tie_word_embeddings = config.boolean_or("tie_word_embeddings", true);
   read_heads(config, model, is_new);
-  if (config.boolean_or("alibi", false))
+  if (config.boolean_or("alibi", false)) {
     model.attention.alibi = {.scaled = true, .in_bfloat16 = true};
-  else
+    for (const char* key : {"rope_theta", "rope_scaling", "rope_parameters"}) config.find(key);  // of no effect then
+  } else {
     read_rope(config, model);
+  }
   model.attention.qkv_bias = model.attention.out_bias = bias;
   model.mlp = {.units = config.integer_or("ffn_hidden_size", 4 * model.hidden_size, 1, 4 * kMaxDim),
                .activation = Activation::gelu_erf,
                .gated = false,
                .in_bias = bias,
                .out_bias = bias};
+  must_be(config, "ff_factor", model.mlp.units / model.hidden_size);  // the same once more, in Falcon 2's files
+  must_be(config, "apply_residual_connection_post_layernorm", false);
   if (auto name = config.find("activation")) model.mlp.activation = read_activation(*name);
   model.norm = {
       .kind = NormConfig::Kind::layer, .epsilon = positive_or(config, "layer_norm_epsilon", 1e-5), .bias = true};
   name_bloom_like(model);
   name_norms(config, model, is_new);
-  refuse_foreign(config, {"parallel_attn", "alibi", "new_decoder_architecture"});
 }
 
 const Family kFalcon{"falcon", read_falcon};

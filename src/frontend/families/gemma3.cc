@@ -5,12 +5,14 @@
 namespace sator::families {
 
 static void read_gemma3(const JsonAt& config, ModelConfig& model) {
-  read_gemma_with_norms_around(config, model, {.theta = 1e6, .window_theta = 1e4});
-  slide_all_but_every(6, config, model);
+  LlamaDefaults defaults = gemma_defaults();
+  defaults.positions = 131072;
+  defaults.rope = {.theta = 1e6, .window_theta = 1e4};
+  defaults.window = {.use = WindowRules::Use::where_given, .positions = 4096, .full_every = 6, .any_period = true};
+  read_gemma_with_norms_around(config, model, defaults, 0, 0);
   model.attention.qk_norm = AttentionConfig::QkNorm::head;
   model.names.q_norm = "self_attn.q_norm";
   model.names.k_norm = "self_attn.k_norm";
-  refuse_foreign(config, {"query_pre_attn_scalar", "final_logit_softcapping", "rope_local_base_freq"});
 }
 
 const Family kGemma3{"gemma3_text", read_gemma3};

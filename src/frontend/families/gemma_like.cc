@@ -15,23 +15,38 @@ static float rounded_to_bf16(float value) {
   return value;
 }
 
-void read_gemma_like(const JsonAt& config, ModelConfig& model, const RopeRules& rope) {
-  read_llama_like(config, model, rope);
-  if (!config.find("hidden_activation")) model.mlp.activation = Activation::gelu_tanh;
-  model.norm.weight_offset = 1;
-  model.tie_word_embeddings = config.boolean_or("tie_word_embeddings", true);
+LlamaDefaults gemma_defaults() {
+  return {.norm = {.weight_offset = 1},
+          .mlp = {.activation = Activation::gelu_tanh},
+          .activation_key = "hidden_activation",
+          .tied = true,
+          .positions = 8192,
+          .kv_heads = 4,
+          .head_dim = 256};
+}
+
+void read_gemma_like(const JsonAt& config, ModelConfig& model, const LlamaDefaults& defaults) {
+  read_llama_like(config, model, defaults);
   // The factor is rounded to the dtype that the model was trained in: 55.5 for a width of 3072 in bfloat16.
   model.embedding_scale = std::sqrt(static_cast<double>(model.hidden_size));
   if (model.dtype == bf16) model.embedding_scale = rounded_to_bf16(static_cast<float>(model.embedding_scale));
 }
 
-void read_gemma_with_norms_around(const JsonAt& config, ModelConfig& model, const RopeRules& rope) {
-  read_gemma_like(config, model, rope);
+/// A cap of logits: none where the file says null.
+static double read_cap(const JsonAt& config, std::string_view name, double otherwise) {
+  return positive_or(config, name, config.has(name) ? 0 : otherwise);
+}
+
+void read_gemma_with_norms_around(const JsonAt& config, ModelConfig& model, const LlamaDefaults& defaults,
+                                  double attention_cap, double logit_cap) {
+  read_gemma_like(config, model, defaults);
+  config.find("hidden_act");  // of no effect beside hidden_activation
   model.names.attention_post_norm = "post_attention_layernorm";
   model.names.mlp_norm = "pre_feedforward_layernorm";
   model.names.mlp_post_norm = "post_feedforward_layernorm";
   model.attention.scale = 1 / std::sqrt(positive_or(config, "query_pre_attn_scalar", 256));
-  model.final_soft_cap = positive_or(config, "final_logit_softcapping", 0);
+  model.attention.soft_cap = read_cap(config, "attn_logit_softcapping", attention_cap);
+  model.final_soft_cap = read_cap(config, "final_logit_softcapping", logit_cap);
 }
 
 }  // namespace sator::families

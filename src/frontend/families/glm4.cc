@@ -3,16 +3,20 @@
 
 namespace sator::families {
 
+static const LlamaDefaults kDefaults = {.norm = {.epsilon = 1.5625e-7},
+                                        .positions = 131072,
+                                        .kv_heads = 2,
+                                        .head_dim = 128,
+                                        .attention_bias = true,
+                                        .rope = {.share = 0.5, .any_share = true}};
+
 static void read_glm4(const JsonAt& config, ModelConfig& model) {
-  read_llama_like(config, model, {.share = 0.5, .any_share = true});
+  read_llama_like(config, model, kDefaults);
   model.attention.rope->interleaved = true;
-  model.attention.qkv_bias = config.boolean_or("attention_bias", true);
   model.attention.out_bias = false;
-  if (!config.find("rms_norm_eps")) model.norm.epsilon = 1.5625e-7;
   model.names.attention_post_norm = "post_self_attn_layernorm";
   model.names.mlp_post_norm = "post_mlp_layernorm";
   model.names.mlp_in = {"mlp.gate_up_proj"};
-  refuse_foreign(config);
 }
 
 const Family kGlm4{"glm4", read_glm4};

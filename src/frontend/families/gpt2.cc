@@ -9,7 +9,7 @@ static void read_gpt2(const JsonAt& config, ModelConfig& model) {
   if (!config.boolean_or("scale_attn_weights", true)) a.scale = 1;
   a.scale_by_layer = config.boolean_or("scale_attn_by_inverse_layer_idx", false);
   a.qkv_bias = a.out_bias = true;
-  refuse_if_true(config, "add_cross_attention");
+  must_be(config, "add_cross_attention", false);
   model.max_positions = read_size(config, {"n_positions", "max_position_embeddings", "n_ctx"}, kMaxPositions);
   model.tie_word_embeddings = config.boolean_or("tie_word_embeddings", true);
   model.names = {.embedding = "transformer.wte",

@@ -4,14 +4,17 @@
 
 namespace sator::families {
 
+static const LlamaDefaults kDefaults = {
+    .norm = {.kind = NormConfig::Kind::layer, .epsilon = 1e-5, .bias = true},
+    .epsilon_key = "layer_norm_eps",
+    .mlp = {.activation = Activation::gelu_erf, .gated = false, .in_bias = true, .out_bias = true},
+    .attention_bias = true,
+    .rope = {.share = 0.25, .any_share = true, .theta_key = "rotary_emb_base", .share_key = "rotary_pct"}};
+
 static void read_gpt_neox(const JsonAt& config, ModelConfig& model) {
-  read_llama_like(config, model, {.share = 0.25, .any_share = true});
-  const bool bias = config.boolean_or("attention_bias", true);
-  model.attention.qkv_bias = model.attention.out_bias = bias;
-  model.mlp.gated = false;
-  model.mlp.in_bias = model.mlp.out_bias = true;
-  if (!config.find("hidden_act")) model.mlp.activation = Activation::gelu_erf;
-  model.norm = {.kind = NormConfig::Kind::layer, .epsilon = positive_or(config, "layer_norm_eps", 1e-5), .bias = true};
+  read_llama_blocks(config, model, kDefaults);
+  read_equal_heads(config, model, {"num_attention_heads"}, "hidden_size");
+  read_rope(config, model, kDefaults.rope);
   model.parallel = config.boolean_or("use_parallel_residual", true);
   model.names = {.embedding = "gpt_neox.embed_in",
                  .final_norm = "gpt_neox.final_layer_norm",
@@ -28,7 +31,6 @@ static void read_gpt_neox(const JsonAt& config, ModelConfig& model) {
                  .attention_layer = "attention",
                  .mlp_in_layer = "mlp.dense_h_to_4h",
                  .activation_layer = "mlp.dense_h_to_4h"};
-  refuse_foreign(config, {"use_parallel_residual"});
 }
 
 const Family kGptNeox{"gpt_neox", read_gpt_neox};

@@ -1,18 +1,32 @@
 // gpt-oss: experts with biases behind a clamped gate, which are stacked in one tensor; scores that compete with a learned one
 // (sinks), and a window in every other layer.
+#include <cmath>
+
 #include "frontend/families/table.h"
 
 namespace sator::families {
 
+static const LlamaDefaults kDefaults = {
+    .norm = {.epsilon = 1e-5},
+    .mlp = {.in_bias = true, .out_bias = true},
+    .positions = 131072,
+    .kv_heads = 8,
+    .head_dim = 64,
+    .attention_bias = true,
+    .rope = {.theta = 150000,
+             .scaling = RopeScaling{.kind = RopeScaling::Kind::yarn,
+                                    .factor = 32,
+                                    .original_positions = 4096,
+                                    .truncate = false,
+                                    .attention_factor = 0.1 * std::log(32.0) + 1}},
+    .window = {.use = WindowRules::Use::where_given, .positions = 128, .full_every = 2}};
+
 static void read_gpt_oss(const JsonAt& config, ModelConfig& model) {
-  read_llama_like(config, model);
-  slide_all_but_every(2, config, model);
-  AttentionConfig& a = model.attention;
-  a.qkv_bias = a.out_bias = config.boolean_or("attention_bias", true);
+  read_llama_like(config, model, kDefaults);
   model.mlp.clamped = {.limit = positive_or(config, "swiglu_limit", 7),
                        .alpha = positive_or(config, "swiglu_alpha", 1.702)};
-  model.mlp.in_bias = model.mlp.out_bias = true;
-  read_experts(config, model);
+  read_experts(config, model, {.count = 128, .per_token = 4}, "intermediate_size");
+  must_be(config, "experts_per_token", model.experts.per_token);  // the same in OpenAI's words
   // The softmax is of the chosen experts' scores alone, which is that of all, divided by their sum.
   model.experts.normalized = true;
   model.experts.router_bias = true;
@@ -30,7 +44,6 @@ static void read_gpt_oss(const JsonAt& config, ModelConfig& model) {
                          {.all = names.expert_in_layer + "_bias", .each = names.expert_in_bias.front()},
                          {.all = names.expert_out_layer, .each = names.expert_out, .transposed = true},
                          {.all = names.expert_out_layer + "_bias", .each = names.expert_out_bias}};
-  refuse_foreign(config, {"num_local_experts", "num_experts", "swiglu_limit", "swiglu_alpha"});
 }
 
 const Family kGptOss{"gpt_oss", read_gpt_oss};

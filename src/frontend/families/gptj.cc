@@ -16,9 +16,7 @@ static void read_gptj(const JsonAt& config, ModelConfig& model) {
   a.rope = Rope{.theta = 10000, .dims = dims, .interleaved = true};
   model.parallel = true;
   model.head_bias = true;
-  for (const char* key : {"rope_scaling", "rope_parameters"})
-    if (auto given = config.find(key)) given->fail("is set, which GPT-J has not", text("no ", key));
-  refuse_foreign(config, {"rotary_dim"});
+  must_be(config, "rotary", true);
   model.names = {.embedding = "transformer.wte",
                  .final_norm = "transformer.ln_f",
                  .head = "lm_head",

@@ -31,19 +31,24 @@ std::optional<JsonAt> find_any(const JsonAt& config, std::initializer_list<std::
   return {};
 }
 
-/// A key that would change the mathematics, with the value at which it does nothing.
-struct Foreign {
-  std::string_view name;
-  Json neutral;
-};
+/// Refuses another value than the one that is computed.
+void must_be_json(const JsonAt& config, std::string_view name, const Json& value) {
+  if (auto member = config.find(name); member && member->json() != value)
+    member->fail(text("is ", member->json().dump(), ", which is not supported"), text(name, ": ", value.dump()));
+}
+
 }  // namespace
 
+std::optional<Activation> activation_of(std::string_view name) {
+  for (const ActivationRow& row : kActivations)
+    if (row.name == name) return row.activation;
+  return {};
+}
+
 Activation read_activation(const JsonAt& at) {
+  if (auto activation = activation_of(at.string())) return *activation;
   std::vector<std::string> names;
-  for (const ActivationRow& row : kActivations) {
-    if (row.name == at.string()) return row.activation;
-    names.emplace_back(row.name);
-  }
+  for (const ActivationRow& row : kActivations) names.emplace_back(row.name);
   at.fail(text("is ", string_literal(at.string()), ", an activation that is not supported"),
           text("one of ", join(names, ", ")));
 }
@@ -65,10 +70,9 @@ double positive_or(const JsonAt& config, std::string_view name, double otherwise
   return member ? read_positive(*member) : otherwise;
 }
 
-void refuse_if_true(const JsonAt& config, std::string_view name) {
-  if (auto member = config.find(name); member && member->boolean())
-    member->fail("is true, which is not supported", text(name, ": false"));
-}
+void must_be(const JsonAt& config, std::string_view name, bool value) { must_be_json(config, name, value); }
+void must_be(const JsonAt& config, std::string_view name, int64_t value) { must_be_json(config, name, value); }
+void must_be(const JsonAt& config, std::string_view name, const char* value) { must_be_json(config, name, value); }
 
 void must_divide(const JsonAt& config, std::string_view part, int64_t a, std::string_view whole, int64_t b) {
   if (b % a != 0)
@@ -82,47 +86,6 @@ void read_equal_heads(const JsonAt& config, ModelConfig& model, std::initializer
   must_divide(config, *names.begin(), a.heads, whole, model.hidden_size);
   a.head_dim = model.hidden_size / a.heads;
   a.scale = 1 / std::sqrt(static_cast<double>(a.head_dim));
-}
-
-void refuse_foreign(const JsonAt& config, std::initializer_list<std::string_view> but) {
-  static const Foreign rows[] = {{"embedding_multiplier", 1},
-                                 {"residual_multiplier", 1},
-                                 {"attention_multiplier", nullptr},
-                                 {"logits_scaling", 1},
-                                 {"logit_scale", 1},
-                                 {"scale_emb", 1},
-                                 {"scale_depth", nullptr},
-                                 {"attn_logit_softcapping", nullptr},
-                                 {"final_logit_softcapping", nullptr},
-                                 {"query_pre_attn_scalar", nullptr},
-                                 {"clip_qkv", nullptr},
-                                 {"use_qk_norm", false},
-                                 {"qk_layernorm", false},
-                                 {"rope_interleaved", false},
-                                 {"rope_local_base_freq", nullptr},
-                                 {"use_parallel_residual", false},
-                                 {"parallel_attn", false},
-                                 {"alibi", false},
-                                 {"use_bidirectional_attention", false},
-                                 {"num_local_experts", nullptr},
-                                 {"num_experts", nullptr},
-                                 {"n_routed_experts", nullptr},
-                                 {"kv_lora_rank", nullptr},
-                                 {"swiglu_limit", nullptr},
-                                 {"swiglu_alpha", nullptr},
-                                 {"no_rope_layers", nullptr},
-                                 {"no_rope_layer_interval", nullptr},
-                                 {"rotary_dim", nullptr},
-                                 {"new_decoder_architecture", false},
-                                 {"apply_residual_connection_post_layernorm", false}};
-  for (const Foreign& row : rows) {
-    if (std::ranges::find(but, row.name) != but.end()) continue;
-    const std::optional<JsonAt> at = config.find(row.name);
-    if (at && at->json() != row.neutral)
-      at->fail(text("is set, which ", config.at("model_type").string(), " has not"),
-               row.neutral.is_null() ? "no such key" : text(row.name, ": ", row.neutral.dump()),
-               "take it out if the model was trained without it");
-  }
 }
 
 }  // namespace sator::families

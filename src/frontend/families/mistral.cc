@@ -1,14 +1,14 @@
 // Mistral: Llama, its first versions with a sliding window in every layer.
-#include <cmath>
-
 #include "frontend/families/table.h"
 
 namespace sator::families {
 
-static void read_mistral(const JsonAt& config, ModelConfig& model) {
-  read_llama_like(config, model);
-  refuse_foreign(config);
-}
+static const LlamaDefaults kDefaults = {.positions = 131072,
+                                        .kv_heads = 8,
+                                        .attention_bias = {},
+                                        .window = {.use = WindowRules::Use::where_given, .positions = 4096}};
+
+static void read_mistral(const JsonAt& config, ModelConfig& model) { read_llama_like(config, model, kDefaults); }
 
 const Family kMistral{"mistral", read_mistral};
 

@@ -1,6 +1,4 @@
 // OPT: learned positions that begin at 2, LayerNorm before each half, ReLU.
-#include <cmath>
-
 #include "frontend/families/table.h"
 
 namespace sator::families {
@@ -8,7 +6,7 @@ namespace sator::families {
 static void read_opt(const JsonAt& config, ModelConfig& model) {
   model.hidden_size = read_size(config, {"hidden_size"});
   model.layers = read_size(config, {"num_hidden_layers"}, kMaxLayers);
-  read_attention(config, model);
+  read_equal_heads(config, model, {"num_attention_heads"}, "hidden_size");
   model.max_positions = read_size(config, {"max_position_embeddings"}, kMaxPositions);
   model.position_offset = 2;
   model.tie_word_embeddings = config.boolean_or("tie_word_embeddings", true);
@@ -31,8 +29,8 @@ static void read_opt(const JsonAt& config, ModelConfig& model) {
   for (const char* key : {"do_layer_norm_before", "layer_norm_elementwise_affine"})
     if (auto given = config.find(key); given && !given->boolean())
       given->fail("is false, which is not supported", text(key, ": true"));
-  refuse_if_true(config, "_remove_final_layer_norm");
-  refuse_foreign(config);
+  must_be(config, "_remove_final_layer_norm", false);
+  must_be(config, "learned_embeddings", true);  // Galactica says so
   model.names = {.embedding = "model.decoder.embed_tokens",
                  .positions = "model.decoder.embed_positions",
                  .final_norm = "model.decoder.final_layer_norm",

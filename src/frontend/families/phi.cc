@@ -3,13 +3,16 @@
 
 namespace sator::families {
 
+static const LlamaDefaults kDefaults = {
+    .norm = {.kind = NormConfig::Kind::layer, .epsilon = 1e-5, .bias = true},
+    .epsilon_key = "layer_norm_eps",
+    .mlp = {.activation = Activation::gelu_tanh, .gated = false, .in_bias = true, .out_bias = true},
+    .attention_bias = {},
+    .rope = {.share = 0.5, .any_share = true}};
+
 static void read_phi(const JsonAt& config, ModelConfig& model) {
-  read_llama_like(config, model, {.share = 0.5, .any_share = true});
+  read_llama_like(config, model, kDefaults);
   model.attention.qkv_bias = model.attention.out_bias = true;
-  model.mlp.gated = false;
-  model.mlp.in_bias = model.mlp.out_bias = true;
-  if (!config.find("hidden_act")) model.mlp.activation = Activation::gelu_tanh;
-  model.norm = {.kind = NormConfig::Kind::layer, .epsilon = positive_or(config, "layer_norm_eps", 1e-5), .bias = true};
   model.parallel = true;
   model.head_bias = true;
   model.names.final_norm = "model.final_layernorm";
@@ -18,7 +21,6 @@ static void read_phi(const JsonAt& config, ModelConfig& model) {
   model.names.mlp_in = {"mlp.fc1"};
   model.names.mlp_out = "mlp.fc2";
   model.names.mlp_in_layer = model.names.activation_layer = "mlp.fc1";
-  refuse_foreign(config);
 }
 
 const Family kPhi{"phi", read_phi};

@@ -1,15 +1,21 @@
 // Phi-3 and 4: Llama with one tensor for queries, keys and values, and one for gate and up; longrope.
-#include <cmath>
-
 #include "frontend/families/table.h"
 
 namespace sator::families {
 
+static const LlamaDefaults kDefaults = {.norm = {.epsilon = 1e-5},
+                                        .positions = 4096,
+                                        .attention_bias = {},
+                                        .rope = {.any_share = true, .original_positions = 4096},
+                                        .window = {.use = WindowRules::Use::where_given}};
+
 static void read_phi3(const JsonAt& config, ModelConfig& model) {
-  read_llama_like(config, model, {.any_share = true});
+  read_llama_like(config, model, kDefaults);
+  // What Phi-4's files state, and none changes.
+  must_be(config, "full_attn_mod", int64_t{1});
+  must_be(config, "interpolate_factor", int64_t{1});
   model.names.qkv = {"self_attn.qkv_proj"};
   model.names.mlp_in = {"mlp.gate_up_proj"};
-  refuse_foreign(config);
 }
 
 const Family kPhi3{"phi3", read_phi3};

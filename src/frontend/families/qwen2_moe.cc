@@ -5,9 +5,13 @@
 
 namespace sator::families {
 
+static const LlamaDefaults kDefaults = {.positions = 32768,
+                                        .kv_heads = 16,
+                                        .attention_bias = {},
+                                        .window = {.use = WindowRules::Use::if_used, .positions = 4096}};
+
 static void read_qwen2_moe(const JsonAt& config, ModelConfig& model) {
-  read_llama_like(config, model);
-  no_window_unless_used(config, model);
+  read_llama_like(config, model, kDefaults);
   if (model.attention.window > 0 && !config.find("layer_types")) {
     // Every second layer, the first one first, below max_window_layers.
     const int64_t below = config.integer_or("max_window_layers", 28, 0, kMaxLayers);
@@ -17,8 +21,7 @@ static void read_qwen2_moe(const JsonAt& config, ModelConfig& model) {
     if (with.empty()) model.attention.window = 0;
   }
   model.attention.qkv_bias = config.boolean_or("qkv_bias", true);
-  model.attention.out_bias = false;
-  read_experts(config, model);
+  read_qwen_experts(config, model, {.count = 60, .per_token = 4});
   name_experts(model, "mlp", "gate_proj", "up_proj", "down_proj");
   model.experts.shared_units = read_size(config, {"shared_expert_intermediate_size"});
   model.experts.shared_gate = true;
@@ -26,7 +29,6 @@ static void read_qwen2_moe(const JsonAt& config, ModelConfig& model) {
   model.names.shared_in_layer = "mlp.shared_expert.gate_up_proj";
   model.names.shared_out = "mlp.shared_expert.down_proj";
   model.names.shared_gate = "mlp.shared_expert_gate";
-  refuse_foreign(config, kExpertKeys);
 }
 
 const Family kQwen2Moe{"qwen2_moe", read_qwen2_moe};

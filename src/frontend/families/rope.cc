@@ -1,6 +1,6 @@
 // Rotary embedding as config.json spells it.
 #include <cmath>
-#include <set>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "frontend/families/keys.h"
@@ -11,11 +11,7 @@ namespace {
 
 using Kind = RopeScaling::Kind;
 
-std::string rope_type(const JsonAt& rope) {
-  for (const char* name : {"rope_type", "type"})
-    if (auto type = rope.find(name)) return type->string();
-  return "default";
-}
+std::string rope_type(const JsonAt& rope) { return rope.string_or("rope_type", rope.string_or("type", "default")); }
 
 /// The places where a file may describe one rotary embedding.
 struct Places {
@@ -33,8 +29,15 @@ std::vector<double> read_factors(const JsonAt& at, int64_t pairs) {
 /// The positions that the frequencies were trained for.
 int64_t read_original(const JsonAt& rope, const JsonAt& config, int64_t otherwise) {
   constexpr const char* kKey = "original_max_position_embeddings";
-  if (auto at = rope.find(kKey)) return at->integer(1, kMaxPositions);
-  if (auto at = config.find(kKey)) return at->integer(1, kMaxPositions);
+  const auto outside = config.find(kKey);
+  if (auto at = rope.find(kKey)) {
+    if (outside && outside->json() != at->json())
+      at->fail(text("is ", at->json().dump(), ", where the file says ", outside->json().dump(), " outside of it"),
+               "one number of positions, or the same twice",
+               "remove the one that the model was not trained with");
+    return at->integer(1, kMaxPositions);
+  }
+  if (outside) return outside->integer(1, kMaxPositions);
   if (otherwise < 1) rope.at(kKey);
   return otherwise;
 }
@@ -55,9 +58,10 @@ void read_yarn(const JsonAt& rope, RopeScaling& s) {
     s.attention_factor = get_scale(1);
 }
 
-void read_longrope(const JsonAt& rope, const JsonAt& config, const ModelConfig& model, int64_t dims, RopeScaling& s) {
+void read_longrope(const JsonAt& rope, const JsonAt& config, const ModelConfig& model, int64_t dims,
+                   int64_t original_positions, RopeScaling& s) {
   const int64_t pairs = dims / 2;
-  s.original_positions = read_original(rope, config, 0);
+  s.original_positions = read_original(rope, config, original_positions);
   s.short_factor = read_factors(rope.at("short_factor"), pairs);
   s.long_factor = read_factors(rope.at("long_factor"), pairs);
   s.factor = static_cast<double>(model.max_positions) / static_cast<double>(s.original_positions);
@@ -70,8 +74,10 @@ void read_longrope(const JsonAt& rope, const JsonAt& config, const ModelConfig& 
 }
 
 /// One rotary dictionary, in the old spelling (`rope_scaling`) or the new (`rope_parameters`).
-///   dims  of each head that are rotated
-RopeScaling read_scaling(const JsonAt& rope, const JsonAt& config, const ModelConfig& model, int64_t dims) {
+///   dims                of each head that are rotated
+///   original_positions  of longrope, where the file does not say; 0: it has to
+RopeScaling read_scaling(const JsonAt& rope, const JsonAt& config, const ModelConfig& model, int64_t dims,
+                         int64_t original_positions) {
   const std::string type = rope_type(rope);
   RopeScaling s;
   if (type == "default" || type == "none") return s;
@@ -89,7 +95,7 @@ RopeScaling read_scaling(const JsonAt& rope, const JsonAt& config, const ModelCo
     read_yarn(rope, s);
   } else if (type == "longrope" || type == "su") {
     s.kind = Kind::longrope;
-    read_longrope(rope, config, model, dims, s);
+    read_longrope(rope, config, model, dims, original_positions, s);
   } else if (type == "llama3") {
     s.kind = Kind::llama3;
     s.factor = read_positive(rope.at("factor"));
@@ -109,8 +115,8 @@ RopeScaling read_scaling(const JsonAt& rope, const JsonAt& config, const ModelCo
 
 /// Errors: two places of the file give different bases, of which Transformers 4 takes the one outside of the dictionaries,
 /// Transformers 5 the one inside.
-void require_one_theta(const JsonAt& config, const Places& at) {
-  std::optional<JsonAt> known = config.find("rope_theta");
+void require_one_theta(const JsonAt& config, const Places& at, std::string_view key) {
+  std::optional<JsonAt> known = config.find(key);
   for (const std::optional<JsonAt>& form : {at.old_form, at.new_form}) {
     const std::optional<JsonAt> inside = form ? form->find("rope_theta") : std::nullopt;
     if (known && inside && known->number() != inside->number())
@@ -122,49 +128,46 @@ void require_one_theta(const JsonAt& config, const Places& at) {
 }
 
 /// The share of each head that is rotated, wherever the file states it.
-///   otherwise  where it does not
-double rotated_share(const JsonAt& config, const Places& places, double otherwise) {
+double rotated_share(const JsonAt& config, const Places& places, const RopeRules& rules) {
   std::optional<double> share;
-  auto see = [&](const std::optional<JsonAt>& at) {
-    for (const char* name : {"partial_rotary_factor", "rotary_pct", "rope_pct"}) {
-      auto given = at ? at->find(name) : std::nullopt;
-      if (!given) continue;
-      const double value = given->number();
-      if (!(value > 0 && value <= 1)) given->fail(text("is ", value), "a share of each head: above 0, at most 1");
-      if (share && *share != value)
-        given->fail(text("is ", value, ", where another place of the file gives ", *share),
-                    "one share, or the same twice");
-      share = value;
-    }
+  auto see = [&](const std::optional<JsonAt>& at, std::string_view name) {
+    auto given = at ? at->find(name) : std::nullopt;
+    if (!given) return;
+    const double value = given->number();
+    if (!(value > 0 && value <= 1)) given->fail(text("is ", value), "a share of each head: above 0, at most 1");
+    if (share && *share != value)
+      given->fail(text("is ", value, ", where another place of the file gives ", *share),
+                  "one share, or the same twice");
+    share = value;
   };
-  see(config);
-  for (const std::optional<JsonAt>& form : {places.old_form, places.new_form}) see(form);
-  return share.value_or(otherwise);
+  see(config, rules.share_key);
+  for (const std::optional<JsonAt>& form : {places.old_form, places.new_form}) see(form, "partial_rotary_factor");
+  return share.value_or(rules.share);
 }
 
 Rope read_one(const JsonAt& config, const ModelConfig& model, const Places& places, const RopeRules& rules) {
   const auto& [old_form, new_form] = places;
-  require_one_theta(config, places);
-  Rope rope{.theta = rules.theta};
+  require_one_theta(config, places, rules.theta_key);
+  Rope rope{.theta = positive_or(config, rules.theta_key, rules.theta)};
   const auto head_dim = static_cast<double>(model.attention.head_dim);
-  rope.dims = static_cast<int64_t>(head_dim * rotated_share(config, places, rules.share));
+  rope.dims = static_cast<int64_t>(head_dim * rotated_share(config, places, rules));
   must_divide(config, "2 (rotary pairs)", 2, "rotated elements of a head", rope.dims);
   if (rope.dims < 2)
     config.fail(text("rotates no element of a head of ", model.attention.head_dim),
                 "a share that is two elements or more");
-  for (const char* name : {"rope_theta", "rotary_emb_base"}) rope.theta = positive_or(config, name, rope.theta);
+  if (!new_form && !old_form && rules.scaling) rope.scaling = *rules.scaling;
   if (new_form) {
-    rope.scaling = read_scaling(*new_form, config, model, rope.dims);
+    rope.scaling = read_scaling(*new_form, config, model, rope.dims, rules.original_positions);
     if (!old_form) rope.theta = positive_or(*new_form, "rope_theta", rope.theta);
   }
   if (old_form) {
-    RopeScaling scaling = read_scaling(*old_form, config, model, rope.dims);
+    RopeScaling scaling = read_scaling(*old_form, config, model, rope.dims, rules.original_positions);
     if (rope.scaling.kind != Kind::none && rope.scaling != scaling)
       config.fail("has two different rotary scalings in rope_scaling and rope_parameters",
                   "one scaling, or the same twice",
                   "remove the one that the model was not trained with");
     rope.scaling = scaling;
-    bool outside = config.find("rope_theta").has_value();
+    bool outside = config.find(rules.theta_key).has_value();
     double in_new = new_form ? positive_or(*new_form, "rope_theta", rope.theta) : rope.theta;
     rope.theta = positive_or(*old_form, "rope_theta", outside ? rope.theta : in_new);
   }
@@ -196,7 +199,7 @@ void read_rope(const JsonAt& config, ModelConfig& model, const RopeRules& rules)
   Rope& own = model.attention.window_rope.emplace(Rope{.dims = rope.dims});
   own.theta = positive_or(config, "rope_local_base_freq", *rules.window_theta);
   if (!in_window) return;
-  own.scaling = read_scaling(*in_window, config, model, own.dims);
+  own.scaling = read_scaling(*in_window, config, model, own.dims, rules.original_positions);
   own.theta = positive_or(*in_window, "rope_theta", own.theta);
 }
 

@@ -4,10 +4,17 @@
 
 namespace sator::families {
 
+static const LlamaDefaults kDefaults = {.tied = true,
+                                        .positions = 32768,
+                                        .kv_heads = 4,
+                                        .any_mlp_bias = true,
+                                        .rope = {.theta = 2e6},
+                                        .window = {.use = WindowRules::Use::if_used}};
+
 static void read_smollm3(const JsonAt& config, ModelConfig& model) {
-  read_llama_like(config, model, {.theta = 2e6});
+  read_llama_like(config, model, kDefaults);
   AttentionConfig& a = model.attention;
-  model.tie_word_embeddings = config.boolean_or("tie_word_embeddings", true);
+  const int64_t interval = config.integer_or("no_rope_layer_interval", 4, 1, kMaxLayers);
   if (auto rotated = config.find("no_rope_layers")) {  // 1 for a layer that is rotated
     int64_t layer = 0;
     rotated->each([&](const JsonAt& at) {
@@ -17,15 +24,12 @@ static void read_smollm3(const JsonAt& config, ModelConfig& model) {
     if (layer < model.layers)
       rotated->fail(text("has ", layer, " entries"), text("one for each of the ", model.layers, " layers"));
   } else {
-    const int64_t interval = config.integer_or("no_rope_layer_interval", 4, 1, kMaxLayers);
     for (int64_t layer = interval - 1; layer < model.layers; layer += interval) a.unrotated_layers.push_back(layer);
   }
-  if (!config.boolean_or("use_sliding_window", false)) a.window = 0, a.window_layers.clear();
   if (a.window > 0 && !config.find("layer_types")) {
     a.window_layers = a.unrotated_layers;
     if (a.window_layers.empty()) a.window = 0;
   }
-  refuse_foreign(config, {"no_rope_layers", "no_rope_layer_interval"});
 }
 
 const Family kSmollm3{"smollm3", read_smollm3};

@@ -1,23 +1,29 @@
 // StarCoder2: LayerNorm, biases everywhere, a plain MLP, rotary embedding, a sliding window.
-#include <cmath>
-
 #include "frontend/families/table.h"
 
 namespace sator::families {
 
+static const LlamaDefaults kDefaults = {.norm = {.kind = NormConfig::Kind::layer, .epsilon = 1e-5, .bias = true},
+                                        .epsilon_key = "norm_epsilon",
+                                        .mlp = {.activation = Activation::gelu_tanh, .gated = false},
+                                        .tied = true,
+                                        .positions = 4096,
+                                        .kv_heads = 2,
+                                        .attention_bias = {},
+                                        .window = {.use = WindowRules::Use::where_given}};
+
 static void read_starcoder2(const JsonAt& config, ModelConfig& model) {
-  read_llama_like(config, model);
+  read_llama_like(config, model, kDefaults);
   const bool bias = config.boolean_or("use_bias", true);
   model.attention.qkv_bias = model.attention.out_bias = bias;
-  model.mlp.gated = false;
   model.mlp.in_bias = model.mlp.out_bias = bias;
-  if (!config.find("hidden_act")) model.mlp.activation = Activation::gelu_tanh;
-  model.norm = {.kind = NormConfig::Kind::layer, .epsilon = positive_or(config, "norm_epsilon", 1e-5), .bias = true};
-  model.tie_word_embeddings = config.boolean_or("tie_word_embeddings", true);
+  must_be(config, "norm_type", "layer_norm");
+  must_be(config, "mlp_type", "default");
+  // Left over in published files from the model before it; hidden_act and norm_epsilon say what holds.
+  for (const char* key : {"activation_function", "layer_norm_epsilon"}) config.find(key);
   model.names.mlp_in = {"mlp.c_fc"};
   model.names.mlp_out = "mlp.c_proj";
   model.names.mlp_in_layer = model.names.activation_layer = "mlp.c_fc";
-  refuse_foreign(config);
 }
 
 const Family kStarcoder2{"starcoder2", read_starcoder2};
