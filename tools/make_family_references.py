@@ -107,6 +107,9 @@ ROWS = {
                                     "routed_scaling_factor": 1.7}, None),
     "deepseek-v3": ("deepseek_v3", {**DEEPSEEK, "q_lora_rank": 20, "norm_topk_prob": True, "n_shared_experts": 1,
                                     "routed_scaling_factor": 2.5, "attention_bias": True}, None),
+    # As OPT-350m: norms after the sums, none at the end, embeddings narrower than the blocks.
+    "opt-350m": ("opt", dict(vocab_size=97, hidden_size=42, ffn_dim=58, num_hidden_layers=2, num_attention_heads=3,
+                             max_position_embeddings=64, word_embed_proj_dim=26, do_layer_norm_before=False), None),
 }
 MARGIN = 1e-3  # between the last expert that a token takes and the next one
 # Eager attention of Falcon in transformers 5.23 adds the linear biases twice: in the mask, and to the scores.

@@ -154,6 +154,10 @@ struct TensorNames {
   /// Norms: before attention, of its result, before the MLP, of its result. Parallel blocks without `mlp_norm` give both
   /// halves the first one's.
   std::string attention_norm, attention_post_norm, mlp_norm, mlp_post_norm;
+  /// Norms of what comes out where attention, or the MLP, has been added: x = norm(x + half(x)).
+  std::string attention_sum_norm, mlp_sum_norm;
+  /// Matrices without bias, from embeddings to the blocks' width and from there to what the head sees.
+  std::string project_in, project_out;
   /// Queries, keys and values: three tensors, or one that holds them in this order; gate and up likewise.
   std::vector<std::string> qkv, mlp_in;
   /// The one tensor holds them for each head of keys by itself: the queries that read it, the key, the value.
@@ -209,6 +213,7 @@ struct ModelConfig {
 
   DType dtype = f32;  // that the model was made for: float32, float16 or bfloat16
   int64_t hidden_size = 0, layers = 0;
+  int64_t embedding_size = 0;  // where names.project_in leads from another width to hidden_size; 0: it is hidden_size
   NormConfig norm;
   AttentionConfig attention;
   MlpConfig mlp;
@@ -221,6 +226,8 @@ struct ModelConfig {
   std::optional<StoredQuantization> quantization;
   TensorNames names;
 
+  /// Elements of an embedding, and of what the head sees.
+  int64_t embedding_width() const { return embedding_size > 0 ? embedding_size : hidden_size; }
   bool has_experts(int64_t layer) const {
     return experts.count > 0 && std::ranges::find(experts.dense_layers, layer) == experts.dense_layers.end();
   }

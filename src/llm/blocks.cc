@@ -23,8 +23,9 @@ class Blocks {
 
   RExpr embedded(const RExpr& ids, const RExpr& cache, const Expr& n) {
     const bool is_head = c_.tie_word_embeddings;
-    RExpr x = l_.embedding(ids, weight(names_.embedding), c_.vocab_size, c_.hidden_size, is_head);
+    RExpr x = l_.embedding(ids, weight(names_.embedding), c_.vocab_size, c_.embedding_width(), is_head);
     x = scaled(x, c_.embedding_scale, "");
+    if (!names_.project_in.empty()) x = projected(x, names_.project_in, c_.hidden_size, c_.embedding_width());
     if (!names_.embedding_norm.empty()) x = norm(x, names_.embedding_norm, c_.hidden_size);
     if (names_.positions.empty()) return x;
     RExpr at = l_.positions(cache, n);
@@ -47,8 +48,14 @@ class Blocks {
       return l_.op("add", {scaled(m, c_.residual_scale, ""), x}, {}, h_ + mlp_result(c_, i));
     }
     x = added(attended, names_.attention_post_norm, x, names_.out);
+    x = norm_if_named(x, names_.attention_sum_norm);
     const RExpr m = mlp_of_layer(l_, c_, i, norm_if_named(x, names_.mlp_norm));
-    return added(m, names_.mlp_post_norm, x, mlp_result(c_, i));
+    return norm_if_named(added(m, names_.mlp_post_norm, x, mlp_result(c_, i)), names_.mlp_sum_norm);
+  }
+
+  /// x [n, ins] through a matrix outside of the blocks -> [n, outs].
+  RExpr projected(const RExpr& x, const std::string& name, int64_t outs, int64_t ins) {
+    return l_.linear(x, {.tensors = {weight(name)}, .outs = {outs}, .in = ins}, name);
   }
 
   RExpr norm(const RExpr& x, const std::string& name, int64_t width) {
@@ -165,14 +172,18 @@ RExpr hidden_states(Layers& layers, const ModelConfig& config, const RExpr& ids,
   Blocks blocks(layers, config);
   RExpr x = blocks.embedded(ids, cache, n);
   for (int64_t i = 0; i < config.layers; ++i) x = blocks.block(x, cache, i);
-  return blocks.norm(x, config.names.final_norm, config.hidden_size);
+  return config.names.final_norm.empty() ? x : blocks.norm(x, config.names.final_norm, config.hidden_size);
 }
 
 RExpr logits(Layers& layers, const ModelConfig& config, const RExpr& hidden) {
   const std::string& table = config.tie_word_embeddings ? config.names.embedding : config.names.head;
   const std::string bias = config.head_bias ? text(config.names.head, ".bias") : "";
-  RExpr y = layers.head(hidden, weight(table), bias, config.vocab_size, config.hidden_size);
-  y = Blocks(layers, config).scaled(y, config.logit_scale, kHeadLayer);
+  Blocks blocks(layers, config);
+  const int64_t width = config.embedding_width();
+  RExpr x = hidden;
+  if (!config.names.project_out.empty()) x = blocks.projected(x, config.names.project_out, width, config.hidden_size);
+  RExpr y = layers.head(x, weight(table), bias, config.vocab_size, width);
+  y = blocks.scaled(y, config.logit_scale, kHeadLayer);
   if (config.final_soft_cap == 0) return y;
   y = layers.op("tanh", {layers.op("multiply", {y, number(1 / config.final_soft_cap)})});
   return layers.op("multiply", {y, number(config.final_soft_cap)}, {}, kHeadLayer);

@@ -119,6 +119,7 @@ Json shaped_by(const ModelConfig& config, const Scheme& scheme, const Program& p
               {"prefill_chunk_size", program.limits.prefill_chunk},
               {"kv_cache_dtype", program.attention.front().cache_dtype.name()},
               {"parameters", digest_of(params_text(program.params))}};
+  out["embedding_size"] = config.embedding_width();
   out["hidden_size"] = config.hidden_size, out["num_hidden_layers"] = config.layers;
   out["intermediate_size"] = config.mlp.units, out["hidden_act"] = name_of(config.mlp.activation);
   out["mlp.gated"] = config.mlp.gated, out["mlp.in_bias"] = config.mlp.in_bias,

@@ -330,7 +330,12 @@ int64_t macs_of_step(const ModelConfig& config, const StepSize& size) {
   int64_t windowed = a.window_layers.empty() ? config.layers : std::ssize(a.window_layers);
   if (a.window == 0) windowed = 0;
   scores = (config.layers - windowed) * scores + windowed * of_window;
-  return size.tokens * per_token + attention * scores + width * config.vocab_size;
+  int64_t of_head = config.embedding_width() * config.vocab_size;
+  if (config.embedding_size > 0) {
+    per_token += config.embedding_size * width;
+    of_head += config.embedding_size * width;
+  }
+  return size.tokens * per_token + attention * scores + of_head;
 }
 
 }  // namespace sator::llm

@@ -1,4 +1,7 @@
-// OPT: learned positions that begin at 2, LayerNorm before each half, ReLU.
+// OPT: learned positions that begin at 2, LayerNorm before each half, ReLU. OPT-350m: LayerNorm of each half's sum, embeddings
+// that are narrower than the blocks.
+#include <utility>
+
 #include "frontend/families/table.h"
 
 namespace sator::families {
@@ -19,17 +22,10 @@ static void read_opt(const JsonAt& config, ModelConfig& model) {
                .out_bias = bias};
   if (auto name = config.find("activation_function")) model.mlp.activation = read_activation(*name);
   model.norm = {.kind = NormConfig::Kind::layer, .epsilon = 1e-5, .bias = true};
-  if (auto width = config.find("word_embed_proj_dim"); width && width->integer() != model.hidden_size)
-    width->fail(text("is ",
-                     width->integer(),
-                     ", where hidden_size is ",
-                     model.hidden_size,
-                     ": projections around the blocks are not supported"),
-                "word_embed_proj_dim equal to hidden_size");
-  for (const char* key : {"do_layer_norm_before", "layer_norm_elementwise_affine"})
-    if (auto given = config.find(key); given && !given->boolean())
-      given->fail("is false, which is not supported", text(key, ": true"));
-  must_be(config, "_remove_final_layer_norm", false);
+  const int64_t width = config.integer_or("word_embed_proj_dim", model.hidden_size, 1, kMaxDim);
+  const bool norm_before = config.boolean_or("do_layer_norm_before", true);
+  const bool no_final_norm = config.boolean_or("_remove_final_layer_norm", false) || !norm_before;
+  must_be(config, "layer_norm_elementwise_affine", true);
   must_be(config, "learned_embeddings", true);  // Galactica says so
   model.names = {.embedding = "model.decoder.embed_tokens",
                  .positions = "model.decoder.embed_positions",
@@ -47,6 +43,16 @@ static void read_opt(const JsonAt& config, ModelConfig& model) {
                  .mlp_in_layer = "fc1",
                  .activation_layer = "fc1",
                  .embedding_layer = "model.decoder.embedding"};
+  TensorNames& names = model.names;
+  if (no_final_norm) names.final_norm = "";
+  if (!norm_before) {
+    names.attention_sum_norm = std::exchange(names.attention_norm, "");
+    names.mlp_sum_norm = std::exchange(names.mlp_norm, "");
+  }
+  if (width == model.hidden_size) return;
+  model.embedding_size = width;
+  names.project_in = "model.decoder.project_in";
+  names.project_out = "model.decoder.project_out";
 }
 
 const Family kOpt{"opt", read_opt};
