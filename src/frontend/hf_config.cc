@@ -9,6 +9,7 @@
 #include "frontend/gguf_model.h"
 #include "frontend/mlc_config.h"
 #include "frontend/stored_quantization.h"
+#include "frontend/tied_head.h"
 #include "frontend/token_ids.h"
 #include "frontend/unread_keys.h"
 
@@ -158,6 +159,8 @@ ModelConfig read_model_config(const fs::path& folder) {
   if (converted) tree = config_of_mlc(tree, source);
   ModelConfig model = model_config_of(tree, source);
   if (mlc_checkpoint_scheme(folder)) describe_as_in_mlc(model);
+  if (model.tie_word_embeddings && fs::is_directory(folder) && has_head_of_its_own(folder, model.names))
+    model.tie_word_embeddings = false;
   return model;
 }
 

@@ -18,12 +18,14 @@ namespace sator {
 /// Errors: there is no such path; it is a file of another name.
 fs::path model_folder(const fs::path& given);
 
-/// Reads `config.json` of a folder, or the file itself; nothing else is opened. A folder without one is read by its
-/// `mlc-chat-config.json`, a GGUF file by its metadata.
+/// Reads `config.json` of a folder, or the file itself. A folder without one is read by its `mlc-chat-config.json`, a GGUF file
+/// by its metadata. Of a folder whose embeddings are tied, the weights are looked at too: a head that differs from the
+/// embedding is not tied, as in Transformers 5.
+/// Cost: where a folder holds an equal head nevertheless, both are read.
 /// Errors: the file is missing or malformed; the model type or something that changes its arithmetic (an
 /// activation, a rotary scaling, a sliding window, cross attention, weights quantized already) is not
-/// supported; a size is missing, not positive, absurd, or does not divide (heads into hidden_size, kv heads
-/// into heads).
+/// supported; a member is unknown and may change what is computed; a size is missing, not positive, absurd, or does
+/// not divide (heads into hidden_size, kv heads into heads).
 ModelConfig read_model_config(const fs::path& folder);
 
 /// The tokenizer of a folder (Tokenizer::load) or of a GGUF file.

@@ -123,14 +123,17 @@ Json mlc_chat_config(const fs::path& folder, const MlcConfigOptions& options,
     fail({.what = text("a prefill chunk of ", chunk, " tokens is asked for"),
           .needs = "at least one token, at most the context window",
           .hint = "leave --prefill-chunk-size out"});
+  if (!config.tie_word_embeddings) model["tie_word_embeddings"] = false;  // as the weights are, whatever the file says
   model["context_window_size"] = context;
   model["prefill_chunk_size"] = chunk;
   model["max_batch_size"] = options.max_batch_size.value_or(1);
   model["tensor_parallel_shards"] = 1;
   if (config.attention.rope) {
     model["position_embedding_base"] = config.attention.rope->theta;
-    model["head_dim"] = config.attention.head_dim;
-    model["num_key_value_heads"] = config.attention.kv_heads;
+    if (!config.attention.latent) {
+      model["head_dim"] = config.attention.head_dim;
+      model["num_key_value_heads"] = config.attention.kv_heads;
+    }
   }
   Json out = {{"version", "0.1.0"},
               {"model_type", config.model_type},
@@ -164,6 +167,7 @@ Json config_of_mlc(const Json& chat_config, std::string_view source) {
   config["model_type"] = chat.at("model_type").string();
   for (const Alias& alias : kAliases)
     if (config.contains(alias.mlc) && !config.contains(alias.hf)) config[alias.hf] = config[alias.mlc];
+  for (const Alias& alias : kAliases) config.erase(alias.mlc);
   if (auto window = JsonAt(config, source).find("sliding_window_size")) {
     const int64_t positions = window->integer(-1);
     config.emplace("sliding_window", positions > 0 ? Json(positions) : Json());

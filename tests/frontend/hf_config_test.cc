@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "changed_config.h"
+#include "frontend/safetensors.h"
 #include "reference_data.h"
 #include "temp_folder.h"
 
@@ -171,6 +172,25 @@ TEST(HfConfig, RefusesWhatItDoesNotCompute) {
   EXPECT_NE(error_of([&] { read_model_config(folder.path()); }).find("there is no"), std::string::npos);
   EXPECT_NE(error_of([&] { read_model_config(folder.write("config.json", "[]")); }).find("an object"),
             std::string::npos);
+}
+
+TEST(HfConfig, AHeadIsTiedUnlessItDiffers) {
+  TempFolder folder;
+  Json config = Json::parse(kLlama);
+  config["tie_word_embeddings"] = true;
+  folder.write("config.json", config.dump());
+  const std::vector<float> a = {1, 2, 3}, b = {1, 2, 4};
+  auto tied_with = [&](const std::vector<float>& head) {
+    const SafeTensor tensors[] = {{"model.embed_tokens.weight", f32, {3, 1}, std::as_bytes(std::span(a))},
+                                  {"lm_head.weight", f32, {3, 1}, std::as_bytes(std::span(head))}};
+    write_safetensors(folder.path() / "model.safetensors", tensors);
+    return read_model_config(folder.path()).tie_word_embeddings;
+  };
+  EXPECT_TRUE(read_model_config(folder.path()).tie_word_embeddings);  // no weights
+  EXPECT_TRUE(tied_with(a));
+  EXPECT_FALSE(tied_with(b));
+  folder.write("model.safetensors", "damaged");
+  EXPECT_TRUE(read_model_config(folder.path()).tie_word_embeddings);  // who opens the weights says so
 }
 
 TEST(HfConfig, AFolderIsNamedByItsConfiguration) {
