@@ -342,9 +342,7 @@ void refuse_unread_below(const JsonAt& object, const JsonReads& reads, const Mod
               text("keys that ", model.model_type, " is known to have"),
               "take it out if the model was trained without it");
     }
-    const bool has_own_reader = name == "quantization_config";
-    const bool is_ignored = std::ranges::none_of(at.json(), [&](const Json& member) { return reads.contains(member); });
-    if (at.is_object() && !has_own_reader && !is_ignored) refuse_unread_below(at, reads, model);
+    if (at.is_object() && name != "quantization_config") refuse_unread_below(at, reads, model);
   });
 }
 

@@ -103,6 +103,7 @@ TEST(HfConfig, RefusesWhatItDoesNotCompute) {
       {kLlama, R"({"hidden_size":1152921504606846976})", "hidden_size is 1152921504606846976"},
       {kLlama, R"({"hidden_size":50})", "not a multiple of num_attention_heads = 6"},
       {kLlama, R"({"num_key_value_heads":4})", "not a multiple of num_key_value_heads = 4"},
+      {kLlama, R"({"model_type":"mistral","num_key_value_heads":null})", "mistral's own 8 do not divide 6 heads"},
       {kLlama, R"({"head_dim":7})", "rotated elements of a head = 7"},
       {kLlama, R"({"num_hidden_layers":100000})", "num_hidden_layers is 100000"},
       {kLlama, R"({"vocab_size":2.5})", "vocab_size is 2.5"},

@@ -96,7 +96,7 @@ TEST(UnreadKeys, WhatPublishedFilesSayIsTaken) {
           "pretraining_tp":1,"mlp_bias":false,"attention_bias":false,"head_dim":8,"max_sequence_length":2048,
           "tie_encoder_decoder":false,"is_decoder":false,"torchscript":false,"pruned_heads":{},"chunk_size_feed_forward":0,
           "output_attentions":false,"return_dict":true,"id2label":{"0":"a"},"problem_type":null,"use_flash_attn":true,
-          "attn_implementation":"sdpa","num_return_sequences":1,"sliding_window":0,"n_ctx":256,
+          "attn_implementation":"sdpa","num_return_sequences":1,"sliding_window":0,"n_ctx":256,"max_window_layers":28,
           "layer_types":["full_attention","full_attention"],
           "rope_scaling":{"type":"yarn","rope_type":"yarn","factor":2.0,"finetuned":true,"beta_fast":32,
                           "original_max_position_embeddings":128}})");
@@ -128,6 +128,7 @@ TEST(UnreadKeys, RefusesWhatNobodyReads) {
        R"({"rope_scaling":{"type":"linear","factor":4,"llama_4_scaling_beta":0.1}})",
        "rope_scaling.llama_4_scaling_beta is 0.1"},
       {kLlama, R"({"rope_scaling":{"type":"default","factor":4}})", "rope_scaling.factor is 4"},
+      {kLlama, R"({"rope_scaling":{"factor":4}})", "rope_scaling.factor is 4"},
       {kLlama, R"({"rope_parameters":{"rope_type":"default","mrope_section":[1,2]}})", "mrope_section is [1,2]"},
       {kLlama, R"({"model_type":"qwen2","use_qk_norm":true})", "use_qk_norm is true, which qwen2 has not"},
       {kLlama, R"({"model_type":"mistral","sliding_window_pattern":2})", "sliding_window_pattern is 2"},

@@ -15,7 +15,7 @@ constexpr const char* kConfig =
 // Eight experts, of which a token takes two; those that every token takes besides.
 constexpr const char* kExperts =
     R"({"model_type": "qwen2_moe", "vocab_size": 101, "max_position_embeddings": 64, "hidden_size": 40,
-  "intermediate_size": 72, "num_hidden_layers": 1, "num_attention_heads": 4, "num_experts": 8, "num_experts_per_tok": 2,
+  "intermediate_size": 72, "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 4, "num_experts": 8, "num_experts_per_tok": 2,
   "moe_intermediate_size": 24, "shared_expert_intermediate_size": 20})";
 
 std::string name_of(const testing::TestParamInfo<const char*>& info) {

@@ -49,7 +49,9 @@ static void read_falcon(const JsonAt& config, ModelConfig& model) {
   read_heads(config, model, is_new);
   if (config.boolean_or("alibi", false)) {
     model.attention.alibi = {.scaled = true, .in_bfloat16 = true};
-    for (const char* key : {"rope_theta", "rope_scaling", "rope_parameters"}) config.find(key);  // of no effect then
+    // What the file says of a rotary embedding is of no effect then, as long as it makes sense.
+    ModelConfig unused = model;
+    read_rope(config, unused);
   } else {
     read_rope(config, model);
   }

@@ -13,6 +13,15 @@ void read_attention(const JsonAt& config, ModelConfig& model, const LlamaDefault
   // A null stands for as many as of queries, whatever the family's own number is.
   const bool has_own_kv_heads = defaults.kv_heads > 0 && !config.has("num_key_value_heads");
   a.kv_heads = config.integer_or("num_key_value_heads", has_own_kv_heads ? defaults.kv_heads : a.heads, 1, kMaxDim);
+  if (has_own_kv_heads && a.heads % a.kv_heads != 0)
+    config.fail(text("has no num_key_value_heads, and ",
+                     model.model_type,
+                     "'s own ",
+                     a.kv_heads,
+                     " do not divide ",
+                     a.heads,
+                     " heads"),
+                "num_key_value_heads, a divisor of num_attention_heads");
   must_divide(config, "num_key_value_heads", a.kv_heads, "num_attention_heads", a.heads);
   if (auto head_dim = config.find("head_dim")) {
     a.head_dim = head_dim->integer(1, kMaxDim);
@@ -53,6 +62,7 @@ int64_t window_positions(const JsonAt& config, const ModelConfig& model, const W
   const auto used = config.find("use_sliding_window");
   const auto given = config.find("sliding_window");
   const bool off = used && !used->boolean();
+  if (rules.use == Use::never) config.find("max_window_layers");  // of windows that there are none of
   if (rules.use == Use::if_used && (!used || off)) return 0;
   const int64_t otherwise = config.has("sliding_window") ? 0 : rules.positions;
   const int64_t positions = given ? given->integer(rules.use == Use::never ? 0 : 1, kMaxPositions) : otherwise;
