@@ -295,6 +295,7 @@ Json restated(std::string_view name, const ModelConfig& model) {
       {{"sliding_window", "sliding_window_size"}, a.window},
       {{"num_experts", "num_local_experts", "n_routed_experts"}, model.experts.count},
       {{"num_experts_per_tok", "experts_per_token"}, model.experts.per_token},
+      {{"moe_intermediate_size"}, model.experts.units},
       {{"norm_topk_prob"}, model.experts.normalized},
       {{"use_parallel_residual", "parallel_attn", "use_parallel_block"}, model.parallel},
       {{"use_qk_norm", "qk_layernorm", "qk_norm"}, a.qk_norm != AttentionConfig::QkNorm::none},
