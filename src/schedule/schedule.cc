@@ -177,6 +177,10 @@ void Schedule::begin_step(std::string name, List inputs) {
   open_steps_.push_back({std::move(name), std::move(inputs), {}});
 }
 
+void Schedule::state_input(size_t index, Value value) {
+  if (!open_steps_.empty()) open_steps_.back().inputs.at(index) = std::move(value);
+}
+
 void Schedule::require_concurrent_loops() const {
   if (func_name_.empty() || module_ == before_.module) return;
   std::optional<Reason> conflict = cannot_stay_concurrent(*this);

@@ -60,6 +60,8 @@ class Schedule {
   // ---- Steps (called by Primitive) ----
   /// A primitive begins; nested ones are not recorded.
   void begin_step(std::string name, List inputs);
+  /// What an argument that was left out stands for in the step that runs, for the trace.
+  void state_input(size_t index, Value value);
   /// Errors: iterations that run at the same time would now overwrite each other's results.
   void end_step(Value output);
   /// The program is again what it was before the step.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "schedule/primitives.h"
 #include "schedule/schedule.h"
 #include "schedule/script.h"
 #include "tir/parse.h"
@@ -31,6 +32,33 @@ def f(A: T.Buffer((64, 32), "float32"), B: T.Buffer((32, 48), "float32"), C: T.B
   Script(again).run(s.trace().as_python());
   EXPECT_TRUE(equal(s.func(), again.func())) << s.trace().as_python() << tir::to_script(*again.func());
   EXPECT_FALSE(equal(s.func(), f));
+}
+
+// Of several functions a trace says which ones it worked on.
+TEST(Trace, ItGoesFromFunctionToFunction) {
+  const ModuleRef module = tir::parse_module(R"(@I.ir_module
+class Module:
+    @T.prim_func
+    def first(A: T.Buffer((64,), "float32")):
+        for i in range(64):
+            with T.block("fill"):
+                vi = T.axis.spatial(64, i)
+                A[vi] = T.float32(1)
+    @T.prim_func
+    def second(A: T.Buffer((32,), "float32")):
+        for i in range(32):
+            with T.block("fill"):
+                vi = T.axis.spatial(32, i)
+                A[vi] = T.float32(2)
+)");
+  Schedule s(module);
+  for (const char* name : {"second", "first"}) {
+    s.work_on(name);
+    vectorize(s, get_loops(s, get_block(s, "fill", ""))[0]);
+  }
+  Schedule again(module);
+  Script(again).run(s.trace().as_python());
+  EXPECT_TRUE(equal(s.module(), again.module())) << s.trace().as_python();
 }
 
 }  // namespace
