@@ -103,6 +103,10 @@ BlockHandle product_block(const Schedule& s) {
     const Block& block = s.get(b);
     const BufferStore* st = block.body.as<BufferStore>();
     if (!block.init || !st || block.iter_vars.size() != 3) continue;
+    // Loops that somebody split are left to other rules: tiles would be made of the outer ones.
+    const BlockRealize& realize = s.realize(b);
+    if (!is_one(realize.predicate) || !std::ranges::all_of(realize.values, [](const Expr& v) { return v.as<Var>(); }))
+      continue;
     bool shape = block.iter_vars[0]->kind == IterKind::spatial && block.iter_vars[1]->kind == IterKind::spatial &&
                  block.iter_vars[2]->kind == IterKind::reduce;
     const Add* sum = st->value.as<Add>();

@@ -11,6 +11,7 @@
 #include "passes/lower/lower.h"
 #include "rules/functions.h"
 #include "rules/low_batch.h"
+#include "schedule/primitives.h"
 #include "schedule/schedule.h"
 #include "tir/interp.h"
 #include "tir/parse.h"
@@ -92,6 +93,17 @@ TEST(CpuRules, DeepFloatProducts) {
   const tir::PrimFuncRef deep = float_product(0, 32, 3 * 2048);
   EXPECT_NE(scheduled(deep, target::cpu_level("avx512")).trace.find("sch.rfactor("), std::string::npos);
   expect_same(deep, "product", {1, 7, 14, 97});
+}
+
+// Tiles of the outer loops would put thousands of iterations below each lane of a vector.
+TEST(CpuRules, ProductsInTilesOfSomebodyAreNotTiledAgain) {
+  schedule::Schedule s(float_product(1, 64, 20), "main");
+  const schedule::BlockHandle product = schedule::get_block(s, "product");
+  const std::vector<schedule::Loop> loops = schedule::get_loops(s, product);
+  const auto rows = schedule::split(s, loops[0], schedule::Factors{std::nullopt, int_imm(16, i64)}),
+             columns = schedule::split(s, loops[1], schedule::Factors{std::nullopt, int_imm(16, i64)});
+  schedule::reorder(s, std::vector<schedule::Loop>{rows[0], columns[0], rows[1], columns[1], loops[2]});
+  expect_same(s.func(), "anything", {1}, false);
 }
 
 TEST(CpuRules, FloatProductsOfOneRow) {
