@@ -13,6 +13,7 @@ NB_MODULE(_core, m) {
   sator::bind::add_passes(m);
   sator::bind::add_te(m);
   sator::bind::add_graph(m);
+  sator::bind::add_patterns(m);
   sator::bind::add_machine(m);
   sator::bind::add_model(m);
 }

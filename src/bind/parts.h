@@ -19,6 +19,7 @@ void add_schedule(nanobind::module_& m);
 void add_passes(nanobind::module_& m);
 void add_te(nanobind::module_& m);
 void add_graph(nanobind::module_& m);
+void add_patterns(nanobind::module_& m);
 void add_machine(nanobind::module_& m);
 void add_model(nanobind::module_& m);
 

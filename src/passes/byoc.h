@@ -17,6 +17,7 @@ struct PatternMatch {
   const ModuleRef& module;
   const relax::BindingBlockRef& block;
   const std::set<size_t>& members;  ///< bindings of the block
+  const Matched& parts;             ///< what the pattern's parts stand for
   /// Parameters of the graph's functions that hold the model (behind `num_input`), not its inputs.
   const std::set<relax::RVarRef>& constants;
   const PassContext& ctx;

@@ -34,6 +34,9 @@ DFPattern is_call_tir(std::function<bool(const tir::PrimFunc&)> which, std::vect
 DFPattern is_op_reading(std::string name, DFPattern arg) {
   return node({.kind = Kind::op, .op = std::move(name), .args = {std::move(arg)}, .of = Args::any});
 }
+DFPattern is_op_beginning(std::string name, std::vector<DFPattern> first_args) {
+  return node({.kind = Kind::op, .op = std::move(name), .args = std::move(first_args), .of = Args::first});
+}
 DFPattern is_call_tir_reading(std::function<bool(const tir::PrimFunc&)> which, DFPattern arg) {
   return node({.kind = Kind::call_tir, .op = {}, .which = std::move(which), .args = {std::move(arg)}, .of = Args::any});
 }
@@ -66,6 +69,11 @@ DFPattern is_call_of(DFPattern callee, std::optional<std::vector<DFPattern>> arg
   if (args) parts.insert(parts.end(), args->begin(), args->end());
   return node({.kind = Kind::call, .op = {}, .args = std::move(parts), .of = of});
 }
+DFPattern is_call_beginning(DFPattern callee, std::vector<DFPattern> first_args) {
+  first_args.insert(first_args.begin(), std::move(callee));
+  return node({.kind = Kind::call, .op = {}, .args = std::move(first_args), .of = Args::first});
+}
+DFPattern is_expression(RExpr e) { return node({.kind = Kind::expression, .op = {}, .expression = std::move(e)}); }
 DFPattern is_function(std::vector<DFPattern> params, DFPattern body) {
   params.push_back(std::move(body));
   return node({.kind = Kind::function, .op = {}, .args = std::move(params)});
@@ -111,7 +119,7 @@ std::optional<PatternGraph::Match> PatternGraph::match(const std::vector<DFPatte
     return matcher.members.contains(variables_[root]) && match_results(patterns, roots, matcher);
   });
   if (!found) return {};
-  Match out{.members = {}, .results = {roots.begin(), roots.end()}};
+  Match out{.members = {}, .results = {roots.begin(), roots.end()}, .parts = std::move(matcher.matched)};
   for (const RVarRef& v : matcher.members) out.members.insert(binder_.at(v));
   return out;
 }

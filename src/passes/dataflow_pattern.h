@@ -28,6 +28,8 @@ DFPattern is_op(std::string name, std::vector<DFPattern> args);
 DFPattern is_op_either_way(std::string name, DFPattern a, DFPattern b);
 /// A call of the op of which one argument, whichever, matches.
 DFPattern is_op_reading(std::string name, DFPattern arg);
+/// A call of the op whose first arguments match; more may follow.
+DFPattern is_op_beginning(std::string name, std::vector<DFPattern> first_args);
 /// A call_tir of a tensor function for which `which` holds, of which one argument, whichever, matches.
 DFPattern is_call_tir_reading(std::function<bool(const tir::PrimFunc&)> which, DFPattern arg);
 /// A call_tir of a tensor function for which `which` holds (what it does, never its name), whose first arguments match.
@@ -53,6 +55,10 @@ DFPattern is_tuple(std::vector<DFPattern> items, bool unordered = false);
 DFPattern is_any_item(DFPattern tuple);
 /// A call of what `callee` matches; without `args`, with any arguments.
 DFPattern is_call_of(DFPattern callee, std::optional<std::vector<DFPattern>> args);
+/// A call of what `callee` matches whose first arguments match; more may follow.
+DFPattern is_call_beginning(DFPattern callee, std::vector<DFPattern> first_args);
+/// An expression that is equal to this one.
+DFPattern is_expression(relax::RExpr e);
 /// A function inside of a graph, of these parameters.
 DFPattern is_function(std::vector<DFPattern> params, DFPattern body);
 /// What both match, and what `pattern` does not.
@@ -89,6 +95,7 @@ class PatternGraph {
   struct Match {
     std::set<size_t> members;  ///< bindings that the match takes in
     std::set<size_t> results;  ///< of these, one per pattern
+    Matched parts;             ///< what the patterns and their parts stand for
   };
 
   size_t size() const { return values_.size(); }

@@ -57,7 +57,7 @@ ModuleRef fuse_ops_by_pattern(const ModuleRef& module, const PassContext& ctx,
             else if (auto early = graph.needed_early(*match))
               why = text(bound_var(block->bindings[*early])->name, " is read before all of it is there");
             else if (p.check)
-              why = p.check({outliner.module(), block, match->members, constants, ctx});
+              why = p.check({outliner.module(), block, match->members, match->parts, constants, ctx});
             if (why.empty())
               found.push_back(match->members);
             else

@@ -13,6 +13,16 @@ using namespace relax;
 using Kind = DFPatternNode::Kind;
 using Args = DFPatternNode::Args;
 
+namespace {
+
+/// Whether a call of so many parts has one for each pattern, and no more than there may be.
+bool fits(const DFPatternNode& p, size_t num_parts) {
+  if (p.of == Args::any) return true;
+  return p.of == Args::first ? num_parts >= p.args.size() : num_parts == p.args.size();
+}
+
+}  // namespace
+
 bool PatternMatcher::matches(const DFPattern& pattern, const RExpr& e, Then then) {
   if (pattern->ndim >= 0) {
     const TensorInfo* info = e->sinfo ? e->sinfo.as<TensorInfo>() : nullptr;
@@ -52,6 +62,7 @@ bool PatternMatcher::parts_match(const DFPattern& pattern, const RExpr& e, Then 
     case Kind::constant:
     case Kind::extern_func:
     case Kind::shape: return leaf_matches(p, e, value) && then();
+    case Kind::expression: return (equal(p.expression, value) || equal(p.expression, e)) && then();
     case Kind::has_shape:
     case Kind::has_dtype:
     case Kind::has_struct_info:
@@ -70,7 +81,7 @@ bool PatternMatcher::parts_match(const DFPattern& pattern, const RExpr& e, Then 
   bool found = false;
   if (p.kind == Kind::call && p.of == Args::any)
     found = matches(p.args.front(), parts->front(), then);
-  else if (p.kind == Kind::item || p.of == Args::in_order)
+  else if (p.kind == Kind::item || p.of == Args::in_order || p.of == Args::first)
     found = match_args(p.args, *parts, 0, then);
   else if (p.of == Args::either_way)
     found = match_args(p.args, *parts, 0, then) || match_args(p.args, {(*parts)[1], (*parts)[0]}, 0, then);
@@ -133,10 +144,10 @@ std::optional<std::vector<RExpr>> PatternMatcher::parts_of(const DFPatternNode& 
       return parts;
     }
     case Kind::op:
-      if (!call || !is_op(value, p.op) || (p.of != Args::any && call->args.size() != p.args.size())) return {};
+      if (!call || !is_op(value, p.op) || !fits(p, call->args.size())) return {};
       return call->args;
     case Kind::call: {
-      if (!call || (p.of != Args::any && call->args.size() + 1 != p.args.size())) return {};
+      if (!call || !fits(p, call->args.size() + 1)) return {};
       std::vector<RExpr> parts = {call->op};
       parts.insert(parts.end(), call->args.begin(), call->args.end());
       return parts;

@@ -20,6 +20,7 @@ struct DFPatternNode {
     constant,
     extern_func,
     shape,
+    expression,
     tuple,
     call,
     function,
@@ -30,8 +31,9 @@ struct DFPatternNode {
     has_struct_info,
     has_attrs
   };
-  /// Which arguments of the call (or items) the patterns of `args` are for; any: one argument, whichever, or no matter which.
-  enum class Args { in_order, either_way, any, any_order };
+  /// Which arguments of the call (or items) the patterns of `args` are for; any: one argument, whichever, or no matter which;
+  /// first: the first ones, and more may follow.
+  enum class Args { in_order, either_way, any, any_order, first };
   Kind kind = Kind::wildcard;
   std::string op;                                     ///< of Kind::op; the name of a variable or function
   std::function<bool(const tir::PrimFunc&)> which{};  ///< of Kind::call_tir
@@ -44,6 +46,7 @@ struct DFPatternNode {
   DType dtype{};
   relax::StructInfo sinfo{};
   Attrs attrs{};
+  relax::RExpr expression{};
 };
 
 /// One attempt to match patterns: all choices are tried until one holds for the whole of them.
