@@ -61,8 +61,11 @@ class Executable:
 def relax_build(mod, target=None, params=None, pipeline="default_build", exec_mode="bytecode", bounds=None):
     """A module of graphs and tensor programs to machine code; default rules schedule what nobody did.
 
-    bounds   upper bounds of symbolic sizes, {"n": 512}
+    bounds     upper bounds of symbolic sizes, {"n": 512}
+    pipeline   a pass that runs first; its name means the compiler's own steps, which run in any case
     Errors: as of sator.build.
     """
+    if callable(pipeline):
+        mod = pipeline(mod)
     program, library = _compile(mod, target, False, bounds)
     return Executable(program, library)

@@ -39,6 +39,10 @@ def _constructor(cls, core):
             if names.get(key) is None or names[key] in given:
                 raise TypeError(f"{cls.__name__} has no field {key}\n  needs: {cls.__name__}({', '.join(fields)})")
             given[names[key]] = value
+        for name, value in getattr(cls, "_defaults", {}).items():
+            given.setdefault(name, value)
+        if "sinfo" in fields:
+            given.setdefault("sinfo", None)
         missing = [f for f in fields if f not in given]
         if missing or len(args) > len(fields):
             raise TypeError(f"{cls.__name__}: missing {', '.join(missing) or 'nothing'}, given {len(args)} by position"

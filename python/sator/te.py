@@ -33,6 +33,8 @@ def _elementwise(name, swapped=False):
     def operator(self, other):
         from sator import topi
 
+        if isinstance(other, _core.PrimExpr) or not isinstance(other, (Tensor, int, float)):
+            return NotImplemented
         return getattr(topi, name)(other, self) if swapped else getattr(topi, name)(self, other)
 
     return operator

@@ -1,19 +1,24 @@
 // Programs built and run in this process. Python's lock is given up while code is compiled or runs, and taken for callbacks.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <chrono>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "bind/node.h"
 #include "bind/parts.h"
 #include "bind/tensor.h"
+#include "dataflow/cost/described_chip.h"
 #include "driver/program.h"
 #include "runtime/builtins/table.h"
 #include "runtime/profiler.h"
 #include "runtime/vm.h"
+#include "study/program_cost.h"
 #include "tir/nodes.h"
 
 namespace sator::bind {
@@ -92,10 +97,27 @@ class Machine {
     return out;
   }
 
-  std::string profile(const std::string& function, const nb::args& args) {
+  /// The table and the JSON of a profile, medians of `rounds` calls after one that warms up, and both of what the call costs on
+  /// a described chip, where one is named.
+  std::vector<std::string> profile(const std::string& function, const std::optional<std::string>& chip, int rounds,
+                                   const nb::args& args) {
     const std::vector<Value> values = values_of(args);
     nb::gil_scoped_release released;
-    return runtime::profile(vm_, function, values).table();
+    std::optional<Chip> described;
+    if (chip) described = dataflow::described_chip(*chip, {});
+    std::vector<runtime::Profile> runs;
+    for (int i = 0; i < std::max(rounds, 1); ++i)
+      runs.push_back(runtime::profile(vm_, function, values, i == 0 ? 1 : 0));
+    runtime::Profile median = runtime::median_of(runs);
+    std::ranges::sort(runs, {}, &runtime::Profile::total_us);
+    median.total_us = runs[runs.size() / 2].total_us;
+    std::vector<std::string> out = {median.table(), median.json(), text(median.total_us)};
+    if (described) {
+      const study::PhaseResult cost = study::cost_of_run(median.records, *program_.phase3, *described);
+      out.push_back(study::run_cost_table(cost, *described));
+      out.push_back(study::run_cost_json(cost, *described).dump());
+    }
+    return out;
   }
 
   bool has(const std::string& function) const { return vm_.has_function(function); }
@@ -155,7 +177,10 @@ void add_machine(nb::module_& m) {
            [](Machine& vm, const std::string& name, int number, int repeat, double min_repeat_ms, nb::args args) {
              return vm.time(name, args, number, repeat, min_repeat_ms);
            })
-      .def("profile", [](Machine& vm, const std::string& name, nb::args args) { return vm.profile(name, args); })
+      .def("profile",
+           [](Machine& vm, const std::string& name, const std::optional<std::string>& chip, int rounds, nb::args args) {
+             return vm.profile(name, chip, rounds, args);
+           })
       .def("has", &Machine::has);
   m.def("register_func", [](const std::string& name, nb::object function, bool override_) {
     if (!override_ && python_functions().contains(name))

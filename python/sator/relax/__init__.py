@@ -5,6 +5,7 @@ from sator import _core, ir  # noqa: F401
 from sator.driver import Executable, relax_build as build  # noqa: F401
 from sator.extend import add_constructors, extends
 from sator.runtime.vm import VirtualMachine  # noqa: F401
+from sator.relax import operators  # noqa: F401
 from sator.script.language import Name
 
 Expr, StructInfo, Binding = _core.RelaxExpr, _core.StructInfo, _core.Binding
@@ -60,6 +61,15 @@ class _ShapeExpr:
     def __init__(self, values, span=None):
         _core.Object.__init__(self, _core.shape(values))
 
+    def __getitem__(self, index):
+        return self.values[index]
+
+    def __len__(self):
+        return len(self.values)
+
+    def __iter__(self):
+        return iter(self.values)
+
 
 @extends(_core.relax.PrimValue)
 class _PrimValue:
@@ -104,17 +114,67 @@ class _Function:
         return _core.with_attr(self, key, None)
 
 
+@extends(_core.relax.Op)
+class _CalledOp:
+    def __call__(self, *args, **attrs):
+        return _core.graph_call(self, list(args), attrs or None, None)
+
+
+@extends(_core.relax.PrimStructInfo)
+class _PrimStructInfo:
+    def __init__(self, dtype=None, value=None, span=None):
+        if value is not None and not isinstance(value, _core.PrimExpr):
+            value = _core.const(value, dtype or "int64")
+        _core.Object.__init__(self, _core.make(_core.relax.PrimStructInfo, [dtype or value.dtype, value]))
+
+
+@extends(_core.relax.ShapeStructInfo)
+class _ShapeStructInfo:
+    def __init__(self, values=None, ndim=-1, span=None):
+        values = None if values is None else _core.shape(values).values
+        _core.Object.__init__(self, _core.make(_core.relax.ShapeStructInfo, [values, ndim if values is None else len(values)]))
+
+
+@extends(_core.relax.TupleStructInfo)
+class _TupleStructInfo:
+    def __init__(self, fields, span=None):
+        _core.Object.__init__(self, _core.make(_core.relax.TupleStructInfo, [list(fields)]))
+
+
+@extends(_core.relax.DataTypeImm)
+class _DataTypeImm:
+    def __init__(self, value, span=None):
+        _core.Object.__init__(self, _core.make(_core.relax.DataTypeImm, [str(value), None]))
+
+
+_core.relax.BindingBlock._defaults = {"is_dataflow": False}
+_core.relax.Function._defaults = {"ret": None, "is_pure": True, "attrs": None}
 add_constructors(_core.relax)
 globals().update({name: cls for name, cls in vars(_core.relax).items() if not name.startswith("_")})
 
 
 def TensorStructInfo(shape=None, dtype="float32", vdevice=None, ndim=-1):  # noqa: N802
-    """What is known of a tensor: extents (integers, variables) or None, dtype."""
+    """What is known of a tensor: extents (integers, variables; a ShapeExpr) or None, dtype."""
     from sator.script import relax as R
 
+    more = {} if vdevice is None else {"vdevice": vdevice}
     if shape is None:
-        return R.Tensor(dtype=dtype, ndim=ndim)._node()
-    return R.Tensor(tuple(shape), dtype)._node()
+        return R.Tensor(dtype=dtype, ndim=ndim, **more)._node()
+    if isinstance(shape, _core.relax.Var):
+        return R.Tensor(shape, dtype, **more)._node()
+    return R.Tensor(tuple(shape), dtype, **more)._node()
+
+
+class _Dataflow(type):
+    def __instancecheck__(cls, value):
+        return isinstance(value, _core.relax.BindingBlock) and value.is_dataflow
+
+
+class DataflowBlock(metaclass=_Dataflow):
+    """A BindingBlock whose bindings have no effects."""
+
+    def __new__(cls, bindings, span=None):
+        return _core.make(_core.relax.BindingBlock, [list(bindings), True])
 
 
 def const(value, dtype=None):
@@ -135,7 +195,14 @@ from sator.relax.pipeline import get_pipeline, register_pipeline  # noqa: E402,F
 from sator.relax.expr_functor import PyExprMutator, PyExprVisitor  # noqa: E402,F401
 
 
+_SUBMODULES = ("analysis", "dpl", "frontend", "transform")
+# Ops that TVM has here too.
+_OPS = ("call_tir", "call_tir_with_grad", "call_tir_inplace", "call_dps_packed", "call_packed", "call_pure_packed")
+
+
 def __getattr__(name):
-    if name == "transform":
-        return importlib.import_module("sator.relax.transform")
+    if name in _SUBMODULES:
+        return importlib.import_module("sator.relax." + name)
+    if name in _OPS:
+        return getattr(op, name)
     raise AttributeError(f"module 'sator.relax' has no attribute {name!r}")

@@ -29,24 +29,33 @@ class BlockBuilder:
     def __init__(self, mod=None):
         self._core = _core.BlockBuilder(mod)
         self._function = None
+        self._outer = []
 
     # Functions and blocks.
 
     def function(self, name, params=None, attrs=None, pure=True, private=False):
         """The scope of a function. Its parameters may be given to emit_func_output instead."""
 
+        given = [params] if isinstance(params, _core.relax.Var) else list(params or ())
+
         def enter():
+            # A function inside of another one is built by a builder of its own, on the module so far.
+            self._outer.append((self._function, self._core))
             if self._function is not None:
-                raise ValueError(f"the function {self._function['name']} is not finished\n  needs: one function after the other")
-            self._function = {"name": name, "params": list(params or ()), "attrs": dict(attrs or {}), "pure": pure,
+                self._core = _core.BlockBuilder(self._core.module())
+            self._function = {"name": name, "params": given, "attrs": dict(attrs or {}), "pure": pure,
                               "private": private, "blocks": [], "done": False}
             self._core.begin_scope(self._function["params"])
             self._core.begin_block(False)
 
         def leave(is_good):
-            function, self._function = self._function, None
+            function, inner = self._function, self._core
+            self._function, self._core = self._outer.pop()
             if is_good and not function["done"]:
                 raise ValueError(f"the function {name} has no result\n  needs: bb.emit_func_output(result) at its end")
+            if inner is not self._core:
+                for added, func in inner.module().functions.items():
+                    self._core.update_function(added, func)
 
         return _Scope(enter, leave)
 
@@ -77,7 +86,7 @@ class BlockBuilder:
         if params is not None:
             if f["params"]:
                 raise ValueError("the parameters were given with the function already")
-            f["params"] = list(params)
+            f["params"] = [params] if isinstance(params, _core.relax.Var) else list(params)
         output = self._core.normalize(output)
         self._keep_block()
         attrs = f["attrs"] if f["private"] else {"global_symbol": f["name"], **f["attrs"]}
@@ -104,13 +113,25 @@ class BlockBuilder:
         """A binding as it is."""
         self._core.emit_binding(binding)
 
-    def emit_te(self, func, *args, primfunc_name_hint=None, **kwargs):
-        """Calls a tensor program that `func`, a function over te's tensors, defines; binds the result."""
-        return self.emit(self.call_te(func, *args, primfunc_name_hint=primfunc_name_hint, **kwargs))
+    def emit_te(self, func, *args, **kwargs):
+        """Calls a tensor program that `func`, a function over te's tensors, defines; binds the result. Arguments as of call_te."""
+        return self.emit(self.call_te(func, *args, **kwargs))
 
-    def call_te(self, func, *args, primfunc_name_hint=None, **kwargs):
-        """The call of a tensor program that `func`, a function over te's tensors, defines: not bound yet."""
-        return te_call(self._core, primfunc_name_hint or getattr(func, "__name__", "te_func").split(".")[-1], func, args, kwargs)
+    def call_te(self, func, *args, primfunc_name_hint=None, primfunc_attrs=None, **kwargs):
+        """The call of a tensor program that `func`, a function over te's tensors, defines: not bound yet.
+
+        primfunc_name_hint   the program's name; else that of `func`
+        primfunc_attrs       attributes of the program
+        """
+        name = primfunc_name_hint or getattr(func, "__name__", "te_func").split(".")[-1]
+        call = te_call(self._core, "te_func" if name == "<lambda>" else name, func, args, kwargs)
+        if primfunc_attrs:
+            callee = call.args[0].name_hint
+            program = self.get()[callee]
+            for key, value in primfunc_attrs.items():
+                program = program.with_attr(key, value)
+            self._core.update_function(callee, program)
+        return call
 
     def normalize(self, expr):
         """The expression with struct info; arguments that are calls are bound to variables."""

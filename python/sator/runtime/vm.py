@@ -1,4 +1,5 @@
 """Compiled programs at work."""
+import json
 import statistics
 
 from sator import _core
@@ -34,6 +35,38 @@ class BenchmarkResult:
 
     def __repr__(self):
         return "BenchmarkResult(" + ", ".join(f"{n}={getattr(self, n) * 1e6:.4g} us" for n in ("mean", "median", "min", "max")) + ")"
+
+
+class Report:
+    """What a profiled call spent where; its text is the table.
+
+    calls      one dictionary per kernel call, as the table's columns
+    total_us   from the begin to the end of the call, in microseconds
+    cost       what the call costs on the chip that was named, or None: {"latency_s", "macs", "kernels": [...], ...}
+    """
+
+    def __init__(self, table, text, total_us, cost_table=None, cost=None):
+        self._tables = [table] if cost_table is None else [table, cost_table]
+        self._json = text
+        self.total_us = float(total_us)
+        self.cost = None if cost is None else json.loads(cost)
+
+    @property
+    def calls(self):
+        return [{column: next(iter(cell.values())) for column, cell in row.items()} for row in json.loads(self._json)["calls"]]
+
+    def table(self):
+        """The tables: of this machine, and of the chip where one was named."""
+        return "\n".join(self._tables)
+
+    def json(self):
+        """The profile as TVM's profiler writes it."""
+        return self._json
+
+    __str__ = __repr__ = table
+
+    def __contains__(self, words):
+        return words in self.table()
 
 
 class Function:
@@ -144,7 +177,14 @@ class VirtualMachine(_Runs):
         """As of Module."""
         return self._time_evaluator(func_name, number, repeat, min_repeat_ms)
 
-    def profile(self, func_name, *args):
-        """The table of one profiled call: Name, Duration (us), Percent, Device, Count, Argument Shapes."""
+    def profile(self, func_name, *args, chip=None, rounds=1):
+        """What a call spends where: a Report, whose text is a table. Name, Duration (us), Percent, Device, Count, Argument Shapes.
+
+        chip     a described chip, its name or file: the report's `cost` is what the call costs there, kernel by kernel
+        rounds   calls of which the medians are taken, after one that warms up
+        Errors: as of a call; no such chip.
+        """
         self._function(func_name)
-        return self._machine.profile(func_name, *args)
+        if chip is not None:
+            import sator.commands  # noqa: F401  (says where the shipped chips lie)
+        return Report(*self._machine.profile(func_name, None if chip is None else str(chip), rounds, *args))

@@ -4,13 +4,23 @@ from sator import _core, te
 _OPS = {name for name, _ in _core.ops()}
 
 
+_BINARY = {"add", "subtract", "multiply", "divide", "floor_divide", "power", "maximum", "minimum", "mod", "less", "less_equal", "greater",
+           "greater_equal", "equal", "not_equal"}
+
+
+def _with_one_dtype(args):
+    """Numbers beside a tensor as constants of its dtype."""
+    dtypes = [a.dtype for a in args if isinstance(a, te.Tensor)]
+    return [_core.const(a, dtypes[0]) if dtypes and isinstance(a, (int, float)) and not isinstance(a, bool) else a for a in args]
+
+
 def formula_of(name, op):
     """The formula of an op as a function of tensors. Errors: AttributeError for an op that there is not."""
     if op not in _OPS:
         raise AttributeError(f"topi has no formula {name}")
 
     def formula(*args, **kwargs):
-        return _core.formula(op, list(args), kwargs)
+        return _core.formula(op, _with_one_dtype(args) if op in _BINARY else list(args), kwargs)
 
     formula.__name__ = formula.__qualname__ = name
     formula.__doc__ = f"The formula of the op {op}."

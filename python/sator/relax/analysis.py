@@ -1,0 +1,137 @@
+"""Questions about graphs."""
+from sator import _core
+
+R = _core.relax
+
+
+def remove_all_unused(func):
+    """A function, or a dataflow block's function, without bindings that nobody reads and that have no effect."""
+    return _core.without_unused(func)
+
+
+def well_formed(mod, check_struct_info=True):
+    """Whether a module or a function obeys the rules of graphs; sator.ir.verify says which it breaks."""
+    module = mod if isinstance(mod, _core.ir.IRModule) else _core.module({"main": mod}, None, None)
+    return not _core.verify(module)
+
+
+def _bindings(func):
+    """All bindings of a function, a block or an expression, in the order of the text."""
+    out = []
+
+    def collect(node):
+        if isinstance(node, R.BindingBlock):
+            for b in node.bindings:
+                collect(b.value)
+                out.append(b)
+        elif isinstance(node, (R.SeqExpr, R.If, R.Function, R.LocalFunction)):
+            for part in _inside(node):
+                collect(part)
+
+    collect(func)
+    return out
+
+
+def _inside(node):
+    if isinstance(node, R.SeqExpr):
+        return [*node.blocks, node.body]
+    if isinstance(node, R.If):
+        return [node.true_branch, node.false_branch]
+    return [node.function] if isinstance(node, R.LocalFunction) else [node.body]
+
+
+def get_var2val(func):
+    """{variable: what it is bound to}."""
+    return {b.var: b.value for b in _bindings(func) if isinstance(b, R.VarBinding)}
+
+
+def name_to_binding(func):
+    """{name: [bindings of variables of that name]}."""
+    out = {}
+    for b in _bindings(func):
+        out.setdefault(b.var.name_hint, []).append(b)
+    return out
+
+
+def udchain(dfb):
+    """{variable: [variables whose values read it]} of a dataflow block."""
+    from sator.relax.dpl.context import _Uses
+
+    uses = _Uses(dfb)
+    return {var: list(users) for var, users in uses.items()}
+
+
+def _walk(node, visit, seen):
+    if node in seen:
+        return
+    seen[node] = True
+    visit(node)
+    for child in _core.children(node):
+        _walk(child, visit, seen)
+
+
+def _found(node, kind):
+    out = []
+    _walk(node, lambda n: out.append(n) if isinstance(n, kind) else None, {})
+    return out
+
+
+def all_vars(expr):
+    """The variables of a graph that occur in it."""
+    return _found(expr, R.Var)
+
+
+def all_global_vars(expr):
+    """The functions that it names."""
+    return _found(expr, R.GlobalVar)
+
+
+def bound_vars(expr):
+    """The variables that are parameters or bound inside of it."""
+    params = [p for f in _found(expr, R.Function) for p in f.params]
+    return params + [b.var for b in _bindings(expr)]
+
+
+def free_vars(expr):
+    """The variables that it uses and that are not bound in it."""
+    bound = set(bound_vars(expr))
+    return [v for v in all_vars(expr) if v not in bound]
+
+
+def rec_global_vars(expr):
+    """The function itself where it calls itself."""
+    return all_global_vars(expr)
+
+
+def contains_impure_call(expr, own_name=None):
+    """Whether something in it has an effect; calls of the function `own_name` do not count."""
+    own = getattr(own_name, "name_hint", own_name)
+    body = expr.body if isinstance(expr, R.Function) else expr
+
+    def has(node):
+        if isinstance(node, R.Function):
+            return False
+        if isinstance(node, R.Call) and _core.is_impure_call(node) and not (isinstance(node.op, R.GlobalVar) and node.op.name_hint == own):
+            return True
+        return any(has(c) for c in _core.children(node))
+
+    return has(body)
+
+
+def definable_tir_vars_in_struct_info(sinfo):
+    """The sizes that a value of this struct info tells: those that stand alone as an extent."""
+    from sator import tir
+
+    out = []
+
+    def collect(node):
+        values = node if isinstance(node, (list, tuple)) else []
+        for v in values:
+            if isinstance(v, tir.Var) and v not in out:
+                out.append(v)
+
+    for shape in _found(sinfo, R.ShapeExpr):
+        collect(shape.values)
+    for shape in _found(sinfo, R.ShapeStructInfo):
+        collect(shape.values or [])
+    return out
