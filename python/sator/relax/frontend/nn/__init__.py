@@ -1,0 +1,18 @@
+"""Models written as modules, as in PyTorch, and exported to a graph.
+
+    class MLP(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(784, 10)
+
+        def forward(self, x: nn.Tensor):
+            return nn.op.relu(self.fc(x))
+
+    mod, params = MLP().export_tvm({"forward": {"x": nn.spec.Tensor((1, 784), "float32")}})
+"""
+from sator.relax.frontend.nn import op, spec  # noqa: F401
+from sator.relax.frontend.nn.core import (  # noqa: F401
+    Module, ModuleList, Object, Parameter, Tensor, get_default_dtype, set_default_dtype, wrap_nested)
+from sator.relax.frontend.nn.modules import (  # noqa: F401
+    GELU, Conv1D, Conv2D, Embedding, GroupNorm, Identity, LayerNorm, Linear, ReLU, RMSNorm, SiLU)
+from sator.relax.frontend.nn.op import *  # noqa: F401,F403

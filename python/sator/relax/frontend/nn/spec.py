@@ -1,0 +1,74 @@
+"""What a model's methods take."""
+
+
+class Int:
+    """A number: a symbolic size of the function."""
+
+    def __repr__(self):
+        return "int"
+
+
+class Tensor:
+    """A tensor. shape: integers, or names of symbolic sizes."""
+
+    def __init__(self, shape, dtype):
+        self.shape, self.dtype = list(shape), dtype
+
+    def __repr__(self):
+        return f"Tensor([{', '.join(map(str, self.shape))}], \"{self.dtype}\")"
+
+
+class Object:
+    """A value that is no tensor."""
+
+    def __init__(self, object_type=None):
+        self.object_type = object_type
+
+
+class Tuple:
+    """Several values as one argument."""
+
+    def __init__(self, name, elements):
+        self.name, self.elements = name, elements
+
+
+class MethodSpec:
+    """A method: its arguments' names and what they are.
+
+    param_mode   "plain": parameters behind the inputs; "packed": as one tuple; "none"
+    """
+
+    def __init__(self, method, arg_names, arg_specs, param_mode="plain", effect_mode="none"):
+        self.method, self.arg_names, self.arg_specs = method, list(arg_names), list(arg_specs)
+        self.param_mode, self.effect_mode = param_mode, effect_mode
+
+    @staticmethod
+    def from_raw(spec, method):
+        """From {argument: spec, "$": {"param_mode": ...}}. Errors: an argument without a spec."""
+        import inspect
+
+        if isinstance(spec, MethodSpec):
+            return spec
+        config = dict(spec.get("$", {}))
+        names = list(inspect.signature(method).parameters)
+        missing = [n for n in names if n not in spec]
+        if missing:
+            raise ValueError(f"{method.__name__}: no spec of the argument {missing[0]}\n"
+                             f"  needs: one of each of {', '.join(names)}")
+        return MethodSpec(method, names, [Int() if spec[n] in (int, "int") else spec[n] for n in names],
+                          config.get("param_mode", "plain"), config.get("effect_mode", "none"))
+
+
+class ModuleSpec:
+    """The methods of a model that are exported."""
+
+    def __init__(self, module, method_names, method_specs):
+        self.module, self.method_names, self.method_specs = module, list(method_names), list(method_specs)
+
+    @staticmethod
+    def from_raw(spec, module):
+        """From {method: {argument: spec}}."""
+        if isinstance(spec, ModuleSpec):
+            return spec
+        names = list(spec)
+        return ModuleSpec(module, names, [MethodSpec.from_raw(spec[n], getattr(module, n)) for n in names])

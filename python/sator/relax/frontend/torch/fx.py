@@ -1,0 +1,136 @@
+"""torch.fx graphs to graphs of the compiler."""
+from sator import _core, relax
+from sator.error import TVMError
+from sator.relax.frontend.common import attach_params
+from sator.relax.frontend.torch.functions import FUNCTIONS, METHODS
+from sator.relax.frontend.torch.modules import MODULES
+from sator.relax.frontend.torch.values import array_of, dtype_of, name_of
+
+
+def from_fx(model, input_info=None, *, keep_params_as_input=False, unwrap_unit_return_tuple=False, no_bind_return_tuple=False,
+            input_shapes=None, call_function_map=None, call_module_map=None):
+    """The module, with one function `main`, of a traced model.
+
+    model              torch.fx.symbolic_trace(...), or anything with `graph.nodes` and `named_modules()` of that form
+    input_info         [((1, 784), "float32"), ...]: shape and dtype of each input; an extent may be a tir.Var
+    input_shapes       the same as shapes alone, of float32
+    keep_params_as_input      weights become parameters behind the inputs (attribute num_input; relax.frontend.detach_params has their values)
+    call_function_map, call_module_map    converters of one's own, before those of the package: {torch.add: f} with f(bb, node_map, node)
+                       gives the value of a node, {torch.nn.Linear: f} with f(bb, node_map, node, module)
+    Errors: an input without info; a function, method or module that has no converter, by its name.
+    """
+    info = list(input_info) if input_info is not None else [(shape, "float32") for shape in input_shapes or ()]
+    return _Reader(model, info, keep_params_as_input, unwrap_unit_return_tuple, no_bind_return_tuple, dict(call_function_map or {}),
+                   dict(call_module_map or {})).run()
+
+
+class _Reader:
+    def __init__(self, model, info, keeps_params, unwraps, no_bind, functions, modules):
+        self.model, self.info, self.functions, self.modules = model, info, functions, modules
+        self.keeps_params, self.unwraps, self.no_bind = keeps_params, unwraps, no_bind
+        self.bb = relax.BlockBuilder()
+        self.values = {}
+        self.params = {}
+        self.named = dict(model.named_modules())
+
+    def run(self):
+        inputs = self._inputs()
+        attrs = {"num_input": len(inputs)} if self.keeps_params else None
+        if self.keeps_params:
+            self._collect_params()
+        params = inputs + [var for var, _ in self.params.values()]
+        with self.bb.function("main", params, attrs):
+            with self.bb.dataflow():
+                for node in self.model.graph.nodes:
+                    if node.op == "output":
+                        result = self._result(node)
+                    elif node.op != "placeholder":
+                        self.values[node] = self._convert(node)
+            self.bb.emit_func_output(result)
+        mod = self.bb.get()
+        return attach_params(mod, "main", [value for _, value in self.params.values()]) if self.keeps_params else mod
+
+    def _inputs(self):
+        holders = [n for n in self.model.graph.nodes if n.op == "placeholder"]
+        if len(holders) > len(self.info):
+            raise TVMError(f"error: {len(holders)} inputs, and input_info for {len(self.info)}: {holders[len(self.info)].name} has none\n"
+                           "  needs: (shape, dtype) of each input, in their order")
+        for i, (holder, (shape, dtype)) in enumerate(zip(holders, self.info)):
+            self.values[holder] = relax.Var(f"inp_{i}", relax.TensorStructInfo(tuple(shape), dtype_of(dtype)))
+        return [self.values[h] for h in holders]
+
+    def _collect_params(self):
+        for name, param in self.model.named_parameters():
+            array = array_of(param)
+            self.params[name] = (relax.Var(name.replace(".", "_"), relax.TensorStructInfo(array.shape, str(array.dtype))), array)
+        self._by_identity = {id(param): self.params[name][0] for name, param in self.model.named_parameters()}
+
+    def param(self, tensor):
+        """A weight as a value: a constant, or the parameter that stands for it."""
+        if tensor is None:
+            return None
+        if self.keeps_params and id(tensor) in self._by_identity:
+            return self._by_identity[id(tensor)]
+        return relax.const(array_of(tensor))
+
+    def value(self, arg):
+        """An argument of a node: values in the places of nodes."""
+        if isinstance(arg, (list, tuple)):
+            return type(arg)(self.value(a) for a in arg) if type(arg) in (list, tuple) else tuple(self.value(a) for a in arg)
+        if isinstance(arg, dict):
+            return {k: self.value(v) for k, v in arg.items()}
+        if isinstance(arg, slice):
+            return slice(self.value(arg.start), self.value(arg.stop), self.value(arg.step))
+        return self.values.get(arg, arg) if _is_node(arg) else arg
+
+    def emit(self, expr):
+        """Binds an expression of a graph; any other value stays as it is."""
+        return self.bb.emit(expr) if isinstance(expr, _core.RelaxExpr) and not isinstance(expr, _core.relax.Var) else expr
+
+    def _convert(self, node):
+        if node.op == "get_attr":
+            target = self.model
+            for part in node.target.split("."):
+                target = getattr(target, part)
+            return self.param(target)
+        if node.op == "call_module":
+            return self._module(node)
+        args, kwargs = self.value(node.args), self.value(node.kwargs)
+        if node.op == "call_function":
+            own = self.functions.get(node.target)
+            if own:
+                return own(self.bb, self.values, node)
+            return self.emit(self._known(FUNCTIONS, name_of(node.target), "function", node)(self, *args, **kwargs))
+        if node.op == "call_method":
+            return self.emit(self._known(METHODS, node.target, "method", node)(self, *args, **kwargs))
+        raise TVMError(f"error: node {node.name}: no node is of the kind {node.op}\n  needs: a graph of torch.fx")
+
+    def _module(self, node):
+        module = self.named[node.target]
+        own = self.modules.get(type(module))
+        if own:
+            return own(self.bb, self.values, node, module)
+        convert = self._known(MODULES, type(module).__name__, "module", node)
+        return self.emit(convert(self, module, *self.value(node.args), **self.value(node.kwargs)))
+
+    def _known(self, table, name, what, node):
+        if name in table:
+            return table[name]
+        argument = "call_module_map" if what == "module" else "call_function_map"
+        raise TVMError(f"error: node {node.name}: the {what} {name} has no converter\n  needs: one of {', '.join(sorted(table))}\n"
+                       f"  hint:  give one of your own in {argument}")
+
+    def _result(self, node):
+        result = self.value(node.args[0])
+        if isinstance(result, (list, tuple)):
+            if self.unwraps and len(result) == 1:
+                result = result[0]
+            else:
+                result = relax.Tuple(list(result))
+                if self.no_bind:
+                    return result
+        return self.bb.emit_output(result)
+
+
+def _is_node(arg):
+    return hasattr(arg, "op") and hasattr(arg, "target") and hasattr(arg, "args")
