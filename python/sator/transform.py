@@ -181,10 +181,20 @@ _WITHOUT_MEANING = {"LegalizeOps": {"customize_legalize_map": (None, {}), "enabl
                     "CanonicalizeBindings": {}, "DeadCodeElimination": {"entry_functions": (None, [])}}
 
 
+# Passes that take functions or patterns of Python's: their makers in sator.relax.byoc give None where there are none.
+_WITH_PYTHON = {"FuseOpsByPattern": "fuse_ops_by_pattern", "RunCodegen": "run_codegen"}
+
+
 def _factory(name):
     does, options = _TABLE[name]
 
     def make(*args, **kwargs):
+        if name in _WITH_PYTHON:
+            from sator.relax import byoc
+
+            own = getattr(byoc, _WITH_PYTHON[name])(PassInfo(name, does), *args, **kwargs)
+            if own is not None:
+                return own
         for key, allowed in _WITHOUT_MEANING.get(name, {}).items():
             if key in kwargs and kwargs[key] in allowed:
                 del kwargs[key]

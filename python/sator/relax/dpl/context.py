@@ -7,8 +7,11 @@ class PatternContext:
 
         with PatternContext() as ctx:
             conv = is_op("relax.nn.conv2d")(wildcard(), wildcard())
-            conv >> is_op("relax.nn.relu")(wildcard())       # and nothing else uses it
+            relu = is_op("relax.nn.relu")(conv)
+            conv >> relu                                     # and nothing else uses it
             ctx.match_dfb(func.body.blocks[0])               # {pattern: variable}, or None
+
+    Each pattern takes a variable of its own: two patterns of one call are written as one that stands in the other.
 
     incremental   begins with what the context around demands
     """
@@ -34,8 +37,6 @@ class PatternContext:
 
     def _add_edge(self, before, after, only, index):
         demands = self._edges.setdefault(before, {}).setdefault(after, [])
-        if any(o != only for o, _ in demands):
-            raise ValueError("a pattern is used by another one alone, and not alone\n  needs: one of ^ and >> between two patterns")
         if (only, index) not in demands:
             demands.append((only, index))
 
