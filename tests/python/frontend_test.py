@@ -1,0 +1,324 @@
+"""Graphs from torch.fx and from modules: results against torch's logits, and against NumPy."""
+import ast
+import json
+import re
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+import sator
+from sator import relax, tir
+from sator.relax.frontend import detach_params, nn
+from sator.relax.frontend.torch import from_fx
+
+REFERENCE = Path(__file__).resolve().parents[1] / "reference"
+
+
+def safetensors(path):
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    dtypes = {"F32": "<f4", "I32": "<i4", "U8": "u1"}
+    return {n: np.frombuffer(data[8 + size + t["data_offsets"][0]:8 + size + t["data_offsets"][1]], dtypes[t["dtype"]]).reshape(t["shape"])
+            for n, t in json.loads(data[8:8 + size]).items()}
+
+
+class Named:
+    """Something of torch's that is known by its name."""
+
+    def __init__(self, name):
+        self.__name__ = name
+
+
+class Node:
+    def __init__(self, op, name, target, args=(), kwargs=None):
+        self.op, self.name, self.target, self.args, self.kwargs = op, name, target, tuple(args), dict(kwargs or {})
+
+
+class Graph:
+    def __init__(self, nodes):
+        self.nodes = nodes
+
+
+class Stored:
+    """A traced model without torch: the nodes that torch.fx wrote to a file, and the modules that they name."""
+
+    def __init__(self, nodes, modules):
+        self.graph, self._modules = Graph(nodes), modules
+
+    @staticmethod
+    def read(path, modules):
+        nodes = {}
+
+        def value(text):
+            if text in nodes:
+                return nodes[text]
+            return ast.literal_eval(text)
+
+        for row in json.loads(path.read_text()):
+            target = row["target"]
+            if row["op"] == "call_function":
+                # "<function relu at 0x...>", "<built-in method flatten of ...>"; F.max_pool2d is a dispatcher, told by its node's name
+                (name,) = re.findall(r"<(?:function|built-in method|built-in function) ([\w.<>]+)", target)
+                target = Named(re.sub(r"_\d+$", "", row["name"]) if "boolean_dispatch" in name else name)
+            nodes[row["name"]] = Node(row["op"], row["name"], target, [value(a) for a in row["args"]],
+                                      {k: value(v) for k, v in row["kwargs"].items()})
+        return Stored(list(nodes.values()), modules)
+
+    def named_modules(self):
+        return list(self._modules.items())
+
+    def named_parameters(self):
+        for path, module in self._modules.items():
+            for name in ("weight", "bias"):
+                if getattr(module, name, None) is not None:
+                    yield f"{path}.{name}", getattr(module, name)
+
+
+class Linear:
+    def __init__(self, weight, bias=None):
+        self.weight, self.bias = weight, bias
+
+
+class Conv2d:
+    def __init__(self, weight, bias, padding):
+        self.weight, self.bias, self.padding = weight, bias, padding
+        self.stride, self.dilation, self.groups = (1, 1), (1, 1), 1
+
+
+def run(mod, *args):
+    return relax.VirtualMachine(relax.build(mod))["main"](*args)
+
+
+def fashion_mlp():
+    w = safetensors(REFERENCE / "models/fashion-mlp/model.safetensors")
+    layers = {n: Linear(w[f"{n}.weight"], w[f"{n}.bias"]) for n in ("fc1", "fc2")}
+    return Stored.read(REFERENCE / "models/fashion-mlp/fx_graph.json", layers)
+
+
+class FromFx(unittest.TestCase):
+    def setUp(self):
+        expected = safetensors(REFERENCE / "models/fashion-mlp/expected.safetensors")
+        self.images, self.logits = expected["input_u8"].astype("float32") / 255, expected["logits"]
+
+    def test_the_stored_graph_gives_torch_s_logits(self):
+        mod = from_fx(fashion_mlp(), [((16, 28, 28), "float32")])
+        np.testing.assert_allclose(run(mod, self.images).numpy(), self.logits, rtol=1e-4, atol=1e-4)
+
+    def test_weights_as_parameters_and_a_symbolic_batch(self):
+        n = tir.Var("n", "int64")
+        mod = from_fx(fashion_mlp(), [((n, 28, 28), "float32")], keep_params_as_input=True)
+        mod, params = detach_params(mod)
+        self.assertEqual(mod["main"].attrs["num_input"], 1)
+        self.assertEqual([p.name_hint for p in mod["main"].params], ["inp_0", "fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias"])
+        for count in (1, 5):
+            got = run(mod, self.images[:count], *(np.array(p) for p in params["main"]))
+            np.testing.assert_allclose(got.numpy(), self.logits[:count], rtol=1e-4, atol=1e-4)
+
+    def test_the_course_s_maps(self):
+        """Input shapes and converters as the slides write them."""
+        asked = []
+
+        def map_param(param):
+            return relax.const(param, "float32")
+
+        def map_nn_linear_op(bb, node_map, node, nn_mod):
+            asked.append(node.target)
+            x = node_map[node.args[0]]
+            y = bb.emit(relax.op.matmul(x, relax.op.permute_dims(map_param(nn_mod.weight))))
+            return bb.emit(relax.op.add(y, map_param(nn_mod.bias)))
+
+        mod = from_fx(fashion_mlp(), input_shapes=[(16, 28, 28)], call_module_map={Linear: map_nn_linear_op}, call_function_map={})
+        self.assertEqual(asked, ["fc1", "fc2"])
+        np.testing.assert_allclose(run(mod, self.images).numpy(), self.logits, rtol=1e-4, atol=1e-4)
+
+    def test_the_stored_convolutional_graph(self):
+        rng = np.random.default_rng(7)
+        w = {n: (rng.standard_normal(s) / np.sqrt(np.prod(s[1:]))).astype("float32") for n, s in {
+            "conv1": (16, 1, 3, 3), "conv2": (32, 16, 3, 3), "fc1": (64, 32 * 7 * 7), "fc2": (10, 64)}.items()}
+        b = {n: rng.standard_normal(v.shape[0]).astype("float32") * 0.1 for n, v in w.items()}
+        modules = {n: Conv2d(w[n], b[n], (1, 1)) if n.startswith("conv") else Linear(w[n], b[n]) for n in w}
+        mod = from_fx(Stored.read(REFERENCE / "models/fashion-cnn/fx_graph.json", modules), [((2, 1, 28, 28), "float32")])
+        x = self.images[:2].reshape(2, 1, 28, 28)
+
+        def conv(x, w, b):
+            p = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+            windows = np.lib.stride_tricks.sliding_window_view(p, (3, 3), axis=(2, 3))
+            return np.einsum("nchwij,ocij->nohw", windows, w) + b[None, :, None, None]
+
+        def pool(x):
+            n, c, h, w_ = x.shape
+            return x.reshape(n, c, h // 2, 2, w_ // 2, 2).max((3, 5))
+
+        h = pool(np.maximum(conv(x, w["conv1"], b["conv1"]), 0))
+        h = pool(np.maximum(conv(h, w["conv2"], b["conv2"]), 0)).reshape(2, -1)
+        h = np.maximum(h @ w["fc1"].T + b["fc1"], 0) @ w["fc2"].T + b["fc2"]
+        np.testing.assert_allclose(run(mod, x).numpy(), h, rtol=1e-3, atol=1e-3)
+
+    def graph(self, make, *shapes):
+        """One function of its inputs: `make` gets nodes and gives the last one."""
+        inputs = [Node("placeholder", f"x{i}", f"x{i}") for i in range(len(shapes))]
+        made = []
+
+        def call(name, *args, op="call_function", **kwargs):
+            made.append(Node(op, f"n{len(made)}", name if op == "call_method" else Named(name), args, kwargs))
+            return made[-1]
+
+        result = make(call, *inputs)
+        return Stored([*inputs, *made, Node("output", "output", "output", (result,))], {}), [(s, "float32") for s in shapes]
+
+    def test_functions_and_methods(self):
+        rng = np.random.default_rng(3)
+        x, y = rng.standard_normal((2, 3, 4)).astype("float32"), rng.standard_normal((2, 3, 4)).astype("float32")
+        e = np.exp(x - x.max(-1, keepdims=True))
+        rows = (
+            (lambda c, a, b: c("add", a, b, alpha=2), x + 2 * y),
+            (lambda c, a, b: c("sub", 1.0, a), 1 - x),
+            (lambda c, a, b: c("mul", c("truediv", a, 4), b), x / 4 * y),
+            (lambda c, a, b: c("softmax", a, dim=-1), e / e.sum(-1, keepdims=True)),
+            (lambda c, a, b: c("transpose", a, 1, 2, op="call_method"), x.transpose(0, 2, 1)),
+            (lambda c, a, b: c("matmul", a, c("transpose", b, 1, 2)), x @ y.transpose(0, 2, 1)),
+            (lambda c, a, b: c("view", a, c("size", a, 0, op="call_method"), -1, op="call_method"), x.reshape(2, -1)),
+            (lambda c, a, b: c("flatten", a, 1), x.reshape(2, 12)),
+            (lambda c, a, b: c("cat", [a, b], dim=1), np.concatenate([x, y], 1)),
+            (lambda c, a, b: c("stack", [a, b], dim=0), np.stack([x, y])),
+            (lambda c, a, b: c("getitem", c("chunk", a, 2, -1), 1), x[:, :, 2:]),
+            (lambda c, a, b: c("getitem", a, (slice(None), 1, slice(0, 3, 2))), x[:, 1, 0:3:2]),
+            (lambda c, a, b: c("getitem", a, (Ellipsis, -1)), x[..., -1]),
+            (lambda c, a, b: c("getitem", a, (slice(None), None, 0)), x[:, None, 0]),
+            (lambda c, a, b: c("mean", a, [1], True, op="call_method"), x.mean(1, keepdims=True)),
+            (lambda c, a, b: c("clamp", a, min=-0.5, max=0.5), np.clip(x, -0.5, 0.5)),
+            (lambda c, a, b: c("where", c("lt", a, b), a, b), np.minimum(x, y)),
+            (lambda c, a, b: c("unsqueeze", c("permute", a, 2, 0, 1, op="call_method"), 0), x.transpose(2, 0, 1)[None]),
+            (lambda c, a, b: c("neg", c("rsqrt", c("exp", a))), -1 / np.sqrt(np.exp(x))),
+            (lambda c, a, b: c("einsum", "bij,bkj->bik", a, b), np.einsum("bij,bkj->bik", x, y)),
+        )
+        for i, (make, wanted) in enumerate(rows):
+            with self.subTest(row=i):
+                model, info = self.graph(make, x.shape, y.shape)
+                np.testing.assert_allclose(run(from_fx(model, info), x, y).numpy(), wanted, rtol=1e-4, atol=1e-5)
+
+    def test_what_has_no_converter_is_named(self):
+        model, info = self.graph(lambda c, a: c("fft2", a), (2, 2))
+        with self.assertRaises(sator.TVMError) as caught:
+            from_fx(model, info)
+        self.assertIn("fft2", str(caught.exception))
+        self.assertIn("call_function_map", str(caught.exception))
+        with self.assertRaises(sator.TVMError) as caught:
+            from_fx(model, [])
+        self.assertIn("x0", str(caught.exception))
+
+    def test_torch_itself_where_it_is_installed(self):
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("torch is not installed")
+        model = torch.nn.Sequential(torch.nn.Conv2d(1, 4, 3, padding=1), torch.nn.ReLU(), torch.nn.MaxPool2d(2), torch.nn.Flatten(),
+                                    torch.nn.Linear(4 * 14 * 14, 10)).eval()
+        x = torch.rand(2, 1, 28, 28)
+        mod = from_fx(torch.fx.symbolic_trace(model), [((2, 1, 28, 28), "float32")])
+        with torch.no_grad():
+            np.testing.assert_allclose(run(mod, x.numpy()).numpy(), model(x).numpy(), rtol=1e-4, atol=1e-4)
+
+
+class Modules(unittest.TestCase):
+    def test_a_model_with_named_parameters(self):
+        class Block(nn.Module):
+            def __init__(self):
+                self.fc = nn.Linear(8, 8)
+                self.norm = nn.LayerNorm(8)
+
+            def forward(self, x: nn.Tensor):
+                return nn.op.relu(self.norm(self.fc(x))) + x * 2
+
+        class Model(nn.Module):
+            def __init__(self):
+                self.blocks = nn.ModuleList([Block(), Block()])
+                self.head = nn.Linear(8, 3, bias=False)
+
+            def forward(self, x: nn.Tensor):
+                return self.head(self.blocks(x))
+
+        mod, params = Model().export_tvm({"forward": {"x": nn.spec.Tensor(("n", 8), "float32")}})
+        names = [n for n, _ in params]
+        self.assertEqual(names, [f"blocks.{i}.{p}" for i in (0, 1) for p in ("fc.weight", "fc.bias", "norm.weight", "norm.bias")] + ["head.weight"])
+        self.assertEqual(mod["forward"].attrs["num_input"], 1)
+        rng = np.random.default_rng(0)
+        w = {n: rng.standard_normal(tuple(p.shape)).astype("float32") for n, p in params}
+        x = rng.standard_normal((5, 8)).astype("float32")
+        h = x
+        for i in (0, 1):
+            y = h @ w[f"blocks.{i}.fc.weight"].T + w[f"blocks.{i}.fc.bias"]
+            y = (y - y.mean(-1, keepdims=True)) / np.sqrt(y.var(-1, keepdims=True) + 1e-5)
+            h = np.maximum(y * w[f"blocks.{i}.norm.weight"] + w[f"blocks.{i}.norm.bias"], 0) + h * 2
+        vm = relax.VirtualMachine(relax.build(mod))
+        np.testing.assert_allclose(vm["forward"](x, *w.values()).numpy(), h @ w["head.weight"].T, rtol=1e-3, atol=1e-3)
+
+    def test_the_exported_program(self):
+        with self.assertRaises(sator.TVMError) as caught:  # its parameters are float32
+            nn.Linear(4, 6).export_tvm({"forward": {"x": nn.spec.Tensor((2, 4), "float16")}})
+        self.assertIn("matmul", caught.exception.what)
+        model = nn.Linear(4, 6)
+        model.to("float16")
+        mod, params = model.export_tvm({"forward": {"x": nn.spec.Tensor((2, 4), "float16")}})
+        self.assertEqual([p.dtype for _, p in params], ["float16", "float16"])
+        wanted = sator.script.parse("""
+@R.function
+def forward(x: R.Tensor((2, 4), "float16"), weight: R.Tensor((6, 4), "float16"), bias: R.Tensor((6,), "float16")):
+    R.func_attr({"num_input": 1})
+    with R.dataflow():
+        permute_dims = R.permute_dims(weight)
+        matmul = R.matmul(x, permute_dims)
+        add = R.add(matmul, bias)
+        gv = add
+        R.output(gv)
+    return gv
+""")
+        sator.ir.assert_structural_equal(mod["forward"].without_attr("global_symbol"), wanted.without_attr("global_symbol"))
+
+    def test_values_packed_parameters_and_sizes(self):
+        model = nn.Embedding(10, 4)
+        table = np.arange(40, dtype="float32").reshape(10, 4)
+        model.load_state_dict({"weight": table})
+        np.testing.assert_array_equal(model.weight.data.numpy(), table)
+        with self.assertRaises(KeyError):
+            model.load_state_dict({})
+        with self.assertRaises(ValueError):
+            model.weight.data = table[:3]
+        mod, _ = model.export_tvm({"forward": {"x": nn.spec.Tensor((2, 3), "int32"), "$": {"param_mode": "packed"}}})
+        x = np.array([[1, 2, 3], [9, 0, 1]], "int32")
+        got = relax.VirtualMachine(relax.build(mod))["forward"](x, [table])
+        np.testing.assert_array_equal(got.numpy(), table[x])
+
+        class Takes(nn.Module):
+            def forward(self, x: nn.Tensor, n: int):
+                return nn.op.reshape(x, [n, 2])
+
+        mod, _ = Takes().export_tvm({"forward": {"x": nn.spec.Tensor(("m",), "float32"), "n": int}})
+        self.assertIn("R.Shape", mod.script())
+        with self.assertRaises(ValueError):
+            Takes().export_tvm({"forward": {"x": nn.spec.Tensor((2,), "float32")}})
+
+    def test_formulas_and_programs(self):
+        from sator import te
+        from sator.script import tir as T
+
+        @T.prim_func(private=True)
+        def twice(x: T.Buffer((T.int64(4),), "float32"), y: T.Buffer((T.int64(4),), "float32")):
+            for i in range(T.int64(4)):
+                with T.block("y"):
+                    vi = T.axis.spatial(T.int64(4), i)
+                    y[vi] = x[vi] * T.float32(2)
+
+        class Own(nn.Module):
+            def forward(self, x: nn.Tensor):
+                y = nn.op.tensor_expr_op(lambda a: te.compute(a.shape, lambda i: a[i] + 1, name="one_more"), "one_more", [x])
+                return nn.op.tensor_ir_op(twice, "twice", [y], nn.Tensor.placeholder((4,), "float32"))
+
+        mod, _ = Own().export_tvm({"forward": {"x": nn.spec.Tensor((4,), "float32")}})
+        x = np.arange(4, dtype="float32")
+        np.testing.assert_array_equal(relax.VirtualMachine(relax.build(mod))["forward"](x).numpy(), (x + 1) * 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
