@@ -25,7 +25,7 @@ import arith_queries
 
 # The cases of v0.17.0 that pass, one id a line: of these none may be lost.
 PASSING = Path(__file__).parent.parent / "tests" / "conformance" / "passing.txt"
-STATUSES = ("passed", "failed", "unsupported")
+STATUSES = ("passed", "failed", "unsupported", "incomplete")
 # The primitives of a first CPU compiler: what --core keeps of the schedule cases uses no others.
 CORE = set("""get_block get_sblock get_loops get_child_blocks get_producers get_consumers split fuse reorder parallel vectorize unroll
     bind annotate unannotate compute_at reverse_compute_at compute_inline reverse_compute_inline cache_read cache_write
@@ -172,10 +172,13 @@ def table(cases, answers):
     for case, answer in zip(cases, answers):
         counts[case["category"], case["kind"]][answer["status"]] += 1
     counts["all", ""] = sum(counts.values(), collections.Counter())
-    yield f"{'category':18s} {'kind':16s} {'passed':>7s} {'failed':>7s} {'not supported':>14s} {'passed of all':>14s}"
+    yield (f"{'category':18s} {'kind':16s} {'passed':>7s} {'failed':>7s} {'not supported':>14s} {'incomplete':>10s} {'passed of all':>14s}"
+           f" {'of complete':>12s}")
     for (category, kind), n in counts.items():
-        share = 100 * n["passed"] / max(1, sum(n.values()))
-        yield f"{category:18s} {kind:16s} {n['passed']:7d} {n['failed']:7d} {n['unsupported']:14d} {share:12.1f} %"
+        all_cases = sum(n.values())
+        share, of_complete = (100 * n["passed"] / max(1, count) for count in (all_cases, all_cases - n["incomplete"]))
+        yield (f"{category:18s} {kind:16s} {n['passed']:7d} {n['failed']:7d} {n['unsupported']:14d} {n['incomplete']:10d} {share:12.1f} %"
+               f" {of_complete:10.1f} %")
 
 
 def most_frequent(answers, status, rows=10):

@@ -18,43 +18,63 @@ def extends(cls):
     return add
 
 
-def add_constructors(space):
-    """Gives every class of nodes in `space` a constructor that takes its fields, by position or by name."""
+def add_constructors(space, signatures=None):
+    """Gives every class of nodes in `space` a constructor that takes its fields, by position or by name.
+
+    signatures   the arguments of classes whose order is TVM's (constructors.py)
+    """
     from sator import _core
 
-    for cls in list(vars(space).values()):
+    for name, cls in list(vars(space).items()):
         if isinstance(cls, type) and hasattr(cls, "_kind") and "__init__" not in vars(cls):
-            setattr(cls, "__init__", _constructor(cls, _core))
+            setattr(cls, "__init__", _constructor(cls, _core, (signatures or {}).get(name)))
 
 
-def _constructor(cls, core):
-    fields = cls._fields
+def _constructor(cls, core, text):
+    from sator.constructors import signature
+
+    names = _names(cls)
+    order, defaults = list(cls._fields), {}
+    if text is not None:
+        order, defaults, more = signature(cls, text, names)
+        names = {**names, **more}
+    if "sinfo" in cls._fields and "sinfo" not in order:
+        order.append("sinfo")
+    if "sinfo" in cls._fields:
+        defaults.setdefault("sinfo", None)
+    shown = ", ".join(f for f in order if f not in defaults) + "".join(f", {f}={v!r}" for f, v in defaults.items() if f != "sinfo")
 
     def __init__(self, *args, **kwargs):
-        names = _names(cls)
-        given = dict(zip(fields, args))
+        given = dict(zip(order, args))
         for key, value in kwargs.items():
             if key in ("span",):
                 continue
             if names.get(key) is None or names[key] in given:
-                raise TypeError(f"{cls.__name__} has no field {key}\n  needs: {cls.__name__}({', '.join(fields)})")
+                raise TypeError(f"{cls.__name__} has no field {key}\n  needs: {cls.__name__}({shown})")
             given[names[key]] = value
-        for name, value in getattr(cls, "_defaults", {}).items():
-            given.setdefault(name, value)
-        if "sinfo" in fields:
-            given.setdefault("sinfo", None)
-        missing = [f for f in fields if f not in given]
-        if missing or len(args) > len(fields):
+        for field, value in defaults.items():
+            given.setdefault(field, value)
+        missing = [f for f in cls._fields if f not in given]
+        if missing or len(args) > len(order):
             raise TypeError(f"{cls.__name__}: missing {', '.join(missing) or 'nothing'}, given {len(args)} by position"
-                            f"\n  needs: {cls.__name__}({', '.join(fields)})")
-        core.Object.__init__(self, core.make(cls, [given[f] for f in fields]))
+                            f"\n  needs: {cls.__name__}({shown})")
+        core.Object.__init__(self, core.make(cls, [_made(core, cls, f, given[f]) for f in cls._fields]))
 
-    __init__.__doc__ = f"{cls.__name__}({', '.join(fields)})"
+    __init__.__doc__ = f"{cls.__name__}({shown})"
     return __init__
+
+
+def _made(core, cls, field, value):
+    """A field's value where Python writes it shorter than the node has it."""
+    if field == "name" and cls is core.tir.Block and isinstance(value, str):
+        return core.make(core.tir.BlockName, [value])
+    if field == "ret_dtype" and value is None:
+        return "void"
+    return value
 
 
 def _names(cls):
     """Field by each of its names."""
     properties = {name: value for name, value in vars(cls).items() if isinstance(value, property)}
-    fields = {properties[f].fget: f for f in cls._fields}
-    return {name: fields[p.fget] for name, p in properties.items() if p.fget in fields}
+    fields = {properties[f].fget: f for f in cls._fields if f in properties}
+    return {**{f: f for f in cls._fields}, **{name: fields[p.fget] for name, p in properties.items() if p.fget in fields}}

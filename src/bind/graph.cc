@@ -171,6 +171,15 @@ void add_graph(nb::module_& m) {
     relax::op_named(name);
     return to_python(NodeRef(relax::op_ref(name)));
   });
+  m.def("is_impure_call", [](const Handle& e) {
+    const auto* expr = e.node.as<relax::RelaxExprNode>();
+    return expr && relax::is_impure_call(RExpr(expr));
+  });
+  m.def("global_var", [](const std::string& name, const Handle& f) {
+    const auto* func = f.node.as<FuncNode>();
+    if (!func) throw nb::type_error("a function is named");
+    return to_python(NodeRef(relax::global_var(name, relax::info_of(*func))));
+  });
   m.def("graph_expr", [](nb::object o) { return to_python(NodeRef(graph_of(o))); });
   m.def("constant", [](const NDArray& a) { return to_python(NodeRef(relax::constant(a.tensor))); });
   m.def("tuple", [](nb::object items) {

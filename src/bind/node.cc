@@ -330,6 +330,18 @@ void add_node_classes(nb::module_& m) {
     return equal(a.node, b.node, map_free_variables);
   });
   m.def("structural_hash", [](const Handle& a) { return structural_hash(a.node); });
+  m.def("substitute", [](const Handle& a, nb::dict values) {
+    VarMap map;
+    for (auto [key, value] : values) {
+      const NodeRef node = node_of(key);
+      const Var* v = node.as<Var>();
+      if (!v) wrong_type(key, "a variable");
+      map.emplace(VarRef(v), expr_of(value));
+    }
+    if (const ExprNode* e = a.node.as<ExprNode>()) return to_python(NodeRef(substitute(Expr(e), map)));
+    if (const auto* s = a.node.as<tir::StmtNode>()) return to_python(NodeRef(substitute(tir::Stmt(s), map)));
+    throw nb::type_error("variables are replaced in expressions and statements");
+  });
   m.def(
       "children",
       [](const Handle& a) {

@@ -8,6 +8,7 @@
 #include "bind/parts.h"
 #include "driver/pipeline.h"
 #include "passes/run.h"
+#include "passes/to_vm.h"
 #include "relax/ops/table.h"
 
 namespace sator::bind {
@@ -86,6 +87,14 @@ void add_passes(nb::module_& m) {
       nb::arg("config"),
       nb::arg("target").none(),
       nb::arg("explain").none() = nb::none());
+  m.def(
+      "is_reshape",
+      [](const Handle& f) {
+        const auto* program = f.node.as<tir::PrimFunc>();
+        if (!program) throw nb::type_error("is_reshape asks about a tir.PrimFunc");
+        return passes::is_reshape(*program);
+      },
+      "Whether a tensor program copies all elements in their order.");
   m.def(
       "verify",
       [](const Handle& module) {

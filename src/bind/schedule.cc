@@ -218,12 +218,23 @@ void add_schedule(nb::module_& m) {
 
   nb::class_<Schedule> c(
       m, "Schedule", "A module that steps rewrite and whose meaning they keep; each step is recorded.");
-  c.def("__init__", [](Schedule* self, const Handle& h) {
-    if (const auto* f = h.node.as<tir::PrimFunc>())
-      new (self) Schedule(tir::PrimFuncRef(f));
-    else
-      new (self) Schedule(ModuleRef(&node_as<Module>(h, "an IRModule or a PrimFunc")));
-  });
+  c.def(
+      "__init__",
+      [](Schedule* self, const Handle& h, nb::kwargs options) {
+        for (auto [key, value] : options) {
+          const auto name = nb::cast<std::string>(key);
+          // Steps are always checked, and errors always told in full.
+          if (name != "seed" && name != "debug_mask" && name != "error_render_level" && name != "enable_check")
+            throw nb::type_error(
+                text("Schedule has no option ", name, "\n  needs: seed, debug_mask, error_render_level, enable_check").c_str());
+        }
+        if (const auto* f = h.node.as<tir::PrimFunc>())
+          new (self) Schedule(tir::PrimFuncRef(f));
+        else
+          new (self) Schedule(ModuleRef(&node_as<Module>(h, "an IRModule or a PrimFunc")));
+      },
+      nb::arg("mod"),
+      nb::arg("options"));
   c.def_prop_ro("mod", [](const Schedule& s) { return bind::to_python(NodeRef(s.module())); });
   c.def_prop_ro("func_working_on", [](const Schedule& s) { return s.func_name(); });
   c.def(

@@ -268,7 +268,7 @@ void add_te(nb::module_& m) {
   te.def("min", reduced<te::reduce_min>, nb::arg("expr"), nb::arg("axis"), "The smallest value over axes.");
   te.def(
       "create_prim_func",
-      [](nb::object args) {
+      [](nb::object args, nb::object index_dtype) {
         std::vector<te::Arg> given;
         for (nb::handle a : nb::iter(args)) {
           if (nb::isinstance<te::Tensor>(a)) {
@@ -280,9 +280,16 @@ void add_te(nb::module_& m) {
             given.emplace_back(VarRef(v));
           }
         }
-        return to_python(NodeRef(te::create_prim_func(given, i32)));
+        DType index = i32;
+        if (!index_dtype.is_none()) {
+          const std::optional<DType> d = DType::parse(nb::cast<std::string>(index_dtype));
+          if (!d || !d->is_int()) wrong_type(index_dtype, "a dtype of indices, such as \"int64\"");
+          index = *d;
+        }
+        return to_python(NodeRef(te::create_prim_func(given, index)));
       },
       nb::arg("ops"),
+      nb::arg("index_dtype_override").none() = nb::none(),
       "The tensor program that computes those of the tensors that are not placeholders from those that are.");
   m.def(
       "formula",

@@ -1,5 +1,5 @@
 """What tensor programs and graphs share: modules, equality, structure."""
-from sator import _core, show  # noqa: F401
+from sator import _core, constructors, show  # noqa: F401
 from sator.extend import add_constructors
 
 BaseFunc, Object, PrimExpr = _core.BaseFunc, _core.Object, _core.PrimExpr
@@ -20,8 +20,29 @@ class _Range:
         return _core.make(Range, [low, extent])
 
 
-VDevice._defaults = {"target": "llvm", "index": 0, "memory_scope": "global"}
-add_constructors(_core.ir)
+add_constructors(_core.ir, constructors.IR)
+
+
+def save_json(node):
+    """A module, a function, an expression or a statement as JSON that load_json reads; programs stand in it as TVMScript."""
+    import json
+
+    return json.dumps({"sator": 1, "kind": type(node).__name__, "script": node._script(True)})
+
+
+def load_json(text):
+    """What save_json wrote. Errors: ValueError for any other JSON, TVM's among it."""
+    import json
+
+    from sator import script
+
+    data = json.loads(text)
+    if not isinstance(data, dict) or "sator" not in data:
+        raise ValueError("the JSON is not of save_json\n  needs: a text that sator.ir.save_json wrote")
+    kinds = {"IRModule": script.parse, "PrimFunc": script.parse, "Function": script.parse}
+    if data["kind"] not in kinds:
+        raise ValueError(f"a {data['kind']} cannot be read back from its text\n  needs: a module or a function")
+    return script.parse(data["script"])
 
 
 def __getattr__(name):

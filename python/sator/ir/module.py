@@ -63,8 +63,7 @@ class IRModule:
 
     def get_global_var(self, name):
         """The name of a function as it stands in calls. Errors: there is no such function."""
-        self[name]
-        return _core.make(_core.relax.GlobalVar, [name, None])
+        return _core.global_var(name, self[name])
 
     def update_func(self, name, func):
         """Adds a function, or replaces the one of that name, in this object."""

@@ -1,7 +1,7 @@
 """Graphs: nodes, ops, building, rewriting, running."""
 import importlib
 
-from sator import _core, ir  # noqa: F401
+from sator import _core, constructors, ir  # noqa: F401
 from sator.driver import Executable, relax_build as build  # noqa: F401
 from sator.extend import add_constructors, extends
 from sator.runtime.vm import VirtualMachine  # noqa: F401
@@ -147,9 +147,7 @@ class _DataTypeImm:
         _core.Object.__init__(self, _core.make(_core.relax.DataTypeImm, [str(value), None]))
 
 
-_core.relax.BindingBlock._defaults = {"is_dataflow": False}
-_core.relax.Function._defaults = {"ret": None, "is_pure": True, "attrs": None}
-add_constructors(_core.relax)
+add_constructors(_core.relax, constructors.RELAX)
 globals().update({name: cls for name, cls in vars(_core.relax).items() if not name.startswith("_")})
 
 

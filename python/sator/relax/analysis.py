@@ -5,8 +5,20 @@ R = _core.relax
 
 
 def remove_all_unused(func):
-    """A function, or a dataflow block's function, without bindings that nobody reads and that have no effect."""
-    return _core.without_unused(func)
+    """A function, or a block of bindings, without those that nobody reads and that have no effect.
+
+    What a dataflow block gives out, and everything in any other block, counts as read where only the block is given.
+    """
+    return _block_without_unused(func) if isinstance(func, R.BindingBlock) else _core.without_unused(func)
+
+
+def _block_without_unused(block):
+    kept, used = [], set()
+    for b in reversed(block.bindings):
+        if b.var in used or not b.var.is_dataflow or _core.is_impure_call(b.value):
+            kept.insert(0, b)
+            used.update(all_vars(b.value))
+    return block if len(kept) == len(block.bindings) else _core.make(R.BindingBlock, [kept, block.is_dataflow])
 
 
 def well_formed(mod, check_struct_info=True):
@@ -116,6 +128,11 @@ def contains_impure_call(expr, own_name=None):
         return any(has(c) for c in _core.children(node))
 
     return has(body)
+
+
+def has_reshape_pattern(func):
+    """Whether a tensor program copies all elements in their order: a reshape."""
+    return _core.is_reshape(func)
 
 
 def definable_tir_vars_in_struct_info(sinfo):

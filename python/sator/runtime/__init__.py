@@ -3,4 +3,5 @@ from sator.nd import NDArray  # noqa: F401
 from sator.runtime.device import cpu, cuda, device  # noqa: F401
 from sator.runtime.functions import get_global_func, register_func  # noqa: F401
 from sator.runtime.shape import ShapeTuple  # noqa: F401
+from sator.runtime.values import DataType, convert  # noqa: F401
 from sator.runtime.vm import Module, VirtualMachine, load_module  # noqa: F401

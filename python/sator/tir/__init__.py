@@ -1,7 +1,7 @@
 """Tensor programs: nodes, schedules, index maps, tensor intrinsics."""
 from enum import IntEnum
 
-from sator import _core, ir
+from sator import _core, constructors, ir
 from sator.extend import add_constructors, extends
 
 PrimExpr, Stmt = _core.PrimExpr, _core.Stmt
@@ -125,7 +125,7 @@ from sator import error as _error  # noqa: E402
 from sator.tir import stmt_functor  # noqa: E402,F401
 from sator.tir.schedule import Schedule, ScheduleError  # noqa: E402,F401
 
-add_constructors(_core.tir)
+add_constructors(_core.tir, constructors.TIR)
 globals().update({name: cls for name, cls in vars(_core.tir).items() if not name.startswith("_")})
 
 

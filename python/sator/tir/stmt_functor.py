@@ -20,3 +20,8 @@ def pre_order_visit(node, visit):
     if visit(node) is not False:
         for child in _core.children(node):
             pre_order_visit(child, visit)
+
+
+def substitute(node, vmap):
+    """The expression or statement with values in the places of variables: vmap is {variable: value}."""
+    return _core.substitute(node, dict(vmap))

@@ -1,0 +1,348 @@
+#!/usr/bin/env python3
+"""Answers conformance cases through the Python package, as tools/conformance.md says: what a case writes in Python is run by Python, with
+`tvm` meaning sator. It takes the kinds that need objects of Python's (builder, construct, te, query, transform2), and those with
+contexts or captured values, which are read from the tests of the checkout that TVM_CHECKOUT names; of the others `sator_conformance` is asked.
+
+    ./dev conformance DIR --python --kind builder
+"""
+import ast
+import contextlib
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import sator
+from sator import dlight, relax, te, tir, topi
+from sator.script import ir as I, relax as R, tir as T
+
+
+class Unsupported(Exception):
+    """The case needs what is not built: its words name it."""
+
+
+class Failed(Exception):
+    """The result is another one."""
+
+
+class Incomplete(Exception):
+    """The case lacks what its test did between: nobody can answer it."""
+
+
+# What tests did to objects in statements of their own is not in the cases.
+LOST = {r"IRBuilder\(\)\.get\(\)": "a builder without what was built", r"PatternContext\(\)\.match_dfb": "a context without its patterns",
+        r"get_sref\(None\)": "the place in a schedule that was asked for", r"InferBound\(": "a te schedule without its steps",
+        r"MemoryDatabase\(\)\.query|UnionDatabase\(\)": "a database without its records"}
+
+
+NAMES = {"tvm": sator, "relax": relax, "rx": relax, "tir": tir, "te": te, "topi": topi, "dl": dlight, "I": I, "R": R, "T": T, "np": np, "os": os,
+         "re": re}
+
+
+def parsed(text, names):
+    """The module or function of a script; captured names have the values of the case."""
+    return sator.script.parse(text, check_well_formed=False, extra_vars={k: v for k, v in names.items() if not k.startswith("__")})
+
+
+def names_of(case):
+    names = dict(NAMES)
+    for line in case.get("defs", ()):
+        exec(line, names)
+    for name in case.get("opaque") or ():
+        if name not in names:
+            captured(name, case, names)
+    return names
+
+
+CHECKOUT = os.environ.get("TVM_CHECKOUT")  # where captured names are defined, in the tests' own files
+
+
+def captured(name, case, names, depth=0):
+    """Defines a name as the case's test file does: in the test, in its class, or at the top."""
+    if not CHECKOUT:
+        raise Unsupported("captured values, without TVM_CHECKOUT")
+    path, _, test = case["source_test"].partition("::")
+    tree = ast.parse((Path(CHECKOUT) / path).read_text())
+    scopes, here = [tree], tree
+    for part in re.sub(r"\[.*", "", test).split("::"):
+        here = next((n for n in here.body if getattr(n, "name", None) == part), None)
+        if here is None:
+            break
+        scopes.append(here)
+    for scope in reversed(scopes):
+        for node in scope.body:
+            if getattr(node, "name", None) == name or isinstance(node, ast.Assign) and any(
+                    isinstance(t, ast.Name) and t.id == name for t in node.targets):
+                module = ast.Module([node], [])
+                for _ in range(20):
+                    try:
+                        exec(compile(module, str(Path(CHECKOUT) / path), "exec"), names)
+                        return
+                    except NameError as e:
+                        if depth > 5:
+                            raise
+                        captured(e.name, case, names, depth + 1)
+    raise Unsupported(f"captured values that no text defines: {name}")
+
+
+class Shared(ast.NodeTransformer):
+    """Calls of one text are one object: the cases write an object's making wherever their tests name it."""
+
+    def __init__(self, names):
+        self.names, self.made = names, names.setdefault("__made__", {})
+        self.bound = []
+
+    def value(self, expr):
+        tree = self.visit(ast.parse(expr, mode="eval"))
+        return eval(compile(ast.fix_missing_locations(tree), "case", "eval"), self.names)
+
+    def visit_Lambda(self, node):  # noqa: N802
+        self.bound.append({a.arg for a in [*node.args.args, *([node.args.vararg] if node.args.vararg else [])]})
+        node = self.generic_visit(node)
+        self.bound.pop()
+        return node
+
+    def visit_ListComp(self, node):  # noqa: N802
+        self.bound.append({n.id for g in node.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)})
+        node = self.generic_visit(node)
+        self.bound.pop()
+        return node
+
+    visit_GeneratorExp = visit_DictComp = visit_ListComp
+
+    def visit_Call(self, node):  # noqa: N802
+        text = ast.dump(node)
+        node = self.generic_visit(node)
+        bound = set().union(*self.bound) if self.bound else set()
+        if any(isinstance(n, ast.Name) and n.id in bound for n in ast.walk(node)):
+            return node
+        if text not in self.made:
+            key = f"__value{len(self.made)}"
+            self.names[key] = eval(compile(ast.fix_missing_locations(ast.Expression(node)), "case", "eval"), self.names)
+            self.made[text] = key
+        return ast.copy_location(ast.Name(self.made[text], ast.Load()), node)
+
+
+def with_scripts(expr, case, names):
+    """The expression with $before, $s0, ... as names of their programs."""
+    for key, text in (case.get("scripts") or {}).items():
+        name = "_" + key.strip("$")
+        names[name] = parsed(text, names)
+        expr = expr.replace(key, name)
+    for key in ("before", "after"):
+        if f"${key}" in expr:
+            if f"_{key}" not in names:
+                names[f"_{key}"] = parsed(case[key], names)
+            expr = expr.replace(f"${key}", f"_{key}")
+    if "<script:" in expr:
+        for name in set(re.findall(r"<script:(\w+)>", expr)):
+            found = [t for t in (case.get("scripts") or {}).values() if re.search(rf"def {name}\b|class {name}\b", t)]
+            if not found:
+                raise Unsupported("a script that the case does not hold")
+            names["_s_" + name] = parsed(found[0], names)
+            expr = expr.replace(f"<script:{name}>", "_s_" + name)
+    return expr
+
+
+def evaluated(expr, case, names):
+    expr = with_scripts(expr, case, names)
+    with contextlib.ExitStack() as stack:
+        for ctx in case.get("ctx", ()):
+            value = Shared(names).value(ctx)
+            if hasattr(value, "__enter__"):
+                stack.enter_context(value)
+        return Shared(names).value(expr)
+
+
+def same(got, wanted):
+    """Raises Failed where two programs differ; names of functions do not count."""
+    got, wanted = comparable(got, wanted)
+    if not sator.ir.structural_equal(got, wanted, map_free_vars=True):
+        try:
+            sator.ir.assert_structural_equal(got, wanted, map_free_vars=True)
+        except ValueError as e:
+            raise Failed("the result differs\n" + str(e)) from None
+        raise Failed("the result differs")
+
+
+def comparable(a, b):
+    module = sator.IRModule
+    if isinstance(a, module) and not isinstance(b, module) and len(a.functions) == 1:
+        a = next(iter(a.functions.values()))
+    if isinstance(b, module) and not isinstance(a, module) and len(b.functions) == 1:
+        b = next(iter(b.functions.values()))
+    return nameless(a), nameless(b)
+
+
+class Renamed(relax.PyExprMutator):
+    """Calls of functions by other names."""
+
+    def __init__(self, names):
+        super().__init__()
+        self.names = names
+
+    def visit_global_var_(self, var):
+        return sator._core.make(relax.GlobalVar, [self.names.get(var.name_hint, var.name_hint), var.struct_info])
+
+
+def by_calls(mod):
+    """The module with its private functions named in the order of their calls: what they are called does not count."""
+    order = []
+
+    def collect(func):
+        for var in relax.analysis.all_global_vars(func):
+            name = var.name_hint
+            if name in mod.functions and name not in order:
+                order.append(name)
+                if isinstance(mod[name], relax.Function):
+                    collect(mod[name])
+
+    public = [n for n, f in mod.functions.items() if f.attrs.get("global_symbol") or n == "main"]
+    for name in public:
+        if isinstance(mod[name], relax.Function):
+            collect(mod[name])
+    names = {n: f"f{i}" for i, n in enumerate(n for n in order if n not in public)}
+    if not names:
+        return mod
+    functions = {names.get(n, n): Renamed(names).visit_expr(f) if isinstance(f, relax.Function) else f for n, f in mod.functions.items()}
+    return sator.IRModule(functions, mod.attrs, mod.global_infos)
+
+
+def nameless(x):
+    """Without the names that a function goes by, and completed as the reader completes programs."""
+    if isinstance(x, sator.IRModule):
+        x = by_calls(x)
+        return sator.IRModule({n: nameless(f) for n, f in x.functions.items()}, x.attrs, x.global_infos)
+    if isinstance(x, (tir.PrimFunc, relax.Function)):
+        return x.without_attr("global_symbol")
+    return x
+
+
+def plain(value):
+    """A value as its test compares it."""
+    if isinstance(value, (tir.IntImm, tir.FloatImm, tir.StringImm)):
+        return value.value
+    if isinstance(value, sator.nd.NDArray):
+        return value.numpy()
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if isinstance(value, dict):
+        return {plain(k): plain(v) for k, v in value.items()}
+    return value
+
+
+def holds(op, got, case, names):
+    if op == "true":
+        return bool(got)
+    if op == "false":
+        return not got
+    wanted = case["after"]
+    if isinstance(wanted, str):
+        try:
+            wanted = Shared(names).value(with_scripts(wanted, case, names))
+        except (NameError, SyntaxError, AttributeError):
+            pass
+    if op == "in":
+        return wanted in got
+    a, b = plain(got), plain(wanted)
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.allclose(a, b, rtol=1e-5, atol=1e-6)
+    if a is b or (type(a) in (int, float, str, bool, list, dict, type(None)) and a == b) or str(a) == str(b):
+        return True
+    if hasattr(a, "same_as") and hasattr(b, "same_as"):
+        return a.same_as(b) or sator.ir.structural_equal(a, b, map_free_vars=False)
+    return bool(a == b)
+
+
+def run_builder(lines, names):
+    names["bb"] = relax.BlockBuilder()
+    exec("\n".join(lines), names)
+
+
+def run_case(case):
+    kind = case["kind"]
+    written = " ".join(str(case.get(k, "")) for k in ("expr", "lhs", "rhs", "ctx"))
+    for pattern, words in LOST.items():
+        if re.search(pattern, written):
+            raise Incomplete(words)
+    names = names_of(case)
+    if kind in ("builder", "builder2"):
+        run_builder(case["builder"], names)
+        got = eval(case["expr"], names)
+        if kind == "builder2":
+            other = names_of(case)
+            run_builder(case["after_builder"], other)
+            same(got, eval(case["after_expr"], other))
+        else:
+            same(got, parsed(case["after"], names))
+    elif kind == "construct":
+        same(evaluated(case["expr"], case, names), parsed(case["after"], names))
+    elif kind in ("transform", "transform2"):
+        got = evaluated(case["expr"], case, names)
+        if kind == "transform2":
+            wanted = Shared(names).value(with_scripts(case["after_expr"], case, names))
+        else:
+            wanted = parsed(case["before"] if case.get("unchanged") else case["after"], names)
+        same(got, wanted)
+    elif kind in ("query", "expr_query"):
+        got = evaluated(case["expr"], case, names)
+        if not holds(case["op"], got, case, names):
+            raise Failed(f"it is {str(got)[:200]}")
+    elif kind == "expr_print":
+        text = str(evaluated(case["expr"], case, names))
+        if not (text == case["after"] if case["op"] == "==" else case["after"] in text):
+            raise Failed(f"it prints {text}")
+    elif kind == "expr_equal":
+        a, b = (evaluated(case[key], case, names) for key in ("lhs", "rhs")) if "lhs" in case else (
+            evaluated(case["expr"], case, names), Shared(names).value(with_scripts(case["after"], case, names)))
+        a, b = plain(a), plain(b)
+        equal = sator.ir.structural_equal(a, b, map_free_vars=True) if hasattr(a, "same_as") and hasattr(b, "same_as") else a == b
+        if not equal:
+            raise Failed(f"{a} and {b}")
+    elif kind in ("expr_error", "transform_error"):
+        try:
+            evaluated(case["expr"], case, names)
+        except (AttributeError, NameError) as e:
+            raise Unsupported(missing_name(e)) from None
+        except Exception:
+            return
+        raise Failed("it is accepted")
+    else:
+        raise Unsupported(f"the kind {kind}, which needs no Python")
+
+
+def missing_name(error):
+    return str(error).splitlines()[0]
+
+
+def answer(case):
+    try:
+        run_case(case)
+    except Incomplete as e:
+        return "incomplete", str(e)
+    except Unsupported as e:
+        return "unsupported", str(e)
+    except Failed as e:
+        return "failed", str(e)
+    except (AttributeError, NameError, ModuleNotFoundError) as e:
+        return "unsupported", missing_name(e)
+    except Exception as e:  # the case expects none
+        return "failed", f"{type(e).__name__}: {e}"
+    return "passed", ""
+
+
+def main():
+    out = sys.stdout
+    sys.stdout = sys.stderr
+    for line in sys.stdin:
+        case = json.loads(line)
+        status, detail = answer(case)
+        out.write(json.dumps({"id": case["id"], "status": status, "detail": detail}) + "\n")
+        out.flush()
+
+
+if __name__ == "__main__":
+    main()
