@@ -241,6 +241,7 @@ def holds(op, got, case, names):
         return not got
     wanted = case["after"]
     if isinstance(wanted, str):
+        wanted = re.sub(r"^<\w+\.\w+: (-?\d+)>$", r"\1", wanted)  # a member of an enumeration
         try:
             wanted = Shared(names).value(with_scripts(wanted, case, names))
         except (NameError, SyntaxError, AttributeError):
@@ -248,6 +249,8 @@ def holds(op, got, case, names):
     if op == "in":
         return wanted in got
     a, b = plain(got), plain(wanted)
+    if isinstance(a, list) and isinstance(b, list) and any(isinstance(x, np.ndarray) for x in a + b):
+        return len(a) == len(b) and all(np.allclose(x, y, rtol=1e-5, atol=1e-6) for x, y in zip(a, b))
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return np.allclose(a, b, rtol=1e-5, atol=1e-6)
     if a is b or (type(a) in (int, float, str, bool, list, dict, type(None)) and a == b) or str(a) == str(b):

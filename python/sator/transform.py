@@ -60,6 +60,9 @@ class Pass:
     info = PassInfo("")
 
     def __call__(self, mod):
+        if isinstance(mod, _core.BaseFunc):  # a function alone is a module of one
+            (func,) = self(_core.module({"main": mod}, None, None)).functions.values()
+            return func
         ctx = PassContext.current()
         if self.info.name in ctx.disabled_pass:
             return mod

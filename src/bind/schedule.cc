@@ -226,7 +226,8 @@ void add_schedule(nb::module_& m) {
           // Steps are always checked, and errors always told in full.
           if (name != "seed" && name != "debug_mask" && name != "error_render_level" && name != "enable_check")
             throw nb::type_error(
-                text("Schedule has no option ", name, "\n  needs: seed, debug_mask, error_render_level, enable_check").c_str());
+                text("Schedule has no option ", name, "\n  needs: seed, debug_mask, error_render_level, enable_check")
+                    .c_str());
         }
         if (const auto* f = h.node.as<tir::PrimFunc>())
           new (self) Schedule(tir::PrimFuncRef(f));

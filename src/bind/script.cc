@@ -8,6 +8,7 @@
 #include "bind/parts.h"
 #include "bind/tensor.h"
 #include "relax/evaluate.h"
+#include "relax/nodes.h"
 #include "relax/parse.h"
 #include "relax/print.h"
 #include "tir/parse_value.h"
@@ -42,6 +43,11 @@ class PythonObject final : public tir::HostObject {
     nb::dict named;
     for (const auto& [name, v] : keywords) named[name.c_str()] = from_script(v);
     return script_value(object_(*positional, **named));
+  }
+  NodeRef tensor() const override {
+    if (!nb::hasattr(object_, "dtype") || !nb::hasattr(object_, "ndim")) return nullptr;
+    nb::object copied = nb::module_::import_("sator.nd").attr("array")(object_);
+    return relax::constant(tensor_of(copied));
   }
   const nb::object& object() const { return object_; }
 
@@ -78,7 +84,14 @@ Value script_value(nb::handle o) {
     for (auto [key, value] : nb::cast<nb::dict>(o)) out.items.emplace_back(script_value(key), script_value(value));
     return out;
   }
-  // NumPy's scalars are numbers.
+  if (PyGen_Check(o.ptr())) {
+    tir::Values out;
+    for (nb::handle item : nb::iter(o)) out.items.push_back(script_value(item));
+    return out;
+  }
+  // NumPy's scalars are numbers, its arrays tensors where one is asked for.
+  if (nb::hasattr(o, "dtype") && nb::hasattr(o, "ndim") && nb::cast<int>(o.attr("ndim")) > 0)
+    return tir::HostObjectRef(new PythonObject(nb::borrow(o)));
   if (PyIndex_Check(o.ptr())) return tir::Integer{nb::cast<int64_t>(nb::int_(o)), false};
   if (nb::hasattr(o, "dtype") && nb::hasattr(o, "item") && nb::hasattr(o, "ndim") && nb::cast<int>(o.attr("ndim")) == 0)
     return script_value(nb::object(o.attr("item")()));
@@ -135,24 +148,49 @@ nb::object from_script(const Value& v) {
   return std::visit(Convert(), v.is);
 }
 
-/// Python's names: `find(name)` gives a tuple of one, or None where there is none.
+/// Python's names: `find(name)` gives a tuple of one, or None where there is none. `evaluates`: the text is Python code of the
+/// caller's, whose comprehensions Python may run; a text from elsewhere is only read.
 class PythonNames final : public tir::Surroundings {
  public:
-  explicit PythonNames(nb::object find) : find_(std::move(find)) {}
+  PythonNames(nb::object find, bool evaluates) : find_(std::move(find)), evaluates_(evaluates) {}
   std::optional<Value> value_of(const std::string& name) const override {
     nb::object found = find_(name);
     if (found.is_none()) return {};
     return script_value(nb::object(found[0]));
   }
+  std::optional<Value> evaluate(const std::string& text, Local local) const override {
+    if (!evaluates_) return {};
+    nb::object code = nb::module_::import_("builtins").attr("compile")(text, "<script>", "eval");
+    nb::dict names;
+    collect(code, local, names);
+    return script_value(nb::module_::import_("builtins").attr("eval")(code, names));
+  }
 
  private:
+  /// The values of the names that compiled code uses, and the functions inside of it.
+  void collect(const nb::object& code, Local local, nb::dict& names) const {
+    for (nb::handle word : nb::iter(code.attr("co_names"))) {
+      const auto name = nb::cast<std::string>(word);
+      if (names.contains(word)) continue;
+      if (const Value* v = local(name)) {
+        names[word] = from_script(*v);
+      } else if (nb::object found = find_(name); !found.is_none()) {
+        names[word] = found[0];
+      }
+    }
+    for (nb::handle constant : nb::iter(code.attr("co_consts")))
+      if (nb::hasattr(constant, "co_names")) collect(nb::borrow(constant), local, names);
+  }
+
   nb::object find_;
+  bool evaluates_;
 };
 
-tir::ParseOptions options_of(nb::object find, const std::map<std::string, std::string>& languages, bool verify) {
+tir::ParseOptions options_of(nb::object find, const std::map<std::string, std::string>& languages, bool verify,
+                             bool evaluates) {
   tir::ParseOptions options{.verify = verify};
   options.languages.insert(languages.begin(), languages.end());
-  if (!find.is_none()) options.around = std::make_shared<PythonNames>(find);
+  if (!find.is_none()) options.around = std::make_shared<PythonNames>(find, evaluates);
   return options;
 }
 
@@ -165,19 +203,21 @@ void add_script(nb::module_& m) {
          const std::string& name,
          nb::object captured,
          const std::map<std::string, std::string>& languages,
-         bool verify) {
-        return to_python(NodeRef(relax::parse_module(text, name, options_of(captured, languages, verify))));
+         bool verify,
+         bool evaluates) {
+        return to_python(NodeRef(relax::parse_module(text, name, options_of(captured, languages, verify, evaluates))));
       },
       nb::arg("text"),
       nb::arg("name") = "",
       nb::arg("captured").none() = nb::none(),
       nb::arg("languages") = std::map<std::string, std::string>(),
       nb::arg("verify") = true,
+      nb::arg("evaluates") = false,
       "The module of a text.");
   m.def(
       "evaluate",
       [](const std::string& text, nb::object captured) {
-        return from_script(relax::evaluate(text, options_of(captured, {}, true)));
+        return from_script(relax::evaluate(text, options_of(captured, {}, true, false)));
       },
       nb::arg("text"),
       nb::arg("captured").none() = nb::none(),

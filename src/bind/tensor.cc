@@ -56,9 +56,10 @@ nb::dlpack::dtype dlpack_of(DType d) {
 }
 
 /// A tensor in an array's memory. `A`: nb::ndarray<>, or one that is only read.
+/// `as`: what its elements are, where the array's own dtype only has their size.
 template <class A>
-Ref<Tensor> shared_with(const A& array) {
-  const DType dtype = dtype_of(array.dtype());
+Ref<Tensor> shared_with(const A& array, std::optional<DType> as = {}) {
+  const DType dtype = as ? *as : dtype_of(array.dtype());
   if (array.device_type() != nb::device::cpu::value)
     throw nb::type_error("the array is on another device\n  needs: an array in this machine's memory");
   Dims shape;
@@ -77,12 +78,50 @@ Ref<Tensor> shared_with(const A& array) {
       Storage::borrow(const_cast<void*>(static_cast<const void*>(array.data())), bytes, owner), 0, shape, dtype);
 }
 
+/// NumPy's arrays of the dtypes of ml_dtypes, which DLPack does not know: "bfloat16", "float8_e4m3fn". Empty for all others.
+std::string extended_dtype(nb::handle object) {
+  if (!nb::hasattr(object, "dtype") || !nb::hasattr(object, "view")) return "";
+  nb::object dtype = object.attr("dtype");
+  const auto name = nb::cast<std::string>(nb::str(dtype));
+  return name == "bfloat16" || name.starts_with("float8") || name.starts_with("float4") ? name : "";
+}
+
+/// Such an array's bits. Errors: TypeError for those that no tensor has.
+nb::object bits_of(nb::handle object, const std::string& name) {
+  if (name != "bfloat16")
+    throw nb::type_error(
+        text("an array of ",
+             name,
+             ", a dtype that no tensor has\n  needs: its bits as integers\n  hint:  array.view(\"uint8\")")
+            .c_str());
+  return object.attr("view")("uint16");
+}
+
 /// The tensor's memory as an array of another library; the tensor lives as long as that.
 nb::ndarray<> array_of(const NDArray& a) {
   std::vector<size_t> shape(a.tensor->shape().begin(), a.tensor->shape().end());
   auto* kept = new Ref<Tensor>(a.tensor);
   nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<Ref<Tensor>*>(p); });
   return nb::ndarray<>(a.tensor->data(), shape.size(), shape.data(), owner, nullptr, dlpack_of(a.tensor->dtype()));
+}
+
+/// The same for NumPy, which has bfloat16 from ml_dtypes alone.
+nb::object numpy_of(const NDArray& a) {
+  nb::ndarray<> array = array_of(a);
+  if (!a.tensor->dtype().is_bfloat()) return nb::ndarray<nb::numpy>(array).cast();
+  auto* kept = new Ref<Tensor>(a.tensor);
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<Ref<Tensor>*>(p); });
+  std::vector<size_t> shape(a.tensor->shape().begin(), a.tensor->shape().end());
+  nb::object bits =
+      nb::ndarray<nb::numpy>(a.tensor->data(), shape.size(), shape.data(), owner, nullptr, dlpack_of(DType::UInt(16)))
+          .cast();
+  try {
+    return bits.attr("view")(nb::module_::import_("ml_dtypes").attr("bfloat16"));
+  } catch (nb::python_error& e) {
+    if (!e.matches(PyExc_ImportError)) throw;
+    throw nb::import_error(
+        "NumPy has no bfloat16 of its own\n  needs: the package ml_dtypes\n  hint:  pip install ml_dtypes");
+  }
 }
 
 }  // namespace
@@ -95,7 +134,11 @@ nb::object tensor_to_python(const Ref<Tensor>& tensor) {
 Ref<Tensor> tensor_of(nb::handle object) {
   if (nb::isinstance<NDArray>(object)) return nb::cast<const NDArray&>(object).tensor;
   nb::ndarray<> array;
-  if (nb::try_cast(object, array)) return shared_with(array);
+  if (const std::string name = extended_dtype(object); !name.empty()) {
+    if (nb::try_cast(bits_of(object, name), array)) return shared_with(array, bf16);
+  } else if (nb::try_cast(object, array)) {
+    return shared_with(array);
+  }
   if (nb::ndarray<nb::ro> readable; nb::try_cast(object, readable))
     wrong_type(object, "an array that may be written: this one is read-only\n  hint:  sator.nd.array(...) copies it");
   wrong_type(object, "an array: sator.nd.array(...), NumPy's, or one that speaks DLPack");
@@ -161,7 +204,7 @@ void add_tensors(nb::module_& m) {
              return self.attr("_numpy")().attr("__dlpack__")(**kwargs);
            })
       .def("__dlpack_device__", [](const NDArray&) { return nb::make_tuple(1, 0); })
-      .def("_numpy", [](const NDArray& a) { return nb::ndarray<nb::numpy>(array_of(a)).cast(); });
+      .def("_numpy", &numpy_of);
   m.def("empty", [](const std::vector<int64_t>& shape, const std::string& dtype) {
     const std::optional<DType> d = DType::parse(dtype);
     if (!d) throw nb::value_error(("no dtype " + dtype).c_str());
@@ -174,7 +217,11 @@ void add_tensors(nb::module_& m) {
   m.def("copy_of", [](nb::object array) {
     nb::ndarray<nb::ro> readable;
     const bool is_ours = nb::isinstance<NDArray>(array);
-    const Ref<Tensor> from = !is_ours && nb::try_cast(array, readable) ? shared_with(readable) : tensor_of(array);
+    const std::string name = is_ours ? "" : extended_dtype(array);
+    nb::object plain = name.empty() ? array : bits_of(array, name);
+    const Ref<Tensor> from = !is_ours && nb::try_cast(plain, readable)
+                                 ? shared_with(readable, name.empty() ? std::optional<DType>() : bf16)
+                                 : tensor_of(array);
     const Ref<Tensor> out = Tensor::empty(from->shape(), from->dtype());
     std::copy_n(from->data_as<char>(), from->size_bytes(), out->data_as<char>());
     return NDArray{out};

@@ -178,6 +178,15 @@ void store(GraphEvaluator& ev, const tir::Value& v, DType dtype, char* at, Place
 tir::Value fn_const(GraphEvaluator& ev, const Expression& call) {
   Arguments a(ev, call, {"value", "dtype", "shape"});
   return ev.located(call.place, [&]() -> tir::Value {
+    if (const auto* host = a.need("value").as<tir::HostObjectRef>())
+      if (const NodeRef array = (*host)->tensor()) {
+        const DType own = array.as<Constant>()->data.tensor->dtype();
+        if (a.dtype("dtype", own) != own)
+          a.fail({.what = text("an array of ", own, " as a constant of ", a.dtype("dtype", own)),
+                  .needs = "the array's own dtype",
+                  .hint = "convert it with astype in Python"});
+        return array;
+      }
     std::vector<int64_t> shape;
     std::vector<tir::Value> elements;
     collect(ev, a.need("value"), 0, shape, elements, a.place_of("value"));

@@ -131,8 +131,21 @@ Value Evaluator::eval(const Expression& e) {
     case Kind::logical: return logical(e);
     case Kind::conditional: return conditional(e);
     case Kind::lambda: return LambdaValue{&e};
+    case Kind::comprehension: return comprehension(e);
     default: fail(e.place, {.what = "this has no value here", .needs = "an expression", .hint = "remove it"});
   }
+}
+
+Value Evaluator::comprehension(const Expression& e) {
+  if (around) {
+    std::optional<Value> value =
+        located(e.place, [&] { return around->evaluate(e.text, [&](const std::string& name) { return find(name); }); });
+    if (value) return *std::move(value);
+  }
+  fail(e.place,
+       {.what = "comprehensions are not part of TVMScript",
+        .needs = "the values themselves, or a function in Python code, where Python evaluates them",
+        .hint = "write the list out"});
 }
 
 Value Evaluator::attribute(const Expression& e) {

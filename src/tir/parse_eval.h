@@ -120,6 +120,7 @@ class Evaluator {
   std::vector<std::string> names_in_scope() const;
 
  private:
+  Value comprehension(const script::Expression& e);
   Value attribute(const script::Expression& e);
   Value subscript(const script::Expression& e);
   Value unary(const script::Expression& e);

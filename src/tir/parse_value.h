@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "ir/script/ast.h"
 #include "tir/nodes.h"
 
@@ -74,6 +75,8 @@ class HostObject {
   virtual std::string kind() const = 0;
   virtual Value attribute(const std::string& name) const = 0;
   virtual Value element(const Value& index) const = 0;
+  /// An array as a constant of a graph; null for any other object.
+  virtual NodeRef tensor() const { return nullptr; }
   virtual Value call(const std::vector<Value>& args,
                      const std::vector<std::pair<std::string, Value>>& keywords) const = 0;
 };
@@ -106,6 +109,9 @@ class Surroundings {
   virtual ~Surroundings() = default;
   /// The value of a name; nothing where there is none.
   virtual std::optional<Value> value_of(const std::string& name) const = 0;
+  /// The value of an expression of Python's, whose names `local` knows first (null: it does not); nothing where none is evaluated.
+  using Local = FunctionRef<const Value*(const std::string& name)>;
+  virtual std::optional<Value> evaluate(const std::string& /*text*/, Local /*local*/) const { return {}; }
 };
 
 }  // namespace sator::tir

@@ -183,6 +183,42 @@ class Memory(unittest.TestCase):
             np.testing.assert_array_equal(t.numpy(), values)
 
 
+    def test_bfloat16_of_ml_dtypes(self):
+        try:
+            import ml_dtypes
+        except ImportError:
+            self.skipTest("ml_dtypes is not installed")
+        values = random(4, 8).astype(ml_dtypes.bfloat16)
+        t = sator.nd.from_dlpack(values)
+        self.assertEqual((t.dtype, t.data_ptr), ("bfloat16", values.ctypes.data))
+        self.assertEqual(t.numpy().dtype, ml_dtypes.bfloat16)
+        np.testing.assert_array_equal(sator.nd.array(values).numpy().view("uint16"), values.view("uint16"))
+        np.testing.assert_array_equal(relax.const(values).data.numpy().view("uint16"), values.view("uint16"))
+
+        @T.prim_func
+        def widen(A: T.Buffer((4, 8), "bfloat16"), B: T.Buffer((4, 8), "float32"), C: T.Buffer((4, 8), "bfloat16")):
+            for i, j in T.grid(4, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = T.Cast("float32", A[vi, vj]) * T.float32(2)
+                    C[vi, vj] = A[vi, vj]
+
+        b, c = np.zeros((4, 8), "float32"), np.zeros((4, 8), ml_dtypes.bfloat16)
+        sator.build(widen)(values, b, c)
+        np.testing.assert_array_equal(b, values.astype("float32") * 2)
+        np.testing.assert_array_equal(c.view("uint16"), values.view("uint16"))
+        with self.assertRaises(TypeError) as caught:
+            sator.nd.array(values.astype(ml_dtypes.float8_e4m3fn))
+        self.assertIn("float8_e4m3fn", str(caught.exception))
+
+    def test_read_only_arrays_are_copied_and_not_shared(self):
+        x = np.frombuffer(random(4).tobytes(), "float32")
+        np.testing.assert_array_equal(sator.nd.array(x).numpy(), x)
+        with self.assertRaises(TypeError) as caught:
+            sator.nd.from_dlpack(x)
+        self.assertIn("read-only", str(caught.exception))
+
+
 class Callbacks(unittest.TestCase):
     @staticmethod
     def machine(name):

@@ -148,6 +148,49 @@ class Captured(unittest.TestCase):
 
         self.assertIn("from the helper", str(caught.exception))
 
+    def test_comprehensions_are_evaluated_by_python(self):
+        sizes, table = {"a": 4, "b": 8}, [3, 1, 2]
+
+        @T.prim_func
+        def f(A: T.Buffer(tuple(v * 2 for v in sizes.values()), "int32"), B: T.Buffer((8, 16), "int32")):
+            for i, j in T.grid(*[T.int32(v * 2) for _, v in sorted(sizes.items())]):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = sum([A[vi, vj] * k for k in table if k > 1], T.int32(0))
+
+        @T.prim_func
+        def same(A: T.Buffer((8, 16), "int32"), B: T.Buffer((8, 16), "int32")):
+            for i, j in T.grid(8, 16):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj] * 3 + A[vi, vj] * 2
+
+        sator.ir.assert_structural_equal(f.without_attr("global_symbol"), same.without_attr("global_symbol"))
+        with self.assertRaises(ZeroDivisionError):
+            @T.prim_func
+            def g(A: T.Buffer(tuple(1 // k for k in [0]), "int32")):
+                T.evaluate(0)
+
+        with self.assertRaises(sator.error.DiagnosticError) as caught:
+            sator.script.parse("@T.prim_func\ndef f(A: T.Buffer([k for k in (1, 2)], 'int32')):\n    T.evaluate(0)\n")
+        self.assertIn("comprehensions", str(caught.exception))
+
+    def test_arrays_of_numpy_s_are_constants_of_graphs(self):
+        import numpy as np
+
+        weight = np.arange(6, dtype="float16").reshape(2, 3)
+
+        @R.function
+        def f(x: R.Tensor((2, 3), "float16")):
+            with R.dataflow():
+                y = R.add(x, R.const(weight))
+                R.output(y)
+            return y
+
+        constant = f.body.blocks[0].bindings[0].value.args[1]
+        self.assertEqual(constant.struct_info.dtype, "float16")
+        np.testing.assert_array_equal(constant.data.numpy(), weight)
+
     def test_an_unknown_name_is_refused_with_file_line_and_column(self):
         with self.assertRaises(sator.error.DiagnosticError) as caught:
 

@@ -92,7 +92,7 @@ def _read(thing, frame, check_well_formed):
     languages = {name: value._language for name, value in names.items()
                  if isinstance(getattr(value, "_language", None), str) and isinstance(value, types.ModuleType)}
     languages.update(_decorators_by_name(names))
-    return _core.parse(text, inspect.getsourcefile(thing) or "", _lookup(names), languages, check_well_formed)
+    return _core.parse(text, inspect.getsourcefile(thing) or "", _lookup(names), languages, check_well_formed, True)
 
 
 def _no_source(thing):

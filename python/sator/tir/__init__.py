@@ -65,6 +65,13 @@ class _Block:
     name_hint = property(lambda self: self.name.text)
 
 
+@extends(_core.tir.Buffer)
+class _Buffer:
+    def __getitem__(self, indices):
+        """The element at an index per dimension."""
+        return _core.make(_core.tir.BufferLoad, [self, list(indices) if isinstance(indices, tuple) else [indices]])
+
+
 @extends(_core.tir.IndexMap)
 class _IndexMap:
     @staticmethod

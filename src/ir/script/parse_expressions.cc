@@ -319,12 +319,21 @@ Expression Parser::atom() {
   unexpected("an expression");
 }
 
-void Parser::refuse_comprehension() {
-  if (!peek().is_name("for")) return;
-  fail(peek().place,
-       {.what = "comprehensions are not part of TVMScript",
-        .needs = "the values themselves",
-        .hint = "write the list out"});
+Expression Parser::comprehension(uint32_t begin, char open, std::string_view close) {
+  int depth = 0;
+  while (depth > 0 || !peek().is_op(close)) {
+    const Token& t = peek();
+    if (t.kind == TokenKind::end) unexpected("the end of the comprehension");
+    if (t.is_op("(") || t.is_op("[") || t.is_op("{")) ++depth;
+    if (t.is_op(")") || t.is_op("]") || t.is_op("}")) --depth;
+    if (depth < 0) unexpected("the end of the comprehension");
+    take();
+  }
+  const Place place = since(begin);
+  return node(Kind::comprehension,
+              begin,
+              {},
+              open + std::string(source_.text().substr(place.begin, place.end - place.begin)) + std::string(close));
 }
 
 Expression Parser::parenthesised() {
@@ -335,7 +344,7 @@ Expression Parser::parenthesised() {
   bool is_tuple = peek().is_op(")");
   while (!peek().is_op(")")) {
     items.push_back(star_or_expression());
-    refuse_comprehension();
+    if (peek().is_name("for")) items.back() = comprehension(items.back().place.begin, '(', ")");
     if (!take_op(",")) break;
     is_tuple = true;
   }
@@ -355,7 +364,12 @@ Expression Parser::list() {
   std::vector<Expression> items;
   while (!peek().is_op("]")) {
     items.push_back(star_or_expression());
-    refuse_comprehension();
+    if (peek().is_name("for")) {
+      Expression all = comprehension(items.back().place.begin, '[', "]");
+      need_op("]", "the elements of the list");
+      for_target_ = was_target;
+      return all;
+    }
     if (!take_op(",")) break;
   }
   need_op("]", "the elements of the list");
@@ -376,7 +390,11 @@ Expression Parser::dict() {
     items.push_back(expression());
     need_op(":", "a key of the dictionary");
     items.push_back(expression());
-    refuse_comprehension();
+    if (peek().is_name("for")) {
+      Expression all = comprehension(items[items.size() - 2].place.begin, '{', "}");
+      need_op("}", "the entries of the dictionary");
+      return all;
+    }
     if (!take_op(",")) break;
   }
   need_op("}", "the entries of the dictionary");
@@ -406,7 +424,7 @@ Expression Parser::call(Expression callee) {
       keywords.push_back({std::move(name), since(start), std::move(value)});
     } else {
       items.push_back(star_or_expression());
-      refuse_comprehension();
+      if (peek().is_name("for")) items.back() = comprehension(items.back().place.begin, '(', ")");
       if (!keywords.empty() && !items.back().is(Kind::star))
         fail(items.back().place,
              {.what = "a positional argument follows a keyword argument",
@@ -433,7 +451,6 @@ Expression Parser::subscript(Expression value) {
   bool is_tuple = false;
   while (!peek().is_op("]")) {
     indices.push_back(index());
-    refuse_comprehension();
     if (!take_op(",")) break;
     is_tuple = true;
   }

@@ -6,7 +6,7 @@
 namespace sator::script {
 
 /// The statements of a text. `name` is the file's, for messages.
-/// Errors: what is not Python, or not in the subset (comprehensions, generators, try, async, ...), with its place.
+/// Errors: what is not Python, or not in the subset (try, async, ...), with its place.
 Program parse(std::string text, std::string name = "");
 
 /// A text that is one expression, such as a shape written as a string ("n * 4"). `at` is where the text stands in

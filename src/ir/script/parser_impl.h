@@ -36,7 +36,8 @@ class Parser {
   Expression subscript(Expression value);
   Expression index();
   Expression star_or_expression();
-  void refuse_comprehension();
+  /// At `for`: the comprehension that began at `begin` within brackets, which closes before `close`; that is not taken.
+  Expression comprehension(uint32_t begin, char open, std::string_view close);
 
   // Statements.
   void statement(std::vector<Statement>& out);
