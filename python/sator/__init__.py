@@ -20,6 +20,7 @@ _NAMES = {
     "TVMError": "error",
     "Target": "target",
     "LM": "model",
+    "export_model": "model",
     "command": "commands",
     "study": "commands",
     "estimate": "commands",

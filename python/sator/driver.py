@@ -19,12 +19,12 @@ class _Library:
         weakref.finalize(self, shutil.rmtree, self._folder, True)
 
 
-def _compile(mod, target, keeps_schedules, bounds):
+def _compile(mod, target, keeps_schedules, bounds, dump=""):
     if not isinstance(mod, _core.ir.IRModule):
         mod = _core.module({mod.attrs.get("global_symbol", "main"): mod}, None, None)
     library = _Library()
     target = Target(target) if target is not None else Target.current() or Target("llvm")
-    return _core.build(mod, str(library.file), str(target), keeps_schedules, dict(bounds or {})), library
+    return _core.build(mod, str(library.file), str(target), keeps_schedules, dict(bounds or {}), dump), library
 
 
 def build(mod, args=None, target=None, target_host=None, runtime=None, name="default_function", bounds=None):
@@ -65,7 +65,11 @@ def relax_build(mod, target=None, params=None, pipeline="default_build", exec_mo
     pipeline   a pass that runs first; its name means the compiler's own steps, which run in any case
     Errors: as of sator.build.
     """
-    if callable(pipeline):
+    dump = ""
+    if hasattr(pipeline, "debug_dump"):  # the compiler's own phases, which run in any case
+        bounds, dump = {**pipeline.bounds, **(bounds or {})}, pipeline.debug_dump or ""
+        target = pipeline.target if target is None else target
+    elif callable(pipeline):
         mod = pipeline(mod)
-    program, library = _compile(mod, target, False, bounds)
+    program, library = _compile(mod, target, False, bounds, str(dump))
     return Executable(program, library)

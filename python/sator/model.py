@@ -4,6 +4,16 @@ from pathlib import Path
 from sator import _core
 
 
+def export_model(folder, quantization=None, context_window=None):
+    """A model's program before any pass, and its parameters: (IRModule, [(name, shape, dtype)]). No weights are read.
+
+    folder   a Hugging Face folder; config.json is enough
+    Errors: as of LM.
+    """
+    mod, params, _ = _core.model_program(str(folder), quantization, context_window)
+    return mod, params
+
+
 class LM:
     """A language model from a Hugging Face folder or a GGUF file, compiled for this machine.
 

@@ -1,6 +1,22 @@
 """What is compiled for."""
 
 
+class TargetKind:
+    """A kind of targets."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __eq__(self, other):
+        return self.name == getattr(other, "name", other)
+
+    def __hash__(self):
+        return hash(self.name)
+
+    def __repr__(self):
+        return self.name
+
+
 class Target:
     """A target by its text: "llvm", "llvm -mcpu=cascadelake", "nvidia/nvidia-a100", a described chip.
 
@@ -10,7 +26,51 @@ class Target:
     _stack = []
 
     def __init__(self, target, host=None):
+        if isinstance(target, dict):
+            import json
+
+            target = json.dumps(target)
         self.text = target.text if isinstance(target, Target) else str(target)
+        self._host = host if host is None or isinstance(host, Target) else Target(host)
+        self._told = None
+
+    def _config(self):
+        if self._told is None:
+            from sator import _core
+
+            self._told = _core.target_config(self.text)
+        return self._told
+
+    @property
+    def kind(self):
+        """The kind; its `name` is "llvm", "cuda", ..."""
+        return TargetKind(self._config()[0])
+
+    @property
+    def keys(self):
+        """By what rules ask for it: ["cuda", "gpu"]."""
+        return list(self._config()[1])
+
+    @property
+    def attrs(self):
+        """Its attributes: {"arch": "sm_80", "max_threads_per_block": 1024, ...}."""
+        config = self._config()[2]
+        config = getattr(config, "config", config) or {}
+        return {k: v for k, v in dict(config).items() if k not in ("kind", "keys", "tag", "host")}
+
+    @property
+    def arch(self):
+        """The architecture, "sm_80"; an empty text where it has none."""
+        return self.attrs.get("arch", "")
+
+    @property
+    def host(self):
+        """The target of the code around kernels, or None."""
+        return self._host
+
+    @property
+    def max_num_threads(self):
+        return int(self.attrs.get("max_num_threads", self.attrs.get("max_threads_per_block", 1)))
 
     @staticmethod
     def current(allow_none=True):

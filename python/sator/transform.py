@@ -21,16 +21,19 @@ class PassContext:
     config        options by TVM's names: {"tir.LoopPartition": ...}
     instruments   objects told of each pass: enter_pass_ctx, run_before_pass(mod, info), run_after_pass(mod, info), should_run
     explain       called with (pass, message) where a pass says why it did or did not do something
+    bounds        upper bounds of symbolic sizes, {"seq_len": 512}
     """
 
     _stack = []
 
-    def __init__(self, opt_level=2, required_pass=None, disabled_pass=None, instruments=None, config=None, explain=None):
+    def __init__(self, opt_level=2, required_pass=None, disabled_pass=None, instruments=None, config=None, explain=None,
+                 bounds=None):
         self.opt_level = opt_level
         self.required_pass, self.disabled_pass = list(required_pass or ()), list(disabled_pass or ())
         self.instruments = list(instruments or ())
         self.config = dict(config or {})
         self.explain = explain
+        self.bounds = dict(bounds or {})
 
     @staticmethod
     def current():
@@ -89,7 +92,7 @@ class _Named(Pass):
         self.info, self._args, self._kwargs = info, list(args), kwargs
 
     def transform_module(self, mod, ctx):
-        return _core.run_pass(self.info.name, mod, self._args, self._kwargs, ctx.config, Target.current(), ctx.explain)
+        return _core.run_pass(self.info.name, mod, self._args, self._kwargs, ctx.config, Target.current(), ctx.explain, ctx.bounds)
 
 
 class Sequential(Pass):

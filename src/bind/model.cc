@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "bind/node.h"
 #include "bind/parts.h"
 #include "bind/tensor.h"
 #include "cli/app.h"
@@ -197,6 +198,25 @@ void add_model(nb::module_& m) {
       .def_prop_ro("limits", &LanguageModel::limits)
       .def_prop_ro("scheme", &LanguageModel::scheme)
       .def_prop_ro("bits_per_weight", &LanguageModel::bits_per_weight);
+  m.def(
+      "model_program",
+      [](const std::string& folder, const std::optional<std::string>& scheme, std::optional<int64_t> context_window) {
+        llm::OpenOptions options{.scheme = llm::scheme_for(folder, scheme)};
+        options.program.context_window = context_window;
+        const llm::Program program = llm::program_of(folder, options);
+        nb::list params, layers;
+        for (const llm::ParamSpec& p : program.params) {
+          nb::list shape;
+          for (int64_t d : p.shape) shape.append(d);
+          params.append(nb::make_tuple(p.name, nb::tuple(shape), p.dtype.name()));
+        }
+        for (const std::string& layer : program.layers) layers.append(layer);
+        return nb::make_tuple(to_python(NodeRef(program.module)), params, layers);
+      },
+      nb::arg("folder"),
+      nb::arg("scheme").none(),
+      nb::arg("context_window").none(),
+      "The program of a model's folder before any pass, its parameters and the layers that bind results.");
   m.def("command", command, nb::arg("args"), nb::arg("progress").none());
   m.def("shipped_chips", &shipped_chips);
 }

@@ -1,5 +1,6 @@
 // Passes by name: every row of the driver's table, with its options by position and by name.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -10,6 +11,7 @@
 #include "passes/run.h"
 #include "passes/to_vm.h"
 #include "relax/ops/table.h"
+#include "rules/gpu/gpu.h"
 
 namespace sator::bind {
 
@@ -60,11 +62,12 @@ void add_passes(nb::module_& m) {
          nb::dict keywords,
          nb::dict config,
          nb::object target,
-         nb::object explain) {
+         nb::object explain,
+         const std::map<std::string, int64_t>& bounds) {
         const passes::Pass& pass = driver::step_named(name);
         const Module* given = module.node.as<Module>();
         if (!given) throw nb::type_error(("pass " + name + " runs on an IRModule").c_str());
-        passes::PassContext ctx;
+        passes::PassContext ctx{.bounds = bounds};
         for (auto [key, value] : config) ctx.config[nb::cast<std::string>(key)] = attribute_of(value);
         add_arguments(pass, positional, keywords, ctx.config);
         if (!target.is_none()) ctx.target = Target::parse(nb::cast<std::string>(nb::str(target)));
@@ -86,7 +89,48 @@ void add_passes(nb::module_& m) {
       nb::arg("keywords"),
       nb::arg("config"),
       nb::arg("target").none(),
-      nb::arg("explain").none() = nb::none());
+      nb::arg("explain").none() = nb::none(),
+      nb::arg("bounds") = std::map<std::string, int64_t>());
+  m.def(
+      "pipeline",
+      [](const std::string& target) {
+        nb::list out;
+        for (const driver::Phase& phase : driver::backend_of(Target::parse(target)).phases) {
+          nb::list steps;
+          for (const driver::Step& s : phase.steps) steps.append(nb::make_tuple(s.name, s.skipped));
+          out.append(nb::make_tuple(phase.number, phase.does, steps));
+        }
+        return out;
+      },
+      "The phases of a target: number, what it does, steps: name, and why it is skipped, or nothing.");
+  m.def(
+      "gpu_rules",
+      [] {
+        nb::list out;
+        for (const rules::GpuRule& r : rules::gpu_rules())
+          out.append(nb::make_tuple(std::string(r.name), std::string(r.does), r.by_default));
+        return out;
+      },
+      "Name, what it does, whether it is tried by default: one tuple per rule for GPUs.");
+  m.def(
+      "schedule_for_gpu",
+      [](const Handle& module, const std::string& target, const std::vector<std::string>& names, int64_t bucket) {
+        const Module* given = module.node.as<Module>();
+        if (!given) throw nb::type_error("rules schedule an IRModule");
+        return to_python(NodeRef(rules::schedule_for_gpu(
+            ModuleRef(given), Target::parse(target).config(), rules::gpu_rules_named(names), bucket)));
+      },
+      "The module with its tensor programs scheduled by the first of these rules that takes each.");
+  m.def(
+      "target_config",
+      [](const std::string& target) {
+        const Target parsed = Target::parse(target);
+        nb::list keys;
+        for (const std::string& key : parsed.keys()) keys.append(key);
+        nb::object config = parsed.config() ? from_attribute(parsed.config()) : nb::none();
+        return nb::make_tuple(std::string(parsed.kind().name), keys, config);
+      },
+      "Kind, keys and attributes of a target.");
   m.def(
       "is_reshape",
       [](const Handle& f) {

@@ -77,5 +77,26 @@ class FashionMnist(unittest.TestCase):
         self.assertLess(cost[1]["memories"][0]["read_bytes"], 2 * cost[0]["memories"][0]["read_bytes"])
 
 
+class Pages(unittest.TestCase):
+    """The other seeds' pages hold themselves what their blocks print."""
+
+    def test_the_notebook(self):
+        pages.run("docs/seeds/notebook.md")
+
+    def test_the_slides(self):
+        pages.run("docs/seeds/slides.md")
+
+    def test_the_pipeline_and_a_rule_for_products(self):
+        page = pages.run("docs/seeds/mlc-pipeline.md")
+        self.assertTrue(page["Matmul"]().is_target_available(sator.Target("nvidia/geforce-rtx-3090")))
+        with sator.Target("llvm"):
+            self.assertNotIn("thread_binding", sator.dlight.ApplyDefaultSchedule(page["Matmul"]())(page["Product"]).script())
+
+    def test_a_page_that_shows_something_else_fails(self):
+        self.assertTrue(pages.matches("a ... c\n...", "a b  c\nd\n"))
+        self.assertFalse(pages.matches("a ... c", "a b d\n"))
+        self.assertFalse(pages.matches("a", "a\nb\n"))
+
+
 if __name__ == "__main__":
     unittest.main()

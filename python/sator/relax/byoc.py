@@ -111,7 +111,7 @@ class _RunCodegen(transform.Pass):
         for backend, names in by_backend.items():
             mod = self._with_backend(mod, backend, names)
         if any(f.attrs.get("Codegen") for f in mod.functions.values()):
-            mod = _core.run_pass(self.info.name, mod, [], {}, ctx.config, transform.Target.current(), ctx.explain)
+            mod = _core.run_pass(self.info.name, mod, [], {}, ctx.config, transform.Target.current(), ctx.explain, ctx.bounds)
         return mod
 
     def _with_backend(self, mod, backend, names):

@@ -83,8 +83,8 @@ def _is_module_body(frame):
 def _read(thing, frame, check_well_formed):
     """The module of a function's or a class's source."""
     try:
-        lines, first = inspect.getsourcelines(thing)
-    except OSError:
+        lines, first, file = _class_source(thing, frame) or (*inspect.getsourcelines(thing), inspect.getsourcefile(thing) or "")
+    except (OSError, TypeError):
         raise _no_source(thing) from None
     # Empty lines before, so that errors name the file's lines.
     text = "\n" * (first - 1) + textwrap.dedent("".join(lines))
@@ -92,7 +92,19 @@ def _read(thing, frame, check_well_formed):
     languages = {name: value._language for name, value in names.items()
                  if isinstance(getattr(value, "_language", None), str) and isinstance(value, types.ModuleType)}
     languages.update(_decorators_by_name(names))
-    return _core.parse(text, inspect.getsourcefile(thing) or "", _lookup(names), languages, check_well_formed, True)
+    return _core.parse(text, file, _lookup(names), languages, check_well_formed, True)
+
+
+def _class_source(thing, frame):
+    """Lines, the number of the first and the file of a class, by the code that made it: in a notebook's cell classes have no file."""
+    if not inspect.isclass(thing):
+        return None
+    bodies = [c for c in frame.f_code.co_consts if inspect.iscode(c) and c.co_name == thing.__name__ and c.co_firstlineno <= frame.f_lineno]
+    lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)
+    if not bodies or not lines:
+        return None
+    first = max(c.co_firstlineno for c in bodies)
+    return inspect.getblock(lines[first - 1:]), first, frame.f_code.co_filename
 
 
 def _no_source(thing):

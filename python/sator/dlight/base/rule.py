@@ -1,4 +1,4 @@
-"""Default schedules: the compiler's own, and rules written in Python."""
+"""Rules written in Python, and the pass that applies rules."""
 from sator import _core, transform
 from sator.target import Target
 
@@ -20,12 +20,19 @@ class _Rules(transform.Pass):
         self._rules = rules
 
     def transform_module(self, mod, ctx):
-        target = Target.current() or Target("llvm")
+        around = Target.current() or Target("llvm")
         functions = mod.functions
         for name, func in functions.items():
             if not isinstance(func, _core.tir.PrimFunc) or func.attrs.get("tir.is_scheduled"):
                 continue
+            target = func.attrs.get("target") or around
             for rule in self._rules:
+                if hasattr(rule, "schedule"):  # a rule of the compiler's
+                    made = rule.schedule(_core.module({name: func}, None, None), target)[name]
+                    if made.attrs.get("tir.is_scheduled"):
+                        functions[name] = made
+                        break
+                    continue
                 apply = rule.apply if hasattr(rule, "apply") else rule
                 sch = apply(func, target, False)
                 sch = sch[0] if isinstance(sch, list) and sch else sch
