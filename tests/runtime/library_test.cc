@@ -151,6 +151,44 @@ TEST_F(Library, RefusesFilesThatAreNotLibraries) {
     }
 }
 
+/// Compiles a library with the given text as its source hash.
+void compile_named(const fs::path& folder, const std::string& name) {
+  fs::create_directories(folder);
+  std::string array, isa = available_isa_text();
+  for (char c : fill_program()) array += text(static_cast<int>(static_cast<uint8_t>(c)), ',');
+  isa = isa.substr(0, isa.find(','));
+  write_file(folder / (name + ".c"),
+             text("#include \"runtime/abi.h\"\nstatic const uint8_t program[] = {",
+                  array,
+                  "};\nstatic int32_t fill(void* const* b, const int64_t* v, SatorContext* c) { return 0; }\n"
+                  "static const SatorKernelEntry entries[] = {{\"fill\", fill}};\n"
+                  "static const SatorKernelTable table = {\"",
+                  isa,
+                  "\", 1, entries};\nstatic const SatorKernelTable* const levels[] = {&table};\n"
+                  "static const SatorModel model = {SATOR_ABI_VERSION, 1, levels, \"",
+                  name,
+                  "\", \"{}\", program, sizeof program};\nconst SatorModel* sator_model(void) { return &model; }\n"));
+  const std::string command = text(SATOR_C_COMPILER " -std=c11 -shared -fPIC -I",
+                                   SATOR_SOURCE_DIR,
+                                   "/src -o ",
+                                   (folder / (name + ".so")).string(),
+                                   " ",
+                                   (folder / (name + ".c")).string());
+  ASSERT_EQ(std::system(command.c_str()), 0);
+}
+
+// The second time a file is opened it has another descriptor; once that is closed, the next file's has its number.
+TEST_F(Library, AFileOpenedTwiceIsNotTakenForTheNextOne) {
+  const fs::path folder = fs::temp_directory_path() / text("sator_library_twice_", getpid());
+  for (const char* name : {"one", "two"}) compile_named(folder, name);
+  const Ref<ModelLibrary> first = ModelLibrary::open(folder / "one.so");
+  EXPECT_EQ(ModelLibrary::open(folder / "one.so")->source_hash(), "one");
+  const Ref<ModelLibrary> second = ModelLibrary::open(folder / "two.so");
+  EXPECT_EQ(second->source_hash(), "two");
+  EXPECT_EQ(first->source_hash(), "one");
+  fs::remove_all(folder);
+}
+
 // A library written in C against abi.h alone, as generated code is: compiled here, loaded, run on two threads.
 TEST_F(Library, LoadsAndRunsALibraryFromDisk) {
   fs::path folder = fs::temp_directory_path() / text("sator_library_test_", getpid());
