@@ -105,9 +105,12 @@ void add_operators(nb::class_<PrimExprHandle, Handle>& c) {
     if (const IntImm* i = a.node.as<IntImm>()) return i->value != 0;
     if (const EQ* e = a.node.as<EQ>()) return e->a == e->b;
     if (const NE* e = a.node.as<NE>()) return e->a != e->b;
-    throw nb::value_error(
-        "an expression is neither true nor false before the program runs; use T.if_then_else, or "
-        "sator.tir.all and any");
+    throw nb::value_error(text("the condition ",
+                               Expr(static_cast<const ExprNode*>(a.node.get())),
+                               " is neither true nor false yet",
+                               "\n  needs: a condition that is known before the program runs",
+                               "\n  hint:  T.if_then_else chooses while it runs; tir.all and tir.any join conditions")
+                              .c_str());
   });
   c.def("__int__", [](const PrimExprHandle& a) {
     const IntImm* i = a.node.as<IntImm>();

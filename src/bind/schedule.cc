@@ -119,6 +119,14 @@ std::string python_of(const Value& v) {
   return text(v);
 }
 
+/// "(self, loop, factors, preserve_unit_iters=True)".
+std::string signature_of(const schedule::AnyPrimitive& p) {
+  std::string out = "(self";
+  for (const schedule::Parameter& parameter : p.parameters)
+    out += parameter.required ? ", " + parameter.name : ", " + parameter.name + "=...";
+  return out + ")";
+}
+
 void add_primitives(nb::class_<Schedule>& c) {
   for (const schedule::AnyPrimitive* p : schedule::primitives()) {
     std::string words = p->does + "\n\n" + p->name + "(";
@@ -139,7 +147,7 @@ void add_primitives(nb::class_<Schedule>& c) {
         nb::is_method(),
         nb::scope(c),
         nb::name(p->name.c_str()),
-        nb::sig(("def " + p->name + "(self, *args, **kwargs)").c_str()),
+        nb::sig(("def " + p->name + signature_of(*p)).c_str()),
         words.c_str());
     c.attr(p->name.c_str()) = method;
   }

@@ -7,6 +7,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import pages
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -20,6 +22,13 @@ class Page(unittest.TestCase):
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertIn("for i in T.parallel(64):", ran.stdout)
         self.assertIn("'predictions': 126", ran.stdout)
+
+
+    def test_mistakes_and_what_they_are_answered_with(self):
+        pages.run("docs/mistakes.md")
+
+    def test_questions_of_the_seeds(self):
+        pages.run("docs/questions.md")
 
 
 if __name__ == "__main__":

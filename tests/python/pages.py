@@ -1,4 +1,7 @@
-"""Runs pages of docs/: their blocks of Python, one after the other, and what they print."""
+"""Runs pages of docs/: their blocks of Python, one after the other, and what they print.
+
+    pages.py PAGE [--write]      --write fills text blocks that are empty
+"""
 import io
 import os
 import re
@@ -25,9 +28,13 @@ def matches(expected, printed):
                         printed.strip() + "\n", re.S) is not None
 
 
-def run(name):
-    """Runs a page in the root of the checkout: the names that its blocks define. Raises Mismatch, or what a block raises."""
-    blocks = _BLOCK.findall((ROOT / name).read_text())
+def run(name, write=False):
+    """Runs a page in the root of the checkout: the names that its blocks define. Raises Mismatch, or what a block raises.
+
+    write   puts what was printed in the place of text blocks that are empty
+    """
+    page = (ROOT / name).read_text()
+    blocks = _BLOCK.findall(page)
     namespace, printed = {"__name__": "page"}, ""
     here = os.getcwd()
     with tempfile.TemporaryDirectory() as folder:
@@ -35,6 +42,9 @@ def run(name):
         try:
             for i, (kind, text) in enumerate(blocks):
                 if kind == "text":
+                    if write and not text.strip():
+                        page = page.replace("```text\n```", f"```text\n{printed.rstrip()}\n```", 1)
+                        continue
                     if not matches(text, printed):
                         raise Mismatch(f"{name}, block {i}: the page shows\n{text}\nand it printed\n{printed}")
                     continue
@@ -47,8 +57,10 @@ def run(name):
                 printed = out.getvalue()
         finally:
             os.chdir(here)
+    if write:
+        (ROOT / name).write_text(page)
     return namespace
 
 
 if __name__ == "__main__":
-    run(sys.argv[1])
+    run(sys.argv[1], "--write" in sys.argv)

@@ -6,12 +6,8 @@ from sator.driver import Executable, relax_build as build  # noqa: F401
 from sator.extend import add_constructors, extends
 from sator.runtime.vm import VirtualMachine  # noqa: F401
 from sator.relax import operators  # noqa: F401
-from sator.script.language import Name
 
 Expr, StructInfo, Binding = _core.RelaxExpr, _core.StructInfo, _core.Binding
-
-# Calls of ops, as R makes them in scripts: relax.op.add(x, y), relax.op.nn.relu(x).
-op = Name("R")
 
 
 @extends(_core.relax.Var)
@@ -187,7 +183,7 @@ def const(value, dtype=None):
     return _core.constant(_core.copy_of(numpy.ascontiguousarray(array).reshape(array.shape)))
 
 
-from sator.relax import expr_functor  # noqa: E402,F401
+from sator.relax import expr_functor, op  # noqa: E402,F401
 from sator.relax.block_builder import BlockBuilder  # noqa: E402,F401
 from sator.relax.pipeline import get_pipeline, register_pipeline  # noqa: E402,F401
 from sator.relax.expr_functor import PyExprMutator, PyExprVisitor  # noqa: E402,F401

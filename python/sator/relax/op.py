@@ -1,0 +1,53 @@
+"""Ops of graphs as functions: relax.op.add(x, y), relax.op.nn.relu(x). Each gives a call that is not bound yet."""
+import sys
+
+from sator import _core
+from sator.script.language import Name
+
+_SIGNATURES = dict(_core.ops())
+
+
+class Space:
+    """Ops whose names begin alike: relax.op.nn."""
+
+    def __init__(self, prefix):
+        self._prefix = prefix
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        value = _named(f"{self._prefix}.{name}")
+        setattr(self, name, value)
+        return value
+
+    def __dir__(self):
+        begin = self._prefix + "."
+        return sorted({n[len(begin):].split(".")[0] for n in _SIGNATURES if n.startswith(begin)})
+
+    def __repr__(self):
+        return f"<ops {self._prefix}.*>"
+
+
+def _named(path):
+    if path not in _SIGNATURES and any(n.startswith(path + ".") for n in _SIGNATURES):
+        return Space(path)
+    call = Name("R." + path)
+
+    def op(*args, **kwargs):
+        return call(*args, **kwargs)
+
+    op.__name__, op.__qualname__, op.__module__ = path.split(".")[-1], path, __name__
+    op.__doc__ = f"{_SIGNATURES.get(path, path + '(...)')}: the call of the op R.{path}."
+    return op
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    value = _named(name)
+    setattr(sys.modules[__name__], name, value)
+    return value
+
+
+def __dir__():
+    return sorted({n.split(".")[0] for n in _SIGNATURES})
