@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Answers conformance cases through the Python package, as tools/conformance.md says: what a case writes in Python is run by Python, with
-`tvm` meaning sator. It takes the kinds that need objects of Python's (builder, construct, te, query, transform2), and those with
+`tvm` meaning sator. It takes the kinds that need objects of Python's (builder, construct, te, query, transform2), inference, schedules, and those with
 contexts or captured values, which are read from the tests of the checkout that TVM_CHECKOUT names; of the others `sator_conformance` is asked.
 
     ./dev conformance DIR --python --kind builder
@@ -12,6 +12,12 @@ import os
 import re
 import sys
 from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+if "SATOR_CONFORMANCE" not in os.environ:  # the package of ./dev, and the interpreter that it was built for
+    os.environ.update(SATOR_CONFORMANCE="1", PYTHONPATH=str(ROOT / "build" / "dev" / "python"))
+    python = str(ROOT / "build" / "venv" / "bin" / "python")
+    os.execv(python, [python, __file__])
 
 import numpy as np
 
@@ -217,7 +223,10 @@ def nameless(x):
         x = by_calls(x)
         return sator.IRModule({n: nameless(f) for n, f in x.functions.items()}, x.attrs, x.global_infos)
     if isinstance(x, (tir.PrimFunc, relax.Function)):
-        return x.without_attr("global_symbol")
+        for key in x.attrs:
+            if key == "global_symbol" or key.startswith("memory."):  # what StaticPlanBlockMemory notes besides
+                x = x.without_attr(key)
+        return x
     return x
 
 
@@ -260,6 +269,75 @@ def holds(op, got, case, names):
     return bool(a == b)
 
 
+def operand(value, handles, names):
+    """An argument of an action, as tools/conformance.md writes it."""
+    if isinstance(value, list):
+        return [operand(v, handles, names) for v in value]
+    if not isinstance(value, dict):
+        return handles["schedule"] if value == "<schedule>" else value
+    if "$" in value:
+        return eval(value["$"], {}, handles)
+    if "lambda" in value:
+        return eval(f"lambda {', '.join(value['lambda'])}: {value['body']}", names)
+    if "expr" in value:
+        return eval(value["expr"], {**names, **handles})
+    if "script" in value:
+        return parsed(value["script"], names)
+    if "dict" in value:
+        return {k: operand(v, handles, names) for k, v in value["dict"].items()}
+    raise Unsupported("an operand of another form")
+
+
+def act(case, names, last_fails):
+    """The schedule after the actions, and what they gave; where the last one shall fail, whether it did."""
+    before = parsed(case["before"], names) if "before" in case else Shared(names).value(case["before_expr"])
+    sch = tir.Schedule(before)
+    handles = {"schedule": sch}
+    for i, action in enumerate(case["actions"]):
+        if action["do"] == "@call":
+            raise Unsupported("a helper of TVM's: " + action["fn"].split("(")[0])
+        args, kwargs = [], {k: operand(v, handles, names) for k, v in (action.get("kwargs") or {}).items()}
+        for a in action.get("args") or ():
+            if isinstance(a, dict) and "star" in a:
+                args.extend(operand(a["star"], handles, names))
+            else:
+                args.append(operand(a, handles, names))
+        is_last = last_fails and i + 1 == len(case["actions"])
+        method = getattr(sch, action["do"])
+        try:
+            handles[action.get("out", "_")] = method(*args, **kwargs)
+        except Exception:
+            if is_last:
+                return sch, handles, True
+            raise
+    return sch, handles, False
+
+
+def run_schedule(case, names):
+    sch, handles, failed = act(case, names, case["kind"] == "schedule_error")
+    if case["kind"] == "schedule_error":
+        if not failed:
+            raise Failed("the last step is accepted")
+        return
+    observe = (case.get("observe") or "<schedule>.mod").replace("<schedule>", "schedule")
+    got = eval(observe, {**names, **handles})
+    if case["kind"] == "schedule_query":
+        if not holds(case["op"], got, case, {**names, **handles}):
+            raise Failed(f"it is {str(got)[:200]}")
+        return
+    wanted = parsed(case["after"], names)
+    same(got, wanted)
+    if (case.get("check") or {}).get("trace_roundtrip"):
+        again = tir.Schedule(parsed(case["before"], names))
+        sch.trace.apply_to_schedule(again)
+        same(again.mod, wanted)
+
+
+def normalized(value):
+    """An expression of a graph with what is inferred of it, as the tests ask a builder for it."""
+    return relax.BlockBuilder().normalize(value) if isinstance(value, relax.Expr) else value
+
+
 def run_builder(lines, names):
     names["bb"] = relax.BlockBuilder()
     exec("\n".join(lines), names)
@@ -290,6 +368,14 @@ def run_case(case):
         else:
             wanted = parsed(case["before"] if case.get("unchanged") else case["after"], names)
         same(got, wanted)
+    elif kind.startswith("schedule"):
+        run_schedule(case, names)
+    elif kind == "infer":
+        got = normalized(evaluated(case["expr"], case, names)).struct_info
+        wanted = Shared(names).value(case["after"])
+        wanted = wanted._node() if hasattr(wanted, "_node") else wanted
+        if not sator.ir.structural_equal(got, wanted, map_free_vars=False):
+            raise Failed(f"it is {got}")
     elif kind in ("query", "expr_query"):
         got = evaluated(case["expr"], case, names)
         if not holds(case["op"], got, case, names):
@@ -307,7 +393,7 @@ def run_case(case):
             raise Failed(f"{a} and {b}")
     elif kind in ("expr_error", "transform_error"):
         try:
-            evaluated(case["expr"], case, names)
+            normalized(evaluated(case["expr"], case, names))
         except (AttributeError, NameError) as e:
             raise Unsupported(missing_name(e)) from None
         except Exception:

@@ -6,6 +6,12 @@
 Submodules and the compiler itself are loaded when they are first used.
 """
 import importlib
+import os
+
+# A wheel carries the linker that compiled programs need.
+_linker = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "ld.lld")
+if os.path.exists(_linker):
+    os.environ.setdefault("SATOR_LINKER", _linker)
 
 _SUBMODULES = ("dlight", "error", "ir", "meta_schedule", "nd", "relax", "runtime", "script", "target", "te", "tir", "topi", "transform")
 _NAMES = {

@@ -1,6 +1,16 @@
 """What is compiled for."""
 
 
+def _plain(value):
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items() if v is not None}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if hasattr(value, "config"):
+        return _plain(value.config)
+    return value.value if hasattr(value, "value") else value
+
+
 class TargetKind:
     """A kind of targets."""
 
@@ -30,9 +40,18 @@ class Target:
             import json
 
             target = json.dumps(target)
+        if hasattr(target, "config") and not isinstance(target, Target):  # as functions carry it
+            import json
+
+            target = json.dumps(_plain(target.config))
         self.text = target.text if isinstance(target, Target) else str(target)
         self._host = host if host is None or isinstance(host, Target) else Target(host)
         self._told = None
+
+    def _node(self):
+        from sator import _core
+
+        return _core.target_node(self.text)
 
     def _config(self):
         if self._told is None:

@@ -18,7 +18,7 @@ class PassInfo:
 class PassContext:
     """What passes may know beside the module.
 
-    config        options by TVM's names: {"tir.LoopPartition": ...}
+    config        options by TVM's names: {"tir.LoopPartition": {"partition_const_loop": True}}
     instruments   objects told of each pass: enter_pass_ctx, run_before_pass(mod, info), run_after_pass(mod, info), should_run
     explain       called with (pass, message) where a pass says why it did or did not do something
     bounds        upper bounds of symbolic sizes, {"seq_len": 512}
@@ -31,7 +31,7 @@ class PassContext:
         self.opt_level = opt_level
         self.required_pass, self.disabled_pass = list(required_pass or ()), list(disabled_pass or ())
         self.instruments = list(instruments or ())
-        self.config = dict(config or {})
+        self.config = _flat(config or {})
         self.explain = explain
         self.bounds = dict(bounds or {})
 
@@ -50,6 +50,17 @@ class PassContext:
         PassContext._stack.pop()
         for i in self.instruments:
             _tell(i, "exit_pass_ctx")
+
+
+def _flat(config):
+    """Options of options by dotted names, as passes ask for them."""
+    out = {}
+    for key, value in config.items():
+        if isinstance(value, dict):
+            out.update({f"{key}.{k}": v for k, v in value.items()})
+        else:
+            out[key] = value
+    return out
 
 
 def _tell(instrument, event, *args):

@@ -155,27 +155,28 @@ void add_machine(nb::module_& m) {
            })
       .def_prop_ro("isa", [](const Program& p) { return p.open.compiled->isa(); })
       .def("as_text", [](const Program& p) { return p.open.compiled->executable()->as_text(); });
-  m.def("build",
-        [](const Handle& module,
-           const std::string& path,
-           const std::string& target,
-           bool keeps_schedules,
-           const std::map<std::string, int64_t>& bounds,
-           const std::string& debug_dump) {
-          const Module* given = module.node.as<Module>();
-          if (!given) throw nb::type_error("build needs an IRModule");
-          nb::gil_scoped_release released;
-          driver::CompileOptions options{.target = Target::parse(target), .bounds = bounds, .debug_dump = debug_dump};
-          if (keeps_schedules) options.scheduled = as_written(*given);
-          const driver::Compiled compiled = driver::build_program(ModuleRef(given), {}, options, path);
-          return Program{{.compiled = runtime::ModelLibrary::open(path), .phase3 = compiled.phase3}};
-        },
-        nb::arg("module"),
-        nb::arg("path"),
-        nb::arg("target"),
-        nb::arg("keeps_schedules"),
-        nb::arg("bounds"),
-        nb::arg("debug_dump") = "");
+  m.def(
+      "build",
+      [](const Handle& module,
+         const std::string& path,
+         const std::string& target,
+         bool keeps_schedules,
+         const std::map<std::string, int64_t>& bounds,
+         const std::string& debug_dump) {
+        const Module* given = module.node.as<Module>();
+        if (!given) throw nb::type_error("build needs an IRModule");
+        nb::gil_scoped_release released;
+        driver::CompileOptions options{.target = Target::parse(target), .bounds = bounds, .debug_dump = debug_dump};
+        if (keeps_schedules) options.scheduled = as_written(*given);
+        const driver::Compiled compiled = driver::build_program(ModuleRef(given), {}, options, path);
+        return Program{{.compiled = runtime::ModelLibrary::open(path), .phase3 = compiled.phase3}};
+      },
+      nb::arg("module"),
+      nb::arg("path"),
+      nb::arg("target"),
+      nb::arg("keeps_schedules"),
+      nb::arg("bounds"),
+      nb::arg("debug_dump") = "");
   m.def("open_program", [](const std::string& path) { return Program{driver::open_program(path)}; });
   nb::class_<Machine>(m, "Machine", "Runs a program's functions.")
       .def(nb::init<const Program&, int>(), nb::arg("program"), nb::arg("num_threads") = 0)

@@ -327,7 +327,17 @@ void add_node_classes(nb::module_& m) {
     const std::optional<DType> d = DType::parse(dtype);
     if (!d) throw nb::value_error(("no dtype " + dtype).c_str());
     if (d->is_float()) return to_python(float_imm(nb::cast<double>(nb::float_(value)), *d));
-    return to_python(int_imm(nb::cast<int64_t>(nb::int_(value)), *d));
+    nb::int_ number(value);
+    int overflow = 0;
+    int64_t v = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+    if (overflow > 0 && *d == DType::UInt(64)) {
+      const uint64_t bits = PyLong_AsUnsignedLongLong(number.ptr());
+      if (PyErr_Occurred()) throw nb::python_error();
+      v = static_cast<int64_t>(bits);
+    } else if (overflow != 0) {
+      throw nb::value_error(text("a number that ", dtype, " does not hold").c_str());
+    }
+    return to_python(int_imm(v, *d));
   });
   m.def("structural_equal", [](const Handle& a, const Handle& b, bool map_free_variables) {
     return equal(a.node, b.node, map_free_variables);

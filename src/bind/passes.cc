@@ -122,6 +122,10 @@ void add_passes(nb::module_& m) {
       },
       "The module with its tensor programs scheduled by the first of these rules that takes each.");
   m.def(
+      "target_node",
+      [](const std::string& target) { return to_python(NodeRef(Target::parse(target).config())); },
+      "A target as functions carry it.");
+  m.def(
       "target_config",
       [](const std::string& target) {
         const Target parsed = Target::parse(target);

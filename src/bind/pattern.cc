@@ -10,6 +10,7 @@
 #include "bind/convert.h"
 #include "bind/node.h"
 #include "bind/parts.h"
+#include "bind/te.h"
 #include "passes/byoc.h"
 #include "passes/dead_code_elimination.h"
 #include "relax/outline.h"
@@ -33,12 +34,6 @@ RExpr expression_of(nb::handle o) {
   const NodeRef node = node_of(o);
   if (const auto* e = node.as<relax::RelaxExprNode>()) return RExpr(e);
   wrong_type(o, "an expression of a graph");
-}
-
-std::vector<Expr> extents_of(nb::handle list) {
-  std::vector<Expr> out;
-  for (nb::handle e : nb::iter(list)) out.push_back(expr_of(e));
-  return out;
 }
 
 std::string op_word(const std::string& name) { return name.starts_with("relax.") ? name.substr(6) : name; }

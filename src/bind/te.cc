@@ -14,16 +14,6 @@ namespace sator::bind {
 
 namespace {
 
-std::vector<Expr> extents_of(nb::handle shape) {
-  std::vector<Expr> out;
-  if (PyList_Check(shape.ptr()) || PyTuple_Check(shape.ptr())) {
-    for (nb::handle e : nb::iter(shape)) out.push_back(expr_of(e));
-  } else {
-    out.push_back(expr_of(shape));
-  }
-  return out;
-}
-
 /// The names of a function's parameters; as many as there are axes, of `*indices` i0, i1, ...
 std::vector<std::string> axis_names(nb::handle function, size_t rank) {
   std::vector<std::string> out;
@@ -169,6 +159,16 @@ te::Reduction reduced(nb::handle source, nb::handle axis) {
 }
 
 }  // namespace
+
+std::vector<Expr> extents_of(nb::handle shape) {
+  std::vector<Expr> out;
+  if (PyList_Check(shape.ptr()) || PyTuple_Check(shape.ptr())) {
+    for (nb::handle e : nb::iter(shape)) out.push_back(expr_of(e));
+  } else {
+    out.push_back(expr_of(shape));
+  }
+  return out;
+}
 
 nb::object te_to_python(const relax::TeInput& input) {
   struct Convert {

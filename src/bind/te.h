@@ -7,6 +7,8 @@
 
 namespace sator::bind {
 
+/// One extent, or a list or tuple of them. Errors: TypeError for what is no expression.
+std::vector<Expr> extents_of(nb::handle shape);
 /// A tensor, a list of tensors, an expression or a list of expressions.
 nb::object te_to_python(const relax::TeInput& input);
 /// One tensor, or a list or tuple of them. Errors: TypeError for anything else.

@@ -264,6 +264,11 @@ class Nodes(unittest.TestCase):
         with self.assertRaises(ValueError):
             bool(x < 3)
 
+    def test_constants_of_64_bits(self):
+        self.assertEqual(sator.tir.const(2**64 - 1, "uint64").script(), sator.script.tir.uint64(2**64 - 1).script())
+        with self.assertRaises(ValueError):
+            sator.tir.const(2**64, "int64")
+
     def test_walks_see_children_first_or_last(self):
         first, last = [], []
         tir = sator.tir

@@ -71,7 +71,7 @@ class Conformance(unittest.TestCase):
         self.write_cases("passed", "failed", "unsupported", "passed")
         _, out, _ = self.run_tool("--show", "1")
         row = next(line.split() for line in out.splitlines() if line.startswith("all"))
-        self.assertEqual(row[1:5], ["2", "1", "1", "50.0"])
+        self.assertEqual(row[1:8], ["2", "1", "1", "0", "50.0", "%", "50.0"])
         self.assertIn("because unsupported", out)
         self.assertIn("parse/t.py::x#1: failed", out)
 

@@ -43,10 +43,22 @@ class Annotation:
 
     def _value(self):
         path, args, kwargs = self._call
+        device = next((v for v in (*args, *kwargs.values()) if isinstance(v, _core.ir.VDevice)), None)
+        if device is not None and path == "R.Tensor":
+            return self._on(device)
         names = {f"_{i}": a for i, a in enumerate(args)}
         names.update({f"_{k}": v for k, v in kwargs.items()})
         words = [f"_{i}" for i in range(len(args))] + [f"{k}=_{k}" for k in kwargs]
         return _core.evaluate(f"{path}({', '.join(words)})", lambda name: (names[name],) if name in names else None)
+
+    def _on(self, device):
+        """A tensor's struct info on a device that no module lists."""
+        path, args, kwargs = self._call
+        plain = Annotation(path, [a for a in args if a is not device], {k: v for k, v in kwargs.items() if v is not device})._value()
+        target = device.target
+        kind = dict(target.config)["kind"] if hasattr(target, "config") else target.value.split(" ")[0]
+        name = f"{kind}:{device.index}"
+        return _core.make(_core.relax.TensorStructInfo, [plain.shape, plain.dtype, plain.ndim, name])
 
     def _node(self):
         if self._made is None:
