@@ -56,7 +56,38 @@ print("arguments", __import__("sys").argv[1:])
 '''
 
 
+IMPORTS = """
+import tvm
+import tvm.testing
+from tvm import dlight as dl, relax, te, tir, topi
+from tvm.dlight.base import analysis
+from tvm.dlight.gpu import GPUScheduleRule
+from tvm.ir.module import IRModule
+from tvm.relax.dpl import is_op, rewrite_call, wildcard
+from tvm.relax.frontend import nn
+from tvm.relax.frontend.torch import from_fx
+from tvm.script import ir as I, relax as R, tir as T
+from tvm.target import Target
+from tvm.tir.schedule.schedule import ScheduleError
+import numpy as np
+
+assert tir.schedule.schedule.ScheduleError is ScheduleError and tvm.relax.dpl.is_op is is_op
+tvm.testing.assert_allclose(tvm.nd.array(np.ones(3)), np.ones(3))
+try:
+    tvm.testing.assert_allclose(np.ones(3), np.zeros(3))
+except AssertionError:
+    print("deep paths are there")
+"""
+
+
 class Compat(unittest.TestCase):
+    def test_deep_paths_and_testing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "imports.py"
+            file.write_text(IMPORTS)
+            ran = subprocess.run([sys.executable, "-m", "sator.compat", file], capture_output=True, text=True)
+        self.assertEqual((ran.returncode, ran.stdout), (0, "deep paths are there\n"), ran.stderr)
+
     def test_the_notebook_runs_unchanged(self):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "notebook.py"

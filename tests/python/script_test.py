@@ -85,6 +85,14 @@ class Parse(unittest.TestCase):
         self.assertIn("C[vi] = A[vi] + B[vi]", words)
         self.assertEqual(words.count("^"), 2 * len("- B[vi]"))
 
+    def test_names_of_variables_are_no_difference(self):
+        renamed = re.sub(r"\bvi\b", "place", re.sub(r"\bA\b", "first", ADDED)).replace("first[place] + B[place]", "first[place] + first[place]")
+        with self.assertRaises(ValueError) as caught:
+            sator.ir.assert_structural_equal(Added, sator.script.parse(renamed))
+        words = str(caught.exception)
+        self.assertIn("C[place] = first[place] + first[place]", words)  # and not the names above it
+        self.assertEqual(words.count("^"), len("B[vi]") + len("first[place]"))
+
 
 class Captured(unittest.TestCase):
     def test_numbers_tuples_attributes_and_functions_around_the_program(self):

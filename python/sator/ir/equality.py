@@ -1,4 +1,7 @@
 """Whether two programs are the same, and where they first differ."""
+import keyword
+import re
+
 from sator import _core
 
 
@@ -25,16 +28,44 @@ def assert_structural_equal(lhs, rhs, map_free_vars=False):
     raise ValueError("the programs differ" + first_difference(lhs.script(), rhs.script()))
 
 
+_TOKEN = re.compile(r"""(?P<name>(?<![\w.])[A-Za-z_]\w*(?![\w=(]|=\S))|"[^"]*"|\w+|\S""")
+_WORDS = {"T", "R", "I", "cls", *keyword.kwlist}
+
+
 def first_difference(left, right):
-    """The first line in which two texts differ, from both, each with the difference underlined."""
+    """The first line in which two programs differ, from both, each with the difference underlined. Names of variables do not count
+    as long as one side's stand for the other's."""
     a, b = left.splitlines(), right.splitlines()
-    for number, (x, y) in enumerate(zip(a + [""] * len(b), b + [""] * len(a)), 1):
-        if x == y:
-            continue
-        column = next((i for i, (c, d) in enumerate(zip(x, y)) if c != d), min(len(x), len(y)))
-        return "".join(f"\n  {side}, line {number}\n  |  {line}\n  |  {' ' * column}{'^' * max(1, len(line) - column)}"
-                       for side, line in (("left", x), ("right", y)))
+    pairs = list(enumerate(zip(a + [""] * len(b), b + [""] * len(a)), 1))
+    names, back = {}, {}
+    for number, (x, y) in pairs:
+        at = _differs(x, y, names, back)
+        if at is not None:
+            return _underlined(number, (x, at[0]), (y, at[1]))
+    for number, (x, y) in pairs:
+        if x != y:
+            column = next((i for i, (c, d) in enumerate(zip(x, y)) if c != d), min(len(x), len(y)))
+            return _underlined(number, (x, column), (y, column))
     return ": their texts are the same, so what differs is not printed (a span, a free variable, the order of attributes)"
+
+
+def _differs(x, y, names, back):
+    """Where two lines differ, a column of each, or None. Learns which names stand for which."""
+    left, right = list(_TOKEN.finditer(x)), list(_TOKEN.finditer(y))
+    for s, t in zip(left, right):
+        a, b = s.group(), t.group()
+        both = s["name"] and t["name"] and a not in _WORDS and b not in _WORDS
+        if (names.setdefault(a, b) != b or back.setdefault(b, a) != a) if both else a != b:
+            return s.start(), t.start()
+    if len(left) == len(right):
+        return None
+    n = min(len(left), len(right))
+    return tuple(side[n].start() if n < len(side) else len(line) for side, line in ((left, x), (right, y)))
+
+
+def _underlined(number, left, right):
+    return "".join(f"\n  {side}, line {number}\n  |  {line}\n  |  {' ' * column}{'^' * max(1, len(line) - column)}"
+                   for side, (line, column) in (("left", left), ("right", right)))
 
 
 def _program(value):
