@@ -11,6 +11,7 @@
 #include "relax/print.h"
 #include "tir/nodes.h"
 #include "tir/print.h"
+#include "tir/te.h"
 
 namespace sator::bind {
 
@@ -130,8 +131,16 @@ void add_operators(nb::class_<PrimExprHandle, Handle>& c) {
   c.def_prop_ro("dtype", [=](const PrimExprHandle& a) { return expr_handle(a)->dtype.name(); });
 }
 
+/// The text of an expression; elements of te's tensors are shown as those of buffers.
+std::string text_of_expr(const Expr& e) {
+  return text(transform(e, [](const te::TensorLoad& l) -> NodeRef {
+    const te::Tensor tensor(l.stage, l.output);
+    return load(make_buffer(tensor.name(), tensor.shape(), tensor.dtype()), l.indices);
+  }));
+}
+
 std::string text_of(const NodeRef& node) {
-  if (const ExprNode* e = node.as<ExprNode>()) return text(*e);
+  if (const ExprNode* e = node.as<ExprNode>()) return text_of_expr(Expr(e));
   if (const Buffer* b = node.as<Buffer>()) return b->name;
   if (const Range* r = node.as<Range>()) return text(*r);
   return script_of(node, false);
@@ -146,7 +155,7 @@ std::string script_of(const NodeRef& node, bool show_meta) {
   if (const auto* f = node.as<relax::Function>()) return relax::to_script(*f, options);
   if (const auto* f = node.as<tir::PrimFunc>()) return tir::to_script(*f);
   if (const auto* s = node.as<tir::StmtNode>()) return tir::to_script(tir::Stmt(s));
-  if (const ExprNode* e = node.as<ExprNode>()) return text(*e);
+  if (const ExprNode* e = node.as<ExprNode>()) return text_of_expr(Expr(e));
   if (node.as<relax::RelaxExprNode>() || node.as<relax::BindingNode>() || node.as<relax::BindingBlock>() ||
       node.as<relax::StructInfoNode>())
     return relax::to_script(node, options);

@@ -61,6 +61,10 @@ nb::object compute(nb::handle shape, nb::handle function, const std::string& nam
     return nb::cast(te::reduce(
         naming, extents, [&](const te::Indices& i) { return substituted(reduction, axes_for(variables, i)); }));
   }
+  if (PyTuple_Check(result.ptr()) || PyList_Check(result.ptr()))
+    fail({.what = text("te.compute of ", name, ": its function gives several expressions"),
+          .needs = "one expression, or a reduction such as te.sum",
+          .hint = "write one te.compute for each"});
   const Expr body = expr_of(result, "an expression, or a reduction such as te.sum");
   return nb::cast(
       te::compute(naming, extents, [&](const te::Indices& i) { return substitute(body, axes_for(variables, i)); }));

@@ -116,6 +116,15 @@ class _CalledOp:
         return _core.graph_call(self, list(args), attrs or None, None)
 
 
+@extends(_core.relax.ExternFunc)
+class _ExternFunc:
+    def __init__(self, global_symbol, struct_info=None, span=None):
+        made = _core.evaluate("R.ExternFunc(name)", lambda name: (global_symbol,) if name == "name" else None)
+        if struct_info is not None:
+            made = _core.make(_core.relax.ExternFunc, [global_symbol, struct_info])
+        _core.Object.__init__(self, made)
+
+
 @extends(_core.relax.PrimStructInfo)
 class _PrimStructInfo:
     def __init__(self, dtype=None, value=None, span=None):

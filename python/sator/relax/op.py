@@ -1,5 +1,6 @@
 """Ops of graphs as functions: relax.op.add(x, y), relax.op.nn.relu(x). Each gives a call that is not bound yet."""
 import sys
+import types
 
 from sator import _core
 from sator.script.language import Name
@@ -28,13 +29,20 @@ class Space:
         return f"<ops {self._prefix}.*>"
 
 
+def _argument(value):
+    """Functions of Python's stand for index maps: layout_transform(x, lambda n, c: (c, n))."""
+    if isinstance(value, types.FunctionType):
+        return _core.index_map(value, None)
+    return value
+
+
 def _named(path):
     if path not in _SIGNATURES and any(n.startswith(path + ".") for n in _SIGNATURES):
         return Space(path)
     call = Name("R." + path)
 
     def op(*args, **kwargs):
-        return call(*args, **kwargs)
+        return call(*map(_argument, args), **{k: _argument(v) for k, v in kwargs.items()})
 
     op.__name__, op.__qualname__, op.__module__ = path.split(".")[-1], path, __name__
     op.__doc__ = f"{_SIGNATURES.get(path, path + '(...)')}: the call of the op R.{path}."
