@@ -22,7 +22,7 @@ class FashionMnist(unittest.TestCase):
         return hidden @ p["fc2.weight"].T + p["fc2.bias"]
 
     def test_all_builds_give_the_logits_of_torch(self):
-        expected = self.page["read_safetensors"](self.page["FOLDER"] + "models/fashion-mlp/expected.safetensors")
+        expected = self.page["read_safetensors"](pages.ROOT / self.page["FOLDER"] / "models/fashion-mlp/expected.safetensors")
         np.testing.assert_array_equal(expected["input_u8"], self.page["images"])
         np.testing.assert_array_equal(expected["labels"], self.page["labels"])
         self.assertEqual(len(self.page["predictions"]), 8)
