@@ -206,6 +206,29 @@ def report_lost(known, now, source):
     return 1 if lost else 0
 
 
+def written_ids(ids):
+    """One a line, in order; behind a line that ends with "::", which begins them, ids go on behind a blank."""
+    lines, begun = [], ""
+    for case in sorted(ids):
+        file, separator, rest = case.partition("::")
+        if separator and file != begun:
+            lines.append(f"{file}::")
+        lines.append(f" {rest}" if separator else case)
+        begun = file if separator else ""
+    return "".join(f"{line}\n" for line in lines)
+
+
+def read_ids(text):
+    """What written_ids wrote; whole ids too."""
+    ids, begun = set(), ""
+    for line in text.splitlines():
+        if line.endswith("::"):
+            begun = line
+        else:
+            ids.add(begun + line[1:] if line.startswith(" ") else line)
+    return ids
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where the cases were extracted")
@@ -257,10 +280,10 @@ def main():
         status |= report_lost({case for case, a in before.items() if a["status"] == "passed"}, now, args.against)
     passing = args.passing or (PASSING if args.release == "v0.17.0" else None)
     if passing:
-        known = set(passing.read_text().splitlines()) if passing.exists() else set()
+        known = read_ids(passing.read_text()) if passing.exists() else set()
         if args.accept:
             kept = {case for case in known if case not in now} | {case for case, s in now.items() if s == "passed"}
-            passing.write_text("".join(f"{case}\n" for case in sorted(kept)))
+            passing.write_text(written_ids(kept))
         else:
             status |= report_lost(known, now, passing)
     return status

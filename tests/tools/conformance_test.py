@@ -95,11 +95,17 @@ class Conformance(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("parse/t.py::x#0", out.splitlines()[-1])
 
+    def test_ids_are_written_behind_their_files(self):
+        ids = {"a/x.py::f#0", "a/x.py::g#1", "a/x.py::g#10", "b/y.py::f#0", "plain#3", "a/x.py::h::k#0"}
+        self.assertEqual(conformance.read_ids(conformance.written_ids(ids)), ids)
+        self.assertEqual(conformance.read_ids("".join(f"{i}\n" for i in sorted(ids))), ids)
+        self.assertEqual(conformance.written_ids(ids).count("a/x.py"), 1)
+
     def test_passing_cases_may_not_be_lost(self):
         known = str(self.root / "passing.txt")
         self.write_cases("passed", "failed")
         self.assertEqual(self.run_tool("--passing", known, "--accept")[0], 0)
-        self.assertEqual(Path(known).read_text(), "parse/t.py::x#0\n")
+        self.assertEqual(conformance.read_ids(Path(known).read_text()), {"parse/t.py::x#0"})
         self.assertEqual(self.run_tool("--passing", known)[0], 0)
         self.write_cases("failed", "passed")
         status, out, _ = self.run_tool("--passing", known)
@@ -107,7 +113,7 @@ class Conformance(unittest.TestCase):
         # Cases that are not run are neither lost nor forgotten.
         self.assertEqual(self.run_tool("--passing", known, "--filter", "x#1")[0], 0)
         self.assertEqual(self.run_tool("--passing", known, "--filter", "x#1", "--accept")[0], 0)
-        self.assertEqual(Path(known).read_text(), "parse/t.py::x#0\nparse/t.py::x#1\n")
+        self.assertEqual(Path(known).read_text(), "parse/t.py::\n x#0\n x#1\n")
 
 
 if __name__ == "__main__":
