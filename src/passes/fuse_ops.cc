@@ -37,6 +37,31 @@ OpPattern pattern_attr(const ModuleRef& module, const std::string& name) {
   return static_cast<OpPattern>(int_attr(at->second->attrs, "op_pattern").value_or(8));
 }
 
+/// The tensor function that a binding of the block calls, also one that overwrites arguments: those are then bound in the
+/// block and read by nothing else, so that no order but that of the group counts.
+std::optional<std::string> called_in_group(const BindingBlock& block, size_t at, const std::vector<RVarRef>& live_out) {
+  const Binding& binding = block.bindings[at];
+  if (auto callee = called_prim_func(binding)) return callee;
+  const RExpr value = bound_value(binding);
+  const RCall* call = is_op(value, "call_tir_inplace") ? value.as<RCall>() : nullptr;
+  const GlobalVar* callee = call ? call->args[0].as<GlobalVar>() : nullptr;
+  if (!callee) return {};
+  const std::vector<RExpr> inputs = call_tir_inputs(*call);
+  const TupleInfo* results = call->sinfo_args.front().as<TupleInfo>();
+  for (int64_t i : overwritten_inputs(*call, results ? results->items.size() : 1)) {
+    RVarRef given = i < 0 ? nullptr : cast<RVar>(inputs.at(static_cast<size_t>(i)));
+    if (i < 0) continue;
+    bool is_bound = false;
+    int reads = 0;
+    for (const Binding& other : block.bindings) {
+      is_bound |= bound_var(other) == given;
+      for (const RVarRef& v : rvars_in(bound_value(other))) reads += v == given;
+    }
+    if (!given || !is_bound || reads != 1 || std::ranges::find(live_out, given) != live_out.end()) return {};
+  }
+  return callee->name;
+}
+
 /// Who uses whom in a block, and how.
 std::vector<CallNode> graph_of(const ModuleRef& module, const BindingBlockRef& block,
                                const std::vector<RVarRef>& live_out) {
@@ -58,7 +83,7 @@ std::vector<CallNode> graph_of(const ModuleRef& module, const BindingBlockRef& b
         if (p == OpPattern::opaque) graph[at->second].leaves = true;
       }
     };
-    if (auto callee = called_prim_func(binding)) {
+    if (auto callee = called_in_group(*block, b, live_out)) {
       graph[b].pattern = pattern_attr(module, *callee);
       for (const RExpr& arg : call_tir_inputs(*value.as<RCall>())) uses(arg, graph[b].pattern, true);
     } else if (value.as<relax::Tuple>()) {
@@ -210,10 +235,11 @@ class Fuser {
 };
 
 /// fused_<a>_<b>...; a very long name ends in a hash, as TVM's do.
-std::string group_name(const BindingBlockRef& block, const std::vector<size_t>& bindings) {
+std::string group_name(const BindingBlockRef& block, const std::vector<size_t>& bindings,
+                       const std::vector<RVarRef>& live_out) {
   std::string name = "fused";
   for (size_t b : bindings) {
-    if (auto callee = called_prim_func(block->bindings[b])) name += "_" + *callee;
+    if (auto callee = called_in_group(*block, b, live_out)) name += "_" + *callee;
   }
   constexpr size_t kLongest = 80;
   if (name.size() > kLongest) name = name.substr(0, kLongest) + "_" + hex(hash_bytes(name));
@@ -237,9 +263,9 @@ ModuleRef fuse_ops(const ModuleRef& module, const PassContext&) {
         std::vector<Group> groups;
         for (auto& [root, bindings] : members) {
           int calls = 0;
-          for (size_t b : bindings) calls += called_prim_func(block->bindings[b]).has_value();
+          for (size_t b : bindings) calls += called_in_group(*block, b, live_out).has_value();
           if (bindings.size() < 2 || calls < 1) continue;
-          groups.push_back({bindings, group_name(block, bindings), {{"Primitive", int_imm(1)}}});
+          groups.push_back({bindings, group_name(block, bindings, live_out), {{"Primitive", int_imm(1)}}});
         }
         std::sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.bindings < b.bindings; });
         return outliner.outline(block, groups, live_out);

@@ -52,11 +52,13 @@ class TirFuser {
     }
     attrs["tir.noalias"] = bool_imm(true);
     attrs.erase("op_pattern");
-    return make<tir::PrimFunc>(params_,
-                               buffer_map_,
-                               DType::Void(),
-                               attrs,
-                               tir::Stmt(make<tir::BlockRealize>(std::vector<Expr>{}, bool_imm(true), root)));
+    tir::PrimFuncRef f =
+        make<tir::PrimFunc>(params_,
+                            buffer_map_,
+                            DType::Void(),
+                            attrs,
+                            tir::Stmt(make<tir::BlockRealize>(std::vector<Expr>{}, bool_imm(true), root)));
+    return each_region_once(with_separators(f));
   }
 
   const std::vector<std::optional<std::set<int>>>& used() const { return used_; }
@@ -78,6 +80,36 @@ class TirFuser {
         [&](const RVar& v) { as_whole |= &v == param.get(); });
     if (as_whole) return {};
     return fields;
+  }
+
+  /// The function whose buffers have the axis separators of the buffers that they stand for.
+  tir::PrimFuncRef with_separators(const tir::PrimFuncRef& f) const {
+    NodeMap map;
+    for (const auto& [buffer, separators] : separators_) {
+      if (!separators.empty()) map.emplace(buffer, with(buffer, &Buffer::axis_separators, separators));
+    }
+    return map.empty() ? f : replaced(f, map);
+  }
+
+  /// One tensor may stand for several of a callee's: its blocks then list a region once.
+  static tir::PrimFuncRef each_region_once(const tir::PrimFuncRef& f) {
+    return transform(f, [](const tir::Block& block) -> NodeRef {
+      std::vector<tir::BufferRegionRef> reads;
+      for (const tir::BufferRegionRef& r : block.reads) {
+        if (std::ranges::none_of(reads, [&](const tir::BufferRegionRef& seen) { return equal(seen, r); }))
+          reads.push_back(r);
+      }
+      return reads.size() == block.reads.size() ? ref(block) : with(block, &tir::Block::reads, std::move(reads));
+    });
+  }
+
+  /// Records that the tensor is laid out as the callee's buffer says.
+  void lay_out(const BufferRef& given, const Buffer& formal, const std::string& callee) {
+    auto [at, is_first] = separators_.emplace(given, formal.axis_separators);
+    if (is_first || at->second == formal.axis_separators) return;
+    fail({.what = text("FuseTIR: the tensor ", given->name, " has two layouts: ", callee, " takes it as ", formal.name),
+          .needs = "the same axis separators wherever a tensor of a group is used",
+          .hint = "give the buffers of the functions the same axis_separators, or leave them in two groups"});
   }
 
   /// A result is a parameter of its own, unless it overwrites a tensor argument.
@@ -224,6 +256,7 @@ class TirFuser {
       if (!formal) continue;
       if (next == actual.size()) internal_error(text("FuseTIR: ", gv->name, " has more tensors than its call"));
       const BufferRef& given = actual[next++];
+      lay_out(given, *formal, gv->name);
       map.emplace(formal, given);
       map.emplace(formal->data, given->data);
       for (size_t d = 0; d < formal->shape.size(); ++d) {
@@ -258,6 +291,7 @@ class TirFuser {
   std::vector<VarRef> params_, scalars_;
   std::vector<std::pair<VarRef, BufferRef>> buffer_map_;
   std::vector<BufferRef> allocations_;
+  std::map<BufferRef, std::vector<int>> separators_;  ///< of the buffers, as their users have them
   std::vector<RVarRef> is_result_;
   std::vector<tir::Stmt> body_;
   std::vector<std::optional<std::set<int>>> used_;

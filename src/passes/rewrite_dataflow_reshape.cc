@@ -1,4 +1,8 @@
+#include <algorithm>
+#include <limits>
+
 #include "arith/analyzer.h"
+#include "arith/iter_map.h"
 #include "ir/visit.h"
 #include "passes/to_vm.h"
 #include "relax/outline.h"
@@ -11,10 +15,19 @@ using namespace relax;
 
 namespace {
 
-Expr linear_index(const std::vector<Expr>& indices, const std::vector<Expr>& shape) {
-  Expr at = int_imm(0, i64);
-  for (size_t i = 0; i < indices.size(); ++i) at = at * cast_to(i64, shape[i]) + cast_to(i64, indices[i]);
+/// The place of an element in row-major order, counted in `dtype`.
+Expr linear_index(const std::vector<Expr>& indices, const std::vector<Expr>& shape, DType dtype) {
+  Expr at = int_imm(0, dtype);
+  for (size_t i = 0; i < indices.size(); ++i) at = at * cast_to(dtype, shape[i]) + cast_to(dtype, indices[i]);
   return at;
+}
+
+/// int32 where all indices are, and count no further; else int64.
+DType counting_dtype(const std::vector<Expr>& read, const std::vector<Expr>& written, const Expr& elements) {
+  auto is_narrow = [](const Expr& e) { return e->dtype == i32; };
+  const auto count = as_int(elements);
+  const bool is_small = count && *count <= std::numeric_limits<int32_t>::max();
+  return is_small && std::ranges::all_of(read, is_narrow) && std::ranges::all_of(written, is_narrow) ? i32 : i64;
 }
 
 /// The index with remainders by symbolic sizes resolved where the dividend stays below the size.
@@ -34,14 +47,13 @@ Expr elements_of(const Buffer& buffer) {
 
 }  // namespace
 
-bool is_reshape(const tir::PrimFunc& f) {
+std::optional<size_t> reshaped_parameter(const tir::PrimFunc& f) {
   std::vector<BufferRef> buffers;
   for (const VarRef& p : f.params) {
     if (BufferRef b = f.buffer_of(p)) buffers.push_back(b);
   }
-  if (buffers.size() != 2 || buffers[0]->dtype != buffers[1]->dtype) return false;
   tir::BlockRealizeRef root = tir::root_of(f);
-  if (!root || !root->block->alloc_buffers.empty()) return false;
+  if (buffers.size() < 2 || !root || !root->block->alloc_buffers.empty()) return {};
   const tir::BlockRealize* only = nullptr;
   int blocks = 0;
   walk(root->block->body, [&](const tir::BlockRealize& r) {
@@ -51,18 +63,38 @@ bool is_reshape(const tir::PrimFunc& f) {
   });
   // A predicate, as schedules leave it where sizes are no multiples, keeps elements from being written, never moves them:
   // what it leaves out has no value, so any will do.
-  if (blocks != 1) return false;
+  if (blocks != 1) return {};
   const tir::BufferStore* store = only->block->body.as<tir::BufferStore>();
   const BufferLoad* load = store ? store->value.as<BufferLoad>() : nullptr;
-  if (!load || load->buffer != buffers[0] || store->buffer != buffers[1]) return false;
+  if (!load || store->buffer != buffers.back() || load->buffer->dtype != store->buffer->dtype) return {};
+  const auto input = std::find(buffers.begin(), buffers.end() - 1, load->buffer);
+  if (input == buffers.end() - 1) return {};
   arith::Analyzer analyzer;
-  for (const tir::IterVarRef& iter : only->block->iter_vars) analyzer.bind(iter->var, iter->dom);
+  arith::RangeMap iters;
+  for (const tir::IterVarRef& iter : only->block->iter_vars) {
+    analyzer.bind(iter->var, iter->dom);
+    iters.emplace(iter->var, iter->dom);
+  }
   // A slice reads the same places too, but not all of them.
-  if (!analyzer.prove_equal(elements_of(*load->buffer), elements_of(*store->buffer))) return false;
+  const Expr elements = analyzer.simplify(elements_of(*load->buffer));
+  if (!analyzer.prove_equal(elements, elements_of(*store->buffer))) return {};
+  const DType dtype = counting_dtype(load->indices, store->indices, elements);
   std::vector<Expr> read = load->indices;
   for (Expr& index : read) index = within_sizes(index, analyzer);
-  return analyzer.prove_equal(linear_index(read, load->buffer->shape),
-                              linear_index(store->indices, store->buffer->shape));
+  const Expr from = linear_index(read, load->buffer->shape, dtype);
+  const Expr to = linear_index(store->indices, store->buffer->shape, dtype);
+  auto in_one_piece = [&](const Expr& e) {
+    return arith::normalize_iter_map_to_expr(arith::normalize_to_iter_sum(e, iters, analyzer));
+  };
+  // Quotients and remainders of one index join to that index.
+  const Expr written = linear_index(load->indices, load->buffer->shape, dtype);
+  if (!analyzer.prove_equal(from, to) && !analyzer.prove_equal(in_one_piece(written), in_one_piece(to))) return {};
+  return input - buffers.begin();
+}
+
+bool is_reshape(const tir::PrimFunc& f) {
+  const auto tensors = std::ranges::count_if(f.params, [&](const VarRef& p) { return f.buffer_of(p) != nullptr; });
+  return tensors == 2 && reshaped_parameter(f).has_value();
 }
 
 ModuleRef rewrite_dataflow_reshape(const ModuleRef& module, const PassContext& ctx) {
@@ -72,13 +104,14 @@ ModuleRef rewrite_dataflow_reshape(const ModuleRef& module, const PassContext& c
     const RCall* call = callee ? bound_value(b).as<RCall>() : nullptr;
     const TensorInfo* info = call ? call->sinfo_args.front().as<TensorInfo>() : nullptr;
     auto shape = info ? relax::shape_of(*info) : std::nullopt;
-    if (!f || !shape || call_tir_inputs(*call).size() != 1 || !is_reshape(*f)) {
+    const auto input = f && shape ? reshaped_parameter(*f) : std::nullopt;
+    if (!input) {
       out.keep(b);
       return;
     }
     ctx.say("RewriteDataflowReshape", text(*callee, " is a view"));
     out.bind(bound_var(b),
-             op_call("reshape", {call_tir_inputs(*call).front(), shape_expr(*shape)}, bound_var(b)->sinfo));
+             op_call("reshape", {call_tir_inputs(*call).at(*input), shape_expr(*shape)}, bound_var(b)->sinfo));
   });
 }
 

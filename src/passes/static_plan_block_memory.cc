@@ -15,6 +15,8 @@ using namespace relax;
 namespace {
 
 constexpr int64_t kReuseFactor = 16;
+/// Asks that results are planned too; the pass has done so when it goes.
+constexpr const char* kPlansOutputs = "relax.memory_plan_dynamic_func_output";
 
 /// A piece of memory and what is known of its size.
 struct Storage {
@@ -30,10 +32,12 @@ class Planner {
   Planner(const ModuleRef& module, const FuncRef& func, const PassContext& ctx) : module_(module), func_(func) {
     bounds_ = ctx.bounds;
     if (auto at = func->attrs.find("tir_var_upper_bound"); at != func->attrs.end()) {
-      if (const Dict* d = at->second.as<Dict>()) {
-        for (const auto& [name, bound] : d->items) {
-          if (auto v = as_int(cast<ExprNode>(bound))) bounds_[name] = *v;
-        }
+      const Dict* d = at->second.as<Dict>();
+      if (!d) refuse_bounds("tir_var_upper_bound");
+      for (const auto& [name, bound] : d->items) {
+        auto v = as_int(cast<ExprNode>(bound));
+        if (!v) refuse_bounds(name);
+        bounds_[name] = *v;
       }
     }
   }
@@ -45,6 +49,7 @@ class Planner {
     find_last_uses(*body);
     FuncRef planned = emit(*body);
     Attrs attrs = planned->attrs;
+    attrs.erase(kPlansOutputs);
     attrs["memory.unplanned_bytes"] = int_imm(plan_.unplanned_bytes, i64);
     attrs["memory.planned_bytes"] = int_imm(plan_.planned_bytes, i64);
     attrs["memory.unbounded"] = int_imm(plan_.unbounded, i64);
@@ -52,6 +57,12 @@ class Planner {
   }
 
  private:
+  [[noreturn]] static void refuse_bounds(const std::string& name) {
+    fail({.what = text("the upper bound of ", name, " is no number"),
+          .needs = "tir_var_upper_bound: an integer for each name of a size",
+          .hint = "write {\"n\": 4}"});
+  }
+
   static bool is_alloc(const Binding& b) { return is_op(bound_value(b), "builtin.alloc_tensor"); }
 
   /// The tensors behind a value: allocations reached through renaming, tuples and views.
@@ -115,7 +126,7 @@ class Planner {
   /// Results, and tensors that somebody may keep, share no memory; they are planned only where the function asks for it.
   bool is_planned(const RVarRef& var) const {
     bool escapes = returned_.count(var) || kept_.count(var);
-    return !escapes || int_attr(func_->attrs, "relax.memory_plan_dynamic_func_output").value_or(0) != 0;
+    return !escapes || int_attr(func_->attrs, kPlansOutputs).value_or(0) != 0;
   }
 
   std::optional<int64_t> bounded(const Expr& e) const {
@@ -261,9 +272,10 @@ ModuleRef static_plan_block_memory(const ModuleRef& module, const PassContext& c
   for (const auto& [name, func] : module->functions) {
     FuncRef f = cast<Function>(func);
     if (!f) continue;
+    Planner planner(module, f, ctx);
     bool allocates = false;
     walk(f, [&](const Op& op) { allocates |= op.name == "builtin.alloc_tensor"; });
-    if (allocates) out = with_function(out, name, Planner(module, f, ctx).run());
+    if (allocates) out = with_function(out, name, planner.run());
   }
   return out;
 }

@@ -12,6 +12,8 @@ namespace sator::passes {
 /// Whether the function copies its one input to its one output in the same order of elements. Asked before schedules
 /// split its loops.
 bool is_reshape(const tir::PrimFunc& f);
+/// Which input the function copies like that, of those it has; nothing if it computes or reorders.
+std::optional<size_t> reshaped_parameter(const tir::PrimFunc& f);
 
 /// R.call_tir of a tensor function that only renames indices (a reshape) becomes R.reshape: a view at run time.
 ModuleRef rewrite_dataflow_reshape(const ModuleRef& module, const PassContext& ctx);

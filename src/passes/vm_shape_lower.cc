@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <set>
 
+#include "arith/analyzer.h"
 #include "passes/to_vm.h"
 #include "relax/outline.h"
 #include "relax/rebind.h"
+#include "relax/struct_info.h"
 #include "tir/nodes.h"
 
 namespace sator::passes {
@@ -63,6 +65,7 @@ class ShapeLowerer {
     }
     Bindings tail;
     RExpr result = lower_sizes(body->body, tail);
+    check_result(result, body->body->sinfo, tail);
     if (!tail.list().empty()) blocks.push_back(make<BindingBlock>(tail.list(), false));
     // Plain blocks that follow each other are one.
     std::vector<Binding> all;
@@ -126,6 +129,9 @@ class ShapeLowerer {
       }
     };
     for (const RVarRef& p : func_->params) from_info(from_info, p->sinfo);
+    const SeqExpr& body = *func_->body.as<SeqExpr>();
+    arith::Analyzer arith;
+    if (body.body->sinfo && !is_base_of(func_->ret, body.body->sinfo, arith)) from_info(from_info, func_->ret);
     walk(
         func_->body,
         [&](const MatchCast& m) { from_info(from_info, m.sinfo); },
@@ -164,8 +170,13 @@ class ShapeLowerer {
   RExpr item_of(const RExpr& tuple, int index, const StructInfo& info, Bindings& out) {
     auto key = std::pair(tuple, index);
     auto at = items_.find(key);
-    if (at == items_.end()) at = items_.emplace(key, out.emit("item", with_sinfo(tuple_get(tuple, index), info))).first;
-    return at->second;
+    if (at != items_.end()) return at->second;
+    // What is not known to be a tuple until it was checked is opened by the runtime.
+    const RExpr item =
+        tuple->sinfo.as<TupleInfo>()
+            ? with_sinfo(tuple_get(tuple, index), info)
+            : packed_call("vm.builtin.tuple_getitem", {tuple, prim_value(int64_t{index})}, object_info());
+    return items_.emplace(key, out.emit("item", item)).first->second;
   }
 
   /// Extents: constants are asserted, a variable's first sight fills its slot, later ones are asserted; what is not
@@ -221,6 +232,26 @@ class ShapeLowerer {
   }
 
   bool is_ready(const Expr& e) const { return ready_.count(slot_of(e)) > 0; }
+
+  /// What the function declares of its result and its body does not say is checked before it returns.
+  void check_result(const RExpr& result, const StructInfo& known, Bindings& out) {
+    arith::Analyzer arith;
+    if (!known || is_base_of(func_->ret, known, arith)) return;
+    const std::string where = text(name_, ": its result");
+    const StructInfo& declared = func_->ret;
+    auto missing = [&](auto& self, const RExpr& value, const StructInfo& info, const StructInfo& have) -> void {
+      if (is_base_of(info, have, arith)) return;
+      const TupleInfo *all = info.as<TupleInfo>(), *parts = have.as<TupleInfo>();
+      if (!all || !parts || all->items.size() != parts->items.size()) {
+        check(value, info, where, out);
+        match_sizes(value, info, where, out);
+        return;
+      }
+      for (size_t i = 0; i < all->items.size(); ++i)
+        self(self, item_of(value, static_cast<int>(i), parts->items[i], out), all->items[i], parts->items[i]);
+    };
+    missing(missing, result, declared, known);
+  }
 
   /// Slots whose variables are all known by now are computed by a function of their own.
   void compute_derived(Bindings& out) {

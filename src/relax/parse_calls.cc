@@ -267,12 +267,19 @@ tir::Value fn_emit(GraphEvaluator& ev, const Expression& call) {
 }
 
 /// R.emit_te(topi.exp, x, primfunc_name_hint="tir_exp"): the formula of an op as a tensor program of its own, called.
+/// Numbers stand in the program; constants of the graph, R.const(1.0), are tensors that it is given.
 tir::Value fn_emit_te(GraphEvaluator& ev, const Expression& call) {
-  static const std::unordered_map<std::string, std::string> kOtherNames = {{"transpose", "permute_dims"},
-                                                                           {"identity", "astype"}};
+  static const std::unordered_map<std::string, std::string> kOtherNames = {
+      {"transpose", "permute_dims"}, {"identity", "astype"}, {"trilu(upper)", "triu"}, {"trilu(lower)", "tril"}};
   const std::string written = call.items.size() > 1 ? script::dotted_name(call.items[1]) : "";
   const std::string name = written.starts_with("topi.") ? written.substr(5) : "";
-  auto other = kOtherNames.find(name);
+  std::string formula = name;
+  // topi.trilu(x, k, upper=True)
+  auto is_upper = [](const script::Keyword& k) { return k.name == "upper"; };
+  const auto upper = std::ranges::find_if(call.keywords, is_upper);
+  if (name == "trilu" && upper != call.keywords.end() && upper->value.is(script::ExpressionKind::boolean))
+    formula += upper->value.integer != 0 ? "(upper)" : "(lower)";
+  auto other = kOtherNames.find(formula);
   const OpDef* op = name.empty() ? nullptr : find_op(other == kOtherNames.end() ? name : other->second);
   if (!op || !op->compute || !ev.programs())
     ev.fail(call.place,
@@ -288,19 +295,29 @@ tir::Value fn_emit_te(GraphEvaluator& ev, const Expression& call) {
     tir::Value v = ev.eval(k.value);
     if (k.name == "primfunc_name_hint" && v.as<std::string>())
       hint = *v.as<std::string>();
-    else
+    else if (formula == name || !is_upper(k))
       keywords.emplace_back(k.name, ev.to_argument(v, k.place));
   }
+  // topi.full(shape, dtype, fill_value)
+  if (name == "full" && positional.size() == 3) std::swap(positional[1], positional[2]);
+  const bool is_given_constants = std::ranges::any_of(positional, [](const Value& v) {
+    const RExpr* e = v.as<RExpr>();
+    return e && e->as<Constant>();
+  });
   return ev.located(call.place, [&]() -> tir::Value {
     if (op->name == "astype" && positional.size() == 1) {
       const auto* x = to_rexpr(positional[0])->sinfo.as<TensorInfo>();
       if (x) positional.push_back(Value(x->dtype.name()));
     }
     BlockBuilder& programs = *ev.programs();
-    RExpr made = programs.normalize(build_call(*op, bind_args(*op, positional, keywords)));
+    RExpr made = programs.normalize(make_call(op->name, positional, keywords));
     const RCall& c = *made.as<RCall>();
     RExpr out = programs.call_te(
-        hint, c.args, [&](const TeInputs& in) { return op->compute(c.attrs, in); }, c.sinfo, op->scalar_constants);
+        hint,
+        c.args,
+        [&](const TeInputs& in) { return op->compute(c.attrs, in); },
+        c.sinfo,
+        op->scalar_constants && !is_given_constants);
     if (!out)
       ev.fail(call.place,
               {.what = text("R.emit_te of ", written, " with an argument of unknown shape"),

@@ -150,7 +150,10 @@ Value Evaluator::comprehension(const Expression& e) {
 
 Value Evaluator::attribute(const Expression& e) {
   Value object = eval(e.items[0]);
-  if (const LanguageName* l = object.as<LanguageName>()) return LanguageName{text(l->name, ".", e.text)};
+  if (const LanguageName* l = object.as<LanguageName>()) {
+    if (l->name == "tvm" && e.text == "tir") return LanguageName{"T"};  // tvm.tir.const(1, "int32")
+    return LanguageName{text(l->name, ".", e.text)};
+  }
   if (const ModuleName* m = object.as<ModuleName>(); m && m->function.empty()) return ModuleName{e.text};
   if (const HostObjectRef* h = object.as<HostObjectRef>())
     return located(e.place, [&] { return (*h)->attribute(e.text); });

@@ -236,6 +236,13 @@ Value fn_float_imm(Evaluator& ev, const Expression& call) {
         {.what = "T.FloatImm of another kind of value", .needs = "a float dtype and a number", .hint = "use T.cast"});
   return e;
 }
+/// T.const(1, "int32"): as tvm.tir.const, also of a bool.
+Value fn_const(Evaluator& ev, const Expression& call) {
+  Arguments a(ev, call, {"value", "dtype"});
+  const DType dtype = a.dtype("dtype");
+  if (const bool* b = a.need("value").as<bool>(); b && dtype == boolean) return bool_imm(*b);
+  return ev.to_expr_like(a.need("value"), dtype, call.place);
+}
 Value fn_string_imm(Evaluator& ev, const Expression& call) {
   return string_imm(Arguments(ev, call, {"value"}).str("value"));
 }
@@ -413,6 +420,7 @@ const std::unordered_map<std::string_view, ScriptFunction>& functions() {
       {"min_value", fn_min_value},
       {"max_value", fn_max_value},
       {"infinity", fn_infinity},
+      {"const", fn_const},
       {"IntImm", fn_int_imm},
       {"FloatImm", fn_float_imm},
       {"StringImm", fn_string_imm},

@@ -105,8 +105,11 @@ std::optional<tir::Value> struct_info_analysis(relax::GraphEvaluator& ev, const 
     if (const tir::Value* map = a.find("shape_var_map"))
       if (const tir::DictValue* dict = map->as<tir::DictValue>())
         for (const auto& [key, value] : dict->items)
-          if (const Expr *k = key.as<Expr>(), *v = value.as<Expr>(); k && k->as<Var>())
-            sizes.emplace(cast<Var>(*k), v ? *v : *k);
+          if (const Expr* k = key.as<Expr>(); k && k->as<Var>()) {
+            const auto* number = value.as<tir::Integer>();
+            const Expr* v = value.as<Expr>();
+            sizes.emplace(cast<Var>(*k), number ? int_imm(number->value, i64) : v ? *v : *k);
+          }
     if (const tir::Value* map = a.find("var_map"))
       if (const tir::DictValue* dict = map->as<tir::DictValue>())
         for (const auto& [key, value] : dict->items)

@@ -17,17 +17,20 @@ struct InitAttrs {
   static constexpr auto fields() { return std::tuple{attr("dtype", &InitAttrs::dtype)}; }
 };
 
-void need_scalar_tensor(const CallInfo& in, size_t i) {
+/// The dtype of a fill value: a tensor of rank 0, or R.prim_value(n).
+DType scalar_dtype(const CallInfo& in, size_t i) {
+  if (const PrimInfo* p = in.arg(i)->sinfo.as<PrimInfo>()) return p->dtype;
   if (in.tensor(i).ndim != 0)
     in.fail(
         {.what = "the fill value is not a tensor of rank 0", .needs = "a scalar", .hint = "use R.const(value, dtype)"});
+  return in.tensor(i).dtype;
 }
 
 StructInfo infer_full(const InitAttrs& a, const CallInfo& in) {
   in.shape(0);
-  need_scalar_tensor(in, 1);
-  const TensorInfo& value = in.tensor(1);
-  return tensor_info(in.arg(0), a.dtype.is_void() ? value.dtype : a.dtype, value.vdevice);
+  const DType dtype = scalar_dtype(in, 1);
+  const TensorInfo* value = in.arg(1)->sinfo.as<TensorInfo>();
+  return tensor_info(in.arg(0), a.dtype.is_void() ? dtype : a.dtype, value ? value->vdevice : "");
 }
 StructInfo infer_filled(const InitAttrs& a, const CallInfo& in) {
   in.shape(0);
@@ -35,7 +38,7 @@ StructInfo infer_filled(const InitAttrs& a, const CallInfo& in) {
 }
 StructInfo infer_like(const InitAttrs& a, const CallInfo& in) { return with_dtype(in.tensor(0), a.dtype); }
 StructInfo infer_full_like(const InitAttrs& a, const CallInfo& in) {
-  need_scalar_tensor(in, 1);
+  scalar_dtype(in, 1);
   return with_dtype(in.tensor(0), a.dtype);
 }
 

@@ -160,7 +160,7 @@ Tensor compute_rms_norm(const RmsNormAttrs& a, const TeInputs& in) {
   Tensor total = sum(square, a.axes, false);
   Expr count = element_count(x, axes);
   Tensor scale = te::compute({.name = "rsqrt"}, without(x.shape(), axes), [&](const Indices& i) {
-    return math("rsqrt", div(total(i), count) + cast_to(wide, constant(a.epsilon, dtype)));
+    return math("rsqrt", div(total(i), count) + constant(a.epsilon, wide));
   });
   Tensor weight = cast(in.tensor(1), wide, cast_naming);
   Tensor normed = te::compute({.name = "T_rms_norm"}, x.shape(), [&](const Indices& i) {
