@@ -55,6 +55,9 @@ extern const Primitive<void(BlockHandle)> reverse_compute_inline;
 // primitives/cache.cc
 extern const Primitive<BlockHandle(BlockHandle, BufferSelector, std::string, std::vector<BlockHandle>)> cache_read;
 extern const Primitive<BlockHandle(BlockHandle, BufferSelector, std::string, std::vector<BlockHandle>)> cache_write;
+// primitives/read_write_at.cc
+extern const Primitive<BlockHandle(Loop, BlockHandle, BufferSelector, std::string)> read_at;
+extern const Primitive<BlockHandle(Loop, BlockHandle, BufferSelector, std::string)> write_at;
 // primitives/reindex.cc
 extern const Primitive<BlockHandle(BlockHandle, BufferSelector)> reindex;
 // primitives/reindex_cache.cc

@@ -28,6 +28,8 @@ const std::vector<const AnyPrimitive*>& primitives() {
       &set_axis_separator,
       &cache_read,
       &cache_write,
+      &read_at,
+      &write_at,
       &reindex,
       &reindex_cache_read,
       &reindex_cache_write,
