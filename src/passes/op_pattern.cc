@@ -99,6 +99,10 @@ bool multiplies_and_reduces(const Block& block) {
 }
 
 OpPattern pattern_of(const Block& block) {
+  // What a call does to its arguments is not known.
+  bool stores = false;
+  walk(block.body, [&](const BufferStore&) { stores = true; });
+  if (!stores) return OpPattern::opaque;
   if (multiplies_and_reduces(block)) return OpPattern::out_fusable;
   std::vector<VarRef> vars;
   bool reduces = false;

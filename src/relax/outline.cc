@@ -37,13 +37,15 @@ std::vector<int64_t> overwritten_inputs(const RCall& call, size_t results) {
   return out;
 }
 
-bool contains_impure_call(const RExpr& e) {
+bool contains_impure_call(const RExpr& e, const std::string& own_name) {
   bool found = false;
   walk(
       e,
       [&](const LocalFunction&) { return false; },
       [&](const RCall& c) {
-        found = found || is_impure_call(ref(c));
+        const GlobalVar* callee = c.op.as<GlobalVar>();
+        const bool is_own = callee && callee->name == own_name;
+        found = found || (!is_own && is_impure_call(ref(c)));
         return true;
       });
   return found;

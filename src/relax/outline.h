@@ -42,7 +42,8 @@ ModuleRef rewrite_dataflow_blocks(
 /// The graph variables that occur in `e`, each once, in order of first sight; those bound inside are left out.
 std::vector<RVarRef> rvars_in(const NodeRef& e);
 /// Whether the expression makes a call that may have effects; what functions inside of it would call does not count.
-bool contains_impure_call(const RExpr& e);
+/// Calls of the function `own_name` do not count either: what it does is what is asked.
+bool contains_impure_call(const RExpr& e, const std::string& own_name = "");
 /// The call of call_tir in `binding`: its callee's name, or nothing.
 std::optional<std::string> called_prim_func(const Binding& binding);
 /// Which buffer of a function is its i-th tensor parameter; null if it has fewer.

@@ -93,6 +93,8 @@ std::optional<ModuleRef> graph_method(const Json& request, const script::Express
 ModuleRef transformed(const Json& request, const ModuleRef& before, const script::Expression& e);
 // ---- Kinds (function_cases.cc) ----
 void run_query(const Json& request);
+/// The part of a graph function that an expression over `$before` names; null where it names none.
+NodeRef part_of_graph(const Json& request, const ModuleRef& before, std::string source);
 /// Throws Failed where the expression over `case_before` is not what the case says.
 void ask(const Json& request, const ModuleRef& before, const std::string& source);
 

@@ -46,25 +46,71 @@ std::optional<Json> allocated(const Json& request, const ModuleRef& before, cons
   return out;
 }
 
+NodeRef graph_part(const Json& request, const ModuleRef& before, const Expression& e);
+
+/// What Python makes of parts: relax.SeqExpr([relax.BindingBlock([part, ...])], part), relax.get_shape_of(part).
+NodeRef made_of_parts(const Json& request, const ModuleRef& before, const Expression& e) {
+  const std::string name = script::dotted_name(e.items[0]);
+  if (name == "relax.get_shape_of" && e.items.size() == 2) {
+    NodeRef part = graph_part(request, before, e.items[1]);
+    const auto* value = part ? part.as<relax::RelaxExprNode>() : nullptr;
+    const auto* info = value ? value->sinfo.as<relax::TensorInfo>() : nullptr;
+    return info ? NodeRef(info->shape) : nullptr;
+  }
+  if (name == "relax.BindingBlock" && e.items.size() == 2) {
+    std::vector<relax::Binding> bindings;
+    for (const Expression& item : e.items[1].items) {
+      NodeRef part = graph_part(request, before, item);
+      bindings.push_back(part ? cast<relax::BindingNode>(part) : nullptr);
+      if (!bindings.back()) return nullptr;
+    }
+    return make<relax::BindingBlock>(std::move(bindings), false);
+  }
+  if (name == "relax.SeqExpr" && e.items.size() == 3) {
+    std::vector<relax::BindingBlockRef> blocks;
+    for (const Expression& item : e.items[1].items) {
+      NodeRef part = graph_part(request, before, item);
+      blocks.push_back(part ? cast<relax::BindingBlock>(part) : nullptr);
+      if (!blocks.back()) return nullptr;
+    }
+    NodeRef body = graph_part(request, before, e.items[2]);
+    return body
+               ? NodeRef(make<relax::SeqExpr>(std::move(blocks), cast<relax::RelaxExprNode>(body), relax::StructInfo()))
+               : nullptr;
+  }
+  return nullptr;
+}
+
 /// A part of a graph function, as F.body.blocks[0].bindings[1].value names it; null where the words lead to none.
 NodeRef graph_part(const Json& request, const ModuleRef& before, const Expression& e) {
   auto of = [&](size_t item) { return graph_part(request, before, e.items[item]); };
-  if (e.is(ExpressionKind::attribute) && e.text == "body") {
+  auto is_body = [](const Expression& x) { return x.is(ExpressionKind::attribute) && x.text == "body"; };
+  if (is_body(e) && !is_body(e.items[0])) {
     ModuleRef m = transformed(request, before, e.items[0]);
     const auto* f = m->functions.size() == 1 ? m->functions.begin()->second.as<relax::Function>() : nullptr;
     return f ? NodeRef(f->body) : nullptr;
   }
-  // One of a list: of blocks, bindings or arguments.
-  if (e.is(ExpressionKind::subscript) && e.items[1].is(ExpressionKind::integer) &&
+  if (e.is(ExpressionKind::call)) return made_of_parts(request, before, e);
+  // One of a list: of blocks, bindings or arguments; -1 is the last binding.
+  auto is_minus_one = [](const Expression& x) {
+    return x.is(ExpressionKind::integer) ? x.integer == -1
+                                         : x.is(ExpressionKind::unary) && x.text == "-" && x.items[0].integer == 1;
+  };
+  const bool is_last = e.is(ExpressionKind::subscript) && is_minus_one(e.items[1]);
+  if (e.is(ExpressionKind::subscript) && (is_last || e.items[1].is(ExpressionKind::integer)) &&
       e.items[0].is(ExpressionKind::attribute)) {
     NodeRef owner = graph_part(request, before, e.items[0].items[0]);
     const std::string& list = e.items[0].text;
-    const auto i = static_cast<size_t>(e.items[1].integer);
+    const auto* of_bindings = owner ? owner.as<relax::BindingBlock>() : nullptr;
+    if (is_last && (!of_bindings || of_bindings->bindings.empty())) return nullptr;
+    const auto i = is_last ? of_bindings->bindings.size() - 1 : static_cast<size_t>(e.items[1].integer);
     if (const auto* seq = owner ? owner.as<relax::SeqExpr>() : nullptr; seq && list == "blocks")
       return seq->blocks.at(i);
     if (const auto* block = owner ? owner.as<relax::BindingBlock>() : nullptr; block && list == "bindings")
       return block->bindings.at(i);
     if (const auto* call = owner ? owner.as<relax::RCall>() : nullptr; call && list == "args") return call->args.at(i);
+    if (const auto* call = owner ? owner.as<relax::RCall>() : nullptr; call && list == "sinfo_args")
+      return call->sinfo_args.at(i);
     return nullptr;
   }
   if (!e.is(ExpressionKind::attribute)) return nullptr;
@@ -73,6 +119,8 @@ NodeRef graph_part(const Json& request, const ModuleRef& before, const Expressio
   if (const auto* b = owner ? owner.as<relax::VarBinding>() : nullptr; b && e.text == "var") return b->var;
   if (const auto* b = owner ? owner.as<relax::MatchCast>() : nullptr; b && e.text == "value") return b->value;
   if (const auto* c = owner ? owner.as<relax::RCall>() : nullptr; c && e.text == "op") return c->op;
+  if (const auto* f = owner ? owner.as<relax::SeqExpr>() : nullptr; f && e.text == "body") return f->body;
+  if (const auto* t = owner ? owner.as<relax::TensorInfo>() : nullptr; t && e.text == "shape") return t->shape;
   return nullptr;
 }
 
@@ -130,8 +178,14 @@ std::optional<Json> graph_analysis(const Json& request, const ModuleRef& before,
       if (!f) throw Unsupported{"an analysis of several functions"};
       part = f->body;
     }
+    std::string own_name;
+    for (const script::Keyword& k : e.keywords) {
+      NodeRef symbol = k.name == "own_name" ? graph_part(request, before, k.value) : nullptr;
+      if (!symbol || !symbol.as<relax::GlobalVar>()) throw Unsupported{"an analysis with such options"};
+      own_name = symbol.as<relax::GlobalVar>()->name;
+    }
     const auto* inner = part.as<relax::LocalFunction>();
-    return relax::contains_impure_call(inner ? inner->function->body : cast<relax::RelaxExprNode>(part));
+    return relax::contains_impure_call(inner ? inner->function->body : cast<relax::RelaxExprNode>(part), own_name);
   }
   if (name == "relax.analysis.name_to_binding") {
     Json names = Json::array();
@@ -216,6 +270,11 @@ Json answer_of(const Json& request, const ModuleRef& before, const Expression& e
 }
 
 }  // namespace
+
+NodeRef part_of_graph(const Json& request, const ModuleRef& before, std::string source) {
+  for (size_t at; (at = source.find("$before")) != source.npos;) source.replace(at, 7, "case_before");
+  return graph_part(request, before, script::parse("value = " + source + "\n").body.at(0).value);
+}
 
 void ask(const Json& request, const ModuleRef& before, const std::string& source) {
   script::Program program;

@@ -114,6 +114,8 @@ std::optional<tir::Value> pattern_call(relax::GraphEvaluator& ev, const tir::Val
   if (method == "has_shape")
     return value_of(passes::has_shape(*p, ev.to_extents(Arguments(ev, call, {"shape"}).need("shape"), call.place)));
   if (method == "has_dtype") return value_of(passes::has_dtype(*p, Arguments(ev, call, {"dtype"}).dtype("dtype")));
+  if (method == "has_type")
+    return value_of(passes::has_struct_info(*p, ev.to_sinfo(Arguments(ev, call, {"type"}).need("type"), call.place)));
   if (method == "has_struct_info")
     return value_of(
         passes::has_struct_info(*p, ev.to_sinfo(Arguments(ev, call, {"struct_info"}).need("struct_info"), call.place)));
