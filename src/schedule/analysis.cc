@@ -47,6 +47,10 @@ arith::RangeMap loop_domain(const Sites& sites, int low, int high, const std::st
   return domain;
 }
 
+bool lists(const std::vector<BufferRegionRef>& regions, const BufferRef& buffer) {
+  return std::ranges::any_of(regions, [&](const BufferRegionRef& r) { return r->buffer == buffer; });
+}
+
 ScopeAnalysis::ScopeAnalysis(const Schedule& s, std::vector<int> blocks) : s_(s), blocks_(std::move(blocks)) {
   std::unordered_map<BufferRef, std::vector<int>> readers;
   for (int b : blocks_) {

@@ -65,6 +65,9 @@ bool is_allocated(const Schedule& s, const BufferRef& buffer);
 /// Writes a buffer not allocated in its scope block (or, for the root scope, in the function).
 bool is_output_block(const Schedule& s, int block_site);
 
+/// Whether one of the regions is a part of the buffer.
+bool lists(const std::vector<tir::BufferRegionRef>& regions, const BufferRef& buffer);
+
 /// iterator variable -> its value at the realize.
 VarMap bindings_of(const tir::BlockRealize& realize);
 std::vector<RangeRef> substitute_region(const std::vector<RangeRef>& region, const VarMap& map);

@@ -20,11 +20,6 @@ bool uses_any(const Expr& e, const std::vector<VarRef>& vars) {
   return std::any_of(vars.begin(), vars.end(), [&](const VarRef& v) { return uses_var(e, *v); });
 }
 
-bool touches(const std::vector<BufferRegionRef>& regions, const BufferRef& buffer) {
-  return std::any_of(
-      regions.begin(), regions.end(), [&](const BufferRegionRef& region) { return region->buffer == buffer; });
-}
-
 /// Each iteration of the loop has its own memory for the buffer. Memory is allocated by the innermost loop around all
 /// uses, and outside of the loops over which it accumulates; a thread has what it shares with no other.
 bool is_private(const Schedule& s, const BufferRef& buffer, int loop_site, const std::string& thread) {
@@ -35,9 +30,9 @@ bool is_private(const Schedule& s, const BufferRef& buffer, int loop_site, const
     const BlockRealize* realize = sites[i].realize();
     if (!realize) continue;
     const Block& block = *realize->block;
-    const bool writes = touches(block.writes, buffer);
+    const bool writes = lists(block.writes, buffer);
     if (!sites.is_above(loop_site, i)) {
-      if (writes || touches(block.reads, buffer)) return false;
+      if (writes || lists(block.reads, buffer)) return false;
       continue;
     }
     for (size_t k = 0; writes && k < realize->values.size(); ++k) {
@@ -84,7 +79,7 @@ MaybeReason writes_in_common(const Schedule& s, int loop_site, const std::string
     if (runs_in_one_iteration(s, i, loop)) continue;
     for (const BufferRegionRef& write : block.writes) {
       // A block that does not follow the loop and does not accumulate writes the same values again.
-      if (!follows_loop && !block.init && !touches(block.reads, write->buffer)) continue;
+      if (!follows_loop && !block.init && !lists(block.reads, write->buffer)) continue;
       const bool own = std::any_of(
           write->region.begin(), write->region.end(), [&](const RangeRef& r) { return uses_any(r->min, follows); });
       if (own || std::find(matched.begin(), matched.end(), write->buffer) != matched.end() ||

@@ -26,10 +26,6 @@ std::string suffix_of(std::string scope) {
   return scope;
 }
 
-bool touches(const std::vector<BufferRegionRef>& regions, const BufferRef& buffer) {
-  return std::ranges::any_of(regions, [&](const BufferRegionRef& r) { return r->buffer == buffer; });
-}
-
 /// Why the box is no tile: tiles of its size must cover the buffer, and it must be one of them.
 MaybeReason no_tile(const Schedule& s, const Tile& tile) {
   arith::Analyzer analyzer;
@@ -73,7 +69,7 @@ Tile tile_of(Schedule& s, const Loop& loop, const BlockHandle& block, const Buff
                          "get_loops(block) lists them"));
   for (int b : sites.blocks_under(tile.loop)) {
     const Block& other = *sites[b].realize()->block;
-    const bool conflicts = touches(other.writes, tile.original) || (is_write && touches(other.reads, tile.original));
+    const bool conflicts = lists(other.writes, tile.original) || (is_write && lists(other.reads, tile.original));
     if (conflicts && !(is_write && b == tile.block))
       s.fail(block_refusal(
           s,
@@ -100,7 +96,7 @@ Tile tile_of(Schedule& s, const Loop& loop, const BlockHandle& block, const Buff
                              "a tile of which one thread's iteration of the loop writes all that it copies",
                              "cache_write and reverse_compute_at give each thread its part of the copy"));
     }
-    if (realize.block->init == nullptr && touches(realize.block->reads, tile.original))
+    if (realize.block->init == nullptr && lists(realize.block->reads, tile.original))
       s.fail(block_refusal(s,
                            tile.block,
                            text("reads what it writes in ", tile.original->name),

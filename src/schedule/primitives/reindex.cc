@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "schedule/analysis.h"
 #include "schedule/buffers.h"
 #include "schedule/edit.h"
 #include "schedule/primitives.h"
@@ -50,10 +51,6 @@ Accesses accesses_of(const Block& block, const BufferRef& buffer) {
   visit(block.body);
   if (block.init) visit(block.init);
   return found;
-}
-
-bool lists(const std::vector<BufferRegionRef>& regions, const BufferRef& buffer) {
-  return std::any_of(regions.begin(), regions.end(), [&](const BufferRegionRef& r) { return r->buffer == buffer; });
 }
 
 /// Why the block's access cannot go through a buffer of its own; nothing if it can. Fills `plan`.
