@@ -34,8 +34,12 @@ MaybeReason no_tile(const Schedule& s, const Tile& tile) {
     const RangeRef& r = tile.region[d];
     const Expr zero = int_imm(0, r->min->dtype), extent = cast_to(r->min->dtype, r->extent);
     const Expr size = cast_to(r->min->dtype, tile.original->shape[d]);
-    const bool is_tile = analyzer.prove(gt(extent, zero)) && analyzer.prove_equal(floormod(r->min, extent), zero) &&
-                         analyzer.prove_equal(floormod(size, extent), zero);
+    bool reads_memory = false;
+    walk(r->min, [&](const BufferLoad&) { reads_memory = true; });
+    const bool is_tile = !reads_memory && analyzer.prove(gt(extent, zero)) &&
+                         analyzer.prove_equal(floormod(r->min, extent), zero) &&
+                         analyzer.prove_equal(floormod(size, extent), zero) && analyzer.prove(ge(r->min, zero)) &&
+                         analyzer.prove(le(r->min + extent, size), arith::Strength::symbolic);
     if (!is_tile)
       return Reason{.what = text("dimension ",
                                  d,
@@ -48,7 +52,9 @@ MaybeReason no_tile(const Schedule& s, const Tile& tile) {
                                  " of ",
                                  tile.original->shape[d],
                                  " elements"),
-                    .needs = "tiles: a first element that is a multiple of their number, which divides the extent",
+                    .needs =
+                        "a tile inside of the buffer: a first element that is a multiple of their number, which "
+                        "divides the extent",
                     .hint = "split the loops by factors that divide their extents",
                     .at = {{s.sites()[tile.block].stmt, "uses it"}}};
   }
