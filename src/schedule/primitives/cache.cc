@@ -74,10 +74,25 @@ MaybeReason copies_unwritten(const Schedule& s, const Stage& stage) {
                 .at = {{s.sites()[stage.writer].stmt, "writes a part"}}};
 }
 
+/// Whether the region moves with a loop, as that of a block without iterators does: a copying block inside could not name it.
+bool follows_loops(const Schedule& s, const BufferRegion& r) {
+  bool follows = false;
+  walk(s.func()->body, [&](const For& loop) {
+    for (const RangeRef& range : r.region)
+      follows |= uses_var(range->min, *loop.var) || uses_var(range->extent, *loop.var);
+  });
+  return follows;
+}
+
 void shape_cache(const Schedule& s, const std::string& scope, const std::vector<int>& readers, Stage& stage) {
   const Sites& sites = s.sites();
   stage.whole = sites[stage.location].loop() != nullptr ||
                 !std::all_of(readers.begin(), readers.end(), [&](int r) { return sites.is_above(stage.location, r); });
+  if (!stage.whole && follows_loops(s, *make<BufferRegion>(stage.original, stage.region)))
+    s.fail({.what =
+                text("what is used of ", stage.original->name, " moves with a loop around the block that holds it all"),
+            .needs = "a scope block whose iterators say where it is",
+            .hint = "cache it before loop_partition"});
   std::vector<Expr> shape;
   for (size_t d = 0; d < stage.region.size(); ++d)
     shape.push_back(stage.whole ? stage.original->shape[d] : stage.region[d]->extent);
@@ -219,16 +234,6 @@ MaybeReason several_writers(const Schedule& s, int scope_site, const BufferRef& 
            .hint = "cache it where one block writes it"};
   for (int w : writers) r.at.push_back({s.sites()[w].stmt, "writes it"});
   return r;
-}
-
-/// Whether the region moves with a loop, as that of a block without iterators does: a copying block inside could not name it.
-bool follows_loops(const Schedule& s, const BufferRegion& r) {
-  bool follows = false;
-  walk(s.func()->body, [&](const For& loop) {
-    for (const RangeRef& range : r.region)
-      follows |= uses_var(range->min, *loop.var) || uses_var(range->extent, *loop.var);
-  });
-  return follows;
 }
 
 /// A block copies what consumers read of a buffer into memory of another scope, before its first use; they read the
