@@ -74,6 +74,16 @@ TEST(ChatTemplate, ErrorsNameThePlace) {
 }
 
 // What would take all time or memory ends with words.
+// What Jinja 3.1 prints.
+TEST(ChatTemplate, SumsOfListsAndDictionariesOfPairs) {
+  auto rendered = [](const char* source) { return jinja::Template::read(source, "t").render(Ordered::object()); };
+  EXPECT_EQ(rendered("{{ [[1, 2], [3]]|sum(start=[]) }}"), "[1, 2, 3]");
+  EXPECT_EQ(rendered("{{ [1, 2]|sum(start=4) }}"), "7");
+  EXPECT_EQ(rendered("{{ dict([('a', 1), ('b', 2), ('a', 3)]) }}"), "{'a': 3, 'b': 2}");
+  EXPECT_NE(error_of([&] { rendered("{{ [1]|sum(start='x') }}"); }), "");
+  EXPECT_NE(error_of([&] { rendered("{{ dict([1]) }}"); }), "");
+}
+
 TEST(ChatTemplate, HasLimits) {
   auto error = [](const std::string& source) {
     return error_of([&] { jinja::Template::read(source, "t").render(Ordered::object()); });

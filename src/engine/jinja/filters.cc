@@ -300,6 +300,16 @@ Value f_string(const Value& v, Taking&) { return to_text(v); }
 Value f_sum(const Value& v, Taking& t) {
   const Value* path = t.take("attribute");
   const Value* start = t.take("start");
+  if (start && start->list()) {  // lists, one behind the other
+    List all = *start->list();
+    for (const Value& item : elements_of(v)) {
+      const Value x = looked_at(item, path);
+      if (!x.list()) fail_type("sum", x, "lists, as its start is one");
+      all.insert(all.end(), x.list()->begin(), x.list()->end());
+    }
+    return all;
+  }
+  if (start && !start->is_number()) fail_type("sum", *start, "a number or a list to start with");
   double real = start ? start->number() : 0;
   int64_t whole = start && start->is_integral() ? start->integer() : 0;
   bool is_float = start && start->is_float();

@@ -76,14 +76,25 @@ Value called_namespace(Arguments& a) {
 
 Value called_dict(Arguments& a) {
   Dict out;
-  if (!a.positional.empty() && a.positional[0].dict()) out = *a.positional[0].dict();
-  for (const auto& [name, value] : a.named) {
-    auto at = std::ranges::find(out, Value(name), &std::pair<Value, Value>::first);
+  auto put = [&](const Value& name, const Value& value) {
+    auto at = std::ranges::find(out, name, &std::pair<Value, Value>::first);
     if (at == out.end())
       out.emplace_back(name, value);
     else
       at->second = value;
+  };
+  if (!a.positional.empty() && a.positional[0].dict()) {
+    out = *a.positional[0].dict();
+  } else if (!a.positional.empty()) {
+    for (const Value& pair : elements_of(a.positional[0])) {
+      const auto parts = elements_of(pair);
+      if (parts.size() != 2)
+        fail({.what = text("dict is given ", parts.size(), " values in place of a pair"),
+              .needs = "a dictionary, or pairs of a name and a value"});
+      put(parts[0], parts[1]);
+    }
   }
+  for (const auto& [name, value] : a.named) put(Value(name), value);
   return out;
 }
 
