@@ -11,6 +11,7 @@
 #include "codegen/llvm.h"
 #include "dataflow/mapping/precision.h"
 #include "engine/corpus.h"
+#include "frontend/gguf.h"
 #include "frontend/hf_config.h"
 #include "llm/open.h"
 #include "runtime/thread_pool.h"
@@ -131,6 +132,7 @@ void find_stored_schemes(Plan& plan, const llm::Scheme& own) {
     if (std::ranges::find(plan.schemes, scheme.name, &llm::Scheme::name) == plan.schemes.end())
       plan.schemes.push_back(std::move(scheme));
   }
+  if (o.shapes_only) return;
   plan.reference = own;
   plan.remarks.push_back(text("the checkpoint holds codes (",
                               own.name,
@@ -147,8 +149,16 @@ std::vector<std::string> default_schemes_for(const std::vector<Chip>& chips) {
 
 void find_schemes(Plan& plan) {
   if (llm::is_converted(plan.options.model)) return find_converted_schemes(plan);
-  if (const auto own = plan.options.shapes_only ? std::nullopt : llm::stored_scheme(plan.options.model))
-    return find_stored_schemes(plan, *own);
+  // Of codes the file says how each tensor is stored; where there is a configuration alone, nothing does.
+  const fs::path& model = plan.options.model;
+  const bool has_weights = !plan.options.shapes_only || GgufFile::is_named_so(model) ||
+                           fs::exists(model / "model.safetensors") ||
+                           fs::exists(model / "model.safetensors.index.json");
+  if (const auto own = has_weights ? llm::stored_scheme(model) : std::nullopt) return find_stored_schemes(plan, *own);
+  if (!has_weights && plan.config.quantization)
+    plan.remarks.push_back(
+        "config.json says that the weights are stored as codes, which are not there: costs are of the schemes named "
+        "here");
   if (!plan.options.shapes_only) plan.reference = llm::parse_scheme("f32");
   const bool chosen = !plan.options.schemes.empty();
   for (const std::string& name : chosen ? plan.options.schemes : default_schemes_for(plan.chips)) {
