@@ -274,6 +274,11 @@ Json config_of_gguf(const GgufFile& file) {
   } else {
     config.erase("num_experts_per_tok");
   }
+  if (const Json* causal = file.find_value(prefix + "attention.causal"); causal && *causal == false)
+    fail_key(
+        file, prefix + "attention.causal", "is false, which is not supported", "tokens that see those before them");
+  if (const Json* type = file.find_value("general.type"); type && *type != "model")
+    fail_key(file, "general.type", text("is ", type->dump()), "a model's file");
   const GgufTensor* embedding = file.find("token_embd.weight");
   if (!embedding || embedding->shape.size() != 2)
     fail_key(file, "tensor token_embd.weight", "is missing", "the token embedding");

@@ -1,5 +1,7 @@
 #include "frontend/stored_quantization.h"
 
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
 
 namespace sator {
@@ -139,7 +141,28 @@ StoredQuantization read_compressed(const JsonAt& at) {
 
 }  // namespace
 
+/// Refuses what would be arithmetic of its own when the model runs, and layouts that are not read.
+static void refuse_further_arithmetic(const JsonAt& at) {
+  for (const char* key : {"transform_config", "rotation", "adapter", "dynamic"})
+    if (auto given = at.find(key); given && !given->json().empty())
+      given->fail("is given, which is not supported", text("no ", key, ", or an empty one"), kOriginal);
+  if (auto marlin = at.find("is_marlin_format"); marlin && marlin->json() != false)
+    marlin->fail("is true, another layout of the codes", "false", kOriginal);
+  if (auto packed = at.find("pack_dtype"); packed && packed->json() != "int32")
+    packed->fail(text("is ", packed->json().dump()), "int32", kOriginal);
+  if (auto sparse = at.find("sparsity_config"); sparse && sparse->is_object())
+    if (auto format = sparse->find("format"); format && format->json() != "dense")
+      format->fail(text("is ", format->json().dump(), ", which is not supported"), "dense", kOriginal);
+  if (auto groups = at.find("config_groups"); groups && groups->is_object())
+    groups->each_member([](const std::string&, const JsonAt& group) {
+      if (!group.is_object()) return;
+      if (auto out = group.find("output_activations"))
+        out->fail("asks for codes of results, which are not made", "weights alone", kOriginal);
+    });
+}
+
 StoredQuantization read_stored_quantization(const JsonAt& at) {
+  refuse_further_arithmetic(at);
   const JsonAt method = at.at("quant_method");
   const std::string name = method.string();
   if (name == "gptq") return read_gptq(at);

@@ -182,6 +182,7 @@ constexpr std::string_view kNeutral[] = {
     "output_attentions",
     "output_hidden_states",
     "output_past",
+    "output_projection",  // of OPT's makers: whether there is a head
     "return_dict",
     "tf_legacy_loss",
     "torchscript",
@@ -337,10 +338,10 @@ void refuse_unread_below(const JsonAt& object, const JsonReads& reads, const Mod
       const std::string value = at.json().dump(-1, ' ', true, Json::error_handler_t::replace);
       at.fail(text("is ",
                    value.size() <= 60 ? value : value.substr(0, 57) + "...",
-                   ", which ",
+                   ", which is not done for ",
                    model.model_type,
-                   " has not: it may change what the model computes"),
-              text("keys that ", model.model_type, " is known to have"),
+                   ": it may change what the model computes"),
+              text("keys that are read of a ", model.model_type, ", and those that change nothing"),
               "take it out if the model was trained without it");
     }
     if (at.is_object() && name != "quantization_config") refuse_unread_below(at, reads, model);

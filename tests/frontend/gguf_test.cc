@@ -99,6 +99,14 @@ TEST(Gguf, DamagedFilesAreRefusedWithWords) {
   write_file(file, bytes);
   EXPECT_NE(error_of([&] { read_model_config(file); }).find("has 1 tokens, and tensor token_embd.weight 96 rows"),
             std::string::npos);
+  // Tokens that see those behind them; a key of 29 bytes beside it keeps the tensors aligned.
+  bytes = whole;
+  bytes.insert(24,
+               number(22, 8) + "qwen2.attention.causal" + number(7, 4) + number(0, 1) + number(1, 8) + "x" +
+                   number(8, 4) + number(8, 8) + "anything");
+  bytes.replace(16, 8, number(static_cast<unsigned char>(whole[16]) + 2u, 8));
+  write_file(file, bytes);
+  EXPECT_NE(error_of([&] { read_model_config(file); }).find("qwen2.attention.causal is false"), std::string::npos);
   bytes = whole;
   bytes.replace(bytes.find("general.architecture") + 20 + 4 + 8, 5, "bert2");
   write_file(file, bytes);

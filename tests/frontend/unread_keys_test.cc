@@ -109,7 +109,7 @@ TEST(UnreadKeys, RefusesWhatNobodyReads) {
     const char *base, *changes, *says;
   };
   const Case cases[] = {
-      {kLlama, R"({"attention_scale":0.5})", "attention_scale is 0.5, which llama has not"},
+      {kLlama, R"({"attention_scale":0.5})", "attention_scale is 0.5, which is not done for llama"},
       {kLlama, R"({"attn_scale":0.1})", "attn_scale is 0.1"},
       {kLlama, R"({"embedding_scale":8.0})", "embedding_scale is 8.0"},
       {kLlama, R"({"logits_soft_cap":30})", "logits_soft_cap is 30"},
@@ -130,7 +130,7 @@ TEST(UnreadKeys, RefusesWhatNobodyReads) {
       {kLlama, R"({"rope_scaling":{"type":"default","factor":4}})", "rope_scaling.factor is 4"},
       {kLlama, R"({"rope_scaling":{"factor":4}})", "rope_scaling.factor is 4"},
       {kLlama, R"({"rope_parameters":{"rope_type":"default","mrope_section":[1,2]}})", "mrope_section is [1,2]"},
-      {kLlama, R"({"model_type":"qwen2","use_qk_norm":true})", "use_qk_norm is true, which qwen2 has not"},
+      {kLlama, R"({"model_type":"qwen2","use_qk_norm":true})", "use_qk_norm is true, which is not done for qwen2"},
       {kLlama, R"({"model_type":"mistral","sliding_window_pattern":2})", "sliding_window_pattern is 2"},
       {kLlama, R"({"model_type":"mistral","attention_bias":true})", "attention_bias is true"},
       {kLlama,
@@ -142,7 +142,7 @@ TEST(UnreadKeys, RefusesWhatNobodyReads) {
       {kLlama, R"({"model_type":"starcoder2","norm_type":"rms_norm"})", "norm_type is \"rms_norm\""},
       {kLlama, R"({"model_type":"gpt_oss","experts_per_token":2})", "experts_per_token is 2"},
       {kLlama, R"({"model_type":"gpt_neox","num_key_value_heads":2})", "num_key_value_heads is 2"},
-      {kGpt2, R"({"pruned_heads":{"0":[1]}})", "pruned_heads is {\"0\":[1]}, which gpt2 has not"},
+      {kGpt2, R"({"pruned_heads":{"0":[1]}})", "pruned_heads is {\"0\":[1]}, which is not done for gpt2"},
       {kGpt2, R"({"attention_scale":0.5})", "attention_scale is 0.5"},
       {kGpt2, R"({"alibi":true})", "alibi is true"},
       {kGpt2, R"({"rope_theta":10000})", "rope_theta is 10000"},

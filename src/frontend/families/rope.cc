@@ -168,6 +168,11 @@ Rope read_one(const JsonAt& config, const ModelConfig& model, const Places& plac
                   "remove the one that the model was not trained with");
     rope.scaling = scaling;
     bool outside = config.find(rules.theta_key).has_value();
+    // Transformers 5 forgets the new form where the old one is given, and its base with it.
+    if (new_form && new_form->find("rope_theta") && !outside && !old_form->find("rope_theta"))
+      old_form->fail("is given beside rope_parameters, whose rope_theta would be lost",
+                     "one of the two, or rope_theta in both",
+                     "write the scaling into rope_parameters");
     double in_new = new_form ? positive_or(*new_form, "rope_theta", rope.theta) : rope.theta;
     rope.theta = positive_or(*old_form, "rope_theta", outside ? rope.theta : in_new);
   }
