@@ -1,5 +1,7 @@
 #include "schedule/analysis.h"
 
+#include <algorithm>
+
 #include "arith/intset.h"
 #include "arith/iter_map.h"
 #include "arith/kind.h"

@@ -2,6 +2,7 @@
 // behind one LayerNorm. 40B and 180B (new_decoder_architecture): some heads of keys, parallel halves behind norms of their own.
 #include <cmath>
 
+#include "base/text.h"
 #include "frontend/families/table.h"
 
 namespace sator::families {
