@@ -230,7 +230,8 @@ def main():
     if not shutil.which(FORMATTER):
         sys.exit(f"error: {FORMATTER} is not installed\n  needs: the packages of tools/packages.txt\n  hint:  ./dev check installs them")
     if args.fix:
-        paths = [p.resolve() for p in args.files] or sources(root)
+        named = [p.resolve() for p in args.files]
+        paths = [p for p in named if p.suffix in (".cc", ".h")] if named else sources(root)
         print(f"{len(format_findings(root, paths, fix=True))} of {len(paths)} files rewritten")
         return 0
     layers = show(layer_findings(root))
