@@ -20,14 +20,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 FIGURES = ("prefill128", "prefill512", "decode_at16", "decode_at512")
 REACH = {"prefill128": 1.0, "prefill512": 1.0, "decode_at16": 1.15, "decode_at512": 1.15}
-# Model and width: our scheme, llama.cpp's format, the mode of the other two. Of integers the embedding is stored as such too, as there.
+# Model and width: our scheme, llama.cpp's format (none where it has none that is computed so), the modes of ONNX Runtime and of OpenVINO.
+# Of integers the embedding is stored as such too, as there.
 ROWS = {
-    "gpt2-124m f32": ("f32", "f32", "f32"),
-    "gpt2-124m bf16": ("bf16+a16", None, "bf16"),
-    "gpt2-124m int8": ("int8-channel+embed+a8", "q8_0", "int8"),
-    "gpt2-124m int4": ("int4-group32+embed+a8", "q4_0", "int4"),
-    "llama-1b int8": ("int8-channel+embed+a8", "q8_0", "int8"),
-    "llama-1b int4": ("int4-group32+embed+a8", "q4_0", "int4"),
+    "gpt2-124m f32": ("f32", "f32", "f32", "f32"),
+    "gpt2-124m bf16": ("bf16+a16", None, None, "bf16"),
+    "gpt2-124m int8": ("int8-channel+embed+a8", "q8_0", "int8", "int8"),
+    "gpt2-124m int4": ("int4-group32+embed+a8", "q4_0", "int4", "int4"),
+    "llama-1b int8": ("int8-channel+embed+a8", "q8_0", "int8", "int8"),
+    "llama-1b int4": ("int4-group32+embed+a8", "q4_0", "int4", "int4"),
 }
 
 
@@ -56,13 +57,14 @@ class Peers:
 
     def of(self, model, row):
         """What measures each, by its name."""
-        scheme, form, mode = row
+        scheme, form, ort, openvino = row
         runs = {"sator": lambda: self.sator(model, scheme)}
         if form:
             runs["llama.cpp"] = lambda: self.script("llama_bench.py", str(self.work / f"models/{model}-{form}.gguf"), "2")
         short = model.split("-")[0]
-        for name, word in (("onnxruntime", "ort"), ("openvino", "openvino")):
-            runs[name] = lambda word=word: self.script("llm_bench.py", word, short, mode, "2", str(self.work))
+        for name, word, mode in (("onnxruntime", "ort", ort), ("openvino", "openvino", openvino)):
+            if mode:
+                runs[name] = lambda word=word, mode=mode: self.script("llm_bench.py", word, short, mode, "2", str(self.work))
         return runs
 
     def read_rate(self):
@@ -105,7 +107,6 @@ def main():
     arguments.add_argument("build_dir", type=Path)
     given = arguments.parse_args()
     peers = Peers(given.build_dir.resolve() / "sator")
-    rate = None
     for name, row in ROWS.items():
         if given.only not in name:
             continue
@@ -113,9 +114,9 @@ def main():
         if absent := peers.missing(model):
             print(json.dumps({"bench": "in_turns", "case": name, "absent": f"there is no {absent[0]}"}), flush=True)
             continue
-        rate = rate or peers.read_rate()
-        seen, bytes_per_token = {}, 0
+        rates, seen, bytes_per_token = [], {}, 0
         for _ in range(given.rounds):
+            rates.append(peers.read_rate())  # in its turn too: a host's memory is not always equally quick
             for peer, measure in peers.of(model, row).items():
                 try:
                     result = measure()
@@ -123,6 +124,7 @@ def main():
                     continue  # it has no such mode
                 seen.setdefault(peer, []).append([result.get(f, 0) for f in FIGURES])
                 bytes_per_token = result.get("bytes_per_token", bytes_per_token)
+        rate = statistics.median(rates) if rates and None not in rates else None
         for figure in figures_of(name, seen, bytes_per_token, rate):
             print(json.dumps(figure) if given.json else as_line(figure, seen), flush=True)
 
