@@ -117,7 +117,7 @@ def unnamed_names(text):
     for number, line in enumerate(lines, 1):
         if line == "namespace {" or line.startswith("}  // namespace"):
             inside = line == "namespace {"
-        elif inside and line[:1].isalpha():
+        elif (inside or line.startswith("static ")) and line[:1].isalpha():
             found = next((m for m in (pattern.match(line) for pattern in UNNAMED) if m), None)
             if found:
                 yield found.group(1), number

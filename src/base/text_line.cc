@@ -7,7 +7,7 @@
 namespace sator {
 namespace {
 
-std::string printable(std::string_view piece) {
+std::string in_ascii(std::string_view piece) {
   std::string out(piece);
   for (char& c : out)
     if (c < ' ' || c > '~') c = '?';
@@ -19,7 +19,7 @@ std::string printable(std::string_view piece) {
 void TextLine::fail(size_t column, std::string what, std::string needs, std::string hint) const {
   constexpr size_t kWidth = 100;
   const size_t from = column < kWidth ? 0 : column - kWidth / 2;
-  const std::string part = printable(content.substr(std::min(from, content.size()), kWidth));
+  const std::string part = in_ascii(content.substr(std::min(from, content.size()), kWidth));
   sator::fail({.what = std::move(what),
                .needs = std::move(needs),
                .hint = std::move(hint),
@@ -39,7 +39,7 @@ std::vector<TextLine> text_lines(std::string_view text, std::string_view file) {
 
 std::string shown(std::string_view piece) {
   constexpr size_t kMost = 40;
-  return string_literal(piece.size() <= kMost ? printable(piece) : printable(piece.substr(0, kMost)) + "...");
+  return string_literal(piece.size() <= kMost ? in_ascii(piece) : in_ascii(piece.substr(0, kMost)) + "...");
 }
 
 }  // namespace sator

@@ -5,16 +5,16 @@
 
 namespace sator::families {
 
-static const DeepseekDefaults kDefaults = {.positions = 2048,
-                                           .query_rank = 1536,
-                                           .shared_experts = 2,
-                                           .groups = 1,
-                                           .open_groups = 1,
-                                           .dense_layers = 0,
-                                           .expert_scale = 1};
+static const DeepseekDefaults kDeepseekV2Defaults = {.positions = 2048,
+                                                     .query_rank = 1536,
+                                                     .shared_experts = 2,
+                                                     .groups = 1,
+                                                     .open_groups = 1,
+                                                     .dense_layers = 0,
+                                                     .expert_scale = 1};
 
 static void read_deepseek_v2(const JsonAt& config, ModelConfig& model) {
-  read_deepseek_like(config, model, kDefaults);
+  read_deepseek_like(config, model, kDeepseekV2Defaults);
   ExpertsConfig& e = model.experts;
   const std::string method = config.find("topk_method") ? config.at("topk_method").string() : "greedy";
   if (method != "greedy" && method != "group_limited_greedy")

@@ -3,16 +3,16 @@
 
 namespace sator::families {
 
-static const DeepseekDefaults kDefaults = {.positions = 4096,
-                                           .query_rank = 1536,
-                                           .shared_experts = 1,
-                                           .groups = 8,
-                                           .open_groups = 4,
-                                           .dense_layers = 3,
-                                           .expert_scale = 2.5};
+static const DeepseekDefaults kDeepseekV3Defaults = {.positions = 4096,
+                                                     .query_rank = 1536,
+                                                     .shared_experts = 1,
+                                                     .groups = 8,
+                                                     .open_groups = 4,
+                                                     .dense_layers = 3,
+                                                     .expert_scale = 2.5};
 
 static void read_deepseek_v3(const JsonAt& config, ModelConfig& model) {
-  read_deepseek_like(config, model, kDefaults);
+  read_deepseek_like(config, model, kDeepseekV3Defaults);
   model.attention.rope->interleaved = config.boolean_or("rope_interleave", true);
   ExpertsConfig& e = model.experts;
   e.normalized = config.boolean_or("norm_topk_prob", true);

@@ -4,7 +4,7 @@
 
 namespace sator::families {
 
-static const LlamaDefaults kDefaults = {
+static const LlamaDefaults kGptNeoxDefaults = {
     .norm = {.kind = NormConfig::Kind::layer, .epsilon = 1e-5, .bias = true},
     .epsilon_key = "layer_norm_eps",
     .mlp = {.activation = Activation::gelu_erf, .gated = false, .in_bias = true, .out_bias = true},
@@ -12,9 +12,9 @@ static const LlamaDefaults kDefaults = {
     .rope = {.share = 0.25, .any_share = true, .theta_key = "rotary_emb_base", .share_key = "rotary_pct"}};
 
 static void read_gpt_neox(const JsonAt& config, ModelConfig& model) {
-  read_llama_blocks(config, model, kDefaults);
+  read_llama_blocks(config, model, kGptNeoxDefaults);
   read_equal_heads(config, model, {"num_attention_heads"}, "hidden_size");
-  read_rope(config, model, kDefaults.rope);
+  read_rope(config, model, kGptNeoxDefaults.rope);
   model.parallel = config.boolean_or("use_parallel_residual", true);
   model.names = {.embedding = "gpt_neox.embed_in",
                  .final_norm = "gpt_neox.final_layer_norm",

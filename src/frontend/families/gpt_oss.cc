@@ -6,7 +6,7 @@
 
 namespace sator::families {
 
-static const LlamaDefaults kDefaults = {
+static const LlamaDefaults kGptOssDefaults = {
     .norm = {.epsilon = 1e-5},
     .mlp = {.in_bias = true, .out_bias = true},
     .positions = 131072,
@@ -22,7 +22,7 @@ static const LlamaDefaults kDefaults = {
     .window = {.use = WindowRules::Use::where_given, .positions = 128, .full_every = 2}};
 
 static void read_gpt_oss(const JsonAt& config, ModelConfig& model) {
-  read_llama_like(config, model, kDefaults);
+  read_llama_like(config, model, kGptOssDefaults);
   model.mlp.clamped = {.limit = positive_or(config, "swiglu_limit", 7),
                        .alpha = positive_or(config, "swiglu_alpha", 1.702)};
   read_experts(config, model, {.count = 128, .per_token = 4}, "intermediate_size");

@@ -3,12 +3,12 @@
 
 namespace sator::families {
 
-static const LlamaDefaults kDefaults = {.positions = 131072,
-                                        .kv_heads = 8,
-                                        .attention_bias = {},
-                                        .window = {.use = WindowRules::Use::where_given, .positions = 4096}};
+static const LlamaDefaults kMistralDefaults = {.positions = 131072,
+                                               .kv_heads = 8,
+                                               .attention_bias = {},
+                                               .window = {.use = WindowRules::Use::where_given, .positions = 4096}};
 
-static void read_mistral(const JsonAt& config, ModelConfig& model) { read_llama_like(config, model, kDefaults); }
+static void read_mistral(const JsonAt& config, ModelConfig& model) { read_llama_like(config, model, kMistralDefaults); }
 
 const Family kMistral{"mistral", read_mistral};
 

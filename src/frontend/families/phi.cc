@@ -3,7 +3,7 @@
 
 namespace sator::families {
 
-static const LlamaDefaults kDefaults = {
+static const LlamaDefaults kPhiDefaults = {
     .norm = {.kind = NormConfig::Kind::layer, .epsilon = 1e-5, .bias = true},
     .epsilon_key = "layer_norm_eps",
     .mlp = {.activation = Activation::gelu_tanh, .gated = false, .in_bias = true, .out_bias = true},
@@ -11,7 +11,7 @@ static const LlamaDefaults kDefaults = {
     .rope = {.share = 0.5, .any_share = true}};
 
 static void read_phi(const JsonAt& config, ModelConfig& model) {
-  read_llama_like(config, model, kDefaults);
+  read_llama_like(config, model, kPhiDefaults);
   model.attention.qkv_bias = model.attention.out_bias = true;
   model.parallel = true;
   model.head_bias = true;

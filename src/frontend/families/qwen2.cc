@@ -3,14 +3,14 @@
 
 namespace sator::families {
 
-static const LlamaDefaults kDefaults = {
+static const LlamaDefaults kQwen2Defaults = {
     .positions = 32768,
     .kv_heads = 32,
     .attention_bias = {},
     .window = {.use = WindowRules::Use::if_used, .positions = 4096, .from_layer = true}};
 
 static void read_qwen2(const JsonAt& config, ModelConfig& model) {
-  read_llama_like(config, model, kDefaults);
+  read_llama_like(config, model, kQwen2Defaults);
   model.attention.qkv_bias = true;
 }
 

@@ -5,13 +5,13 @@
 
 namespace sator::families {
 
-static const LlamaDefaults kDefaults = {.positions = 32768,
-                                        .kv_heads = 16,
-                                        .attention_bias = {},
-                                        .window = {.use = WindowRules::Use::if_used, .positions = 4096}};
+static const LlamaDefaults kQwen2MoeDefaults = {.positions = 32768,
+                                                .kv_heads = 16,
+                                                .attention_bias = {},
+                                                .window = {.use = WindowRules::Use::if_used, .positions = 4096}};
 
 static void read_qwen2_moe(const JsonAt& config, ModelConfig& model) {
-  read_llama_like(config, model, kDefaults);
+  read_llama_like(config, model, kQwen2MoeDefaults);
   if (model.attention.window > 0 && !config.find("layer_types")) {
     // Every second layer, the first one first, below max_window_layers.
     const int64_t below = config.integer_or("max_window_layers", 28, 0, kMaxLayers);

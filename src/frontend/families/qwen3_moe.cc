@@ -3,11 +3,11 @@
 
 namespace sator::families {
 
-static const LlamaDefaults kDefaults = {
+static const LlamaDefaults kQwen3MoeDefaults = {
     .positions = 32768, .kv_heads = 4, .window = {.use = WindowRules::Use::if_used, .positions = 4096}};
 
 static void read_qwen3_moe(const JsonAt& config, ModelConfig& model) {
-  read_llama_like(config, model, kDefaults);
+  read_llama_like(config, model, kQwen3MoeDefaults);
   model.attention.qk_norm = AttentionConfig::QkNorm::head;
   model.names.q_norm = "self_attn.q_norm";
   model.names.k_norm = "self_attn.k_norm";

@@ -4,15 +4,15 @@
 
 namespace sator::families {
 
-static const LlamaDefaults kDefaults = {.tied = true,
-                                        .positions = 32768,
-                                        .kv_heads = 4,
-                                        .any_mlp_bias = true,
-                                        .rope = {.theta = 2e6},
-                                        .window = {.use = WindowRules::Use::if_used}};
+static const LlamaDefaults kSmollm3Defaults = {.tied = true,
+                                               .positions = 32768,
+                                               .kv_heads = 4,
+                                               .any_mlp_bias = true,
+                                               .rope = {.theta = 2e6},
+                                               .window = {.use = WindowRules::Use::if_used}};
 
 static void read_smollm3(const JsonAt& config, ModelConfig& model) {
-  read_llama_like(config, model, kDefaults);
+  read_llama_like(config, model, kSmollm3Defaults);
   AttentionConfig& a = model.attention;
   const int64_t interval = config.integer_or("no_rope_layer_interval", 4, 1, kMaxLayers);
   if (auto rotated = config.find("no_rope_layers")) {  // 1 for a layer that is rotated

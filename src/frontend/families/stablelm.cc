@@ -3,15 +3,16 @@
 
 namespace sator::families {
 
-static const LlamaDefaults kDefaults = {.norm = {.kind = NormConfig::Kind::layer, .epsilon = 1e-5, .bias = true},
-                                        .epsilon_key = "layer_norm_eps",
-                                        .positions = 4096,
-                                        .kv_heads = 32,
-                                        .attention_bias = {},
-                                        .rope = {.share = 0.25, .any_share = true}};
+static const LlamaDefaults kStablelmDefaults = {
+    .norm = {.kind = NormConfig::Kind::layer, .epsilon = 1e-5, .bias = true},
+    .epsilon_key = "layer_norm_eps",
+    .positions = 4096,
+    .kv_heads = 32,
+    .attention_bias = {},
+    .rope = {.share = 0.25, .any_share = true}};
 
 static void read_stablelm(const JsonAt& config, ModelConfig& model) {
-  read_llama_like(config, model, kDefaults);
+  read_llama_like(config, model, kStablelmDefaults);
   model.attention.qkv_bias = config.boolean_or("use_qkv_bias", false);
   model.parallel = config.boolean_or("use_parallel_residual", false);
   if (model.parallel) model.names.mlp_norm = "";

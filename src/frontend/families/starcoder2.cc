@@ -3,17 +3,18 @@
 
 namespace sator::families {
 
-static const LlamaDefaults kDefaults = {.norm = {.kind = NormConfig::Kind::layer, .epsilon = 1e-5, .bias = true},
-                                        .epsilon_key = "norm_epsilon",
-                                        .mlp = {.activation = Activation::gelu_tanh, .gated = false},
-                                        .tied = true,
-                                        .positions = 4096,
-                                        .kv_heads = 2,
-                                        .attention_bias = {},
-                                        .window = {.use = WindowRules::Use::where_given}};
+static const LlamaDefaults kStarcoder2Defaults = {
+    .norm = {.kind = NormConfig::Kind::layer, .epsilon = 1e-5, .bias = true},
+    .epsilon_key = "norm_epsilon",
+    .mlp = {.activation = Activation::gelu_tanh, .gated = false},
+    .tied = true,
+    .positions = 4096,
+    .kv_heads = 2,
+    .attention_bias = {},
+    .window = {.use = WindowRules::Use::where_given}};
 
 static void read_starcoder2(const JsonAt& config, ModelConfig& model) {
-  read_llama_like(config, model, kDefaults);
+  read_llama_like(config, model, kStarcoder2Defaults);
   const bool bias = config.boolean_or("use_bias", true);
   model.attention.qkv_bias = model.attention.out_bias = bias;
   model.mlp.in_bias = model.mlp.out_bias = bias;
