@@ -18,6 +18,7 @@
 
 #include "arith/analyzer.h"
 #include "arith/kind.h"
+#include "ir/builtins.h"
 #include "passes/lower/lower.h"
 #include "tir/copy.h"
 
@@ -52,6 +53,7 @@ class IndexChecker {
     const For* loop = nullptr;
     Expr condition;                   ///< by values
     Expr written;                     ///< the condition as it stands
+    Stmt body = {};                   ///< of the loop, or both branches; a condition within a statement has none
     std::vector<Stmt> in_front = {};  ///< checks that are to stand in front of the loop or the condition
   };
 
@@ -60,9 +62,9 @@ class IndexChecker {
     if (const For* n = s.as<For>()) return loop(*n);
     if (const IfThenElse* n = s.as<IfThenElse>()) {
       std::vector<Stmt> own = accesses(n->condition);
-      Stmt then_case = under(n->condition, [&] { return statement(n->then_case); }, &own);
+      Stmt then_case = under(n->condition, [&] { return statement(n->then_case); }, &own, s);
       Stmt else_case =
-          n->else_case ? under(logical_not(n->condition), [&] { return statement(n->else_case); }, &own) : Stmt();
+          n->else_case ? under(logical_not(n->condition), [&] { return statement(n->else_case); }, &own, s) : Stmt();
       if (then_case == n->then_case && else_case == n->else_case) return behind(own, s);
       return behind(own, make<IfThenElse>(n->condition, then_case, else_case));
     }
@@ -96,17 +98,18 @@ class IndexChecker {
 
   Stmt loop(const For& n) {
     arith_.bind(n.var, make<Range>(n.min, n.extent));
-    around_.push_back({.loop = &n, .condition = {}, .written = {}});
+    around_.push_back({.loop = &n, .condition = {}, .written = {}, .body = n.body});
     Stmt body = statement(n.body);
     std::vector<Stmt> own = std::move(around_.back().in_front);
     around_.pop_back();
     return behind(std::move(own), body == n.body ? Stmt(&n) : Stmt(with(n, &For::body, body)));
   }
 
-  ///   own  takes the checks that are to stand in front of the condition; a condition within a statement has none
+  ///   own, whole  takes the checks that are to stand in front of the statement `whole`; a condition within one has neither
   template <class F>
-  std::invoke_result_t<F> under(const Expr& condition, F run, std::vector<Stmt>* own = nullptr) {
-    around_.push_back({.condition = substitute(condition, lets_), .written = condition});
+  std::invoke_result_t<F> under(const Expr& condition, F run, std::vector<Stmt>* own = nullptr,
+                                const Stmt& whole = {}) {
+    around_.push_back({.condition = substitute(condition, lets_), .written = condition, .body = whole});
     auto scope = arith_.with_constraint(around_.back().condition);
     auto out = run();
     if (own) append(*own, std::move(around_.back().in_front));
@@ -187,20 +190,25 @@ class IndexChecker {
     return {};
   }
 
-  /// Whether a part reads what the body of a loop changes: memory, the loop's variable, or a name that it binds.
+  /// Whether a part reads what a loop or a branch changes: memory, the loop's variable, or a name that it binds.
   bool is_changed_in(const NodeRef& part, size_t level) const {
-    std::set<const Buffer*> read;
+    std::set<const Var*> read;  // buffers by their memory, which others may name too
     bool changed = false;
     walk(
         part,
-        [&](const BufferLoad& n) { read.insert(n.buffer.get()); },
+        [&](const BufferLoad& n) { read.insert(n.buffer->data.get()); },
         [&](const Var& v) {
           const auto let = let_depths_.find(&v);
           changed |= let != let_depths_.end() && let->second > level;
           changed |= around_[level].loop && around_[level].loop->var.get() == &v;
         });
-    if (changed || !around_[level].loop) return changed;
-    walk(around_[level].loop->body, [&](const BufferStore& n) { changed |= read.contains(n.buffer.get()); });
+    if (changed || !around_[level].body) return changed;
+    walk(
+        around_[level].body,
+        [&](const BufferStore& n) { changed |= read.contains(n.buffer->data.get()); },
+        [&](const Evaluate& n) {
+          changed |= !read.empty() && has_side_effect(n.value);
+        });  // what it writes is not known
     return changed;
   }
 
