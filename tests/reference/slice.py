@@ -3,7 +3,7 @@
 
     slice.py COMPLETE [TO]      COMPLETE: the complete sets; TO: this folder unless given
 
-Rows are copied as they are or, where `fields` says so, without the fields that no test reads. README.md says what each set is.
+Rows are copied as they are or, where `fields` says so, without the fields that no test reads and with times of seven digits. README.md says what each set is.
 """
 import gzip
 import json
@@ -60,9 +60,9 @@ ROWS = {
     "cases/cost/maestro_outputs.jsonl": (lambda i, row: "mapping_text" in row, None),
     "cases/cost/gemmini_firesim_rtl_cycles.jsonl": (gemmini, ("kind", "prob", "mapping", "gemmini_rtl_cycles")),
     "cases/cost/gpu_vidur_measured.jsonl": (
-        lambda i, row: "N" in row, ("device", "model", "op", "dtype", "tp", "M", "N", "K", "latency_ms")),
+        lambda i, row: "N" in row, ("device", "model", "op", "tp", "M", "N", "K", "latency_ms")),
     "cases/cost/gpu_neusight_ops_measured.jsonl": (
-        neusight_op, ("device", "op", "dtype", "latency_ms", "B", "M", "N", "K", "H")),
+        neusight_op, ("device", "op", "latency_ms", "B", "M", "N", "K", "H")),
     "cases/cost/gpu_neusight_e2e_measured.jsonl": (whole_model, None),
     "cases/cost/gpu_trtllm_published.jsonl": (all_rows, None),
     "cases/cost/quant_published.jsonl": (all_rows, None),
@@ -148,11 +148,16 @@ def write_rows(target, rows):
     target.write_text("".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows))
 
 
+def measured(row):
+    """A measured time to seven digits, further than any clock of these sets resolves."""
+    return {k: float(f"{v:.7g}") if k == "latency_ms" else v for k, v in row.items()}
+
+
 def slice_rows(source, target, keep, fields):
     rows = [json.loads(line) for line in source.read_text().splitlines() if line.strip()]
     kept = [row for i, row in enumerate(rows) if keep(i, row)]
     if fields:
-        kept = [{k: row[k] for k in fields if k in row} for row in kept]
+        kept = [measured({k: row[k] for k in fields if k in row}) for row in kept]
     write_rows(target, kept)
     print(f"{len(kept)} of {len(rows)} rows  {target.stat().st_size / 1e3:7.1f} kB  {source.name}")
 
