@@ -284,17 +284,14 @@ class Bench {
     if (m.steps) return m;
     const fs::path folder = folder_of(r);
     const ModelConfig config = llm::config_of(folder);
-    const int64_t layers = config.layers;
     // The whole prompt is one step, as it was in what was measured.
     const llm::OpenOptions options{
         .scheme = llm::parse_scheme(scheme),
-        .program = {.prefill_chunk = config.max_positions, .one_layer = true, .chips = r.chips}};
+        .program = {.prefill_chunk = config.max_positions, .alike_once = true, .chips = r.chips}};
     m.at = std::make_unique<ProgramAtPhase3>(program_at_phase3(folder, options));
     m.workload = std::make_unique<llm::Workload>(m.at->module, m.at->program);
-    m.steps = std::make_unique<Steps>(*m.workload, layers);
-    m.links = {.chips = r.chips, .width = config.hidden_size};
-    const std::vector<std::string>& summed = m.at->program.summed_layers;
-    for (int64_t l = 0; l < layers; ++l) m.links.layers.insert(m.links.layers.end(), summed.begin(), summed.end());
+    m.steps = std::make_unique<Steps>(*m.workload, m.at->program.repeats);
+    m.links = {.chips = r.chips, .layers = m.at->program.summed_layers, .width = config.hidden_size};
     return m;
   }
 

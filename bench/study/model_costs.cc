@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kSchemes[] = {
     "f16", "int8-channel", "int8-channel+a8", "int4-group32", "int4-group128+a8", "q4f16_1"};
-constexpr int64_t kPrompt = 512, kPositions = 512, kLayers = 32;
+constexpr int64_t kPrompt = 512, kPositions = 512;
 
 // Llama-2-7B's published sizes.
 constexpr const char* kConfig = R"({"model_type": "llama", "hidden_size": 4096, "intermediate_size": 11008,
@@ -69,9 +69,9 @@ int main(int argc, char** argv) {
       start = at;
     };
     const ProgramAtPhase3 at =
-        program_at_phase3(folder, {.scheme = llm::parse_scheme(name), .program = {.one_layer = true}});
+        program_at_phase3(folder, {.scheme = llm::parse_scheme(name), .program = {.alike_once = true}});
     const llm::Workload workload(at.module, at.program);
-    Steps steps(workload, kLayers);
+    Steps steps(workload, at.program.repeats);
     lap(spent.program);
     const SweepCost prefill = step_cost(steps.prefill(kPrompt, kPrompt), kPrompt, coster, {});
     lap(spent.prefill);

@@ -37,15 +37,19 @@ class Blocks {
     return l_.op("add", {x, p}, {}, names_.embedding_layer);
   }
 
-  RExpr block(RExpr x, const RExpr& cache, int64_t i) {
+  /// Block i, whose keys and values have a place in the cache.
+  RExpr block(RExpr x, const RExpr& cache, int64_t i, int64_t place) {
     h_ = text(names_.block, i, ".");
     const RExpr in = norm_if_named(x, names_.attention_norm);
-    const RExpr attended = attention(in, cache, i);
+    const RExpr attended = attention(in, cache, i, place);
     if (c_.parallel) {
       const RExpr m =
           mlp_of_layer(l_, c_, i, names_.mlp_norm.empty() ? in : norm(x, h_ + names_.mlp_norm, c_.hidden_size));
-      x = l_.op("add", {scaled(attended, c_.residual_scale, ""), x}, {}, h_ + names_.out);
-      return l_.op("add", {scaled(m, c_.residual_scale, ""), x}, {}, h_ + mlp_result(c_, i));
+      auto plus = [&](const RExpr& half, const std::string& layer) {
+        return l_.op("add", {scaled(half, c_.residual_scale, layer), x}, {}, layer);
+      };
+      x = plus(attended, h_ + names_.out);
+      return plus(m, h_ + mlp_result(c_, i));
     }
     x = added(attended, names_.attention_post_norm, x, names_.out);
     x = norm_if_named(x, names_.attention_sum_norm);
@@ -92,7 +96,7 @@ class Blocks {
 
   /// x plus what one half of the block gives.
   RExpr added(RExpr half, const std::string& post_norm, const RExpr& x, const std::string& layer) {
-    half = scaled(norm_if_named(half, post_norm), c_.residual_scale, "");
+    half = scaled(norm_if_named(half, post_norm), c_.residual_scale, h_ + layer);
     return l_.op("add", {half, x}, {}, h_ + layer);
   }
 
@@ -109,9 +113,9 @@ class Blocks {
     return l_.linear(x, w, h_ + layer);
   }
 
-  RExpr attention(const RExpr& x, const RExpr& cache, int64_t i) {
+  RExpr attention(const RExpr& x, const RExpr& cache, int64_t i, int64_t place) {
     if (a_.latent)
-      return linear(latent_attention(l_, c_, i, x, cache),
+      return linear(latent_attention(l_, c_, i, place, x, cache),
                     {names_.out},
                     {c_.hidden_size},
                     a_.heads * a_.latent->value_dim,
@@ -125,7 +129,7 @@ class Blocks {
     const double scale = a_.scale_by_layer ? a_.scale / static_cast<double>(i + 1) : a_.scale;
     const RExpr sinks = names_.sinks.empty() ? nullptr : l_.vector(h_ + names_.sinks, a_.heads);
     RExpr o =
-        l_.attention(qkv, cache, i, a_.heads, a_.kv_heads, a_.head_dim, scale, sinks, h_ + names_.attention_layer);
+        l_.attention(qkv, cache, place, a_.heads, a_.kv_heads, a_.head_dim, scale, sinks, h_ + names_.attention_layer);
     return linear(o, {names_.out}, {c_.hidden_size}, q, a_.out_bias, names_.out);
   }
 
@@ -168,11 +172,12 @@ class Blocks {
 
 }  // namespace
 
-RExpr hidden_states(Layers& layers, const ModelConfig& config, const RExpr& ids, const RExpr& cache, const Expr& n) {
-  Blocks blocks(layers, config);
-  RExpr x = blocks.embedded(ids, cache, n);
-  for (int64_t i = 0; i < config.layers; ++i) x = blocks.block(x, cache, i);
-  return config.names.final_norm.empty() ? x : blocks.norm(x, config.names.final_norm, config.hidden_size);
+RExpr hidden_states(Layers& layers, const ModelConfig& config, const std::vector<int64_t>& blocks, const RExpr& ids,
+                    const RExpr& cache, const Expr& n) {
+  Blocks parts(layers, config);
+  RExpr x = parts.embedded(ids, cache, n);
+  for (size_t i = 0; i < blocks.size(); ++i) x = parts.block(x, cache, blocks[i], static_cast<int64_t>(i));
+  return config.names.final_norm.empty() ? x : parts.norm(x, config.names.final_norm, config.hidden_size);
 }
 
 RExpr logits(Layers& layers, const ModelConfig& config, const RExpr& hidden) {

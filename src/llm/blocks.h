@@ -7,8 +7,9 @@
 namespace sator::llm {
 
 /// ids int32 [n] -> hidden states [n, width], the final norm applied.
-relax::RExpr hidden_states(Layers& layers, const ModelConfig& config, const relax::RExpr& ids,
-                           const relax::RExpr& cache, const Expr& n);
+///   blocks   numbers of the blocks that are there; the i-th of them has the i-th place in the cache
+relax::RExpr hidden_states(Layers& layers, const ModelConfig& config, const std::vector<int64_t>& blocks,
+                           const relax::RExpr& ids, const relax::RExpr& cache, const Expr& n);
 /// Hidden states [m, width] -> logits [m, vocab].
 relax::RExpr logits(Layers& layers, const ModelConfig& config, const relax::RExpr& hidden);
 

@@ -13,14 +13,14 @@ constexpr double kEpsilon =
 
 class Latent {
  public:
-  Latent(Layers& layers, const ModelConfig& config, int64_t layer)
+  Latent(Layers& layers, const ModelConfig& config, int64_t block, int64_t place)
       : l_(layers),
         c_(config),
         a_(config.attention),
         latent_(*config.attention.latent),
         names_(config.names),
-        h_(text(names_.block, layer, ".")),
-        layer_(layer) {}
+        h_(text(names_.block, block, ".")),
+        place_(place) {}
 
   RExpr emit(const RExpr& x, const RExpr& cache) {
     n_ = rows_of(x);
@@ -35,7 +35,7 @@ class Latent {
         shaped(joined({key, norm(compressed, names_.latent_norm, latent_.rank)}, 1), {n_, size(1), size(a_.head_dim)});
     const RExpr qkv = shaped(joined({q, k, k}, 1), {n_, size((a_.heads + 2) * a_.head_dim)});
     const RExpr o =
-        l_.attention(qkv, cache, layer_, a_.heads, 1, a_.head_dim, a_.scale, nullptr, h_ + names_.attention_layer);
+        l_.attention(qkv, cache, place_, a_.heads, 1, a_.head_dim, a_.scale, nullptr, h_ + names_.attention_layer);
     const RExpr weighed = halves(shaped(o, {n_, size(a_.heads), size(a_.head_dim)}), rotated, 2).second;
     return shaped(by_head(weighed, names_.value_up, latent_.rank, latent_.value_dim),
                   {n_, size(a_.heads * latent_.value_dim)});
@@ -102,14 +102,15 @@ class Latent {
   const LatentAttention& latent_;
   const TensorNames& names_;
   std::string h_;  ///< "model.layers.0."
-  int64_t layer_;
+  int64_t place_;
   Expr n_;  ///< tokens
 };
 
 }  // namespace
 
-RExpr latent_attention(Layers& layers, const ModelConfig& config, int64_t layer, const RExpr& x, const RExpr& cache) {
-  return Latent(layers, config, layer).emit(x, cache);
+RExpr latent_attention(Layers& layers, const ModelConfig& config, int64_t i, int64_t place, const RExpr& x,
+                       const RExpr& cache) {
+  return Latent(layers, config, i, place).emit(x, cache);
 }
 
 }  // namespace sator::llm

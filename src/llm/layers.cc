@@ -417,12 +417,12 @@ RExpr Layers::positions(const RExpr& cache, const Expr& n) {
   return out_.emit(call, "positions");
 }
 
-RExpr Layers::attention(const RExpr& qkv, const RExpr& cache, int64_t layer_index, int64_t heads, int64_t kv_heads,
+RExpr Layers::attention(const RExpr& qkv, const RExpr& cache, int64_t place, int64_t heads, int64_t kv_heads,
                         int64_t head_dim, double scale, const RExpr& sinks, const std::string& layer) {
   const Expr n = rows_of(qkv);
   RExpr split = op("reshape", {qkv, Value(relax::shape_expr({n, size_of(heads + 2 * kv_heads), size_of(head_dim)}))});
   StructInfo info = tensor_info({n, size_of(heads), size_of(head_dim)}, f32);
-  std::vector<RExpr> args = {cache, prim_value(layer_index), prim_value(float_imm(scale, f32)), split};
+  std::vector<RExpr> args = {cache, prim_value(place), prim_value(float_imm(scale, f32)), split};
   if (sinks) args.push_back(sinks);
   RExpr call = with_sinfo(
       relax::call(op_ref("call_dps_packed"),

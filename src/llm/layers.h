@@ -61,9 +61,10 @@ class Layers {
   ///   bias   a vector that is added; empty: none is
   RExpr head(const RExpr& x, const std::string& tensor, const std::string& bias, int64_t vocab, int64_t width);
 
-  /// Layer i's attention over the cache: qkv [n, (H + 2 G) * D] -> [n, H * D].
+  /// A block's attention over the cache: qkv [n, (H + 2 G) * D] -> [n, H * D].
+  ///   place   of its keys and values in the cache
   ///   sinks   f32 [H], scores that join the softmax of each head; null: none do
-  RExpr attention(const RExpr& qkv, const RExpr& cache, int64_t layer_index, int64_t heads, int64_t kv_heads,
+  RExpr attention(const RExpr& qkv, const RExpr& cache, int64_t place, int64_t heads, int64_t kv_heads,
                   int64_t head_dim, double scale, const RExpr& sinks, const std::string& layer);
   /// Positions of the step's tokens, int32 [n].
   RExpr positions(const RExpr& cache, const Expr& n);

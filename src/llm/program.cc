@@ -18,8 +18,9 @@ enum class LogitRows { last, all };
 
 class ProgramBuilder {
  public:
-  ProgramBuilder(const ModelConfig& config, const Scheme& scheme, const ModelLimits& limits, DType cache_dtype)
-      : config_(config), scheme_(scheme), limits_(limits), cache_dtype_(cache_dtype) {}
+  ProgramBuilder(const ModelConfig& config, const Scheme& scheme, const ModelLimits& limits, DType cache_dtype,
+                 Repeats repeats)
+      : config_(config), scheme_(scheme), limits_(limits), cache_dtype_(cache_dtype), repeats_(std::move(repeats)) {}
 
   Program build(std::vector<std::string>* observed = nullptr) {
     // A first round tells which parameters there are; then the tuple's struct info is known.
@@ -47,12 +48,12 @@ class ProgramBuilder {
                              .interleaved = a.rope && a.rope->interleaved};
     const std::vector<LayerKind> kinds = layer_kinds();
     std::set<std::string_view> added;
-    std::vector<AttentionShape> of_layer(static_cast<size_t>(config_.layers));
+    std::vector<AttentionShape> of_block(repeats_.kept().size());
     for (const LayerKind& kind : kinds) {
       AttentionShape own = attention;
       if (!kind.rope) own.rotary_dim = 0, own.interleaved = false;
       own.window = kind.windowed ? a.window : 0;
-      for (int64_t layer : kind.layers) of_layer[static_cast<size_t>(layer)] = own;
+      for (int64_t index : kind.blocks) of_block[static_cast<size_t>(index)] = own;
       if (added.insert(kind.kv_append).second)
         out_.add_function(tir::without_symbol(kv_append_kernel(own)), kind.kv_append);
       if (added.insert(kind.attention).second)
@@ -63,7 +64,13 @@ class ProgramBuilder {
     emit(out_, "verify", LogitRows::all, false, params);
     if (observed) emit_observe(params, *observed);
     emit_create_cache(kinds);
-    return {out_.module(), std::move(specs_), limits_, std::move(of_layer), std::move(layers_), summed_layers(config_)};
+    return {out_.module(),
+            std::move(specs_),
+            limits_,
+            std::move(of_block),
+            std::move(layers_),
+            summed_layers(config_),
+            std::move(repeats_)};
   }
 
  private:
@@ -77,7 +84,7 @@ class ProgramBuilder {
     layers.set_params(params);
     out.begin_scope({ids, cache, params});
     out.begin_block(true);
-    RExpr hidden = hidden_states(layers, config_, ids, cache, n);
+    RExpr hidden = hidden_states(layers, config_, repeats_.kept(), ids, cache, n);
     if (rows == LogitRows::last && !one_token) {
       // Only the last token's logits are wanted: the head sees one row.
       Expr end = size;
@@ -106,7 +113,7 @@ class ProgramBuilder {
     layers.observe(&observed);
     out_.begin_scope({ids, cache, params});
     out_.begin_block(true);
-    RExpr hidden = hidden_states(layers, config_, ids, cache, n);
+    RExpr hidden = hidden_states(layers, config_, repeats_.kept(), ids, cache, n);
     logits(layers, config_, hidden);
     RVarRef ranges = out_.emit_output(relax::tuple(observed.ranges), "ranges");
     BindingBlockRef block = out_.end_block();
@@ -115,21 +122,22 @@ class ProgramBuilder {
     names = observed.layers;
   }
 
-  /// Layers that write into the cache and attend alike, and the kernels with which they do.
+  /// Blocks that write into the cache and attend alike, by their indices in it, and the kernels with which they do.
   struct LayerKind {
     const Rope* rope;  ///< null: they are not rotated
     bool windowed;
     const char *kv_append, *attention;
-    std::vector<int64_t> layers;
+    std::vector<int64_t> blocks;
   };
-  /// In the order of their first layers.
+  /// In the order of their first blocks.
   std::vector<LayerKind> layer_kinds() const {
     const AttentionConfig& a = config_.attention;
     auto has = [](const std::vector<int64_t>& layers, int64_t layer) {
       return std::ranges::find(layers, layer) != layers.end();
     };
     std::vector<LayerKind> kinds;
-    for (int64_t layer = 0; layer < config_.layers; ++layer) {
+    for (int64_t index = 0; index < std::ssize(repeats_.kept()); ++index) {
+      const int64_t layer = repeats_.kept()[static_cast<size_t>(index)];
       const bool slides = a.window > 0 && (a.window_layers.empty() || has(a.window_layers, layer));
       const Rope* rope = slides && a.window_rope ? &*a.window_rope : a.rope ? &*a.rope : nullptr;
       if (has(a.unrotated_layers, layer)) rope = nullptr;
@@ -142,7 +150,7 @@ class ProgramBuilder {
                            .windowed = windowed,
                            .kv_append = a.rope && !rope ? "kv_append_unrotated" : "kv_append",
                            .attention = windowed && !windowed_everywhere() ? "attention_window" : "attention"});
-      at->layers.push_back(layer);
+      at->blocks.push_back(index);
     }
     return kinds;
   }
@@ -174,7 +182,7 @@ class ProgramBuilder {
     std::vector<RExpr> args = {
         shape_expr(
             {int_imm(1, i64), int_imm(positions, i64), int_imm(limits_.prefill_chunk, i64), int_imm(kPageSize, i64)}),
-        prim_value(config_.layers),
+        prim_value(std::ssize(repeats_.kept())),
         prim_value(a.heads),
         prim_value(a.kv_heads),
         prim_value(a.head_dim),
@@ -188,14 +196,14 @@ class ProgramBuilder {
         dtype_value(a.alibi && a.alibi->in_bfloat16 ? bf16 : f32),
         prim_value(kinds.front().windowed ? a.window : 0)};
     for (size_t i = 1; i < kinds.size(); ++i) {
-      std::vector<Expr> layers;
-      for (int64_t layer : kinds[i].layers) layers.push_back(int_imm(layer, i64));
+      std::vector<Expr> blocks;
+      for (int64_t index : kinds[i].blocks) blocks.push_back(int_imm(index, i64));
       for (const RExpr& arg : {frequencies(kinds[i]),
                                rope_scale(kinds[i]),
                                RExpr(out_.function(kinds[i].kv_append)),
                                RExpr(out_.function(kinds[i].attention)),
                                RExpr(prim_value(kinds[i].windowed ? a.window : 0)),
-                               RExpr(shape_expr(std::move(layers)))})
+                               RExpr(shape_expr(std::move(blocks)))})
         args.push_back(arg);
     }
     RExpr call =
@@ -211,6 +219,7 @@ class ProgramBuilder {
   const Scheme& scheme_;
   ModelLimits limits_;
   DType cache_dtype_;
+  Repeats repeats_;
   BlockBuilder out_;
   std::vector<ParamSpec> specs_;
   std::vector<std::string> layers_;
@@ -236,10 +245,18 @@ static ModelLimits limits_of(const ModelConfig& config, const ProgramOptions& op
 int64_t cache_bytes(const Program& program, int64_t positions) {
   using Pages = runtime::PagedSequences;
   int64_t bytes = 0;
-  for (const AttentionShape& a : program.attention) {
+  for (size_t b = 0; b < program.attention.size(); ++b) {
+    const AttentionShape& a = program.attention[b];
     const int64_t pages = Pages::most_pages(positions, a.window, std::min(program.limits.prefill_chunk, positions));
-    bytes += 2 * a.num_kv_heads * a.head_dim * std::min(positions, pages * Pages::kPageSize) * a.cache_dtype.bits / 8;
+    bytes += program.repeats.times(program.repeats.kept()[b]) * 2 * a.num_kv_heads * a.head_dim *
+             std::min(positions, pages * Pages::kPageSize) * a.cache_dtype.bits / 8;
   }
+  return bytes;
+}
+
+int64_t weight_bytes(const Program& program) {
+  int64_t bytes = 0;
+  for (const ParamSpec& p : program.params) bytes += program.repeats.times(p.name) * p.bytes();
   return bytes;
 }
 
@@ -266,14 +283,18 @@ DType cache_dtype_of(const ModelConfig& config, const Scheme& scheme, const Prog
 }
 
 Program build_program(const ModelConfig& whole, const Scheme& scheme, const ProgramOptions& options) {
-  ModelConfig config = options.chips == 1 ? whole : part_of(whole, options.chips);
-  if (options.one_layer) config.layers = 1;
-  return ProgramBuilder(config, scheme, limits_of(config, options), cache_dtype_of(config, scheme, options)).build();
+  const ModelConfig config = options.chips == 1 ? whole : part_of(whole, options.chips);
+  // A file may hold the tensors of like blocks in different formats.
+  Repeats repeats = options.alike_once && !scheme.stored ? Repeats::alike(config) : Repeats(config);
+  return ProgramBuilder(
+             config, scheme, limits_of(config, options), cache_dtype_of(config, scheme, options), std::move(repeats))
+      .build();
 }
 
 Program build_observer(const ModelConfig& config, const ProgramOptions& options, std::vector<std::string>& layers) {
   const Scheme exact = parse_scheme("f32");
-  return ProgramBuilder(config, exact, limits_of(config, options), cache_dtype_of(config, exact, options))
+  return ProgramBuilder(
+             config, exact, limits_of(config, options), cache_dtype_of(config, exact, options), Repeats(config))
       .build(&layers);
 }
 

@@ -6,6 +6,7 @@
 #include "ir/module.h"
 #include "llm/attention.h"
 #include "llm/params.h"
+#include "llm/repeats.h"
 
 namespace sator::llm {
 
@@ -16,7 +17,7 @@ struct ProgramOptions {
   std::optional<int64_t> context_window;  ///< positions; the model's own unless told (a larger one is an error)
   std::optional<int64_t> prefill_chunk;   ///< tokens of one step at most; the smaller of context and 512 unless told
   std::optional<DType> cache_dtype;       ///< of the KV cache: float32, float16 or bfloat16; cache_dtype_of unless told
-  bool one_layer = false;                 ///< of the model's equal ones: costs need no more
+  bool alike_once = false;                ///< of blocks that are alike few: costs need no more (Repeats::alike)
   int64_t chips = 1;                      ///< that share each layer: the program is that of one of them (part_of)
 };
 
@@ -28,9 +29,10 @@ inline constexpr const char* kHeadLayer = "lm_head";
 ///            attention; each quantized layer's weights behind a function with the attribute `role: dequantize`
 ///   params   what the tuple `params` of these functions holds, in order
 ///   limits   what a session must know
-///   attention  of each layer: heads, sizes, window, rotary embedding
-///   summed_layers  those of them whose results chips that share each layer add up
+///   attention  of each block: heads, sizes, window, rotary embedding
 ///   layers   names of the layers that bind results, "transformer.h.0.attn.c_attn", in the order of the model
+///   summed_layers  of all of the model's those whose results chips that share each layer add up
+///   repeats  which blocks it has, and for how many each stands
 struct Program {
   ModuleRef module;
   std::vector<ParamSpec> params;
@@ -38,7 +40,11 @@ struct Program {
   std::vector<AttentionShape> attention;
   std::vector<std::string> layers;
   std::vector<std::string> summed_layers;
+  Repeats repeats;
 };
+
+/// Bytes of a model's weights under its program's scheme, blocks that others stand for included.
+int64_t weight_bytes(const Program& program);
 
 /// Bytes of a KV cache of one sequence: of `positions` positions, of which layers with a window keep those that a step of
 /// `prefill_chunk` tokens sees.

@@ -32,7 +32,7 @@ int64_t activation_bytes(const llm::KernelCall& call) {
 MemoryNeed memory_need(const llm::Program& program, int64_t positions, std::span<const llm::KernelCall> calls,
                        const Chip& chip) {
   MemoryNeed need{.memory = chip.memories.front().name, .capacity_bytes = chip.memories.front().capacity_bytes};
-  for (const llm::ParamSpec& p : program.params) need.weights_bytes += p.bytes();
+  need.weights_bytes = llm::weight_bytes(program);
   need.cache_bytes = llm::cache_bytes(program, positions);
   for (const llm::KernelCall& call : calls)
     need.activation_bytes = std::max(need.activation_bytes, activation_bytes(call));

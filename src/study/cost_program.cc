@@ -81,7 +81,8 @@ static MemoryNeed need_on(const SchemeJob& job, const llm::Program& program, con
   if (need.fits()) return need;
   auto shared = [&](int64_t chips) -> std::optional<MemoryNeed> {
     try {
-      const llm::Program part = llm::program_of(job.options.model, {.scheme = job.scheme, .program = {.chips = chips}});
+      const llm::Program part =
+          llm::program_of(job.options.model, {.scheme = job.scheme, .program = {.alike_once = true, .chips = chips}});
       return memory_need(part, positions, calls, chip);
     } catch (const Error&) {  // heads that so many cannot share
       return {};
@@ -96,14 +97,14 @@ std::vector<ChipResult> ProgramCoster::cost(const SchemeJob& job, std::span<cons
   progress("building the program", true);
   const int64_t shared_by = job.options.changes.chips;
   const ProgramAtPhase3 at =
-      program_at_phase3(job.options.model, {.scheme = job.scheme, .program = {.chips = shared_by}});
+      program_at_phase3(job.options.model, {.scheme = job.scheme, .program = {.alike_once = true, .chips = shared_by}});
   const llm::Workload workload(at.module, at.program);
   Links links{.chips = shared_by, .layers = at.program.summed_layers};
   if (links.any()) {
     const ModelConfig config = read_model_config(job.options.model);
     links.width = config.hidden_size;
   }
-  Steps steps(workload);
+  Steps steps(workload, at.program.repeats);
   std::vector<llm::KernelCall> prefill;
   std::vector<int64_t> prefill_tokens;
   for (const llm::StepSize& step : prefill_steps(job.options.prompt_len, at.program.limits.prefill_chunk)) {
@@ -117,14 +118,18 @@ std::vector<ChipResult> ProgramCoster::cost(const SchemeJob& job, std::span<cons
     progress(text("costing on ", chip.name), true);
     std::unique_ptr<ChipCoster>& coster = coster_of_[text(chip.name, " ", chip.file, " ", name_of(job.options.goal))];
     if (!coster) coster = std::make_unique<ChipCoster>(chip, job.options.goal);
-    auto add_sums = [&](const std::vector<int64_t>& tokens) {
-      return [&, tokens](std::vector<KernelRow>& rows) { add_all_reduces(rows, links, tokens, chip); };
+    auto complete = [&](const std::vector<int64_t>& tokens) {
+      return [&, tokens](std::vector<KernelRow>& rows) {
+        at.program.repeats.expand(rows, &KernelRow::layer);
+        add_all_reduces(rows, links, tokens, chip);
+      };
     };
     ChipResult& result = results.emplace_back();
     result.chip = chip.name;
     auto cost = [&](const std::vector<llm::KernelCall>& calls, const std::vector<int64_t>& tokens) {
-      const std::vector<PhaseKernel> kernels = kernels_of(calls, chip);
-      PhaseResult phase = coster->cost(kernels, add_sums(tokens));
+      std::vector<PhaseKernel> kernels = kernels_of(calls, chip);
+      PhaseResult phase = coster->cost(kernels, complete(tokens));
+      for (PhaseKernel& k : kernels) k.calls.count *= at.program.repeats.times(k.calls.layer);
       phase.larger = coster->larger_memories(kernels, phase);
       return phase;
     };

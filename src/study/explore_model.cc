@@ -56,20 +56,21 @@ ModelSpace::ModelSpace(explore::ChipSpace chips, const ModelSpaceOptions& option
             .needs = "a study of all schemes that are explored",
             .hint = text("run `sator study` with --quant ", name, " too, or leave it out here")});
     progress(text("building the program of ", name), true);
-    const ProgramAtPhase3 at = program_at_phase3(options.model, {.scheme = llm::parse_scheme(name)});
+    const ProgramAtPhase3 at =
+        program_at_phase3(options.model, {.scheme = llm::parse_scheme(name), .program = {.alike_once = true}});
     const llm::Workload workload(at.module, at.program);
     std::vector<explore::Job> jobs;
     std::vector<PhaseKernel> kernels;
     std::map<std::string, size_t> known;
+    auto add = [&](const std::string& function, const llm::StepSize& step, double times) {
+      std::vector<PhaseKernel> of_step = kernels_of(workload.calls(function, step), chip);
+      for (PhaseKernel& k : of_step) k.calls.count *= at.program.repeats.times(k.calls.layer);
+      add_jobs(of_step, times, jobs, kernels, known, refused_);
+    };
     for (const llm::StepSize& step : prefill_steps(options.prompt_len, at.program.limits.prefill_chunk))
-      add_jobs(kernels_of(workload.calls("prefill", step), chip), 1, jobs, kernels, known, refused_);
+      add("prefill", step, 1);
     const int64_t context = options.prompt_len + (options.gen_len + 1) / 2;
-    add_jobs(kernels_of(workload.calls("decode", {.tokens = 1, .context = context}), chip),
-             static_cast<double>(options.gen_len),
-             jobs,
-             kernels,
-             known,
-             refused_);
+    add("decode", {.tokens = 1, .context = context}, static_cast<double>(options.gen_len));
     jobs_.push_back(std::move(jobs));
     kernels_.push_back(std::move(kernels));
     programs_.push_back(relax::to_script(*at.module));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -185,14 +186,56 @@ struct Reader {
   void levels(Key key, std::vector<LevelCost>& all) { list(key, all); }
 };
 
+/// Rows of kernels; one that differs from an earlier row in the layer alone is written as {"as": its index, "layer"}.
+Json kernels_json(const std::vector<KernelRow>& rows) {
+  Json all = Json::array();
+  std::multimap<std::string_view, size_t> written;  // by function
+  for (size_t r = 0; r < rows.size(); ++r) {
+    KernelRow row = rows[r];
+    Json& json = all.emplace_back(Json::object());
+    const auto [first, last] = written.equal_range(rows[r].function);
+    const auto twin = std::find_if(first, last, [&](const auto& w) {
+      row.layer = rows[w.second].layer;
+      return row == rows[w.second];
+    });
+    row.layer = rows[r].layer;
+    if (twin != last) {
+      json = {{"as", twin->second}, {"layer", row.layer}};
+      continue;
+    }
+    written.emplace(rows[r].function, r);
+    Writer w{json};
+    describe(w, row);
+  }
+  return all;
+}
+
+std::vector<KernelRow> kernels_of_json(const JsonAt& list) {
+  std::vector<KernelRow> rows;
+  list.each([&](const JsonAt& at) {
+    Reader r{at};
+    KernelRow row;
+    if (const auto as = at.find("as")) {
+      const int64_t twin = as->integer();
+      if (twin < 0 || twin >= std::ssize(rows)) as->fail(text("is ", twin), "the index of an earlier kernel");
+      row = rows[static_cast<size_t>(twin)];
+      r("layer", row.layer);
+    } else {
+      describe(r, row);
+    }
+    rows.push_back(std::move(row));
+  });
+  return rows;
+}
+
 /// A phase, and its kernels where they are asked for or there.
 void write_phase(Writer& row, const PhaseName& phase, PhaseResult& x, Kernels kernels) {
   row.part(phase.name, x);
-  if (kernels == Kernels::included) Writer{row.json[phase.name]}.list("kernels", x.rows);
+  if (kernels == Kernels::included) row.json[phase.name]["kernels"] = kernels_json(x.rows);
 }
 void read_phase(Reader& row, const PhaseName& phase, PhaseResult& x) {
   row.part(phase.name, x);
-  Reader{row.json.at(phase.name)}.later_list("kernels", x.rows);
+  if (const auto kernels = row.json.at(phase.name).find("kernels")) x.rows = kernels_of_json(*kernels);
 }
 
 /// Steps of routes lie flat, each with what it is of.

@@ -14,8 +14,8 @@ enum class Kernels : uint8_t { left_out, included };
 /// The study as JSON: `model`, `protocol`, `chips`, `schemes`, `rows` (one per scheme and chip, with `prefill` and
 /// `decode`), `sweep`, and `routes` with `routes_host` where they were asked for. Units are part of the keys; `bandwidth` is in bytes/s. What was not measured is null; a figure beyond
 /// all bounds is the string "inf".
-///   kernels   with each phase's kernels under `kernels` and each scheme's calls under `host_calls`; else both are left to
-///             kernels.csv
+///   kernels   with each phase's kernels under `kernels` (one that differs from an earlier one in its layer alone says so) and
+///             each scheme's calls under `host_calls`; else both are left to kernels.csv
 Json to_json(const Study& study, Kernels kernels = Kernels::left_out);
 
 /// One phase by itself, with its kernels: as in `rows` of a study.

@@ -19,18 +19,14 @@ namespace sator::study {
 
 namespace {
 
-/// The parameters of a program that is built from config.json alone.
-std::vector<llm::ParamSpec> specs_of(const ModelConfig& config, const llm::Scheme& scheme) {
-  return llm::build_program(config, scheme).params;
-}
-
 /// Elements of the weights that a checkpoint of this configuration has: a tied head is the embedding.
 int64_t implied_parameters(const ModelConfig& config) {
+  const llm::Program program = llm::build_program(config, llm::parse_scheme("f32"), {.alike_once = true});
   int64_t count = 0;
   std::set<llm::WeightSource> counted;
-  for (const llm::ParamSpec& spec : specs_of(config, llm::parse_scheme("f32"))) {
+  for (const llm::ParamSpec& spec : program.params) {
     if (!counted.insert(spec.source).second) continue;
-    int64_t elements = 1;
+    int64_t elements = program.repeats.times(spec.name);
     for (int64_t d : spec.shape) elements *= d;
     count += elements;
   }
@@ -253,7 +249,7 @@ void measure_quality(OpenSchemes& group, const MeasureJob& job, std::span<const 
 SchemeResult sizes_of_shapes(const fs::path& model, const llm::Scheme& scheme) {
   const ModelConfig config = read_model_config(model);
   SchemeResult result;
-  for (const llm::ParamSpec& spec : specs_of(config, scheme)) result.weight_bytes += spec.bytes();
+  result.weight_bytes = llm::weight_bytes(llm::build_program(config, scheme, {.alike_once = true}));
   result.parameters = implied_parameters(config);
   result.bits_per_weight = static_cast<double>(result.weight_bytes) * 8 / static_cast<double>(result.parameters);
   return result;
@@ -302,8 +298,8 @@ int64_t count_parameters(const StudyOptions& options) {
   const ModelConfig config = read_model_config(options.model);
   if (options.shapes_only) return implied_parameters(config);
   if (llm::MlcWeights::is_in(options.model)) return llm::MlcWeights::open(options.model).original_weights();
-  const llm::Scheme exact = llm::parse_scheme("f32");
-  return llm::weight_size(specs_of(config, exact), llm::Checkpoint::open(options.model, config)).weights;
+  const std::vector<llm::ParamSpec> specs = llm::build_program(config, llm::parse_scheme("f32")).params;
+  return llm::weight_size(specs, llm::Checkpoint::open(options.model, config)).weights;
 }
 
 }  // namespace sator::study

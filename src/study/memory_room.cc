@@ -47,15 +47,13 @@ int64_t memory_room_bytes() {
 }
 
 int64_t bytes_to_open(const fs::path& folder, const llm::Scheme& scheme) {
-  auto weights = [](const llm::Program& program) {
-    int64_t bytes = 0;
-    for (const llm::ParamSpec& p : program.params) bytes += p.bytes();
-    return bytes;
+  auto program_of = [&](const llm::Scheme& of) {
+    return llm::program_of(folder, {.scheme = of, .program = {.alike_once = true}});
   };
-  const llm::Program program = llm::program_of(folder, {.scheme = scheme});
-  int64_t bytes = 2 * weights(program);
+  const llm::Program program = program_of(scheme);
+  int64_t bytes = 2 * llm::weight_bytes(program);
   if (scheme.needs_calibration())  // the exact model runs first
-    bytes = std::max(bytes, 2 * weights(llm::program_of(folder, {.scheme = llm::parse_scheme("f32")})));
+    bytes = std::max(bytes, 2 * llm::weight_bytes(program_of(llm::parse_scheme("f32"))));
   const int64_t cache = llm::cache_bytes(program, program.limits.context_window);
   const int64_t logits = program.limits.prefill_chunk * program.limits.vocab_size * 4;
   return bytes + cache + 2 * logits;

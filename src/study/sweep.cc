@@ -35,9 +35,7 @@ Steps::Walked& Steps::walked(const std::string& function, int64_t tokens) {
   for (size_t c = 0; c < calls.size(); ++c) {
     const auto known = std::find_if(
         out.calls.begin(), out.calls.end(), [&](const CountedCall& k) { return same_work(k.call, calls[c]); });
-    const bool in_block =
-        calls[c].layer.find(".layers.0.") != std::string::npos || calls[c].layer.find(".h.0.") != std::string::npos;
-    const int64_t count = in_block ? layers_ : 1;
+    const int64_t count = repeats_.times(calls[c].layer);
     if (known != out.calls.end()) {
       known->count += count;
       continue;

@@ -18,8 +18,8 @@ struct CountedCall {
 /// next step is asked for.
 class Steps {
  public:
-  ///   layers  blocks of the model, where the program has one of them (ProgramOptions::one_layer): its launches count so often
-  explicit Steps(const llm::Workload& workload, int64_t layers = 1) : workload_(workload), layers_(layers) {}
+  ///   repeats  of the workload's program: launches of blocks count as often as these stand for others
+  Steps(const llm::Workload& workload, const llm::Repeats& repeats) : workload_(workload), repeats_(repeats) {}
 
   /// The step that takes `tokens` of a prompt in, `context` with it.
   std::span<const CountedCall> prefill(int64_t tokens, int64_t context);
@@ -44,7 +44,7 @@ class Steps {
   std::span<const CountedCall> at(const std::string& function, int64_t tokens, int64_t context);
 
   const llm::Workload& workload_;
-  int64_t layers_;
+  const llm::Repeats& repeats_;
   std::map<std::pair<std::string, int64_t>, Walked> walked_;
   std::vector<CountedCall> batched_;
 };

@@ -80,6 +80,27 @@ TEST(StudyJson, ExtremesReadBack) {
   EXPECT_EQ(read_back(study, Kernels::included), study);
 }
 
+// A model of many like layers has many like kernels: each is written once.
+TEST(StudyJson, KernelsThatDifferInTheirLayerAloneAreWrittenOnce) {
+  Study study = sample();
+  std::vector<KernelRow>& rows = study.schemes[0].chips[0].prefill.rows;
+  ASSERT_FALSE(rows.empty());
+  rows.resize(1);
+  for (const char* layer : {"h.1.mlp", "h.2.mlp", "h.3.mlp"}) {
+    rows.push_back(rows[0]);
+    rows.back().layer = layer;
+  }
+  rows[2].cost.latency_cycles += 1;
+  const Json kernels = to_json(study, Kernels::included)["rows"][0]["prefill"]["kernels"];
+  EXPECT_EQ(kernels[1], (Json{{"as", 0}, {"layer", "h.1.mlp"}}));
+  EXPECT_FALSE(kernels[2].contains("as"));
+  EXPECT_EQ(kernels[3], (Json{{"as", 0}, {"layer", "h.3.mlp"}}));
+  EXPECT_EQ(read_back(study, Kernels::included), study);
+  Json damaged = to_json(study, Kernels::included);
+  damaged["rows"][0]["prefill"]["kernels"][1]["as"] = 1;
+  EXPECT_NE(error_of([&] { from_json(damaged, "study.json"); }).find("kernels[1].as is 1"), std::string::npos);
+}
+
 // The keys that users' scripts rely on.
 TEST(StudyJson, HasTheAgreedKeys) {
   const Json json = to_json(sample());

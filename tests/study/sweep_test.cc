@@ -51,24 +51,63 @@ TEST(Sweep, HasTheStudysPhasesAmongItsPoints) {
   }
 }
 
-// One layer of the program, counted eight times, costs what all eight do.
-TEST(Sweep, EqualLayersAreCostedOnce) {
+// Blocks that are alike, few of them counted as often as there are more, cost what all do.
+TEST(Sweep, LikeBlocksAreCostedOnce) {
   const SchemeJob job = job_of("int8-channel+a8", {});
   ChipCoster coster(shipped("edge_npu32"));
   SweepCost whole[2], one[2];
-  for (bool one_layer : {false, true}) {
+  for (bool once : {false, true}) {
     const ProgramAtPhase3 at =
-        program_at_phase3(job.options.model, {.scheme = job.scheme, .program = {.one_layer = one_layer}});
+        program_at_phase3(job.options.model, {.scheme = job.scheme, .program = {.alike_once = once}});
     const llm::Workload workload(at.module, at.program);
-    Steps steps(workload, one_layer ? kLayers : 1);
-    (one_layer ? one : whole)[0] = step_cost(steps.prefill(77, 77), 77, coster, {});
-    (one_layer ? one : whole)[1] = step_cost(steps.decode(5, 90), 5, coster, {});
+    if (once) EXPECT_LT(at.program.attention.size(), static_cast<size_t>(kLayers));
+    Steps steps(workload, at.program.repeats);
+    (once ? one : whole)[0] = step_cost(steps.prefill(77, 77), 77, coster, {});
+    (once ? one : whole)[1] = step_cost(steps.decode(5, 90), 5, coster, {});
   }
   for (int phase : {0, 1}) {
     EXPECT_EQ(one[phase].latency_cycles, whole[phase].latency_cycles);
     EXPECT_EQ(one[phase].macs, whole[phase].macs);
     EXPECT_EQ(one[phase].outer_bytes, whole[phase].outer_bytes);
     EXPECT_EQ(one[phase].bound, whole[phase].bound);
+  }
+}
+
+/// What a step of a published model launches, layer by layer: "function, layer, count".
+std::vector<std::string> launches_of(const fs::path& config, const std::string& scheme, bool once) {
+  struct Launch {
+    std::string function, layer;
+    int64_t count;
+  };
+  const ProgramAtPhase3 at =
+      program_at_phase3(config, {.scheme = llm::parse_scheme(scheme), .program = {.alike_once = once}});
+  const llm::Workload workload(at.module, at.program);
+  std::vector<llm::KernelCall> calls;
+  // A second step launches attention at another size.
+  for (const llm::StepSize& step : {llm::StepSize{.tokens = 512, .context = 512}, {.tokens = 512, .context = 1024}})
+    for (llm::KernelCall& call : workload.calls("prefill", step)) calls.push_back(std::move(call));
+  std::vector<Launch> launches;
+  for (const PhaseKernel& k : kernels_of(calls, shipped("edge_npu32")))
+    launches.push_back({k.calls.function, k.calls.layer, k.calls.count});
+  at.program.repeats.expand(launches, &Launch::layer);
+  std::vector<std::string> out = {text(llm::weight_bytes(at.program), " bytes of weights"),
+                                  text(llm::cache_bytes(at.program, 4096), " of cache")};
+  for (const Launch& l : launches) out.push_back(text(l.function, ", ", l.layer, ", ", l.count));
+  return out;
+}
+
+// Where few blocks stand for those like them, each layer of the model launches what it does in the program of all blocks, in
+// the same order: layers that differ by turns (Gemma 3, SmolLM3, gpt-oss), first ones of another kind (DeepSeek), factors
+// that lie between a block and the next (Granite), parallel halves (Command R).
+TEST(Sweep, LikeBlocksLaunchWhatAllBlocksDo) {
+  for (const auto& [model, scheme] : {std::pair{"gemma-3-27b", "f16"},
+                                      {"smollm3-3b", "int4-group32"},
+                                      {"gpt-oss-20b", "int8-channel"},
+                                      {"deepseek-v2-lite", "int4-group32+a8"},
+                                      {"granite-3.1-8b", "int4-group32+a8"},
+                                      {"command-r7b", "int8-channel+a8"}}) {
+    const fs::path folder = fs::path(SATOR_SOURCE_DIR) / "tests/reference/models/published" / model;
+    EXPECT_EQ(launches_of(folder, scheme, true), launches_of(folder, scheme, false)) << model;
   }
 }
 
@@ -93,7 +132,7 @@ TEST(Sweep, PromptsTakenInTogetherShareTheWeights) {
   const ProgramAtPhase3 at = program_at_phase3(job.options.model, {.scheme = job.scheme});
   const ModelConfig config = llm::config_of(job.options.model);
   const llm::Workload workload(at.module, at.program);
-  Steps steps(workload);
+  Steps steps(workload, at.program.repeats);
   ChipCoster coster(shipped("edge_npu32"));
   const int64_t tokens = 33, head = kWidth * config.vocab_size;
   const SweepCost one = step_cost(steps.prefill(tokens, tokens), tokens, coster, {});
@@ -115,7 +154,7 @@ TEST(Sweep, ABatchLaunchesAttentionOnce) {
   const SchemeJob job = job_of("f16", {});
   const ProgramAtPhase3 at = program_at_phase3(job.options.model, {.scheme = job.scheme});
   const llm::Workload workload(at.module, at.program);
-  Steps steps(workload);
+  Steps steps(workload, at.program.repeats);
   ChipCoster coster(shipped("a100"));
   auto attention = [&](int64_t batch) {
     int64_t launches = 0;
