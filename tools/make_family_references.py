@@ -55,8 +55,9 @@ ROWS = {
                             "attention_multiplier": 0.2, "logits_scaling": 2.5, "attention_bias": True}, None),
     "stablelm": ("stablelm", {**WITHOUT_HEAD_DIM, "hidden_size": 48, "num_attention_heads": 3, "num_key_value_heads": 1,
                               "use_qkv_bias": True}, None),
+    # As StableLM 2 12B: a norm without bias for each head of queries and keys, in tensors of their own.
     "stablelm-parallel": ("stablelm", {**WITHOUT_HEAD_DIM, "hidden_size": 48, "num_attention_heads": 3,
-                                       "num_key_value_heads": 3, "use_parallel_residual": True}, None),
+                                       "num_key_value_heads": 3, "use_parallel_residual": True, "qk_layernorm": True}, None),
     "gemma3": ("gemma3_text", {**BASE, "num_hidden_layers": 3, "hidden_activation": "gelu_pytorch_tanh",
                                "tie_word_embeddings": True, "query_pre_attn_scalar": 21, "sliding_window": 6,
                                "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
@@ -110,6 +111,8 @@ ROWS = {
     # As OPT-350m: norms after the sums, none at the end, embeddings narrower than the blocks.
     "opt-350m": ("opt", dict(vocab_size=97, hidden_size=42, ffn_dim=58, num_hidden_layers=2, num_attention_heads=3,
                              max_position_embeddings=64, word_embed_proj_dim=26, do_layer_norm_before=False), None),
+    "phi-qk-norm": ("phi", {**WITHOUT_HEAD_DIM, "hidden_size": 48, "num_attention_heads": 3, "num_key_value_heads": 1,
+                            "qk_layernorm": True}, None),
 }
 MARGIN = 1e-3  # between the last expert that a token takes and the next one
 # Eager attention of Falcon in transformers 5.23 adds the linear biases twice: in the mask, and to the scores.

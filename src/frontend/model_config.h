@@ -86,8 +86,9 @@ struct AttentionConfig {
   int64_t head_dim = 0;
   bool qkv_bias = false, out_bias = false;
   /// Norm of queries and keys before they are rotated: RMSNorm of each head with weights that the heads share, RMSNorm of all
-  /// heads as one row, or LayerNorm without bias of each head with weights of its own (Cohere).
-  enum class QkNorm { none, head, row, own_head };
+  /// heads as one row, LayerNorm without bias of each head with weights of its own (Cohere; StableLM, where names.q_norm has `*`
+  /// for the head), or LayerNorm of each head with weights and biases that the heads share (Phi).
+  enum class QkNorm { none, head, row, own_head, shared_layer };
   QkNorm qk_norm = QkNorm::none;
   double scale = 1;                    // of the scores
   bool scale_by_layer = false;         // scores / (layer + 1) besides (GPT-2)
@@ -162,7 +163,8 @@ struct TensorNames {
   std::vector<std::string> qkv, mlp_in;
   /// The one tensor holds them for each head of keys by itself: the queries that read it, the key, the value.
   bool qkv_by_group = false;
-  std::string q_norm, k_norm, out, mlp_out;
+  std::string q_norm, k_norm;  // `*`: the number of a head, each of which has a tensor
+  std::string out, mlp_out;
   /// Experts: whole names of tensors, with ".weight"; `*` is the expert's number.
   std::vector<std::string> expert_in, expert_in_bias;
   std::string expert_out, expert_out_bias;

@@ -148,11 +148,16 @@ class Blocks {
       RExpr by_head = shaped(x, {n, int_imm(heads, i64), int_imm(a_.head_dim, i64)});
       if (a_.qk_norm == QkNorm::head) {
         by_head = rms_norm(by_head, norm_weight(h_ + name, a_.head_dim), h_ + name);
+      } else if (a_.qk_norm == QkNorm::shared_layer) {
+        const RExpr bias = l_.vector(h_ + name + ".bias", a_.head_dim);
+        by_head = layer_norm(by_head, norm_weight(h_ + name, a_.head_dim), bias, h_ + name);
       } else {
         // The weights differ from head to head: they follow the norm.
         const RExpr ones = relax::constant(
             runtime::Tensor::of(std::vector<float>(static_cast<size_t>(a_.head_dim), 1.f), {a_.head_dim}, f32));
-        const RExpr w = norm_weight(h_ + name, heads * a_.head_dim);
+        const bool each = name.find('*') != name.npos;
+        const RExpr w = each ? l_.vectors(weight(h_ + name), heads, heads * a_.head_dim)
+                             : norm_weight(h_ + name, heads * a_.head_dim);
         by_head = layer_norm(by_head, ones, nullptr, h_ + name);
         by_head =
             l_.op("multiply", {by_head, shaped(w, {int_imm(heads, i64), int_imm(a_.head_dim, i64)})}, {}, h_ + name);

@@ -49,7 +49,7 @@ void add_rope(Json& out, const Rope& rope) {
 }
 
 void add_attention(Json& out, const AttentionConfig& a) {
-  static constexpr const char* kQkNorms[] = {"none", "head", "row", "own_head"};
+  static constexpr const char* kQkNorms[] = {"none", "head", "row", "own_head", "shared_layer"};
   out["num_attention_heads"] = a.heads, out["num_key_value_heads"] = a.kv_heads, out["head_dim"] = a.head_dim;
   out["attention.qkv_bias"] = a.qkv_bias, out["attention.out_bias"] = a.out_bias;
   out["attention.qk_norm"] = kQkNorms[static_cast<int>(a.qk_norm)];

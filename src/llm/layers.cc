@@ -19,11 +19,16 @@ StructInfo matrix_info(const Expr& rows, int64_t cols, DType dtype = f32) {
 
 constexpr std::string_view kWeight = ".weight";
 
+/// Of numbered tensors the name of all.
+std::string name_of_all(std::string tensors) {
+  if (const size_t at = tensors.find("*."); at != tensors.npos) tensors.erase(at, 2);
+  return tensors;
+}
+
 /// The layer that a tensor "<layer>.weight" is the weight of; all experts are one.
 std::string layer_of(const std::string& tensor) {
-  std::string layer = tensor.ends_with(kWeight) ? tensor.substr(0, tensor.size() - kWeight.size()) : tensor;
-  if (const size_t at = layer.find("*."); at != layer.npos) layer.erase(at, 2);
-  return layer;
+  const std::string all = name_of_all(tensor);
+  return all.ends_with(kWeight) ? all.substr(0, all.size() - kWeight.size()) : all;
 }
 
 /// The tensors of each expert in turn.
@@ -112,6 +117,10 @@ RExpr Layers::widened(const RExpr& x) {
 }
 
 RExpr Layers::vector(const std::string& tensor, int64_t n) { return widened(plain(tensor, {{tensor}, false}, {n})); }
+
+RExpr Layers::vectors(const std::string& tensors, int64_t count, int64_t n) {
+  return widened(plain(name_of_all(tensors), {of_experts({tensors}, count), false}, {n}));
+}
 
 RExpr Layers::call_function(const tir::PrimFuncRef& func, const std::string& name, std::vector<RExpr> args,
                             StructInfo out, const std::string& layer) {

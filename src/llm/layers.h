@@ -26,6 +26,8 @@ class Layers {
 
   /// A vector of the checkpoint as f32 [n].
   RExpr vector(const std::string& tensor, int64_t n);
+  /// Vectors one after the other as f32 [n]: `*` in the name is the number of each of so many.
+  RExpr vectors(const std::string& tensors, int64_t count, int64_t n);
 
   /// y = x W^T (+ bias): x [n, in] f32 -> [n, out] f32.
   ///   tensors   the weight's names in the checkpoint, laid one under the other to [out, in]

@@ -13,6 +13,11 @@ static const LlamaDefaults kPhiDefaults = {
 static void read_phi(const JsonAt& config, ModelConfig& model) {
   read_llama_like(config, model, kPhiDefaults);
   model.attention.qkv_bias = model.attention.out_bias = true;
+  if (config.boolean_or("qk_layernorm", false)) {
+    model.attention.qk_norm = AttentionConfig::QkNorm::shared_layer;
+    model.names.q_norm = "self_attn.q_layernorm";
+    model.names.k_norm = "self_attn.k_layernorm";
+  }
   model.parallel = true;
   model.head_bias = true;
   model.names.final_norm = "model.final_layernorm";

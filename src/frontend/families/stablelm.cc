@@ -1,4 +1,4 @@
-// StableLM 2: LayerNorm, a quarter of each head rotated, biases on queries, keys and values if asked.
+// StableLM 2: LayerNorm, a quarter of each head rotated, biases on queries, keys and values if asked, and norms of their heads.
 #include "frontend/families/table.h"
 
 namespace sator::families {
@@ -14,6 +14,11 @@ static const LlamaDefaults kStablelmDefaults = {
 static void read_stablelm(const JsonAt& config, ModelConfig& model) {
   read_llama_like(config, model, kStablelmDefaults);
   model.attention.qkv_bias = config.boolean_or("use_qkv_bias", false);
+  if (config.boolean_or("qk_layernorm", false)) {
+    model.attention.qk_norm = AttentionConfig::QkNorm::own_head;
+    model.names.q_norm = "self_attn.q_layernorm.norms.*";
+    model.names.k_norm = "self_attn.k_layernorm.norms.*";
+  }
   model.parallel = config.boolean_or("use_parallel_residual", false);
   if (model.parallel) model.names.mlp_norm = "";
 }
