@@ -26,9 +26,9 @@ ROWS = {
     "gpt2-124m f32": ("f32", "f32", "f32", "f32"),
     "gpt2-124m bf16": ("bf16+a16", None, None, "bf16"),
     "gpt2-124m int8": ("int8-channel+embed+a8", "q8_0", "int8", "int8"),
-    "gpt2-124m int4": ("int4-group32+embed+a8", "q4_0", "int4", "int4"),
+    "gpt2-124m int4": ("int4-group32-s16+embed+a8", "q4_0", "int4", "int4"),
     "llama-1b int8": ("int8-channel+embed+a8", "q8_0", "int8", "int8"),
-    "llama-1b int4": ("int4-group32+embed+a8", "q4_0", "int4", "int4"),
+    "llama-1b int4": ("int4-group32-s16+embed+a8", "q4_0", "int4", "int4"),
 }
 
 

@@ -162,6 +162,16 @@ QuantizedMatrix quantize(std::span<const float> w, int64_t rows, int64_t cols, c
     // checkpoints of few bits have many of, this decides the code, and these are the codes of the published perplexities.
     const float s = format.mlc ? range / steps : range * (1.f / steps);
     scales[i] = round_to(round_to(s, compute), format.scale_dtype);
+    if (!std::isfinite(scales[i]))
+      fail({.what = text("weights of a range of ",
+                         range,
+                         " have the scale ",
+                         s,
+                         ", which ",
+                         format.scale_dtype,
+                         " does not hold"),
+            .needs = "a scale of at most 65504",
+            .hint = "leave -s16 out: scales are then float32"});
     if (format.asymmetric)
       zeros[i] = scales[i] > 0
                      ? static_cast<uint8_t>(std::clamp(std::nearbyint(-ranges[i].lo / scales[i]), 0.f, float(levels)))

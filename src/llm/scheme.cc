@@ -34,7 +34,8 @@ constexpr GranularityName kActivationGranularities[] = {
 
 constexpr const char* kGrammar =
     "f32, {f16|bf16|q4f16_1}[+a16], embed-int{2..8}-{tensor|channel|group32}, or "
-    "int{2..8}-{tensor|channel|input|group32|group64|group128} followed, in this order, by any of -asym, +embed, "
+    "int{2..8}-{tensor|channel|input|group32|group64|group128} followed, in this order, by any of -asym, -s16 (of "
+    "groups), +embed, "
     "+a16 or +a{4..8}[-token|-tensor|-embedding|-peg8]";
 
 constexpr std::string_view kNarrow = "+a16";
@@ -46,6 +47,7 @@ std::vector<std::string> examples() {
     for (const auto& g : kWeightGranularities) {
       names.push_back(text("int", bits, "-", g.text));
       names.push_back(text("int", bits, "-", g.text, "-asym"));
+      if (g.granularity == Granularity::group) names.push_back(text("int", bits, "-", g.text, "-s16"));
       for (const auto& a : kActivationGranularities) names.push_back(text("int", bits, "-", g.text, "+a8-", a.text));
       names.push_back(text("int", bits, "-", g.text, "+a8"));
       names.push_back(text("int", bits, "-", g.text, "+a16"));
@@ -169,6 +171,7 @@ class Reader {
 IntegerFormat read_format(Reader& r, int bits, const GranularityName& g) {
   IntegerFormat format{.bits = bits, .granularity = g.granularity, .group = g.size};
   format.asymmetric = r.take("-asym");
+  if (g.granularity == Granularity::group && r.take("-s16")) format.scale_dtype = f16;
   return format;
 }
 
@@ -284,7 +287,7 @@ Scheme parse_scheme(std::string_view name) {
     }
     scheme.activation = a;
   }
-  if (!r.done()) r.refuse("-asym, +embed, then +a16 or +a{4..8}[-granularity], in this order");
+  if (!r.done()) r.refuse("-asym, -s16 of groups, +embed, then +a16 or +a{4..8}[-granularity], in this order");
   return scheme;
 }
 
@@ -299,6 +302,7 @@ const std::vector<SchemeFamily>& scheme_families() {
       {"int{2..8}-input", "the same, per embedding (input feature)", "S[in]"},
       {"int{2..8}-group{32|64|128}", "the same, per group of consecutive inputs", "S[out, in/g]"},
       {"...-asym", "with a zero point: codes from min(w, 0) to max(w, 0)", "as above, and Z with the same indices"},
+      {"...-group{32|64|128}[-asym]-s16", "the same with scales of float16, as GGUF's and MLC-LLM's are", "as above"},
       {"...+embed", "token embedding and head too, in the same way", "as above"},
       {"...+a{4..8}, +a{4..8}-token",
        "inputs of those layers as integers, per token, taken from the row (dynamic)",

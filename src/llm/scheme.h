@@ -40,7 +40,7 @@ struct IntegerFormat {
   Granularity granularity = Granularity::channel;
   int group = 0;  ///< consecutive inputs per scale; with Granularity::group only
   bool asymmetric = false;
-  DType scale_dtype = f32;
+  DType scale_dtype = f32;  ///< s is rounded to it before q is found
   /// MLC-LLM's group quantization: arithmetic in the scales' dtype after the weights are cast to it, codes offset by
   /// 2^(b-1)-1; values are rounded to it too.
   bool mlc = false;

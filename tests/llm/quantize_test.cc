@@ -91,6 +91,14 @@ TEST(Scheme, EveryCombinationReadsAsItIsNamed) {
     }
   }
   EXPECT_EQ(names, 7 * 6 * 2 * 2 * (1 + 5 * 5));
+  for (const char* name : {"int4-group32-s16", "int3-group128-asym-s16+embed+a8", "int8-group64-s16+a16"}) {
+    const Scheme s = parse_scheme(name);
+    const std::string text = name, wide = std::string(text).erase(text.find("-s16"), 4);
+    std::optional<IntegerFormat> linear = parse_scheme(wide).linear;
+    linear->scale_dtype = f16;
+    EXPECT_EQ(s.linear, linear) << name;
+    EXPECT_EQ(s.embedding.has_value(), text.find("+embed") != text.npos) << name;
+  }
   for (const Named& g : {kWeights[0], kWeights[1], kWeights[3]}) {
     const Scheme s = parse_scheme(text("embed-int5-", g.text));
     expect_format(s.embedding, 5, g, false);
@@ -119,6 +127,8 @@ TEST(Scheme, AWrongNameSaysWhereAndWhatIsNear) {
                            "int8-channel+a3",
                            "int8-channel+a8+embed",
                            "int8-channel-foo",
+                           "int8-channel-s16",
+                           "int4-group32-s16-asym",
                            "embed-int8-input",
                            "embed-int8-tensor+a8",
                            "embed-int8-tensor+a16",
@@ -235,6 +245,19 @@ TEST(Quantize, AKnownRow) {
   EXPECT_EQ(q[ParamPart::zero].data_as<uint8_t>()[0], 4);
   EXPECT_EQ(words_of(q)[0] & 0xffffff, 0x64fc40u);
   EXPECT_EQ(dequantize(q), (std::vector{-1.f, 0.f, 2.f, 2.75f, 0.f, 0.5f}));
+}
+
+TEST(Quantize, ScalesOfFloat16) {
+  // 7.0035 / 7 = 1.0005 lies between 1 and 1 + 2^-10, nearest to 1 + 2^-10: codes are those of the rounded scale.
+  const IntegerFormat f = *parse_scheme("int4-group32-s16").linear;
+  const QuantizedMatrix q = quantize(std::vector{7.0035f, -3.f, 0.5003f}, 1, 3, f);
+  const float scale = 1 + 1.f / 1024;
+  EXPECT_EQ(to_f32(q[ParamPart::scale]), std::vector{scale});
+  EXPECT_EQ(dequantize(q), (std::vector{7 * scale, -3 * scale, 0.f}));  // 0.5003 / 1.0005 is above a half
+  EXPECT_EQ(quantize(std::vector{458752.f}, 1, 1, *parse_scheme("int4-group32").linear)[ParamPart::scale].dtype(), f32);
+  const std::string error = error_of([&] { quantize(std::vector{458752.f}, 1, 1, f); });  // 7 * 65536
+  EXPECT_NE(error.find("65536, which float16 does not hold"), error.npos) << error;
+  EXPECT_NE(error.find("leave -s16 out"), error.npos) << error;
 }
 
 TEST(Quantize, CodesOfOddWidthCrossWords) {

@@ -13,7 +13,8 @@ numpy, safetensors, tokenizers.
 Definitions, of W[out, in] and one scale s per tensor, channel, input or group of consecutive inputs:
     symmetric    s = max|w| / (2^(b-1) - 1), q = clamp(round-half-even(w / s))
     asymmetric   lo = min(w, 0), hi = max(w, 0), s = (hi - lo) / (2^b - 1), z = round(-lo / s), q = clamp(round(w / s) + z, 0, 2^b - 1)
-                 (each s as the range times the float32 reciprocal of the divisor, as CUDA divides by a scalar)
+                 (each s as the range times the float32 reciprocal of the divisor, as CUDA divides by a scalar; with -s16 rounded to
+                 float16)
     activations  dynamic per token: max|x| / (2^(b-1) - 1); static: the same of the ranges over the first 16 windows of the
                  calibration text, multiplied into W before it is quantized
 Where a scale of inputs meets activations, these are multiplied by it before they are quantized; beside static scales the
@@ -53,13 +54,14 @@ class Scheme:
         self.activation_bits = 0
         if name in ("f16", "bf16"):
             return
-        form = r"(embed-)?int(\d)-(tensor|channel|input|group(\d+))(-asym)?(\+embed)?(?:\+a(\d)(?:-(token|tensor|embedding|peg8))?)?"
+        form = r"(embed-)?int(\d)-(tensor|channel|input|group(\d+))(-asym)?(-s16)?(\+embed)?(?:\+a(\d)(?:-(token|tensor|embedding|peg8))?)?"
         m = re.fullmatch(form, name)
         if not m:
             sys.exit(f"error: {name} is no scheme of integers")
-        self.linears, self.embed = not m[1], bool(m[1] or m[6])
+        self.linears, self.embed = not m[1], bool(m[1] or m[7])
         self.bits, self.granularity, self.group, self.asymmetric = int(m[2]), m[3].rstrip("0123456789"), int(m[4] or 0), bool(m[5])
-        self.activation_bits, self.activation = int(m[7] or 0), m[8] or "token"
+        self.scales = "f16" if m[6] else "f32"
+        self.activation_bits, self.activation = int(m[8] or 0), m[9] or "token"
 
 
 def per_scale(scheme, reduce, a):
@@ -80,9 +82,10 @@ def quantized(w, scheme):
     top = 2 ** (scheme.bits - 1) - 1
     if not scheme.asymmetric:
         s = (per_scale(scheme, np.max, np.abs(w)) * (1 / np.float32(top))).astype(np.float32)
+        s = rounded(s, scheme.scales)
         return np.clip(np.rint(w / np.where(s > 0, s, 1)), -top, top), s
     low, high = np.minimum(per_scale(scheme, np.min, w), 0), np.maximum(per_scale(scheme, np.max, w), 0)
-    s = ((high - low) * (1 / np.float32(2**scheme.bits - 1))).astype(np.float32)
+    s = rounded(((high - low) * (1 / np.float32(2**scheme.bits - 1))).astype(np.float32), scheme.scales)
     safe = np.where(s > 0, s, 1)
     z = np.rint(-low / safe)
     return np.clip(np.rint(w / safe) + z, 0, 2**scheme.bits - 1) - z, s
