@@ -6,6 +6,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <nlohmann/json.hpp>
+
 #include "arith/analyzer.h"
 #include "bind/node.h"
 #include "bind/parts.h"
@@ -241,6 +243,8 @@ void add_schedule(nb::module_& m) {
           new (self) Schedule(tir::PrimFuncRef(f));
         else
           new (self) Schedule(ModuleRef(&node_as<Module>(h, "an IRModule or a PrimFunc")));
+        if (options.contains("seed") && !options["seed"].is_none())
+          if (const auto seed = nb::cast<int64_t>(options["seed"]); seed >= 0) self->seed(static_cast<uint64_t>(seed));
       },
       nb::arg("mod"),
       nb::arg("options"));
@@ -263,18 +267,36 @@ void add_schedule(nb::module_& m) {
             s.resolve(block);
             return bind::to_python(NodeRef(&s.get(block)));
           }
-          return bind::to_python(NodeRef(expr_of(handle)));
+          Expr e = expr_of(handle);
+          s.evaluate(e);
+          return bind::to_python(NodeRef(e));
         });
       },
-      "The statement behind a handle.");
-  c.def("_trace", [](const Schedule& s) { return s.trace().as_python(); });
-  c.def("_steps", [](const Schedule& s) {
-    nb::list out;
-    for (const schedule::Step& step : s.trace().steps) out.append(schedule::describe(step));
-    return out;
+      "The statement behind a handle; what was chosen for a variable of a sampling step.");
+  c.def(
+      "seed",
+      [](Schedule& s, int64_t seed) { s.seed(static_cast<uint64_t>(seed)); },
+      nb::arg("seed"),
+      "What sampling steps choose from now on follows from this number.");
+  c.def(
+      "fork_seed",
+      [](Schedule& s) { return s.random_below(int64_t{1} << 31); },
+      "A number to seed another schedule with.");
+  c.def_prop_ro("_trace", [](const Schedule& s) { return s.trace(); });
+  c.def("_apply_json", [](Schedule& s, const std::string& json) {
+    as_step([&] { schedule::Script(s).run(schedule::script_of_json({parse_json(json, "trace"), "trace"})); });
   });
-  c.def("_apply_trace", [](Schedule& s, const Schedule& of) { as_step([&] { of.trace().apply_to(s); }); });
-  c.def("_run_script", [](Schedule& s, const std::string& text) { as_step([&] { schedule::Script(s).run(text); }); });
+  nb::class_<schedule::Trace>(m, "_Trace")
+      .def("text", &schedule::Trace::as_python)
+      .def("insts",
+           [](const schedule::Trace& t) {
+             nb::list out;
+             for (const schedule::Step& step : t.steps) out.append(schedule::describe(step));
+             return out;
+           })
+      .def("json", [](const schedule::Trace& t) { return t.as_json().dump(); })
+      .def("simplified", &schedule::Trace::simplified)
+      .def("apply_to", [](const schedule::Trace& t, Schedule& s) { as_step([&] { t.apply_to(s); }); });
   add_primitives(c);
   add_index_maps(m);
 

@@ -38,12 +38,11 @@ void add_results(const Value& value, const std::string& name, std::vector<NamedR
 }  // namespace
 
 ModuleRef with_schedule(const ModuleRef& module, const ScheduleText& schedule) {
-  if (trim(schedule.text).starts_with("["))
-    fail({.what = text(schedule.name, " is a trace as JSON"),
-          .needs = "steps as Python: b0 = sch.get_block(\"C\"), one per line",
-          .hint = "print the trace as Python: str(sch.trace)"});
   schedule::Schedule s(module);
-  schedule::Script(s).run(script::parse(schedule.text, schedule.name));
+  const bool is_json = trim(schedule.text).starts_with("[");
+  const std::string script =
+      is_json ? schedule::script_of_json({parse_json(schedule.text, schedule.name), schedule.name}) : schedule.text;
+  schedule::Script(s).run(script::parse(script, schedule.name));
   return s.module();
 }
 

@@ -15,7 +15,7 @@ struct ScheduleText {
 };
 
 /// The module after the steps, which name the functions that they are about (`get_block("C", func_name="f")`, `work_on("f")`);
-/// without a name they are about `main`, or the only tensor function. Errors: as of the primitives; a trace as JSON.
+/// without a name they are about `main`, or the only tensor function. Errors: as of the primitives.
 ModuleRef with_schedule(const ModuleRef& module, const ScheduleText& schedule);
 
 /// Compiles a module under the user's schedules, and writes it with all that opening, calling and costing it asks for: its

@@ -78,6 +78,16 @@ int64_t value_to_int(const Value& v, const std::string& parameter) {
   wrong_argument(parameter, v, "an integer");
 }
 
+double value_to_double(const Value& v, const std::string& parameter) {
+  if (auto* d = v.get_if<double>()) return *d;
+  if (auto* i = v.get_if<int64_t>()) return static_cast<double>(*i);
+  if (auto* e = v.get_if<Expr>()) {
+    if (const FloatImm* d = e->as<FloatImm>()) return d->value;
+    if (auto i = as_int(*e)) return static_cast<double>(*i);
+  }
+  wrong_argument(parameter, v, "a number");
+}
+
 std::string value_to_string(const Value& v, const std::string& parameter) {
   if (auto* s = v.get_if<std::string>()) return *s;
   wrong_argument(parameter, v, "a string");

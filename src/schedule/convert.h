@@ -24,6 +24,8 @@ inline Value to_value(const Value& v) { return v; }
 inline Value to_value(const Ref<const arith::IndexMap>& v) { return v; }
 Value to_value(const BufferSelector& v);
 template <class T>
+Value to_value(const std::vector<T>& v);
+template <class T>
 Value to_value(const std::optional<T>& v) {
   return v ? to_value(*v) : Value();
 }
@@ -36,6 +38,7 @@ Value to_value(const std::vector<T>& v) {
 
 bool value_to_bool(const Value& v, const std::string& parameter);
 int64_t value_to_int(const Value& v, const std::string& parameter);
+double value_to_double(const Value& v, const std::string& parameter);
 std::string value_to_string(const Value& v, const std::string& parameter);
 Loop value_to_loop(const Schedule& s, const Value& v, const std::string& parameter);
 /// A block handle, or a block's name.
@@ -66,6 +69,10 @@ struct FromValue<int64_t> {
 template <>
 struct FromValue<int> {
   static int get(const Schedule&, const Value& v, const std::string& p) { return static_cast<int>(value_to_int(v, p)); }
+};
+template <>
+struct FromValue<double> {
+  static double get(const Schedule&, const Value& v, const std::string& p) { return value_to_double(v, p); }
 };
 template <>
 struct FromValue<std::string> {

@@ -9,8 +9,36 @@
 
 namespace sator::schedule {
 
+/// What a parameter takes: a block, a loop or a value that a step may choose (of TVM's instructions an input, of which the list
+/// stands for several), a buffer of a block, an index map, or a plain value.
+enum class Takes : uint8_t { other, handle, handles, buffer, map };
+
+template <class T>
+constexpr Takes kTakes = Takes::other;
+template <>
+inline constexpr Takes kTakes<Loop> = Takes::handle;
+template <>
+inline constexpr Takes kTakes<BlockHandle> = Takes::handle;
+template <>
+inline constexpr Takes kTakes<Value> = Takes::handle;
+template <>
+inline constexpr Takes kTakes<std::vector<Loop>> = Takes::handles;
+template <>
+inline constexpr Takes kTakes<std::vector<BlockHandle>> = Takes::handles;
+template <>
+inline constexpr Takes kTakes<Factors> = Takes::handles;
+template <>
+inline constexpr Takes kTakes<BufferSelector> = Takes::buffer;
+template <>
+inline constexpr Takes kTakes<Ref<const arith::IndexMap>> = Takes::map;
+template <class T>
+constexpr bool kIsList = false;
+template <class T>
+inline constexpr bool kIsList<std::vector<T>> = true;
+
 struct Parameter {
   std::string name;
+  Takes takes = Takes::other;  ///< by its type; a value with a fallback is a plain one
   bool required = true;
   Value fallback;       ///< where not required
   bool is_own = false;  ///< TVM has no such parameter: steps are written without it where it has its fallback
@@ -24,11 +52,18 @@ struct Parameter {
   }
 };
 
+/// Whether a step changes the program, or gives what is asked of it alone: such a step may go where nobody uses what it gives.
+enum class Effect : uint8_t { rewrites, reads };
+
 /// A primitive as scripts and traces call it.
 class AnyPrimitive {
  public:
-  AnyPrimitive(std::string name, std::vector<Parameter> parameters, std::string does)
-      : name(std::move(name)), parameters(std::move(parameters)), does(std::move(does)) {}
+  AnyPrimitive(std::string name, std::vector<Parameter> parameters, std::string does, Effect effect, bool gives_list)
+      : name(std::move(name)),
+        parameters(std::move(parameters)),
+        does(std::move(does)),
+        effect(effect),
+        gives_list(gives_list) {}
   virtual ~AnyPrimitive() = default;
   /// Calls with positional arguments; the rest take their fallbacks. The step is recorded.
   virtual Value invoke(Schedule& s, List arguments) const = 0;
@@ -38,6 +73,8 @@ class AnyPrimitive {
   const std::string name;
   const std::vector<Parameter> parameters;
   const std::string does;  ///< one line for the docs
+  const Effect effect;
+  const bool gives_list;  ///< of results, not one or none
 
  protected:
   /// The arguments as steps are written: without those of our own that are off.
@@ -54,8 +91,9 @@ template <class R, class... Args>
 class Primitive<R(Args...)> final : public AnyPrimitive {
  public:
   using Run = R (*)(Schedule&, Args...);
-  Primitive(std::string name, Run run, std::vector<Parameter> parameters, std::string does)
-      : AnyPrimitive(std::move(name), std::move(parameters), std::move(does)), run_(run) {}
+  Primitive(std::string name, Run run, std::vector<Parameter> parameters, std::string does,
+            Effect effect = Effect::rewrites)
+      : AnyPrimitive(std::move(name), typed(std::move(parameters)), std::move(does), effect, kIsList<R>), run_(run) {}
 
   /// From C++: trailing arguments may be left out where they have fallbacks.
   template <class... Given>
@@ -83,6 +121,15 @@ class Primitive<R(Args...)> final : public AnyPrimitive {
   }
 
  private:
+  static std::vector<Parameter> typed(std::vector<Parameter> parameters) {
+    size_t next = 0;
+    auto set = [&](Takes takes, bool is_value) {
+      Parameter& p = parameters.at(next++);
+      if (!(is_value && !p.required)) p.takes = takes;
+    };
+    (set(kTakes<std::decay_t<Args>>, std::is_same_v<std::decay_t<Args>, Value>), ...);
+    return parameters;
+  }
   template <class Tuple, size_t... I, class... Given>
   static void fill_given(Tuple& args, std::index_sequence<I...>, Given&&... given) {
     ((std::get<I>(args) = std::forward<Given>(given)), ...);
@@ -107,6 +154,7 @@ class Primitive<R(Args...)> final : public AnyPrimitive {
   R run(Schedule& s, Tuple args, std::index_sequence<I...>) const {
     (s.resolve(std::get<I>(args)), ...);
     s.begin_step(name, written(List{to_value(std::get<I>(args))...}));
+    (s.evaluate(std::get<I>(args)), ...);
     try {
       if constexpr (std::is_void_v<R>) {
         run_(s, std::move(std::get<I>(args))...);

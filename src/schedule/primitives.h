@@ -13,6 +13,16 @@ extern const Primitive<std::vector<BlockHandle>(Value)> get_child_blocks;
 extern const Primitive<std::vector<BlockHandle>(BlockHandle)> get_producers;
 extern const Primitive<std::vector<BlockHandle>(BlockHandle)> get_consumers;
 extern const Primitive<std::vector<BlockHandle>(BlockHandle)> get_output_blocks;
+// primitives/sampling.cc
+extern const Primitive<Expr(std::vector<int64_t>, std::vector<double>, std::optional<int64_t>)> sample_categorical;
+extern const Primitive<Factors(Loop, int64_t, int64_t, std::optional<std::vector<int64_t>>)> sample_perfect_tile;
+extern const Primitive<Factors(Loop, int64_t, int64_t, int64_t, std::optional<std::vector<int64_t>>)>
+    sample_partitioned_tile;
+extern const Primitive<Loop(BlockHandle, std::optional<int64_t>)> sample_compute_location;
+extern const Primitive<void()> enter_postproc;
+/// What sample_compute_location gives where no loop is meant: compute_at leaves the block where it is, or inlines it.
+const Loop& root_mark();
+const Loop& inline_mark();
 // primitives/split.cc, loop_partition.cc, fuse.cc, reorder.cc, add_unit_loop.cc
 extern const Primitive<std::vector<Loop>(Loop, Factors, bool, bool)> split;
 extern const Primitive<std::vector<Loop>(Loop, Factors, bool)> loop_partition;
@@ -49,6 +59,8 @@ extern const Primitive<BlockHandle(BlockHandle, Loop)> decompose_padding;
 extern const Primitive<BlockHandle(Loop, int, bool)> rfactor;
 
 // primitives/compute_inline.cc, reverse_compute_inline.cc
+/// Why compute_inline refuses; nothing if it inlines the block.
+MaybeReason cannot_compute_inline(const Schedule& s, const BlockHandle& block);
 extern const Primitive<void(BlockHandle)> compute_inline;
 extern const Primitive<void(BlockHandle)> reverse_compute_inline;
 
@@ -69,6 +81,8 @@ extern const Primitive<BlockHandle(BlockHandle, BufferSelector, std::string, Ref
 extern const Primitive<void(BlockHandle, std::vector<int64_t>)> pad_einsum;
 
 // primitives/compute_at.cc
+/// Why compute_at refuses; nothing if it moves the block.
+MaybeReason cannot_compute_at(const Schedule& s, const BlockHandle& block, const Loop& loop);
 extern const Primitive<void(BlockHandle, Loop, bool, int)> compute_at;
 extern const Primitive<void(BlockHandle, Loop, bool, int)> reverse_compute_at;
 

@@ -1,6 +1,7 @@
 #include "schedule/schedule.h"
 
 #include "schedule/concurrent.h"
+#include "schedule/convert.h"
 #include "tir/print.h"
 
 namespace sator::schedule {
@@ -204,6 +205,29 @@ void Schedule::end_step(Value output) {
     }
   }
   trace_.steps.push_back(std::move(step));
+}
+
+Expr Schedule::sampled(int64_t value) {
+  const VarRef var = make_var(text("v", sampled_.size()), i32);
+  sampled_.emplace(var, int_imm(value, i32));
+  return var;
+}
+
+void Schedule::evaluate(Expr& e) const {
+  if (e && !sampled_.empty()) e = substitute(e, sampled_);
+}
+
+void Schedule::evaluate(Value& value) const {
+  if (sampled_.empty()) return;
+  if (const Expr* e = value.get_if<Expr>()) {
+    Expr known = *e;
+    evaluate(known);
+    value = to_value(known);
+  } else if (const List* list = value.get_if<List>()) {
+    List all = *list;
+    for (Value& item : all) evaluate(item);
+    value = std::move(all);
+  }
 }
 
 void Schedule::forward(const BlockHandle& old, BlockHandle renamed) { forwarded_[old] = std::move(renamed); }

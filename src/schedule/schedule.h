@@ -1,6 +1,8 @@
 // A schedule: a module, rewritten step by step by primitives that keep its meaning, and the trace of these steps.
 #pragma once
 
+#include <random>
+
 #include "arith/analyzer.h"
 #include "schedule/sites.h"
 #include "schedule/trace.h"
@@ -11,6 +13,8 @@ class Schedule {
  public:
   /// Works on `main`, else on the only PrimFunc; else on nothing until `work_on`.
   explicit Schedule(ModuleRef module);
+  /// What sampling steps choose from now on follows from this number; without it, from one of the system's.
+  void seed(uint64_t seed) { random_.seed(seed); }
   /// A module of this one function.
   explicit Schedule(tir::PrimFuncRef func, const std::string& name = "main");
 
@@ -35,6 +39,26 @@ class Schedule {
   BlockHandle block_named(const std::string& name) const;
   /// Tells the analyzer the ranges of all loops and iterators at and above `site`.
   void bind_ranges(arith::Analyzer& analyzer, int site) const;
+
+  // ---- Choosing (for primitives that sample) ----
+  /// Uniform over 0 .. n - 1, and over [0, 1).
+  int64_t random_below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
+  double random_unit() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
+  /// A variable that stands for a chosen number in the arguments of later steps.
+  Expr sampled(int64_t value);
+  /// Puts chosen numbers in the place of their variables.
+  void evaluate(Expr& e) const;
+  void evaluate(Value& value) const;
+  template <class T>
+  void evaluate(T&) const {}
+  template <class T>
+  void evaluate(std::optional<T>& v) const {
+    if (v) evaluate(*v);
+  }
+  template <class T>
+  void evaluate(std::vector<T>& list) const {
+    for (T& item : list) evaluate(item);
+  }
 
   // ---- Rewriting (for primitives) ----
   /// Puts `replacement` in the place of the statement `old` (by identity).
@@ -87,6 +111,8 @@ class Schedule {
   };
   Before before_;
   std::unordered_map<BlockHandle, BlockHandle> forwarded_;
+  VarMap sampled_;  ///< variables of chosen numbers
+  std::mt19937_64 random_{std::random_device{}()};
   std::unordered_map<const NodeBase*, std::string> consumed_by_;  ///< handle -> text of the step that consumed it
 };
 

@@ -236,8 +236,8 @@ Value Script::apply(const Expression& call) {
 Value Script::call(const std::string& name, List positional, std::vector<std::pair<std::string, Value>> keywords) {
   const AnyPrimitive& primitive = primitive_named(name);
   const bool by_name = std::ranges::any_of(keywords, [](const auto& k) { return k.first == "loops"; });
-  if (primitive.parameters.front().name == "loops" && !by_name &&
-      !(positional.size() == 1 && positional[0].get_if<List>())) {
+  const bool takes_loops = !primitive.parameters.empty() && primitive.parameters.front().name == "loops";
+  if (takes_loops && !by_name && !(positional.size() == 1 && positional[0].get_if<List>())) {
     List loops = std::exchange(positional, {});
     positional.emplace_back(std::move(loops));
   }

@@ -11,6 +11,10 @@ const std::vector<const AnyPrimitive*>& primitives() {
       &get_producers,
       &get_consumers,
       &get_output_blocks,
+      &sample_categorical,
+      &sample_perfect_tile,
+      &sample_partitioned_tile,
+      &sample_compute_location,
       &split,
       &loop_partition,
       &fuse,
@@ -47,6 +51,7 @@ const std::vector<const AnyPrimitive*>& primitives() {
       &tensorize,
       &reorder_block_iter_var,
       &rolling_buffer,
+      &enter_postproc,
       &unsafe_set_dtype,
       &unsafe_hide_buffer_access,
   };

@@ -1,5 +1,9 @@
 #include "schedule/trace.h"
 
+#include <functional>
+#include <unordered_set>
+
+#include "schedule/handle_names.h"
 #include "schedule/primitive.h"
 
 namespace sator::schedule {
@@ -8,14 +12,25 @@ std::string describe(const Step& step) { return text(step.primitive, "(", join(s
 
 namespace {
 
+using HandleMap = std::unordered_map<const NodeBase*, Value>;
+
+/// The expression with chosen numbers as `map` has them.
+Value mapped(const Expr& e, const HandleMap& map) {
+  VarMap numbers;
+  for (const VarRef& v : vars_in(e))
+    if (auto at = map.find(v.get()); at != map.end()) numbers.emplace(v, value_to_expr(at->second, v->name));
+  return numbers.empty() ? Value(e) : to_value(substitute(e, numbers));
+}
+
 /// Rewrites the handles in a value by `map`; what is not a handle stays.
-Value mapped(const Value& v, const std::unordered_map<const NodeBase*, Value>& map) {
+Value mapped(const Value& v, const HandleMap& map) {
   auto look_up = [&](const NodeBase* handle) -> Value {
     auto at = map.find(handle);
     return at == map.end() ? v : at->second;
   };
   if (auto* l = v.get_if<Loop>()) return look_up(l->get());
   if (auto* b = v.get_if<BlockHandle>()) return look_up(b->get());
+  if (auto* e = v.get_if<Expr>()) return mapped(*e, map);
   if (auto* list = v.get_if<List>()) {
     List out;
     for (const Value& item : *list) out.push_back(mapped(item, map));
@@ -25,11 +40,9 @@ Value mapped(const Value& v, const std::unordered_map<const NodeBase*, Value>& m
 }
 
 /// Notes that the handles of `from` correspond to those of `to`, which has the same shape.
-void correspond(const Value& from, const Value& to, std::unordered_map<const NodeBase*, Value>& map) {
-  if (auto* l = from.get_if<Loop>()) {
-    map.insert_or_assign(l->get(), to);
-  } else if (auto* b = from.get_if<BlockHandle>()) {
-    map.insert_or_assign(b->get(), to);
+void correspond(const Value& from, const Value& to, HandleMap& map) {
+  if (const NodeBase* handle = handle_of(from)) {
+    map.insert_or_assign(handle, to);
   } else if (auto* list = from.get_if<List>()) {
     const List* other = to.get_if<List>();
     if (!other || other->size() != list->size())
@@ -40,48 +53,21 @@ void correspond(const Value& from, const Value& to, std::unordered_map<const Nod
   }
 }
 
-/// Names for handles in the order they are made: b0, l1, l2, ...
-class HandleNames {
- public:
-  std::string define(const Value& v) {
-    if (auto* l = v.get_if<Loop>()) return name(l->get(), "l");
-    if (auto* b = v.get_if<BlockHandle>()) return name(b->get(), "b");
-    if (auto* list = v.get_if<List>()) {
-      std::vector<std::string> names;
-      for (const Value& item : *list) names.push_back(define(item));
-      return join(names, ", ") + (names.size() == 1 ? "," : "");
-    }
-    return text("v", next_++);
+/// Calls `visit` with each handle in a value, those in expressions too.
+void for_handles(const Value& v, const std::function<void(const NodeBase*)>& visit) {
+  if (auto* e = v.get_if<Expr>()) {
+    for (const VarRef& var : vars_in(*e)) visit(var.get());
+  } else if (const NodeBase* handle = handle_of(v)) {
+    visit(handle);
+  } else if (auto* list = v.get_if<List>()) {
+    for (const Value& item : *list) for_handles(item, visit);
   }
-  std::string use(const Value& v) {
-    if (auto* l = v.get_if<Loop>()) return known(l->get(), v);
-    if (auto* b = v.get_if<BlockHandle>()) return known(b->get(), v);
-    if (auto* list = v.get_if<List>()) {
-      std::vector<std::string> items;
-      for (const Value& item : *list) items.push_back(use(item));
-      return "[" + join(items, ", ") + "]";
-    }
-    return text(v);
-  }
-
- private:
-  std::string name(const NodeBase* handle, const char* prefix) {
-    std::string n = text(prefix, next_++);
-    names_[handle] = n;
-    return n;
-  }
-  std::string known(const NodeBase* handle, const Value& v) {
-    auto at = names_.find(handle);
-    return at == names_.end() ? text(v) : at->second;
-  }
-  std::unordered_map<const NodeBase*, std::string> names_;
-  int64_t next_ = 0;
-};
+}
 
 }  // namespace
 
 void Trace::apply_to(Schedule& s) const {
-  std::unordered_map<const NodeBase*, Value> map;
+  HandleMap map;
   for (const Step& step : steps) {
     const AnyPrimitive& primitive = primitive_named(step.primitive);
     List inputs;
@@ -98,9 +84,34 @@ std::string Trace::as_python() const {
     std::vector<std::string> args;
     for (size_t i = 0; i < step.inputs.size(); ++i)
       args.push_back(text(primitive.parameters[i].name, "=", names.use(step.inputs[i])));
-    std::string result = step.output.is_none() ? "" : names.define(step.output);
-    out += text(result.empty() ? "" : result + " = ", "sch.", step.primitive, "(", join(args, ", "), ")\n");
+    const std::vector<std::string> results = names.define(step.output);
+    const bool one_of_list = results.size() == 1 && step.output.get_if<List>();
+    out += text(join(results, ", "),
+                one_of_list ? "," : "",
+                results.empty() ? "" : " = ",
+                "sch.",
+                step.primitive,
+                "(",
+                join(args, ", "),
+                ")\n");
   }
+  return out;
+}
+
+Trace Trace::simplified(bool remove_postproc) const {
+  auto end = steps.end();
+  if (remove_postproc) end = std::ranges::find(steps, "enter_postproc", &Step::primitive);
+  std::unordered_set<const NodeBase*> used;
+  Trace out;
+  for (auto step = end; step != steps.begin();) {
+    --step;
+    bool is_used = primitive_named(step->primitive).effect == Effect::rewrites;
+    for_handles(step->output, [&](const NodeBase* handle) { is_used |= used.contains(handle); });
+    if (!is_used) continue;
+    for (const Value& input : step->inputs) for_handles(input, [&](const NodeBase* handle) { used.insert(handle); });
+    out.steps.push_back(*step);
+  }
+  std::ranges::reverse(out.steps);
   return out;
 }
 

@@ -61,6 +61,36 @@ class Steps(unittest.TestCase):
         self.assertIn("sch.reorder(", str(sch.trace))
         self.assertEqual(len(sch.trace.insts), 4)
 
+    def test_sampled_factors_name_what_was_chosen(self):
+        def sampled(seed):
+            sch = tir.Schedule(matmul, seed=seed)
+            i, j, k = sch.get_loops(sch.get_block("C"))
+            sch.split(i, sch.sample_perfect_tile(i, n=2, max_innermost_factor=8))
+            width = sch.sample_categorical([2, 4, 8], [0.5, 0.25, 0.25])
+            sch.split(j, [None, width])
+            sch.enter_postproc()
+            sch.parallel(sch.get_loops("C")[0])
+            return sch, width
+
+        sch, width = sampled(7)
+        self.assertIn(int(sch.get(width)), (2, 4, 8))
+        sator.ir.assert_structural_equal(sch.mod, sampled(7)[0].mod)
+        self.assertGreater(len({sampled(seed)[0].mod.script() for seed in range(12)}), 3)
+        trace = sch.trace.as_json()
+        chosen = trace[1][0]
+        self.assertEqual([kind for kind, *_ in trace[0]][chosen[0]], "SamplePerfectTile")
+        again = tir.Schedule(matmul)
+        tir.schedule.Trace.apply_json_to_schedule(trace, again)
+        sator.ir.assert_structural_equal(again.mod, sch.mod)
+        chosen[1] = [64, 1]  # another decision reaches the step that uses it
+        other = tir.Schedule(matmul)
+        tir.schedule.Trace.apply_json_to_schedule(trace, other)
+        self.assertEqual(int(other.get(other.get_loops("C")[1]).extent), 1)
+        self.assertNotIn("parallel", str(sch.trace.simplified(remove_postproc=True)))
+        with self.assertRaises(tir.ScheduleError) as caught:
+            tir.Schedule(matmul).sample_categorical([1, 2], [1.0])
+        self.assertIn("2 candidates with 1 probabilities", caught.exception.what)
+
     def test_every_primitive_is_a_method_with_its_parameters_in_its_help(self):
         for name, parameter in (("split", "factors"), ("compute_at", "preserve_unit_loops"), ("tensorize", "tensor_intrin"),
                                 ("cache_read", "storage_scope"), ("rfactor", "factor_axis"), ("blockize", "target")):

@@ -513,6 +513,8 @@ void move_block(Schedule& s, const BlockHandle& handle, const Loop& loop, bool p
 /// Moves a producer under a loop of its consumers: it computes there what one iteration of the loop needs.
 ///   for i: B(i); for i: C(i)   =>   for i: { B(i); C(i) }
 void do_compute_at(Schedule& s, BlockHandle block, Loop loop, bool preserve_unit_loops, int index) {
+  if (loop == root_mark()) return;
+  if (loop == inline_mark()) return compute_inline(s, block);
   move_block(s, block, loop, preserve_unit_loops, index, true);
 }
 /// Moves a consumer under a loop of its producers: it consumes there what one iteration of the loop has produced.
@@ -521,6 +523,17 @@ void do_reverse_compute_at(Schedule& s, BlockHandle block, Loop loop, bool prese
 }
 
 }  // namespace
+
+MaybeReason cannot_compute_at(const Schedule& s, const BlockHandle& block, const Loop& loop) {
+  // Whether instances are lost, or read too early, shows in the program that the move makes.
+  Schedule moved(s.func(), s.func_name());
+  try {
+    move_block(moved, block, loop, false, -1, true);
+  } catch (const Error& error) {
+    return error.reason;
+  }
+  return {};
+}
 
 const Primitive<void(BlockHandle, Loop, bool, int)> compute_at{
     "compute_at",

@@ -42,7 +42,8 @@ MaybeReason not_inlinable(const Schedule& s, int site) {
   return {};
 }
 
-/// Why a producer cannot be put into its consumers; nothing if it can.
+}  // namespace
+
 MaybeReason cannot_compute_inline(const Schedule& s, const BlockHandle& handle) {
   int site = s.site(handle);
   if (MaybeReason r = not_inlinable(s, site)) return r;
@@ -81,6 +82,8 @@ MaybeReason cannot_compute_inline(const Schedule& s, const BlockHandle& handle) 
         s, site, "writes a buffer that is used through its pointer", "loads and stores only", "inline another block");
   return {};
 }
+
+namespace {
 
 /// Replaces loads of one buffer by the value that its producer would have stored, and reads off anew what the blocks
 /// read that it touched.

@@ -61,16 +61,22 @@ static std::vector<BlockHandle> do_get_output_blocks(Schedule& s, BlockHandle sc
 }
 
 const Primitive<BlockHandle(std::string, std::string)> get_block{
-    "get_block", do_get_block, {"name", {"func_name", ""}}, "the block of that name"};
+    "get_block", do_get_block, {"name", {"func_name", ""}}, "the block of that name", Effect::reads};
 const Primitive<std::vector<Loop>(BlockHandle)> get_loops{
-    "get_loops", do_get_loops, {"block"}, "the loops around a block, outermost first"};
-const Primitive<std::vector<BlockHandle>(Value)> get_child_blocks{
-    "get_child_blocks", do_get_child_blocks, {"block_or_loop"}, "the blocks in a scope block or under a loop"};
+    "get_loops", do_get_loops, {"block"}, "the loops around a block, outermost first", Effect::reads};
+const Primitive<std::vector<BlockHandle>(Value)> get_child_blocks{"get_child_blocks",
+                                                                  do_get_child_blocks,
+                                                                  {"block_or_loop"},
+                                                                  "the blocks in a scope block or under a loop",
+                                                                  Effect::reads};
 const Primitive<std::vector<BlockHandle>(BlockHandle)> get_producers{
-    "get_producers", do_get_producers, {"block"}, "the blocks whose results a block uses"};
+    "get_producers", do_get_producers, {"block"}, "the blocks whose results a block uses", Effect::reads};
 const Primitive<std::vector<BlockHandle>(BlockHandle)> get_consumers{
-    "get_consumers", do_get_consumers, {"block"}, "the blocks that use a block's results"};
-const Primitive<std::vector<BlockHandle>(BlockHandle)> get_output_blocks{
-    "get_output_blocks", do_get_output_blocks, {"scope_block"}, "the blocks that write the function's outputs"};
+    "get_consumers", do_get_consumers, {"block"}, "the blocks that use a block's results", Effect::reads};
+const Primitive<std::vector<BlockHandle>(BlockHandle)> get_output_blocks{"get_output_blocks",
+                                                                         do_get_output_blocks,
+                                                                         {"scope_block"},
+                                                                         "the blocks that write the function's outputs",
+                                                                         Effect::reads};
 
 }  // namespace sator::schedule

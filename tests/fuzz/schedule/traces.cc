@@ -25,7 +25,7 @@ class Line {
   std::string text() {
     if (blocks_.empty()) return "";
     const AnyPrimitive& p = primitive();
-    if (p.name.starts_with("get_")) return "";
+    if (p.effect == schedule::Effect::reads || p.parameters.empty()) return "";
     block_ = draw_.of(blocks_);
     std::vector<std::string> args;
     for (const schedule::Parameter& parameter : p.parameters) {
