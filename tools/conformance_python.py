@@ -6,7 +6,9 @@ contexts or captured values, which are read from the tests of the checkout that 
     ./dev conformance DIR --python --kind builder
 """
 import ast
+import builtins
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -41,7 +43,14 @@ class Incomplete(Exception):
 # What tests did to objects in statements of their own is not in the cases.
 LOST = {r"IRBuilder\(\)\.get\(\)": "a builder without what was built", r"PatternContext\(\)\.match_dfb": "a context without its patterns",
         r"get_sref\(None\)": "the place in a schedule that was asked for", r"InferBound\(": "a te schedule without its steps",
-        r"MemoryDatabase\(\)\.query|UnionDatabase\(\)": "a database without its records"}
+        r"MemoryDatabase\(\)\.query|UnionDatabase\(\)": "a database without its records", r"ScheduleState\(": "a schedule's state without its steps",
+        r"^(ins|sp)\[": "what a function inside of the test is called with", r"\.attach_type|\.iter_var_attrs|\.group\b|InferTensorizeRegion": "a te schedule without its steps"}
+
+
+def shadowed_axis(case, written):
+    """Whether an axis of a reduction has the name of a function's own index: the test's names were others."""
+    return any(re.search(rf"lambda [^:]*\b{axis}\b[^:]*:.*axis=\[?{axis}\b", written)
+               for axis in re.findall(r"^(\w+) = te\.reduce_axis", "\n".join(case.get("defs", ())), re.M))
 
 
 NAMES = {"tvm": sator, "relax": relax, "rx": relax, "tir": tir, "te": te, "topi": topi, "dl": dlight, "I": I, "R": R, "T": T, "np": np, "os": os,
@@ -53,45 +62,127 @@ def parsed(text, names):
     return sator.script.parse(text, check_well_formed=False, extra_vars={k: v for k, v in names.items() if not k.startswith("__")})
 
 
-def names_of(case):
-    names = dict(NAMES)
+def names_of(case, helpers):
+    names = {**NAMES, **helpers}
     for line in case.get("defs", ()):
         exec(line, names)
-    for name in case.get("opaque") or ():
-        if name not in names:
-            captured(name, case, names)
+    opaque = [name for name in case.get("opaque") or () if name not in names]
+    if opaque:
+        file = TestFile(case, names)
+        for name in opaque:
+            file.define(name)
     return names
 
 
 CHECKOUT = os.environ.get("TVM_CHECKOUT")  # where captured names are defined, in the tests' own files
 
 
-def captured(name, case, names, depth=0):
-    """Defines a name as the case's test file does: in the test, in its class, or at the top."""
-    if not CHECKOUT:
-        raise Unsupported("captured values, without TVM_CHECKOUT")
-    path, _, test = case["source_test"].partition("::")
-    tree = ast.parse((Path(CHECKOUT) / path).read_text())
-    scopes, here = [tree], tree
-    for part in re.sub(r"\[.*", "", test).split("::"):
-        here = next((n for n in here.body if getattr(n, "name", None) == part), None)
-        if here is None:
-            break
-        scopes.append(here)
-    for scope in reversed(scopes):
-        for node in scope.body:
-            if getattr(node, "name", None) == name or isinstance(node, ast.Assign) and any(
-                    isinstance(t, ast.Name) and t.id == name for t in node.targets):
-                module = ast.Module([node], [])
-                for _ in range(20):
-                    try:
-                        exec(compile(module, str(Path(CHECKOUT) / path), "exec"), names)
-                        return
-                    except NameError as e:
-                        if depth > 5:
-                            raise
-                        captured(e.name, case, names, depth + 1)
-    raise Unsupported(f"captured values that no text defines: {name}")
+class TestFile:
+    """What a case's test file defines: names of the test, of its class, or of the file, and the values of parameters."""
+
+    def __init__(self, case, names):
+        if not CHECKOUT:
+            raise Unsupported("captured values, without TVM_CHECKOUT")
+        path, _, test = case["source_test"].partition("::")
+        self.path, self.names = str(Path(CHECKOUT) / path), names
+        test, _, label = test.partition("[")
+        self.scopes = [ast.parse(Path(self.path).read_text())]
+        for part in test.split("::"):
+            here = next((n for n in self.scopes[-1].body if getattr(n, "name", None) == part), None)
+            if here is None:
+                break
+            self.scopes.append(here)
+        self.parameters = self.chosen(label.removesuffix("]"))
+        self.active = set()
+
+    def options(self):
+        """{names of parameters: [values of each]}, as trees: of the decorators, and of tvm.testing.parameter and parameters."""
+        out = {}
+        for scope in reversed(self.scopes):
+            for d in getattr(scope, "decorator_list", ()):
+                if isinstance(d, ast.Call) and ast.unparse(d.func) == "pytest.mark.parametrize" and isinstance(d.args[1], (ast.List, ast.Tuple)):
+                    wanted = d.args[0]
+                    words = [w.strip() for w in wanted.value.split(",")] if isinstance(wanted, ast.Constant) else [w.value for w in wanted.elts]
+                    out.setdefault(tuple(words), [[v] if len(words) == 1 else v.elts for v in d.args[1].elts])
+            for node in scope.body:
+                call = node.value if isinstance(node, ast.Assign) else None
+                if isinstance(call, ast.Call) and ast.unparse(call.func).startswith("tvm.testing.parameter"):
+                    target = node.targets[0]
+                    words = [t.id for t in target.elts] if isinstance(target, ast.Tuple) else [target.id]
+                    by_name = next((k.value for k in call.keywords if k.arg == "by_dict"), None)
+                    if by_name is not None:
+                        out.setdefault(tuple(words), [[v, k.value] for k, v in zip(by_name.keys, by_name.values)])
+                    else:
+                        out.setdefault(tuple(words), [v.elts if ast.unparse(call.func).endswith("parameters") else [v] for v in call.args])
+        return out
+
+    def chosen(self, label):
+        """{parameter: tree of its value} of the test whose name has this label: the values' texts, each cut at 40 letters."""
+        if not label:
+            return {}
+
+        def word(tree):
+            text = tree.value if isinstance(tree, ast.Constant) and isinstance(tree.value, str) else tree if isinstance(tree, str) else ast.unparse(tree)
+            return re.sub(r"\s", "", text)[:40]
+
+        groups = list(self.options().items())
+        for n in range(1, len(groups) + 1):
+            for used in itertools.permutations(groups, n):
+                for values in itertools.product(*(options for _, options in used)):
+                    words = [word(v[-1]) if len(v) > len(names) else "-".join(map(word, v)) for (names, _), v in zip(used, values)]
+                    if "-".join(words) == label:
+                        return {name: v for (names, _), row in zip(used, values) for name, v in zip(names, row)}
+        return {}
+
+    def define(self, name):
+        """Gives the name its value. Errors: Unsupported where the file defines no such name."""
+        if name in self.active or len(self.active) > 8:
+            raise Unsupported(f"captured values that no text defines: {name}")
+        self.active.add(name)
+        try:
+            if name in self.parameters:
+                self.run(ast.Assign([ast.Name(name, ast.Store())], self.parameters[name]))
+                return
+            for scope in reversed(self.scopes):
+                found = [node for node in scope.body if defines(node, name)]
+                for node in found:
+                    fixture = getattr(node, "decorator_list", None) and any("fixture" in ast.unparse(d) for d in node.decorator_list)
+                    if fixture:
+                        node = ast.FunctionDef(node.name, node.args, node.body, [])
+                    self.run(node)
+                    if fixture:
+                        self.run(ast.parse(f"{name} = {name}({', '.join(a.arg for a in node.args.args)})").body[0])
+                if found:
+                    return
+        finally:
+            self.active.discard(name)
+        raise Unsupported(f"captured values that no text defines: {name}")
+
+    def run(self, statement):
+        module = ast.fix_missing_locations(ast.Module([statement], []))
+        if isinstance(statement, ast.FunctionDef):  # the names that its body uses have to be there when it is called
+            own = {a.arg for a in statement.args.args} | {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            for node in ast.walk(statement):
+                if isinstance(node, ast.Name) and node.id not in own and node.id not in self.names and not hasattr(builtins, node.id):
+                    with contextlib.suppress(Unsupported):
+                        self.define(node.id)
+        for _ in range(20):
+            try:
+                exec(compile(module, self.path, "exec"), self.names)
+                return
+            except NameError as e:
+                self.define(e.name)
+
+
+def defines(node, name):
+    """Whether a statement of a body, or one inside of its branches, gives the name its value."""
+    if getattr(node, "name", None) == name:
+        return True
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return any((a.asname or a.name) == name for a in node.names)
+    if isinstance(node, (ast.If, ast.With)):
+        return any(defines(n, name) for n in [*node.body, *getattr(node, "orelse", ())])
+    return isinstance(node, ast.Assign) and any(isinstance(n, ast.Name) and n.id == name for t in node.targets for n in ast.walk(t))
 
 
 class Shared(ast.NodeTransformer):
@@ -343,22 +434,37 @@ def run_builder(lines, names):
     exec("\n".join(lines), names)
 
 
-def run_case(case):
+def run_case(case, helpers):
     kind = case["kind"]
     written = " ".join(str(case.get(k, "")) for k in ("expr", "lhs", "rhs", "ctx"))
     for pattern, words in LOST.items():
         if re.search(pattern, written):
             raise Incomplete(words)
-    names = names_of(case)
+    if shadowed_axis(case, written):
+        raise Incomplete("an axis without its name")
+    names = names_of(case, helpers)
     if kind in ("builder", "builder2"):
         run_builder(case["builder"], names)
         got = eval(case["expr"], names)
         if kind == "builder2":
-            other = names_of(case)
+            other = names_of(case, helpers)
             run_builder(case["after_builder"], other)
             same(got, eval(case["after_expr"], other))
         else:
             same(got, parsed(case["after"], names))
+    elif kind == "parse":
+        parsed(case["before"], names)
+    elif kind == "roundtrip":
+        before = parsed(case["before"], names)
+        same(parsed(before.script(show_meta=True), names), before)
+    elif kind == "equiv":
+        same(parsed(case["before"], names), parsed(case["after"], names))
+    elif kind == "script_error":
+        try:
+            sator.script.parse(case["before"], extra_vars={k: v for k, v in names.items() if not k.startswith("__")})
+        except sator.error.DiagnosticError:
+            return
+        raise Failed("it is accepted")
     elif kind == "construct":
         same(evaluated(case["expr"], case, names), parsed(case["after"], names))
     elif kind in ("transform", "transform2"):
@@ -394,7 +500,9 @@ def run_case(case):
     elif kind in ("expr_error", "transform_error"):
         try:
             normalized(evaluated(case["expr"], case, names))
-        except (AttributeError, NameError) as e:
+        except NameError:
+            raise
+        except AttributeError as e:
             raise Unsupported(missing_name(e)) from None
         except Exception:
             return
@@ -407,9 +515,26 @@ def missing_name(error):
     return str(error).splitlines()[0]
 
 
+def run_with_helpers(case):
+    """Runs the case; helper functions that it names are those of its test's file."""
+    helpers = {}
+    for _ in range(6):
+        try:
+            return run_case(case, helpers)
+        except NameError as e:
+            if not CHECKOUT or e.name is None or e.name in helpers:
+                raise
+            names = {**NAMES, **helpers}
+            try:
+                TestFile(case, names).define(e.name)
+            except Unsupported:
+                raise e from None
+            helpers.update({k: v for k, v in names.items() if k not in NAMES})
+
+
 def answer(case):
     try:
-        run_case(case)
+        run_with_helpers(case)
     except Incomplete as e:
         return "incomplete", str(e)
     except Unsupported as e:

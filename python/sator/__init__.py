@@ -22,7 +22,7 @@ _NAMES = {
     "cuda": "runtime",
     "device": "runtime",
     "build": "driver",
-    "lower": "te_schedule",
+    "lower": "driver",
     "TVMError": "error",
     "Target": "target",
     "LM": "model",

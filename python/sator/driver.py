@@ -7,7 +7,7 @@ from pathlib import Path
 from sator import _core
 from sator.runtime.vm import Module, copy_library
 from sator.target import Target
-from sator.te_schedule import lower
+from sator.te_schedule import module_of
 
 
 class _Library:
@@ -27,6 +27,26 @@ def _compile(mod, target, keeps_schedules, bounds, dump=""):
     return _core.build(mod, str(library.file), str(target), keeps_schedules, dict(bounds or {}), dump), library
 
 
+# TVM's phases of tvm.lower, by pass.
+_LOWERING = ("LowerInitBlock", "PlanAndUpdateBufferAllocationLocation", "ConvertBlocksToOpaque", "LiftThreadBinding", "CompactBufferAllocation",
+             "LowerMatchBuffer", "LowerOpaqueBlock", "FlattenBuffer", "NarrowDataType", "LoopPartition", "VectorizeLoop", "InjectVirtualThread",
+             "InjectDoubleBuffer", "StorageRewrite", "UnrollLoop", "RenormalizeSplitPattern", "Simplify", "RemoveNoOp", "CommonSubexprElimTIR")
+
+
+def lower(inp, args=None, name="main", simple_mode=False):
+    """The module with blocks lowered to loops over flat buffers; sator.build does this by itself.
+
+    inp           an IRModule of tensor programs, one PrimFunc, or a schedule of te with its arguments in `args`
+    simple_mode   of a schedule of te: its program as it is
+    """
+    from sator import transform
+
+    mod = module_of(inp, args, name)
+    if simple_mode:
+        return mod
+    return transform.Sequential([getattr(transform, step)() for step in _LOWERING])(mod)
+
+
 def build(mod, args=None, target=None, target_host=None, runtime=None, name="default_function", bounds=None):
     """Tensor programs to machine code for this machine, with the loops as they are: no rule schedules them.
 
@@ -34,7 +54,7 @@ def build(mod, args=None, target=None, target_host=None, runtime=None, name="def
     target   "llvm" where it is None and no Target is around
     Errors: those of the compiler; a target for which nothing is built.
     """
-    program, library = _compile(lower(mod, args), target, True, bounds)
+    program, library = _compile(module_of(mod, args), target, True, bounds)
     return Module(program, library)
 
 

@@ -1,6 +1,10 @@
 """Tensor expressions: tensors defined by a formula per element."""
+import functools
+import operator
+
 from sator import _core
 from sator.extend import extends
+from sator import te_schedule as schedule  # noqa: F401
 from sator.te_schedule import create_schedule  # noqa: F401
 
 Tensor = _core.Tensor
@@ -25,19 +29,57 @@ class _Operation:
     def name(self):
         return self._tensor.name
 
+    @property
+    def tag(self):
+        """What its maker calls this kind of formula: te.compute(..., tag="gemm"), te.tag_scope; of topi's, topi.tag."""
+        return self._tensor._tag()
+
+    @property
+    def attrs(self):
+        """The attributes of its block."""
+        return {k: _core.const(v) if isinstance(v, int) else v for k, v in self._tensor._attrs().items()}
+
+    @property
+    def input_tensors(self):
+        """The tensors that it reads."""
+        return self._tensor._inputs()
+
+    @property
+    def num_outputs(self):
+        return len(self._tensor._outputs())
+
     def output(self, index):
-        return self._tensor
+        """Its tensor of this number."""
+        return self._tensor._outputs()[index]
+
+    def __eq__(self, other):
+        return isinstance(other, _Operation) and self.output(0) == other.output(0)
+
+    def __hash__(self):
+        return hash(self.output(0))
 
 
 def _elementwise(name, swapped=False):
     def operator(self, other):
         from sator import topi
 
-        if isinstance(other, _core.PrimExpr) or not isinstance(other, (Tensor, int, float)):
+        if not isinstance(other, (Tensor, _core.PrimExpr, int, float)):
             return NotImplemented
-        return getattr(topi, name)(other, self) if swapped else getattr(topi, name)(self, other)
+        if isinstance(other, _core.PrimExpr):  # one value for all elements
+            dtype = self.dtype
+            made = compute(self.shape, lambda *i: _PYTHON[name](*_ordered(self(*i), other.astype(dtype), swapped)), name="T_" + name)
+        else:
+            made = getattr(topi, name)(*_ordered(self, other, swapped))
+        return made._tagged(topi.tag.BROADCAST if isinstance(other, Tensor) else topi.tag.ELEMWISE)
 
     return operator
+
+
+_PYTHON = {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv}
+
+
+def _ordered(a, b, swapped):
+    return (b, a) if swapped else (a, b)
 
 
 @extends(Tensor)
@@ -73,8 +115,65 @@ def placeholder(shape, dtype="float32", name="placeholder"):
 
 
 def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=None):
-    """The tensor whose element at (i, j, ...) is fcompute(i, j, ...): an expression, or a reduction such as te.sum."""
-    return _core.te.compute(shape, fcompute, name, dict(attrs or {}))
+    """The tensor whose element at (i, j, ...) is fcompute(i, j, ...): an expression, or a reduction such as te.sum.
+
+    A list of tensors, one each, where fcompute gives several expressions or reduces several together.
+    attrs   of the block
+    tag     what the caller calls this kind of formula; te.tag_scope gives it to all formulas inside
+    """
+    return _core.te.compute(shape, fcompute, name, dict(attrs or {}), _tag(tag))
+
+
+class tag_scope:  # noqa: N801
+    """`with te.tag_scope("gemm"):`, or a decorator: the tag of the formulas that are made inside. Errors: ValueError for one inside of another."""
+
+    current = None
+
+    def __init__(self, tag):
+        self.tag = tag
+
+    def __enter__(self):
+        if tag_scope.current is not None:
+            raise ValueError(f"the tag {self.tag} inside of the tag {tag_scope.current}\n  needs: one tag for a formula")
+        tag_scope.current = self.tag
+        return self
+
+    def __exit__(self, *_error):
+        tag_scope.current = None
+
+    def __call__(self, function):
+        @functools.wraps(function)
+        def tagged(*args, **kwargs):
+            with tag_scope(self.tag):
+                return function(*args, **kwargs)
+
+        return tagged
+
+
+def _tag(tag):
+    if tag and tag_scope.current is not None:
+        raise ValueError(f"the tag {tag} inside of the tag {tag_scope.current}\n  needs: one tag for a formula")
+    return tag or tag_scope.current or ""
+
+
+def extern(shape, inputs, fcompute, name="extern", dtype=None, in_buffers=None, out_buffers=None, tag="", attrs=None):
+    """Tensors that a statement computes: one, or a list where `shape` is a list of shapes.
+
+    shape      of the result, or a list of shapes
+    inputs     the tensors that the statement reads
+    fcompute   (buffers of the inputs, buffers of the results) -> a statement or a call, such as tir.call_packed(...)
+    dtype      of the result, or one for each; that of the inputs where they have one
+    """
+    if in_buffers or out_buffers:
+        raise NotImplementedError("te.extern makes its own buffers\n  needs: in_buffers and out_buffers None")
+    shapes = shape if isinstance(shape[0], (list, tuple)) else [shape]
+    if dtype is None:
+        dtypes = {t.dtype for t in inputs}
+        if len(dtypes) != 1:
+            raise ValueError(f"te.extern {name}: the dtype of its result is not known\n  needs: dtype=..., where the inputs do not have one dtype")
+        dtype = dtypes.pop()
+    made = _core.te.extern_tensors(name, inputs, list(shapes), [dtype] * len(shapes) if isinstance(dtype, str) else list(dtype), fcompute)
+    return made[0] if len(made) == 1 else made
 
 
 def reduce_axis(dom, name="k", thread_tag="", span=None):
@@ -100,6 +199,23 @@ def max(expr, axis):  # noqa: A001
 def min(expr, axis):  # noqa: A001
     """The smallest value of an expression over one axis or several."""
     return _core.te.min(expr, axis)
+
+
+def comm_reducer(fcombine, fidentity, name="reduce"):
+    """A reduction of one's own: a function (expr, axis) that te.compute takes as it takes te.sum.
+
+    fcombine    (x, y) -> x joined with y, associative and commutative; of tuples where several expressions are reduced together
+    fidentity   (dtype, ...) -> what leaves any y as it is, one for each expression
+    """
+
+    def reducer(expr, axis, where=None, init=None):
+        if where is not None or init is not None:
+            raise NotImplementedError(f"{name}: a condition or an initial value\n  needs: where and init None")
+        sources = expr if isinstance(expr, (list, tuple)) else [expr]
+        return _core.te.reduced_by(fcombine, fidentity(*(e.dtype for e in sources)), sources, axis)
+
+    reducer.__name__ = name
+    return reducer
 
 
 def var(name="tindex", dtype="int32", span=None):

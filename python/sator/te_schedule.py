@@ -22,10 +22,34 @@ class Stage:
     def _add(self, primitive, axes, made=(), **options):
         self._steps.append((primitive, list(axes), list(made), options))
 
+    def _loops(self):
+        """The loops now, outermost first."""
+        loops = [*self._tensor._axes(), *self._tensor._reduce_axes()]
+        for primitive, of, made, _ in self._steps:
+            keys = [_key(a) for a in of]
+            if primitive == "reorder":
+                slots = [i for i, a in enumerate(loops) if _key(a) in keys]
+                for slot, axis in zip(slots, of):
+                    loops[slot] = axis
+            elif made:
+                first = min(i for i, a in enumerate(loops) if _key(a) in keys)
+                loops = [a for a in loops if _key(a) not in keys]
+                loops[first:first] = made
+        return loops
+
+    def _positions(self, axes):
+        loops = [_key(a) for a in self._loops()]
+        for axis in axes:
+            if _key(axis) not in loops:
+                raise ValueError(f"{axis} is no loop of the tensor {self._tensor.name} now\n  needs: one of its op.axis and op.reduce_axis, or "
+                                 "what a step gave, that no later step replaced")
+        return [loops.index(_key(a)) for a in axes]
+
     def split(self, parent, factor=None, nparts=None):
         """Two loops, of `factor` iterations inside or `nparts` outside. Errors: both or neither are given."""
         if (factor is None) == (nparts is None):
             raise ValueError("split takes factor or nparts\n  needs: one of them")
+        self._positions([parent])
         outer, inner = Axis("outer"), Axis("inner")
         self._add("split", [parent], [outer, inner], factors=[nparts, factor])
         return outer, inner
@@ -38,19 +62,27 @@ class Stage:
         return x_outer, y_outer, x_inner, y_inner
 
     def fuse(self, *axes):
-        """One loop in the place of several."""
+        """One loop in the place of several. Errors: they do not follow each other, each directly inside of the one before."""
+        at = self._positions(axes)
+        if at != list(range(at[0], at[0] + len(at))):
+            raise ValueError(f"fuse{tuple(axes)}: these loops of {self._tensor.name} do not follow each other\n  needs: loops of which each "
+                             "stands directly inside of the one before, outermost first\n  hint:  reorder them first")
         fused = Axis("fused")
         self._add("fuse", axes, [fused])
         return fused
 
     def reorder(self, *axes):
         """These loops in this order, outermost first."""
+        self._positions(axes)
         self._add("reorder", axes)
 
     def parallel(self, axis):
         self._add("parallel", [axis])
 
     def vectorize(self, axis):
+        if any(_key(axis) == _key(a) for a in self._tensor._reduce_axes()):
+            raise ValueError(f"vectorize({axis}): a reduction of {self._tensor.name} runs over it\n  needs: a loop over elements of the result")
+        self._positions([axis])
         self._add("vectorize", [axis])
 
     def unroll(self, axis):
@@ -101,11 +133,40 @@ class Schedule:
         return sch.mod
 
 
+def CreateReadGraph(ops):  # noqa: N802
+    """{operation: the tensors that it reads} of these operations and all that they read."""
+    out, rest = {}, list(ops)
+    while rest:
+        op = rest.pop()
+        if op not in out:
+            out[op] = op.input_tensors
+            rest.extend(t.op for t in out[op])
+    return out
+
+
+def PostDFSOrder(roots, read_graph):  # noqa: N802
+    """The operations of a read graph, each behind those that it reads."""
+    out = []
+
+    def visit(op):
+        if op in out:
+            return
+        for tensor in read_graph[op]:
+            visit(tensor.op)
+        out.append(op)
+
+    for root in roots:
+        visit(root)
+    return out
+
+
 def create_schedule(ops):
     """A schedule of the tensors that `ops` (tensor.op, or a list of them) compute; sator.build(s, [A, B, C]) builds it."""
     return Schedule(ops if isinstance(ops, (list, tuple)) else [ops])
 
 
-def lower(schedule, args, name="main", simple_mode=False):
-    """The module of a schedule; of a module itself."""
-    return schedule._module(args) if isinstance(schedule, Schedule) else schedule
+def module_of(inp, args=None, name="main"):
+    """The module of a schedule with its arguments, or of one tensor program; a module itself."""
+    if isinstance(inp, Schedule):
+        return inp._module(args)
+    return inp if isinstance(inp, _core.ir.IRModule) else _core.module({inp.attrs.get("global_symbol", name): inp}, None, None)

@@ -15,5 +15,6 @@ NB_MODULE(_core, m) {
   sator::bind::add_graph(m);
   sator::bind::add_patterns(m);
   sator::bind::add_machine(m);
+  sator::bind::add_analysis(m);
   sator::bind::add_model(m);
 }

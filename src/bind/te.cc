@@ -4,6 +4,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <memory>
+
 #include "base/error.h"
 #include "bind/parts.h"
 #include "relax/builder.h"
@@ -45,9 +47,16 @@ te::Reduction substituted(const te::Reduction& r, const VarMap& map) {
   return out;
 }
 
-nb::object compute(nb::handle shape, nb::handle function, const std::string& name, nb::object attrs) {
+nb::object list_of(const std::vector<te::Tensor>& tensors) {
+  nb::list out;
+  for (const te::Tensor& t : tensors) out.append(nb::cast(t));
+  return out;
+}
+
+nb::object compute(nb::handle shape, nb::handle function, const std::string& name, nb::object attrs,
+                   const std::string& tag) {
   const std::vector<Expr> extents = extents_of(shape);
-  te::Naming naming{.name = name, .axes = axis_names(function, extents.size())};
+  te::Naming naming{.name = name, .axes = axis_names(function, extents.size()), .tag = tag};
   if (const NodeRef given = attribute_of(attrs)) naming.annotations = given.as<Dict>()->items;
   std::vector<VarRef> variables;
   nb::list indices;
@@ -58,13 +67,19 @@ nb::object compute(nb::handle shape, nb::handle function, const std::string& nam
   nb::object result = function(*indices);
   if (nb::isinstance<te::Reduction>(result)) {
     const auto& reduction = nb::cast<const te::Reduction&>(result);
-    return nb::cast(te::reduce(
-        naming, extents, [&](const te::Indices& i) { return substituted(reduction, axes_for(variables, i)); }));
+    auto body = [&](const te::Indices& i) { return substituted(reduction, axes_for(variables, i)); };
+    if (reduction.sources.size() > 1) return list_of(te::reduce_together(naming, extents, body));
+    return nb::cast(te::reduce(naming, extents, body));
   }
-  if (PyTuple_Check(result.ptr()) || PyList_Check(result.ptr()))
-    fail({.what = text("te.compute of ", name, ": its function gives several expressions"),
-          .needs = "one expression, or a reduction such as te.sum",
-          .hint = "write one te.compute for each"});
+  if (PyTuple_Check(result.ptr()) || PyList_Check(result.ptr())) {
+    std::vector<Expr> bodies;
+    for (nb::handle item : nb::iter(result)) bodies.push_back(expr_of(item));
+    return list_of(te::compute_together(naming, extents, [&](const te::Indices& i) {
+      std::vector<Expr> out;
+      for (const Expr& e : bodies) out.push_back(substitute(e, axes_for(variables, i)));
+      return out;
+    }));
+  }
   const Expr body = expr_of(result, "an expression, or a reduction such as te.sum");
   return nb::cast(
       te::compute(naming, extents, [&](const te::Indices& i) { return substitute(body, axes_for(variables, i)); }));
@@ -107,10 +122,7 @@ class FormulaCall {
     relax::TeInputs inputs{.out = call.sinfo};
     for (const relax::RExpr& arg : call.args) inputs.values.push_back(input(arg));
     const std::vector<te::Tensor> out = op_.compute(call.attrs, inputs);
-    if (out.size() == 1) return nb::cast(out[0]);
-    nb::list list;
-    for (const te::Tensor& t : out) list.append(nb::cast(t));
-    return list;
+    return out.size() == 1 ? nb::cast(out[0]) : list_of(out);
   }
 
  private:
@@ -156,6 +168,57 @@ class FormulaCall {
   const relax::OpDef& op_;
   std::unordered_map<const relax::RVar*, te::Tensor> tensors_;
 };
+
+/// Expressions that a function of Python's gives for these: one, or a list or tuple of them.
+std::vector<Expr> exprs_from(const nb::object& function, const std::vector<Expr>& lhs, const std::vector<Expr>& rhs) {
+  auto argument = [](const std::vector<Expr>& side) -> nb::object {
+    nb::list all;
+    for (const Expr& e : side) all.append(to_python(NodeRef(e)));
+    return side.size() == 1 ? nb::object(all[0]) : nb::object(nb::tuple(all));
+  };
+  return extents_of(function(argument(lhs), argument(rhs)));
+}
+
+/// The reduction of one expression or several by a reducer that is written in Python.
+///   combine   (x, y) -> x: of tuples where several are reduced together
+te::Reduction reduced_by(nb::object combine, nb::object identity, nb::object sources, nb::object axis) {
+  // Counted with the reduction, which may be freed without Python's lock.
+  auto held = std::shared_ptr<nb::object>(new nb::object(std::move(combine)), [](nb::object* o) {
+    nb::gil_scoped_acquire gil;
+    delete o;
+  });
+  te::Reducer reducer{extents_of(identity), [held](const std::vector<Expr>& l, const std::vector<Expr>& r) {
+                        nb::gil_scoped_acquire gil;
+                        return exprs_from(*held, l, r);
+                      }};
+  return {std::move(reducer), extents_of(sources), axes_of(axis)};
+}
+
+/// Tensors that a statement of Python's computes: `body` is called with the buffers of the inputs and of the results.
+nb::object extern_tensors(const std::string& name, nb::object inputs, nb::list shapes, nb::list dtypes, nb::object body) {
+  const std::vector<te::Tensor> given = te_tensors_of(inputs);
+  std::vector<te::ExternOutput> outputs;
+  for (size_t i = 0; i < nb::len(shapes); ++i) {
+    const std::optional<DType> dtype = DType::parse(nb::cast<std::string>(nb::str(dtypes[i])));
+    if (!dtype) wrong_type(dtypes[i], "a dtype, such as \"float32\"");
+    outputs.push_back({extents_of(shapes[i]), *dtype, nb::len(shapes) == 1 ? name : text(name, ".v", i)});
+  }
+  auto held = std::shared_ptr<nb::object>(new nb::object(std::move(body)), [](nb::object* o) {
+    nb::gil_scoped_acquire gil;
+    delete o;
+  });
+  return list_of(te::extern_stage(
+      name, given, std::move(outputs), [held, n = given.size()](const std::vector<BufferRef>& buffers) -> tir::Stmt {
+        nb::gil_scoped_acquire gil;
+        nb::list ins, outs;
+        for (size_t i = 0; i < buffers.size(); ++i) (i < n ? ins : outs).append(to_python(NodeRef(buffers[i])));
+        nb::object made = (*held)(ins, outs);
+        const NodeRef node = nb::isinstance<PrimExprHandle>(made) ? NodeRef(expr_of(made)) : node_of(made);
+        if (const auto* s = node.as<tir::StmtNode>()) return tir::Stmt(s);
+        if (!node.as<ExprNode>()) wrong_type(made, "a statement or a call");
+        return make<tir::Evaluate>(Expr(node.as<ExprNode>()));
+      }));
+}
 
 template <te::Reduction (*kReduce)(Expr, std::vector<tir::IterVarRef>)>
 te::Reduction reduced(nb::handle source, nb::handle axis) {
@@ -222,6 +285,23 @@ void add_te(nb::module_& m) {
              for (const tir::IterVarRef& a : t.stage()->axes) out.append(to_python(NodeRef(a)));
              return out;
            })
+      .def_prop_ro("value_index", [](const te::Tensor& t) { return t.output(); })
+      .def("_tag", [](const te::Tensor& t) { return t.stage()->tag; })
+      .def("_tagged", [](const te::Tensor& t, const std::string& tag) { return te::tagged(t, tag); })
+      .def("_attrs",
+           [](const te::Tensor& t) {
+             nb::dict out;
+             for (const auto& [key, value] : t.stage()->annotations) out[key.c_str()] = from_attribute(value);
+             return out;
+           })
+      .def("_inputs", [](const te::Tensor& t) { return list_of(t.stage()->inputs); })
+      .def("_outputs",
+           [](const te::Tensor& t) {
+             nb::list out;
+             for (size_t i = 0; i < t.stage()->outputs.size(); ++i)
+               out.append(nb::cast(te::Tensor(t.stage(), static_cast<int>(i))));
+             return out;
+           })
       .def("_reduce_axes",
            [](const te::Tensor& t) {
              nb::list out;
@@ -270,6 +350,8 @@ void add_te(nb::module_& m) {
   te.def("prod", reduced<te::reduce_prod>, nb::arg("expr"), nb::arg("axis"), "The product over axes.");
   te.def("max", reduced<te::reduce_max>, nb::arg("expr"), nb::arg("axis"), "The largest value over axes.");
   te.def("min", reduced<te::reduce_min>, nb::arg("expr"), nb::arg("axis"), "The smallest value over axes.");
+  te.def("reduced_by", reduced_by);
+  te.def("extern_tensors", extern_tensors);
   te.def(
       "create_prim_func",
       [](nb::object args, nb::object index_dtype) {

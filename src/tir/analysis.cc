@@ -1,6 +1,7 @@
 #include "tir/analysis.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "arith/analyzer.h"
@@ -38,6 +39,53 @@ std::optional<Reason> not_pure(const PrimFunc& func) {
                      .hint = "T.call_pure_extern, where the function has none",
                      .at = {{ref(n), ""}}};
       });
+  return out;
+}
+
+namespace {
+
+/// Calls `bind` with each variable that a statement, a block or a let expression binds, and with the let, or null.
+void walk_bindings(const NodeRef& node, const std::function<void(const VarRef& var, const Let* let)>& bind) {
+  walk(
+      node,
+      [&](const For& n) { bind(n.var, nullptr); },
+      [&](const LetStmt& n) { bind(n.var, nullptr); },
+      [&](const Allocate& n) { bind(n.data, nullptr); },
+      [&](const AllocateConst& n) { bind(n.data, nullptr); },
+      [&](const ThreadAxis& n) { bind(n.var, nullptr); },
+      [&](const Let& n) { bind(n.var, &n); },
+      [&](const Block& n) {
+        for (const IterVarRef& i : n.iter_vars) bind(i->var, nullptr);
+        for (const BufferRef& b : n.alloc_buffers) bind(b->data, nullptr);
+        for (const MatchBufferRef& m : n.match_buffers) bind(m->buffer->data, nullptr);
+      });
+}
+
+}  // namespace
+
+bool is_ssa(const PrimFunc& func) {
+  std::unordered_set<VarRef> bound(func.params.begin(), func.params.end());
+  std::unordered_map<VarRef, Expr> lets;
+  bool is_once = bound.size() == func.params.size();
+  walk_bindings(func.body, [&](const VarRef& var, const Let* let) {
+    const auto known = lets.find(var);
+    if (let && known != lets.end()) {
+      is_once &= equal(known->second, let->value);
+      return;
+    }
+    is_once &= bound.insert(var).second;
+    if (let) lets.emplace(var, let->value);
+  });
+  return is_once;
+}
+
+std::vector<VarRef> undefined_vars(const NodeRef& node) {
+  std::unordered_set<VarRef> seen;
+  walk_bindings(node, [&](const VarRef& var, const Let*) { seen.insert(var); });
+  std::vector<VarRef> out;
+  walk(node, [&](const Var& v) {
+    if (seen.insert(ref(v)).second) out.push_back(ref(v));
+  });
   return out;
 }
 

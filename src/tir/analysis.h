@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "tir/nodes.h"
@@ -13,6 +14,12 @@ namespace sator::tir {
 /// Why calls of the function do more than give its result: it stores in memory that it did not allocate, or calls what has an
 /// effect. Nothing if it is pure.
 std::optional<Reason> not_pure(const PrimFunc& func);
+
+/// Whether each variable is bound once. A let expression may occur again where its value is equal.
+bool is_ssa(const PrimFunc& func);
+/// The variables that a statement or an expression uses and does not bind, in the order of their first use; the pointers of
+/// buffers are among them.
+std::vector<VarRef> undefined_vars(const NodeRef& node);
 
 /// The most bytes that allocations take at one time, each rounded up to a multiple of `alignment`; those of a size that is not
 /// constant count nothing.

@@ -129,6 +129,7 @@ Ref<Stage> stage_with_axes(const Naming& naming, const std::vector<Expr>& shape)
   Ref<Stage> stage(new Stage);
   stage->name = naming.name;
   stage->annotations = naming.annotations;
+  stage->tag = naming.tag;
   for (size_t i = 0; i < shape.size(); ++i) {
     std::string name = i < naming.axes.size() ? naming.axes[i] : text(naming.axis, i);
     VarRef var = make_var(name, shape[i]->dtype);
@@ -151,6 +152,12 @@ Ref<Stage> reduction_stage(const Naming& naming, const std::vector<Expr>& shape,
   return stage;
 }
 
+std::vector<Tensor> outputs_of(const Ref<Stage>& stage) {
+  std::vector<Tensor> tensors;
+  for (size_t i = 0; i < stage->outputs.size(); ++i) tensors.emplace_back(stage, static_cast<int>(i));
+  return tensors;
+}
+
 }  // namespace
 
 Tensor placeholder(std::vector<Expr> shape, DType dtype, std::string name) {
@@ -162,10 +169,27 @@ Tensor placeholder(std::vector<Expr> shape, DType dtype, std::string name) {
 
 Tensor compute(const Naming& naming, std::vector<Expr> shape, FunctionRef<Expr(const Indices&)> body) {
   Ref<Stage> stage = stage_with_axes(naming, shape);
-  stage->body = body(indices_of(*stage));
-  collect_inputs(stage->body, stage->inputs);
-  stage->outputs = {{std::move(shape), stage->body->dtype, naming.name}};
+  stage->bodies = {body(indices_of(*stage))};
+  collect_inputs(stage->bodies[0], stage->inputs);
+  stage->outputs = {{std::move(shape), stage->bodies[0]->dtype, naming.name}};
   return Tensor(stage, 0);
+}
+
+std::vector<Tensor> compute_together(const Naming& naming, std::vector<Expr> shape,
+                                     FunctionRef<std::vector<Expr>(const Indices&)> body) {
+  Ref<Stage> stage = stage_with_axes(naming, shape);
+  stage->bodies = body(indices_of(*stage));
+  for (const Expr& e : stage->bodies) {
+    collect_inputs(e, stage->inputs);
+    stage->outputs.push_back({shape, e->dtype, text(naming.name, ".v", stage->outputs.size())});
+  }
+  return outputs_of(stage);
+}
+
+Tensor tagged(const Tensor& t, std::string tag) {
+  Ref<Stage> stage(new Stage(*t.stage()));
+  stage->tag = std::move(tag);
+  return Tensor(stage, t.output());
 }
 
 Tensor reduce(const Naming& naming, std::vector<Expr> shape, FunctionRef<Reduction(const Indices&)> body) {
@@ -179,12 +203,9 @@ Tensor reduce(const Naming& naming, std::vector<Expr> shape, FunctionRef<Reducti
 std::vector<Tensor> reduce_together(const Naming& naming, std::vector<Expr> shape,
                                     FunctionRef<Reduction(const Indices&)> body) {
   Ref<Stage> stage = reduction_stage(naming, shape, body);
-  std::vector<Tensor> tensors;
-  for (size_t i = 0; i < stage->reduction->sources.size(); ++i) {
-    stage->outputs.push_back({shape, stage->reduction->sources[i]->dtype, text(naming.name, ".v", i)});
-    tensors.emplace_back(stage, static_cast<int>(i));
-  }
-  return tensors;
+  for (const Expr& source : stage->reduction->sources)
+    stage->outputs.push_back({shape, source->dtype, text(naming.name, ".v", stage->outputs.size())});
+  return outputs_of(stage);
 }
 
 std::vector<Tensor> extern_stage(std::string name, std::vector<Tensor> inputs, std::vector<ExternOutput> outputs,
@@ -285,43 +306,46 @@ class FunctionBuilder {
                           });
     if (stage.reduction && !is_empty)
       axes.insert(axes.end(), stage.reduction->axes.begin(), stage.reduction->axes.end());
+    std::vector<Expr> loops;
+    for (const IterVarRef& axis : axes) loops.push_back(make_var(axis->var->name, axis->dom->extent->dtype));
+    std::vector<Stmt> blocks;
+    if (stage.reduction) blocks.push_back(leaf(stage, axes, loops, is_empty, 0));
+    for (size_t i = 0; i < stage.bodies.size(); ++i) blocks.push_back(leaf(stage, axes, loops, false, i));
+    Stmt nest = tir::seq(blocks);
+    for (size_t i = axes.size(); i-- > 0;) {
+      const RangeRef dom = simplified(axes[i]->dom);
+      nest = make<tir::For>(
+          cast<Var>(loops[i]), dom->min, dom->extent, tir::LoopKind::serial, std::string(), Attrs{}, nest);
+    }
+    return nest;
+  }
+
+  /// The block inside of the loops: of a reduction, or of one formula.
+  Stmt leaf(const Stage& stage, const std::vector<IterVarRef>& axes, std::vector<Expr> values, bool is_empty,
+            size_t output) {
     std::vector<IterVarRef> iter_vars;
-    std::vector<Expr> values;
     VarMap iterators;
     for (const IterVarRef& axis : axes) {
       VarRef iterator = make_var(text("v_", axis->var->name), axis->var->dtype);
       iterators.emplace(axis->var, iterator);
       iter_vars.push_back(make<IterVar>(simplified(axis->dom), iterator, axis->kind));
-      values.push_back(make_var(axis->var->name, axis->dom->extent->dtype));
     }
     std::vector<Expr> indices;
     for (size_t i = 0; i < stage.axes.size(); ++i) indices.push_back(iter_vars[i]->var);
-    std::vector<RangeRef> iter_doms;
-    for (const IterVarRef& v : iter_vars) iter_doms.push_back(v->dom);
-
     std::vector<Stmt> init;
     Stmt body = is_empty          ? identities(stage, indices)
                 : stage.reduction ? reduction_body(stage, iterators, indices, init)
-                                  : tir::store(buffers_[&stage][0], placed(stage.body, iterators), indices);
+                                  : tir::store(buffers_[&stage][output], placed(stage.bodies[output], iterators), indices);
     if (iter_vars.empty()) {
       iter_vars.push_back(make<IterVar>(range_of(int_imm(1, i64)), make_var("vi", i64), IterKind::spatial));
       values.push_back(int_imm(0, index_));
     }
-    Stmt nest = block(fresh_block_name(stage.name),
-                      std::move(iter_vars),
-                      values,
-                      init.empty() ? Stmt() : tir::seq(init),
-                      std::move(body),
-                      stage.annotations);
-    for (size_t i = axes.size(); i-- > 0;)
-      nest = make<tir::For>(cast<Var>(values[i]),
-                            iter_doms[i]->min,
-                            iter_doms[i]->extent,
-                            tir::LoopKind::serial,
-                            std::string(),
-                            Attrs{},
-                            nest);
-    return nest;
+    return block(fresh_block_name(stage.bodies.size() > 1 ? stage.outputs[output].name : stage.name),
+                 std::move(iter_vars),
+                 std::move(values),
+                 init.empty() ? Stmt() : tir::seq(init),
+                 std::move(body),
+                 stage.annotations);
   }
 
   Stmt identities(const Stage& stage, const std::vector<Expr>& indices) {

@@ -46,13 +46,14 @@ class Stage final : public Object {
   std::string name;
   std::vector<Output> outputs;
   std::vector<tir::IterVarRef> axes;
-  Expr body;
+  std::vector<Expr> bodies;  ///< the formula of each output
   std::optional<Reduction> reduction;
   std::function<tir::Stmt(const std::vector<BufferRef>&)> statement;
   Attrs annotations;
+  std::string tag;            ///< what a user calls this kind of formula; it is not part of the program
   std::vector<Tensor> inputs;  ///< in the order in which the bodies name them
 
-  bool is_placeholder() const { return !body && !reduction && !statement; }
+  bool is_placeholder() const { return bodies.empty() && !reduction && !statement; }
 };
 
 /// One result of a stage: a placeholder, or what compute() and its kin return.
@@ -124,16 +125,22 @@ struct Naming {
   std::string axis = "ax";
   std::vector<std::string> axes = {};
   Attrs annotations = {};  ///< of the block
+  std::string tag = {};
 };
 
 Tensor placeholder(std::vector<Expr> shape, DType dtype, std::string name);
 /// The tensor whose element at i is body(i).
 Tensor compute(const Naming& naming, std::vector<Expr> shape, FunctionRef<Expr(const Indices&)> body);
+/// As compute, of several expressions: one tensor each, called <name>.v0, <name>.v1, ...; one block each in the same loops.
+std::vector<Tensor> compute_together(const Naming& naming, std::vector<Expr> shape,
+                                     FunctionRef<std::vector<Expr>(const Indices&)> body);
 /// The tensor whose element at i is the reduction body(i).
 Tensor reduce(const Naming& naming, std::vector<Expr> shape, FunctionRef<Reduction(const Indices&)> body);
 /// As reduce, for a reducer of several values: one tensor each, called <name>.v0, <name>.v1, ...
 std::vector<Tensor> reduce_together(const Naming& naming, std::vector<Expr> shape,
                                     FunctionRef<Reduction(const Indices&)> body);
+/// The same formula with another tag.
+Tensor tagged(const Tensor& t, std::string tag);
 /// Tensors that a statement computes: `body` gets the buffers of the inputs, then those of the outputs.
 struct ExternOutput {
   std::vector<Expr> shape;

@@ -109,6 +109,27 @@ class _Function:
         """The function without an attribute."""
         return _core.with_attr(self, key, None)
 
+    def bind_params(self, binding_map):
+        """The function with parameters bound to values: they are parameters no more.
+
+        binding_map   {parameter or its name: an expression, an array or a number}
+        Errors: no such parameter, or two of the name; a value that cannot be what the parameter is.
+        """
+        return _core.bind_params(self, {k: _bound(v) for k, v in binding_map.items()})
+
+    def bind_symbolic_vars(self, binding_map):
+        """The function with symbolic sizes bound to expressions.
+
+        binding_map   {size or its name: an expression or a number}
+        Errors: the function defines no such size, or two of the name.
+        """
+        return _core.bind_sizes(self, dict(binding_map))
+
+
+def _bound(value):
+    """A value of a parameter as an expression: numbers are scalars."""
+    return _core.graph_expr(value) if isinstance(value, (_core.PrimExpr, int)) else value
+
 
 @extends(_core.relax.Op)
 class _CalledOp:

@@ -5,10 +5,12 @@ R = _core.relax
 
 
 def remove_all_unused(func):
-    """A function, or a block of bindings, without those that nobody reads and that have no effect.
+    """A function, its body, or a block of bindings, without those bindings that nobody reads and that have no effect.
 
     What a dataflow block gives out, and everything in any other block, counts as read where only the block is given.
     """
+    if isinstance(func, R.SeqExpr):
+        return _sequence_without_unused(func)
     return _block_without_unused(func) if isinstance(func, R.BindingBlock) else _core.without_unused(func)
 
 
@@ -19,6 +21,19 @@ def _block_without_unused(block):
             kept.insert(0, b)
             used.update(all_vars(b.value))
     return block if len(kept) == len(block.bindings) else _core.make(R.BindingBlock, [kept, block.is_dataflow])
+
+
+def _sequence_without_unused(seq):
+    blocks, used = [], set(all_vars(seq.body))
+    for block in reversed(seq.blocks):
+        kept = []
+        for b in reversed(block.bindings):
+            if b.var in used or isinstance(b, R.MatchCast) or _core.is_impure_call(b.value):
+                kept.insert(0, b)
+                used.update(all_vars(b.value))
+        if kept:
+            blocks.insert(0, block if len(kept) == len(block.bindings) else _core.make(R.BindingBlock, [kept, block.is_dataflow]))
+    return _core.make(R.SeqExpr, [blocks, seq.body, seq.struct_info])
 
 
 def well_formed(mod, check_struct_info=True):

@@ -59,6 +59,14 @@ class _PrimFunc:
         """The function without an attribute."""
         return _core.with_attr(self, key, None)
 
+    def specialize(self, param_map):
+        """The function with values for some of its parameters.
+
+        param_map   {parameter: a value, or of a parameter that stands for a buffer a tir.Buffer with the sizes to put in}
+        Errors: what is no parameter; a buffer of another rank or dtype, or with sizes that contradict each other.
+        """
+        return _core.specialize(self, param_map)
+
 
 @extends(_core.tir.Block)
 class _Block:
@@ -191,10 +199,10 @@ def _joined(op, conditions):
 
 
 def __getattr__(name):
-    if name == "transform":
+    if name in ("analysis", "transform"):
         import importlib
 
-        return importlib.import_module("sator.tir.transform")
+        return importlib.import_module("sator.tir." + name)
     # Functions of the language of tensor programs: tir.exp, tir.if_then_else, ...
     from sator.script import tir as T
 

@@ -52,6 +52,29 @@ class Trace:
     __repr__ = __str__
 
 
+def _walk_statements(node, visit):
+    visit(node)
+    for child in _core.children(node):
+        if isinstance(child, _core.Stmt):
+            _walk_statements(child, visit)
+
+
+class StmtSRef:
+    """The place of a block or a loop in the program of a schedule: `stmt` is what stands there now."""
+
+    def __init__(self, schedule, handle=None, stmt=None):
+        self._schedule, self._handle, self._stmt = schedule, handle, stmt
+
+    @property
+    def stmt(self):
+        """The tir.Block or tir.For. Errors: a later step replaced it."""
+        return self._stmt if self._handle is None else self._schedule.get(self._handle)
+
+    def same_as(self, other):
+        """Whether both are one place of one schedule."""
+        return self._schedule is other._schedule and self.stmt.same_as(other.stmt)
+
+
 _init = _core.Schedule.__init__
 
 
@@ -61,6 +84,18 @@ class Schedule:
 
     def __init__(self, mod, *, seed=None, debug_mask="none", error_render_level="detail", enable_check=True):
         _init(self, mod, seed=seed)
+
+    def get_sref(self, rv_or_stmt):
+        """The place of a block or a loop, told by its handle or by its statement. Errors: the schedule's program has no such statement."""
+        if isinstance(rv_or_stmt, (BlockRV, LoopRV)):
+            self.get(rv_or_stmt)
+            return StmtSRef(self, rv_or_stmt)
+        found = []
+        for func in self.mod.functions.values():
+            _walk_statements(func, lambda node: found.append(node) if node.same_as(rv_or_stmt) else None)
+        if not found:
+            raise ScheduleError("the statement is not in the schedule's program\n  needs: a block or a loop of sch.mod")
+        return StmtSRef(self, stmt=rv_or_stmt)
 
     @property
     def trace(self):
