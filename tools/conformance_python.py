@@ -13,6 +13,7 @@ import json
 import os
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,7 +42,7 @@ class Incomplete(Exception):
 
 
 # What tests did to objects in statements of their own is not in the cases.
-LOST = {r"IRBuilder\(\)\.get\(\)": "a builder without what was built", r"PatternContext\(\)\.match_dfb": "a context without its patterns",
+LOST = {r"ExecBuilder\(\)\.(get|convert_constant)": "an executable without its instructions", r"IRBuilder\(\)\.get\(\)": "a builder without what was built", r"PatternContext\(\)\.match_dfb": "a context without its patterns",
         r"get_sref\(None\)": "the place in a schedule that was asked for", r"InferBound\(": "a te schedule without its steps",
         r"MemoryDatabase\(\)\.query|UnionDatabase\(\)": "a database without its records", r"ScheduleState\(": "a schedule's state without its steps",
         r"^(ins|sp)\[": "what a function inside of the test is called with", r"\.attach_type|\.iter_var_attrs|\.group\b|InferTensorizeRegion": "a te schedule without its steps"}
@@ -54,7 +55,7 @@ def shadowed_axis(case, written):
 
 
 NAMES = {"tvm": sator, "relax": relax, "rx": relax, "tir": tir, "te": te, "topi": topi, "dl": dlight, "I": I, "R": R, "T": T, "np": np, "os": os,
-         "re": re}
+         "re": re, "json": json, "tempfile": tempfile}
 
 
 def parsed(text, names):
@@ -116,6 +117,19 @@ class TestFile:
                         out.setdefault(tuple(words), [v.elts if ast.unparse(call.func).endswith("parameters") else [v] for v in call.args])
         return out
 
+    def arguments(self):
+        """The names of the test's arguments, and of those of the fixtures among them."""
+        functions = {n.name: n for scope in self.scopes for n in scope.body if isinstance(n, ast.FunctionDef)}
+        test = self.scopes[-1]
+        of = [n for n in test.body if isinstance(n, ast.FunctionDef)] if isinstance(test, ast.ClassDef) else [test]
+        out, rest = set(), [a.arg for f in of if isinstance(f, ast.FunctionDef) for a in f.args.args]
+        while rest:
+            name = rest.pop()
+            if name not in out:
+                out.add(name)
+                rest.extend(a.arg for a in functions[name].args.args) if name in functions else None
+        return out
+
     def chosen(self, label):
         """{parameter: tree of its value} of the test whose name has this label: the values' texts, each cut at 40 letters."""
         if not label:
@@ -125,7 +139,7 @@ class TestFile:
             text = tree.value if isinstance(tree, ast.Constant) and isinstance(tree.value, str) else tree if isinstance(tree, str) else ast.unparse(tree)
             return re.sub(r"\s", "", text)[:40]
 
-        groups = list(self.options().items())
+        groups = [(names, rows) for names, rows in self.options().items() if set(names) & self.arguments()]
         for n in range(1, len(groups) + 1):
             for used in itertools.permutations(groups, n):
                 for values in itertools.product(*(options for _, options in used)):
@@ -197,30 +211,41 @@ class Shared(ast.NodeTransformer):
         return eval(compile(ast.fix_missing_locations(tree), "case", "eval"), self.names)
 
     def visit_Lambda(self, node):  # noqa: N802
-        self.bound.append({a.arg for a in [*node.args.args, *([node.args.vararg] if node.args.vararg else [])]})
-        node = self.generic_visit(node)
-        self.bound.pop()
-        return node
+        return self.inside(node, {a.arg for a in [*node.args.args, *([node.args.vararg] if node.args.vararg else [])]})
 
     def visit_ListComp(self, node):  # noqa: N802
-        self.bound.append({n.id for g in node.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)})
+        return self.inside(node, {n.id for g in node.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)})
+
+    visit_GeneratorExp = visit_DictComp = visit_ListComp
+
+    def inside(self, node, names):
+        self.bound.append(names)
         node = self.generic_visit(node)
         self.bound.pop()
         return node
-
-    visit_GeneratorExp = visit_DictComp = visit_ListComp
 
     def visit_Call(self, node):  # noqa: N802
         text = ast.dump(node)
         node = self.generic_visit(node)
-        bound = set().union(*self.bound) if self.bound else set()
-        if any(isinstance(n, ast.Name) and n.id in bound for n in ast.walk(node)):
+        if free_names(node) & set().union(*self.bound):
             return node
         if text not in self.made:
             key = f"__value{len(self.made)}"
             self.names[key] = eval(compile(ast.fix_missing_locations(ast.Expression(node)), "case", "eval"), self.names)
             self.made[text] = key
         return ast.copy_location(ast.Name(self.made[text], ast.Load()), node)
+
+
+def free_names(node):
+    """The names that an expression uses and does not bind itself."""
+    if isinstance(node, ast.Name):
+        return {node.id}
+    inner = set().union(*map(free_names, ast.iter_child_nodes(node)))
+    if isinstance(node, ast.Lambda):
+        return inner - {a.arg for a in [*node.args.args, *([node.args.vararg] if node.args.vararg else [])]}
+    if isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.DictComp)):
+        return inner - {n.id for g in node.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
+    return inner
 
 
 def with_scripts(expr, case, names):
@@ -255,9 +280,17 @@ def evaluated(expr, case, names):
 
 
 def same(got, wanted):
-    """Raises Failed where two programs differ; names of functions do not count."""
+    """Raises Failed where two programs differ; names of functions do not count.
+
+    The wanted program was completed by the reader; the other one may be read again from its text.
+    """
+    program = isinstance(got, (sator.IRModule, tir.PrimFunc, relax.Function))
     got, wanted = comparable(got, wanted)
     if not sator.ir.structural_equal(got, wanted, map_free_vars=True):
+        if program:
+            with contextlib.suppress(sator.TVMError):
+                if sator.ir.structural_equal(*comparable(parsed(got.script(show_meta=True), {}), wanted), map_free_vars=True):
+                    return
         try:
             sator.ir.assert_structural_equal(got, wanted, map_free_vars=True)
         except ValueError as e:

@@ -30,7 +30,7 @@ def _compile(mod, target, keeps_schedules, bounds, dump=""):
 # TVM's phases of tvm.lower, by pass.
 _LOWERING = ("LowerInitBlock", "PlanAndUpdateBufferAllocationLocation", "ConvertBlocksToOpaque", "LiftThreadBinding", "CompactBufferAllocation",
              "LowerMatchBuffer", "LowerOpaqueBlock", "FlattenBuffer", "NarrowDataType", "LoopPartition", "VectorizeLoop", "InjectVirtualThread",
-             "InjectDoubleBuffer", "StorageRewrite", "UnrollLoop", "RenormalizeSplitPattern", "Simplify", "RemoveNoOp", "CommonSubexprElimTIR")
+             "InjectDoubleBuffer", "StorageRewrite", "UnrollLoop", "Simplify", "RemoveNoOp", "CommonSubexprElimTIR")
 
 
 def lower(inp, args=None, name="main", simple_mode=False):
@@ -52,9 +52,12 @@ def build(mod, args=None, target=None, target_host=None, runtime=None, name="def
 
     mod      an IRModule of tensor programs, one PrimFunc, or a schedule of te with its arguments in `args`
     target   "llvm" where it is None and no Target is around
+    A program that returns a number (T.ret) gives it to its caller.
     Errors: those of the compiler; a target for which nothing is built.
     """
-    program, library = _compile(module_of(mod, args), target, True, bounds)
+    from sator import transform
+
+    program, library = _compile(transform.ReturnByStore()(module_of(mod, args)), target, True, bounds)
     return Module(program, library)
 
 

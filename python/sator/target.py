@@ -114,7 +114,13 @@ class Target:
         return f"Target({self.text!r})"
 
     def __eq__(self, other):
-        return isinstance(other, Target) and self.text == other.text
+        if hasattr(other, "config") and not isinstance(other, Target):
+            other = Target(other)
+        return isinstance(other, Target) and (self.text == other.text or self._parts() == other._parts())
 
     def __hash__(self):
-        return hash(self.text)
+        return hash(self.kind)
+
+    def _parts(self):
+        config = dict(self._config()[2] or {}) if not hasattr(self._config()[2], "config") else dict(self._config()[2].config)
+        return self._config()[0], self._config()[1], {k: str(_plain(v)) for k, v in config.items() if v is not None}

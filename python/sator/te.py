@@ -37,7 +37,7 @@ class _Operation:
     @property
     def attrs(self):
         """The attributes of its block."""
-        return {k: _core.const(v) if isinstance(v, int) else v for k, v in self._tensor._attrs().items()}
+        return {k: _core.const(v, "int32") if isinstance(v, int) else v for k, v in self._tensor._attrs().items()}
 
     @property
     def input_tensors(self):

@@ -182,6 +182,25 @@ def _written(given, name, opt_level, required, method, wrap):
     return make if given is None else make(given)
 
 
+def ApplyPassToFunction(transform, func_name_regex, error_if_no_function_matches_regex=False):  # noqa: N802
+    """A pass that changes those functions alone whose whole name matches, and adds what the changed ones need.
+
+    Errors: ValueError where no function matches, if that is asked for.
+    """
+    import re
+
+    def run(mod, ctx):
+        names = [name for name in mod.functions if re.fullmatch(func_name_regex, name)]
+        if not names and error_if_no_function_matches_regex:
+            raise ValueError(f"no function matches {func_name_regex}\n  needs: one of {', '.join(mod.functions)}")
+        after = transform(mod)
+        functions = {**after.functions, **mod.functions}
+        functions.update({name: after[name] for name in names if name in after.functions})
+        return _core.module(functions, after.attrs, after.global_infos)
+
+    return _Written(PassInfo("ApplyPassToFunction", transform.info.does), run)
+
+
 def PrintIR(header="", show_metadata=False):  # noqa: N802
     """A pass that prints the module and leaves it as it is."""
     def run(mod, ctx):

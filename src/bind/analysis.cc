@@ -82,6 +82,14 @@ void add_analysis(nb::module_& m) {
         return reason ? nb::object(nb::str(reason->render().c_str())) : nb::none();
       },
       "Why calls of a tensor program have an effect, or None.");
+  m.def(
+      "not_separate",
+      [](const Handle& module) -> nb::object {
+        const std::optional<Reason> reason = tir::not_separate(*module.node.as<Module>());
+        return reason ? nb::object(nb::str(reason->render().c_str())) : nb::none();
+      },
+      "Why two programs of a module are not separate, or None.");
+  m.def("out_of_bounds", [](const Handle& f) { return texts(tir::out_of_bounds(program_of(f))); });
   m.def("is_ssa", [](const Handle& f) { return tir::is_ssa(program_of(f)); });
   m.def("undefined_vars", [](const Handle& node) {
     nb::list out;

@@ -15,6 +15,7 @@
 #include "bind/tensor.h"
 #include "dataflow/cost/described_chip.h"
 #include "driver/program.h"
+#include "passes/lower/lower.h"
 #include "runtime/builtins/table.h"
 #include "runtime/profiler.h"
 #include "runtime/vm.h"
@@ -153,6 +154,14 @@ void add_machine(nb::module_& m) {
                out[name.c_str()] = driver::describe(driver::signature_of(*p.open.phase3, name));
              return out;
            })
+      .def("returned",
+           [](const Program& p) {
+             std::map<std::string, std::string> out;
+             for (const auto& [name, func] : p.open.phase3->functions)
+               if (const auto dtype = string_attr(func->attrs, passes::kReturnsByStore)) out[name] = *dtype;
+             return out;
+           },
+           "The dtype of what a function stores in its last parameter and returns, by function.")
       .def_prop_ro("isa", [](const Program& p) { return p.open.compiled->isa(); })
       .def("as_text", [](const Program& p) { return p.open.compiled->executable()->as_text(); });
   m.def(

@@ -73,7 +73,11 @@ void add_operators(nb::class_<PrimExprHandle, Handle>& c) {
   auto expr_handle = [](const Handle& h) { return Expr(static_cast<const ExprNode*>(h.node.get())); };
   for (auto [name, op] : kOperators) {
     c.def(("__" + std::string(name) + "__").c_str(),
-          [=](const PrimExprHandle& a, nb::object b) { return to_python(binary(op, expr_handle(a), expr_of(b))); });
+          [=](const PrimExprHandle& a, nb::object b) -> nb::object {
+            // te's tensors know what an operand of all of their elements is.
+            if (nb::isinstance<te::Tensor>(b)) return nb::borrow(Py_NotImplemented);
+            return to_python(binary(op, expr_handle(a), expr_of(b)));
+          });
     c.def(("__r" + std::string(name) + "__").c_str(),
           [=](const PrimExprHandle& a, nb::object b) { return to_python(binary(op, expr_of(b), expr_handle(a))); });
   }

@@ -20,6 +20,11 @@ namespace {
 
 using tir::Value;
 
+/// Whether it is an array or a scalar of NumPy's or of another library's. The module numpy has `ndim` too, which is a function.
+bool is_array(nb::handle o) {
+  return nb::hasattr(o, "dtype") && nb::hasattr(o, "ndim") && PyLong_Check(nb::object(o.attr("ndim")).ptr());
+}
+
 Value script_value(nb::handle o);
 nb::object from_script(const Value& v);
 
@@ -45,9 +50,13 @@ class PythonObject final : public tir::HostObject {
     return script_value(object_(*positional, **named));
   }
   NodeRef tensor() const override {
-    if (!nb::hasattr(object_, "dtype") || !nb::hasattr(object_, "ndim")) return nullptr;
+    if (!is_array(object_)) return nullptr;
     nb::object copied = nb::module_::import_("sator.nd").attr("array")(object_);
     return relax::constant(tensor_of(copied));
+  }
+  NodeRef index_map() const override {
+    if (!PyFunction_Check(object_.ptr())) return nullptr;
+    return node_of(nb::module_::import_("sator._core").attr("index_map")(object_, nb::none()));
   }
   const nb::object& object() const { return object_; }
 
@@ -90,11 +99,9 @@ Value script_value(nb::handle o) {
     return out;
   }
   // NumPy's scalars are numbers, its arrays tensors where one is asked for.
-  if (nb::hasattr(o, "dtype") && nb::hasattr(o, "ndim") && nb::cast<int>(o.attr("ndim")) > 0)
-    return tir::HostObjectRef(new PythonObject(nb::borrow(o)));
+  if (is_array(o) && nb::cast<int>(o.attr("ndim")) > 0) return tir::HostObjectRef(new PythonObject(nb::borrow(o)));
   if (PyIndex_Check(o.ptr())) return tir::Integer{nb::cast<int64_t>(nb::int_(o)), false};
-  if (nb::hasattr(o, "dtype") && nb::hasattr(o, "item") && nb::hasattr(o, "ndim") && nb::cast<int>(o.attr("ndim")) == 0)
-    return script_value(nb::object(o.attr("item")()));
+  if (is_array(o) && nb::hasattr(o, "item")) return script_value(nb::object(o.attr("item")()));
   return tir::HostObjectRef(new PythonObject(nb::borrow(o)));
 }
 

@@ -51,6 +51,12 @@ RExpr lowered(const RCall& call, const ModuleRef& module) {
     return op_call("vm.kill_object", {a[0]}, sinfo);
   if (op->name == "reshape") return packed_call("vm.builtin.reshape", a, sinfo);
   if (op->name == "shape_of") return packed_call("vm.builtin.shape_of", a, sinfo);
+  constexpr std::string_view kInspect = "inspect.tensor_";
+  if (op->name.starts_with(kInspect)) {
+    std::vector<RExpr> args = {a[0], string_value(op->name.substr(kInspect.size()))};
+    if (a.size() > 1) args.push_back(a[1]);
+    return packed_call("vm.builtin.tensor_property", args, sinfo);
+  }
   if (op->name == "tensor_to_shape") return packed_call("vm.builtin.tensor_to_shape", a, sinfo);
   if (op->name == "call_py_func" || op->name == "print") return ref(call);
   if (op->name == "to_vdevice") return to_device(call, module);

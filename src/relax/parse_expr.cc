@@ -22,6 +22,9 @@ GraphEvaluator::GraphEvaluator(const script::Source& source, const ModuleScope& 
     : Evaluator(source), scope_(scope) {
   for (const auto& [name, meaning] : scope.context.languages) languages[name] = meaning;
   around = scope.context.options.around;
+  // What a program's surroundings call `relax` may be a module of theirs: relax.Call(...) is then theirs.
+  if (std::optional<tir::Value> own = around ? around->value_of("relax") : std::nullopt)
+    if (own->as<tir::HostObjectRef>()) languages.erase("relax");
   push_scope();
   if (!scope.metadata.is_none()) define("metadata", scope.metadata, {});
 }
@@ -84,6 +87,9 @@ Value GraphEvaluator::to_argument(const tir::Value& v, Place place) {
             .hint = near.empty() ? std::string("check the name") : text("did you mean ", join(near, " or "), "?")});
     }
     return global_var(at->first, at->second);
+  }
+  if (auto* h = v.as<tir::HostObjectRef>()) {
+    if (NodeRef map = (*h)->index_map()) return Value(map);
   }
   if (auto* l = v.as<tir::LambdaValue>()) return Value(NodeRef(tir::index_map_of(*this, *l, i64)));
   if (auto e = node_of<RelaxExprNode>(v)) return RExpr(e);
@@ -258,6 +264,13 @@ tir::Value GraphEvaluator::subscript_other(const tir::Value& object, const Expre
     fail(e.items[1].place,
          {.what = "the dictionary has no such key", .needs = "one of its keys", .hint = "check the name"});
   }
+  if (const Method* m = object.as<Method>(); m && (m->name == "shape" || m->name == "strides")) {
+    const tir::Value axis = eval(e.items[1]);
+    return located(e.place, [&]() -> tir::Value {
+      return NodeRef(make_call(m->name == "shape" ? "inspect.tensor_shape_i" : "inspect.tensor_stride_i",
+                               {to_argument(*m->object, e.place), to_argument(axis, e.items[1].place)}));
+    });
+  }
   auto value = node_of<RelaxExprNode>(object);
   if (!value) return Evaluator::subscript_other(object, e);
   tir::Value index = eval(e.items[1]);
@@ -273,10 +286,28 @@ tir::Value GraphEvaluator::subscript_other(const tir::Value& object, const Expre
 }
 
 std::optional<tir::Value> GraphEvaluator::other_attribute(const tir::Value& object, const std::string& name,
-                                                          const Expression&) {
+                                                          const Expression& e) {
   const RExpr expr = node_of<RelaxExprNode>(object);
   if (name == "struct_info" && expr && expr->sinfo) return NodeRef(expr->sinfo);
   if (name == "astype" && expr) return Method{std::make_shared<tir::Value>(object), name};
+  return property(object, name, e.place);
+}
+
+/// A.dtype.bits, A.ndim, A.elem_offset, and the first part of A.dtype.bits, A.shape[i], A.strides[i].
+std::optional<tir::Value> GraphEvaluator::property(const tir::Value& object, const std::string& name, Place place) {
+  auto call = [&](const std::string& op, const tir::Value& tensor) -> tir::Value {
+    return located(place, [&] { return NodeRef(make_call("inspect.tensor_" + op, {to_argument(tensor, place)})); });
+  };
+  const RExpr tensor = node_of<RelaxExprNode>(object);
+  if (tensor && tensor->sinfo.as<TensorInfo>()) {
+    if (name == "dtype" || name == "shape" || name == "strides")
+      return Method{std::make_shared<tir::Value>(object), name};
+    if (name == "ndim" || name == "byte_offset" || name == "elem_offset") return call(name, object);
+  }
+  if (const Method* m = object.as<Method>(); m && m->name == "dtype" && node_of<RelaxExprNode>(*m->object)) {
+    if (name == "type_code") return call("dtype_code", *m->object);
+    if (name == "bits" || name == "lanes") return call("dtype_" + name, *m->object);
+  }
   return {};
 }
 

@@ -79,6 +79,85 @@ bool is_ssa(const PrimFunc& func) {
   return is_once;
 }
 
+std::optional<Reason> not_separate(const Module& module) {
+  std::unordered_map<VarRef, std::string> home;
+  std::optional<Reason> out;
+  for (const auto& [name, func] : module.functions) {
+    const auto* program = func.as<PrimFunc>();
+    if (!program) continue;
+    auto bind = [&](const VarRef& var, const Let* = nullptr) {
+      const auto [at, is_new] = home.emplace(var, name);
+      if (!is_new && at->second != name && !out)
+        out = Reason{.what = text("the functions ", at->second, " and ", name, " both bind the variable ", var->name),
+                     .needs = "variables of its own for each function",
+                     .hint = "make a fresh variable for one of them, or run ConvertSSA"};
+    };
+    for (const VarRef& p : program->params) bind(p);
+    walk_bindings(program->body, bind);
+  }
+  return out;
+}
+
+namespace {
+
+/// Follows the loops and conditions around each access.
+class AccessBounds {
+ public:
+  std::vector<Reason> of(const Stmt& s) {
+    stmt(s);
+    return std::move(found_);
+  }
+
+ private:
+  void stmt(const Stmt& s) {
+    if (const For* n = s.as<For>()) {
+      analyzer_.bind(n->var, make<Range>(n->min, n->extent));
+      stmt(n->body);
+      return;
+    }
+    if (const Block* n = s.as<Block>())
+      for (const IterVarRef& i : n->iter_vars) analyzer_.bind(i->var, i->dom);
+    if (const IfThenElse* n = s.as<IfThenElse>()) {
+      accesses(n->condition);
+      branch(n->condition, n->then_case);
+      if (n->else_case) branch(logical_not(n->condition), n->else_case);
+      return;
+    }
+    if (const BufferStore* n = s.as<BufferStore>()) access(*n, n->buffer, n->indices);
+    s->info().each_child(*s, [&](const NodeRef& child) {
+      if (const StmtNode* inner = child->as<StmtNode>()) stmt(ref(*inner));
+      if (const ExprNode* e = child->as<ExprNode>()) accesses(ref(*e));
+    });
+  }
+  void branch(const Expr& condition, const Stmt& body) {
+    const auto known = analyzer_.with_constraint(condition);
+    stmt(body);
+  }
+  void accesses(const Expr& e) {
+    walk(e, [&](const BufferLoad& n) { access(n, n.buffer, n.indices); });
+  }
+  void access(const NodeBase& at, const BufferRef& buffer, const std::vector<Expr>& indices) {
+    for (size_t i = 0; i < indices.size() && i < buffer->shape.size(); ++i) {
+      const std::optional<int64_t> extent = as_int(buffer->shape[i]);
+      const auto bounds = analyzer_.bounds(indices[i]);
+      const bool is_below = !arith::is_inf(bounds.min) && bounds.min < 0;
+      const bool is_above = extent && !arith::is_inf(bounds.max) && bounds.max >= *extent;
+      if (!is_below && !is_above) continue;
+      found_.push_back({.what = text("the index ", indices[i], " of ", buffer->name, " runs from ", bounds.min, " to ", bounds.max),
+                        .needs = text("an index from 0 to ", buffer->shape[i], " - 1 in dimension ", i),
+                        .hint = "make the loop shorter or the buffer larger, or guard the access by a condition",
+                        .at = {{Ref<const Object>(&at), ""}}});
+    }
+  }
+
+  arith::Analyzer analyzer_;
+  std::vector<Reason> found_;
+};
+
+}  // namespace
+
+std::vector<Reason> out_of_bounds(const PrimFunc& func) { return AccessBounds().of(func.body); }
+
 std::vector<VarRef> undefined_vars(const NodeRef& node) {
   std::unordered_set<VarRef> seen;
   walk_bindings(node, [&](const VarRef& var, const Let*) { seen.insert(var); });

@@ -17,6 +17,10 @@ std::optional<Reason> not_pure(const PrimFunc& func);
 
 /// Whether each variable is bound once. A let expression may occur again where its value is equal.
 bool is_ssa(const PrimFunc& func);
+/// Why a module's programs are not separate: two of them bind one variable. Nothing if they are.
+std::optional<Reason> not_separate(const Module& module);
+/// Every access that surely leaves its buffer for some iteration, with the bounds of its index.
+std::vector<Reason> out_of_bounds(const PrimFunc& func);
 /// The variables that a statement or an expression uses and does not bind, in the order of their first use; the pointers of
 /// buffers are among them.
 std::vector<VarRef> undefined_vars(const NodeRef& node);

@@ -77,6 +77,8 @@ class HostObject {
   virtual Value element(const Value& index) const = 0;
   /// An array as a constant of a graph; null for any other object.
   virtual NodeRef tensor() const { return nullptr; }
+  /// A function of indices as an index map; null for any other object.
+  virtual NodeRef index_map() const { return nullptr; }
   virtual Value call(const std::vector<Value>& args,
                      const std::vector<std::pair<std::string, Value>>& keywords) const = 0;
 };

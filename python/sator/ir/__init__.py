@@ -20,6 +20,16 @@ class _Range:
         return _core.make(Range, [low, extent])
 
 
+@show.extends(_core.ir.TargetConfig)
+class _TargetConfig:
+    def __eq__(self, other):
+        from sator.target import Target
+
+        return other == self if isinstance(other, Target) else isinstance(other, _core.ir.TargetConfig) and self.same_as(other)
+
+    __hash__ = Object.__hash__
+
+
 add_constructors(_core.ir, constructors.IR)
 
 
@@ -46,10 +56,10 @@ def load_json(text):
 
 
 def __getattr__(name):
-    if name == "Op":
+    if name in ("Op", "GlobalVar"):
         from sator import relax
 
-        return relax.Op
+        return getattr(relax, name)
     if name == "transform":
         from sator import transform
 

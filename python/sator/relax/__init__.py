@@ -201,15 +201,26 @@ class DataflowBlock(metaclass=_Dataflow):
         return _core.make(_core.relax.BindingBlock, [list(bindings), True])
 
 
+def get_shape_of(expr):
+    """The shape of a tensor as a graph writes it: its extents where they are known, else a call of shape_of. Errors: it is no tensor."""
+    info = expr.struct_info
+    if not isinstance(info, _core.relax.TensorStructInfo):
+        raise TypeError(f"the shape of a {type(info).__name__}\n  needs: a tensor")
+    return info.shape if info.shape is not None else op.shape_of(expr)
+
+
 def const(value, dtype=None):
-    """A tensor that is known before the program runs, from a number or an array; reals are float32 unless the array says otherwise."""
+    """A tensor that is known before the program runs, from a number or an array.
+
+    Of numbers and lists without a dtype reals are float32 and integers int32.
+    """
     import numpy
 
     if isinstance(value, _core.NDArray):
         return _core.constant(value)
     array = numpy.asarray(value, dtype=dtype)
-    if dtype is None and array.dtype == numpy.float64 and not hasattr(value, "dtype"):
-        array = array.astype("float32")
+    if dtype is None and not hasattr(value, "dtype"):
+        array = array.astype({"float64": "float32", "int64": "int32"}.get(array.dtype.name, array.dtype))
     return _core.constant(_core.copy_of(numpy.ascontiguousarray(array).reshape(array.shape)))
 
 

@@ -72,11 +72,17 @@ class Report:
 class Function:
     """A function of a compiled program: called with tensors and numbers."""
 
-    def __init__(self, machine, name):
-        self._machine, self.name = machine, name
+    def __init__(self, machine, name, returned=None):
+        self._machine, self.name, self._returned = machine, name, returned
 
     def __call__(self, *args):
-        return self._machine.call(self.name, *args)
+        if self._returned is None:
+            return self._machine.call(self.name, *args)
+        from sator import nd
+
+        result = nd.empty((1,), self._returned)  # the last parameter takes the number
+        self._machine.call(self.name, *args, result)
+        return result.numpy()[0].item()
 
     def __repr__(self):
         return f"Function({self.name})"
@@ -86,12 +92,13 @@ class _Runs:
     def _open(self, program, num_threads=0):
         self._program = program
         self._machine = _core.Machine(program, num_threads)
+        self._returned = program.returned()
 
     def _function(self, name):
         if not self._machine.has(name):
             known = ", ".join(self._program.signatures()) or "none"
             raise TVMError(f"error: the program has no function {name}\n  needs: one of {known}")
-        return Function(self._machine, name)
+        return Function(self._machine, name, self._returned.get(name))
 
     def _time_evaluator(self, name, number, repeat, min_repeat_ms):
         self._function(name)

@@ -68,6 +68,22 @@ class _PrimFunc:
         return _core.specialize(self, param_map)
 
 
+class ThreadBinding:
+    """The threads that a loop runs on: `var` with the domain `dom` is each one's coordinate along `thread_tag`, "threadIdx.x"."""
+
+    def __init__(self, loop):
+        self.var, self.thread_tag = loop.loop_var, loop.thread
+        self.dom = ir.Range.from_min_extent(loop.min, loop.extent)
+
+
+@extends(_core.tir.For)
+class _For:
+    @property
+    def thread_binding(self):
+        """What the loop is bound to, or None."""
+        return ThreadBinding(self) if self.thread else None
+
+
 @extends(_core.tir.Block)
 class _Block:
     name_hint = property(lambda self: self.name.text)

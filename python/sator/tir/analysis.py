@@ -49,7 +49,11 @@ def estimate_tir_flops(stmt_or_mod):
 
 def verify_well_formed(obj, assert_mode=True):
     """Whether a function or a module obeys the rules of tensor programs. Errors: ValueError with the first mistake, in assert_mode."""
-    mistakes = _core.verify(obj) if isinstance(obj, _core.ir.IRModule) else _core.verify_function(obj)
+    if isinstance(obj, _core.ir.IRModule):
+        shared = _core.not_separate(obj)
+        mistakes = _core.verify(obj) + ([shared] if shared else [])
+    else:
+        mistakes = _core.verify_function(obj)
     if mistakes and assert_mode:
         raise ValueError(mistakes[0])
     return not mistakes
@@ -88,3 +92,16 @@ def get_block_read_write_region(block, buffer_var_map):
     """What one instance of a block reads and writes; buffers that are accessed through pointers count whole, as both."""
     reads, writes, opaque = get_block_access_region(block, buffer_var_map)
     return [reads + opaque, writes + opaque]
+
+
+def OOBChecker():  # noqa: N802
+    """A pass that leaves the module as it is. Errors: ScheduleError for accesses that surely leave their buffer in some iteration."""
+    from sator import error, transform
+
+    def check(mod, ctx):
+        found = [text for func in _functions(mod).values() for text in _core.out_of_bounds(func)]
+        if found:
+            raise error.ScheduleError("\n".join(found))
+        return mod
+
+    return transform.module_pass(check, name="tir.analysis.OOBChecker")

@@ -15,5 +15,26 @@ def dense(data, weight, bias=None, out_dtype=None, **_options):
     return matmul(data, weight, bias, out_dtype, False, True)
 
 
+def pool2d(data, kernel, stride, dilation, padding, pool_type="max", ceil_mode=False, layout="NCHW", count_include_pad=True):
+    """The maximum ("max") or the mean ("avg") over windows of two dimensions.
+
+    data               [n, c, h, w], or as `layout` says
+    kernel             (h, w) of a window
+    stride, dilation   (h, w), in elements
+    padding            (top, left, bottom, right), in elements
+    count_include_pad  whether padded elements count in a mean
+    """
+    return formula_of(f"nn.{pool_type}_pool2d", f"nn.{pool_type}_pool2d")(
+        data, pool_size=list(kernel), strides=list(stride), padding=list(padding), dilation=list(dilation), ceil_mode=ceil_mode,
+        count_include_pad=count_include_pad, layout=layout)
+
+
+def adaptive_pool(data, output_size, pool_type="avg", layout="NCHW"):
+    """The mean over a grid of `output_size` (h, w) parts. Errors: ValueError for the maximum, which no op computes."""
+    if pool_type != "avg":
+        raise ValueError(f"adaptive_pool of type {pool_type}\n  needs: pool_type \"avg\"")
+    return formula_of("nn.adaptive_pool", "nn.adaptive_avg_pool2d")(data, output_size=list(output_size), layout=layout)
+
+
 def __getattr__(name):
     return formula_of("nn." + name, "nn." + name)

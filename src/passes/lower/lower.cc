@@ -119,6 +119,11 @@ std::span<const LowerPass> more_lower_passes() {
        reduce_branching},
       {"RemoveAssume", "drops what the program assumes", any, any, remove_assume},
       {"RemoveStoreUndef", "drops stores of undefined values", any, any, remove_store_undef},
+      {"ReturnByStore",
+       "gives a program that returns a number a last parameter, in which it stores it",
+       any,
+       any,
+       return_by_store},
   };
   return passes;
 }

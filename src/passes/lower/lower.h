@@ -14,6 +14,9 @@ namespace sator::passes {
 /// tables of the KV cache), or it looks at them itself.
 inline constexpr const char* kTrustedIndices = "sator.trusted_indices";
 
+/// Attribute of a function that returned a number before ReturnByStore: the number's dtype. Its last parameter is the result.
+inline constexpr const char* kReturnsByStore = "sator.returns_by_store";
+
 struct LowerOptions {
   /// Copies that unrolling one loop nest may make of a statement.
   int64_t max_unrolled_copies = 4096;
@@ -98,6 +101,7 @@ tir::PrimFuncRef inject_ptx_async_copy(const tir::PrimFuncRef& func, const Lower
 tir::PrimFuncRef thread_sync(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef inject_virtual_thread(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef inject_double_buffer(const tir::PrimFuncRef& func, const LowerOptions&);
+tir::PrimFuncRef return_by_store(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef remove_store_undef(const tir::PrimFuncRef& func, const LowerOptions& options);
 
 }  // namespace sator::passes

@@ -18,6 +18,7 @@ Value match_prim_value(VirtualMachine&, const Args&);  // (integer, heap, code, 
 Value make_shape(VirtualMachine&, const Args&);        // (heap, rank, (code, value)...) -> shape
 Value make_prim_value(VirtualMachine&, const Args&);   // (heap, code, value) -> integer
 Value shape_of(VirtualMachine&, const Args&);          // (tensor) -> shape
+Value tensor_property(VirtualMachine&, const Args&);   // (tensor, what, [axis]) -> integer
 Value tensor_to_shape(VirtualMachine&, const Args&);   // (int64 tensor of rank 1) -> shape
 Value shape_to_tensor(VirtualMachine&, const Args&);   // (shape) -> int64 tensor of rank 1
 

@@ -14,6 +14,7 @@ constexpr Builtin kBuiltins[] = {
     {"vm.builtin.make_shape", 2, -1, builtin::make_shape, "builds a shape from the heap"},
     {"vm.builtin.make_prim_value", 3, 3, builtin::make_prim_value, "reads an integer from the heap"},
     {"vm.builtin.shape_of", 1, 1, builtin::shape_of, "the shape of a tensor"},
+    {"vm.builtin.tensor_property", 2, 3, builtin::tensor_property, "dtype, rank, an extent or a stride of a tensor"},
     {"vm.builtin.tensor_to_shape", 1, 1, builtin::tensor_to_shape, "the elements of a tensor as a shape"},
     {"vm.builtin.shape_to_tensor", 1, 1, builtin::shape_to_tensor, "the extents of a shape as a tensor"},
 
