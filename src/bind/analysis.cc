@@ -9,6 +9,7 @@
 #include "relax/bind.h"
 #include "relax/verify.h"
 #include "tir/analysis.h"
+#include "tir/copy.h"
 #include "tir/nodes.h"
 #include "tir/regions.h"
 #include "tir/specialize.h"
@@ -128,6 +129,9 @@ void add_analysis(nb::module_& m) {
         return nb::make_tuple(reads, writes, opaque);
       },
       "What one instance of a block reads, writes, and accesses through pointers.");
+  m.def("fresh_function", [](const Handle& f) {
+    return to_python(NodeRef(tir::fresh_function(tir::PrimFuncRef(&program_of(f)))));
+  });
   m.def("specialize", specialized, "The tensor program with values for some of its parameters.");
   m.def("bind_params", bound<relax::bind_params>, "The graph with values for some of its parameters.");
   m.def("bind_sizes", bound<relax::bind_sizes>, "The graph with values for some of its symbolic sizes.");

@@ -193,6 +193,10 @@ NodeRef node_of(nb::handle object) {
   wrong_type(object, "a part of a program");
 }
 
+bool is_numpy_scalar(nb::handle object) {
+  return nb::hasattr(object, "item") && nb::hasattr(object, "dtype") && !nb::hasattr(object, "__dlpack__");
+}
+
 Expr expr_of(nb::handle object, const char* needs) {
   if (nb::isinstance<PrimExprHandle>(object))
     return Expr(static_cast<const ExprNode*>(nb::cast<const Handle&>(object).node.get()));
@@ -208,6 +212,7 @@ Expr expr_of(nb::handle object, const char* needs) {
   }
   if (PyUnicode_Check(object.ptr())) return string_imm(nb::cast<std::string>(object));
   if (!object.is_none() && nb::hasattr(object, "_node")) return expr_of(object.attr("_node")(), needs);
+  if (is_numpy_scalar(object)) return expr_of(object.attr("item")(), needs);
   wrong_type(object, needs);
 }
 
@@ -334,6 +339,11 @@ void add_node_classes(nb::module_& m) {
     if (!d) throw nb::value_error(("no dtype " + dtype).c_str());
     return to_python(is_size ? make_size_var(name, *d) : make_var(name, *d));
   });
+  m.def("pointer", [](const std::string& name, const std::string& dtype, const std::string& scope) {
+    const std::optional<DType> d = DType::parse(dtype);
+    if (!d) throw nb::value_error(("no dtype " + dtype).c_str());
+    return to_python(make_pointer(name, *d, scope));
+  });
   m.def("binary", [](const std::string& op, nb::object a, nb::object b) {
     return to_python(binary(op, expr_of(a), expr_of(b)));
   });
@@ -370,6 +380,13 @@ void add_node_classes(nb::module_& m) {
     if (const auto* s = a.node.as<tir::StmtNode>()) return to_python(NodeRef(substitute(tir::Stmt(s), map)));
     throw nb::type_error("variables are replaced in expressions and statements");
   });
+  m.def(
+      "map_children",
+      [](const Handle& a, nb::object change) {
+        return to_python(a.node->info().map_children(
+            *a.node, [&](const NodeRef& child) { return node_of(change(to_python(child))); }));
+      },
+      "The node with another node in the place of each one directly below it.");
   m.def(
       "children",
       [](const Handle& a) {

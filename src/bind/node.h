@@ -53,6 +53,8 @@ void add_node_classes(nb::module_& m);
 nb::object to_python(const NodeRef& node);
 /// Null for None. Errors: Python's TypeError for what is no node.
 NodeRef node_of(nb::handle object);
+/// A number with a dtype of its own, such as numpy.int8(3): no array.
+bool is_numpy_scalar(nb::handle object);
 /// A Python number becomes a constant: an int of int32 (int64 where it does not fit), a float of float32.
 Expr expr_of(nb::handle object, const char* needs = "an expression or a number");
 /// The value of an attribute: numbers, texts, lists and dictionaries become nodes, arrays constants. Null for None.

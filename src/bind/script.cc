@@ -6,6 +6,7 @@
 
 #include "bind/node.h"
 #include "bind/parts.h"
+#include "bind/te.h"
 #include "bind/tensor.h"
 #include "relax/evaluate.h"
 #include "relax/nodes.h"
@@ -53,6 +54,19 @@ class PythonObject final : public tir::HostObject {
     if (!is_array(object_)) return nullptr;
     nb::object copied = nb::module_::import_("sator.nd").attr("array")(object_);
     return relax::constant(tensor_of(copied));
+  }
+  std::vector<te::Tensor> formula(const std::vector<std::variant<Value, te::Tensor>>& args,
+                                  const std::vector<std::pair<std::string, Value>>& keywords) const override {
+    nb::list positional;
+    for (const auto& a : args) {
+      if (const auto* tensor = std::get_if<te::Tensor>(&a))
+        positional.append(nb::cast(*tensor));
+      else
+        positional.append(from_script(std::get<Value>(a)));
+    }
+    nb::dict named;
+    for (const auto& [name, v] : keywords) named[name.c_str()] = from_script(v);
+    return te_tensors_of(object_(*positional, **named));
   }
   NodeRef index_map() const override {
     if (!PyFunction_Check(object_.ptr())) return nullptr;

@@ -160,6 +160,7 @@ runtime::Value value_of(nb::handle o) {
     const auto extents = nb::cast<std::vector<int64_t>>(o.attr("_shape_tuple"));
     return runtime::Shape::of(Dims(std::span<const int64_t>(extents)));
   }
+  if (is_numpy_scalar(o)) return value_of(o.attr("item")());
   return tensor_of(o);
 }
 

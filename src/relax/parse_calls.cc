@@ -266,6 +266,51 @@ tir::Value fn_emit(GraphEvaluator& ev, const Expression& call) {
   return NodeRef(ev.to_graph(a.need("value"), call.place));
 }
 
+/// The part of a graph behind a value, or null.
+RExpr graph_part(const tir::Value& v) {
+  const NodeRef* n = v.as<NodeRef>();
+  const auto* e = n && *n ? n->as<RelaxExprNode>() : nullptr;
+  return e ? ref(*e) : nullptr;
+}
+
+/// R.emit_te(f, x, 2) of a function of the surroundings: its formula as a tensor program of its own, called.
+tir::Value emit_formula_of_host(GraphEvaluator& ev, const Expression& call, const tir::HostObjectRef& function,
+                                std::string hint) {
+  std::vector<tir::Value> given;
+  std::vector<RExpr> tensors;
+  for (size_t i = 2; i < call.items.size(); ++i) {
+    given.push_back(ev.eval(call.items[i]));
+    if (RExpr e = graph_part(given.back())) tensors.push_back(e);
+  }
+  std::vector<std::pair<std::string, tir::Value>> keywords;
+  for (const script::Keyword& k : call.keywords) {
+    tir::Value v = ev.eval(k.value);
+    if (k.name == "primfunc_name_hint" && v.as<std::string>())
+      hint = *v.as<std::string>();
+    else
+      keywords.emplace_back(k.name, std::move(v));
+  }
+  return ev.located(call.place, [&]() -> tir::Value {
+    RExpr out = ev.programs()->call_te(hint, tensors, [&](const TeInputs& in) {
+      std::vector<std::variant<tir::Value, te::Tensor>> args;
+      size_t next = 0;
+      for (const tir::Value& v : given) {
+        if (!graph_part(v))
+          args.emplace_back(v);
+        else
+          args.emplace_back(in.tensor(next++));
+      }
+      return function->formula(args, keywords);
+    });
+    if (!out)
+      ev.fail(call.place,
+              {.what = text("R.emit_te of ", hint, " with an argument of unknown shape"),
+               .needs = "arguments of known shapes",
+               .hint = "match_cast them first"});
+    return NodeRef(out);
+  });
+}
+
 /// R.emit_te(topi.exp, x, primfunc_name_hint="tir_exp"): the formula of an op as a tensor program of its own, called.
 /// Numbers stand in the program; constants of the graph, R.const(1.0), are tensors that it is given.
 tir::Value fn_emit_te(GraphEvaluator& ev, const Expression& call) {
@@ -281,10 +326,15 @@ tir::Value fn_emit_te(GraphEvaluator& ev, const Expression& call) {
     formula += upper->value.integer != 0 ? "(upper)" : "(lower)";
   auto other = kOtherNames.find(formula);
   const OpDef* op = name.empty() ? nullptr : find_op(other == kOtherNames.end() ? name : other->second);
+  if (name.empty() && call.items.size() > 1 && ev.programs()) {
+    const tir::Value function = ev.eval(call.items[1]);
+    if (const auto* h = function.as<tir::HostObjectRef>())
+      return emit_formula_of_host(ev, call, *h, written.substr(written.rfind('.') + 1));
+  }
   if (!op || !op->compute || !ev.programs())
     ev.fail(call.place,
             {.what = text("R.emit_te of ", written.empty() ? "an expression" : written),
-             .needs = "topi.NAME, where R.NAME is an op with a formula, inside of a module",
+             .needs = "topi.NAME, where R.NAME is an op with a formula, or a function of Python's, inside of a module",
              .hint = "call the op itself, or write the tensor program"});
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> keywords;

@@ -1,6 +1,7 @@
 // Expressions of graphs: what their parts convert to, struct info annotations, operators and calls of ops.
 #include <algorithm>
 
+#include "base/text.h"
 #include "ir/script/parser.h"
 #include "relax/ops/table.h"
 #include "relax/parse_impl.h"
@@ -22,9 +23,6 @@ GraphEvaluator::GraphEvaluator(const script::Source& source, const ModuleScope& 
     : Evaluator(source), scope_(scope) {
   for (const auto& [name, meaning] : scope.context.languages) languages[name] = meaning;
   around = scope.context.options.around;
-  // What a program's surroundings call `relax` may be a module of theirs: relax.Call(...) is then theirs.
-  if (std::optional<tir::Value> own = around ? around->value_of("relax") : std::nullopt)
-    if (own->as<tir::HostObjectRef>()) languages.erase("relax");
   push_scope();
   if (!scope.metadata.is_none()) define("metadata", scope.metadata, {});
 }
@@ -318,6 +316,17 @@ tir::Value GraphEvaluator::call_language(const std::string& name, const Expressi
   std::string rest = name.substr(name.starts_with("R.op.") ? 5 : name.starts_with("R.") ? 2 : 0);
   if (GraphFunction fn = find_graph_function(rest)) return fn(*this, call);
   if (find_op(rest)) return op_call(rest, call);
+  // What the surroundings call `relax` may have more: relax.Call(...), relax.Var(...).
+  std::optional<tir::Value> own = around && name.starts_with("R.") ? around->value_of("relax") : std::nullopt;
+  if (own && own->as<tir::HostObjectRef>()) {
+    tir::Value callee = *own;
+    for (std::string_view part : split(rest, '.')) {
+      const auto* h = callee.as<tir::HostObjectRef>();
+      if (!h) break;
+      callee = located(call.place, [&] { return (*h)->attribute(std::string(part)); });
+    }
+    if (const auto* h = callee.as<tir::HostObjectRef>()) return call_host(**h, call);
+  }
   std::vector<std::string> names = graph_function_names();
   for (const OpDef& op : op_table()) names.push_back(op.name);
   auto near = nearest_names(rest, names);

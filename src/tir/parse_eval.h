@@ -110,6 +110,7 @@ class Evaluator {
   /// A call of a language's function, "T.block".
   virtual Value call_language(const std::string& name, const script::Expression& call);
   virtual Value call_other(const Value& callee, const script::Expression& call);
+  Value call_host(const HostObject& callee, const script::Expression& call);
   virtual std::optional<Value> other_attribute(const Value& object, const std::string& name,
                                                const script::Expression& e);
   virtual Value subscript_other(const Value& object, const script::Expression& e);
@@ -129,7 +130,6 @@ class Evaluator {
   Value logical(const script::Expression& e);
   Value conditional(const script::Expression& e);
   Value call(const script::Expression& e);
-  Value call_host(const HostObject& callee, const script::Expression& call);
   Value call_method(const Method& method, const script::Expression& call);
   Value access_ptr(const Buffer& buffer, const script::Expression& call);
   Value conjunction(std::string_view op, const Value& a, const Value& b, script::Place place);

@@ -11,6 +11,10 @@
 #include "ir/script/ast.h"
 #include "tir/nodes.h"
 
+namespace sator::te {
+class Tensor;
+}
+
 namespace sator::tir {
 
 struct Value;
@@ -79,6 +83,10 @@ class HostObject {
   virtual NodeRef tensor() const { return nullptr; }
   /// A function of indices as an index map; null for any other object.
   virtual NodeRef index_map() const { return nullptr; }
+  /// The tensors that a function of the host's defines: a formula over tensors of te and other values.
+  /// Errors: it is no function, or gives something else.
+  virtual std::vector<te::Tensor> formula(const std::vector<std::variant<Value, te::Tensor>>& args,
+                                          const std::vector<std::pair<std::string, Value>>& keywords) const = 0;
   virtual Value call(const std::vector<Value>& args,
                      const std::vector<std::pair<std::string, Value>>& keywords) const = 0;
 };

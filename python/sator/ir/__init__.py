@@ -55,6 +55,31 @@ def load_json(text):
     return script.parse(data["script"])
 
 
+_op_attrs = {}
+_STEERING = ("FNormalize", "FLegalize", "FCallPacked", "FPrimalGradient", "FInferStructInfo", "TCallEffectKind")
+
+
+def register_op_attr(op_name, attr_key, value=None, level=10):
+    """Notes an attribute of an operation, which get_op_attr gives; without a value, a decorator of a function that is the value.
+
+    Errors: NotImplementedError for those that steer TVM's compiler: an op's own row steers this one.
+    """
+    if attr_key in _STEERING:
+        raise NotImplementedError(f"the attribute {attr_key} of {op_name}\n  needs: attributes that the compiler does not ask for\n  hint:  write "
+                                  "a pass: relax.transform.function_pass, relax.PyExprMutator")
+
+    def register(given):
+        _op_attrs.setdefault(op_name, {})[attr_key] = given
+        return given
+
+    return register if value is None else register(value)
+
+
+def get_op_attr(op_name, attr_key):
+    """What register_op_attr noted, or None."""
+    return _op_attrs.get(op_name, {}).get(attr_key)
+
+
 def __getattr__(name):
     if name in ("Op", "GlobalVar"):
         from sator import relax

@@ -11,8 +11,8 @@ def structural_equal(lhs, rhs, map_free_vars=False):
     return type(lhs) is type(rhs) and _core.structural_equal(lhs, rhs, map_free_vars)
 
 
-def structural_hash(node):
-    """Equal programs have equal hashes."""
+def structural_hash(node, map_free_vars=False):
+    """Equal programs have equal hashes, those that are equal up to their free variables too."""
     return _core.structural_hash(_program(node))
 
 

@@ -82,6 +82,13 @@ class IRModule:
         """The module with an attribute. This object stays as it is."""
         return _core.with_attr(self, key, value)
 
+    def with_attrs(self, attr_map):
+        """The module with the attributes of a dictionary. This object stays as it is."""
+        out = self
+        for key, value in attr_map.items():
+            out = _core.with_attr(out, key, value)
+        return out
+
 
 def _name_of(key):
     return str(key) if isinstance(key, str) else key.name_hint

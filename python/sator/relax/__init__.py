@@ -109,6 +109,24 @@ class _Function:
         """The function without an attribute."""
         return _core.with_attr(self, key, None)
 
+    def with_attrs(self, attr_map):
+        """The function with the attributes of a dictionary. This object stays as it is."""
+        return self.with_attr(attr_map)
+
+    def inline_functions(self, function_map):
+        """The function with calls of others replaced by their bodies, again and again.
+
+        function_map   {function of the module, or its name: relax.Function}
+        Errors: a function that calls itself; two of one name.
+        """
+        named = {}
+        for key, callee in function_map.items():
+            name = str(getattr(key, "name_hint", key))
+            if name in named:
+                raise ValueError(f"two functions are given for {name}\n  needs: one function for each name")
+            named[name] = callee
+        return _core.inline_functions(self, named)
+
     def bind_params(self, binding_map):
         """The function with parameters bound to values: they are parameters no more.
 
@@ -165,6 +183,26 @@ class _ShapeStructInfo:
 class _TupleStructInfo:
     def __init__(self, fields, span=None):
         _core.Object.__init__(self, _core.make(_core.relax.TupleStructInfo, [list(fields)]))
+
+
+@extends(_core.StructInfo)
+class _StructInfo:
+    def is_base_of(self, derived):
+        """Whether what holds of `derived` holds of this struct info too."""
+        from sator.relax import analysis
+
+        return analysis.struct_info_base_check(self, derived) == analysis.BaseCheckResult.PASS
+
+
+@extends(_core.relax.FuncStructInfo)
+class _FuncStructInfo:
+    @staticmethod
+    def opaque_func(*, ret=None, derive_func=None, purity=False):
+        """A function of unknown parameters. Errors: ValueError for derive_func, a function of TVM's compiler."""
+        if derive_func is not None:
+            raise ValueError("derive_func\n  needs: ret, the struct info of the result")
+        return _core.make(_core.relax.FuncStructInfo, [{"params": None, "ret": ret or _core.make(_core.relax.ObjectStructInfo, []),
+                                                        "pure": purity}[f] for f in _core.relax.FuncStructInfo._fields])
 
 
 @extends(_core.relax.DataTypeImm)

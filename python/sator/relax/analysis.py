@@ -1,7 +1,47 @@
 """Questions about graphs."""
+from enum import IntEnum
+
 from sator import _core
 
 R = _core.relax
+
+
+class BaseCheckResult(IntEnum):
+    """How far struct info is known to be a base of other struct info; the values are TVM's."""
+
+    FAIL_L0 = 0
+    FAIL_L1 = 1
+    FAIL_L2 = 2
+    PASS = 3
+
+
+def struct_info_base_check(base, derived):
+    """How far what holds of `derived` is known to hold of `base`: FAIL_L0 is never, FAIL_L1 not known, FAIL_L2 left to a check at run time."""
+    return BaseCheckResult(_core.base_check(base, derived))
+
+
+def struct_info_lca(lhs, rhs):
+    """The least struct info that holds for both."""
+    return _core.common_base(lhs, rhs)
+
+
+def erase_to_well_defined(sinfo, shape_var_map=None, var_map=None):
+    """The struct info over other variables; extents and shapes with a variable that the maps do not have are forgotten.
+
+    shape_var_map   {symbolic size: expression}
+    var_map         {variable of a graph: expression}
+    """
+    return _core.erase_to_well_defined(sinfo, dict(shape_var_map or {}), dict(var_map or {}))
+
+
+def tir_vars_in_struct_info(sinfo):
+    """The symbolic sizes that occur in it, each once, in order."""
+    return _core.vars_of_info(sinfo)
+
+
+def derive_call_ret_struct_info(func_sinfo, call, ctx=None):
+    """What a call gives by the struct info of its function. Errors: arguments that cannot be what the parameters ask for."""
+    return _core.result_of_call(func_sinfo, list(call.args))
 
 
 def remove_all_unused(func):
@@ -38,8 +78,7 @@ def _sequence_without_unused(seq):
 
 def well_formed(mod, check_struct_info=True):
     """Whether a module or a function obeys the rules of graphs; sator.ir.verify says which it breaks."""
-    module = mod if isinstance(mod, _core.ir.IRModule) else _core.module({"main": mod}, None, None)
-    return not _core.verify(module)
+    return not (_core.verify(mod) if isinstance(mod, _core.ir.IRModule) else _core.verify_function(mod))
 
 
 def _bindings(func):
@@ -133,6 +172,7 @@ def rec_global_vars(expr):
 def contains_impure_call(expr, own_name=None):
     """Whether something in it has an effect; calls of the function `own_name` do not count."""
     own = getattr(own_name, "name_hint", own_name)
+    expr = expr.function if isinstance(expr, R.LocalFunction) else expr
     body = expr.body if isinstance(expr, R.Function) else expr
 
     def has(node):

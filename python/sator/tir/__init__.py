@@ -1,4 +1,6 @@
 """Tensor programs: nodes, schedules, index maps, tensor intrinsics."""
+import builtins
+import inspect
 from enum import IntEnum
 
 from sator import _core, constructors, ir
@@ -59,6 +61,14 @@ class _PrimFunc:
         """The function without an attribute."""
         return _core.with_attr(self, key, None)
 
+    def with_attrs(self, attr_map):
+        """The function with the attributes of a dictionary. This object stays as it is."""
+        return _with_attrs(self, attr_map, None)
+
+    def with_body(self, new_body, span=None):
+        """The function with another body."""
+        return _core.make(_core.tir.PrimFunc, [new_body if f == "body" else getattr(self, f) for f in self._fields])
+
     def specialize(self, param_map):
         """The function with values for some of its parameters.
 
@@ -66,6 +76,48 @@ class _PrimFunc:
         Errors: what is no parameter; a buffer of another rank or dtype, or with sizes that contradict each other.
         """
         return _core.specialize(self, param_map)
+
+
+class OpName(str):
+    """The name of an operation of tensor programs, "tir.exp": a text that also answers as an object with a name does."""
+
+    __slots__ = ()
+    name = property(str)
+
+
+_call_op = _core.tir.Call.op.fget
+
+
+@extends(_core.tir.Call)
+class _Call:
+    @property
+    def op(self):
+        """What is called."""
+        return OpName(_call_op(self))
+
+
+def decl_buffer(shape, dtype=None, name="buffer", data=None, strides=None, elem_offset=None, scope="", data_alignment=-1, offset_factor=0,
+                buffer_type="", axis_separators=None, span=None):
+    """A buffer: memory under a shape.
+
+    shape, strides   in elements
+    elem_offset      where it begins, in elements; a variable of its own where offset_factor is given alone
+    data             the pointer; one of its own where it is None
+    data_alignment   bytes, 64 where it is -1
+    Errors: ValueError for a buffer_type, which programs do not have.
+    """
+    if buffer_type:
+        raise ValueError(f"a buffer of type {buffer_type}\n  needs: buffer_type \"\"")
+    shape = shape if isinstance(shape, (list, tuple)) else [shape]
+    plain = _core.evaluate("T.Buffer(shape, dtype)", {"shape": (tuple(shape),), "dtype": (dtype or "float32",)}.get)
+    if data is None:
+        data = _core.pointer(name, dtype or "float32", scope or "global")
+    if elem_offset is None and offset_factor:
+        elem_offset = _core.make_var(f"{name}_elem_offset", plain.shape[0].dtype if plain.shape else "int32", False)
+    values = {"data": data, "dtype": dtype or "float32", "shape": plain.shape, "strides": list(strides or ()), "elem_offset": elem_offset,
+              "name": name, "data_alignment": 64 if data_alignment <= 0 else data_alignment, "offset_factor": offset_factor or 1,
+              "axis_separators": list(axis_separators or ())}
+    return _core.make(_core.tir.Buffer, [values[f] for f in _core.tir.Buffer._fields])
 
 
 class ThreadBinding:
@@ -98,13 +150,47 @@ class _Buffer:
 
 @extends(_core.tir.IndexMap)
 class _IndexMap:
+    AXIS_SEPARATOR = "axis_separator"
+
     @staticmethod
-    def from_func(mapping_function, ndim=None, inverse_index_map=None):
+    def from_func(mapping_function, ndim=None, inverse_index_map=None, *, index_dtype="int64"):
         """The map that a function of index variables computes.
 
-        ndim   how many indices it takes, where that is not to be seen: `lambda *i: ...`
+        ndim         how many indices it takes, where that is not to be seen: `lambda *i: ...`
+        index_dtype  of indices that are given as numbers; expressions keep their own
+        Errors: ValueError for a function with axis separators.
         """
-        return _core.index_map(mapping_function, ndim)
+        index_map, separators = _IndexMap.from_func_with_separators(mapping_function, ndim, inverse_index_map, index_dtype=index_dtype)
+        if separators:
+            raise ValueError("an index map with axis separators\n  needs: a function of indices\n  hint:  from_func_with_separators gives both")
+        return index_map
+
+    @staticmethod
+    def from_func_with_separators(mapping_function, ndim=None, inverse_index_map=None, *, index_dtype="int64"):
+        """The map, and the positions in its result before which its function gives IndexMap.AXIS_SEPARATOR."""
+        separators = []
+
+        def indices(*variables):
+            out = []
+            result = mapping_function(*variables)
+            for value in result if isinstance(result, (list, tuple)) else [result]:
+                if isinstance(value, str) and value == _IndexMap.AXIS_SEPARATOR:
+                    separators.append(len(out))
+                else:
+                    out.append(value)
+            return out
+
+        indices.__signature__ = inspect.signature(mapping_function)
+        return _core.index_map(indices, ndim), separators
+
+    def is_equivalent_to(self, other_map):
+        """Whether both take equal indices to equal indices, whatever their variables are called."""
+        if len(self.initial_indices) != len(other_map.initial_indices):
+            return False
+        values = dict(zip(other_map.initial_indices, self.initial_indices))
+        theirs = [_core.substitute(e, values) for e in other_map.final_indices]
+        return len(theirs) == len(self.final_indices) and builtins.all(
+            _core.structural_equal(a, b, False) for a, b in zip(self.final_indices, theirs))
 
     def map_indices(self, indices):
         """The image of one point."""

@@ -44,3 +44,23 @@ def matmul(tensor_a, tensor_b, transp_a=False, transp_b=False, out_dtype=None):
         return te.sum(a.astype(dtype) * b.astype(dtype), axis=axis)
 
     return te.compute((m, n), element, name="T_matmul_" + "NT"[transp_a] + "NT"[transp_b])
+
+
+def _shift(name, builtin):
+    def formula(lhs, rhs):
+        from sator.script import tir as T
+
+        a, b = _with_one_dtype([lhs, rhs])
+        if not isinstance(b, te.Tensor):
+            return te.compute(a.shape, lambda *i: getattr(T, builtin)(a(*i), b), name="T_" + name)
+        if len(a.shape) != len(b.shape) or any(str(m) != str(n) for m, n in zip(a.shape, b.shape)):
+            raise ValueError(f"{name} of shapes {list(a.shape)} and {list(b.shape)}\n  needs: one shape, or a number of bits\n  hint:  "
+                             "topi.broadcast_to first")
+        return te.compute(a.shape, lambda *i: getattr(T, builtin)(a(*i), b(*i)), name="T_" + name)
+
+    formula.__name__ = formula.__qualname__ = name
+    formula.__doc__ = f"{name}(lhs, rhs): the bits of integers moved by rhs places, of a tensor of the same shape or a number."
+    return formula
+
+
+left_shift, right_shift = _shift("left_shift", "shift_left"), _shift("right_shift", "shift_right")
