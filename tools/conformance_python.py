@@ -45,7 +45,9 @@ class Incomplete(Exception):
 LOST = {r"ExecBuilder\(\)\.(get|convert_constant)": "an executable without its instructions", r"IRBuilder\(\)\.get\(\)": "a builder without what was built", r"PatternContext\(\)\.match_dfb": "a context without its patterns",
         r"get_sref\(None\)": "the place in a schedule that was asked for", r"InferBound\(": "a te schedule without its steps",
         r"MemoryDatabase\(\)\.query|UnionDatabase\(\)": "a database without its records", r"ScheduleState\(": "a schedule's state without its steps",
-        r"^(ins|sp)\[": "what a function inside of the test is called with", r"\.attach_type|\.iter_var_attrs|\.group\b|InferTensorizeRegion": "a te schedule without its steps"}
+        r"^(ins|sp)\[": "what a function inside of the test is called with",
+        r"json\.loads\(\"tvm|lambda data, weight: te\.compute": "a text in which names of the test are written out",
+        r"nd\.empty\(\(\), 'int32'\)\.numpy": "what a program wrote", r"\.attach_type|\.iter_var_attrs|\.group\b|InferTensorizeRegion": "a te schedule without its steps"}
 
 
 def shadowed_axis(case, written):
@@ -148,6 +150,16 @@ class TestFile:
                         return {name: v for (names, _), row in zip(used, values) for name, v in zip(names, row)}
         return {}
 
+    def register(self, words):
+        """Registers the functions of Python's that the file registers by one of these names."""
+        for scope in self.scopes:
+            for node in scope.body:
+                for d in getattr(node, "decorator_list", ()):
+                    if isinstance(d, ast.Call) and ast.unparse(d.func).endswith("register_func") and ast.unparse(d.args[0]).strip("'\"") in words:
+                        function = ast.FunctionDef(node.name, node.args, node.body, [])
+                        self.run(function)
+                        sator.register_func(d.args[0].value, self.names[node.name], override=True)
+
     def define(self, name):
         """Gives the name its value. Errors: Unsupported where the file defines no such name."""
         if name in self.active or len(self.active) > 8:
@@ -200,10 +212,13 @@ def defines(node, name):
 
 
 class Shared(ast.NodeTransformer):
-    """Calls of one text are one object: the cases write an object's making wherever their tests name it."""
+    """Calls of one text are one object: the cases write an object's making wherever their tests name it.
 
-    def __init__(self, names):
-        self.names, self.made = names, names.setdefault("__made__", {})
+    apart   how the names of functions begin whose calls are each an object of their own
+    """
+
+    def __init__(self, names, apart=()):
+        self.names, self.made, self.apart = names, names.setdefault("__made__", {}), tuple(apart)
         self.bound = []
 
     def value(self, expr):
@@ -227,7 +242,7 @@ class Shared(ast.NodeTransformer):
     def visit_Call(self, node):  # noqa: N802
         text = ast.dump(node)
         node = self.generic_visit(node)
-        if free_names(node) & set().union(*self.bound):
+        if free_names(node) & set().union(*self.bound) or self.apart and ast.unparse(node.func).startswith(self.apart):
             return node
         if text not in self.made:
             key = f"__value{len(self.made)}"
@@ -273,7 +288,7 @@ def with_scripts(expr, case, names):
 FORM = {"LegalizeOps.form": "topi", "FlattenBuffer.keep_axis_separators": 1, "VectorizeLoop.serial_conditions": 1}
 
 
-def evaluated(expr, case, names):
+def evaluated(expr, case, names, apart=()):
     expr = with_scripts(expr, case, names)
     with contextlib.ExitStack() as stack:
         stack.enter_context(sator.transform.PassContext(config=FORM))
@@ -283,7 +298,7 @@ def evaluated(expr, case, names):
                 value.config = {**FORM, **value.config}
             if hasattr(value, "__enter__"):
                 stack.enter_context(value)
-        return Shared(names).value(expr)
+        return Shared(names, apart).value(expr)
 
 
 def same(got, wanted):
@@ -498,9 +513,14 @@ def run_case(case, helpers):
     for pattern, words in LOST.items():
         if re.search(pattern, written):
             raise Incomplete(words)
+    if kind == "transform_error" and "tvm.build(" in written and "def imm_" in case.get("before", ""):
+        raise Incomplete("the constants that its test cannot fold")
     if shadowed_axis(case, written):
         raise Incomplete("an axis without its name")
     names = names_of(case, helpers)
+    called = set(re.findall(r"\"(test\.[\w.]+)\"", case.get("before", "")))
+    if CHECKOUT and called:
+        TestFile(case, dict(names)).register(called)
     if kind in ("builder", "builder2"):
         run_builder(case["builder"], names)
         got = eval(case["expr"], names)
@@ -524,7 +544,7 @@ def run_case(case, helpers):
             return
         raise Failed("it is accepted")
     elif kind == "construct":
-        same(evaluated(case["expr"], case, names), parsed(case["after"], names))
+        same(evaluated(case["expr"], case, names, ("relax.op.",)), parsed(case["after"], names))
     elif kind in ("transform", "transform2"):
         got = evaluated(case["expr"], case, names)
         if kind == "transform2":
@@ -548,7 +568,7 @@ def run_case(case, helpers):
             raise Failed(f"it is {str(got)[:200]}")
     elif kind == "expr_print":
         text = str(evaluated(case["expr"], case, names))
-        if not (text == case["after"] if case["op"] == "==" else case["after"] in text):
+        if not (text == case["after"] if case.get("op", "==") == "==" else case["after"] in text):
             raise Failed(f"it prints {text}")
     elif kind == "expr_equal":
         a, b = (evaluated(case[key], case, names) for key in ("lhs", "rhs")) if "lhs" in case else (

@@ -70,6 +70,8 @@ def _made(core, cls, field, value):
         return core.make(core.tir.BlockName, [value])
     if field == "ret_dtype" and value is None:
         return "void"
+    if field == "thread":
+        return getattr(value, "thread_tag", value) or ""
     return value
 
 

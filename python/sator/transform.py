@@ -221,6 +221,14 @@ _WITHOUT_MEANING = {"LegalizeOps": {"customize_legalize_map": (None, {}), "enabl
 _WITH_PYTHON = {"FuseOpsByPattern": "fuse_ops_by_pattern", "RunCodegen": "run_codegen"}
 
 
+# Passes that bind names: their dictionaries may name a variable by itself.
+_BINDING = ("BindParams", "BindSymbolicVars")
+
+
+def _pairs(value):
+    return [[k, v] for k, v in value.items()] if isinstance(value, dict) else value
+
+
 def _factory(name):
     does, options = _TABLE[name]
 
@@ -231,6 +239,8 @@ def _factory(name):
             own = getattr(byoc, _WITH_PYTHON[name])(PassInfo(name, does), *args, **kwargs)
             if own is not None:
                 return own
+        if name in _BINDING:
+            args, kwargs = [_pairs(a) for a in args], {k: _pairs(v) for k, v in kwargs.items()}
         for key, allowed in _WITHOUT_MEANING.get(name, {}).items():
             if key in kwargs and kwargs[key] in allowed:
                 del kwargs[key]

@@ -17,6 +17,7 @@
 #include "driver/program.h"
 #include "passes/lower/lower.h"
 #include "runtime/builtins/table.h"
+#include "runtime/executable_builder.h"
 #include "runtime/profiler.h"
 #include "runtime/vm.h"
 #include "study/program_cost.h"
@@ -56,8 +57,66 @@ struct Program {
   driver::OpenProgram open;
 };
 
+/// Code that was written instruction by instruction.
+struct Code {
+  Ref<runtime::Executable> executable;
+};
+
+/// A kernel-less program from functions of instructions, as python/sator/relax/exec_builder.py lists them:
+///   functions   [(name, parameters, registers, [(operation, ...)])] with the operations
+///               ("call", function, is_own, [operand], register or -1, text), ("ret", register), ("goto", target), ("if", register, target)
+///   operand     ("r", register), ("c", value), ("f", function, is_own); targets are instructions of the function
+Code code_of(nb::list functions) {
+  runtime::ExecutableBuilder b;
+  auto callee = [&](nb::handle name, nb::handle is_own) {
+    const auto text = nb::cast<std::string>(name);
+    return nb::cast<bool>(is_own) ? b.vm_function(text) : b.builtin(text);
+  };
+  auto operand = [&](nb::handle o) {
+    const auto kind = nb::cast<std::string>(o[0]);
+    if (kind == "r") return runtime::Arg::reg(nb::cast<int32_t>(o[1]));
+    if (kind == "f") return runtime::Arg::function(callee(o[1], o[2]));
+    return b.constant(value_of(o[1]));
+  };
+  for (nb::handle f : functions) {
+    const auto params = nb::cast<std::vector<std::string>>(f[1]);
+    b.begin_function(nb::cast<std::string>(f[0]), params);
+    for (auto r = static_cast<int>(params.size()); r < nb::cast<int>(f[2]); ++r) b.new_register();
+    std::vector<int32_t> begins;                  // of each instruction of the list, its place in the code
+    std::multimap<int64_t, int32_t> open;         // jumps to instructions that are not written yet
+    auto jump = [&](int64_t target, int32_t at) { open.emplace(target, at); };
+    int64_t number = 0;
+    for (nb::handle i : nb::borrow<nb::list>(f[3])) {
+      begins.push_back(b.here());
+      for (auto [at, end] = open.equal_range(number); at != end; ++at) b.patch(at->second);
+      open.erase(number++);
+      const auto kind = nb::cast<std::string>(i[0]);
+      if (kind == "call") {
+        std::vector<runtime::Arg> args;
+        for (nb::handle a : nb::borrow<nb::list>(i[3])) args.push_back(operand(a));
+        const auto result = nb::cast<int32_t>(i[4]);
+        b.call(callee(i[1], i[2]), args, result < 0 ? std::nullopt : std::optional(runtime::Arg::reg(result)));
+      } else if (kind == "ret") {
+        b.ret(runtime::Arg::reg(nb::cast<int32_t>(i[1])));
+      } else if (kind == "if") {
+        jump(nb::cast<int64_t>(i[2]), b.if_(runtime::Arg::reg(nb::cast<int32_t>(i[1]))));
+      } else if (const auto target = nb::cast<int64_t>(i[1]); target < number) {
+        b.goto_(begins[static_cast<size_t>(target)]);
+      } else {
+        jump(target, b.goto_());
+      }
+    }
+    b.end_function();
+  }
+  return {b.finish()};
+}
+
 class Machine {
  public:
+  Machine(const Code& code, int num_threads)
+      : extra_(python_builtins()),
+        vm_(code.executable, runtime::KernelTable(),
+            num_threads > 0 ? runtime::ThreadPool::create(num_threads) : Ref<runtime::ThreadPool>(), extra_) {}
   Machine(const Program& program, int num_threads)
       : program_(program.open),
         extra_(python_builtins()),
@@ -105,6 +164,10 @@ class Machine {
     const std::vector<Value> values = values_of(args);
     nb::gil_scoped_release released;
     std::optional<Chip> described;
+    if (chip && !program_.phase3)
+      fail({.what = "code that was written instruction by instruction has no program to cost",
+            .needs = "a program that relax.build made",
+            .hint = "profile it without chip"});
     if (chip) described = dataflow::described_chip(*chip, {});
     std::vector<runtime::Profile> runs;
     for (int i = 0; i < std::max(rounds, 1); ++i)
@@ -187,8 +250,14 @@ void add_machine(nb::module_& m) {
       nb::arg("bounds"),
       nb::arg("debug_dump") = "");
   m.def("open_program", [](const std::string& path) { return Program{driver::open_program(path)}; });
+  nb::class_<Code>(m, "Code", "A program that was written instruction by instruction.")
+      .def("signatures", [](const Code&) { return nb::dict(); })
+      .def("returned", [](const Code&) { return nb::dict(); })
+      .def("as_text", [](const Code& c) { return c.executable->as_text(); });
+  m.def("code", code_of);
   nb::class_<Machine>(m, "Machine", "Runs a program's functions.")
       .def(nb::init<const Program&, int>(), nb::arg("program"), nb::arg("num_threads") = 0)
+      .def(nb::init<const Code&, int>(), nb::arg("code"), nb::arg("num_threads") = 0)
       .def("call", [](Machine& vm, const std::string& name, nb::args args) { return vm.call(name, args); })
       .def("time",
            [](Machine& vm, const std::string& name, int number, int repeat, double min_repeat_ms, nb::args args) {

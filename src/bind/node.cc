@@ -231,6 +231,7 @@ NodeRef attribute_of(nb::handle o) {
       items.emplace(nb::cast<std::string>(nb::str(key)), attribute_of(value));
     return make<Dict>(std::move(items));
   }
+  if (PyFunction_Check(o.ptr())) return node_of(nb::module_::import_("sator._core").attr("index_map")(o, nb::none()));
   if (nb::isinstance<NDArray>(o) || (nb::hasattr(o, "__dlpack__") && nb::hasattr(o, "ndim")))
     return relax::constant(tensor_of(nb::module_::import_("sator.nd").attr("array")(o)));
   return node_of(o);

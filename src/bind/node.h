@@ -57,7 +57,8 @@ NodeRef node_of(nb::handle object);
 bool is_numpy_scalar(nb::handle object);
 /// A Python number becomes a constant: an int of int32 (int64 where it does not fit), a float of float32.
 Expr expr_of(nb::handle object, const char* needs = "an expression or a number");
-/// The value of an attribute: numbers, texts, lists and dictionaries become nodes, arrays constants. Null for None.
+/// The value of an attribute: numbers, texts, lists and dictionaries become nodes, arrays constants, functions of indices
+/// index maps. Null for None.
 NodeRef attribute_of(nb::handle object);
 /// What attribute_of reads, back: constants as Python numbers and texts, lists and dictionaries as Python's.
 nb::object from_attribute(const NodeRef& node);

@@ -32,7 +32,7 @@ struct BlockHandleObject {
 };
 
 /// The map that a Python function computes: `lambda i, j: (i // 4, j, i % 4)`. `rank`: of a function with `*indices`.
-arith::IndexMapRef index_map_of(nb::handle function, std::optional<int64_t> rank) {
+arith::IndexMapRef index_map_of(nb::handle function, std::optional<int64_t> rank, DType dtype = i32) {
   nb::object inspect = nb::module_::import_("inspect");
   nb::object parameters = inspect.attr("signature")(function).attr("parameters").attr("values")();
   std::vector<VarRef> inputs;
@@ -42,9 +42,9 @@ arith::IndexMapRef index_map_of(nb::handle function, std::optional<int64_t> rank
         throw nb::value_error(
             "an index map with *indices\n  needs: a known number of indices\n  hint:  tir.IndexMap.from_func(f, "
             "ndim=2)");
-      for (int64_t i = static_cast<int64_t>(inputs.size()); i < *rank; ++i) inputs.push_back(make_var(text("i", i)));
+      for (int64_t i = static_cast<int64_t>(inputs.size()); i < *rank; ++i) inputs.push_back(make_var(text("i", i), dtype));
     } else {
-      inputs.push_back(make_var(nb::cast<std::string>(p.attr("name"))));
+      inputs.push_back(make_var(nb::cast<std::string>(p.attr("name")), dtype));
     }
   }
   nb::list arguments;
@@ -179,9 +179,14 @@ const T& node_as(const Handle& h, const char* needs) {
 void add_index_maps(nb::module_& m) {
   m.def(
       "index_map",
-      [](nb::object f, std::optional<int64_t> rank) { return bind::to_python(NodeRef(index_map_of(f, rank))); },
+      [](nb::object f, std::optional<int64_t> rank, const std::string& dtype) {
+        const std::optional<DType> d = DType::parse(dtype);
+        if (!d || !d->is_int()) throw nb::value_error("the dtype of indices is int32 or int64");
+        return bind::to_python(NodeRef(index_map_of(f, rank, *d)));
+      },
       nb::arg("function"),
-      nb::arg("rank").none());
+      nb::arg("rank").none(),
+      nb::arg("dtype") = "int32");
   m.def("map_indices", [](const Handle& map, nb::object indices) {
     arith::Analyzer analyzer;
     return list_of(arith::map_indices(node_as<arith::IndexMap>(map, "an IndexMap"), exprs_of(indices), analyzer));

@@ -70,7 +70,7 @@ class PythonObject final : public tir::HostObject {
   }
   NodeRef index_map() const override {
     if (!PyFunction_Check(object_.ptr())) return nullptr;
-    return node_of(nb::module_::import_("sator._core").attr("index_map")(object_, nb::none()));
+    return node_of(nb::module_::import_("sator._core").attr("index_map")(object_, nb::none(), "int64"));
   }
   const nb::object& object() const { return object_; }
 

@@ -29,8 +29,11 @@ ModuleRef remove_purity_checking(const ModuleRef& module, const PassContext&) {
         },
         [](const RCall& call) -> NodeRef {
           const Op* op = call.op.as<Op>();
-          if (!op || (op->name != "call_pure_packed" && op->name != "invoke_pure_closure")) return ref(call);
-          std::vector<RExpr> args(call.args.begin() + 1, call.args.end());
+          if (!op) return ref(call);
+          std::vector<RExpr> args(call.args.empty() ? call.args.end() : call.args.begin() + 1, call.args.end());
+          if (op->name == "call_inplace_packed")
+            return with_sinfo(relax::call(call.args[0], std::move(args), Attrs(), call.sinfo_args), call.sinfo);
+          if (op->name != "call_pure_packed" && op->name != "invoke_pure_closure") return ref(call);
           if (op->name == "call_pure_packed")
             return with_sinfo(relax::call(call.args[0], std::move(args), call.attrs, call.sinfo_args), call.sinfo);
           return with_sinfo(relax::call(op_ref("invoke_closure"), call.args, call.attrs, call.sinfo_args), call.sinfo);

@@ -338,7 +338,7 @@ class Verifier {
     std::function<void(const StructInfo&)> gather = [&](const StructInfo& s) {
       if (const TupleInfo* tuple = s.as<TupleInfo>())
         for (const StructInfo& item : tuple->items) gather(item);
-      else
+      else if (!s.as<PrimInfo>())  // a scalar parameter takes it
         given.push_back(s);
     };
     gather(c.args[1]->sinfo);

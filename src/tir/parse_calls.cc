@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
 #include "ir/builtins.h"
 #include "tir/parse_eval.h"
 
@@ -220,6 +221,18 @@ Value Evaluator::call_language(const std::string& name, const Expression& e) {
          {.what = text(name, " is not part of the language of tensor programs"),
           .needs = "a name that T offers",
           .hint = near.empty() ? "check the spelling" : text("did you mean T.", join(near, " or T."), "?")});
+  }
+  // A module of the surroundings, by a name that scripts know too: tvm.nd.array(...).
+  const size_t dot = name.find('.');
+  std::optional<Value> own = around && dot != name.npos ? around->value_of(name.substr(0, dot)) : std::nullopt;
+  if (own && own->as<HostObjectRef>()) {
+    Value callee = *own;
+    for (std::string_view part : split(std::string_view(name).substr(dot + 1), '.')) {
+      const auto* h = callee.as<HostObjectRef>();
+      if (!h) break;
+      callee = located(e.place, [&] { return (*h)->attribute(std::string(part)); });
+    }
+    if (const auto* h = callee.as<HostObjectRef>()) return call_host(**h, e);
   }
   fail(e.place,
        {.what = text(name, " cannot be called here"),

@@ -268,7 +268,7 @@ from sator.relax.pipeline import get_pipeline, register_pipeline  # noqa: E402,F
 from sator.relax.expr_functor import PyExprMutator, PyExprVisitor  # noqa: E402,F401
 
 
-_SUBMODULES = ("analysis", "dpl", "frontend", "transform")
+_SUBMODULES = ("analysis", "dpl", "frontend", "testing", "transform", "vm_build")
 # Ops that TVM has here too.
 _OPS = ("call_tir", "call_tir_with_grad", "call_tir_inplace", "call_dps_packed", "call_packed", "call_pure_packed")
 
@@ -278,4 +278,8 @@ def __getattr__(name):
         return importlib.import_module("sator.relax." + name)
     if name in _OPS:
         return getattr(op, name)
+    if name == "ExecBuilder":
+        from sator.relax.exec_builder import ExecBuilder
+
+        return ExecBuilder
     raise AttributeError(f"module 'sator.relax' has no attribute {name!r}")

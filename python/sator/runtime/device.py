@@ -13,6 +13,7 @@ class Device:
         return self.type == "cpu" and self.index == 0
 
     device_id = property(lambda self: self.index)
+    device_type = property(lambda self: 1, doc="DLPack's number of the kind.")
 
     def sync(self):
         """Nothing to wait for: calls return when their work is done."""

@@ -163,11 +163,22 @@ class VirtualMachine(_Runs):
         _need_cpu(device[0] if isinstance(device, (list, tuple)) else device)
         self._inputs = {}
         self._outputs = {}
+        self._saved = {}
         self._library = rt_mod
         self._open(rt_mod._program, num_threads)
 
     def __getitem__(self, name):
-        return self._function(name)
+        return self._saved[name] if name in self._saved else self._function(name)
+
+    def save_function(self, func_name, saved_name, *args, include_return=True):
+        """Keeps a call: `vm[saved_name]()` makes it. Without `include_return` it gives nothing."""
+        called = self._function(func_name)
+
+        def saved():
+            result = called(*args)
+            return result if include_return else None
+
+        self._saved[saved_name] = saved
 
     def set_input(self, func_name, *args):
         """Keeps arguments for invoke_stateful."""

@@ -109,12 +109,12 @@ def decl_buffer(shape, dtype=None, name="buffer", data=None, strides=None, elem_
     if buffer_type:
         raise ValueError(f"a buffer of type {buffer_type}\n  needs: buffer_type \"\"")
     shape = shape if isinstance(shape, (list, tuple)) else [shape]
-    plain = _core.evaluate("T.Buffer(shape, dtype)", {"shape": (tuple(shape),), "dtype": (dtype or "float32",)}.get)
+    extents = [_core.expr(e) for e in shape]
     if data is None:
         data = _core.pointer(name, dtype or "float32", scope or "global")
     if elem_offset is None and offset_factor:
-        elem_offset = _core.make_var(f"{name}_elem_offset", plain.shape[0].dtype if plain.shape else "int32", False)
-    values = {"data": data, "dtype": dtype or "float32", "shape": plain.shape, "strides": list(strides or ()), "elem_offset": elem_offset,
+        elem_offset = _core.make_var(f"{name}_elem_offset", extents[0].dtype if extents else "int32", False)
+    values = {"data": data, "dtype": dtype or "float32", "shape": extents, "strides": list(strides or ()), "elem_offset": elem_offset,
               "name": name, "data_alignment": 64 if data_alignment <= 0 else data_alignment, "offset_factor": offset_factor or 1,
               "axis_separators": list(axis_separators or ())}
     return _core.make(_core.tir.Buffer, [values[f] for f in _core.tir.Buffer._fields])
@@ -153,11 +153,11 @@ class _IndexMap:
     AXIS_SEPARATOR = "axis_separator"
 
     @staticmethod
-    def from_func(mapping_function, ndim=None, inverse_index_map=None, *, index_dtype="int64"):
+    def from_func(mapping_function, ndim=None, inverse_index_map=None, *, index_dtype="int32"):
         """The map that a function of index variables computes.
 
         ndim         how many indices it takes, where that is not to be seen: `lambda *i: ...`
-        index_dtype  of indices that are given as numbers; expressions keep their own
+        index_dtype  of its variables: int32 or int64
         Errors: ValueError for a function with axis separators.
         """
         index_map, separators = _IndexMap.from_func_with_separators(mapping_function, ndim, inverse_index_map, index_dtype=index_dtype)
@@ -166,7 +166,7 @@ class _IndexMap:
         return index_map
 
     @staticmethod
-    def from_func_with_separators(mapping_function, ndim=None, inverse_index_map=None, *, index_dtype="int64"):
+    def from_func_with_separators(mapping_function, ndim=None, inverse_index_map=None, *, index_dtype="int32"):
         """The map, and the positions in its result before which its function gives IndexMap.AXIS_SEPARATOR."""
         separators = []
 
@@ -181,7 +181,7 @@ class _IndexMap:
             return out
 
         indices.__signature__ = inspect.signature(mapping_function)
-        return _core.index_map(indices, ndim), separators
+        return _core.index_map(indices, ndim, index_dtype), separators
 
     def is_equivalent_to(self, other_map):
         """Whether both take equal indices to equal indices, whatever their variables are called."""
@@ -246,9 +246,12 @@ add_constructors(_core.tir, constructors.TIR)
 globals().update({name: cls for name, cls in vars(_core.tir).items() if not name.startswith("_")})
 
 
-def const(value, dtype="int32"):
-    """A constant."""
-    return _core.const(value, dtype)
+def const(value, dtype=None, span=None):
+    """A constant; without a dtype int32 (int64 where the value needs it), float32 or bool."""
+    if dtype is None:
+        dtype = "bool" if isinstance(value, bool) else "float32" if isinstance(value, float) else getattr(value, "dtype", None) or (
+            "int32" if -(2**31) <= value < 2**31 else "int64")
+    return _core.const(value, str(dtype))
 
 
 def min(a, b):  # noqa: A001
