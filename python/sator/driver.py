@@ -36,11 +36,13 @@ _LOWERING = ("LowerInitBlock", "PlanAndUpdateBufferAllocationLocation", "Convert
 def lower(inp, args=None, name="main", simple_mode=False):
     """The module with blocks lowered to loops over flat buffers; sator.build does this by itself.
 
-    inp           an IRModule of tensor programs, one PrimFunc, or a schedule of te with its arguments in `args`
+    inp           an IRModule of tensor programs, one PrimFunc, which gets the name `name`, or a schedule of te with its arguments in `args`
     simple_mode   of a schedule of te: its program as it is
     """
     from sator import transform
 
+    if isinstance(inp, _core.tir.PrimFunc):
+        inp = inp.with_attrs({"global_symbol": name, "tir.noalias": True})
     mod = module_of(inp, args, name)
     if simple_mode:
         return mod

@@ -97,12 +97,10 @@ void add_analysis(nb::module_& m) {
     for (const VarRef& v : tir::undefined_vars(node.node)) out.append(to_python(NodeRef(v)));
     return out;
   });
-  m.def("workspace_bytes", [](const Handle& f, int64_t alignment) {
-    return tir::workspace_bytes(program_of(f), alignment);
-  });
-  m.def("constant_bytes", [](const Handle& f, int64_t alignment) {
-    return tir::constant_bytes(program_of(f), alignment);
-  });
+  m.def("workspace_bytes",
+        [](const Handle& f, int64_t alignment) { return tir::workspace_bytes(program_of(f), alignment); });
+  m.def("constant_bytes",
+        [](const Handle& f, int64_t alignment) { return tir::constant_bytes(program_of(f), alignment); });
   m.def("allocated_bytes", [](const Handle& f) { return tir::allocated_bytes(program_of(f)); });
   m.def("estimate_flops", [](const Handle& module) {
     const Module* given = module.node.as<Module>();
@@ -129,9 +127,8 @@ void add_analysis(nb::module_& m) {
         return nb::make_tuple(reads, writes, opaque);
       },
       "What one instance of a block reads, writes, and accesses through pointers.");
-  m.def("fresh_function", [](const Handle& f) {
-    return to_python(NodeRef(tir::fresh_function(tir::PrimFuncRef(&program_of(f)))));
-  });
+  m.def("fresh_function",
+        [](const Handle& f) { return to_python(NodeRef(tir::fresh_function(tir::PrimFuncRef(&program_of(f))))); });
   m.def("specialize", specialized, "The tensor program with values for some of its parameters.");
   m.def("bind_params", bound<relax::bind_params>, "The graph with values for some of its parameters.");
   m.def("bind_sizes", bound<relax::bind_sizes>, "The graph with values for some of its symbolic sizes.");

@@ -82,8 +82,8 @@ Code code_of(nb::list functions) {
     const auto params = nb::cast<std::vector<std::string>>(f[1]);
     b.begin_function(nb::cast<std::string>(f[0]), params);
     for (auto r = static_cast<int>(params.size()); r < nb::cast<int>(f[2]); ++r) b.new_register();
-    std::vector<int32_t> begins;                  // of each instruction of the list, its place in the code
-    std::multimap<int64_t, int32_t> open;         // jumps to instructions that are not written yet
+    std::vector<int32_t> begins;           // of each instruction of the list, its place in the code
+    std::multimap<int64_t, int32_t> open;  // jumps to instructions that are not written yet
     auto jump = [&](int64_t target, int32_t at) { open.emplace(target, at); };
     int64_t number = 0;
     for (nb::handle i : nb::borrow<nb::list>(f[3])) {
@@ -217,14 +217,15 @@ void add_machine(nb::module_& m) {
                out[name.c_str()] = driver::describe(driver::signature_of(*p.open.phase3, name));
              return out;
            })
-      .def("returned",
-           [](const Program& p) {
-             std::map<std::string, std::string> out;
-             for (const auto& [name, func] : p.open.phase3->functions)
-               if (const auto dtype = string_attr(func->attrs, passes::kReturnsByStore)) out[name] = *dtype;
-             return out;
-           },
-           "The dtype of what a function stores in its last parameter and returns, by function.")
+      .def(
+          "returned",
+          [](const Program& p) {
+            std::map<std::string, std::string> out;
+            for (const auto& [name, func] : p.open.phase3->functions)
+              if (const auto dtype = string_attr(func->attrs, passes::kReturnsByStore)) out[name] = *dtype;
+            return out;
+          },
+          "The dtype of what a function stores in its last parameter and returns, by function.")
       .def_prop_ro("isa", [](const Program& p) { return p.open.compiled->isa(); })
       .def("as_text", [](const Program& p) { return p.open.compiled->executable()->as_text(); });
   m.def(

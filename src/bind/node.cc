@@ -72,12 +72,11 @@ void add_operators(nb::class_<PrimExprHandle, Handle>& c) {
       {"add", "+"}, {"sub", "-"}, {"mul", "*"}, {"truediv", "/"}, {"floordiv", "//"}, {"mod", "%"}};
   auto expr_handle = [](const Handle& h) { return Expr(static_cast<const ExprNode*>(h.node.get())); };
   for (auto [name, op] : kOperators) {
-    c.def(("__" + std::string(name) + "__").c_str(),
-          [=](const PrimExprHandle& a, nb::object b) -> nb::object {
-            // te's tensors know what an operand of all of their elements is.
-            if (nb::isinstance<te::Tensor>(b)) return nb::borrow(Py_NotImplemented);
-            return to_python(binary(op, expr_handle(a), expr_of(b)));
-          });
+    c.def(("__" + std::string(name) + "__").c_str(), [=](const PrimExprHandle& a, nb::object b) -> nb::object {
+      // te's tensors know what an operand of all of their elements is.
+      if (nb::isinstance<te::Tensor>(b)) return nb::borrow(Py_NotImplemented);
+      return to_python(binary(op, expr_handle(a), expr_of(b)));
+    });
     c.def(("__r" + std::string(name) + "__").c_str(),
           [=](const PrimExprHandle& a, nb::object b) { return to_python(binary(op, expr_of(b), expr_handle(a))); });
   }
@@ -344,6 +343,11 @@ void add_node_classes(nb::module_& m) {
     const std::optional<DType> d = DType::parse(dtype);
     if (!d) throw nb::value_error(("no dtype " + dtype).c_str());
     return to_python(make_pointer(name, *d, scope));
+  });
+  m.def("scope_of", [](const Handle& pointer) {
+    const Var* v = pointer.node.as<Var>();
+    if (!v) throw nb::type_error("only pointers have a storage scope");
+    return v->scope;
   });
   m.def("binary", [](const std::string& op, nb::object a, nb::object b) {
     return to_python(binary(op, expr_of(a), expr_of(b)));

@@ -42,7 +42,8 @@ arith::IndexMapRef index_map_of(nb::handle function, std::optional<int64_t> rank
         throw nb::value_error(
             "an index map with *indices\n  needs: a known number of indices\n  hint:  tir.IndexMap.from_func(f, "
             "ndim=2)");
-      for (int64_t i = static_cast<int64_t>(inputs.size()); i < *rank; ++i) inputs.push_back(make_var(text("i", i), dtype));
+      for (int64_t i = static_cast<int64_t>(inputs.size()); i < *rank; ++i)
+        inputs.push_back(make_var(text("i", i), dtype));
     } else {
       inputs.push_back(make_var(nb::cast<std::string>(p.attr("name")), dtype));
     }

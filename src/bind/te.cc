@@ -195,7 +195,8 @@ te::Reduction reduced_by(nb::object combine, nb::object identity, nb::object sou
 }
 
 /// Tensors that a statement of Python's computes: `body` is called with the buffers of the inputs and of the results.
-nb::object extern_tensors(const std::string& name, nb::object inputs, nb::list shapes, nb::list dtypes, nb::object body) {
+nb::object extern_tensors(const std::string& name, nb::object inputs, nb::list shapes, nb::list dtypes,
+                          nb::object body) {
   const std::vector<te::Tensor> given = te_tensors_of(inputs);
   std::vector<te::ExternOutput> outputs;
   for (size_t i = 0; i < nb::len(shapes); ++i) {

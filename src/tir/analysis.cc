@@ -143,10 +143,11 @@ class AccessBounds {
       const bool is_below = !arith::is_inf(bounds.min) && bounds.min < 0;
       const bool is_above = extent && !arith::is_inf(bounds.max) && bounds.max >= *extent;
       if (!is_below && !is_above) continue;
-      found_.push_back({.what = text("the index ", indices[i], " of ", buffer->name, " runs from ", bounds.min, " to ", bounds.max),
-                        .needs = text("an index from 0 to ", buffer->shape[i], " - 1 in dimension ", i),
-                        .hint = "make the loop shorter or the buffer larger, or guard the access by a condition",
-                        .at = {{Ref<const Object>(&at), ""}}});
+      found_.push_back(
+          {.what = text("the index ", indices[i], " of ", buffer->name, " runs from ", bounds.min, " to ", bounds.max),
+           .needs = text("an index from 0 to ", buffer->shape[i], " - 1 in dimension ", i),
+           .hint = "make the loop shorter or the buffer larger, or guard the access by a condition",
+           .at = {{Ref<const Object>(&at), ""}}});
     }
   }
 

@@ -333,9 +333,10 @@ class FunctionBuilder {
     std::vector<Expr> indices;
     for (size_t i = 0; i < stage.axes.size(); ++i) indices.push_back(iter_vars[i]->var);
     std::vector<Stmt> init;
-    Stmt body = is_empty          ? identities(stage, indices)
-                : stage.reduction ? reduction_body(stage, iterators, indices, init)
-                                  : tir::store(buffers_[&stage][output], placed(stage.bodies[output], iterators), indices);
+    Stmt body = is_empty ? identities(stage, indices)
+                : stage.reduction
+                    ? reduction_body(stage, iterators, indices, init)
+                    : tir::store(buffers_[&stage][output], placed(stage.bodies[output], iterators), indices);
     if (iter_vars.empty()) {
       iter_vars.push_back(make<IterVar>(range_of(int_imm(1, i64)), make_var("vi", i64), IterKind::spatial));
       values.push_back(int_imm(0, index_));

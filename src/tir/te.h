@@ -50,7 +50,7 @@ class Stage final : public Object {
   std::optional<Reduction> reduction;
   std::function<tir::Stmt(const std::vector<BufferRef>&)> statement;
   Attrs annotations;
-  std::string tag;            ///< what a user calls this kind of formula; it is not part of the program
+  std::string tag;             ///< what a user calls this kind of formula; it is not part of the program
   std::vector<Tensor> inputs;  ///< in the order in which the bodies name them
 
   bool is_placeholder() const { return bodies.empty() && !reduction && !statement; }

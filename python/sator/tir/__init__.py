@@ -143,6 +143,10 @@ class _Block:
 
 @extends(_core.tir.Buffer)
 class _Buffer:
+    def scope(self):
+        """Where it lies: "global", "shared", "local", ..."""
+        return _core.scope_of(self.data)
+
     def __getitem__(self, indices):
         """The element at an index per dimension."""
         return _core.make(_core.tir.BufferLoad, [self, list(indices) if isinstance(indices, tuple) else [indices]])

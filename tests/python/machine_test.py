@@ -1,0 +1,218 @@
+"""What programs give and ask while they run: numbers, properties of tensors, functions in place, instructions by hand."""
+import tempfile
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+import sator
+from sator import relax, tir
+from sator.script import ir as I, relax as R, tir as T
+
+
+@T.prim_func
+def clipped(x: T.float32, low: T.float32) -> T.float32:
+    if x < low:
+        T.evaluate(T.ret(low))
+    else:
+        T.evaluate(T.ret(x))
+
+
+@T.prim_func
+def returns_early(A: T.Buffer((8,), "float32")) -> T.float32:
+    for i in range(8):
+        T.evaluate(T.ret(A[i]))
+
+
+@T.prim_func
+def last(A: T.Buffer((8,), "int32"), i: T.int32) -> T.int32:
+    T.evaluate(T.ret(A[7 - i] * 2))
+
+
+@I.ir_module
+class Properties:
+    @R.function
+    def bits(x: R.Tensor):
+        return x.dtype.bits
+
+    @R.function
+    def code(x: R.Tensor):
+        return x.dtype.type_code
+
+    @R.function
+    def lanes(x: R.Tensor):
+        return x.dtype.lanes
+
+    @R.function
+    def rank(x: R.Tensor):
+        return x.ndim
+
+    @R.function
+    def extent(x: R.Tensor, axis: R.Prim("int64")):
+        return x.shape[axis]
+
+    @R.function
+    def stride(x: R.Tensor, axis: R.Prim("int64")):
+        return x.strides[axis]
+
+    @R.function
+    def offset(x: R.Tensor):
+        return x.elem_offset
+
+
+def machine(mod):
+    return relax.VirtualMachine(relax.build(mod, "llvm"), sator.cpu())
+
+
+class Numbers(unittest.TestCase):
+    def test_returned(self):
+        program = sator.build(sator.IRModule({"clipped": clipped, "last": last}))
+        self.assertEqual((program["clipped"](3.0, 4.0), program["clipped"](5.0, 4.0)), (4.0, 5.0))
+        a = np.arange(8, dtype="int32")
+        self.assertEqual([program["last"](a, i) for i in (0, 7)], [14, 0])
+        self.assertIsInstance(program["last"](a, np.int32(3)), int)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "numbers.so"
+            program.export_library(path)
+            self.assertEqual(sator.runtime.load_module(path)["last"](a, 1), 12)
+
+    def test_integers_wrap(self):
+        x, y = tir.Var("x", "int8"), tir.Var("y", "int8")
+        add = tir.PrimFunc([x, y], tir.Evaluate(tir.ret(x + y))).with_attr("global_symbol", "add")
+        self.assertEqual(sator.build(add)(127, 1), -128)
+
+    def test_return_inside_of_a_loop(self):
+        with self.assertRaisesRegex(sator.TVMError, "not the last statement"):
+            sator.build(returns_early)
+
+
+class Tensors(unittest.TestCase):
+    def test_properties(self):
+        vm = machine(Properties)
+        for dtype, code, bits in (("int8", 0, 8), ("uint16", 1, 16), ("float32", 2, 32), ("bool", 1, 1)):
+            x = sator.nd.empty((3, 5), dtype)
+            self.assertEqual((vm["code"](x), vm["bits"](x), vm["lanes"](x), vm["rank"](x)), (code, bits, 1, 2))
+        x = np.zeros((3, 5, 7), "float32")
+        self.assertEqual([vm["extent"](x, i) for i in range(3)], [3, 5, 7])
+        self.assertEqual([vm["stride"](x, i) for i in range(3)], [35, 7, 1])
+        self.assertEqual((vm["rank"](np.zeros((), "float32")), vm["offset"](x)), (0, 0))
+        with self.assertRaisesRegex(sator.TVMError, "axis"):
+            vm["extent"](x, 3)
+
+    def test_known_properties(self):
+        @R.function
+        def f(x: R.Tensor(("n", 4), "float16")):
+            y = x.ndim
+            z = x.shape[1]
+            return (y, z)
+
+        infos = [b.var.struct_info for b in f.body.blocks[0].bindings[:2]]
+        self.assertEqual([int(i.value) for i in infos], [2, 4])
+        with self.assertRaisesRegex(sator.TVMError, "axis 2"):
+            sator.script.parse('@R.function\ndef f(x: R.Tensor((4, 4), "float16")):\n    z = x.shape[2]\n    return z\n')
+
+    def test_functions_in_place(self):
+        @I.ir_module
+        class InPlace:
+            @R.function
+            def main(x: R.Tensor((3,), "float32"), y: R.Tensor((3,), "float32")):
+                z = R.call_inplace_packed("machine_test.add_to", x, y, inplace_indices=0, sinfo_args=(R.Tensor((3,), dtype="float32")))
+                return z
+
+        def add_to(a, b):
+            a.copyfrom(a.numpy() + b.numpy())
+            return a
+
+        sator.register_func("machine_test.add_to", add_to, override=True)
+        x = sator.nd.array(np.arange(3, dtype="float32"))
+        result = machine(InPlace)["main"](x, sator.nd.array(np.ones(3, "float32")))
+        for got in (x, result):
+            np.testing.assert_array_equal(got.numpy(), [1, 2, 3])
+
+
+class Instructions(unittest.TestCase):
+    def setUp(self):
+        sator.register_func("machine_test.add", lambda a, b: a + b, override=True)
+
+    def summing(self):
+        """sum_to(n): 1 + ... + n, by a loop."""
+        ib = relax.ExecBuilder()
+        with ib.function("sum_to", num_inputs=1):
+            ib.emit_call("machine_test.add", args=[ib.imm(0), ib.imm(0)], dst=ib.r(1))
+            ib.emit_if(ib.r(0), 4)
+            ib.emit_call("machine_test.add", args=[ib.r(1), ib.r(0)], dst=ib.r(1))
+            ib.emit_call("machine_test.add", args=[ib.r(0), ib.imm(-1)], dst=ib.r(0))
+            ib.emit_goto(-3)
+            ib.emit_ret(ib.r(1))
+        return ib
+
+    def test_loop_and_calls(self):
+        ib = self.summing()
+        with ib.function("twice", num_inputs=1):
+            ib.emit_call("sum_to", args=[ib.r(0)], dst=ib.r(1))
+            ib.emit_call("machine_test.add", args=[ib.r(1), ib.r(1)], dst=ib.r(1))
+            ib.emit_ret(ib.r(1))
+        code = ib.get()
+        vm = relax.VirtualMachine(code, sator.cpu())
+        self.assertEqual([vm["sum_to"](n) for n in (0, 1, 4, 100)], [0, 1, 10, 5050])
+        self.assertEqual(vm["twice"](4), 20)
+        self.assertIn("machine_test.add", code.as_text())
+        self.assertEqual(relax.testing.vm.check_saved_func(vm, "twice", 3), 12)
+
+    def test_constants(self):
+        ib = relax.ExecBuilder()
+        value = sator.nd.array(np.arange(3, dtype="int32"))
+        self.assertEqual(ib.convert_constant(value), ib.convert_constant(sator.nd.array(np.arange(3, dtype="int32"))))
+        self.assertNotEqual(ib.convert_constant("a"), ib.convert_constant("b"))
+        with ib.function("shape_of", num_inputs=0):
+            ib.emit_call("vm.builtin.shape_of", args=[ib.c(ib.convert_constant(value))], dst=ib.r(0))
+            ib.emit_ret(ib.r(0))
+        self.assertEqual(tuple(relax.VirtualMachine(ib.get(), sator.cpu())["shape_of"]()), (3,))
+
+    def test_errors(self):
+        ib = self.summing()
+        with self.assertRaisesRegex(ValueError, "outside of a function"):
+            ib.emit_ret(ib.r(0))
+        with self.assertRaisesRegex(ValueError, "sum_to cannot begin here"):
+            ib.function("sum_to", num_inputs=1)
+        with ib.function("out", num_inputs=0):
+            ib.emit_goto(7)
+        with self.assertRaisesRegex(ValueError, "a jump by 7"):
+            ib.get()
+        missing = relax.ExecBuilder()
+        with missing.function("f", num_inputs=0):
+            missing.emit_call("machine_test.no_such", args=[], dst=missing.r(0))
+            missing.emit_ret(missing.r(0))
+        with self.assertRaisesRegex(sator.TVMError, "no_such"):
+            relax.VirtualMachine(missing.get(), sator.cpu())
+
+
+class Surroundings(unittest.TestCase):
+    def test_modules_of_python(self):
+        text = '''@R.function
+def f(x: R.Tensor((2, 2), "int32")):
+    y = R.add(x, R.const(np.array([[1, 2], [3, 4]], dtype="int32"), dtype="int32"))
+    z = relax.Call(relax.Op.get("add"), [y, x])
+    return z
+'''
+        f = sator.script.parse(text, extra_vars={"np": np, "relax": relax})
+        x = np.ones((2, 2), "int32")
+        np.testing.assert_array_equal(machine(sator.IRModule({"f": f.with_attr("global_symbol", "f")}))["f"](x).numpy(), [[3, 4], [5, 6]])
+        with self.assertRaisesRegex(sator.TVMError, "R.Call is not part"):
+            sator.script.parse(text, extra_vars={"np": np})
+
+    def test_functions_of_indices(self):
+        swapped = lambda i, j: (j, i)  # noqa: E731
+
+        @R.function
+        def f(x: R.Tensor((2, 3), "float32")):
+            y = R.layout_transform(x, index_map=swapped)
+            return y
+
+        self.assertEqual(list(map(int, f.ret_struct_info.shape)), [3, 2])
+        again = sator.script.parse(f.script(show_meta=True))
+        self.assertTrue(sator.ir.structural_equal(again, f))
+
+
+if __name__ == "__main__":
+    unittest.main()

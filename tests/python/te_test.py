@@ -1,0 +1,133 @@
+"""Formulas: reducers, several results, statements, tags, schedules' errors."""
+import unittest
+
+import numpy as np
+
+import sator
+from sator import relax, te, tir, topi
+from sator.script import ir as I, relax as R, tir as T
+
+
+def run(args, *arrays):
+    """The arrays after the program of these tensors ran on them."""
+    sator.build(te.create_prim_func(args))(*arrays)
+    return arrays
+
+
+def double_and_shift(x, by):
+    return te.compute(x.shape, lambda *i: x(*i) * 2 + by, name="doubled")
+
+
+class Formulas(unittest.TestCase):
+    def setUp(self):
+        self.rng = np.random.default_rng(5)
+
+    def test_reducer(self):
+        n = 7
+        index, value = te.placeholder((3, n), "int32", "index"), te.placeholder((3, n), "float32", "value")
+        k = te.reduce_axis((0, n), "k")
+        argmax = te.comm_reducer(
+            lambda x, y: (tir.Select(x[1] >= y[1], x[0], y[0]), tir.Select(x[1] >= y[1], x[1], y[1])),
+            lambda t0, t1: (tir.const(-1, t0), te.min_value(t1)), name="argmax")
+        where, most = te.compute((3,), lambda i: argmax((index[i, k], value[i, k]), axis=k), name="argmax")
+        values = self.rng.standard_normal((3, n)).astype("float32")
+        indices = np.tile(np.arange(n, dtype="int32"), (3, 1))
+        _, _, got, top = run([index, value, where, most], indices, values, np.zeros(3, "int32"), np.zeros(3, "float32"))
+        np.testing.assert_array_equal(got, values.argmax(1))
+        np.testing.assert_array_equal(top, values.max(1))
+        product = te.comm_reducer(lambda x, y: x * y, lambda t: tir.const(1, t))
+        out = te.compute((3,), lambda i: product(value[i, k], axis=k), name="product")
+        np.testing.assert_allclose(run([value, out], values, np.zeros(3, "float32"))[1], values.prod(1), rtol=1e-5)
+
+    def test_several_results(self):
+        a, b = te.placeholder((4, 3), name="a"), te.placeholder((4, 3), name="b")
+        plus, times = te.compute((4, 3), lambda i, j: (a[i, j] + 2, b[i, j] * 3), name="both")
+        self.assertEqual((plus.name, times.name, times.value_index, plus.op.num_outputs), ("both.v0", "both.v1", 1, 2))
+        x, y = (self.rng.standard_normal((4, 3)).astype("float32") for _ in range(2))
+        _, _, p, t = run([a, b, plus, times], x, y, np.zeros_like(x), np.zeros_like(x))
+        np.testing.assert_array_equal(p, x + 2)
+        np.testing.assert_array_equal(t, y * np.float32(3))
+
+    def test_statement(self):
+        a = te.placeholder((6,), name="a")
+
+        def reversed_into(ins, outs):
+            i = tir.Var("i", "int32")
+            return tir.For(i, 0, 6, tir.ForKind.SERIAL, tir.BufferStore(outs[0], ins[0][5 - i], [i]))
+
+        out = te.extern((6,), [a], reversed_into, name="reversed")
+        x = np.arange(6, dtype="float32")
+        np.testing.assert_array_equal(run([a, out], x, np.zeros_like(x))[1], x[::-1])
+        with self.assertRaisesRegex(ValueError, "its result is not known"):
+            te.extern((6,), [a, te.placeholder((6,), "int32")], reversed_into)
+
+    def test_shifts(self):
+        a = te.placeholder((5,), "int32", "a")
+        x = np.arange(5, dtype="int32")
+        np.testing.assert_array_equal(run([a, topi.left_shift(a, 3)], x, np.zeros_like(x))[1], x << 3)
+        np.testing.assert_array_equal(run([a, topi.right_shift(a, a)], x, np.zeros_like(x))[1], x >> x)
+
+    def test_pool(self):
+        a = te.placeholder((1, 2, 4, 4), name="a")
+        x = self.rng.standard_normal((1, 2, 4, 4)).astype("float32")
+        windows = x.reshape(1, 2, 2, 2, 2, 2)
+        for kind, wanted in (("max", windows.max((3, 5))), ("avg", windows.mean((3, 5)))):
+            out = topi.nn.pool2d(a, (2, 2), (2, 2), (1, 1), (0, 0, 0, 0), kind)
+            np.testing.assert_allclose(run([a, out], x, np.zeros((1, 2, 2, 2), "float32"))[1], wanted, rtol=1e-6)
+
+    def test_tags_and_operations(self):
+        n = te.var("n")
+        a, b = te.placeholder((4, 3), name="a"), te.placeholder((4, 3), name="b")
+        self.assertEqual([(1 + a).op.tag, (a * n).op.tag, (n - a).op.tag, (a + b).op.tag],
+                         [topi.tag.ELEMWISE] * 3 + [topi.tag.BROADCAST])
+        with te.tag_scope("gemm"):
+            c = te.compute((4, 3), lambda i, j: a[i, j], attrs={"hello": 1})
+            with self.assertRaises(ValueError), te.tag_scope("conv"):
+                pass
+        self.assertEqual((c.op.tag, c.op.attrs["hello"].value), ("gemm", 1))
+        d = te.compute((4, 3), lambda i, j: c[i, j] + b[i, j], name="d")
+        graph = te.schedule.CreateReadGraph([d.op])
+        self.assertEqual(graph[d.op], [c, b])
+        order = te.schedule.PostDFSOrder([d.op], graph)
+        self.assertEqual(order, [a.op, c.op, b.op, d.op])
+
+    def test_number_beside_a_tensor(self):
+        n = tir.Var("n", "int32")
+        a = te.placeholder((4,), name="a")
+        program = sator.build(te.create_prim_func([a, n, n - a]))
+        out = np.zeros(4, "float32")
+        program(np.arange(4, dtype="float32"), 10, out)
+        np.testing.assert_array_equal(out, 10 - np.arange(4, dtype="float32"))
+
+    def test_schedule_errors(self):
+        a = te.placeholder((8, 4), name="a")
+        k = te.reduce_axis((0, 4), "k")
+        c = te.compute((8,), lambda i: te.sum(a[i, k], axis=k), name="c")
+        stage = te.create_schedule(c.op)[c]
+        with self.assertRaisesRegex(ValueError, "reduction"):
+            stage.vectorize(k)
+        outer, inner = stage.split(c.op.axis[0], factor=2)
+        for wrong in ((outer, k), (inner, outer)):
+            with self.assertRaisesRegex(ValueError, "do not follow each other"):
+                stage.fuse(*wrong)
+        with self.assertRaisesRegex(ValueError, "is no loop"):
+            stage.parallel(c.op.axis[0]) or stage.split(c.op.axis[0], factor=2)
+        stage.fuse(outer, inner)
+
+    def test_formula_in_a_graph(self):
+        @I.ir_module
+        class Module:
+            @R.function
+            def main(x: R.Tensor((2, 3), "float32")):
+                with R.dataflow():
+                    y = R.emit_te(double_and_shift, x, 5)
+                    R.output(y)
+                return y
+
+        x = self.rng.standard_normal((2, 3)).astype("float32")
+        vm = relax.VirtualMachine(relax.build(Module, "llvm"), sator.cpu())
+        np.testing.assert_allclose(vm["main"](x).numpy(), x * 2 + 5, rtol=1e-6)
+
+
+if __name__ == "__main__":
+    unittest.main()
