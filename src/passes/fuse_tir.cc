@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "passes/graph/graph.h"
 #include "passes/dead_code_elimination.h"
 #include "passes/fuse_ops.h"
 #include "relax/outline.h"
@@ -136,7 +137,7 @@ class TirFuser {
     } else if (const TupleInfo* tuple = info.as<TupleInfo>()) {
       for (size_t i = 0; i < tuple->items.size(); ++i) {
         if (used && !used->count(static_cast<int>(i)))
-          values_[var].push_back(nullptr);
+          values_[var].insert(values_[var].end(), static_cast<size_t>(tensors_in(tuple->items[i])), nullptr);
         else
           add_parameter(var, tuple->items[i], text(name, "_", i));
       }
@@ -187,12 +188,24 @@ class TirFuser {
       values_[var] = buffers_of(value);
     } else if (const TupleGetItem* get = value.as<TupleGetItem>()) {
       const TupleInfo* info = get->tuple->sinfo.as<TupleInfo>();
-      Buffers all = buffers_of(get->tuple);
-      if (!info || all.size() != info->items.size()) internal_error("FuseTIR: an item of a nested tuple");
-      values_[var] = {all[static_cast<size_t>(get->index)]};
+      if (!info) internal_error("FuseTIR: an item of what is no tuple");
+      const Buffers all = buffers_of(get->tuple);
+      auto begin = all.begin();
+      for (int i = 0; i < get->index; ++i) begin += tensors_in(info->items[static_cast<size_t>(i)]);
+      values_[var] = Buffers(begin, begin + tensors_in(info->items[static_cast<size_t>(get->index)]));
     } else {
       internal_error("FuseTIR: a primitive function holds something that is no call_tir");
     }
+  }
+
+  /// How many buffers a value of this struct info is: of nested tuples those of all parts.
+  static int64_t tensors_in(const StructInfo& info) {
+    if (info.as<ShapeInfo>()) return 0;
+    const TupleInfo* tuple = info.as<TupleInfo>();
+    if (!tuple) return 1;
+    int64_t count = 0;
+    for (const StructInfo& item : tuple->items) count += tensors_in(item);
+    return count;
   }
 
   Buffers buffers_of(const RExpr& e) {
@@ -423,7 +436,7 @@ ModuleRef fuse_tir(const ModuleRef& module, const PassContext& ctx) {
     });
     if (rewritten != func) out = with_function(out, name, rewritten);
   }
-  return without_unused_functions(out);
+  return canonicalize_bindings(without_unused_functions(out), ctx);
 }
 
 }  // namespace sator::passes
