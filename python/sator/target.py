@@ -39,7 +39,7 @@ class Target:
         if isinstance(target, dict):
             import json
 
-            target = json.dumps(target)
+            target = json.dumps(_plain(target))
         if hasattr(target, "config") and not isinstance(target, Target):  # as functions carry it
             import json
 

@@ -34,6 +34,17 @@ class Name:
         return self._language
 
 
+def _buffer(args, kwargs):
+    """A buffer outside of a program, by the arguments of T.Buffer and T.decl_buffer."""
+    from sator import tir
+
+    order = ("shape", "dtype", "data", "strides", "elem_offset", "scope", "align", "offset_factor", "buffer_type", "axis_separators")
+    given = {**dict(zip(order, args)), **kwargs}
+    if "align" in given:
+        given["data_alignment"] = given.pop("align")
+    return tir.decl_buffer(**given)
+
+
 class Annotation:
     """A call of a language that is not made yet."""
 
@@ -43,6 +54,8 @@ class Annotation:
 
     def _value(self):
         path, args, kwargs = self._call
+        if path in ("T.Buffer", "T.decl_buffer"):
+            return _buffer(args, kwargs)
         device = next((v for v in (*args, *kwargs.values()) if isinstance(v, _core.ir.VDevice)), None)
         if device is not None and path == "R.Tensor":
             return self._on(device)
@@ -59,6 +72,9 @@ class Annotation:
         kind = dict(target.config)["kind"] if hasattr(target, "config") else target.value.split(" ")[0]
         name = f"{kind}:{device.index}"
         return _core.make(_core.relax.TensorStructInfo, [plain.shape, plain.dtype, plain.ndim, name])
+
+    def __getitem__(self, index):
+        return self._node()[index]
 
     def _node(self):
         if self._made is None:

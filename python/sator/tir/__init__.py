@@ -9,6 +9,29 @@ from sator.extend import add_constructors, extends
 PrimExpr, Stmt = _core.PrimExpr, _core.Stmt
 
 
+def _bits(name, swapped=False):
+    def operator(self, other):
+        from sator.script import tir as T
+
+        return getattr(T, name)(other, self) if swapped else getattr(T, name)(self, other)
+
+    return operator
+
+
+@extends(PrimExpr)
+class _PrimExpr:
+    __lshift__, __rlshift__ = _bits("shift_left"), _bits("shift_left", True)
+    __rshift__, __rrshift__ = _bits("shift_right"), _bits("shift_right", True)
+    __and__, __rand__ = _bits("bitwise_and"), _bits("bitwise_and", True)
+    __or__, __ror__ = _bits("bitwise_or"), _bits("bitwise_or", True)
+    __xor__, __rxor__ = _bits("bitwise_xor"), _bits("bitwise_xor", True)
+
+    def __invert__(self):
+        from sator.script import tir as T
+
+        return T.bitwise_not(self)
+
+
 class ForKind(IntEnum):
     """How a loop runs; the values are TVM's."""
 

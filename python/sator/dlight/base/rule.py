@@ -25,7 +25,8 @@ class _Rules(transform.Pass):
         for name, func in functions.items():
             if not isinstance(func, _core.tir.PrimFunc) or func.attrs.get("tir.is_scheduled"):
                 continue
-            target = func.attrs.get("target") or around
+            own = func.attrs.get("target")
+            target = around if own is None else Target(own)
             for rule in self._rules:
                 if hasattr(rule, "schedule"):  # a rule of the compiler's
                     made = rule.schedule(_core.module({name: func}, None, None), target)[name]
