@@ -3,6 +3,7 @@
 #include "relax/interp_machine.h"
 #include "relax/ops/table.h"
 #include "relax/struct_info.h"
+#include "runtime/tensor_property.h"
 
 namespace sator::relax {
 
@@ -248,6 +249,12 @@ runtime::Value GraphInterpreter::Machine::call(const RCall& c, Environment& env)
        }},
   };
   if (auto at = table.find(name); at != table.end()) return at->second(*this, c, args, env);
+  constexpr std::string_view kInspect = "inspect.tensor_";
+  if (std::string_view(name).starts_with(kInspect)) {
+    const int64_t* axis = args.size() > 1 ? args[1].as_int() : nullptr;
+    return runtime::tensor_property(
+        *tensor_of(args[0], "a property"), std::string_view(name).substr(kInspect.size()), axis ? *axis : 0);
+  }
   return op_by_formula(c, std::move(args));
 }
 

@@ -1,5 +1,6 @@
 // Symbolic shapes at run time: each function keeps its sizes in a heap; VMShapeLower writes these calls.
 #include "runtime/builtins/functions.h"
+#include "runtime/tensor_property.h"
 #include "runtime/vm.h"
 
 namespace sator::runtime::builtin {
@@ -110,24 +111,7 @@ Value make_prim_value(VirtualMachine&, const Args& args) { return make_one(args,
 Value shape_of(VirtualMachine&, const Args& args) { return Shape::of(args.tensor(0).shape()); }
 
 Value tensor_property(VirtualMachine&, const Args& args) {
-  const Tensor& tensor = args.tensor(0);
-  const std::string& what = args.string(1);
-  const DType dtype = tensor.dtype();
-  auto axis = [&] {
-    const int64_t i = args.integer(2);
-    if (i < 0 || i >= tensor.rank()) args.fail_expected(2, text("an axis from 0 to ", tensor.rank() - 1));
-    return static_cast<size_t>(i);
-  };
-  // DLPack's codes; a bool is an unsigned integer of one bit.
-  if (what == "dtype_code") return int64_t{dtype.is_int() ? 0 : dtype.is_bfloat() ? 4 : dtype.is_float() ? 2 : 1};
-  if (what == "dtype_bits") return static_cast<int64_t>(dtype.bits);
-  if (what == "dtype_lanes") return static_cast<int64_t>(dtype.lanes);
-  if (what == "ndim") return tensor.rank();
-  if (what == "shape_i") return tensor.shape()[axis()];
-  if (what == "byte_offset" || what == "elem_offset") return int64_t{0};  // a tensor begins at its first element
-  int64_t stride = 1;
-  for (size_t d = axis() + 1; d < tensor.shape().size(); ++d) stride *= tensor.shape()[d];
-  return stride;
+  return runtime::tensor_property(args.tensor(0), args.string(1), args.size() > 2 ? args.integer(2) : 0);
 }
 
 Value tensor_to_shape(VirtualMachine&, const Args& args) {
