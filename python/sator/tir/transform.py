@@ -6,6 +6,11 @@ from sator import _core, transform
 prim_func_pass = transform.function_pass_of(_core.tir.PrimFunc, "transform_function")
 
 
+def Apply(ftransform):  # noqa: N802
+    """A pass that gives each tensor program to a function of Python's: func -> func."""
+    return prim_func_pass(lambda func, mod, ctx: ftransform(func), name="Apply")
+
+
 class HoistedConditionals(IntFlag):
     """What HoistExpression moves out of loops, the option tir.HoistExpression.hoisted_conditionals; the values are TVM's."""
 

@@ -1,4 +1,5 @@
 """Formulas of neural networks' ops."""
+from sator import te
 from sator.topi.formulas import formula_of, matmul as _matmul
 
 
@@ -27,6 +28,20 @@ def pool2d(data, kernel, stride, dilation, padding, pool_type="max", ceil_mode=F
     return formula_of(f"nn.{pool_type}_pool2d", f"nn.{pool_type}_pool2d")(
         data, pool_size=list(kernel), strides=list(stride), padding=list(padding), dilation=list(dilation), ceil_mode=ceil_mode,
         count_include_pad=count_include_pad, layout=layout)
+
+
+def upsampling(data, scale_h, scale_w, layout="NCHW", method="nearest_neighbor", **_options):
+    """Each element of an image repeated scale_h times downward and scale_w times to the right.
+
+    data   [n, c, h, w]
+    Errors: ValueError for another layout or method, and for scales that are no positive integers.
+    """
+    if layout != "NCHW" or method != "nearest_neighbor" or scale_h != int(scale_h) or scale_w != int(scale_w) or min(scale_h, scale_w) < 1:
+        raise ValueError(f"upsampling of {layout} by {method}, {scale_h} x {scale_w}\n  needs: NCHW, nearest_neighbor, integers from 1 on\n"
+                         "  hint:  relax.op.image.resize2d has other methods")
+    n, c, h, w = data.shape
+    y, x = int(scale_h), int(scale_w)
+    return te.compute((n, c, h * y, w * x), lambda b, k, i, j: data(b, k, i // y, j // x), name="upsampling")
 
 
 def adaptive_pool(data, output_size, pool_type="avg", layout="NCHW"):
