@@ -43,6 +43,10 @@ PrimFuncRef specialize(const PrimFuncRef& func, const VarMap& values,
       fail({.what = text(param->name, " is no scalar parameter of the function"),
             .needs = "a parameter without a buffer",
             .hint = "name the parameter itself"});
+    if (param->dtype.is_handle() && !value.as<Var>())
+      fail({.what = text("the pointer ", param->name, " is given as ", value),
+            .needs = "a pointer that is a variable, for a parameter that buffers lie at",
+            .hint = "bind the expression to a variable in the program"});
     known[param] = param->dtype.is_handle() ? value : cast_to(param->dtype, value);
   }
   for (const auto& [param, given] : buffers) {

@@ -136,6 +136,10 @@ class TensorPrograms(unittest.TestCase):
 
         fixed = scaled.specialize({scaled.params[1]: 5})
         self.assertEqual([len(fixed.params), fixed.body.extent], [1, 5])
+        at = tir.Var("at", "handle")
+        plain = tir.PrimFunc([at], tir.Evaluate(0))
+        with self.assertRaisesRegex(sator.TVMError, "the pointer at is given as"):
+            plain.specialize({at: tir.address_of(tir.decl_buffer((4,))[1])})
 
     def test_buffers_and_maps(self):
         n = tir.Var("n", "int32")
@@ -147,6 +151,8 @@ class TensorPrograms(unittest.TestCase):
         index_map, separators = tir.IndexMap.from_func_with_separators(lambda i: (i // 4, tir.IndexMap.AXIS_SEPARATOR, i % 4))
         self.assertEqual(separators, [1])
         self.assertTrue(index_map.is_equivalent_to(tir.IndexMap.from_func(lambda j: (j // 4, j % 4))))
+        back = index_map.inverse([16])
+        self.assertTrue(back.is_equivalent_to(tir.IndexMap.from_func(lambda i, j: [4 * i + j])))
         self.assertFalse(index_map.is_equivalent_to(tir.IndexMap.from_func(lambda j: (j // 8, j % 8))))
         with self.assertRaisesRegex(ValueError, "axis separators"):
             tir.IndexMap.from_func(lambda i: (i // 4, tir.IndexMap.AXIS_SEPARATOR, i % 4))

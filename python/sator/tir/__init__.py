@@ -214,10 +214,8 @@ class _IndexMap:
         """Whether both take equal indices to equal indices, whatever their variables are called."""
         if len(self.initial_indices) != len(other_map.initial_indices):
             return False
-        values = dict(zip(other_map.initial_indices, self.initial_indices))
-        theirs = [_core.substitute(e, values) for e in other_map.final_indices]
-        return len(theirs) == len(self.final_indices) and builtins.all(
-            _core.structural_equal(a, b, False) for a, b in zip(self.final_indices, theirs))
+        ours, theirs = (_core.map_indices(m, list(self.initial_indices)) for m in (self, other_map))
+        return len(ours) == len(theirs) and builtins.all(_core.structural_equal(a, b, False) for a, b in zip(ours, theirs))
 
     def map_indices(self, indices):
         """The image of one point."""
