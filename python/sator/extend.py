@@ -58,10 +58,17 @@ def _constructor(cls, core, text):
         if missing or len(args) > len(order):
             raise TypeError(f"{cls.__name__}: missing {', '.join(missing) or 'nothing'}, given {len(args)} by position"
                             f"\n  needs: {cls.__name__}({shown})")
+        if cls in (core.tir.Let, core.tir.LetStmt):
+            _need_one_dtype(given["var"], core.expr(given["value"]))
         core.Object.__init__(self, core.make(cls, [_made(core, cls, f, given[f]) for f in cls._fields]))
 
     __init__.__doc__ = f"{cls.__name__}({shown})"
     return __init__
+
+
+def _need_one_dtype(var, value):
+    if var.dtype != value.dtype:
+        raise TypeError(f"the variable {var.name} of {var.dtype} for a value of {value.dtype}\n  needs: one dtype\n  hint:  value.astype(var.dtype)")
 
 
 def _made(core, cls, field, value):
@@ -70,6 +77,8 @@ def _made(core, cls, field, value):
         return core.make(core.tir.BlockName, [value])
     if field == "ret_dtype" and value is None:
         return "void"
+    if field == "value" and cls is core.relax.VarBinding and isinstance(value, core.relax.Function):
+        return core.local_function(value)
     if field == "thread":
         return getattr(value, "thread_tag", value) or ""
     return value

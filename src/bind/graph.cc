@@ -180,6 +180,11 @@ void add_graph(nb::module_& m) {
     if (!func) throw nb::type_error("a function is named");
     return to_python(NodeRef(relax::global_var(name, relax::info_of(*func))));
   });
+  m.def("local_function", [](const Handle& f) {
+    const auto* func = f.node.as<relax::Function>();
+    if (!func) throw nb::type_error("a function inside of another is a relax.Function");
+    return to_python(NodeRef(make<relax::LocalFunction>(relax::FuncRef(func), relax::info_of(*func))));
+  });
   m.def("graph_expr", [](nb::object o) { return to_python(NodeRef(graph_of(o))); });
   m.def("constant", [](const NDArray& a) { return to_python(NodeRef(relax::constant(a.tensor))); });
   m.def("tuple", [](nb::object items) {

@@ -367,6 +367,9 @@ void add_node_classes(nb::module_& m) {
     } else if (overflow != 0) {
       throw nb::value_error(text("a number that ", dtype, " does not hold").c_str());
     }
+    const bool is_wide = *d == DType::UInt(64);
+    if (!d->is_handle() && (is_wide ? overflow == 0 && v < 0 : v < min_int(*d) || v > max_int(*d)))
+      throw nb::value_error(text("the number ", v, ", which ", dtype, " does not hold").c_str());
     return to_python(int_imm(v, *d));
   });
   m.def("structural_equal", [](const Handle& a, const Handle& b, bool map_free_variables) {

@@ -172,9 +172,15 @@ class _PrimStructInfo:
         _core.Object.__init__(self, _core.make(_core.relax.PrimStructInfo, [dtype or value.dtype, value]))
 
 
+def _need_one(extents, ndim):
+    if extents is not None and ndim != -1:
+        raise ValueError(f"extents and ndim={ndim} are both given\n  needs: one of them: extents tell the rank")
+
+
 @extends(_core.relax.ShapeStructInfo)
 class _ShapeStructInfo:
     def __init__(self, values=None, ndim=-1, span=None):
+        _need_one(values, ndim)
         values = None if values is None else _core.shape(values).values
         _core.Object.__init__(self, _core.make(_core.relax.ShapeStructInfo, [values, ndim if values is None else len(values)]))
 
@@ -219,6 +225,7 @@ def TensorStructInfo(shape=None, dtype="float32", vdevice=None, ndim=-1):  # noq
     """What is known of a tensor: extents (integers, variables; a ShapeExpr) or None, dtype."""
     from sator.script import relax as R
 
+    _need_one(shape, ndim)
     more = {} if vdevice is None else {"vdevice": vdevice}
     if shape is None:
         return R.Tensor(dtype=dtype, ndim=ndim, **more)._node()
