@@ -42,7 +42,7 @@ LOST = {r"^relax\.Call\(relax\.ExternFunc\('test\.blockbuilder\.nop'\), \[\]\)":
         r"get_sref\(None\)": "the place in a schedule that was asked for", r"InferBound\(": "a te schedule without its steps",
         r"MemoryDatabase\(\)\.query|UnionDatabase\(\)": "a database without its records", r"ScheduleState\(": "a schedule's state without its steps",
         r"^(ins|sp)\[": "what a function inside of the test is called with",
-        r"attrs=\{'hello': 1, 'arr': \[10, 12\]\}\)\.op\.tag$": "a formula without its tag_scope", r"json\.loads\(\"tvm|lambda data, weight: te\.compute": "a text in which names of the test are written out",
+        r"attrs=\{'hello': 1, 'arr': \[10, 12\]\}\)\.op\.tag\s*$": "a formula without its tag_scope", r"json\.loads\(\"tvm|lambda data, weight: te\.compute": "a text in which names of the test are written out",
         r"nd\.empty\(\(\), 'int32'\)\.numpy": "what a program wrote", r"\.attach_type|\.iter_var_attrs|\.group\b|InferTensorizeRegion": "a te schedule without its steps"}
 
 

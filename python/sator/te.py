@@ -201,6 +201,21 @@ def min(expr, axis):  # noqa: A001
     return _core.te.min(expr, axis)
 
 
+def scan(init, update, state_placeholder, inputs=None, name="scan", tag="", attrs=None):
+    """Rows that are computed from the rows before them: one tensor, or a list where lists are given.
+
+        s = te.placeholder((n, m))
+        total = te.scan(te.compute((1, m), lambda _, i: x[0, i]), te.compute((n, m), lambda t, i: s[t - 1, i] + x[t, i]), s)
+
+    init                [begin, ...]  the first rows
+    update              [n, ...]      what row t becomes, from `begin` on
+    state_placeholder   [n, ...]      what updates read the result by: rows before their own
+    inputs              no meaning here: what the formulas read is known
+    """
+    made = _core.te.scan(init, update, state_placeholder, name)
+    return made[0] if isinstance(update, Tensor) else made
+
+
 def comm_reducer(fcombine, fidentity, name="reduce"):
     """A reduction of one's own: a function (expr, axis) that te.compute takes as it takes te.sum.
 

@@ -353,6 +353,9 @@ void add_te(nb::module_& m) {
   te.def("min", reduced<te::reduce_min>, nb::arg("expr"), nb::arg("axis"), "The smallest value over axes.");
   te.def("reduced_by", reduced_by);
   te.def("extern_tensors", extern_tensors);
+  te.def("scan", [](nb::object init, nb::object update, nb::object states, const std::string& name) {
+    return list_of(te::scan(name, te_tensors_of(init), te_tensors_of(update), te_tensors_of(states)));
+  });
   te.def(
       "create_prim_func",
       [](nb::object args, nb::object index_dtype) {

@@ -150,6 +150,13 @@ struct ExternOutput {
 std::vector<Tensor> extern_stage(std::string name, std::vector<Tensor> inputs, std::vector<ExternOutput> outputs,
                                  std::function<tir::Stmt(const std::vector<BufferRef>&)> body);
 
+/// Recurrences over the first dimension: result k begins with the rows of init k, and each row t after them is update k at t.
+///   states   placeholders of the results' shapes: what updates read results by, in rows before their own
+/// Errors: other numbers of tensors; a state of another rank or dtype than its update; an update, or what it reads states by,
+/// that is no formula of elements.
+std::vector<Tensor> scan(const std::string& name, const std::vector<Tensor>& init, const std::vector<Tensor>& update,
+                         const std::vector<Tensor>& states);
+
 /// An argument of the function: a tensor (placeholder or result) or a scalar parameter.
 using Arg = std::variant<Tensor, VarRef>;
 /// The function that computes those of `args` that are not placeholders from those that are, with the attributes

@@ -61,6 +61,30 @@ class Formulas(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "its result is not known"):
             te.extern((6,), [a, te.placeholder((6,), "int32")], reversed_into)
 
+    def test_scan(self):
+        x = te.placeholder((6, 3), name="x")
+        state = te.placeholder((6, 3), name="state")
+        doubled = te.compute((6, 3), lambda t, i: state[t - 1, i] * 2, name="doubled")
+        outside = te.compute((6, 3), lambda t, i: x[t, i] + 1, name="outside")
+        out = te.scan(te.compute((1, 3), lambda _, i: x[0, i]), te.compute((6, 3), lambda t, i: doubled[t, i] + outside[t, i]), state)
+        values = self.rng.integers(0, 5, (6, 3)).astype("float32")
+        wanted = values.copy()
+        for t in range(1, 6):
+            wanted[t] = wanted[t - 1] * 2 + values[t] + 1
+        np.testing.assert_array_equal(run([x, out], values, np.zeros_like(values))[1], wanted)
+        # Fibonacci's numbers, and the sums of those before, in step.
+        n, k, s = (te.placeholder((10,), "int32", name) for name in ("n", "k", "s"))
+        fib, sums = te.scan(
+            [te.compute((2,), lambda i: n[i]), te.compute((2,), lambda i: tir.const(0, "int32"))],
+            [te.compute((10,), lambda t: k[t - 1] + k[t - 2]), te.compute((10,), lambda t: s[t - 1] + k[t - 1])], [k, s])
+        self.assertEqual((fib.value_index, sums.value_index), (0, 1))
+        _, f, total = run([n, fib, sums], np.ones(10, "int32"), np.zeros(10, "int32"), np.zeros(10, "int32"))
+        np.testing.assert_array_equal(f, [1, 1, 2, 3, 5, 8, 13, 21, 34, 55])
+        np.testing.assert_array_equal(total, [0, 0, 1, 3, 6, 11, 19, 32, 53, 87])
+        axis = te.reduce_axis((0, 3), "axis")
+        with self.assertRaisesRegex(sator.TVMError, "no formula of elements"):
+            te.scan(te.compute((1,), lambda _: x[0, 0]), te.compute((6,), lambda t: te.sum(x[t, axis], axis=axis)), te.placeholder((6,)))
+
     def test_shifts(self):
         a = te.placeholder((5,), "int32", "a")
         x = np.arange(5, dtype="int32")
