@@ -43,7 +43,7 @@ LOST = {r"^relax\.Call\(relax\.ExternFunc\('test\.blockbuilder\.nop'\), \[\]\)":
         r"MemoryDatabase\(\)\.query|UnionDatabase\(\)": "a database without its records", r"ScheduleState\(": "a schedule's state without its steps",
         r"^(ins|sp)\[": "what a function inside of the test is called with",
         r"attrs=\{'hello': 1, 'arr': \[10, 12\]\}\)\.op\.tag\s*$": "a formula without its tag_scope", r"json\.loads\(\"tvm|lambda data, weight: te\.compute": "a text in which names of the test are written out",
-        r"nd\.empty\(\(\), 'int32'\)\.numpy": "what a program wrote", r"\.attach_type|\.iter_var_attrs|\.group\b|InferTensorizeRegion": "a te schedule without its steps"}
+        r"nd\.empty\(\(\), 'int32'\)\.numpy": "what a program wrote", r"\.attach_type|\.attach_stage|\.iter_var_attrs|\.group\b|InferTensorizeRegion": "a te schedule without its steps"}
 
 
 def shadowed_axis(case, written):
