@@ -207,15 +207,33 @@ def report_lost(known, now, source):
 
 
 def written_ids(ids):
-    """One a line, in order; behind a line that ends with "::", which begins them, ids go on behind a blank."""
+    """In order, the cases of one test in a line, `test#0-3,5`; behind a line that ends with "::", which begins them, ids go on behind a blank."""
+    numbers = collections.defaultdict(list)  # of a test
+    for case in ids:
+        test, mark, number = case.rpartition("#")
+        plain = mark and re.fullmatch(r"\d+(\.\d+)?", number)
+        numbers[test if plain else case].append(tuple(map(int, number.split("."))) if plain else None)
     lines, begun = [], ""
-    for case in sorted(ids):
-        file, separator, rest = case.partition("::")
+    for test in sorted(numbers):
+        file, separator, rest = test.partition("::")
         if separator and file != begun:
             lines.append(f"{file}::")
-        lines.append(f" {rest}" if separator else case)
+        given = sorted(n for n in numbers[test] if n is not None)
+        text = f" {rest}" if separator else test
+        lines.extend([text] * (None in numbers[test]) + [f"{text}#{runs_of(given)}"] * bool(given))
         begun = file if separator else ""
     return "".join(f"{line}\n" for line in lines)
+
+
+def runs_of(numbers):
+    """(0,), (1,), (2,), (5,), (5, 2) as 0-2,5,5.2."""
+    runs = []
+    for n in numbers:
+        if runs and len(n) == 1 and runs[-1][1] == (n[0] - 1,):
+            runs[-1][1] = n
+        else:
+            runs.append([n, n])
+    return ",".join(".".join(map(str, a)) + (f"-{b[0]}" if a != b else "") for a, b in runs)
 
 
 def read_ids(text):
@@ -224,8 +242,15 @@ def read_ids(text):
     for line in text.splitlines():
         if line.endswith("::"):
             begun = line
-        else:
-            ids.add(begun + line[1:] if line.startswith(" ") else line)
+            continue
+        case = begun + line[1:] if line.startswith(" ") else line
+        test, _, numbers = case.rpartition("#")
+        if not test or not re.fullmatch(r"[\d.,-]+", numbers):
+            ids.add(case)
+            continue
+        for run in numbers.split(","):
+            first, _, last = run.partition("-")
+            ids.update(f"{test}#{n}" for n in range(int(first), int(last) + 1)) if last else ids.add(f"{test}#{run}")
     return ids
 
 

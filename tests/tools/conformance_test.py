@@ -100,6 +100,9 @@ class Conformance(unittest.TestCase):
         self.assertEqual(conformance.read_ids(conformance.written_ids(ids)), ids)
         self.assertEqual(conformance.read_ids("".join(f"{i}\n" for i in sorted(ids))), ids)
         self.assertEqual(conformance.written_ids(ids).count("a/x.py"), 1)
+        numbered = {f"a/x.py::f#{n}" for n in (0, 1, 2, 5, "5.2", 10, 11)} | {"a/x.py::f", "4,i%4]#3"}
+        self.assertEqual(conformance.written_ids(numbered), "4,i%4]#3\na/x.py::\n f\n f#0-2,5,5.2,10-11\n")
+        self.assertEqual(conformance.read_ids(conformance.written_ids(numbered)), numbered)
 
     def test_passing_cases_may_not_be_lost(self):
         known = str(self.root / "passing.txt")
@@ -113,7 +116,7 @@ class Conformance(unittest.TestCase):
         # Cases that are not run are neither lost nor forgotten.
         self.assertEqual(self.run_tool("--passing", known, "--filter", "x#1")[0], 0)
         self.assertEqual(self.run_tool("--passing", known, "--filter", "x#1", "--accept")[0], 0)
-        self.assertEqual(Path(known).read_text(), "parse/t.py::\n x#0\n x#1\n")
+        self.assertEqual(Path(known).read_text(), "parse/t.py::\n x#0-1\n")
 
 
 if __name__ == "__main__":
