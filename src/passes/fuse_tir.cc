@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <set>
 
-#include "passes/graph/graph.h"
 #include "passes/dead_code_elimination.h"
 #include "passes/fuse_ops.h"
+#include "passes/graph/graph.h"
 #include "relax/outline.h"
 #include "relax/rebind.h"
 #include "tir/copy.h"

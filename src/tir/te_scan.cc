@@ -55,13 +55,8 @@ class Scan {
     }
     Stmt nest = body(indices);
     for (size_t d = extents.size(); d-- > 0;)
-      nest = make<tir::For>(vars[d],
-                            int_imm(0, extents[d]->dtype),
-                            extents[d],
-                            tir::LoopKind::serial,
-                            std::string(),
-                            Attrs{},
-                            nest);
+      nest = make<tir::For>(
+          vars[d], int_imm(0, extents[d]->dtype), extents[d], tir::LoopKind::serial, std::string(), Attrs{}, nest);
     return nest;
   }
 
@@ -113,13 +108,8 @@ class Scan {
 std::vector<Tensor> scan(const std::string& name, const std::vector<Tensor>& init, const std::vector<Tensor>& update,
                          const std::vector<Tensor>& states) {
   if (init.empty() || init.size() != update.size() || init.size() != states.size())
-    fail({.what = text("te.scan of ",
-                       init.size(),
-                       " beginnings, ",
-                       update.size(),
-                       " updates and ",
-                       states.size(),
-                       " states"),
+    fail({.what = text(
+              "te.scan of ", init.size(), " beginnings, ", update.size(), " updates and ", states.size(), " states"),
           .needs = "one of each for each result",
           .hint = "give lists of one length"});
   std::vector<ExternOutput> outputs;
