@@ -157,6 +157,33 @@ class TensorPrograms(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "axis separators"):
             tir.IndexMap.from_func(lambda i: (i // 4, tir.IndexMap.AXIS_SEPARATOR, i % 4))
 
+    def test_bits(self):
+        x, y = tir.Var("x", "int32"), tir.Var("y", "int32")
+        terms = [x << 2, x >> y, 3 & x, x | 1, x ^ y, ~x]
+        program = sator.build(tir.PrimFunc([x, y], tir.Evaluate(tir.ret(sum(terms[1:], terms[0])))).with_attr("global_symbol", "f"))
+        for a, b in ((13, 2), (-7, 1)):
+            self.assertEqual(program(a, b), (a << 2) + (a >> b) + (3 & a) + (a | 1) + (a ^ b) + ~a)
+
+    def test_what_no_program_may_have(self):
+        half, single = tir.Var("half", "float16"), tir.Var("single", "float32")
+        with self.assertRaisesRegex(TypeError, "half of float16 for a value of float32"):
+            tir.Let(half, single, half)
+        for value, dtype in ((-129, "int8"), (256, "uint8"), (2**31, "int32"), (-1, "uint64")):
+            with self.assertRaisesRegex(ValueError, "does not hold"):
+                tir.const(value, dtype)
+        self.assertEqual([tir.const(v, t).value for v, t in ((-128, "int8"), (255, "uint8"), (-(2**31), "int32"))], [-128, 255, -(2**31)])
+        for both in (relax.ShapeStructInfo, relax.TensorStructInfo):
+            with self.assertRaisesRegex(ValueError, "are both given"):
+                both([1, 2], ndim=2)
+        with self.assertRaisesRegex(NotImplementedError, "FLegalize"):
+            sator.ir.register_op_attr("analysis_test.op", "FLegalize", lambda call: call)
+        sator.ir.register_op_attr("analysis_test.op", "note", 3)
+        self.assertEqual([sator.ir.get_op_attr("analysis_test.op", k) for k in ("note", "other")], [3, None])
+
+    def test_pass_of_a_function(self):
+        marked = tir.transform.Apply(lambda func: func.with_attr("mark", 1))(sator.IRModule({"main": matmul}))
+        self.assertEqual(marked["main"].attrs["mark"], 1)
+
     def test_constants(self):
         self.assertEqual([tir.const(v).dtype for v in (3, 2**31, 0.5, True, np.int8(3))], ["int32", "int64", "float32", "bool", "int8"])
         self.assertEqual([relax.const(v).struct_info.dtype for v in (3, [1, 2], 0.5, np.arange(2))], ["int32", "int32", "float32", "int64"])

@@ -99,6 +99,14 @@ class Formulas(unittest.TestCase):
             out = topi.nn.pool2d(a, (2, 2), (2, 2), (1, 1), (0, 0, 0, 0), kind)
             np.testing.assert_allclose(run([a, out], x, np.zeros((1, 2, 2, 2), "float32"))[1], wanted, rtol=1e-6)
 
+    def test_upsampling(self):
+        a = te.placeholder((1, 2, 2, 3), name="a")
+        x = self.rng.standard_normal((1, 2, 2, 3)).astype("float32")
+        got = run([a, topi.nn.upsampling(a, 2.0, 3)], x, np.zeros((1, 2, 4, 9), "float32"))[1]
+        np.testing.assert_array_equal(got, x.repeat(2, 2).repeat(3, 3))
+        with self.assertRaisesRegex(ValueError, "integers from 1 on"):
+            topi.nn.upsampling(a, 1.5, 2)
+
     def test_tags_and_operations(self):
         n = te.var("n")
         a, b = te.placeholder((4, 3), name="a"), te.placeholder((4, 3), name="b")
