@@ -271,6 +271,7 @@ def const(value, dtype=None):
 
 from sator.relax import expr_functor, op  # noqa: E402,F401
 from sator.relax.block_builder import BlockBuilder  # noqa: E402,F401
+from sator.relax.exec_builder import ExecBuilder  # noqa: E402,F401
 from sator.relax.pipeline import get_pipeline, register_pipeline  # noqa: E402,F401
 from sator.relax.expr_functor import PyExprMutator, PyExprVisitor  # noqa: E402,F401
 
@@ -285,8 +286,4 @@ def __getattr__(name):
         return importlib.import_module("sator.relax." + name)
     if name in _OPS:
         return getattr(op, name)
-    if name == "ExecBuilder":
-        from sator.relax.exec_builder import ExecBuilder
-
-        return ExecBuilder
     raise AttributeError(f"module 'sator.relax' has no attribute {name!r}")
