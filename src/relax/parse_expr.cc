@@ -1,7 +1,6 @@
 // Expressions of graphs: what their parts convert to, struct info annotations, operators and calls of ops.
 #include <algorithm>
 
-#include "base/text.h"
 #include "ir/script/parser.h"
 #include "relax/ops/table.h"
 #include "relax/parse_impl.h"
@@ -317,16 +316,8 @@ tir::Value GraphEvaluator::call_language(const std::string& name, const Expressi
   if (GraphFunction fn = find_graph_function(rest)) return fn(*this, call);
   if (find_op(rest)) return op_call(rest, call);
   // What the surroundings call `relax` may have more: relax.Call(...), relax.Var(...).
-  std::optional<tir::Value> own = around && name.starts_with("R.") ? around->value_of("relax") : std::nullopt;
-  if (own && own->as<tir::HostObjectRef>()) {
-    tir::Value callee = *own;
-    for (std::string_view part : split(rest, '.')) {
-      const auto* h = callee.as<tir::HostObjectRef>();
-      if (!h) break;
-      callee = located(call.place, [&] { return (*h)->attribute(std::string(part)); });
-    }
-    if (const auto* h = callee.as<tir::HostObjectRef>()) return call_host(**h, call);
-  }
+  if (name.starts_with("R."))
+    if (const tir::HostObjectRef h = host_member("relax." + rest)) return call_host(*h, call);
   std::vector<std::string> names = graph_function_names();
   for (const OpDef& op : op_table()) names.push_back(op.name);
   auto near = nearest_names(rest, names);

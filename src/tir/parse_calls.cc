@@ -209,6 +209,26 @@ Value Evaluator::call_host(const HostObject& callee, const Expression& e) {
   return located(e.place, [&] { return callee.call(args, keywords); });
 }
 
+HostObjectRef Evaluator::host_member(std::string_view path) const {
+  if (!around || path.find('.') == path.npos) return nullptr;
+  Value at;
+  try {
+    for (std::string_view part : split(path, '.')) {
+      const HostObjectRef* h = at.as<HostObjectRef>();
+      if (std::optional<Value> found = at.is_none() ? around->value_of(std::string(part)) : std::nullopt)
+        at = *std::move(found);
+      else if (h)
+        at = (*h)->attribute(std::string(part));
+      else
+        return nullptr;
+    }
+  } catch (const std::exception&) {  // an attribute that the object does not have
+    return nullptr;
+  }
+  const HostObjectRef* h = at.as<HostObjectRef>();
+  return h ? *h : nullptr;
+}
+
 Value Evaluator::call_language(const std::string& name, const Expression& e) {
   if (name.starts_with("T.")) {
     std::string_view rest = std::string_view(name).substr(2);
@@ -223,17 +243,7 @@ Value Evaluator::call_language(const std::string& name, const Expression& e) {
           .hint = near.empty() ? "check the spelling" : text("did you mean T.", join(near, " or T."), "?")});
   }
   // A module of the surroundings, by a name that scripts know too: tvm.nd.array(...).
-  const size_t dot = name.find('.');
-  std::optional<Value> own = around && dot != name.npos ? around->value_of(name.substr(0, dot)) : std::nullopt;
-  if (own && own->as<HostObjectRef>()) {
-    Value callee = *own;
-    for (std::string_view part : split(std::string_view(name).substr(dot + 1), '.')) {
-      const auto* h = callee.as<HostObjectRef>();
-      if (!h) break;
-      callee = located(e.place, [&] { return (*h)->attribute(std::string(part)); });
-    }
-    if (const auto* h = callee.as<HostObjectRef>()) return call_host(**h, e);
-  }
+  if (const HostObjectRef h = host_member(name)) return call_host(*h, e);
   fail(e.place,
        {.what = text(name, " cannot be called here"),
         .needs = "a function of T in a tensor program",

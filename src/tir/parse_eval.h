@@ -111,6 +111,8 @@ class Evaluator {
   virtual Value call_language(const std::string& name, const script::Expression& call);
   virtual Value call_other(const Value& callee, const script::Expression& call);
   Value call_host(const HostObject& callee, const script::Expression& call);
+  /// What an object of the surroundings has under a dotted name, "relax.Call"; null where there is none.
+  HostObjectRef host_member(std::string_view path) const;
   virtual std::optional<Value> other_attribute(const Value& object, const std::string& name,
                                                const script::Expression& e);
   virtual Value subscript_other(const Value& object, const script::Expression& e);

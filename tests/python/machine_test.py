@@ -200,6 +200,8 @@ def f(x: R.Tensor((2, 2), "int32")):
         np.testing.assert_array_equal(machine(sator.IRModule({"f": f.with_attr("global_symbol", "f")}))["f"](x).numpy(), [[3, 4], [5, 6]])
         with self.assertRaisesRegex(sator.TVMError, "R.Call is not part"):
             sator.script.parse(text, extra_vars={"np": np})
+        with self.assertRaisesRegex(sator.TVMError, "did you mean R.nn.relu"):
+            sator.script.parse(text.replace("R.add", "R.nn.reluu"), extra_vars={"np": np, "relax": relax})
 
     def test_functions_of_indices(self):
         swapped = lambda i, j: (j, i)  # noqa: E731
