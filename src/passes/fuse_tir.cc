@@ -3,7 +3,6 @@
 
 #include "passes/dead_code_elimination.h"
 #include "passes/fuse_ops.h"
-#include "passes/graph/graph.h"
 #include "relax/outline.h"
 #include "relax/rebind.h"
 #include "tir/copy.h"
@@ -436,7 +435,7 @@ ModuleRef fuse_tir(const ModuleRef& module, const PassContext& ctx) {
     });
     if (rewritten != func) out = with_function(out, name, rewritten);
   }
-  return canonicalize_bindings(without_unused_functions(out), ctx);
+  return without_unused_functions(out);
 }
 
 }  // namespace sator::passes
