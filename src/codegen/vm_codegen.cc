@@ -1,6 +1,7 @@
 #include "codegen/vm_codegen.h"
 
 #include <algorithm>
+#include <set>
 
 #include "codegen/signature.h"
 #include "relax/nodes.h"
@@ -33,6 +34,11 @@ class FunctionWriter {
   void write(const Function& f) {
     std::vector<std::string> params;
     for (const RVarRef& p : f.params) params.push_back(p->name);
+    walk(f.body, [&](const RCall& call) {
+      const RVarRef var = is_op(ref(call), "vm.kill_object") ? cast<RVar>(call.args[0]) : nullptr;
+      if (var) killed_.insert(var);
+      return true;
+    });
     out_.begin_function(name_, params);
     for (size_t i = 0; i < f.params.size(); ++i) registers_[f.params[i]] = Arg::reg(static_cast<int64_t>(i));
     out_.ret(write_seq(f.body));
@@ -57,6 +63,9 @@ class FunctionWriter {
 
   Arg in_register(const Arg& arg) {
     if (arg.kind == runtime::ArgKind::register_) return arg;
+    return copied(arg);
+  }
+  Arg copied(const Arg& arg) {
     Arg reg = out_.new_register();
     out_.call(out_.builtin("vm.builtin.copy"), {arg}, reg);
     return reg;
@@ -84,6 +93,9 @@ class FunctionWriter {
     const std::string where = is_generic(b.var->name) ? std::string() : b.var->name;
     if (const RCall* call = b.value.as<RCall>()) return write_call(*call, where);
     if (const If* branch = b.value.as<If>()) return write_if(*branch);
+    // Freeing a variable must not take the value of its other name.
+    const RVarRef other = cast<RVar>(b.value);
+    if (other && (killed_.contains(other) || killed_.contains(b.var))) return copied(value(other));
     return value(b.value);
   }
 
@@ -203,6 +215,7 @@ class FunctionWriter {
   const ModuleRef& module_;
   const std::string& name_;
   std::map<RVarRef, Arg> registers_;
+  std::set<RVarRef> killed_;
 };
 
 }  // namespace

@@ -26,6 +26,22 @@ FuncRef inline_renamings(const FuncRef& func) {
   return replaced(out, map);
 }
 
+constexpr const char *kKillTensor = "memory.kill_tensor", *kKillStorage = "memory.kill_storage",
+                     *kKillObject = "vm.kill_object";
+
+bool is_kill(const RExpr& value) {
+  return is_op(value, kKillTensor) || is_op(value, kKillStorage) || is_op(value, kKillObject);
+}
+
+/// The op that frees what a binding makes; null for what the virtual machine keeps in no register of its own.
+const char* kill_of(const RVarRef& var, const RExpr& value) {
+  const StructInfo& info = var->sinfo;
+  if (is_kill(value) || value.as<Constant>() || info.as<FuncInfo>() || info.as<ShapeInfo>() || info.as<PrimInfo>())
+    return nullptr;
+  if (is_op(value, "memory.alloc_storage") || is_op(value, "vm.alloc_storage")) return kKillStorage;
+  return info.as<TensorInfo>() ? kKillTensor : kKillObject;
+}
+
 }  // namespace
 
 ModuleRef kill_after_last_use(const ModuleRef& module, const PassContext&) {
@@ -37,35 +53,22 @@ ModuleRef kill_after_last_use(const ModuleRef& module, const PassContext&) {
     f = inline_renamings(f);
     seq = f->body.as<SeqExpr>();
 
-    // A tensor lives as long as its views; a storage as long as its tensors.
-    std::map<RVarRef, std::vector<RVarRef>> holds;
-    std::vector<std::pair<RVarRef, std::string>> kill;  // in the order of definition
+    // Tensors, storages and other objects are counted references: a view or a tuple keeps what it is made of.
+    std::vector<std::pair<RVarRef, const char*>> kill;  // in the order of definition
     std::map<RVarRef, int64_t> last;
+    std::set<RVarRef> kept;  // results, and what somebody freed before
     int64_t at = 0;
     for (const BindingBlockRef& block : seq->blocks) {
       for (const Binding& b : block->bindings) {
-        RExpr value = bound_value(b);
-        RVarRef var = bound_var(b);
-        if (is_op(value, "memory.alloc_storage")) kill.emplace_back(var, "memory.kill_storage");
-        if (is_op(value, "memory.alloc_tensor")) kill.emplace_back(var, "memory.kill_tensor");
-        bool views = value.as<RVar>() || value.as<relax::Tuple>() || value.as<TupleGetItem>() ||
-                     is_op(value, "reshape") || is_op(value, "memory.view");
-        std::vector<RVarRef> uses = rvars_in(value);
-        if (views) holds[var] = uses;
-        auto touch = [&](auto& self, const RVarRef& v) -> void {
-          last[v] = at;
-          for (const RVarRef& inner : holds[v]) self(self, inner);
-        };
-        for (const RVarRef& v : uses) touch(touch, v);
+        const RExpr value = bound_value(b);
+        const std::vector<RVarRef> uses = rvars_in(value);
+        if (const char* op = kill_of(bound_var(b), value)) kill.emplace_back(bound_var(b), op);
+        if (is_kill(value)) kept.insert(uses.begin(), uses.end());
+        for (const RVarRef& v : uses) last[v] = at;
         ++at;
       }
     }
-    std::set<RVarRef> result;
-    auto keep = [&](auto& self, const RVarRef& v) -> void {
-      result.insert(v);
-      for (const RVarRef& inner : holds[v]) self(self, inner);
-    };
-    for (const RVarRef& v : rvars_in(seq->body)) keep(keep, v);
+    for (const RVarRef& v : rvars_in(seq->body)) kept.insert(v);
 
     at = 0;
     std::vector<BindingBlockRef> blocks;
@@ -73,11 +76,11 @@ ModuleRef kill_after_last_use(const ModuleRef& module, const PassContext&) {
       Bindings list;
       for (const Binding& b : block->bindings) {
         list.keep(b);
-        for (const char* kind : {"memory.kill_tensor", "memory.kill_storage"}) {
+        for (const char* kind : {kKillTensor, kKillStorage, kKillObject}) {
           for (const auto& [var, op] : kill) {
             auto l = last.find(var);
-            if (op == kind && l != last.end() && l->second == at && !result.count(var))
-              list.run(op_call(op.c_str(), {var}, tuple_info({})));
+            if (op == kind && l != last.end() && l->second == at && !kept.contains(var))
+              list.run(op_call(op, {var}, tuple_info({})));
           }
         }
         ++at;

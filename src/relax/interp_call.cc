@@ -247,6 +247,10 @@ runtime::Value GraphInterpreter::Machine::call(const RCall& c, Environment& env)
        [](Machine&, const RCall&, std::vector<runtime::Value>&, Environment&) -> runtime::Value {
          return runtime::Tuple::of({});
        }},
+      {"vm.kill_object",
+       [](Machine&, const RCall&, std::vector<runtime::Value>&, Environment&) -> runtime::Value {
+         return runtime::Tuple::of({});
+       }},
   };
   if (auto at = table.find(name); at != table.end()) return at->second(*this, c, args, env);
   constexpr std::string_view kInspect = "inspect.tensor_";
