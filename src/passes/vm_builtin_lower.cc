@@ -45,7 +45,9 @@ RExpr lowered(const RCall& call, const ModuleRef& module) {
   if (!op) return ref(call);
   StructInfo sinfo = call.sinfo;
   const auto& a = call.args;
-  if (op->name == "memory.alloc_storage") return op_call("vm.alloc_storage", {a[0], a[1], a[3], a[2]}, sinfo);
+  // A storage holds tensors of any dtype: its size counts bytes.
+  if (op->name == "memory.alloc_storage")
+    return op_call("vm.alloc_storage", {a[0], a[1], dtype_value(u8), a[2]}, sinfo);
   if (op->name == "memory.alloc_tensor") return op_call("vm.alloc_tensor", {a[0], a[1], a[2], a[3]}, sinfo);
   if (op->name == "memory.kill_tensor" || op->name == "memory.kill_storage")
     return op_call("vm.kill_object", {a[0]}, sinfo);
