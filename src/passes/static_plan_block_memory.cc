@@ -65,13 +65,45 @@ class Planner {
 
   static bool is_alloc(const Binding& b) { return is_op(bound_value(b), "builtin.alloc_tensor"); }
 
-  /// The tensors behind a value: allocations reached through renaming, tuples and views.
-  std::vector<RVarRef> roots_of(const NodeRef& value) const {
-    std::vector<RVarRef> roots;
-    for (const RVarRef& v : rvars_in(value)) {
+  /// What stands behind a value: an allocation, or the parts of a tuple.
+  struct Places {
+    RVarRef tensor;
+    std::vector<Places> items;
+  };
+
+  /// The allocations reached through renaming, tuples and views; none for what something else made.
+  Places places_of(const RExpr& value) const {
+    if (RVarRef v = cast<RVar>(value)) {
       auto at = aliases_.find(v);
-      if (at != aliases_.end()) roots.insert(roots.end(), at->second.begin(), at->second.end());
+      return at == aliases_.end() ? Places{} : at->second;
     }
+    if (const relax::Tuple* t = value.as<relax::Tuple>()) {
+      Places places;
+      for (const RExpr& item : t->items) places.items.push_back(places_of(item));
+      return places;
+    }
+    if (const TupleGetItem* get = value.as<TupleGetItem>()) {
+      const Places whole = places_of(get->tuple);
+      const auto index = static_cast<size_t>(get->index);
+      return index < whole.items.size() ? whole.items[index] : Places{};
+    }
+    if (is_op(value, "reshape") || is_op(value, "memory.view")) return places_of(value.as<RCall>()->args[0]);
+    return {};
+  }
+
+  static void append_tensors(const Places& places, std::vector<RVarRef>& out) {
+    if (places.tensor) out.push_back(places.tensor);
+    for (const Places& item : places.items) append_tensors(item, out);
+  }
+
+  /// The allocations that a value uses.
+  std::vector<RVarRef> roots_of(const RExpr& value) const {
+    std::vector<RVarRef> roots;
+    if (passes_through(value)) {
+      append_tensors(places_of(value), roots);
+      return roots;
+    }
+    for (const RVarRef& v : rvars_in(value)) append_tensors(places_of(v), roots);
     return roots;
   }
 
@@ -81,9 +113,9 @@ class Planner {
         RVarRef var = bound_var(b);
         RExpr value = bound_value(b);
         if (is_alloc(b)) {
-          aliases_[var] = {var};
+          aliases_[var] = {var, {}};
         } else if (passes_through(value)) {
-          if (auto roots = roots_of(value); !roots.empty()) aliases_[var] = roots;
+          aliases_[var] = places_of(value);
         } else if (!only_reads(value)) {
           // Whoever this is may keep what it was given.
           for (const RVarRef& r : roots_of(value)) kept_.insert(r);
@@ -165,12 +197,21 @@ class Planner {
     return {};
   }
 
+  /// The memory for a tensor; extents that have a bound count with it.
   Storage request(const TensorInfo& info) const {
-    Expr elements = int_imm(1, i64);
+    int64_t known = info.dtype.bytes();
+    Expr size;
     const std::vector<Expr> extents = *shape_of(info);
-    for (const Expr& extent : extents) elements = elements * cast_to(i64, extent);
-    Expr size = int_imm(info.dtype.bytes(), i64) * elements;
-    return {bounded(size), size, info.dtype, nullptr, 0};
+    for (const Expr& extent : extents) {
+      const auto bound = bounded(extent);
+      if (!bound) size = size ? size * cast_to(i64, extent) : cast_to(i64, extent);
+      if (bound && __builtin_mul_overflow(known, *bound, &known))
+        fail({.what = text("the bytes of a tensor of ", info.dtype, " exceed an int64"),
+              .needs = "memory that can be counted in bytes",
+              .hint = "give smaller upper bounds"});
+    }
+    size = size ? int_imm(known, i64) * size : int_imm(known, i64);
+    return {as_int(size), size, info.dtype, nullptr, 0};
   }
 
   /// The free storage that fits best: the smallest that is large enough, else the largest that is not.
@@ -257,7 +298,7 @@ class Planner {
   const ModuleRef& module_;
   const FuncRef& func_;
   std::map<std::string, int64_t> bounds_;
-  std::map<RVarRef, std::vector<RVarRef>> aliases_;
+  std::map<RVarRef, Places> aliases_;
   std::set<RVarRef> returned_, kept_;
   std::map<RVarRef, int64_t> last_use_;
   std::vector<Storage> storages_;
