@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "arith/analyzer.h"
 #include "arith/iter_map.h"
@@ -97,9 +98,28 @@ bool is_reshape(const tir::PrimFunc& f) {
   return tensors == 2 && reshaped_parameter(f).has_value();
 }
 
+namespace {
+
+/// The variables of dataflow blocks that nothing outside of their block uses.
+std::set<RVarRef> inner_variables(const ModuleRef& module) {
+  std::set<RVarRef> inner;
+  auto collect = [&](const BindingBlockRef& block, const std::vector<RVarRef>& live_out) {
+    for (const Binding& b : block->bindings) {
+      if (std::ranges::find(live_out, bound_var(b)) == live_out.end()) inner.insert(bound_var(b));
+    }
+    return block;
+  };
+  rewrite_dataflow_blocks(module, collect);
+  return inner;
+}
+
+}  // namespace
+
 ModuleRef rewrite_dataflow_reshape(const ModuleRef& module, const PassContext& ctx) {
+  // What leaves a dataflow block gets memory of its own: a caller may keep it, or write to it.
+  const std::set<RVarRef> inner = inner_variables(module);
   return rewrite_bindings(module, [&](const Binding& b, Bindings& out) {
-    auto callee = called_prim_func(b);
+    auto callee = inner.contains(bound_var(b)) ? called_prim_func(b) : std::nullopt;
     const tir::PrimFunc* f = callee ? module->functions.at(*callee).as<tir::PrimFunc>() : nullptr;
     const RCall* call = callee ? bound_value(b).as<RCall>() : nullptr;
     const TensorInfo* info = call ? call->sinfo_args.front().as<TensorInfo>() : nullptr;
