@@ -47,6 +47,30 @@ std::optional<int64_t> elements_of(const StructInfo& info) {
   return count;
 }
 
+}  // namespace
+
+RExpr constant_of(const ModuleRef& module, const RCallRef& call) {
+  if (!std::ranges::all_of(call->args, [](const RExpr& a) { return is_known(a) || a.as<GlobalVar>(); })) return nullptr;
+  BlockBuilder builder(module);
+  builder.begin_scope();
+  builder.begin_block(false);
+  RVarRef result = builder.emit(call);
+  FuncRef func = builder.end_function({}, {builder.end_block()}, result);
+  const std::string name = fresh_name(module, "folded");
+  GraphOptions options;
+  options.programs.max_iterations = kMaxIterations;
+  runtime::Value value = GraphInterpreter(with_function(module, name, func), options).call(name, {});
+  if (Ref<runtime::Tensor> tensor = value.ref<runtime::Tensor>()) return constant(tensor);
+  if (const runtime::Shape* shape = value.as<runtime::Shape>()) {
+    std::vector<Expr> extents;
+    for (int64_t extent : shape->dims) extents.push_back(int_imm(extent, i64));
+    return shape_expr(std::move(extents));
+  }
+  return nullptr;
+}
+
+namespace {
+
 class Folder {
  public:
   Folder(const ModuleRef& module, const PassContext& ctx) : module_(module), ctx_(ctx) {}
@@ -125,22 +149,8 @@ class Folder {
   /// The call's value as a constant or a shape; null where it stays.
   RExpr evaluated(const RCallRef& call, bool in_dataflow) {
     if (!is_foldable(call, in_dataflow)) return nullptr;
-    BlockBuilder builder(module_);
-    builder.begin_scope();
-    builder.begin_block(false);
-    RVarRef result = builder.emit(call);
-    FuncRef func = builder.end_function({}, {builder.end_block()}, result);
-    const std::string name = fresh_name(module_, "folded");
-    GraphOptions options;
-    options.programs.max_iterations = kMaxIterations;
     try {
-      runtime::Value value = GraphInterpreter(with_function(module_, name, func), options).call(name, {});
-      if (Ref<runtime::Tensor> tensor = value.ref<runtime::Tensor>()) return constant(tensor);
-      if (const runtime::Shape* shape = value.as<runtime::Shape>()) {
-        std::vector<Expr> extents;
-        for (int64_t extent : shape->dims) extents.push_back(int_imm(extent, i64));
-        return shape_expr(std::move(extents));
-      }
+      return constant_of(module_, call);
     } catch (const Error& e) {
       ctx_.say("FoldConstant", text(op_name(call), " stays: ", e.reason.what));
     }

@@ -1,5 +1,6 @@
 #include "passes/legalize_ops.h"
 
+#include "passes/fold_constant.h"
 #include "passes/library_form.h"
 #include "relax/builder.h"
 #include "relax/ops/table.h"
@@ -79,6 +80,10 @@ class Legalizer {
       return bound(*v, sator::with(*inner, &LocalFunction::function, function(*inner->function)));
     value = replaced(value, rebound_);
     if (value != v->value) value = renewed(builder_, value);
+    // The library computes these on the way, whatever their size.
+    if (library_form_ && (is_op(value, "arange") || is_op(value, "astype"))) {
+      if (RExpr result = constant_of(builder_.module(), cast<RCall>(value))) return bound(*v, result);
+    }
     if (RExpr program = legalized(value, builder_)) return bound(*v, builder_.normalize(program));
     const std::string& op = op_name(value);
     if (const OpDef* def = op.empty() ? nullptr : find_op(op); def && def->compute)

@@ -44,6 +44,12 @@ NodeRef without_nan(const tir::Block& b) {
   return with(with(b, &tir::Block::init, finite_stores(init)), &tir::Block::body, body);
 }
 
+/// Whether an element is compared with a number: what nn.nll_loss does before it reads that class.
+bool chooses_by_element(const Expr& condition) {
+  const NE* n = condition.as<NE>();
+  return n && n->a.as<BufferLoad>() && n->b.as<IntImm>();
+}
+
 }  // namespace
 
 tir::PrimFuncRef in_library_form(const tir::PrimFuncRef& f) {
@@ -55,6 +61,7 @@ tir::PrimFuncRef in_library_form(const tir::PrimFuncRef& f) {
         return init == b.init ? NodeRef(&b) : NodeRef(with(b, &tir::Block::init, init));
       },
       [](const Call& c) -> NodeRef {
+        if (c.op == "tir.if_then_else" && chooses_by_element(c.args[0])) return select(c.args[0], c.args[1], c.args[2]);
         if (c.op != "tir.if_then_else" || finite(c.args[2]) == c.args[2]) return NodeRef(&c);
         return sator::call(c.dtype, c.op, {c.args[0], c.args[1], finite(c.args[2])});
       },

@@ -66,10 +66,12 @@ class BlockBuilder {
   // ---- Tensor programs.
   /// A call_tir of a new function of the module: `formula` over the arguments. Null if a shape it needs is not known.
   ///   scalar_constants   constants of rank 0 become numbers of the function
+  ///   keeps_unread       arguments that only their shape was asked of stay arguments
   RExpr call_te(const std::string& name, const std::vector<RExpr>& args, Formula formula, StructInfo out = nullptr,
-                bool scalar_constants = false);
+                bool scalar_constants = false, bool keeps_unread = false);
   /// The op's formula as a call_tir; null where it has none, or a shape is not known.
-  RExpr legalize_by_formula(const RCallRef& call);
+  ///   name   of the function; that of the op's row where it is empty
+  RExpr legalize_by_formula(const RCallRef& call, std::string name = {});
 
   arith::Analyzer& arith() { return *arith_; }
 

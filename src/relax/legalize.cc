@@ -200,7 +200,7 @@ class Placeholders {
 }  // namespace
 
 RExpr BlockBuilder::call_te(const std::string& name, const std::vector<RExpr>& args, Formula formula, StructInfo out,
-                            bool scalar_constants) {
+                            bool scalar_constants, bool keeps_unread) {
   Placeholders own(*this);
   TeInputs inputs;
   // Of two scalars only the second goes into the function: it needs a tensor to run over.
@@ -227,7 +227,7 @@ RExpr BlockBuilder::call_te(const std::string& name, const std::vector<RExpr>& a
     return te::create_prim_func(params);
   };
   tir::PrimFuncRef func = build();
-  if (own.drop_unread(*func)) func = build();
+  if (!keeps_unread && own.drop_unread(*func)) func = build();
   Attrs attrs = func->attrs;
   attrs.erase("global_symbol");
   func = with(func, &tir::PrimFunc::attrs, std::move(attrs));
@@ -247,10 +247,10 @@ static bool is_known(const StructInfo& info) {
   return !t || std::ranges::all_of(t->items, is_known);
 }
 
-RExpr BlockBuilder::legalize_by_formula(const RCallRef& call) {
+RExpr BlockBuilder::legalize_by_formula(const RCallRef& call, std::string name) {
   const OpDef& def = op_named(op_name(call));
   if (!def.compute || !is_known(call->sinfo)) return nullptr;
-  std::string name = !def.func.empty() ? def.func : def.name.substr(def.name.rfind('.') + 1);
+  if (name.empty()) name = !def.func.empty() ? def.func : def.name.substr(def.name.rfind('.') + 1);
   return call_te(
       name,
       call->args,

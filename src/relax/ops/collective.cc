@@ -3,6 +3,7 @@
 
 #include "relax/builder.h"
 #include "relax/ops/families.h"
+#include "relax/ops/formula.h"
 #include "relax/ops/infer.h"
 
 namespace sator::relax {
@@ -72,6 +73,34 @@ RExpr legalize_allgather(const RCallRef& call, BlockBuilder&) {
 RExpr legalize_broadcast(const RCallRef& call, BlockBuilder&) {
   return library_call(call, "broadcast_from_worker0", {call->args[0]});
 }
+/// The parts for the workers one after the other: x with `axis` cut in num_workers, which becomes the first axis.
+RExpr legalize_scatter(const RCallRef& call, BlockBuilder& b) {
+  const auto a = read_attrs<ScatterAttrs>(call->attrs);
+  const TensorInfo& x = *call->args[0]->sinfo.as<TensorInfo>();
+  auto shape = explicit_shape(x);
+  if (!shape || x.dtype.is_void()) return nullptr;
+  const int64_t axis = a.axis < 0 ? a.axis + x.ndim : a.axis;
+  RExpr parts = b.emit(b.call_te("reshape", {call->args[0]}, [&](const TeInputs& in) {
+    std::vector<Expr> cut = in.tensor(0).shape();
+    const auto at = static_cast<size_t>(axis);
+    cut[at] = div(cut[at], dim(a.num_workers));
+    cut.insert(cut.begin() + axis, dim(a.num_workers));
+    return std::vector{reshape(in.tensor(0), cut)};
+  }));
+  if (axis != 0)
+    parts = b.emit(b.call_te("transpose", {parts}, [&](const TeInputs& in) {
+      std::vector<int64_t> order{axis};
+      for (int64_t d = 0; d < in.tensor(0).rank(); ++d)
+        if (d != axis) order.push_back(d);
+      return std::vector{transpose(in.tensor(0), order)};
+    }));
+  std::vector<Expr> part = *shape_of(*parts->sinfo.as<TensorInfo>());
+  part.erase(part.begin());
+  return relax::call(op_ref("call_dps_packed"),
+                     {extern_func("runtime.disco.scatter_from_worker0"), relax::tuple({parts})},
+                     {},
+                     {tensor_info(part, x.dtype, x.vdevice)});
+}
 
 }  // namespace
 
@@ -96,7 +125,9 @@ std::vector<OpDef> collective_ops() {
       {.name = "ccl.scatter_from_worker0",
        .inputs = {{"x"}},
        .attrs = attrs_of<ScatterAttrs>(),
-       .infer = with(infer_scatter)},
+       .infer = with(infer_scatter),
+       .legalize = legalize_scatter,
+       .calls_library = true},
   };
 }
 

@@ -219,15 +219,21 @@ Tensor compute_slice_shape(const Tensor& x, const Tensor& begin, const Tensor& e
           return min(max(index, select(backwards, dim(-1), dim(0))), select(backwards, extent - 1, extent));
         };
         Expr from = position(begin(i)), to = position(end(i));
-        return select(backwards, ceildiv(from - to, -stride), ceildiv(to - from, stride));
+        return select(backwards, ceildiv(from - to, stride * -1), ceildiv(to - from, stride));
       });
 }
 
 /// Two functions: the first computes the result's extents, which become symbolic sizes; the second slices.
 RExpr legalize_dynamic_strided_slice(const RCallRef& call, BlockBuilder& b) {
-  RExpr extents = b.emit(b.call_te("shape_func", call->args, [](const TeInputs& in) {
-    return std::vector{compute_slice_shape(in.tensor(0), in.tensor(1), in.tensor(2), in.tensor(3))};
-  }));
+  RExpr extents = b.emit(b.call_te(
+      "shape_func",
+      call->args,
+      [](const TeInputs& in) {
+        return std::vector{compute_slice_shape(in.tensor(0), in.tensor(1), in.tensor(2), in.tensor(3))};
+      },
+      nullptr,
+      false,
+      true));
   int rank = call->sinfo.as<TensorInfo>()->ndim;
   RExpr shape = b.emit(relax::call(
       op_ref("call_pure_packed"), {extern_func("vm.builtin.tensor_to_shape"), extents}, {}, {shape_info(rank)}));
@@ -236,9 +242,15 @@ RExpr legalize_dynamic_strided_slice(const RCallRef& call, BlockBuilder& b) {
   b.emit_match_cast(shape, shape_info(sizes));
   std::vector<RExpr> args = call->args;
   args.push_back(shape_expr(sizes));
-  return b.call_te("dynamic_strided_slice", args, [](const TeInputs& in) {
-    return std::vector{compute_dynamic_strided_slice(in.tensor(0), in.tensor(1), in.tensor(3), in.shape(4))};
-  });
+  return b.call_te(
+      "dynamic_strided_slice",
+      args,
+      [](const TeInputs& in) {
+        return std::vector{compute_dynamic_strided_slice(in.tensor(0), in.tensor(1), in.tensor(3), in.shape(4))};
+      },
+      nullptr,
+      false,
+      true);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "relax/builder.h"
 #include "relax/ops/families.h"
 #include "relax/ops/formula.h"
 #include "relax/ops/infer.h"
@@ -247,6 +248,10 @@ Tensor compute_nll_loss(const NllLossAttrs& a, const TeInputs& in) {
   return one ? divide(loss, weight) : divide(sum(loss, std::nullopt, false), sum(weight, std::nullopt, false));
 }
 
+RExpr legalize_nll_loss(const RCallRef& call, BlockBuilder& b) {
+  return b.legalize_by_formula(call, call->args.size() > 2 ? "" : "nll_loss_without_weight");
+}
+
 }  // namespace
 
 Tensor pad(const Tensor& x, const std::vector<int64_t>& before, const std::vector<int64_t>& after, const Expr& value,
@@ -309,7 +314,8 @@ std::vector<OpDef> nn_ops() {
        .inputs = {{"predictions"}, {"targets"}, {"weights", InputKind::tensor, true}},
        .attrs = attrs_of<NllLossAttrs>(),
        .infer = with(infer_nll_loss),
-       .compute = with(compute_nll_loss)},
+       .compute = with(compute_nll_loss),
+       .legalize = legalize_nll_loss},
   };
 }
 

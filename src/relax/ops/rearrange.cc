@@ -227,7 +227,7 @@ Tensor compute_repeat(const RepeatAttrs& a, const TeInputs& in) {
   }
   size_t axis = from_front(a.axis.value_or(0), x.rank());
   std::vector<Expr> shape = x.shape();
-  shape[axis] = shape[axis] * a.repeats;
+  shape[axis] = dim(a.repeats) * shape[axis];
   int64_t repeats = std::max<int64_t>(a.repeats, 1);  // of no repeats there is no element to compute
   return gather(
       {.name = "T_repeat"}, x, shape, [&](const Indices& i) { return at_axis(i, axis, floordiv(i[axis], repeats)); });
@@ -306,11 +306,6 @@ struct ScatterElementsAttrs {
 
 StructInfo infer_scatter_elements(const ScatterElementsAttrs& a, const CallInfo& in) {
   const TensorInfo &data = in.tensor(0), &indices = in.tensor(1), &updates = in.tensor(2);
-  constexpr std::string_view kReductions[] = {"update", "add", "mul", "mean", "max", "min"};
-  if (std::ranges::find(kReductions, a.reduction) == std::end(kReductions))
-    in.fail({.what = text("reduction ", string_literal(a.reduction)),
-             .needs = "update, add, mul, mean, max or min",
-             .hint = "choose one of these"});
   if (data.ndim >= 0) in.axis(a.axis, data.ndim);
   if (data.ndim < 0) return tensor_info(data.dtype, -1, data.vdevice);
   for (const TensorInfo* t : {&indices, &updates}) {
@@ -344,7 +339,9 @@ Expr combined(const std::string& reduction, const Expr& old, const Expr& update)
   if (reduction == "mean") return div(old + update, constant(2, old->dtype));
   if (reduction == "max") return max(old, update);
   if (reduction == "min") return min(old, update);
-  internal_error(text("scatter_elements: reduction ", string_literal(reduction)));
+  fail({.what = text("scatter_elements: reduction ", string_literal(reduction)),
+        .needs = "update, add, mul, mean, max or min",
+        .hint = "choose one of these"});
 }
 
 /// First a copy of data; then, position by position in the order of `indices`, its elements are updated.
