@@ -49,7 +49,8 @@ std::vector<Expr> Layout::to_letters(const std::vector<Expr>& shape, std::string
   std::vector<Expr> out(letters.size());
   for (size_t i = 0; i < axes_.size(); ++i) {
     Expr& extent = out[letters.find(axes_[i].letter)];
-    extent = extent ? extent * shape[i] : shape[i];
+    const Expr own = axes_[i].factor ? Expr(int_imm(axes_[i].factor, i64)) : shape[i];
+    extent = extent ? extent * own : own;
   }
   return out;
 }

@@ -84,7 +84,9 @@ RExpr build_linear(const OpDef&, BoundArgs args) {
 // ---- einsum ----
 
 struct EinsumAttrs {
-  std::string subscripts;  ///< "ij,jk->ik"; without "->" the letters that occur once, in their order
+  /// "ij,jk->ik"; without "->" the letters that occur once, in their order. "..." stands for any number of axes, which
+  /// are broadcast from the last one, as in NumPy; without "->" they come first.
+  std::string subscripts;
   static constexpr auto fields() { return std::tuple{required("subscripts", &EinsumAttrs::subscripts)}; }
 };
 
@@ -93,27 +95,48 @@ struct Einsum {
   std::string output;
 };
 
-Einsum parse_subscripts(const std::string& subscripts, size_t operands) {
+/// The axes behind "..." as letters of their own, which no text can hold.
+///   ranks   of the operands
+Einsum parse_subscripts(const std::string& subscripts, const std::vector<int>& ranks) {
   std::string s;
   for (char c : subscripts) {
     if (c != ' ') s += c;
   }
   auto fail_text = [&](std::string what) {
     fail({.what = text("einsum: ", what, " in ", string_literal(subscripts)),
-          .needs = "letters per operand, as in \"ij,jk->ik\"",
+          .needs = "letters per operand, as in \"ij,jk->ik\", and \"...\" for the axes left over",
           .hint = "give each axis one letter"});
   };
   Einsum e;
   size_t arrow = s.find("->");
   for (std::string_view part : split(std::string_view(s).substr(0, arrow), ',')) e.inputs.emplace_back(part);
-  if (e.inputs.size() != operands) fail_text(text(e.inputs.size(), " operands for ", operands, " tensors"));
+  if (e.inputs.size() != ranks.size()) fail_text(text(e.inputs.size(), " operands for ", ranks.size(), " tensors"));
+  constexpr size_t kDots = 3, kMostAxes = 16;
+  constexpr char kFirst = 1;  // the letters of the last 16 axes behind "..."
+  size_t most = 0;
+  auto with_letters = [&](std::string& part, size_t axes) {
+    if (axes > kMostAxes) fail_text(text("\"...\" for ", axes, " axes"));
+    std::string letters;
+    for (size_t d = kMostAxes - axes; d < kMostAxes; ++d) letters += static_cast<char>(kFirst + static_cast<char>(d));
+    part.replace(part.find("..."), kDots, letters);
+  };
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    std::string& part = e.inputs[i];
+    if (part.find("...") == part.npos) continue;
+    const size_t named = part.size() - kDots, rank = static_cast<size_t>(ranks[i]);
+    if (rank < named) fail_text(text("operand ", i, " of rank ", rank, " with ", named, " letters"));
+    with_letters(part, rank - named);
+    most = std::max(most, rank - named);
+  }
   std::string all;
   for (const std::string& i : e.inputs) all += i;
   for (char c : all) {
-    if (!std::isalpha(static_cast<unsigned char>(c))) fail_text(text("the character '", c, "'"));
+    if (!std::isalpha(static_cast<unsigned char>(c)) && static_cast<size_t>(c) > kMostAxes)
+      fail_text(text("the character '", c, "'"));
   }
   if (arrow != s.npos) {
     e.output = s.substr(arrow + 2);
+    if (e.output.find("...") != e.output.npos) with_letters(e.output, most);
     for (char c : e.output) {
       if (all.find(c) == all.npos) fail_text(text("the output's letter '", c, "', which no operand has,"));
       if (std::ranges::count(e.output, c) > 1) fail_text(text("the output's letter '", c, "' twice"));
@@ -122,7 +145,8 @@ Einsum parse_subscripts(const std::string& subscripts, size_t operands) {
     std::string letters = all;
     std::ranges::sort(letters);
     for (char c : letters) {
-      if (std::ranges::count(all, c) == 1) e.output += c;
+      const bool is_dots = static_cast<size_t>(c) <= kMostAxes;
+      if (is_dots ? e.output.find(c) == e.output.npos : std::ranges::count(all, c) == 1) e.output += c;
     }
   }
   return e;
@@ -149,7 +173,10 @@ StructInfo infer_einsum(const EinsumAttrs& a, const CallInfo& in) {
   std::vector<Ref<const TensorInfo>> tensors = in.tensors(0);
   if (tensors.empty()) in.fail({.what = "there are no tensors", .needs = "at least one", .hint = "give the tensors"});
   DType dtype = tensors[0]->dtype;
-  Einsum e = parse_subscripts(a.subscripts, tensors.size());
+  std::vector<int> ranks;
+  for (const auto& t : tensors) ranks.push_back(t->ndim);
+  if (a.subscripts.find("...") != std::string::npos && std::ranges::min(ranks) < 0) return tensor_info(dtype, -1);
+  Einsum e = parse_subscripts(a.subscripts, ranks);
   std::vector<std::vector<Expr>> shapes;
   for (const auto& t : tensors) {
     if (t->dtype != dtype && !t->dtype.is_void() && !dtype.is_void())
@@ -169,7 +196,9 @@ StructInfo infer_einsum(const EinsumAttrs& a, const CallInfo& in) {
 
 Tensor compute_einsum(const EinsumAttrs& a, const TeInputs& in) {
   const std::vector<Tensor>& tensors = in.tensors(0);
-  Einsum e = parse_subscripts(a.subscripts, tensors.size());
+  std::vector<int> ranks;
+  for (const Tensor& t : tensors) ranks.push_back(static_cast<int>(t.rank()));
+  Einsum e = parse_subscripts(a.subscripts, ranks);
   std::vector<std::vector<Expr>> shapes;
   for (const Tensor& t : tensors) shapes.push_back(t.shape());
   auto extents = letter_extents(e, shapes, [](std::string what) { internal_error(what); });
@@ -178,7 +207,8 @@ Tensor compute_einsum(const EinsumAttrs& a, const TeInputs& in) {
   for (const std::string& subscripts : e.inputs) {
     for (char c : subscripts) {
       if (e.output.find(c) != e.output.npos || index.count(c)) continue;
-      iterators.push_back(te::reduce_axis(extents[c], std::string(1, c)));
+      iterators.push_back(
+          te::reduce_axis(extents[c], std::isalpha(static_cast<unsigned char>(c)) ? std::string(1, c) : "k"));
       index[c] = iterators.back()->var;
     }
   }

@@ -216,8 +216,10 @@ StructInfo infer_nll_loss(const NllLossAttrs& a, const CallInfo& in) {
     }
   }
   if (a.reduction != "none") return tensor_info(std::vector<Expr>{}, dtype, vdevice);
-  if (!out) out = t;
-  int ndim = x.ndim >= 0 ? std::max(x.ndim - 1, 0) : y.ndim;
+  // As TVM has it: the predictions alone tell the result's shape, and none where a shape stands behind a variable.
+  auto is_hidden = [](const TensorInfo& t) { return t.shape && !explicit_shape(t); };
+  if (is_hidden(x) || is_hidden(y) || (w && is_hidden(*w))) out.reset();
+  int ndim = x.ndim >= 0 ? std::max(x.ndim - 1, 0) : -1;
   return tensor_of(out, ndim, dtype, vdevice);
 }
 

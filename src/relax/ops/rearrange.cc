@@ -209,8 +209,9 @@ StructInfo infer_repeat(const RepeatAttrs& a, const CallInfo& in) {
     return a.repeats == 1 ? StructInfo(&x) : tensor_info(x.dtype, x.ndim, x.vdevice);
   }
   if (!a.axis) {
-    Expr count = dim(a.repeats);
-    for (const Expr& e : *shape) count = e * count;
+    Expr count;
+    for (const Expr& e : *shape) count = count ? count * e : e;
+    count = count ? count * a.repeats : dim(a.repeats);
     return tensor_info({in.arith().simplify(count)}, x.dtype, x.vdevice);
   }
   Expr& extent = (*shape)[static_cast<size_t>(in.axis(*a.axis, x.ndim))];
