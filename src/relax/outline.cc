@@ -129,17 +129,53 @@ BindingBlockRef Outliner::outline(const BindingBlockRef& block, const std::vecto
     if (auto at = binder.find(v); at != binder.end() && group_of[at->second] >= 0) leaves(at->second);
   }
 
+  auto is_outlined = [&](size_t b) {
+    if (group_of[b] < 0) return false;
+    const auto g = static_cast<size_t>(group_of[b]);
+    return in_order[g] || groups[g].moves_readers;
+  };
+  // A binding that reads what is not there yet waits for it; in order, none does.
+  std::vector<bool> done(n, false);
+  auto is_ready = [&](size_t b) {
+    const std::vector<size_t> members =
+        is_outlined(b) ? groups[static_cast<size_t>(group_of[b])].bindings : std::vector<size_t>{b};
+    for (size_t member : members) {
+      for (const RVarRef& v : rvars_in(bound_value(block->bindings[member]))) {
+        auto at = binder.find(v);
+        if (at != binder.end() && !done[at->second] && std::ranges::find(members, at->second) == members.end())
+          return false;
+      }
+    }
+    return true;
+  };
   std::vector<Binding> bindings;
-  for (size_t b = 0; b < n; ++b) {
-    int g = group_of[b];
-    if (g < 0 || !in_order[static_cast<size_t>(g)]) {
+  auto place = [&](size_t b) {
+    if (!is_outlined(b)) {
       bindings.push_back(block->bindings[b]);
-    } else if (b == groups[static_cast<size_t>(g)].bindings.back()) {
-      std::vector<Binding> after;
-      bindings.push_back(outlined(block, groups[static_cast<size_t>(g)], outputs[static_cast<size_t>(g)], after));
-      bindings.insert(bindings.end(), after.begin(), after.end());
+      done[b] = true;
+      return;
+    }
+    const auto g = static_cast<size_t>(group_of[b]);
+    std::vector<Binding> after;
+    bindings.push_back(outlined(block, groups[g], outputs[g], after));
+    bindings.insert(bindings.end(), after.begin(), after.end());
+    for (size_t member : groups[g].bindings) done[member] = true;
+  };
+  std::vector<size_t> waiting;
+  for (size_t b = 0; b < n; ++b) {
+    if (is_outlined(b) && b != groups[static_cast<size_t>(group_of[b])].bindings.back()) continue;
+    waiting.push_back(b);
+    for (size_t i = 0; i < waiting.size();) {
+      if (!is_ready(waiting[i])) {
+        ++i;
+        continue;
+      }
+      place(waiting[i]);
+      waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(i));
+      i = 0;
     }
   }
+  if (!waiting.empty()) internal_error("groups of bindings that wait for each other");
   return with(block, &BindingBlock::bindings, std::move(bindings));
 }
 

@@ -13,6 +13,9 @@ struct Group {
   std::string name;
   Attrs attrs;
   bool keeps_constants = false;  ///< inside of the function; else they are arguments of the call
+  /// Bindings that read a result before the group's last binding move behind it. No value may leave the group and what is
+  /// made from it come back.
+  bool moves_readers = false;
 };
 
 /// Outlines groups, block by block, and collects the new functions in the module.
@@ -21,7 +24,7 @@ class Outliner {
   explicit Outliner(ModuleRef module) : module_(std::move(module)) {}
 
   /// The block with each group replaced by a call at the place of its last binding. `live_out`: variables that are used
-  /// after the block. A group whose result is needed before its last binding stays as it is.
+  /// after the block. A group whose result is needed before its last binding stays as it is, unless it moves readers.
   BindingBlockRef outline(const BindingBlockRef& block, const std::vector<Group>& groups,
                           const std::vector<RVarRef>& live_out);
   const ModuleRef& module() const { return module_; }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ir/visit.h"
+#include "relax/outline.h"
 #include "relax/parse_impl.h"
 #include "relax/struct_info.h"
 
@@ -518,32 +519,42 @@ RExpr FunctionParser::branch_body(const std::vector<Statement>& stmts, const cha
   --frame_->depth;
   BindingBlockRef last = b.end_block();
   std::vector<BindingBlockRef> blocks = std::exchange(frame_->blocks, std::move(outer));
+  RVarRef result;
+  if (last->bindings.empty() && !blocks.empty() && !blocks.back()->bindings.empty())
+    result = bound_var(blocks.back()->bindings.back());
+  if (result && !result->is_dataflow) {
+    // A dataflow block's last binding, which leaves it, is the branch's value.
+    name = result->name;
+    RVarRef var = make_rvar(name + suffix, result->sinfo);
+    blocks.back() = cast<BindingBlock>(replaced(blocks.back(), NodeMap{{result, var}}));
+    return make<SeqExpr>(std::move(blocks), RExpr(var), StructInfo());
+  }
   if (last->bindings.empty())
     fail(place,
          {.what = "a branch that does not end with a binding",
           .needs = "the value of the branch bound to a name",
           .hint = "bind it after the block"});
   std::vector<Binding> bindings = last->bindings;
-  RExpr result;
+  RExpr value;
   if (const VarBinding* v = bindings.back().as<VarBinding>()) {
     name = v->var->name;
     if (is_leaf(v->value) || v->value.as<Tuple>()) {
-      result = v->value;
+      value = v->value;
       bindings.pop_back();
     } else {
       RVarRef var = make_rvar(name + suffix, v->var->sinfo);
       bindings.back() = bind_value(var, v->value);
-      result = var;
+      value = var;
     }
   } else {
     const MatchCast& m = *bindings.back().as<MatchCast>();
     name = m.var->name;
     RVarRef var = make_rvar(name + suffix, m.var->sinfo);
     bindings.back() = bind_match_cast(var, m.value, m.sinfo);
-    result = var;
+    value = var;
   }
   blocks.push_back(make<BindingBlock>(std::move(bindings), false));
-  return make<SeqExpr>(std::move(blocks), std::move(result), StructInfo());
+  return make<SeqExpr>(std::move(blocks), std::move(value), StructInfo());
 }
 
 // ---- Functions inside ----

@@ -55,8 +55,14 @@ FuncRef with_local_composites(const ModuleRef& module, const FuncRef& f) {
       bindings.push_back(bind_value(var, with_sinfo(relax::call(local, call->args), value->sinfo)));
     }
   }
-  RExpr body = make<SeqExpr>(
-      std::vector<BindingBlockRef>{make<BindingBlock>(std::move(bindings), false)}, seq->body, seq->sinfo);
+  // Several results leave as the tuple itself.
+  RExpr result = seq->body;
+  if (!bindings.empty() && bound_var(bindings.back()) == result && bound_value(bindings.back()).as<relax::Tuple>()) {
+    result = bound_value(bindings.back());
+    bindings.pop_back();
+  }
+  RExpr body =
+      make<SeqExpr>(std::vector<BindingBlockRef>{make<BindingBlock>(std::move(bindings), false)}, result, seq->sinfo);
   return sator::with(f, &Function::body, RExpr(replaced(body, plain)));
 }
 
@@ -100,6 +106,7 @@ class Regions {
       // As TVM names it: the group gets a name of its own, which the backend's ends.
       group.name = fresh_name(module_, group.name) + "_" + backend_[g];
       group.attrs = {{"Codegen", string_imm(backend_[g])}};
+      group.moves_readers = true;
       list.push_back(std::move(group));
     }
     std::ranges::sort(list, {}, [](const Group& g) { return g.bindings.front(); });
