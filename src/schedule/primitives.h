@@ -87,7 +87,7 @@ extern const Primitive<void(BlockHandle, Loop, bool, int)> compute_at;
 extern const Primitive<void(BlockHandle, Loop, bool, int)> reverse_compute_at;
 
 // primitives/blockize.cc
-extern const Primitive<BlockHandle(Loop, bool)> blockize;
+extern const Primitive<BlockHandle(Value, bool)> blockize;
 // primitives/tensorize.cc
 extern const Primitive<void(Value, std::string, bool)> tensorize;
 
