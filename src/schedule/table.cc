@@ -32,6 +32,7 @@ const std::vector<const AnyPrimitive*>& primitives() {
       &set_axis_separator,
       &cache_read,
       &cache_write,
+      &cache_inplace,
       &read_at,
       &write_at,
       &reindex,

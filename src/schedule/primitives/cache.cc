@@ -236,6 +236,14 @@ MaybeReason several_writers(const Schedule& s, int scope_site, const BufferRef& 
   return r;
 }
 
+/// Whether a loop runs the two blocks more than once.
+bool repeats_together(const Schedule& s, int a, int b, int scope_site) {
+  const Sites& sites = s.sites();
+  for (int i = sites.lowest_common_ancestor(a, b); i != scope_site; i = sites[i].parent)
+    if (!is_one(sites[i].loop()->extent)) return true;
+  return false;
+}
+
 /// A block copies what consumers read of a buffer into memory of another scope, before its first use; they read the
 /// copy. Returns the copying block, {buffer}_{scope}; its loops are ax0, ax1, ...
 BlockHandle do_cache_read(Schedule& s, BlockHandle block, BufferSelector which, std::string scope,
@@ -265,7 +273,7 @@ BlockHandle do_cache_read(Schedule& s, BlockHandle block, BufferSelector which, 
   const std::vector<int>& writers = analysis.writers(stage.original);
   // What is written only after it has been read is an input as well.
   bool is_input = writers.empty() || std::all_of(readers.begin(), readers.end(), [&](int r) {
-                    return r < writers.front() && s.sites().lowest_common_ancestor(r, writers.front()) == scope_site;
+                    return r < writers.front() && !repeats_together(s, r, writers.front(), scope_site);
                   });
   if (!is_input) std::erase(readers, writers.front());  // what it reads is its own
   if (!is_input) stage.writer = writers.front();
@@ -342,8 +350,61 @@ BlockHandle do_cache_write(Schedule& s, BlockHandle block, BufferSelector which,
   return apply(s, scope_site, stage, false, scope, redirected);
 }
 
+/// A block works on a copy in memory of another scope, filled before it and brought back after it, under the loops around.
+/// Returns the two copying blocks, {buffer}_{scope} both.
+///   for i: F(B)   =>   for i: B_local[...] = B[...]; F(B_local); B[...] = B_local[...]
+std::vector<BlockHandle> do_cache_inplace(Schedule& s, BlockHandle block, BufferSelector which, std::string scope) {
+  require_scope(s, scope);
+  if (!which.is_write) which.is_write = false;
+  Stage stage{.original = selected_buffer(s, block, which, false)};
+  const int site = s.site(block);
+  const BlockRealize& realize = *s.sites()[site].realize();
+  auto of = [&](const std::vector<BufferRegionRef>& regions) {
+    const bool lists = std::ranges::any_of(regions, [&](const auto& r) { return r->buffer == stage.original; });
+    if (!lists)
+      s.fail({.what = text("block ",
+                           string_literal(realize.block->name->text),
+                           " does not both read and write ",
+                           stage.original->name),
+              .needs = "a block that reads and writes the buffer",
+              .hint = "use cache_read or cache_write",
+              .at = {{s.sites()[site].stmt, "uses it one way"}}});
+    return substitute_region(region_of(regions, stage.original), bindings_of(realize));
+  };
+  const std::vector<RangeRef> read = of(realize.block->reads), written = of(realize.block->writes);
+  stage.location = s.sites()[site].parent;
+  stage.writer = site;
+  stage.whole = true;
+  // What is not written within the written box comes back as it was.
+  const std::vector<arith::IntSet> both =
+      arith::unite_regions({arith::eval_set(read, {}), arith::eval_set(written, {})});
+  for (size_t d = 0; d < both.size(); ++d)
+    stage.region.push_back(both[d].cover_range(range_of(stage.original->shape[d])));
+  std::string suffix = scope;
+  std::replace(suffix.begin(), suffix.end(), '.', '_');
+  stage.cache = make_buffer(stage.original->name + "_" + suffix, stage.original->shape, stage.original->dtype, scope);
+  auto [fill, filled] = copy_stage(s, stage, true, scope);
+  stage.region = written;
+  auto [back, brought_back] = copy_stage(s, stage, false, scope);
+
+  const int scope_site = s.sites()[site].scope;
+  const Block& scope_block = *s.sites()[scope_site].realize()->block;
+  const Stmt old = s.sites()[site].stmt;
+  const Stmt inside = with(realize, &BlockRealize::block, cast<Block>(Redirect(stage)(realize.block)));
+  std::vector<BufferRef> allocations = scope_block.alloc_buffers;
+  allocations.push_back(stage.cache);
+  replace_scope(
+      s, scope_site, replaced(scope_block.body, NodeMap{{old, seq({fill, inside, back})}}), std::move(allocations));
+  return {filled, brought_back};
+}
+
 }  // namespace
 
+const Primitive<std::vector<BlockHandle>(BlockHandle, BufferSelector, std::string)> cache_inplace{
+    "cache_inplace",
+    do_cache_inplace,
+    {"block", "read_buffer_index", "storage_scope"},
+    "lets a block work on a copy in another memory"};
 const Primitive<BlockHandle(BlockHandle, BufferSelector, std::string, std::vector<BlockHandle>)> cache_read{
     "cache_read",
     do_cache_read,
