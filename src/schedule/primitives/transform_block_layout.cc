@@ -54,6 +54,19 @@ MaybeReason other_instances(const Schedule& s, int site, const std::vector<Loop>
   return {};
 }
 
+/// Remainders of quotients that stay below the divisor anyway: v // n % c is v // n, where v runs over n * c values from 0.
+Expr without_idle_remainders(const Expr& e, const std::vector<IterVarRef>& iters, arith::Analyzer& analyzer) {
+  return transform(e, [&](const FloorMod& m) -> NodeRef {
+    const FloorDiv* quotient = m.a.as<FloorDiv>();
+    for (const IterVarRef& i : iters) {
+      if (quotient && quotient->a == i->var && is_zero(i->dom->min) &&
+          analyzer.prove_equal(i->dom->extent, quotient->b * m.b))
+        return m.a;
+    }
+    return NodeRef(&m);
+  });
+}
+
 /// Gives a block other iterators, by a bijective map of the old ones; its loops become ax0, ax1, ... over them.
 void do_transform_block_layout(Schedule& s, BlockHandle handle, IndexMapRef map) {
   int site = s.site(handle);
@@ -141,6 +154,7 @@ void do_transform_block_layout(Schedule& s, BlockHandle handle, IndexMapRef map)
   s.bind_ranges(inner, s.sites()[site].scope);
   for (const IterVarRef& i : iters) inner.bind(i->var, i->dom);
   std::vector<Expr> back = mapped_access(*inverse.map, fresh, inner);
+  for (Expr& e : back) e = without_idle_remainders(e, iters, inner);
   // The init runs where all reduction iterators are at their first value: what it reads there must stay that.
   VarMap first;
   for (const IterVarRef& i : iters)
