@@ -245,7 +245,10 @@ MaybeReason cannot_divide(const Schedule& s, int block_site, FunctionRef<bool(in
   VarMap first;
   for (const auto& [var, range] : domain) first.emplace(var, range->min);
   out.iters = divide_iterators(block, out.division, first, preserve_unit_iters);
+  // A block without iterators, as loop_partition makes it, names the loops themselves.
   arith::SetMap inner_domain;
+  for (const For* f : out.inner_loops)
+    inner_domain.emplace(f->var, arith::IntSet::from_range(*make<Range>(f->min, f->extent)));
   for (const IterVarRef& i : out.iters.inner) {
     inner_domain.emplace(i->var, arith::IntSet::from_range(*i->dom));
     analyzer.bind(i->var, i->dom);
