@@ -60,7 +60,8 @@ std::optional<DType> DType::parse(std::string_view name) {
     } else {
       return {};
     }
-    auto bits = take_int();
+    // "int", "uint" and "float" alone have 32 bits, as for TVM.
+    auto bits = name.empty() && d.code != Code::bfloat ? std::optional(32) : take_int();
     if (!bits || *bits < 1 || *bits > 64) return {};
     if (d.code == Code::bfloat && *bits != 16) return {};
     if (d.code == Code::float_ && *bits != 16 && *bits != 32 && *bits != 64) return {};
