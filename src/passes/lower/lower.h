@@ -94,6 +94,11 @@ tir::PrimFuncRef inject_software_pipeline(const tir::PrimFuncRef& func, const Lo
 tir::PrimFuncRef common_subexpr_elim(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef pointer_value_type_rewrite(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef storage_rewrite(const tir::PrimFuncRef& func, const LowerOptions&);
+/// One allocation for all shared memory of a kernel: that of scope "shared.dyn", with the option tir.merge_static_smem also
+/// that of "shared". Threads may share a place by then that they did not before: ThreadSync after it lets them wait.
+/// Errors: buffers of several dimensions; pointers that calls take other than by T.tvm_access_ptr, T.address_of or
+/// T.ptx_cp_async.
+tir::PrimFuncRef merge_shared_memory_allocations(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef narrow_data_type(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef decorate_device_scope(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef inject_permuted_layout(const tir::PrimFuncRef& func, const LowerOptions&);
