@@ -24,30 +24,30 @@ bool is_thread_axis(const Stmt& stmt) {
 }
 
 /// A statement that holds others, or one that touches memory.
-struct Step {
+struct MemoryStep {
   std::vector<const Var*> touched;  ///< of the allocations beside it, in order
   std::vector<const Var*> first, last;
 };
-enum class Edge { begin, end, both };
+enum class StepEdge { begin, end, both };
 
 /// The steps in the order in which the program runs, with where each allocation is first and last needed.
 class SharedLifetimes {
  public:
   std::map<const Var*, const Allocate*> allocations;
   std::vector<const Var*> order;  ///< of the allocations
-  std::vector<std::pair<Step*, Edge>> steps;
+  std::vector<std::pair<MemoryStep*, StepEdge>> steps;
 
   SharedLifetimes(const Stmt& body, const std::string& scope) : scope_(scope) {
     visit(body);
     std::set<const Var*> seen;
     for (auto at = steps.rbegin(); at != steps.rend(); ++at) {
-      if (at->second == Edge::begin) continue;
+      if (at->second == StepEdge::begin) continue;
       for (const Var* v : at->first->touched)
         if (seen.insert(v).second) at->first->last.push_back(v);
     }
     seen.clear();
     for (auto& [step, edge] : steps) {
-      if (edge == Edge::end) continue;
+      if (edge == StepEdge::end) continue;
       for (const Var* v : step->touched)
         if (seen.insert(v).second) step->first.push_back(v);
     }
@@ -71,12 +71,12 @@ class SharedLifetimes {
     const bool is_leaf = stmt.as<BufferStore>() || stmt.as<Evaluate>();
     if (!begins && !is_leaf) return visit_children(stmt);
     steps_.emplace_back();
-    Step* step = &steps_.back();
+    MemoryStep* step = &steps_.back();
     open_.push_back(step);
     const bool outer = std::exchange(in_threads_, in_threads_ || is_thread_axis(stmt));
-    if (begins) steps.emplace_back(step, Edge::begin);
+    if (begins) steps.emplace_back(step, StepEdge::begin);
     visit_children(stmt);
-    steps.emplace_back(step, begins ? Edge::end : Edge::both);
+    steps.emplace_back(step, begins ? StepEdge::end : StepEdge::both);
     in_threads_ = outer;
     open_.pop_back();
   }
@@ -102,8 +102,8 @@ class SharedLifetimes {
   }
 
   std::string scope_;
-  std::deque<Step> steps_;
-  std::vector<Step*> open_;
+  std::deque<MemoryStep> steps_;
+  std::vector<MemoryStep*> open_;
   std::map<const Var*, size_t> level_;
   bool in_threads_ = false;
 };
@@ -125,12 +125,12 @@ class SharedPlan {
       auto begins_here = [&, step = step](const Var* v) {
         return std::ranges::find(step->first, v) != step->first.end();
       };
-      if (edge != Edge::begin)
+      if (edge != StepEdge::begin)
         for (const Var* v : step->last)
-          if (edge == Edge::end || !begins_here(v)) release(v);
-      if (edge != Edge::end)
+          if (edge == StepEdge::end || !begins_here(v)) release(v);
+      if (edge != StepEdge::end)
         for (const Var* v : step->first) piece_of_[v] = taken(v);
-      if (edge == Edge::both)
+      if (edge == StepEdge::both)
         for (const Var* v : step->last)
           if (begins_here(v)) release(v);
     }

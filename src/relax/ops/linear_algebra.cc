@@ -1,6 +1,7 @@
 // matmul, linear, einsum.
 #include <algorithm>
 
+#include "relax/builder.h"
 #include "relax/ops/families.h"
 #include "relax/ops/formula.h"
 #include "relax/ops/infer.h"
@@ -79,6 +80,19 @@ RExpr build_linear(const OpDef&, BoundArgs args) {
   RExpr product =
       make_call("matmul", {args.inputs[0], make_call("permute_dims", {args.inputs[1]})}, {{"out_dtype", out_dtype}});
   return args.inputs[2].is_none() ? product : make_call("add", {product, args.inputs[2]});
+}
+
+/// Errors: operands of known rank and unknown dtype, of which no product can be written.
+RExpr legalize_matmul(const RCallRef& call, BlockBuilder& b) {
+  for (const RExpr& arg : call->args) {
+    const TensorInfo* t = arg->sinfo.as<TensorInfo>();
+    if (t && t->dtype.is_void() && t->ndim >= 0)
+      fail(
+          {.what = text("matmul: the dtype of ", arg.as<RVar>() ? arg.as<RVar>()->name : "an operand", " is not known"),
+           .needs = "operands of known dtypes, to become a tensor program",
+           .hint = "give the parameter a dtype, or match_cast to one"});
+  }
+  return b.legalize_by_formula(call);
 }
 
 // ---- einsum ----
@@ -239,7 +253,8 @@ std::vector<OpDef> linear_algebra_ops() {
        .inputs = {{"x1"}, {"x2"}},
        .attrs = matmul_attrs,
        .infer = with(infer_matmul),
-       .compute = with(compute_matmul)},
+       .compute = with(compute_matmul),
+       .legalize = legalize_matmul},
       {.name = "linear",
        .inputs = {{"data"}, {"weight"}, {"bias", InputKind::tensor, true}},
        .attrs = matmul_attrs,
