@@ -198,7 +198,8 @@ class Planner {
   }
 
   /// The memory for a tensor; extents that have a bound count with it.
-  Storage request(const TensorInfo& info) const {
+  ///   in_order   the size is written as the extents stand, as TVM does for results
+  Storage request(const TensorInfo& info, bool in_order) const {
     int64_t known = info.dtype.bytes();
     Expr size;
     const std::vector<Expr> extents = *shape_of(info);
@@ -210,7 +211,17 @@ class Planner {
               .needs = "memory that can be counted in bytes",
               .hint = "give smaller upper bounds"});
     }
-    size = size ? int_imm(known, i64) * size : int_imm(known, i64);
+    if (size && in_order) {
+      Expr product;
+      for (const Expr& extent : extents) {
+        const auto bound = bounded(extent);
+        const Expr factor = bound ? Expr(int_imm(*bound, i64)) : cast_to(i64, extent);
+        product = product ? product * factor : factor;
+      }
+      size = product * int_imm(info.dtype.bytes(), i64);
+    } else {
+      size = size ? int_imm(known, i64) * size : int_imm(known, i64);
+    }
     return {as_int(size), size, info.dtype, nullptr, 0};
   }
 
@@ -243,9 +254,10 @@ class Planner {
       for (const Binding& b : block->bindings) {
         if (is_alloc(b) && is_planned(bound_var(b))) {
           RVarRef var = bound_var(b);
-          Storage want = request(*var->sinfo.as<TensorInfo>());
+          const bool escapes = returned_.count(var) || kept_.count(var);
+          Storage want = request(*var->sinfo.as<TensorInfo>(), escapes);
           want.bytes ? plan_.unplanned_bytes += *want.bytes : ++plan_.unbounded;
-          int i = returned_.count(var) || kept_.count(var) ? -1 : find_free(want);
+          int i = escapes ? -1 : find_free(want);
           if (i < 0) {
             i = static_cast<int>(storages_.size());
             storages_.push_back(want);
