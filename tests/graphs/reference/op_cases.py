@@ -565,6 +565,34 @@ for old, new, f, names, pad in [((2, 3), (3, 2), lambda i, j: (j, i), "i, j: (j,
         y[f(*at)] = x[at]
     case("layout_transform", f"x0, index_map=lambda {names}" + ("" if pad is None else f", pad_value={pad}"), [x], y)
 
+def resize_weights(old, new, method, mode, rounding):
+    """What each of `old` elements along one axis counts in each of `new` ones."""
+    w = np.zeros((new, old))
+    for i in range(new):
+        at = {"half_pixel": (i + 0.5) * old / new - 0.5, "align_corners": i * (old - 1) / max(new - 1, 1), "asymmetric": i * old / new}[mode]
+        first, t = math.floor(at), at - math.floor(at)
+        if method == "nearest_neighbor":
+            taps = {(first if rounding == "floor" else math.ceil(at - 0.5)): 1}
+        elif method == "linear":
+            taps = {first: 1 - t, first + 1: t}
+        else:  # Keys' cubic with slope -0.5
+            near, far = lambda d: 1.5 * d**3 - 2.5 * d**2 + 1, lambda d: -0.5 * d**3 + 2.5 * d**2 - 4 * d + 2
+            taps = {first - 1: far(t + 1), first: near(t), first + 1: near(1 - t), first + 2: far(2 - t)}
+        for place, weight in taps.items():
+            w[i, min(max(place, 0), old - 1)] += weight
+    return w
+
+
+for shape, size, method, mode, rounding, layout in [((2, 1, 2, 3), (3, 5), "linear", "half_pixel", "round", "NCHW"), ((1, 1, 1, 1), (2, 1), "linear", "align_corners", "round", "NCHW"), ((0, 2, 2, 2), (3, 3), "cubic", "half_pixel", "round", "NCHW"),
+                                                    ((1, 1, 3, 4), (5, 3), "cubic", "half_pixel", "round", "NCHW"), ((1, 2, 3, 2), (4, 5), "nearest_neighbor", "half_pixel", "round_prefer_floor", "NHWC"), ((1, 1, 5, 4), (3, 7), "nearest_neighbor", "asymmetric", "floor", "NCHW"),
+                                                    ((1, 1, 2, 2), (4, 4), "nearest_neighbor", "asymmetric", "floor", "NCHW")]:
+    x = array(shape)
+    rows, columns = (resize_weights(old, new, method, mode, rounding) for old, new in zip(shape[2:], size))
+    y = np.einsum("ih,nchw,jw->ncij", rows, wide(x), columns)
+    if layout == "NHWC":
+        x, y = np.moveaxis(x, 1, -1), np.moveaxis(y, 1, -1)
+    case("image.resize2d", f"x0, size={size}, layout=\"{layout}\", method=\"{method}\", coordinate_transformation_mode=\"{mode}\", rounding_method=\"{rounding}\", cubic_alpha=-0.5", [x], y)
+
 with open(Path(__file__).with_name("op_cases.jsonl"), "w") as out:
     for line in lines:
         out.write(json.dumps(line, separators=(",", ":")) + "\n")
