@@ -135,7 +135,7 @@ std::pair<Stmt, BlockHandle> padding_nest(const Schedule& s, const PaddedBlock& 
   return {nest, name};
 }
 
-/// What is not padding, from `top` down: where a loop is an iterator itself it runs over that alone, else under a predicate.
+/// What is not padding, from `top` down (null: the block alone): where a loop is an iterator itself it runs over that alone, else under a predicate.
 Stmt inside_nest(const Schedule& s, const PaddedBlock& plan, const For* top) {
   const BlockRealize& realize = *s.sites()[plan.site].realize();
   const Block& block = *realize.block;
@@ -145,6 +145,7 @@ Stmt inside_nest(const Schedule& s, const PaddedBlock& plan, const For* top) {
   std::vector<const For*> loops;
   std::unordered_map<VarRef, RangeRef> ranges;
   for (const For* l : plan.loops) {
+    if (!top) break;
     loops.push_back(l);
     ranges[l->var] = make<Range>(l->min, l->extent);
     if (l == top) break;
@@ -211,14 +212,17 @@ BlockHandle do_decompose_padding(Schedule& s, BlockHandle block, Loop loop) {
   s.require(cannot_decompose_padding(s, plan, loop));
   const For* fill_before = s.sites()[plan.loop].loop();
   // The highest loop at or below `loop` that has nothing but the block.
-  const For* top = plan.loops.front();
-  for (size_t i = 1; i < plan.loops.size() && top != fill_before; ++i) {
-    if (plan.loops[i]->body.get() != top) break;
-    top = plan.loops[i];
+  const Stmt& alone = s.sites()[plan.site].stmt;
+  const For* top = nullptr;
+  for (const For* l : plan.loops) {
+    if (l->body.get() != (top ? static_cast<const StmtNode*>(top) : alone.get())) break;
+    top = l;
+    if (top == fill_before) break;
   }
   auto [padding, name] = padding_nest(s, plan);
   Stmt inside = inside_nest(s, plan, top);
-  Stmt updated = top == fill_before ? inside : replaced(Stmt(fill_before), NodeMap{{NodeRef(top), inside}});
+  const NodeRef old = top ? NodeRef(top) : NodeRef(alone);
+  Stmt updated = top == fill_before ? inside : replaced(Stmt(fill_before), NodeMap{{old, inside}});
   s.replace(Stmt(fill_before), seq({padding, updated}));
   return name;
 }
