@@ -31,6 +31,7 @@ class Planner {
  public:
   Planner(const ModuleRef& module, const FuncRef& func, const PassContext& ctx) : module_(module), func_(func) {
     bounds_ = ctx.bounds;
+    same_dtype_ = int_attr(ctx.config, "StaticPlanBlockMemory.same_dtype").value_or(0) != 0;
     if (auto at = func->attrs.find("tir_var_upper_bound"); at != func->attrs.end()) {
       const Dict* d = at->second.as<Dict>();
       if (!d) refuse_bounds("tir_var_upper_bound");
@@ -230,6 +231,7 @@ class Planner {
     int best = -1;
     for (int i : free_) {
       const Storage& s = storages_[static_cast<size_t>(i)];
+      if (same_dtype_ && s.dtype != want.dtype) continue;
       if (!want.bytes || !s.bytes) {
         if (!want.bytes && !s.bytes && equal(want.size, s.size)) return i;
         continue;
@@ -310,6 +312,7 @@ class Planner {
   const ModuleRef& module_;
   const FuncRef& func_;
   std::map<std::string, int64_t> bounds_;
+  bool same_dtype_ = false;
   std::map<RVarRef, Places> aliases_;
   std::set<RVarRef> returned_, kept_;
   std::map<RVarRef, int64_t> last_use_;

@@ -24,15 +24,18 @@ ModuleRef remove_purity_checking(const ModuleRef& module, const PassContext& ctx
 /// gv = R.call_tir(f, (x,), out)   =>   alloc = R.builtin.alloc_tensor(..); _ = f(x, alloc); gv = alloc
 ModuleRef call_tir_rewrite(const ModuleRef& module, const PassContext& ctx);
 /// Allocations of known or bounded size share storages: R.memory.alloc_storage, R.memory.alloc_tensor.
+///   config  "StaticPlanBlockMemory.same_dtype": 1 for storages that tensors of one dtype share (0), as TVM has it
 ModuleRef static_plan_block_memory(const ModuleRef& module, const PassContext& ctx);
 /// What is left of R.builtin.alloc_tensor gets a storage of its own.
 ModuleRef lower_alloc_tensor(const ModuleRef& module, const PassContext& ctx);
-/// R.memory.kill_tensor, kill_storage after the last use; `y = x` is inlined.
+/// R.memory.kill_tensor, R.memory.kill_storage, R.vm.kill_object after the last use; `y = x` is inlined.
 ModuleRef kill_after_last_use(const ModuleRef& module, const PassContext& ctx);
 /// The remaining ops become calls of vm.builtin functions.
 ModuleRef vm_builtin_lower(const ModuleRef& module, const PassContext& ctx);
 /// Symbolic sizes live in a heap of int64: checks of the arguments, stores, loads, a function for derived sizes.
 ///   config  "VMShapeLower.emit_err_ctx": 0 for checks that do not name their place (1)
+///           "VMShapeLower.trust_weights": 1 to check of the parameters behind the attribute num_input only those that
+///           tell a symbolic size (0), as TVM has it
 ModuleRef vm_shape_lower(const ModuleRef& module, const PassContext& ctx);
 /// Every function gets its name as `global_symbol`.
 ModuleRef attach_global_symbol(const ModuleRef& module, const PassContext& ctx);

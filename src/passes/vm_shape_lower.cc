@@ -22,8 +22,11 @@ enum MakeCode { kUseImmediate = 0, kLoadSlot = 1 };
 
 class ShapeLowerer {
  public:
-  ShapeLowerer(ModuleRef& module, const std::string& name, const FuncRef& func, bool names_places)
-      : module_(module), name_(name), func_(func), names_places_(names_places) {}
+  ShapeLowerer(ModuleRef& module, const std::string& name, const FuncRef& func, bool names_places, bool trusts_weights)
+      : module_(module), name_(name), func_(func), names_places_(names_places) {
+    const auto inputs = trusts_weights ? int_attr(func->attrs, "num_input") : std::nullopt;
+    if (inputs) first_weight_ = static_cast<size_t>(*inputs);
+  }
 
   FuncRef run() {
     const SeqExpr* body = func_->body.as<SeqExpr>();
@@ -48,12 +51,16 @@ class ShapeLowerer {
                                        {info}),
                            info));
     }
-    for (size_t i = 0; i < func_->params.size(); ++i)
-      check(func_->params[i], func_->params[i]->sinfo, text(name_, ": parameter ", func_->params[i]->name), head);
     for (size_t i = 0; i < func_->params.size(); ++i) {
+      symbolic_only_ = i >= first_weight_;
+      check(func_->params[i], func_->params[i]->sinfo, text(name_, ": parameter ", func_->params[i]->name), head);
+    }
+    for (size_t i = 0; i < func_->params.size(); ++i) {
+      symbolic_only_ = i >= first_weight_;
       std::string where = text(name_, ": parameter ", func_->params[i]->name);
       match_sizes(func_->params[i], func_->params[i]->sinfo, where, head);
     }
+    symbolic_only_ = false;
     compute_derived(head);
 
     std::vector<BindingBlockRef> blocks;
@@ -145,6 +152,7 @@ class ShapeLowerer {
 
   /// Kinds, ranks and dtypes; tuples are opened.
   void check(const RExpr& value, const StructInfo& info, const std::string& where, Bindings& out) {
+    if (is_trusted(info)) return;
     RExpr err = string_value(names_places_ ? where : "");
     if (const TensorInfo* t = info.as<TensorInfo>()) {
       out.run(packed_call("vm.builtin.check_tensor_info",
@@ -161,10 +169,15 @@ class ShapeLowerer {
                           {value, prim_value(static_cast<int64_t>(t->items.size())), err},
                           tuple_info({})));
       for (size_t i = 0; i < t->items.size(); ++i) {
-        if (t->items[i].as<ObjectInfo>()) continue;
+        if (t->items[i].as<ObjectInfo>() || is_trusted(t->items[i])) continue;
         check(item_of(value, static_cast<int>(i), t->items[i], out), t->items[i], text(where, "[", i, "]"), out);
       }
     }
+  }
+
+  /// A weight that tells no size of the program.
+  bool is_trusted(const StructInfo& info) const {
+    return symbolic_only_ && !info.as<TupleInfo>() && vars_in(info).empty();
   }
 
   RExpr item_of(const RExpr& tuple, int index, const StructInfo& info, Bindings& out) {
@@ -184,11 +197,12 @@ class ShapeLowerer {
   void match_sizes(const RExpr& value, const StructInfo& info, const std::string& where, Bindings& out) {
     if (const TupleInfo* t = info.as<TupleInfo>()) {
       for (size_t i = 0; i < t->items.size(); ++i) {
-        if (t->items[i].as<ObjectInfo>()) continue;
+        if (t->items[i].as<ObjectInfo>() || is_trusted(t->items[i])) continue;
         match_sizes(item_of(value, static_cast<int>(i), t->items[i], out), t->items[i], text(where, "[", i, "]"), out);
       }
       return;
     }
+    if (is_trusted(info)) return;
     std::vector<Expr> sizes;
     bool is_prim = false;
     if (const TensorInfo* t = info.as<TensorInfo>()) {
@@ -369,7 +383,9 @@ class ShapeLowerer {
   ModuleRef& module_;
   const std::string& name_;
   const FuncRef& func_;
-  bool names_places_;  ///< in checks, for their messages
+  bool names_places_;               ///< in checks, for their messages
+  size_t first_weight_ = SIZE_MAX;  ///< of the parameters that are trusted
+  bool symbolic_only_ = false;      ///< what is checked now is trusted
   RVarRef heap_;
   std::vector<Expr> slots_;
   std::set<int64_t> ready_;
@@ -383,10 +399,11 @@ class ShapeLowerer {
 
 ModuleRef vm_shape_lower(const ModuleRef& module, const PassContext& ctx) {
   const bool names_places = int_attr(ctx.config, "VMShapeLower.emit_err_ctx").value_or(1) != 0;
+  const bool trusts_weights = int_attr(ctx.config, "VMShapeLower.trust_weights").value_or(0) != 0;
   ModuleRef out = module;
   for (const auto& [name, func] : module->functions) {
     if (FuncRef f = cast<Function>(func)) {
-      FuncRef lowered = ShapeLowerer(out, name, f, names_places).run();
+      FuncRef lowered = ShapeLowerer(out, name, f, names_places, trusts_weights).run();
       out = with_function(out, name, lowered);
     }
   }

@@ -139,6 +139,8 @@ class Transformer {
       if (e.items.size() > 1) throw Unsupported{"pass LegalizeOps with rules of Python"};
       step.config["LegalizeOps.form"] = string_imm("topi");
     }
+    if (name == "StaticPlanBlockMemory") step.config["StaticPlanBlockMemory.same_dtype"] = int_imm(1);
+    if (name == "VMShapeLower") step.config["VMShapeLower.trust_weights"] = int_imm(1);
     // TVM has no vector conditions.
     if (name == "FlattenBuffer") step.config["FlattenBuffer.keep_axis_separators"] = int_imm(1);
     if (name == "VectorizeLoop") step.config["VectorizeLoop.serial_conditions"] = int_imm(1);
