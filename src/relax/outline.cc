@@ -156,9 +156,12 @@ BindingBlockRef Outliner::outline(const BindingBlockRef& block, const std::vecto
       return;
     }
     const auto g = static_cast<size_t>(group_of[b]);
-    std::vector<Binding> after;
-    bindings.push_back(outlined(block, groups[g], outputs[g], after));
-    bindings.insert(bindings.end(), after.begin(), after.end());
+    // What nobody reads has no effect either, and goes.
+    if (!outputs[g].empty()) {
+      std::vector<Binding> after;
+      bindings.push_back(outlined(block, groups[g], outputs[g], after));
+      bindings.insert(bindings.end(), after.begin(), after.end());
+    }
     for (size_t member : groups[g].bindings) done[member] = true;
   };
   std::vector<size_t> waiting;

@@ -24,7 +24,7 @@ class Outliner {
   explicit Outliner(ModuleRef module) : module_(std::move(module)) {}
 
   /// The block with each group replaced by a call at the place of its last binding. `live_out`: variables that are used
-  /// after the block. A group whose result is needed before its last binding stays as it is, unless it moves readers.
+  /// after the block. A group of whose values none is read goes. A group whose result is needed before its last binding stays as it is, unless it moves readers.
   BindingBlockRef outline(const BindingBlockRef& block, const std::vector<Group>& groups,
                           const std::vector<RVarRef>& live_out);
   const ModuleRef& module() const { return module_; }
