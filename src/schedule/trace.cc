@@ -22,18 +22,24 @@ Value mapped(const Expr& e, const HandleMap& map) {
   return numbers.empty() ? Value(e) : to_value(substitute(e, numbers));
 }
 
-/// Rewrites the handles in a value by `map`; what is not a handle stays.
-Value mapped(const Value& v, const HandleMap& map) {
+/// Rewrites the handles in a value by `map`; what is not a handle stays. A block that a step made and none returned goes by
+/// its name, as the script named it.
+Value mapped(const Value& v, const HandleMap& map, const Schedule& s) {
   auto look_up = [&](const NodeBase* handle) -> Value {
     auto at = map.find(handle);
     return at == map.end() ? v : at->second;
   };
   if (auto* l = v.get_if<Loop>()) return look_up(l->get());
-  if (auto* b = v.get_if<BlockHandle>()) return look_up(b->get());
   if (auto* e = v.get_if<Expr>()) return mapped(*e, map);
+  if (auto* b = v.get_if<BlockHandle>()) {
+    BlockHandle now = *b;
+    s.resolve(now);
+    const bool is_known = map.contains(b->get()) || s.sites().find(now) >= 0;
+    return is_known ? look_up(b->get()) : Value((*b)->text);
+  }
   if (auto* list = v.get_if<List>()) {
     List out;
-    for (const Value& item : *list) out.push_back(mapped(item, map));
+    for (const Value& item : *list) out.push_back(mapped(item, map, s));
     return out;
   }
   return v;
@@ -71,7 +77,7 @@ void Trace::apply_to(Schedule& s) const {
   for (const Step& step : steps) {
     const AnyPrimitive& primitive = primitive_named(step.primitive);
     List inputs;
-    for (const Value& v : step.inputs) inputs.push_back(mapped(v, map));
+    for (const Value& v : step.inputs) inputs.push_back(mapped(v, map, s));
     correspond(step.output, primitive.invoke(s, std::move(inputs)), map);
   }
 }
