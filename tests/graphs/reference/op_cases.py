@@ -32,10 +32,11 @@ def array(shape, low=-2, high=2, dtype="float32", nan=False):
     return a
 
 
-def packed(a):
+def packed(a, digits=7):
+    """Outputs with as many digits as tolerances can see; inputs (digits 0) as short as they are exact."""
     a = np.asarray(a)
-    def one(v):
-        v = v.item()
+    def one(scalar):
+        v = scalar.item()
         if isinstance(v, bool):
             return int(v)
         if isinstance(v, int):
@@ -44,7 +45,7 @@ def packed(a):
             return "nan"
         if math.isinf(v):
             return "inf" if v > 0 else "-inf"
-        return float(f"{v:.9g}")
+        return float(f"{v:.{digits}g}" if digits else str(scalar))
     return [str(a.dtype), list(a.shape), [one(v) for v in a.reshape(-1)]]
 
 
@@ -56,7 +57,7 @@ def case(op, call, inputs, outputs, dtype=None, tolerance=2e-5):
     for o in outputs:
         o = np.asarray(o)
         rounded.append(o.astype(wanted) if o.dtype.kind == "f" or dtype else o)
-    lines.append({"op": op, "call": f"R.{op}({call})", "in": [packed(i) for i in inputs],
+    lines.append({"op": op, "call": f"R.{op}({call})", "in": [packed(i, 0) for i in inputs],
                   "out": [packed(o) for o in rounded], "tolerance": tolerance})
     counts[op] = counts.get(op, 0) + 1
 
