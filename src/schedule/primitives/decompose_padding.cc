@@ -131,7 +131,8 @@ std::pair<Stmt, BlockHandle> padding_nest(const Schedule& s, const PaddedBlock& 
                               Stmt(),
                               store(write.buffer, plan.padding, indices));
   Stmt nest = make<BlockRealize>(std::move(values), rewritten(realize.predicate), fill);
-  for (const For* l : copied) nest = for_loop(cast<Var>(map.at(l->var)), l->extent, nest);
+  for (const For* l : copied)
+    nest = make<For>(cast<Var>(map.at(l->var)), l->min, l->extent, LoopKind::serial, "", Attrs{}, nest);
   return {nest, name};
 }
 
