@@ -136,14 +136,32 @@ class Mover {
       return allocated_.contains(r->buffer.get()) && !visible_.contains(r->buffer->data);
     };
     Block out = block;
-    const bool changed = std::erase_if(out.reads, inside) + std::erase_if(out.writes, inside) != 0;
+    bool changed = std::erase_if(out.reads, inside) + std::erase_if(out.writes, inside) != 0;
+    changed |= outside(out.reads) | outside(out.writes);
     if (!changed && own == block.alloc_buffers) return ref(block);
     out.alloc_buffers = std::move(own);
     return Stmt(new Block(std::move(out)));
   }
 
   Stmt with_allocation(const Stmt& body, const std::vector<BufferRef>& buffers) const {
-    return make<BlockRealize>(std::vector<Expr>{}, bool_imm(true), block_around(body, visible_, buffers));
+    Block block = *block_around(body, visible_, buffers);
+    outside(block.reads);
+    outside(block.writes);
+    return make<BlockRealize>(std::vector<Expr>{}, bool_imm(true), BlockRef(new Block(std::move(block))));
+  }
+
+  /// Regions that take their bounds from a buffer inside become their whole buffers; whether there were any.
+  bool outside(std::vector<BufferRegionRef>& regions) const {
+    bool changed = false;
+    for (BufferRegionRef& r : regions) {
+      bool inside = false;
+      walk(r, [&](const BufferLoad& load) {
+        inside |= allocated_.contains(load.buffer.get()) && !visible_.contains(load.buffer->data);
+      });
+      if (inside) r = full_region(r->buffer);
+      changed |= inside;
+    }
+    return changed;
   }
 
   const std::unordered_set<const Buffer*>& allocated_;
