@@ -73,7 +73,8 @@ ROWS = {
     "cohere2": ("cohere2", {**WITHOUT_HEAD_DIM, "hidden_size": 60, "num_hidden_layers": 3, "sliding_window": 6,
                             "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
                             "logit_scale": 0.7, "tie_word_embeddings": True}, None),
-    "phi": ("phi", {**WITHOUT_HEAD_DIM, "hidden_size": 48, "num_attention_heads": 3, "num_key_value_heads": 3}, None),
+    "phi": ("phi", {**WITHOUT_HEAD_DIM, "hidden_size": 48, "num_attention_heads": 3, "num_key_value_heads": 3,
+                    "qk_layernorm": True}, None),
     "gpt-neox": ("gpt_neox", dict(vocab_size=97, hidden_size=48, intermediate_size=58, num_hidden_layers=2,
                                   num_attention_heads=3, max_position_embeddings=64), None),
     "gpt-neox-sequential": ("gpt_neox", dict(vocab_size=97, hidden_size=48, intermediate_size=58, num_hidden_layers=2,
@@ -111,8 +112,6 @@ ROWS = {
     # As OPT-350m: norms after the sums, none at the end, embeddings narrower than the blocks.
     "opt-350m": ("opt", dict(vocab_size=97, hidden_size=42, ffn_dim=58, num_hidden_layers=2, num_attention_heads=3,
                              max_position_embeddings=64, word_embed_proj_dim=26, do_layer_norm_before=False), None),
-    "phi-qk-norm": ("phi", {**WITHOUT_HEAD_DIM, "hidden_size": 48, "num_attention_heads": 3, "num_key_value_heads": 1,
-                            "qk_layernorm": True}, None),
 }
 MARGIN = 1e-3  # between the last expert that a token takes and the next one
 # Eager attention of Falcon in transformers 5.23 adds the linear biases twice: in the mask, and to the scores.

@@ -73,6 +73,14 @@ std::string drawn_attr(Draw& draw, const std::string& op, const std::string& nam
       {"kernel_layout", [](Draw&) { return std::string(); }},
       {"out_layout", [](Draw&) { return std::string(); }},
       {"layout", [](Draw&) { return std::string(); }},
+      {"roi", [](Draw&) { return std::string(); }},
+      {"rounding_method",
+       [](Draw& d) {
+         return "\"" + d.of<std::string>({"round", "round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}) + "\"";
+       }},
+      {"cubic_alpha", [](Draw& d) { return d.of<std::string>({"-0.75", "-0.5"}); }},
+      {"cubic_exclude", [](Draw& d) { return d.of<std::string>({"0", "1"}); }},
+      {"extrapolation_value", [](Draw&) { return std::string("1.5"); }},
   };
   auto row = rows.find(op + "." + name);
   if (row == rows.end()) row = rows.find(name);
@@ -134,6 +142,19 @@ std::string pooled(GraphText& g, int n) {
   std::vector<int64_t> data{g.draw.from(1, 2), g.draw.from(1, 3)};
   for (int d = 0; d < n; ++d) data.push_back(g.draw.from(3, n == 3 ? 4 : 7));
   return g.param(data, "float32");
+}
+std::string resized(GraphText& g) {
+  const std::string image = pooled(g, 2);
+  return sator::text(image,
+                     ", R.shape([",
+                     g.draw.from(1, 9),
+                     ", ",
+                     g.draw.from(1, 9),
+                     "]), method=\"",
+                     g.draw.of<const char*>({"nearest_neighbor", "linear", "cubic"}),
+                     "\", coordinate_transformation_mode=\"",
+                     g.draw.of<const char*>({"half_pixel", "align_corners", "asymmetric"}),
+                     "\"");
 }
 std::string attention(GraphText& g, bool bias) {
   int64_t b = g.draw.from(1, 2), n = g.draw.from(1, 4), m = g.draw.from(1, 5), kv = g.draw.from(1, 2);
@@ -397,6 +418,7 @@ const std::map<std::string, InputDraw>& input_rows() {
       {"nn.adaptive_avg_pool1d", [](GraphText& g) { return pooled(g, 1); }},
       {"nn.adaptive_avg_pool2d", [](GraphText& g) { return pooled(g, 2); }},
       {"nn.adaptive_avg_pool3d", [](GraphText& g) { return pooled(g, 3); }},
+      {"image.resize2d", resized},
       {"nn.attention", [](GraphText& g) { return attention(g, false); }},
       {"nn.attention_bias", [](GraphText& g) { return attention(g, true); }},
       {"nn.pad", one_float},
