@@ -291,7 +291,7 @@ class Bench {
     m.at = std::make_unique<ProgramAtPhase3>(program_at_phase3(folder, options));
     m.workload = std::make_unique<llm::Workload>(m.at->module, m.at->program);
     m.steps = std::make_unique<Steps>(*m.workload, m.at->program.repeats);
-    m.links = {.chips = r.chips, .layers = m.at->program.summed_layers, .width = config.hidden_size};
+    m.links = {.chips = r.chips, .width = config.hidden_size, .layers = m.at->program.summed_layers};
     return m;
   }
 

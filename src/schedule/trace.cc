@@ -1,5 +1,6 @@
 #include "schedule/trace.h"
 
+#include <algorithm>
 #include <functional>
 #include <unordered_set>
 

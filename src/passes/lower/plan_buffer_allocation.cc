@@ -137,7 +137,8 @@ class Mover {
     };
     Block out = block;
     bool changed = std::erase_if(out.reads, inside) + std::erase_if(out.writes, inside) != 0;
-    changed |= outside(out.reads) | outside(out.writes);
+    for (std::vector<BufferRegionRef>* regions : {&out.reads, &out.writes})
+      if (outside(*regions)) changed = true;
     if (!changed && own == block.alloc_buffers) return ref(block);
     out.alloc_buffers = std::move(own);
     return Stmt(new Block(std::move(out)));

@@ -16,7 +16,6 @@ StructInfo infer_property(const CallInfo& in) {
 DType u8_dtype() { return DType::UInt(8); }
 DType u16_dtype() { return DType::UInt(16); }
 DType i32_dtype() { return i32; }
-DType i64_dtype() { return i64; }
 DType u64_dtype() { return DType::UInt(64); }
 
 std::optional<Expr> unknown(const TensorInfo&) { return {}; }
