@@ -154,8 +154,8 @@ class Primitive<R(Args...)> final : public AnyPrimitive {
   R run(Schedule& s, Tuple args, std::index_sequence<I...>) const {
     (s.resolve(std::get<I>(args)), ...);
     s.begin_step(name, written(List{to_value(std::get<I>(args))...}));
-    (s.evaluate(std::get<I>(args)), ...);
     try {
+      (s.evaluate(std::get<I>(args)), ...);
       if constexpr (std::is_void_v<R>) {
         run_(s, std::move(std::get<I>(args))...);
         s.end_step({});

@@ -214,7 +214,13 @@ Expr Schedule::sampled(int64_t value) {
 }
 
 void Schedule::evaluate(Expr& e) const {
-  if (e && !sampled_.empty()) e = substitute(e, sampled_);
+  if (!e || sampled_.empty()) return;
+  const Expr known = substitute(e, sampled_);
+  if (known != e && vars_in(known).empty() && !as_int(known) && !known.as<FloatImm>())
+    sator::fail({.what = text("with what was chosen, ", e, " is ", known),
+                 .needs = "an expression that has a value",
+                 .hint = "choose among other candidates, or edit the decision"});
+  e = known;
 }
 
 void Schedule::evaluate(Value& value) const {

@@ -14,7 +14,7 @@ class Schedule {
   /// Works on `main`, else on the only PrimFunc; else on nothing until `work_on`.
   explicit Schedule(ModuleRef module);
   /// What sampling steps choose from now on follows from this number; without it, from one of the system's.
-  void seed(uint64_t seed) { random_.seed(seed); }
+  void seed(uint64_t seed) { random_.emplace(seed); }
   /// A module of this one function.
   explicit Schedule(tir::PrimFuncRef func, const std::string& name = "main");
 
@@ -42,8 +42,8 @@ class Schedule {
 
   // ---- Choosing (for primitives that sample) ----
   /// Uniform over 0 .. n - 1, and over [0, 1).
-  int64_t random_below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
-  double random_unit() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
+  int64_t random_below(int64_t n) { return static_cast<int64_t>(random_bits() % static_cast<uint64_t>(n)); }
+  double random_unit() { return static_cast<double>(random_bits() >> 11) * 0x1p-53; }
   /// A variable that stands for a chosen number in the arguments of later steps.
   Expr sampled(int64_t value);
   /// Puts chosen numbers in the place of their variables.
@@ -96,6 +96,7 @@ class Schedule {
  private:
   /// Errors: loops whose iterations run at the same time had memory of their own each, and share it since the open step.
   void require_concurrent_loops() const;
+  uint64_t random_bits() { return (random_ ? *random_ : random_.emplace(std::random_device{}()))(); }
 
   ModuleRef module_;
   std::string func_name_;
@@ -111,8 +112,8 @@ class Schedule {
   };
   Before before_;
   std::unordered_map<BlockHandle, BlockHandle> forwarded_;
-  VarMap sampled_;  ///< variables of chosen numbers
-  std::mt19937_64 random_{std::random_device{}()};
+  VarMap sampled_;                         ///< variables of chosen numbers
+  std::optional<std::mt19937_64> random_;  ///< seeded when it is first asked: most schedules choose nothing
   std::unordered_map<const NodeBase*, std::string> consumed_by_;  ///< handle -> text of the step that consumed it
 };
 

@@ -154,6 +154,19 @@ TEST(Trace, TilesAreFactorsOfTheExtent) {
   }
 }
 
+// Arguments of chosen numbers that cannot be computed are refused as any others: the schedule goes on as it was.
+TEST(Trace, AStepWhoseArgumentsFailLeavesTheScheduleAsItWas) {
+  Schedule s(product_and_relu(), "f");
+  Script script(s);
+  script.run("i, j, k = get_loops(\"C\")\nz = sample_categorical([0], [1.0])\n");
+  const size_t steps = s.trace().steps.size();
+  EXPECT_THROW(script.run("split(i, [None, z])\n"), Error);
+  EXPECT_THROW(script.run("split(i, [None, 4 // z])\n"), Error);
+  EXPECT_EQ(s.trace().steps.size(), steps);
+  script.run("split(j, [None, 16])\n");
+  EXPECT_EQ(s.trace().steps.size(), steps + 1);
+}
+
 // As TVM's tests have it: the block is inlined, and what nobody uses goes.
 TEST(Trace, IsSimplified) {
   Schedule s(product_and_relu(), "f");

@@ -30,12 +30,16 @@ def pool2d(data, kernel, stride, dilation, padding, pool_type="max", ceil_mode=F
         count_include_pad=count_include_pad, layout=layout)
 
 
-def upsampling(data, scale_h, scale_w, layout="NCHW", method="nearest_neighbor", **_options):
+def upsampling(data, scale_h, scale_w, layout="NCHW", method="nearest_neighbor", align_corners=False, output_shape=None):
     """Each element of an image repeated scale_h times downward and scale_w times to the right.
 
     data   [n, c, h, w]
-    Errors: ValueError for another layout or method, and for scales that are no positive integers.
+    Errors: ValueError for another layout or method, for scales that are no positive integers, and for what only other methods
+    have: align_corners, output_shape.
     """
+    if align_corners or output_shape is not None:
+        raise ValueError("upsampling to an output_shape, or with align_corners\n  needs: scales alone\n"
+                         "  hint:  relax.op.image.resize2d has other methods")
     if layout != "NCHW" or method != "nearest_neighbor" or scale_h != int(scale_h) or scale_w != int(scale_w) or min(scale_h, scale_w) < 1:
         raise ValueError(f"upsampling of {layout} by {method}, {scale_h} x {scale_w}\n  needs: NCHW, nearest_neighbor, integers from 1 on\n"
                          "  hint:  relax.op.image.resize2d has other methods")

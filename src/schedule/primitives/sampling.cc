@@ -127,7 +127,8 @@ Factors do_sample_partitioned_tile(Schedule& s, Loop loop, int64_t n, int64_t pa
   const auto first = static_cast<size_t>(partition_pos);
   if (decision) {
     int64_t inner = 1;
-    for (size_t t = first; t < decision->size(); ++t) inner *= (*decision)[t];
+    for (size_t t = first; t < decision->size(); ++t)  // modulo the factor: the product may be beyond 64 bits
+      inner = inner * ((*decision)[t] % innerpart_factor) % innerpart_factor;
     if (inner % innerpart_factor == 0) return chosen(s, 4, fitted(*decision, *extent));
     std::vector<int64_t> tiles(static_cast<size_t>(n), 1);
     tiles[first] = innerpart_factor;
