@@ -9,6 +9,21 @@
 
 namespace sator {
 
+/// While one lives, several threads may hold the same objects, and counts are atomic. Else they are plain: atomic counts were half of the
+/// time of schedule steps. Whoever lets a second thread meet objects (base/threads.h, a pool's loop, Python without its lock) has one
+/// from before that thread may begin until after it has ended.
+class SharedObjects {
+ public:
+  SharedObjects() { alive_.fetch_add(1, std::memory_order_relaxed); }
+  ~SharedObjects() { alive_.fetch_sub(1, std::memory_order_relaxed); }
+  SharedObjects(const SharedObjects&) = delete;
+  SharedObjects& operator=(const SharedObjects&) = delete;
+  static bool any() { return alive_.load(std::memory_order_relaxed) != 0; }
+
+ private:
+  inline static std::atomic<int> alive_{0};
+};
+
 /// The root of everything that is shared by reference count: IR nodes, tensors, caches.
 class Object {
  public:
@@ -68,10 +83,21 @@ class Ref {
 
  private:
   void retain() const {
-    if (p_) p_->refs_.fetch_add(1, std::memory_order_relaxed);
+    if (!p_) return;
+    if (SharedObjects::any()) [[unlikely]]
+      p_->refs_.fetch_add(1, std::memory_order_relaxed);
+    else
+      p_->refs_.store(p_->refs_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
   void drop() {
-    if (p_ && p_->refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete p_;
+    if (!p_) return;
+    if (SharedObjects::any()) [[unlikely]] {
+      if (p_->refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    } else if (const uint32_t count = p_->refs_.load(std::memory_order_relaxed); count != 1) {
+      p_->refs_.store(count - 1, std::memory_order_relaxed);
+      return;
+    }
+    delete p_;
   }
   T* p_ = nullptr;
 };

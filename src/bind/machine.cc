@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "bind/gil.h"
 #include "bind/node.h"
 #include "bind/parts.h"
 #include "bind/tensor.h"
@@ -127,7 +128,7 @@ class Machine {
     const std::vector<Value> values = values_of(args);
     Value result;
     {
-      nb::gil_scoped_release released;
+      const WithoutGil released;
       result = vm_.call(function, values);
     }
     return value_to_python(result);
@@ -138,7 +139,7 @@ class Machine {
                            double min_repeat_ms) {
     const std::vector<Value> values = values_of(args);
     std::vector<double> out;
-    nb::gil_scoped_release released;
+    const WithoutGil released;
     vm_.call(function, values);  // the first one warms up
     for (int r = 0; r < repeat; ++r) {
       int64_t calls = std::max(number, 1);
@@ -162,7 +163,7 @@ class Machine {
   std::vector<std::string> profile(const std::string& function, const std::optional<std::string>& chip, int rounds,
                                    const nb::args& args) {
     const std::vector<Value> values = values_of(args);
-    nb::gil_scoped_release released;
+    const WithoutGil released;
     std::optional<Chip> described;
     if (chip && !program_.phase3)
       fail({.what = "code that was written instruction by instruction has no program to cost",
@@ -238,7 +239,7 @@ void add_machine(nb::module_& m) {
          const std::string& debug_dump) {
         const Module* given = module.node.as<Module>();
         if (!given) throw nb::type_error("build needs an IRModule");
-        nb::gil_scoped_release released;
+        const WithoutGil released;
         driver::CompileOptions options{.target = Target::parse(target), .bounds = bounds, .debug_dump = debug_dump};
         if (keeps_schedules) options.scheduled = as_written(*given);
         const driver::Compiled compiled = driver::build_program(ModuleRef(given), {}, options, path);

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "bind/gil.h"
 #include "bind/node.h"
 #include "bind/parts.h"
 #include "bind/tensor.h"
@@ -37,7 +38,7 @@ class LanguageModel {
   LanguageModel(const std::string& folder, std::optional<std::string> quantization, std::optional<int64_t> threads,
                 const nb::object& progress)
       : folder_(folder) {
-    nb::gil_scoped_release released;
+    const WithoutGil released;
     llm::OpenOptions options{.scheme = llm::scheme_for(folder_, quantization), .threads = threads};
     options.progress = [&](const std::string& what) { tell(progress, what); };
     tokenizer_.emplace(load_tokenizer(folder_));
@@ -60,7 +61,7 @@ class LanguageModel {
       fail({.what = "the prompt is empty", .needs = "a text that is continued", .hint = "give a word to begin with"});
     GeneratedText made;
     {
-      nb::gil_scoped_release released;
+      const WithoutGil released;
       session_->reset();
       bool stopped = false;
       made = generate_text(*session_, *tokenizer_, ids, options, [&](const std::string& piece) {
@@ -84,7 +85,7 @@ class LanguageModel {
                       std::optional<int64_t> stride, const nb::object& progress) {
     std::optional<Perplexity> p;
     {
-      nb::gil_scoped_release released;
+      const WithoutGil released;
       const std::vector<int32_t> stream = llm::token_stream_of(folder_, text, "the text");
       const int64_t tokens = window_tokens.value_or(std::min(kWindowTokens, model_.limits.context_window));
       const std::vector<Window> all = windows_of(stream, tokens, windows, stride);
@@ -103,7 +104,7 @@ class LanguageModel {
 
   /// float32 [tokens, vocabulary]
   NDArray logits(const std::vector<int32_t>& ids) {
-    nb::gil_scoped_release released;
+    const WithoutGil released;
     const auto rows = static_cast<int64_t>(ids.size()), columns = model_.limits.vocab_size;
     Ref<runtime::Tensor> out = runtime::Tensor::empty({rows, columns}, f32);
     session_->reset();
@@ -149,7 +150,7 @@ nb::tuple command(const std::vector<std::string>& args, const nb::object& progre
   std::ostringstream out;
   std::string results = "null";
   {
-    nb::gil_scoped_release released;
+    const WithoutGil released;
     News news(progress);
     std::ostream notes(&news);
     notes.exceptions(std::ios::badbit);  // what a callback raises ends the command

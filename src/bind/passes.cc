@@ -4,7 +4,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
+
 #include "base/error.h"
+#include "bind/gil.h"
 #include "bind/node.h"
 #include "bind/parts.h"
 #include "driver/pipeline.h"
@@ -78,7 +81,9 @@ void add_passes(nb::module_& m) {
           };
         ModuleRef out;
         {
-          nb::gil_scoped_release released;
+          // A pass is short: alone, it keeps the lock, and objects their plain counts.
+          std::optional<WithoutGil> released;
+          if (has_other_threads()) released.emplace();
           out = passes::run_pass(pass, ModuleRef(given), ctx);
         }
         return to_python(NodeRef(out));

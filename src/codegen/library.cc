@@ -12,12 +12,12 @@
 #include <exception>
 #include <memory>
 #include <set>
-#include <system_error>
 #include <thread>
 
 #include "base/digest.h"
 #include "base/staged_file.h"
 #include "base/temporary.h"
+#include "base/threads.h"
 #include "codegen/descriptor.h"
 #include "codegen/llvm.h"
 #include "passes/lower/lower.h"
@@ -141,7 +141,7 @@ void check_names(const std::vector<LevelSource>& levels) {
 void compile_all(std::vector<Job>& jobs, KernelCache& cache, const LibraryOptions& options) {
   std::atomic<size_t> next{0};
   std::mutex note_mutex;
-  auto work = [&] {
+  auto work = [&](int) {
     for (size_t i = next++; i < jobs.size(); i = next++) {
       Job& job = jobs[i];
       try {
@@ -160,13 +160,7 @@ void compile_all(std::vector<Job>& jobs, KernelCache& cache, const LibraryOption
   };
   int threads = options.num_threads > 0 ? options.num_threads
                                         : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  std::vector<std::thread> helpers;
-  try {
-    for (int t = 1; t < threads && static_cast<size_t>(t) < jobs.size(); ++t) helpers.emplace_back(work);
-  } catch (const std::system_error&) {  // no memory or leave for more: those that there are do the work
-  }
-  work();
-  for (std::thread& t : helpers) t.join();
+  run_on_threads(std::min(threads, static_cast<int>(jobs.size())), work);
   for (const Job& job : jobs)
     if (job.error) std::rethrow_exception(job.error);
 }

@@ -8,11 +8,10 @@
 #include <numeric>
 #include <random>
 #include <set>
-#include <system_error>
-#include <thread>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/threads.h"
 
 namespace sator::explore {
 
@@ -86,14 +85,7 @@ class Evolution {
         }
       }
     };
-    std::vector<std::thread> others;
-    try {
-      for (int t = 1; t < std::min<int>(options_.threads, static_cast<int>(points.size())); ++t)
-        others.emplace_back(work, t);
-    } catch (const std::system_error&) {  // no memory or leave for more: those that there are do the work
-    }
-    work(0);
-    for (std::thread& t : others) t.join();
+    run_on_threads(std::min<int>(options_.threads, static_cast<int>(points.size())), work);
     if (error) std::rethrow_exception(error);
   }
 

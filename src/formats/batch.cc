@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "base/staged_file.h"
+#include "base/threads.h"
 #include "formats/format.h"
 
 namespace sator::formats {
@@ -75,18 +75,14 @@ BatchSummary answer_batch(const fs::path& in, const fs::path& out, const BatchOp
     std::vector<std::string> answers(round.size());
     std::atomic<size_t> next = 0;
     std::atomic<int64_t> refused = 0;
-    auto work = [&] {
+    auto work = [&](int) {
       for (size_t i = next++; i < round.size(); i = next++) {
         const Json answer = answer_row(round[i].first, name, round[i].second);
         refused += answer.contains("refused");
         answers[i] = answer.dump(-1, ' ', false, Json::error_handler_t::replace);
       }
     };
-    {
-      std::vector<std::jthread> helpers;
-      for (int t = 1; t < options.threads && static_cast<size_t>(t) < round.size(); ++t) helpers.emplace_back(work);
-      work();
-    }
+    run_on_threads(std::min(options.threads, static_cast<int>(round.size())), work);
     for (std::string& answer : answers) staged.write(answer += '\n');
     summary.rows += static_cast<int64_t>(round.size());
     summary.refused += refused;

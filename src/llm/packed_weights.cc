@@ -4,15 +4,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/staged_file.h"
+#include "base/threads.h"
 #include "base/trust.h"
 #include "runtime/memory.h"
 #include "runtime/tensor.h"
@@ -70,7 +71,7 @@ Ref<Storage> read_whole(const fs::path& path, int threads) {
     storage = Storage::allocate(s.st_size);
     std::atomic<int64_t> next = 0;
     std::atomic<bool> whole = true;
-    auto work = [&] {
+    auto work = [&](int) {
       for (int64_t at; whole && (at = next.fetch_add(kPart)) < s.st_size;) {
         const int64_t end = std::min<int64_t>(at + kPart, s.st_size);
         while (at < end) {
@@ -82,10 +83,7 @@ Ref<Storage> read_whole(const fs::path& path, int threads) {
         }
       }
     };
-    std::vector<std::jthread> others;
-    for (int t = 1; t < threads && t * kPart < s.st_size; ++t) others.emplace_back(work);
-    work();
-    others.clear();
+    run_on_threads(static_cast<int>(std::min<int64_t>(threads, 1 + (s.st_size - 1) / kPart)), work);
     if (!whole) storage = nullptr;
   }
   ::close(file);

@@ -412,6 +412,7 @@ struct ParamStream::State {
   int64_t waiting = 0;   // bytes that are made and not taken
   bool stopped = false;  // nobody asks any more
   std::exception_ptr failed;
+  SharedObjects shared = {};
   std::vector<std::jthread> threads = {};
 
   void work() {

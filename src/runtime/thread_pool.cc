@@ -110,6 +110,7 @@ int32_t ThreadPool::parallel_for(int64_t n, SatorChunk body, void* closure) {
     run_chunk(caller, caller);
     return caller.status;
   }
+  const SharedObjects shared;
   const uint32_t loop = job_.loop.load(std::memory_order_relaxed) + kStates;
   for (size_t i = 1; i < workers_.size(); ++i) {
     workers_[i]->status = 0;
