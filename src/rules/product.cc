@@ -156,15 +156,16 @@ Loop tile_partial(Schedule& s, const ProductPlan& plan, size_t rows, int64_t vec
   return ks.outer.front();
 }
 
-/// Few rows wait for memory: each iteration of k asks for what a later one reads of the right operand.
-void prefetch_weights(Schedule& s, const BlockHandle& block, const Loop& k) {
-  constexpr int64_t kAhead = 16;  // iterations, each of a panel's 128 bytes
+/// Few rows wait for memory: where the level's CPUs gain by it, each iteration of k asks for what a later one reads of the right operand.
+void prefetch_weights(Schedule& s, const BlockHandle& block, const Loop& k, const target::CpuLevel& level) {
+  if (level.prefetch_iterations == 0) return;
   const Block& product = s.get(block);
   std::vector<NodeRef> requests;
   for (const BufferRegionRef& r : product.reads) {
     bool follows_columns = !r->region.empty() && uses_var(r->region[0]->min, *product.iter_vars[1]->var);
     if (!follows_columns || r->buffer == product.writes[0]->buffer || r->region.size() < 2) continue;
-    requests.push_back(make<Array>(std::vector<NodeRef>{string_imm(r->buffer->name), int_imm(kAhead)}));
+    requests.push_back(
+        make<Array>(std::vector<NodeRef>{string_imm(r->buffer->name), int_imm(level.prefetch_iterations)}));
   }
   if (!requests.empty())
     annotate(s, k, std::string("software_prefetch"), schedule::Value(NodeRef(make<Array>(std::move(requests)))));
@@ -216,7 +217,7 @@ void schedule_deep_product(Schedule& s, const BlockHandle& block, const target::
   vectorize(s, js[3]);
   Loop column = get_loops(s, last).back();
   vectorize(s, schedule::split(s, column, Factors{std::nullopt, factor(column, vector)})[1]);
-  if (are_few(rows)) prefetch_weights(s, partial, partial_k);
+  if (are_few(rows)) prefetch_weights(s, partial, partial_k, level);
   parallel(s, outer);
   decompose_reduction(s, block, k);
   decompose_reduction(s, partial, partial_k);
@@ -269,9 +270,9 @@ void schedule_product_tiles(Schedule& s, const ProductPlan& plan, const target::
   vectorize(s, parts[1]);
   if (are_few(rows)) {
     if (plan.partial)
-      prefetch_weights(s, plan.partial, partial_k);
+      prefetch_weights(s, plan.partial, partial_k, level);
     else
-      prefetch_weights(s, block, ks.outer.back());
+      prefetch_weights(s, block, ks.outer.back(), level);
   }
   parallel(s, outer);
   decompose_reduction(s, block, ks.outer.front());

@@ -170,21 +170,23 @@ TEST(CpuRules, ProductsOfBytesAreDots) {
   }
 }
 
-/// Few rows wait for memory: every stream of weights is asked for ahead, whatever panels a tile spans.
+/// Few rows wait for memory: every stream of weights is asked for ahead, whatever panels a tile spans, where the level's CPUs gain by it.
 TEST(CpuRules, ProductsOfFewRowsPrefetchTheirWeights) {
   for (const tir::PrimFuncRef& f : {float_product(1, 256, 64),
                                     code_product(1, 256, 32, 8),
                                     grouped_product(1, 256, 2),
                                     float_product(0, 256, 64),
                                     code_product(0, 256, 32, 4)}) {
-    std::vector<std::string> notes;
-    passes::LowerOptions options;
-    options.note = [&](const Reason& reason) { notes.push_back(reason.render()); };
-    int requests = 0;
-    walk(passes::lower(scheduled(f, target::cpu_level("avx512")).func, options)->body,
-         [&](const Call& c) { requests += c.op == "tir.prefetch"; });
-    EXPECT_GT(requests, 0) << tir::to_script(*f);
-    EXPECT_TRUE(notes.empty()) << notes.front();
+    for (const char* level : {"avx512", "avx512_bf16"}) {
+      std::vector<std::string> notes;
+      passes::LowerOptions options;
+      options.note = [&](const Reason& reason) { notes.push_back(reason.render()); };
+      int requests = 0;
+      walk(passes::lower(scheduled(f, target::cpu_level(level)).func, options)->body,
+           [&](const Call& c) { requests += c.op == "tir.prefetch"; });
+      EXPECT_EQ(requests > 0, target::cpu_level(level).prefetch_iterations > 0) << level << "\n" << tir::to_script(*f);
+      EXPECT_TRUE(notes.empty()) << notes.front();
+    }
   }
 }
 
