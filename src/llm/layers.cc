@@ -205,6 +205,7 @@ Layers::Quantized Layers::quantized_weight(const ParamSpec& like, int64_t rows, 
 }
 
 std::optional<IntegerFormat> Layers::format_of(const std::string& tensor, const Experts& experts) const {
+  if (scheme_.experts_only && experts.count == 0) return {};
   const std::vector<std::string> all = of_experts({tensor}, experts.count);
   const std::optional<IntegerFormat> format = linear_format(scheme_, all.front());
   for (const std::string& other : all)

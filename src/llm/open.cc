@@ -22,6 +22,7 @@
 #include "llm/mlc_weights.h"
 #include "llm/model_cache.h"
 #include "llm/packed_weights.h"
+#include "llm/stored_codes.h"
 #include "relax/print.h"
 #include "runtime/library.h"
 #include "runtime/memory.h"
@@ -431,6 +432,16 @@ std::optional<Scheme> stored_scheme(const fs::path& folder) {
       .storage = f32,
       .remark = remark_on(config.quantization ? config.quantization->activations : activations_of_mlc(folder)),
       .stored = checkpoint.formats()};
+}
+
+std::optional<Scheme> implied_scheme(const ModelConfig& config) {
+  if (!config.quantization) return {};
+  const StoredQuantization& how = *config.quantization;
+  return Scheme{.name = scheme_name_of(how),
+                .storage = config.dtype,
+                .linear = format_of(how, config.dtype),
+                .experts_only = how.method == StoredQuantization::Method::mxfp4,
+                .remark = remark_on(how.activations)};
 }
 
 bool is_converted(const fs::path& folder) {

@@ -67,6 +67,10 @@ bool is_converted(const fs::path& folder);
 /// The scheme that keeps the codes of a checkpoint which was quantized elsewhere as they are; nothing where it holds floats.
 std::optional<Scheme> stored_scheme(const fs::path& folder);
 
+/// The scheme that config.json says its weights are stored in, for costs where they are not there: all linear layers of the blocks, or all
+/// experts, and everything else in the model's dtype; nothing where it says that they are floats.
+std::optional<Scheme> implied_scheme(const ModelConfig& config);
+
 /// What a model's folder says of it; a converted folder's context window counts as its positions.
 /// Errors: as of read_model_config.
 ModelConfig config_of(const fs::path& folder);

@@ -335,11 +335,13 @@ static std::string describe(const IntegerFormat& f, bool embedding) {
     case Granularity::group: per = text("one scale per ", f.group, " consecutive inputs"); break;
     default: internal_error("a weight has no such granularity");
   }
-  return text("int",
-              f.bits,
+  const std::string codes = f.codebook == Codebook::none ? text("int", f.bits) : text(f.bits, "-bit floats");
+  return text(codes,
               ", ",
               per,
-              f.asymmetric ? ", with zero points" : ", symmetric",
+              f.codebook != Codebook::none ? ""
+              : f.asymmetric               ? ", with zero points"
+                                           : ", symmetric",
               f.scale_dtype == f32 ? "" : text(", ", f.scale_dtype, " scales"),
               f.mlc ? ", as MLC-LLM" : "");
 }
@@ -367,12 +369,14 @@ std::string describe(const Scheme& s) {
                 " matrices",
                 s.factors ? text("; products of ", *s.factors) : "",
                 s.remark.empty() ? "" : text("; ", s.remark));
-  if (s.linear) parts.push_back("linear layers: " + describe(*s.linear, false));
+  if (s.linear)
+    parts.push_back((s.experts_only ? "linear layers of experts: " : "linear layers: ") + describe(*s.linear, false));
   if (s.embedding) parts.push_back("embedding and head: " + describe(*s.embedding, true));
   if (s.activation)
     parts.push_back("activations: " + describe(*s.activation, s.linear && s.linear->granularity == Granularity::input));
   if (s.factors) parts.push_back(text("products of ", *s.factors));
   parts.push_back(text(s.linear || s.embedding ? "the rest " : "all weights ", s.storage));
+  if (!s.remark.empty()) parts.push_back(s.remark);
   return join(parts, "; ");
 }
 

@@ -99,6 +99,7 @@ struct Scheme {
   /// that sizes and speeds differ by what is quantized alone.
   DType storage = f16;
   std::optional<IntegerFormat> linear;     ///< the linear layers inside the blocks
+  bool experts_only = false;               ///< of these the matrices of experts alone
   std::optional<IntegerFormat> embedding;  ///< token embedding and head
   std::optional<ActivationFormat> activation;
   /// What the factors of every product are rounded to: inputs and weights of linear layers and head, queries, keys and

@@ -555,6 +555,25 @@ std::vector<StoredWeight> weights_with_codes(const SafeTensors& tensors, const M
   }
 }
 
+IntegerFormat format_of(const StoredQuantization& q, DType dtype) {
+  if (q.method == Method::mxfp4) return mxfp4_format();
+  IntegerFormat f{.bits = q.bits,
+                  .granularity = q.group > 0 ? Granularity::group : Granularity::channel,
+                  .group = static_cast<int>(q.group),
+                  .scale_dtype = dtype};
+  if (q.method == Method::gptq || q.method == Method::awq) f.scale_dtype = f16;
+  if (q.method == Method::fp8) {
+    if (q.block_rows > 0) f.scale_dtype = f32;  // weight_scale_inv
+    f.zero = 0;
+    f.codebook = Codebook::e4m3;
+  } else if (q.symmetric) {
+    f.zero = 1 << (q.bits - 1);
+  } else {
+    f.asymmetric = true;
+  }
+  return f;
+}
+
 std::string scheme_name_of(const StoredQuantization& q) {
   if (q.method == Method::mxfp4) return "mxfp4";
   if (q.method == Method::fp8) return q.block_rows > 0 ? text("fp8-block", q.group) : "fp8";

@@ -15,6 +15,10 @@ std::vector<StoredWeight> floats_of(const SafeTensor& tensor, const std::vector<
 /// Errors: a part is missing; shapes do not fit each other; an input of no group; a zero point beyond 8 bits.
 std::vector<StoredWeight> weights_with_codes(const SafeTensors& tensors, const ModelConfig& config);
 
+/// The format of the matrices that are quantized so, where no file of codes is there to say it: scales have the dtype that files of the
+/// method have, `dtype` where that is the model's.
+IntegerFormat format_of(const StoredQuantization& quantization, DType dtype);
+
 /// "gptq-int4-group128", "awq-int4-group128", "packed-int8-channel", "fp8-block128", "fp8", "mxfp4".
 std::string scheme_name_of(const StoredQuantization& quantization);
 

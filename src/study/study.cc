@@ -155,14 +155,18 @@ void find_schemes(Plan& plan) {
                            fs::exists(model / "model.safetensors") ||
                            fs::exists(model / "model.safetensors.index.json");
   if (const auto own = has_weights ? llm::stored_scheme(model) : std::nullopt) return find_stored_schemes(plan, *own);
-  if (!has_weights && plan.config.quantization)
+  const std::optional<llm::Scheme> implied = has_weights ? std::nullopt : llm::implied_scheme(plan.config);
+  if (implied)
     plan.remarks.push_back(
-        "config.json says that the weights are stored as codes, which are not there: costs are of the schemes named "
-        "here");
+        text("config.json says that the weights are stored as codes, which are not there: ",
+             implied->name,
+             implied->experts_only ? " is taken for all experts" : " is taken for all linear layers of the blocks"));
   if (!plan.options.shapes_only) plan.reference = llm::parse_scheme("f32");
   const bool chosen = !plan.options.schemes.empty();
-  for (const std::string& name : chosen ? plan.options.schemes : default_schemes_for(plan.chips)) {
-    llm::Scheme scheme = llm::parse_scheme(name);
+  std::vector<std::string> names = chosen ? plan.options.schemes : default_schemes_for(plan.chips);
+  if (implied && !chosen) names.insert(names.begin(), implied->name);
+  for (const std::string& name : names) {
+    llm::Scheme scheme = implied && name == implied->name ? *implied : llm::parse_scheme(name);
     if (std::any_of(plan.schemes.begin(), plan.schemes.end(), [&](const auto& s) { return s.name == scheme.name; }))
       continue;
     if (scheme.needs_calibration() && !plan.options.calibration && !plan.options.shapes_only) {

@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "frontend/hf_config.h"
 #include "frontend/stored_quantization.h"
+#include "llm/open.h"
+#include "llm/program.h"
 #include "reference_data.h"
 #include "temp_folder.h"
 
@@ -179,6 +182,43 @@ TEST(StoredCodes, RemarksOnActivations) {
   EXPECT_NE(error(group + R"({"weights":{"type":"float","num_bits":4}}}})").find("is 4"), std::string::npos);
   EXPECT_NE(error(R"({"quant_method":"fp8","weight_block_size":[128]})").find("has 1 numbers"), std::string::npos);
   EXPECT_NE(error(R"({"quant_method":"fp8","fmt":"e3m4"})").find("\"e3m4\""), std::string::npos);
+}
+
+/// Where the weights are not there, config.json alone gives the matrices and the formats that the file has.
+TEST(StoredCodes, ImpliedByTheConfiguration) {
+  for (const char* model : {"awq-int4",
+                            "gptq-int3",
+                            "gptq-int4",
+                            "gptq-int8",
+                            "packed-int4",
+                            "packed-int4-asym",
+                            "packed-int8",
+                            "fp8-block",
+                            "fp8-channel",
+                            "mxfp4"}) {
+    SCOPED_TRACE(model);
+    const fs::path folder = reference_data(text("models/quantized/", model));
+    const ModelConfig config = read_model_config(folder);
+    auto codes_of = [&](const Scheme& scheme) {
+      std::map<std::string, IntegerFormat> out;
+      for (const ParamSpec& p : build_program(config, scheme, {}).params)
+        if (p.format)
+          for (const std::string& tensor : p.source.tensors) out.emplace(tensor, *p.format);
+      return out;
+    };
+    const std::optional<Scheme> own = stored_scheme(folder), implied = implied_scheme(config);
+    ASSERT_TRUE(own && implied);
+    EXPECT_EQ(implied->name, own->name);
+    std::map<std::string, IntegerFormat> there = codes_of(*own), said = codes_of(*implied);
+    EXPECT_FALSE(there.empty());
+    for (auto& [tensor, format] : said) {
+      const auto at = there.find(tensor);
+      ASSERT_NE(at, there.end()) << tensor;
+      format.scale_dtype = at->second.scale_dtype;  // these small models' differ from published ones'
+      EXPECT_EQ(format, at->second) << tensor;
+    }
+    EXPECT_EQ(said.size(), there.size());
+  }
 }
 
 }  // namespace
