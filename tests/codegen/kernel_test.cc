@@ -1,6 +1,7 @@
 // What a kernel does with its arguments, its threads, its memory and its failures; integer dot products.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <random>
 
@@ -277,6 +278,49 @@ def f(A: T.Buffer((3, 64), "float32"), a: T.handle, b: T.handle):
     ids[2] = 2;
     EXPECT_EQ(kernel(buffers, values, pool->context()), 0);
     EXPECT_EQ(out[2 * 64 + 5], 2 * 64 + 5);
+  }
+}
+
+// The instruction would end the process on a zero, and on the least number by -1.
+TEST(Kernel, RefusesADivisionByZeroAndWrapsTheLeastByMinusOne) {
+  for (const char* kind : {"serial", "parallel", "vectorized"}) {
+    SCOPED_TRACE(kind);
+    tir::PrimFuncRef f = tir::parse_function(text(R"(
+@T.prim_func
+def f(A: T.Buffer((24,), "int32"), B: T.Buffer((24,), "int32"), Q: T.Buffer((24,), "int32"), R: T.Buffer((24,), "int32"), S: T.Buffer((24,), "int32"), U: T.Buffer((24,), "int32")):
+    for i in T.)",
+                                                  kind,
+                                                  R"((24):
+        with T.block("divide"):
+            vi = T.axis.spatial(24, i)
+            Q[vi] = A[vi] // B[vi]
+            R[vi] = A[vi] % B[vi]
+            S[vi] = T.truncdiv(A[vi], B[vi])
+            U[vi] = T.if_then_else(B[vi] == 7, T.truncmod(A[vi], B[vi]), 0)
+)"));
+    Data<int32_t> a(24), b(24),
+        results[4] = {Data<int32_t>(24), Data<int32_t>(24), Data<int32_t>(24), Data<int32_t>(24)},
+        meant[4] = {Data<int32_t>(24), Data<int32_t>(24), Data<int32_t>(24), Data<int32_t>(24)};
+    for (size_t i = 0; i < 24; ++i) {
+      a[i] = i % 3 == 0 ? INT32_MIN : static_cast<int32_t>(i * 37) - 400;
+      b[i] = std::array{-1, 7, -5, 1, INT32_MIN, 3}[i % 6];
+    }
+    std::vector<tir::Argument> views = {tir::ArrayView{a.raw(), i32, {24}}, tir::ArrayView{b.raw(), i32, {24}}};
+    for (Data<int32_t>& m : meant) views.push_back(tir::ArrayView{m.raw(), i32, {24}});
+    tir::Interpreter(f).run(views);
+    for (const target::CpuLevel* level : target::host_levels()) {
+      Ref<Jit> jit = Jit::create(*level);
+      SatorKernel kernel = jit->add(*passes::lower(f));
+      Ref<runtime::ThreadPool> pool = runtime::ThreadPool::create(2);
+      void* buffers[] = {a.raw(), b.raw(), results[0].raw(), results[1].raw(), results[2].raw(), results[3].raw()};
+      EXPECT_EQ(kernel(buffers, nullptr, pool->context()), 0) << pool->take_error();
+      for (size_t r = 0; r < 4; ++r)
+        for (size_t i = 0; i < 24; ++i) EXPECT_EQ(results[r][i], meant[r][i]) << a[i] << " by " << b[i] << ", " << r;
+      const int32_t kept = std::exchange(b[21], 0);
+      EXPECT_NE(kernel(buffers, nullptr, pool->context()), 0);
+      EXPECT_NE(pool->take_error().find("a division by zero: the divisor is B["), std::string::npos);
+      b[21] = kept;
+    }
   }
 }
 

@@ -35,10 +35,16 @@ llvm::Value* in_float(Emit& e, const Expr& a, const Expr& b, F op) {
   return convert(e, op(x, y), widened(d), d);
 }
 
-/// The divisor, with 1 in the lanes that do not run: vector division is done lane by lane and faults on zero.
-llvm::Value* safe_divisor(Emit& e, llvm::Value* b, int lanes) {
-  if (!e.mask || lanes == 1 || llvm::isa<llvm::Constant>(b)) return b;
-  return e.b.CreateSelect(mask_for(e, lanes), b, llvm::ConstantInt::get(b->getType(), 1));
+/// The divisor, with 1 in the lanes that do not run: vector division is done lane by lane. The instruction would end the process on
+/// zero; the kernel fails instead.
+llvm::Value* safe_divisor(Emit& e, const Expr& divisor) {
+  llvm::Value* b = value_of(e, divisor);
+  if (llvm::isa<llvm::Constant>(b)) return b;
+  const int lanes = divisor->dtype.lanes;
+  if (e.mask && lanes > 1) b = e.b.CreateSelect(mask_for(e, lanes), b, llvm::ConstantInt::get(b->getType(), 1));
+  llvm::Value* is_zero = e.b.CreateIsNull(b);
+  fail_if(e, lanes > 1 ? e.b.CreateOrReduce(is_zero) : is_zero, text("a division by zero: the divisor is ", divisor));
+  return b;
 }
 
 /// float32(code) - c for a code of a word, (word >> n) & mask: bits n and up in the fraction of 2^(23-n) are the float
@@ -115,24 +121,12 @@ llvm::Value* emit_mul(Emit& e, const Mul& n) {
   return e.b.CreateMul(x, value_of(e, n.b), "", false, e.in_index && d.is_int());
 }
 
-llvm::Value* emit_division(Emit& e, const Expr& a, const Expr& b, bool floor, bool remainder) {
-  DType d = a->dtype;
-  if (d.is_float()) {
-    return in_float(e, a, b, [&](llvm::Value* x, llvm::Value* y) -> llvm::Value* {
-      if (remainder && !floor) return e.b.CreateFRem(x, y);
-      llvm::Value* q = e.b.CreateFDiv(x, y);
-      if (floor) q = e.b.CreateUnaryIntrinsic(llvm::Intrinsic::floor, q);
-      if (!remainder) return q;
-      return e.b.CreateFSub(x, e.b.CreateFMul(q, y));
-    });
-  }
-  llvm::Value* x = value_of(e, a);
-  llvm::Value* y = safe_divisor(e, value_of(e, b), d.lanes);
-  if (d.is_uint() || d.is_bool()) return remainder ? e.b.CreateURem(x, y) : e.b.CreateUDiv(x, y);
+/// Quotient or remainder of signed integers, whose quotient is representable; y is not 0.
+static llvm::Value* divide_signed(Emit& e, llvm::Value* x, llvm::Value* y, bool floor, bool remainder) {
   if (!floor) return remainder ? e.b.CreateSRem(x, y) : e.b.CreateSDiv(x, y);
   // By a power of two the rounding down is a shift.
   if (auto* c = llvm::dyn_cast<llvm::Constant>(y)) {
-    auto* one = llvm::dyn_cast_or_null<llvm::ConstantInt>(d.lanes == 1 ? c : c->getSplatValue());
+    auto* one = llvm::dyn_cast_or_null<llvm::ConstantInt>(c->getType()->isVectorTy() ? c->getSplatValue() : c);
     if (one && one->getValue().isStrictlyPositive() && one->getValue().isPowerOf2()) {
       if (remainder) return e.b.CreateAnd(x, llvm::ConstantInt::get(x->getType(), one->getValue() - 1));
       return e.b.CreateAShr(x, llvm::ConstantInt::get(x->getType(), one->getValue().logBase2()));
@@ -145,6 +139,28 @@ llvm::Value* emit_division(Emit& e, const Expr& a, const Expr& b, bool floor, bo
   llvm::Value* below = e.b.CreateAnd(e.b.CreateICmpNE(r, zero), differ);
   if (remainder) return e.b.CreateAdd(r, e.b.CreateSelect(below, y, zero));
   return e.b.CreateAdd(e.b.CreateSDiv(x, y), e.b.CreateSExt(below, x->getType()));
+}
+
+llvm::Value* emit_division(Emit& e, const Expr& a, const Expr& b, bool floor, bool remainder) {
+  DType d = a->dtype;
+  if (d.is_float()) {
+    return in_float(e, a, b, [&](llvm::Value* x, llvm::Value* y) -> llvm::Value* {
+      if (remainder && !floor) return e.b.CreateFRem(x, y);
+      llvm::Value* q = e.b.CreateFDiv(x, y);
+      if (floor) q = e.b.CreateUnaryIntrinsic(llvm::Intrinsic::floor, q);
+      if (!remainder) return q;
+      return e.b.CreateFSub(x, e.b.CreateFMul(q, y));
+    });
+  }
+  llvm::Value* x = value_of(e, a);
+  llvm::Value* y = safe_divisor(e, b);
+  if (d.is_uint() || d.is_bool()) return remainder ? e.b.CreateURem(x, y) : e.b.CreateUDiv(x, y);
+  if (llvm::isa<llvm::Constant>(y)) return divide_signed(e, x, y, floor, remainder);
+  // The least value by -1 has no quotient, and the instruction ends the process: what wraps is the negative.
+  llvm::Value* minus_one = e.b.CreateICmpEQ(y, llvm::Constant::getAllOnesValue(y->getType()));
+  y = e.b.CreateSelect(minus_one, llvm::ConstantInt::get(y->getType(), 1), y);
+  llvm::Value* z = divide_signed(e, x, y, floor, remainder);
+  return remainder ? z : e.b.CreateSelect(minus_one, e.b.CreateNeg(x), z);
 }
 
 llvm::Value* emit_compare(Emit& e, const Expr& a, const Expr& b, llvm::CmpInst::Predicate for_signed,
