@@ -41,7 +41,7 @@ void run(const BuildArguments& a, Streams& io) {
   }
   for (const rules::AppliedSchedule& schedule : compiled.schedules) {
     if (!a.explain) break;
-    io.out << words_of(schedule);
+    io.out << rules::words_of(schedule);
     io.json["schedules"].push_back(json_of(schedule));
   }
   char line[80];

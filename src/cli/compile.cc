@@ -84,7 +84,7 @@ void run(const CompileArguments& a, Streams& io) {
   const llm::CompileReport report = llm::compile_model(folder, options, a.output);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   for (const rules::AppliedSchedule& schedule : report.schedules)
-    if (a.explain) io.out << words_of(schedule);
+    if (a.explain) io.out << rules::words_of(schedule);
   io.json = {{"output", a.output}, {"quantization", options.scheme.name}, {"compile_s", seconds}};
   for (const rules::AppliedSchedule& schedule : report.schedules)
     if (a.explain) io.json["schedules"].push_back(json_of(schedule));

@@ -18,7 +18,7 @@ namespace {
 struct OptArguments {
   std::optional<std::string> file, attach, output, target;
   std::vector<std::string> passes, bounds, config, schedules;
-  bool list = false, ops = false, explain = false;
+  bool list = false, ops = false, explain = false, explain_schedule = false;
 };
 
 void list_passes(Streams& io) {
@@ -48,9 +48,9 @@ void run(const OptArguments& a, Streams& io) {
   for (const std::string& name : listed_words(a.passes)) chosen.push_back(&driver::step_named(name));
   passes::PassContext ctx{.bounds = bounds_of(a.bounds), .config = passes::options_from_text(join(a.config, ","))};
   if (a.target) ctx.target = Target::parse(*a.target);
-  if (a.explain)
+  if (a.explain || a.explain_schedule)
     ctx.explain = [&](const std::string& pass, const std::string& message) {
-      io.notes << pass << ": " << message << "\n";
+      if (a.explain || pass == "ApplyDefaultSchedule") io.notes << pass << ": " << message << "\n";
     };
   if (a.attach) ctx.additional = read_program(*a.attach, io.in);
   ModuleRef module = read_program(*a.file, io.in);
@@ -77,21 +77,23 @@ Command opt_command() {
   return {
       .name = "opt",
       .does = "runs passes on a program in TVMScript and prints what they make of it",
-      .options = {{"FILE", "tensor programs, graphs, or a module of both; - for standard input", &a->file},
-                  {"--passes LIST", "names of passes, separated by commas, in the order in which they run", &a->passes},
-                  {"--schedule TRACE",
-                   "steps of a schedule, as a trace prints, which are taken after the passes",
-                   &a->schedules},
-                  {"-o,--output FILE", "write the result there instead of printing it", &a->output},
-                  {"--bounds LIST", "the largest values of symbolic sizes: seq_len=512,batch=8", &a->bounds},
-                  {"--config LIST",
-                   "options of passes: NAME=1, NAME=word, NAME=[...] or {...}; commas between",
-                   &a->config},
-                  {"--target TARGET", text("what is compiled for: ", kTargetHelp), &a->target},
-                  {"--attach FILE", "tensor programs that AttachAdditionalPrimFuncs adds", &a->attach},
-                  {"--explain", "say what passes did or did not do, and why", &a->explain},
-                  {"--list", "list the passes", &a->list},
-                  {"--ops", "list the ops of graphs with their arguments", &a->ops}},
+      .options =
+          {{"FILE", "tensor programs, graphs, or a module of both; - for standard input", &a->file},
+           {"--passes LIST", "names of passes, separated by commas, in the order in which they run", &a->passes},
+           {"--schedule TRACE",
+            "steps of a schedule, as a trace prints, which are taken after the passes",
+            &a->schedules},
+           {"-o,--output FILE", "write the result there instead of printing it", &a->output},
+           {"--bounds LIST", "the largest values of symbolic sizes: seq_len=512,batch=8", &a->bounds},
+           {"--config LIST", "options of passes: NAME=1, NAME=word, NAME=[...] or {...}; commas between", &a->config},
+           {"--target TARGET", text("what is compiled for: ", kTargetHelp), &a->target},
+           {"--attach FILE", "tensor programs that AttachAdditionalPrimFuncs adds", &a->attach},
+           {"--explain", "say what passes did or did not do, and why", &a->explain},
+           {"--explain-schedule",
+            "of ApplyDefaultSchedule, per function: block, rule, normal form, steps, and why other rules declined",
+            &a->explain_schedule},
+           {"--list", "list the passes", &a->list},
+           {"--ops", "list the ops of graphs with their arguments", &a->ops}},
       .run = [a](Streams& io) { run(*a, io); },
       .details =
           "Without --passes the program is checked and printed as it is. The program is checked again after each "

@@ -50,18 +50,6 @@ std::map<std::string, int64_t> bounds_of(const std::vector<std::string>& given) 
                         .hint = "as in --bounds seq_len=512,batch=8"});
 }
 
-std::string words_of(const rules::AppliedSchedule& s) {
-  std::string out = s.function;
-  if (!s.calls.empty()) out += text(", for ", s.calls);
-  out += text("\n  block ", s.block, ", rule ", s.rule, "\n");
-  if (!s.form.empty()) out += text("  ", s.form, "\n");
-  for (std::string_view step : split(s.trace, '\n'))
-    if (!step.empty()) out += text("    ", step, "\n");
-  for (const auto& d : s.declined)
-    out += text("  not ", d.rule, ": ", d.why.what, d.why.needs.empty() ? "" : text("; it needs ", d.why.needs), "\n");
-  return out;
-}
-
 Json json_of(const rules::AppliedSchedule& s) {
   Json declined = Json::array();
   for (const auto& d : s.declined) declined.push_back({{"rule", d.rule}, {"why", d.why.what}, {"needs", d.why.needs}});
@@ -70,6 +58,7 @@ Json json_of(const rules::AppliedSchedule& s) {
           {"block", s.block},
           {"rule", s.rule},
           {"form", s.form},
+          {"configuration", s.configuration},
           {"trace", s.trace},
           {"declined", declined}};
 }

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "ir/module.h"
-#include "rules/cpu.h"
+#include "rules/default_schedule.h"
 
 namespace sator::cli {
 
@@ -26,7 +26,6 @@ std::map<std::string, int64_t> named_numbers(const std::vector<std::string>& giv
 std::map<std::string, int64_t> bounds_of(const std::vector<std::string>& given);
 
 /// How a rule scheduled a function, for --explain-schedule.
-std::string words_of(const rules::AppliedSchedule& schedule);
 Json json_of(const rules::AppliedSchedule& schedule);
 
 inline constexpr const char* kTargetHelp =

@@ -6,7 +6,7 @@
 #include "codegen/vm_codegen.h"
 #include "passes/run.h"
 #include "relax/print.h"
-#include "rules/cpu.h"
+#include "rules/default_schedule.h"
 #include "tir/nodes.h"
 
 namespace sator::driver {
@@ -40,7 +40,8 @@ passes::PassContext context_of(const CompileOptions& options) {
 ModuleRef before_levels(ModuleRef module, const passes::PassContext& ctx) {
   for (const Step& step : backend_of(*ctx.target).phases.at(kSchedulePhase).steps) {
     if (step.per_level) break;
-    if (step.skipped.empty()) module = passes::run_pass(step_named(step.name), module, ctx);
+    if (step.skipped.empty())
+      module = passes::run_pass(step_named(step.name), module, ctx);
   }
   return module;
 }

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "passes/run.h"
-#include "rules/cpu.h"
+#include "rules/default_schedule.h"
 #include "rules/param_layouts.h"
 #include "rules/rule.h"
 
@@ -145,6 +145,7 @@ const std::vector<passes::Pass>& all_passes() {
         rule_pass("AttachParamLayouts", "stores weights that products read in panels", rules::attach_param_layouts));
     out.push_back(rule_pass(
         "ApplyDefaultSchedule", "schedules tensor functions by the target's rules", rules::apply_default_schedule));
+    out.back().parameters = {"rules"};
     return out;
   }();
   return all;

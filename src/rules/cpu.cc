@@ -108,15 +108,4 @@ ModuleRef schedule_for_cpu(const ModuleRef& module, const target::CpuLevel& leve
   return out;
 }
 
-ModuleRef apply_default_schedule(const ModuleRef& module, const passes::PassContext& ctx, const ScheduleLog& log) {
-  const auto is_off = [](const Attrs& attrs) { return int_attr(attrs, kDefaultSchedule).value_or(1) == 0; };
-  if (is_off(module->attrs) || is_off(ctx.config)) return module;
-  if (!ctx.target) return schedule_for_cpu(module, *target::levels_for("native").front(), log);
-  if (!ctx.target->is_cpu())
-    fail({.what = text("ApplyDefaultSchedule for ", ctx.target->spelling()),
-          .needs = "a CPU: no rules schedule for other targets",
-          .hint = "DefaultGPUSchedule binds loops to the threads of a GPU"});
-  return schedule_for_cpu(module, *ctx.target->levels().front(), log);
-}
-
 }  // namespace sator::rules

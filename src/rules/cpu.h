@@ -35,15 +35,6 @@ using ScheduleLog = std::function<void(const AppliedSchedule&)>;
 /// `log` hears of each.
 ModuleRef schedule_for_cpu(const ModuleRef& module, const target::CpuLevel& level, const ScheduleLog& log = {});
 
-/// The pass: schedule_for_cpu at the best level of the context's target, this machine where there is none. A module with the
-/// attribute kDefaultSchedule = False stays as it is, and any module where the context's option of that name is 0.
-/// Errors: a target that is no CPU.
-ModuleRef apply_default_schedule(const ModuleRef& module, const passes::PassContext& ctx, const ScheduleLog& log);
-inline ModuleRef apply_default_schedule(const ModuleRef& module, const passes::PassContext& ctx) {
-  return apply_default_schedule(module, ctx, {});
-}
-inline constexpr const char* kDefaultSchedule = "sator.default_schedule";
-
 /// Where attach_param_layouts notes the steps that it took on a function: the name of the attribute.
 inline constexpr const char* kLayoutTrace = "sator.layout_trace";
 
