@@ -37,10 +37,10 @@ passes::PassContext context_of(const CompileOptions& options) {
 }
 
 /// The steps of the phases from kSchedulePhase on that are the same for all levels.
-ModuleRef before_levels(ModuleRef module, const passes::PassContext& ctx) {
+ModuleRef before_levels(ModuleRef module, const passes::PassContext& ctx, bool keeps_parameters) {
   for (const Step& step : backend_of(*ctx.target).phases.at(kSchedulePhase).steps) {
     if (step.per_level) break;
-    if (step.skipped.empty())
+    if (step.skipped.empty() && !(keeps_parameters && step.changes_parameters))
       module = passes::run_pass(step_named(step.name), module, ctx);
   }
   return module;
@@ -86,7 +86,7 @@ Compiled compile(ModuleRef module, const CompileOptions& options) {
   Compiled out;
   dump_passes(options);
   out.phase3 = to_phase3(std::move(module), options);
-  module = before_levels(out.phase3, ctx);
+  module = before_levels(out.phase3, ctx, options.keeps_parameters);
   for (const target::CpuLevel* level : options.target.levels()) {
     rules::ScheduleLog log;
     if (out.levels.empty()) log = [&](const rules::AppliedSchedule& applied) { out.schedules.push_back(applied); };

@@ -19,6 +19,8 @@ struct CompileOptions {
   /// Functions as schedules of the user's left them (scheduled_functions). The program stands as it was written until
   /// phase 3; then they take their places, and no rule schedules them.
   std::map<std::string, Func> scheduled = {};
+  /// Functions take the parameters that they were written with, weights too; no transform_params is made.
+  bool keeps_parameters = false;
   /// Whether rules schedule what nobody did.
   bool default_schedules = true;
 };

@@ -56,8 +56,8 @@ std::vector<Phase> phases_of_cpu() {
              {
                  {4,
                   "lay out parameters, schedule",
-                  {{"AttachParamLayouts"},
-                   {"LiftTransformParams"},
+                  {{.name = "AttachParamLayouts", .changes_parameters = true},
+                   {.name = "LiftTransformParams", .changes_parameters = true},
                    {"DeadCodeElimination"},
                    {"PlaceScheduledFunctions"},
                    {"LowBatchGemvSpecialize", "ApplyDefaultSchedule does it: a branch for each number of rows"},

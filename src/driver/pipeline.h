@@ -14,6 +14,9 @@ struct Step {
   std::string name;
   std::string skipped = {};  ///< empty: it runs
   bool per_level = false;    ///< from here on the program of each instruction-set level by itself
+  /// It changes which parameters functions take: for models, whose weights are transformed when they are loaded, not for a program
+  /// whose functions somebody calls as he wrote them.
+  bool changes_parameters = false;
 };
 struct Phase {
   int number;

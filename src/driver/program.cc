@@ -48,6 +48,7 @@ ModuleRef with_schedule(const ModuleRef& module, const ScheduleText& schedule) {
 
 Compiled build_program(const ModuleRef& module, const std::vector<ScheduleText>& schedules, CompileOptions options,
                        const std::filesystem::path& path) {
+  options.keeps_parameters = true;
   ModuleRef scheduled = module;
   for (const ScheduleText& s : schedules) scheduled = with_schedule(scheduled, s);
   for (auto& [name, func] : scheduled_functions(*module, *scheduled)) options.scheduled[name] = func;

@@ -291,6 +291,19 @@ class Passes(unittest.TestCase):
             relax.get_pipeline("none")
         self.assertIn("test, zero", str(caught.exception))
 
+    def test_functions_keep_their_parameters(self):
+        builder = relax.BlockBuilder()
+        x, w, s = (relax.Var(name, R.Tensor((8, 8), "float32")) for name in "xws")
+        with builder.function("main", [x, w, s], attrs={"num_input": 1}):
+            with builder.dataflow():
+                product = builder.emit(relax.op.matmul(x, builder.emit(relax.op.cumsum(w, axis=1))))
+                out = builder.emit_output(relax.op.add(product, s))
+            builder.emit_func_output(out)
+        given = [np.random.default_rng(n).random((8, 8)).astype("float32") for n in range(3)]
+        machine = relax.VirtualMachine(relax.build(builder.get(), "llvm"), sator.cpu())
+        got = machine["main"](*map(sator.nd.array, given)).numpy()
+        np.testing.assert_allclose(got, given[0] @ given[1].cumsum(1) + given[2], rtol=1e-5)
+
     def test_what_is_searched_elsewhere_says_what_there_is(self):
         with self.assertRaises(sator.TVMError) as caught:
             sator.meta_schedule.tune_tir(mod=Layer, target="llvm")
