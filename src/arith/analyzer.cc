@@ -107,8 +107,20 @@ Expr Analyzer::simplify(const Expr& e, int steps) {
   return same(result, e) ? e : result;
 }
 
+/// Whether the bounds of both sides alone tell that the inequality holds.
+static bool follows_from_bounds(const Expr& condition, Analyzer& analyzer) {
+  const Kind kind = kind_of(condition);
+  if (!is_compare(kind) || kind == Kind::eq || kind == Kind::ne) return false;
+  const Operands o = operands(*condition, kind);
+  if (!is_index(o.a->dtype)) return false;
+  const bool less = kind == Kind::lt || kind == Kind::le, strict = kind == Kind::lt || kind == Kind::gt;
+  const Bounds low = analyzer.bounds(less ? o.a : o.b), high = analyzer.bounds(less ? o.b : o.a);
+  return low.max < kPosInf && high.min > kNegInf && (strict ? low.max < high.min : low.max <= high.min);
+}
+
 bool Analyzer::prove(const Expr& condition, Strength strength) {
   if (auto v = as_int(condition)) return *v != 0;
+  if (follows_from_bounds(condition, *this)) return true;
   Expr simple = simplify(condition);
   if (auto v = as_int(simple)) return *v != 0;
   if (strength == Strength::simple) return false;

@@ -142,13 +142,20 @@ IntSet intersect(const std::vector<IntSet>& sets) {
   if (sets.empty()) return IntSet::nothing();
   if (sets.size() == 1) return sets[0];
   Analyzer analyzer;
+  // What ends before it begins, or before the other begins. Ends and beginnings as they are: the same of `min` and `max` of
+  // several is much longer to prove.
+  auto ends_before = [&](const Expr& last, const Expr& first) {
+    return last && first && analyzer.bounds(analyzer.canonical(combine_exprs(Kind::sub, last, first))).max < 0;
+  };
   IntSet out = sets[0];
   for (size_t i = 1; i < sets.size() && !out.empty; ++i) {
     const IntSet& s = sets[i];
     if (s.empty) return s;
+    if (ends_before(s.max, s.min) || ends_before(s.max, out.min) || ends_before(out.max, s.min) ||
+        (i == 1 && ends_before(out.max, out.min)))
+      return IntSet::nothing();
     if (s.min) out.min = out.min ? combine_exprs(Kind::max, out.min, s.min) : s.min;
     if (s.max) out.max = out.max ? combine_exprs(Kind::min, out.max, s.max) : s.max;
-    if (out.min && out.max && analyzer.prove(combine_exprs(Kind::lt, out.max, out.min))) return IntSet::nothing();
   }
   out.min = simplified(analyzer, out.min);
   out.max = simplified(analyzer, out.max);

@@ -105,19 +105,41 @@ bool ScopeAnalysis::is_dominant(int block) const {
   return true;
 }
 
+/// The map of the block's bindings from the loops around it, up to the site `high`, while the predicate holds.
+static const arith::IterMap& binding_map(const Schedule& s, int block_site, int high, const Expr& predicate) {
+  const Sites& sites = s.sites();
+  const BlockRealize& realize = *sites[block_site].realize();
+  std::vector<NodeRef> read(realize.values.begin(), realize.values.end());
+  read.insert(read.end(), {predicate, high < 0 ? NodeRef() : sites[high].handle()});
+  s.add_ranges(read, sites[block_site].parent);
+  return s.binding_maps().of(std::move(read), [&] {
+    arith::Analyzer analyzer;
+    s.bind_ranges(analyzer, high);
+    return arith::detect_iter_map(realize.values,
+                                  loop_domain(sites, sites[block_site].parent, high),
+                                  predicate,
+                                  arith::IterMapLevel::surjective,
+                                  analyzer);
+  });
+}
+
+/// Whether they are equal in the ranges at and above the site.
+static bool are_equal(const Schedule& s, int site, const Expr& a, const Expr& b) {
+  if (a == b) return true;
+  if (auto x = as_int(a), y = as_int(b); x && y) return *x == *y;
+  arith::Analyzer analyzer;
+  s.bind_ranges(analyzer, site);
+  return analyzer.prove_equal(a, b);
+}
+
 /// The reduction axis that might not take its first value below the loops around the block; empty if all do.
 static std::string begins_late(const Schedule& s, int site) {
   const BlockRealize& realize = *s.sites()[site].realize();
-  arith::Analyzer analyzer;
-  s.bind_ranges(analyzer, s.sites()[site].scope);
-  arith::IterMap map = arith::detect_iter_map(realize.values,
-                                              loop_domain(s.sites(), s.sites()[site].parent, s.sites()[site].scope),
-                                              realize.predicate,
-                                              arith::IterMapLevel::surjective,
-                                              analyzer);
+  const int scope = s.sites()[site].scope;
+  const arith::IterMap& map = binding_map(s, site, scope, realize.predicate);
   for (size_t i = 0; map.ok() && i < map.indices.size(); ++i) {
     const IterVar& iter = *realize.block->iter_vars[i];
-    if (iter.kind == IterKind::reduce && !analyzer.prove_equal(map.indices[i].base, iter.dom->min))
+    if (iter.kind == IterKind::reduce && !are_equal(s, scope, map.indices[i].base, iter.dom->min))
       return iter.var->name;
   }
   return "";
@@ -199,14 +221,10 @@ MaybeReason ScopeAnalysis::not_complete_or_reduction(int site) const {
 bool has_affine_binding(const Schedule& s, int block_site, int outermost_loop) {
   const Sites& sites = s.sites();
   const BlockRealize& realize = *sites[block_site].realize();
-  int high = outermost_loop < 0 ? sites[block_site].scope : sites[outermost_loop].parent;
-  arith::RangeMap loops = loop_domain(sites, sites[block_site].parent, high);
-  if (realize.values.empty() || loops.empty()) return true;
-  arith::Analyzer analyzer;
-  s.bind_ranges(analyzer, high);
+  const int high = outermost_loop < 0 ? sites[block_site].scope : sites[outermost_loop].parent;
+  if (realize.values.empty() || sites[block_site].parent == high) return true;
   const Expr predicate = realize.block->annotations.contains(kInitFollows) ? bool_imm(true) : realize.predicate;
-  arith::IterMap map =
-      arith::detect_iter_map(realize.values, loops, predicate, arith::IterMapLevel::surjective, analyzer);
+  const arith::IterMap& map = binding_map(s, block_site, high, predicate);
   if (!map.ok()) return false;
   for (const arith::IterSum& sum : map.indices) {
     if (!sum.args.empty() && (sum.args.size() != 1 || !is_one(sum.args[0].scale))) return false;
@@ -217,22 +235,17 @@ bool has_affine_binding(const Schedule& s, int block_site, int outermost_loop) {
 std::string misses_values(const Schedule& s, int block_site, std::optional<IterKind> kind) {
   const Sites& sites = s.sites();
   const BlockRealize& realize = *sites[block_site].realize();
+  const int scope = sites[block_site].scope;
   auto counts = [&](const IterVarRef& iter) { return !kind || iter->kind == *kind; };
   if (std::ranges::none_of(realize.block->iter_vars, counts)) return "";
-  arith::Analyzer analyzer;
-  s.bind_ranges(analyzer, sites[block_site].scope);
-  arith::IterMap map = arith::detect_iter_map(realize.values,
-                                              loop_domain(sites, sites[block_site].parent, sites[block_site].scope),
-                                              realize.predicate,
-                                              arith::IterMapLevel::surjective,
-                                              analyzer);
+  const arith::IterMap& map = binding_map(s, block_site, scope, realize.predicate);
   if (!map.ok()) return map.error;
   for (size_t i = 0; i < map.indices.size(); ++i) {
     const IterVar& iter = *realize.block->iter_vars[i];
     if (!counts(ref(iter))) continue;
     Expr extent = int_imm(1, iter.dom->extent->dtype);
     for (const arith::IterSplit& split : map.indices[i].args) extent = extent * split.extent;
-    if (!analyzer.prove_equal(map.indices[i].base, iter.dom->min) || !analyzer.prove_equal(extent, iter.dom->extent))
+    if (!are_equal(s, scope, map.indices[i].base, iter.dom->min) || !are_equal(s, scope, extent, iter.dom->extent))
       return text("iterator ", iter.var->name, " might not take all its values");
   }
   return "";

@@ -14,6 +14,7 @@ MaybeReason not_a_plain_loop(const Schedule& s, const Loop& loop, const std::str
                   .needs = "a loop that is not bound and has no annotations",
                   .hint = text(verb, " before bind and annotate"),
                   .at = {{Stmt(&node), "bound or annotated"}}};
+  if (is_zero(node.min)) return {};
   arith::Analyzer analyzer;
   s.bind_ranges(analyzer, s.site(loop));
   if (!analyzer.prove_equal(node.min, int_imm(0, node.min->dtype)))

@@ -119,6 +119,21 @@ void Schedule::bind_ranges(arith::Analyzer& analyzer, int site) const {
   }
 }
 
+void Schedule::add_ranges(std::vector<NodeRef>& read, int site) const {
+  const Sites& sites = this->sites();
+  for (const auto& [param, buffer] : func()->buffer_map) {
+    for (const Expr& extent : buffer->shape) {
+      if (!as_int(extent)) read.push_back(extent);
+    }
+  }
+  for (int i = site; i >= 0; i = sites[i].parent) {
+    if (const For* loop = sites[i].loop())
+      read.insert(read.end(), {loop->var, loop->min, loop->extent});
+    else
+      for (const IterVarRef& iter : sites[i].realize()->block->iter_vars) read.push_back(iter);
+  }
+}
+
 namespace {
 
 /// Rebuilds the way from `root` to the statement `old`; null if it is not below.

@@ -4,6 +4,8 @@
 #include <random>
 
 #include "arith/analyzer.h"
+#include "arith/iter_map.h"
+#include "schedule/findings.h"
 #include "schedule/sites.h"
 #include "schedule/trace.h"
 
@@ -39,6 +41,10 @@ class Schedule {
   BlockHandle block_named(const std::string& name) const;
   /// Tells the analyzer the ranges of all loops and iterators at and above `site`.
   void bind_ranges(arith::Analyzer& analyzer, int site) const;
+  /// Adds the nodes that bind_ranges reads.
+  void add_ranges(std::vector<NodeRef>& read, int site) const;
+  /// The maps of blocks' bindings, kept for analyses.
+  Findings<arith::IterMap>& binding_maps() const { return binding_maps_; }
 
   // ---- Choosing (for primitives that sample) ----
   /// Uniform over 0 .. n - 1, and over [0, 1).
@@ -102,6 +108,7 @@ class Schedule {
   std::string func_name_;
   mutable std::shared_ptr<const Sites> sites_;
   mutable const NodeBase* sites_of_ = nullptr;
+  mutable Findings<arith::IterMap> binding_maps_;
   Trace trace_;
   std::vector<Step> open_steps_;
   /// What the outermost open step found.

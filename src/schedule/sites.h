@@ -16,6 +16,7 @@ class Sites {
     int depth = 0;
     const tir::For* loop() const { return stmt.as<tir::For>(); }
     const tir::BlockRealize* realize() const { return stmt.as<tir::BlockRealize>(); }
+    NodeRef handle() const { return loop() ? NodeRef(loop()->var) : NodeRef(realize()->block->name); }
   };
 
   explicit Sites(const tir::Stmt& body);
