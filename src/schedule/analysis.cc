@@ -145,6 +145,32 @@ static std::string begins_late(const Schedule& s, int site) {
   return "";
 }
 
+/// What a statement of the scope that stands in none of its blocks does with a buffer that the block writes, or what it writes of those that
+/// the block reads; empty if there is none: dependences are known of blocks alone.
+static std::string used_outside_of_blocks(const Schedule& s, int site) {
+  const Block& block = *s.sites()[site].realize()->block;
+  const int scope = s.sites()[site].scope;
+  if (scope < 0) return "";
+  std::string found;
+  auto used = [&](const BufferRef& buffer, bool writes) {
+    if (found.empty() && (lists(block.writes, buffer) || (writes && lists(block.reads, buffer))))
+      found = text("a statement outside of all blocks ", writes ? "writes " : "reads ", buffer->name);
+  };
+  auto passed_on = [&](const Var& data) {
+    for (const auto* side : {&block.writes, &block.reads})
+      for (const BufferRegionRef& r : *side)
+        if (found.empty() && r->buffer->data.get() == &data)
+          found = text("a statement outside of all blocks passes ", r->buffer->name, " on");
+  };
+  walk(
+      s.sites()[scope].realize()->block->body,
+      [](const BlockRealize&) { return false; },
+      [&](const BufferStore& n) { used(n.buffer, true); },
+      [&](const BufferLoad& n) { used(n.buffer, false); },
+      passed_on);
+  return found;
+}
+
 static std::string name_of(const Block& block) { return string_literal(block.name->text); }
 
 MaybeReason ScopeAnalysis::not_complete(int site) const {
@@ -163,6 +189,7 @@ MaybeReason ScopeAnalysis::not_complete(int site) const {
     if (iter->kind != IterKind::spatial) return refuse(1, text("axis ", iter->var->name, " is not spatial"));
   }
   if (!is_dominant(site)) return refuse(2, "another block writes the same buffer");
+  if (std::string other = used_outside_of_blocks(s_, site); !other.empty()) return refuse(2, other);
   for (const BufferRegionRef& write : block.writes) {
     for (const BufferRegionRef& read : block.reads) {
       if (read->buffer == write->buffer) return refuse(3, text("it reads and writes ", read->buffer->name));
@@ -192,6 +219,7 @@ MaybeReason ScopeAnalysis::not_reduction(int site) const {
     if (iter->kind == IterKind::reduce) reduction_vars.push_back(iter->var);
   }
   if (!is_dominant(site)) return refuse(4, "another block writes the same buffer");
+  if (std::string other = used_outside_of_blocks(s_, site); !other.empty()) return refuse(4, other);
   if (std::string axis = begins_late(s_, site); !axis.empty())
     return refuse(6, text("axis ", axis, " does not begin at the first value of its domain"));
   MaybeReason indexed;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/builtins.h"
 #include "schedule/analysis.h"
 
 namespace sator::schedule {
@@ -130,6 +131,27 @@ MaybeReason carries_ordered_axis(const Schedule& s, int site, const std::string&
   return {};
 }
 
+/// A statement of the loop that stands in no block: nothing says which of its accesses differ from one iteration to the next.
+MaybeReason stores_outside_of_blocks(const Schedule& s, int site, const std::string& how) {
+  const For& loop = *s.sites()[site].loop();
+  std::string what;
+  walk(
+      loop.body,
+      [](const BlockRealize&) { return false; },
+      [&](const BufferStore& n) {
+        if (what.empty()) what = text("writes ", n.buffer->name, " outside of all blocks");
+      },
+      [&](const Evaluate& n) {
+        if (what.empty() && has_side_effect(n.value)) what = "makes a call outside of all blocks";
+      });
+  if (what.empty()) return {};
+  return Reason{
+      .what = text("loop ", loop.var->name, " ", what),
+      .needs = text("a ", how, " loop around blocks alone, whose accesses are known"),
+      .hint = text("put the statement into a block with its T.reads and T.writes, or keep ", loop.var->name, " serial"),
+      .at = {{s.sites()[site].stmt, what}}};
+}
+
 MaybeReason conflicts(const Schedule& s, int site, const std::string& how, const std::string& thread) {
   if (MaybeReason r = carries_ordered_axis(s, site, how, thread)) return r;
   return writes_in_common(s, site, how, thread);
@@ -150,6 +172,7 @@ MaybeReason conflicts_of_loop(const Schedule& s, int loop_site) {
 
 MaybeReason cannot_run_at_once(const Schedule& s, const Loop& loop, const std::string& how, const std::string& thread) {
   int site = s.site(loop);
+  if (MaybeReason r = stores_outside_of_blocks(s, site, how)) return r;
   if (MaybeReason r = not_compact_dataflow(s, site)) return r;
   return conflicts(s, site, how, thread);
 }

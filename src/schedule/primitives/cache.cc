@@ -271,11 +271,27 @@ BlockHandle do_cache_read(Schedule& s, BlockHandle block, BufferSelector which, 
   }
   std::vector<int> readers = readers_of(s, scope_site, stage.original, consumers);
   const std::vector<int>& writers = analysis.writers(stage.original);
+  auto comes_first = [&](int r) {
+    return r < writers.front() && !repeats_together(s, r, writers.front(), scope_site);
+  };
+  if (!writers.empty() && std::erase(readers, writers.front()) > 0 && readers.empty())  // what it reads is its own
+    s.fail(block_refusal(s,
+                         writers.front(),
+                         text("alone reads ", stage.original->name, ", and writes it"),
+                         "another block that reads the buffer",
+                         "cache what others read; an accumulator is kept elsewhere by cache_write, or cache_inplace"));
   // What is written only after it has been read is an input as well.
-  bool is_input = writers.empty() || std::all_of(readers.begin(), readers.end(), [&](int r) {
-                    return r < writers.front() && !repeats_together(s, r, writers.front(), scope_site);
-                  });
-  if (!is_input) std::erase(readers, writers.front());  // what it reads is its own
+  const bool is_input = writers.empty() || std::ranges::all_of(readers, comes_first);
+  if (!is_input) {
+    for (int r : readers) {
+      if (comes_first(r))
+        s.fail(block_refusal(s,
+                             r,
+                             text("reads ", stage.original->name, " before it is written, and other blocks behind that"),
+                             "readers that all come before the writer, or all behind it",
+                             "name the consumers that are to read the copy"));
+    }
+  }
   if (!is_input) stage.writer = writers.front();
   if (is_input) {
     stage.location = scope_site;
