@@ -54,7 +54,8 @@ std::optional<std::string> called_in_group(const BindingBlock& block, size_t at,
     bool is_bound = false;
     int reads = 0;
     for (const Binding& other : block.bindings) {
-      is_bound |= bound_var(other) == given;
+      is_bound |=
+          bound_var(other) == given && !bound_value(other).as<RVar>();  // another's name for it would be read too
       for (const RVarRef& v : rvars_in(bound_value(other))) reads += v == given;
     }
     if (!given || !is_bound || reads != 1 || std::ranges::find(live_out, given) != live_out.end()) return {};
@@ -104,6 +105,9 @@ std::vector<CallNode> graph_of(const ModuleRef& module, const BindingBlockRef& b
   for (const RVarRef& v : live_out) {
     if (auto at = binder.find(v); at != binder.end()) graph[at->second].leaves = true;
   }
+  // Groups run where their last call stands: what has to come earlier ends one.
+  const std::vector<bool> early = read_before_overwritten(*block);
+  for (size_t b = 0; b < n; ++b) graph[b].leaves |= early[b];
   return graph;
 }
 

@@ -19,18 +19,20 @@ namespace {
 struct Uses {
   std::map<RVarRef, size_t> binder;
   std::map<RVarRef, int> count;
+  std::vector<bool> early;  ///< by binding: read_before_overwritten
   Uses(const BindingBlockRef& block, const std::vector<RVarRef>& live_out) {
     for (size_t b = 0; b < block->bindings.size(); ++b) {
       binder[bound_var(block->bindings[b])] = b;
       for (const RVarRef& v : rvars_in(bound_value(block->bindings[b]))) ++count[v];
     }
     for (const RVarRef& v : live_out) ++count[v];
+    early = read_before_overwritten(*block);
   }
-  /// The index of the binding of an expression that is a variable of this block.
+  /// The index of the binding of an expression that is a variable of this block, and may be computed later than it stands.
   std::optional<size_t> binding_of(const RExpr& e) const {
     RVarRef v = cast<RVar>(e);
     auto at = v ? binder.find(v) : binder.end();
-    return at == binder.end() ? std::nullopt : std::optional(at->second);
+    return at == binder.end() || early[at->second] ? std::nullopt : std::optional(at->second);
   }
 };
 

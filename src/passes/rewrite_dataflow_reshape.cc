@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "arith/analyzer.h"
@@ -113,25 +114,73 @@ std::set<RVarRef> inner_variables(const ModuleRef& module) {
   return inner;
 }
 
+/// A binding that may be a view of what it reads.
+struct View {
+  RExpr of;
+  std::vector<Expr> shape;
+};
+
+std::optional<View> view_in(const Module& module, const Binding& b) {
+  const auto callee = called_prim_func(b);
+  const tir::PrimFunc* f = callee ? module.functions.at(*callee).as<tir::PrimFunc>() : nullptr;
+  const RCall* call = callee ? bound_value(b).as<RCall>() : nullptr;
+  const TensorInfo* info = call ? call->sinfo_args.front().as<TensorInfo>() : nullptr;
+  const auto shape = info ? relax::shape_of(*info) : std::nullopt;
+  const auto input = f && shape ? reshaped_parameter(*f) : std::nullopt;
+  if (!input) return {};
+  return View{call_tir_inputs(*call).at(*input), *shape};
+}
+
+/// Which variables would share memory, and which memory a call overwrites.
+class SharedMemory {
+ public:
+  explicit SharedMemory(const ModuleRef& module) {
+    rewrite_bindings(module, [&](const Binding& b, Bindings& out) {
+      note(*module, b);
+      out.keep(b);
+    });
+  }
+  bool is_overwritten(const RVarRef& v) const { return overwritten_.contains(owner(v)); }
+
+ private:
+  void note(const Module& module, const Binding& b) {
+    const RExpr value = bound_value(b);
+    RVarRef from = cast<RVar>(value);
+    if (const auto view = view_in(module, b)) from = cast<RVar>(view->of);
+    if (is_op(value, "reshape")) from = cast<RVar>(value.as<RCall>()->args.front());
+    if (from) owners_.emplace(bound_var(b), owner(from));
+    const RCall* call = is_op(value, "call_tir_inplace") ? value.as<RCall>() : nullptr;
+    if (!call) return;
+    const TupleInfo* results = call->sinfo_args.front().as<TupleInfo>();
+    const std::vector<RExpr> inputs = call_tir_inputs(*call);
+    for (int64_t i : overwritten_inputs(*call, results ? results->items.size() : 1)) {
+      if (RVarRef given = i < 0 ? nullptr : cast<RVar>(inputs.at(static_cast<size_t>(i))))
+        overwritten_.insert(owner(given));
+    }
+  }
+  RVarRef owner(const RVarRef& v) const {
+    auto at = owners_.find(v);
+    return at == owners_.end() ? v : at->second;
+  }
+  std::map<RVarRef, RVarRef> owners_;
+  std::set<RVarRef> overwritten_;
+};
+
 }  // namespace
 
 ModuleRef rewrite_dataflow_reshape(const ModuleRef& module, const PassContext& ctx) {
-  // What leaves a dataflow block gets memory of its own: a caller may keep it, or write to it.
+  // What leaves a dataflow block gets memory of its own: a caller may keep it, or write to it. So does what is read while the
+  // memory that it would share is overwritten.
   const std::set<RVarRef> inner = inner_variables(module);
+  const SharedMemory memory(module);
   return rewrite_bindings(module, [&](const Binding& b, Bindings& out) {
-    auto callee = inner.contains(bound_var(b)) ? called_prim_func(b) : std::nullopt;
-    const tir::PrimFunc* f = callee ? module->functions.at(*callee).as<tir::PrimFunc>() : nullptr;
-    const RCall* call = callee ? bound_value(b).as<RCall>() : nullptr;
-    const TensorInfo* info = call ? call->sinfo_args.front().as<TensorInfo>() : nullptr;
-    auto shape = info ? relax::shape_of(*info) : std::nullopt;
-    const auto input = f && shape ? reshaped_parameter(*f) : std::nullopt;
-    if (!input) {
+    const auto view = inner.contains(bound_var(b)) ? view_in(*module, b) : std::nullopt;
+    if (!view || memory.is_overwritten(bound_var(b))) {
       out.keep(b);
       return;
     }
-    ctx.say("RewriteDataflowReshape", text(*callee, " is a view"));
-    out.bind(bound_var(b),
-             op_call("reshape", {call_tir_inputs(*call).at(*input), shape_expr(*shape)}, bound_var(b)->sinfo));
+    ctx.say("RewriteDataflowReshape", text(*called_prim_func(b), " is a view"));
+    out.bind(bound_var(b), op_call("reshape", {view->of, shape_expr(view->shape)}, bound_var(b)->sinfo));
   });
 }
 

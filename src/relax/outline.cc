@@ -1,6 +1,7 @@
 #include "relax/outline.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "relax/builder.h"
@@ -299,6 +300,34 @@ Binding Outliner::outlined(const BindingBlockRef& block, const Group& group, con
   for (size_t i = 0; i < outputs.size(); ++i)
     after.push_back(make<VarBinding>(with_sinfo(tuple_get(all, static_cast<int>(i)), outputs[i]->sinfo), outputs[i]));
   return make<VarBinding>(with_sinfo(call(callee, args), result->sinfo), all);
+}
+
+std::vector<bool> read_before_overwritten(const BindingBlock& block) {
+  std::vector<bool> early(block.bindings.size());
+  std::map<RVarRef, RVarRef> owners;  // by names of the same tensor
+  auto owner = [&](const RVarRef& v) {
+    auto at = owners.find(v);
+    return at == owners.end() ? v : at->second;
+  };
+  for (size_t b = 0; b < block.bindings.size(); ++b) {
+    const RExpr value = bound_value(block.bindings[b]);
+    if (RVarRef other = cast<RVar>(value)) owners.emplace(bound_var(block.bindings[b]), owner(other));
+    const RCall* call = is_op(value, "call_tir_inplace") ? value.as<RCall>() : nullptr;
+    if (!call) continue;
+    const TupleInfo* results = call->sinfo_args.front().as<TupleInfo>();
+    const std::vector<RExpr> inputs = call_tir_inputs(*call);
+    for (int64_t i : overwritten_inputs(*call, results ? results->items.size() : 1)) {
+      const RVarRef given = i < 0 ? nullptr : cast<RVar>(inputs.at(static_cast<size_t>(i)));
+      if (!given) continue;
+      for (size_t before = 0; before < b; ++before) {
+        const RExpr read = bound_value(block.bindings[before]);
+        if (!read.as<RVar>() &&
+            std::ranges::any_of(rvars_in(read), [&](const RVarRef& v) { return owner(v) == owner(given); }))
+          early[before] = true;
+      }
+    }
+  }
+  return early;
 }
 
 }  // namespace sator::relax

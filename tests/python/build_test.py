@@ -304,6 +304,76 @@ class Passes(unittest.TestCase):
         got = machine["main"](*map(sator.nd.array, given)).numpy()
         np.testing.assert_allclose(got, given[0] @ given[1].cumsum(1) + given[2], rtol=1e-5)
 
+    def test_what_is_read_before_it_is_overwritten(self):
+        x, y = (np.random.default_rng(n).random((5, 5)).astype("float32") for n in range(2))
+        e = np.exp(x)
+        for read, use, want in (
+            ("R.tril(a, 2)", "R.multiply(b, R.const(0.5, 'float32'))", np.tril(e, 2) * np.float32(0.5)),
+            ("R.reshape(a, (25,))", "R.multiply(b, R.const(2, 'float32'))", e.ravel() * 2),
+            ("R.negative(a)", "R.sum(b, axis=[0])", -e.sum(0)),
+            ("R.permute_dims(a)", "R.matmul(x, b)", x @ e.T),
+            ("R.negative(a)", "R.add(b, x)", x - e),
+        ):
+            module = sator.script.parse(f"""
+@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def add_to(A: T.Buffer((5, 5), "float32"), B: T.Buffer((5, 5), "float32")):
+        for i, j in T.grid(5, 5):
+            with T.block("add"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                A[vi, vj] = A[vi, vj] + B[vi, vj]
+    @R.function
+    def main(x: R.Tensor((5, 5), "float32"), y: R.Tensor((5, 5), "float32")):
+        cls = Module
+        with R.dataflow():
+            a = R.exp(x)
+            b = {read}
+            c = R.call_tir_inplace(cls.add_to, (a, y), inplace_indices=[0], out_sinfo=R.Tensor((5, 5), "float32"))
+            d = {use}
+            R.output(c, d)
+        return (c, d)
+""")
+            machine = relax.VirtualMachine(relax.build(module, "llvm"), sator.cpu())
+            c, d = machine["main"](sator.nd.array(x), sator.nd.array(y))
+            with self.subTest(read=read, use=use):
+                np.testing.assert_allclose(c.numpy(), e + y, rtol=1e-5)
+                np.testing.assert_allclose(d.numpy(), want, rtol=1e-5)
+
+    def test_statements_outside_of_blocks(self):
+        for between in ("m[0] = A[3]", "while m[0] < T.float32(3):\n        m[0] = m[0] + T.float32(1)",
+                        "for i in range(8):\n        m[0] = T.max(m[0], B[i])", "if A[0] > T.float32(0):\n        B[2] = T.float32(9)"):
+            module = sator.script.parse(f"""
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((8,))
+    m = T.alloc_buffer((1,))
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] * T.float32(2)
+    m[0] = T.float32(0)
+    {between}
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[vi] + m[0]
+""")
+            a = np.arange(1, 9, dtype="float32")
+            b, m = a * 2, np.float32(0)
+            if "A[3]" in between:
+                m = a[3]
+            elif "while" in between:
+                m = np.float32(3)
+            elif "max" in between:
+                m = b.max()
+            else:
+                b[2] = 9
+            c = sator.nd.array(np.zeros(8, "float32"))
+            with self.subTest(between=between):
+                sator.build(module, target="llvm")(sator.nd.array(a), c)
+                np.testing.assert_array_equal(c.numpy(), b + m)
+
     def test_what_is_searched_elsewhere_says_what_there_is(self):
         with self.assertRaises(sator.TVMError) as caught:
             sator.meta_schedule.tune_tir(mod=Layer, target="llvm")
