@@ -65,9 +65,10 @@ Ref<Tensor> shared_with(const A& array, std::optional<DType> as = {}) {
   Dims shape;
   shape.resize(array.ndim());
   int64_t stride = 1;
+  const bool is_empty = array.size() == 0;  // whose strides say nothing
   for (size_t i = array.ndim(); i-- > 0;) {
     shape[i] = static_cast<int64_t>(array.shape(i));
-    if (shape[i] > 1 && array.stride(i) != stride)
+    if (shape[i] > 1 && array.stride(i) != stride && !is_empty)
       throw nb::value_error(
           "the array is not dense and row-major\n  needs: a contiguous array\n  hint:  numpy.ascontiguousarray(array)");
     stride *= shape[i];

@@ -158,8 +158,17 @@ class RegionDetector {
     return out;
   }
 
+  /// The value is read from memory that is not there before the block begins.
+  bool is_hidden(const Expr& e) const {
+    bool hidden = false;
+    if (e) walk(e, [&](const BufferLoad& load) { hidden |= !visible_.count(load.buffer->data); });
+    return hidden;
+  }
+
   void update(std::vector<Access>& accesses, BufferRef buffer, std::vector<IntSet> box) {
     if (!visible_.count(buffer->data)) return;
+    for (IntSet& set : box)
+      if (is_hidden(set.min) || is_hidden(set.max)) set = IntSet::everything();
     for (auto m = matched_.find(buffer->data); m != matched_.end(); m = matched_.find(buffer->data)) {
       box = in_source(*m->second, box);
       buffer = m->second->source->buffer;

@@ -291,6 +291,22 @@ class Passes(unittest.TestCase):
             relax.get_pipeline("none")
         self.assertIn("test, zero", str(caught.exception))
 
+    def test_memory_of_a_block_and_empty_arrays(self):
+        @T.prim_func
+        def pick(A: T.Buffer((100,), "int32"), P: T.Buffer((10,), "int32")):
+            for b in range(10):
+                with T.block("pick"):
+                    vb = T.axis.spatial(10, b)
+                    at = T.alloc_buffer((1,), "int32", scope="local")
+                    at[0] = 3 * vb
+                    P[vb] = A[at[0]] + vb
+
+        a, p = np.arange(100, dtype="int32"), sator.nd.array(np.zeros(10, "int32"))
+        sator.build(pick, target="llvm")(sator.nd.array(a), p)
+        np.testing.assert_array_equal(p.numpy(), np.arange(10) * 4)
+        for shape in ((0, 5), (3, 0), (0,)):
+            self.assertEqual(sator.nd.array(np.zeros(shape, "float32")).numpy().shape, shape)
+
     def test_functions_keep_their_parameters(self):
         builder = relax.BlockBuilder()
         x, w, s = (relax.Var(name, R.Tensor((8, 8), "float32")) for name in "xws")

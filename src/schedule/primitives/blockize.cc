@@ -215,6 +215,13 @@ MaybeReason cannot_divide(const Schedule& s, int block_site, FunctionRef<bool(in
     (is_inner(i) ? inner : outer).push_back(f->var);
     domain.emplace(f->var, make<Range>(f->min, f->extent));
   }
+  for (const Expr& value : realize.values) {
+    for (const VarRef& v : vars_in(value))
+      if (!domain.contains(v) && sites.find(v) >= 0)
+        return refuse(text("holds a block whose iterators follow loop ", v->name, ", outside of its scope"),
+                      "iterators that follow loops of the block's own scope",
+                      "blockize before loop_partition");
+  }
   for (const For* f : out.inner_loops) {
     for (const VarRef& v : outer)
       if (uses_var(f->min, *v) || uses_var(f->extent, *v))

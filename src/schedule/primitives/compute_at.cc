@@ -56,6 +56,15 @@ MaybeReason cannot_move(const Schedule& s, const BlockHandle& handle, const Loop
                       text("block ", block_name, " writes an output of the scope"),
                       "a block whose result stays inside of the scope",
                       "cache_write its result first");
+  for (const VarRef& v : vars_in(sites[move.block].realize()->block)) {
+    const int around = sites.find(v);
+    if (around >= 0 && sites.is_above(around, move.block) && !sites.is_above(around, move.loop))
+      return refusal_at(s,
+                        around,
+                        text("block ", block_name, " uses loop ", v->name, " itself, not by an iterator"),
+                        "a block that gets the values of loops by its iterators",
+                        "move it before loop_partition");
+  }
   move.producers = scope.producers(move.block);
   move.consumers = scope.consumers(move.block);
   for (int other : upward ? move.consumers : move.producers) {
