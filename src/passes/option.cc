@@ -16,6 +16,7 @@ std::vector<std::string> option_names_of_passes() {
   for (const Pass& p : passes())
     for (const std::string& parameter : p.parameters) out.push_back(text(p.name, ".", parameter));
   out.push_back("relax.lift_transform_params.consume_params");
+  out.push_back("ApplyDefaultSchedule.rules");  // a pass of rules/
   return out;
 }
 

@@ -92,6 +92,14 @@ MaybeReason find_matmul(Schedule& s, MatmulForm& out) {
     if (!axis)
       return because(text("iterator ", i->var->name, " of block ", out.block->text, " is of no axis of a product"),
                      "spatial axes of an operand and the result, summed ones of both operands");
+    if (i->var->dtype != block.iter_vars.front()->var->dtype)
+      return because(text("iterators of block ",
+                          out.block->text,
+                          " count in ",
+                          block.iter_vars.front()->var->dtype,
+                          " and ",
+                          i->var->dtype),
+                     "one dtype of all sizes, as ForceNarrowIndexToInt32 or T.int64(...) gives it");
     axes.push_back({i->var, i->dom->extent, *axis});
     if (*axis == kOfOneValue) continue;
     out.extents[*axis] = has[*axis] ? out.extents[*axis] * i->dom->extent : i->dom->extent;
