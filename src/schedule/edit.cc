@@ -42,6 +42,18 @@ MaybeReason is_only_block(const Schedule& s, int block_site) {
   return {};
 }
 
+namespace {
+
+/// A statement around a body, such as an allocation, without `target` in it; null where nothing is left.
+template <class Around>
+Stmt around_without(const Around& node, const Stmt& target) {
+  Stmt body = without(node.body, target);
+  if (!body) return nullptr;
+  return body == node.body ? Stmt(&node) : Stmt(with(node, &Around::body, body));
+}
+
+}  // namespace
+
 Stmt without(const Stmt& root, const Stmt& target) {
   if (root == target) return nullptr;
   if (const Seq* seq = root.as<Seq>()) {
@@ -52,12 +64,15 @@ Stmt without(const Stmt& root, const Stmt& target) {
     if (kept.empty()) return nullptr;
     return kept == seq->stmts ? root : sator::tir::seq(std::move(kept));
   }
-  if (const For* loop = root.as<For>()) {
-    Stmt body = without(loop->body, target);
-    if (!body) return nullptr;
-    return body == loop->body ? root : Stmt(with(*loop, &For::body, body));
-  }
-  return root;
+  return match(
+      root,
+      [&](const For& loop) { return around_without(loop, target); },
+      [&](const Allocate& a) { return around_without(a, target); },
+      [&](const AllocateConst& a) { return around_without(a, target); },
+      [&](const DeclBuffer& d) { return around_without(d, target); },
+      [&](const AttrStmt& a) { return around_without(a, target); },
+      [&](const LetStmt& l) { return around_without(l, target); },
+      [&](const StmtNode&) { return root; });
 }
 
 void replace_scope(Schedule& s, int scope_site, Stmt body, std::vector<BufferRef> allocations) {
