@@ -86,6 +86,13 @@ class Matcher {
     return stmt(a.init, b.init) && stmt(a.body, b.body);
   }
 
+  /// The description's expression over the iterators of the program.
+  Expr in_program(const Expr& d) const {
+    VarMap map;
+    for (const auto& [var, value] : vars_) map.emplace(var, value);
+    return arith::substitute_promoting(d, map);
+  }
+
   bool expr(const Expr& d, const Expr& p) {
     if (VarRef v = cast<Var>(d)) {
       auto at = vars_.find(v);
@@ -93,6 +100,9 @@ class Matcher {
     }
     // The dtype of indices is the program's business: int32 constants match int64 ones.
     if (auto x = as_int(d), y = as_int(p); x && y) return *x == *y && d->dtype.is_bool() == p->dtype.is_bool();
+    // An index that the program's loops make simpler: vi % 8 of an axis of eight is vi.
+    if (&d->info() != &p->info() && d->dtype.is_int() && p->dtype.is_int())
+      return analyzer_.prove_equal(cast_to(p->dtype, in_program(d)), p);
     if (&d->info() != &p->info() || d->dtype != p->dtype) return false;
     if (const BufferLoad* l = d.as<BufferLoad>()) {
       const BufferLoad* other = p.as<BufferLoad>();
@@ -114,11 +124,7 @@ class Matcher {
     std::vector<Expr> base;
     for (size_t i = 0; i < p_at.size(); ++i) {
       Expr b = p_at[i];
-      if (i >= leading) {
-        VarMap map;
-        for (const auto& [var, value] : vars_) map.emplace(var, value);
-        b = analyzer_.simplify(p_at[i] - cast_to(p_at[i]->dtype, arith::substitute_promoting(d_at[i - leading], map)));
-      }
+      if (i >= leading) b = analyzer_.simplify(p_at[i] - cast_to(p_at[i]->dtype, in_program(d_at[i - leading])));
       for (const VarRef& v : inside_) {
         if (uses_var(b, *v)) return false;
       }
@@ -174,6 +180,13 @@ MaybeReason cannot_tensorize(const Schedule& s, const BlockRealize& realize, int
                 .at = {{s.sites()[site].stmt, "not the intrinsic"}}};
 }
 
+/// The node with variables replaced by wider ones, and the arithmetic around them as wide; buffers as they are.
+NodeRef widened(const NodeRef& n, const VarMap& wider) {
+  if (wider.empty() || n->as<Buffer>()) return n;
+  if (const ExprNode* e = n->as<ExprNode>()) return arith::substitute_promoting(Expr(e), wider);
+  return n->info().map_children(*n, [&](const NodeRef& child) { return widened(child, wider); });
+}
+
 /// Replaces a block (or a loop nest, made a block first) that computes what a tensor intrinsic describes by the
 /// intrinsic's implementation, whose buffers become names for the regions that the block works on.
 ///   for i, j, k in T.grid(16, 16, 16): C(...)   =>   C_o: A' = T.match_buffer(A[...]), ...; the implementation
@@ -195,30 +208,48 @@ void do_tensorize(Schedule& s, Value target, std::string name, bool preserve_uni
   Matcher matcher;
   s.require(cannot_tensorize(s, *realize, site, name, intrin, matcher));
 
-  // The implementation, with names of its own, on the regions of the program.
-  BlockRef impl = intrinsic_block(*intrin.impl);
-  NodeMap fresh;
-  for (const auto& [param, buffer] : intrin.impl->buffer_map) {
-    VarRef data = make_pointer(buffer->data->name, buffer->dtype, buffer->data->scope);
-    fresh.emplace(buffer->data, data);
-    for (const Expr& e : buffer->strides) {
-      if (VarRef v = cast<Var>(e)) fresh.emplace(v, make_var(v->name, v->dtype));
-    }
-    if (buffer->elem_offset) {
-      if (VarRef v = cast<Var>(buffer->elem_offset)) fresh.emplace(v, make_var(v->name, v->dtype));
-    }
-  }
-  for (const auto& [param, buffer] : intrin.impl->buffer_map) {
-    Ref<const Buffer> copy = replaced(with(buffer, &Buffer::name, buffer->name), fresh);
-    fresh.emplace(buffer, copy);
-  }
-  BlockRef body = cast<Block>(fresh_copy(replaced(Stmt(impl), fresh)));
-
   auto part_of = [&](const BufferRef& impl_buffer) -> const Matcher::Part& {
     size_t i = 0;
     while (intrin.impl->buffer_map[i].second != impl_buffer) ++i;
     return matcher.parts().at(intrin.desc->buffer_map[i].second);
   };
+  // The implementation, with names of its own, on the regions of the program; offsets and strides have the dtype of the
+  // program's indices.
+  BlockRef impl = intrinsic_block(*intrin.impl);
+  NodeMap fresh;
+  VarMap wider;
+  std::vector<BufferRef> copies;
+  for (const auto& [param, buffer] : intrin.impl->buffer_map) {
+    fresh.emplace(buffer->data, make_pointer(buffer->data->name, buffer->dtype, buffer->data->scope));
+    const Matcher::Part& part = part_of(buffer);
+    const bool wide = std::ranges::any_of(part.base, [](const Expr& e) { return e->dtype == DType::Int(64); });
+    auto own = [&](const Expr& e) -> Expr {
+      VarRef v = cast<Var>(e);
+      if (!v) return wide && e ? cast_to(DType::Int(64), e) : e;
+      if (auto known = wider.find(v); known != wider.end()) return known->second;
+      if (auto known = fresh.find(v); known != fresh.end()) return cast<ExprNode>(known->second);
+      VarRef copy = make_var(v->name, wide ? DType::Int(64) : v->dtype);
+      if (copy->dtype == v->dtype)
+        fresh.emplace(v, copy);
+      else
+        wider.emplace(v, copy);
+      return copy;
+    };
+    auto all_own = [&](const std::vector<Expr>& es) {
+      std::vector<Expr> out;
+      for (const Expr& e : es) out.push_back(own(e));
+      return out;
+    };
+    BufferRef copy = with(buffer, &Buffer::shape, all_own(buffer->shape));
+    copy = with(copy, &Buffer::strides, all_own(buffer->strides));
+    copies.push_back(with(copy, &Buffer::elem_offset, own(buffer->elem_offset)));
+  }
+  for (size_t i = 0; i < copies.size(); ++i) {
+    Ref<const Buffer> copy = replaced(with(copies[i], &Buffer::name, copies[i]->name), fresh);
+    fresh.emplace(intrin.impl->buffer_map[i].second, copy);
+  }
+  BlockRef body = cast<Block>(fresh_copy(replaced(cast<StmtNode>(widened(impl, wider)), fresh)));
+
   std::vector<BufferRegionRef> reads, writes;
   std::unordered_map<BufferRef, BufferRegionRef> region_of;
   for (const auto* side : {&impl->reads, &impl->writes}) {
