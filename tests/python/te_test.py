@@ -22,6 +22,15 @@ class Formulas(unittest.TestCase):
     def setUp(self):
         self.rng = np.random.default_rng(5)
 
+    def test_position_counts_as_its_axis(self):
+        """An axis of int32 gives int32 positions, and an identity that int32 holds."""
+        x = te.placeholder((3, 7), "int32", "x")
+        program = te.create_prim_func([x, topi.argmax(x, axis=1)])
+        self.assertNotIn(str(2**63 - 1), program.script())
+        values = self.rng.integers(-9, 9, (3, 7)).astype("int32")
+        _, got = run([x, topi.argmax(x, axis=1)], values, np.zeros(3, "int32"))
+        np.testing.assert_array_equal(got, values.argmax(1))
+
     def test_reducer(self):
         n = 7
         index, value = te.placeholder((3, n), "int32", "index"), te.placeholder((3, n), "float32", "value")

@@ -98,7 +98,8 @@ Tensor compute_arg_reduction(const ArgReductionAttrs& a, const TeInputs& in) {
     position.push_back(iterators.back()->var);
     extents.push_back(x.dim(d));
   }
-  te::Reducer reducer = kMax ? te::argmax_reducer(i64, x.dtype()) : te::argmin_reducer(i64, x.dtype());
+  const DType counted = position.empty() ? i64 : position[0]->dtype;
+  te::Reducer reducer = kMax ? te::argmax_reducer(counted, x.dtype()) : te::argmin_reducer(counted, x.dtype());
   std::vector<Expr> shape = in.out_shape();
   std::string name = x.stage()->name + "_red";
   std::vector<Tensor> both = te::reduce_together({.name = name + "_temp"}, shape, [&](const Indices& i) {
