@@ -313,7 +313,7 @@ def operand(value, handles, names):
     if "$" in value:
         return eval(value["$"], {}, handles)
     if "lambda" in value:
-        return eval(f"lambda {', '.join(value['lambda'])}: {value['body']}", names)
+        return eval(f"lambda {', '.join(value['lambda'])}: {value['body']}", {**names, **handles})
     if "expr" in value:
         return eval(value["expr"], {**names, **handles})
     if "script" in value:
@@ -323,9 +323,18 @@ def operand(value, handles, names):
     raise Unsupported("an operand of another form")
 
 
+def program_of(source, names):
+    """The program that statements of Python make: the value of the last one."""
+    *before, last = ast.parse(source).body
+    exec(compile(ast.Module(before, []), "case", "exec"), names)
+    return Shared(names).value(ast.unparse(last))
+
+
 def act(case, names, last_fails):
     """The schedule after the actions, and what they gave; where the last one shall fail, whether it did."""
-    before = parsed(case["before"], names) if "before" in case else Shared(names).value(case["before_expr"])
+    before = parsed(case["before"], names) if "before" in case else program_of(case["before_expr"], names)
+    if CHECKOUT and any(a["do"] == "tensorize" for a in case["actions"]):
+        TestFile(case, dict(names)).register_intrinsics({w for a in case["actions"] if a["do"] == "tensorize" for w in a["args"] if isinstance(w, str)})
     sch = tir.Schedule(before)
     handles = {"schedule": sch}
     for i, action in enumerate(case["actions"]):

@@ -34,9 +34,15 @@ class TestFile:
             here = next((n for n in self.scopes[-1].body if getattr(n, "name", None) == part), None)
             if here is None:
                 break
-            self.scopes.append(here)
+            self.scopes += [*self.bases(here), here]
         self.parameters = self.chosen(label.removesuffix("]"))
         self.active = set()
+
+    def bases(self, scope):
+        """The classes of the file that a class is made of, the outermost first."""
+        names = {ast.unparse(b) for b in getattr(scope, "bases", ())}
+        found = [n for n in self.scopes[0].body if isinstance(n, ast.ClassDef) and n.name in names]
+        return [c for base in found for c in (*self.bases(base), base)]
 
     def options(self):
         """{names of parameters: [values of each]}, as trees: of the decorators, and of tvm.testing.parameter and parameters."""
@@ -63,7 +69,7 @@ class TestFile:
         """The names of the test's arguments, and of those of the fixtures among them."""
         functions = {n.name: n for scope in self.scopes for n in scope.body if isinstance(n, ast.FunctionDef)}
         test = self.scopes[-1]
-        of = [n for n in test.body if isinstance(n, ast.FunctionDef)] if isinstance(test, ast.ClassDef) else [test]
+        of = [n for scope in self.scopes[1:] for n in scope.body] if isinstance(test, ast.ClassDef) else [test]
         out, rest = set(), [a.arg for f in of if isinstance(f, ast.FunctionDef) for a in f.args.args]
         while rest:
             name = rest.pop()
@@ -100,17 +106,29 @@ class TestFile:
                         self.run(function)
                         sator.register_func(d.args[0].value, self.names[node.name], override=True)
 
+    def register_intrinsics(self, words):
+        """Registers the tensor intrinsics that the file registers by one of these names."""
+        for node in self.scopes[0].body:
+            call = node.value if isinstance(node, ast.Expr) else None
+            if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("TensorIntrin.register") and ast.unparse(call.args[0]).strip("'\"") in words:
+                call.keywords.append(ast.keyword("override", ast.Constant(True)))
+                self.run(node)
+
     def define(self, name):
         """Gives the name its value. Errors: Unsupported where the file defines no such name."""
         if name in self.active or len(self.active) > 8:
             raise Unsupported(f"captured values that no text defines: {name}")
         self.active.add(name)
         try:
+            fixtures = [n for n in self.scopes[-1].body if isinstance(self.scopes[-1], ast.ClassDef) and getattr(n, "name", "") in ("before", "expected")]
             if name in self.parameters:
                 self.run(ast.Assign([ast.Name(name, ast.Store())], self.parameters[name]))
+                again = [n for f in fixtures for n in f.body if isinstance(n, ast.Assign) and defines(n, name)]
+                for node in again:  # x = tir.IntImm(dtype, x)
+                    self.run(node)
                 return
             for scope in reversed(self.scopes):
-                methods = [n for n in scope.body if isinstance(scope, ast.ClassDef) and getattr(n, "name", "") == "before"]
+                methods = [n for n in fixtures if scope is self.scopes[-1]]
                 found = [node for part in [*methods, scope] for node in part.body if defines(node, name)]
                 for node in found:
                     fixture = getattr(node, "decorator_list", None) and any("fixture" in ast.unparse(d) for d in node.decorator_list)
