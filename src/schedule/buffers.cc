@@ -88,9 +88,6 @@ bool is_used_opaquely(const Stmt& scope, const BufferRef& buffer) {
         const BufferLoad* element = c.op == "tir.address_of" ? c.args[0].as<BufferLoad>() : nullptr;
         opaque |= element && element->buffer == buffer;
       },
-      [&](const BufferLoad& l) {
-        for (const Expr& i : l.indices) opaque |= uses_var(i, *buffer->data);
-      },
       [&](const Var& v) { opaque |= &v == buffer->data.get(); });
   return opaque;
 }

@@ -94,8 +94,10 @@ Tile tile_of(Schedule& s, const Loop& loop, const BlockHandle& block, const Buff
   tile.region = arith::relax_region(at_loops, loops, realize.predicate, tile.original->shape, analyzer);
   s.require(no_tile(s, tile));
   if (is_write) {
-    for (const auto& [thread, range] : loops) {
-      if (sites.is_above(sites.find(thread), tile.loop) && !is_one(range->extent))
+    for (int above : sites.loops_above(tile.block)) {
+      const Loop& thread = sites[above].loop()->var;
+      auto range = loops.find(thread);
+      if (range != loops.end() && sites.is_above(above, tile.loop) && !is_one(range->second->extent))
         s.fail(block_refusal(s,
                              tile.block,
                              text("fills its tile of ", tile.original->name, " together with the threads of ", thread),
