@@ -68,6 +68,8 @@ extern const Primitive<void(BlockHandle)> reverse_compute_inline;
 extern const Primitive<BlockHandle(BlockHandle, BufferSelector, std::string, std::vector<BlockHandle>)> cache_read;
 extern const Primitive<BlockHandle(BlockHandle, BufferSelector, std::string, std::vector<BlockHandle>)> cache_write;
 extern const Primitive<std::vector<BlockHandle>(BlockHandle, BufferSelector, std::string)> cache_inplace;
+// primitives/cache_index.cc
+extern const Primitive<std::vector<BlockHandle>(BlockHandle, std::string, int64_t)> cache_index;
 // primitives/read_write_at.cc
 extern const Primitive<BlockHandle(Loop, BlockHandle, BufferSelector, std::string)> read_at;
 extern const Primitive<BlockHandle(Loop, BlockHandle, BufferSelector, std::string)> write_at;

@@ -33,6 +33,7 @@ const std::vector<const AnyPrimitive*>& primitives() {
       &cache_read,
       &cache_write,
       &cache_inplace,
+      &cache_index,
       &read_at,
       &write_at,
       &reindex,

@@ -89,6 +89,7 @@ class Line {
         {"ann_key", &Line::key},
         {"ann_val", &Line::size},
         {"index", &Line::axis},
+        {"cse_thresh", &Line::axis},
         {"preserve_unit_iters", &Line::flag},
         {"preserve_unit_loops", &Line::flag},
         {"disable_predication", &Line::never},
