@@ -296,6 +296,9 @@ def main():
         rows = most_frequent(answers, status)
         if rows:
             print(f"\n{title}:", *rows, sep="\n")
+    shown_wrong = [(c["id"], a["detail"]) for c, a in zip(cases, answers) if a["status"] == "passed" and a["detail"].startswith("counterexample")]
+    if shown_wrong:
+        print(f"\n{len(shown_wrong)} of the passed by a counterexample to TVM's result:", *(f"  {case}: {words}" for case, words in shown_wrong), sep="\n")
     if args.json:
         args.json.write_text(json.dumps({c["id"]: a for c, a in zip(cases, answers)}, indent=1))
     now = {c["id"]: a["status"] for c, a in zip(cases, answers)}
@@ -308,6 +311,8 @@ def main():
         known = read_ids(passing.read_text()) if passing.exists() else set()
         if args.accept:
             kept = {case for case in known if case not in now} | {case for case, s in now.items() if s == "passed"}
+            if passing.name != PASSING.name and PASSING.exists():  # the list of another program: what passes only there
+                kept -= read_ids(PASSING.read_text())
             passing.write_text(written_ids(kept))
         else:
             status |= report_lost(known, now, passing)

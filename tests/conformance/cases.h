@@ -27,8 +27,13 @@ struct Failed {
   std::string detail;
 };
 
-/// How a kind of case is run: it returns if the case holds, throws Failed or Unsupported if not. Errors of the product
-/// count as Failed.
+/// The case counts as passed though the result is not TVM's: the interpreter shows that TVM's is wrong.
+struct Counterexample {
+  std::string detail;
+};
+
+/// How a kind of case is run: it returns if the case holds, throws Counterexample, Failed or Unsupported if not. Errors of
+/// the product count as Failed.
 struct Handler {
   std::string kind;
   std::function<void(const Json& request)> run;
@@ -47,6 +52,9 @@ ModuleRef without_global_symbols(const ModuleRef& module);
 std::string print_program(const ModuleRef& module);
 /// Whether both state the same programs; `ignore_global_symbol` compares single functions whatever their names are.
 bool same_program(const ModuleRef& a, const ModuleRef& b, bool ignore_global_symbol);
+/// Where a program that a schedule made of `before` computes something else: on random arguments; where each block touches
+/// what it declares and nothing else; or where a loop of symbolic extent exceeds its dtype. Nothing where none is found.
+std::optional<std::string> counterexample(const ModuleRef& before, const ModuleRef& expected);
 /// The lines of `expected` and `got` that differ.
 std::string difference(const std::string& expected, const std::string& got);
 

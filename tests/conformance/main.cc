@@ -42,6 +42,8 @@ Json answer(const Json& request) {
     try {
       h.run(request);
       return of("passed", "");
+    } catch (const Counterexample& c) {
+      return of("passed", "counterexample: " + c.detail);
     } catch (const Unsupported& u) {
       return of("unsupported", u.reason);
     } catch (const Failed& f) {

@@ -286,7 +286,17 @@ void run_schedule(const Json& request) {
   Play play(request);
   play.check(request.at("actions"));
   ModuleRef expected = parse_program(with_captured(request, request["after"]));
-  for (const Json& action : request.at("actions")) play.act(action);
+  const bool keeps_meaning = observed.empty() && std::ranges::none_of(request.at("actions"), [](const Json& action) {
+                               return action.at("do").get<std::string>().starts_with("unsafe_");
+                             });
+  try {
+    for (const Json& action : request.at("actions")) play.act(action);
+  } catch (const Error&) {
+    if (keeps_meaning) {
+      if (auto words = counterexample(play.module(), expected)) throw Counterexample{*words};
+    }
+    throw;
+  }
   ModuleRef got = play.schedule().module();
   if (!observed.empty()) {
     script::Program program = script::parse("value = " + observed + "\n");
@@ -294,8 +304,12 @@ void run_schedule(const Json& request) {
   }
   bool single = expected->functions.size() == 1 && got->functions.size() == 1;
   bool ignore = single || (request.contains("check") && request["check"].value("ignore_global_symbol", false));
-  if (!same_program(expected, got, ignore))
+  if (!same_program(expected, got, ignore)) {
+    if (keeps_meaning && !counterexample(play.module(), got)) {
+      if (auto words = counterexample(play.module(), expected)) throw Counterexample{*words};
+    }
     throw Failed{"the result differs\n" + difference(print_program(expected), print_program(got))};
+  }
   if (request.value("trace_roundtrip", false)) {
     Schedule again(play.module());
     play.schedule().trace().apply_to(again);

@@ -20,7 +20,6 @@ namespace {
 
 constexpr size_t kGuardBytes = 256;
 constexpr uint8_t kGuardByte = 0xA5;
-constexpr int64_t kMaxElements = 1 << 20;
 
 sigjmp_buf g_fault;
 void on_fault(int) { siglongjmp(g_fault, 1); }
@@ -104,7 +103,7 @@ bool RandomArguments::Array::equal_bits(const Array& other, int64_t i) const {
 }
 
 RandomArguments::RandomArguments(const tir::PrimFunc& func, uint64_t seed, Values values,
-                                 const std::map<std::string, int64_t>& sizes) {
+                                 const std::map<std::string, int64_t>& sizes, int64_t max_elements) {
   std::mt19937_64 random(seed);
   auto below = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
   for (const auto& [param, buffer] : func.buffer_map) {
@@ -124,10 +123,10 @@ RandomArguments::RandomArguments(const tir::PrimFunc& func, uint64_t seed, Value
     Array array{.name = buffer->name, .dtype = buffer->dtype};
     for (const Expr& extent : buffer->shape) {
       auto n = as_int(a.simplify(substitute(extent, sizes_)));
-      if (!n || *n < 0 || *n > kMaxElements) return;
+      if (!n || *n < 0 || *n > max_elements) return;
       array.shape.push_back(*n);
       array.count *= *n;
-      if (array.count > kMaxElements) return;
+      if (array.count > max_elements) return;
     }
     array.memory = std::make_unique<GuardedMemory>(static_cast<size_t>(array.count * array.dtype.bytes()));
     const bool fractions = values == Values::fractions && array.dtype.is_float();

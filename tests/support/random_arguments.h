@@ -37,9 +37,10 @@ using Allowed = std::function<double(const std::string& name, DType)>;
 
 class RandomArguments {
  public:
-  ///   sizes  values of symbolic sizes by name; others are drawn, from 3 to 7
+  ///   sizes         values of symbolic sizes by name; others are drawn, from 3 to 7
+  ///   max_elements  of one buffer; larger ones are not usable
   RandomArguments(const tir::PrimFunc& func, uint64_t seed, Values values = Values::whole,
-                  const std::map<std::string, int64_t>& sizes = {});
+                  const std::map<std::string, int64_t>& sizes = {}, int64_t max_elements = 1 << 20);
   RandomArguments(const RandomArguments&) = delete;
 
   /// False where a shape cannot be told, or is too large to run.
