@@ -54,6 +54,12 @@ const std::vector<FusionPattern>& fusion_patterns();
 /// Errors: a word that is none of these, or with another number of operands, at its line.
 std::vector<FusionPattern> patterns_of(const Chip& chip);
 
+/// The patterns of backend `dnnl`, oneDNN: products (also with a transposed matrix) and convolutions (NCHW, OIHW) of float32, with a
+/// bias along the channels and relu, gelu or gelu_tanh where these follow; the largest first.
+const std::vector<FusionPattern>& dnnl_patterns();
+/// What a function that such a pattern made computes, as runtime/dnnl.h writes it; nothing where it is something else.
+std::optional<std::string> dnnl_operation(const relax::Function& group);
+
 /// The number of elements of a shape, symbolic sizes at their bounds; nothing where one has none.
 std::optional<int64_t> elements_at_most(std::span<const Expr> shape, const PassContext& ctx);
 
@@ -78,7 +84,8 @@ ModuleRef annotate_codegen(const ModuleRef& module);
 ModuleRef merge_plain_composites(const ModuleRef& module);
 /// Whether the module has composite functions without a backend's function around them.
 bool has_plain_composites(const ModuleRef& module);
-/// By the patterns of the chip that is compiled for, where PassContext::target is the file of one.
+/// By the patterns of the backend that the option `FuseOpsByPattern.backend` names: "dnnl", or "chip", those of the chip that is
+/// compiled for, where PassContext::target is the file of one. Errors: another backend.
 ModuleRef fuse_ops_by_pattern(const ModuleRef& module, const PassContext& ctx);
 
 /// Joins neighbouring groups of one backend, of which one reads what the other makes, to one function with the attribute
@@ -96,6 +103,8 @@ ModuleRef merge_composite_functions(const ModuleRef& module, const PassContext& 
 
 /// Lowers the functions with the attribute Codegen, and the groups that they call, to one tensor function each, which keeps Codegen and Composite and is
 /// fused with nothing else: the backend's kernel. A described chip needs no machine code; on the host its meaning runs.
+/// A function with Codegen "dnnl" is called through oneDNN (vm.builtin.dnnl), which is handed that kernel too: the profiler runs
+/// both and prints both times. What the library does not take stays a kernel, and `ctx` is told why.
 ModuleRef run_codegen(const ModuleRef& module, const PassContext& ctx);
 
 }  // namespace sator::passes

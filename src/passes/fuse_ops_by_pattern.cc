@@ -3,6 +3,7 @@
 #include "passes/byoc.h"
 #include "passes/described_target.h"
 #include "passes/op_pattern.h"
+#include "passes/option.h"
 #include "relax/outline.h"
 
 namespace sator::passes {
@@ -83,6 +84,8 @@ ModuleRef fuse_ops_by_pattern(const ModuleRef& module, const PassContext& ctx,
 }
 
 ModuleRef fuse_ops_by_pattern(const ModuleRef& module, const PassContext& ctx) {
+  if (choice_option(ctx, "FuseOpsByPattern.backend", {"chip", "dnnl"}) == "dnnl")
+    return fuse_ops_by_pattern(module, ctx, dnnl_patterns());
   const std::optional<Chip> chip = described_target(ctx);
   return fuse_ops_by_pattern(module, ctx, chip ? patterns_of(*chip) : fusion_patterns());
 }

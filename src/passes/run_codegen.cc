@@ -4,6 +4,8 @@
 #include "passes/fuse_patterns.h"
 #include "passes/legalize_ops.h"
 #include "passes/op_pattern.h"
+#include "relax/builder.h"
+#include "relax/ops/table.h"
 #include "relax/outline.h"
 
 namespace sator::passes {
@@ -80,12 +82,36 @@ FuncRef with_groups_inside(const FuncRef& func, const ModuleRef& module) {
   });
 }
 
+/// Calls of kernels that oneDNN computes, as calls of the library with the kernel beside.
+///   operations  by the names of the kernels
+ModuleRef with_library_calls(const ModuleRef& module, const std::map<std::string, std::string>& operations) {
+  ModuleRef out = module;
+  for (const auto& [name, func] : module->functions) {
+    const FuncRef f = cast<Function>(func);
+    if (!f) continue;
+    const FuncRef after = transform(f, [&](const RCall& call) -> NodeRef {
+      const GlobalVar* kernel = is_op(RExpr(&call), "call_tir") ? call.args[0].as<GlobalVar>() : nullptr;
+      const auto at = kernel ? operations.find(kernel->name) : operations.end();
+      if (at == operations.end() || call.args.size() > 2) return ref(call);
+      std::vector<RExpr> args = {call.args[0], string_value(at->second)};
+      for (const RExpr& tensor : call_tir_inputs(call)) args.push_back(tensor);
+      return with_sinfo(
+          relax::call(
+              op_ref("call_dps_packed"), {extern_func("vm.builtin.dnnl"), relax::tuple(args)}, {}, call.sinfo_args),
+          call.sinfo);
+    });
+    if (after != f) out = with_function(out, name, after);
+  }
+  return out;
+}
+
 }  // namespace
 
 ModuleRef run_codegen(const ModuleRef& module, const PassContext& ctx) {
   // The backend's functions among the tensor functions that they call, without the graphs that call them.
   std::map<std::string, Func> callers;
   std::map<std::string, Attrs> offloaded;
+  std::map<std::string, std::string> operations;  // of oneDNN
   auto functions = module->functions;
   for (const auto& [name, func] : module->functions) {
     const Function* f = func.as<Function>();
@@ -96,6 +122,12 @@ ModuleRef run_codegen(const ModuleRef& module, const PassContext& ctx) {
       continue;
     }
     offloaded[name] = {{"Codegen", f->attrs.at("Codegen")}};
+    if (string_attr(f->attrs, "Codegen") == "dnnl") {
+      if (const auto operation = dnnl_operation(*f))
+        operations[name] = *operation;
+      else
+        ctx.say("RunCodegen", text(name, " stays a kernel: it is no single product or convolution that oneDNN takes"));
+    }
     if (has_attr(f->attrs, "Composite")) offloaded[name]["Composite"] = f->attrs.at("Composite");
     functions[name] = with_attrs(with_groups_inside(cast<Function>(func), module), {}, {"Primitive"});
   }
@@ -113,7 +145,7 @@ ModuleRef run_codegen(const ModuleRef& module, const PassContext& ctx) {
     attrs["op_pattern"] = int_imm(static_cast<int64_t>(OpPattern::opaque));
     out = with_function(out, name, with_attrs(out->functions.at(name), attrs, {}));
   }
-  return out;
+  return operations.empty() ? out : with_library_calls(out, operations);
 }
 
 }  // namespace sator::passes

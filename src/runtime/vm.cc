@@ -140,11 +140,13 @@ Value VirtualMachine::run_builtin(int32_t function, const Args& args) {
   check_builtin_arity(builtin, args.size());
   CallRecord record = begin_record(executable_->functions[static_cast<size_t>(function)], args.values());
   double outer_us = std::exchange(recorded_us_, 0);
+  record_name_.clear();
   Clock::time_point start = Clock::now();
   Value result = builtin.run(*this, args);
   double total_us = us_since(start);
   record.duration_us = std::max(0.0, total_us - recorded_us_);
   recorded_us_ = outer_us + total_us;
+  if (!record_name_.empty()) record.function = std::exchange(record_name_, {});
   instrument_(record);
   return result;
 }

@@ -70,6 +70,10 @@ class VirtualMachine {
 
   // For builtins.
 
+  bool is_profiled() const { return instrument_ != nullptr; }
+  /// What the record of the builtin's call that now runs is called.
+  void name_record(std::string name) { record_name_ = std::move(name); }
+
   /// Calls a function of any kind with the closure's captured values first.
   Value invoke(const Closure& closure, const Args& args);
   /// A value to put into the record of a kernel call beside its symbolic sizes.
@@ -117,7 +121,8 @@ class VirtualMachine {
   std::vector<int64_t> values_;
 
   std::function<void(const CallRecord&)> instrument_;
-  double recorded_us_ = 0;  // of the calls recorded so far inside the builtin that is running
+  std::string record_name_;  ///< of the builtin that now runs; empty: its own name
+  double recorded_us_ = 0;   // of the calls recorded so far inside the builtin that is running
 };
 
 }  // namespace sator::runtime

@@ -27,6 +27,9 @@ class Page(unittest.TestCase):
     def test_mistakes_and_what_they_are_answered_with(self):
         pages.run("docs/mistakes.md")
 
+    def test_kernels_of_a_library(self):
+        pages.run("docs/backends.md")
+
     def test_questions_of_the_seeds(self):
         pages.run("docs/questions.md")
 

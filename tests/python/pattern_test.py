@@ -243,6 +243,11 @@ class Backends(unittest.TestCase):
         args = arguments()
         np.testing.assert_allclose(run(transform.RunCodegen()(self.grouped()), *args), expected(*args), rtol=1e-4, atol=1e-4)
 
+    def test_patterns_and_a_backend_together_are_refused(self):
+        with self.assertRaises(sator.TVMError) as caught:
+            transform.FuseOpsByPattern([("mine.matmul", is_op("relax.matmul")(wildcard(), wildcard()))], backend="dnnl")
+        self.assertIn("one of them", str(caught.exception))
+
     def test_a_backend_that_gives_too_few_functions(self):
         sator.register_func("relax.ext.mine", lambda functions, options, names: [], override=True)
         with self.assertRaises(sator.TVMError) as caught:

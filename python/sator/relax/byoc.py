@@ -86,9 +86,11 @@ class _FuseOpsByPattern(transform.Pass):
         return _core.fuse_by_pattern(mod, rows, self._keeps_constants, self._with_codegen, ctx.explain)
 
 
-def fuse_ops_by_pattern(info, patterns=None, bind_constants=True, annotate_codegen=False):
+def fuse_ops_by_pattern(info, patterns=None, bind_constants=True, annotate_codegen=False, backend=None):
     if patterns is None:
         return None
+    if backend is not None:
+        raise TVMError(f"error: FuseOpsByPattern is given patterns and the backend {backend}\n  needs: one of them: a backend brings its own patterns")
     return _FuseOpsByPattern(info, [FusionPattern(*p) if isinstance(p, (tuple, list)) else p for p in patterns], bind_constants,
                              annotate_codegen)
 

@@ -36,6 +36,8 @@ constexpr Builtin kBuiltins[] = {
     {"vm.builtin.argsort", 4, 4, builtin::argsort, "where the elements of that order stand", true},
     {"vm.builtin.topk", 5, 5, builtin::topk, "the first elements of that order, and where they stand", true},
 
+    {"vm.builtin.dnnl", 5, -1, builtin::dnnl, "a product or convolution by oneDNN", true},
+
     {"vm.builtin.make_tuple", 0, -1, builtin::make_tuple, "a tuple of its arguments"},
     {"vm.builtin.tuple_getitem", 2, 2, builtin::tuple_getitem, "a field of a tuple"},
     {"vm.builtin.tuple_reset_item", 2, 2, builtin::tuple_reset_item, "drops a field of a tuple"},
