@@ -109,9 +109,56 @@ struct SortJob {
   SortResults out;
 };
 
+/// The keys of `count` elements, `stride` apart; flipped where the greatest come first.
+template <class Key>
+void read_keys(const SortJob& job, int64_t from, int64_t stride, int64_t count, Key* keys) {
+  const Key flip = job.descending ? std::numeric_limits<Key>::max() : Key{0};
+  const DType dtype = job.x.dtype();
+  if (dtype == f32 && stride == 1) {
+    const float* values = job.x.data_as<float>() + from;
+    for (int64_t i = 0; i < count; ++i) keys[i] = key_of_float<float, uint32_t>(values[i]) ^ flip;
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) keys[i] = key_at<Key>(job.x.data(), from + i * stride, dtype) ^ flip;
+}
+
+template <class Key>
+bool comes_first(const Keyed<Key>& a, const Keyed<Key>& b) {
+  return a.key < b.key || (a.key == b.key && a.index < b.index);
+}
+
+/// The `wanted` first elements of a line, in order, where that are few: all others are compared with the last of those found.
+template <class Key>
+void select_first(const SortJob& job, int64_t from, int64_t stride, int64_t n, std::vector<Keyed<Key>>& items) {
+  constexpr int64_t kBlock = 256;
+  const auto wanted = static_cast<size_t>(job.wanted);
+  const size_t most = std::max<size_t>(4 * wanted, kBlock);
+  items.clear();
+  std::optional<Key> limit;  // of the last of those found: a later element with this key comes behind it
+  Key keys[kBlock];
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    const int64_t count = std::min(kBlock, n - begin);
+    read_keys(job, from + begin * stride, stride, count, keys);
+    if (limit) {
+      bool any = false;
+      for (int64_t i = 0; i < count; ++i) any |= keys[i] < *limit;
+      if (!any) continue;
+    }
+    for (int64_t i = 0; i < count; ++i)
+      if (!limit || keys[i] < *limit) items.push_back({keys[i], static_cast<int32_t>(begin + i)});
+    if (items.size() < most) continue;
+    std::nth_element(items.begin(), items.begin() + static_cast<int64_t>(wanted) - 1, items.end(), comes_first<Key>);
+    items.resize(wanted);
+    limit = items.back().key;
+  }
+  std::partial_sort(
+      items.begin(), items.begin() + static_cast<int64_t>(wanted), items.end(), comes_first<Key>);
+}
+
 template <class Key>
 void sort_lines(VirtualMachine& vm, const SortJob& job) {
   constexpr int64_t kFew = 256;  // elements that are compared, not counted
+  if (job.wanted == 0) return;
   const Dims& shape = job.x.shape();
   int64_t inner = 1, outer = 1;
   for (int64_t d = 0; d < job.x.rank(); ++d)
@@ -120,20 +167,18 @@ void sort_lines(VirtualMachine& vm, const SortJob& job) {
   const int64_t size = job.x.dtype().bytes();
   vm.pool().for_each_chunk(outer * inner, [&](int64_t begin, int64_t end, SatorContext*) {
     std::vector<Keyed<Key>> items, scratch;
+    std::vector<Key> keys;
     for (int64_t line = begin; line < end; ++line) {
       const int64_t from = line / inner * n * inner + line % inner, to = line / inner * wanted * inner + line % inner;
-      items.resize(static_cast<size_t>(n));
-      for (int64_t i = 0; i < n; ++i) {
-        const Key key = key_at<Key>(job.x.data(), from + i * inner, job.x.dtype());
-        items[static_cast<size_t>(i)] = {job.descending ? static_cast<Key>(~key) : key, static_cast<int32_t>(i)};
-      }
-      auto before = [](const Keyed<Key>& a, const Keyed<Key>& b) {
-        return a.key < b.key || (a.key == b.key && a.index < b.index);
-      };
-      if (wanted * 8 < n || n < kFew)
-        std::partial_sort(items.begin(), items.begin() + wanted, items.end(), before);
-      else
+      if (wanted * 8 < n || n < kFew) {
+        select_first(job, from, inner, n, items);
+      } else {
+        keys.resize(static_cast<size_t>(n));
+        read_keys(job, from, inner, n, keys.data());
+        items.resize(static_cast<size_t>(n));
+        for (size_t i = 0; i < items.size(); ++i) items[i] = {keys[i], static_cast<int32_t>(i)};
         sort_by_digits(items, scratch);
+      }
       for (int64_t i = 0; i < wanted; ++i) {
         const int64_t index = items[static_cast<size_t>(i)].index, at = to + i * inner;
         if (job.out.values)
