@@ -397,8 +397,19 @@ void schedule_packed(Schedule& s, const BlockHandle& block, const Nest& nest, co
 
 // ---- A reduction whose vector lies along what is reduced ----
 
+/// Partial results along a reduction: four vectors of 16, or up to seven where these leave no rest, 16 of a short one. A vector with a
+/// rest asks for each lane.
+int64_t lanes_along(const Axis& r) {
+  constexpr int64_t kVector = 16, kVectors = 4;
+  if (!r.at_least(256)) return kVector;
+  if (r.extent && *r.extent % kVector == 0 && *r.extent % (kVectors * kVector) != 0)
+    for (int64_t vectors : {7, 6, 5, 3, 2})
+      if (*r.extent / kVector % vectors == 0) return vectors * kVector;
+  return kVectors * kVector;
+}
+
 void schedule_lanes(Schedule& s, const BlockHandle& block, const Nest& nest, const Axis& r) {
-  const int64_t lanes = r.at_least(256) ? 64 : 16;
+  const int64_t lanes = lanes_along(r);
   std::vector<Loop> order = loops_of(nest.spatial());
   const std::vector<Loop> outer = order, sums = loops_of(nest.reductions(), &r);
   std::vector<Loop> rs = schedule::split(s, r.loop, Factors{std::nullopt, factor(r.loop, lanes)});

@@ -223,6 +223,26 @@ void schedule_deep_product(Schedule& s, const BlockHandle& block, const target::
   decompose_reduction(s, partial, partial_k);
 }
 
+/// Why a right operand that nobody has packed is not read as rows of panels; nothing if it is, or if its blocks make it.
+MaybeReason not_in_panels(const Block& product, std::optional<int64_t> columns) {
+  if (!columns) return {};
+  const VarRef &j = product.iter_vars[1]->var, &k = product.iter_vars[2]->var;
+  bool along_depth = false, along_columns = false;
+  walk(product.body, [&](const BufferLoad& n) {
+    if (n.buffer == product.writes[0]->buffer || n.indices.empty()) return;
+    const bool right = std::ranges::any_of(n.indices, [&](const Expr& i) { return uses_var(i, *j); });
+    along_depth |= right && n.indices.back() == Expr(k);
+    along_columns |= right && n.indices.back() == Expr(j);
+  });
+  if (along_depth)
+    return Reason{.what = "the right operand lies along the sum, and its columns are read one by one",
+                  .needs = "columns that lie side by side"};
+  if (along_columns && *columns < kPanel)
+    return Reason{.what = text("the right operand has ", *columns, " columns"),
+                  .needs = text("at least a panel of ", kPanel)};
+  return {};
+}
+
 }  // namespace
 
 std::optional<int64_t> most_rows(const Schedule& s, const BlockHandle& product) {
@@ -290,6 +310,9 @@ MaybeReason schedule_product(Schedule& s, const target::CpuLevel& level) {
   const Block& block = s.get(product);
   auto columns = as_int(block.iter_vars[1]->dom->extent);
   ProductPlan plan{.product = product, .operand = operand_block(s, product, Side::right)};
+  if (!plan.operand) {
+    if (MaybeReason reason = not_in_panels(block, columns)) return reason;
+  }
   const int64_t bits = plan.operand ? code_bits(s.get(plan.operand)) : 0;
   if (are_few(most_rows(s, product)) || !columns || *columns % kPanel != 0) {
     // For few rows the operand is made on the way.

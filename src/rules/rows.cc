@@ -118,6 +118,9 @@ MaybeReason schedule_row_wise(Schedule& s, const std::vector<BlockHandle>& block
 }  // namespace
 
 MaybeReason schedule_rows(Schedule& s, const target::CpuLevel&) {
+  if (BlockHandle product = product_block(s))
+    return Reason{.what = text("block ", product->text, " sums products for rows and columns"),
+                  .needs = "results of which a row has one"};
   inline_cheap(s);
   const std::vector<BlockHandle> blocks = leaf_blocks(s);
   if (MaybeReason reason = not_row_wise(s, blocks)) return reason;

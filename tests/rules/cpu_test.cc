@@ -106,6 +106,16 @@ TEST(CpuRules, ProductsInTilesOfSomebodyAreNotTiledAgain) {
   expect_same(s.func(), "anything", {1}, false);
 }
 
+// Column by column a transposed matrix would be gathered, and a narrow one would leave most of a panel empty.
+TEST(CpuRules, ProductsWithAMatrixThatNobodyPacked) {
+  for (const auto& [columns, depth] : {std::pair{10, 20}, std::pair{40, 300}, std::pair{64, 112}}) {
+    for (int64_t rows : {1, 3, 16}) expect_same(plain_product(rows, columns, depth, true), "anything", {rows}, false);
+    expect_same(plain_product(0, columns, depth, true), "anything", {1, 7, 13, 14, 49}, false);
+  }
+  expect_same(plain_product(16, 10, 40, false), "anything", {16}, false);
+  expect_same(plain_product(16, 64, 40, false), "product", {16});
+}
+
 TEST(CpuRules, FloatProductsOfOneRow) {
   for (int64_t columns : {256, 96, 40}) expect_same(float_product(1, columns, 20), "product", {1}, columns % 32 == 0);
 }

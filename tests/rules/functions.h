@@ -18,6 +18,23 @@ inline Expr in_panels(const te::Tensor& w, const Expr& j, const Expr& k) {
   return w({floordiv(j, 32), k, floormod(j, 32)});
 }
 
+/// y[i, j] = max(sum over k of x[i, k] * w[j, k] + 1, 0) with w as a row-major matrix: [columns, depth], or [depth, columns].
+inline tir::PrimFuncRef plain_product(int64_t n, int64_t columns, int64_t depth, bool transposed) {
+  Expr rows = rows_of(n);
+  te::Tensor x = te::placeholder({rows, size(depth)}, f32, "x"),
+             w = transposed ? te::placeholder({size(columns), size(depth)}, f32, "w")
+                            : te::placeholder({size(depth), size(columns)}, f32, "w");
+  tir::IterVarRef k = te::reduce_axis(size(depth), "k");
+  te::Tensor sum = te::reduce({.name = "product", .axis = "i"}, {rows, size(columns)}, [&](const te::Indices& i) {
+    const Expr weight = transposed ? w({i[1], k->var}) : w({k->var, i[1]});
+    return te::reduce_sum(x({i[0], k->var}) * weight, {k});
+  });
+  te::Tensor y = te::compute({.name = "relu", .axis = "i"}, {rows, size(columns)}, [&](const te::Indices& i) {
+    return max(sum(i) + constant(1, f32), constant(0, f32));
+  });
+  return te::create_prim_func({x, w, y});
+}
+
 /// y[i, j] = max(sum over k of x[i, k] * w[j, k] + b[j], 0), w in panels.
 inline tir::PrimFuncRef float_product(int64_t n, int64_t columns, int64_t depth) {
   Expr rows = rows_of(n);
