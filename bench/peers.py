@@ -43,6 +43,9 @@ def cases():
         width_in = 4 * width
     for batch, m, k, n in ((12, 128, 64, 128), (16, 512, 64, 512), (12, 1, 64, 512), (32, 100, 100, 100), (4, 17, 300, 33)):
         yield f"product {batch} x {m}x{k}x{n}", "MatMul", {}, "R.matmul(x, w)", [(batch, m, k), (batch, k, n)], []
+    for m, k, n in ((64, 784, 512), (1, 2048, 1000), (64, 2048, 1000), (64, 512, 10)):
+        yield f"product {m}x{k}x{n}", "MatMul", {}, "R.matmul(x, w)", [(m, k), (k, n)], []
+        yield f"product {m}x{k}x{n}, transposed", "Gemm", {"transB": 1}, "R.matmul(x, R.permute_dims(w))", [(m, k), (n, k)], []
     yield ("max pool 3x3, stride 2", "MaxPool", {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]},
            "R.nn.max_pool2d(x, pool_size=[3, 3], strides=[2, 2], padding=[1, 1, 1, 1])", [(1, 64, 112, 112)], [])
     yield ("average pool 2x2, stride 2", "AveragePool", {"kernel_shape": [2, 2], "strides": [2, 2]},
@@ -139,7 +142,7 @@ def main():
         constants = [random.standard_normal(s).astype("float32") for s in constant_shapes]
         ours, our_results = sator_program(expression, inputs, constants)
         theirs, their_results = onnx_program(op, attrs, inputs, constants, args.threads)
-        compare(name, our_results, their_results, np.prod(constant_shapes[0][1:]) if constants else inputs[-1].shape[-2])
+        compare(name, our_results, their_results, np.prod(constant_shapes[0][1:]) if constants else inputs[0].shape[-1])
         ours_us, theirs_us = [], []
         for _ in range(args.rounds):
             for run, times in ((ours, ours_us), (theirs, theirs_us)):
