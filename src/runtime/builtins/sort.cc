@@ -151,8 +151,7 @@ void select_first(const SortJob& job, int64_t from, int64_t stride, int64_t n, s
     items.resize(wanted);
     limit = items.back().key;
   }
-  std::partial_sort(
-      items.begin(), items.begin() + static_cast<int64_t>(wanted), items.end(), comes_first<Key>);
+  std::partial_sort(items.begin(), items.begin() + static_cast<int64_t>(wanted), items.end(), comes_first<Key>);
 }
 
 template <class Key>
