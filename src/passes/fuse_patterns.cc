@@ -36,28 +36,49 @@ struct Uses {
   }
 };
 
-/// permute_dims that turns a matrix: the matrix, or null.
+/// permute_dims that swaps the last two dimensions of a matrix, or of matrices in batches: what it turns, or null.
 RExpr transposed(const RExpr& value) {
   const RCall* call = value.as<RCall>();
   if (!call || !is_op(value, "permute_dims")) return nullptr;
   const TensorInfo* info = call->args[0]->sinfo.as<TensorInfo>();
-  if (!info || info->ndim != 2) return nullptr;
+  if (!info || info->ndim < 2) return nullptr;
+  const auto rank = static_cast<size_t>(info->ndim);
   auto at = call->attrs.find("axes");
-  if (at == call->attrs.end() || !at->second) return call->args[0];
+  if (at == call->attrs.end() || !at->second) return rank == 2 ? call->args[0] : nullptr;
   const Array* axes = at->second.as<Array>();
-  bool swaps = axes && axes->items.size() == 2 && is_int(cast<ExprNode>(axes->items[0]), 1) &&
-               is_int(cast<ExprNode>(axes->items[1]), 0);
-  return swaps ? call->args[0] : nullptr;
+  if (!axes || axes->items.size() != rank) return nullptr;
+  for (size_t d = 0; d < rank; ++d) {
+    const size_t from = d + 2 < rank ? d : 2 * rank - 3 - d;
+    if (!is_int(cast<ExprNode>(axes->items[d]), static_cast<int64_t>(from))) return nullptr;
+  }
+  return call->args[0];
 }
 
+/// Whether the product of x with the turned w has a formula here: w is one matrix, or has the batches of x.
+bool fits(const TensorInfo& x, const RExpr& w) {
+  const TensorInfo* info = w->sinfo.as<TensorInfo>();
+  const auto shape = relax::shape_of(x);
+  if (!shape || x.ndim < 2) return false;
+  if (info->ndim == 2) return true;
+  const auto other = relax::shape_of(*info);
+  return other && other->size() == shape->size() &&
+         std::equal(shape->begin(), shape->end() - 2, other->begin(), [](const Expr& a, const Expr& b) {
+           return equal(a, b);
+         });
+}
+
+/// C[.., i, j] += x[.., i, k] * w[.., j, k]; w may be one matrix.
 std::vector<te::Tensor> nt_matmul(const te::Tensor& x, const te::Tensor& w, DType out) {
   std::vector<Expr> shape(x.shape().begin(), x.shape().end() - 1);
-  shape.push_back(w.dim(0));
+  shape.push_back(w.dim(-2));
   tir::IterVarRef k = te::reduce_axis(x.dim(-1), "k");
   return {te::reduce({.name = "NT_matmul", .axis = "i"}, shape, [&](const te::Indices& i) {
     te::Indices at(i.begin(), i.end() - 1);
+    te::Indices weight(i.begin(), i.begin() + (w.rank() - 2));
+    weight.push_back(i.back());
+    weight.push_back(k->var);
     at.push_back(k->var);
-    return te::reduce_sum(cast_to(out, x(at)) * cast_to(out, w({i.back(), k->var})), {k});
+    return te::reduce_sum(cast_to(out, x(at)) * cast_to(out, w(weight)), {k});
   })};
 }
 
@@ -78,7 +99,7 @@ ModuleRef fuse_transpose_matmul(const ModuleRef& module, const PassContext& ctx)
             if (auto at = uses.binding_of(call->args[1])) w = transposed(bound_value(block->bindings[*at]));
             const TensorInfo* x = call->args[0]->sinfo.as<TensorInfo>();
             const TensorInfo* y = v->value->sinfo.as<TensorInfo>();
-            if (w && x && y && x->ndim >= 2 && relax::shape_of(*x) && !y->dtype.is_void()) {
+            if (w && x && y && fits(*x, w) && !y->dtype.is_void()) {
               builder.begin_block(true);
               RExpr fused = builder.call_te(
                   "NT_matmul",
@@ -93,7 +114,10 @@ ModuleRef fuse_transpose_matmul(const ModuleRef& module, const PassContext& ctx)
                 continue;
               }
             }
-            if (!w) ctx.say("FuseTransposeMatmul", text(v->var->name, ": the right operand is no transposed matrix"));
+            if (!w)
+              ctx.say("FuseTransposeMatmul",
+                      text(v->var->name,
+                           ": the right operand is no transposed matrix, nor one for each of the same batches"));
           }
           bindings.push_back(b);
         }

@@ -330,14 +330,17 @@ struct Packing {
   const Axis* shared = nullptr;  ///< whose values share the operand
   int64_t read = 0;
   size_t dimension = 0;
+  bool in_tiles = true;  ///< else the whole dimension goes innermost, for it is not whole tiles
 };
 
-std::optional<Packing> packing_of(const Schedule& s, const BlockHandle& block, const Nest& nest) {
+///   in_tiles  iterators of whole tiles, whichever; else the one along which the result lies, whatever its extent
+std::optional<Packing> packing_of(const Schedule& s, const BlockHandle& block, const Nest& nest, bool in_tiles) {
   constexpr int64_t kLeastReuse = 32;  // of each packed element
   const Block& b = s.get(block);
   for (const Axis& v : nest.axes()) {
-    if (v.reduces || !v.extent || *v.extent % kTile != 0) continue;
-    Packing out{.vector = &v};
+    if (v.reduces || !v.extent) continue;
+    if (in_tiles ? *v.extent % kTile != 0 : !v.at_least(kTile) || nest.of_result(v) != Step::next) continue;
+    Packing out{.vector = &v, .in_tiles = in_tiles};
     int packed = 0;
     for (const auto& load : nest.loads()) {
       const Step step = step_of(load->indices, load->buffer, v.var);
@@ -372,10 +375,10 @@ void schedule_packed(Schedule& s, const BlockHandle& block, const Nest& nest, co
   const size_t rank = s.get(pack).iter_vars.size();
   auto panels = [&](const std::vector<VarRef>& i) {
     std::vector<Expr> index;
-    index.push_back(floordiv(i[p.dimension], kTile));
+    if (p.in_tiles) index.push_back(floordiv(i[p.dimension], kTile));
     for (size_t d = 0; d < rank; ++d)
       if (d != p.dimension) index.push_back(i[d]);
-    index.push_back(floormod(i[p.dimension], kTile));
+    index.push_back(p.in_tiles ? floormod(i[p.dimension], kTile) : Expr(i[p.dimension]));
     return index;
   };
   const DType dtype = s.get(pack).iter_vars[0]->var->dtype;
@@ -416,7 +419,9 @@ void schedule_lanes(Schedule& s, const BlockHandle& block, const Nest& nest, con
   order.insert(order.end(), sums.begin(), sums.end());
   order.insert(order.end(), rs.begin(), rs.end());
   reorder(s, order);
-  const BlockHandle partial = rfactor(s, rs[1], -1);
+  // The rest of a sum that is not whole vectors runs under a condition.
+  const bool has_rest = !r.extent || *r.extent % lanes != 0;
+  const BlockHandle partial = rfactor(s, rs[1], -1, has_rest);
   if (!outer.empty()) {
     const Loop at = parallel_outer(s, outer);
     compute_at(s, partial, get_loops(s, block)[0] == at ? at : get_loops(s, block)[0], true);
@@ -481,9 +486,10 @@ void schedule_reduction(Schedule& s, const BlockHandle& block, const Nest& nest,
   auto tile = [&] { schedule_tile(s, block, nest, *v, shared_along(nest, *v), level); };
   const bool along = v && !nest.some(*v, Step::far);
   if (along && width_of(v->extent, 2 * lanes, lanes).use >= kGoodUse && tried(s, tile)) return;
-  if (const std::optional<Packing> p = packing_of(s, block, nest);
-      p && tried(s, [&] { schedule_packed(s, block, nest, *p, level); }))
-    return;
+  for (const bool in_tiles : {true, false})
+    if (const std::optional<Packing> p = packing_of(s, block, nest, in_tiles);
+        p && tried(s, [&] { schedule_packed(s, block, nest, *p, level); }))
+      return;
   if (along && tried(s, tile)) return;
   for (const Axis& r : nest.reductions())
     if (r.at_least(32) && nest.some(r, Step::next) && !nest.some(r, Step::far) &&

@@ -27,6 +27,21 @@ bool is_reduction(const Block& block) {
          }) == 1;
 }
 
+/// Whether the sum is a product's: each of two operands is the same along a spatial iterator that the other one follows, as rows
+/// are for all columns. Then results share them in registers.
+bool shares_operands(const Block& block) {
+  std::vector<VarRef> shared;  // by some operand
+  walk(block.body, [&](const BufferLoad& load) {
+    auto uses = [&](const VarRef& v) {
+      return std::ranges::any_of(load.indices, [&](const Expr& i) { return uses_var(i, *v); });
+    };
+    if (load.buffer == block.writes[0]->buffer || !uses(block.iter_vars.back()->var)) return;
+    for (const IterVarRef& i : block.iter_vars)
+      if (i->kind == IterKind::spatial && !uses(i->var)) shared.push_back(i->var);
+  });
+  return std::ranges::any_of(shared, [&](const VarRef& v) { return v != shared.front(); });
+}
+
 /// Why the blocks are no row-wise program; nothing if they are.
 MaybeReason not_row_wise(const Schedule& s, const std::vector<BlockHandle>& blocks) {
   Expr rows;
@@ -46,6 +61,9 @@ MaybeReason not_row_wise(const Schedule& s, const std::vector<BlockHandle>& bloc
     if (block.init && !lies_along_last_iterator(block))
       return Reason{.what = text("what block ", b->text, " reduces does not lie along its last axis"),
                     .needs = "rows that lie in one piece"};
+    if (block.init && shares_operands(block))
+      return Reason{.what = text("block ", b->text, " sums products for rows and columns"),
+                    .needs = "sums of which each reads its own row"};
     reduces |= block.init != nullptr;
   }
   if (!reduces) return Reason{.what = "no block reduces", .needs = "a reduction over the last axis"};
@@ -118,9 +136,6 @@ MaybeReason schedule_row_wise(Schedule& s, const std::vector<BlockHandle>& block
 }  // namespace
 
 MaybeReason schedule_rows(Schedule& s, const target::CpuLevel&) {
-  if (BlockHandle product = product_block(s))
-    return Reason{.what = text("block ", product->text, " sums products for rows and columns"),
-                  .needs = "results of which a row has one"};
   inline_cheap(s);
   const std::vector<BlockHandle> blocks = leaf_blocks(s);
   if (MaybeReason reason = not_row_wise(s, blocks)) return reason;

@@ -56,6 +56,15 @@ TEST(Nest, MeansTheSame) {
                 "SSSRR",
                 "A: T.Buffer((6, 5, 9)), B: T.Buffer((32, 6, 3)), C: T.Buffer((32, 5, 7))",
                 "C[v0, v1, v2] = C[v0, v1, v2] + A[v3, v1, v2 + v4] * B[v0, v3, v4]"},
+           // Both lie along the sum: one is laid out anew, in one piece where it is not whole tiles, or the sum is cut into lanes.
+           Case{"2, 40, 17, 36",
+                "SSSR",
+                "A: T.Buffer((2, 40, 36)), B: T.Buffer((2, 17, 36)), C: T.Buffer((2, 40, 17))",
+                "C[v0, v1, v2] = C[v0, v1, v2] + A[v0, v1, v3] * B[v0, v2, v3]"},
+           Case{"2, 3, 17, 300",
+                "SSSR",
+                "A: T.Buffer((2, 3, 300)), B: T.Buffer((2, 17, 300)), C: T.Buffer((2, 3, 17))",
+                "C[v0, v1, v2] = C[v0, v1, v2] + A[v0, v1, v3] * B[v0, v2, v3]"},
            // Along what is reduced, whole vectors and not; over several axes.
            Case{"5, 64", "SR", "A: T.Buffer((5, 64)), C: T.Buffer((5,))", "C[v0] = C[v0] + A[v0, v1]"},
            Case{"4, 3, 37", "RSR", "A: T.Buffer((4, 3, 37)), C: T.Buffer((3,))", "C[v1] = C[v1] + A[v0, v1, v2]"},
