@@ -1,5 +1,6 @@
 // Resizing of images.
 #include <algorithm>
+#include <cmath>
 
 #include "relax/ops/families.h"
 #include "relax/ops/formula.h"
@@ -93,6 +94,15 @@ Expr source_position(const std::string& mode, const Side& side, const Expr& i) {
          "half_pixel, align_corners, asymmetric, pytorch_half_pixel, tf_half_pixel_for_nn or tf_crop_and_resize");
 }
 
+/// round, floor or ceil; of a constant, where only one element is made, the constant.
+Expr rounded(const std::string& f, const Expr& x) {
+  const FloatImm* value = x.as<FloatImm>();
+  if (!value) return math(f.c_str(), x);
+  return real(f == "round"   ? std::round(value->value)
+              : f == "floor" ? std::floor(value->value)
+                             : std::ceil(value->value));
+}
+
 /// The old element nearest to the new element i, which may lie outside.
 /// Where the new extent is n times the old one, asymmetric positions are i / n, whatever the rounding, as TVM has it.
 Expr nearest(const Resize2dAttrs& a, const Side& side, const Expr& i) {
@@ -102,7 +112,7 @@ Expr nearest(const Resize2dAttrs& a, const Side& side, const Expr& i) {
   const Expr at = source_position(a.coordinate_transformation_mode, side, i);
   std::string rounding = a.rounding_method;
   if (rounding.empty()) rounding = a.coordinate_transformation_mode == "align_corners" ? "round" : "floor";
-  auto whole = [](const char* f, const Expr& x) { return cast_to(i64, math(f, x)); };
+  auto whole = [](const char* f, const Expr& x) { return cast_to(i64, rounded(f, x)); };
   const Expr slack = real(1e-5);  // a position that rounding moved below (above) a whole number
   if (rounding == "round") return whole("round", at);
   if (rounding == "round_prefer_floor") return whole("ceil", at - real(0.5));
@@ -119,7 +129,7 @@ struct Taps {
 /// Two neighbours, weighted by nearness; or four by the cubic spline with slope `cubic_alpha`.
 /// Source: Keys, "Cubic convolution interpolation for digital image processing", 1981.
 Taps taps_at(const Resize2dAttrs& a, const Side& side, const Expr& position) {
-  const Expr below = math("floor", position), first = cast_to(i64, below), t = position - below, one = real(1.0);
+  const Expr below = rounded("floor", position), first = cast_to(i64, below), t = position - below, one = real(1.0);
   if (a.method == "linear") return {{first, first + 1}, {one - t, t}};
   const Expr t2 = t * t, t3 = t2 * t, alpha = real(a.cubic_alpha);
   Taps taps{{first - 1, first, first + 1, first + 2},
