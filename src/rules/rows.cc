@@ -97,7 +97,7 @@ ByLanes by_lanes(Schedule& s, const BlockHandle& block, bool uneven) {
   if (extent && *extent <= kLanes) return {nullptr, block};
   if (!uneven && (!extent || *extent % kLanes != 0)) return {nullptr, block};
   std::vector<Loop> ks = schedule::split(s, k, Factors{std::nullopt, factor(k, kLanes)});
-  return {rfactor(s, ks[1], -1), block};
+  return {rfactor(s, ks[1], -1, !extent || *extent % kLanes != 0), block};
 }
 
 /// The rows of these blocks, one after the other.

@@ -157,6 +157,21 @@ TEST(CpuRules, RowsInEightBits) {
 TEST(CpuRules, RowsWithAnExpensiveValue) {
   for (int64_t columns : {64, 48, 7}) expect_same(centred_rows(0, columns), "rows", kHeights, columns % 16 == 0);
 }
+// Partial sums by lanes all the same, of which the last vector has some alone.
+TEST(CpuRules, RowsThatAreNotWholeVectors) {
+  for (const int64_t length : {37, 1003}) {
+    const Expr rows = rows_of(0);
+    te::Tensor x = te::placeholder({rows, size(length)}, f32, "x");
+    tir::IterVarRef k = te::reduce_axis(size(length), "k");
+    te::Tensor y = te::reduce({.name = "sum", .axis = "i"}, {rows}, [&](const te::Indices& i) {
+      return te::reduce_sum(x({i[0], k->var}), {k});
+    });
+    const tir::PrimFuncRef sums = te::create_prim_func({x, y});
+    EXPECT_NE(scheduled(sums, target::cpu_level("avx2")).trace.find("init_follows=True"), std::string::npos);
+    expect_same(sums, "rows", {1, 3, 17}, false);
+  }
+}
+
 TEST(CpuRules, AnExpensiveValueIsComputedOnce) {
   Scheduled s = scheduled(centred_rows(0, 64), target::cpu_level("avx512"));
   int calls = 0;
