@@ -56,7 +56,7 @@ TEST(Nest, MeansTheSame) {
                 "SSSRR",
                 "A: T.Buffer((6, 5, 9)), B: T.Buffer((32, 6, 3)), C: T.Buffer((32, 5, 7))",
                 "C[v0, v1, v2] = C[v0, v1, v2] + A[v3, v1, v2 + v4] * B[v0, v3, v4]"},
-           // Both lie along the sum: one is laid out anew, in one piece where it is not whole tiles, or the sum is cut into lanes.
+           // Both lie along the sum: one is laid out anew, in one piece where it is not whole tiles.
            Case{"2, 40, 17, 36",
                 "SSSR",
                 "A: T.Buffer((2, 40, 36)), B: T.Buffer((2, 17, 36)), C: T.Buffer((2, 40, 17))",
