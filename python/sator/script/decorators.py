@@ -8,6 +8,7 @@ import types
 import sator.relax
 import sator.tir  # noqa: F401  (these give nodes their methods)
 from sator import _core
+from sator.script.macros import written_out
 
 
 def parse(source, check_well_formed=True, extra_vars=None):
@@ -17,7 +18,7 @@ def parse(source, check_well_formed=True, extra_vars=None):
     extra_vars    {name: value} that the text may use
     Errors: DiagnosticError with line and column.
     """
-    names = dict(extra_vars or {})
+    source, names = written_out(source, dict(extra_vars or {}))
     module = _core.parse(source, "", lambda name: (names[name],) if name in names else None, {}, check_well_formed)
     is_module = any(line.startswith("class ") for line in source.splitlines())
     functions = module.functions
@@ -88,7 +89,7 @@ def _read(thing, frame, check_well_formed):
         raise _no_source(thing) from None
     # Empty lines before, so that errors name the file's lines.
     text = "\n" * (first - 1) + textwrap.dedent("".join(lines))
-    names = _names_around(thing, frame)
+    text, names = written_out(text, _names_around(thing, frame))
     languages = {name: value._language for name, value in names.items()
                  if isinstance(getattr(value, "_language", None), str) and isinstance(value, types.ModuleType)}
     languages.update(_decorators_by_name(names))

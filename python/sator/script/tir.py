@@ -1,5 +1,6 @@
 """The language T of scripts: `from sator.script import tir as T`."""
 from sator.script.decorators import prim_func  # noqa: F401
+from sator.script.macros import macro  # noqa: F401
 from sator.script.language import Name
 
 _language = "T"
